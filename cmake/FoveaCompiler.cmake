@@ -1,0 +1,31 @@
+# One place for the language, the warnings, the sanitizers and the compiler cache.
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_FIND_PACKAGE_TARGETS_GLOBAL ON)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
+set(CMAKE_LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib)
+if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+  set(CMAKE_BUILD_TYPE Release)
+endif()
+
+# The precompiled header carries its own macros, so ccache must be told to look past the file's time.
+find_program(FOVEA_CCACHE ccache)
+if(FOVEA_CCACHE)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env
+      CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
+      CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1 ${FOVEA_CCACHE})
+endif()
+
+add_library(fovea_flags INTERFACE)
+target_compile_options(fovea_flags INTERFACE
+  -Wall -Wextra -Wpedantic -Werror -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual -Wcast-qual
+  # GCC 12 reports moved-from std::string and std::variant members as uninitialised.
+  $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized -Wno-restrict -Wno-error=stringop-overflow -Wno-error=array-bounds>)
+target_include_directories(fovea_flags INTERFACE ${PROJECT_SOURCE_DIR}/src)
+if(FOVEA_SANITIZE)
+  target_compile_options(fovea_flags INTERFACE -fsanitize=${FOVEA_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all -g1)
+  target_link_options(fovea_flags INTERFACE -fsanitize=${FOVEA_SANITIZE})
+endif()

@@ -1,0 +1,122 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "fovea/base/error.h"
+#include "fovea/base/executor.h"
+#include "fovea/base/file.h"
+#include "fovea/base/rng.h"
+#include "fovea/base/strings.h"
+
+namespace fovea {
+namespace {
+namespace fs = std::filesystem;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+std::string message_of(const std::function<void()>& action) {
+  try {
+    action();
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return "nothing was thrown";
+}
+
+struct Folder {
+  fs::path path = fs::temp_directory_path() / cat("fovea-base-test-", getpid());
+  Folder() { fs::create_directories(path); }
+  ~Folder() { fs::remove_all(path); }
+};
+
+TEST(Strings, NumbersAndLists) {
+  EXPECT_EQ(thousands(-1234567), "-1,234,567");
+  EXPECT_EQ(thousands(999), "999");
+  EXPECT_EQ(fixed(2.5, 2), "2.50");
+  EXPECT_EQ(scientific(0.00023534, 4), "2.3534e-04");
+  EXPECT_EQ(shortest(0.1), "0.1");
+  EXPECT_EQ(human_bytes(1536), "1.5 KiB");
+  EXPECT_THAT(split("a,,b", ','), ElementsAre("a", "", "b"));
+  EXPECT_THAT(split_words("  a\tb \n"), ElementsAre("a", "b"));
+  EXPECT_EQ(trim(" a b\r\n"), "a b");
+}
+
+TEST(Strings, SuggestsTheNearName) {
+  const std::vector<std::string> known = {"window", "block", "random"};
+  EXPECT_EQ(did_you_mean("windw", known), "; did you mean 'window'?");
+  EXPECT_EQ(did_you_mean("zebra", known), "");
+}
+
+TEST(Rng, IsAFunctionOfSeedStreamAndCount) {
+  Rng a(1, 2), b(1, 2), c(1, 3);
+  const uint64_t first = a();
+  EXPECT_EQ(first, b());
+  EXPECT_NE(first, c());
+  b.seek(0);
+  EXPECT_EQ(first, b());
+  double sum = 0, squares = 0;
+  constexpr int kDraws = 100000;
+  for (int i = 0; i < kDraws; ++i) {
+    const double x = a.normal();
+    sum += x;
+    squares += x * x;
+  }
+  // Five standard errors: 1 / sqrt(n) for the mean, sqrt(2 / n) for the variance.
+  EXPECT_NEAR(sum / kDraws, 0, 5 / std::sqrt(kDraws));
+  EXPECT_NEAR(squares / kDraws, 1, 5 * std::sqrt(2.0 / kDraws));
+}
+
+TEST(Executor, RunsEveryIndexOnceAndPassesExceptionsOn) {
+  ThreadExecutor threads(3);
+  std::vector<int> calls(1000);
+  threads.run(1000, [&](int64_t i, int worker) { calls[i] += worker >= 0 && worker < 3; });
+  EXPECT_EQ(std::count(calls.begin(), calls.end(), 1), 1000);
+  EXPECT_THROW(threads.run(10, [](int64_t i, int) { if (i == 7) throw Error("seven"); }), Error);
+}
+
+TEST(File, WritesAsideAndReadsBack) {
+  const Folder folder;
+  const fs::path file = folder.path / "x";
+  write_file(file, "old");
+  write_file(file, "new");
+  EXPECT_EQ(read_file(file), "new");
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder.path), {}), 1) << "a temporary file was left";
+}
+
+TEST(File, SaysWhatIsWrong) {
+  const Folder folder;
+  EXPECT_THAT(message_of([&] { read_file(folder.path / "none"); }), HasSubstr("no such file"));
+  EXPECT_THAT(message_of([&] { read_file(folder.path); }), HasSubstr("is a folder"));
+  EXPECT_THAT(message_of([&] { write_file("/dev/full", "x"); }), HasSubstr("No space left"));
+  EXPECT_THAT(message_of([&] {
+                LineWriter out("/dev/full");
+                out.line("x");
+                out.close();
+              }),
+              HasSubstr("No space left"));
+}
+
+TEST(Lines, UnpackByContentAndKeepOddEnds) {
+  const Folder folder;
+  const std::string packed = folder.path / "x.gz";
+  {
+    LineWriter out(packed);
+    out.write("a\r\n\nlast");
+    out.close();
+  }
+  EXPECT_EQ(read_file(packed).substr(0, 2), "\x1f\x8b");
+  EXPECT_THAT(read_lines(packed), ElementsAre("a", "", "last"));
+  const std::string bytes = read_file(packed);
+  write_file(packed, bytes.substr(0, bytes.size() / 2));
+  EXPECT_THAT(message_of([&] { read_lines(packed); }), HasSubstr("damaged or cut short"));
+}
+
+TEST(Lines, AppearOnlyWhenClosed) {
+  const Folder folder;
+  { LineWriter(folder.path / "x").line("a"); }
+  EXPECT_TRUE(fs::is_empty(folder.path));
+}
+
+}  // namespace
+}  // namespace fovea

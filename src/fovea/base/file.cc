@@ -1,0 +1,128 @@
+#include "fovea/base/file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <utility>
+
+#include "fovea/base/error.h"
+#include "fovea/base/strings.h"
+
+namespace fovea {
+namespace fs = std::filesystem;
+namespace {
+
+[[noreturn]] void fail(std::string_view doing, const fs::path& path, int error) {
+  throw Error(cat("cannot ", doing, " '", path.string(), "': ", std::strerror(error),
+                  error == ENOSPC ? "; free some space and run again" : ""));
+}
+
+class Descriptor {
+ public:
+  Descriptor(const fs::path& path, int flags, std::string_view doing) : fd_(open(path.c_str(), flags | O_CLOEXEC, 0666)) {
+    if (fd_ < 0) fail(doing, path, errno);
+  }
+  ~Descriptor() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  int get() const { return fd_; }
+  int release() { return std::exchange(fd_, -1); }
+
+ private:
+  int fd_;
+};
+
+void write_all(int fd, std::string_view content, const fs::path& path) {
+  while (!content.empty()) {
+    const ssize_t written = ::write(fd, content.data(), content.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) fail("write", path, errno);
+    content.remove_prefix(static_cast<size_t>(written));
+  }
+}
+
+}  // namespace
+
+void require_file(const fs::path& path, std::string_view what) {
+  std::error_code ignored;
+  const fs::file_status status = fs::status(path, ignored);
+  if (status.type() == fs::file_type::not_found) throw Error(cat(what, ": no such file: '", path.string(), "'"));
+  if (fs::is_directory(status)) throw Error(cat(what, ": '", path.string(), "' is a folder; a file is expected"));
+  if (access(path.c_str(), R_OK) != 0) throw Error(cat(what, ": cannot read '", path.string(), "': ", std::strerror(errno)));
+}
+
+std::string read_file(const fs::path& path) {
+  require_file(path, "reading");
+  const Descriptor file(path, O_RDONLY, "read");
+  std::string content;
+  struct stat status = {};
+  if (fstat(file.get(), &status) == 0 && status.st_size > 0) content.reserve(static_cast<size_t>(status.st_size) + 1);
+  std::array<char, 1 << 16> buffer;
+  for (;;) {
+    const ssize_t got = ::read(file.get(), buffer.data(), buffer.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) fail("read", path, errno);
+    if (got == 0) return content;
+    content.append(buffer.data(), static_cast<size_t>(got));
+  }
+}
+
+void sync_path(const fs::path& path) {
+  const Descriptor file(path, O_RDONLY, "open");
+  if (fsync(file.get()) != 0 && errno != EINVAL) fail("sync", path, errno);
+}
+
+void write_file(const fs::path& path, std::string_view content) {
+  // A device or a pipe (/dev/full, /dev/stdout) cannot be renamed onto.
+  std::error_code ignored;
+  const fs::file_status status = fs::status(path, ignored);
+  if (fs::exists(status) && !fs::is_regular_file(status)) {
+    if (fs::is_directory(status)) throw Error(cat("cannot write '", path.string(), "': it is a folder"));
+    const Descriptor file(path, O_WRONLY, "write");
+    write_all(file.get(), content, path);
+    return;
+  }
+  fs::path temporary = path;
+  temporary += cat(".tmp", getpid());
+  try {
+    Descriptor file(temporary, O_WRONLY | O_CREAT | O_TRUNC, "write");
+    write_all(file.get(), content, path);
+    if (fsync(file.get()) != 0) fail("write", path, errno);
+    if (::close(file.release()) != 0) fail("write", path, errno);
+    if (rename(temporary.c_str(), path.c_str()) != 0) fail("rename onto", path, errno);
+  } catch (...) {
+    unlink(temporary.c_str());
+    throw;
+  }
+  sync_path(path.has_parent_path() ? path.parent_path() : fs::path("."));
+}
+
+void replace_folder(const fs::path& finished, const fs::path& path) {
+  fs::path old = path;
+  old += cat(".old", getpid());
+  const bool replaces = rename(path.c_str(), old.c_str()) == 0;
+  if (!replaces && errno != ENOENT) fail("replace", path, errno);
+  if (rename(finished.c_str(), path.c_str()) != 0) {
+    const int error = errno;
+    if (replaces) (void)rename(old.c_str(), path.c_str());
+    fail("rename onto", path, error);
+  }
+  sync_path(path.has_parent_path() ? path.parent_path() : fs::path("."));
+  if (replaces) fs::remove_all(old);
+}
+
+std::string checksum(std::string_view bytes) {
+  std::array<char, 17> hex{};
+  std::snprintf(hex.data(), hex.size(), "%016llx", static_cast<unsigned long long>(XXH3_64bits(bytes.data(), bytes.size())));
+  return hex.data();
+}
+
+}  // namespace fovea

@@ -1,0 +1,72 @@
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <istream>
+#include <memory>
+#include <ostream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace fovea {
+
+// All of a file. Errors name the path and say missing, directory, unreadable, as the case is.
+std::string read_file(const std::filesystem::path& path);
+
+// Throws unless `path` is a readable regular file or stream; `what` names it in the message ("--train-sets").
+void require_file(const std::filesystem::path& path, std::string_view what);
+
+// Writes `path` so that a crash leaves the old content or the new, never a mixture: a temporary file beside it,
+// fsync, rename, fsync of the folder. Every failure, a full disk too, throws and removes the temporary file.
+void write_file(const std::filesystem::path& path, std::string_view content);
+
+// fsync of a file or folder that was written by other means.
+void sync_path(const std::filesystem::path& path);
+
+// Puts a finished folder in place of `path` by rename, and removes what was there.
+void replace_folder(const std::filesystem::path& finished, const std::filesystem::path& path);
+
+// XXH3-64 of the bytes, 16 hexadecimal digits.
+std::string checksum(std::string_view bytes);
+
+// Text input: "-" is standard input; .gz, .xz, .bz2 and .zst are unpacked by content, not by name.
+// Reading a corrupt or truncated archive throws an Error with the path.
+class LineReader {
+ public:
+  explicit LineReader(const std::string& path);
+  ~LineReader();
+  LineReader(LineReader&&) noexcept;
+  // The next line without its end ("\n" or "\r\n"); false at the end. The last line may lack its end.
+  bool next(std::string& line);
+  int64_t line_number() const { return line_number_; }  // of the line last returned, from 1
+  const std::string& path() const { return path_; }
+
+ private:
+  struct Stream;
+  std::string path_;
+  std::unique_ptr<Stream> stream_;
+  int64_t line_number_ = 0;
+};
+
+std::vector<std::string> read_lines(const std::string& path);
+
+// Text output: "-" is standard output; a name that ends in .gz is packed. Regular files appear by rename in close();
+// without close() (an exception) nothing appears. Every write failure throws.
+class LineWriter {
+ public:
+  explicit LineWriter(const std::string& path);
+  ~LineWriter();
+  LineWriter(LineWriter&&) noexcept;
+  void write(std::string_view text);   // as it is
+  void line(std::string_view text);    // with "\n"
+  void flush();                        // to the reader at the other end
+  void close();
+
+ private:
+  struct Stream;
+  std::string path_;
+  std::unique_ptr<Stream> stream_;
+};
+
+}  // namespace fovea

@@ -1,0 +1,230 @@
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <boost/iostreams/filter/bzip2.hpp>
+#include <boost/iostreams/filter/gzip.hpp>
+#include <boost/iostreams/filter/lzma.hpp>
+#include <boost/iostreams/filter/zstd.hpp>
+#include <boost/iostreams/filtering_stream.hpp>
+#include <cerrno>
+#include <cstring>
+#include <functional>
+#include <system_error>
+
+#include "fovea/base/error.h"
+#include "fovea/base/file.h"
+#include "fovea/base/signals.h"
+#include "fovea/base/strings.h"
+
+namespace fovea {
+namespace io = boost::iostreams;
+namespace fs = std::filesystem;
+namespace {
+
+std::string name_of(const std::string& path, const char* standard) { return path == "-" ? standard : "'" + path + "'"; }
+
+// A descriptor that was peeked into: the bytes already read come first.
+class PeekedSource {
+ public:
+  using char_type = char;
+  using category = io::source_tag;
+  PeekedSource(int fd, std::string head, std::string name) : fd_(fd), head_(std::move(head)), name_(std::move(name)) {}
+  std::streamsize read(char* out, std::streamsize size) {
+    if (!head_.empty()) {
+      const size_t take = std::min(head_.size(), static_cast<size_t>(size));
+      std::memcpy(out, head_.data(), take);
+      head_.erase(0, take);
+      return static_cast<std::streamsize>(take);
+    }
+    for (;;) {
+      const ssize_t got = ::read(fd_, out, static_cast<size_t>(size));
+      if (got > 0) return got;
+      if (got == 0) return -1;
+      if (errno != EINTR) throw Error(cat("cannot read ", name_, ": ", std::strerror(errno)));
+      throw_if_interrupted("reading");
+    }
+  }
+
+ private:
+  int fd_;
+  std::string head_;
+  std::string name_;
+};
+
+class CheckedSink {
+ public:
+  using char_type = char;
+  using category = io::sink_tag;
+  CheckedSink(int fd, std::shared_ptr<int> failure) : fd_(fd), failure_(std::move(failure)) {}
+  std::streamsize write(const char* text, std::streamsize size) {
+    for (std::streamsize done = 0; done < size;) {
+      const ssize_t written = ::write(fd_, text + done, static_cast<size_t>(size - done));
+      if (written < 0 && errno == EINTR) continue;
+      if (written < 0) {
+        *failure_ = errno;
+        throw std::system_error(errno, std::generic_category());
+      }
+      done += written;
+    }
+    return size;
+  }
+
+ private:
+  int fd_;
+  std::shared_ptr<int> failure_;  // errno of the first failure: Boost's flush loses the exception
+};
+
+bool starts_with(const std::string& head, std::string_view magic) { return head.compare(0, magic.size(), magic) == 0; }
+
+void push_unpacker(io::filtering_istream& in, const std::string& head) {
+  using std::string_view_literals::operator""sv;
+  if (starts_with(head, "\x1f\x8b"sv)) in.push(io::gzip_decompressor(), 1 << 16);
+  if (starts_with(head, "\xfd"
+                        "7zXZ\0"sv))
+    in.push(io::lzma_decompressor(), 1 << 16);
+  if (starts_with(head, "BZh"sv)) in.push(io::bzip2_decompressor(), 1 << 16);
+  if (starts_with(head, "\x28\xb5\x2f\xfd"sv)) in.push(io::zstd_decompressor(), 1 << 16);
+}
+
+std::string peek(int fd, const std::string& name) {
+  std::string head(6, '\0');
+  size_t size = 0;
+  while (size < head.size()) {
+    const ssize_t got = ::read(fd, head.data() + size, head.size() - size);
+    if (got == 0) break;
+    if (got < 0 && errno != EINTR) throw Error(cat("cannot read ", name, ": ", std::strerror(errno)));
+    if (got < 0) throw_if_interrupted("reading");
+    // A terminal or a pipe hands over a line at a time: do not wait for more of a short one.
+    if (got > 0 && std::memchr(head.data() + size, '\n', static_cast<size_t>(got)) != nullptr) {
+      size += static_cast<size_t>(got);
+      break;
+    }
+    if (got > 0) size += static_cast<size_t>(got);
+  }
+  head.resize(size);
+  return head;
+}
+
+}  // namespace
+
+struct LineReader::Stream {
+  int fd = -1;
+  io::filtering_istream in;
+  ~Stream() {
+    in.reset();
+    if (fd > STDERR_FILENO) ::close(fd);
+  }
+};
+
+LineReader::LineReader(const std::string& path) : path_(path), stream_(std::make_unique<Stream>()) {
+  const std::string name = name_of(path, "standard input");
+  if (path != "-") require_file(path, "reading");
+  stream_->fd = path == "-" ? STDIN_FILENO : ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (stream_->fd < 0) throw Error(cat("cannot read ", name, ": ", std::strerror(errno)));
+  std::string head = peek(stream_->fd, name);
+  push_unpacker(stream_->in, head);
+  stream_->in.push(PeekedSource(stream_->fd, std::move(head), name), 1 << 16);
+  stream_->in.exceptions(std::ios::badbit);
+}
+
+LineReader::~LineReader() = default;
+LineReader::LineReader(LineReader&&) noexcept = default;
+
+bool LineReader::next(std::string& line) {
+  try {
+    if (!std::getline(stream_->in, line)) return false;
+  } catch (const Error&) {
+    throw;
+  } catch (const Interrupted&) {
+    throw;
+  } catch (const std::exception& e) {
+    throw Error(cat("cannot unpack ", name_of(path_, "standard input"), " after line ", line_number_,
+                    ": the archive is damaged or cut short (", e.what(), ")"));
+  }
+  if (!line.empty() && line.back() == '\r') line.pop_back();
+  ++line_number_;
+  return true;
+}
+
+std::vector<std::string> read_lines(const std::string& path) {
+  LineReader reader(path);
+  std::vector<std::string> lines;
+  for (std::string line; reader.next(line);) lines.push_back(line);
+  return lines;
+}
+
+struct LineWriter::Stream {
+  int fd = -1;
+  std::string temporary;  // empty when the target itself is open
+  std::shared_ptr<int> failure = std::make_shared<int>(0);
+  io::filtering_ostream out;
+
+  void checked(const std::string& path, const std::function<void()>& action) {
+    try {
+      action();
+    } catch (const std::exception& e) {
+      throw Error(cat("cannot write ", name_of(path, "standard output"), ": ",
+                      *failure != 0 ? std::strerror(*failure) : e.what()));
+    }
+  }
+
+  ~Stream() {
+    try {
+      out.reset();
+    } catch (...) {  // reported by close(); a destructor may not throw
+    }
+    if (fd > STDERR_FILENO) ::close(fd);
+    if (!temporary.empty()) unlink(temporary.c_str());
+  }
+};
+
+LineWriter::LineWriter(const std::string& path) : path_(path), stream_(std::make_unique<Stream>()) {
+  std::error_code ignored;
+  const fs::file_status status = fs::status(path, ignored);
+  if (path != "-" && fs::is_directory(status)) throw Error(cat("cannot write '", path, "': it is a folder"));
+  if (path == "-") {
+    stream_->fd = STDOUT_FILENO;
+  } else if (fs::exists(status) && !fs::is_regular_file(status)) {
+    stream_->fd = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
+  } else {
+    stream_->temporary = cat(path, ".tmp", getpid());
+    stream_->fd = ::open(stream_->temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  }
+  if (stream_->fd < 0) {
+    stream_->temporary.clear();
+    throw Error(cat("cannot write '", path, "': ", std::strerror(errno)));
+  }
+  if (path.size() > 3 && path.ends_with(".gz")) stream_->out.push(io::gzip_compressor(), 1 << 16);
+  stream_->out.push(CheckedSink(stream_->fd, stream_->failure), 1 << 16);
+  stream_->out.exceptions(std::ios::badbit);
+}
+
+LineWriter::~LineWriter() = default;
+LineWriter::LineWriter(LineWriter&&) noexcept = default;
+
+void LineWriter::write(std::string_view text) {
+  stream_->checked(path_, [&] { stream_->out.write(text.data(), static_cast<std::streamsize>(text.size())); });
+}
+
+void LineWriter::line(std::string_view text) {
+  write(text);
+  write("\n");
+}
+
+void LineWriter::flush() {
+  stream_->checked(path_, [&] { stream_->out.flush(); });
+}
+
+void LineWriter::close() {
+  stream_->checked(path_, [&] {
+    stream_->out.flush();
+    stream_->out.reset();
+    if (stream_->temporary.empty()) return;
+    if (fsync(stream_->fd) != 0 || rename(stream_->temporary.c_str(), path_.c_str()) != 0)
+      throw std::system_error(errno, std::generic_category());
+    stream_->temporary.clear();
+  });
+}
+
+}  // namespace fovea

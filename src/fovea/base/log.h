@@ -1,0 +1,44 @@
+#pragma once
+#include <string>
+#include <string_view>
+
+// Logging behind plain strings: libtorch's include folder carries its own fmt, so no header may show one.
+// A line is "[2026-11-21 03:17:06] text" on standard error, or one JSON object with --log-format json.
+namespace fovea::log {
+
+enum class Format { kText, kJson };
+
+struct Options {
+  Format format = Format::kText;
+  bool quiet = false;           // only warnings and errors
+  std::string file;             // also appended here, when not empty
+};
+
+void configure(const Options& options);
+Format format();
+void info(std::string_view line);
+void warn(std::string_view line);
+void error(std::string_view line);
+// A record for machines: `json` (one object) in the JSON format, `text` otherwise.
+void record(std::string_view text, std::string_view json);
+
+// A progress bar on a terminal, a line every few seconds elsewhere; silent when quiet. Redrawn at most ten times a
+// second, so it may be called for every item.
+class Progress {
+ public:
+  Progress(std::string what, double total);  // total 0: unknown, shows a count
+  ~Progress();
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+  void at(double done, std::string_view note = {});
+  void finish();
+
+ private:
+  std::string what_;
+  double total_;
+  double start_;
+  double drawn_ = 0;
+  bool finished_ = false;
+};
+
+}  // namespace fovea::log

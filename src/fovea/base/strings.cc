@@ -1,0 +1,112 @@
+#include "fovea/base/strings.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstdio>
+#include <numeric>
+
+namespace fovea {
+namespace {
+
+std::string print(const char* format, int digits, double value) {
+  std::array<char, 400> buffer{};
+  const int size = std::snprintf(buffer.data(), buffer.size(), format, digits, value);
+  return {buffer.data(), static_cast<size_t>(std::clamp(size, 0, static_cast<int>(buffer.size()) - 1))};
+}
+
+bool is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
+
+// Damerau-Levenshtein with neighbouring transpositions only.
+size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<size_t> before, previous(b.size() + 1), row(b.size() + 1);
+  std::iota(previous.begin(), previous.end(), 0);
+  for (size_t i = 1; i <= a.size(); ++i) {
+    row[0] = i;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      row[j] = std::min({previous[j] + 1, row[j - 1] + 1, previous[j - 1] + (a[i - 1] != b[j - 1])});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) row[j] = std::min(row[j], before[j - 2] + 1);
+    }
+    before = previous;
+    std::swap(previous, row);
+  }
+  return previous[b.size()];
+}
+
+}  // namespace
+
+std::string fixed(double value, int digits) { return print("%.*f", digits, value); }
+std::string scientific(double value, int digits) { return print("%.*e", digits, value); }
+
+std::string shortest(double value) {
+  std::array<char, 64> buffer{};
+  const auto result = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value);
+  return {buffer.data(), result.ptr};
+}
+
+std::string thousands(int64_t value) {
+  std::string digits = std::to_string(value);
+  const size_t first = value < 0 ? 1 : 0;
+  for (size_t at = digits.size(); at > first + 3;) digits.insert(at -= 3, ",");
+  return digits;
+}
+
+std::string human_bytes(double bytes) {
+  static constexpr std::array<const char*, 5> kUnits = {"B", "KiB", "MiB", "GiB", "TiB"};
+  size_t unit = 0;
+  while (bytes >= 1024 && unit + 1 < kUnits.size()) bytes /= 1024, ++unit;
+  return fixed(bytes, unit == 0 ? 0 : 1) + " " + kUnits[unit];
+}
+
+std::string join(std::span<const std::string> parts, std::string_view separator) {
+  std::string out;
+  for (const std::string& part : parts) {
+    if (&part != parts.data()) out += separator;
+    out += part;
+  }
+  return out;
+}
+
+std::vector<std::string> split(std::string_view text, char separator) {
+  std::vector<std::string> out;
+  for (size_t begin = 0;;) {
+    const size_t end = text.find(separator, begin);
+    out.emplace_back(text.substr(begin, end - begin));
+    if (end == std::string_view::npos) return out;
+    begin = end + 1;
+  }
+}
+
+std::vector<std::string> split_words(std::string_view text) {
+  std::vector<std::string> out;
+  for (size_t at = 0; at < text.size();) {
+    while (at < text.size() && is_space(text[at])) ++at;
+    const size_t begin = at;
+    while (at < text.size() && !is_space(text[at])) ++at;
+    if (at > begin) out.emplace_back(text.substr(begin, at - begin));
+  }
+  return out;
+}
+
+std::string_view trim(std::string_view text) {
+  while (!text.empty() && is_space(text.front())) text.remove_prefix(1);
+  while (!text.empty() && is_space(text.back())) text.remove_suffix(1);
+  return text;
+}
+
+std::string nearest(std::string_view name, std::span<const std::string> known) {
+  std::string best;
+  size_t best_distance = std::max<size_t>(1, name.size() / 3) + 1;
+  for (const std::string& candidate : known) {
+    const size_t distance = edit_distance(name, candidate);
+    if (distance < best_distance) best = candidate, best_distance = distance;
+  }
+  return best;
+}
+
+std::string did_you_mean(std::string_view name, std::span<const std::string> known) {
+  const std::string near = nearest(name, known);
+  return near.empty() ? "" : "; did you mean '" + near + "'?";
+}
+
+}  // namespace fovea

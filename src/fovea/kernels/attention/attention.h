@@ -1,0 +1,98 @@
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "fovea/base/executor.h"
+#include "fovea/spec/attention_spec.h"
+
+// Attention on raw pointers, without torch. One call computes one mechanism for some heads of a batch of sequences.
+// Shapes: T_q, T_k query and key tokens of all sequences together, H heads, D head_dim.
+namespace fovea::kernels {
+
+enum class DType : uint8_t { kFloat32, kBFloat16, kFloat64 };
+
+// One sequence: its queries are tokens [q_begin, q_begin + q_length) of q and out, its keys those of k and v.
+// In self-attention query i stands at key position i + k_length - q_length, so that decoding with a cache is
+// the end of the full pass. Packed batches, padded batches and caches are all lists of these.
+struct Sequence {
+  int64_t q_begin = 0, q_length = 0, k_begin = 0, k_length = 0;
+  bool operator==(const Sequence&) const = default;
+};
+
+// What is fixed before any number is known; kernels accept or refuse it, and plans are cached by it.
+struct AttentionProblem {
+  AttentionSpec spec;
+  AttentionKind kind = AttentionKind::kSelf;
+  DType dtype = DType::kFloat32;  // of q, k, v, out and their gradients; sums are float (double for kFloat64)
+  int64_t num_heads = 1;          // in this call
+  int64_t head_dim = 64;
+  bool needs_backward = false;    // forward must fill `stats` and `kept`
+  float dropout = 0;              // on the weights; kept weights are divided by 1 - dropout
+  std::vector<Sequence> sequences;
+};
+
+// A [tokens, H, D] array: element (t, h, i) is data[t * token_stride + h * head_stride + i].
+template <class T>
+struct Rows {
+  T* data = nullptr;
+  int64_t token_stride = 0, head_stride = 0;
+};
+
+struct RandomStream {
+  uint64_t seed = 0;        // of the run; patterns draw from (seed, layer, head)
+  uint64_t dropout_key = 0; // of this call; element (head, query token, key position) draws from it
+  int64_t layer = 0, first_head = 0;  // heads of this call are first_head ... first_head + num_heads - 1
+};
+
+struct AttentionForward {
+  Rows<const void> q, k, v;
+  Rows<void> out;
+  float scale = 1;                 // on q . k, usually 1 / sqrt(head_dim)
+  const float* alpha = nullptr;    // [H], entmax(learned) only
+  // For backward, sizes from Kernel::saved; may be null when !needs_backward.
+  float* stats = nullptr;          // [T_q, H, floats_per_row]
+  int32_t* kept = nullptr;         // [T_q, H, ints_per_row]
+  RandomStream random;
+};
+
+struct AttentionBackward {
+  Rows<const void> q, k, v, out, grad_out;
+  Rows<void> grad_q, grad_k, grad_v;  // written, not added to; rows that no pair touches are set to zero
+  float scale = 1;
+  const float* alpha = nullptr;       // [H]
+  float* grad_alpha = nullptr;        // [H], entmax(learned) only
+  const float* stats = nullptr;       // as forward left them
+  const int32_t* kept = nullptr;
+  RandomStream random;
+};
+
+struct SavedPerRow {
+  int64_t floats = 0, ints = 0;
+};
+
+// One implementation. The ordered list attention_kernels() is walked by choose(); the reference in ops/ comes after
+// all of these and refuses nothing.
+struct Kernel {
+  std::string_view name;     // "cpu-topk", as FOVEA_KERNEL and benchmark rows know it
+  std::string_view summary;  // one line
+  std::vector<std::string> (*refuses)(const AttentionProblem&);  // empty: can run; else one sentence a reason
+  SavedPerRow (*saved)(const AttentionProblem&);                 // a function of the problem without its sequences
+  void (*forward)(const AttentionProblem&, const AttentionForward&, Executor&);
+  void (*backward)(const AttentionProblem&, const AttentionBackward&, Executor&);
+};
+
+// Fastest first.
+std::span<const Kernel> attention_kernels();
+
+// The first kernel that does not refuse, or null for the reference. FOVEA_KERNEL=name forces one: an unknown name or
+// a refusal is an Error with the names or the reasons.
+const Kernel* choose(const AttentionProblem& problem);
+
+// The walk, a line a kernel: "cpu-topk: refuses: head_dim 300 is above 256" ... "-> reference".
+std::string explain(const AttentionProblem& problem);
+
+}  // namespace fovea::kernels

@@ -1,0 +1,42 @@
+#pragma once
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <tuple>
+
+#include "fovea/spec/attention_spec.h"
+
+namespace fovea::ops {
+
+// Inputs beside q, k and v. Layouts:
+//   packed: q [T_q, H, D], k and v [T_k, H, D], with q_offsets, k_offsets [B + 1], int64, on the CPU;
+//   dense:  q [B, H, N_q, D], k and v [B, H, N_k, D], with optional q_lengths, k_lengths [B], int64, on the CPU.
+// Any strides whose last is 1. In self-attention query i stands at key position i + k_length - q_length.
+struct AttentionOptions {
+  AttentionKind kind = AttentionKind::kSelf;
+  std::optional<at::Tensor> q_offsets, k_offsets;  // packed; k_offsets default to q_offsets
+  std::optional<at::Tensor> q_lengths, k_lengths;  // dense; default: all of N
+  std::optional<at::Tensor> alpha;                 // [H], entmax(learned)
+  std::optional<at::Tensor> gain, gate, bias;      // [H * D], norms: gain all, gate gated-rmsnorm, bias layernorm
+  std::optional<double> scale;                     // default 1 / sqrt(D)
+  double dropout = 0;                              // on the weights; 0 in evaluation
+  int64_t seed = 0;                                // of the run: random(k) draws from (seed, layer, head)
+  int64_t layer = 0;
+  int64_t dropout_seed = 0;                        // of this call
+};
+
+// Attention of every head group of `spec` ("topk(8)", "4*local(256);4*full"), then the norm over concatenated heads.
+// The layout of q; differentiable in q, k, v, alpha, gain, gate and bias.
+at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const std::string& spec,
+                     const AttentionOptions& options);
+
+// Weights of the reference, for analysis and tests: dense [B, H, N_q, N_k] in q's dtype, zeros outside the pairs.
+at::Tensor attention_weights(const at::Tensor& q, const at::Tensor& k, const std::string& spec,
+                             const AttentionOptions& options);
+
+// Keeps the operator library from being dropped by the linker (--as-needed); call once at start.
+void init();
+
+}  // namespace fovea::ops

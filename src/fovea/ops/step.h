@@ -1,0 +1,62 @@
+#pragma once
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <optional>
+#include <tuple>
+
+// The rest of a training step beside attention: each an operator with its own backward, differentiable in every tensor.
+// T tokens, M model width, V vocabulary, N output width. Dropout masks come from a counter (seed), never stored.
+namespace fovea::ops {
+
+enum class Activation : uint8_t { kNone, kRelu, kGelu };
+
+// x [T, M], weight [N, M], bias [N] -> activation(x weight^T + bias) [T, N], by the fastest product of the machine.
+at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, const std::optional<at::Tensor>& bias,
+                  Activation activation = Activation::kNone);
+
+struct DropoutOptions {
+  double rate = 0;   // 0: nothing is dropped
+  int64_t seed = 0;  // of this call; element i draws from (seed, i)
+};
+
+at::Tensor dropout(const at::Tensor& x, const DropoutOptions& options);
+
+// LayerNorm(x) gain + bias over the last dimension, [T, M].
+at::Tensor layer_norm(const at::Tensor& x, const at::Tensor& gain, const at::Tensor& bias, double eps = 1e-5);
+
+// One pass: sum = residual + dropout(x); returns (sum, LayerNorm(sum)). Post-norm layers go on with the second,
+// pre-norm layers with both.
+std::tuple<at::Tensor, at::Tensor> add_norm(const at::Tensor& x, const at::Tensor& residual, const at::Tensor& gain,
+                                            const at::Tensor& bias, const DropoutOptions& options, double eps = 1e-5);
+
+// scale * weight[ids] + positions[position], then dropout. ids, position [T] int64; positions [P, M] or undefined.
+at::Tensor embed(const at::Tensor& ids, const at::Tensor& position, const at::Tensor& weight,
+                 const std::optional<at::Tensor>& positions, double scale, const DropoutOptions& options);
+
+struct CrossEntropy {
+  at::Tensor loss;  // [] float32: sum over tokens of the label-smoothed loss, the one to differentiate
+  at::Tensor nll;   // [] float32: sum of -log p(target), no gradient
+};
+// hidden [T, M], weight [V, M], bias [V], targets [T] int64, no padding. The logits are never held whole.
+// Smoothing eps: (1 - eps) nll + eps mean over the vocabulary of -log p (Szegedy et al. 2016).
+CrossEntropy cross_entropy(const at::Tensor& hidden, const at::Tensor& weight, const std::optional<at::Tensor>& bias,
+                           const at::Tensor& targets, double label_smoothing);
+
+// -log p(target) of every token, [T] float32, no gradient: for scoring and validation.
+at::Tensor token_nll(const at::Tensor& hidden, const at::Tensor& weight, const std::optional<at::Tensor>& bias,
+                     const at::Tensor& targets);
+
+struct AdamOptions {
+  double learn_rate = 1e-3, beta1 = 0.9, beta2 = 0.98, eps = 1e-9, weight_decay = 0;
+  int64_t step = 1;        // from 1, for the bias correction
+  double grad_scale = 1;   // multiplies the gradient first: 1 / tokens, and the clipping factor
+};
+// One pass over all parameters, which lie in one flat float32 buffer each: params, grads, moments.
+void adam_step(at::Tensor& params, const at::Tensor& grads, at::Tensor& mean, at::Tensor& variance,
+               const AdamOptions& options);
+
+// sqrt of the sum of squares, in one pass, in double, the same for every thread count.
+double norm(const at::Tensor& flat);
+
+}  // namespace fovea::ops

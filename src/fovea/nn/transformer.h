@@ -1,0 +1,60 @@
+#pragma once
+#include <torch/nn/module.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "fovea/spec/model_config.h"
+
+// The encoder-decoder Transformer on packed batches: T tokens of all sentences without padding, offsets [B + 1] int64
+// on the CPU. M = dim_emb. Everything is computed by the operators of ops/, in the type of the parameters.
+namespace fovea::nn {
+
+// What one forward pass of training draws from: (seed, update) fix every dropout mask.
+struct ForwardContext {
+  bool training = false;     // dropout on, --sparsify train selects
+  int64_t seed = 0;          // of the run
+  int64_t dropout_seed = 0;  // of this pass; each use derives its own
+};
+
+class TransformerImpl : public torch::nn::Module {
+ public:
+  // Initialises by `seed` alone (counter-based: the same weights on every machine and thread count).
+  TransformerImpl(const ModelConfig& config, int64_t seed);
+  ~TransformerImpl() override;
+
+  const ModelConfig& config() const;
+
+  // tokens [T_src] int64 -> memory [T_src, M].
+  at::Tensor encode(const at::Tensor& tokens, const at::Tensor& offsets, const ForwardContext& context);
+
+  // Teacher forcing: inputs [T_trg] (</s>, y1, ...), memory of encode -> hidden [T_trg, M] before the output layer.
+  at::Tensor decode(const at::Tensor& inputs, const at::Tensor& offsets, const at::Tensor& memory,
+                    const at::Tensor& memory_offsets, const ForwardContext& context);
+
+  // The output layer: logits = hidden weight^T + bias, weight [V, M], bias [V].
+  at::Tensor output_weight() const;
+  at::Tensor output_bias() const;
+
+  // Incremental decoding of R rows (hypotheses). A row's caches grow by a token a step; its encoder side is shared.
+  struct DecoderState;
+  // rows[r] is the sentence (of encode) that row r translates.
+  std::shared_ptr<DecoderState> start(const at::Tensor& memory, const at::Tensor& memory_offsets,
+                                      const std::vector<int64_t>& rows);
+  // tokens [R] -> hidden [R, M]; equal to the last row of decode() on the tokens so far.
+  at::Tensor step(DecoderState& state, const at::Tensor& tokens);
+  // Row r continues what was row parents[r]; the number of rows may shrink, finished rows are left out.
+  void reorder(DecoderState& state, const std::vector<int64_t>& parents);
+
+ private:
+  struct Parts;
+  std::unique_ptr<Parts> parts_;
+};
+TORCH_MODULE(Transformer);
+
+// The mechanism replaced everywhere (translate --attention); throws if it needs parameters that the model lacks.
+void override_attention(Transformer& model, const std::string& spec);
+
+}  // namespace fovea::nn

@@ -72,7 +72,11 @@ TEST(Executor, RunsEveryIndexOnceAndPassesExceptionsOn) {
   std::vector<int> calls(1000);
   threads.run(1000, [&](int64_t i, int worker) { calls[i] += worker >= 0 && worker < 3; });
   EXPECT_EQ(std::count(calls.begin(), calls.end(), 1), 1000);
-  EXPECT_THROW(threads.run(10, [](int64_t i, int) { if (i == 7) throw Error("seven"); }), Error);
+  EXPECT_THROW(threads.run(10,
+                           [](int64_t i, int) {
+                             if (i == 7) throw Error("seven");
+                           }),
+               Error);
 }
 
 TEST(File, WritesAsideAndReadsBack) {

@@ -25,7 +25,8 @@ namespace {
 
 class Descriptor {
  public:
-  Descriptor(const fs::path& path, int flags, std::string_view doing) : fd_(open(path.c_str(), flags | O_CLOEXEC, 0666)) {
+  Descriptor(const fs::path& path, int flags, std::string_view doing)
+      : fd_(open(path.c_str(), flags | O_CLOEXEC, 0666)) {
     if (fd_ < 0) fail(doing, path, errno);
   }
   ~Descriptor() {
@@ -56,7 +57,8 @@ void require_file(const fs::path& path, std::string_view what) {
   const fs::file_status status = fs::status(path, ignored);
   if (status.type() == fs::file_type::not_found) throw Error(cat(what, ": no such file: '", path.string(), "'"));
   if (fs::is_directory(status)) throw Error(cat(what, ": '", path.string(), "' is a folder; a file is expected"));
-  if (access(path.c_str(), R_OK) != 0) throw Error(cat(what, ": cannot read '", path.string(), "': ", std::strerror(errno)));
+  if (access(path.c_str(), R_OK) != 0)
+    throw Error(cat(what, ": cannot read '", path.string(), "': ", std::strerror(errno)));
 }
 
 std::string read_file(const fs::path& path) {
@@ -121,7 +123,8 @@ void replace_folder(const fs::path& finished, const fs::path& path) {
 
 std::string checksum(std::string_view bytes) {
   std::array<char, 17> hex{};
-  std::snprintf(hex.data(), hex.size(), "%016llx", static_cast<unsigned long long>(XXH3_64bits(bytes.data(), bytes.size())));
+  std::snprintf(hex.data(), hex.size(), "%016llx",
+                static_cast<unsigned long long>(XXH3_64bits(bytes.data(), bytes.size())));
   return hex.data();
 }
 

@@ -58,9 +58,9 @@ class LineWriter {
   explicit LineWriter(const std::string& path);
   ~LineWriter();
   LineWriter(LineWriter&&) noexcept;
-  void write(std::string_view text);   // as it is
-  void line(std::string_view text);    // with "\n"
-  void flush();                        // to the reader at the other end
+  void write(std::string_view text);  // as it is
+  void line(std::string_view text);   // with "\n"
+  void flush();                       // to the reader at the other end
   void close();
 
  private:

@@ -80,8 +80,9 @@ bool starts_with(const std::string& head, std::string_view magic) { return head.
 void push_unpacker(io::filtering_istream& in, const std::string& head) {
   using std::string_view_literals::operator""sv;
   if (starts_with(head, "\x1f\x8b"sv)) in.push(io::gzip_decompressor(), 1 << 16);
-  if (starts_with(head, "\xfd"
-                        "7zXZ\0"sv))
+  if (starts_with(head,
+                  "\xfd"
+                  "7zXZ\0"sv))
     in.push(io::lzma_decompressor(), 1 << 16);
   if (starts_with(head, "BZh"sv)) in.push(io::bzip2_decompressor(), 1 << 16);
   if (starts_with(head, "\x28\xb5\x2f\xfd"sv)) in.push(io::zstd_decompressor(), 1 << 16);

@@ -44,9 +44,7 @@ State& state() {
   return instance;
 }
 
-double now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
+double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 void clear_bar() {
   if (state().bar_shown) std::fputs("\r\033[K", stderr);

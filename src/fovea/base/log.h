@@ -10,8 +10,8 @@ enum class Format { kText, kJson };
 
 struct Options {
   Format format = Format::kText;
-  bool quiet = false;           // only warnings and errors
-  std::string file;             // also appended here, when not empty
+  bool quiet = false;  // only warnings and errors
+  std::string file;    // also appended here, when not empty
 };
 
 void configure(const Options& options);

@@ -40,14 +40,13 @@ struct DecodeConfig {
         number("mini-batch-words", &C::mini_batch_words, "source tokens in a batch, at most", 1, 1e9, "max-tokens"),
         number("mini-batch", &C::mini_batch, "sentences in a batch, at most", 1, 1e9),
         number("maxi-batch", &C::maxi_batch, "batches' worth of lines sorted by length together", 1, 1e6),
-        number("max-length-factor", &C::max_length_factor, "a translation has at most so many times the source's tokens",
-               0.1, 1000),
+        number("max-length-factor", &C::max_length_factor,
+               "a translation has at most so many times the source's tokens", 0.1, 1000),
         number("max-length", &C::max_length, "longer source lines, in tokens, are cut, with a warning", 1, 1e6),
         choice("precision", &C::precision, "of matrix products and activations", "float32|bfloat16"),
         number("cpu-threads", &C::cpu_threads, "threads on the CPU (0: all)", 0, 4096),
         named("devices", &C::devices, "cpu, or the number of a CUDA device", "d"),
-        field("quiet", &C::quiet, "only warnings and errors"),
-        field("log", &C::log, "write the log here too"),
+        field("quiet", &C::quiet, "only warnings and errors"), field("log", &C::log, "write the log here too"),
         choice("log-format", &C::log_format, "of standard error", "text|json"));
   }
 };

@@ -53,7 +53,8 @@ struct TrainConfig {
         number("learn-rate", &C::learn_rate, "highest learning rate", 0, 1e3, "lr"),
         choice("lr-decay", &C::lr_decay, "schedule after the warm-up", "inv-sqrt|cosine|linear|none"),
         number("lr-warmup", &C::lr_warmup, "updates of linear warm-up", 0, 1e12),
-        number("label-smoothing", &C::label_smoothing, "share of the target's mass spread over the vocabulary", 0, 0.99),
+        number("label-smoothing", &C::label_smoothing, "share of the target's mass spread over the vocabulary", 0,
+               0.99),
         number("clip-norm", &C::clip_norm, "the gradient's norm is cut to this (0: never)", 0),
         choice("precision", &C::precision, "of matrix products and activations; weights stay float32 in the optimiser",
                "float32|bfloat16"),
@@ -75,8 +76,7 @@ struct TrainConfig {
         named("devices", &C::devices, "cpu, or the number of a CUDA device", "d"),
         field("no-reload", &C::no_reload, "start anew beside an existing run's files instead of continuing it"),
         field("overwrite", &C::overwrite, "delete an existing run in the folder first"),
-        field("quiet", &C::quiet, "only warnings and errors"),
-        field("log", &C::log, "write the log here too"),
+        field("quiet", &C::quiet, "only warnings and errors"), field("log", &C::log, "write the log here too"),
         choice("log-format", &C::log_format, "of standard error", "text|json"),
         field("pretrained-model", &C::pretrained_model, "start from these weights"));
   }

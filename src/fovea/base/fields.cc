@@ -1,0 +1,100 @@
+#include "fovea/base/fields.h"
+
+#include <algorithm>
+#include <charconv>
+#include <type_traits>
+
+#include "fovea/base/error.h"
+#include "fovea/base/strings.h"
+
+namespace fovea {
+namespace {
+
+[[noreturn]] void refuse(const FieldView& field, std::string_view got, std::string_view expected) {
+  throw UsageError(cat("--", field.name, ": got '", got, "'; expected ", expected));
+}
+
+std::string limits(const FieldView& field) {
+  std::string text;
+  if (field.min > -1e299) text += " of at least " + shortest(field.min);
+  if (field.max < 1e299) text += (text.empty() ? " of at most " : " and at most ") + shortest(field.max);
+  return text;
+}
+
+// "10K", "2M" and "1G" as Marian's users write them.
+template <class T>
+void read_number(const FieldView& field, const std::string& text, T& out, std::string_view kind) {
+  std::string_view digits = text;
+  double factor = 1;
+  if (!digits.empty()) {
+    const char unit = digits.back();
+    factor = unit == 'K' || unit == 'k' ? 1e3 : unit == 'M' ? 1e6 : unit == 'G' ? 1e9 : 1;
+    if (factor > 1) digits.remove_suffix(1);
+  }
+  T value{};
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  const double scaled = static_cast<double>(value) * factor;
+  if (error != std::errc() || end != digits.data() + digits.size() || scaled < field.min || scaled > field.max)
+    refuse(field, text, cat(kind, limits(field)));
+  out = factor > 1 ? static_cast<T>(scaled) : value;
+}
+
+void read(const FieldView& field, const std::string& text, int64_t& out) {
+  read_number(field, text, out, "a whole number");
+}
+void read(const FieldView& field, const std::string& text, double& out) { read_number(field, text, out, "a number"); }
+
+void read(const FieldView& field, const std::string& text, bool& out) {
+  if (text != "true" && text != "false") refuse(field, text, "true or false");
+  out = text == "true";
+}
+
+void read(const FieldView& field, const std::string& text, std::string& out) {
+  if (!field.choices.empty()) {
+    const std::vector<std::string> known = split(field.choices, '|');
+    if (std::find(known.begin(), known.end(), text) == known.end())
+      refuse(field, text, "one of " + join(known, ", ") + did_you_mean(text, known));
+  }
+  out = text;
+}
+
+std::string text_of(bool value) { return value ? "true" : "false"; }
+std::string text_of(int64_t value) { return std::to_string(value); }
+std::string text_of(double value) { return shortest(value); }
+std::string text_of(const std::string& value) { return value; }
+
+}  // namespace
+
+void assign(const FieldView& field, const std::vector<std::string>& values) {
+  std::visit(
+      [&]<class T>(T* target) {
+        if constexpr (std::is_same_v<T, std::string> || std::is_arithmetic_v<T>) {
+          if (values.size() != 1) refuse(field, join(values, " "), "one value");
+          read(field, values[0], *target);
+        } else {
+          target->clear();
+          for (const std::string& value : values) {
+            typename T::value_type item{};
+            read(field, value, item);
+            target->push_back(item);
+          }
+        }
+      },
+      field.value);
+}
+
+std::vector<std::string> values_of(const FieldView& field) {
+  std::vector<std::string> out;
+  std::visit(
+      [&]<class T>(T* target) {
+        if constexpr (std::is_same_v<T, std::string> || std::is_arithmetic_v<T>) {
+          out.push_back(text_of(*target));
+        } else {
+          for (const auto& item : *target) out.push_back(text_of(item));
+        }
+      },
+      field.value);
+  return out;
+}
+
+}  // namespace fovea

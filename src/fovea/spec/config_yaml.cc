@@ -1,0 +1,78 @@
+#include "fovea/spec/config_yaml.h"
+
+#include <yaml-cpp/yaml.h>
+
+#include <algorithm>
+
+#include "fovea/base/error.h"
+#include "fovea/base/strings.h"
+
+namespace fovea {
+namespace {
+
+void emit(YAML::Emitter& out, const FieldView& field, const std::string& value) {
+  // Strings are quoted, so that "1" stays a string and 'true' a name.
+  if (std::holds_alternative<std::string*>(field.value) ||
+      std::holds_alternative<std::vector<std::string>*>(field.value))
+    out << YAML::DoubleQuoted;
+  out << value;
+}
+
+std::vector<std::string> scalars(const YAML::Node& node, std::string_view where) {
+  if (node.IsNull()) return {};
+  if (node.IsScalar()) return {node.Scalar()};
+  std::vector<std::string> values;
+  if (!node.IsSequence()) throw Error(cat(where, ": expected a value or a list of values"));
+  for (const YAML::Node& item : node) {
+    if (!item.IsScalar()) throw Error(cat(where, ": expected a list of plain values"));
+    values.push_back(item.Scalar());
+  }
+  return values;
+}
+
+}  // namespace
+
+std::string to_yaml(std::span<const FieldView> fields) {
+  YAML::Emitter out;
+  out << YAML::BeginMap;
+  for (const FieldView& field : fields) {
+    out << YAML::Key << std::string(field.name) << YAML::Value;
+    const std::vector<std::string> values = values_of(field);
+    if (field.is_list()) {
+      out << YAML::Flow << YAML::BeginSeq;
+      for (const std::string& value : values) emit(out, field, value);
+      out << YAML::EndSeq;
+    } else {
+      emit(out, field, values[0]);
+    }
+  }
+  out << YAML::EndMap << YAML::Newline;
+  return out.c_str();
+}
+
+void from_yaml(std::string_view text, std::string_view source, std::span<const FieldView> fields) {
+  YAML::Node root;
+  try {
+    root = YAML::Load(std::string(text));
+  } catch (const YAML::Exception& e) {
+    throw Error(cat(source, ": not YAML at line ", e.mark.line + 1, ", column ", e.mark.column + 1, ": ", e.msg));
+  }
+  if (root.IsNull()) return;
+  if (!root.IsMap()) throw Error(cat(source, ": expected 'name: value' lines"));
+  for (const auto& entry : root) {
+    const std::string key = entry.first.IsScalar() ? entry.first.Scalar() : "?";
+    const auto found = std::find_if(fields.begin(), fields.end(), [&](const FieldView& f) { return f.name == key; });
+    if (found == fields.end()) {
+      std::vector<std::string> known;
+      for (const FieldView& field : fields) known.emplace_back(field.name);
+      throw Error(cat(source, ": unknown key '", key, "'", did_you_mean(key, known)));
+    }
+    try {
+      assign(*found, scalars(entry.second, key));
+    } catch (const Error& e) {
+      throw Error(cat(source, ": ", e.what()));
+    }
+  }
+}
+
+}  // namespace fovea

@@ -1,0 +1,29 @@
+#pragma once
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "fovea/base/fields.h"
+
+namespace fovea {
+
+// YAML of configurations: a map from field names to values, lists as sequences.
+std::string to_yaml(std::span<const FieldView> fields);
+
+// Sets the fields that `text` names. Unknown keys, wrong types and malformed YAML throw an Error that begins with
+// `source` (a file's name), names the key and suggests the nearest known one.
+void from_yaml(std::string_view text, std::string_view source, std::span<const FieldView> fields);
+
+template <class S>
+std::string to_yaml(const S& config) {
+  S copy = config;
+  return to_yaml(std::span<const FieldView>(field_views(copy)));
+}
+
+template <class S>
+void from_yaml(std::string_view text, std::string_view source, S& config) {
+  from_yaml(text, source, std::span<const FieldView>(field_views(config)));
+}
+
+}  // namespace fovea

@@ -1,0 +1,59 @@
+#include "fovea/spec/config_yaml.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "fovea/base/error.h"
+#include "fovea/spec/decode_config.h"
+#include "fovea/spec/model_config.h"
+#include "fovea/spec/train_config.h"
+
+namespace fovea {
+namespace {
+
+std::string message_of(std::string_view text) {
+  ModelConfig config;
+  try {
+    from_yaml(text, "x.yml", config);
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return "accepted";
+}
+
+TEST(ConfigYaml, EveryFieldSurvivesTheRoundTrip) {
+  TrainConfig train;
+  train.train_sets = {"a: b", "c\"d"};
+  train.learn_rate = 0.1 + 0.2;
+  train.overwrite = true;
+  TrainConfig back;
+  from_yaml(to_yaml(train), "x", back);
+  EXPECT_EQ(to_yaml(back), to_yaml(train));
+  EXPECT_EQ(back.train_sets, train.train_sets);
+  EXPECT_EQ(back.learn_rate, train.learn_rate);
+  EXPECT_TRUE(back.overwrite);
+  ModelConfig model;
+  from_yaml("dim-emb: 128\nattention-layers: [\"encoder.1=window(16)\"]\n", "x", model);
+  EXPECT_EQ(model.dim_emb, 128);
+  EXPECT_THAT(model.attention_layers, testing::ElementsAre("encoder.1=window(16)"));
+}
+
+TEST(ConfigYaml, SaysWhatIsWrong) {
+  EXPECT_EQ(message_of("dim-enb: 3"), "x.yml: unknown key 'dim-enb'; did you mean 'dim-emb'?");
+  EXPECT_EQ(message_of("dim-emb: x"),
+            "x.yml: --dim-emb: got 'x'; expected a whole number of at least 1 and at most 65536");
+  EXPECT_EQ(message_of("transformer-norm: pst"),
+            "x.yml: --transformer-norm: got 'pst'; expected one of post, pre; did you mean 'post'?");
+  EXPECT_THAT(message_of("a: [1"), testing::HasSubstr("not YAML at line"));
+  EXPECT_EQ(message_of("dim-emb: {a: 1}"), "x.yml: dim-emb: expected a value or a list of values");
+}
+
+TEST(ConfigYaml, NumbersTakeUnits) {
+  TrainConfig config;
+  from_yaml("after-batches: 8K\nlearn-rate: 5e-4", "x", config);
+  EXPECT_EQ(config.after_batches, 8000);
+  EXPECT_EQ(config.learn_rate, 5e-4);
+}
+
+}  // namespace
+}  // namespace fovea

@@ -1,0 +1,141 @@
+#!/usr/bin/env bash
+# One script for a newcomer and for developers: ./fovea.sh help
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")"
+
+readonly torch_version=2.13.0
+readonly build=build/release
+readonly packages=(
+  g++ cmake ninja-build ccache pkg-config python3 python3-venv ca-certificates
+  libboost-iostreams-dev libcli11-dev libfmt-dev libgmock-dev libgtest-dev libhwy-dev libicu-dev libpugixml-dev
+  libsentencepiece-dev libspdlog-dev libxxhash-dev libyaml-cpp-dev nlohmann-json3-dev)
+
+say() { printf '\033[1m==> %s\033[0m\n' "$*" >&2; }
+fail() { printf 'Error: %s\n' "$*" >&2; exit 1; }
+
+as_root() {
+  if [ "$(id -u)" -eq 0 ]; then "$@"
+  elif command -v sudo >/dev/null; then sudo "$@"
+  else fail "installing packages needs root: run as root, or install sudo"; fi
+}
+
+# Debian packages that are missing, and no others.
+need_packages() {
+  local missing=() package
+  command -v dpkg-query >/dev/null || { say "no dpkg here: expecting the libraries of fovea.sh's package list to be installed"; return; }
+  for package in "$@"; do
+    [ "$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null)" = installed ] || missing+=("$package")
+  done
+  [ ${#missing[@]} -eq 0 ] && return
+  say "installing ${#missing[@]} Debian packages: ${missing[*]}"
+  as_root apt-get update -q || say "the package lists could not be refreshed; trying with the old ones"
+  as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "${missing[@]}"
+}
+
+# libtorch out of pip's torch, in .venv, unless Torch_DIR names one.
+need_torch() {
+  if [ -n "${Torch_DIR:-}" ]; then
+    [ -f "$Torch_DIR/TorchConfig.cmake" ] || fail "Torch_DIR: no TorchConfig.cmake in '$Torch_DIR'; name the folder that holds it"
+    return
+  fi
+  [ -x .venv/bin/python3 ] || python3 -m venv .venv
+  .venv/bin/python3 -c "import torch, sys; sys.exit(torch.__version__.split('+')[0] != '$torch_version')" 2>/dev/null && return
+  say "installing libtorch $torch_version into .venv"
+  # The index of pip's settings may or may not carry the CPU build, which is a tenth of the size.
+  .venv/bin/python3 -m pip install --disable-pip-version-check "torch==$torch_version+cpu" ||
+    .venv/bin/python3 -m pip install --disable-pip-version-check "torch==$torch_version" ||
+    fail "pip could not install torch==$torch_version; set PIP_INDEX_URL to an index that has it, or Torch_DIR to a libtorch"
+}
+
+build() {
+  need_packages "${packages[@]}"
+  need_torch
+  say "building into $build"
+  cmake --preset release ${Torch_DIR:+-DTorch_DIR="$Torch_DIR"} >build/configure.log 2>&1 ||
+    { cat build/configure.log >&2; fail "cmake failed; its output is above and in build/configure.log"; }
+  cmake --build --preset release
+  ln -sfn "$build/bin/fovea" fovea
+}
+
+# Peers that check our numbers; the tests that need one say so when it is missing.
+need_test_packages() {
+  [ -x .venv/bin/python3 ] || python3 -m venv --system-site-packages .venv
+  local stamp=.venv/test-packages wanted=python/requirements-test.txt
+  cmp -s "$wanted" "$stamp" && return
+  say "installing the test packages of $wanted"
+  if .venv/bin/python3 -m pip install -q --disable-pip-version-check -r "$wanted"; then cp "$wanted" "$stamp"
+  else say "pip could not install them; the tests against other projects will be skipped, each saying so"; fi
+}
+
+run_tests() {
+  build
+  need_test_packages
+  say "testing"
+  ctest --preset release "$@"
+}
+
+sanitize() {
+  need_packages "${packages[@]}"
+  cmake --preset asan >/dev/null && cmake --build --preset asan && ctest --preset asan "$@"
+}
+
+fuzz() {
+  need_packages "${packages[@]}" clang
+  cmake --preset fuzz >/dev/null && cmake --build --preset fuzz && ctest --test-dir build/fuzz --output-on-failure "$@"
+}
+
+sources() { git ls-files '*.h' '*.cc'; }
+
+format() {
+  need_packages clang-format
+  sources | xargs -r clang-format -i
+}
+
+lint() {
+  need_packages "${packages[@]}" clang-format clang-tidy
+  sources | xargs -r clang-format --dry-run --Werror
+  [ -f "$build/compile_commands.json" ] || build
+  # clang does not read GCC's precompiled headers.
+  local database=build/lint
+  mkdir -p "$database"
+  sed -E 's/-include [^ ]*cmake_pch\.hxx//g; s/-Winvalid-pch//g' "$build/compile_commands.json" >"$database/compile_commands.json"
+  sources | grep '\.cc$' | grep -E "${1:-.}" | xargs -r -P "$(nproc)" -n 4 clang-tidy -p "$database" --quiet
+}
+
+bench() { build; exec .venv/bin/python3 bench/run.py "$@"; }
+
+usage() {
+  cat <<'TEXT'
+Usage: ./fovea.sh VERB
+
+  demo [LANGUAGE] [TRAIN OPTIONS]  install what is missing, build, train English to LANGUAGE (de), translate, score
+  test [CTEST OPTIONS]             install what is missing, build, run all tests
+  build                            install what is missing, build a release; ./fovea is the program
+  bench [OPTIONS]                  measure against other systems; prints Markdown, writes CSV
+  install PREFIX                   a relocatable tree with the program, the library and its CMake package
+  format, lint [REGEX]             clang-format the sources; check them with clang-format and clang-tidy
+  asan, fuzz                       the torch-free layers under AddressSanitizer and UBSan; the fuzz targets
+
+Torch_DIR names a libtorch to use instead of pip's; pip's own variables choose its index.
+TEXT
+}
+
+main() {
+  local verb=${1:-help}
+  [ $# -gt 0 ] && shift
+  mkdir -p build
+  case $verb in
+    build) build ;;
+    test) run_tests "$@" ;;
+    demo) build; exec ./recipes/demo.sh "$@" ;;
+    bench) bench "$@" ;;
+    install) build; cmake --install "$build" --prefix "${1:?install needs a PREFIX}" ;;
+    format) format ;;
+    lint) lint "$@" ;;
+    asan) sanitize "$@" ;;
+    fuzz) fuzz "$@" ;;
+    help | -h | --help) usage ;;
+    *) usage >&2; fail "unknown verb '$verb'" ;;
+  esac
+}
+main "$@"

@@ -1,0 +1,154 @@
+#include "fovea/app/options.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <iostream>
+#include <set>
+
+#include "fovea/base/error.h"
+#include "fovea/base/file.h"
+#include "fovea/base/strings.h"
+#include "fovea/spec/config_yaml.h"
+
+namespace fovea::app {
+namespace {
+
+// "--max_tokens" as other systems write it.
+std::string with_dashes(std::string argument) {
+  if (!argument.starts_with("--")) return argument;
+  const size_t end = std::min(argument.find('='), argument.size());
+  std::replace(argument.begin(), argument.begin() + static_cast<std::ptrdiff_t>(end), '_', '-');
+  return argument;
+}
+
+std::string flags_of(const FieldView& field) {
+  std::string flags;
+  if (!field.aliases.empty()) {
+    for (const std::string& alias : split(field.aliases, ',')) flags += (alias.size() == 1 ? "-" : "--") + alias + ",";
+  }
+  return flags + "--" + std::string(field.name);
+}
+
+std::string help_of(const FieldView& field) {
+  std::string help(field.help);
+  if (!field.choices.empty()) help += cat(" {", field.choices, "}");
+  const std::string value = join(values_of(field), " ");
+  if (!field.is_flag() && !value.empty()) help += cat(" [", value, "]");
+  return help;
+}
+
+std::string type_of(const FieldView& field) {
+  static constexpr const char* kNames[] = {"", "N", "X", "TEXT", "N ...", "X ...", "TEXT ..."};
+  return kNames[field.value.index()];
+}
+
+}  // namespace
+
+struct Options::State {
+  std::string command;
+  CLI::App app;
+  std::vector<FieldView> fields;
+  std::set<std::string> given;
+  std::vector<std::string> config_files;
+  std::string epilogue;
+  bool dump = false;
+
+  State(const std::string& name, const std::string& summary, const std::string& usage)
+      : command(name), app(summary, "fovea " + name) {
+    app.usage("Usage: fovea " + name + " " + usage);
+    app.set_help_flag("-h,--help", "show this text");
+    app.add_option("-c,--config", config_files, "take options from a YAML file of 'name: value' lines; may be repeated")
+        ->type_name("FILE");
+    app.add_flag("--dump-config", dump, "print all options as YAML and stop");
+    app.option_defaults()->group("Options");
+  }
+
+  std::vector<std::string> known_flags() const {
+    std::vector<std::string> known = {"--config", "--help", "--dump-config"};
+    for (const FieldView& field : fields) known.push_back(cat("--", field.name));
+    return known;
+  }
+
+  // Configuration files come before the flags, so they are looked for first.
+  void load_config_files(const std::vector<std::string>& arguments) {
+    for (size_t i = 0; i < arguments.size(); ++i) {
+      const std::string& argument = arguments[i];
+      std::string path;
+      if ((argument == "-c" || argument == "--config") && i + 1 < arguments.size()) path = arguments[i + 1];
+      if (argument.starts_with("--config=")) path = argument.substr(9);
+      if (path.empty()) continue;
+      require_file(path, "--config");
+      from_yaml(read_file(path), path, fields);
+      for (const std::string& line : read_lines(path)) given.insert(line.substr(0, line.find(':')));
+    }
+  }
+};
+
+Options::Options(std::string command, std::string summary, std::string usage)
+    : state_(std::make_unique<State>(command, summary, usage)) {}
+Options::~Options() = default;
+
+void Options::add_fields(std::vector<FieldView> fields, const std::string& heading,
+                         const std::vector<std::string>& only) {
+  for (const FieldView& field : fields) {
+    const std::string name(field.name);
+    if (!only.empty() && std::find(only.begin(), only.end(), name) == only.end()) continue;
+    const auto same = [&](const FieldView& other) { return other.name == field.name; };
+    if (std::any_of(state_->fields.begin(), state_->fields.end(), same)) continue;
+    state_->fields.push_back(field);
+    auto take = [this, field, name](const CLI::results_t& values) {
+      state_->given.insert(name);
+      assign(field, values);
+      return true;
+    };
+    CLI::Option* option = nullptr;
+    if (field.is_flag()) {
+      option = state_->app.add_flag(flags_of(field), *std::get<bool*>(field.value), help_of(field));
+    } else {
+      option = state_->app.add_option(flags_of(field), take, help_of(field));
+      option->type_name(type_of(field))->type_size(1);
+      if (field.is_list()) option->expected(1, 1 << 20);
+    }
+    option->group(heading);
+  }
+}
+
+void Options::positional(std::string name, std::vector<std::string>& values, std::string help) {
+  state_->app.add_option(name, values, help)->group("Arguments")->type_name("");
+}
+
+void Options::epilogue(std::string text) { state_->app.footer(text); }
+
+bool Options::parse(const std::vector<std::string>& given) {
+  std::vector<std::string> arguments;
+  for (const std::string& argument : given) arguments.push_back(with_dashes(argument));
+  const std::string see = "; see fovea " + state_->command + " --help";
+  state_->load_config_files(arguments);
+  try {
+    std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
+    state_->app.parse(reversed);
+  } catch (const CLI::CallForHelp&) {
+    std::cout << state_->app.help() << std::flush;
+    return false;
+  } catch (const CLI::ExtrasError&) {
+    const std::vector<std::string> extra = state_->app.remaining();
+    const std::string name = extra.empty() ? "" : extra.front().substr(0, extra.front().find('='));
+    if (!name.starts_with("-")) throw UsageError(cat("unexpected argument '", name, "'", see));
+    const std::vector<std::string> known = state_->known_flags();
+    const std::string hint = did_you_mean(name, known);
+    throw UsageError(cat("unknown option '", name, "'", hint.empty() ? see : hint));
+  } catch (const CLI::ParseError& e) {
+    throw UsageError(cat(e.what(), see));
+  }
+  if (state_->dump) {
+    std::cout << to_yaml(std::span<const FieldView>(state_->fields)) << std::flush;
+    return false;
+  }
+  return true;
+}
+
+bool Options::given(const std::string& field) const {
+  return state_->given.contains(field) || state_->app.count("--" + field) > 0;
+}
+
+}  // namespace fovea::app

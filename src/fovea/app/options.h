@@ -1,0 +1,39 @@
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "fovea/base/fields.h"
+
+namespace fovea::app {
+
+// The command line of one subcommand, made of the fields of its configuration structs. Also gives every subcommand
+// -c/--config FILE (YAML, may be repeated, later ones win, flags win over all), --dump-config and --help.
+class Options {
+ public:
+  Options(std::string command, std::string summary, std::string usage);
+  ~Options();
+
+  // Adds every field of `config`, or only those named in `only`, under a heading of the help text.
+  template <class S>
+  void add(S& config, const std::string& heading, const std::vector<std::string>& only = {}) {
+    add_fields(field_views(config), heading, only);
+  }
+  // Arguments without a flag.
+  void positional(std::string name, std::vector<std::string>& values, std::string help);
+  // Shown after the options: examples.
+  void epilogue(std::string text);
+
+  // False when help or the configuration was printed and there is nothing to do. Throws UsageError.
+  bool parse(const std::vector<std::string>& arguments);
+
+  // Was this field set by a flag or a configuration file?
+  bool given(const std::string& field) const;
+
+ private:
+  void add_fields(std::vector<FieldView> fields, const std::string& heading, const std::vector<std::string>& only);
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace fovea::app

@@ -1,1 +1,20 @@
+# cmake --install: a relocatable tree with the program, the operator library and a CMake package. The package's one
+# target, fovea::fovea, is the shared library (operators, specs, kernels) with its headers; libtorch is found anew.
+if(NOT FOVEA_TORCH)
+  return()
+endif()
+include(CMakePackageConfigHelpers)
+set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/fovea)
 
+install(TARGETS fovea RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+install(TARGETS fovea_ops LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+set_target_properties(fovea PROPERTIES INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}" INSTALL_RPATH_USE_LINK_PATH ON)
+foreach(folder base spec kernels ops)
+  install(DIRECTORY src/fovea/${folder} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/fovea
+          FILES_MATCHING PATTERN "*.h" PATTERN "*-inl.h" EXCLUDE PATTERN "*_test_suite.h" EXCLUDE)
+endforeach()
+configure_package_config_file(cmake/fovea-config.cmake.in ${PROJECT_BINARY_DIR}/fovea-config.cmake
+                              INSTALL_DESTINATION ${package_dir} PATH_VARS CMAKE_INSTALL_LIBDIR CMAKE_INSTALL_INCLUDEDIR)
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/fovea-config-version.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/fovea-config.cmake ${PROJECT_BINARY_DIR}/fovea-config-version.cmake
+        DESTINATION ${package_dir})

@@ -6,7 +6,7 @@ import sys
 
 LEVEL = {"base": 0, "spec": 1, "kernels": 2, "search": 2, "metrics": 2, "text": 2, "ops": 3, "nn": 4, "data": 4,
          "train": 5, "decode": 5, "analysis": 5, "app": 6, "serve": 6}
-# Folders of one level do not see each other, except what is listed here: a vocabulary is part of data and decoding.
+# Folders of one level do not see each other.
 TORCH_FREE_BELOW = 3
 
 

@@ -1,0 +1,13 @@
+#!/usr/bin/env bash
+# install_test.sh BUILD SOURCE TORCH_DIR: installs, moves the tree, builds a consumer against it, runs both programs.
+set -euo pipefail
+build=$1 source=$2 torch_dir=$3
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cmake --install "$build" --prefix "$work/first" >/dev/null
+mv "$work/first" "$work/moved"
+cmake -S "$source/tests/consumer" -B "$work/consumer" -G Ninja -DCMAKE_BUILD_TYPE=Release -DTorch_DIR="$torch_dir" \
+      -DCMAKE_PREFIX_PATH="$work/moved" >"$work/log" 2>&1 || { cat "$work/log"; exit 1; }
+cmake --build "$work/consumer"
+"$work/consumer/consumer"
+"$work/moved/bin/fovea" spec 'topk(2)' --length 4

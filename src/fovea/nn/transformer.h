@@ -12,11 +12,11 @@
 // on the CPU. M = dim_emb. Everything is computed by the operators of ops/, in the type of the parameters.
 namespace fovea::nn {
 
-// What one forward pass of training draws from: (seed, update) fix every dropout mask.
+// What one forward pass depends on beside its tokens. random(k) draws from ModelConfig::attention_seed, so that a
+// checkpoint decodes with the pairs that it was trained with.
 struct ForwardContext {
   bool training = false;     // dropout on, --sparsify train selects
-  int64_t seed = 0;          // of the run
-  int64_t dropout_seed = 0;  // of this pass; each use derives its own
+  int64_t dropout_seed = 0;  // of this pass, from (seed of the run, update); each use derives its own
 };
 
 class TransformerImpl : public torch::nn::Module {

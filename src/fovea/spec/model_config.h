@@ -26,6 +26,7 @@ struct ModelConfig {
   std::string attention_encoder, attention_decoder, attention_cross;
   std::vector<std::string> attention_layers;
   std::string sparsify = "both";
+  int64_t attention_seed = 1;
 
   static constexpr auto fields() {
     using C = ModelConfig;
@@ -57,7 +58,9 @@ struct ModelConfig {
         field("attention-cross", &C::attention_cross, "of the cross-attention (default: --attention)"),
         field("attention-layers", &C::attention_layers,
               "exceptions: WHERE.LAYERS=SPEC, e.g. encoder.1-2=window(16) cross.6=topk(8), layers from 1"),
-        choice("sparsify", &C::sparsify, "top-k selection in training only, or in both phases", "both|train"));
+        choice("sparsify", &C::sparsify, "top-k selection in training only, or in both phases", "both|train"),
+        number("attention-seed", &C::attention_seed, "random(k) draws its keys from this, a layer and a head", 0,
+               9e15));
   }
 };
 

@@ -49,10 +49,18 @@ at::Tensor token_nll(const at::Tensor& hidden, const at::Tensor& weight, const s
 
 struct AdamOptions {
   double learn_rate = 1e-3, beta1 = 0.9, beta2 = 0.98, eps = 1e-9, weight_decay = 0;
-  int64_t step = 1;        // from 1, for the bias correction
-  double grad_scale = 1;   // multiplies the gradient first: 1 / tokens, and the clipping factor
+  int64_t step = 1;       // from 1, for the bias correction
+  double grad_scale = 1;  // multiplies the gradient first: 1 / tokens, and the clipping factor
 };
-// One pass over all parameters, which lie in one flat float32 buffer each: params, grads, moments.
+// The optimiser's state, flat and contiguous, every tensor of the same length. Each tensor shares memory with its
+// owner.
+struct AdamState {
+  at::Tensor params;          // float32
+  at::Tensor mean, variance;  // float32, the moments
+  at::Tensor copy;            // undefined, or bfloat16: the parameters of the model in bf16, rounded in the same pass
+};
+// One pass over all parameters; grads float32 or, with a copy, bfloat16. Weight decay is decoupled (AdamW).
+void adam_step(const AdamState& state, const at::Tensor& grads, const AdamOptions& options);
 void adam_step(at::Tensor& params, const at::Tensor& grads, at::Tensor& mean, at::Tensor& variance,
                const AdamOptions& options);
 

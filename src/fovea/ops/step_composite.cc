@@ -1,0 +1,124 @@
+#include "fovea/ops/step_composite.h"
+
+#include <ATen/Functions.h>
+#include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+#include <cmath>
+
+#include "fovea/kernels/step/dropout.h"
+
+namespace fovea::ops::composite {
+namespace {
+
+// hash32 of base/rng.h in 64-bit lanes, whose products keep the low 32 bits right.
+at::Tensor hash32_of(const at::Tensor& counter, uint32_t key) {
+  constexpr int64_t kLow = 0xffffffff;
+  const auto round = [](const at::Tensor& x, int shift, int64_t factor) {
+    return x.bitwise_xor(x.__rshift__(shift)).mul(factor).bitwise_and(kLow);
+  };
+  at::Tensor x = counter.bitwise_xor(int64_t{key});
+  x = round(round(x, 16, 0x7feb352d), 15, 0x846ca68b);
+  x = x.bitwise_xor(x.__rshift__(16).bitwise_xor(int64_t{key * 0x9e3779b9U}));
+  x = round(round(x, 16, 0x7feb352d), 15, 0x846ca68b);
+  return x.bitwise_xor(x.__rshift__(16));
+}
+
+struct Dropout : torch::autograd::Function<Dropout> {
+  static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& x, double rate, int64_t seed) {
+    context->saved_data["rate"] = rate;
+    context->saved_data["seed"] = seed;
+    return apply_mask(x, {.rate = rate, .seed = seed}).mul_(1 / (1 - rate));
+  }
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
+                                                 torch::autograd::variable_list grads) {
+    const DropoutOptions options{.rate = context->saved_data["rate"].toDouble(),
+                                 .seed = context->saved_data["seed"].toInt()};
+    return {composite::dropout(grads[0], options), {}, {}};
+  }
+};
+
+at::Tensor log_probabilities(const at::Tensor& hidden, const at::Tensor& weight,
+                             const std::optional<at::Tensor>& bias) {
+  const at::Tensor logits = at::linear(hidden, weight, bias);
+  return at::log_softmax(logits.scalar_type() == at::kDouble ? logits : logits.to(at::kFloat), -1);
+}
+
+at::Tensor target_nll(const at::Tensor& log_p, const at::Tensor& targets) {
+  return -log_p.gather(-1, targets.to(log_p.device()).unsqueeze(-1)).squeeze(-1);
+}
+
+}  // namespace
+
+at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, const std::optional<at::Tensor>& bias,
+                  Activation activation) {
+  const at::Tensor y = at::linear(x, weight, bias);
+  switch (activation) {
+    case Activation::kRelu:
+      return at::relu(y);
+    case Activation::kGelu:
+      return at::gelu(y);
+    case Activation::kNone:
+      break;
+  }
+  return y;
+}
+
+at::Tensor apply_mask(const at::Tensor& x, const DropoutOptions& options) {
+  const uint32_t threshold = kernels::dropout_threshold(static_cast<float>(options.rate));
+  constexpr int64_t kBlock = int64_t{1} << 32;  // elements that share a key
+  std::vector<at::Tensor> kept;
+  for (int64_t first = 0; first < x.numel(); first += kBlock) {
+    const int64_t count = std::min(kBlock, x.numel() - first);
+    const at::Tensor index = at::arange(count, x.options().dtype(at::kLong).requires_grad(false));
+    kept.push_back(hash32_of(index, kernels::element_dropout_key(options.seed, first)).ge(int64_t{threshold}));
+  }
+  if (kept.empty()) return x.clone();
+  return x * (kept.size() == 1 ? kept[0] : at::cat(kept)).view(x.sizes());
+}
+
+at::Tensor dropout(const at::Tensor& x, const DropoutOptions& options) {
+  return options.rate > 0 ? Dropout::apply(x, options.rate, options.seed) : x;
+}
+
+at::Tensor layer_norm(const at::Tensor& x, const at::Tensor& gain, const at::Tensor& bias, double eps) {
+  return at::layer_norm(x, {x.size(-1)}, gain, bias, eps);
+}
+
+at::Tensor embed(const at::Tensor& ids, const at::Tensor& position, const at::Tensor& weight,
+                 const std::optional<at::Tensor>& positions, double scale) {
+  at::Tensor sum = at::embedding(weight, ids.to(weight.device())) * scale;
+  if (positions && positions->defined()) {
+    sum = sum + at::embedding(*positions, position.to(weight.device())).to(sum.scalar_type());
+  }
+  return sum;
+}
+
+CrossEntropy cross_entropy(const at::Tensor& hidden, const at::Tensor& weight, const std::optional<at::Tensor>& bias,
+                           const at::Tensor& targets, double label_smoothing) {
+  const at::Tensor log_p = log_probabilities(hidden, weight, bias);
+  const at::Tensor nll = target_nll(log_p, targets).sum();
+  const at::Tensor loss = nll * (1 - label_smoothing) - log_p.mean(-1).sum() * label_smoothing;
+  return {.loss = loss, .nll = nll.detach()};
+}
+
+at::Tensor token_nll(const at::Tensor& hidden, const at::Tensor& weight, const std::optional<at::Tensor>& bias,
+                     const at::Tensor& targets) {
+  const at::NoGradGuard no_grad;
+  return target_nll(log_probabilities(hidden, weight, bias), targets).to(at::kFloat);
+}
+
+void adam_step(const AdamState& state, const at::Tensor& grads, const AdamOptions& options) {
+  const at::NoGradGuard no_grad;
+  const at::Tensor grad = grads.to(state.params.scalar_type()) * options.grad_scale;
+  const auto step = static_cast<double>(options.step);
+  state.mean.mul_(options.beta1).add_(grad, 1 - options.beta1);
+  state.variance.mul_(options.beta2).addcmul_(grad, grad, 1 - options.beta2);
+  const at::Tensor root = (state.variance / (1 - std::pow(options.beta2, step))).sqrt_().add_(options.eps);
+  if (options.weight_decay != 0) state.params.mul_(1 - options.learn_rate * options.weight_decay);
+  state.params.addcdiv_(state.mean, root, -options.learn_rate / (1 - std::pow(options.beta1, step)));
+  if (state.copy.defined()) state.copy.copy_(state.params);
+}
+
+}  // namespace fovea::ops::composite

@@ -1,0 +1,8 @@
+// No include guard: ends what isa_begin-inl.h began.
+#if FOVEA_ISA > 0
+#if defined(__clang__)
+#pragma clang attribute pop
+#else
+#pragma GCC pop_options
+#endif
+#endif

@@ -1,0 +1,53 @@
+#pragma once
+// Include isa.h, <cstdint> and <cstring> before.
+// Vectors of floats at the level FOVEA_ISA, between isa_begin-inl.h and isa_end-inl.h only.
+//   F, I, U  kLanes floats, ints, unsigned ints; + - * / & | << >> work on them, casts (I)f reinterpret
+//   M        a mask, one truth a lane
+// Comparisons with NaN are false, not_less true; max and min give the second argument when either is NaN.
+#if FOVEA_ISA >= 2
+#include "fovea/kernels/attention/cpu/simd_avx512-inl.h"
+#elif FOVEA_ISA == 1
+#include "fovea/kernels/attention/cpu/simd_avx2-inl.h"
+#else
+#include "fovea/kernels/attention/cpu/simd_portable-inl.h"
+#endif
+
+namespace fovea::kernels {
+namespace {
+
+constexpr Isa kThisIsa = static_cast<Isa>(FOVEA_ISA);
+constexpr float kInfinity = __builtin_huge_valf();
+
+// 2^x. |error| < 2 ulp; below -150 zero (to -inf), above 128 infinity, NaN stays.
+inline F exp2(F x) {
+  const F bounded = min(set(130.0F), max(set(-152.0F), x));  // NaN: max and min give the second, x
+  const F whole = round(bounded);
+  const F t = bounded - whole;  // in [-0.5, 0.5]
+  // Minimax of 2^t on [-0.5, 0.5], degree 6: relative error below 2^-27.
+  F p = set(1.5353362e-4F);
+  p = fma(p, t, set(1.3398874e-3F));
+  p = fma(p, t, set(9.6184373e-3F));
+  p = fma(p, t, set(5.5503324e-2F));
+  p = fma(p, t, set(2.4022648e-1F));
+  p = fma(p, t, set(6.9314720e-1F));
+  p = fma(p, t, set(1.0F));
+  return scale_by_power(p, whole);
+}
+
+// e^x: x log2(e) in two parts, so that the error stays a few ulp at |x| of 80.
+inline F exp(F x) {
+  const F bounded = min(set(89.0F), max(set(-105.0F), x));
+  const F whole = round(bounded * set(1.44269504F));
+  F t = fnma(whole, set(0.693359375F), bounded);
+  t = fnma(whole, set(-2.12194440e-4F), t);  // in [-log(2)/2, log(2)/2]
+  F p = set(1.9875691500e-4F);
+  p = fma(p, t, set(1.3981999507e-3F));
+  p = fma(p, t, set(8.3334519073e-3F));
+  p = fma(p, t, set(4.1665795894e-2F));
+  p = fma(p, t, set(1.6666665459e-1F));
+  p = fma(p, t, set(5.0000001201e-1F));
+  return scale_by_power(fma(p, t * t, t + set(1.0F)), whole);
+}
+
+}  // namespace
+}  // namespace fovea::kernels

@@ -8,7 +8,9 @@
 #include <vector>
 
 #include "fovea/base/error.h"
+#include "fovea/spec/norms.h"
 #include "fovea/spec/patterns.h"
+#include "fovea/spec/transforms.h"
 
 // An attention mechanism as a value: which pairs may attend, which of them are selected, how scores become weights,
 // how the output is normalised.
@@ -39,59 +41,6 @@ struct TopK {
   bool operator==(const TopK&) const = default;
 };
 
-struct Softmax {
-  static constexpr std::string_view kName = "softmax", kHelp = "exp(s) over their sum";
-  bool operator==(const Softmax&) const = default;
-};
-struct Sparsemax {
-  static constexpr std::string_view kName = "sparsemax", kHelp = "projection onto the simplex (Martins, Astudillo 2016)";
-  bool operator==(const Sparsemax&) const = default;
-};
-struct Entmax {
-  double alpha = 1.5;    // > 1; 1 prints as softmax, 2 as sparsemax
-  bool learned = false;  // alpha comes with the operator's input instead, one a head, in (1, 2)
-  static constexpr std::string_view kName = "entmax", kHelp = "alpha-entmax (Peters, Niculae, Martins 2019)";
-  bool operator==(const Entmax&) const = default;
-};
-struct Relu {
-  static constexpr std::string_view kName = "relu", kHelp = "max(s, 0), not normalised (Zhang, Titov, Sennrich 2021)";
-  bool operator==(const Relu&) const = default;
-};
-struct Gelu {
-  static constexpr std::string_view kName = "gelu", kHelp = "s Phi(s), exact, not normalised";
-  bool operator==(const Gelu&) const = default;
-};
-struct LeakyRelu {
-  double slope = 0.01;
-  static constexpr std::string_view kName = "leaky-relu", kHelp = "s above 0, slope s below, not normalised";
-  bool operator==(const LeakyRelu&) const = default;
-};
-// The one list of transforms, the default first.
-using Transform = std::variant<Softmax, Sparsemax, Entmax, Relu, Gelu, LeakyRelu>;
-
-struct NoNorm {
-  static constexpr std::string_view kName = "none", kHelp = "no norm";
-  bool operator==(const NoNorm&) const = default;
-};
-struct RmsNorm {
-  static constexpr std::string_view kName = "rmsnorm", kHelp = "g z / rms(z)";
-  bool operator==(const RmsNorm&) const = default;
-};
-struct RmsNormXavier {
-  static constexpr std::string_view kName = "rmsnorm-xavier", kHelp = "rmsnorm, g starts uniform in +-sqrt(3/d)";
-  bool operator==(const RmsNormXavier&) const = default;
-};
-struct GatedRmsNorm {
-  static constexpr std::string_view kName = "gated-rmsnorm", kHelp = "g z / rms(z) sigmoid(w z)";
-  bool operator==(const GatedRmsNorm&) const = default;
-};
-struct LayerNorm {
-  static constexpr std::string_view kName = "layernorm", kHelp = "g (z - mean) / std + b";
-  bool operator==(const LayerNorm&) const = default;
-};
-// The one list of norms, over the concatenated heads; the default first.
-using Norm = std::variant<NoNorm, RmsNorm, RmsNormXavier, GatedRmsNorm, LayerNorm>;
-
 struct AttentionSpec {
   Pairs pairs;
   std::optional<TopK> select;
@@ -110,8 +59,12 @@ class SpecError : public Error {
   size_t column_;
 };
 
+// The result is canonical.
 AttentionSpec parse_attention(std::string_view text);
-// Canonical: parse_attention(print(s)) == s; defaults left out, aliases expanded, no spaces.
+// Nested unions (intersections) flattened, repeated parts and what `full` makes idle left out, entmax(1) softmax,
+// entmax(2) sparsemax. A spec built by hand may not be canonical; what is parsed is.
+AttentionSpec canonical(AttentionSpec spec);
+// Prints canonical(spec): parse_attention(print(s)) == canonical(s); defaults left out, no spaces.
 std::string print(const AttentionSpec& spec);
 std::string print(const Pairs& pairs);
 size_t hash_value(const AttentionSpec& spec);
@@ -143,5 +96,6 @@ struct SpecName {
 std::vector<SpecName> pattern_names();
 std::vector<SpecName> stage_names();
 std::vector<SpecName> alias_names();
+std::vector<SpecName> later_names();  // parsed, but not run by this version
 
 }  // namespace fovea

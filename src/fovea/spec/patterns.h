@@ -6,10 +6,14 @@
 #include <variant>
 #include <vector>
 
-#include "fovea/base/rng.h"
-
 // One struct a pattern: contains() is its definition, spans() its fast form. Parser, printer, range checks, help,
 // lowering and tests follow from the list at the end: to add a pattern, write its struct and name it there.
+//     kName, kHelp     as users know it
+//     kPositional      compares positions of queries and keys: self-attention only
+//     fields()         its arguments
+//     problem()        optional: what is wrong with the arguments together, or nothing
+//     contains(row, key), 0 <= key < row.limit(); the causal limit is the caller's
+//     spans(row, emit) the same set in any order; what lies outside [0, row.limit()) is cut off by the caller
 namespace fovea {
 
 // Keys [begin, end).
@@ -20,7 +24,7 @@ struct Span {
 
 // What a pattern may look at for one query.
 struct Row {
-  int64_t query = 0;    // position of the query among the keys (self-attention), from 0
+  int64_t query = 0;    // position of the query, from 0; in self-attention, its position among the keys
   int64_t keys = 0;     // number of keys; the candidates lie in [0, keys)
   bool causal = false;  // the layer allows only keys <= query
   uint64_t stream = 0;  // hash of (seed, layer, head): which random numbers
@@ -37,14 +41,145 @@ struct PatternField {
 
 struct Full {
   static constexpr std::string_view kName = "full", kHelp = "every key";
-  static constexpr bool kPositional = false;  // compares positions of queries and keys: self-attention only
+  static constexpr bool kPositional = false;
   static constexpr auto fields() { return std::tuple<>(); }
   bool contains(const Row&, int64_t) const { return true; }
   void spans(const Row& row, auto&& emit) const { emit(Span{0, row.keys}); }
   bool operator==(const Full&) const = default;
 };
 
+// Offsets of the k places around (or, causal, up to) a query: [first, last].
+struct Offsets {
+  int64_t first, last;
+  static constexpr Offsets around(int64_t k, bool causal) {
+    return causal ? Offsets{1 - k, 0} : Offsets{-((k - 1) / 2), k / 2};
+  }
+  constexpr bool contain(int64_t offset) const { return first <= offset && offset <= last; }
+};
+
+struct Window {
+  int64_t k = 1;
+  static constexpr std::string_view kName = "window", kHelp = "the k keys around the query; causal: the last k";
+  static constexpr bool kPositional = true;
+  static constexpr auto fields() { return std::tuple(PatternField<Window>{"k", &Window::k, 1}); }
+  bool contains(const Row& row, int64_t key) const { return Offsets::around(k, row.causal).contain(key - row.query); }
+  void spans(const Row& row, auto&& emit) const {
+    const Offsets o = Offsets::around(k, row.causal);
+    emit(Span{row.query + o.first, row.query + o.last + 1});
+  }
+  bool operator==(const Window&) const = default;
+};
+
+struct Dilated {
+  int64_t k = 1, r = 1;
+  static constexpr std::string_view kName = "dilated", kHelp = "as window(k), with r - 1 keys left out between two";
+  static constexpr bool kPositional = true;
+  static constexpr auto fields() {
+    return std::tuple(PatternField<Dilated>{"k", &Dilated::k, 1}, PatternField<Dilated>{"r", &Dilated::r, 1});
+  }
+  bool contains(const Row& row, int64_t key) const {
+    const int64_t offset = key - row.query;
+    return offset % r == 0 && Offsets::around(k, row.causal).contain(offset / r);
+  }
+  void spans(const Row& row, auto&& emit) const {
+    const Offsets o = Offsets::around(k, row.causal);
+    const int64_t first = std::max(o.first, -(row.query / r));
+    const int64_t last = std::min(o.last, (row.limit() - 1 - row.query) / r);
+    if (r == 1) return emit(Span{row.query + first, row.query + last + 1});
+    for (int64_t m = first; m <= last; ++m) emit(Span{row.query + m * r, row.query + m * r + 1});
+  }
+  bool operator==(const Dilated&) const = default;
+};
+
+struct Block {
+  int64_t b = 1;
+  static constexpr std::string_view kName = "block", kHelp = "the keys of the query's own block of b";
+  static constexpr bool kPositional = true;
+  static constexpr auto fields() { return std::tuple(PatternField<Block>{"b", &Block::b, 1}); }
+  bool contains(const Row& row, int64_t key) const { return key / b == row.query / b; }
+  void spans(const Row& row, auto&& emit) const {
+    const int64_t begin = row.query / b * b;
+    emit(Span{begin, begin + b});
+  }
+  bool operator==(const Block&) const = default;
+};
+
+struct Global {
+  int64_t g = 1;
+  static constexpr std::string_view kName = "global",
+                                    kHelp = "the first g keys; not causal: the first g queries see every key";
+  static constexpr bool kPositional = true;
+  static constexpr auto fields() { return std::tuple(PatternField<Global>{"g", &Global::g, 1}); }
+  bool contains(const Row& row, int64_t key) const { return key < g || (!row.causal && row.query < g); }
+  void spans(const Row& row, auto&& emit) const { emit(Span{0, !row.causal && row.query < g ? row.keys : g}); }
+  bool operator==(const Global&) const = default;
+};
+
+// k distinct numbers of [0, limit), ascending; all of them when there are no more than k. Every subset is equally
+// likely (Floyd's sampling, Bentley and Floyd 1987); a pure function of its arguments.
+std::vector<int64_t> random_keys(int64_t k, int64_t limit, uint64_t stream, int64_t query);
+
+struct Random {
+  int64_t k = 1;
+  static constexpr std::string_view kName = "random", kHelp = "k keys drawn anew for each query, head and layer";
+  static constexpr bool kPositional = false;
+  static constexpr auto fields() { return std::tuple(PatternField<Random>{"k", &Random::k, 1}); }
+  bool contains(const Row& row, int64_t key) const {
+    if (row.limit() <= k) return true;
+    const std::vector<int64_t> keys = random_keys(k, row.limit(), row.stream, row.query);
+    return std::binary_search(keys.begin(), keys.end(), key);
+  }
+  void spans(const Row& row, auto&& emit) const {
+    if (row.limit() <= k) return emit(Span{0, row.limit()});
+    for (int64_t key : random_keys(k, row.limit(), row.stream, row.query)) emit(Span{key, key + 1});
+  }
+  bool operator==(const Random&) const = default;
+};
+
+struct Local {
+  int64_t w = 1;
+  static constexpr std::string_view kName = "local", kHelp = "the query and the w - 1 keys before it";
+  static constexpr bool kPositional = true;
+  static constexpr auto fields() { return std::tuple(PatternField<Local>{"w", &Local::w, 1}); }
+  bool contains(const Row& row, int64_t key) const { return key <= row.query && row.query - key < w; }
+  void spans(const Row& row, auto&& emit) const { emit(Span{row.query - w + 1, row.query + 1}); }
+  bool operator==(const Local&) const = default;
+};
+
+struct Strided {
+  int64_t s = 1;
+  static constexpr std::string_view kName = "strided", kHelp = "every s-th key back from the query";
+  static constexpr bool kPositional = true;
+  static constexpr auto fields() { return std::tuple(PatternField<Strided>{"s", &Strided::s, 1}); }
+  bool contains(const Row& row, int64_t key) const { return key <= row.query && (row.query - key) % s == 0; }
+  void spans(const Row& row, auto&& emit) const {
+    if (s == 1) return emit(Span{0, row.query + 1});
+    for (int64_t key = row.query % s; key <= row.query; key += s) emit(Span{key, key + 1});
+  }
+  bool operator==(const Strided&) const = default;
+};
+
+struct Fixed {
+  int64_t b = 1, c = 1;
+  static constexpr std::string_view kName = "fixed",
+                                    kHelp = "up to the query: its own block of b, and the last c keys of every block";
+  static constexpr bool kPositional = true;
+  static constexpr auto fields() {
+    return std::tuple(PatternField<Fixed>{"b", &Fixed::b, 1}, PatternField<Fixed>{"c", &Fixed::c, 1});
+  }
+  std::string_view problem() const { return c > b ? "c must be at most b, the size of a block" : ""; }
+  bool contains(const Row& row, int64_t key) const {
+    return key <= row.query && (key / b == row.query / b || key % b >= b - c);
+  }
+  void spans(const Row& row, auto&& emit) const {
+    const int64_t own = row.query / b * b;
+    for (int64_t block = 0; block < own; block += b) emit(Span{block + b - c, block + b});
+    emit(Span{own, row.query + 1});
+  }
+  bool operator==(const Fixed&) const = default;
+};
+
 // The one list.
-using Pattern = std::variant<Full>;
+using Pattern = std::variant<Full, Window, Dilated, Block, Global, Random, Local, Strided, Fixed>;
 
 }  // namespace fovea

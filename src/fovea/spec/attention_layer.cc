@@ -1,0 +1,52 @@
+#include "fovea/base/strings.h"
+#include "fovea/spec/attention_spec.h"
+
+namespace fovea {
+namespace {
+
+// The first pattern of the tree that compares positions, or nothing.
+std::string_view positional(const Pairs& pairs) {
+  if (pairs.op == Pairs::Op::kLeaf) {
+    return std::visit([]<class P>(const P&) { return P::kPositional ? P::kName : std::string_view(); }, pairs.leaf);
+  }
+  for (const Pairs& part : pairs.parts)
+    if (const std::string_view name = positional(part); !name.empty()) return name;
+  return {};
+}
+
+}  // namespace
+
+void validate(const AttentionSpec& spec, AttentionKind kind) {
+  if (kind != AttentionKind::kCross) return;
+  std::string_view name = positional(spec.pairs);
+  if (name.empty() && spec.select && spec.select->keep) name = positional(*spec.select->keep);
+  if (name.empty()) return;
+  throw Error(cat("attention '", print(spec), "': '", name,
+                  "' compares the positions of queries and keys, which belong to ",
+                  "different texts in cross-attention; use full or random(k) there, with any selection and transform"));
+}
+
+std::string print(const LayerSpec& spec) {
+  std::vector<std::string> parts;
+  for (const HeadGroup& group : spec)
+    parts.push_back((group.num_heads > 0 ? std::to_string(group.num_heads) + "*" : "") + print(group.spec));
+  return join(parts, ";");
+}
+
+LayerSpec resolve(const LayerSpec& spec, int64_t num_heads) {
+  LayerSpec out = spec;
+  if (out.size() == 1 && out[0].num_heads == 0) out[0].num_heads = num_heads;
+  int64_t total = 0;
+  for (const HeadGroup& group : out) total += group.num_heads;
+  if (total != num_heads)
+    throw Error(cat("attention '", print(spec), "' is for ", total, " heads; the layer has ", num_heads));
+  for (const HeadGroup& group : out) {
+    if (group.spec.norm != out[0].spec.norm) {
+      throw Error(cat("attention '", print(spec), "': the norm is over the outputs of all heads together, so every ",
+                      "head group must name the same one"));
+    }
+  }
+  return out;
+}
+
+}  // namespace fovea

@@ -1,0 +1,40 @@
+#pragma once
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "fovea/spec/attention_spec.h"
+
+// The lists of patterns, transforms and norms as the parser, the printer and the help texts walk them.
+namespace fovea {
+
+// Calls visit(T{}) for every type of a variant, in the list's order.
+template <class List, class F>
+void for_each_type(F&& visit) {
+  [&]<size_t... I>(std::index_sequence<I...>) { (visit(std::variant_alternative_t<I, List>{}), ...); }
+  (std::make_index_sequence<std::variant_size_v<List>>());
+}
+
+// A short way to write a longer spec; `k` counts the keys a query sees in all.
+struct Alias {
+  std::string_view name, help;
+  bool is_stage;    // else it stands for pairs
+  int64_t divisor;  // k must be a multiple; 0: no argument
+  std::string (*expansion)(int64_t k);
+};
+const std::vector<Alias>& aliases();
+
+// Mechanisms whose spelling is fixed but which this version does not run.
+struct LaterName {
+  std::string_view name, help;
+  std::vector<std::string_view> arguments;  // whole numbers of at least 1; none: a list of pairs
+};
+const std::vector<LaterName>& later_mechanisms();
+
+// Every name that may stand where pairs (stages) are expected.
+std::vector<std::string> known_pairs();
+std::vector<std::string> known_stages();
+
+}  // namespace fovea

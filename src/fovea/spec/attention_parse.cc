@@ -1,0 +1,363 @@
+#include <charconv>
+#include <cmath>
+#include <limits>
+
+#include "fovea/base/strings.h"
+#include "fovea/spec/attention_names.h"
+#include "fovea/spec/attention_spec.h"
+
+namespace fovea {
+namespace {
+
+constexpr int64_t kMaxArgument = std::numeric_limits<int32_t>::max();
+constexpr size_t kMaxText = 10000;  // characters of a spec
+constexpr int kMaxDepth = 100;      // parentheses inside one another
+
+bool is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
+bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool continues_character(char c) { return (static_cast<unsigned char>(c) & 0xc0) == 0x80; }  // of UTF-8
+
+// The sentence, the text (control characters blanked, far ends cut) and a caret under the column.
+std::string picture(const std::string& why, std::string_view text, size_t at) {
+  constexpr size_t kAround = 100;
+  const size_t begin = at > kAround ? at - kAround : 0;
+  std::string line(text.substr(begin, 2 * kAround)), caret;
+  for (size_t i = 0; i < line.size(); ++i) {
+    if (static_cast<unsigned char>(line[i]) < 0x20 || line[i] == 0x7f) line[i] = ' ';
+    if (begin + i < at && !continues_character(line[i])) caret += ' ';
+  }
+  return cat("attention spec, column ", at + 1, ": ", why, "\n  ", line, "\n  ", caret, "^");
+}
+
+class Parser {
+ public:
+  explicit Parser(std::string_view text) : text_(text) {
+    if (text.size() > kMaxText)
+      throw SpecError(cat("attention spec: got ", text.size(), " characters; expected at most ", kMaxText),
+                      kMaxText + 1);
+  }
+
+  AttentionSpec single() {
+    AttentionSpec out = spec();
+    finish("'|', '&', '+' or the end");
+    return out;
+  }
+
+  LayerSpec layer() {
+    LayerSpec out;
+    do {
+      skip_spaces();
+      const size_t begin = at_;
+      HeadGroup group;
+      if (!done() && is_digit(peek())) {
+        group.num_heads = whole_number("the number of heads", 1);
+        need('*', "between the number of heads and their mechanism");
+      }
+      if (group.num_heads == 0 && !out.empty())
+        fail(begin, "with several head groups each needs its number of heads, e.g. 4*full");
+      group.spec = spec();
+      if (!out.empty() && out.back().num_heads == 0)
+        fail(0, "with several head groups each needs its number of heads, e.g. 4*full");
+      if (!out.empty() && out.back().spec == group.spec) {
+        out.back().num_heads += group.num_heads;
+      } else {
+        out.push_back(std::move(group));
+      }
+    } while (take(';'));
+    finish("'|', '&', '+', ';' or the end");
+    return out;
+  }
+
+ private:
+  // What has been given of a spec so far.
+  struct Seen {
+    bool select = false, transform = false, norm = false;
+  };
+
+  [[noreturn]] void fail(size_t at, const std::string& why) const { throw SpecError(picture(why, text_, at), at + 1); }
+
+  bool done() const { return at_ >= text_.size(); }
+  char peek() const { return text_[at_]; }
+  void skip_spaces() {
+    while (!done() && is_space(peek())) ++at_;
+  }
+  bool take(char c) {
+    skip_spaces();
+    if (done() || peek() != c) return false;
+    ++at_;
+    return true;
+  }
+  std::string got() const { return done() ? "the end" : cat("'", text_.substr(at_, 1), "'"); }
+  void need(char c, std::string_view where) {
+    if (!take(c)) fail(at_, cat("expected '", std::string(1, c), "' ", where, ", got ", got()));
+  }
+  void finish(std::string_view expected) {
+    skip_spaces();
+    if (!done()) fail(at_, cat("unexpected ", got(), "; expected ", expected));
+    // Only now, so that a mistake in the text is reported first.
+    if (!later_.empty()) {
+      fail(later_at_,
+           cat("'", later_, "' is understood, but this version does not run it; what runs: ", join(runnable(), ", ")));
+    }
+  }
+  static std::vector<std::string> runnable() {
+    std::vector<std::string> out;
+    for (const SpecName& name : pattern_names()) out.push_back(name.name);
+    for (const std::string& name : known_stages()) out.push_back(name);
+    return out;
+  }
+
+  std::string_view word(std::string_view expected) {
+    skip_spaces();
+    const size_t begin = at_;
+    while (!done() && (is_letter(peek()) || (at_ > begin && (peek() == '-' || peek() == '_' || is_digit(peek())))))
+      ++at_;
+    if (at_ == begin) fail(begin, cat("expected ", expected, ", got ", got()));
+    return text_.substr(begin, at_ - begin);
+  }
+
+  int64_t whole_number(std::string_view what, int64_t min) {
+    skip_spaces();
+    const size_t begin = at_;
+    int64_t value = 0;
+    const auto [end, error] = std::from_chars(text_.data() + at_, text_.data() + text_.size(), value);
+    if (error == std::errc::invalid_argument) fail(begin, cat("expected a whole number for ", what, ", got ", got()));
+    if (error == std::errc() && value < min) fail(begin, cat(what, " is ", value, "; it must be at least ", min));
+    if (error != std::errc() || value > kMaxArgument)
+      fail(begin, cat(what, " is too large; it must be at most ", kMaxArgument));
+    at_ = static_cast<size_t>(end - text_.data());
+    return value;
+  }
+
+  template <class S>
+  void real_number(S& out, const RealField<S>& field) {
+    skip_spaces();
+    const size_t begin = at_;
+    if (field.chosen && !done() && is_letter(peek())) {
+      if (word("a number") != field.keyword)
+        fail(begin, cat("expected a number or '", field.keyword, "' for ", field.name));
+      out.*field.chosen = true;
+      return;
+    }
+    double value = 0;
+    const auto [end, error] = std::from_chars(text_.data() + at_, text_.data() + text_.size(), value);
+    if (error == std::errc::invalid_argument) fail(begin, cat("expected a number for ", field.name, ", got ", got()));
+    if (error != std::errc() || !(value >= field.min && value <= field.max))
+      fail(begin, cat(field.name, " must be between ", shortest(field.min), " and ", shortest(field.max)));
+    at_ = static_cast<size_t>(end - text_.data());
+    out.*field.member = value;
+  }
+
+  // "(" arguments ")" by the fields of T, or nothing when T has none.
+  template <class T>
+  void arguments(T& item, size_t name_at) {
+    constexpr auto kFields = T::fields();
+    if constexpr (std::tuple_size_v < decltype(kFields) >> 0) {
+      need('(', cat("after ", T::kName));
+      bool first = true;
+      const auto read = [&](const auto& field) {
+        if (!first) need(',', cat("before ", field.name, " of ", T::kName));
+        first = false;
+        if constexpr (requires { field.chosen; }) {
+          real_number(item, field);
+        } else {
+          item.*field.member = whole_number(cat(field.name, " of ", T::kName), field.min);
+        }
+      };
+      std::apply([&](const auto&... field) { (read(field), ...); }, kFields);
+      need(')', cat("after the arguments of ", T::kName));
+      if constexpr (requires { item.problem(); }) {
+        if (!item.problem().empty()) fail(name_at, cat(T::kName, ": ", item.problem()));
+      }
+    }
+  }
+
+  // Whether `name` is one of the list's; reads its arguments into `out`.
+  template <class List>
+  bool item_of(std::string_view name, size_t name_at, List& out) {
+    bool found = false;
+    for_each_type<List>([&]<class T>(T item) {
+      if (found || name != T::kName) return;
+      found = true;
+      arguments(item, name_at);
+      out = item;
+    });
+    return found;
+  }
+
+  Pairs list(char separator, Pairs::Op op, auto&& part) {
+    Pairs out{op, Full{}, {part()}};
+    while (take(separator)) out.parts.push_back(part());
+    return out.parts.size() == 1 ? std::move(out.parts.front()) : out;
+  }
+  Pairs pairs() {
+    return list('|', Pairs::Op::kUnion, [&] { return list('&', Pairs::Op::kIntersection, [&] { return atom(); }); });
+  }
+
+  Pairs atom() {
+    if (take('(')) {
+      deeper();
+      Pairs out = pairs();
+      need(')', "to close the parenthesis");
+      --depth_;
+      return out;
+    }
+    skip_spaces();
+    const size_t begin = at_;
+    const std::string_view name = word("a pattern");
+    Pairs out;
+    if (item_of(name, begin, out.leaf) || pairs_alias(name, begin, out) || later(name, begin)) return out;
+    for (const std::string& stage : known_stages())
+      if (name == stage) fail(begin, cat("'", name, "' is a stage, not a pattern; stages follow a '+'"));
+    unknown(begin, name, "pattern", known_pairs());
+  }
+
+  void deeper() {
+    if (++depth_ > kMaxDepth) fail(at_ - 1, cat("more than ", kMaxDepth, " parentheses inside one another"));
+  }
+
+  [[noreturn]] void unknown(size_t at, std::string_view name, std::string_view what,
+                            const std::vector<std::string>& known) const {
+    fail(at, cat("unknown ", what, " '", name, "'", did_you_mean(name, known), " Known: " + join(known, ", ")));
+  }
+
+  // k of an alias, or 0 when it takes none.
+  int64_t alias_argument(const Alias& alias) {
+    if (alias.divisor == 0) return 0;
+    need('(', cat("after ", alias.name));
+    skip_spaces();
+    const size_t begin = at_;
+    const int64_t k = whole_number(cat("k of ", alias.name), alias.divisor);
+    if (k % alias.divisor != 0)
+      fail(begin, cat("k of ", alias.name, " is ", k, "; it must be a multiple of ", alias.divisor));
+    need(')', cat("after the arguments of ", alias.name));
+    return k;
+  }
+
+  bool pairs_alias(std::string_view name, size_t, Pairs& out) {
+    for (const Alias& alias : aliases()) {
+      if (alias.is_stage || name != alias.name) continue;
+      out = parse_attention(alias.expansion(alias_argument(alias))).pairs;
+      return true;
+    }
+    return false;
+  }
+
+  bool later(std::string_view name, size_t name_at) {
+    for (const LaterName& mechanism : later_mechanisms()) {
+      if (name != mechanism.name) continue;
+      if (later_.empty()) later_ = name, later_at_ = name_at;
+      need('(', cat("after ", name));
+      deeper();
+      if (mechanism.arguments.empty()) {
+        pairs();
+        while (take(',')) pairs();
+      }
+      for (size_t i = 0; i < mechanism.arguments.size(); ++i) {
+        if (i > 0) need(',', cat("before ", mechanism.arguments[i], " of ", name));
+        whole_number(cat(mechanism.arguments[i], " of ", name), 1);
+      }
+      need(')', cat("after the arguments of ", name));
+      --depth_;
+      return true;
+    }
+    return false;
+  }
+
+  bool next_is_stage() {
+    skip_spaces();
+    const size_t begin = at_;
+    if (done() || !is_letter(peek())) return false;
+    const std::string_view name = word("a name");
+    at_ = begin;
+    for (const std::string& stage : known_stages())
+      if (name == stage) return true;
+    return false;
+  }
+
+  AttentionSpec spec() {
+    AttentionSpec out;
+    Seen seen;
+    if (next_is_stage()) {
+      stage(out, seen);
+    } else {
+      out.pairs = pairs();
+    }
+    while (take('+')) stage(out, seen);
+    return canonical(std::move(out));
+  }
+
+  void once(bool& seen, size_t at, std::string_view what) const {
+    if (seen) fail(at, cat("a second ", what, "; a spec has at most one"));
+    seen = true;
+  }
+
+  void stage(AttentionSpec& out, Seen& seen) {
+    skip_spaces();
+    const size_t begin = at_;
+    const std::string_view name = word("a stage");
+    if (name == "topk") {
+      once(seen.select, begin, "selection");
+      return top_k(out);
+    }
+    for (const Alias& alias : aliases()) {
+      if (alias.is_stage && name == alias.name) return stage_alias(alias, begin, out, seen);
+    }
+    if (item_of(name, begin, out.transform)) return once(seen.transform, begin, "transform");
+    Norm norm;
+    if (name != NoNorm::kName && item_of(name, begin, norm)) {
+      out.norm = norm;
+      return once(seen.norm, begin, "norm");
+    }
+    for (const std::string& pattern : known_pairs())
+      if (name == pattern) fail(begin, cat("patterns come first: ", name, "(...)+..., joined by '|' or '&'"));
+    unknown(begin, name, "stage", known_stages());
+  }
+
+  void top_k(AttentionSpec& out) {
+    need('(', "after topk");
+    TopK select{whole_number("k of topk", 1), {}};
+    if (take(',')) {
+      skip_spaces();
+      const size_t begin = at_;
+      if (word("keep=") != "keep") fail(begin, "topk takes k and keep=PAIRS, e.g. topk(8,keep=window(4))");
+      need('=', "after keep");
+      deeper();
+      select.keep = pairs();
+      --depth_;
+    }
+    need(')', "after the arguments of topk");
+    out.select = std::move(select);
+  }
+
+  // What the alias stands for, merged into what was given so far.
+  void stage_alias(const Alias& alias, size_t begin, AttentionSpec& out, Seen& seen) {
+    const AttentionSpec part = parse_attention(alias.expansion(alias_argument(alias)));
+    if (part.select) {
+      once(seen.select, begin, "selection");
+      out.select = part.select;
+    }
+    if (part.transform.index() != 0) {
+      once(seen.transform, begin, "transform");
+      out.transform = part.transform;
+    }
+    if (part.norm.index() != 0) {
+      once(seen.norm, begin, "norm");
+      out.norm = part.norm;
+    }
+  }
+
+  std::string_view text_;
+  size_t at_ = 0;
+  int depth_ = 0;
+  std::string_view later_;  // the first mechanism that this version does not run
+  size_t later_at_ = 0;
+};
+
+}  // namespace
+
+AttentionSpec parse_attention(std::string_view text) { return Parser(text).single(); }
+LayerSpec parse_layer_spec(std::string_view text) { return Parser(text).layer(); }
+
+}  // namespace fovea

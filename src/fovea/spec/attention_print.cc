@@ -1,0 +1,106 @@
+#include <algorithm>
+
+#include "fovea/base/rng.h"
+#include "fovea/base/strings.h"
+#include "fovea/spec/attention_names.h"
+#include "fovea/spec/attention_spec.h"
+
+namespace fovea {
+namespace {
+
+// Union: everything | full = full. Intersection: x & full = x. Equal parts count once.
+Pairs canonical_pairs(Pairs pairs) {
+  if (pairs.op == Pairs::Op::kLeaf) {
+    pairs.parts.clear();
+    return pairs;
+  }
+  std::vector<Pairs> flat;
+  const auto add = [&](Pairs part) {
+    if (std::find(flat.begin(), flat.end(), part) == flat.end()) flat.push_back(std::move(part));
+  };
+  bool any_full = pairs.parts.empty();
+  for (Pairs& raw : pairs.parts) {
+    Pairs part = canonical_pairs(std::move(raw));
+    if (part.is_full()) {
+      any_full = true;
+    } else if (part.op == pairs.op) {
+      for (Pairs& inner : part.parts) add(std::move(inner));
+    } else {
+      add(std::move(part));
+    }
+  }
+  if (flat.empty() || (any_full && pairs.op == Pairs::Op::kUnion)) return {};
+  if (flat.size() == 1) return std::move(flat.front());
+  return {pairs.op, Full{}, std::move(flat)};
+}
+
+std::string text_of(int64_t value) { return std::to_string(value); }
+
+// name(arguments), from the fields of a pattern, transform or norm.
+template <class T>
+std::string call(const T& item) {
+  std::string arguments;
+  const auto add = [&](const auto& field) {
+    if (!arguments.empty()) arguments += ",";
+    if constexpr (requires { field.chosen; }) {
+      arguments += field.chosen && item.*field.chosen ? std::string(field.keyword) : shortest(item.*field.member);
+    } else {
+      arguments += text_of(item.*field.member);
+    }
+  };
+  std::apply([&](const auto&... field) { (add(field), ...); }, T::fields());
+  return arguments.empty() ? std::string(T::kName) : cat(T::kName, "(", arguments, ")");
+}
+
+std::string print_tree(const Pairs& pairs) {
+  if (pairs.op == Pairs::Op::kLeaf) return std::visit([](const auto& pattern) { return call(pattern); }, pairs.leaf);
+  const bool is_union = pairs.op == Pairs::Op::kUnion;
+  std::string out;
+  for (const Pairs& part : pairs.parts) {
+    if (!out.empty()) out += is_union ? "|" : "&";
+    out += part.op == Pairs::Op::kUnion && !is_union ? "(" + print_tree(part) + ")" : print_tree(part);
+  }
+  return out;
+}
+
+Transform canonical_transform(Transform transform) {
+  Entmax* const entmax = std::get_if<Entmax>(&transform);
+  if (!entmax) return transform;
+  if (entmax->learned) return Entmax{.alpha = Entmax{}.alpha, .learned = true};
+  if (entmax->alpha == 1) return Softmax{};
+  if (entmax->alpha == 2) return Sparsemax{};
+  return transform;
+}
+
+}  // namespace
+
+AttentionSpec canonical(AttentionSpec spec) {
+  spec.pairs = canonical_pairs(std::move(spec.pairs));
+  if (spec.select && spec.select->keep) spec.select->keep = canonical_pairs(std::move(*spec.select->keep));
+  spec.transform = canonical_transform(spec.transform);
+  return spec;
+}
+
+std::string print(const Pairs& pairs) { return print_tree(canonical_pairs(pairs)); }
+
+std::string print(const AttentionSpec& given) {
+  const AttentionSpec spec = canonical(given);
+  std::vector<std::string> parts;
+  if (!spec.pairs.is_full()) parts.push_back(print_tree(spec.pairs));
+  if (spec.select) {
+    const std::string keep = spec.select->keep ? ",keep=" + print_tree(*spec.select->keep) : "";
+    parts.push_back(cat("topk(", text_of(spec.select->k), keep, ")"));
+  }
+  const auto add = [&](const auto& item) { parts.push_back(call(item)); };
+  if (spec.transform.index() != 0) std::visit(add, spec.transform);
+  if (spec.norm.index() != 0) std::visit(add, spec.norm);
+  return parts.empty() ? std::string(Full::kName) : join(parts, "+");
+}
+
+size_t hash_value(const AttentionSpec& spec) {
+  uint64_t hash = 0;
+  for (const char c : print(spec)) hash = hash_combine(hash, static_cast<unsigned char>(c));
+  return static_cast<size_t>(hash);
+}
+
+}  // namespace fovea

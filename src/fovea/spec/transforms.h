@@ -1,0 +1,60 @@
+#pragma once
+#include <string_view>
+#include <tuple>
+#include <variant>
+
+// How the scores s of a query's candidates become weights: one struct each, and one list.
+// Parser, printer, help and tests follow from the list.
+namespace fovea {
+
+// A real argument in [min, max] (a keyword may stand in its place: it sets `chosen`).
+template <class S>
+struct RealField {
+  std::string_view name;
+  double S::*member;
+  double min, max;
+  std::string_view keyword = {};
+  bool S::*chosen = nullptr;
+};
+
+struct Softmax {
+  static constexpr std::string_view kName = "softmax", kHelp = "exp(s) over their sum";
+  static constexpr auto fields() { return std::tuple<>(); }
+  bool operator==(const Softmax&) const = default;
+};
+struct Sparsemax {
+  static constexpr std::string_view kName = "sparsemax",
+                                    kHelp = "projection onto the simplex (Martins, Astudillo 2016)";
+  static constexpr auto fields() { return std::tuple<>(); }
+  bool operator==(const Sparsemax&) const = default;
+};
+struct Entmax {
+  double alpha = 1.5;    // > 1; 1 prints as softmax, 2 as sparsemax
+  bool learned = false;  // alpha comes with the operator's input instead, one a head, in (1, 2)
+  static constexpr std::string_view kName = "entmax", kHelp = "alpha-entmax (Peters, Niculae, Martins 2019)";
+  static constexpr auto fields() {
+    return std::tuple(RealField<Entmax>{"alpha", &Entmax::alpha, 1, 64, "learned", &Entmax::learned});
+  }
+  bool operator==(const Entmax&) const = default;
+};
+struct Relu {
+  static constexpr std::string_view kName = "relu", kHelp = "max(s, 0), not normalised (Zhang, Titov, Sennrich 2021)";
+  static constexpr auto fields() { return std::tuple<>(); }
+  bool operator==(const Relu&) const = default;
+};
+struct Gelu {
+  static constexpr std::string_view kName = "gelu", kHelp = "s Phi(s), exact, not normalised";
+  static constexpr auto fields() { return std::tuple<>(); }
+  bool operator==(const Gelu&) const = default;
+};
+struct LeakyRelu {
+  double slope = 0.01;
+  static constexpr std::string_view kName = "leaky-relu", kHelp = "s above 0, slope s below, not normalised";
+  static constexpr auto fields() { return std::tuple(RealField<LeakyRelu>{"slope", &LeakyRelu::slope, 0, 1}); }
+  bool operator==(const LeakyRelu&) const = default;
+};
+
+// The one list of transforms, the default first.
+using Transform = std::variant<Softmax, Sparsemax, Entmax, Relu, Gelu, LeakyRelu>;
+
+}  // namespace fovea

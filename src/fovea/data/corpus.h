@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -12,14 +13,18 @@ struct ParallelCorpus {
   std::vector<int32_t> source, target;                  // ids of all sentences
   std::vector<int64_t> source_offsets, target_offsets;  // [sentences + 1]
   int64_t size() const { return static_cast<int64_t>(source_offsets.size()) - 1; }
+  int64_t target_length(int64_t sentence) const { return target_offsets[sentence + 1] - target_offsets[sentence]; }
+  int64_t source_length(int64_t sentence) const { return source_offsets[sentence + 1] - source_offsets[sentence]; }
 };
 
 struct CorpusOptions {
   int64_t max_length = 0;  // tokens without </s>; 0: no limit
   bool crop = false;       // cut longer sentences instead of leaving the pair out
+  int threads = 1;         // that encode; the result does not depend on it
 };
 
-// Throws if the files differ in their number of lines. Empty and too long pairs are left out and counted in the log.
+// Throws if the files differ in their number of lines or nothing is left. Pairs with an empty side, and too long ones,
+// are left out and counted in the log.
 ParallelCorpus load_corpus(const std::string& source_path, const std::string& target_path, const text::Vocab& source,
                            const text::Vocab& target, const CorpusOptions& options);
 
@@ -27,7 +32,7 @@ ParallelCorpus load_corpus(const std::string& source_path, const std::string& ta
 using Batch = std::vector<int64_t>;
 
 struct BatchOptions {
-  int64_t max_target_tokens = 4096;  // including </s>
+  int64_t max_target_tokens = 4096;  // including </s>; a longer sentence is a batch of its own
   int64_t max_sentences = 0;         // 0: no limit
   int64_t maxi_batch = 200;          // batches' worth of sentences sorted by length together
   uint64_t seed = 1;
@@ -37,11 +42,17 @@ struct BatchOptions {
 // batches. A position in training is thus (epoch, index).
 std::vector<Batch> batches_of_epoch(const ParallelCorpus& corpus, const BatchOptions& options, int64_t epoch);
 
+// Batches in the order of length, the same always: for validation.
+std::vector<Batch> batches_by_length(const ParallelCorpus& corpus, int64_t max_target_tokens);
+
 // Packed tokens: what nn::Transformer takes.
 struct PackedBatch {
   std::vector<int64_t> source, source_offsets;
   std::vector<int64_t> target_inputs, target_outputs, target_offsets;  // inputs: </s> y1 ... ; outputs: y1 ... </s>
 };
 PackedBatch pack(const ParallelCorpus& corpus, const Batch& batch, int64_t target_eos);
+
+// XXH3 of all token ids and lengths: tells whether a run goes on with the text it began with.
+std::string fingerprint(const ParallelCorpus& corpus);
 
 }  // namespace fovea::data

@@ -1,27 +1,18 @@
 #pragma once
-#include <ATen/core/Tensor.h>
-
 #include <filesystem>
 #include <map>
-#include <optional>
 #include <string>
 #include <vector>
 
+#include "fovea/nn/safetensors.h"
 #include "fovea/spec/model_config.h"
 
-// A checkpoint is a folder: model.safetensors, config.yml (every ModelConfig field, and fovea's version), source.spm and
-// target.spm, and, for resuming, optimizer.safetensors and progress.yml; checksums.yml names every file with its XXH3
-// sum and is checked on loading. It is written aside, synced and renamed: killed at any byte, the last good one loads.
+// A checkpoint is a folder: model.safetensors, config.yml (every ModelConfig field, and fovea's version), source.spm
+// and target.spm, and, for resuming, optimizer.safetensors and progress.yml; checksums.yml names every file, and every
+// tensor in it, with its XXH3 sum and is checked on loading. It is written aside, synced and renamed: killed at any
+// byte, the last good one loads.
 // A run's folder has checkpoints/update-00001000/ ..., and the names `last` and `best` are links to two of them.
 namespace fovea::nn {
-
-using NamedTensors = std::map<std::string, at::Tensor>;
-
-// safetensors, little endian, C order, sorted by name; `metadata` goes to __metadata__.
-void save_safetensors(const std::filesystem::path& path, const NamedTensors& tensors,
-                      const std::map<std::string, std::string>& metadata = {});
-// Throws an Error that names the file and what is wrong: truncated, not safetensors, holes, a bad shape ...
-NamedTensors load_safetensors(const std::filesystem::path& path);
 
 struct Checkpoint {
   ModelConfig config;
@@ -34,10 +25,28 @@ struct Checkpoint {
 void save_checkpoint(const std::filesystem::path& folder, const Checkpoint& checkpoint);
 
 enum class Load : uint8_t { kModel, kAll };
-// `folder` is a checkpoint, or a run's folder: then its `best` (kModel) or `last` (kAll).
+// `folder` is a checkpoint, or a run's folder: then its `best` (kModel; `last` if no validation chose one) or its
+// `last` (kAll). What is damaged, missing or of another version throws an Error that names the file and the tensor;
+// only kAll of a run's folder, which is how a run resumes, warns and goes back to the newest whole one before it.
 Checkpoint load_checkpoint(const std::filesystem::path& folder, Load what);
 
-// A run's checkpoints that are whole, oldest first.
+// A run's checkpoints that are complete by their files' names, oldest first.
 std::vector<std::filesystem::path> list_checkpoints(const std::filesystem::path& run);
+
+// Where a run keeps the checkpoint after so many updates.
+std::filesystem::path checkpoint_path(const std::filesystem::path& run, int64_t updates);
+
+// Makes run/name (`last`, `best`) a link to this checkpoint of the run, replacing an older link in one step.
+void link_checkpoint(const std::filesystem::path& run, const std::string& name,
+                     const std::filesystem::path& checkpoint);
+
+// Removes all but the newest `keep` checkpoints and those that `best` and `last` name.
+void prune_checkpoints(const std::filesystem::path& run, int64_t keep);
+
+// Removes what a killed process left half written. Only for the one process that writes to the run.
+void clean_checkpoints(const std::filesystem::path& run);
+
+// The mean of the models of the run's newest `count` checkpoints, summed in double, as a checkpoint of its own.
+void average_checkpoints(const std::filesystem::path& run, int64_t count, const std::filesystem::path& output);
 
 }  // namespace fovea::nn

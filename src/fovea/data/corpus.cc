@@ -1,0 +1,133 @@
+#include "fovea/data/corpus.h"
+
+#include <algorithm>
+
+#include "fovea/base/error.h"
+#include "fovea/base/executor.h"
+#include "fovea/base/file.h"
+#include "fovea/base/log.h"
+#include "fovea/base/signals.h"
+#include "fovea/base/strings.h"
+
+namespace fovea::data {
+namespace {
+
+// Lines are read and encoded a chunk at a time, so that text and ids of a large corpus are never held together.
+constexpr int64_t kChunkLines = 1 << 15, kPieceLines = 256;
+
+struct Left {
+  int64_t empty = 0, too_long = 0, cropped = 0;
+};
+
+struct EncodedPair {
+  std::vector<int64_t> source, target;
+};
+
+class Loader {
+ public:
+  Loader(const text::Vocab& source, const text::Vocab& target, const CorpusOptions& options)
+      : source_(source), target_(target), options_(options), threads_(options.threads) {
+    corpus_.source_offsets = corpus_.target_offsets = {0};
+  }
+
+  void add(const std::vector<std::string>& source, const std::vector<std::string>& target) {
+    const auto lines = static_cast<int64_t>(source.size());
+    std::vector<EncodedPair> pairs(source.size());
+    threads_.run((lines + kPieceLines - 1) / kPieceLines, [&](int64_t piece, int) {
+      for (int64_t i = piece * kPieceLines; i < std::min(lines, (piece + 1) * kPieceLines); ++i)
+        pairs[i] = {source_.encode(source[i]), target_.encode(target[i])};
+    });
+    for (EncodedPair& pair : pairs) append(pair);
+  }
+
+  ParallelCorpus finish(const std::string& source_path, const std::string& target_path) {
+    const auto total = corpus_.size() + left_.empty + left_.too_long;
+    std::string line = cat("[data] ", thousands(corpus_.size()), " sentence pairs from ", source_path, " and ",
+                           target_path, " (", thousands(static_cast<int64_t>(corpus_.source.size())), " and ",
+                           thousands(static_cast<int64_t>(corpus_.target.size())), " tokens)");
+    if (left_.empty > 0) line += cat("; left out ", thousands(left_.empty), " with an empty side");
+    const std::string limit = cat(" longer than ", options_.max_length, " tokens");
+    if (left_.too_long > 0) line += cat("; left out ", thousands(left_.too_long), limit);
+    if (left_.cropped > 0) line += cat("; cut ", thousands(left_.cropped), limit);
+    if (corpus_.size() == 0)
+      throw Error(cat("'", source_path, "' and '", target_path, "' have no usable sentence pair: of ", total,
+                      " lines, ", left_.empty, " have an empty side and ", left_.too_long,
+                      " are longer than --max-length ", options_.max_length));
+    log::info(line);
+    return std::move(corpus_);
+  }
+
+ private:
+  void append(EncodedPair& pair) {
+    if (pair.source.empty() || pair.target.empty()) {
+      ++left_.empty;
+      return;
+    }
+    const auto limit = static_cast<size_t>(options_.max_length);
+    if (limit > 0 && std::max(pair.source.size(), pair.target.size()) > limit) {
+      if (!options_.crop) {
+        ++left_.too_long;
+        return;
+      }
+      ++left_.cropped;
+      pair.source.resize(std::min(pair.source.size(), limit));
+      pair.target.resize(std::min(pair.target.size(), limit));
+    }
+    append(pair.source, source_.eos(), corpus_.source, corpus_.source_offsets);
+    append(pair.target, target_.eos(), corpus_.target, corpus_.target_offsets);
+  }
+
+  static void append(const std::vector<int64_t>& ids, int64_t eos, std::vector<int32_t>& out,
+                     std::vector<int64_t>& offsets) {
+    for (const int64_t id : ids) out.push_back(static_cast<int32_t>(id));
+    out.push_back(static_cast<int32_t>(eos));
+    offsets.push_back(static_cast<int64_t>(out.size()));
+  }
+
+  const text::Vocab &source_, &target_;
+  CorpusOptions options_;
+  ThreadExecutor threads_;
+  ParallelCorpus corpus_;
+  Left left_;
+};
+
+}  // namespace
+
+ParallelCorpus load_corpus(const std::string& source_path, const std::string& target_path, const text::Vocab& source,
+                           const text::Vocab& target, const CorpusOptions& options) {
+  Loader loader(source, target, options);
+  LineReader source_reader(source_path), target_reader(target_path);
+  std::vector<std::string> source_lines, target_lines;
+  std::string source_line, target_line;
+  for (bool more = true; more;) {
+    throw_if_interrupted("reading the corpus");
+    source_lines.clear();
+    target_lines.clear();
+    while (more && static_cast<int64_t>(source_lines.size()) < kChunkLines) {
+      const bool source_more = source_reader.next(source_line);
+      const bool target_more = target_reader.next(target_line);
+      if (source_more != target_more) {
+        while (source_reader.next(source_line)) continue;
+        while (target_reader.next(target_line)) continue;
+        throw Error(cat("'", source_path, "' has ", source_reader.line_number(), " lines and '", target_path, "' has ",
+                        target_reader.line_number(), "; parallel files need equally many"));
+      }
+      more = source_more;
+      if (!more) break;
+      source_lines.push_back(std::move(source_line));
+      target_lines.push_back(std::move(target_line));
+    }
+    loader.add(source_lines, target_lines);
+  }
+  return loader.finish(source_path, target_path);
+}
+
+std::string fingerprint(const ParallelCorpus& corpus) {
+  const auto bytes = [](const auto& values) {
+    return std::string_view(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(values[0]));
+  };
+  return checksum(checksum(bytes(corpus.source)) + checksum(bytes(corpus.source_offsets)) +
+                  checksum(bytes(corpus.target)) + checksum(bytes(corpus.target_offsets)));
+}
+
+}  // namespace fovea::data

@@ -1,0 +1,232 @@
+#include "fovea/nn/checkpoint.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+#include "fovea/base/error.h"
+#include "fovea/base/file.h"
+#include "fovea/base/log.h"
+#include "fovea/base/strings.h"
+#include "fovea/nn/checkpoint_files.h"
+#include "fovea/spec/config_yaml.h"
+
+namespace fovea::nn {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr const char* kModelFile = "model.safetensors";
+constexpr const char* kOptimizerFile = "optimizer.safetensors";
+constexpr const char* kConfigFile = "config.yml";
+constexpr const char* kProgressFile = "progress.yml";
+constexpr const char* kSourceVocabFile = "source.spm";
+constexpr const char* kTargetVocabFile = "target.spm";
+constexpr const char* kChecksumFile = "checksums.yml";
+constexpr int64_t kFormat = 1;
+
+// What config.yml says beside the model's own fields.
+struct Origin {
+  int64_t checkpoint_format = kFormat;
+  std::string fovea_version = FOVEA_VERSION;
+
+  static constexpr auto fields() {
+    return std::tuple(number("checkpoint-format", &Origin::checkpoint_format, "of the folder", 1),
+                      field("fovea-version", &Origin::fovea_version, "that wrote it"));
+  }
+};
+
+std::vector<FieldView> config_fields(Origin& origin, ModelConfig& config) {
+  std::vector<FieldView> fields = field_views(origin);
+  for (const FieldView& field : field_views(config)) fields.push_back(field);
+  return fields;
+}
+
+std::string print_config(const ModelConfig& config) {
+  Origin origin;
+  ModelConfig copy = config;
+  return to_yaml(std::span<const FieldView>(config_fields(origin, copy)));
+}
+
+// The format is looked at first: a newer one may have fields that this program does not know.
+void check_format(std::string_view text, const std::string& source) {
+  constexpr std::string_view kKey = "checkpoint-format:";
+  for (const std::string& line : split(text, '\n')) {
+    if (!std::string_view(line).starts_with(kKey)) continue;
+    const std::string_view format = trim(std::string_view(line).substr(kKey.size()));
+    if (format == std::to_string(kFormat)) return;
+    throw Error(cat(source, ": checkpoint format ", format, ", this fovea (", FOVEA_VERSION, ") reads format ", kFormat,
+                    "; use the version that wrote it"));
+  }
+  throw Error(cat(source, ": no checkpoint-format; is this a checkpoint of fovea?"));
+}
+
+ModelConfig parse_config(std::string_view text, const std::string& source) {
+  check_format(text, source);
+  Origin origin;
+  ModelConfig config;
+  from_yaml(text, source, std::span<const FieldView>(config_fields(origin, config)));
+  return config;
+}
+
+class Writer {
+ public:
+  explicit Writer(fs::path folder) : folder_(std::move(folder)) {
+    std::error_code error;
+    fs::remove_all(folder_, error);
+    fs::create_directories(folder_, error);
+    if (error) throw Error(cat("cannot make the folder '", folder_.string(), "': ", error.message()));
+  }
+  ~Writer() {
+    std::error_code ignored;
+    if (!finished_) fs::remove_all(folder_, ignored);
+  }
+  Writer(const Writer&) = delete;
+  Writer& operator=(const Writer&) = delete;
+
+  void file(const std::string& name, std::string_view bytes) {
+    write_file(folder_ / name, bytes);
+    sums_[name] = checksum(bytes);
+  }
+  void tensors(const std::string& name, const NamedTensors& tensors) {
+    file(name, print_safetensors(tensors));
+    for (const auto& [tensor_name, tensor] : tensors) sums_[name + "/" + tensor_name] = sum_of(tensor);
+  }
+  void finish(const fs::path& path) {
+    write_file(folder_ / kChecksumFile, print_map(sums_));
+    replace_folder(folder_, path);
+    finished_ = true;
+  }
+
+  static std::string sum_of(const at::Tensor& tensor) {
+    const at::Tensor bytes = tensor.detach().cpu().contiguous();
+    return checksum({static_cast<const char*>(bytes.const_data_ptr()), bytes.nbytes()});
+  }
+
+ private:
+  fs::path folder_;
+  std::map<std::string, std::string> sums_;
+  bool finished_ = false;
+};
+
+class Reader {
+ public:
+  explicit Reader(fs::path folder) : folder_(std::move(folder)) {
+    if (!fs::exists(path(kChecksumFile)))
+      throw Error(cat("'", folder_.string(), "' is not a checkpoint: it has no ", kChecksumFile));
+    sums_ = parse_map(read_file(path(kChecksumFile)), path(kChecksumFile));
+  }
+
+  bool has(const std::string& name) const { return sums_.contains(name); }
+
+  std::string file(const std::string& name) const {
+    auto [bytes, good] = read(name);
+    if (!good) throw Error(cat(path(name), ": damaged: its checksum is ", checksum(bytes), ", not ", sums_.at(name)));
+    return bytes;
+  }
+
+  NamedTensors tensors(const std::string& name) const {
+    const auto [bytes, good] = read(name);
+    NamedTensors tensors = parse_safetensors(bytes, path(name));
+    if (!good) refuse_tensors(name, tensors);
+    return tensors;
+  }
+
+  std::string path(const std::string& name) const { return (folder_ / name).string(); }
+
+ private:
+  std::pair<std::string, bool> read(const std::string& name) const {
+    const auto sum = sums_.find(name);
+    if (sum == sums_.end()) throw Error(cat(path(kChecksumFile), ": damaged: it does not name ", name));
+    if (!fs::exists(path(name))) throw Error(cat(path(name), ": missing from the checkpoint"));
+    std::string bytes = read_file(path(name));
+    const bool good = checksum(bytes) == sum->second;
+    return {std::move(bytes), good};
+  }
+
+  [[noreturn]] void refuse_tensors(const std::string& name, const NamedTensors& tensors) const {
+    for (const auto& [tensor_name, tensor] : tensors) {
+      const auto sum = sums_.find(name + "/" + tensor_name);
+      if (sum == sums_.end() || Writer::sum_of(tensor) != sum->second)
+        throw Error(cat(path(name), ": damaged: tensor '", tensor_name, "' does not have its checksum"));
+    }
+    throw Error(cat(path(name), ": damaged: the file does not have its checksum"));
+  }
+
+  fs::path folder_;
+  std::map<std::string, std::string> sums_;
+};
+
+Checkpoint load_folder(const fs::path& folder, Load what) {
+  const Reader reader(folder);
+  Checkpoint checkpoint;
+  checkpoint.config = parse_config(reader.file(kConfigFile), reader.path(kConfigFile));
+  checkpoint.source_vocab = reader.file(kSourceVocabFile);
+  checkpoint.target_vocab = reader.file(kTargetVocabFile);
+  checkpoint.model = reader.tensors(kModelFile);
+  if (what == Load::kModel) return checkpoint;
+  if (!reader.has(kOptimizerFile) || !reader.has(kProgressFile))
+    throw Error(cat("'", folder.string(), "' holds a model alone, no training state; start from its weights with ",
+                    "--pretrained-model"));
+  checkpoint.optimizer = reader.tensors(kOptimizerFile);
+  checkpoint.progress = parse_map(reader.file(kProgressFile), reader.path(kProgressFile));
+  return checkpoint;
+}
+
+Checkpoint resume(const fs::path& run) {
+  std::vector<fs::path> candidates = list_checkpoints(run);
+  if (fs::exists(run / "last")) {
+    // What is newer than `last` was set aside by the user who moved the link back, or is not linked yet.
+    const fs::path last = fs::canonical(run / "last");
+    std::erase_if(candidates, [&](const fs::path& path) { return path.filename() > last.filename(); });
+  }
+  std::string first_problem;
+  for (auto path = candidates.rbegin(); path != candidates.rend(); ++path) {
+    try {
+      Checkpoint checkpoint = load_folder(*path, Load::kAll);
+      if (!first_problem.empty()) log::warn(cat(first_problem, "; going on from ", path->string()));
+      return checkpoint;
+    } catch (const Error& e) {
+      if (first_problem.empty()) first_problem = e.what();
+    }
+  }
+  throw Error(cat("'", run.string(), "' has no whole checkpoint",
+                  first_problem.empty() ? "" : cat(" (", first_problem, ")"),
+                  "; begin again with --overwrite or another --model"));
+}
+
+}  // namespace
+
+void save_checkpoint(const fs::path& path, const Checkpoint& checkpoint) {
+  const fs::path folder = path.has_filename() ? path : path.parent_path();  // without a slash at the end
+  if (fs::exists(folder) && !fs::exists(folder / kChecksumFile) && !(fs::is_directory(folder) && fs::is_empty(folder)))
+    throw Error(cat("'", folder.string(), "' exists and is not a checkpoint; choose another folder"));
+  fs::path aside = folder;
+  aside += cat(".tmp", getpid());
+  Writer writer(aside);
+  writer.file(kConfigFile, print_config(checkpoint.config));
+  writer.file(kSourceVocabFile, checkpoint.source_vocab);
+  writer.file(kTargetVocabFile, checkpoint.target_vocab);
+  writer.tensors(kModelFile, checkpoint.model);
+  if (!checkpoint.optimizer.empty()) writer.tensors(kOptimizerFile, checkpoint.optimizer);
+  if (!checkpoint.progress.empty()) writer.file(kProgressFile, print_map(checkpoint.progress));
+  writer.finish(folder);
+}
+
+Checkpoint load_checkpoint(const fs::path& folder, Load what) {
+  if (!fs::exists(folder)) throw Error(cat("--model: no such folder: '", folder.string(), "'"));
+  if (!fs::is_directory(folder))
+    throw Error(cat("--model: '", folder.string(), "' is a file; a run's or a checkpoint's folder is expected"));
+  if (fs::exists(folder / kChecksumFile)) return load_folder(folder, what);
+  if (what == Load::kAll) return resume(folder);
+  for (const char* name : {"best", "last"}) {
+    if (fs::exists(folder / name)) return load_folder(folder / name, what);
+  }
+  const std::vector<fs::path> found = list_checkpoints(folder);
+  if (found.empty())
+    throw Error(cat("--model: '", folder.string(), "' is neither a checkpoint nor a run that has one"));
+  return load_folder(found.back(), what);
+}
+
+}  // namespace fovea::nn

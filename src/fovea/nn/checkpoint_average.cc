@@ -1,0 +1,40 @@
+#include <ATen/Functions.h>
+
+#include <utility>
+
+#include "fovea/base/error.h"
+#include "fovea/base/strings.h"
+#include "fovea/nn/checkpoint.h"
+
+namespace fovea::nn {
+namespace fs = std::filesystem;
+namespace {
+
+void add(NamedTensors& sums, const NamedTensors& model, const fs::path& path) {
+  if (model.size() != sums.size()) throw Error(cat(path.string(), ": has other tensors than the run's newest model"));
+  for (const auto& [name, tensor] : model) {
+    const auto sum = sums.find(name);
+    if (sum == sums.end() || sum->second.sizes() != tensor.sizes())
+      throw Error(cat(path.string(), ": tensor '", name, "' is not the one of the run's newest model"));
+    sum->second.add_(tensor.to(at::kDouble));
+  }
+}
+
+}  // namespace
+
+void average_checkpoints(const fs::path& run, int64_t count, const fs::path& output) {
+  const std::vector<fs::path> found = list_checkpoints(run);
+  if (count < 1 || static_cast<int64_t>(found.size()) < count)
+    throw Error(cat("--last ", count, ": '", run.string(), "' has ", found.size(),
+                    " checkpoints; train with a larger --keep-last or average fewer"));
+  Checkpoint mean = load_checkpoint(found.back(), Load::kModel);
+  NamedTensors sums;
+  for (const auto& [name, tensor] : mean.model) sums[name] = tensor.to(at::kDouble);
+  for (auto path = found.rbegin() + 1; path != found.rbegin() + count; ++path)
+    add(sums, load_checkpoint(*path, Load::kModel).model, *path);
+  for (auto& [name, tensor] : mean.model)
+    tensor = sums.at(name).div_(static_cast<double>(count)).to(tensor.scalar_type());
+  save_checkpoint(output, mean);
+}
+
+}  // namespace fovea::nn

@@ -1,0 +1,35 @@
+#include "fovea/nn/checkpoint_files.h"
+
+#include <yaml-cpp/yaml.h>
+
+#include "fovea/base/error.h"
+#include "fovea/base/strings.h"
+
+namespace fovea::nn {
+
+std::string print_map(const std::map<std::string, std::string>& map) {
+  YAML::Emitter out;
+  out << YAML::BeginMap;
+  for (const auto& [key, value] : map) out << YAML::Key << key << YAML::Value << YAML::DoubleQuoted << value;
+  out << YAML::EndMap << YAML::Newline;
+  return out.c_str();
+}
+
+std::map<std::string, std::string> parse_map(std::string_view text, std::string_view source) {
+  std::map<std::string, std::string> map;
+  try {
+    const YAML::Node root = YAML::Load(std::string(text));
+    if (!root.IsMap()) throw Error(cat(source, ": damaged; expected 'name: value' lines"));
+    for (const auto& entry : root) {
+      if (!entry.first.IsScalar() || !entry.second.IsScalar())
+        throw Error(cat(source, ": damaged; expected plain values"));
+      if (!map.emplace(entry.first.Scalar(), entry.second.Scalar()).second)
+        throw Error(cat(source, ": damaged; '", entry.first.Scalar(), "' is there twice"));
+    }
+  } catch (const YAML::Exception& e) {
+    throw Error(cat(source, ": damaged at line ", e.mark.line + 1, ": ", e.msg));
+  }
+  return map;
+}
+
+}  // namespace fovea::nn

@@ -1,0 +1,37 @@
+#include "fovea/nn/checkpoint_module.h"
+
+#include <torch/nn/module.h>
+
+#include <set>
+
+#include "fovea/base/error.h"
+#include "fovea/base/strings.h"
+
+namespace fovea::nn {
+
+NamedTensors parameters_of(const torch::nn::Module& module) {
+  NamedTensors parameters;
+  std::set<const void*> seen;
+  for (const auto& item : module.named_parameters()) {
+    if (seen.insert(item.value().unsafeGetTensorImpl()).second) parameters[item.key()] = item.value();
+  }
+  return parameters;
+}
+
+void load_parameters(torch::nn::Module& module, const NamedTensors& tensors, const std::string& source) {
+  const torch::NoGradGuard no_grad;
+  NamedTensors parameters = parameters_of(module);
+  for (const auto& [name, tensor] : tensors) {
+    if (!parameters.contains(name)) throw Error(cat(source, ": tensor '", name, "' does not belong to this model"));
+  }
+  for (auto& [name, parameter] : parameters) {
+    const auto found = tensors.find(name);
+    if (found == tensors.end()) throw Error(cat(source, ": tensor '", name, "' is missing"));
+    if (found->second.sizes() != parameter.sizes())
+      throw Error(cat(source, ": tensor '", name, "' has the shape ", found->second.sizes(), ", the model needs ",
+                      parameter.sizes()));
+    parameter.copy_(found->second);
+  }
+}
+
+}  // namespace fovea::nn

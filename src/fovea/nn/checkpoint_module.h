@@ -1,0 +1,19 @@
+#pragma once
+#include <string>
+
+#include "fovea/nn/safetensors.h"
+
+namespace torch::nn {
+class Module;
+}
+
+namespace fovea::nn {
+
+// A module's parameters by name, each once.
+NamedTensors parameters_of(const torch::nn::Module& module);
+
+// Copies the tensors into the parameters, converting their type. Throws an Error that begins with `source` and names
+// the tensor that is missing, not known or of another shape.
+void load_parameters(torch::nn::Module& module, const NamedTensors& tensors, const std::string& source);
+
+}  // namespace fovea::nn

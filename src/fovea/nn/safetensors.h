@@ -1,0 +1,24 @@
+#pragma once
+#include <ATen/core/Tensor.h>
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <string_view>
+
+namespace fovea::nn {
+
+using NamedTensors = std::map<std::string, at::Tensor>;
+
+// The bytes of a safetensors file: little endian, C order, widest types first and then by name, so that every tensor is
+// aligned; `metadata` goes to __metadata__. Tensors of any device and strides.
+std::string print_safetensors(const NamedTensors& tensors, const std::map<std::string, std::string>& metadata = {});
+
+// On the CPU. Errors begin with `source`, see safetensors_header.h.
+NamedTensors parse_safetensors(std::string_view file, std::string_view source);
+
+void save_safetensors(const std::filesystem::path& path, const NamedTensors& tensors,
+                      const std::map<std::string, std::string>& metadata = {});
+NamedTensors load_safetensors(const std::filesystem::path& path);
+
+}  // namespace fovea::nn

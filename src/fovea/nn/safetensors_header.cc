@@ -1,0 +1,192 @@
+#include "fovea/nn/safetensors_header.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "fovea/base/error.h"
+#include "fovea/base/strings.h"
+
+namespace fovea::nn {
+namespace {
+using Json = nlohmann::ordered_json;
+
+static_assert(std::endian::native == std::endian::little, "tensors are written as they lie in memory");
+
+constexpr size_t kLengthBytes = 8;
+constexpr uint64_t kMaxHeaderBytes = 100'000'000;  // the format's own limit
+constexpr int kMaxDepth = 3;                       // { name: { shape: [ ... ] } }
+
+constexpr std::array<std::pair<std::string_view, uint64_t>, 13> kElementSizes = {{{"F64", 8},
+                                                                                  {"I64", 8},
+                                                                                  {"U64", 8},
+                                                                                  {"F32", 4},
+                                                                                  {"I32", 4},
+                                                                                  {"U32", 4},
+                                                                                  {"F16", 2},
+                                                                                  {"BF16", 2},
+                                                                                  {"I16", 2},
+                                                                                  {"U16", 2},
+                                                                                  {"I8", 1},
+                                                                                  {"U8", 1},
+                                                                                  {"BOOL", 1}}};
+
+// Everything that is wrong with a file is said with its name.
+class HeaderReader {
+ public:
+  HeaderReader(std::string_view file, std::string_view source) : file_(file), source_(source) {}
+
+  SafetensorsHeader read() {
+    SafetensorsHeader header;
+    const std::string_view text = json_text();
+    header.data_start = kLengthBytes + text.size();
+    const Json root = parse(text);
+    if (!root.is_object()) refuse("its header is not a JSON object");
+    for (const auto& [name, value] : root.items()) {
+      if (name == "__metadata__") {
+        read_metadata(value, header.metadata);
+      } else {
+        header.entries.push_back(read_entry(name, value));
+      }
+    }
+    check_layout(header);
+    return header;
+  }
+
+ private:
+  template <class... T>
+  [[noreturn]] void refuse(const T&... what) const {
+    throw Error(cat(source_, ": ", what...));
+  }
+
+  std::string_view json_text() const {
+    if (file_.empty()) refuse("the file is empty; a safetensors file is expected");
+    if (file_.size() < kLengthBytes) refuse("cut short: ", file_.size(), " bytes, not even the header's length");
+    uint64_t length = 0;
+    std::memcpy(&length, file_.data(), kLengthBytes);
+    if (length > kMaxHeaderBytes) refuse("not a safetensors file: its header would have ", length, " bytes");
+    if (length > file_.size() - kLengthBytes)
+      refuse("cut short: the header has ", length, " bytes, the file only ", file_.size());
+    const std::string_view text = file_.substr(kLengthBytes, length);
+    if (text.empty() || text[0] != '{') refuse("not a safetensors file: its header does not begin with '{'");
+    return text;
+  }
+
+  Json parse(std::string_view text) const {
+    std::vector<std::set<std::string>> keys;
+    const auto check = [&](int depth, nlohmann::json::parse_event_t event, Json& value) {
+      using Event = nlohmann::json::parse_event_t;
+      if (event == Event::object_start) keys.emplace_back();
+      if (event == Event::object_end) keys.pop_back();
+      if ((event == Event::object_start || event == Event::array_start) && depth >= kMaxDepth)
+        refuse("its header is nested too deeply");
+      if (event == Event::key && !keys.back().insert(value.get<std::string>()).second)
+        refuse("its header has '", value.get<std::string>(), "' twice");
+      return true;
+    };
+    try {
+      return Json::parse(text.begin(), text.end(), check);
+    } catch (const nlohmann::json::exception& e) {
+      refuse("its header is not JSON: ", e.what());
+    }
+  }
+
+  void read_metadata(const Json& value, std::map<std::string, std::string>& metadata) const {
+    if (!value.is_object()) refuse("__metadata__ is not a map of strings");
+    for (const auto& [key, text] : value.items()) {
+      if (!text.is_string()) refuse("__metadata__ is not a map of strings: '", key, "'");
+      metadata[key] = text.get<std::string>();
+    }
+  }
+
+  std::vector<uint64_t> numbers(const std::string& name, const Json& value, const char* key) const {
+    const auto found = value.find(key);
+    if (found == value.end() || !found->is_array()) refuse("tensor '", name, "' has no list '", key, "'");
+    std::vector<uint64_t> out;
+    for (const Json& item : *found) {
+      if (!item.is_number_unsigned()) refuse("tensor '", name, "': ", key, " has an entry that is not a whole number");
+      out.push_back(item.get<uint64_t>());
+    }
+    return out;
+  }
+
+  SafetensorsEntry read_entry(const std::string& name, const Json& value) const {
+    if (!value.is_object()) refuse("tensor '", name, "' is not described by a map");
+    SafetensorsEntry entry;
+    entry.name = name;
+    const auto dtype = value.find("dtype");
+    if (dtype == value.end() || !dtype->is_string()) refuse("tensor '", name, "' has no dtype");
+    entry.dtype = dtype->get<std::string>();
+    uint64_t bytes = safetensors_element_size(entry.dtype);
+    if (bytes == 0) refuse("tensor '", name, "' has the unknown dtype '", entry.dtype, "'");
+    if (value.size() != 3) refuse("tensor '", name, "' has keys beside dtype, shape and data_offsets");
+    bool empty = false;
+    for (const uint64_t size : numbers(name, value, "shape")) {
+      // Strides are products of the other sizes, so those must fit even where a size is 0.
+      empty = empty || size == 0;
+      if (size > INT64_MAX || (size > 0 && __builtin_mul_overflow(bytes, size, &bytes)) || bytes > INT64_MAX)
+        refuse("tensor '", name, "' has an impossible shape");
+      entry.shape.push_back(static_cast<int64_t>(size));
+    }
+    if (empty) bytes = 0;
+    const std::vector<uint64_t> offsets = numbers(name, value, "data_offsets");
+    if (offsets.size() != 2 || offsets[0] > offsets[1])
+      refuse("tensor '", name, "': data_offsets are not [begin, end]");
+    entry.begin = offsets[0];
+    entry.end = offsets[1];
+    if (entry.end - entry.begin != bytes)
+      refuse("tensor '", name, "' has ", entry.end - entry.begin, " bytes, its shape and dtype need ", bytes);
+    return entry;
+  }
+
+  void check_layout(SafetensorsHeader& header) const {
+    std::stable_sort(header.entries.begin(), header.entries.end(), [](const auto& a, const auto& b) {
+      return std::pair(a.begin, a.end) < std::pair(b.begin, b.end);
+    });
+    const uint64_t available = file_.size() - header.data_start;
+    uint64_t reached = 0;
+    for (const SafetensorsEntry& entry : header.entries) {
+      if (entry.begin > reached) refuse("a hole of ", entry.begin - reached, " bytes before tensor '", entry.name, "'");
+      if (entry.begin < reached) refuse("tensor '", entry.name, "' overlaps the one before it");
+      if (entry.end > available)
+        refuse("cut short: tensor '", entry.name, "' ends at byte ", entry.end, " of the data, which has ", available);
+      reached = entry.end;
+    }
+    if (reached != available) refuse(available - reached, " bytes after the last tensor");
+  }
+
+  std::string_view file_, source_;
+};
+
+}  // namespace
+
+uint64_t safetensors_element_size(std::string_view dtype) {
+  for (const auto& [name, size] : kElementSizes) {
+    if (name == dtype) return size;
+  }
+  return 0;
+}
+
+SafetensorsHeader parse_safetensors_header(std::string_view file, std::string_view source) {
+  return HeaderReader(file, source).read();
+}
+
+std::string print_safetensors_header(const SafetensorsHeader& header) {
+  Json root = Json::object();
+  if (!header.metadata.empty()) root["__metadata__"] = header.metadata;
+  for (const SafetensorsEntry& entry : header.entries)
+    root[entry.name] = {{"dtype", entry.dtype}, {"shape", entry.shape}, {"data_offsets", {entry.begin, entry.end}}};
+  std::string text = root.dump();
+  text.resize((text.size() + kLengthBytes - 1) / kLengthBytes * kLengthBytes, ' ');
+  const uint64_t length = text.size();
+  std::string out(kLengthBytes, '\0');
+  std::memcpy(out.data(), &length, kLengthBytes);
+  return out + text;
+}
+
+}  // namespace fovea::nn

@@ -219,7 +219,8 @@ class Parser {
 
   [[noreturn]] void unknown(size_t at, std::string_view name, std::string_view what,
                             const std::vector<std::string>& known) const {
-    fail(at, cat("unknown ", what, " '", name, "'", did_you_mean(name, known), " Known: " + join(known, ", ")));
+    const std::string slip = did_you_mean(name, known);
+    fail(at, cat("unknown ", what, " '", name, "'", slip, slip.empty() ? "; known: " : " Known: ", join(known, ", ")));
   }
 
   // k of an alias, or 0 when it takes none.

@@ -1,0 +1,44 @@
+#pragma once
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "fovea/base/error.h"
+#include "fovea/base/fields.h"
+
+// What is wrong with a configuration, gathered so that one message names everything.
+namespace fovea {
+
+class Problems {
+ public:
+  void add(std::string sentence) { sentences_.push_back(std::move(sentence)); }
+  // Adds the sentence when `wrong`.
+  void add_if(bool wrong, std::string sentence) {
+    if (wrong) add(std::move(sentence));
+  }
+  // Runs `check` and takes the Error it throws, after "--name: ".
+  void add_thrown_by(std::string_view name, auto&& check) {
+    try {
+      check();
+    } catch (const Error& error) {
+      add("--" + std::string(name) + ": " + error.what());
+    }
+  }
+  // Values outside the range or the choices of their fields.
+  template <class Config>
+  void add_ranges(const Config& config) {
+    Config copy = config;
+    for (const FieldView& field : field_views(copy)) add_range(field);
+  }
+  // Throws an Error with everything added, in one line; an attention spec's caret follows when it is the only problem.
+  void throw_if_any() const;
+
+ private:
+  void add_range(const FieldView& field);
+  std::vector<std::string> sentences_;
+};
+
+// "cpu", or the number of a CUDA device.
+bool is_device(std::string_view text);
+
+}  // namespace fovea

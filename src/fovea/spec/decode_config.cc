@@ -1,0 +1,24 @@
+#include "fovea/spec/decode_config.h"
+
+#include "fovea/base/strings.h"
+#include "fovea/spec/attention_spec.h"
+#include "fovea/spec/config_problems.h"
+
+namespace fovea {
+
+void validate(const DecodeConfig& config) {
+  Problems problems;
+  problems.add_ranges(config);
+  problems.add_if(config.model.empty(), "--model is missing; expected the folder of a run or of a checkpoint");
+  problems.add_if(!config.vocabs.empty() && config.vocabs.size() != 2,
+                  cat("--vocabs has ", config.vocabs.size(), " files; expected two, source and target"));
+  problems.add_if(config.n_best && config.scores, "--n-best prints the scores already; leave out --scores");
+  problems.add_if(config.input != "-" && config.input == config.output,
+                  cat("--input and --output are both ", config.input, "; the input would be overwritten"));
+  problems.add_if(!is_device(config.devices),
+                  cat("--devices: got '", config.devices, "'; expected cpu or the number of a CUDA device"));
+  if (!config.attention.empty()) problems.add_thrown_by("attention", [&] { parse_layer_spec(config.attention); });
+  problems.throw_if_any();
+}
+
+}  // namespace fovea

@@ -1,0 +1,138 @@
+#include "fovea/spec/model_config.h"
+
+#include <array>
+#include <charconv>
+
+#include "fovea/base/strings.h"
+#include "fovea/spec/config_problems.h"
+
+namespace fovea {
+namespace {
+
+struct Place {
+  Sublayer sublayer;
+  std::string_view name;  // of --attention-NAME and of --attention-layers NAME.LAYERS=SPEC
+  std::string ModelConfig::*attention;
+  int64_t ModelConfig::*depth;
+  AttentionKind kind;
+};
+constexpr std::array<Place, 3> kPlaces = {{
+    {Sublayer::kEncoder, "encoder", &ModelConfig::attention_encoder, &ModelConfig::enc_depth, AttentionKind::kSelf},
+    {Sublayer::kDecoder, "decoder", &ModelConfig::attention_decoder, &ModelConfig::dec_depth, AttentionKind::kCausal},
+    {Sublayer::kCross, "cross", &ModelConfig::attention_cross, &ModelConfig::dec_depth, AttentionKind::kCross},
+}};
+
+const Place& place_of(Sublayer sublayer) { return kPlaces.at(static_cast<size_t>(sublayer)); }
+
+// Layers first ... last of one place, counted from 1, and their mechanism.
+struct Exception {
+  const Place* place;
+  int64_t first, last;
+  std::string spec;
+};
+
+int64_t read_layer(std::string_view digits, const std::string& text) {
+  int64_t layer = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), layer);
+  if (error != std::errc() || end != digits.data() + digits.size() || layer < 1)
+    throw Error(cat("got '", text, "'; expected layers from 1 as in encoder.1-2=window(16) or cross.6=topk(8)"));
+  return layer;
+}
+
+Exception read_exception(const std::string& text) {
+  const size_t dot = text.find('.'), equals = text.find('=');
+  if (dot == std::string::npos || equals == std::string::npos || dot > equals)
+    throw Error(cat("got '", text, "'; expected WHERE.LAYERS=SPEC, e.g. encoder.1-2=window(16)"));
+  const std::string where = text.substr(0, dot), layers = text.substr(dot + 1, equals - dot - 1);
+  const Place* found = nullptr;
+  std::vector<std::string> known;
+  for (const Place& place : kPlaces) {
+    known.emplace_back(place.name);
+    if (place.name == where) found = &place;
+  }
+  if (!found)
+    throw Error(
+        cat("got '", where, "' in '", text, "'; expected one of ", join(known, ", "), did_you_mean(where, known)));
+  const size_t dash = layers.find('-');
+  const int64_t first = read_layer(std::string_view(layers).substr(0, dash), text);
+  const int64_t last = dash == std::string::npos ? first : read_layer(std::string_view(layers).substr(dash + 1), text);
+  if (last < first)
+    throw Error(cat("got layers ", layers, " in '", text, "'; the second number must not be less than the first"));
+  return {found, first, last, text.substr(equals + 1)};
+}
+
+// The text that rules layer `layer` (from 0): the last exception that names it, else the place's, else the default.
+std::string text_of(const ModelConfig& config, const Place& place, int64_t layer) {
+  std::string text = (config.*place.attention).empty() ? config.attention : config.*place.attention;
+  for (const std::string& entry : config.attention_layers) {
+    const Exception exception = read_exception(entry);
+    if (exception.place == &place && exception.first <= layer + 1 && layer + 1 <= exception.last) text = exception.spec;
+  }
+  return text;
+}
+
+void check_spec(const std::string& text, const Place& place, int64_t heads) {
+  for (const HeadGroup& group : resolve(parse_layer_spec(text), heads)) validate(group.spec, place.kind);
+}
+
+void check_attention(const ModelConfig& config, Problems& problems) {
+  for (const Place& place : kPlaces) {
+    const bool own = !(config.*place.attention).empty();
+    const std::string name = own ? cat("attention-", place.name) : "attention";
+    problems.add_thrown_by(name, [&] {
+      const std::string& text = own ? config.*place.attention : config.attention;
+      try {
+        check_spec(text, place, config.transformer_heads);
+      } catch (const SpecError&) {
+        // A default that does not parse is reported once, not for each of the three places.
+        if (own || &place == kPlaces.data()) throw;
+      } catch (const Error& error) {
+        throw Error(cat(error.what(), own ? "" : cat(" (set --attention-", place.name, ")")));
+      }
+    });
+  }
+  for (const std::string& entry : config.attention_layers) {
+    problems.add_thrown_by("attention-layers", [&] {
+      const Exception exception = read_exception(entry);
+      const int64_t depth = config.*exception.place->depth;
+      if (exception.last > depth)
+        throw Error(cat("got layer ", exception.last, " in '", entry, "'; the model has ", depth, " there"));
+      check_spec(exception.spec, *exception.place, config.transformer_heads);
+    });
+  }
+}
+
+}  // namespace
+
+void validate(const ModelConfig& config) {
+  Problems problems;
+  problems.add_ranges(config);
+  problems.add_if(
+      config.transformer_heads > 0 && config.dim_emb % config.transformer_heads != 0,
+      cat("--dim-emb ", config.dim_emb, " is not a multiple of --transformer-heads ", config.transformer_heads));
+  problems.add_if(
+      config.transformer_positions == "sinusoidal" && config.dim_emb % 2 != 0,
+      cat("--dim-emb ", config.dim_emb, " is odd; --transformer-positions sinusoidal needs pairs of sine and ",
+          "cosine, so choose an even width or learned positions"));
+  const std::vector<int64_t>& sizes = config.dim_vocabs;
+  problems.add_if(sizes.empty() || sizes.size() > 2,
+                  cat("--dim-vocabs has ", sizes.size(), " numbers; expected one or two"));
+  for (const int64_t size : sizes) problems.add_if(size < 0, cat("--dim-vocabs ", size, " is negative"));
+  problems.add_if(
+      sizes.size() == 2 && sizes[0] != sizes[1] && (config.tied_embeddings_src || config.tied_embeddings_all),
+      cat("--tied-embeddings-", config.tied_embeddings_all ? "all" : "src", " needs one vocabulary for both ",
+          "sides; --dim-vocabs are ", sizes.empty() ? 0 : sizes.front(), " and ", sizes.empty() ? 0 : sizes.back()));
+  check_attention(config, problems);
+  problems.throw_if_any();
+}
+
+LayerSpec attention_of(const ModelConfig& config, Sublayer sublayer, int64_t layer) {
+  return resolve(parse_layer_spec(text_of(config, place_of(sublayer), layer)), config.transformer_heads);
+}
+
+LayerSpec without_selection(LayerSpec spec) {
+  for (HeadGroup& group : spec) group.spec.select.reset();
+  return spec;
+}
+
+}  // namespace fovea

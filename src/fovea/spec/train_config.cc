@@ -1,0 +1,59 @@
+#include "fovea/spec/train_config.h"
+
+#include <algorithm>
+
+#include "fovea/base/strings.h"
+#include "fovea/spec/config_problems.h"
+
+namespace fovea {
+namespace {
+
+void check_metrics(const TrainConfig& config, Problems& problems) {
+  const std::vector<std::string> known = {"ce-mean-words", "perplexity", "bleu", "chrf"};
+  problems.add_if(config.valid_metrics.empty(), cat("--valid-metrics is empty; expected some of ", join(known, ", ")));
+  for (const std::string& metric : config.valid_metrics) {
+    problems.add_if(
+        std::find(known.begin(), known.end(), metric) == known.end(),
+        cat("--valid-metrics: got '", metric, "'; expected some of ", join(known, ", "), did_you_mean(metric, known)));
+  }
+}
+
+void check_files(const TrainConfig& config, Problems& problems) {
+  const auto pair = [&](std::string_view name, const std::vector<std::string>& files, bool may_lack) {
+    problems.add_if(files.size() != 2 && !(may_lack && files.empty()),
+                    cat("--", name, " has ", files.size(), files.size() == 1 ? " file" : " files",
+                        "; expected two, source and target"));
+  };
+  problems.add_if(config.model.empty(), "--model is missing; expected the folder of the run");
+  pair("train-sets", config.train_sets, false);
+  pair("vocabs", config.vocabs, false);
+  pair("valid-sets", config.valid_sets, true);
+}
+
+void check_optimizer(const TrainConfig& config, Problems& problems) {
+  const std::vector<double>& p = config.optimizer_params;
+  const bool good = p.size() == 3 && p[0] >= 0 && p[0] < 1 && p[1] >= 0 && p[1] < 1 && p[2] > 0;
+  problems.add_if(!good, "--optimizer-params: expected beta1 and beta2 in [0, 1) and eps above 0, e.g. 0.9 0.98 1e-9");
+  problems.add_if(config.learn_rate == 0, "--learn-rate is 0; nothing would be learned");
+  const bool needs_end = config.lr_decay == "cosine" || config.lr_decay == "linear";
+  problems.add_if(
+      needs_end && config.after_batches == 0,
+      cat("--lr-decay ", config.lr_decay, " falls to the end of training; say where that is with --after-batches"));
+}
+
+}  // namespace
+
+void validate(const TrainConfig& config) {
+  Problems problems;
+  problems.add_ranges(config);
+  check_files(config, problems);
+  check_optimizer(config, problems);
+  check_metrics(config, problems);
+  problems.add_if(!is_device(config.devices),
+                  cat("--devices: got '", config.devices, "'; expected cpu or the number of a CUDA device"));
+  problems.add_if(config.no_reload && config.overwrite,
+                  "--no-reload keeps the files of an existing run and --overwrite deletes them; choose one");
+  problems.throw_if_any();
+}
+
+}  // namespace fovea

@@ -7,7 +7,8 @@
 
 namespace fovea::text {
 
-// A SentencePiece model. </s> is 0, <unk> is 1 in models that `fovea vocab` trains; other models' ids are read from them.
+// A SentencePiece model. </s> is 0, <unk> is 1 in models that `fovea vocab` trains; other models' ids are read from
+// them.
 class Vocab {
  public:
   // Throws an Error that names the path for what is missing or not a SentencePiece model.
@@ -36,7 +37,7 @@ struct VocabTraining {
   std::vector<std::string> inputs;  // text files, may be packed
   std::string output;               // .spm
   int64_t size = 8000;
-  std::string type = "unigram";     // or bpe
+  std::string type = "unigram";  // or bpe
   double character_coverage = 1.0;
   bool byte_fallback = false;
   int64_t max_sentences = 2'000'000;

@@ -1,0 +1,9 @@
+#pragma once
+
+namespace fovea::text {
+
+// SentencePiece reports progress and errors on standard error by itself; after this call it does not, and what it has
+// to say reaches the user through Error.
+void silence_sentencepiece();
+
+}  // namespace fovea::text

@@ -1,0 +1,185 @@
+#include "fovea/text/vocab.h"
+
+#include <gmock/gmock.h>
+
+#include <filesystem>
+
+#include "fovea/base/error.h"
+#include "fovea/base/file.h"
+#include "fovea/base/rng.h"
+#include "fovea/base/strings.h"
+#include "fovea/text/test_folder.h"
+
+namespace fovea::text {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+// Words of our own making: enough different ones for a vocabulary of a few hundred pieces.
+std::string some_text(int64_t lines, uint64_t seed) {
+  static constexpr const char* kSyllables[] = {"ba", "du", "kel", "mor", "ni", "tra", "schö", "ß", "vel", "o"};
+  Rng rng(seed);
+  std::string text;
+  for (int64_t i = 0; i < lines; ++i) {
+    const uint64_t words = 3 + rng.below(9);
+    for (uint64_t w = 0; w < words; ++w) {
+      if (w > 0) text += ' ';
+      for (uint64_t s = 1 + rng.below(3); s > 0; --s) text += kSyllables[rng.below(std::size(kSyllables))];
+    }
+    text += ".\n";
+  }
+  return text;
+}
+
+template <class Action>
+std::string message_of(const Action& action) {
+  try {
+    action();
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return "no error";
+}
+
+class VocabTest : public testing::Test {
+ protected:
+  VocabTest() {
+    write_file(folder_ / "a.txt", some_text(400, 1));
+    write_file(folder_ / "b.txt", some_text(400, 2));
+  }
+  VocabTraining training(const std::string& output) const {
+    return {.inputs = {folder_ / "a.txt", folder_ / "b.txt"}, .output = folder_ / output, .size = 120};
+  }
+  TestFolder folder_;
+};
+
+TEST_F(VocabTest, TrainsWithMariansIds) {
+  for (const char* type : {"unigram", "bpe"}) {
+    VocabTraining options = training("v.spm");
+    options.type = type;
+    train_vocab(options);
+    const Vocab vocab = Vocab::load(options.output);
+    EXPECT_EQ(vocab.size(), 120);
+    EXPECT_EQ(vocab.eos(), 0);
+    EXPECT_EQ(vocab.unk(), 1);
+    EXPECT_EQ(vocab.piece(0), "</s>");
+    EXPECT_EQ(vocab.piece(1), "<unk>");
+    EXPECT_EQ(vocab.bytes(), read_file(options.output));
+  }
+}
+
+TEST_F(VocabTest, DecodeUndoesEncode) {
+  train_vocab(training("v.spm"));
+  const Vocab vocab = Vocab::load(folder_ / "v.spm");
+  for (const std::string& line : read_lines(folder_ / "a.txt")) {
+    const std::vector<int64_t> ids = vocab.encode(line);
+    EXPECT_EQ(vocab.decode(ids), line);
+    const std::vector<std::string> pieces = vocab.pieces(line);
+    ASSERT_EQ(pieces.size(), ids.size());
+    for (size_t i = 0; i < ids.size(); ++i) EXPECT_EQ(pieces[i], vocab.piece(ids[i]));
+    for (const int64_t id : ids) EXPECT_GT(id, 1);
+  }
+  EXPECT_TRUE(vocab.encode("").empty());
+  EXPECT_EQ(vocab.decode({}), "");
+  EXPECT_EQ(vocab.decode({0}), "");
+}
+
+TEST_F(VocabTest, UnknownAndInvalidTextIsUnknownOrBytes) {
+  train_vocab(training("v.spm"));
+  const Vocab vocab = Vocab::load(folder_ / "v.spm");
+  EXPECT_THAT(vocab.encode("Ω"), testing::Contains(vocab.unk()));
+  EXPECT_THAT(vocab.encode("\xff\xfe"), testing::Contains(vocab.unk()));
+  VocabTraining options = training("bytes.spm");
+  options.byte_fallback = true;
+  options.size = 400;
+  train_vocab(options);
+  const Vocab bytes = Vocab::load(options.output);
+  EXPECT_THAT(bytes.encode("Ω 好"), testing::Not(testing::Contains(bytes.unk())));
+  EXPECT_EQ(bytes.decode(bytes.encode("Ω 好")), "Ω 好");
+}
+
+TEST_F(VocabTest, SameInputSameFile) {
+  VocabTraining options = training("1.spm");
+  options.max_sentences = 300;  // of 800: the sample is drawn, not taken whole
+  train_vocab(options);
+  options.output = folder_ / "2.spm";
+  train_vocab(options);
+  EXPECT_EQ(checksum(read_file(folder_ / "1.spm")), checksum(read_file(folder_ / "2.spm")));
+  options.output = folder_ / "3.spm";
+  options.seed = 2;
+  train_vocab(options);
+  EXPECT_NE(checksum(read_file(folder_ / "1.spm")), checksum(read_file(folder_ / "3.spm")));
+}
+
+TEST_F(VocabTest, ReadsPackedTextAsThePlainOne) {
+  LineWriter packed(folder_ / "a.txt.gz");
+  packed.write(read_file(folder_ / "a.txt"));
+  packed.close();
+  VocabTraining options = training("packed.spm");
+  options.inputs[0] += ".gz";
+  train_vocab(options);
+  train_vocab(training("plain.spm"));
+  EXPECT_EQ(checksum(read_file(folder_ / "packed.spm")), checksum(read_file(folder_ / "plain.spm")));
+}
+
+TEST_F(VocabTest, TrainingSaysWhatIsPossible) {
+  for (const char* type : {"unigram", "bpe"}) {
+    VocabTraining options = training("v.spm");
+    options.type = type;
+    options.size = 100000;
+    EXPECT_THAT(message_of([&] { train_vocab(options); }),
+                AllOf(HasSubstr("--dim-vocabs: got 100000; the text allows at most "), HasSubstr("give more text")));
+    options.size = 5;
+    EXPECT_THAT(message_of([&] { train_vocab(options); }),
+                AllOf(HasSubstr("--dim-vocabs: got 5; expected at least "), HasSubstr("for each character")));
+    EXPECT_FALSE(std::filesystem::exists(options.output));
+  }
+}
+
+TEST_F(VocabTest, TheSizeNamedAsPossibleIsPossible) {
+  for (const char* type : {"unigram", "bpe"}) {
+    VocabTraining options = training("v.spm");
+    options.type = type;
+    options.size = 100000;
+    const std::string message = message_of([&] { train_vocab(options); });
+    options.size = std::stoll(message.substr(message.find("at most ") + 8));
+    train_vocab(options);
+    EXPECT_EQ(Vocab::load(options.output).size(), options.size);
+  }
+}
+
+TEST_F(VocabTest, BadInputsOfTraining) {
+  VocabTraining options = training("v.spm");
+  options.inputs = {folder_ / "none.txt"};
+  EXPECT_THAT(message_of([&] { train_vocab(options); }), HasSubstr("--train-sets: no such file"));
+  write_file(folder_ / "empty.txt", "\n \n");
+  options.inputs = {folder_ / "empty.txt"};
+  EXPECT_THAT(message_of([&] { train_vocab(options); }), HasSubstr("no text in"));
+  write_file(folder_ / "long.txt", std::string(5000, 'x') + "\n");
+  options.inputs = {folder_ / "long.txt"};
+  EXPECT_THAT(message_of([&] { train_vocab(options); }), HasSubstr("at most 4192 bytes"));
+}
+
+TEST_F(VocabTest, WhatIsNotAModelIsAnError) {
+  EXPECT_THAT(message_of([&] { Vocab::load(folder_ / "none.spm"); }), HasSubstr("no such file"));
+  EXPECT_THAT(message_of([&] { Vocab::load(folder_ / "a.txt"); }), HasSubstr("not a SentencePiece model"));
+  EXPECT_THAT(message_of([&] { Vocab::from_bytes("", "e.spm"); }), HasSubstr("'e.spm'"));
+  train_vocab(training("v.spm"));
+  const std::string good = read_file(folder_ / "v.spm");
+  std::string bad = good;
+  bad[0] = 'x';
+  EXPECT_THAT(message_of([&] { Vocab::from_bytes(bad, "bad.spm"); }), HasSubstr("not a SentencePiece model"));
+  for (const size_t cut : {size_t{1}, size_t{2}, size_t{40}, good.size() / 2, good.size() - 1})
+    EXPECT_THAT(message_of([&] { Vocab::from_bytes(good.substr(0, cut), "cut.spm"); }), HasSubstr("cut.spm")) << cut;
+}
+
+TEST_F(VocabTest, ForeignIdsAreRefused) {
+  train_vocab(training("v.spm"));
+  const Vocab vocab = Vocab::load(folder_ / "v.spm");
+  EXPECT_THAT(message_of([&] { vocab.decode({5, 120}); }), HasSubstr("got piece 120; expected 0 to 119"));
+  EXPECT_THAT(message_of([&] { vocab.piece(-1); }), HasSubstr("got piece -1"));
+}
+
+}  // namespace
+}  // namespace fovea::text

@@ -1,0 +1,53 @@
+#pragma once
+#include <cstdint>
+#include <ostream>
+#include <span>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "fovea/base/fields.h"
+
+namespace fovea::metrics {
+
+struct EvaluateOptions {
+  std::vector<std::string> reference;
+  std::string input = "-";
+  std::vector<std::string> metrics = {"bleu"};
+  std::string tokenize = "13a", smooth_method = "exp";
+  double smooth_value = -1;
+  bool lowercase = false, chrf_whitespace = false, sentence_level = false, confidence = false;
+  int64_t confidence_n = 1000, width = 2;
+  bool json = false, score_only = false;
+
+  static constexpr auto fields() {
+    using O = EvaluateOptions;
+    return std::tuple(
+        named("reference", &O::reference, "file of references, a line a segment; several files: several references",
+              "r,references"),
+        named("input", &O::input, "file of translations, - for standard input", "i"),
+        named("metrics", &O::metrics, "what to compute: bleu, chrf, chrf++, multi-bleu (of text tokenised already)",
+              "m"),
+        named("tokenize", &O::tokenize, "tokens of BLEU: 13a, none, char, zh, intl", "tok"),
+        choice("smooth-method", &O::smooth_method, "what BLEU takes for a precision of zero", "exp|floor|add-k|none"),
+        number("smooth-value", &O::smooth_value, "of floor and add-k; -1: their defaults, 0.1 and 1", -1, 1e9),
+        named("lowercase", &O::lowercase, "compare without case", "lc"),
+        field("chrf-whitespace", &O::chrf_whitespace, "let chrF count white space"),
+        named("sentence-level", &O::sentence_level, "a score a line, of one metric", "sl"),
+        named("confidence", &O::confidence, "95% confidence interval by bootstrap resampling", "ci"),
+        number("confidence-n", &O::confidence_n, "resamples of the bootstrap", 2, 1e7),
+        number("width", &O::width, "digits after the decimal point", 0, 15, "w"),
+        field("json", &O::json, "print JSON as sacreBLEU does"),
+        named("score-only", &O::score_only, "print nothing but the score", "b"));
+  }
+};
+
+using Lines = std::vector<std::string>;
+
+// The report for hypotheses against one or several lists of references, all of the same length; ends with a newline.
+std::string report(const EvaluateOptions& options, const Lines& hypotheses, std::span<const Lines> references);
+
+// Reads the files of the options and writes the report.
+void evaluate(const EvaluateOptions& options, std::ostream& out);
+
+}  // namespace fovea::metrics

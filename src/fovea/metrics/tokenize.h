@@ -1,0 +1,18 @@
+#pragma once
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace fovea::metrics {
+
+// A way to put white space between the tokens of a line, named as sacreBLEU names it; the line has no white space at
+// its end.
+struct Tokenizer {
+  std::string_view name, help;
+  std::u32string (*tokenize)(std::u32string_view line);
+};
+
+std::span<const Tokenizer> tokenizers();
+const Tokenizer& find_tokenizer(std::string_view name);  // throws an Error that lists the names
+
+}  // namespace fovea::metrics

@@ -1,0 +1,128 @@
+#pragma once
+// Factors in the order in which tile-inl.h walks them, after element-inl.h and tile-inl.h. What lies beyond an odd
+// depth or a ragged edge is filled with zeros.
+namespace fovea::kernels {
+namespace {
+
+// The step in which products of T are done at this level.
+template <class T>
+struct StepOf {
+  using type = FloatStep;
+};
+#if FOVEA_ISA == 3
+template <>
+struct StepOf<uint16_t> {
+  using type = PairStep;
+};
+#endif
+
+template <class Step>
+constexpr int64_t steps_of(int64_t depth) {
+  return (depth + Step::kDepth - 1) / Step::kDepth;
+}
+
+// kLanes elements from p, or zeros where mask (unless null) is at most zero; n of them exist.
+template <class T>
+inline F load_masked(const T* p, const T* mask, int64_t n) {
+  const F value = n >= kLanes ? load(p) : load_part(p, n);
+  if (mask == nullptr) return value;
+  const F sign = n >= kLanes ? load(mask) : load_part(mask, n);
+  return select(less_equal(sign, set(0)), set(0), value);
+}
+
+// The four-byte units of one step (one row, or two rows interleaved) from rows of T that begin at p.
+template <class Step, class T>
+inline F load_step(const T* p, const T* mask, int64_t row_stride, int64_t mask_stride, int64_t depth, int64_t n) {
+  const F first = load_masked(p, mask, n);
+  if constexpr (Step::kDepth == 1) {
+    return first;
+  } else {
+    const U low = (U)as_int(first) >> 16;
+    if (depth < 2) return as_float((I)low);
+    const F second = load_masked(p + row_stride, mask == nullptr ? nullptr : mask + mask_stride, n);
+    return as_float((I)(low | (U)as_int(second)));
+  }
+}
+
+template <class T>
+struct Matrix {
+  const T* data = nullptr;
+  const T* mask = nullptr;
+  int64_t stride = 0, mask_stride = 0;
+
+  Matrix at(int64_t row, int64_t column) const {
+    return {data + row * stride + column, mask == nullptr ? nullptr : mask + row * mask_stride + column, stride,
+            mask_stride};
+  }
+};
+
+// [depth, columns] of `from` to [steps][padded], padded a multiple of kLanes and at least columns.
+template <class Step, class T>
+inline void pack_depth_rows(const Matrix<T>& from, int64_t depth, int64_t columns, float* to, int64_t padded) {
+  for (int64_t k = 0; k < depth; k += Step::kDepth, to += padded) {
+    const Matrix<T> row = from.at(k, 0);
+    for (int64_t n = 0; n < padded; n += kLanes) {
+      const T* mask = row.mask == nullptr ? nullptr : row.mask + n;
+      store(to + n, n < columns
+                        ? load_step<Step>(row.data + n, mask, row.stride, row.mask_stride, depth - k, columns - n)
+                        : set(0));
+    }
+  }
+}
+
+template <class Step>
+inline float unit_at(const float* p, int64_t) {
+  return *p;
+}
+template <class Step>
+inline float unit_at(const uint16_t* p, int64_t depth) {
+  if constexpr (Step::kDepth == 1) return to_float(*p);
+  const uint32_t pair = p[0] | (depth > 1 ? uint32_t{p[1]} << 16 : 0U);
+  float unit;
+  std::memcpy(&unit, &pair, sizeof unit);
+  return unit;
+}
+
+// A panel out of columns whose elements lie along the depth: column n begins at from + n * column_stride.
+template <class Step, class T>
+inline void pack_transposed(const T* from, int64_t column_stride, int64_t depth, int64_t columns, float* panel) {
+  const int64_t steps = steps_of<Step>(depth);
+  for (int64_t n = 0; n < kTileColumns; ++n) {
+    const T* column = from + n * column_stride;
+    float* to = panel + n;
+    for (int64_t s = 0; s < steps; ++s) {
+      to[s * kTileColumns] = n < columns ? unit_at<Step>(column + s * Step::kDepth, depth - s * Step::kDepth) : 0.0F;
+    }
+  }
+}
+
+// Rows that can be multiplied where they are: units along the depth, nothing to convert, mask or pad.
+template <class Step, class T>
+inline bool usable_in_place(const Matrix<T>& a, int64_t depth) {
+  return a.mask == nullptr && sizeof(T) * Step::kDepth == 4 && depth % Step::kDepth == 0;
+}
+
+// [rows, depth] of `from` as units along the depth to [rows][steps].
+template <class Step, class T>
+inline void pack_rows(const Matrix<T>& from, int64_t rows, int64_t depth, float* to) {
+  const int64_t steps = steps_of<Step>(depth);
+  for (int64_t r = 0; r < rows; ++r) {
+    const Matrix<T> row = from.at(r, 0);
+    if constexpr (Step::kDepth == 1) {
+      for (int64_t k = 0; k < depth; k += kLanes) {
+        const T* mask = row.mask == nullptr ? nullptr : row.mask + k;
+        store_part(to + r * steps + k, load_masked(row.data + k, mask, depth - k), depth - k);
+      }
+    } else {
+      uint16_t* pairs = reinterpret_cast<uint16_t*>(to + r * steps);
+      pairs[2 * steps - 1] = 0;
+      for (int64_t k = 0; k < depth; k += kLanes) {
+        const T* mask = row.mask == nullptr ? nullptr : row.mask + k;
+        store_part(pairs + k, load_masked(row.data + k, mask, depth - k), depth - k);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace fovea::kernels

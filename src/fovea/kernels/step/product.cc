@@ -1,0 +1,26 @@
+#include "fovea/kernels/step/product.h"
+
+#include "fovea/kernels/step/product_isa.h"
+
+namespace fovea::kernels {
+namespace {
+
+// Below this many multiplications waking another thread costs more than it brings.
+constexpr int64_t kWorthThreads = 1 << 20;
+
+template <class Job>
+void run(const Job& job, Executor& executor) {
+  if (job.rows == 0 || job.columns == 0) return;
+  SerialExecutor serial;
+  Executor& chosen = job.rows * job.columns * job.depth < kWorthThreads ? serial : executor;
+  with_isa([&](auto tag) { Products<decltype(tag)::kIsa>::run(job, chosen); });
+}
+
+}  // namespace
+
+void multiply(const RowProduct<float>& job, Executor& executor) { run(job, executor); }
+void multiply(const RowProduct<uint16_t>& job, Executor& executor) { run(job, executor); }
+void multiply(const TokenSum<float>& job, Executor& executor) { run(job, executor); }
+void multiply(const TokenSum<uint16_t>& job, Executor& executor) { run(job, executor); }
+
+}  // namespace fovea::kernels

@@ -1,0 +1,229 @@
+#include "fovea/kernels/step/product_isa.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "fovea/kernels/step/scratch.h"
+// The level's own code from here on.
+#include "fovea/kernels/attention/cpu/isa_begin-inl.h"
+//
+#include "fovea/kernels/attention/cpu/simd-inl.h"
+//
+#include "fovea/kernels/step/element-inl.h"
+//
+#include "fovea/kernels/step/tile-inl.h"
+//
+#include "fovea/kernels/step/pack-inl.h"
+
+namespace fovea::kernels {
+namespace {
+
+constexpr int64_t kRowBlock = 64;     // rows of a piece: with their depth they stay in the second cache
+constexpr int64_t kTokenBlock = 256;  // depth of a TokenSum's step through the tokens
+constexpr int64_t kMinSumRows = 64, kMaxSumRows = 256, kSumColumns = 8 * kTileColumns;  // of a TokenSum's piece
+enum Slot : uint8_t { kSums, kLeft, kRight, kPanels };
+
+int64_t pieces_of(int64_t count, int64_t size) { return (count + size - 1) / size; }
+
+template <class T>
+struct Finish {
+  T* out;
+  const T* bias;
+  int64_t stride, columns;
+  bool relu;
+
+  F finished(F value, int64_t first) const {
+    if (bias != nullptr) {
+      value = value + (columns - first >= kLanes ? load(bias + first) : load_part(bias + first, columns - first));
+    }
+    return relu ? max(set(0), value) : value;
+  }
+  void row(int64_t r, F low, F high) const {
+    T* to = out + r * stride;
+    if (columns >= kTileColumns) {
+      store(to, finished(low, 0));
+      store(to + kLanes, finished(high, kLanes));
+    } else {
+      store_part(to, finished(low, 0), columns);
+      if (columns > kLanes) store_part(to + kLanes, finished(high, kLanes), columns - kLanes);
+    }
+  }
+};
+
+template <class Step, class T>
+void pack_panel(const RowProduct<T>& job, int64_t panel, float* to) {
+  const int64_t first = panel * kTileColumns, columns = std::min<int64_t>(kTileColumns, job.columns - first);
+  const T* from = job.b + first * job.b_column_stride;
+  if (job.b_column_stride == 1) {
+    pack_depth_rows<Step>(Matrix<T>{from, nullptr, job.b_depth_stride, 0}, job.depth, columns, to, kTileColumns);
+  } else {
+    pack_transposed<Step>(from, job.b_column_stride, job.depth, columns, to);
+  }
+}
+
+template <class Step, class T>
+void row_block(const RowProduct<T>& job, const float* panels, int64_t first) {
+  const int64_t rows = std::min(kRowBlock, job.rows - first), steps = steps_of<Step>(job.depth);
+  const Matrix<T> from = Matrix<T>{job.a, job.mask, job.a_stride, job.mask_stride}.at(first, 0);
+  Left left{reinterpret_cast<const char*>(from.data), job.a_stride * int64_t{sizeof(T)}, 4};
+  if (!usable_in_place<Step>(from, job.depth)) {
+    float* packed = thread_scratch(kLeft).get<float>(rows * steps);
+    pack_rows<Step>(from, rows, job.depth, packed);
+    left = {reinterpret_cast<const char*>(packed), steps * 4, 4};
+  }
+  for (int64_t column = 0; column < job.columns; column += kTileColumns) {
+    Finish<T> finish{job.out + first * job.out_stride + column, job.bias == nullptr ? nullptr : job.bias + column,
+                     job.out_stride, job.columns - column, job.relu};
+    panel_product<Step, Line::kAlongDepth>(left, rows, panels + column * steps, steps, finish);
+  }
+}
+
+template <class T>
+void row_product(const RowProduct<T>& job, Executor& executor) {
+  using Step = typename StepOf<T>::type;
+  const int64_t panels = pieces_of(job.columns, kTileColumns), panel_size = steps_of<Step>(job.depth) * kTileColumns;
+  float* packed = thread_scratch(kPanels).get<float>(panels * panel_size);
+  executor.run(panels, [&](int64_t p, int) { pack_panel<Step>(job, p, packed + p * panel_size); });
+  executor.run(pieces_of(job.rows, kRowBlock), [&](int64_t p, int) { row_block<Step>(job, packed, p * kRowBlock); });
+}
+
+// Adds a tile's sums to a matrix of floats.
+struct Accumulate {
+  float* sums;
+  int64_t stride;
+
+  void row(int64_t r, F low, F high) const {
+    float* to = sums + r * stride;
+    store(to, load(to) + low);
+    store(to + kLanes, load(to + kLanes) + high);
+  }
+};
+
+template <class T>
+void write_row(const float* from, T* to, int64_t count) {
+  for (int64_t i = 0; i < count; i += kLanes) {
+    if (count - i >= kLanes)
+      store(to + i, load(from + i));
+    else
+      store_part(to + i, load_part(from + i, count - i), count - i);
+  }
+}
+
+// sums[r] += the elements of row r of `left` [steps][width] units along the rows.
+template <class Step>
+void add_row_sums(const Left& left, int64_t steps, int64_t rows, float* sums) {
+  for (int64_t r = 0; r < rows; r += kLanes) {
+    F sum = load(sums + r);
+    for (int64_t s = 0; s < steps; ++s) {
+      const float* units = reinterpret_cast<const float*>(left.data + s * left.step_bytes) + r;
+      const F unit = rows - r >= kLanes ? load(units) : load_part(units, rows - r);
+      if constexpr (Step::kDepth == 1) {
+        sum = sum + unit;
+      } else {
+        sum = sum + as_float((I)((U)as_int(unit) << 16)) + as_float((I)((U)as_int(unit) & 0xffff0000U));
+      }
+    }
+    store(sums + r, sum);
+  }
+}
+
+// One piece of a TokenSum: rows x columns sums, held in this thread's scratch while the tokens pass by.
+template <class T>
+class SumPiece {
+ public:
+  using Step = typename StepOf<T>::type;
+
+  SumPiece(const TokenSum<T>& job, int64_t row, int64_t rows, int64_t column)
+      : job_(job),
+        row_(row),
+        column_(column),
+        rows_(std::min(rows, job.rows - row)),
+        padded_rows_(pieces_of(rows_, kLanes) * kLanes),
+        columns_(std::min(kSumColumns, job.columns - column)),
+        width_(pieces_of(columns_, kTileColumns) * kTileColumns) {}
+
+  void run() {
+    sums_ = thread_scratch(kSums).get<float>(rows_ * width_ + padded_rows_);
+    row_sums_ = sums_ + rows_ * width_;
+    std::fill_n(sums_, rows_ * width_, 0.0F);
+    std::fill_n(row_sums_, padded_rows_, 0.0F);
+    for (int64_t token = 0; token < job_.depth; token += kTokenBlock) {
+      add_tokens(token, std::min(kTokenBlock, job_.depth - token));
+    }
+    for (int64_t r = 0; r < rows_; ++r) {
+      write_row(sums_ + r * width_, job_.out + (row_ + r) * job_.out_stride + column_, columns_);
+    }
+    if (wants_row_sums()) write_row(row_sums_, job_.row_sums + row_, rows_);
+  }
+
+ private:
+  bool wants_row_sums() const { return job_.row_sums != nullptr && column_ == 0; }
+
+  void add_tokens(int64_t token, int64_t depth) {
+    const int64_t steps = steps_of<Step>(depth);
+    const Left left = left_factor(token, depth);
+    if (wants_row_sums()) add_row_sums<Step>(left, steps, rows_, row_sums_);
+    const Matrix<T> right{job_.b + token * job_.b_stride + column_, nullptr, job_.b_stride, 0};
+    float* panel = thread_scratch(kRight).get<float>(kTokenBlock * kTileColumns);
+    for (int64_t column = 0; column < columns_; column += kTileColumns) {
+      const int64_t columns = std::min<int64_t>(kTileColumns, columns_ - column);
+      pack_depth_rows<Step>(right.at(0, column), depth, columns, panel, kTileColumns);
+      Accumulate add{sums_ + column, width_};
+      panel_product<Step, Line::kAlongRows>(left, rows_, panel, steps, add);
+    }
+  }
+
+  Left left_factor(int64_t token, int64_t depth) {
+    const Matrix<T> from = Matrix<T>{job_.a, job_.mask, job_.a_stride, job_.mask_stride}.at(token, row_);
+    if (sizeof(T) == 4 && from.mask == nullptr && job_.a_stride < 512) {
+      return {reinterpret_cast<const char*>(from.data), 4, job_.a_stride * 4};
+    }
+    float* packed = thread_scratch(kLeft).get<float>(kTokenBlock * padded_rows_);
+    pack_depth_rows<Step>(from, depth, rows_, packed, padded_rows_);
+    return {reinterpret_cast<const char*>(packed), 4, padded_rows_ * 4};
+  }
+
+  const TokenSum<T>& job_;
+  int64_t row_, column_, rows_, padded_rows_, columns_, width_;
+  float* sums_ = nullptr;
+  float* row_sums_ = nullptr;
+};
+
+// The tallest pieces that still give every thread some: how the sums are divided changes none of them.
+template <class T>
+int64_t rows_of_pieces(const TokenSum<T>& job, int64_t across, int threads) {
+  int64_t rows = kMaxSumRows;
+  while (rows > kMinSumRows && pieces_of(job.rows, rows) * across < 2 * threads) rows /= 2;
+  return rows;
+}
+
+template <class T>
+void token_sum(const TokenSum<T>& job, Executor& executor) {
+  const int64_t across = pieces_of(job.columns, kSumColumns);
+  const int64_t rows = rows_of_pieces(job, across, executor.num_threads());
+  executor.run(pieces_of(job.rows, rows) * across,
+               [&](int64_t p, int) { SumPiece<T>(job, p / across * rows, rows, p % across * kSumColumns).run(); });
+}
+
+}  // namespace
+
+template <Isa kLevel>
+void Products<kLevel>::run(const RowProduct<float>& job, Executor& executor) {
+  row_product(job, executor);
+}
+template <Isa kLevel>
+void Products<kLevel>::run(const RowProduct<uint16_t>& job, Executor& executor) {
+  row_product(job, executor);
+}
+template <Isa kLevel>
+void Products<kLevel>::run(const TokenSum<float>& job, Executor& executor) {
+  token_sum(job, executor);
+}
+template <Isa kLevel>
+void Products<kLevel>::run(const TokenSum<uint16_t>& job, Executor& executor) {
+  token_sum(job, executor);
+}
+template struct Products<kThisIsa>;
+
+}  // namespace fovea::kernels
+#include "fovea/kernels/attention/cpu/isa_end-inl.h"

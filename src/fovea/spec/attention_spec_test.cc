@@ -1,0 +1,176 @@
+#include "fovea/spec/attention_spec.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "fovea/spec/testing/random_spec.h"
+
+namespace fovea {
+namespace {
+
+std::string canonical_text(std::string_view text) { return print(parse_attention(text)); }
+
+std::string message_of(std::string_view text) {
+  try {
+    return "accepted as " + print(parse_layer_spec(text));
+  } catch (const Error& e) {
+    return e.what();
+  }
+}
+
+TEST(AttentionSpec, CanonicalForms) {
+  const std::vector<std::pair<std::string_view, std::string_view>> cases = {
+      {"full", "full"},
+      {"full+softmax", "full"},
+      {"softmax", "full"},
+      {"topk(8)", "topk(8)"},
+      {"full+relu+topk(8)", "topk(8)+relu"},
+      {"gated-rmsnorm+relu", "relu+gated-rmsnorm"},
+      {"rela-g", "relu+gated-rmsnorm"},
+      {"rela-i", "relu+rmsnorm-xavier"},
+      {"topk(8)+rela-g", "topk(8)+relu+gated-rmsnorm"},
+      {"oow(8)", "topk(4,keep=window(4))"},
+      {"bigbird(16)", "window(8)|global(4)|random(4)"},
+      {"bigbird(16)&local(9)", "(window(8)|global(4)|random(4))&local(9)"},
+      {"entmax(1)", "full"},
+      {"entmax(2)", "sparsemax"},
+      {"entmax(1.50)", "entmax(1.5)"},
+      {"entmax(learned)", "entmax(learned)"},
+      {"leaky-relu(0.01)", "leaky-relu(0.01)"},
+      {" window( 16 ) | ( global(2) | random(3) ) + topk( 8 , keep = local(2) ) ",
+       "window(16)|global(2)|random(3)+topk(8,keep=local(2))"},
+      {"((window(3)))", "window(3)"},
+      {"window(3)|window(3)", "window(3)"},
+      {"window(3)|full", "full"},
+      {"window(3)&full", "window(3)"},
+      {"window(3)&block(4)|global(1)", "window(3)&block(4)|global(1)"},
+      {"window(3)&(block(4)|global(1))", "window(3)&(block(4)|global(1))"},
+      {"fixed(8,2)&strided(3)&dilated(4,2)", "fixed(8,2)&strided(3)&dilated(4,2)"},
+  };
+  for (const auto& [text, expected] : cases) {
+    EXPECT_EQ(canonical_text(text), expected) << text;
+    EXPECT_EQ(canonical_text(expected), expected);
+  }
+}
+
+TEST(AttentionSpec, WhatIsPrintedReadsBack) {
+  Rng rng(11);
+  for (int i = 0; i < 5000; ++i) {
+    const AttentionSpec spec = random_spec(rng);
+    EXPECT_EQ(parse_attention(print(spec)), spec) << print(spec);
+    EXPECT_EQ(hash_value(parse_attention(print(spec))), hash_value(spec));
+    LayerSpec layer = {{2, spec}, {3, random_spec(rng)}};
+    if (layer[0].spec == layer[1].spec) layer = {{5, spec}};
+    EXPECT_EQ(parse_layer_spec(print(layer)), layer) << print(layer);
+  }
+}
+
+TEST(AttentionSpec, EveryNameOfTheListsParses) {
+  for (const SpecName& name : pattern_names()) {
+    const bool two = name.arguments.find(',') != std::string::npos;
+    const std::string text = name.name + (name.arguments.empty() ? "" : two ? "(4,2)" : "(4)");
+    EXPECT_EQ(canonical_text(text), text);
+    EXPECT_FALSE(name.help.empty());
+  }
+  for (const SpecName& name : alias_names())
+    EXPECT_NO_THROW(parse_attention(name.name + (name.arguments.empty() ? "" : "(16)")));
+}
+
+TEST(AttentionSpec, ErrorsPointAtTheMistake) {
+  EXPECT_EQ(message_of("topk(8)+windw(3)"),
+            "attention spec, column 9: unknown stage 'windw'; known: topk, softmax, sparsemax, entmax, relu, gelu, "
+            "leaky-relu, rmsnorm, rmsnorm-xavier, gated-rmsnorm, layernorm, oow, rela-g, rela-i\n"
+            "  topk(8)+windw(3)\n          ^");
+  EXPECT_THAT(message_of("windw(3)"),
+              testing::HasSubstr("column 1: unknown pattern 'windw'; did you mean 'window'? Known: full, window,"));
+  EXPECT_THAT(message_of("full|topk(8)"), testing::HasSubstr("column 6: 'topk' is a stage, not a pattern"));
+  EXPECT_THAT(message_of("topk(8)+window(3)"), testing::HasSubstr("column 9: patterns come first: window(...)"));
+  EXPECT_THAT(message_of("topk(0)"), testing::HasSubstr("column 6: k of topk is 0; it must be at least 1"));
+  EXPECT_THAT(message_of("topk(-3)"), testing::HasSubstr("column 6: k of topk is -3; it must be at least 1"));
+  EXPECT_THAT(message_of("topk(99999999999)"), testing::HasSubstr("column 6: k of topk is too large"));
+  EXPECT_THAT(message_of("topk(99999999999999999999999)"), testing::HasSubstr("column 6: k of topk is too large"));
+  EXPECT_THAT(message_of("window()"), testing::HasSubstr("column 8: expected a whole number for k of window, got ')'"));
+  EXPECT_THAT(message_of("window(3"),
+              testing::HasSubstr("column 9: expected ')' after the arguments of window, got the end"));
+  EXPECT_THAT(message_of("window"), testing::HasSubstr("column 7: expected '(' after window"));
+  EXPECT_THAT(message_of("fixed(4,5)"), testing::HasSubstr("column 1: fixed: c must be at most b"));
+  EXPECT_THAT(message_of("relu+gelu"), testing::HasSubstr("column 6: a second transform"));
+  EXPECT_THAT(message_of("rela-g+rmsnorm"), testing::HasSubstr("column 8: a second norm"));
+  EXPECT_THAT(message_of("topk(2)+oow(4)"), testing::HasSubstr("column 9: a second selection"));
+  EXPECT_THAT(message_of("oow(7)"), testing::HasSubstr("column 5: k of oow is 7; it must be a multiple of 2"));
+  EXPECT_THAT(message_of("entmax(0.5)"), testing::HasSubstr("column 8: alpha must be between 1 and 64"));
+  EXPECT_THAT(message_of("entmax(nan)"), testing::HasSubstr("column 8: expected a number or 'learned' for alpha"));
+  EXPECT_THAT(message_of("entmax(1e999)"), testing::HasSubstr("column 8: alpha must be between 1 and 64"));
+  EXPECT_THAT(message_of("leaky-relu(nan)"), testing::HasSubstr("column 12: slope must be between 0 and 1"));
+  EXPECT_THAT(message_of(""), testing::HasSubstr("column 1: expected a pattern, got the end"));
+  EXPECT_THAT(message_of("full)"), testing::HasSubstr("column 5: unexpected ')'"));
+  EXPECT_THAT(message_of("topk(8,kep=window(3))"), testing::HasSubstr("column 8: topk takes k and keep=PAIRS"));
+  EXPECT_THAT(message_of("4*full;topk(3)"), testing::HasSubstr("column 8: with several head groups each needs"));
+  EXPECT_THAT(message_of("full;4*topk(3)"), testing::HasSubstr("each needs its number of heads"));
+  EXPECT_THAT(message_of("4full"), testing::HasSubstr("column 2: expected '*' between"));
+  EXPECT_THAT(message_of("none"), testing::HasSubstr("unknown pattern 'none'"));
+  EXPECT_THAT(message_of(std::string(1000, '(')), testing::HasSubstr("more than 100 parentheses"));
+  EXPECT_THAT(message_of(std::string(20000, 'a')), testing::HasSubstr("got 20000 characters; expected at most 10000"));
+  EXPECT_THAT(message_of("ä"), testing::HasSubstr("column 1: expected a pattern"));
+}
+
+TEST(AttentionSpec, MechanismsOfLaterVersionsAreUnderstoodAndRefused) {
+  for (const std::string_view text :
+       {"routed(16,256)", "routed(16,256)+topk(16)", "span(8192,32)+topk(8)", "mix(full,clause(1),clause(2))",
+        "full|clause(1)", "4*local(256);4*routed(16,256)"}) {
+    EXPECT_THAT(message_of(text),
+                testing::HasSubstr("is understood, but this version does not run it; what runs: full"))
+        << text;
+  }
+  EXPECT_THAT(message_of("routed(16)"), testing::HasSubstr("column 10: expected ',' before window of routed, got ')'"));
+  EXPECT_THAT(message_of("clause(0)"), testing::HasSubstr("column 8: level of clause is 0"));
+}
+
+TEST(AttentionSpec, PositionsBelongToSelfAttention) {
+  for (const char* text : {"window(3)", "full&block(2)", "random(3)|strided(2)", "topk(3,keep=local(2))"}) {
+    const AttentionSpec spec = parse_attention(text);
+    EXPECT_NO_THROW(validate(spec, AttentionKind::kSelf));
+    EXPECT_NO_THROW(validate(spec, AttentionKind::kCausal));
+    EXPECT_THROW(validate(spec, AttentionKind::kCross), Error) << text;
+  }
+  for (const char* text : {"full", "random(3)+topk(2)", "topk(3,keep=random(2))"})
+    EXPECT_NO_THROW(validate(parse_attention(text), AttentionKind::kCross)) << text;
+}
+
+TEST(AttentionSpec, HeadGroups) {
+  const LayerSpec all = resolve(parse_layer_spec("topk(8)"), 6);
+  ASSERT_EQ(all.size(), 1U);
+  EXPECT_EQ(all[0].num_heads, 6);
+  const LayerSpec groups = resolve(parse_layer_spec("4*local(256); 2*topk(8)"), 6);
+  EXPECT_EQ(print(groups), "4*local(256);2*topk(8)");
+  EXPECT_EQ(print(parse_layer_spec("2*full;3*full")), "5*full");
+  EXPECT_THROW(resolve(parse_layer_spec("4*full;2*topk(8)"), 8), Error);
+  EXPECT_THROW(resolve(parse_layer_spec("4*relu+rmsnorm;2*relu"), 6), Error);
+}
+
+TEST(AttentionSpec, RandomTextNeverCrashesAndWhatParsesReadsBack) {
+  Rng rng(3);
+  const std::vector<std::string> pieces = {"window", "(",    ")",     "|",          "&",       "+",      ";",
+                                           "*",      ",",    "keep=", "topk(",      "8",       "0",      "-1",
+                                           "1.5",    "full", "relu",  "entmax(",    "learned", "rela-g", "oow(4)",
+                                           " ",      "\n",   "\xff",  "9999999999", "mix("};
+  int parsed = 0;
+  for (int i = 0; i < 50000; ++i) {
+    std::string text;
+    for (uint64_t n = rng.below(9); n > 0; --n) text += pieces[rng.below(pieces.size())];
+    try {
+      const LayerSpec spec = parse_layer_spec(text);
+      EXPECT_EQ(parse_layer_spec(print(spec)), spec) << text;
+      ++parsed;
+    } catch (const SpecError& e) {
+      EXPECT_GE(e.column(), 1U);
+      EXPECT_LE(e.column(), text.size() + 1);
+    }
+  }
+  EXPECT_GT(parsed, 100);
+}
+
+}  // namespace
+}  // namespace fovea

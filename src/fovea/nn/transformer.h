@@ -27,6 +27,10 @@ class TransformerImpl : public torch::nn::Module {
 
   const ModelConfig& config() const;
 
+  // The mechanism replaced everywhere, in both phases (translate --attention topk(8)). Throws an Error, and changes
+  // nothing, if it needs parameters that the model lacks or cannot be used in one of the three attentions.
+  void override_attention(const std::string& spec);
+
   // tokens [T_src] int64 -> memory [T_src, M].
   at::Tensor encode(const at::Tensor& tokens, const at::Tensor& offsets, const ForwardContext& context);
 
@@ -38,9 +42,10 @@ class TransformerImpl : public torch::nn::Module {
   at::Tensor output_weight() const;
   at::Tensor output_bias() const;
 
-  // Incremental decoding of R rows (hypotheses). A row's caches grow by a token a step; its encoder side is shared.
+  // Incremental decoding of R rows (hypotheses), without gradients. A row's caches grow by a token a step; the
+  // encoder's side is projected once and shared by a sentence's rows.
   struct DecoderState;
-  // rows[r] is the sentence (of encode) that row r translates.
+  // rows[r] is the sentence (of encode) that row r translates, in ascending order, here and after reorder().
   std::shared_ptr<DecoderState> start(const at::Tensor& memory, const at::Tensor& memory_offsets,
                                       const std::vector<int64_t>& rows);
   // tokens [R] -> hidden [R, M]; equal to the last row of decode() on the tokens so far.
@@ -54,7 +59,6 @@ class TransformerImpl : public torch::nn::Module {
 };
 TORCH_MODULE(Transformer);
 
-// The mechanism replaced everywhere (translate --attention); throws if it needs parameters that the model lacks.
-void override_attention(Transformer& model, const std::string& spec);
+inline void override_attention(Transformer& model, const std::string& spec) { model->override_attention(spec); }
 
 }  // namespace fovea::nn

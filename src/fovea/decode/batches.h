@@ -1,0 +1,19 @@
+#pragma once
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace fovea::decode {
+
+using Sentence = std::vector<int64_t>;
+
+struct BatchLimits {
+  int64_t max_words = 2048;  // tokens of all sentences, </s> included; a longer sentence is a batch of its own
+  int64_t max_sentences = 64;
+};
+
+// Indices of `sentences` in batches of similar lengths, longest first (so that the largest memory is asked for first);
+// equal lengths keep their order. Every index appears once.
+std::vector<std::vector<int64_t>> length_batches(std::span<const Sentence> sentences, const BatchLimits& limits);
+
+}  // namespace fovea::decode

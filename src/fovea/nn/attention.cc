@@ -1,0 +1,150 @@
+#include "fovea/nn/attention.h"
+
+#include <ATen/ops/ones.h>
+#include <ATen/ops/zeros.h>
+
+#include <algorithm>
+#include <cmath>
+#include <variant>
+
+#include "fovea/base/error.h"
+#include "fovea/base/strings.h"
+
+namespace fovea::nn {
+namespace {
+
+bool learns_alpha(const LayerSpec& spec) {
+  return std::ranges::any_of(spec, [](const HeadGroup& group) {
+    const auto* entmax = std::get_if<Entmax>(&group.spec.transform);
+    return entmax != nullptr && entmax->learned;
+  });
+}
+
+// resolve() makes sure that all head groups share the norm.
+const fovea::Norm& norm_of(const Mechanism& mechanism) { return mechanism.training.front().spec.norm; }
+
+struct NormNeeds {
+  bool gain = false, gate = false, bias = false;
+};
+
+NormNeeds needs_of(const fovea::Norm& norm) {
+  return {.gain = !std::holds_alternative<NoNorm>(norm),
+          .gate = std::holds_alternative<GatedRmsNorm>(norm),
+          .bias = std::holds_alternative<fovea::LayerNorm>(norm)};
+}
+
+// A [k * M, M] matrix out of k stacked ones: each gets the limit of a matrix of its own.
+std::shared_ptr<Linear> stacked(int64_t width, int64_t count, const InitScope& scope) {
+  return std::make_shared<Linear>(Linear::Shape{width, count * width, xavier_limit(width, width, std::sqrt(0.5))},
+                                  scope);
+}
+
+}  // namespace
+
+Attention::Attention(const AttentionPlace& place, const Mechanism& mechanism, const InitScope& scope) : place_(place) {
+  const int64_t width = place.width;
+  if (place.kind == AttentionKind::kCross) {
+    q_ = register_module("q", stacked(width, 1, scope / "q"));
+    kv_ = register_module("kv", stacked(width, 2, scope / "kv"));
+  } else {
+    qkv_ = register_module("qkv", stacked(width, 3, scope / "qkv"));
+  }
+  out_ = register_module(
+      "out", std::make_shared<Linear>(Linear::Shape{width, width, xavier_limit(width, width)}, scope / "out"));
+  if (learns_alpha(mechanism.training)) alpha_ = register_parameter("alpha", at::zeros({place.heads}));
+
+  const NormNeeds needs = needs_of(norm_of(mechanism));
+  const double limit = std::sqrt(3.0 / static_cast<double>(width));  // of ReLA's gate, and of rmsnorm-xavier's gain
+  const InitScope norm_scope = scope / "head_norm";
+  if (needs.gain) {
+    const bool random_gain = std::holds_alternative<RmsNormXavier>(norm_of(mechanism));
+    head_norm_ = register_module("head_norm", std::make_shared<torch::nn::Module>());
+    gain_ = head_norm_->register_parameter(
+        "gain", random_gain ? uniform_tensor({width}, limit, norm_scope / "gain") : at::ones({width}));
+  }
+  if (needs.gate) gate_ = head_norm_->register_parameter("gate", uniform_tensor({width}, limit, norm_scope / "gate"));
+  if (needs.bias) bias_ = head_norm_->register_parameter("bias", at::zeros({width}));
+  replace_mechanism(mechanism);
+}
+
+void Attention::replace_mechanism(const Mechanism& mechanism) {
+  mechanism_ = mechanism;
+  training_ = print(mechanism.training);
+  evaluation_ = print(mechanism.evaluation);
+}
+
+void Attention::require_parameters(const Mechanism& mechanism) const {
+  const NormNeeds needs = needs_of(norm_of(mechanism));
+  std::string missing;
+  if (needs.gain && !gain_.defined()) missing = "its norm's gain";
+  if (needs.gate && !gate_.defined()) missing = "its norm's gate";
+  if (needs.bias && !bias_.defined()) missing = "its norm's bias";
+  if (learns_alpha(mechanism.evaluation) && !alpha_.defined()) missing = "a learned alpha";
+  if (!missing.empty()) {
+    throw Error(cat("--attention ", print(mechanism.evaluation), ": it needs ", missing,
+                    ", which this model (trained with ", training_,
+                    ") does not have; use a mechanism without it, or train one with it"));
+  }
+}
+
+at::Tensor Attention::project_stacked(const at::Tensor& x) const {
+  return (*qkv_)(x).view({x.size(0), 3, place_.heads, place_.width / place_.heads});
+}
+
+Projected Attention::project(const at::Tensor& x) const {
+  const auto parts = project_stacked(x).unbind(1);  // its backward is a single stack
+  return {parts[0], parts[1], parts[2]};
+}
+
+at::Tensor Attention::project_query(const at::Tensor& x) const {
+  return (*q_)(x).view({x.size(0), place_.heads, place_.width / place_.heads});
+}
+
+Projected Attention::project_memory(const at::Tensor& memory) const {
+  const auto parts = (*kv_)(memory).view({memory.size(0), 2, place_.heads, place_.width / place_.heads}).unbind(1);
+  return {{}, parts[0], parts[1]};
+}
+
+ops::AttentionOptions Attention::options() const {
+  ops::AttentionOptions options;
+  options.kind = place_.kind;
+  options.seed = place_.seed;
+  options.layer = place_.layer;
+  // In bf16 a learned alpha would keep two digits, so it is computed in float32 at least.
+  if (alpha_.defined())
+    options.alpha = alpha_.to(alpha_.dtype() == at::kDouble ? at::kDouble : at::kFloat).sigmoid() + 1;
+  const NormNeeds needs = needs_of(norm_of(mechanism_));
+  if (needs.gain) options.gain = gain_;
+  if (needs.gate) options.gate = gate_;
+  if (needs.bias) options.bias = bias_;
+  return options;
+}
+
+at::Tensor Attention::attend(const Projected& inputs, const PackedOffsets& offsets, const ops::DropoutOptions& dropout,
+                             bool training) const {
+  ops::AttentionOptions filled = options();
+  filled.q_offsets = offsets.queries;
+  filled.k_offsets = offsets.keys;
+  filled.dropout = dropout.rate;
+  filled.dropout_seed = dropout.seed;
+  return output(ops::attention(inputs.q, inputs.k, inputs.v, training ? training_ : evaluation_, filled));
+}
+
+at::Tensor Attention::mix(const Projected& inputs, const ops::AttentionOptions& options) const {
+  return ops::attention(inputs.q, inputs.k, inputs.v, evaluation_, options);
+}
+
+at::Tensor Attention::output(const at::Tensor& heads) const { return (*out_)(heads.reshape({-1, place_.width})); }
+
+bool uses_random(const LayerSpec& spec) {
+  const auto in_pairs = [](const auto& self, const Pairs& pairs) -> bool {
+    if (pairs.op == Pairs::Op::kLeaf) return std::holds_alternative<Random>(pairs.leaf);
+    return std::ranges::any_of(pairs.parts, [&](const Pairs& part) { return self(self, part); });
+  };
+  return std::ranges::any_of(spec, [&](const HeadGroup& group) {
+    const auto& select = group.spec.select;
+    return in_pairs(in_pairs, group.spec.pairs) || (select && select->keep && in_pairs(in_pairs, *select->keep));
+  });
+}
+
+}  // namespace fovea::nn

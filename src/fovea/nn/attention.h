@@ -1,0 +1,79 @@
+#pragma once
+#include <torch/nn/module.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "fovea/nn/layers.h"
+#include "fovea/ops/attention.h"
+#include "fovea/spec/attention_spec.h"
+
+// One attention of a layer: projections, mechanism, output projection. H heads of D, M = H D.
+namespace fovea::nn {
+
+// Where an attention stands; fixed when the model is built.
+struct AttentionPlace {
+  int64_t width = 0, heads = 0;
+  AttentionKind kind = AttentionKind::kSelf;
+  int64_t layer = 0;  // unlike any other attention's of the model: random(k) draws from (seed, layer, head)
+  int64_t seed = 0;
+};
+
+// The mechanism in both phases, canonical text.
+struct Mechanism {
+  LayerSpec training, evaluation;
+};
+
+// q, k, v of one call, [tokens, H, D] each.
+struct Projected {
+  at::Tensor q, k, v;
+};
+
+// Queries and keys of a packed batch, [B + 1] int64 on the CPU.
+struct PackedOffsets {
+  at::Tensor queries, keys;
+};
+
+// Parameters: qkv (self) or q and kv (cross), out: Linear; head_norm.{gain, gate, bias} [M] as the mechanism's norm
+// needs; alpha [H] for entmax(learned), where alpha = 1 + sigmoid(a).
+class Attention : public torch::nn::Module {
+ public:
+  Attention(const AttentionPlace& place, const Mechanism& mechanism, const InitScope& scope);
+
+  // x [T, M] -> q, k, v of self-attention out of one product, [T, 3, H, D], and apart.
+  at::Tensor project_stacked(const at::Tensor& x) const;
+  Projected project(const at::Tensor& x) const;
+  // The cross-attention's halves.
+  at::Tensor project_query(const at::Tensor& x) const;
+  Projected project_memory(const at::Tensor& memory) const;  // q undefined
+
+  // A full pass over a packed batch -> [T, M].
+  at::Tensor attend(const Projected& inputs, const PackedOffsets& offsets, const ops::DropoutOptions& dropout,
+                    bool training) const;
+
+  // For decoding, in evaluation: options with this place's parameters filled in, without any offsets; the mechanism,
+  // [T, H, D]; the output projection, [T, M].
+  ops::AttentionOptions options() const;
+  at::Tensor mix(const Projected& inputs, const ops::AttentionOptions& options) const;
+  at::Tensor output(const at::Tensor& heads) const;
+
+  const AttentionPlace& place() const { return place_; }
+  const Mechanism& mechanism() const { return mechanism_; }
+  // Throws an Error if `mechanism` needs parameters that were not trained.
+  void require_parameters(const Mechanism& mechanism) const;
+  void replace_mechanism(const Mechanism& mechanism);
+
+ private:
+  AttentionPlace place_;
+  Mechanism mechanism_;
+  std::string training_, evaluation_;
+  std::shared_ptr<Linear> qkv_, q_, kv_, out_;
+  std::shared_ptr<torch::nn::Module> head_norm_;
+  at::Tensor alpha_, gain_, gate_, bias_;
+};
+
+// Any head draws its keys at random: then a query's position matters in cross-attention too.
+bool uses_random(const LayerSpec& spec);
+
+}  // namespace fovea::nn

@@ -1,0 +1,98 @@
+#pragma once
+#include <torch/nn/module.h>
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "fovea/nn/init.h"
+#include "fovea/ops/step.h"
+
+// What a Transformer is made of beside attention. T tokens, M width of the model.
+namespace fovea::nn {
+
+// Another seed for every use within one pass: (dropout seed of the pass, stack, use).
+int64_t derive_seed(int64_t seed, uint64_t first, uint64_t second = 0);
+
+// x weight^T + bias; weight [out, in] uniform in +-limit, bias 0.
+class Linear : public torch::nn::Module {
+ public:
+  struct Shape {
+    int64_t in, out;
+    double limit;
+  };
+  Linear(const Shape& shape, const InitScope& scope);
+  at::Tensor operator()(const at::Tensor& x, ops::Activation activation = ops::Activation::kNone) const {
+    return ops::linear(x, weight, bias, activation);
+  }
+  at::Tensor weight, bias;
+};
+
+// LayerNorm's parameters: weight 1, bias 0.
+class Norm : public torch::nn::Module {
+ public:
+  explicit Norm(int64_t width);
+  at::Tensor weight, bias;
+};
+
+// activation(x in^T) out^T with dropout between the two.
+class FeedForward : public torch::nn::Module {
+ public:
+  struct Shape {
+    int64_t width, inner;
+    ops::Activation activation;
+  };
+  FeedForward(const Shape& shape, const InitScope& scope);
+  at::Tensor operator()(const at::Tensor& x, const ops::DropoutOptions& dropout) const;
+
+ private:
+  ops::Activation activation_;
+  std::shared_ptr<Linear> in_, out_;
+};
+
+// The norms of a stack in the order of its blocks. Post-norm: norm i follows block i. Pre-norm: norm i precedes block
+// i, and one more closes the stack.
+struct NormChain {
+  bool pre = false;
+  std::vector<std::shared_ptr<Norm>> norms;
+};
+
+// The residual stream of one pass through a stack; dropout is on the blocks' outputs.
+class ResidualStream {
+ public:
+  ResidualStream(const at::Tensor& embedded, const NormChain& chain, const ops::DropoutOptions& dropout);
+  const at::Tensor& input() const { return input_; }  // of the next block; after the last one, the stack's output
+  void add(const at::Tensor& block_output);
+
+ private:
+  const NormChain& chain_;
+  ops::DropoutOptions dropout_;
+  size_t block_ = 0;
+  at::Tensor residual_, input_;
+};
+
+// Position vectors: a table that is computed (sinusoidal, grows as needed) or learned (a parameter, max_positions
+// rows).
+class Positions : public torch::nn::Module {
+ public:
+  Positions(int64_t width, int64_t learned_rows, const InitScope& scope);  // learned_rows 0: sinusoidal
+  // At least `length` rows, of the type and device of `like`. Throws if a learned table is too short.
+  at::Tensor table(int64_t length, const at::Tensor& like);
+
+ private:
+  int64_t width_;
+  at::Tensor weight_;  // learned
+  at::Tensor cached_;  // sinusoidal
+};
+
+// Row p is position p + 1: sin(position f_i), i < M / 2, then cos, f_i = 10000^(-i / (M / 2 - 1)), as fairseq has it.
+at::Tensor sinusoidal_table(int64_t rows, int64_t width);
+
+// Positions from 0 within each sentence, [T] int64 on the CPU, and the longest sentence's length.
+struct PackedPositions {
+  at::Tensor position;
+  int64_t longest = 0;
+};
+PackedPositions packed_positions(const at::Tensor& offsets);
+
+}  // namespace fovea::nn

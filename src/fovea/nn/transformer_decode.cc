@@ -1,0 +1,287 @@
+#include <ATen/Parallel.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/zeros.h>
+#include <c10/core/InferenceMode.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "fovea/nn/transformer_parts.h"
+
+// Incremental decoding: a row owns a slot of the caches; reordering moves slots between rows and copies only what
+// several rows continue.
+namespace fovea::nn {
+namespace {
+
+at::Tensor to_tensor(const std::vector<int64_t>& values) {
+  at::Tensor tensor = at::empty({static_cast<int64_t>(values.size())}, at::kLong);
+  std::ranges::copy(values, tensor.mutable_data_ptr<int64_t>());
+  return tensor;
+}
+
+// Keys and values of the decoder's self-attention for all layers: [L, slots, capacity, 2, H, D].
+class KeyValueCache {
+ public:
+  KeyValueCache(int64_t layers, int64_t heads, int64_t head_dim, const at::TensorOptions& options)
+      : layers_(layers), heads_(heads), head_dim_(head_dim), options_(options) {}
+
+  int64_t capacity() const { return buffer_.defined() ? buffer_.size(2) : 0; }
+
+  // At least so many slots and tokens, the first `used` tokens of the slots kept. Doubles, so that growth is amortised.
+  void reserve(int64_t slots, int64_t tokens, int64_t used) {
+    const int64_t old_slots = buffer_.defined() ? buffer_.size(1) : 0;
+    if (slots <= old_slots && tokens <= capacity()) return;
+    const int64_t new_slots = std::max(slots, old_slots);
+    const int64_t new_tokens = tokens <= capacity() ? capacity() : std::max<int64_t>({16, tokens, 2 * capacity()});
+    at::Tensor grown = at::empty({layers_, new_slots, new_tokens, 2, heads_, head_dim_}, options_);
+    if (used > 0) grown.narrow(1, 0, old_slots).narrow(2, 0, used).copy_(buffer_.narrow(2, 0, used));
+    buffer_ = grown;
+  }
+
+  // stacked [R, 3, H, D]: its k and v become token `token` of the rows' slots in one layer.
+  void append(size_t layer, int64_t token, const std::vector<int64_t>& slots, const at::Tensor& stacked) {
+    const at::Tensor keys_values = stacked.narrow(1, 1, 2);
+    const at::Tensor place = buffer_.select(0, static_cast<int64_t>(layer)).select(1, token);  // [slots, 2, H, D]
+    if (!buffer_.is_cpu()) {
+      at::Tensor writable = place;
+      writable.index_copy_(0, to_tensor(slots).to(buffer_.device()), keys_values);
+      return;
+    }
+    const auto size = static_cast<size_t>(2 * heads_ * head_dim_) * buffer_.element_size();
+    auto* to = static_cast<char*>(place.mutable_data_ptr());
+    const auto* from = static_cast<const char*>(keys_values.const_data_ptr());
+    const auto to_stride = static_cast<size_t>(place.stride(0)) * buffer_.element_size();
+    const auto from_stride = static_cast<size_t>(keys_values.stride(0)) * buffer_.element_size();
+    for (size_t r = 0; r < slots.size(); ++r) {
+      std::memcpy(to + static_cast<size_t>(slots[r]) * to_stride, from + r * from_stride, size);
+    }
+  }
+
+  // The first `used` tokens of slots from[i] to slots to[i], which are disjoint from them.
+  void copy(const std::vector<int64_t>& from, const std::vector<int64_t>& to, int64_t used) {
+    if (from.empty() || used == 0) return;
+    if (!buffer_.is_cpu()) {
+      at::Tensor tokens = buffer_.narrow(2, 0, used);
+      tokens.index_copy_(1, to_tensor(to).to(buffer_.device()),
+                         tokens.index_select(1, to_tensor(from).to(buffer_.device())));
+      return;
+    }
+    const auto slot_bytes = static_cast<size_t>(buffer_.stride(1)) * buffer_.element_size();
+    const auto used_bytes = static_cast<size_t>(used * buffer_.stride(2)) * buffer_.element_size();
+    auto* data = static_cast<char*>(buffer_.mutable_data_ptr());
+    const auto slots = static_cast<size_t>(buffer_.size(1));
+    at::parallel_for(0, layers_, 1, [&](int64_t begin, int64_t end) {
+      for (auto layer = static_cast<size_t>(begin); layer < static_cast<size_t>(end); ++layer) {
+        char* base = data + layer * slots * slot_bytes;
+        for (size_t i = 0; i < from.size(); ++i) {
+          std::memcpy(base + static_cast<size_t>(to[i]) * slot_bytes, base + static_cast<size_t>(from[i]) * slot_bytes,
+                      used_bytes);
+        }
+      }
+    });
+  }
+
+  // All slots' keys or values of a layer as tokens [slots * capacity, H, D].
+  at::Tensor keys(size_t layer) const { return half(layer, 0); }
+  at::Tensor values(size_t layer) const { return half(layer, 1); }
+
+ private:
+  at::Tensor half(size_t layer, int64_t which) const {
+    return buffer_.select(0, static_cast<int64_t>(layer)).flatten(0, 1).select(1, which);
+  }
+
+  int64_t layers_, heads_, head_dim_;
+  at::TensorOptions options_;
+  at::Tensor buffer_;
+};
+
+// Which slot each row owns.
+class Slots {
+ public:
+  const std::vector<int64_t>& of_rows() const { return of_rows_; }
+  int64_t count() const { return count_; }
+
+  void assign(size_t rows) {
+    count_ = static_cast<int64_t>(rows);
+    of_rows_.resize(rows);
+    for (size_t r = 0; r < rows; ++r) of_rows_[r] = static_cast<int64_t>(r);
+  }
+
+  struct Copies {
+    std::vector<int64_t> from, to;
+  };
+  // The first row to continue a parent keeps its slot; the others get free ones, to be copied into.
+  Copies inherit(const std::vector<int64_t>& parents) {
+    std::vector<int64_t> next(parents.size(), -1);
+    std::vector<bool> taken(static_cast<size_t>(count_), false);
+    for (size_t r = 0; r < parents.size(); ++r) {
+      const int64_t slot = of_rows_.at(static_cast<size_t>(parents[r]));
+      if (taken[static_cast<size_t>(slot)]) continue;
+      taken[static_cast<size_t>(slot)] = true;
+      next[r] = slot;
+    }
+    Copies copies;
+    int64_t free = 0;
+    for (size_t r = 0; r < parents.size(); ++r) {
+      if (next[r] >= 0) continue;
+      while (free < count_ && taken[static_cast<size_t>(free)]) ++free;
+      next[r] = free++;
+      count_ = std::max(count_, free);
+      taken.resize(static_cast<size_t>(count_), true);
+      copies.from.push_back(of_rows_[static_cast<size_t>(parents[r])]);
+      copies.to.push_back(next[r]);
+    }
+    of_rows_ = std::move(next);
+    return copies;
+  }
+
+ private:
+  std::vector<int64_t> of_rows_;
+  int64_t count_ = 0;
+};
+
+}  // namespace
+
+struct TransformerImpl::DecoderState {
+  struct Layer {
+    Projected memory;  // keys and values of all sentences, [T_src, H, D]
+    ops::AttentionOptions self, cross;
+  };
+
+  explicit DecoderState(const KeyValueCache& empty) : cache(empty) {}
+
+  // After the rows changed: offsets of the queries, and the key ranges of the cross-attention.
+  void index_rows() {
+    const auto rows = static_cast<int64_t>(sentences.size());
+    row_offsets = at::arange(rows + 1, at::kLong);
+    const auto* bounds = memory_offsets.const_data_ptr<int64_t>();
+    std::vector<int64_t> offsets = {0}, begins, lengths;
+    for (size_t r = 0; r < sentences.size(); ++r) {
+      const int64_t s = sentences[r];
+      const bool first = cross_by_row || r == 0 || s != sentences[r - 1];
+      if (first) {
+        offsets.push_back(offsets.back());
+        begins.push_back(bounds[s]);
+        lengths.push_back(bounds[s + 1] - bounds[s]);
+      }
+      ++offsets.back();
+    }
+    memory_row_offsets = to_tensor(offsets);
+    memory_begins = to_tensor(begins);
+    memory_lengths = to_tensor(lengths);
+  }
+
+  std::vector<int64_t> sentences;  // of the rows
+  int64_t length = 0;              // tokens so far, the same for all rows
+  bool cross_by_row = false;       // each row is a sequence of its own, not one query of its sentence's
+  Slots slots;
+  KeyValueCache cache;
+  at::Tensor row_offsets;                                        // [R + 1]
+  at::Tensor memory_offsets;                                     // [B + 1]
+  at::Tensor memory_row_offsets, memory_begins, memory_lengths;  // queries and keys by sentence
+  std::vector<Layer> layers;
+};
+
+namespace {
+
+using State = TransformerImpl::DecoderState;
+
+at::Tensor self_step(State& state, const Attention& attention, size_t layer, const at::Tensor& x) {
+  const at::Tensor stacked = attention.project_stacked(x);
+  state.cache.append(layer, state.length, state.slots.of_rows(), stacked);
+  return attention.output(attention.mix({stacked.select(1, 0), state.cache.keys(layer), state.cache.values(layer)},
+                                        state.layers[layer].self));
+}
+
+// random(k) draws by the query's position: the token stands behind as many empty queries as came before it.
+at::Tensor cross_at_position(const State& state, const Attention& attention, Projected inputs,
+                             ops::AttentionOptions options) {
+  const int64_t rows = inputs.q.size(0), count = state.length + 1;
+  at::Tensor padded = at::zeros({rows, count, inputs.q.size(1), inputs.q.size(2)}, inputs.q.options());
+  padded.select(1, state.length).copy_(inputs.q);
+  inputs.q = padded.flatten(0, 1);
+  options.q_offsets = state.row_offsets * count;
+  return attention.mix(inputs, options).view(padded.sizes()).select(1, state.length);
+}
+
+at::Tensor cross_step(const State& state, const Attention& attention, size_t layer, const at::Tensor& x) {
+  const State::Layer& of_layer = state.layers[layer];
+  const Projected inputs = {attention.project_query(x), of_layer.memory.k, of_layer.memory.v};
+  ops::AttentionOptions options = of_layer.cross;
+  options.q_offsets = state.memory_row_offsets;
+  options.k_begins = state.memory_begins;
+  options.k_lengths = state.memory_lengths;
+  return attention.output(state.cross_by_row ? cross_at_position(state, attention, inputs, options)
+                                             : attention.mix(inputs, options));
+}
+
+}  // namespace
+
+std::shared_ptr<TransformerImpl::DecoderState> TransformerImpl::start(const at::Tensor& memory,
+                                                                      const at::Tensor& memory_offsets,
+                                                                      const std::vector<int64_t>& rows) {
+  const c10::InferenceMode guard;
+  const Parts& parts = *parts_;
+  TORCH_CHECK(std::ranges::is_sorted(rows), "rows must be in ascending order of their sentences");
+  const int64_t heads = parts.config.transformer_heads;
+  const KeyValueCache cache(parts.config.dec_depth, heads, parts.config.dim_emb / heads, memory.options());
+  auto state = std::make_shared<DecoderState>(cache);
+  state->sentences = rows;
+  state->memory_offsets = memory_offsets;
+  for (const auto& layer : parts.decoder_layers) {
+    state->cross_by_row |= uses_random(layer->cross_attention->mechanism().evaluation);
+    state->layers.push_back({layer->cross_attention->project_memory(memory), layer->self_attention->options(),
+                             layer->cross_attention->options()});
+  }
+  state->slots.assign(rows.size());
+  state->index_rows();
+  return state;
+}
+
+at::Tensor TransformerImpl::step(DecoderState& state, const at::Tensor& tokens) {
+  const c10::InferenceMode guard;
+  Parts& parts = *parts_;
+  const auto rows = static_cast<int64_t>(state.sentences.size());
+  state.cache.reserve(state.slots.count(), state.length + 1, state.length);
+  std::vector<int64_t> begins = state.slots.of_rows();
+  for (int64_t& begin : begins) begin *= state.cache.capacity();
+  const at::Tensor key_begins = to_tensor(begins), key_lengths = at::full({rows}, state.length + 1, at::kLong);
+  for (auto& layer : state.layers) {
+    layer.self.q_offsets = state.row_offsets;
+    layer.self.k_begins = key_begins;
+    layer.self.k_lengths = key_lengths;
+  }
+  const PackedPositions positions{at::full({rows}, state.length, at::kLong), state.length + 1};
+  const at::Tensor embedded = parts.embed({parts.target_embedding, *parts.target_positions}, tokens, positions, {});
+  const at::Tensor hidden =
+      parts.run_decoder(embedded, {},
+                        {.self_attention =
+                             [&](size_t i, const at::Tensor& x) {
+                               return self_step(state, *parts.decoder_layers[i]->self_attention, i, x);
+                             },
+                         .cross_attention =
+                             [&](size_t i, const at::Tensor& x) {
+                               return cross_step(state, *parts.decoder_layers[i]->cross_attention, i, x);
+                             },
+                         .feed_forward_dropout = [](size_t) { return ops::DropoutOptions{}; }});
+  ++state.length;
+  return hidden;
+}
+
+void TransformerImpl::reorder(DecoderState& state, const std::vector<int64_t>& parents) {
+  const c10::InferenceMode guard;
+  std::vector<int64_t> sentences(parents.size());
+  for (size_t r = 0; r < parents.size(); ++r) sentences[r] = state.sentences.at(static_cast<size_t>(parents[r]));
+  TORCH_CHECK(std::ranges::is_sorted(sentences), "rows must stay in ascending order of their sentences");
+  const Slots::Copies copies = state.slots.inherit(parents);
+  state.cache.reserve(state.slots.count(), state.length, state.length);
+  state.cache.copy(copies.from, copies.to, state.length);
+  if (sentences == state.sentences) return;
+  state.sentences = std::move(sentences);
+  state.index_rows();
+}
+
+}  // namespace fovea::nn

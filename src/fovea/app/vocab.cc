@@ -28,8 +28,7 @@ struct VocabConfig {
         number("character-coverage", &C::character_coverage, "share of all characters that get a piece", 0.9, 1),
         field("byte-fallback", &C::byte_fallback, "spell unknown characters in bytes"),
         number("max-lines", &C::max_lines, "learn from a sample of so many lines", 1, 1e12),
-        number("seed", &C::seed, "of the sample", 0, 9e15),
-        number("cpu-threads", &C::cpu_threads, "threads", 1, 4096));
+        number("seed", &C::seed, "of the sample", 0, 9e15), number("cpu-threads", &C::cpu_threads, "threads", 1, 4096));
   }
 };
 
@@ -40,8 +39,9 @@ int run_vocab(const std::vector<std::string>& arguments) {
   Options options("vocab", "Learns a SentencePiece vocabulary from text.",
                   "--train-sets A B --dim-vocabs N --output FILE.spm");
   options.add(config, "Options");
-  options.epilogue("Several files make one joint vocabulary:\n"
-                   "  fovea vocab --train-sets train.en train.de --dim-vocabs 8000 --output joint.spm");
+  options.epilogue(
+      "Several files make one joint vocabulary:\n"
+      "  fovea vocab --train-sets train.en train.de --dim-vocabs 8000 --output joint.spm");
   if (!options.parse(arguments)) return 0;
   if (config.train_sets.empty()) throw UsageError("--train-sets: got none; expected one or more text files");
   if (config.output.empty()) throw UsageError("--output: got none; expected a file to write, e.g. joint.spm");

@@ -1,0 +1,72 @@
+#include "fovea/analysis/picture.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <span>
+
+namespace fovea::analysis {
+namespace {
+
+constexpr size_t kLongestLabel = 16;  // characters
+
+std::vector<std::string> characters(const std::string& text) {
+  std::vector<std::string> out;
+  for (const char c : text) {
+    const bool continues = (static_cast<unsigned char>(c) & 0xC0U) == 0x80U;
+    if (continues && !out.empty()) {
+      out.back() += c;
+    } else {
+      out.emplace_back(1, c);
+    }
+  }
+  if (out.size() > kLongestLabel) {
+    out.resize(kLongestLabel);
+    out.back() = "…";
+  }
+  return out;
+}
+
+const char* shade(float weight, float greatest) {
+  static constexpr std::array<const char*, 4> kShades = {"░░", "▒▒", "▓▓", "██"};
+  if (!(weight > 0)) return std::isnan(weight) ? "??" : "· ";
+  const auto quarter = static_cast<size_t>(4 * weight / greatest);
+  return kShades[std::min<size_t>(quarter, 3)];
+}
+
+}  // namespace
+
+std::string draw(const AttentionPicture& picture) {
+  std::vector<std::vector<std::string>> columns;
+  size_t height = 0, width = 0;
+  for (const std::string& label : picture.sources) {
+    columns.push_back(characters(label));
+    height = std::max(height, columns.back().size());
+  }
+  for (const std::string& label : picture.targets) width = std::max(width, characters(label).size());
+
+  std::string out;
+  for (size_t line = 0; line < height; ++line) {
+    out.append(width + 1, ' ');
+    for (const auto& column : columns) {
+      const size_t skipped = height - column.size();  // labels end just above their columns
+      out += line < skipped ? " " : column[line - skipped];
+      out += ' ';
+    }
+    out += '\n';
+  }
+  const size_t num_sources = picture.sources.size();
+  for (size_t row = 0; row < picture.targets.size(); ++row) {
+    const std::vector<std::string> label = characters(picture.targets[row]);
+    out.append(width - label.size(), ' ');
+    for (const std::string& character : label) out += character;
+    out += ' ';
+    const std::span<const float> weights(picture.weights.data() + row * num_sources, num_sources);
+    const float greatest = num_sources == 0 ? 0 : *std::max_element(weights.begin(), weights.end());
+    for (const float weight : weights) out += shade(weight, greatest);
+    out += '\n';
+  }
+  return out;
+}
+
+}  // namespace fovea::analysis

@@ -1,0 +1,26 @@
+#include "fovea/metrics/evaluate.h"
+
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include "fovea/app/options.h"
+#include "fovea/base/error.h"
+
+namespace fovea::app {
+
+int run_evaluate(const std::vector<std::string>& arguments) {
+  metrics::EvaluateOptions config;
+  Options options("evaluate", "BLEU and chrF of translations, equal to sacreBLEU's, with its signature.",
+                  "--reference REF < translations");
+  options.add(config, "Options");
+  options.epilogue(
+      "  fovea evaluate --reference test.de < test.out\n"
+      "  fovea evaluate --reference test.de --metrics bleu chrf --json < test.out");
+  if (!options.parse(arguments)) return 0;
+  if (config.reference.empty()) throw UsageError("--reference: got none; expected a file of reference translations");
+  metrics::evaluate(config, std::cout);
+  return 0;
+}
+
+}  // namespace fovea::app

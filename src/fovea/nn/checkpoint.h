@@ -40,8 +40,12 @@ std::filesystem::path checkpoint_path(const std::filesystem::path& run, int64_t 
 void link_checkpoint(const std::filesystem::path& run, const std::string& name,
                      const std::filesystem::path& checkpoint);
 
-// Removes all but the newest `keep` checkpoints and those that `best` and `last` name.
-void prune_checkpoints(const std::filesystem::path& run, int64_t keep);
+// Removes all checkpoints but those that `best` and `last` name and the newest `keep` of those that a multiple of
+// `every` updates made: one that an interruption made serves to resume and goes with the next.
+struct Pruning {
+  int64_t keep = 1, every = 1;
+};
+void prune_checkpoints(const std::filesystem::path& run, const Pruning& pruning);
 
 // Removes what a killed process left half written. Only for the one process that writes to the run.
 void clean_checkpoints(const std::filesystem::path& run);

@@ -65,18 +65,19 @@ void link_checkpoint(const fs::path& run, const std::string& name, const fs::pat
   sync_path(run);
 }
 
-void prune_checkpoints(const fs::path& run, int64_t keep) {
+void prune_checkpoints(const fs::path& run, const Pruning& pruning) {
   std::set<fs::path> kept;
   for (const char* name : {"best", "last"}) {
     if (fs::exists(run / name)) kept.insert(fs::canonical(run / name).filename());
   }
-  std::vector<fs::path> found = list_checkpoints(run);
-  found.resize(found.size() - std::min(found.size(), static_cast<size_t>(keep)));
-  for (const fs::path& path : found) {
-    if (kept.contains(path.filename())) continue;
+  int64_t regular = 0;
+  const std::vector<fs::path> found = list_checkpoints(run);
+  for (auto path = found.rbegin(); path != found.rend(); ++path) {
+    if (updates_of(*path) % pruning.every == 0 && regular++ < pruning.keep) continue;
+    if (kept.contains(path->filename())) continue;
     // Renamed first: a folder half removed must not look like a checkpoint.
-    const fs::path aside = path.string() + ".tmp" + std::to_string(getpid());
-    fs::rename(path, aside);
+    const fs::path aside = path->string() + ".tmp" + std::to_string(getpid());
+    fs::rename(*path, aside);
     fs::remove_all(aside);
   }
 }

@@ -1,0 +1,31 @@
+#pragma once
+#include <cstdint>
+#include <string>
+
+#include "fovea/train/state.h"
+#include "fovea/train/train.h"
+
+// The lines of a training's log, in the shape that tools for Marian's logs read, and as JSON records.
+namespace fovea::train {
+
+struct DisplayLine {
+  UpdateReport last;          // of the last update
+  int64_t sentences = 0;      // of this epoch so far
+  double cost = 0;            // mean since the line before
+  double seconds = 0;         // of training since the line before; validation and saving are not counted
+  int64_t target_tokens = 0;  // since the line before, </s> included: what words/s counts
+};
+void log_display(const DisplayLine& line);
+
+struct ValidLine {
+  int64_t epoch = 0, updates = 0;
+  std::string metric;
+  double value = 0;
+  BestValue best;  // after this value was entered; stalled 0: it is the new best
+};
+void log_valid(const ValidLine& line);
+
+// Every option with its value, as "[config] key: value".
+void log_config(const TrainConfig& config, const ModelConfig& model);
+
+}  // namespace fovea::train

@@ -1,0 +1,91 @@
+#include "fovea/train/run_folder.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "fovea/base/error.h"
+#include "fovea/base/log.h"
+#include "fovea/base/strings.h"
+
+namespace fovea::train {
+namespace fs = std::filesystem;
+namespace {
+
+void remove_links(const fs::path& run) {
+  for (const char* name : {"last", "best"}) {
+    if (fs::is_symlink(run / name)) fs::remove(run / name);
+  }
+}
+
+void move_aside(const fs::path& run) {
+  int number = 1;
+  while (fs::exists(run / cat("checkpoints.", number))) ++number;
+  const fs::path aside = run / cat("checkpoints.", number);
+  remove_links(run);
+  fs::rename(run / "checkpoints", aside);
+  log::info(cat("[run] --no-reload: the checkpoints of the earlier run are now in ", aside.string()));
+}
+
+int lock(const fs::path& run) {
+  const std::string path = run / ".lock";
+  const int file = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  if (file < 0) throw Error(cat("--model: cannot write in '", run.string(), "': ", std::strerror(errno)));
+  if (flock(file, LOCK_EX | LOCK_NB) == 0) return file;
+  const int error = errno;
+  close(file);
+  if (error == EWOULDBLOCK)
+    throw Error(cat("--model: another training is running in '", run.string(), "'; stop it or use another folder"));
+  log::warn(cat("cannot lock '", path, "': ", std::strerror(error), "; make sure that no other training runs there"));
+  return -1;
+}
+
+}  // namespace
+
+RunFolder::RunFolder(const TrainConfig& config) : path_(config.model) {
+  if (config.model.empty()) throw Error("--model: got none; expected the folder of the run");
+  std::error_code error;
+  fs::create_directories(path_, error);
+  if (error) throw Error(cat("--model: cannot make the folder '", config.model, "': ", error.message()));
+  lock_ = lock(path_);
+  if (config.overwrite) {
+    remove_links(path_);
+    fs::remove_all(path_ / "checkpoints");
+  }
+  nn::clean_checkpoints(path_);
+  if (config.no_reload && fs::exists(path_ / "checkpoints")) move_aside(path_);
+}
+
+RunFolder::~RunFolder() {
+  if (lock_ >= 0) close(lock_);
+}
+
+std::optional<nn::Checkpoint> RunFolder::last() const {
+  if (nn::list_checkpoints(path_).empty()) return std::nullopt;
+  return nn::load_checkpoint(path_, nn::Load::kAll);
+}
+
+void check_same_model(const nn::Checkpoint& checkpoint, const nn::Checkpoint& expected, const fs::path& run) {
+  const std::string hint = "; use another --model, or --overwrite to begin again";
+  ModelConfig had = checkpoint.config, wanted = expected.config;
+  const std::vector<FieldView> had_fields = field_views(had), wanted_fields = field_views(wanted);
+  // Vocabularies first: their sizes are among the fields.
+  const auto check_vocab = [&](const std::string& a, const std::string& b, const char* side) {
+    if (a != b)
+      throw Error(
+          cat("--vocabs: the run in '", run.string(), "' was trained with another ", side, " vocabulary", hint));
+  };
+  check_vocab(checkpoint.source_vocab, expected.source_vocab, "source");
+  check_vocab(checkpoint.target_vocab, expected.target_vocab, "target");
+  for (size_t i = 0; i < had_fields.size(); ++i) {
+    const std::string before = join(values_of(had_fields[i]), " "), now = join(values_of(wanted_fields[i]), " ");
+    if (before != now)
+      throw Error(cat("--", had_fields[i].name, ": the run in '", run.string(), "' was made with '", before, "', got '",
+                      now, "'", hint));
+  }
+}
+
+}  // namespace fovea::train

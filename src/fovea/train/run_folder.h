@@ -1,0 +1,33 @@
+#pragma once
+#include <filesystem>
+#include <optional>
+
+#include "fovea/nn/checkpoint.h"
+#include "fovea/spec/train_config.h"
+
+namespace fovea::train {
+
+// The folder of a run, held by one process: a second training in it is refused.
+class RunFolder {
+ public:
+  // Makes the folder, locks it, removes what a killed process left half written. With --overwrite the checkpoints there
+  // are deleted, with --no-reload they are moved aside (checkpoints.1 ...).
+  explicit RunFolder(const TrainConfig& config);
+  ~RunFolder();
+  RunFolder(const RunFolder&) = delete;
+  RunFolder& operator=(const RunFolder&) = delete;
+
+  const std::filesystem::path& path() const { return path_; }
+  // The newest whole checkpoint, or nothing in a new folder.
+  std::optional<nn::Checkpoint> last() const;
+
+ private:
+  std::filesystem::path path_;
+  int lock_ = -1;
+};
+
+// Throws, naming the first difference, unless the checkpoint is of the same model and vocabularies as `expected`.
+void check_same_model(const nn::Checkpoint& checkpoint, const nn::Checkpoint& expected,
+                      const std::filesystem::path& run);
+
+}  // namespace fovea::train

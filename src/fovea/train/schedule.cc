@@ -1,0 +1,36 @@
+#include "fovea/train/schedule.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+#include "fovea/base/error.h"
+#include "fovea/base/strings.h"
+
+namespace fovea::train {
+
+void check_schedule(const TrainConfig& config) {
+  const bool needs_end = config.lr_decay == "cosine" || config.lr_decay == "linear";
+  if (needs_end && config.after_batches == 0 && config.after_epochs == 0 && config.stop_after_seconds == 0)
+    throw Error(cat("--lr-decay ", config.lr_decay,
+                    ": got no end of the run to decay to; give --after-batches, --after-epochs or "
+                    "--stop-after-seconds"));
+}
+
+double learning_rate(const TrainConfig& config, int64_t update, const RunShare& share) {
+  const auto step = static_cast<double>(update), warmup = static_cast<double>(config.lr_warmup);
+  const double warm = warmup > 0 ? std::min(1.0, step / warmup) : 1.0;
+  const double peak = config.learn_rate * warm;
+  if (config.lr_decay == "none") return peak;
+  if (config.lr_decay == "inv-sqrt") {
+    const double reference = std::max(1.0, warmup);
+    return config.learn_rate * std::min(warm, std::sqrt(reference / step));
+  }
+  double p = std::max(share.epochs, share.seconds);
+  const double updates_left = static_cast<double>(config.after_batches) - warmup;
+  if (config.after_batches > 0 && updates_left > 0) p = std::max(p, (step - 1 - warmup) / updates_left);
+  p = std::clamp(p, 0.0, 1.0);
+  return config.lr_decay == "cosine" ? peak * 0.5 * (1 + std::cos(std::numbers::pi * p)) : peak * (1 - p);
+}
+
+}  // namespace fovea::train

@@ -1,0 +1,24 @@
+#pragma once
+#include <cstdint>
+
+#include "fovea/spec/train_config.h"
+
+namespace fovea::train {
+
+// How far a run has come, for the schedules that end with it.
+struct RunShare {
+  double epochs = 0;   // of --after-epochs, 0 to 1; 0 without the limit
+  double seconds = 0;  // of --stop-after-seconds
+};
+
+// The learning rate of one update (from 1): linear warm-up to --learn-rate, then
+//   inv-sqrt  rate * sqrt(warmup / update)   (Vaswani et al. 2017)
+//   cosine    rate * (1 + cos(pi * p)) / 2   (Loshchilov and Hutter 2017), p from 0 after the warm-up to 1 at the end
+//   linear    rate * (1 - p)
+//   none      rate
+double learning_rate(const TrainConfig& config, int64_t update, const RunShare& share);
+
+// Throws if the schedule needs an end of the run and the options give none.
+void check_schedule(const TrainConfig& config);
+
+}  // namespace fovea::train

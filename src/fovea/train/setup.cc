@@ -1,0 +1,63 @@
+#include "fovea/train/setup.h"
+
+#include <ATen/Context.h>
+#include <ATen/Functions.h>
+
+#include <charconv>
+#include <thread>
+
+#include "fovea/base/error.h"
+#include "fovea/base/file.h"
+#include "fovea/base/strings.h"
+
+namespace fovea::train {
+namespace {
+
+void require_two(const std::vector<std::string>& files, const char* flag) {
+  if (files.size() != 2) throw Error(cat(flag, ": got ", files.size(), " files; expected two, source and target"));
+  for (const std::string& file : files) require_file(file, flag);
+}
+
+}  // namespace
+
+at::Device parse_device(const std::string& devices) {
+  if (devices == "cpu") return at::kCPU;
+  int index = -1;
+  const auto [end, error] = std::from_chars(devices.data(), devices.data() + devices.size(), index);
+  if (error != std::errc() || end != devices.data() + devices.size() || index < 0)
+    throw Error(cat("--devices: got '", devices, "'; expected cpu or the number of one CUDA device"));
+  if (!at::hasCUDA()) throw Error(cat("--devices ", devices, ": libtorch sees no CUDA device; use --devices cpu"));
+  const at::Device device(at::kCUDA, static_cast<at::DeviceIndex>(index));
+  try {
+    (void)at::zeros({1}, device);
+  } catch (const c10::Error& e) {
+    throw Error(cat("--devices ", devices, ": ", e.what_without_backtrace()));
+  }
+  return device;
+}
+
+TrainingData load_training_data(const TrainConfig& config) {
+  require_two(config.train_sets, "--train-sets");
+  if (config.vocabs.size() == 1 || config.vocabs.empty() || config.vocabs.size() > 2)
+    throw Error(cat("--vocabs: got ", config.vocabs.size(), " files; expected two, of source and target"));
+  TrainingData data = {text::Vocab::load(config.vocabs[0]), text::Vocab::load(config.vocabs[1]), {}, {}, {}};
+  const auto threads = config.cpu_threads > 0 ? config.cpu_threads : std::thread::hardware_concurrency();
+  const data::CorpusOptions options = {config.max_length, config.max_length_crop, static_cast<int>(threads)};
+  data.train =
+      data::load_corpus(config.train_sets[0], config.train_sets[1], data.source_vocab, data.target_vocab, options);
+  data.batches = {config.mini_batch_words, config.mini_batch, config.maxi_batch, static_cast<uint64_t>(config.seed)};
+  data.fingerprint = checksum(cat(data::fingerprint(data.train), " ", config.mini_batch_words, " ", config.mini_batch,
+                                  " ", config.maxi_batch, " ", config.optimizer_delay, " ", config.seed));
+  return data;
+}
+
+ModelConfig with_vocabularies(ModelConfig model, const TrainingData& data) {
+  model.dim_vocabs = {data.source_vocab.size(), data.target_vocab.size()};
+  const bool shared = model.tied_embeddings_all || model.tied_embeddings_src;
+  if (shared && data.source_vocab.bytes() != data.target_vocab.bytes())
+    throw Error(cat("--tied-embeddings-", model.tied_embeddings_all ? "all" : "src",
+                    ": got two different --vocabs; give the same file twice or leave the option out"));
+  return model;
+}
+
+}  // namespace fovea::train

@@ -1,0 +1,30 @@
+#pragma once
+#include <ATen/core/Tensor.h>
+
+#include <string>
+#include <vector>
+
+#include "fovea/data/corpus.h"
+#include "fovea/spec/model_config.h"
+#include "fovea/spec/train_config.h"
+#include "fovea/text/vocab.h"
+
+// What a training needs from the world before it begins.
+namespace fovea::train {
+
+// "cpu", or the number of a CUDA device; throws if there is none.
+at::Device parse_device(const std::string& devices);
+
+struct TrainingData {
+  text::Vocab source_vocab, target_vocab;
+  data::ParallelCorpus train;
+  data::BatchOptions batches;
+  std::string fingerprint;  // of the text and of what orders it: a position in it means nothing elsewhere
+};
+// Loads --vocabs and --train-sets.
+TrainingData load_training_data(const TrainConfig& config);
+
+// The model's configuration with the sizes of the vocabularies; throws if shared embeddings meet two vocabularies.
+ModelConfig with_vocabularies(ModelConfig model, const TrainingData& data);
+
+}  // namespace fovea::train

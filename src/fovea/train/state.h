@@ -1,0 +1,30 @@
+#pragma once
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+
+namespace fovea::train {
+
+// Where a run stands, beside its weights and moments: all that decides how it goes on.
+struct BestValue {
+  std::optional<double> value;
+  int64_t updates = 0;  // when it was reached
+  int64_t stalled = 0;  // validations since
+};
+
+struct TrainState {
+  int64_t updates = 0;
+  int64_t epoch = 1, batch = 0;               // the next batch is this one of the epoch
+  int64_t skipped = 0, skipped_in_a_row = 0;  // updates left out for a gradient that was not finite
+  int64_t validated = 0;                      // updates at the last validation that was finished
+  double seconds = 0;  // of training, kept only for --stop-after-seconds: else files would differ from run to run
+  std::string data;    // fingerprint of the text and of what orders it
+  std::map<std::string, BestValue> best;  // by metric
+};
+
+std::map<std::string, std::string> to_map(const TrainState& state);
+// Throws an Error that begins with `source` for what is missing or malformed.
+TrainState from_map(const std::map<std::string, std::string>& map, const std::string& source);
+
+}  // namespace fovea::train

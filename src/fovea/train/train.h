@@ -1,0 +1,32 @@
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "fovea/nn/transformer.h"
+#include "fovea/spec/model_config.h"
+#include "fovea/spec/train_config.h"
+
+namespace fovea::train {
+
+struct UpdateReport {
+  int64_t epoch = 0, updates = 0;
+  double cost = 0;  // label-smoothed, per target token
+  double gradient_norm = 0, learn_rate = 0;
+};
+
+struct Hooks {
+  // Validation's translations, one a source line; needed by the metrics bleu and chrf. Whoever calls run_training binds
+  // the decoder to it, since training and decoding do not see each other.
+  std::function<std::vector<std::string>(nn::Transformer& model, std::span<const std::string> sources)> translate;
+  std::function<void(const UpdateReport&)> on_update;  // after each update
+};
+
+// Trains in the folder config.model, going on from its last whole checkpoint if it has one. Exact: the same seed gives
+// the same files, and a run that is stopped and resumed is bit for bit the run that never stopped.
+// SIGTERM saves and returns; SIGINT saves and throws Interrupted.
+void run_training(const TrainConfig& config, const ModelConfig& model, const Hooks& hooks);
+
+}  // namespace fovea::train

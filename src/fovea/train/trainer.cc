@@ -1,0 +1,306 @@
+#include "fovea/train/trainer.h"
+
+#include <ATen/Parallel.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+
+#include "fovea/base/error.h"
+#include "fovea/base/log.h"
+#include "fovea/base/rng.h"
+#include "fovea/base/signals.h"
+#include "fovea/base/strings.h"
+#include "fovea/train/schedule.h"
+
+namespace fovea::train {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr int64_t kMaxSkips = 5;  // in a row
+
+using Clock = std::chrono::steady_clock;
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+const TrainConfig& checked(const TrainConfig& config) {
+  check_schedule(config);
+  if (config.cpu_threads > 0) at::set_num_threads(static_cast<int>(config.cpu_threads));
+  return config;
+}
+
+nn::Checkpoint identity_of(const ModelConfig& model, const TrainingData& data) {
+  nn::Checkpoint checkpoint;
+  checkpoint.config = with_vocabularies(model, data);
+  checkpoint.source_vocab = data.source_vocab.bytes();
+  checkpoint.target_vocab = data.target_vocab.bytes();
+  return checkpoint;
+}
+
+}  // namespace
+
+Trainer::Trainer(const TrainConfig& config, const ModelConfig& model, const Hooks& hooks)
+    : config_(checked(config)),
+      hooks_(hooks),
+      device_(parse_device(config.devices)),
+      data_(load_training_data(config_)),
+      identity_(identity_of(model, data_)),
+      model_(identity_.config, config_.seed),
+      updater_(config_, model_, device_),
+      validation_(config_, data_, hooks_, device_),
+      folder_(config_) {
+  state_.data = data_.fingerprint;
+  log_start();
+  if (const std::optional<nn::Checkpoint> last = folder_.last()) {
+    resume(*last);
+  } else if (!config_.pretrained_model.empty()) {
+    start_from_pretrained();
+  }
+  start_epoch();
+  first_done_ = done();
+}
+
+void Trainer::log_start() const {
+  log_config(config_, identity_.config);
+  log::info(cat("[model] ", thousands(updater_.parameter_count()), " parameters, ", config_.precision, " on ",
+                device_.str(), ", ", at::get_num_threads(), " CPU threads"));
+}
+
+void Trainer::resume(const nn::Checkpoint& checkpoint) {
+  check_same_model(checkpoint, identity_, folder_.path());
+  const std::string source = cat("resuming '", folder_.path().string(), "'");
+  state_ = from_map(checkpoint.progress, source);
+  updater_.restore(checkpoint, source);
+  saved_ = state_.updates;
+  log::info(cat("[run] going on after update ", state_.updates, " in epoch ", state_.epoch,
+                config_.pretrained_model.empty() ? "" : "; --pretrained-model was for the beginning of the run"));
+  if (state_.data != data_.fingerprint) {
+    log::warn(cat("the training text, its batches or the seed differ from those of the run so far; epoch ",
+                  state_.epoch, " starts anew"));
+    state_.data = data_.fingerprint;
+    state_.batch = 0;
+  }
+  link_best();
+}
+
+void Trainer::start_from_pretrained() {
+  const nn::Checkpoint checkpoint = nn::load_checkpoint(config_.pretrained_model, nn::Load::kModel);
+  if (checkpoint.source_vocab != identity_.source_vocab || checkpoint.target_vocab != identity_.target_vocab)
+    throw Error(cat("--pretrained-model: '", config_.pretrained_model, "' has other vocabularies than --vocabs"));
+  updater_.restore_weights(checkpoint.model, cat("--pretrained-model '", config_.pretrained_model, "'"));
+  log::info(cat("[run] starting from the weights of ", config_.pretrained_model));
+}
+
+void Trainer::start_epoch() {
+  batches_ = data::batches_of_epoch(data_.train, data_.batches, state_.epoch);
+  state_.batch = std::min(state_.batch, static_cast<int64_t>(batches_.size()));
+  sentences_ = 0;
+  for (int64_t i = 0; i < state_.batch; ++i) sentences_ += static_cast<int64_t>(batches_[i].size());
+}
+
+double Trainer::next_learn_rate() const {
+  RunShare share;
+  const auto size = static_cast<double>(batches_.size());
+  if (config_.after_epochs > 0)
+    share.epochs = (static_cast<double>(state_.epoch - 1) + static_cast<double>(state_.batch) / size) /
+                   static_cast<double>(config_.after_epochs);
+  if (config_.stop_after_seconds > 0) share.seconds = state_.seconds / config_.stop_after_seconds;
+  return learning_rate(config_, state_.updates + 1, share);
+}
+
+bool Trainer::update() {
+  if (state_.batch == static_cast<int64_t>(batches_.size())) {
+    ++state_.epoch;
+    state_.batch = 0;
+    start_epoch();
+  }
+  const Clock::time_point start = Clock::now();
+  // The passes of an update are of one epoch; the last update of an epoch may have fewer.
+  const int64_t passes = std::min(config_.optimizer_delay, static_cast<int64_t>(batches_.size()) - state_.batch);
+  const uint64_t place = hash_combine(static_cast<uint64_t>(state_.epoch), static_cast<uint64_t>(state_.batch));
+  const UpdateInput input = {
+      .corpus = data_.train,
+      .batches = std::span(batches_).subspan(static_cast<size_t>(state_.batch), static_cast<size_t>(passes)),
+      .target_eos = data_.target_vocab.eos(),
+      .update = state_.updates + 1,
+      .dropout_seed = static_cast<int64_t>(hash_combine(static_cast<uint64_t>(config_.seed), place) >> 1),
+      .learn_rate = next_learn_rate()};
+  const UpdateResult result = updater_.update(input);
+  for (const data::Batch& batch : input.batches) sentences_ += static_cast<int64_t>(batch.size());
+  state_.batch += passes;
+  const double seconds = seconds_since(start);
+  if (config_.stop_after_seconds > 0) state_.seconds += seconds;
+  window_.seconds += seconds;
+  if (!result.made) {
+    skip(result);
+    return false;
+  }
+  state_.skipped_in_a_row = 0;
+  ++state_.updates;
+  window_.cost += result.cost;
+  window_.target_tokens += result.target_tokens;
+  report_ = {state_.epoch, state_.updates, result.cost / static_cast<double>(result.target_tokens),
+             result.gradient_norm, input.learn_rate};
+  if (hooks_.on_update) hooks_.on_update(report_);
+  return true;
+}
+
+void Trainer::skip(const UpdateResult& result) {
+  ++state_.skipped;
+  const std::string what =
+      cat("the loss (", result.cost, ") or its gradient (norm ", result.gradient_norm, ") is not finite");
+  if (++state_.skipped_in_a_row < kMaxSkips) {
+    log::warn(cat("update ", state_.updates + 1, " skipped: ", what, "; ", state_.skipped, " skipped so far"));
+    return;
+  }
+  throw Error(cat("training diverged at update ", state_.updates + 1, ": ", what, " ", kMaxSkips,
+                  " times in a row; lower --learn-rate, raise --lr-warmup or set --clip-norm, and go on from '",
+                  (folder_.path() / "last").string(), "'"));
+}
+
+void Trainer::display() {
+  log_display({.last = report_,
+               .sentences = sentences_,
+               .cost = window_.cost / static_cast<double>(window_.target_tokens),
+               .seconds = window_.seconds,
+               .target_tokens = window_.target_tokens});
+  window_ = {};
+}
+
+double Trainer::done() const {
+  if (config_.stop_after_seconds > 0) return state_.seconds;
+  if (config_.after_batches > 0 || config_.after_epochs == 0) return static_cast<double>(state_.updates);
+  return static_cast<double>(state_.epoch - 1) +
+         static_cast<double>(state_.batch) / static_cast<double>(batches_.size());
+}
+
+double Trainer::limit() const {
+  if (config_.stop_after_seconds > 0) return config_.stop_after_seconds;
+  return static_cast<double>(config_.after_batches > 0 ? config_.after_batches : config_.after_epochs);
+}
+
+// Between display lines on a terminal; elsewhere those lines are enough.
+void Trainer::show_progress(log::Progress& progress) const {
+  if (isatty(STDERR_FILENO) == 0) return;
+  progress.at(done() - first_done_,
+              cat("epoch ", state_.epoch, ", update ", thousands(state_.updates), ", cost ", fixed(report_.cost, 2)));
+}
+
+bool Trainer::validation_due() const {
+  return validation_.enabled() && state_.updates > 0 && state_.updates % config_.valid_freq == 0 &&
+         state_.validated != state_.updates;
+}
+
+void Trainer::validate() {
+  std::vector<MetricValue> values;
+  {
+    const AverageInUse average(updater_);
+    values = validation_.run(model_);
+  }
+  for (const auto& [metric, value] : values) {
+    BestValue& best = state_.best[metric];
+    if (!best.value || is_better(metric, value, *best.value)) {
+      best = {value, state_.updates, 0};
+    } else {
+      ++best.stalled;
+    }
+    log_valid({state_.epoch, state_.updates, metric, value, best});
+  }
+  state_.validated = state_.updates;
+}
+
+void Trainer::save() {
+  nn::Checkpoint checkpoint = identity_;
+  updater_.store(checkpoint);
+  checkpoint.progress = to_map(state_);
+  const fs::path path = nn::checkpoint_path(folder_.path(), state_.updates);
+  nn::save_checkpoint(path, checkpoint);
+  nn::link_checkpoint(folder_.path(), "last", path);
+  link_best();
+  nn::prune_checkpoints(folder_.path(), {.keep = config_.keep_last, .every = config_.save_freq});
+  saved_ = state_.updates;
+  log::info(cat("[save] ", path.string()));
+}
+
+void Trainer::link_best() {
+  if (!validation_.enabled()) return;
+  const auto found = state_.best.find(config_.valid_metrics[0]);
+  if (found == state_.best.end()) return;
+  const fs::path best = nn::checkpoint_path(folder_.path(), found->second.updates);
+  if (!fs::exists(best)) return;
+  const fs::path link = folder_.path() / "best";
+  if (!fs::exists(link) || !fs::equivalent(link, best)) nn::link_checkpoint(folder_.path(), "best", best);
+}
+
+void Trainer::work_after_update() {
+  bool keep = state_.updates % config_.save_freq == 0;
+  if (validation_due()) {
+    validate();
+    keep = keep || state_.best[config_.valid_metrics[0]].stalled == 0;
+  }
+  if (keep) save();
+}
+
+std::string Trainer::reason_to_stop() const {
+  if (config_.after_batches > 0 && state_.updates >= config_.after_batches)
+    return cat(thousands(state_.updates), " updates");
+  const bool epoch_done = state_.batch == static_cast<int64_t>(batches_.size());
+  const int64_t epochs = epoch_done ? state_.epoch : state_.epoch - 1;
+  if (config_.after_epochs > 0 && epochs >= config_.after_epochs) return cat(epochs, " epochs");
+  if (config_.stop_after_seconds > 0 && state_.seconds >= config_.stop_after_seconds)
+    return cat(fixed(state_.seconds, 0), " seconds of training");
+  if (!validation_.enabled() || config_.early_stopping == 0) return "";
+  const auto found = state_.best.find(config_.valid_metrics[0]);
+  if (found != state_.best.end() && found->second.stalled >= config_.early_stopping)
+    return cat(found->second.stalled, " validations without a better ", config_.valid_metrics[0]);
+  return "";
+}
+
+void Trainer::finish(const std::string& reason) {
+  if (window_.target_tokens > 0) display();
+  if (saved_ != state_.updates) save();
+  // A validation out of turn is for the log and for `best`, not for the state: were it stored, a run that goes on from
+  // here would differ from one that never stopped.
+  if (validation_.enabled() && state_.validated != state_.updates) {
+    validate();
+    link_best();
+  }
+  log::info(cat("Training finished after ", reason));
+}
+
+void Trainer::leave_on_signal() {
+  if (saved_ != state_.updates) save();
+  log::info("Training interrupted (via signal)");
+  if (interrupting_signal() == SIGINT) throw_if_interrupted("training");
+}
+
+void Trainer::run() {
+  try {
+    if (validation_due()) work_after_update();  // a signal ended the run before it
+    log::Progress progress("training", limit() > 0 ? limit() - first_done_ : 0);
+    std::string reason;
+    while ((reason = reason_to_stop()).empty()) {
+      throw_if_interrupted("training");
+      if (!update()) continue;
+      if (state_.updates % config_.disp_freq == 0) display();
+      show_progress(progress);
+      work_after_update();
+    }
+    progress.finish();
+    finish(reason);
+  } catch (const Interrupted&) {
+    leave_on_signal();
+  }
+}
+
+void run_training(const TrainConfig& config, const ModelConfig& model, const Hooks& hooks) {
+  try {
+    Trainer(config, model, hooks).run();
+  } catch (const Interrupted&) {
+    // Before the first update there is nothing to save; Ctrl-C ends with the shell's code in any case.
+    if (interrupting_signal() != SIGTERM) throw;
+    log::info("Training interrupted (via signal)");
+  }
+}
+
+}  // namespace fovea::train

@@ -1,0 +1,101 @@
+#include "fovea/train/validation.h"
+
+#include <ATen/Functions.h>
+#include <torch/nn/module.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <thread>
+
+#include "fovea/base/error.h"
+#include "fovea/base/file.h"
+#include "fovea/base/signals.h"
+#include "fovea/base/strings.h"
+#include "fovea/metrics/bleu.h"
+#include "fovea/metrics/chrf.h"
+#include "fovea/ops/step.h"
+#include "fovea/train/model_batch.h"
+
+namespace fovea::train {
+namespace {
+
+const std::vector<std::string> kMetrics = {"ce-mean-words", "perplexity", "bleu", "chrf"};
+
+bool is_loss(const std::string& metric) { return metric == "ce-mean-words" || metric == "perplexity"; }
+
+void check(const TrainConfig& config, const Hooks& hooks) {
+  if (config.valid_sets.size() != 2)
+    throw Error(cat("--valid-sets: got ", config.valid_sets.size(), " files; expected two, source and target"));
+  if (config.valid_metrics.empty()) throw Error("--valid-metrics: got none; expected at least one");
+  for (const std::string& metric : config.valid_metrics) {
+    if (std::find(kMetrics.begin(), kMetrics.end(), metric) == kMetrics.end())
+      throw Error(cat("--valid-metrics: got '", metric, "'; expected some of ", join(kMetrics, ", "),
+                      did_you_mean(metric, kMetrics)));
+    if (!is_loss(metric) && !hooks.translate)
+      throw Error(cat("--valid-metrics ", metric, ": needs translations, which this program does not make"));
+  }
+}
+
+double chrf(const std::vector<std::string>& hypotheses, const std::vector<std::string>& references) {
+  const metrics::Chrf chrf;
+  metrics::ChrfStats stats;
+  for (size_t i = 0; i < hypotheses.size(); ++i)
+    stats += chrf.segment(hypotheses[i], std::span<const std::string>(&references[i], 1));
+  return chrf.score(stats);
+}
+
+}  // namespace
+
+bool is_better(const std::string& metric, double value, double best) {
+  return is_loss(metric) ? value < best : value > best;
+}
+
+Validation::Validation(const TrainConfig& config, const TrainingData& data, const Hooks& hooks,
+                       const at::Device& device)
+    : config_(config), hooks_(hooks), device_(device), target_eos_(data.target_vocab.eos()) {
+  if (!enabled()) return;
+  check(config, hooks);
+  for (const std::string& file : config.valid_sets) require_file(file, "--valid-sets");
+  const auto threads = config.cpu_threads > 0 ? config.cpu_threads : std::thread::hardware_concurrency();
+  corpus_ = data::load_corpus(config.valid_sets[0], config.valid_sets[1], data.source_vocab, data.target_vocab,
+                              {.threads = static_cast<int>(threads)});
+  batches_ = data::batches_by_length(corpus_, config.valid_mini_batch_words);
+  sources_ = read_lines(config.valid_sets[0]);
+  references_ = read_lines(config.valid_sets[1]);
+}
+
+double Validation::cross_entropy(nn::Transformer& model) const {
+  double sum = 0;
+  for (const data::Batch& batch : batches_) {
+    throw_if_interrupted("validation");
+    const ModelBatch inputs(corpus_, batch, target_eos_, device_);
+    const at::Tensor hidden = forward(model, inputs, {});
+    sum += ops::token_nll(hidden, model->output_weight(), model->output_bias(), inputs.target_outputs)
+               .sum(at::kDouble)
+               .item<double>();
+  }
+  return sum / static_cast<double>(corpus_.target.size());
+}
+
+std::vector<MetricValue> Validation::run(nn::Transformer& model) const {
+  const torch::NoGradGuard no_grad;
+  std::optional<double> entropy;
+  std::optional<std::vector<std::string>> translations;
+  std::vector<MetricValue> values;
+  for (const std::string& metric : config_.valid_metrics) {
+    double value = 0;
+    if (is_loss(metric)) {
+      if (!entropy) entropy = cross_entropy(model);
+      value = metric == "perplexity" ? std::exp(*entropy) : *entropy;
+    } else {
+      if (!translations) translations = hooks_.translate(model, sources_);
+      value =
+          metric == "bleu" ? metrics::corpus_bleu(*translations, references_).score : chrf(*translations, references_);
+    }
+    values.push_back({metric, value});
+  }
+  return values;
+}
+
+}  // namespace fovea::train

@@ -1,0 +1,150 @@
+#pragma once
+#include "fovea/kernels/attention/cpu/product-inl.h"
+
+// Rows of a [tokens, H, D] array into contiguous float32, padded with zeros to whole vectors.
+namespace fovea::kernels {
+namespace {
+
+constexpr int64_t round_up(int64_t n, int64_t step) { return (n + step - 1) / step * step; }
+constexpr int64_t round_down(int64_t n, int64_t step) { return n / step * step; }
+
+// One head's rows of an array of float32 or bfloat16.
+struct HeadRows {
+  const void* data = nullptr;  // of token 0, this head
+  int64_t stride = 0;          // between tokens, in elements
+  bool bf16 = false;
+};
+
+template <class T>
+HeadRows head_rows(const Rows<T>& rows, int64_t head, DType dtype) {
+  const bool bf16 = dtype == DType::kBFloat16;
+  const auto* data = static_cast<const char*>(rows.data) + head * rows.head_stride * (bf16 ? 2 : 4);
+  return {data, rows.token_stride, bf16};
+}
+
+inline F load_padded(const HeadRows& rows, int64_t token, int64_t i, int64_t width) {
+  const int64_t at = token * rows.stride + i;
+  if (!rows.bf16) {
+    const float* p = static_cast<const float*>(rows.data) + at;
+    return i + kLanes <= width ? load(p) : load_part(p, width - i);
+  }
+  const uint16_t* p = static_cast<const uint16_t*>(rows.data) + at;
+  if (i + kLanes <= width) return load_bf16(p);
+  uint16_t lanes[kLanes] = {};
+  std::memcpy(lanes, p, static_cast<size_t>(width - i) * sizeof *p);
+  return load_bf16(lanes);
+}
+
+// out[t][i], t < tokens, i < round_up(width, kLanes); rows `stride` apart.
+inline void pack_rows(const HeadRows& rows, int64_t token, int64_t tokens, int64_t width, float* out) {
+  const int64_t padded = round_up(width, kLanes);
+  for (int64_t t = 0; t < tokens; ++t, out += padded) {
+    for (int64_t i = 0; i < padded; i += kLanes) store(out + i, load_padded(rows, token + t, i, width));
+  }
+}
+
+// Writes `tokens` packed rows back to an array of float32 or bfloat16.
+inline void unpack_rows(const float* in, int64_t stride, const HeadRows& rows, int64_t token, int64_t tokens,
+                        int64_t width) {
+  void* data = const_cast<void*>(rows.data);
+  for (int64_t t = 0; t < tokens; ++t, in += stride) {
+    const int64_t at = (token + t) * rows.stride;
+    if (!rows.bf16) {
+      float* p = static_cast<float*>(data) + at;
+      for (int64_t i = 0; i < width; i += kLanes) {
+        if (i + kLanes <= width) {
+          store(p + i, load(in + i));
+        } else {
+          store_part(p + i, load(in + i), width - i);
+        }
+      }
+      continue;
+    }
+    uint16_t* p = static_cast<uint16_t*>(data) + at;
+    for (int64_t i = 0; i < width; i += kLanes) {
+      uint16_t lanes[kLanes];
+      const bool whole = i + kLanes <= width;
+      store_bf16(whole ? p + i : lanes, load(in + i));
+      if (!whole) std::memcpy(p + i, lanes, static_cast<size_t>(width - i) * sizeof *p);
+    }
+  }
+}
+
+#if FOVEA_ISA >= 2
+// 16 x 16 in registers: pairs, quads, then 128-bit lanes.
+inline void transpose(F* rows) {
+  F a[16], b[16];
+#pragma GCC unroll 8
+  for (int i = 0; i < 16; i += 2) {
+    a[i] = _mm512_unpacklo_ps(rows[i], rows[i + 1]);
+    a[i + 1] = _mm512_unpackhi_ps(rows[i], rows[i + 1]);
+  }
+#pragma GCC unroll 4
+  for (int i = 0; i < 16; i += 4) {
+    const auto pair = [&](int j) { return _mm512_castps_pd(a[i + j]); };
+    b[i] = _mm512_castpd_ps(_mm512_unpacklo_pd(pair(0), pair(2)));
+    b[i + 1] = _mm512_castpd_ps(_mm512_unpackhi_pd(pair(0), pair(2)));
+    b[i + 2] = _mm512_castpd_ps(_mm512_unpacklo_pd(pair(1), pair(3)));
+    b[i + 3] = _mm512_castpd_ps(_mm512_unpackhi_pd(pair(1), pair(3)));
+  }
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; ++i) {
+    const F low0 = _mm512_shuffle_f32x4(b[i], b[4 + i], 0x88), high0 = _mm512_shuffle_f32x4(b[i], b[4 + i], 0xdd);
+    const F low1 = _mm512_shuffle_f32x4(b[8 + i], b[12 + i], 0x88);
+    const F high1 = _mm512_shuffle_f32x4(b[8 + i], b[12 + i], 0xdd);
+    rows[i] = _mm512_shuffle_f32x4(low0, low1, 0x88);
+    rows[4 + i] = _mm512_shuffle_f32x4(high0, high1, 0x88);
+    rows[8 + i] = _mm512_shuffle_f32x4(low0, low1, 0xdd);
+    rows[12 + i] = _mm512_shuffle_f32x4(high0, high1, 0xdd);
+  }
+}
+#elif FOVEA_ISA == 1
+inline void transpose(F* rows) {
+  F a[8], b[8];
+#pragma GCC unroll 4
+  for (int i = 0; i < 8; i += 2) {
+    a[i] = _mm256_unpacklo_ps(rows[i], rows[i + 1]);
+    a[i + 1] = _mm256_unpackhi_ps(rows[i], rows[i + 1]);
+  }
+#pragma GCC unroll 2
+  for (int i = 0; i < 8; i += 4) {
+    b[i] = _mm256_shuffle_ps(a[i], a[i + 2], 0x44);
+    b[i + 1] = _mm256_shuffle_ps(a[i], a[i + 2], 0xee);
+    b[i + 2] = _mm256_shuffle_ps(a[i + 1], a[i + 3], 0x44);
+    b[i + 3] = _mm256_shuffle_ps(a[i + 1], a[i + 3], 0xee);
+  }
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; ++i) {
+    rows[i] = _mm256_permute2f128_ps(b[i], b[4 + i], 0x20);
+    rows[4 + i] = _mm256_permute2f128_ps(b[i], b[4 + i], 0x31);
+  }
+}
+#else
+inline void transpose(F* rows) {
+  float square[kLanes][kLanes];
+  for (int i = 0; i < kLanes; ++i) store(square[i], rows[i]);
+  for (int i = 0; i < kLanes; ++i) rows[i] = F{square[0][i], square[1][i], square[2][i], square[3][i]};
+}
+#endif
+
+// Tokens as columns: panel p holds tokens p * kPanel ..., out[p][i][token in panel] for i < width. The last panel has
+// room for kPanel tokens; those past the end, up to a whole vector, are zero, the rest is left as it is.
+inline void pack_panels(const HeadRows& rows, int64_t token, int64_t tokens, int64_t width, float* out) {
+  for (int64_t t = 0; t < tokens; t += kLanes) {
+    float* column = out + t / kPanel * (kPanel * width) + t % kPanel;
+    const int64_t height = std::min<int64_t>(kLanes, tokens - t);
+    for (int64_t i = 0; i < width; i += kLanes) {
+      F square[kLanes];
+      for (int r = 0; r < kLanes; ++r) square[r] = r < height ? load_padded(rows, token + t + r, i, width) : set(0);
+      transpose(square);
+      const int64_t count = std::min<int64_t>(kLanes, width - i);
+      for (int64_t c = 0; c < count; ++c) store(column + (i + c) * kPanel, square[c]);
+    }
+  }
+}
+
+// Floats that pack_panels writes to.
+constexpr int64_t panel_floats(int64_t tokens, int64_t width) { return round_up(tokens, kPanel) * width; }
+
+}  // namespace
+}  // namespace fovea::kernels

@@ -1,0 +1,44 @@
+#pragma once
+#include <vector>
+
+#include "fovea/kernels/attention/attention.h"
+#include "fovea/kernels/attention/cpu/candidates.h"
+#include "fovea/kernels/attention/cpu/isa.h"
+#include "fovea/kernels/attention/cpu/scratch.h"
+
+// "cpu-rows": score rows held whole, a block of queries at a time, so that any mechanism is a function of its rows.
+// Meant for the lengths of sentences, where the rows stay in the first cache; right at any length.
+namespace fovea::kernels {
+
+// Some queries of one sequence under one head.
+struct RowsTask {
+  int64_t sequence = 0, head = 0;
+  int64_t q_first = 0, q_count = 0;  // within the sequence
+  int64_t part = 0, parts = 1;       // backward: which share of the sequence's queries this is
+};
+
+struct RowsCall {
+  const AttentionProblem* problem = nullptr;
+  const CandidateTables* tables = nullptr;
+  const AttentionForward* forward = nullptr;
+  const AttentionBackward* backward = nullptr;
+  // Backward where parts > 1: sums of dK and dV of each task, at partial_at[task], 2 x k_length x padded head_dim.
+  float* partials = nullptr;
+  std::vector<int64_t> partial_at = {};
+  double* grad_alpha = nullptr;  // of each task
+};
+
+template <Isa kIsa>
+struct RowsKernel {
+  static int64_t lanes();
+  static int64_t forward_scratch(const AttentionProblem& problem, const RowsTask& task);
+  static int64_t backward_scratch(const AttentionProblem& problem, const RowsTask& task);
+  static void forward(const RowsCall& call, const RowsTask& task, float* scratch);
+  static void backward(const RowsCall& call, const RowsTask& task, int64_t index, float* scratch);
+  // Adds up the partial sums of `task` (part 0) and those after it into dK and dV.
+  static void join(const RowsCall& call, const RowsTask& task, int64_t index);
+};
+
+extern const Kernel kRowsKernel;
+
+}  // namespace fovea::kernels

@@ -1,0 +1,90 @@
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <variant>
+
+#include "fovea/kernels/attention/cpu/rows.h"
+#include "fovea/kernels/attention/dropout.h"
+
+#include "fovea/kernels/attention/cpu/isa_begin-inl.h"
+
+#include "fovea/kernels/attention/cpu/rows_backward-inl.h"
+#include "fovea/kernels/attention/cpu/rows_forward-inl.h"
+
+namespace fovea::kernels {
+namespace {
+
+void forward_task(const RowsCall& call, const RowsTask& task, float* scratch) {
+  ForwardTask work(call, task, scratch);
+  with_transform(*call.problem, call.forward->alpha, task.head, [&](const auto& transform) { work.run(transform); });
+}
+
+void backward_task(const RowsCall& call, const RowsTask& task, int64_t index, float* scratch) {
+  BackwardTask work(call, task, index, scratch);
+  with_transform(*call.problem, call.backward->alpha, task.head, [&](auto transform) {
+    work.run(transform);
+    if constexpr (requires { transform.grad_alpha; }) call.grad_alpha[index] = transform.grad_alpha;
+  });
+}
+
+void join_parts(const RowsCall& call, const RowsTask& task, int64_t index) {
+  const AttentionProblem& problem = *call.problem;
+  const Sequence& sequence = problem.sequences[static_cast<size_t>(task.sequence)];
+  const int64_t padded = round_up(problem.head_dim, kLanes), all = sequence.k_length * padded;
+  float* sums = call.partials + call.partial_at[static_cast<size_t>(index)];
+  for (int64_t part = 1; part < task.parts; ++part) {
+    const float* more = call.partials + call.partial_at[static_cast<size_t>(index + part)];
+    for (int64_t i = 0; i < 2 * all; i += kLanes) store(sums + i, load(sums + i) + load(more + i));
+  }
+  const int64_t width = problem.head_dim;
+  const HeadRows grad_k = head_rows(call.backward->grad_k, task.head, problem.dtype);
+  const HeadRows grad_v = head_rows(call.backward->grad_v, task.head, problem.dtype);
+  unpack_rows(sums, padded, grad_k, sequence.k_begin, sequence.k_length, width);
+  unpack_rows(sums + all, padded, grad_v, sequence.k_begin, sequence.k_length, width);
+}
+
+int64_t forward_floats(const AttentionProblem& problem, const RowsTask& task) {
+  Arena arena;
+  forward_buffers(arena, problem, task);
+  return arena.used();
+}
+
+int64_t backward_floats(const AttentionProblem& problem, const RowsTask& task) {
+  Arena arena;
+  backward_buffers(arena, problem, task);
+  return arena.used();
+}
+
+}  // namespace
+
+template <Isa kIsa>
+int64_t RowsKernel<kIsa>::lanes() {
+  return kLanes;
+}
+template <Isa kIsa>
+int64_t RowsKernel<kIsa>::forward_scratch(const AttentionProblem& problem, const RowsTask& task) {
+  return forward_floats(problem, task);
+}
+template <Isa kIsa>
+int64_t RowsKernel<kIsa>::backward_scratch(const AttentionProblem& problem, const RowsTask& task) {
+  return backward_floats(problem, task);
+}
+template <Isa kIsa>
+void RowsKernel<kIsa>::forward(const RowsCall& call, const RowsTask& task, float* scratch) {
+  forward_task(call, task, scratch);
+}
+template <Isa kIsa>
+void RowsKernel<kIsa>::backward(const RowsCall& call, const RowsTask& task, int64_t index, float* scratch) {
+  backward_task(call, task, index, scratch);
+}
+template <Isa kIsa>
+void RowsKernel<kIsa>::join(const RowsCall& call, const RowsTask& task, int64_t index) {
+  join_parts(call, task, index);
+}
+
+template struct RowsKernel<kThisIsa>;
+
+}  // namespace fovea::kernels
+
+#include "fovea/kernels/attention/cpu/isa_end-inl.h"

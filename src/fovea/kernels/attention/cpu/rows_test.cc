@@ -1,0 +1,299 @@
+#include "fovea/kernels/attention/cpu/rows.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <numeric>
+
+#include "fovea/base/rng.h"
+#include "fovea/kernels/attention/dropout.h"
+
+// Against a naive loop in double, gradients against its central differences.
+namespace fovea::kernels {
+namespace {
+
+struct Case {
+  std::string spec;
+  AttentionKind kind = AttentionKind::kSelf;
+  int64_t heads = 2, dim = 5;
+  std::vector<std::pair<int64_t, int64_t>> lengths = {{7, 7}, {1, 1}, {19, 19}};
+  float dropout = 0;
+};
+
+struct Data {
+  AttentionProblem problem;
+  RandomStream random{.seed = 3, .dropout_key = 77, .layer = 1, .first_head = 2};
+  std::vector<float> q, k, v, alpha;
+  int64_t tokens_q = 0, tokens_k = 0;
+  float scale = 0.7F;
+};
+
+Data make(const Case& c) {
+  Data data;
+  data.problem.spec = parse_attention(c.spec);
+  data.problem.kind = c.kind;
+  data.problem.num_heads = c.heads;
+  data.problem.head_dim = c.dim;
+  data.problem.needs_backward = true;
+  data.problem.dropout = c.dropout;
+  for (const auto& [queries, keys] : c.lengths) {
+    data.problem.sequences.push_back({data.tokens_q, queries, data.tokens_k, keys});
+    data.tokens_q += queries;
+    data.tokens_k += keys;
+  }
+  Rng rng(5);
+  const auto fill = [&](std::vector<float>& to, int64_t tokens) {
+    for (int64_t i = 0; i < tokens * c.heads * c.dim; ++i) to.push_back(static_cast<float>(rng.normal()));
+  };
+  fill(data.q, data.tokens_q);
+  fill(data.k, data.tokens_k);
+  fill(data.v, data.tokens_k);
+  for (int64_t h = 0; h < c.heads; ++h) data.alpha.push_back(1.3F + 0.25F * static_cast<float>(h));
+  return data;
+}
+
+using Doubles = std::vector<double>;
+
+void entmax_row(Doubles& s, double alpha) {
+  double top = -1e300;
+  for (double x : s) top = std::max(top, (alpha - 1) * x);
+  double low = top - 1, high = top;
+  const auto weight = [&](double x, double tau) {
+    return std::pow(std::max((alpha - 1) * x - tau, 0.0), 1 / (alpha - 1));
+  };
+  for (int i = 0; i < 200; ++i) {
+    const double tau = (low + high) / 2;
+    double sum = 0;
+    for (double x : s) sum += weight(x, tau);
+    (sum >= 1 ? low : high) = tau;
+  }
+  for (double& x : s) x = weight(x, low);
+}
+
+void transform_row(Doubles& s, const Transform& transform, double learned) {
+  if (std::holds_alternative<Softmax>(transform)) {
+    const double top = *std::max_element(s.begin(), s.end());
+    double sum = 0;
+    for (double& x : s) sum += x = std::exp(x - top);
+    for (double& x : s) x /= sum;
+  } else if (std::holds_alternative<Sparsemax>(transform)) {
+    entmax_row(s, 2);
+  } else if (const auto* entmax = std::get_if<Entmax>(&transform)) {
+    entmax_row(s, entmax->learned ? learned : entmax->alpha);
+  } else if (std::holds_alternative<Relu>(transform)) {
+    for (double& x : s) x = std::max(x, 0.0);
+  } else if (std::holds_alternative<Gelu>(transform)) {
+    for (double& x : s) x *= 0.5 * std::erfc(-x / std::sqrt(2.0));
+  } else {
+    const double slope = std::get<LeakyRelu>(transform).slope;
+    for (double& x : s) x = x > 0 ? x : slope * x;
+  }
+}
+
+// Out of every (query, head), in double.
+Doubles naive(const Data& data, const Doubles& q, const Doubles& k, const Doubles& v, const Doubles& alpha) {
+  const AttentionProblem& problem = data.problem;
+  const int64_t heads = problem.num_heads, d = problem.head_dim;
+  Doubles out(static_cast<size_t>(data.tokens_q * heads * d));
+  for (const Sequence& sequence : problem.sequences) {
+    for (int64_t i = 0; i < sequence.q_length; ++i) {
+      for (int64_t h = 0; h < heads; ++h) {
+        const Row row{.query = problem.kind == AttentionKind::kCross ? i : i + sequence.k_length - sequence.q_length,
+                      .keys = sequence.k_length,
+                      .causal = problem.kind == AttentionKind::kCausal,
+                      .stream = pattern_stream(data.random.seed, data.random.layer, data.random.first_head + h)};
+        const int64_t token = sequence.q_begin + i, at = (token * heads + h) * d;
+        std::vector<int64_t> keys;
+        Doubles scores;
+        for (int64_t j = 0; j < sequence.k_length; ++j) {
+          if (!contains(problem.spec.pairs, row, j)) continue;
+          double s = 0;
+          for (int64_t x = 0; x < d; ++x) {
+            s += q[static_cast<size_t>(at + x)] * k[static_cast<size_t>(((sequence.k_begin + j) * heads + h) * d + x)];
+          }
+          keys.push_back(j);
+          scores.push_back(s * static_cast<double>(data.scale));
+        }
+        if (keys.empty()) continue;
+        if (problem.spec.select) {
+          Doubles others;
+          const auto kept = [&](size_t c) {
+            return problem.spec.select->keep && contains(*problem.spec.select->keep, row, keys[c]);
+          };
+          for (size_t c = 0; c < keys.size(); ++c) {
+            if (!kept(c)) others.push_back(scores[c]);
+          }
+          std::sort(others.rbegin(), others.rend());
+          const auto top = static_cast<size_t>(problem.spec.select->k);
+          const double threshold = others.size() <= top ? -1e300 : others[top - 1];
+          std::vector<int64_t> left;
+          Doubles left_scores;
+          for (size_t c = 0; c < keys.size(); ++c) {
+            if (!kept(c) && scores[c] < threshold) continue;
+            left.push_back(keys[c]);
+            left_scores.push_back(scores[c]);
+          }
+          keys = left;
+          scores = left_scores;
+        }
+        transform_row(scores, problem.spec.transform, alpha[static_cast<size_t>(h)]);
+        const uint32_t key = dropout_row_key(data.random.dropout_key, data.random.first_head + h, token);
+        for (size_t c = 0; c < keys.size(); ++c) {
+          double p = scores[c];
+          if (problem.dropout > 0) {
+            const bool keeps = dropout_keeps(key, static_cast<uint32_t>(keys[c]), dropout_threshold(problem.dropout));
+            p *= keeps ? static_cast<double>(dropout_scale(problem.dropout)) : 0.0;
+          }
+          for (int64_t x = 0; x < d; ++x) {
+            out[static_cast<size_t>(at + x)] +=
+                p * v[static_cast<size_t>(((sequence.k_begin + keys[c]) * heads + h) * d + x)];
+          }
+        }
+      }
+    }
+  }
+  return out;
+}
+
+struct Results {
+  std::vector<float> out, grad_q, grad_k, grad_v, grad_alpha;
+};
+
+Rows<const void> in(const std::vector<float>& x, const AttentionProblem& problem) {
+  return {x.data(), problem.num_heads * problem.head_dim, problem.head_dim};
+}
+Rows<void> out(std::vector<float>& x, const AttentionProblem& problem) {
+  return {x.data(), problem.num_heads * problem.head_dim, problem.head_dim};
+}
+
+Results compute(const Kernel& kernel, Data& data, const std::vector<float>& grad_out, Executor& executor) {
+  const AttentionProblem& p = data.problem;
+  Results r;
+  const float unset = std::nanf("");
+  r.out.assign(data.q.size(), unset);
+  r.grad_q.assign(data.q.size(), unset);
+  r.grad_k.assign(data.k.size(), unset);
+  r.grad_v.assign(data.k.size(), unset);
+  r.grad_alpha.assign(data.alpha.size(), 0);
+  const SavedPerRow saved = kernel.saved(p);
+  std::vector<float> stats(static_cast<size_t>(data.tokens_q * p.num_heads * saved.floats + 1));
+  std::vector<int32_t> kept(static_cast<size_t>(data.tokens_q * p.num_heads * saved.ints + 1));
+  AttentionForward f;
+  f.q = in(data.q, p);
+  f.k = in(data.k, p);
+  f.v = in(data.v, p);
+  f.out = out(r.out, p);
+  f.scale = data.scale;
+  f.alpha = data.alpha.data();
+  f.stats = stats.data();
+  f.kept = kept.data();
+  f.random = data.random;
+  kernel.forward(p, f, executor);
+  AttentionBackward b;
+  b.q = f.q;
+  b.k = f.k;
+  b.v = f.v;
+  b.out = in(r.out, p);
+  b.grad_out = in(grad_out, p);
+  b.grad_q = out(r.grad_q, p);
+  b.grad_k = out(r.grad_k, p);
+  b.grad_v = out(r.grad_v, p);
+  b.scale = data.scale;
+  b.alpha = data.alpha.data();
+  b.grad_alpha = r.grad_alpha.data();
+  b.stats = stats.data();
+  b.kept = kept.data();
+  b.random = data.random;
+  kernel.backward(p, b, executor);
+  return r;
+}
+
+Doubles wide(const std::vector<float>& x) { return {x.begin(), x.end()}; }
+
+// d sum(out . grad_out) / dx by central differences, at every thirteenth element (prime to the widths in use).
+void expect_gradient(const std::vector<float>& got, Doubles& x, const std::function<double()>& loss,
+                     const std::string& what) {
+  constexpr double kStep = 1e-5;
+  for (size_t i = 0; i < x.size(); i += x.size() > 50 ? 13 : 1) {
+    const double kept = x[i];
+    x[i] = kept + kStep;
+    const double up = loss();
+    x[i] = kept - kStep;
+    const double down = loss();
+    x[i] = kept;
+    const double want = (up - down) / (2 * kStep);
+    // Float sums of up to 19 terms of size a few, against differences that are good to 1e-6.
+    ASSERT_NEAR(static_cast<double>(got[i]), want, 3e-5 * std::max(1.0, std::abs(want))) << what << "[" << i << "]";
+  }
+}
+
+void check(const Kernel& kernel, const Case& c) {
+  SCOPED_TRACE(c.spec + " dim " + std::to_string(c.dim) + " on " + std::string(name(isa())));
+  Data data = make(c);
+  ASSERT_TRUE(kernel.refuses(data.problem).empty());
+  std::vector<float> grad_out;
+  Rng rng(9);
+  for (size_t i = 0; i < data.q.size(); ++i) grad_out.push_back(static_cast<float>(rng.normal()));
+  SerialExecutor serial;
+  const Results got = compute(kernel, data, grad_out, serial);
+  Doubles q = wide(data.q), k = wide(data.k), v = wide(data.v), alpha = wide(data.alpha);
+  const Doubles want = naive(data, q, k, v, alpha);
+  for (size_t i = 0; i < want.size(); ++i) ASSERT_NEAR(static_cast<double>(got.out[i]), want[i], 2e-5) << i;
+  const auto loss = [&] {
+    const Doubles now = naive(data, q, k, v, alpha);
+    return std::inner_product(now.begin(), now.end(), grad_out.begin(), 0.0);
+  };
+  expect_gradient(got.grad_q, q, loss, "grad_q");
+  expect_gradient(got.grad_k, k, loss, "grad_k");
+  expect_gradient(got.grad_v, v, loss, "grad_v");
+  const auto* entmax = std::get_if<Entmax>(&data.problem.spec.transform);
+  if (entmax != nullptr && entmax->learned) expect_gradient(got.grad_alpha, alpha, loss, "grad_alpha");
+  ThreadExecutor threads(3);
+  const Results again = compute(kernel, data, grad_out, threads);
+  EXPECT_EQ(again.out, got.out);
+  EXPECT_EQ(again.grad_k, got.grad_k);
+}
+
+class RowsTest : public testing::TestWithParam<Isa> {
+ protected:
+  void SetUp() override {
+    if (GetParam() > best_isa()) GTEST_SKIP() << "this machine has no " << name(GetParam());
+    set_isa(GetParam());
+  }
+  void TearDown() override { set_isa(best_isa()); }
+};
+
+TEST_P(RowsTest, Mechanisms) {
+  for (const char* spec : {"full", "topk(3)", "sparsemax", "entmax(1.5)", "entmax(1.25)", "entmax(2.5)",
+                           "entmax(learned)", "relu", "gelu", "leaky-relu(0.2)", "topk(4)+relu", "window(5)",
+                           "dilated(3,2)", "random(4)", "window(3)|global(2)+sparsemax", "topk(2,keep=window(3))"}) {
+    check(kRowsKernel, {.spec = spec});
+  }
+}
+
+TEST_P(RowsTest, Kinds) {
+  check(kRowsKernel, {.spec = "full", .kind = AttentionKind::kCausal, .lengths = {{5, 9}, {18, 18}}});
+  check(kRowsKernel, {.spec = "window(4)", .kind = AttentionKind::kCausal, .lengths = {{3, 17}, {12, 12}}});
+  check(kRowsKernel, {.spec = "topk(2)+gelu", .kind = AttentionKind::kCross, .lengths = {{3, 18}, {4, 0}, {6, 2}}});
+}
+
+TEST_P(RowsTest, Dropout) {
+  check(kRowsKernel, {.spec = "full", .dropout = 0.3F});
+  check(kRowsKernel, {.spec = "topk(5)+entmax(1.5)", .dropout = 0.25F});
+  check(kRowsKernel, {.spec = "relu", .kind = AttentionKind::kCausal, .dropout = 0.5F});
+}
+
+TEST_P(RowsTest, HeadDims) {
+  for (const int64_t dim : {1, 16, 33}) check(kRowsKernel, {.spec = "full", .dim = dim, .lengths = {{9, 9}, {3, 20}}});
+}
+
+INSTANTIATE_TEST_SUITE_P(Levels, RowsTest, testing::Values(Isa::kPortable, Isa::kAvx2, Isa::kAvx512, Isa::kAvx512Bf16),
+                         [](const auto& level) {
+                           std::string text(name(level.param));
+                           std::replace(text.begin(), text.end(), '-', '_');
+                           return text;
+                         });
+
+}  // namespace
+}  // namespace fovea::kernels

@@ -14,6 +14,8 @@
 #include "fovea/kernels/step/tile-inl.h"
 //
 #include "fovea/kernels/step/pack-inl.h"
+//
+#include "fovea/kernels/step/emit-inl.h"
 
 namespace fovea::kernels {
 namespace {
@@ -21,9 +23,6 @@ namespace {
 constexpr int64_t kRowBlock = 64;     // rows of a piece: with their depth they stay in the second cache
 constexpr int64_t kTokenBlock = 256;  // depth of a TokenSum's step through the tokens
 constexpr int64_t kMinSumRows = 64, kMaxSumRows = 256, kSumColumns = 8 * kTileColumns;  // of a TokenSum's piece
-enum Slot : uint8_t { kSums, kLeft, kRight, kPanels };
-
-int64_t pieces_of(int64_t count, int64_t size) { return (count + size - 1) / size; }
 
 template <class T>
 struct Finish {
@@ -67,7 +66,7 @@ void row_block(const RowProduct<T>& job, const float* panels, int64_t first) {
   const Matrix<T> from = Matrix<T>{job.a, job.mask, job.a_stride, job.mask_stride}.at(first, 0);
   Left left{reinterpret_cast<const char*>(from.data), job.a_stride * int64_t{sizeof(T)}, 4};
   if (!usable_in_place<Step>(from, job.depth)) {
-    float* packed = thread_scratch(kLeft).get<float>(rows * steps);
+    float* packed = thread_scratch(Use::kLeft).get<float>(rows * steps);
     pack_rows<Step>(from, rows, job.depth, packed);
     left = {reinterpret_cast<const char*>(packed), steps * 4, 4};
   }
@@ -82,31 +81,9 @@ template <class T>
 void row_product(const RowProduct<T>& job, Executor& executor) {
   using Step = typename StepOf<T>::type;
   const int64_t panels = pieces_of(job.columns, kTileColumns), panel_size = steps_of<Step>(job.depth) * kTileColumns;
-  float* packed = thread_scratch(kPanels).get<float>(panels * panel_size);
+  float* packed = thread_scratch(Use::kPanels).get<float>(panels * panel_size);
   executor.run(panels, [&](int64_t p, int) { pack_panel<Step>(job, p, packed + p * panel_size); });
   executor.run(pieces_of(job.rows, kRowBlock), [&](int64_t p, int) { row_block<Step>(job, packed, p * kRowBlock); });
-}
-
-// Adds a tile's sums to a matrix of floats.
-struct Accumulate {
-  float* sums;
-  int64_t stride;
-
-  void row(int64_t r, F low, F high) const {
-    float* to = sums + r * stride;
-    store(to, load(to) + low);
-    store(to + kLanes, load(to + kLanes) + high);
-  }
-};
-
-template <class T>
-void write_row(const float* from, T* to, int64_t count) {
-  for (int64_t i = 0; i < count; i += kLanes) {
-    if (count - i >= kLanes)
-      store(to + i, load(from + i));
-    else
-      store_part(to + i, load_part(from + i, count - i), count - i);
-  }
 }
 
 // sums[r] += the elements of row r of `left` [steps][width] units along the rows.
@@ -143,7 +120,7 @@ class SumPiece {
         width_(pieces_of(columns_, kTileColumns) * kTileColumns) {}
 
   void run() {
-    sums_ = thread_scratch(kSums).get<float>(rows_ * width_ + padded_rows_);
+    sums_ = thread_scratch(Use::kSums).get<float>(rows_ * width_ + padded_rows_);
     row_sums_ = sums_ + rows_ * width_;
     std::fill_n(sums_, rows_ * width_, 0.0F);
     std::fill_n(row_sums_, padded_rows_, 0.0F);
@@ -164,7 +141,7 @@ class SumPiece {
     const Left left = left_factor(token, depth);
     if (wants_row_sums()) add_row_sums<Step>(left, steps, rows_, row_sums_);
     const Matrix<T> right{job_.b + token * job_.b_stride + column_, nullptr, job_.b_stride, 0};
-    float* panel = thread_scratch(kRight).get<float>(kTokenBlock * kTileColumns);
+    float* panel = thread_scratch(Use::kRight).get<float>(kTokenBlock * kTileColumns);
     for (int64_t column = 0; column < columns_; column += kTileColumns) {
       const int64_t columns = std::min<int64_t>(kTileColumns, columns_ - column);
       pack_depth_rows<Step>(right.at(0, column), depth, columns, panel, kTileColumns);
@@ -178,7 +155,7 @@ class SumPiece {
     if (sizeof(T) == 4 && from.mask == nullptr && job_.a_stride < 512) {
       return {reinterpret_cast<const char*>(from.data), 4, job_.a_stride * 4};
     }
-    float* packed = thread_scratch(kLeft).get<float>(kTokenBlock * padded_rows_);
+    float* packed = thread_scratch(Use::kLeft).get<float>(kTokenBlock * padded_rows_);
     pack_depth_rows<Step>(from, depth, rows_, packed, padded_rows_);
     return {reinterpret_cast<const char*>(packed), 4, padded_rows_ * 4};
   }

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstddef>
+#include <cstdint>
 #include <cstdlib>
 #include <memory>
 #include <new>
@@ -30,10 +31,26 @@ class Scratch {
   size_t bytes_ = 0;
 };
 
-// The calling thread's scratch number `slot`; what it held is lost when it grows.
-inline Scratch& thread_scratch(int slot) {
-  static thread_local Scratch scratch[4];
-  return scratch[slot];
+// What a thread's scratch is for; a job may hold several of them at once, but not the same one twice.
+enum class Use : uint8_t {
+  kSums,
+  kLeft,
+  kRight,
+  kPanels,
+  kLogits,
+  kGradient,
+  kRightPanels,
+  kTokens,
+  kPartialSums,
+  kWeightSums,
+  kStatistics,
+  kCount
+};
+
+// The calling thread's scratch; what it held is lost when it grows.
+inline Scratch& thread_scratch(Use use) {
+  static thread_local Scratch scratch[static_cast<size_t>(Use::kCount)];
+  return scratch[static_cast<size_t>(use)];
 }
 
 }  // namespace fovea::kernels

@@ -1,0 +1,30 @@
+#pragma once
+#include <cstdint>
+
+#include "fovea/base/executor.h"
+
+namespace fovea::kernels {
+
+// Projection to the vocabulary, log-softmax, label-smoothed loss and all gradients, some tokens at a time: the logits
+// of a block of tokens never leave the last-level cache. T is float, or uint16_t for the bits of bfloat16.
+//   logits = hidden weight^T + bias;  nll = -log p(target);  loss = (1 - s) nll + s mean over the vocabulary of -log p
+template <class T>
+struct CrossEntropyJob {
+  const T* hidden = nullptr;         // [tokens, width]
+  const T* weight = nullptr;         // [vocabulary, width]
+  const T* bias = nullptr;           // [vocabulary] or null
+  const int64_t* targets = nullptr;  // [tokens], in [0, vocabulary)
+  int64_t tokens = 0, width = 0, vocabulary = 0;
+  float smoothing = 0;
+  float* nll = nullptr;   // [tokens]
+  float* loss = nullptr;  // [tokens] or null
+  // Of the sum of losses; grad_hidden null: no gradients are computed. grad_bias null: not that one.
+  T* grad_hidden = nullptr;
+  T* grad_weight = nullptr;
+  T* grad_bias = nullptr;
+};
+
+void cross_entropy(const CrossEntropyJob<float>& job, Executor& executor);
+void cross_entropy(const CrossEntropyJob<uint16_t>& job, Executor& executor);
+
+}  // namespace fovea::kernels

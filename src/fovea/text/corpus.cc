@@ -1,0 +1,230 @@
+#include "fovea/text/corpus.h"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <optional>
+
+#include "fovea/base/error.h"
+#include "fovea/base/file.h"
+#include "fovea/base/log.h"
+#include "fovea/base/signals.h"
+#include "fovea/base/strings.h"
+#include "fovea/text/corpus_clean.h"
+#include "fovea/text/corpus_readers.h"
+#include "fovea/text/corpus_split.h"
+#include "fovea/text/grammar.h"
+#include "fovea/text/sentences.h"
+#include "fovea/text/unicode.h"
+
+namespace fovea::text {
+namespace fs = std::filesystem;
+namespace {
+
+struct Input {
+  std::string format, path, second;  // second: of aligned files and help folders
+};
+
+bool takes_two(const std::string& format) { return format == "aligned" || format == "help"; }
+
+// "de.po.gz" -> "po".
+std::string extension_of(fs::path path) {
+  for (const char* packed : {".gz", ".xz", ".bz2", ".zst"})
+    if (path.extension() == packed) path.replace_extension();
+  const std::string extension = path.extension();
+  return extension.empty() ? extension : extension.substr(1);
+}
+
+std::string format_of(const std::string& path, const CorpusOptions& options) {
+  if (options.format != "auto") return options.format;
+  if (fs::is_directory(path)) return "help";
+  const std::string extension = extension_of(path);
+  static constexpr std::array kByExtension = {
+      std::pair{"po", "po"},   std::pair{"pot", "po"},    std::pair{"mo", "mo"},
+      std::pair{"gmo", "mo"},  std::pair{"tsv", "tsv"},   std::pair{"tab", "tsv"},
+      std::pair{"tmx", "tmx"}, std::pair{"xlf", "xliff"}, std::pair{"xliff", "xliff"}};
+  for (const auto& [name, format] : kByExtension)
+    if (extension == name) return format;
+  return "aligned";
+}
+
+std::vector<Input> list_inputs(const CorpusOptions& options) {
+  std::vector<Input> inputs;
+  for (size_t i = 0; i < options.inputs.size(); ++i) {
+    const std::string& path = options.inputs[i];
+    Input input{.format = format_of(path, options), .path = path, .second = {}};
+    if (input.format != "help") require_file(path, "corpus");
+    if (input.format == "help" && !fs::is_directory(path))
+      throw Error(cat("corpus: '", path, "' is not a folder; expected two folders of help pages, source and target"));
+    if (takes_two(input.format)) {
+      if (++i == options.inputs.size())
+        throw UsageError(cat("corpus: got '", path, "' alone; expected ",
+                             input.format == "help" ? "a second folder" : "a second, aligned file",
+                             " after it with the translations"));
+      input.second = options.inputs[i];
+      if (input.format == "aligned") require_file(input.second, "corpus");
+      if (input.format == "help" && !fs::is_directory(input.second))
+        throw Error(cat("corpus: '", input.second, "' is not a folder, but '", path, "' before it is"));
+    }
+    inputs.push_back(std::move(input));
+  }
+  return inputs;
+}
+
+Bitext read(const Input& input, const CorpusOptions& options) {
+  if (input.format == "po") return read_po(input.path);
+  if (input.format == "mo") return read_mo(input.path);
+  if (input.format == "tsv") return read_tsv(input.path, options.source_column, options.target_column);
+  if (input.format == "tmx") return read_tmx(input.path, {options.source_lang, options.target_lang});
+  if (input.format == "xliff") return read_xliff(input.path);
+  if (input.format == "help") return read_help(input.path, input.second);
+  return read_aligned(input.path, input.second);
+}
+
+bool is_catalogue(const std::string& format) { return format == "po" || format == "mo" || format == "xliff"; }
+
+// A paragraph's sentences, where both sides have as many; else the paragraph.
+void split_sentences(Pair pair, SentenceSplitter& source, SentenceSplitter& target, std::vector<Pair>& out) {
+  std::vector<std::string> from, to;
+  if (is_valid_utf8(pair.source) && is_valid_utf8(pair.target)) {
+    from = source.split(pair.source);
+    to = target.split(pair.target);
+  }
+  if (from.size() < 2 || from.size() != to.size()) {
+    out.push_back(std::move(pair));
+    return;
+  }
+  for (size_t i = 0; i < from.size(); ++i) out.push_back({std::move(from[i]), std::move(to[i])});
+}
+
+// All inputs, rewritten and split into sentences where that is wanted.
+Bitext read_all(const CorpusOptions& options, CorpusReport& report) {
+  Bitext all{.source_lang = options.source_lang, .target_lang = options.target_lang, .pairs = {}};
+  Rewriter rewriter(options);
+  for (const Input& input : list_inputs(options)) {
+    throw_if_interrupted("reading the corpus");
+    Bitext bitext = read(input, options);
+    if (all.source_lang.empty()) all.source_lang = bitext.source_lang;
+    if (all.target_lang.empty()) all.target_lang = bitext.target_lang;
+    report.read += std::ssize(bitext.pairs);
+    const Kind kind = is_catalogue(input.format) ? Kind::kInterface : Kind::kProse;
+    const bool splits = options.sentences == "split" ||
+                        (options.sentences == "auto" && (is_catalogue(input.format) || input.format == "help"));
+    SentenceSplitter source(bitext.source_lang), target(bitext.target_lang);
+    for (Pair& pair : bitext.pairs) {
+      rewriter.rewrite(pair, kind);
+      if (splits) {
+        split_sentences(std::move(pair), source, target, all.pairs);
+      } else {
+        all.pairs.push_back(std::move(pair));
+      }
+    }
+  }
+  report.changed = rewriter.counts();
+  return all;
+}
+
+void write_side(const std::string& path, const std::vector<Pair>& pairs, std::string Pair::*side) {
+  LineWriter writer(path);
+  for (const Pair& pair : pairs) writer.line(pair.*side);
+  writer.close();
+}
+
+int64_t words_of(const std::vector<Pair>& pairs, std::string Pair::*side) {
+  double words = 0;
+  for (const Pair& pair : pairs) words += measure(pair.*side).words;
+  return static_cast<int64_t>(words);
+}
+
+void write_split(const Split& split, const Bitext& languages, const CorpusOptions& options, CorpusReport& report) {
+  std::error_code failed;
+  fs::create_directories(options.output, failed);
+  if (failed) throw Error(cat("--output: cannot make the folder '", options.output, "': ", failed.message()));
+  for (size_t part = 0; part < split.size(); ++part) {
+    const std::vector<Pair>& pairs = split[part];
+    const auto write = [&](const std::string& suffix, std::string Pair::*side) {
+      const std::string path = fs::path(options.output) / cat(kPartNames[part], ".", suffix);
+      write_side(path, pairs, side);
+      report.files.push_back(path);
+    };
+    write(languages.source_lang, &Pair::source);
+    write(languages.target_lang, &Pair::target);
+    if (options.generate > 0) write("align", &Pair::alignment);
+    report.parts.push_back(
+        {kPartNames[part], std::ssize(pairs), words_of(pairs, &Pair::source), words_of(pairs, &Pair::target)});
+  }
+}
+
+void check(const CorpusOptions& options) {
+  if (options.output.empty()) throw UsageError("--output: got none; expected a folder to write into");
+  if (options.inputs.empty() && options.generate == 0)
+    throw UsageError(
+        "corpus: got no files; expected .po, .mo, .tsv, .tmx, .xliff, two aligned files, two folders of "
+        "help pages, or --generate N");
+  if (!options.inputs.empty() && options.generate > 0)
+    throw UsageError("--generate: got files too; expected either files or --generate N");
+  if (!options.source_lang.empty() && options.source_lang == options.target_lang)
+    throw UsageError(cat("--target-lang: got '", options.target_lang, "', which is the source language too"));
+}
+
+void name_languages(Bitext& bitext) {
+  if (bitext.source_lang.empty()) bitext.source_lang = "src";
+  if (bitext.target_lang.empty() || bitext.target_lang == bitext.source_lang)
+    bitext.target_lang = bitext.source_lang == "trg" ? "trg2" : "trg";
+}
+
+[[noreturn]] void nothing_left(const CorpusReport& report) {
+  std::vector<std::string> reasons;
+  for (const auto& [what, pairs] : report.dropped)
+    if (pairs > 0) reasons.push_back(cat(thousands(pairs), " ", what));
+  throw Error(cat("corpus: nothing is left of ", thousands(report.read), " pairs",
+                  reasons.empty() ? "; expected files with translated text" : ": " + join(reasons, ", ")));
+}
+
+}  // namespace
+
+CorpusReport run_corpus(const CorpusOptions& options) {
+  check(options);
+  CorpusReport report;
+  Bitext bitext;
+  if (options.generate > 0) {
+    bitext = generate_bitext({.pairs = options.generate, .seed = options.seed});
+    if (!options.source_lang.empty()) bitext.source_lang = options.source_lang;
+    if (!options.target_lang.empty()) bitext.target_lang = options.target_lang;
+    report.read = std::ssize(bitext.pairs);
+    report.segments = report.read;
+  } else {
+    bitext = read_all(options, report);
+    report.segments = std::ssize(bitext.pairs);
+    drop_unusable(bitext.pairs, options, report.dropped);
+  }
+  if (bitext.pairs.empty()) nothing_left(report);
+  name_languages(bitext);
+  const int64_t kept = std::ssize(bitext.pairs);
+  const Split split = split_corpus(std::move(bitext.pairs), options);
+  const auto placed = static_cast<int64_t>(split[0].size() + split[1].size() + split[2].size());
+  report.dropped.push_back({"further translations of a source set aside", kept - placed});
+  write_split(split, bitext, options, report);
+  return report;
+}
+
+std::string describe(const CorpusReport& report) {
+  std::string text;
+  const auto row = [&text](const std::string& what, int64_t count, const std::string& more = {}) {
+    const std::string number = thousands(count);
+    text += cat(what, std::string(what.size() < 48 ? 48 - what.size() : 1, ' '),
+                std::string(number.size() < 12 ? 12 - number.size() : 0, ' '), number, more, "\n");
+  };
+  row("pairs read", report.read);
+  if (report.segments != report.read) row("  as sentences", report.segments);
+  for (const auto& [what, pairs] : report.changed)
+    if (pairs > 0) row("  " + what, pairs);
+  for (const auto& [what, pairs] : report.dropped)
+    if (pairs > 0) row("  dropped: " + what, -pairs);
+  for (const auto& part : report.parts)
+    row(part.name, part.pairs,
+        cat("   ", thousands(part.source_words), " and ", thousands(part.target_words), " words"));
+  return text;
+}
+
+}  // namespace fovea::text

@@ -1,0 +1,180 @@
+#include "fovea/text/corpus_clean.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cmath>
+#include <functional>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "fovea/base/signals.h"
+#include "fovea/base/strings.h"
+#include "fovea/text/unicode.h"
+
+namespace fovea::text {
+namespace {
+
+bool is_letter(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) != 0 || static_cast<unsigned char>(c) >= 0x80;
+}
+
+// "<b>", "</a>", "<br/>", "<!-- -->", "<?x?>": what follows "<" tells a tag from "a < b".
+size_t tag_end(std::string_view text, size_t at) {
+  if (at + 1 >= text.size()) return std::string_view::npos;
+  const char next = text[at + 1];
+  if (std::isalpha(static_cast<unsigned char>(next)) == 0 && next != '/' && next != '!' && next != '?')
+    return std::string_view::npos;
+  const size_t end = text.find('>', at);
+  const size_t other = text.find('<', at + 1);
+  return end == std::string_view::npos || other < end ? std::string_view::npos : end;
+}
+
+// Positions of `mark` before a letter; none if it also stands elsewhere, where it means something else.
+std::vector<size_t> mark_positions(std::string_view text, char mark) {
+  std::vector<size_t> positions;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != mark) continue;
+    if (i + 1 >= text.size() || !is_letter(text[i + 1])) return {};
+    positions.push_back(i);
+  }
+  return positions;
+}
+
+// "文件(_F)", "Datei (&F)": the whole of the brackets goes.
+bool strip_bracketed(std::string& text, char mark) {
+  const size_t at = text.find(std::string("(") + mark);
+  if (at == std::string::npos || at + 3 >= text.size() || text[at + 3] != ')') return false;
+  text.erase(at, 4);
+  return true;
+}
+
+// "_" inside a word is an accelerator in "E_xit", but part of the name in "max_size": names are the same on both sides.
+bool in_shared_word(const std::string& text, size_t at, const std::string& other) {
+  size_t begin = at, end = at + 1;
+  while (begin > 0 && text[begin - 1] != ' ') --begin;
+  while (end < text.size() && text[end] != ' ') ++end;
+  return begin < at && other.find(text.substr(begin, end - begin)) != std::string::npos;
+}
+
+using Reason = std::function<bool(const Pair&)>;
+struct Filter {
+  std::string name;
+  Reason drops;
+};
+
+void apply(std::vector<Pair>& pairs, const Filter& filter, std::vector<CorpusReport::Count>& dropped) {
+  throw_if_interrupted("cleaning");
+  const auto count = static_cast<int64_t>(std::erase_if(pairs, filter.drops));
+  dropped.push_back({filter.name, count});
+}
+
+double share_copied(const Pair& pair) {
+  std::unordered_map<std::string, int64_t> words;
+  const std::vector<std::string> target = folded_words(pair.target);
+  for (const std::string& word : target) ++words[word];
+  int64_t copied = 0, counted = 0;
+  for (const std::string& word : folded_words(pair.source)) {
+    ++counted;
+    const auto found = words.find(word);
+    if (found == words.end() || found->second == 0) continue;
+    --found->second;
+    ++copied;
+  }
+  const auto longer = std::max<int64_t>(counted, std::ssize(target));
+  return longer == 0 ? 0 : static_cast<double>(copied) / static_cast<double>(longer);
+}
+
+// Lengths are compared after scaling by the corpus's own proportion (Chinese is a third as long as English), with a
+// few characters added to both so that short captions may differ.
+double length_proportion(const std::vector<Pair>& pairs) {
+  double source = 1, target = 1;
+  for (const Pair& pair : pairs) {
+    source += static_cast<double>(measure(pair.source).characters);
+    target += static_cast<double>(measure(pair.target).characters);
+  }
+  return target / source;
+}
+
+bool lengths_differ(const Pair& pair, double proportion, double max_ratio) {
+  constexpr double kSlack = 10;
+  const double source = static_cast<double>(measure(pair.source).characters) * std::sqrt(proportion) + kSlack;
+  const double target = static_cast<double>(measure(pair.target).characters) / std::sqrt(proportion) + kSlack;
+  return std::max(source / target, target / source) > max_ratio;
+}
+
+double most_words(const Pair& pair) { return std::max(measure(pair.source).words, measure(pair.target).words); }
+double fewest_words(const Pair& pair) { return std::min(measure(pair.source).words, measure(pair.target).words); }
+
+}  // namespace
+
+std::string strip_markup(const std::string& text) {
+  std::string out;
+  for (size_t i = 0; i < text.size();) {
+    const size_t end = text[i] == '<' ? tag_end(text, i) : std::string::npos;
+    if (end == std::string::npos) {
+      out.push_back(text[i++]);
+    } else {
+      i = end + 1;
+    }
+  }
+  return decode_entities(out);
+}
+
+void strip_accelerators(std::string& source, std::string& target, Kind kind) {
+  for (const char mark : {'_', '&', '~'}) {
+    bool bracketed = strip_bracketed(source, mark);
+    bracketed = strip_bracketed(target, mark) || bracketed;
+    const std::vector<size_t> in_source = mark_positions(source, mark), in_target = mark_positions(target, mark);
+    const bool one_each = in_source.size() == 1 && in_target.size() == 1;
+    // Prose must show the mark on both sides; captions are known to have one.
+    if (!one_each && kind == Kind::kProse && !bracketed) continue;
+    const bool named = (in_source.size() == 1 && in_shared_word(source, in_source[0], target)) ||
+                       (in_target.size() == 1 && in_shared_word(target, in_target[0], source));
+    if (named) continue;
+    if (in_source.size() == 1) source.erase(in_source[0], 1);
+    if (in_target.size() == 1) target.erase(in_target[0], 1);
+  }
+}
+
+Rewriter::Rewriter(const CorpusOptions& options)
+    : options_(options),
+      counts_({{"accelerators removed"}, {"markup removed"}, {"white space and Unicode normalised"}}) {}
+
+void Rewriter::rewrite(Pair& pair, Kind kind) {
+  if (!is_valid_utf8(pair.source) || !is_valid_utf8(pair.target)) return;
+  const auto changed = [this](size_t which, bool differs) { counts_[which].pairs += differs ? 1 : 0; };
+  const Pair given = pair;
+  if (!options_.keep_accelerators) strip_accelerators(pair.source, pair.target, kind);
+  changed(0, given.source != pair.source || given.target != pair.target);
+  if (!options_.keep_markup) {
+    const Pair before = pair;
+    pair.source = strip_markup(pair.source);
+    pair.target = strip_markup(pair.target);
+    changed(1, before.source != pair.source || before.target != pair.target);
+  }
+  const std::string source = normalise(pair.source), target = normalise(pair.target);
+  changed(2, source != pair.source || target != pair.target);
+  pair.source = source;
+  pair.target = target;
+}
+
+void drop_unusable(std::vector<Pair>& pairs, const CorpusOptions& options, std::vector<CorpusReport::Count>& dropped) {
+  const auto drop = [&](const std::string& name, const Reason& reason) { apply(pairs, {name, reason}, dropped); };
+  drop("invalid UTF-8", [](const Pair& p) { return !is_valid_utf8(p.source) || !is_valid_utf8(p.target); });
+  drop("empty", [](const Pair& p) { return p.source.empty() || p.target.empty(); });
+  drop("no letters", [](const Pair& p) { return measure(p.source).letters == 0 || measure(p.target).letters == 0; });
+  drop(cat("shorter than ", options.min_words, " words"), [&](const Pair& p) {
+    return options.min_words > 1 && fewest_words(p) < static_cast<double>(options.min_words);
+  });
+  drop(cat("longer than ", options.max_words, " words"),
+       [&](const Pair& p) { return most_words(p) > static_cast<double>(options.max_words); });
+  drop("untranslated", [&](const Pair& p) { return p.source == p.target || share_copied(p) > options.max_copied; });
+  const double proportion = length_proportion(pairs);
+  drop("lengths too different", [&](const Pair& p) { return lengths_differ(p, proportion, options.max_ratio); });
+  if (options.keep_duplicates) return;
+  std::unordered_set<std::string> seen;
+  drop("duplicate", [&](const Pair& p) { return !seen.insert(folded(p.source) + '\n' + folded(p.target)).second; });
+}
+
+}  // namespace fovea::text

@@ -1,0 +1,32 @@
+#pragma once
+#include <string>
+#include <vector>
+
+#include "fovea/text/corpus.h"
+
+namespace fovea::text {
+
+// Whether the pairs are captions of a user interface, whose marks of access keys are no text.
+enum class Kind { kProse, kInterface };
+
+// Rewrites pairs in place (Unicode, markup, accelerators) and counts what it changed.
+class Rewriter {
+ public:
+  explicit Rewriter(const CorpusOptions& options);
+  void rewrite(Pair& pair, Kind kind);
+  const std::vector<CorpusReport::Count>& counts() const { return counts_; }
+
+ private:
+  const CorpusOptions& options_;
+  std::vector<CorpusReport::Count> counts_;
+};
+
+// Drops pairs that no model should learn from; each is counted under the first reason that applies.
+void drop_unusable(std::vector<Pair>& pairs, const CorpusOptions& options, std::vector<CorpusReport::Count>& dropped);
+
+// The steps, for tests.
+std::string strip_markup(const std::string& text);
+// Takes "_", "~" or "&" marks out of both captions where they mark access keys, "(_F)" behind Chinese captions too.
+void strip_accelerators(std::string& source, std::string& target, Kind kind);
+
+}  // namespace fovea::text

@@ -1,0 +1,219 @@
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cstring>
+#include <optional>
+
+#include "fovea/base/error.h"
+#include "fovea/base/file.h"
+#include "fovea/base/strings.h"
+#include "fovea/text/corpus_readers.h"
+#include "fovea/text/unicode.h"
+
+// Catalogues of GNU gettext, as text (.po) and compiled (.mo); their formats are those of gettext's manual.
+namespace fovea::text {
+namespace {
+
+struct Message {
+  std::string id, plural;
+  std::vector<std::string> translations;
+  bool fuzzy = false;
+};
+
+std::string header_field(const std::string& header, std::string_view name) {
+  for (const std::string& line : split(header, '\n'))
+    if (line.starts_with(name)) return std::string(trim(std::string_view(line).substr(name.size())));
+  return {};
+}
+
+std::string charset_of(const std::string& header) {
+  const std::string type = header_field(header, "Content-Type:");
+  const size_t at = type.find("charset=");
+  const std::string charset = at == std::string::npos ? "" : type.substr(at + 8);
+  return charset == "CHARSET" ? "" : charset;  // the template's placeholder
+}
+
+bool is_utf8_name(std::string name) {
+  std::transform(name.begin(), name.end(), name.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return name.empty() || name == "utf-8" || name == "utf8" || name == "ascii" || name == "us-ascii";
+}
+
+// The singular pairs with the first form, the plural with the last: the forms between are for numbers that the source
+// language does not tell apart.
+Bitext bitext_of(const std::vector<Message>& messages, const std::string& path) {
+  Bitext bitext{.source_lang = "en", .target_lang = {}, .pairs = {}};
+  std::string charset;
+  for (const Message& message : messages) {
+    if (!message.id.empty() || message.translations.empty()) continue;
+    charset = charset_of(message.translations[0]);
+    bitext.target_lang = header_field(message.translations[0], "Language:");
+  }
+  const auto converted = [&](const std::string& text) {
+    try {
+      return is_utf8_name(charset) ? text : to_utf8(text, charset);
+    } catch (const Error& e) {
+      throw Error(cat("'", path, "': ", e.what()));
+    }
+  };
+  for (const Message& message : messages) {
+    if (message.id.empty() || message.fuzzy || message.translations.empty() || message.translations[0].empty())
+      continue;
+    if (message.plural.empty() || message.translations.size() > 1)
+      bitext.pairs.push_back({converted(message.id), converted(message.translations.front())});
+    if (!message.plural.empty() && !message.translations.back().empty())
+      bitext.pairs.push_back({converted(message.plural), converted(message.translations.back())});
+  }
+  return bitext;
+}
+
+class PoParser {
+ public:
+  explicit PoParser(const std::string& path) : reader_(path) {}
+
+  std::vector<Message> parse() {
+    for (std::string line; reader_.next(line);) take(trim(line));
+    finish();
+    return std::move(messages_);
+  }
+
+ private:
+  [[noreturn]] void fail(std::string_view got, std::string_view expected) const {
+    throw Error(cat("'", reader_.path(), "' line ", reader_.line_number(), ": got ", got, "; expected ", expected));
+  }
+
+  void take(std::string_view line) {
+    if (reader_.line_number() == 1 && line.starts_with("\xef\xbb\xbf")) line.remove_prefix(3);
+    if (line.empty()) return;
+    if (line[0] == '#') {
+      take_comment(line);
+    } else if (line[0] == '"') {
+      if (text_ == nullptr) fail("a quoted string first", "msgid before it");
+      *text_ += unquote(line);
+    } else {
+      take_keyword(line);
+    }
+  }
+
+  void take_comment(std::string_view line) {
+    if (line.starts_with("#~")) {  // obsolete
+      text_ = nullptr;
+      return;
+    }
+    if (has_translation_) finish();
+    if (line.starts_with("#,") && line.find("fuzzy") != std::string_view::npos) message_.fuzzy = true;
+  }
+
+  void take_keyword(std::string_view line) {
+    const size_t end = line.find_first_of(" \t\"");
+    const std::string_view keyword = line.substr(0, end);
+    const std::string_view value = end == std::string_view::npos ? "" : trim(line.substr(end));
+    if (keyword == "domain") return;
+    if ((keyword == "msgctxt" || keyword == "msgid") && has_translation_) finish();
+    if (keyword == "msgctxt") {
+      text_ = &context_;
+    } else if (keyword == "msgid") {
+      text_ = &message_.id;
+    } else if (keyword == "msgid_plural") {
+      text_ = &message_.plural;
+    } else if (keyword == "msgstr" || keyword.starts_with("msgstr[")) {
+      has_translation_ = true;
+      message_.translations.emplace_back();
+      text_ = &message_.translations.back();
+    } else {
+      fail(cat("'", keyword, "'"), "msgid, msgstr, a quoted string or a comment; is it a gettext catalogue?");
+    }
+    text_->clear();
+    *text_ += unquote(value);
+  }
+
+  std::string unquote(std::string_view text) const {
+    if (text.size() < 2 || text.front() != '"' || text.back() != '"')
+      fail(cat("'", text.substr(0, 40), "'"), "a string in quotes");
+    std::string out;
+    for (size_t i = 1; i + 1 < text.size(); ++i) {
+      if (text[i] != '\\' || i + 2 >= text.size()) {
+        out.push_back(text[i]);
+        continue;
+      }
+      static constexpr std::array kEscapes = {std::pair{'n', '\n'}, std::pair{'t', '\t'}, std::pair{'r', '\r'}};
+      const char escaped = text[++i];
+      const auto* const known =
+          std::find_if(kEscapes.begin(), kEscapes.end(), [=](const auto& e) { return e.first == escaped; });
+      out.push_back(known == kEscapes.end() ? escaped : known->second);
+    }
+    return out;
+  }
+
+  void finish() {
+    if (has_translation_) messages_.push_back(std::move(message_));
+    message_ = {};
+    context_.clear();
+    has_translation_ = false;
+    text_ = nullptr;
+  }
+
+  LineReader reader_;
+  std::vector<Message> messages_;
+  Message message_;
+  std::string context_;
+  std::string* text_ = nullptr;
+  bool has_translation_ = false;
+};
+
+// Numbers and strings out of a .mo file, every position checked.
+class MoFile {
+ public:
+  explicit MoFile(const std::string& path) : path_(path), bytes_(read_file(path)) {
+    if (bytes_.size() < 20) fail("it is shorter than a header");
+    const uint32_t magic = number(0);
+    if (magic != 0x950412deU && magic != 0xde120495U) fail("it does not start with a catalogue's magic number");
+    swapped_ = magic == 0xde120495U;
+  }
+
+  uint32_t number(uint64_t at) const {
+    if (at + 4 > bytes_.size()) fail(cat("it is cut short at byte ", bytes_.size()));
+    uint32_t value = 0;
+    std::memcpy(&value, bytes_.data() + at, 4);
+    return swapped_ ? __builtin_bswap32(value) : value;
+  }
+
+  // Of entry i of the table of lengths and positions at `table`.
+  std::string text(uint64_t table, uint64_t i) const {
+    const uint64_t length = number(table + 8 * i), position = number(table + 8 * i + 4);
+    if (position + length > bytes_.size()) fail(cat("it is cut short at byte ", bytes_.size()));
+    return bytes_.substr(position, length);
+  }
+
+  [[noreturn]] void fail(std::string_view why) const {
+    throw Error(cat("'", path_, "' is not a whole .mo catalogue: ", why, "; expected what msgfmt writes"));
+  }
+
+ private:
+  std::string path_, bytes_;
+  bool swapped_ = false;
+};
+
+}  // namespace
+
+Bitext read_po(const std::string& path) { return bitext_of(PoParser(path).parse(), path); }
+
+Bitext read_mo(const std::string& path) {
+  const MoFile file(path);
+  const uint64_t count = file.number(8), originals = file.number(12), translations = file.number(16);
+  std::vector<Message> messages;
+  for (uint64_t i = 0; i < count; ++i) {
+    Message message;
+    std::string id = file.text(originals, i);
+    const size_t context = id.find('\x04');
+    if (context != std::string::npos) id.erase(0, context + 1);
+    const std::vector<std::string> forms = split(id, '\0');
+    message.id = forms[0];
+    if (forms.size() > 1) message.plural = forms[1];
+    message.translations = split(file.text(translations, i), '\0');
+    messages.push_back(std::move(message));
+  }
+  return bitext_of(messages, path);
+}
+
+}  // namespace fovea::text

@@ -1,0 +1,66 @@
+#include <filesystem>
+
+#include "fovea/base/error.h"
+#include "fovea/base/file.h"
+#include "fovea/base/signals.h"
+#include "fovea/base/strings.h"
+#include "fovea/text/corpus_readers.h"
+
+namespace fovea::text {
+namespace {
+
+// "train.de" and "train.de.gz" end in a language; "corpus.txt" does not.
+std::string language_suffix(std::filesystem::path path) {
+  for (const char* packed : {".gz", ".xz", ".bz2", ".zst"})
+    if (path.extension() == packed) path.replace_extension();
+  std::string suffix = path.extension();
+  if (suffix.size() < 3) return {};
+  suffix.erase(0, 1);
+  const size_t length = suffix.find_first_of("-_");
+  const size_t main = length == std::string::npos ? suffix.size() : length;
+  if (main > 3 || suffix == "txt" || suffix == "tok") return {};
+  return suffix;
+}
+
+void look_up(int64_t line) {
+  if ((line & 0xffff) == 0) throw_if_interrupted("reading the corpus");
+}
+
+}  // namespace
+
+Bitext read_tsv(const std::string& path, int64_t source_column, int64_t target_column) {
+  Bitext bitext;
+  LineReader reader(path);
+  const auto needed = static_cast<size_t>(std::max(source_column, target_column));
+  for (std::string line; reader.next(line);) {
+    look_up(reader.line_number());
+    const std::vector<std::string> columns = split(line, '\t');
+    if (columns.size() < needed)
+      throw Error(cat("'", path, "' line ", reader.line_number(), ": got ", columns.size(),
+                      " columns; expected at least ", needed,
+                      ", apart by tabs; see --source-column and --target-column"));
+    bitext.pairs.push_back(
+        {columns[static_cast<size_t>(source_column - 1)], columns[static_cast<size_t>(target_column - 1)]});
+  }
+  return bitext;
+}
+
+Bitext read_aligned(const std::string& source, const std::string& target) {
+  Bitext bitext{.source_lang = language_suffix(source), .target_lang = language_suffix(target), .pairs = {}};
+  LineReader from(source), to(target);
+  for (;;) {
+    Pair pair;
+    const bool more_from = from.next(pair.source), more_to = to.next(pair.target);
+    if (!more_from && !more_to) return bitext;
+    if (more_from != more_to) {
+      std::string rest;
+      while (from.next(rest) || to.next(rest)) continue;
+      throw Error(cat("'", source, "' has ", from.line_number(), " lines and '", target, "' has ", to.line_number(),
+                      "; aligned files have as many; are they the two sides of one corpus?"));
+    }
+    look_up(from.line_number());
+    bitext.pairs.push_back(std::move(pair));
+  }
+}
+
+}  // namespace fovea::text

@@ -1,0 +1,51 @@
+#pragma once
+#include <cstdint>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "fovea/base/fields.h"
+
+namespace fovea::text {
+
+struct CorpusOptions {
+  std::vector<std::string> inputs;  // files, or pairs of folders
+  std::string output;
+  std::string format = "auto", source_lang, target_lang;
+  int64_t source_column = 1, target_column = 2;
+  int64_t valid = 1000, test = 1000, seed = 1;
+  std::string sentences = "auto";
+  int64_t min_words = 1, max_words = 100;
+  double max_ratio = 3, max_copied = 0.6;
+  bool keep_duplicates = false, keep_markup = false, keep_accelerators = false;
+  int64_t generate = 0;
+
+  static constexpr auto fields() {
+    using O = CorpusOptions;
+    return std::tuple(
+        named("output", &O::output, "folder to write train, valid and test into, each with language suffixes", "o"),
+        choice("format", &O::format, "of the files; auto: by their names", "auto|po|mo|tsv|aligned|tmx|xliff|help"),
+        named("source-lang", &O::source_lang, "language to translate from (auto: from the files)", "s"),
+        named("target-lang", &O::target_lang, "language to translate into (auto: from the files)", "l"),
+        number("source-column", &O::source_column, "of TSV, from 1", 1, 1000),
+        number("target-column", &O::target_column, "of TSV, from 1", 1, 1000),
+        number("valid", &O::valid, "sentences to set aside for validation", 0, 1e9),
+        number("test", &O::test, "sentences to set aside for the test", 0, 1e9),
+        number("seed", &O::seed, "of the choice of these, and of --generate", 0, 9e15),
+        choice("sentences", &O::sentences, "split segments into sentences; auto: those of catalogues and help pages",
+               "auto|split|keep"),
+        number("min-words", &O::min_words, "drop shorter segments", 1, 1e6),
+        number("max-words", &O::max_words, "drop longer segments; two Chinese, Japanese or Thai letters are a word", 1,
+               1e9),
+        number("max-ratio", &O::max_ratio, "drop pairs whose lengths differ by more, beyond what the corpus shows", 1,
+               1e9),
+        number("max-copied", &O::max_copied, "drop pairs that share more of their words: untranslated", 0, 1),
+        field("keep-duplicates", &O::keep_duplicates, "keep pairs that occur again"),
+        field("keep-markup", &O::keep_markup, "leave tags and entities as they are"),
+        field("keep-accelerators", &O::keep_accelerators, "leave the marks of _File, ~File and &File"),
+        number("generate", &O::generate, "make up so many pairs of a small two-language grammar, with alignments", 0,
+               1e9));
+  }
+};
+
+}  // namespace fovea::text

@@ -1,0 +1,24 @@
+#pragma once
+#include <string>
+
+#include "fovea/text/corpus.h"
+
+// A reader a format. Each throws an Error with the path, and the line where there is one, for what it cannot read.
+namespace fovea::text {
+
+Bitext read_po(const std::string& path);
+Bitext read_mo(const std::string& path);
+Bitext read_tsv(const std::string& path, int64_t source_column, int64_t target_column);
+Bitext read_aligned(const std::string& source, const std::string& target);
+
+// Of the two languages wanted (empty: the source language of the file; the only other one).
+struct Languages {
+  std::string source, target;
+};
+Bitext read_tmx(const std::string& path, const Languages& wanted);
+Bitext read_xliff(const std::string& path);
+
+// Two trees of LibreOffice's help pages: paragraphs of one file with the same id translate each other.
+Bitext read_help(const std::string& source_folder, const std::string& target_folder);
+
+}  // namespace fovea::text

@@ -1,0 +1,176 @@
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <pugixml.hpp>
+#include <set>
+
+#include "fovea/base/error.h"
+#include "fovea/base/file.h"
+#include "fovea/base/strings.h"
+#include "fovea/text/corpus_readers.h"
+
+namespace fovea::text {
+namespace {
+
+std::string lower(std::string_view text) {
+  std::string out(text);
+  std::transform(out.begin(), out.end(), out.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  std::replace(out.begin(), out.end(), '_', '-');
+  return out;
+}
+
+// "en" stands for "en-US", and the other way round.
+bool same_language(std::string_view a, std::string_view b) {
+  const std::string first = lower(a), second = lower(b);
+  const std::string_view shorter = first.size() < second.size() ? first : second;
+  const std::string_view longer = first.size() < second.size() ? second : first;
+  return longer.starts_with(shorter) && (longer.size() == shorter.size() || longer[shorter.size()] == '-');
+}
+
+int64_t line_of(const std::string& content, std::ptrdiff_t offset) {
+  const auto end = content.begin() + std::min<std::ptrdiff_t>(std::max<std::ptrdiff_t>(offset, 0), std::ssize(content));
+  return 1 + std::count(content.begin(), end, '\n');
+}
+
+std::string unpacked(const std::string& path) {
+  std::string content;
+  LineReader reader(path);
+  for (std::string line; reader.next(line);) {
+    content += line;
+    content += '\n';
+  }
+  return content;
+}
+
+void load(pugi::xml_document& document, const std::string& path) {
+  const std::string content = unpacked(path);
+  // White space between inline elements is text.
+  const pugi::xml_parse_result result =
+      document.load_buffer(content.data(), content.size(), pugi::parse_default | pugi::parse_ws_pcdata_single);
+  if (result) return;
+  throw Error(cat("'", path, "' line ", line_of(content, result.offset), ": not well-formed XML (",
+                  lower(result.description()), "); expected a complete file"));
+}
+
+// Inline elements hold the native code of a format, but for those that mark up text.
+bool holds_code(std::string_view name) {
+  static constexpr std::array<std::string_view, 6> kCode = {"bpt", "ept", "ph", "it", "ut", "x"};
+  return std::find(kCode.begin(), kCode.end(), name) != kCode.end();
+}
+
+void append_text(const pugi::xml_node& node, std::string& text) {
+  for (const pugi::xml_node& child : node.children()) {
+    if (child.type() == pugi::node_pcdata || child.type() == pugi::node_cdata) text += child.value();
+    if (child.type() == pugi::node_element && !holds_code(child.name())) append_text(child, text);
+  }
+}
+
+std::string text_of(const pugi::xml_node& node) {
+  std::string text;
+  append_text(node, text);
+  return text;
+}
+
+std::string language_of(const pugi::xml_node& variant) {
+  const std::string language = variant.attribute("xml:lang").as_string();
+  return language.empty() ? variant.attribute("lang").as_string() : language;
+}
+
+struct Unit {
+  std::vector<std::pair<std::string, std::string>> variants;  // language, text
+  const std::string* in(const std::string& language) const {
+    for (const auto& [name, text] : variants)
+      if (same_language(name, language)) return &text;
+    return nullptr;
+  }
+};
+
+std::vector<Unit> units_of(const pugi::xml_node& body) {
+  std::vector<Unit> units;
+  for (const pugi::xml_node& node : body.children("tu")) {
+    Unit unit;
+    for (const pugi::xml_node& variant : node.children("tuv"))
+      unit.variants.emplace_back(language_of(variant), text_of(variant.child("seg")));
+    units.push_back(std::move(unit));
+  }
+  return units;
+}
+
+std::set<std::string> languages_in(const std::vector<Unit>& units) {
+  std::set<std::string> languages;
+  for (const Unit& unit : units)
+    for (const auto& [language, text] : unit.variants) languages.insert(lower(language));
+  return languages;
+}
+
+// The wanted languages, what is left open filled in from the file.
+Languages choose_languages(Languages wanted, const std::string& declared, const std::set<std::string>& present,
+                           const std::string& path) {
+  const std::vector<std::string> names(present.begin(), present.end());
+  if (wanted.source.empty()) wanted.source = declared.empty() || declared == "*all*" ? "en" : declared;
+  if (wanted.target.empty()) {
+    std::vector<std::string> others;
+    for (const std::string& name : names)
+      if (!same_language(name, wanted.source)) others.push_back(name);
+    if (others.size() != 1)
+      throw Error(cat("'", path, "' has the languages ", join(names, ", "),
+                      "; expected two; choose with --source-lang ", "and --target-lang"));
+    wanted.target = others[0];
+  }
+  for (const std::string& language : {wanted.source, wanted.target})
+    if (std::none_of(names.begin(), names.end(),
+                     [&](const std::string& name) { return same_language(name, language); }))
+      throw Error(cat("'", path, "' has nothing in '", language, "'; it has ",
+                      names.empty() ? "no text" : join(names, ", "), "; choose with --source-lang and --target-lang"));
+  return wanted;
+}
+
+struct XliffReader : pugi::xml_tree_walker {
+  Bitext bitext;
+  bool for_each(pugi::xml_node& node) override {
+    const std::string_view name = node.name();
+    if (name == "file" && node.attribute("source-language")) {
+      bitext.source_lang = lower(node.attribute("source-language").as_string());
+      bitext.target_lang = lower(node.attribute("target-language").as_string());
+    }
+    if (name != "trans-unit" && name != "segment") return true;
+    if (node.child("source") && node.child("target"))
+      bitext.pairs.push_back({text_of(node.child("source")), text_of(node.child("target"))});
+    return true;
+  }
+};
+
+}  // namespace
+
+Bitext read_tmx(const std::string& path, const Languages& wanted) {
+  pugi::xml_document document;
+  load(document, path);
+  const pugi::xml_node root = document.child("tmx");
+  if (!root.child("body")) throw Error(cat("'", path, "' has no <tmx><body>; expected a translation memory (TMX)"));
+  const std::vector<Unit> units = units_of(root.child("body"));
+  const Languages languages =
+      choose_languages(wanted, root.child("header").attribute("srclang").as_string(), languages_in(units), path);
+  Bitext bitext{.source_lang = lower(languages.source), .target_lang = lower(languages.target), .pairs = {}};
+  for (const Unit& unit : units) {
+    const std::string* source = unit.in(languages.source);
+    const std::string* target = unit.in(languages.target);
+    if (source != nullptr && target != nullptr) bitext.pairs.push_back({*source, *target});
+  }
+  return bitext;
+}
+
+// Versions 1.2 (trans-unit) and 2 (segment).
+Bitext read_xliff(const std::string& path) {
+  pugi::xml_document document;
+  load(document, path);
+  const pugi::xml_node root = document.child("xliff");
+  if (!root) throw Error(cat("'", path, "' has no <xliff> element; expected an XLIFF file"));
+  XliffReader reader;
+  reader.bitext.source_lang = lower(root.attribute("srcLang").as_string());
+  reader.bitext.target_lang = lower(root.attribute("trgLang").as_string());
+  document.traverse(reader);
+  return std::move(reader.bitext);
+}
+
+}  // namespace fovea::text

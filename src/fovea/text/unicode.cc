@@ -1,0 +1,180 @@
+#include "fovea/text/unicode.h"
+
+#include <unicode/normalizer2.h>
+#include <unicode/uchar.h>
+#include <unicode/ucnv.h>
+#include <unicode/unistr.h>
+#include <unicode/uscript.h>
+#include <unicode/utf8.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+
+#include "fovea/base/error.h"
+#include "fovea/base/strings.h"
+
+namespace fovea::text {
+namespace {
+
+template <class Visit>
+void each_character(std::string_view text, const Visit& visit) {
+  const auto* bytes = reinterpret_cast<const uint8_t*>(text.data());
+  const size_t size = text.size();
+  for (size_t i = 0; i < size;) {
+    UChar32 c = 0;
+    U8_NEXT_OR_FFFD(bytes, i, size, c);
+    visit(c);
+  }
+}
+
+void append(std::string& out, UChar32 c) {
+  if (c < 0x80) {
+    out.push_back(static_cast<char>(c));
+    return;
+  }
+  icu::UnicodeString(c).toUTF8String(out);
+}
+
+bool is_ascii(std::string_view text) {
+  return std::all_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 0x80; });
+}
+
+std::string nfc(std::string_view text) {
+  if (is_ascii(text)) return std::string(text);
+  UErrorCode status = U_ZERO_ERROR;
+  const icu::Normalizer2* normalizer = icu::Normalizer2::getNFCInstance(status);
+  const auto units = icu::UnicodeString::fromUTF8(icu::StringPiece(text.data(), static_cast<int32_t>(text.size())));
+  const icu::UnicodeString normal = normalizer->normalize(units, status);
+  std::string out;
+  return U_SUCCESS(status) ? normal.toUTF8String(out) : std::string(text);
+}
+
+bool is_blank(UChar32 c) { return c <= ' ' || (c >= 0x7f && c <= 0xa0) || (c > 0xa0 && u_isUWhiteSpace(c) != 0); }
+
+// Soft hyphen, zero-width space, word joiner, marks of direction, byte order mark; joiners stay, scripts need them.
+bool is_invisible(UChar32 c) {
+  return c == 0xad || c == 0x200b || c == 0x200e || c == 0x200f || (c >= 0x202a && c <= 0x202e) || c == 0x2060 ||
+         (c >= 0x2066 && c <= 0x2069) || c == 0xfeff;
+}
+
+// Scripts that write words without blanks between them.
+bool is_unspaced(UChar32 c) {
+  if (c < 0x0e00) return false;
+  UErrorCode status = U_ZERO_ERROR;
+  const UScriptCode script = uscript_getScript(c, &status);
+  static constexpr std::array kScripts = {USCRIPT_HAN, USCRIPT_HIRAGANA, USCRIPT_KATAKANA, USCRIPT_THAI,
+                                          USCRIPT_LAO, USCRIPT_KHMER,    USCRIPT_MYANMAR,  USCRIPT_TIBETAN};
+  return std::find(kScripts.begin(), kScripts.end(), script) != kScripts.end();
+}
+
+}  // namespace
+
+bool is_valid_utf8(std::string_view text) {
+  const auto* bytes = reinterpret_cast<const uint8_t*>(text.data());
+  const size_t size = text.size();
+  for (size_t i = 0; i < size;) {
+    UChar32 c = 0;
+    U8_NEXT(bytes, i, size, c);
+    if (c < 0) return false;
+  }
+  return true;
+}
+
+std::string normalise(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  each_character(nfc(text), [&out](UChar32 c) {
+    if (is_invisible(c)) return;
+    if (!is_blank(c)) {
+      append(out, c);
+    } else if (!out.empty() && out.back() != ' ') {
+      out.push_back(' ');
+    }
+  });
+  if (!out.empty() && out.back() == ' ') out.pop_back();
+  return out;
+}
+
+std::string folded(std::string_view text) {
+  std::string out;
+  each_character(text, [&out](UChar32 c) {
+    if (u_isalnum(c) != 0 || (U_MASK(u_charType(c)) & U_GC_M_MASK) != 0) {
+      append(out, u_foldCase(c, U_FOLD_CASE_DEFAULT));
+    } else if (!out.empty() && out.back() != ' ') {
+      out.push_back(' ');
+    }
+  });
+  if (!out.empty() && out.back() == ' ') out.pop_back();
+  return out.empty() ? std::string(text) : out;
+}
+
+std::vector<std::string> folded_words(std::string_view text) { return split_words(folded(text)); }
+
+Measure measure(std::string_view text) {
+  Measure result;
+  bool in_word = false;
+  each_character(text, [&](UChar32 c) {
+    ++result.characters;
+    if (u_isalpha(c) != 0) ++result.letters;
+    if (is_unspaced(c)) {
+      result.words += 0.5;
+      in_word = false;
+    } else if (is_blank(c)) {
+      in_word = false;
+    } else if (!in_word) {
+      ++result.words;
+      in_word = true;
+    }
+  });
+  return result;
+}
+
+std::string to_utf8(std::string_view text, const std::string& charset) {
+  UErrorCode status = U_ZERO_ERROR;
+  UConverter* converter = ucnv_open(charset.c_str(), &status);
+  if (U_FAILURE(status))
+    throw Error(cat("got the character set '", charset, "'; expected a known one, such as UTF-8 or ISO-8859-1"));
+  icu::UnicodeString units(text.data(), static_cast<int32_t>(text.size()), converter, status);
+  ucnv_close(converter);
+  std::string out;
+  return units.toUTF8String(out);
+}
+
+std::string decode_entities(std::string_view text) {
+  struct Entity {
+    std::string_view name, value;
+  };
+  static constexpr std::array kEntities = {Entity{"amp", "&"},   Entity{"lt", "<"},    Entity{"gt", ">"},
+                                           Entity{"quot", "\""}, Entity{"apos", "'"},  Entity{"nbsp", "\u00a0"},
+                                           Entity{"ndash", "–"}, Entity{"mdash", "—"}, Entity{"hellip", "…"},
+                                           Entity{"copy", "©"},  Entity{"reg", "®"},   Entity{"trade", "™"}};
+  std::string out;
+  for (size_t i = 0; i < text.size();) {
+    const size_t end = text[i] == '&' ? text.substr(i, 12).find(';') : std::string_view::npos;
+    if (end == std::string_view::npos) {
+      out.push_back(text[i++]);
+      continue;
+    }
+    const std::string_view name = text.substr(i + 1, end - 1);
+    const auto* const known =
+        std::find_if(kEntities.begin(), kEntities.end(), [&](const Entity& e) { return e.name == name; });
+    uint32_t code = 0;
+    if (known != kEntities.end()) {
+      out += known->value;
+    } else if (name.size() > 1 && name[0] == '#') {
+      const bool hex = name[1] == 'x' || name[1] == 'X';
+      const std::string_view digits = name.substr(hex ? 2 : 1);
+      std::from_chars(digits.data(), digits.data() + digits.size(), code, hex ? 16 : 10);
+    }
+    if (code > 0 && code <= 0x10ffff && !U_IS_SURROGATE(code)) {
+      append(out, static_cast<UChar32>(code));
+    } else if (known == kEntities.end()) {
+      out += text.substr(i, end + 1);
+    }
+    i += end + 1;
+  }
+  return out;
+}
+
+}  // namespace fovea::text

@@ -1,0 +1,36 @@
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+// What the corpus asks of Unicode, on UTF-8 strings.
+namespace fovea::text {
+
+bool is_valid_utf8(std::string_view text);
+
+// NFC; white space of any kind, control characters too, becomes one blank; none at the ends; soft hyphens, byte order
+// marks and other invisible marks go. The text must be valid UTF-8.
+std::string normalise(std::string_view text);
+
+// For comparing: case folded, letters and digits only, words apart by a blank. The text itself if it has neither.
+std::string folded(std::string_view text);
+
+// The words of folded().
+std::vector<std::string> folded_words(std::string_view text);
+
+struct Measure {
+  int64_t characters = 0;
+  int64_t letters = 0;
+  double words = 0;  // apart by blanks; where a script does without them, two letters count as a word
+};
+Measure measure(std::string_view text);
+
+// Text in a named character set as UTF-8; throws an Error for a set that is not known.
+std::string to_utf8(std::string_view text, const std::string& charset);
+
+// &amp; &lt; &gt; &quot; &apos; &nbsp; &#10; &#xa; and the like.
+std::string decode_entities(std::string_view text);
+
+}  // namespace fovea::text

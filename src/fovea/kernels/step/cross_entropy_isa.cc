@@ -144,7 +144,7 @@ class Run {
     F greatest_so_far = set(-kInfinity), sum_of_logits = set(0);
     for (int64_t i = 0; i < count; i += kLanes) {
       F logit = load(row + i);
-      if (bias != nullptr) logit = logit + (count - i >= kLanes ? load(bias + i) : load_part(bias + i, count - i));
+      if (bias != nullptr) logit = logit + load_some(bias + i, count - i);
       if (count - i < kLanes) {
         sum_of_logits = sum_of_logits + select(first(count - i), logit, set(0));
         logit = select(first(count - i), logit, set(-kInfinity));

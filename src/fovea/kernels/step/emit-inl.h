@@ -30,13 +30,7 @@ struct Accumulate {
 
 template <class T>
 inline void write_row(const float* from, T* to, int64_t count) {
-  for (int64_t i = 0; i < count; i += kLanes) {
-    if (count - i >= kLanes) {
-      store(to + i, load(from + i));
-    } else {
-      store_part(to + i, load_part(from + i, count - i), count - i);
-    }
-  }
+  for (int64_t i = 0; i < count; i += kLanes) store_some(to + i, load_some(from + i, count - i), count - i);
 }
 
 }  // namespace

@@ -24,10 +24,9 @@ constexpr int64_t steps_of(int64_t depth) {
 // kLanes elements from p, or zeros where mask (unless null) is at most zero; n of them exist.
 template <class T>
 inline F load_masked(const T* p, const T* mask, int64_t n) {
-  const F value = n >= kLanes ? load(p) : load_part(p, n);
+  const F value = load_some(p, n);
   if (mask == nullptr) return value;
-  const F sign = n >= kLanes ? load(mask) : load_part(mask, n);
-  return select(less_equal(sign, set(0)), set(0), value);
+  return select(less_equal(load_some(mask, n), set(0)), set(0), value);
 }
 
 // The four-byte units of one step (one row, or two rows interleaved) from rows of T that begin at p.

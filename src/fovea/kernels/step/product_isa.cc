@@ -33,7 +33,7 @@ struct Finish {
 
   F finished(F value, int64_t first) const {
     if (bias != nullptr) {
-      value = value + (columns - first >= kLanes ? load(bias + first) : load_part(bias + first, columns - first));
+      value = value + load_some(bias + first, columns - first);
     }
     return relu ? max(set(0), value) : value;
   }
@@ -93,7 +93,7 @@ void add_row_sums(const Left& left, int64_t steps, int64_t rows, float* sums) {
     F sum = load(sums + r);
     for (int64_t s = 0; s < steps; ++s) {
       const float* units = reinterpret_cast<const float*>(left.data + s * left.step_bytes) + r;
-      const F unit = rows - r >= kLanes ? load(units) : load_part(units, rows - r);
+      const F unit = load_some(units, rows - r);
       if constexpr (Step::kDepth == 1) {
         sum = sum + unit;
       } else {

@@ -1,0 +1,175 @@
+#include "fovea/kernels/step/norm_isa.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "fovea/kernels/step/dropout.h"
+#include "fovea/kernels/step/scratch.h"
+// The level's own code from here on.
+#include "fovea/kernels/attention/cpu/isa_begin-inl.h"
+//
+#include "fovea/kernels/attention/cpu/simd-inl.h"
+//
+#include "fovea/kernels/step/element-inl.h"
+//
+#include "fovea/kernels/step/mask-inl.h"
+
+namespace fovea::kernels {
+namespace {
+
+constexpr int64_t kRows = 64;           // of a piece; backward keeps a partial sum for each
+constexpr int64_t kElements = 1 << 14;  // of a piece of an elementwise pass
+
+// Lanes from n on zero.
+F only(F v, int64_t n) { return n >= kLanes ? v : select(first(n), v, set(0)); }
+
+int64_t padded(int64_t width) { return (width + kLanes - 1) / kLanes * kLanes; }
+
+struct Statistics {
+  float mean, rstd;
+};
+
+Statistics statistics(const float* row, int64_t width, float eps) {
+  F total = set(0);
+  for (int64_t i = 0; i < width; i += kLanes) total = total + only(load(row + i), width - i);
+  const float mean = sum(total) / static_cast<float>(width);
+  F squares = set(0);
+  for (int64_t i = 0; i < width; i += kLanes) {
+    const F difference = only(load(row + i) - set(mean), width - i);
+    squares = fma(difference, difference, squares);
+  }
+  return {mean, 1 / std::sqrt(sum(squares) / static_cast<float>(width) + eps)};
+}
+
+// `row`: a scratch [padded width].
+template <class T>
+void forward_row(const NormForward<T>& job, int64_t r, Mask& mask, float* row) {
+  const int64_t width = job.width, begin = r * width;
+  for (int64_t i = 0; i < width; i += kLanes) {
+    F value = mask.apply(load_some(job.x + begin + i, width - i), begin + i);
+    if (job.residual != nullptr) value = value + load_some(job.residual + begin + i, width - i);
+    if (job.sum != nullptr) {
+      // What backward and the next layer see is what is normalised, rounding included.
+      store_some(job.sum + begin + i, value, width - i);
+      if constexpr (sizeof(T) == 2) value = load_some(job.sum + begin + i, width - i);
+    }
+    store(row + i, value);
+  }
+  const Statistics is = statistics(row, width, job.eps);
+  job.mean[r] = is.mean;
+  job.rstd[r] = is.rstd;
+  for (int64_t i = 0; i < width; i += kLanes) {
+    const F normal = (load(row + i) - set(is.mean)) * set(is.rstd);
+    const F gain = load_some(job.gain + i, width - i), bias = load_some(job.bias + i, width - i);
+    store_some(job.out + begin + i, fma(normal, gain, bias), width - i);
+  }
+}
+
+template <class T>
+void forward_rows(const NormForward<T>& job, int64_t first_row) {
+  Mask mask(job.dropout);
+  float* row = thread_scratch(Use::kLeft).get<float>(padded(job.width));
+  for (int64_t r = first_row; r < std::min(first_row + kRows, job.rows); ++r) forward_row(job, r, mask, row);
+}
+
+// grad_gain and grad_bias of the piece's rows are added to gain_sums and bias_sums [padded width].
+template <class T>
+void backward_row(const NormBackward<T>& job, int64_t r, Mask& mask, float* gain_sums) {
+  const int64_t width = job.width, begin = r * width;
+  const F mean = set(job.mean[r]), rstd = set(job.rstd[r]);
+  float* bias_sums = gain_sums + padded(width);
+  F along_one = set(0), along_normal = set(0);
+  for (int64_t i = 0; i < width; i += kLanes) {
+    const F grad = load_some(job.grad_out + begin + i, width - i);
+    const F normal = only((load_some(job.sum + begin + i, width - i) - mean) * rstd, width - i);
+    const F inner = grad * load_some(job.gain + i, width - i);
+    along_one = along_one + inner;
+    along_normal = fma(inner, normal, along_normal);
+    store(gain_sums + i, fma(grad, normal, load(gain_sums + i)));
+    store(bias_sums + i, load(bias_sums + i) + grad);
+  }
+  const F one = set(sum(along_one) / static_cast<float>(width)),
+          part = set(sum(along_normal) / static_cast<float>(width));
+  for (int64_t i = 0; i < width; i += kLanes) {
+    const int64_t n = width - i;
+    const F normal = (load_some(job.sum + begin + i, n) - mean) * rstd;
+    const F inner = load_some(job.grad_out + begin + i, n) * load_some(job.gain + i, n);
+    F grad = fnma(normal, part, inner - one) * rstd;
+    if (job.grad_sum != nullptr) grad = grad + load_some(job.grad_sum + begin + i, n);
+    store_some(job.grad_residual + begin + i, grad, n);
+    if (job.grad_x != nullptr) store_some(job.grad_x + begin + i, mask.apply(grad, begin + i), n);
+  }
+}
+
+template <class T>
+void backward(const NormBackward<T>& job, Executor& executor) {
+  const int64_t pieces = (job.rows + kRows - 1) / kRows, width = padded(job.width);
+  float* sums = thread_scratch(Use::kPartialSums).get<float>((pieces + 1) * 2 * width);
+  std::fill_n(sums, (pieces + 1) * 2 * width, 0.0F);
+  executor.run(pieces, [&](int64_t piece, int) {
+    Mask mask(job.dropout);
+    const int64_t begin = piece * kRows;
+    for (int64_t r = begin; r < std::min(begin + kRows, job.rows); ++r) {
+      backward_row(job, r, mask, sums + (piece + 1) * 2 * width);
+    }
+  });
+  for (int64_t piece = 1; piece <= pieces; ++piece) {
+    const float* part = sums + piece * 2 * width;
+    for (int64_t i = 0; i < 2 * width; i += kLanes) store(sums + i, load(sums + i) + load(part + i));
+  }
+  for (int64_t i = 0; i < job.width; i += kLanes) {
+    store_some(job.grad_gain + i, load(sums + i), job.width - i);
+    store_some(job.grad_bias + i, load(sums + width + i), job.width - i);
+  }
+}
+
+template <class T>
+void forward(const NormForward<T>& job, Executor& executor) {
+  executor.run((job.rows + kRows - 1) / kRows, [&](int64_t piece, int) { forward_rows(job, piece * kRows); });
+}
+
+template <class T>
+void drop_piece(const DropoutPass<T>& job, int64_t begin) {
+  Mask mask(job.dropout);
+  const int64_t end = std::min(begin + kElements, job.count);
+  for (int64_t i = begin; i < end; i += kLanes) {
+    store_some(job.out + i, mask.apply(load_some(job.x + i, end - i), i), end - i);
+  }
+}
+
+template <class T>
+void drop_all(const DropoutPass<T>& job, Executor& executor) {
+  executor.run((job.count + kElements - 1) / kElements, [&](int64_t p, int) { drop_piece(job, p * kElements); });
+}
+
+}  // namespace
+
+template <Isa kLevel>
+void Norms<kLevel>::run(const NormForward<float>& job, Executor& executor) {
+  forward(job, executor);
+}
+template <Isa kLevel>
+void Norms<kLevel>::run(const NormForward<uint16_t>& job, Executor& executor) {
+  forward(job, executor);
+}
+template <Isa kLevel>
+void Norms<kLevel>::run(const NormBackward<float>& job, Executor& executor) {
+  backward(job, executor);
+}
+template <Isa kLevel>
+void Norms<kLevel>::run(const NormBackward<uint16_t>& job, Executor& executor) {
+  backward(job, executor);
+}
+template <Isa kLevel>
+void Norms<kLevel>::run(const DropoutPass<float>& job, Executor& executor) {
+  drop_all(job, executor);
+}
+template <Isa kLevel>
+void Norms<kLevel>::run(const DropoutPass<uint16_t>& job, Executor& executor) {
+  drop_all(job, executor);
+}
+template struct Norms<kThisIsa>;
+
+}  // namespace fovea::kernels
+#include "fovea/kernels/attention/cpu/isa_end-inl.h"

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <filesystem>
-#include <optional>
 
 #include "fovea/base/error.h"
 #include "fovea/base/file.h"
@@ -48,8 +48,15 @@ std::string format_of(const std::string& path, const CorpusOptions& options) {
   return "aligned";
 }
 
+std::string source_of(const CorpusOptions& options) { return options.languages.empty() ? "" : options.languages[0]; }
+std::string target_of(const CorpusOptions& options) { return options.languages.empty() ? "" : options.languages[1]; }
+
 std::vector<Input> list_inputs(const CorpusOptions& options) {
   std::vector<Input> inputs;
+  if (!options.libreoffice.empty())
+    inputs.push_back({.format = "help",
+                      .path = find_help(options.libreoffice, source_of(options)),
+                      .second = find_help(options.libreoffice, target_of(options))});
   for (size_t i = 0; i < options.inputs.size(); ++i) {
     const std::string& path = options.inputs[i];
     Input input{.format = format_of(path, options), .path = path, .second = {}};
@@ -75,7 +82,7 @@ Bitext read(const Input& input, const CorpusOptions& options) {
   if (input.format == "po") return read_po(input.path);
   if (input.format == "mo") return read_mo(input.path);
   if (input.format == "tsv") return read_tsv(input.path, options.source_column, options.target_column);
-  if (input.format == "tmx") return read_tmx(input.path, {options.source_lang, options.target_lang});
+  if (input.format == "tmx") return read_tmx(input.path, {source_of(options), target_of(options)});
   if (input.format == "xliff") return read_xliff(input.path);
   if (input.format == "help") return read_help(input.path, input.second);
   return read_aligned(input.path, input.second);
@@ -97,22 +104,36 @@ void split_sentences(Pair pair, SentenceSplitter& source, SentenceSplitter& targ
   for (size_t i = 0; i < from.size(); ++i) out.push_back({std::move(from[i]), std::move(to[i])});
 }
 
+Kind kind_of(const std::string& format) {
+  if (format == "help") return Kind::kPages;
+  return is_catalogue(format) ? Kind::kInterface : Kind::kProse;
+}
+
+// A language that all inputs must share; empty where one does not say.
+void agree(std::string& language, const std::string& found, const std::string& path) {
+  if (language.empty()) language = found;
+  if (!found.empty() && found != language)
+    throw Error(cat("corpus: '", path, "' is in '", found, "', but the files before it in '", language,
+                    "'; expected one language pair; if they are the same, say --languages"));
+}
+
 // All inputs, rewritten and split into sentences where that is wanted.
 Bitext read_all(const CorpusOptions& options, CorpusReport& report) {
-  Bitext all{.source_lang = options.source_lang, .target_lang = options.target_lang, .pairs = {}};
+  Bitext all{.source_lang = source_of(options), .target_lang = target_of(options), .pairs = {}};
   Rewriter rewriter(options);
   for (const Input& input : list_inputs(options)) {
     throw_if_interrupted("reading the corpus");
     Bitext bitext = read(input, options);
-    if (all.source_lang.empty()) all.source_lang = bitext.source_lang;
-    if (all.target_lang.empty()) all.target_lang = bitext.target_lang;
+    if (options.languages.empty()) {
+      agree(all.source_lang, bitext.source_lang, input.path);
+      agree(all.target_lang, bitext.target_lang, input.path);
+    }
     report.read += std::ssize(bitext.pairs);
-    const Kind kind = is_catalogue(input.format) ? Kind::kInterface : Kind::kProse;
-    const bool splits = options.sentences == "split" ||
-                        (options.sentences == "auto" && (is_catalogue(input.format) || input.format == "help"));
-    SentenceSplitter source(bitext.source_lang), target(bitext.target_lang);
+    const bool by_itself = is_catalogue(input.format) || input.format == "help";
+    const bool splits = options.sentences == "split" || (options.sentences == "auto" && by_itself);
+    SentenceSplitter source(all.source_lang), target(all.target_lang);
     for (Pair& pair : bitext.pairs) {
-      rewriter.rewrite(pair, kind);
+      rewriter.rewrite(pair, kind_of(input.format));
       if (splits) {
         split_sentences(std::move(pair), source, target, all.pairs);
       } else {
@@ -157,17 +178,31 @@ void write_split(const Split& split, const Bitext& languages, const CorpusOption
 
 void check(const CorpusOptions& options) {
   if (options.output.empty()) throw UsageError("--output: got none; expected a folder to write into");
-  if (options.inputs.empty() && options.generate == 0)
+  const bool reads = !options.inputs.empty() || !options.libreoffice.empty();
+  if (!reads && options.generate == 0)
     throw UsageError(
         "corpus: got no files; expected .po, .mo, .tsv, .tmx, .xliff, two aligned files, two folders of "
-        "help pages, or --generate N");
-  if (!options.inputs.empty() && options.generate > 0)
+        "help pages, --libreoffice FOLDER, or --generate N");
+  if (reads && options.generate > 0)
     throw UsageError("--generate: got files too; expected either files or --generate N");
-  if (!options.source_lang.empty() && options.source_lang == options.target_lang)
-    throw UsageError(cat("--target-lang: got '", options.target_lang, "', which is the source language too"));
+  const std::vector<std::string>& languages = options.languages;
+  if (!languages.empty() && (languages.size() != 2 || languages[0] == languages[1]))
+    throw UsageError(
+        cat("--languages: got ", join(languages, " "), "; expected two different ones, from and into: en de"));
+  if (!options.libreoffice.empty() && languages.empty())
+    throw UsageError("--languages: got none; --libreoffice expects two, from and into: en de");
 }
 
+// Suffixes of file names: what a file says of its language is not trusted with more than letters.
 void name_languages(Bitext& bitext) {
+  const auto clean = [](std::string& name) {
+    const bool plain = std::all_of(name.begin(), name.end(), [](unsigned char c) {
+      return std::isalnum(c) != 0 || c == '-' || c == '_' || c == '@';
+    });
+    if (!plain || name.size() > 40) name.clear();
+  };
+  clean(bitext.source_lang);
+  clean(bitext.target_lang);
   if (bitext.source_lang.empty()) bitext.source_lang = "src";
   if (bitext.target_lang.empty() || bitext.target_lang == bitext.source_lang)
     bitext.target_lang = bitext.source_lang == "trg" ? "trg2" : "trg";
@@ -189,8 +224,7 @@ CorpusReport run_corpus(const CorpusOptions& options) {
   Bitext bitext;
   if (options.generate > 0) {
     bitext = generate_bitext({.pairs = options.generate, .seed = options.seed});
-    if (!options.source_lang.empty()) bitext.source_lang = options.source_lang;
-    if (!options.target_lang.empty()) bitext.target_lang = options.target_lang;
+    if (!options.languages.empty()) bitext.source_lang = source_of(options), bitext.target_lang = target_of(options);
     report.read = std::ssize(bitext.pairs);
     report.segments = report.read;
   } else {

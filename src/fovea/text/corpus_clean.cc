@@ -128,7 +128,7 @@ void strip_accelerators(std::string& source, std::string& target, Kind kind) {
     const std::vector<size_t> in_source = mark_positions(source, mark), in_target = mark_positions(target, mark);
     const bool one_each = in_source.size() == 1 && in_target.size() == 1;
     // Prose must show the mark on both sides; captions are known to have one.
-    if (!one_each && kind == Kind::kProse && !bracketed) continue;
+    if (!one_each && kind != Kind::kInterface && !bracketed) continue;
     const bool named = (in_source.size() == 1 && in_shared_word(source, in_source[0], target)) ||
                        (in_target.size() == 1 && in_shared_word(target, in_target[0], source));
     if (named) continue;
@@ -147,7 +147,7 @@ void Rewriter::rewrite(Pair& pair, Kind kind) {
   const Pair given = pair;
   if (!options_.keep_accelerators) strip_accelerators(pair.source, pair.target, kind);
   changed(0, given.source != pair.source || given.target != pair.target);
-  if (!options_.keep_markup) {
+  if (!options_.keep_markup && kind != Kind::kPages) {
     const Pair before = pair;
     pair.source = strip_markup(pair.source);
     pair.target = strip_markup(pair.target);

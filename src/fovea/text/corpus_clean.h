@@ -6,8 +6,8 @@
 
 namespace fovea::text {
 
-// Whether the pairs are captions of a user interface, whose marks of access keys are no text.
-enum class Kind { kProse, kInterface };
+// Captions of a user interface have marks of access keys, which are no text; pages have lost their markup already.
+enum class Kind { kProse, kInterface, kPages };
 
 // Rewrites pairs in place (Unicode, markup, accelerators) and counts what it changed.
 class Rewriter {

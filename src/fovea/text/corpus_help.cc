@@ -74,13 +74,17 @@ std::vector<fs::path> pages_of(const fs::path& folder) {
   return pages;
 }
 
+std::string lower(std::string name) {
+  std::transform(name.begin(), name.end(), name.begin(),
+                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
+  return name;
+}
+
 // "…/help/en-US/text" -> "en", "…/pt-BR" -> "pt-br".
 std::string language_of(fs::path folder) {
   if (!folder.has_filename()) folder = folder.parent_path();
   if (folder.filename() == "text") folder = folder.parent_path();
-  std::string name = folder.filename();
-  std::transform(name.begin(), name.end(), name.begin(),
-                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
+  const std::string name = lower(folder.filename());
   return name == "en-us" ? "en" : name;
 }
 
@@ -97,6 +101,26 @@ void pair_up(const std::vector<Paragraph>& source, const std::vector<Paragraph>&
 }
 
 }  // namespace
+
+std::string find_help(const std::string& folder, const std::string& language) {
+  fs::path pages = folder;
+  for (const char* below : {"usr/share/libreoffice/help", "libreoffice/help", "help"})
+    if (fs::is_directory(fs::path(folder) / below)) pages = fs::path(folder) / below;
+  if (!fs::is_directory(pages))
+    throw Error(cat("--libreoffice: no such folder: '", folder,
+                    "'; expected one with LibreOffice's help packages unpacked into it"));
+  std::vector<std::string> known;
+  for (const auto& entry : fs::directory_iterator(pages)) {
+    if (!fs::is_directory(entry.path() / "text")) continue;
+    const std::string name = entry.path().filename();
+    if (lower(name) == lower(language) || (language == "en" && name == "en-US")) return entry.path();
+    known.push_back(lower(name));
+  }
+  std::sort(known.begin(), known.end());
+  throw Error(cat("--languages: '", folder, "' has no help in '", language, "'; it has ",
+                  known.empty() ? "none" : join(known, ", "), "; unpack libreoffice-help-",
+                  language == "en" ? "en-us" : language, " into it"));
+}
 
 Bitext read_help(const std::string& source_folder, const std::string& target_folder) {
   Bitext bitext{.source_lang = language_of(source_folder), .target_lang = language_of(target_folder), .pairs = {}};

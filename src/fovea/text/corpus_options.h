@@ -10,8 +10,9 @@ namespace fovea::text {
 
 struct CorpusOptions {
   std::vector<std::string> inputs;  // files, or pairs of folders
-  std::string output;
-  std::string format = "auto", source_lang, target_lang;
+  std::string output, libreoffice;
+  std::vector<std::string> languages;
+  std::string format = "auto";
   int64_t source_column = 1, target_column = 2;
   int64_t valid = 1000, test = 1000, seed = 1;
   std::string sentences = "auto";
@@ -25,8 +26,11 @@ struct CorpusOptions {
     return std::tuple(
         named("output", &O::output, "folder to write train, valid and test into, each with language suffixes", "o"),
         choice("format", &O::format, "of the files; auto: by their names", "auto|po|mo|tsv|aligned|tmx|xliff|help"),
-        named("source-lang", &O::source_lang, "language to translate from (auto: from the files)", "s"),
-        named("target-lang", &O::target_lang, "language to translate into (auto: from the files)", "l"),
+        named("libreoffice", &O::libreoffice,
+              "folder with LibreOffice's help packages unpacked into it; takes the --languages out of it",
+              "help-pages"),
+        named("languages", &O::languages, "from and into, the suffixes of the files too: en de (auto: from the files)",
+              "l"),
         number("source-column", &O::source_column, "of TSV, from 1", 1, 1000),
         number("target-column", &O::target_column, "of TSV, from 1", 1, 1000),
         number("valid", &O::valid, "sentences to set aside for validation", 0, 1e9),

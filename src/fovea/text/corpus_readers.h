@@ -20,5 +20,7 @@ Bitext read_xliff(const std::string& path);
 
 // Two trees of LibreOffice's help pages: paragraphs of one file with the same id translate each other.
 Bitext read_help(const std::string& source_folder, const std::string& target_folder);
+// Where under `folder`, into which Debian's packages of the help were unpacked, the pages of a language lie.
+std::string find_help(const std::string& folder, const std::string& language);
 
 }  // namespace fovea::text

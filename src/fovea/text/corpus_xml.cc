@@ -114,15 +114,14 @@ Languages choose_languages(Languages wanted, const std::string& declared, const 
     for (const std::string& name : names)
       if (!same_language(name, wanted.source)) others.push_back(name);
     if (others.size() != 1)
-      throw Error(cat("'", path, "' has the languages ", join(names, ", "),
-                      "; expected two; choose with --source-lang ", "and --target-lang"));
+      throw Error(cat("'", path, "' has the languages ", join(names, ", "), "; expected two; choose with --languages"));
     wanted.target = others[0];
   }
   for (const std::string& language : {wanted.source, wanted.target})
     if (std::none_of(names.begin(), names.end(),
                      [&](const std::string& name) { return same_language(name, language); }))
       throw Error(cat("'", path, "' has nothing in '", language, "'; it has ",
-                      names.empty() ? "no text" : join(names, ", "), "; choose with --source-lang and --target-lang"));
+                      names.empty() ? "no text" : join(names, ", "), "; choose with --languages"));
   return wanted;
 }
 

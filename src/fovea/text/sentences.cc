@@ -4,6 +4,8 @@
 #include <unicode/filteredbrk.h>
 #include <unicode/uchar.h>
 
+#include <algorithm>
+
 #include "fovea/base/error.h"
 #include "fovea/base/strings.h"
 
@@ -49,7 +51,9 @@ struct SentenceSplitter::Breaker {
 
 SentenceSplitter::SentenceSplitter(const std::string& language) : breaker_(std::make_unique<Breaker>()) {
   UErrorCode status = U_ZERO_ERROR;
-  const icu::Locale locale = icu::Locale::forLanguageTag(language.empty() ? "en" : language, status);
+  std::string tag = language.empty() ? "en" : language;
+  std::replace(tag.begin(), tag.end(), '_', '-');
+  const icu::Locale locale = icu::Locale::forLanguageTag(tag, status);
   status = U_ZERO_ERROR;
   std::unique_ptr<icu::BreakIterator> plain(icu::BreakIterator::createSentenceInstance(locale, status));
   if (U_FAILURE(status)) throw Error(cat("ICU cannot split sentences of '", language, "': ", u_errorName(status)));

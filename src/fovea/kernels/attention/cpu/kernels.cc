@@ -3,11 +3,12 @@
 #include <vector>
 
 #include "fovea/kernels/attention/cpu/rows.h"
+#include "fovea/kernels/attention/cpu/screen_kernels.h"
 
 namespace fovea::kernels {
 
 std::span<const Kernel> cpu_kernels() {
-  static const std::vector<Kernel> kernels = {kRowsKernel};
+  static const std::vector<Kernel> kernels = {topk_kernel(), entmax_kernel(), kRowsKernel};
   return kernels;
 }
 

@@ -1,0 +1,125 @@
+#pragma once
+#include <cstdint>
+
+#include "fovea/kernels/attention/cpu/isa.h"
+
+// Screening: a selection does not need exact scores of what it drops. All pairs are scored in a small format, with a
+// proved bound on the error; whoever may still be selected is scored exactly. Vectors are in normalised units:
+//     query  x = +-q 2^-a      key  y = (k - m) 2^-b      score = f (x . y) + a constant of the row
+// with m the mean of some keys (a constant of the row changes no selection) and f > 0.
+namespace fovea::kernels {
+
+constexpr int kGroupKeys = 16;   // packed side by side
+constexpr int kTileKeys = 64;    // the product's step
+constexpr int kBlockKeys = 512;  // the scores of a block of queries stay in cache
+constexpr int kBlockQueries = 48;
+
+// kInt8: keys as bytes around 128, queries as signed bytes, sums exact.
+enum class ScreenFormat : uint8_t { kFloat32, kBFloat16, kInt8 };
+constexpr int values_per_word(ScreenFormat format) {
+  return format == ScreenFormat::kInt8 ? 4 : format == ScreenFormat::kBFloat16 ? 2 : 1;
+}
+
+// Scores of queries and keys in one block, and a bit for each that reaches its query's threshold. Scores and thresholds
+// are floats, or for kInt8 int32.
+struct ScreenTile {
+  const uint32_t* queries = nullptr;     // [kBlockQueries, steps]
+  const uint32_t* start = nullptr;       // [kBlockQueries]: what each sum begins with
+  const uint32_t* thresholds = nullptr;  // [kBlockQueries]
+  const uint32_t* keys = nullptr;        // [num_tiles * 4, steps, kGroupKeys]
+  uint32_t* scores = nullptr;            // [kBlockQueries, kBlockKeys], at the first key
+  uint16_t* hits = nullptr;              // [kBlockQueries, kBlockKeys / kGroupKeys], at the first key
+  int64_t steps = 0;                     // words of a vector
+  int64_t num_queries = 0;               // a multiple of 6 up to kBlockQueries
+  int64_t num_tiles = 0;                 // of kTileKeys keys
+};
+using ScreenProduct = void (*)(const ScreenTile&);
+
+void screen_product_bf16(const ScreenTile& tile);  // AVX-512 with bf16
+void screen_product_int8(const ScreenTile& tile);  // AVX-512 with VNNI
+bool has_int8_product();
+
+// What the bound needs to know of a block of kBlockKeys keys: greatest norms, in normalised units.
+struct KeyBlock {
+  float step = 1;      // kInt8: y of one unit
+  float centred = 0;   // |y|
+  float residual = 0;  // |y - packed y|, with the rounding of the product
+  float plain = 0;     // |k 2^-b|
+};
+
+// The keys of one head of one sequence.
+struct PackedKeys {
+  int64_t num_keys = 0, width = 0;  // width: head_dim rounded up to 16
+  int64_t steps = 0;
+  ScreenFormat format = ScreenFormat::kFloat32;
+  bool finite = true;           // otherwise nothing is screened
+  int exponent = 0;             // b
+  const float* rows = nullptr;  // [num_keys, width]: k, zeros behind head_dim
+  const float* mean = nullptr;  // [width]
+  uint32_t* words = nullptr;    // [num_keys rounded up to kTileKeys / 16, steps, 16]
+  KeyBlock* blocks = nullptr;   // [ceil(num_keys / kBlockKeys)]
+};
+
+struct PackedQuery {
+  bool finite = true;
+  float step = 1;      // kInt8: x of one unit
+  uint32_t start = 0;  // ScreenTile::start
+  float factor = 1;    // f
+  // The bound of a block: residual * block.centred + norm * block.residual + exact * block.plain + tiny.
+  float residual = 0, norm = 0, exact = 0, tiny = 0;
+  float bound(const KeyBlock& block) const {
+    return (residual * block.centred + norm * block.residual + exact * block.plain) * (1 + 0x1p-10F) + tiny;
+  }
+};
+
+template <class Tag>
+struct ScreenPack {
+  // Fills exponent, finite, words and blocks from the rest.
+  static void keys(PackedKeys& packed);
+  // q: [width]; scale: on q . k; words: [steps].
+  static PackedQuery query(const PackedKeys& keys, const float* q, float scale, uint32_t* words);
+  static void product_float(const ScreenTile& tile);
+};
+
+// One row of a block after the product.
+struct ScreenedRow {
+  const uint32_t* scores = nullptr;   // [kBlockKeys]
+  const uint16_t* hits = nullptr;     // [kBlockKeys / kGroupKeys]
+  const uint64_t* allowed = nullptr;  // [kBlockKeys / 64]: bits of the keys that may attend; null: all
+  float factor = 1;                   // of a score
+  float bound = 0;
+  int32_t first_key = 0;
+  bool integers = false;
+};
+
+// Lists of candidates: lower bounds of their scores and their keys, with room for kBlockKeys more.
+template <class Tag>
+struct ScreenScan {
+  // Appends the hits; returns the new count.
+  static int64_t append(const ScreenedRow& row, float* bounds, int32_t* keys, int64_t count);
+  // Keeps what is at or above `least`, in order; returns the new count.
+  static int64_t prune(float least, float* bounds, int32_t* keys, int64_t count);
+  // A value that at least k of the values reach, and no more than k + slack where that is quickly found.
+  static float reached_by(float* values, int64_t count, int64_t k, int64_t slack);
+  // The k-th greatest, 1 <= k <= count; no NaN among them.
+  static float kth_greatest(float* values, int64_t count, int64_t k);
+  static float greatest(float* values, int64_t count);
+};
+
+// Exact work on lists of rows of an array [*, width], width a multiple of 16. Lists have room for 16 more.
+template <class Tag>
+struct ExactRows {
+  // out[i] = scale (x . rows[list[i]]), in one order of operations for every list and place in it.
+  static void dots(const float* x, const float* rows, int64_t width, const int32_t* list, int64_t count, float scale,
+                   float* out);
+  // out = sum over i of weights[i] rows[list[i]], in the list's order.
+  static void weighted_sum(const float* rows, int64_t width, const int32_t* list, const float* weights, int64_t count,
+                           float* out);
+  // rows[list[i] - first] += weights[i] x.
+  static void scatter(const float* x, float* rows, int64_t width, const int32_t* list, const float* weights,
+                      int64_t count, int64_t first);
+  // values = exp(values - greatest); returns their sum.
+  static float exponentials(float* values, int64_t count, float greatest);
+};
+
+}  // namespace fovea::kernels

@@ -1,0 +1,84 @@
+#include "fovea/kernels/attention/cpu/screen_copy.h"
+
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+namespace fovea::kernels {
+namespace {
+
+// Enough keys for the tasks of a group to keep many threads busy.
+constexpr int64_t kGroupTokens = 16384;
+
+uint16_t to_bf16(float x) {
+  if (std::isnan(x)) return 0x7fc0;
+  uint32_t bits = 0;
+  std::memcpy(&bits, &x, sizeof bits);
+  return static_cast<uint16_t>((bits + 0x7fffU + ((bits >> 16) & 1U)) >> 16);
+}
+
+}  // namespace
+
+void read_row(const Rows<const void>& rows, DType dtype, int64_t token, int64_t head, int64_t head_dim, float* out) {
+  const int64_t at = token * rows.token_stride + head * rows.head_stride;
+  if (dtype == DType::kFloat32) {
+    std::memcpy(out, static_cast<const float*>(rows.data) + at, static_cast<size_t>(head_dim) * sizeof(float));
+  } else {
+    const uint16_t* in = static_cast<const uint16_t*>(rows.data) + at;
+    for (int64_t i = 0; i < head_dim; ++i) {
+      const uint32_t bits = static_cast<uint32_t>(in[i]) << 16;
+      std::memcpy(out + i, &bits, sizeof bits);
+    }
+  }
+  for (int64_t i = head_dim; i < padded_width(head_dim); ++i) out[i] = 0;
+}
+
+void write_row(const Rows<void>& rows, DType dtype, int64_t token, int64_t head, int64_t head_dim, const float* x,
+               float factor) {
+  const int64_t at = token * rows.token_stride + head * rows.head_stride;
+  if (dtype == DType::kFloat32) {
+    float* out = static_cast<float*>(rows.data) + at;
+    for (int64_t i = 0; i < head_dim; ++i) out[i] = x[i] * factor;
+  } else {
+    uint16_t* out = static_cast<uint16_t*>(rows.data) + at;
+    for (int64_t i = 0; i < head_dim; ++i) out[i] = to_bf16(x[i] * factor);
+  }
+}
+
+std::vector<std::vector<Piece>> piece_groups(const AttentionProblem& problem) {
+  std::vector<std::vector<Piece>> groups;
+  int64_t tokens = kGroupTokens;
+  for (const Sequence& sequence : problem.sequences) {
+    if (sequence.q_length == 0 && sequence.k_length == 0) continue;
+    for (int64_t head = 0; head < problem.num_heads; ++head) {
+      if (tokens >= kGroupTokens) {
+        groups.emplace_back();
+        tokens = 0;
+      }
+      groups.back().push_back({&sequence, head});
+      tokens += std::max(sequence.q_length, sequence.k_length);
+    }
+  }
+  return groups;
+}
+
+void* allocate_aligned(size_t bytes) {
+  void* p = std::aligned_alloc(64, (bytes + 64 + 63) / 64 * 64);
+  if (p == nullptr) throw std::bad_alloc();
+  return p;
+}
+
+void FreeAligned::operator()(void* p) const { std::free(p); }
+
+void HeadRows::copy(const Rows<const void>& rows, DType dtype, int64_t head, int64_t first, int64_t count,
+                    int64_t head_dim) {
+  const int64_t width = padded_width(head_dim);
+  if (size < count * width) {
+    size = count * width;
+    data = aligned<float>(size);
+  }
+  for (int64_t i = 0; i < count; ++i) read_row(rows, dtype, first + i, head, head_dim, data.get() + i * width);
+}
+
+}  // namespace fovea::kernels

@@ -1,0 +1,124 @@
+#include <cstdint>
+#include <cstring>
+
+#include "fovea/kernels/attention/cpu/isa.h"
+#include "fovea/kernels/attention/cpu/screen.h"
+// Standard headers end here.
+#include "fovea/kernels/attention/cpu/isa_begin-inl.h"
+#include "fovea/kernels/attention/cpu/simd-inl.h"
+
+namespace fovea::kernels {
+namespace {
+
+constexpr int kAhead = 12;  // rows fetched before they are needed: lists point anywhere in an array larger than a cache
+
+void fetch(const float* row, int64_t width) {
+  for (int64_t i = 0; i < width; i += 16) __builtin_prefetch(row + i);
+}
+
+F partial_dot(const float* x, const float* row, int64_t width) {
+  F total = load(x) * load(row);
+  for (int64_t i = kLanes; i < width; i += kLanes) total = fma(load(x + i), load(row + i), total);
+  return total;
+}
+
+#if FOVEA_ISA >= 2
+// Sums of the lanes of 16 vectors, in the order of the vectors: always (l, l + 8), then (l, l + 4), (l, l + 2), (l,
+// l + 1), so that a score does not depend on its place in the list.
+inline F halves(F a, F b) { return _mm512_shuffle_f32x4(a, b, 0x44) + _mm512_shuffle_f32x4(a, b, 0xee); }
+inline F quarters(F a, F b) { return _mm512_shuffle_f32x4(a, b, 0x88) + _mm512_shuffle_f32x4(a, b, 0xdd); }
+inline F eighths(F a, F b) { return _mm512_shuffle_ps(a, b, 0x44) + _mm512_shuffle_ps(a, b, 0xee); }
+inline F sixteenths(F a, F b) { return _mm512_shuffle_ps(a, b, 0x88) + _mm512_shuffle_ps(a, b, 0xdd); }
+
+// Rows of the list: block b of the result's lanes 4 b ... 4 b + 3 holds those of vector b of each group of four.
+inline F four_dots(const float* x, const float* rows, int64_t width, const int32_t* list, int stride) {
+  F v[4];
+  for (int i = 0; i < 4; ++i) v[i] = partial_dot(x, rows + list[i * stride] * width, width);
+  return quarters(halves(v[0], v[1]), halves(v[2], v[3]));
+}
+inline F sixteen_dots(const float* x, const float* rows, int64_t width, const int32_t* list) {
+  const F a = four_dots(x, rows, width, list, 4), b = four_dots(x, rows, width, list + 1, 4);
+  const F c = four_dots(x, rows, width, list + 2, 4), d = four_dots(x, rows, width, list + 3, 4);
+  return sixteenths(eighths(a, b), eighths(c, d));
+}
+#endif
+
+template <int kVectors>
+void weighted_sum_part(const float* rows, int64_t width, const int32_t* list, const float* weights, int64_t count,
+                       float* out) {
+  F total[kVectors];
+  for (F& one : total) one = set(0);
+  for (int64_t i = 0; i < count; ++i) {
+    const F weight = set(weights[i]);
+    const float* row = rows + list[i] * width;
+    if (i + kAhead < count) fetch(rows + list[i + kAhead] * width, kVectors * kLanes);
+    for (int v = 0; v < kVectors; ++v) total[v] = fma(weight, load(row + v * kLanes), total[v]);
+  }
+  for (int v = 0; v < kVectors; ++v) store(out + v * kLanes, total[v]);
+}
+
+}  // namespace
+
+template <class Tag>
+void ExactRows<Tag>::dots(const float* x, const float* rows, int64_t width, const int32_t* list, int64_t count,
+                          float scale, float* out) {
+#if FOVEA_ISA >= 2
+  for (int64_t i = 0; i < count; i += 16) {
+    int32_t last[16];
+    const int32_t* sixteen = list + i;
+    if (i + 16 > count) {
+      for (int64_t j = 0; j < 16; ++j) last[j] = list[i + j < count ? i + j : count - 1];
+      sixteen = last;
+    } else {
+      for (int64_t j = i + 16; j < count && j < i + 32; ++j) fetch(rows + list[j] * width, width);
+    }
+    store(out + i, sixteen_dots(x, rows, width, sixteen) * set(scale));
+  }
+#else
+  for (int64_t i = 0; i < count; ++i) {
+    if (i + kAhead < count) fetch(rows + list[i + kAhead] * width, width);
+    out[i] = sum(partial_dot(x, rows + list[i] * width, width)) * scale;
+  }
+#endif
+}
+
+template <class Tag>
+void ExactRows<Tag>::weighted_sum(const float* rows, int64_t width, const int32_t* list, const float* weights,
+                                  int64_t count, float* out) {
+  constexpr int kMost = kLanes == 16 ? 16 : 8;
+  int64_t at = 0;
+  for (; at + kMost * kLanes <= width; at += kMost * kLanes) {
+    weighted_sum_part<kMost>(rows + at, width, list, weights, count, out + at);
+  }
+  for (; at + 4 * kLanes <= width; at += 4 * kLanes) {
+    weighted_sum_part<4>(rows + at, width, list, weights, count, out + at);
+  }
+  for (; at < width; at += kLanes) weighted_sum_part<1>(rows + at, width, list, weights, count, out + at);
+}
+
+template <class Tag>
+void ExactRows<Tag>::scatter(const float* x, float* rows, int64_t width, const int32_t* list, const float* weights,
+                             int64_t count, int64_t first) {
+  for (int64_t i = 0; i < count; ++i) {
+    float* row = rows + (list[i] - first) * width;
+    const F weight = set(weights[i]);
+    for (int64_t at = 0; at < width; at += kLanes) store(row + at, fma(weight, load(x + at), load(row + at)));
+  }
+}
+
+template <class Tag>
+float ExactRows<Tag>::exponentials(float* values, int64_t count, float greatest) {
+  F total = set(0);
+  for (int64_t i = 0; i < count; i += kLanes) {
+    F weight = exp(load(values + i) - set(greatest));
+    if (i + kLanes > count) weight = select(first(count - i), weight, set(0));
+    store(values + i, weight);
+    total = total + weight;
+  }
+  return sum(total);
+}
+
+template struct ExactRows<IsaTag<kThisIsa>>;
+
+}  // namespace fovea::kernels
+#include "fovea/kernels/attention/cpu/isa_end-inl.h"

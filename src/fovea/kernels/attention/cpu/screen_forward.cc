@@ -1,0 +1,187 @@
+#include <algorithm>
+#include <cstring>
+
+#include "fovea/kernels/attention/cpu/screen_attention.h"
+#include "fovea/kernels/attention/cpu/screen_copy.h"
+#include "fovea/kernels/attention/cpu/screen_search.h"
+#include "fovea/kernels/attention/dropout.h"
+
+namespace fovea::kernels {
+namespace {
+
+// The keys and values of one piece.
+struct PreparedPiece {
+  Piece piece;
+  Selection selection;
+  HeadRows keys, values, mean;
+  Aligned<uint32_t> words;
+  int64_t words_size = 0;
+  std::vector<KeyBlock> blocks;
+  PackedKeys packed;
+};
+
+// The mean of at most 256 keys evenly spread: nearly that of all, when keys share a component.
+void sample_mean(const HeadRows& keys, int64_t count, int64_t width, float* mean) {
+  const int64_t step = std::max<int64_t>(1, count / 256);
+  std::vector<double> total(static_cast<size_t>(width));
+  int64_t samples = 0;
+  for (int64_t key = 0; key < count; key += step, ++samples) {
+    const float* row = keys.row(key, width);
+    for (int64_t i = 0; i < width; ++i) total[static_cast<size_t>(i)] += row[i];
+  }
+  for (int64_t i = 0; i < width; ++i) {
+    mean[i] = static_cast<float>(total[static_cast<size_t>(i)] / static_cast<double>(std::max<int64_t>(1, samples)));
+  }
+}
+
+void prepare(const AttentionProblem& problem, const AttentionForward& args, PreparedPiece& p) {
+  const Sequence& s = *p.piece.sequence;
+  const int64_t width = padded_width(problem.head_dim);
+  p.selection = selection_of(problem.spec, args.alpha == nullptr ? nullptr : args.alpha + p.piece.head);
+  p.keys.copy(args.k, problem.dtype, p.piece.head, s.k_begin, s.k_length, problem.head_dim);
+  p.values.copy(args.v, problem.dtype, p.piece.head, s.k_begin, s.k_length, problem.head_dim);
+  if (p.mean.size < width) p.mean = {aligned<float>(width), width};
+  sample_mean(p.keys, s.k_length, width, p.mean.data.get());
+
+  PackedKeys& packed = p.packed;
+  packed = {};
+  packed.num_keys = s.k_length;
+  packed.width = width;
+  packed.format = fastest_screen_format();
+  packed.steps = width / values_per_word(packed.format);
+  packed.rows = p.keys.data.get();
+  packed.mean = p.mean.data.get();
+  const int64_t tiles = (s.k_length + kTileKeys - 1) / kTileKeys;
+  if (p.words_size < tiles * kTileKeys * packed.steps) {
+    p.words_size = tiles * kTileKeys * packed.steps;
+    p.words = aligned<uint32_t>(p.words_size);
+  }
+  packed.words = p.words.get();
+  p.blocks.assign(static_cast<size_t>((s.k_length + kBlockKeys - 1) / kBlockKeys), KeyBlock{});
+  packed.blocks = p.blocks.data();
+  screen_ops().pack_keys(packed);
+}
+
+struct ForwardWorker {
+  CandidateSearch search;
+  // After dropout.
+  std::vector<int32_t> list;
+  std::vector<float> weights;
+  float out[256];
+};
+
+struct ForwardTask {
+  const PreparedPiece* piece = nullptr;
+  int64_t first = 0, count = 0;  // queries of its sequence
+};
+
+void save_row(const AttentionForward& args, const ListLayout& layout, int64_t row, const RowStats& stats,
+              const RowList& list) {
+  const SavedPerRow sizes = layout.per_row();
+  int32_t* kept = args.kept + row * sizes.ints;
+  float* saved = args.stats + row * sizes.floats;
+  saved[0] = stats.threshold;
+  saved[1] = stats.center;
+  saved[2] = stats.norm;
+  kept[0] = static_cast<int32_t>(list.count);
+  if (list.count > layout.capacity) return;
+  const auto count = static_cast<size_t>(list.count);
+  std::memcpy(kept + 1, list.keys, count * sizeof(int32_t));
+  std::memcpy(saved + kRowStats, list.values, count * sizeof(float));
+}
+
+struct RowPlace {
+  int64_t head = 0, token = 0;
+};
+
+// The weights that survive dropout, in the worker's lists.
+RowList drop_weights(const AttentionProblem& problem, const AttentionForward& args, RowPlace place,
+                     const Selection& selection, const RowList& list, ForwardWorker& worker) {
+  const auto room = static_cast<size_t>(list.count) + 16;
+  if (worker.weights.size() < room) {
+    worker.weights.resize(room);
+    worker.list.resize(room);
+  }
+  RowList left = {worker.list.data(), worker.weights.data(), 0};
+  saved_to_weights(selection, list.values, list.count, left.values);
+  const uint32_t key = dropout_row_key(args.random.dropout_key, args.random.first_head + place.head, place.token);
+  const uint32_t threshold = dropout_threshold(problem.dropout);
+  const float scale = dropout_scale(problem.dropout);
+  for (int64_t i = 0; i < list.count; ++i) {
+    left.keys[left.count] = list.keys[i];
+    left.values[left.count] = left.values[i] * scale;
+    left.count += dropout_keeps(key, static_cast<uint32_t>(list.keys[i]), threshold) ? 1 : 0;
+  }
+  return left;
+}
+
+void finish_row(const AttentionProblem& problem, const AttentionForward& args, const ForwardTask& task, int64_t index,
+                ForwardWorker& worker) {
+  const PreparedPiece& p = *task.piece;
+  const int64_t width = p.packed.width, head = p.piece.head;
+  const int64_t token = p.piece.sequence->q_begin + task.first + index;
+  ScreenedQuery& query = worker.search.row(index);
+  const RowScores scores = {worker.search.query(index), p.packed.rows, width, args.scale};
+  const RowStats stats = select_row(p.selection, scores, query.keys, query.list);
+  const RowList& list = query.list;
+  if (problem.needs_backward) save_row(args, list_layout(problem), token * problem.num_heads + head, stats, list);
+
+  RowList summed = list;
+  if (p.selection.saves_scores() || problem.dropout > 0) {
+    summed = drop_weights(problem, args, {head, token}, p.selection, list, worker);
+  }
+  screen_ops().weighted_sum(p.values.data.get(), width, summed.keys, summed.values, summed.count, worker.out);
+  write_row(args.out, problem.dtype, token, head, problem.head_dim, worker.out, 1);
+}
+
+void run_task(const AttentionProblem& problem, const AttentionForward& args, const ForwardTask& task,
+              ForwardWorker& worker) {
+  const PreparedPiece& p = *task.piece;
+  const Sequence& s = *p.piece.sequence;
+  const bool aligned_to_keys = problem.kind != AttentionKind::kCross;
+  Row row;
+  row.keys = s.k_length;
+  row.causal = problem.kind == AttentionKind::kCausal;
+  row.stream = pattern_stream(args.random.seed, args.random.layer, args.random.first_head + p.piece.head);
+  for (int64_t i = 0; i < task.count; ++i) {
+    row.query = task.first + i + (aligned_to_keys ? s.k_length - s.q_length : 0);
+    find_keys(problem.spec, row, worker.search.row(i).keys);
+    read_row(args.q, problem.dtype, s.q_begin + task.first + i, p.piece.head, problem.head_dim, worker.search.query(i));
+  }
+  worker.search.run(p.selection, p.packed, args.scale, task.count);
+  for (int64_t i = 0; i < task.count; ++i) finish_row(problem, args, task, i, worker);
+}
+
+}  // namespace
+
+void screened_forward(const AttentionProblem& problem, const AttentionForward& args, Executor& executor) {
+  int64_t most_keys = 0;
+  for (const Sequence& s : problem.sequences) most_keys = std::max(most_keys, s.k_length);
+  std::vector<std::unique_ptr<ForwardWorker>> workers(static_cast<size_t>(executor.num_threads()));
+  std::vector<PreparedPiece> pieces;
+  for (const std::vector<Piece>& group : piece_groups(problem)) {
+    if (pieces.size() < group.size()) pieces.resize(group.size());
+    for (size_t i = 0; i < group.size(); ++i) pieces[i].piece = group[i];
+    executor.run(static_cast<int64_t>(group.size()),
+                 [&](int64_t i, int) { prepare(problem, args, pieces[static_cast<size_t>(i)]); });
+
+    std::vector<ForwardTask> tasks;
+    for (size_t i = 0; i < group.size(); ++i) {
+      const int64_t queries = group[i].sequence->q_length;
+      // The last queries first: causal ones see the most keys.
+      for (int64_t first = (queries - 1) / kBlockQueries * kBlockQueries; queries > 0 && first >= 0;
+           first -= kBlockQueries) {
+        tasks.push_back({&pieces[i], first, std::min<int64_t>(kBlockQueries, queries - first)});
+      }
+    }
+    executor.run(static_cast<int64_t>(tasks.size()), [&](int64_t i, int thread) {
+      auto& worker = workers[static_cast<size_t>(thread)];
+      if (!worker) {
+        worker.reset(new ForwardWorker{CandidateSearch(most_keys, padded_width(problem.head_dim)), {}, {}, {}});
+      }
+      run_task(problem, args, tasks[static_cast<size_t>(i)], *worker);
+    });
+  }
+}
+
+}  // namespace fovea::kernels

@@ -1,0 +1,106 @@
+#include <cmath>
+#include <string>
+
+#include "fovea/base/strings.h"
+#include "fovea/kernels/attention/cpu/screen_attention.h"
+#include "fovea/kernels/attention/cpu/screen_kernels.h"
+#include "fovea/kernels/attention/cpu/screen_select.h"
+
+namespace fovea::kernels {
+namespace {
+
+std::vector<std::string> common_refusals(const AttentionProblem& problem) {
+  std::vector<std::string> reasons;
+  if (problem.dtype == DType::kFloat64) reasons.emplace_back("float64 is left to the reference");
+  if (problem.head_dim > 256) reasons.push_back(cat("head_dim ", problem.head_dim, " is above 256"));
+  return reasons;
+}
+
+// Below this mean number of keys a query, whole score rows are faster.
+constexpr double kFewKeys = 256;
+
+void refuse_few_keys(const AttentionProblem& problem, std::vector<std::string>& reasons) {
+  double queries = 0, pairs = 0;
+  for (const Sequence& s : problem.sequences) {
+    queries += static_cast<double>(s.q_length);
+    pairs += static_cast<double>(s.q_length) * static_cast<double>(s.k_length);
+  }
+  if (pairs < kFewKeys * queries) {
+    reasons.push_back(cat(std::llround(pairs / queries), " keys a query are fewer than ", kFewKeys));
+  }
+}
+
+std::vector<std::string> topk_refuses(const AttentionProblem& problem) {
+  std::vector<std::string> reasons = common_refusals(problem);
+  if (!problem.spec.select) reasons.emplace_back("the spec has no topk");
+  return reasons;
+}
+
+std::vector<std::string> entmax_refuses(const AttentionProblem& problem) {
+  std::vector<std::string> reasons = common_refusals(problem);
+  if (problem.spec.select) reasons.emplace_back("the spec has topk");
+  const auto* entmax = std::get_if<Entmax>(&problem.spec.transform);
+  if (!std::holds_alternative<Sparsemax>(problem.spec.transform) && entmax == nullptr) {
+    reasons.emplace_back("the transform is neither sparsemax nor entmax");
+  } else if (entmax != nullptr && !entmax->learned && entmax->alpha <= 1) {
+    reasons.emplace_back("entmax(1) is softmax, whose weights are never zero");
+  }
+  return reasons;
+}
+
+SavedPerRow saved(const AttentionProblem& problem) { return list_layout(problem).per_row(); }
+
+// Keys that `keep` may add to a row: its spans in the middle of a long sequence.
+int64_t kept_beside(const Pairs& keep) {
+  constexpr int64_t kMost = 1024;
+  const Row row = {.query = 8192, .keys = 16384, .causal = false, .stream = 0};
+  int64_t keys = 0;
+  for (const Span& span : spans(keep, row)) keys += span.end - span.begin;
+  return std::min(keys, kMost);
+}
+
+}  // namespace
+
+SavedPerRow ListLayout::per_row() const { return {.floats = kRowStats + capacity, .ints = 1 + capacity}; }
+
+ListLayout list_layout(const AttentionProblem& problem) {
+  const AttentionSpec& spec = problem.spec;
+  if (spec.select) {
+    // Some room for ties.
+    return {spec.select->k + (spec.select->keep ? kept_beside(*spec.select->keep) : 0) + 4};
+  }
+  if (std::holds_alternative<Sparsemax>(spec.transform)) return {28};
+  const auto* entmax = std::get_if<Entmax>(&spec.transform);
+  if (entmax != nullptr && !entmax->learned && entmax->alpha >= 2) return {28};
+  return {entmax != nullptr && !entmax->learned && entmax->alpha >= 1.5 ? 92 : 220};
+}
+
+Kernel topk_kernel(Lengths lengths) {
+  const auto long_only = [](const AttentionProblem& problem) {
+    std::vector<std::string> reasons = topk_refuses(problem);
+    refuse_few_keys(problem, reasons);
+    return reasons;
+  };
+  return {"cpu-topk",
+          "top-k selection by screening, lists of the selected pairs",
+          lengths == Lengths::kAny ? topk_refuses : +long_only,
+          saved,
+          screened_forward,
+          screened_backward};
+}
+
+Kernel entmax_kernel(Lengths lengths) {
+  const auto long_only = [](const AttentionProblem& problem) {
+    std::vector<std::string> reasons = entmax_refuses(problem);
+    refuse_few_keys(problem, reasons);
+    return reasons;
+  };
+  return {"cpu-entmax",
+          "sparsemax and entmax by screening, lists of the support",
+          lengths == Lengths::kAny ? entmax_refuses : +long_only,
+          saved,
+          screened_forward,
+          screened_backward};
+}
+
+}  // namespace fovea::kernels

@@ -1,0 +1,33 @@
+#pragma once
+#include "fovea/kernels/attention/cpu/entmax_solve.h"
+#include "fovea/kernels/attention/cpu/screen.h"
+
+namespace fovea::kernels {
+
+// The vector code of one instruction set.
+struct ScreenOps {
+  decltype(&ScreenPack<void>::keys) pack_keys;
+  decltype(&ScreenPack<void>::query) pack_query;
+  ScreenProduct product_float;
+  decltype(&ScreenScan<void>::append) append;
+  decltype(&ScreenScan<void>::prune) prune;
+  decltype(&ScreenScan<void>::reached_by) reached_by;
+  decltype(&ScreenScan<void>::kth_greatest) kth_greatest;
+  decltype(&ScreenScan<void>::greatest) greatest;
+  decltype(&ExactRows<void>::dots) dots;
+  decltype(&ExactRows<void>::weighted_sum) weighted_sum;
+  decltype(&ExactRows<void>::scatter) scatter;
+  decltype(&ExactRows<void>::exponentials) exponentials;
+  decltype(&EntmaxSolve<void>::tau) entmax_tau;
+  decltype(&EntmaxSolve<void>::weights) entmax_weights;
+  decltype(&EntmaxSolve<void>::derivatives) entmax_derivatives;
+};
+
+// Of isa().
+const ScreenOps& screen_ops();
+
+// The formats that isa() can screen in, the fastest first; the last is kFloat32.
+ScreenFormat fastest_screen_format();
+ScreenProduct screen_product(ScreenFormat format);
+
+}  // namespace fovea::kernels

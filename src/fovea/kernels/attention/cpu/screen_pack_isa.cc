@@ -1,0 +1,231 @@
+#include <cstdint>
+#include <cstring>
+
+#include "fovea/kernels/attention/cpu/isa.h"
+#include "fovea/kernels/attention/cpu/screen.h"
+// Standard headers end here.
+#include "fovea/kernels/attention/cpu/isa_begin-inl.h"
+#include "fovea/kernels/attention/cpu/simd-inl.h"
+
+namespace fovea::kernels {
+namespace {
+
+constexpr int kMaxWidth = 256;
+constexpr float kUnit = 0x1p-24F;  // half a float's last place, relative
+
+// What a sum of `width` products in the format may lose, relative to the vectors' norms; generous, as it is small
+// beside the rounding of the vectors themselves.
+float product_rounding(ScreenFormat format, int64_t width) {
+  const auto terms = static_cast<float>(width);
+  return kUnit * (32 + (format == ScreenFormat::kInt8 ? 0 : format == ScreenFormat::kBFloat16 ? 2 * terms : terms));
+}
+
+// The binary exponent of the greatest value, within what 2^x can undo.
+int exponent_of(float top) {
+  if (top == 0) return 0;
+  const int exponent = __builtin_ilogbf(top);
+  return exponent < -120 ? -120 : exponent > 120 ? 120 : exponent;
+}
+
+struct Extent {
+  float top = 0;       // greatest |.|
+  bool finite = true;  // no NaN or infinity
+};
+
+Extent extent_of(const float* x, const float* mean, int64_t width) {
+  F top = set(0), poison = set(0);
+  for (int64_t i = 0; i < width; i += kLanes) {
+    const F value = mean == nullptr ? load(x + i) : load(x + i) - load(mean + i);
+    top = max(top, abs(value));
+    poison = fma(value, set(0), poison);
+  }
+  return {greatest(top), sum(poison) == 0};
+}
+
+struct Norms {
+  float exact = 0, residual = 0;  // |y|, |y - packed y|
+};
+
+// Writes y = (x - mean) factor in the format, as values_per_word to a word, `stride` words apart.
+struct Packer {
+  ScreenFormat format;
+  float factor;
+  float step;  // kInt8
+  int64_t stride;
+  uint32_t offset;  // kInt8: 128 for keys
+
+  Norms operator()(const float* x, const float* mean, int64_t width, uint32_t* words, int32_t* total) const {
+    F exact = set(0), residual = set(0);
+    I units_sum = set_int(0);
+    alignas(64) uint16_t halves[kMaxWidth + kLanes];
+    alignas(64) int32_t units[kMaxWidth + kLanes];
+    for (int64_t i = 0; i < width; i += kLanes) {
+      const F centred = mean == nullptr ? load(x + i) : load(x + i) - load(mean + i);
+      const F y = centred * set(factor);
+      F packed = y;
+      if (format == ScreenFormat::kBFloat16) {
+        store_bf16(halves + i, y);
+        packed = load_bf16(halves + i);
+      } else if (format == ScreenFormat::kInt8) {
+        const F whole = max(set(-127), min(set(127), round(y * set(1 / step))));
+        packed = whole * set(step);
+        const I as_units = to_int(whole);
+        units_sum += as_units;
+        store_int(units + i, as_units);
+      } else {
+        for (int lane = 0; lane < kLanes; ++lane) {
+          const float value = y[lane];
+          std::memcpy(words + (i + lane) * stride, &value, sizeof value);
+        }
+      }
+      const F lost = y - packed;
+      exact = fma(y, y, exact);
+      residual = fma(lost, lost, residual);
+    }
+    if (format == ScreenFormat::kBFloat16) {
+      for (int64_t i = 0; i < width; i += 2) std::memcpy(words + i / 2 * stride, halves + i, 4);
+    } else if (format == ScreenFormat::kInt8) {
+      for (int64_t i = 0; i < width; i += 4) {
+        uint32_t word = 0;
+        for (int b = 3; b >= 0; --b) word = word << 8 | ((static_cast<uint32_t>(units[i + b]) + offset) & 0xffU);
+        words[i / 4 * stride] = word;
+      }
+      *total = 0;
+      for (int lane = 0; lane < kLanes; ++lane) *total += units_sum[lane];
+    }
+    return {__builtin_sqrtf(sum(exact)), __builtin_sqrtf(sum(residual))};
+  }
+};
+
+float larger(float a, float b) { return a > b ? a : b; }
+
+void pack_block(PackedKeys& p, int64_t index, float factor) {
+  const int64_t begin = index * kBlockKeys;
+  const int64_t end = begin + kBlockKeys < p.num_keys ? begin + kBlockKeys : p.num_keys;
+  KeyBlock& block = p.blocks[index];
+  const float top = block.centred;  // left there by keys()
+  block = {};
+  if (top * factor > 0) block.step = top * factor / 127;
+  const Packer packer{p.format, factor, block.step, kGroupKeys, 128};
+  const float rounding = product_rounding(p.format, p.width);
+  for (int64_t key = begin; key < end; ++key) {
+    uint32_t* words = p.words + key / kGroupKeys * p.steps * kGroupKeys + key % kGroupKeys;
+    const float* row = p.rows + key * p.width;
+    int32_t total = 0;
+    const Norms norms = packer(row, p.mean, p.width, words, &total);
+    F plain = set(0);
+    for (int64_t i = 0; i < p.width; i += kLanes) {
+      const F scaled = load(row + i) * set(factor);
+      plain = fma(scaled, scaled, plain);
+    }
+    block.centred = larger(block.centred, norms.exact);
+    block.plain = larger(block.plain, __builtin_sqrtf(sum(plain)));
+    // Beside the packing: the rounding of k - mean, and of the sum of products.
+    block.residual =
+        larger(block.residual, norms.residual + 2 * kUnit * norms.exact + rounding * (norms.exact + norms.residual));
+  }
+  // Squares below the smallest float are lost.
+  block.centred += 0x1p-60F;
+  block.residual += 0x1p-60F;
+  block.plain += 0x1p-60F;
+}
+
+constexpr int kQueries = kLanes == 4 ? 3 : 6, kVectors = kLanes == 8 ? 2 : 4;
+
+void float_micro_tile(const ScreenTile& t, int64_t query, int64_t key) {
+  F sums[kQueries][kVectors];
+  for (auto& row : sums) {
+    for (F& one : row) one = set(0);
+  }
+  const float* queries = reinterpret_cast<const float*>(t.queries) + query * t.steps;
+  const float* keys = reinterpret_cast<const float*>(t.keys);
+  for (int64_t s = 0; s < t.steps; ++s) {
+    F vectors[kVectors];
+    for (int v = 0; v < kVectors; ++v) {
+      const int64_t at = key + v * kLanes;
+      vectors[v] = load(keys + (at / kGroupKeys * t.steps + s) * kGroupKeys + at % kGroupKeys);
+    }
+    for (int i = 0; i < kQueries; ++i) {
+      const F x = set(queries[i * t.steps + s]);
+      for (int v = 0; v < kVectors; ++v) sums[i][v] = fma(vectors[v], x, sums[i][v]);
+    }
+  }
+  for (int i = 0; i < kQueries; ++i) {
+    const F least = set(reinterpret_cast<const float*>(t.thresholds)[query + i]);
+    auto* scores = reinterpret_cast<float*>(t.scores) + (query + i) * kBlockKeys + key;
+    uint64_t all = 0;
+    for (int v = 0; v < kVectors; ++v) {
+      store(scores + v * kLanes, sums[i][v]);
+      all |= static_cast<uint64_t>(bits(less_equal(least, sums[i][v]))) << (v * kLanes);
+    }
+    for (int v = 0; v < kVectors * kLanes; v += kGroupKeys) {
+      t.hits[(query + i) * (kBlockKeys / kGroupKeys) + (key + v) / kGroupKeys] = static_cast<uint16_t>(all >> v);
+    }
+  }
+}
+
+}  // namespace
+
+template <class Tag>
+void ScreenPack<Tag>::keys(PackedKeys& p) {
+  const int64_t num_blocks = (p.num_keys + kBlockKeys - 1) / kBlockKeys;
+  float top = 0;
+  p.finite = true;
+  for (int64_t b = 0; b < num_blocks; ++b) {
+    float block_top = 0;
+    for (int64_t key = b * kBlockKeys; key < p.num_keys && key < (b + 1) * kBlockKeys; ++key) {
+      const Extent extent = extent_of(p.rows + key * p.width, p.mean, p.width);
+      p.finite = p.finite && extent.finite;
+      block_top = larger(block_top, extent.top);
+    }
+    p.blocks[b].centred = block_top;
+    top = larger(top, block_top);
+  }
+  if (!p.finite) return;
+  p.exponent = exponent_of(top);
+  for (int64_t b = 0; b < num_blocks; ++b) pack_block(p, b, __builtin_ldexpf(1, -p.exponent));
+  // What pads the last tile is never allowed, but must be numbers.
+  for (int64_t key = p.num_keys; key % kTileKeys != 0; ++key) {
+    for (int64_t s = 0; s < p.steps; ++s) p.words[(key / kGroupKeys * p.steps + s) * kGroupKeys + key % kGroupKeys] = 0;
+  }
+}
+
+template <class Tag>
+PackedQuery ScreenPack<Tag>::query(const PackedKeys& keys, const float* q, float scale, uint32_t* words) {
+  PackedQuery packed;
+  const Extent extent = extent_of(q, nullptr, keys.width);
+  const int exponent = exponent_of(extent.finite ? extent.top : 0);
+  const double factor = __builtin_ldexp(scale < 0 ? -double{scale} : double{scale}, exponent + keys.exponent);
+  packed.factor = static_cast<float>(factor);
+  packed.finite = extent.finite && packed.factor > 0x1p-120F && packed.factor < 0x1p120F;
+  if (!packed.finite) {
+    std::memset(words, 0, static_cast<size_t>(keys.steps) * sizeof *words);
+    return packed;
+  }
+  const float power = __builtin_ldexpf(scale < 0 ? -1.0F : 1.0F, -exponent);
+  const float top = extent.top * __builtin_fabsf(power);
+  if (top > 0) packed.step = top / 127;
+  int32_t total = 0;
+  const Packer packer{keys.format, power, packed.step, 1, 0};
+  const Norms norms = packer(q, nullptr, keys.width, words, &total);
+  packed.start = keys.format == ScreenFormat::kInt8 ? static_cast<uint32_t>(-128 * total) : 0;
+  packed.residual = norms.residual;
+  packed.norm = norms.exact + norms.residual;
+  const auto width = static_cast<float>(keys.width);
+  packed.exact = packed.norm * (width / kLanes + 32) * 2 * kUnit;
+  // Products of the exact score that are too small for a float, and flushed ones of the product here.
+  packed.tiny = width * 0x1p-125F / packed.factor + 0x1p-60F;
+  return packed;
+}
+
+template <class Tag>
+void ScreenPack<Tag>::product_float(const ScreenTile& tile) {
+  for (int64_t key = 0; key < tile.num_tiles * kTileKeys; key += kVectors * kLanes) {
+    for (int64_t query = 0; query < tile.num_queries; query += kQueries) float_micro_tile(tile, query, key);
+  }
+}
+
+template struct ScreenPack<IsaTag<kThisIsa>>;
+
+}  // namespace fovea::kernels
+#include "fovea/kernels/attention/cpu/isa_end-inl.h"

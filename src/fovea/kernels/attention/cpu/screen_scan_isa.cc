@@ -1,0 +1,178 @@
+#include <cstdint>
+#include <cstring>
+
+#include "fovea/kernels/attention/cpu/isa.h"
+#include "fovea/kernels/attention/cpu/screen.h"
+// Standard headers end here.
+#include "fovea/kernels/attention/cpu/isa_begin-inl.h"
+#include "fovea/kernels/attention/cpu/simd-inl.h"
+
+namespace fovea::kernels {
+namespace {
+
+constexpr int kGroups = kBlockKeys / kGroupKeys;
+
+// A bit for each group with a hit.
+uint32_t groups_with_hits(const uint16_t* hits) {
+#if FOVEA_ISA >= 2
+  const __m512i all = _mm512_loadu_si512(hits);
+  return _mm512_test_epi16_mask(all, all);
+#else
+  uint32_t groups = 0;
+  for (int g = 0; g < kGroups; ++g) groups |= (hits[g] != 0 ? 1U : 0U) << g;
+  return groups;
+#endif
+}
+
+F as_scores(const uint32_t* p, bool integers) {
+  float raw[kLanes];
+  std::memcpy(raw, p, sizeof raw);
+  const F v = load(raw);
+  return integers ? to_float(as_int(v)) : v;
+}
+
+// A full last vector.
+void pad(float* values, int64_t count) { store(values + count, set(-kInfinity)); }
+
+int64_t count_reaching(const float* values, int64_t count, float least) {
+  int64_t reaching = 0;
+  const F bound = set(least);
+  for (int64_t i = 0; i < count; i += kLanes) {
+    reaching += __builtin_popcount(bits(less_equal(bound, load(values + i))));
+  }
+  return reaching;
+}
+
+struct Range {
+  float least, greatest;
+};
+
+Range range_of(const float* values, int64_t count) {
+  F low = set(kInfinity), high = set(-kInfinity);
+  for (int64_t i = 0; i < count; i += kLanes) {
+    const F v = i + kLanes <= count ? load(values + i) : select(first(count - i), load(values + i), load(values));
+    low = min(low, v);
+    high = max(high, v);
+  }
+  return {-greatest(set(0) - low), greatest(high)};
+}
+
+// Floats as integers in the same order.
+uint32_t ordered(float x) {
+  uint32_t code = 0;
+  std::memcpy(&code, &x, sizeof code);
+  return (code >> 31) != 0 ? ~code : code | 0x80000000U;
+}
+float from_ordered(uint32_t code) {
+  code = (code >> 31) != 0 ? code & 0x7fffffffU : ~code;
+  float x = 0;
+  std::memcpy(&x, &code, sizeof x);
+  return x;
+}
+
+float least_reaching(const float* values, int64_t count, float bound) {
+  F low = set(kInfinity);
+  for (int64_t i = 0; i < count; i += kLanes) {
+    const F v = load(values + i);
+    low = min(low, select(less_equal(set(bound), v), v, set(kInfinity)));
+  }
+  return -greatest(set(0) - low);
+}
+
+}  // namespace
+
+template <class Tag>
+int64_t ScreenScan<Tag>::append(const ScreenedRow& row, float* bounds, int32_t* keys, int64_t count) {
+  alignas(64) uint64_t hits[kBlockKeys / 64];
+  std::memcpy(hits, row.hits, sizeof hits);
+  if (row.allowed != nullptr) {
+    for (int w = 0; w < kBlockKeys / 64; ++w) hits[w] &= row.allowed[w];
+  }
+  uint16_t masks[kGroups];
+  std::memcpy(masks, hits, sizeof masks);
+  const F factor = set(row.factor), bound = set(-row.bound);
+  for (uint32_t groups = groups_with_hits(masks); groups != 0; groups &= groups - 1) {
+    const int group = __builtin_ctz(groups);
+    for (int lane = 0; lane < kGroupKeys; lane += kLanes) {
+      const int at = group * kGroupKeys + lane;
+      const M mask = from_bits((static_cast<uint32_t>(masks[group]) >> lane) & ((1U << kLanes) - 1));
+      compress_store(keys + count, mask, iota() + (row.first_key + at));
+      count += compress_store(bounds + count, mask, fma(as_scores(row.scores + at, row.integers), factor, bound));
+    }
+  }
+  return count;
+}
+
+template <class Tag>
+int64_t ScreenScan<Tag>::prune(float least, float* bounds, int32_t* keys, int64_t count) {
+  pad(bounds, count);
+  const F bound = set(least);
+  int64_t kept = 0;
+  for (int64_t i = 0; i < count; i += kLanes) {
+    const F v = load(bounds + i);
+    const I key = load_int(keys + i);
+    M mask = less_equal(bound, v);
+    if (i + kLanes > count) mask = both(mask, first(count - i));
+    compress_store(keys + kept, mask, key);
+    kept += compress_store(bounds + kept, mask, v);
+  }
+  return kept;
+}
+
+template <class Tag>
+float ScreenScan<Tag>::reached_by(float* values, int64_t count, int64_t k, int64_t slack) {
+  if (count < k) return -kInfinity;
+  pad(values, count);
+  auto [low, high] = range_of(values, count);
+  int64_t reaching = count;
+  for (int round = 0; round < 20 && reaching > k + slack; ++round) {
+    const float middle = low + (high - low) / 2;
+    if (!(low < middle && middle < high)) break;
+    const int64_t at_middle = count_reaching(values, count, middle);
+    if (at_middle >= k) {
+      low = middle;
+      reaching = at_middle;
+    } else {
+      high = middle;
+    }
+  }
+  return low;
+}
+
+template <class Tag>
+float ScreenScan<Tag>::kth_greatest(float* values, int64_t count, int64_t k) {
+  pad(values, count);
+  auto [low, high] = range_of(values, count);
+  if (k >= count) return low;
+  // Halving between values, then, for wide ranges and ties, between their codes: `low` is reached by k or more, what
+  // is above `high` by fewer.
+  for (int round = 0; round < 16 && low < high; ++round) {
+    const float middle = low + (high - low) / 2;
+    if (!(low < middle && middle < high)) break;
+    const int64_t reaching = count_reaching(values, count, middle);
+    if (reaching == k) return least_reaching(values, count, middle);
+    (reaching > k ? low : high) = middle;
+  }
+  uint32_t low_code = ordered(low), high_code = ordered(high);
+  while (low_code < high_code) {
+    const uint32_t middle = low_code + (high_code - low_code + 1) / 2;
+    const int64_t reaching = count_reaching(values, count, from_ordered(middle));
+    if (reaching == k) return least_reaching(values, count, from_ordered(middle));
+    if (reaching > k) {
+      low_code = middle;
+    } else {
+      high_code = middle - 1;
+    }
+  }
+  return from_ordered(low_code);
+}
+
+template <class Tag>
+float ScreenScan<Tag>::greatest(float* values, int64_t count) {
+  return count == 0 ? -kInfinity : range_of(values, count).greatest;
+}
+
+template struct ScreenScan<IsaTag<kThisIsa>>;
+
+}  // namespace fovea::kernels
+#include "fovea/kernels/attention/cpu/isa_end-inl.h"

@@ -1,0 +1,193 @@
+#include "fovea/kernels/attention/cpu/screen_search.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+namespace fovea::kernels {
+namespace {
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr int64_t kGroups = kBlockKeys / kGroupKeys;
+// Scoring a tile for a row costs about as much as that many exact scores.
+constexpr int64_t kExactPerTile = 4;
+constexpr int kTauRounds = 6;
+
+int64_t round_up(int64_t x, int64_t unit) { return (x + unit - 1) / unit * unit; }
+
+// Sets bits [begin, end) of a block's 512.
+void set_bits(uint64_t* words, int64_t begin, int64_t end) {
+  while (begin < end) {
+    const int64_t word = begin / 64, stop = std::min(end, (word + 1) * 64), length = stop - begin;
+    words[word] |= (length == 64 ? ~uint64_t{0} : (uint64_t{1} << length) - 1) << (begin % 64);
+    begin = stop;
+  }
+}
+
+}  // namespace
+
+CandidateSearch::CandidateSearch(int64_t most_keys, int64_t width)
+    : width_(width),
+      capacity_(most_keys),
+      queries_(std::make_unique_for_overwrite<float[]>(static_cast<size_t>(kBlockQueries * width))),
+      words_(std::make_unique<uint32_t[]>(static_cast<size_t>(kBlockQueries * width))),
+      scores_(std::make_unique_for_overwrite<uint32_t[]>(size_t{kBlockQueries} * kBlockKeys)),
+      hits_(std::make_unique<uint16_t[]>(static_cast<size_t>(kBlockQueries * kGroups))),
+      tiles_(static_cast<size_t>(round_up(most_keys, kBlockKeys) / kTileKeys)),
+      rows_(kBlockQueries) {
+  // A list may grow by a block before it is pruned, and vectors write 16 past its end.
+  const int64_t stride = round_up(most_keys, 16) + kBlockKeys + 32;
+  bounds_ = std::make_unique_for_overwrite<float[]>(static_cast<size_t>(kBlockQueries * stride));
+  lists_ = std::make_unique_for_overwrite<int32_t[]>(static_cast<size_t>(kBlockQueries * stride));
+  for (int64_t i = 0; i < kBlockQueries; ++i) {
+    rows_[static_cast<size_t>(i)].list = {lists_.get() + i * stride, bounds_.get() + i * stride, 0};
+  }
+}
+
+// Whether screening pays: scattered pairs are scored exactly one by one.
+bool CandidateSearch::mark_tiles(const PackedKeys& keys) {
+  std::fill(tiles_.begin(), tiles_.end(), uint8_t{0});
+  int64_t pairs = 0;
+  for (int64_t i = 0; i < num_queries_; ++i) {
+    for (const Span& span : row(i).keys.compete) {
+      pairs += span.end - span.begin;
+      const auto first = static_cast<size_t>(span.begin / kTileKeys);
+      const auto last = static_cast<size_t>((span.end - 1) / kTileKeys);
+      std::fill(tiles_.begin() + static_cast<int64_t>(first), tiles_.begin() + static_cast<int64_t>(last) + 1,
+                uint8_t{1});
+    }
+  }
+  const int64_t tiles = std::count(tiles_.begin(), tiles_.end(), uint8_t{1});
+  return keys.finite && pairs > tiles * num_queries_ * kExactPerTile;
+}
+
+void CandidateSearch::prepare_row(ScreenedQuery& row, int64_t index, float scale) {
+  row.list.count = 0;
+  row.threshold = -kInfinity;
+  row.packed = ops_->pack_query(*keys_, query(index), scale, words_.get() + index * keys_->steps);
+  start_[index] = row.packed.start;
+  row.widest = 0;
+  const int64_t blocks = (keys_->num_keys + kBlockKeys - 1) / kBlockKeys;
+  for (int64_t b = 0; b < blocks; ++b) row.widest = std::max(row.widest, row.packed.bound(keys_->blocks[b]));
+  const int64_t competing = row.keys.num_compete();
+  row.direct = !row.packed.finite || !(row.widest < kInfinity) || competing <= std::max<int64_t>(selection_->k, 32);
+  row.trigger = selection_->k > 0 ? 2 * selection_->k + 32 : 64;
+}
+
+void CandidateSearch::set_threshold(int64_t index, const KeyBlock& block) {
+  const ScreenedQuery& query = row(index);
+  const float least = query.threshold - query.packed.bound(block);
+  if (keys_->format != ScreenFormat::kInt8) {
+    thresholds_[index] = std::bit_cast<uint32_t>(query.direct ? kInfinity : least);
+    return;
+  }
+  // One below, as the division rounds; sums stay far below 2^30.
+  const double units = std::floor(double{least} / (double{block.step} * query.packed.step)) - 1;
+  const double bounded = query.direct ? 0x1p30 : std::clamp(units, -0x1p30, 0x1p30);
+  thresholds_[index] = static_cast<uint32_t>(static_cast<int32_t>(bounded));
+}
+
+// Whether the row sees any key of the block; *allowed is left null when it sees all.
+bool CandidateSearch::find_allowed(const ScreenedQuery& row, int64_t block, const uint64_t** allowed) {
+  const int64_t begin = block * kBlockKeys, end = begin + kBlockKeys;
+  *allowed = nullptr;
+  bool any = false;
+  for (const Span& span : row.keys.compete) {
+    if (span.begin <= begin && end <= span.end) return true;
+    if (span.end <= begin || end <= span.begin) continue;
+    if (!any) std::memset(allowed_, 0, sizeof allowed_);
+    any = true;
+    *allowed = allowed_;
+    set_bits(allowed_, std::max(span.begin, begin) - begin, std::min(span.end, end) - begin);
+  }
+  return any;
+}
+
+// A threshold from the lower bounds listed so far; it stays valid, as more keys only raise the final one.
+void CandidateSearch::raise_threshold(ScreenedQuery& row) {
+  RowList& list = row.list;
+  if (selection_->k > 0) {
+    const int64_t k = selection_->k;
+    row.threshold = std::max(row.threshold, ops_->reached_by(list.values, list.count, k, k / 16));
+  } else if (list.count > 0) {
+    const float unit = row.packed.factor;
+    const float tau = ops_->entmax_tau(selection_->power, list.values, list.count, unit, kTauRounds);
+    const float top = ops_->greatest(list.values, list.count);
+    // The support has z > tau; a little lower, for the rounding of tau.
+    row.threshold = std::max(row.threshold, top + (tau - 1e-4F) / (unit * selection_->power.slope));
+  }
+  list.count = ops_->prune(row.threshold - 2 * row.widest, list.values, list.keys, list.count);
+  row.trigger = std::max(2 * list.count, row.trigger);
+}
+
+void CandidateSearch::screen_block(int64_t block) {
+  const int64_t first_tile = block * (kBlockKeys / kTileKeys);
+  const int64_t num_tiles = std::min<int64_t>(kBlockKeys / kTileKeys, static_cast<int64_t>(tiles_.size()) - first_tile);
+  const uint8_t* tiles = tiles_.data() + first_tile;
+  if (std::find(tiles, tiles + num_tiles, 1) == tiles + num_tiles) return;
+  const KeyBlock& bounds = keys_->blocks[block];
+  for (int64_t i = 0; i < num_queries_; ++i) set_threshold(i, bounds);
+  for (int64_t tile = 0; tile < num_tiles;) {
+    int64_t end = tile;
+    while (end < num_tiles && tiles[end] != 0) ++end;
+    if (end > tile) {
+      const int64_t groups = kTileKeys / kGroupKeys;
+      product_({words_.get(), start_, thresholds_,
+                keys_->words + (first_tile + tile) * groups * keys_->steps * kGroupKeys,
+                scores_.get() + tile * kTileKeys, hits_.get() + tile * groups, keys_->steps, round_up(num_queries_, 6),
+                end - tile});
+    }
+    tile = std::max(end, tile + 1);
+  }
+  for (int64_t i = 0; i < num_queries_; ++i) {
+    ScreenedQuery& query = row(i);
+    const uint64_t* allowed = nullptr;
+    if (query.direct || !find_allowed(query, block, &allowed)) continue;
+    const bool integers = keys_->format == ScreenFormat::kInt8;
+    const ScreenedRow screened = {scores_.get() + i * kBlockKeys,
+                                  hits_.get() + i * kGroups,
+                                  allowed,
+                                  integers ? bounds.step * query.packed.step : 1.0F,
+                                  query.packed.bound(bounds),
+                                  static_cast<int32_t>(block * kBlockKeys),
+                                  integers};
+    query.list.count = ops_->append(screened, query.list.values, query.list.keys, query.list.count);
+    if (query.list.count >= query.trigger) raise_threshold(query);
+  }
+}
+
+void CandidateSearch::run(const Selection& selection, const PackedKeys& keys, float scale, int64_t num_queries) {
+  selection_ = &selection;
+  keys_ = &keys;
+  num_queries_ = num_queries;
+  ops_ = &screen_ops();
+  product_ = screen_product(keys.format);
+  const bool screening = mark_tiles(keys);
+  bool all_direct = true;
+  for (int64_t i = 0; i < num_queries; ++i) {
+    ScreenedQuery& query = row(i);
+    if (screening) {
+      prepare_row(query, i, scale);
+    } else {
+      query.direct = true;
+      query.list.count = 0;
+    }
+    if (query.direct) query.list.count = list_keys(query.keys.compete, query.list.keys, 0);
+    all_direct = all_direct && query.direct;
+  }
+  if (all_direct) return;
+  for (int64_t i = num_queries; i < round_up(num_queries, 6); ++i) {
+    std::memset(words_.get() + i * keys.steps, 0, static_cast<size_t>(keys.steps) * sizeof(uint32_t));
+    start_[i] = 0;
+    thresholds_[i] = keys.format == ScreenFormat::kInt8 ? 0x7fffffffU : std::bit_cast<uint32_t>(kInfinity);
+  }
+  const int64_t blocks = (keys.num_keys + kBlockKeys - 1) / kBlockKeys;
+  for (int64_t block = 0; block < blocks; ++block) screen_block(block);
+  for (int64_t i = 0; i < num_queries; ++i) {
+    if (!row(i).direct) raise_threshold(row(i));
+  }
+}
+
+}  // namespace fovea::kernels

@@ -1,0 +1,56 @@
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "fovea/kernels/attention/cpu/screen_select.h"
+
+namespace fovea::kernels {
+
+// One query of a block: what it may see, and what screening leaves of it.
+struct ScreenedQuery {
+  RowKeys keys;
+  PackedQuery packed;
+  RowList list;         // values: lower bounds of scores in normalised units
+  bool direct = false;  // all competing keys are listed, without screening
+  float threshold = 0;  // in normalised units; the final one is at or above it
+  float widest = 0;     // greatest bound on the error over all blocks of keys
+  int64_t trigger = 0;  // the length of the list at which the threshold is raised
+};
+
+// Finds, for a block of queries of one head, lists of keys that hold all that can be selected. One object a worker.
+class CandidateSearch {
+ public:
+  CandidateSearch(int64_t most_keys, int64_t width);
+  // [kBlockQueries, width]: the caller puts the queries here, head_dim values and zeros.
+  float* query(int64_t row) { return queries_.get() + row * width_; }
+  // The caller fills `keys` of the first num_queries rows; then their lists.
+  ScreenedQuery& row(int64_t row) { return rows_[static_cast<size_t>(row)]; }
+  void run(const Selection& selection, const PackedKeys& keys, float scale, int64_t num_queries);
+  // Longest list a row can hold.
+  int64_t capacity() const { return capacity_; }
+
+ private:
+  bool mark_tiles(const PackedKeys& keys);
+  void prepare_row(ScreenedQuery& row, int64_t index, float scale);
+  void screen_block(int64_t block);
+  bool find_allowed(const ScreenedQuery& row, int64_t block, const uint64_t** allowed);
+  void set_threshold(int64_t index, const KeyBlock& block);
+  void raise_threshold(ScreenedQuery& row);
+
+  int64_t width_, capacity_, num_queries_ = 0;
+  std::unique_ptr<float[]> queries_, bounds_;
+  std::unique_ptr<int32_t[]> lists_;
+  std::unique_ptr<uint32_t[]> words_, scores_;
+  std::unique_ptr<uint16_t[]> hits_;
+  std::vector<uint8_t> tiles_;  // that a row of the block sees
+  std::vector<ScreenedQuery> rows_;
+  uint32_t start_[kBlockQueries] = {}, thresholds_[kBlockQueries] = {};
+  uint64_t allowed_[kBlockKeys / 64] = {};
+  const Selection* selection_ = nullptr;
+  const PackedKeys* keys_ = nullptr;
+  const ScreenOps* ops_ = nullptr;
+  ScreenProduct product_ = nullptr;
+};
+
+}  // namespace fovea::kernels

@@ -1,0 +1,245 @@
+#include "fovea/kernels/attention/cpu/screen_select.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace fovea::kernels {
+namespace {
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr int kSolveRounds = 60;
+
+int64_t total(const std::vector<Span>& spans) {
+  int64_t keys = 0;
+  for (const Span& span : spans) keys += span.end - span.begin;
+  return keys;
+}
+
+// The spans of a without those of b, both sorted and disjoint.
+void subtract(const std::vector<Span>& a, const std::vector<Span>& b, std::vector<Span>& out) {
+  out.clear();
+  size_t j = 0;
+  for (Span span : a) {
+    while (j < b.size() && b[j].end <= span.begin) ++j;
+    for (size_t i = j; i < b.size() && b[i].begin < span.end; ++i) {
+      if (span.begin < b[i].begin) out.push_back({span.begin, b[i].begin});
+      span.begin = std::max(span.begin, b[i].end);
+    }
+    if (span.begin < span.end) out.push_back(span);
+  }
+}
+
+void intersect(const std::vector<Span>& a, const std::vector<Span>& b, std::vector<Span>& out) {
+  out.clear();
+  for (size_t i = 0, j = 0; i < a.size() && j < b.size();) {
+    const Span both = {std::max(a[i].begin, b[j].begin), std::min(a[i].end, b[j].end)};
+    if (both.begin < both.end) out.push_back(both);
+    (a[i].end < b[j].end ? i : j) += 1;
+  }
+}
+
+bool has_nan(const float* values, int64_t count) {
+  float poison = 0;
+  for (int64_t i = 0; i < count; ++i) poison += std::isnan(values[i]) ? 1 : 0;
+  return poison != 0;
+}
+
+void add_scores(const RowScores& s, int64_t first, RowList& list) {
+  if (first == list.count) return;
+  screen_ops().dots(s.x, s.rows, s.width, list.keys + first, list.count - first, s.scale, list.values + first);
+}
+
+// Drops competing keys below the threshold, then adds the keys that stay. The order of the list is that of the keys,
+// first those that compete.
+void choose(const RowScores& scores, const RowKeys& keys, float threshold, RowList& list) {
+  if (threshold > -kInfinity) list.count = screen_ops().prune(threshold, list.values, list.keys, list.count);
+  const int64_t first = list.count;
+  list.count = list_keys(keys.stay, list.keys, first);
+  add_scores(scores, first, list);
+}
+
+void scale_values(RowList& list, float factor) {
+  for (int64_t i = 0; i < list.count; ++i) list.values[i] *= factor;
+}
+
+void to_weights(const Selection& selection, const RowStats& stats, RowList& list) {
+  const ScreenOps& ops = screen_ops();
+  switch (selection.shape) {
+    case WeightShape::kSoftmax:
+      ops.exponentials(list.values, list.count, stats.center);
+      scale_values(list, stats.norm);
+      return;
+    case WeightShape::kEntmax:
+      ops.entmax_weights(selection.power, list.values, list.count, stats.center, stats.norm);
+      break;
+    case WeightShape::kRelu:
+      break;
+    default:
+      return;
+  }
+  // The support: what has no weight has no gradient either. NaN stays for all to see.
+  if (!has_nan(list.values, list.count)) {
+    list.count = ops.prune(std::numeric_limits<float>::denorm_min(), list.values, list.keys, list.count);
+  }
+}
+
+// Scores to weights, for the first time.
+RowStats solve(const Selection& selection, RowList& list) {
+  const ScreenOps& ops = screen_ops();
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  RowStats stats;
+  stats.center = has_nan(list.values, list.count) ? nan : ops.greatest(list.values, list.count);
+  if (selection.shape == WeightShape::kSoftmax) {
+    stats.norm = 1 / ops.exponentials(list.values, list.count, stats.center);
+    scale_values(list, stats.norm);
+    return stats;
+  }
+  if (selection.shape == WeightShape::kEntmax) {
+    stats.norm =
+        std::isfinite(stats.center) ? ops.entmax_tau(selection.power, list.values, list.count, 1, kSolveRounds) : nan;
+  }
+  to_weights(selection, stats, list);
+  return stats;
+}
+
+}  // namespace
+
+Selection selection_of(const AttentionSpec& spec, const float* alpha) {
+  Selection selection;
+  if (spec.select) selection.k = spec.select->k;
+  if (std::holds_alternative<Sparsemax>(spec.transform)) selection.shape = WeightShape::kEntmax;
+  if (const auto* entmax = std::get_if<Entmax>(&spec.transform)) {
+    selection.learned = entmax->learned;
+    const double of_head = entmax->learned && alpha != nullptr ? *alpha : entmax->alpha;
+    selection.shape = of_head == 1 ? WeightShape::kSoftmax : WeightShape::kEntmax;
+    if (of_head != 1) selection.power = EntmaxPower(of_head);
+  }
+  if (std::holds_alternative<Relu>(spec.transform)) selection.shape = WeightShape::kRelu;
+  if (std::holds_alternative<Gelu>(spec.transform)) selection.shape = WeightShape::kGelu;
+  if (const auto* leaky = std::get_if<LeakyRelu>(&spec.transform)) {
+    selection.shape = WeightShape::kLeakyRelu;
+    selection.slope = static_cast<float>(leaky->slope);
+  }
+  return selection;
+}
+
+int64_t RowKeys::num_compete() const { return total(compete); }
+int64_t RowKeys::num_stay() const { return total(stay); }
+
+void find_keys(const AttentionSpec& spec, const Row& row, RowKeys& keys) {
+  keys.compete.clear();
+  keys.stay.clear();
+  if (row.limit() <= 0) return;
+  if (spec.pairs.is_full()) {
+    keys.compete.push_back({0, row.limit()});
+  } else {
+    keys.compete = spans(spec.pairs, row);
+  }
+  if (!spec.select || !spec.select->keep) return;
+  const std::vector<Span> all = keys.compete, keep = spans(*spec.select->keep, row);
+  intersect(all, keep, keys.stay);
+  subtract(all, keep, keys.compete);
+}
+
+int64_t list_keys(const std::vector<Span>& spans, int32_t* list, int64_t count) {
+  for (const Span& span : spans) {
+    for (int64_t key = span.begin; key < span.end; ++key) list[count++] = static_cast<int32_t>(key);
+  }
+  return count;
+}
+
+RowStats select_row(const Selection& selection, const RowScores& scores, const RowKeys& keys, RowList& list) {
+  add_scores(scores, 0, list);
+  float threshold = -kInfinity;
+  if (selection.k > 0 && list.count > selection.k && !has_nan(list.values, list.count)) {
+    threshold = screen_ops().kth_greatest(list.values, list.count, selection.k);
+  }
+  choose(scores, keys, threshold, list);
+  RowStats stats = solve(selection, list);
+  stats.threshold = threshold;
+  return stats;
+}
+
+void recompute_row(const Selection& selection, const RowScores& scores, const RowKeys& keys, const RowStats& stats,
+                   RowList& list) {
+  add_scores(scores, 0, list);
+  choose(scores, keys, stats.threshold, list);
+  to_weights(selection, stats, list);
+}
+
+void saved_to_weights(const Selection& selection, const float* saved, int64_t count, float* weights) {
+  for (int64_t i = 0; i < count; ++i) {
+    const float s = saved[i];
+    if (selection.shape == WeightShape::kGelu) {
+      weights[i] = 0.5F * s * std::erfc(-s * 0.70710678F);
+    } else if (selection.shape == WeightShape::kLeakyRelu) {
+      weights[i] = s < 0 ? s * selection.slope : s;
+    } else {
+      weights[i] = s;
+    }
+  }
+}
+
+// ds = U (dp - sum(U dp) / sum U), U = p^(2 - alpha) for entmax and p for softmax.
+double gradient_mean(const Selection& selection, const float* values, int64_t count, const float* gradients,
+                     float* scratch) {
+  double mass = 1, moment = 0;
+  if (selection.shape == WeightShape::kSoftmax) {
+    for (int64_t i = 0; i < count; ++i) moment += double{values[i]} * gradients[i];
+  } else if (selection.shape == WeightShape::kEntmax) {
+    screen_ops().entmax_derivatives(selection.power, values, count, scratch);
+    mass = 0;
+    for (int64_t i = 0; i < count; ++i) {
+      mass += scratch[i];
+      moment += double{scratch[i]} * gradients[i];
+    }
+  }
+  return mass == 0 ? 0 : moment / mass;
+}
+
+void score_gradients(const Selection& selection, const float* values, int64_t count, double mean, float* gradients,
+                     float* scratch) {
+  const auto row_mean = static_cast<float>(mean);
+  switch (selection.shape) {
+    case WeightShape::kSoftmax:
+      for (int64_t i = 0; i < count; ++i) gradients[i] = values[i] * (gradients[i] - row_mean);
+      return;
+    case WeightShape::kEntmax:
+      screen_ops().entmax_derivatives(selection.power, values, count, scratch);
+      for (int64_t i = 0; i < count; ++i) gradients[i] = scratch[i] * (gradients[i] - row_mean);
+      return;
+    case WeightShape::kRelu:  // only positive scores are listed
+      return;
+    case WeightShape::kGelu:
+      for (int64_t i = 0; i < count; ++i) {
+        const float s = values[i];
+        gradients[i] *= 0.5F * std::erfc(-s * 0.70710678F) + s * 0.39894228F * std::exp(-0.5F * s * s);
+      }
+      return;
+    case WeightShape::kLeakyRelu:
+      for (int64_t i = 0; i < count; ++i) gradients[i] *= values[i] > 0 ? 1 : selection.slope;
+      return;
+  }
+}
+
+// Correia, Niculae, Martins 2019, equation 15.
+double alpha_gradient(const Selection& selection, const float* values, int64_t count, const float* gradients,
+                      float* scratch) {
+  screen_ops().entmax_derivatives(selection.power, values, count, scratch);
+  double mass = 0, entropy = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    mass += scratch[i];
+    entropy += values[i] > 0 ? values[i] * std::log(double{values[i]}) : 0;
+  }
+  const double slope = selection.power.slope;
+  double total = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    const double p = values[i], share = scratch[i] / mass;
+    const double p_log_p = p > 0 ? p * std::log(p) : 0;
+    total += gradients[i] * ((p - share) / (slope * slope) - (p_log_p - share * entropy) / slope);
+  }
+  return total;
+}
+
+}  // namespace fovea::kernels

@@ -1,0 +1,79 @@
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "fovea/kernels/attention/attention.h"
+#include "fovea/kernels/attention/cpu/entmax_solve.h"
+#include "fovea/kernels/attention/cpu/screen_ops.h"
+
+// Which keys of a row stay, and their weights.
+namespace fovea::kernels {
+
+enum class WeightShape : uint8_t { kSoftmax, kEntmax, kRelu, kGelu, kLeakyRelu };
+
+// An AttentionSpec without its pairs, for one head.
+struct Selection {
+  int64_t k = 0;  // 0: no top-k
+  WeightShape shape = WeightShape::kSoftmax;
+  EntmaxPower power{2};
+  float slope = 0;       // leaky-relu
+  bool learned = false;  // entmax(learned)
+  // Whether `kept` holds scores instead of weights.
+  bool saves_scores() const { return shape == WeightShape::kGelu || shape == WeightShape::kLeakyRelu; }
+};
+// alpha: of the head, for entmax(learned).
+Selection selection_of(const AttentionSpec& spec, const float* alpha);
+
+// The keys one query may attend to: those that compete, and those that stay whatever their score.
+struct RowKeys {
+  std::vector<Span> compete, stay;
+  int64_t num_compete() const;
+  int64_t num_stay() const;
+};
+void find_keys(const AttentionSpec& spec, const Row& row, RowKeys& keys);
+// Appends the spans' keys at list[count ...]; returns the new count.
+int64_t list_keys(const std::vector<Span>& spans, int32_t* list, int64_t count);
+
+// What turns a row's exact scores into weights again; saved for backward.
+struct RowStats {
+  float threshold = 0;  // scores of competing keys below it are dropped
+  float center = 0;     // the greatest score
+  float norm = 0;       // softmax: 1 / sum of exponentials; entmax: tau
+};
+constexpr int64_t kRowStats = 3;
+
+// A row's list, with room for 16 more: its first `count` entries are the answer.
+struct RowList {
+  int32_t* keys = nullptr;
+  float* values = nullptr;  // scores, then weights
+  int64_t count = 0;
+};
+
+// Exact scores of row x against the listed keys.
+struct RowScores {
+  const float* x = nullptr;     // [width]
+  const float* rows = nullptr;  // [keys, width]
+  int64_t width = 0;
+  float scale = 1;
+};
+
+// `list` holds candidates among the competing keys, all those that can be selected. Selects exactly, adds the keys that
+// stay, turns scores into weights (or, for saves_scores(), leaves them) and drops what has none.
+RowStats select_row(const Selection& selection, const RowScores& scores, const RowKeys& keys, RowList& list);
+// The same from what select_row returned, for a list of all competing keys: the same bits.
+void recompute_row(const Selection& selection, const RowScores& scores, const RowKeys& keys, const RowStats& stats,
+                   RowList& list);
+// Of saved values, weights; for all but saves_scores() a copy.
+void saved_to_weights(const Selection& selection, const float* saved, int64_t count, float* weights);
+
+// Gradients of scores from those of weights, in two steps, so that a row can be worked on in parts: what the row
+// contributes as a whole, then each element. values: as saved; scratch: [count], room for 16 more.
+double gradient_mean(const Selection& selection, const float* values, int64_t count, const float* gradients,
+                     float* scratch);
+void score_gradients(const Selection& selection, const float* values, int64_t count, double mean, float* gradients,
+                     float* scratch);
+// What the row adds to alpha's gradient, from the gradients of the weights.
+double alpha_gradient(const Selection& selection, const float* values, int64_t count, const float* gradients,
+                      float* scratch);
+
+}  // namespace fovea::kernels

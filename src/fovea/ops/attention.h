@@ -27,7 +27,7 @@ struct AttentionOptions {
   double dropout = 0;                              // on the weights; 0 in evaluation
   int64_t seed = 0;                                // of the run: random(k) draws from (seed, layer, head)
   int64_t layer = 0;
-  int64_t dropout_seed = 0;                        // of this call
+  c10::SymInt dropout_seed = 0;  // of this call; a symbol, so that a compiled graph serves every seed
 };
 
 // Attention of every head group of `spec` ("topk(8)", "4*local(256);4*full"), then the norm over concatenated heads.

@@ -1,0 +1,156 @@
+#include "fovea/ops/attention.h"
+
+#include <ATen/ops/cat.h>
+#include <torch/library.h>
+
+#include <cmath>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "fovea/base/strings.h"
+#include "fovea/ops/attention_core.h"
+#include "fovea/ops/attention_norm.h"
+
+// fovea::attention: head groups, each through the operator fovea::attention_forward, then the norm over their heads.
+namespace fovea::ops {
+namespace {
+
+// A layer's text, resolved: what each group passes to the operator.
+struct Layer {
+  struct Group {
+    int64_t num_heads;
+    std::string spec;  // canonical, without the norm
+    bool learned;      // needs alpha
+  };
+  std::vector<Group> groups;
+  Norm norm;
+};
+
+std::shared_ptr<const Layer> resolved(const std::string& text, int64_t num_heads) {
+  static std::mutex mutex;
+  static std::unordered_map<std::string, std::shared_ptr<const Layer>> cache;
+  const std::string key = cat(num_heads, ' ', text);
+  const std::scoped_lock lock(mutex);
+  if (const auto found = cache.find(key); found != cache.end()) return found->second;
+  auto layer = std::make_shared<Layer>();
+  for (HeadGroup& group : resolve(parse_layer_spec(text), num_heads)) {
+    layer->norm = std::exchange(group.spec.norm, NoNorm{});
+    const Entmax* entmax = std::get_if<Entmax>(&group.spec.transform);
+    layer->groups.push_back({group.num_heads, print(group.spec), entmax && entmax->learned});
+  }
+  return cache.emplace(key, std::move(layer)).first->second;
+}
+
+std::string shape(const at::Tensor& x) {
+  std::vector<std::string> sizes;
+  for (const c10::SymInt& size : x.sym_sizes()) sizes.push_back(cat(size));
+  return cat('[', join(sizes, ", "), ']');
+}
+
+// The rules that q, k and v of one call obey; sizes may be symbols, so only those are read that a spec depends on.
+void check(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const AttentionOptions& options) {
+  if (q.dim() != 3 && q.dim() != 4) {
+    throw Error(cat("attention: q has shape ", shape(q), "; expected [T, H, D] or [B, H, N, D]"));
+  }
+  if (k.dim() != q.dim() || v.dim() != q.dim() || k.sym_sizes() != v.sym_sizes() || k.sym_size(1) != q.sym_size(1) ||
+      k.sym_size(-1) != q.sym_size(-1) || (q.dim() == 4 && k.sym_size(0) != q.sym_size(0))) {
+    throw Error(cat("attention: q has shape ", shape(q), ", k ", shape(k), " and v ", shape(v),
+                    "; expected equal heads and head sizes, and k like v"));
+  }
+  if (k.scalar_type() != q.scalar_type() || v.scalar_type() != q.scalar_type() || k.device() != q.device() ||
+      v.device() != q.device() || !at::isFloatingType(q.scalar_type())) {
+    throw Error(cat("attention: q is ", q.scalar_type(), ", k ", k.scalar_type(), " and v ", v.scalar_type(),
+                    "; expected one floating type and one device"));
+  }
+  if (!(options.dropout >= 0 && options.dropout < 1)) {
+    throw Error(cat("attention: dropout ", options.dropout, " is not in [0, 1)"));
+  }
+  const bool packed = q.dim() == 3, ranges = options.k_begins.has_value();
+  if (ranges && (!packed || !options.q_offsets || !options.k_lengths || options.k_offsets)) {
+    throw Error("attention: k_begins are for packed tensors, with q_offsets and k_lengths, in place of k_offsets");
+  }
+  if (ranges && at::GradMode::is_enabled() && (q.requires_grad() || k.requires_grad() || v.requires_grad())) {
+    throw Error("attention: k_begins have no gradients; give k_offsets, or call without gradients");
+  }
+  if (packed ? options.q_lengths || (options.k_lengths && !ranges) : options.q_offsets || options.k_offsets) {
+    throw Error(cat("attention: got ", packed
+                                           ? "lengths for packed tensors [T, H, D]; give q_offsets and k_offsets"
+                                           : "offsets for dense tensors [B, H, N, D]; give q_lengths and k_lengths"));
+  }
+}
+
+CoreArguments arguments_of(const AttentionOptions& options, int64_t head_dim) {
+  CoreArguments arguments;
+  arguments.q_offsets = options.q_offsets;
+  arguments.k_offsets = options.k_begins ? options.k_begins : options.k_offsets;  // begins, if lengths come along
+  arguments.q_lengths = options.q_lengths, arguments.k_lengths = options.k_lengths;
+  arguments.kind = name_of(options.kind);
+  arguments.scale = options.scale.value_or(1 / std::sqrt(static_cast<double>(head_dim)));
+  arguments.dropout = options.dropout, arguments.seed = options.seed, arguments.layer = options.layer;
+  arguments.dropout_seed = options.dropout_seed;
+  return arguments;
+}
+
+std::optional<at::Tensor> alpha_of(const Layer::Group& group, const AttentionOptions& options, int64_t first_head,
+                                   int64_t num_heads) {
+  if (!group.learned) return std::nullopt;
+  if (!options.alpha || options.alpha->dim() != 1 || options.alpha->size(0) != num_heads) {
+    throw Error(cat("attention: ", group.spec, " needs alpha of shape [", num_heads, "], one value in (1, 2) a head"));
+  }
+  return options.alpha->narrow(0, first_head, group.num_heads);
+}
+
+}  // namespace
+
+at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const std::string& spec,
+                     const AttentionOptions& options) {
+  check(q, k, v, options);
+  const int64_t num_heads = q.sym_size(1).guard_int(__FILE__, __LINE__);
+  const std::shared_ptr<const Layer> layer = resolved(spec, num_heads);
+  CoreArguments arguments = arguments_of(options, q.sym_size(-1).guard_int(__FILE__, __LINE__));
+  const bool whole = layer->groups.size() == 1;
+  std::vector<at::Tensor> outputs;
+  for (const Layer::Group& group : layer->groups) {
+    const auto heads = [&](const at::Tensor& x) {
+      return whole ? x : x.narrow(1, arguments.first_head, group.num_heads);
+    };
+    arguments.spec = group.spec;
+    arguments.alpha = alpha_of(group, options, arguments.first_head, num_heads);
+    outputs.push_back(call_forward({heads(q), heads(k), heads(v)}, arguments));
+    arguments.first_head += group.num_heads;
+  }
+  // Heads lie side by side in memory in both layouts; concatenated that way the norm and the projection need no copy.
+  const bool packed = q.dim() == 3;
+  at::Tensor out = whole ? outputs[0] : at::Tensor();
+  if (!whole) {
+    if (!packed) {
+      for (at::Tensor& x : outputs) x = x.transpose(1, 2);
+    }
+    out = at::cat(outputs, -2);
+    if (!packed) out = out.transpose(1, 2);
+  }
+  return norm_over_heads(layer->norm, out, {options.gain, options.gate, options.bias});
+}
+
+at::Tensor attention_weights(const at::Tensor& q, const at::Tensor& k, const std::string& spec,
+                             const AttentionOptions& options) {
+  check(q, k, k, options);
+  const std::shared_ptr<const Layer> layer = resolved(spec, q.size(1));
+  CoreArguments arguments = arguments_of(options, q.size(-1));
+  std::vector<at::Tensor> weights;
+  for (const Layer::Group& group : layer->groups) {
+    arguments.spec = group.spec;
+    arguments.alpha = alpha_of(group, options, arguments.first_head, q.size(1));
+    const at::Tensor keys = k.narrow(1, arguments.first_head, group.num_heads);
+    weights.push_back(core_weights({q.narrow(1, arguments.first_head, group.num_heads), keys, keys}, arguments));
+    arguments.first_head += group.num_heads;
+  }
+  return at::cat(weights, 1);
+}
+
+void init() {}
+
+}  // namespace fovea::ops

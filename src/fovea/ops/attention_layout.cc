@@ -1,0 +1,132 @@
+#include "fovea/ops/attention_layout.h"
+
+#include <ATen/ops/empty.h>
+
+#include <span>
+#include <string_view>
+
+#include "fovea/base/strings.h"
+
+namespace fovea::ops {
+namespace {
+
+std::span<const int64_t> host_integers(const at::Tensor& x, std::string_view name) {
+  if (x.scalar_type() != at::kLong || !x.device().is_cpu() || x.dim() != 1 || !x.is_contiguous()) {
+    throw Error(cat("attention: ", name, " is ", x.dim(), "-dimensional ", x.scalar_type(), " on ", x.device().str(),
+                    "; expected a contiguous int64 vector on the CPU"));
+  }
+  return {x.const_data_ptr<int64_t>(), static_cast<size_t>(x.numel())};
+}
+
+std::span<const int64_t> offsets_of(const at::Tensor& x, int64_t tokens, std::string_view name) {
+  const std::span<const int64_t> offsets = host_integers(x, name);
+  bool rising = !offsets.empty() && offsets.front() == 0 && offsets.back() == tokens;
+  for (size_t i = 1; i < offsets.size(); ++i) rising = rising && offsets[i - 1] <= offsets[i];
+  if (!rising) throw Error(cat("attention: ", name, " must rise from 0 to the number of tokens, ", tokens));
+  return offsets;
+}
+
+// Keys by explicit ranges: k_offsets hold where each begins.
+std::vector<kernels::Sequence> ranged_sequences(std::span<const int64_t> q, int64_t keys,
+                                                const CoreArguments& arguments) {
+  const auto begins = host_integers(*arguments.k_offsets, "k_begins");
+  const auto lengths = host_integers(*arguments.k_lengths, "k_lengths");
+  bool fits = begins.size() + 1 == q.size() && lengths.size() == begins.size();
+  for (size_t b = 0; fits && b < begins.size(); ++b) {
+    fits = begins[b] >= 0 && lengths[b] >= 0 && begins[b] + lengths[b] <= keys;
+  }
+  if (!fits) {
+    throw Error(cat("attention: k_begins and k_lengths must be ", q.size() - 1, " ranges within ", keys, " keys"));
+  }
+  std::vector<kernels::Sequence> all;
+  for (size_t b = 0; b < begins.size(); ++b) all.push_back({q[b], q[b + 1] - q[b], begins[b], lengths[b]});
+  return all;
+}
+
+// Sequences whose keys are ranges [k_begins[b], k_begins[b] + k_lengths[b]) anywhere in k.
+std::vector<kernels::Sequence> key_ranges(std::span<const int64_t> q, int64_t keys, const CoreArguments& arguments) {
+  if (arguments.k_offsets || !arguments.k_lengths) {
+    throw Error("attention: k_begins needs k_lengths, and stands in place of k_offsets");
+  }
+  const auto begins = host_integers(*arguments.k_begins, "k_begins");
+  const auto lengths = host_integers(*arguments.k_lengths, "k_lengths");
+  bool fits = begins.size() + 1 == q.size() && lengths.size() == begins.size();
+  for (size_t b = 0; fits && b < begins.size(); ++b) {
+    fits = begins[b] >= 0 && lengths[b] >= 0 && begins[b] + lengths[b] <= keys;
+  }
+  if (!fits) {
+    throw Error(
+        cat("attention: k_begins and k_lengths must name ", q.size() - 1, " ranges within the ", keys, " keys"));
+  }
+  std::vector<kernels::Sequence> all;
+  for (size_t b = 0; b < begins.size(); ++b) all.push_back({q[b], q[b + 1] - q[b], begins[b], lengths[b]});
+  return all;
+}
+
+std::vector<kernels::Sequence> packed_sequences(const QueryKey& x, const CoreArguments& arguments) {
+  const int64_t queries = x.q.size(0), keys = x.k.size(0);
+  if (!arguments.q_offsets) {
+    if (arguments.k_offsets || arguments.k_begins) {
+      throw Error("attention: keys of sequences without q_offsets; give both");
+    }
+    return {{0, queries, 0, keys}};
+  }
+  const auto q = offsets_of(*arguments.q_offsets, queries, "q_offsets");
+  if (arguments.k_begins) return key_ranges(q, keys, arguments);
+  if (arguments.k_lengths) return ranged_sequences(q, keys, arguments);
+  const auto k = offsets_of(arguments.k_offsets ? *arguments.k_offsets : *arguments.q_offsets, keys, "k_offsets");
+  if (q.size() != k.size()) {
+    throw Error(cat("attention: q_offsets are of ", q.size() - 1, " sequences and k_offsets of ", k.size() - 1,
+                    "; expected as many"));
+  }
+  std::vector<kernels::Sequence> all;
+  for (size_t b = 0; b + 1 < q.size(); ++b) all.push_back({q[b], q[b + 1] - q[b], k[b], k[b + 1] - k[b]});
+  return all;
+}
+
+// The length of sequence b, [0, N].
+struct Lengths {
+  std::span<const int64_t> given;
+  int64_t padded;
+  int64_t operator[](int64_t b) const { return given.empty() ? padded : given[static_cast<size_t>(b)]; }
+};
+
+Lengths lengths_of(const std::optional<at::Tensor>& x, const at::Tensor& rows, std::string_view name) {
+  if (!x) return {{}, rows.size(2)};
+  const std::span<const int64_t> given = host_integers(*x, name);
+  bool fits = static_cast<int64_t>(given.size()) == rows.size(0);
+  for (const int64_t length : given) fits = fits && length >= 0 && length <= rows.size(2);
+  if (!fits) {
+    throw Error(cat("attention: ", name, " must be ", rows.size(0), " lengths between 0 and ", rows.size(2)));
+  }
+  return {given, rows.size(2)};
+}
+
+}  // namespace
+
+at::Tensor token_rows(const at::Tensor& x) {
+  const at::Tensor rows = x.dim() == 3 ? x : x.transpose(1, 2).reshape({x.size(0) * x.size(2), x.size(1), x.size(3)});
+  return rows.size(2) < 2 || rows.stride(2) == 1 ? rows : rows.contiguous();
+}
+
+at::Tensor from_token_rows(const at::Tensor& rows, const at::Tensor& like) {
+  if (like.dim() == 3) return rows;
+  return rows.view({like.size(0), like.size(2), like.size(1), like.size(3)}).transpose(1, 2);
+}
+
+at::Tensor empty_like_rows(const at::Tensor& like) {
+  if (like.dim() == 3) return at::empty_symint(like.sym_sizes(), like.options());
+  return at::empty_symint({like.sym_size(0), like.sym_size(2), like.sym_size(1), like.sym_size(3)}, like.options())
+      .transpose(1, 2);
+}
+
+std::vector<kernels::Sequence> sequences_of(const QueryKey& x, const CoreArguments& arguments) {
+  if (x.q.dim() == 3) return packed_sequences(x, arguments);
+  const Lengths q = lengths_of(arguments.q_lengths, x.q, "q_lengths");
+  const Lengths k = lengths_of(arguments.k_lengths, x.k, "k_lengths");
+  std::vector<kernels::Sequence> all;
+  for (int64_t b = 0; b < x.q.size(0); ++b) all.push_back({b * x.q.size(2), q[b], b * x.k.size(2), k[b]});
+  return all;
+}
+
+}  // namespace fovea::ops

@@ -1,0 +1,27 @@
+#pragma once
+#include <ATen/core/Tensor.h>
+
+#include <vector>
+
+#include "fovea/kernels/attention/attention.h"
+#include "fovea/ops/attention_core.h"
+
+// Packed [T, H, D] and dense [B, H, N, D] tensors as rows of tokens with a list of sequences.
+namespace fovea::ops {
+
+// [T, H, D] or [B * N, H, D]: a view wherever the strides allow one.
+at::Tensor token_rows(const at::Tensor& x);
+
+// Contiguous rows [T, H, D] in the layout of `like`: themselves, or [B, N, H, D] seen as [B, H, N, D].
+at::Tensor from_token_rows(const at::Tensor& rows, const at::Tensor& like);
+// An uninitialised tensor with the sizes and strides that from_token_rows gives; sizes may be symbols.
+at::Tensor empty_like_rows(const at::Tensor& like);
+
+struct QueryKey {
+  const at::Tensor& q;
+  const at::Tensor& k;
+};
+// Reads the offsets or lengths; throws an Error on those that don't fit the tensors.
+std::vector<kernels::Sequence> sequences_of(const QueryKey& x, const CoreArguments& arguments);
+
+}  // namespace fovea::ops

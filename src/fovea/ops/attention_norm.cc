@@ -1,0 +1,61 @@
+#include "fovea/ops/attention_norm.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/layer_norm.h>
+#include <ATen/ops/mean.h>
+#include <ATen/ops/rsqrt.h>
+#include <ATen/ops/sigmoid.h>
+
+#include <string_view>
+
+#include "fovea/base/strings.h"
+
+namespace fovea::ops {
+namespace {
+
+constexpr double kEps = 1e-8;  // inside the root
+
+void check(const std::optional<at::Tensor>& parameter, std::string_view name, const c10::SymInt& width) {
+  if (parameter && (parameter->dim() != 1 || parameter->sym_size(0) != width)) {
+    throw Error(cat("attention: ", name, " must have shape [", width, "], heads times head size"));
+  }
+}
+
+at::Tensor scaled(const at::Tensor& x, const std::optional<at::Tensor>& gain) {
+  return gain ? x * gain->to(x.scalar_type()) : x;
+}
+
+at::Tensor rms(const at::Tensor& z, const NormParameters& p) {
+  return scaled(z * (z.square().mean({-1}, true) + kEps).rsqrt(), p.gain);
+}
+
+at::Tensor apply(const NoNorm&, const at::Tensor& z, const NormParameters&) { return z; }
+at::Tensor apply(const RmsNorm&, const at::Tensor& z, const NormParameters& p) { return rms(z, p); }
+at::Tensor apply(const RmsNormXavier&, const at::Tensor& z, const NormParameters& p) { return rms(z, p); }
+at::Tensor apply(const GatedRmsNorm&, const at::Tensor& z, const NormParameters& p) {
+  if (!p.gate) throw Error("attention: gated-rmsnorm needs gate of shape [heads times head size]");
+  return rms(z, p) * (z * p.gate->to(z.scalar_type())).sigmoid();  // the gate sees z as it was before the norm
+}
+at::Tensor apply(const LayerNorm&, const at::Tensor& z, const NormParameters& p) {
+  const at::Tensor centred = z - z.mean({-1}, true);
+  const at::Tensor y = scaled(centred * (centred.square().mean({-1}, true) + kEps).rsqrt(), p.gain);
+  return p.bias ? y + p.bias->to(y.scalar_type()) : y;
+}
+
+}  // namespace
+
+at::Tensor norm_over_heads(const Norm& norm, const at::Tensor& z, const NormParameters& parameters) {
+  if (std::holds_alternative<NoNorm>(norm)) return z;
+  const bool packed = z.dim() == 3;
+  const at::Tensor rows = packed ? z : z.transpose(1, 2);  // [..., H, D]
+  const at::Tensor flat = rows.flatten(-2).to(z.scalar_type() == at::kDouble ? at::kDouble : at::kFloat);
+  for (const auto& [parameter, name] : {std::pair(&parameters.gain, "gain"), std::pair(&parameters.gate, "gate"),
+                                        std::pair(&parameters.bias, "bias")}) {
+    check(*parameter, name, flat.sym_size(-1));
+  }
+  at::Tensor y = std::visit([&](const auto& n) { return apply(n, flat, parameters); }, norm);
+  y = y.to(z.scalar_type()).view_symint(rows.sym_sizes());
+  return packed ? y : y.transpose(1, 2);
+}
+
+}  // namespace fovea::ops

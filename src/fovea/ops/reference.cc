@@ -1,0 +1,187 @@
+#include "fovea/ops/reference.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/isfinite.h>
+#include <ATen/ops/matmul.h>
+#include <ATen/ops/tensor.h>
+#include <ATen/ops/topk.h>
+#include <ATen/ops/zeros.h>
+
+#include <algorithm>
+#include <limits>
+#include <tuple>
+#include <vector>
+
+#include "fovea/kernels/attention/dropout.h"
+#include "fovea/ops/reference_plan.h"
+#include "fovea/ops/reference_transform.h"
+
+namespace fovea::ops {
+namespace {
+
+using kernels::Sequence;
+
+at::ScalarType compute_type(const at::Tensor& x) { return x.scalar_type() == at::kDouble ? at::kDouble : at::kFloat; }
+
+// [T, H, D] -> [G, H, N, D] in the type of computation; slots without a token are zero.
+at::Tensor padded(const at::Tensor& x, const ReferenceGroup& group, const ReferenceSide& side) {
+  const int64_t slots = group.count() * side.length;
+  at::Tensor wide;
+  if (side.tokens.defined()) {
+    const at::Tensor rows = x.index_select(0, side.tokens).to(compute_type(x));
+    wide = at::zeros({slots, x.size(1), x.size(2)}, rows.options()).index_copy_(0, side.slots, rows);
+  } else {
+    wide = x.narrow(0, 0, slots).to(compute_type(x));
+  }
+  return wide.reshape({group.count(), side.length, x.size(1), x.size(2)}).transpose(1, 2);
+}
+
+// The way back: rows of `x` [G, H, N, D] into `out` [T, H, D].
+void unpad(const at::Tensor& x, const ReferenceSide& side, at::Tensor& out) {
+  const at::Tensor rows = x.transpose(1, 2).reshape({-1, x.size(1), x.size(3)});
+  if (side.tokens.defined()) {
+    out.index_copy_(0, side.tokens, rows.index_select(0, side.slots).to(out.scalar_type()));
+  } else {
+    out.narrow(0, 0, rows.size(0)).copy_(rows);
+  }
+}
+
+// True where a candidate is below the k-th greatest score of its row among the candidates that compete for the k.
+at::Tensor below_kth(const at::Tensor& scores, const at::Tensor& not_competing, int64_t k) {
+  const double infinity = std::numeric_limits<double>::infinity();
+  const at::Tensor masked = not_competing.defined() ? scores.masked_fill(not_competing, -infinity) : scores;
+  const at::Tensor best = std::get<0>(masked.topk(std::min(k, scores.size(-1)), -1, true, /*sorted=*/false));
+  return masked < best.amin({-1}, true);  // false for NaN, which so stays and reaches the output
+}
+
+// Pairs that take no part: not candidates, or not selected.
+at::Tensor dropped_pairs(const ReferenceCall& call, const ReferenceGroup& group, const at::Tensor& scores) {
+  const at::Tensor& outside = group.outside;
+  if (!call.problem.spec.select) return outside;
+  const int64_t k = call.problem.spec.select->k;
+  if (!group.keep.defined()) {
+    const at::Tensor below = below_kth(scores, outside, k);
+    return outside.defined() ? below.logical_or(outside) : below;
+  }
+  const at::Tensor rest = outside.defined() ? group.keep.logical_or(outside) : group.keep;
+  const at::Tensor lost = below_kth(scores, rest, k).logical_and_(group.keep.logical_not());
+  return outside.defined() ? lost.logical_or(outside) : lost;
+}
+
+// 1 / (1 - rate) or 0 for every pair, [G, H, N_q, N_k]: the mask of kernels/attention/dropout.h.
+at::Tensor dropout_factors(const ReferenceCall& call, const ReferenceGroup& group, const at::TensorOptions& options) {
+  const int64_t heads = call.problem.num_heads;
+  const float rate = call.problem.dropout;
+  at::Tensor factors = at::zeros({group.count(), heads, group.q.length, group.k.length}, at::kFloat);
+  float* out = factors.data_ptr<float>();
+  const uint32_t threshold = kernels::dropout_threshold(rate);
+  const float survivor = kernels::dropout_scale(rate);
+  for (int64_t g = 0; g < group.count(); ++g) {
+    const Sequence& s = group.members[static_cast<size_t>(g)];
+    for (int64_t h = 0; h < heads; ++h) {
+      for (int64_t i = 0; i < s.q_length; ++i) {
+        const uint32_t key =
+            kernels::dropout_row_key(call.random.dropout_key, call.random.first_head + h, s.q_begin + i);
+        float* row = out + ((g * heads + h) * group.q.length + i) * group.k.length;
+        for (int64_t j = 0; j < s.k_length; ++j) {
+          row[j] = kernels::dropout_keeps(key, static_cast<uint32_t>(j), threshold) ? survivor : 0.0F;
+        }
+      }
+    }
+  }
+  return factors.to(options);
+}
+
+// sum_j weights_ij values_j. A product with zero turns infinities and NaN of pairs that take no part into NaN, so
+// values that hold any are summed row by row over the pairs alone.
+at::Tensor weighted_sum(const at::Tensor& weights, const at::Tensor& dropped, const at::Tensor& values) {
+  if (!dropped.defined() || at::isfinite(values).all().item<bool>()) return at::matmul(weights, values);
+  at::Tensor out = at::zeros({weights.size(0), weights.size(1), weights.size(2), values.size(3)}, weights.options());
+  for (int64_t i = 0; i < weights.size(2); ++i) {
+    const at::Tensor absent = dropped.expand_as(weights).select(2, i).unsqueeze(-1);
+    out.select(2, i).copy_((weights.select(2, i).unsqueeze(-1) * values).masked_fill_(absent, 0).sum(-2));
+  }
+  return out;
+}
+
+// One group with everything that forward and backward share.
+struct Group {
+  at::Tensor q, k, v;  // [G, H, N, D], q scaled
+  ScoreMatrix rows;
+  at::Tensor weights, factors;  // [G, H, N_q, N_k]; factors undefined without dropout
+  at::Tensor used() const { return factors.defined() ? weights * factors : weights; }
+};
+
+Group compute(const ReferenceCall& call, const ReferenceGroup& plan) {
+  Group group;
+  group.q = padded(call.q, plan, plan.q) * call.scale;
+  group.k = padded(call.k, plan, plan.k);
+  group.v = padded(call.v, plan, plan.k);
+  group.rows.scores = at::matmul(group.q, group.k.transpose(-1, -2));
+  group.rows.dropped = dropped_pairs(call, plan, group.rows.scores);
+  if (call.alpha.defined()) group.rows.alpha = call.alpha.to(at::kDouble);
+  group.weights = transform_forward(call.problem.spec.transform, group.rows);
+  if (call.problem.dropout > 0) group.factors = dropout_factors(call, plan, group.weights.options());
+  return group;
+}
+
+}  // namespace
+
+at::Tensor reference_forward(const ReferenceCall& call) {
+  const auto plan = reference_plan(call.problem, call.random, call.q.device());
+  at::Tensor out = at::zeros(call.q.sizes(), call.q.options());
+  for (const ReferenceGroup& g : plan->groups) {
+    const Group group = compute(call, g);
+    unpad(weighted_sum(group.used(), group.rows.dropped, group.v), g.q, out);
+  }
+  return out;
+}
+
+ReferenceGradients reference_backward(const ReferenceCall& call, const at::Tensor& grad_out) {
+  const auto plan = reference_plan(call.problem, call.random, call.q.device());
+  ReferenceGradients grads{at::zeros(call.q.sizes(), call.q.options()),
+                           at::zeros(call.k.sizes(), call.k.options()),
+                           at::zeros(call.v.sizes(), call.v.options()),
+                           {}};
+  at::Tensor grad_alpha;
+  for (const ReferenceGroup& g : plan->groups) {
+    const Group group = compute(call, g);
+    const at::Tensor grad = padded(grad_out, g, g.q);
+    unpad(at::matmul(group.used().transpose(-1, -2), grad), g.k, grads.v);
+    at::Tensor grad_weights = at::matmul(grad, group.v.transpose(-1, -2));
+    if (group.factors.defined()) grad_weights.mul_(group.factors);
+    const TransformGradient inner =
+        transform_backward(call.problem.spec.transform, group.rows, group.weights, grad_weights);
+    unpad(at::matmul(inner.scores, group.k).mul_(call.scale), g.q, grads.q);
+    unpad(at::matmul(inner.scores.transpose(-1, -2), group.q), g.k, grads.k);
+    if (inner.alpha.defined()) grad_alpha = grad_alpha.defined() ? grad_alpha + inner.alpha : inner.alpha;
+  }
+  if (call.alpha.defined()) {
+    grads.alpha = grad_alpha.defined() ? grad_alpha.to(call.alpha.scalar_type())
+                                       : at::zeros(call.alpha.sizes(), call.alpha.options());
+  }
+  return grads;
+}
+
+at::Tensor reference_weights(const ReferenceCall& call) {
+  int64_t queries = 0, keys = 0;
+  for (const Sequence& s : call.problem.sequences) {
+    queries = std::max(queries, s.q_length), keys = std::max(keys, s.k_length);
+  }
+  const auto count = static_cast<int64_t>(call.problem.sequences.size());
+  at::Tensor all = at::zeros({count, call.problem.num_heads, queries, keys}, call.q.options());
+  for (int64_t b = 0; b < count; ++b) {  // one by one: what is looked at is a sentence or a few
+    ReferenceCall one = call;
+    const Sequence s = call.problem.sequences[static_cast<size_t>(b)];
+    if (s.q_length == 0 || s.k_length == 0) continue;
+    one.problem.sequences = {s};
+    one.problem.dropout = 0;
+    const auto plan = reference_plan(one.problem, one.random, one.q.device());
+    all.select(0, b).narrow(1, 0, s.q_length).narrow(2, 0, s.k_length).copy_(compute(one, plan->groups[0]).weights[0]);
+  }
+  return all;
+}
+
+}  // namespace fovea::ops

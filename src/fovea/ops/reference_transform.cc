@@ -1,0 +1,195 @@
+#include "fovea/ops/reference_transform.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/_softmax.h>
+#include <ATen/ops/amax.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/clamp.h>
+#include <ATen/ops/cumsum.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/full_like.h>
+#include <ATen/ops/gather.h>
+#include <ATen/ops/gelu.h>
+#include <ATen/ops/gelu_backward.h>
+#include <ATen/ops/isfinite.h>
+#include <ATen/ops/leaky_relu.h>
+#include <ATen/ops/log.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/ones_like.h>
+#include <ATen/ops/pow.h>
+#include <ATen/ops/relu.h>
+#include <ATen/ops/sort.h>
+#include <ATen/ops/sqrt.h>
+#include <ATen/ops/sum.h>
+#include <ATen/ops/where.h>
+#include <ATen/ops/zeros_like.h>
+
+#include <limits>
+#include <type_traits>
+
+namespace fovea::ops {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+// With scores shifted to a maximum of 0 the threshold tau lies in [-1, 0), so what is at -2 is never in the support.
+constexpr double kOutside = -2;
+
+at::Tensor filled(const at::Tensor& x, const at::Tensor& dropped, double value) {
+  return dropped.defined() ? x.masked_fill(dropped, value) : x;
+}
+
+void fill(at::Tensor& x, const at::Tensor& dropped, double value) {
+  if (dropped.defined()) x.masked_fill_(dropped, value);
+}
+
+at::Tensor row_sum(const at::Tensor& x) { return x.sum({-1}, /*keepdim=*/true); }
+
+// [H, 1, 1] against [G, H, N_q, N_k].
+at::Tensor per_head(const at::Tensor& alpha) { return alpha.view({-1, 1, 1}); }
+
+// factor (s - max s), with what is dropped or can't be in the support at kOutside. Rows without a pair: all there.
+at::Tensor shifted(const ScoreMatrix& rows, const at::Tensor& factor) {
+  const at::Tensor masked = filled(rows.scores, rows.dropped, -kInfinity);
+  at::Tensor z = (masked - masked.amax({-1}, true)).mul_(factor);
+  fill(z, rows.dropped, kOutside);
+  return z.clamp_min_(kOutside);
+}
+
+// The support's size from the condition that holds on a prefix of the sorted row; at least 1, NaN rows too.
+at::Tensor last_true(const at::Tensor& holds) { return row_sum(holds).sub_(1).clamp_min_(0); }
+
+at::Tensor ranks(const at::Tensor& sorted) { return at::arange(1, sorted.size(-1) + 1, sorted.options()); }
+
+// Exact, by sorting (Martins, Astudillo 2016, algorithm 1).
+at::Tensor sparsemax_tau(const at::Tensor& z) {
+  const at::Tensor sorted = std::get<0>(z.sort(-1, /*descending=*/true));
+  const at::Tensor rank = ranks(sorted), sums = sorted.cumsum(-1) - 1;
+  return (sums / rank).gather(-1, last_true(rank * sorted > sums));
+}
+
+// Exact, by sorting (Peters, Niculae, Martins 2019, algorithm 2); z is half the shifted scores.
+at::Tensor entmax15_tau(const at::Tensor& z) {
+  const at::Tensor sorted = std::get<0>(z.sort(-1, /*descending=*/true));
+  const at::Tensor rank = ranks(sorted);
+  const at::Tensor mean = sorted.cumsum(-1) / rank, mean_square = sorted.square().cumsum(-1) / rank;
+  const at::Tensor spread = rank * (mean_square - mean.square());
+  const at::Tensor tau = mean - ((1 - spread) / rank).clamp_min_(0).sqrt_();
+  return tau.gather(-1, last_true(tau <= sorted));
+}
+
+// Any alpha, in double: halvings of [-1, 0] until Newton's steps are safe. z is (alpha - 1) times the shifted scores,
+// exponent 1 / (alpha - 1).
+at::Tensor entmax_tau(const at::Tensor& z, const at::Tensor& exponent) {
+  constexpr int kHalvings = 26, kNewtonSteps = 4;
+  at::Tensor low = at::full_like(z.amax({-1}, true), -1.0), width = at::full_like(low, 1.0);
+  const auto mass = [&](const at::Tensor& tau) { return row_sum((z - tau).clamp_min_(0).pow_(exponent)); };
+  for (int i = 0; i < kHalvings; ++i) {
+    width.mul_(0.5);
+    const at::Tensor middle = low + width;
+    low = at::where(mass(middle) >= 1, middle, low);
+  }
+  at::Tensor tau = low;
+  for (int i = 0; i < kNewtonSteps; ++i) {
+    const at::Tensor distance = (z - tau).clamp_min_(0);
+    const at::Tensor slope = at::where(distance > 0, distance.pow(exponent - 1), at::zeros_like(distance));
+    const at::Tensor next = tau + (mass(tau) - 1) / (row_sum(slope) * exponent);
+    const at::Tensor safe = at::isfinite(next).logical_and_(next >= low).logical_and_(next <= low + width);
+    tau = at::where(safe, next, tau);
+  }
+  return tau + row_sum(z) * 0;  // a NaN in the row reaches tau
+}
+
+at::Tensor entmax(const ScoreMatrix& rows, const at::Tensor& alpha) {
+  ScoreMatrix wide{rows.scores.to(at::kDouble), rows.dropped, {}};
+  const at::Tensor exponent = 1 / (alpha - 1);
+  const at::Tensor z = shifted(wide, alpha - 1);
+  return (z - entmax_tau(z, exponent)).clamp_min_(0).pow_(exponent).to(rows.scores.scalar_type());
+}
+
+at::Tensor alpha_of(const Entmax& transform, const ScoreMatrix& rows) {
+  if (transform.learned) return per_head(rows.alpha);
+  return at::full({1, 1, 1}, transform.alpha, rows.scores.options().dtype(at::kDouble));
+}
+
+at::Tensor forward(const Softmax&, const ScoreMatrix& rows) {
+  return at::_softmax(filled(rows.scores, rows.dropped, -kInfinity), -1, /*half_to_float=*/false);
+}
+at::Tensor forward(const Sparsemax&, const ScoreMatrix& rows) {
+  const at::Tensor z = shifted(rows, at::ones({}, rows.scores.options()));
+  return (z - sparsemax_tau(z)).clamp_min_(0);
+}
+at::Tensor forward(const Entmax& transform, const ScoreMatrix& rows) {
+  if (transform.learned || transform.alpha != 1.5) return entmax(rows, alpha_of(transform, rows));
+  const at::Tensor z = shifted(rows, at::full({}, 0.5, rows.scores.options()));
+  return (z - entmax15_tau(z)).clamp_min_(0).square_();
+}
+at::Tensor forward(const Relu&, const ScoreMatrix& rows) { return at::relu(rows.scores); }
+at::Tensor forward(const Gelu&, const ScoreMatrix& rows) { return at::gelu(rows.scores); }
+at::Tensor forward(const LeakyRelu& transform, const ScoreMatrix& rows) {
+  return at::leaky_relu(rows.scores, transform.slope);
+}
+
+// ds = u (dp - sum(u dp) / sum(u)), the Jacobian of every map onto the simplex here; u = p for softmax.
+at::Tensor simplex_backward(const at::Tensor& u, const at::Tensor& grad) {
+  const at::Tensor mass = row_sum(u);
+  return u * (grad - row_sum(u * grad) / at::where(mass == 0, at::ones_like(mass), mass));
+}
+
+at::Tensor entmax_u(const at::Tensor& p, const at::Tensor& alpha) {
+  return at::where(p == 0, at::zeros_like(p), p.pow(2 - alpha));
+}
+
+// d p / d alpha (Correia, Niculae, Martins 2019, proposition 1), summed against the gradient, a value a head.
+at::Tensor alpha_backward(const at::Tensor& p, const at::Tensor& u, const at::Tensor& grad, const at::Tensor& alpha) {
+  const at::Tensor mass = row_sum(u);
+  const at::Tensor skewed = u / at::where(mass == 0, at::ones_like(mass), mass);
+  const at::Tensor entropy = at::where(p == 0, at::zeros_like(p), p * p.log());
+  const at::Tensor beta = alpha - 1;
+  const at::Tensor slope = (p - skewed) / beta.square() - (entropy - skewed * row_sum(entropy)) / beta;
+  return (grad * slope).sum({0, 2, 3});
+}
+
+TransformGradient backward(const Softmax&, const ScoreMatrix&, const at::Tensor& p, const at::Tensor& grad) {
+  return {p * (grad - row_sum(p * grad)), {}};
+}
+TransformGradient backward(const Sparsemax&, const ScoreMatrix&, const at::Tensor& p, const at::Tensor& grad) {
+  return {simplex_backward((p != 0).to(p.scalar_type()), grad), {}};
+}
+TransformGradient backward(const Entmax& transform, const ScoreMatrix& rows, const at::Tensor& p,
+                           const at::Tensor& grad) {
+  if (!transform.learned && transform.alpha == 1.5) return {simplex_backward(p.sqrt(), grad), {}};
+  const at::Tensor alpha = alpha_of(transform, rows);
+  const at::Tensor wide = p.to(at::kDouble), wide_grad = grad.to(at::kDouble);
+  const at::Tensor u = entmax_u(wide, alpha);
+  TransformGradient result{simplex_backward(u, wide_grad).to(p.scalar_type()), {}};
+  if (transform.learned) result.alpha = alpha_backward(wide, u, wide_grad, alpha);
+  return result;
+}
+TransformGradient backward(const Relu&, const ScoreMatrix&, const at::Tensor& p, const at::Tensor& grad) {
+  return {grad * (p > 0), {}};
+}
+TransformGradient backward(const Gelu&, const ScoreMatrix& rows, const at::Tensor&, const at::Tensor& grad) {
+  return {at::gelu_backward(grad, rows.scores), {}};
+}
+TransformGradient backward(const LeakyRelu& transform, const ScoreMatrix& rows, const at::Tensor&,
+                           const at::Tensor& grad) {
+  return {at::where(rows.scores > 0, grad, grad * transform.slope), {}};
+}
+
+}  // namespace
+
+at::Tensor transform_forward(const Transform& transform, const ScoreMatrix& rows) {
+  at::Tensor weights = std::visit([&](const auto& t) { return forward(t, rows); }, transform);
+  fill(weights, rows.dropped, 0);
+  return weights;
+}
+
+TransformGradient transform_backward(const Transform& transform, const ScoreMatrix& rows, const at::Tensor& weights,
+                                     const at::Tensor& grad_weights) {
+  const at::Tensor grad = filled(grad_weights, rows.dropped, 0);
+  TransformGradient result = std::visit([&](const auto& t) { return backward(t, rows, weights, grad); }, transform);
+  fill(result.scores, rows.dropped, 0);
+  return result;
+}
+
+}  // namespace fovea::ops

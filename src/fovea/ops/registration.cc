@@ -1,0 +1,192 @@
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <torch/csrc/autograd/autograd_not_implemented_fallback.h>
+#include <torch/csrc/autograd/custom_function.h>
+#include <torch/library.h>
+
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "fovea/ops/attention_core.h"
+
+// The operators of attention_core.h as the dispatcher knows them: schemas, CPU, CUDA, Meta and Autograd.
+namespace fovea::ops {
+namespace {
+
+using c10::SymInt;
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+using OptionalTensor = std::optional<at::Tensor>;
+using OptionalTensors = c10::List<OptionalTensor>;
+
+// layout: q_offsets, k_offsets, k_begins, q_lengths, k_lengths; stream: seed, layer, first_head.
+constexpr const char* kForwardSchema =
+    "attention_forward(Tensor q, Tensor k, Tensor v, Tensor? alpha, Tensor?[] layout, str spec, str kind, "
+    "float scale, float dropout, int[] stream, SymInt dropout_seed, bool needs_backward) "
+    "-> (Tensor out, Tensor stats, Tensor kept)";
+constexpr const char* kBackwardSchema =
+    "attention_backward(Tensor grad_out, Tensor q, Tensor k, Tensor v, Tensor out, Tensor stats, Tensor kept, "
+    "Tensor? alpha, Tensor?[] layout, str spec, str kind, float scale, float dropout, int[] stream, "
+    "SymInt dropout_seed) -> (Tensor grad_q, Tensor grad_k, Tensor grad_v, Tensor grad_alpha)";
+
+using ForwardResult = std::tuple<at::Tensor, at::Tensor, at::Tensor>;
+using ForwardFunction = ForwardResult(const at::Tensor&, const at::Tensor&, const at::Tensor&, const OptionalTensor&,
+                                      const OptionalTensors&, std::string_view, std::string_view, double, double,
+                                      at::IntArrayRef, SymInt, bool);
+using BackwardResult = std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor>;
+using BackwardFunction = BackwardResult(const at::Tensor&, const at::Tensor&, const at::Tensor&, const at::Tensor&,
+                                        const at::Tensor&, const at::Tensor&, const at::Tensor&, const OptionalTensor&,
+                                        const OptionalTensors&, std::string_view, std::string_view, double, double,
+                                        at::IntArrayRef, SymInt);
+
+const auto& forward_operator() {
+  static const auto handle =
+      c10::Dispatcher::singleton().findSchemaOrThrow("fovea::attention_forward", "").typed<ForwardFunction>();
+  return handle;
+}
+const auto& backward_operator() {
+  static const auto handle =
+      c10::Dispatcher::singleton().findSchemaOrThrow("fovea::attention_backward", "").typed<BackwardFunction>();
+  return handle;
+}
+
+struct Text {
+  std::string_view spec, kind;
+};
+CoreArguments arguments_of(const OptionalTensor& alpha, const OptionalTensors& layout, const Text& text,
+                           at::IntArrayRef stream) {
+  CoreArguments a;
+  TORCH_CHECK(layout.size() == 5 && stream.size() == 3,
+              "fovea::attention_forward: layout has 5 tensors, stream 3 ints");
+  a.q_offsets = layout.get(0), a.k_offsets = layout.get(1), a.k_begins = layout.get(2);
+  a.q_lengths = layout.get(3), a.k_lengths = layout.get(4), a.alpha = alpha;
+  a.spec = text.spec, a.kind = text.kind;
+  a.seed = stream[0], a.layer = stream[1], a.first_head = stream[2];
+  return a;
+}
+
+ForwardResult forward(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const OptionalTensor& alpha,
+                      const OptionalTensors& layout, std::string_view spec, std::string_view kind, double scale,
+                      double dropout, at::IntArrayRef stream, SymInt dropout_seed, bool needs_backward) {
+  CoreArguments arguments = arguments_of(alpha, layout, {spec, kind}, stream);
+  arguments.scale = scale, arguments.dropout = dropout;
+  arguments.dropout_seed = dropout_seed.guard_int(__FILE__, __LINE__);
+  CoreOutput result = core_forward({q, k, v}, arguments, needs_backward ? Phase::kTraining : Phase::kInference);
+  return {result.out, result.stats, result.kept};
+}
+
+ForwardResult forward_meta(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const OptionalTensor& alpha,
+                           const OptionalTensors& layout, std::string_view spec, std::string_view kind, double,
+                           double dropout, at::IntArrayRef stream, SymInt, bool needs_backward) {
+  CoreArguments arguments = arguments_of(alpha, layout, {spec, kind}, stream);
+  arguments.dropout = dropout;
+  CoreOutput result = meta_forward({q, k, v}, arguments, needs_backward ? Phase::kTraining : Phase::kInference);
+  return {result.out, result.stats, result.kept};
+}
+
+BackwardResult backward(const at::Tensor& grad_out, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                        const at::Tensor& out, const at::Tensor& stats, const at::Tensor& kept,
+                        const OptionalTensor& alpha, const OptionalTensors& layout, std::string_view spec,
+                        std::string_view kind, double scale, double dropout, at::IntArrayRef stream,
+                        SymInt dropout_seed) {
+  CoreArguments arguments = arguments_of(alpha, layout, {spec, kind}, stream);
+  arguments.scale = scale, arguments.dropout = dropout;
+  arguments.dropout_seed = dropout_seed.guard_int(__FILE__, __LINE__);
+  CoreGradients grads = core_backward(grad_out, {q, k, v}, {out, stats, kept}, arguments);
+  return {grads.q, grads.k, grads.v, grads.alpha};
+}
+
+BackwardResult backward_meta(const at::Tensor&, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                             const at::Tensor&, const at::Tensor&, const at::Tensor&, const OptionalTensor& alpha,
+                             const OptionalTensors&, std::string_view, std::string_view, double, double,
+                             at::IntArrayRef, SymInt) {
+  CoreGradients grads = meta_backward({q, k, v}, alpha);
+  return {grads.q, grads.k, grads.v, grads.alpha};
+}
+
+// What forward_autograd hands on beside the tensors to differentiate.
+struct Rest {
+  OptionalTensors layout;
+  std::string spec, kind;
+  double scale, dropout;
+  std::vector<int64_t> stream;
+  SymInt dropout_seed;
+};
+
+class Attention : public torch::autograd::Function<Attention> {
+ public:
+  static variable_list forward(AutogradContext* context, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                               const OptionalTensor& alpha, const Rest& rest) {
+    const at::AutoDispatchBelowADInplaceOrView below;
+    auto [out, stats, kept] =
+        forward_operator().call(q, k, v, alpha, rest.layout, rest.spec, rest.kind, rest.scale, rest.dropout,
+                                rest.stream, rest.dropout_seed, /*needs_backward=*/true);
+    variable_list saved{q, k, v, out, stats, kept, alpha.value_or(at::Tensor())};
+    for (size_t i = 0; i < rest.layout.size(); ++i) saved.push_back(rest.layout.get(i).value_or(at::Tensor()));
+    context->save_for_backward(saved);
+    auto& data = context->saved_data;
+    data["spec"] = rest.spec, data["kind"] = rest.kind, data["scale"] = rest.scale, data["dropout"] = rest.dropout;
+    data["stream"] = rest.stream, data["dropout_seed"] = rest.dropout_seed;
+    context->mark_non_differentiable({stats, kept});
+    return {out, stats, kept};
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& grads) {
+    variable_list result(5);
+    if (!grads[0].defined()) return result;
+    const variable_list s = context->get_saved_variables();
+    const auto optional = [](const at::Tensor& x) { return x.defined() ? OptionalTensor(x) : std::nullopt; };
+    OptionalTensors layout;
+    for (size_t i = 7; i < s.size(); ++i) layout.push_back(optional(s[i]));
+    const auto& data = context->saved_data;
+    auto [grad_q, grad_k, grad_v, grad_alpha] = backward_operator().call(
+        grads[0], s[0], s[1], s[2], s[3], s[4], s[5], optional(s[6]), layout, data.at("spec").toStringView(),
+        data.at("kind").toStringView(), data.at("scale").toDouble(), data.at("dropout").toDouble(),
+        data.at("stream").toIntVector(), data.at("dropout_seed").toSymInt());
+    result[0] = grad_q, result[1] = grad_k, result[2] = grad_v;
+    if (s[6].defined()) result[3] = grad_alpha;
+    return result;
+  }
+};
+
+ForwardResult forward_autograd(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                               const OptionalTensor& alpha, const OptionalTensors& layout, std::string_view spec,
+                               std::string_view kind, double scale, double dropout, at::IntArrayRef stream,
+                               SymInt dropout_seed, bool needs_backward) {
+  const bool differentiable =
+      q.requires_grad() || k.requires_grad() || v.requires_grad() || (alpha && alpha->requires_grad());
+  if (!differentiable || !at::GradMode::is_enabled()) {
+    const at::AutoDispatchBelowADInplaceOrView below;
+    return forward_operator().call(q, k, v, alpha, layout, spec, kind, scale, dropout, stream, std::move(dropout_seed),
+                                   needs_backward);
+  }
+  const variable_list result = Attention::apply(
+      q, k, v, alpha,
+      Rest{layout, std::string(spec), std::string(kind), scale, dropout, stream.vec(), std::move(dropout_seed)});
+  return {result[0], result[1], result[2]};
+}
+
+}  // namespace
+
+at::Tensor call_forward(const CoreTensors& x, const CoreArguments& a) {
+  const OptionalTensors layout({a.q_offsets, a.k_offsets, a.k_begins, a.q_lengths, a.k_lengths});
+  return std::get<0>(forward_operator().call(x.q, x.k, x.v, a.alpha, layout, a.spec, a.kind, a.scale, a.dropout,
+                                             {a.seed, a.layer, a.first_head}, a.dropout_seed,
+                                             /*needs_backward=*/false));
+}
+
+TORCH_LIBRARY_FRAGMENT(fovea, m) {
+  m.def(kForwardSchema, {at::Tag::pt2_compliant_tag});
+  m.def(kBackwardSchema, {at::Tag::pt2_compliant_tag});
+  for (const c10::DispatchKey key : {c10::DispatchKey::CPU, c10::DispatchKey::CUDA}) {
+    m.impl("attention_forward", torch::dispatch(key, TORCH_FN(forward)));
+    m.impl("attention_backward", torch::dispatch(key, TORCH_FN(backward)));
+  }
+  m.impl("attention_forward", torch::dispatch(c10::DispatchKey::Meta, TORCH_FN(forward_meta)));
+  m.impl("attention_backward", torch::dispatch(c10::DispatchKey::Meta, TORCH_FN(backward_meta)));
+  m.impl("attention_forward", torch::dispatch(c10::DispatchKey::Autograd, TORCH_FN(forward_autograd)));
+  m.impl("attention_backward",
+         torch::dispatch(c10::DispatchKey::Autograd, torch::autograd::autogradNotImplementedFallback()));
+}
+
+}  // namespace fovea::ops

@@ -1,0 +1,75 @@
+#include <torch/library.h>
+
+#include <string>
+#include <vector>
+
+#include "fovea/base/strings.h"
+#include "fovea/ops/attention.h"
+#include "fovea/ops/attention_core.h"
+
+// What users call through torch.ops: fovea::attention and what tells about specs.
+namespace fovea::ops {
+namespace {
+
+using OptionalTensor = std::optional<at::Tensor>;
+
+// The order of AttentionOptions.
+constexpr const char* kAttentionSchema =
+    "attention(Tensor q, Tensor k, Tensor v, str spec='full', *, str kind='self', Tensor? q_offsets=None, "
+    "Tensor? k_offsets=None, Tensor? k_begins=None, Tensor? q_lengths=None, Tensor? k_lengths=None, "
+    "Tensor? alpha=None, Tensor? gain=None, Tensor? gate=None, Tensor? bias=None, float? scale=None, "
+    "float dropout=0., int seed=0, int layer=0, SymInt dropout_seed=0) -> Tensor";
+constexpr const char* kWeightsSchema =
+    "attention_weights(Tensor q, Tensor k, str spec='full', *, str kind='self', Tensor? q_offsets=None, "
+    "Tensor? k_offsets=None, Tensor? k_begins=None, Tensor? q_lengths=None, Tensor? k_lengths=None, "
+    "Tensor? alpha=None, float? scale=None, int seed=0, int layer=0) -> Tensor";
+
+at::Tensor attention_op(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, std::string_view spec,
+                        std::string_view kind, const OptionalTensor& q_offsets, const OptionalTensor& k_offsets,
+                        const OptionalTensor& k_begins, const OptionalTensor& q_lengths,
+                        const OptionalTensor& k_lengths, const OptionalTensor& alpha, const OptionalTensor& gain,
+                        const OptionalTensor& gate, const OptionalTensor& bias, std::optional<double> scale,
+                        double dropout, int64_t seed, int64_t layer, c10::SymInt dropout_seed) {
+  AttentionOptions options{
+      parse_kind(kind), q_offsets, k_offsets, k_begins, q_lengths, k_lengths, alpha, {}, {}, {}, {}};
+  options.gain = gain, options.gate = gate, options.bias = bias;
+  options.scale = scale, options.dropout = dropout, options.seed = seed, options.layer = layer;
+  options.dropout_seed = std::move(dropout_seed);
+  return attention(q, k, v, std::string(spec), options);
+}
+
+at::Tensor weights_op(const at::Tensor& q, const at::Tensor& k, std::string_view spec, std::string_view kind,
+                      const OptionalTensor& q_offsets, const OptionalTensor& k_offsets, const OptionalTensor& k_begins,
+                      const OptionalTensor& q_lengths, const OptionalTensor& k_lengths, const OptionalTensor& alpha,
+                      std::optional<double> scale, int64_t seed, int64_t layer) {
+  AttentionOptions options{
+      parse_kind(kind), q_offsets, k_offsets, k_begins, q_lengths, k_lengths, alpha, {}, {}, {}, {}};
+  options.scale = scale, options.seed = seed, options.layer = layer;
+  return attention_weights(q, k, std::string(spec), options);
+}
+
+std::string parse_op(std::string_view spec) { return print(parse_layer_spec(spec)); }
+
+// "name\targuments\thelp" of everything that a spec may name, patterns first.
+std::vector<std::string> spec_names_op() {
+  std::vector<std::string> lines;
+  for (const auto& [part, names] : {std::pair("pattern", pattern_names()), std::pair("stage", stage_names()),
+                                    std::pair("alias", alias_names()), std::pair("later", later_names())}) {
+    for (const SpecName& name : names)
+      lines.push_back(cat(part, '\t', name.name, '\t', name.arguments, '\t', name.help));
+  }
+  return lines;
+}
+
+}  // namespace
+
+TORCH_LIBRARY_FRAGMENT(fovea, m) {
+  m.def(kAttentionSchema, {at::Tag::pt2_compliant_tag});
+  m.impl("attention", torch::dispatch(c10::DispatchKey::CompositeImplicitAutograd, TORCH_FN(attention_op)));
+  m.def(kWeightsSchema);
+  m.impl("attention_weights", torch::dispatch(c10::DispatchKey::CompositeExplicitAutograd, TORCH_FN(weights_op)));
+  m.def("parse(str spec) -> str", TORCH_FN(parse_op));
+  m.def("spec_names() -> str[]", TORCH_FN(spec_names_op));
+}
+
+}  // namespace fovea::ops

@@ -75,17 +75,19 @@ template <int kRows, int kVecs>
   }
 }
 
+// tile<1, kVecs> ... tile<tile_rows(kVecs), kVecs>.
+template <int kVecs, int... kHeights>
+constexpr auto tiles_of(std::integer_sequence<int, kHeights...>) {
+  return std::array{&tile<kHeights + 1, kVecs>...};
+}
+
 template <int kVecs>
 void multiply_columns(const Product& p, int64_t rows, int64_t column) {
-  constexpr int kFull = tile_rows(kVecs), kHalf = kFull / 2;
+  constexpr int kFull = tile_rows(kVecs);
+  static constexpr auto kTiles = tiles_of<kVecs>(std::make_integer_sequence<int, kFull>());
   int64_t row = 0;
   for (; row + kFull <= rows; row += kFull) tile<kFull, kVecs>(p, row, column);
-  if (row + kHalf <= rows) {
-    tile<kHalf, kVecs>(p, row, column);
-    row += kHalf;
-  }
-  for (; row + 2 <= rows; row += 2) tile<2, kVecs>(p, row, column);
-  if (row < rows) tile<1, kVecs>(p, row, column);
+  if (row < rows) kTiles[static_cast<size_t>(rows - row - 1)](p, row, column);
 }
 
 // All rows by `vecs` vectors of columns.

@@ -1,0 +1,42 @@
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "fovea/kernels/attention/attention.h"
+
+// What every attention kernel has to pass. In a test of the kernel (link fovea_attention_testing):
+//     #include "fovea/kernels/attention/kernel_test_suite.h"
+//     TEST(CpuRows, Suite) { testing_suite::check_kernel(kRowsKernel, DType::kFloat32); }
+// or the parts one by one, to see which fails first. Problems that the kernel refuses are left out; check_kernel fails
+// when it accepts none. kernel_list_test.cc runs the suite over attention_kernels() and all instruction sets: a new
+// kernel needs no test of its own for what is here. A failure prints the problem as one line; `only` repeats it.
+namespace fovea::kernels::testing_suite {
+
+struct Suite {
+  const Kernel* kernel = nullptr;
+  DType dtype = DType::kFloat32;
+  int only = -1;          // number of the one case to run; negative: all
+  int random_trees = 60;  // cases over random specs, beside the systematic ones
+};
+
+// Every part below; counts the cases that ran.
+void check_kernel(const Kernel& kernel, DType dtype);
+
+// Forward and backward against the oracle for every pattern x selection x transform x kind, at sizes 0, 1, 2, 7, 33, 65
+// (several sequences a call, decoding among them), head_dim 1, 3, 16, 64, 129, strided and misaligned arrays with NaN
+// between the rows, dropout. The error may be twice that of a naive float version, plus a bound on reordered sums.
+// Outside the rows nothing may be written. Returns the number of cases that ran.
+int check_against_oracle(const Suite& suite);
+// Threads 1, 2 and 3, and each sequence alone: the same bits.
+int check_same_bits(const Suite& suite);
+// Scores with few bits, exact in float: ties at the k-th score, at zero, whole rows equal; then the oracle exactly
+// selects the same keys.
+int check_ties(const Suite& suite);
+// Norms of 1e-20 ... 1e4; scores whose exponentials under- and overflow.
+int check_huge_and_tiny(const Suite& suite);
+// NaN and infinity in one row of q, k or v: rows that see it are not finite where the oracle's are not, all others
+// have the bits of the clean run.
+int check_not_finite(const Suite& suite);
+
+}  // namespace fovea::kernels::testing_suite

@@ -1,0 +1,288 @@
+#include "fovea/kernels/attention/oracle.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <numbers>
+
+namespace fovea::kernels {
+namespace {
+
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+using Values = std::vector<double>;
+
+double phi(double s) { return std::exp(-s * s / 2) / std::sqrt(2 * std::numbers::pi); }  // normal density
+double cumulative(double s) { return std::erfc(-s / std::numbers::sqrt2) / 2; }          // its integral, Phi
+
+double greatest(const Values& s) { return *std::max_element(s.begin(), s.end()); }
+
+// p_i = (z_i - tau)_+ ^ power, divided by their sum, which is 1 but for rounding.
+Values above(const Values& z, double tau, double power) {
+  Values p;
+  double sum = 0;
+  for (const double x : z) sum += p.emplace_back(x > tau ? std::pow(x - tau, power) : 0);
+  for (double& x : p) x /= sum;
+  return p;
+}
+
+// tau of sparsemax: with the scores in descending order, the last r with r z_r > (sum of the first r) - 1.
+double sparsemax_tau(const Values& z) {
+  Values sorted = z;
+  std::sort(sorted.begin(), sorted.end(), std::greater<>());
+  double sum = 0, tau = 0;
+  for (size_t i = 0; i < sorted.size(); ++i) {
+    sum += sorted[i];
+    const auto r = static_cast<double>(i + 1);
+    if (r * sorted[i] > sum - 1) tau = (sum - 1) / r;
+  }
+  return tau;
+}
+
+// tau of 1.5-entmax on z = s / 2: with the scores in descending order, the last tau_r <= z_r, where tau_r solves
+// sum of (z_i - tau_r)^2 = 1 over the first r.
+double entmax15_tau(const Values& z) {
+  Values sorted = z;
+  std::sort(sorted.begin(), sorted.end(), std::greater<>());
+  double mean = 0, squares = 0, tau = sorted[0] - 1;  // squares: sum of (z - mean)^2, updated as Welford does
+  for (size_t i = 0; i < sorted.size(); ++i) {
+    const auto r = static_cast<double>(i + 1);
+    const double step = sorted[i] - mean;
+    mean += step / r;
+    squares += step * (sorted[i] - mean);
+    if (squares > 1) break;
+    const double candidate = mean - std::sqrt((1 - squares) / r);
+    if (candidate <= sorted[i]) tau = candidate;
+  }
+  return tau;
+}
+
+// The root of sum of (z_i - tau)_+^power = 1, halved until the interval holds no number between its ends.
+double entmax_tau(const Values& z, double power) {
+  double low = greatest(z) - 1, high = greatest(z);
+  for (;;) {
+    const double middle = low + (high - low) / 2;
+    if (!(low < middle && middle < high)) return low;
+    double sum = 0;
+    for (const double x : z) sum += x > middle ? std::pow(x - middle, power) : 0;
+    (sum >= 1 ? low : high) = middle;
+  }
+}
+
+Values entmax(const Values& s, double alpha) {
+  Values z = s;
+  const double top = greatest(s);
+  for (double& x : z) x = (alpha - 1) * (x - top);
+  const double power = 1 / (alpha - 1);
+  const double tau = alpha == 2 ? sparsemax_tau(z) : alpha == 1.5 ? entmax15_tau(z) : entmax_tau(z, power);
+  return above(z, tau, power);
+}
+
+double alpha_of(const Entmax& transform, double learned) { return transform.learned ? learned : transform.alpha; }
+
+// ---- weights of the selected scores ----
+Values weigh(const Softmax&, double, const Values& s) {
+  Values p;
+  double sum = 0;
+  const double top = greatest(s);
+  for (const double x : s) sum += p.emplace_back(std::exp(x - top));
+  for (double& x : p) x /= sum;
+  return p;
+}
+Values weigh(const Sparsemax&, double, const Values& s) { return entmax(s, 2); }
+Values weigh(const Entmax& transform, double learned, const Values& s) {
+  const double alpha = alpha_of(transform, learned);
+  return alpha == 1 ? weigh(Softmax{}, 0, s) : entmax(s, alpha);
+}
+Values each(const Values& s, const std::function<double(double)>& f) {
+  Values p;
+  for (const double x : s) p.push_back(f(x));
+  return p;
+}
+Values weigh(const Relu&, double, const Values& s) {
+  return each(s, [](double x) { return x > 0 ? x : 0; });
+}
+Values weigh(const Gelu&, double, const Values& s) {
+  return each(s, [](double x) { return x * cumulative(x); });
+}
+Values weigh(const LeakyRelu& transform, double, const Values& s) {
+  return each(s, [&](double x) { return x > 0 ? x : transform.slope * x; });
+}
+
+// ---- backward: gradient of the scores from that of the weights, and what alpha gets ----
+struct RowGradient {
+  Values scores;
+  double alpha = 0;
+};
+struct WeighedRow {
+  const Values &scores, &weights, &grad;  // grad: of the weights
+};
+
+double dot(const Values& a, const Values& b) {
+  double sum = 0;
+  for (size_t i = 0; i < a.size(); ++i) sum += a[i] * b[i];
+  return sum;
+}
+
+// dS = U (dP - sum(U dP) / sum(U)), U = p^(2 - alpha) on the support; for softmax U = p.
+// d alpha of Correia, Niculae and Martins 2019, proposition 1.
+RowGradient entmax_back(double alpha, const WeighedRow& row) {
+  Values u;
+  double sum = 0, entropy = 0;
+  for (const double p : row.weights) {
+    sum += u.emplace_back(p > 0 ? std::pow(p, 2 - alpha) : 0);
+    if (p > 0) entropy += p * std::log(p);
+  }
+  RowGradient out;
+  const double mean = dot(u, row.grad) / sum, a = alpha - 1;
+  for (size_t i = 0; i < u.size(); ++i) {
+    const double p = row.weights[i], share = u[i] / sum;
+    out.scores.push_back(u[i] * (row.grad[i] - mean));
+    if (a != 0 && p > 0) out.alpha += row.grad[i] * ((p - share) / (a * a) - (p * std::log(p) - share * entropy) / a);
+  }
+  return out;
+}
+RowGradient back(const Softmax&, double, const WeighedRow& row) { return entmax_back(1, row); }
+RowGradient back(const Sparsemax&, double, const WeighedRow& row) { return entmax_back(2, row); }
+RowGradient back(const Entmax& transform, double learned, const WeighedRow& row) {
+  RowGradient out = entmax_back(alpha_of(transform, learned), row);
+  if (!transform.learned) out.alpha = 0;
+  return out;
+}
+RowGradient each_back(const WeighedRow& row, const std::function<double(double)>& derivative) {
+  RowGradient out;
+  for (size_t i = 0; i < row.grad.size(); ++i) out.scores.push_back(row.grad[i] * derivative(row.scores[i]));
+  return out;
+}
+RowGradient back(const Relu&, double, const WeighedRow& row) {
+  return each_back(row, [](double s) { return s > 0 ? 1 : 0; });
+}
+RowGradient back(const Gelu&, double, const WeighedRow& row) {
+  return each_back(row, [](double s) { return cumulative(s) + s * phi(s); });
+}
+RowGradient back(const LeakyRelu& transform, double, const WeighedRow& row) {
+  return each_back(row, [&](double s) { return s > 0 ? 1 : transform.slope; });
+}
+
+// ---- one row ----
+Row row_of(const OracleInput& in, int64_t query) {
+  const bool cross = in.kind == AttentionKind::kCross;
+  return {.query = cross ? query : query + in.num_keys - in.num_queries,
+          .keys = in.num_keys,
+          .causal = in.kind == AttentionKind::kCausal,
+          .stream = in.stream};
+}
+
+const double* vector_at(const Values& rows, int64_t index, int64_t width) { return rows.data() + index * width; }
+double* vector_at(Values& rows, int64_t index, int64_t width) { return rows.data() + index * width; }
+
+double dot(const double* a, const double* b, int64_t width) {
+  double sum = 0;
+  for (int64_t i = 0; i < width; ++i) sum += a[i] * b[i];
+  return sum;
+}
+
+void add_scaled(double* to, double factor, const double* from, int64_t width) {
+  for (int64_t i = 0; i < width; ++i) to[i] += factor * from[i];
+}
+
+// Keys of the row that are weighed: those of `keep`, and of the others the k best with their ties.
+std::vector<int64_t> selected(const OracleInput& in, const Row& row, const double* scores) {
+  std::vector<int64_t> kept, others;
+  bool has_nan = false;
+  const auto& select = in.spec.select;
+  for (int64_t key = 0; key < in.num_keys; ++key) {
+    if (!contains(in.spec.pairs, row, key)) continue;
+    const bool keep = !select || (select->keep && contains(*select->keep, row, key));
+    // Nothing is better or worse than a NaN: the row is NaN whatever is taken.
+    if (std::isnan(scores[key])) has_nan = true;
+    (keep ? kept : others).push_back(key);
+  }
+  double threshold = -kInfinity;
+  if (!has_nan && select && static_cast<int64_t>(others.size()) > select->k) {
+    Values sorted;
+    for (const int64_t key : others) sorted.push_back(scores[key]);
+    std::sort(sorted.begin(), sorted.end(), std::greater<>());
+    threshold = sorted[static_cast<size_t>(select->k - 1)];
+  }
+  for (const int64_t key : others)
+    if (has_nan || scores[key] >= threshold) kept.push_back(key);
+  std::sort(kept.begin(), kept.end());
+  return kept;
+}
+
+void forward_row(const OracleInput& in, int64_t query, OracleOutput& output) {
+  const Row row = row_of(in, query);
+  double* scores = vector_at(output.scores, query, in.num_keys);
+  double* weights = vector_at(output.weights, query, in.num_keys);
+  for (int64_t key = 0; key < in.num_keys; ++key) {
+    if (!contains(in.spec.pairs, row, key)) continue;
+    scores[key] = in.scale * dot(vector_at(in.q, query, in.head_dim), vector_at(in.k, key, in.head_dim), in.head_dim);
+  }
+  double* out = vector_at(output.out, query, in.head_dim);
+  const std::vector<int64_t> keys = selected(in, row, scores);
+  Values chosen;
+  for (const int64_t key : keys) chosen.push_back(scores[key]);
+  const Values p = oracle_transform(in.spec.transform, in.alpha, chosen);
+  for (size_t i = 0; i < keys.size(); ++i) {
+    const int64_t key = keys[i];
+    weights[key] = p[i];
+    const double factor = in.factor.empty() ? 1 : in.factor[static_cast<size_t>(query * in.num_keys + key)];
+    if (p[i] * factor != 0) add_scaled(out, p[i] * factor, vector_at(in.v, key, in.head_dim), in.head_dim);
+  }
+}
+
+void backward_row(const OracleInput& in, const OracleOutput& output, int64_t query, const double* grad_out,
+                  OracleGradients& grads) {
+  const int64_t width = in.head_dim;
+  const double* scores = vector_at(output.scores, query, in.num_keys);
+  const std::vector<int64_t> keys = selected(in, row_of(in, query), scores);
+  if (keys.empty()) return;
+  Values chosen, weights, grad;
+  for (const int64_t key : keys) {
+    const auto at = static_cast<size_t>(query * in.num_keys + key);
+    const double factor = in.factor.empty() ? 1 : in.factor[at];
+    chosen.push_back(output.scores[at]);
+    weights.push_back(output.weights[at]);
+    grad.push_back(factor * dot(grad_out, vector_at(in.v, key, width), width));
+    add_scaled(vector_at(grads.v, key, width), output.weights[at] * factor, grad_out, width);
+  }
+  const RowGradient row = std::visit(
+      [&](const auto& t) {
+        return back(t, in.alpha, {chosen, weights, grad});
+      },
+      in.spec.transform);
+  grads.alpha += row.alpha;
+  for (size_t i = 0; i < keys.size(); ++i) {
+    const double g = in.scale * row.scores[i];
+    add_scaled(vector_at(grads.q, query, width), g, vector_at(in.k, keys[i], width), width);
+    add_scaled(vector_at(grads.k, keys[i], width), g, vector_at(in.q, query, width), width);
+  }
+}
+
+}  // namespace
+
+Values oracle_transform(const Transform& transform, double alpha, const Values& scores) {
+  if (scores.empty()) return {};
+  if (std::any_of(scores.begin(), scores.end(), [](double s) { return std::isnan(s); }))
+    return Values(scores.size(), kNan);
+  return std::visit([&](const auto& t) { return weigh(t, alpha, scores); }, transform);
+}
+
+OracleOutput oracle_forward(const OracleInput& in) {
+  const auto pairs = static_cast<size_t>(in.num_queries * in.num_keys);
+  OracleOutput output{Values(static_cast<size_t>(in.num_queries * in.head_dim)), Values(pairs, -kInfinity),
+                      Values(pairs)};
+  for (int64_t query = 0; query < in.num_queries; ++query) forward_row(in, query, output);
+  return output;
+}
+
+OracleGradients oracle_backward(const OracleInput& in, const OracleOutput& output, const Values& grad_out) {
+  OracleGradients grads{Values(in.q.size()), Values(in.k.size()), Values(in.v.size()), 0};
+  for (int64_t query = 0; query < in.num_queries; ++query)
+    backward_row(in, output, query, vector_at(grad_out, query, in.head_dim), grads);
+  return grads;
+}
+
+}  // namespace fovea::kernels

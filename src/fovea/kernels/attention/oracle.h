@@ -1,0 +1,55 @@
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "fovea/spec/attention_spec.h"
+
+// Attention by its definitions: dense, in double, one head of one sequence, forward and analytic backward. Slow on
+// purpose; every kernel is tested against it and it shares no code with any. Its rules:
+//     a row without a candidate gives zeros, and no gradient;
+//     ties at the k-th score are all kept; the selection is a constant of the backward pass;
+//     a row with a NaN among its candidates' scores is NaN, whatever is selected.
+namespace fovea::kernels {
+
+struct OracleInput {
+  AttentionSpec spec;
+  AttentionKind kind = AttentionKind::kSelf;
+  int64_t num_queries = 0, num_keys = 0, head_dim = 0;
+  std::vector<double> q, k, v;  // [num_queries or num_keys, head_dim]
+  double scale = 1;
+  double alpha = 1.5;          // entmax(learned) only
+  uint64_t stream = 0;         // Row::stream
+  std::vector<double> factor;  // [num_queries, num_keys] on the weights (dropout: 0 or 1 / (1 - rate)); empty: none
+};
+
+struct OracleOutput {
+  std::vector<double> out;      // [num_queries, head_dim]
+  std::vector<double> scores;   // [num_queries, num_keys], -infinity for pairs that are no candidates
+  std::vector<double> weights;  // [num_queries, num_keys], before the factor; zero where dropped
+};
+
+struct OracleGradients {
+  std::vector<double> q, k, v;  // as the inputs
+  double alpha = 0;             // entmax(learned) only
+};
+
+OracleOutput oracle_forward(const OracleInput& input);
+OracleGradients oracle_backward(const OracleInput& input, const OracleOutput& output,
+                                const std::vector<double>& grad_out);
+
+// Weights of one row's scores by the transform alone; `alpha` for entmax(learned).
+std::vector<double> oracle_transform(const Transform& transform, double alpha, const std::vector<double>& scores);
+
+// The norm over z, the concatenated heads of one token.
+struct OracleNormInput {
+  Norm norm;
+  std::vector<double> z, gain, gate, bias;  // [width] each; gate for gated-rmsnorm, bias for layernorm
+};
+struct OracleNormGradients {
+  std::vector<double> z, gain, gate, bias;
+};
+constexpr double kNormEpsilon = 1e-8;  // inside the root
+std::vector<double> oracle_norm(const OracleNormInput& input);
+OracleNormGradients oracle_norm_backward(const OracleNormInput& input, const std::vector<double>& grad_out);
+
+}  // namespace fovea::kernels

@@ -1,0 +1,102 @@
+#include "fovea/kernels/attention/testing/arrays.h"
+
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+namespace fovea::kernels::testing_suite {
+namespace {
+
+size_t size_of(DType dtype) { return dtype == DType::kFloat64 ? 8 : dtype == DType::kFloat32 ? 4 : 2; }
+
+// To nearest, ties to even; NaN stays NaN.
+uint16_t to_bfloat16(float value) {
+  const auto bits = std::bit_cast<uint32_t>(value);
+  if (std::isnan(value)) return static_cast<uint16_t>((bits >> 16) | 0x40);
+  return static_cast<uint16_t>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
+}
+
+float from_bfloat16(uint16_t bits) { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }
+
+}  // namespace
+
+double round_to(DType dtype, double value) {
+  if (dtype == DType::kFloat64) return value;
+  const auto narrow = static_cast<float>(value);
+  return dtype == DType::kFloat32 ? narrow : from_bfloat16(to_bfloat16(narrow));
+}
+
+Array::Array(DType dtype, Layout layout, int64_t tokens, int64_t heads, int64_t width)
+    : dtype_(dtype), tokens_(tokens), heads_(heads), width_(width), size_(size_of(dtype)) {
+  const int64_t gap = layout == Layout::kPadded ? 3 : 0;
+  start_ = layout == Layout::kPadded ? 1 : 0;
+  if (layout == Layout::kHeadMajor) {
+    token_stride_ = width;
+    head_stride_ = width * tokens;
+  } else {
+    head_stride_ = width + gap;
+    token_stride_ = heads * head_stride_ + gap;
+  }
+  const int64_t elements = start_ + tokens * heads * (width + gap) + tokens * gap + gap;
+  bytes_.resize(static_cast<size_t>(elements) * size_);
+  for (int64_t at = 0; at < elements; ++at) write(static_cast<size_t>(at), std::numeric_limits<double>::quiet_NaN());
+  fill(0);
+}
+
+double Array::read(size_t place) const {
+  const std::byte* from = bytes_.data() + place * size_;
+  if (dtype_ == DType::kFloat64) {
+    double value;
+    std::memcpy(&value, from, sizeof value);
+    return value;
+  }
+  if (dtype_ == DType::kFloat32) {
+    float value;
+    std::memcpy(&value, from, sizeof value);
+    return value;
+  }
+  uint16_t value;
+  std::memcpy(&value, from, sizeof value);
+  return from_bfloat16(value);
+}
+
+void Array::write(size_t place, double value) {
+  std::byte* to = bytes_.data() + place * size_;
+  if (dtype_ == DType::kFloat64) {
+    std::memcpy(to, &value, sizeof value);
+  } else if (dtype_ == DType::kFloat32) {
+    const auto narrow = static_cast<float>(value);
+    std::memcpy(to, &narrow, sizeof narrow);
+  } else {
+    const uint16_t narrow = to_bfloat16(static_cast<float>(value));
+    std::memcpy(to, &narrow, sizeof narrow);
+  }
+}
+
+double Array::get(int64_t token, int64_t head, int64_t i) const { return read(place(token, head, i)); }
+void Array::set(int64_t token, int64_t head, int64_t i, double value) { write(place(token, head, i), value); }
+
+void Array::fill(double value) {
+  for (int64_t t = 0; t < tokens_; ++t)
+    for (int64_t h = 0; h < heads_; ++h)
+      for (int64_t i = 0; i < width_; ++i) set(t, h, i, value);
+}
+
+bool Array::intact() const {
+  std::vector<bool> inside(bytes_.size() / size_);
+  for (int64_t t = 0; t < tokens_; ++t)
+    for (int64_t h = 0; h < heads_; ++h)
+      for (int64_t i = 0; i < width_; ++i) inside[place(t, h, i)] = true;
+  for (size_t at = 0; at < inside.size(); ++at)
+    if (!inside[at] && !std::isnan(read(at))) return false;
+  return true;
+}
+
+uint64_t Array::bits(int64_t token, int64_t head, int64_t i) const {
+  uint64_t out = 0;
+  std::memcpy(&out, bytes_.data() + place(token, head, i) * size_, size_);
+  return out;
+}
+
+}  // namespace fovea::kernels::testing_suite

@@ -1,0 +1,126 @@
+#include "fovea/kernels/attention/testing/cases.h"
+
+#include <array>
+#include <cmath>
+
+#include "fovea/base/rng.h"
+#include "fovea/spec/testing/random_spec.h"
+
+namespace fovea::kernels::testing_suite {
+namespace {
+
+using Lengths = std::vector<std::pair<int64_t, int64_t>>;  // queries, keys
+
+// Several sequences a call, empty ones and the steps of a decoder among them.
+const std::vector<Lengths> kSelfLengths = {
+    {{65, 65}, {0, 0}, {7, 7}},
+    {{33, 33}, {1, 1}},
+    {{2, 2}, {1, 33}, {3, 65}},
+    {{7, 33}, {7, 7}},
+    {{1, 1}},
+    {{0, 0}},
+    {{0, 5}, {33, 65}},
+    {{1, 65}, {1, 2}, {1, 7}},
+};
+const std::vector<Lengths> kCrossLengths = {
+    {{7, 33}, {65, 2}, {0, 3}, {1, 1}}, {{33, 7}, {2, 65}}, {{2, 0}, {5, 1}}, {{1, 65}, {1, 33}}, {{0, 0}},
+};
+constexpr std::array<int64_t, 5> kHeadDims = {1, 3, 16, 64, 129};
+
+AttentionProblem problem_of(const Suite& suite, const AttentionSpec& spec, AttentionKind kind, Rng& rng) {
+  AttentionProblem p;
+  p.spec = spec;
+  p.kind = kind;
+  p.dtype = suite.dtype;
+  p.num_heads = 1 + static_cast<int64_t>(rng.below(3));
+  p.head_dim = kHeadDims.at(rng.below(kHeadDims.size()));
+  p.needs_backward = rng.below(4) != 0;
+  p.dropout = rng.below(3) == 0 ? 0.3F : 0;
+  const auto& choices = kind == AttentionKind::kCross ? kCrossLengths : kSelfLengths;
+  int64_t q = 0, k = 0;
+  for (const auto& [queries, keys] : choices.at(rng.below(choices.size()))) {
+    p.sequences.push_back({q, queries, k, keys});
+    q += queries, k += keys;
+  }
+  return p;
+}
+
+bool is_allowed(const AttentionSpec& spec, AttentionKind kind) {
+  try {
+    validate(spec, kind);
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+std::vector<AttentionSpec> systematic_specs() {
+  std::vector<AttentionSpec> out;
+  for (const char* pairs :
+       {"full", "window(5)", "dilated(4,3)", "block(8)", "global(2)", "random(6)", "local(7)", "strided(4)",
+        "fixed(8,2)", "window(4)|global(1)|random(3)", "(window(9)|global(2))&local(20)", "local(3)&global(1)"}) {
+    for (const char* select : {"", "+topk(1)", "+topk(4)", "+topk(3,keep=window(2))", "+topk(3,keep=random(2))"}) {
+      for (const char* transform :
+           {"softmax", "sparsemax", "entmax(1.5)", "entmax(1.3)", "entmax(learned)", "relu", "gelu", "leaky-relu(0.1)"})
+        out.push_back(parse_attention(std::string(pairs) + select + "+" + transform));
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+std::vector<Case> all_cases(const Suite& suite) {
+  std::vector<Case> out;
+  const auto add = [&](const AttentionSpec& spec) {
+    for (const AttentionKind kind : {AttentionKind::kSelf, AttentionKind::kCausal, AttentionKind::kCross}) {
+      if (!is_allowed(spec, kind)) continue;
+      const int number = static_cast<int>(out.size());
+      Rng rng(2024, static_cast<uint64_t>(number));
+      Case c{number, problem_of(suite, spec, kind, rng), static_cast<Layout>(rng.below(3)),
+             static_cast<Layout>(rng.below(3)), rng()};
+      out.push_back(std::move(c));
+    }
+  };
+  for (const AttentionSpec& spec : systematic_specs()) add(spec);
+  Rng rng(7);
+  for (int i = 0; i < suite.random_trees; ++i) {
+    AttentionSpec spec = random_spec(rng);
+    // The gradient of entmax above 2 is unbounded at the edge of its support.
+    if (auto* entmax = std::get_if<Entmax>(&spec.transform)) entmax->alpha = std::min(entmax->alpha, 1.5);
+    add(canonical(spec));
+  }
+  if (suite.only >= 0) return {out.at(static_cast<size_t>(suite.only))};
+  return out;
+}
+
+Inputs draw_inputs(const Case& c, const Draw& draw, uint64_t seed) {
+  const AttentionProblem& p = c.problem;
+  const Sequence last = p.sequences.back();
+  const int64_t queries = last.q_begin + last.q_length, keys = last.k_begin + last.k_length;
+  const auto array = [&](int64_t tokens) { return Array(p.dtype, c.inputs, tokens, p.num_heads, p.head_dim); };
+  Inputs in{array(queries), array(keys), array(keys), array(queries), {}, 0, {}};
+  Rng rng(seed);
+  const auto fill = [&](Array& to, double deviation, bool coarse) {
+    for (int64_t t = 0; t < to.tokens(); ++t) {
+      // Some rows are copies: equal keys tie, whatever the scores.
+      const bool copy = coarse && t > 0 && rng.below(4) == 0, zero = coarse && rng.below(8) == 0;
+      for (int64_t h = 0; h < to.heads(); ++h) {
+        for (int64_t i = 0; i < to.width(); ++i) {
+          const double drawn = coarse ? static_cast<double>(rng.below(9)) / 2 - 2 : rng.normal();
+          to.set(t, h, i, zero ? 0 : copy ? to.get(t - 1, h, i) : drawn * deviation);
+        }
+      }
+    }
+  };
+  fill(in.q, draw.q, draw.coarse);
+  fill(in.k, draw.k, draw.coarse);
+  fill(in.v, draw.v, false);
+  fill(in.grad_out, 1, false);
+  for (int64_t h = 0; h < p.num_heads; ++h) in.alpha.push_back(1.2F + 0.15F * static_cast<float>(h));
+  in.scale = draw.coarse ? 0.25F : 1 / std::sqrt(static_cast<float>(p.head_dim));
+  in.random = {.seed = seed, .dropout_key = rng(), .layer = 2, .first_head = 3};
+  return in;
+}
+
+}  // namespace fovea::kernels::testing_suite

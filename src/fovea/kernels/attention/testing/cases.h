@@ -1,0 +1,27 @@
+#pragma once
+#include <functional>
+
+#include "fovea/kernels/attention/kernel_test_suite.h"
+#include "fovea/kernels/attention/testing/kernel_run.h"
+
+// Problems and inputs of the suite.
+namespace fovea::kernels::testing_suite {
+
+struct Case {
+  int number = 0;
+  AttentionProblem problem;
+  Layout inputs = Layout::kPacked, outputs = Layout::kPacked;
+  uint64_t seed = 0;
+};
+
+// Every pattern x selection x transform x kind once, sizes and layouts in turn, then random trees.
+std::vector<Case> all_cases(const Suite& suite);
+
+// How numbers are drawn.
+struct Draw {
+  double q = 1, k = 1, v = 1;  // standard deviations
+  bool coarse = false;         // few bits: scores exact in float, many of them equal
+};
+Inputs draw_inputs(const Case& c, const Draw& draw, uint64_t seed);
+
+}  // namespace fovea::kernels::testing_suite

@@ -1,0 +1,115 @@
+#include "fovea/kernels/attention/testing/kernel_run.h"
+
+#include <cmath>
+#include <limits>
+
+#include "fovea/base/strings.h"
+#include "fovea/kernels/attention/dropout.h"
+
+namespace fovea::kernels::testing_suite {
+
+Results run_kernel(const Kernel& kernel, const AttentionProblem& problem, const Inputs& in, Layout layout,
+                   Executor& executor) {
+  const auto like = [&](const Array& a) {
+    Array out(problem.dtype, layout, a.tokens(), a.heads(), a.width());
+    out.fill(12345);  // must be overwritten
+    return out;
+  };
+  Results results{like(in.q), like(in.q), like(in.k), like(in.v), std::vector<float>(in.alpha.size(), 12345)};
+  const SavedPerRow saved = kernel.saved(problem);
+  const auto rows = static_cast<size_t>(in.q.tokens() * in.q.heads());
+  std::vector<float> stats(rows * static_cast<size_t>(saved.floats), std::numeric_limits<float>::quiet_NaN());
+  std::vector<int32_t> kept(rows * static_cast<size_t>(saved.ints), -0x55555555);
+
+  AttentionForward forward;
+  forward.q = in.q.rows<const void>();
+  forward.k = in.k.rows<const void>();
+  forward.v = in.v.rows<const void>();
+  forward.out = results.out.rows<void>();
+  forward.scale = in.scale;
+  forward.alpha = in.alpha.data();
+  forward.stats = stats.data();
+  forward.kept = kept.data();
+  forward.random = in.random;
+  kernel.forward(problem, forward, executor);
+  if (!problem.needs_backward) return results;
+
+  AttentionBackward backward;
+  backward.q = forward.q;
+  backward.k = forward.k;
+  backward.v = forward.v;
+  backward.out = results.out.rows<const void>();
+  backward.grad_out = in.grad_out.rows<const void>();
+  backward.grad_q = results.grad_q.rows<void>();
+  backward.grad_k = results.grad_k.rows<void>();
+  backward.grad_v = results.grad_v.rows<void>();
+  backward.scale = in.scale;
+  backward.alpha = in.alpha.data();
+  backward.grad_alpha = results.grad_alpha.data();
+  backward.stats = stats.data();
+  backward.kept = kept.data();
+  backward.random = in.random;
+  kernel.backward(problem, backward, executor);
+  return results;
+}
+
+namespace {
+
+std::vector<double> rows_of(const Array& array, int64_t begin, int64_t length, int64_t head) {
+  std::vector<double> out;
+  for (int64_t t = begin; t < begin + length; ++t)
+    for (int64_t i = 0; i < array.width(); ++i) out.push_back(array.get(t, head, i));
+  return out;
+}
+
+std::vector<double> dropout_factors(const AttentionProblem& problem, const RandomStream& random, const Sequence& s,
+                                    int64_t head) {
+  std::vector<double> out;
+  const uint32_t threshold = dropout_threshold(problem.dropout);
+  for (int64_t i = 0; i < s.q_length; ++i) {
+    const uint32_t key = dropout_row_key(random.dropout_key, random.first_head + head, s.q_begin + i);
+    for (int64_t j = 0; j < s.k_length; ++j) {
+      const bool keeps = dropout_keeps(key, static_cast<uint32_t>(j), threshold);
+      out.push_back(keeps ? dropout_scale(problem.dropout) : 0);
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+OracleInput one_head(const AttentionProblem& problem, const Inputs& in, size_t sequence, int64_t head) {
+  const Sequence& s = problem.sequences[sequence];
+  OracleInput out;
+  out.spec = problem.spec;
+  out.kind = problem.kind;
+  out.num_queries = s.q_length;
+  out.num_keys = s.k_length;
+  out.head_dim = problem.head_dim;
+  out.q = rows_of(in.q, s.q_begin, s.q_length, head);
+  out.k = rows_of(in.k, s.k_begin, s.k_length, head);
+  out.v = rows_of(in.v, s.k_begin, s.k_length, head);
+  out.scale = in.scale;
+  out.alpha = in.alpha[static_cast<size_t>(head)];
+  out.stream = pattern_stream(in.random.seed, in.random.layer, in.random.first_head + head);
+  if (problem.dropout > 0) out.factor = dropout_factors(problem, in.random, s, head);
+  return out;
+}
+
+std::vector<double> grad_out_of(const AttentionProblem& problem, const Inputs& in, size_t sequence, int64_t head) {
+  const Sequence& s = problem.sequences[sequence];
+  return rows_of(in.grad_out, s.q_begin, s.q_length, head);
+}
+
+std::string describe(const AttentionProblem& problem) {
+  static constexpr const char* kKinds[] = {"self", "causal", "cross"};
+  static constexpr const char* kTypes[] = {"float32", "bfloat16", "float64"};
+  std::string out =
+      cat(print(problem.spec), " ", kKinds[static_cast<size_t>(problem.kind)], " ",
+          kTypes[static_cast<size_t>(problem.dtype)], " heads ", problem.num_heads, " head_dim ", problem.head_dim,
+          " dropout ", problem.dropout, problem.needs_backward ? " with" : " without", " backward, queries x keys:");
+  for (const Sequence& s : problem.sequences) out += cat(" ", s.q_length, "x", s.k_length);
+  return out;
+}
+
+}  // namespace fovea::kernels::testing_suite

@@ -1,0 +1,296 @@
+#include "fovea/kernels/attention/testing/naive.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+
+namespace fovea::kernels::testing_suite {
+namespace {
+
+using Floats = std::vector<float>;
+
+Floats narrow(const std::vector<double>& x) { return {x.begin(), x.end()}; }
+std::vector<double> widen(const Floats& x) { return {x.begin(), x.end()}; }
+
+double alpha_of(const OracleInput& in) {
+  if (const auto* entmax = std::get_if<Entmax>(&in.spec.transform)) return entmax->learned ? in.alpha : entmax->alpha;
+  return std::holds_alternative<Sparsemax>(in.spec.transform) ? 2 : 1;
+}
+bool is_normalised(const Transform& t) {
+  return std::holds_alternative<Softmax>(t) || std::holds_alternative<Sparsemax>(t) ||
+         std::holds_alternative<Entmax>(t);
+}
+double slope_of(const Transform& t) {
+  const auto* leaky = std::get_if<LeakyRelu>(&t);
+  return leaky ? leaky->slope : 0;
+}
+
+Floats softmax(const Floats& s) {
+  const float top = *std::max_element(s.begin(), s.end());
+  Floats p;
+  float sum = 0;
+  for (const float x : s) sum += p.emplace_back(std::exp(x - top));
+  for (float& x : p) x /= sum;
+  return p;
+}
+
+// By bisection, whatever alpha.
+Floats entmax(const Floats& s, float alpha) {
+  const float top = *std::max_element(s.begin(), s.end()), power = 1 / (alpha - 1);
+  float low = -1, high = 0;
+  Floats p(s.size());
+  float sum = 0;
+  for (int step = 0; step < 60; ++step) {
+    const float tau = low + (high - low) / 2;
+    sum = 0;
+    for (size_t i = 0; i < s.size(); ++i) {
+      const float above = (alpha - 1) * (s[i] - top) - tau;
+      sum += p[i] = above > 0 ? std::pow(above, power) : 0;
+    }
+    (sum >= 1 ? low : high) = tau;
+  }
+  for (float& x : p) x /= sum;
+  return p;
+}
+
+float activate(const Transform& t, float s) {
+  if (std::holds_alternative<Gelu>(t)) return s * 0.5F * std::erfc(-s * 0.70710678F);
+  return s > 0 ? s : static_cast<float>(slope_of(t)) * s;
+}
+float slope_at(const Transform& t, float s) {
+  if (std::holds_alternative<Gelu>(t))
+    return 0.5F * std::erfc(-s * 0.70710678F) + s * 0.39894228F * std::exp(-s * s / 2);
+  return s > 0 ? 1 : static_cast<float>(slope_of(t));
+}
+
+// The keys of a row that the oracle weighed, found again by their weights or, where a weight may be zero, their scores.
+std::vector<size_t> selected_in_float(const OracleInput& in, const Row& row, const Floats& scores) {
+  std::vector<size_t> out;
+  Floats others;
+  const auto kept = [&](size_t key) {
+    return !in.spec.select || (in.spec.select->keep && contains(*in.spec.select->keep, row, static_cast<int64_t>(key)));
+  };
+  const auto candidate = [&](size_t key) { return contains(in.spec.pairs, row, static_cast<int64_t>(key)); };
+  for (size_t key = 0; key < scores.size(); ++key)
+    if (candidate(key) && !kept(key)) others.push_back(scores[key]);
+  float threshold = -INFINITY;
+  if (in.spec.select && others.size() > static_cast<size_t>(in.spec.select->k)) {
+    const auto kth = others.begin() + in.spec.select->k - 1;
+    std::nth_element(others.begin(), kth, others.end(), std::greater<>());
+    threshold = *kth;
+  }
+  for (size_t key = 0; key < scores.size(); ++key)
+    if (candidate(key) && (kept(key) || scores[key] >= threshold)) out.push_back(key);
+  return out;
+}
+
+Row row_of(const OracleInput& in, int64_t query) {
+  const bool cross = in.kind == AttentionKind::kCross;
+  return {cross ? query : query + in.num_keys - in.num_queries, in.num_keys, in.kind == AttentionKind::kCausal,
+          in.stream};
+}
+
+struct FloatHead {
+  Floats q, k, v, grad_out, out, dq, dk, dv;
+  float dalpha = 0;
+  size_t width = 0;
+};
+
+float dot(const float* a, const float* b, size_t width) {
+  float sum = 0;
+  for (size_t i = 0; i < width; ++i) sum += a[i] * b[i];
+  return sum;
+}
+void add_scaled(float* to, float factor, const float* from, size_t width) {
+  for (size_t i = 0; i < width; ++i) to[i] += factor * from[i];
+}
+
+float share_of_alpha(const Floats& p, const Floats& dp, float alpha) {
+  const float a = alpha - 1;
+  float sum = 0, entropy = 0, out = 0;
+  for (const float x : p) {
+    sum += x > 0 ? std::pow(x, 2 - alpha) : 0;
+    entropy += x > 0 ? x * std::log(x) : 0;
+  }
+  for (size_t i = 0; i < p.size(); ++i) {
+    if (p[i] <= 0) continue;
+    const float share = std::pow(p[i], 2 - alpha) / sum;
+    out += dp[i] * ((p[i] - share) / (a * a) - (p[i] * std::log(p[i]) - share * entropy) / a);
+  }
+  return out;
+}
+
+void one_row(const OracleInput& in, size_t query, FloatHead& head) {
+  const size_t width = head.width, n = static_cast<size_t>(in.num_keys);
+  const auto scale = static_cast<float>(in.scale), alpha = static_cast<float>(alpha_of(in));
+  const float* q = head.q.data() + query * width;
+  Floats scores(n);
+  for (size_t key = 0; key < n; ++key) scores[key] = scale * dot(q, head.k.data() + key * width, width);
+  const std::vector<size_t> keys = selected_in_float(in, row_of(in, static_cast<int64_t>(query)), scores);
+  if (keys.empty()) return;
+  Floats s, p, dp, u;
+  for (const size_t key : keys) s.push_back(scores[key]);
+  const Transform& t = in.spec.transform;
+  if (!is_normalised(t)) {
+    for (const float x : s) p.push_back(activate(t, x)), u.push_back(slope_at(t, x));
+  } else {
+    p = alpha == 1 ? softmax(s) : entmax(s, alpha);
+    for (const float x : p) u.push_back(x > 0 ? std::pow(x, 2 - alpha) : 0);
+  }
+  const float* grad = head.grad_out.data() + query * width;
+  float along = 0, total = 0;
+  for (size_t i = 0; i < keys.size(); ++i) {
+    const float factor = in.factor.empty() ? 1 : static_cast<float>(in.factor[query * n + keys[i]]);
+    add_scaled(head.out.data() + query * width, p[i] * factor, head.v.data() + keys[i] * width, width);
+    add_scaled(head.dv.data() + keys[i] * width, p[i] * factor, grad, width);
+    dp.push_back(factor * dot(grad, head.v.data() + keys[i] * width, width));
+    along += u[i] * dp[i], total += u[i];
+  }
+  for (size_t i = 0; i < keys.size(); ++i) {
+    const float ds = scale * u[i] * (dp[i] - (is_normalised(t) ? along / total : 0));
+    add_scaled(head.dq.data() + query * width, ds, head.k.data() + keys[i] * width, width);
+    add_scaled(head.dk.data() + keys[i] * width, ds, q, width);
+  }
+  const auto* entmax_spec = std::get_if<Entmax>(&t);
+  if (entmax_spec && entmax_spec->learned) head.dalpha += share_of_alpha(p, dp, alpha);
+}
+
+// What magnitudes() needs of one weighed key.
+struct Term {
+  size_t key;
+  double weight, slope, factor, grad;  // slope: d weight / d score; grad: of the weight, in magnitude
+};
+
+double sum_of_magnitudes(const double* a, const double* b, size_t width) {
+  double sum = 0;
+  for (size_t i = 0; i < width; ++i) sum += std::abs(a[i] * b[i]);
+  return sum;
+}
+
+std::vector<Term> terms_of(const OracleInput& in, const OracleOutput& output, size_t query, const double* grad) {
+  const size_t n = static_cast<size_t>(in.num_keys), width = static_cast<size_t>(in.head_dim);
+  std::vector<Term> out;
+  const bool normalised = is_normalised(in.spec.transform);
+  for (size_t key = 0; key < n; ++key) {
+    const double p = output.weights[query * n + key];
+    if (std::isinf(output.scores[query * n + key]) || (normalised && p == 0)) continue;
+    const double slope = normalised ? std::pow(p, 2 - alpha_of(in)) : 1;
+    const double factor = in.factor.empty() ? 1 : in.factor[query * n + key];
+    out.push_back(
+        {key, std::abs(p), slope, factor, factor * sum_of_magnitudes(grad, in.v.data() + key * width, width)});
+  }
+  return out;
+}
+
+void add_magnitudes(double* to, double factor, const double* from, size_t width) {
+  for (size_t i = 0; i < width; ++i) to[i] += std::abs(factor * from[i]);
+}
+
+double alpha_magnitude(const std::vector<Term>& terms, double alpha) {
+  const double a = alpha - 1;
+  double total = 0, entropy = 0, sum = 0;
+  for (const Term& t : terms) total += t.slope, entropy += std::abs(t.weight * std::log(t.weight));
+  for (const Term& t : terms) {
+    const double share = t.slope / total;
+    sum += t.grad * ((t.weight + share) / (a * a) + (std::abs(t.weight * std::log(t.weight)) + share * entropy) / a);
+  }
+  return sum;
+}
+
+}  // namespace
+
+HeadValues naive_float(const OracleInput& in, const std::vector<double>& grad_out) {
+  FloatHead head{narrow(in.q),
+                 narrow(in.k),
+                 narrow(in.v),
+                 narrow(grad_out),
+                 Floats(in.q.size()),
+                 Floats(in.q.size()),
+                 Floats(in.k.size()),
+                 Floats(in.v.size()),
+                 0,
+                 static_cast<size_t>(in.head_dim)};
+  for (int64_t query = 0; query < in.num_queries; ++query) one_row(in, static_cast<size_t>(query), head);
+  return {widen(head.out), widen(head.dq), widen(head.dk), widen(head.dv), head.dalpha};
+}
+
+HeadValues magnitudes(const OracleInput& in, const OracleOutput& output, const std::vector<double>& grad_out) {
+  HeadValues m{std::vector<double>(in.q.size()), std::vector<double>(in.q.size()), std::vector<double>(in.k.size()),
+               std::vector<double>(in.v.size()), 0};
+  const size_t n = static_cast<size_t>(in.num_keys), width = static_cast<size_t>(in.head_dim);
+  for (size_t query = 0; query < static_cast<size_t>(in.num_queries); ++query) {
+    const double* q = in.q.data() + query * width;
+    const double* grad = grad_out.data() + query * width;
+    double score = 0;
+    for (size_t key = 0; key < n; ++key)
+      score = std::max(score, std::abs(in.scale) * sum_of_magnitudes(q, in.k.data() + key * width, width));
+    const std::vector<Term> terms = terms_of(in, output, query, grad);
+    double along = 0, total = 0;
+    for (const Term& t : terms) along += t.slope * t.grad, total += t.slope;
+    const double mean = is_normalised(in.spec.transform) && total > 0 ? along / total : 0;
+    for (const Term& t : terms) {
+      const double weight = (t.weight + t.slope * score) * t.factor;
+      const double ds = std::abs(in.scale) * t.slope * (t.grad + mean) * (1 + score);
+      add_magnitudes(m.out.data() + query * width, weight, in.v.data() + t.key * width, width);
+      add_magnitudes(m.v.data() + t.key * width, weight, grad, width);
+      add_magnitudes(m.q.data() + query * width, ds, in.k.data() + t.key * width, width);
+      add_magnitudes(m.k.data() + t.key * width, ds, q, width);
+    }
+    if (alpha_of(in) != 1) m.alpha += (1 + score) * alpha_magnitude(terms, alpha_of(in));
+  }
+  return m;
+}
+
+namespace {
+
+constexpr double kDoubt = 1e-5;  // of a score's magnitude; float dot products of these sizes are within 1e-6 of it
+
+// The k-th score of the others is apart from the next.
+bool selection_is_doubtful(const OracleInput& in, const Row& row, const double* scores, double doubt) {
+  if (!in.spec.select) return false;
+  std::vector<double> others;
+  for (int64_t key = 0; key < in.num_keys; ++key)
+    if (contains(in.spec.pairs, row, key) && !(in.spec.select->keep && contains(*in.spec.select->keep, row, key)))
+      others.push_back(scores[key]);
+  const auto k = static_cast<size_t>(in.spec.select->k);
+  if (others.size() <= k) return false;
+  std::sort(others.begin(), others.end(), std::greater<>());
+  for (size_t i = 1; i < others.size(); ++i) {
+    const double gap = std::abs(others[i] - others[k - 1]);
+    if (gap != 0 && gap < doubt) return true;
+  }
+  return false;
+}
+
+// A selected score lies where the transform's derivative jumps: at zero, or at the edge of sparsemax's support.
+bool derivative_is_doubtful(const OracleInput& in, const double* scores, const double* weights, double doubt) {
+  const double alpha = alpha_of(in);
+  const bool normalised = is_normalised(in.spec.transform);
+  if ((normalised && alpha <= 1.5) || std::holds_alternative<Gelu>(in.spec.transform)) return false;
+  double edge = 0;  // in units of the score
+  for (int64_t key = 0; key < in.num_keys; ++key)
+    if (normalised && weights[key] > 0) edge = scores[key] - std::pow(weights[key], alpha - 1) / (alpha - 1);
+  for (int64_t key = 0; key < in.num_keys; ++key) {
+    const double distance = std::abs(scores[key] - edge);
+    if (distance < doubt && (normalised || distance != 0)) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+bool is_doubtful(const OracleInput& in, const OracleOutput& output) {
+  const size_t n = static_cast<size_t>(in.num_keys), width = static_cast<size_t>(in.head_dim);
+  for (size_t query = 0; query < static_cast<size_t>(in.num_queries); ++query) {
+    double magnitude = 0;
+    for (size_t key = 0; key < n; ++key)
+      magnitude = std::max(magnitude, std::abs(in.scale) * sum_of_magnitudes(in.q.data() + query * width,
+                                                                             in.k.data() + key * width, width));
+    const double* scores = output.scores.data() + query * n;
+    if (selection_is_doubtful(in, row_of(in, static_cast<int64_t>(query)), scores, kDoubt * magnitude)) return true;
+    if (derivative_is_doubtful(in, scores, output.weights.data() + query * n, kDoubt * magnitude)) return true;
+  }
+  return false;
+}
+
+}  // namespace fovea::kernels::testing_suite

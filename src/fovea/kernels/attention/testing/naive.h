@@ -1,0 +1,23 @@
+#pragma once
+#include "fovea/kernels/attention/oracle.h"
+
+// Attention in float by plain loops, to measure how far from the oracle an honest float implementation lands; and a
+// first-order bound of what another order of the same operations can change.
+namespace fovea::kernels::testing_suite {
+
+struct HeadValues {
+  std::vector<double> out, q, k, v;  // out and gradients of one head
+  double alpha = 0;
+};
+
+HeadValues naive_float(const OracleInput& input, const std::vector<double>& grad_out);
+
+// The sums behind each value with every term's magnitude, the score's own rounding included: times the unit roundoff,
+// how far the value moves when each operation rounds once.
+HeadValues magnitudes(const OracleInput& input, const OracleOutput& output, const std::vector<double>& grad_out);
+
+// Whether rounding may change what is selected or where a gradient jumps: scores near the k-th, near zero for relu,
+// near the edge of the support for sparsemax. Exact ties are no doubt.
+bool is_doubtful(const OracleInput& input, const OracleOutput& output);
+
+}  // namespace fovea::kernels::testing_suite

@@ -1,0 +1,31 @@
+#include "fovea/spec/draw.h"
+
+namespace fovea {
+namespace {
+
+std::string draw_pairs(const Pairs& pairs, int64_t length, AttentionKind kind, uint64_t stream) {
+  std::string out;
+  for (int64_t query = 0; query < length; ++query) {
+    std::string line(static_cast<size_t>(length), '.');
+    for (const Span& span : spans(pairs, {query, length, kind == AttentionKind::kCausal, stream}))
+      line.replace(static_cast<size_t>(span.begin), static_cast<size_t>(span.end - span.begin),
+                   static_cast<size_t>(span.end - span.begin), '#');
+    out += line + "\n";
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string draw(const LayerSpec& spec, int64_t length, AttentionKind kind) {
+  std::string out = print(spec) + "\n";
+  uint64_t stream = 0;
+  for (const HeadGroup& group : spec) {
+    validate(group.spec, kind);
+    if (spec.size() > 1) out += "\n" + print(LayerSpec{group}) + "\n";
+    out += draw_pairs(group.spec.pairs, length, kind, stream++);
+  }
+  return out;
+}
+
+}  // namespace fovea

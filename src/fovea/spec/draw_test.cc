@@ -1,0 +1,25 @@
+#include "fovea/spec/draw.h"
+
+#include <gtest/gtest.h>
+
+namespace fovea {
+namespace {
+
+TEST(Draw, OneMechanism) {
+  EXPECT_EQ(draw(parse_layer_spec("window(3)|global(1)+topk(2)+softmax"), 4, AttentionKind::kSelf),
+            "window(3)|global(1)+topk(2)\n####\n###.\n####\n#.##\n");
+  EXPECT_EQ(draw(parse_layer_spec("full"), 3, AttentionKind::kCausal), "full\n#..\n##.\n###\n");
+}
+
+TEST(Draw, ABlockAHeadGroup) {
+  EXPECT_EQ(draw(parse_layer_spec("2*local(1);1*full"), 2, AttentionKind::kSelf),
+            "2*local(1);1*full\n\n2*local(1)\n#.\n.#\n\n1*full\n##\n##\n");
+}
+
+TEST(Draw, PositionsNeedSelfAttention) {
+  EXPECT_THROW(draw(parse_layer_spec("local(2)"), 3, AttentionKind::kCross), Error);
+  EXPECT_EQ(draw(parse_layer_spec("random(3)"), 2, AttentionKind::kCross), "random(3)\n##\n##\n");
+}
+
+}  // namespace
+}  // namespace fovea

@@ -1,84 +1,103 @@
 #include "fovea/kernels/attention/cpu/screen.h"
 
 // Products in small formats, with the instruction sets switched on for these functions alone. A micro-tile of 6 queries
-// by 64 keys keeps 24 sums, 4 vectors of keys and a query's word in the 32 registers.
+// by 64 keys keeps 24 sums, 4 vectors of keys and a query's word in the 32 registers: named variables, as GCC 12 leaves
+// arrays of them in memory, and the instructions as they are, as it copies sums around their intrinsics.
 #if defined(__x86_64__)
 #include <immintrin.h>
 
 namespace fovea::kernels {
 namespace {
 
-constexpr int kQueries = 6, kVectors = 4;
 constexpr int64_t kGroups = kBlockKeys / kGroupKeys;
 
-#define FOVEA_BF16 __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512bf16")))
-#define FOVEA_VNNI __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512vnni")))
+#define FOVEA_SCREEN __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq"), always_inline)) inline
 
-FOVEA_BF16 inline void bf16_micro_tile(const ScreenTile& t, int64_t query, int64_t group) {
-  __m512 sums[kQueries][kVectors];
-  for (auto& row : sums) {
-    for (__m512& sum : row) sum = _mm512_setzero_ps();
+struct Bf16 {
+  // sum += key . x, two bf16 values a lane.
+  FOVEA_SCREEN static void add(__m512i& sum, __m512i key, __m512i x) {
+    asm("vdpbf16ps %2, %1, %0" : "+v"(sum) : "v"(key), "v"(x));
   }
-  const uint32_t* queries = t.queries + query * t.steps;
-  const uint32_t* keys = t.keys + group * t.steps * kGroupKeys;
-  for (int64_t s = 0; s < t.steps; ++s) {
-    __m512bh key[kVectors];
-    for (int v = 0; v < kVectors; ++v) key[v] = (__m512bh)_mm512_loadu_si512(keys + (v * t.steps + s) * kGroupKeys);
-    for (int i = 0; i < kQueries; ++i) {
-      const __m512bh x = (__m512bh)_mm512_set1_epi32(static_cast<int32_t>(queries[i * t.steps + s]));
-      for (int v = 0; v < kVectors; ++v) sums[i][v] = _mm512_dpbf16_ps(sums[i][v], key[v], x);
-    }
+  FOVEA_SCREEN static __mmask16 reach(__m512i sum, __m512i least) {
+    return _mm512_cmp_ps_mask(_mm512_castsi512_ps(sum), _mm512_castsi512_ps(least), _CMP_GE_OQ);
   }
-  for (int i = 0; i < kQueries; ++i) {
-    const __m512 least = _mm512_castsi512_ps(_mm512_set1_epi32(static_cast<int32_t>(t.thresholds[query + i])));
-    for (int v = 0; v < kVectors; ++v) {
-      _mm512_storeu_ps(t.scores + (query + i) * kBlockKeys + (group + v) * kGroupKeys, sums[i][v]);
-      t.hits[(query + i) * kGroups + group + v] = _mm512_cmp_ps_mask(sums[i][v], least, _CMP_GE_OQ);
-    }
+};
+
+struct Int8 {
+  // sum += key . x, four unsigned bytes of the key by four signed ones a lane.
+  FOVEA_SCREEN static void add(__m512i& sum, __m512i key, __m512i x) {
+    asm("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(key), "v"(x));
+  }
+  FOVEA_SCREEN static __mmask16 reach(__m512i sum, __m512i least) { return _mm512_cmpge_epi32_mask(sum, least); }
+};
+
+FOVEA_SCREEN __m512i word(const uint32_t* p) { return _mm512_set1_epi32(static_cast<int32_t>(*p)); }
+
+// One query's sums over 64 keys.
+template <class Format>
+struct Sums {
+  __m512i a, b, c, d;
+
+  FOVEA_SCREEN explicit Sums(const uint32_t* start) : a(word(start)), b(a), c(a), d(a) {}
+  FOVEA_SCREEN void add(__m512i k0, __m512i k1, __m512i k2, __m512i k3, __m512i x) {
+    Format::add(a, k0, x);
+    Format::add(b, k1, x);
+    Format::add(c, k2, x);
+    Format::add(d, k3, x);
+  }
+  FOVEA_SCREEN void finish(const ScreenTile& t, int64_t query, int64_t group) const {
+    uint32_t* scores = t.scores + query * kBlockKeys + group * kGroupKeys;
+    uint16_t* hits = t.hits + query * kGroups + group;
+    const __m512i least = word(t.thresholds + query);
+    _mm512_storeu_si512(scores, a);
+    _mm512_storeu_si512(scores + 16, b);
+    _mm512_storeu_si512(scores + 32, c);
+    _mm512_storeu_si512(scores + 48, d);
+    hits[0] = Format::reach(a, least);
+    hits[1] = Format::reach(b, least);
+    hits[2] = Format::reach(c, least);
+    hits[3] = Format::reach(d, least);
+  }
+};
+
+template <class Format>
+FOVEA_SCREEN void micro_tile(const ScreenTile& t, int64_t query, int64_t group) {
+  const uint32_t* start = t.start + query;
+  Sums<Format> s0(start), s1(start + 1), s2(start + 2), s3(start + 3), s4(start + 4), s5(start + 5);
+  const int64_t steps = t.steps, stride = steps * kGroupKeys;
+  const uint32_t* x = t.queries + query * steps;
+  const uint32_t* keys = t.keys + group * stride;
+  for (int64_t s = 0; s < steps; ++s, ++x, keys += kGroupKeys) {
+    const __m512i k0 = _mm512_loadu_si512(keys), k1 = _mm512_loadu_si512(keys + stride);
+    const __m512i k2 = _mm512_loadu_si512(keys + 2 * stride), k3 = _mm512_loadu_si512(keys + 3 * stride);
+    s0.add(k0, k1, k2, k3, word(x));
+    s1.add(k0, k1, k2, k3, word(x + steps));
+    s2.add(k0, k1, k2, k3, word(x + 2 * steps));
+    s3.add(k0, k1, k2, k3, word(x + 3 * steps));
+    s4.add(k0, k1, k2, k3, word(x + 4 * steps));
+    s5.add(k0, k1, k2, k3, word(x + 5 * steps));
+  }
+  s0.finish(t, query, group);
+  s1.finish(t, query + 1, group);
+  s2.finish(t, query + 2, group);
+  s3.finish(t, query + 3, group);
+  s4.finish(t, query + 4, group);
+  s5.finish(t, query + 5, group);
+}
+
+template <class Format>
+__attribute__((target("avx512f,avx512bw,avx512vl,avx512dq"))) void product(const ScreenTile& tile) {
+  for (int64_t group = 0; group < tile.num_tiles * 4; group += 4) {
+    for (int64_t query = 0; query < tile.num_queries; query += 6) micro_tile<Format>(tile, query, group);
   }
 }
 
-FOVEA_VNNI inline void int8_micro_tile(const ScreenTile& t, int64_t query, int64_t group) {
-  __m512i sums[kQueries][kVectors];
-  for (int i = 0; i < kQueries; ++i) {
-    for (__m512i& sum : sums[i]) sum = _mm512_set1_epi32(static_cast<int32_t>(t.start[query + i]));
-  }
-  const uint32_t* queries = t.queries + query * t.steps;
-  const uint32_t* keys = t.keys + group * t.steps * kGroupKeys;
-  for (int64_t s = 0; s < t.steps; ++s) {
-    __m512i key[kVectors];
-    for (int v = 0; v < kVectors; ++v) key[v] = _mm512_loadu_si512(keys + (v * t.steps + s) * kGroupKeys);
-    for (int i = 0; i < kQueries; ++i) {
-      const __m512i x = _mm512_set1_epi32(static_cast<int32_t>(queries[i * t.steps + s]));
-      for (int v = 0; v < kVectors; ++v) sums[i][v] = _mm512_dpbusd_epi32(sums[i][v], key[v], x);
-    }
-  }
-  for (int i = 0; i < kQueries; ++i) {
-    const __m512i least = _mm512_set1_epi32(static_cast<int32_t>(t.thresholds[query + i]));
-    for (int v = 0; v < kVectors; ++v) {
-      _mm512_storeu_si512(t.scores + (query + i) * kBlockKeys + (group + v) * kGroupKeys, sums[i][v]);
-      t.hits[(query + i) * kGroups + group + v] = _mm512_cmpge_epi32_mask(sums[i][v], least);
-    }
-  }
-}
+#undef FOVEA_SCREEN
 
 }  // namespace
 
-FOVEA_BF16 void screen_product_bf16(const ScreenTile& tile) {
-  for (int64_t group = 0; group < tile.num_tiles * kVectors; group += kVectors) {
-    for (int64_t query = 0; query < tile.num_queries; query += kQueries) bf16_micro_tile(tile, query, group);
-  }
-}
-
-FOVEA_VNNI void screen_product_int8(const ScreenTile& tile) {
-  for (int64_t group = 0; group < tile.num_tiles * kVectors; group += kVectors) {
-    for (int64_t query = 0; query < tile.num_queries; query += kQueries) int8_micro_tile(tile, query, group);
-  }
-}
-
-#undef FOVEA_BF16
-#undef FOVEA_VNNI
-
+void screen_product_bf16(const ScreenTile& tile) { product<Bf16>(tile); }
+void screen_product_int8(const ScreenTile& tile) { product<Int8>(tile); }
 bool has_int8_product() { return isa() >= Isa::kAvx512 && __builtin_cpu_supports("avx512vnni") != 0; }
 
 }  // namespace fovea::kernels

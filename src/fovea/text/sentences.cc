@@ -1,7 +1,6 @@
 #include "fovea/text/sentences.h"
 
 #include <unicode/brkiter.h>
-#include <unicode/filteredbrk.h>
 #include <unicode/uchar.h>
 
 #include <algorithm>
@@ -12,21 +11,37 @@
 namespace fovea::text {
 namespace {
 
-// Beyond those of ICU's own lists: with blanks inside, and those of manuals.
+// Words that end in a full stop within a sentence, folded to lower case. Those that also end sentences often ("etc.")
+// are left out: a break too many makes the counts of the two sides differ, and the pair stays whole.
 struct Abbreviations {
   std::string_view language, words;  // apart by '|'
 };
 constexpr Abbreviations kAbbreviations[] = {
-    {"en", "e.g.|i.e.|etc.|vs.|cf.|approx.|Fig.|No.|resp.|incl.|min.|max."},
+    {"en", "e.g.|e. g.|i.e.|i. e.|vs.|cf.|approx.|fig.|resp.|incl.|mr.|mrs.|ms.|dr.|prof.|st.|viz.|ca."},
     {"de",
-     "z. B.|z.B.|d. h.|d.h.|u. a.|u.a.|u. U.|o. ä.|usw.|bzw.|ca.|vgl.|ggf.|evtl.|inkl.|Nr.|Abb.|max.|min.|z. T.|s. "
-     "u.|s. o."},
-    {"fr", "p. ex.|p.ex.|c.-à-d.|etc.|cf.|env.|réf.|max.|min."},
-    {"es", "p. ej.|p.ej.|etc.|Sr.|Sra.|aprox.|núm.|máx.|mín."},
-    {"it", "ad es.|ecc.|es.|max.|min."},
-    {"pt", "p. ex.|etc.|Sr.|Sra.|máx.|mín."},
-    {"nl", "bijv.|enz.|d.w.z.|max.|min."},
+     "z.b.|z. b.|d.h.|d. h.|u.a.|u. a.|u.u.|u. u.|o.ä.|o. ä.|z.t.|z. t.|s.u.|s. u.|s.o.|s. o.|i.d.r.|i. d. r.|"
+     "bzw.|ca.|vgl.|ggf.|evtl.|inkl.|nr.|abb.|max.|min.|dr.|prof.|hr.|fr.|sog.|bspw.|engl."},
+    {"fr", "p.ex.|p. ex.|ex.|c.-à-d.|cf.|env.|réf.|fig.|m.|mme.|dr."},
+    {"es", "p.ej.|p. ej.|ej.|sr.|sra.|dr.|aprox.|núm.|máx.|mín.|fig."},
+    {"it", "ad es.|p.es.|p. es.|es.|sig.|dott.|fig.|max.|min."},
+    {"pt", "p.ex.|p. ex.|ex.|sr.|sra.|dr.|máx.|mín.|fig."},
+    {"nl", "bijv.|d.w.z.|o.a.|m.a.w.|dhr.|mevr.|nr.|max.|min."},
+    {"sv", "t.ex.|t. ex.|bl.a.|bl. a.|d.v.s.|ca."},
+    {"da", "f.eks.|f. eks.|bl.a.|dvs.|ca."},
+    {"nb", "f.eks.|f. eks.|bl.a.|dvs.|ca."},
+    {"pl", "np.|m.in.|tzn.|tj.|ok."},
+    {"cs", "např.|tzn.|tj.|č."},
+    {"sk", "napr.|tzn.|tj.|č."},
+    {"hu", "pl.|ill.|kb."},
+    {"ru", "т.е.|т. е.|т.д.|т. д.|т.п.|т. п.|напр.|см.|рис."},
+    {"uk", "т.д.|т. д.|т.п.|т. п.|напр.|див.|рис."},
 };
+
+std::vector<std::string> abbreviations_of(const std::string& language) {
+  for (const Abbreviations& list : kAbbreviations)
+    if (language.substr(0, language.find('-')) == list.language) return fovea::split(list.words, '|');
+  return {};
+}
 
 icu::UnicodeString units_of(std::string_view text) {
   return icu::UnicodeString::fromUTF8(icu::StringPiece(text.data(), static_cast<int32_t>(text.size())));
@@ -43,10 +58,28 @@ bool is_bare_number(const icu::UnicodeString& piece) {
   return digits;
 }
 
+bool ends_in_abbreviation(const icu::UnicodeString& piece, const std::vector<std::string>& abbreviations) {
+  icu::UnicodeString text = piece;
+  text.trim();
+  const int32_t length = text.length();
+  // A small letter by itself: "z." of "z. B.", "p." of "p. ex.".
+  if (length >= 2 && text[length - 1] == '.' && u_islower(text[length - 2]) != 0 &&
+      (length == 2 || u_isalnum(text[length - 3]) == 0))
+    return true;
+  text.toLower(icu::Locale::getRoot());
+  for (const std::string& abbreviation : abbreviations) {
+    const icu::UnicodeString ending = units_of(abbreviation);
+    const int32_t start = text.length() - ending.length();
+    if (text.endsWith(ending) && (start == 0 || u_isalnum(text.char32At(start - 1)) == 0)) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 struct SentenceSplitter::Breaker {
   std::unique_ptr<icu::BreakIterator> iterator;
+  std::vector<std::string> abbreviations;
 };
 
 SentenceSplitter::SentenceSplitter(const std::string& language) : breaker_(std::make_unique<Breaker>()) {
@@ -55,16 +88,9 @@ SentenceSplitter::SentenceSplitter(const std::string& language) : breaker_(std::
   std::replace(tag.begin(), tag.end(), '_', '-');
   const icu::Locale locale = icu::Locale::forLanguageTag(tag, status);
   status = U_ZERO_ERROR;
-  std::unique_ptr<icu::BreakIterator> plain(icu::BreakIterator::createSentenceInstance(locale, status));
+  breaker_->iterator.reset(icu::BreakIterator::createSentenceInstance(locale, status));
   if (U_FAILURE(status)) throw Error(cat("ICU cannot split sentences of '", language, "': ", u_errorName(status)));
-  const std::unique_ptr<icu::FilteredBreakIteratorBuilder> builder(
-      icu::FilteredBreakIteratorBuilder::createInstance(locale, status));
-  for (const Abbreviations& list : kAbbreviations) {
-    if (!language.starts_with(list.language)) continue;
-    for (const std::string& word : fovea::split(list.words, '|')) builder->suppressBreakAfter(units_of(word), status);
-  }
-  if (U_SUCCESS(status)) breaker_->iterator.reset(builder->build(plain.release(), status));
-  if (U_FAILURE(status)) throw Error(cat("ICU cannot split sentences of '", language, "': ", u_errorName(status)));
+  breaker_->abbreviations = abbreviations_of(tag);
 }
 
 SentenceSplitter::~SentenceSplitter() = default;
@@ -77,7 +103,8 @@ std::vector<std::string> SentenceSplitter::split(std::string_view text) {
   int32_t start = iterator.first();
   for (int32_t end = iterator.next(); end != icu::BreakIterator::DONE; end = iterator.next()) {
     const icu::UnicodeString piece = units.tempSubStringBetween(start, end);
-    if (is_bare_number(piece) && end < units.length()) continue;
+    const bool last = end >= units.length();
+    if (!last && (is_bare_number(piece) || ends_in_abbreviation(piece, breaker_->abbreviations))) continue;
     std::string sentence;
     piece.toUTF8String(sentence);
     const std::string_view trimmed = trim(sentence);

@@ -97,10 +97,14 @@ std::string normalise(std::string_view text) {
 }
 
 std::string folded(std::string_view text) {
+  std::string cases;
+  icu::UnicodeString::fromUTF8(icu::StringPiece(text.data(), static_cast<int32_t>(text.size())))
+      .foldCase()
+      .toUTF8String(cases);
   std::string out;
-  each_character(text, [&out](UChar32 c) {
+  each_character(cases, [&out](UChar32 c) {
     if (u_isalnum(c) != 0 || (U_MASK(u_charType(c)) & U_GC_M_MASK) != 0) {
-      append(out, u_foldCase(c, U_FOLD_CASE_DEFAULT));
+      append(out, c);
     } else if (!out.empty() && out.back() != ' ') {
       out.push_back(' ');
     }

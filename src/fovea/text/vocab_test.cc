@@ -4,11 +4,10 @@
 
 #include <filesystem>
 
-#include "fovea/base/error.h"
 #include "fovea/base/file.h"
 #include "fovea/base/rng.h"
 #include "fovea/base/strings.h"
-#include "fovea/text/test_folder.h"
+#include "fovea/text/test_support.h"
 
 namespace fovea::text {
 namespace {
@@ -30,16 +29,6 @@ std::string some_text(int64_t lines, uint64_t seed) {
     text += ".\n";
   }
   return text;
-}
-
-template <class Action>
-std::string message_of(const Action& action) {
-  try {
-    action();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "no error";
 }
 
 class VocabTest : public testing::Test {

@@ -4,6 +4,8 @@
 #include <filesystem>
 #include <string>
 
+#include "fovea/base/error.h"
+
 namespace fovea::text {
 
 // A folder of a test's own, gone when the test ends.
@@ -22,5 +24,16 @@ class TestFolder {
  private:
   std::filesystem::path path_;
 };
+
+// What an action says that throws an Error.
+template <class Action>
+std::string message_of(const Action& action) {
+  try {
+    action();
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return "no error";
+}
 
 }  // namespace fovea::text

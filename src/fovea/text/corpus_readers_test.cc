@@ -1,0 +1,228 @@
+#include "fovea/text/corpus_readers.h"
+
+#include <gmock/gmock.h>
+
+#include <cstring>
+#include <map>
+
+#include "fovea/base/file.h"
+#include "fovea/base/strings.h"
+#include "fovea/text/test_support.h"
+
+namespace fovea::text {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::Field;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+auto is_pair(const std::string& source, const std::string& target) {
+  return AllOf(Field(&Pair::source, source), Field(&Pair::target, target));
+}
+
+class ReadersTest : public testing::Test {
+ protected:
+  std::string file(const std::string& name, const std::string& content) const {
+    std::filesystem::create_directories(std::filesystem::path(folder_ / name).parent_path());
+    write_file(folder_ / name, content);
+    return folder_ / name;
+  }
+  TestFolder folder_;
+};
+
+constexpr const char* kHeader =
+    "msgid \"\"\nmsgstr \"\"\n\"Language: de\\n\"\n\"Content-Type: text/plain; charset=UTF-8\\n\"\n\n";
+
+TEST_F(ReadersTest, PoMessagesContextsPluralsAndEscapes) {
+  const std::string path = file("de.po", std::string(kHeader) +
+                                             "#. a remark\n#: file.c:12\nmsgid \"Open\"\nmsgstr \"Öffnen\"\n\n"
+                                             "msgctxt \"menu\"\nmsgid \"File\"\nmsgstr \"Datei\"\n\n"
+                                             "msgid \"one \\\"%d\\\" file\"\nmsgid_plural \"%d \"\n\"files\"\n"
+                                             "msgstr[0] \"eine Datei\"\nmsgstr[1] \"%d Dateien\"\n\n"
+                                             "msgid \"a\\tb\\nc\\\\\"\nmsgstr \"d\\te\"\n");
+  const Bitext bitext = read_po(path);
+  EXPECT_EQ(bitext.source_lang, "en");
+  EXPECT_EQ(bitext.target_lang, "de");
+  EXPECT_THAT(bitext.pairs,
+              ElementsAre(is_pair("Open", "Öffnen"), is_pair("File", "Datei"), is_pair("one \"%d\" file", "eine Datei"),
+                          is_pair("%d files", "%d Dateien"), is_pair("a\tb\nc\\", "d\te")));
+}
+
+TEST_F(ReadersTest, PoLeavesOutWhatIsNotTranslated) {
+  const std::string path = file("de.po", std::string(kHeader) +
+                                             "#, fuzzy, c-format\n#| msgid \"Old\"\nmsgid \"New\"\nmsgstr \"Alt\"\n\n"
+                                             "msgid \"Empty\"\nmsgstr \"\"\n\n"
+                                             "msgid \"Kept\"\nmsgstr \"Behalten\"\n\n"
+                                             "#~ msgid \"Gone\"\n#~ msgstr \"Weg\"\n");
+  EXPECT_THAT(read_po(path).pairs, ElementsAre(is_pair("Kept", "Behalten")));
+}
+
+TEST_F(ReadersTest, PoOneFormForAllNumbers) {
+  const std::string path = file("ja.po", "msgid \"one cat\"\nmsgid_plural \"%d cats\"\nmsgstr[0] \"猫 %d 匹\"\n");
+  EXPECT_THAT(read_po(path).pairs, ElementsAre(is_pair("%d cats", "猫 %d 匹")));
+}
+
+TEST_F(ReadersTest, PoInAnotherCharacterSet) {
+  const std::string path = file("de.po",
+                                "msgid \"\"\nmsgstr \"Content-Type: text/plain; charset=ISO-8859-1\\n\"\n\nmsgid "
+                                "\"nice\"\nmsgstr \"sch\xf6n\"\n");
+  EXPECT_THAT(read_po(path).pairs, ElementsAre(is_pair("nice", "schön")));
+  const std::string unknown = file(
+      "xx.po", "msgid \"\"\nmsgstr \"Content-Type: text/plain; charset=klingon\\n\"\n\nmsgid \"nice\"\nmsgstr \"x\"\n");
+  EXPECT_THAT(message_of([&] { read_po(unknown); }), AllOf(HasSubstr("xx.po"), HasSubstr("'klingon'")));
+}
+
+TEST_F(ReadersTest, PoSaysTheLine) {
+  EXPECT_THAT(message_of([&] { read_po(file("a.po", "msgid \"a\"\nhello\n")); }),
+              AllOf(HasSubstr("a.po' line 2: got 'hello'"), HasSubstr("expected msgid")));
+  EXPECT_THAT(message_of([&] { read_po(file("b.po", "msgid open\n")); }),
+              AllOf(HasSubstr("line 1: got 'open'"), HasSubstr("quotes")));
+  EXPECT_THAT(message_of([&] { read_po(file("c.po", "\"text\"\n")); }), HasSubstr("line 1"));
+}
+
+// A catalogue as msgfmt lays it out: header, two tables of lengths and positions, strings ended by a zero.
+std::string make_mo(const std::map<std::string, std::string>& messages, bool swapped) {
+  std::string bytes, strings;
+  const auto number = [&](std::string& out, uint32_t value) {
+    if (swapped) value = __builtin_bswap32(value);
+    out.append(reinterpret_cast<const char*>(&value), 4);
+  };
+  const auto count = static_cast<uint32_t>(messages.size());
+  const uint32_t first_string = 28 + 16 * count;
+  for (const uint32_t value : {0x950412deU, 0U, count, 28U, 28 + 8 * count, 0U, first_string}) number(bytes, value);
+  std::string table[2];
+  for (int side = 0; side < 2; ++side) {
+    for (const auto& [id, translation] : messages) {
+      const std::string& text = side == 0 ? id : translation;
+      number(table[side], static_cast<uint32_t>(text.size()));
+      number(table[side], first_string + static_cast<uint32_t>(strings.size()));
+      strings += text + '\0';
+    }
+  }
+  return bytes + table[0] + table[1] + strings;
+}
+
+TEST_F(ReadersTest, MoInEitherByteOrder) {
+  using std::string_literals::operator""s;
+  const std::map<std::string, std::string> messages = {{"", "Language: de\nContent-Type: text/plain; charset=UTF-8\n"},
+                                                       {"Open", "Öffnen"},
+                                                       {"menu\x04"
+                                                        "File",
+                                                        "Datei"},
+                                                       {"one\0many"s, "eins\0viele"s}};
+  for (const bool swapped : {false, true}) {
+    const Bitext bitext = read_mo(file("de.mo", make_mo(messages, swapped)));
+    EXPECT_EQ(bitext.target_lang, "de");
+    EXPECT_THAT(bitext.pairs, ElementsAre(is_pair("Open", "Öffnen"), is_pair("File", "Datei"), is_pair("one", "eins"),
+                                          is_pair("many", "viele")));
+  }
+}
+
+TEST_F(ReadersTest, MoCutShortAnywhereIsAnError) {
+  const std::string whole = make_mo({{"", "Language: de\n"}, {"a", "b"}, {"c", "d"}}, false);
+  // The zero after the last string is no part of it.
+  for (size_t size = 0; size + 1 < whole.size(); ++size)
+    EXPECT_THAT(message_of([&] { read_mo(file("cut.mo", whole.substr(0, size))); }), HasSubstr("not a whole .mo"))
+        << size;
+  EXPECT_THAT(message_of([&] { read_mo(file("text.mo", std::string(100, 'x'))); }), HasSubstr("magic number"));
+}
+
+TEST_F(ReadersTest, TsvByColumn) {
+  const std::string path = file("a.tsv", "1\tcat\tKatze\r\n2\tdog\tHund\textra\n");
+  EXPECT_THAT(read_tsv(path, 2, 3).pairs, ElementsAre(is_pair("cat", "Katze"), is_pair("dog", "Hund")));
+  EXPECT_THAT(message_of([&] { read_tsv(path, 1, 4); }),
+              AllOf(HasSubstr("line 1: got 3 columns"), HasSubstr("at least 4")));
+}
+
+TEST_F(ReadersTest, AlignedFiles) {
+  const std::string english = file("c.en", "a\nb\n"), german = file("c.de", "x\ny");
+  const Bitext bitext = read_aligned(english, german);
+  EXPECT_EQ(bitext.source_lang, "en");
+  EXPECT_EQ(bitext.target_lang, "de");
+  EXPECT_THAT(bitext.pairs, ElementsAre(is_pair("a", "x"), is_pair("b", "y")));
+  EXPECT_EQ(read_aligned(file("s.txt", "a\n"), file("t.txt", "b\n")).source_lang, "");
+  EXPECT_THAT(message_of([&] { read_aligned(english, file("short.de", "x\n")); }),
+              AllOf(HasSubstr("has 2 lines"), HasSubstr("short.de' has 1;")));
+  EXPECT_THAT(message_of([&] { read_aligned(file("empty.en", ""), german); }),
+              AllOf(HasSubstr("has 0 lines"), HasSubstr("c.de' has 2;")));
+}
+
+constexpr const char* kMemory = R"(<?xml version="1.0" encoding="UTF-8"?>
+<tmx version="1.4"><header srclang="en-US"/><body>
+<tu><tuv xml:lang="de"><seg>Die <bpt i="1">&lt;b&gt;</bpt>rote<ept i="1">&lt;/b&gt;</ept> Katze</seg></tuv>
+    <tuv xml:lang="en-US"><seg>The <hi>red</hi> cat &amp; dog</seg></tuv></tu>
+<tu><tuv xml:lang="en-US"><seg>alone</seg></tuv></tu>
+</body></tmx>)";
+
+TEST_F(ReadersTest, Tmx) {
+  const Bitext bitext = read_tmx(file("a.tmx", kMemory), {});
+  EXPECT_EQ(bitext.source_lang, "en-us");
+  EXPECT_EQ(bitext.target_lang, "de");
+  EXPECT_THAT(bitext.pairs, ElementsAre(is_pair("The red cat & dog", "Die rote Katze")));
+  EXPECT_THAT(read_tmx(folder_ / "a.tmx", {"de", "en"}).pairs,
+              ElementsAre(is_pair("Die rote Katze", "The red cat & dog")));
+}
+
+TEST_F(ReadersTest, TmxErrors) {
+  const std::string path = file("a.tmx", kMemory);
+  EXPECT_THAT(message_of([&] {
+                read_tmx(path, {"en", "fr"});
+              }),
+              AllOf(HasSubstr("nothing in 'fr'"), HasSubstr("it has de, en-us")));
+  EXPECT_THAT(message_of([&] { read_tmx(file("cut.tmx", std::string(kMemory).substr(0, 200)), {}); }),
+              AllOf(HasSubstr("cut.tmx' line "), HasSubstr("not well-formed XML")));
+  EXPECT_THAT(message_of([&] { read_tmx(file("other.tmx", "<html/>"), {}); }), HasSubstr("no <tmx><body>"));
+  EXPECT_THAT(message_of([&] { read_tmx(file("empty.tmx", ""), {}); }), HasSubstr("not well-formed"));
+}
+
+TEST_F(ReadersTest, XliffOfBothVersions) {
+  const Bitext old = read_xliff(
+      file("a.xlf",
+           "<xliff version=\"1.2\"><file source-language=\"en\" target-language=\"fr\"><body><trans-unit id=\"1\">"
+           "<source>A <g id=\"1\">cat</g><x id=\"2\"/></source><target>Un chat</target></trans-unit>"
+           "<trans-unit id=\"2\"><source>untranslated</source></trans-unit></body></file></xliff>"));
+  EXPECT_EQ(old.target_lang, "fr");
+  EXPECT_THAT(old.pairs, ElementsAre(is_pair("A cat", "Un chat")));
+  const Bitext recent = read_xliff(
+      file("b.xlf",
+           "<xliff version=\"2.0\" srcLang=\"en\" trgLang=\"fr\"><file><unit id=\"1\"><segment><source>dog</source>"
+           "<target>chien</target></segment></unit></file></xliff>"));
+  EXPECT_EQ(recent.source_lang, "en");
+  EXPECT_THAT(recent.pairs, ElementsAre(is_pair("dog", "chien")));
+}
+
+TEST_F(ReadersTest, HelpPagesByIdAndOccurrence) {
+  const std::string page =
+      "<html><body><h1 id=\"hd_id1\" dir=\"auto\"><a name=\"x\"></a>Title</h1><p id=\"bm_module\">no</p>"
+      "<p id=\"par_id2\" class=\"paragraph\">Click <span class=\"ui\">File &amp; Open</span><br/>now.</p>"
+      "<p id=\"par_id3\" class=\"code\">x = 1</p><p id=\"par_id4\">first</p><p id=\"par_id4\">second</p>"
+      "<p id=\"par_id5\">only English</p></body></html>";
+  const std::string translation =
+      "<html><body><p id=\"par_id4\">erster</p><p id=\"par_id4\">zweiter</p><h1 id=\"hd_id1\">Titel</h1>"
+      "<p id=\"par_id2\">Klicken</p><p id=\"par_id3\" class=\"code\">x = 1</p></body></html>";
+  file("usr/share/libreoffice/help/en-US/text/a/p.html", page);
+  file("usr/share/libreoffice/help/en-US/text/a/q.html", page);
+  file("usr/share/libreoffice/help/pt-BR/text/a/p.html", translation);
+  const Bitext bitext = read_help(find_help(folder_.path(), "en"), find_help(folder_.path(), "pt-br"));
+  EXPECT_EQ(bitext.source_lang, "en");
+  EXPECT_EQ(bitext.target_lang, "pt-br");
+  EXPECT_THAT(bitext.pairs, ElementsAre(is_pair("Title", "Titel"), is_pair("Click File & Open now.", "Klicken"),
+                                        is_pair("first", "erster"), is_pair("second", "zweiter")));
+  EXPECT_THAT(message_of([&] { find_help(folder_.path(), "fr"); }),
+              AllOf(HasSubstr("no help in 'fr'; it has en-us, pt-br"), HasSubstr("unpack libreoffice-help-fr")));
+  EXPECT_THAT(message_of([&] { read_help(folder_ / "usr/share/libreoffice/help/en-US", folder_.path()); }),
+              HasSubstr("no page in common"));
+}
+
+TEST_F(ReadersTest, BrokenHelpPagesHaveWhatIsWhole) {
+  file("a/p.html", "<p id=\"par_1\">good</p><p id=\"par_2\">not closed");
+  file("b/p.html", "<p id=\"par_1\">gut</p><p id=\"par_2");
+  EXPECT_THAT(read_help(folder_ / "a", folder_ / "b").pairs, ElementsAre(is_pair("good", "gut")));
+  file("a/p.html", "<");
+  EXPECT_THAT(read_help(folder_ / "a", folder_ / "b").pairs, IsEmpty());
+}
+
+}  // namespace
+}  // namespace fovea::text

@@ -1,0 +1,62 @@
+#include "fovea/text/unicode.h"
+
+#include <gmock/gmock.h>
+
+#include "fovea/text/test_support.h"
+
+namespace fovea::text {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+TEST(Unicode, Utf8IsCheckedByteByByte) {
+  EXPECT_TRUE(is_valid_utf8("plain, schön, 好, 😀"));
+  EXPECT_TRUE(is_valid_utf8(""));
+  for (const char* bad : {"\xff", "a\xc3", "\xc0\xaf", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\x80"})
+    EXPECT_FALSE(is_valid_utf8(bad)) << bad;
+}
+
+TEST(Unicode, NormaliseJoinsBlanksAndDropsWhatIsNotSeen) {
+  EXPECT_EQ(normalise("  a\t\tb\u00a0\u3000c\r\n"), "a b c");
+  EXPECT_EQ(normalise("a\x01"
+                      "b\u0085c\x7f"),
+            "a b c");
+  EXPECT_EQ(normalise("\ufeffSil\u00adbe\u200b"), "Silbe");
+  EXPECT_EQ(normalise("e\u0301"), "\u00e9");
+  EXPECT_EQ(normalise("\u0645\u06cc\u200c\u062e"), "\u0645\u06cc\u200c\u062e");  // Persian needs its non-joiner
+  EXPECT_EQ(normalise(" \n "), "");
+}
+
+TEST(Unicode, FoldedForgetsCaseAndPunctuation) {
+  EXPECT_EQ(folded("Click »OK«!"), folded("click ok"));
+  EXPECT_EQ(folded("STRASSE"), folded("straße"));
+  EXPECT_NE(folded("Click OK"), folded("Click KO"));
+  EXPECT_EQ(folded("..."), "...");
+  EXPECT_THAT(folded_words("The cat's (3) hats."), ElementsAre("the", "cat", "s", "3", "hats"));
+}
+
+TEST(Unicode, MeasuresWordsWithAndWithoutBlanks) {
+  EXPECT_EQ(measure("two words").words, 2);
+  EXPECT_EQ(measure("two words").characters, 9);
+  EXPECT_EQ(measure("two words").letters, 8);
+  EXPECT_EQ(measure("北京欢迎").words, 2);
+  EXPECT_EQ(measure("PDF 文件").words, 2);
+  EXPECT_EQ(measure("123, 4").letters, 0);
+  EXPECT_EQ(measure("").words, 0);
+}
+
+TEST(Unicode, EntitiesBecomeCharactersOnce) {
+  EXPECT_EQ(decode_entities("a &lt; b &amp;&amp; c &gt; d &#228;&#xE4; &quot;"), "a < b && c > d ää \"");
+  EXPECT_EQ(decode_entities("&amp;lt;"), "&lt;");
+  EXPECT_EQ(decode_entities("AT&T; & &unknown; &#0; &#xD800; &#99999999;"),
+            "AT&T; & &unknown; &#0; &#xD800; &#99999999;");
+}
+
+TEST(Unicode, OtherCharacterSets) {
+  EXPECT_EQ(to_utf8("sch\xf6n", "ISO-8859-1"), "schön");
+  EXPECT_THAT(message_of([] { to_utf8("x", "no-such-set"); }), HasSubstr("'no-such-set'"));
+}
+
+}  // namespace
+}  // namespace fovea::text

@@ -2,19 +2,32 @@
 
 #include <algorithm>
 #include <map>
+#include <mutex>
+#include <string>
 #include <tuple>
 
+#include "fovea/base/strings.h"
+#include "fovea/kernels/attention/cpu/grouping.h"
 #include "fovea/kernels/attention/dropout.h"
 
 namespace fovea::kernels {
 namespace {
+
+constexpr int64_t kFullGroup = 256;  // queries of a group that share all keys
+constexpr size_t kListPadding = 16;  // a list may be read by whole vectors
+constexpr int64_t kCacheBytes = int64_t{128} << 20;
 
 bool draws(const Pairs& pairs) {
   if (pairs.op == Pairs::Op::kLeaf) return std::holds_alternative<Random>(pairs.leaf);
   return std::any_of(pairs.parts.begin(), pairs.parts.end(), draws);
 }
 
-KeyRange narrow(Span span) { return {static_cast<int32_t>(span.begin), static_cast<int32_t>(span.end)}; }
+// Distances at which the patterns repeat: queries of one residue class see the same keys.
+void find_steps(const Pairs& pairs, std::vector<int64_t>& steps) {
+  if (const auto* dilated = std::get_if<Dilated>(&pairs.leaf)) steps.push_back(dilated->r);
+  if (const auto* strided = std::get_if<Strided>(&pairs.leaf)) steps.push_back(strided->s);
+  for (const Pairs& part : pairs.parts) find_steps(part, steps);
+}
 
 Row row_of(const AttentionProblem& problem, const Sequence& sequence, int64_t i, uint64_t stream) {
   const bool cross = problem.kind == AttentionKind::kCross;
@@ -24,60 +37,200 @@ Row row_of(const AttentionProblem& problem, const Sequence& sequence, int64_t i,
           .stream = stream};
 }
 
-void add(RangeList& list, std::span<const KeyRange> ranges) {
+void add(RangeList& list, std::span<const ColumnRange> ranges) {
   if (list.first.empty()) list.first.push_back(0);
   list.ranges.insert(list.ranges.end(), ranges.begin(), ranges.end());
   list.first.push_back(static_cast<int32_t>(list.ranges.size()));
 }
 
-void add_row(Candidates& table, const std::vector<Span>& row) {
-  if (row.empty()) {
-    table.hull.push_back({});
-    add(table.gaps, {});
-    return;
+// Full pairs: every query sees a prefix of the keys.
+void lower_full(const AttentionProblem& problem, const Sequence& sequence, Candidates& table) {
+  table.hull.reserve(static_cast<size_t>(sequence.q_length));
+  for (int64_t i = 0; i < sequence.q_length; ++i) {
+    const int64_t limit = std::max<int64_t>(row_of(problem, sequence, i, 0).limit(), 0);
+    table.hull.push_back({0, static_cast<int32_t>(limit)});
+    table.pairs += limit;
   }
-  table.hull.push_back({narrow(row.front()).begin, narrow(row.back()).end});
-  std::vector<KeyRange> gaps;
-  for (size_t s = 1; s < row.size(); ++s) gaps.push_back(narrow({row[s - 1].end, row[s].begin}));
-  add(table.gaps, gaps);
+  for (int64_t i = 0; i < sequence.q_length; i += kFullGroup) {
+    const int64_t count = std::min(kFullGroup, sequence.q_length - i);
+    table.groups.push_back({.first_query = static_cast<int32_t>(i),
+                            .queries = static_cast<int32_t>(count),
+                            .columns = table.hull[static_cast<size_t>(i + count - 1)].end,
+                            .row = static_cast<int32_t>(i)});
+  }
 }
 
-std::shared_ptr<const Candidates> lower(const AttentionProblem& problem, const Sequence& sequence, uint64_t stream) {
-  auto table = std::make_shared<Candidates>();
-  const auto queries = static_cast<size_t>(sequence.q_length);
-  table->hull.reserve(queries);
-  const bool full = problem.spec.pairs.is_full();
-  const auto& select = problem.spec.select;
-  for (int64_t i = 0; i < sequence.q_length; ++i) {
-    const Row row = row_of(problem, sequence, i, stream);
-    if (full) {
-      table->hull.push_back(narrow({0, std::max<int64_t>(row.limit(), 0)}));
-    } else {
-      add_row(*table, spans(problem.spec.pairs, row));
-    }
-    if (!select || !select->keep) continue;
-    // Keys that are kept must be candidates, too.
-    Pairs both{.op = Pairs::Op::kIntersection, .leaf = Full{}, .parts = {problem.spec.pairs, *select->keep}};
-    std::vector<KeyRange> kept;
-    for (const Span& span : spans(both, row)) kept.push_back(narrow(span));
-    add(table->keep, kept);
+// Names the keys of the group's columns: a progression where they are one, else a list.
+void name_columns(const KeyUnion& keys, RowGroup& group, std::vector<int32_t>& lists) {
+  const std::vector<Span>& spans = keys.spans();
+  group.columns = static_cast<int32_t>(keys.columns());
+  if (spans.empty()) return;
+  group.key_begin = static_cast<int32_t>(spans.front().begin);
+  if (spans.size() == 1) return;
+  const int64_t step = spans[1].begin - spans[0].begin;
+  bool progression = true;
+  for (size_t s = 0; s < spans.size(); ++s) {
+    progression =
+        progression && spans[s].end - spans[s].begin == 1 && (s == 0 || spans[s].begin - spans[s - 1].begin == step);
   }
-  if (table->gaps.ranges.empty()) table->gaps = {};
-  return table;
+  if (progression) {
+    group.key_step = static_cast<int32_t>(step);
+    return;
+  }
+  group.list_at = static_cast<int32_t>(lists.size());
+  for (const Span& span : spans) {
+    for (int64_t key = span.begin; key < span.end; ++key) lists.push_back(static_cast<int32_t>(key));
+  }
+}
+
+struct Lowering {
+  const AttentionProblem& problem;
+  const Sequence& sequence;
+  uint64_t stream;
+  std::vector<std::vector<Span>> rows, kept;  // of each query; kept is empty without a keep pattern
+};
+
+void add_group(const Lowering& in, RowGroup group, Candidates& table) {
+  KeyUnion keys;
+  const auto query_of = [&](int64_t r) { return static_cast<size_t>(group.first_query + r * group.query_step); };
+  for (int64_t r = 0; r < group.queries; ++r) keys.add(in.rows[query_of(r)]);
+  keys.number_columns();
+  group.row = static_cast<int32_t>(table.hull.size());
+  name_columns(keys, group, table.lists);
+  for (int64_t r = 0; r < group.queries; ++r) {
+    const std::vector<ColumnRange> ranges = columns_of(in.rows[query_of(r)], keys);
+    std::vector<ColumnRange> gaps;
+    for (size_t i = 1; i < ranges.size(); ++i) gaps.push_back({ranges[i - 1].end, ranges[i].begin});
+    add(table.gaps, gaps);
+    table.hull.push_back(ranges.empty() ? ColumnRange{} : ColumnRange{ranges.front().begin, ranges.back().end});
+    table.pairs += table.hull.back().end - table.hull.back().begin;
+    if (!in.kept.empty()) add(table.keep, columns_of(in.kept[query_of(r)], keys));
+  }
+  table.groups.push_back(group);
+}
+
+// Groups of the queries of each residue class modulo `step`.
+struct Grouping {
+  int64_t step = 1;
+  double cost = 0;
+  std::vector<std::vector<int64_t>> sizes;  // of each class
+};
+
+Grouping group_by(const Lowering& in, int64_t step) {
+  Grouping grouping{.step = step, .cost = 0, .sizes = {}};
+  const auto queries = static_cast<int64_t>(in.rows.size());
+  for (int64_t residue = 0; residue < std::min(step, queries); ++residue) {
+    std::vector<std::vector<Span>> rows;
+    for (int64_t i = residue; i < queries; i += step) rows.push_back(in.rows[static_cast<size_t>(i)]);
+    grouping.sizes.push_back(group_sizes(rows, grouping.cost));
+  }
+  return grouping;
+}
+
+void lower_pattern(Lowering& in, Candidates& table) {
+  const auto& select = in.problem.spec.select;
+  for (int64_t i = 0; i < in.sequence.q_length; ++i) {
+    const Row row = row_of(in.problem, in.sequence, i, in.stream);
+    in.rows.push_back(spans(in.problem.spec.pairs, row));
+    if (!select || !select->keep) continue;
+    Pairs both;  // what is kept must be a candidate, too
+    both.op = Pairs::Op::kIntersection;
+    both.parts = {in.problem.spec.pairs, *select->keep};
+    in.kept.push_back(spans(both, row));
+  }
+  std::vector<int64_t> steps;
+  find_steps(in.problem.spec.pairs, steps);
+  Grouping best = group_by(in, 1);
+  for (const int64_t step : steps) {
+    if (step <= 1) continue;
+    Grouping other = group_by(in, step);
+    if (other.cost < best.cost) best = std::move(other);
+  }
+  for (size_t residue = 0; residue < best.sizes.size(); ++residue) {
+    auto first = static_cast<int64_t>(residue);
+    for (const int64_t size : best.sizes[residue]) {
+      add_group(in,
+                {.first_query = static_cast<int32_t>(first),
+                 .query_step = static_cast<int32_t>(best.step),
+                 .queries = static_cast<int32_t>(size)},
+                table);
+      first += size * best.step;
+    }
+  }
+  if (table.gaps.ranges.empty()) table.gaps = {};
+  table.lists.resize(table.lists.size() + kListPadding);
+}
+
+using TableKey = std::tuple<std::string, AttentionKind, int64_t, int64_t, uint64_t>;
+
+// Tables of patterns, across calls. Emptied when it grows beyond its bound.
+class TableCache {
+ public:
+  std::shared_ptr<const Candidates> find(const TableKey& key) {
+    const std::lock_guard lock(mutex_);
+    const auto at = tables_.find(key);
+    return at == tables_.end() ? nullptr : at->second;
+  }
+  void add(const TableKey& key, std::shared_ptr<const Candidates> table) {
+    const std::lock_guard lock(mutex_);
+    bytes_ += table->bytes();
+    if (bytes_ > kCacheBytes) {
+      tables_.clear();
+      bytes_ = table->bytes();
+    }
+    tables_[key] = std::move(table);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<TableKey, std::shared_ptr<const Candidates>> tables_;
+  int64_t bytes_ = 0;
+};
+
+TableCache& cache() {
+  static TableCache tables;
+  return tables;
 }
 
 }  // namespace
 
+int64_t Candidates::bytes() const {
+  const size_t ranges = hull.size() + gaps.ranges.size() + keep.ranges.size();
+  const size_t ints = lists.size() + gaps.first.size() + keep.first.size();
+  return static_cast<int64_t>(ranges * sizeof(ColumnRange) + ints * sizeof(int32_t) + groups.size() * sizeof(RowGroup));
+}
+
+Candidates lower(const AttentionProblem& problem, const Sequence& sequence, uint64_t stream) {
+  Candidates table;
+  const auto& select = problem.spec.select;
+  if (problem.spec.pairs.is_full() && !(select && select->keep)) {
+    lower_full(problem, sequence, table);
+  } else {
+    Lowering lowering{.problem = problem, .sequence = sequence, .stream = stream, .rows = {}, .kept = {}};
+    lower_pattern(lowering, table);
+  }
+  if (table.groups.empty()) table.groups.push_back({});
+  return table;
+}
+
 CandidateTables::CandidateTables(const AttentionProblem& problem, const RandomStream& random) {
   const auto& select = problem.spec.select;
-  const bool by_head = draws(problem.spec.pairs) || (select && select->keep && draws(*select->keep));
+  const bool keeps = select && select->keep;
+  const bool by_head = draws(problem.spec.pairs) || (keeps && draws(*select->keep));
+  const bool simple = problem.spec.pairs.is_full() && !keeps;
   heads_ = by_head ? problem.num_heads : 1;
-  std::map<std::tuple<int64_t, int64_t, uint64_t>, std::shared_ptr<const Candidates>> known;
+  const std::string name = simple ? "" : cat(print(problem.spec.pairs), "+", keeps ? print(*select->keep) : "");
+  std::map<TableKey, std::shared_ptr<const Candidates>> known;
   for (const Sequence& sequence : problem.sequences) {
     for (int64_t h = 0; h < heads_; ++h) {
       const uint64_t stream = by_head ? pattern_stream(random.seed, random.layer, random.first_head + h) : 0;
-      auto& table = known[{sequence.q_length, sequence.k_length, stream}];
-      if (!table) table = lower(problem, sequence, stream);
+      const TableKey key{name, problem.kind, sequence.q_length, sequence.k_length, stream};
+      auto& table = known[key];
+      if (!table && !simple) table = cache().find(key);
+      if (!table) {
+        table = std::make_shared<const Candidates>(lower(problem, sequence, stream));
+        if (!simple) cache().add(key, table);
+      }
       tables_.push_back(table);
     }
   }

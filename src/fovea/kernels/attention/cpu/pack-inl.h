@@ -35,20 +35,28 @@ inline F load_padded(const HeadRows& rows, int64_t token, int64_t i, int64_t wid
   return load_bf16(lanes);
 }
 
+// Tokens first, first + step, ... of an array, or first + list[0], first + list[1], ...
+struct TokenList {
+  int64_t first = 0, step = 1;
+  const int32_t* list = nullptr;
+  int64_t operator[](int64_t i) const { return first + (list == nullptr ? i * step : list[i]); }
+};
+
 // out[t][i], t < tokens, i < round_up(width, kLanes); rows `stride` apart.
-inline void pack_rows(const HeadRows& rows, int64_t token, int64_t tokens, int64_t width, float* out) {
+inline void pack_rows(const HeadRows& rows, const TokenList& at, int64_t tokens, int64_t width, float* out) {
   const int64_t padded = round_up(width, kLanes);
   for (int64_t t = 0; t < tokens; ++t, out += padded) {
-    for (int64_t i = 0; i < padded; i += kLanes) store(out + i, load_padded(rows, token + t, i, width));
+    const int64_t token = at[t];
+    for (int64_t i = 0; i < padded; i += kLanes) store(out + i, load_padded(rows, token, i, width));
   }
 }
 
 // Writes `tokens` packed rows back to an array of float32 or bfloat16.
-inline void unpack_rows(const float* in, int64_t stride, const HeadRows& rows, int64_t token, int64_t tokens,
-                        int64_t width) {
+inline void unpack_rows(const float* in, int64_t stride, const HeadRows& rows, const TokenList& tokens_at,
+                        int64_t tokens, int64_t width) {
   void* data = const_cast<void*>(rows.data);
   for (int64_t t = 0; t < tokens; ++t, in += stride) {
-    const int64_t at = (token + t) * rows.stride;
+    const int64_t at = tokens_at[t] * rows.stride;
     if (!rows.bf16) {
       float* p = static_cast<float*>(data) + at;
       for (int64_t i = 0; i < width; i += kLanes) {
@@ -129,13 +137,13 @@ inline void transpose(F* rows) {
 
 // Tokens as columns: panel p holds tokens p * kPanel ..., out[p][i][token in panel] for i < width. The last panel has
 // room for kPanel tokens; those past the end, up to a whole vector, are zero, the rest is left as it is.
-inline void pack_panels(const HeadRows& rows, int64_t token, int64_t tokens, int64_t width, float* out) {
+inline void pack_panels(const HeadRows& rows, const TokenList& at, int64_t tokens, int64_t width, float* out) {
   for (int64_t t = 0; t < tokens; t += kLanes) {
     float* column = out + t / kPanel * (kPanel * width) + t % kPanel;
     const int64_t height = std::min<int64_t>(kLanes, tokens - t);
     for (int64_t i = 0; i < width; i += kLanes) {
       F square[kLanes];
-      for (int r = 0; r < kLanes; ++r) square[r] = r < height ? load_padded(rows, token + t + r, i, width) : set(0);
+      for (int r = 0; r < kLanes; ++r) square[r] = r < height ? load_padded(rows, at[t + r], i, width) : set(0);
       transpose(square);
       const int64_t count = std::min<int64_t>(kLanes, width - i);
       for (int64_t c = 0; c < count; ++c) store(column + (i + c) * kPanel, square[c]);

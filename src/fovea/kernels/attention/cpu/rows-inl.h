@@ -3,38 +3,60 @@
 #include "fovea/kernels/attention/cpu/select-inl.h"
 #include "fovea/kernels/attention/cpu/weigh-inl.h"
 
-// What forward and backward of cpu-rows share: which keys a task touches, and the rows' masks.
+// What forward and backward of cpu-rows share: the shape of a task's buffers, and the rows' masks.
 namespace fovea::kernels {
 namespace {
 
-// Key positions are counted from `begin`, a whole number of vectors, in every buffer of a task.
-struct KeyWindow {
-  int64_t begin = 0, end = 0;
-  int64_t size() const { return end - begin; }
-  int64_t padded() const { return round_up(size(), kLanes); }
+// Floats between rows of scores: an odd number of cache lines, so that equal columns do not share a cache set.
+constexpr int64_t score_stride(int64_t columns) {
+  const int64_t lines = round_up(columns, 16) / 16;
+  return (lines | 1) * 16;
+}
+
+// Rows of scores worked on at once: enough for whole tiles, few enough for the nearer caches.
+constexpr int64_t kChunkFloats = 8192, kMostRows = 48;
+constexpr int64_t chunk_rows(int64_t queries, int64_t columns) {
+  const int64_t fitting = round_down(kChunkFloats / score_stride(columns), 12);
+  return std::min(queries, std::clamp<int64_t>(fitting, 12, kMostRows));
+}
+
+// The largest sizes among a task's groups.
+struct TaskSize {
+  int64_t columns = 0, rows = 0, scores = 0;  // rows of a chunk, floats of its scores
+};
+inline TaskSize size_of(const Candidates& table, const RowsTask& task) {
+  TaskSize size;
+  for (int64_t g = task.group_begin; g < task.group_end; ++g) {
+    const RowGroup& group = table.groups[static_cast<size_t>(g)];
+    const int64_t rows = chunk_rows(group.queries, group.columns);
+    size.columns = std::max<int64_t>(size.columns, group.columns);
+    size.rows = std::max(size.rows, rows);
+    size.scores = std::max(size.scores, rows * score_stride(group.columns));
+  }
+  return size;
+}
+
+// head_dim and the number of keys.
+struct HeadShape {
+  int64_t width = 0, keys = 0;
 };
 
-inline KeyWindow window_of(const Candidates& table, int64_t first, int64_t count) {
+// Columns [begin, end), whole vectors.
+struct ColumnPart {
+  int64_t begin = 0, end = 0;
+  int64_t size() const { return end - begin; }
+};
+
+// Whole vectors around all columns that rows [first, first + rows) of the group see.
+inline ColumnPart hull_of(const Candidates& table, const RowGroup& group, int64_t first, int64_t rows) {
   int64_t begin = INT32_MAX, end = 0;
-  for (int64_t i = first; i < first + count; ++i) {
-    const KeyRange row = table.hull[static_cast<size_t>(i)];
+  for (int64_t r = group.row + first; r < group.row + first + rows; ++r) {
+    const ColumnRange row = table.hull[static_cast<size_t>(r)];
     if (row.begin == row.end) continue;
     begin = std::min<int64_t>(begin, row.begin);
     end = std::max<int64_t>(end, row.end);
   }
-  return end == 0 ? KeyWindow{} : KeyWindow{round_down(begin, kLanes), end};
-}
-
-// Floats between rows of scores: an odd number of cache lines, so that equal columns do not share a cache set.
-constexpr int64_t score_stride(int64_t keys) {
-  const int64_t lines = round_up(keys, 16) / 16;
-  return (lines | 1) * 16;
-}
-
-// Rows of scores worked on at once: enough for whole tiles, few enough for the first cache.
-constexpr int64_t chunk_rows(int64_t q_count, int64_t keys) {
-  const int64_t fitting = round_down(4096 / score_stride(keys), 12);
-  return std::min(q_count, std::clamp<int64_t>(fitting, 12, 48));
+  return end == 0 ? ColumnPart{} : ColumnPart{round_down(begin, kLanes), round_up(end, kLanes)};
 }
 
 inline void fill(float* s, int64_t begin, int64_t end, float value) {
@@ -43,53 +65,48 @@ inline void fill(float* s, int64_t begin, int64_t end, float value) {
   if (begin < end) store_part(s + begin, v, end - begin);
 }
 
-// Vectors of a row that hold candidates, relative to the window.
-struct RowPart {
-  int64_t begin = 0, end = 0;
-  int64_t size() const { return end - begin; }
-};
-
-// Writes -inf over what is no candidate in the row's own vectors.
-inline RowPart mask_row(float* s, const Candidates& table, int64_t query, const KeyWindow& window) {
-  const KeyRange hull = table.hull[static_cast<size_t>(query)];
+// Writes -inf over what is no candidate within the vectors of the row's own hull, and returns these.
+inline ColumnPart mask_row(float* s, const Candidates& table, int64_t row) {
+  const ColumnRange hull = table.hull[static_cast<size_t>(row)];
   if (hull.begin == hull.end) return {};
-  const int64_t begin = hull.begin - window.begin, end = hull.end - window.begin;
-  const RowPart part = {round_down(begin, kLanes), round_up(end, kLanes)};
-  if (part.begin < begin) fill(s, part.begin, begin, -kInfinity);
-  if (end < part.end) fill(s, end, part.end, -kInfinity);
-  for (const KeyRange gap : table.gaps.of(query)) {
-    fill(s, gap.begin - window.begin, gap.end - window.begin, -kInfinity);
-  }
+  const ColumnPart part = {round_down(hull.begin, kLanes), round_up(hull.end, kLanes)};
+  if (part.begin < hull.begin) fill(s, part.begin, hull.begin, -kInfinity);
+  if (hull.end < part.end) fill(s, hull.end, part.end, -kInfinity);
+  for (const ColumnRange gap : table.gaps.of(row)) fill(s, gap.begin, gap.end, -kInfinity);
   return part;
+}
+
+// Zeros in the columns of `all` outside the row's own.
+inline void clear_around(float* s, ColumnPart row, ColumnPart all) {
+  const int64_t begin = row.size() > 0 ? row.begin : all.end;
+  fill(s, all.begin, begin, 0);
+  fill(s, std::max(row.end, begin), all.end, 0);
 }
 
 // Top-k of one row. Keys of the `keep` pattern are set aside while the others compete, in `aside`, as long as the row.
 struct RowSelection {
-  int64_t k = 0;  // 0: no selection
-  const Candidates* table = nullptr;
-  int64_t window_begin = 0;
+  int64_t k = 0;
+  std::span<const ColumnRange> kept;
   float* aside = nullptr;
 
-  void copy_kept(const float* from, float* to, int64_t query) const {
-    for (const KeyRange kept : table->keep.of(query)) {
-      std::memcpy(to + kept.begin - window_begin, from + kept.begin - window_begin,
-                  static_cast<size_t>(kept.end - kept.begin) * sizeof(float));
+  void copy_kept(const float* from, float* to) const {
+    for (const ColumnRange range : kept) {
+      std::memcpy(to + range.begin, from + range.begin, static_cast<size_t>(range.end - range.begin) * sizeof(float));
     }
   }
   // Drops what is not selected and returns the threshold.
-  float select(float* s, RowPart part, int64_t query) const {
-    const auto kept = table->keep.of(query);
-    copy_kept(s, aside, query);
-    for (const KeyRange range : kept) fill(s, range.begin - window_begin, range.end - window_begin, -kInfinity);
+  float select(float* s, ColumnPart part) const {
+    copy_kept(s, aside);
+    for (const ColumnRange range : kept) fill(s, range.begin, range.end, -kInfinity);
     const float threshold = kth_greatest(s + part.begin, part.size(), k);
     drop_below(s + part.begin, part.size(), threshold);
-    copy_kept(aside, s, query);
+    copy_kept(aside, s);
     return threshold;
   }
-  void drop(float* s, RowPart part, int64_t query, float threshold) const {
-    copy_kept(s, aside, query);
+  void drop(float* s, ColumnPart part, float threshold) const {
+    copy_kept(s, aside);
     drop_below(s + part.begin, part.size(), threshold);
-    copy_kept(aside, s, query);
+    copy_kept(aside, s);
   }
 };
 
@@ -97,33 +114,27 @@ struct RowSelection {
 struct RowDropout {
   uint32_t threshold = 0;  // 0: none
   float scale = 1;
-  uint32_t key = 0;      // of the row
-  int64_t position = 0;  // of the first entry
+  uint32_t key = 0;  // of the row
+  int32_t key_begin = 0, key_step = 1;
+  const int32_t* list = nullptr;  // key positions of the columns; null: the progression
 
-  void apply(float* s, int64_t n) const {
+  void apply(float* s, ColumnPart part) const {
     const U row_key = set_uint(key), late_key = set_uint(key * 0x9e3779b9U), bound = set_uint(threshold);
     const F kept_scale = set(scale);
-    U counter = (U)iota() + static_cast<uint32_t>(position);
-    for (int64_t j = 0; j < n; j += kLanes, counter += static_cast<uint32_t>(kLanes)) {
-      U x = counter ^ row_key;  // hash32 of base/rng.h
+    for (int64_t c = part.begin; c < part.end; c += kLanes) {
+      const I position =
+          list == nullptr ? (iota() + static_cast<int32_t>(c)) * key_step + key_begin : load_int(list + c);
+      U x = (U)position ^ row_key;  // hash32 of base/rng.h
       x = (x ^ (x >> 16)) * 0x7feb352dU;
       x = (x ^ (x >> 15)) * 0x846ca68bU;
       x ^= (x >> 16) ^ late_key;
       x = (x ^ (x >> 16)) * 0x7feb352dU;
       x = (x ^ (x >> 15)) * 0x846ca68bU;
       x = x ^ (x >> 16);
-      store(s + j, select(less(x, bound), set(0), load(s + j) * kept_scale));
+      store(s + c, select(less(x, bound), set(0), load(s + c) * kept_scale));
     }
   }
 };
-
-inline RowDropout row_dropout(const AttentionProblem& problem, const RandomStream& random, int64_t head,
-                              int64_t token) {
-  if (problem.dropout <= 0) return {};
-  return {.threshold = dropout_threshold(problem.dropout),
-          .scale = dropout_scale(problem.dropout),
-          .key = dropout_row_key(random.dropout_key, random.first_head + head, token)};
-}
 
 // Calls work(row transform) with the transform of the problem.
 template <class Work>
@@ -142,7 +153,64 @@ void with_transform(const AttentionProblem& problem, const float* alpha, int64_t
   return work(PointwiseRow<LeakyReluFunction>{{slope}});
 }
 
-// Scores of `rows` queries against the keys of `part` of the window; whole panels of packed keys.
+inline int64_t stats_width(const AttentionProblem& problem) {
+  int64_t width = problem.spec.select ? 1 : 0;
+  if (std::holds_alternative<Softmax>(problem.spec.transform)) width += SoftmaxRow::kStats;
+  if (std::holds_alternative<Sparsemax>(problem.spec.transform)) width += EntmaxRow::kStats;
+  if (std::holds_alternative<Entmax>(problem.spec.transform)) width += EntmaxRow::kStats;
+  return width;
+}
+
+// One sequence under one head, as forward and backward see it.
+struct HeadView {
+  const AttentionProblem& problem;
+  const Sequence& sequence;
+  const Candidates& table;
+  const RandomStream& random;
+  int64_t head, width, padded, stats;  // padded: head_dim in whole vectors
+
+  HeadView(const RowsCall& call, const RowsTask& task, const RandomStream& stream)
+      : problem(*call.problem),
+        sequence(problem.sequences[static_cast<size_t>(task.sequence)]),
+        table(call.tables->of(task.sequence, task.head)),
+        random(stream),
+        head(task.head),
+        width(problem.head_dim),
+        padded(round_up(width, kLanes)),
+        stats(stats_width(problem)) {}
+
+  TokenList keys(const RowGroup& group) const {
+    const int32_t* list = table.list(group);
+    return {sequence.k_begin + (list == nullptr ? group.key_begin : 0), group.key_step, list};
+  }
+  TokenList queries(const RowGroup& group, int64_t first) const {
+    return {sequence.q_begin + group.first_query + first * group.query_step, group.query_step, nullptr};
+  }
+  int64_t stats_at(int64_t token) const { return (token * problem.num_heads + head) * stats; }
+  RowDropout dropout(const RowGroup& group, int64_t token) const {
+    if (problem.dropout <= 0) return {};
+    return {.threshold = dropout_threshold(problem.dropout),
+            .scale = dropout_scale(problem.dropout),
+            .key = dropout_row_key(random.dropout_key, random.first_head + head, token),
+            .key_begin = group.key_begin,
+            .key_step = group.key_step,
+            .list = table.list(group)};
+  }
+};
+
+// Where a product writes: the array itself where its rows are whole vectors of floats, else rows of scratch.
+struct Target {
+  float* data;
+  int64_t stride;
+  bool direct;
+};
+inline Target target_of(const HeadRows& rows, const TokenList& tokens, int64_t width, float* scratch) {
+  if (rows.bf16 || width % kLanes != 0) return {scratch, round_up(width, kLanes), false};
+  float* data = static_cast<float*>(const_cast<void*>(rows.data));
+  return {data + tokens[0] * rows.stride, rows.stride * tokens.step, true};
+}
+
+// Scores of `rows` queries against the columns of `part`; whole panels of packed keys.
 struct ScoreProduct {
   const float* a = nullptr;
   int64_t a_row = 0;
@@ -152,7 +220,7 @@ struct ScoreProduct {
   int64_t c_row = 0;
   const float* factor = nullptr;
 };
-inline void multiply_panels(const ScoreProduct& p, int64_t rows, RowPart part) {
+inline void multiply_panels(const ScoreProduct& p, int64_t rows, ColumnPart part) {
   for (int64_t panel = part.begin / kPanel; panel * kPanel < part.end; ++panel) {
     const int64_t from = std::max(panel * kPanel, part.begin), to = std::min((panel + 1) * kPanel, part.end);
     multiply({.a = p.a,
@@ -165,14 +233,6 @@ inline void multiply_panels(const ScoreProduct& p, int64_t rows, RowPart part) {
               .factor = p.factor},
              rows, (to - from) / kLanes);
   }
-}
-
-inline int64_t stats_width(const AttentionProblem& problem) {
-  int64_t width = problem.spec.select ? 1 : 0;
-  if (std::holds_alternative<Softmax>(problem.spec.transform)) width += SoftmaxRow::kStats;
-  if (std::holds_alternative<Sparsemax>(problem.spec.transform)) width += EntmaxRow::kStats;
-  if (std::holds_alternative<Entmax>(problem.spec.transform)) width += EntmaxRow::kStats;
-  return width;
 }
 
 }  // namespace

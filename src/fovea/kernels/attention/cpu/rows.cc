@@ -8,10 +8,11 @@
 namespace fovea::kernels {
 namespace {
 
-// Queries of a forward task; packing a sequence's keys anew for each is small beside the products.
+// Queries of a forward task, about; packing a sequence's keys anew for each is small beside the products.
 constexpr int64_t kForwardQueries = 256;
-// Above this many pairs a sequence's backward is split among so many tasks, each with its own sums of dK and dV.
-constexpr int64_t kPairsInOnePart = 1 << 20;
+// Above this many pairs a sequence's backward is split among so many tasks, each with its own sums of dK and dV. The
+// split does not depend on the threads at hand, so neither do the sums.
+constexpr int64_t kPairsInOnePart = 1 << 19;
 constexpr int64_t kParts = 4;
 constexpr int64_t kMaxHeadDim = 1024;
 
@@ -30,36 +31,57 @@ SavedPerRow saved(const AttentionProblem& problem) {
   return {.floats = (pointwise ? 0 : 2) + (problem.spec.select ? 1 : 0)};
 }
 
-std::vector<RowsTask> forward_tasks(const AttentionProblem& problem) {
+int64_t pairs_of(const Candidates& table, const RowGroup& group) {
+  int64_t pairs = 0;
+  for (int32_t r = group.row; r < group.row + group.queries; ++r) {
+    pairs += table.hull[static_cast<size_t>(r)].end - table.hull[static_cast<size_t>(r)].begin;
+  }
+  return pairs;
+}
+
+// Group indices at which `parts` shares of about equally many pairs begin, and the end.
+std::vector<int64_t> split_groups(const Candidates& table, int64_t parts) {
+  std::vector<int64_t> begins = {0};
+  int64_t seen = 0;
+  const auto groups = static_cast<int64_t>(table.groups.size());
+  for (int64_t g = 0; g < groups; ++g) {
+    const auto done = static_cast<int64_t>(begins.size());
+    if (g > begins.back() && done < parts && seen >= table.pairs * done / parts) begins.push_back(g);
+    seen += pairs_of(table, table.groups[static_cast<size_t>(g)]);
+  }
+  begins.push_back(groups);
+  return begins;
+}
+
+// Groups are joined until a task has so many queries.
+std::vector<RowsTask> forward_tasks(const AttentionProblem& problem, const CandidateTables& tables) {
   std::vector<RowsTask> tasks;
-  for (size_t s = 0; s < problem.sequences.size(); ++s) {
-    const int64_t queries = problem.sequences[s].q_length;
+  for (int64_t s = 0; s < static_cast<int64_t>(problem.sequences.size()); ++s) {
     for (int64_t h = 0; h < problem.num_heads; ++h) {
-      for (int64_t i = 0; i < queries; i += kForwardQueries) {
-        tasks.push_back({.sequence = static_cast<int64_t>(s),
-                         .head = h,
-                         .q_first = i,
-                         .q_count = std::min(kForwardQueries, queries - i)});
+      const std::vector<RowGroup>& groups = tables.of(s, h).groups;
+      for (int64_t begin = 0, end = 0; begin < static_cast<int64_t>(groups.size()); begin = end) {
+        for (int64_t queries = 0; end < static_cast<int64_t>(groups.size()) && queries < kForwardQueries; ++end) {
+          queries += groups[static_cast<size_t>(end)].queries;
+        }
+        tasks.push_back({.sequence = s, .head = h, .group_begin = begin, .group_end = end});
       }
     }
   }
   return tasks;
 }
 
-// One task a sequence and head, also where there are no queries: its keys' gradients must become zero.
-std::vector<RowsTask> backward_tasks(const AttentionProblem& problem) {
+std::vector<RowsTask> backward_tasks(const AttentionProblem& problem, const CandidateTables& tables) {
   std::vector<RowsTask> tasks;
-  for (size_t s = 0; s < problem.sequences.size(); ++s) {
-    const Sequence& sequence = problem.sequences[s];
-    const bool split = sequence.q_length >= kParts && sequence.q_length * sequence.k_length > kPairsInOnePart;
-    const int64_t parts = split ? kParts : 1;
+  for (int64_t s = 0; s < static_cast<int64_t>(problem.sequences.size()); ++s) {
     for (int64_t h = 0; h < problem.num_heads; ++h) {
+      const Candidates& table = tables.of(s, h);
+      const std::vector<int64_t> begins = split_groups(table, table.pairs > kPairsInOnePart ? kParts : 1);
+      const auto parts = static_cast<int64_t>(begins.size()) - 1;
       for (int64_t part = 0; part < parts; ++part) {
-        const int64_t begin = sequence.q_length * part / parts, end = sequence.q_length * (part + 1) / parts;
-        tasks.push_back({.sequence = static_cast<int64_t>(s),
+        tasks.push_back({.sequence = s,
                          .head = h,
-                         .q_first = begin,
-                         .q_count = end - begin,
+                         .group_begin = begins[static_cast<size_t>(part)],
+                         .group_end = begins[static_cast<size_t>(part) + 1],
                          .part = part,
                          .parts = parts});
       }
@@ -89,11 +111,11 @@ class WorkerScratch {
 void forward(const AttentionProblem& problem, const AttentionForward& in, Executor& executor) {
   const CandidateTables tables(problem, in.random);
   const RowsCall call{.problem = &problem, .tables = &tables, .forward = &in};
-  const std::vector<RowsTask> tasks = forward_tasks(problem);
+  const std::vector<RowsTask> tasks = forward_tasks(problem, tables);
   with_isa([&](auto tag) {
     using Isa = RowsKernel<decltype(tag)::kIsa>;
     const WorkerScratch scratch(tasks, executor.num_threads(),
-                                [&](const RowsTask& task) { return Isa::forward_scratch(problem, task); });
+                                [&](const RowsTask& task) { return Isa::forward_scratch(call, task); });
     executor.run(static_cast<int64_t>(tasks.size()),
                  [&](int64_t i, int worker) { Isa::forward(call, tasks[static_cast<size_t>(i)], scratch.of(worker)); });
   });
@@ -120,14 +142,14 @@ void sum_alpha(const std::vector<RowsTask>& tasks, const std::vector<double>& sh
 
 void backward(const AttentionProblem& problem, const AttentionBackward& in, Executor& executor) {
   const CandidateTables tables(problem, in.random);
-  const std::vector<RowsTask> tasks = backward_tasks(problem);
+  const std::vector<RowsTask> tasks = backward_tasks(problem, tables);
   std::vector<double> grad_alpha(tasks.size());
   RowsCall call{.problem = &problem, .tables = &tables, .backward = &in};
   call.grad_alpha = grad_alpha.data();
   with_isa([&](auto tag) {
     using Isa = RowsKernel<decltype(tag)::kIsa>;
     const WorkerScratch scratch(tasks, executor.num_threads(),
-                                [&](const RowsTask& task) { return Isa::backward_scratch(problem, task); });
+                                [&](const RowsTask& task) { return Isa::backward_scratch(call, task); });
     const AlignedFloats partials(place_partials(problem, tasks, Isa::lanes(), call.partial_at) + 16);
     call.partials = partials.data();
     const auto count = static_cast<int64_t>(tasks.size());

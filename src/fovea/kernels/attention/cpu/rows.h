@@ -10,11 +10,11 @@
 // Meant for the lengths of sentences, where the rows stay in the first cache; right at any length.
 namespace fovea::kernels {
 
-// Some queries of one sequence under one head.
+// Some groups of queries of one sequence under one head.
 struct RowsTask {
   int64_t sequence = 0, head = 0;
-  int64_t q_first = 0, q_count = 0;  // within the sequence
-  int64_t part = 0, parts = 1;       // backward: which share of the sequence's queries this is
+  int64_t group_begin = 0, group_end = 0;
+  int64_t part = 0, parts = 1;  // backward: which share of the sequence's groups this is
 };
 
 struct RowsCall {
@@ -31,8 +31,8 @@ struct RowsCall {
 template <Isa kIsa>
 struct RowsKernel {
   static int64_t lanes();
-  static int64_t forward_scratch(const AttentionProblem& problem, const RowsTask& task);
-  static int64_t backward_scratch(const AttentionProblem& problem, const RowsTask& task);
+  static int64_t forward_scratch(const RowsCall& call, const RowsTask& task);
+  static int64_t backward_scratch(const RowsCall& call, const RowsTask& task);
   static void forward(const RowsCall& call, const RowsTask& task, float* scratch);
   static void backward(const RowsCall& call, const RowsTask& task, int64_t index, float* scratch);
   // Adds up the partial sums of `task` (part 0) and those after it into dK and dV.

@@ -5,29 +5,37 @@ namespace fovea::kernels {
 namespace {
 
 struct BackwardBuffers {
-  float *key_panels, *value_panels, *keys;  // of the window
-  float *queries, *grad_out;                // rows of the chunk
-  float *weights, *grads;                   // scores, then weights; gradients of weights, then of scores
-  float *grad_queries, *grad_keys, *grad_values;
+  float *key_panels, *value_panels, *keys;   // of the group
+  float *queries, *grad_out, *grad_queries;  // of the chunk
+  float *weights, *grads;                    // scores, then weights; gradients of weights, then of scores
+  float *grad_keys, *grad_values;            // of the group's columns
+  float *all_grad_keys, *all_grad_values;    // of the sequence's keys, where more than one group adds to them
   float* aside;
 };
 
-inline BackwardBuffers backward_buffers(Arena& arena, const AttentionProblem& problem, const RowsTask& task) {
-  const int64_t n = problem.sequences[static_cast<size_t>(task.sequence)].k_length, d = problem.head_dim;
-  const int64_t padded = round_up(d, kLanes);
-  const int64_t rows = std::min<int64_t>(task.q_count, 48);
-  const int64_t scores = std::min(rows * score_stride(n), std::max<int64_t>(4096, 12 * score_stride(n)) + 48 * 16);
-  return {.key_panels = arena.take(panel_floats(n + kLanes, d)),
-          .value_panels = arena.take(panel_floats(n + kLanes, d)),
-          .keys = arena.take((n + kLanes) * padded),
-          .queries = arena.take(rows * padded),
-          .grad_out = arena.take(rows * padded),
-          .weights = arena.take(scores),
-          .grads = arena.take(scores),
-          .grad_queries = arena.take(rows * padded),
-          .grad_keys = arena.take((n + kLanes) * padded),
-          .grad_values = arena.take((n + kLanes) * padded),
-          .aside = arena.take(score_stride(n))};
+// Whether the task's one group covers the keys it touches in order, so that its sums are the result.
+inline bool owns_keys(const Candidates& table, const RowsTask& task) {
+  const RowGroup& group = table.groups[static_cast<size_t>(task.group_begin)];
+  return task.parts == 1 && task.group_end - task.group_begin == 1 && group.key_step == 1 && group.list_at < 0;
+}
+
+inline BackwardBuffers backward_buffers(Arena& arena, const Candidates& table, const RowsTask& task, HeadShape shape) {
+  const TaskSize size = size_of(table, task);
+  const int64_t padded = round_up(shape.width, kLanes);
+  const bool sums = task.parts == 1 && !owns_keys(table, task);
+  return {.key_panels = arena.take(panel_floats(size.columns, shape.width)),
+          .value_panels = arena.take(panel_floats(size.columns, shape.width)),
+          .keys = arena.take(size.columns * padded),
+          .queries = arena.take(size.rows * padded),
+          .grad_out = arena.take(size.rows * padded),
+          .grad_queries = arena.take(size.rows * padded),
+          .weights = arena.take(size.scores),
+          .grads = arena.take(size.scores),
+          .grad_keys = arena.take(size.columns * padded),
+          .grad_values = arena.take(size.columns * padded),
+          .all_grad_keys = arena.take(sums ? shape.keys * padded : 0),
+          .all_grad_values = arena.take(sums ? shape.keys * padded : 0),
+          .aside = arena.take(std::max(score_stride(size.columns), padded))};
 }
 
 // Recomputes the scores of a block of queries, turns them and dO V^T into weights and score gradients row by row, and
@@ -35,145 +43,150 @@ inline BackwardBuffers backward_buffers(Arena& arena, const AttentionProblem& pr
 class BackwardTask {
  public:
   BackwardTask(const RowsCall& call, const RowsTask& task, int64_t index, float* scratch)
-      : problem_(*call.problem),
-        in_(*call.backward),
-        task_(task),
-        sequence_(problem_.sequences[static_cast<size_t>(task.sequence)]),
-        table_(call.tables->of(task.sequence, task.head)),
-        window_(window_of(table_, task.q_first, task.q_count)),
-        width_(problem_.head_dim),
-        padded_(round_up(width_, kLanes)),
-        stride_(score_stride(window_.size())),
-        stats_width_(stats_width(problem_)) {
+      : view_(call, task, call.backward->random), in_(*call.backward), task_(task) {
     Arena arena(scratch);
-    b_ = backward_buffers(arena, problem_, task);
-    queries_ = head_rows(in_.q, task.head, problem_.dtype);
-    grad_out_ = head_rows(in_.grad_out, task.head, problem_.dtype);
-    grad_q_ = head_rows(in_.grad_q, task.head, problem_.dtype);
-    if (task.parts > 1) partial_ = call.partials + call.partial_at[static_cast<size_t>(index)];
+    b_ = backward_buffers(arena, view_.table, task, {view_.width, view_.sequence.k_length});
+    const DType dtype = view_.problem.dtype;
+    queries_ = head_rows(in_.q, task.head, dtype);
+    keys_ = head_rows(in_.k, task.head, dtype);
+    values_ = head_rows(in_.v, task.head, dtype);
+    grad_out_ = head_rows(in_.grad_out, task.head, dtype);
+    grad_q_ = head_rows(in_.grad_q, task.head, dtype);
+    owns_ = owns_keys(view_.table, task);
+    if (task.parts > 1) {
+      b_.all_grad_keys = call.partials + call.partial_at[static_cast<size_t>(index)];
+      b_.all_grad_values = b_.all_grad_keys + view_.sequence.k_length * view_.padded;
+    }
   }
 
   template <class Transform>
   void run(Transform& transform) {
-    const int64_t first_key = sequence_.k_begin + window_.begin;
-    const HeadRows keys = head_rows(in_.k, task_.head, problem_.dtype);
-    pack_panels(keys, first_key, window_.size(), width_, b_.key_panels);
-    pack_panels(head_rows(in_.v, task_.head, problem_.dtype), first_key, window_.size(), width_, b_.value_panels);
-    pack_rows(keys, first_key, window_.size(), width_, b_.keys);
-    // Partial sums span all keys of the sequence, so that they can be added whatever each part's window was.
-    const int64_t all = (partial_ == nullptr ? window_.size() : sequence_.k_length) * padded_;
-    grad_keys_ = partial_ == nullptr ? b_.grad_keys : partial_;
-    grad_values_ = partial_ == nullptr ? b_.grad_values : partial_ + all;
-    fill(grad_keys_, 0, all, 0);
-    fill(grad_values_, 0, all, 0);
-    if (partial_ != nullptr) {
-      grad_keys_ += window_.begin * padded_;
-      grad_values_ += window_.begin * padded_;
+    if (!owns_) {
+      fill(b_.all_grad_keys, 0, view_.sequence.k_length * view_.padded, 0);
+      fill(b_.all_grad_values, 0, view_.sequence.k_length * view_.padded, 0);
     }
-    const int64_t step = chunk_rows(task_.q_count, window_.size());
-    for (int64_t i = 0; i < task_.q_count; i += step) {
-      chunk(transform, task_.q_first + i, std::min(step, task_.q_count - i));
+    for (int64_t g = task_.group_begin; g < task_.group_end; ++g) {
+      const RowGroup& group = view_.table.groups[static_cast<size_t>(g)];
+      run_group(transform, group);
+      if (!owns_) {
+        scatter(group, b_.grad_keys, b_.all_grad_keys);
+        scatter(group, b_.grad_values, b_.all_grad_values);
+      }
     }
-    if (partial_ == nullptr) {
-      write_keys(head_rows(in_.grad_k, task_.head, problem_.dtype), grad_keys_);
-      write_keys(head_rows(in_.grad_v, task_.head, problem_.dtype), grad_values_);
-    }
+    if (task_.parts > 1) return;
+    const RowGroup& group = view_.table.groups[static_cast<size_t>(task_.group_begin)];
+    const int64_t first = owns_ ? group.key_begin : 0, count = owns_ ? group.columns : view_.sequence.k_length;
+    write_keys(head_rows(in_.grad_k, task_.head, view_.problem.dtype), owns_ ? b_.grad_keys : b_.all_grad_keys, first,
+               count);
+    write_keys(head_rows(in_.grad_v, task_.head, view_.problem.dtype), owns_ ? b_.grad_values : b_.all_grad_values,
+               first, count);
   }
 
  private:
   template <class Transform>
-  void chunk(Transform& transform, int64_t first, int64_t rows) {
-    const KeyWindow hull = window_of(table_, first, rows);
-    const RowPart part = {hull.begin - window_.begin, hull.begin - window_.begin + hull.padded()};
-    pack_rows(queries_, sequence_.q_begin + first, rows, width_, b_.queries);
-    pack_rows(grad_out_, sequence_.q_begin + first, rows, width_, b_.grad_out);
-    const float one = 1;
-    if (hull.size() > 0) {
-      multiply_panels({b_.queries, padded_, b_.key_panels, width_, b_.weights, stride_, &in_.scale}, rows, part);
-      multiply_panels({b_.grad_out, padded_, b_.value_panels, width_, b_.grads, stride_, &one}, rows, part);
+  void run_group(Transform& transform, const RowGroup& group) {
+    const TokenList keys = view_.keys(group);
+    pack_panels(keys_, keys, group.columns, view_.width, b_.key_panels);
+    pack_panels(values_, keys, group.columns, view_.width, b_.value_panels);
+    pack_rows(keys_, keys, group.columns, view_.width, b_.keys);
+    fill(b_.grad_keys, 0, group.columns * view_.padded, 0);
+    fill(b_.grad_values, 0, group.columns * view_.padded, 0);
+    const int64_t step = chunk_rows(group.queries, group.columns);
+    for (int64_t i = 0; i < group.queries; i += step) {
+      chunk(transform, group, i, std::min<int64_t>(step, group.queries - i));
     }
-    for (int64_t r = 0; r < rows; ++r) grade_row(transform, first + r, part, r);
-    write_queries(first, rows, part.begin, hull.size());
-    if (hull.size() == 0) return;
-    Product product = {.a = b_.grads + part.begin,
-                       .a_row = 1,
-                       .a_step = stride_,
-                       .b = b_.queries,
-                       .b_step = padded_,
-                       .c = grad_keys_ + part.begin * padded_,
-                       .c_row = padded_,
-                       .depth = rows,
-                       .factor = &in_.scale,
-                       .add = true};
-    multiply(product, hull.size(), padded_ / kLanes);
-    product.a = b_.weights + part.begin;
-    product.b = b_.grad_out;
-    product.c = grad_values_ + part.begin * padded_;
-    product.factor = &one;
-    multiply(product, hull.size(), padded_ / kLanes);
   }
 
   template <class Transform>
-  void grade_row(Transform& transform, int64_t query, RowPart all, int64_t r) {
-    float* s = b_.weights + r * stride_;
-    float* g = b_.grads + r * stride_;
-    const RowPart part = mask_row(s, table_, query, window_);
-    const int64_t token = sequence_.q_begin + query;
-    const float* stats =
-        stats_width_ == 0 ? nullptr : in_.stats + (token * problem_.num_heads + task_.head) * stats_width_;
-    if (problem_.spec.select) {
-      const RowSelection selection{problem_.spec.select->k, &table_, window_.begin, b_.aside};
-      selection.drop(s, part, query, stats[Transform::kStats]);
+  void chunk(Transform& transform, const RowGroup& group, int64_t first, int64_t rows) {
+    const ColumnPart part = hull_of(view_.table, group, first, rows);
+    const TokenList tokens = view_.queries(group, first);
+    const int64_t stride = score_stride(group.columns), padded = view_.padded;
+    pack_rows(queries_, tokens, rows, view_.width, b_.queries);
+    pack_rows(grad_out_, tokens, rows, view_.width, b_.grad_out);
+    const float one = 1;
+    multiply_panels({b_.queries, padded, b_.key_panels, view_.width, b_.weights, stride, &in_.scale}, rows, part);
+    multiply_panels({b_.grad_out, padded, b_.value_panels, view_.width, b_.grads, stride, &one}, rows, part);
+    for (int64_t r = 0; r < rows; ++r) {
+      grade_row(transform, group, first + r, part, {b_.weights + r * stride, b_.grads + r * stride});
     }
-    RowDropout dropout = row_dropout(problem_, in_.random, task_.head, token);
-    dropout.position = window_.begin + part.begin;
-    if (dropout.threshold != 0) dropout.apply(g + part.begin, part.size());
-    transform.gradient(s + part.begin, g + part.begin, part.size(), stats);
-    if (dropout.threshold != 0) dropout.apply(s + part.begin, part.size());
-    const int64_t begin = part.size() > 0 ? part.begin : all.end;
-    for (float* row : {s, g}) {
-      fill(row, all.begin, begin, 0);
-      fill(row, std::max(part.end, begin), all.end, 0);
-    }
+    const int64_t columns = std::min<int64_t>(part.end, group.columns) - part.begin;
+    write_queries(group, tokens, rows, {part.begin, part.begin + columns});
+    Product product = {.a = b_.grads + part.begin,
+                       .a_row = 1,
+                       .a_step = stride,
+                       .b = b_.queries,
+                       .b_step = padded,
+                       .c = b_.grad_keys + part.begin * padded,
+                       .c_row = padded,
+                       .depth = rows,
+                       .factor = &in_.scale,
+                       .add = true};
+    multiply(product, columns, padded / kLanes);
+    product.a = b_.weights + part.begin;
+    product.b = b_.grad_out;
+    product.c = b_.grad_values + part.begin * padded;
+    product.factor = &one;
+    multiply(product, columns, padded / kLanes);
   }
 
-  void write_queries(int64_t first, int64_t rows, int64_t key, int64_t keys) {
-    const bool direct = !grad_q_.bf16 && width_ % kLanes == 0;
-    float* c = b_.grad_queries;
-    if (direct) {
-      c = static_cast<float*>(const_cast<void*>(grad_q_.data)) + (sequence_.q_begin + first) * grad_q_.stride;
+  struct RowPair {
+    float *scores, *grads;
+  };
+  template <class Transform>
+  void grade_row(Transform& transform, const RowGroup& group, int64_t r, ColumnPart all, RowPair row) {
+    const ColumnPart part = mask_row(row.scores, view_.table, group.row + r);
+    const int64_t token = view_.queries(group, r)[0];
+    const float* stats = view_.stats == 0 ? nullptr : in_.stats + view_.stats_at(token);
+    if (const auto& select = view_.problem.spec.select) {
+      const RowSelection selection{select->k, view_.table.keep.of(group.row + r), b_.aside};
+      selection.drop(row.scores, part, stats[Transform::kStats]);
     }
-    const int64_t c_row = direct ? grad_q_.stride : padded_;
-    multiply({.a = b_.grads + key,
-              .a_row = stride_,
-              .b = b_.keys + key * padded_,
-              .b_step = padded_,
-              .c = c,
-              .c_row = c_row,
-              .depth = keys,
+    const RowDropout dropout = view_.dropout(group, token);
+    if (dropout.threshold != 0) dropout.apply(row.grads, part);
+    transform.gradient(row.scores + part.begin, row.grads + part.begin, part.size(), stats);
+    if (dropout.threshold != 0) dropout.apply(row.scores, part);
+    clear_around(row.scores, part, all);
+    clear_around(row.grads, part, all);
+  }
+
+  void write_queries(const RowGroup& group, const TokenList& tokens, int64_t rows, ColumnPart part) {
+    const Target target = target_of(grad_q_, tokens, view_.width, b_.grad_queries);
+    multiply({.a = b_.grads + part.begin,
+              .a_row = score_stride(group.columns),
+              .b = b_.keys + part.begin * view_.padded,
+              .b_step = view_.padded,
+              .c = target.data,
+              .c_row = target.stride,
+              .depth = part.size(),
               .factor = &in_.scale},
-             rows, padded_ / kLanes);
-    if (!direct) unpack_rows(c, c_row, grad_q_, sequence_.q_begin + first, rows, width_);
+             rows, view_.padded / kLanes);
+    if (!target.direct) unpack_rows(target.data, target.stride, grad_q_, tokens, rows, view_.width);
   }
 
-  // The window's sums, and zeros for the sequence's keys outside it.
-  void write_keys(const HeadRows& out, const float* sums) {
-    float* zeros = b_.queries;
-    fill(zeros, 0, padded_, 0);
-    unpack_rows(zeros, 0, out, sequence_.k_begin, window_.begin, width_);
-    unpack_rows(sums, padded_, out, sequence_.k_begin + window_.begin, window_.size(), width_);
-    unpack_rows(zeros, 0, out, sequence_.k_begin + window_.end, sequence_.k_length - window_.end, width_);
+  // Adds the sums of the group's columns to those of the sequence's keys.
+  void scatter(const RowGroup& group, const float* from, float* to) const {
+    const int32_t* list = view_.table.list(group);
+    for (int64_t c = 0; c < group.columns; ++c, from += view_.padded) {
+      float* row = to + (list == nullptr ? group.key_begin + c * group.key_step : list[c]) * view_.padded;
+      for (int64_t i = 0; i < view_.padded; i += kLanes) store(row + i, load(row + i) + load(from + i));
+    }
   }
 
-  const AttentionProblem& problem_;
+  // Sums of keys [first, first + count), and zeros for the sequence's other keys.
+  void write_keys(const HeadRows& out, const float* sums, int64_t first, int64_t count) {
+    const int64_t token = view_.sequence.k_begin, end = first + count;
+    fill(b_.aside, 0, view_.padded, 0);
+    unpack_rows(b_.aside, 0, out, {token, 1, nullptr}, first, view_.width);
+    unpack_rows(sums, view_.padded, out, {token + first, 1, nullptr}, count, view_.width);
+    unpack_rows(b_.aside, 0, out, {token + end, 1, nullptr}, view_.sequence.k_length - end, view_.width);
+  }
+
+  const HeadView view_;
   const AttentionBackward& in_;
   const RowsTask& task_;
-  const Sequence& sequence_;
-  const Candidates& table_;
-  KeyWindow window_;
-  int64_t width_, padded_, stride_, stats_width_;
-  HeadRows queries_, grad_out_, grad_q_;
-  float *partial_ = nullptr, *grad_keys_ = nullptr, *grad_values_ = nullptr;
+  HeadRows queries_, keys_, values_, grad_out_, grad_q_;
+  bool owns_ = false;
   BackwardBuffers b_{};
 };
 

@@ -42,19 +42,21 @@ void join_parts(const RowsCall& call, const RowsTask& task, int64_t index) {
   const int64_t width = problem.head_dim;
   const HeadRows grad_k = head_rows(call.backward->grad_k, task.head, problem.dtype);
   const HeadRows grad_v = head_rows(call.backward->grad_v, task.head, problem.dtype);
-  unpack_rows(sums, padded, grad_k, sequence.k_begin, sequence.k_length, width);
-  unpack_rows(sums + all, padded, grad_v, sequence.k_begin, sequence.k_length, width);
+  const TokenList keys{sequence.k_begin, 1, nullptr};
+  unpack_rows(sums, padded, grad_k, keys, sequence.k_length, width);
+  unpack_rows(sums + all, padded, grad_v, keys, sequence.k_length, width);
 }
 
-int64_t forward_floats(const AttentionProblem& problem, const RowsTask& task) {
+int64_t forward_floats(const RowsCall& call, const RowsTask& task) {
   Arena arena;
-  forward_buffers(arena, problem, task);
+  forward_buffers(arena, size_of(call.tables->of(task.sequence, task.head), task), call.problem->head_dim);
   return arena.used();
 }
 
-int64_t backward_floats(const AttentionProblem& problem, const RowsTask& task) {
+int64_t backward_floats(const RowsCall& call, const RowsTask& task) {
+  const int64_t keys = call.problem->sequences[static_cast<size_t>(task.sequence)].k_length;
   Arena arena;
-  backward_buffers(arena, problem, task);
+  backward_buffers(arena, call.tables->of(task.sequence, task.head), task, {call.problem->head_dim, keys});
   return arena.used();
 }
 
@@ -65,12 +67,12 @@ int64_t RowsKernel<kIsa>::lanes() {
   return kLanes;
 }
 template <Isa kIsa>
-int64_t RowsKernel<kIsa>::forward_scratch(const AttentionProblem& problem, const RowsTask& task) {
-  return forward_floats(problem, task);
+int64_t RowsKernel<kIsa>::forward_scratch(const RowsCall& call, const RowsTask& task) {
+  return forward_floats(call, task);
 }
 template <Isa kIsa>
-int64_t RowsKernel<kIsa>::backward_scratch(const AttentionProblem& problem, const RowsTask& task) {
-  return backward_floats(problem, task);
+int64_t RowsKernel<kIsa>::backward_scratch(const RowsCall& call, const RowsTask& task) {
+  return backward_floats(call, task);
 }
 template <Isa kIsa>
 void RowsKernel<kIsa>::forward(const RowsCall& call, const RowsTask& task, float* scratch) {

@@ -1,0 +1,109 @@
+#include "fovea/kernels/attention/cpu/grouping.h"
+
+#include <algorithm>
+#include <array>
+
+namespace fovea::kernels {
+namespace {
+
+constexpr double kGroup = 500, kPackColumn = 26, kPair = 8, kTileRows = 12;
+constexpr std::array<size_t, 10> kSizes = {1, 2, 4, 8, 12, 24, 48, 64, 128, 256};
+
+}  // namespace
+
+void KeyUnion::add(const std::vector<Span>& row) {
+  if (spans_.empty()) {
+    spans_ = row;
+    return;
+  }
+  merged_.clear();
+  size_t a = 0, b = 0;
+  while (a < spans_.size() || b < row.size()) {
+    const bool left = b == row.size() || (a < spans_.size() && spans_[a].begin <= row[b].begin);
+    const Span next = left ? spans_[a++] : row[b++];
+    if (!merged_.empty() && next.begin <= merged_.back().end) {
+      merged_.back().end = std::max(merged_.back().end, next.end);
+    } else {
+      merged_.push_back(next);
+    }
+  }
+  spans_.swap(merged_);
+}
+
+void KeyUnion::number_columns() {
+  starts_.clear();
+  columns_ = 0;
+  for (const Span& span : spans_) {
+    starts_.push_back(columns_);
+    columns_ += span.end - span.begin;
+  }
+}
+
+int64_t KeyUnion::column_of(int64_t key) const {
+  const auto after = std::upper_bound(spans_.begin(), spans_.end(), key,
+                                      [](int64_t value, const Span& span) { return value < span.begin; });
+  const auto at = static_cast<size_t>(after - spans_.begin()) - 1;
+  return starts_[at] + key - spans_[at].begin;
+}
+
+std::vector<ColumnRange> columns_of(const std::vector<Span>& row, const KeyUnion& keys) {
+  std::vector<ColumnRange> ranges;
+  for (const Span& span : row) {
+    const auto begin = static_cast<int32_t>(keys.column_of(span.begin));
+    const auto end = static_cast<int32_t>(begin + span.end - span.begin);
+    if (!ranges.empty() && ranges.back().end == begin) {
+      ranges.back().end = end;
+    } else {
+      ranges.push_back({begin, end});
+    }
+  }
+  return ranges;
+}
+
+double group_cost(const std::vector<std::vector<Span>>& rows, const KeyUnion& keys) {
+  double cost = kGroup + kPackColumn * static_cast<double>(keys.columns());
+  // Rows are computed in tiles over the columns from their first to their last.
+  for (size_t at = 0; at < rows.size(); at += static_cast<size_t>(kTileRows)) {
+    const size_t end = std::min(rows.size(), at + static_cast<size_t>(kTileRows));
+    int64_t first = keys.columns(), last = 0;
+    for (size_t r = at; r < end; ++r) {
+      if (rows[r].empty()) continue;
+      first = std::min(first, keys.column_of(rows[r].front().begin));
+      last = std::max(last, keys.column_of(rows[r].back().end - 1) + 1);
+    }
+    // A tile of few rows waits for its sums: as dear as four.
+    if (last > first)
+      cost += kPair * static_cast<double>(std::max<size_t>(end - at, 4) * static_cast<size_t>(last - first));
+  }
+  return cost;
+}
+
+std::vector<int64_t> group_sizes(const std::vector<std::vector<Span>>& rows, double& cost) {
+  std::vector<int64_t> sizes;
+  KeyUnion keys;
+  for (size_t at = 0; at < rows.size();) {
+    const size_t left = rows.size() - at;
+    double best = 0;
+    size_t best_size = 0, tried = 0;
+    keys.clear();
+    for (const size_t size : kSizes) {
+      const size_t now = std::min(size, left);
+      for (; tried < now; ++tried) keys.add(rows[at + tried]);
+      keys.number_columns();
+      const auto begin = rows.begin() + static_cast<std::ptrdiff_t>(at);
+      const double here =
+          group_cost({begin, begin + static_cast<std::ptrdiff_t>(now)}, keys) / static_cast<double>(now);
+      if (best_size == 0 || here <= best) {
+        best = here;
+        best_size = now;
+      }
+      if (now == left || here > 2 * best) break;
+    }
+    cost += best * static_cast<double>(best_size);
+    sizes.push_back(static_cast<int64_t>(best_size));
+    at += best_size;
+  }
+  return sizes;
+}
+
+}  // namespace fovea::kernels

@@ -1,0 +1,35 @@
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "fovea/kernels/attention/cpu/candidates.h"
+#include "fovea/spec/attention_spec.h"
+
+namespace fovea::kernels {
+
+// Sorted, disjoint, non-touching key ranges of a group's queries together, with the column each begins at.
+class KeyUnion {
+ public:
+  void clear() { spans_.clear(); }
+  void add(const std::vector<Span>& row);
+  void number_columns();  // after the last add
+  int64_t columns() const { return columns_; }
+  int64_t column_of(int64_t key) const;  // of a key in the union
+  const std::vector<Span>& spans() const { return spans_; }
+
+ private:
+  std::vector<Span> spans_, merged_;
+  std::vector<int64_t> starts_;
+  int64_t columns_ = 0;
+};
+
+// What a group costs, in cycles of a 16-lane machine at head_dim 64; only ratios matter.
+double group_cost(const std::vector<std::vector<Span>>& rows, const KeyUnion& keys);
+
+// A row of column ranges; touching ones are joined.
+std::vector<ColumnRange> columns_of(const std::vector<Span>& row, const KeyUnion& keys);
+
+// Splits rows (spans of consecutive members of one residue class) into groups; returns their sizes and adds to cost.
+std::vector<int64_t> group_sizes(const std::vector<std::vector<Span>>& rows, double& cost);
+
+}  // namespace fovea::kernels

@@ -1,26 +1,303 @@
 #include "fovea/ops/step.h"
 
 #include <ATen/Functions.h>
+#include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <functional>
+#include <vector>
 
+#include "fovea/base/error.h"
+#include "fovea/base/rng.h"
 #include "fovea/kernels/step/dropout.h"
+#include "fovea/ops/step_composite.h"
 
 namespace fovea::ops {
 namespace {
 
-TEST(Dropout, DrawsElementByElementFromTheCounter) {
-  const at::Tensor x = at::ones({7, 13}, at::kFloat).requires_grad_();
-  const DropoutOptions options{.rate = 0.3, .seed = 5};
-  const at::Tensor y = dropout(x, options);
-  for (int64_t i = 0; i < y.numel(); ++i) {
-    const bool kept = kernels::element_survives(5, i, kernels::dropout_threshold(0.3F));
-    EXPECT_FLOAT_EQ(y.view(-1)[i].item<float>(), kept ? 1 / 0.7F : 0.0F) << i;
+using Tensors = std::vector<at::Tensor>;
+using Function = std::function<Tensors(const Tensors&)>;
+
+at::Tensor normal(at::IntArrayRef shape, uint64_t seed) {
+  at::Tensor values = at::empty(shape, at::kDouble);
+  Rng rng(seed);
+  for (int64_t i = 0; i < values.numel(); ++i) values.data_ptr<double>()[i] = rng.normal();
+  return values;
+}
+
+at::Tensor words(int64_t count, int64_t bound, uint64_t seed) {
+  at::Tensor values = at::empty({count}, at::kLong);
+  Rng rng(seed);
+  for (int64_t i = 0; i < count; ++i) {
+    values.data_ptr<int64_t>()[i] = static_cast<int64_t>(rng.below(static_cast<uint64_t>(bound)));
   }
-  y.sum().backward();
-  EXPECT_TRUE(at::equal(x.grad(), y.detach()));
+  return values;
+}
+
+// Outputs of f, then the gradients of a random combination of them, all in double; the inputs are those of `type`.
+Tensors evaluate(const Function& f, const Tensors& inputs, at::ScalarType type, at::ScalarType rounding) {
+  Tensors leaves;
+  for (const at::Tensor& input : inputs) leaves.push_back(input.to(rounding).to(type).requires_grad_());
+  Tensors results = f(leaves);
+  at::Tensor combined = at::zeros({}, at::kDouble);
+  for (size_t i = 0; i < results.size(); ++i) {
+    const at::Tensor factors = normal(results[i].sizes(), 100 + i).to(rounding).to(at::kDouble);
+    combined = combined + (results[i].to(at::kDouble) * factors).sum();
+  }
+  combined.backward();
+  for (const at::Tensor& leaf : leaves) results.push_back(leaf.grad());
+  for (at::Tensor& result : results) result = result.detach().to(at::kDouble);
+  return results;
+}
+
+double greatest_difference(const at::Tensor& a, const at::Tensor& b) {
+  return a.numel() == 0 ? 0 : (a - b).abs().max().item<double>();
+}
+
+// The kernel is to be no further from double arithmetic than twice what PyTorch's own operators of the same type are,
+// and eight units in the last place of the greatest number: sums of some hundred terms in another order differ by that.
+void expect_as_good(const Function& kernel, const Function& composite, const Tensors& inputs) {
+  for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
+    const Tensors truth = evaluate(composite, inputs, at::kDouble, type);
+    const Tensors plain = evaluate(composite, inputs, type, type);
+    const Tensors ours = evaluate(kernel, inputs, type, type);
+    const double unit = type == at::kFloat ? 0x1p-24 : 0x1p-9;
+    ASSERT_EQ(ours.size(), truth.size());
+    for (size_t i = 0; i < truth.size(); ++i) {
+      ASSERT_EQ(ours[i].sizes(), truth[i].sizes());
+      const double bound = 2 * greatest_difference(plain[i], truth[i]) + 8 * unit * truth[i].abs().max().item<double>();
+      EXPECT_LE(greatest_difference(ours[i], truth[i]), bound)
+          << "result " << i << " " << ours[i].sizes() << ", " << type;
+    }
+  }
+}
+
+void expect_same_on_all_threads(const Function& f, const Tensors& inputs) {
+  const int threads = at::get_num_threads();
+  at::set_num_threads(1);
+  const Tensors alone = evaluate(f, inputs, at::kFloat, at::kFloat);
+  at::set_num_threads(3);
+  const Tensors together = evaluate(f, inputs, at::kFloat, at::kFloat);
+  at::set_num_threads(threads);
+  for (size_t i = 0; i < alone.size(); ++i) EXPECT_TRUE(at::equal(alone[i], together[i])) << i;
+}
+
+struct Shape {
+  int64_t tokens, in, out;
+};
+
+class LinearTest : public testing::TestWithParam<std::tuple<Shape, Activation>> {};
+
+TEST_P(LinearTest, IsAsGoodAsPyTorch) {
+  const auto [shape, activation] = GetParam();
+  const auto with = [activation = activation](auto linear_of) {
+    return [=](const Tensors& in) { return Tensors{linear_of(in[0], in[1], in[2], activation)}; };
+  };
+  const Tensors inputs = {normal({shape.tokens, shape.in}, 1), normal({shape.out, shape.in}, 2),
+                          normal({shape.out}, 3)};
+  expect_as_good(with(ops::linear), with(composite::linear), inputs);
+}
+
+INSTANTIATE_TEST_SUITE_P(Shapes, LinearTest,
+                         testing::Combine(testing::Values(Shape{1, 1, 1}, Shape{7, 5, 3}, Shape{65, 33, 31},
+                                                          Shape{300, 128, 96}, Shape{130, 31, 300}),
+                                          testing::Values(Activation::kNone, Activation::kRelu, Activation::kGelu)));
+
+TEST(Linear, TakesStridedInputsAndNoBias) {
+  const Function ours = [](const Tensors& in) {
+    return Tensors{ops::linear(in[0].slice(1, 3, 40), in[1].t(), std::nullopt)};
+  };
+  const Function plain = [](const Tensors& in) {
+    return Tensors{composite::linear(in[0].slice(1, 3, 40), in[1].t(), std::nullopt, Activation::kNone)};
+  };
+  expect_as_good(ours, plain, {normal({29, 50}, 1), normal({37, 21}, 2)});
+}
+
+TEST(Linear, DoesNotDependOnThreads) {
+  const Function f = [](const Tensors& in) { return Tensors{ops::linear(in[0], in[1], in[2], Activation::kRelu)}; };
+  expect_same_on_all_threads(f, {normal({700, 128}, 1), normal({130, 128}, 2), normal({130}, 3)});
+}
+
+TEST(Linear, OfATokenDoesNotDependOnTheOthers) {
+  const at::Tensor x = normal({131, 64}, 1).to(at::kFloat), weight = normal({48, 64}, 2).to(at::kFloat);
+  const at::Tensor all = ops::linear(x, weight, std::nullopt);
+  for (const int64_t t : {0, 64, 130}) {
+    EXPECT_TRUE(at::equal(all.slice(0, t, t + 1), ops::linear(x.slice(0, t, t + 1), weight, std::nullopt)));
+  }
+}
+
+TEST(Dropout, DrawsElementByElementFromTheCounter) {
+  for (const at::ScalarType type : {at::kFloat, at::kDouble}) {
+    const at::Tensor x = at::ones({7, 13}, type).requires_grad_();
+    const at::Tensor y = dropout(x, {.rate = 0.3, .seed = 5});
+    for (int64_t i = 0; i < y.numel(); ++i) {
+      const bool kept = kernels::element_survives(5, i, kernels::dropout_threshold(0.3F));
+      EXPECT_NEAR(y.view(-1)[i].item<double>(), kept ? 1 / 0.7 : 0.0, 1e-6) << i;
+    }
+    y.sum().backward();
+    EXPECT_TRUE(at::equal(x.grad(), y.detach()));
+  }
+}
+
+// The number that stays is binomial: five standard deviations, which a fair draw passes but once in two million. Seeds
+// that differ by one must not share a mask: two masks agree in a fraction (1-p)^2 + p^2.
+TEST(Dropout, KeepsTheShareItShould) {
+  constexpr int64_t kCount = 1 << 20;
+  const at::Tensor x = at::ones({kCount}, at::kFloat);
+  for (const double rate : {0.1, 0.3, 0.5, 0.9}) {
+    const at::Tensor one = dropout(x, {.rate = rate, .seed = 1}) > 0, two = dropout(x, {.rate = rate, .seed = 2}) > 0;
+    const auto expect_share = [&](const at::Tensor& mask, double share) {
+      const double deviation = std::sqrt(share * (1 - share) * kCount);
+      EXPECT_NEAR(mask.sum().item<double>(), share * kCount, 5 * deviation) << rate;
+    };
+    expect_share(one, 1 - rate);
+    expect_share(two, 1 - rate);
+    expect_share(one == two, (1 - rate) * (1 - rate) + rate * rate);
+  }
+}
+
+TEST(LayerNorm, IsAsGoodAsPyTorch) {
+  for (const auto& [tokens, width] : {std::pair<int64_t, int64_t>{1, 1}, {5, 7}, {130, 128}, {67, 33}}) {
+    const Function ours = [](const Tensors& in) { return Tensors{layer_norm(in[0], in[1], in[2])}; };
+    const Function plain = [](const Tensors& in) { return Tensors{composite::layer_norm(in[0], in[1], in[2], 1e-5)}; };
+    expect_as_good(ours, plain, {normal({tokens, width}, 1) + 3, normal({width}, 2), normal({width}, 3)});
+  }
+}
+
+TEST(AddNorm, IsAsGoodAsPyTorchInBothResults) {
+  for (const double rate : {0.0, 0.4}) {
+    const DropoutOptions options{.rate = rate, .seed = 11};
+    const Function ours = [&](const Tensors& in) {
+      const auto [sum, out] = add_norm(in[0], in[1], in[2], in[3], options);
+      return Tensors{sum, out};
+    };
+    const Function plain = [&](const Tensors& in) {
+      const at::Tensor sum = in[1] + composite::dropout(in[0], options);
+      return Tensors{sum, composite::layer_norm(sum, in[2], in[3], 1e-5)};
+    };
+    const Tensors inputs = {normal({67, 45}, 1), normal({67, 45}, 2), normal({45}, 3), normal({45}, 4)};
+    expect_as_good(ours, plain, inputs);
+    expect_same_on_all_threads(ours, {normal({1000, 45}, 1), normal({1000, 45}, 2), normal({45}, 3), normal({45}, 4)});
+    const Function second = [&](const Tensors& in) { return Tensors{ours(in)[1]}; };
+    expect_as_good(
+        second, [&](const Tensors& in) { return Tensors{plain(in)[1]}; }, inputs);
+  }
+}
+
+TEST(Embed, IsAsGoodAsPyTorchAndSumsRepeatedWords) {
+  const at::Tensor ids = words(90, 12, 1), position = words(90, 30, 2);
+  const at::Tensor table = normal({30, 37}, 3);
+  for (const double rate : {0.0, 0.25}) {
+    const DropoutOptions options{.rate = rate, .seed = 8};
+    const auto with = [&](bool ours) {
+      return [&, ours](const Tensors& in) {
+        const at::Tensor places = table.to(in[0].scalar_type());
+        if (ours) return Tensors{embed(ids, position, in[0], places, 6.0, options)};
+        return Tensors{composite::dropout(composite::embed(ids, position, in[0], places, 6.0), options)};
+      };
+    };
+    expect_as_good(with(true), with(false), {normal({14, 37}, 4)});
+    expect_same_on_all_threads(with(true), {normal({14, 37}, 4)});
+  }
+}
+
+TEST(Embed, RefusesAWordBeyondTheTable) {
+  const at::Tensor weight = at::zeros({4, 2});
+  EXPECT_THROW(embed(at::full({1}, 4, at::kLong), {}, weight, std::nullopt, 1, {}), Error);
+}
+
+class CrossEntropyTest : public testing::TestWithParam<Shape> {};
+
+TEST_P(CrossEntropyTest, IsAsGoodAsPyTorch) {
+  const Shape shape = GetParam();
+  const at::Tensor targets = words(shape.tokens, shape.out, 5);
+  for (const double smoothing : {0.0, 0.1}) {
+    const auto with = [&](auto loss_of) {
+      return [=](const Tensors& in) { return Tensors{loss_of(in[0], in[1], in[2], targets, smoothing).loss}; };
+    };
+    const Tensors inputs = {normal({shape.tokens, shape.in}, 1), normal({shape.out, shape.in}, 2) * 0.3,
+                            normal({shape.out}, 3)};
+    expect_as_good(with(ops::cross_entropy), with(composite::cross_entropy), inputs);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Shapes, CrossEntropyTest,
+                         testing::Values(Shape{1, 1, 1}, Shape{3, 5, 2}, Shape{129, 33, 70}, Shape{300, 64, 1111}));
+
+TEST(CrossEntropy, NllAgreesWithTheLossWithoutSmoothingAndWithEveryToken) {
+  const at::Tensor hidden = normal({150, 24}, 1).to(at::kFloat), weight = normal({200, 24}, 2).to(at::kFloat);
+  const at::Tensor targets = words(150, 200, 3);
+  const CrossEntropy all = cross_entropy(hidden, weight, std::nullopt, targets, 0);
+  const at::Tensor each = token_nll(hidden, weight, std::nullopt, targets);
+  EXPECT_EQ(all.loss.item<float>(), all.nll.item<float>());
+  EXPECT_EQ(all.nll.item<float>(), static_cast<float>(each.to(at::kDouble).sum().item<double>()));
+  for (const int64_t t : {0, 127, 149}) {
+    const at::Tensor alone = token_nll(hidden.slice(0, t, t + 1), weight, std::nullopt, targets.slice(0, t, t + 1));
+    EXPECT_EQ(alone.item<float>(), each[t].item<float>()) << "a token alone or among others, bit for bit";
+  }
+}
+
+TEST(CrossEntropy, GradientsFollowTheFactorAndNotTheThreads) {
+  const at::Tensor targets = words(260, 500, 5);
+  const Function f = [&](const Tensors& in) {
+    return Tensors{cross_entropy(in[0], in[1], in[2], targets, 0.1).loss * 3};
+  };
+  expect_same_on_all_threads(f, {normal({260, 48}, 1), normal({500, 48}, 2), normal({500}, 3)});
+}
+
+TEST(CrossEntropy, SurvivesHugeLogitsAndPassesOnNotANumber) {
+  at::Tensor hidden = at::full({2, 4}, 1e4F), weight = normal({40, 4}, 2).to(at::kFloat);
+  EXPECT_TRUE(std::isfinite(cross_entropy(hidden, weight, std::nullopt, words(2, 40, 1), 0.1).loss.item<float>()));
+  hidden[0][0] = std::nanf("");
+  EXPECT_TRUE(std::isnan(cross_entropy(hidden, weight, std::nullopt, words(2, 40, 1), 0.1).loss.item<float>()));
+}
+
+TEST(CrossEntropy, RefusesATargetBeyondTheVocabulary) {
+  const at::Tensor targets = at::full({2}, 9, at::kLong);
+  EXPECT_THROW(cross_entropy(at::zeros({2, 3}), at::zeros({9, 3}), std::nullopt, targets, 0), Error);
+}
+
+AdamState state_of(int64_t count, at::ScalarType type) {
+  return {.params = normal({count}, 1).to(type),
+          .mean = normal({count}, 2).to(type) * 0.1,
+          .variance = normal({count}, 3).to(type).square() * 0.1,
+          .copy = {}};
+}
+
+// A few roundings of numbers below 4: each at most 2^-24 of the number, doubled for what they feed into.
+TEST(Adam, FollowsTheFormulaInDouble) {
+  const AdamOptions options{.learn_rate = 0.01, .weight_decay = 0.1, .step = 7, .grad_scale = 0.5};
+  const AdamState ours = state_of(40001, at::kFloat), truth = state_of(40001, at::kDouble);
+  const at::Tensor grads = normal({40001}, 4);
+  adam_step(ours, grads.to(at::kFloat), options);
+  composite::adam_step(truth, grads, options);
+  EXPECT_LE(greatest_difference(ours.mean.to(at::kDouble), truth.mean), 1e-6);
+  EXPECT_LE(greatest_difference(ours.variance.to(at::kDouble), truth.variance), 1e-6);
+  EXPECT_LE(greatest_difference(ours.params.to(at::kDouble), truth.params), 2e-6);
+}
+
+TEST(Adam, RefreshesTheRoundedCopyFromRoundedGradients) {
+  AdamState state = state_of(1001, at::kFloat), plain = state_of(1001, at::kFloat);
+  state.copy = at::empty({1001}, at::kBFloat16);
+  const at::Tensor grads = normal({1001}, 4).to(at::kBFloat16);
+  adam_step(state, grads, {});
+  adam_step(plain, grads.to(at::kFloat), {});
+  EXPECT_TRUE(at::equal(state.params, plain.params));
+  EXPECT_TRUE(at::equal(state.copy, state.params.to(at::kBFloat16)));
+}
+
+TEST(Norm, IsExactToDoubleAndIndependentOfThreads) {
+  const at::Tensor flat = normal({1000003}, 1).to(at::kFloat);
+  const double truth = flat.to(at::kDouble).square().sum().sqrt().item<double>();
+  EXPECT_NEAR(ops::norm(flat), truth, 1e-12 * truth);  // a million roundings of 2^-53, of either sign
+  const int threads = at::get_num_threads();
+  const double many = ops::norm(flat);
+  at::set_num_threads(1);
+  EXPECT_EQ(ops::norm(flat), many);
+  at::set_num_threads(threads);
 }
 
 }  // namespace

@@ -25,7 +25,7 @@ struct NormForward {
   float* rstd = nullptr;        // [rows], 1 / sqrt(variance + eps)
   int64_t rows = 0, width = 0;
   float eps = 0;
-  DropoutMask dropout;
+  DropoutMask dropout = {};
 };
 
 template <class T>
@@ -41,7 +41,7 @@ struct NormBackward {
   T* grad_gain = nullptr;       // [width]
   T* grad_bias = nullptr;       // [width]
   int64_t rows = 0, width = 0;
-  DropoutMask dropout;
+  DropoutMask dropout = {};
 };
 
 // out = dropout(x), elementwise; also its own backward.
@@ -50,7 +50,7 @@ struct DropoutPass {
   const T* x = nullptr;  // [count]
   T* out = nullptr;      // [count]
   int64_t count = 0;
-  DropoutMask dropout;
+  DropoutMask dropout = {};
 };
 
 void norm_forward(const NormForward<float>& job, Executor& executor);

@@ -17,7 +17,7 @@ struct EmbedForward {
   T* out = nullptr;                   // [tokens, width]
   int64_t tokens = 0, width = 0;
   float scale = 1;
-  DropoutMask dropout;
+  DropoutMask dropout = {};
 };
 
 // grad_weight[v] = scale times the sum, in the tokens' order, of dropout(grad) over the tokens with ids[t] = v.
@@ -28,7 +28,7 @@ struct EmbedBackward {
   T* grad_weight = nullptr;      // [vocabulary, width], written whole
   int64_t tokens = 0, vocabulary = 0, width = 0;
   float scale = 1;
-  DropoutMask dropout;
+  DropoutMask dropout = {};
 };
 
 // Kingma and Ba (2015) with decoupled weight decay; G is float, or uint16_t for the bits of bfloat16.

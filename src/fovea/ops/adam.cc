@@ -1,0 +1,66 @@
+#include <ATen/Functions.h>
+
+#include <cmath>
+
+#include "fovea/base/error.h"
+#include "fovea/base/strings.h"
+#include "fovea/kernels/step/reduce.h"
+#include "fovea/kernels/step/update.h"
+#include "fovea/ops/executor.h"
+#include "fovea/ops/step.h"
+#include "fovea/ops/step_composite.h"
+#include "fovea/ops/step_tensors.h"
+
+namespace fovea::ops {
+namespace {
+
+bool is_flat(const at::Tensor& tensor, at::ScalarType type, int64_t count) {
+  return tensor.is_cpu() && tensor.is_contiguous() && tensor.scalar_type() == type && tensor.numel() == count;
+}
+
+bool fits(const AdamState& state, const at::Tensor& grads) {
+  const int64_t count = state.params.numel();
+  const bool grads_fit = is_flat(grads, at::kFloat, count) || is_flat(grads, at::kBFloat16, count);
+  return is_flat(state.params, at::kFloat, count) && is_flat(state.mean, at::kFloat, count) &&
+         is_flat(state.variance, at::kFloat, count) && grads_fit &&
+         (!state.copy.defined() || is_flat(state.copy, at::kBFloat16, count));
+}
+
+}  // namespace
+
+void adam_step(const AdamState& state, const at::Tensor& grads, const AdamOptions& options) {
+  if (grads.numel() != state.params.numel()) {
+    throw Error(cat("adam_step: ", grads.numel(), " gradients for ", state.params.numel(), " parameters"));
+  }
+  if (!fits(state, grads)) return composite::adam_step(state, grads, options);
+  const auto step = static_cast<double>(options.step);
+  with_element(grads, [&]<class T>(T) {
+    kernels::AdamPass<T> job{.params = elements<float>(state.params),
+                             .mean = elements<float>(state.mean),
+                             .variance = elements<float>(state.variance),
+                             .grads = elements<T>(grads),
+                             .copy = elements<uint16_t>(state.copy),
+                             .count = grads.numel()};
+    job.beta1 = static_cast<float>(options.beta1), job.beta2 = static_cast<float>(options.beta2);
+    job.eps = static_cast<float>(options.eps);
+    job.rate = static_cast<float>(options.learn_rate / (1 - std::pow(options.beta1, step)));
+    job.variance_correction = static_cast<float>(1 / (1 - std::pow(options.beta2, step)));
+    job.decay = static_cast<float>(options.learn_rate * options.weight_decay);
+    job.grad_scale = static_cast<float>(options.grad_scale);
+    kernels::adam(job, torch_executor());
+  });
+}
+
+void adam_step(at::Tensor& params, const at::Tensor& grads, at::Tensor& mean, at::Tensor& variance,
+               const AdamOptions& options) {
+  adam_step({.params = params, .mean = mean, .variance = variance, .copy = {}}, grads, options);
+}
+
+double norm(const at::Tensor& flat) {
+  if (!flat.is_cpu() || flat.scalar_type() == at::kDouble)
+    return flat.to(at::kDouble).square().sum().sqrt().item<double>();
+  const at::Tensor values = flat.to(at::kFloat).contiguous();
+  return std::sqrt(kernels::sum_of_squares(elements<float>(values), values.numel(), torch_executor()));
+}
+
+}  // namespace fovea::ops

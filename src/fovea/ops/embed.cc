@@ -1,0 +1,103 @@
+#include <ATen/Functions.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+#include <algorithm>
+
+#include "fovea/base/error.h"
+#include "fovea/base/strings.h"
+#include "fovea/kernels/step/update.h"
+#include "fovea/ops/executor.h"
+#include "fovea/ops/step.h"
+#include "fovea/ops/step_composite.h"
+#include "fovea/ops/step_tensors.h"
+
+namespace fovea::ops {
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+struct Words {
+  at::Tensor ids, position, weight, positions;  // position and positions may be undefined
+  double scale = 1;
+  DropoutOptions dropout;
+};
+
+at::Tensor forward(const Words& words) {
+  const at::Tensor& weight = words.weight;
+  at::Tensor out = at::empty({words.ids.size(0), weight.size(1)}, weight.options());
+  with_element(weight, [&]<class T>(T) {
+    kernels::EmbedForward<T> job{.ids = elements<int64_t>(words.ids),
+                                 .position = elements<int64_t>(words.position),
+                                 .weight = elements<T>(weight),
+                                 .positions = elements<T>(words.positions),
+                                 .out = elements<T>(out)};
+    job.tokens = words.ids.size(0), job.width = weight.size(1);
+    job.scale = static_cast<float>(words.scale);
+    job.dropout = mask_of(words.dropout);
+    kernels::embed(job, torch_executor());
+  });
+  return out;
+}
+
+struct Embed : torch::autograd::Function<Embed> {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& weight, const Words& words) {
+    context->save_for_backward({words.ids});
+    context->saved_data["vocabulary"] = weight.size(0);
+    context->saved_data["scale"] = words.scale;
+    context->saved_data["rate"] = words.dropout.rate;
+    context->saved_data["seed"] = words.dropout.seed;
+    return ops::forward(words);
+  }
+
+  static variable_list backward(AutogradContext* context, variable_list grads) {
+    const at::Tensor ids = context->get_saved_variables()[0], grad = grads[0].contiguous();
+    at::Tensor result = at::empty({context->saved_data["vocabulary"].toInt(), grad.size(1)}, grad.options());
+    with_element(grad, [&]<class T>(T) {
+      kernels::EmbedBackward<T> job{
+          .ids = elements<int64_t>(ids), .grad = elements<T>(grad), .grad_weight = elements<T>(result)};
+      job.tokens = grad.size(0), job.vocabulary = result.size(0), job.width = grad.size(1);
+      job.scale = static_cast<float>(context->saved_data["scale"].toDouble());
+      job.dropout = {.rate = static_cast<float>(context->saved_data["rate"].toDouble()),
+                     .seed = context->saved_data["seed"].toInt()};
+      kernels::embed(job, torch_executor());
+    });
+    return {result, {}};
+  }
+};
+
+void check_range(const at::Tensor& ids, int64_t size, const char* what) {
+  const int64_t* begin = elements<int64_t>(ids);
+  const int64_t* bad = std::find_if(begin, begin + ids.numel(), [&](int64_t id) { return id < 0 || id >= size; });
+  if (bad != begin + ids.numel()) {
+    throw Error(
+        cat("embed: ", what, " ", *bad, " of token ", bad - begin, " is not below the table's ", size, " rows"));
+  }
+}
+
+bool is_index(const at::Tensor& ids) { return ids.is_cpu() && ids.scalar_type() == at::kLong && ids.dim() == 1; }
+
+}  // namespace
+
+at::Tensor embed(const at::Tensor& ids, const at::Tensor& position, const at::Tensor& weight,
+                 const std::optional<at::Tensor>& positions, double scale, const DropoutOptions& options) {
+  const at::Tensor table = tensor_or_none(positions);
+  const bool fits = fits_kernels({weight, table}) && is_index(ids) && !wants_gradient({table}) &&
+                    (!table.defined() || (is_index(position) && position.size(0) == ids.size(0)));
+  if (!fits) return dropout(composite::embed(ids, position, weight, positions, scale), options);
+  Words words{.ids = ids.contiguous(),
+              .position = {},
+              .weight = weight.contiguous(),
+              .positions = {},
+              .scale = scale,
+              .dropout = options};
+  check_range(words.ids, weight.size(0), "id");
+  if (table.defined()) {
+    words.position = position.contiguous();
+    words.positions = table.contiguous();
+    check_range(words.position, table.size(0), "position");
+  }
+  return wants_gradient({weight}) ? Embed::apply(words.weight, words) : forward(words);
+}
+
+}  // namespace fovea::ops

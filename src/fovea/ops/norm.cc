@@ -1,0 +1,178 @@
+#include "fovea/kernels/step/norm.h"
+
+#include <ATen/Functions.h>
+#include <ATen/TensorOperators.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+#include "fovea/ops/executor.h"
+#include "fovea/ops/step.h"
+#include "fovea/ops/step_composite.h"
+#include "fovea/ops/step_tensors.h"
+
+namespace fovea::ops {
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+at::Tensor drop(const at::Tensor& x, const DropoutOptions& options) {
+  at::Tensor out = at::empty_like(x, x.options(), at::MemoryFormat::Contiguous);
+  with_element(x, [&]<class T>(T) {
+    kernels::drop(kernels::DropoutPass<T>{elements<T>(x), elements<T>(out), x.numel(), mask_of(options)},
+                  torch_executor());
+  });
+  return out;
+}
+
+struct Dropout : torch::autograd::Function<Dropout> {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& x, double rate, int64_t seed) {
+    context->saved_data["rate"] = rate;
+    context->saved_data["seed"] = seed;
+    return drop(x, {.rate = rate, .seed = seed});
+  }
+  static variable_list backward(AutogradContext* context, variable_list grads) {
+    const double rate = context->saved_data["rate"].toDouble();
+    return {drop(grads[0].contiguous(), {.rate = rate, .seed = context->saved_data["seed"].toInt()}), {}, {}};
+  }
+};
+
+struct NormInputs {
+  at::Tensor x, residual, gain, bias;  // residual may be undefined
+  DropoutOptions dropout;
+  double eps = 0;
+};
+
+struct Normed {
+  at::Tensor sum, out, mean, rstd;
+};
+
+Normed forward(const NormInputs& in) {
+  const bool is_sum = !in.residual.defined() && in.dropout.rate == 0;  // x itself is what is normalised
+  Normed result{.sum = is_sum ? in.x : at::empty_like(in.x), .out = at::empty_like(in.x), .mean = {}, .rstd = {}};
+  result.mean = at::empty({in.x.size(0)}, in.x.options().dtype(at::kFloat));
+  result.rstd = at::empty_like(result.mean);
+  with_element(in.x, [&]<class T>(T) {
+    kernels::NormForward<T> job{.x = elements<T>(in.x),
+                                .residual = elements<T>(in.residual),
+                                .gain = elements<T>(in.gain),
+                                .bias = elements<T>(in.bias),
+                                .sum = is_sum ? nullptr : elements<T>(result.sum),
+                                .out = elements<T>(result.out),
+                                .mean = elements<float>(result.mean),
+                                .rstd = elements<float>(result.rstd)};
+    job.rows = in.x.size(0), job.width = in.x.size(1);
+    job.eps = static_cast<float>(in.eps);
+    job.dropout = mask_of(in.dropout);
+    kernels::norm_forward(job, torch_executor());
+  });
+  return result;
+}
+
+struct NormGrads {
+  at::Tensor x, residual, gain, bias;
+};
+
+struct SavedNorm {
+  at::Tensor sum, gain, mean, rstd;
+  DropoutOptions dropout;
+};
+
+NormGrads backward(const SavedNorm& saved, const at::Tensor& grad_sum, const at::Tensor& grad_out) {
+  NormGrads grads{.x = {}, .residual = at::empty_like(saved.sum), .gain = at::empty_like(saved.gain), .bias = {}};
+  grads.x = saved.dropout.rate > 0 ? at::empty_like(saved.sum) : grads.residual;
+  grads.bias = at::empty_like(saved.gain);
+  with_element(saved.sum, [&]<class T>(T) {
+    kernels::NormBackward<T> job{.sum = elements<T>(saved.sum),
+                                 .gain = elements<T>(saved.gain),
+                                 .mean = elements<float>(saved.mean),
+                                 .rstd = elements<float>(saved.rstd),
+                                 .grad_out = elements<T>(grad_out),
+                                 .grad_sum = elements<T>(grad_sum)};
+    job.grad_residual = elements<T>(grads.residual);
+    job.grad_x = saved.dropout.rate > 0 ? elements<T>(grads.x) : nullptr;
+    job.grad_gain = elements<T>(grads.gain), job.grad_bias = elements<T>(grads.bias);
+    job.rows = saved.sum.size(0), job.width = saved.sum.size(1);
+    job.dropout = mask_of(saved.dropout);
+    kernels::norm_backward(job, torch_executor());
+  });
+  return grads;
+}
+
+at::Tensor contiguous_or_none(const at::Tensor& tensor) { return tensor.defined() ? tensor.contiguous() : tensor; }
+
+// (sum, out) of x, residual, gain, bias.
+struct AddNorm : torch::autograd::Function<AddNorm> {
+  static variable_list forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& residual,
+                               const at::Tensor& gain, const at::Tensor& bias, double rate, int64_t seed, double eps) {
+    const Normed result = ops::forward({x, residual, gain, bias, {.rate = rate, .seed = seed}, eps});
+    context->save_for_backward({result.sum, gain, result.mean, result.rstd});
+    context->saved_data["rate"] = rate;
+    context->saved_data["seed"] = seed;
+    context->set_materialize_grads(false);
+    return {result.sum, result.out};
+  }
+
+  static variable_list backward(AutogradContext* context, variable_list grads) {
+    const variable_list saved = context->get_saved_variables();
+    const DropoutOptions dropout{.rate = context->saved_data["rate"].toDouble(),
+                                 .seed = context->saved_data["seed"].toInt()};
+    const at::Tensor grad_sum = contiguous_or_none(grads[0]), grad_out = contiguous_or_none(grads[1]);
+    if (!grad_out.defined()) {
+      return {
+          grad_sum.defined() && dropout.rate > 0 ? drop(grad_sum, dropout) : grad_sum, grad_sum, {}, {}, {}, {}, {}};
+    }
+    NormGrads of = ops::backward({saved[0], saved[1], saved[2], saved[3], dropout}, grad_sum, grad_out);
+    return {of.x, of.residual, of.gain, of.bias, {}, {}, {}};
+  }
+};
+
+struct LayerNorm : torch::autograd::Function<LayerNorm> {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& gain,
+                            const at::Tensor& bias, double eps) {
+    const Normed result = ops::forward({x, {}, gain, bias, {}, eps});
+    context->save_for_backward({x, gain, result.mean, result.rstd});
+    return result.out;
+  }
+
+  static variable_list backward(AutogradContext* context, variable_list grads) {
+    const variable_list saved = context->get_saved_variables();
+    NormGrads of = ops::backward({saved[0], saved[1], saved[2], saved[3], {}}, {}, grads[0].contiguous());
+    return {of.residual, of.gain, of.bias, {}};
+  }
+};
+
+bool fits_norm(const at::Tensor& x, const at::Tensor& gain, const at::Tensor& bias) {
+  return fits_kernels({x, gain, bias}) && x.dim() == 2 && gain.is_contiguous() && bias.is_contiguous() &&
+         gain.numel() == x.size(1) && bias.numel() == x.size(1) && x.size(1) > 0;
+}
+
+}  // namespace
+
+at::Tensor dropout(const at::Tensor& x, const DropoutOptions& options) {
+  if (options.rate <= 0) return x;
+  if (!fits_kernels({x})) return composite::dropout(x, options);
+  return Dropout::apply(x.contiguous(), options.rate, options.seed);
+}
+
+at::Tensor layer_norm(const at::Tensor& x, const at::Tensor& gain, const at::Tensor& bias, double eps) {
+  if (!fits_norm(x, gain, bias)) return composite::layer_norm(x, gain, bias, eps);
+  if (wants_gradient({x, gain, bias})) return LayerNorm::apply(x.contiguous(), gain, bias, eps);
+  return forward({x.contiguous(), {}, gain, bias, {}, eps}).out;
+}
+
+std::tuple<at::Tensor, at::Tensor> add_norm(const at::Tensor& x, const at::Tensor& residual, const at::Tensor& gain,
+                                            const at::Tensor& bias, const DropoutOptions& options, double eps) {
+  if (!fits_norm(x, gain, bias) || !fits_kernels({x, residual}) || residual.sizes() != x.sizes()) {
+    const at::Tensor sum = residual + dropout(x, options);
+    return {sum, layer_norm(sum, gain, bias, eps)};
+  }
+  const at::Tensor added = x.contiguous(), base = residual.contiguous();
+  if (wants_gradient({x, residual, gain, bias})) {
+    variable_list result = AddNorm::apply(added, base, gain, bias, options.rate, options.seed, eps);
+    return {result[0], result[1]};
+  }
+  const Normed result = forward({added, base, gain, bias, options, eps});
+  return {result.sum, result.out};
+}
+
+}  // namespace fovea::ops

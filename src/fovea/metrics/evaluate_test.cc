@@ -1,0 +1,127 @@
+#include "fovea/metrics/evaluate.h"
+
+#include <gmock/gmock.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <sstream>
+
+#include "fovea/base/error.h"
+#include "fovea/base/file.h"
+#include "fovea/base/strings.h"
+
+namespace fovea::metrics {
+namespace {
+namespace fs = std::filesystem;
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+class EvaluateTest : public testing::Test {
+ protected:
+  EvaluateTest() {
+    fs::create_directories(folder_);
+    write_file(folder_ / "hyp", "the cat sat on the mat\nhello world\n");
+    write_file(folder_ / "ref", "the cat is on the mat\nhello world\n");
+  }
+  ~EvaluateTest() override { fs::remove_all(folder_); }
+
+  EvaluateOptions options() const {
+    EvaluateOptions options;
+    options.reference = {folder_ / "ref"};
+    options.input = folder_ / "hyp";
+    return options;
+  }
+  static std::string run(const EvaluateOptions& options) {
+    std::ostringstream out;
+    evaluate(options, out);
+    return out.str();
+  }
+  static std::string message_of(const EvaluateOptions& options) {
+    try {
+      run(options);
+    } catch (const Error& e) {
+      return e.what();
+    }
+    return "no error";
+  }
+  fs::path folder_ = fs::temp_directory_path() / cat("fovea-evaluate-test-", getpid());
+};
+
+TEST_F(EvaluateTest, OneLineWithItsSignature) {
+  EXPECT_EQ(run(options()),
+            "BLEU|nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:2.6.0 = 39.48 87.5/66.7/25.0/16.7 (BP = 1.000 "
+            "ratio = 1.000 hyp_len = 8 ref_len = 8)\n");
+}
+
+TEST_F(EvaluateTest, SeveralMetricsStandAtTheEqualsSign) {
+  EvaluateOptions several = options();
+  several.metrics = {"chrf++", "bleu", "chrf"};
+  const std::vector<std::string> lines = split(run(several), '\n');
+  ASSERT_EQ(lines.size(), 4);
+  EXPECT_THAT(lines[0], HasSubstr("BLEU|"));
+  EXPECT_THAT(lines[1], HasSubstr("chrF2|"));
+  EXPECT_THAT(lines[2], HasSubstr("chrF2++|"));
+  EXPECT_EQ(lines[0].find(" = "), lines[1].find(" = "));
+  EXPECT_EQ(lines[0].find(" = "), lines[2].find(" = "));
+}
+
+TEST_F(EvaluateTest, FormsOfOutput) {
+  EvaluateOptions form = options();
+  form.score_only = true;
+  EXPECT_EQ(run(form), "39.48\n");
+  form.width = 0;
+  EXPECT_EQ(run(form), "39\n");
+  form = options();
+  form.sentence_level = true;
+  EXPECT_THAT(run(form), AllOf(HasSubstr("eff:yes"), HasSubstr(" = 37.99 "), HasSubstr(" = 100.00 ")));
+  form = options();
+  form.json = true;
+  EXPECT_THAT(run(form),
+              AllOf(HasSubstr("{\n \"name\": \"BLEU\",\n \"score\": 39.48,"), HasSubstr(" \"tok\": \"13a\",")));
+  form = options();
+  form.metrics = {"multi-bleu"};
+  EXPECT_THAT(run(form), HasSubstr("BLEU = 0.00, 87.5/66.7/25.0/0.0 (BP=1.000"));
+  form = options();
+  form.reference.push_back(folder_ / "hyp");
+  EXPECT_THAT(run(form), AllOf(HasSubstr("nrefs:2"), HasSubstr(" = 100.00 ")));
+}
+
+TEST_F(EvaluateTest, MistakesAreNamed) {
+  EvaluateOptions bad = options();
+  bad.reference = {};
+  EXPECT_THAT(message_of(bad), HasSubstr("--reference: got none"));
+  bad.reference = {folder_ / "none"};
+  EXPECT_THAT(message_of(bad), HasSubstr("--reference: no such file"));
+  bad.reference = {folder_};
+  EXPECT_THAT(message_of(bad), HasSubstr("is a folder"));
+  write_file(folder_ / "short", "one\n");
+  bad.reference = {folder_ / "short"};
+  EXPECT_THAT(message_of(bad),
+              AllOf(HasSubstr("got 2 translations"), HasSubstr("and 1 references"), HasSubstr("short")));
+  write_file(folder_ / "empty", "");
+  bad.reference = {folder_ / "empty"};
+  bad.input = folder_ / "empty";
+  EXPECT_THAT(message_of(bad), HasSubstr("got no translations"));
+  bad = options();
+  bad.metrics = {"blue"};
+  EXPECT_THAT(message_of(bad), HasSubstr("did you mean 'bleu'?"));
+  bad.metrics = {"bleu", "chrf"};
+  bad.sentence_level = true;
+  EXPECT_THAT(message_of(bad), HasSubstr("--sentence-level: got 2 metrics; expected one"));
+  bad = options();
+  bad.input = "-";
+  bad.reference = {"-"};
+  EXPECT_THAT(message_of(bad), HasSubstr("'-' is standard input"));
+}
+
+TEST_F(EvaluateTest, InvalidBytesAndLongLinesAreScored) {
+  std::string line;
+  for (int i = 0; i < 1'000'000; ++i) line += i % 3 == 0 ? "a " : "b ";
+  write_file(folder_ / "hyp", line + "\n\xff\xfe\n");
+  write_file(folder_ / "ref", line + "\n\xff\xfe\n");
+  EXPECT_THAT(run(options()), HasSubstr(" = 100.00 "));
+}
+
+}  // namespace
+}  // namespace fovea::metrics

@@ -16,8 +16,9 @@ namespace fovea::kernels::testing_suite {
 struct Suite {
   const Kernel* kernel = nullptr;
   DType dtype = DType::kFloat32;
-  int only = -1;          // number of the one case to run; negative: all
-  int random_trees = 60;  // cases over random specs, beside the systematic ones
+  int only = -1;             // number of the one case to run; negative: all
+  int every = 1, first = 0;  // of all: those whose number is `first` modulo `every`
+  int random_trees = 60;     // cases over random specs, beside the systematic ones
 };
 
 // Every part below; counts the cases that ran.
@@ -28,6 +29,8 @@ void check_kernel(const Kernel& kernel, DType dtype);
 // between the rows, dropout. The error may be twice that of a naive float version, plus a bound on reordered sums.
 // Outside the rows nothing may be written. Returns the number of cases that ran.
 int check_against_oracle(const Suite& suite);
+// The same over hundreds of keys, where kernels change their ways: blocks, screens, several tiles.
+int check_long(const Suite& suite);
 // Threads 1, 2 and 3, and each sequence alone: the same bits.
 int check_same_bits(const Suite& suite);
 // Scores with few bits, exact in float: ties at the k-th score, at zero, whole rows equal; then the oracle exactly
@@ -36,7 +39,7 @@ int check_ties(const Suite& suite);
 // Norms of 1e-20 ... 1e4; scores whose exponentials under- and overflow.
 int check_huge_and_tiny(const Suite& suite);
 // NaN and infinity in one row of q, k or v: rows that see it are not finite where the oracle's are not, all others
-// have the bits of the clean run.
+// have the bits of the clean run. (Rows of the same sequence that do not see a spoilt v may be spoilt, too: 0 x NaN.)
 int check_not_finite(const Suite& suite);
 
 }  // namespace fovea::kernels::testing_suite

@@ -103,8 +103,9 @@ Values each(const Values& s, const std::function<double(double)>& f) {
 Values weigh(const Relu&, double, const Values& s) {
   return each(s, [](double x) { return x > 0 ? x : 0; });
 }
+// The limit at minus infinity, where 0 times infinity would be NaN.
 Values weigh(const Gelu&, double, const Values& s) {
-  return each(s, [](double x) { return x * cumulative(x); });
+  return each(s, [](double x) { return x == -kInfinity ? 0 : x * cumulative(x); });
 }
 Values weigh(const LeakyRelu& transform, double, const Values& s) {
   return each(s, [&](double x) { return x > 0 ? x : transform.slope * x; });

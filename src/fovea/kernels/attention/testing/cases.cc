@@ -68,6 +68,13 @@ std::vector<AttentionSpec> systematic_specs() {
   return out;
 }
 
+std::vector<Case> chosen(const Suite& suite, const std::vector<Case>& cases) {
+  std::vector<Case> out;
+  for (const Case& c : cases)
+    if (suite.only < 0 ? c.number % suite.every == suite.first : c.number == suite.only) out.push_back(c);
+  return out;
+}
+
 }  // namespace
 
 std::vector<Case> all_cases(const Suite& suite) {
@@ -90,8 +97,46 @@ std::vector<Case> all_cases(const Suite& suite) {
     if (auto* entmax = std::get_if<Entmax>(&spec.transform)) entmax->alpha = std::min(entmax->alpha, 1.5);
     add(canonical(spec));
   }
-  if (suite.only >= 0) return {out.at(static_cast<size_t>(suite.only))};
-  return out;
+  return chosen(suite, out);
+}
+
+std::vector<Case> long_cases(const Suite& suite) {
+  std::vector<Case> out;
+  for (const char* text : {"full",
+                           "topk(8)",
+                           "topk(32)",
+                           "topk(5,keep=window(3))",
+                           "window(256)+topk(8)",
+                           "topk(8)+relu",
+                           "topk(12)+entmax(1.5)",
+                           "sparsemax",
+                           "entmax(1.5)",
+                           "entmax(1.3)",
+                           "entmax(learned)",
+                           "relu",
+                           "gelu",
+                           "window(64)",
+                           "dilated(20,9)",
+                           "block(100)",
+                           "random(16)",
+                           "strided(30)",
+                           "fixed(50,4)",
+                           "window(32)|global(3)"}) {
+    const int number = static_cast<int>(out.size());
+    Rng rng(99, static_cast<uint64_t>(number));
+    Case c{number, {}, static_cast<Layout>(rng.below(3)), static_cast<Layout>(rng.below(3)), rng()};
+    AttentionProblem& p = c.problem;
+    p.spec = parse_attention(text);
+    p.kind = number % 2 == 0 ? AttentionKind::kCausal : AttentionKind::kSelf;
+    p.dtype = suite.dtype;
+    p.num_heads = 2;
+    p.head_dim = number % 3 == 0 ? 64 : 40;
+    p.needs_backward = true;
+    p.dropout = number % 4 == 0 ? 0.2F : 0;
+    p.sequences = {{0, 17, 0, 611}, {17, 20, 611, 300}};
+    out.push_back(std::move(c));
+  }
+  return chosen(suite, out);
 }
 
 Inputs draw_inputs(const Case& c, const Draw& draw, uint64_t seed) {

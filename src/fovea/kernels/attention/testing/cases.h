@@ -17,6 +17,9 @@ struct Case {
 // Every pattern x selection x transform x kind once, sizes and layouts in turn, then random trees.
 std::vector<Case> all_cases(const Suite& suite);
 
+// A few of every sort over hundreds of keys.
+std::vector<Case> long_cases(const Suite& suite);
+
 // How numbers are drawn.
 struct Draw {
   double q = 1, k = 1, v = 1;  // standard deviations

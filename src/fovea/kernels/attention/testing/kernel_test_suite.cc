@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <cmath>
+#include <functional>
 #include <limits>
 
 #include "fovea/base/rng.h"
@@ -126,18 +129,22 @@ bool draw_clear(const Case& c, const Draw& draw, Inputs& inputs, std::vector<Tru
 }
 
 // Cases that the kernel takes, on inputs drawn so.
-int against_oracle(const Suite& suite, const Draw& draw, const std::function<bool(Case&)>& chosen) {
-  int ran = 0;
-  for (Case& c : all_cases(suite)) {
+int against_oracle(const Suite& suite, std::vector<Case> cases, const Draw& draw,
+                   const std::function<bool(Case&)>& chosen) {
+  int ran = 0, undecided = 0;
+  for (Case& c : cases) {
     if (!chosen(c) || !accepts(suite, c.problem)) continue;
     Inputs inputs;
     std::vector<Truth> truths;
-    if (!draw_clear(c, draw, inputs, truths)) continue;
+    if (!draw_clear(c, draw, inputs, truths)) {
+      ++undecided;
+      continue;
+    }
     ++ran;
     const std::string wrong = compare_all(c, run(suite, c, inputs), truths);
     EXPECT_EQ(wrong, "") << title(suite, c);
-    if (!wrong.empty() && ::testing::Test::HasFailure() && ran > 2000) break;
   }
+  EXPECT_LE(undecided, ran / 10) << "cases without inputs on which rounding decides nothing";
   return ran;
 }
 
@@ -160,11 +167,15 @@ bool same(const AttentionProblem& p, const Results& a, const Results& b, const S
 }  // namespace
 
 int check_against_oracle(const Suite& suite) {
-  return against_oracle(suite, {}, [](Case&) { return true; });
+  return against_oracle(suite, all_cases(suite), {}, [](Case&) { return true; });
+}
+
+int check_long(const Suite& suite) {
+  return against_oracle(suite, long_cases(suite), {}, [](Case&) { return true; });
 }
 
 int check_ties(const Suite& suite) {
-  return against_oracle(suite, {.coarse = true}, [](Case& c) {
+  return against_oracle(suite, all_cases(suite), {.coarse = true}, [](Case& c) {
     // At the edge of sparsemax's support equal scores make the gradient itself undecided.
     if (std::holds_alternative<Sparsemax>(c.problem.spec.transform)) return false;
     return c.number % 3 == 0;
@@ -177,7 +188,8 @@ int check_huge_and_tiny(const Suite& suite) {
       {{1e-17, 1e-17, 1}, {1e15, 1e-15, 1e12}, {1e-20, 1e20, 1e-15}, {100, 10, 1}, {1, 1, 1e30}}};
   int ran = 0;
   for (size_t i = 0; i < kDraws.size(); ++i)
-    ran += against_oracle(suite, kDraws.at(i), [&](Case& c) { return c.number % 25 == static_cast<int>(i * 3); });
+    ran += against_oracle(suite, all_cases(suite), kDraws.at(i),
+                          [&](Case& c) { return c.number % 25 == static_cast<int>(i * 3); });
   return ran;
 }
 
@@ -214,11 +226,19 @@ bool sees(const AttentionProblem& p, const Inputs& in, const Sequence& s, int64_
           Place place) {
   if (place == Place::kQuery) return s.q_begin + i == t;
   if (t < s.k_begin || t >= s.k_begin + s.k_length) return false;
+  if (place == Place::kValue) return true;
   const size_t index = static_cast<size_t>(&s - p.sequences.data());
   const OracleInput head = one_head(p, in, index, h);
   const bool cross = p.kind == AttentionKind::kCross;
   const Row row{cross ? i : i + s.k_length - s.q_length, s.k_length, p.kind == AttentionKind::kCausal, head.stream};
   return contains(p.spec.pairs, row, t - s.k_begin);
+}
+
+// Whether a row that is not finite must be so. A score of minus infinity may count as none at all.
+bool is_decided(const OracleOutput& right, const Sequence& s, int64_t i, Place place) {
+  const auto begin = right.scores.begin() + i * s.k_length;
+  return place == Place::kValue ||
+         std::any_of(begin, begin + s.k_length, [](double x) { return std::isnan(x) || x == INFINITY; });
 }
 
 void check_spoilt(const Suite& suite, const Case& c, Place place, double rubbish) {
@@ -246,7 +266,7 @@ void check_spoilt(const Suite& suite, const Case& c, Place place, double rubbish
           if (!touched) {
             EXPECT_EQ(after.out.bits(s.q_begin + i, h, e), before.out.bits(s.q_begin + i, h, e))
                 << "row " << i << ", " << where;
-          } else if (!std::isfinite(expected)) {
+          } else if (!std::isfinite(expected) && is_decided(right, s, i, place)) {
             EXPECT_FALSE(std::isfinite(after.out.get(s.q_begin + i, h, e))) << "row " << i << ", " << where;
           }
           if (::testing::Test::HasFailure()) return;
@@ -276,6 +296,7 @@ void check_kernel(const Kernel& kernel, DType dtype) {
   const Suite suite{&kernel, dtype};
   const int ran = check_against_oracle(suite);
   EXPECT_GT(ran, 0) << kernel.name << " accepts no problem of the suite";
+  check_long(suite);
   check_same_bits(suite);
   check_ties(suite);
   check_huge_and_tiny(suite);

@@ -243,7 +243,7 @@ HeadValues magnitudes(const OracleInput& in, const OracleOutput& output, const s
 
 namespace {
 
-constexpr double kDoubt = 1e-5;  // of a score's magnitude; float dot products of these sizes are within 1e-6 of it
+constexpr double kDoubt = 4e-6;  // of a score's magnitude; float dot products of these sizes are within 1e-6 of it
 
 // The k-th score of the others is apart from the next.
 bool selection_is_doubtful(const OracleInput& in, const Row& row, const double* scores, double doubt) {

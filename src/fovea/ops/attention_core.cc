@@ -1,7 +1,6 @@
 #include "fovea/ops/attention_core.h"
 
 #include <ATen/ops/empty.h>
-#include <ATen/ops/zeros.h>
 
 #include <memory>
 #include <mutex>
@@ -9,6 +8,7 @@
 #include <utility>
 
 #include "fovea/base/strings.h"
+#include "fovea/ops/attention_kernel.h"
 #include "fovea/ops/attention_layout.h"
 #include "fovea/ops/reference.h"
 
@@ -60,19 +60,41 @@ ReferenceCall call_of(const CoreTensors& x, const CoreArguments& arguments, Atte
   return call;
 }
 
+// Sizes that depend on nothing but what Meta knows too: not on lengths, not on the device.
+std::pair<at::Tensor, at::Tensor> saved_buffers(const AttentionProblem& problem, const at::Tensor& q) {
+  const bool computes = problem.needs_backward && q.scalar_type() != at::kHalf;
+  const kernels::SavedPerRow size = computes ? kernels::saved_at_most(problem) : kernels::SavedPerRow{};
+  const c10::SymInt tokens = q.dim() == 3 ? q.sym_size(0) : q.sym_size(0) * q.sym_size(2);
+  const auto buffer = [&](int64_t each, at::ScalarType type) {
+    return at::empty_symint({tokens, q.sym_size(1), each}, q.options().dtype(type));
+  };
+  return {buffer(size.floats, at::kFloat), buffer(size.ints, at::kInt)};
+}
+
+// Null: the reference.
+const kernels::Kernel* kernel_for(const ReferenceCall& call) {
+  const at::ScalarType type = call.q.scalar_type();
+  if (!call.q.device().is_cpu() || (type != at::kFloat && type != at::kBFloat16)) return nullptr;
+  return kernels::choose(call.problem);
+}
+
 }  // namespace
 
 CoreOutput core_forward(const CoreTensors& x, const CoreArguments& arguments, Phase phase) {
   const ReferenceCall call = call_of(x, arguments, problem_of(x, arguments, phase));
-  const at::Tensor empty = at::empty({call.q.size(0), call.q.size(1), 0}, x.q.options().dtype(at::kFloat));
-  return {from_token_rows(reference_forward(call), x.q), empty, empty.to(at::kInt)};
+  const auto [stats, kept] = saved_buffers(call.problem, x.q);
+  const kernels::Kernel* kernel = kernel_for(call);
+  const at::Tensor out = kernel ? kernel_forward(*kernel, call, stats, kept) : reference_forward(call);
+  return {from_token_rows(out, x.q), stats, kept};
 }
 
-CoreGradients core_backward(const at::Tensor& grad_out, const CoreTensors& x, const CoreOutput&,
+CoreGradients core_backward(const at::Tensor& grad_out, const CoreTensors& x, const CoreOutput& saved,
                             const CoreArguments& arguments) {
   if (arguments.k_begins) throw Error("attention: no gradients with k_begins; give k_offsets");
   const ReferenceCall call = call_of(x, arguments, problem_of(x, arguments, Phase::kTraining));
-  ReferenceGradients grads = reference_backward(call, token_rows(grad_out));
+  const kernels::Kernel* kernel = kernel_for(call);
+  ReferenceGradients grads = kernel ? kernel_backward(*kernel, call, saved, token_rows(grad_out))
+                                    : reference_backward(call, token_rows(grad_out));
   if (!grads.alpha.defined()) grads.alpha = at::empty({0}, x.q.options());
   return {from_token_rows(grads.q, x.q), from_token_rows(grads.k, x.k), from_token_rows(grads.v, x.v), grads.alpha};
 }
@@ -82,12 +104,8 @@ at::Tensor core_weights(const CoreTensors& x, const CoreArguments& arguments) {
 }
 
 CoreOutput meta_forward(const CoreTensors& x, const CoreArguments& arguments, Phase phase) {
-  problem_of(x, arguments, phase);
-  const bool packed = x.q.dim() == 3;
-  const c10::SymInt tokens = packed ? x.q.sym_size(0) : x.q.sym_size(0) * x.q.sym_size(2);
-  const c10::SymInt heads = x.q.sym_size(1);
-  const at::Tensor stats = at::empty_symint({tokens, heads, 0}, x.q.options().dtype(at::kFloat));
-  return {empty_like_rows(x.q), stats, at::empty_symint({tokens, heads, 0}, x.q.options().dtype(at::kInt))};
+  const auto [stats, kept] = saved_buffers(problem_of(x, arguments, phase), x.q);
+  return {empty_like_rows(x.q), stats, kept};
 }
 
 CoreGradients meta_backward(const CoreTensors& x, const std::optional<at::Tensor>& alpha) {

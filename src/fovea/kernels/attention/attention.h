@@ -30,8 +30,8 @@ struct AttentionProblem {
   DType dtype = DType::kFloat32;  // of q, k, v, out and their gradients; sums are float (double for kFloat64)
   int64_t num_heads = 1;          // in this call
   int64_t head_dim = 64;
-  bool needs_backward = false;    // forward must fill `stats` and `kept`
-  float dropout = 0;              // on the weights; kept weights are divided by 1 - dropout
+  bool needs_backward = false;  // forward must fill `stats` and `kept`
+  float dropout = 0;            // on the weights; kept weights are divided by 1 - dropout
   std::vector<Sequence> sequences;
 };
 
@@ -43,19 +43,19 @@ struct Rows {
 };
 
 struct RandomStream {
-  uint64_t seed = 0;        // of the run; patterns draw from (seed, layer, head)
-  uint64_t dropout_key = 0; // of this call; element (head, query token, key position) draws from it
+  uint64_t seed = 0;                  // of the run; patterns draw from (seed, layer, head)
+  uint64_t dropout_key = 0;           // of this call; element (head, query token, key position) draws from it
   int64_t layer = 0, first_head = 0;  // heads of this call are first_head ... first_head + num_heads - 1
 };
 
 struct AttentionForward {
   Rows<const void> q, k, v;
   Rows<void> out;
-  float scale = 1;                 // on q . k, usually 1 / sqrt(head_dim)
-  const float* alpha = nullptr;    // [H], entmax(learned) only
+  float scale = 1;               // on q . k, usually 1 / sqrt(head_dim)
+  const float* alpha = nullptr;  // [H], entmax(learned) only
   // For backward, sizes from Kernel::saved; may be null when !needs_backward.
-  float* stats = nullptr;          // [T_q, H, floats_per_row]
-  int32_t* kept = nullptr;         // [T_q, H, ints_per_row]
+  float* stats = nullptr;   // [T_q, H, floats_per_row]
+  int32_t* kept = nullptr;  // [T_q, H, ints_per_row]
   RandomStream random;
 };
 
@@ -63,9 +63,9 @@ struct AttentionBackward {
   Rows<const void> q, k, v, out, grad_out;
   Rows<void> grad_q, grad_k, grad_v;  // written, not added to; rows that no pair touches are set to zero
   float scale = 1;
-  const float* alpha = nullptr;       // [H]
-  float* grad_alpha = nullptr;        // [H], entmax(learned) only
-  const float* stats = nullptr;       // as forward left them
+  const float* alpha = nullptr;  // [H]
+  float* grad_alpha = nullptr;   // [H], entmax(learned) only
+  const float* stats = nullptr;  // as forward left them
   const int32_t* kept = nullptr;
   RandomStream random;
 };
@@ -79,8 +79,9 @@ struct SavedPerRow {
 struct Kernel {
   std::string_view name;     // "cpu-topk", as FOVEA_KERNEL and benchmark rows know it
   std::string_view summary;  // one line
-  std::vector<std::string> (*refuses)(const AttentionProblem&);  // empty: can run; else one sentence a reason
-  SavedPerRow (*saved)(const AttentionProblem&);                 // a function of the problem without its sequences
+  // Empty: can run; else one sentence a reason. Without sequences: whether it could run for any.
+  std::vector<std::string> (*refuses)(const AttentionProblem&);
+  SavedPerRow (*saved)(const AttentionProblem&);  // a function of the problem without its sequences
   void (*forward)(const AttentionProblem&, const AttentionForward&, Executor&);
   void (*backward)(const AttentionProblem&, const AttentionBackward&, Executor&);
 };
@@ -91,6 +92,10 @@ std::span<const Kernel> attention_kernels();
 // The first kernel that does not refuse, or null for the reference. FOVEA_KERNEL=name forces one: an unknown name or
 // a refusal is an Error with the names or the reasons.
 const Kernel* choose(const AttentionProblem& problem);
+
+// The greatest `saved` of the kernels that choose() may return for any sequences: buffers must be sized before the
+// lengths are known. A kernel counts rows by its own size, so it uses the front of a larger buffer.
+SavedPerRow saved_at_most(const AttentionProblem& problem);
 
 // The walk, a line a kernel: "cpu-topk: refuses: head_dim 300 is above 256" ... "-> reference".
 std::string explain(const AttentionProblem& problem);

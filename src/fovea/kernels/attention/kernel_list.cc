@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstdlib>
 
 #include "fovea/base/strings.h"
@@ -38,6 +39,18 @@ const Kernel* choose(const AttentionProblem& problem) {
     if (kernel.refuses(problem).empty()) return &kernel;
   }
   return nullptr;
+}
+
+SavedPerRow saved_at_most(const AttentionProblem& problem) {
+  AttentionProblem any = problem;
+  any.sequences.clear();
+  SavedPerRow most;
+  for (const Kernel& kernel : attention_kernels()) {
+    if (!kernel.refuses(any).empty()) continue;
+    const SavedPerRow saved = kernel.saved(any);
+    most = {std::max(most.floats, saved.floats), std::max(most.ints, saved.ints)};
+  }
+  return most;
 }
 
 std::string explain(const AttentionProblem& problem) {

@@ -1,0 +1,65 @@
+#include "fovea/ops/attention_kernel.h"
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/zeros.h>
+
+#include "fovea/ops/attention_layout.h"
+#include "fovea/ops/executor.h"
+
+namespace fovea::ops {
+namespace {
+
+using kernels::Rows;
+using kernels::Sequence;
+
+Rows<const void> input(const at::Tensor& x) { return {x.const_data_ptr(), x.stride(0), x.stride(1)}; }
+Rows<void> output(const at::Tensor& x) { return {x.mutable_data_ptr(), x.stride(0), x.stride(1)}; }
+
+// A kernel writes the rows of its sequences; others are padding and must be zero.
+at::Tensor rows_like(const at::Tensor& x, const ReferenceCall& call, int64_t Sequence::*length) {
+  int64_t covered = 0;
+  for (const Sequence& s : call.problem.sequences) covered += s.*length;
+  return covered == x.size(0) ? at::empty(x.sizes(), x.options()) : at::zeros(x.sizes(), x.options());
+}
+
+at::Tensor float_alpha(const ReferenceCall& call) {
+  return call.alpha.defined() ? call.alpha.to(at::kFloat).contiguous() : at::Tensor();
+}
+const float* pointer(const at::Tensor& x) { return x.defined() ? x.const_data_ptr<float>() : nullptr; }
+
+}  // namespace
+
+at::Tensor kernel_forward(const kernels::Kernel& kernel, const ReferenceCall& call, const at::Tensor& stats,
+                          const at::Tensor& kept) {
+  const at::Tensor out = rows_like(call.q, call, &Sequence::q_length);
+  const at::Tensor alpha = float_alpha(call);
+  kernels::AttentionForward in;
+  in.q = input(call.q), in.k = input(call.k), in.v = input(call.v), in.out = output(out);
+  in.scale = static_cast<float>(call.scale), in.alpha = pointer(alpha), in.random = call.random;
+  if (call.problem.needs_backward) {
+    in.stats = stats.mutable_data_ptr<float>(), in.kept = kept.mutable_data_ptr<int32_t>();
+  }
+  kernel.forward(call.problem, in, torch_executor());
+  return out;
+}
+
+ReferenceGradients kernel_backward(const kernels::Kernel& kernel, const ReferenceCall& call, const CoreOutput& saved,
+                                   const at::Tensor& grad_out) {
+  ReferenceGradients grads{rows_like(call.q, call, &Sequence::q_length),
+                           rows_like(call.k, call, &Sequence::k_length),
+                           rows_like(call.v, call, &Sequence::k_length),
+                           {}};
+  const at::Tensor out = token_rows(saved.out), alpha = float_alpha(call);
+  if (alpha.defined()) grads.alpha = at::zeros(alpha.sizes(), alpha.options());
+  kernels::AttentionBackward in;
+  in.q = input(call.q), in.k = input(call.k), in.v = input(call.v), in.out = input(out), in.grad_out = input(grad_out);
+  in.grad_q = output(grads.q), in.grad_k = output(grads.k), in.grad_v = output(grads.v);
+  in.scale = static_cast<float>(call.scale), in.alpha = pointer(alpha), in.random = call.random;
+  if (alpha.defined()) in.grad_alpha = grads.alpha.mutable_data_ptr<float>();
+  in.stats = saved.stats.const_data_ptr<float>(), in.kept = saved.kept.const_data_ptr<int32_t>();
+  kernel.backward(call.problem, in, torch_executor());
+  if (alpha.defined()) grads.alpha = grads.alpha.to(call.alpha.scalar_type());
+  return grads;
+}
+
+}  // namespace fovea::ops

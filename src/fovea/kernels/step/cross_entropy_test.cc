@@ -1,0 +1,129 @@
+#include "fovea/kernels/step/cross_entropy.h"
+
+#include <algorithm>
+
+#include "fovea/kernels/step/levels_test.h"
+
+namespace fovea::kernels {
+namespace {
+
+using testing::at_every_level;
+using testing::expect_close;
+using testing::normals;
+using testing::Values;
+
+// All of it in double, a token at a time; the sizes are those of expect_close.
+struct Truth {
+  std::vector<double> nll, loss, hidden, weight, bias, hidden_sizes, weight_sizes, bias_sizes;
+};
+
+template <class T>
+struct Problem {
+  Values<T> hidden, weight, bias;
+  std::vector<int64_t> targets;
+  int64_t tokens, width, vocabulary;
+  double smoothing;
+};
+
+template <class T>
+void add_token(const Problem<T>& problem, int64_t t, Truth& truth) {
+  const int64_t vocabulary = problem.vocabulary, width = problem.width;
+  std::vector<double> logits = problem.bias.exact;
+  double sum_of_logits = 0;
+  for (int64_t v = 0; v < vocabulary; ++v) {
+    for (int64_t m = 0; m < width; ++m) {
+      logits[v] += problem.hidden.exact[t * width + m] * problem.weight.exact[v * width + m];
+    }
+    sum_of_logits += logits[v];
+  }
+  const double most = *std::max_element(logits.begin(), logits.end());
+  double total = 0;
+  for (const double logit : logits) total += std::exp(logit - most);
+  const double log_total = most + std::log(total), smoothing = problem.smoothing;
+  truth.nll.push_back(log_total - logits[problem.targets[t]]);
+  truth.loss.push_back((1 - smoothing) * truth.nll.back() +
+                       smoothing * (log_total - sum_of_logits / static_cast<double>(vocabulary)));
+  for (int64_t v = 0; v < vocabulary; ++v) {
+    const double p = std::exp(logits[v] - log_total),
+                 wanted = smoothing / static_cast<double>(vocabulary) + (v == problem.targets[t] ? 1 - smoothing : 0);
+    const double grad = p - wanted, size = p + wanted;
+    truth.bias[v] += grad, truth.bias_sizes[v] += size;
+    for (int64_t m = 0; m < width; ++m) {
+      const double h = problem.hidden.exact[t * width + m], w = problem.weight.exact[v * width + m];
+      truth.hidden[t * width + m] += grad * w, truth.hidden_sizes[t * width + m] += size * std::abs(w);
+      truth.weight[v * width + m] += grad * h, truth.weight_sizes[v * width + m] += size * std::abs(h);
+    }
+  }
+}
+
+template <class T>
+Truth solve(const Problem<T>& problem) {
+  Truth truth;
+  truth.hidden.resize(problem.tokens * problem.width), truth.hidden_sizes = truth.hidden;
+  truth.weight.resize(problem.vocabulary * problem.width), truth.weight_sizes = truth.weight;
+  truth.bias.resize(problem.vocabulary), truth.bias_sizes = truth.bias;
+  for (int64_t t = 0; t < problem.tokens; ++t) add_token(problem, t, truth);
+  return truth;
+}
+
+template <class T>
+class CrossEntropyKernelTest : public ::testing::Test {};
+using Elements = ::testing::Types<float, uint16_t>;
+TYPED_TEST_SUITE(CrossEntropyKernelTest, Elements);
+
+TYPED_TEST(CrossEntropyKernelTest, AgreesWithDoubleAtEveryLevelAndThreadCount) {
+  using T = TypeParam;
+  for (const auto& [tokens, width, vocabulary] : {std::array<int64_t, 3>{1, 1, 1}, {5, 3, 33}, {131, 17, 700}}) {
+    Problem<T> problem{normals<T>(tokens * width, 1),
+                       normals<T>(vocabulary * width, 2),
+                       normals<T>(vocabulary, 3),
+                       {},
+                       tokens,
+                       width,
+                       vocabulary,
+                       0.1};
+    Rng rng(7);
+    for (int64_t t = 0; t < tokens; ++t) {
+      problem.targets.push_back(static_cast<int64_t>(rng.below(static_cast<uint64_t>(vocabulary))));
+    }
+    const Truth truth = solve(problem);
+    at_every_level([&, tokens = tokens, width = width, vocabulary = vocabulary] {
+      std::vector<float> nll(tokens), loss(tokens);
+      std::vector<T> hidden(tokens * width), weight(vocabulary * width), bias(vocabulary);
+      CrossEntropyJob<T> job{.hidden = problem.hidden.kept.data(),
+                             .weight = problem.weight.kept.data(),
+                             .bias = problem.bias.kept.data(),
+                             .targets = problem.targets.data()};
+      job.tokens = tokens, job.width = width, job.vocabulary = vocabulary, job.smoothing = 0.1F;
+      job.nll = nll.data(), job.loss = loss.data();
+      job.grad_hidden = hidden.data(), job.grad_weight = weight.data(), job.grad_bias = bias.data();
+      SerialExecutor one;
+      cross_entropy(job, one);
+      // Differences of numbers up to some tens, each rounded to 2^-24 of itself after sums of some dozen.
+      for (int64_t t = 0; t < tokens; ++t) {
+        EXPECT_NEAR(nll[t], truth.nll[t], 2e-5);
+        EXPECT_NEAR(loss[t], truth.loss[t], 2e-5);
+      }
+      // The probabilities carry the logits' error, a few 2^-22, so floats are held to sixteen times the products'
+      // bound.
+      const auto scaled = [](std::vector<double> sizes) {
+        for (double& size : sizes) size *= sizeof(T) == 4 ? 16 : 2;
+        return sizes;
+      };
+      expect_close(hidden, truth.hidden, scaled(truth.hidden_sizes));
+      expect_close(weight, truth.weight, scaled(truth.weight_sizes));
+      expect_close(bias, truth.bias, scaled(truth.bias_sizes));
+      const std::vector<float> loss_alone = loss;
+      const std::vector<T> hidden_alone = hidden, weight_alone = weight, bias_alone = bias;
+      ThreadExecutor three(3);
+      cross_entropy(job, three);
+      EXPECT_EQ(loss, loss_alone);
+      EXPECT_EQ(hidden, hidden_alone);
+      EXPECT_EQ(weight, weight_alone);
+      EXPECT_EQ(bias, bias_alone);
+    });
+  }
+}
+
+}  // namespace
+}  // namespace fovea::kernels

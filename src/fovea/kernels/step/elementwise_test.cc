@@ -1,0 +1,150 @@
+#include "fovea/kernels/step/dropout.h"
+#include "fovea/kernels/step/levels_test.h"
+#include "fovea/kernels/step/norm.h"
+#include "fovea/kernels/step/reduce.h"
+#include "fovea/kernels/step/update.h"
+
+namespace fovea::kernels {
+namespace {
+
+using testing::at_every_level;
+using testing::normals;
+using testing::widened;
+
+// Where the counter passes 2^32 the key changes in the middle of a vector; elements before and after are checked
+// singly.
+TEST(DropKernel, DrawsWhatTheDefinitionDraws) {
+  const std::vector<float> ones(1000, 1.0F);
+  at_every_level([&] {
+    std::vector<float> out(ones.size());
+    SerialExecutor executor;
+    drop({.x = ones.data(), .out = out.data(), .count = 1000, .dropout = {.rate = 0.4F, .seed = 9}}, executor);
+    for (int64_t i = 0; i < 1000; ++i) {
+      EXPECT_EQ(out[i] != 0, element_survives(9, i, dropout_threshold(0.4F))) << i;
+      if (out[i] != 0) {
+        EXPECT_FLOAT_EQ(out[i], 1 / 0.6F);
+      }
+    }
+  });
+}
+
+TEST(NormKernel, AgreesWithDoubleAtEveryLevel) {
+  constexpr int64_t kRows = 70, kWidth = 37;
+  const auto x = normals<float>(kRows * kWidth, 1), gain = normals<float>(kWidth, 2), bias = normals<float>(kWidth, 3);
+  const auto grad = normals<float>(kRows * kWidth, 4);
+  at_every_level([&] {
+    SerialExecutor executor;
+    std::vector<float> out(kRows * kWidth), mean(kRows), rstd(kRows), grad_x(kRows * kWidth), grad_gain(kWidth),
+        grad_bias(kWidth);
+    NormForward<float> forward{.x = x.kept.data(),
+                               .gain = gain.kept.data(),
+                               .bias = bias.kept.data(),
+                               .out = out.data(),
+                               .mean = mean.data(),
+                               .rstd = rstd.data(),
+                               .rows = kRows,
+                               .width = kWidth,
+                               .eps = 1e-5F};
+    norm_forward(forward, executor);
+    NormBackward<float> backward{.sum = x.kept.data(),
+                                 .gain = gain.kept.data(),
+                                 .mean = mean.data(),
+                                 .rstd = rstd.data(),
+                                 .grad_out = grad.kept.data(),
+                                 .grad_residual = grad_x.data(),
+                                 .grad_gain = grad_gain.data(),
+                                 .grad_bias = grad_bias.data(),
+                                 .rows = kRows,
+                                 .width = kWidth};
+    norm_backward(backward, executor);
+    const auto loss = [&](int64_t r, int64_t nudged, double by) {
+      double total = 0, average = 0, variance = 0;
+      const auto at = [&](int64_t i) { return x.exact[r * kWidth + i] + (i == nudged ? by : 0); };
+      for (int64_t i = 0; i < kWidth; ++i) average += at(i) / kWidth;
+      for (int64_t i = 0; i < kWidth; ++i) variance += (at(i) - average) * (at(i) - average) / kWidth;
+      for (int64_t i = 0; i < kWidth; ++i) {
+        const double y = (at(i) - average) / std::sqrt(variance + 1e-5) * gain.exact[i] + bias.exact[i];
+        if (by == 0) {
+          EXPECT_NEAR(out[r * kWidth + i], y, 1e-5);  // some dozen roundings of numbers below ten
+        }
+        total += y * grad.exact[r * kWidth + i];
+      }
+      return total;
+    };
+    for (const int64_t r : {0, 63, 69}) {
+      loss(r, 0, 0);
+      for (const int64_t i : {0, 15, 36}) {
+        // Central differences in double: their own error is the third derivative times 1e-8.
+        const double slope = (loss(r, i, 1e-4) - loss(r, i, -1e-4)) / 2e-4;
+        EXPECT_NEAR(grad_x[r * kWidth + i], slope, 2e-5) << r << " " << i;
+      }
+    }
+  });
+}
+
+TEST(EmbedKernel, SumsEveryWordsTokensAtEveryLevel) {
+  constexpr int64_t kTokens = 40, kWords = 7, kWidth = 19;
+  const auto grad = normals<float>(kTokens * kWidth, 1);
+  std::vector<int64_t> ids;
+  for (int64_t t = 0; t < kTokens; ++t) ids.push_back(t * t % kWords);
+  at_every_level([&] {
+    std::vector<float> sums(kWords * kWidth, -1);
+    SerialExecutor executor;
+    embed(EmbedBackward<float>{.ids = ids.data(),
+                               .grad = grad.kept.data(),
+                               .grad_weight = sums.data(),
+                               .tokens = kTokens,
+                               .vocabulary = kWords,
+                               .width = kWidth,
+                               .scale = 2},
+          executor);
+    for (int64_t v = 0; v < kWords; ++v) {
+      for (int64_t i = 0; i < kWidth; ++i) {
+        double want = 0;
+        for (int64_t t = 0; t < kTokens; ++t) want += ids[t] == v ? 2 * grad.exact[t * kWidth + i] : 0;
+        EXPECT_NEAR(sums[v * kWidth + i], want, 1e-5) << v;  // at most some dozen addends below four
+      }
+    }
+  });
+}
+
+TEST(AdamKernel, AgreesWithTheFormulaAtEveryLevel) {
+  constexpr int64_t kCount = 101;
+  const auto params = normals<float>(kCount, 1), grads = normals<float>(kCount, 2);
+  at_every_level([&] {
+    std::vector<float> now = params.kept, mean(kCount, 0.5F), variance(kCount, 0.25F);
+    std::vector<uint16_t> copy(kCount);
+    SerialExecutor executor;
+    AdamPass<float> job{.params = now.data(),
+                        .mean = mean.data(),
+                        .variance = variance.data(),
+                        .grads = grads.kept.data(),
+                        .copy = copy.data(),
+                        .count = kCount,
+                        .beta1 = 0.9F,
+                        .beta2 = 0.98F,
+                        .eps = 1e-6F,
+                        .rate = 0.1F};
+    job.variance_correction = 2, job.decay = 0.01F, job.grad_scale = 3;
+    adam(job, executor);
+    for (int64_t i = 0; i < kCount; ++i) {
+      const double g = 3 * grads.exact[i], m = 0.45 + 0.1 * g, v = 0.245 + 0.02 * g * g;
+      const double want = params.exact[i] * 0.99 - 0.1 * m / (std::sqrt(2 * v) + 1e-6);
+      EXPECT_NEAR(now[i], want, 2e-6);
+      EXPECT_NEAR(widened(copy[i]), want, std::abs(want) * 0x1p-8);
+    }
+  });
+}
+
+TEST(SumOfSquares, IsTheSameForEveryNumberOfThreads) {
+  const auto values = normals<float>(100001, 1);
+  double want = 0;
+  for (const double x : values.exact) want += x * x;
+  SerialExecutor one;
+  ThreadExecutor three(3);
+  EXPECT_NEAR(sum_of_squares(values.kept.data(), 100001, one), want, 1e-12 * want);
+  EXPECT_EQ(sum_of_squares(values.kept.data(), 100001, one), sum_of_squares(values.kept.data(), 100001, three));
+}
+
+}  // namespace
+}  // namespace fovea::kernels

@@ -16,6 +16,9 @@ std::vector<std::string> common_refusals(const AttentionProblem& problem) {
   return reasons;
 }
 
+// Lists of k entries are kept for every row and head.
+constexpr int64_t kMaxListed = 4096;
+
 // Below this mean number of keys a query, whole score rows are faster.
 constexpr double kFewKeys = 256;
 
@@ -32,7 +35,11 @@ void refuse_few_keys(const AttentionProblem& problem, std::vector<std::string>& 
 
 std::vector<std::string> topk_refuses(const AttentionProblem& problem) {
   std::vector<std::string> reasons = common_refusals(problem);
-  if (!problem.spec.select) reasons.emplace_back("the spec has no topk");
+  if (!problem.spec.select) {
+    reasons.emplace_back("the spec has no topk");
+  } else if (problem.spec.select->k > kMaxListed) {
+    reasons.push_back(cat("topk(", problem.spec.select->k, "): lists of more than ", kMaxListed, " keys a row"));
+  }
   return reasons;
 }
 

@@ -11,13 +11,10 @@
 #include "fovea/base/rng.h"
 #include "fovea/base/strings.h"
 #include "fovea/kernels/attention/testing/cases.h"
-#include "fovea/kernels/attention/testing/naive.h"
+#include "fovea/kernels/attention/testing/compare.h"
 
 namespace fovea::kernels::testing_suite {
 namespace {
-
-constexpr double kUnit = 0x1p-24;  // roundoff of float
-constexpr double kBFloat16Unit = 0x1p-8;
 
 std::string title(const Suite& suite, const Case& c) {
   return cat(suite.kernel->name, " case ", c.number, ": ", describe(c.problem));
@@ -30,102 +27,6 @@ Results run(const Suite& suite, const Case& c, const Inputs& inputs, int threads
   ThreadExecutor several(threads);
   Executor& executor = threads == 1 ? static_cast<Executor&>(serial) : several;
   return run_kernel(*suite.kernel, c.problem, inputs, c.outputs, executor);
-}
-
-// One head of one sequence: what is right, what naive float makes of it, how far rounding reaches.
-struct Truth {
-  HeadValues right, naive, reach;
-};
-
-// Whether any head of any sequence is doubtful; `truths` by sequence, then head.
-bool find_truths(const Case& c, const Inputs& in, std::vector<Truth>& truths) {
-  truths.clear();
-  for (size_t s = 0; s < c.problem.sequences.size(); ++s) {
-    for (int64_t h = 0; h < c.problem.num_heads; ++h) {
-      const OracleInput head = one_head(c.problem, in, s, h);
-      const std::vector<double> grad = grad_out_of(c.problem, in, s, h);
-      const OracleOutput output = oracle_forward(head);
-      if (is_doubtful(head, output)) return false;
-      OracleGradients g = oracle_backward(head, output, grad);
-      truths.push_back({{output.out, std::move(g.q), std::move(g.k), std::move(g.v), g.alpha},
-                        naive_float(head, grad),
-                        magnitudes(head, output, grad)});
-    }
-  }
-  return true;
-}
-
-// One result array of one kind (out, grad_q, ...), over all sequences and heads.
-struct Compared {
-  const char* name;
-  const Array* got;
-  std::vector<double> HeadValues::*values;
-  bool by_query;
-};
-
-std::string compare(const Case& c, const Compared& what, const std::vector<Truth>& truths) {
-  const DType dtype = c.problem.dtype;
-  double naive_error = 0;
-  for (const Truth& truth : truths)
-    for (size_t i = 0; i < (truth.right.*what.values).size(); ++i)
-      naive_error = std::max(naive_error,
-                             std::abs(round_to(dtype, (truth.naive.*what.values)[i]) - (truth.right.*what.values)[i]));
-  size_t at = 0;
-  for (const Sequence& s : c.problem.sequences) {
-    for (int64_t h = 0; h < c.problem.num_heads; ++h, ++at) {
-      const int64_t begin = what.by_query ? s.q_begin : s.k_begin, length = what.by_query ? s.q_length : s.k_length;
-      for (int64_t t = 0; t < length; ++t) {
-        for (int64_t i = 0; i < c.problem.head_dim; ++i) {
-          const auto place = static_cast<size_t>(t * c.problem.head_dim + i);
-          const double right = (truths[at].right.*what.values)[place], got = what.got->get(begin + t, h, i);
-          // Eight roundings a term: a sum in another order, a fused multiply, an exponential of an ulp or two.
-          const double reach = 8 * kUnit * (truths[at].reach.*what.values)[place] + std::numeric_limits<float>::min() +
-                               (dtype == DType::kBFloat16 ? kBFloat16Unit * std::abs(right) : 0);
-          if (std::abs(got - right) <= 2 * naive_error + reach) continue;
-          return cat(what.name, "[sequence of ", s.q_length, "x", s.k_length, ", row ", t, ", head ", h, ", ", i,
-                     "] is ", got, ", expected ", right, "; naive float is wrong by at most ", naive_error,
-                     ", rounding reaches ", reach);
-        }
-      }
-    }
-  }
-  return what.got->intact() ? "" : cat(what.name, ": written outside its rows");
-}
-
-std::string compare_alpha(const Case& c, const Results& got, const std::vector<Truth>& truths) {
-  const auto* entmax = std::get_if<Entmax>(&c.problem.spec.transform);
-  if (!entmax || !entmax->learned) return "";
-  for (int64_t h = 0; h < c.problem.num_heads; ++h) {
-    double right = 0, naive = 0, reach = 0;
-    for (size_t at = static_cast<size_t>(h); at < truths.size(); at += static_cast<size_t>(c.problem.num_heads)) {
-      right += truths[at].right.alpha;
-      naive += truths[at].naive.alpha;
-      reach += 8 * kUnit * truths[at].reach.alpha;
-    }
-    const double value = got.grad_alpha[static_cast<size_t>(h)];
-    if (!(std::abs(value - right) <= 2 * std::abs(naive - right) + reach))
-      return cat("grad_alpha[", h, "] is ", value, ", expected ", right, "; naive float gives ", naive);
-  }
-  return "";
-}
-
-std::string compare_all(const Case& c, const Results& got, const std::vector<Truth>& truths) {
-  std::string wrong = compare(c, {"out", &got.out, &HeadValues::out, true}, truths);
-  if (!wrong.empty() || !c.problem.needs_backward) return wrong;
-  for (const Compared& what :
-       {Compared{"grad_q", &got.grad_q, &HeadValues::q, true}, Compared{"grad_k", &got.grad_k, &HeadValues::k, false},
-        Compared{"grad_v", &got.grad_v, &HeadValues::v, false}})
-    if (wrong = compare(c, what, truths); !wrong.empty()) return wrong;
-  return compare_alpha(c, got, truths);
-}
-
-// Inputs on which rounding decides nothing, or none after many draws.
-bool draw_clear(const Case& c, const Draw& draw, Inputs& inputs, std::vector<Truth>& truths) {
-  for (uint64_t attempt = 0; attempt < 100; ++attempt) {
-    inputs = draw_inputs(c, draw, c.seed + attempt);
-    if (find_truths(c, inputs, truths)) return true;
-  }
-  return false;
 }
 
 // Cases that the kernel takes, on inputs drawn so.

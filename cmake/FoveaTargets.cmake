@@ -18,6 +18,8 @@ function(fovea_library name)
   if(FOVEA_TESTS AND tests)
     fovea_test(${name}_test SOURCES ${tests} LINK ${name} ${ARG_TEST_LINK})
     if(ARG_TORCH)
+      # Programs are compiled with -fPIE, the precompiled header with -fPIC: GCC refuses the mixture.
+      target_compile_options(${name}_test PRIVATE -fPIC)
       target_precompile_headers(${name}_test REUSE_FROM fovea_torch_pch)
     endif()
   endif()

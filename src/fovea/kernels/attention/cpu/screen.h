@@ -109,6 +109,8 @@ struct ScreenScan {
 // Exact work on lists of rows of an array [*, width], width a multiple of 16. Lists have room for 16 more.
 template <class Tag>
 struct ExactRows {
+  // Brings listed rows near, while something else is computed: lists point anywhere in an array larger than a cache.
+  static void fetch(const float* rows, int64_t width, const int32_t* list, int64_t count);
   // out[i] = scale (x . rows[list[i]]), in one order of operations for every list and place in it.
   static void dots(const float* x, const float* rows, int64_t width, const int32_t* list, int64_t count, float scale,
                    float* out);

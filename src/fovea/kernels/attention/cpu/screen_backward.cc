@@ -15,20 +15,24 @@ namespace {
 
 constexpr int64_t kTaskRows = 64;
 
+// What a query gives to a key: its share of the gradient of scores, its weight.
+struct Pair {
+  int32_t query;
+  float gradient, weight;
+};
+
 struct BackwardPiece {
   Piece piece;
   Selection selection;
   HeadRows q, k, v, grad_out;
   // Of listed pairs, [queries, capacity].
-  Aligned<float> score_grads, weights;
+  Grown<float> score_grads, weights;
   // Rows whose lists were too long, and their gradient_mean().
   std::vector<int32_t> long_rows;
   std::vector<double> means, alpha_grads;  // [queries]
   // By key: where its pairs begin, and the pairs.
   std::vector<int64_t> begin;  // [keys + 1]
-  Aligned<int32_t> queries;
-  Aligned<float> by_key_grads, by_key_weights;
-  int64_t rows_size = 0, pairs_size = 0;
+  Grown<Pair> pairs;
 };
 
 struct BackwardWorker {
@@ -37,6 +41,13 @@ struct BackwardWorker {
   std::vector<float> values, gradients, weights, scratch;
   std::vector<float> grad_keys, grad_values;  // [kTaskRows, width]
   float out[256];
+  // Lists of `count`, and room for 32 more.
+  void room(int64_t count) {
+    const auto size = static_cast<size_t>(count) + 32;
+    if (list.size() >= size) return;
+    list.resize(size);
+    for (std::vector<float>* buffer : {&values, &gradients, &weights, &scratch}) buffer->resize(size);
+  }
 };
 
 struct BackwardTask {
@@ -61,7 +72,11 @@ struct Backward {
     return (p.piece.sequence->q_begin + row) * problem.num_heads + p.piece.head;
   }
 
-  void copy(BackwardPiece& p) const;
+  void prepare(BackwardPiece& p) const;
+  void copy(BackwardPiece& p, int64_t which) const;
+  int64_t pairs_of(const BackwardPiece& p, int64_t key) const;
+  void load_pairs(const BackwardPiece& p, int64_t key, BackwardWorker& w) const;
+  void fetch_pairs(const BackwardPiece& p, int64_t row) const;
   void row_step(const BackwardTask& task, BackwardWorker& w) const;
   void transpose(BackwardPiece& p) const;
   void key_step(const BackwardTask& task, BackwardWorker& w) const;
@@ -71,21 +86,23 @@ struct Backward {
   int64_t relist(const BackwardPiece& p, int64_t row, Span range, BackwardWorker& w) const;
 };
 
-void Backward::copy(BackwardPiece& p) const {
+void Backward::prepare(BackwardPiece& p) const {
+  const int64_t rows = p.piece.sequence->q_length;
+  p.selection = selection_of(problem.spec, args.alpha == nullptr ? nullptr : args.alpha + p.piece.head);
+  p.score_grads.at_least(rows * layout.capacity);
+  p.weights.at_least(rows * layout.capacity);
+  p.means.assign(static_cast<size_t>(rows), 0);
+  p.alpha_grads.assign(static_cast<size_t>(rows), 0);
+}
+
+// One of the four arrays, so that a single piece keeps several threads busy.
+void Backward::copy(BackwardPiece& p, int64_t which) const {
   const Sequence& s = *p.piece.sequence;
   const int64_t head = p.piece.head, dim = problem.head_dim;
-  p.selection = selection_of(problem.spec, args.alpha == nullptr ? nullptr : args.alpha + head);
-  p.q.copy(args.q, problem.dtype, head, s.q_begin, s.q_length, dim);
-  p.k.copy(args.k, problem.dtype, head, s.k_begin, s.k_length, dim);
-  p.v.copy(args.v, problem.dtype, head, s.k_begin, s.k_length, dim);
-  p.grad_out.copy(args.grad_out, problem.dtype, head, s.q_begin, s.q_length, dim);
-  if (p.rows_size < s.q_length) {
-    p.rows_size = s.q_length;
-    p.score_grads = aligned<float>(s.q_length * layout.capacity);
-    p.weights = aligned<float>(s.q_length * layout.capacity);
-  }
-  p.means.assign(static_cast<size_t>(s.q_length), 0);
-  p.alpha_grads.assign(static_cast<size_t>(s.q_length), 0);
+  if (which == 0) p.q.copy(args.q, problem.dtype, head, s.q_begin, s.q_length, dim);
+  if (which == 1) p.k.copy(args.k, problem.dtype, head, s.k_begin, s.k_length, dim);
+  if (which == 2) p.v.copy(args.v, problem.dtype, head, s.k_begin, s.k_length, dim);
+  if (which == 3) p.grad_out.copy(args.grad_out, problem.dtype, head, s.q_begin, s.q_length, dim);
 }
 
 int64_t Backward::relist(const BackwardPiece& p, int64_t row, Span range, BackwardWorker& w) const {
@@ -100,9 +117,7 @@ int64_t Backward::relist(const BackwardPiece& p, int64_t row, Span range, Backwa
     for (Span& span : *spans) span = {std::max(span.begin, range.begin), std::min(span.end, range.end)};
     std::erase_if(*spans, [](const Span& span) { return span.begin >= span.end; });
   }
-  const auto room = static_cast<size_t>(w.keys.num_compete() + w.keys.num_stay() + 32);
-  if (w.list.size() < room) w.list.resize(room);
-  if (w.values.size() < room) w.values.resize(room);
+  w.room(w.keys.num_compete() + w.keys.num_stay());
   RowList list = {w.list.data(), w.values.data(), list_keys(w.keys.compete, w.list.data(), 0)};
   const float* saved = stats(p, row);
   const RowScores scores = {p.q.row(row, width), p.k.data.get(), width, args.scale};
@@ -111,10 +126,6 @@ int64_t Backward::relist(const BackwardPiece& p, int64_t row, Span range, Backwa
 }
 
 void Backward::weight_gradients(const BackwardPiece& p, int64_t row, int64_t count, BackwardWorker& w) const {
-  const auto room = static_cast<size_t>(count + 32);
-  for (std::vector<float>* buffer : {&w.gradients, &w.weights, &w.scratch}) {
-    if (buffer->size() < room) buffer->resize(room);
-  }
   screen_ops().dots(p.grad_out.row(row, width), p.v.data.get(), width, w.list.data(), count, 1, w.gradients.data());
   saved_to_weights(p.selection, w.values.data(), count, w.weights.data());
   if (problem.dropout <= 0) return;
@@ -130,16 +141,23 @@ void Backward::weight_gradients(const BackwardPiece& p, int64_t row, int64_t cou
   }
 }
 
+// The keys and values of a row, needed soon.
+void Backward::fetch_pairs(const BackwardPiece& p, int64_t row) const {
+  const int32_t* list = kept(p, row);
+  if (list[0] > layout.capacity) return;
+  screen_ops().fetch(p.v.data.get(), width, list + 1, list[0]);
+  screen_ops().fetch(p.k.data.get(), width, list + 1, list[0]);
+}
+
 void Backward::row_step(const BackwardTask& task, BackwardWorker& w) const {
   BackwardPiece& p = *task.piece;
   const Selection& selection = p.selection;
   for (int64_t row = task.first; row < task.first + task.count; ++row) {
+    if (row + 1 < task.first + task.count) fetch_pairs(p, row + 1);
     int64_t count = kept(p, row)[0];
     const bool listed = count <= layout.capacity;
     if (listed) {
-      const auto room = static_cast<size_t>(layout.capacity + 32);
-      if (w.list.size() < room) w.list.resize(room);
-      if (w.values.size() < room) w.values.resize(room);
+      w.room(count);
       std::memcpy(w.list.data(), kept(p, row) + 1, static_cast<size_t>(count) * sizeof(int32_t));
       std::memcpy(w.values.data(), stats(p, row) + kRowStats, static_cast<size_t>(count) * sizeof(float));
     } else {
@@ -177,22 +195,33 @@ void Backward::transpose(BackwardPiece& p) const {
     for (int32_t i = 1; i <= list[0]; ++i) ++p.begin[static_cast<size_t>(list[i]) + 2];
   }
   for (size_t key = 2; key < p.begin.size(); ++key) p.begin[key] += p.begin[key - 1];
-  const int64_t pairs = p.begin.back();
-  if (p.pairs_size < pairs) {
-    p.pairs_size = pairs + pairs / 8;
-    p.queries = aligned<int32_t>(p.pairs_size);
-    p.by_key_grads = aligned<float>(p.pairs_size);
-    p.by_key_weights = aligned<float>(p.pairs_size);
-  }
+  Pair* pairs = p.pairs.at_least(p.begin.back());
   for (int64_t row = 0; row < queries; ++row) {
     const int32_t* list = kept(p, row);
     if (list[0] > layout.capacity) continue;
+    const float* gradients = p.score_grads.get() + row * layout.capacity;
+    const float* weights = p.weights.get() + row * layout.capacity;
     for (int32_t i = 0; i < list[0]; ++i) {
       const int64_t to = p.begin[static_cast<size_t>(list[i + 1]) + 1]++;
-      p.queries[static_cast<size_t>(to)] = static_cast<int32_t>(row);
-      p.by_key_grads[static_cast<size_t>(to)] = p.score_grads[static_cast<size_t>(row * layout.capacity + i)];
-      p.by_key_weights[static_cast<size_t>(to)] = p.weights[static_cast<size_t>(row * layout.capacity + i)];
+      pairs[to] = {static_cast<int32_t>(row), gradients[i], weights[i]};
     }
+  }
+}
+
+int64_t Backward::pairs_of(const BackwardPiece& p, int64_t key) const {
+  return p.begin[static_cast<size_t>(key) + 1] - p.begin[static_cast<size_t>(key)];
+}
+
+// A key's pairs into the worker's lists.
+void Backward::load_pairs(const BackwardPiece& p, int64_t key, BackwardWorker& w) const {
+  const int64_t count = pairs_of(p, key);
+  w.room(count);
+  const Pair* pairs = p.pairs.get() + p.begin[static_cast<size_t>(key)];
+  for (int64_t i = 0; i < count; ++i) {
+    const auto at = static_cast<size_t>(i);
+    w.list[at] = pairs[i].query;
+    w.gradients[at] = pairs[i].gradient;
+    w.weights[at] = pairs[i].weight;
   }
 }
 
@@ -201,14 +230,13 @@ void Backward::key_step(const BackwardTask& task, BackwardWorker& w) const {
   const ScreenOps& ops = screen_ops();
   w.grad_keys.resize(static_cast<size_t>(kTaskRows * width));
   w.grad_values.resize(static_cast<size_t>(kTaskRows * width));
+  load_pairs(p, task.first, w);
   for (int64_t i = 0; i < task.count; ++i) {
-    const int64_t begin = p.begin[static_cast<size_t>(task.first + i)];
-    const int64_t count = p.begin[static_cast<size_t>(task.first + i) + 1] - begin;
-    const int32_t* queries = p.queries.get() + begin;
-    ops.weighted_sum(p.q.data.get(), width, queries, p.by_key_grads.get() + begin, count,
-                     w.grad_keys.data() + i * width);
-    ops.weighted_sum(p.grad_out.data.get(), width, queries, p.by_key_weights.get() + begin, count,
+    const int64_t count = pairs_of(p, task.first + i);
+    ops.weighted_sum(p.q.data.get(), width, w.list.data(), w.gradients.data(), count, w.grad_keys.data() + i * width);
+    ops.weighted_sum(p.grad_out.data.get(), width, w.list.data(), w.weights.data(), count,
                      w.grad_values.data() + i * width);
+    if (i + 1 < task.count) load_pairs(p, task.first + i + 1, w);
   }
   for (const int32_t row : p.long_rows) {
     const int64_t count = relist(p, row, {task.first, task.first + task.count}, w);
@@ -258,7 +286,9 @@ void screened_backward(const AttentionProblem& problem, const AttentionBackward&
         work(tasks[static_cast<size_t>(i)], workers[static_cast<size_t>(thread)]);
       });
     };
-    each_piece([&](BackwardPiece& p) { backward.copy(p); });
+    for (size_t i = 0; i < group.size(); ++i) backward.prepare(pieces[i]);
+    executor.run(static_cast<int64_t>(4 * group.size()),
+                 [&](int64_t i, int) { backward.copy(pieces[static_cast<size_t>(i / 4)], i % 4); });
     each_task(false, [&](const BackwardTask& task, BackwardWorker& w) { backward.row_step(task, w); });
     each_piece([&](BackwardPiece& p) { backward.transpose(p); });
     each_task(true, [&](const BackwardTask& task, BackwardWorker& w) { backward.key_step(task, w); });

@@ -1,9 +1,8 @@
 #include "fovea/kernels/attention/cpu/screen_copy.h"
 
+#include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <cstring>
-#include <new>
 
 namespace fovea::kernels {
 namespace {
@@ -63,22 +62,11 @@ std::vector<std::vector<Piece>> piece_groups(const AttentionProblem& problem) {
   return groups;
 }
 
-void* allocate_aligned(size_t bytes) {
-  void* p = std::aligned_alloc(64, (bytes + 64 + 63) / 64 * 64);
-  if (p == nullptr) throw std::bad_alloc();
-  return p;
-}
-
-void FreeAligned::operator()(void* p) const { std::free(p); }
-
 void HeadRows::copy(const Rows<const void>& rows, DType dtype, int64_t head, int64_t first, int64_t count,
                     int64_t head_dim) {
   const int64_t width = padded_width(head_dim);
-  if (size < count * width) {
-    size = count * width;
-    data = aligned<float>(size);
-  }
-  for (int64_t i = 0; i < count; ++i) read_row(rows, dtype, first + i, head, head_dim, data.get() + i * width);
+  float* to = data.at_least(count * width);
+  for (int64_t i = 0; i < count; ++i) read_row(rows, dtype, first + i, head, head_dim, to + i * width);
 }
 
 }  // namespace fovea::kernels

@@ -1,10 +1,9 @@
 #pragma once
 #include <cstdint>
-#include <memory>
 #include <vector>
 
 #include "fovea/kernels/attention/attention.h"
-#include "fovea/kernels/attention/cpu/screen.h"
+#include "fovea/kernels/attention/cpu/screen_memory.h"
 
 // Heads side by side as floats, rows padded with zeros to a multiple of 16: a head's rows lie within few pages whatever
 // the caller's strides, and no code after this knows types, strides or odd sizes.
@@ -25,21 +24,9 @@ struct Piece {
 // Pieces worked on together: enough to share among threads, few enough to bound the memory of their copies.
 std::vector<std::vector<Piece>> piece_groups(const AttentionProblem& problem);
 
-struct FreeAligned {
-  void operator()(void* p) const;
-};
-template <class T>
-using Aligned = std::unique_ptr<T[], FreeAligned>;
-void* allocate_aligned(size_t bytes);
-template <class T>
-Aligned<T> aligned(int64_t count) {
-  return Aligned<T>(static_cast<T*>(allocate_aligned(static_cast<size_t>(count) * sizeof(T))));
-}
-
-// The copies of one piece of a group; memory is kept from group to group.
+// The rows of one head of one sequence.
 struct HeadRows {
-  Aligned<float> data;
-  int64_t size = 0;
+  Grown<float> data;
   void copy(const Rows<const void>& rows, DType dtype, int64_t head, int64_t first, int64_t count, int64_t head_dim);
   const float* row(int64_t index, int64_t width) const { return data.get() + index * width; }
 };

@@ -10,12 +10,6 @@
 namespace fovea::kernels {
 namespace {
 
-constexpr int kAhead = 12;  // rows fetched before they are needed: lists point anywhere in an array larger than a cache
-
-void fetch(const float* row, int64_t width) {
-  for (int64_t i = 0; i < width; i += 16) __builtin_prefetch(row + i);
-}
-
 F partial_dot(const float* x, const float* row, int64_t width) {
   F total = load(x) * load(row);
   for (int64_t i = kLanes; i < width; i += kLanes) total = fma(load(x + i), load(row + i), total);
@@ -51,13 +45,20 @@ void weighted_sum_part(const float* rows, int64_t width, const int32_t* list, co
   for (int64_t i = 0; i < count; ++i) {
     const F weight = set(weights[i]);
     const float* row = rows + list[i] * width;
-    if (i + kAhead < count) fetch(rows + list[i + kAhead] * width, kVectors * kLanes);
     for (int v = 0; v < kVectors; ++v) total[v] = fma(weight, load(row + v * kLanes), total[v]);
   }
   for (int v = 0; v < kVectors; ++v) store(out + v * kLanes, total[v]);
 }
 
 }  // namespace
+
+template <class Tag>
+void ExactRows<Tag>::fetch(const float* rows, int64_t width, const int32_t* list, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) {
+    const float* row = rows + list[i] * width;
+    for (int64_t at = 0; at < width; at += 16) __builtin_prefetch(row + at, 0, 2);
+  }
+}
 
 template <class Tag>
 void ExactRows<Tag>::dots(const float* x, const float* rows, int64_t width, const int32_t* list, int64_t count,
@@ -69,14 +70,11 @@ void ExactRows<Tag>::dots(const float* x, const float* rows, int64_t width, cons
     if (i + 16 > count) {
       for (int64_t j = 0; j < 16; ++j) last[j] = list[i + j < count ? i + j : count - 1];
       sixteen = last;
-    } else {
-      for (int64_t j = i + 16; j < count && j < i + 32; ++j) fetch(rows + list[j] * width, width);
     }
     store(out + i, sixteen_dots(x, rows, width, sixteen) * set(scale));
   }
 #else
   for (int64_t i = 0; i < count; ++i) {
-    if (i + kAhead < count) fetch(rows + list[i + kAhead] * width, width);
     out[i] = sum(partial_dot(x, rows + list[i] * width, width)) * scale;
   }
 #endif

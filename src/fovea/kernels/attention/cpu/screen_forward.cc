@@ -13,9 +13,9 @@ namespace {
 struct PreparedPiece {
   Piece piece;
   Selection selection;
-  HeadRows keys, values, mean;
-  Aligned<uint32_t> words;
-  int64_t words_size = 0;
+  HeadRows keys, values;
+  Grown<float> mean;
+  Grown<uint32_t> words;
   std::vector<KeyBlock> blocks;
   PackedKeys packed;
 };
@@ -34,14 +34,17 @@ void sample_mean(const HeadRows& keys, int64_t count, int64_t width, float* mean
   }
 }
 
-void prepare(const AttentionProblem& problem, const AttentionForward& args, PreparedPiece& p) {
+void copy_values(const AttentionProblem& problem, const AttentionForward& args, PreparedPiece& p) {
+  const Sequence& s = *p.piece.sequence;
+  p.values.copy(args.v, problem.dtype, p.piece.head, s.k_begin, s.k_length, problem.head_dim);
+}
+
+void pack_keys(const AttentionProblem& problem, const AttentionForward& args, PreparedPiece& p) {
   const Sequence& s = *p.piece.sequence;
   const int64_t width = padded_width(problem.head_dim);
   p.selection = selection_of(problem.spec, args.alpha == nullptr ? nullptr : args.alpha + p.piece.head);
   p.keys.copy(args.k, problem.dtype, p.piece.head, s.k_begin, s.k_length, problem.head_dim);
-  p.values.copy(args.v, problem.dtype, p.piece.head, s.k_begin, s.k_length, problem.head_dim);
-  if (p.mean.size < width) p.mean = {aligned<float>(width), width};
-  sample_mean(p.keys, s.k_length, width, p.mean.data.get());
+  sample_mean(p.keys, s.k_length, width, p.mean.at_least(width));
 
   PackedKeys& packed = p.packed;
   packed = {};
@@ -50,13 +53,9 @@ void prepare(const AttentionProblem& problem, const AttentionForward& args, Prep
   packed.format = fastest_screen_format();
   packed.steps = width / values_per_word(packed.format);
   packed.rows = p.keys.data.get();
-  packed.mean = p.mean.data.get();
+  packed.mean = p.mean.get();
   const int64_t tiles = (s.k_length + kTileKeys - 1) / kTileKeys;
-  if (p.words_size < tiles * kTileKeys * packed.steps) {
-    p.words_size = tiles * kTileKeys * packed.steps;
-    p.words = aligned<uint32_t>(p.words_size);
-  }
-  packed.words = p.words.get();
+  packed.words = p.words.at_least(tiles * kTileKeys * packed.steps);
   p.blocks.assign(static_cast<size_t>((s.k_length + kBlockKeys - 1) / kBlockKeys), KeyBlock{});
   packed.blocks = p.blocks.data();
   screen_ops().pack_keys(packed);
@@ -115,23 +114,44 @@ RowList drop_weights(const AttentionProblem& problem, const AttentionForward& ar
   return left;
 }
 
-void finish_row(const AttentionProblem& problem, const AttentionForward& args, const ForwardTask& task, int64_t index,
+int64_t token_of(const ForwardTask& task, int64_t index) {
+  return task.piece->piece.sequence->q_begin + task.first + index;
+}
+
+void fetch_list(const float* rows, int64_t width, const RowList& list) {
+  constexpr int64_t kMost = 256;  // more would push one another out
+  screen_ops().fetch(rows, width, list.keys, std::min(list.count, kMost));
+}
+
+// Exact selection and weights of all rows of the block, the next row's keys on their way meanwhile.
+void weigh_rows(const AttentionProblem& problem, const AttentionForward& args, const ForwardTask& task,
                 ForwardWorker& worker) {
   const PreparedPiece& p = *task.piece;
-  const int64_t width = p.packed.width, head = p.piece.head;
-  const int64_t token = p.piece.sequence->q_begin + task.first + index;
-  ScreenedQuery& query = worker.search.row(index);
-  const RowScores scores = {worker.search.query(index), p.packed.rows, width, args.scale};
-  const RowStats stats = select_row(p.selection, scores, query.keys, query.list);
-  const RowList& list = query.list;
-  if (problem.needs_backward) save_row(args, list_layout(problem), token * problem.num_heads + head, stats, list);
-
-  RowList summed = list;
-  if (p.selection.saves_scores() || problem.dropout > 0) {
-    summed = drop_weights(problem, args, {head, token}, p.selection, list, worker);
+  const ListLayout layout = list_layout(problem);
+  for (int64_t i = 0; i < task.count; ++i) {
+    if (i + 1 < task.count) fetch_list(p.packed.rows, p.packed.width, worker.search.row(i + 1).list);
+    ScreenedQuery& query = worker.search.row(i);
+    const RowScores scores = {worker.search.query(i), p.packed.rows, p.packed.width, args.scale};
+    const RowStats stats = select_row(p.selection, scores, query.keys, query.list);
+    fetch_list(p.values.data.get(), p.packed.width, query.list);
+    if (problem.needs_backward) {
+      save_row(args, layout, token_of(task, i) * problem.num_heads + p.piece.head, stats, query.list);
+    }
   }
-  screen_ops().weighted_sum(p.values.data.get(), width, summed.keys, summed.values, summed.count, worker.out);
-  write_row(args.out, problem.dtype, token, head, problem.head_dim, worker.out, 1);
+}
+
+void sum_rows(const AttentionProblem& problem, const AttentionForward& args, const ForwardTask& task,
+              ForwardWorker& worker) {
+  const PreparedPiece& p = *task.piece;
+  for (int64_t i = 0; i < task.count; ++i) {
+    const RowPlace place = {p.piece.head, token_of(task, i)};
+    RowList list = worker.search.row(i).list;
+    if (p.selection.saves_scores() || problem.dropout > 0) {
+      list = drop_weights(problem, args, place, p.selection, list, worker);
+    }
+    screen_ops().weighted_sum(p.values.data.get(), p.packed.width, list.keys, list.values, list.count, worker.out);
+    write_row(args.out, problem.dtype, place.token, place.head, problem.head_dim, worker.out, 1);
+  }
 }
 
 void run_task(const AttentionProblem& problem, const AttentionForward& args, const ForwardTask& task,
@@ -149,7 +169,8 @@ void run_task(const AttentionProblem& problem, const AttentionForward& args, con
     read_row(args.q, problem.dtype, s.q_begin + task.first + i, p.piece.head, problem.head_dim, worker.search.query(i));
   }
   worker.search.run(p.selection, p.packed, args.scale, task.count);
-  for (int64_t i = 0; i < task.count; ++i) finish_row(problem, args, task, i, worker);
+  weigh_rows(problem, args, task, worker);
+  sum_rows(problem, args, task, worker);
 }
 
 }  // namespace
@@ -162,8 +183,10 @@ void screened_forward(const AttentionProblem& problem, const AttentionForward& a
   for (const std::vector<Piece>& group : piece_groups(problem)) {
     if (pieces.size() < group.size()) pieces.resize(group.size());
     for (size_t i = 0; i < group.size(); ++i) pieces[i].piece = group[i];
-    executor.run(static_cast<int64_t>(group.size()),
-                 [&](int64_t i, int) { prepare(problem, args, pieces[static_cast<size_t>(i)]); });
+    executor.run(static_cast<int64_t>(2 * group.size()), [&](int64_t i, int) {
+      PreparedPiece& piece = pieces[static_cast<size_t>(i / 2)];
+      i % 2 == 0 ? pack_keys(problem, args, piece) : copy_values(problem, args, piece);
+    });
 
     std::vector<ForwardTask> tasks;
     for (size_t i = 0; i < group.size(); ++i) {

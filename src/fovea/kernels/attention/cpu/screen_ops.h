@@ -14,6 +14,7 @@ struct ScreenOps {
   decltype(&ScreenScan<void>::reached_by) reached_by;
   decltype(&ScreenScan<void>::kth_greatest) kth_greatest;
   decltype(&ScreenScan<void>::greatest) greatest;
+  decltype(&ExactRows<void>::fetch) fetch;
   decltype(&ExactRows<void>::dots) dots;
   decltype(&ExactRows<void>::weighted_sum) weighted_sum;
   decltype(&ExactRows<void>::scatter) scatter;

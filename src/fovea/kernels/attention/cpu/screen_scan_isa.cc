@@ -50,7 +50,7 @@ struct Range {
 Range range_of(const float* values, int64_t count) {
   F low = set(kInfinity), high = set(-kInfinity);
   for (int64_t i = 0; i < count; i += kLanes) {
-    const F v = i + kLanes <= count ? load(values + i) : select(first(count - i), load(values + i), load(values));
+    const F v = i + kLanes <= count ? load(values + i) : select(first(count - i), load(values + i), set(values[0]));
     low = min(low, v);
     high = max(high, v);
   }

@@ -31,16 +31,16 @@ void set_bits(uint64_t* words, int64_t begin, int64_t end) {
 CandidateSearch::CandidateSearch(int64_t most_keys, int64_t width)
     : width_(width),
       capacity_(most_keys),
-      queries_(std::make_unique_for_overwrite<float[]>(static_cast<size_t>(kBlockQueries * width))),
-      words_(std::make_unique<uint32_t[]>(static_cast<size_t>(kBlockQueries * width))),
-      scores_(std::make_unique_for_overwrite<uint32_t[]>(size_t{kBlockQueries} * kBlockKeys)),
-      hits_(std::make_unique<uint16_t[]>(static_cast<size_t>(kBlockQueries * kGroups))),
+      queries_(aligned<float>(kBlockQueries * width)),
+      words_(aligned<uint32_t>(kBlockQueries * width)),
+      scores_(aligned<uint32_t>(int64_t{kBlockQueries} * kBlockKeys)),
+      hits_(aligned<uint16_t>(kBlockQueries * kGroups)),
       tiles_(static_cast<size_t>(round_up(most_keys, kBlockKeys) / kTileKeys)),
       rows_(kBlockQueries) {
   // A list may grow by a block before it is pruned, and vectors write 16 past its end.
   const int64_t stride = round_up(most_keys, 16) + kBlockKeys + 32;
-  bounds_ = std::make_unique_for_overwrite<float[]>(static_cast<size_t>(kBlockQueries * stride));
-  lists_ = std::make_unique_for_overwrite<int32_t[]>(static_cast<size_t>(kBlockQueries * stride));
+  bounds_ = aligned<float>(kBlockQueries * stride);
+  lists_ = aligned<int32_t>(kBlockQueries * stride);
   for (int64_t i = 0; i < kBlockQueries; ++i) {
     rows_[static_cast<size_t>(i)].list = {lists_.get() + i * stride, bounds_.get() + i * stride, 0};
   }

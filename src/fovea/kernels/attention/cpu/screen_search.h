@@ -1,8 +1,8 @@
 #pragma once
 #include <cstdint>
-#include <memory>
 #include <vector>
 
+#include "fovea/kernels/attention/cpu/screen_memory.h"
 #include "fovea/kernels/attention/cpu/screen_select.h"
 
 namespace fovea::kernels {
@@ -39,10 +39,10 @@ class CandidateSearch {
   void raise_threshold(ScreenedQuery& row);
 
   int64_t width_, capacity_, num_queries_ = 0;
-  std::unique_ptr<float[]> queries_, bounds_;
-  std::unique_ptr<int32_t[]> lists_;
-  std::unique_ptr<uint32_t[]> words_, scores_;
-  std::unique_ptr<uint16_t[]> hits_;
+  Aligned<float> queries_, bounds_;
+  Aligned<int32_t> lists_;
+  Aligned<uint32_t> words_, scores_;
+  Aligned<uint16_t> hits_;
   std::vector<uint8_t> tiles_;  // that a row of the block sees
   std::vector<ScreenedQuery> rows_;
   uint32_t start_[kBlockQueries] = {}, thresholds_[kBlockQueries] = {};

@@ -1,0 +1,79 @@
+#include "fovea/kernels/attention/cpu/screen_memory.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <mutex>
+#include <new>
+#include <vector>
+
+namespace fovea::kernels {
+namespace {
+
+constexpr size_t kLine = 64;
+constexpr size_t kMostKept = size_t{128} << 20;
+
+// In front of each workspace, on a line of its own.
+struct Header {
+  size_t bytes;
+};
+
+struct Kept {
+  std::mutex mutex;
+  std::vector<Header*> blocks;  // the oldest first
+  size_t bytes = 0;
+};
+
+// Never destroyed: workspaces may come back while the program ends.
+Kept& kept() {
+  static Kept& all = *new Kept;
+  return all;
+}
+
+// The smallest kept block that is large enough and not wastefully so, or null.
+Header* find_kept(size_t bytes) {
+  Kept& all = kept();
+  const std::scoped_lock lock(all.mutex);
+  auto best = all.blocks.end();
+  for (auto block = all.blocks.begin(); block != all.blocks.end(); ++block) {
+    if ((*block)->bytes < bytes || (*block)->bytes > 2 * bytes) continue;
+    if (best == all.blocks.end() || (*block)->bytes < (*best)->bytes) best = block;
+  }
+  if (best == all.blocks.end()) return nullptr;
+  Header* found = *best;
+  all.blocks.erase(best);
+  all.bytes -= found->bytes;
+  return found;
+}
+
+}  // namespace
+
+void* take_workspace(size_t bytes) {
+  // Vectors may read past the end of an array, never past its last line.
+  bytes = (std::max(bytes, kLine) + 2 * kLine - 1) / kLine * kLine;
+  Header* header = find_kept(bytes);
+  if (header == nullptr) {
+    header = static_cast<Header*>(std::aligned_alloc(kLine, bytes + kLine));
+    if (header == nullptr) throw std::bad_alloc();
+    header->bytes = bytes;
+  }
+  return reinterpret_cast<char*>(header) + kLine;
+}
+
+void return_workspace(void* workspace) {
+  auto* header = reinterpret_cast<Header*>(static_cast<char*>(workspace) - kLine);
+  std::vector<Header*> dropped;
+  {
+    Kept& all = kept();
+    const std::scoped_lock lock(all.mutex);
+    all.blocks.push_back(header);
+    all.bytes += header->bytes;
+    while (all.bytes > kMostKept) {
+      dropped.push_back(all.blocks.front());
+      all.bytes -= all.blocks.front()->bytes;
+      all.blocks.erase(all.blocks.begin());
+    }
+  }
+  for (Header* block : dropped) std::free(block);
+}
+
+}  // namespace fovea::kernels

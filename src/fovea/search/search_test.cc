@@ -1,0 +1,342 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <numeric>
+
+#include "fovea/base/rng.h"
+#include "fovea/search/beam.h"
+#include "fovea/search/top_n.h"
+
+namespace fovea::search {
+namespace {
+
+// A toy language: the log-probabilities of the next token depend on the sentence and the whole history by a hash.
+struct Table {
+  int64_t vocabulary = 5;
+  uint64_t seed = 1;
+  bool ties = false;  // every continuation equally likely
+
+  std::vector<double> next(int64_t sentence, const std::vector<int64_t>& history) const {
+    Rng rng(seed, static_cast<uint64_t>(sentence));
+    uint64_t key = rng();
+    for (const int64_t token : history) key = hash_combine(key, static_cast<uint64_t>(token));
+    std::vector<double> weights;
+    Rng draws(key);
+    for (int64_t i = 0; i < vocabulary; ++i) weights.push_back(ties ? 1 : std::exp(2 * draws.normal()));
+    const double sum = std::accumulate(weights.begin(), weights.end(), 0.0);
+    // In float, as a scorer gives them, so that sums agree exactly.
+    for (double& w : weights) w = static_cast<float>(std::log(w / sum));
+    return weights;
+  }
+};
+
+class TableScorer final : public Scorer {
+ public:
+  TableScorer(const Table& table, size_t sentences, int64_t eos) : table_(table), eos_(eos) {
+    for (size_t s = 0; s < sentences; ++s) rows_.push_back({static_cast<int64_t>(s), {}});
+  }
+
+  void step(std::span<const int64_t> parents, std::span<const int64_t> tokens, int64_t n,
+            Continuations& next) override {
+    std::vector<Row> rows;
+    for (size_t r = 0; r < parents.size(); ++r) {
+      rows.push_back(rows_.at(static_cast<size_t>(parents[r])));
+      if (started_) rows.back().history.push_back(tokens[r]);
+    }
+    started_ = true;
+    rows_ = rows;
+    rows_scored += static_cast<int64_t>(rows.size());
+    EXPECT_TRUE(std::ranges::is_sorted(rows_, {}, &Row::sentence));
+    next = {};
+    for (const Row& row : rows_) {
+      const std::vector<double> log_probs = table_.next(row.sentence, row.history);
+      std::vector<int32_t> order(log_probs.size());
+      std::iota(order.begin(), order.end(), 0);
+      std::ranges::stable_sort(order, [&](int32_t a, int32_t b) {
+        return log_probs[static_cast<size_t>(a)] > log_probs[static_cast<size_t>(b)];
+      });
+      for (int64_t i = 0; i < n; ++i) {
+        const int32_t token = order[static_cast<size_t>(i)];
+        next.best.push_back({token, static_cast<float>(log_probs[static_cast<size_t>(token)])});
+      }
+      next.eos_log_prob.push_back(static_cast<float>(log_probs[static_cast<size_t>(eos_)]));
+    }
+  }
+
+  int64_t rows_scored = 0;
+
+ private:
+  struct Row {
+    int64_t sentence;
+    std::vector<int64_t> history;
+  };
+  Table table_;
+  int64_t eos_;
+  bool started_ = false;
+  std::vector<Row> rows_;
+};
+
+std::vector<std::vector<Hypothesis>> search(const Table& table, const std::vector<int64_t>& max_lengths,
+                                            BeamOptions options) {
+  options.vocabulary = table.vocabulary;
+  TableScorer scorer(table, max_lengths.size(), options.eos);
+  return beam_search(scorer, max_lengths, options);
+}
+
+double log_prob(const Table& table, int64_t sentence, const std::vector<int64_t>& tokens, int64_t eos) {
+  std::vector<int64_t> history;
+  double sum = 0;
+  for (const int64_t token : tokens) {
+    sum += table.next(sentence, history)[static_cast<size_t>(token)];
+    history.push_back(token);
+  }
+  return sum + table.next(sentence, history)[static_cast<size_t>(eos)];
+}
+
+// Every hypothesis of at most `max_length` tokens.
+void enumerate(int64_t vocabulary, int64_t eos, int64_t max_length, std::vector<int64_t>& prefix,
+               std::vector<std::vector<int64_t>>& all) {
+  all.push_back(prefix);
+  if (static_cast<int64_t>(prefix.size()) == max_length) return;
+  for (int64_t token = 0; token < vocabulary; ++token) {
+    if (token == eos) continue;
+    prefix.push_back(token);
+    enumerate(vocabulary, eos, max_length, prefix, all);
+    prefix.pop_back();
+  }
+}
+
+TEST(BeamSearch, AWideBeamIsExhaustive) {
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    for (const auto penalty : {LengthPenalty::kPower, LengthPenalty::kGnmt}) {
+      for (const double x : {0.0, 0.6, 1.0, 2.0}) {
+        const Table table{4, seed};
+        const int64_t eos = static_cast<int64_t>(seed % 4), max_length = 4;
+        const BeamOptions options{.beam_size = 1000, .normalize = x, .penalty = penalty, .num_best = 5, .eos = eos};
+        const auto found = search(table, {max_length, 2}, options);
+        for (int64_t s = 0; s < 2; ++s) {
+          std::vector<int64_t> prefix;
+          std::vector<std::vector<int64_t>> all;
+          enumerate(4, eos, s == 0 ? max_length : 2, prefix, all);
+          std::vector<std::pair<double, std::vector<int64_t>>> scored;
+          for (const auto& tokens : all) {
+            const auto length = static_cast<double>(tokens.size() + 1);
+            const double divisor = std::pow(penalty == LengthPenalty::kPower ? length : (5 + length) / 6, x);
+            scored.emplace_back(log_prob(table, s, tokens, eos) / divisor, tokens);
+          }
+          std::ranges::stable_sort(scored, std::ranges::greater(), &std::pair<double, std::vector<int64_t>>::first);
+          const auto& best = found[static_cast<size_t>(s)];
+          ASSERT_EQ(best.size(), 5U);
+          for (size_t i = 0; i < 5; ++i) {
+            EXPECT_EQ(best[i].tokens, scored[i].second);
+            EXPECT_DOUBLE_EQ(best[i].score, scored[i].first);
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(BeamSearch, OneIsGreedy) {
+  for (uint64_t seed = 1; seed <= 50; ++seed) {
+    const Table table{7, seed};
+    const int64_t eos = 3, max_length = 6;
+    std::vector<int64_t> greedy;
+    while (static_cast<int64_t>(greedy.size()) < max_length) {
+      const auto next = table.next(0, greedy);
+      const auto token = std::ranges::max_element(next) - next.begin();
+      if (token == eos) break;
+      greedy.push_back(token);
+    }
+    const auto found = search(table, {max_length}, {.beam_size = 1, .eos = eos});
+    ASSERT_EQ(found[0].size(), 1U);
+    EXPECT_EQ(found[0][0].tokens, greedy);
+  }
+}
+
+TEST(BeamSearch, ScoresAreSumsOfSteps) {
+  const std::vector<int64_t> max_lengths = {9, 0, 3, 12, 1, 20};
+  for (const int64_t beam : {1, 2, 3, 8}) {
+    const Table table{11, 77};
+    const BeamOptions options{.beam_size = beam, .normalize = 0.7, .num_best = beam, .eos = 10};
+    const auto found = search(table, max_lengths, options);
+    for (size_t s = 0; s < found.size(); ++s) {
+      ASSERT_FALSE(found[s].empty());
+      for (size_t i = 0; i < found[s].size(); ++i) {
+        const Hypothesis& h = found[s][i];
+        EXPECT_LE(static_cast<int64_t>(h.tokens.size()), max_lengths[s]);
+        EXPECT_DOUBLE_EQ(h.log_prob, log_prob(table, static_cast<int64_t>(s), h.tokens, 10));
+        EXPECT_DOUBLE_EQ(h.score, h.log_prob / std::pow(static_cast<double>(h.tokens.size() + 1), 0.7));
+        EXPECT_GE(found[s][i == 0 ? 0 : i - 1].score, h.score);
+      }
+    }
+  }
+}
+
+// A sentence's result does not depend on the others in the batch.
+TEST(BeamSearch, SentencesAreIndependent) {
+  class Shifted final : public Scorer {  // sentence 0 of this one is sentence `shift` of the table
+   public:
+    Shifted(const Table& table, int64_t shift) : table_(table), shift_(shift) {}
+    void step(std::span<const int64_t> parents, std::span<const int64_t> tokens, int64_t n,
+              Continuations& next) override {
+      std::vector<std::vector<int64_t>> histories;
+      for (size_t r = 0; r < parents.size(); ++r) {
+        histories.push_back(histories_.empty() ? std::vector<int64_t>{} : histories_[static_cast<size_t>(parents[r])]);
+        if (!histories_.empty()) histories.back().push_back(tokens[r]);
+      }
+      histories_ = histories;
+      next = {};
+      for (const auto& history : histories_) {
+        const auto log_probs = table_.next(shift_, history);
+        std::vector<Candidate> all;
+        for (size_t i = 0; i < log_probs.size(); ++i) {
+          all.push_back({static_cast<int32_t>(i), static_cast<float>(log_probs[i])});
+        }
+        std::ranges::stable_sort(all, std::ranges::greater(), &Candidate::log_prob);
+        next.best.insert(next.best.end(), all.begin(), all.begin() + n);
+        next.eos_log_prob.push_back(static_cast<float>(log_probs[2]));
+      }
+    }
+
+   private:
+    Table table_;
+    int64_t shift_;
+    std::vector<std::vector<int64_t>> histories_;
+  };
+  const Table table{9, 5};
+  const BeamOptions options{.beam_size = 4, .num_best = 4, .vocabulary = 9, .eos = 2};
+  const std::vector<int64_t> max_lengths = {12, 3, 7, 20, 5};
+  const auto together = search(table, max_lengths, options);
+  for (size_t s = 0; s < max_lengths.size(); ++s) {
+    Shifted scorer(table, static_cast<int64_t>(s));
+    const auto alone = beam_search(scorer, std::vector<int64_t>{max_lengths[s]}, options);
+    ASSERT_EQ(alone[0].size(), together[s].size());
+    for (size_t i = 0; i < alone[0].size(); ++i) {
+      EXPECT_EQ(alone[0][i].tokens, together[s][i].tokens);
+      EXPECT_EQ(alone[0][i].score, together[s][i].score);
+    }
+  }
+}
+
+TEST(BeamSearch, TiesTakeTheLowerToken) {
+  const Table table{4, 1, true};
+  const auto found = search(table, {2}, {.beam_size = 3, .normalize = 0, .num_best = 3, .eos = 3});
+  // Only the end of the sentence stops early; all else is equally likely, so the lowest tokens stay in the beam.
+  ASSERT_FALSE(found[0].empty());
+  for (const Hypothesis& h : found[0]) {
+    for (const int64_t token : h.tokens) EXPECT_LT(token, 3);
+  }
+  EXPECT_EQ(found[0][0].tokens, (std::vector<int64_t>{0, 0}));
+}
+
+// Stopping early must lose nothing against the same search that goes on to the end.
+TEST(BeamSearch, StopsOnlyWhenTheBestIsCertain) {
+  int64_t stopped_early = 0;
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
+    const Table table{6, seed};
+    BeamOptions options{
+        .beam_size = 6,
+        .normalize = 0,
+        .num_best = 1,
+        .eos = 0,
+    };
+    options.vocabulary = 6;
+    TableScorer early(table, 1, 0), late(table, 1, 0);
+    const auto one = beam_search(early, std::vector<int64_t>{5}, options);
+    options.num_best = 6;  // decided later, by the sixth best
+    const auto six = beam_search(late, std::vector<int64_t>{5}, options);
+    EXPECT_EQ(one[0][0].tokens, six[0][0].tokens);
+    EXPECT_EQ(one[0][0].score, six[0][0].score);
+    EXPECT_LE(early.rows_scored, late.rows_scored);
+    stopped_early += early.rows_scored < late.rows_scored ? 1 : 0;
+  }
+  EXPECT_GT(stopped_early, 10);
+}
+
+TEST(LengthPenalty, IsWhatThePapersSay) {
+  EXPECT_DOUBLE_EQ(length_penalty(LengthPenalty::kPower, 1, 7), 7);
+  EXPECT_DOUBLE_EQ(length_penalty(LengthPenalty::kPower, 0, 7), 1);
+  EXPECT_DOUBLE_EQ(length_penalty(LengthPenalty::kGnmt, 1, 1), 1);
+  EXPECT_DOUBLE_EQ(length_penalty(LengthPenalty::kGnmt, 0.6, 7), std::pow(2.0, 0.6));
+}
+
+struct TopNResult {
+  std::vector<Candidate> best;
+  std::vector<float> eos;
+  int64_t bad;
+};
+
+TopNResult top_n(const std::vector<float>& logits, int64_t rows, int64_t n, int64_t eos, int threads = 1) {
+  TopNResult result{std::vector<Candidate>(static_cast<size_t>(rows * n)),
+                    std::vector<float>(static_cast<size_t>(rows)), 0};
+  ThreadExecutor executor(threads);
+  const int64_t vocabulary = static_cast<int64_t>(logits.size()) / rows;
+  result.bad =
+      top_n_log_softmax({logits.data(), rows, vocabulary}, {n, eos, result.best.data(), result.eos.data()}, executor);
+  return result;
+}
+
+TEST(TopN, IsTheSortedLogSoftmax) {
+  for (const int64_t vocabulary : {1, 2, 7, 8, 15, 16, 17, 33, 100, 1000, 1003}) {
+    for (const int64_t wanted : {1, 2, 6, 16, 40}) {
+      const int64_t n = std::min(wanted, vocabulary), rows = 3, eos = vocabulary / 2;
+      Rng rng(static_cast<uint64_t>(vocabulary * 100 + n));
+      std::vector<float> logits(static_cast<size_t>(rows * vocabulary));
+      // Few different values: ties in every row.
+      for (float& x : logits) x = static_cast<float>(rng.below(50)) / 4 - 20;
+      const TopNResult found = top_n(logits, rows, n, eos);
+      EXPECT_EQ(found.bad, 0);
+      for (int64_t r = 0; r < rows; ++r) {
+        const float* row = &logits[static_cast<size_t>(r * vocabulary)];
+        double sum = 0;
+        for (int64_t i = 0; i < vocabulary; ++i) sum += std::exp(static_cast<double>(row[i]));
+        std::vector<int32_t> order(static_cast<size_t>(vocabulary));
+        std::iota(order.begin(), order.end(), 0);
+        std::ranges::stable_sort(order, [&](int32_t a, int32_t b) { return row[a] > row[b]; });
+        // The sum has relative error of some roundings of float, the logits magnitude 20: ulp 2e-6.
+        for (int64_t i = 0; i < n; ++i) {
+          const Candidate& c = found.best[static_cast<size_t>(r * n + i)];
+          EXPECT_EQ(c.token, order[static_cast<size_t>(i)]);
+          EXPECT_NEAR(c.log_prob, row[c.token] - std::log(sum), 1e-5);
+        }
+        EXPECT_NEAR(found.eos[static_cast<size_t>(r)], row[eos] - std::log(sum), 1e-5);
+      }
+    }
+  }
+}
+
+TEST(TopN, ThreadsAndNeighboursChangeNothing) {
+  Rng rng(4);
+  constexpr int64_t kRows = 37, kVocabulary = 501;
+  std::vector<float> logits(static_cast<size_t>(kRows * kVocabulary));
+  for (float& x : logits) x = static_cast<float>(3 * rng.normal());
+  const TopNResult one = top_n(logits, kRows, 6, 1, 1), three = top_n(logits, kRows, 6, 1, 3);
+  EXPECT_EQ(one.best, three.best);
+  EXPECT_EQ(one.eos, three.eos);
+  const std::vector<float> last(logits.end() - kVocabulary, logits.end());
+  const TopNResult alone = top_n(last, 1, 6, 1);
+  EXPECT_TRUE(std::equal(alone.best.begin(), alone.best.end(), one.best.end() - 6));
+}
+
+TEST(TopN, RowsWithoutALogSoftmaxAreCounted) {
+  constexpr float kNaN = std::numeric_limits<float>::quiet_NaN(), kInf = std::numeric_limits<float>::infinity();
+  std::vector<float> logits(5 * 40, 0.5F);
+  logits[0 * 40 + 39] = kNaN;
+  logits[1 * 40 + 0] = kNaN;
+  logits[2 * 40 + 20] = kInf;
+  logits[3 * 40 + 20] = -kInf;  // an impossible token is no fault
+  const TopNResult found = top_n(logits, 5, 3, 0);
+  EXPECT_EQ(found.bad, 3);
+  for (size_t r : {0, 1, 2}) {
+    for (size_t i = 0; i < 3; ++i) EXPECT_EQ(found.best[r * 3 + i].log_prob, -kInf);
+  }
+  EXPECT_NEAR(found.best[9].log_prob, -std::log(39.0), 1e-6);
+  EXPECT_NEAR(found.best[12].log_prob, -std::log(40.0), 1e-6);
+}
+
+}  // namespace
+}  // namespace fovea::search

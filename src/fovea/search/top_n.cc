@@ -1,0 +1,99 @@
+#include "fovea/search/top_n.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "fovea/search/top_n.cc"
+#include <hwy/foreach_target.h>
+//
+#include <hwy/contrib/math/math-inl.h>
+#include <hwy/highway.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <limits>
+
+HWY_BEFORE_NAMESPACE();
+namespace fovea::search::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+// Puts (token, logit) in its place among the best so far; tokens come in rising order, so equals go behind.
+inline void insert(Candidate* best, int64_t& count, int64_t n, Candidate next) {
+  int64_t place = count < n ? count++ : n - 1;
+  for (; place > 0 && best[place - 1].log_prob < next.log_prob; --place) best[place] = best[place - 1];
+  best[place] = next;
+}
+
+// The n greatest of a row, by falling value: most vectors hold nothing above the n-th and cost one comparison.
+void Select(const float* row, int64_t vocabulary, int64_t n, Candidate* best) {
+  const hn::ScalableTag<float> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  int64_t count = 0, i = 0;
+  for (; i < vocabulary && count < n; ++i) insert(best, count, n, {static_cast<int32_t>(i), row[i]});
+  for (; i + lanes <= vocabulary; i += lanes) {
+    const auto above = hn::Gt(hn::LoadU(d, row + i), hn::Set(d, best[n - 1].log_prob));
+    if (HWY_LIKELY(hn::AllFalse(d, above))) continue;
+    for (int64_t j = i; j < i + lanes; ++j) {
+      if (row[j] > best[n - 1].log_prob) insert(best, count, n, {static_cast<int32_t>(j), row[j]});
+    }
+  }
+  for (; i < vocabulary; ++i) {
+    if (row[i] > best[n - 1].log_prob) insert(best, count, n, {static_cast<int32_t>(i), row[i]});
+  }
+}
+
+// log of the sum of exp(row - greatest); sums of lanes in a fixed order.
+float LogSumExp(const float* row, int64_t vocabulary, float greatest) {
+  const hn::ScalableTag<float> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto shift = hn::Set(d, greatest);
+  auto sum0 = hn::Zero(d), sum1 = hn::Zero(d);
+  int64_t i = 0;
+  for (; i + 2 * lanes <= vocabulary; i += 2 * lanes) {
+    sum0 = hn::Add(sum0, hn::Exp(d, hn::Sub(hn::LoadU(d, row + i), shift)));
+    sum1 = hn::Add(sum1, hn::Exp(d, hn::Sub(hn::LoadU(d, row + i + lanes), shift)));
+  }
+  double sum = hn::GetLane(hn::SumOfLanes(d, hn::Add(sum0, sum1)));
+  for (; i < vocabulary; ++i) sum += std::exp(row[i] - greatest);
+  return greatest + static_cast<float>(std::log(sum));
+}
+
+bool Row(const float* row, int64_t vocabulary, int64_t n, int64_t eos, Candidate* best, float* eos_log_prob) {
+  constexpr float kNever = -std::numeric_limits<float>::infinity();
+  Select(row, vocabulary, n, best);
+  const float log_sum = LogSumExp(row, vocabulary, best[0].log_prob);
+  const bool finite = std::isfinite(log_sum);
+  for (int64_t i = 0; i < n; ++i) {
+    best[i] =
+        finite ? Candidate{best[i].token, best[i].log_prob - log_sum} : Candidate{static_cast<int32_t>(i), kNever};
+  }
+  *eos_log_prob = finite ? row[eos] - log_sum : kNever;
+  return finite;
+}
+
+}  // namespace fovea::search::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace fovea::search {
+namespace {
+HWY_EXPORT(Row);
+}  // namespace
+
+int64_t top_n_log_softmax(const Logits& logits, const TopN& out, Executor& executor) {
+  std::atomic<int64_t> bad = 0;
+  constexpr int64_t kRowsAPiece = 8;
+  const int64_t pieces = (logits.rows + kRowsAPiece - 1) / kRowsAPiece;
+  executor.run(pieces, [&](int64_t piece, int) {
+    const int64_t end = std::min(logits.rows, (piece + 1) * kRowsAPiece);
+    for (int64_t r = piece * kRowsAPiece; r < end; ++r) {
+      const float* row = logits.data + r * logits.vocabulary;
+      const bool good =
+          HWY_DYNAMIC_DISPATCH(Row)(row, logits.vocabulary, out.n, out.eos, out.best + r * out.n, out.eos_log_prob + r);
+      if (!good) ++bad;
+    }
+  });
+  return bad;
+}
+
+}  // namespace fovea::search
+#endif  // HWY_ONCE

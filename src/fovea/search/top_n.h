@@ -1,0 +1,25 @@
+#pragma once
+#include <cstdint>
+
+#include "fovea/base/executor.h"
+#include "fovea/search/beam.h"
+
+namespace fovea::search {
+
+struct Logits {
+  const float* data = nullptr;  // [rows, vocabulary], contiguous
+  int64_t rows = 0, vocabulary = 0;
+};
+
+struct TopN {
+  int64_t n = 1, eos = 0;         // n <= vocabulary
+  Candidate* best = nullptr;      // [rows, n]: by falling log-softmax, equal ones by rising token
+  float* eos_log_prob = nullptr;  // [rows]
+};
+
+// The n best tokens of every row by log-softmax and the log-probability of the end of the sentence, in two passes over
+// a row. A row's result depends on that row alone. Returns how many rows have no log-softmax, because a logit is not a
+// number or is infinite: theirs are -infinity.
+int64_t top_n_log_softmax(const Logits& logits, const TopN& out, Executor& executor);
+
+}  // namespace fovea::search

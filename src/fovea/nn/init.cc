@@ -1,12 +1,14 @@
 #include "fovea/nn/init.h"
 
-#include <ATen/Parallel.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/zeros.h>
 
+#include <algorithm>
 #include <cmath>
 #include <numbers>
 
 #include "fovea/base/rng.h"
+#include "fovea/ops/executor.h"
 
 namespace fovea::nn {
 namespace {
@@ -20,18 +22,22 @@ double uniform_at(uint64_t key, int64_t counter) {
 }
 
 template <class Draw>
-at::Tensor filled(at::IntArrayRef shape, const Draw& draw) {
+at::Tensor filled(at::IntArrayRef shape, const InitScope& scope, const Draw& draw) {
+  if (scope.blank()) return at::zeros(shape, at::kFloat);
   at::Tensor tensor = at::empty(shape, at::kFloat);
   auto* data = tensor.mutable_data_ptr<float>();
-  at::parallel_for(0, tensor.numel(), kGrain, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) data[i] = static_cast<float>(draw(i));
+  const int64_t count = tensor.numel();
+  ops::torch_executor().run((count + kGrain - 1) / kGrain, [&](int64_t piece, int) {
+    const int64_t end = std::min(count, (piece + 1) * kGrain);
+    for (int64_t i = piece * kGrain; i < end; ++i) data[i] = static_cast<float>(draw(i));
   });
   return tensor;
 }
 
 }  // namespace
 
-InitScope::InitScope(uint64_t seed) : key_(mix64(seed)) {}
+InitScope::InitScope(std::optional<int64_t> seed)
+    : blank_(!seed.has_value()), key_(mix64(static_cast<uint64_t>(seed.value_or(0)))) {}
 
 InitScope InitScope::operator/(std::string_view name) const {
   uint64_t hash = 0xcbf29ce484222325ULL;  // FNV-1a
@@ -42,11 +48,11 @@ InitScope InitScope::operator/(std::string_view name) const {
 }
 
 at::Tensor uniform_tensor(at::IntArrayRef shape, double limit, const InitScope& scope) {
-  return filled(shape, [&](int64_t i) { return limit * (2 * uniform_at(scope.key(), i) - 1); });
+  return filled(shape, scope, [&](int64_t i) { return limit * (2 * uniform_at(scope.key(), i) - 1); });
 }
 
 at::Tensor normal_tensor(at::IntArrayRef shape, double stddev, const InitScope& scope) {
-  return filled(shape, [&](int64_t i) {  // Box-Muller, one of the pair; 1 - u lies in (0, 1]
+  return filled(shape, scope, [&](int64_t i) {  // Box-Muller, one of the pair; 1 - u lies in (0, 1]
     const double radius = std::sqrt(-2 * std::log(1 - uniform_at(scope.key(), 2 * i)));
     return stddev * radius * std::cos(2 * std::numbers::pi * uniform_at(scope.key(), 2 * i + 1));
   });

@@ -2,6 +2,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 // Initial weights by counter: element i of a parameter is a function of (seed of the run, the parameter's name, i)
@@ -11,11 +12,13 @@ namespace fovea::nn {
 // The place of a parameter's name, from the root down: InitScope(seed) / "encoder" / "layers.0" / "weight".
 class InitScope {
  public:
-  explicit InitScope(uint64_t seed);
+  explicit InitScope(std::optional<int64_t> seed);  // without one, everything starts at 0: weights will be loaded
   InitScope operator/(std::string_view name) const;
   uint64_t key() const { return key_; }
+  bool blank() const { return blank_; }
 
  private:
+  bool blank_;
   uint64_t key_;
 };
 

@@ -105,9 +105,9 @@ DecoderLayer::DecoderLayer(const ModelConfig& config, int64_t layer, const InitS
                               scope / "feed_forward"))),
       feed_forward_norm(register_module("feed_forward_norm", std::make_shared<Norm>(config.dim_emb))) {}
 
-TransformerImpl::Parts::Parts(const ModelConfig& model_config, int64_t seed, torch::nn::Module& root)
+TransformerImpl::Parts::Parts(const ModelConfig& model_config, std::optional<int64_t> seed, torch::nn::Module& root)
     : config(model_config) {
-  const InitScope scope(static_cast<uint64_t>(seed));
+  const InitScope scope(seed);
   const int64_t width = config.dim_emb;
   const double stddev = 1 / std::sqrt(static_cast<double>(width));
   const auto embedding = [&](torch::nn::Module& owner, const char* name, int64_t rows) {
@@ -177,7 +177,7 @@ at::Tensor TransformerImpl::Parts::run_decoder(const at::Tensor& embedded, const
   return stream.input();
 }
 
-TransformerImpl::TransformerImpl(const ModelConfig& config, int64_t seed) {
+TransformerImpl::TransformerImpl(const ModelConfig& config, std::optional<int64_t> seed) {
   check_width(config);
   parts_ = std::make_unique<Parts>(config, seed, *this);
 }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,8 +22,9 @@ struct ForwardContext {
 
 class TransformerImpl : public torch::nn::Module {
  public:
-  // Initialises by `seed` alone (counter-based: the same weights on every machine and thread count).
-  TransformerImpl(const ModelConfig& config, int64_t seed);
+  // Initialises by `seed` alone (counter-based: the same weights on every machine and thread count); without one, all
+  // weights are 0, to be loaded.
+  TransformerImpl(const ModelConfig& config, std::optional<int64_t> seed);
   ~TransformerImpl() override;
 
   const ModelConfig& config() const;

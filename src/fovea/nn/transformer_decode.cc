@@ -1,4 +1,3 @@
-#include <ATen/Parallel.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
@@ -10,6 +9,7 @@
 #include <cstring>
 
 #include "fovea/nn/transformer_parts.h"
+#include "fovea/ops/executor.h"
 
 // Incremental decoding: a row owns a slot of the caches; reordering moves slots between rows and copies only what
 // several rows continue.
@@ -73,13 +73,11 @@ class KeyValueCache {
     const auto used_bytes = static_cast<size_t>(used * buffer_.stride(2)) * buffer_.element_size();
     auto* data = static_cast<char*>(buffer_.mutable_data_ptr());
     const auto slots = static_cast<size_t>(buffer_.size(1));
-    at::parallel_for(0, layers_, 1, [&](int64_t begin, int64_t end) {
-      for (auto layer = static_cast<size_t>(begin); layer < static_cast<size_t>(end); ++layer) {
-        char* base = data + layer * slots * slot_bytes;
-        for (size_t i = 0; i < from.size(); ++i) {
-          std::memcpy(base + static_cast<size_t>(to[i]) * slot_bytes, base + static_cast<size_t>(from[i]) * slot_bytes,
-                      used_bytes);
-        }
+    ops::torch_executor().run(layers_, [&](int64_t layer, int) {
+      char* base = data + static_cast<size_t>(layer) * slots * slot_bytes;
+      for (size_t i = 0; i < from.size(); ++i) {
+        std::memcpy(base + static_cast<size_t>(to[i]) * slot_bytes, base + static_cast<size_t>(from[i]) * slot_bytes,
+                    used_bytes);
       }
     });
   }

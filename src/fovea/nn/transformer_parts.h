@@ -52,7 +52,7 @@ struct DecoderBlocks {
 };
 
 struct TransformerImpl::Parts {
-  Parts(const ModelConfig& model_config, int64_t seed, torch::nn::Module& root);
+  Parts(const ModelConfig& model_config, std::optional<int64_t> seed, torch::nn::Module& root);
 
   struct Embedding {
     const at::Tensor& weight;

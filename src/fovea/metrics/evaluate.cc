@@ -190,16 +190,15 @@ std::string format_corpus(const EvaluateOptions& options, const Metric& metric, 
   return format(options, metric, references, result, interval);
 }
 
-// Several lines of text stand with their equals signs below one another, as sacreBLEU prints them.
+// Several lines of text stand with their equals signs below one another, as sacreBLEU prints them; multi-bleu's stays
+// as its users know it.
 std::string align(const std::vector<std::string>& lines) {
+  const auto place = [](const std::string& line) { return line.find('|') == std::string::npos ? 0 : line.find(" = "); };
   size_t widest = 0;
-  for (const std::string& line : lines) widest = std::max(widest, line.find(" = ") + 1);
+  for (const std::string& line : lines) widest = std::max(widest, place(line));
   std::string text;
-  for (const std::string& line : lines) {
-    const size_t at = line.find(" = ");
-    text += at == std::string::npos ? line : std::string(widest - at - 1, ' ') + line;
-    text += '\n';
-  }
+  for (const std::string& line : lines)
+    text += cat(std::string(place(line) == 0 ? 0 : widest - place(line), ' '), line, "\n");
   return text;
 }
 

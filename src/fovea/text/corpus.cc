@@ -133,6 +133,7 @@ Bitext read_all(const CorpusOptions& options, CorpusReport& report) {
     const bool splits = options.sentences == "split" || (options.sentences == "auto" && by_itself);
     SentenceSplitter source(all.source_lang), target(all.target_lang);
     for (Pair& pair : bitext.pairs) {
+      throw_if_interrupted("cleaning the corpus");
       rewriter.rewrite(pair, kind_of(input.format));
       if (splits) {
         split_sentences(std::move(pair), source, target, all.pairs);

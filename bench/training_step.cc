@@ -1,0 +1,166 @@
+// Milliseconds of one update of the Multi30k tiny model on made-up batches, and of its parts: what a training step
+// costs without text, files and logs. Usage: training_step [float32|bfloat16] [target tokens] [updates]
+#include <ATen/Functions.h>
+#include <ATen/Parallel.h>
+#include <torch/nn/module.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <ctime>
+#include <string>
+#include <vector>
+
+#include "fovea/base/malloc.h"
+#include "fovea/base/rng.h"
+#include "fovea/nn/transformer.h"
+#include "fovea/ops/attention.h"
+#include "fovea/ops/step.h"
+
+namespace fovea {
+namespace {
+
+constexpr int64_t kVocabulary = 10000;
+
+struct Side {
+  at::Tensor tokens, offsets;
+};
+
+// Sentences of 6 to 22 tokens, 14 on average, as Multi30k's.
+struct Batch {
+  Side source, inputs;
+  at::Tensor outputs;
+};
+
+Side side_of(const std::vector<int64_t>& lengths, Rng& rng) {
+  Side side{{}, at::zeros({static_cast<int64_t>(lengths.size()) + 1}, at::kLong)};
+  auto* offsets = side.offsets.mutable_data_ptr<int64_t>();
+  for (size_t b = 0; b < lengths.size(); ++b) offsets[b + 1] = offsets[b] + lengths[b];
+  side.tokens = at::empty({offsets[lengths.size()]}, at::kLong);
+  auto* tokens = side.tokens.mutable_data_ptr<int64_t>();
+  for (int64_t t = 0; t < side.tokens.numel(); ++t) {
+    const double rank = rng.uniform();  // small ids are frequent, as in text
+    tokens[t] = static_cast<int64_t>(rank * rank * rank * kVocabulary);
+  }
+  return side;
+}
+
+Batch make_batch(int64_t target_tokens, uint64_t seed) {
+  Rng rng(seed);
+  std::vector<int64_t> lengths;
+  for (int64_t total = 0; total < target_tokens; total += lengths.back()) {
+    lengths.push_back(std::min<int64_t>(6 + static_cast<int64_t>(rng.below(17)), target_tokens - total));
+  }
+  Batch batch{side_of(lengths, rng), side_of(lengths, rng), {}};
+  batch.outputs = side_of(lengths, rng).tokens;
+  return batch;
+}
+
+ModelConfig tiny() {
+  ModelConfig config;
+  config.dim_emb = 128, config.transformer_dim_ffn = 256, config.transformer_heads = 4;
+  config.enc_depth = config.dec_depth = 4;
+  config.transformer_dropout = 0.3;
+  config.tied_embeddings_all = true;
+  config.dim_vocabs = {kVocabulary, kVocabulary};
+  return config;
+}
+
+// All parameters in one buffer, in the type of the model; the optimiser's own in float32.
+class Optimiser {
+ public:
+  Optimiser(torch::nn::Module& module, at::ScalarType type) : narrow_(type != at::kFloat) {
+    const torch::NoGradGuard no_grad;
+    int64_t size = 0;
+    for (const at::Tensor& parameter : module.parameters()) size += parameter.numel();
+    weights_ = at::empty({size}, type);
+    grads_ = at::zeros({size}, type);
+    int64_t start = 0;
+    for (at::Tensor& parameter : module.parameters()) {
+      const at::Tensor view = weights_.narrow(0, start, parameter.numel()).view(parameter.sizes());
+      view.copy_(parameter);
+      parameter.set_data(view);
+      parameter.mutable_grad() = grads_.narrow(0, start, parameter.numel()).view(parameter.sizes());
+      start += parameter.numel();
+    }
+    state_ = {.params = narrow_ ? weights_.to(at::kFloat) : weights_,
+              .mean = at::zeros({size}),
+              .variance = at::zeros({size}),
+              .copy = narrow_ ? weights_ : at::Tensor()};
+  }
+  void clear() { grads_.zero_(); }
+  void step(int64_t update, int64_t tokens) {
+    ops::adam_step(state_, grads_, {.step = update, .grad_scale = 1 / static_cast<double>(tokens)});
+  }
+
+ private:
+  bool narrow_;
+  at::Tensor weights_, grads_;
+  ops::AdamState state_;
+};
+
+struct Times {
+  double forward = 0, loss = 0, backward = 0, adam = 0;
+  double all() const { return forward + loss + backward + adam; }
+};
+
+// With one thread the processor's time, so that other work on the machine does not count; else the wall's.
+class Watch {
+ public:
+  double operator()() {
+    const double now = milliseconds(), passed = now - start_;
+    start_ = now;
+    return passed;
+  }
+
+ private:
+  static double milliseconds() {
+    timespec now{};
+    clock_gettime(at::get_num_threads() == 1 ? CLOCK_PROCESS_CPUTIME_ID : CLOCK_MONOTONIC, &now);
+    return 1e3 * static_cast<double>(now.tv_sec) + 1e-6 * static_cast<double>(now.tv_nsec);
+  }
+  double start_ = milliseconds();
+};
+
+Times update(nn::Transformer& model, Optimiser& optimiser, const Batch& batch, int64_t number) {
+  Watch time;
+  Times times;
+  optimiser.clear();
+  const nn::ForwardContext context{.training = true, .dropout_seed = number};
+  const at::Tensor memory = model->encode(batch.source.tokens, batch.source.offsets, context);
+  const at::Tensor hidden =
+      model->decode(batch.inputs.tokens, batch.inputs.offsets, memory, batch.source.offsets, context);
+  times.forward = time();
+  const ops::CrossEntropy cost =
+      ops::cross_entropy(hidden, model->output_weight(), model->output_bias(), batch.outputs, 0.1);
+  times.loss = time();
+  cost.loss.backward();
+  times.backward = time();
+  optimiser.step(number, batch.outputs.numel());
+  times.adam = time();
+  return times;
+}
+
+void run(const std::string& precision, int64_t tokens, int64_t updates) {
+  nn::Transformer model(tiny(), 1);
+  Optimiser optimiser(*model, precision == "bfloat16" ? at::kBFloat16 : at::kFloat);
+  std::vector<Times> all;
+  for (int64_t i = 1; i <= updates + 2; ++i) {
+    const Times times = update(model, optimiser, make_batch(tokens, static_cast<uint64_t>(i)), i);
+    if (i > 2) all.push_back(times);
+  }
+  std::nth_element(all.begin(), all.begin() + updates / 2, all.end(),
+                   [](const Times& a, const Times& b) { return a.all() < b.all(); });
+  const Times& median = all[static_cast<size_t>(updates / 2)];
+  std::printf("%s %ld tokens %d threads: forward %.1f loss %.1f backward %.1f adam %.1f all %.1f ms, %.0f tokens/s\n",
+              precision.c_str(), static_cast<long>(tokens), at::get_num_threads(), median.forward, median.loss,
+              median.backward, median.adam, median.all(), 1e3 * static_cast<double>(tokens) / median.all());
+}
+
+}  // namespace
+}  // namespace fovea
+
+int main(int argc, char** argv) {
+  fovea::tune_malloc();
+  fovea::ops::init();
+  fovea::run(argc > 1 ? argv[1] : "float32", argc > 2 ? std::stol(argv[2]) : 4096, argc > 3 ? std::stol(argv[3]) : 10);
+}

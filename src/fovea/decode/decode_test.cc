@@ -1,0 +1,204 @@
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+
+#include "fovea/base/error.h"
+#include "fovea/base/rng.h"
+#include "fovea/decode/batches.h"
+#include "fovea/decode/score_pairs.h"
+#include "fovea/decode/translate_batch.h"
+
+namespace fovea::decode {
+namespace {
+
+constexpr int64_t kVocabulary = 41;
+
+nn::Transformer make_model(const std::string& attention, const std::string& positions = "sinusoidal") {
+  ModelConfig config;
+  config.dim_emb = 32;
+  config.enc_depth = config.dec_depth = 2;
+  config.transformer_heads = 4;
+  config.transformer_dim_ffn = 48;
+  config.transformer_norm = "pre";
+  config.transformer_positions = positions;
+  config.max_positions = 30;
+  config.dim_vocabs = {kVocabulary, kVocabulary};
+  config.attention = attention;
+  nn::Transformer model(config, 11);
+  const torch::NoGradGuard guard;
+  uint64_t seed = 3;
+  for (auto& parameter : model->parameters()) {  // steep enough that translations differ, and end
+    Rng rng(++seed);
+    for (int64_t i = 0; i < parameter.numel(); ++i) {
+      parameter.data_ptr<float>()[i] += static_cast<float>(0.15 * rng.normal());
+    }
+  }
+  model->output_bias().data_ptr<float>()[0] += 1.5F;
+  return model;
+}
+
+std::vector<Sentence> random_sentences(size_t count, uint64_t seed) {
+  Rng rng(seed);
+  std::vector<Sentence> sentences(count);
+  for (Sentence& sentence : sentences) {
+    const uint64_t length = 1 + rng.below(14);
+    for (uint64_t i = 0; i < length; ++i) sentence.push_back(static_cast<int64_t>(1 + rng.below(kVocabulary - 1)));
+    sentence.push_back(0);
+  }
+  return sentences;
+}
+
+TranslateOptions beam(int64_t size, int64_t num_best = 1) {
+  TranslateOptions options;
+  options.beam.beam_size = size;
+  options.beam.num_best = num_best;
+  options.max_length_factor = 2;
+  return options;
+}
+
+std::vector<std::vector<search::Hypothesis>> translate(nn::Transformer& model, const std::vector<Sentence>& sources,
+                                                       const TranslateOptions& options, int64_t batch) {
+  return translate_all(model, sources, options, {100000, batch});
+}
+
+TEST(LengthBatches, KeepTheirLimitsAndLoseNothing) {
+  const std::vector<Sentence> sentences = random_sentences(200, 1);
+  for (const BatchLimits limits : {BatchLimits{40, 7}, BatchLimits{1, 64}, BatchLimits{1000000, 1000000}}) {
+    std::vector<int64_t> seen;
+    size_t previous = 1000;
+    for (const auto& batch : length_batches(sentences, limits)) {
+      int64_t words = 0;
+      for (const int64_t i : batch) {
+        const size_t length = sentences[static_cast<size_t>(i)].size();
+        EXPECT_LE(length, previous);
+        previous = length;
+        words += static_cast<int64_t>(length);
+        seen.push_back(i);
+      }
+      EXPECT_LE(static_cast<int64_t>(batch.size()), limits.max_sentences);
+      EXPECT_TRUE(words <= limits.max_words || batch.size() == 1);
+    }
+    std::ranges::sort(seen);
+    std::vector<int64_t> all(sentences.size());
+    std::iota(all.begin(), all.end(), 0);
+    EXPECT_EQ(seen, all);
+  }
+}
+
+// Log-softmax of the full pass over `inputs`, the last row, in double.
+at::Tensor next_log_probs(nn::Transformer& model, const Sentence& source, const Sentence& inputs) {
+  const torch::NoGradGuard guard;
+  const auto offsets = [](const Sentence& s) {
+    return torch::tensor({int64_t{0}, static_cast<int64_t>(s.size())}, at::kLong);
+  };
+  const at::Tensor memory = model->encode(torch::tensor(source, at::kLong), offsets(source), {});
+  const at::Tensor hidden =
+      model->decode(torch::tensor(inputs, at::kLong), offsets(inputs), memory, offsets(source), {});
+  const at::Tensor last = hidden[hidden.size(0) - 1].to(at::kDouble);
+  return (model->output_weight().to(at::kDouble).mv(last) + model->output_bias().to(at::kDouble)).log_softmax(0);
+}
+
+TEST(TranslateBatch, ABeamOfOneIsGreedyOverFullPasses) {
+  nn::Transformer model = make_model("topk(3)");
+  const std::vector<Sentence> sources = random_sentences(12, 2);
+  const auto found = translate(model, sources, beam(1), 12);
+  size_t ended = 0;
+  for (size_t s = 0; s < sources.size(); ++s) {
+    Sentence inputs = {0};
+    double log_prob = 0;
+    const size_t limit = 2 * sources[s].size();
+    for (;;) {
+      const at::Tensor next = next_log_probs(model, sources[s], inputs);
+      const int64_t token = inputs.size() > limit ? 0 : next.argmax().item<int64_t>();
+      log_prob += next[token].item<double>();
+      if (token == 0) break;
+      inputs.push_back(token);
+    }
+    ended += inputs.size() <= limit ? 1 : 0;
+    EXPECT_EQ(found[s][0].tokens, Sentence(inputs.begin() + 1, inputs.end()));
+    // Float sums of some hundred terms below 10 for each of up to 30 steps.
+    EXPECT_NEAR(found[s][0].log_prob, log_prob, 1e-4);
+  }
+  EXPECT_GT(ended, 2U);  // both ways of ending happen
+  EXPECT_LT(ended, 12U);
+}
+
+TEST(TranslateBatch, ScoresAreThoseOfTeacherForcing) {
+  for (const std::string attention : {"full", "topk(3)", "relu+gated-rmsnorm", "random(4)", "entmax(1.5)"}) {
+    nn::Transformer model = make_model(attention);
+    const std::vector<Sentence> sources = random_sentences(9, 5);
+    const auto found = translate(model, sources, beam(4, 4), 9);
+    std::vector<SentencePair> pairs;
+    std::vector<double> expected;
+    for (size_t s = 0; s < sources.size(); ++s) {
+      ASSERT_FALSE(found[s].empty());
+      for (const search::Hypothesis& hypothesis : found[s]) {
+        pairs.push_back({sources[s], hypothesis.tokens});
+        pairs.back().target.push_back(0);
+        expected.push_back(hypothesis.log_prob);
+      }
+    }
+    const std::vector<double> scores = score_pairs(model, pairs, {50, 1000});
+    for (size_t i = 0; i < pairs.size(); ++i) EXPECT_NEAR(scores[i], expected[i], 1e-4) << attention;
+  }
+}
+
+TEST(TranslateBatch, ASentenceAloneIsTheSameAsAmong64) {
+  for (const std::string attention : {"full", "topk(2)", "relu+rmsnorm", "sparsemax", "2*random(3);2*topk(2)"}) {
+    SCOPED_TRACE(attention);
+    nn::Transformer model = make_model(attention);
+    const std::vector<Sentence> sources = random_sentences(64, 7);
+    const auto together = translate(model, sources, beam(3, 3), 64), alone = translate(model, sources, beam(3, 3), 1);
+    for (size_t s = 0; s < sources.size(); ++s) {
+      ASSERT_EQ(together[s].size(), alone[s].size());
+      for (size_t i = 0; i < alone[s].size(); ++i) {
+        EXPECT_EQ(together[s][i].tokens, alone[s][i].tokens);
+        // Not bit for bit where a product sums in another order for another number of rows.
+        EXPECT_NEAR(together[s][i].log_prob, alone[s][i].log_prob, 1e-4);
+      }
+    }
+  }
+}
+
+TEST(TranslateBatch, APermutedBatchGivesPermutedResults) {
+  nn::Transformer model = make_model("topk(2)");
+  std::vector<Sentence> sources = random_sentences(30, 8);
+  const auto found = translate(model, sources, beam(3), 8);
+  std::ranges::reverse(sources);
+  const auto reversed = translate(model, sources, beam(3), 8);
+  for (size_t s = 0; s < sources.size(); ++s) {
+    EXPECT_EQ(found[s][0].tokens, reversed[sources.size() - 1 - s][0].tokens);
+  }
+}
+
+TEST(TranslateBatch, LearnedPositionsBoundTheLength) {
+  nn::Transformer model = make_model("full", "learned");
+  {
+    const torch::NoGradGuard guard;
+    model->output_bias()[0] = -50;  // never wants to end
+  }
+  TranslateOptions options = beam(2);
+  options.max_length_factor = 100;
+  const auto found = translate(model, random_sentences(3, 4), options, 3);
+  for (const auto& hypotheses : found) EXPECT_EQ(hypotheses[0].tokens.size(), 29U);
+}
+
+TEST(TranslateBatch, ADivergedModelIsAnErrorInOneLine) {
+  nn::Transformer model = make_model("full");
+  {
+    const torch::NoGradGuard guard;
+    model->output_bias()[5] = std::numeric_limits<float>::quiet_NaN();
+  }
+  try {
+    translate(model, random_sentences(2, 4), beam(2), 2);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("not finite numbers; it diverged in training"), std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace fovea::decode

@@ -1,0 +1,86 @@
+#include "fovea/decode/line_source.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <thread>
+#include <utility>
+
+#include "fovea/base/file.h"
+#include "fovea/base/signals.h"
+
+namespace fovea::decode {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr size_t kReadAhead = 16 << 20;  // bytes
+constexpr auto kPause = 100ms;           // without a line: the writer waits for its answer
+constexpr auto kSignalCheck = 100ms;
+
+bool is_regular(const std::string& path) {
+  struct stat status = {};
+  const int failed = path == "-" ? fstat(STDIN_FILENO, &status) : stat(path.c_str(), &status);
+  return failed == 0 && S_ISREG(status.st_mode);
+}
+
+}  // namespace
+
+LineSource::LineSource(const std::string& path) : interactive_(!is_regular(path)) {
+  if (path != "-") require_file(path, "--input");
+  std::thread([queue = queue_, path] { read_into(queue, path); }).detach();
+}
+
+LineSource::~LineSource() {
+  const std::scoped_lock lock(queue_->mutex);
+  queue_->abandoned = true;
+  queue_->changed.notify_all();
+}
+
+void LineSource::read_into(const std::shared_ptr<Queue>& queue, const std::string& path) {
+  std::exception_ptr failure;
+  try {
+    LineReader reader(path);
+    std::string line;
+    while (reader.next(line)) {
+      std::unique_lock lock(queue->mutex);
+      queue->changed.wait(lock, [&] { return queue->bytes < kReadAhead || queue->abandoned; });
+      if (queue->abandoned) return;
+      queue->bytes += line.size() + sizeof(line);
+      queue->lines.push_back(std::move(line));
+      queue->changed.notify_all();
+    }
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  const std::scoped_lock lock(queue->mutex);
+  queue->failure = failure;
+  queue->ended = true;
+  queue->changed.notify_all();
+}
+
+std::vector<std::string> LineSource::next(size_t limit) {
+  std::vector<std::string> window;
+  std::unique_lock lock(queue_->mutex);
+  while (window.size() < limit) {
+    const auto available = [&] { return !queue_->lines.empty() || queue_->ended; };
+    if (!queue_->changed.wait_for(lock, interactive_ && !window.empty() ? kPause : kSignalCheck, available)) {
+      throw_if_interrupted("translating");
+      if (interactive_ && !window.empty()) break;
+      continue;
+    }
+    if (queue_->lines.empty()) break;
+    while (!queue_->lines.empty() && window.size() < limit) {
+      window.push_back(std::move(queue_->lines.front()));
+      queue_->bytes -= window.back().size() + sizeof(std::string);
+      queue_->lines.pop_front();
+    }
+    queue_->changed.notify_all();
+  }
+  // What came before a failure is translated first.
+  if (window.empty() && queue_->failure) std::rethrow_exception(std::exchange(queue_->failure, nullptr));
+  return window;
+}
+
+}  // namespace fovea::decode

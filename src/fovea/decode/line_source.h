@@ -1,0 +1,41 @@
+#pragma once
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace fovea::decode {
+
+// Lines of a file or stream, read ahead by a thread, in windows. From a pipe or terminal a window ends early when no
+// line comes for a while, so that whoever types or feeds lines one by one gets answers; a window of a regular file
+// depends on the file alone.
+class LineSource {
+ public:
+  explicit LineSource(const std::string& path);
+  ~LineSource();
+  LineSource(const LineSource&) = delete;
+  LineSource& operator=(const LineSource&) = delete;
+
+  // At most `limit` lines; none at the end. Throws what reading throws, and Interrupted at SIGINT or SIGTERM.
+  std::vector<std::string> next(size_t limit);
+
+ private:
+  // The thread shares this and may outlive the source: nothing wakes a read that waits for a terminal.
+  struct Queue {
+    std::mutex mutex;
+    std::condition_variable changed;
+    std::deque<std::string> lines;
+    size_t bytes = 0;  // of `lines`
+    bool ended = false, abandoned = false;
+    std::exception_ptr failure;
+  };
+  static void read_into(const std::shared_ptr<Queue>& queue, const std::string& path);
+
+  std::shared_ptr<Queue> queue_ = std::make_shared<Queue>();
+  bool interactive_;
+};
+
+}  // namespace fovea::decode

@@ -1,0 +1,136 @@
+#include <c10/core/InferenceMode.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "fovea/base/error.h"
+#include "fovea/base/file.h"
+#include "fovea/base/log.h"
+#include "fovea/base/signals.h"
+#include "fovea/base/strings.h"
+#include "fovea/decode/load_model.h"
+#include "fovea/decode/run.h"
+#include "fovea/decode/score_pairs.h"
+#include "fovea/decode/translator.h"
+#include "fovea/ops/step.h"
+
+namespace fovea::decode {
+namespace {
+
+// Both sides of the text in step, in windows.
+class PairReader {
+ public:
+  PairReader(const ScoreConfig& config, const LoadedModel& model)
+      : source_(config.train_sets.at(0)), target_(config.train_sets.at(1)), model_(model), limit_(config.max_length) {
+    const ModelConfig& of = model.model->config();
+    if (of.transformer_positions == "learned") limit_ = std::min(limit_, of.max_positions - 1);
+  }
+
+  std::vector<SentencePair> next(size_t count) {
+    std::vector<SentencePair> pairs;
+    std::string source, target;
+    while (pairs.size() < count) {
+      const bool more_source = source_.next(source), more_target = target_.next(target);
+      if (more_source != more_target) {
+        const LineReader& shorter = more_source ? target_ : source_;
+        throw Error(cat("--train-sets: '", shorter.path(), "' ends after ", thousands(shorter.line_number()),
+                        " lines, '", (more_source ? source_ : target_).path(),
+                        "' has more; expected as many lines in both"));
+      }
+      if (!more_source) break;
+      pairs.push_back({encode(model_.source, source), encode(model_.target, target)});
+    }
+    return pairs;
+  }
+
+  int64_t cut() const { return cut_.count(); }
+
+ private:
+  Sentence encode(const text::Vocab& vocab, const std::string& line) {
+    Encoded encoded = encode_line(vocab, line, limit_);
+    if (encoded.cut_from > 0) cut_.warn(source_.line_number(), encoded.cut_from, limit_);
+    return std::move(encoded.tokens);
+  }
+
+  LineReader source_, target_;
+  const LoadedModel& model_;
+  int64_t limit_;
+  CutLines cut_;
+};
+
+struct Totals {
+  int64_t sentences = 0, tokens = 0;
+  double log_prob = 0;
+};
+
+std::string summary(const Totals& totals) {
+  const double mean = totals.tokens > 0 ? -totals.log_prob / static_cast<double>(totals.tokens) : 0;
+  return cat("sentences ", totals.sentences, " tokens ", totals.tokens, " log-prob ", fixed(totals.log_prob, 4),
+             " ce-mean-words ", fixed(mean, 6), " perplexity ", fixed(std::exp(mean), 4));
+}
+
+}  // namespace
+
+std::vector<double> score_pairs(nn::Transformer& model, std::span<const SentencePair> pairs,
+                                const BatchLimits& limits) {
+  const c10::InferenceMode guard;
+  const at::Device device = model->output_weight().device();
+  std::vector<Sentence> targets;
+  for (const SentencePair& pair : pairs) targets.push_back(pair.target);
+  std::vector<double> scores(pairs.size());
+  for (const std::vector<int64_t>& batch : length_batches(targets, limits)) {
+    throw_if_interrupted("scoring");
+    std::vector<Sentence> inputs;
+    std::vector<const Sentence*> sources, input_pointers, outputs;
+    for (const int64_t i : batch) {
+      const SentencePair& pair = pairs[static_cast<size_t>(i)];
+      inputs.push_back({pair.target.back()});  // </s> starts a target and ends it
+      inputs.back().insert(inputs.back().end(), pair.target.begin(), pair.target.end() - 1);
+      sources.push_back(&pair.source);
+      outputs.push_back(&pair.target);
+    }
+    for (const Sentence& input : inputs) input_pointers.push_back(&input);
+    const PackedSentences source = pack(sources, device), input = pack(input_pointers, device);
+    const at::Tensor memory = model->encode(source.tokens, source.offsets, {});
+    const at::Tensor hidden = model->decode(input.tokens, input.offsets, memory, source.offsets, {});
+    const at::Tensor nll =
+        ops::token_nll(hidden, model->output_weight(), model->output_bias(), pack(outputs, device).tokens).cpu();
+    const auto* values = nll.const_data_ptr<float>();
+    const auto* bounds = input.offsets.const_data_ptr<int64_t>();
+    for (size_t i = 0; i < batch.size(); ++i) {
+      double sum = 0;
+      for (int64_t t = bounds[i]; t < bounds[i + 1]; ++t) sum += values[t];
+      scores[static_cast<size_t>(batch[i])] = -sum;
+    }
+  }
+  return scores;
+}
+
+int64_t run_score(const ScoreConfig& config) {
+  validate(config);
+  for (const std::string& path : config.train_sets) {
+    if (path != "-") require_file(path, "--train-sets");
+  }
+  LoadedModel loaded = load_model(model_choice(config));
+  PairReader reader(config, loaded);
+  LineWriter output(config.output);
+  Totals totals;
+  const auto window = static_cast<size_t>(config.maxi_batch * config.mini_batch);
+  for (;;) {
+    const std::vector<SentencePair> pairs = reader.next(window);
+    if (pairs.empty()) break;
+    const std::vector<double> scores = score_pairs(loaded.model, pairs, {config.mini_batch_words, config.mini_batch});
+    for (size_t i = 0; i < pairs.size(); ++i) {
+      ++totals.sentences;
+      totals.tokens += static_cast<int64_t>(pairs[i].target.size());
+      totals.log_prob += scores[i];
+      if (!config.summary) output.line(fixed(scores[i], 6));
+    }
+  }
+  if (config.summary) output.line(summary(totals));
+  output.close();
+  if (reader.cut() > 0) log::warn(cat(thousands(reader.cut()), " lines were longer than --max-length and were cut"));
+  return totals.sentences;
+}
+
+}  // namespace fovea::decode

@@ -1,0 +1,18 @@
+#pragma once
+#include <span>
+#include <vector>
+
+#include "fovea/decode/batches.h"
+#include "fovea/nn/transformer.h"
+
+namespace fovea::decode {
+
+// Token ids, each side ending with </s>.
+struct SentencePair {
+  Sentence source, target;
+};
+
+// log p(target | source) of every pair, evaluation mode; looks for SIGINT and SIGTERM between batches.
+std::vector<double> score_pairs(nn::Transformer& model, std::span<const SentencePair> pairs, const BatchLimits& limits);
+
+}  // namespace fovea::decode

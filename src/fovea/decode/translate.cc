@@ -1,0 +1,64 @@
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "fovea/base/file.h"
+#include "fovea/base/log.h"
+#include "fovea/base/strings.h"
+#include "fovea/decode/line_source.h"
+#include "fovea/decode/run.h"
+#include "fovea/decode/translator.h"
+
+namespace fovea::decode {
+namespace {
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+// One input line's output; `line` counts from 0.
+void write(LineWriter& output, const DecodeConfig& config, int64_t line, const std::vector<Translation>& translations) {
+  constexpr int kDigits = 6;
+  if (config.n_best) {
+    for (const Translation& t : translations) {
+      output.line(
+          cat(line, " ||| ", t.text, " ||| F0= ", fixed(t.log_prob, kDigits), " ||| ", fixed(t.score, kDigits)));
+    }
+  } else if (config.scores) {
+    output.line(cat(fixed(translations.front().score, kDigits), " ||| ", translations.front().text));
+  } else {
+    output.line(translations.front().text);
+  }
+}
+
+void report(const TranslationCounts& counts, double seconds) {
+  const double rate = seconds > 0 ? 1 / seconds : 0;
+  log::info(cat("translated ", thousands(counts.lines), " lines, ", thousands(counts.source_tokens), " source tokens, ",
+                thousands(counts.target_tokens), " target tokens in ", fixed(seconds, 1), " s (",
+                fixed(static_cast<double>(counts.lines) * rate, 1), " lines/s, ",
+                fixed(static_cast<double>(counts.target_tokens) * rate, 0), " tokens/s)"));
+  if (counts.cut > 0) log::warn(cat(thousands(counts.cut), " lines were longer than --max-length and were cut"));
+}
+
+}  // namespace
+
+int64_t run_translate(const DecodeConfig& config) {
+  validate(config);
+  LineSource input(config.input);
+  Translator translator(config);
+  LineWriter output(config.output);
+  const auto start = std::chrono::steady_clock::now();
+  const auto window_size = static_cast<size_t>(config.maxi_batch * config.mini_batch);
+  int64_t line = 0;
+  for (;;) {
+    const std::vector<std::string> window = input.next(window_size);
+    if (window.empty()) break;
+    for (const auto& translations : translator.translate(window)) write(output, config, line++, translations);
+    output.flush();
+  }
+  output.close();
+  report(translator.counts(), seconds_since(start));
+  return line;
+}
+
+}  // namespace fovea::decode

@@ -1,0 +1,107 @@
+#include "fovea/decode/translate_batch.h"
+
+#include <ATen/ops/empty.h>
+#include <c10/core/InferenceMode.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "fovea/base/error.h"
+#include "fovea/base/signals.h"
+#include "fovea/ops/executor.h"
+#include "fovea/ops/step.h"
+#include "fovea/search/top_n.h"
+
+namespace fovea::decode {
+namespace {
+
+at::Tensor to_tensor(std::span<const int64_t> values) {
+  at::Tensor tensor = at::empty({static_cast<int64_t>(values.size())}, at::kLong);
+  std::ranges::copy(values, tensor.mutable_data_ptr<int64_t>());
+  return tensor;
+}
+
+class ModelScorer final : public search::Scorer {
+ public:
+  ModelScorer(nn::Transformer& model, const PackedSentences& sources, int64_t eos) : model_(model), eos_(eos) {
+    const at::Tensor memory = model_->encode(sources.tokens, sources.offsets, {});
+    std::vector<int64_t> rows(static_cast<size_t>(sources.offsets.numel() - 1));
+    for (size_t r = 0; r < rows.size(); ++r) rows[r] = static_cast<int64_t>(r);
+    state_ = model_->start(memory, sources.offsets, rows);
+    // Log-probabilities in bf16 would have two digits, so the output layer is computed in float32 always.
+    weight_ = model_->output_weight().to(at::kFloat);
+    bias_ = model_->output_bias().to(at::kFloat);
+  }
+
+  void step(std::span<const int64_t> parents, std::span<const int64_t> tokens, int64_t n,
+            search::Continuations& next) override {
+    if (started_) model_->reorder(*state_, {parents.begin(), parents.end()});
+    started_ = true;
+    const at::Tensor hidden = model_->step(*state_, to_tensor(tokens).to(weight_.device()));
+    const at::Tensor logits = ops::linear(hidden.to(at::kFloat), weight_, bias_).cpu();
+    const int64_t rows = logits.size(0), vocabulary = logits.size(1);
+    next.best.resize(static_cast<size_t>(rows * n));
+    next.eos_log_prob.resize(static_cast<size_t>(rows));
+    const search::TopN out = {n, eos_, next.best.data(), next.eos_log_prob.data()};
+    const int64_t bad =
+        search::top_n_log_softmax({logits.const_data_ptr<float>(), rows, vocabulary}, out, ops::torch_executor());
+    if (bad > 0) {
+      throw Error(
+          "the model gives scores that are not finite numbers; it diverged in training: use an earlier "
+          "checkpoint, or train with a lower --learn-rate");
+    }
+  }
+
+ private:
+  nn::Transformer& model_;
+  int64_t eos_;
+  bool started_ = false;
+  std::shared_ptr<nn::TransformerImpl::DecoderState> state_;
+  at::Tensor weight_, bias_;
+};
+
+}  // namespace
+
+PackedSentences pack(std::span<const Sentence* const> sentences, const at::Device& device) {
+  std::vector<int64_t> tokens, offsets = {0};
+  for (const Sentence* sentence : sentences) {
+    tokens.insert(tokens.end(), sentence->begin(), sentence->end());
+    offsets.push_back(static_cast<int64_t>(tokens.size()));
+  }
+  return {to_tensor(tokens).to(device), to_tensor(offsets)};
+}
+
+std::vector<std::vector<search::Hypothesis>> translate_batch(nn::Transformer& model,
+                                                             std::span<const Sentence* const> sources,
+                                                             const TranslateOptions& options) {
+  const c10::InferenceMode guard;
+  const ModelConfig& config = model->config();
+  search::BeamOptions beam = options.beam;
+  beam.vocabulary = model->output_weight().size(0);
+  beam.start = beam.eos = options.target_eos;
+  std::vector<int64_t> max_lengths;
+  for (const Sentence* source : sources) {
+    const double limit = std::ceil(options.max_length_factor * static_cast<double>(source->size()));
+    auto length = static_cast<int64_t>(std::min(limit, 1e9));
+    // The input that predicts the end of a sentence of that length is its last position.
+    if (config.transformer_positions == "learned") length = std::min(length, config.max_positions - 1);
+    max_lengths.push_back(length);
+  }
+  ModelScorer scorer(model, pack(sources, model->output_weight().device()), options.target_eos);
+  return search::beam_search(scorer, max_lengths, beam);
+}
+
+std::vector<std::vector<search::Hypothesis>> translate_all(nn::Transformer& model, std::span<const Sentence> sources,
+                                                           const TranslateOptions& options, const BatchLimits& limits) {
+  std::vector<std::vector<search::Hypothesis>> results(sources.size());
+  for (const std::vector<int64_t>& batch : length_batches(sources, limits)) {
+    throw_if_interrupted("translating");
+    std::vector<const Sentence*> chosen;
+    for (const int64_t i : batch) chosen.push_back(&sources[static_cast<size_t>(i)]);
+    auto translated = translate_batch(model, chosen, options);
+    for (size_t i = 0; i < batch.size(); ++i) results[static_cast<size_t>(batch[i])] = std::move(translated[i]);
+  }
+  return results;
+}
+
+}  // namespace fovea::decode

@@ -1,0 +1,35 @@
+#pragma once
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "fovea/decode/batches.h"
+#include "fovea/nn/transformer.h"
+#include "fovea/search/beam.h"
+
+// From the tokens of a batch to the hypotheses of the search: a live model as a scorer of continuations.
+namespace fovea::decode {
+
+struct TranslateOptions {
+  search::BeamOptions beam;      // vocabulary, start and eos are filled in from the model and `target_eos`
+  double max_length_factor = 3;  // a translation has at most so many times the source's tokens
+  int64_t target_eos = 0;
+};
+
+// Packed tokens of several sentences, and their offsets [B + 1] on the CPU.
+struct PackedSentences {
+  at::Tensor tokens, offsets;
+};
+PackedSentences pack(std::span<const Sentence* const> sentences, const at::Device& device);
+
+// One batch through the model, evaluation mode, on the device of its parameters. Sources end with </s>. Results in the
+// order of the sources; a Transformer in training may be lent between two updates.
+std::vector<std::vector<search::Hypothesis>> translate_batch(nn::Transformer& model,
+                                                             std::span<const Sentence* const> sources,
+                                                             const TranslateOptions& options);
+
+// The same for any number of sentences, batched by length; looks for SIGINT and SIGTERM between batches.
+std::vector<std::vector<search::Hypothesis>> translate_all(nn::Transformer& model, std::span<const Sentence> sources,
+                                                           const TranslateOptions& options, const BatchLimits& limits);
+
+}  // namespace fovea::decode

@@ -1,0 +1,85 @@
+#include "fovea/decode/translator.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "fovea/base/log.h"
+#include "fovea/base/strings.h"
+
+namespace fovea::decode {
+
+Encoded encode_line(const text::Vocab& vocab, const std::string& line, int64_t max_length) {
+  Encoded encoded{vocab.encode(line), 0};
+  const auto length = static_cast<int64_t>(encoded.tokens.size());
+  if (length > max_length) {
+    encoded.cut_from = length;
+    encoded.tokens.resize(static_cast<size_t>(max_length));
+  }
+  encoded.tokens.push_back(vocab.eos());
+  return encoded;
+}
+
+void CutLines::warn(int64_t line, int64_t tokens, int64_t max_length) {
+  constexpr int64_t kShown = 5;
+  if (++count_ > kShown) return;
+  log::warn(cat("line ", thousands(line), " has ", thousands(tokens), " tokens; cut to ", thousands(max_length),
+                " (--max-length)", count_ == kShown ? "; further ones are counted only" : ""));
+}
+
+Translator::Options translator_options(const DecodeConfig& config) {
+  Translator::Options options;
+  search::BeamOptions& beam = options.search.beam;
+  beam.beam_size = config.beam_size;
+  beam.normalize = config.normalize;
+  beam.penalty = config.length_penalty == "gnmt" ? search::LengthPenalty::kGnmt : search::LengthPenalty::kPower;
+  beam.num_best = config.n_best ? config.beam_size : 1;
+  options.search.max_length_factor = config.max_length_factor;
+  options.limits = {config.mini_batch_words, config.mini_batch};
+  options.max_length = config.max_length;
+  return options;
+}
+
+Translator::Translator(LoadedModel loaded, const Options& options) : loaded_(std::move(loaded)), options_(options) {
+  const ModelConfig& config = loaded_.model->config();
+  if (config.transformer_positions == "learned") {
+    options_.max_length = std::min(options_.max_length, config.max_positions - 1);  // one is for </s>
+  }
+  options_.search.target_eos = loaded_.target.eos();
+}
+
+Translator::Translator(const DecodeConfig& config)
+    : Translator(load_model(model_choice(config)), translator_options(config)) {}
+
+Sentence Translator::encode(const std::string& line) {
+  ++counts_.lines;
+  Encoded encoded = encode_line(loaded_.source, line, options_.max_length);
+  if (encoded.cut_from > 0) cut_.warn(counts_.lines, encoded.cut_from, options_.max_length);
+  counts_.source_tokens += static_cast<int64_t>(encoded.tokens.size());
+  return std::move(encoded.tokens);
+}
+
+std::vector<std::vector<Translation>> Translator::translate(std::span<const std::string> lines) {
+  std::vector<std::vector<Translation>> results(lines.size());
+  std::vector<Sentence> sources;
+  std::vector<size_t> line_of;
+  for (size_t i = 0; i < lines.size(); ++i) {
+    Sentence source = encode(lines[i]);
+    if (source.size() == 1) {
+      results[i] = {Translation{}};
+      continue;
+    }
+    sources.push_back(std::move(source));
+    line_of.push_back(i);
+  }
+  const auto translated = translate_all(loaded_.model, sources, options_.search, options_.limits);
+  for (size_t i = 0; i < translated.size(); ++i) {
+    for (const search::Hypothesis& hypothesis : translated[i]) {
+      results[line_of[i]].push_back({loaded_.target.decode(hypothesis.tokens), hypothesis.log_prob, hypothesis.score});
+    }
+    counts_.target_tokens += static_cast<int64_t>(translated[i].front().tokens.size()) + 1;
+  }
+  counts_.cut = cut_.count();
+  return results;
+}
+
+}  // namespace fovea::decode

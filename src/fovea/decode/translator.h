@@ -1,0 +1,70 @@
+#pragma once
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "fovea/decode/batches.h"
+#include "fovea/decode/load_model.h"
+#include "fovea/decode/translate_batch.h"
+#include "fovea/spec/decode_config.h"
+
+namespace fovea::decode {
+
+struct Translation {
+  std::string text;
+  double log_prob = 0, score = 0;
+};
+
+// What passed through a translator.
+struct TranslationCounts {
+  int64_t lines = 0, source_tokens = 0, target_tokens = 0;
+  int64_t cut = 0;  // lines longer than max_length
+};
+
+// Token ids of a line, at most max_length of them, and </s>.
+struct Encoded {
+  Sentence tokens;
+  int64_t cut_from = 0;  // the line's length in tokens, if it was cut
+};
+Encoded encode_line(const text::Vocab& vocab, const std::string& line, int64_t max_length);
+
+// Counts lines that were cut; warns of the first few.
+class CutLines {
+ public:
+  void warn(int64_t line, int64_t tokens, int64_t max_length);  // line: its number, from 1
+  int64_t count() const { return count_; }
+
+ private:
+  int64_t count_ = 0;
+};
+
+// Text in, text out.
+class Translator {
+ public:
+  // `options.beam.num_best` hypotheses a line; source lines are cut to max_length tokens.
+  struct Options {
+    TranslateOptions search;
+    BatchLimits limits;
+    int64_t max_length = 1000;
+  };
+  Translator(LoadedModel loaded, const Options& options);
+  explicit Translator(const DecodeConfig& config);
+
+  // Results in the order of the lines, each best first. An empty line, or one of white space, gives one empty text.
+  std::vector<std::vector<Translation>> translate(std::span<const std::string> lines);
+
+  const TranslationCounts& counts() const { return counts_; }
+
+ private:
+  Sentence encode(const std::string& line);
+
+  LoadedModel loaded_;
+  Options options_;
+  TranslationCounts counts_;
+  CutLines cut_;
+};
+
+Translator::Options translator_options(const DecodeConfig& config);
+
+}  // namespace fovea::decode

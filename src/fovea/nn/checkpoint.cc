@@ -129,7 +129,8 @@ class Reader {
   NamedTensors tensors(const std::string& name) const {
     const auto [bytes, good] = read(name);
     NamedTensors tensors = parse_safetensors(bytes, path(name));
-    if (!good) refuse_tensors(name, tensors);
+    check_tensors(name, tensors);
+    if (!good) throw Error(cat(path(name), ": damaged: the file does not have its checksum"));
     return tensors;
   }
 
@@ -145,13 +146,12 @@ class Reader {
     return {std::move(bytes), good};
   }
 
-  [[noreturn]] void refuse_tensors(const std::string& name, const NamedTensors& tensors) const {
+  void check_tensors(const std::string& name, const NamedTensors& tensors) const {
     for (const auto& [tensor_name, tensor] : tensors) {
       const auto sum = sums_.find(name + "/" + tensor_name);
       if (sum == sums_.end() || Writer::sum_of(tensor) != sum->second)
         throw Error(cat(path(name), ": damaged: tensor '", tensor_name, "' does not have its checksum"));
     }
-    throw Error(cat(path(name), ": damaged: the file does not have its checksum"));
   }
 
   fs::path folder_;

@@ -1,0 +1,213 @@
+#include "fovea/nn/checkpoint.h"
+
+#include <ATen/Functions.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "fovea/base/error.h"
+#include "fovea/base/file.h"
+#include "fovea/base/strings.h"
+#include "fovea/base/test_folder.h"
+
+namespace fovea::nn {
+namespace {
+namespace fs = std::filesystem;
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+std::string message_of(const std::function<void()>& action) {
+  try {
+    action();
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return "nothing was thrown";
+}
+
+Checkpoint some_checkpoint(int64_t updates) {
+  Checkpoint checkpoint;
+  checkpoint.config.dim_emb = 12;
+  checkpoint.config.attention = "topk(8)+relu";
+  checkpoint.config.attention_layers = {"encoder.1=window(4)"};
+  checkpoint.model = {{"a.weight", at::full({3, 2}, static_cast<float>(updates))}, {"b", at::arange(4, at::kFloat)}};
+  checkpoint.optimizer = {{"mean/b", at::full({4}, 0.25F)}};
+  checkpoint.progress = {{"updates", std::to_string(updates)}, {"note", "a: \"b\"\n"}};
+  checkpoint.source_vocab = std::string("source\0bytes", 12);
+  checkpoint.target_vocab = "target bytes";
+  return checkpoint;
+}
+
+fs::path save(const fs::path& run, int64_t updates) {
+  fs::create_directories(run / "checkpoints");
+  const fs::path path = checkpoint_path(run, updates);
+  save_checkpoint(path, some_checkpoint(updates));
+  link_checkpoint(run, "last", path);
+  return path;
+}
+
+std::vector<std::string> names(const std::vector<fs::path>& paths) {
+  std::vector<std::string> out;
+  for (const fs::path& path : paths) out.push_back(path.filename());
+  return out;
+}
+
+void flip(const fs::path& path, size_t byte) {
+  std::string bytes = read_file(path);
+  bytes.at(byte) = static_cast<char>(bytes[byte] ^ 4);
+  write_file(path, bytes);
+}
+
+std::vector<fs::path> files_of(const fs::path& folder) {
+  std::vector<fs::path> files;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) files.push_back(entry.path());
+  return files;
+}
+
+TEST(Checkpoint, ReadsBackAndIsTheSameBytesEachTime) {
+  const TestFolder run;
+  const fs::path path = save(run.path(), 7);
+  const Checkpoint saved = some_checkpoint(7), loaded = load_checkpoint(path, Load::kAll);
+  EXPECT_EQ(loaded.config.dim_emb, 12);
+  EXPECT_EQ(loaded.config.attention, "topk(8)+relu");
+  EXPECT_EQ(loaded.config.attention_layers, saved.config.attention_layers);
+  EXPECT_EQ(loaded.source_vocab, saved.source_vocab);
+  EXPECT_EQ(loaded.target_vocab, saved.target_vocab);
+  EXPECT_EQ(loaded.progress, saved.progress);
+  EXPECT_TRUE(loaded.model.at("a.weight").equal(saved.model.at("a.weight")));
+  EXPECT_TRUE(loaded.optimizer.at("mean/b").equal(saved.optimizer.at("mean/b")));
+  EXPECT_TRUE(load_checkpoint(path, Load::kModel).optimizer.empty());
+  const std::string other = run / "other/";
+  save_checkpoint(other, saved);
+  for (const fs::path& file : files_of(path)) EXPECT_EQ(read_file(file), read_file(other / file.filename())) << file;
+  EXPECT_EQ(files_of(path).size(), 7U);
+}
+
+// A missing, empty, cut or altered file of a checkpoint that is asked for by name is refused with the file's name.
+TEST(Checkpoint, EveryDamageIsRefusedWithTheFilesName) {
+  const TestFolder run;
+  const fs::path good = save(run.path(), 7);
+  const fs::path bad = run.path() / "bad";
+  const auto refusal = [&](const fs::path& file, const std::function<void(const fs::path&)>& damage) {
+    fs::remove_all(bad);
+    fs::copy(good, bad, fs::copy_options::recursive);
+    damage(bad / file);
+    return message_of([&] { load_checkpoint(bad, Load::kAll); });
+  };
+  for (const fs::path& path : files_of(good)) {
+    const fs::path file = path.filename();
+    const bool is_sums = file == "checksums.yml";
+    const std::string content = read_file(path);
+    // Without its checksums a folder is no checkpoint.
+    EXPECT_THAT(refusal(file, [](const fs::path& p) { fs::remove(p); }), HasSubstr(is_sums ? bad : bad / file));
+    for (size_t i = 0; i < 24; ++i) {
+      const size_t at = content.size() * i / 24;
+      const auto cut = [&](const fs::path& p) { write_file(p, content.substr(0, at)); };
+      const auto altered = [&](const fs::path& p) { flip(p, at); };
+      for (const std::string& text : {refusal(file, cut), refusal(file, altered)}) {
+        // An altered checksum or name in checksums.yml is reported of the file that it speaks of.
+        EXPECT_THAT(text, HasSubstr(is_sums ? bad : bad / file)) << at;
+        EXPECT_EQ(text.find('\n'), std::string::npos) << text;
+      }
+    }
+  }
+}
+
+TEST(Checkpoint, NamesTheDamagedTensor) {
+  const TestFolder run;
+  const fs::path model = save(run.path(), 7) / "model.safetensors";
+  flip(model, read_file(model).size() - 2);  // the last tensor by name is b
+  EXPECT_THAT(message_of([&] { load_checkpoint(run.path() / "last", Load::kModel); }),
+              AllOf(HasSubstr(model.filename()), HasSubstr("tensor 'b' does not have its checksum")));
+}
+
+TEST(Checkpoint, SaysThatItIsOfAnotherVersion) {
+  const TestFolder run;
+  const fs::path path = save(run.path(), 7);
+  std::string config = read_file(path / "config.yml"), sums = read_file(path / "checksums.yml");
+  const std::string old_sum = checksum(config);
+  config.replace(config.find("checkpoint-format: 1"), 20, "checkpoint-format: 9\nnew-field: 3");
+  sums.replace(sums.find(old_sum), old_sum.size(), checksum(config));
+  write_file(path / "config.yml", config);
+  write_file(path / "checksums.yml", sums);
+  EXPECT_THAT(message_of([&] { load_checkpoint(path, Load::kModel); }), HasSubstr("checkpoint format 9, this fovea"));
+}
+
+TEST(Checkpoint, SaysWhatIsNotOne) {
+  const TestFolder run;
+  EXPECT_THAT(message_of([&] { load_checkpoint(run / "none", Load::kModel); }), HasSubstr("no such folder"));
+  EXPECT_THAT(message_of([&] { load_checkpoint(run.path(), Load::kModel); }), HasSubstr("neither a checkpoint nor"));
+  EXPECT_THAT(message_of([&] { load_checkpoint(run.path(), Load::kAll); }), HasSubstr("no whole checkpoint"));
+  write_file(run / "file", "x");
+  EXPECT_THAT(message_of([&] { load_checkpoint(run / "file", Load::kModel); }), HasSubstr("is a file"));
+  EXPECT_THAT(message_of([&] { save_checkpoint(run.path(), some_checkpoint(1)); }), HasSubstr("is not a checkpoint"));
+  Checkpoint model_alone = some_checkpoint(1);
+  model_alone.optimizer.clear();
+  model_alone.progress.clear();
+  save_checkpoint(run / "average", model_alone);
+  EXPECT_THAT(message_of([&] { load_checkpoint(run / "average", Load::kAll); }), HasSubstr("a model alone"));
+}
+
+TEST(Checkpoint, ResumingGoesBackToTheNewestWholeOne) {
+  const TestFolder run;
+  const fs::path first = save(run.path(), 10), second = save(run.path(), 20), third = save(run.path(), 30);
+  EXPECT_EQ(load_checkpoint(run.path(), Load::kAll).progress.at("updates"), "30");
+  flip(third / "optimizer.safetensors", 20);
+  EXPECT_EQ(load_checkpoint(run.path(), Load::kAll).progress.at("updates"), "20");
+  EXPECT_THAT(message_of([&] { load_checkpoint(third, Load::kAll); }), HasSubstr("optimizer.safetensors"));
+  EXPECT_EQ(load_checkpoint(third, Load::kModel).config.dim_emb, 12) << "its model is whole";
+  write_file(second / "progress.yml", "");
+  EXPECT_EQ(load_checkpoint(run.path(), Load::kAll).progress.at("updates"), "10");
+  fs::remove(first / "source.spm");
+  EXPECT_THAT(message_of([&] { load_checkpoint(run.path(), Load::kAll); }),
+              AllOf(HasSubstr("no whole checkpoint"), HasSubstr("optimizer.safetensors")));
+}
+
+TEST(Checkpoint, ModelsAreTheBestOneOrTheLast) {
+  const TestFolder run;
+  const fs::path first = save(run.path(), 10);
+  save(run.path(), 20);
+  EXPECT_FLOAT_EQ(load_checkpoint(run.path(), Load::kModel).model.at("a.weight")[0][0].item<float>(), 20);
+  link_checkpoint(run.path(), "best", first);
+  EXPECT_FLOAT_EQ(load_checkpoint(run.path(), Load::kModel).model.at("a.weight")[0][0].item<float>(), 10);
+  EXPECT_EQ(fs::read_symlink(run.path() / "best"), "checkpoints/update-00000010");
+}
+
+TEST(Checkpoint, PruningKeepsTheNewestTheBestAndTheLast) {
+  const TestFolder run;
+  for (const int64_t updates : {10, 20, 25, 30, 40, 45}) save(run.path(), updates);
+  link_checkpoint(run.path(), "best", checkpoint_path(run.path(), 10));
+  prune_checkpoints(run.path(), {.keep = 2, .every = 10});
+  EXPECT_THAT(names(list_checkpoints(run.path())),
+              ElementsAre("update-00000010", "update-00000030", "update-00000040", "update-00000045"));
+}
+
+TEST(Checkpoint, CleaningRemovesWhatAKilledProcessLeft) {
+  const TestFolder run;
+  const fs::path whole = save(run.path(), 10);
+  fs::copy(whole, run.path() / "checkpoints/update-00000020.tmp123", fs::copy_options::recursive);
+  fs::rename(save(run.path(), 30), run.path() / "checkpoints/update-00000030.old123");
+  fs::copy(whole, run.path() / "checkpoints/update-00000010.old123", fs::copy_options::recursive);
+  fs::create_directory_symlink("x", run.path() / "last.tmp77");
+  EXPECT_THAT(names(list_checkpoints(run.path())), ElementsAre("update-00000010"));
+  clean_checkpoints(run.path());
+  EXPECT_EQ(files_of(run.path() / "checkpoints").size(), 2U);
+  EXPECT_EQ(load_checkpoint(run.path(), Load::kAll).progress.at("updates"), "30") << "it was whole under its old name";
+  EXPECT_FALSE(fs::is_symlink(run.path() / "last.tmp77"));
+}
+
+TEST(Checkpoint, AveragingIsTheMean) {
+  const TestFolder run;
+  for (const int64_t updates : {1, 2, 4, 9}) save(run.path(), updates);
+  average_checkpoints(run.path(), 3, run / "mean");
+  const Checkpoint mean = load_checkpoint(run / "mean", Load::kModel);
+  EXPECT_TRUE(mean.model.at("a.weight").equal(at::full({3, 2}, 5.0F)));
+  EXPECT_TRUE(mean.model.at("b").equal(at::arange(4, at::kFloat)));
+  EXPECT_EQ(mean.source_vocab, some_checkpoint(1).source_vocab);
+  EXPECT_THAT(message_of([&] { average_checkpoints(run.path(), 5, run / "mean"); }), HasSubstr("has 4 checkpoints"));
+}
+
+}  // namespace
+}  // namespace fovea::nn

@@ -1,0 +1,213 @@
+"""The peer of the training and decoding figures: the same Transformer in eager PyTorch modules, written to be fast.
+
+Padded batches of sentences of like lengths; one product for queries, keys and values; scaled_dot_product_attention;
+the loss on real tokens alone; the fused Adam. Decoding caches keys and values.
+"""
+import argparse
+import ctypes
+import json
+import math
+import time
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+
+def tune_malloc():
+    """The settings of base/malloc.cc: large buffers stay in the heap between steps."""
+    m_trim_threshold, m_top_pad, m_mmap_max = -1, -2, -4
+    libc = ctypes.CDLL(None)
+    for option, value in ((m_mmap_max, 0), (m_trim_threshold, 1 << 30), (m_top_pad, 64 << 20)):
+        libc.mallopt(option, value)
+
+
+class Attention(nn.Module):
+    def __init__(self, width, heads):
+        super().__init__()
+        self.heads = heads
+        self.qkv = nn.Linear(width, 3 * width)
+        self.out = nn.Linear(width, width)
+
+    def split(self, x):  # [B, N, W] -> [B, H, N, W / H]
+        return x.unflatten(-1, (self.heads, -1)).transpose(1, 2)
+
+    def keys(self, memory):
+        width = memory.size(-1)
+        kv = F.linear(memory, self.qkv.weight[width:], self.qkv.bias[width:])
+        return [self.split(part) for part in kv.chunk(2, -1)]
+
+    def query(self, x):
+        width = x.size(-1)
+        return self.split(F.linear(x, self.qkv.weight[:width], self.qkv.bias[:width]))
+
+    def attend(self, q, k, v, mask=None, causal=False):
+        heads = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=causal)
+        return self.out(heads.transpose(1, 2).flatten(2))
+
+    def forward(self, x, mask=None, causal=False):
+        q, k, v = (self.split(part) for part in self.qkv(x).chunk(3, -1))
+        return self.attend(q, k, v, mask, causal)
+
+
+class Layer(nn.Module):
+    def __init__(self, width, inner, heads, dropout, cross):
+        super().__init__()
+        self.attention = Attention(width, heads)
+        self.cross = Attention(width, heads) if cross else None
+        self.norms = nn.ModuleList(nn.LayerNorm(width) for _ in range(3 if cross else 2))
+        self.inner, self.outer = nn.Linear(width, inner), nn.Linear(inner, width)
+        self.dropout = dropout
+
+    def add(self, x, y, norm):
+        return self.norms[norm](x + F.dropout(y, self.dropout, self.training))
+
+    def feed_forward(self, x):
+        return self.add(x, self.outer(F.relu(self.inner(x))), -1)
+
+    def forward(self, x, mask=None, causal=False, memory=None, memory_mask=None):
+        x = self.add(x, self.attention(x, mask, causal), 0)
+        if self.cross is not None:
+            x = self.add(x, self.cross.attend(self.cross.query(x), *self.cross.keys(memory), memory_mask), 1)
+        return self.feed_forward(x)
+
+
+class Transformer(nn.Module):
+    def __init__(self, vocabulary=10000, width=128, inner=256, heads=4, depth=4, dropout=0.3):
+        super().__init__()
+        self.embedding = nn.Embedding(vocabulary, width)
+        nn.init.normal_(self.embedding.weight, std=width**-0.5)
+        self.bias = nn.Parameter(torch.zeros(vocabulary))
+        self.encoder = nn.ModuleList(Layer(width, inner, heads, dropout, False) for _ in range(depth))
+        self.decoder = nn.ModuleList(Layer(width, inner, heads, dropout, True) for _ in range(depth))
+        self.width, self.dropout = width, dropout
+        place = torch.arange(512)[:, None] * torch.exp(torch.arange(0, width, 2) * (-math.log(1e4) / width))
+        self.register_buffer("positions", torch.cat([place.sin(), place.cos()], -1))
+
+    def embed(self, ids, first=0):
+        x = self.embedding(ids) * math.sqrt(self.width) + self.positions[first : first + ids.size(1)]
+        return F.dropout(x, self.dropout, self.training)
+
+    def encode(self, source, mask):
+        x = self.embed(source)
+        for layer in self.encoder:
+            x = layer(x, mask)
+        return x
+
+    def forward(self, source, mask, inputs):
+        memory = self.encode(source, mask)
+        x = self.embed(inputs)
+        for layer in self.decoder:
+            x = layer(x, causal=True, memory=memory, memory_mask=mask)
+        return x
+
+    def step(self, tokens, position, caches, crosses, mask):
+        """tokens [R, 1]; caches: of each layer keys and values so far. The logits of the next word."""
+        x = self.embed(tokens, position)
+        for layer, cache, cross in zip(self.decoder, caches, crosses):
+            q, k, v = (layer.attention.split(part) for part in layer.attention.qkv(x).chunk(3, -1))
+            cache[:] = [torch.cat([old, new], 2) if old is not None else new for old, new in zip(cache, (k, v))]
+            x = layer.add(x, layer.attention.attend(q, *cache), 0)
+            x = layer.add(x, layer.cross.attend(layer.cross.query(x), *cross, mask), 1)
+            x = layer.feed_forward(x)
+        return F.linear(x[:, 0], self.embedding.weight, self.bias)
+
+
+def make_batches(count, target_tokens, vocabulary, seed=1):
+    """Sentences of 6 to 22 tokens, 14 on average, as Multi30k's, sorted by length as a translation trainer does it."""
+    random = torch.Generator().manual_seed(seed)
+    lengths = torch.randint(6, 23, (count * target_tokens // 14 + 1,), generator=random).sort().values.tolist()
+    batches, rows, total = [], [], 0
+    for length in lengths:
+        rows.append(length)
+        total += length
+        if total >= target_tokens:
+            batches.append(rows)
+            rows, total = [], 0
+    made = []
+    for rows in batches:
+        shape = (len(rows), max(rows))
+        rank = torch.rand((3, *shape), generator=random)
+        real = torch.arange(shape[1])[None] < torch.tensor(rows)[:, None]
+        source, inputs, outputs = (rank**3 * vocabulary).long().clamp_(max=vocabulary - 1)
+        made.append((source, real[:, None, None, :], inputs, outputs[real], real))
+    return [made[i] for i in torch.randperm(len(made), generator=random).tolist()]
+
+
+def train(arguments):
+    torch.manual_seed(1)
+    model = Transformer().train()
+    adam = torch.optim.Adam(model.parameters(), lr=1e-3, betas=(0.9, 0.98), eps=1e-8, fused=True)
+    batches = make_batches(arguments.updates + 2, arguments.tokens, 10000)
+    # With one thread the processor's time, so that other work on the machine does not count; else the wall's.
+    clock = time.process_time if torch.get_num_threads() == 1 else time.perf_counter
+    times = []
+    for source, mask, inputs, outputs, real in batches:
+        start = clock()
+        with torch.autocast("cpu", torch.bfloat16, enabled=arguments.precision == "bfloat16"):
+            hidden = model(source, mask, inputs)[real]
+            logits = F.linear(hidden, model.embedding.weight, model.bias)
+            loss = F.cross_entropy(logits, outputs, label_smoothing=0.1)
+        adam.zero_grad(set_to_none=True)
+        loss.backward()
+        adam.step()
+        times.append((clock() - start, outputs.numel()))
+    rates = sorted(tokens / seconds for seconds, tokens in times[2:])
+    print(json.dumps({"tokens_per_second": rates[len(rates) // 2], "updates": len(rates)}))
+
+
+@torch.inference_mode()
+def beam_search(model, source, mask, beam, steps):
+    """Fixed length, no early stop: the cost of `steps` steps, with the hypotheses reordered after each."""
+    sentences = source.size(0)
+    memory = model.encode(source, mask)
+    rows = torch.arange(sentences).repeat_interleave(beam)
+    crosses = [[part[rows] for part in layer.cross.keys(memory)] for layer in model.decoder]
+    row_mask, caches = mask[rows], [[None, None] for _ in model.decoder]
+    tokens = torch.zeros(sentences * beam, 1, dtype=torch.long)
+    scores = torch.full((sentences, beam), -1e9)
+    scores[:, 0] = 0
+    for position in range(steps):
+        log_p = F.log_softmax(model.step(tokens, position, caches, crosses, row_mask), -1)
+        best, index = (scores[:, :, None] + log_p.unflatten(0, (sentences, beam))).flatten(1).topk(beam)
+        parents = (index // log_p.size(-1) + torch.arange(sentences)[:, None] * beam).flatten()
+        tokens, scores = (index % log_p.size(-1)).flatten()[:, None], best
+        for cache in caches:
+            cache[:] = [part[parents] for part in cache]
+    return tokens
+
+
+def decode(arguments):
+    torch.manual_seed(1)
+    model = Transformer().eval()
+    random = torch.Generator().manual_seed(2)
+    clock = time.process_time if torch.get_num_threads() == 1 else time.perf_counter
+    times = []
+    for _ in range(arguments.updates + 1):
+        source = torch.randint(0, 10000, (arguments.batch, 14), generator=random)
+        mask = torch.ones(arguments.batch, 1, 1, 14, dtype=torch.bool)
+        start = clock()
+        beam_search(model, source, mask, arguments.beam, arguments.steps)
+        times.append(clock() - start)
+    seconds = sorted(times[1:])[len(times[1:]) // 2]
+    print(json.dumps({"sentences_per_second": arguments.batch / seconds}))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("task", choices=["train", "decode"])
+    parser.add_argument("--precision", choices=["float32", "bfloat16"], default="float32")
+    parser.add_argument("--tokens", type=int, default=4096, help="target tokens of a batch")
+    parser.add_argument("--updates", type=int, default=10, help="timed batches")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--beam", type=int, default=5)
+    parser.add_argument("--batch", type=int, default=64, help="sentences decoded together")
+    parser.add_argument("--steps", type=int, default=15, help="words of a translation")
+    arguments = parser.parse_args()
+    tune_malloc()
+    torch.set_num_threads(arguments.threads)
+    {"train": train, "decode": decode}[arguments.task](arguments)
+
+
+if __name__ == "__main__":
+    main()

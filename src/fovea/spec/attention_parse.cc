@@ -210,7 +210,11 @@ class Parser {
     if (item_of(name, begin, out.leaf) || pairs_alias(name, begin, out) || later(name, begin)) return out;
     for (const std::string& stage : known_stages())
       if (name == stage) fail(begin, cat("'", name, "' is a stage, not a pattern; stages follow a '+'"));
-    unknown(begin, name, "pattern", known_pairs());
+    std::vector<std::string> known = known_pairs();
+    if (begin != spec_begin_) unknown(begin, name, "pattern", known);
+    const std::vector<std::string> stages = known_stages();  // a spec may begin with one
+    known.insert(known.end(), stages.begin(), stages.end());
+    unknown(begin, name, "pattern or stage", known);
   }
 
   void deeper() {
@@ -280,6 +284,8 @@ class Parser {
   AttentionSpec spec() {
     AttentionSpec out;
     Seen seen;
+    skip_spaces();
+    spec_begin_ = at_;
     if (next_is_stage()) {
       stage(out, seen);
     } else {
@@ -351,6 +357,7 @@ class Parser {
 
   std::string_view text_;
   size_t at_ = 0;
+  size_t spec_begin_ = 0;  // of the head group being read
   int depth_ = 0;
   std::string_view later_;  // the first mechanism that this version does not run
   size_t later_at_ = 0;

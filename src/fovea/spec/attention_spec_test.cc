@@ -83,10 +83,14 @@ TEST(AttentionSpec, ErrorsPointAtTheMistake) {
             "attention spec, column 9: unknown stage 'windw'; known: topk, softmax, sparsemax, entmax, relu, gelu, "
             "leaky-relu, rmsnorm, rmsnorm-xavier, gated-rmsnorm, layernorm, oow, rela-g, rela-i\n"
             "  topk(8)+windw(3)\n          ^");
-  EXPECT_THAT(message_of("windw(3)"),
-              testing::HasSubstr("column 1: unknown pattern 'windw'; did you mean 'window'? Known: full, window,"));
+  EXPECT_THAT(
+      message_of("windw(3)"),
+      testing::HasSubstr("column 1: unknown pattern or stage 'windw'; did you mean 'window'? Known: full, window,"));
   EXPECT_THAT(message_of("full|topk(8)"), testing::HasSubstr("column 6: 'topk' is a stage, not a pattern"));
   EXPECT_THAT(message_of("topk(8)+window(3)"), testing::HasSubstr("column 9: patterns come first: window(...)"));
+  EXPECT_THAT(message_of("full;2*tokp(3)"),
+              testing::HasSubstr("column 8: unknown pattern or stage 'tokp'; did you mean 'topk'?"));
+  EXPECT_THAT(message_of("full|tokp(3)"), testing::HasSubstr("column 6: unknown pattern 'tokp'; known: full"));
   EXPECT_THAT(message_of("topk(0)"), testing::HasSubstr("column 6: k of topk is 0; it must be at least 1"));
   EXPECT_THAT(message_of("topk(-3)"), testing::HasSubstr("column 6: k of topk is -3; it must be at least 1"));
   EXPECT_THAT(message_of("topk(99999999999)"), testing::HasSubstr("column 6: k of topk is too large"));
@@ -110,7 +114,7 @@ TEST(AttentionSpec, ErrorsPointAtTheMistake) {
   EXPECT_THAT(message_of("4*full;topk(3)"), testing::HasSubstr("column 8: with several head groups each needs"));
   EXPECT_THAT(message_of("full;4*topk(3)"), testing::HasSubstr("each needs its number of heads"));
   EXPECT_THAT(message_of("4full"), testing::HasSubstr("column 2: expected '*' between"));
-  EXPECT_THAT(message_of("none"), testing::HasSubstr("unknown pattern 'none'"));
+  EXPECT_THAT(message_of("none"), testing::HasSubstr("unknown pattern or stage 'none'; known: full"));
   EXPECT_THAT(message_of(std::string(1000, '(')), testing::HasSubstr("more than 100 parentheses"));
   EXPECT_THAT(message_of(std::string(20000, 'a')), testing::HasSubstr("got 20000 characters; expected at most 10000"));
   EXPECT_THAT(message_of("ä"), testing::HasSubstr("column 1: expected a pattern"));

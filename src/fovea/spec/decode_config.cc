@@ -11,7 +11,8 @@ void validate(const DecodeConfig& config) {
   problems.add_ranges(config);
   problems.add_if(config.model.empty(), "--model is missing; expected the folder of a run or of a checkpoint");
   problems.add_if(!config.vocabs.empty() && config.vocabs.size() != 2,
-                  cat("--vocabs has ", config.vocabs.size(), " files; expected two, source and target"));
+                  cat("--vocabs has ", config.vocabs.size(), config.vocabs.size() == 1 ? " file" : " files",
+                      "; expected two, source and target"));
   problems.add_if(config.n_best && config.scores, "--n-best prints the scores already; leave out --scores");
   problems.add_if(config.input != "-" && config.input == config.output,
                   cat("--input and --output are both ", config.input, "; the input would be overwritten"));

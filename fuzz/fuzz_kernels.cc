@@ -1,0 +1,84 @@
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "fovea/kernels/attention/cpu/isa.h"
+#include "fovea/kernels/attention/testing/compare.h"
+
+// Kernels against each other and the oracle: the first bytes are the shape of a problem, the rest its spec. Every
+// kernel that accepts it, at every instruction set, must agree with the oracle, and so with the others.
+namespace {
+
+using namespace fovea::kernels;
+using namespace fovea::kernels::testing_suite;
+
+constexpr size_t kShapeBytes = 6;
+
+bool is_allowed(const fovea::AttentionSpec& spec, fovea::AttentionKind kind) {
+  try {
+    fovea::validate(spec, kind);
+    return true;
+  } catch (const fovea::Error&) {
+    return false;
+  }
+}
+
+// Where a bounded gradient is not defined by rounding alone: at the edge of the support of entmax above 2.
+bool is_steep(const fovea::AttentionSpec& spec) {
+  const auto* entmax = std::get_if<fovea::Entmax>(&spec.transform);
+  return entmax && !entmax->learned && (entmax->alpha > 1.5 || entmax->alpha < 1.05);
+}
+
+Case shape_of(const uint8_t* bytes) {
+  Case c;
+  c.problem.kind = static_cast<fovea::AttentionKind>(bytes[0] % 3);
+  c.problem.dtype = bytes[0] / 3 % 2 == 0 ? DType::kFloat32 : DType::kBFloat16;
+  c.problem.num_heads = 1 + bytes[0] / 6 % 2;
+  c.problem.head_dim = 1 + bytes[1] % 40;
+  c.problem.needs_backward = bytes[2] % 4 != 0;
+  c.problem.dropout = bytes[2] / 4 % 3 == 0 ? 0.25F : 0;
+  const int64_t keys = bytes[3] % 50, queries = c.problem.kind == fovea::AttentionKind::kCross
+                                                    ? bytes[4] % 20
+                                                    : std::min<int64_t>(keys, bytes[4] % 20);
+  c.problem.sequences = {{0, queries, 0, keys}, {queries, 1, keys, 3}};
+  c.inputs = static_cast<Layout>(bytes[2] / 12 % 3);
+  c.outputs = static_cast<Layout>(bytes[2] / 36 % 3);
+  c.seed = bytes[5];
+  return c;
+}
+
+void check(const Kernel& kernel, const Case& c, const Inputs& inputs, const std::vector<Truth>& truths) {
+  fovea::SerialExecutor executor;
+  const std::string wrong = compare_all(c, run_kernel(kernel, c.problem, inputs, c.outputs, executor), truths);
+  if (wrong.empty()) return;
+  std::fprintf(stderr, "%s: %s\n%s\n", std::string(kernel.name).c_str(), describe(c.problem).c_str(), wrong.c_str());
+  std::abort();
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  if (size < kShapeBytes) return 0;
+  Case c = shape_of(data);
+  try {
+    c.problem.spec = fovea::parse_attention({reinterpret_cast<const char*>(data) + kShapeBytes, size - kShapeBytes});
+  } catch (const fovea::SpecError&) {
+    return 0;
+  }
+  if (!is_allowed(c.problem.spec, c.problem.kind) || is_steep(c.problem.spec)) return 0;
+  Inputs inputs;
+  std::vector<Truth> truths;
+  if (!draw_clear(c, {.coarse = data[5] % 4 == 0}, inputs, truths)) return 0;
+  for (const Kernel& kernel : attention_kernels()) {
+    if (!kernel.refuses(c.problem).empty()) continue;
+    for (int level = 0; level <= static_cast<int>(best_isa()); ++level) {
+      set_isa(static_cast<Isa>(level));
+      check(kernel, c, inputs, truths);
+    }
+  }
+  return 0;
+}

@@ -1,0 +1,153 @@
+#include "fovea/kernels/attention/kernel_test_suite.h"
+
+#include <gtest/gtest-spi.h>
+#include <gtest/gtest.h>
+
+#include "fovea/kernels/attention/testing/kernel_run.h"
+
+// The suite finds what is wrong: a kernel made of the oracle passes it, and fails it with any of these faults.
+namespace fovea::kernels::testing_suite {
+namespace {
+
+enum class Fault : uint8_t {
+  kNone,
+  kSmallError,     // one part in 10,000 in the output
+  kNoDropout,      // forgotten
+  kWrongGradient,  // of k, in one element
+  kOtherSequence,  // the output depends on the number of sequences
+  kThreads,        // the output depends on the number of threads
+  kWritesOutside,  // behind a row
+  kDropsTies,      // topk keeps exactly k
+  kHidesNan,
+};
+Fault fault = Fault::kNone;
+
+float* row(const Rows<void>& rows, int64_t token, int64_t head) {
+  return static_cast<float*>(rows.data) + token * rows.token_stride + head * rows.head_stride;
+}
+const float* row(const Rows<const void>& rows, int64_t token, int64_t head) {
+  return static_cast<const float*>(rows.data) + token * rows.token_stride + head * rows.head_stride;
+}
+
+Inputs inputs_of(const AttentionProblem& p, const Rows<const void>& q, const Rows<const void>& k,
+                 const Rows<const void>& v) {
+  const Sequence& last = p.sequences.back();
+  const int64_t queries = last.q_begin + last.q_length, keys = last.k_begin + last.k_length;
+  const auto copy = [&](const Rows<const void>& from, int64_t tokens) {
+    Array out(DType::kFloat32, Layout::kPacked, tokens, p.num_heads, p.head_dim);
+    for (int64_t t = 0; t < tokens; ++t)
+      for (int64_t h = 0; h < p.num_heads; ++h)
+        for (int64_t i = 0; i < p.head_dim; ++i) out.set(t, h, i, row(from, t, h)[i]);
+    return out;
+  };
+  return {copy(q, queries), copy(k, keys), copy(v, keys), {}, {}, 1, {}};
+}
+
+void write(const Rows<void>& to, int64_t token, int64_t head, const std::vector<double>& rows, int64_t index,
+           int64_t width) {
+  for (int64_t i = 0; i < width; ++i)
+    row(to, token, head)[i] = static_cast<float>(rows[static_cast<size_t>(index * width + i)]);
+}
+
+OracleInput head_of(const AttentionProblem& p, Inputs& in, const float* alpha, size_t s, int64_t h) {
+  in.alpha.assign(alpha, alpha + p.num_heads);
+  AttentionProblem faulty = p;
+  if (fault == Fault::kNoDropout) faulty.dropout = 0;
+  OracleInput head = one_head(faulty, in, s, h);
+  if (fault == Fault::kDropsTies) {
+    // Later keys score a little less, so that no two tie.
+    for (int64_t j = 0; j < head.num_keys; ++j)
+      for (int64_t i = 0; i < head.head_dim; ++i)
+        head.k[static_cast<size_t>(j * head.head_dim + i)] *= 1 - 1e-9 * static_cast<double>(j);
+  }
+  return head;
+}
+
+std::vector<std::string> refuses(const AttentionProblem& p) {
+  if (p.dtype != DType::kFloat32) return {"float32 alone"};
+  return {};
+}
+SavedPerRow saved(const AttentionProblem&) { return {}; }
+
+void forward(const AttentionProblem& p, const AttentionForward& f, Executor& executor) {
+  Inputs in = inputs_of(p, f.q, f.k, f.v);
+  in.scale = f.scale;
+  in.random = f.random;
+  double factor = fault == Fault::kSmallError ? 1.0001 : 1;
+  if (fault == Fault::kThreads) factor += 1e-6 * executor.num_threads();
+  if (fault == Fault::kOtherSequence) factor += 1e-6 * static_cast<double>(p.sequences.size());
+  for (size_t s = 0; s < p.sequences.size(); ++s) {
+    for (int64_t h = 0; h < p.num_heads; ++h) {
+      const Sequence& sequence = p.sequences[s];
+      std::vector<double> out = oracle_forward(head_of(p, in, f.alpha, s, h)).out;
+      for (double& x : out) x = fault == Fault::kHidesNan && x != x ? 0 : x * factor;
+      for (int64_t i = 0; i < sequence.q_length; ++i) {
+        write(f.out, sequence.q_begin + i, h, out, i, p.head_dim);
+        if (fault == Fault::kWritesOutside && f.out.token_stride > p.num_heads * p.head_dim)
+          row(f.out, sequence.q_begin + i, h)[p.head_dim] = 0;
+      }
+    }
+  }
+}
+
+void backward(const AttentionProblem& p, const AttentionBackward& b, Executor&) {
+  Inputs in = inputs_of(p, b.q, b.k, b.v);
+  in.grad_out = inputs_of(p, b.grad_out, b.k, b.v).q;
+  in.scale = b.scale;
+  in.random = b.random;
+  std::fill(b.grad_alpha, b.grad_alpha + p.num_heads, 0.0F);
+  std::vector<double> alphas(static_cast<size_t>(p.num_heads));
+  for (size_t s = 0; s < p.sequences.size(); ++s) {
+    for (int64_t h = 0; h < p.num_heads; ++h) {
+      const Sequence& sequence = p.sequences[s];
+      const OracleInput head = head_of(p, in, b.alpha, s, h);
+      OracleGradients g = oracle_backward(head, oracle_forward(head), grad_out_of(p, in, s, h));
+      if (fault == Fault::kWrongGradient && !g.k.empty()) g.k.back() += 0.01;
+      for (int64_t i = 0; i < sequence.q_length; ++i) write(b.grad_q, sequence.q_begin + i, h, g.q, i, p.head_dim);
+      for (int64_t j = 0; j < sequence.k_length; ++j) {
+        write(b.grad_k, sequence.k_begin + j, h, g.k, j, p.head_dim);
+        write(b.grad_v, sequence.k_begin + j, h, g.v, j, p.head_dim);
+      }
+      alphas[static_cast<size_t>(h)] += g.alpha;
+    }
+  }
+  for (size_t h = 0; h < alphas.size(); ++h) b.grad_alpha[h] = static_cast<float>(alphas[h]);
+}
+
+const Kernel kMadeOfTheOracle = {"oracle", "the oracle as a kernel", refuses, saved, forward, backward};
+
+// Failures that a part of the suite reports under a fault.
+int failures(Fault injected, int (*part)(const Suite&)) {
+  fault = injected;
+  ::testing::TestPartResultArray results;
+  {
+    ::testing::ScopedFakeTestPartResultReporter reporter(
+        ::testing::ScopedFakeTestPartResultReporter::INTERCEPT_ONLY_CURRENT_THREAD, &results);
+    Suite suite{&kMadeOfTheOracle, DType::kFloat32};
+    suite.every = 17;
+    EXPECT_GT(part(suite), 0);
+  }
+  fault = Fault::kNone;
+  int failed = 0;
+  for (int i = 0; i < results.size(); ++i) failed += results.GetTestPartResult(i).failed();
+  return failed;
+}
+
+TEST(KernelTestSuite, TheOraclePasses) {
+  for (const auto part : {check_against_oracle, check_same_bits, check_ties, check_huge_and_tiny, check_not_finite})
+    EXPECT_EQ(failures(Fault::kNone, part), 0);
+}
+
+TEST(KernelTestSuite, FaultsAreFound) {
+  EXPECT_GT(failures(Fault::kSmallError, check_against_oracle), 0);
+  EXPECT_GT(failures(Fault::kNoDropout, check_against_oracle), 0);
+  EXPECT_GT(failures(Fault::kWrongGradient, check_against_oracle), 0);
+  EXPECT_GT(failures(Fault::kWritesOutside, check_against_oracle), 0);
+  EXPECT_GT(failures(Fault::kOtherSequence, check_same_bits), 0);
+  EXPECT_GT(failures(Fault::kThreads, check_same_bits), 0);
+  EXPECT_GT(failures(Fault::kDropsTies, check_ties), 0);
+  EXPECT_GT(failures(Fault::kHidesNan, check_not_finite), 0);
+}
+
+}  // namespace
+}  // namespace fovea::kernels::testing_suite

@@ -1,0 +1,120 @@
+#include "fovea/spec/model_config.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "fovea/spec/decode_config.h"
+#include "fovea/spec/train_config.h"
+
+namespace fovea {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+template <class Config>
+std::string message_of(const Config& config) {
+  try {
+    validate(config);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+std::string mechanism(const ModelConfig& config, Sublayer sublayer, int64_t layer) {
+  return print(attention_of(config, sublayer, layer));
+}
+
+TEST(ModelConfig, TheDefaultIsValid) { EXPECT_EQ(message_of(ModelConfig{}), ""); }
+
+TEST(ModelConfig, MechanismsBySublayerAndLayer) {
+  ModelConfig config;
+  config.attention = "topk(8)";
+  config.attention_decoder = "window(16)";
+  config.attention_layers = {"encoder.2-3=relu", "cross.6=topk(4)", "encoder.3=4*full;4*local(9)"};
+  EXPECT_EQ(message_of(config), "");
+  EXPECT_EQ(mechanism(config, Sublayer::kEncoder, 0), "8*topk(8)");
+  EXPECT_EQ(mechanism(config, Sublayer::kEncoder, 1), "8*relu");
+  EXPECT_EQ(mechanism(config, Sublayer::kEncoder, 2), "4*full;4*local(9)");
+  EXPECT_EQ(mechanism(config, Sublayer::kDecoder, 2), "8*window(16)");
+  EXPECT_EQ(mechanism(config, Sublayer::kCross, 4), "8*topk(8)");
+  EXPECT_EQ(mechanism(config, Sublayer::kCross, 5), "8*topk(4)");
+  EXPECT_EQ(print(without_selection(attention_of(config, Sublayer::kCross, 5))), "8*full");
+}
+
+TEST(ModelConfig, EveryProblemInOneLine) {
+  ModelConfig config;
+  config.dim_emb = 100;
+  config.transformer_heads = 8;
+  config.transformer_norm = "prae";
+  config.dim_vocabs = {100, 200};
+  config.tied_embeddings_all = true;
+  config.attention = "window(4)";
+  config.attention_layers = {"encoder.9=full", "enc.1=full", "cross.1=4*full", "decoder.2-1=full", "encoder.x=full"};
+  const std::string message = message_of(config);
+  EXPECT_THAT(message, HasSubstr("--dim-emb 100 is not a multiple of --transformer-heads 8"));
+  EXPECT_THAT(message, HasSubstr("--transformer-norm: got 'prae'"));
+  EXPECT_THAT(message, HasSubstr("--tied-embeddings-all needs one vocabulary"));
+  EXPECT_THAT(message, HasSubstr("'window' compares the positions"));
+  EXPECT_THAT(message, HasSubstr("(set --attention-cross)"));
+  EXPECT_THAT(message, HasSubstr("got layer 9 in 'encoder.9=full'; the model has 6 there"));
+  EXPECT_THAT(message, HasSubstr("got 'enc' in 'enc.1=full'; expected one of encoder, decoder, cross"));
+  EXPECT_THAT(message, HasSubstr("is for 4 heads; the layer has 8"));
+  EXPECT_THAT(message, HasSubstr("got layers 2-1"));
+  EXPECT_THAT(message, HasSubstr("got 'encoder.x=full'; expected layers from 1"));
+  EXPECT_THAT(message, Not(HasSubstr("\n")));
+}
+
+TEST(ModelConfig, ASpecsCaretStaysWhenItIsTheOnlyProblem) {
+  ModelConfig config;
+  config.attention = "topk(8)+rleu";
+  EXPECT_THAT(message_of(config),
+              HasSubstr("--attention: attention spec, column 9: unknown stage 'rleu'; did you mean 'relu'?"));
+  EXPECT_THAT(message_of(config), HasSubstr("\n  topk(8)+rleu\n          ^"));
+}
+
+TrainConfig good_training() {
+  TrainConfig config;
+  config.model = "m";
+  config.train_sets = config.vocabs = {"a", "b"};
+  return config;
+}
+
+TEST(TrainConfig, SaysWhatIsWrong) {
+  EXPECT_EQ(message_of(good_training()), "");
+  TrainConfig config = good_training();
+  config.model = "";
+  config.vocabs = {"a"};
+  config.valid_sets = {"a", "b", "c"};
+  config.optimizer_params = {0.9, 1};
+  config.valid_metrics = {"blue"};
+  config.devices = "gpu";
+  config.no_reload = config.overwrite = true;
+  config.lr_decay = "cosine";
+  config.label_smoothing = 2;
+  const std::string message = message_of(config);
+  for (const char* part :
+       {"--model is missing", "--vocabs has 1 file; expected two", "--valid-sets has 3 files", "--optimizer-params",
+        "got 'blue'; expected some of ce-mean-words, perplexity, bleu, chrf; did you mean 'bleu'?",
+        "--devices: got 'gpu'", "--no-reload keeps", "--lr-decay cosine", "--label-smoothing: got '2'"})
+    EXPECT_THAT(message, HasSubstr(part));
+}
+
+TEST(DecodeConfig, SaysWhatIsWrong) {
+  DecodeConfig config;
+  config.model = "m";
+  EXPECT_EQ(message_of(config), "");
+  config.vocabs = {"a"};
+  config.n_best = config.scores = true;
+  config.input = config.output = "x";
+  config.attention = "topkk(3)";
+  config.beam_size = 0;
+  const std::string message = message_of(config);
+  for (const char* part : {"--vocabs has 1 file; expected two", "--n-best prints the scores", "are both x",
+                           "--attention: attention spec", "did you mean 'topk'?", "--beam-size: got '0'"})
+    EXPECT_THAT(message, HasSubstr(part));
+}
+
+}  // namespace
+}  // namespace fovea

@@ -1,9 +1,5 @@
 #include "fovea/train/setup.h"
 
-#include <ATen/Context.h>
-#include <ATen/Functions.h>
-
-#include <charconv>
 #include <thread>
 
 #include "fovea/base/error.h"
@@ -19,22 +15,6 @@ void require_two(const std::vector<std::string>& files, const char* flag) {
 }
 
 }  // namespace
-
-at::Device parse_device(const std::string& devices) {
-  if (devices == "cpu") return at::kCPU;
-  int index = -1;
-  const auto [end, error] = std::from_chars(devices.data(), devices.data() + devices.size(), index);
-  if (error != std::errc() || end != devices.data() + devices.size() || index < 0)
-    throw Error(cat("--devices: got '", devices, "'; expected cpu or the number of one CUDA device"));
-  if (!at::hasCUDA()) throw Error(cat("--devices ", devices, ": libtorch sees no CUDA device; use --devices cpu"));
-  const at::Device device(at::kCUDA, static_cast<at::DeviceIndex>(index));
-  try {
-    (void)at::zeros({1}, device);
-  } catch (const c10::Error& e) {
-    throw Error(cat("--devices ", devices, ": ", e.what_without_backtrace()));
-  }
-  return device;
-}
 
 TrainingData load_training_data(const TrainConfig& config) {
   require_two(config.train_sets, "--train-sets");

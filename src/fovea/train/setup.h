@@ -1,6 +1,4 @@
 #pragma once
-#include <ATen/core/Tensor.h>
-
 #include <string>
 #include <vector>
 
@@ -11,9 +9,6 @@
 
 // What a training needs from the world before it begins.
 namespace fovea::train {
-
-// "cpu", or the number of a CUDA device; throws if there is none.
-at::Device parse_device(const std::string& devices);
 
 struct TrainingData {
   text::Vocab source_vocab, target_vocab;

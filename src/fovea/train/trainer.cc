@@ -12,6 +12,7 @@
 #include "fovea/base/rng.h"
 #include "fovea/base/signals.h"
 #include "fovea/base/strings.h"
+#include "fovea/nn/device.h"
 #include "fovea/train/schedule.h"
 
 namespace fovea::train {
@@ -42,7 +43,7 @@ nn::Checkpoint identity_of(const ModelConfig& model, const TrainingData& data) {
 Trainer::Trainer(const TrainConfig& config, const ModelConfig& model, const Hooks& hooks)
     : config_(checked(config)),
       hooks_(hooks),
-      device_(parse_device(config.devices)),
+      device_(nn::parse_device(config.devices)),
       data_(load_training_data(config_)),
       identity_(identity_of(model, data_)),
       model_(identity_.config, config_.seed),

@@ -1,0 +1,64 @@
+#pragma once
+#include <string>
+
+#include "fovea/base/file.h"
+#include "fovea/base/rng.h"
+#include "fovea/base/strings.h"
+#include "fovea/base/test_folder.h"
+#include "fovea/text/vocab.h"
+#include "fovea/train/train.h"
+
+namespace fovea::train {
+
+// A task that a tiny model learns in seconds: the target repeats the source's words in other letters.
+struct TestTask {
+  TestFolder folder;
+  TrainConfig train;
+  ModelConfig model;
+
+  TestTask() {
+    write("train", 120, 1);
+    write("valid", 20, 2);
+    write_file(folder / "both", read_file(folder / "train.s") + read_file(folder / "train.t"));
+    text::train_vocab({.inputs = {folder / "both"}, .output = folder / "v.spm", .size = 30});
+    train.model = folder / "run";
+    train.train_sets = {folder / "train.s", folder / "train.t"};
+    train.vocabs = {folder / "v.spm", folder / "v.spm"};
+    train.valid_metrics = {"ce-mean-words"};
+    train.mini_batch_words = 90;
+    train.learn_rate = 0.01;
+    train.lr_warmup = 10;
+    train.cpu_threads = 1;
+    train.keep_last = 3;
+    train.save_freq = 1000;
+    train.disp_freq = 1000;
+    model.dim_emb = 16;
+    model.enc_depth = model.dec_depth = 1;
+    model.transformer_heads = 2;
+    model.transformer_dim_ffn = 24;
+    model.tied_embeddings_all = true;
+  }
+  void with_validation() {
+    train.valid_sets = {folder / "valid.s", folder / "valid.t"};
+    train.valid_freq = 4;
+  }
+
+ private:
+  void write(const std::string& name, int64_t lines, uint64_t seed) {
+    static constexpr const char* kSource[] = {"ama", "bebi", "coco", "dada", "efe", "fifi"};
+    static constexpr const char* kTarget[] = {"xux", "yoy", "zuzu", "wiwi", "vov", "kik"};
+    Rng rng(seed);
+    std::string source, target;
+    for (int64_t i = 0; i < lines; ++i) {
+      for (uint64_t w = 1 + rng.below(5); w > 0; --w) {
+        const uint64_t word = rng.below(6);
+        source += cat(kSource[word], w > 1 ? " " : "\n");
+        target += cat(kTarget[word], w > 1 ? " " : "\n");
+      }
+    }
+    write_file(folder / (name + ".s"), source);
+    write_file(folder / (name + ".t"), target);
+  }
+};
+
+}  // namespace fovea::train

@@ -1,0 +1,317 @@
+#include "fovea/train/train.h"
+
+#include <ATen/Context.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/nn/module.h>
+
+#include <cmath>
+#include <csignal>
+#include <functional>
+
+#include "fovea/base/error.h"
+#include "fovea/base/signals.h"
+#include "fovea/nn/checkpoint.h"
+#include "fovea/train/test_task.h"
+
+namespace fovea::train {
+namespace {
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+
+std::string message_of(const std::function<void()>& action) {
+  try {
+    action();
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return "nothing was thrown";
+}
+
+void run(const TestTask& task, const Hooks& hooks = {}) { run_training(task.train, task.model, hooks); }
+
+// Every file of the checkpoint that run/name links to, as one string.
+std::string bytes_of(const std::string& run, const std::string& name = "last") {
+  std::string bytes;
+  for (const char* file : {"config.yml", "model.safetensors", "optimizer.safetensors", "progress.yml", "checksums.yml"})
+    bytes += read_file(fs::path(run) / name / file) + "\n--\n";
+  return bytes;
+}
+
+std::string checkpoints_of(const std::string& run) {
+  std::string names;
+  for (const fs::path& path : nn::list_checkpoints(run)) names += path.filename().string() + " ";
+  return names + fs::read_symlink(fs::path(run) / "last").string();
+}
+
+using Change = std::function<void(TestTask&)>;
+struct Variant {
+  const char* name;
+  Change change;
+};
+
+const std::vector<Variant> kVariants = {
+    {"plain", [](TestTask&) {}},
+    {"average", [](TestTask& t) { t.train.exponential_smoothing = 0.05; }},
+    {"bfloat16", [](TestTask& t) { t.train.precision = "bfloat16"; }},
+    {"delay", [](TestTask& t) { t.train.optimizer_delay = 3; }},
+    {"validation",
+     [](TestTask& t) {
+       t.with_validation();
+       t.train.save_freq = 3;
+     }},
+};
+
+TEST(Training, TheSameSeedGivesTheSameFiles) {
+  TestTask a, b;
+  a.train.after_batches = b.train.after_batches = 9;
+  run(a);
+  run(b);
+  EXPECT_EQ(bytes_of(a.train.model), bytes_of(b.train.model));
+  b.train.model = b.folder / "other";
+  b.train.seed = 2;
+  run(b);
+  EXPECT_NE(bytes_of(a.train.model), bytes_of(b.train.model));
+}
+
+// N updates = k + resume + (N - k), to the last bit, in the middle of an epoch and at its end (an epoch has about 12
+// updates of one batch).
+TEST(Training, AResumedRunIsTheRunThatNeverStopped) {
+  for (const Variant& variant : kVariants) {
+    TestTask task;
+    variant.change(task);
+    task.train.after_batches = 27;
+    run(task);
+    const std::string expected = bytes_of(task.train.model), files = checkpoints_of(task.train.model);
+    for (const int64_t first : {1, 8, 12, 26}) {
+      task.train.model = task.folder / cat("resumed", first);
+      task.train.after_batches = first;
+      run(task);
+      task.train.after_batches = 27;
+      run(task);
+      EXPECT_EQ(bytes_of(task.train.model), expected) << variant.name << ", stopped after " << first;
+      EXPECT_EQ(checkpoints_of(task.train.model), files) << variant.name << ", stopped after " << first;
+    }
+  }
+}
+
+struct Signalled : testing::Test {
+  Signalled() { install_signal_handlers(); }
+  ~Signalled() override { clear_interrupt(); }
+  // Stops the run by `signal` at update 6, resumes it, and expects what was never stopped.
+  static void stop_and_resume(TestTask& task, int signal) {
+    task.train.after_batches = 15;
+    run(task);
+    const std::string expected = bytes_of(task.train.model), files = checkpoints_of(task.train.model);
+    task.train.model = task.folder / "stopped";
+    Hooks hooks;
+    hooks.on_update = [&](const UpdateReport& report) {
+      if (report.updates == 6) std::raise(signal);
+    };
+    if (signal == SIGTERM) {
+      run(task, hooks);
+    } else {
+      EXPECT_THROW(run(task, hooks), Interrupted);
+    }
+    EXPECT_EQ(fs::read_symlink(fs::path(task.train.model) / "last").filename(), "update-00000006");
+    clear_interrupt();
+    run(task);
+    EXPECT_EQ(bytes_of(task.train.model), expected);
+    EXPECT_EQ(checkpoints_of(task.train.model), files);
+  }
+};
+
+TEST_F(Signalled, SigtermSavesAndReturns) {
+  TestTask task;
+  stop_and_resume(task, SIGTERM);
+}
+
+TEST_F(Signalled, SigintSavesAndThrows) {
+  TestTask task;
+  stop_and_resume(task, SIGINT);
+}
+
+TEST_F(Signalled, AnAbandonedValidationIsMadeUpFor) {
+  TestTask task;
+  task.with_validation();
+  task.train.valid_freq = 6;  // the signal at update 6 ends this validation
+  stop_and_resume(task, SIGTERM);
+}
+
+TEST_F(Signalled, ASignalDuringTranslationStopsToo) {
+  TestTask task;
+  task.with_validation();
+  task.train.valid_metrics = {"bleu"};
+  Hooks hooks;
+  hooks.translate = [](nn::Transformer&, std::span<const std::string> sources) {
+    std::raise(SIGTERM);
+    throw_if_interrupted("translation");
+    return std::vector<std::string>(sources.begin(), sources.end());
+  };
+  run(task, hooks);
+  EXPECT_EQ(fs::read_symlink(fs::path(task.train.model) / "last").filename(), "update-00000004");
+}
+
+TEST(Training, Learns) {
+  TestTask task;
+  task.with_validation();
+  task.train.valid_freq = 100;
+  task.train.after_batches = 200;
+  task.model.transformer_dropout = 0;
+  double first = 0, last = 0;
+  Hooks hooks;
+  hooks.on_update = [&](const UpdateReport& report) { (report.updates == 1 ? first : last) = report.cost; };
+  run(task, hooks);
+  // At first about a uniform guess among 30 pieces, and more for the random output layer; the smoothed cost of a
+  // perfect model is near 0.9.
+  EXPECT_GT(first, 0.9 * std::log(30));
+  EXPECT_LT(last, 2);
+  EXPECT_TRUE(fs::exists(fs::path(task.train.model) / "best"));
+}
+
+TEST(Training, StopsAfterEpochsAndWhenValidationStalls) {
+  TestTask task;
+  task.train.after_epochs = 2;
+  int64_t updates = 0, epoch = 0;
+  Hooks hooks;
+  hooks.on_update = [&](const UpdateReport& report) {
+    updates = report.updates;
+    epoch = report.epoch;
+  };
+  run(task, hooks);
+  EXPECT_EQ(epoch, 2);
+  EXPECT_EQ(updates % 2, 0) << "both epochs have as many batches";
+  TestTask stalls;
+  stalls.with_validation();
+  stalls.train.valid_metrics = {"bleu", "ce-mean-words"};
+  stalls.train.early_stopping = 3;
+  hooks.translate = [](nn::Transformer&, std::span<const std::string> sources) {
+    return std::vector<std::string>(sources.begin(), sources.end());  // always as bad
+  };
+  run(stalls, hooks);
+  EXPECT_EQ(updates, 4 * (1 + 3));
+  EXPECT_EQ(fs::read_symlink(fs::path(stalls.train.model) / "best").filename(), "update-00000004");
+}
+
+TEST(Training, StopsAfterSecondsWithAValidation) {
+  TestTask task;
+  task.with_validation();
+  task.train.valid_freq = 1'000'000;
+  task.train.stop_after_seconds = 0.05;
+  task.train.lr_decay = "cosine";
+  run(task);
+  EXPECT_TRUE(fs::exists(fs::path(task.train.model) / "best")) << "no validation at the end";
+  const double seconds = std::stod(nn::load_checkpoint(task.train.model, nn::Load::kAll).progress.at("seconds"));
+  EXPECT_GE(seconds, 0.05);
+}
+
+TEST(Training, DivergenceStopsWithTheLastGoodCheckpointWhole) {
+  TestTask task;
+  task.train.after_batches = 3;
+  run(task);
+  const std::string good = bytes_of(task.train.model);
+  task.train.after_batches = 50;
+  task.train.learn_rate = 1e30;
+  EXPECT_THAT(message_of([&] { run(task); }), HasSubstr("5 times in a row; lower --learn-rate"));
+  EXPECT_EQ(bytes_of(task.train.model), good);
+}
+
+TEST(Training, GoesOnFromTheNewestWholeCheckpoint) {
+  TestTask task;
+  task.train.save_freq = 5;
+  task.train.after_batches = 15;
+  run(task);
+  const std::string expected = bytes_of(task.train.model);
+  const fs::path model = fs::path(task.train.model) / "last/model.safetensors";
+  write_file(model, read_file(model).substr(0, 1000));
+  run(task);  // from update 10
+  EXPECT_EQ(bytes_of(task.train.model), expected);
+}
+
+TEST(Training, RefusesARunOfAnotherModel) {
+  TestTask task;
+  task.train.after_batches = 1;
+  run(task);
+  TestTask other = TestTask();
+  other.train.model = task.train.model;
+  other.model.transformer_dim_ffn = 32;
+  EXPECT_THAT(message_of([&] { run(other); }), HasSubstr("--transformer-dim-ffn: the run in"));
+  other.model.transformer_dim_ffn = 24;
+  text::train_vocab({.inputs = {other.folder / "both"}, .output = other.folder / "v.spm", .size = 29});
+  EXPECT_THAT(message_of([&] { run(other); }), HasSubstr("was trained with another source vocabulary"));
+}
+
+TEST(Training, BeginsAgainAsAsked) {
+  TestTask task;
+  task.train.after_batches = 2;
+  run(task);
+  const std::string first = bytes_of(task.train.model);
+  task.train.no_reload = true;
+  task.train.after_batches = 1;
+  run(task);
+  EXPECT_EQ(fs::read_symlink(fs::path(task.train.model) / "last").filename(), "update-00000001");
+  EXPECT_TRUE(fs::exists(fs::path(task.train.model) / "checkpoints.1/update-00000002"));
+  task.train.no_reload = false;
+  task.train.overwrite = true;
+  task.train.after_batches = 2;
+  run(task);
+  EXPECT_EQ(bytes_of(task.train.model), first);
+  EXPECT_FALSE(fs::exists(fs::path(task.train.model) / "checkpoints/update-00000001"));
+}
+
+TEST(Training, StartsFromPretrainedWeights) {
+  TestTask task;
+  task.train.after_batches = 30;
+  run(task);
+  double cost = 0;
+  Hooks hooks;
+  hooks.on_update = [&](const UpdateReport& report) { cost = report.cost; };
+  task.train.after_batches = 1;
+  task.train.pretrained_model = task.train.model;
+  task.train.model = task.folder / "tuned";
+  run(task, hooks);
+  EXPECT_LT(cost, 0.9 * std::log(30)) << "the first update already knows something";
+  EXPECT_EQ(nn::load_checkpoint(task.train.model, nn::Load::kAll).progress.at("updates"), "1");
+}
+
+TEST(Training, ASecondTrainingInTheSameFolderIsRefused) {
+  TestTask task;
+  task.train.after_batches = 2;
+  std::string message;
+  Hooks hooks;
+  hooks.on_update = [&](const UpdateReport& report) {
+    if (report.updates == 1) message = message_of([&] { run(task); });
+  };
+  run(task, hooks);
+  EXPECT_THAT(message, HasSubstr("another training is running in"));
+}
+
+TEST(Training, SaysWhatIsWrong) {
+  const auto refusal = [](const Change& change) {
+    TestTask task;
+    task.train.after_batches = 1;
+    change(task);
+    return message_of([&] { run(task); });
+  };
+  EXPECT_THAT(refusal([](TestTask& t) { t.train.model = ""; }), HasSubstr("--model"));
+  EXPECT_THAT(refusal([](TestTask& t) { t.train.model = t.train.train_sets[0]; }), HasSubstr("--model"));
+  EXPECT_THAT(refusal([](TestTask& t) { t.train.train_sets.pop_back(); }), HasSubstr("--train-sets"));
+  EXPECT_THAT(refusal([](TestTask& t) { t.train.train_sets[0] = t.folder / "none"; }), HasSubstr("no such file"));
+  EXPECT_THAT(refusal([](TestTask& t) { t.train.vocabs[1] = t.folder / "both"; }), HasSubstr("not a SentencePiece"));
+  EXPECT_THAT(refusal([](TestTask& t) { t.train.vocabs.pop_back(); }), HasSubstr("--vocabs"));
+  EXPECT_THAT(refusal([](TestTask& t) { t.train.lr_decay = "cosine", t.train.after_batches = 0; }),
+              HasSubstr("--lr-decay cosine"));
+  EXPECT_THAT(refusal([](TestTask& t) { t.with_validation(), t.train.valid_metrics = {"blue"}; }), HasSubstr("bleu"));
+  EXPECT_THAT(refusal([](TestTask& t) { t.train.devices = "one"; }), HasSubstr("--devices"));
+  if (!at::hasCUDA()) {
+    EXPECT_THAT(refusal([](TestTask& t) { t.train.devices = "0"; }), HasSubstr("sees no CUDA device"));
+  }
+  EXPECT_THAT(refusal([](TestTask& t) {
+                text::train_vocab({.inputs = {t.folder / "both"}, .output = t.folder / "w.spm", .size = 29});
+                t.train.vocabs[1] = t.folder / "w.spm";
+              }),
+              HasSubstr("--tied-embeddings-all: got two different --vocabs"));
+}
+
+}  // namespace
+}  // namespace fovea::train

@@ -338,5 +338,14 @@ TEST(TopN, RowsWithoutALogSoftmaxAreCounted) {
   EXPECT_NEAR(found.best[12].log_prob, -std::log(40.0), 1e-6);
 }
 
+TEST(TopN, NoNaNIsOverlooked) {
+  for (size_t place = 0; place < 150; ++place) {
+    std::vector<float> logits(150);
+    for (size_t i = 0; i < 150; ++i) logits[i] = static_cast<float>(i % 7);
+    logits[place] = std::numeric_limits<float>::quiet_NaN();
+    EXPECT_EQ(top_n(logits, 1, 4, 0).bad, 1) << place;
+  }
+}
+
 }  // namespace
 }  // namespace fovea::search

@@ -41,17 +41,21 @@ void Select(const float* row, int64_t vocabulary, int64_t n, Candidate* best) {
   }
 }
 
-// log of the sum of exp(row - greatest); sums of lanes in a fixed order.
+// log of the sum of exp(row - greatest); sums of lanes in a fixed order. NaN if the row has one: Exp() makes 0 of it.
 float LogSumExp(const float* row, int64_t vocabulary, float greatest) {
   const hn::ScalableTag<float> d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   const auto shift = hn::Set(d, greatest);
   auto sum0 = hn::Zero(d), sum1 = hn::Zero(d);
+  auto nan = hn::FirstN(d, 0);
   int64_t i = 0;
   for (; i + 2 * lanes <= vocabulary; i += 2 * lanes) {
-    sum0 = hn::Add(sum0, hn::Exp(d, hn::Sub(hn::LoadU(d, row + i), shift)));
-    sum1 = hn::Add(sum1, hn::Exp(d, hn::Sub(hn::LoadU(d, row + i + lanes), shift)));
+    const auto x0 = hn::LoadU(d, row + i), x1 = hn::LoadU(d, row + i + lanes);
+    nan = hn::Or(nan, hn::Or(hn::IsNaN(x0), hn::IsNaN(x1)));
+    sum0 = hn::Add(sum0, hn::Exp(d, hn::Sub(x0, shift)));
+    sum1 = hn::Add(sum1, hn::Exp(d, hn::Sub(x1, shift)));
   }
+  if (!hn::AllFalse(d, nan)) return std::numeric_limits<float>::quiet_NaN();
   double sum = hn::GetLane(hn::SumOfLanes(d, hn::Add(sum0, sum1)));
   for (; i < vocabulary; ++i) sum += std::exp(row[i] - greatest);
   return greatest + static_cast<float>(std::log(sum));

@@ -1,0 +1,130 @@
+#include "fovea/nn/transformer.h"
+
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "fovea/base/rng.h"
+#include "fovea/nn/test_models.h"
+
+namespace fovea::nn {
+namespace {
+
+using namespace testing;
+
+// Every positional mechanism is refused on cross-attention, where its stages alone are used.
+struct Specs {
+  std::string self, cross;
+};
+
+std::vector<Specs> all_specs() {
+  std::vector<Specs> all;
+  const std::vector<std::string> pairs = {"full",       "window(3)",           "dilated(3,2)",       "block(3)",
+                                          "global(2)",  "random(3)",           "local(3)",           "strided(2)",
+                                          "fixed(3,1)", "window(3)|global(1)", "block(4)&strided(2)"};
+  const std::vector<std::string> stages = {"",
+                                           "+topk(2)",
+                                           "+topk(2,keep=window(2))",
+                                           "+sparsemax",
+                                           "+entmax(1.5)",
+                                           "+entmax(learned)",
+                                           "+relu+gated-rmsnorm",
+                                           "+gelu+layernorm",
+                                           "+leaky-relu(0.1)+rmsnorm-xavier",
+                                           "+topk(3)+relu+rmsnorm"};
+  for (const auto& p : pairs) all.push_back({p, p == "random(3)" ? p : "full"});
+  for (const auto& s : stages) {
+    const bool positional = s.find("keep") != std::string::npos;
+    all.push_back({"full" + s, positional ? "topk(2)" : "full" + s});
+    all.push_back({"window(4)" + s, positional ? "random(2)+topk(1)" : "random(4)" + s});
+  }
+  all.push_back({"2*window(2);1*topk(2)", "1*topk(1);2*sparsemax"});
+  all.push_back({"1*entmax(learned);1*full;1*relu", "1*random(2);2*entmax(learned)"});
+  return all;
+}
+
+ModelConfig with(const Specs& specs, const std::string& norm) {
+  ModelConfig config = tiny();
+  config.attention_encoder = config.attention_decoder = specs.self;
+  config.attention_cross = specs.cross;
+  config.transformer_norm = norm;
+  return config;
+}
+
+TEST(Transformer, StepByStepIsTheFullPass) {
+  // Rows of equal lengths, three of the first sentence, one of the second, two of the third.
+  const std::vector<int64_t> sentences = {0, 0, 0, 1, 2, 2};
+  constexpr int64_t kLength = 7;
+  const Packed source = random_batch({5, 1, 7}, 17, 1);
+  const Packed target = random_batch(std::vector<int64_t>(sentences.size(), kLength), 19, 2);
+  std::vector<int64_t> repeated_offsets = {0};
+  std::vector<at::Tensor> repeated;
+  for (const int64_t s : sentences) {
+    const int64_t begin = source.offsets[s].item<int64_t>(), end = source.offsets[s + 1].item<int64_t>();
+    repeated.push_back(source.tokens.slice(0, begin, end));
+    repeated_offsets.push_back(repeated_offsets.back() + end - begin);
+  }
+  const Packed by_row{at::cat(repeated), torch::tensor(repeated_offsets, at::kLong)};
+  bool pre = false;
+  for (const Specs& specs : all_specs()) {
+    pre = !pre;
+    SCOPED_TRACE("self " + specs.self + " cross " + specs.cross);
+    for (const at::ScalarType type : {at::kDouble, at::kFloat}) {
+      Transformer model = make(with(specs, pre ? "pre" : "post"), type);
+      const at::Tensor expected = full_pass(model, by_row, target).view({-1, kLength, 12});
+      const torch::NoGradGuard guard;
+      auto state = model->start(model->encode(source.tokens, source.offsets, {}), source.offsets, sentences);
+      // Sums of some hundred numbers near 1 in another order: in double, and in float, where the fast kernels run.
+      const double bound = type == at::kDouble ? 1e-11 : 1e-4;
+      for (int64_t t = 0; t < kLength; ++t) {
+        const at::Tensor hidden = model->step(*state, target.tokens.view({-1, kLength}).select(1, t).contiguous());
+        EXPECT_LT((hidden - expected.select(1, t)).abs().max().item<double>(), bound) << type << " step " << t;
+      }
+    }
+  }
+}
+
+// Histories chosen by hand: rows multiply, cross over within a sentence, and leave.
+TEST(Transformer, ReorderedRowsContinueTheirParents) {
+  Transformer model = make(with({"topk(3)", "full"}, "pre"));
+  const Packed source = random_batch({4, 6}, 17, 5);
+  const at::Tensor memory = model->encode(source.tokens, source.offsets, {}).detach();
+  auto state = model->start(memory, source.offsets, {0, 1});
+  const std::vector<std::vector<int64_t>> parents = {{0, 1},          {0, 0, 0, 1, 1, 1}, {2, 0, 2, 5, 4, 5},
+                                                     {1, 1, 0, 3, 5}, {4, 3, 4},          {1, 1, 2, 0}};
+  std::vector<std::vector<int64_t>> histories(2);
+  std::vector<int64_t> sentences = {0, 1};
+  Rng rng(9);
+  for (size_t t = 0; t < parents.size(); ++t) {
+    // Rows stay in the order of their sentences.
+    std::vector<int64_t> chosen = parents[t];
+    std::ranges::stable_sort(chosen, {}, [&](int64_t p) { return sentences[static_cast<size_t>(p)]; });
+    if (t > 0) model->reorder(*state, chosen);
+    std::vector<std::vector<int64_t>> next;
+    std::vector<int64_t> next_sentences, tokens;
+    for (const int64_t p : chosen) {
+      next.push_back(histories[static_cast<size_t>(p)]);
+      next_sentences.push_back(sentences[static_cast<size_t>(p)]);
+      tokens.push_back(static_cast<int64_t>(rng.below(19)));
+      next.back().push_back(tokens.back());
+    }
+    histories = next;
+    sentences = next_sentences;
+    const at::Tensor hidden = model->step(*state, torch::tensor(tokens, at::kLong));
+    for (size_t r = 0; r < histories.size(); ++r) {
+      const auto length = static_cast<int64_t>(histories[r].size());
+      const int64_t s = sentences[r], begin = source.offsets[s].item<int64_t>(),
+                    end = source.offsets[s + 1].item<int64_t>();
+      const Packed alone{source.tokens.slice(0, begin, end), torch::tensor({int64_t{0}, end - begin}, at::kLong)};
+      const Packed target{torch::tensor(histories[r], at::kLong), torch::tensor({int64_t{0}, length}, at::kLong)};
+      const at::Tensor expected = full_pass(model, alone, target)[length - 1];
+      EXPECT_LT((hidden[static_cast<int64_t>(r)] - expected).abs().max().item<double>(), 1e-11);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace fovea::nn

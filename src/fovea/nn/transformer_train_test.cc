@@ -1,0 +1,252 @@
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include <map>
+#include <set>
+#include <string>
+
+#include "fovea/base/error.h"
+#include "fovea/nn/layers.h"
+#include "fovea/nn/test_models.h"
+#include "fovea/ops/step.h"
+
+namespace fovea::nn {
+namespace {
+
+using namespace testing;
+
+at::Tensor loss_of(Transformer& model, const Packed& source, const Packed& target, const ForwardContext& context) {
+  const at::Tensor memory = model->encode(source.tokens, source.offsets, context);
+  const at::Tensor hidden = model->decode(target.tokens, target.offsets, memory, source.offsets, context);
+  return ops::cross_entropy(hidden, model->output_weight(), model->output_bias(), target.tokens, 0.1).loss;
+}
+
+at::Tensor random_like(const at::Tensor& x, uint64_t seed) {
+  Rng rng(seed);
+  at::Tensor result = torch::empty(x.sizes(), at::kDouble);
+  for (int64_t i = 0; i < x.numel(); ++i) result.data_ptr<double>()[i] = rng.normal();
+  return result;
+}
+
+// Every parameter along a random direction, against central differences; dropout draws the same masks each time.
+void check_gradients(const ModelConfig& config) {
+  Transformer model = make(config);
+  const Packed source = random_batch({3, 5, 1}, 17, 1), target = random_batch({4, 2, 6}, 17, 2);
+  const ForwardContext context{.training = true, .dropout_seed = 99};
+  model->zero_grad();
+  loss_of(model, source, target, context).backward();
+  const torch::NoGradGuard guard;
+  uint64_t seed = 100;
+  for (auto& item : model->named_parameters()) {
+    at::Tensor& parameter = item.value();
+    ASSERT_TRUE(parameter.grad().defined()) << item.key();
+    const at::Tensor direction = random_like(parameter, ++seed);
+    const double derivative = (parameter.grad() * direction).sum().item<double>();
+    constexpr double kStep = 1e-6;
+    parameter.add_(direction, kStep);
+    const double above = loss_of(model, source, target, context).item<double>();
+    parameter.add_(direction, -2 * kStep);
+    const double below = loss_of(model, source, target, context).item<double>();
+    parameter.add_(direction, kStep);
+    const double difference = (above - below) / (2 * kStep);
+    // The loss, near 40, comes back in float64 from the operator only as exact as its type: the differences' noise is
+    // 40 * 2^-53 / step = 4e-9 in double, and their bias is of order step^2 times the third derivative.
+    EXPECT_NEAR(derivative, difference, 1e-5 * (1 + std::abs(difference))) << item.key();
+  }
+}
+
+TEST(TransformerGradients, EqualCentralDifferences) {
+  const std::map<std::string, std::string> norm_of = {
+      {"full", "pre"},
+      {"topk(2)", "post"},
+      {"relu+gated-rmsnorm", "post"},
+      {"entmax(learned)+layernorm", "pre"},
+      {"1*topk(2)+gelu+rmsnorm-xavier;2*random(3)+rmsnorm-xavier", "pre"}};
+  for (const auto& [attention, norm] : norm_of) {
+    SCOPED_TRACE(attention);
+    ModelConfig config = tiny(attention);
+    config.enc_depth = config.dec_depth = 1;
+    config.transformer_norm = norm;
+    config.dim_vocabs = {17, 17};
+    config.transformer_positions = norm == "pre" ? "learned" : "sinusoidal";
+    config.max_positions = 8;
+    config.tied_embeddings_all = norm == "post";
+    config.transformer_ffn_activation = norm == "post" ? "relu" : "gelu";
+    config.transformer_dropout = 0.2;
+    config.transformer_dropout_ffn = 0.3;
+    config.transformer_dropout_attention = 0.25;
+    check_gradients(config);
+  }
+}
+
+TEST(Transformer, ABatchIsItsSentencesAlone) {
+  Transformer model = make(tiny("topk(2)"));
+  const std::vector<int64_t> source_lengths = {3, 1, 6}, target_lengths = {2, 5, 4};
+  const Packed source = random_batch(source_lengths, 17, 3), target = random_batch(target_lengths, 19, 4);
+  const at::Tensor together = full_pass(model, source, target);
+  for (int64_t s = 0; s < 3; ++s) {
+    const auto part = [s](const Packed& all) {
+      const int64_t begin = all.offsets[s].item<int64_t>(), end = all.offsets[s + 1].item<int64_t>();
+      return Packed{all.tokens.slice(0, begin, end), torch::tensor({int64_t{0}, end - begin}, at::kLong)};
+    };
+    const int64_t begin = target.offsets[s].item<int64_t>(), end = target.offsets[s + 1].item<int64_t>();
+    const at::Tensor alone = full_pass(model, part(source), part(target));
+    EXPECT_LT((alone - together.slice(0, begin, end)).abs().max().item<double>(), 1e-12);
+  }
+}
+
+TEST(Transformer, SeedsFixWeightsAndMasks) {
+  ModelConfig config = tiny();
+  config.transformer_dropout = config.transformer_dropout_attention = config.transformer_dropout_ffn = 0.3;
+  Transformer one(config, 5), same(config, 5), other(config, 6);
+  const auto equal = [](Transformer& a, Transformer& b) {
+    bool all = true;
+    for (auto& item : a->named_parameters()) all = all && item.value().equal(b->named_parameters()[item.key()]);
+    return all;
+  };
+  EXPECT_TRUE(equal(one, same));
+  EXPECT_FALSE(equal(one, other));
+  const Packed source = random_batch({5, 3}, 17, 3), target = random_batch({4, 6}, 19, 4);
+  const auto loss = [&](int64_t seed) {
+    return loss_of(one, source, target, {.training = true, .dropout_seed = seed}).item<double>();
+  };
+  EXPECT_EQ(loss(1), loss(1));
+  EXPECT_NE(loss(1), loss(2));
+}
+
+// Standard deviations and ranges of the distributions that the papers' models start from.
+TEST(Transformer, InitialWeightsHaveTheirDistributions) {
+  ModelConfig config = tiny("relu+gated-rmsnorm");
+  config.dim_emb = 64;
+  config.transformer_heads = 4;
+  config.transformer_dim_ffn = 128;
+  config.dim_vocabs = {1000, 1000};
+  Transformer model(config, 1);
+  const auto parameters = model->named_parameters();
+  const auto uniform = [&](const std::string& name, double limit) {
+    const at::Tensor& x = parameters[name];
+    // n samples: the greatest is within a few limit / n of it, the deviation within 3 / sqrt(n) of limit / sqrt(3).
+    const auto n = static_cast<double>(x.numel());
+    EXPECT_LT(x.abs().max().item<double>(), limit) << name;
+    EXPECT_GT(x.abs().max().item<double>(), limit * (1 - 20 / n)) << name;
+    EXPECT_NEAR(x.std().item<double>(), limit / std::sqrt(3.0), 3 * limit / std::sqrt(n)) << name;
+  };
+  uniform("encoder.layers.0.self_attention.qkv.weight", std::sqrt(0.5) * std::sqrt(6.0 / 128));
+  uniform("decoder.layers.1.cross_attention.kv.weight", std::sqrt(0.5) * std::sqrt(6.0 / 128));
+  uniform("decoder.layers.1.cross_attention.q.weight", std::sqrt(0.5) * std::sqrt(6.0 / 128));
+  uniform("encoder.layers.1.self_attention.out.weight", std::sqrt(6.0 / 128));
+  uniform("encoder.layers.1.feed_forward.in.weight", std::sqrt(6.0 / 192));
+  uniform("decoder.layers.0.self_attention.head_norm.gate", std::sqrt(3.0 / 64));
+  EXPECT_TRUE(parameters["decoder.layers.0.self_attention.head_norm.gain"].equal(torch::ones({64})));
+  EXPECT_TRUE(parameters["encoder.layers.0.self_attention.qkv.bias"].equal(torch::zeros({192})));
+  const at::Tensor& embeddings = parameters["encoder.embeddings.weight"];
+  EXPECT_NEAR(embeddings.std().item<double>(), 1 / 8.0, 3 / 8.0 / std::sqrt(64000.0));
+  EXPECT_NEAR(embeddings.mean().item<double>(), 0, 4 / 8.0 / std::sqrt(64000.0));
+  // No two parameters share their numbers.
+  EXPECT_FALSE(parameters["encoder.layers.0.self_attention.out.weight"].equal(
+      parameters["encoder.layers.1.self_attention.out.weight"]));
+}
+
+TEST(Transformer, PositionsAreThoseOfFairseq) {
+  // sin and cos of position / 10000^(i / (M / 2 - 1)), positions from 1; M = 6: 1, 1/100, 1/10000.
+  const at::Tensor table = sinusoidal_table(3, 6);
+  const double expected[6] = {std::sin(3.0), std::sin(0.03), std::sin(0.0003),
+                              std::cos(3.0), std::cos(0.03), std::cos(0.0003)};
+  for (int64_t i = 0; i < 6; ++i) EXPECT_NEAR(table[2][i].item<double>(), expected[i], 1e-12);
+  EXPECT_EQ(sinusoidal_table(2, 5)[1][4].item<double>(), 0);
+}
+
+TEST(Transformer, LearnedPositionsRefuseLongerInput) {
+  ModelConfig config = tiny();
+  config.transformer_positions = "learned";
+  config.max_positions = 4;
+  Transformer model(config, 1);
+  const Packed fits = random_batch({4}, 17, 1), longer = random_batch({2, 5}, 17, 1);
+  EXPECT_NO_THROW(model->encode(fits.tokens, fits.offsets, {}));
+  try {
+    model->encode(longer.tokens, longer.offsets, {});
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("5 tokens; the model has position vectors for 4"), std::string::npos);
+  }
+}
+
+TEST(Transformer, SparsifyTrainSelectsInTrainingOnly) {
+  ModelConfig sparse = tiny("topk(1)"), dense = tiny("full");
+  sparse.sparsify = "train";
+  Transformer model = make(sparse), reference = make(dense);
+  const Packed source = random_batch({7, 4}, 17, 1), target = random_batch({6, 5}, 17, 2);
+  const auto loss = [&](Transformer& of, bool training) {
+    const torch::NoGradGuard guard;
+    return loss_of(of, source, target, {.training = training, .dropout_seed = 1}).item<double>();
+  };
+  EXPECT_EQ(loss(model, false), loss(reference, false));
+  EXPECT_NE(loss(model, true), loss(reference, true));
+  sparse.sparsify = "both";
+  Transformer both = make(sparse);
+  EXPECT_EQ(loss(both, false), loss(model, true));
+}
+
+TEST(Transformer, OverridesAreThoseOfAModelTrainedSo) {
+  Transformer dense = make(tiny("full")), sparse = make(tiny("topk(2)"));
+  const Packed source = random_batch({7, 4}, 17, 1), target = random_batch({6, 5}, 19, 2);
+  EXPECT_FALSE(full_pass(dense, source, target).equal(full_pass(sparse, source, target)));
+  override_attention(dense, "topk(2)");
+  EXPECT_TRUE(full_pass(dense, source, target).equal(full_pass(sparse, source, target)));
+  EXPECT_EQ(dense->config().attention, "topk(2)");
+  const auto message = [&](const std::string& spec) -> std::string {
+    try {
+      override_attention(dense, spec);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_NE(message("relu+gated-rmsnorm").find("it needs its norm's gate, which this model"), std::string::npos);
+  EXPECT_NE(message("entmax(learned)").find("a learned alpha"), std::string::npos);
+  EXPECT_NE(message("window(3)"), "");  // positions mean nothing in cross-attention
+  EXPECT_TRUE(full_pass(dense, source, target).equal(full_pass(sparse, source, target)));  // nothing changed
+}
+
+TEST(Transformer, TiedEmbeddingsAreOneParameter) {
+  ModelConfig config = tiny();
+  config.dim_vocabs = {17, 17};
+  const auto names = [&] {
+    Transformer model(config, 1);
+    std::set<std::string> all;
+    for (auto& item : model->named_parameters()) {
+      const std::string& name = item.key();
+      if (name.find("embeddings") != std::string::npos || name.find("output") == 0) all.insert(name);
+    }
+    return all;
+  };
+  using Names = std::set<std::string>;
+  EXPECT_EQ(names(), Names({"encoder.embeddings.weight", "decoder.embeddings.weight", "output.weight", "output.bias"}));
+  config.tied_embeddings = true;
+  EXPECT_EQ(names(), Names({"encoder.embeddings.weight", "decoder.embeddings.weight", "output.bias"}));
+  config.tied_embeddings = false, config.tied_embeddings_src = true;
+  EXPECT_EQ(names(), Names({"embeddings.weight", "output.weight", "output.bias"}));
+  config.tied_embeddings_all = true;
+  EXPECT_EQ(names(), Names({"embeddings.weight", "output.bias"}));
+  config.dim_vocabs = {17, 19};
+  EXPECT_THROW(Transformer(config, 1), Error);
+}
+
+TEST(Transformer, RunsInBfloat16) {
+  ModelConfig config = tiny("topk(2)+relu+gated-rmsnorm");
+  config.dim_emb = 24;
+  Transformer exact = make(config, at::kFloat), rounded = make(config, at::kFloat);
+  rounded->to(at::kBFloat16);
+  const Packed source = random_batch({5, 3}, 17, 3), target = random_batch({4, 6}, 17, 4);
+  const double expected = loss_of(exact, source, target, {}).item<double>();
+  const at::Tensor loss = loss_of(rounded, source, target, {});
+  // Eight bits a number, some dozen operations deep.
+  EXPECT_NEAR(loss.item<double>(), expected, 0.1 * expected);
+  loss.backward();
+  for (auto& item : rounded->named_parameters()) {
+    EXPECT_TRUE(item.value().grad().defined() && item.value().grad().isfinite().all().item<bool>()) << item.key();
+  }
+}
+
+}  // namespace
+}  // namespace fovea::nn

@@ -37,6 +37,16 @@ std::string help_of(const FieldView& field) {
   return help;
 }
 
+// "Usage: fovea train --model DIR ...": CLI11's own line lists no arguments worth reading.
+class UsageFormatter : public CLI::Formatter {
+ public:
+  explicit UsageFormatter(std::string usage) : usage_(std::move(usage)) {}
+  std::string make_usage(const CLI::App*, std::string) const override { return "Usage: " + usage_ + "\n\n"; }
+
+ private:
+  std::string usage_;
+};
+
 std::string type_of(const FieldView& field) {
   static constexpr const char* kNames[] = {"", "N", "X", "TEXT", "N ...", "X ...", "TEXT ..."};
   return kNames[field.value.index()];
@@ -55,7 +65,9 @@ struct Options::State {
 
   State(const std::string& name, const std::string& summary, const std::string& usage)
       : command(name), app(summary, "fovea " + name) {
-    app.usage("Usage: fovea " + name + " " + usage);
+    auto formatter = std::make_shared<UsageFormatter>("fovea " + name + " " + usage);
+    formatter->column_width(34);
+    app.formatter(formatter);
     app.set_help_flag("-h,--help", "show this text");
     app.add_option("-c,--config", config_files, "take options from a YAML file of 'name: value' lines; may be repeated")
         ->type_name("FILE");
@@ -96,7 +108,7 @@ void Options::add_fields(std::vector<FieldView> fields, const std::string& headi
     const auto same = [&](const FieldView& other) { return other.name == field.name; };
     if (std::any_of(state_->fields.begin(), state_->fields.end(), same)) continue;
     state_->fields.push_back(field);
-    auto take = [this, field, name](const CLI::results_t& values) {
+    const CLI::callback_t take = [this, field, name](const CLI::results_t& values) {
       state_->given.insert(name);
       assign(field, values);
       return true;

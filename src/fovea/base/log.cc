@@ -17,6 +17,8 @@
 namespace fovea::log {
 namespace {
 
+constexpr const char* kPattern = "[%Y-%m-%d %H:%M:%S] %v";
+
 struct State {
   Options options;
   bool bar_shown = false;
@@ -32,7 +34,7 @@ struct State {
       }
     }
     auto logger = std::make_shared<spdlog::logger>("fovea", sinks.begin(), sinks.end());
-    logger->set_pattern(options.format == Format::kJson ? "%v" : "[%Y-%m-%d %H:%M:%S] %v");
+    logger->set_pattern(options.format == Format::kJson ? "%v" : kPattern);
     logger->set_level(options.quiet ? spdlog::level::warn : spdlog::level::info);
     logger->flush_on(spdlog::level::info);
     return logger;
@@ -54,7 +56,10 @@ void clear_bar() {
 void write(spdlog::level::level_enum level, std::string_view prefix, std::string_view line) {
   clear_bar();
   if (state().options.format == Format::kText) {
+    // What ends the program stands at the start of its line, as the shell's other programs have it.
+    if (level == spdlog::level::err) state().logger->set_pattern("%v");
     state().logger->log(level, "{}{}", prefix, line);
+    if (level == spdlog::level::err) state().logger->set_pattern(kPattern);
     return;
   }
   const std::string name = level == spdlog::level::info ? "info" : level == spdlog::level::warn ? "warning" : "error";

@@ -1,0 +1,51 @@
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include "fovea/app/options.h"
+#include "fovea/base/error.h"
+#include "fovea/spec/draw.h"
+
+namespace fovea::app {
+namespace {
+
+struct SpecConfig {
+  std::vector<std::string> specs;
+  int64_t length = 16;
+  bool causal = false;
+
+  static constexpr auto fields() {
+    using C = SpecConfig;
+    return std::tuple(number("length", &C::length, "queries and keys to draw", 1, 4096),
+                      field("causal", &C::causal, "as in a decoder: no key after its query"));
+  }
+};
+
+std::string names(const std::string& heading, const std::vector<SpecName>& list) {
+  std::string text = heading + "\n";
+  for (const SpecName& item : list) {
+    const std::string form = item.arguments.empty() ? item.name : item.name + "(" + item.arguments + ")";
+    text += "  " + form + std::string(form.size() < 22 ? 22 - form.size() : 1, ' ') + item.help + "\n";
+  }
+  return text;
+}
+
+}  // namespace
+
+int run_spec(const std::vector<std::string>& arguments) {
+  SpecConfig config;
+  Options options("spec", "Prints a mechanism's canonical form and draws its candidates: a line a query, # a candidate.",
+                  "SPEC [--length 16] [--causal]");
+  options.positional("SPEC", config.specs, "e.g. 'window(16)|global(2)+topk(8)'");
+  options.add(config, "Options");
+  options.epilogue(names("Patterns, joined by | (union) and & (intersection):", pattern_names()) +
+                   names("Stages, joined by +:", stage_names()) + names("Aliases:", alias_names()));
+  if (!options.parse(arguments)) return 0;
+  if (config.specs.size() != 1)
+    throw UsageError("expected one SPEC, e.g. fovea spec 'topk(8)'; quote it, | and ( mean something to the shell");
+  std::cout << draw(parse_layer_spec(config.specs[0]), config.length,
+                    config.causal ? AttentionKind::kCausal : AttentionKind::kSelf);
+  return 0;
+}
+
+}  // namespace fovea::app

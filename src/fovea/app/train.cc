@@ -1,0 +1,53 @@
+#include "fovea/train/train.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "fovea/app/logging.h"
+#include "fovea/app/options.h"
+#include "fovea/decode/translator.h"
+
+namespace fovea::app {
+namespace {
+
+// Validation's translator: the live model under the decoder, made at the first validation.
+std::vector<std::string> translate(const TrainConfig& config, nn::Transformer& model,
+                                   std::span<const std::string> sources) {
+  DecodeConfig decode;
+  decode.beam_size = config.valid_beam_size;
+  decode.max_length_factor = config.valid_max_length_factor;
+  decode.mini_batch_words = config.valid_mini_batch_words;
+  decode.mini_batch = config.valid_mini_batch_words;
+  decode::Translator translator(
+      {model, text::Vocab::load(config.vocabs.front()), text::Vocab::load(config.vocabs.back())},
+      decode::translator_options(decode));
+  std::vector<std::string> texts;
+  for (const std::vector<decode::Translation>& best : translator.translate(sources)) texts.push_back(best.front().text);
+  return texts;
+}
+
+}  // namespace
+
+int run_train(const std::vector<std::string>& arguments) {
+  TrainConfig config;
+  ModelConfig model;
+  Options options("train", "Trains a translation model; the same command continues a run that was stopped.",
+                  "--model DIR --train-sets A B --vocabs V V [--valid-sets C D] [--attention SPEC]");
+  options.add(config, "Training");
+  options.add(model, "Model");
+  options.epilogue(
+      "  fovea train --model run --train-sets train.en train.de --vocabs joint.spm joint.spm \\\n"
+      "      --valid-sets valid.en valid.de --tied-embeddings-all --attention 'topk(8)' --after-batches 20000");
+  if (!options.parse(arguments)) return 0;
+  configure_log(config);
+  train::run_training(config, model,
+                      {.translate =
+                           [&](nn::Transformer& live, std::span<const std::string> sources) {
+                             return translate(config, live, sources);
+                           },
+                       .on_update = {}});
+  return 0;
+}
+
+}  // namespace fovea::app

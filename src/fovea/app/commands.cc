@@ -5,7 +5,8 @@
 namespace fovea::app {
 
 using Run = int(const std::vector<std::string>&);
-Run run_average, run_corpus, run_evaluate, run_kernels, run_score, run_spec, run_train, run_translate, run_vocab;
+Run run_analyze, run_average, run_corpus, run_evaluate, run_kernels, run_score, run_spec, run_train, run_translate,
+    run_vocab;
 
 std::span<const Command> commands() {
   static constexpr std::array kCommands = {
@@ -16,6 +17,7 @@ std::span<const Command> commands() {
       Command{"translate", "translate lines of text", run_translate},
       Command{"score", "log-probabilities of given translations", run_score},
       Command{"evaluate", "BLEU and chrF of translations", run_evaluate},
+      Command{"analyze", "draw the attention of a sentence", run_analyze},
       Command{"spec", "print and draw an attention mechanism", run_spec},
       Command{"kernels", "list the attention kernels, or explain the choice", run_kernels},
   };

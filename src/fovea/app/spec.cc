@@ -34,7 +34,8 @@ std::string names(const std::string& heading, const std::vector<SpecName>& list)
 
 int run_spec(const std::vector<std::string>& arguments) {
   SpecConfig config;
-  Options options("spec", "Prints a mechanism's canonical form and draws its candidates: a line a query, # a candidate.",
+  Options options("spec",
+                  "Prints a mechanism's canonical form and draws its candidates: a line a query, # a candidate.",
                   "SPEC [--length 16] [--causal]");
   options.positional("SPEC", config.specs, "e.g. 'window(16)|global(2)+topk(8)'");
   options.add(config, "Options");

@@ -41,12 +41,11 @@ int run_train(const std::vector<std::string>& arguments) {
       "      --valid-sets valid.en valid.de --tied-embeddings-all --attention 'topk(8)' --after-batches 20000");
   if (!options.parse(arguments)) return 0;
   configure_log(config);
-  train::run_training(config, model,
-                      {.translate =
-                           [&](nn::Transformer& live, std::span<const std::string> sources) {
-                             return translate(config, live, sources);
-                           },
-                       .on_update = {}});
+  train::run_training(
+      config, model,
+      {.translate = [&](nn::Transformer& live,
+                        std::span<const std::string> sources) { return translate(config, live, sources); },
+       .on_update = {}});
   return 0;
 }
 

@@ -9,6 +9,7 @@
 
 #include "fovea/base/error.h"
 #include "fovea/base/strings.h"
+#include "fovea/nn/attention_observer.h"
 
 namespace fovea::nn {
 namespace {
@@ -127,7 +128,11 @@ at::Tensor Attention::attend(const Projected& inputs, const PackedOffsets& offse
   filled.k_offsets = offsets.keys;
   filled.dropout = dropout.rate;
   filled.dropout_seed = dropout.seed;
-  return output(ops::attention(inputs.q, inputs.k, inputs.v, training ? training_ : evaluation_, filled));
+  const std::string& spec = training ? training_ : evaluation_;
+  if (const AttentionObserver* observer = AttentionObserver::current(); observer != nullptr) {
+    observer->show(place_, ops::attention_weights(inputs.q, inputs.k, spec, filled));
+  }
+  return output(ops::attention(inputs.q, inputs.k, inputs.v, spec, filled));
 }
 
 at::Tensor Attention::mix(const Projected& inputs, const ops::AttentionOptions& options) const {

@@ -1,0 +1,111 @@
+#include <ATen/core/Tensor.h>
+#include <ATen/core/grad_mode.h>
+
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include "fovea/analysis/picture.h"
+#include "fovea/app/logging.h"
+#include "fovea/app/options.h"
+#include "fovea/base/error.h"
+#include "fovea/base/strings.h"
+#include "fovea/decode/translator.h"
+#include "fovea/nn/attention_observer.h"
+
+namespace fovea::app {
+namespace {
+
+struct AnalyzeConfig {
+  std::string model, source, target, attention, devices = "cpu";
+  std::vector<std::string> vocabs;
+  int64_t layer = 0, head = 0, beam_size = 5, cpu_threads = 0;
+  std::string precision = "float32", log, log_format = "text";
+  bool quiet = false;
+
+  static constexpr auto fields() {
+    using C = AnalyzeConfig;
+    return std::tuple(named("model", &C::model, "folder of a run or of a checkpoint", "m"),
+                      field("source", &C::source, "the sentence"),
+                      field("target", &C::target, "its translation (default: the model's own)"),
+                      number("layer", &C::layer, "decoder layer, from 1 (0: mean of all)", 0, 1000),
+                      number("head", &C::head, "head, from 1 (0: mean of all)", 0, 1024),
+                      field("attention", &C::attention, "use this mechanism instead of the trained one"),
+                      number("beam-size", &C::beam_size, "beam of the translation", 1, 1000),
+                      named("vocabs", &C::vocabs, "SentencePiece models (default: those of the checkpoint)", "v"),
+                      number("cpu-threads", &C::cpu_threads, "threads on the CPU (0: all)", 0, 4096),
+                      named("devices", &C::devices, "cpu, or the number of a CUDA device", "d"));
+  }
+};
+
+std::vector<std::string> labels(const text::Vocab& vocab, const decode::Sentence& tokens) {
+  std::vector<std::string> out;
+  for (const int64_t token : tokens) out.push_back(vocab.piece(token));
+  return out;
+}
+
+std::string translation(const decode::LoadedModel& loaded, const AnalyzeConfig& config) {
+  DecodeConfig decode;
+  decode.beam_size = config.beam_size;
+  decode::Translator translator({loaded.model, text::Vocab::from_bytes(loaded.source.bytes(), "source"),
+                                 text::Vocab::from_bytes(loaded.target.bytes(), "target")},
+                                decode::translator_options(decode));
+  return translator.translate(std::vector<std::string>{config.source}).front().front().text;
+}
+
+// Weights [T, S] of the cross-attention, the mean of the layers and heads that `config` asks for.
+at::Tensor cross_attention(decode::LoadedModel& loaded, const AnalyzeConfig& config, const decode::Sentence& source,
+                           const decode::Sentence& inputs) {
+  const ModelConfig& model = loaded.model->config();
+  if (config.layer > model.dec_depth)
+    throw Error(cat("--layer: got ", config.layer, "; the model's decoder has ", model.dec_depth, " layers"));
+  if (config.head > model.transformer_heads)
+    throw Error(cat("--head: got ", config.head, "; the model has ", model.transformer_heads, " heads"));
+  std::vector<at::Tensor> layers;
+  const nn::AttentionObserver observer([&](const nn::AttentionPlace& place, const at::Tensor& weights) {
+    if (place.kind == AttentionKind::kCross) layers.push_back(weights[0]);
+  });
+  const at::NoGradGuard no_grad;
+  const at::Device device = loaded.model->output_weight().device();
+  const auto pack = [&](const decode::Sentence& sentence) {
+    const decode::Sentence* only = &sentence;
+    return decode::pack(std::span(&only, 1), device);
+  };
+  const decode::PackedSentences src = pack(source), trg = pack(inputs);
+  const at::Tensor memory = loaded.model->encode(src.tokens, src.offsets, {});
+  loaded.model->decode(trg.tokens, trg.offsets, memory, src.offsets, {});
+  at::Tensor weights = config.layer > 0 ? layers.at(config.layer - 1) : at::stack(layers).mean(0);
+  weights = config.head > 0 ? weights[config.head - 1] : weights.mean(0);
+  return weights.to(at::kCPU, at::kFloat).contiguous();
+}
+
+}  // namespace
+
+int run_analyze(const std::vector<std::string>& arguments) {
+  AnalyzeConfig config;
+  Options options("analyze", "Draws the cross-attention of a sentence and its translation.",
+                  "--model DIR --source TEXT [--target TEXT] [--layer N] [--head N]");
+  options.add(config, "Options");
+  options.epilogue("  fovea analyze --model run --source 'The file cannot be opened.'");
+  if (!options.parse(arguments)) return 0;
+  if (config.model.empty()) throw UsageError("--model: got none; expected the folder of a run or of a checkpoint");
+  if (trim(config.source).empty()) throw UsageError("--source: got none; expected a sentence");
+  decode::LoadedModel loaded = decode::load_model(decode::model_choice(config));
+  const std::string target = config.target.empty() ? translation(loaded, config) : config.target;
+  const decode::Sentence source = decode::encode_line(loaded.source, config.source, 1000).tokens;
+  const decode::Sentence outputs = decode::encode_line(loaded.target, target, 1000).tokens;
+  // Row t is the step that predicts token t: its input is the token before.
+  decode::Sentence inputs = {loaded.target.eos()};
+  inputs.insert(inputs.end(), outputs.begin(), outputs.end() - 1);
+  const at::Tensor weights = cross_attention(loaded, config, source, inputs);
+  const auto* data = weights.const_data_ptr<float>();
+  std::cout << target << "\n\n"
+            << analysis::draw({.sources = labels(loaded.source, source),
+                               .targets = labels(loaded.target, outputs),
+                               .weights = {data, data + weights.numel()}})
+            << "\nexactly zero: " << fixed(100 * weights.eq(0).to(at::kDouble).mean().item<double>(), 1)
+            << "% of the weights shown\n";
+  return 0;
+}
+
+}  // namespace fovea::app

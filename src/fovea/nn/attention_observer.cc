@@ -1,0 +1,16 @@
+#include "fovea/nn/attention_observer.h"
+
+#include <utility>
+
+namespace fovea::nn {
+namespace {
+
+thread_local const AttentionObserver* innermost = nullptr;
+
+}  // namespace
+
+AttentionObserver::AttentionObserver(See see) : see_(std::move(see)), outer_(std::exchange(innermost, this)) {}
+AttentionObserver::~AttentionObserver() { innermost = outer_; }
+const AttentionObserver* AttentionObserver::current() { return innermost; }
+
+}  // namespace fovea::nn

@@ -1,0 +1,28 @@
+#pragma once
+#include <ATen/core/Tensor.h>
+
+#include <functional>
+
+#include "fovea/nn/attention.h"
+
+namespace fovea::nn {
+
+// While one lives, every full pass of an attention in this thread also shows its weights to `see`: dense
+// [B, H, N_q, N_k], by the reference, before dropout. For analysis; decoding step by step is not shown.
+class AttentionObserver {
+ public:
+  using See = std::function<void(const AttentionPlace& place, const at::Tensor& weights_BHQK)>;
+  explicit AttentionObserver(See see);
+  ~AttentionObserver();
+  AttentionObserver(const AttentionObserver&) = delete;
+  AttentionObserver& operator=(const AttentionObserver&) = delete;
+
+  static const AttentionObserver* current();
+  void show(const AttentionPlace& place, const at::Tensor& weights_BHQK) const { see_(place, weights_BHQK); }
+
+ private:
+  See see_;
+  const AttentionObserver* outer_;
+};
+
+}  // namespace fovea::nn

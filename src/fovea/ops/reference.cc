@@ -108,7 +108,7 @@ at::Tensor weighted_sum(const at::Tensor& weights, const at::Tensor& dropped, co
 
 // One group with everything that forward and backward share.
 struct Group {
-  at::Tensor q, k, v;  // [G, H, N, D], q scaled
+  at::Tensor q, k, v;  // [G, H, N, D]
   ScoreMatrix rows;
   at::Tensor weights, factors;  // [G, H, N_q, N_k]; factors undefined without dropout
   at::Tensor used() const { return factors.defined() ? weights * factors : weights; }
@@ -116,10 +116,11 @@ struct Group {
 
 Group compute(const ReferenceCall& call, const ReferenceGroup& plan) {
   Group group;
-  group.q = padded(call.q, plan, plan.q) * call.scale;
+  group.q = padded(call.q, plan, plan.q);
   group.k = padded(call.k, plan, plan.k);
   group.v = padded(call.v, plan, plan.k);
-  group.rows.scores = at::matmul(group.q, group.k.transpose(-1, -2));
+  // Scaled after the product: scores that tie as products still tie.
+  group.rows.scores = at::matmul(group.q, group.k.transpose(-1, -2)).mul_(call.scale);
   group.rows.dropped = dropped_pairs(call, plan, group.rows.scores);
   if (call.alpha.defined()) group.rows.alpha = call.alpha.to(at::kDouble);
   group.weights = transform_forward(call.problem.spec.transform, group.rows);
@@ -155,7 +156,7 @@ ReferenceGradients reference_backward(const ReferenceCall& call, const at::Tenso
     const TransformGradient inner =
         transform_backward(call.problem.spec.transform, group.rows, group.weights, grad_weights);
     unpad(at::matmul(inner.scores, group.k).mul_(call.scale), g.q, grads.q);
-    unpad(at::matmul(inner.scores.transpose(-1, -2), group.q), g.k, grads.k);
+    unpad(at::matmul(inner.scores.transpose(-1, -2), group.q).mul_(call.scale), g.k, grads.k);
     if (inner.alpha.defined()) grad_alpha = grad_alpha.defined() ? grad_alpha + inner.alpha : inner.alpha;
   }
   if (call.alpha.defined()) {

@@ -50,7 +50,25 @@ at::Tensor weights_op(const at::Tensor& q, const at::Tensor& k, std::string_view
 
 std::string parse_op(std::string_view spec) { return print(parse_layer_spec(spec)); }
 
-// "name\targuments\thelp" of everything that a spec may name, patterns first.
+// Of gain, gate, bias and alpha those that a layer of this spec has as parameters.
+std::vector<std::string> parameters_op(std::string_view text) {
+  const LayerSpec layer = parse_layer_spec(text);
+  std::vector<std::string> names;
+  const Norm& norm = layer.front().spec.norm;
+  if (!std::holds_alternative<NoNorm>(norm)) names.emplace_back("gain");
+  if (std::holds_alternative<GatedRmsNorm>(norm)) names.emplace_back("gate");
+  if (std::holds_alternative<LayerNorm>(norm)) names.emplace_back("bias");
+  for (const HeadGroup& group : layer) {
+    const auto* entmax = std::get_if<Entmax>(&group.spec.transform);
+    if (entmax && entmax->learned) {
+      names.emplace_back("alpha");
+      break;
+    }
+  }
+  return names;
+}
+
+// "part\tname\targuments\thelp" of everything that a spec may name, patterns first.
 std::vector<std::string> spec_names_op() {
   std::vector<std::string> lines;
   for (const auto& [part, names] : {std::pair("pattern", pattern_names()), std::pair("stage", stage_names()),
@@ -69,6 +87,7 @@ TORCH_LIBRARY_FRAGMENT(fovea, m) {
   m.def(kWeightsSchema);
   m.impl("attention_weights", torch::dispatch(c10::DispatchKey::CompositeExplicitAutograd, TORCH_FN(weights_op)));
   m.def("parse(str spec) -> str", TORCH_FN(parse_op));
+  m.def("parameters(str spec) -> str[]", TORCH_FN(parameters_op));
   m.def("spec_names() -> str[]", TORCH_FN(spec_names_op));
 }
 

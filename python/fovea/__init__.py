@@ -1,0 +1,17 @@
+"""Sparse attention for PyTorch: an attention mechanism is a value.
+
+    import fovea, torch
+    q = k = v = torch.randn(1, 8, 4096, 64)
+    out = fovea.attention(q, k, v, "topk(32)", causal=True)
+
+`fovea.spec_names()` lists what a spec may say; docs/attention.md explains it.
+"""
+from . import _library
+
+_library.load()
+
+from ._functional import SpecError, attention, attention_weights, parameters, parse, spec_names  # noqa: E402
+from ._module import Attention  # noqa: E402
+
+__all__ = ["Attention", "SpecError", "attention", "attention_weights", "parameters", "parse", "spec_names"]
+__version__ = "0.1.0"

@@ -1,0 +1,98 @@
+"""Multi-head attention as a module: projections, heads and whatever parameters the mechanism needs."""
+import math
+
+import torch
+from torch import nn
+
+from ._functional import attention, parameters, parse
+
+
+class Attention(nn.Module):
+    """Multi-head self- or cross-attention by any mechanism.
+
+    Args:
+        embed_dim (int): model width M, a multiple of num_heads.
+        num_heads (int): H.
+        spec (str): the mechanism, or one a group of heads.
+        causal (bool): a query sees no key after itself.
+        bias (bool): of the four projections.
+        dropout (float): rate on the attention weights, in training mode.
+        seed, layer (int): random(k) draws from (seed, layer, head): give each layer its number.
+
+    Projections start as Xavier's uniform, q, k and v with gain 1/sqrt(2). Where the spec has a norm over the
+    concatenated heads its `gain` starts at one (rmsnorm-xavier: uniform in +-sqrt(3 / M)), its `gate` uniform in
+    +-sqrt(3 / M), its `bias` at zero. entmax(learned) has `a` [H], alpha = 1 + sigmoid(a), from alpha = 1.5.
+    """
+
+    def __init__(self, embed_dim, num_heads, spec="full", *, causal=False, bias=True, dropout=0.0, seed=0, layer=0,
+                 device=None, dtype=None):
+        super().__init__()
+        if embed_dim % num_heads:
+            raise ValueError(f"embed_dim {embed_dim} is not a multiple of num_heads {num_heads}")
+        self.embed_dim, self.num_heads, self.spec = embed_dim, num_heads, parse(spec)
+        self.causal, self.dropout, self.seed, self.layer = causal, dropout, seed, layer
+        made = {"device": device, "dtype": dtype}
+        self.q_proj, self.k_proj, self.v_proj, self.out_proj = (
+            nn.Linear(embed_dim, embed_dim, bias=bias, **made) for _ in range(4))
+        for name in ("gain", "gate", "bias"):
+            needed = name in parameters(spec)
+            self.register_parameter(name, nn.Parameter(torch.empty(embed_dim, **made)) if needed else None)
+        self.a = nn.Parameter(torch.empty(num_heads, **made)) if "alpha" in parameters(spec) else None
+        self.reset_parameters()
+
+    def reset_parameters(self):
+        for projection in (self.q_proj, self.k_proj, self.v_proj):
+            nn.init.xavier_uniform_(projection.weight, gain=1 / math.sqrt(2))
+        nn.init.xavier_uniform_(self.out_proj.weight)
+        for projection in (self.q_proj, self.k_proj, self.v_proj, self.out_proj):
+            if projection.bias is not None:
+                nn.init.zeros_(projection.bias)
+        limit = math.sqrt(3 / self.embed_dim)
+        if self.gain is not None:
+            if "rmsnorm-xavier" in self.spec:
+                nn.init.uniform_(self.gain, -limit, limit)
+            else:
+                nn.init.ones_(self.gain)
+        if self.gate is not None:
+            nn.init.uniform_(self.gate, -limit, limit)
+        if self.bias is not None:
+            nn.init.zeros_(self.bias)
+        if self.a is not None:
+            nn.init.zeros_(self.a)
+
+    def forward(self, query, key=None, value=None, *, q_lengths=None, k_lengths=None, dropout_seed=None):
+        """
+        Args:
+            query (Tensor): [B, N_q, M].
+            key, value (Tensor, optional): [B, N_k, M]; without them self-attention, value alone defaults to key.
+            q_lengths, k_lengths (Tensor, optional): [B] int64 on the CPU; k_lengths default to q_lengths in
+                self-attention.
+            dropout_seed (int, optional): default a new one from torch's generator. Under
+                torch.compile(fullgraph=True) with dropout, give one.
+        Returns:
+            Tensor: [B, N_q, M].
+        """
+        cross = key is not None
+        if not cross:
+            key = query
+            k_lengths = q_lengths if k_lengths is None else k_lengths
+        value = key if value is None else value
+        rate = self.dropout if self.training else 0.0
+        if rate > 0 and dropout_seed is None:
+            dropout_seed = int(torch.randint(2**62, ()))
+        heads = attention(
+            self._split(self.q_proj(query)), self._split(self.k_proj(key)), self._split(self.v_proj(value)), self.spec,
+            causal=self.causal, cross=cross, q_lengths=q_lengths, k_lengths=k_lengths, gain=self.gain, gate=self.gate,
+            bias=self.bias, alpha=None if self.a is None else self._alpha(), dropout=rate,
+            dropout_seed=dropout_seed or 0, seed=self.seed, layer=self.layer)
+        return self.out_proj(heads.transpose(1, 2).flatten(2))
+
+    def _alpha(self):
+        # In half precision it would keep two digits.
+        return 1 + (self.a if self.a.dtype == torch.float64 else self.a.float()).sigmoid()
+
+    def _split(self, x):
+        return x.unflatten(-1, (self.num_heads, -1)).transpose(1, 2)  # [B, H, N, D], a view
+
+    def extra_repr(self):
+        return f"{self.embed_dim}, {self.num_heads}, {self.spec!r}, causal={self.causal}, dropout={self.dropout}"

@@ -1,0 +1,13 @@
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # the package of this clone, installed or not
+torch.set_num_threads(1)  # small problems: threads would only wait for one another
+
+
+@pytest.fixture(autouse=True)
+def seeded():
+    torch.manual_seed(20)

@@ -1,0 +1,255 @@
+"""Laws that hold for every mechanism, whatever its kernel: in double (the reference) and in float32 (the fast ones)."""
+import math
+
+import pytest
+import torch
+
+import fovea
+import specs
+
+H, N, D = 3, 11, 8
+# Outputs of size one or a few, sums of a dozen terms: 2^-53 and 2^-24 times a few hundred.
+TOLERANCE = {torch.float64: {"rtol": 1e-12, "atol": 1e-12}, torch.float32: {"rtol": 2e-5, "atol": 2e-5}}
+DTYPES = pytest.mark.parametrize("dtype", list(TOLERANCE), ids=str)
+TRANSFORMS = [s for s in specs.STAGES if s.split("(")[0] in
+              ("softmax", "sparsemax", "entmax", "relu", "gelu", "leaky-relu")]
+ON_SIMPLEX = [s for s in TRANSFORMS if s.split("(")[0] in ("softmax", "sparsemax", "entmax")] + ["entmax(1.5)"]
+EVERY = pytest.mark.parametrize("spec", specs.ALL + specs.RANDOM)
+
+
+def close(a, b, dtype):
+    torch.testing.assert_close(a, b, **TOLERANCE[dtype])
+
+
+def qkv(dtype, n=N, batch=1):
+    return specs.inputs(batch, H, n, D, dtype=dtype)
+
+
+def run(x, spec, **options):
+    return fovea.attention(*x, spec, **specs.extras(spec, H, D, x[0].dtype), **options)
+
+
+@EVERY
+def test_parse_prints_canonically(spec):
+    text = fovea.parse(spec)
+    assert fovea.parse(text) == text
+
+
+@DTYPES
+@EVERY
+def test_causal_attention_sees_no_future(spec, dtype):
+    x = qkv(dtype)
+    before = run(x, spec, causal=True)
+    y = [t.clone() for t in x]
+    for t in y:
+        t[:, :, 7:] = torch.randn_like(t[:, :, 7:])
+    assert torch.equal(run(y, spec, causal=True)[:, :, :7], before[:, :, :7])
+
+
+@DTYPES
+@EVERY
+@pytest.mark.parametrize("causal", [False, True])
+def test_padding_and_neighbours_change_nothing(spec, causal, dtype):
+    """A sequence alone, in a padded batch, and in a packed one."""
+    x = qkv(dtype, n=N + 3, batch=3)
+    lengths = torch.tensor([N, 5, N + 3])
+    padded = run(x, spec, causal=causal, q_lengths=lengths, k_lengths=lengths)
+    assert not padded[1, :, 5:].any() or "norm" in fovea.parse(spec)
+    rows = [torch.cat([t[b, :, :n].transpose(0, 1) for b, n in enumerate(lengths)]) for t in x]
+    offsets = torch.cat([torch.zeros(1, dtype=torch.int64), lengths.cumsum(0)])
+    packed = run(rows, spec, causal=causal, q_offsets=offsets)
+    for b, n in enumerate(lengths):
+        alone = run([t[b:b + 1, :, :n] for t in x], spec, causal=causal)[0]
+        close(padded[b, :, :n], alone, dtype)
+        close(packed[offsets[b]:offsets[b + 1]].transpose(0, 1), alone, dtype)
+
+
+@DTYPES
+@EVERY
+def test_decoding_step_by_step_is_the_full_pass(spec, dtype):
+    x = qkv(dtype)
+    full = run(x, spec, causal=True)
+    q, k, v = x
+    for i in (0, 4, N - 1):
+        step = run((q[:, :, i:i + 1], k[:, :, :i + 1], v[:, :, :i + 1]), spec, causal=True)
+        close(step, full[:, :, i:i + 1], dtype)
+
+
+@EVERY
+def test_strides_do_not_matter(spec):
+    x = qkv(torch.float32, batch=2)
+    plain = run(x, spec)
+    for permuted in ([t.transpose(1, 2).contiguous().transpose(1, 2) for t in x],
+                     [torch.stack([t, t], -1)[..., 0] for t in x], [torch.cat([t, t], -1)[..., :D] for t in x]):
+        assert torch.equal(run(permuted, spec), plain)
+
+
+@pytest.mark.parametrize("spec", [s for s in specs.ALL + specs.RANDOM if "random" not in fovea.parse(s)])
+def test_threads_do_not_matter(spec):
+    x = [t.requires_grad_() for t in qkv(torch.float32, n=33, batch=2)]
+    results = []
+    for threads in (1, 2):
+        torch.set_num_threads(threads)
+        out = run(x, spec, causal=True, dropout=0.1, dropout_seed=3)
+        results.append((out, *torch.autograd.grad(out.square().sum(), x)))
+    torch.set_num_threads(1)
+    for a, b in zip(*results):
+        assert torch.equal(a, b)
+
+
+@DTYPES
+@pytest.mark.parametrize("transform", TRANSFORMS)
+def test_wide_patterns_and_selections_are_full(transform, dtype):
+    x = qkv(dtype)
+    full = run(x, transform)
+    for pairs in (f"topk({N})", "topk(1000)", f"window({2 * N})", f"block({N})", f"global({N})", f"random({N})",
+                  "local(999)|global(20)", "full&full", f"topk(1,keep=window({2 * N}))"):
+        close(run(x, f"{pairs}+{transform}"), full, dtype)
+
+
+@DTYPES
+def test_top_1_takes_the_value_of_the_best_key(dtype):
+    q, k, v = qkv(dtype)
+    best = (q @ k.transpose(-1, -2)).argmax(-1, keepdim=True)
+    for transform in ON_SIMPLEX:
+        close(run((q, k, v), f"topk(1)+{transform}"), v.gather(2, best.expand(-1, -1, -1, D)), dtype)
+
+
+@DTYPES
+def test_ties_at_the_threshold_all_stay(dtype):
+    q, k, v = qkv(dtype)
+    q, k = (4 * q).round() / 4, (4 * k).round() / 4  # scores exact in any order of sums
+    k = k[:, :, :4].repeat(1, 1, 3, 1)[:, :, :N]  # keys 0, 4, 8 equal, 1, 5, 9, 2, 6, 10 and 3, 7 too
+    scores = q @ k.transpose(-1, -2)
+    for wanted in (1, 2, 4):
+        chosen = scores >= scores.topk(wanted).values[..., -1:]
+        assert (chosen.sum(-1) > wanted).any()
+        weights = (scores / math.sqrt(D)).masked_fill(~chosen, -math.inf).softmax(-1)
+        close(run((q, k, v), f"topk({wanted})"), weights @ v, dtype)
+
+
+@DTYPES
+@pytest.mark.parametrize("selection", ["", "topk(4)+", "random(7)+"])
+@pytest.mark.parametrize("transform", ON_SIMPLEX)
+def test_weights_sum_to_one(selection, transform, dtype):
+    q, k, _ = qkv(dtype)
+    ones = torch.ones_like(q)
+    close(run((q, k, ones), selection + transform), ones, dtype)
+    weights = fovea.attention_weights(q, k, selection + transform)
+    assert (weights >= 0).all()
+    close(weights.sum(-1), torch.ones_like(weights[..., 0]), dtype)
+
+
+def test_supports_are_nested():
+    q, k, _ = qkv(torch.float64, n=40)
+    weights = [fovea.attention_weights(3 * q, k, s) > 0 for s in ("sparsemax", "entmax(1.7)", "entmax(1.5)", "entmax(1.2)")]
+    for small, large in zip(weights, weights[1:]):
+        assert (small <= large).all() and small.sum() < large.sum()
+
+
+@DTYPES
+def test_entmax_meets_its_neighbours(dtype):
+    x = qkv(dtype)
+    learned = {"alpha": torch.full((H,), 2.0, dtype=dtype)}
+    close(fovea.attention(*x, "entmax(learned)", **learned), fovea.attention(*x, "sparsemax"), dtype)
+    learned = {"alpha": torch.full((H,), 1.5, dtype=dtype)}
+    close(fovea.attention(*x, "entmax(learned)", **learned), fovea.attention(*x, "entmax(1.5)"), dtype)
+    # d p / d alpha is of size one, so alpha - 1 = 1e-3 moves outputs by a few times 1e-3.
+    torch.testing.assert_close(fovea.attention(*x, "entmax(1.001)"), fovea.attention(*x, "full"), rtol=0.01, atol=0.01)
+
+
+@DTYPES
+def test_relu_of_positive_scores_is_linear_attention(dtype):
+    q, k, v = qkv(dtype)
+    q, k = q.abs(), k.abs()
+    linear = (q / math.sqrt(D)) @ (k.transpose(-1, -2) @ v)
+    torch.testing.assert_close(run((q, k, v), "relu"), linear, rtol=1e-5, atol=1e-4)
+    rows = linear.transpose(1, 2).flatten(2)
+    normed = rows * (rows.square().mean(-1, keepdim=True) + 1e-8).rsqrt()
+    gain = specs.extras("rmsnorm", H, D, dtype)["gain"]
+    close(run((q, k, v), "relu+rmsnorm").transpose(1, 2).flatten(2), normed * gain, dtype)
+
+
+@DTYPES
+@pytest.mark.parametrize("transform", ["relu", "gelu", "leaky-relu(0.1)"])
+def test_pointwise_transforms_add_up_over_keys(transform, dtype):
+    q, k, v = qkv(dtype)
+    parts = [run((q, k[:, :, s], v[:, :, s]), transform, cross=True) for s in (slice(0, 4), slice(4, N))]
+    close(parts[0] + parts[1], run((q, k, v), transform), dtype)
+
+
+@DTYPES
+@pytest.mark.parametrize("spec", TRANSFORMS + [f"topk(3)+{t}" for t in TRANSFORMS])
+def test_order_of_keys_does_not_matter(spec, dtype):
+    q, k, v = qkv(dtype)
+    order = torch.randperm(N)
+    close(run((q, k[:, :, order], v[:, :, order]), spec), run((q, k, v), spec), dtype)
+
+
+@DTYPES
+@pytest.mark.parametrize("spec", [s for s in specs.ALL + specs.RANDOM if "norm" not in fovea.parse(s)])  # a bias
+def test_rows_without_candidates_are_zero(spec, dtype):
+    x = [t.requires_grad_() for t in qkv(dtype)]
+    out = run(x, spec, k_lengths=torch.tensor([0]), q_lengths=torch.tensor([N]))
+    assert not out.any()
+    for grad in torch.autograd.grad(out.sum(), x):
+        assert not grad.any()
+
+
+@DTYPES
+def test_nan_reaches_its_rows_and_no_others(dtype):
+    q, k, v = qkv(dtype)
+    for spec in ("full", "topk(3)", "sparsemax", "entmax(1.5)", "relu", "entmax(1.3)"):
+        bad = q.clone()
+        bad[0, 1, 4, 2] = math.nan
+        out = run((bad, k, v), spec)
+        assert out[0, 1, 4].isnan().all() and out.isnan().sum() == D
+        bad = k.clone()
+        bad[0, 1, 4, 2] = math.nan
+        out = run((q, bad, v), spec, causal=True)
+        assert out[0, 1, 4:].isnan().all() and out.isnan().sum() == D * (N - 4)
+
+
+def test_dropout_is_a_function_of_its_seed():
+    x = qkv(torch.float32, n=64)
+    draws = [fovea.attention(*x, dropout=0.4, dropout_seed=s) for s in (1, 1, 2)]
+    assert torch.equal(draws[0], draws[1]) and not torch.equal(draws[0], draws[2])
+    # The kept share of 3 * 64 * 64 weights: 0.6, standard deviation 0.0044; five of them.
+    ones = torch.zeros(1, H, 64, 64), torch.zeros(1, H, 64, 64), torch.eye(64).expand(1, H, 64, 64)
+    kept = fovea.attention(*ones, dropout=0.4, dropout_seed=3) > 0
+    assert abs(kept.float().mean().item() - 0.6) < 0.022
+    # The reference in double and the kernel in float32 draw the same mask.
+    double = fovea.attention(*(t.double() for t in ones), dropout=0.4, dropout_seed=3) > 0
+    assert torch.equal(kept, double)
+
+
+def test_random_pairs_are_drawn_from_seed_layer_and_head():
+    q, k, _ = qkv(torch.float64, n=30)
+    first = fovea.attention_weights(q, k, "random(4)", seed=1, layer=2) > 0
+    assert torch.equal(first, fovea.attention_weights(2 * q, k, "random(4)", seed=1, layer=2) > 0)
+    assert (first.sum(-1) == 4).all() and not torch.equal(first[:, 0], first[:, 1])
+    for other in ({"seed": 2, "layer": 2}, {"seed": 1, "layer": 3}):
+        assert not torch.equal(first, fovea.attention_weights(q, k, "random(4)", **other) > 0)
+
+
+@pytest.mark.parametrize("spec", ["full", "topk(3)", "sparsemax", "window(4)", "rela-g"])
+def test_bfloat16_is_float32_of_rounded_inputs(spec):
+    x = qkv(torch.bfloat16)
+    out = run(x, spec, causal=True)
+    assert out.dtype == torch.bfloat16
+    wide = run([t.float() for t in x], spec, causal=True)
+    # One rounding of the output to 8 bits, and for norms one of z before.
+    torch.testing.assert_close(out.float(), wide, rtol=2**-6, atol=2**-6)
+
+
+@pytest.mark.parametrize("spec", ["full", "topk(3)", "window(3)|global(1)", "relu"])
+def test_keys_by_ranges(spec):
+    """Rows that share a memory: two queries each over ranges of one list of keys."""
+    q, k, v = (torch.randn(n, H, D) for n in (6, 20, 20))
+    begins, lengths = torch.tensor([3, 3, 10]), torch.tensor([7, 9, 10])
+    out = fovea.attention(q, k, v, spec, causal=True, q_offsets=torch.tensor([0, 2, 4, 6]), k_begins=begins,
+                          k_lengths=lengths)
+    for b in range(3):
+        keys = slice(begins[b], begins[b] + lengths[b])
+        alone = fovea.attention(q[2 * b:2 * b + 2], k[keys], v[keys], spec, causal=True)
+        close(out[2 * b:2 * b + 2], alone, torch.float32)

@@ -1,0 +1,119 @@
+"""fovea.Attention, and the messages of the package."""
+import copy
+import math
+import os
+import subprocess
+import sys
+
+import pytest
+import torch
+
+import fovea
+import specs
+
+M, H = 12, 3
+
+
+def test_self_attention_is_projection_attention_projection():
+    layer = fovea.Attention(M, H, "topk(2)", causal=True)
+    x = torch.randn(2, 5, M)
+    heads = [p(x).view(2, 5, H, M // H).transpose(1, 2) for p in (layer.q_proj, layer.k_proj, layer.v_proj)]
+    scores = (heads[0] @ heads[1].transpose(-1, -2) / math.sqrt(M // H)).masked_fill(~torch.ones(5, 5).tril().bool(), -math.inf)
+    scores = scores.masked_fill(scores < scores.topk(2).values[..., -1:], -math.inf)
+    expected = layer.out_proj((scores.softmax(-1) @ heads[2]).transpose(1, 2).reshape(2, 5, M))
+    torch.testing.assert_close(layer(x), expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("spec", specs.ALL)
+def test_every_spec_trains(spec):
+    layer = fovea.Attention(M, H, spec, dropout=0.1)
+    x = torch.randn(2, 7, M)
+    layer(x).square().sum().backward()
+    for name, parameter in layer.named_parameters():
+        assert parameter.grad is not None and parameter.grad.isfinite().all(), name
+    missing = set(fovea.parameters(spec)) - {n.replace("a", "alpha") if n == "a" else n for n, _ in layer.named_parameters()}
+    assert not missing
+    assert layer.eval()(x).shape == x.shape
+
+
+def test_parameters_start_as_the_papers_say():
+    layer = fovea.Attention(512, 8, "rela-g")
+    limit = math.sqrt(3 / 512)
+    assert (layer.gain == 1).all() and layer.gate.abs().max() <= limit and layer.gate.abs().max() > limit / 2
+    assert fovea.Attention(512, 8, "rela-i").gain.abs().max() <= limit
+    assert (fovea.Attention(M, H, "entmax(learned)")._alpha() == 1.5).all()
+    bound = math.sqrt(3 / 512) / math.sqrt(2)  # Xavier's sqrt(6 / 1024) with gain 1 / sqrt(2)
+    assert bound / 2 < layer.q_proj.weight.abs().max() <= bound
+
+
+def test_cross_attention_and_lengths():
+    layer = fovea.Attention(M, H, "topk(3)")
+    x, memory, lengths = torch.randn(2, 4, M), torch.randn(2, 9, M), torch.tensor([9, 6])
+    out = layer(x, memory, k_lengths=lengths)
+    torch.testing.assert_close(out[1:], layer(x[1:], memory[1:, :6]))
+    with pytest.raises(RuntimeError, match="cross-attention"):
+        fovea.Attention(M, H, "window(3)")(x, memory)
+
+
+def test_dropout_only_in_training_and_by_torchs_generator():
+    layer, x = fovea.Attention(M, H, dropout=0.5), torch.randn(2, 9, M)
+    assert not torch.equal(layer(x), layer(x))
+    torch.manual_seed(1)
+    first = layer(x)
+    torch.manual_seed(1)
+    assert torch.equal(first, layer(x)) and torch.equal(layer(x, dropout_seed=4), layer(x, dropout_seed=4))
+    layer.eval()
+    assert torch.equal(layer(x), layer(x))
+
+
+def test_compiled_module_in_one_graph():
+    layer, x = fovea.Attention(M, H, "topk(3)+gated-rmsnorm", dropout=0.1), torch.randn(2, 9, M)
+    compiled = torch.compile(layer, fullgraph=True, backend="aot_eager")
+    for seed in (1, 2):
+        torch.testing.assert_close(compiled(x, dropout_seed=seed), layer(x, dropout_seed=seed))
+
+
+def test_state_is_copied_and_saved():
+    layer, x = fovea.Attention(M, H, "rela-g").double(), torch.randn(1, 4, M, dtype=torch.float64)
+    twin = fovea.Attention(M, H, "rela-g").double()
+    twin.load_state_dict(layer.state_dict())
+    assert torch.equal(twin(x), layer(x)) and torch.equal(copy.deepcopy(layer)(x), layer(x))
+
+
+@pytest.mark.parametrize("call,message", [
+    (lambda q: fovea.attention(q, q, q, "windw(3)"), "did you mean 'window'"),
+    (lambda q: fovea.attention(q, q[:, :1], q[:, :1]), "expected equal heads"),
+    (lambda q: fovea.attention(q, q.double(), q), "expected one floating type"),
+    (lambda q: fovea.attention(q[0, 0], q, q), "expected \\[T, H, D\\] or \\[B, H, N, D\\]"),
+    (lambda q: fovea.attention(q, q, q, dropout=1.0), "dropout 1 is not in \\[0, 1\\)"),
+    (lambda q: fovea.attention(q, q, q, "entmax(learned)"), "needs alpha of shape \\[3\\]"),
+    (lambda q: fovea.attention(q, q, q, "rela-g"), "needs gate"),
+    (lambda q: fovea.attention(q, q, q, "rmsnorm", gain=torch.ones(3)), "gain must have shape \\[12\\]"),
+    (lambda q: fovea.attention(q, q, q, q_lengths=torch.tensor([9])), "q_lengths must be 2 lengths between 0 and 5"),
+    (lambda q: fovea.attention(q, q, q, q_lengths=torch.tensor([1.0, 2])), "expected a contiguous int64 vector"),
+    (lambda q: fovea.attention(q[0], q[0], q[0], q_offsets=torch.tensor([0, 2])), "must rise from 0 to"),
+    (lambda q: fovea.attention(q[0], q[0], q[0], q_lengths=torch.tensor([1])), "give q_offsets and k_offsets"),
+    (lambda q: fovea.attention(q, q, q, "2*full;2*topk(2)"), "4 heads"),
+])
+def test_mistakes_are_named(call, message):
+    with pytest.raises((RuntimeError, ValueError), match=message):
+        call(torch.randn(2, H, 5, M // H))
+
+
+def test_causal_and_cross_exclude_each_other():
+    q = torch.randn(1, 1, 2, 2)
+    with pytest.raises(ValueError, match="exclude each other"):
+        fovea.attention(q, q, q, causal=True, cross=True)
+
+
+def test_spec_error_points_at_the_column():
+    with pytest.raises(fovea.SpecError, match="column 7") as caught:
+        fovea.parse("topk(8")
+    assert str(caught.value).splitlines()[-1].strip() == "^"
+
+
+def test_missing_library_is_one_line():
+    run = subprocess.run([sys.executable, "-c", "import fovea"], capture_output=True, text=True, check=False,
+                         env=os.environ | {"FOVEA_LIBRARY": "/nonexistent.so", "PYTHONPATH": os.path.dirname(fovea.__path__[0])})
+    assert run.returncode == 1
+    assert run.stderr.splitlines()[-1].startswith("ImportError: FOVEA_LIBRARY: no file '/nonexistent.so'")

@@ -1,0 +1,156 @@
+"""Attention against its peers: float32, 8 heads of 64, batch 1."""
+import json
+import pathlib
+import struct
+import subprocess
+import sys
+
+import torch
+
+import fovea
+import peers
+from timing import in_turns
+
+HEADS, HEAD_DIM = 8, 64
+SPECS = ["topk(32)", "window(256)", "sparsemax", "entmax(1.5)", "relu", "full"]
+
+
+def normal_inputs(n, heads=HEADS, head_dim=HEAD_DIM):
+    random = torch.Generator().manual_seed(n)
+    return [torch.randn(1, heads, n, head_dim, generator=random) for _ in range(3)]
+
+
+def read_tensors(path, names):
+    """float32 tensors of a safetensors file."""
+    data = pathlib.Path(path).read_bytes()
+    size = struct.unpack("<Q", data[:8])[0]
+    header = json.loads(data[8 : 8 + size])
+    found = {}
+    for name in names:
+        if name in header:
+            begin, end = header[name]["data_offsets"]
+            values = torch.frombuffer(bytearray(data[8 + size + begin : 8 + size + end]), dtype=torch.float32)
+            found[name] = values.view(header[name]["shape"])
+    return found
+
+
+def trained_inputs(model, n):
+    """q, k and v of the first encoder layer of a trained model, for n words drawn by Zipf's law: pieces are numbered
+    about by frequency. A run's folder or a checkpoint."""
+    folder = pathlib.Path(model)
+    folder = next((folder / name for name in ("best", "last") if (folder / name).exists()), folder)
+    prefix = "encoder.layers.0.self_attention.qkv."
+    names = ["embeddings.weight", "encoder.embeddings.weight", prefix + "weight", prefix + "bias"]
+    tensors = read_tensors(folder / "model.safetensors", names)
+    table = next(tensors[name] for name in names[:2] if name in tensors)
+    width = table.size(1)
+    heads = next(int(line.split(":")[1]) for line in (folder / "config.yml").read_text().splitlines()
+                 if line.startswith("transformer-heads:"))
+    random = torch.Generator().manual_seed(n)
+    words = torch.exp(torch.rand(n, generator=random) * torch.log(torch.tensor(float(table.size(0))))).long() - 1
+    place = torch.arange(1, n + 1)[:, None] * torch.exp(torch.arange(width // 2) * (-9.21034 / max(1, width // 2 - 1)))
+    x = table[words.clamp(min=2)] * width**0.5 + torch.cat([place.sin(), place.cos()], -1)
+    qkv = x @ tensors[prefix + "weight"].T + tensors[prefix + "bias"]
+    return [part.contiguous() for part in qkv.view(n, 3, heads, width // heads).permute(1, 2, 0, 3)[:, None]]
+
+
+def forward(function, inputs):
+    def run():
+        with torch.no_grad():
+            return function(*inputs)
+
+    return run
+
+
+def forward_backward(function, inputs):
+    leaves = [x.clone().requires_grad_() for x in inputs]
+    grad = torch.randn_like(inputs[0])
+
+    def run():
+        torch.autograd.grad(function(*leaves), leaves, grad)
+
+    return run
+
+
+PASSES = {"forward": forward, "both": forward_backward}
+
+
+def ours(spec, causal):
+    return lambda q, k, v: fovea.attention(q, k, v, spec, causal=causal)
+
+
+def pairs_of(spec, n, causal):
+    if spec.startswith("window"):
+        return n * 256
+    return n * (n + 1) // 2 if causal else n * n
+
+
+def least_seconds(spec, n, causal, which, roof):
+    """What the spec's own operations at the machine's peak, or its own bytes at its bandwidth, would take."""
+    pairs = pairs_of(spec, n, causal) * HEADS
+    if spec.startswith(("topk", "sparsemax", "entmax")):  # scores of all pairs, then of the few that were selected
+        operations = 2 * pairs * HEAD_DIM
+    else:
+        operations = (4 if which == "forward" else 14) * pairs * HEAD_DIM
+    moved = (4 if which == "forward" else 12) * HEADS * n * HEAD_DIM * 4
+    return max(operations / roof["float32"], moved / roof["bandwidth"])
+
+
+def against_sdpa(sizes, seconds, roof, inputs_of, specs=SPECS):
+    rows = []
+    for n in sizes:
+        for causal in (False, True):
+            for which, make in PASSES.items():
+                inputs = inputs_of(n)
+                candidates = {"sdpa": make(peers.sdpa(causal), inputs)}
+                candidates |= {spec: make(ours(spec, causal), inputs) for spec in specs}
+                times = in_turns(candidates, seconds)
+                for spec in specs:
+                    rows.append({"n": n, "causal": causal, "pass": which, "mechanism": spec, "ms": 1e3 * times[spec],
+                                 "SDPA ms": 1e3 * times["sdpa"], "times faster": times["sdpa"] / times[spec],
+                                 "share of roof": least_seconds(spec, n, causal, which, roof) / times[spec]})
+    return rows
+
+
+def compare(pairs, seconds):
+    """pairs: (n, mechanism, peer's name, pass, our function, the peer's)."""
+    rows = []
+    for n, spec, peer, which, function, other in pairs:
+        inputs = normal_inputs(n)
+        times = in_turns({"ours": PASSES[which](function, inputs), "peer": PASSES[which](other, inputs)}, seconds)
+        rows.append({"n": n, "mechanism": spec, "peer": peer, "pass": which, "ms": 1e3 * times["ours"],
+                     "peer ms": 1e3 * times["peer"], "times faster": times["peer"] / times["ours"]})
+    return rows
+
+
+def against_others(quick, seconds):
+    pairs = []
+    for n in (1024,) if quick else (1024, 4096):
+        pairs += [(n, "topk(32)", "topk, masked_fill, softmax", which, ours("topk(32)", False), peers.topk(32, False))
+                  for which in PASSES]
+    for spec, alpha in (("sparsemax", 2.0), ("entmax(1.5)", 1.5), ("entmax(1.3)", 1.3)):
+        pairs += [(1024, spec, "entmax package", which, ours(spec, False), peers.entmax_package(alpha, False))
+                  for which in PASSES]
+    return compare(pairs, seconds)
+
+
+def against_flex(quick, seconds):
+    pairs = []
+    for n in (2048,) if quick else (2048, 8192):
+        for causal in (False, True):
+            for spec in ("window(256)", "block(256)", "dilated(256,2)"):
+                name = "compiled FlexAttention" + (", causal" if causal else "")
+                other = peers.flex(peers.flex_pairs(spec, causal), causal, n)
+                pairs.append((n, spec, name, "forward", ours(spec, causal), other))
+    return compare(pairs, seconds)
+
+
+def memory(specs, n, peer_n):
+    """Peak memory beyond the inputs, each in a process of its own (the peer's at peer_n: it holds n x n matrices)."""
+    rows = []
+    for name, size in [*((spec, n) for spec in specs), ("topk(32) in PyTorch", peer_n)]:
+        command = [sys.executable, str(pathlib.Path(__file__).with_name("attention_memory.py")), name, str(size)]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        mib = float(done.stdout.split()[-1])
+        rows.append({"mechanism": name, "n": size, "MiB beyond the inputs": mib, "KiB a query and head": mib * 1024 / size / HEADS})
+    return rows

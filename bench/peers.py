@@ -1,0 +1,61 @@
+"""The same mechanisms as others compute them: functions of (q, k, v), each [1, H, N, D]."""
+import functools
+
+import torch
+import torch.nn.functional as F
+
+
+def sdpa(causal):
+    return lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=causal)
+
+
+def scores(q, k, causal):
+    s = q @ k.transpose(-1, -2) * q.size(-1) ** -0.5
+    if causal:
+        s = s.masked_fill(torch.ones(s.shape[-2:], dtype=torch.bool).triu(1), float("-inf"))
+    return s
+
+
+def topk(count, causal):
+    """As the papers' implementations do it: the k-th greatest score of each row, the others masked, a dense softmax."""
+
+    def run(q, k, v):
+        s = scores(q, k, causal)
+        threshold = s.topk(min(count, s.size(-1)), -1).values[..., -1:]
+        return s.masked_fill(s < threshold, float("-inf")).softmax(-1) @ v
+
+    return run
+
+
+def entmax_package(alpha, causal):
+    import entmax
+
+    weights = {2.0: entmax.sparsemax, 1.5: entmax.entmax15}.get(alpha, functools.partial(entmax.entmax_bisect, alpha=alpha))
+    return lambda q, k, v: weights(scores(q, k, causal), dim=-1) @ v
+
+
+def flex(keeps, causal, n):
+    """Compiled FlexAttention over the pairs that keeps(query, key) allows; it has no backward on the CPU."""
+    from torch.nn.attention.flex_attention import create_block_mask, flex_attention
+
+    def mask(_batch, _head, query, key):
+        return keeps(query, key) & (query >= key) if causal else keeps(query, key)
+
+    block_mask = create_block_mask(mask, None, None, n, n, device="cpu")
+    compiled = torch.compile(flex_attention, dynamic=False)
+
+    def run(q, k, v):
+        with torch.no_grad():
+            return compiled(q, k, v, block_mask=block_mask)
+
+    return run
+
+
+def flex_pairs(name, causal):
+    """The pairs of window(256), block(256) and dilated(256,2), as docs/attention.md defines them."""
+    low, high = (-255, 0) if causal else (-127, 128)
+    return {
+        "window(256)": lambda q, k: (k - q >= low) & (k - q <= high),
+        "block(256)": lambda q, k: q // 256 == k // 256,
+        "dilated(256,2)": lambda q, k: (k - q >= 2 * low) & (k - q <= 2 * high) & ((k - q) % 2 == 0),
+    }[name]

@@ -1,0 +1,40 @@
+"""Tables as Markdown and CSV."""
+import csv
+import pathlib
+
+
+def text_of(value):
+    if isinstance(value, float):
+        return f"{value:.3g}" if abs(value) < 100 else f"{value:.0f}"
+    return str(value)
+
+
+def markdown(title, rows):
+    """rows: dictionaries with the same keys."""
+    if not rows:
+        return ""
+    keys = list(rows[0])
+    lines = [f"### {title}", "", "| " + " | ".join(keys) + " |", "|" + " --- |" * len(keys)]
+    lines += ["| " + " | ".join(text_of(row[key]) for key in keys) + " |" for row in rows]
+    return "\n".join(lines) + "\n"
+
+
+class Report:
+    """Prints each table as it is done and writes it to FOLDER/NAME.csv; all of them together to FOLDER/bench.md."""
+
+    def __init__(self, folder, heading):
+        self.folder = pathlib.Path(folder)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.parts = [heading]
+        print(heading, flush=True)
+
+    def table(self, name, title, rows):
+        if not rows:
+            return
+        self.parts.append(markdown(title, rows))
+        print(self.parts[-1], flush=True)
+        with open(self.folder / f"{name}.csv", "w", newline="") as file:
+            writer = csv.DictWriter(file, list(rows[0]))
+            writer.writeheader()
+            writer.writerows(rows)
+        (self.folder / "bench.md").write_text("\n".join(self.parts))

@@ -1,0 +1,129 @@
+// The machine's measured peaks as JSON: operations a second in float32 and bfloat16 (a multiply-add counts two), bytes
+// a second from memory. Usage: roof [threads]
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "fovea/base/executor.h"
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+namespace {
+
+constexpr int64_t kRounds = 20'000'000;
+constexpr int kChains = 12;  // independent, more than latency times units; what an inner product has at hand
+
+// Operations of one call. The empty assembly makes every chain's value needed in every round.
+#if defined(__x86_64__)
+__attribute__((target("avx512f"))) double multiply_add_512() {
+  __m512 sums[kChains], x = _mm512_set1_ps(1.0F), y = _mm512_set1_ps(1e-9F);
+#pragma GCC unroll 12
+  for (int j = 0; j < kChains; ++j) sums[j] = _mm512_setzero_ps();
+  for (int64_t i = 0; i < kRounds; ++i) {
+#pragma GCC unroll 12
+    for (int j = 0; j < kChains; ++j) {
+      sums[j] = _mm512_fmadd_ps(x, y, sums[j]);
+      asm volatile("" : "+v"(sums[j]));
+    }
+  }
+  return 2.0 * 16 * kChains * kRounds;
+}
+
+__attribute__((target("avx512f,avx512bf16"))) double bfloat16_pairs_512() {
+  __m512 sums[kChains];
+  const __m512bh x = (__m512bh)_mm512_set1_epi32(0x3f803f80);
+#pragma GCC unroll 12
+  for (int j = 0; j < kChains; ++j) sums[j] = _mm512_setzero_ps();
+  for (int64_t i = 0; i < kRounds; ++i) {
+#pragma GCC unroll 12
+    for (int j = 0; j < kChains; ++j) {
+      sums[j] = _mm512_dpbf16_ps(sums[j], x, x);
+      asm volatile("" : "+v"(sums[j]));
+    }
+  }
+  return 2.0 * 32 * kChains * kRounds;
+}
+
+__attribute__((target("avx2,fma"))) double multiply_add_256() {
+  __m256 sums[kChains], x = _mm256_set1_ps(1.0F), y = _mm256_set1_ps(1e-9F);
+#pragma GCC unroll 12
+  for (int j = 0; j < kChains; ++j) sums[j] = _mm256_setzero_ps();
+  for (int64_t i = 0; i < kRounds; ++i) {
+#pragma GCC unroll 12
+    for (int j = 0; j < kChains; ++j) {
+      sums[j] = _mm256_fmadd_ps(x, y, sums[j]);
+      asm volatile("" : "+x"(sums[j]));
+    }
+  }
+  return 2.0 * 8 * kChains * kRounds;
+}
+#endif
+
+double multiply_add_plain() {
+  using Four = float __attribute__((vector_size(16)));
+  Four sums[kChains] = {};
+  const Four x = {1, 1, 1, 1}, y = {1e-9F, 1e-9F, 1e-9F, 1e-9F};
+  for (int64_t i = 0; i < kRounds; ++i) {
+#pragma GCC unroll 12
+    for (int j = 0; j < kChains; ++j) sums[j] = sums[j] + x * y;
+    asm volatile("" : : "g"(&sums) : "memory");
+  }
+  return 2.0 * 4 * kChains * kRounds;
+}
+
+double (*best_float32())() {
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx512f")) return multiply_add_512;
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return multiply_add_256;
+#endif
+  return multiply_add_plain;
+}
+
+double (*best_bfloat16())() {
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx512bf16")) return bfloat16_pairs_512;
+#endif
+  return best_float32();
+}
+
+// What work() counts on every thread, a second; the best of three.
+double rate(int threads, const std::function<double()>& work) {
+  fovea::ThreadExecutor executor(threads);
+  double best = 0;
+  for (int attempt = 0; attempt < 3; ++attempt) {
+    std::vector<double> done(static_cast<size_t>(threads));
+    const auto start = std::chrono::steady_clock::now();
+    executor.run(threads, [&](int64_t i, int) { done[static_cast<size_t>(i)] = work(); });
+    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    double total = 0;
+    for (const double count : done) total += count;
+    best = std::max(best, total / seconds);
+  }
+  return best;
+}
+
+// Reads 128 MiB, far more than the caches hold.
+double bytes_read() {
+  static thread_local std::vector<uint64_t> data(16 << 20, 1);
+  uint64_t sum = 0;
+  for (const uint64_t value : data) sum += value;
+  asm volatile("" : : "r"(sum));
+  return static_cast<double>(data.size() * sizeof(uint64_t));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const int threads = argc > 1 ? std::stoi(argv[1]) : 1;
+  std::printf("{\"threads\": %d, \"float32\": %.4g, \"bfloat16\": %.4g, \"bandwidth\": %.4g}\n", threads,
+              rate(threads, best_float32()), rate(threads, best_bfloat16()), rate(threads, [] {
+                double total = 0;
+                for (int pass = 0; pass < 4; ++pass) total += bytes_read();
+                return total;
+              }));
+}

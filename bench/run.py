@@ -1,0 +1,100 @@
+"""Measures Fovea against its peers on this machine: ./fovea.sh bench [--quick] [--only PART ...] [--output DIR].
+
+Each figure is a ratio of medians, the peer running in turns with ours. Markdown goes to standard output, and with a CSV
+file a table to the folder of --output.
+"""
+import argparse
+import json
+import os
+import pathlib
+import platform
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT / "python"), str(ROOT / "bench")]
+PARTS = ["sdpa", "peers", "flex", "memory", "training", "decoding"]
+
+
+def processor():
+    for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return line.split(":")[1].strip()
+    return platform.processor()
+
+
+def measure_roof(build, threads):
+    done = subprocess.run([build / "bin" / "roof", str(threads)], capture_output=True, text=True, check=True)
+    return json.loads(done.stdout)
+
+
+def options():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="smaller sizes and fewer rounds: a few minutes")
+    parser.add_argument("--only", nargs="+", choices=PARTS, default=PARTS, metavar="PART", help="of " + ", ".join(PARTS))
+    parser.add_argument("--output", default="build/bench", metavar="DIR", help="folder of the tables [build/bench]")
+    parser.add_argument("--build", default=ROOT / "build" / "release", type=pathlib.Path, metavar="DIR", help="[build/release]")
+    parser.add_argument("--threads", type=int, default=2, help="[2]")
+    parser.add_argument("--sizes", type=int, nargs="+", metavar="N", help="sequence lengths of the sdpa part [512 2048 8192]")
+    parser.add_argument("--seconds", type=float, default=1.0, help="of a comparison at least, three rounds in any case [1]")
+    parser.add_argument("--model", metavar="DIR", help="a trained model: its queries and keys, in a table of their own")
+    parser.add_argument("--corpus", nargs=2, metavar="FILE", help="source and target text for training; default made up")
+    return parser.parse_args()
+
+
+def attention_parts(wanted, given, report, roof):
+    import attention
+
+    sizes = given.sizes or ([512, 2048] if given.quick else [512, 2048, 8192])
+    if "sdpa" in wanted:
+        title = "Attention against PyTorch's dense SDPA, normal inputs"
+        report.table("sdpa", title, attention.against_sdpa(sizes, given.seconds, roof, attention.normal_inputs))
+        if given.model:
+            title = "The same on queries and keys of a trained model's first layer"
+            rows = attention.against_sdpa(sizes, given.seconds, roof, lambda n: attention.trained_inputs(given.model, n))
+            report.table("sdpa-trained", title, rows)
+    if "peers" in wanted:
+        report.table("peers", "Attention against other implementations", attention.against_others(given.quick, given.seconds))
+    if "flex" in wanted:
+        report.table("flex", "Patterns against compiled FlexAttention", attention.against_flex(given.quick, given.seconds))
+    if "memory" in wanted:
+        rows = attention.memory(attention.SPECS, 4096 if given.quick else 16384, 2048 if given.quick else 4096)
+        report.table("memory", "Peak memory, forward and backward", rows)
+
+
+def training_parts(wanted, given, report):
+    import training
+
+    folder = pathlib.Path(given.output) / "work"
+    folder.mkdir(parents=True, exist_ok=True)
+    training.made_up_text(folder)
+    training.FOVEA = given.build.resolve() / "bin" / "fovea"
+    corpus = given.corpus or (folder / "source.txt", folder / "target.txt")
+    if "training" in wanted:
+        report.table("training", "Training the Multi30k tiny model", training.training(folder, corpus, given.threads, given.quick))
+    if "decoding" in wanted:
+        training.train_fovea(folder, corpus, training.Options(given.threads, updates=5))
+        report.table("decoding", "Decoding with the Multi30k tiny model", training.decoding(folder, given.threads, given.quick))
+
+
+def main():
+    import torch
+
+    from eager_transformer import tune_malloc
+    from report import Report
+
+    given = options()
+    os.environ["FOVEA_LIBRARY"] = str(given.build.resolve() / "lib" / "libfovea_ops.so")
+    tune_malloc()
+    torch.set_num_threads(given.threads)
+    roof = measure_roof(given.build, given.threads)
+    heading = (f"## {processor()}, {given.threads} threads, PyTorch {torch.__version__}\n\nRoof: float32 {roof['float32'] / 1e9:.0f} "
+               f"GFLOP/s, bfloat16 {roof['bfloat16'] / 1e9:.0f} GFLOP/s, memory {roof['bandwidth'] / 1e9:.1f} GB/s\n")
+    report = Report(given.output, heading)
+    attention_parts(given.only, given, report, roof)
+    if {"training", "decoding"} & set(given.only):
+        training_parts(given.only, given, report)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,108 @@
+"""Training and decoding of the Multi30k tiny model against the same model in eager PyTorch modules."""
+import json
+import os
+import pathlib
+import random
+import statistics
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+FOVEA = ROOT / "build" / "release" / "bin" / "fovea"
+SOURCE_WORDS = 13  # of a sentence to translate; </s> makes 14 pieces
+
+
+def made_up_text(folder, lines=20000):
+    """Parallel text whose sentences have 5 to 21 words, each word about a piece of a vocabulary of 10,000."""
+    draw = random.Random(1)
+    letters = "abcdefghijklmnopqrstuvwxyz"
+    words = [a + b + c for a in letters for b in letters for c in letters][:9000]
+    draw.shuffle(words)
+    weights = [1 / (rank + 20) for rank in range(len(words))]
+    for side in ("source", "target"):
+        sentences = (" ".join(draw.choices(words, weights, k=5 + i * 7 % 17)) for i in range(lines))
+        (folder / f"{side}.txt").write_text("\n".join(sentences) + "\n")
+    sentence = (" ".join(draw.choices(words, weights, k=SOURCE_WORDS)) for _ in range(10 * 64))
+    (folder / "long.txt").write_text("\n".join(sentence) + "\n")
+
+
+def run(*command, threads):
+    environment = os.environ | {"OMP_NUM_THREADS": str(threads)}
+    done = subprocess.run([str(part) for part in command], capture_output=True, text=True, env=environment)
+    if done.returncode != 0:
+        raise SystemExit(f"{' '.join(map(str, command))}\n{done.stderr[-2000:]}")
+    return done
+
+
+def make_vocabulary(folder, corpus):
+    vocab = folder / "joint.spm"
+    if not vocab.exists():
+        run(FOVEA, "vocab", "--type", "bpe", "--dim-vocabs", 10000, "--train-sets", *corpus, "--output", vocab, threads=1)
+    return vocab
+
+
+def train_fovea(folder, corpus, options):
+    """Target pieces a second: the median over the log's lines but the first, which pays for loading."""
+    vocab = make_vocabulary(folder, corpus)
+    done = run(FOVEA, "train", "-c", ROOT / "recipes" / "multi30k-tiny.yml", "--model", folder / "model", "--overwrite",
+               "--vocabs", vocab, vocab, "--train-sets", *corpus, "--mini-batch-words", options.tokens,
+               "--after-batches", options.updates + 5, "--disp-freq", 5, "--valid-freq", 0, "--save-freq", 100000,
+               "--precision", options.precision, "--cpu-threads", options.threads, "--log-format", "json",
+               threads=options.threads)
+    lines = [json.loads(line) for line in done.stderr.splitlines() if line.startswith("{")]
+    rates = [line["words_per_second"] for line in lines if line.get("event") == "train"][1:]
+    return statistics.median(rates)
+
+
+def peer(task, options, *more):
+    done = run(sys.executable, ROOT / "bench" / "eager_transformer.py", task, "--threads", options.threads, *more,
+               threads=options.threads)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+class Options:
+    def __init__(self, threads, precision="float32", tokens=4096, updates=20):
+        self.threads, self.precision, self.tokens, self.updates = threads, precision, tokens, updates
+
+
+def training(folder, corpus, threads, quick):
+    rows = []
+    for precision in ("float32", "bfloat16"):
+        for tokens in (4096,) if quick else (4096, 8192):
+            options = Options(threads, precision, tokens, 10 if quick else 20)
+            ours, theirs = [], []
+            for _ in range(2 if quick else 3):
+                ours.append(train_fovea(folder, corpus, options))
+                theirs.append(peer("train", options, "--precision", precision, "--tokens", tokens, "--updates",
+                                   options.updates)["tokens_per_second"])
+            ours, theirs = statistics.median(ours), statistics.median(theirs)
+            rows.append({"precision": precision, "batch tokens": tokens, "pieces/s": ours, "eager pieces/s": theirs,
+                         "times faster": ours / theirs})
+    return rows
+
+
+def seconds_to_translate(folder, model, lines, threads):
+    """Processor time does not tell what two threads bring, so this is the wall's; loading is taken off by the caller."""
+    import time
+
+    part = folder / "part.txt"
+    part.write_text("\n".join((folder / "long.txt").read_text().splitlines()[:lines]) + "\n")
+    start = time.perf_counter()
+    run(FOVEA, "translate", "--model", model, "--beam-size", 5, "--mini-batch", 64, "--max-tokens", 100000,
+        "--max-length-factor", 1, "--cpu-threads", threads, "--input", part, "--output", folder / "out.txt", "--quiet",
+        threads=threads)
+    return time.perf_counter() - start
+
+
+def decoding(folder, threads, quick):
+    """A model hardly trained ends no sentence early, so that both sides make as many steps; 64 sentences of `extra`
+    runs are timed as the difference between a long input and a short one."""
+    model, extra = folder / "model", 256 if quick else 512
+    ours, theirs = [], []
+    for _ in range(2 if quick else 3):
+        passed = seconds_to_translate(folder, model, 64 + extra, threads) - seconds_to_translate(folder, model, 64, threads)
+        ours.append(extra / passed)
+        theirs.append(peer("decode", Options(threads), "--steps", SOURCE_WORDS + 1, "--updates", extra // 64)
+                      ["sentences_per_second"])
+    ours, theirs = statistics.median(ours), statistics.median(theirs)
+    return [{"beam": 5, "batch": 64, "sentences/s": ours, "eager sentences/s": theirs, "times faster": ours / theirs}]

@@ -1,17 +1,16 @@
 #!/usr/bin/env bash
 # English to LANGUAGE on LibreOffice's help pages: fetch, clean, train, translate, score. Run by ./fovea.sh demo.
 #   ./fovea.sh demo [LANGUAGE] [options of fovea train, e.g. --attention full]
-# Everything lies in build/demo/LANGUAGE; a second run reuses what is there.
+# Everything lies in build/demo/LANGUAGE; a second run reuses what is there. Options get a folder of their own.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 language=de
 if [ $# -gt 0 ] && [[ $1 != -* ]]; then language=$1; shift; fi
-readonly language options=("$@")
-readonly folder=build/demo/$language
-readonly fovea=build/release/bin/fovea
+readonly language folder=build/demo/$language fovea=build/release/bin/fovea
 readonly corpus=$folder/corpus vocab=$folder/joint.spm
-started=$SECONDS
+# Other options, another model: "--attention full" trains in model--attention-full.
+readonly run=$folder/model$(printf -- '%s' "${*/#/-}" | tr -c '[:alnum:]=._\n-' '-')
 mkdir -p "$folder"
 
 say() { printf '\033[1m==> %s\033[0m\n' "$*" >&2; }
@@ -20,22 +19,69 @@ say() { printf '\033[1m==> %s\033[0m\n' "$*" >&2; }
 fetch_help() {
   [ -f "$folder/help/done" ] && return
   command -v apt-get >/dev/null && command -v dpkg-deb >/dev/null || return 1
-  local package
   mkdir -p "$folder/packages"
+  chmod a+rwx "$folder/packages" # apt drops root's rights for the download
+  local package
   for package in libreoffice-help-en-us "libreoffice-help-$language"; do
-    (cd "$folder/packages" && ls "$package"_*.deb >/dev/null 2>&1 || apt-get -q download "$package") || return 1
+    if ! ls "$folder/packages/$package"_*.deb >/dev/null 2>&1; then
+      (cd "$folder/packages" && apt-get -q download "$package" >&2) || return 1
+    fi
     dpkg-deb -x "$folder/packages/$package"_*.deb "$folder/help" || return 1
   done
   touch "$folder/help/done"
 }
 
 prepare_corpus() {
-  [ -f "$corpus/train.en" ] && { say "reusing $corpus"; return; }
+  if [ -f "$corpus/done" ]; then say "reusing $corpus"; return; fi
   if fetch_help; then
     say "corpus: LibreOffice's help pages, English and $language"
     "$fovea" corpus --libreoffice "$folder/help" --languages en "$language" --output "$corpus"
   else
-    say "no Debian archive at hand (apt-get download libreoffice-help-$language failed): generating sentences of a small grammar"
+    say "apt-get download libreoffice-help-$language failed; instead, sentences of a made-up grammar, which only look like languages"
     "$fovea" corpus --generate 30000 --languages en "$language" --output "$corpus"
   fi
+  touch "$corpus/done"
 }
+
+train() {
+  [ -f "$vocab" ] || "$fovea" vocab --train-sets "$corpus/train.en" "$corpus/train.$language" --dim-vocabs 8000 --output "$vocab"
+  if [ -f "$run/done" ]; then say "reusing $run"; return; fi
+  say "training into $run, under five minutes; Ctrl-C stops, running this again goes on"
+  mkdir -p "$run"
+  "$fovea" train -c recipes/demo.yml --model "$run" --vocabs "$vocab" "$vocab" \
+    --train-sets "$corpus/train.en" "$corpus/train.$language" \
+    --valid-sets "$corpus/valid.en" "$corpus/valid.$language" --log "$run/train.log" "$@"
+  "$fovea" average --model "$run" --last 5 --output "$run/averaged"
+  touch "$run/done"
+}
+
+# Ten sentences of middling length spread over the test set, each with its reference and translation.
+show_examples() {
+  paste "$corpus/test.en" "$corpus/test.$language" "$run/test.out" |
+    awk -F'\t' '{ n = split($1, w, " ") } n >= 6 && n <= 16 && ++seen % 25 == 0 && ++shown <= 10 {
+      printf "\n  source     %s\n  reference  %s\n  fovea      %s\n", $1, $2, $3 }'
+}
+
+started=$SECONDS
+prepare_corpus
+train "$@"
+if [ ! -f "$run/test.out" ]; then
+  say "translating the test set"
+  "$fovea" translate --model "$run/averaged" --input "$corpus/test.en" --output "$run/test.out"
+fi
+
+sentence='You can change the width of the columns in a table, or insert a new row.'
+printf '\nEnglish to %s, %s training pairs of sentences, attention %s; %d s after the build.\n' "$language" \
+  "$(wc -l <"$corpus/train.en")" "$(sed -n 's/^attention: *"\(.*\)"/\1/p' "$run/averaged/config.yml")" $((SECONDS - started))
+show_examples
+printf '\nThe attention of one sentence, mean of heads and layers:\n\n'
+"$fovea" analyze --model "$run/averaged" --source "$sentence"
+printf '\nThe test set, %s sentences held out:\n' "$(wc -l <"$corpus/test.en")"
+"$fovea" evaluate --reference "$corpus/test.$language" --metrics bleu chrf <"$run/test.out"
+cat <<TEXT
+
+Try next:
+  echo '$sentence' | ./fovea translate --model $run/averaged
+  ./fovea.sh demo $language --attention full
+  ./fovea train --help
+TEXT

@@ -1,0 +1,197 @@
+#!/usr/bin/env python3
+"""fovea as its users meet it: what bad input gets, what interruption leaves, what goes where."""
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import time
+import unittest
+
+from fovea_program import PROGRAM, Workplace, checked, run
+
+PLACE = None
+
+
+def setUpModule():
+    global PLACE
+    PLACE = Workplace()
+
+
+def tearDownModule():
+    PLACE.close()
+
+
+class BadInput(unittest.TestCase):
+    """One line that says what is wrong; exit 1, or 2 for the command line itself; never a trace or an abort."""
+
+    def refused(self, *arguments, says, code=1, **options):
+        result = run(*arguments, **options)
+        errors = [line for line in result.stderr.splitlines() if line.startswith("Error: ")]
+        self.assertEqual(result.returncode, code, result.stderr)
+        self.assertEqual(len(errors), 1, result.stderr)
+        for part in [says] if isinstance(says, str) else says:
+            self.assertIn(part, errors[0])
+        for trace in ("terminate called", "Exception raised from", "frame #"):
+            self.assertNotIn(trace, result.stderr)
+        return result
+
+    def test_command_line(self):
+        self.refused("trian", says="unknown command 'trian'; did you mean 'train'?", code=2)
+        self.refused("translate", "--beam-sise", "3", says="unknown option '--beam-sise'; did you mean '--beam-size'?", code=2)
+        self.refused("translate", "--beam-size", "none", says=["--beam-size: got 'none'", "a whole number of at least 1"], code=2)
+        self.refused("train", "--transformer-norm", "pst", says="expected one of post, pre; did you mean 'post'?", code=2)
+        self.refused("evaluate", says="--reference: got none", code=2)
+        self.refused("vocab", says="--train-sets: got none", code=2)
+
+    def test_spec(self):
+        result = self.refused("spec", "window(3)+tokp(8)", says="did you mean 'topk'?")
+        self.assertIn("\n  window(3)+tokp(8)\n            ^", result.stderr)
+        self.refused("spec", "topk(0)", says="at least 1")
+        self.refused("spec", "routed(16,256)", says="routed")
+        self.refused(*PLACE.training(PLACE.folder / "x", "--attention", "windw(3)"), says="did you mean 'window'?")
+        self.refused(*PLACE.training(PLACE.folder / "x", "--attention-cross", "window(3)"), says="cross")
+
+    def test_configuration_file(self):
+        config = PLACE.folder / "bad.yml"
+        config.write_text("dim-enb: 3\n")
+        self.refused("train", "-c", config, says="unknown key 'dim-enb'; did you mean 'dim-emb'?")
+        config.write_text("a: [1\n")
+        self.refused("train", "-c", config, says="not YAML at line")
+        self.refused("train", "-c", PLACE.folder / "none.yml", says="no such file")
+
+    def test_text_files(self):
+        folder = PLACE.folder
+        short, empty = folder / "short", folder / "empty"
+        short.write_text("a\n")
+        empty.write_text("")
+        source, target = PLACE.sides["train"]
+        vocabs = ["--vocabs", PLACE.vocab, PLACE.vocab]
+        train = ["train", "--model", folder / "y", *vocabs, "--after-batches", 1, "--train-sets"]
+        self.refused(*train, folder / "none", target, says=["none'", "no such file"])
+        self.refused(*train, folder, target, says="is a folder")
+        self.refused(*train, source, short, says=["1900 lines", "has 1;"])
+        self.refused(*train, empty, empty, says=str(empty))
+        self.refused(*train, source, says="--train-sets")
+        self.assertFalse((folder / "y" / "checkpoints").exists() and any((folder / "y" / "checkpoints").iterdir()))
+        if os.getuid() != 0:
+            short.chmod(0)
+            self.refused(*train, short, target, says="cannot read")
+
+    def test_vocabularies(self):
+        folder = PLACE.folder
+        broken = folder / "broken.spm"
+        broken.write_bytes(b"\x08\x96\x01nonsense" * 10)
+        train = ["train", "--model", folder / "z", "--train-sets", *PLACE.sides["train"], "--after-batches", 1]
+        self.refused(*train, "--vocabs", broken, broken, says="broken.spm")
+        self.refused(*train, "--vocabs", folder / "none.spm", PLACE.vocab, says="no such file")
+        other = folder / "other.spm"
+        if not other.exists():
+            checked("vocab", "--train-sets", PLACE.sides["train"][0], "--dim-vocabs", 200, "--output", other)
+        self.refused("translate", "--model", PLACE.model(), "--vocabs", other, other, says=["200", "300"])
+
+    def test_checkpoints(self):
+        self.refused("translate", "--model", PLACE.folder / "none", says="none")
+        self.refused("translate", "--model", PLACE.sides["test"][0], says="test.src")
+        good = (PLACE.model() / "last").resolve()
+        for name, damage in {"truncated": lambda b: b[: len(b) // 2], "empty": lambda b: b"",
+                             "flipped": lambda b: b[:-5] + bytes([b[-5] ^ 1]) + b[-4:]}.items():
+            copy = PLACE.folder / ("damaged-" + name)
+            shutil.copytree(good, copy)
+            weights = copy / "model.safetensors"
+            weights.write_bytes(damage(weights.read_bytes()))
+            self.refused("translate", "--model", copy, says="model.safetensors")
+
+    def test_full_disk(self):
+        source = PLACE.sides["test"][0]
+        translate = ["translate", "--model", PLACE.model(), "--beam-size", 1, "--cpu-threads", 1, "--input", source]
+        self.refused(*translate, "--output", "/dev/full", says="No space left")
+        with open("/dev/full", "w") as full:
+            result = subprocess.run([PROGRAM, *map(str, translate)], stdout=full, stderr=subprocess.PIPE, timeout=600)
+            self.assertEqual(result.returncode, 1, result.stderr)
+            self.assertIn(b"No space left", result.stderr)
+            result = subprocess.run([PROGRAM, "spec", "full"], stdout=full, stderr=subprocess.PIPE, timeout=60)
+            self.assertEqual(result.returncode, 1, "output was lost in silence")
+
+    def test_evaluate_and_corpus(self):
+        self.refused("evaluate", "--reference", PLACE.sides["test"][1], says=["50", "1"], stdin="one line\n")
+        self.refused("corpus", PLACE.folder / "none.tsv", "--output", PLACE.folder / "c", says="no such file")
+        tmx = PLACE.folder / "bad.tmx"
+        tmx.write_text("<tmx><body><tu>")
+        self.refused("corpus", tmx, "--languages", "en", "de", "--output", PLACE.folder / "c", says="bad.tmx")
+
+
+class Lines(unittest.TestCase):
+    def translate(self, text, *options):
+        return checked("translate", "--model", PLACE.model(), "--beam-size", 2, "--cpu-threads", 1, "--quiet",
+                       "--max-length-factor", 1, *options, stdin=text)
+
+    def test_as_many_out_as_in(self):
+        for text in ("", "\n", "a\n\n\nb", b"\xff\xfe broken \xc3\n ok\n", " \t \n"):
+            lines = text.count(b"\n" if isinstance(text, bytes) else "\n") + (not text.endswith(b"\n" if isinstance(text, bytes) else "\n") if text else 0)
+            self.assertEqual(self.translate(text).stdout.count("\n"), lines, repr(text))
+
+    def test_a_million_tokens_are_cut_with_a_warning(self):
+        result = checked("translate", "--model", PLACE.model(), "--beam-size", 1, "--cpu-threads", 1,
+                         "--max-length", 50, "--max-length-factor", 1, stdin="un " * 1_000_000 + "\nke\n")
+        self.assertEqual(result.stdout.count("\n"), 2)
+        self.assertIn("cut to 50", result.stderr)
+
+    def test_packed_input_and_output(self):
+        import gzip
+        text = PLACE.sides["test"][0].read_bytes()
+        packed, out = PLACE.folder / "in.gz", PLACE.folder / "out.gz"
+        packed.write_bytes(gzip.compress(text))
+        self.translate("", "--input", packed, "--output", out)
+        self.assertEqual(gzip.decompress(out.read_bytes()).decode(), self.translate(text).stdout)
+
+    def test_n_best_and_scores(self):
+        lines = self.translate("un stelli .\n", "--n-best").stdout.splitlines()
+        self.assertEqual(len(lines), 2)
+        for line in lines:
+            self.assertRegex(line, r"^0 \|\|\| .* \|\|\| F0= -[0-9.e-]+ \|\|\| -[0-9.e-]+$")
+
+    def test_score_is_the_sum_of_the_n_best(self):
+        line = self.translate("un stelli .\n", "--n-best", "--normalize", 0).stdout.splitlines()[0]
+        _, text, feature, _ = line.split(" ||| ")
+        source, target = PLACE.folder / "one.src", PLACE.folder / "one.trg"
+        source.write_text("un stelli .\n")
+        target.write_text(text + "\n")
+        scored = checked("score", "--model", PLACE.model(), "--train-sets", source, target, "--quiet").stdout
+        # Four digits are printed of sums of float32 logarithms; the text may be cut into other pieces than were
+        # generated, then the score is lower.
+        self.assertLessEqual(float(scored), float(feature[4:]) + 1e-3)
+
+
+class Signals(unittest.TestCase):
+    def stop(self, arguments, signal_number, until):
+        log = PLACE.folder / "signal.log"
+        with open(log, "wb") as out:
+            with subprocess.Popen([PROGRAM, *map(str, arguments)], stderr=out, stdout=subprocess.DEVNULL,
+                                  stdin=subprocess.PIPE) as process:
+                deadline = time.monotonic() + 300
+                while until not in log.read_text(errors="replace"):
+                    self.assertIsNone(process.poll(), log.read_text())
+                    self.assertLess(time.monotonic(), deadline, log.read_text())
+                    time.sleep(0.05)
+                process.send_signal(signal_number)
+                return process.wait(timeout=300), log.read_text()
+
+    def test_training_saves(self):
+        for number, code in ((signal.SIGTERM, 0), (signal.SIGINT, 130)):
+            model = PLACE.folder / f"stopped-{number}"
+            options = PLACE.training(model, "--after-batches", 1_000_000, "--disp-freq", 1, "--save-freq", 1_000_000)
+            got, log = self.stop(options, number, "Up. 3 :")
+            self.assertEqual(got, code, log)
+            self.assertIn("Training interrupted (via signal)", log)
+            self.assertTrue((model / "last" / "model.safetensors").exists(), log)
+
+    def test_translation_stops(self):
+        arguments = ["translate", "--model", PLACE.model(), "--cpu-threads", 1]
+        for number in (signal.SIGTERM, signal.SIGINT):
+            got, log = self.stop(arguments, number, "")
+            self.assertIn(got, (128 + number, -number), log)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

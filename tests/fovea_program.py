@@ -1,0 +1,51 @@
+"""The program under test, and a small trained model that the end-to-end tests share."""
+import os
+import pathlib
+import shutil
+import subprocess
+import tempfile
+
+PROGRAM = os.environ["FOVEA"]
+TINY = ["--dim-emb", "16", "--enc-depth", "1", "--dec-depth", "1", "--transformer-heads", "2",
+        "--transformer-dim-ffn", "32", "--tied-embeddings-all", "--mini-batch-words", "500", "--cpu-threads", "1"]
+
+
+def run(*arguments, stdin="", **options):
+    """Runs fovea; the result has returncode, stdout and stderr as text."""
+    data = stdin if isinstance(stdin, bytes) else stdin.encode()
+    result = subprocess.run([PROGRAM, *map(str, arguments)], input=data, capture_output=True, timeout=600, **options)
+    result.stdout = result.stdout.decode(errors="replace")
+    result.stderr = result.stderr.decode(errors="replace")
+    return result
+
+
+def checked(*arguments, **options):
+    result = run(*arguments, **options)
+    if result.returncode != 0:
+        raise AssertionError(f"fovea {' '.join(map(str, arguments))}: exit {result.returncode}\n{result.stderr}")
+    return result
+
+
+class Workplace:
+    """A folder with a generated corpus, a vocabulary and, on demand, a model trained for a few updates."""
+
+    def __init__(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="fovea-test-"))
+        corpus = self.folder / "corpus"
+        checked("corpus", "--generate", 2000, "--valid", 50, "--test", 50, "--output", corpus)
+        self.sides = {name: [corpus / f"{name}.{side}" for side in ("src", "trg")] for name in ("train", "valid", "test")}
+        self.vocab = self.folder / "joint.spm"
+        checked("vocab", "--train-sets", *self.sides["train"], "--dim-vocabs", 300, "--output", self.vocab)
+
+    def training(self, model, *options):
+        return ["train", "--model", model, "--train-sets", *self.sides["train"], "--vocabs", self.vocab, self.vocab,
+                *TINY, *options]
+
+    def model(self):
+        path = self.folder / "model"
+        if not path.exists():
+            checked(*self.training(path, "--after-batches", 20, "--quiet"))
+        return path
+
+    def close(self):
+        shutil.rmtree(self.folder, ignore_errors=True)

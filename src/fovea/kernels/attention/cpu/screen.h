@@ -92,11 +92,17 @@ struct ScreenedRow {
   bool integers = false;
 };
 
+constexpr int kSampled = 64;
+
 // Lists of candidates: lower bounds of their scores and their keys, with room for kBlockKeys more.
 template <class Tag>
 struct ScreenScan {
   // Appends the hits; returns the new count.
   static int64_t append(const ScreenedRow& row, float* bounds, int32_t* keys, int64_t count);
+  // Of a row all of whose keys are allowed: lower bounds of kSampled of its scores, greatest ones of disjoint parts.
+  static void sample(const ScreenedRow& row, float* bounds);
+  // Marks anew, in hits [kBlockKeys / kGroupKeys], those whose lower bounds reach `least`.
+  static void mark(const ScreenedRow& row, float least, uint16_t* hits);
   // Keeps what is at or above `least`, in order; returns the new count.
   static int64_t prune(float least, float* bounds, int32_t* keys, int64_t count);
   // A value that at least k of the values reach, and no more than k + slack where that is quickly found.

@@ -10,6 +10,8 @@ struct ScreenOps {
   decltype(&ScreenPack<void>::query) pack_query;
   ScreenProduct product_float;
   decltype(&ScreenScan<void>::append) append;
+  decltype(&ScreenScan<void>::sample) sample;
+  decltype(&ScreenScan<void>::mark) mark;
   decltype(&ScreenScan<void>::prune) prune;
   decltype(&ScreenScan<void>::reached_by) reached_by;
   decltype(&ScreenScan<void>::kth_greatest) kth_greatest;

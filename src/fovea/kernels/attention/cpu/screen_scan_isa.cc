@@ -104,6 +104,29 @@ int64_t ScreenScan<Tag>::append(const ScreenedRow& row, float* bounds, int32_t* 
 }
 
 template <class Tag>
+void ScreenScan<Tag>::sample(const ScreenedRow& row, float* bounds) {
+  const F factor = set(row.factor), bound = set(-row.bound);
+  for (int part = 0; part < kSampled; part += kLanes) {
+    F high = set(-kInfinity);
+    for (int at = part; at < kBlockKeys; at += kSampled) high = max(high, as_scores(row.scores + at, row.integers));
+    store(bounds + part, fma(high, factor, bound));
+  }
+}
+
+template <class Tag>
+void ScreenScan<Tag>::mark(const ScreenedRow& row, float least, uint16_t* hits) {
+  const F factor = set(row.factor), bound = set(-row.bound), limit = set(least);
+  for (int group = 0; group < kGroups; ++group) {
+    uint32_t mask = 0;
+    for (int lane = 0; lane < kGroupKeys; lane += kLanes) {
+      const F score = as_scores(row.scores + group * kGroupKeys + lane, row.integers);
+      mask |= bits(less_equal(limit, fma(score, factor, bound))) << lane;
+    }
+    hits[group] = static_cast<uint16_t>(mask);
+  }
+}
+
+template <class Tag>
 int64_t ScreenScan<Tag>::prune(float least, float* bounds, int32_t* keys, int64_t count) {
   pad(bounds, count);
   const F bound = set(least);

@@ -105,21 +105,35 @@ bool CandidateSearch::find_allowed(const ScreenedQuery& row, int64_t block, cons
   return any;
 }
 
-// A threshold from the lower bounds listed so far; it stays valid, as more keys only raise the final one.
+// A threshold from lower bounds of some of the row's scores; it stays valid, as more keys only raise the final one.
+float CandidateSearch::threshold_from(const ScreenedQuery& row, float* bounds, int64_t count) const {
+  if (selection_->k > 0) return ops_->reached_by(bounds, count, selection_->k, selection_->k / 16);
+  if (count == 0) return -kInfinity;
+  const float unit = row.packed.factor;
+  const float tau = ops_->entmax_tau(selection_->power, bounds, count, unit, kTauRounds);
+  // The support has z > tau; a little lower, for the rounding of tau.
+  return ops_->greatest(bounds, count) + (tau - 1e-4F) / (unit * selection_->power.slope);
+}
+
 void CandidateSearch::raise_threshold(ScreenedQuery& row) {
   RowList& list = row.list;
-  if (selection_->k > 0) {
-    const int64_t k = selection_->k;
-    row.threshold = std::max(row.threshold, ops_->reached_by(list.values, list.count, k, k / 16));
-  } else if (list.count > 0) {
-    const float unit = row.packed.factor;
-    const float tau = ops_->entmax_tau(selection_->power, list.values, list.count, unit, kTauRounds);
-    const float top = ops_->greatest(list.values, list.count);
-    // The support has z > tau; a little lower, for the rounding of tau.
-    row.threshold = std::max(row.threshold, top + (tau - 1e-4F) / (unit * selection_->power.slope));
-  }
+  row.threshold = std::max(row.threshold, threshold_from(row, list.values, list.count));
   list.count = ops_->prune(row.threshold - 2 * row.widest, list.values, list.keys, list.count);
   row.trigger = std::max(2 * list.count, row.trigger);
+}
+
+void CandidateSearch::take_hits(ScreenedQuery& row, ScreenedRow screened) {
+  uint16_t hits[kGroups];
+  if (row.threshold == -kInfinity && screened.allowed == nullptr && selection_->k <= kSampled / 2) {
+    // The row's first block: a threshold of its own spares listing all of it.
+    float sampled[kSampled + 16];
+    ops_->sample(screened, sampled);
+    row.threshold = threshold_from(row, sampled, kSampled);
+    ops_->mark(screened, row.threshold - 2 * row.widest, hits);
+    screened.hits = hits;
+  }
+  row.list.count = ops_->append(screened, row.list.values, row.list.keys, row.list.count);
+  if (row.list.count >= row.trigger) raise_threshold(row);
 }
 
 void CandidateSearch::screen_block(int64_t block) {
@@ -153,8 +167,7 @@ void CandidateSearch::screen_block(int64_t block) {
                                   query.packed.bound(bounds),
                                   static_cast<int32_t>(block * kBlockKeys),
                                   integers};
-    query.list.count = ops_->append(screened, query.list.values, query.list.keys, query.list.count);
-    if (query.list.count >= query.trigger) raise_threshold(query);
+    take_hits(query, screened);
   }
 }
 

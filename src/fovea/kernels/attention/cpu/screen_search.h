@@ -36,6 +36,8 @@ class CandidateSearch {
   void screen_block(int64_t block);
   bool find_allowed(const ScreenedQuery& row, int64_t block, const uint64_t** allowed);
   void set_threshold(int64_t index, const KeyBlock& block);
+  void take_hits(ScreenedQuery& row, ScreenedRow screened);
+  float threshold_from(const ScreenedQuery& row, float* bounds, int64_t count) const;
   void raise_threshold(ScreenedQuery& row);
 
   int64_t width_, capacity_, num_queries_ = 0;

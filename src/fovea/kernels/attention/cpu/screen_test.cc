@@ -1,0 +1,368 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <functional>
+
+#include "fovea/base/rng.h"
+#include "fovea/base/strings.h"
+#include "fovea/kernels/attention/cpu/screen_kernels.h"
+#include "fovea/kernels/attention/cpu/screen_memory.h"
+#include "fovea/kernels/attention/cpu/screen_ops.h"
+#include "fovea/kernels/attention/kernel_test_suite.h"
+#include "fovea/kernels/attention/testing/kernel_run.h"
+
+namespace fovea::kernels {
+namespace {
+
+using testing_suite::Array;
+using testing_suite::Inputs;
+using testing_suite::Layout;
+using testing_suite::Results;
+
+std::vector<Isa> levels() {
+  std::vector<Isa> all;
+  for (int level = 0; level <= static_cast<int>(best_isa()); ++level) all.push_back(static_cast<Isa>(level));
+  return all;
+}
+
+class AtIsa {
+ public:
+  explicit AtIsa(Isa level) { set_isa(level); }
+  ~AtIsa() { set_isa(best_isa()); }
+};
+
+std::vector<ScreenFormat> formats() {
+  std::vector<ScreenFormat> all = {ScreenFormat::kFloat32};
+  if (isa() == Isa::kAvx512Bf16) all.push_back(ScreenFormat::kBFloat16);
+  if (has_int8_product()) all.push_back(ScreenFormat::kInt8);
+  return all;
+}
+
+// ---- the bound: every score of the product lies within it of the exact one ----
+
+// How the vectors of a test of the bound are made: value i of vector `row`.
+struct Vectors {
+  const char* name;
+  std::function<double(Rng&, int64_t row, int64_t i)> value;
+};
+
+const std::vector<Vectors>& vector_kinds() {
+  static const std::vector<Vectors> kinds = {
+      {"normal", [](Rng& rng, int64_t, int64_t) { return rng.normal(); }},
+      {"one large component", [](Rng& rng, int64_t, int64_t i) { return rng.normal() * (i % 7 == 3 ? 200 : 1); }},
+      {"a shared vector", [](Rng& rng, int64_t, int64_t i) { return 50 * std::sin(double(i)) + rng.normal(); }},
+      {"a few long vectors", [](Rng& rng, int64_t row, int64_t) { return rng.normal() * (row % 90 == 5 ? 1e4 : 1); }},
+      {"huge", [](Rng& rng, int64_t, int64_t) { return 1e18 * rng.normal(); }},
+      {"tiny", [](Rng& rng, int64_t, int64_t) { return 1e-30 * rng.normal(); }},
+      {"denormal", [](Rng& rng, int64_t, int64_t) { return 1e-42 * rng.normal(); }},
+      {"all equal", [](Rng&, int64_t, int64_t) { return 0.3; }},
+      {"zero", [](Rng&, int64_t, int64_t) { return 0.0; }},
+  };
+  return kinds;
+}
+
+void check_bound(ScreenFormat format, const Vectors& queries, const Vectors& keys, int64_t width) {
+  constexpr int64_t kKeys = kBlockKeys + 70;  // a second, partial block
+  const ScreenOps& ops = screen_ops();
+  Rng rng(7);
+  auto q = aligned<float>(kBlockQueries * width), k = aligned<float>(kKeys * width), mean = aligned<float>(width);
+  for (int64_t i = 0; i < kBlockQueries * width; ++i) {
+    q[static_cast<size_t>(i)] = static_cast<float>(queries.value(rng, i / width, i % width));
+  }
+  for (int64_t i = 0; i < kKeys * width; ++i) {
+    k[static_cast<size_t>(i)] = static_cast<float>(keys.value(rng, i / width, i % width));
+    if (i < width) mean[static_cast<size_t>(i)] = k[static_cast<size_t>(i)];
+  }
+  std::vector<KeyBlock> blocks(2);
+  PackedKeys packed;
+  packed.num_keys = kKeys;
+  packed.width = width;
+  packed.format = format;
+  packed.steps = width / values_per_word(format);
+  packed.rows = k.get();
+  packed.mean = mean.get();
+  auto words = aligned<uint32_t>(2 * kBlockKeys * packed.steps);
+  packed.words = words.get();
+  packed.blocks = blocks.data();
+  ops.pack_keys(packed);
+  ASSERT_TRUE(packed.finite);
+
+  auto query_words = aligned<uint32_t>(kBlockQueries * packed.steps);
+  auto scores = aligned<uint32_t>(kBlockQueries * kBlockKeys);
+  auto hits = aligned<uint16_t>(kBlockQueries * kBlockKeys / kGroupKeys);
+  uint32_t start[kBlockQueries], thresholds[kBlockQueries] = {};
+  std::vector<PackedQuery> rows;
+  const float scale = -0.125F;
+  for (int64_t i = 0; i < kBlockQueries; ++i) {
+    rows.push_back(ops.pack_query(packed, q.get() + i * width, scale, query_words.get() + i * packed.steps));
+    start[i] = rows.back().start;
+  }
+  for (int64_t block = 0; block < 2; ++block) {
+    const int64_t count = std::min<int64_t>(kBlockKeys, kKeys - block * kBlockKeys);
+    screen_product(format)({query_words.get(), start, thresholds, words.get() + block * kBlockKeys * packed.steps,
+                            scores.get(), hits.get(), packed.steps, kBlockQueries,
+                            (count + kTileKeys - 1) / kTileKeys});
+    for (int64_t i = 0; i < kBlockQueries; ++i) {
+      const PackedQuery& row = rows[static_cast<size_t>(i)];
+      if (!row.finite) continue;  // scored exactly
+      const double bound = row.bound(blocks[static_cast<size_t>(block)]);
+      const double step =
+          format == ScreenFormat::kInt8 ? double{blocks[static_cast<size_t>(block)].step} * row.step : 1;
+      for (int64_t j = 0; j < count; ++j) {
+        double exact = 0;
+        for (int64_t d = 0; d < width; ++d) {
+          exact +=
+              double{scale} * q[static_cast<size_t>(i * width + d)] *
+              (double{k[static_cast<size_t>((block * kBlockKeys + j) * width + d)]} - mean[static_cast<size_t>(d)]);
+        }
+        const uint32_t bits = scores[static_cast<size_t>(i * kBlockKeys + j)];
+        float as_float = 0;
+        std::memcpy(&as_float, &bits, sizeof bits);
+        const double screened = format == ScreenFormat::kInt8 ? static_cast<int32_t>(bits) * step : as_float;
+        const double factor =
+            std::ldexp(0.125, std::ilogb(row.factor / 0.125));  // row.factor, before rounding to float
+        ASSERT_LE(std::abs(screened - exact / factor), bound)
+            << name(isa()) << ", format " << static_cast<int>(format) << ", " << queries.name << " x " << keys.name
+            << ", width " << width << ", query " << i << ", key " << j;
+        const bool reaches = format == ScreenFormat::kInt8 ? static_cast<int32_t>(bits) >= 0 : as_float >= 0;
+        const uint16_t mask = hits[static_cast<size_t>(i * kBlockKeys / kGroupKeys + j / kGroupKeys)];
+        ASSERT_EQ((mask >> (j % kGroupKeys)) & 1, reaches ? 1 : 0);
+      }
+    }
+  }
+}
+
+TEST(Screening, StaysWithinItsBound) {
+  for (const Isa level : levels()) {
+    const AtIsa at(level);
+    for (const ScreenFormat format : formats()) {
+      for (const Vectors& queries : vector_kinds()) {
+        for (const Vectors& keys : vector_kinds()) check_bound(format, queries, keys, 32);
+      }
+      for (const int64_t width : {16, 48, 144, 256}) check_bound(format, vector_kinds()[1], vector_kinds()[2], width);
+    }
+  }
+}
+
+TEST(Screening, FindsTheKthGreatest) {
+  Rng rng(3);
+  for (const Isa level : levels()) {
+    const AtIsa at(level);
+    for (const int64_t count : {1, 2, 15, 16, 17, 33, 100, 700}) {
+      for (int kind = 0; kind < 4; ++kind) {
+        std::vector<float> values(static_cast<size_t>(count) + 16, 77);
+        for (int64_t i = 0; i < count; ++i) {
+          const double x = rng.normal();
+          values[static_cast<size_t>(i)] = static_cast<float>(kind == 0   ? x
+                                                              : kind == 1 ? std::round(x)
+                                                              : kind == 2 ? std::exp(40 * x)
+                                                              : x > 1     ? INFINITY
+                                                                          : -1e-40 * x);
+        }
+        std::vector<float> sorted(values.begin(), values.begin() + count);
+        std::sort(sorted.begin(), sorted.end(), std::greater<>());
+        for (const int64_t k : {int64_t{1}, (count + 1) / 2, count}) {
+          EXPECT_EQ(screen_ops().kth_greatest(values.data(), count, k), sorted[static_cast<size_t>(k - 1)])
+              << name(level) << " count " << count << " k " << k << " kind " << kind;
+          const float reached = screen_ops().reached_by(values.data(), count, k, 2);
+          EXPECT_GE(std::count_if(sorted.begin(), sorted.end(), [&](float x) { return x >= reached; }), k);
+        }
+      }
+    }
+  }
+}
+
+// ---- hard rows: small whole numbers, times powers of two, so that scores are exact and ties are ties ----
+
+struct Hard {
+  const char* name;
+  double q_power, k_power;
+  std::function<double(Rng&, int64_t row, int64_t i)> key;
+};
+
+double small_integer(Rng& rng) { return static_cast<double>(rng.below(7)) - 3; }
+
+const std::vector<Hard>& hard_kinds() {
+  const auto any = [](Rng& rng, int64_t, int64_t) { return small_integer(rng); };
+  static const std::vector<Hard> kinds = {
+      {"many ties", 0, -3, any},
+      {"all keys equal", 0, -3, [](Rng&, int64_t, int64_t i) { return static_cast<double>(i % 3) - 1; }},
+      {"keys in turn", 0, -3,
+       [](Rng&, int64_t row, int64_t i) { return static_cast<double>((row % 40 + 3 * i) % 7) - 3; }},
+      {"rising", 0, -8, [](Rng&, int64_t row, int64_t i) { return i == 0 ? static_cast<double>(row) : 0; }},
+      {"falling", 0, -8, [](Rng&, int64_t row, int64_t i) { return i == 0 ? static_cast<double>(-row) : 0; }},
+      {"a large shared vector", 0, -3, [](Rng& rng, int64_t, int64_t) { return 8192 + small_integer(rng); }},
+      {"huge", 60, 40, any},
+      {"tiny", -100, -3, any},
+      {"denormal", -140, 0, any},
+      {"too small for a product", -100, -100, any},
+  };
+  return kinds;
+}
+
+struct HardProblem {
+  AttentionProblem problem;
+  Inputs inputs;
+};
+
+HardProblem hard_problem(const char* spec, const Hard& hard, AttentionKind kind, std::vector<int64_t> lengths) {
+  HardProblem out;
+  AttentionProblem& p = out.problem;
+  p.spec = parse_attention(spec);
+  p.kind = kind;
+  p.num_heads = 2;
+  p.head_dim = 17;
+  p.needs_backward = true;
+  int64_t tokens = 0;
+  for (const int64_t n : lengths) {
+    p.sequences.push_back({tokens, n, tokens, n});
+    tokens += n;
+  }
+  Rng rng(11);
+  Inputs& in = out.inputs;
+  for (Array* a : {&in.q, &in.k, &in.v, &in.grad_out}) *a = Array(DType::kFloat32, Layout::kPadded, tokens, 2, 17);
+  for (int64_t t = 0; t < tokens; ++t) {
+    for (int64_t h = 0; h < 2; ++h) {
+      for (int64_t i = 0; i < 17; ++i) {
+        in.q.set(t, h, i,
+                 std::ldexp(i == 0 ? 1 + static_cast<double>(rng.below(3)) : small_integer(rng),
+                            static_cast<int>(hard.q_power)));
+        in.k.set(t, h, i, std::ldexp(hard.key(rng, t, i), static_cast<int>(hard.k_power)));
+        in.v.set(t, h, i, rng.normal());
+        in.grad_out.set(t, h, i, rng.normal());
+      }
+    }
+  }
+  in.alpha = {1.5F, 1.5F};
+  return out;
+}
+
+// Weights are at most 1 and sum to 1, so an output lies within max |v| < 6; a float sum of n terms is off by less than
+// n 2^-24 of the sum of magnitudes, and exact scores carry no error of their own. Gradients are such sums times q, k.
+// Relative to the largest value, or to the least that the terms of a sum reach.
+double worst_error(const Array& got, const std::vector<double>& right, const Sequence& s, int64_t head,
+                   double term = 0) {
+  double worst = 0, largest = term;
+  for (const double x : right) largest = std::max(largest, std::abs(x));
+  for (int64_t t = 0; t < s.q_length; ++t) {
+    for (int64_t i = 0; i < got.width(); ++i) {
+      const double expected = right[static_cast<size_t>(t * got.width() + i)];
+      const double error = std::abs(got.get(s.q_begin + t, head, i) - expected) / largest;
+      if (!(error <= worst)) worst = error;
+    }
+  }
+  return worst;
+}
+
+void check_hard(const Kernel& kernel, const char* spec, const Hard& hard, AttentionKind kind) {
+  const HardProblem h = hard_problem(spec, hard, kind, {600});
+  SerialExecutor serial;
+  const Results got = testing_suite::run_kernel(kernel, h.problem, h.inputs, Layout::kPacked, serial);
+  OracleInput one = testing_suite::one_head(h.problem, h.inputs, 0, 1);
+  // Products below the least float are zero, and their scores tie.
+  const bool vanishes = hard.q_power + hard.k_power < -150;
+  if (vanishes) one.q.assign(one.q.size(), 0);
+  const OracleOutput right = oracle_forward(one);
+  const Sequence& s = h.problem.sequences[0];
+  const std::string what = cat(spec, ", ", hard.name, ", kind ", static_cast<int>(kind), ", ", name(isa()));
+  const double tolerance = 600 * 0x1p-24 * 4;
+  EXPECT_LT(worst_error(got.out, right.out, s, 1), tolerance) << what;
+  // Where a score ties with the edge of its support, the gradient is undecided; and one that underflows is lost.
+  if (std::holds_alternative<Sparsemax>(h.problem.spec.transform) || vanishes) return;
+  const OracleGradients grads = oracle_backward(one, right, testing_suite::grad_out_of(h.problem, h.inputs, 0, 1));
+  EXPECT_LT(worst_error(got.grad_v, grads.v, s, 1), tolerance) << what;
+  // A gradient of scores is a small difference of large values: sums of products of 17 terms beside it.
+  if (hard.q_power > 0) return;  // one weight is 1 there: all that remains of the difference is its rounding
+  EXPECT_LT(worst_error(got.grad_q, grads.q, s, 1, std::exp2(hard.k_power)), 17 * tolerance) << what;
+  EXPECT_LT(worst_error(got.grad_k, grads.k, s, 1, std::exp2(hard.q_power)), 17 * tolerance) << what;
+}
+
+TEST(Screening, TakesHardRows) {
+  const Kernel topk = topk_kernel(Lengths::kAny), entmax = entmax_kernel(Lengths::kAny);
+  for (const Isa level : levels()) {
+    const AtIsa at(level);
+    for (const Hard& hard : hard_kinds()) {
+      for (const AttentionKind kind : {AttentionKind::kSelf, AttentionKind::kCausal}) {
+        check_hard(topk, "topk(8)", hard, kind);
+        check_hard(topk, "topk(5,keep=window(6))", hard, kind);
+        check_hard(entmax, "sparsemax", hard, kind);
+        check_hard(entmax, "entmax(1.5)", hard, kind);
+      }
+    }
+  }
+}
+
+bool same_bits(const Array& a, const Array& b, int64_t begin, int64_t length) {
+  for (int64_t t = begin; t < begin + length; ++t) {
+    for (int64_t h = 0; h < a.heads(); ++h) {
+      for (int64_t i = 0; i < a.width(); ++i) {
+        if (a.bits(t, h, i) != b.bits(t, h, i)) return false;
+      }
+    }
+  }
+  return true;
+}
+
+// Lists that fit and lists that do not; threads, and a sequence alone.
+TEST(Screening, GivesTheSameBitsForAnyThreadsAndCompany) {
+  const Kernel topk = topk_kernel(Lengths::kAny), entmax = entmax_kernel(Lengths::kAny);
+  SerialExecutor serial;
+  for (const char* spec : {"topk(8)", "window(300)+topk(20)", "entmax(1.3)", "sparsemax"}) {
+    const Kernel& kernel = parse_attention(spec).select ? topk : entmax;
+    for (const Hard& hard : {hard_kinds()[0], hard_kinds()[1]}) {
+      const HardProblem h = hard_problem(spec, hard, AttentionKind::kCausal, {530, 1, 300});
+      const Results one = testing_suite::run_kernel(kernel, h.problem, h.inputs, Layout::kPacked, serial);
+      for (const int threads : {2, 3}) {
+        ThreadExecutor executor(threads);
+        const Results several = testing_suite::run_kernel(kernel, h.problem, h.inputs, Layout::kPacked, executor);
+        EXPECT_TRUE(same_bits(one.out, several.out, 0, 831) && same_bits(one.grad_q, several.grad_q, 0, 831) &&
+                    same_bits(one.grad_k, several.grad_k, 0, 831) && same_bits(one.grad_v, several.grad_v, 0, 831))
+            << spec << ", " << hard.name << ", " << threads << " threads";
+      }
+      for (const Sequence& s : h.problem.sequences) {
+        AttentionProblem alone = h.problem;
+        alone.sequences = {s};
+        const Results single = testing_suite::run_kernel(kernel, alone, h.inputs, Layout::kPacked, serial);
+        EXPECT_TRUE(same_bits(one.out, single.out, s.q_begin, s.q_length) &&
+                    same_bits(one.grad_q, single.grad_q, s.q_begin, s.q_length) &&
+                    same_bits(one.grad_k, single.grad_k, s.k_begin, s.k_length) &&
+                    same_bits(one.grad_v, single.grad_v, s.k_begin, s.k_length))
+            << spec << ", " << hard.name << ", " << s.q_length << " alone";
+      }
+    }
+  }
+}
+
+// ---- everything else that a kernel has to pass, at the short lengths that the list leaves to others ----
+
+TEST(Screening, PassesTheSuiteAtAnyLength) {
+  const Kernel topk = topk_kernel(Lengths::kAny), entmax = entmax_kernel(Lengths::kAny);
+  for (const Kernel* kernel : {&topk, &entmax}) {
+    for (const DType dtype : {DType::kFloat32, DType::kBFloat16}) {
+      const testing_suite::Suite suite = {.kernel = kernel, .dtype = dtype, .random_trees = 10};
+      EXPECT_GT(check_against_oracle(suite), 0);
+      EXPECT_GT(check_not_finite(suite), 0);
+      if (dtype == DType::kBFloat16) continue;
+      EXPECT_GT(check_ties(suite), 0);
+      EXPECT_GT(check_huge_and_tiny(suite), 0);
+    }
+  }
+}
+
+TEST(Screening, SaysWhyItRefuses) {
+  AttentionProblem problem;
+  problem.spec = parse_attention("window(9)+relu");
+  problem.dtype = DType::kFloat64;
+  problem.head_dim = 300;
+  problem.sequences = {{0, 100, 0, 100}};
+  EXPECT_EQ(join(topk_kernel().refuses(problem), "; "),
+            "float64 is left to the reference; head_dim 300 is above 256; the spec has no topk; "
+            "100 keys a query are fewer than 256");
+  EXPECT_EQ(join(entmax_kernel(Lengths::kAny).refuses(problem), "; "),
+            "float64 is left to the reference; head_dim 300 is above 256; "
+            "the transform is neither sparsemax nor entmax");
+}
+
+}  // namespace
+}  // namespace fovea::kernels

@@ -148,17 +148,20 @@ TEST(TranslateBatch, ScoresAreThoseOfTeacherForcing) {
 }
 
 TEST(TranslateBatch, ASentenceAloneIsTheSameAsAmong64) {
-  for (const std::string attention : {"full", "topk(2)", "relu+rmsnorm", "sparsemax", "2*random(3);2*topk(2)"}) {
+  for (const std::string attention :
+       {"full", "topk(2)", "relu+rmsnorm", "sparsemax", "entmax(1.5)", "entmax(1.3)", "gelu+layernorm",
+        "relu+gated-rmsnorm", "random(4)+topk(2)", "2*random(3);2*topk(2)"}) {
     SCOPED_TRACE(attention);
     nn::Transformer model = make_model(attention);
     const std::vector<Sentence> sources = random_sentences(64, 7);
-    const auto together = translate(model, sources, beam(3, 3), 64), alone = translate(model, sources, beam(3, 3), 1);
-    for (size_t s = 0; s < sources.size(); ++s) {
-      ASSERT_EQ(together[s].size(), alone[s].size());
-      for (size_t i = 0; i < alone[s].size(); ++i) {
-        EXPECT_EQ(together[s][i].tokens, alone[s][i].tokens);
-        // Not bit for bit where a product sums in another order for another number of rows.
-        EXPECT_NEAR(together[s][i].log_prob, alone[s][i].log_prob, 1e-4);
+    const auto together = translate(model, sources, beam(3, 3), 64);
+    for (size_t s = 0; s < sources.size(); s += 5) {
+      const auto alone = translate(model, {sources[s]}, beam(3, 3), 1);
+      ASSERT_EQ(together[s].size(), alone[0].size());
+      for (size_t i = 0; i < alone[0].size(); ++i) {
+        EXPECT_EQ(together[s][i].tokens, alone[0][i].tokens);
+        // Bit for bit: products sum along depth in one order for any number of rows, and so do attention and norms.
+        EXPECT_EQ(together[s][i].log_prob, alone[0][i].log_prob);
       }
     }
   }

@@ -22,17 +22,26 @@ HeadRows head_rows(const Rows<T>& rows, int64_t head, DType dtype) {
   return {data, rows.token_stride, bf16};
 }
 
-inline F load_padded(const HeadRows& rows, int64_t token, int64_t i, int64_t width) {
-  const int64_t at = token * rows.stride + i;
-  if (!rows.bf16) {
-    const float* p = static_cast<const float*>(rows.data) + at;
-    return i + kLanes <= width ? load(p) : load_part(p, width - i);
+// work(load), load(token, i) being floats i ... i + kLanes - 1 of the token's row, zero past `width`: one loop each for
+// whole vectors of floats, for floats and for bfloat16.
+template <class Work>
+void with_loader(const HeadRows& rows, int64_t width, Work&& work) {
+  if (rows.bf16) {
+    const auto* data = static_cast<const uint16_t*>(rows.data);
+    return work([=](int64_t token, int64_t i) {
+      const uint16_t* p = data + token * rows.stride + i;
+      if (i + kLanes <= width) return load_bf16(p);
+      uint16_t lanes[kLanes] = {};
+      std::memcpy(lanes, p, static_cast<size_t>(width - i) * sizeof *p);
+      return load_bf16(lanes);
+    });
   }
-  const uint16_t* p = static_cast<const uint16_t*>(rows.data) + at;
-  if (i + kLanes <= width) return load_bf16(p);
-  uint16_t lanes[kLanes] = {};
-  std::memcpy(lanes, p, static_cast<size_t>(width - i) * sizeof *p);
-  return load_bf16(lanes);
+  const auto* data = static_cast<const float*>(rows.data);
+  if (width % kLanes == 0) return work([=](int64_t token, int64_t i) { return load(data + token * rows.stride + i); });
+  work([=](int64_t token, int64_t i) {
+    const float* p = data + token * rows.stride + i;
+    return i + kLanes <= width ? load(p) : load_part(p, width - i);
+  });
 }
 
 // Tokens first, first + step, ... of an array, or first + list[0], first + list[1], ...
@@ -45,10 +54,12 @@ struct TokenList {
 // out[t][i], t < tokens, i < round_up(width, kLanes); rows `stride` apart.
 inline void pack_rows(const HeadRows& rows, const TokenList& at, int64_t tokens, int64_t width, float* out) {
   const int64_t padded = round_up(width, kLanes);
-  for (int64_t t = 0; t < tokens; ++t, out += padded) {
-    const int64_t token = at[t];
-    for (int64_t i = 0; i < padded; i += kLanes) store(out + i, load_padded(rows, token, i, width));
-  }
+  with_loader(rows, width, [&](const auto& load_row) {
+    for (int64_t t = 0; t < tokens; ++t) {
+      const int64_t token = at[t];
+      for (int64_t i = 0; i < padded; i += kLanes) store(out + t * padded + i, load_row(token, i));
+    }
+  });
 }
 
 // Writes `tokens` packed rows back to an array of float32 or bfloat16.
@@ -136,19 +147,28 @@ inline void transpose(F* rows) {
 #endif
 
 // Tokens as columns: panel p holds tokens p * kPanel ..., out[p][i][token in panel] for i < width. The last panel has
-// room for kPanel tokens; those past the end, up to a whole vector, are zero, the rest is left as it is.
+// room for kPanel tokens; places past the end, up to a whole vector, repeat the last token, the rest is left as it is.
 inline void pack_panels(const HeadRows& rows, const TokenList& at, int64_t tokens, int64_t width, float* out) {
-  for (int64_t t = 0; t < tokens; t += kLanes) {
-    float* column = out + t / kPanel * (kPanel * width) + t % kPanel;
-    const int64_t height = std::min<int64_t>(kLanes, tokens - t);
-    for (int64_t i = 0; i < width; i += kLanes) {
-      F square[kLanes];
-      for (int r = 0; r < kLanes; ++r) square[r] = r < height ? load_padded(rows, at[t + r], i, width) : set(0);
-      transpose(square);
-      const int64_t count = std::min<int64_t>(kLanes, width - i);
-      for (int64_t c = 0; c < count; ++c) store(column + (i + c) * kPanel, square[c]);
+  with_loader(rows, width, [&](const auto& load_row) {
+    for (int64_t t = 0; t < tokens; t += kLanes) {
+      float* column = out + t / kPanel * (kPanel * width) + t % kPanel;
+      int64_t token[kLanes];
+      const int64_t height = std::min<int64_t>(kLanes, tokens - t);
+      for (int64_t r = 0; r < kLanes; ++r) token[r] = at[t + std::min(r, height - 1)];
+      for (int64_t i = 0; i < width; i += kLanes) {
+        F square[kLanes];
+#pragma GCC unroll 16
+        for (int r = 0; r < kLanes; ++r) square[r] = load_row(token[r], i);
+        transpose(square);
+        if (i + kLanes <= width) {
+#pragma GCC unroll 16
+          for (int64_t c = 0; c < kLanes; ++c) store(column + (i + c) * kPanel, square[c]);
+        } else {
+          for (int64_t c = 0; i + c < width; ++c) store(column + (i + c) * kPanel, square[c]);
+        }
+      }
     }
-  }
+  });
 }
 
 // Floats that pack_panels writes to.

@@ -65,22 +65,13 @@ inline void fill(float* s, int64_t begin, int64_t end, float value) {
   if (begin < end) store_part(s + begin, v, end - begin);
 }
 
-// Writes -inf over what is no candidate within the vectors of the row's own hull, and returns these.
-inline ColumnPart mask_row(float* s, const Candidates& table, int64_t row) {
+// Writes -inf over what is no candidate within `part`.
+inline void mask_row(float* s, const Candidates& table, int64_t row, ColumnPart part) {
   const ColumnRange hull = table.hull[static_cast<size_t>(row)];
-  if (hull.begin == hull.end) return {};
-  const ColumnPart part = {round_down(hull.begin, kLanes), round_up(hull.end, kLanes)};
-  if (part.begin < hull.begin) fill(s, part.begin, hull.begin, -kInfinity);
-  if (hull.end < part.end) fill(s, hull.end, part.end, -kInfinity);
+  const int64_t begin = hull.begin == hull.end ? part.end : hull.begin;
+  if (part.begin < begin) fill(s, part.begin, begin, -kInfinity);
+  if (hull.end < part.end) fill(s, std::max<int64_t>(hull.end, begin), part.end, -kInfinity);
   for (const ColumnRange gap : table.gaps.of(row)) fill(s, gap.begin, gap.end, -kInfinity);
-  return part;
-}
-
-// Zeros in the columns of `all` outside the row's own.
-inline void clear_around(float* s, ColumnPart row, ColumnPart all) {
-  const int64_t begin = row.size() > 0 ? row.begin : all.end;
-  fill(s, all.begin, begin, 0);
-  fill(s, std::max(row.end, begin), all.end, 0);
 }
 
 // Top-k of one row. Keys of the `keep` pattern are set aside while the others compete, in `aside`, as long as the row.

@@ -110,14 +110,14 @@ class WorkerScratch {
 
 void forward(const AttentionProblem& problem, const AttentionForward& in, Executor& executor) {
   const CandidateTables tables(problem, in.random);
-  const RowsCall call{.problem = &problem, .tables = &tables, .forward = &in};
   const std::vector<RowsTask> tasks = forward_tasks(problem, tables);
+  const RowsCall call{.problem = &problem, .tables = &tables, .tasks = tasks, .forward = &in};
   with_isa([&](auto tag) {
     using Isa = RowsKernel<decltype(tag)::kIsa>;
     const WorkerScratch scratch(tasks, executor.num_threads(),
                                 [&](const RowsTask& task) { return Isa::forward_scratch(call, task); });
     executor.run(static_cast<int64_t>(tasks.size()),
-                 [&](int64_t i, int worker) { Isa::forward(call, tasks[static_cast<size_t>(i)], scratch.of(worker)); });
+                 [&](int64_t i, int worker) { Isa::forward(call, i, scratch.of(worker)); });
   });
 }
 
@@ -144,7 +144,7 @@ void backward(const AttentionProblem& problem, const AttentionBackward& in, Exec
   const CandidateTables tables(problem, in.random);
   const std::vector<RowsTask> tasks = backward_tasks(problem, tables);
   std::vector<double> grad_alpha(tasks.size());
-  RowsCall call{.problem = &problem, .tables = &tables, .backward = &in};
+  RowsCall call{.problem = &problem, .tables = &tables, .tasks = tasks, .backward = &in};
   call.grad_alpha = grad_alpha.data();
   with_isa([&](auto tag) {
     using Isa = RowsKernel<decltype(tag)::kIsa>;
@@ -153,12 +153,10 @@ void backward(const AttentionProblem& problem, const AttentionBackward& in, Exec
     const AlignedFloats partials(place_partials(problem, tasks, Isa::lanes(), call.partial_at) + 16);
     call.partials = partials.data();
     const auto count = static_cast<int64_t>(tasks.size());
-    executor.run(count, [&](int64_t i, int worker) {
-      Isa::backward(call, tasks[static_cast<size_t>(i)], i, scratch.of(worker));
-    });
+    executor.run(count, [&](int64_t i, int worker) { Isa::backward(call, i, scratch.of(worker)); });
     executor.run(count, [&](int64_t i, int) {
       const RowsTask& task = tasks[static_cast<size_t>(i)];
-      if (task.parts > 1 && task.part == 0) Isa::join(call, task, i);
+      if (task.parts > 1 && task.part == 0) Isa::join(call, i);
     });
   });
   if (in.grad_alpha != nullptr) sum_alpha(tasks, grad_alpha, in, problem.num_heads);

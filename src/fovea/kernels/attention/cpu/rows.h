@@ -1,4 +1,5 @@
 #pragma once
+#include <span>
 #include <vector>
 
 #include "fovea/kernels/attention/attention.h"
@@ -20,6 +21,7 @@ struct RowsTask {
 struct RowsCall {
   const AttentionProblem* problem = nullptr;
   const CandidateTables* tables = nullptr;
+  std::span<const RowsTask> tasks = {};
   const AttentionForward* forward = nullptr;
   const AttentionBackward* backward = nullptr;
   // Backward where parts > 1: sums of dK and dV of each task, at partial_at[task], 2 x k_length x padded head_dim.
@@ -33,10 +35,10 @@ struct RowsKernel {
   static int64_t lanes();
   static int64_t forward_scratch(const RowsCall& call, const RowsTask& task);
   static int64_t backward_scratch(const RowsCall& call, const RowsTask& task);
-  static void forward(const RowsCall& call, const RowsTask& task, float* scratch);
-  static void backward(const RowsCall& call, const RowsTask& task, int64_t index, float* scratch);
+  static void forward(const RowsCall& call, int64_t task, float* scratch);
+  static void backward(const RowsCall& call, int64_t task, float* scratch);
   // Adds up the partial sums of `task` (part 0) and those after it into dK and dV.
-  static void join(const RowsCall& call, const RowsTask& task, int64_t index);
+  static void join(const RowsCall& call, int64_t task);
 };
 
 extern const Kernel kRowsKernel;

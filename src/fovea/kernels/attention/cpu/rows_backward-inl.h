@@ -42,18 +42,18 @@ inline BackwardBuffers backward_buffers(Arena& arena, const Candidates& table, c
 // multiplies: dQ = dS K, dK += dS^T Q, dV += P^T dO. dK and dV belong to this task alone.
 class BackwardTask {
  public:
-  BackwardTask(const RowsCall& call, const RowsTask& task, int64_t index, float* scratch)
-      : view_(call, task, call.backward->random), in_(*call.backward), task_(task) {
+  BackwardTask(const RowsCall& call, int64_t index, float* scratch)
+      : task_(call.tasks[static_cast<size_t>(index)]), view_(call, task_, call.backward->random), in_(*call.backward) {
     Arena arena(scratch);
-    b_ = backward_buffers(arena, view_.table, task, {view_.width, view_.sequence.k_length});
+    b_ = backward_buffers(arena, view_.table, task_, {view_.width, view_.sequence.k_length});
     const DType dtype = view_.problem.dtype;
-    queries_ = head_rows(in_.q, task.head, dtype);
-    keys_ = head_rows(in_.k, task.head, dtype);
-    values_ = head_rows(in_.v, task.head, dtype);
-    grad_out_ = head_rows(in_.grad_out, task.head, dtype);
-    grad_q_ = head_rows(in_.grad_q, task.head, dtype);
-    owns_ = owns_keys(view_.table, task);
-    if (task.parts > 1) {
+    queries_ = head_rows(in_.q, task_.head, dtype);
+    keys_ = head_rows(in_.k, task_.head, dtype);
+    values_ = head_rows(in_.v, task_.head, dtype);
+    grad_out_ = head_rows(in_.grad_out, task_.head, dtype);
+    grad_q_ = head_rows(in_.grad_q, task_.head, dtype);
+    owns_ = owns_keys(view_.table, task_);
+    if (task_.parts > 1) {
       b_.all_grad_keys = call.partials + call.partial_at[static_cast<size_t>(index)];
       b_.all_grad_values = b_.all_grad_keys + view_.sequence.k_length * view_.padded;
     }
@@ -107,9 +107,7 @@ class BackwardTask {
     const float one = 1;
     multiply_panels({b_.queries, padded, b_.key_panels, view_.width, b_.weights, stride, &in_.scale}, rows, part);
     multiply_panels({b_.grad_out, padded, b_.value_panels, view_.width, b_.grads, stride, &one}, rows, part);
-    for (int64_t r = 0; r < rows; ++r) {
-      grade_row(transform, group, first + r, part, {b_.weights + r * stride, b_.grads + r * stride});
-    }
+    grade(transform, group, first, rows, part);
     const int64_t columns = std::min<int64_t>(part.end, group.columns) - part.begin;
     write_queries(group, tokens, rows, {part.begin, part.begin + columns});
     Product product = {.a = b_.grads + part.begin,
@@ -130,24 +128,27 @@ class BackwardTask {
     multiply(product, columns, padded / kLanes);
   }
 
-  struct RowPair {
-    float *scores, *grads;
-  };
+  // Scores and gradients of weights to weights and gradients of scores.
   template <class Transform>
-  void grade_row(Transform& transform, const RowGroup& group, int64_t r, ColumnPart all, RowPair row) {
-    const ColumnPart part = mask_row(row.scores, view_.table, group.row + r);
-    const int64_t token = view_.queries(group, r)[0];
-    const float* stats = view_.stats == 0 ? nullptr : in_.stats + view_.stats_at(token);
-    if (const auto& select = view_.problem.spec.select) {
-      const RowSelection selection{select->k, view_.table.keep.of(group.row + r), b_.aside};
-      selection.drop(row.scores, part, stats[Transform::kStats]);
+  void grade(Transform& transform, const RowGroup& group, int64_t first, int64_t rows, ColumnPart part) {
+    const TokenList tokens = view_.queries(group, first);
+    const int64_t stride = score_stride(group.columns);
+    const auto& select = view_.problem.spec.select;
+    const int64_t stats_step = group.query_step * view_.problem.num_heads * view_.stats;
+    const float* stats = view_.stats == 0 ? nullptr : in_.stats + view_.stats_at(tokens[0]);
+    const bool drops = view_.problem.dropout > 0;
+    for (int64_t r = 0; r < rows; ++r) {
+      float* s = b_.weights + r * stride;
+      mask_row(s, view_.table, group.row + first + r, part);
+      if (drops) view_.dropout(group, tokens[r]).apply(b_.grads + r * stride, part);
+      if (!select) continue;
+      const RowSelection selection{select->k, view_.table.keep.of(group.row + first + r), b_.aside};
+      selection.drop(s, part, stats[r * stats_step + Transform::kStats]);
     }
-    const RowDropout dropout = view_.dropout(group, token);
-    if (dropout.threshold != 0) dropout.apply(row.grads, part);
-    transform.gradient(row.scores + part.begin, row.grads + part.begin, part.size(), stats);
-    if (dropout.threshold != 0) dropout.apply(row.scores, part);
-    clear_around(row.scores, part, all);
-    clear_around(row.grads, part, all);
+    transform.gradient({b_.weights + part.begin, stride, part.size(), stats, stats_step}, rows, b_.grads + part.begin);
+    for (int64_t r = 0; drops && r < rows; ++r) {
+      view_.dropout(group, tokens[r]).apply(b_.weights + r * stride, part);
+    }
   }
 
   void write_queries(const RowGroup& group, const TokenList& tokens, int64_t rows, ColumnPart part) {
@@ -182,9 +183,9 @@ class BackwardTask {
     unpack_rows(b_.aside, 0, out, {token + end, 1, nullptr}, view_.sequence.k_length - end, view_.width);
   }
 
+  const RowsTask& task_;
   const HeadView view_;
   const AttentionBackward& in_;
-  const RowsTask& task_;
   HeadRows queries_, keys_, values_, grad_out_, grad_q_;
   bool owns_ = false;
   BackwardBuffers b_{};

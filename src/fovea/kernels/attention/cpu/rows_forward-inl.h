@@ -23,15 +23,15 @@ inline ForwardBuffers forward_buffers(Arena& arena, const TaskSize& size, int64_
 
 class ForwardTask {
  public:
-  ForwardTask(const RowsCall& call, const RowsTask& task, float* scratch)
-      : view_(call, task, call.forward->random), in_(*call.forward), task_(task) {
+  ForwardTask(const RowsCall& call, int64_t index, float* scratch)
+      : task_(call.tasks[static_cast<size_t>(index)]), view_(call, task_, call.forward->random), in_(*call.forward) {
     Arena arena(scratch);
-    b_ = forward_buffers(arena, size_of(view_.table, task), view_.width);
+    b_ = forward_buffers(arena, size_of(view_.table, task_), view_.width);
     const DType dtype = view_.problem.dtype;
-    queries_ = head_rows(in_.q, task.head, dtype);
-    keys_ = head_rows(in_.k, task.head, dtype);
-    values_ = head_rows(in_.v, task.head, dtype);
-    out_ = head_rows(in_.out, task.head, dtype);
+    queries_ = head_rows(in_.q, task_.head, dtype);
+    keys_ = head_rows(in_.k, task_.head, dtype);
+    values_ = head_rows(in_.v, task_.head, dtype);
+    out_ = head_rows(in_.out, task_.head, dtype);
   }
 
   template <class Transform>
@@ -61,27 +61,22 @@ class ForwardTask {
       a_row = view_.padded;
     }
     multiply_panels({a, a_row, b_.keys, view_.width, b_.scores, stride, &in_.scale}, rows, part);
+    const auto& select = view_.problem.spec.select;
+    const int64_t stats_step = group.query_step * view_.problem.num_heads * view_.stats;
+    float* stats = in_.stats == nullptr ? nullptr : in_.stats + view_.stats_at(tokens[0]);
     for (int64_t r = 0; r < rows; ++r) {
-      b_.factors[r] = weigh_row(transform, group, first + r, part, b_.scores + r * stride);
+      float* s = b_.scores + r * stride;
+      mask_row(s, view_.table, group.row + first + r, part);
+      if (!select) continue;
+      const RowSelection selection{select->k, view_.table.keep.of(group.row + first + r), b_.aside};
+      const float threshold = selection.select(s, part);
+      if (stats != nullptr) stats[r * stats_step + Transform::kStats] = threshold;
+    }
+    transform.weigh({b_.scores + part.begin, stride, part.size(), stats, stats_step}, rows, b_.factors);
+    if (view_.problem.dropout > 0) {
+      for (int64_t r = 0; r < rows; ++r) view_.dropout(group, tokens[r]).apply(b_.scores + r * stride, part);
     }
     write_out(group, tokens, rows, part);
-  }
-
-  template <class Transform>
-  float weigh_row(const Transform& transform, const RowGroup& group, int64_t r, ColumnPart all, float* s) {
-    const ColumnPart part = mask_row(s, view_.table, group.row + r);
-    const int64_t token = view_.queries(group, r)[0];
-    float* stats = in_.stats == nullptr ? nullptr : in_.stats + view_.stats_at(token);
-    if (const auto& select = view_.problem.spec.select) {
-      const RowSelection selection{select->k, view_.table.keep.of(group.row + r), b_.aside};
-      const float threshold = selection.select(s, part);
-      if (stats != nullptr) stats[Transform::kStats] = threshold;
-    }
-    const float factor = transform.weigh(s + part.begin, part.size(), stats);
-    const RowDropout dropout = view_.dropout(group, token);
-    if (dropout.threshold != 0) dropout.apply(s, part);
-    clear_around(s, part, all);
-    return factor;
   }
 
   void write_out(const RowGroup& group, const TokenList& tokens, int64_t rows, ColumnPart part) {
@@ -99,9 +94,9 @@ class ForwardTask {
     if (!target.direct) unpack_rows(target.data, target.stride, out_, tokens, rows, view_.width);
   }
 
+  const RowsTask& task_;
   const HeadView view_;
   const AttentionForward& in_;
-  const RowsTask& task_;
   HeadRows queries_, keys_, values_, out_;
   ForwardBuffers b_{};
 };

@@ -17,20 +17,22 @@
 namespace fovea::kernels {
 namespace {
 
-void forward_task(const RowsCall& call, const RowsTask& task, float* scratch) {
-  ForwardTask work(call, task, scratch);
-  with_transform(*call.problem, call.forward->alpha, task.head, [&](const auto& transform) { work.run(transform); });
+void forward_task(const RowsCall& call, int64_t index, float* scratch) {
+  ForwardTask work(call, index, scratch);
+  with_transform(*call.problem, call.forward->alpha, call.tasks[static_cast<size_t>(index)].head,
+                 [&](const auto& transform) { work.run(transform); });
 }
 
-void backward_task(const RowsCall& call, const RowsTask& task, int64_t index, float* scratch) {
-  BackwardTask work(call, task, index, scratch);
-  with_transform(*call.problem, call.backward->alpha, task.head, [&](auto transform) {
+void backward_task(const RowsCall& call, int64_t index, float* scratch) {
+  BackwardTask work(call, index, scratch);
+  with_transform(*call.problem, call.backward->alpha, call.tasks[static_cast<size_t>(index)].head, [&](auto transform) {
     work.run(transform);
     if constexpr (requires { transform.grad_alpha; }) call.grad_alpha[index] = transform.grad_alpha;
   });
 }
 
-void join_parts(const RowsCall& call, const RowsTask& task, int64_t index) {
+void join_parts(const RowsCall& call, int64_t index) {
+  const RowsTask& task = call.tasks[static_cast<size_t>(index)];
   const AttentionProblem& problem = *call.problem;
   const Sequence& sequence = problem.sequences[static_cast<size_t>(task.sequence)];
   const int64_t padded = round_up(problem.head_dim, kLanes), all = sequence.k_length * padded;
@@ -75,16 +77,16 @@ int64_t RowsKernel<kIsa>::backward_scratch(const RowsCall& call, const RowsTask&
   return backward_floats(call, task);
 }
 template <Isa kIsa>
-void RowsKernel<kIsa>::forward(const RowsCall& call, const RowsTask& task, float* scratch) {
+void RowsKernel<kIsa>::forward(const RowsCall& call, int64_t task, float* scratch) {
   forward_task(call, task, scratch);
 }
 template <Isa kIsa>
-void RowsKernel<kIsa>::backward(const RowsCall& call, const RowsTask& task, int64_t index, float* scratch) {
-  backward_task(call, task, index, scratch);
+void RowsKernel<kIsa>::backward(const RowsCall& call, int64_t task, float* scratch) {
+  backward_task(call, task, scratch);
 }
 template <Isa kIsa>
-void RowsKernel<kIsa>::join(const RowsCall& call, const RowsTask& task, int64_t index) {
-  join_parts(call, task, index);
+void RowsKernel<kIsa>::join(const RowsCall& call, int64_t task) {
+  join_parts(call, task);
 }
 
 template struct RowsKernel<kThisIsa>;

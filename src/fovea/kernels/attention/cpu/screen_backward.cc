@@ -99,10 +99,10 @@ void Backward::prepare(BackwardPiece& p) const {
 void Backward::copy(BackwardPiece& p, int64_t which) const {
   const Sequence& s = *p.piece.sequence;
   const int64_t head = p.piece.head, dim = problem.head_dim;
-  if (which == 0) p.q.copy(args.q, problem.dtype, head, s.q_begin, s.q_length, dim);
-  if (which == 1) p.k.copy(args.k, problem.dtype, head, s.k_begin, s.k_length, dim);
-  if (which == 2) p.v.copy(args.v, problem.dtype, head, s.k_begin, s.k_length, dim);
-  if (which == 3) p.grad_out.copy(args.grad_out, problem.dtype, head, s.q_begin, s.q_length, dim);
+  if (which == 0) p.q.read(args.q, problem.dtype, head, s.q_begin, s.q_length, dim);
+  if (which == 1) p.k.read(args.k, problem.dtype, head, s.k_begin, s.k_length, dim);
+  if (which == 2) p.v.read(args.v, problem.dtype, head, s.k_begin, s.k_length, dim);
+  if (which == 3) p.grad_out.read(args.grad_out, problem.dtype, head, s.q_begin, s.q_length, dim);
 }
 
 int64_t Backward::relist(const BackwardPiece& p, int64_t row, Span range, BackwardWorker& w) const {
@@ -120,13 +120,13 @@ int64_t Backward::relist(const BackwardPiece& p, int64_t row, Span range, Backwa
   w.room(w.keys.num_compete() + w.keys.num_stay());
   RowList list = {w.list.data(), w.values.data(), list_keys(w.keys.compete, w.list.data(), 0)};
   const float* saved = stats(p, row);
-  const RowScores scores = {p.q.row(row, width), p.k.data.get(), width, args.scale};
+  const RowScores scores = {p.q.row(row, width), p.k.get(), width, args.scale};
   recompute_row(p.selection, scores, w.keys, {saved[0], saved[1], saved[2]}, list);
   return list.count;
 }
 
 void Backward::weight_gradients(const BackwardPiece& p, int64_t row, int64_t count, BackwardWorker& w) const {
-  screen_ops().dots(p.grad_out.row(row, width), p.v.data.get(), width, w.list.data(), count, 1, w.gradients.data());
+  screen_ops().dots(p.grad_out.row(row, width), p.v.get(), width, w.list.data(), count, 1, w.gradients.data());
   saved_to_weights(p.selection, w.values.data(), count, w.weights.data());
   if (problem.dropout <= 0) return;
   const int64_t token = p.piece.sequence->q_begin + row;
@@ -145,8 +145,8 @@ void Backward::weight_gradients(const BackwardPiece& p, int64_t row, int64_t cou
 void Backward::fetch_pairs(const BackwardPiece& p, int64_t row) const {
   const int32_t* list = kept(p, row);
   if (list[0] > layout.capacity) return;
-  screen_ops().fetch(p.v.data.get(), width, list + 1, list[0]);
-  screen_ops().fetch(p.k.data.get(), width, list + 1, list[0]);
+  screen_ops().fetch(p.v.get(), width, list + 1, list[0]);
+  screen_ops().fetch(p.k.get(), width, list + 1, list[0]);
 }
 
 void Backward::row_step(const BackwardTask& task, BackwardWorker& w) const {
@@ -171,7 +171,7 @@ void Backward::row_step(const BackwardTask& task, BackwardWorker& w) const {
       p.alpha_grads[at] = alpha_gradient(selection, w.values.data(), count, gradients, w.scratch.data());
     }
     score_gradients(selection, w.values.data(), count, p.means[at], gradients, w.scratch.data());
-    screen_ops().weighted_sum(p.k.data.get(), width, w.list.data(), gradients, count, w.out);
+    screen_ops().weighted_sum(p.k.get(), width, w.list.data(), gradients, count, w.out);
     write_row(args.grad_q, problem.dtype, p.piece.sequence->q_begin + row, p.piece.head, problem.head_dim, w.out,
               args.scale);
     if (!listed) continue;
@@ -233,9 +233,8 @@ void Backward::key_step(const BackwardTask& task, BackwardWorker& w) const {
   load_pairs(p, task.first, w);
   for (int64_t i = 0; i < task.count; ++i) {
     const int64_t count = pairs_of(p, task.first + i);
-    ops.weighted_sum(p.q.data.get(), width, w.list.data(), w.gradients.data(), count, w.grad_keys.data() + i * width);
-    ops.weighted_sum(p.grad_out.data.get(), width, w.list.data(), w.weights.data(), count,
-                     w.grad_values.data() + i * width);
+    ops.weighted_sum(p.q.get(), width, w.list.data(), w.gradients.data(), count, w.grad_keys.data() + i * width);
+    ops.weighted_sum(p.grad_out.get(), width, w.list.data(), w.weights.data(), count, w.grad_values.data() + i * width);
     if (i + 1 < task.count) load_pairs(p, task.first + i + 1, w);
   }
   for (const int32_t row : p.long_rows) {

@@ -8,7 +8,7 @@ namespace fovea::kernels {
 namespace {
 
 // Enough keys for the tasks of a group to keep many threads busy.
-constexpr int64_t kGroupTokens = 16384;
+constexpr int64_t kGroupTokens = 32768;
 
 uint16_t to_bf16(float x) {
   if (std::isnan(x)) return 0x7fc0;
@@ -62,11 +62,16 @@ std::vector<std::vector<Piece>> piece_groups(const AttentionProblem& problem) {
   return groups;
 }
 
-void HeadRows::copy(const Rows<const void>& rows, DType dtype, int64_t head, int64_t first, int64_t count,
+void HeadRows::read(const Rows<const void>& rows, DType dtype, int64_t head, int64_t first, int64_t count,
                     int64_t head_dim) {
   const int64_t width = padded_width(head_dim);
-  float* to = data.at_least(count * width);
+  if (dtype == DType::kFloat32 && head_dim == width && rows.token_stride == width) {
+    rows_ = static_cast<const float*>(rows.data) + first * width + head * rows.head_stride;
+    return;
+  }
+  float* to = copy_.at_least(count * width);
   for (int64_t i = 0; i < count; ++i) read_row(rows, dtype, first + i, head, head_dim, to + i * width);
+  rows_ = to;
 }
 
 }  // namespace fovea::kernels

@@ -5,8 +5,8 @@
 #include "fovea/kernels/attention/attention.h"
 #include "fovea/kernels/attention/cpu/screen_memory.h"
 
-// Heads side by side as floats, rows padded with zeros to a multiple of 16: a head's rows lie within few pages whatever
-// the caller's strides, and no code after this knows types, strides or odd sizes.
+// Heads as floats, rows side by side and padded with zeros to a multiple of 16: they lie within few pages whatever the
+// caller's strides, and no code after this knows types, strides or odd sizes.
 namespace fovea::kernels {
 
 constexpr int64_t padded_width(int64_t head_dim) { return (head_dim + 15) / 16 * 16; }
@@ -24,11 +24,16 @@ struct Piece {
 // Pieces worked on together: enough to share among threads, few enough to bound the memory of their copies.
 std::vector<std::vector<Piece>> piece_groups(const AttentionProblem& problem);
 
-// The rows of one head of one sequence.
-struct HeadRows {
-  Grown<float> data;
-  void copy(const Rows<const void>& rows, DType dtype, int64_t head, int64_t first, int64_t count, int64_t head_dim);
-  const float* row(int64_t index, int64_t width) const { return data.get() + index * width; }
+// The rows of one head of one sequence, [count, width]: the caller's where they already lie so, else a copy.
+class HeadRows {
+ public:
+  void read(const Rows<const void>& rows, DType dtype, int64_t head, int64_t first, int64_t count, int64_t head_dim);
+  const float* get() const { return rows_; }
+  const float* row(int64_t index, int64_t width) const { return rows_ + index * width; }
+
+ private:
+  const float* rows_ = nullptr;
+  Grown<float> copy_;
 };
 
 }  // namespace fovea::kernels

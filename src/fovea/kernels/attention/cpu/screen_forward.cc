@@ -36,14 +36,14 @@ void sample_mean(const HeadRows& keys, int64_t count, int64_t width, float* mean
 
 void copy_values(const AttentionProblem& problem, const AttentionForward& args, PreparedPiece& p) {
   const Sequence& s = *p.piece.sequence;
-  p.values.copy(args.v, problem.dtype, p.piece.head, s.k_begin, s.k_length, problem.head_dim);
+  p.values.read(args.v, problem.dtype, p.piece.head, s.k_begin, s.k_length, problem.head_dim);
 }
 
 void pack_keys(const AttentionProblem& problem, const AttentionForward& args, PreparedPiece& p) {
   const Sequence& s = *p.piece.sequence;
   const int64_t width = padded_width(problem.head_dim);
   p.selection = selection_of(problem.spec, args.alpha == nullptr ? nullptr : args.alpha + p.piece.head);
-  p.keys.copy(args.k, problem.dtype, p.piece.head, s.k_begin, s.k_length, problem.head_dim);
+  p.keys.read(args.k, problem.dtype, p.piece.head, s.k_begin, s.k_length, problem.head_dim);
   sample_mean(p.keys, s.k_length, width, p.mean.at_least(width));
 
   PackedKeys& packed = p.packed;
@@ -52,7 +52,7 @@ void pack_keys(const AttentionProblem& problem, const AttentionForward& args, Pr
   packed.width = width;
   packed.format = fastest_screen_format();
   packed.steps = width / values_per_word(packed.format);
-  packed.rows = p.keys.data.get();
+  packed.rows = p.keys.get();
   packed.mean = p.mean.get();
   const int64_t tiles = (s.k_length + kTileKeys - 1) / kTileKeys;
   packed.words = p.words.at_least(tiles * kTileKeys * packed.steps);
@@ -133,7 +133,7 @@ void weigh_rows(const AttentionProblem& problem, const AttentionForward& args, c
     ScreenedQuery& query = worker.search.row(i);
     const RowScores scores = {worker.search.query(i), p.packed.rows, p.packed.width, args.scale};
     const RowStats stats = select_row(p.selection, scores, query.keys, query.list);
-    fetch_list(p.values.data.get(), p.packed.width, query.list);
+    fetch_list(p.values.get(), p.packed.width, query.list);
     if (problem.needs_backward) {
       save_row(args, layout, token_of(task, i) * problem.num_heads + p.piece.head, stats, query.list);
     }
@@ -149,7 +149,7 @@ void sum_rows(const AttentionProblem& problem, const AttentionForward& args, con
     if (p.selection.saves_scores() || problem.dropout > 0) {
       list = drop_weights(problem, args, place, p.selection, list, worker);
     }
-    screen_ops().weighted_sum(p.values.data.get(), p.packed.width, list.keys, list.values, list.count, worker.out);
+    screen_ops().weighted_sum(p.values.get(), p.packed.width, list.keys, list.values, list.count, worker.out);
     write_row(args.out, problem.dtype, place.token, place.head, problem.head_dim, worker.out, 1);
   }
 }

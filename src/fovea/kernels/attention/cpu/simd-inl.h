@@ -34,9 +34,9 @@ inline F exp2(F x) {
   return scale_by_power(p, whole);
 }
 
-// e^x: x log2(e) in two parts, so that the error stays a few ulp at |x| of 80.
-inline F exp(F x) {
-  const F bounded = min(set(89.0F), max(set(-105.0F), x));
+// e^x for x <= 88 (or NaN), a few ulp: x log2(e) in two parts keeps that at |x| of 80.
+inline F exp_below_one(F x) {
+  const F bounded = max(set(-105.0F), x);
   const F whole = round(bounded * set(1.44269504F));
   F t = fnma(whole, set(0.693359375F), bounded);
   t = fnma(whole, set(-2.12194440e-4F), t);  // in [-log(2)/2, log(2)/2]
@@ -48,6 +48,9 @@ inline F exp(F x) {
   p = fma(p, t, set(5.0000001201e-1F));
   return scale_by_power(fma(p, t * t, t + set(1.0F)), whole);
 }
+
+// e^x for any x.
+inline F exp(F x) { return exp_below_one(min(set(89.0F), x)); }
 
 }  // namespace
 }  // namespace fovea::kernels

@@ -14,9 +14,7 @@ using M = __mmask16;
 inline F set(float x) { return _mm512_set1_ps(x); }
 inline F load(const float* p) { return _mm512_loadu_ps(p); }
 inline void store(float* p, F v) { _mm512_storeu_ps(p, v); }
-inline M first(int64_t n) {
-  return n >= kLanes ? M(0xffff) : n <= 0 ? M(0) : static_cast<M>((1U << n) - 1);
-}
+inline M first(int64_t n) { return n >= kLanes ? M(0xffff) : n <= 0 ? M(0) : static_cast<M>((1U << n) - 1); }
 inline F load_part(const float* p, int64_t n) { return _mm512_maskz_loadu_ps(first(n), p); }
 inline void store_part(float* p, F v, int64_t n) { _mm512_mask_storeu_ps(p, first(n), v); }
 inline F fma(F a, F b, F c) { return _mm512_fmadd_ps(a, b, c); }

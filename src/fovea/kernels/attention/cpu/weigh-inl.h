@@ -2,14 +2,28 @@
 #include "fovea/kernels/attention/cpu/math-inl.h"
 
 // Score rows to weights and back, a struct a transform. Rows are whole vectors; what is no candidate holds -inf.
-//   kStats            floats that forward leaves for backward, a row
-//   weigh(s, n, st)   s becomes the weights divided by the returned factor
-//   gradient(s, g, n, st)   s: scores in, weights out; g: gradient of the weights in, of the scores out
+//   kStats                      floats that forward leaves for backward, a row
+//   weigh(rows, factors)        scores become the weights divided by the row's factor
+//   gradient(rows, grads)       scores become weights; grads, of the weights, become those of the scores
 // A row without a candidate gets zeros throughout; NaN among the candidates makes NaN.
 namespace fovea::kernels {
 namespace {
 
 constexpr float kLowest = -3.4028234e38F;
+
+// Rows of scores and what is kept of each for backward.
+template <class Stats>
+struct ScoreRows {
+  float* s = nullptr;
+  int64_t stride = 0, n = 0;  // n: floats of a row in use
+  Stats* stats = nullptr;     // may be null in forward
+  int64_t stats_step = 0;
+  float* row(int64_t r) const { return s + r * stride; }
+  Stats* stats_of(int64_t r) const { return stats == nullptr ? nullptr : stats + r * stats_step; }
+  ScoreRows from(int64_t r) const { return {row(r), stride, n, stats_of(r), stats_step}; }
+};
+using NewRows = ScoreRows<float>;
+using OldRows = ScoreRows<const float>;
 
 // The greatest entry, or kLowest; NaN entries may be passed over: what follows brings them back.
 inline float row_max(const float* s, int64_t n) {
@@ -18,59 +32,101 @@ inline float row_max(const float* s, int64_t n) {
   return greatest(top);
 }
 
+// Rows four at a time: their chains of sums and exponentials run side by side.
 struct SoftmaxRow {
   static constexpr int kStats = 2;  // maximum, 1 / sum
 
-  float weigh(float* s, int64_t n, float* stats) const {
-    const float top = row_max(s, n);
-    F total = set(0);
-    for (int64_t j = 0; j < n; j += kLanes) {
-      const F e = exp(load(s + j) - set(top));
-      total = total + e;
-      store(s + j, e);
-    }
-    const float all = sum(total);
-    const float factor = all == 0 ? 0.0F : 1.0F / all;
-    if (stats != nullptr) {
-      stats[0] = top;
-      stats[1] = factor;
-    }
-    return factor;
+  void weigh(const NewRows& rows, int64_t count, float* factors) const {
+    int64_t r = 0;
+    for (; r + 4 <= count; r += 4) weigh_some<4>(rows.from(r), factors + r);
+    for (; r < count; ++r) weigh_some<1>(rows.from(r), factors + r);
+  }
+  void gradient(const OldRows& rows, int64_t count, float* grads) {
+    int64_t r = 0;
+    for (; r + 4 <= count; r += 4) grade_some<4>(rows.from(r), grads + r * rows.stride);
+    for (; r < count; ++r) grade_some<1>(rows.from(r), grads + r * rows.stride);
   }
 
-  void gradient(float* s, float* g, int64_t n, const float* stats) {
-    const F top = set(stats[0]), factor = set(stats[1]);
-    F dot = set(0);
-    for (int64_t j = 0; j < n; j += kLanes) {
-      const F p = exp(load(s + j) - top) * factor;
-      dot = fma(p, load(g + j), dot);
-      store(s + j, p);
+ private:
+  template <int kRows>
+  static void weigh_some(const NewRows& rows, float* factors) {
+    F most[kRows], total[kRows];
+    for (int r = 0; r < kRows; ++r) most[r] = set(kLowest), total[r] = set(0);
+    for (int64_t j = 0; j < rows.n; j += kLanes) {
+      for (int r = 0; r < kRows; ++r) most[r] = max(load(rows.row(r) + j), most[r]);
     }
-    const F delta = set(sum(dot));
-    for (int64_t j = 0; j < n; j += kLanes) store(g + j, load(s + j) * (load(g + j) - delta));
+    float top[kRows];
+    for (int r = 0; r < kRows; ++r) {
+      top[r] = greatest(most[r]);
+      most[r] = set(top[r]);
+    }
+    for (int64_t j = 0; j < rows.n; j += kLanes) {
+      for (int r = 0; r < kRows; ++r) {
+        const F e = exp_below_one(load(rows.row(r) + j) - most[r]);
+        total[r] = total[r] + e;
+        store(rows.row(r) + j, e);
+      }
+    }
+    for (int r = 0; r < kRows; ++r) {
+      const float all = sum(total[r]);
+      factors[r] = all == 0 ? 0.0F : 1.0F / all;
+      if (float* stats = rows.stats_of(r)) {
+        stats[0] = top[r];
+        stats[1] = factors[r];
+      }
+    }
+  }
+
+  template <int kRows>
+  static void grade_some(const OldRows& rows, float* grads) {
+    F top[kRows], factor[kRows], dot[kRows];
+    for (int r = 0; r < kRows; ++r) {
+      top[r] = set(rows.stats_of(r)[0]);
+      factor[r] = set(rows.stats_of(r)[1]);
+      dot[r] = set(0);
+    }
+    for (int64_t j = 0; j < rows.n; j += kLanes) {
+      for (int r = 0; r < kRows; ++r) {
+        const F p = exp_below_one(load(rows.row(r) + j) - top[r]) * factor[r];
+        dot[r] = fma(p, load(grads + r * rows.stride + j), dot[r]);
+        store(rows.row(r) + j, p);
+      }
+    }
+    for (int r = 0; r < kRows; ++r) dot[r] = set(sum(dot[r]));
+    for (int64_t j = 0; j < rows.n; j += kLanes) {
+      for (int r = 0; r < kRows; ++r) {
+        float* g = grads + r * rows.stride + j;
+        store(g, load(rows.row(r) + j) * (load(g) - dot[r]));
+      }
+    }
   }
 };
 
-// Weights that do not depend on the row's other scores. `of` gives value and slope at one vector of finite scores.
+// Weights that do not depend on the row's other scores: value and slope of a function at finite scores.
 template <class Function>
 struct PointwiseRow {
   static constexpr int kStats = 0;
   Function function;
 
-  float weigh(float* s, int64_t n, float*) const {
-    for (int64_t j = 0; j < n; j += kLanes) {
-      const F x = load(s + j);
-      store(s + j, select(less_equal(x, set(-kInfinity)), set(0), function.value(x)));
+  void weigh(const NewRows& rows, int64_t count, float* factors) const {
+    for (int64_t r = 0; r < count; ++r) {
+      float* s = rows.row(r);
+      for (int64_t j = 0; j < rows.n; j += kLanes) {
+        const F x = load(s + j);
+        store(s + j, select(less_equal(x, set(-kInfinity)), set(0), function.value(x)));
+      }
+      factors[r] = 1.0F;
     }
-    return 1.0F;
   }
-
-  void gradient(float* s, float* g, int64_t n, const float*) {
-    for (int64_t j = 0; j < n; j += kLanes) {
-      const F x = load(s + j);
-      const M masked = less_equal(x, set(-kInfinity));
-      store(s + j, select(masked, set(0), function.value(x)));
-      store(g + j, select(masked, set(0), function.slope(x) * load(g + j)));
+  void gradient(const OldRows& rows, int64_t count, float* grads) {
+    for (int64_t r = 0; r < count; ++r) {
+      float *s = rows.row(r), *g = grads + r * rows.stride;
+      for (int64_t j = 0; j < rows.n; j += kLanes) {
+        const F x = load(s + j);
+        const M masked = less_equal(x, set(-kInfinity));
+        store(s + j, select(masked, set(0), function.value(x)));
+        store(g + j, select(masked, set(0), function.slope(x) * load(g + j)));
+      }
     }
   }
 };
@@ -148,7 +204,18 @@ struct EntmaxRow {
     return low;
   }
 
-  float weigh(float* s, int64_t n, float* stats) const {
+  void weigh(const NewRows& rows, int64_t count, float* factors) const {
+    for (int64_t r = 0; r < count; ++r) {
+      weigh_one(rows.row(r), rows.n, rows.stats_of(r));
+      factors[r] = 1.0F;
+    }
+  }
+  void gradient(const OldRows& rows, int64_t count, float* grads) {
+    for (int64_t r = 0; r < count; ++r) grade_one(rows.row(r), grads + r * rows.stride, rows.n, rows.stats_of(r));
+  }
+
+ private:
+  void weigh_one(float* s, int64_t n, float* stats) const {
     for (int64_t j = 0; j < n; j += kLanes) store(s + j, load(s + j) * set(alpha - 1.0F));
     const float top = row_max(s, n);
     for (int64_t j = 0; j < n; j += kLanes) store(s + j, load(s + j) - set(top));
@@ -159,11 +226,10 @@ struct EntmaxRow {
       stats[0] = top;
       stats[1] = tau;
     }
-    return 1.0F;
   }
 
   // ds = U (dp - sum(U dp) / sum(U)), U = p^(2-alpha) = y^(c-1) on the support (Peters et al. 2019, Prop. 2).
-  void gradient(float* s, float* g, int64_t n, const float* stats) {
+  void grade_one(float* s, float* g, int64_t n, const float* stats) {
     const float c = power_of();
     const auto y_at = [&](int64_t j) {
       return max(set(0), (load(s + j) * set(alpha - 1.0F) - set(stats[0])) - set(stats[1]));

@@ -10,6 +10,7 @@
 
 #include "fovea/base/rng.h"
 #include "fovea/base/strings.h"
+#include "fovea/kernels/attention/dropout.h"
 #include "fovea/kernels/attention/testing/cases.h"
 #include "fovea/kernels/attention/testing/compare.h"
 
@@ -128,10 +129,9 @@ bool sees(const AttentionProblem& p, const Inputs& in, const Sequence& s, int64_
   if (place == Place::kQuery) return s.q_begin + i == t;
   if (t < s.k_begin || t >= s.k_begin + s.k_length) return false;
   if (place == Place::kValue) return true;
-  const size_t index = static_cast<size_t>(&s - p.sequences.data());
-  const OracleInput head = one_head(p, in, index, h);
+  const uint64_t stream = pattern_stream(in.random.seed, in.random.layer, in.random.first_head + h);
   const bool cross = p.kind == AttentionKind::kCross;
-  const Row row{cross ? i : i + s.k_length - s.q_length, s.k_length, p.kind == AttentionKind::kCausal, head.stream};
+  const Row row{cross ? i : i + s.k_length - s.q_length, s.k_length, p.kind == AttentionKind::kCausal, stream};
   return contains(p.spec.pairs, row, t - s.k_begin);
 }
 
@@ -182,7 +182,7 @@ void check_spoilt(const Suite& suite, const Case& c, Place place, double rubbish
 int check_not_finite(const Suite& suite) {
   int ran = 0;
   for (Case c : all_cases(suite)) {
-    if (c.number % 4 != 0 || !accepts(suite, c.problem)) continue;
+    if (c.number % 8 != c.number / 8 % 8 || !accepts(suite, c.problem)) continue;
     c.problem.dropout = 0;  // a dropped weight may hide what the row saw
     ++ran;
     for (const Place place : {Place::kQuery, Place::kKey, Place::kValue})

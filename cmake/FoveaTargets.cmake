@@ -1,8 +1,9 @@
-# fovea_library(NAME [TORCH] [SOURCES ...] [LINK ...] [LINK_PRIVATE ...] [TEST_LINK ...])
+# fovea_library(NAME [TORCH] [NO_TESTS] [SOURCES ...] [LINK ...] [LINK_PRIVATE ...] [TEST_LINK ...])
 #   A layer's library out of this folder: every *.cc but the tests, unless SOURCES names them.
-#   Tests, *_test.cc, become one test program NAME_test. TORCH adds libtorch and the precompiled header.
+#   Tests, *_test.cc, become one test program NAME_test. TORCH adds libtorch and the precompiled header;
+#   NO_TESTS leaves the tests to another library of the folder.
 function(fovea_library name)
-  cmake_parse_arguments(ARG "TORCH" "" "SOURCES;LINK;LINK_PRIVATE;TEST_LINK" ${ARGN})
+  cmake_parse_arguments(ARG "TORCH;NO_TESTS" "" "SOURCES;LINK;LINK_PRIVATE;TEST_LINK" ${ARGN})
   if(NOT ARG_SOURCES)
     file(GLOB ARG_SOURCES CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
     list(FILTER ARG_SOURCES EXCLUDE REGEX "_test\\.cc$|/main\\.cc$")
@@ -15,7 +16,7 @@ function(fovea_library name)
     target_precompile_headers(${name} REUSE_FROM fovea_torch_pch)
   endif()
   file(GLOB tests CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*_test.cc)
-  if(FOVEA_TESTS AND tests)
+  if(FOVEA_TESTS AND tests AND NOT ARG_NO_TESTS)
     fovea_test(${name}_test SOURCES ${tests} LINK ${name} ${ARG_TEST_LINK})
     if(ARG_TORCH)
       # Programs are compiled with -fPIE, the precompiled header with -fPIC: GCC refuses the mixture.

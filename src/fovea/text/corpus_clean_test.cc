@@ -114,6 +114,7 @@ TEST(Clean, LimitsAreOptions) {
 TEST(Clean, LengthsAreComparedInTheCorpussProportion) {
   // Every target is a quarter of its source, as Chinese to English; one is as long as it.
   std::vector<Pair> pairs;
+  pairs.reserve(51);
   for (int i = 0; i < 50; ++i)
     pairs.push_back({std::string(160, static_cast<char>('a' + i % 26)) + std::to_string(i),
                      std::string(40, static_cast<char>('a' + i % 26)) + "z" + std::to_string(i)});

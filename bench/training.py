@@ -46,7 +46,7 @@ def train_fovea(folder, corpus, options):
     vocab = make_vocabulary(folder, corpus)
     done = run(FOVEA, "train", "-c", ROOT / "recipes" / "multi30k-tiny.yml", "--model", folder / "model", "--overwrite",
                "--vocabs", vocab, vocab, "--train-sets", *corpus, "--mini-batch-words", options.tokens,
-               "--after-batches", options.updates + 5, "--disp-freq", 5, "--valid-freq", 0, "--save-freq", 100000,
+               "--after-batches", options.updates + 5, "--disp-freq", 5, "--valid-freq", 100000, "--save-freq", 100000,
                "--precision", options.precision, "--cpu-threads", options.threads, "--log-format", "json",
                threads=options.threads)
     lines = [json.loads(line) for line in done.stderr.splitlines() if line.startswith("{")]

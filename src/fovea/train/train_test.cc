@@ -55,6 +55,7 @@ const std::vector<Variant> kVariants = {
     {"average", [](TestTask& t) { t.train.exponential_smoothing = 0.05; }},
     {"bfloat16", [](TestTask& t) { t.train.precision = "bfloat16"; }},
     {"delay", [](TestTask& t) { t.train.optimizer_delay = 3; }},
+    {"two threads", [](TestTask& t) { t.train.cpu_threads = 2; }},
     {"validation",
      [](TestTask& t) {
        t.with_validation();

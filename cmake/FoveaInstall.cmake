@@ -8,7 +8,11 @@ set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/fovea)
 
 install(TARGETS fovea RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(TARGETS fovea_ops LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
-set_target_properties(fovea PROPERTIES INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}" INSTALL_RPATH_USE_LINK_PATH ON)
+# libtorch stays where it was found. INSTALL_RPATH_USE_LINK_PATH would leave out a libtorch inside the clone's .venv.
+get_filename_component(torch_prefix ${Torch_DIR} DIRECTORY)
+get_filename_component(torch_prefix ${torch_prefix} DIRECTORY)
+get_filename_component(torch_prefix ${torch_prefix} DIRECTORY)
+set_target_properties(fovea PROPERTIES INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR};${torch_prefix}/lib")
 foreach(folder base spec kernels ops)
   install(DIRECTORY src/fovea/${folder} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/fovea
           FILES_MATCHING PATTERN "*.h" PATTERN "*-inl.h" EXCLUDE PATTERN "*_test_suite.h" EXCLUDE)

@@ -40,6 +40,8 @@ int run_train(const std::vector<std::string>& arguments) {
       "  fovea train --model run --train-sets train.en train.de --vocabs joint.spm joint.spm \\\n"
       "      --valid-sets valid.en valid.de --tied-embeddings-all --attention 'topk(8)' --after-batches 20000");
   if (!options.parse(arguments)) return 0;
+  validate(config);
+  validate(model);
   configure_log(config);
   train::run_training(
       config, model,

@@ -8,8 +8,8 @@
 #include "fovea/base/file.h"
 #include "fovea/base/rng.h"
 #include "fovea/base/strings.h"
-#include "fovea/data/corpus.h"
 #include "fovea/base/test_folder.h"
+#include "fovea/data/corpus.h"
 
 namespace fovea::data {
 namespace {

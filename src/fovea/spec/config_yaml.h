@@ -16,14 +16,14 @@ std::string to_yaml(std::span<const FieldView> fields);
 void from_yaml(std::string_view text, std::string_view source, std::span<const FieldView> fields);
 
 template <class S>
-  requires requires { S::fields(); }
+requires requires { S::fields(); }
 std::string to_yaml(const S& config) {
   S copy = config;
   return to_yaml(std::span<const FieldView>(field_views(copy)));
 }
 
 template <class S>
-  requires requires { S::fields(); }
+requires requires { S::fields(); }
 void from_yaml(std::string_view text, std::string_view source, S& config) {
   from_yaml(text, source, std::span<const FieldView>(field_views(config)));
 }

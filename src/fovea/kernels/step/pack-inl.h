@@ -82,15 +82,40 @@ inline float unit_at(const uint16_t* p, int64_t depth) {
   return unit;
 }
 
+// Four units of each of four columns, turned: to[s * kTileColumns + n] is unit s of column n.
+inline void transpose_four(const char* column, int64_t column_bytes, float* to) {
+  using Four = float __attribute__((vector_size(16)));
+  Four a, b, c, d;
+  std::memcpy(&a, column, sizeof a);
+  std::memcpy(&b, column + column_bytes, sizeof b);
+  std::memcpy(&c, column + 2 * column_bytes, sizeof c);
+  std::memcpy(&d, column + 3 * column_bytes, sizeof d);
+  const Four ab = __builtin_shufflevector(a, b, 0, 4, 1, 5), cd = __builtin_shufflevector(c, d, 0, 4, 1, 5);
+  const Four ab_high = __builtin_shufflevector(a, b, 2, 6, 3, 7), cd_high = __builtin_shufflevector(c, d, 2, 6, 3, 7);
+  const Four rows[4] = {__builtin_shufflevector(ab, cd, 0, 1, 4, 5), __builtin_shufflevector(ab, cd, 2, 3, 6, 7),
+                        __builtin_shufflevector(ab_high, cd_high, 0, 1, 4, 5),
+                        __builtin_shufflevector(ab_high, cd_high, 2, 3, 6, 7)};
+  for (int s = 0; s < 4; ++s) std::memcpy(to + s * kTileColumns, &rows[s], sizeof rows[s]);
+}
+
 // A panel out of columns whose elements lie along the depth: column n begins at from + n * column_stride.
 template <class Step, class T>
 inline void pack_transposed(const T* from, int64_t column_stride, int64_t depth, int64_t columns, float* panel) {
   const int64_t steps = steps_of<Step>(depth);
+  const bool plain = sizeof(T) * Step::kDepth == 4;  // a unit is four bytes of a column as they are
+  const int64_t whole_steps = plain ? depth / Step::kDepth / 4 * 4 : 0, whole_columns = columns / 4 * 4;
+  const auto bytes = static_cast<int64_t>(sizeof(T));
+  for (int64_t n = 0; n < whole_columns; n += 4) {
+    const char* column = reinterpret_cast<const char*>(from + n * column_stride);
+    for (int64_t s = 0; s < whole_steps; s += 4) {
+      transpose_four(column + s * 4, column_stride * bytes, panel + s * kTileColumns + n);
+    }
+  }
   for (int64_t n = 0; n < kTileColumns; ++n) {
     const T* column = from + n * column_stride;
-    float* to = panel + n;
-    for (int64_t s = 0; s < steps; ++s) {
-      to[s * kTileColumns] = n < columns ? unit_at<Step>(column + s * Step::kDepth, depth - s * Step::kDepth) : 0.0F;
+    for (int64_t s = n < whole_columns ? whole_steps : 0; s < steps; ++s) {
+      panel[s * kTileColumns + n] =
+          n < columns ? unit_at<Step>(column + s * Step::kDepth, depth - s * Step::kDepth) : 0.0F;
     }
   }
 }

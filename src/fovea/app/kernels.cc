@@ -62,7 +62,7 @@ int run_kernels(const std::vector<std::string>& arguments) {
                                             .needs_backward = config.backward,
                                             .dropout = 0,
                                             .sequences = {{0, config.length, 0, config.length}}};
-    std::cout << print(group.spec) << ", " << group.num_heads << " heads:\n" << kernels::explain(problem);
+    std::cout << print(group.spec) << ", " << group.num_heads << " heads:\n" << kernels::explain(problem) << "\n";
   }
   return 0;
 }

@@ -178,6 +178,25 @@ TEST(TranslateBatch, APermutedBatchGivesPermutedResults) {
   }
 }
 
+// Validation translates between two updates: nothing that it leaves behind may hinder gradients.
+TEST(TranslateBatch, AModelInTrainingCanBeLent) {
+  nn::Transformer model = make_model("topk(3)");
+  const std::vector<Sentence> sources = random_sentences(4, 4);
+  const auto before = translate(model, sources, beam(2), 4);
+  const Sentence& source = sources[0];
+  const at::Tensor offsets = torch::tensor({int64_t{0}, static_cast<int64_t>(source.size())}, at::kLong);
+  const at::Tensor tokens = torch::tensor(source, at::kLong);
+  const nn::ForwardContext context{.training = true, .dropout_seed = 1};
+  model->decode(tokens, offsets, model->encode(tokens, offsets, context), offsets, context).sum().backward();
+  for (const at::Tensor& parameter : model->parameters()) {
+    if (!parameter.is_same(model->output_weight()) && !parameter.is_same(model->output_bias())) {
+      EXPECT_TRUE(parameter.grad().defined());
+    }
+  }
+  const auto after = translate(model, sources, beam(2), 4);
+  for (size_t s = 0; s < sources.size(); ++s) EXPECT_EQ(before[s][0].log_prob, after[s][0].log_prob);
+}
+
 TEST(TranslateBatch, LearnedPositionsBoundTheLength) {
   nn::Transformer model = make_model("full", "learned");
   {

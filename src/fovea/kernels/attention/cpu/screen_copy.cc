@@ -9,6 +9,8 @@ namespace {
 
 // Enough keys for the tasks of a group to keep many threads busy.
 constexpr int64_t kGroupTokens = 32768;
+// Floats of a head that fit a cache; larger ones are better copied to a workspace with its huge pages.
+constexpr int64_t kLeftInPlace = 1 << 17;
 
 uint16_t to_bf16(float x) {
   if (std::isnan(x)) return 0x7fc0;
@@ -65,7 +67,8 @@ std::vector<std::vector<Piece>> piece_groups(const AttentionProblem& problem) {
 void HeadRows::read(const Rows<const void>& rows, DType dtype, int64_t head, int64_t first, int64_t count,
                     int64_t head_dim) {
   const int64_t width = padded_width(head_dim);
-  if (dtype == DType::kFloat32 && head_dim == width && rows.token_stride == width) {
+  const bool in_place = dtype == DType::kFloat32 && head_dim == width && rows.token_stride == width;
+  if (in_place && count * width <= kLeftInPlace) {
     rows_ = static_cast<const float*>(rows.data) + first * width + head * rows.head_stride;
     return;
   }

@@ -24,7 +24,7 @@ struct Piece {
 // Pieces worked on together: enough to share among threads, few enough to bound the memory of their copies.
 std::vector<std::vector<Piece>> piece_groups(const AttentionProblem& problem);
 
-// The rows of one head of one sequence, [count, width]: the caller's where they already lie so, else a copy.
+// The rows of one head of one sequence, [count, width]: a copy, or the caller's where few already lie so.
 class HeadRows {
  public:
   void read(const Rows<const void>& rows, DType dtype, int64_t head, int64_t first, int64_t count, int64_t head_dim);

@@ -221,7 +221,13 @@ CandidateTables::CandidateTables(const AttentionProblem& problem, const RandomSt
   heads_ = by_head ? problem.num_heads : 1;
   const std::string name = simple ? "" : cat(print(problem.spec.pairs), "+", keeps ? print(*select->keep) : "");
   std::map<TableKey, std::shared_ptr<const Candidates>> known;
+  const Sequence* last = nullptr;
   for (const Sequence& sequence : problem.sequences) {
+    if (last != nullptr && last->q_length == sequence.q_length && last->k_length == sequence.k_length) {
+      for (int64_t h = 0; h < heads_; ++h) tables_.push_back(tables_[tables_.size() - static_cast<size_t>(heads_)]);
+      continue;
+    }
+    last = &sequence;
     for (int64_t h = 0; h < heads_; ++h) {
       const uint64_t stream = by_head ? pattern_stream(random.seed, random.layer, random.first_head + h) : 0;
       const TableKey key{name, problem.kind, sequence.q_length, sequence.k_length, stream};

@@ -1,5 +1,5 @@
 #pragma once
-#include "fovea/kernels/attention/cpu/rows-inl.h"
+#include "fovea/kernels/attention/cpu/rows_single-inl.h"
 
 namespace fovea::kernels {
 namespace {
@@ -105,7 +105,11 @@ class BackwardTask {
     pack_rows(queries_, tokens, rows, view_.width, b_.queries);
     pack_rows(grad_out_, tokens, rows, view_.width, b_.grad_out);
     const float one = 1;
-    multiply_panels({b_.queries, padded, b_.key_panels, view_.width, b_.weights, stride, &in_.scale}, rows, part);
+    if (group.queries == 1) {  // as forward did: a selection must see the same bits
+      score_single({b_.queries, keys_, view_.keys(group), view_.width}, group.columns, in_.scale, b_.weights);
+    } else {
+      multiply_panels({b_.queries, padded, b_.key_panels, view_.width, b_.weights, stride, &in_.scale}, rows, part);
+    }
     multiply_panels({b_.grad_out, padded, b_.value_panels, view_.width, b_.grads, stride, &one}, rows, part);
     grade(transform, group, first, rows, part);
     const int64_t columns = std::min<int64_t>(part.end, group.columns) - part.begin;

@@ -1,5 +1,5 @@
 #pragma once
-#include "fovea/kernels/attention/cpu/rows-inl.h"
+#include "fovea/kernels/attention/cpu/rows_single-inl.h"
 
 namespace fovea::kernels {
 namespace {
@@ -38,6 +38,10 @@ class ForwardTask {
   void run(const Transform& transform) {
     for (int64_t g = task_.group_begin; g < task_.group_end; ++g) {
       const RowGroup& group = view_.table.groups[static_cast<size_t>(g)];
+      if (group.queries == 1) {
+        single(transform, group);
+        continue;
+      }
       pack_panels(keys_, view_.keys(group), group.columns, view_.width, b_.keys);
       pack_rows(values_, view_.keys(group), group.columns, view_.width, b_.values);
       const int64_t step = chunk_rows(group.queries, group.columns);
@@ -61,9 +65,19 @@ class ForwardTask {
       a_row = view_.padded;
     }
     multiply_panels({a, a_row, b_.keys, view_.width, b_.scores, stride, &in_.scale}, rows, part);
+    weigh(transform, group, first, rows, part);
+    write_out(group, tokens, rows, part);
+  }
+
+  // Scores of the chunk, at b_.scores, to weights.
+  template <class Transform>
+  void weigh(const Transform& transform, const RowGroup& group, int64_t first, int64_t rows, ColumnPart part) {
+    const TokenList tokens = view_.queries(group, first);
+    const int64_t stride = score_stride(group.columns);
     const auto& select = view_.problem.spec.select;
     const int64_t stats_step = group.query_step * view_.problem.num_heads * view_.stats;
-    float* stats = in_.stats == nullptr ? nullptr : in_.stats + view_.stats_at(tokens[0]);
+    float* stats =
+        in_.stats == nullptr || !view_.problem.needs_backward ? nullptr : in_.stats + view_.stats_at(tokens[0]);
     for (int64_t r = 0; r < rows; ++r) {
       float* s = b_.scores + r * stride;
       mask_row(s, view_.table, group.row + first + r, part);
@@ -76,7 +90,19 @@ class ForwardTask {
     if (view_.problem.dropout > 0) {
       for (int64_t r = 0; r < rows; ++r) view_.dropout(group, tokens[r]).apply(b_.scores + r * stride, part);
     }
-    write_out(group, tokens, rows, part);
+  }
+
+  template <class Transform>
+  void single(const Transform& transform, const RowGroup& group) {
+    const TokenList tokens = view_.queries(group, 0);
+    const ColumnPart part = hull_of(view_.table, group, 0, 1);
+    pack_rows(queries_, tokens, 1, view_.width, b_.queries);
+    SingleRow row{.query = b_.queries, .rows = keys_, .tokens = view_.keys(group), .width = view_.width};
+    score_single(row, group.columns, in_.scale, b_.scores);
+    weigh(transform, group, 0, 1, part);
+    row.rows = values_;
+    mix_single(row, std::min<int64_t>(part.end, group.columns), b_.scores, b_.factors[0], b_.out);
+    unpack_rows(b_.out, view_.padded, out_, tokens, 1, view_.width);
   }
 
   void write_out(const RowGroup& group, const TokenList& tokens, int64_t rows, ColumnPart part) {

@@ -9,7 +9,8 @@
 #include "fovea/base/rng.h"
 #include "fovea/kernels/attention/dropout.h"
 
-// Against a naive loop in double, gradients against its central differences.
+// How queries are grouped, against a naive loop in double, gradients against its central differences. Mechanisms,
+// shapes and types are the business of kernel_list_test.cc, which runs every kernel.
 namespace fovea::kernels {
 namespace {
 
@@ -211,7 +212,7 @@ Results compute(const Kernel& kernel, Data& data, const std::vector<float>& grad
 
 Doubles wide(const std::vector<float>& x) { return {x.begin(), x.end()}; }
 
-// d sum(out . grad_out) / dx by central differences, at some forty elements.
+// d sum(out . grad_out) / dx by central differences, at some four elements.
 void expect_gradient(const std::vector<float>& got, Doubles& x, const std::function<double()>& loss,
                      const std::string& what) {
   constexpr double kStep = 1e-5;
@@ -264,20 +265,6 @@ class RowsTest : public testing::TestWithParam<Isa> {
   void TearDown() override { set_isa(best_isa()); }
 };
 
-TEST_P(RowsTest, Mechanisms) {
-  for (const char* spec : {"full", "topk(3)", "sparsemax", "entmax(1.5)", "entmax(1.25)", "entmax(2.5)",
-                           "entmax(learned)", "relu", "gelu", "leaky-relu(0.2)", "topk(4)+relu", "window(5)",
-                           "dilated(3,2)", "random(4)", "window(3)|global(2)+sparsemax", "topk(2,keep=window(3))"}) {
-    check(kRowsKernel, {.spec = spec});
-  }
-}
-
-TEST_P(RowsTest, Kinds) {
-  check(kRowsKernel, {.spec = "full", .kind = AttentionKind::kCausal, .lengths = {{5, 9}, {18, 18}}});
-  check(kRowsKernel, {.spec = "window(4)", .kind = AttentionKind::kCausal, .lengths = {{3, 17}, {12, 12}}});
-  check(kRowsKernel, {.spec = "topk(2)+gelu", .kind = AttentionKind::kCross, .lengths = {{3, 18}, {4, 0}, {6, 2}}});
-}
-
 // More than one group, groups of residue classes, lists of keys, and parts that are added up.
 TEST_P(RowsTest, Groups) {
   for (const char* spec : {"dilated(5,3)", "block(6)", "random(3)", "window(4)|global(2)|random(2)", "strided(4)",
@@ -288,16 +275,6 @@ TEST_P(RowsTest, Groups) {
   }
   check(kRowsKernel, {.spec = "full", .heads = 1, .dim = 2, .lengths = {{740, 720}}});
   check(kRowsKernel, {.spec = "full", .kind = AttentionKind::kCausal, .heads = 1, .dim = 2, .lengths = {{300, 320}}});
-}
-
-TEST_P(RowsTest, Dropout) {
-  check(kRowsKernel, {.spec = "full", .dropout = 0.3F});
-  check(kRowsKernel, {.spec = "topk(5)+entmax(1.5)", .dropout = 0.25F});
-  check(kRowsKernel, {.spec = "relu", .kind = AttentionKind::kCausal, .dropout = 0.5F});
-}
-
-TEST_P(RowsTest, HeadDims) {
-  for (const int64_t dim : {1, 16, 33}) check(kRowsKernel, {.spec = "full", .dim = dim, .lengths = {{9, 9}, {3, 20}}});
 }
 
 INSTANTIATE_TEST_SUITE_P(Levels, RowsTest, testing::Values(Isa::kPortable, Isa::kAvx2, Isa::kAvx512, Isa::kAvx512Bf16),

@@ -1,0 +1,76 @@
+#pragma once
+#include "fovea/kernels/attention/cpu/rows-inl.h"
+
+// One query against keys and values where they lie: a step of decoding, a row of random keys. Packing would cost more
+// than it saves.
+namespace fovea::kernels {
+namespace {
+
+struct SingleRow {
+  const float* query = nullptr;  // whole vectors, zeros behind
+  HeadRows rows;                 // keys or values
+  TokenList tokens;
+  int64_t width = 0;
+};
+
+// A head's rows lie a whole token apart, too far for the machine's own guess: ask for rows that come later, of this
+// sequence or, where sequences follow one another, of the next.
+constexpr int64_t kRowsAhead = 64;
+inline void ask_ahead(const SingleRow& in, int64_t token) {
+  const int64_t size = in.rows.bf16 ? 2 : 4;
+  const char* row = static_cast<const char*>(in.rows.data) + (token + kRowsAhead) * in.rows.stride * size;
+  for (int64_t i = 0; i < in.width * size; i += 64) __builtin_prefetch(row + i);
+}
+
+// Scores of columns [0, columns): sums over vectors first, then across lanes; four keys side by side.
+inline void score_single(const SingleRow& in, int64_t columns, float scale, float* s) {
+  with_loader(in.rows, in.width, [&](const auto& load_row) {
+    const int64_t padded = round_up(in.width, kLanes);
+    int64_t c = 0;
+    for (; c + 4 <= columns; c += 4) {
+      const int64_t token[4] = {in.tokens[c], in.tokens[c + 1], in.tokens[c + 2], in.tokens[c + 3]};
+      for (int r = 0; r < 4; ++r) ask_ahead(in, token[r]);
+      F sums[4] = {set(0), set(0), set(0), set(0)};
+      for (int64_t i = 0; i < padded; i += kLanes) {
+        const F q = load(in.query + i);
+        for (int r = 0; r < 4; ++r) sums[r] = fma(q, load_row(token[r], i), sums[r]);
+      }
+      for (int r = 0; r < 4; ++r) s[c + r] = sum(sums[r]) * scale;
+    }
+    for (; c < columns; ++c) {
+      F total = set(0);
+      for (int64_t i = 0; i < padded; i += kLanes) total = fma(load(in.query + i), load_row(in.tokens[c], i), total);
+      s[c] = sum(total) * scale;
+    }
+  });
+}
+
+// out[i] = factor sum_c p[c] V[c][i], i < whole vectors of width; even and odd columns apart, then together.
+inline void mix_single(const SingleRow& in, int64_t columns, const float* p, float factor, float* out) {
+  with_loader(in.rows, in.width, [&](const auto& load_row) {
+    const int64_t padded = round_up(in.width, kLanes);
+    constexpr int kWide = 4;
+    for (int64_t at = 0; at < padded; at += kWide * kLanes) {
+      const auto vecs = static_cast<int>(std::min<int64_t>(kWide, (padded - at) / kLanes));
+      F even[kWide], odd[kWide];
+      for (int v = 0; v < kWide; ++v) even[v] = odd[v] = set(0);
+      int64_t c = 0;
+      for (; c + 2 <= columns; c += 2) {
+        const int64_t first = in.tokens[c], second = in.tokens[c + 1];
+        ask_ahead(in, first);
+        ask_ahead(in, second);
+        for (int v = 0; v < vecs; ++v) {
+          even[v] = fma(set(p[c]), load_row(first, at + v * kLanes), even[v]);
+          odd[v] = fma(set(p[c + 1]), load_row(second, at + v * kLanes), odd[v]);
+        }
+      }
+      if (c < columns) {
+        for (int v = 0; v < vecs; ++v) even[v] = fma(set(p[c]), load_row(in.tokens[c], at + v * kLanes), even[v]);
+      }
+      for (int v = 0; v < vecs; ++v) store(out + at + v * kLanes, (even[v] + odd[v]) * set(factor));
+    }
+  });
+}
+
+}  // namespace
+}  // namespace fovea::kernels

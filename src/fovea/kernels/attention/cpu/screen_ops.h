@@ -29,7 +29,7 @@ struct ScreenOps {
 // Of isa().
 const ScreenOps& screen_ops();
 
-// The formats that isa() can screen in, the fastest first; the last is kFloat32.
+// What isa() and the processor screen in: int8 with VNNI, else bf16 where there is its product, else float32.
 ScreenFormat fastest_screen_format();
 ScreenProduct screen_product(ScreenFormat format);
 

@@ -6,7 +6,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")"
 readonly torch_version=2.13.0
 readonly build=build/release
 readonly packages=(
-  g++ cmake ninja-build ccache pkg-config python3 python3-venv ca-certificates
+  g++ cmake ninja-build ccache pkg-config python3 python3-dev python3-venv ca-certificates
   libboost-iostreams-dev libcli11-dev libfmt-dev libgmock-dev libgtest-dev libhwy-dev libicu-dev libpugixml-dev
   libsentencepiece-dev libspdlog-dev libxxhash-dev libyaml-cpp-dev nlohmann-json3-dev)
 

@@ -36,9 +36,10 @@ void check_optimizer(const TrainConfig& config, Problems& problems) {
   problems.add_if(!good, "--optimizer-params: expected beta1 and beta2 in [0, 1) and eps above 0, e.g. 0.9 0.98 1e-9");
   problems.add_if(config.learn_rate == 0, "--learn-rate is 0; nothing would be learned");
   const bool needs_end = config.lr_decay == "cosine" || config.lr_decay == "linear";
-  problems.add_if(
-      needs_end && config.after_batches == 0,
-      cat("--lr-decay ", config.lr_decay, " falls to the end of training; say where that is with --after-batches"));
+  problems.add_if(needs_end && config.after_batches == 0 && config.after_epochs == 0 && config.stop_after_seconds == 0,
+                  cat("--lr-decay ", config.lr_decay,
+                      " falls to the end of training; say where that is with --after-batches, --after-epochs or "
+                      "--stop-after-seconds"));
 }
 
 }  // namespace

@@ -262,10 +262,10 @@ void Trainer::finish(const std::string& reason) {
   if (saved_ != state_.updates) save();
   // A validation out of turn is for the log and for `best`, not for the state: were it stored, a run that goes on from
   // here would differ from one that never stopped.
-  if (validation_.enabled() && state_.validated != state_.updates) {
-    validate();
-    link_best();
-  }
+  if (validation_.enabled() && state_.validated != state_.updates) validate();
+  // Again after a last save that was killed before it came to these: every run ends with the same links and folders.
+  link_best();
+  nn::prune_checkpoints(folder_.path(), {.keep = config_.keep_last, .every = config_.save_freq});
   log::info(cat("Training finished after ", reason));
 }
 

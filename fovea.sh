@@ -47,13 +47,14 @@ need_torch() {
     fail "pip could not install torch==$torch_version; set PIP_INDEX_URL to an index that has it, or Torch_DIR to a libtorch"
 }
 
+# Everything, or what is named: build --target fovea
 build() {
   need_packages "${packages[@]}"
   need_torch
   say "building into $build"
   cmake --preset release ${Torch_DIR:+-DTorch_DIR="$Torch_DIR"} >build/configure.log 2>&1 ||
     { cat build/configure.log >&2; fail "cmake failed; its output is above and in build/configure.log"; }
-  cmake --build --preset release
+  cmake --build --preset release "$@"
   ln -sfn "$build/bin/fovea" fovea
 }
 
@@ -127,7 +128,7 @@ main() {
   case $verb in
     build) build ;;
     test) run_tests "$@" ;;
-    demo) build; exec ./recipes/demo.sh "$@" ;;
+    demo) build --target fovea; exec ./recipes/demo.sh "$@" ;;
     bench) bench "$@" ;;
     install) build; cmake --install "$build" --prefix "${1:?install needs a PREFIX}" ;;
     format) format ;;

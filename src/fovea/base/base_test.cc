@@ -8,21 +8,13 @@
 #include "fovea/base/file.h"
 #include "fovea/base/rng.h"
 #include "fovea/base/strings.h"
+#include "fovea/base/test_message.h"
 
 namespace fovea {
 namespace {
 namespace fs = std::filesystem;
 using testing::ElementsAre;
 using testing::HasSubstr;
-
-std::string message_of(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "nothing was thrown";
-}
 
 struct Folder {
   fs::path path = fs::temp_directory_path() / cat("fovea-base-test-", getpid());

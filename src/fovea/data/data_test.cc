@@ -9,6 +9,7 @@
 #include "fovea/base/rng.h"
 #include "fovea/base/strings.h"
 #include "fovea/base/test_folder.h"
+#include "fovea/base/test_message.h"
 #include "fovea/data/corpus.h"
 
 namespace fovea::data {
@@ -16,15 +17,6 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
-
-std::string message_of(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "nothing was thrown";
-}
 
 std::string some_text(int64_t lines, uint64_t seed) {
   Rng rng(seed);

@@ -10,6 +10,7 @@
 #include "fovea/base/file.h"
 #include "fovea/base/strings.h"
 #include "fovea/base/test_folder.h"
+#include "fovea/base/test_message.h"
 
 namespace fovea::nn {
 namespace {
@@ -17,15 +18,6 @@ namespace fs = std::filesystem;
 using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
-
-std::string message_of(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "nothing was thrown";
-}
 
 Checkpoint some_checkpoint(int64_t updates) {
   Checkpoint checkpoint;

@@ -9,6 +9,7 @@
 
 #include "fovea/base/error.h"
 #include "fovea/base/strings.h"
+#include "fovea/base/test_message.h"
 #include "fovea/nn/safetensors_header.h"
 
 namespace fovea::nn {
@@ -16,15 +17,6 @@ namespace {
 
 using testing::HasSubstr;
 using testing::StartsWith;
-
-std::string message_of(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "nothing was thrown";
-}
 
 // A file as the format's description has it, written without the library.
 std::string file_of(const std::string& json, size_t data_bytes) {

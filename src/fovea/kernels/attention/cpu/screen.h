@@ -14,14 +14,18 @@ constexpr int kTileKeys = 64;    // the product's step
 constexpr int kBlockKeys = 512;  // the scores of a block of queries stay in cache
 constexpr int kBlockQueries = 48;
 
-// kInt8: keys as bytes around 128, queries as signed bytes, sums exact.
-enum class ScreenFormat : uint8_t { kFloat32, kBFloat16, kInt8 };
+// kInt8: keys as bytes around 128, queries as signed bytes. kInt16: both signed, of as many bits as leave the sum room.
+// The sums of both are exact.
+enum class ScreenFormat : uint8_t { kFloat32, kBFloat16, kInt8, kInt16 };
+constexpr bool is_integer(ScreenFormat format) {
+  return format == ScreenFormat::kInt8 || format == ScreenFormat::kInt16;
+}
 constexpr int values_per_word(ScreenFormat format) {
-  return format == ScreenFormat::kInt8 ? 4 : format == ScreenFormat::kBFloat16 ? 2 : 1;
+  return format == ScreenFormat::kInt8 ? 4 : format == ScreenFormat::kFloat32 ? 1 : 2;
 }
 
 // Scores of queries and keys in one block, and a bit for each that reaches its query's threshold. Scores and thresholds
-// are floats, or for kInt8 int32.
+// are floats, or for integer formats int32.
 struct ScreenTile {
   const uint32_t* queries = nullptr;     // [kBlockQueries, steps]
   const uint32_t* start = nullptr;       // [kBlockQueries]: what each sum begins with
@@ -35,13 +39,14 @@ struct ScreenTile {
 };
 using ScreenProduct = void (*)(const ScreenTile&);
 
-void screen_product_bf16(const ScreenTile& tile);  // AVX-512 with bf16
-void screen_product_int8(const ScreenTile& tile);  // AVX-512 with VNNI
+void screen_product_bf16(const ScreenTile& tile);   // AVX-512 with bf16
+void screen_product_int8(const ScreenTile& tile);   // AVX-512 with VNNI
+void screen_product_int16(const ScreenTile& tile);  // AVX2
 bool has_int8_product();
 
 // What the bound needs to know of a block of kBlockKeys keys: greatest norms, in normalised units.
 struct KeyBlock {
-  float step = 1;      // kInt8: y of one unit
+  float step = 1;      // integers: y of one unit
   float centred = 0;   // |y|
   float residual = 0;  // |y - packed y|, with the rounding of the product
   float plain = 0;     // |k 2^-b|
@@ -62,7 +67,7 @@ struct PackedKeys {
 
 struct PackedQuery {
   bool finite = true;
-  float step = 1;      // kInt8: x of one unit
+  float step = 1;      // integers: x of one unit
   uint32_t start = 0;  // ScreenTile::start
   float factor = 1;    // f
   // The bound of a block: residual * block.centred + norm * block.residual + exact * block.plain + tiny.

@@ -19,11 +19,13 @@ const ScreenOps& screen_ops() {
 
 ScreenFormat fastest_screen_format() {
   if (has_int8_product()) return ScreenFormat::kInt8;
-  return isa() == Isa::kAvx512Bf16 ? ScreenFormat::kBFloat16 : ScreenFormat::kFloat32;
+  if (isa() == Isa::kAvx512Bf16) return ScreenFormat::kBFloat16;
+  return isa() == Isa::kAvx2 ? ScreenFormat::kInt16 : ScreenFormat::kFloat32;
 }
 
 ScreenProduct screen_product(ScreenFormat format) {
   if (format == ScreenFormat::kInt8) return &screen_product_int8;
+  if (format == ScreenFormat::kInt16) return &screen_product_int16;
   if (format == ScreenFormat::kBFloat16) return &screen_product_bf16;
   return screen_ops().product_float;
 }

@@ -17,7 +17,7 @@ constexpr float kUnit = 0x1p-24F;  // half a float's last place, relative
 // beside the rounding of the vectors themselves.
 float product_rounding(ScreenFormat format, int64_t width) {
   const auto terms = static_cast<float>(width);
-  return kUnit * (32 + (format == ScreenFormat::kInt8 ? 0 : format == ScreenFormat::kBFloat16 ? 2 * terms : terms));
+  return kUnit * (32 + (is_integer(format) ? 0 : format == ScreenFormat::kBFloat16 ? 2 * terms : terms));
 }
 
 // The binary exponent of the greatest value, within what 2^x can undo.
@@ -42,6 +42,13 @@ Extent extent_of(const float* x, const float* mean, int64_t width) {
   return {greatest(top), sum(poison) == 0};
 }
 
+// The greatest whole number of an integer format: in kInt16 sums of `width` products stay below 2^30.
+float top_unit(ScreenFormat format, int64_t width) {
+  if (format == ScreenFormat::kInt8) return 127;
+  const float most = __builtin_floorf(__builtin_sqrtf(0x1p30F / static_cast<float>(width))) - 1;
+  return most < 32767 ? most : 32767;
+}
+
 struct Norms {
   float exact = 0, residual = 0;  // |y|, |y - packed y|
 };
@@ -50,7 +57,8 @@ struct Norms {
 struct Packer {
   ScreenFormat format;
   float factor;
-  float step;  // kInt8
+  float step;  // integers
+  float top;   // integers: top_unit
   int64_t stride;
   uint32_t offset;  // kInt8: 128 for keys
 
@@ -66,8 +74,8 @@ struct Packer {
       if (format == ScreenFormat::kBFloat16) {
         store_bf16(halves + i, y);
         packed = load_bf16(halves + i);
-      } else if (format == ScreenFormat::kInt8) {
-        const F whole = max(set(-127), min(set(127), round(y * set(1 / step))));
+      } else if (is_integer(format)) {
+        const F whole = max(set(-top), min(set(top), round(y * set(1 / step))));
         packed = whole * set(step);
         const I as_units = to_int(whole);
         units_sum += as_units;
@@ -84,6 +92,11 @@ struct Packer {
     }
     if (format == ScreenFormat::kBFloat16) {
       for (int64_t i = 0; i < width; i += 2) std::memcpy(words + i / 2 * stride, halves + i, 4);
+    } else if (format == ScreenFormat::kInt16) {
+      for (int64_t i = 0; i < width; i += 2) {
+        const uint32_t low = static_cast<uint32_t>(units[i]) & 0xffffU, high = static_cast<uint32_t>(units[i + 1]);
+        words[i / 2 * stride] = low | high << 16;
+      }
     } else if (format == ScreenFormat::kInt8) {
       for (int64_t i = 0; i < width; i += 4) {
         uint32_t word = 0;
@@ -105,8 +118,9 @@ void pack_block(PackedKeys& p, int64_t index, float factor) {
   KeyBlock& block = p.blocks[index];
   const float top = block.centred;  // left there by keys()
   block = {};
-  if (top * factor > 0) block.step = top * factor / 127;
-  const Packer packer{p.format, factor, block.step, kGroupKeys, 128};
+  const float most = top_unit(p.format, p.width);
+  if (top * factor > 0) block.step = top * factor / most;
+  const Packer packer{p.format, factor, block.step, most, kGroupKeys, 128};
   const float rounding = product_rounding(p.format, p.width);
   for (int64_t key = begin; key < end; ++key) {
     uint32_t* words = p.words + key / kGroupKeys * p.steps * kGroupKeys + key % kGroupKeys;
@@ -204,9 +218,10 @@ PackedQuery ScreenPack<Tag>::query(const PackedKeys& keys, const float* q, float
   }
   const float power = __builtin_ldexpf(scale < 0 ? -1.0F : 1.0F, -exponent);
   const float top = extent.top * __builtin_fabsf(power);
-  if (top > 0) packed.step = top / 127;
+  const float most = top_unit(keys.format, keys.width);
+  if (top > 0) packed.step = top / most;
   int32_t total = 0;
-  const Packer packer{keys.format, power, packed.step, 1, 0};
+  const Packer packer{keys.format, power, packed.step, most, 1, 0};
   const Norms norms = packer(q, nullptr, keys.width, words, &total);
   packed.start = keys.format == ScreenFormat::kInt8 ? static_cast<uint32_t>(-128 * total) : 0;
   packed.residual = norms.residual;

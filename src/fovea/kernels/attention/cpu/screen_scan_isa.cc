@@ -17,6 +17,13 @@ uint32_t groups_with_hits(const uint16_t* hits) {
 #if FOVEA_ISA >= 2
   const __m512i all = _mm512_loadu_si512(hits);
   return _mm512_test_epi16_mask(all, all);
+#elif FOVEA_ISA == 1
+  const __m256i none = _mm256_setzero_si256();
+  const __m256i low = _mm256_cmpeq_epi16(_mm256_loadu_si256((const __m256i*)hits), none);
+  const __m256i high = _mm256_cmpeq_epi16(_mm256_loadu_si256((const __m256i*)hits + 1), none);
+  // Packing goes by halves of 128 bits.
+  const __m256i bytes = _mm256_permute4x64_epi64(_mm256_packs_epi16(low, high), 0xd8);
+  return ~static_cast<uint32_t>(_mm256_movemask_epi8(bytes));
 #else
   uint32_t groups = 0;
   for (int g = 0; g < kGroups; ++g) groups |= (hits[g] != 0 ? 1U : 0U) << g;
@@ -95,9 +102,10 @@ int64_t ScreenScan<Tag>::append(const ScreenedRow& row, float* bounds, int32_t* 
     const int group = __builtin_ctz(groups);
     for (int lane = 0; lane < kGroupKeys; lane += kLanes) {
       const int at = group * kGroupKeys + lane;
-      const M mask = from_bits((static_cast<uint32_t>(masks[group]) >> lane) & ((1U << kLanes) - 1));
-      compress_store(keys + count, mask, iota() + (row.first_key + at));
-      count += compress_store(bounds + count, mask, fma(as_scores(row.scores + at, row.integers), factor, bound));
+      const uint32_t marked = (static_cast<uint32_t>(masks[group]) >> lane) & ((1U << kLanes) - 1);
+      if (kLanes < kGroupKeys && marked == 0) continue;
+      compress_store(keys + count, marked, iota() + (row.first_key + at));
+      count += compress_store(bounds + count, marked, fma(as_scores(row.scores + at, row.integers), factor, bound));
     }
   }
   return count;
@@ -136,8 +144,9 @@ int64_t ScreenScan<Tag>::prune(float least, float* bounds, int32_t* keys, int64_
     const I key = load_int(keys + i);
     M mask = less_equal(bound, v);
     if (i + kLanes > count) mask = both(mask, first(count - i));
-    compress_store(keys + kept, mask, key);
-    kept += compress_store(bounds + kept, mask, v);
+    const uint32_t reached = bits(mask);
+    compress_store(keys + kept, reached, key);
+    kept += compress_store(bounds + kept, reached, v);
   }
   return kept;
 }

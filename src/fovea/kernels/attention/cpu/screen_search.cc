@@ -79,11 +79,11 @@ void CandidateSearch::prepare_row(ScreenedQuery& row, int64_t index, float scale
 void CandidateSearch::set_threshold(int64_t index, const KeyBlock& block) {
   const ScreenedQuery& query = row(index);
   const float least = query.threshold - query.packed.bound(block);
-  if (keys_->format != ScreenFormat::kInt8) {
+  if (!is_integer(keys_->format)) {
     thresholds_[index] = std::bit_cast<uint32_t>(query.direct ? kInfinity : least);
     return;
   }
-  // One below, as the division rounds; sums stay far below 2^30.
+  // One below, as the division rounds; sums stay below 2^30.
   const double units = std::floor(double{least} / (double{block.step} * query.packed.step)) - 1;
   const double bounded = query.direct ? 0x1p30 : std::clamp(units, -0x1p30, 0x1p30);
   thresholds_[index] = static_cast<uint32_t>(static_cast<int32_t>(bounded));
@@ -159,7 +159,7 @@ void CandidateSearch::screen_block(int64_t block) {
     ScreenedQuery& query = row(i);
     const uint64_t* allowed = nullptr;
     if (query.direct || !find_allowed(query, block, &allowed)) continue;
-    const bool integers = keys_->format == ScreenFormat::kInt8;
+    const bool integers = is_integer(keys_->format);
     const ScreenedRow screened = {scores_.get() + i * kBlockKeys,
                                   hits_.get() + i * kGroups,
                                   allowed,
@@ -194,7 +194,7 @@ void CandidateSearch::run(const Selection& selection, const PackedKeys& keys, fl
   for (int64_t i = num_queries; i < round_up(num_queries, 6); ++i) {
     std::memset(words_.get() + i * keys.steps, 0, static_cast<size_t>(keys.steps) * sizeof(uint32_t));
     start_[i] = 0;
-    thresholds_[i] = keys.format == ScreenFormat::kInt8 ? 0x7fffffffU : std::bit_cast<uint32_t>(kInfinity);
+    thresholds_[i] = is_integer(keys.format) ? 0x7fffffffU : std::bit_cast<uint32_t>(kInfinity);
   }
   const int64_t blocks = (keys.num_keys + kBlockKeys - 1) / kBlockKeys;
   for (int64_t block = 0; block < blocks; ++block) screen_block(block);

@@ -36,6 +36,7 @@ std::vector<ScreenFormat> formats() {
   std::vector<ScreenFormat> all = {ScreenFormat::kFloat32};
   if (isa() == Isa::kAvx512Bf16) all.push_back(ScreenFormat::kBFloat16);
   if (has_int8_product()) all.push_back(ScreenFormat::kInt8);
+  if (isa() >= Isa::kAvx2) all.push_back(ScreenFormat::kInt16);
   return all;
 }
 
@@ -107,8 +108,7 @@ void check_bound(ScreenFormat format, const Vectors& queries, const Vectors& key
       const PackedQuery& row = rows[static_cast<size_t>(i)];
       if (!row.finite) continue;  // scored exactly
       const double bound = row.bound(blocks[static_cast<size_t>(block)]);
-      const double step =
-          format == ScreenFormat::kInt8 ? double{blocks[static_cast<size_t>(block)].step} * row.step : 1;
+      const double step = is_integer(format) ? double{blocks[static_cast<size_t>(block)].step} * row.step : 1;
       for (int64_t j = 0; j < count; ++j) {
         double exact = 0;
         for (int64_t d = 0; d < width; ++d) {
@@ -119,13 +119,13 @@ void check_bound(ScreenFormat format, const Vectors& queries, const Vectors& key
         const uint32_t bits = scores[static_cast<size_t>(i * kBlockKeys + j)];
         float as_float = 0;
         std::memcpy(&as_float, &bits, sizeof bits);
-        const double screened = format == ScreenFormat::kInt8 ? static_cast<int32_t>(bits) * step : as_float;
+        const double screened = is_integer(format) ? static_cast<int32_t>(bits) * step : as_float;
         const double factor =
             std::ldexp(0.125, std::ilogb(row.factor / 0.125));  // row.factor, before rounding to float
         ASSERT_LE(std::abs(screened - exact / factor), bound)
             << name(isa()) << ", format " << static_cast<int>(format) << ", " << queries.name << " x " << keys.name
             << ", width " << width << ", query " << i << ", key " << j;
-        const bool reaches = format == ScreenFormat::kInt8 ? static_cast<int32_t>(bits) >= 0 : as_float >= 0;
+        const bool reaches = is_integer(format) ? static_cast<int32_t>(bits) >= 0 : as_float >= 0;
         const uint16_t mask = hits[static_cast<size_t>(i * kBlockKeys / kGroupKeys + j / kGroupKeys)];
         ASSERT_EQ((mask >> (j % kGroupKeys)) & 1, reaches ? 1 : 0);
       }

@@ -57,20 +57,30 @@ inline I load_int(const int32_t* p) { return (I)_mm256_loadu_si256((const __m256
 inline void store_int(int32_t* p, I v) { _mm256_storeu_si256((__m256i*)p, (__m256i)v); }
 inline F gather(const float* p, I index) { return _mm256_i32gather_ps(p, (__m256i)index, 4); }
 
-// The lanes in `m`, in order, to p[0 ...]; returns how many. May write up to p + kLanes.
-inline int compress_store(float* p, M m, F v) {
-  float lanes[kLanes];
-  store(lanes, v);
-  int count = 0;
-  for (uint32_t left = bits(m); left != 0; left &= left - 1) p[count++] = lanes[__builtin_ctz(left)];
-  return count;
+// For every set of lanes their indices, in order: what vpermps needs to bring them to the front.
+struct FrontLanes {
+  uint8_t of[256][8] = {};
+  constexpr FrontLanes() {
+    for (int set = 0; set < 256; ++set) {
+      int count = 0;
+      for (int lane = 0; lane < 8; ++lane) {
+        if ((set >> lane & 1) != 0) of[set][count++] = static_cast<uint8_t>(lane);
+      }
+    }
+  }
+};
+inline constexpr FrontLanes kFrontLanes;
+
+// The lanes of bits `b`, in order, to p[0 ...]; returns how many. May write up to p + kLanes.
+inline int compress_store(float* p, uint32_t b, F v) {
+  const __m256i order = _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i*)kFrontLanes.of[b]));
+  store(p, _mm256_permutevar8x32_ps(v, order));
+  return __builtin_popcount(b);
 }
-inline int compress_store(int32_t* p, M m, I v) {
-  int32_t lanes[kLanes];
-  store_int(lanes, v);
-  int count = 0;
-  for (uint32_t left = bits(m); left != 0; left &= left - 1) p[count++] = lanes[__builtin_ctz(left)];
-  return count;
+inline int compress_store(int32_t* p, uint32_t b, I v) {
+  const __m256i order = _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i*)kFrontLanes.of[b]));
+  store_int(p, (I)_mm256_permutevar8x32_epi32((__m256i)v, order));
+  return __builtin_popcount(b);
 }
 
 inline float sum(F v) {

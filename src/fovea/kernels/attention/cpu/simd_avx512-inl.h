@@ -48,14 +48,14 @@ inline I load_int(const int32_t* p) { return (I)_mm512_loadu_si512(p); }
 inline void store_int(int32_t* p, I v) { _mm512_storeu_si512(p, (__m512i)v); }
 inline F gather(const float* p, I index) { return _mm512_i32gather_ps((__m512i)index, p, 4); }
 
-// The lanes in `m`, in order, to p[0 ...]; returns how many. May write up to p + kLanes.
-inline int compress_store(float* p, M m, F v) {
-  _mm512_storeu_ps(p, _mm512_maskz_compress_ps(m, v));
-  return __builtin_popcount(m);
+// The lanes of bits `b`, in order, to p[0 ...]; returns how many. May write up to p + kLanes.
+inline int compress_store(float* p, uint32_t b, F v) {
+  _mm512_storeu_ps(p, _mm512_maskz_compress_ps(from_bits(b), v));
+  return __builtin_popcount(b);
 }
-inline int compress_store(int32_t* p, M m, I v) {
-  _mm512_storeu_si512(p, _mm512_maskz_compress_epi32(m, (__m512i)v));
-  return __builtin_popcount(m);
+inline int compress_store(int32_t* p, uint32_t b, I v) {
+  _mm512_storeu_si512(p, _mm512_maskz_compress_epi32(from_bits(b), (__m512i)v));
+  return __builtin_popcount(b);
 }
 
 inline float sum(F v) { return _mm512_reduce_add_ps(v); }

@@ -83,18 +83,18 @@ inline I load_int(const int32_t* p) {
 inline void store_int(int32_t* p, I v) { std::memcpy(p, &v, sizeof v); }
 inline F gather(const float* p, I index) { return F{p[index[0]], p[index[1]], p[index[2]], p[index[3]]}; }
 
-// The lanes in `m`, in order, to p[0 ...]; returns how many. May write up to p + kLanes.
-inline int compress_store(float* p, M m, F v) {
+// The lanes of bits `b`, in order, to p[0 ...]; returns how many. May write up to p + kLanes.
+inline int compress_store(float* p, uint32_t b, F v) {
   int count = 0;
   for (int i = 0; i < kLanes; ++i) {
-    if (m.v[i] != 0) p[count++] = v[i];
+    if ((b >> i & 1U) != 0) p[count++] = v[i];
   }
   return count;
 }
-inline int compress_store(int32_t* p, M m, I v) {
+inline int compress_store(int32_t* p, uint32_t b, I v) {
   int count = 0;
   for (int i = 0; i < kLanes; ++i) {
-    if (m.v[i] != 0) p[count++] = v[i];
+    if ((b >> i & 1U) != 0) p[count++] = v[i];
   }
   return count;
 }

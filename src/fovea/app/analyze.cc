@@ -16,25 +16,18 @@
 namespace fovea::app {
 namespace {
 
-struct AnalyzeConfig {
-  std::string model, source, target, attention, devices = "cpu";
-  std::vector<std::string> vocabs;
-  int64_t layer = 0, head = 0, beam_size = 5, cpu_threads = 0;
-  std::string precision = "float32", log, log_format = "text";
-  bool quiet = false;
+struct AnalyzeConfig : ModelOptions, LogOptions {
+  std::string source, target;
+  int64_t layer = 0, head = 0, beam_size = 5;
 
   static constexpr auto fields() {
     using C = AnalyzeConfig;
-    return std::tuple(named("model", &C::model, "folder of a run or of a checkpoint", "m"),
-                      field("source", &C::source, "the sentence"),
-                      field("target", &C::target, "its translation (default: the model's own)"),
-                      number("layer", &C::layer, "decoder layer, from 1 (0: mean of all)", 0, 1000),
-                      number("head", &C::head, "head, from 1 (0: mean of all)", 0, 1024),
-                      field("attention", &C::attention, "use this mechanism instead of the trained one"),
-                      number("beam-size", &C::beam_size, "beam of the translation", 1, 1000),
-                      named("vocabs", &C::vocabs, "SentencePiece models (default: those of the checkpoint)", "v"),
-                      number("cpu-threads", &C::cpu_threads, "threads on the CPU (0: all)", 0, 4096),
-                      named("devices", &C::devices, "cpu, or the number of a CUDA device", "d"));
+    const auto own = std::tuple(field("source", &C::source, "the sentence"),
+                                field("target", &C::target, "its translation (default: the model's own)"),
+                                number("layer", &C::layer, "decoder layer, from 1 (0: mean of all)", 0, 1000),
+                                number("head", &C::head, "head, from 1 (0: mean of all)", 0, 1024),
+                                number("beam-size", &C::beam_size, "beam of the translation", 1, 1000));
+    return std::tuple_cat(ModelOptions::fields(), own, LogOptions::fields());
   }
 };
 
@@ -90,7 +83,7 @@ int run_analyze(const std::vector<std::string>& arguments) {
   if (!options.parse(arguments)) return 0;
   if (config.model.empty()) throw UsageError("--model: got none; expected the folder of a run or of a checkpoint");
   if (trim(config.source).empty()) throw UsageError("--source: got none; expected a sentence");
-  decode::LoadedModel loaded = decode::load_model(decode::model_choice(config));
+  decode::LoadedModel loaded = decode::load_model(config);
   const std::string target = config.target.empty() ? translation(loaded, config) : config.target;
   const decode::Sentence source = decode::encode_line(loaded.source, config.source, 1000).tokens;
   const decode::Sentence outputs = decode::encode_line(loaded.target, target, 1000).tokens;

@@ -32,21 +32,21 @@ text::Vocab load_vocab(const VocabSource& from, const std::string& folder) {
 
 }  // namespace
 
-LoadedModel load_model(const ModelChoice& choice) {
-  if (choice.cpu_threads > 0) at::set_num_threads(static_cast<int>(choice.cpu_threads));
-  const at::Device device = nn::parse_device(choice.devices);
-  const nn::Checkpoint checkpoint = nn::load_checkpoint(choice.folder, nn::Load::kModel);
-  const bool given = !choice.vocabs.empty();
-  text::Vocab source =
-      load_vocab({"source", given ? choice.vocabs[0] : "", checkpoint.source_vocab, checkpoint.config.dim_vocabs.at(0)},
-                 choice.folder);
-  text::Vocab target =
-      load_vocab({"target", given ? choice.vocabs[1] : "", checkpoint.target_vocab, checkpoint.config.dim_vocabs.at(1)},
-                 choice.folder);
+LoadedModel load_model(const ModelOptions& options) {
+  if (options.cpu_threads > 0) at::set_num_threads(static_cast<int>(options.cpu_threads));
+  const at::Device device = nn::parse_device(options.devices);
+  const nn::Checkpoint checkpoint = nn::load_checkpoint(options.model, nn::Load::kModel);
+  const bool given = !options.vocabs.empty();
+  text::Vocab source = load_vocab(
+      {"source", given ? options.vocabs[0] : "", checkpoint.source_vocab, checkpoint.config.dim_vocabs.at(0)},
+      options.model);
+  text::Vocab target = load_vocab(
+      {"target", given ? options.vocabs[1] : "", checkpoint.target_vocab, checkpoint.config.dim_vocabs.at(1)},
+      options.model);
   nn::Transformer model(checkpoint.config, std::nullopt);
-  nn::load_parameters(*model, checkpoint.model, choice.folder);
-  if (!choice.attention.empty()) model->override_attention(choice.attention);
-  model->to(device, choice.precision == "bfloat16" ? at::kBFloat16 : at::kFloat);
+  nn::load_parameters(*model, checkpoint.model, options.model);
+  if (!options.attention.empty()) model->override_attention(options.attention);
+  model->to(device, options.precision == "bfloat16" ? at::kBFloat16 : at::kFloat);
   model->eval();
   return {model, std::move(source), std::move(target)};
 }

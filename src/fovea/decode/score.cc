@@ -111,7 +111,7 @@ int64_t run_score(const ScoreConfig& config) {
   for (const std::string& path : config.train_sets) {
     if (path != "-") require_file(path, "--train-sets");
   }
-  LoadedModel loaded = load_model(model_choice(config));
+  LoadedModel loaded = load_model(config);
   PairReader reader(config, loaded);
   LineWriter output(config.output);
   Totals totals;

@@ -48,7 +48,7 @@ Translator::Translator(LoadedModel loaded, const Options& options) : loaded_(std
 }
 
 Translator::Translator(const DecodeConfig& config)
-    : Translator(load_model(model_choice(config)), translator_options(config)) {}
+    : Translator(load_model(config), translator_options(config)) {}
 
 Sentence Translator::encode(const std::string& line) {
   ++counts_.lines;

@@ -2,14 +2,13 @@
 #include <string>
 #include <vector>
 
-#include "fovea/base/fields.h"
+#include "fovea/spec/run_options.h"
 
 namespace fovea {
 
 // Translation and scoring with a trained model.
-struct DecodeConfig {
-  std::string model, input = "-", output = "-", attention;
-  std::vector<std::string> vocabs;
+struct DecodeConfig : ModelOptions, LogOptions {
+  std::string input = "-", output = "-";
   int64_t beam_size = 5;
   double normalize = 1;
   std::string length_penalty = "power";
@@ -17,20 +16,12 @@ struct DecodeConfig {
   int64_t mini_batch_words = 2048, mini_batch = 64, maxi_batch = 100;
   double max_length_factor = 3;
   int64_t max_length = 1000;
-  std::string precision = "float32";
-  int64_t cpu_threads = 0;
-  std::string devices = "cpu";
-  bool quiet = false;
-  std::string log, log_format = "text";
 
   static constexpr auto fields() {
     using C = DecodeConfig;
-    return std::tuple(
-        named("model", &C::model, "folder of a run or of a checkpoint", "m"),
-        named("vocabs", &C::vocabs, "SentencePiece models (default: those of the checkpoint)", "v"),
+    const auto own = std::tuple(
         named("input", &C::input, "text, one sentence a line, may be packed; - is standard input", "i"),
         named("output", &C::output, "where the translations go; - is standard output", "o"),
-        field("attention", &C::attention, "use this mechanism instead of the trained one, in every attention"),
         number("beam-size", &C::beam_size, "hypotheses kept; 1 is greedy", 1, 1000, "b"),
         number("normalize", &C::normalize, "exponent of the length penalty; 0 is none", 0, 100, "n"),
         choice("length-penalty", &C::length_penalty,
@@ -42,12 +33,8 @@ struct DecodeConfig {
         number("maxi-batch", &C::maxi_batch, "batches' worth of lines sorted by length together", 1, 1e6),
         number("max-length-factor", &C::max_length_factor,
                "a translation has at most so many times the source's tokens", 0.1, 1000),
-        number("max-length", &C::max_length, "longer source lines, in tokens, are cut, with a warning", 1, 1e6),
-        choice("precision", &C::precision, "of matrix products and activations", "float32|bfloat16"),
-        number("cpu-threads", &C::cpu_threads, "threads on the CPU (0: all)", 0, 4096),
-        named("devices", &C::devices, "cpu, or the number of a CUDA device", "d"),
-        field("quiet", &C::quiet, "only warnings and errors"), field("log", &C::log, "write the log here too"),
-        choice("log-format", &C::log_format, "of standard error", "text|json"));
+        number("max-length", &C::max_length, "longer source lines, in tokens, are cut, with a warning", 1, 1e6));
+    return std::tuple_cat(ModelOptions::fields(), own, LogOptions::fields());
   }
 };
 

@@ -2,12 +2,12 @@
 #include <string>
 #include <vector>
 
-#include "fovea/base/fields.h"
+#include "fovea/spec/run_options.h"
 
 namespace fovea {
 
 // One training run; what fixes the model is in ModelConfig. Marian's names where it has them.
-struct TrainConfig {
+struct TrainConfig : MachineOptions, LogOptions {
   std::string model;
   std::vector<std::string> train_sets, vocabs, valid_sets;
   int64_t after_batches = 0, after_epochs = 0;
@@ -27,14 +27,13 @@ struct TrainConfig {
   double valid_max_length_factor = 2.0;
   double exponential_smoothing = 0;
   double stop_after_seconds = 0;
-  int64_t seed = 1, cpu_threads = 0;
-  std::string devices = "cpu";
-  bool no_reload = false, overwrite = false, quiet = false;
-  std::string log, log_format = "text", pretrained_model;
+  int64_t seed = 1;
+  bool no_reload = false, overwrite = false;
+  std::string pretrained_model;
 
   static constexpr auto fields() {
     using C = TrainConfig;
-    return std::tuple(
+    const auto own = std::tuple(
         named("model", &C::model, "folder of the run: checkpoints, configuration, logs", "m"),
         named("train-sets", &C::train_sets, "source and target text, one sentence a line, may be packed", "t"),
         named("vocabs", &C::vocabs, "SentencePiece models of source and target", "v"),
@@ -72,13 +71,10 @@ struct TrainConfig {
                "rate of an exponential moving average of the weights, saved as the model (0: none)", 0, 0.999999),
         number("stop-after-seconds", &C::stop_after_seconds, "stop after so many seconds of training (0: no limit)", 0),
         number("seed", &C::seed, "of weights, order and dropout", 0, 9e15),
-        number("cpu-threads", &C::cpu_threads, "threads on the CPU (0: all)", 0, 4096),
-        named("devices", &C::devices, "cpu, or the number of a CUDA device", "d"),
         field("no-reload", &C::no_reload, "start anew beside an existing run's files instead of continuing it"),
         field("overwrite", &C::overwrite, "delete an existing run in the folder first"),
-        field("quiet", &C::quiet, "only warnings and errors"), field("log", &C::log, "write the log here too"),
-        choice("log-format", &C::log_format, "of standard error", "text|json"),
         field("pretrained-model", &C::pretrained_model, "start from these weights"));
+    return std::tuple_cat(own, MachineOptions::fields(), LogOptions::fields());
   }
 };
 

@@ -1,0 +1,52 @@
+#pragma once
+#include <string>
+#include <vector>
+
+#include "fovea/base/fields.h"
+
+// Fields that several commands share, as bases of their configurations.
+namespace fovea {
+
+struct MachineOptions {
+  int64_t cpu_threads = 0;
+  std::string devices = "cpu";
+
+  static constexpr auto fields() {
+    using C = MachineOptions;
+    return std::tuple(number("cpu-threads", &C::cpu_threads, "threads on the CPU (0: all)", 0, 4096),
+                      named("devices", &C::devices, "cpu, or the number of a CUDA device", "d"));
+  }
+};
+
+struct LogOptions {
+  bool quiet = false;
+  std::string log, log_format = "text";
+
+  static constexpr auto fields() {
+    using C = LogOptions;
+    return std::tuple(field("quiet", &C::quiet, "only warnings and errors"),
+                      field("log", &C::log, "write the log here too"),
+                      choice("log-format", &C::log_format, "of standard error", "text|json"));
+  }
+};
+
+// A trained model and how it is run.
+struct ModelOptions : MachineOptions {
+  std::string model;                // folder of a run or of a checkpoint
+  std::vector<std::string> vocabs;  // empty: those of the checkpoint
+  std::string attention;            // empty: the trained mechanism
+  std::string precision = "float32";
+
+  static constexpr auto fields() {
+    using C = ModelOptions;
+    return std::tuple_cat(
+        std::tuple(
+            named("model", &C::model, "folder of a run or of a checkpoint", "m"),
+            named("vocabs", &C::vocabs, "SentencePiece models (default: those of the checkpoint)", "v"),
+            field("attention", &C::attention, "use this mechanism instead of the trained one, in every attention"),
+            choice("precision", &C::precision, "of matrix products and activations", "float32|bfloat16")),
+        MachineOptions::fields());
+  }
+};
+
+}  // namespace fovea

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <unordered_map>
 #include <utility>
 
@@ -71,11 +72,13 @@ std::pair<at::Tensor, at::Tensor> saved_buffers(const AttentionProblem& problem,
   return {buffer(size.floats, at::kFloat), buffer(size.ints, at::kInt)};
 }
 
-// Null: the reference.
-const kernels::Kernel* kernel_for(const ReferenceCall& call) {
+// None: the reference's.
+std::optional<kernels::Division> division_of(const ReferenceCall& call) {
   const at::ScalarType type = call.q.scalar_type();
-  if (!call.q.device().is_cpu() || (type != at::kFloat && type != at::kBFloat16)) return nullptr;
-  return kernels::choose(call.problem);
+  if (!call.q.device().is_cpu() || (type != at::kFloat && type != at::kBFloat16)) return std::nullopt;
+  kernels::Division division(call.problem);
+  if (division.shares().empty()) return std::nullopt;
+  return division;
 }
 
 }  // namespace
@@ -83,8 +86,8 @@ const kernels::Kernel* kernel_for(const ReferenceCall& call) {
 CoreOutput core_forward(const CoreTensors& x, const CoreArguments& arguments, Phase phase) {
   const ReferenceCall call = call_of(x, arguments, problem_of(x, arguments, phase));
   const auto [stats, kept] = saved_buffers(call.problem, x.q);
-  const kernels::Kernel* kernel = kernel_for(call);
-  const at::Tensor out = kernel ? kernel_forward(*kernel, call, stats, kept) : reference_forward(call);
+  const std::optional<kernels::Division> division = division_of(call);
+  const at::Tensor out = division ? kernel_forward(*division, call, {stats, kept}) : reference_forward(call);
   return {from_token_rows(out, x.q), stats, kept};
 }
 
@@ -92,9 +95,9 @@ CoreGradients core_backward(const at::Tensor& grad_out, const CoreTensors& x, co
                             const CoreArguments& arguments) {
   if (arguments.k_begins) throw Error("attention: no gradients with k_begins; give k_offsets");
   const ReferenceCall call = call_of(x, arguments, problem_of(x, arguments, Phase::kTraining));
-  const kernels::Kernel* kernel = kernel_for(call);
-  ReferenceGradients grads = kernel ? kernel_backward(*kernel, call, saved, token_rows(grad_out))
-                                    : reference_backward(call, token_rows(grad_out));
+  const std::optional<kernels::Division> division = division_of(call);
+  ReferenceGradients grads = division ? kernel_backward(*division, call, saved, token_rows(grad_out))
+                                      : reference_backward(call, token_rows(grad_out));
   if (!grads.alpha.defined()) grads.alpha = at::empty({0}, x.q.options());
   return {from_token_rows(grads.q, x.q), from_token_rows(grads.k, x.k), from_token_rows(grads.v, x.v), grads.alpha};
 }

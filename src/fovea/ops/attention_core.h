@@ -24,8 +24,8 @@ struct CoreArguments {
 
 struct CoreOutput {
   at::Tensor out;    // as q; dense: a [B, N_q, H, D] buffer seen as [B, H, N_q, D], so that heads concatenate for free
-  at::Tensor stats;  // [T_q, H, floats_per_row] float, of the chosen kernel; empty without backward
-  at::Tensor kept;   // [T_q, H, ints_per_row] int32
+  at::Tensor stats;  // [T_q, H, floats a row] float, what the kernels left for backward; empty without it
+  at::Tensor kept;   // [T_q, H, ints a row] int32
 };
 
 struct CoreGradients {

@@ -29,22 +29,22 @@ const float* pointer(const at::Tensor& x) { return x.defined() ? x.const_data_pt
 
 }  // namespace
 
-at::Tensor kernel_forward(const kernels::Kernel& kernel, const ReferenceCall& call, const at::Tensor& stats,
-                          const at::Tensor& kept) {
+at::Tensor kernel_forward(const kernels::Division& division, const ReferenceCall& call, const SavedTensors& saved) {
   const at::Tensor out = rows_like(call.q, call, &Sequence::q_length);
   const at::Tensor alpha = float_alpha(call);
   kernels::AttentionForward in;
   in.q = input(call.q), in.k = input(call.k), in.v = input(call.v), in.out = output(out);
   in.scale = static_cast<float>(call.scale), in.alpha = pointer(alpha), in.random = call.random;
   if (call.problem.needs_backward) {
-    in.stats = stats.mutable_data_ptr<float>(), in.kept = kept.mutable_data_ptr<int32_t>();
+    in.stats = saved.stats.mutable_data_ptr<float>(), in.kept = saved.kept.mutable_data_ptr<int32_t>();
+    in.saved = {saved.stats.size(2), saved.kept.size(2)};
   }
-  kernel.forward(call.problem, in, torch_executor());
+  division.forward(in, torch_executor());
   return out;
 }
 
-ReferenceGradients kernel_backward(const kernels::Kernel& kernel, const ReferenceCall& call, const CoreOutput& saved,
-                                   const at::Tensor& grad_out) {
+ReferenceGradients kernel_backward(const kernels::Division& division, const ReferenceCall& call,
+                                   const CoreOutput& saved, const at::Tensor& grad_out) {
   ReferenceGradients grads{rows_like(call.q, call, &Sequence::q_length),
                            rows_like(call.k, call, &Sequence::k_length),
                            rows_like(call.v, call, &Sequence::k_length),
@@ -57,7 +57,8 @@ ReferenceGradients kernel_backward(const kernels::Kernel& kernel, const Referenc
   in.scale = static_cast<float>(call.scale), in.alpha = pointer(alpha), in.random = call.random;
   if (alpha.defined()) in.grad_alpha = grads.alpha.mutable_data_ptr<float>();
   in.stats = saved.stats.const_data_ptr<float>(), in.kept = saved.kept.const_data_ptr<int32_t>();
-  kernel.backward(call.problem, in, torch_executor());
+  in.saved = {saved.stats.size(2), saved.kept.size(2)};
+  division.backward(in, torch_executor());
   if (alpha.defined()) grads.alpha = grads.alpha.to(call.alpha.scalar_type());
   return grads;
 }

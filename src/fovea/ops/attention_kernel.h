@@ -5,15 +5,19 @@
 #include "fovea/ops/attention_core.h"
 #include "fovea/ops/reference.h"
 
-// A fast kernel on the tensors of one call, by their pointers and strides, on torch's threads.
+// Fast kernels on the tensors of one call, by their pointers and strides, on torch's threads.
 namespace fovea::ops {
 
-// [T_q, H, D]; fills `stats` and `kept` where the problem needs backward.
-at::Tensor kernel_forward(const kernels::Kernel& kernel, const ReferenceCall& call, const at::Tensor& stats,
-                          const at::Tensor& kept);
+// What backward reads: [T_q, H, floats a row] and [T_q, H, ints a row].
+struct SavedTensors {
+  at::Tensor stats, kept;
+};
+
+// [T_q, H, D]; fills `saved` where the problem needs backward.
+at::Tensor kernel_forward(const kernels::Division& division, const ReferenceCall& call, const SavedTensors& saved);
 
 // `saved` as forward left it, grad_out [T_q, H, D].
-ReferenceGradients kernel_backward(const kernels::Kernel& kernel, const ReferenceCall& call, const CoreOutput& saved,
-                                   const at::Tensor& grad_out);
+ReferenceGradients kernel_backward(const kernels::Division& division, const ReferenceCall& call,
+                                   const CoreOutput& saved, const at::Tensor& grad_out);
 
 }  // namespace fovea::ops

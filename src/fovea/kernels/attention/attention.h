@@ -17,7 +17,8 @@ enum class DType : uint8_t { kFloat32, kBFloat16, kFloat64 };
 
 // One sequence: its queries are tokens [q_begin, q_begin + q_length) of q and out, its keys those of k and v.
 // In self-attention query i stands at key position i + k_length - q_length, so that decoding with a cache is
-// the end of the full pass. Packed batches, padded batches and caches are all lists of these.
+// the end of the full pass. Packed batches, padded batches and caches are all lists of these. Sequences share no query;
+// they may share keys, but not where gradients are asked for, which each writes for its own keys.
 struct Sequence {
   int64_t q_begin = 0, q_length = 0, k_begin = 0, k_length = 0;
   bool operator==(const Sequence&) const = default;
@@ -42,6 +43,10 @@ struct Rows {
   int64_t token_stride = 0, head_stride = 0;
 };
 
+struct SavedPerRow {
+  int64_t floats = 0, ints = 0;
+};
+
 struct RandomStream {
   uint64_t seed = 0;                  // of the run; patterns draw from (seed, layer, head)
   uint64_t dropout_key = 0;           // of this call; element (head, query token, key position) draws from it
@@ -53,9 +58,11 @@ struct AttentionForward {
   Rows<void> out;
   float scale = 1;               // on q . k, usually 1 / sqrt(head_dim)
   const float* alpha = nullptr;  // [H], entmax(learned) only
-  // For backward, sizes from Kernel::saved; may be null when !needs_backward.
-  float* stats = nullptr;   // [T_q, H, floats_per_row]
-  int32_t* kept = nullptr;  // [T_q, H, ints_per_row]
+  // For backward; may be null when !needs_backward. Kernels that share a batch share these, so a sequence's part begins
+  // at row q_begin of the buffer, whose rows are `saved`; there a kernel keeps rows of its own size side by side.
+  float* stats = nullptr;   // [T_q, H, saved.floats]
+  int32_t* kept = nullptr;  // [T_q, H, saved.ints]
+  SavedPerRow saved;        // at least Kernel::saved
   RandomStream random;
 };
 
@@ -67,34 +74,54 @@ struct AttentionBackward {
   float* grad_alpha = nullptr;   // [H], entmax(learned) only
   const float* stats = nullptr;  // as forward left them
   const int32_t* kept = nullptr;
+  SavedPerRow saved;
   RandomStream random;
 };
 
-struct SavedPerRow {
-  int64_t floats = 0, ints = 0;
-};
-
-// One implementation. The ordered list attention_kernels() is walked by choose(); the reference in ops/ comes after
-// all of these and refuses nothing.
+// One implementation. The ordered list attention_kernels() is walked by Division; the reference in ops/ comes after
+// all of these and refuses nothing. `refuses` and `saved` are functions of the problem without its sequences.
 struct Kernel {
   std::string_view name;     // "cpu-topk", as FOVEA_KERNEL and benchmark rows know it
   std::string_view summary;  // one line
-  // Empty: can run; else one sentence a reason. Without sequences: whether it could run for any.
-  std::vector<std::string> (*refuses)(const AttentionProblem&);
-  SavedPerRow (*saved)(const AttentionProblem&);  // a function of the problem without its sequences
+  std::vector<std::string> (*refuses)(const AttentionProblem&);  // empty: can run; else one sentence a reason
+  SavedPerRow (*saved)(const AttentionProblem&);
   void (*forward)(const AttentionProblem&, const AttentionForward&, Executor&);
   void (*backward)(const AttentionProblem&, const AttentionBackward&, Executor&);
+  // The sequences for which it is faster than what follows in the list, and in words; null: all.
+  bool (*suits)(const AttentionProblem&, const Sequence&) = nullptr;
+  std::string_view suited = {};
 };
 
 // Fastest first.
 std::span<const Kernel> attention_kernels();
 
-// The first kernel that does not refuse, or null for the reference. FOVEA_KERNEL=name forces one: an unknown name or
-// a refusal is an Error with the names or the reasons.
-const Kernel* choose(const AttentionProblem& problem);
+// Sequences of one problem and the kernel that takes them.
+struct Share {
+  const Kernel* kernel = nullptr;
+  const AttentionProblem* problem = nullptr;
+};
 
-// The greatest `saved` of the kernels that choose() may return for any sequences: buffers must be sized before the
-// lengths are known. A kernel counts rows by its own size, so it uses the front of a larger buffer.
+// A problem's sequences among the kernels: each goes to the first that accepts the problem and that it suits, else to
+// the last that accepts. A sequence's kernel does not depend on its neighbours, so neither do its results.
+// FOVEA_KERNEL=name forces one for all: an unknown name or a refusal is an Error with the names or the reasons.
+class Division {
+ public:
+  // Reads `problem` as long as it lives.
+  explicit Division(const AttentionProblem& problem);
+  explicit Division(AttentionProblem&&) = delete;
+  Division(Division&&) = default;  // a copy's shares would be those of the original
+  // In the order of the list; none: the reference's.
+  std::span<const Share> shares() const& { return shares_; }
+  std::span<const Share> shares() const&& = delete;
+  void forward(const AttentionForward& args, Executor& executor) const;
+  void backward(const AttentionBackward& args, Executor& executor) const;
+
+ private:
+  std::vector<AttentionProblem> parts_;  // where there is more than one share
+  std::vector<Share> shares_;
+};
+
+// The greatest `saved` of the kernels that accept the problem: buffers must be sized before the lengths are known.
 SavedPerRow saved_at_most(const AttentionProblem& problem);
 
 // The walk, a line a kernel: "cpu-topk: refuses: head_dim 300 is above 256" ... "-> reference".

@@ -29,42 +29,98 @@ const Kernel* forced(std::string_view name, const AttentionProblem& problem) {
       cat("FOVEA_KERNEL: unknown kernel '", name, "'; expected one of ", join(known, ", "), did_you_mean(name, known)));
 }
 
+// What a problem's sequences are divided among: those that do not refuse it, or the one forced.
+std::vector<const Kernel*> candidates(const AttentionProblem& problem) {
+  if (const std::string_view name = forced_name(); !name.empty()) {
+    const Kernel* kernel = forced(name, problem);
+    return kernel == nullptr ? std::vector<const Kernel*>{} : std::vector{kernel};
+  }
+  std::vector<const Kernel*> all;
+  for (const Kernel& kernel : attention_kernels()) {
+    if (!kernel.refuses(problem).empty()) continue;
+    all.push_back(&kernel);
+    if (kernel.suits == nullptr) break;  // nothing is left for those behind
+  }
+  return all;
+}
+
+// Place in `among` of the sequence's kernel.
+size_t place_of(const Sequence& sequence, const AttentionProblem& problem, std::span<const Kernel* const> among) {
+  size_t at = 0;
+  while (at + 1 < among.size() && !among[at]->suits(problem, sequence)) ++at;
+  return at;
+}
+
+// The walk as far as sequences may get, a line a kernel.
+std::string walk(const AttentionProblem& problem) {
+  std::string lines;
+  for (const Kernel& kernel : attention_kernels()) {
+    const std::vector<std::string> reasons = kernel.refuses(problem);
+    if (reasons.empty() && kernel.suits == nullptr) break;
+    lines += reasons.empty() ? cat(kernel.name, ": takes ", kernel.suited, '\n')
+                             : cat(kernel.name, ": refuses: ", join(reasons, "; "), '\n');
+  }
+  return lines;
+}
+
 }  // namespace
 
 std::span<const Kernel> attention_kernels() { return cpu_kernels(); }
 
-const Kernel* choose(const AttentionProblem& problem) {
-  if (const std::string_view name = forced_name(); !name.empty()) return forced(name, problem);
-  for (const Kernel& kernel : attention_kernels()) {
-    if (kernel.refuses(problem).empty()) return &kernel;
+Division::Division(const AttentionProblem& problem) {
+  const std::vector<const Kernel*> among = candidates(problem);
+  if (among.empty()) return;
+  const std::vector<Sequence>& all = problem.sequences;
+  const size_t first = all.empty() ? 0 : place_of(all.front(), problem, among);
+  const auto elsewhere = [&](const Sequence& s) { return place_of(s, problem, among) != first; };
+  if (std::none_of(all.begin(), all.end(), elsewhere)) {
+    shares_.push_back({among[first], &problem});
+    return;
   }
-  return nullptr;
+  AttentionProblem empty = problem;
+  empty.sequences.clear();
+  parts_.assign(among.size(), empty);
+  for (const Sequence& s : all) parts_[place_of(s, problem, among)].sequences.push_back(s);
+  for (size_t at = 0; at < among.size(); ++at) {
+    if (!parts_[at].sequences.empty()) shares_.push_back({among[at], &parts_[at]});
+  }
+}
+
+void Division::forward(const AttentionForward& args, Executor& executor) const {
+  for (const Share& share : shares_) share.kernel->forward(*share.problem, args, executor);
+}
+
+void Division::backward(const AttentionBackward& args, Executor& executor) const {
+  if (shares_.size() == 1 || args.grad_alpha == nullptr) {
+    for (const Share& share : shares_) share.kernel->backward(*share.problem, args, executor);
+    return;
+  }
+  const auto heads = static_cast<size_t>(shares_.front().problem->num_heads);
+  std::vector<double> sums(heads);
+  for (const Share& share : shares_) {
+    share.kernel->backward(*share.problem, args, executor);
+    for (size_t h = 0; h < heads; ++h) sums[h] += static_cast<double>(args.grad_alpha[h]);
+  }
+  for (size_t h = 0; h < heads; ++h) args.grad_alpha[h] = static_cast<float>(sums[h]);
 }
 
 SavedPerRow saved_at_most(const AttentionProblem& problem) {
-  AttentionProblem any = problem;
-  any.sequences.clear();
   SavedPerRow most;
   for (const Kernel& kernel : attention_kernels()) {
-    if (!kernel.refuses(any).empty()) continue;
-    const SavedPerRow saved = kernel.saved(any);
+    if (!kernel.refuses(problem).empty()) continue;
+    const SavedPerRow saved = kernel.saved(problem);
     most = {std::max(most.floats, saved.floats), std::max(most.ints, saved.ints)};
   }
   return most;
 }
 
 std::string explain(const AttentionProblem& problem) {
-  if (const std::string_view name = forced_name(); !name.empty()) {
-    const Kernel* kernel = forced(name, problem);
-    return cat("FOVEA_KERNEL=", name, " -> ", kernel ? kernel->name : kReference);
-  }
-  std::string walk;
-  for (const Kernel& kernel : attention_kernels()) {
-    const std::vector<std::string> reasons = kernel.refuses(problem);
-    if (reasons.empty()) return cat(walk, "-> ", kernel.name);
-    walk += cat(kernel.name, ": refuses: ", join(reasons, "; "), '\n');
-  }
-  return cat(walk, "-> ", kReference);
+  const std::string_view name = forced_name();
+  const Division division(problem);
+  std::vector<std::string> takers;
+  for (const Share& share : division.shares()) takers.emplace_back(share.kernel->name);
+  return cat(name.empty() ? walk(problem) : cat("FOVEA_KERNEL=", name, ' '), "-> ",
+             takers.empty() ? std::string(kReference) : join(takers, ", "));
 }
 
 }  // namespace fovea::kernels

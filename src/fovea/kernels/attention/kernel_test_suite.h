@@ -19,6 +19,8 @@ struct Suite {
   int only = -1;             // number of the one case to run; negative: all
   int every = 1, first = 0;  // of all: those whose number is `first` modulo `every`
   int random_trees = 60;     // cases over random specs, beside the systematic ones
+  // A value that is not finite may reach all rows of its sequence, as 0 x NaN does.
+  bool zero_weights_spoil = false;
 };
 
 // Every part below; counts the cases that ran.
@@ -38,8 +40,8 @@ int check_same_bits(const Suite& suite);
 int check_ties(const Suite& suite);
 // Norms of 1e-20 ... 1e4; scores whose exponentials under- and overflow.
 int check_huge_and_tiny(const Suite& suite);
-// NaN and infinity in one row of q, k or v: rows that see it are not finite where the oracle's are not, all others
-// have the bits of the clean run. (Rows of the same sequence that do not see a spoilt v may be spoilt, too: 0 x NaN.)
+// NaN and infinity in one row of q, k or v: rows that see it are not finite where the oracle's are not; all others,
+// those among them that give a spoilt v no weight, have the bits of the clean run.
 int check_not_finite(const Suite& suite);
 
 }  // namespace fovea::kernels::testing_suite

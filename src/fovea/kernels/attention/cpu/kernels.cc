@@ -8,7 +8,7 @@
 namespace fovea::kernels {
 
 std::span<const Kernel> cpu_kernels() {
-  static const std::vector<Kernel> kernels = {topk_kernel(), entmax_kernel(), kRowsKernel};
+  static const std::vector<Kernel> kernels = {kTopkKernel, kEntmaxKernel, kRowsKernel};
   return kernels;
 }
 

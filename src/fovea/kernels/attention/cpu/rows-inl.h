@@ -158,17 +158,20 @@ struct HeadView {
   const Sequence& sequence;
   const Candidates& table;
   const RandomStream& random;
-  int64_t head, width, padded, stats;  // padded: head_dim in whole vectors
+  int64_t head, width, padded;  // padded: head_dim in whole vectors
+  int64_t stats, stats_begin;   // floats of a row; where the sequence's begin
 
-  HeadView(const RowsCall& call, const RowsTask& task, const RandomStream& stream)
+  template <class Args>
+  HeadView(const RowsCall& call, const RowsTask& task, const Args& args)
       : problem(*call.problem),
         sequence(problem.sequences[static_cast<size_t>(task.sequence)]),
         table(call.tables->of(task.sequence, task.head)),
-        random(stream),
+        random(args.random),
         head(task.head),
         width(problem.head_dim),
         padded(round_up(width, kLanes)),
-        stats(stats_width(problem)) {}
+        stats(stats_width(problem)),
+        stats_begin(sequence.q_begin * problem.num_heads * args.saved.floats) {}
 
   TokenList keys(const RowGroup& group) const {
     const int32_t* list = table.list(group);
@@ -177,7 +180,9 @@ struct HeadView {
   TokenList queries(const RowGroup& group, int64_t first) const {
     return {sequence.q_begin + group.first_query + first * group.query_step, group.query_step, nullptr};
   }
-  int64_t stats_at(int64_t token) const { return (token * problem.num_heads + head) * stats; }
+  int64_t stats_at(int64_t token) const {
+    return stats_begin + ((token - sequence.q_begin) * problem.num_heads + head) * stats;
+  }
   RowDropout dropout(const RowGroup& group, int64_t token) const {
     if (problem.dropout <= 0) return {};
     return {.threshold = dropout_threshold(problem.dropout),

@@ -43,7 +43,7 @@ inline BackwardBuffers backward_buffers(Arena& arena, const Candidates& table, c
 class BackwardTask {
  public:
   BackwardTask(const RowsCall& call, int64_t index, float* scratch)
-      : task_(call.tasks[static_cast<size_t>(index)]), view_(call, task_, call.backward->random), in_(*call.backward) {
+      : task_(call.tasks[static_cast<size_t>(index)]), view_(call, task_, *call.backward), in_(*call.backward) {
     Arena arena(scratch);
     b_ = backward_buffers(arena, view_.table, task_, {view_.width, view_.sequence.k_length});
     const DType dtype = view_.problem.dtype;

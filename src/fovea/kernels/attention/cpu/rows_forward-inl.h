@@ -21,10 +21,29 @@ inline ForwardBuffers forward_buffers(Arena& arena, const TaskSize& size, int64_
           .aside = arena.take(score_stride(size.columns))};
 }
 
+inline bool all_finite(const float* x, int64_t n) {
+  F differences = set(0);  // x - x: zero, NaN where x is not finite
+  for (int64_t i = 0; i < n; i += kLanes) differences = differences + (load(x + i) - load(x + i));
+  return sum(differences) == 0;
+}
+
+// A row of write_out's product, in its order, without the terms of weight zero.
+inline void mix_again(const float* p, int64_t columns, const float* values, int64_t padded, float factor, float* out) {
+  for (int64_t i = 0; i < padded; i += kLanes) {
+    F total = set(0);
+    for (int64_t c = 0; c < columns; ++c) {
+      if (p[c] != 0) total = fma(set(p[c]), load(values + c * padded + i), total);
+    }
+    store(out + i, total * set(factor));
+  }
+}
+
+// A value that is not finite must reach no row that gives it no weight, though 0 x NaN is NaN: rows of the output that
+// are not finite are summed again without their zeros.
 class ForwardTask {
  public:
   ForwardTask(const RowsCall& call, int64_t index, float* scratch)
-      : task_(call.tasks[static_cast<size_t>(index)]), view_(call, task_, call.forward->random), in_(*call.forward) {
+      : task_(call.tasks[static_cast<size_t>(index)]), view_(call, task_, *call.forward), in_(*call.forward) {
     Arena arena(scratch);
     b_ = forward_buffers(arena, size_of(view_.table, task_), view_.width);
     const DType dtype = view_.problem.dtype;
@@ -101,22 +120,32 @@ class ForwardTask {
     score_single(row, group.columns, in_.scale, b_.scores);
     weigh(transform, group, 0, 1, part);
     row.rows = values_;
-    mix_single(row, std::min<int64_t>(part.end, group.columns), b_.scores, b_.factors[0], b_.out);
+    const int64_t columns = std::min<int64_t>(part.end, group.columns);
+    mix_single<false>(row, columns, b_.scores, b_.factors[0], b_.out);
+    if (!all_finite(b_.out, view_.padded)) mix_single<true>(row, columns, b_.scores, b_.factors[0], b_.out);
     unpack_rows(b_.out, view_.padded, out_, tokens, 1, view_.width);
   }
 
   void write_out(const RowGroup& group, const TokenList& tokens, int64_t rows, ColumnPart part) {
     const Target target = target_of(out_, tokens, view_.width, b_.out);
-    multiply({.a = b_.scores + part.begin,
-              .a_row = score_stride(group.columns),
-              .b = b_.values + part.begin * view_.padded,
+    const float *weights = b_.scores + part.begin, *values = b_.values + part.begin * view_.padded;
+    const int64_t stride = score_stride(group.columns);
+    const int64_t columns = std::min<int64_t>(part.end, group.columns) - part.begin;
+    multiply({.a = weights,
+              .a_row = stride,
+              .b = values,
               .b_step = view_.padded,
               .c = target.data,
               .c_row = target.stride,
-              .depth = std::min<int64_t>(part.end, group.columns) - part.begin,
+              .depth = columns,
               .factor = b_.factors,
               .factor_step = 1},
              rows, view_.padded / kLanes);
+    for (int64_t r = 0; r < rows; ++r) {
+      float* row = target.data + r * target.stride;
+      if (all_finite(row, view_.padded)) continue;
+      mix_again(weights + r * stride, columns, values, view_.padded, b_.factors[r], row);
+    }
     if (!target.direct) unpack_rows(target.data, target.stride, out_, tokens, rows, view_.width);
   }
 

@@ -46,7 +46,10 @@ inline void score_single(const SingleRow& in, int64_t columns, float scale, floa
 }
 
 // out[i] = factor sum_c p[c] V[c][i], i < whole vectors of width; even and odd columns apart, then together.
-inline void mix_single(const SingleRow& in, int64_t columns, const float* p, float factor, float* out) {
+// kSkipsZeros: the same sum without the terms of weight zero.
+template <bool kSkipsZeros>
+void mix_single(const SingleRow& in, int64_t columns, const float* p, float factor, float* out) {
+  const auto adds = [&](int64_t c) { return !kSkipsZeros || p[c] != 0; };
   with_loader(in.rows, in.width, [&](const auto& load_row) {
     const int64_t padded = round_up(in.width, kLanes);
     constexpr int kWide = 4;
@@ -60,11 +63,11 @@ inline void mix_single(const SingleRow& in, int64_t columns, const float* p, flo
         ask_ahead(in, first);
         ask_ahead(in, second);
         for (int v = 0; v < vecs; ++v) {
-          even[v] = fma(set(p[c]), load_row(first, at + v * kLanes), even[v]);
-          odd[v] = fma(set(p[c + 1]), load_row(second, at + v * kLanes), odd[v]);
+          if (adds(c)) even[v] = fma(set(p[c]), load_row(first, at + v * kLanes), even[v]);
+          if (adds(c + 1)) odd[v] = fma(set(p[c + 1]), load_row(second, at + v * kLanes), odd[v]);
         }
       }
-      if (c < columns) {
+      if (c < columns && adds(c)) {
         for (int v = 0; v < vecs; ++v) even[v] = fma(set(p[c]), load_row(in.tokens[c], at + v * kLanes), even[v]);
       }
       for (int v = 0; v < vecs; ++v) store(out + at + v * kLanes, (even[v] + odd[v]) * set(factor));

@@ -189,6 +189,7 @@ Results compute(const Kernel& kernel, Data& data, const std::vector<float>& grad
   f.alpha = data.alpha.data();
   f.stats = stats.data();
   f.kept = kept.data();
+  f.saved = saved;
   f.random = data.random;
   kernel.forward(p, f, executor);
   AttentionBackward b;
@@ -205,6 +206,7 @@ Results compute(const Kernel& kernel, Data& data, const std::vector<float>& grad
   b.grad_alpha = r.grad_alpha.data();
   b.stats = stats.data();
   b.kept = kept.data();
+  b.saved = saved;
   b.random = data.random;
   kernel.backward(p, b, executor);
   return r;

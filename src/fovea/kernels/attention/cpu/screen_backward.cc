@@ -59,18 +59,11 @@ struct BackwardTask {
 struct Backward {
   const AttentionProblem& problem;
   const AttentionBackward& args;
-  ListLayout layout;
+  SavedRows saved;
   int64_t width;
 
-  const int32_t* kept(const BackwardPiece& p, int64_t row) const {
-    return args.kept + saved_row(p, row) * layout.per_row().ints;
-  }
-  const float* stats(const BackwardPiece& p, int64_t row) const {
-    return args.stats + saved_row(p, row) * layout.per_row().floats;
-  }
-  int64_t saved_row(const BackwardPiece& p, int64_t row) const {
-    return (p.piece.sequence->q_begin + row) * problem.num_heads + p.piece.head;
-  }
+  const int32_t* kept(const BackwardPiece& p, int64_t row) const { return args.kept + saved.int_at(p.piece, row); }
+  const float* stats(const BackwardPiece& p, int64_t row) const { return args.stats + saved.float_at(p.piece, row); }
 
   void prepare(BackwardPiece& p) const;
   void copy(BackwardPiece& p, int64_t which) const;
@@ -89,8 +82,8 @@ struct Backward {
 void Backward::prepare(BackwardPiece& p) const {
   const int64_t rows = p.piece.sequence->q_length;
   p.selection = selection_of(problem.spec, args.alpha == nullptr ? nullptr : args.alpha + p.piece.head);
-  p.score_grads.at_least(rows * layout.capacity);
-  p.weights.at_least(rows * layout.capacity);
+  p.score_grads.at_least(rows * saved.capacity);
+  p.weights.at_least(rows * saved.capacity);
   p.means.assign(static_cast<size_t>(rows), 0);
   p.alpha_grads.assign(static_cast<size_t>(rows), 0);
 }
@@ -119,9 +112,9 @@ int64_t Backward::relist(const BackwardPiece& p, int64_t row, Span range, Backwa
   }
   w.room(w.keys.num_compete() + w.keys.num_stay());
   RowList list = {w.list.data(), w.values.data(), list_keys(w.keys.compete, w.list.data(), 0)};
-  const float* saved = stats(p, row);
+  const float* row_stats = stats(p, row);
   const RowScores scores = {p.q.row(row, width), p.k.get(), width, args.scale};
-  recompute_row(p.selection, scores, w.keys, {saved[0], saved[1], saved[2]}, list);
+  recompute_row(p.selection, scores, w.keys, {row_stats[0], row_stats[1], row_stats[2]}, list);
   return list.count;
 }
 
@@ -144,7 +137,7 @@ void Backward::weight_gradients(const BackwardPiece& p, int64_t row, int64_t cou
 // The keys and values of a row, needed soon.
 void Backward::fetch_pairs(const BackwardPiece& p, int64_t row) const {
   const int32_t* list = kept(p, row);
-  if (list[0] > layout.capacity) return;
+  if (list[0] > saved.capacity) return;
   screen_ops().fetch(p.v.get(), width, list + 1, list[0]);
   screen_ops().fetch(p.k.get(), width, list + 1, list[0]);
 }
@@ -155,7 +148,7 @@ void Backward::row_step(const BackwardTask& task, BackwardWorker& w) const {
   for (int64_t row = task.first; row < task.first + task.count; ++row) {
     if (row + 1 < task.first + task.count) fetch_pairs(p, row + 1);
     int64_t count = kept(p, row)[0];
-    const bool listed = count <= layout.capacity;
+    const bool listed = count <= saved.capacity;
     if (listed) {
       w.room(count);
       std::memcpy(w.list.data(), kept(p, row) + 1, static_cast<size_t>(count) * sizeof(int32_t));
@@ -176,8 +169,8 @@ void Backward::row_step(const BackwardTask& task, BackwardWorker& w) const {
               args.scale);
     if (!listed) continue;
     const auto bytes = static_cast<size_t>(count) * sizeof(float);
-    std::memcpy(p.score_grads.get() + row * layout.capacity, gradients, bytes);
-    std::memcpy(p.weights.get() + row * layout.capacity, w.weights.data(), bytes);
+    std::memcpy(p.score_grads.get() + row * saved.capacity, gradients, bytes);
+    std::memcpy(p.weights.get() + row * saved.capacity, w.weights.data(), bytes);
   }
 }
 
@@ -188,7 +181,7 @@ void Backward::transpose(BackwardPiece& p) const {
   p.long_rows.clear();
   for (int64_t row = 0; row < queries; ++row) {
     const int32_t* list = kept(p, row);
-    if (list[0] > layout.capacity) {
+    if (list[0] > saved.capacity) {
       p.long_rows.push_back(static_cast<int32_t>(row));
       continue;
     }
@@ -198,9 +191,9 @@ void Backward::transpose(BackwardPiece& p) const {
   Pair* pairs = p.pairs.at_least(p.begin.back());
   for (int64_t row = 0; row < queries; ++row) {
     const int32_t* list = kept(p, row);
-    if (list[0] > layout.capacity) continue;
-    const float* gradients = p.score_grads.get() + row * layout.capacity;
-    const float* weights = p.weights.get() + row * layout.capacity;
+    if (list[0] > saved.capacity) continue;
+    const float* gradients = p.score_grads.get() + row * saved.capacity;
+    const float* weights = p.weights.get() + row * saved.capacity;
     for (int32_t i = 0; i < list[0]; ++i) {
       const int64_t to = p.begin[static_cast<size_t>(list[i + 1]) + 1]++;
       pairs[to] = {static_cast<int32_t>(row), gradients[i], weights[i]};
@@ -269,7 +262,7 @@ std::vector<BackwardTask> tasks_of(std::vector<BackwardPiece>& pieces, size_t co
 }  // namespace
 
 void screened_backward(const AttentionProblem& problem, const AttentionBackward& args, Executor& executor) {
-  const Backward backward = {problem, args, list_layout(problem), padded_width(problem.head_dim)};
+  const Backward backward = {problem, args, SavedRows(problem, args.saved), padded_width(problem.head_dim)};
   std::vector<BackwardWorker> workers(static_cast<size_t>(executor.num_threads()));
   std::vector<BackwardPiece> pieces;
   std::vector<double> alpha_grads(static_cast<size_t>(problem.num_heads));

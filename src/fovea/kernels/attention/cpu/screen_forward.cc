@@ -74,16 +74,21 @@ struct ForwardTask {
   int64_t first = 0, count = 0;  // queries of its sequence
 };
 
-void save_row(const AttentionForward& args, const ListLayout& layout, int64_t row, const RowStats& stats,
-              const RowList& list) {
-  const SavedPerRow sizes = layout.per_row();
-  int32_t* kept = args.kept + row * sizes.ints;
-  float* saved = args.stats + row * sizes.floats;
+// What backward reads of a row, in its places.
+struct SavedRow {
+  float* stats = nullptr;
+  int32_t* kept = nullptr;
+  int64_t capacity = 0;
+};
+
+void save_row(const SavedRow& to, const RowStats& stats, const RowList& list) {
+  int32_t* kept = to.kept;
+  float* saved = to.stats;
   saved[0] = stats.threshold;
   saved[1] = stats.center;
   saved[2] = stats.norm;
   kept[0] = static_cast<int32_t>(list.count);
-  if (list.count > layout.capacity) return;
+  if (list.count > to.capacity) return;
   const auto count = static_cast<size_t>(list.count);
   std::memcpy(kept + 1, list.keys, count * sizeof(int32_t));
   std::memcpy(saved + kRowStats, list.values, count * sizeof(float));
@@ -93,7 +98,7 @@ struct RowPlace {
   int64_t head = 0, token = 0;
 };
 
-// The weights that survive dropout, in the worker's lists.
+// The weights that are not zero and survive dropout, in the worker's lists.
 RowList drop_weights(const AttentionProblem& problem, const AttentionForward& args, RowPlace place,
                      const Selection& selection, const RowList& list, ForwardWorker& worker) {
   const auto room = static_cast<size_t>(list.count) + 16;
@@ -109,7 +114,8 @@ RowList drop_weights(const AttentionProblem& problem, const AttentionForward& ar
   for (int64_t i = 0; i < list.count; ++i) {
     left.keys[left.count] = list.keys[i];
     left.values[left.count] = left.values[i] * scale;
-    left.count += dropout_keeps(key, static_cast<uint32_t>(list.keys[i]), threshold) ? 1 : 0;
+    const bool stays = left.values[left.count] != 0;  // else a value that is not finite would reach the row
+    left.count += stays && dropout_keeps(key, static_cast<uint32_t>(list.keys[i]), threshold) ? 1 : 0;
   }
   return left;
 }
@@ -127,7 +133,7 @@ void fetch_list(const float* rows, int64_t width, const RowList& list) {
 void weigh_rows(const AttentionProblem& problem, const AttentionForward& args, const ForwardTask& task,
                 ForwardWorker& worker) {
   const PreparedPiece& p = *task.piece;
-  const ListLayout layout = list_layout(problem);
+  const SavedRows rows(problem, args.saved);
   for (int64_t i = 0; i < task.count; ++i) {
     if (i + 1 < task.count) fetch_list(p.packed.rows, p.packed.width, worker.search.row(i + 1).list);
     ScreenedQuery& query = worker.search.row(i);
@@ -135,7 +141,9 @@ void weigh_rows(const AttentionProblem& problem, const AttentionForward& args, c
     const RowStats stats = select_row(p.selection, scores, query.keys, query.list);
     fetch_list(p.values.get(), p.packed.width, query.list);
     if (problem.needs_backward) {
-      save_row(args, layout, token_of(task, i) * problem.num_heads + p.piece.head, stats, query.list);
+      const int64_t at = task.first + i;
+      save_row({args.stats + rows.float_at(p.piece, at), args.kept + rows.int_at(p.piece, at), rows.capacity}, stats,
+               query.list);
     }
   }
 }

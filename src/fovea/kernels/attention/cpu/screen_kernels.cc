@@ -1,4 +1,3 @@
-#include <cmath>
 #include <string>
 
 #include "fovea/base/strings.h"
@@ -19,19 +18,11 @@ std::vector<std::string> common_refusals(const AttentionProblem& problem) {
 // Lists of k entries are kept for every row and head.
 constexpr int64_t kMaxListed = 4096;
 
-// Below this mean number of keys a query, whole score rows are faster.
-constexpr double kFewKeys = 256;
+// Over fewer keys whole score rows are faster.
+constexpr int64_t kFewKeys = 256;
+constexpr std::string_view kManyKeys = "sequences of 256 keys or more";
 
-void refuse_few_keys(const AttentionProblem& problem, std::vector<std::string>& reasons) {
-  double queries = 0, pairs = 0;
-  for (const Sequence& s : problem.sequences) {
-    queries += static_cast<double>(s.q_length);
-    pairs += static_cast<double>(s.q_length) * static_cast<double>(s.k_length);
-  }
-  if (pairs < kFewKeys * queries) {
-    reasons.push_back(cat(std::llround(pairs / queries), " keys a query are fewer than ", kFewKeys));
-  }
-}
+bool has_many_keys(const AttentionProblem&, const Sequence& sequence) { return sequence.k_length >= kFewKeys; }
 
 std::vector<std::string> topk_refuses(const AttentionProblem& problem) {
   std::vector<std::string> reasons = common_refusals(problem);
@@ -82,32 +73,22 @@ ListLayout list_layout(const AttentionProblem& problem) {
   return {entmax != nullptr && !entmax->learned && entmax->alpha >= 1.5 ? 92 : 220};
 }
 
-Kernel topk_kernel(Lengths lengths) {
-  const auto long_only = [](const AttentionProblem& problem) {
-    std::vector<std::string> reasons = topk_refuses(problem);
-    refuse_few_keys(problem, reasons);
-    return reasons;
-  };
-  return {"cpu-topk",
-          "top-k selection by screening, lists of the selected pairs",
-          lengths == Lengths::kAny ? topk_refuses : +long_only,
-          saved,
-          screened_forward,
-          screened_backward};
-}
+const Kernel kTopkKernel = {.name = "cpu-topk",
+                            .summary = "top-k selection by screening, lists of the selected pairs",
+                            .refuses = topk_refuses,
+                            .saved = saved,
+                            .forward = screened_forward,
+                            .backward = screened_backward,
+                            .suits = has_many_keys,
+                            .suited = kManyKeys};
 
-Kernel entmax_kernel(Lengths lengths) {
-  const auto long_only = [](const AttentionProblem& problem) {
-    std::vector<std::string> reasons = entmax_refuses(problem);
-    refuse_few_keys(problem, reasons);
-    return reasons;
-  };
-  return {"cpu-entmax",
-          "sparsemax and entmax by screening, lists of the support",
-          lengths == Lengths::kAny ? entmax_refuses : +long_only,
-          saved,
-          screened_forward,
-          screened_backward};
-}
+const Kernel kEntmaxKernel = {.name = "cpu-entmax",
+                              .summary = "sparsemax and entmax by screening, lists of the support",
+                              .refuses = entmax_refuses,
+                              .saved = saved,
+                              .forward = screened_forward,
+                              .backward = screened_backward,
+                              .suits = has_many_keys,
+                              .suited = kManyKeys};
 
 }  // namespace fovea::kernels

@@ -3,10 +3,6 @@
 
 namespace fovea::kernels {
 
-// kLong refuses problems with so few keys that other kernels are faster.
-enum class Lengths : uint8_t { kAny, kLong };
-
-Kernel topk_kernel(Lengths lengths = Lengths::kLong);
-Kernel entmax_kernel(Lengths lengths = Lengths::kLong);
+extern const Kernel kTopkKernel, kEntmaxKernel;
 
 }  // namespace fovea::kernels

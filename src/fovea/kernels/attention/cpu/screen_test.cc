@@ -9,7 +9,6 @@
 #include "fovea/kernels/attention/cpu/screen_kernels.h"
 #include "fovea/kernels/attention/cpu/screen_memory.h"
 #include "fovea/kernels/attention/cpu/screen_ops.h"
-#include "fovea/kernels/attention/kernel_test_suite.h"
 #include "fovea/kernels/attention/testing/kernel_run.h"
 
 namespace fovea::kernels {
@@ -279,15 +278,14 @@ void check_hard(const Kernel& kernel, const char* spec, const Hard& hard, Attent
 }
 
 TEST(Screening, TakesHardRows) {
-  const Kernel topk = topk_kernel(Lengths::kAny), entmax = entmax_kernel(Lengths::kAny);
   for (const Isa level : levels()) {
     const AtIsa at(level);
     for (const Hard& hard : hard_kinds()) {
       for (const AttentionKind kind : {AttentionKind::kSelf, AttentionKind::kCausal}) {
-        check_hard(topk, "topk(8)", hard, kind);
-        check_hard(topk, "topk(5,keep=window(6))", hard, kind);
-        check_hard(entmax, "sparsemax", hard, kind);
-        check_hard(entmax, "entmax(1.5)", hard, kind);
+        check_hard(kTopkKernel, "topk(8)", hard, kind);
+        check_hard(kTopkKernel, "topk(5,keep=window(6))", hard, kind);
+        check_hard(kEntmaxKernel, "sparsemax", hard, kind);
+        check_hard(kEntmaxKernel, "entmax(1.5)", hard, kind);
       }
     }
   }
@@ -306,10 +304,9 @@ bool same_bits(const Array& a, const Array& b, int64_t begin, int64_t length) {
 
 // Lists that fit and lists that do not; threads, and a sequence alone.
 TEST(Screening, GivesTheSameBitsForAnyThreadsAndCompany) {
-  const Kernel topk = topk_kernel(Lengths::kAny), entmax = entmax_kernel(Lengths::kAny);
   SerialExecutor serial;
   for (const char* spec : {"topk(8)", "window(300)+topk(20)", "entmax(1.3)", "sparsemax"}) {
-    const Kernel& kernel = parse_attention(spec).select ? topk : entmax;
+    const Kernel& kernel = parse_attention(spec).select ? kTopkKernel : kEntmaxKernel;
     for (const Hard& hard : {hard_kinds()[0], hard_kinds()[1]}) {
       const HardProblem h = hard_problem(spec, hard, AttentionKind::kCausal, {530, 1, 300});
       const Results one = testing_suite::run_kernel(kernel, h.problem, h.inputs, Layout::kPacked, serial);
@@ -334,32 +331,14 @@ TEST(Screening, GivesTheSameBitsForAnyThreadsAndCompany) {
   }
 }
 
-// ---- everything else that a kernel has to pass, at the short lengths that the list leaves to others ----
-
-TEST(Screening, PassesTheSuiteAtAnyLength) {
-  const Kernel topk = topk_kernel(Lengths::kAny), entmax = entmax_kernel(Lengths::kAny);
-  for (const Kernel* kernel : {&topk, &entmax}) {
-    for (const DType dtype : {DType::kFloat32, DType::kBFloat16}) {
-      const testing_suite::Suite suite = {.kernel = kernel, .dtype = dtype, .random_trees = 10};
-      EXPECT_GT(check_against_oracle(suite), 0);
-      EXPECT_GT(check_not_finite(suite), 0);
-      if (dtype == DType::kBFloat16) continue;
-      EXPECT_GT(check_ties(suite), 0);
-      EXPECT_GT(check_huge_and_tiny(suite), 0);
-    }
-  }
-}
-
 TEST(Screening, SaysWhyItRefuses) {
   AttentionProblem problem;
   problem.spec = parse_attention("window(9)+relu");
   problem.dtype = DType::kFloat64;
   problem.head_dim = 300;
-  problem.sequences = {{0, 100, 0, 100}};
-  EXPECT_EQ(join(topk_kernel().refuses(problem), "; "),
-            "float64 is left to the reference; head_dim 300 is above 256; the spec has no topk; "
-            "100 keys a query are fewer than 256");
-  EXPECT_EQ(join(entmax_kernel(Lengths::kAny).refuses(problem), "; "),
+  EXPECT_EQ(join(kTopkKernel.refuses(problem), "; "),
+            "float64 is left to the reference; head_dim 300 is above 256; the spec has no topk");
+  EXPECT_EQ(join(kEntmaxKernel.refuses(problem), "; "),
             "float64 is left to the reference; head_dim 300 is above 256; "
             "the transform is neither sparsemax nor entmax");
 }

@@ -89,6 +89,7 @@ std::string compare_alpha(const Case& c, const Results& got, const std::vector<T
 std::string compare_all(const Case& c, const Results& got, const std::vector<Truth>& truths) {
   std::string wrong = compare(c, {"out", &got.out, &HeadValues::out, true}, truths);
   if (!wrong.empty() || !c.problem.needs_backward) return wrong;
+  if (!got.saved_intact) return "stats or kept: written outside the rows of a sequence";
   for (const Compared& what :
        {Compared{"grad_q", &got.grad_q, &HeadValues::q, true}, Compared{"grad_k", &got.grad_k, &HeadValues::k, false},
         Compared{"grad_v", &got.grad_v, &HeadValues::v, false}})

@@ -8,19 +8,40 @@
 
 namespace fovea::kernels::testing_suite {
 
-Results run_kernel(const Kernel& kernel, const AttentionProblem& problem, const Inputs& in, Layout layout,
-                   Executor& executor) {
-  const auto like = [&](const Array& a) {
-    Array out(problem.dtype, layout, a.tokens(), a.heads(), a.width());
-    out.fill(12345);  // must be overwritten
-    return out;
-  };
-  Results results{like(in.q), like(in.q), like(in.k), like(in.v), std::vector<float>(in.alpha.size(), 12345)};
-  const SavedPerRow saved = kernel.saved(problem);
-  const auto rows = static_cast<size_t>(in.q.tokens() * in.q.heads());
-  std::vector<float> stats(rows * static_cast<size_t>(saved.floats), std::numeric_limits<float>::quiet_NaN());
-  std::vector<int32_t> kept(rows * static_cast<size_t>(saved.ints), -0x55555555);
+namespace {
 
+constexpr int32_t kUnset = -0x55555555;
+
+// `stats` and `kept` of a call, rubbish at first.
+struct Saved {
+  SavedPerRow room;
+  std::vector<float> stats;
+  std::vector<int32_t> kept;
+
+  Saved(int64_t rows, const SavedPerRow& each)
+      : room(each),
+        stats(static_cast<size_t>(rows * each.floats), std::numeric_limits<float>::quiet_NaN()),
+        kept(static_cast<size_t>(rows * each.ints), kUnset) {}
+
+  // Whether what lies behind the share's rows, up to the next sequence's, is as it was.
+  bool intact(const Share& share) const {
+    const SavedPerRow own = share.kernel->saved(*share.problem);
+    const int64_t heads = share.problem->num_heads;
+    bool all = true;
+    for (const Sequence& s : share.problem->sequences) {
+      const int64_t begin = s.q_begin * heads, rows = s.q_length * heads;
+      for (int64_t i = begin * room.floats + rows * own.floats; i < (begin + rows) * room.floats; ++i) {
+        all = all && std::isnan(stats[static_cast<size_t>(i)]);
+      }
+      for (int64_t i = begin * room.ints + rows * own.ints; i < (begin + rows) * room.ints; ++i) {
+        all = all && kept[static_cast<size_t>(i)] == kUnset;
+      }
+    }
+    return all;
+  }
+};
+
+AttentionForward forward_of(const Inputs& in, const Results& results, Saved& saved) {
   AttentionForward forward;
   forward.q = in.q.rows<const void>();
   forward.k = in.k.rows<const void>();
@@ -28,12 +49,14 @@ Results run_kernel(const Kernel& kernel, const AttentionProblem& problem, const 
   forward.out = results.out.rows<void>();
   forward.scale = in.scale;
   forward.alpha = in.alpha.data();
-  forward.stats = stats.data();
-  forward.kept = kept.data();
+  forward.stats = saved.stats.data();
+  forward.kept = saved.kept.data();
+  forward.saved = saved.room;
   forward.random = in.random;
-  kernel.forward(problem, forward, executor);
-  if (!problem.needs_backward) return results;
+  return forward;
+}
 
+AttentionBackward backward_of(const AttentionForward& forward, const Inputs& in, Results& results) {
   AttentionBackward backward;
   backward.q = forward.q;
   backward.k = forward.k;
@@ -46,10 +69,46 @@ Results run_kernel(const Kernel& kernel, const AttentionProblem& problem, const 
   backward.scale = in.scale;
   backward.alpha = in.alpha.data();
   backward.grad_alpha = results.grad_alpha.data();
-  backward.stats = stats.data();
-  backward.kept = kept.data();
+  backward.stats = forward.stats;
+  backward.kept = forward.kept;
+  backward.saved = forward.saved;
   backward.random = in.random;
-  kernel.backward(problem, backward, executor);
+  return backward;
+}
+
+Results unwritten(const AttentionProblem& problem, const Inputs& in, Layout layout) {
+  const auto like = [&](const Array& a) {
+    Array out(problem.dtype, layout, a.tokens(), a.heads(), a.width());
+    out.fill(12345);  // must be overwritten
+    return out;
+  };
+  return {like(in.q), like(in.q), like(in.k), like(in.v), std::vector<float>(in.alpha.size(), 12345)};
+}
+
+}  // namespace
+
+Results run_kernel(const Kernel& kernel, const AttentionProblem& problem, const Inputs& in, Layout layout,
+                   Executor& executor) {
+  Results results = unwritten(problem, in, layout);
+  const SavedPerRow own = kernel.saved(problem);
+  Saved saved(in.q.tokens() * in.q.heads(), {own.floats + 1, own.ints + 2});
+  const AttentionForward forward = forward_of(in, results, saved);
+  kernel.forward(problem, forward, executor);
+  if (!problem.needs_backward) return results;
+  results.saved_intact = saved.intact({&kernel, &problem});
+  kernel.backward(problem, backward_of(forward, in, results), executor);
+  return results;
+}
+
+Results run_divided(const AttentionProblem& problem, const Inputs& in, Layout layout, Executor& executor) {
+  Results results = unwritten(problem, in, layout);
+  Saved saved(in.q.tokens() * in.q.heads(), saved_at_most(problem));
+  const AttentionForward forward = forward_of(in, results, saved);
+  const Division division(problem);
+  division.forward(forward, executor);
+  if (!problem.needs_backward) return results;
+  for (const Share& share : division.shares()) results.saved_intact = results.saved_intact && saved.intact(share);
+  division.backward(backward_of(forward, in, results), executor);
   return results;
 }
 

@@ -123,16 +123,31 @@ namespace {
 
 enum class Place : uint8_t { kQuery, kKey, kValue };
 
-// Whether query row `i` of (sequence s, head h) may see token `t` of the array that was spoilt.
-bool sees(const AttentionProblem& p, const Inputs& in, const Sequence& s, int64_t h, int64_t i, int64_t t,
-          Place place) {
-  if (place == Place::kQuery) return s.q_begin + i == t;
-  if (t < s.k_begin || t >= s.k_begin + s.k_length) return false;
-  if (place == Place::kValue) return true;
-  const uint64_t stream = pattern_stream(in.random.seed, in.random.layer, in.random.first_head + h);
-  const bool cross = p.kind == AttentionKind::kCross;
-  const Row row{cross ? i : i + s.k_length - s.q_length, s.k_length, p.kind == AttentionKind::kCausal, stream};
-  return contains(p.spec.pairs, row, t - s.k_begin);
+// One element of `token` in every head is rubbish: the inputs with it, and what came of them without and with it.
+struct Spoilt {
+  const Suite& suite;
+  const AttentionProblem& problem;
+  Place place;
+  int64_t token;
+  Inputs inputs;
+  Results before, after;
+  std::string what;
+};
+
+// Whether the rubbish may reach query row `i` of (sequence s, head h), whose truth is `right`. A value does by its
+// weight.
+bool reaches(const Spoilt& x, const OracleOutput& right, const Sequence& s, int64_t h, int64_t i) {
+  if (x.place == Place::kQuery) return s.q_begin + i == x.token;
+  const int64_t key = x.token - s.k_begin;
+  if (key < 0 || key >= s.k_length) return false;
+  if (x.place == Place::kValue) {
+    return x.suite.zero_weights_spoil || right.weights[static_cast<size_t>(i * s.k_length + key)] != 0;
+  }
+  const RandomStream& random = x.inputs.random;
+  const uint64_t stream = pattern_stream(random.seed, random.layer, random.first_head + h);
+  const bool cross = x.problem.kind == AttentionKind::kCross;
+  const Row row{cross ? i : i + s.k_length - s.q_length, s.k_length, x.problem.kind == AttentionKind::kCausal, stream};
+  return contains(x.problem.spec.pairs, row, key);
 }
 
 // Whether a row that is not finite must be so. A score of minus infinity may count as none at all.
@@ -142,38 +157,42 @@ bool is_decided(const OracleOutput& right, const Sequence& s, int64_t i, Place p
          std::any_of(begin, begin + s.k_length, [](double x) { return std::isnan(x) || x == INFINITY; });
 }
 
+void check_spoilt_head(const Spoilt& x, size_t index, int64_t h) {
+  const Sequence& s = x.problem.sequences[index];
+  const OracleOutput right = oracle_forward(one_head(x.problem, x.inputs, index, h));
+  for (int64_t i = 0; i < s.q_length; ++i) {
+    const bool touched = reaches(x, right, s, h, i);
+    for (int64_t e = 0; e < x.problem.head_dim; ++e) {
+      const double expected = right.out[static_cast<size_t>(i * x.problem.head_dim + e)];
+      if (!touched) {
+        EXPECT_EQ(x.after.out.bits(s.q_begin + i, h, e), x.before.out.bits(s.q_begin + i, h, e))
+            << "row " << i << ", " << x.what;
+      } else if (!std::isfinite(expected) && is_decided(right, s, i, x.place)) {
+        EXPECT_FALSE(std::isfinite(x.after.out.get(s.q_begin + i, h, e))) << "row " << i << ", " << x.what;
+      }
+      if (::testing::Test::HasFailure()) return;
+    }
+  }
+}
+
 void check_spoilt(const Suite& suite, const Case& c, Place place, double rubbish) {
-  const AttentionProblem& p = c.problem;
+  static constexpr const char* kPlaces[] = {" in q: ", " in k: ", " in v: "};
   const Inputs clean = draw_inputs(c, {}, c.seed);
-  Inputs spoilt = clean;
-  Array& array = place == Place::kQuery ? spoilt.q : place == Place::kKey ? spoilt.k : spoilt.v;
+  Inputs inputs = clean;
+  Array& array = place == Place::kQuery ? inputs.q : place == Place::kKey ? inputs.k : inputs.v;
   if (array.tokens() == 0) return;
   const int64_t token = array.tokens() / 2;
-  for (int64_t h = 0; h < p.num_heads; ++h) array.set(token, h, p.head_dim / 2, rubbish);
-  const Results before = run(suite, c, clean), after = run(suite, c, spoilt);
-  const std::string where = cat(rubbish,
-                                place == Place::kQuery ? " in q: "
-                                : place == Place::kKey ? " in k: "
-                                                       : " in v: ",
-                                title(suite, c));
-  for (size_t index = 0; index < p.sequences.size(); ++index) {
-    const Sequence& s = p.sequences[index];
-    for (int64_t h = 0; h < p.num_heads; ++h) {
-      const OracleOutput right = oracle_forward(one_head(p, spoilt, index, h));
-      for (int64_t i = 0; i < s.q_length; ++i) {
-        const bool touched = sees(p, spoilt, s, h, i, token, place);
-        for (int64_t e = 0; e < p.head_dim; ++e) {
-          const double expected = right.out[static_cast<size_t>(i * p.head_dim + e)];
-          if (!touched) {
-            EXPECT_EQ(after.out.bits(s.q_begin + i, h, e), before.out.bits(s.q_begin + i, h, e))
-                << "row " << i << ", " << where;
-          } else if (!std::isfinite(expected) && is_decided(right, s, i, place)) {
-            EXPECT_FALSE(std::isfinite(after.out.get(s.q_begin + i, h, e))) << "row " << i << ", " << where;
-          }
-          if (::testing::Test::HasFailure()) return;
-        }
-      }
-    }
+  for (int64_t h = 0; h < c.problem.num_heads; ++h) array.set(token, h, c.problem.head_dim / 2, rubbish);
+  const Spoilt x{suite,
+                 c.problem,
+                 place,
+                 token,
+                 inputs,
+                 run(suite, c, clean),
+                 run(suite, c, inputs),
+                 cat(rubbish, kPlaces[static_cast<size_t>(place)], title(suite, c))};
+  for (size_t index = 0; index < c.problem.sequences.size(); ++index) {
+    for (int64_t h = 0; h < c.problem.num_heads; ++h) check_spoilt_head(x, index, h);
   }
 }
 

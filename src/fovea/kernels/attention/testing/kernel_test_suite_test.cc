@@ -3,6 +3,8 @@
 #include <gtest/gtest-spi.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "fovea/kernels/attention/testing/kernel_run.h"
 
 // The suite finds what is wrong: a kernel made of the oracle passes it, and fails it with any of these faults.
@@ -19,6 +21,7 @@ enum class Fault : uint8_t {
   kWritesOutside,  // behind a row
   kDropsTies,      // topk keeps exactly k
   kHidesNan,
+  kZeroTimesNan,  // all values of a sequence go into every sum
 };
 Fault fault = Fault::kNone;
 
@@ -79,8 +82,12 @@ void forward(const AttentionProblem& p, const AttentionForward& f, Executor& exe
   for (size_t s = 0; s < p.sequences.size(); ++s) {
     for (int64_t h = 0; h < p.num_heads; ++h) {
       const Sequence& sequence = p.sequences[s];
-      std::vector<double> out = oracle_forward(head_of(p, in, f.alpha, s, h)).out;
+      const OracleInput head = head_of(p, in, f.alpha, s, h);
+      std::vector<double> out = oracle_forward(head).out;
       for (double& x : out) x = fault == Fault::kHidesNan && x != x ? 0 : x * factor;
+      for (const double v : head.v) {
+        if (fault == Fault::kZeroTimesNan) std::for_each(out.begin(), out.end(), [v](double& x) { x += 0 * v; });
+      }
       for (int64_t i = 0; i < sequence.q_length; ++i) {
         write(f.out, sequence.q_begin + i, h, out, i, p.head_dim);
         if (fault == Fault::kWritesOutside && f.out.token_stride > p.num_heads * p.head_dim)
@@ -147,6 +154,7 @@ TEST(KernelTestSuite, FaultsAreFound) {
   EXPECT_GT(failures(Fault::kThreads, check_same_bits), 0);
   EXPECT_GT(failures(Fault::kDropsTies, check_ties), 0);
   EXPECT_GT(failures(Fault::kHidesNan, check_not_finite), 0);
+  EXPECT_GT(failures(Fault::kZeroTimesNan, check_not_finite), 0);
 }
 
 }  // namespace

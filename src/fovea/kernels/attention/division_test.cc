@@ -1,0 +1,134 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "fovea/kernels/attention/testing/cases.h"
+
+// Which kernel gets which sequence.
+namespace fovea::kernels {
+namespace {
+
+using testing_suite::Array;
+using testing_suite::Layout;
+using testing_suite::Results;
+
+class KernelChoice : public ::testing::Test {
+ protected:
+  void TearDown() override { unsetenv("FOVEA_KERNEL"); }
+  static AttentionProblem problem(const char* spec, const std::vector<int64_t>& lengths = {8}) {
+    AttentionProblem p;
+    p.spec = parse_attention(spec);
+    int64_t tokens = 0;
+    for (const int64_t n : lengths) {
+      p.sequences.push_back({tokens, n, tokens, n});
+      tokens += n;
+    }
+    return p;
+  }
+  // "cpu-topk 700, cpu-rows 5 8": kernels and the lengths they got.
+  static std::string division(const AttentionProblem& p) {
+    std::string out;
+    const Division shared(p);
+    for (const Share& share : shared.shares()) {
+      out += (out.empty() ? "" : ", ") + std::string(share.kernel->name);
+      for (const Sequence& s : share.problem->sequences) out += ' ' + std::to_string(s.q_length);
+    }
+    return out.empty() ? "reference" : out;
+  }
+};
+
+TEST_F(KernelChoice, GivesASequenceToTheFirstThatItSuits) {
+  EXPECT_EQ(division(problem("topk(2)", {5, 256, 255, 700})), "cpu-topk 256 700, cpu-rows 5 255");
+  EXPECT_EQ(division(problem("sparsemax", {700, 5})), "cpu-entmax 700, cpu-rows 5");
+  EXPECT_EQ(division(problem("topk(2)", {700, 256})), "cpu-topk 700 256");
+  EXPECT_EQ(division(problem("topk(2)", {5, 0})), "cpu-rows 5 0");
+  EXPECT_EQ(division(problem("window(4)", {700, 5})), "cpu-rows 700 5");
+  EXPECT_EQ(division(problem("full", {})), "cpu-rows");
+}
+
+TEST_F(KernelChoice, ExplainsTheWalk) {
+  EXPECT_EQ(explain(problem("topk(2)", {700, 5})),
+            "cpu-topk: takes sequences of 256 keys or more\n"
+            "cpu-entmax: refuses: the spec has topk; the transform is neither sparsemax nor entmax\n"
+            "-> cpu-topk, cpu-rows");
+  EXPECT_THAT(explain(problem("topk(2)")), testing::EndsWith("\n-> cpu-rows"));
+  setenv("FOVEA_KERNEL", "cpu-rows", 1);
+  EXPECT_EQ(explain(problem("topk(2)", {700})), "FOVEA_KERNEL=cpu-rows -> cpu-rows");
+}
+
+TEST_F(KernelChoice, DoublesGoToTheReference) {
+  AttentionProblem p = problem("topk(2)");
+  p.dtype = DType::kFloat64;
+  for (const Kernel& kernel : attention_kernels()) EXPECT_FALSE(kernel.refuses(p).empty()) << kernel.name;
+  EXPECT_EQ(division(p), "reference");
+  EXPECT_THAT(explain(p), testing::EndsWith("-> reference"));
+}
+
+TEST_F(KernelChoice, AnEnvironmentVariableForcesOne) {
+  const AttentionProblem p = problem("topk(2)", {5, 700});
+  setenv("FOVEA_KERNEL", "reference", 1);
+  EXPECT_EQ(division(p), "reference");
+  for (const Kernel& kernel : attention_kernels()) {
+    setenv("FOVEA_KERNEL", std::string(kernel.name).c_str(), 1);
+    if (kernel.refuses(p).empty()) {
+      EXPECT_EQ(division(p), std::string(kernel.name) + " 5 700");
+    } else {
+      EXPECT_THROW(division(p), Error);
+    }
+  }
+  setenv("FOVEA_KERNEL", "refrence", 1);
+  try {
+    division(p);
+    FAIL() << "accepted an unknown name";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), testing::HasSubstr("unknown kernel 'refrence'"));
+    EXPECT_THAT(error.what(), testing::HasSubstr("did you mean 'reference'?"));
+  }
+}
+
+bool same_rows(const Array& a, const Array& b, int64_t begin, int64_t length) {
+  for (int64_t t = begin; t < begin + length; ++t) {
+    for (int64_t h = 0; h < a.heads(); ++h) {
+      for (int64_t i = 0; i < a.width(); ++i) {
+        if (a.bits(t, h, i) != b.bits(t, h, i)) return false;
+      }
+    }
+  }
+  return true;
+}
+
+// Lengths on both sides of every choice: a sentence's numbers are its own, whatever stands beside it.
+TEST_F(KernelChoice, GivesASentenceTheSameBitsInAnyBatch) {
+  SerialExecutor serial;
+  for (const char* spec : {"topk(8)", "topk(8)+relu", "sparsemax", "entmax(1.5)", "entmax(learned)", "full"}) {
+    testing_suite::Case c;
+    c.problem = problem(spec, {5, 255, 256, 700});
+    c.problem.kind = AttentionKind::kCausal;
+    c.problem.num_heads = 2;
+    c.problem.head_dim = 20;
+    c.problem.dropout = 0.1F;
+    c.problem.needs_backward = true;
+    const testing_suite::Inputs inputs = draw_inputs(c, {}, 3);
+    const Results all = run_divided(c.problem, inputs, Layout::kPacked, serial);
+    EXPECT_TRUE(all.saved_intact) << spec;
+    std::vector<double> grad_alpha(2);
+    for (const Sequence& s : c.problem.sequences) {
+      AttentionProblem alone = c.problem;
+      alone.sequences = {s};
+      const Results one = run_divided(alone, inputs, Layout::kPacked, serial);
+      EXPECT_TRUE(same_rows(all.out, one.out, s.q_begin, s.q_length)) << spec << ", out of " << s.q_length;
+      EXPECT_TRUE(same_rows(all.grad_q, one.grad_q, s.q_begin, s.q_length)) << spec << ", grad_q of " << s.q_length;
+      EXPECT_TRUE(same_rows(all.grad_k, one.grad_k, s.k_begin, s.k_length)) << spec << ", grad_k of " << s.q_length;
+      EXPECT_TRUE(same_rows(all.grad_v, one.grad_v, s.k_begin, s.k_length)) << spec << ", grad_v of " << s.q_length;
+      for (size_t h = 0; h < grad_alpha.size(); ++h) grad_alpha[h] += static_cast<double>(one.grad_alpha[h]);
+    }
+    for (size_t h = 0; h < grad_alpha.size(); ++h) {
+      const double share = std::abs(grad_alpha[h]) + 1;  // four floats of about this size are added
+      EXPECT_NEAR(static_cast<double>(all.grad_alpha[h]), grad_alpha[h], 1e-5 * share) << spec;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace fovea::kernels

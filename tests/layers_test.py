@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Reads every #include "fovea/..." against the direction between the layers; prints each offence."""
+"""Reads every #include "fovea/..." against the direction between the layers: layers_test.py ROOT, the folder of the
+layers. Prints each offence."""
 import pathlib
 import re
 import sys
@@ -15,6 +16,9 @@ def offences(root):
         if path.suffix not in (".h", ".cc"):
             continue
         layer = path.relative_to(root).parts[0]
+        if layer not in LEVEL:
+            yield f"{path}: '{layer}' is not a layer"
+            continue
         for number, line in enumerate(path.read_text().splitlines(), 1):
             where = f"{path}:{number}"
             torch = re.match(r'#include [<"](torch|ATen|c10)/', line)
@@ -29,7 +33,16 @@ def offences(root):
                 yield f"{where}: layer '{layer}' must not include '{match[1]}'"
 
 
-if __name__ == "__main__":
+def main():
+    if len(sys.argv) != 2 or not (pathlib.Path(sys.argv[1]) / "base").is_dir():
+        got = " ".join(sys.argv[1:]) or "nothing"
+        print(f"layers_test.py: got {got}; expected the folder of the layers, as in: layers_test.py src/fovea",
+              file=sys.stderr)
+        return 2
     found = list(offences(pathlib.Path(sys.argv[1])))
     print("\n".join(found) or "every include follows the layers")
-    sys.exit(bool(found))
+    return bool(found)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

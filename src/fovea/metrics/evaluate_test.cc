@@ -6,9 +6,9 @@
 #include <filesystem>
 #include <sstream>
 
-#include "fovea/base/error.h"
 #include "fovea/base/file.h"
 #include "fovea/base/strings.h"
+#include "fovea/base/test_message.h"
 
 namespace fovea::metrics {
 namespace {
@@ -37,13 +37,8 @@ class EvaluateTest : public testing::Test {
     evaluate(options, out);
     return out.str();
   }
-  static std::string message_of(const EvaluateOptions& options) {
-    try {
-      run(options);
-    } catch (const Error& e) {
-      return e.what();
-    }
-    return "no error";
+  static std::string refusal(const EvaluateOptions& options) {
+    return message_of([&] { run(options); });
   }
   fs::path folder_ = fs::temp_directory_path() / cat("fovea-evaluate-test-", getpid());
 };
@@ -90,29 +85,28 @@ TEST_F(EvaluateTest, FormsOfOutput) {
 TEST_F(EvaluateTest, MistakesAreNamed) {
   EvaluateOptions bad = options();
   bad.reference = {};
-  EXPECT_THAT(message_of(bad), HasSubstr("--reference: got none"));
+  EXPECT_THAT(refusal(bad), HasSubstr("--reference: got none"));
   bad.reference = {folder_ / "none"};
-  EXPECT_THAT(message_of(bad), HasSubstr("--reference: no such file"));
+  EXPECT_THAT(refusal(bad), HasSubstr("--reference: no such file"));
   bad.reference = {folder_};
-  EXPECT_THAT(message_of(bad), HasSubstr("is a folder"));
+  EXPECT_THAT(refusal(bad), HasSubstr("is a folder"));
   write_file(folder_ / "short", "one\n");
   bad.reference = {folder_ / "short"};
-  EXPECT_THAT(message_of(bad),
-              AllOf(HasSubstr("got 2 translations"), HasSubstr("and 1 references"), HasSubstr("short")));
+  EXPECT_THAT(refusal(bad), AllOf(HasSubstr("got 2 translations"), HasSubstr("and 1 references"), HasSubstr("short")));
   write_file(folder_ / "empty", "");
   bad.reference = {folder_ / "empty"};
   bad.input = folder_ / "empty";
-  EXPECT_THAT(message_of(bad), HasSubstr("got no translations"));
+  EXPECT_THAT(refusal(bad), HasSubstr("got no translations"));
   bad = options();
   bad.metrics = {"blue"};
-  EXPECT_THAT(message_of(bad), HasSubstr("did you mean 'bleu'?"));
+  EXPECT_THAT(refusal(bad), HasSubstr("did you mean 'bleu'?"));
   bad.metrics = {"bleu", "chrf"};
   bad.sentence_level = true;
-  EXPECT_THAT(message_of(bad), HasSubstr("--sentence-level: got 2 metrics; expected one"));
+  EXPECT_THAT(refusal(bad), HasSubstr("--sentence-level: got 2 metrics; expected one"));
   bad = options();
   bad.input = "-";
   bad.reference = {"-"};
-  EXPECT_THAT(message_of(bad), HasSubstr("'-' is standard input"));
+  EXPECT_THAT(refusal(bad), HasSubstr("'-' is standard input"));
 }
 
 TEST_F(EvaluateTest, InvalidBytesAndLongLinesAreScored) {

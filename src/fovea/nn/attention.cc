@@ -141,15 +141,4 @@ at::Tensor Attention::mix(const Projected& inputs, const ops::AttentionOptions& 
 
 at::Tensor Attention::output(const at::Tensor& heads) const { return (*out_)(heads.reshape({-1, place_.width})); }
 
-bool uses_random(const LayerSpec& spec) {
-  const auto in_pairs = [](const auto& self, const Pairs& pairs) -> bool {
-    if (pairs.op == Pairs::Op::kLeaf) return std::holds_alternative<Random>(pairs.leaf);
-    return std::ranges::any_of(pairs.parts, [&](const Pairs& part) { return self(self, part); });
-  };
-  return std::ranges::any_of(spec, [&](const HeadGroup& group) {
-    const auto& select = group.spec.select;
-    return in_pairs(in_pairs, group.spec.pairs) || (select && select->keep && in_pairs(in_pairs, *select->keep));
-  });
-}
-
 }  // namespace fovea::nn

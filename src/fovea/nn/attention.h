@@ -73,7 +73,4 @@ class Attention : public torch::nn::Module {
   at::Tensor alpha_, gain_, gate_, bias_;
 };
 
-// Any head draws its keys at random: then a query's position matters in cross-attention too.
-bool uses_random(const LayerSpec& spec);
-
 }  // namespace fovea::nn

@@ -27,12 +27,6 @@ constexpr int64_t kGroupPairs = int64_t{1} << 24;  // score elements of a group,
 constexpr size_t kCachedPlans = 64;
 constexpr int64_t kCachedBytes = int64_t{256} << 20;
 
-// Whether a pattern of the tree depends on Row::stream, and so on the head.
-bool draws(const Pairs& pairs) {
-  if (pairs.op != Pairs::Op::kLeaf) return std::any_of(pairs.parts.begin(), pairs.parts.end(), draws);
-  return std::visit([](const auto& pattern) { return pattern.kName == "random"; }, pairs.leaf);
-}
-
 int64_t area(const Sequence& s) { return s.q_length * s.k_length; }
 
 // By falling area, so that a group's first member is its largest; a member fills at least half of its padded share.
@@ -94,7 +88,7 @@ void mark(const Pairs& pairs, const AttentionProblem& problem, const Sequence& s
 
 at::Tensor pair_mask(const Pairs& pairs, const AttentionProblem& problem, const RandomStream& random,
                      const ReferenceGroup& group, bool marked) {
-  const bool by_head = draws(pairs);
+  const bool by_head = uses_random(pairs);
   bool equal = true;
   for (const Sequence& s : group.members) equal = equal && s.q_length == group.q.length && s.k_length == group.k.length;
   const int64_t heads = by_head ? problem.num_heads : 1, count = equal ? 1 : group.count();
@@ -164,12 +158,9 @@ struct Key {
 
 Key key_of(const AttentionProblem& problem, const RandomStream& random, at::Device device) {
   Key key{print(problem.spec.pairs), device.str(), problem.kind, problem.num_heads, {}, problem.sequences};
-  bool drawn = draws(problem.spec.pairs);
-  if (problem.spec.select && problem.spec.select->keep) {
-    key.pairs += ' ' + print(*problem.spec.select->keep);
-    drawn = drawn || draws(*problem.spec.select->keep);
-  }
-  if (drawn) key.random = {random.seed, static_cast<uint64_t>(random.layer), static_cast<uint64_t>(random.first_head)};
+  if (problem.spec.select && problem.spec.select->keep) key.pairs += ' ' + print(*problem.spec.select->keep);
+  if (uses_random(problem.spec))
+    key.random = {random.seed, static_cast<uint64_t>(random.layer), static_cast<uint64_t>(random.first_head)};
   return key;
 }
 

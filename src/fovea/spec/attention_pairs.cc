@@ -86,4 +86,17 @@ std::vector<Span> spans(const Pairs& pairs, const Row& row) {
   return leaf_spans(pairs.leaf, row);
 }
 
+bool uses_random(const Pairs& pairs) {
+  if (pairs.op == Pairs::Op::kLeaf) return std::holds_alternative<Random>(pairs.leaf);
+  return std::any_of(pairs.parts.begin(), pairs.parts.end(), [](const Pairs& part) { return uses_random(part); });
+}
+
+bool uses_random(const AttentionSpec& spec) {
+  return uses_random(spec.pairs) || (spec.select && spec.select->keep && uses_random(*spec.select->keep));
+}
+
+bool uses_random(const LayerSpec& spec) {
+  return std::any_of(spec.begin(), spec.end(), [](const HeadGroup& group) { return uses_random(group.spec); });
+}
+
 }  // namespace fovea

@@ -114,5 +114,14 @@ TEST(RandomKeys, RowsAndStreamsDiffer) {
   EXPECT_EQ(random_keys(8, 1000, 1, 7), random_keys(8, 1000, 1, 7));
 }
 
+TEST(Patterns, SayWhetherTheyDrawKeys) {
+  EXPECT_TRUE(uses_random(parse_attention("window(3)|random(2)").pairs));
+  EXPECT_TRUE(uses_random(parse_attention("topk(3,keep=random(2))")));
+  EXPECT_FALSE(uses_random(parse_attention("topk(3,keep=random(2))").pairs));
+  EXPECT_FALSE(uses_random(parse_attention("window(3)|global(1)+topk(3,keep=window(2))")));
+  EXPECT_TRUE(uses_random(parse_layer_spec("4*full;4*(window(9)|random(1))&local(7)")));
+  EXPECT_FALSE(uses_random(parse_layer_spec("4*full;4*relu")));
+}
+
 }  // namespace
 }  // namespace fovea

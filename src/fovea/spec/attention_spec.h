@@ -76,6 +76,9 @@ void validate(const AttentionSpec& spec, AttentionKind kind);
 bool contains(const Pairs& pairs, const Row& row, int64_t key);
 // The same as sorted, disjoint, non-touching half-open ranges of [0, row.keys).
 std::vector<Span> spans(const Pairs& pairs, const Row& row);
+// A pattern of the tree draws keys at random: pairs depend on Row::stream, and so on the head, on cross-attention too.
+bool uses_random(const Pairs& pairs);
+bool uses_random(const AttentionSpec& spec);  // what topk keeps included
 
 // One mechanism per head: "4*local(256);4*topk(8)"; without a count, a single spec for all heads.
 struct HeadGroup {
@@ -86,6 +89,7 @@ struct HeadGroup {
 using LayerSpec = std::vector<HeadGroup>;
 LayerSpec parse_layer_spec(std::string_view text);
 std::string print(const LayerSpec& spec);
+bool uses_random(const LayerSpec& spec);
 // Groups with their counts filled in; throws unless they add up to num_heads, or the norms differ.
 LayerSpec resolve(const LayerSpec& spec, int64_t num_heads);
 

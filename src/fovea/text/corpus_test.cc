@@ -6,7 +6,8 @@
 
 #include "fovea/base/file.h"
 #include "fovea/base/strings.h"
-#include "fovea/text/test_support.h"
+#include "fovea/base/test_folder.h"
+#include "fovea/base/test_message.h"
 #include "fovea/text/unicode.h"
 
 namespace fovea::text {

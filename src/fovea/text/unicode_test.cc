@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-#include "fovea/text/test_support.h"
+#include "fovea/base/test_message.h"
 
 namespace fovea::text {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "fovea/base/error.h"
+#include "fovea/base/test_message.h"
 
 namespace fovea::train {
 namespace {
@@ -50,12 +50,8 @@ TEST(Schedule, EndsWithTheFirstLimitThatIsReached) {
 }
 
 TEST(Schedule, NeedsAnEndToDecayTo) {
-  try {
-    check_schedule(config_of("cosine"));
-    FAIL() << "nothing was thrown";
-  } catch (const Error& e) {
-    EXPECT_THAT(e.what(), testing::HasSubstr("--lr-decay cosine: got no end of the run"));
-  }
+  EXPECT_THAT(message_of([] { check_schedule(config_of("cosine")); }),
+              testing::HasSubstr("--lr-decay cosine: got no end of the run"));
   check_schedule(config_of("inv-sqrt"));
 }
 

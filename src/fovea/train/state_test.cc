@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "fovea/base/error.h"
+#include "fovea/base/test_message.h"
 
 namespace fovea::train {
 namespace {
@@ -34,12 +34,7 @@ TEST(TrainState, SaysWhatIsMissingOrMalformed) {
     std::map<std::string, std::string> map = to_map({});
     map.erase(key);
     if (value != nullptr) map[key] = value;
-    try {
-      from_map(map, "source");
-    } catch (const Error& e) {
-      return e.what();
-    }
-    return "nothing was thrown";
+    return message_of([&] { from_map(map, "source"); });
   };
   EXPECT_EQ(message("epoch", nullptr), "source: no 'epoch'");
   EXPECT_EQ(message("epoch", "1x"), "source: epoch: got '1x'; expected a number");

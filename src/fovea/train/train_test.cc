@@ -11,6 +11,7 @@
 
 #include "fovea/base/error.h"
 #include "fovea/base/signals.h"
+#include "fovea/base/test_message.h"
 #include "fovea/nn/checkpoint.h"
 #include "fovea/train/test_task.h"
 
@@ -18,15 +19,6 @@ namespace fovea::train {
 namespace {
 namespace fs = std::filesystem;
 using testing::HasSubstr;
-
-std::string message_of(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "nothing was thrown";
-}
 
 void run(const TestTask& task, const Hooks& hooks = {}) { run_training(task.train, task.model, hooks); }
 

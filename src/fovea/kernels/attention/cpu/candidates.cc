@@ -17,11 +17,6 @@ constexpr int64_t kFullGroup = 256;  // queries of a group that share all keys
 constexpr size_t kListPadding = 16;  // a list may be read by whole vectors
 constexpr int64_t kCacheBytes = int64_t{128} << 20;
 
-bool draws(const Pairs& pairs) {
-  if (pairs.op == Pairs::Op::kLeaf) return std::holds_alternative<Random>(pairs.leaf);
-  return std::any_of(pairs.parts.begin(), pairs.parts.end(), draws);
-}
-
 // Distances at which the patterns repeat: queries of one residue class see the same keys.
 void find_steps(const Pairs& pairs, std::vector<int64_t>& steps) {
   if (const auto* dilated = std::get_if<Dilated>(&pairs.leaf)) steps.push_back(dilated->r);
@@ -216,7 +211,7 @@ Candidates lower(const AttentionProblem& problem, const Sequence& sequence, uint
 CandidateTables::CandidateTables(const AttentionProblem& problem, const RandomStream& random) {
   const auto& select = problem.spec.select;
   const bool keeps = select && select->keep;
-  const bool by_head = draws(problem.spec.pairs) || (keeps && draws(*select->keep));
+  const bool by_head = uses_random(problem.spec);
   const bool simple = problem.spec.pairs.is_full() && !keeps;
   heads_ = by_head ? problem.num_heads : 1;
   const std::string name = simple ? "" : cat(print(problem.spec.pairs), "+", keeps ? print(*select->keep) : "");

@@ -1,3 +1,5 @@
+#include "fovea/decode/score_pairs.h"
+
 #include <c10/core/InferenceMode.h>
 
 #include <algorithm>
@@ -10,7 +12,6 @@
 #include "fovea/base/strings.h"
 #include "fovea/decode/load_model.h"
 #include "fovea/decode/run.h"
-#include "fovea/decode/score_pairs.h"
 #include "fovea/decode/translator.h"
 #include "fovea/ops/step.h"
 

@@ -1,3 +1,5 @@
+#include "fovea/nn/test_models.h"
+
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
@@ -7,7 +9,6 @@
 
 #include "fovea/base/error.h"
 #include "fovea/nn/layers.h"
-#include "fovea/nn/test_models.h"
 #include "fovea/ops/step.h"
 
 namespace fovea::nn {

@@ -1,3 +1,5 @@
+#include "fovea/ops/step_tensors.h"
+
 #include <ATen/Functions.h>
 #include <torch/csrc/autograd/custom_function.h>
 
@@ -9,7 +11,6 @@
 #include "fovea/ops/executor.h"
 #include "fovea/ops/step.h"
 #include "fovea/ops/step_composite.h"
-#include "fovea/ops/step_tensors.h"
 
 namespace fovea::ops {
 namespace {

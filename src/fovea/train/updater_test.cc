@@ -1,4 +1,4 @@
-#include "fovea/train/updater.h"
+#include "fovea/train/test_task.h"
 
 #include <ATen/Functions.h>
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 #include "fovea/ops/step.h"
 #include "fovea/train/model_batch.h"
 #include "fovea/train/setup.h"
-#include "fovea/train/test_task.h"
+#include "fovea/train/updater.h"
 
 namespace fovea::train {
 namespace {

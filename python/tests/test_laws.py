@@ -64,6 +64,22 @@ def test_padding_and_neighbours_change_nothing(spec, causal, dtype):
         close(packed[offsets[b]:offsets[b + 1]].transpose(0, 1), alone, dtype)
 
 
+@pytest.mark.parametrize("spec", ["full", "topk(8)", "sparsemax", "entmax(1.5)"])
+def test_a_sentence_has_its_bits_in_any_batch(spec):
+    """Lengths around the one at which kernels change: each sentence's kernel is its own."""
+    lengths = torch.tensor([5, 255, 256, 700])
+    x = specs.inputs(4, 2, 700, D, dtype=torch.float32, requires_grad=True)
+    weight = torch.randn(4, 2, 700, D)
+    out = run(x, spec, causal=True, q_lengths=lengths, k_lengths=lengths)
+    grads = torch.autograd.grad((out * weight).sum(), x)
+    for b, n in enumerate(lengths):
+        own = [t.detach()[b:b + 1, :, :n].requires_grad_() for t in x]
+        alone = run(own, spec, causal=True)
+        assert torch.equal(alone[0], out[b, :, :n])
+        for a, b_grad in zip(torch.autograd.grad((alone * weight[b:b + 1, :, :n]).sum(), own), grads):
+            assert torch.equal(a[0], b_grad[b, :, :n])
+
+
 @DTYPES
 @EVERY
 def test_decoding_step_by_step_is_the_full_pass(spec, dtype):

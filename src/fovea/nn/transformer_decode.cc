@@ -1,3 +1,5 @@
+#include "fovea/nn/transformer_parts.h"
+
 #include <ATen/ops/arange.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
@@ -8,7 +10,6 @@
 #include <cmath>
 #include <cstring>
 
-#include "fovea/nn/transformer_parts.h"
 #include "fovea/ops/executor.h"
 
 // Incremental decoding: a row owns a slot of the caches; reordering moves slots between rows and copies only what

@@ -44,13 +44,15 @@ TEST_F(KernelChoice, GivesASequenceToTheFirstThatItSuits) {
   EXPECT_EQ(division(problem("topk(2)", {700, 256})), "cpu-topk 700 256");
   EXPECT_EQ(division(problem("topk(2)", {5, 0})), "cpu-rows 5 0");
   EXPECT_EQ(division(problem("window(4)", {700, 5})), "cpu-rows 700 5");
-  EXPECT_EQ(division(problem("full", {})), "cpu-rows");
+  EXPECT_EQ(division(problem("full", {700, 5})), "cpu-dense 700, cpu-rows 5");
+  EXPECT_EQ(division(problem("window(4)", {})), "cpu-rows");
 }
 
 TEST_F(KernelChoice, ExplainsTheWalk) {
   EXPECT_EQ(explain(problem("topk(2)", {700, 5})),
             "cpu-topk: takes sequences of 256 keys or more\n"
             "cpu-entmax: refuses: the spec has topk; the transform is neither sparsemax nor entmax\n"
+            "cpu-dense: refuses: the spec has topk\n"
             "-> cpu-topk, cpu-rows");
   EXPECT_THAT(explain(problem("topk(2)")), testing::EndsWith("\n-> cpu-rows"));
   setenv("FOVEA_KERNEL", "cpu-rows", 1);
@@ -101,7 +103,7 @@ bool same_rows(const Array& a, const Array& b, int64_t begin, int64_t length) {
 // Lengths on both sides of every choice: a sentence's numbers are its own, whatever stands beside it.
 TEST_F(KernelChoice, GivesASentenceTheSameBitsInAnyBatch) {
   SerialExecutor serial;
-  for (const char* spec : {"topk(8)", "topk(8)+relu", "sparsemax", "entmax(1.5)", "entmax(learned)", "full"}) {
+  for (const char* spec : {"topk(8)", "topk(8)+relu", "sparsemax", "entmax(1.5)", "entmax(learned)", "full", "relu"}) {
     testing_suite::Case c;
     c.problem = problem(spec, {5, 255, 256, 700});
     c.problem.kind = AttentionKind::kCausal;

@@ -2,13 +2,14 @@
 
 #include <vector>
 
+#include "fovea/kernels/attention/cpu/dense.h"
 #include "fovea/kernels/attention/cpu/rows.h"
 #include "fovea/kernels/attention/cpu/screen_kernels.h"
 
 namespace fovea::kernels {
 
 std::span<const Kernel> cpu_kernels() {
-  static const std::vector<Kernel> kernels = {kTopkKernel, kEntmaxKernel, kRowsKernel};
+  static const std::vector<Kernel> kernels = {kTopkKernel, kEntmaxKernel, kDenseKernel, kRowsKernel};
   return kernels;
 }
 

@@ -4,6 +4,7 @@
 #include <variant>
 
 #include "fovea/base/strings.h"
+#include "fovea/kernels/attention/cpu/scratch.h"
 
 namespace fovea::kernels {
 namespace {
@@ -89,24 +90,6 @@ std::vector<RowsTask> backward_tasks(const AttentionProblem& problem, const Cand
   }
   return tasks;
 }
-
-// One scratch space a worker, as large as the largest task needs.
-template <class Floats>
-class WorkerScratch {
- public:
-  WorkerScratch(const std::vector<RowsTask>& tasks, int workers, const Floats& floats)
-      : each_(most(tasks, floats)), block_(each_ * workers) {}
-  float* of(int worker) const { return block_.data() + each_ * worker; }
-
- private:
-  static int64_t most(const std::vector<RowsTask>& tasks, const Floats& floats) {
-    int64_t most = 16;
-    for (const RowsTask& task : tasks) most = std::max(most, floats(task));
-    return (most + 15) / 16 * 16;
-  }
-  int64_t each_;
-  AlignedFloats block_;
-};
 
 void forward(const AttentionProblem& problem, const AttentionForward& in, Executor& executor) {
   const CandidateTables tables(problem, in.random);

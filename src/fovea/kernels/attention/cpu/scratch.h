@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -19,6 +20,25 @@ class AlignedFloats {
     void operator()(float* p) const { ::operator delete(p, kAlign); }
   };
   std::unique_ptr<float, Free> data_;
+};
+
+// One scratch space a worker, as large as the largest task needs: floats(task).
+class WorkerScratch {
+ public:
+  template <class Tasks, class Floats>
+  WorkerScratch(const Tasks& tasks, int workers, const Floats& floats)
+      : each_(most(tasks, floats)), block_(each_ * workers) {}
+  float* of(int worker) const { return block_.data() + each_ * worker; }
+
+ private:
+  template <class Tasks, class Floats>
+  static int64_t most(const Tasks& tasks, const Floats& floats) {
+    int64_t most = 16;
+    for (const auto& task : tasks) most = std::max<int64_t>(most, floats(task));
+    return (most + 15) / 16 * 16;
+  }
+  int64_t each_;
+  AlignedFloats block_;
 };
 
 // Hands out pieces of a block, each on its own cache lines. Over no block it only counts: a layout run twice, first to

@@ -134,6 +134,9 @@ std::vector<Case> long_cases(const Suite& suite) {
     p.needs_backward = true;
     p.dropout = number % 4 == 0 ? 0.2F : 0;
     p.sequences = {{0, 17, 0, 611}, {17, 20, 611, 300}};
+    // Many queries too: several blocks of them, and backward in several parts. Smooth transforms only: among so many
+    // scores some lie so close to relu's zero that rounding decides.
+    if (c.number == 0 || std::string_view(text) == "gelu") p.sequences.push_back({37, 730, 911, 730});
     out.push_back(std::move(c));
   }
   return chosen(suite, out);

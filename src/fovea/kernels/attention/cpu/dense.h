@@ -1,0 +1,43 @@
+#pragma once
+#include <span>
+#include <vector>
+
+#include "fovea/kernels/attention/attention.h"
+#include "fovea/kernels/attention/cpu/isa.h"
+
+// "cpu-dense": all pairs of a long sequence by blocks of keys, whose scores never leave the nearer caches: softmax with
+// a running maximum and sum (Milakov and Gimelshein 2018; Dao et al. 2022), and the functions of single scores.
+namespace fovea::kernels {
+
+// Forward: some queries of one sequence under one head, all keys. Backward: all queries, some keys.
+struct DenseTask {
+  const Sequence* sequence = nullptr;
+  int64_t head = 0;
+  int64_t begin = 0, end = 0;  // forward: queries; backward: keys
+  int64_t part = 0, parts = 1;
+};
+
+struct DenseCall {
+  const AttentionProblem* problem = nullptr;
+  std::span<const DenseTask> tasks = {};
+  const AttentionForward* forward = nullptr;
+  const AttentionBackward* backward = nullptr;
+  // Backward where parts > 1: sums of dQ of each task, at partial_at[task], [q_length, padded head_dim].
+  float* partials = nullptr;
+  std::vector<int64_t> partial_at = {};
+};
+
+template <Isa kIsa>
+struct DenseKernel {
+  static int64_t lanes();
+  static int64_t forward_scratch(const DenseCall& call, const DenseTask& task);
+  static int64_t backward_scratch(const DenseCall& call, const DenseTask& task);
+  static void forward(const DenseCall& call, int64_t task, float* scratch);
+  static void backward(const DenseCall& call, int64_t task, float* scratch);
+  // Adds up the partial sums of `task` (part 0) and those after it into dQ.
+  static void join(const DenseCall& call, int64_t task);
+};
+
+extern const Kernel kDenseKernel;
+
+}  // namespace fovea::kernels

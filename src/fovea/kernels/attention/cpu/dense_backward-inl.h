@@ -1,0 +1,159 @@
+#pragma once
+#include "fovea/kernels/attention/cpu/dense_common-inl.h"
+
+namespace fovea::kernels {
+namespace {
+
+struct DenseBackwardBuffers {
+  float *key_panels, *value_panels, *keys;  // of a block of keys
+  float *grad_keys, *grad_values;
+  float *queries, *grad_out;  // of a block of queries
+  float *weights, *grads;     // scores, then weights; gradients of weights, then of scores
+  float* dots;                // dO . O of all queries
+  float* grad_queries;        // of all queries
+};
+
+inline DenseBackwardBuffers dense_backward_buffers(Arena& arena, const DenseTask& task, int64_t width) {
+  const int64_t padded = round_up(width, kLanes), queries = task.sequence->q_length;
+  return {.key_panels = arena.take(panel_floats(kBlockColumns, width)),
+          .value_panels = arena.take(panel_floats(kBlockColumns, width)),
+          .keys = arena.take(kBlockColumns * padded),
+          .grad_keys = arena.take(kBlockColumns * padded),
+          .grad_values = arena.take(kBlockColumns * padded),
+          .queries = arena.take(kBlockRows * padded),
+          .grad_out = arena.take(kBlockRows * padded),
+          .weights = arena.take(kBlockRows * kBlockStride),
+          .grads = arena.take(kBlockRows * kBlockStride),
+          .dots = arena.take(queries),
+          .grad_queries = arena.take(task.parts == 1 ? queries * padded : 0)};
+}
+
+// Recomputes the scores of each block and multiplies: dQ += dS K, dK += dS^T Q, dV += P^T dO. dK and dV of the task's
+// keys are its own.
+class DenseBackwardTask {
+ public:
+  DenseBackwardTask(const DenseCall& call, int64_t index, float* scratch)
+      : task_(call.tasks[static_cast<size_t>(index)]), view_(call, task_, *call.backward), in_(*call.backward) {
+    Arena arena(scratch);
+    b_ = dense_backward_buffers(arena, task_, view_.width);
+    if (task_.parts > 1) b_.grad_queries = call.partials + call.partial_at[static_cast<size_t>(index)];
+    const DType dtype = view_.problem.dtype;
+    queries_ = head_rows(in_.q, task_.head, dtype);
+    keys_ = head_rows(in_.k, task_.head, dtype);
+    values_ = head_rows(in_.v, task_.head, dtype);
+    grad_out_ = head_rows(in_.grad_out, task_.head, dtype);
+  }
+
+  template <class Transform>
+  void run(const Transform& transform) {
+    const DType dtype = view_.problem.dtype;
+    fill(b_.grad_queries, 0, view_.sequence.q_length * view_.padded, 0);
+    if (view_.stats > 0) find_dots();
+    for (int64_t begin = task_.begin; begin < task_.end; begin += kBlockColumns) {
+      key_block(transform, begin, std::min(kBlockColumns, task_.end - begin));
+    }
+    if (task_.parts > 1) return;
+    unpack_rows(b_.grad_queries, view_.padded, head_rows(in_.grad_q, task_.head, dtype), view_.queries(0),
+                view_.sequence.q_length, view_.width);
+  }
+
+ private:
+  void find_dots() {
+    const HeadRows out = head_rows(in_.out, task_.head, view_.problem.dtype);
+    for (int64_t first = 0; first < view_.sequence.q_length; first += kBlockRows) {
+      const int64_t rows = std::min(kBlockRows, view_.sequence.q_length - first);
+      pack_rows(out, view_.queries(first), rows, view_.width, b_.queries);
+      pack_rows(grad_out_, view_.queries(first), rows, view_.width, b_.grad_out);
+      for (int64_t r = 0; r < rows; ++r) {
+        F dot = set(0);
+        for (int64_t i = r * view_.padded; i < (r + 1) * view_.padded; i += kLanes) {
+          dot = fma(load(b_.queries + i), load(b_.grad_out + i), dot);
+        }
+        b_.dots[first + r] = sum(dot);
+      }
+    }
+  }
+
+  template <class Transform>
+  void key_block(const Transform& transform, int64_t begin, int64_t columns) {
+    const TokenList keys = view_.keys(begin);
+    const DType dtype = view_.problem.dtype;
+    pack_panels(keys_, keys, columns, view_.width, b_.key_panels);
+    pack_panels(values_, keys, columns, view_.width, b_.value_panels);
+    pack_rows(keys_, keys, columns, view_.width, b_.keys);
+    fill(b_.grad_keys, 0, columns * view_.padded, 0);
+    fill(b_.grad_values, 0, columns * view_.padded, 0);
+    for (int64_t first = 0; first < view_.sequence.q_length; first += kBlockRows) {
+      const int64_t rows = std::min(kBlockRows, view_.sequence.q_length - first);
+      const int64_t limit = view_.seen(first + rows - 1) - begin;
+      if (limit > 0) add_block(transform, {first, rows, begin, std::min(columns, limit)});
+    }
+    unpack_rows(b_.grad_keys, view_.padded, head_rows(in_.grad_k, task_.head, dtype), keys, columns, view_.width);
+    unpack_rows(b_.grad_values, view_.padded, head_rows(in_.grad_v, task_.head, dtype), keys, columns, view_.width);
+  }
+
+  template <class Transform>
+  void add_block(const Transform& transform, const DenseBlock& block) {
+    const int64_t padded = view_.padded;
+    const float one = 1;
+    pack_rows(queries_, view_.queries(block.first), block.rows, view_.width, b_.queries);
+    pack_rows(grad_out_, view_.queries(block.first), block.rows, view_.width, b_.grad_out);
+    multiply_panels({b_.queries, padded, b_.key_panels, view_.width, b_.weights, kBlockStride, &in_.scale}, block.rows,
+                    block.part());
+    multiply_panels({b_.grad_out, padded, b_.value_panels, view_.width, b_.grads, kBlockStride, &one}, block.rows,
+                    block.part());
+    grade(transform, block);
+    multiply({.a = b_.grads,
+              .a_row = kBlockStride,
+              .b = b_.keys,
+              .b_step = padded,
+              .c = b_.grad_queries + block.first * padded,
+              .c_row = padded,
+              .depth = block.columns,
+              .factor = &in_.scale,
+              .add = true},
+             block.rows, padded / kLanes);
+    Product product = {.a = b_.grads,
+                       .a_row = 1,
+                       .a_step = kBlockStride,
+                       .b = b_.queries,
+                       .b_step = padded,
+                       .c = b_.grad_keys,
+                       .c_row = padded,
+                       .depth = block.rows,
+                       .factor = &in_.scale,
+                       .add = true};
+    multiply(product, block.columns, padded / kLanes);
+    product.a = b_.weights;
+    product.b = b_.grad_out;
+    product.c = b_.grad_values;
+    product.factor = &one;
+    multiply(product, block.columns, padded / kLanes);
+  }
+
+  // Scores and gradients of weights to weights and gradients of scores.
+  template <class Transform>
+  void grade(const Transform& transform, const DenseBlock& block) {
+    mask_block(view_, block, b_.weights, -kInfinity);
+    mask_block(view_, block, b_.grads, 0);
+    for (int64_t r = 0; r < block.rows; ++r) {
+      const int64_t query = block.first + r;
+      float *s = b_.weights + r * kBlockStride, *g = b_.grads + r * kBlockStride;
+      const RowDropout dropout = view_.problem.dropout > 0 ? view_.dropout(query, block.begin) : RowDropout{};
+      if (dropout.threshold > 0) dropout.apply(g, block.part());
+      const bool softmax = view_.stats > 0;
+      transform.gradient(s, g, block.part().end, softmax ? in_.stats + view_.stats_at(query) : nullptr,
+                         softmax ? b_.dots[query] : 0);
+      if (dropout.threshold > 0) dropout.apply(s, block.part());
+    }
+  }
+
+  const DenseTask& task_;
+  const DenseView view_;
+  const AttentionBackward& in_;
+  HeadRows queries_, keys_, values_, grad_out_;
+  DenseBackwardBuffers b_{};
+};
+
+}  // namespace
+}  // namespace fovea::kernels

@@ -1,0 +1,157 @@
+#pragma once
+#include "fovea/kernels/attention/cpu/rows-inl.h"
+
+// What forward and backward of cpu-dense share: the view of a task, and transforms of blocks of scores.
+namespace fovea::kernels {
+namespace {
+
+// A block's scores, keys and sums fit the second cache together.
+constexpr int64_t kBlockRows = 96, kBlockColumns = 192;
+constexpr int64_t kBlockStride = score_stride(kBlockColumns);
+
+struct DenseView {
+  const AttentionProblem& problem;
+  const Sequence& sequence;
+  const RandomStream& random;
+  int64_t head, width, padded;  // padded: head_dim in whole vectors
+  int64_t stats, stats_begin;   // floats of a row; where the sequence's begin
+
+  template <class Args>
+  DenseView(const DenseCall& call, const DenseTask& task, const Args& args)
+      : problem(*call.problem),
+        sequence(*task.sequence),
+        random(args.random),
+        head(task.head),
+        width(problem.head_dim),
+        padded(round_up(width, kLanes)),
+        stats(stats_width(problem)),
+        stats_begin(sequence.q_begin * problem.num_heads * args.saved.floats) {}
+
+  // How many keys query i of the sequence sees: the first ones.
+  int64_t seen(int64_t i) const {
+    if (problem.kind != AttentionKind::kCausal) return sequence.k_length;
+    return std::clamp<int64_t>(i + 1 + sequence.k_length - sequence.q_length, 0, sequence.k_length);
+  }
+  TokenList queries(int64_t first) const { return {sequence.q_begin + first, 1, nullptr}; }
+  TokenList keys(int64_t first) const { return {sequence.k_begin + first, 1, nullptr}; }
+  int64_t stats_at(int64_t query) const { return stats_begin + (query * problem.num_heads + head) * stats; }
+  // Of a query's weights on the keys from first_key on.
+  RowDropout dropout(int64_t query, int64_t first_key) const {
+    return {.threshold = dropout_threshold(problem.dropout),
+            .scale = dropout_scale(problem.dropout),
+            .key = dropout_row_key(random.dropout_key, random.first_head + head, sequence.q_begin + query),
+            .key_begin = static_cast<int32_t>(first_key)};
+  }
+};
+
+// Rows [first, first + rows) of queries against columns [begin, begin + columns) of keys.
+struct DenseBlock {
+  int64_t first = 0, rows = 0, begin = 0, columns = 0;
+  ColumnPart part() const { return {0, round_up(columns, kLanes)}; }
+};
+
+// Writes `value` over the columns that the block's rows do not see.
+inline void mask_block(const DenseView& view, const DenseBlock& block, float* s, float value) {
+  for (int64_t r = 0; r < block.rows; ++r) {
+    const int64_t seen = std::clamp<int64_t>(view.seen(block.first + r) - block.begin, 0, block.columns);
+    fill(s + r * kBlockStride, seen, block.part().end, value);
+  }
+}
+
+// The running maximum and sum of a row.
+struct RunningRow {
+  float top = kLowest, total = 0;
+};
+
+// Softmax: a block of scores becomes exponentials below the maximum so far; what was summed before is brought down to
+// it, in the outputs [rows][padded] too.
+struct DenseSoftmax {
+  static void weigh(float* s, const DenseBlock& block, RunningRow* running, float* out, int64_t padded) {
+    int64_t r = 0;
+    for (; r + 4 <= block.rows; r += 4)
+      weigh_some<4>(s + r * kBlockStride, block, running + r, out + r * padded, padded);
+    for (; r < block.rows; ++r) weigh_some<1>(s + r * kBlockStride, block, running + r, out + r * padded, padded);
+  }
+  static float factor(const RunningRow& row) { return row.total == 0 ? 0.0F : 1.0F / row.total; }
+
+  // A block of scores becomes weights; grads, of the weights, become those of the scores: dS = P (dP - D) with
+  // D = sum P dP = dO . O. stats: maximum and 1 / sum.
+  static void gradient(float* s, float* g, int64_t n, const float* stats, float dot) {
+    const F top = set(stats[0]), factor = set(stats[1]), mean = set(dot);
+    for (int64_t j = 0; j < n; j += kLanes) {
+      const F p = exp_below_one(load(s + j) - top) * factor;
+      store(s + j, p);
+      store(g + j, p * (load(g + j) - mean));
+    }
+  }
+
+ private:
+  template <int kRows>
+  static void weigh_some(float* s, const DenseBlock& block, RunningRow* running, float* out, int64_t padded) {
+    const int64_t n = block.part().end;
+    F most[kRows], total[kRows];
+    for (int r = 0; r < kRows; ++r) most[r] = set(running[r].top), total[r] = set(0);
+    for (int64_t j = 0; j < n; j += kLanes) {
+      for (int r = 0; r < kRows; ++r) most[r] = max(load(s + r * kBlockStride + j), most[r]);
+    }
+    for (int r = 0; r < kRows; ++r) {
+      const float top = greatest(most[r]);
+      most[r] = set(top);
+      if (top != running[r].top) bring_down(running[r], top, out + r * padded, padded);
+    }
+    for (int64_t j = 0; j < n; j += kLanes) {
+      for (int r = 0; r < kRows; ++r) {
+        const F e = exp_below_one(load(s + r * kBlockStride + j) - most[r]);
+        total[r] = total[r] + e;
+        store(s + r * kBlockStride + j, e);
+      }
+    }
+    for (int r = 0; r < kRows; ++r) running[r].total += sum(total[r]);
+  }
+  static void bring_down(RunningRow& row, float top, float* out, int64_t padded) {
+    const F by = exp_below_one(set(row.top) - set(top));
+    float one[kLanes];
+    store(one, by);
+    row.top = top;
+    row.total *= one[0];
+    for (int64_t i = 0; i < padded; i += kLanes) store(out + i, load(out + i) * by);
+  }
+};
+
+// Weights that do not depend on the row's other scores.
+template <class Function>
+struct DensePointwise {
+  Function function;
+
+  void weigh(float* s, const DenseBlock& block, RunningRow*, float*, int64_t) const {
+    for (int64_t r = 0; r < block.rows; ++r, s += kBlockStride) {
+      for (int64_t j = 0; j < block.part().end; j += kLanes) {
+        const F x = load(s + j);
+        store(s + j, select(less_equal(x, set(-kInfinity)), set(0), function.value(x)));
+      }
+    }
+  }
+  static float factor(const RunningRow&) { return 1; }
+  void gradient(float* s, float* g, int64_t n, const float*, float) const {
+    for (int64_t j = 0; j < n; j += kLanes) {
+      const F x = load(s + j);
+      const M masked = less_equal(x, set(-kInfinity));
+      store(s + j, select(masked, set(0), function.value(x)));
+      store(g + j, select(masked, set(0), function.slope(x) * load(g + j)));
+    }
+  }
+};
+
+template <class Work>
+void with_dense_transform(const AttentionProblem& problem, Work&& work) {
+  const Transform& transform = problem.spec.transform;
+  if (std::holds_alternative<Relu>(transform)) return work(DensePointwise<ReluFunction>{});
+  if (std::holds_alternative<Gelu>(transform)) return work(DensePointwise<GeluFunction>{});
+  if (const auto* leaky = std::get_if<LeakyRelu>(&transform)) {
+    return work(DensePointwise<LeakyReluFunction>{{static_cast<float>(leaky->slope)}});
+  }
+  work(DenseSoftmax{});
+}
+
+}  // namespace
+}  // namespace fovea::kernels

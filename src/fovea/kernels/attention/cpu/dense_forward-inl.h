@@ -1,0 +1,132 @@
+#pragma once
+#include "fovea/kernels/attention/cpu/dense_common-inl.h"
+#include "fovea/kernels/attention/cpu/rows_forward-inl.h"
+
+namespace fovea::kernels {
+namespace {
+
+struct DenseForwardBuffers {
+  float *keys, *values;   // of a block of keys: panels; rows
+  float *scores, *again;  // of a block
+  float *out, *queries;   // of the task's queries, and of a block's
+  float* running;         // RunningRow of the task's queries
+};
+
+inline DenseForwardBuffers dense_forward_buffers(Arena& arena, int64_t queries, int64_t width) {
+  const int64_t padded = round_up(width, kLanes);
+  return {.keys = arena.take(panel_floats(kBlockColumns, width)),
+          .values = arena.take(kBlockColumns * padded),
+          .scores = arena.take(kBlockRows * kBlockStride),
+          .again = arena.take(kBlockStride),
+          .out = arena.take(queries * padded),
+          .queries = arena.take(queries * padded),
+          .running = arena.take(2 * queries)};
+}
+
+class DenseForwardTask {
+ public:
+  DenseForwardTask(const DenseCall& call, const DenseTask& task, float* scratch)
+      : task_(task), view_(call, task, *call.forward), in_(*call.forward) {
+    Arena arena(scratch);
+    b_ = dense_forward_buffers(arena, count(), view_.width);
+    keys_ = head_rows(in_.k, task.head, view_.problem.dtype);
+    values_ = head_rows(in_.v, task.head, view_.problem.dtype);
+    out_ = head_rows(in_.out, task.head, view_.problem.dtype);
+    pack_rows(head_rows(in_.q, task.head, view_.problem.dtype), view_.queries(task.begin), count(), view_.width,
+              b_.queries);
+    fill(b_.out, 0, count() * view_.padded, 0);
+    for (int64_t i = 0; i < count(); ++i) running()[i] = {};
+  }
+
+  template <class Transform>
+  void run(const Transform& transform) {
+    const int64_t seen = view_.seen(task_.end - 1);
+    for (int64_t begin = 0; begin < seen; begin += kBlockColumns) {
+      const int64_t columns = std::min(kBlockColumns, seen - begin);
+      pack_panels(keys_, view_.keys(begin), columns, view_.width, b_.keys);
+      pack_rows(values_, view_.keys(begin), columns, view_.width, b_.values);
+      for (int64_t first = task_.begin; first < task_.end; first += kBlockRows) {
+        const int64_t rows = std::min(kBlockRows, task_.end - first);
+        const int64_t limit = view_.seen(first + rows - 1) - begin;
+        if (limit > 0) add_block(transform, {first, rows, begin, std::min(columns, limit)});
+      }
+    }
+    for (int64_t i = 0; i < count(); ++i) finish_row(transform, i);
+  }
+
+ private:
+  int64_t count() const { return task_.end - task_.begin; }
+  RunningRow* running() const { return reinterpret_cast<RunningRow*>(b_.running); }
+
+  template <class Transform>
+  void add_block(const Transform& transform, const DenseBlock& block) {
+    const int64_t at = block.first - task_.begin, padded = view_.padded;
+    multiply_panels({b_.queries + at * padded, padded, b_.keys, view_.width, b_.scores, kBlockStride, &in_.scale},
+                    block.rows, block.part());
+    mask_block(view_, block, b_.scores, -kInfinity);
+    transform.weigh(b_.scores, block, running() + at, b_.out + at * padded, padded);
+    for (int64_t r = 0; view_.problem.dropout > 0 && r < block.rows; ++r) {
+      view_.dropout(block.first + r, block.begin).apply(b_.scores + r * kBlockStride, block.part());
+    }
+    const float one = 1;
+    multiply({.a = b_.scores,
+              .a_row = kBlockStride,
+              .b = b_.values,
+              .b_step = padded,
+              .c = b_.out + at * padded,
+              .c_row = padded,
+              .depth = block.columns,
+              .factor = &one,
+              .add = true},
+             block.rows, padded / kLanes);
+  }
+
+  template <class Transform>
+  void finish_row(const Transform& transform, int64_t i) {
+    const RunningRow row = running()[i];
+    float* out = b_.out + i * view_.padded;
+    if (!all_finite(out, view_.padded)) sum_again(transform, i);
+    const float factor = Transform::factor(row);
+    for (int64_t j = 0; j < view_.padded; j += kLanes) store(out + j, load(out + j) * set(factor));
+    unpack_rows(out, view_.padded, out_, view_.queries(task_.begin + i), 1, view_.width);
+    if (view_.stats == 0 || in_.stats == nullptr || !view_.problem.needs_backward) return;
+    float* stats = in_.stats + view_.stats_at(task_.begin + i);
+    stats[0] = row.top;
+    stats[1] = factor;
+  }
+
+  // A value that is not finite must reach no row that gives it no weight, though 0 x NaN is NaN: the row is summed
+  // again without its zeros, with the maximum that it ended with.
+  template <class Transform>
+  void sum_again(const Transform& transform, int64_t i) {
+    const int64_t query = task_.begin + i, padded = view_.padded;
+    float* out = b_.out + i * padded;
+    RunningRow row = running()[i];
+    fill(out, 0, padded, 0);
+    for (int64_t begin = 0; begin < view_.seen(query); begin += kBlockColumns) {
+      const DenseBlock block{query, 1, begin, std::min(kBlockColumns, view_.seen(query) - begin)};
+      pack_panels(keys_, view_.keys(begin), block.columns, view_.width, b_.keys);
+      pack_rows(values_, view_.keys(begin), block.columns, view_.width, b_.values);
+      multiply_panels({b_.queries + i * padded, padded, b_.keys, view_.width, b_.again, kBlockStride, &in_.scale}, 1,
+                      block.part());
+      mask_block(view_, block, b_.again, -kInfinity);
+      transform.weigh(b_.again, block, &row, out, padded);
+      if (view_.problem.dropout > 0) view_.dropout(query, begin).apply(b_.again, block.part());
+      for (int64_t c = 0; c < block.columns; ++c) {
+        if (b_.again[c] == 0) continue;
+        for (int64_t j = 0; j < padded; j += kLanes) {
+          store(out + j, fma(set(b_.again[c]), load(b_.values + c * padded + j), load(out + j)));
+        }
+      }
+    }
+  }
+
+  const DenseTask& task_;
+  const DenseView view_;
+  const AttentionForward& in_;
+  HeadRows keys_, values_, out_;
+  DenseForwardBuffers b_{};
+};
+
+}  // namespace
+}  // namespace fovea::kernels

@@ -1,0 +1,64 @@
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <utility>
+#include <variant>
+
+#include "fovea/kernels/attention/cpu/dense.h"
+#include "fovea/kernels/attention/cpu/rows.h"
+#include "fovea/kernels/attention/dropout.h"
+
+#include "fovea/kernels/attention/cpu/isa_begin-inl.h"
+
+#include "fovea/kernels/attention/cpu/dense_backward-inl.h"
+#include "fovea/kernels/attention/cpu/dense_forward-inl.h"
+
+namespace fovea::kernels {
+
+template <Isa kIsa>
+int64_t DenseKernel<kIsa>::lanes() {
+  return kLanes;
+}
+template <Isa kIsa>
+int64_t DenseKernel<kIsa>::forward_scratch(const DenseCall& call, const DenseTask& task) {
+  Arena arena;
+  dense_forward_buffers(arena, task.end - task.begin, call.problem->head_dim);
+  return arena.used();
+}
+template <Isa kIsa>
+int64_t DenseKernel<kIsa>::backward_scratch(const DenseCall& call, const DenseTask& task) {
+  Arena arena;
+  dense_backward_buffers(arena, task, call.problem->head_dim);
+  return arena.used();
+}
+template <Isa kIsa>
+void DenseKernel<kIsa>::forward(const DenseCall& call, int64_t task, float* scratch) {
+  DenseForwardTask work(call, call.tasks[static_cast<size_t>(task)], scratch);
+  with_dense_transform(*call.problem, [&](const auto& transform) { work.run(transform); });
+}
+template <Isa kIsa>
+void DenseKernel<kIsa>::backward(const DenseCall& call, int64_t task, float* scratch) {
+  DenseBackwardTask work(call, task, scratch);
+  with_dense_transform(*call.problem, [&](const auto& transform) { work.run(transform); });
+}
+template <Isa kIsa>
+void DenseKernel<kIsa>::join(const DenseCall& call, int64_t task) {
+  const DenseTask& first = call.tasks[static_cast<size_t>(task)];
+  const int64_t width = call.problem->head_dim, padded = round_up(width, kLanes);
+  const int64_t all = first.sequence->q_length * padded;
+  float* sums = call.partials + call.partial_at[static_cast<size_t>(task)];
+  for (int64_t part = 1; part < first.parts; ++part) {
+    const float* more = call.partials + call.partial_at[static_cast<size_t>(task + part)];
+    for (int64_t i = 0; i < all; i += kLanes) store(sums + i, load(sums + i) + load(more + i));
+  }
+  unpack_rows(sums, padded, head_rows(call.backward->grad_q, first.head, call.problem->dtype),
+              {first.sequence->q_begin, 1, nullptr}, first.sequence->q_length, width);
+}
+
+template struct DenseKernel<kThisIsa>;
+
+}  // namespace fovea::kernels
+
+#include "fovea/kernels/attention/cpu/isa_end-inl.h"

@@ -8,9 +8,7 @@
 
 #include "fovea/base/error.h"
 #include "fovea/base/signals.h"
-#include "fovea/ops/executor.h"
-#include "fovea/ops/step.h"
-#include "fovea/search/top_n.h"
+#include "fovea/ops/packed_layer.h"
 
 namespace fovea::decode {
 namespace {
@@ -23,29 +21,21 @@ at::Tensor to_tensor(std::span<const int64_t> values) {
 
 class ModelScorer final : public search::Scorer {
  public:
-  ModelScorer(nn::Transformer& model, const PackedSentences& sources, int64_t eos) : model_(model), eos_(eos) {
+  // Log-probabilities in bf16 would have two digits, so the output layer is computed in float32 always.
+  ModelScorer(nn::Transformer& model, const PackedSentences& sources, int64_t eos)
+      : model_(model), eos_(eos), output_(model->output_weight().to(at::kFloat), model->output_bias().to(at::kFloat)) {
     const at::Tensor memory = model_->encode(sources.tokens, sources.offsets, {});
     std::vector<int64_t> rows(static_cast<size_t>(sources.offsets.numel() - 1));
     for (size_t r = 0; r < rows.size(); ++r) rows[r] = static_cast<int64_t>(r);
     state_ = model_->start(memory, sources.offsets, rows);
-    // Log-probabilities in bf16 would have two digits, so the output layer is computed in float32 always.
-    weight_ = model_->output_weight().to(at::kFloat);
-    bias_ = model_->output_bias().to(at::kFloat);
   }
 
   void step(std::span<const int64_t> parents, std::span<const int64_t> tokens, int64_t n,
             search::Continuations& next) override {
     if (started_) model_->reorder(*state_, {parents.begin(), parents.end()});
     started_ = true;
-    const at::Tensor hidden = model_->step(*state_, to_tensor(tokens).to(weight_.device()));
-    const at::Tensor logits = ops::linear(hidden.to(at::kFloat), weight_, bias_).cpu();
-    const int64_t rows = logits.size(0), vocabulary = logits.size(1);
-    next.best.resize(static_cast<size_t>(rows * n));
-    next.eos_log_prob.resize(static_cast<size_t>(rows));
-    const search::TopN out = {n, eos_, next.best.data(), next.eos_log_prob.data()};
-    const int64_t bad =
-        search::top_n_log_softmax({logits.const_data_ptr<float>(), rows, vocabulary}, out, ops::torch_executor());
-    if (bad > 0) {
+    const at::Tensor hidden = model_->step(*state_, to_tensor(tokens).to(model_->output_weight().device()));
+    if (output_.next_words(hidden.to(at::kFloat), {n, eos_}, next) > 0) {
       throw Error(
           "the model gives scores that are not finite numbers; it diverged in training: use an earlier "
           "checkpoint, or train with a lower --learn-rate");
@@ -55,9 +45,9 @@ class ModelScorer final : public search::Scorer {
  private:
   nn::Transformer& model_;
   int64_t eos_;
+  ops::PackedLayer output_;
   bool started_ = false;
   std::shared_ptr<nn::TransformerImpl::DecoderState> state_;
-  at::Tensor weight_, bias_;
 };
 
 }  // namespace

@@ -88,12 +88,9 @@ void Attention::require_parameters(const Mechanism& mechanism) const {
   }
 }
 
-at::Tensor Attention::project_stacked(const at::Tensor& x) const {
-  return (*qkv_)(x).view({x.size(0), 3, place_.heads, place_.width / place_.heads});
-}
-
 Projected Attention::project(const at::Tensor& x) const {
-  const auto parts = project_stacked(x).unbind(1);  // its backward is a single stack
+  // One product; the parts' backward is a single stack.
+  const auto parts = (*qkv_)(x).view({x.size(0), 3, place_.heads, place_.width / place_.heads}).unbind(1);
   return {parts[0], parts[1], parts[2]};
 }
 
@@ -140,5 +137,14 @@ at::Tensor Attention::mix(const Projected& inputs, const ops::AttentionOptions& 
 }
 
 at::Tensor Attention::output(const at::Tensor& heads) const { return (*out_)(heads.reshape({-1, place_.width})); }
+
+Attention::Packed Attention::packed() const { return {(qkv_ ? qkv_ : q_)->packed(), out_->packed(), place_.heads}; }
+
+at::Tensor Attention::Packed::project(const at::Tensor& x) const {
+  const at::Tensor projected = in(x);
+  return projected.view({x.size(0), projected.size(1) / x.size(1), heads, x.size(1) / heads});
+}
+
+at::Tensor Attention::Packed::output(const at::Tensor& mixed) const { return out(mixed.reshape({mixed.size(0), -1})); }
 
 }  // namespace fovea::nn

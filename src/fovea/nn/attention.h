@@ -41,8 +41,7 @@ class Attention : public torch::nn::Module {
  public:
   Attention(const AttentionPlace& place, const Mechanism& mechanism, const InitScope& scope);
 
-  // x [T, M] -> q, k, v of self-attention out of one product, [T, 3, H, D], and apart.
-  at::Tensor project_stacked(const at::Tensor& x) const;
+  // x [T, M] -> q, k, v of self-attention.
   Projected project(const at::Tensor& x) const;
   // The cross-attention's halves.
   at::Tensor project_query(const at::Tensor& x) const;
@@ -53,10 +52,17 @@ class Attention : public torch::nn::Module {
                     bool training) const;
 
   // For decoding, in evaluation: options with this place's parameters filled in, without any offsets; the mechanism,
-  // [T, H, D]; the output projection, [T, M].
+  // [T, H, D].
   ops::AttentionOptions options() const;
   at::Tensor mix(const Projected& inputs, const ops::AttentionOptions& options) const;
-  at::Tensor output(const at::Tensor& heads) const;
+  // The projections before (qkv, or q of cross-attention) and after the mechanism, laid out for many small inputs.
+  struct Packed {
+    ops::PackedLayer in, out;
+    int64_t heads;
+    at::Tensor project(const at::Tensor& x) const;     // [T, M] -> [T, 3, H, D], or [T, 1, H, D] of cross-attention
+    at::Tensor output(const at::Tensor& mixed) const;  // [T, H, D] -> [T, M]
+  };
+  Packed packed() const;
 
   const AttentionPlace& place() const { return place_; }
   const Mechanism& mechanism() const { return mechanism_; }
@@ -65,6 +71,8 @@ class Attention : public torch::nn::Module {
   void replace_mechanism(const Mechanism& mechanism);
 
  private:
+  at::Tensor output(const at::Tensor& heads) const;  // [T, H, D] -> [T, M]
+
   AttentionPlace place_;
   Mechanism mechanism_;
   std::string training_, evaluation_;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "fovea/nn/init.h"
+#include "fovea/ops/packed_layer.h"
 #include "fovea/ops/step.h"
 
 // What a Transformer is made of beside attention. T tokens, M width of the model.
@@ -25,6 +26,7 @@ class Linear : public torch::nn::Module {
   at::Tensor operator()(const at::Tensor& x, ops::Activation activation = ops::Activation::kNone) const {
     return ops::linear(x, weight, bias, activation);
   }
+  ops::PackedLayer packed() const { return {weight, bias}; }  // as the weight is now
   at::Tensor weight, bias;
 };
 
@@ -44,6 +46,14 @@ class FeedForward : public torch::nn::Module {
   };
   FeedForward(const Shape& shape, const InitScope& scope);
   at::Tensor operator()(const at::Tensor& x, const ops::DropoutOptions& dropout) const;
+
+  // For many small inputs without dropout.
+  struct Packed {
+    ops::PackedLayer in, out;
+    ops::Activation activation;
+    at::Tensor operator()(const at::Tensor& x) const { return out(in(x, activation)); }
+  };
+  Packed packed() const { return {in_->packed(), out_->packed(), activation_}; }
 
  private:
   ops::Activation activation_;

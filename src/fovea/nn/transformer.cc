@@ -172,7 +172,7 @@ at::Tensor TransformerImpl::Parts::run_decoder(const at::Tensor& embedded, const
   for (size_t i = 0; i < decoder_layers.size(); ++i) {
     stream.add(blocks.self_attention(i, stream.input()));
     stream.add(blocks.cross_attention(i, stream.input()));
-    stream.add((*decoder_layers[i]->feed_forward)(stream.input(), blocks.feed_forward_dropout(i)));
+    stream.add(blocks.feed_forward(i, stream.input()));
   }
   return stream.input();
 }
@@ -229,7 +229,10 @@ at::Tensor TransformerImpl::decode(const at::Tensor& inputs, const at::Tensor& o
              return attention.attend(projected, {offsets, memory_offsets},
                                      dropout.attention(DropoutPlace::kCrossAttention, i), context.training);
            },
-       .feed_forward_dropout = [&](size_t i) { return dropout.feed_forward(i); }});
+       .feed_forward =
+           [&](size_t i, const at::Tensor& x) {
+             return (*parts.decoder_layers[i]->feed_forward)(x, dropout.feed_forward(i));
+           }});
 }
 
 void TransformerImpl::override_attention(const std::string& spec) {

@@ -148,6 +148,8 @@ struct TransformerImpl::DecoderState {
   struct Layer {
     Projected memory;  // keys and values of all sentences, [T_src, H, D]
     ops::AttentionOptions self, cross;
+    Attention::Packed self_layers, cross_layers;
+    FeedForward::Packed feed_forward;
   };
 
   explicit DecoderState(const KeyValueCache& empty) : cache(empty) {}
@@ -189,10 +191,11 @@ namespace {
 using State = TransformerImpl::DecoderState;
 
 at::Tensor self_step(State& state, const Attention& attention, size_t layer, const at::Tensor& x) {
-  const at::Tensor stacked = attention.project_stacked(x);
+  const State::Layer& of_layer = state.layers[layer];
+  const at::Tensor stacked = of_layer.self_layers.project(x);
   state.cache.append(layer, state.length, state.slots.of_rows(), stacked);
-  return attention.output(attention.mix({stacked.select(1, 0), state.cache.keys(layer), state.cache.values(layer)},
-                                        state.layers[layer].self));
+  return of_layer.self_layers.output(
+      attention.mix({stacked.select(1, 0), state.cache.keys(layer), state.cache.values(layer)}, of_layer.self));
 }
 
 // random(k) draws by the query's position: the token stands behind as many empty queries as came before it.
@@ -208,13 +211,13 @@ at::Tensor cross_at_position(const State& state, const Attention& attention, Pro
 
 at::Tensor cross_step(const State& state, const Attention& attention, size_t layer, const at::Tensor& x) {
   const State::Layer& of_layer = state.layers[layer];
-  const Projected inputs = {attention.project_query(x), of_layer.memory.k, of_layer.memory.v};
+  const Projected inputs = {of_layer.cross_layers.project(x).select(1, 0), of_layer.memory.k, of_layer.memory.v};
   ops::AttentionOptions options = of_layer.cross;
   options.q_offsets = state.memory_row_offsets;
   options.k_begins = state.memory_begins;
   options.k_lengths = state.memory_lengths;
-  return attention.output(state.cross_by_row ? cross_at_position(state, attention, inputs, options)
-                                             : attention.mix(inputs, options));
+  return of_layer.cross_layers.output(state.cross_by_row ? cross_at_position(state, attention, inputs, options)
+                                                         : attention.mix(inputs, options));
 }
 
 }  // namespace
@@ -233,7 +236,8 @@ std::shared_ptr<TransformerImpl::DecoderState> TransformerImpl::start(const at::
   for (const auto& layer : parts.decoder_layers) {
     state->cross_by_row |= uses_random(layer->cross_attention->mechanism().evaluation);
     state->layers.push_back({layer->cross_attention->project_memory(memory), layer->self_attention->options(),
-                             layer->cross_attention->options()});
+                             layer->cross_attention->options(), layer->self_attention->packed(),
+                             layer->cross_attention->packed(), layer->feed_forward->packed()});
   }
   state->slots.assign(rows.size());
   state->index_rows();
@@ -255,17 +259,17 @@ at::Tensor TransformerImpl::step(DecoderState& state, const at::Tensor& tokens) 
   }
   const PackedPositions positions{at::full({rows}, state.length, at::kLong), state.length + 1};
   const at::Tensor embedded = parts.embed({parts.target_embedding, *parts.target_positions}, tokens, positions, {});
-  const at::Tensor hidden =
-      parts.run_decoder(embedded, {},
-                        {.self_attention =
-                             [&](size_t i, const at::Tensor& x) {
-                               return self_step(state, *parts.decoder_layers[i]->self_attention, i, x);
-                             },
-                         .cross_attention =
-                             [&](size_t i, const at::Tensor& x) {
-                               return cross_step(state, *parts.decoder_layers[i]->cross_attention, i, x);
-                             },
-                         .feed_forward_dropout = [](size_t) { return ops::DropoutOptions{}; }});
+  const at::Tensor hidden = parts.run_decoder(
+      embedded, {},
+      {.self_attention =
+           [&](size_t i, const at::Tensor& x) {
+             return self_step(state, *parts.decoder_layers[i]->self_attention, i, x);
+           },
+       .cross_attention =
+           [&](size_t i, const at::Tensor& x) {
+             return cross_step(state, *parts.decoder_layers[i]->cross_attention, i, x);
+           },
+       .feed_forward = [&](size_t i, const at::Tensor& x) { return state.layers[i].feed_forward(x); }});
   ++state.length;
   return hidden;
 }

@@ -47,8 +47,7 @@ class DecoderLayer : public torch::nn::Module {
 
 // How layer i of the decoder computes its blocks: over whole sentences, or for one more token over caches.
 struct DecoderBlocks {
-  std::function<at::Tensor(size_t layer, const at::Tensor&x)> self_attention, cross_attention;
-  std::function<ops::DropoutOptions(size_t layer)> feed_forward_dropout;
+  std::function<at::Tensor(size_t layer, const at::Tensor&x)> self_attention, cross_attention, feed_forward;
 };
 
 struct TransformerImpl::Parts {

@@ -16,6 +16,8 @@ constexpr int64_t kForwardQueries = 256;
 constexpr int64_t kPairsInOnePart = 1 << 19;
 constexpr int64_t kParts = 4;
 constexpr int64_t kMaxHeadDim = 1024;
+constexpr int64_t kFewQueries = 8, kFewKeys = 2048;  // of a sequence that is_few()
+constexpr int64_t kFewSequences = 16;                // of a task
 
 std::vector<std::string> refuses(const AttentionProblem& problem) {
   std::vector<std::string> reasons;
@@ -54,10 +56,40 @@ std::vector<int64_t> split_groups(const Candidates& table, int64_t parts) {
   return begins;
 }
 
+// Sequences of so few queries go without candidates and packing where the mechanism is plain softmax over all keys.
+// What a sequence gets depends on itself alone, never on the others of the call.
+bool is_few(const AttentionProblem& problem, const Sequence& sequence) {
+  return sequence.q_length <= kFewQueries && sequence.k_length <= kFewKeys && !problem.needs_backward &&
+         problem.dropout == 0 && problem.spec.pairs.is_full() && !problem.spec.select &&
+         std::holds_alternative<Softmax>(problem.spec.transform);
+}
+
+std::vector<int64_t> few_sequences(const AttentionProblem& problem) {
+  std::vector<int64_t> few;
+  for (size_t s = 0; s < problem.sequences.size(); ++s) {
+    if (is_few(problem, problem.sequences[s])) few.push_back(static_cast<int64_t>(s));
+  }
+  return few;
+}
+
+void forward_few(RowsCall call, Executor& executor) {
+  const auto count = static_cast<int64_t>(call.few.size());
+  with_isa([&](auto tag) {
+    using Isa = RowsKernel<decltype(tag)::kIsa>;
+    const int64_t each = (Isa::few_scratch(call) + 15) / 16 * 16;
+    const AlignedFloats scratch(each * executor.num_threads());
+    executor.run((count + kFewSequences - 1) / kFewSequences, [&](int64_t piece, int worker) {
+      const int64_t begin = piece * kFewSequences;
+      Isa::forward_few(call, begin, std::min(begin + kFewSequences, count), scratch.data() + each * worker);
+    });
+  });
+}
+
 // Groups are joined until a task has so many queries.
 std::vector<RowsTask> forward_tasks(const AttentionProblem& problem, const CandidateTables& tables) {
   std::vector<RowsTask> tasks;
   for (int64_t s = 0; s < static_cast<int64_t>(problem.sequences.size()); ++s) {
+    if (is_few(problem, problem.sequences[static_cast<size_t>(s)])) continue;
     for (int64_t h = 0; h < problem.num_heads; ++h) {
       const std::vector<RowGroup>& groups = tables.of(s, h).groups;
       for (int64_t begin = 0, end = 0; begin < static_cast<int64_t>(groups.size()); begin = end) {
@@ -92,6 +124,9 @@ std::vector<RowsTask> backward_tasks(const AttentionProblem& problem, const Cand
 }
 
 void forward(const AttentionProblem& problem, const AttentionForward& in, Executor& executor) {
+  const std::vector<int64_t> few = few_sequences(problem);
+  if (!few.empty()) forward_few({.problem = &problem, .few = few, .forward = &in}, executor);
+  if (few.size() == problem.sequences.size()) return;
   const CandidateTables tables(problem, in.random);
   const std::vector<RowsTask> tasks = forward_tasks(problem, tables);
   const RowsCall call{.problem = &problem, .tables = &tables, .tasks = tasks, .forward = &in};

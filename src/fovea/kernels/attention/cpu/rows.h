@@ -22,6 +22,7 @@ struct RowsCall {
   const AttentionProblem* problem = nullptr;
   const CandidateTables* tables = nullptr;
   std::span<const RowsTask> tasks = {};
+  std::span<const int64_t> few = {};  // forward: sequences that are in no task, of a few queries that see every key
   const AttentionForward* forward = nullptr;
   const AttentionBackward* backward = nullptr;
   // Backward where parts > 1: sums of dK and dV of each task, at partial_at[task], 2 x k_length x padded head_dim.
@@ -36,6 +37,9 @@ struct RowsKernel {
   static int64_t forward_scratch(const RowsCall& call, const RowsTask& task);
   static int64_t backward_scratch(const RowsCall& call, const RowsTask& task);
   static void forward(const RowsCall& call, int64_t task, float* scratch);
+  // Sequences few[begin] ... few[end - 1].
+  static int64_t few_scratch(const RowsCall& call);
+  static void forward_few(const RowsCall& call, int64_t begin, int64_t end, float* scratch);
   static void backward(const RowsCall& call, int64_t task, float* scratch);
   // Adds up the partial sums of `task` (part 0) and those after it into dK and dV.
   static void join(const RowsCall& call, int64_t task);

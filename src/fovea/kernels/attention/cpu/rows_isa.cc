@@ -12,6 +12,7 @@
 #include "fovea/kernels/attention/cpu/isa_begin-inl.h"
 
 #include "fovea/kernels/attention/cpu/rows_backward-inl.h"
+#include "fovea/kernels/attention/cpu/rows_few-inl.h"
 #include "fovea/kernels/attention/cpu/rows_forward-inl.h"
 
 namespace fovea::kernels {
@@ -62,8 +63,39 @@ int64_t backward_floats(const RowsCall& call, const RowsTask& task) {
   return arena.used();
 }
 
+int64_t longest_few(const RowsCall& call) {
+  int64_t keys = 0;
+  for (const int64_t s : call.few) keys = std::max(keys, call.problem->sequences[static_cast<size_t>(s)].k_length);
+  return keys;
+}
+
+int64_t few_floats(const RowsCall& call) {
+  Arena arena;
+  few_buffers(arena, longest_few(call), call.problem->head_dim);
+  return arena.used();
+}
+
+void forward_some_few(const RowsCall& call, std::span<const int64_t> few, float* scratch) {
+  const FewQueries work(call, longest_few(call), scratch);
+  const auto sequence = [&](size_t i) -> const Sequence& {
+    return call.problem->sequences[static_cast<size_t>(few[i])];
+  };
+  for (size_t i = 0; i < few.size(); ++i) {
+    if (i + 1 < few.size()) work.ask_for(sequence(i + 1));
+    work.run(sequence(i));
+  }
+}
+
 }  // namespace
 
+template <Isa kIsa>
+int64_t RowsKernel<kIsa>::few_scratch(const RowsCall& call) {
+  return few_floats(call);
+}
+template <Isa kIsa>
+void RowsKernel<kIsa>::forward_few(const RowsCall& call, int64_t begin, int64_t end, float* scratch) {
+  forward_some_few(call, call.few.subspan(static_cast<size_t>(begin), static_cast<size_t>(end - begin)), scratch);
+}
 template <Isa kIsa>
 int64_t RowsKernel<kIsa>::lanes() {
   return kLanes;

@@ -6,19 +6,22 @@
 namespace fovea::kernels {
 namespace {
 
+// A head's rows lie a whole token apart, too far for the machine's own guess: ask for rows that come later, of this
+// sequence or, where sequences follow one another, of the next.
+constexpr int64_t kRowsAhead = 64;
+
 struct SingleRow {
   const float* query = nullptr;  // whole vectors, zeros behind
   HeadRows rows;                 // keys or values
   TokenList tokens;
   int64_t width = 0;
+  int64_t ahead = kRowsAhead;  // 0: the caller asks
 };
 
-// A head's rows lie a whole token apart, too far for the machine's own guess: ask for rows that come later, of this
-// sequence or, where sequences follow one another, of the next.
-constexpr int64_t kRowsAhead = 64;
 inline void ask_ahead(const SingleRow& in, int64_t token) {
+  if (in.ahead == 0) return;
   const int64_t size = in.rows.bf16 ? 2 : 4;
-  const char* row = static_cast<const char*>(in.rows.data) + (token + kRowsAhead) * in.rows.stride * size;
+  const char* row = static_cast<const char*>(in.rows.data) + (token + in.ahead) * in.rows.stride * size;
   for (int64_t i = 0; i < in.width * size; i += 64) __builtin_prefetch(row + i);
 }
 

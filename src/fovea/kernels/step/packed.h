@@ -1,0 +1,66 @@
+#pragma once
+#include <cstdint>
+#include <memory>
+
+#include "fovea/base/executor.h"
+#include "fovea/kernels/attention/cpu/scratch.h"
+
+// Layers of inference: a weight is laid out once and then multiplied by many small batches of rows, as the steps of a
+// decoder are. T is float, or uint16_t for the bits of bfloat16. A row's result depends on that row alone, and has the
+// bits that product.h gives it.
+namespace fovea::kernels {
+
+template <class T>
+struct LayerWeights {
+  const T* weight = nullptr;  // [columns, depth]
+  const T* bias = nullptr;    // [columns] or null
+  int64_t columns = 0, depth = 0;
+};
+
+// In the order in which the products of one instruction-set level walk it; to be used at that level.
+class PackedLayer {
+ public:
+  PackedLayer(const LayerWeights<float>& from, Executor& executor);
+  PackedLayer(const LayerWeights<uint16_t>& from, Executor& executor);
+  int64_t columns() const { return columns_; }
+  int64_t depth() const { return depth_; }
+  const float* panels() const { return panels_.data(); }  // [padded columns / width of a tile][steps][width]
+  const float* bias() const { return bias_.data(); }      // [padded columns], -infinity beyond the last
+  float* panels() { return panels_.data(); }
+  float* bias() { return bias_.data(); }
+
+ private:
+  template <class T>
+  void fill(const LayerWeights<T>& from, Executor& executor);
+
+  int64_t columns_, depth_;
+  AlignedFloats panels_, bias_;
+};
+
+// out = relu?(a weight^T + bias)
+template <class T>
+struct LayerRows {
+  const T* a = nullptr;  // [rows, depth]
+  const PackedLayer* layer = nullptr;
+  T* out = nullptr;  // [rows, columns]
+  int64_t rows = 0, a_stride = 0, out_stride = 0;
+  bool relu = false;
+};
+void multiply(const LayerRows<float>& job, Executor& executor);
+void multiply(const LayerRows<uint16_t>& job, Executor& executor);
+
+// The words that may follow each row, by the log-softmax of hidden weight^T + bias. The logits are never held.
+struct NextWords {
+  const float* hidden = nullptr;  // [rows, depth]
+  const PackedLayer* output = nullptr;
+  int64_t rows = 0, hidden_stride = 0;
+  int64_t n = 1, eos = 0;         // n <= columns
+  int32_t* words = nullptr;       // [rows, n], by falling log-softmax, equal ones by rising word
+  float* log_probs = nullptr;     // [rows, n]
+  float* eos_log_prob = nullptr;  // [rows], of word `eos`
+};
+// Returns how many rows have no log-softmax, because a logit is NaN or +infinity or all are -infinity: their words are
+// 0 ... n - 1 with a log-probability of -infinity.
+int64_t next_words(const NextWords& job, Executor& executor);
+
+}  // namespace fovea::kernels

@@ -1,0 +1,133 @@
+#include "fovea/kernels/step/packed_isa.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <cstring>
+
+#include "fovea/kernels/step/scratch.h"
+// The level's own code from here on.
+#include "fovea/kernels/attention/cpu/isa_begin-inl.h"
+//
+#include "fovea/kernels/attention/cpu/simd-inl.h"
+//
+#include "fovea/kernels/step/element-inl.h"
+//
+#include "fovea/kernels/step/tile-inl.h"
+//
+#include "fovea/kernels/step/pack-inl.h"
+//
+#include "fovea/kernels/step/emit-inl.h"
+//
+#include "fovea/kernels/step/next_words-inl.h"
+
+namespace fovea::kernels {
+namespace {
+
+// Rows of a piece, whole tiles: with their depth they stay in the nearer caches while the panels pass by.
+constexpr int64_t kRowBlock = 64 / kTileRows * kTileRows;
+
+template <class T>
+PackedSize packed_size(const LayerWeights<T>& from) {
+  using Step = typename StepOf<T>::type;
+  const int64_t panels = pieces_of(from.columns, kTileColumns);
+  return {panels, steps_of<Step>(from.depth) * kTileColumns, panels * kTileColumns};
+}
+
+template <class T>
+void fill_panel(const LayerWeights<T>& from, int64_t panel, PackedLayer& to) {
+  using Step = typename StepOf<T>::type;
+  const int64_t first = panel * kTileColumns, columns = std::min<int64_t>(kTileColumns, from.columns - first);
+  pack_transposed<Step>(from.weight + first * from.depth, from.depth, from.depth, columns,
+                        to.panels() + first * steps_of<Step>(from.depth));
+  for (int64_t n = 0; n < kTileColumns; ++n) {
+    const float bias = n >= columns ? -kInfinity : from.bias == nullptr ? 0.0F : to_float(from.bias[first + n]);
+    to.bias()[first + n] = bias;
+  }
+}
+
+template <class T>
+struct FinishLayer {
+  T* out;
+  const float* bias;
+  int64_t stride, columns;
+  bool relu;
+
+  F finished(F value, int64_t first) const {
+    value = value + load(bias + first);
+    return relu ? max(set(0), value) : value;
+  }
+  void row(int64_t r, F low, F high) const {
+    T* to = out + r * stride;
+    store_some(to, finished(low, 0), columns);
+    if (columns > kLanes) store_some(to + kLanes, finished(high, kLanes), columns - kLanes);
+  }
+};
+
+template <class T>
+void layer_block(const LayerRows<T>& job, int64_t first) {
+  using Step = typename StepOf<T>::type;
+  const PackedLayer& layer = *job.layer;
+  const int64_t rows = std::min(kRowBlock, job.rows - first), steps = steps_of<Step>(layer.depth());
+  const Matrix<T> from{job.a + first * job.a_stride, nullptr, job.a_stride, 0};
+  Left left{reinterpret_cast<const char*>(from.data), job.a_stride * int64_t{sizeof(T)}, 4};
+  if (!usable_in_place<Step>(from, layer.depth())) {
+    float* packed = thread_scratch(Use::kLeft).get<float>(rows * steps);
+    pack_rows<Step>(from, rows, layer.depth(), packed);
+    left = {reinterpret_cast<const char*>(packed), steps * 4, 4};
+  }
+  for (int64_t column = 0; column < layer.columns(); column += kTileColumns) {
+    FinishLayer<T> finish{job.out + first * job.out_stride + column, layer.bias() + column, job.out_stride,
+                          layer.columns() - column, job.relu};
+    panel_product<Step, Line::kAlongDepth>(left, rows, layer.panels() + column * steps, steps, finish);
+  }
+}
+
+template <class T>
+void layer_rows(const LayerRows<T>& job, Executor& executor) {
+  executor.run(pieces_of(job.rows, kRowBlock), [&](int64_t p, int) { layer_block(job, p * kRowBlock); });
+}
+
+int64_t all_words(const NextWords& job, Executor& executor) {
+  std::atomic<int64_t> bad = 0;
+  executor.run(pieces_of(job.rows, kRowBlock), [&](int64_t p, int) {
+    const int64_t first = p * kRowBlock;
+    bad += WordsBlock(job, first, std::min(kRowBlock, job.rows - first)).run();
+  });
+  return bad;
+}
+
+}  // namespace
+
+template <Isa kLevel>
+PackedSize PackedLayers<kLevel>::size(const LayerWeights<float>& from) {
+  return packed_size(from);
+}
+template <Isa kLevel>
+PackedSize PackedLayers<kLevel>::size(const LayerWeights<uint16_t>& from) {
+  return packed_size(from);
+}
+template <Isa kLevel>
+void PackedLayers<kLevel>::fill(const LayerWeights<float>& from, int64_t panel, PackedLayer& to) {
+  fill_panel(from, panel, to);
+}
+template <Isa kLevel>
+void PackedLayers<kLevel>::fill(const LayerWeights<uint16_t>& from, int64_t panel, PackedLayer& to) {
+  fill_panel(from, panel, to);
+}
+template <Isa kLevel>
+void PackedLayers<kLevel>::run(const LayerRows<float>& job, Executor& executor) {
+  layer_rows(job, executor);
+}
+template <Isa kLevel>
+void PackedLayers<kLevel>::run(const LayerRows<uint16_t>& job, Executor& executor) {
+  layer_rows(job, executor);
+}
+template <Isa kLevel>
+int64_t PackedLayers<kLevel>::run(const NextWords& job, Executor& executor) {
+  return all_words(job, executor);
+}
+template struct PackedLayers<kThisIsa>;
+
+}  // namespace fovea::kernels
+#include "fovea/kernels/attention/cpu/isa_end-inl.h"

@@ -1,0 +1,40 @@
+#pragma once
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "fovea/ops/step.h"
+#include "fovea/search/beam.h"
+
+namespace fovea::kernels {
+class PackedLayer;
+}
+
+// A layer for many small inputs without gradients: its weight is laid out once for the machine's products. Changes of
+// the weight after that are not seen.
+namespace fovea::ops {
+
+class PackedLayer {
+ public:
+  // weight [N, M], bias [N] or undefined.
+  PackedLayer(const at::Tensor& weight, const at::Tensor& bias);
+
+  // x [T, M] -> activation(x weight^T + bias) [T, N], with the bits of linear().
+  at::Tensor operator()(const at::Tensor& x, Activation activation = Activation::kNone) const;
+
+  // The n words of the greatest log-softmax of x weight^T + bias for each row of x [T, M], and that of word `eos`;
+  // the layer and x are float32. Returns how many rows have none, because logits are not finite numbers: their
+  // log-probabilities are -infinity.
+  struct Wanted {
+    int64_t n = 1, eos = 0;  // n <= N
+  };
+  int64_t next_words(const at::Tensor& x, const Wanted& wanted, search::Continuations& next) const;
+
+ private:
+  at::Tensor weight_, bias_;
+  std::shared_ptr<const kernels::PackedLayer> packed_;  // null where the kernels do not compute: a GPU, another type
+};
+
+}  // namespace fovea::ops

@@ -1,0 +1,74 @@
+#include "fovea/ops/packed_layer.h"
+
+#include <ATen/Functions.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "fovea/base/error.h"
+
+namespace fovea::ops {
+namespace {
+
+struct Problem {
+  at::Tensor x, weight, bias;
+};
+
+Problem problem(int64_t rows, int64_t depth, int64_t columns) {
+  at::manual_seed(1);
+  return {at::randn({rows, depth}), at::randn({columns, depth}), at::randn({columns})};
+}
+
+TEST(PackedLayer, HasTheBitsOfLinear) {
+  const Problem p = problem(70, 37, 45);
+  for (const at::ScalarType type : {at::kFloat, at::kBFloat16, at::kDouble}) {
+    for (const Activation activation : {Activation::kNone, Activation::kRelu, Activation::kGelu}) {
+      for (const at::Tensor& bias : {p.bias.to(type), at::Tensor()}) {
+        const at::Tensor weight = p.weight.to(type);
+        // Rows that lie apart, too.
+        const at::Tensor x = p.x.to(type), apart = at::cat({x, x}, 1).narrow(1, 0, 37);
+        const auto want = linear(x, weight, bias.defined() ? std::optional(bias) : std::nullopt, activation);
+        const PackedLayer layer(weight, bias);
+        EXPECT_TRUE(at::equal(layer(x, activation), want)) << type;
+        EXPECT_TRUE(at::equal(layer(apart, activation), want)) << type;
+        EXPECT_EQ(layer(x.narrow(0, 0, 0)).size(0), 0);
+      }
+    }
+  }
+}
+
+TEST(PackedLayer, FindsTheNextWords) {
+  const Problem p = problem(9, 20, 101);
+  const PackedLayer layer(p.weight, p.bias);
+  search::Continuations next;
+  EXPECT_EQ(layer.next_words(p.x, {.n = 4, .eos = 100}, next), 0);
+  const at::Tensor log_probs = at::log_softmax(at::linear(p.x, p.weight, p.bias).to(at::kDouble), 1);
+  const auto [best, index] = log_probs.topk(4, 1);
+  ASSERT_EQ(next.best.size(), 36U);
+  for (int64_t r = 0; r < 9; ++r) {
+    for (int64_t i = 0; i < 4; ++i) {
+      const search::Candidate& found = next.best[static_cast<size_t>(r * 4 + i)];
+      EXPECT_EQ(found.token, index[r][i].item<int64_t>());
+      EXPECT_NEAR(found.log_prob, best[r][i].item<double>(), 1e-5);
+    }
+    EXPECT_NEAR(next.eos_log_prob[static_cast<size_t>(r)], log_probs[r][100].item<double>(), 1e-5);
+  }
+  p.x[3][0] = std::numeric_limits<float>::quiet_NaN();
+  EXPECT_EQ(layer.next_words(p.x, {.n = 4, .eos = 100}, next), 1);
+}
+
+TEST(PackedLayer, RefusesWhatHasNoSuchWords) {
+  const Problem p = problem(2, 3, 5);
+  search::Continuations next;
+  try {
+    PackedLayer(p.weight, p.bias).next_words(p.x, {.n = 6, .eos = 0}, next);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(),
+                 "next_words: got 6 words of a layer of 5 columns for rows of 2 dimensions; expected float32 rows "
+                 "[T, 3] and no more words than columns");
+  }
+}
+
+}  // namespace
+}  // namespace fovea::ops

@@ -54,6 +54,14 @@ def train_fovea(folder, corpus, options):
     return statistics.median(rates)
 
 
+def make_untrained(folder, corpus):
+    """After one update a model repeats itself to the last word allowed; after some dozen it ends every sentence at once."""
+    vocab = make_vocabulary(folder, corpus)
+    run(FOVEA, "train", "-c", ROOT / "recipes" / "multi30k-tiny.yml", "--model", folder / "model", "--overwrite",
+        "--vocabs", vocab, vocab, "--train-sets", *corpus, "--mini-batch-words", 500, "--after-batches", 1,
+        "--valid-freq", 100000, "--save-freq", 100000, "--cpu-threads", 1, threads=1)
+
+
 def peer(task, options, *more):
     done = run(sys.executable, ROOT / "bench" / "eager_transformer.py", task, "--threads", options.threads, *more,
                threads=options.threads)
@@ -91,12 +99,16 @@ def seconds_to_translate(folder, model, lines, threads):
     run(FOVEA, "translate", "--model", model, "--beam-size", 5, "--mini-batch", 64, "--max-tokens", 100000,
         "--max-length-factor", 1, "--cpu-threads", threads, "--input", part, "--output", folder / "out.txt", "--quiet",
         threads=threads)
-    return time.perf_counter() - start
+    passed = time.perf_counter() - start
+    words = len((folder / "out.txt").read_text().split()) / lines
+    if words < 0.9 * (SOURCE_WORDS + 1):
+        raise SystemExit(f"the translations have {words:.1f} words on average; the peer makes {SOURCE_WORDS + 1}")
+    return passed
 
 
 def decoding(folder, threads, quick):
-    """A model hardly trained ends no sentence early, so that both sides make as many steps; 64 sentences of `extra`
-    runs are timed as the difference between a long input and a short one."""
+    """With the model of make_untrained() both sides make as many steps; `extra` sentences are timed as the difference
+    between a long input and a short one."""
     model, extra = folder / "model", 256 if quick else 512
     ours, theirs = [], []
     for _ in range(2 if quick else 3):

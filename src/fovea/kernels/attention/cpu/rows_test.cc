@@ -279,6 +279,40 @@ TEST_P(RowsTest, Groups) {
   check(kRowsKernel, {.spec = "full", .kind = AttentionKind::kCausal, .heads = 1, .dim = 2, .lengths = {{300, 320}}});
 }
 
+std::vector<float> forward_alone(Data& data, Executor& executor) {
+  std::vector<float> result(data.q.size(), std::nanf(""));
+  AttentionForward f;
+  f.q = in(data.q, data.problem), f.k = in(data.k, data.problem), f.v = in(data.v, data.problem);
+  f.out = out(result, data.problem), f.scale = data.scale, f.random = data.random;
+  kRowsKernel.forward(data.problem, f, executor);
+  return result;
+}
+
+// A step of decoding beside sequences of many queries: whole vectors and parts of them, a row that sees no key, bits
+// that do not depend on the neighbours.
+TEST_P(RowsTest, FewQueries) {
+  for (const AttentionKind kind : {AttentionKind::kSelf, AttentionKind::kCausal, AttentionKind::kCross}) {
+    for (const int64_t dim : {5, 16, 33}) {
+      Data data = make({.spec = "full",
+                        .kind = kind,
+                        .heads = 3,
+                        .dim = dim,
+                        .lengths = {{1, 17}, {8, 8}, {3, 1}, {9, 20}, {1, 1}, {5, 0}}});
+      data.problem.needs_backward = false;
+      SerialExecutor serial;
+      ThreadExecutor threads(3);
+      const std::vector<float> got = forward_alone(data, serial);
+      Doubles q = wide(data.q), k = wide(data.k), v = wide(data.v), alpha = wide(data.alpha);
+      const Doubles want = naive(data, q, k, v, alpha);
+      for (size_t i = 0; i < want.size(); ++i) ASSERT_NEAR(static_cast<double>(got[i]), want[i], 2e-6) << i;
+      EXPECT_EQ(forward_alone(data, threads), got);
+      data.problem.sequences.erase(data.problem.sequences.begin() + 1, data.problem.sequences.end());
+      const std::vector<float> alone = forward_alone(data, serial);
+      EXPECT_TRUE(std::equal(alone.begin(), alone.begin() + 3 * dim, got.begin()));
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Levels, RowsTest, testing::Values(Isa::kPortable, Isa::kAvx2, Isa::kAvx512, Isa::kAvx512Bf16),
                          [](const auto& level) {
                            std::string text(name(level.param));

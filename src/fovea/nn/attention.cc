@@ -145,6 +145,8 @@ at::Tensor Attention::Packed::project(const at::Tensor& x) const {
   return projected.view({x.size(0), projected.size(1) / x.size(1), heads, x.size(1) / heads});
 }
 
-at::Tensor Attention::Packed::output(const at::Tensor& mixed) const { return out(mixed.reshape({mixed.size(0), -1})); }
+at::Tensor Attention::Packed::output(const at::Tensor& mixed) const {
+  return out(mixed.reshape({mixed.size(0), mixed.size(1) * mixed.size(2)}));
+}
 
 }  // namespace fovea::nn

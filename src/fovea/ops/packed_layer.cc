@@ -3,6 +3,8 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/gelu.h>
 
+#include <vector>
+
 #include "fovea/base/error.h"
 #include "fovea/base/strings.h"
 #include "fovea/kernels/step/packed.h"

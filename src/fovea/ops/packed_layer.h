@@ -3,13 +3,14 @@
 
 #include <cstdint>
 #include <memory>
-#include <vector>
 
 #include "fovea/ops/step.h"
-#include "fovea/search/beam.h"
 
 namespace fovea::kernels {
 class PackedLayer;
+}
+namespace fovea::search {
+struct Continuations;
 }
 
 // A layer for many small inputs without gradients: its weight is laid out once for the machine's products. Changes of

@@ -3,9 +3,10 @@
 #include <ATen/Functions.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
+#include <limits>
 
 #include "fovea/base/error.h"
+#include "fovea/search/beam.h"
 
 namespace fovea::ops {
 namespace {

@@ -21,7 +21,7 @@ inline F power_of_two(F x) {
   return p * as_float((I)((U)as_int(shifted) << 23));
 }
 
-// What is known of one row after some panels: its n best words, and the sum over lanes of 2^(logit log2(e) + shift).
+// What is known of one row after some panels: its n best words, and the sum over lanes of e^(logit - reference).
 struct WordsRow {
   float* sums;  // [kLanes]
   int32_t* words;
@@ -29,7 +29,6 @@ struct WordsRow {
   int64_t n;
   float least;      // the last of them, -infinity while there are fewer
   float reference;  // near the greatest logit so far
-  float shift;      // -reference log2(e)
 
   void insert(int32_t word, float logit) {
     int64_t place = n - 1;
@@ -52,10 +51,9 @@ struct WordsRow {
     if (logits[i] > row.least) row.insert(static_cast<int32_t>(first_word) + i, logits[i]);
   }
   if (!(row.logits[0] > row.reference + kNear)) return;
+  const float before = row.reference;
   row.reference = row.logits[0];
-  const float before = row.shift;
-  row.shift = -row.reference * kLog2e;
-  store(row.sums, load(row.sums) * power_of_two(set(row.shift - before)));
+  store(row.sums, load(row.sums) * power_of_two(set((before - row.reference) * kLog2e)));
 }
 
 // A panel's logits join what is known of the rows.
@@ -67,8 +65,9 @@ inline void add_words(WordsRow* rows, int64_t count, const float* products, cons
     const F high = load(products + r * kTileColumns + kLanes) + bias_high;
     const F least = set(row.least);
     if (bits(either(less(least, low), less(least, high))) != 0) consider(row, first_word, low, high);
-    const F shift = set(row.shift);
-    const F powers = power_of_two(fma(low, set(kLog2e), shift)) + power_of_two(fma(high, set(kLog2e), shift));
+    // The difference first: exact near the reference, where the terms are great.
+    const F reference = set(row.reference), scale = set(kLog2e);
+    const F powers = power_of_two((low - reference) * scale) + power_of_two((high - reference) * scale);
     store(row.sums, load(row.sums) + powers);
   }
 }
@@ -111,7 +110,7 @@ class WordsBlock {
       std::fill_n(sums + kLanes, job.n, -kInfinity);
       int32_t* words = job.words + (first + r) * job.n;
       std::fill_n(words, job.n, -1);
-      rows_[r] = {sums, words, sums + kLanes, job.n, -kInfinity, kLeast, -kLeast * kLog2e};
+      rows_[r] = {sums, words, sums + kLanes, job.n, -kInfinity, kLeast};
     }
   }
 
@@ -143,7 +142,7 @@ class WordsBlock {
   bool finish(int64_t r, float eos_logit) {
     WordsRow& row = rows_[r];
     float* log_probs = job_.log_probs + (first_ + r) * job_.n;
-    const double log_sum = (std::log2(double{sum(load(row.sums))}) - double{row.shift}) / double{kLog2e};
+    const double log_sum = row.reference + std::log(double{sum(load(row.sums))});
     const bool finite = std::isfinite(log_sum) && std::isfinite(row.logits[0]);
     if (finite) {
       fill_up(row);

@@ -73,6 +73,8 @@ run_tests() {
   need_test_packages
   say "testing"
   ctest --preset release "$@"
+  # Whoever names tests wants those alone.
+  [ $# -gt 0 ] || fuzz_if_possible
 }
 
 sanitize() {
@@ -80,9 +82,32 @@ sanitize() {
   cmake --preset asan >/dev/null && cmake --build --preset asan && ctest --preset asan "$@"
 }
 
+run_fuzz() { cmake --preset fuzz >/dev/null && cmake --build --preset fuzz --target fuzz_targets && ctest --preset fuzz "$@"; }
+
+# clang and its libraries of sanitizers, which only Debian's package names tie together.
+need_clang() {
+  need_packages clang
+  need_packages "libclang-rt-$(clang++ -dumpversion | cut -d. -f1)-dev"
+}
+
 fuzz() {
-  need_packages "${packages[@]}" clang
-  cmake --preset fuzz >/dev/null && cmake --build --preset fuzz && ctest --test-dir build/fuzz --output-on-failure "$@"
+  need_packages "${packages[@]}"
+  need_clang
+  run_fuzz "$@"
+}
+
+links_fuzzers() {
+  echo 'extern "C" int LLVMFuzzerTestOneInput(const char*, unsigned long) { return 0; }' |
+    clang++ -fsanitize=fuzzer,address -x c++ - -o build/probe 2>/dev/null
+}
+
+fuzz_if_possible() {
+  if (need_clang) && links_fuzzers; then
+    say "fuzzing briefly, from a fixed seed"
+    run_fuzz
+  else
+    say "no fuzzing: clang with libFuzzer is not here and could not be installed"
+  fi
 }
 
 sources() { git ls-files '*.h' '*.cc'; }
@@ -110,7 +135,7 @@ usage() {
 Usage: ./fovea.sh VERB
 
   demo [LANGUAGE] [TRAIN OPTIONS]  install what is missing, build, train English to LANGUAGE (de), translate, score
-  test [CTEST OPTIONS]             install what is missing, build, run all tests
+  test [CTEST OPTIONS]             install what is missing, build, run all tests; without options, fuzz briefly too
   build                            install what is missing, build a release; ./fovea is the program
   bench [OPTIONS]                  measure against other systems; prints Markdown, writes CSV
   install PREFIX                   a relocatable tree with the program, the library and its CMake package

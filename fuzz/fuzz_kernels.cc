@@ -2,15 +2,18 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "fovea/kernels/attention/cpu/isa.h"
 #include "fovea/kernels/attention/testing/compare.h"
+#include "fovea/spec/testing/random_spec.h"
 
-// Kernels against each other and the oracle: the first bytes are the shape of a problem, the rest its spec. Every
-// kernel that accepts it, at every instruction set, must agree with the oracle, and so with the others.
+// Kernels against each other and the oracle: the first bytes are the shape of a problem, the rest its spec, or what one
+// is drawn from, for most bytes are no text of a spec. Every kernel that accepts it, at every instruction set, and
+// those that the list divides its sequences among must agree with the oracle, and so with one another.
 namespace {
 
 using namespace fovea::kernels;
@@ -41,9 +44,9 @@ Case shape_of(const uint8_t* bytes) {
   c.problem.head_dim = 1 + bytes[1] % 40;
   c.problem.needs_backward = bytes[2] % 4 != 0;
   c.problem.dropout = bytes[2] / 4 % 3 == 0 ? 0.25F : 0;
-  const int64_t keys = bytes[3] % 50, queries = c.problem.kind == fovea::AttentionKind::kCross
-                                                    ? bytes[4] % 20
-                                                    : std::min<int64_t>(keys, bytes[4] % 20);
+  const int64_t keys = bytes[3] < 240 ? bytes[3] % 50 : 20 * int64_t{bytes[3]} - 4560,
+                queries = c.problem.kind == fovea::AttentionKind::kCross ? bytes[4] % 20
+                                                                         : std::min<int64_t>(keys, bytes[4] % 20);
   c.problem.sequences = {{0, queries, 0, keys}, {queries, 1, keys, 3}};
   c.inputs = static_cast<Layout>(bytes[2] / 12 % 3);
   c.outputs = static_cast<Layout>(bytes[2] / 36 % 3);
@@ -51,11 +54,19 @@ Case shape_of(const uint8_t* bytes) {
   return c;
 }
 
-void check(const Kernel& kernel, const Case& c, const Inputs& inputs, const std::vector<Truth>& truths) {
-  fovea::SerialExecutor executor;
-  const std::string wrong = compare_all(c, run_kernel(kernel, c.problem, inputs, c.outputs, executor), truths);
+fovea::AttentionSpec spec_of(std::string_view text) {
+  try {
+    return fovea::parse_attention(text);
+  } catch (const fovea::SpecError&) {
+    fovea::Rng rng(std::hash<std::string_view>()(text));
+    return fovea::random_spec(rng);
+  }
+}
+
+void check(std::string_view who, const Case& c, const Results& got, const std::vector<Truth>& truths) {
+  const std::string wrong = compare_all(c, got, truths);
   if (wrong.empty()) return;
-  std::fprintf(stderr, "%s: %s\n%s\n", std::string(kernel.name).c_str(), describe(c.problem).c_str(), wrong.c_str());
+  std::fprintf(stderr, "%s: %s\n%s\n", std::string(who).c_str(), describe(c.problem).c_str(), wrong.c_str());
   std::abort();
 }
 
@@ -64,21 +75,19 @@ void check(const Kernel& kernel, const Case& c, const Inputs& inputs, const std:
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size < kShapeBytes) return 0;
   Case c = shape_of(data);
-  try {
-    c.problem.spec = fovea::parse_attention({reinterpret_cast<const char*>(data) + kShapeBytes, size - kShapeBytes});
-  } catch (const fovea::SpecError&) {
-    return 0;
-  }
+  c.problem.spec = spec_of({reinterpret_cast<const char*>(data) + kShapeBytes, size - kShapeBytes});
   if (!is_allowed(c.problem.spec, c.problem.kind) || is_steep(c.problem.spec)) return 0;
   Inputs inputs;
   std::vector<Truth> truths;
   if (!draw_clear(c, {.coarse = data[5] % 4 == 0}, inputs, truths)) return 0;
-  for (const Kernel& kernel : attention_kernels()) {
-    if (!kernel.refuses(c.problem).empty()) continue;
-    for (int level = 0; level <= static_cast<int>(best_isa()); ++level) {
-      set_isa(static_cast<Isa>(level));
-      check(kernel, c, inputs, truths);
+  fovea::SerialExecutor executor;
+  for (int level = 0; level <= static_cast<int>(best_isa()); ++level) {
+    set_isa(static_cast<Isa>(level));
+    for (const Kernel& kernel : attention_kernels()) {
+      if (!kernel.refuses(c.problem).empty()) continue;
+      check(kernel.name, c, run_kernel(kernel, c.problem, inputs, c.outputs, executor), truths);
     }
+    check("divided", c, run_divided(c.problem, inputs, c.outputs, executor), truths);
   }
   return 0;
 }

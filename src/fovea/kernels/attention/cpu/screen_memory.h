@@ -19,12 +19,12 @@ Aligned<T> aligned(int64_t count) {
   return Aligned<T>(static_cast<T*>(take_workspace(static_cast<size_t>(count) * sizeof(T))));
 }
 
-// An array that only grows.
+// An array that only grows. Never null once asked for, so that one may step over a sequence without rows.
 template <class T>
 class Grown {
  public:
   T* at_least(int64_t count) {
-    if (size_ < count) {
+    if (size_ < count || data_ == nullptr) {
       data_.reset();
       data_ = aligned<T>(count);
       size_ = count;

@@ -9,8 +9,8 @@ language=de
 if [ $# -gt 0 ] && [[ $1 != -* ]]; then language=$1; shift; fi
 readonly language folder=build/demo/$language fovea=build/release/bin/fovea
 readonly corpus=$folder/corpus vocab=$folder/joint.spm
-# Other options, another model: "--attention full" trains in model--attention-full.
-readonly run=$folder/model$(printf -- '%s' "${*/#/-}" | tr -c '[:alnum:]=._\n-' '-')
+# Other options, another model: "--attention full" trains in model-attention-full.
+readonly run=$folder/model$(printf -- '%s' "${*/#/-}" | tr -cs '[:alnum:]=._\n' '-')
 mkdir -p "$folder"
 
 say() { printf '\033[1m==> %s\033[0m\n' "$*" >&2; }

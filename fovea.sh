@@ -72,6 +72,7 @@ run_tests() {
   build
   need_test_packages
   say "testing"
+  [ -n "${FOVEA_DATA:-}" ] || say "FOVEA_DATA is not set: the test on real text is skipped"
   ctest --preset release "$@"
   # Whoever names tests wants those alone.
   [ $# -gt 0 ] || fuzz_if_possible

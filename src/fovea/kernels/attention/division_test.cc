@@ -50,7 +50,7 @@ TEST_F(KernelChoice, GivesASequenceToTheFirstThatItSuits) {
 
 TEST_F(KernelChoice, ExplainsTheWalk) {
   EXPECT_EQ(explain(problem("topk(2)", {700, 5})),
-            "cpu-topk: takes sequences of 256 keys or more\n"
+            "cpu-topk: takes sequences of at least 32 queries and 256 keys\n"
             "cpu-entmax: refuses: the spec has topk; the transform is neither sparsemax nor entmax\n"
             "cpu-dense: refuses: the spec has topk\n"
             "-> cpu-topk, cpu-rows");

@@ -14,11 +14,6 @@ decltype(auto) at_this_level(Work&& work) {
 }
 
 template <class T>
-PackedSize size_of(const LayerWeights<T>& from) {
-  return at_this_level([&](auto level) { return level.size(from); });
-}
-
-template <class T>
 void run(const LayerRows<T>& job, Executor& executor) {
   if (job.rows == 0 || job.layer->columns() == 0) return;
   SerialExecutor serial;
@@ -29,27 +24,16 @@ void run(const LayerRows<T>& job, Executor& executor) {
 }  // namespace
 
 template <class T>
-void PackedLayer::fill(const LayerWeights<T>& from, Executor& executor) {
+PackedLayer::PackedLayer(const LayerWeights<T>& from, Executor& executor) : columns_(from.columns), depth_(from.depth) {
   at_this_level([&](auto level) {
-    executor.run(level.size(from).panels, [&](int64_t panel, int) { level.fill(from, panel, *this); });
+    const PackedSize size = level.size(from);
+    panels_ = AlignedFloats(size.panels * size.panel_floats);
+    bias_ = AlignedFloats(size.padded_columns);
+    executor.run(size.panels, [&](int64_t panel, int) { level.fill(from, panel, *this); });
   });
 }
-
-PackedLayer::PackedLayer(const LayerWeights<float>& from, Executor& executor)
-    : columns_(from.columns),
-      depth_(from.depth),
-      panels_(size_of(from).panels * size_of(from).panel_floats),
-      bias_(size_of(from).padded_columns) {
-  fill(from, executor);
-}
-
-PackedLayer::PackedLayer(const LayerWeights<uint16_t>& from, Executor& executor)
-    : columns_(from.columns),
-      depth_(from.depth),
-      panels_(size_of(from).panels * size_of(from).panel_floats),
-      bias_(size_of(from).padded_columns) {
-  fill(from, executor);
-}
+template PackedLayer::PackedLayer(const LayerWeights<float>& from, Executor& executor);
+template PackedLayer::PackedLayer(const LayerWeights<uint16_t>& from, Executor& executor);
 
 void multiply(const LayerRows<float>& job, Executor& executor) { run(job, executor); }
 void multiply(const LayerRows<uint16_t>& job, Executor& executor) { run(job, executor); }

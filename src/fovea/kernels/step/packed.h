@@ -20,8 +20,8 @@ struct LayerWeights {
 // In the order in which the products of one instruction-set level walk it; to be used at that level.
 class PackedLayer {
  public:
-  PackedLayer(const LayerWeights<float>& from, Executor& executor);
-  PackedLayer(const LayerWeights<uint16_t>& from, Executor& executor);
+  template <class T>
+  PackedLayer(const LayerWeights<T>& from, Executor& executor);
   int64_t columns() const { return columns_; }
   int64_t depth() const { return depth_; }
   const float* panels() const { return panels_.data(); }  // [padded columns / width of a tile][steps][width]
@@ -30,11 +30,8 @@ class PackedLayer {
   float* bias() { return bias_.data(); }
 
  private:
-  template <class T>
-  void fill(const LayerWeights<T>& from, Executor& executor);
-
   int64_t columns_, depth_;
-  AlignedFloats panels_, bias_;
+  AlignedFloats panels_{0}, bias_{0};
 };
 
 // out = relu?(a weight^T + bias)

@@ -19,13 +19,12 @@
 //
 #include "fovea/kernels/step/emit-inl.h"
 //
+#include "fovea/kernels/step/rows-inl.h"
+//
 #include "fovea/kernels/step/next_words-inl.h"
 
 namespace fovea::kernels {
 namespace {
-
-// Rows of a piece, whole tiles: with their depth they stay in the nearer caches while the panels pass by.
-constexpr int64_t kRowBlock = 64 / kTileRows * kTileRows;
 
 template <class T>
 PackedSize packed_size(const LayerWeights<T>& from) {
@@ -47,45 +46,18 @@ void fill_panel(const LayerWeights<T>& from, int64_t panel, PackedLayer& to) {
 }
 
 template <class T>
-struct FinishLayer {
-  T* out;
-  const float* bias;
-  int64_t stride, columns;
-  bool relu;
-
-  F finished(F value, int64_t first) const {
-    value = value + load(bias + first);
-    return relu ? max(set(0), value) : value;
-  }
-  void row(int64_t r, F low, F high) const {
-    T* to = out + r * stride;
-    store_some(to, finished(low, 0), columns);
-    if (columns > kLanes) store_some(to + kLanes, finished(high, kLanes), columns - kLanes);
-  }
-};
-
-template <class T>
-void layer_block(const LayerRows<T>& job, int64_t first) {
-  using Step = typename StepOf<T>::type;
-  const PackedLayer& layer = *job.layer;
-  const int64_t rows = std::min(kRowBlock, job.rows - first), steps = steps_of<Step>(layer.depth());
-  const Matrix<T> from{job.a + first * job.a_stride, nullptr, job.a_stride, 0};
-  Left left{reinterpret_cast<const char*>(from.data), job.a_stride * int64_t{sizeof(T)}, 4};
-  if (!usable_in_place<Step>(from, layer.depth())) {
-    float* packed = thread_scratch(Use::kLeft).get<float>(rows * steps);
-    pack_rows<Step>(from, rows, layer.depth(), packed);
-    left = {reinterpret_cast<const char*>(packed), steps * 4, 4};
-  }
-  for (int64_t column = 0; column < layer.columns(); column += kTileColumns) {
-    FinishLayer<T> finish{job.out + first * job.out_stride + column, layer.bias() + column, job.out_stride,
-                          layer.columns() - column, job.relu};
-    panel_product<Step, Line::kAlongDepth>(left, rows, layer.panels() + column * steps, steps, finish);
-  }
-}
-
-template <class T>
 void layer_rows(const LayerRows<T>& job, Executor& executor) {
-  executor.run(pieces_of(job.rows, kRowBlock), [&](int64_t p, int) { layer_block(job, p * kRowBlock); });
+  const PackedLayer& layer = *job.layer;
+  const RowsOf<T, float> rows{.a = {job.a, nullptr, job.a_stride, 0},
+                              .panels = layer.panels(),
+                              .bias = layer.bias(),
+                              .out = job.out,
+                              .out_stride = job.out_stride,
+                              .rows = job.rows,
+                              .columns = layer.columns(),
+                              .depth = layer.depth(),
+                              .relu = job.relu};
+  executor.run(pieces_of(job.rows, kRowBlock), [&](int64_t p, int) { row_block(rows, p * kRowBlock); });
 }
 
 int64_t all_words(const NextWords& job, Executor& executor) {

@@ -16,38 +16,14 @@
 #include "fovea/kernels/step/pack-inl.h"
 //
 #include "fovea/kernels/step/emit-inl.h"
+//
+#include "fovea/kernels/step/rows-inl.h"
 
 namespace fovea::kernels {
 namespace {
 
-constexpr int64_t kRowBlock = 64;     // rows of a piece: with their depth they stay in the second cache
 constexpr int64_t kTokenBlock = 256;  // depth of a TokenSum's step through the tokens
 constexpr int64_t kMinSumRows = 64, kMaxSumRows = 256, kSumColumns = 8 * kTileColumns;  // of a TokenSum's piece
-
-template <class T>
-struct Finish {
-  T* out;
-  const T* bias;
-  int64_t stride, columns;
-  bool relu;
-
-  F finished(F value, int64_t first) const {
-    if (bias != nullptr) {
-      value = value + load_some(bias + first, columns - first);
-    }
-    return relu ? max(set(0), value) : value;
-  }
-  void row(int64_t r, F low, F high) const {
-    T* to = out + r * stride;
-    if (columns >= kTileColumns) {
-      store(to, finished(low, 0));
-      store(to + kLanes, finished(high, kLanes));
-    } else {
-      store_part(to, finished(low, 0), columns);
-      if (columns > kLanes) store_part(to + kLanes, finished(high, kLanes), columns - kLanes);
-    }
-  }
-};
 
 template <class Step, class T>
 void pack_panel(const RowProduct<T>& job, int64_t panel, float* to) {
@@ -60,30 +36,22 @@ void pack_panel(const RowProduct<T>& job, int64_t panel, float* to) {
   }
 }
 
-template <class Step, class T>
-void row_block(const RowProduct<T>& job, const float* panels, int64_t first) {
-  const int64_t rows = std::min(kRowBlock, job.rows - first), steps = steps_of<Step>(job.depth);
-  const Matrix<T> from = Matrix<T>{job.a, job.mask, job.a_stride, job.mask_stride}.at(first, 0);
-  Left left{reinterpret_cast<const char*>(from.data), job.a_stride * int64_t{sizeof(T)}, 4};
-  if (!usable_in_place<Step>(from, job.depth)) {
-    float* packed = thread_scratch(Use::kLeft).get<float>(rows * steps);
-    pack_rows<Step>(from, rows, job.depth, packed);
-    left = {reinterpret_cast<const char*>(packed), steps * 4, 4};
-  }
-  for (int64_t column = 0; column < job.columns; column += kTileColumns) {
-    Finish<T> finish{job.out + first * job.out_stride + column, job.bias == nullptr ? nullptr : job.bias + column,
-                     job.out_stride, job.columns - column, job.relu};
-    panel_product<Step, Line::kAlongDepth>(left, rows, panels + column * steps, steps, finish);
-  }
-}
-
 template <class T>
 void row_product(const RowProduct<T>& job, Executor& executor) {
   using Step = typename StepOf<T>::type;
   const int64_t panels = pieces_of(job.columns, kTileColumns), panel_size = steps_of<Step>(job.depth) * kTileColumns;
   float* packed = thread_scratch(Use::kPanels).get<float>(panels * panel_size);
   executor.run(panels, [&](int64_t p, int) { pack_panel<Step>(job, p, packed + p * panel_size); });
-  executor.run(pieces_of(job.rows, kRowBlock), [&](int64_t p, int) { row_block<Step>(job, packed, p * kRowBlock); });
+  const RowsOf<T, T> rows{.a = {job.a, job.mask, job.a_stride, job.mask_stride},
+                          .panels = packed,
+                          .bias = job.bias,
+                          .out = job.out,
+                          .out_stride = job.out_stride,
+                          .rows = job.rows,
+                          .columns = job.columns,
+                          .depth = job.depth,
+                          .relu = job.relu};
+  executor.run(pieces_of(job.rows, kRowBlock), [&](int64_t p, int) { row_block(rows, p * kRowBlock); });
 }
 
 // sums[r] += the elements of row r of `left` [steps][width] units along the rows.

@@ -4,13 +4,13 @@
 #include <variant>
 
 #include "fovea/base/strings.h"
+#include "fovea/kernels/attention/cpu/kernels.h"
 #include "fovea/kernels/attention/cpu/scratch.h"
 
 namespace fovea::kernels {
 namespace {
 
 constexpr int64_t kMaxHeadDim = 256;
-constexpr int64_t kFewKeys = 256;             // over fewer, whole rows are faster
 constexpr int64_t kForwardQueries = 384;      // of a task: packing the keys anew for each is small beside the products
 constexpr int64_t kPairsInOnePart = 1 << 19;  // above, backward is split among kParts tasks whatever the threads are
 constexpr int64_t kParts = 4;
@@ -36,7 +36,10 @@ SavedPerRow saved(const AttentionProblem& problem) {
   return {.floats = problem.needs_backward && !is_pointwise(problem.spec.transform) ? 2 : 0};
 }
 
-bool has_many_keys(const AttentionProblem&, const Sequence& sequence) { return sequence.k_length >= kFewKeys; }
+// With few queries (a decoder's step) laying out the keys costs more than the products.
+bool suits(const AttentionProblem&, const Sequence& sequence) {
+  return sequence.k_length >= kManyKeys && sequence.q_length >= 4;
+}
 
 std::vector<DenseTask> forward_tasks(const AttentionProblem& problem) {
   std::vector<DenseTask> tasks;
@@ -114,7 +117,7 @@ const Kernel kDenseKernel = {.name = "cpu-dense",
                              .saved = saved,
                              .forward = forward,
                              .backward = backward,
-                             .suits = has_many_keys,
-                             .suited = "sequences of 256 keys or more"};
+                             .suits = suits,
+                             .suited = "sequences of at least 4 queries and 256 keys"};
 
 }  // namespace fovea::kernels

@@ -139,7 +139,7 @@ class DenseBackwardTask {
     for (int64_t r = 0; r < block.rows; ++r) {
       const int64_t query = block.first + r;
       float *s = b_.weights + r * kBlockStride, *g = b_.grads + r * kBlockStride;
-      const RowDropout dropout = view_.problem.dropout > 0 ? view_.dropout(query, block.begin) : RowDropout{};
+      const RowDropout dropout = view_.dropout(query, block.begin);
       if (dropout.threshold > 0) dropout.apply(g, block.part());
       const bool softmax = view_.stats > 0;
       transform.gradient(s, g, block.part().end, softmax ? in_.stats + view_.stats_at(query) : nullptr,

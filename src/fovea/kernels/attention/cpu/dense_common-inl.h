@@ -9,23 +9,10 @@ namespace {
 constexpr int64_t kBlockRows = 96, kBlockColumns = 192;
 constexpr int64_t kBlockStride = score_stride(kBlockColumns);
 
-struct DenseView {
-  const AttentionProblem& problem;
-  const Sequence& sequence;
-  const RandomStream& random;
-  int64_t head, width, padded;  // padded: head_dim in whole vectors
-  int64_t stats, stats_begin;   // floats of a row; where the sequence's begin
-
+struct DenseView : SequenceView {
   template <class Args>
   DenseView(const DenseCall& call, const DenseTask& task, const Args& args)
-      : problem(*call.problem),
-        sequence(*task.sequence),
-        random(args.random),
-        head(task.head),
-        width(problem.head_dim),
-        padded(round_up(width, kLanes)),
-        stats(stats_width(problem)),
-        stats_begin(sequence.q_begin * problem.num_heads * args.saved.floats) {}
+      : SequenceView(*call.problem, *task.sequence, task.head, args) {}
 
   // How many keys query i of the sequence sees: the first ones.
   int64_t seen(int64_t i) const {
@@ -34,13 +21,9 @@ struct DenseView {
   }
   TokenList queries(int64_t first) const { return {sequence.q_begin + first, 1, nullptr}; }
   TokenList keys(int64_t first) const { return {sequence.k_begin + first, 1, nullptr}; }
-  int64_t stats_at(int64_t query) const { return stats_begin + (query * problem.num_heads + head) * stats; }
   // Of a query's weights on the keys from first_key on.
   RowDropout dropout(int64_t query, int64_t first_key) const {
-    return {.threshold = dropout_threshold(problem.dropout),
-            .scale = dropout_scale(problem.dropout),
-            .key = dropout_row_key(random.dropout_key, random.first_head + head, sequence.q_begin + query),
-            .key_begin = static_cast<int32_t>(first_key)};
+    return dropout_of(sequence.q_begin + query, first_key, 1);
   }
 };
 

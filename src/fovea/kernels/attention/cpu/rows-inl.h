@@ -152,26 +152,45 @@ inline int64_t stats_width(const AttentionProblem& problem) {
   return width;
 }
 
-// One sequence under one head, as forward and backward see it.
-struct HeadView {
+// One sequence under one head.
+struct SequenceView {
   const AttentionProblem& problem;
   const Sequence& sequence;
-  const Candidates& table;
   const RandomStream& random;
   int64_t head, width, padded;  // padded: head_dim in whole vectors
   int64_t stats, stats_begin;   // floats of a row; where the sequence's begin
 
   template <class Args>
-  HeadView(const RowsCall& call, const RowsTask& task, const Args& args)
-      : problem(*call.problem),
-        sequence(problem.sequences[static_cast<size_t>(task.sequence)]),
-        table(call.tables->of(task.sequence, task.head)),
+  SequenceView(const AttentionProblem& of, const Sequence& one, int64_t its_head, const Args& args)
+      : problem(of),
+        sequence(one),
         random(args.random),
-        head(task.head),
-        width(problem.head_dim),
+        head(its_head),
+        width(of.head_dim),
         padded(round_up(width, kLanes)),
-        stats(stats_width(problem)),
-        stats_begin(sequence.q_begin * problem.num_heads * args.saved.floats) {}
+        stats(stats_width(of)),
+        stats_begin(one.q_begin * of.num_heads * args.saved.floats) {}
+
+  int64_t stats_at(int64_t query) const { return stats_begin + (query * problem.num_heads + head) * stats; }
+  // Of the row of a query token; its keys are those of the progression.
+  RowDropout dropout_of(int64_t token, int64_t key_begin, int64_t key_step) const {
+    if (problem.dropout <= 0) return {};
+    return {.threshold = dropout_threshold(problem.dropout),
+            .scale = dropout_scale(problem.dropout),
+            .key = dropout_row_key(random.dropout_key, random.first_head + head, token),
+            .key_begin = static_cast<int32_t>(key_begin),
+            .key_step = static_cast<int32_t>(key_step)};
+  }
+};
+
+// The same with its candidates.
+struct HeadView : SequenceView {
+  const Candidates& table;
+
+  template <class Args>
+  HeadView(const RowsCall& call, const RowsTask& task, const Args& args)
+      : SequenceView(*call.problem, call.problem->sequences[static_cast<size_t>(task.sequence)], task.head, args),
+        table(call.tables->of(task.sequence, task.head)) {}
 
   TokenList keys(const RowGroup& group) const {
     const int32_t* list = table.list(group);
@@ -180,17 +199,11 @@ struct HeadView {
   TokenList queries(const RowGroup& group, int64_t first) const {
     return {sequence.q_begin + group.first_query + first * group.query_step, group.query_step, nullptr};
   }
-  int64_t stats_at(int64_t token) const {
-    return stats_begin + ((token - sequence.q_begin) * problem.num_heads + head) * stats;
-  }
+  int64_t stats_of(int64_t token) const { return stats_at(token - sequence.q_begin); }
   RowDropout dropout(const RowGroup& group, int64_t token) const {
-    if (problem.dropout <= 0) return {};
-    return {.threshold = dropout_threshold(problem.dropout),
-            .scale = dropout_scale(problem.dropout),
-            .key = dropout_row_key(random.dropout_key, random.first_head + head, token),
-            .key_begin = group.key_begin,
-            .key_step = group.key_step,
-            .list = table.list(group)};
+    RowDropout row = dropout_of(token, group.key_begin, group.key_step);
+    row.list = table.list(group);
+    return row;
   }
 };
 

@@ -139,7 +139,7 @@ class BackwardTask {
     const int64_t stride = score_stride(group.columns);
     const auto& select = view_.problem.spec.select;
     const int64_t stats_step = group.query_step * view_.problem.num_heads * view_.stats;
-    const float* stats = view_.stats == 0 ? nullptr : in_.stats + view_.stats_at(tokens[0]);
+    const float* stats = view_.stats == 0 ? nullptr : in_.stats + view_.stats_of(tokens[0]);
     const bool drops = view_.problem.dropout > 0;
     for (int64_t r = 0; r < rows; ++r) {
       float* s = b_.weights + r * stride;

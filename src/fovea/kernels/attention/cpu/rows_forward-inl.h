@@ -96,7 +96,7 @@ class ForwardTask {
     const auto& select = view_.problem.spec.select;
     const int64_t stats_step = group.query_step * view_.problem.num_heads * view_.stats;
     float* stats =
-        in_.stats == nullptr || !view_.problem.needs_backward ? nullptr : in_.stats + view_.stats_at(tokens[0]);
+        in_.stats == nullptr || !view_.problem.needs_backward ? nullptr : in_.stats + view_.stats_of(tokens[0]);
     for (int64_t r = 0; r < rows; ++r) {
       float* s = b_.scores + r * stride;
       mask_row(s, view_.table, group.row + first + r, part);

@@ -1,6 +1,7 @@
 #include <string>
 
 #include "fovea/base/strings.h"
+#include "fovea/kernels/attention/cpu/kernels.h"
 #include "fovea/kernels/attention/cpu/screen_attention.h"
 #include "fovea/kernels/attention/cpu/screen_kernels.h"
 #include "fovea/kernels/attention/cpu/screen_select.h"
@@ -18,11 +19,12 @@ std::vector<std::string> common_refusals(const AttentionProblem& problem) {
 // Lists of k entries are kept for every row and head.
 constexpr int64_t kMaxListed = 4096;
 
-// Over fewer keys whole score rows are faster.
-constexpr int64_t kFewKeys = 256;
-constexpr std::string_view kManyKeys = "sequences of 256 keys or more";
+// With fewer queries (a decoder's step) packing the keys costs more than scoring them all exactly.
+constexpr std::string_view kSuited = "sequences of at least 32 queries and 256 keys";
 
-bool has_many_keys(const AttentionProblem&, const Sequence& sequence) { return sequence.k_length >= kFewKeys; }
+bool suits(const AttentionProblem&, const Sequence& sequence) {
+  return sequence.k_length >= kManyKeys && sequence.q_length >= 32;
+}
 
 std::vector<std::string> topk_refuses(const AttentionProblem& problem) {
   std::vector<std::string> reasons = common_refusals(problem);
@@ -79,8 +81,8 @@ const Kernel kTopkKernel = {.name = "cpu-topk",
                             .saved = saved,
                             .forward = screened_forward,
                             .backward = screened_backward,
-                            .suits = has_many_keys,
-                            .suited = kManyKeys};
+                            .suits = suits,
+                            .suited = kSuited};
 
 const Kernel kEntmaxKernel = {.name = "cpu-entmax",
                               .summary = "sparsemax and entmax by screening, lists of the support",
@@ -88,7 +90,7 @@ const Kernel kEntmaxKernel = {.name = "cpu-entmax",
                               .saved = saved,
                               .forward = screened_forward,
                               .backward = screened_backward,
-                              .suits = has_many_keys,
-                              .suited = kManyKeys};
+                              .suits = suits,
+                              .suited = kSuited};
 
 }  // namespace fovea::kernels

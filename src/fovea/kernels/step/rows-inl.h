@@ -1,0 +1,64 @@
+#pragma once
+// Some rows of a matrix times panels of a weight, after emit-inl.h.
+namespace fovea::kernels {
+namespace {
+
+// Rows of a piece, whole tiles: with their depth they stay in the nearer caches while the panels pass by.
+constexpr int64_t kRowBlock = 64 / kTileRows * kTileRows;
+
+// out = relu?(a b + bias); Bias is T or float.
+template <class T, class Bias>
+struct RowsOf {
+  Matrix<T> a;                    // [rows, depth]
+  const float* panels = nullptr;  // [columns / kTileColumns][steps][kTileColumns]
+  const Bias* bias = nullptr;     // [columns] or null
+  T* out = nullptr;               // [rows, columns]
+  int64_t out_stride = 0, rows = 0, columns = 0, depth = 0;
+  bool relu = false;
+};
+
+// What becomes of a tile's sums: `columns` are those left of the row.
+template <class T, class Bias>
+struct Finish {
+  T* out;
+  const Bias* bias;
+  int64_t stride, columns;
+  bool relu;
+
+  F finished(F value, int64_t first) const {
+    if (bias != nullptr) value = value + load_some(bias + first, columns - first);
+    return relu ? max(set(0), value) : value;
+  }
+  void row(int64_t r, F low, F high) const {
+    T* to = out + r * stride;
+    if (columns >= kTileColumns) {
+      store(to, finished(low, 0));
+      store(to + kLanes, finished(high, kLanes));
+    } else {
+      store_part(to, finished(low, 0), columns);
+      if (columns > kLanes) store_part(to + kLanes, finished(high, kLanes), columns - kLanes);
+    }
+  }
+};
+
+// The piece of at most kRowBlock rows that begins at row `first`.
+template <class T, class Bias>
+void row_block(const RowsOf<T, Bias>& job, int64_t first) {
+  using Step = typename StepOf<T>::type;
+  const int64_t rows = std::min(kRowBlock, job.rows - first), steps = steps_of<Step>(job.depth);
+  const Matrix<T> from = job.a.at(first, 0);
+  Left left{reinterpret_cast<const char*>(from.data), from.stride * int64_t{sizeof(T)}, 4};
+  if (!usable_in_place<Step>(from, job.depth)) {
+    float* packed = thread_scratch(Use::kLeft).get<float>(rows * steps);
+    pack_rows<Step>(from, rows, job.depth, packed);
+    left = {reinterpret_cast<const char*>(packed), steps * 4, 4};
+  }
+  for (int64_t column = 0; column < job.columns; column += kTileColumns) {
+    Finish<T, Bias> finish{job.out + first * job.out_stride + column, job.bias == nullptr ? nullptr : job.bias + column,
+                           job.out_stride, job.columns - column, job.relu};
+    panel_product<Step, Line::kAlongDepth>(left, rows, job.panels + column * steps, steps, finish);
+  }
+}
+
+}  // namespace
+}  // namespace fovea::kernels

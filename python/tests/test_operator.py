@@ -65,6 +65,40 @@ def test_opcheck_of_the_whole(spec):
     torch.library.opcheck(torch.ops.fovea.attention.default, (*x, spec), kwargs)
 
 
+NORMS = {"rmsnorm": (), "gated-rmsnorm": ("gate",), "layernorm": ("bias",)}
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("norm", NORMS)
+def test_opcheck_of_norms(norm, dtype):
+    z = torch.randn(5, H * D, dtype=dtype, requires_grad=True)
+    gain, gate, bias = (torch.randn(H * D, dtype=dtype, requires_grad=True) if name in ("gain", *NORMS[norm]) else None
+                        for name in ("gain", "gate", "bias"))
+    arguments = (z, gain, gate, bias, norm == "layernorm")
+    torch.library.opcheck(torch.ops.fovea.head_norm.default, (*arguments, 1e-8))
+    detached = [x.detach() if isinstance(x, torch.Tensor) else x for x in arguments]
+    y, centre, rstd = torch.ops.fovea.head_norm(*detached, 1e-8)
+    backward = (torch.randn_like(y), *detached[:4], centre, rstd, norm == "layernorm")
+    torch.library.opcheck(torch.ops.fovea.head_norm_backward.default, backward)
+
+
+@pytest.mark.parametrize("norm", NORMS)
+def test_norms_in_one_pass_are_those_in_double(norm):
+    """Float32 takes the fused norm, double the composition of PyTorch's operators that gradcheck has checked."""
+    results = []
+    for dtype in (torch.float32, torch.float64):
+        torch.manual_seed(3)
+        x = [torch.randn(2, H, 50, D).to(dtype).requires_grad_() for _ in range(3)]
+        more = {name: value.detach().float().to(dtype).requires_grad_()
+                for name, value in specs.extras("relu+" + norm, H, D, dtype).items()}
+        out = fovea.attention(*x, "relu+" + norm, causal=True, **more)
+        weight = torch.linspace(-1, 1, out.numel(), dtype=dtype).view(out.shape)
+        results.append([out, *torch.autograd.grad((out * weight).sum(), (*x, *more.values()))])
+    for ours, exact in zip(*results):
+        # The gradient of a row is divided by its root mean square, which is small where few scores are positive.
+        torch.testing.assert_close(ours.double(), exact, rtol=1e-4, atol=1e-4 * exact.abs().max().item())
+
+
 def test_opcheck_backward():
     q, k, v, alpha, layout, spec, *rest = operator_arguments("topk(3)", torch.float32)
     out, stats, kept = torch.ops.fovea.attention_forward(q, k, v, alpha, layout, spec, *rest)

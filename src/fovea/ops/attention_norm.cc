@@ -3,12 +3,14 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/layer_norm.h>
 #include <ATen/ops/mean.h>
+#include <ATen/ops/ones.h>
 #include <ATen/ops/rsqrt.h>
 #include <ATen/ops/sigmoid.h>
 
 #include <string_view>
 
 #include "fovea/base/strings.h"
+#include "fovea/ops/head_norm.h"
 
 namespace fovea::ops {
 namespace {
@@ -33,7 +35,6 @@ at::Tensor apply(const NoNorm&, const at::Tensor& z, const NormParameters&) { re
 at::Tensor apply(const RmsNorm&, const at::Tensor& z, const NormParameters& p) { return rms(z, p); }
 at::Tensor apply(const RmsNormXavier&, const at::Tensor& z, const NormParameters& p) { return rms(z, p); }
 at::Tensor apply(const GatedRmsNorm&, const at::Tensor& z, const NormParameters& p) {
-  if (!p.gate) throw Error("attention: gated-rmsnorm needs gate of shape [heads times head size]");
   return rms(z, p) * (z * p.gate->to(z.scalar_type())).sigmoid();  // the gate sees z as it was before the norm
 }
 at::Tensor apply(const LayerNorm&, const at::Tensor& z, const NormParameters& p) {
@@ -42,19 +43,39 @@ at::Tensor apply(const LayerNorm&, const at::Tensor& z, const NormParameters& p)
   return p.bias ? y + p.bias->to(y.scalar_type()) : y;
 }
 
+// In one pass, where the kernels take the tensors.
+std::optional<at::Tensor> fused(const Norm& norm, const at::Tensor& z, const NormParameters& p) {
+  if (z.scalar_type() != at::kFloat && z.scalar_type() != at::kBFloat16) return std::nullopt;
+  HeadNormInputs in{
+      .z = z, .gain = p.gain ? *p.gain : at::ones_symint({z.sym_size(-1)}, z.options()), .gate = {}, .bias = {}};
+  in.centred = std::holds_alternative<LayerNorm>(norm);
+  if (in.centred) in.bias = p.bias;
+  if (std::holds_alternative<GatedRmsNorm>(norm)) in.gate = p.gate;
+  if (!fits_head_norm(in)) return std::nullopt;
+  return call_head_norm(in, kEps);
+}
+
+at::Tensor composed(const Norm& norm, const at::Tensor& z, const NormParameters& p) {
+  const at::Tensor wide = z.to(z.scalar_type() == at::kDouble ? at::kDouble : at::kFloat);
+  return std::visit([&](const auto& n) { return apply(n, wide, p); }, norm).to(z.scalar_type());
+}
+
 }  // namespace
 
 at::Tensor norm_over_heads(const Norm& norm, const at::Tensor& z, const NormParameters& parameters) {
   if (std::holds_alternative<NoNorm>(norm)) return z;
   const bool packed = z.dim() == 3;
   const at::Tensor rows = packed ? z : z.transpose(1, 2);  // [..., H, D]
-  const at::Tensor flat = rows.flatten(-2).to(z.scalar_type() == at::kDouble ? at::kDouble : at::kFloat);
+  const at::Tensor flat = rows.flatten(-2);
   for (const auto& [parameter, name] : {std::pair(&parameters.gain, "gain"), std::pair(&parameters.gate, "gate"),
                                         std::pair(&parameters.bias, "bias")}) {
     check(*parameter, name, flat.sym_size(-1));
   }
-  at::Tensor y = std::visit([&](const auto& n) { return apply(n, flat, parameters); }, norm);
-  y = y.to(z.scalar_type()).view_symint(rows.sym_sizes());
+  if (std::holds_alternative<GatedRmsNorm>(norm) && !parameters.gate) {
+    throw Error("attention: gated-rmsnorm needs gate of shape [heads times head size]");
+  }
+  const std::optional<at::Tensor> one_pass = fused(norm, flat, parameters);
+  const at::Tensor y = (one_pass ? *one_pass : composed(norm, flat, parameters)).view_symint(rows.sym_sizes());
   return packed ? y : y.transpose(1, 2);
 }
 

@@ -14,33 +14,13 @@
 #include "fovea/kernels/step/element-inl.h"
 //
 #include "fovea/kernels/step/mask-inl.h"
+//
+#include "fovea/kernels/step/norm-inl.h"
 
 namespace fovea::kernels {
 namespace {
 
-constexpr int64_t kRows = 64;           // of a piece; backward keeps a partial sum for each
 constexpr int64_t kElements = 1 << 14;  // of a piece of an elementwise pass
-
-// Lanes from n on zero.
-F only(F v, int64_t n) { return n >= kLanes ? v : select(first(n), v, set(0)); }
-
-int64_t padded(int64_t width) { return (width + kLanes - 1) / kLanes * kLanes; }
-
-struct Statistics {
-  float mean, rstd;
-};
-
-Statistics statistics(const float* row, int64_t width, float eps) {
-  F total = set(0);
-  for (int64_t i = 0; i < width; i += kLanes) total = total + only(load(row + i), width - i);
-  const float mean = sum(total) / static_cast<float>(width);
-  F squares = set(0);
-  for (int64_t i = 0; i < width; i += kLanes) {
-    const F difference = only(load(row + i) - set(mean), width - i);
-    squares = fma(difference, difference, squares);
-  }
-  return {mean, 1 / std::sqrt(sum(squares) / static_cast<float>(width) + eps)};
-}
 
 // `row`: a scratch [padded width].
 template <class T>
@@ -67,10 +47,12 @@ void forward_row(const NormForward<T>& job, int64_t r, Mask& mask, float* row) {
 }
 
 template <class T>
-void forward_rows(const NormForward<T>& job, int64_t first_row) {
-  Mask mask(job.dropout);
-  float* row = thread_scratch(Use::kLeft).get<float>(padded(job.width));
-  for (int64_t r = first_row; r < std::min(first_row + kRows, job.rows); ++r) forward_row(job, r, mask, row);
+void forward(const NormForward<T>& job, Executor& executor) {
+  executor.run(pieces_of_rows(job.rows), [&](int64_t piece, int) {
+    Mask mask(job.dropout);
+    float* row = thread_scratch(Use::kLeft).get<float>(padded(job.width));
+    for_rows(piece, job.rows, [&](int64_t r) { forward_row(job, r, mask, row); });
+  });
 }
 
 // grad_gain and grad_bias of the piece's rows are added to gain_sums and bias_sums [padded width].
@@ -104,29 +86,13 @@ void backward_row(const NormBackward<T>& job, int64_t r, Mask& mask, float* gain
 
 template <class T>
 void backward(const NormBackward<T>& job, Executor& executor) {
-  const int64_t pieces = (job.rows + kRows - 1) / kRows, width = padded(job.width);
-  float* sums = thread_scratch(Use::kPartialSums).get<float>((pieces + 1) * 2 * width);
-  std::fill_n(sums, (pieces + 1) * 2 * width, 0.0F);
-  executor.run(pieces, [&](int64_t piece, int) {
+  const int64_t width = padded(job.width);
+  const float* sums = sum_of_pieces(job.rows, 2 * width, executor, [&](int64_t piece, float* part) {
     Mask mask(job.dropout);
-    const int64_t begin = piece * kRows;
-    for (int64_t r = begin; r < std::min(begin + kRows, job.rows); ++r) {
-      backward_row(job, r, mask, sums + (piece + 1) * 2 * width);
-    }
+    for_rows(piece, job.rows, [&](int64_t r) { backward_row(job, r, mask, part); });
   });
-  for (int64_t piece = 1; piece <= pieces; ++piece) {
-    const float* part = sums + piece * 2 * width;
-    for (int64_t i = 0; i < 2 * width; i += kLanes) store(sums + i, load(sums + i) + load(part + i));
-  }
-  for (int64_t i = 0; i < job.width; i += kLanes) {
-    store_some(job.grad_gain + i, load(sums + i), job.width - i);
-    store_some(job.grad_bias + i, load(sums + width + i), job.width - i);
-  }
-}
-
-template <class T>
-void forward(const NormForward<T>& job, Executor& executor) {
-  executor.run((job.rows + kRows - 1) / kRows, [&](int64_t piece, int) { forward_rows(job, piece * kRows); });
+  write_sums(sums, job.grad_gain, job.width);
+  write_sums(sums + width, job.grad_bias, job.width);
 }
 
 template <class T>

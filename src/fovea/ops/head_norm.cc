@@ -1,0 +1,178 @@
+#include "fovea/ops/head_norm.h"
+
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
+#include <torch/csrc/autograd/autograd_not_implemented_fallback.h>
+#include <torch/csrc/autograd/custom_function.h>
+#include <torch/library.h>
+
+#include "fovea/kernels/step/head_norm.h"
+#include "fovea/ops/executor.h"
+#include "fovea/ops/step_tensors.h"
+
+namespace fovea::ops {
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+using OptionalTensor = std::optional<at::Tensor>;
+
+constexpr const char* kForwardSchema =
+    "head_norm(Tensor z, Tensor gain, Tensor? gate, Tensor? bias, bool centred, float eps) "
+    "-> (Tensor y, Tensor centre, Tensor rstd)";
+constexpr const char* kBackwardSchema =
+    "head_norm_backward(Tensor grad_y, Tensor z, Tensor gain, Tensor? gate, Tensor? bias, Tensor centre, Tensor rstd, "
+    "bool centred) -> (Tensor grad_z, Tensor grad_gain, Tensor grad_gate, Tensor grad_bias)";
+
+using ForwardResult = std::tuple<at::Tensor, at::Tensor, at::Tensor>;
+using ForwardFunction = ForwardResult(const at::Tensor&, const at::Tensor&, const OptionalTensor&,
+                                      const OptionalTensor&, bool, double);
+using BackwardResult = std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor>;
+using BackwardFunction = BackwardResult(const at::Tensor&, const at::Tensor&, const at::Tensor&, const OptionalTensor&,
+                                        const OptionalTensor&, const at::Tensor&, const at::Tensor&, bool);
+
+const auto& forward_operator() {
+  static const auto handle =
+      c10::Dispatcher::singleton().findSchemaOrThrow("fovea::head_norm", "").typed<ForwardFunction>();
+  return handle;
+}
+const auto& backward_operator() {
+  static const auto handle =
+      c10::Dispatcher::singleton().findSchemaOrThrow("fovea::head_norm_backward", "").typed<BackwardFunction>();
+  return handle;
+}
+
+// Of z's rows: y, centre and rstd.
+ForwardResult empty_results(const at::Tensor& z) {
+  const auto statistics = [&] {
+    return at::empty_symint(z.sym_sizes().slice(0, z.sym_sizes().size() - 1), z.options().dtype(at::kFloat));
+  };
+  return {at::empty_symint(z.sym_sizes(), z.options()), statistics(), statistics()};
+}
+
+// A parameter that is missing has a gradient of no elements.
+BackwardResult empty_gradients(const at::Tensor& z, const at::Tensor& gain, const OptionalTensor& gate,
+                               const OptionalTensor& bias) {
+  const auto like = [&](const OptionalTensor& x) {
+    return x ? at::empty_symint(x->sym_sizes(), x->options()) : at::empty({0}, z.options());
+  };
+  return {at::empty_symint(z.sym_sizes(), z.options()), like(gain), like(gate), like(bias)};
+}
+
+template <class T>
+kernels::HeadNorm<T> job_of(const HeadNormInputs& in, const at::Tensor& centre, const at::Tensor& rstd) {
+  kernels::HeadNorm<T> job{.z = elements<T>(in.z),
+                           .gain = elements<T>(in.gain),
+                           .gate = elements<T>(tensor_or_none(in.gate)),
+                           .bias = elements<T>(tensor_or_none(in.bias)),
+                           .centre = elements<float>(centre),
+                           .rstd = elements<float>(rstd)};
+  job.width = in.gain.numel(), job.rows = job.width == 0 ? 0 : in.z.numel() / job.width;
+  job.kind = in.centred ? kernels::Centre::kMean : kernels::Centre::kZero;
+  return job;
+}
+
+OptionalTensor contiguous(const OptionalTensor& x) { return x ? OptionalTensor(x->contiguous()) : x; }
+
+ForwardResult forward(const at::Tensor& z, const at::Tensor& gain, const OptionalTensor& gate,
+                      const OptionalTensor& bias, bool centred, double eps) {
+  const HeadNormInputs in{z.contiguous(), gain.contiguous(), contiguous(gate), contiguous(bias), centred};
+  TORCH_CHECK(fits_head_norm(in), "fovea::head_norm: takes float32 or bfloat16 tensors of one type on the CPU");
+  const ForwardResult result = empty_results(z);
+  const auto& [y, centre, rstd] = result;
+  with_element(z, [&, &y = y, &centre = centre, &rstd = rstd]<class T>(T) {
+    kernels::HeadNorm<T> job = job_of<T>(in, centre, rstd);
+    job.eps = static_cast<float>(eps);
+    kernels::head_norm(job, elements<T>(y), torch_executor());
+  });
+  return result;
+}
+
+BackwardResult backward(const at::Tensor& grad_y, const at::Tensor& z, const at::Tensor& gain,
+                        const OptionalTensor& gate, const OptionalTensor& bias, const at::Tensor& centre,
+                        const at::Tensor& rstd, bool centred) {
+  const HeadNormInputs in{z.contiguous(), gain.contiguous(), contiguous(gate), contiguous(bias), centred};
+  const at::Tensor grad = grad_y.contiguous();
+  const BackwardResult result = empty_gradients(z, gain, gate, bias);
+  const auto& [grad_z, grad_gain, grad_gate, grad_bias] = result;
+  with_element(
+      z, [&, &grad_z = grad_z, &grad_gain = grad_gain, &grad_gate = grad_gate, &grad_bias = grad_bias]<class T>(T) {
+        kernels::HeadNormGrads<T> grads{
+            .grad_y = elements<T>(grad), .grad_z = elements<T>(grad_z), .grad_gain = elements<T>(grad_gain)};
+        grads.grad_gate = gate ? elements<T>(grad_gate) : nullptr;
+        grads.grad_bias = bias ? elements<T>(grad_bias) : nullptr;
+        kernels::head_norm_backward(job_of<T>(in, centre, rstd), grads, torch_executor());
+      });
+  return result;
+}
+
+ForwardResult forward_meta(const at::Tensor& z, const at::Tensor&, const OptionalTensor&, const OptionalTensor&, bool,
+                           double) {
+  return empty_results(z);
+}
+
+BackwardResult backward_meta(const at::Tensor&, const at::Tensor& z, const at::Tensor& gain, const OptionalTensor& gate,
+                             const OptionalTensor& bias, const at::Tensor&, const at::Tensor&, bool) {
+  return empty_gradients(z, gain, gate, bias);
+}
+
+class Norm : public torch::autograd::Function<Norm> {
+ public:
+  static variable_list forward(AutogradContext* context, const at::Tensor& z, const at::Tensor& gain,
+                               const OptionalTensor& gate, const OptionalTensor& bias, bool centred, double eps) {
+    const at::AutoDispatchBelowADInplaceOrView below;
+    auto [y, centre, rstd] = forward_operator().call(z, gain, gate, bias, centred, eps);
+    context->save_for_backward({z, gain, tensor_or_none(gate), tensor_or_none(bias), centre, rstd});
+    context->saved_data["centred"] = centred;
+    context->mark_non_differentiable({centre, rstd});
+    return {y, centre, rstd};
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& grads) {
+    variable_list result(6);
+    if (!grads[0].defined()) return result;
+    const variable_list s = context->get_saved_variables();
+    const OptionalTensor gate = some_or_none(s[2]), bias = some_or_none(s[3]);
+    auto [grad_z, grad_gain, grad_gate, grad_bias] = backward_operator().call(
+        grads[0], s[0], s[1], gate, bias, s[4], s[5], context->saved_data.at("centred").toBool());
+    result[0] = grad_z, result[1] = grad_gain;
+    if (gate) result[2] = grad_gate;
+    if (bias) result[3] = grad_bias;
+    return result;
+  }
+};
+
+ForwardResult forward_autograd(const at::Tensor& z, const at::Tensor& gain, const OptionalTensor& gate,
+                               const OptionalTensor& bias, bool centred, double eps) {
+  if (!wants_gradient({z, gain, tensor_or_none(gate), tensor_or_none(bias)})) {
+    const at::AutoDispatchBelowADInplaceOrView below;
+    return forward_operator().call(z, gain, gate, bias, centred, eps);
+  }
+  const variable_list result = Norm::apply(z, gain, gate, bias, centred, eps);
+  return {result[0], result[1], result[2]};
+}
+
+}  // namespace
+
+bool fits_head_norm(const HeadNormInputs& in) {
+  return fits_kernels({in.z, in.gain, tensor_or_none(in.gate), tensor_or_none(in.bias)});
+}
+
+at::Tensor call_head_norm(const HeadNormInputs& in, double eps) {
+  return std::get<0>(forward_operator().call(in.z, in.gain, in.gate, in.bias, in.centred, eps));
+}
+
+TORCH_LIBRARY_FRAGMENT(fovea, m) {
+  m.def(kForwardSchema, {at::Tag::pt2_compliant_tag});
+  m.def(kBackwardSchema, {at::Tag::pt2_compliant_tag});
+  m.impl("head_norm", torch::dispatch(c10::DispatchKey::CPU, TORCH_FN(forward)));
+  m.impl("head_norm_backward", torch::dispatch(c10::DispatchKey::CPU, TORCH_FN(backward)));
+  m.impl("head_norm", torch::dispatch(c10::DispatchKey::Meta, TORCH_FN(forward_meta)));
+  m.impl("head_norm_backward", torch::dispatch(c10::DispatchKey::Meta, TORCH_FN(backward_meta)));
+  m.impl("head_norm", torch::dispatch(c10::DispatchKey::Autograd, TORCH_FN(forward_autograd)));
+  m.impl("head_norm_backward",
+         torch::dispatch(c10::DispatchKey::Autograd, torch::autograd::autogradNotImplementedFallback()));
+}
+
+}  // namespace fovea::ops

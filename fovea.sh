@@ -122,10 +122,10 @@ lint() {
   need_packages "${packages[@]}" clang-format clang-tidy
   sources | xargs -r clang-format --dry-run --Werror
   [ -f "$build/compile_commands.json" ] || build
-  # clang does not read GCC's precompiled headers.
+  # clang reads neither GCC's precompiled headers nor all of its warnings' names.
   local database=build/lint
   mkdir -p "$database"
-  sed -E 's/-include [^ ]*cmake_pch\.hxx//g; s/-Winvalid-pch//g' "$build/compile_commands.json" >"$database/compile_commands.json"
+  sed -E 's/-include [^ ]*cmake_pch\.hxx//g; s/-W[a-z][^ ]*//g' "$build/compile_commands.json" >"$database/compile_commands.json"
   sources | grep '\.cc$' | grep -E "${1:-.}" | xargs -r -P "$(nproc)" -n 4 clang-tidy -p "$database" --quiet
 }
 

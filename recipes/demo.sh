@@ -44,7 +44,7 @@ prepare_corpus() {
 }
 
 train() {
-  [ -f "$vocab" ] || "$fovea" vocab --train-sets "$corpus/train.en" "$corpus/train.$language" --dim-vocabs 6000 --output "$vocab"
+  [ -f "$vocab" ] || "$fovea" vocab --train-sets "$corpus/train.en" "$corpus/train.$language" --dim-vocabs 4000 --output "$vocab"
   if [ -f "$run/done" ]; then say "reusing $run"; return; fi
   say "training into $run, under five minutes; Ctrl-C stops, running this again goes on"
   mkdir -p "$run"

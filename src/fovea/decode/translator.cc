@@ -47,8 +47,7 @@ Translator::Translator(LoadedModel loaded, const Options& options) : loaded_(std
   options_.search.target_eos = loaded_.target.eos();
 }
 
-Translator::Translator(const DecodeConfig& config)
-    : Translator(load_model(config), translator_options(config)) {}
+Translator::Translator(const DecodeConfig& config) : Translator(load_model(config), translator_options(config)) {}
 
 Sentence Translator::encode(const std::string& line) {
   ++counts_.lines;

@@ -24,7 +24,7 @@ inline void insert(Candidate* best, int64_t& count, int64_t n, Candidate next) {
 }
 
 // The n greatest of a row, by falling value: most vectors hold nothing above the n-th and cost one comparison.
-void Select(const float* row, int64_t vocabulary, int64_t n, Candidate* best) {
+void select_best(const float* row, int64_t vocabulary, int64_t n, Candidate* best) {
   const hn::ScalableTag<float> d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   int64_t count = 0, i = 0;
@@ -42,7 +42,7 @@ void Select(const float* row, int64_t vocabulary, int64_t n, Candidate* best) {
 }
 
 // log of the sum of exp(row - greatest); sums of lanes in a fixed order. NaN if the row has one: Exp() makes 0 of it.
-float LogSumExp(const float* row, int64_t vocabulary, float greatest) {
+float log_sum_exp(const float* row, int64_t vocabulary, float greatest) {
   const hn::ScalableTag<float> d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   const auto shift = hn::Set(d, greatest);
@@ -61,10 +61,10 @@ float LogSumExp(const float* row, int64_t vocabulary, float greatest) {
   return greatest + static_cast<float>(std::log(sum));
 }
 
-bool Row(const float* row, int64_t vocabulary, int64_t n, int64_t eos, Candidate* best, float* eos_log_prob) {
+bool words_of_row(const float* row, int64_t vocabulary, int64_t n, int64_t eos, Candidate* best, float* eos_log_prob) {
   constexpr float kNever = -std::numeric_limits<float>::infinity();
-  Select(row, vocabulary, n, best);
-  const float log_sum = LogSumExp(row, vocabulary, best[0].log_prob);
+  select_best(row, vocabulary, n, best);
+  const float log_sum = log_sum_exp(row, vocabulary, best[0].log_prob);
   const bool finite = std::isfinite(log_sum);
   for (int64_t i = 0; i < n; ++i) {
     best[i] =
@@ -80,7 +80,7 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace fovea::search {
 namespace {
-HWY_EXPORT(Row);
+HWY_EXPORT(words_of_row);
 }  // namespace
 
 int64_t top_n_log_softmax(const Logits& logits, const TopN& out, Executor& executor) {
@@ -92,7 +92,7 @@ int64_t top_n_log_softmax(const Logits& logits, const TopN& out, Executor& execu
     for (int64_t r = piece * kRowsAPiece; r < end; ++r) {
       const float* row = logits.data + r * logits.vocabulary;
       const bool good =
-          HWY_DYNAMIC_DISPATCH(Row)(row, logits.vocabulary, out.n, out.eos, out.best + r * out.n, out.eos_log_prob + r);
+          HWY_DYNAMIC_DISPATCH(words_of_row)(row, logits.vocabulary, out.n, out.eos, out.best + r * out.n, out.eos_log_prob + r);
       if (!good) ++bad;
     }
   });

@@ -9,8 +9,8 @@
 namespace fovea::kernels {
 
 std::span<const Kernel> cpu_kernels() {
-  static const std::vector<Kernel> kernels = {kTopkKernel, kEntmaxKernel, kDenseKernel, kRowsKernel};
-  return kernels;
+  static const std::vector<Kernel> kAll = {kTopkKernel, kEntmaxKernel, kDenseKernel, kRowsKernel};
+  return kAll;
 }
 
 }  // namespace fovea::kernels

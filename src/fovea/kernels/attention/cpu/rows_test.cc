@@ -260,10 +260,7 @@ void check(const Kernel& kernel, const Case& c) {
 
 class RowsTest : public testing::TestWithParam<Isa> {
  protected:
-  void SetUp() override {
-    if (GetParam() > best_isa()) GTEST_SKIP() << "this machine has no " << name(GetParam());
-    set_isa(GetParam());
-  }
+  void SetUp() override { set_isa(GetParam()); }
   void TearDown() override { set_isa(best_isa()); }
 };
 
@@ -313,7 +310,13 @@ TEST_P(RowsTest, FewQueries) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Levels, RowsTest, testing::Values(Isa::kPortable, Isa::kAvx2, Isa::kAvx512, Isa::kAvx512Bf16),
+std::vector<Isa> levels_of_this_machine() {
+  std::vector<Isa> levels = {Isa::kPortable, Isa::kAvx2, Isa::kAvx512, Isa::kAvx512Bf16};
+  std::erase_if(levels, [](Isa level) { return level > best_isa(); });
+  return levels;
+}
+
+INSTANTIATE_TEST_SUITE_P(Levels, RowsTest, testing::ValuesIn(levels_of_this_machine()),
                          [](const auto& level) {
                            std::string text(name(level.param));
                            std::replace(text.begin(), text.end(), '-', '_');

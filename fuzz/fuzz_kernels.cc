@@ -30,7 +30,8 @@ bool is_allowed(const fovea::AttentionSpec& spec, fovea::AttentionKind kind) {
   }
 }
 
-// Where a bounded gradient is not defined by rounding alone: at the edge of the support of entmax above 2.
+// Where rounding alone decides a gradient: entmax above 1.5 near the edge of its support, and below 1.05, where the
+// power 1 / (alpha - 1) takes the digits.
 bool is_steep(const fovea::AttentionSpec& spec) {
   const auto* entmax = std::get_if<fovea::Entmax>(&spec.transform);
   return entmax && !entmax->learned && (entmax->alpha > 1.5 || entmax->alpha < 1.05);

@@ -71,7 +71,13 @@ class BadInput(unittest.TestCase):
         self.refused(*train, folder / "none", target, says=["none'", "no such file"])
         self.refused(*train, folder, target, says="is a folder")
         self.refused(*train, source, short, says=["1900 lines", "has 1;"])
-        self.refused(*train, empty, empty, says=str(empty))
+        self.refused(*train, empty, empty, says=[str(empty), "both are empty"])
+        broken = folder / "broken"
+        broken.write_bytes(b"good\n\xff\xfe\n")
+        self.refused(*train, broken, broken, says="broken', line 2: is not UTF-8")
+        self.refused("vocab", "--train-sets", broken, "--output", folder / "b.spm", says="line 2: is not UTF-8")
+        self.refused("evaluate", "--reference", broken, says="line 2: is not UTF-8", stdin="a\nb\n")
+        self.refused("score", "--model", PLACE.model(), "--train-sets", broken, broken, says="line 2: is not UTF-8")
         self.refused(*train, source, says="--train-sets")
         self.assertFalse((folder / "y" / "checkpoints").exists() and any((folder / "y" / "checkpoints").iterdir()))
         if os.getuid() != 0:
@@ -89,6 +95,37 @@ class BadInput(unittest.TestCase):
         if not other.exists():
             checked("vocab", "--train-sets", PLACE.sides["train"][0], "--dim-vocabs", 200, "--output", other)
         self.refused("translate", "--model", PLACE.model(), "--vocabs", other, other, says=["200", "300"])
+
+    def test_nothing_read_is_overwritten(self):
+        folder = PLACE.folder / "own"
+        folder.mkdir()
+        sides = [folder / "train.en", folder / "train.de"]
+        for copy, side in zip(sides, PLACE.sides["test"]):
+            shutil.copy(side, copy)
+        texts = [side.read_text() for side in sides]
+        link = folder / "link"
+        link.symlink_to(sides[1])
+        self.refused("score", "--model", PLACE.model(), "--train-sets", *sides, "--output", link, says="overwritten")
+        self.refused("translate", "--model", PLACE.model(), "--input", sides[1], "--output", link, says="overwritten")
+        self.refused("vocab", "--train-sets", *sides, "--dim-vocabs", 100, "--output", sides[0], says="overwritten")
+        self.refused("corpus", *sides, "--output", folder, "--valid", 1, "--test", 1, says="overwritten")
+        self.assertEqual([side.read_text() for side in sides], texts)
+        checkpoints = PLACE.model() / "checkpoints"
+        newest = sorted(checkpoints.iterdir())[-1]
+        self.refused("average", "--model", PLACE.model(), "--last", 1, "--output", newest, says="run's own checkpoints")
+        self.refused("average", "--model", PLACE.folder / "none", "--last", 1, "--output", folder / "a",
+                     says=["none'", "does not exist"])
+
+    def test_numbers_and_options_that_contradict(self):
+        translate = ["translate", "--model", PLACE.model()]
+        self.refused(*translate, "--normalize", "nan", says=["got 'nan'", "a number"], code=2)
+        self.refused(*translate, "--attention", "window(3)", says=["compares the positions", "(set --attention-cross)"])
+        checked(*translate, "--attention-decoder", "window(3)", stdin="a\n")
+        wrong = self.refused(*PLACE.training(PLACE.folder / "x", "--attention", "7*full;2*topk(2)"), says="is for 9 heads")
+        self.assertEqual(wrong.stderr.count("is for 9 heads"), 1, wrong.stderr)
+        self.refused(*PLACE.training(PLACE.folder / "x", "--dim-vocabs", 77, 77), says=["got 77", "has 300 pieces"])
+        self.refused(*PLACE.training(PLACE.folder / "x", "--pretrained-model", PLACE.folder / "none"),
+                     says="--pretrained-model: no such folder")
 
     def test_checkpoints(self):
         self.refused("translate", "--model", PLACE.folder / "none", says="none")
@@ -112,6 +149,7 @@ class BadInput(unittest.TestCase):
             self.assertIn(b"No space left", result.stderr)
             result = subprocess.run([PROGRAM, "spec", "full"], stdout=full, stderr=subprocess.PIPE, timeout=60)
             self.assertEqual(result.returncode, 1, "output was lost in silence")
+        self.refused(*translate, "--log", "/dev/full", says=["cannot write the log file '/dev/full'", "No space left"])
 
     def test_evaluate_and_corpus(self):
         self.refused("evaluate", "--reference", PLACE.sides["test"][1], says=["50", "1"], stdin="one line\n")
@@ -138,12 +176,19 @@ class Lines(unittest.TestCase):
         self.assertIn("cut to 50", result.stderr)
 
     def test_packed_input_and_output(self):
+        import bz2
         import gzip
+        import lzma
         text = PLACE.sides["test"][0].read_bytes()
         packed, out = PLACE.folder / "in.gz", PLACE.folder / "out.gz"
         packed.write_bytes(gzip.compress(text))
         self.translate("", "--input", packed, "--output", out)
-        self.assertEqual(gzip.decompress(out.read_bytes()).decode(), self.translate(text).stdout)
+        plain = self.translate(text).stdout
+        self.assertEqual(gzip.decompress(out.read_bytes()).decode(), plain)
+        for name, unpack in {"bz2": bz2.decompress, "xz": lzma.decompress}.items():
+            out = PLACE.folder / f"out.{name}"
+            self.translate("", "--input", packed, "--output", out)
+            self.assertEqual(unpack(out.read_bytes()).decode(), plain)
 
     def test_n_best_and_scores(self):
         lines = self.translate("un stelli .\n", "--n-best").stdout.splitlines()

@@ -10,16 +10,17 @@ class SpecError(ValueError):
     """A spec that does not parse: the message names the column, with a caret under it, and the nearest known name."""
 
 
-def parse(spec):
+def parse(spec, num_heads=None):
     """The canonical text of a spec, equal for equal mechanisms: parse("full + relu+topk(8)") == "topk(8)+relu".
 
     Args:
         spec (str): a mechanism, or one a group of heads: "4*local(256);4*topk(8)".
+        num_heads (int, optional): the heads that it is for.
     Raises:
-        SpecError: the text is no spec.
+        SpecError: the text is no spec, or one of another number of heads.
     """
     try:
-        return torch.ops.fovea.parse(spec)
+        return torch.ops.fovea.parse(spec, num_heads)
     except RuntimeError as error:
         raise SpecError(str(error)) from None
 

@@ -21,23 +21,26 @@ class Attention(nn.Module):
 
     Projections start as Xavier's uniform, q, k and v with gain 1/sqrt(2). Where the spec has a norm over the
     concatenated heads its `gain` starts at one (rmsnorm-xavier: uniform in +-sqrt(3 / M)), its `gate` uniform in
-    +-sqrt(3 / M), its `bias` at zero. entmax(learned) has `a` [H], alpha = 1 + sigmoid(a), from alpha = 1.5.
+    +-sqrt(3 / M), its `bias` at zero. entmax(learned) has `a` [H], alpha = 1 + sigmoid(a), at least 1.01, from
+    alpha = 1.5.
     """
 
     def __init__(self, embed_dim, num_heads, spec="full", *, causal=False, bias=True, dropout=0.0, seed=0, layer=0,
                  device=None, dtype=None):
         super().__init__()
-        if embed_dim % num_heads:
+        if num_heads < 1 or embed_dim < 1 or embed_dim % num_heads:
             raise ValueError(f"embed_dim {embed_dim} is not a multiple of num_heads {num_heads}")
-        self.embed_dim, self.num_heads, self.spec = embed_dim, num_heads, parse(spec)
+        if not 0 <= dropout < 1:
+            raise ValueError(f"dropout {dropout} is not in [0, 1)")
+        self.embed_dim, self.num_heads, self.spec = embed_dim, num_heads, parse(spec, num_heads)
         self.causal, self.dropout, self.seed, self.layer = causal, dropout, seed, layer
         made = {"device": device, "dtype": dtype}
         self.q_proj, self.k_proj, self.v_proj, self.out_proj = (
             nn.Linear(embed_dim, embed_dim, bias=bias, **made) for _ in range(4))
+        needed = parameters(spec)
         for name in ("gain", "gate", "bias"):
-            needed = name in parameters(spec)
-            self.register_parameter(name, nn.Parameter(torch.empty(embed_dim, **made)) if needed else None)
-        self.a = nn.Parameter(torch.empty(num_heads, **made)) if "alpha" in parameters(spec) else None
+            self.register_parameter(name, nn.Parameter(torch.empty(embed_dim, **made)) if name in needed else None)
+        self.a = nn.Parameter(torch.empty(num_heads, **made)) if "alpha" in needed else None
         self.reset_parameters()
 
     def reset_parameters(self):
@@ -88,8 +91,8 @@ class Attention(nn.Module):
         return self.out_proj(heads.transpose(1, 2).flatten(2))
 
     def _alpha(self):
-        # In half precision it would keep two digits.
-        return 1 + (self.a if self.a.dtype == torch.float64 else self.a.float()).sigmoid()
+        # In half precision it would keep two digits, and nearer to 1 entmax has none in float32.
+        return (1 + (self.a if self.a.dtype == torch.float64 else self.a.float()).sigmoid()).clamp_min(1.01)
 
     def _split(self, x):
         return x.unflatten(-1, (self.num_heads, -1)).transpose(1, 2)  # [B, H, N, D], a view

@@ -94,10 +94,32 @@ def test_state_is_copied_and_saved():
     (lambda q: fovea.attention(q[0], q[0], q[0], q_offsets=torch.tensor([0, 2])), "must rise from 0 to"),
     (lambda q: fovea.attention(q[0], q[0], q[0], q_lengths=torch.tensor([1])), "give q_offsets and k_offsets"),
     (lambda q: fovea.attention(q, q, q, "2*full;2*topk(2)"), "4 heads"),
+    (lambda q: fovea.attention(q, q, q.to("meta")), "on meta; expected one floating type and one device"),
+    (lambda q: fovea.attention(q[0], q[0], q[0], q_offsets=torch.tensor([0, 1, H]), k_begins=torch.tensor([0, 2**63 - 1]),
+                               k_lengths=torch.tensor([1, 2])), "2 ranges within"),
+    (lambda q: fovea.attention(q, q, q, "entmax(learned)", alpha=torch.tensor([1.5] * (H - 1) + [1.0])),
+     f"alpha of head {H - 1} is 1; expected one in"),
+    (lambda q: fovea.attention(q, q, q, "entmax(learned)", alpha=torch.full((H,), 2)), "expected a floating type"),
+    (lambda q: fovea.Attention(M, 0), "not a multiple"),
+    (lambda q: fovea.Attention(M, H, dropout=1.5), "not in"),
+    (lambda q: fovea.Attention(M, H, f"{H}*full;2*topk(2)"), f"{H + 2} heads"),
+    (lambda q: torch.ops.fovea.head_norm(q, torch.ones(1), None, None, False, 1e-8), "z's last size"),
+    (lambda q: torch.ops.fovea.head_norm(q, torch.ones(M // H), torch.ones(3), None, False, 1e-8), "z's last size"),
+    (lambda q: torch.ops.fovea.head_norm_backward(q[0], q, torch.ones(M // H), None, None, q[..., 0], q[..., 0], False),
+     "what head_norm took"),
 ])
 def test_mistakes_are_named(call, message):
     with pytest.raises((RuntimeError, ValueError), match=message):
         call(torch.randn(2, H, 5, M // H))
+
+
+def test_a_learned_alpha_that_runs_away_stays_finite():
+    layer, x = fovea.Attention(M, H, "entmax(learned)"), torch.randn(2, 5, M)
+    with torch.no_grad():
+        layer.a.fill_(-20)
+    out = layer(x)
+    out.sum().backward()
+    assert out.isfinite().all() and layer.q_proj.weight.grad.isfinite().all()
 
 
 def test_causal_and_cross_exclude_each_other():

@@ -148,6 +148,34 @@ def test_second_derivatives_are_refused():
         grad.sum().backward()
 
 
+def test_forward_derivatives_are_refused():
+    q = torch.randn(1, H, 5, D)
+    with pytest.raises(RuntimeError, match="no forward-mode derivatives"):
+        torch.func.jvp(lambda x: fovea.attention(x, x, x), (q,), (q,))
+
+
+@pytest.mark.parametrize("spec", ["topk(3)", "rela-g"])
+def test_autocast_casts_as_for_pytorchs_attention(spec):
+    q, k, v = specs.inputs(2, H, 6, D, dtype=torch.float32, requires_grad=True)
+    more = specs.extras(spec, H, D, torch.float32, True)
+    with torch.autocast("cpu", torch.bfloat16):
+        out = fovea.attention(q, k.bfloat16(), v, spec, **more)
+        assert out.dtype == torch.nn.functional.scaled_dot_product_attention(q, k, v).dtype == torch.bfloat16
+    expected = fovea.attention(*(x.bfloat16() for x in (q, k, v)), spec,
+                               **{name: x.bfloat16() for name, x in more.items()})
+    assert torch.equal(out, expected)
+    out.float().sum().backward()
+    assert all(x.grad is not None and x.grad.dtype == torch.float32 for x in (q, k, v, *more.values()))
+
+
+def test_shared_ranges_of_keys_have_no_gradients():
+    q = torch.randn(4, H, D)
+    ranges = {"q_offsets": torch.tensor([0, 2, 4]), "k_begins": torch.tensor([0, 1]), "k_lengths": torch.tensor([3, 3])}
+    alpha = torch.full((H,), 1.5, requires_grad=True)
+    with pytest.raises(RuntimeError, match="k_begins have no gradients"):
+        fovea.attention(q, q, q, "entmax(learned)", alpha=alpha, **ranges)
+
+
 def test_heads_concatenate_without_a_copy():
     q, k, v = specs.inputs(2, H, 5, D)
     out = fovea.attention(q, k, v, "topk(2)")

@@ -34,7 +34,7 @@ void read_number(const FieldView& field, const std::string& text, T& out, std::s
   T value{};
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
   const double scaled = static_cast<double>(value) * factor;
-  if (error != std::errc() || end != digits.data() + digits.size() || scaled < field.min || scaled > field.max)
+  if (error != std::errc() || end != digits.data() + digits.size() || !(scaled >= field.min && scaled <= field.max))
     refuse(field, text, cat(kind, limits(field)));
   out = factor > 1 ? static_cast<T>(scaled) : value;
 }

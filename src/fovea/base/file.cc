@@ -61,6 +61,16 @@ void require_file(const fs::path& path, std::string_view what) {
     throw Error(cat(what, ": cannot read '", path.string(), "': ", std::strerror(errno)));
 }
 
+void require_other_file(std::string_view option, const std::string& output, const std::vector<std::string>& inputs) {
+  for (const std::string& input : inputs) {
+    std::error_code none_there;
+    if (output == "-" || input == "-" || !fs::is_regular_file(input, none_there)) continue;
+    if (fs::equivalent(output, input, none_there)) {
+      throw Error(cat(option, ": '", output, "' is read too and would be overwritten; name another file"));
+    }
+  }
+}
+
 std::string read_file(const fs::path& path) {
   require_file(path, "reading");
   const Descriptor file(path, O_RDONLY, "read");

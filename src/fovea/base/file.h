@@ -17,6 +17,10 @@ std::string read_file(const std::filesystem::path& path);
 // Throws unless `path` is a readable regular file or stream; `what` names it in the message ("--train-sets").
 void require_file(const std::filesystem::path& path, std::string_view what);
 
+// Throws if writing `output` would replace one of the files `inputs`, by whatever path; "-" is none. `option` is
+// output's ("--output").
+void require_other_file(std::string_view option, const std::string& output, const std::vector<std::string>& inputs);
+
 // Writes `path` so that a crash leaves the old content or the new, never a mixture: a temporary file beside it,
 // fsync, rename, fsync of the folder. Every failure, a full disk too, throws and removes the temporary file.
 void write_file(const std::filesystem::path& path, std::string_view content);
@@ -39,6 +43,8 @@ class LineReader {
   LineReader(LineReader&&) noexcept;
   // The next line without its end ("\n" or "\r\n"); false at the end. The last line may lack its end.
   bool next(std::string& line);
+  // The same; throws where the line is not UTF-8.
+  bool next_text(std::string& line);
   int64_t line_number() const { return line_number_; }  // of the line last returned, from 1
   const std::string& path() const { return path_; }
 
@@ -49,9 +55,10 @@ class LineReader {
   int64_t line_number_ = 0;
 };
 
+// All lines of a UTF-8 text.
 std::vector<std::string> read_lines(const std::string& path);
 
-// Text output: "-" is standard output; a name that ends in .gz is packed. Regular files appear by rename in close();
+// Text output: "-" is standard output; a name that ends in .gz, .bz2, .xz or .zst is packed. Regular files appear by rename in close();
 // without close() (an exception) nothing appears. Every write failure throws.
 class LineWriter {
  public:

@@ -148,12 +148,34 @@ bool LineReader::next(std::string& line) {
   return true;
 }
 
+bool LineReader::next_text(std::string& line) {
+  if (!next(line)) return false;
+  if (!is_valid_utf8(line)) {
+    throw Error(cat(name_of(path_, "standard input"), ", line ", line_number_,
+                    ": is not UTF-8; convert the text, as with iconv -t UTF-8, or let 'fovea corpus' drop such lines"));
+  }
+  return true;
+}
+
 std::vector<std::string> read_lines(const std::string& path) {
   LineReader reader(path);
   std::vector<std::string> lines;
-  for (std::string line; reader.next(line);) lines.push_back(line);
+  for (std::string line; reader.next_text(line);) lines.push_back(line);
   return lines;
 }
+
+namespace {
+
+// By the name's ending.
+void push_packer(io::filtering_ostream& out, const std::string& path) {
+  constexpr std::streamsize kBuffer = 1 << 16;
+  if (path.ends_with(".gz")) out.push(io::gzip_compressor(), kBuffer);
+  if (path.ends_with(".bz2")) out.push(io::bzip2_compressor(), kBuffer);
+  if (path.ends_with(".xz")) out.push(io::lzma_compressor(), kBuffer);
+  if (path.ends_with(".zst")) out.push(io::zstd_compressor(), kBuffer);
+}
+
+}  // namespace
 
 struct LineWriter::Stream {
   int fd = -1;
@@ -196,7 +218,7 @@ LineWriter::LineWriter(const std::string& path) : path_(path), stream_(std::make
     stream_->temporary.clear();
     throw Error(cat("cannot write '", path, "': ", std::strerror(errno)));
   }
-  if (path.size() > 3 && path.ends_with(".gz")) stream_->out.push(io::gzip_compressor(), 1 << 16);
+  push_packer(stream_->out, path);
   stream_->out.push(CheckedSink(stream_->fd, stream_->failure), 1 << 16);
   stream_->out.exceptions(std::ios::badbit);
 }

@@ -1,6 +1,6 @@
 #include "fovea/base/log.h"
 
-#include <spdlog/sinks/basic_file_sink.h>
+#include <spdlog/sinks/base_sink.h>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 #include <unistd.h>
@@ -8,7 +8,10 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <cstring>
+#include <fstream>
 #include <memory>
+#include <mutex>
 #include <nlohmann/json.hpp>
 
 #include "fovea/base/error.h"
@@ -19,6 +22,29 @@ namespace {
 
 constexpr const char* kPattern = "[%Y-%m-%d %H:%M:%S] %v";
 
+// What cannot be written is an Error, where spdlog's own file sink loses it.
+class FileSink final : public spdlog::sinks::base_sink<std::mutex> {
+ public:
+  explicit FileSink(const std::string& path) : path_(path), file_(path, std::ios::app) { check(); }
+
+ private:
+  void sink_it_(const spdlog::details::log_msg& message) override {
+    spdlog::memory_buf_t line;
+    formatter_->format(message, line);
+    file_.write(line.data(), static_cast<std::streamsize>(line.size()));
+  }
+  void flush_() override {
+    file_.flush();
+    check();
+  }
+  void check() const {
+    if (!file_) throw Error(cat("cannot write the log file '", path_, "': ", std::strerror(errno), "; choose another with --log"));
+  }
+
+  std::string path_;
+  std::ofstream file_;
+};
+
 struct State {
   Options options;
   bool bar_shown = false;
@@ -26,17 +52,16 @@ struct State {
 
   static std::shared_ptr<spdlog::logger> make(const Options& options) {
     std::vector<spdlog::sink_ptr> sinks = {std::make_shared<spdlog::sinks::stderr_sink_mt>()};
-    if (!options.file.empty()) {
-      try {
-        sinks.push_back(std::make_shared<spdlog::sinks::basic_file_sink_mt>(options.file));
-      } catch (const spdlog::spdlog_ex& e) {
-        throw Error(cat("cannot write the log file '", options.file, "': ", e.what(), "; choose another with --log"));
-      }
-    }
+    if (!options.file.empty()) sinks.push_back(std::make_shared<FileSink>(options.file));
     auto logger = std::make_shared<spdlog::logger>("fovea", sinks.begin(), sinks.end());
     logger->set_pattern(options.format == Format::kJson ? "%v" : kPattern);
     logger->set_level(options.quiet ? spdlog::level::warn : spdlog::level::info);
     logger->flush_on(spdlog::level::info);
+    // Called by the logger for what a sink throws; without the file the Error itself can be shown.
+    logger->set_error_handler([weak = std::weak_ptr(logger)](const std::string& what) {
+      if (const auto shared = weak.lock()) shared->sinks().resize(1);
+      throw Error(what);
+    });
     return logger;
   }
 };

@@ -51,11 +51,21 @@ std::string thousands(int64_t value) {
   return digits;
 }
 
-std::string human_bytes(double bytes) {
-  static constexpr std::array<const char*, 5> kUnits = {"B", "KiB", "MiB", "GiB", "TiB"};
-  size_t unit = 0;
-  while (bytes >= 1024 && unit + 1 < kUnits.size()) bytes /= 1024, ++unit;
-  return fixed(bytes, unit == 0 ? 0 : 1) + " " + kUnits[unit];
+// By the table of well-formed byte sequences of the Unicode standard (3-7): no overlong forms, no surrogates.
+bool is_valid_utf8(std::string_view text) {
+  const auto byte = [&](size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U; };
+  for (size_t i = 0; i < text.size();) {
+    const unsigned lead = byte(i);
+    const size_t length = lead < 0x80 ? 1 : lead < 0xc2 ? 0 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : lead < 0xf5 ? 4 : 0;
+    const unsigned least = lead == 0xe0 ? 0xa0 : lead == 0xf0 ? 0x90 : 0x80;
+    const unsigned most = lead == 0xed ? 0x9f : lead == 0xf4 ? 0x8f : 0xbf;
+    if (length == 0 || (length > 1 && (byte(i + 1) < least || byte(i + 1) > most))) return false;
+    for (size_t next = 2; next < length; ++next) {
+      if (byte(i + next) < 0x80 || byte(i + next) > 0xbf) return false;
+    }
+    i += length;
+  }
+  return true;
 }
 
 std::string join(std::span<const std::string> parts, std::string_view separator) {

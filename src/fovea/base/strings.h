@@ -20,10 +20,10 @@ std::string fixed(double value, int digits);       // 3.14159, 2 -> "3.14"
 std::string scientific(double value, int digits);  // 0.00023, 4 -> "2.3000e-04"
 std::string shortest(double value);                // the fewest digits that read back as the same double
 std::string thousands(int64_t value);              // 1234567 -> "1,234,567"
-std::string human_bytes(double bytes);             // 1536 -> "1.5 KiB"
 std::string join(std::span<const std::string> parts, std::string_view separator);
 std::vector<std::string> split(std::string_view text, char separator);  // "a,,b" -> {"a", "", "b"}
 std::vector<std::string> split_words(std::string_view text);            // on runs of ASCII white space
+bool is_valid_utf8(std::string_view text);
 std::string_view trim(std::string_view text);                           // of ASCII white space
 
 // The known name nearest to `name` by edit distance, if near enough to be a slip; else empty.

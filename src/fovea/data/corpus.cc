@@ -50,9 +50,9 @@ class Loader {
     if (left_.too_long > 0) line += cat("; left out ", thousands(left_.too_long), limit);
     if (left_.cropped > 0) line += cat("; cut ", thousands(left_.cropped), limit);
     if (corpus_.size() == 0)
-      throw Error(cat("'", source_path, "' and '", target_path, "' have no usable sentence pair: of ", total,
-                      " lines, ", left_.empty, " have an empty side and ", left_.too_long,
-                      " are longer than --max-length ", options_.max_length));
+      throw Error(cat("'", source_path, "' and '", target_path, "' have no usable sentence pair: ",
+                      total == 0 ? "both are empty" : cat("of ", total, " lines, ", left_.empty, " have an empty side"),
+                      left_.too_long == 0 ? "" : cat(" and ", left_.too_long, limit)));
     log::info(line);
     return std::move(corpus_);
   }
@@ -104,8 +104,8 @@ ParallelCorpus load_corpus(const std::string& source_path, const std::string& ta
     source_lines.clear();
     target_lines.clear();
     while (more && static_cast<int64_t>(source_lines.size()) < kChunkLines) {
-      const bool source_more = source_reader.next(source_line);
-      const bool target_more = target_reader.next(target_line);
+      const bool source_more = source_reader.next_text(source_line);
+      const bool target_more = target_reader.next_text(target_line);
       if (source_more != target_more) {
         while (source_reader.next(source_line)) continue;
         while (target_reader.next(target_line)) continue;

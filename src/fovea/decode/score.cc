@@ -31,7 +31,7 @@ class PairReader {
     std::vector<SentencePair> pairs;
     std::string source, target;
     while (pairs.size() < count) {
-      const bool more_source = source_.next(source), more_target = target_.next(target);
+      const bool more_source = source_.next_text(source), more_target = target_.next_text(target);
       if (more_source != more_target) {
         const LineReader& shorter = more_source ? target_ : source_;
         throw Error(cat("--train-sets: '", shorter.path(), "' ends after ", thousands(shorter.line_number()),
@@ -112,6 +112,7 @@ int64_t run_score(const ScoreConfig& config) {
   for (const std::string& path : config.train_sets) {
     if (path != "-") require_file(path, "--train-sets");
   }
+  require_other_file("--output", config.output, config.train_sets);
   LoadedModel loaded = load_model(config);
   PairReader reader(config, loaded);
   LineWriter output(config.output);

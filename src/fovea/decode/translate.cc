@@ -40,19 +40,38 @@ void report(const TranslationCounts& counts, double seconds) {
   if (counts.cut > 0) log::warn(cat(thousands(counts.cut), " lines were longer than --max-length and were cut"));
 }
 
+// Of lines that are not UTF-8; the first few are named.
+class NotText {
+ public:
+  void warn(int64_t line) {
+    constexpr int64_t kNamed = 5;
+    if (++count_ > kNamed) return;
+    log::warn(cat("line ", line, " is not UTF-8; its broken bytes are read as unknown characters",
+                  count_ == kNamed ? "; further ones are not named" : ""));
+  }
+
+ private:
+  int64_t count_ = 0;
+};
+
 }  // namespace
 
 int64_t run_translate(const DecodeConfig& config) {
   validate(config);
+  require_other_file("--output", config.output, {config.input});
   LineSource input(config.input);
   Translator translator(config);
   LineWriter output(config.output);
   const auto start = std::chrono::steady_clock::now();
   const auto window_size = static_cast<size_t>(config.maxi_batch * config.mini_batch);
   int64_t line = 0;
+  NotText not_text;
   for (;;) {
     const std::vector<std::string> window = input.next(window_size);
     if (window.empty()) break;
+    for (size_t i = 0; i < window.size(); ++i) {
+      if (!is_valid_utf8(window[i])) not_text.warn(line + static_cast<int64_t>(i) + 1);
+    }
     for (const auto& translations : translator.translate(window)) write(output, config, line++, translations);
     output.flush();
   }

@@ -109,12 +109,14 @@ TEST_F(EvaluateTest, MistakesAreNamed) {
   EXPECT_THAT(refusal(bad), HasSubstr("'-' is standard input"));
 }
 
-TEST_F(EvaluateTest, InvalidBytesAndLongLinesAreScored) {
+TEST_F(EvaluateTest, LongLinesAreScoredAndInvalidBytesRefused) {
   std::string line;
   for (int i = 0; i < 1'000'000; ++i) line += i % 3 == 0 ? "a " : "b ";
-  write_file(folder_ / "hyp", line + "\n\xff\xfe\n");
-  write_file(folder_ / "ref", line + "\n\xff\xfe\n");
+  write_file(folder_ / "hyp", line + "\nb\n");
+  write_file(folder_ / "ref", line + "\nb\n");
   EXPECT_THAT(run(options()), HasSubstr(" = 100.00 "));
+  write_file(folder_ / "hyp", "a\n\xff\xfe\n");
+  EXPECT_THAT(refusal(options()), HasSubstr("hyp', line 2: is not UTF-8"));
 }
 
 }  // namespace

@@ -24,6 +24,14 @@ void add(NamedTensors& sums, const NamedTensors& model, const fs::path& path) {
 
 void average_checkpoints(const fs::path& run, int64_t count, const fs::path& output) {
   const std::vector<fs::path> found = list_checkpoints(run);
+  if (found.empty()) {
+    throw Error(cat("--model: '", run.string(), "' ", fs::is_directory(run) ? "has no checkpoints" : "does not exist",
+                    "; expected the folder of a run"));
+  }
+  std::error_code none_there;
+  if (fs::equivalent(fs::absolute(output).parent_path(), found.back().parent_path(), none_there)) {
+    throw Error(cat("--output: '", output.string(), "' is among the run's own checkpoints; name another folder"));
+  }
   if (count < 1 || static_cast<int64_t>(found.size()) < count)
     throw Error(cat("--last ", count, ": '", run.string(), "' has ", found.size(),
                     " checkpoints; train with a larger --keep-last or average fewer"));

@@ -76,13 +76,4 @@ NamedTensors parse_safetensors(std::string_view file, std::string_view source) {
   return tensors;
 }
 
-void save_safetensors(const std::filesystem::path& path, const NamedTensors& tensors,
-                      const std::map<std::string, std::string>& metadata) {
-  write_file(path, print_safetensors(tensors, metadata));
-}
-
-NamedTensors load_safetensors(const std::filesystem::path& path) {
-  return parse_safetensors(read_file(path), path.string());
-}
-
 }  // namespace fovea::nn

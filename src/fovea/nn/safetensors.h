@@ -1,7 +1,6 @@
 #pragma once
 #include <ATen/core/Tensor.h>
 
-#include <filesystem>
 #include <map>
 #include <string>
 #include <string_view>
@@ -16,9 +15,5 @@ std::string print_safetensors(const NamedTensors& tensors, const std::map<std::s
 
 // On the CPU. Errors begin with `source`, see safetensors_header.h.
 NamedTensors parse_safetensors(std::string_view file, std::string_view source);
-
-void save_safetensors(const std::filesystem::path& path, const NamedTensors& tensors,
-                      const std::map<std::string, std::string>& metadata = {});
-NamedTensors load_safetensors(const std::filesystem::path& path);
 
 }  // namespace fovea::nn

@@ -235,12 +235,22 @@ at::Tensor TransformerImpl::decode(const at::Tensor& inputs, const at::Tensor& o
            }});
 }
 
-void TransformerImpl::override_attention(const std::string& spec) {
+void TransformerImpl::override_attention(const AttentionOverride& mechanisms) {
   Parts& parts = *parts_;
   ModelConfig config = parts.config;
-  config.attention = spec;
-  config.attention_encoder = config.attention_decoder = config.attention_cross = "";
-  config.attention_layers.clear();
+  if (!mechanisms.all.empty()) {
+    config.attention = mechanisms.all;
+    config.attention_encoder = config.attention_decoder = config.attention_cross = "";
+    config.attention_layers.clear();
+  }
+  const auto replace = [&](std::string ModelConfig::*place, std::string_view name, const std::string& spec) {
+    if (spec.empty()) return;
+    config.*place = spec;
+    std::erase_if(config.attention_layers, [&](const std::string& entry) { return entry.starts_with(name); });
+  };
+  replace(&ModelConfig::attention_encoder, "encoder.", mechanisms.encoder);
+  replace(&ModelConfig::attention_decoder, "decoder.", mechanisms.decoder);
+  replace(&ModelConfig::attention_cross, "cross.", mechanisms.cross);
   config.sparsify = "both";
   validate(config);
   std::vector<std::pair<Attention*, Mechanism>> changes;

@@ -20,6 +20,11 @@ struct ForwardContext {
   int64_t dropout_seed = 0;  // of this pass, from (seed of the run, update); each use derives its own
 };
 
+// Specs in place of the trained ones; where one is empty nothing changes. `all` goes first.
+struct AttentionOverride {
+  std::string all = {}, encoder = {}, decoder = {}, cross = {};
+};
+
 class TransformerImpl : public torch::nn::Module {
  public:
   // Initialises by `seed` alone (counter-based: the same weights on every machine and thread count); without one, all
@@ -29,9 +34,9 @@ class TransformerImpl : public torch::nn::Module {
 
   const ModelConfig& config() const;
 
-  // The mechanism replaced everywhere, in both phases (translate --attention topk(8)). Throws an Error, and changes
-  // nothing, if it needs parameters that the model lacks or cannot be used in one of the three attentions.
-  void override_attention(const std::string& spec);
+  // Mechanisms replaced, in both phases (translate --attention topk(8)). Throws an Error, and changes nothing, if one
+  // needs parameters that the model lacks or cannot be used where it is to go.
+  void override_attention(const AttentionOverride& mechanisms);
 
   // tokens [T_src] int64 -> memory [T_src, M].
   at::Tensor encode(const at::Tensor& tokens, const at::Tensor& offsets, const ForwardContext& context);
@@ -60,7 +65,5 @@ class TransformerImpl : public torch::nn::Module {
   std::unique_ptr<Parts> parts_;
 };
 TORCH_MODULE(Transformer);
-
-inline void override_attention(Transformer& model, const std::string& spec) { model->override_attention(spec); }
 
 }  // namespace fovea::nn

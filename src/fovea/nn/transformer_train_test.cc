@@ -192,12 +192,12 @@ TEST(Transformer, OverridesAreThoseOfAModelTrainedSo) {
   Transformer dense = make(tiny("full")), sparse = make(tiny("topk(2)"));
   const Packed source = random_batch({7, 4}, 17, 1), target = random_batch({6, 5}, 19, 2);
   EXPECT_FALSE(full_pass(dense, source, target).equal(full_pass(sparse, source, target)));
-  override_attention(dense, "topk(2)");
+  dense->override_attention({.all = "topk(2)"});
   EXPECT_TRUE(full_pass(dense, source, target).equal(full_pass(sparse, source, target)));
   EXPECT_EQ(dense->config().attention, "topk(2)");
   const auto message = [&](const std::string& spec) -> std::string {
     try {
-      override_attention(dense, spec);
+      dense->override_attention({.all = spec});
     } catch (const Error& error) {
       return error.what();
     }
@@ -207,6 +207,13 @@ TEST(Transformer, OverridesAreThoseOfAModelTrainedSo) {
   EXPECT_NE(message("entmax(learned)").find("a learned alpha"), std::string::npos);
   EXPECT_NE(message("window(3)"), "");  // positions mean nothing in cross-attention
   EXPECT_TRUE(full_pass(dense, source, target).equal(full_pass(sparse, source, target)));  // nothing changed
+
+  ModelConfig mixed = tiny("full");
+  mixed.attention_encoder = "window(3)";
+  mixed.attention_cross = "topk(2)";
+  Transformer trained = make(mixed), changed = make(tiny("full"));
+  changed->override_attention({.encoder = "window(3)", .cross = "topk(2)"});
+  EXPECT_TRUE(full_pass(changed, source, target).equal(full_pass(trained, source, target)));
 }
 
 TEST(Transformer, TiedEmbeddingsAreOneParameter) {

@@ -62,8 +62,9 @@ void check(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const 
   }
   if (k.scalar_type() != q.scalar_type() || v.scalar_type() != q.scalar_type() || k.device() != q.device() ||
       v.device() != q.device() || !at::isFloatingType(q.scalar_type())) {
-    throw Error(cat("attention: q is ", q.scalar_type(), ", k ", k.scalar_type(), " and v ", v.scalar_type(),
-                    "; expected one floating type and one device"));
+    const auto of = [](const at::Tensor& x) { return cat(x.scalar_type(), " on ", x.device().str()); };
+    throw Error(
+        cat("attention: q is ", of(q), ", k ", of(k), " and v ", of(v), "; expected one floating type and one device"));
   }
   if (!(options.dropout >= 0 && options.dropout < 1)) {
     throw Error(cat("attention: dropout ", options.dropout, " is not in [0, 1)"));
@@ -72,7 +73,9 @@ void check(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const 
   if (ranges && (!packed || !options.q_offsets || !options.k_lengths || options.k_offsets)) {
     throw Error("attention: k_begins are for packed tensors, with q_offsets and k_lengths, in place of k_offsets");
   }
-  if (ranges && at::GradMode::is_enabled() && (q.requires_grad() || k.requires_grad() || v.requires_grad())) {
+  const bool learns_alpha = options.alpha && options.alpha->requires_grad();
+  if (ranges && at::GradMode::is_enabled() &&
+      (q.requires_grad() || k.requires_grad() || v.requires_grad() || learns_alpha)) {
     throw Error("attention: k_begins have no gradients; give k_offsets, or call without gradients");
   }
   if (packed ? options.q_lengths || (options.k_lengths && !ranges) : options.q_offsets || options.k_offsets) {
@@ -85,7 +88,7 @@ void check(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const 
 CoreArguments arguments_of(const AttentionOptions& options, int64_t head_dim) {
   CoreArguments arguments;
   arguments.q_offsets = options.q_offsets;
-  arguments.k_offsets = options.k_begins ? options.k_begins : options.k_offsets;  // begins, if lengths come along
+  arguments.k_offsets = options.k_offsets, arguments.k_begins = options.k_begins;
   arguments.q_lengths = options.q_lengths, arguments.k_lengths = options.k_lengths;
   arguments.kind = name_of(options.kind);
   arguments.scale = options.scale.value_or(1 / std::sqrt(static_cast<double>(head_dim)));

@@ -81,9 +81,27 @@ std::optional<kernels::Division> division_of(const ReferenceCall& call) {
   return division;
 }
 
+// Nearer to 1 the exponent 1 / (alpha - 1) leaves float32 no digits, and so do learned values that have run away.
+void check_alpha(const std::optional<at::Tensor>& alpha) {
+  constexpr float kLeast = 1.01F, kGreatest = 64;
+  if (!alpha || !alpha->device().is_cpu()) return;
+  if (!at::isFloatingType(alpha->scalar_type())) {
+    throw Error(cat("attention: alpha is ", alpha->scalar_type(), "; expected a floating type"));
+  }
+  const at::Tensor values = alpha->to(at::kFloat).contiguous();
+  for (int64_t h = 0; h < values.numel(); ++h) {
+    const float value = values.const_data_ptr<float>()[h];
+    if (!(value >= kLeast && value <= kGreatest)) {
+      throw Error(
+          cat("attention: alpha of head ", h, " is ", value, "; expected one in [", kLeast, ", ", kGreatest, "]"));
+    }
+  }
+}
+
 }  // namespace
 
 CoreOutput core_forward(const CoreTensors& x, const CoreArguments& arguments, Phase phase) {
+  check_alpha(arguments.alpha);
   const ReferenceCall call = call_of(x, arguments, problem_of(x, arguments, phase));
   const auto [stats, kept] = saved_buffers(call.problem, x.q);
   const std::optional<kernels::Division> division = division_of(call);

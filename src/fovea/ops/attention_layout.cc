@@ -26,23 +26,6 @@ std::span<const int64_t> offsets_of(const at::Tensor& x, int64_t tokens, std::st
   return offsets;
 }
 
-// Keys by explicit ranges: k_offsets hold where each begins.
-std::vector<kernels::Sequence> ranged_sequences(std::span<const int64_t> q, int64_t keys,
-                                                const CoreArguments& arguments) {
-  const auto begins = host_integers(*arguments.k_offsets, "k_begins");
-  const auto lengths = host_integers(*arguments.k_lengths, "k_lengths");
-  bool fits = begins.size() + 1 == q.size() && lengths.size() == begins.size();
-  for (size_t b = 0; fits && b < begins.size(); ++b) {
-    fits = begins[b] >= 0 && lengths[b] >= 0 && begins[b] + lengths[b] <= keys;
-  }
-  if (!fits) {
-    throw Error(cat("attention: k_begins and k_lengths must be ", q.size() - 1, " ranges within ", keys, " keys"));
-  }
-  std::vector<kernels::Sequence> all;
-  for (size_t b = 0; b < begins.size(); ++b) all.push_back({q[b], q[b + 1] - q[b], begins[b], lengths[b]});
-  return all;
-}
-
 // Sequences whose keys are ranges [k_begins[b], k_begins[b] + k_lengths[b]) anywhere in k.
 std::vector<kernels::Sequence> key_ranges(std::span<const int64_t> q, int64_t keys, const CoreArguments& arguments) {
   if (arguments.k_offsets || !arguments.k_lengths) {
@@ -52,7 +35,7 @@ std::vector<kernels::Sequence> key_ranges(std::span<const int64_t> q, int64_t ke
   const auto lengths = host_integers(*arguments.k_lengths, "k_lengths");
   bool fits = begins.size() + 1 == q.size() && lengths.size() == begins.size();
   for (size_t b = 0; fits && b < begins.size(); ++b) {
-    fits = begins[b] >= 0 && lengths[b] >= 0 && begins[b] + lengths[b] <= keys;
+    fits = begins[b] >= 0 && begins[b] <= keys && lengths[b] >= 0 && lengths[b] <= keys - begins[b];
   }
   if (!fits) {
     throw Error(
@@ -73,7 +56,6 @@ std::vector<kernels::Sequence> packed_sequences(const QueryKey& x, const CoreArg
   }
   const auto q = offsets_of(*arguments.q_offsets, queries, "q_offsets");
   if (arguments.k_begins) return key_ranges(q, keys, arguments);
-  if (arguments.k_lengths) return ranged_sequences(q, keys, arguments);
   const auto k = offsets_of(arguments.k_offsets ? *arguments.k_offsets : *arguments.q_offsets, keys, "k_offsets");
   if (q.size() != k.size()) {
     throw Error(cat("attention: q_offsets are of ", q.size() - 1, " sequences and k_offsets of ", k.size() - 1,

@@ -46,11 +46,14 @@ at::Tensor apply(const LayerNorm&, const at::Tensor& z, const NormParameters& p)
 // In one pass, where the kernels take the tensors.
 std::optional<at::Tensor> fused(const Norm& norm, const at::Tensor& z, const NormParameters& p) {
   if (z.scalar_type() != at::kFloat && z.scalar_type() != at::kBFloat16) return std::nullopt;
-  HeadNormInputs in{
-      .z = z, .gain = p.gain ? *p.gain : at::ones_symint({z.sym_size(-1)}, z.options()), .gate = {}, .bias = {}};
+  // Under autocast parameters stay float32 while z is bfloat16.
+  const auto like_z = [&](const std::optional<at::Tensor>& x) { return x ? std::optional(x->to(z.scalar_type())) : x; };
+  HeadNormInputs in;
+  in.z = z;
+  in.gain = p.gain ? *like_z(p.gain) : at::ones_symint({z.sym_size(-1)}, z.options());
   in.centred = std::holds_alternative<LayerNorm>(norm);
-  if (in.centred) in.bias = p.bias;
-  if (std::holds_alternative<GatedRmsNorm>(norm)) in.gate = p.gate;
+  if (in.centred) in.bias = like_z(p.bias);
+  if (std::holds_alternative<GatedRmsNorm>(norm)) in.gate = like_z(p.gate);
   if (!fits_head_norm(in)) return std::nullopt;
   return call_head_norm(in, kEps);
 }

@@ -69,14 +69,30 @@ kernels::HeadNorm<T> job_of(const HeadNormInputs& in, const at::Tensor& centre, 
                            .centre = elements<float>(centre),
                            .rstd = elements<float>(rstd)};
   job.width = in.gain.numel(), job.rows = job.width == 0 ? 0 : in.z.numel() / job.width;
-  job.kind = in.centred ? kernels::Centre::kMean : kernels::Centre::kZero;
+  job.around = in.centred ? kernels::Centre::kMean : kernels::Centre::kZero;
   return job;
+}
+
+void check_shapes(const at::Tensor& z, const at::Tensor& gain, const OptionalTensor& gate, const OptionalTensor& bias) {
+  TORCH_CHECK(z.dim() > 0, "fovea::head_norm: z has no dimensions");
+  for (const at::Tensor& parameter : {gain, tensor_or_none(gate), tensor_or_none(bias)}) {
+    TORCH_CHECK(!parameter.defined() || (parameter.dim() == 1 && parameter.sym_size(0) == z.sym_size(-1)),
+                "fovea::head_norm: gain, gate and bias are of shape [", z.sym_size(-1), "], z's last size; got ",
+                parameter.sym_sizes());
+  }
 }
 
 OptionalTensor contiguous(const OptionalTensor& x) { return x ? OptionalTensor(x->contiguous()) : x; }
 
+// A float for each row of z.
+bool is_statistic(const at::Tensor& x, const at::Tensor& z) {
+  return x.is_cpu() && x.is_contiguous() && x.scalar_type() == at::kFloat &&
+         x.sizes() == z.sizes().slice(0, z.dim() - 1);
+}
+
 ForwardResult forward(const at::Tensor& z, const at::Tensor& gain, const OptionalTensor& gate,
                       const OptionalTensor& bias, bool centred, double eps) {
+  check_shapes(z, gain, gate, bias);
   const HeadNormInputs in{z.contiguous(), gain.contiguous(), contiguous(gate), contiguous(bias), centred};
   TORCH_CHECK(fits_head_norm(in), "fovea::head_norm: takes float32 or bfloat16 tensors of one type on the CPU");
   const ForwardResult result = empty_results(z);
@@ -92,8 +108,12 @@ ForwardResult forward(const at::Tensor& z, const at::Tensor& gain, const Optiona
 BackwardResult backward(const at::Tensor& grad_y, const at::Tensor& z, const at::Tensor& gain,
                         const OptionalTensor& gate, const OptionalTensor& bias, const at::Tensor& centre,
                         const at::Tensor& rstd, bool centred) {
+  check_shapes(z, gain, gate, bias);
   const HeadNormInputs in{z.contiguous(), gain.contiguous(), contiguous(gate), contiguous(bias), centred};
   const at::Tensor grad = grad_y.contiguous();
+  TORCH_CHECK(fits_head_norm(in) && fits_kernels({z, grad}) && grad.sizes() == z.sizes() && is_statistic(centre, z) &&
+                  is_statistic(rstd, z),
+              "fovea::head_norm_backward: takes what head_norm took and gave, and a gradient like y");
   const BackwardResult result = empty_gradients(z, gain, gate, bias);
   const auto& [grad_z, grad_gain, grad_gate, grad_bias] = result;
   with_element(
@@ -107,13 +127,15 @@ BackwardResult backward(const at::Tensor& grad_y, const at::Tensor& z, const at:
   return result;
 }
 
-ForwardResult forward_meta(const at::Tensor& z, const at::Tensor&, const OptionalTensor&, const OptionalTensor&, bool,
-                           double) {
+ForwardResult forward_meta(const at::Tensor& z, const at::Tensor& gain, const OptionalTensor& gate,
+                           const OptionalTensor& bias, bool, double) {
+  check_shapes(z, gain, gate, bias);
   return empty_results(z);
 }
 
 BackwardResult backward_meta(const at::Tensor&, const at::Tensor& z, const at::Tensor& gain, const OptionalTensor& gate,
                              const OptionalTensor& bias, const at::Tensor&, const at::Tensor&, bool) {
+  check_shapes(z, gain, gate, bias);
   return empty_gradients(z, gain, gate, bias);
 }
 
@@ -145,6 +167,7 @@ class Norm : public torch::autograd::Function<Norm> {
 
 ForwardResult forward_autograd(const at::Tensor& z, const at::Tensor& gain, const OptionalTensor& gate,
                                const OptionalTensor& bias, bool centred, double eps) {
+  refuse_tangents({z, gain, tensor_or_none(gate), tensor_or_none(bias)}, "attention");
   if (!wants_gradient({z, gain, tensor_or_none(gate), tensor_or_none(bias)})) {
     const at::AutoDispatchBelowADInplaceOrView below;
     return forward_operator().call(z, gain, gate, bias, centred, eps);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "fovea/ops/attention_core.h"
+#include "fovea/ops/step_tensors.h"
 
 // The operators of attention_core.h as the dispatcher knows them: schemas, CPU, CUDA, Meta and Autograd.
 namespace fovea::ops {
@@ -153,6 +154,7 @@ ForwardResult forward_autograd(const at::Tensor& q, const at::Tensor& k, const a
                                const OptionalTensor& alpha, const OptionalTensors& layout, std::string_view spec,
                                std::string_view kind, double scale, double dropout, at::IntArrayRef stream,
                                SymInt dropout_seed, bool needs_backward) {
+  refuse_tangents({q, k, v, tensor_or_none(alpha)}, "attention");
   const bool differentiable =
       q.requires_grad() || k.requires_grad() || v.requires_grad() || (alpha && alpha->requires_grad());
   if (!differentiable || !at::GradMode::is_enabled()) {

@@ -1,3 +1,4 @@
+#include <ATen/autocast_mode.h>
 #include <torch/library.h>
 
 #include <string>
@@ -38,6 +39,21 @@ at::Tensor attention_op(const at::Tensor& q, const at::Tensor& k, const at::Tens
   return attention(q, k, v, std::string(spec), options);
 }
 
+// Under autocast q, k and v become the region's type, as those of PyTorch's own attention do.
+at::Tensor attention_autocast(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, std::string_view spec,
+                              std::string_view kind, const OptionalTensor& q_offsets, const OptionalTensor& k_offsets,
+                              const OptionalTensor& k_begins, const OptionalTensor& q_lengths,
+                              const OptionalTensor& k_lengths, const OptionalTensor& alpha, const OptionalTensor& gain,
+                              const OptionalTensor& gate, const OptionalTensor& bias, std::optional<double> scale,
+                              double dropout, int64_t seed, int64_t layer, c10::SymInt dropout_seed) {
+  const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
+  const c10::DeviceType device = q.device().type();
+  const at::ScalarType type = at::autocast::get_autocast_dtype(device);
+  const auto cast = [&](const at::Tensor& x) { return at::autocast::cached_cast(type, x, device); };
+  return attention_op(cast(q), cast(k), cast(v), spec, kind, q_offsets, k_offsets, k_begins, q_lengths, k_lengths,
+                      alpha, gain, gate, bias, scale, dropout, seed, layer, std::move(dropout_seed));
+}
+
 at::Tensor weights_op(const at::Tensor& q, const at::Tensor& k, std::string_view spec, std::string_view kind,
                       const OptionalTensor& q_offsets, const OptionalTensor& k_offsets, const OptionalTensor& k_begins,
                       const OptionalTensor& q_lengths, const OptionalTensor& k_lengths, const OptionalTensor& alpha,
@@ -48,7 +64,11 @@ at::Tensor weights_op(const at::Tensor& q, const at::Tensor& k, std::string_view
   return attention_weights(q, k, std::string(spec), options);
 }
 
-std::string parse_op(std::string_view spec) { return print(parse_layer_spec(spec)); }
+std::string parse_op(std::string_view spec, std::optional<int64_t> num_heads) {
+  const LayerSpec layer = parse_layer_spec(spec);
+  if (num_heads) resolve(layer, *num_heads);  // an Error where the groups do not have so many
+  return print(layer);
+}
 
 // Of gain, gate, bias and alpha those that a layer of this spec has as parameters.
 std::vector<std::string> parameters_op(std::string_view text) {
@@ -84,9 +104,12 @@ std::vector<std::string> spec_names_op() {
 TORCH_LIBRARY_FRAGMENT(fovea, m) {
   m.def(kAttentionSchema, {at::Tag::pt2_compliant_tag});
   m.impl("attention", torch::dispatch(c10::DispatchKey::CompositeImplicitAutograd, TORCH_FN(attention_op)));
+  for (const c10::DispatchKey key : {c10::DispatchKey::AutocastCPU, c10::DispatchKey::AutocastCUDA}) {
+    m.impl("attention", torch::dispatch(key, TORCH_FN(attention_autocast)));
+  }
   m.def(kWeightsSchema);
   m.impl("attention_weights", torch::dispatch(c10::DispatchKey::CompositeExplicitAutograd, TORCH_FN(weights_op)));
-  m.def("parse(str spec) -> str", TORCH_FN(parse_op));
+  m.def("parse(str spec, int? num_heads=None) -> str", TORCH_FN(parse_op));
   m.def("parameters(str spec) -> str[]", TORCH_FN(parameters_op));
   m.def("spec_names() -> str[]", TORCH_FN(spec_names_op));
 }

@@ -5,7 +5,10 @@
 #include <cstdint>
 #include <initializer_list>
 #include <optional>
+#include <string_view>
 
+#include "fovea/base/error.h"
+#include "fovea/base/strings.h"
 #include "fovea/kernels/step/norm.h"
 #include "fovea/ops/step.h"
 
@@ -37,6 +40,15 @@ inline bool wants_gradient(std::initializer_list<at::Tensor> tensors) {
     if (tensor.defined() && tensor.requires_grad()) return true;
   }
   return false;
+}
+
+// Forward-mode derivatives would come out as zeros.
+inline void refuse_tangents(std::initializer_list<at::Tensor> tensors, std::string_view name) {
+  for (const at::Tensor& tensor : tensors) {
+    if (tensor.defined() && tensor._fw_grad(0).defined()) {
+      throw Error(cat(name, ": has no forward-mode derivatives; use reverse mode, backward() or torch.autograd.grad"));
+    }
+  }
 }
 
 // T is float, or uint16_t for the bits of bfloat16. Null for an undefined tensor.

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "fovea/base/strings.h"
+#include "fovea/spec/attention_spec.h"
 
 namespace fovea {
 
@@ -20,6 +21,16 @@ void Problems::throw_if_any() const {
   std::vector<std::string> lines;
   for (const std::string& sentence : sentences_) lines.push_back(sentence.substr(0, sentence.find('\n')));
   throw Error(join(lines, "; "));
+}
+
+void add_attention_problems(const ModelOptions& options, Problems& problems) {
+  const auto check = [&](std::string_view name, const std::string& text) {
+    if (!text.empty()) problems.add_thrown_by(name, [&] { parse_layer_spec(text); });
+  };
+  check("attention", options.attention);
+  check("attention-encoder", options.attention_encoder);
+  check("attention-decoder", options.attention_decoder);
+  check("attention-cross", options.attention_cross);
 }
 
 bool is_device(std::string_view text) {

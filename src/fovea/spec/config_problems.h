@@ -5,6 +5,7 @@
 
 #include "fovea/base/error.h"
 #include "fovea/base/fields.h"
+#include "fovea/spec/run_options.h"
 
 // What is wrong with a configuration, gathered so that one message names everything.
 namespace fovea {
@@ -37,6 +38,9 @@ class Problems {
   void add_range(const FieldView& field);
   std::vector<std::string> sentences_;
 };
+
+// Specs that do not parse.
+void add_attention_problems(const ModelOptions& options, Problems& problems);
 
 // "cpu", or the number of a CUDA device.
 bool is_device(std::string_view text);

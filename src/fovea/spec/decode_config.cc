@@ -18,7 +18,7 @@ void validate(const DecodeConfig& config) {
                   cat("--input and --output are both ", config.input, "; the input would be overwritten"));
   problems.add_if(!is_device(config.devices),
                   cat("--devices: got '", config.devices, "'; expected cpu or the number of a CUDA device"));
-  if (!config.attention.empty()) problems.add_thrown_by("attention", [&] { parse_layer_spec(config.attention); });
+  add_attention_problems(config, problems);
   problems.throw_if_any();
 }
 

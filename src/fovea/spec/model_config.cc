@@ -1,5 +1,6 @@
 #include "fovea/spec/model_config.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 
@@ -75,21 +76,33 @@ void check_spec(const std::string& text, const Place& place, int64_t heads) {
   for (const HeadGroup& group : resolve(parse_layer_spec(text), heads)) validate(group.spec, place.kind);
 }
 
-void check_attention(const ModelConfig& config, Problems& problems) {
+// What is wrong with --attention, each once, with the places that need another mechanism if some can use it.
+void check_default(const ModelConfig& config) {
+  std::vector<std::string> wrong, flags;
+  size_t users = 0;
   for (const Place& place : kPlaces) {
-    const bool own = !(config.*place.attention).empty();
-    const std::string name = own ? cat("attention-", place.name) : "attention";
-    problems.add_thrown_by(name, [&] {
-      const std::string& text = own ? config.*place.attention : config.attention;
-      try {
-        check_spec(text, place, config.transformer_heads);
-      } catch (const SpecError&) {
-        // A default that does not parse is reported once, not for each of the three places.
-        if (own || &place == kPlaces.data()) throw;
-      } catch (const Error& error) {
-        throw Error(cat(error.what(), own ? "" : cat(" (set --attention-", place.name, ")")));
-      }
-    });
+    if (!(config.*place.attention).empty()) continue;
+    ++users;
+    try {
+      check_spec(config.attention, place, config.transformer_heads);
+    } catch (const SpecError&) {
+      throw;
+    } catch (const Error& error) {
+      flags.push_back(cat("--attention-", place.name));
+      if (std::find(wrong.begin(), wrong.end(), error.what()) == wrong.end()) wrong.emplace_back(error.what());
+    }
+  }
+  if (wrong.empty()) return;
+  const std::string advice = flags.size() < users ? cat(" (set ", join(flags, " and "), ")") : "";
+  throw Error(join(wrong, "; ") + advice);
+}
+
+void check_attention(const ModelConfig& config, Problems& problems) {
+  problems.add_thrown_by("attention", [&] { check_default(config); });
+  for (const Place& place : kPlaces) {
+    const std::string& text = config.*place.attention;
+    if (text.empty()) continue;
+    problems.add_thrown_by(cat("attention-", place.name), [&] { check_spec(text, place, config.transformer_heads); });
   }
   for (const std::string& entry : config.attention_layers) {
     problems.add_thrown_by("attention-layers", [&] {

@@ -34,7 +34,8 @@ struct LogOptions {
 struct ModelOptions : MachineOptions {
   std::string model;                // folder of a run or of a checkpoint
   std::vector<std::string> vocabs;  // empty: those of the checkpoint
-  std::string attention;            // empty: the trained mechanism
+  std::string attention;            // of all three sorts; empty: the trained mechanism
+  std::string attention_encoder, attention_decoder, attention_cross;
   std::string precision = "float32";
 
   static constexpr auto fields() {
@@ -44,6 +45,9 @@ struct ModelOptions : MachineOptions {
             named("model", &C::model, "folder of a run or of a checkpoint", "m"),
             named("vocabs", &C::vocabs, "SentencePiece models (default: those of the checkpoint)", "v"),
             field("attention", &C::attention, "use this mechanism instead of the trained one, in every attention"),
+            field("attention-encoder", &C::attention_encoder, "the same in the encoder's"),
+            field("attention-decoder", &C::attention_decoder, "the same in the decoder's on itself"),
+            field("attention-cross", &C::attention_cross, "the same in the decoder's on the source"),
             choice("precision", &C::precision, "of matrix products and activations", "float32|bfloat16")),
         MachineOptions::fields());
   }

@@ -16,7 +16,7 @@ void validate(const ScoreConfig& config) {
                   cat("--vocabs has ", config.vocabs.size(), " files; expected two, source and target"));
   problems.add_if(!is_device(config.devices),
                   cat("--devices: got '", config.devices, "'; expected cpu or the number of a CUDA device"));
-  if (!config.attention.empty()) problems.add_thrown_by("attention", [&] { parse_layer_spec(config.attention); });
+  add_attention_problems(config, problems);
   problems.throw_if_any();
 }
 

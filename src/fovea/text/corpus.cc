@@ -166,6 +166,7 @@ void write_split(const Split& split, const Bitext& languages, const CorpusOption
     const std::vector<Pair>& pairs = split[part];
     const auto write = [&](const std::string& suffix, std::string Pair::*side) {
       const std::string path = fs::path(options.output) / cat(kPartNames[part], ".", suffix);
+      require_other_file("--output", path, options.inputs);
       write_side(path, pairs, side);
       report.files.push_back(path);
     };

@@ -30,12 +30,22 @@ size_t tag_end(std::string_view text, size_t at) {
   return end == std::string_view::npos || other < end ? std::string_view::npos : end;
 }
 
-// Positions of `mark` before a letter; none if it also stands elsewhere, where it means something else.
-std::vector<size_t> mark_positions(std::string_view text, char mark) {
+// "&amp;", "&#39;"
+bool is_entity(std::string_view text, size_t at) {
+  const size_t end = text.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789#", at + 1);
+  return end != std::string_view::npos && text[end] == ';' && end > at + 1;
+}
+
+// Positions of `mark` before a letter; none if it also stands elsewhere, where it means something else, as in "R&D". In
+// prose it stands before a word.
+std::vector<size_t> mark_positions(std::string_view text, char mark, Kind kind) {
+  const auto is_capital = [](char c) { return std::isupper(static_cast<unsigned char>(c)) != 0; };
   std::vector<size_t> positions;
   for (size_t i = 0; i < text.size(); ++i) {
-    if (text[i] != mark) continue;
+    if (text[i] != mark || (mark == '&' && is_entity(text, i))) continue;
     if (i + 1 >= text.size() || !is_letter(text[i + 1])) return {};
+    const bool inside = i > 0 && is_letter(text[i - 1]);
+    if (inside && (kind != Kind::kInterface || (is_capital(text[i - 1]) && is_capital(text[i + 1])))) return {};
     positions.push_back(i);
   }
   return positions;
@@ -125,7 +135,8 @@ void strip_accelerators(std::string& source, std::string& target, Kind kind) {
   for (const char mark : {'_', '&', '~'}) {
     bool bracketed = strip_bracketed(source, mark);
     bracketed = strip_bracketed(target, mark) || bracketed;
-    const std::vector<size_t> in_source = mark_positions(source, mark), in_target = mark_positions(target, mark);
+    const std::vector<size_t> in_source = mark_positions(source, mark, kind),
+                              in_target = mark_positions(target, mark, kind);
     const bool one_each = in_source.size() == 1 && in_target.size() == 1;
     // Prose must show the mark on both sides; captions are known to have one.
     if (!one_each && kind != Kind::kInterface && !bracketed) continue;

@@ -36,6 +36,12 @@ TEST(Clean, WhatOnlyLooksLikeAnAcceleratorStays) {
   EXPECT_EQ(without_marks({"R&D", "R&D"}).source, "R&D");
   EXPECT_EQ(without_marks({"~5 of them", "etwa 5 davon"}, Kind::kProse).source, "~5 of them");
   EXPECT_EQ(without_marks({"_File", "_Datei"}, Kind::kProse).source, "File");
+  EXPECT_EQ(without_marks({"R&D is good", "F&E ist gut"}).source, "R&D is good");
+  EXPECT_EQ(without_marks({"R&D is good", "F&E ist gut"}, Kind::kProse).target, "F&E ist gut");
+  for (const char* entity : {"Tom &amp; Jerry", "a mcdonald &apos;s .", "it&#39;s"}) {
+    EXPECT_EQ(without_marks({entity, entity}, Kind::kProse).source, entity);
+    EXPECT_EQ(without_marks({entity, entity}).target, entity);
+  }
 }
 
 TEST(Clean, MarkupGoesAndComparisonsStay) {

@@ -70,17 +70,6 @@ bool is_unspaced(UChar32 c) {
 
 }  // namespace
 
-bool is_valid_utf8(std::string_view text) {
-  const auto* bytes = reinterpret_cast<const uint8_t*>(text.data());
-  const size_t size = text.size();
-  for (size_t i = 0; i < size;) {
-    UChar32 c = 0;
-    U8_NEXT(bytes, i, size, c);
-    if (c < 0) return false;
-  }
-  return true;
-}
-
 std::string normalise(std::string_view text) {
   std::string out;
   out.reserve(text.size());

@@ -8,7 +8,6 @@
 // What the corpus asks of Unicode, on UTF-8 strings.
 namespace fovea::text {
 
-bool is_valid_utf8(std::string_view text);
 
 // NFC; white space of any kind, control characters too, becomes one blank; none at the ends; soft hyphens, byte order
 // marks and other invisible marks go. The text must be valid UTF-8.

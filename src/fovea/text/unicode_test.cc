@@ -10,13 +10,6 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-TEST(Unicode, Utf8IsCheckedByteByByte) {
-  EXPECT_TRUE(is_valid_utf8("plain, schön, 好, 😀"));
-  EXPECT_TRUE(is_valid_utf8(""));
-  for (const char* bad : {"\xff", "a\xc3", "\xc0\xaf", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\x80"})
-    EXPECT_FALSE(is_valid_utf8(bad)) << bad;
-}
-
 TEST(Unicode, NormaliseJoinsBlanksAndDropsWhatIsNotSeen) {
   EXPECT_EQ(normalise("  a\t\tb\u00a0\u3000c\r\n"), "a b c");
   EXPECT_EQ(normalise("a\x01"

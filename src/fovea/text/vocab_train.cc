@@ -32,7 +32,7 @@ Sample sample_lines(const VocabTraining& options) {
   const auto limit = static_cast<uint64_t>(options.max_sentences);
   for (const std::string& path : options.inputs) {
     LineReader reader(path);
-    for (std::string line; reader.next(line);) {
+    for (std::string line; reader.next_text(line);) {
       if ((reader.line_number() & 0xffff) == 0) throw_if_interrupted("reading text for the vocabulary");
       if (trim(line).empty()) continue;
       if (line.size() > kMaxLineBytes) {
@@ -101,6 +101,7 @@ void silence_sentencepiece() {
 
 void train_vocab(const VocabTraining& options) {
   check(options);
+  require_other_file("--output", options.output, options.inputs);
   silence_sentencepiece();
   const Sample sample = sample_lines(options);
   if (sample.lines.empty())

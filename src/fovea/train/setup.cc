@@ -32,7 +32,15 @@ TrainingData load_training_data(const TrainConfig& config) {
 }
 
 ModelConfig with_vocabularies(ModelConfig model, const TrainingData& data) {
-  model.dim_vocabs = {data.source_vocab.size(), data.target_vocab.size()};
+  const std::vector<int64_t> sizes = {data.source_vocab.size(), data.target_vocab.size()};
+  for (size_t i = 0; i < model.dim_vocabs.size(); ++i) {
+    const int64_t wanted = model.dim_vocabs[i], size = i < 2 ? sizes[i] : 0;
+    if (wanted != 0 && wanted != size) {
+      throw Error(cat("--dim-vocabs: got ", wanted, ", but the vocabulary of --vocabs has ", size,
+                      " pieces; leave the option out, its size is the vocabulary's"));
+    }
+  }
+  model.dim_vocabs = sizes;
   const bool shared = model.tied_embeddings_all || model.tied_embeddings_src;
   if (shared && data.source_vocab.bytes() != data.target_vocab.bytes())
     throw Error(cat("--tied-embeddings-", model.tied_embeddings_all ? "all" : "src",

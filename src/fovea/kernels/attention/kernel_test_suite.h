@@ -5,12 +5,9 @@
 
 #include "fovea/kernels/attention/attention.h"
 
-// What every attention kernel has to pass. In a test of the kernel (link fovea_attention_testing):
-//     #include "fovea/kernels/attention/kernel_test_suite.h"
-//     TEST(CpuRows, Suite) { testing_suite::check_kernel(kRowsKernel, DType::kFloat32); }
-// or the parts one by one, to see which fails first. Problems that the kernel refuses are left out; check_kernel fails
-// when it accepts none. kernel_list_test.cc runs the suite over attention_kernels() and all instruction sets: a new
-// kernel needs no test of its own for what is here. A failure prints the problem as one line; `only` repeats it.
+// What every attention kernel has to pass. kernel_list_test.cc runs it over attention_kernels() and all instruction
+// sets: a new kernel needs no test of its own for what is here. Problems that the kernel refuses are left out. A
+// failure prints the problem as one line; `only` repeats it.
 namespace fovea::kernels::testing_suite {
 
 struct Suite {
@@ -23,17 +20,16 @@ struct Suite {
   bool zero_weights_spoil = false;
 };
 
-// Every part below; counts the cases that ran.
-void check_kernel(const Kernel& kernel, DType dtype);
+// Every part returns the number of cases that ran.
 
 // Forward and backward against the oracle for every pattern x selection x transform x kind, at sizes 0, 1, 2, 7, 33, 65
-// (several sequences a call, decoding among them), head_dim 1, 3, 16, 64, 129, strided and misaligned arrays with NaN
-// between the rows, dropout. The error may be twice that of a naive float version, plus a bound on reordered sums.
-// Outside the rows nothing may be written. Returns the number of cases that ran.
+// (several sequences a call, decoding among them), head_dim 1, 3, 16, 64, 129, 256, strided and misaligned arrays with
+// NaN between the rows, dropout. The error may be twice that of a naive float version, plus a bound on reordered sums.
+// Outside the rows nothing may be written.
 int check_against_oracle(const Suite& suite);
 // The same over hundreds of keys, where kernels change their ways: blocks, screens, several tiles.
 int check_long(const Suite& suite);
-// Threads 1, 2 and 3, and each sequence alone: the same bits.
+// Threads 1, 2 and 3, and each sequence alone: the same bits, over hundreds of keys too.
 int check_same_bits(const Suite& suite);
 // Scores with few bits, exact in float: ties at the k-th score, at zero, whole rows equal; then the oracle exactly
 // selects the same keys.
@@ -41,7 +37,8 @@ int check_ties(const Suite& suite);
 // Norms of 1e-20 ... 1e4; scores whose exponentials under- and overflow.
 int check_huge_and_tiny(const Suite& suite);
 // NaN and infinity in one row of q, k or v: rows that see it are not finite where the oracle's are not; all others,
-// those among them that give a spoilt v no weight, have the bits of the clean run.
+// those among them that give a spoilt v no weight, have the bits of the clean run. (Over hundreds of keys they may
+// differ from it by rounding: a spoilt row is summed again in another order, and entmax's candidates are others.)
 int check_not_finite(const Suite& suite);
 
 }  // namespace fovea::kernels::testing_suite

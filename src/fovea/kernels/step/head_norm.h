@@ -21,7 +21,7 @@ struct HeadNorm {
   float* centre = nullptr;  // [rows], written by forward, read by backward
   float* rstd = nullptr;    // [rows], 1 / the root
   int64_t rows = 0, width = 0;
-  Centre kind = Centre::kZero;
+  Centre around = Centre::kZero;
   float eps = 0;
 };
 

@@ -24,8 +24,8 @@ template <class T>
 void forward_row(const HeadNorm<T>& job, T* y, int64_t r, float* row) {
   const int64_t width = job.width, begin = r * width;
   for (int64_t i = 0; i < width; i += kLanes) store(row + i, load_some(job.z + begin + i, width - i));
-  const Statistics is = job.kind == Centre::kMean ? statistics(row, width, job.eps)
-                                                  : Statistics{0, inverse_deviation(row, width, 0, job.eps)};
+  const Statistics is = job.around == Centre::kMean ? statistics(row, width, job.eps)
+                                                    : Statistics{0, inverse_deviation(row, width, 0, job.eps)};
   job.centre[r] = is.mean;
   job.rstd[r] = is.rstd;
   for (int64_t i = 0; i < width; i += kLanes) {
@@ -64,13 +64,15 @@ void backward_row(const HeadNorm<T>& job, const HeadNormGrads<T>& grads, int64_t
     along_one = along_one + part.inner;
     along_normal = fma(part.inner, part.normal, along_normal);
     store(sums + i, load(sums + i) + part.gain);
-    store(sums + wide + i, load(sums + wide + i) + part.gate);
-    store(sums + 2 * wide + i, load(sums + 2 * wide + i) + load_some(grads.grad_y + begin + i, width - i));
+    if (grads.grad_gate != nullptr) store(sums + wide + i, load(sums + wide + i) + part.gate);
+    if (grads.grad_bias != nullptr) {
+      store(sums + 2 * wide + i, load(sums + 2 * wide + i) + load_some(grads.grad_y + begin + i, width - i));
+    }
     // grad_z less what the statistics take away: rstd (inner - ...) + through_gate.
     store(row + i, fma(part.inner, set(job.rstd[r]), part.through_gate));
   }
   const float share = job.rstd[r] / static_cast<float>(width);
-  const F one = set(job.kind == Centre::kMean ? sum(along_one) * share : 0), part = set(sum(along_normal) * share);
+  const F one = set(job.around == Centre::kMean ? sum(along_one) * share : 0), part = set(sum(along_normal) * share);
   for (int64_t i = 0; i < width; i += kLanes) {
     const F normal = (load_some(job.z + begin + i, width - i) - set(job.centre[r])) * set(job.rstd[r]);
     store_some(grads.grad_z + begin + i, fnma(normal, part, load(row + i) - one), width - i);

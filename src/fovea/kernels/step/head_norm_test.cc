@@ -17,13 +17,13 @@ enum class Gate : uint8_t { kNone, kSigmoid };
 // The definition, in double: sum over a row of y times weight, with what is nudged. Parameters [4][kWidth]: z, gain,
 // gate, bias.
 struct Definition {
-  Centre kind;
+  Centre around;
   Gate gate;
 
   std::vector<double> row(const std::vector<double>& p) const {
     const auto value = [&](int64_t which, int64_t i) { return p[static_cast<size_t>(which * kWidth + i)]; };
     double centre = 0, square = 0;
-    for (int64_t i = 0; i < kWidth && kind == Centre::kMean; ++i) centre += value(0, i) / kWidth;
+    for (int64_t i = 0; i < kWidth && around == Centre::kMean; ++i) centre += value(0, i) / kWidth;
     for (int64_t i = 0; i < kWidth; ++i) square += (value(0, i) - centre) * (value(0, i) - centre) / kWidth;
     std::vector<double> y;
     for (int64_t i = 0; i < kWidth; ++i) {
@@ -70,7 +70,7 @@ struct Tensors {
                           .rstd = rstd.data(),
                           .rows = kRows,
                           .width = kWidth,
-                          .kind = is.kind,
+                          .around = is.around,
                           .eps = static_cast<float>(kEps)};
     SerialExecutor executor;
     head_norm(job, y.data(), executor);
@@ -142,6 +142,36 @@ TEST(HeadNormKernel, KeepsRowsOfZerosFinite) {
       EXPECT_NEAR(t.grad_z[i], expected, 1e-5 * std::abs(expected));
     }
   });
+}
+
+// Large enough to be divided among threads.
+TEST(HeadNormKernel, GivesTheSameBitsWithAnyNumberOfThreads) {
+  constexpr int64_t kMany = 400, kWide = 129;
+  const auto z = normals<float>(kMany * kWide, 1), gain = normals<float>(kWide, 2), gate = normals<float>(kWide, 3);
+  const auto grad = normals<float>(kMany * kWide, 4);
+  const auto results = [&](Executor& executor) {
+    std::vector<float> all(2 * kMany * kWide + 2 * kWide), statistics(2 * kMany);
+    float *y = all.data(), *grad_z = y + kMany * kWide, *grad_gain = grad_z + kMany * kWide;
+    const HeadNorm<float> job{.z = z.kept.data(),
+                              .gain = gain.kept.data(),
+                              .gate = gate.kept.data(),
+                              .centre = statistics.data(),
+                              .rstd = statistics.data() + kMany,
+                              .rows = kMany,
+                              .width = kWide,
+                              .eps = 1e-8F};
+    head_norm(job, y, executor);
+    head_norm_backward(
+        job, {.grad_y = grad.kept.data(), .grad_z = grad_z, .grad_gain = grad_gain, .grad_gate = grad_gain + kWide},
+        executor);
+    return all;
+  };
+  SerialExecutor serial;
+  const std::vector<float> one = results(serial);
+  for (const int threads : {2, 3}) {
+    ThreadExecutor several(threads);
+    EXPECT_EQ(results(several), one) << threads;
+  }
 }
 
 }  // namespace

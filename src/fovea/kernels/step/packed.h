@@ -1,6 +1,5 @@
 #pragma once
 #include <cstdint>
-#include <memory>
 
 #include "fovea/base/executor.h"
 #include "fovea/kernels/attention/cpu/scratch.h"

@@ -19,7 +19,7 @@
 //
 #include "fovea/kernels/step/emit-inl.h"
 //
-#include "fovea/kernels/step/rows-inl.h"
+#include "fovea/kernels/step/row_block-inl.h"
 //
 #include "fovea/kernels/step/next_words-inl.h"
 

@@ -17,7 +17,7 @@
 //
 #include "fovea/kernels/step/emit-inl.h"
 //
-#include "fovea/kernels/step/rows-inl.h"
+#include "fovea/kernels/step/row_block-inl.h"
 
 namespace fovea::kernels {
 namespace {

@@ -27,7 +27,8 @@ inline bool all_finite(const float* x, int64_t n) {
   return sum(differences) == 0;
 }
 
-// A row of write_out's product, in its order, without the terms of weight zero.
+// A row of write_out's product, in its order, without the terms of weight zero. For rows that are not finite: a value
+// that is not must reach no row that gives it no weight, though 0 x NaN is NaN.
 inline void mix_again(const float* p, int64_t columns, const float* values, int64_t padded, float factor, float* out) {
   for (int64_t i = 0; i < padded; i += kLanes) {
     F total = set(0);
@@ -38,8 +39,6 @@ inline void mix_again(const float* p, int64_t columns, const float* values, int6
   }
 }
 
-// A value that is not finite must reach no row that gives it no weight, though 0 x NaN is NaN: rows of the output that
-// are not finite are summed again without their zeros.
 class ForwardTask {
  public:
   ForwardTask(const RowsCall& call, int64_t index, float* scratch)

@@ -5,7 +5,7 @@ namespace fovea::kernels {
 const ScreenOps& screen_ops() {
   return with_isa([](auto tag) -> const ScreenOps& {
     using Tag = decltype(tag);
-    static const ScreenOps ops = {
+    static const ScreenOps kOps = {
         &ScreenPack<Tag>::keys,        &ScreenPack<Tag>::query,      &ScreenPack<Tag>::product_float,
         &ScreenScan<Tag>::append,      &ScreenScan<Tag>::sample,     &ScreenScan<Tag>::mark,
         &ScreenScan<Tag>::prune,       &ScreenScan<Tag>::reached_by, &ScreenScan<Tag>::kth_greatest,
@@ -13,7 +13,7 @@ const ScreenOps& screen_ops() {
         &ExactRows<Tag>::weighted_sum, &ExactRows<Tag>::scatter,     &ExactRows<Tag>::exponentials,
         &EntmaxSolve<Tag>::tau,        &EntmaxSolve<Tag>::weights,   &EntmaxSolve<Tag>::derivatives,
     };
-    return ops;
+    return kOps;
   });
 }
 

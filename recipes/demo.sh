@@ -78,10 +78,12 @@ printf '\nThe attention of one sentence, mean of heads and layers:\n\n'
 "$fovea" analyze --model "$run/averaged" --source "$sentence"
 printf '\nThe test set, %s sentences held out:\n' "$(wc -l <"$corpus/test.en")"
 "$fovea" evaluate --reference "$corpus/test.$language" --metrics bleu chrf <"$run/test.out"
+other=' --attention full' # another model, unless this was it
+[ $# -eq 0 ] || other=
 cat <<TEXT
 
 Try next:
   echo '$sentence' | ./fovea translate --model $run/averaged
-  ./fovea.sh demo $language --attention full
+  ./fovea.sh demo $language$other
   ./fovea train --help
 TEXT

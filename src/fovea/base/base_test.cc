@@ -26,9 +26,9 @@ TEST(Strings, KnowWhatIsUtf8) {
   for (const std::string_view valid : {"", "a", "\xc2\x80", "gr\xc3\xbc\xc3\x9f", "\xe0\xa0\x80", "\xed\x9f\xbf",
                                        "\xee\x80\x80", "\xf0\x90\x80\x80", "\xf4\x8f\xbf\xbf"})
     EXPECT_TRUE(is_valid_utf8(valid)) << valid;
-  for (const std::string_view invalid : {"\x80", "\xff", "a\xc3", "\xc0\x80", "\xc1\xbf", "\xe0\x9f\xbf", "\xe2\x82",
-                                         "\xed\xa0\x80", "\xf0\x8f\xbf\xbf", "\xf4\x90\x80\x80", "\xf5\x80\x80\x80",
-                                         "\xe2\x82x", "\xf0\x9f\x98"})
+  for (const std::string_view invalid :
+       {"\x80", "\xff", "a\xc3", "\xc0\x80", "\xc1\xbf", "\xe0\x9f\xbf", "\xe2\x82", "\xed\xa0\x80", "\xf0\x8f\xbf\xbf",
+        "\xf4\x90\x80\x80", "\xf5\x80\x80\x80", "\xe2\x82x", "\xf0\x9f\x98"})
     EXPECT_FALSE(is_valid_utf8(invalid));
 }
 

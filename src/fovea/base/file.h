@@ -58,8 +58,8 @@ class LineReader {
 // All lines of a UTF-8 text.
 std::vector<std::string> read_lines(const std::string& path);
 
-// Text output: "-" is standard output; a name that ends in .gz, .bz2, .xz or .zst is packed. Regular files appear by rename in close();
-// without close() (an exception) nothing appears. Every write failure throws.
+// Text output: "-" is standard output; a name that ends in .gz, .bz2, .xz or .zst is packed. Regular files appear by
+// rename in close(); without close() (an exception) nothing appears. Every write failure throws.
 class LineWriter {
  public:
   explicit LineWriter(const std::string& path);

@@ -38,7 +38,9 @@ class FileSink final : public spdlog::sinks::base_sink<std::mutex> {
     check();
   }
   void check() const {
-    if (!file_) throw Error(cat("cannot write the log file '", path_, "': ", std::strerror(errno), "; choose another with --log"));
+    if (!file_)
+      throw Error(
+          cat("cannot write the log file '", path_, "': ", std::strerror(errno), "; choose another with --log"));
   }
 
   std::string path_;

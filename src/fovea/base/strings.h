@@ -24,7 +24,7 @@ std::string join(std::span<const std::string> parts, std::string_view separator)
 std::vector<std::string> split(std::string_view text, char separator);  // "a,,b" -> {"a", "", "b"}
 std::vector<std::string> split_words(std::string_view text);            // on runs of ASCII white space
 bool is_valid_utf8(std::string_view text);
-std::string_view trim(std::string_view text);                           // of ASCII white space
+std::string_view trim(std::string_view text);  // of ASCII white space
 
 // The known name nearest to `name` by edit distance, if near enough to be a slip; else empty.
 std::string nearest(std::string_view name, std::span<const std::string> known);

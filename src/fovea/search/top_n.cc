@@ -91,8 +91,8 @@ int64_t top_n_log_softmax(const Logits& logits, const TopN& out, Executor& execu
     const int64_t end = std::min(logits.rows, (piece + 1) * kRowsAPiece);
     for (int64_t r = piece * kRowsAPiece; r < end; ++r) {
       const float* row = logits.data + r * logits.vocabulary;
-      const bool good =
-          HWY_DYNAMIC_DISPATCH(words_of_row)(row, logits.vocabulary, out.n, out.eos, out.best + r * out.n, out.eos_log_prob + r);
+      const bool good = HWY_DYNAMIC_DISPATCH(words_of_row)(row, logits.vocabulary, out.n, out.eos, out.best + r * out.n,
+                                                           out.eos_log_prob + r);
       if (!good) ++bad;
     }
   });

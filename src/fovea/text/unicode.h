@@ -8,7 +8,6 @@
 // What the corpus asks of Unicode, on UTF-8 strings.
 namespace fovea::text {
 
-
 // NFC; white space of any kind, control characters too, becomes one blank; none at the ends; soft hyphens, byte order
 // marks and other invisible marks go. The text must be valid UTF-8.
 std::string normalise(std::string_view text);

@@ -316,12 +316,11 @@ std::vector<Isa> levels_of_this_machine() {
   return levels;
 }
 
-INSTANTIATE_TEST_SUITE_P(Levels, RowsTest, testing::ValuesIn(levels_of_this_machine()),
-                         [](const auto& level) {
-                           std::string text(name(level.param));
-                           std::replace(text.begin(), text.end(), '-', '_');
-                           return text;
-                         });
+INSTANTIATE_TEST_SUITE_P(Levels, RowsTest, testing::ValuesIn(levels_of_this_machine()), [](const auto& level) {
+  std::string text(name(level.param));
+  std::replace(text.begin(), text.end(), '-', '_');
+  return text;
+});
 
 }  // namespace
 }  // namespace fovea::kernels

@@ -109,6 +109,11 @@ class BadInput(unittest.TestCase):
         self.refused("translate", "--model", PLACE.model(), "--input", sides[1], "--output", link, says="overwritten")
         self.refused("vocab", "--train-sets", *sides, "--dim-vocabs", 100, "--output", sides[0], says="overwritten")
         self.refused("corpus", *sides, "--output", folder, "--valid", 1, "--test", 1, says="overwritten")
+        late = [side.rename(folder / ("test" + side.suffix)) for side in sides]
+        self.refused("corpus", *late, "--output", folder, "--valid", 1, "--test", 1, says="overwritten")
+        self.assertFalse(sides[0].exists(), "written before the check")
+        for side, moved in zip(sides, late):
+            moved.rename(side)
         self.assertEqual([side.read_text() for side in sides], texts)
         checkpoints = PLACE.model() / "checkpoints"
         newest = sorted(checkpoints.iterdir())[-1]
@@ -168,6 +173,12 @@ class Lines(unittest.TestCase):
         for text in ("", "\n", "a\n\n\nb", b"\xff\xfe broken \xc3\n ok\n", " \t \n"):
             lines = text.count(b"\n" if isinstance(text, bytes) else "\n") + (not text.endswith(b"\n" if isinstance(text, bytes) else "\n") if text else 0)
             self.assertEqual(self.translate(text).stdout.count("\n"), lines, repr(text))
+
+    def test_lines_that_are_not_utf8_are_named(self):
+        said = self.translate(b"ok\n\xff\n" + b"\xfe\n" * 6).stderr
+        self.assertIn("line 2 is not UTF-8", said)
+        self.assertEqual(said.count(" is not UTF-8"), 5, said)
+        self.assertIn("7 lines were not UTF-8", said)
 
     def test_a_million_tokens_are_cut_with_a_warning(self):
         result = checked("translate", "--model", PLACE.model(), "--beam-size", 1, "--cpu-threads", 1,

@@ -49,14 +49,14 @@ class PairReader {
  private:
   Sentence encode(const text::Vocab& vocab, const std::string& line) {
     Encoded encoded = encode_line(vocab, line, limit_);
-    if (encoded.cut_from > 0) cut_.warn(source_.line_number(), encoded.cut_from, limit_);
+    if (encoded.cut_from > 0) cut_.warn(source_.line_number(), cut_message(encoded, limit_));
     return std::move(encoded.tokens);
   }
 
   LineReader source_, target_;
   const LoadedModel& model_;
   int64_t limit_;
-  CutLines cut_;
+  LineWarnings cut_;
 };
 
 struct Totals {

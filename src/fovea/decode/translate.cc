@@ -38,21 +38,8 @@ void report(const TranslationCounts& counts, double seconds) {
                 fixed(static_cast<double>(counts.lines) * rate, 1), " lines/s, ",
                 fixed(static_cast<double>(counts.target_tokens) * rate, 0), " tokens/s)"));
   if (counts.cut > 0) log::warn(cat(thousands(counts.cut), " lines were longer than --max-length and were cut"));
+  if (counts.not_utf8 > 0) log::warn(cat(thousands(counts.not_utf8), " lines were not UTF-8"));
 }
-
-// Of lines that are not UTF-8; the first few are named.
-class NotText {
- public:
-  void warn(int64_t line) {
-    constexpr int64_t kNamed = 5;
-    if (++count_ > kNamed) return;
-    log::warn(cat("line ", line, " is not UTF-8; its broken bytes are read as unknown characters",
-                  count_ == kNamed ? "; further ones are not named" : ""));
-  }
-
- private:
-  int64_t count_ = 0;
-};
 
 }  // namespace
 
@@ -65,13 +52,9 @@ int64_t run_translate(const DecodeConfig& config) {
   const auto start = std::chrono::steady_clock::now();
   const auto window_size = static_cast<size_t>(config.maxi_batch * config.mini_batch);
   int64_t line = 0;
-  NotText not_text;
   for (;;) {
     const std::vector<std::string> window = input.next(window_size);
     if (window.empty()) break;
-    for (size_t i = 0; i < window.size(); ++i) {
-      if (!is_valid_utf8(window[i])) not_text.warn(line + static_cast<int64_t>(i) + 1);
-    }
     for (const auto& translations : translator.translate(window)) write(output, config, line++, translations);
     output.flush();
   }

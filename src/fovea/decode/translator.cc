@@ -19,11 +19,14 @@ Encoded encode_line(const text::Vocab& vocab, const std::string& line, int64_t m
   return encoded;
 }
 
-void CutLines::warn(int64_t line, int64_t tokens, int64_t max_length) {
+std::string cut_message(const Encoded& encoded, int64_t max_length) {
+  return cat("has ", thousands(encoded.cut_from), " tokens; cut to ", thousands(max_length), " (--max-length)");
+}
+
+void LineWarnings::warn(int64_t line, std::string_view what) {
   constexpr int64_t kShown = 5;
   if (++count_ > kShown) return;
-  log::warn(cat("line ", thousands(line), " has ", thousands(tokens), " tokens; cut to ", thousands(max_length),
-                " (--max-length)", count_ == kShown ? "; further ones are counted only" : ""));
+  log::warn(cat("line ", thousands(line), " ", what, count_ == kShown ? "; further ones are counted only" : ""));
 }
 
 Translator::Options translator_options(const DecodeConfig& config) {
@@ -52,7 +55,9 @@ Translator::Translator(const DecodeConfig& config) : Translator(load_model(confi
 Sentence Translator::encode(const std::string& line) {
   ++counts_.lines;
   Encoded encoded = encode_line(loaded_.source, line, options_.max_length);
-  if (encoded.cut_from > 0) cut_.warn(counts_.lines, encoded.cut_from, options_.max_length);
+  if (encoded.cut_from > 0) cut_.warn(counts_.lines, cut_message(encoded, options_.max_length));
+  if (!is_valid_utf8(line))
+    not_utf8_.warn(counts_.lines, "is not UTF-8; its broken bytes are read as unknown characters");
   counts_.source_tokens += static_cast<int64_t>(encoded.tokens.size());
   return std::move(encoded.tokens);
 }
@@ -78,6 +83,7 @@ std::vector<std::vector<Translation>> Translator::translate(std::span<const std:
     counts_.target_tokens += static_cast<int64_t>(translated[i].front().tokens.size()) + 1;
   }
   counts_.cut = cut_.count();
+  counts_.not_utf8 = not_utf8_.count();
   return results;
 }
 

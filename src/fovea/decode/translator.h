@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "fovea/decode/batches.h"
@@ -19,7 +20,8 @@ struct Translation {
 // What passed through a translator.
 struct TranslationCounts {
   int64_t lines = 0, source_tokens = 0, target_tokens = 0;
-  int64_t cut = 0;  // lines longer than max_length
+  int64_t cut = 0;       // lines longer than max_length
+  int64_t not_utf8 = 0;  // lines with bytes that are no text
 };
 
 // Token ids of a line, at most max_length of them, and </s>.
@@ -28,11 +30,12 @@ struct Encoded {
   int64_t cut_from = 0;  // the line's length in tokens, if it was cut
 };
 Encoded encode_line(const text::Vocab& vocab, const std::string& line, int64_t max_length);
+std::string cut_message(const Encoded& encoded, int64_t max_length);
 
-// Counts lines that were cut; warns of the first few.
-class CutLines {
+// Counts lines with something odd about them; warns of the first few.
+class LineWarnings {
  public:
-  void warn(int64_t line, int64_t tokens, int64_t max_length);  // line: its number, from 1
+  void warn(int64_t line, std::string_view what);  // "line 7 " and what; line: its number, from 1
   int64_t count() const { return count_; }
 
  private:
@@ -62,7 +65,7 @@ class Translator {
   LoadedModel loaded_;
   Options options_;
   TranslationCounts counts_;
-  CutLines cut_;
+  LineWarnings cut_, not_utf8_;
 };
 
 Translator::Options translator_options(const DecodeConfig& config);

@@ -214,10 +214,10 @@ void save_checkpoint(const fs::path& path, const Checkpoint& checkpoint) {
   writer.finish(folder);
 }
 
-Checkpoint load_checkpoint(const fs::path& folder, Load what) {
-  if (!fs::exists(folder)) throw Error(cat("--model: no such folder: '", folder.string(), "'"));
+Checkpoint load_checkpoint(const fs::path& folder, Load what, std::string_view option) {
+  if (!fs::exists(folder)) throw Error(cat(option, ": no such folder: '", folder.string(), "'"));
   if (!fs::is_directory(folder))
-    throw Error(cat("--model: '", folder.string(), "' is a file; a run's or a checkpoint's folder is expected"));
+    throw Error(cat(option, ": '", folder.string(), "' is a file; a run's or a checkpoint's folder is expected"));
   if (fs::exists(folder / kChecksumFile)) return load_folder(folder, what);
   if (what == Load::kAll) return resume(folder);
   for (const char* name : {"best", "last"}) {

@@ -2,6 +2,7 @@
 #include <filesystem>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "fovea/nn/safetensors.h"
@@ -28,7 +29,8 @@ enum class Load : uint8_t { kModel, kAll };
 // `folder` is a checkpoint, or a run's folder: then its `best` (kModel; `last` if no validation chose one) or its
 // `last` (kAll). What is damaged, missing or of another version throws an Error that names the file and the tensor;
 // only kAll of a run's folder, which is how a run resumes, warns and goes back to the newest whole one before it.
-Checkpoint load_checkpoint(const std::filesystem::path& folder, Load what);
+// `option` is the flag that named the folder.
+Checkpoint load_checkpoint(const std::filesystem::path& folder, Load what, std::string_view option = "--model");
 
 // A run's checkpoints that are complete by their files' names, oldest first.
 std::vector<std::filesystem::path> list_checkpoints(const std::filesystem::path& run);

@@ -25,7 +25,7 @@ void add(NamedTensors& sums, const NamedTensors& model, const fs::path& path) {
 void average_checkpoints(const fs::path& run, int64_t count, const fs::path& output) {
   const std::vector<fs::path> found = list_checkpoints(run);
   if (found.empty()) {
-    throw Error(cat("--model: '", run.string(), "' ", fs::is_directory(run) ? "has no checkpoints" : "does not exist",
+    throw Error(cat("--model: '", run.string(), "' ", fs::exists(run) ? "has no checkpoints" : "does not exist",
                     "; expected the folder of a run"));
   }
   std::error_code none_there;

@@ -81,7 +81,7 @@ std::optional<kernels::Division> division_of(const ReferenceCall& call) {
   return division;
 }
 
-// Nearer to 1 the exponent 1 / (alpha - 1) leaves float32 no digits, and so do learned values that have run away.
+// Nearer to 1 the power 1 / (alpha - 1) leaves float32 no digits.
 void check_alpha(const std::optional<at::Tensor>& alpha) {
   constexpr float kLeast = 1.01F, kGreatest = 64;
   if (!alpha || !alpha->device().is_cpu()) return;

@@ -39,20 +39,19 @@ at::Tensor attention_op(const at::Tensor& q, const at::Tensor& k, const at::Tens
   return attention(q, k, v, std::string(spec), options);
 }
 
-// Under autocast q, k and v become the region's type, as those of PyTorch's own attention do.
-at::Tensor attention_autocast(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, std::string_view spec,
-                              std::string_view kind, const OptionalTensor& q_offsets, const OptionalTensor& k_offsets,
-                              const OptionalTensor& k_begins, const OptionalTensor& q_lengths,
-                              const OptionalTensor& k_lengths, const OptionalTensor& alpha, const OptionalTensor& gain,
-                              const OptionalTensor& gate, const OptionalTensor& bias, std::optional<double> scale,
-                              double dropout, int64_t seed, int64_t layer, c10::SymInt dropout_seed) {
-  const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
-  const c10::DeviceType device = q.device().type();
-  const at::ScalarType type = at::autocast::get_autocast_dtype(device);
-  const auto cast = [&](const at::Tensor& x) { return at::autocast::cached_cast(type, x, device); };
-  return attention_op(cast(q), cast(k), cast(v), spec, kind, q_offsets, k_offsets, k_begins, q_lengths, k_lengths,
-                      alpha, gain, gate, bias, scale, dropout, seed, layer, std::move(dropout_seed));
-}
+// Under autocast q, k and v become the region's type, as those of PyTorch's own attention do. Of attention_op's type.
+template <class Function>
+struct Autocast;
+template <class... Rest>
+struct Autocast<at::Tensor(const at::Tensor&, const at::Tensor&, const at::Tensor&, Rest...)> {
+  static at::Tensor run(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, Rest... rest) {
+    const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
+    const c10::DeviceType device = q.device().type();
+    const at::ScalarType type = at::autocast::get_autocast_dtype(device);
+    const auto cast = [&](const at::Tensor& x) { return at::autocast::cached_cast(type, x, device); };
+    return attention_op(cast(q), cast(k), cast(v), std::forward<Rest>(rest)...);
+  }
+};
 
 at::Tensor weights_op(const at::Tensor& q, const at::Tensor& k, std::string_view spec, std::string_view kind,
                       const OptionalTensor& q_offsets, const OptionalTensor& k_offsets, const OptionalTensor& k_begins,
@@ -105,7 +104,7 @@ TORCH_LIBRARY_FRAGMENT(fovea, m) {
   m.def(kAttentionSchema, {at::Tag::pt2_compliant_tag});
   m.impl("attention", torch::dispatch(c10::DispatchKey::CompositeImplicitAutograd, TORCH_FN(attention_op)));
   for (const c10::DispatchKey key : {c10::DispatchKey::AutocastCPU, c10::DispatchKey::AutocastCUDA}) {
-    m.impl("attention", torch::dispatch(key, TORCH_FN(attention_autocast)));
+    m.impl("attention", torch::dispatch(key, TORCH_FN(Autocast<decltype(attention_op)>::run)));
   }
   m.def(kWeightsSchema);
   m.impl("attention_weights", torch::dispatch(c10::DispatchKey::CompositeExplicitAutograd, TORCH_FN(weights_op)));

@@ -14,8 +14,6 @@ void validate(const DecodeConfig& config) {
                   cat("--vocabs has ", config.vocabs.size(), config.vocabs.size() == 1 ? " file" : " files",
                       "; expected two, source and target"));
   problems.add_if(config.n_best && config.scores, "--n-best prints the scores already; leave out --scores");
-  problems.add_if(config.input != "-" && config.input == config.output,
-                  cat("--input and --output are both ", config.input, "; the input would be overwritten"));
   problems.add_if(!is_device(config.devices),
                   cat("--devices: got '", config.devices, "'; expected cpu or the number of a CUDA device"));
   add_attention_problems(config, problems);

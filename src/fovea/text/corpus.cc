@@ -162,11 +162,18 @@ void write_split(const Split& split, const Bitext& languages, const CorpusOption
   std::error_code failed;
   fs::create_directories(options.output, failed);
   if (failed) throw Error(cat("--output: cannot make the folder '", options.output, "': ", failed.message()));
+  const auto path_of = [&](size_t part, const std::string& suffix) {
+    return (fs::path(options.output) / cat(kPartNames[part], ".", suffix)).string();
+  };
+  for (size_t part = 0; part < split.size(); ++part) {
+    for (const std::string& suffix : {languages.source_lang, languages.target_lang}) {
+      require_other_file("--output", path_of(part, suffix), options.inputs);
+    }
+  }
   for (size_t part = 0; part < split.size(); ++part) {
     const std::vector<Pair>& pairs = split[part];
     const auto write = [&](const std::string& suffix, std::string Pair::*side) {
-      const std::string path = fs::path(options.output) / cat(kPartNames[part], ".", suffix);
-      require_other_file("--output", path, options.inputs);
+      const std::string path = path_of(part, suffix);
       write_side(path, pairs, side);
       report.files.push_back(path);
     };

@@ -1,5 +1,6 @@
 #include "fovea/train/setup.h"
 
+#include <algorithm>
 #include <thread>
 
 #include "fovea/base/error.h"
@@ -33,8 +34,8 @@ TrainingData load_training_data(const TrainConfig& config) {
 
 ModelConfig with_vocabularies(ModelConfig model, const TrainingData& data) {
   const std::vector<int64_t> sizes = {data.source_vocab.size(), data.target_vocab.size()};
-  for (size_t i = 0; i < model.dim_vocabs.size(); ++i) {
-    const int64_t wanted = model.dim_vocabs[i], size = i < 2 ? sizes[i] : 0;
+  for (size_t i = 0; i < std::min(sizes.size(), model.dim_vocabs.size()); ++i) {
+    const int64_t wanted = model.dim_vocabs[i], size = sizes[i];
     if (wanted != 0 && wanted != size) {
       throw Error(cat("--dim-vocabs: got ", wanted, ", but the vocabulary of --vocabs has ", size,
                       " pieces; leave the option out, its size is the vocabulary's"));

@@ -85,10 +85,8 @@ void Trainer::resume(const nn::Checkpoint& checkpoint) {
 }
 
 void Trainer::start_from_pretrained() {
-  if (!std::filesystem::exists(config_.pretrained_model)) {
-    throw Error(cat("--pretrained-model: no such folder: '", config_.pretrained_model, "'"));
-  }
-  const nn::Checkpoint checkpoint = nn::load_checkpoint(config_.pretrained_model, nn::Load::kModel);
+  const nn::Checkpoint checkpoint =
+      nn::load_checkpoint(config_.pretrained_model, nn::Load::kModel, "--pretrained-model");
   if (checkpoint.source_vocab != identity_.source_vocab || checkpoint.target_vocab != identity_.target_vocab)
     throw Error(cat("--pretrained-model: '", config_.pretrained_model, "' has other vocabularies than --vocabs"));
   updater_.restore_weights(checkpoint.model, cat("--pretrained-model '", config_.pretrained_model, "'"));

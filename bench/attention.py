@@ -88,12 +88,12 @@ def pairs_of(spec, n, causal):
 def least_seconds(spec, n, causal, which, roof):
     """What the spec's own operations at the machine's peak, or its own bytes at its bandwidth, would take."""
     pairs = pairs_of(spec, n, causal) * HEADS
-    if spec.startswith(("topk", "sparsemax", "entmax")):  # scores of all pairs, then of the few that were selected
-        operations = 2 * pairs * HEAD_DIM
+    if spec.startswith(("topk", "sparsemax", "entmax")):  # narrow scores of all pairs, then exact ones of a few
+        operations = 2 * pairs * HEAD_DIM / roof["screening"]
     else:
-        operations = (4 if which == "forward" else 14) * pairs * HEAD_DIM
+        operations = (4 if which == "forward" else 14) * pairs * HEAD_DIM / roof["float32"]
     moved = (4 if which == "forward" else 12) * HEADS * n * HEAD_DIM * 4
-    return max(operations / roof["float32"], moved / roof["bandwidth"])
+    return max(operations, moved / roof["bandwidth"])
 
 
 def against_sdpa(sizes, seconds, roof, inputs_of, specs=SPECS):

@@ -35,7 +35,7 @@ def options():
     parser.add_argument("--output", default="build/bench", metavar="DIR", help="folder of the tables [build/bench]")
     parser.add_argument("--build", default=ROOT / "build" / "release", type=pathlib.Path, metavar="DIR", help="[build/release]")
     parser.add_argument("--threads", type=int, default=2, help="[2]")
-    parser.add_argument("--sizes", type=int, nargs="+", metavar="N", help="sequence lengths of the sdpa part [512 2048 8192]")
+    parser.add_argument("--sizes", type=int, nargs="+", metavar="N", help="sequence lengths of the sdpa part [512 2048 8192 16384]")
     parser.add_argument("--seconds", type=float, default=1.0, help="of a comparison at least, three rounds in any case [1]")
     parser.add_argument("--model", metavar="DIR", help="a trained model: its queries and keys, in a table of their own")
     parser.add_argument("--corpus", nargs=2, metavar="FILE", help="source and target text for training; default made up")
@@ -45,7 +45,7 @@ def options():
 def attention_parts(wanted, given, report, roof):
     import attention
 
-    sizes = given.sizes or ([512, 2048] if given.quick else [512, 2048, 8192])
+    sizes = given.sizes or ([512, 2048] if given.quick else [512, 2048, 8192, 16384])
     if "sdpa" in wanted:
         title = "Attention against PyTorch's dense SDPA, normal inputs"
         report.table("sdpa", title, attention.against_sdpa(sizes, given.seconds, roof, attention.normal_inputs))
@@ -89,7 +89,8 @@ def main():
     torch.set_num_threads(given.threads)
     roof = measure_roof(given.build, given.threads)
     heading = (f"## {processor()}, {given.threads} threads, PyTorch {torch.__version__}\n\nRoof: float32 {roof['float32'] / 1e9:.0f} "
-               f"GFLOP/s, bfloat16 {roof['bfloat16'] / 1e9:.0f} GFLOP/s, memory {roof['bandwidth'] / 1e9:.1f} GB/s\n")
+               f"GFLOP/s, bfloat16 {roof['bfloat16'] / 1e9:.0f}, screening {roof['screening'] / 1e9:.0f}, "
+               f"memory {roof['bandwidth'] / 1e9:.1f} GB/s\n")
     report = Report(given.output, heading)
     attention_parts(given.only, given, report, roof)
     if {"training", "decoding"} & set(given.only):

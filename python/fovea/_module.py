@@ -21,7 +21,7 @@ class Attention(nn.Module):
 
     Projections start as Xavier's uniform, q, k and v with gain 1/sqrt(2). Where the spec has a norm over the
     concatenated heads its `gain` starts at one (rmsnorm-xavier: uniform in +-sqrt(3 / M)), its `gate` uniform in
-    +-sqrt(3 / M), its `bias` at zero. entmax(learned) has `a` [H], alpha = 1 + sigmoid(a), at least 1.01, from
+    +-sqrt(3 / M), its `bias` at zero. entmax(learned) has `a` [H], alpha = 1 + sigmoid(a), at least 1.0001, from
     alpha = 1.5.
     """
 
@@ -92,7 +92,7 @@ class Attention(nn.Module):
 
     def _alpha(self):
         # In half precision it would keep two digits, and nearer to 1 entmax has none in float32.
-        return (1 + (self.a if self.a.dtype == torch.float64 else self.a.float()).sigmoid()).clamp_min(1.01)
+        return (1 + (self.a if self.a.dtype == torch.float64 else self.a.float()).sigmoid()).clamp_min(1.0001)
 
     def _split(self, x):
         return x.unflatten(-1, (self.num_heads, -1)).transpose(1, 2)  # [B, H, N, D], a view

@@ -55,6 +55,9 @@ void write_all(int fd, std::string_view content, const fs::path& path) {
 void require_file(const fs::path& path, std::string_view what) {
   std::error_code ignored;
   const fs::file_status status = fs::status(path, ignored);
+  if (path == "-" && !fs::exists(status)) {
+    throw Error(cat(what, ": '-', standard input, is not taken here; name a file or a named pipe"));
+  }
   if (status.type() == fs::file_type::not_found) throw Error(cat(what, ": no such file: '", path.string(), "'"));
   if (fs::is_directory(status)) throw Error(cat(what, ": '", path.string(), "' is a folder; a file is expected"));
   if (access(path.c_str(), R_OK) != 0)

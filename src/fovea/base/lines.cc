@@ -139,9 +139,9 @@ bool LineReader::next(std::string& line) {
     throw;
   } catch (const Interrupted&) {
     throw;
-  } catch (const std::exception& e) {
+  } catch (const std::exception&) {  // Boost's texts say no more than "iostream error"
     throw Error(cat("cannot unpack ", name_of(path_, "standard input"), " after line ", line_number_,
-                    ": the archive is damaged or cut short (", e.what(), ")"));
+                    ": the archive is damaged or cut short"));
   }
   if (!line.empty() && line.back() == '\r') line.pop_back();
   ++line_number_;

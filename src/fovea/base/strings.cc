@@ -33,6 +33,12 @@ size_t edit_distance(std::string_view a, std::string_view b) {
   return previous[b.size()];
 }
 
+std::string lower(std::string_view text) {
+  std::string out(text);
+  for (char& c : out) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return out;
+}
+
 }  // namespace
 
 std::string fixed(double value, int digits) { return print("%.*f", digits, value); }
@@ -108,7 +114,7 @@ std::string nearest(std::string_view name, std::span<const std::string> known) {
   std::string best;
   size_t best_distance = std::max<size_t>(1, name.size() / 3) + 1;
   for (const std::string& candidate : known) {
-    const size_t distance = edit_distance(name, candidate);
+    const size_t distance = edit_distance(lower(name), lower(candidate));
     if (distance < best_distance) best = candidate, best_distance = distance;
   }
   return best;

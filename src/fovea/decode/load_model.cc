@@ -45,11 +45,8 @@ LoadedModel load_model(const ModelOptions& options) {
       options.model);
   nn::Transformer model(checkpoint.config, std::nullopt);
   nn::load_parameters(*model, checkpoint.model, options.model);
-  const nn::AttentionOverride mechanisms{options.attention, options.attention_encoder, options.attention_decoder,
-                                         options.attention_cross};
-  if (!cat(mechanisms.all, mechanisms.encoder, mechanisms.decoder, mechanisms.cross).empty()) {
-    model->override_attention(mechanisms);
-  }
+  const AttentionOverride& mechanisms = options;
+  if (mechanisms != AttentionOverride{}) model->override_attention(mechanisms);
   model->to(device, options.precision == "bfloat16" ? at::kBFloat16 : at::kFloat);
   model->eval();
   return {model, std::move(source), std::move(target)};

@@ -108,9 +108,10 @@ ops::AttentionOptions Attention::options() const {
   options.kind = place_.kind;
   options.seed = place_.seed;
   options.layer = place_.layer;
-  // In bf16 a learned alpha would keep two digits, so it is computed in float32 at least; nearer to 1 entmax has none.
+  // In bf16 a learned alpha would keep two digits, so it is computed in float32 at least.
   if (alpha_.defined()) {
-    options.alpha = (alpha_.to(alpha_.dtype() == at::kDouble ? at::kDouble : at::kFloat).sigmoid() + 1).clamp_min(1.01);
+    options.alpha =
+        (alpha_.to(alpha_.dtype() == at::kDouble ? at::kDouble : at::kFloat).sigmoid() + 1).clamp_min(ops::kLeastAlpha);
   }
   const NormNeeds needs = needs_of(norm_of(mechanism_));
   if (needs.gain) options.gain = gain_;

@@ -51,6 +51,8 @@ void prune_checkpoints(const std::filesystem::path& run, const Pruning& pruning)
 
 // Removes what a killed process left half written. Only for the one process that writes to the run.
 void clean_checkpoints(const std::filesystem::path& run);
+// Removes all of them; throws before the first when anything else lies in their folder.
+void remove_checkpoints(const std::filesystem::path& run);
 
 // The mean of the models of the run's newest `count` checkpoints, summed in double, as a checkpoint of its own.
 void average_checkpoints(const std::filesystem::path& run, int64_t count, const std::filesystem::path& output);

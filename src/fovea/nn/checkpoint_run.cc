@@ -82,6 +82,15 @@ void prune_checkpoints(const fs::path& run, const Pruning& pruning) {
   }
 }
 
+void remove_checkpoints(const fs::path& run) {
+  for (const fs::path& path : entries_of(folder_of(run))) {
+    const std::string name = path.filename().string();
+    if (is_checkpoint_name(name.substr(0, name.find('.')))) continue;
+    throw Error(cat("--overwrite: '", path.string(), "' is no checkpoint; move it away or use another --model"));
+  }
+  fs::remove_all(folder_of(run));
+}
+
 void clean_checkpoints(const fs::path& run) {
   for (const fs::path& path : entries_of(folder_of(run))) {
     const std::string name = path.filename().string();

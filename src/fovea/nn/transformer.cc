@@ -237,21 +237,7 @@ at::Tensor TransformerImpl::decode(const at::Tensor& inputs, const at::Tensor& o
 
 void TransformerImpl::override_attention(const AttentionOverride& mechanisms) {
   Parts& parts = *parts_;
-  ModelConfig config = parts.config;
-  if (!mechanisms.all.empty()) {
-    config.attention = mechanisms.all;
-    config.attention_encoder = config.attention_decoder = config.attention_cross = "";
-    config.attention_layers.clear();
-  }
-  const auto replace = [&](std::string ModelConfig::*place, std::string_view name, const std::string& spec) {
-    if (spec.empty()) return;
-    config.*place = spec;
-    std::erase_if(config.attention_layers, [&](const std::string& entry) { return entry.starts_with(name); });
-  };
-  replace(&ModelConfig::attention_encoder, "encoder.", mechanisms.encoder);
-  replace(&ModelConfig::attention_decoder, "decoder.", mechanisms.decoder);
-  replace(&ModelConfig::attention_cross, "cross.", mechanisms.cross);
-  config.sparsify = "both";
+  const ModelConfig config = with_attention(parts.config, mechanisms);
   validate(config);
   std::vector<std::pair<Attention*, Mechanism>> changes;
   for (size_t i = 0; i < parts.encoder_layers.size(); ++i) {

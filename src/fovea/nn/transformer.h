@@ -20,11 +20,6 @@ struct ForwardContext {
   int64_t dropout_seed = 0;  // of this pass, from (seed of the run, update); each use derives its own
 };
 
-// Specs in place of the trained ones; where one is empty nothing changes. `all` goes first.
-struct AttentionOverride {
-  std::string all = {}, encoder = {}, decoder = {}, cross = {};
-};
-
 class TransformerImpl : public torch::nn::Module {
  public:
   // Initialises by `seed` alone (counter-based: the same weights on every machine and thread count); without one, all

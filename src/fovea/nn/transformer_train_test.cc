@@ -192,12 +192,12 @@ TEST(Transformer, OverridesAreThoseOfAModelTrainedSo) {
   Transformer dense = make(tiny("full")), sparse = make(tiny("topk(2)"));
   const Packed source = random_batch({7, 4}, 17, 1), target = random_batch({6, 5}, 19, 2);
   EXPECT_FALSE(full_pass(dense, source, target).equal(full_pass(sparse, source, target)));
-  dense->override_attention({.all = "topk(2)"});
+  dense->override_attention({.attention = "topk(2)"});
   EXPECT_TRUE(full_pass(dense, source, target).equal(full_pass(sparse, source, target)));
   EXPECT_EQ(dense->config().attention, "topk(2)");
   const auto message = [&](const std::string& spec) -> std::string {
     try {
-      dense->override_attention({.all = spec});
+      dense->override_attention({.attention = spec});
     } catch (const Error& error) {
       return error.what();
     }
@@ -212,7 +212,7 @@ TEST(Transformer, OverridesAreThoseOfAModelTrainedSo) {
   mixed.attention_encoder = "window(3)";
   mixed.attention_cross = "topk(2)";
   Transformer trained = make(mixed), changed = make(tiny("full"));
-  changed->override_attention({.encoder = "window(3)", .cross = "topk(2)"});
+  changed->override_attention({.attention_encoder = "window(3)", .attention_cross = "topk(2)"});
   EXPECT_TRUE(full_pass(changed, source, target).equal(full_pass(trained, source, target)));
 }
 

@@ -10,6 +10,9 @@
 
 namespace fovea::ops {
 
+// A learned alpha's range. Below, float32's distance from 1 has three digits or less.
+inline constexpr double kLeastAlpha = 1.0001, kGreatestAlpha = 64;
+
 // Inputs beside q, k and v. Layouts:
 //   packed: q [T_q, H, D], k and v [T_k, H, D], with q_offsets, k_offsets [B + 1], int64, on the CPU;
 //           With k_begins and k_lengths [B] instead of k_offsets, sequence b has the keys [k_begins[b], k_begins[b] +
@@ -21,7 +24,7 @@ struct AttentionOptions {
   std::optional<at::Tensor> q_offsets, k_offsets;  // packed; k_offsets default to q_offsets
   std::optional<at::Tensor> k_begins;              // packed: with k_lengths, in place of k_offsets
   std::optional<at::Tensor> q_lengths, k_lengths;  // dense; default: all of N
-  std::optional<at::Tensor> alpha;                 // [H], entmax(learned)
+  std::optional<at::Tensor> alpha;                 // [H], entmax(learned), in the range above
   std::optional<at::Tensor> gain, gate, bias;      // [H * D], norms: gain all, gate gated-rmsnorm, bias layernorm
   std::optional<double> scale;                     // default 1 / sqrt(D)
   double dropout = 0;                              // on the weights; 0 in evaluation

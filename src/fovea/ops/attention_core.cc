@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "fovea/base/strings.h"
+#include "fovea/ops/attention.h"
 #include "fovea/ops/attention_kernel.h"
 #include "fovea/ops/attention_layout.h"
 #include "fovea/ops/reference.h"
@@ -81,9 +82,7 @@ std::optional<kernels::Division> division_of(const ReferenceCall& call) {
   return division;
 }
 
-// Nearer to 1 the power 1 / (alpha - 1) leaves float32 no digits.
 void check_alpha(const std::optional<at::Tensor>& alpha) {
-  constexpr float kLeast = 1.01F, kGreatest = 64;
   if (!alpha || !alpha->device().is_cpu()) return;
   if (!at::isFloatingType(alpha->scalar_type())) {
     throw Error(cat("attention: alpha is ", alpha->scalar_type(), "; expected a floating type"));
@@ -91,9 +90,9 @@ void check_alpha(const std::optional<at::Tensor>& alpha) {
   const at::Tensor values = alpha->to(at::kFloat).contiguous();
   for (int64_t h = 0; h < values.numel(); ++h) {
     const float value = values.const_data_ptr<float>()[h];
-    if (!(value >= kLeast && value <= kGreatest)) {
-      throw Error(
-          cat("attention: alpha of head ", h, " is ", value, "; expected one in [", kLeast, ", ", kGreatest, "]"));
+    if (!(value >= static_cast<float>(kLeastAlpha) && value <= kGreatestAlpha)) {
+      throw Error(cat("attention: alpha of head ", h, " is ", value, "; expected one in [", kLeastAlpha, ", ",
+                      kGreatestAlpha, "]"));
     }
   }
 }

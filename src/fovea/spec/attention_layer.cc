@@ -40,13 +40,16 @@ LayerSpec resolve(const LayerSpec& spec, int64_t num_heads) {
   for (const HeadGroup& group : out) total += group.num_heads;
   if (total != num_heads)
     throw Error(cat("attention '", print(spec), "' is for ", total, " heads; the layer has ", num_heads));
-  for (const HeadGroup& group : out) {
-    if (group.spec.norm != out[0].spec.norm) {
-      throw Error(cat("attention '", print(spec), "': the norm is over the outputs of all heads together, so every ",
-                      "head group must name the same one"));
-    }
-  }
+  require_one_norm(out);
   return out;
+}
+
+void require_one_norm(const LayerSpec& spec) {
+  for (const HeadGroup& group : spec) {
+    if (group.spec.norm == spec[0].spec.norm) continue;
+    throw Error(cat("attention '", print(spec), "': the norm is over the outputs of all heads together, so every ",
+                    "head group must name the same one"));
+  }
 }
 
 }  // namespace fovea

@@ -40,7 +40,7 @@ class Parser {
 
   AttentionSpec single() {
     AttentionSpec out = spec();
-    finish("'|', '&', '+' or the end");
+    finish(" or the end");
     return out;
   }
 
@@ -65,7 +65,7 @@ class Parser {
         out.push_back(std::move(group));
       }
     } while (take(';'));
-    finish("'|', '&', '+', ';' or the end");
+    finish(", ';' or the end");
     return out;
   }
 
@@ -92,9 +92,13 @@ class Parser {
   void need(char c, std::string_view where) {
     if (!take(c)) fail(at_, cat("expected '", std::string(1, c), "' ", where, ", got ", got()));
   }
-  void finish(std::string_view expected) {
+  void finish(std::string_view ends) {
     skip_spaces();
-    if (!done()) fail(at_, cat("unexpected ", got(), "; expected ", expected));
+    if (!done()) {
+      const char* const first =
+          after_stage_ ? "patterns come before all stages; expected '+'" : "expected '|', '&', '+'";
+      fail(at_, cat("unexpected ", got(), "; ", first, ends));
+    }
     // Only now, so that a mistake in the text is reported first.
     if (!later_.empty()) {
       fail(later_at_,
@@ -286,6 +290,7 @@ class Parser {
     Seen seen;
     skip_spaces();
     spec_begin_ = at_;
+    after_stage_ = false;
     if (next_is_stage()) {
       stage(out, seen);
     } else {
@@ -301,6 +306,7 @@ class Parser {
   }
 
   void stage(AttentionSpec& out, Seen& seen) {
+    after_stage_ = true;
     skip_spaces();
     const size_t begin = at_;
     const std::string_view name = word("a stage");
@@ -357,7 +363,8 @@ class Parser {
 
   std::string_view text_;
   size_t at_ = 0;
-  size_t spec_begin_ = 0;  // of the head group being read
+  size_t spec_begin_ = 0;     // of the head group being read
+  bool after_stage_ = false;  // patterns of the group are over
   int depth_ = 0;
   std::string_view later_;  // the first mechanism that this version does not run
   size_t later_at_ = 0;

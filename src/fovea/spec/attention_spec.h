@@ -92,6 +92,8 @@ std::string print(const LayerSpec& spec);
 bool uses_random(const LayerSpec& spec);
 // Groups with their counts filled in; throws unless they add up to num_heads, or the norms differ.
 LayerSpec resolve(const LayerSpec& spec, int64_t num_heads);
+// Throws when groups differ in their norm, which is over the outputs of all heads.
+void require_one_norm(const LayerSpec& spec);
 
 // For help texts, documentation and derived tests: every name with its arguments and one line of help.
 struct SpecName {

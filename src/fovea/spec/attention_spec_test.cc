@@ -106,7 +106,11 @@ TEST(AttentionSpec, ErrorsPointAtTheMistake) {
   EXPECT_THAT(refusal("entmax(1e999)"), testing::HasSubstr("column 8: alpha must be between 1 and 64"));
   EXPECT_THAT(refusal("leaky-relu(nan)"), testing::HasSubstr("column 12: slope must be between 0 and 1"));
   EXPECT_THAT(refusal(""), testing::HasSubstr("column 1: expected a pattern, got the end"));
-  EXPECT_THAT(refusal("full)"), testing::HasSubstr("column 5: unexpected ')'"));
+  EXPECT_THAT(refusal("full)"), testing::HasSubstr("column 5: unexpected ')'; expected '|', '&', '+', ';' or the end"));
+  EXPECT_THAT(
+      refusal("topk(8)|full"),
+      testing::HasSubstr("column 8: unexpected '|'; patterns come before all stages; expected '+', ';' or the end"));
+  EXPECT_THAT(refusal("ReLA-g"), testing::HasSubstr("did you mean 'rela-g'?"));
   EXPECT_THAT(refusal("topk(8,kep=window(3))"), testing::HasSubstr("column 8: topk takes k and keep=PAIRS"));
   EXPECT_THAT(refusal("4*full;topk(3)"), testing::HasSubstr("column 8: with several head groups each needs"));
   EXPECT_THAT(refusal("full;4*topk(3)"), testing::HasSubstr("each needs its number of heads"));

@@ -23,14 +23,12 @@ void Problems::throw_if_any() const {
   throw Error(join(lines, "; "));
 }
 
-void add_attention_problems(const ModelOptions& options, Problems& problems) {
-  const auto check = [&](std::string_view name, const std::string& text) {
-    if (!text.empty()) problems.add_thrown_by(name, [&] { parse_layer_spec(text); });
-  };
-  check("attention", options.attention);
-  check("attention-encoder", options.attention_encoder);
-  check("attention-decoder", options.attention_decoder);
-  check("attention-cross", options.attention_cross);
+void add_attention_problems(const AttentionOverride& mechanisms, Problems& problems) {
+  AttentionOverride copy = mechanisms;
+  for (const FieldView& field : field_views(copy)) {
+    const std::string text = join(values_of(field), "");
+    if (!text.empty()) problems.add_thrown_by(field.name, [&] { parse_layer_spec(text); });
+  }
 }
 
 bool is_device(std::string_view text) {

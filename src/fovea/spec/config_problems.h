@@ -40,7 +40,7 @@ class Problems {
 };
 
 // Specs that do not parse.
-void add_attention_problems(const ModelOptions& options, Problems& problems);
+void add_attention_problems(const AttentionOverride& mechanisms, Problems& problems);
 
 // "cpu", or the number of a CUDA device.
 bool is_device(std::string_view text);

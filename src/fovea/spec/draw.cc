@@ -18,6 +18,7 @@ std::string draw_pairs(const Pairs& pairs, int64_t length, AttentionKind kind, u
 }  // namespace
 
 std::string draw(const LayerSpec& spec, int64_t length, AttentionKind kind) {
+  require_one_norm(spec);
   std::string out = print(spec) + "\n";
   uint64_t stream = 0;
   for (const HeadGroup& group : spec) {

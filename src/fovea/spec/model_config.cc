@@ -14,13 +14,17 @@ struct Place {
   Sublayer sublayer;
   std::string_view name;  // of --attention-NAME and of --attention-layers NAME.LAYERS=SPEC
   std::string ModelConfig::*attention;
+  std::string AttentionOverride::*replacement;
   int64_t ModelConfig::*depth;
   AttentionKind kind;
 };
 constexpr std::array<Place, 3> kPlaces = {{
-    {Sublayer::kEncoder, "encoder", &ModelConfig::attention_encoder, &ModelConfig::enc_depth, AttentionKind::kSelf},
-    {Sublayer::kDecoder, "decoder", &ModelConfig::attention_decoder, &ModelConfig::dec_depth, AttentionKind::kCausal},
-    {Sublayer::kCross, "cross", &ModelConfig::attention_cross, &ModelConfig::dec_depth, AttentionKind::kCross},
+    {Sublayer::kEncoder, "encoder", &ModelConfig::attention_encoder, &AttentionOverride::attention_encoder,
+     &ModelConfig::enc_depth, AttentionKind::kSelf},
+    {Sublayer::kDecoder, "decoder", &ModelConfig::attention_decoder, &AttentionOverride::attention_decoder,
+     &ModelConfig::dec_depth, AttentionKind::kCausal},
+    {Sublayer::kCross, "cross", &ModelConfig::attention_cross, &AttentionOverride::attention_cross,
+     &ModelConfig::dec_depth, AttentionKind::kCross},
 }};
 
 const Place& place_of(Sublayer sublayer) { return kPlaces.at(static_cast<size_t>(sublayer)); }
@@ -137,6 +141,23 @@ void validate(const ModelConfig& config) {
           "sides; --dim-vocabs are ", sizes.empty() ? 0 : sizes.front(), " and ", sizes.empty() ? 0 : sizes.back()));
   check_attention(config, problems);
   problems.throw_if_any();
+}
+
+ModelConfig with_attention(ModelConfig config, const AttentionOverride& mechanisms) {
+  if (!mechanisms.attention.empty()) {
+    config.attention = mechanisms.attention;
+    for (const Place& place : kPlaces) (config.*place.attention).clear();
+    config.attention_layers.clear();
+  }
+  for (const Place& place : kPlaces) {
+    const std::string& spec = mechanisms.*place.replacement;
+    if (spec.empty()) continue;
+    config.*place.attention = spec;
+    std::erase_if(config.attention_layers,
+                  [&](const std::string& entry) { return read_exception(entry).place == &place; });
+  }
+  config.sparsify = "both";
+  return config;
 }
 
 LayerSpec attention_of(const ModelConfig& config, Sublayer sublayer, int64_t layer) {

@@ -4,6 +4,7 @@
 
 #include "fovea/base/fields.h"
 #include "fovea/spec/attention_spec.h"
+#include "fovea/spec/run_options.h"
 
 namespace fovea {
 
@@ -68,6 +69,9 @@ struct ModelConfig {
 void validate(const ModelConfig& config);
 
 enum class Sublayer : uint8_t { kEncoder, kDecoder, kCross };
+
+// The configuration with other mechanisms, selecting in both phases.
+ModelConfig with_attention(ModelConfig config, const AttentionOverride& mechanisms);
 
 // The mechanism of one attention of layer `layer` (from 0), heads resolved; `training` applies --sparsify train.
 LayerSpec attention_of(const ModelConfig& config, Sublayer sublayer, int64_t layer);

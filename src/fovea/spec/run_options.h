@@ -30,25 +30,35 @@ struct LogOptions {
   }
 };
 
+// Mechanisms in place of the trained ones; where one is empty nothing changes.
+struct AttentionOverride {
+  std::string attention = {};  // of all three sorts; goes first
+  std::string attention_encoder = {}, attention_decoder = {}, attention_cross = {};
+  bool operator==(const AttentionOverride&) const = default;
+
+  static constexpr auto fields() {
+    using C = AttentionOverride;
+    return std::tuple(
+        field("attention", &C::attention, "use this mechanism instead of the trained one, in every attention"),
+        field("attention-encoder", &C::attention_encoder, "the same in the encoder's"),
+        field("attention-decoder", &C::attention_decoder, "the same in the decoder's on itself"),
+        field("attention-cross", &C::attention_cross, "the same in the decoder's on the source"));
+  }
+};
+
 // A trained model and how it is run.
-struct ModelOptions : MachineOptions {
+struct ModelOptions : MachineOptions, AttentionOverride {
   std::string model;                // folder of a run or of a checkpoint
   std::vector<std::string> vocabs;  // empty: those of the checkpoint
-  std::string attention;            // of all three sorts; empty: the trained mechanism
-  std::string attention_encoder, attention_decoder, attention_cross;
   std::string precision = "float32";
 
   static constexpr auto fields() {
     using C = ModelOptions;
     return std::tuple_cat(
-        std::tuple(
-            named("model", &C::model, "folder of a run or of a checkpoint", "m"),
-            named("vocabs", &C::vocabs, "SentencePiece models (default: those of the checkpoint)", "v"),
-            field("attention", &C::attention, "use this mechanism instead of the trained one, in every attention"),
-            field("attention-encoder", &C::attention_encoder, "the same in the encoder's"),
-            field("attention-decoder", &C::attention_decoder, "the same in the decoder's on itself"),
-            field("attention-cross", &C::attention_cross, "the same in the decoder's on the source"),
-            choice("precision", &C::precision, "of matrix products and activations", "float32|bfloat16")),
+        std::tuple(named("model", &C::model, "folder of a run or of a checkpoint", "m"),
+                   named("vocabs", &C::vocabs, "SentencePiece models (default: those of the checkpoint)", "v")),
+        AttentionOverride::fields(),
+        std::tuple(choice("precision", &C::precision, "of matrix products and activations", "float32|bfloat16")),
         MachineOptions::fields());
   }
 };

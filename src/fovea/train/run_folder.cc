@@ -30,7 +30,12 @@ void move_aside(const fs::path& run) {
   log::info(cat("[run] --no-reload: the checkpoints of the earlier run are now in ", aside.string()));
 }
 
+// An open file that no other process has, or -1 where files cannot be locked. Makes the folder.
 int lock(const fs::path& run) {
+  if (run.empty()) throw Error("--model: got none; expected the folder of the run");
+  std::error_code failed;
+  fs::create_directories(run, failed);
+  if (failed) throw Error(cat("--model: cannot make the folder '", run.string(), "': ", failed.message()));
   const std::string path = run / ".lock";
   const int file = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
   if (file < 0) throw Error(cat("--model: cannot write in '", run.string(), "': ", std::strerror(errno)));
@@ -45,22 +50,17 @@ int lock(const fs::path& run) {
 
 }  // namespace
 
-RunFolder::RunFolder(const TrainConfig& config) : path_(config.model) {
-  if (config.model.empty()) throw Error("--model: got none; expected the folder of the run");
-  std::error_code error;
-  fs::create_directories(path_, error);
-  if (error) throw Error(cat("--model: cannot make the folder '", config.model, "': ", error.message()));
-  lock_ = lock(path_);
+RunFolder::Lock::~Lock() {
+  if (file >= 0) close(file);
+}
+
+RunFolder::RunFolder(const TrainConfig& config) : path_(config.model), lock_(lock(path_)) {
   if (config.overwrite) {
+    nn::remove_checkpoints(path_);
     remove_links(path_);
-    fs::remove_all(path_ / "checkpoints");
   }
   nn::clean_checkpoints(path_);
   if (config.no_reload && fs::exists(path_ / "checkpoints")) move_aside(path_);
-}
-
-RunFolder::~RunFolder() {
-  if (lock_ >= 0) close(lock_);
 }
 
 std::optional<nn::Checkpoint> RunFolder::last() const {

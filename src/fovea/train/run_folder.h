@@ -13,17 +13,23 @@ class RunFolder {
   // Makes the folder, locks it, removes what a killed process left half written. With --overwrite the checkpoints there
   // are deleted, with --no-reload they are moved aside (checkpoints.1 ...).
   explicit RunFolder(const TrainConfig& config);
-  ~RunFolder();
-  RunFolder(const RunFolder&) = delete;
-  RunFolder& operator=(const RunFolder&) = delete;
 
   const std::filesystem::path& path() const { return path_; }
   // The newest whole checkpoint, or nothing in a new folder.
   std::optional<nn::Checkpoint> last() const;
 
  private:
+  // An open file; a member, so that a constructor that throws later lets go of it too.
+  struct Lock {
+    int file = -1;
+    explicit Lock(int locked) : file(locked) {}
+    ~Lock();
+    Lock(const Lock&) = delete;
+    Lock& operator=(const Lock&) = delete;
+  };
+
   std::filesystem::path path_;
-  int lock_ = -1;
+  Lock lock_;
 };
 
 // Throws, naming the first difference, unless the checkpoint is of the same model and vocabularies as `expected`.

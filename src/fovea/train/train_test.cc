@@ -7,6 +7,7 @@
 
 #include <cmath>
 #include <csignal>
+#include <fstream>
 #include <functional>
 
 #include "fovea/base/error.h"
@@ -247,6 +248,11 @@ TEST(Training, BeginsAgainAsAsked) {
   task.train.no_reload = false;
   task.train.overwrite = true;
   task.train.after_batches = 2;
+  const fs::path foreign = fs::path(task.train.model) / "checkpoints/notes.txt";
+  std::ofstream(foreign) << "not ours";
+  EXPECT_THAT(message_of([&] { run(task); }), HasSubstr("notes.txt' is no checkpoint"));
+  EXPECT_TRUE(fs::exists(fs::path(task.train.model) / "checkpoints/update-00000001"));
+  fs::remove(foreign);
   run(task);
   EXPECT_EQ(bytes_of(task.train.model), first);
   EXPECT_FALSE(fs::exists(fs::path(task.train.model) / "checkpoints/update-00000001"));

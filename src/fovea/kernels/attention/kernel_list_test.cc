@@ -68,6 +68,7 @@ TEST_P(EveryKernel, AgreesOverHundredsOfKeys) { check_long(suite()); }
 TEST_P(EveryKernel, GivesTheSameBits) { EXPECT_GT(check_same_bits(suite()), 0); }
 TEST_P(EveryKernel, KeepsTies) { EXPECT_GT(check_ties(suite()), 0); }
 TEST_P(EveryKernel, TakesHugeAndTiny) { EXPECT_GT(check_huge_and_tiny(suite()), 0); }
+TEST_P(EveryKernel, KeepsDigitsNearSoftmax) { check_near_softmax(suite()); }
 TEST_P(EveryKernel, LetsNotFiniteThrough) { EXPECT_GT(check_not_finite(suite()), 0); }
 INSTANTIATE_TEST_SUITE_P(Kernels, EveryKernel, ::testing::ValuesIn(subjects()), title);
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(EveryKernel);

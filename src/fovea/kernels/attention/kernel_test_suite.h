@@ -36,6 +36,9 @@ int check_same_bits(const Suite& suite);
 int check_ties(const Suite& suite);
 // Norms of 1e-20 ... 1e4; scores whose exponentials under- and overflow.
 int check_huge_and_tiny(const Suite& suite);
+// entmax(learned) with alpha down to 1.0001, where it goes to softmax and naive float leaves no digits: errors of
+// rounding only, alpha's gradient included.
+int check_near_softmax(const Suite& suite);
 // NaN and infinity in one row of q, k or v: rows that see it are not finite where the oracle's are not; all others,
 // those among them that give a spoilt v no weight, have the bits of the clean run. (Over hundreds of keys they may
 // differ from it by rounding: a spoilt row is summed again in another order, and entmax's candidates are others.)

@@ -4,7 +4,10 @@
 #include "fovea/kernels/attention/cpu/isa.h"
 
 // alpha-entmax of a row of scores s (Peters, Niculae, Martins 2019), alpha > 1, with c = 1 / (alpha - 1):
-//     weight = [z - tau]_+^c,  z = (s - center) / c,  center the greatest score,  tau in [-1, 0) so that they sum to 1.
+//     weight = [1 + (alpha - 1) (s - center - mu)]_+^c,  center the greatest score,  mu in [0, c) so that they sum
+//     to 1.
+// The paper's tau is (alpha - 1) (center + mu) - 1. mu keeps its digits where that cancels: as alpha goes to 1, weights
+// go to exp(s - center - mu), softmax's.
 namespace fovea::kernels {
 
 // c of alpha, exact for 2 and 1.5.
@@ -17,11 +20,11 @@ struct EntmaxPower {
 // Lists have room for 16 more.
 template <class Tag>
 struct EntmaxSolve {
-  // A lower bound of tau for the scores values[i] * unit, tight to float rounding when `rounds` is large. More scores
-  // only raise tau.
-  static float tau(EntmaxPower power, float* values, int64_t count, float unit, int rounds);
-  // values: scores in, weights out. tau may be NaN, and then they are.
-  static void weights(EntmaxPower power, float* values, int64_t count, float center, float tau);
+  // A lower bound of mu for the scores values[i] * unit, tight to float rounding when `rounds` is large. More scores
+  // only raise center + mu.
+  static float mu(EntmaxPower power, float* values, int64_t count, float unit, int rounds);
+  // values: scores in, weights out. mu may be NaN, and then they are.
+  static void weights(EntmaxPower power, float* values, int64_t count, float center, float mu);
   // out = weights^(2 - alpha) on the support, 0 elsewhere: derivative of the weights in z, up to a factor.
   static void derivatives(EntmaxPower power, const float* weights, int64_t count, float* out);
 };

@@ -132,11 +132,10 @@ template <class Work>
 void with_transform(const AttentionProblem& problem, const float* alpha, int64_t head, Work&& work) {
   const Transform& transform = problem.spec.transform;
   if (std::holds_alternative<Softmax>(transform)) return work(SoftmaxRow{});
-  if (std::holds_alternative<Sparsemax>(transform)) return work(EntmaxRow{.alpha = 2.0F});
+  if (std::holds_alternative<Sparsemax>(transform)) return work(EntmaxRow{.power = EntmaxPower(2)});
   if (const auto* entmax = std::get_if<Entmax>(&transform)) {
-    EntmaxRow row{.alpha = entmax->learned ? alpha[head] : static_cast<float>(entmax->alpha)};
-    row.wants_alpha = entmax->learned;
-    return work(row);
+    return work(EntmaxRow{.power = EntmaxPower(entmax->learned ? double{alpha[head]} : entmax->alpha),
+                          .wants_alpha = entmax->learned});
   }
   if (std::holds_alternative<Relu>(transform)) return work(PointwiseRow<ReluFunction>{});
   if (std::holds_alternative<Gelu>(transform)) return work(PointwiseRow<GeluFunction>{});

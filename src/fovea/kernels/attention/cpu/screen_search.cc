@@ -13,7 +13,7 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr int64_t kGroups = kBlockKeys / kGroupKeys;
 // Scoring a tile for a row costs about as much as that many exact scores.
 constexpr int64_t kExactPerTile = 4;
-constexpr int kTauRounds = 6;
+constexpr int kMuRounds = 6;
 
 int64_t round_up(int64_t x, int64_t unit) { return (x + unit - 1) / unit * unit; }
 
@@ -110,9 +110,9 @@ float CandidateSearch::threshold_from(const ScreenedQuery& row, float* bounds, i
   if (selection_->k > 0) return ops_->reached_by(bounds, count, selection_->k, selection_->k / 16);
   if (count == 0) return -kInfinity;
   const float unit = row.packed.factor;
-  const float tau = ops_->entmax_tau(selection_->power, bounds, count, unit, kTauRounds);
-  // The support has z > tau; a little lower, for the rounding of tau.
-  return ops_->greatest(bounds, count) + (tau - 1e-4F) / (unit * selection_->power.slope);
+  const float mu = ops_->entmax_mu(selection_->power, bounds, count, unit, kMuRounds);
+  // The support lies less than c below center + mu; a little more, for the rounding of mu.
+  return ops_->greatest(bounds, count) + (mu - selection_->power.c * (1 + 1e-4F)) / unit;
 }
 
 void CandidateSearch::raise_threshold(ScreenedQuery& row) {

@@ -97,7 +97,7 @@ RowStats solve(const Selection& selection, RowList& list) {
   }
   if (selection.shape == WeightShape::kEntmax) {
     stats.norm =
-        std::isfinite(stats.center) ? ops.entmax_tau(selection.power, list.values, list.count, 1, kSolveRounds) : nan;
+        std::isfinite(stats.center) ? ops.entmax_mu(selection.power, list.values, list.count, 1, kSolveRounds) : nan;
   }
   to_weights(selection, stats, list);
   return stats;
@@ -223,23 +223,21 @@ void score_gradients(const Selection& selection, const float* values, int64_t co
   }
 }
 
-// Correia, Niculae, Martins 2019, equation 15.
+// As EntmaxAlpha in entmax-inl.h, where the names are explained.
 double alpha_gradient(const Selection& selection, const float* values, int64_t count, const float* gradients,
                       float* scratch) {
   screen_ops().entmax_derivatives(selection.power, values, count, scratch);
-  double mass = 0, entropy = 0;
+  const double b = selection.power.slope;
+  double mass = 0, sum_q = 0, sum_r = 0, sum_pl = 0, grad_p = 0, grad_q = 0, grad_r = 0, grad_pl = 0;
   for (int64_t i = 0; i < count; ++i) {
-    mass += scratch[i];
-    entropy += values[i] > 0 ? values[i] * std::log(double{values[i]}) : 0;
+    const double p = values[i], grad = gradients[i];
+    if (p == 0) continue;
+    const double log_p = std::log(p), difference = p * std::expm1(-b * log_p);  // U - p
+    const double pl = p * log_p, q = (difference + b * pl) / (b * b), r = -difference / b;
+    mass += scratch[i], sum_q += q, sum_r += r, sum_pl += pl;
+    grad_p += grad * p, grad_q += grad * q, grad_r += grad * r, grad_pl += grad * pl;
   }
-  const double slope = selection.power.slope;
-  double total = 0;
-  for (int64_t i = 0; i < count; ++i) {
-    const double p = values[i], share = scratch[i] / mass;
-    const double p_log_p = p > 0 ? p * std::log(p) : 0;
-    total += gradients[i] * ((p - share) / (slope * slope) - (p_log_p - share * entropy) / slope);
-  }
-  return total;
+  return mass == 0 ? 0 : (sum_q * grad_p - grad_q + sum_r * grad_pl - sum_pl * grad_r) / mass;
 }
 
 }  // namespace fovea::kernels

@@ -38,7 +38,7 @@ int64_t list_keys(const std::vector<Span>& spans, int32_t* list, int64_t count);
 struct RowStats {
   float threshold = 0;  // scores of competing keys below it are dropped
   float center = 0;     // the greatest score
-  float norm = 0;       // softmax: 1 / sum of exponentials; entmax: tau
+  float norm = 0;       // softmax: 1 / sum of exponentials; entmax: mu
 };
 constexpr int64_t kRowStats = 3;
 

@@ -1,0 +1,135 @@
+#pragma once
+#include "fovea/kernels/attention/cpu/entmax_solve.h"
+#include "fovea/kernels/attention/cpu/math-inl.h"
+// Include <algorithm>, <cmath> and <type_traits> before.
+
+// The curve of alpha-entmax over vectors; entmax_solve.h has its definition.
+namespace fovea::kernels {
+namespace {
+
+// The powers that have shorter ways, and those above 8, where y is so near to 1 that its rounding counts.
+enum class EntmaxCurve : uint8_t { kSparsemax, kSquare, kPower, kGreatPower };
+
+// work(std::integral_constant<EntmaxCurve, ...>)
+template <class Work>
+auto with_curve(const EntmaxPower& power, const Work& work) {
+  if (power.c == 1) return work(std::integral_constant<EntmaxCurve, EntmaxCurve::kSparsemax>());
+  if (power.c == 2) return work(std::integral_constant<EntmaxCurve, EntmaxCurve::kSquare>());
+  if (power.c <= 8) return work(std::integral_constant<EntmaxCurve, EntmaxCurve::kPower>());
+  return work(std::integral_constant<EntmaxCurve, EntmaxCurve::kGreatPower>());
+}
+
+// Of scores less the greatest and less mu.
+struct EntmaxPoint {
+  F y;      // [1 + (alpha - 1) (s - top - mu)]_+; NaN stays
+  F slope;  // y^(c - 1), 0 outside the support
+  F weight() const { return slope * y; }
+};
+
+// log2(1 + u) with the digits of u that 1 + u loses.
+inline F log2_of_sum(F u, F y) { return fma((u - (y - set(1))) / y, set(1.44269504F), log2(y)); }
+
+template <EntmaxCurve kCurve>
+inline EntmaxPoint entmax_point(const EntmaxPower& entmax, F below) {
+  const F u = set(entmax.slope) * below, y = max(set(0), set(1) + u);
+  const M off = less_equal(y, set(0));  // NaN counts as on
+  if constexpr (kCurve == EntmaxCurve::kSparsemax) return {y, select(off, set(0), select(is_nan(y), y, set(1)))};
+  if constexpr (kCurve == EntmaxCurve::kSquare) return {y, y};
+  if constexpr (kCurve == EntmaxCurve::kPower) return {y, select(off, set(0), power(y, entmax.c - 1))};
+  const F raised = exp2(set(entmax.c - 1) * log2_of_sum(u, y));
+  return {y, select(off, set(0), select(is_nan(y), y, raised))};
+}
+
+// values[i] * unit are a row's scores, top the greatest value; the last vector is filled up with -inf.
+struct EntmaxScores {
+  const float* values = nullptr;
+  int64_t count = 0;
+  float top = 0, unit = 1;
+};
+
+struct EntmaxSums {
+  float weights = 0, slopes = 0;
+};
+
+template <EntmaxCurve kCurve>
+EntmaxSums entmax_sums(const EntmaxPower& power, const EntmaxScores& row, float mu) {
+  F weights = set(0), slopes = set(0);
+  for (int64_t i = 0; i < row.count; i += kLanes) {
+    const EntmaxPoint at = entmax_point<kCurve>(power, (load(row.values + i) - set(row.top)) * set(row.unit) - set(mu));
+    slopes = slopes + at.slope;
+    weights = weights + at.weight();
+  }
+  return {sum(weights), sum(slopes)};
+}
+
+// The mu whose weights sum to 1, from below. For c >= 1 the c-norm of y is convex in mu
+// and nearly straight, so that Newton's steps from 0, where it is at least 1, pass the root by no more than rounding;
+// for c < 1 they are kept between bounds.
+template <EntmaxCurve kCurve>
+float entmax_mu(const EntmaxPower& power, const EntmaxScores& row, int rounds) {
+  float low = 0, high = power.c, mu = 0;
+  for (int round = 0; round < rounds; ++round) {
+    const EntmaxSums at = entmax_sums<kCurve>(power, row, mu);
+    if (at.weights == 0) return 0;  // no candidate
+    if (std::isnan(at.weights)) return at.weights;
+    if (power.c >= 1) {
+      const float excess = kCurve == EntmaxCurve::kSparsemax
+                               ? at.weights - 1
+                               : -at.weights * std::expm1(-power.slope * std::log(at.weights)) / power.slope;
+      const float step = excess / at.slopes;
+      if (!(step > 0x1p-25F * std::max(1.0F, mu))) return mu;
+      mu += step;
+      continue;
+    }
+    (at.weights >= 1 ? low : high) = mu;
+    float next = mu + (at.weights - 1) / at.slopes;
+    if (!(next > low && next < high)) next = low + (high - low) / 2;
+    if (!(next > low && next < high)) break;
+    mu = next;
+  }
+  return power.c >= 1 ? mu : low;
+}
+
+// What a row adds to alpha's gradient. With L = log p, U = p^(2 - alpha), b = alpha - 1, sums over the row's p:
+//     dp_i = [Q p_i - p_i q_i + R p_i L_i - M p_i r_i] / sum U,    M = sum p L,  Q = sum p q,  R = sum p r,
+//     p q = (U - p + b p L) / b^2,    p r = (p - U) / b,
+// which is proposition 3 of Correia, Niculae, Martins (2019), p and U / sum U taken together: as alpha goes to 1 their
+// difference over b^2 leaves no digits, while p q goes to p L^2 / 2 and p r to p L.
+class EntmaxAlpha {
+ public:
+  explicit EntmaxAlpha(const EntmaxPower& power) : power_(power) {}
+
+  // grads: of the weights, less any constant of the row.
+  void add(F below, const EntmaxPoint& at, F grads) {
+    const M off = less_equal(at.y, set(0));
+    const F u = set(power_.slope) * below;
+    const F t = select(off, set(0), max(set(0), log2_of_sum(u, at.y) * set(-0.693147181F)));  // -b L = -log y
+    const F p = at.weight(), log_p = t * set(-power_.c);
+    // (e^t - 1 - t) / t^2, by its series or from e^t = 1 / y
+    F series = set(1.0F / 40320);
+    for (const float factorial : {5040.0F, 720.0F, 120.0F, 24.0F, 6.0F, 2.0F})
+      series = fma(series, t, set(1.0F / factorial));
+    const M near = less(t, set(0.5F));
+    const F q = select(near, p * log_p * log_p * series, (at.slope - p - p * t) * set(power_.c * power_.c));
+    const F r = select(near, p * log_p * fma(t, series, set(1)), (p - at.slope) * set(power_.c));
+    const F pl = p * log_p;
+    mass_ = mass_ + at.slope, entropy_ = entropy_ + pl, q_ = q_ + q, r_ = r_ + r;
+    grad_p_ = fma(grads, p, grad_p_), grad_pl_ = fma(grads, pl, grad_pl_);
+    grad_q_ = fma(grads, q, grad_q_), grad_r_ = fma(grads, r, grad_r_);
+  }
+  double gradient() const {
+    const double mass = sum(mass_);
+    if (mass == 0) return 0;
+    return (double{sum(q_)} * sum(grad_p_) - sum(grad_q_) + double{sum(r_)} * sum(grad_pl_) -
+            double{sum(entropy_)} * sum(grad_r_)) /
+           mass;
+  }
+
+ private:
+  EntmaxPower power_;
+  F mass_ = set(0), entropy_ = set(0), q_ = set(0), r_ = set(0);
+  F grad_p_ = set(0), grad_pl_ = set(0), grad_q_ = set(0), grad_r_ = set(0);
+};
+
+}  // namespace
+}  // namespace fovea::kernels

@@ -5,10 +5,11 @@ cd "$(dirname "${BASH_SOURCE[0]}")"
 
 readonly torch_version=2.13.0
 readonly build=build/release
+# libprotobuf-dev: Debian 13's sentencepiece.pc names it without depending on it.
 readonly packages=(
   g++ cmake ninja-build ccache pkg-config python3 python3-dev python3-venv ca-certificates
-  libboost-iostreams-dev libcli11-dev libfmt-dev libgmock-dev libgtest-dev libhwy-dev libicu-dev libpugixml-dev
-  libsentencepiece-dev libspdlog-dev libxxhash-dev libyaml-cpp-dev nlohmann-json3-dev)
+  libboost-iostreams-dev libcli11-dev libfmt-dev libgmock-dev libgtest-dev libhwy-dev libicu-dev libprotobuf-dev
+  libpugixml-dev libsentencepiece-dev libspdlog-dev libxxhash-dev libyaml-cpp-dev nlohmann-json3-dev)
 
 say() { printf '\033[1m==> %s\033[0m\n' "$*" >&2; }
 fail() { printf 'Error: %s\n' "$*" >&2; exit 1; }

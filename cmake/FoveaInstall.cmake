@@ -9,9 +9,7 @@ set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/fovea)
 install(TARGETS fovea RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(TARGETS fovea_ops LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 # libtorch stays where it was found. INSTALL_RPATH_USE_LINK_PATH would leave out a libtorch inside the clone's .venv.
-get_filename_component(torch_prefix ${Torch_DIR} DIRECTORY)
-get_filename_component(torch_prefix ${torch_prefix} DIRECTORY)
-get_filename_component(torch_prefix ${torch_prefix} DIRECTORY)
+get_filename_component(torch_prefix ${Torch_DIR}/../../.. ABSOLUTE)
 set_target_properties(fovea PROPERTIES INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR};${torch_prefix}/lib")
 foreach(folder base spec kernels ops)
   install(DIRECTORY src/fovea/${folder} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/fovea
@@ -21,4 +19,4 @@ configure_package_config_file(cmake/fovea-config.cmake.in ${PROJECT_BINARY_DIR}/
                               INSTALL_DESTINATION ${package_dir} PATH_VARS CMAKE_INSTALL_LIBDIR CMAKE_INSTALL_INCLUDEDIR)
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/fovea-config-version.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/fovea-config.cmake ${PROJECT_BINARY_DIR}/fovea-config-version.cmake
-        DESTINATION ${package_dir})
+              cmake/FoveaLibtorch.cmake DESTINATION ${package_dir})

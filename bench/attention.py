@@ -85,14 +85,16 @@ def pairs_of(spec, n, causal):
     return n * (n + 1) // 2 if causal else n * n
 
 
-def least_seconds(spec, n, causal, which, roof):
-    """What the spec's own operations at the machine's peak, or its own bytes at its bandwidth, would take."""
-    pairs = pairs_of(spec, n, causal) * HEADS
+def least_seconds(spec, q, causal, which, roof):
+    """What the spec's own operations at the machine's peak, or its own bytes at its bandwidth, would take for q of
+    [1, heads, n, head_dim]."""
+    _, heads, n, head_dim = q.shape
+    pairs = pairs_of(spec, n, causal) * heads
     if spec.startswith(("topk", "sparsemax", "entmax")):  # narrow scores of all pairs, then exact ones of a few
-        operations = 2 * pairs * HEAD_DIM / roof["screening"]
+        operations = 2 * pairs * head_dim / roof["screening"]
     else:
-        operations = (4 if which == "forward" else 14) * pairs * HEAD_DIM / roof["float32"]
-    moved = (4 if which == "forward" else 12) * HEADS * n * HEAD_DIM * 4
+        operations = (4 if which == "forward" else 14) * pairs * head_dim / roof["float32"]
+    moved = (4 if which == "forward" else 12) * heads * n * head_dim * 4
     return max(operations, moved / roof["bandwidth"])
 
 
@@ -108,7 +110,7 @@ def against_sdpa(sizes, seconds, roof, inputs_of, specs=SPECS):
                 for spec in specs:
                     rows.append({"n": n, "causal": causal, "pass": which, "mechanism": spec, "ms": 1e3 * times[spec],
                                  "SDPA ms": 1e3 * times["sdpa"], "times faster": times["sdpa"] / times[spec],
-                                 "share of roof": least_seconds(spec, n, causal, which, roof) / times[spec]})
+                                 "share of roof": least_seconds(spec, inputs[0], causal, which, roof) / times[spec]})
     return rows
 
 

@@ -62,9 +62,9 @@ EntmaxSums entmax_sums(const EntmaxPower& power, const EntmaxScores& row, float 
   return {sum(weights), sum(slopes)};
 }
 
-// The mu whose weights sum to 1, from below. For c >= 1 the c-norm of y is convex in mu
-// and nearly straight, so that Newton's steps from 0, where it is at least 1, pass the root by no more than rounding;
-// for c < 1 they are kept between bounds.
+// The mu whose weights sum to 1, from below. For c >= 1 the c-norm of y is convex in mu and nearly straight, so that
+// Newton's steps from 0, where it is at least 1, pass the root by no more than rounding; for c < 1 they are kept
+// between bounds.
 template <EntmaxCurve kCurve>
 float entmax_mu(const EntmaxPower& power, const EntmaxScores& row, int rounds) {
   float low = 0, high = power.c, mu = 0;

@@ -62,6 +62,14 @@ EntmaxSums entmax_sums(const EntmaxPower& power, const EntmaxScores& row, float 
   return {sum(weights), sum(slopes)};
 }
 
+// (w - w^(2 - alpha)) / (alpha - 1), of the sum of the weights; with the slopes it makes Newton's step for the c-norm.
+template <EntmaxCurve kCurve>
+float entmax_excess(const EntmaxPower& power, float weights) {
+  if constexpr (kCurve == EntmaxCurve::kSparsemax) return weights - 1;
+  if constexpr (kCurve == EntmaxCurve::kSquare) return 2 * (weights - std::sqrt(weights));
+  return -weights * std::expm1(-power.slope * std::log(weights)) / power.slope;
+}
+
 // The mu whose weights sum to 1, from below. For c >= 1 the c-norm of y is convex in mu and nearly straight, so that
 // Newton's steps from 0, where it is at least 1, pass the root by no more than rounding; for c < 1 they are kept
 // between bounds.
@@ -73,10 +81,7 @@ float entmax_mu(const EntmaxPower& power, const EntmaxScores& row, int rounds) {
     if (at.weights == 0) return 0;  // no candidate
     if (std::isnan(at.weights)) return at.weights;
     if (power.c >= 1) {
-      const float excess = kCurve == EntmaxCurve::kSparsemax
-                               ? at.weights - 1
-                               : -at.weights * std::expm1(-power.slope * std::log(at.weights)) / power.slope;
-      const float step = excess / at.slopes;
+      const float step = entmax_excess<kCurve>(power, at.weights) / at.slopes;
       if (!(step > 0x1p-25F * std::max(1.0F, mu))) return mu;
       mu += step;
       continue;

@@ -1,8 +1,10 @@
 # libtorch: Torch_DIR if given, else the virtual environment of the clone, else the torch of python3.
 include(FoveaLibtorch)
-find_program(FOVEA_PYTHON NAMES python3 HINTS ${PROJECT_SOURCE_DIR}/.venv/bin NO_DEFAULT_PATH)
-find_program(FOVEA_PYTHON NAMES python3 REQUIRED)
-fovea_find_libtorch(${FOVEA_PYTHON})
+if(NOT Torch_DIR)
+  find_program(FOVEA_PYTHON NAMES python3 HINTS ${PROJECT_SOURCE_DIR}/.venv/bin NO_DEFAULT_PATH)
+  find_program(FOVEA_PYTHON NAMES python3 REQUIRED)
+  fovea_find_libtorch(${FOVEA_PYTHON})
+endif()
 if(NOT EXISTS "${Torch_DIR}/TorchConfig.cmake")
   message(FATAL_ERROR "libtorch not found. Run ./fovea.sh build, which installs it into .venv, or name one with -DTorch_DIR=DIR "
                       "(the folder of TorchConfig.cmake).")

@@ -111,10 +111,11 @@ std::string_view trim(std::string_view text) {
 }
 
 std::string nearest(std::string_view name, std::span<const std::string> known) {
+  const std::string wanted = lower(name);
   std::string best;
   size_t best_distance = std::max<size_t>(1, name.size() / 3) + 1;
   for (const std::string& candidate : known) {
-    const size_t distance = edit_distance(lower(name), lower(candidate));
+    const size_t distance = edit_distance(wanted, lower(candidate));
     if (distance < best_distance) best = candidate, best_distance = distance;
   }
   return best;

@@ -101,7 +101,7 @@ std::optional<at::Tensor> alpha_of(const Layer::Group& group, const AttentionOpt
                                    int64_t num_heads) {
   if (!group.learned) return std::nullopt;
   if (!options.alpha || options.alpha->dim() != 1 || options.alpha->size(0) != num_heads) {
-    throw Error(cat("attention: ", group.spec, " needs alpha of shape [", num_heads, "], one value in (1, 2) a head"));
+    throw Error(cat("attention: ", group.spec, " needs alpha of shape [", num_heads, "], a value a head"));
   }
   return options.alpha->narrow(0, first_head, group.num_heads);
 }

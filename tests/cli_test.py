@@ -43,14 +43,16 @@ class BadInput(unittest.TestCase):
         self.refused("train", "--transformer-norm", "pst", says="expected one of post, pre; did you mean 'post'?", code=2)
         self.refused("evaluate", says="--reference: got none", code=2)
         self.refused("vocab", says="--train-sets: got none", code=2)
+        self.refused("translate", says="--model", code=2)
+        self.refused("train", "--model", PLACE.folder / "x", says=["--train-sets", "--vocabs"], code=2)
 
     def test_spec(self):
-        result = self.refused("spec", "window(3)+tokp(8)", says="did you mean 'topk'?")
+        result = self.refused("spec", "window(3)+tokp(8)", says="did you mean 'topk'?", code=2)
         self.assertIn("\n  window(3)+tokp(8)\n            ^", result.stderr)
-        self.refused("spec", "topk(0)", says="at least 1")
-        self.refused("spec", "routed(16,256)", says="routed")
-        self.refused(*PLACE.training(PLACE.folder / "x", "--attention", "windw(3)"), says="did you mean 'window'?")
-        self.refused(*PLACE.training(PLACE.folder / "x", "--attention-cross", "window(3)"), says="cross")
+        self.refused("spec", "topk(0)", says="at least 1", code=2)
+        self.refused("spec", "routed(16,256)", says="routed", code=2)
+        self.refused(*PLACE.training(PLACE.folder / "x", "--attention", "windw(3)"), says="did you mean 'window'?", code=2)
+        self.refused(*PLACE.training(PLACE.folder / "x", "--attention-cross", "window(3)"), says="cross", code=2)
 
     def test_configuration_file(self):
         config = PLACE.folder / "bad.yml"
@@ -78,7 +80,7 @@ class BadInput(unittest.TestCase):
         self.refused("vocab", "--train-sets", broken, "--output", folder / "b.spm", says="line 2: is not UTF-8")
         self.refused("evaluate", "--reference", broken, says="line 2: is not UTF-8", stdin="a\nb\n")
         self.refused("score", "--model", PLACE.model(), "--train-sets", broken, broken, says="line 2: is not UTF-8")
-        self.refused(*train, source, says="--train-sets")
+        self.refused(*train, source, says="--train-sets", code=2)
         self.assertFalse((folder / "y" / "checkpoints").exists() and any((folder / "y" / "checkpoints").iterdir()))
         if os.getuid() != 0:
             short.chmod(0)
@@ -124,9 +126,9 @@ class BadInput(unittest.TestCase):
     def test_numbers_and_options_that_contradict(self):
         translate = ["translate", "--model", PLACE.model()]
         self.refused(*translate, "--normalize", "nan", says=["got 'nan'", "a number"], code=2)
-        self.refused(*translate, "--attention", "window(3)", says=["compares the positions", "(set --attention-cross)"])
+        self.refused(*translate, "--attention", "window(3)", says=["compares the positions", "(set --attention-cross)"], code=2)
         checked(*translate, "--attention-decoder", "window(3)", stdin="a\n")
-        wrong = self.refused(*PLACE.training(PLACE.folder / "x", "--attention", "7*full;2*topk(2)"), says="is for 9 heads")
+        wrong = self.refused(*PLACE.training(PLACE.folder / "x", "--attention", "7*full;2*topk(2)"), says="is for 9 heads", code=2)
         self.assertEqual(wrong.stderr.count("is for 9 heads"), 1, wrong.stderr)
         self.refused(*PLACE.training(PLACE.folder / "x", "--dim-vocabs", 77, 77), says=["got 77", "has 300 pieces"])
         self.refused(*PLACE.training(PLACE.folder / "x", "--pretrained-model", PLACE.folder / "none"),

@@ -17,10 +17,10 @@ void Problems::add_range(const FieldView& field) {
 
 void Problems::throw_if_any() const {
   if (sentences_.empty()) return;
-  if (sentences_.size() == 1) throw Error(sentences_.front());
+  if (sentences_.size() == 1) throw UsageError(sentences_.front());
   std::vector<std::string> lines;
   for (const std::string& sentence : sentences_) lines.push_back(sentence.substr(0, sentence.find('\n')));
-  throw Error(join(lines, "; "));
+  throw UsageError(join(lines, "; "));
 }
 
 void add_attention_problems(const AttentionOverride& mechanisms, Problems& problems) {

@@ -9,7 +9,8 @@ readonly build=build/release
 readonly packages=(
   g++ cmake ninja-build ccache pkg-config python3 python3-dev python3-venv ca-certificates
   libboost-iostreams-dev libcli11-dev libfmt-dev libgmock-dev libgtest-dev libhwy-dev libicu-dev libprotobuf-dev
-  libpugixml-dev libsentencepiece-dev libspdlog-dev libxxhash-dev libyaml-cpp-dev nlohmann-json3-dev)
+  libpugixml-dev libsentencepiece-dev libspdlog-dev libxxhash-dev libyaml-cpp-dev libzstd-dev
+  nlohmann-json3-dev)
 
 say() { printf '\033[1m==> %s\033[0m\n' "$*" >&2; }
 fail() { printf 'Error: %s\n' "$*" >&2; exit 1; }
@@ -155,9 +156,13 @@ main() {
   case $verb in
     build) build ;;
     test) run_tests "$@" ;;
-    demo) build --target fovea; exec ./recipes/demo.sh "$@" ;;
+    demo)
+      case ${1:-} in -h | --help) usage; exit ;; esac
+      build --target fovea; exec ./recipes/demo.sh "$@" ;;
     bench) bench "$@" ;;
-    install) build; cmake --install "$build" --prefix "${1:?install needs a PREFIX}" ;;
+    install)
+      [ $# -eq 1 ] || fail "install: got $# arguments; expected the PREFIX to install under, as in ./fovea.sh install ~/fovea"
+      build; cmake --install "$build" --prefix "$1" ;;
     format) format ;;
     lint) lint "$@" ;;
     asan) sanitize "$@" ;;

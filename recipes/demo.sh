@@ -15,6 +15,20 @@ mkdir -p "$folder"
 
 say() { printf '\033[1m==> %s\033[0m\n' "$*" >&2; }
 
+# Into the packages' folder; the lists of an image may be missing or old.
+download() {
+  local get=(apt-get -q download "$1")
+  (cd "$folder/packages" && "${get[@]}" >&2) && return
+  [ "$(id -u)" -ne 0 ] || apt-get -q update >&2 || true
+  (cd "$folder/packages" && "${get[@]}" >&2) && return
+  if apt-cache show libreoffice-help-en-us >/dev/null 2>&1 && ! apt-cache show "$1" >/dev/null 2>&1; then
+    printf "Error: the archive has no %s; expected one of %s\n" "$1" \
+      "$(apt-cache search --names-only '^libreoffice-help-' | sed 's/^libreoffice-help-\([^ ]*\).*/\1/' | grep -v -e common -e en | tr '\n' ' ')" >&2
+    exit 1
+  fi
+  return 1
+}
+
 # Debian's packages of the help pages, unpacked in the build folder without installing them.
 fetch_help() {
   [ -f "$folder/help/done" ] && return
@@ -24,7 +38,7 @@ fetch_help() {
   local package
   for package in libreoffice-help-en-us "libreoffice-help-$language"; do
     if ! ls "$folder/packages/$package"_*.deb >/dev/null 2>&1; then
-      (cd "$folder/packages" && apt-get -q download "$package" >&2) || return 1
+      download "$package" || return 1
     fi
     dpkg-deb -x "$folder/packages/$package"_*.deb "$folder/help" || return 1
   done
@@ -32,15 +46,17 @@ fetch_help() {
 }
 
 prepare_corpus() {
-  if [ -f "$corpus/done" ]; then say "reusing $corpus"; return; fi
+  if [ -f "$corpus/done" ]; then say "reusing $corpus: $(cat "$corpus/done")"; return; fi
+  local origin="LibreOffice's help pages, English and $language"
   if fetch_help; then
-    say "corpus: LibreOffice's help pages, English and $language"
+    say "corpus: $origin"
     "$fovea" corpus --libreoffice "$folder/help" --languages en "$language" --output "$corpus"
   else
-    say "apt-get download libreoffice-help-$language failed; instead, sentences of a made-up grammar, which only look like languages"
+    origin="sentences of a made-up grammar, which only look like English and $language"
+    say "apt-get download libreoffice-help-$language failed; instead, $origin"
     "$fovea" corpus --generate 30000 --languages en "$language" --output "$corpus"
   fi
-  touch "$corpus/done"
+  printf '%s\n' "$origin" >"$corpus/done"
 }
 
 train() {
@@ -71,13 +87,15 @@ if [ ! -f "$run/test.out" ]; then
 fi
 
 sentence='You can change the width of the columns in a table, or insert a new row.'
-printf '\nEnglish to %s, %s training pairs of sentences, attention %s; %d s after the build.\n' "$language" \
-  "$(wc -l <"$corpus/train.en")" "$(sed -n 's/^attention: *"\(.*\)"/\1/p' "$run/averaged/config.yml")" $((SECONDS - started))
+printf '\nEnglish to %s, %s training pairs of sentences (%s), attention %s; %d s after the build.\n' "$language" \
+  "$(wc -l <"$corpus/train.en")" "$(cat "$corpus/done")" "$(sed -n 's/^attention: *"\(.*\)"/\1/p' "$run/averaged/config.yml")" $((SECONDS - started))
 show_examples
 printf '\nThe attention of one sentence, mean of heads and layers:\n\n'
 "$fovea" analyze --model "$run/averaged" --source "$sentence"
+tokenize=13a # words of a language that puts no spaces between them are its characters
+case $language in zh*) tokenize=zh ;; ja | km | my | th | lo | dz | bo) tokenize=char ;; esac
 printf '\nThe test set, %s sentences held out:\n' "$(wc -l <"$corpus/test.en")"
-"$fovea" evaluate --reference "$corpus/test.$language" --metrics bleu chrf <"$run/test.out"
+"$fovea" evaluate --reference "$corpus/test.$language" --metrics bleu chrf --tokenize "$tokenize" <"$run/test.out"
 other=' --attention full' # another model, unless this was it
 [ $# -eq 0 ] || other=
 cat <<TEXT

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Every header stands alone: headers_test.py COMPILER SOURCE_ROOT LAYER...
+"""Every header stands alone: headers_test.py COMPILER SOURCE_ROOT
 
 One that does not reach torch is compiled alone. One that does would cost many seconds each: some source file beside it
 must include it first of all, so that the build itself has compiled it so (where a layer shares the precompiled header,
@@ -42,12 +42,11 @@ def find_first_place(root, header):
 
 
 def main():
-    if len(sys.argv) < 4:
-        print("usage: headers_test.py COMPILER SOURCE_ROOT LAYER...", file=sys.stderr)
+    if len(sys.argv) != 3:
+        print("usage: headers_test.py COMPILER SOURCE_ROOT", file=sys.stderr)
         return 2
     compiler, root = sys.argv[1], pathlib.Path(sys.argv[2])
-    headers = [h for layer in sys.argv[3:] for h in sorted((root / "fovea" / layer).rglob("*.h"))
-               if not h.name.endswith("-inl.h")]
+    headers = [h for h in sorted((root / "fovea").rglob("*.h")) if not h.name.endswith("-inl.h")]
     with_torch = [h for h in headers if reaches_torch(root, h)]
     without = [h for h in headers if h not in with_torch]
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:

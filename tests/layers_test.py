@@ -1,45 +1,55 @@
 #!/usr/bin/env python3
-"""Reads every #include "fovea/..." against the direction between the layers: layers_test.py ROOT, the folder of the
-layers. Prints each offence."""
+"""Reads every #include "fovea/..." against the table of layers: layers_test.py ROOT GUIDE, the folder of the layers and
+the text that holds the table (rows "| level | `folder` `folder` | ..."). Prints each offence."""
 import pathlib
 import re
 import sys
 
-LEVEL = {"base": 0, "spec": 1, "kernels": 2, "search": 2, "metrics": 2, "text": 2, "ops": 3, "nn": 4, "data": 4,
-         "train": 5, "decode": 5, "analysis": 5, "app": 6, "serve": 6}
 # Folders of one level do not see each other.
 TORCH_FREE_BELOW = 3
 
 
-def offences(root):
+def levels(guide):
+    rows = re.findall(r"^\| (\d+) \| ((?:`\w+` ?)+)\|", guide.read_text(), re.MULTILINE)
+    return {folder: int(level) for level, folders in rows for folder in re.findall(r"\w+", folders)}
+
+
+def offences(root, level):
+    for folder in sorted(level):
+        if not (root / folder).is_dir():
+            yield f"{root}: the table names a layer '{folder}', which is not here"
     for path in sorted(root.rglob("*")):
         if path.suffix not in (".h", ".cc"):
             continue
         layer = path.relative_to(root).parts[0]
-        if layer not in LEVEL:
+        if layer not in level:
             yield f"{path}: '{layer}' is not a layer"
             continue
         for number, line in enumerate(path.read_text().splitlines(), 1):
             where = f"{path}:{number}"
             torch = re.match(r'#include [<"](torch|ATen|c10)/', line)
-            if torch and LEVEL[layer] < TORCH_FREE_BELOW:
+            if torch and level[layer] < TORCH_FREE_BELOW:
                 yield f"{where}: layer '{layer}' is free of torch, but includes it"
             match = re.match(r'#include "fovea/(\w+)/', line)
             if not match or match[1] == layer:
                 continue
-            if match[1] not in LEVEL:
+            if match[1] not in level:
                 yield f"{where}: '{match[1]}' is not a layer"
-            elif LEVEL[match[1]] >= LEVEL[layer]:
+            elif level[match[1]] >= level[layer]:
                 yield f"{where}: layer '{layer}' must not include '{match[1]}'"
 
 
 def main():
-    if len(sys.argv) != 2 or not (pathlib.Path(sys.argv[1]) / "base").is_dir():
+    if len(sys.argv) != 3 or not (pathlib.Path(sys.argv[1]) / "base").is_dir():
         got = " ".join(sys.argv[1:]) or "nothing"
-        print(f"layers_test.py: got {got}; expected the folder of the layers, as in: layers_test.py src/fovea",
-              file=sys.stderr)
+        print(f"layers_test.py: got {got}; expected the folder of the layers and the guide that lists them, as in: "
+              "layers_test.py src/fovea CONTRIBUTING.md", file=sys.stderr)
         return 2
-    found = list(offences(pathlib.Path(sys.argv[1])))
+    level = levels(pathlib.Path(sys.argv[2]))
+    if "base" not in level:
+        print(f"layers_test.py: {sys.argv[2]} holds no table of layers", file=sys.stderr)
+        return 2
+    found = list(offences(pathlib.Path(sys.argv[1]), level))
     print("\n".join(found) or "every include follows the layers")
     return bool(found)
 

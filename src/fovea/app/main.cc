@@ -15,7 +15,6 @@
 #include "fovea/base/signals.h"
 #include "fovea/base/strings.h"
 #include "fovea/ops/attention.h"
-#include "fovea/spec/attention_spec.h"
 
 namespace fovea::app {
 namespace {
@@ -65,9 +64,6 @@ int guarded(const std::vector<std::string>& arguments) {
   try {
     return flush_output(run(arguments));
   } catch (const UsageError& e) {
-    log::error(e.what());
-    return kUsageError;
-  } catch (const SpecError& e) {
     log::error(e.what());
     return kUsageError;
   } catch (const Error& e) {

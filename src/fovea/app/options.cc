@@ -3,7 +3,6 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <iostream>
-#include <set>
 
 #include "fovea/base/error.h"
 #include "fovea/base/file.h"
@@ -58,7 +57,6 @@ struct Options::State {
   std::string command;
   CLI::App app;
   std::vector<FieldView> fields;
-  std::set<std::string> given;
   std::vector<std::string> config_files;
   std::string epilogue;
   bool dump = false;
@@ -70,7 +68,8 @@ struct Options::State {
     app.formatter(formatter);
     app.set_help_flag("-h,--help", "show this text");
     app.add_option("-c,--config", config_files, "take options from a YAML file of 'name: value' lines; may be repeated")
-        ->type_name("FILE");
+        ->type_name("FILE")
+        ->allow_extra_args(false);
     app.add_flag("--dump-config", dump, "print all options as YAML and stop");
     app.option_defaults()->group("Options");
   }
@@ -88,10 +87,10 @@ struct Options::State {
       std::string path;
       if ((argument == "-c" || argument == "--config") && i + 1 < arguments.size()) path = arguments[i + 1];
       if (argument.starts_with("--config=")) path = argument.substr(9);
+      if (argument.starts_with("-c") && argument.size() > 2) path = argument.substr(argument[2] == '=' ? 3 : 2);
       if (path.empty()) continue;
       require_file(path, "--config");
       from_yaml(read_file(path), path, fields);
-      for (const std::string& line : read_lines(path)) given.insert(line.substr(0, line.find(':')));
     }
   }
 };
@@ -100,16 +99,12 @@ Options::Options(std::string command, std::string summary, std::string usage)
     : state_(std::make_unique<State>(command, summary, usage)) {}
 Options::~Options() = default;
 
-void Options::add_fields(std::vector<FieldView> fields, const std::string& heading,
-                         const std::vector<std::string>& only) {
+void Options::add_fields(std::vector<FieldView> fields, const std::string& heading) {
   for (const FieldView& field : fields) {
-    const std::string name(field.name);
-    if (!only.empty() && std::find(only.begin(), only.end(), name) == only.end()) continue;
     const auto same = [&](const FieldView& other) { return other.name == field.name; };
     if (std::any_of(state_->fields.begin(), state_->fields.end(), same)) continue;
     state_->fields.push_back(field);
-    const CLI::callback_t take = [this, field, name](const CLI::results_t& values) {
-      state_->given.insert(name);
+    const CLI::callback_t take = [field](const CLI::results_t& values) {
       assign(field, values);
       return true;
     };
@@ -157,10 +152,6 @@ bool Options::parse(const std::vector<std::string>& given) {
     return false;
   }
   return true;
-}
-
-bool Options::given(const std::string& field) const {
-  return state_->given.contains(field) || state_->app.count("--" + field) > 0;
 }
 
 }  // namespace fovea::app

@@ -14,10 +14,10 @@ class Options {
   Options(std::string command, std::string summary, std::string usage);
   ~Options();
 
-  // Adds every field of `config`, or only those named in `only`, under a heading of the help text.
+  // Adds every field of `config` under a heading of the help text.
   template <class S>
-  void add(S& config, const std::string& heading, const std::vector<std::string>& only = {}) {
-    add_fields(field_views(config), heading, only);
+  void add(S& config, const std::string& heading) {
+    add_fields(field_views(config), heading);
   }
   // Arguments without a flag.
   void positional(std::string name, std::vector<std::string>& values, std::string help);
@@ -27,11 +27,8 @@ class Options {
   // False when help or the configuration was printed and there is nothing to do. Throws UsageError.
   bool parse(const std::vector<std::string>& arguments);
 
-  // Was this field set by a flag or a configuration file?
-  bool given(const std::string& field) const;
-
  private:
-  void add_fields(std::vector<FieldView> fields, const std::string& heading, const std::vector<std::string>& only);
+  void add_fields(std::vector<FieldView> fields, const std::string& heading);
   struct State;
   std::unique_ptr<State> state_;
 };

@@ -104,17 +104,38 @@ TEST(File, SaysWhatIsWrong) {
 
 TEST(Lines, UnpackByContentAndKeepOddEnds) {
   const Folder folder;
-  const std::string packed = folder.path / "x.gz";
-  {
-    LineWriter out(packed);
-    out.write("a\r\n\nlast");
-    out.close();
+  for (const char* ending : {"gz", "bz2", "xz", "zst"}) {
+    const std::string packed = folder.path / cat("x.", ending);
+    {
+      LineWriter out(packed);
+      out.write("a\r\n\nlast");
+      out.close();
+    }
+    const std::string bytes = read_file(packed);
+    EXPECT_NE(bytes[0], 'a') << ending;
+    EXPECT_THAT(read_lines(packed), ElementsAre("a", "", "last"));
+    write_file(packed, bytes + bytes);  // as cat makes them
+    EXPECT_THAT(read_lines(packed), ElementsAre("a", "", "lasta", "", "last"));
+    for (const size_t size : {bytes.size() / 2, bytes.size() - 1}) {
+      write_file(packed, bytes.substr(0, size));
+      EXPECT_THAT(message_of([&] { read_lines(packed); }), HasSubstr("damaged or cut short")) << ending << " " << size;
+    }
   }
-  EXPECT_EQ(read_file(packed).substr(0, 2), "\x1f\x8b");
-  EXPECT_THAT(read_lines(packed), ElementsAre("a", "", "last"));
-  const std::string bytes = read_file(packed);
-  write_file(packed, bytes.substr(0, bytes.size() / 2));
-  EXPECT_THAT(message_of([&] { read_lines(packed); }), HasSubstr("damaged or cut short"));
+}
+
+// More than any buffer holds.
+TEST(Lines, UnpackLongText) {
+  const Folder folder;
+  std::string text;
+  Rng rng(3);
+  for (int i = 0; i < 200'000; ++i) text += cat(rng.below(1'000'000), "\n");
+  for (const char* ending : {"gz", "zst"}) {
+    const std::string packed = folder.path / cat("x.", ending);
+    LineWriter out(packed);
+    out.write(text);
+    out.close();
+    EXPECT_EQ(join(read_lines(packed), "\n") + "\n", text) << ending;
+  }
 }
 
 TEST(Lines, AppearOnlyWhenClosed) {

@@ -16,6 +16,7 @@
 #include "fovea/base/file.h"
 #include "fovea/base/signals.h"
 #include "fovea/base/strings.h"
+#include "fovea/base/zstd-inl.h"
 
 namespace fovea {
 namespace io = boost::iostreams;
@@ -85,7 +86,7 @@ void push_unpacker(io::filtering_istream& in, const std::string& head) {
                   "7zXZ\0"sv))
     in.push(io::lzma_decompressor(), 1 << 16);
   if (starts_with(head, "BZh"sv)) in.push(io::bzip2_decompressor(), 1 << 16);
-  if (starts_with(head, "\x28\xb5\x2f\xfd"sv)) in.push(io::zstd_decompressor(), 1 << 16);
+  if (starts_with(head, "\x28\xb5\x2f\xfd"sv)) in.push(ZstdUnpacker(), 1 << 16);
 }
 
 std::string peek(int fd, const std::string& name) {

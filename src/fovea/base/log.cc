@@ -100,7 +100,6 @@ void configure(const Options& options) {
   state().logger = State::make(options);
   state().options = options;
 }
-Format format() { return state().options.format; }
 void info(std::string_view line) { write(spdlog::level::info, "", line); }
 void warn(std::string_view line) { write(spdlog::level::warn, "Warning: ", line); }
 void error(std::string_view line) { write(spdlog::level::err, "Error: ", line); }

@@ -15,7 +15,6 @@ struct Options {
 };
 
 void configure(const Options& options);
-Format format();
 void info(std::string_view line);
 void warn(std::string_view line);
 void error(std::string_view line);

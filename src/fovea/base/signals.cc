@@ -33,11 +33,10 @@ void install_signal_handlers() {
   std::signal(SIGPIPE, SIG_IGN);
 }
 
-bool interrupted() { return caught.load(std::memory_order_relaxed) != 0; }
 int interrupting_signal() { return caught.load(); }
 
 void throw_if_interrupted(const char* what) {
-  if (!interrupted()) return;
+  if (caught.load(std::memory_order_relaxed) == 0) return;
   throw Interrupted(cat(what, " stopped by ", caught == SIGINT ? "SIGINT" : "SIGTERM"));
 }
 

@@ -5,7 +5,6 @@ namespace fovea {
 // SIGINT and SIGTERM only set a flag; long work looks at it between steps and leaves cleanly. A second SIGINT ends
 // the process at once, as the shell's user expects.
 void install_signal_handlers();
-bool interrupted();
 // Which signal asked, 0 if none.
 int interrupting_signal();
 // Throws Interrupted("... stopped by SIGTERM") if one came.

@@ -16,7 +16,8 @@ namespace {
 
 constexpr int64_t kVocabulary = 41;
 
-nn::Transformer make_model(const std::string& attention, const std::string& positions = "sinusoidal") {
+nn::Transformer make_model(const std::string& attention, const std::string& positions = "sinusoidal",
+                           const std::string& cross = "") {
   ModelConfig config;
   config.dim_emb = 32;
   config.enc_depth = config.dec_depth = 2;
@@ -27,6 +28,7 @@ nn::Transformer make_model(const std::string& attention, const std::string& posi
   config.max_positions = 30;
   config.dim_vocabs = {kVocabulary, kVocabulary};
   config.attention = attention;
+  config.attention_cross = cross;
   nn::Transformer model(config, 11);
   const torch::NoGradGuard guard;
   uint64_t seed = 3;
@@ -148,11 +150,19 @@ TEST(TranslateBatch, ScoresAreThoseOfTeacherForcing) {
 }
 
 TEST(TranslateBatch, ASentenceAloneIsTheSameAsAmong64) {
-  for (const std::string attention :
-       {"full", "topk(2)", "relu+rmsnorm", "sparsemax", "entmax(1.5)", "entmax(1.3)", "gelu+layernorm",
-        "relu+gated-rmsnorm", "random(4)+topk(2)", "2*random(3);2*topk(2)"}) {
+  // Patterns that compare positions are for self-attention.
+  std::vector<std::pair<std::string, std::string>> specs = {
+      {"topk(2,keep=window(2))", "topk(1)"}, {"window(4)|global(1)+topk(2)", "random(3)"}, {"oow(4)", "relu"}};
+  for (const char* everywhere :
+       {"full", "topk(2)", "relu+rmsnorm", "sparsemax", "entmax(1.5)", "entmax(1.3)", "entmax(learned)",
+        "gelu+layernorm", "relu+gated-rmsnorm", "random(4)+topk(2)", "2*random(3);2*topk(2)"})
+    specs.emplace_back(everywhere, "");
+  for (const char* self :
+       {"window(3)", "dilated(3,2)", "block(3)", "global(2)", "local(3)", "strided(2)", "fixed(3,1)"})
+    specs.emplace_back(self, "full");
+  for (const auto& [attention, cross] : specs) {
     SCOPED_TRACE(attention);
-    nn::Transformer model = make_model(attention);
+    nn::Transformer model = make_model(attention, "sinusoidal", cross);
     const std::vector<Sentence> sources = random_sentences(64, 7);
     const auto together = translate(model, sources, beam(3, 3), 64);
     for (size_t s = 0; s < sources.size(); s += 5) {

@@ -27,6 +27,10 @@ text::Vocab load_vocab(const VocabSource& from, const std::string& folder) {
     throw Error(cat(name, ": the ", from.side, " vocabulary has ", vocab.size(), " pieces, but the model in ", folder,
                     " was trained with ", from.expected, "; give the vocabulary of its training"));
   }
+  if (!from.bytes.empty() && vocab.bytes() != from.bytes) {
+    throw Error(cat(name, ": is not the ", from.side, " vocabulary of the model in ", folder,
+                    "; leave --vocabs out, the model holds its own"));
+  }
   return vocab;
 }
 

@@ -174,10 +174,18 @@ TEST_F(RunTest, AnotherMechanismByRequest) {
 TEST_F(RunTest, AForeignVocabularyIsRefused) {
   text::train_vocab({.inputs = {folder_ / "text"}, .output = folder_ / "other.spm", .size = 40, .type = "bpe"});
   DecodeConfig of = config("Hund\n");
+  of.output = folder_ / "other-out";
   of.vocabs = {folder_ / "v.spm", folder_ / "other.spm"};
   EXPECT_NE(message([&] { translate(of); }).find("other.spm: the target vocabulary has 40 pieces, but the model in"),
             std::string::npos);
-  EXPECT_FALSE(fs::exists(folder_ / "other-out"));
+  std::string capitals = read_file(folder_ / "text");
+  for (char& c : capitals) c = static_cast<char>('a' <= c && c <= 'z' ? c - 'a' + 'A' : c);
+  write_file(folder_ / "capitals", capitals);
+  text::train_vocab({.inputs = {folder_ / "capitals"}, .output = folder_ / "same-size.spm", .size = 48, .type = "bpe"});
+  of.vocabs = {folder_ / "same-size.spm", folder_ / "v.spm"};
+  EXPECT_NE(message([&] { translate(of); }).find("same-size.spm: is not the source vocabulary of the model in"),
+            std::string::npos);
+  EXPECT_FALSE(fs::exists(of.output));
 }
 
 TEST_F(RunTest, AScoreIsTheTranslationsLogProbability) {

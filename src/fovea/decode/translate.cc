@@ -1,3 +1,5 @@
+#include <unistd.h>
+
 #include <chrono>
 #include <string>
 #include <vector>
@@ -52,12 +54,17 @@ int64_t run_translate(const DecodeConfig& config) {
   const auto start = std::chrono::steady_clock::now();
   const auto window_size = static_cast<size_t>(config.maxi_batch * config.mini_batch);
   int64_t line = 0;
+  // Beside translations on a terminal it would be in their way.
+  const bool shows = config.output != "-" || isatty(STDOUT_FILENO) == 0;
+  log::Progress progress("translating, lines", 0);
   for (;;) {
     const std::vector<std::string> window = input.next(window_size);
     if (window.empty()) break;
     for (const auto& translations : translator.translate(window)) write(output, config, line++, translations);
     output.flush();
+    if (shows) progress.at(static_cast<double>(line));
   }
+  progress.finish();
   output.close();
   report(translator.counts(), seconds_since(start));
   return line;

@@ -31,7 +31,8 @@ class Problems {
     Config copy = config;
     for (const FieldView& field : field_views(copy)) add_range(field);
   }
-  // Throws a UsageError with everything added, in one line; an attention spec's caret follows when it is the only problem.
+  // Throws a UsageError with everything added, in one line; an attention spec's caret follows when it is the only
+  // problem.
   void throw_if_any() const;
 
  private:

@@ -3,6 +3,7 @@
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
+#include <set>
 
 #include "fovea/base/error.h"
 #include "fovea/base/strings.h"
@@ -28,6 +29,17 @@ std::vector<std::string> scalars(const YAML::Node& node, std::string_view where)
     values.push_back(item.Scalar());
   }
   return values;
+}
+
+// By its name or another that the command line knows, with _ for - where other systems write it so.
+const FieldView* find_field(std::span<const FieldView> fields, std::string key) {
+  std::replace(key.begin(), key.end(), '_', '-');
+  for (const FieldView& field : fields) {
+    if (field.name == key) return &field;
+    const std::vector<std::string> aliases = split(field.aliases, ',');
+    if (!field.aliases.empty() && std::find(aliases.begin(), aliases.end(), key) != aliases.end()) return &field;
+  }
+  return nullptr;
 }
 
 }  // namespace
@@ -59,14 +71,17 @@ void from_yaml(std::string_view text, std::string_view source, std::span<const F
   }
   if (root.IsNull()) return;
   if (!root.IsMap()) throw Error(cat(source, ": expected 'name: value' lines"));
+  std::set<std::string_view> seen;
   for (const auto& entry : root) {
     const std::string key = entry.first.IsScalar() ? entry.first.Scalar() : "?";
-    const auto found = std::find_if(fields.begin(), fields.end(), [&](const FieldView& f) { return f.name == key; });
-    if (found == fields.end()) {
+    const FieldView* found = find_field(fields, key);
+    if (found == nullptr) {
       std::vector<std::string> known;
       for (const FieldView& field : fields) known.emplace_back(field.name);
       throw Error(cat(source, ": unknown key '", key, "'", did_you_mean(key, known)));
     }
+    if (!seen.insert(found->name).second)
+      throw Error(cat(source, ", line ", entry.first.Mark().line + 1, ": '", found->name, "' comes twice; keep one"));
     try {
       assign(*found, scalars(entry.second, key));
     } catch (const Error& e) {

@@ -1,4 +1,5 @@
 #include <filesystem>
+#include <optional>
 
 #include "fovea/base/error.h"
 #include "fovea/base/file.h"
@@ -32,16 +33,25 @@ Bitext read_tsv(const std::string& path, int64_t source_column, int64_t target_c
   Bitext bitext;
   LineReader reader(path);
   const auto needed = static_cast<size_t>(std::max(source_column, target_column));
+  std::optional<Error> first_short;
+  bool all_short = true;
   for (std::string line; reader.next(line);) {
     look_up(reader.line_number());
     const std::vector<std::string> columns = split(line, '\t');
-    if (columns.size() < needed)
-      throw Error(cat("'", path, "' line ", reader.line_number(), ": got ", columns.size(),
-                      " columns; expected at least ", needed,
-                      ", apart by tabs; see --source-column and --target-column"));
+    if (columns.size() < needed) {
+      // One odd line among others counts as empty, and is dropped as such.
+      if (!first_short)
+        first_short = Error(cat("'", path, "' line ", reader.line_number(), ": got ", columns.size(),
+                                columns.size() == 1 ? " column" : " columns", "; expected at least ", needed,
+                                ", apart by tabs; see --source-column and --target-column"));
+      bitext.pairs.emplace_back();
+      continue;
+    }
+    all_short = false;
     bitext.pairs.push_back(
         {columns[static_cast<size_t>(source_column - 1)], columns[static_cast<size_t>(target_column - 1)]});
   }
+  if (all_short && first_short) throw *first_short;
   return bitext;
 }
 

@@ -76,15 +76,18 @@ TEST(Grammar, OrderAndFusionDiffer) {
   EXPECT_GT(split_verbs, 50);
 }
 
-TEST(Grammar, ArticlesAgreeWithTheirNoun) {
-  for (size_t noun_class = 0; noun_class < 3; ++noun_class)
-    for (const Number number : {Number::kSingular, Number::kPlural})
-      for (size_t other = noun_class + 1; other < 3; ++other)
-        EXPECT_TRUE(target_adjective(lexicon().adjectives[0], noun_class, number) !=
-                        target_adjective(lexicon().adjectives[0], other, number) ||
-                    number == Number::kPlural);
-  EXPECT_NE(target_article(true, 0, Number::kSingular), target_article(true, 1, Number::kSingular));
-  EXPECT_NE(target_article(true, 2, Number::kPlural), target_article(true, 2, Number::kSingular));
+TEST(Grammar, ArticlesAndAdjectivesAgreeWithTheirNoun) {
+  const Entry& adjective = lexicon().adjectives[0];
+  for (size_t a = 0; a < 3; ++a) {
+    for (size_t b = a + 1; b < 3; ++b) {
+      EXPECT_NE(target_adjective(adjective, a, Number::kSingular), target_adjective(adjective, b, Number::kSingular));
+      for (const bool definite : {true, false})
+        EXPECT_NE(target_article(definite, a, Number::kSingular), target_article(definite, b, Number::kSingular));
+    }
+    EXPECT_NE(target_adjective(adjective, a, Number::kPlural), target_adjective(adjective, a, Number::kSingular));
+    for (const bool definite : {true, false})
+      EXPECT_NE(target_article(definite, a, Number::kPlural), target_article(definite, a, Number::kSingular));
+  }
 }
 
 TEST(Grammar, SameSeedSameSentencesAndNoneTwice) {

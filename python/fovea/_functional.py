@@ -44,7 +44,7 @@ def _kind(causal, cross):
 
 def attention(q, k, v, spec="full", *, causal=False, cross=False, q_lengths=None, k_lengths=None, q_offsets=None,
               k_offsets=None, k_begins=None, alpha=None, gain=None, gate=None, bias=None, scale=None, dropout=0.0,
-              seed=0, layer=0, dropout_seed=0):
+              seed=0, layer=0, dropout_seed=None):
     """Attention by any mechanism, differentiable in q, k, v, alpha, gain, gate and bias; works in torch.compile.
 
     Args:
@@ -59,15 +59,18 @@ def attention(q, k, v, spec="full", *, causal=False, cross=False, q_lengths=None
             k_offsets default to q_offsets, both to a single sequence.
         k_begins (Tensor, optional): packed: [B] int64 on the CPU; with k_lengths, in place of k_offsets, the keys of
             sequence b are k_begins[b] ... k_begins[b] + k_lengths[b] - 1 and may be shared. No gradients.
-        alpha (Tensor, optional): [H] in (1, 2), for entmax(learned).
+        alpha (Tensor, optional): [H] in [1.0001, 64], for entmax(learned).
         gain, gate, bias (Tensor, optional): [H * D], for norms; gain is one and bias zero where left out.
         scale (float, optional): of q . k; default 1 / sqrt(D).
-        dropout (float): rate on the weights; the mask is a function of dropout_seed.
+        dropout (float): rate on the weights; the mask is a function of dropout_seed, head and positions.
         seed, layer (int): random(k) draws from (seed, layer, head).
-        dropout_seed (int): of this call; draw a new one for each step.
+        dropout_seed (int, optional): of this call; default a new one from torch's generator. Steps and layers that
+            pass the same one share a mask.
     Returns:
         Tensor: q's shape. A row without a candidate is zero.
     """
+    if dropout_seed is None:
+        dropout_seed = int(torch.randint(2**62, ())) if dropout > 0 else 0
     return torch.ops.fovea.attention(
         q, k, v, spec, kind=_kind(causal, cross), q_offsets=q_offsets, k_offsets=k_offsets, k_begins=k_begins,
         q_lengths=q_lengths, k_lengths=k_lengths, alpha=alpha, gain=gain, gate=gate, bias=bias, scale=scale,

@@ -70,24 +70,23 @@ class Attention(nn.Module):
             key, value (Tensor, optional): [B, N_k, M]; without them self-attention, value alone defaults to key.
             q_lengths, k_lengths (Tensor, optional): [B] int64 on the CPU; k_lengths default to q_lengths in
                 self-attention.
-            dropout_seed (int, optional): default a new one from torch's generator. Under
-                torch.compile(fullgraph=True) with dropout, give one.
+            dropout_seed (int, optional): default a new one from torch's generator.
         Returns:
             Tensor: [B, N_q, M].
         """
+        if query.dim() != 3:
+            raise ValueError(f"Attention: query has shape {list(query.shape)}; expected [B, N, {self.embed_dim}]")
         cross = key is not None
         if not cross:
             key = query
             k_lengths = q_lengths if k_lengths is None else k_lengths
         value = key if value is None else value
         rate = self.dropout if self.training else 0.0
-        if rate > 0 and dropout_seed is None:
-            dropout_seed = int(torch.randint(2**62, ()))
         heads = attention(
             self._split(self.q_proj(query)), self._split(self.k_proj(key)), self._split(self.v_proj(value)), self.spec,
             causal=self.causal, cross=cross, q_lengths=q_lengths, k_lengths=k_lengths, gain=self.gain, gate=self.gate,
             bias=self.bias, alpha=None if self.a is None else self._alpha(), dropout=rate,
-            dropout_seed=dropout_seed or 0, seed=self.seed, layer=self.layer)
+            dropout_seed=dropout_seed, seed=self.seed, layer=self.layer)
         return self.out_proj(heads.transpose(1, 2).flatten(2))
 
     def _alpha(self):

@@ -226,6 +226,51 @@ def test_nan_reaches_its_rows_and_no_others(dtype):
         assert out[0, 1, 4:].isnan().all() and out.isnan().sum() == D * (N - 4)
 
 
+def test_dropout_without_a_seed_draws_one_from_torchs_generator():
+    x = qkv(torch.float32)
+    torch.manual_seed(5)
+    first, second = (fovea.attention(*x, dropout=0.4) for _ in range(2))
+    torch.manual_seed(5)
+    assert torch.equal(first, fovea.attention(*x, dropout=0.4)) and not torch.equal(first, second)
+
+
+@DTYPES
+def test_a_block_before_the_first_key_is_empty(dtype):
+    q, k, v = qkv(dtype, n=9)
+    out = fovea.attention(q, k[:, :, :4], v[:, :, :4], "block(3)")  # query i stands at position i - 5
+    assert (out[:, :, :5] == 0).all() and (out[:, :, 5:] != 0).all()
+
+
+def test_weights_are_for_looking_at():
+    q, k = specs.inputs(1, H, N, D, count=2, requires_grad=True)
+    assert not fovea.attention_weights(q, k, "topk(2)").requires_grad
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("live", [(), (1,), (0, 2), (0, 1, 2)])
+def test_relu_skips_what_is_not_positive(live, causal):
+    """Of every three groups of a dozen queries some have positive scores only, the others none."""
+    n = 430
+    group = torch.arange(n) // 12 % 3
+    sign = torch.where(torch.isin(group, torch.tensor(live, dtype=torch.int64)), 1, -1)[:, None]
+    x = [sign * torch.rand(1, H, n, D), torch.rand(1, H, n, D), torch.randn(1, H, n, D)]
+    grad = torch.randn(1, H, n, D)
+
+    def naive(q, k, v):
+        scores = q @ k.transpose(2, 3) / D**0.5
+        return (scores.tril() if causal else scores).relu() @ v
+
+    results = []
+    for function, tensors in ((lambda *t: fovea.attention(*t, "relu", causal=causal), x),
+                              (naive, [t.double() for t in x])):
+        tensors = [t.clone().requires_grad_() for t in tensors]
+        out = function(*tensors)
+        results.append((out, *torch.autograd.grad(out, tensors, grad.to(out.dtype))))
+    for ours, truth in zip(*results):
+        # sums of n products of size one: 2^-24 of each
+        torch.testing.assert_close(ours.double(), truth, rtol=1e-5, atol=n * 2**-22)
+
+
 def test_dropout_is_a_function_of_its_seed():
     x = qkv(torch.float32, n=64)
     draws = [fovea.attention(*x, dropout=0.4, dropout_seed=s) for s in (1, 1, 2)]

@@ -71,6 +71,11 @@ def test_compiled_module_in_one_graph():
     compiled = torch.compile(layer, fullgraph=True, backend="aot_eager")
     for seed in (1, 2):
         torch.testing.assert_close(compiled(x, dropout_seed=seed), layer(x, dropout_seed=seed))
+    torch.manual_seed(3)
+    drawn = compiled(x)
+    assert not torch.equal(drawn, compiled(x))
+    torch.manual_seed(3)
+    torch.testing.assert_close(drawn, layer(x))
 
 
 def test_state_is_copied_and_saved():
@@ -100,6 +105,11 @@ def test_state_is_copied_and_saved():
     (lambda q: fovea.attention(q, q, q, "entmax(learned)", alpha=torch.tensor([1.5] * (H - 1) + [1.0])),
      f"alpha of head {H - 1} is 1; expected one in"),
     (lambda q: fovea.attention(q, q, q, "entmax(learned)", alpha=torch.full((H,), 2)), "expected a floating type"),
+    (lambda q: fovea.attention(q, q, q, "relu", gain=torch.ones(H)), "got gain, which 'relu' does not have"),
+    (lambda q: fovea.attention(q, q, q, "rmsnorm", bias=torch.ones(H)), "got bias"),
+    (lambda q: fovea.attention(q, q, q, "rmsnorm", gate=torch.ones(H)), "got gate"),
+    (lambda q: fovea.attention(q, q, q, "entmax(1.5)", alpha=torch.ones(H)), "got alpha"),
+    (lambda q: fovea.Attention(M, 1)(torch.randn(5, M)), f"has shape \\[5, {M}\\]; expected \\[B, N, {M}\\]"),
     (lambda q: fovea.Attention(M, 0), "not a multiple"),
     (lambda q: fovea.Attention(M, H, dropout=1.5), "not in"),
     (lambda q: fovea.Attention(M, H, f"{H}*full;2*topk(2)"), f"{H + 2} heads"),

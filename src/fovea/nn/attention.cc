@@ -109,7 +109,7 @@ ops::AttentionOptions Attention::options() const {
   options.seed = place_.seed;
   options.layer = place_.layer;
   // In bf16 a learned alpha would keep two digits, so it is computed in float32 at least.
-  if (alpha_.defined()) {
+  if (alpha_.defined() && learns_alpha(mechanism_.training)) {
     options.alpha =
         (alpha_.to(alpha_.dtype() == at::kDouble ? at::kDouble : at::kFloat).sigmoid() + 1).clamp_min(ops::kLeastAlpha);
   }

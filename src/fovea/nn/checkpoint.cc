@@ -225,7 +225,7 @@ Checkpoint load_checkpoint(const fs::path& folder, Load what, std::string_view o
   }
   const std::vector<fs::path> found = list_checkpoints(folder);
   if (found.empty())
-    throw Error(cat("--model: '", folder.string(), "' is neither a checkpoint nor a run that has one"));
+    throw Error(cat(option, ": '", folder.string(), "' is neither a checkpoint nor a run that has one"));
   return load_folder(found.back(), what);
 }
 

@@ -21,8 +21,10 @@
 //   encoder.layers.I.feed_forward_norm.{weight, bias}
 //   encoder.norm.{weight, bias}                                                pre-norm only
 //   decoder...                                         the same, and in each layer
-//   decoder.layers.I.cross_attention.q.{weight [M, M], bias}, .kv.{weight [2 M, M], bias}, .out...,
-//   cross_attention_norm output.weight [V, M]                               unless tied output.bias [V]
+//   decoder.layers.I.cross_attention.q.{weight [M, M], bias}, .kv.{weight [2 M, M], bias}, .out..., .head_norm...
+//   decoder.layers.I.cross_attention_norm.{weight, bias}
+//   output.weight [V, M]                                                       unless tied
+//   output.bias [V]
 namespace fovea::nn {
 
 class EncoderLayer : public torch::nn::Module {

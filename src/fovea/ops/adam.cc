@@ -51,11 +51,6 @@ void adam_step(const AdamState& state, const at::Tensor& grads, const AdamOption
   });
 }
 
-void adam_step(at::Tensor& params, const at::Tensor& grads, at::Tensor& mean, at::Tensor& variance,
-               const AdamOptions& options) {
-  adam_step({.params = params, .mean = mean, .variance = variance, .copy = {}}, grads, options);
-}
-
 double norm(const at::Tensor& flat) {
   if (!flat.is_cpu() || flat.scalar_type() == at::kDouble)
     return flat.to(at::kDouble).square().sum().sqrt().item<double>();

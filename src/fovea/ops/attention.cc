@@ -1,8 +1,10 @@
 #include "fovea/ops/attention.h"
 
+#include <ATen/core/grad_mode.h>
 #include <ATen/ops/cat.h>
 #include <torch/library.h>
 
+#include <algorithm>
 #include <cmath>
 #include <memory>
 #include <mutex>
@@ -97,6 +99,20 @@ CoreArguments arguments_of(const AttentionOptions& options, int64_t head_dim) {
   return arguments;
 }
 
+// A tensor that the mechanism does not read would never be learned.
+void check_read(const Layer& layer, const std::string& spec, const AttentionOptions& options) {
+  const Norm& norm = layer.norm;
+  const bool learned =
+      std::any_of(layer.groups.begin(), layer.groups.end(), [](const Layer::Group& group) { return group.learned; });
+  const auto refuse = [&](const char* name, bool given, bool reads) {
+    if (given && !reads) throw Error(cat("attention: got ", name, ", which '", spec, "' does not have; leave it out"));
+  };
+  refuse("alpha", options.alpha.has_value(), learned);
+  refuse("gain", options.gain.has_value(), !std::holds_alternative<NoNorm>(norm));
+  refuse("gate", options.gate.has_value(), std::holds_alternative<GatedRmsNorm>(norm));
+  refuse("bias", options.bias.has_value(), std::holds_alternative<LayerNorm>(norm));
+}
+
 std::optional<at::Tensor> alpha_of(const Layer::Group& group, const AttentionOptions& options, int64_t first_head,
                                    int64_t num_heads) {
   if (!group.learned) return std::nullopt;
@@ -113,6 +129,7 @@ at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor&
   check(q, k, v, options);
   const int64_t num_heads = q.sym_size(1).guard_int(__FILE__, __LINE__);
   const std::shared_ptr<const Layer> layer = resolved(spec, num_heads);
+  check_read(*layer, spec, options);
   CoreArguments arguments = arguments_of(options, q.sym_size(-1).guard_int(__FILE__, __LINE__));
   const bool whole = layer->groups.size() == 1;
   std::vector<at::Tensor> outputs;
@@ -140,6 +157,7 @@ at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor&
 
 at::Tensor attention_weights(const at::Tensor& q, const at::Tensor& k, const std::string& spec,
                              const AttentionOptions& options) {
+  const at::NoGradGuard no_grad;
   check(q, k, k, options);
   const std::shared_ptr<const Layer> layer = resolved(spec, q.size(1));
   CoreArguments arguments = arguments_of(options, q.size(-1));

@@ -76,7 +76,9 @@ std::pair<at::Tensor, at::Tensor> saved_buffers(const AttentionProblem& problem,
 // None: the reference's.
 std::optional<kernels::Division> division_of(const ReferenceCall& call) {
   const at::ScalarType type = call.q.scalar_type();
-  if (!call.q.device().is_cpu() || (type != at::kFloat && type != at::kBFloat16)) return std::nullopt;
+  // Every kernel refuses float64, aloud where FOVEA_KERNEL names it; of the other types none is DType's.
+  const bool has_dtype = type == at::kFloat || type == at::kBFloat16 || type == at::kDouble;
+  if (!call.q.device().is_cpu() || !has_dtype) return std::nullopt;
   kernels::Division division(call.problem);
   if (division.shares().empty()) return std::nullopt;
   return division;

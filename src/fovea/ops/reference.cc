@@ -40,7 +40,7 @@ at::Tensor padded(const at::Tensor& x, const ReferenceGroup& group, const Refere
 
 // The way back: rows of `x` [G, H, N, D] into `out` [T, H, D].
 void unpad(const at::Tensor& x, const ReferenceSide& side, at::Tensor& out) {
-  const at::Tensor rows = x.transpose(1, 2).reshape({-1, x.size(1), x.size(3)});
+  const at::Tensor rows = x.transpose(1, 2).reshape({x.size(0) * x.size(2), x.size(1), x.size(3)});
   if (side.tokens.defined()) {
     out.index_copy_(0, side.tokens, rows.index_select(0, side.slots).to(out.scalar_type()));
   } else {

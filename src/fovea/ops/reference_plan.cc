@@ -74,14 +74,17 @@ void fill_slots(ReferenceSide& side, const ReferenceGroup& group, int64_t Sequen
   side.tokens = at::tensor(tokens, on), side.slots = at::tensor(slots, on);
 }
 
-// Marks row.query's pairs in `to` [N_q, N_k] with `value`.
-void mark(const Pairs& pairs, const AttentionProblem& problem, const Sequence& s, uint64_t stream, int64_t row_keys,
-          std::pair<bool*, bool> to) {
+// One head's rows of a mask [N_q, row_keys], and what stands there for a pair.
+struct MaskRows {
+  bool* data;
+  int64_t row_keys;
+  bool value;
+};
+
+void mark(const Pairs& pairs, const AttentionProblem& problem, const Sequence& s, uint64_t stream, MaskRows to) {
   for (int64_t i = 0; i < s.q_length; ++i) {
-    const int64_t position = problem.kind == AttentionKind::kCross ? i : i + s.k_length - s.q_length;
-    const Row row{position, s.k_length, problem.kind == AttentionKind::kCausal, stream};
-    for (const Span& span : spans(pairs, row)) {
-      std::memset(to.first + i * row_keys + span.begin, to.second ? 1 : 0, static_cast<size_t>(span.end - span.begin));
+    for (const Span& span : spans(pairs, kernels::row_of(problem, s, i, stream))) {
+      std::fill_n(to.data + i * to.row_keys + span.begin, span.end - span.begin, to.value);
     }
   }
 }
@@ -107,8 +110,7 @@ at::Tensor pair_mask(const Pairs& pairs, const AttentionProblem& problem, const 
     }
     same = begin;
     for (int64_t h = 0; h < heads; ++h) {
-      const uint64_t stream = kernels::pattern_stream(random.seed, random.layer, random.first_head + h);
-      mark(pairs, problem, s, stream, group.k.length, {begin + h * size, marked});
+      mark(pairs, problem, s, random.pattern(h), {begin + h * size, group.k.length, marked});
     }
   }
   return mask;

@@ -107,7 +107,7 @@ TORCH_LIBRARY_FRAGMENT(fovea, m) {
     m.impl("attention", torch::dispatch(key, TORCH_FN(Autocast<decltype(attention_op)>::run)));
   }
   m.def(kWeightsSchema);
-  m.impl("attention_weights", torch::dispatch(c10::DispatchKey::CompositeExplicitAutograd, TORCH_FN(weights_op)));
+  m.impl("attention_weights", torch::dispatch(c10::DispatchKey::CompositeImplicitAutograd, TORCH_FN(weights_op)));
   m.def("parse(str spec, int? num_heads=None) -> str", TORCH_FN(parse_op));
   m.def("parameters(str spec) -> str[]", TORCH_FN(parameters_op));
   m.def("spec_names() -> str[]", TORCH_FN(spec_names_op));

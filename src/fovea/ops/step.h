@@ -61,8 +61,6 @@ struct AdamState {
 };
 // One pass over all parameters; grads float32 or, with a copy, bfloat16. Weight decay is decoupled (AdamW).
 void adam_step(const AdamState& state, const at::Tensor& grads, const AdamOptions& options);
-void adam_step(at::Tensor& params, const at::Tensor& grads, at::Tensor& mean, at::Tensor& variance,
-               const AdamOptions& options);
 
 // sqrt of the sum of squares, in one pass, in double, the same for every thread count.
 double norm(const at::Tensor& flat);

@@ -50,9 +50,9 @@ struct AttentionSpec {
 };
 
 // what() has three lines: the sentence with the column, the text, a caret under the column.
-class SpecError : public Error {
+class SpecError : public UsageError {
  public:
-  SpecError(const std::string& message, size_t column) : Error(message), column_(column) {}
+  SpecError(const std::string& message, size_t column) : UsageError(message), column_(column) {}
   size_t column() const { return column_; }  // from 1
 
  private:
@@ -69,7 +69,8 @@ std::string print(const AttentionSpec& spec);
 std::string print(const Pairs& pairs);
 size_t hash_value(const AttentionSpec& spec);
 
-// Throws a SpecError-free Error whose sentence names what `spec` cannot do on this kind (positions on cross-attention).
+// Throws an Error (of no column) whose sentence names what `spec` cannot do on this kind (positions on
+// cross-attention).
 void validate(const AttentionSpec& spec, AttentionKind kind);
 
 // THE definition of the pairs: row.query may attend to `key`. The causal limit is applied here (row.causal).

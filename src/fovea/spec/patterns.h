@@ -96,10 +96,11 @@ struct Block {
   static constexpr std::string_view kName = "block", kHelp = "the keys of the query's own block of b";
   static constexpr bool kPositional = true;
   static constexpr auto fields() { return std::tuple(PatternField<Block>{"b", &Block::b, 1}); }
-  bool contains(const Row& row, int64_t key) const { return key / b == row.query / b; }
+  // With more queries than keys the first positions are negative: blocks of their own, without keys.
+  bool contains(const Row& row, int64_t key) const { return row.query >= 0 && key / b == row.query / b; }
   void spans(const Row& row, auto&& emit) const {
     const int64_t begin = row.query / b * b;
-    emit(Span{begin, begin + b});
+    if (row.query >= 0) emit(Span{begin, begin + b});
   }
   bool operator==(const Block&) const = default;
 };

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "fovea/base/executor.h"
+#include "fovea/kernels/attention/dropout.h"
 #include "fovea/spec/attention_spec.h"
 
 // Attention on raw pointers, without torch. One call computes one mechanism for some heads of a batch of sequences.
@@ -51,7 +52,18 @@ struct RandomStream {
   uint64_t seed = 0;                  // of the run; patterns draw from (seed, layer, head)
   uint64_t dropout_key = 0;           // of this call; element (head, query token, key position) draws from it
   int64_t layer = 0, first_head = 0;  // heads of this call are first_head ... first_head + num_heads - 1
+  // Row::stream of the call's head `head`.
+  uint64_t pattern(int64_t head) const { return pattern_stream(seed, layer, first_head + head); }
 };
+
+// Query i (from 0) of a sequence as patterns see it.
+inline Row row_of(const AttentionProblem& problem, const Sequence& sequence, int64_t i, uint64_t stream = 0) {
+  const bool cross = problem.kind == AttentionKind::kCross;
+  return {.query = cross ? i : i + sequence.k_length - sequence.q_length,
+          .keys = sequence.k_length,
+          .causal = problem.kind == AttentionKind::kCausal,
+          .stream = stream};
+}
 
 struct AttentionForward {
   Rows<const void> q, k, v;

@@ -64,11 +64,14 @@ class EveryKernel : public ::testing::TestWithParam<Subject> {
 };
 
 TEST_P(EveryKernel, AgreesWithTheOracle) { EXPECT_GT(check_against_oracle(suite()), 0); }
-TEST_P(EveryKernel, AgreesOverHundredsOfKeys) { check_long(suite()); }
+TEST_P(EveryKernel, AgreesOverHundredsOfKeys) { EXPECT_GT(check_long(suite()), 0); }
 TEST_P(EveryKernel, GivesTheSameBits) { EXPECT_GT(check_same_bits(suite()), 0); }
 TEST_P(EveryKernel, KeepsTies) { EXPECT_GT(check_ties(suite()), 0); }
 TEST_P(EveryKernel, TakesHugeAndTiny) { EXPECT_GT(check_huge_and_tiny(suite()), 0); }
-TEST_P(EveryKernel, KeepsDigitsNearSoftmax) { check_near_softmax(suite()); }
+TEST_P(EveryKernel, KeepsDigitsNearSoftmax) {
+  const bool has_entmax = GetParam().kernel->name != "cpu-dense";
+  EXPECT_EQ(check_near_softmax(suite()) > 0, has_entmax);
+}
 TEST_P(EveryKernel, LetsNotFiniteThrough) { EXPECT_GT(check_not_finite(suite()), 0); }
 INSTANTIATE_TEST_SUITE_P(Kernels, EveryKernel, ::testing::ValuesIn(subjects()), title);
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(EveryKernel);

@@ -1,11 +1,13 @@
 #include "fovea/kernels/attention/cpu/candidates.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <mutex>
 #include <string>
 #include <tuple>
 
+#include "fovea/base/rng.h"
 #include "fovea/base/strings.h"
 #include "fovea/kernels/attention/cpu/grouping.h"
 #include "fovea/kernels/attention/dropout.h"
@@ -22,14 +24,6 @@ void find_steps(const Pairs& pairs, std::vector<int64_t>& steps) {
   if (const auto* dilated = std::get_if<Dilated>(&pairs.leaf)) steps.push_back(dilated->r);
   if (const auto* strided = std::get_if<Strided>(&pairs.leaf)) steps.push_back(strided->s);
   for (const Pairs& part : pairs.parts) find_steps(part, steps);
-}
-
-Row row_of(const AttentionProblem& problem, const Sequence& sequence, int64_t i, uint64_t stream) {
-  const bool cross = problem.kind == AttentionKind::kCross;
-  return {.query = cross ? i : i + sequence.k_length - sequence.q_length,
-          .keys = sequence.k_length,
-          .causal = problem.kind == AttentionKind::kCausal,
-          .stream = stream};
 }
 
 void add(RangeList& list, std::span<const ColumnRange> ranges) {
@@ -158,7 +152,8 @@ void lower_pattern(Lowering& in, Candidates& table) {
 
 using TableKey = std::tuple<std::string, AttentionKind, int64_t, int64_t, uint64_t>;
 
-// Tables of patterns, across calls. Emptied when it grows beyond its bound.
+// Tables of patterns, across calls. Beyond its bound any of them makes room, by chance: layers ask for theirs in turn,
+// so that the oldest would be the next one asked for.
 class TableCache {
  public:
   std::shared_ptr<const Candidates> find(const TableKey& key) {
@@ -168,18 +163,22 @@ class TableCache {
   }
   void add(const TableKey& key, std::shared_ptr<const Candidates> table) {
     const std::lock_guard lock(mutex_);
-    bytes_ += table->bytes();
-    if (bytes_ > kCacheBytes) {
-      tables_.clear();
-      bytes_ = table->bytes();
+    const int64_t bytes = table->bytes();
+    if (bytes > kCacheBytes || !tables_.emplace(key, std::move(table)).second) return;
+    bytes_ += bytes;
+    while (bytes_ > kCacheBytes) {
+      auto victim = tables_.begin();
+      std::advance(victim, hash_combine(draws_++, tables_.size()) % tables_.size());
+      bytes_ -= victim->second->bytes();
+      tables_.erase(victim);
     }
-    tables_[key] = std::move(table);
   }
 
  private:
   std::mutex mutex_;
   std::map<TableKey, std::shared_ptr<const Candidates>> tables_;
   int64_t bytes_ = 0;
+  uint64_t draws_ = 0;
 };
 
 TableCache& cache() {
@@ -224,7 +223,7 @@ CandidateTables::CandidateTables(const AttentionProblem& problem, const RandomSt
     }
     last = &sequence;
     for (int64_t h = 0; h < heads_; ++h) {
-      const uint64_t stream = by_head ? pattern_stream(random.seed, random.layer, random.first_head + h) : 0;
+      const uint64_t stream = by_head ? random.pattern(h) : 0;
       const TableKey key{name, problem.kind, sequence.q_length, sequence.k_length, stream};
       auto& table = known[key];
       if (!table && !simple) table = cache().find(key);

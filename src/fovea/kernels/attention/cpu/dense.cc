@@ -15,11 +15,6 @@ constexpr int64_t kForwardQueries = 384;      // of a task: packing the keys ane
 constexpr int64_t kPairsInOnePart = 1 << 19;  // above, backward is split among kParts tasks whatever the threads are
 constexpr int64_t kParts = 4;
 
-bool is_pointwise(const Transform& transform) {
-  return std::holds_alternative<Relu>(transform) || std::holds_alternative<Gelu>(transform) ||
-         std::holds_alternative<LeakyRelu>(transform);
-}
-
 std::vector<std::string> refuses(const AttentionProblem& problem) {
   std::vector<std::string> reasons;
   if (problem.dtype != DType::kFloat32) reasons.emplace_back("only float32: backward reads the output, unrounded");

@@ -95,37 +95,69 @@ class DenseBackwardTask {
   template <class Transform>
   void add_block(const Transform& transform, const DenseBlock& block) {
     const int64_t padded = view_.padded;
-    const float one = 1;
     pack_rows(queries_, view_.queries(block.first), block.rows, view_.width, b_.queries);
-    pack_rows(grad_out_, view_.queries(block.first), block.rows, view_.width, b_.grad_out);
     multiply_panels({b_.queries, padded, b_.key_panels, view_.width, b_.weights, kBlockStride, &in_.scale}, block.rows,
                     block.part());
-    multiply_panels({b_.grad_out, padded, b_.value_panels, view_.width, b_.grads, kBlockStride, &one}, block.rows,
-                    block.part());
-    grade(transform, block);
-    multiply({.a = b_.grads,
+    mask_block(view_, block, b_.weights, -kInfinity);
+    const uint32_t live = Transform::kSkips ? live_groups(b_.weights, block) : ~0U;
+    if (live == 0) return;
+    pack_rows(grad_out_, view_.queries(block.first), block.rows, view_.width, b_.grad_out);
+    const RowRun first = next_run(live, block.rows, 0);
+    int64_t end = first.first;
+    for (RowRun run = first; run.count > 0; run = next_run(live, block.rows, end)) {
+      clear(end, run.first);
+      add_rows(transform, block, run);
+      end = run.first + run.count;
+    }
+    add_columns(block, first.first, end);
+  }
+
+  // Rows between two runs: the sums over rows pass through them.
+  void clear(int64_t first, int64_t end) {
+    for (int64_t r = first; r < end; ++r) {
+      fill(b_.weights + r * kBlockStride, 0, kBlockColumns, 0);
+      fill(b_.grads + r * kBlockStride, 0, kBlockColumns, 0);
+    }
+  }
+
+  // Weights and gradients of scores of some of the block's rows, and what these add to dQ.
+  template <class Transform>
+  void add_rows(const Transform& transform, const DenseBlock& block, RowRun run) {
+    const int64_t padded = view_.padded;
+    const float one = 1;
+    float* grads = b_.grads + run.first * kBlockStride;
+    multiply_panels({b_.grad_out + run.first * padded, padded, b_.value_panels, view_.width, grads, kBlockStride, &one},
+                    run.count, block.part());
+    grade(transform, block, run);
+    multiply({.a = grads,
               .a_row = kBlockStride,
               .b = b_.keys,
               .b_step = padded,
-              .c = b_.grad_queries + block.first * padded,
+              .c = b_.grad_queries + (block.first + run.first) * padded,
               .c_row = padded,
               .depth = block.columns,
               .factor = &in_.scale,
               .add = true},
-             block.rows, padded / kLanes);
-    Product product = {.a = b_.grads,
+             run.count, padded / kLanes);
+  }
+
+  // What the block's rows [begin, end) add to dK and dV.
+  void add_columns(const DenseBlock& block, int64_t begin, int64_t end) {
+    const int64_t padded = view_.padded;
+    const float one = 1;
+    Product product = {.a = b_.grads + begin * kBlockStride,
                        .a_row = 1,
                        .a_step = kBlockStride,
-                       .b = b_.queries,
+                       .b = b_.queries + begin * padded,
                        .b_step = padded,
                        .c = b_.grad_keys,
                        .c_row = padded,
-                       .depth = block.rows,
+                       .depth = end - begin,
                        .factor = &in_.scale,
                        .add = true};
     multiply(product, block.columns, padded / kLanes);
-    product.a = b_.weights;
-    product.b = b_.grad_out;
+    product.a = b_.weights + begin * kBlockStride;
+    product.b = b_.grad_out + begin * padded;
     product.c = b_.grad_values;
     product.factor = &one;
     multiply(product, block.columns, padded / kLanes);
@@ -133,12 +165,11 @@ class DenseBackwardTask {
 
   // Scores and gradients of weights to weights and gradients of scores.
   template <class Transform>
-  void grade(const Transform& transform, const DenseBlock& block) {
-    mask_block(view_, block, b_.weights, -kInfinity);
-    mask_block(view_, block, b_.grads, 0);
-    for (int64_t r = 0; r < block.rows; ++r) {
+  void grade(const Transform& transform, const DenseBlock& block, RowRun run) {
+    for (int64_t r = run.first; r < run.first + run.count; ++r) {
       const int64_t query = block.first + r;
       float *s = b_.weights + r * kBlockStride, *g = b_.grads + r * kBlockStride;
+      fill(g, view_.seen_of(block, r), block.part().end, 0);
       const RowDropout dropout = view_.dropout(query, block.begin);
       if (dropout.threshold > 0) dropout.apply(g, block.part());
       const bool softmax = view_.stats > 0;

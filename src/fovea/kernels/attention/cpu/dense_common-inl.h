@@ -9,15 +9,22 @@ namespace {
 constexpr int64_t kBlockRows = 96, kBlockColumns = 192;
 constexpr int64_t kBlockStride = score_stride(kBlockColumns);
 
+// Rows [first, first + rows) of queries against columns [begin, begin + columns) of keys.
+struct DenseBlock {
+  int64_t first = 0, rows = 0, begin = 0, columns = 0;
+  ColumnPart part() const { return {0, round_up(columns, kLanes)}; }
+};
+
 struct DenseView : SequenceView {
   template <class Args>
   DenseView(const DenseCall& call, const DenseTask& task, const Args& args)
       : SequenceView(*call.problem, *task.sequence, task.head, args) {}
 
   // How many keys query i of the sequence sees: the first ones.
-  int64_t seen(int64_t i) const {
-    if (problem.kind != AttentionKind::kCausal) return sequence.k_length;
-    return std::clamp<int64_t>(i + 1 + sequence.k_length - sequence.q_length, 0, sequence.k_length);
+  int64_t seen(int64_t i) const { return std::max<int64_t>(row_of(problem, sequence, i).limit(), 0); }
+  // Of the block's columns, how many its row r sees.
+  int64_t seen_of(const DenseBlock& block, int64_t r) const {
+    return std::clamp<int64_t>(seen(block.first + r) - block.begin, 0, block.columns);
   }
   TokenList queries(int64_t first) const { return {sequence.q_begin + first, 1, nullptr}; }
   TokenList keys(int64_t first) const { return {sequence.k_begin + first, 1, nullptr}; }
@@ -27,18 +34,41 @@ struct DenseView : SequenceView {
   }
 };
 
-// Rows [first, first + rows) of queries against columns [begin, begin + columns) of keys.
-struct DenseBlock {
-  int64_t first = 0, rows = 0, begin = 0, columns = 0;
-  ColumnPart part() const { return {0, round_up(columns, kLanes)}; }
-};
-
 // Writes `value` over the columns that the block's rows do not see.
 inline void mask_block(const DenseView& view, const DenseBlock& block, float* s, float value) {
   for (int64_t r = 0; r < block.rows; ++r) {
-    const int64_t seen = std::clamp<int64_t>(view.seen(block.first + r) - block.begin, 0, block.columns);
-    fill(s + r * kBlockStride, seen, block.part().end, value);
+    fill(s + r * kBlockStride, view.seen_of(block, r), block.part().end, value);
   }
+}
+
+// ReLU skips its empty tiles: rows of a block without a positive score (NaN counts) have no weight and no gradient.
+constexpr int64_t kGroupRows = 12;  // whole tiles at most levels
+
+// A bit for each group of rows with a score that is not at most zero.
+inline uint32_t live_groups(const float* s, const DenseBlock& block) {
+  constexpr uint32_t kAll = (1U << kLanes) - 1;
+  uint32_t live = 0;
+  for (int64_t r = 0; r < block.rows; ++r, s += kBlockStride) {
+    const uint32_t group = 1U << (r / kGroupRows);
+    for (int64_t j = 0; (live & group) == 0 && j < block.part().end; j += kLanes) {
+      if (bits(less_equal(load(s + j), set(0))) != kAll) live |= group;
+    }
+  }
+  return live;
+}
+
+struct RowRun {
+  int64_t first = 0, count = 0;
+};
+
+// The next rows of live groups that follow each other, from row `from` on; count 0: none.
+inline RowRun next_run(uint32_t live, int64_t rows, int64_t from) {
+  const int64_t groups = (rows + kGroupRows - 1) / kGroupRows;
+  int64_t begin = (from + kGroupRows - 1) / kGroupRows;
+  while (begin < groups && (live >> begin & 1) == 0) ++begin;
+  int64_t end = begin;
+  while (end < groups && (live >> end & 1) != 0) ++end;
+  return {begin * kGroupRows, std::min(end * kGroupRows, rows) - std::min(begin * kGroupRows, rows)};
 }
 
 // The running maximum and sum of a row.
@@ -49,6 +79,7 @@ struct RunningRow {
 // Softmax: a block of scores becomes exponentials below the maximum so far; what was summed before is brought down to
 // it, in the outputs [rows][padded] too.
 struct DenseSoftmax {
+  static constexpr bool kSkips = false;
   static void weigh(float* s, const DenseBlock& block, RunningRow* running, float* out, int64_t padded) {
     int64_t r = 0;
     for (; r + 4 <= block.rows; r += 4)
@@ -104,6 +135,7 @@ struct DenseSoftmax {
 // Weights that do not depend on the row's other scores.
 template <class Function>
 struct DensePointwise {
+  static constexpr bool kSkips = Function::kNothingBelowZero;
   Function function;
 
   void weigh(float* s, const DenseBlock& block, RunningRow*, float*, int64_t) const {
@@ -127,6 +159,7 @@ struct DensePointwise {
 
 template <class Work>
 void with_dense_transform(const AttentionProblem& problem, Work&& work) {
+  static_assert(kAreAllTransforms<Softmax, Sparsemax, Entmax, Relu, Gelu, LeakyRelu>);
   const Transform& transform = problem.spec.transform;
   if (std::holds_alternative<Relu>(transform)) return work(DensePointwise<ReluFunction>{});
   if (std::holds_alternative<Gelu>(transform)) return work(DensePointwise<GeluFunction>{});

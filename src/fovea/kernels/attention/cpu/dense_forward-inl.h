@@ -64,21 +64,26 @@ class DenseForwardTask {
     multiply_panels({b_.queries + at * padded, padded, b_.keys, view_.width, b_.scores, kBlockStride, &in_.scale},
                     block.rows, block.part());
     mask_block(view_, block, b_.scores, -kInfinity);
+    const uint32_t live = Transform::kSkips ? live_groups(b_.scores, block) : ~0U;
+    if (live == 0) return;
     transform.weigh(b_.scores, block, running() + at, b_.out + at * padded, padded);
     for (int64_t r = 0; view_.problem.dropout > 0 && r < block.rows; ++r) {
       view_.dropout(block.first + r, block.begin).apply(b_.scores + r * kBlockStride, block.part());
     }
     const float one = 1;
-    multiply({.a = b_.scores,
-              .a_row = kBlockStride,
-              .b = b_.values,
-              .b_step = padded,
-              .c = b_.out + at * padded,
-              .c_row = padded,
-              .depth = block.columns,
-              .factor = &one,
-              .add = true},
-             block.rows, padded / kLanes);
+    RowRun run = next_run(live, block.rows, 0);
+    for (; run.count > 0; run = next_run(live, block.rows, run.first + run.count)) {
+      multiply({.a = b_.scores + run.first * kBlockStride,
+                .a_row = kBlockStride,
+                .b = b_.values,
+                .b_step = padded,
+                .c = b_.out + (at + run.first) * padded,
+                .c_row = padded,
+                .depth = block.columns,
+                .factor = &one,
+                .add = true},
+               run.count, padded / kLanes);
+    }
   }
 
   template <class Transform>

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdlib>
 #include <string>
+#include <vector>
 
 #include "fovea/base/error.h"
 #include "fovea/base/strings.h"
@@ -22,7 +23,8 @@ Isa asked() {
     }
     return static_cast<Isa>(i);
   }
-  throw Error(cat("FOVEA_CPU=", text, " is not a level; known: portable, avx2, avx512, avx512-bf16"));
+  throw Error(cat("FOVEA_CPU=", text,
+                  " is not a level; known: ", join(std::vector<std::string>(kNames.begin(), kNames.end()), ", ")));
 }
 
 Isa& current() {

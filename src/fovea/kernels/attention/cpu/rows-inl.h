@@ -130,6 +130,7 @@ struct RowDropout {
 // Calls work(row transform) with the transform of the problem.
 template <class Work>
 void with_transform(const AttentionProblem& problem, const float* alpha, int64_t head, Work&& work) {
+  static_assert(kAreAllTransforms<Softmax, Sparsemax, Entmax, Relu, Gelu, LeakyRelu>);
   const Transform& transform = problem.spec.transform;
   if (std::holds_alternative<Softmax>(transform)) return work(SoftmaxRow{});
   if (std::holds_alternative<Sparsemax>(transform)) return work(EntmaxRow{.power = EntmaxPower(2)});
@@ -144,11 +145,8 @@ void with_transform(const AttentionProblem& problem, const float* alpha, int64_t
 }
 
 inline int64_t stats_width(const AttentionProblem& problem) {
-  int64_t width = problem.spec.select ? 1 : 0;
-  if (std::holds_alternative<Softmax>(problem.spec.transform)) width += SoftmaxRow::kStats;
-  if (std::holds_alternative<Sparsemax>(problem.spec.transform)) width += EntmaxRow::kStats;
-  if (std::holds_alternative<Entmax>(problem.spec.transform)) width += EntmaxRow::kStats;
-  return width;
+  static_assert(SoftmaxRow::kStats == EntmaxRow::kStats);
+  return (problem.spec.select ? 1 : 0) + (is_pointwise(problem.spec.transform) ? 0 : SoftmaxRow::kStats);
 }
 
 // One sequence under one head.

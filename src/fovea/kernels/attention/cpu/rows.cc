@@ -28,10 +28,7 @@ std::vector<std::string> refuses(const AttentionProblem& problem) {
 
 SavedPerRow saved(const AttentionProblem& problem) {
   if (!problem.needs_backward) return {};
-  const Transform& transform = problem.spec.transform;
-  const bool pointwise = std::holds_alternative<Relu>(transform) || std::holds_alternative<Gelu>(transform) ||
-                         std::holds_alternative<LeakyRelu>(transform);
-  return {.floats = (pointwise ? 0 : 2) + (problem.spec.select ? 1 : 0)};
+  return {.floats = (is_pointwise(problem.spec.transform) ? 0 : 2) + (problem.spec.select ? 1 : 0)};
 }
 
 int64_t pairs_of(const Candidates& table, const RowGroup& group) {

@@ -44,8 +44,7 @@ class FewQueries {
  private:
   // Keys that query i sees are a prefix.
   int64_t keys_of(const Sequence& sequence, int64_t i) const {
-    if (problem_.kind != AttentionKind::kCausal) return sequence.k_length;
-    return std::clamp<int64_t>(i + sequence.k_length - sequence.q_length + 1, 0, sequence.k_length);
+    return std::max<int64_t>(row_of(problem_, sequence, i).limit(), 0);
   }
 
   void one(const Sequence& sequence, int64_t i, int64_t head) const {

@@ -100,12 +100,7 @@ void Backward::copy(BackwardPiece& p, int64_t which) const {
 
 int64_t Backward::relist(const BackwardPiece& p, int64_t row, Span range, BackwardWorker& w) const {
   const Sequence& s = *p.piece.sequence;
-  Row where;
-  where.query = row + (problem.kind != AttentionKind::kCross ? s.k_length - s.q_length : 0);
-  where.keys = s.k_length;
-  where.causal = problem.kind == AttentionKind::kCausal;
-  where.stream = pattern_stream(args.random.seed, args.random.layer, args.random.first_head + p.piece.head);
-  find_keys(problem.spec, where, w.keys);
+  find_keys(problem.spec, row_of(problem, s, row, args.random.pattern(p.piece.head)), w.keys);
   for (std::vector<Span>* spans : {&w.keys.compete, &w.keys.stay}) {
     for (Span& span : *spans) span = {std::max(span.begin, range.begin), std::min(span.end, range.end)};
     std::erase_if(*spans, [](const Span& span) { return span.begin >= span.end; });

@@ -166,14 +166,9 @@ void run_task(const AttentionProblem& problem, const AttentionForward& args, con
               ForwardWorker& worker) {
   const PreparedPiece& p = *task.piece;
   const Sequence& s = *p.piece.sequence;
-  const bool aligned_to_keys = problem.kind != AttentionKind::kCross;
-  Row row;
-  row.keys = s.k_length;
-  row.causal = problem.kind == AttentionKind::kCausal;
-  row.stream = pattern_stream(args.random.seed, args.random.layer, args.random.first_head + p.piece.head);
+  const uint64_t stream = args.random.pattern(p.piece.head);
   for (int64_t i = 0; i < task.count; ++i) {
-    row.query = task.first + i + (aligned_to_keys ? s.k_length - s.q_length : 0);
-    find_keys(problem.spec, row, worker.search.row(i).keys);
+    find_keys(problem.spec, row_of(problem, s, task.first + i, stream), worker.search.row(i).keys);
     read_row(args.q, problem.dtype, s.q_begin + task.first + i, p.piece.head, problem.head_dim, worker.search.query(i));
   }
   worker.search.run(p.selection, p.packed, args.scale, task.count);

@@ -29,7 +29,8 @@ struct ScreenOps {
 // Of isa().
 const ScreenOps& screen_ops();
 
-// What isa() and the processor screen in: int8 with VNNI, else bf16 where there is its product, else float32.
+// What isa() and the processor screen in: int8 with VNNI, else bf16 where there is its product, int16 on AVX2, else
+// float32.
 ScreenFormat fastest_screen_format();
 ScreenProduct screen_product(ScreenFormat format);
 

@@ -1,6 +1,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "fovea/kernels/attention/cpu/float_order.h"
 #include "fovea/kernels/attention/cpu/isa.h"
 #include "fovea/kernels/attention/cpu/screen.h"
 // Standard headers end here.
@@ -62,19 +63,6 @@ Range range_of(const float* values, int64_t count) {
     high = max(high, v);
   }
   return {-greatest(set(0) - low), greatest(high)};
-}
-
-// Floats as integers in the same order.
-uint32_t ordered(float x) {
-  uint32_t code = 0;
-  std::memcpy(&code, &x, sizeof code);
-  return (code >> 31) != 0 ? ~code : code | 0x80000000U;
-}
-float from_ordered(uint32_t code) {
-  code = (code >> 31) != 0 ? code & 0x7fffffffU : ~code;
-  float x = 0;
-  std::memcpy(&x, &code, sizeof x);
-  return x;
 }
 
 float least_reaching(const float* values, int64_t count, float bound) {

@@ -30,7 +30,6 @@ void set_bits(uint64_t* words, int64_t begin, int64_t end) {
 
 CandidateSearch::CandidateSearch(int64_t most_keys, int64_t width)
     : width_(width),
-      capacity_(most_keys),
       queries_(aligned<float>(kBlockQueries * width)),
       words_(aligned<uint32_t>(kBlockQueries * width)),
       scores_(aligned<uint32_t>(int64_t{kBlockQueries} * kBlockKeys)),

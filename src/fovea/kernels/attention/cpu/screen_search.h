@@ -27,8 +27,6 @@ class CandidateSearch {
   // The caller fills `keys` of the first num_queries rows; then their lists.
   ScreenedQuery& row(int64_t row) { return rows_[static_cast<size_t>(row)]; }
   void run(const Selection& selection, const PackedKeys& keys, float scale, int64_t num_queries);
-  // Longest list a row can hold.
-  int64_t capacity() const { return capacity_; }
 
  private:
   bool mark_tiles(const PackedKeys& keys);
@@ -40,7 +38,7 @@ class CandidateSearch {
   float threshold_from(const ScreenedQuery& row, float* bounds, int64_t count) const;
   void raise_threshold(ScreenedQuery& row);
 
-  int64_t width_, capacity_, num_queries_ = 0;
+  int64_t width_, num_queries_ = 0;
   Aligned<float> queries_, bounds_;
   Aligned<int32_t> lists_;
   Aligned<uint32_t> words_, scores_;

@@ -106,6 +106,7 @@ RowStats solve(const Selection& selection, RowList& list) {
 }  // namespace
 
 Selection selection_of(const AttentionSpec& spec, const float* alpha) {
+  static_assert(kAreAllTransforms<Softmax, Sparsemax, Entmax, Relu, Gelu, LeakyRelu>);
   Selection selection;
   if (spec.select) selection.k = spec.select->k;
   if (std::holds_alternative<Sparsemax>(spec.transform)) selection.shape = WeightShape::kEntmax;

@@ -1,12 +1,13 @@
 #pragma once
+#include "fovea/kernels/attention/cpu/float_order.h"
 #include "fovea/kernels/attention/cpu/simd-inl.h"
 
 namespace fovea::kernels {
 namespace {
 
 // The k-th greatest of a row of whole vectors (-inf: no candidate), or -inf when there are no more than k candidates or
-// one of them is NaN. Exact. The interval that holds it is halved until k entries lie above, or few distinct ones are
-// left.
+// one of them is NaN. Exact. The interval that holds it is halved, between values and then, for wide ranges and ties,
+// between their codes, until k entries lie above or one value is left.
 inline float kth_greatest(const float* s, int64_t n, int64_t k) {
   F top = set(-kInfinity), bottom = set(kInfinity);
   int64_t candidates = 0;
@@ -45,13 +46,14 @@ inline float kth_greatest(const float* s, int64_t n, int64_t k) {
     if (count == k) return least_from(middle);
     (count > k ? low : high) = middle;
   }
-  // Climb through the distinct values from low: the next one is too high when fewer than k reach it.
-  low = least_from(low);
-  while (true) {
-    const float next = least_from(std::nextafter(low, kInfinity));
-    if (count_from(next) < k) return low;
-    low = next;
+  uint32_t low_code = ordered(low), high_code = ordered(high);
+  while (high_code - low_code > 1) {
+    const uint32_t middle = low_code + (high_code - low_code) / 2;
+    const int64_t count = count_from(from_ordered(middle));
+    if (count == k) return least_from(from_ordered(middle));
+    (count > k ? low_code : high_code) = middle;
   }
+  return from_ordered(low_code);
 }
 
 // Entries below `threshold` become -inf. NaN entries stay.

@@ -36,17 +36,11 @@ inline F abs(F a) { return _mm256_andnot_ps(_mm256_set1_ps(-0.0F), a); }
 
 inline M less(F a, F b) { return {_mm256_cmp_ps(a, b, _CMP_LT_OQ)}; }
 inline M less_equal(F a, F b) { return {_mm256_cmp_ps(a, b, _CMP_LE_OQ)}; }
-inline M not_less(F a, F b) { return {_mm256_cmp_ps(a, b, _CMP_NLT_UQ)}; }
 inline M is_nan(F a) { return {_mm256_cmp_ps(a, a, _CMP_UNORD_Q)}; }
 inline M less(U a, U b) { return {(F)(a < b)}; }
 inline M both(M a, M b) { return {_mm256_and_ps(a.v, b.v)}; }
 inline M either(M a, M b) { return {_mm256_or_ps(a.v, b.v)}; }
-inline M inverse(M a) { return {_mm256_xor_ps(a.v, _mm256_castsi256_ps(_mm256_set1_epi32(-1)))}; }
 inline uint32_t bits(M m) { return static_cast<uint32_t>(_mm256_movemask_ps(m.v)); }
-inline M from_bits(uint32_t b) {
-  const I bit = set_int(1) << iota();
-  return {(F)((set_int(static_cast<int32_t>(b)) & bit) == bit)};
-}
 inline F select(M m, F yes, F no) { return _mm256_blendv_ps(no, yes, m.v); }
 
 inline I to_int(F a) { return (I)_mm256_cvtps_epi32(a); }
@@ -55,7 +49,6 @@ inline I as_int(F a) { return (I)_mm256_castps_si256(a); }
 inline F as_float(I a) { return _mm256_castsi256_ps((__m256i)a); }
 inline I load_int(const int32_t* p) { return (I)_mm256_loadu_si256((const __m256i*)p); }
 inline void store_int(int32_t* p, I v) { _mm256_storeu_si256((__m256i*)p, (__m256i)v); }
-inline F gather(const float* p, I index) { return _mm256_i32gather_ps(p, (__m256i)index, 4); }
 
 // For every set of lanes their indices, in order: what vpermps needs to bring them to the front.
 struct FrontLanes {

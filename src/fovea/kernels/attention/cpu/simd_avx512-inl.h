@@ -27,12 +27,10 @@ inline F abs(F a) { return _mm512_abs_ps(a); }
 
 inline M less(F a, F b) { return _mm512_cmp_ps_mask(a, b, _CMP_LT_OQ); }
 inline M less_equal(F a, F b) { return _mm512_cmp_ps_mask(a, b, _CMP_LE_OQ); }
-inline M not_less(F a, F b) { return _mm512_cmp_ps_mask(a, b, _CMP_NLT_UQ); }
 inline M is_nan(F a) { return _mm512_cmp_ps_mask(a, a, _CMP_UNORD_Q); }
 inline M less(U a, U b) { return _mm512_cmplt_epu32_mask((__m512i)a, (__m512i)b); }
 inline M both(M a, M b) { return a & b; }
 inline M either(M a, M b) { return a | b; }
-inline M inverse(M a) { return static_cast<M>(~a); }
 inline uint32_t bits(M m) { return m; }
 inline M from_bits(uint32_t b) { return static_cast<M>(b); }
 inline F select(M m, F yes, F no) { return _mm512_mask_blend_ps(m, no, yes); }
@@ -46,7 +44,6 @@ inline I as_int(F a) { return (I)_mm512_castps_si512(a); }
 inline F as_float(I a) { return _mm512_castsi512_ps((__m512i)a); }
 inline I load_int(const int32_t* p) { return (I)_mm512_loadu_si512(p); }
 inline void store_int(int32_t* p, I v) { _mm512_storeu_si512(p, (__m512i)v); }
-inline F gather(const float* p, I index) { return _mm512_i32gather_ps((__m512i)index, p, 4); }
 
 // The lanes of bits `b`, in order, to p[0 ...]; returns how many. May write up to p + kLanes.
 inline int compress_store(float* p, uint32_t b, F v) {

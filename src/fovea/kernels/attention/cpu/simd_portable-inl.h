@@ -50,20 +50,14 @@ inline F abs(F a) { return (F)((I)a & 0x7fffffff); }
 
 inline M less(F a, F b) { return {a < b}; }
 inline M less_equal(F a, F b) { return {a <= b}; }
-inline M not_less(F a, F b) { return {~(a < b)}; }
 inline M is_nan(F a) { return {a != a}; }
 inline M less(U a, U b) { return {(I)(a < b)}; }
 inline M both(M a, M b) { return {a.v & b.v}; }
 inline M either(M a, M b) { return {a.v | b.v}; }
-inline M inverse(M a) { return {~a.v}; }
 inline uint32_t bits(M m) {
   uint32_t all = 0;
   for (int i = 0; i < kLanes; ++i) all |= (m.v[i] != 0 ? 1U : 0U) << i;
   return all;
-}
-inline M from_bits(uint32_t b) {
-  const I bit = set_int(1) << iota();
-  return {(set_int(static_cast<int32_t>(b)) & bit) == bit};
 }
 inline F select(M m, F yes, F no) { return m.v ? yes : no; }
 
@@ -81,7 +75,6 @@ inline I load_int(const int32_t* p) {
   return v;
 }
 inline void store_int(int32_t* p, I v) { std::memcpy(p, &v, sizeof v); }
-inline F gather(const float* p, I index) { return F{p[index[0]], p[index[1]], p[index[2]], p[index[3]]}; }
 
 // The lanes of bits `b`, in order, to p[0 ...]; returns how many. May write up to p + kLanes.
 inline int compress_store(float* p, uint32_t b, F v) {

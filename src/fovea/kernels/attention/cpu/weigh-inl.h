@@ -132,10 +132,12 @@ struct PointwiseRow {
 };
 
 struct ReluFunction {
+  static constexpr bool kNothingBelowZero = true;
   F value(F x) const { return max(set(0), x); }  // NaN stays: the second argument
   F slope(F x) const { return select(less(set(0), x), set(1.0F), select(is_nan(x), x, set(0))); }
 };
 struct GeluFunction {
+  static constexpr bool kNothingBelowZero = false;
   F value(F x) const { return x * normal(x).cdf; }
   F slope(F x) const {
     const Normal at = normal(x);
@@ -143,6 +145,7 @@ struct GeluFunction {
   }
 };
 struct LeakyReluFunction {
+  static constexpr bool kNothingBelowZero = false;
   float negative = 0;
   F value(F x) const { return select(less(x, set(0)), x * set(negative), x); }
   F slope(F x) const { return select(less(set(0), x), set(1.0F), select(is_nan(x), x, set(negative))); }

@@ -146,7 +146,7 @@ bool reaches(const Spoilt& x, const OracleOutput& right, const Sequence& s, int6
     return x.suite.zero_weights_spoil || right.weights[static_cast<size_t>(i * s.k_length + key)] != 0;
   }
   const RandomStream& random = x.inputs.random;
-  const uint64_t stream = pattern_stream(random.seed, random.layer, random.first_head + h);
+  const uint64_t stream = random.pattern(h);
   const bool cross = x.problem.kind == AttentionKind::kCross;
   const Row row{cross ? i : i + s.k_length - s.q_length, s.k_length, x.problem.kind == AttentionKind::kCausal, stream};
   return contains(x.problem.spec.pairs, row, key);

@@ -63,7 +63,7 @@ float slope_at(const Transform& t, float s) {
   return s > 0 ? 1 : static_cast<float>(slope_of(t));
 }
 
-// The keys of a row that the oracle weighed, found again by their weights or, where a weight may be zero, their scores.
+// The keys of a row that its scores in float select.
 std::vector<size_t> selected_in_float(const OracleInput& in, const Row& row, const Floats& scores) {
   std::vector<size_t> out;
   Floats others;

@@ -73,7 +73,7 @@ enum class Sublayer : uint8_t { kEncoder, kDecoder, kCross };
 // The configuration with other mechanisms, selecting in both phases.
 ModelConfig with_attention(ModelConfig config, const AttentionOverride& mechanisms);
 
-// The mechanism of one attention of layer `layer` (from 0), heads resolved; `training` applies --sparsify train.
+// The mechanism of one attention of layer `layer` (from 0), heads resolved.
 LayerSpec attention_of(const ModelConfig& config, Sublayer sublayer, int64_t layer);
 
 // The same spec with its selection removed: what --sparsify train uses outside training.

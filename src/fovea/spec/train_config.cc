@@ -1,21 +1,22 @@
 #include "fovea/spec/train_config.h"
 
-#include <algorithm>
-
 #include "fovea/base/strings.h"
 #include "fovea/spec/config_problems.h"
 
 namespace fovea {
 namespace {
 
+std::vector<std::string> metric_names() {
+  std::vector<std::string> names;
+  for (const ValidMetric& metric : kValidMetrics) names.emplace_back(metric.name);
+  return names;
+}
+
 void check_metrics(const TrainConfig& config, Problems& problems) {
-  const std::vector<std::string> known = {"ce-mean-words", "perplexity", "bleu", "chrf"};
-  problems.add_if(config.valid_metrics.empty(), cat("--valid-metrics is empty; expected some of ", join(known, ", ")));
-  for (const std::string& metric : config.valid_metrics) {
-    problems.add_if(
-        std::find(known.begin(), known.end(), metric) == known.end(),
-        cat("--valid-metrics: got '", metric, "'; expected some of ", join(known, ", "), did_you_mean(metric, known)));
-  }
+  problems.add_if(config.valid_metrics.empty(),
+                  cat("--valid-metrics is empty; expected some of ", join(metric_names(), ", ")));
+  for (const std::string& metric : config.valid_metrics)
+    problems.add_thrown_by("valid-metrics", [&] { valid_metric(metric); });
 }
 
 void check_files(const TrainConfig& config, Problems& problems) {
@@ -43,6 +44,13 @@ void check_optimizer(const TrainConfig& config, Problems& problems) {
 }
 
 }  // namespace
+
+const ValidMetric& valid_metric(std::string_view name) {
+  for (const ValidMetric& metric : kValidMetrics)
+    if (metric.name == name) return metric;
+  const std::vector<std::string> names = metric_names();
+  throw UsageError(cat("got '", name, "'; expected some of ", join(names, ", "), did_you_mean(name, names)));
+}
 
 void validate(const TrainConfig& config) {
   Problems problems;

@@ -1,10 +1,22 @@
 #pragma once
+#include <array>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "fovea/spec/run_options.h"
 
 namespace fovea {
+
+// What validation can measure. The rest follows from this list.
+struct ValidMetric {
+  std::string_view name;
+  bool is_loss;  // of the references, lower is better; the others are of translations, higher is better
+  int digits;    // shown
+};
+inline constexpr std::array<ValidMetric, 4> kValidMetrics = {
+    {{"ce-mean-words", true, 4}, {"perplexity", true, 4}, {"bleu", false, 2}, {"chrf", false, 2}}};
+const ValidMetric& valid_metric(std::string_view name);  // throws a UsageError that lists the names
 
 // One training run; what fixes the model is in ModelConfig. Marian's names where it has them.
 struct TrainConfig : MachineOptions, LogOptions {
@@ -49,7 +61,7 @@ struct TrainConfig : MachineOptions, LogOptions {
         field("max-length-crop", &C::max_length_crop, "cut them instead"),
         choice("optimizer", &C::optimizer, "the optimiser", "adam"),
         field("optimizer-params", &C::optimizer_params, "beta1 beta2 eps"),
-        number("learn-rate", &C::learn_rate, "highest learning rate", 0, 1e3, "lr"),
+        number("learn-rate", &C::learn_rate, "highest learning rate", 0, 1e30, "lr"),
         choice("lr-decay", &C::lr_decay, "schedule after the warm-up", "inv-sqrt|cosine|linear|none"),
         number("lr-warmup", &C::lr_warmup, "updates of linear warm-up", 0, 1e12),
         number("label-smoothing", &C::label_smoothing, "share of the target's mass spread over the vocabulary", 0,
@@ -78,7 +90,7 @@ struct TrainConfig : MachineOptions, LogOptions {
   }
 };
 
-// Throws an Error that names every problem found, in one line.
+// Throws a UsageError that names every problem found, in one line.
 void validate(const TrainConfig& config);
 
 }  // namespace fovea

@@ -12,9 +12,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string value_text(const std::string& metric, double value) {
-  return fixed(value, metric == "bleu" || metric == "chrf" ? 2 : 4);
-}
+std::string value_text(const std::string& metric, double value) { return fixed(value, valid_metric(metric).digits); }
 
 }  // namespace
 

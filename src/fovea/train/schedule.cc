@@ -4,18 +4,7 @@
 #include <cmath>
 #include <numbers>
 
-#include "fovea/base/error.h"
-#include "fovea/base/strings.h"
-
 namespace fovea::train {
-
-void check_schedule(const TrainConfig& config) {
-  const bool needs_end = config.lr_decay == "cosine" || config.lr_decay == "linear";
-  if (needs_end && config.after_batches == 0 && config.after_epochs == 0 && config.stop_after_seconds == 0)
-    throw Error(cat("--lr-decay ", config.lr_decay,
-                    ": got no end of the run to decay to; give --after-batches, --after-epochs or "
-                    "--stop-after-seconds"));
-}
 
 double learning_rate(const TrainConfig& config, int64_t update, const RunShare& share) {
   const auto step = static_cast<double>(update), warmup = static_cast<double>(config.lr_warmup);

@@ -18,7 +18,4 @@ struct RunShare {
 //   none      rate
 double learning_rate(const TrainConfig& config, int64_t update, const RunShare& share);
 
-// Throws if the schedule needs an end of the run and the options give none.
-void check_schedule(const TrainConfig& config);
-
 }  // namespace fovea::train

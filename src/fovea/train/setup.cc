@@ -8,19 +8,8 @@
 #include "fovea/base/strings.h"
 
 namespace fovea::train {
-namespace {
-
-void require_two(const std::vector<std::string>& files, const char* flag) {
-  if (files.size() != 2) throw Error(cat(flag, ": got ", files.size(), " files; expected two, source and target"));
-  for (const std::string& file : files) require_file(file, flag);
-}
-
-}  // namespace
-
 TrainingData load_training_data(const TrainConfig& config) {
-  require_two(config.train_sets, "--train-sets");
-  if (config.vocabs.size() == 1 || config.vocabs.empty() || config.vocabs.size() > 2)
-    throw Error(cat("--vocabs: got ", config.vocabs.size(), " files; expected two, of source and target"));
+  for (const std::string& file : config.train_sets) require_file(file, "--train-sets");
   TrainingData data = {text::Vocab::load(config.vocabs[0]), text::Vocab::load(config.vocabs[1]), {}, {}, {}};
   const auto threads = config.cpu_threads > 0 ? config.cpu_threads : std::thread::hardware_concurrency();
   const data::CorpusOptions options = {config.max_length, config.max_length_crop, static_cast<int>(threads)};

@@ -16,7 +16,7 @@ struct TrainingData {
   data::BatchOptions batches;
   std::string fingerprint;  // of the text and of what orders it: a position in it means nothing elsewhere
 };
-// Loads --vocabs and --train-sets.
+// Loads --vocabs and --train-sets of a configuration that validate() lets pass.
 TrainingData load_training_data(const TrainConfig& config);
 
 // The model's configuration with the sizes of the vocabularies; throws if shared embeddings meet two vocabularies.

@@ -25,7 +25,7 @@ using Clock = std::chrono::steady_clock;
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 const TrainConfig& checked(const TrainConfig& config) {
-  check_schedule(config);
+  validate(config);
   if (config.cpu_threads > 0) at::set_num_threads(static_cast<int>(config.cpu_threads));
   return config;
 }

@@ -20,19 +20,9 @@
 namespace fovea::train {
 namespace {
 
-const std::vector<std::string> kMetrics = {"ce-mean-words", "perplexity", "bleu", "chrf"};
-
-bool is_loss(const std::string& metric) { return metric == "ce-mean-words" || metric == "perplexity"; }
-
 void check(const TrainConfig& config, const Hooks& hooks) {
-  if (config.valid_sets.size() != 2)
-    throw Error(cat("--valid-sets: got ", config.valid_sets.size(), " files; expected two, source and target"));
-  if (config.valid_metrics.empty()) throw Error("--valid-metrics: got none; expected at least one");
   for (const std::string& metric : config.valid_metrics) {
-    if (std::find(kMetrics.begin(), kMetrics.end(), metric) == kMetrics.end())
-      throw Error(cat("--valid-metrics: got '", metric, "'; expected some of ", join(kMetrics, ", "),
-                      did_you_mean(metric, kMetrics)));
-    if (!is_loss(metric) && !hooks.translate)
+    if (!valid_metric(metric).is_loss && !hooks.translate)
       throw Error(cat("--valid-metrics ", metric, ": needs translations, which this program does not make"));
   }
 }
@@ -48,7 +38,7 @@ double chrf(const std::vector<std::string>& hypotheses, const std::vector<std::s
 }  // namespace
 
 bool is_better(const std::string& metric, double value, double best) {
-  return is_loss(metric) ? value < best : value > best;
+  return valid_metric(metric).is_loss ? value < best : value > best;
 }
 
 Validation::Validation(const TrainConfig& config, const TrainingData& data, const Hooks& hooks,
@@ -85,7 +75,7 @@ std::vector<MetricValue> Validation::run(nn::Transformer& model) const {
   std::vector<MetricValue> values;
   for (const std::string& metric : config_.valid_metrics) {
     double value = 0;
-    if (is_loss(metric)) {
+    if (valid_metric(metric).is_loss) {
       if (!entropy) entropy = cross_entropy(model);
       value = metric == "perplexity" ? std::exp(*entropy) : *entropy;
     } else {

@@ -61,7 +61,7 @@ struct TrainConfig : MachineOptions, LogOptions {
         field("max-length-crop", &C::max_length_crop, "cut them instead"),
         choice("optimizer", &C::optimizer, "the optimiser", "adam"),
         field("optimizer-params", &C::optimizer_params, "beta1 beta2 eps"),
-        number("learn-rate", &C::learn_rate, "highest learning rate", 0, 1e30, "lr"),
+        number("learn-rate", &C::learn_rate, "highest learning rate", 0, 1e3, "lr"),
         choice("lr-decay", &C::lr_decay, "schedule after the warm-up", "inv-sqrt|cosine|linear|none"),
         number("lr-warmup", &C::lr_warmup, "updates of linear warm-up", 0, 1e12),
         number("label-smoothing", &C::label_smoothing, "share of the target's mass spread over the vocabulary", 0,

@@ -3,6 +3,7 @@
 
 #include "fovea/base/error.h"
 #include "fovea/base/file.h"
+#include "fovea/base/log.h"
 #include "fovea/base/signals.h"
 #include "fovea/base/strings.h"
 #include "fovea/text/corpus_readers.h"
@@ -51,7 +52,9 @@ Bitext read_tsv(const std::string& path, int64_t source_column, int64_t target_c
     bitext.pairs.push_back(
         {columns[static_cast<size_t>(source_column - 1)], columns[static_cast<size_t>(target_column - 1)]});
   }
-  if (all_short && first_short) throw *first_short;
+  if (!first_short) return bitext;
+  if (all_short) throw *first_short;
+  log::warn(cat(first_short->what(), "; it and others like it are dropped as empty"));
   return bitext;
 }
 

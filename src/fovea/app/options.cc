@@ -57,7 +57,6 @@ struct Options::State {
   std::string command;
   CLI::App app;
   std::vector<FieldView> fields;
-  std::vector<std::string> config_files;
   std::string epilogue;
   bool dump = false;
 
@@ -67,31 +66,27 @@ struct Options::State {
     formatter->column_width(34);
     app.formatter(formatter);
     app.set_help_flag("-h,--help", "show this text");
-    app.add_option("-c,--config", config_files, "take options from a YAML file of 'name: value' lines; may be repeated")
+    // Added first, so read before any flag is taken: flags win over files.
+    app.add_option_function<std::vector<std::string>>(
+           "-c,--config", [this](const std::vector<std::string>& paths) { load(paths); },
+           "take options from a YAML file of 'name: value' lines; may be repeated")
         ->type_name("FILE")
         ->allow_extra_args(false);
     app.add_flag("--dump-config", dump, "print all options as YAML and stop");
     app.option_defaults()->group("Options");
   }
 
+  void load(const std::vector<std::string>& paths) const {
+    for (const std::string& path : paths) {
+      require_file(path, "--config");
+      from_yaml(read_file(path), path, fields);
+    }
+  }
+
   std::vector<std::string> known_flags() const {
     std::vector<std::string> known = {"--config", "--help", "--dump-config"};
     for (const FieldView& field : fields) known.push_back(cat("--", field.name));
     return known;
-  }
-
-  // Configuration files come before the flags, so they are looked for first.
-  void load_config_files(const std::vector<std::string>& arguments) {
-    for (size_t i = 0; i < arguments.size(); ++i) {
-      const std::string& argument = arguments[i];
-      std::string path;
-      if ((argument == "-c" || argument == "--config") && i + 1 < arguments.size()) path = arguments[i + 1];
-      if (argument.starts_with("--config=")) path = argument.substr(9);
-      if (argument.starts_with("-c") && argument.size() > 2) path = argument.substr(argument[2] == '=' ? 3 : 2);
-      if (path.empty()) continue;
-      require_file(path, "--config");
-      from_yaml(read_file(path), path, fields);
-    }
   }
 };
 
@@ -130,7 +125,6 @@ bool Options::parse(const std::vector<std::string>& given) {
   std::vector<std::string> arguments;
   for (const std::string& argument : given) arguments.push_back(with_dashes(argument));
   const std::string see = "; see fovea " + state_->command + " --help";
-  state_->load_config_files(arguments);
   try {
     std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
     state_->app.parse(reversed);

@@ -3,36 +3,19 @@
 #include <ATen/ops/ones.h>
 #include <ATen/ops/zeros.h>
 
-#include <algorithm>
 #include <cmath>
 #include <variant>
 
 #include "fovea/base/error.h"
 #include "fovea/base/strings.h"
 #include "fovea/nn/attention_observer.h"
+#include "fovea/spec/attention_parameters.h"
 
 namespace fovea::nn {
 namespace {
 
-bool learns_alpha(const LayerSpec& spec) {
-  return std::ranges::any_of(spec, [](const HeadGroup& group) {
-    const auto* entmax = std::get_if<Entmax>(&group.spec.transform);
-    return entmax != nullptr && entmax->learned;
-  });
-}
-
 // resolve() makes sure that all head groups share the norm.
 const fovea::Norm& norm_of(const Mechanism& mechanism) { return mechanism.training.front().spec.norm; }
-
-struct NormNeeds {
-  bool gain = false, gate = false, bias = false;
-};
-
-NormNeeds needs_of(const fovea::Norm& norm) {
-  return {.gain = !std::holds_alternative<NoNorm>(norm),
-          .gate = std::holds_alternative<GatedRmsNorm>(norm),
-          .bias = std::holds_alternative<fovea::LayerNorm>(norm)};
-}
 
 // A [k * M, M] matrix out of k stacked ones: each gets the limit of a matrix of its own.
 std::shared_ptr<Linear> stacked(int64_t width, int64_t count, const InitScope& scope) {
@@ -52,9 +35,9 @@ Attention::Attention(const AttentionPlace& place, const Mechanism& mechanism, co
   }
   out_ = register_module(
       "out", std::make_shared<Linear>(Linear::Shape{width, width, xavier_limit(width, width)}, scope / "out"));
-  if (learns_alpha(mechanism.training)) alpha_ = register_parameter("alpha", at::zeros({place.heads}));
+  const AttentionParameters needs = parameters_of(mechanism.training);
+  if (needs.alpha) alpha_ = register_parameter("alpha", at::zeros({place.heads}));
 
-  const NormNeeds needs = needs_of(norm_of(mechanism));
   const double limit = std::sqrt(3.0 / static_cast<double>(width));  // of ReLA's gate, and of rmsnorm-xavier's gain
   const InitScope norm_scope = scope / "head_norm";
   if (needs.gain) {
@@ -75,12 +58,12 @@ void Attention::replace_mechanism(const Mechanism& mechanism) {
 }
 
 void Attention::require_parameters(const Mechanism& mechanism) const {
-  const NormNeeds needs = needs_of(norm_of(mechanism));
+  const AttentionParameters needs = parameters_of(mechanism.evaluation);
   std::string missing;
   if (needs.gain && !gain_.defined()) missing = "its norm's gain";
   if (needs.gate && !gate_.defined()) missing = "its norm's gate";
   if (needs.bias && !bias_.defined()) missing = "its norm's bias";
-  if (learns_alpha(mechanism.evaluation) && !alpha_.defined()) missing = "a learned alpha";
+  if (needs.alpha && !alpha_.defined()) missing = "a learned alpha";
   if (!missing.empty()) {
     throw Error(cat("--attention ", print(mechanism.evaluation), ": it needs ", missing,
                     ", which this model (trained with ", training_,
@@ -108,12 +91,12 @@ ops::AttentionOptions Attention::options() const {
   options.kind = place_.kind;
   options.seed = place_.seed;
   options.layer = place_.layer;
+  const AttentionParameters needs = parameters_of(mechanism_.training);
   // In bf16 a learned alpha would keep two digits, so it is computed in float32 at least.
-  if (alpha_.defined() && learns_alpha(mechanism_.training)) {
+  if (needs.alpha) {
     options.alpha =
         (alpha_.to(alpha_.dtype() == at::kDouble ? at::kDouble : at::kFloat).sigmoid() + 1).clamp_min(ops::kLeastAlpha);
   }
-  const NormNeeds needs = needs_of(norm_of(mechanism_));
   if (needs.gain) options.gain = gain_;
   if (needs.gate) options.gate = gate_;
   if (needs.bias) options.bias = bias_;

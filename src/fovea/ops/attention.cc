@@ -4,7 +4,6 @@
 #include <ATen/ops/cat.h>
 #include <torch/library.h>
 
-#include <algorithm>
 #include <cmath>
 #include <memory>
 #include <mutex>
@@ -15,6 +14,7 @@
 #include "fovea/base/strings.h"
 #include "fovea/ops/attention_core.h"
 #include "fovea/ops/attention_norm.h"
+#include "fovea/spec/attention_parameters.h"
 
 // fovea::attention: head groups, each through the operator fovea::attention_forward, then the norm over their heads.
 namespace fovea::ops {
@@ -29,6 +29,7 @@ struct Layer {
   };
   std::vector<Group> groups;
   Norm norm;
+  AttentionParameters reads;
 };
 
 std::shared_ptr<const Layer> resolved(const std::string& text, int64_t num_heads) {
@@ -38,7 +39,9 @@ std::shared_ptr<const Layer> resolved(const std::string& text, int64_t num_heads
   const std::scoped_lock lock(mutex);
   if (const auto found = cache.find(key); found != cache.end()) return found->second;
   auto layer = std::make_shared<Layer>();
-  for (HeadGroup& group : resolve(parse_layer_spec(text), num_heads)) {
+  LayerSpec spec = resolve(parse_layer_spec(text), num_heads);
+  layer->reads = parameters_of(spec);
+  for (HeadGroup& group : spec) {
     layer->norm = std::exchange(group.spec.norm, NoNorm{});
     const Entmax* entmax = std::get_if<Entmax>(&group.spec.transform);
     layer->groups.push_back({group.num_heads, print(group.spec), entmax && entmax->learned});
@@ -101,16 +104,13 @@ CoreArguments arguments_of(const AttentionOptions& options, int64_t head_dim) {
 
 // A tensor that the mechanism does not read would never be learned.
 void check_read(const Layer& layer, const std::string& spec, const AttentionOptions& options) {
-  const Norm& norm = layer.norm;
-  const bool learned =
-      std::any_of(layer.groups.begin(), layer.groups.end(), [](const Layer::Group& group) { return group.learned; });
   const auto refuse = [&](const char* name, bool given, bool reads) {
     if (given && !reads) throw Error(cat("attention: got ", name, ", which '", spec, "' does not have; leave it out"));
   };
-  refuse("alpha", options.alpha.has_value(), learned);
-  refuse("gain", options.gain.has_value(), !std::holds_alternative<NoNorm>(norm));
-  refuse("gate", options.gate.has_value(), std::holds_alternative<GatedRmsNorm>(norm));
-  refuse("bias", options.bias.has_value(), std::holds_alternative<LayerNorm>(norm));
+  refuse("alpha", options.alpha.has_value(), layer.reads.alpha);
+  refuse("gain", options.gain.has_value(), layer.reads.gain);
+  refuse("gate", options.gate.has_value(), layer.reads.gate);
+  refuse("bias", options.bias.has_value(), layer.reads.bias);
 }
 
 std::optional<at::Tensor> alpha_of(const Layer::Group& group, const AttentionOptions& options, int64_t first_head,

@@ -7,6 +7,7 @@
 #include "fovea/base/strings.h"
 #include "fovea/ops/attention.h"
 #include "fovea/ops/attention_core.h"
+#include "fovea/spec/attention_parameters.h"
 
 // What users call through torch.ops: fovea::attention and what tells about specs.
 namespace fovea::ops {
@@ -71,19 +72,12 @@ std::string parse_op(std::string_view spec, std::optional<int64_t> num_heads) {
 
 // Of gain, gate, bias and alpha those that a layer of this spec has as parameters.
 std::vector<std::string> parameters_op(std::string_view text) {
-  const LayerSpec layer = parse_layer_spec(text);
+  const AttentionParameters reads = parameters_of(parse_layer_spec(text));
   std::vector<std::string> names;
-  const Norm& norm = layer.front().spec.norm;
-  if (!std::holds_alternative<NoNorm>(norm)) names.emplace_back("gain");
-  if (std::holds_alternative<GatedRmsNorm>(norm)) names.emplace_back("gate");
-  if (std::holds_alternative<LayerNorm>(norm)) names.emplace_back("bias");
-  for (const HeadGroup& group : layer) {
-    const auto* entmax = std::get_if<Entmax>(&group.spec.transform);
-    if (entmax && entmax->learned) {
-      names.emplace_back("alpha");
-      break;
-    }
-  }
+  if (reads.gain) names.emplace_back("gain");
+  if (reads.gate) names.emplace_back("gate");
+  if (reads.bias) names.emplace_back("bias");
+  if (reads.alpha) names.emplace_back("alpha");
   return names;
 }
 

@@ -67,7 +67,9 @@ train() {
   "$fovea" train -c recipes/demo.yml --model "$run" --vocabs "$vocab" "$vocab" \
     --train-sets "$corpus/train.en" "$corpus/train.$language" \
     --valid-sets "$corpus/valid.en" "$corpus/valid.$language" --log "$run/train.log" "$@"
-  "$fovea" average --model "$run" --last 5 --output "$run/averaged"
+  local saved
+  saved=$(find "$run/checkpoints" -mindepth 1 -maxdepth 1 -name 'update-*' | wc -l)
+  "$fovea" average --model "$run" --last $((saved < 5 ? saved : 5)) --output "$run/averaged"
   touch "$run/done"
 }
 

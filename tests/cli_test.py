@@ -8,7 +8,7 @@ import subprocess
 import time
 import unittest
 
-from fovea_program import PROGRAM, Workplace, checked, run
+from fovea_program import PROGRAM, Workplace, checked, run, without_privilege
 
 PLACE = None
 
@@ -41,6 +41,10 @@ class BadInput(unittest.TestCase):
         self.refused("translate", "--beam-sise", "3", says="unknown option '--beam-sise'; did you mean '--beam-size'?", code=2)
         self.refused("translate", "--beam-size", "none", says=["--beam-size: got 'none'", "a whole number of at least 1"], code=2)
         self.refused("train", "--transformer-norm", "pst", says="expected one of post, pre; did you mean 'post'?", code=2)
+        self.refused("vocab", "--dim-vocabs", 10**8, says="a whole number of at least 3 and at most 10,000,000", code=2)
+        self.refused("train", "--model", "a", "--model", "b", says="--model: got 2 values; expected one", code=2)
+        self.refused("train", "--train-sets", "a", "b", "--model", says="--model: got no value; expected one", code=2)
+        self.refused("train", "--model", "--train-sets", "a", "b", says="--model: got no value, but --train-sets", code=2)
         self.refused("evaluate", says="--reference: got none", code=2)
         self.refused("vocab", says="--train-sets: got none", code=2)
         self.refused("translate", says="--model", code=2)
@@ -63,6 +67,9 @@ class BadInput(unittest.TestCase):
         drawn = checked(*analyze, "un stelli .", "--target", "eno").stdout
         self.assertTrue(drawn.startswith("eno\n"), drawn)
         self.assertIn("exactly zero: 0.0% of the weights shown", drawn)
+        # An error while the log cannot be written: both are told, and neither aborts.
+        both = self.refused(*analyze, "un", "--log", "/dev/full", "--layer", 99, says="--layer: got 99")
+        self.assertIn("cannot write the log file '/dev/full'", both.stderr)
 
     def test_configuration_is_printed(self):
         config = PLACE.folder / "printed.yml"
@@ -107,13 +114,14 @@ class BadInput(unittest.TestCase):
         broken.write_bytes(b"good\n\xff\xfe\n")
         self.refused(*train, broken, broken, says="broken', line 2: is not UTF-8")
         self.refused("vocab", "--train-sets", broken, "--output", folder / "b.spm", says="line 2: is not UTF-8")
+        self.refused("vocab", "--train-sets", source, "--output", folder / "none" / "b.spm", says="No such file or directory")
+        self.refused("vocab", "--train-sets", source, "--output", folder, says="is a folder")
         self.refused("evaluate", "--reference", broken, says="line 2: is not UTF-8", stdin="a\nb\n")
         self.refused("score", "--model", PLACE.model(), "--train-sets", broken, broken, says="line 2: is not UTF-8")
         self.refused(*train, source, says="--train-sets", code=2)
         self.assertFalse((folder / "y" / "checkpoints").exists() and any((folder / "y" / "checkpoints").iterdir()))
-        if os.getuid() != 0:
-            short.chmod(0)
-            self.refused(*train, short, target, says="cannot read")
+        short.chmod(0)
+        self.refused(*train, short, target, says=["cannot read", "Permission denied"], before=without_privilege())
 
     def test_vocabularies(self):
         folder = PLACE.folder
@@ -136,12 +144,15 @@ class BadInput(unittest.TestCase):
         texts = [side.read_text() for side in sides]
         link = folder / "link"
         link.symlink_to(sides[1])
-        self.refused("score", "--model", PLACE.model(), "--train-sets", *sides, "--output", link, says="overwritten")
-        self.refused("translate", "--model", PLACE.model(), "--input", sides[1], "--output", link, says="overwritten")
-        self.refused("vocab", "--train-sets", *sides, "--dim-vocabs", 100, "--output", sides[0], says="overwritten")
-        self.refused("corpus", *sides, "--output", folder, "--valid", 1, "--test", 1, says="overwritten")
+        self.refused("score", "--model", PLACE.model(), "--train-sets", *sides, "--output", link, says="would be changed")
+        self.refused("translate", "--model", PLACE.model(), "--input", sides[1], "--output", link, says="would be changed")
+        self.refused("vocab", "--train-sets", *sides, "--dim-vocabs", 100, "--output", sides[0], says="would be changed")
+        self.refused("corpus", *sides, "--output", folder, "--valid", 1, "--test", 1, says="would be changed")
+        training = ["train", "--train-sets", *sides, "--vocabs", PLACE.vocab, PLACE.vocab]
+        for command in (training, ["translate", "--input", sides[1]], ["score", "--train-sets", *sides]):
+            self.refused(*command, "--model", PLACE.model(), "--log", link, says=["--log: '", "would be changed"])
         late = [side.rename(folder / ("test" + side.suffix)) for side in sides]
-        self.refused("corpus", *late, "--output", folder, "--valid", 1, "--test", 1, says="overwritten")
+        self.refused("corpus", *late, "--output", folder, "--valid", 1, "--test", 1, says="would be changed")
         self.assertFalse(sides[0].exists(), "written before the check")
         for side, moved in zip(sides, late):
             moved.rename(side)

@@ -1,11 +1,16 @@
 #pragma once
+#include <string>
+#include <vector>
+
+#include "fovea/base/file.h"
 #include "fovea/base/log.h"
 
 namespace fovea::app {
 
-// --quiet, --log and --log-format of a configuration that has them.
+// --quiet, --log and --log-format of a configuration that has them; `inputs` are the files that the command reads.
 template <class C>
-void configure_log(const C& config) {
+void configure_log(const C& config, const std::vector<std::string>& inputs) {
+  require_other_file("--log", config.log, inputs);
   log::configure({.format = config.log_format == "json" ? log::Format::kJson : log::Format::kText,
                   .quiet = config.quiet,
                   .file = config.log});

@@ -70,7 +70,7 @@ int guarded(const std::vector<std::string>& arguments) {
     log::error(e.what());
     return kUserError;
   } catch (const Interrupted& e) {
-    log::warn(e.what());
+    log::stopped(e.what());
     return 128 + interrupting_signal();
   } catch (const std::bad_alloc&) {
     log::error("out of memory; use a smaller --mini-batch-words or shorter input");

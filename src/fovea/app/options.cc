@@ -100,6 +100,10 @@ void Options::add_fields(std::vector<FieldView> fields, const std::string& headi
     if (std::any_of(state_->fields.begin(), state_->fields.end(), same)) continue;
     state_->fields.push_back(field);
     const CLI::callback_t take = [field](const CLI::results_t& values) {
+      for (const std::string& value : values) {
+        // CLI11 gives an option that wants a value whatever comes next.
+        if (value.starts_with("--")) throw UsageError(cat("--", field.name, ": got no value, but ", value, " next"));
+      }
       assign(field, values);
       return true;
     };
@@ -138,6 +142,12 @@ bool Options::parse(const std::vector<std::string>& given) {
     const std::vector<std::string> known = state_->known_flags();
     const std::string hint = did_you_mean(name, known);
     throw UsageError(cat("unknown option '", name, "'", hint.empty() ? see : hint));
+  } catch (const CLI::ArgumentMismatch& e) {
+    const std::string name = std::string(e.what()).substr(0, std::string_view(e.what()).find(':'));
+    const CLI::Option* option = state_->app.get_option_no_throw(name);
+    const size_t got = option == nullptr ? 0 : option->results().size();
+    if (got > 1) throw UsageError(cat(name, ": got ", got, " values; expected one", see));
+    throw UsageError(cat(name, ": got no value; expected one after it", see));
   } catch (const CLI::ParseError& e) {
     throw UsageError(cat(e.what(), see));
   }

@@ -13,7 +13,9 @@ int run_score(const std::vector<std::string>& arguments) {
                   "--model DIR --train-sets A B [--summary]");
   options.add(config, "Options");
   if (!options.parse(arguments)) return 0;
-  configure_log(config);
+  std::vector<std::string> inputs = config.train_sets;
+  inputs.insert(inputs.end(), config.vocabs.begin(), config.vocabs.end());
+  configure_log(config, inputs);
   decode::run_score(config);
   return 0;
 }

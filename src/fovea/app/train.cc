@@ -42,7 +42,10 @@ int run_train(const std::vector<std::string>& arguments) {
   if (!options.parse(arguments)) return 0;
   validate(config);
   validate(model);
-  configure_log(config);
+  std::vector<std::string> inputs = config.train_sets;
+  for (const auto* files : {&config.valid_sets, &config.vocabs})
+    inputs.insert(inputs.end(), files->begin(), files->end());
+  configure_log(config, inputs);
   train::run_training(
       config, model,
       {.translate = [&](nn::Transformer& live,

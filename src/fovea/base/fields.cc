@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <type_traits>
 
 #include "fovea/base/error.h"
@@ -14,10 +15,16 @@ namespace {
   throw UsageError(cat("--", field.name, ": got '", got, "'; expected ", expected));
 }
 
+// 10,000,000 rather than 1e+07.
+std::string limit(double value) {
+  const bool whole = std::abs(value) < 1e16 && value == std::trunc(value);
+  return whole ? thousands(static_cast<int64_t>(value)) : shortest(value);
+}
+
 std::string limits(const FieldView& field) {
   std::string text;
-  if (field.min > -1e299) text += " of at least " + shortest(field.min);
-  if (field.max < 1e299) text += (text.empty() ? " of at most " : " and at most ") + shortest(field.max);
+  if (field.min > -1e299) text += " of at least " + limit(field.min);
+  if (field.max < 1e299) text += (text.empty() ? " of at most " : " and at most ") + limit(field.max);
   return text;
 }
 

@@ -25,9 +25,11 @@ namespace {
 
 class Descriptor {
  public:
-  Descriptor(const fs::path& path, int flags, std::string_view doing)
+  Descriptor(const fs::path& path, int flags, std::string_view doing) : Descriptor(path, flags, doing, path) {}
+  // `shown` is the name that the user knows.
+  Descriptor(const fs::path& path, int flags, std::string_view doing, const fs::path& shown)
       : fd_(open(path.c_str(), flags | O_CLOEXEC, 0666)) {
-    if (fd_ < 0) fail(doing, path, errno);
+    if (fd_ < 0) fail(doing, shown, errno);
   }
   ~Descriptor() {
     if (fd_ >= 0) ::close(fd_);
@@ -69,9 +71,20 @@ void require_other_file(std::string_view option, const std::string& output, cons
     std::error_code none_there;
     if (output == "-" || input == "-" || !fs::is_regular_file(input, none_there)) continue;
     if (fs::equivalent(output, input, none_there)) {
-      throw Error(cat(option, ": '", output, "' is read too and would be overwritten; name another file"));
+      throw Error(cat(option, ": '", output, "' is read too and would be changed; name another file"));
     }
   }
+}
+
+void require_writable(std::string_view option, const fs::path& path) {
+  std::error_code ignored;
+  const fs::file_status status = fs::status(path, ignored);
+  if (fs::is_directory(status)) throw Error(cat(option, ": '", path.string(), "' is a folder; a file is expected"));
+  const bool is_device = fs::exists(status) && !fs::is_regular_file(status);
+  // Regular files are replaced by rename, which asks for rights in the folder alone.
+  const fs::path folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
+  if (access((is_device ? path : folder).c_str(), is_device ? W_OK : W_OK | X_OK) == 0) return;
+  throw Error(cat(option, ": cannot write '", path.string(), "': ", std::strerror(errno)));
 }
 
 std::string read_file(const fs::path& path) {
@@ -108,7 +121,7 @@ void write_file(const fs::path& path, std::string_view content) {
   fs::path temporary = path;
   temporary += cat(".tmp", getpid());
   try {
-    Descriptor file(temporary, O_WRONLY | O_CREAT | O_TRUNC, "write");
+    Descriptor file(temporary, O_WRONLY | O_CREAT | O_TRUNC, "write", path);
     write_all(file.get(), content, path);
     if (fsync(file.get()) != 0) fail("write", path, errno);
     if (::close(file.release()) != 0) fail("write", path, errno);

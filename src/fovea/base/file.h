@@ -1,10 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <filesystem>
-#include <functional>
-#include <istream>
 #include <memory>
-#include <ostream>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,9 +14,13 @@ std::string read_file(const std::filesystem::path& path);
 // Throws unless `path` is a readable regular file or stream; `what` names it in the message ("--train-sets").
 void require_file(const std::filesystem::path& path, std::string_view what);
 
-// Throws if writing `output` would replace one of the files `inputs`, by whatever path; "-" is none. `option` is
+// Throws if writing `output` would change one of the files `inputs`, by whatever path; "-" is none. `option` is
 // output's ("--output").
 void require_other_file(std::string_view option, const std::string& output, const std::vector<std::string>& inputs);
+
+// Throws unless `path` can be written, as far as that shows before hours of work: its folder is there and may be
+// changed, and `path` is no folder. `option` is as above.
+void require_writable(std::string_view option, const std::filesystem::path& path);
 
 // Writes `path` so that a crash leaves the old content or the new, never a mixture: a temporary file beside it,
 // fsync, rename, fsync of the folder. Every failure, a full disk too, throws and removes the temporary file.

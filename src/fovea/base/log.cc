@@ -94,6 +94,15 @@ void write(spdlog::level::level_enum level, std::string_view prefix, std::string
   state().logger->log(level, "{}", object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
+// Where the log file fails, standard error has had the line, and is the only sink from then on.
+void write_last(spdlog::level::level_enum level, std::string_view prefix, std::string_view line) {
+  try {
+    write(level, prefix, line);
+  } catch (const Error& e) {
+    write(spdlog::level::warn, "Warning: ", e.what());
+  }
+}
+
 }  // namespace
 
 void configure(const Options& options) {
@@ -102,7 +111,8 @@ void configure(const Options& options) {
 }
 void info(std::string_view line) { write(spdlog::level::info, "", line); }
 void warn(std::string_view line) { write(spdlog::level::warn, "Warning: ", line); }
-void error(std::string_view line) { write(spdlog::level::err, "Error: ", line); }
+void error(std::string_view line) { write_last(spdlog::level::err, "Error: ", line); }
+void stopped(std::string_view line) { write_last(spdlog::level::warn, "Warning: ", line); }
 
 void record(std::string_view text, std::string_view json) {
   clear_bar();

@@ -17,7 +17,9 @@ struct Options {
 void configure(const Options& options);
 void info(std::string_view line);
 void warn(std::string_view line);
+// What ends the program, and so does not throw; the others do when the log file cannot be written.
 void error(std::string_view line);
+void stopped(std::string_view line);  // a warning
 // A record for machines: `json` (one object) in the JSON format, `text` otherwise.
 void record(std::string_view text, std::string_view json);
 

@@ -42,4 +42,17 @@ void throw_if_interrupted(const char* what) {
 
 void clear_interrupt() { caught = 0; }
 
+StoppableAtOnce::StoppableAtOnce() : interrupt_(), terminate_() {
+  struct sigaction ends = {};
+  ends.sa_handler = SIG_DFL;
+  sigemptyset(&ends.sa_mask);
+  sigaction(SIGINT, &ends, &interrupt_);
+  sigaction(SIGTERM, &ends, &terminate_);
+}
+
+StoppableAtOnce::~StoppableAtOnce() {
+  sigaction(SIGINT, &interrupt_, nullptr);
+  sigaction(SIGTERM, &terminate_, nullptr);
+}
+
 }  // namespace fovea

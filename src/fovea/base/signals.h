@@ -1,4 +1,5 @@
 #pragma once
+#include <csignal>
 
 namespace fovea {
 
@@ -11,5 +12,18 @@ int interrupting_signal();
 void throw_if_interrupted(const char* what);
 // For tests.
 void clear_interrupt();
+
+// While one lives, SIGINT and SIGTERM end the process at once: around a library's call that takes minutes, cannot be
+// stopped and leaves nothing behind.
+class StoppableAtOnce {
+ public:
+  StoppableAtOnce();
+  ~StoppableAtOnce();
+  StoppableAtOnce(const StoppableAtOnce&) = delete;
+  StoppableAtOnce& operator=(const StoppableAtOnce&) = delete;
+
+ private:
+  struct sigaction interrupt_, terminate_;
+};
 
 }  // namespace fovea

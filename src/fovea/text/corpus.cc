@@ -132,8 +132,11 @@ Bitext read_all(const CorpusOptions& options, CorpusReport& report) {
     const bool by_itself = is_catalogue(input.format) || input.format == "help";
     const bool splits = options.sentences == "split" || (options.sentences == "auto" && by_itself);
     SentenceSplitter source(all.source_lang), target(all.target_lang);
+    log::Progress progress(cat("cleaning ", input.path), static_cast<double>(bitext.pairs.size()));
+    int64_t done = 0;
     for (Pair& pair : bitext.pairs) {
       throw_if_interrupted("cleaning the corpus");
+      if ((++done & 0xfff) == 0) progress.at(static_cast<double>(done));
       rewriter.rewrite(pair, kind_of(input.format));
       if (splits) {
         split_sentences(std::move(pair), source, target, all.pairs);

@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "fovea/base/log.h"
 #include "fovea/base/signals.h"
 #include "fovea/base/strings.h"
 #include "fovea/text/unicode.h"
@@ -74,8 +75,16 @@ struct Filter {
 };
 
 void apply(std::vector<Pair>& pairs, const Filter& filter, std::vector<CorpusReport::Count>& dropped) {
-  throw_if_interrupted("cleaning");
-  const auto count = static_cast<int64_t>(std::erase_if(pairs, filter.drops));
+  log::Progress progress("checking pairs: " + filter.name, static_cast<double>(pairs.size()));
+  int64_t seen = 0;
+  const auto drops = [&](const Pair& pair) {
+    if ((++seen & 0xfff) == 0) {
+      throw_if_interrupted("cleaning");
+      progress.at(static_cast<double>(seen));
+    }
+    return filter.drops(pair);
+  };
+  const auto count = static_cast<int64_t>(std::erase_if(pairs, drops));
   dropped.push_back({filter.name, count});
 }
 

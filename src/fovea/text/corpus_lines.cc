@@ -24,8 +24,10 @@ std::string language_suffix(std::filesystem::path path) {
   return suffix;
 }
 
-void look_up(int64_t line) {
-  if ((line & 0xffff) == 0) throw_if_interrupted("reading the corpus");
+void look_up(int64_t line, log::Progress& progress) {
+  if ((line & 0xfff) != 0) return;
+  throw_if_interrupted("reading the corpus");
+  progress.at(static_cast<double>(line));
 }
 
 }  // namespace
@@ -36,8 +38,9 @@ Bitext read_tsv(const std::string& path, int64_t source_column, int64_t target_c
   const auto needed = static_cast<size_t>(std::max(source_column, target_column));
   std::optional<Error> first_short;
   bool all_short = true;
+  log::Progress progress(cat("reading ", path, ", lines"), 0);
   for (std::string line; reader.next(line);) {
-    look_up(reader.line_number());
+    look_up(reader.line_number(), progress);
     const std::vector<std::string> columns = split(line, '\t');
     if (columns.size() < needed) {
       // One odd line among others counts as empty, and is dropped as such.
@@ -61,6 +64,7 @@ Bitext read_tsv(const std::string& path, int64_t source_column, int64_t target_c
 Bitext read_aligned(const std::string& source, const std::string& target) {
   Bitext bitext{.source_lang = language_suffix(source), .target_lang = language_suffix(target), .pairs = {}};
   LineReader from(source), to(target);
+  log::Progress progress(cat("reading ", source, ", lines"), 0);
   for (;;) {
     Pair pair;
     const bool more_from = from.next(pair.source), more_to = to.next(pair.target);
@@ -71,7 +75,7 @@ Bitext read_aligned(const std::string& source, const std::string& target) {
       throw Error(cat("'", source, "' has ", from.line_number(), " lines and '", target, "' has ", to.line_number(),
                       "; aligned files have as many; are they the two sides of one corpus?"));
     }
-    look_up(from.line_number());
+    look_up(from.line_number(), progress);
     bitext.pairs.push_back(std::move(pair));
   }
 }

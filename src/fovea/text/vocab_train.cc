@@ -28,12 +28,16 @@ struct Sample {
 // before.
 Sample sample_lines(const VocabTraining& options) {
   Sample sample;
+  log::Progress progress("reading text, lines", 0);
   Rng rng(static_cast<uint64_t>(options.seed));
   const auto limit = static_cast<uint64_t>(options.max_sentences);
   for (const std::string& path : options.inputs) {
     LineReader reader(path);
     for (std::string line; reader.next_text(line);) {
-      if ((reader.line_number() & 0xffff) == 0) throw_if_interrupted("reading text for the vocabulary");
+      if ((reader.line_number() & 0xfff) == 0) {
+        throw_if_interrupted("reading text for the vocabulary");
+        progress.at(static_cast<double>(reader.line_number()));
+      }
       if (trim(line).empty()) continue;
       if (line.size() > kMaxLineBytes) {
         ++sample.too_long;
@@ -102,6 +106,7 @@ void silence_sentencepiece() {
 void train_vocab(const VocabTraining& options) {
   check(options);
   require_other_file("--output", options.output, options.inputs);
+  require_writable("--output", options.output);
   silence_sentencepiece();
   const Sample sample = sample_lines(options);
   if (sample.lines.empty())
@@ -127,8 +132,11 @@ void train_vocab(const VocabTraining& options) {
   };
   SampleIterator lines(sample.lines);
   std::string model;
-  const auto status = sentencepiece::SentencePieceTrainer::Train(arguments, &lines, &model);
   throw_if_interrupted("learning the vocabulary");
+  const auto status = [&] {
+    const StoppableAtOnce nothing_to_lose;
+    return sentencepiece::SentencePieceTrainer::Train(arguments, &lines, &model);
+  }();
   if (!status.ok()) fail(options, status.ToString());
   write_file(options.output, model);
 }

@@ -25,7 +25,8 @@ struct BackwardPiece {
   Piece piece;
   Selection selection;
   HeadRows q, k, v, grad_out;
-  // Of listed pairs, [queries, capacity].
+  // Of listed pairs, by row: where its pairs begin, and the pairs. Rows that are too long to be listed have none.
+  std::vector<int64_t> row_begin;  // [queries + 1]
   Grown<float> score_grads, weights;
   // Rows whose lists were too long, and their gradient_mean().
   std::vector<int32_t> long_rows;
@@ -82,8 +83,13 @@ struct Backward {
 void Backward::prepare(BackwardPiece& p) const {
   const int64_t rows = p.piece.sequence->q_length;
   p.selection = selection_of(problem.spec, args.alpha == nullptr ? nullptr : args.alpha + p.piece.head);
-  p.score_grads.at_least(rows * saved.capacity);
-  p.weights.at_least(rows * saved.capacity);
+  p.row_begin.assign(1, 0);
+  for (int64_t row = 0; row < rows; ++row) {
+    const int64_t count = kept(p, row)[0];
+    p.row_begin.push_back(p.row_begin.back() + (count <= saved.capacity ? count : 0));
+  }
+  p.score_grads.at_least(p.row_begin.back());
+  p.weights.at_least(p.row_begin.back());
   p.means.assign(static_cast<size_t>(rows), 0);
   p.alpha_grads.assign(static_cast<size_t>(rows), 0);
 }
@@ -164,8 +170,8 @@ void Backward::row_step(const BackwardTask& task, BackwardWorker& w) const {
               args.scale);
     if (!listed) continue;
     const auto bytes = static_cast<size_t>(count) * sizeof(float);
-    std::memcpy(p.score_grads.get() + row * saved.capacity, gradients, bytes);
-    std::memcpy(p.weights.get() + row * saved.capacity, w.weights.data(), bytes);
+    std::memcpy(p.score_grads.get() + p.row_begin[at], gradients, bytes);
+    std::memcpy(p.weights.get() + p.row_begin[at], w.weights.data(), bytes);
   }
 }
 
@@ -187,8 +193,8 @@ void Backward::transpose(BackwardPiece& p) const {
   for (int64_t row = 0; row < queries; ++row) {
     const int32_t* list = kept(p, row);
     if (list[0] > saved.capacity) continue;
-    const float* gradients = p.score_grads.get() + row * saved.capacity;
-    const float* weights = p.weights.get() + row * saved.capacity;
+    const float* gradients = p.score_grads.get() + p.row_begin[static_cast<size_t>(row)];
+    const float* weights = p.weights.get() + p.row_begin[static_cast<size_t>(row)];
     for (int32_t i = 0; i < list[0]; ++i) {
       const int64_t to = p.begin[static_cast<size_t>(list[i + 1]) + 1]++;
       pairs[to] = {static_cast<int32_t>(row), gradients[i], weights[i]};
@@ -273,7 +279,7 @@ void screened_backward(const AttentionProblem& problem, const AttentionBackward&
         work(tasks[static_cast<size_t>(i)], workers[static_cast<size_t>(thread)]);
       });
     };
-    for (size_t i = 0; i < group.size(); ++i) backward.prepare(pieces[i]);
+    each_piece([&](BackwardPiece& p) { backward.prepare(p); });
     executor.run(static_cast<int64_t>(4 * group.size()),
                  [&](int64_t i, int) { backward.copy(pieces[static_cast<size_t>(i / 4)], i % 4); });
     each_task(false, [&](const BackwardTask& task, BackwardWorker& w) { backward.row_step(task, w); });

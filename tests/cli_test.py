@@ -264,15 +264,17 @@ class Lines(unittest.TestCase):
 
 class Signals(unittest.TestCase):
     def stop(self, arguments, signal_number, until):
+        """Sends the signal as soon as `until`, a text in the log or a function, is met; the exit status and the log."""
         log = PLACE.folder / "signal.log"
+        met = until if callable(until) else lambda: until in log.read_text(errors="replace")
         with open(log, "wb") as out:
             with subprocess.Popen([PROGRAM, *map(str, arguments)], stderr=out, stdout=subprocess.DEVNULL,
                                   stdin=subprocess.PIPE) as process:
                 deadline = time.monotonic() + 300
-                while until not in log.read_text(errors="replace"):
+                while not met():
                     self.assertIsNone(process.poll(), log.read_text())
                     self.assertLess(time.monotonic(), deadline, log.read_text())
-                    time.sleep(0.05)
+                    time.sleep(0.001)
                 process.send_signal(signal_number)
                 return process.wait(timeout=300), log.read_text()
 
@@ -284,6 +286,29 @@ class Signals(unittest.TestCase):
             self.assertEqual(got, code, log)
             self.assertIn("Training interrupted (via signal)", log)
             self.assertTrue((model / "last" / "model.safetensors").exists(), log)
+
+    def test_validation_stops(self):
+        for number, code in ((signal.SIGTERM, 0), (signal.SIGINT, 130)):
+            model = PLACE.folder / f"validating-{number}"
+            options = ["--after-batches", 1_000_000, "--disp-freq", 1, "--valid-freq", 2, "--valid-sets",
+                       *PLACE.sides["train"], "--valid-beam-size", 40, "--valid-metrics", "bleu"]
+            got, log = self.stop(PLACE.training(model, *options), number, "Up. 2 :")  # 1,900 sentences take seconds
+            self.assertEqual(got, code, log)
+            self.assertNotIn("[valid]", log, "validation had come to its end")
+            self.assertIn("Training interrupted (via signal)", log)
+            checked("translate", "--model", model, "--quiet", stdin="un stelli .\n")
+
+    def test_saving_is_brought_to_its_end(self):
+        wide = [{"16": "256", "32": "4096"}.get(value, value) for value in map(str, PLACE.training("MODEL"))]
+        for number, code in ((signal.SIGTERM, 0), (signal.SIGINT, 130)):
+            model = PLACE.folder / f"saving-{number}"
+            training = [model if value == "MODEL" else value for value in wide]
+            got, log = self.stop([*training, "--save-freq", 2, "--mini-batch", 2], number,
+                                 lambda: any(model.glob("checkpoints/*.tmp*")))
+            self.assertEqual(got, code, log)
+            self.assertFalse(any(model.glob("checkpoints/*.tmp*")), log)
+            self.assertIn("[save] " + str(model / "checkpoints" / "update-00000002"), log)
+            checked("translate", "--model", model / "last", "--quiet", stdin="un stelli .\n")
 
     def test_translation_stops(self):
         arguments = [PROGRAM, "translate", "--model", str(PLACE.model()), "--cpu-threads", "1"]

@@ -119,6 +119,7 @@ class BadInput(unittest.TestCase):
         self.refused("evaluate", "--reference", broken, says="line 2: is not UTF-8", stdin="a\nb\n")
         self.refused("score", "--model", PLACE.model(), "--train-sets", broken, broken, says="line 2: is not UTF-8")
         self.refused(*train, source, says="--train-sets", code=2)
+        self.refused("score", "--model", PLACE.model(), "--train-sets", "-", "-", says="one of the two sides only", code=2)
         self.assertFalse((folder / "y" / "checkpoints").exists() and any((folder / "y" / "checkpoints").iterdir()))
         short.chmod(0)
         self.refused(*train, short, target, says=["cannot read", "Permission denied"], before=without_privilege())

@@ -12,6 +12,8 @@ void validate(const ScoreConfig& config) {
   problems.add_if(config.model.empty(), "--model is missing; expected the folder of a run or of a checkpoint");
   problems.add_if(config.train_sets.size() != 2,
                   cat("--train-sets has ", config.train_sets.size(), " files; expected two, source and target"));
+  const bool both = config.train_sets.size() == 2 && config.train_sets[0] == "-" && config.train_sets[1] == "-";
+  problems.add_if(both, "--train-sets: '-', standard input, can be one of the two sides only");
   problems.add_if(!config.vocabs.empty() && config.vocabs.size() != 2,
                   cat("--vocabs has ", config.vocabs.size(), " files; expected two, source and target"));
   problems.add_if(!is_device(config.devices),

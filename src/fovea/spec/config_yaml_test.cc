@@ -38,7 +38,7 @@ TEST(ConfigYaml, EveryFieldSurvivesTheRoundTrip) {
 TEST(ConfigYaml, SaysWhatIsWrong) {
   EXPECT_EQ(refusal("dim-enb: 3"), "x.yml: unknown key 'dim-enb'; did you mean 'dim-emb'?");
   EXPECT_EQ(refusal("dim-emb: x"),
-            "x.yml: --dim-emb: got 'x'; expected a whole number of at least 1 and at most 65536");
+            "x.yml: --dim-emb: got 'x'; expected a whole number of at least 1 and at most 65,536");
   EXPECT_EQ(refusal("transformer-norm: pst"),
             "x.yml: --transformer-norm: got 'pst'; expected one of post, pre; did you mean 'post'?");
   EXPECT_THAT(refusal("a: [1"), testing::HasSubstr("not YAML at line"));

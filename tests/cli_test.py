@@ -45,6 +45,8 @@ class BadInput(unittest.TestCase):
         self.refused("train", "--model", "a", "--model", "b", says="--model: got 2 values; expected one", code=2)
         self.refused("train", "--train-sets", "a", "b", "--model", says="--model: got no value; expected one", code=2)
         self.refused("train", "--model", "--train-sets", "a", "b", says="--model: got no value, but --train-sets", code=2)
+        for value in ("maybe", "1.5"):
+            self.refused("train", f"--quiet={value}", says=f"--quiet: got '{value}'; expected true or false", code=2)
         self.refused("evaluate", says="--reference: got none", code=2)
         self.refused("vocab", says="--train-sets: got none", code=2)
         self.refused("translate", says="--model", code=2)

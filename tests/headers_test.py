@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Every header stands alone: headers_test.py COMPILER SOURCE_ROOT
+"""Every header stands alone: headers_test.py COMPILER SOURCE_ROOT [TORCH_INCLUDES]
 
-One that does not reach torch is compiled alone. One that does would cost many seconds each: some source file beside it
-must include it first of all, so that the build itself has compiled it so (where a layer shares the precompiled header,
-behind torch/torch.h). Headers named *-inl.h are parts of files."""
+TORCH_INCLUDES are libtorch's folders, separated by semicolons. Headers are compiled alone, but for those that reach
+libtorch's C++ front end, which would take 20 seconds each: some source file beside such a one must include it first of
+all, so that the builds that compile file by file (preset dev) have compiled it so, behind the precompiled header.
+Headers named *-inl.h are parts of files."""
 import concurrent.futures
 import functools
 import os
@@ -21,14 +22,15 @@ def includes(path):
 
 
 @functools.cache
-def reaches_torch(root, path):
-    return any(re.match(r"(torch|ATen|c10)/", name) or
-               (name.startswith("fovea/") and reaches_torch(root, root / name)) for name in includes(path))
+def reaches(root, path, folders):
+    return any(name.startswith(folders) or
+               (name.startswith("fovea/") and reaches(root, root / name, folders)) for name in includes(path))
 
 
-def compile_alone(compiler, root, header):
+def compile_alone(compiler, root, torch_includes, header):
     command = [compiler, "-std=c++20", "-fsyntax-only", "-Wall", "-Wextra", "-Werror", f"-I{root}",
-               '-DFOVEA_VERSION=""', "-x", "c++", "-"]
+               *(part for folder in torch_includes for part in ("-isystem", folder)),
+               '-DFOVEA_VERSION=""', "-DAT_PER_OPERATOR_HEADERS", "-x", "c++", "-"]
     source = f'#include "{header.relative_to(root)}"\n'
     result = subprocess.run(command, input=source, capture_output=True, text=True)
     return f"{header} does not compile alone:\n{result.stderr}" if result.returncode else None
@@ -42,17 +44,19 @@ def find_first_place(root, header):
 
 
 def main():
-    if len(sys.argv) != 3:
-        print("usage: headers_test.py COMPILER SOURCE_ROOT", file=sys.stderr)
+    if len(sys.argv) not in (3, 4):
+        print("usage: headers_test.py COMPILER SOURCE_ROOT [TORCH_INCLUDES]", file=sys.stderr)
         return 2
     compiler, root = sys.argv[1], pathlib.Path(sys.argv[2])
+    torch_includes = [folder for folder in "".join(sys.argv[3:]).split(";") if folder]
     headers = [h for h in sorted((root / "fovea").rglob("*.h")) if not h.name.endswith("-inl.h")]
-    with_torch = [h for h in headers if reaches_torch(root, h)]
-    without = [h for h in headers if h not in with_torch]
+    with_torch = [h for h in headers if reaches(root, h, ("torch/",))]
+    heavy = ("torch/",) if torch_includes else ("torch/", "ATen/", "c10/")
+    alone = [h for h in headers if not reaches(root, h, heavy)]
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        found = [e for e in pool.map(lambda h: compile_alone(compiler, root, h), without) if e]
+        found = [e for e in pool.map(lambda h: compile_alone(compiler, root, torch_includes, h), alone) if e]
     found += [e for e in (find_first_place(root, h) for h in with_torch) if e]
-    print("\n".join(found) or f"{len(without)} headers compile alone, {len(with_torch)} come first in a source file")
+    print("\n".join(found) or f"{len(alone)} headers compile alone, {len(with_torch)} come first in a source file")
     return bool(found) or not headers
 
 

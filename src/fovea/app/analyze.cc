@@ -81,7 +81,7 @@ int run_analyze(const std::vector<std::string>& arguments) {
   options.add(config, "Options");
   options.epilogue("  fovea analyze --model run --source 'The file cannot be opened.'");
   if (!options.parse(arguments)) return 0;
-  configure_log(config, config.vocabs);
+  configure_log(config, {config.vocabs});
   if (config.model.empty()) throw UsageError("--model: got none; expected the folder of a run or of a checkpoint");
   if (trim(config.source).empty()) throw UsageError("--source: got none; expected a sentence");
   decode::LoadedModel loaded = decode::load_model(config);

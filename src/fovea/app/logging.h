@@ -1,4 +1,5 @@
 #pragma once
+#include <initializer_list>
 #include <string>
 #include <vector>
 
@@ -9,8 +10,8 @@ namespace fovea::app {
 
 // --quiet, --log and --log-format of a configuration that has them; `inputs` are the files that the command reads.
 template <class C>
-void configure_log(const C& config, const std::vector<std::string>& inputs) {
-  require_other_file("--log", config.log, inputs);
+void configure_log(const C& config, std::initializer_list<std::vector<std::string>> inputs) {
+  for (const std::vector<std::string>& files : inputs) require_other_file("--log", config.log, files);
   log::configure({.format = config.log_format == "json" ? log::Format::kJson : log::Format::kText,
                   .quiet = config.quiet,
                   .file = config.log});

@@ -46,6 +46,8 @@ class UsageFormatter : public CLI::Formatter {
   std::string usage_;
 };
 
+std::string see_help(const std::string& command) { return cat("; see fovea ", command, " --help"); }
+
 std::string type_of(const FieldView& field) {
   static constexpr const char* kNames[] = {"", "N", "X", "TEXT", "N ...", "X ...", "TEXT ..."};
   return kNames[field.value.index()];
@@ -99,10 +101,12 @@ void Options::add_fields(std::vector<FieldView> fields, const std::string& headi
     const auto same = [&](const FieldView& other) { return other.name == field.name; };
     if (std::any_of(state_->fields.begin(), state_->fields.end(), same)) continue;
     state_->fields.push_back(field);
-    const CLI::callback_t take = [field](const CLI::results_t& values) {
+    const CLI::callback_t take = [state = state_.get(), field](const CLI::results_t& values) {
       for (const std::string& value : values) {
         // CLI11 gives an option that wants a value whatever comes next.
-        if (value.starts_with("--")) throw UsageError(cat("--", field.name, ": got no value, but ", value, " next"));
+        if (value.starts_with("--")) {
+          throw UsageError(cat("--", field.name, ": got no value, but ", value, " next", see_help(state->command)));
+        }
       }
       assign(field, values);
       return true;
@@ -110,6 +114,8 @@ void Options::add_fields(std::vector<FieldView> fields, const std::string& headi
     CLI::Option* option = nullptr;
     if (field.is_flag()) {
       option = state_->app.add_flag(flags_of(field), *std::get<bool*>(field.value), help_of(field));
+      // Before CLI11 takes 1.5 for true; assign() tells what is wrong, or sets the flag as CLI11 will.
+      option->check([field](const std::string& value) { return assign(field, {value}), std::string(); });
     } else {
       option = state_->app.add_option(flags_of(field), take, help_of(field));
       option->type_name(type_of(field))->type_size(1);
@@ -128,7 +134,7 @@ void Options::epilogue(std::string text) { state_->app.footer(text); }
 bool Options::parse(const std::vector<std::string>& given) {
   std::vector<std::string> arguments;
   for (const std::string& argument : given) arguments.push_back(with_dashes(argument));
-  const std::string see = "; see fovea " + state_->command + " --help";
+  const std::string see = see_help(state_->command);
   try {
     std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
     state_->app.parse(reversed);

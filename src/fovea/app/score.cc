@@ -13,9 +13,7 @@ int run_score(const std::vector<std::string>& arguments) {
                   "--model DIR --train-sets A B [--summary]");
   options.add(config, "Options");
   if (!options.parse(arguments)) return 0;
-  std::vector<std::string> inputs = config.train_sets;
-  inputs.insert(inputs.end(), config.vocabs.begin(), config.vocabs.end());
-  configure_log(config, inputs);
+  configure_log(config, {config.train_sets, config.vocabs});
   decode::run_score(config);
   return 0;
 }

@@ -42,10 +42,7 @@ int run_train(const std::vector<std::string>& arguments) {
   if (!options.parse(arguments)) return 0;
   validate(config);
   validate(model);
-  std::vector<std::string> inputs = config.train_sets;
-  for (const auto* files : {&config.valid_sets, &config.vocabs})
-    inputs.insert(inputs.end(), files->begin(), files->end());
-  configure_log(config, inputs);
+  configure_log(config, {config.train_sets, config.valid_sets, config.vocabs});
   train::run_training(
       config, model,
       {.translate = [&](nn::Transformer& live,

@@ -16,9 +16,7 @@ int run_translate(const std::vector<std::string>& arguments) {
       "  fovea translate --model run --beam-size 5 --normalize 1 < test.en > test.out\n"
       "  fovea translate --model run --attention 'topk(8)' --n-best --input test.en.gz --output test.nbest.gz");
   if (!options.parse(arguments)) return 0;
-  std::vector<std::string> inputs = config.vocabs;
-  inputs.push_back(config.input);
-  configure_log(config, inputs);
+  configure_log(config, {config.vocabs, {config.input}});
   decode::run_translate(config);
   return 0;
 }

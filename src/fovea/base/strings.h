@@ -25,6 +25,7 @@ std::vector<std::string> split(std::string_view text, char separator);  // "a,,b
 std::vector<std::string> split_words(std::string_view text);            // on runs of ASCII white space
 bool is_valid_utf8(std::string_view text);
 std::string_view trim(std::string_view text);  // of ASCII white space
+std::string lower(std::string_view text);      // A to Z alone, whatever the locale
 
 // The known name nearest to `name` by edit distance, if near enough to be a slip; else empty.
 std::string nearest(std::string_view name, std::span<const std::string> known);

@@ -15,7 +15,6 @@ namespace fovea::metrics {
 namespace {
 
 using Words = std::vector<uint32_t>;
-constexpr int kWordBits = 32;
 
 int64_t closest_length(int64_t length, std::span<const Words> references) {
   int64_t closest = -1;

@@ -10,7 +10,7 @@ namespace fovea::metrics {
 namespace {
 
 constexpr size_t kCharacterOrder = 6;
-constexpr int kCharacterBits = 21, kWordBits = 32;
+constexpr int kCharacterBits = 21;
 constexpr double kBetaSquared = 4;
 
 bool is_ascii_punctuation(char32_t c) {

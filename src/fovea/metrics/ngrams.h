@@ -18,6 +18,8 @@ struct GramHash {
     return hash_combine(static_cast<uint64_t>(gram >> 64), static_cast<uint64_t>(gram));
   }
 };
+// A word, by its number.
+constexpr int kWordBits = 32;
 using GramCounts = std::unordered_map<Gram, int64_t, GramHash>;
 
 // Numbers for the words of one segment: equal words, equal numbers.

@@ -1,148 +1,17 @@
 #include "fovea/nn/transformer_parts.h"
 
 #include <ATen/ops/arange.h>
-#include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/zeros.h>
 #include <c10/core/InferenceMode.h>
 
 #include <algorithm>
-#include <cmath>
-#include <cstring>
 
-#include "fovea/ops/executor.h"
+#include "fovea/nn/decoder_cache.h"
 
 // Incremental decoding: a row owns a slot of the caches; reordering moves slots between rows and copies only what
 // several rows continue.
 namespace fovea::nn {
-namespace {
-
-at::Tensor to_tensor(const std::vector<int64_t>& values) {
-  at::Tensor tensor = at::empty({static_cast<int64_t>(values.size())}, at::kLong);
-  std::ranges::copy(values, tensor.mutable_data_ptr<int64_t>());
-  return tensor;
-}
-
-// Keys and values of the decoder's self-attention for all layers: [L, slots, capacity, 2, H, D].
-class KeyValueCache {
- public:
-  KeyValueCache(int64_t layers, int64_t heads, int64_t head_dim, const at::TensorOptions& options)
-      : layers_(layers), heads_(heads), head_dim_(head_dim), options_(options) {}
-
-  int64_t capacity() const { return buffer_.defined() ? buffer_.size(2) : 0; }
-
-  // At least so many slots and tokens, the first `used` tokens of the slots kept. Doubles, so that growth is amortised.
-  void reserve(int64_t slots, int64_t tokens, int64_t used) {
-    const int64_t old_slots = buffer_.defined() ? buffer_.size(1) : 0;
-    if (slots <= old_slots && tokens <= capacity()) return;
-    const int64_t new_slots = std::max(slots, old_slots);
-    const int64_t new_tokens = tokens <= capacity() ? capacity() : std::max<int64_t>({16, tokens, 2 * capacity()});
-    at::Tensor grown = at::empty({layers_, new_slots, new_tokens, 2, heads_, head_dim_}, options_);
-    if (used > 0) grown.narrow(1, 0, old_slots).narrow(2, 0, used).copy_(buffer_.narrow(2, 0, used));
-    buffer_ = grown;
-  }
-
-  // stacked [R, 3, H, D]: its k and v become token `token` of the rows' slots in one layer.
-  void append(size_t layer, int64_t token, const std::vector<int64_t>& slots, const at::Tensor& stacked) {
-    const at::Tensor keys_values = stacked.narrow(1, 1, 2);
-    const at::Tensor place = buffer_.select(0, static_cast<int64_t>(layer)).select(1, token);  // [slots, 2, H, D]
-    if (!buffer_.is_cpu()) {
-      at::Tensor writable = place;
-      writable.index_copy_(0, to_tensor(slots).to(buffer_.device()), keys_values);
-      return;
-    }
-    const auto size = static_cast<size_t>(2 * heads_ * head_dim_) * buffer_.element_size();
-    auto* to = static_cast<char*>(place.mutable_data_ptr());
-    const auto* from = static_cast<const char*>(keys_values.const_data_ptr());
-    const auto to_stride = static_cast<size_t>(place.stride(0)) * buffer_.element_size();
-    const auto from_stride = static_cast<size_t>(keys_values.stride(0)) * buffer_.element_size();
-    for (size_t r = 0; r < slots.size(); ++r) {
-      std::memcpy(to + static_cast<size_t>(slots[r]) * to_stride, from + r * from_stride, size);
-    }
-  }
-
-  // The first `used` tokens of slots from[i] to slots to[i], which are disjoint from them.
-  void copy(const std::vector<int64_t>& from, const std::vector<int64_t>& to, int64_t used) {
-    if (from.empty() || used == 0) return;
-    if (!buffer_.is_cpu()) {
-      at::Tensor tokens = buffer_.narrow(2, 0, used);
-      tokens.index_copy_(1, to_tensor(to).to(buffer_.device()),
-                         tokens.index_select(1, to_tensor(from).to(buffer_.device())));
-      return;
-    }
-    const auto slot_bytes = static_cast<size_t>(buffer_.stride(1)) * buffer_.element_size();
-    const auto used_bytes = static_cast<size_t>(used * buffer_.stride(2)) * buffer_.element_size();
-    auto* data = static_cast<char*>(buffer_.mutable_data_ptr());
-    const auto slots = static_cast<size_t>(buffer_.size(1));
-    ops::torch_executor().run(layers_, [&](int64_t layer, int) {
-      char* base = data + static_cast<size_t>(layer) * slots * slot_bytes;
-      for (size_t i = 0; i < from.size(); ++i) {
-        std::memcpy(base + static_cast<size_t>(to[i]) * slot_bytes, base + static_cast<size_t>(from[i]) * slot_bytes,
-                    used_bytes);
-      }
-    });
-  }
-
-  // All slots' keys or values of a layer as tokens [slots * capacity, H, D].
-  at::Tensor keys(size_t layer) const { return half(layer, 0); }
-  at::Tensor values(size_t layer) const { return half(layer, 1); }
-
- private:
-  at::Tensor half(size_t layer, int64_t which) const {
-    return buffer_.select(0, static_cast<int64_t>(layer)).flatten(0, 1).select(1, which);
-  }
-
-  int64_t layers_, heads_, head_dim_;
-  at::TensorOptions options_;
-  at::Tensor buffer_;
-};
-
-// Which slot each row owns.
-class Slots {
- public:
-  const std::vector<int64_t>& of_rows() const { return of_rows_; }
-  int64_t count() const { return count_; }
-
-  void assign(size_t rows) {
-    count_ = static_cast<int64_t>(rows);
-    of_rows_.resize(rows);
-    for (size_t r = 0; r < rows; ++r) of_rows_[r] = static_cast<int64_t>(r);
-  }
-
-  struct Copies {
-    std::vector<int64_t> from, to;
-  };
-  // The first row to continue a parent keeps its slot; the others get free ones, to be copied into.
-  Copies inherit(const std::vector<int64_t>& parents) {
-    std::vector<int64_t> next(parents.size(), -1);
-    std::vector<bool> taken(static_cast<size_t>(count_), false);
-    for (size_t r = 0; r < parents.size(); ++r) {
-      const int64_t slot = of_rows_.at(static_cast<size_t>(parents[r]));
-      if (taken[static_cast<size_t>(slot)]) continue;
-      taken[static_cast<size_t>(slot)] = true;
-      next[r] = slot;
-    }
-    Copies copies;
-    int64_t free = 0;
-    for (size_t r = 0; r < parents.size(); ++r) {
-      if (next[r] >= 0) continue;
-      while (free < count_ && taken[static_cast<size_t>(free)]) ++free;
-      next[r] = free++;
-      count_ = std::max(count_, free);
-      taken.resize(static_cast<size_t>(count_), true);
-      copies.from.push_back(of_rows_[static_cast<size_t>(parents[r])]);
-      copies.to.push_back(next[r]);
-    }
-    of_rows_ = std::move(next);
-    return copies;
-  }
-
- private:
-  std::vector<int64_t> of_rows_;
-  int64_t count_ = 0;
-};
-
-}  // namespace
 
 struct TransformerImpl::DecoderState {
   struct Layer {
@@ -170,9 +39,9 @@ struct TransformerImpl::DecoderState {
       }
       ++offsets.back();
     }
-    memory_row_offsets = to_tensor(offsets);
-    memory_begins = to_tensor(begins);
-    memory_lengths = to_tensor(lengths);
+    memory_row_offsets = to_index(offsets);
+    memory_begins = to_index(begins);
+    memory_lengths = to_index(lengths);
   }
 
   std::vector<int64_t> sentences;  // of the rows
@@ -251,7 +120,7 @@ at::Tensor TransformerImpl::step(DecoderState& state, const at::Tensor& tokens) 
   state.cache.reserve(state.slots.count(), state.length + 1, state.length);
   std::vector<int64_t> begins = state.slots.of_rows();
   for (int64_t& begin : begins) begin *= state.cache.capacity();
-  const at::Tensor key_begins = to_tensor(begins), key_lengths = at::full({rows}, state.length + 1, at::kLong);
+  const at::Tensor key_begins = to_index(begins), key_lengths = at::full({rows}, state.length + 1, at::kLong);
   for (auto& layer : state.layers) {
     layer.self.q_offsets = state.row_offsets;
     layer.self.k_begins = key_begins;

@@ -25,7 +25,7 @@ struct Layer {
   struct Group {
     int64_t num_heads;
     std::string spec;  // canonical, without the norm
-    bool learned;      // needs alpha
+    bool reads_alpha;
   };
   std::vector<Group> groups;
   Norm norm;
@@ -43,8 +43,7 @@ std::shared_ptr<const Layer> resolved(const std::string& text, int64_t num_heads
   layer->reads = parameters_of(spec);
   for (HeadGroup& group : spec) {
     layer->norm = std::exchange(group.spec.norm, NoNorm{});
-    const Entmax* entmax = std::get_if<Entmax>(&group.spec.transform);
-    layer->groups.push_back({group.num_heads, print(group.spec), entmax && entmax->learned});
+    layer->groups.push_back({group.num_heads, print(group.spec), parameters_of({group}).alpha});
   }
   return cache.emplace(key, std::move(layer)).first->second;
 }
@@ -115,7 +114,7 @@ void check_read(const Layer& layer, const std::string& spec, const AttentionOpti
 
 std::optional<at::Tensor> alpha_of(const Layer::Group& group, const AttentionOptions& options, int64_t first_head,
                                    int64_t num_heads) {
-  if (!group.learned) return std::nullopt;
+  if (!group.reads_alpha) return std::nullopt;
   if (!options.alpha || options.alpha->dim() != 1 || options.alpha->size(0) != num_heads) {
     throw Error(cat("attention: ", group.spec, " needs alpha of shape [", num_heads, "], a value a head"));
   }

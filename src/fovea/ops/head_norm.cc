@@ -17,33 +17,34 @@ using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 using OptionalTensor = std::optional<at::Tensor>;
 
-constexpr const char* kForwardSchema =
+constexpr const char* kHeadNormForward =
     "head_norm(Tensor z, Tensor gain, Tensor? gate, Tensor? bias, bool centred, float eps) "
     "-> (Tensor y, Tensor centre, Tensor rstd)";
-constexpr const char* kBackwardSchema =
+constexpr const char* kHeadNormBackward =
     "head_norm_backward(Tensor grad_y, Tensor z, Tensor gain, Tensor? gate, Tensor? bias, Tensor centre, Tensor rstd, "
     "bool centred) -> (Tensor grad_z, Tensor grad_gain, Tensor grad_gate, Tensor grad_bias)";
 
-using ForwardResult = std::tuple<at::Tensor, at::Tensor, at::Tensor>;
-using ForwardFunction = ForwardResult(const at::Tensor&, const at::Tensor&, const OptionalTensor&,
-                                      const OptionalTensor&, bool, double);
-using BackwardResult = std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor>;
-using BackwardFunction = BackwardResult(const at::Tensor&, const at::Tensor&, const at::Tensor&, const OptionalTensor&,
-                                        const OptionalTensor&, const at::Tensor&, const at::Tensor&, bool);
+using HeadNormForwardResult = std::tuple<at::Tensor, at::Tensor, at::Tensor>;
+using HeadNormForwardFunction = HeadNormForwardResult(const at::Tensor&, const at::Tensor&, const OptionalTensor&,
+                                                      const OptionalTensor&, bool, double);
+using HeadNormBackwardResult = std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor>;
+using HeadNormBackwardFunction = HeadNormBackwardResult(const at::Tensor&, const at::Tensor&, const at::Tensor&,
+                                                        const OptionalTensor&, const OptionalTensor&, const at::Tensor&,
+                                                        const at::Tensor&, bool);
 
-const auto& forward_operator() {
+const auto& head_norm_forward_operator() {
   static const auto handle =
-      c10::Dispatcher::singleton().findSchemaOrThrow("fovea::head_norm", "").typed<ForwardFunction>();
+      c10::Dispatcher::singleton().findSchemaOrThrow("fovea::head_norm", "").typed<HeadNormForwardFunction>();
   return handle;
 }
-const auto& backward_operator() {
+const auto& head_norm_backward_operator() {
   static const auto handle =
-      c10::Dispatcher::singleton().findSchemaOrThrow("fovea::head_norm_backward", "").typed<BackwardFunction>();
+      c10::Dispatcher::singleton().findSchemaOrThrow("fovea::head_norm_backward", "").typed<HeadNormBackwardFunction>();
   return handle;
 }
 
 // Of z's rows: y, centre and rstd.
-ForwardResult empty_results(const at::Tensor& z) {
+HeadNormForwardResult empty_results(const at::Tensor& z) {
   const auto statistics = [&] {
     return at::empty_symint(z.sym_sizes().slice(0, z.sym_sizes().size() - 1), z.options().dtype(at::kFloat));
   };
@@ -51,8 +52,8 @@ ForwardResult empty_results(const at::Tensor& z) {
 }
 
 // A parameter that is missing has a gradient of no elements.
-BackwardResult empty_gradients(const at::Tensor& z, const at::Tensor& gain, const OptionalTensor& gate,
-                               const OptionalTensor& bias) {
+HeadNormBackwardResult empty_gradients(const at::Tensor& z, const at::Tensor& gain, const OptionalTensor& gate,
+                                       const OptionalTensor& bias) {
   const auto like = [&](const OptionalTensor& x) {
     return x ? at::empty_symint(x->sym_sizes(), x->options()) : at::empty({0}, z.options());
   };
@@ -89,12 +90,12 @@ bool is_statistic(const at::Tensor& x, const at::Tensor& z) {
          x.sizes() == z.sizes().slice(0, z.dim() - 1);
 }
 
-ForwardResult forward(const at::Tensor& z, const at::Tensor& gain, const OptionalTensor& gate,
-                      const OptionalTensor& bias, bool centred, double eps) {
+HeadNormForwardResult head_norm_forward(const at::Tensor& z, const at::Tensor& gain, const OptionalTensor& gate,
+                                        const OptionalTensor& bias, bool centred, double eps) {
   check_shapes(z, gain, gate, bias);
   const HeadNormInputs in{z.contiguous(), gain.contiguous(), contiguous(gate), contiguous(bias), centred};
   TORCH_CHECK(fits_head_norm(in), "fovea::head_norm: takes float32 or bfloat16 tensors of one type on the CPU");
-  const ForwardResult result = empty_results(z);
+  const HeadNormForwardResult result = empty_results(z);
   const auto& [y, centre, rstd] = result;
   with_element(z, [&, &y = y, &centre = centre, &rstd = rstd]<class T>(T) {
     kernels::HeadNorm<T> job = job_of<T>(in, centre, rstd);
@@ -104,16 +105,16 @@ ForwardResult forward(const at::Tensor& z, const at::Tensor& gain, const Optiona
   return result;
 }
 
-BackwardResult backward(const at::Tensor& grad_y, const at::Tensor& z, const at::Tensor& gain,
-                        const OptionalTensor& gate, const OptionalTensor& bias, const at::Tensor& centre,
-                        const at::Tensor& rstd, bool centred) {
+HeadNormBackwardResult head_norm_backward(const at::Tensor& grad_y, const at::Tensor& z, const at::Tensor& gain,
+                                          const OptionalTensor& gate, const OptionalTensor& bias,
+                                          const at::Tensor& centre, const at::Tensor& rstd, bool centred) {
   check_shapes(z, gain, gate, bias);
   const HeadNormInputs in{z.contiguous(), gain.contiguous(), contiguous(gate), contiguous(bias), centred};
   const at::Tensor grad = grad_y.contiguous();
   TORCH_CHECK(fits_head_norm(in) && fits_kernels({z, grad}) && grad.sizes() == z.sizes() && is_statistic(centre, z) &&
                   is_statistic(rstd, z),
               "fovea::head_norm_backward: takes what head_norm took and gave, and a gradient like y");
-  const BackwardResult result = empty_gradients(z, gain, gate, bias);
+  const HeadNormBackwardResult result = empty_gradients(z, gain, gate, bias);
   const auto& [grad_z, grad_gain, grad_gate, grad_bias] = result;
   with_element(
       z, [&, &grad_z = grad_z, &grad_gain = grad_gain, &grad_gate = grad_gate, &grad_bias = grad_bias]<class T>(T) {
@@ -126,14 +127,15 @@ BackwardResult backward(const at::Tensor& grad_y, const at::Tensor& z, const at:
   return result;
 }
 
-ForwardResult forward_meta(const at::Tensor& z, const at::Tensor& gain, const OptionalTensor& gate,
-                           const OptionalTensor& bias, bool, double) {
+HeadNormForwardResult head_norm_forward_meta(const at::Tensor& z, const at::Tensor& gain, const OptionalTensor& gate,
+                                             const OptionalTensor& bias, bool, double) {
   check_shapes(z, gain, gate, bias);
   return empty_results(z);
 }
 
-BackwardResult backward_meta(const at::Tensor&, const at::Tensor& z, const at::Tensor& gain, const OptionalTensor& gate,
-                             const OptionalTensor& bias, const at::Tensor&, const at::Tensor&, bool) {
+HeadNormBackwardResult head_norm_backward_meta(const at::Tensor&, const at::Tensor& z, const at::Tensor& gain,
+                                               const OptionalTensor& gate, const OptionalTensor& bias,
+                                               const at::Tensor&, const at::Tensor&, bool) {
   check_shapes(z, gain, gate, bias);
   return empty_gradients(z, gain, gate, bias);
 }
@@ -143,7 +145,7 @@ class Norm : public torch::autograd::Function<Norm> {
   static variable_list forward(AutogradContext* context, const at::Tensor& z, const at::Tensor& gain,
                                const OptionalTensor& gate, const OptionalTensor& bias, bool centred, double eps) {
     const at::AutoDispatchBelowADInplaceOrView below;
-    auto [y, centre, rstd] = forward_operator().call(z, gain, gate, bias, centred, eps);
+    auto [y, centre, rstd] = head_norm_forward_operator().call(z, gain, gate, bias, centred, eps);
     context->save_for_backward({z, gain, tensor_or_none(gate), tensor_or_none(bias), centre, rstd});
     context->saved_data["centred"] = centred;
     context->mark_non_differentiable({centre, rstd});
@@ -155,7 +157,7 @@ class Norm : public torch::autograd::Function<Norm> {
     if (!grads[0].defined()) return result;
     const variable_list s = context->get_saved_variables();
     const OptionalTensor gate = some_or_none(s[2]), bias = some_or_none(s[3]);
-    auto [grad_z, grad_gain, grad_gate, grad_bias] = backward_operator().call(
+    auto [grad_z, grad_gain, grad_gate, grad_bias] = head_norm_backward_operator().call(
         grads[0], s[0], s[1], gate, bias, s[4], s[5], context->saved_data.at("centred").toBool());
     result[0] = grad_z, result[1] = grad_gain;
     if (gate) result[2] = grad_gate;
@@ -164,12 +166,13 @@ class Norm : public torch::autograd::Function<Norm> {
   }
 };
 
-ForwardResult forward_autograd(const at::Tensor& z, const at::Tensor& gain, const OptionalTensor& gate,
-                               const OptionalTensor& bias, bool centred, double eps) {
+HeadNormForwardResult head_norm_forward_autograd(const at::Tensor& z, const at::Tensor& gain,
+                                                 const OptionalTensor& gate, const OptionalTensor& bias, bool centred,
+                                                 double eps) {
   refuse_tangents({z, gain, tensor_or_none(gate), tensor_or_none(bias)}, "attention");
   if (!wants_gradient({z, gain, tensor_or_none(gate), tensor_or_none(bias)})) {
     const at::AutoDispatchBelowADInplaceOrView below;
-    return forward_operator().call(z, gain, gate, bias, centred, eps);
+    return head_norm_forward_operator().call(z, gain, gate, bias, centred, eps);
   }
   const variable_list result = Norm::apply(z, gain, gate, bias, centred, eps);
   return {result[0], result[1], result[2]};
@@ -182,17 +185,17 @@ bool fits_head_norm(const HeadNormInputs& in) {
 }
 
 at::Tensor call_head_norm(const HeadNormInputs& in, double eps) {
-  return std::get<0>(forward_operator().call(in.z, in.gain, in.gate, in.bias, in.centred, eps));
+  return std::get<0>(head_norm_forward_operator().call(in.z, in.gain, in.gate, in.bias, in.centred, eps));
 }
 
 TORCH_LIBRARY_FRAGMENT(fovea, m) {
-  m.def(kForwardSchema, {at::Tag::pt2_compliant_tag});
-  m.def(kBackwardSchema, {at::Tag::pt2_compliant_tag});
-  m.impl("head_norm", torch::dispatch(c10::DispatchKey::CPU, TORCH_FN(forward)));
-  m.impl("head_norm_backward", torch::dispatch(c10::DispatchKey::CPU, TORCH_FN(backward)));
-  m.impl("head_norm", torch::dispatch(c10::DispatchKey::Meta, TORCH_FN(forward_meta)));
-  m.impl("head_norm_backward", torch::dispatch(c10::DispatchKey::Meta, TORCH_FN(backward_meta)));
-  m.impl("head_norm", torch::dispatch(c10::DispatchKey::Autograd, TORCH_FN(forward_autograd)));
+  m.def(kHeadNormForward, {at::Tag::pt2_compliant_tag});
+  m.def(kHeadNormBackward, {at::Tag::pt2_compliant_tag});
+  m.impl("head_norm", torch::dispatch(c10::DispatchKey::CPU, TORCH_FN(head_norm_forward)));
+  m.impl("head_norm_backward", torch::dispatch(c10::DispatchKey::CPU, TORCH_FN(head_norm_backward)));
+  m.impl("head_norm", torch::dispatch(c10::DispatchKey::Meta, TORCH_FN(head_norm_forward_meta)));
+  m.impl("head_norm_backward", torch::dispatch(c10::DispatchKey::Meta, TORCH_FN(head_norm_backward_meta)));
+  m.impl("head_norm", torch::dispatch(c10::DispatchKey::Autograd, TORCH_FN(head_norm_forward_autograd)));
   m.impl("head_norm_backward",
          torch::dispatch(c10::DispatchKey::Autograd, torch::autograd::autogradNotImplementedFallback()));
 }

@@ -21,33 +21,36 @@ using OptionalTensor = std::optional<at::Tensor>;
 using OptionalTensors = c10::List<OptionalTensor>;
 
 // layout: q_offsets, k_offsets, k_begins, q_lengths, k_lengths; stream: seed, layer, first_head.
-constexpr const char* kForwardSchema =
+constexpr const char* kAttentionForward =
     "attention_forward(Tensor q, Tensor k, Tensor v, Tensor? alpha, Tensor?[] layout, str spec, str kind, "
     "float scale, float dropout, int[] stream, SymInt dropout_seed, bool needs_backward) "
     "-> (Tensor out, Tensor stats, Tensor kept)";
-constexpr const char* kBackwardSchema =
+constexpr const char* kAttentionBackward =
     "attention_backward(Tensor grad_out, Tensor q, Tensor k, Tensor v, Tensor out, Tensor stats, Tensor kept, "
     "Tensor? alpha, Tensor?[] layout, str spec, str kind, float scale, float dropout, int[] stream, "
     "SymInt dropout_seed) -> (Tensor grad_q, Tensor grad_k, Tensor grad_v, Tensor grad_alpha)";
 
-using ForwardResult = std::tuple<at::Tensor, at::Tensor, at::Tensor>;
-using ForwardFunction = ForwardResult(const at::Tensor&, const at::Tensor&, const at::Tensor&, const OptionalTensor&,
-                                      const OptionalTensors&, std::string_view, std::string_view, double, double,
-                                      at::IntArrayRef, SymInt, bool);
-using BackwardResult = std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor>;
-using BackwardFunction = BackwardResult(const at::Tensor&, const at::Tensor&, const at::Tensor&, const at::Tensor&,
-                                        const at::Tensor&, const at::Tensor&, const at::Tensor&, const OptionalTensor&,
-                                        const OptionalTensors&, std::string_view, std::string_view, double, double,
-                                        at::IntArrayRef, SymInt);
+using AttentionForwardResult = std::tuple<at::Tensor, at::Tensor, at::Tensor>;
+using AttentionForwardFunction = AttentionForwardResult(const at::Tensor&, const at::Tensor&, const at::Tensor&,
+                                                        const OptionalTensor&, const OptionalTensors&, std::string_view,
+                                                        std::string_view, double, double, at::IntArrayRef, SymInt,
+                                                        bool);
+using AttentionBackwardResult = std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor>;
+using AttentionBackwardFunction = AttentionBackwardResult(const at::Tensor&, const at::Tensor&, const at::Tensor&,
+                                                          const at::Tensor&, const at::Tensor&, const at::Tensor&,
+                                                          const at::Tensor&, const OptionalTensor&,
+                                                          const OptionalTensors&, std::string_view, std::string_view,
+                                                          double, double, at::IntArrayRef, SymInt);
 
-const auto& forward_operator() {
+const auto& attention_forward_operator() {
   static const auto handle =
-      c10::Dispatcher::singleton().findSchemaOrThrow("fovea::attention_forward", "").typed<ForwardFunction>();
+      c10::Dispatcher::singleton().findSchemaOrThrow("fovea::attention_forward", "").typed<AttentionForwardFunction>();
   return handle;
 }
-const auto& backward_operator() {
-  static const auto handle =
-      c10::Dispatcher::singleton().findSchemaOrThrow("fovea::attention_backward", "").typed<BackwardFunction>();
+const auto& attention_backward_operator() {
+  static const auto handle = c10::Dispatcher::singleton()
+                                 .findSchemaOrThrow("fovea::attention_backward", "")
+                                 .typed<AttentionBackwardFunction>();
   return handle;
 }
 
@@ -66,9 +69,10 @@ CoreArguments arguments_of(const OptionalTensor& alpha, const OptionalTensors& l
   return a;
 }
 
-ForwardResult forward(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const OptionalTensor& alpha,
-                      const OptionalTensors& layout, std::string_view spec, std::string_view kind, double scale,
-                      double dropout, at::IntArrayRef stream, SymInt dropout_seed, bool needs_backward) {
+AttentionForwardResult attention_forward(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                                         const OptionalTensor& alpha, const OptionalTensors& layout,
+                                         std::string_view spec, std::string_view kind, double scale, double dropout,
+                                         at::IntArrayRef stream, SymInt dropout_seed, bool needs_backward) {
   CoreArguments arguments = arguments_of(alpha, layout, {spec, kind}, stream);
   arguments.scale = scale, arguments.dropout = dropout;
   arguments.dropout_seed = dropout_seed.guard_int(__FILE__, __LINE__);
@@ -76,20 +80,21 @@ ForwardResult forward(const at::Tensor& q, const at::Tensor& k, const at::Tensor
   return {result.out, result.stats, result.kept};
 }
 
-ForwardResult forward_meta(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const OptionalTensor& alpha,
-                           const OptionalTensors& layout, std::string_view spec, std::string_view kind, double,
-                           double dropout, at::IntArrayRef stream, SymInt, bool needs_backward) {
+AttentionForwardResult attention_forward_meta(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                                              const OptionalTensor& alpha, const OptionalTensors& layout,
+                                              std::string_view spec, std::string_view kind, double, double dropout,
+                                              at::IntArrayRef stream, SymInt, bool needs_backward) {
   CoreArguments arguments = arguments_of(alpha, layout, {spec, kind}, stream);
   arguments.dropout = dropout;
   CoreOutput result = meta_forward({q, k, v}, arguments, needs_backward ? Phase::kTraining : Phase::kInference);
   return {result.out, result.stats, result.kept};
 }
 
-BackwardResult backward(const at::Tensor& grad_out, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
-                        const at::Tensor& out, const at::Tensor& stats, const at::Tensor& kept,
-                        const OptionalTensor& alpha, const OptionalTensors& layout, std::string_view spec,
-                        std::string_view kind, double scale, double dropout, at::IntArrayRef stream,
-                        SymInt dropout_seed) {
+AttentionBackwardResult attention_backward(const at::Tensor& grad_out, const at::Tensor& q, const at::Tensor& k,
+                                           const at::Tensor& v, const at::Tensor& out, const at::Tensor& stats,
+                                           const at::Tensor& kept, const OptionalTensor& alpha,
+                                           const OptionalTensors& layout, std::string_view spec, std::string_view kind,
+                                           double scale, double dropout, at::IntArrayRef stream, SymInt dropout_seed) {
   CoreArguments arguments = arguments_of(alpha, layout, {spec, kind}, stream);
   arguments.scale = scale, arguments.dropout = dropout;
   arguments.dropout_seed = dropout_seed.guard_int(__FILE__, __LINE__);
@@ -97,15 +102,16 @@ BackwardResult backward(const at::Tensor& grad_out, const at::Tensor& q, const a
   return {grads.q, grads.k, grads.v, grads.alpha};
 }
 
-BackwardResult backward_meta(const at::Tensor&, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
-                             const at::Tensor&, const at::Tensor&, const at::Tensor&, const OptionalTensor& alpha,
-                             const OptionalTensors&, std::string_view, std::string_view, double, double,
-                             at::IntArrayRef, SymInt) {
+AttentionBackwardResult attention_backward_meta(const at::Tensor&, const at::Tensor& q, const at::Tensor& k,
+                                                const at::Tensor& v, const at::Tensor&, const at::Tensor&,
+                                                const at::Tensor&, const OptionalTensor& alpha, const OptionalTensors&,
+                                                std::string_view, std::string_view, double, double, at::IntArrayRef,
+                                                SymInt) {
   CoreGradients grads = meta_backward({q, k, v}, alpha);
   return {grads.q, grads.k, grads.v, grads.alpha};
 }
 
-// What forward_autograd hands on beside the tensors to differentiate.
+// What attention_forward_autograd hands on beside the tensors to differentiate.
 struct Rest {
   OptionalTensors layout;
   std::string spec, kind;
@@ -120,8 +126,8 @@ class Attention : public torch::autograd::Function<Attention> {
                                const OptionalTensor& alpha, const Rest& rest) {
     const at::AutoDispatchBelowADInplaceOrView below;
     auto [out, stats, kept] =
-        forward_operator().call(q, k, v, alpha, rest.layout, rest.spec, rest.kind, rest.scale, rest.dropout,
-                                rest.stream, rest.dropout_seed, /*needs_backward=*/true);
+        attention_forward_operator().call(q, k, v, alpha, rest.layout, rest.spec, rest.kind, rest.scale, rest.dropout,
+                                          rest.stream, rest.dropout_seed, /*needs_backward=*/true);
     variable_list saved{q, k, v, out, stats, kept, alpha.value_or(at::Tensor())};
     for (size_t i = 0; i < rest.layout.size(); ++i) saved.push_back(rest.layout.get(i).value_or(at::Tensor()));
     context->save_for_backward(saved);
@@ -140,7 +146,7 @@ class Attention : public torch::autograd::Function<Attention> {
     OptionalTensors layout;
     for (size_t i = 7; i < s.size(); ++i) layout.push_back(optional(s[i]));
     const auto& data = context->saved_data;
-    auto [grad_q, grad_k, grad_v, grad_alpha] = backward_operator().call(
+    auto [grad_q, grad_k, grad_v, grad_alpha] = attention_backward_operator().call(
         grads[0], s[0], s[1], s[2], s[3], s[4], s[5], optional(s[6]), layout, data.at("spec").toStringView(),
         data.at("kind").toStringView(), data.at("scale").toDouble(), data.at("dropout").toDouble(),
         data.at("stream").toIntVector(), data.at("dropout_seed").toSymInt());
@@ -150,17 +156,18 @@ class Attention : public torch::autograd::Function<Attention> {
   }
 };
 
-ForwardResult forward_autograd(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
-                               const OptionalTensor& alpha, const OptionalTensors& layout, std::string_view spec,
-                               std::string_view kind, double scale, double dropout, at::IntArrayRef stream,
-                               SymInt dropout_seed, bool needs_backward) {
+AttentionForwardResult attention_forward_autograd(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                                                  const OptionalTensor& alpha, const OptionalTensors& layout,
+                                                  std::string_view spec, std::string_view kind, double scale,
+                                                  double dropout, at::IntArrayRef stream, SymInt dropout_seed,
+                                                  bool needs_backward) {
   refuse_tangents({q, k, v, tensor_or_none(alpha)}, "attention");
   const bool differentiable =
       q.requires_grad() || k.requires_grad() || v.requires_grad() || (alpha && alpha->requires_grad());
   if (!differentiable || !at::GradMode::is_enabled()) {
     const at::AutoDispatchBelowADInplaceOrView below;
-    return forward_operator().call(q, k, v, alpha, layout, spec, kind, scale, dropout, stream, std::move(dropout_seed),
-                                   needs_backward);
+    return attention_forward_operator().call(q, k, v, alpha, layout, spec, kind, scale, dropout, stream,
+                                             std::move(dropout_seed), needs_backward);
   }
   const variable_list result = Attention::apply(
       q, k, v, alpha,
@@ -172,21 +179,21 @@ ForwardResult forward_autograd(const at::Tensor& q, const at::Tensor& k, const a
 
 at::Tensor call_forward(const CoreTensors& x, const CoreArguments& a) {
   const OptionalTensors layout({a.q_offsets, a.k_offsets, a.k_begins, a.q_lengths, a.k_lengths});
-  return std::get<0>(forward_operator().call(x.q, x.k, x.v, a.alpha, layout, a.spec, a.kind, a.scale, a.dropout,
-                                             {a.seed, a.layer, a.first_head}, a.dropout_seed,
-                                             /*needs_backward=*/false));
+  return std::get<0>(attention_forward_operator().call(x.q, x.k, x.v, a.alpha, layout, a.spec, a.kind, a.scale,
+                                                       a.dropout, {a.seed, a.layer, a.first_head}, a.dropout_seed,
+                                                       /*needs_backward=*/false));
 }
 
 TORCH_LIBRARY_FRAGMENT(fovea, m) {
-  m.def(kForwardSchema, {at::Tag::pt2_compliant_tag});
-  m.def(kBackwardSchema, {at::Tag::pt2_compliant_tag});
+  m.def(kAttentionForward, {at::Tag::pt2_compliant_tag});
+  m.def(kAttentionBackward, {at::Tag::pt2_compliant_tag});
   for (const c10::DispatchKey key : {c10::DispatchKey::CPU, c10::DispatchKey::CUDA}) {
-    m.impl("attention_forward", torch::dispatch(key, TORCH_FN(forward)));
-    m.impl("attention_backward", torch::dispatch(key, TORCH_FN(backward)));
+    m.impl("attention_forward", torch::dispatch(key, TORCH_FN(attention_forward)));
+    m.impl("attention_backward", torch::dispatch(key, TORCH_FN(attention_backward)));
   }
-  m.impl("attention_forward", torch::dispatch(c10::DispatchKey::Meta, TORCH_FN(forward_meta)));
-  m.impl("attention_backward", torch::dispatch(c10::DispatchKey::Meta, TORCH_FN(backward_meta)));
-  m.impl("attention_forward", torch::dispatch(c10::DispatchKey::Autograd, TORCH_FN(forward_autograd)));
+  m.impl("attention_forward", torch::dispatch(c10::DispatchKey::Meta, TORCH_FN(attention_forward_meta)));
+  m.impl("attention_backward", torch::dispatch(c10::DispatchKey::Meta, TORCH_FN(attention_backward_meta)));
+  m.impl("attention_forward", torch::dispatch(c10::DispatchKey::Autograd, TORCH_FN(attention_forward_autograd)));
   m.impl("attention_backward",
          torch::dispatch(c10::DispatchKey::Autograd, torch::autograd::autogradNotImplementedFallback()));
 }

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <cstring>
 #include <optional>
 
@@ -33,9 +32,8 @@ std::string charset_of(const std::string& header) {
   return charset == "CHARSET" ? "" : charset;  // the template's placeholder
 }
 
-bool is_utf8_name(std::string name) {
-  std::transform(name.begin(), name.end(), name.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+bool is_utf8_name(std::string_view charset) {
+  const std::string name = lower(charset);
   return name.empty() || name == "utf-8" || name == "utf8" || name == "ascii" || name == "us-ascii";
 }
 

@@ -74,17 +74,11 @@ std::vector<fs::path> pages_of(const fs::path& folder) {
   return pages;
 }
 
-std::string lower(std::string name) {
-  std::transform(name.begin(), name.end(), name.begin(),
-                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
-  return name;
-}
-
 // "…/help/en-US/text" -> "en", "…/pt-BR" -> "pt-br".
 std::string language_of(fs::path folder) {
   if (!folder.has_filename()) folder = folder.parent_path();
   if (folder.filename() == "text") folder = folder.parent_path();
-  const std::string name = lower(folder.filename());
+  const std::string name = lower(folder.filename().string());
   return name == "en-us" ? "en" : name;
 }
 

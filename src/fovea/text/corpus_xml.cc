@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <pugixml.hpp>
 #include <set>
 
@@ -12,17 +11,16 @@
 namespace fovea::text {
 namespace {
 
-std::string lower(std::string_view text) {
-  std::string out(text);
-  std::transform(out.begin(), out.end(), out.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  std::replace(out.begin(), out.end(), '_', '-');
-  return out;
+// "pt_BR" -> "pt-br".
+std::string language_tag(std::string_view text) {
+  std::string tag = lower(text);
+  std::ranges::replace(tag, '_', '-');
+  return tag;
 }
 
 // "en" stands for "en-US", and the other way round.
 bool same_language(std::string_view a, std::string_view b) {
-  const std::string first = lower(a), second = lower(b);
+  const std::string first = language_tag(a), second = language_tag(b);
   const std::string_view shorter = first.size() < second.size() ? first : second;
   const std::string_view longer = first.size() < second.size() ? second : first;
   return longer.starts_with(shorter) && (longer.size() == shorter.size() || longer[shorter.size()] == '-');
@@ -100,7 +98,7 @@ std::vector<Unit> units_of(const pugi::xml_node& body) {
 std::set<std::string> languages_in(const std::vector<Unit>& units) {
   std::set<std::string> languages;
   for (const Unit& unit : units)
-    for (const auto& [language, text] : unit.variants) languages.insert(lower(language));
+    for (const auto& [language, text] : unit.variants) languages.insert(language_tag(language));
   return languages;
 }
 
@@ -130,8 +128,8 @@ struct XliffReader : pugi::xml_tree_walker {
   bool for_each(pugi::xml_node& node) override {
     const std::string_view name = node.name();
     if (name == "file" && node.attribute("source-language")) {
-      bitext.source_lang = lower(node.attribute("source-language").as_string());
-      bitext.target_lang = lower(node.attribute("target-language").as_string());
+      bitext.source_lang = language_tag(node.attribute("source-language").as_string());
+      bitext.target_lang = language_tag(node.attribute("target-language").as_string());
     }
     if (name != "trans-unit" && name != "segment") return true;
     if (node.child("source") && node.child("target"))
@@ -150,7 +148,8 @@ Bitext read_tmx(const std::string& path, const Languages& wanted) {
   const std::vector<Unit> units = units_of(root.child("body"));
   const Languages languages =
       choose_languages(wanted, root.child("header").attribute("srclang").as_string(), languages_in(units), path);
-  Bitext bitext{.source_lang = lower(languages.source), .target_lang = lower(languages.target), .pairs = {}};
+  Bitext bitext{
+      .source_lang = language_tag(languages.source), .target_lang = language_tag(languages.target), .pairs = {}};
   for (const Unit& unit : units) {
     const std::string* source = unit.in(languages.source);
     const std::string* target = unit.in(languages.target);
@@ -166,8 +165,8 @@ Bitext read_xliff(const std::string& path) {
   const pugi::xml_node root = document.child("xliff");
   if (!root) throw Error(cat("'", path, "' has no <xliff> element; expected an XLIFF file"));
   XliffReader reader;
-  reader.bitext.source_lang = lower(root.attribute("srcLang").as_string());
-  reader.bitext.target_lang = lower(root.attribute("trgLang").as_string());
+  reader.bitext.source_lang = language_tag(root.attribute("srcLang").as_string());
+  reader.bitext.target_lang = language_tag(root.attribute("trgLang").as_string());
   document.traverse(reader);
   return std::move(reader.bitext);
 }

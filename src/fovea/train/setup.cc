@@ -8,6 +8,7 @@
 #include "fovea/base/strings.h"
 
 namespace fovea::train {
+
 TrainingData load_training_data(const TrainConfig& config) {
   for (const std::string& file : config.train_sets) require_file(file, "--train-sets");
   TrainingData data = {text::Vocab::load(config.vocabs[0]), text::Vocab::load(config.vocabs[1]), {}, {}, {}};

@@ -124,12 +124,12 @@ lint() {
   need_packages "${packages[@]}" clang-format clang-tidy
   sources | xargs -r clang-format --dry-run --Werror
   need_torch
-  cmake --preset dev ${Torch_DIR:+-DTorch_DIR="$Torch_DIR"} >/dev/null  # its list of commands names every file
+  cmake --preset dev ${Torch_DIR:+-DTorch_DIR="$Torch_DIR"} >/dev/null  # its list of commands names every file but the fuzz targets
   # clang reads neither GCC's precompiled headers nor all of its warnings' names.
   local database=build/lint
   mkdir -p "$database"
   sed -E 's/-include [^ ]*cmake_pch\.hxx//g; s/-W[a-z][^ ]*//g' build/dev/compile_commands.json >"$database/compile_commands.json"
-  sources | grep '\.cc$' | grep -E "${1:-.}" | xargs -r -P "$(nproc)" -n 4 clang-tidy -p "$database" --quiet
+  sources | grep '\.cc$' | grep -v ^fuzz/ | grep -E "${1:-.}" | xargs -r -P "$(nproc)" -n 4 clang-tidy -p "$database" --quiet
 }
 
 bench() { build; exec .venv/bin/python3 bench/run.py "$@"; }

@@ -69,6 +69,7 @@ class BadInput(unittest.TestCase):
         drawn = checked(*analyze, "un stelli .", "--target", "eno").stdout
         self.assertTrue(drawn.startswith("eno\n"), drawn)
         self.assertIn("exactly zero: 0.0% of the weights shown", drawn)
+        checked(*analyze[:-1], "--source=-- un")
         # An error while the log cannot be written: both are told, and neither aborts.
         both = self.refused(*analyze, "un", "--log", "/dev/full", "--layer", 99, says="--layer: got 99")
         self.assertIn("cannot write the log file '/dev/full'", both.stderr)

@@ -87,7 +87,9 @@ struct Options::State {
 
   std::vector<std::string> known_flags() const {
     std::vector<std::string> known = {"--config", "--help", "--dump-config"};
-    for (const FieldView& field : fields) known.push_back(cat("--", field.name));
+    for (const FieldView& field : fields) {
+      for (const std::string& flag : split(flags_of(field), ',')) known.push_back(flag);
+    }
     return known;
   }
 };
@@ -102,9 +104,10 @@ void Options::add_fields(std::vector<FieldView> fields, const std::string& headi
     if (std::any_of(state_->fields.begin(), state_->fields.end(), same)) continue;
     state_->fields.push_back(field);
     const CLI::callback_t take = [state = state_.get(), field](const CLI::results_t& values) {
+      const std::vector<std::string> known = state->known_flags();
       for (const std::string& value : values) {
         // CLI11 gives an option that wants a value whatever comes next.
-        if (value.starts_with("--")) {
+        if (std::ranges::find(known, value.substr(0, value.find('='))) != known.end()) {
           throw UsageError(cat("--", field.name, ": got no value, but ", value, " next", see_help(state->command)));
         }
       }

@@ -143,6 +143,20 @@ TEST(Lines, UnpackLongText) {
   }
 }
 
+// A frame that ends where a reader's buffer of 2^16 bytes is full.
+TEST(Lines, UnpackWholeBuffers) {
+  const Folder folder;
+  for (const size_t size : {size_t{1} << 15, size_t{1} << 16, size_t{1} << 17}) {
+    for (const char* ending : {"gz", "zst"}) {
+      const std::string packed = folder.path / cat(size, ".", ending);
+      LineWriter out(packed);
+      out.write(std::string(size - 1, 'x') + "\n");
+      out.close();
+      EXPECT_EQ(read_lines(packed).at(0).size(), size - 1) << packed;
+    }
+  }
+}
+
 TEST(Lines, AppearOnlyWhenClosed) {
   const Folder folder;
   { LineWriter(folder.path / "x").line("a"); }

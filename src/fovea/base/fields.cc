@@ -1,6 +1,7 @@
 #include "fovea/base/fields.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <type_traits>
@@ -52,8 +53,10 @@ void read(const FieldView& field, const std::string& text, int64_t& out) {
 void read(const FieldView& field, const std::string& text, double& out) { read_number(field, text, out, "a number"); }
 
 void read(const FieldView& field, const std::string& text, bool& out) {
-  if (text != "true" && text != "false") refuse(field, text, "true or false");
-  out = text == "true";
+  static constexpr std::array<std::string_view, 4> kTrue = {"true", "yes", "on", "1"};
+  static constexpr std::array<std::string_view, 4> kFalse = {"false", "no", "off", "0"};
+  out = std::ranges::find(kTrue, text) != kTrue.end();
+  if (!out && std::ranges::find(kFalse, text) == kFalse.end()) refuse(field, text, "true or false");
 }
 
 void read(const FieldView& field, const std::string& text, std::string& out) {

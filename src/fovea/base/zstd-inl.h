@@ -30,7 +30,7 @@ class ZstdUnpacker {
       }
       s.wanted = ZSTD_decompressStream(s.context.get(), &out, &s.in);
       if (ZSTD_isError(s.wanted) != 0) throw std::runtime_error(ZSTD_getErrorName(s.wanted));
-      s.filled = out.pos == out.size;
+      s.filled = out.pos == out.size && s.wanted != 0;  // 0: the frame ended, and all of it is out
     }
     return static_cast<std::streamsize>(out.pos);
   }

@@ -140,7 +140,7 @@ HeadNormBackwardResult head_norm_backward_meta(const at::Tensor&, const at::Tens
   return empty_gradients(z, gain, gate, bias);
 }
 
-class Norm : public torch::autograd::Function<Norm> {
+class HeadNormFunction : public torch::autograd::Function<HeadNormFunction> {
  public:
   static variable_list forward(AutogradContext* context, const at::Tensor& z, const at::Tensor& gain,
                                const OptionalTensor& gate, const OptionalTensor& bias, bool centred, double eps) {
@@ -174,7 +174,7 @@ HeadNormForwardResult head_norm_forward_autograd(const at::Tensor& z, const at::
     const at::AutoDispatchBelowADInplaceOrView below;
     return head_norm_forward_operator().call(z, gain, gate, bias, centred, eps);
   }
-  const variable_list result = Norm::apply(z, gain, gate, bias, centred, eps);
+  const variable_list result = HeadNormFunction::apply(z, gain, gate, bias, centred, eps);
   return {result[0], result[1], result[2]};
 }
 

@@ -101,7 +101,7 @@ NormGrads backward(const SavedNorm& saved, const at::Tensor& grad_sum, const at:
 at::Tensor contiguous_or_none(const at::Tensor& tensor) { return tensor.defined() ? tensor.contiguous() : tensor; }
 
 // (sum, out) of x, residual, gain, bias.
-struct AddNorm : torch::autograd::Function<AddNorm> {
+struct AddNormFunction : torch::autograd::Function<AddNormFunction> {
   static variable_list forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& residual,
                                const at::Tensor& gain, const at::Tensor& bias, double rate, int64_t seed, double eps) {
     const Normed result = ops::forward({x, residual, gain, bias, {.rate = rate, .seed = seed}, eps});
@@ -126,7 +126,7 @@ struct AddNorm : torch::autograd::Function<AddNorm> {
   }
 };
 
-struct LayerNorm : torch::autograd::Function<LayerNorm> {
+struct LayerNormFunction : torch::autograd::Function<LayerNormFunction> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& gain,
                             const at::Tensor& bias, double eps) {
     const Normed result = ops::forward({x, {}, gain, bias, {}, eps});
@@ -156,7 +156,7 @@ at::Tensor dropout(const at::Tensor& x, const DropoutOptions& options) {
 
 at::Tensor layer_norm(const at::Tensor& x, const at::Tensor& gain, const at::Tensor& bias, double eps) {
   if (!fits_norm(x, gain, bias)) return composite::layer_norm(x, gain, bias, eps);
-  if (wants_gradient({x, gain, bias})) return LayerNorm::apply(x.contiguous(), gain, bias, eps);
+  if (wants_gradient({x, gain, bias})) return LayerNormFunction::apply(x.contiguous(), gain, bias, eps);
   return forward({x.contiguous(), {}, gain, bias, {}, eps}).out;
 }
 
@@ -168,7 +168,7 @@ std::tuple<at::Tensor, at::Tensor> add_norm(const at::Tensor& x, const at::Tenso
   }
   const at::Tensor added = x.contiguous(), base = residual.contiguous();
   if (wants_gradient({x, residual, gain, bias})) {
-    variable_list result = AddNorm::apply(added, base, gain, bias, options.rate, options.seed, eps);
+    variable_list result = AddNormFunction::apply(added, base, gain, bias, options.rate, options.seed, eps);
     return {result[0], result[1]};
   }
   const Normed result = forward({added, base, gain, bias, options, eps});

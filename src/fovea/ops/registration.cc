@@ -120,7 +120,7 @@ struct Rest {
   SymInt dropout_seed;
 };
 
-class Attention : public torch::autograd::Function<Attention> {
+class AttentionFunction : public torch::autograd::Function<AttentionFunction> {
  public:
   static variable_list forward(AutogradContext* context, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                                const OptionalTensor& alpha, const Rest& rest) {
@@ -169,7 +169,7 @@ AttentionForwardResult attention_forward_autograd(const at::Tensor& q, const at:
     return attention_forward_operator().call(q, k, v, alpha, layout, spec, kind, scale, dropout, stream,
                                              std::move(dropout_seed), needs_backward);
   }
-  const variable_list result = Attention::apply(
+  const variable_list result = AttentionFunction::apply(
       q, k, v, alpha,
       Rest{layout, std::string(spec), std::string(kind), scale, dropout, stream.vec(), std::move(dropout_seed)});
   return {result[0], result[1], result[2]};

@@ -52,5 +52,19 @@ TEST(ConfigYaml, NumbersTakeUnits) {
   EXPECT_EQ(config.learn_rate, 5e-4);
 }
 
+TEST(ConfigYaml, FlagsTakeTheUsualWords) {
+  TrainConfig config;
+  for (const char* yes : {"true", "yes", "on", "1"}) {
+    config.quiet = false;
+    from_yaml(std::string("quiet: ") + yes, "x", config);
+    EXPECT_TRUE(config.quiet) << yes;
+  }
+  for (const char* no : {"false", "no", "off", "0"}) {
+    config.quiet = true;
+    from_yaml(std::string("quiet: ") + no, "x", config);
+    EXPECT_FALSE(config.quiet) << no;
+  }
+}
+
 }  // namespace
 }  // namespace fovea

@@ -132,9 +132,9 @@ void train_vocab(const VocabTraining& options) {
   };
   SampleIterator lines(sample.lines);
   std::string model;
-  throw_if_interrupted("learning the vocabulary");
   const auto status = [&] {
     const StoppableAtOnce nothing_to_lose;
+    throw_if_interrupted("learning the vocabulary");
     return sentencepiece::SentencePieceTrainer::Train(arguments, &lines, &model);
   }();
   if (!status.ok()) fail(options, status.ToString());

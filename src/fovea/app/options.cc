@@ -94,11 +94,11 @@ struct Options::State {
   }
 };
 
-Options::Options(std::string command, std::string summary, std::string usage)
+Options::Options(const std::string& command, const std::string& summary, const std::string& usage)
     : state_(std::make_unique<State>(command, summary, usage)) {}
 Options::~Options() = default;
 
-void Options::add_fields(std::vector<FieldView> fields, const std::string& heading) {
+void Options::add_fields(const std::vector<FieldView>& fields, const std::string& heading) {
   for (const FieldView& field : fields) {
     const auto same = [&](const FieldView& other) { return other.name == field.name; };
     if (std::any_of(state_->fields.begin(), state_->fields.end(), same)) continue;
@@ -128,14 +128,15 @@ void Options::add_fields(std::vector<FieldView> fields, const std::string& headi
   }
 }
 
-void Options::positional(std::string name, std::vector<std::string>& values, std::string help) {
+void Options::positional(const std::string& name, std::vector<std::string>& values, const std::string& help) {
   state_->app.add_option(name, values, help)->group("Arguments")->type_name("");
 }
 
-void Options::epilogue(std::string text) { state_->app.footer(text); }
+void Options::epilogue(const std::string& text) { state_->app.footer(text); }
 
 bool Options::parse(const std::vector<std::string>& given) {
   std::vector<std::string> arguments;
+  arguments.reserve(given.size());
   for (const std::string& argument : given) arguments.push_back(with_dashes(argument));
   const std::string see = see_help(state_->command);
   try {

@@ -11,7 +11,7 @@ namespace fovea::app {
 // -c/--config FILE (YAML, may be repeated, later ones win, flags win over all), --dump-config and --help.
 class Options {
  public:
-  Options(std::string command, std::string summary, std::string usage);
+  Options(const std::string& command, const std::string& summary, const std::string& usage);
   ~Options();
 
   // Adds every field of `config` under a heading of the help text.
@@ -20,15 +20,15 @@ class Options {
     add_fields(field_views(config), heading);
   }
   // Arguments without a flag.
-  void positional(std::string name, std::vector<std::string>& values, std::string help);
+  void positional(const std::string& name, std::vector<std::string>& values, const std::string& help);
   // Shown after the options: examples.
-  void epilogue(std::string text);
+  void epilogue(const std::string& text);
 
   // False when help or the configuration was printed and there is nothing to do. Throws UsageError.
   bool parse(const std::vector<std::string>& arguments);
 
  private:
-  void add_fields(std::vector<FieldView> fields, const std::string& heading);
+  void add_fields(const std::vector<FieldView>& fields, const std::string& heading);
   struct State;
   std::unique_ptr<State> state_;
 };

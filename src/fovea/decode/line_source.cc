@@ -47,7 +47,7 @@ void LineSource::read_into(const std::shared_ptr<Queue>& queue, const std::strin
       std::unique_lock lock(queue->mutex);
       queue->changed.wait(lock, [&] { return queue->bytes < kReadAhead || queue->abandoned; });
       if (queue->abandoned) return;
-      queue->bytes += line.size() + sizeof(line);
+      queue->bytes += line.size() + sizeof(std::string);
       queue->lines.push_back(std::move(line));
       queue->changed.notify_all();
     }

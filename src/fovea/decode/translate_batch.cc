@@ -87,6 +87,7 @@ std::vector<std::vector<search::Hypothesis>> translate_all(nn::Transformer& mode
   for (const std::vector<int64_t>& batch : length_batches(sources, limits)) {
     throw_if_interrupted("translating");
     std::vector<const Sentence*> chosen;
+    chosen.reserve(batch.size());
     for (const int64_t i : batch) chosen.push_back(&sources[static_cast<size_t>(i)]);
     auto translated = translate_batch(model, chosen, options);
     for (size_t i = 0; i < batch.size(); ++i) results[static_cast<size_t>(batch[i])] = std::move(translated[i]);

@@ -27,10 +27,9 @@ void KeyValueCache::reserve(int64_t slots, int64_t tokens, int64_t used) {
 
 void KeyValueCache::append(size_t layer, int64_t token, const std::vector<int64_t>& slots, const at::Tensor& stacked) {
   const at::Tensor keys_values = stacked.narrow(1, 1, 2);
-  const at::Tensor place = buffer_.select(0, static_cast<int64_t>(layer)).select(1, token);  // [slots, 2, H, D]
+  at::Tensor place = buffer_.select(0, static_cast<int64_t>(layer)).select(1, token);  // [slots, 2, H, D]
   if (!buffer_.is_cpu()) {
-    at::Tensor writable = place;
-    writable.index_copy_(0, to_index(slots).to(buffer_.device()), keys_values);
+    place.index_copy_(0, to_index(slots).to(buffer_.device()), keys_values);
     return;
   }
   const auto size = static_cast<size_t>(2 * heads_ * head_dim_) * buffer_.element_size();

@@ -95,12 +95,12 @@ void check(const VocabTraining& options) {
 
 void silence_sentencepiece() {
   // The only public way to the library's log level is an option of its trainer; without an input it refuses the rest.
-  static const bool silenced = [] {
+  static const bool kSilenced = [] {
     (void)sentencepiece::SentencePieceTrainer::Train(
         std::unordered_map<std::string, std::string>{{"minloglevel", "3"}});
     return true;
   }();
-  (void)silenced;
+  (void)kSilenced;
 }
 
 void train_vocab(const VocabTraining& options) {

@@ -1,5 +1,6 @@
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 
 #include "fovea/kernels/attention/cpu/float_order.h"
 #include "fovea/kernels/attention/cpu/isa.h"
@@ -32,11 +33,56 @@ uint32_t groups_with_hits(const uint16_t* hits) {
 #endif
 }
 
-F as_scores(const uint32_t* p, bool integers) {
-  float raw[kLanes];
-  std::memcpy(raw, p, sizeof raw);
-  const F v = load(raw);
-  return integers ? to_float(as_int(v)) : v;
+// Straight from memory: a copy in between would be stored in halves and loaded whole, for which the load has to wait.
+template <bool kIntegers>
+F scores_at(const uint32_t* p) {
+  const I raw = load_int(reinterpret_cast<const int32_t*>(p));
+  if constexpr (kIntegers) return to_float(raw);
+  return as_float(raw);
+}
+
+template <class Work>
+decltype(auto) with_format(const ScreenedRow& row, Work&& work) {
+  return row.integers ? work(std::true_type{}) : work(std::false_type{});
+}
+
+template <bool kIntegers>
+int64_t append_hits(const ScreenedRow& row, const uint16_t* masks, float* bounds, int32_t* keys, int64_t count) {
+  const F factor = set(row.factor), bound = set(-row.bound);
+  for (uint32_t groups = groups_with_hits(masks); groups != 0; groups &= groups - 1) {
+    const int group = __builtin_ctz(groups);
+    for (int lane = 0; lane < kGroupKeys; lane += kLanes) {
+      const int at = group * kGroupKeys + lane;
+      const uint32_t marked = (static_cast<uint32_t>(masks[group]) >> lane) & ((1U << kLanes) - 1);
+      if (kLanes < kGroupKeys && marked == 0) continue;
+      compress_store(keys + count, marked, iota() + (row.first_key + at));
+      count += compress_store(bounds + count, marked, fma(scores_at<kIntegers>(row.scores + at), factor, bound));
+    }
+  }
+  return count;
+}
+
+template <bool kIntegers>
+void sample_parts(const ScreenedRow& row, float* bounds) {
+  const F factor = set(row.factor), bound = set(-row.bound);
+  for (int part = 0; part < kSampled; part += kLanes) {
+    F high = set(-kInfinity);
+    for (int at = part; at < kBlockKeys; at += kSampled) high = max(high, scores_at<kIntegers>(row.scores + at));
+    store(bounds + part, fma(high, factor, bound));
+  }
+}
+
+template <bool kIntegers>
+void mark_hits(const ScreenedRow& row, float least, uint16_t* hits) {
+  const F factor = set(row.factor), bound = set(-row.bound), limit = set(least);
+  for (int group = 0; group < kGroups; ++group) {
+    uint32_t mask = 0;
+    for (int lane = 0; lane < kGroupKeys; lane += kLanes) {
+      const F score = scores_at<kIntegers>(row.scores + group * kGroupKeys + lane);
+      mask |= bits(less_equal(limit, fma(score, factor, bound))) << lane;
+    }
+    hits[group] = static_cast<uint16_t>(mask);
+  }
 }
 
 // A full last vector.
@@ -85,41 +131,17 @@ int64_t ScreenScan<Tag>::append(const ScreenedRow& row, float* bounds, int32_t* 
   }
   uint16_t masks[kGroups];
   std::memcpy(masks, hits, sizeof masks);
-  const F factor = set(row.factor), bound = set(-row.bound);
-  for (uint32_t groups = groups_with_hits(masks); groups != 0; groups &= groups - 1) {
-    const int group = __builtin_ctz(groups);
-    for (int lane = 0; lane < kGroupKeys; lane += kLanes) {
-      const int at = group * kGroupKeys + lane;
-      const uint32_t marked = (static_cast<uint32_t>(masks[group]) >> lane) & ((1U << kLanes) - 1);
-      if (kLanes < kGroupKeys && marked == 0) continue;
-      compress_store(keys + count, marked, iota() + (row.first_key + at));
-      count += compress_store(bounds + count, marked, fma(as_scores(row.scores + at, row.integers), factor, bound));
-    }
-  }
-  return count;
+  return with_format(row, [&](auto integers) { return append_hits<integers.value>(row, masks, bounds, keys, count); });
 }
 
 template <class Tag>
 void ScreenScan<Tag>::sample(const ScreenedRow& row, float* bounds) {
-  const F factor = set(row.factor), bound = set(-row.bound);
-  for (int part = 0; part < kSampled; part += kLanes) {
-    F high = set(-kInfinity);
-    for (int at = part; at < kBlockKeys; at += kSampled) high = max(high, as_scores(row.scores + at, row.integers));
-    store(bounds + part, fma(high, factor, bound));
-  }
+  with_format(row, [&](auto integers) { sample_parts<integers.value>(row, bounds); });
 }
 
 template <class Tag>
 void ScreenScan<Tag>::mark(const ScreenedRow& row, float least, uint16_t* hits) {
-  const F factor = set(row.factor), bound = set(-row.bound), limit = set(least);
-  for (int group = 0; group < kGroups; ++group) {
-    uint32_t mask = 0;
-    for (int lane = 0; lane < kGroupKeys; lane += kLanes) {
-      const F score = as_scores(row.scores + group * kGroupKeys + lane, row.integers);
-      mask |= bits(less_equal(limit, fma(score, factor, bound))) << lane;
-    }
-    hits[group] = static_cast<uint16_t>(mask);
-  }
+  with_format(row, [&](auto integers) { mark_hits<integers.value>(row, least, hits); });
 }
 
 template <class Tag>

@@ -40,22 +40,16 @@ inline EntmaxPoint entmax_point(const EntmaxPower& entmax, F below) {
   return {y, select(off, set(0), select(is_nan(y), y, raised))};
 }
 
-// values[i] * unit are a row's scores, top the greatest value; the last vector is filled up with -inf.
-struct EntmaxScores {
-  const float* values = nullptr;
-  int64_t count = 0;
-  float top = 0, unit = 1;
-};
-
 struct EntmaxSums {
   float weights = 0, slopes = 0;
 };
 
+// top: the greatest value; the last vector of values is filled up with -inf.
 template <EntmaxCurve kCurve>
-EntmaxSums entmax_sums(const EntmaxPower& power, const EntmaxScores& row, float mu) {
+EntmaxSums entmax_sums(const EntmaxPower& power, const EntmaxRow& row, float top, float mu) {
   F weights = set(0), slopes = set(0);
   for (int64_t i = 0; i < row.count; i += kLanes) {
-    const EntmaxPoint at = entmax_point<kCurve>(power, (load(row.values + i) - set(row.top)) * set(row.unit) - set(mu));
+    const EntmaxPoint at = entmax_point<kCurve>(power, (load(row.values + i) - set(top)) * set(row.unit) - set(mu));
     slopes = slopes + at.slope;
     weights = weights + at.weight();
   }
@@ -71,18 +65,20 @@ float entmax_excess(const EntmaxPower& power, float weights) {
 }
 
 // The mu whose weights sum to 1, from below. For c >= 1 the c-norm of y is convex in mu and nearly straight, so that
-// Newton's steps from 0, where it is at least 1, pass the root by no more than rounding; for c < 1 they are kept
+// Newton's steps from below, where it is at least 1, pass the root by no more than rounding; for c < 1 they are kept
 // between bounds.
 template <EntmaxCurve kCurve>
-float entmax_mu(const EntmaxPower& power, const EntmaxScores& row, int rounds) {
-  float low = 0, high = power.c, mu = 0;
-  for (int round = 0; round < rounds; ++round) {
-    const EntmaxSums at = entmax_sums<kCurve>(power, row, mu);
+float entmax_mu(const EntmaxPower& power, const EntmaxRow& row, float top) {
+  constexpr int kRounds = 60;
+  float low = row.start, high = power.c, mu = row.start;
+  for (int round = 0; round < kRounds; ++round) {
+    const EntmaxSums at = entmax_sums<kCurve>(power, row, top, mu);
     if (at.weights == 0) return 0;  // no candidate
     if (std::isnan(at.weights)) return at.weights;
+    const float near = row.tolerance * std::max(1.0F, mu);
     if (power.c >= 1) {
       const float step = entmax_excess<kCurve>(power, at.weights) / at.slopes;
-      if (!(step > 0x1p-25F * std::max(1.0F, mu))) return mu;
+      if (!(step > near)) return mu;
       mu += step;
       continue;
     }

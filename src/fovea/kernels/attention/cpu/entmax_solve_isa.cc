@@ -15,13 +15,11 @@
 namespace fovea::kernels {
 
 template <class Tag>
-float EntmaxSolve<Tag>::mu(EntmaxPower power, float* values, int64_t count, float unit, int rounds) {
-  store(values + count, set(-kInfinity));
+float EntmaxSolve<Tag>::mu(EntmaxPower power, const EntmaxRow& row) {
+  store(row.values + row.count, set(-kInfinity));
   F high = set(-kInfinity);
-  for (int64_t i = 0; i < count; i += kLanes) high = max(high, load(values + i));
-  return with_curve(power, [&](auto curve) {
-    return entmax_mu<decltype(curve)::value>(power, {values, count, greatest(high), unit}, rounds);
-  });
+  for (int64_t i = 0; i < row.count; i += kLanes) high = max(high, load(row.values + i));
+  return with_curve(power, [&](auto curve) { return entmax_mu<decltype(curve)::value>(power, row, greatest(high)); });
 }
 
 template <class Tag>

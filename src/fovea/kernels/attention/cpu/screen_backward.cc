@@ -138,7 +138,7 @@ void Backward::weight_gradients(const BackwardPiece& p, int64_t row, int64_t cou
 // The keys and values of a row, needed soon.
 void Backward::fetch_pairs(const BackwardPiece& p, int64_t row) const {
   const int32_t* list = kept(p, row);
-  if (list[0] > saved.capacity) return;
+  if (list[0] > saved.capacity || is_near(p.piece.sequence->k_length, width)) return;
   screen_ops().fetch(p.v.get(), width, list + 1, list[0]);
   screen_ops().fetch(p.k.get(), width, list + 1, list[0]);
 }

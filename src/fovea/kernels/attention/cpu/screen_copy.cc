@@ -11,6 +11,7 @@ namespace {
 constexpr int64_t kGroupTokens = 32768;
 // Floats of a head that fit a cache; larger ones are better copied to a workspace with its huge pages.
 constexpr int64_t kLeftInPlace = 1 << 17;
+constexpr int64_t kAtOnce = 16;
 
 uint16_t to_bf16(float x) {
   if (std::isnan(x)) return 0x7fc0;
@@ -40,7 +41,11 @@ void write_row(const Rows<void>& rows, DType dtype, int64_t token, int64_t head,
   const int64_t at = token * rows.token_stride + head * rows.head_stride;
   if (dtype == DType::kFloat32) {
     float* out = static_cast<float*>(rows.data) + at;
-    for (int64_t i = 0; i < head_dim; ++i) out[i] = x[i] * factor;
+    int64_t i = 0;
+    for (; i + kAtOnce <= head_dim; i += kAtOnce) {  // a known number, for the compiler's vectors
+      for (int64_t j = 0; j < kAtOnce; ++j) out[i + j] = x[i + j] * factor;
+    }
+    for (; i < head_dim; ++i) out[i] = x[i] * factor;
   } else {
     uint16_t* out = static_cast<uint16_t*>(rows.data) + at;
     for (int64_t i = 0; i < head_dim; ++i) out[i] = to_bf16(x[i] * factor);

@@ -11,6 +11,9 @@ namespace fovea::kernels {
 
 constexpr int64_t padded_width(int64_t head_dim) { return (head_dim + 15) / 16 * 16; }
 
+// Whether rows are few enough to stay in a core's own cache, so that asking for them ahead brings nothing.
+constexpr bool is_near(int64_t rows, int64_t width) { return rows * width <= int64_t{1} << 16; }
+
 // Row `token` of a head.
 void read_row(const Rows<const void>& rows, DType dtype, int64_t token, int64_t head, int64_t head_dim, float* out);
 void write_row(const Rows<void>& rows, DType dtype, int64_t token, int64_t head, int64_t head_dim, const float* x,

@@ -10,13 +10,31 @@
 namespace fovea::kernels {
 namespace {
 
+#if FOVEA_ISA != 1
 F partial_dot(const float* x, const float* row, int64_t width) {
   F total = load(x) * load(row);
   for (int64_t i = kLanes; i < width; i += kLanes) total = fma(load(x + i), load(row + i), total);
   return total;
 }
+#endif
 
-#if FOVEA_ISA >= 2
+#if FOVEA_ISA == 1
+// A score is always ((l0 + l1) + (l2 + l3)) + ((l4 + l5) + (l6 + l7)) of its lanes, whatever its place in the list.
+inline __m128 four_dots(const float* x, const float* rows, int64_t width, const int32_t* list) {
+  const float *row0 = rows + list[0] * width, *row1 = rows + list[1] * width;
+  const float *row2 = rows + list[2] * width, *row3 = rows + list[3] * width;
+  F sum0 = set(0), sum1 = sum0, sum2 = sum0, sum3 = sum0;
+  for (int64_t i = 0; i < width; i += kLanes) {
+    const F part = load(x + i);
+    sum0 = fma(part, load(row0 + i), sum0);
+    sum1 = fma(part, load(row1 + i), sum1);
+    sum2 = fma(part, load(row2 + i), sum2);
+    sum3 = fma(part, load(row3 + i), sum3);
+  }
+  const F quarters = _mm256_hadd_ps(_mm256_hadd_ps(sum0, sum1), _mm256_hadd_ps(sum2, sum3));
+  return _mm_add_ps(_mm256_castps256_ps128(quarters), _mm256_extractf128_ps(quarters, 1));
+}
+#elif FOVEA_ISA >= 2
 // Sums of the lanes of 16 vectors, in the order of the vectors: always (l, l + 8), then (l, l + 4), (l, l + 2), (l,
 // l + 1), so that a score does not depend on its place in the list.
 inline F halves(F a, F b) { return _mm512_shuffle_f32x4(a, b, 0x44) + _mm512_shuffle_f32x4(a, b, 0xee); }
@@ -63,15 +81,20 @@ void ExactRows<Tag>::fetch(const float* rows, int64_t width, const int32_t* list
 template <class Tag>
 void ExactRows<Tag>::dots(const float* x, const float* rows, int64_t width, const int32_t* list, int64_t count,
                           float scale, float* out) {
-#if FOVEA_ISA >= 2
-  for (int64_t i = 0; i < count; i += 16) {
-    int32_t last[16];
-    const int32_t* sixteen = list + i;
-    if (i + 16 > count) {
-      for (int64_t j = 0; j < 16; ++j) last[j] = list[i + j < count ? i + j : count - 1];
-      sixteen = last;
+#if FOVEA_ISA >= 1
+  constexpr int64_t kAtOnce = FOVEA_ISA == 1 ? 4 : 16;
+  for (int64_t i = 0; i < count; i += kAtOnce) {
+    int32_t last[kAtOnce];
+    const int32_t* some = list + i;
+    if (i + kAtOnce > count) {
+      for (int64_t j = 0; j < kAtOnce; ++j) last[j] = list[i + j < count ? i + j : count - 1];
+      some = last;
     }
-    store(out + i, sixteen_dots(x, rows, width, sixteen) * set(scale));
+#if FOVEA_ISA == 1
+    _mm_storeu_ps(out + i, _mm_mul_ps(four_dots(x, rows, width, some), _mm_set1_ps(scale)));
+#else
+    store(out + i, sixteen_dots(x, rows, width, some) * set(scale));
+#endif
   }
 #else
   for (int64_t i = 0; i < count; ++i) {

@@ -124,9 +124,10 @@ int64_t token_of(const ForwardTask& task, int64_t index) {
   return task.piece->piece.sequence->q_begin + task.first + index;
 }
 
-void fetch_list(const float* rows, int64_t width, const RowList& list) {
+void fetch_list(const PreparedPiece& p, const float* rows, const RowList& list) {
   constexpr int64_t kMost = 256;  // more would push one another out
-  screen_ops().fetch(rows, width, list.keys, std::min(list.count, kMost));
+  if (is_near(p.packed.num_keys, p.packed.width)) return;
+  screen_ops().fetch(rows, p.packed.width, list.keys, std::min(list.count, kMost));
 }
 
 // Exact selection and weights of all rows of the block, the next row's keys on their way meanwhile.
@@ -135,11 +136,11 @@ void weigh_rows(const AttentionProblem& problem, const AttentionForward& args, c
   const PreparedPiece& p = *task.piece;
   const SavedRows rows(problem, args.saved);
   for (int64_t i = 0; i < task.count; ++i) {
-    if (i + 1 < task.count) fetch_list(p.packed.rows, p.packed.width, worker.search.row(i + 1).list);
+    if (i + 1 < task.count) fetch_list(p, p.packed.rows, worker.search.row(i + 1).list);
     ScreenedQuery& query = worker.search.row(i);
     const RowScores scores = {worker.search.query(i), p.packed.rows, p.packed.width, args.scale};
-    const RowStats stats = select_row(p.selection, scores, query.keys, query.list);
-    fetch_list(p.values.get(), p.packed.width, query.list);
+    const RowStats stats = select_row(p.selection, scores, query.keys, query.list, query.least_mu(p.selection.power));
+    fetch_list(p, p.values.get(), query.list);
     if (problem.needs_backward) {
       const int64_t at = task.first + i;
       save_row({args.stats + rows.float_at(p.piece, at), args.kept + rows.int_at(p.piece, at), rows.capacity}, stats,

@@ -41,25 +41,57 @@ F scores_at(const uint32_t* p) {
   return as_float(raw);
 }
 
+template <bool kIntegers>
+float score_of(uint32_t raw) {
+  if constexpr (kIntegers) return static_cast<float>(static_cast<int32_t>(raw));
+  float score;
+  std::memcpy(&score, &raw, sizeof score);
+  return score;
+}
+
 template <class Work>
 decltype(auto) with_format(const ScreenedRow& row, Work&& work) {
   return row.integers ? work(std::true_type{}) : work(std::false_type{});
 }
 
+// Groups whole.
 template <bool kIntegers>
-int64_t append_hits(const ScreenedRow& row, const uint16_t* masks, float* bounds, int32_t* keys, int64_t count) {
+int64_t append_groups(const ScreenedRow& row, const uint16_t* masks, float* bounds, int32_t* keys, int64_t count) {
   const F factor = set(row.factor), bound = set(-row.bound);
   for (uint32_t groups = groups_with_hits(masks); groups != 0; groups &= groups - 1) {
     const int group = __builtin_ctz(groups);
     for (int lane = 0; lane < kGroupKeys; lane += kLanes) {
       const int at = group * kGroupKeys + lane;
       const uint32_t marked = (static_cast<uint32_t>(masks[group]) >> lane) & ((1U << kLanes) - 1);
-      if (kLanes < kGroupKeys && marked == 0) continue;
       compress_store(keys + count, marked, iota() + (row.first_key + at));
       count += compress_store(bounds + count, marked, fma(scores_at<kIntegers>(row.scores + at), factor, bound));
     }
   }
   return count;
+}
+
+// Hits one by one.
+template <bool kIntegers>
+int64_t append_hits(const ScreenedRow& row, const uint16_t* masks, float* bounds, int32_t* keys, int64_t count) {
+  for (uint32_t groups = groups_with_hits(masks); groups != 0; groups &= groups - 1) {
+    const int first = __builtin_ctz(groups) * kGroupKeys;
+    uint32_t marked = masks[first / kGroupKeys];
+    do {
+      const int at = first + __builtin_ctz(marked);
+      keys[count] = row.first_key + at;
+      bounds[count++] = score_of<kIntegers>(row.scores[at]) * row.factor - row.bound;
+      marked &= marked - 1;
+    } while (marked != 0);
+  }
+  return count;
+}
+
+// Hits one by one where a group has hardly ever two: the end of its loop is foreseen then.
+bool are_scattered(const uint64_t* hits, const uint16_t* masks) {
+  if constexpr (kLanes == kGroupKeys) return false;
+  int64_t total = 0;
+  for (int w = 0; w < kBlockKeys / 64; ++w) total += __builtin_popcountll(hits[w]);
+  return total * 8 <= __builtin_popcount(groups_with_hits(masks)) * 9;
 }
 
 template <bool kIntegers>
@@ -131,7 +163,10 @@ int64_t ScreenScan<Tag>::append(const ScreenedRow& row, float* bounds, int32_t* 
   }
   uint16_t masks[kGroups];
   std::memcpy(masks, hits, sizeof masks);
-  return with_format(row, [&](auto integers) { return append_hits<integers.value>(row, masks, bounds, keys, count); });
+  return with_format(row, [&](auto integers) {
+    return are_scattered(hits, masks) ? append_hits<integers.value>(row, masks, bounds, keys, count)
+                                      : append_groups<integers.value>(row, masks, bounds, keys, count);
+  });
 }
 
 template <class Tag>

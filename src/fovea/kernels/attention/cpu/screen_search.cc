@@ -13,7 +13,10 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr int64_t kGroups = kBlockKeys / kGroupKeys;
 // Scoring a tile for a row costs about as much as that many exact scores.
 constexpr int64_t kExactPerTile = 4;
-constexpr int kMuRounds = 6;
+// What a threshold may lie too low by, in scores: a few more candidates cost less than another round.
+constexpr float kMuTolerance = 0x1p-7F;
+// For the rounding of mu, relative to c.
+constexpr float kMuSlack = 1e-4F;
 
 int64_t round_up(int64_t x, int64_t unit) { return (x + unit - 1) / unit * unit; }
 
@@ -27,6 +30,10 @@ void set_bits(uint64_t* words, int64_t begin, int64_t end) {
 }
 
 }  // namespace
+
+float ScreenedQuery::least_mu(const EntmaxPower& power) const {
+  return std::max(0.0F, mu - 2 * widest * packed.factor - kMuSlack * power.c);
+}
 
 CandidateSearch::CandidateSearch(int64_t most_keys, int64_t width)
     : width_(width),
@@ -65,6 +72,7 @@ bool CandidateSearch::mark_tiles(const PackedKeys& keys) {
 void CandidateSearch::prepare_row(ScreenedQuery& row, int64_t index, float scale) {
   row.list.count = 0;
   row.threshold = -kInfinity;
+  row.mu = 0;
   row.packed = ops_->pack_query(*keys_, query(index), scale, words_.get() + index * keys_->steps);
   start_[index] = row.packed.start;
   row.widest = 0;
@@ -105,13 +113,15 @@ bool CandidateSearch::find_allowed(const ScreenedQuery& row, int64_t block, cons
 }
 
 // A threshold from lower bounds of some of the row's scores; it stays valid, as more keys only raise the final one.
-float CandidateSearch::threshold_from(const ScreenedQuery& row, float* bounds, int64_t count) const {
+float CandidateSearch::threshold_from(ScreenedQuery& row, float* bounds, int64_t count) const {
   if (selection_->k > 0) return ops_->reached_by(bounds, count, selection_->k, selection_->k / 16);
   if (count == 0) return -kInfinity;
-  const float unit = row.packed.factor;
-  const float mu = ops_->entmax_mu(selection_->power, bounds, count, unit, kMuRounds);
-  // The support lies less than c below center + mu; a little more, for the rounding of mu.
-  return ops_->greatest(bounds, count) + (mu - selection_->power.c * (1 + 1e-4F)) / unit;
+  const float unit = row.packed.factor, c = selection_->power.c, top = ops_->greatest(bounds, count);
+  // center + mu is at least what it was for fewer keys.
+  const float start = std::max(0.0F, (row.threshold - top) * unit + c);
+  row.mu = ops_->entmax_mu(selection_->power, {bounds, count, unit, start, kMuTolerance});
+  // The support lies less than c below center + mu.
+  return top + (row.mu - c * (1 + kMuSlack)) / unit;
 }
 
 void CandidateSearch::raise_threshold(ScreenedQuery& row) {
@@ -185,6 +195,7 @@ void CandidateSearch::run(const Selection& selection, const PackedKeys& keys, fl
     } else {
       query.direct = true;
       query.list.count = 0;
+      query.mu = 0;
     }
     if (query.direct) query.list.count = list_keys(query.keys.compete, query.list.keys, 0);
     all_direct = all_direct && query.direct;

@@ -16,6 +16,10 @@ struct ScreenedQuery {
   float threshold = 0;  // in normalised units; the final one is at or above it
   float widest = 0;     // greatest bound on the error over all blocks of keys
   int64_t trigger = 0;  // the length of the list at which the threshold is raised
+  float mu = 0;         // entmax's, of the lower bounds in the list, and no more than theirs
+
+  // A lower bound of the mu of exact scores: the greatest may lie as much higher as the bounds are wide.
+  float least_mu(const EntmaxPower& power) const;
 };
 
 // Finds, for a block of queries of one head, lists of keys that hold all that can be selected. One object a worker.
@@ -35,7 +39,7 @@ class CandidateSearch {
   bool find_allowed(const ScreenedQuery& row, int64_t block, const uint64_t** allowed);
   void set_threshold(int64_t index, const KeyBlock& block);
   void take_hits(ScreenedQuery& row, ScreenedRow screened);
-  float threshold_from(const ScreenedQuery& row, float* bounds, int64_t count) const;
+  float threshold_from(ScreenedQuery& row, float* bounds, int64_t count) const;
   void raise_threshold(ScreenedQuery& row);
 
   int64_t width_, num_queries_ = 0;

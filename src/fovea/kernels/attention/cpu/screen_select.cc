@@ -8,7 +8,6 @@ namespace fovea::kernels {
 namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
-constexpr int kSolveRounds = 60;
 
 int64_t total(const std::vector<Span>& spans) {
   int64_t keys = 0;
@@ -84,8 +83,8 @@ void to_weights(const Selection& selection, const RowStats& stats, RowList& list
   }
 }
 
-// Scores to weights, for the first time.
-RowStats solve(const Selection& selection, RowList& list) {
+// Scores to weights, for the first time. least_mu: as select_row's.
+RowStats solve(const Selection& selection, RowList& list, float least_mu) {
   const ScreenOps& ops = screen_ops();
   const float nan = std::numeric_limits<float>::quiet_NaN();
   RowStats stats;
@@ -96,8 +95,8 @@ RowStats solve(const Selection& selection, RowList& list) {
     return stats;
   }
   if (selection.shape == WeightShape::kEntmax) {
-    stats.norm =
-        std::isfinite(stats.center) ? ops.entmax_mu(selection.power, list.values, list.count, 1, kSolveRounds) : nan;
+    const EntmaxRow row = {.values = list.values, .count = list.count, .start = least_mu};
+    stats.norm = std::isfinite(stats.center) ? ops.entmax_mu(selection.power, row) : nan;
   }
   to_weights(selection, stats, list);
   return stats;
@@ -150,14 +149,15 @@ int64_t list_keys(const std::vector<Span>& spans, int32_t* list, int64_t count) 
   return count;
 }
 
-RowStats select_row(const Selection& selection, const RowScores& scores, const RowKeys& keys, RowList& list) {
+RowStats select_row(const Selection& selection, const RowScores& scores, const RowKeys& keys, RowList& list,
+                    float least_mu) {
   add_scores(scores, 0, list);
   float threshold = -kInfinity;
   if (selection.k > 0 && list.count > selection.k && !has_nan(list.values, list.count)) {
     threshold = screen_ops().kth_greatest(list.values, list.count, selection.k);
   }
   choose(scores, keys, threshold, list);
-  RowStats stats = solve(selection, list);
+  RowStats stats = solve(selection, list, least_mu);
   stats.threshold = threshold;
   return stats;
 }

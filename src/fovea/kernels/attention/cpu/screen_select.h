@@ -58,8 +58,10 @@ struct RowScores {
 };
 
 // `list` holds candidates among the competing keys, all those that can be selected. Selects exactly, adds the keys that
-// stay, turns scores into weights (or, for saves_scores(), leaves them) and drops what has none.
-RowStats select_row(const Selection& selection, const RowScores& scores, const RowKeys& keys, RowList& list);
+// stay, turns scores into weights (or, for saves_scores(), leaves them) and drops what has none. least_mu: a lower
+// bound of entmax's mu.
+RowStats select_row(const Selection& selection, const RowScores& scores, const RowKeys& keys, RowList& list,
+                    float least_mu);
 // The same from what select_row returned, for a list of all competing keys: the same bits.
 void recompute_row(const Selection& selection, const RowScores& scores, const RowKeys& keys, const RowStats& stats,
                    RowList& list);

@@ -149,6 +149,7 @@ class HeadNormFunction : public torch::autograd::Function<HeadNormFunction> {
     context->save_for_backward({z, gain, tensor_or_none(gate), tensor_or_none(bias), centre, rstd});
     context->saved_data["centred"] = centred;
     context->mark_non_differentiable({centre, rstd});
+    context->set_materialize_grads(false);
     return {y, centre, rstd};
   }
 

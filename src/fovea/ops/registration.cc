@@ -135,6 +135,7 @@ class AttentionFunction : public torch::autograd::Function<AttentionFunction> {
     data["spec"] = rest.spec, data["kind"] = rest.kind, data["scale"] = rest.scale, data["dropout"] = rest.dropout;
     data["stream"] = rest.stream, data["dropout_seed"] = rest.dropout_seed;
     context->mark_non_differentiable({stats, kept});
+    context->set_materialize_grads(false);  // zeros as large as stats and kept
     return {out, stats, kept};
   }
 

@@ -1,36 +1,51 @@
 #pragma once
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+
 #include "fovea/kernels/attention/attention.h"
 #include "fovea/kernels/attention/cpu/screen_copy.h"
+#include "fovea/kernels/attention/cpu/screen_select.h"
 
 // Attention whose weights are few: selected by screening, kept as lists, and differentiated on the lists alone.
 namespace fovea::kernels {
 
-// A row of `kept` is its count and, when they fit, its keys; one of `stats` its RowStats and the values of those keys.
-// A longer list (ties at the threshold, a wide support) is computed again in backward.
+// What backward needs, in the rows of a call's buffers that belong to a sequence:
+//     stats   [heads, queries, kRowStats]: RowStats;          then the values of the listed keys, list after list
+//     kept    [heads, queries, 2]: count, begin of the list;  then the listed keys, list after list
+// The lists share room for `capacity` a row and lie close together, so that pages beyond them stay untouched. Where
+// they find no room (many ties at the threshold, wide supports) begin is -1, and backward computes them again.
 struct ListLayout {
   int64_t capacity = 0;
   SavedPerRow per_row() const;
 };
 ListLayout list_layout(const AttentionProblem& problem);
 
-// The rows of a call's buffers, which are `room` wide; by query of the piece's sequence.
-struct SavedRows {
-  int64_t capacity = 0;
-  SavedPerRow own, room;
-  int64_t num_heads = 1;
-
-  SavedRows(const AttentionProblem& problem, const SavedPerRow& buffer_rows)
-      : capacity(list_layout(problem).capacity),
-        own(ListLayout{capacity}.per_row()),
-        room(buffer_rows),
-        num_heads(problem.num_heads) {}
-  int64_t float_at(const Piece& piece, int64_t query) const { return at(piece, query, room.floats, own.floats); }
-  int64_t int_at(const Piece& piece, int64_t query) const { return at(piece, query, room.ints, own.ints); }
+// Indices into a call's buffers.
+struct SavedPlace {
+  int64_t stats = 0, head = 0;   // of the query
+  int64_t values = 0, keys = 0;  // where the lists of its sequence begin
+};
+class SavedRows {
+ public:
+  // buffer: the rows of the buffers, which may be wider than this kernel's.
+  SavedRows(const AttentionProblem& problem, const SavedPerRow& buffer)
+      : capacity_(list_layout(problem).capacity), buffer_(buffer), num_heads_(problem.num_heads) {}
+  SavedPlace of(const Piece& piece, int64_t query) const {
+    const Sequence& s = *piece.sequence;
+    const int64_t floats = s.q_begin * num_heads_ * buffer_.floats, ints = s.q_begin * num_heads_ * buffer_.ints;
+    const int64_t rows = num_heads_ * s.q_length, row = piece.head * s.q_length + query;
+    return {floats + row * kRowStats, ints + row * 2, floats + rows * kRowStats, ints + rows * 2};
+  }
+  // List entries of a sequence; those that int32 counts.
+  int64_t room(const Sequence& s) const {
+    return std::min<int64_t>(num_heads_ * s.q_length * capacity_, std::numeric_limits<int32_t>::max());
+  }
 
  private:
-  int64_t at(const Piece& piece, int64_t query, int64_t wide, int64_t narrow) const {
-    return piece.sequence->q_begin * num_heads * wide + (query * num_heads + piece.head) * narrow;
-  }
+  int64_t capacity_;
+  SavedPerRow buffer_;
+  int64_t num_heads_;
 };
 
 void screened_forward(const AttentionProblem& problem, const AttentionForward& args, Executor& executor);

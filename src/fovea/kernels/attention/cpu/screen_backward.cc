@@ -51,6 +51,14 @@ struct BackwardWorker {
   }
 };
 
+// What forward left of a row; keys and values are null where it found no room for them.
+struct SavedList {
+  const float* stats = nullptr;  // [kRowStats]
+  int64_t count = 0;
+  const int32_t* keys = nullptr;
+  const float* values = nullptr;
+};
+
 struct BackwardTask {
   BackwardPiece* piece = nullptr;
   int64_t first = 0, count = 0;
@@ -63,9 +71,7 @@ struct Backward {
   SavedRows saved;
   int64_t width;
 
-  const int32_t* kept(const BackwardPiece& p, int64_t row) const { return args.kept + saved.int_at(p.piece, row); }
-  const float* stats(const BackwardPiece& p, int64_t row) const { return args.stats + saved.float_at(p.piece, row); }
-
+  SavedList list_of(const BackwardPiece& p, int64_t row) const;
   void prepare(BackwardPiece& p) const;
   void copy(BackwardPiece& p, int64_t which) const;
   int64_t pairs_of(const BackwardPiece& p, int64_t key) const;
@@ -80,13 +86,20 @@ struct Backward {
   int64_t relist(const BackwardPiece& p, int64_t row, Span range, BackwardWorker& w) const;
 };
 
+SavedList Backward::list_of(const BackwardPiece& p, int64_t row) const {
+  const SavedPlace at = saved.of(p.piece, row);
+  const int32_t* head = args.kept + at.head;
+  if (head[1] < 0) return {args.stats + at.stats, head[0], nullptr, nullptr};
+  return {args.stats + at.stats, head[0], args.kept + at.keys + head[1], args.stats + at.values + head[1]};
+}
+
 void Backward::prepare(BackwardPiece& p) const {
   const int64_t rows = p.piece.sequence->q_length;
   p.selection = selection_of(problem.spec, args.alpha == nullptr ? nullptr : args.alpha + p.piece.head);
   p.row_begin.assign(1, 0);
   for (int64_t row = 0; row < rows; ++row) {
-    const int64_t count = kept(p, row)[0];
-    p.row_begin.push_back(p.row_begin.back() + (count <= saved.capacity ? count : 0));
+    const SavedList list = list_of(p, row);
+    p.row_begin.push_back(p.row_begin.back() + (list.keys != nullptr ? list.count : 0));
   }
   p.score_grads.at_least(p.row_begin.back());
   p.weights.at_least(p.row_begin.back());
@@ -113,7 +126,7 @@ int64_t Backward::relist(const BackwardPiece& p, int64_t row, Span range, Backwa
   }
   w.room(w.keys.num_compete() + w.keys.num_stay());
   RowList list = {w.list.data(), w.values.data(), list_keys(w.keys.compete, w.list.data(), 0)};
-  const float* row_stats = stats(p, row);
+  const float* row_stats = list_of(p, row).stats;
   const RowScores scores = {p.q.row(row, width), p.k.get(), width, args.scale};
   recompute_row(p.selection, scores, w.keys, {row_stats[0], row_stats[1], row_stats[2]}, list);
   return list.count;
@@ -137,10 +150,10 @@ void Backward::weight_gradients(const BackwardPiece& p, int64_t row, int64_t cou
 
 // The keys and values of a row, needed soon.
 void Backward::fetch_pairs(const BackwardPiece& p, int64_t row) const {
-  const int32_t* list = kept(p, row);
-  if (list[0] > saved.capacity || is_near(p.piece.sequence->k_length, width)) return;
-  screen_ops().fetch(p.v.get(), width, list + 1, list[0]);
-  screen_ops().fetch(p.k.get(), width, list + 1, list[0]);
+  const SavedList list = list_of(p, row);
+  if (list.keys == nullptr || is_near(p.piece.sequence->k_length, width)) return;
+  screen_ops().fetch(p.v.get(), width, list.keys, list.count);
+  screen_ops().fetch(p.k.get(), width, list.keys, list.count);
 }
 
 void Backward::row_step(const BackwardTask& task, BackwardWorker& w) const {
@@ -148,12 +161,13 @@ void Backward::row_step(const BackwardTask& task, BackwardWorker& w) const {
   const Selection& selection = p.selection;
   for (int64_t row = task.first; row < task.first + task.count; ++row) {
     if (row + 1 < task.first + task.count) fetch_pairs(p, row + 1);
-    int64_t count = kept(p, row)[0];
-    const bool listed = count <= saved.capacity;
+    const SavedList saved_list = list_of(p, row);
+    const bool listed = saved_list.keys != nullptr;
+    int64_t count = saved_list.count;
     if (listed) {
       w.room(count);
-      std::memcpy(w.list.data(), kept(p, row) + 1, static_cast<size_t>(count) * sizeof(int32_t));
-      std::memcpy(w.values.data(), stats(p, row) + kRowStats, static_cast<size_t>(count) * sizeof(float));
+      std::memcpy(w.list.data(), saved_list.keys, static_cast<size_t>(count) * sizeof(int32_t));
+      std::memcpy(w.values.data(), saved_list.values, static_cast<size_t>(count) * sizeof(float));
     } else {
       count = relist(p, row, {0, p.piece.sequence->k_length}, w);
     }
@@ -181,22 +195,22 @@ void Backward::transpose(BackwardPiece& p) const {
   p.begin.assign(static_cast<size_t>(keys) + 2, 0);
   p.long_rows.clear();
   for (int64_t row = 0; row < queries; ++row) {
-    const int32_t* list = kept(p, row);
-    if (list[0] > saved.capacity) {
+    const SavedList list = list_of(p, row);
+    if (list.keys == nullptr) {
       p.long_rows.push_back(static_cast<int32_t>(row));
       continue;
     }
-    for (int32_t i = 1; i <= list[0]; ++i) ++p.begin[static_cast<size_t>(list[i]) + 2];
+    for (int64_t i = 0; i < list.count; ++i) ++p.begin[static_cast<size_t>(list.keys[i]) + 2];
   }
   for (size_t key = 2; key < p.begin.size(); ++key) p.begin[key] += p.begin[key - 1];
   Pair* pairs = p.pairs.at_least(p.begin.back());
   for (int64_t row = 0; row < queries; ++row) {
-    const int32_t* list = kept(p, row);
-    if (list[0] > saved.capacity) continue;
+    const SavedList list = list_of(p, row);
+    if (list.keys == nullptr) continue;
     const float* gradients = p.score_grads.get() + p.row_begin[static_cast<size_t>(row)];
     const float* weights = p.weights.get() + p.row_begin[static_cast<size_t>(row)];
-    for (int32_t i = 0; i < list[0]; ++i) {
-      const int64_t to = p.begin[static_cast<size_t>(list[i + 1]) + 1]++;
+    for (int64_t i = 0; i < list.count; ++i) {
+      const int64_t to = p.begin[static_cast<size_t>(list.keys[i]) + 1]++;
       pairs[to] = {static_cast<int32_t>(row), gradients[i], weights[i]};
     }
   }

@@ -72,26 +72,50 @@ struct ForwardWorker {
 struct ForwardTask {
   const PreparedPiece* piece = nullptr;
   int64_t first = 0, count = 0;  // queries of its sequence
+  // For backward: the rows' lists, one after the other, until all tasks' sizes are known; and their place then, or -1.
+  Aligned<int32_t> keys;
+  Aligned<float> values;
+  int64_t listed = 0, begin = -1;
 };
 
-// What backward reads of a row, in its places.
-struct SavedRow {
-  float* stats = nullptr;
-  int32_t* kept = nullptr;
-  int64_t capacity = 0;
-};
+void keep_lists(ForwardTask& task, CandidateSearch& search) {
+  task.listed = 0;
+  for (int64_t i = 0; i < task.count; ++i) task.listed += search.row(i).list.count;
+  task.keys = aligned<int32_t>(task.listed);
+  task.values = aligned<float>(task.listed);
+  int64_t at = 0;
+  for (int64_t i = 0; i < task.count; ++i) {
+    const RowList& list = search.row(i).list;
+    std::memcpy(task.keys.get() + at, list.keys, static_cast<size_t>(list.count) * sizeof(int32_t));
+    std::memcpy(task.values.get() + at, list.values, static_cast<size_t>(list.count) * sizeof(float));
+    at += list.count;
+  }
+}
 
-void save_row(const SavedRow& to, const RowStats& stats, const RowList& list) {
-  int32_t* kept = to.kept;
-  float* saved = to.stats;
-  saved[0] = stats.threshold;
-  saved[1] = stats.center;
-  saved[2] = stats.norm;
-  kept[0] = static_cast<int32_t>(list.count);
-  if (list.count > to.capacity) return;
-  const auto count = static_cast<size_t>(list.count);
-  std::memcpy(kept + 1, list.keys, count * sizeof(int32_t));
-  std::memcpy(saved + kRowStats, list.values, count * sizeof(float));
+// The lists of a task all find room, or none.
+void save_lists(const AttentionForward& args, const SavedRows& rows, ForwardTask& task) {
+  int64_t begin = task.begin;
+  for (int64_t i = 0; i < task.count; ++i) {
+    int32_t* head = args.kept + rows.of(task.piece->piece, task.first + i).head;
+    head[1] = static_cast<int32_t>(begin);
+    if (begin >= 0) begin += head[0];
+  }
+  if (task.begin >= 0) {
+    const SavedPlace to = rows.of(task.piece->piece, task.first);
+    const auto count = static_cast<size_t>(task.listed);
+    std::memcpy(args.kept + to.keys + task.begin, task.keys.get(), count * sizeof(int32_t));
+    std::memcpy(args.stats + to.values + task.begin, task.values.get(), count * sizeof(float));
+  }
+  task.keys.reset();
+  task.values.reset();
+}
+
+void save_row(const AttentionForward& args, const SavedPlace& to, const RowStats& stats, const RowList& list) {
+  float* of_row = args.stats + to.stats;
+  of_row[0] = stats.threshold;
+  of_row[1] = stats.center;
+  of_row[2] = stats.norm;
+  args.kept[to.head] = static_cast<int32_t>(list.count);
 }
 
 struct RowPlace {
@@ -141,11 +165,7 @@ void weigh_rows(const AttentionProblem& problem, const AttentionForward& args, c
     const RowScores scores = {worker.search.query(i), p.packed.rows, p.packed.width, args.scale};
     const RowStats stats = select_row(p.selection, scores, query.keys, query.list, query.least_mu(p.selection.power));
     fetch_list(p, p.values.get(), query.list);
-    if (problem.needs_backward) {
-      const int64_t at = task.first + i;
-      save_row({args.stats + rows.float_at(p.piece, at), args.kept + rows.int_at(p.piece, at), rows.capacity}, stats,
-               query.list);
-    }
+    if (problem.needs_backward) save_row(args, rows.of(p.piece, task.first + i), stats, query.list);
   }
 }
 
@@ -163,8 +183,7 @@ void sum_rows(const AttentionProblem& problem, const AttentionForward& args, con
   }
 }
 
-void run_task(const AttentionProblem& problem, const AttentionForward& args, const ForwardTask& task,
-              ForwardWorker& worker) {
+void run_task(const AttentionProblem& problem, const AttentionForward& args, ForwardTask& task, ForwardWorker& worker) {
   const PreparedPiece& p = *task.piece;
   const Sequence& s = *p.piece.sequence;
   const uint64_t stream = args.random.pattern(p.piece.head);
@@ -174,6 +193,7 @@ void run_task(const AttentionProblem& problem, const AttentionForward& args, con
   }
   worker.search.run(p.selection, p.packed, args.scale, task.count);
   weigh_rows(problem, args, task, worker);
+  if (problem.needs_backward) keep_lists(task, worker.search);
   sum_rows(problem, args, task, worker);
 }
 
@@ -184,6 +204,8 @@ void screened_forward(const AttentionProblem& problem, const AttentionForward& a
   for (const Sequence& s : problem.sequences) most_keys = std::max(most_keys, s.k_length);
   std::vector<std::unique_ptr<ForwardWorker>> workers(static_cast<size_t>(executor.num_threads()));
   std::vector<PreparedPiece> pieces;
+  const SavedRows rows(problem, args.saved);
+  std::vector<int64_t> used(problem.sequences.size());  // of the sequences' room for lists
   for (const std::vector<Piece>& group : piece_groups(problem)) {
     if (pieces.size() < group.size()) pieces.resize(group.size());
     for (size_t i = 0; i < group.size(); ++i) pieces[i].piece = group[i];
@@ -198,7 +220,7 @@ void screened_forward(const AttentionProblem& problem, const AttentionForward& a
       // The last queries first: causal ones see the most keys.
       for (int64_t first = (queries - 1) / kBlockQueries * kBlockQueries; queries > 0 && first >= 0;
            first -= kBlockQueries) {
-        tasks.push_back({&pieces[i], first, std::min<int64_t>(kBlockQueries, queries - first)});
+        tasks.push_back({&pieces[i], first, std::min<int64_t>(kBlockQueries, queries - first), {}, {}});
       }
     }
     executor.run(static_cast<int64_t>(tasks.size()), [&](int64_t i, int thread) {
@@ -208,6 +230,16 @@ void screened_forward(const AttentionProblem& problem, const AttentionForward& a
       }
       run_task(problem, args, tasks[static_cast<size_t>(i)], *worker);
     });
+    if (!problem.needs_backward) continue;
+    for (ForwardTask& task : tasks) {
+      const Sequence& s = *task.piece->piece.sequence;
+      int64_t& of_sequence = used[static_cast<size_t>(&s - problem.sequences.data())];
+      if (of_sequence + task.listed > rows.room(s)) continue;
+      task.begin = of_sequence;
+      of_sequence += task.listed;
+    }
+    executor.run(static_cast<int64_t>(tasks.size()),
+                 [&](int64_t i, int) { save_lists(args, rows, tasks[static_cast<size_t>(i)]); });
   }
 }
 

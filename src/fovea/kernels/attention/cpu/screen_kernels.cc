@@ -61,7 +61,7 @@ int64_t kept_beside(const Pairs& keep) {
 
 }  // namespace
 
-SavedPerRow ListLayout::per_row() const { return {.floats = kRowStats + capacity, .ints = 1 + capacity}; }
+SavedPerRow ListLayout::per_row() const { return {.floats = kRowStats + capacity, .ints = 2 + capacity}; }
 
 ListLayout list_layout(const AttentionProblem& problem) {
   const AttentionSpec& spec = problem.spec;
@@ -71,8 +71,9 @@ ListLayout list_layout(const AttentionProblem& problem) {
   }
   const auto* entmax = std::get_if<Entmax>(&spec.transform);
   const bool projects = entmax == nullptr || (!entmax->learned && entmax->alpha >= 2);
-  // At initialisation scores deviate by 0.4 to 0.5: entmax(1.5) then gives weight to 70 to 200 of thousands of keys.
-  return {projects ? 28 : 220};
+  // At initialisation scores deviate by 0.4 to 0.5: entmax(1.5) then gives weight to 70 to 200 of thousands of keys;
+  // flatter heads to more. What is not used costs addresses, no memory.
+  return {projects ? 64 : 512};
 }
 
 const Kernel kTopkKernel = {.name = "cpu-topk",

@@ -153,7 +153,8 @@ RowStats select_row(const Selection& selection, const RowScores& scores, const R
                     float least_mu) {
   add_scores(scores, 0, list);
   float threshold = -kInfinity;
-  if (selection.k > 0 && list.count > selection.k && !has_nan(list.values, list.count)) {
+  // With exactly k candidates too: other keys may compete below them.
+  if (selection.k > 0 && list.count >= selection.k && !has_nan(list.values, list.count)) {
     threshold = screen_ops().kth_greatest(list.values, list.count, selection.k);
   }
   choose(scores, keys, threshold, list);

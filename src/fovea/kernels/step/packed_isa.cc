@@ -57,14 +57,16 @@ void layer_rows(const LayerRows<T>& job, Executor& executor) {
                               .columns = layer.columns(),
                               .depth = layer.depth(),
                               .relu = job.relu};
-  executor.run(pieces_of(job.rows, kRowBlock), [&](int64_t p, int) { row_block(rows, p * kRowBlock); });
+  const int64_t piece = piece_rows(job.rows, executor.num_threads());
+  executor.run(pieces_of(job.rows, piece), [&](int64_t p, int) { row_block(rows, p * piece, piece); });
 }
 
 int64_t all_words(const NextWords& job, Executor& executor) {
   std::atomic<int64_t> bad = 0;
-  executor.run(pieces_of(job.rows, kRowBlock), [&](int64_t p, int) {
-    const int64_t first = p * kRowBlock;
-    bad += WordsBlock(job, first, std::min(kRowBlock, job.rows - first)).run();
+  if (job.rows == 0) return 0;
+  const int64_t piece = piece_rows(job.rows, executor.num_threads());
+  executor.run(pieces_of(job.rows, piece), [&](int64_t p, int) {
+    bad += WordsBlock(job, p * piece, std::min(piece, job.rows - p * piece)).run();
   });
   return bad;
 }

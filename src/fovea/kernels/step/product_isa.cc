@@ -51,7 +51,8 @@ void row_product(const RowProduct<T>& job, Executor& executor) {
                           .columns = job.columns,
                           .depth = job.depth,
                           .relu = job.relu};
-  executor.run(pieces_of(job.rows, kRowBlock), [&](int64_t p, int) { row_block(rows, p * kRowBlock); });
+  const int64_t piece = piece_rows(job.rows, executor.num_threads());
+  executor.run(pieces_of(job.rows, piece), [&](int64_t p, int) { row_block(rows, p * piece, piece); });
 }
 
 // sums[r] += the elements of row r of `left` [steps][width] units along the rows.

@@ -6,6 +6,13 @@ namespace {
 // Rows of a piece, whole tiles: with their depth they stay in the nearer caches while the panels pass by.
 constexpr int64_t kRowBlock = 64 / kTileRows * kTileRows;
 
+// Of a piece: at most kRowBlock, whole tiles, and as many pieces for each thread. A row's result does not depend on its
+// piece.
+inline int64_t piece_rows(int64_t rows, int threads) {
+  const int64_t pieces = pieces_of(pieces_of(rows, kRowBlock), threads) * threads;
+  return std::min(kRowBlock, pieces_of(pieces_of(rows, pieces), kTileRows) * kTileRows);
+}
+
 // out = relu?(a b + bias); Bias is T or float.
 template <class T, class Bias>
 struct RowsOf {
@@ -41,11 +48,11 @@ struct Finish {
   }
 };
 
-// The piece of at most kRowBlock rows that begins at row `first`.
+// The piece of at most `most` rows that begins at row `first`.
 template <class T, class Bias>
-void row_block(const RowsOf<T, Bias>& job, int64_t first) {
+void row_block(const RowsOf<T, Bias>& job, int64_t first, int64_t most) {
   using Step = typename StepOf<T>::type;
-  const int64_t rows = std::min(kRowBlock, job.rows - first), steps = steps_of<Step>(job.depth);
+  const int64_t rows = std::min(most, job.rows - first), steps = steps_of<Step>(job.depth);
   const Matrix<T> from = job.a.at(first, 0);
   Left left{reinterpret_cast<const char*>(from.data), from.stride * int64_t{sizeof(T)}, 4};
   if (!usable_in_place<Step>(from, job.depth)) {

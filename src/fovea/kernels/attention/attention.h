@@ -71,7 +71,7 @@ struct AttentionForward {
   float scale = 1;               // on q . k, usually 1 / sqrt(head_dim)
   const float* alpha = nullptr;  // [H], entmax(learned) only
   // For backward; may be null when !needs_backward. Kernels that share a batch share these, so a sequence's part begins
-  // at row q_begin of the buffer, whose rows are `saved`; there a kernel keeps rows of its own size side by side.
+  // at row q_begin of the buffer, whose rows are `saved`; there a kernel lays out what it needs.
   float* stats = nullptr;   // [T_q, H, saved.floats]
   int32_t* kept = nullptr;  // [T_q, H, saved.ints]
   SavedPerRow saved;        // at least Kernel::saved

@@ -63,11 +63,9 @@ void layer_rows(const LayerRows<T>& job, Executor& executor) {
 
 int64_t all_words(const NextWords& job, Executor& executor) {
   std::atomic<int64_t> bad = 0;
-  if (job.rows == 0) return 0;
   const int64_t piece = piece_rows(job.rows, executor.num_threads());
-  executor.run(pieces_of(job.rows, piece), [&](int64_t p, int) {
-    bad += WordsBlock(job, p * piece, std::min(piece, job.rows - p * piece)).run();
-  });
+  executor.run(pieces_of(job.rows, piece),
+               [&](int64_t p, int) { bad += WordsBlock(job, p * piece, std::min(piece, job.rows - p * piece)).run(); });
   return bad;
 }
 

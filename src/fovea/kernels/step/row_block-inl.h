@@ -9,8 +9,8 @@ constexpr int64_t kRowBlock = 64 / kTileRows * kTileRows;
 // Of a piece: at most kRowBlock, whole tiles, and as many pieces for each thread. A row's result does not depend on its
 // piece.
 inline int64_t piece_rows(int64_t rows, int threads) {
-  const int64_t pieces = pieces_of(pieces_of(rows, kRowBlock), threads) * threads;
-  return std::min(kRowBlock, pieces_of(pieces_of(rows, pieces), kTileRows) * kTileRows);
+  const int64_t pieces = std::max<int64_t>(1, pieces_of(pieces_of(rows, kRowBlock), threads) * threads);
+  return std::clamp<int64_t>(pieces_of(pieces_of(rows, pieces), kTileRows) * kTileRows, kTileRows, kRowBlock);
 }
 
 // out = relu?(a b + bias); Bias is T or float.

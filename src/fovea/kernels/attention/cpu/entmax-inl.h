@@ -46,7 +46,7 @@ struct EntmaxSums {
 
 // top: the greatest value; the last vector of values is filled up with -inf.
 template <EntmaxCurve kCurve>
-EntmaxSums entmax_sums(const EntmaxPower& power, const EntmaxRow& row, float top, float mu) {
+EntmaxSums entmax_sums(const EntmaxPower& power, const EntmaxScores& row, float top, float mu) {
   F weights = set(0), slopes = set(0);
   for (int64_t i = 0; i < row.count; i += kLanes) {
     const EntmaxPoint at = entmax_point<kCurve>(power, (load(row.values + i) - set(top)) * set(row.unit) - set(mu));
@@ -68,12 +68,12 @@ float entmax_excess(const EntmaxPower& power, float weights) {
 // Newton's steps from below, where it is at least 1, pass the root by no more than rounding; for c < 1 they are kept
 // between bounds.
 template <EntmaxCurve kCurve>
-float entmax_mu(const EntmaxPower& power, const EntmaxRow& row, float top) {
+float entmax_mu(const EntmaxPower& power, const EntmaxScores& row, float top) {
   constexpr int kRounds = 60;
   float low = row.start, high = power.c, mu = row.start;
   for (int round = 0; round < kRounds; ++round) {
     const EntmaxSums at = entmax_sums<kCurve>(power, row, top, mu);
-    if (at.weights == 0) return 0;  // no candidate
+    if (at.weights == 0) return low;  // no candidate, or too near to c for float
     if (std::isnan(at.weights)) return at.weights;
     const float near = row.tolerance * std::max(1.0F, mu);
     if (power.c >= 1) {
@@ -83,6 +83,7 @@ float entmax_mu(const EntmaxPower& power, const EntmaxRow& row, float top) {
       continue;
     }
     (at.weights >= 1 ? low : high) = mu;
+    if (high - low <= near) break;
     float next = mu + (at.weights - 1) / at.slopes;
     if (!(next > low && next < high)) next = low + (high - low) / 2;
     if (!(next > low && next < high)) break;

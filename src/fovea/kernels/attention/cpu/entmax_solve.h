@@ -18,19 +18,19 @@ struct EntmaxPower {
 };
 
 // A row whose mu is sought: values[i] * unit are its scores.
-struct EntmaxRow {
+struct EntmaxScores {
   float* values = nullptr;  // [count], room for 16 more
   int64_t count = 0;
   float unit = 1;
   float start = 0;             // a lower bound of mu that is known; the nearer, the fewer rounds
-  float tolerance = 0x1p-25F;  // of mu, beside its own magnitude; this one is float's rounding
+  float tolerance = 0x1p-25F;  // the step that ends the search, relative to mu where that is above 1; here rounding
 };
 
 // Lists have room for 16 more.
 template <class Tag>
 struct EntmaxSolve {
-  // A lower bound of mu, as tight as asked for. More scores only raise center + mu.
-  static float mu(EntmaxPower power, const EntmaxRow& row);
+  // A lower bound of mu, near it as the tolerance asks. More scores only raise center + mu.
+  static float mu(EntmaxPower power, const EntmaxScores& row);
   // values: scores in, weights out. mu may be NaN, and then they are.
   static void weights(EntmaxPower power, float* values, int64_t count, float center, float mu);
   // out = weights^(2 - alpha) on the support, 0 elsewhere: derivative of the weights in z, up to a factor.

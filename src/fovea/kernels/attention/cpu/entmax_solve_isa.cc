@@ -15,7 +15,7 @@
 namespace fovea::kernels {
 
 template <class Tag>
-float EntmaxSolve<Tag>::mu(EntmaxPower power, const EntmaxRow& row) {
+float EntmaxSolve<Tag>::mu(EntmaxPower power, const EntmaxScores& row) {
   store(row.values + row.count, set(-kInfinity));
   F high = set(-kInfinity);
   for (int64_t i = 0; i < row.count; i += kLanes) high = max(high, load(row.values + i));

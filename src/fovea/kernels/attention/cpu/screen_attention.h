@@ -14,7 +14,8 @@ namespace fovea::kernels {
 //     stats   [heads, queries, kRowStats]: RowStats;          then the values of the listed keys, list after list
 //     kept    [heads, queries, 2]: count, begin of the list;  then the listed keys, list after list
 // The lists share room for `capacity` a row and lie close together, so that pages beyond them stay untouched. Where
-// they find no room (many ties at the threshold, wide supports) begin is -1, and backward computes them again.
+// they find no room (many ties at the threshold, wide supports) begin is -1, for a block of queries together, and
+// backward computes them again.
 struct ListLayout {
   int64_t capacity = 0;
   SavedPerRow per_row() const;
@@ -37,6 +38,8 @@ class SavedRows {
     const int64_t rows = num_heads_ * s.q_length, row = piece.head * s.q_length + query;
     return {floats + row * kRowStats, ints + row * 2, floats + rows * kRowStats, ints + rows * 2};
   }
+  // List entries that some rows may take: twice their share, lest a few rows take the room of all.
+  int64_t most(int64_t rows) const { return 2 * rows * capacity_; }
   // List entries of a sequence; those that int32 counts.
   int64_t room(const Sequence& s) const {
     return std::min<int64_t>(num_heads_ * s.q_length * capacity_, std::numeric_limits<int32_t>::max());

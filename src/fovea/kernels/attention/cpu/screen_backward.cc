@@ -25,10 +25,10 @@ struct BackwardPiece {
   Piece piece;
   Selection selection;
   HeadRows q, k, v, grad_out;
-  // Of listed pairs, by row: where its pairs begin, and the pairs. Rows that are too long to be listed have none.
+  // Of listed pairs, by row: where its pairs begin, and the pairs. Rows whose lists found no room have none.
   std::vector<int64_t> row_begin;  // [queries + 1]
   Grown<float> score_grads, weights;
-  // Rows whose lists were too long, and their gradient_mean().
+  // Rows whose lists found no room, and their gradient_mean().
   std::vector<int32_t> long_rows;
   std::vector<double> means, alpha_grads;  // [queries]
   // By key: where its pairs begin, and the pairs.
@@ -82,7 +82,7 @@ struct Backward {
   void key_step(const BackwardTask& task, BackwardWorker& w) const;
   // Of a row's list of `count` in w.list and w.values: gradients of weights, and weights after dropout.
   void weight_gradients(const BackwardPiece& p, int64_t row, int64_t count, BackwardWorker& w) const;
-  // Lists again the pairs of a long row with keys in [begin, end); returns their number.
+  // Lists again the pairs of such a row with keys in [begin, end); returns their number.
   int64_t relist(const BackwardPiece& p, int64_t row, Span range, BackwardWorker& w) const;
 };
 

@@ -73,22 +73,21 @@ struct ForwardTask {
   const PreparedPiece* piece = nullptr;
   int64_t first = 0, count = 0;  // queries of its sequence
   // For backward: the rows' lists, one after the other, until all tasks' sizes are known; and their place then, or -1.
-  Aligned<int32_t> keys;
-  Aligned<float> values;
+  Aligned<float> lists;  // the keys, then the values
   int64_t listed = 0, begin = -1;
 };
 
-void keep_lists(ForwardTask& task, CandidateSearch& search) {
+void keep_lists(const SavedRows& rows, ForwardTask& task, CandidateSearch& search) {
   task.listed = 0;
   for (int64_t i = 0; i < task.count; ++i) task.listed += search.row(i).list.count;
-  task.keys = aligned<int32_t>(task.listed);
-  task.values = aligned<float>(task.listed);
-  int64_t at = 0;
+  if (task.listed > rows.most(task.count)) return;
+  task.lists = aligned<float>(2 * task.listed);
+  float* to = task.lists.get();
   for (int64_t i = 0; i < task.count; ++i) {
     const RowList& list = search.row(i).list;
-    std::memcpy(task.keys.get() + at, list.keys, static_cast<size_t>(list.count) * sizeof(int32_t));
-    std::memcpy(task.values.get() + at, list.values, static_cast<size_t>(list.count) * sizeof(float));
-    at += list.count;
+    std::memcpy(to, list.keys, static_cast<size_t>(list.count) * sizeof *list.keys);
+    std::memcpy(to + task.listed, list.values, static_cast<size_t>(list.count) * sizeof *list.values);
+    to += list.count;
   }
 }
 
@@ -103,11 +102,10 @@ void save_lists(const AttentionForward& args, const SavedRows& rows, ForwardTask
   if (task.begin >= 0) {
     const SavedPlace to = rows.of(task.piece->piece, task.first);
     const auto count = static_cast<size_t>(task.listed);
-    std::memcpy(args.kept + to.keys + task.begin, task.keys.get(), count * sizeof(int32_t));
-    std::memcpy(args.stats + to.values + task.begin, task.values.get(), count * sizeof(float));
+    std::memcpy(args.kept + to.keys + task.begin, task.lists.get(), count * sizeof(int32_t));
+    std::memcpy(args.stats + to.values + task.begin, task.lists.get() + task.listed, count * sizeof(float));
   }
-  task.keys.reset();
-  task.values.reset();
+  task.lists.reset();
 }
 
 void save_row(const AttentionForward& args, const SavedPlace& to, const RowStats& stats, const RowList& list) {
@@ -193,7 +191,7 @@ void run_task(const AttentionProblem& problem, const AttentionForward& args, For
   }
   worker.search.run(p.selection, p.packed, args.scale, task.count);
   weigh_rows(problem, args, task, worker);
-  if (problem.needs_backward) keep_lists(task, worker.search);
+  if (problem.needs_backward) keep_lists(SavedRows(problem, args.saved), task, worker.search);
   sum_rows(problem, args, task, worker);
 }
 
@@ -220,7 +218,7 @@ void screened_forward(const AttentionProblem& problem, const AttentionForward& a
       // The last queries first: causal ones see the most keys.
       for (int64_t first = (queries - 1) / kBlockQueries * kBlockQueries; queries > 0 && first >= 0;
            first -= kBlockQueries) {
-        tasks.push_back({&pieces[i], first, std::min<int64_t>(kBlockQueries, queries - first), {}, {}});
+        tasks.push_back({&pieces[i], first, std::min<int64_t>(kBlockQueries, queries - first), {}});
       }
     }
     executor.run(static_cast<int64_t>(tasks.size()), [&](int64_t i, int thread) {
@@ -234,7 +232,7 @@ void screened_forward(const AttentionProblem& problem, const AttentionForward& a
     for (ForwardTask& task : tasks) {
       const Sequence& s = *task.piece->piece.sequence;
       int64_t& of_sequence = used[static_cast<size_t>(&s - problem.sequences.data())];
-      if (of_sequence + task.listed > rows.room(s)) continue;
+      if (!task.lists || of_sequence + task.listed > rows.room(s)) continue;
       task.begin = of_sequence;
       of_sequence += task.listed;
     }

@@ -72,7 +72,7 @@ ListLayout list_layout(const AttentionProblem& problem) {
   const auto* entmax = std::get_if<Entmax>(&spec.transform);
   const bool projects = entmax == nullptr || (!entmax->learned && entmax->alpha >= 2);
   // At initialisation scores deviate by 0.4 to 0.5: entmax(1.5) then gives weight to 70 to 200 of thousands of keys;
-  // flatter heads to more. What is not used costs addresses, no memory.
+  // flatter heads to more. What is not used is not touched.
   return {projects ? 64 : 512};
 }
 

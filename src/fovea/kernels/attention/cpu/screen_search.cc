@@ -13,7 +13,7 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr int64_t kGroups = kBlockKeys / kGroupKeys;
 // Scoring a tile for a row costs about as much as that many exact scores.
 constexpr int64_t kExactPerTile = 4;
-// What a threshold may lie too low by, in scores: a few more candidates cost less than another round.
+// What about a threshold may lie too low by, in scores: a few more candidates cost less than another round.
 constexpr float kMuTolerance = 0x1p-7F;
 // For the rounding of mu, relative to c.
 constexpr float kMuSlack = 1e-4F;

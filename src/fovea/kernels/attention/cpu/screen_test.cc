@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstring>
 #include <functional>
+#include <numeric>
 
 #include "fovea/base/rng.h"
 #include "fovea/base/strings.h"
@@ -167,6 +168,48 @@ TEST(Screening, FindsTheKthGreatest) {
           const float reached = screen_ops().reached_by(values.data(), count, k, 2);
           EXPECT_GE(std::count_if(sorted.begin(), sorted.end(), [&](float x) { return x >= reached; }), k);
         }
+      }
+    }
+  }
+}
+
+TEST(Screening, SearchesEntmaxFromBelow) {
+  Rng rng(4);
+  for (const Isa level : levels()) {
+    const AtIsa at(level);
+    for (const double alpha : {1.001, 1.3, 1.5, 2.0, 2.5, 3.2, 8.0}) {
+      const EntmaxPower power(alpha);
+      for (const int64_t count : {1, 7, 64, 300}) {
+        std::vector<float> values(static_cast<size_t>(count) + 16);
+        for (int64_t i = 0; i < count; ++i) values[static_cast<size_t>(i)] = static_cast<float>(rng.normal());
+        const auto mu = [&](float start, float tolerance) {
+          return screen_ops().entmax_mu(power, {values.data(), count, 1, start, tolerance});
+        };
+        const float exact = mu(0, 0x1p-25F), rough = mu(0, 0x1p-7F), slack = 4e-7F * std::max(1.0F, exact);
+        const std::string what = cat(name(level), " alpha ", alpha, " count ", count);
+        EXPECT_LE(rough, exact + slack) << what;
+        EXPECT_GT(rough, exact - 0.05F) << what;
+        EXPECT_NEAR(mu(std::max(0.0F, rough - 1e-4F * power.c), 0x1p-25F), exact, slack) << what;
+      }
+    }
+  }
+}
+
+// mu comes nearer to c than float tells: y is some 2^-23 too great, and the weights sum to more than 1, never to count.
+TEST(Screening, WeighsManyEqualScores) {
+  for (const Isa level : levels()) {
+    const AtIsa at(level);
+    for (const double alpha : {1.5, 2.0, 3.14, 3.2, 3.38}) {
+      const EntmaxPower power(alpha);
+      for (const int64_t count : {1000, 4000}) {
+        std::vector<float> values(static_cast<size_t>(count) + 16, 0.5F);
+        const float mu = screen_ops().entmax_mu(power, {.values = values.data(), .count = count});
+        screen_ops().entmax_weights(power, values.data(), count, 0.5F, mu);
+        const double total = std::accumulate(values.begin(), values.begin() + count, 0.0);
+        const double equal = std::pow(static_cast<double>(count), 1 - alpha);  // y of the exact solution
+        const double most = static_cast<double>(count) * std::pow(equal + 0x1p-22, power.c);
+        EXPECT_GT(total, 0.999) << name(level) << " alpha " << alpha << " count " << count;
+        EXPECT_LT(total, 1.001 * most) << name(level) << " alpha " << alpha << " count " << count;
       }
     }
   }

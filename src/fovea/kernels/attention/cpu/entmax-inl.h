@@ -44,12 +44,12 @@ struct EntmaxSums {
   float weights = 0, slopes = 0;
 };
 
-// top: the greatest value; the last vector of values is filled up with -inf.
+// The last vector of values is filled up with -inf.
 template <EntmaxCurve kCurve>
-EntmaxSums entmax_sums(const EntmaxPower& power, const EntmaxScores& row, float top, float mu) {
+EntmaxSums entmax_sums(const EntmaxPower& power, const EntmaxScores& row, float mu) {
   F weights = set(0), slopes = set(0);
   for (int64_t i = 0; i < row.count; i += kLanes) {
-    const EntmaxPoint at = entmax_point<kCurve>(power, (load(row.values + i) - set(top)) * set(row.unit) - set(mu));
+    const EntmaxPoint at = entmax_point<kCurve>(power, (load(row.values + i) - set(row.top)) * set(row.unit) - set(mu));
     slopes = slopes + at.slope;
     weights = weights + at.weight();
   }
@@ -68,11 +68,11 @@ float entmax_excess(const EntmaxPower& power, float weights) {
 // Newton's steps from below, where it is at least 1, pass the root by no more than rounding; for c < 1 they are kept
 // between bounds.
 template <EntmaxCurve kCurve>
-float entmax_mu(const EntmaxPower& power, const EntmaxScores& row, float top) {
+float entmax_mu(const EntmaxPower& power, const EntmaxScores& row) {
   constexpr int kRounds = 60;
   float low = row.start, high = power.c, mu = row.start;
   for (int round = 0; round < kRounds; ++round) {
-    const EntmaxSums at = entmax_sums<kCurve>(power, row, top, mu);
+    const EntmaxSums at = entmax_sums<kCurve>(power, row, mu);
     if (at.weights == 0) return low;  // no candidate, or too near to c for float
     if (std::isnan(at.weights)) return at.weights;
     const float near = row.tolerance * std::max(1.0F, mu);

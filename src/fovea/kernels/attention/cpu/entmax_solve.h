@@ -17,11 +17,11 @@ struct EntmaxPower {
   explicit EntmaxPower(double alpha) : c(static_cast<float>(1 / (alpha - 1))), slope(static_cast<float>(alpha - 1)) {}
 };
 
-// A row whose mu is sought: values[i] * unit are its scores.
+// A row whose mu is sought: values[i] * unit are its scores, top the greatest value.
 struct EntmaxScores {
   float* values = nullptr;  // [count], room for 16 more
   int64_t count = 0;
-  float unit = 1;
+  float top = 0, unit = 1;
   float start = 0;             // a lower bound of mu that is known; the nearer, the fewer rounds
   float tolerance = 0x1p-25F;  // the step that ends the search, relative to mu where that is above 1; here rounding
 };

@@ -17,9 +17,7 @@ namespace fovea::kernels {
 template <class Tag>
 float EntmaxSolve<Tag>::mu(EntmaxPower power, const EntmaxScores& row) {
   store(row.values + row.count, set(-kInfinity));
-  F high = set(-kInfinity);
-  for (int64_t i = 0; i < row.count; i += kLanes) high = max(high, load(row.values + i));
-  return with_curve(power, [&](auto curve) { return entmax_mu<decltype(curve)::value>(power, row, greatest(high)); });
+  return with_curve(power, [&](auto curve) { return entmax_mu<decltype(curve)::value>(power, row); });
 }
 
 template <class Tag>

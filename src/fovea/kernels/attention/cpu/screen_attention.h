@@ -24,7 +24,7 @@ ListLayout list_layout(const AttentionProblem& problem);
 
 // Indices into a call's buffers.
 struct SavedPlace {
-  int64_t stats = 0, head = 0;   // of the query
+  int64_t stats = 0, entry = 0;  // of the query; entry: its count and begin
   int64_t values = 0, keys = 0;  // where the lists of its sequence begin
 };
 class SavedRows {

@@ -88,9 +88,9 @@ struct Backward {
 
 SavedList Backward::list_of(const BackwardPiece& p, int64_t row) const {
   const SavedPlace at = saved.of(p.piece, row);
-  const int32_t* head = args.kept + at.head;
-  if (head[1] < 0) return {args.stats + at.stats, head[0], nullptr, nullptr};
-  return {args.stats + at.stats, head[0], args.kept + at.keys + head[1], args.stats + at.values + head[1]};
+  const int32_t* entry = args.kept + at.entry;
+  if (entry[1] < 0) return {args.stats + at.stats, entry[0], nullptr, nullptr};
+  return {args.stats + at.stats, entry[0], args.kept + at.keys + entry[1], args.stats + at.values + entry[1]};
 }
 
 void Backward::prepare(BackwardPiece& p) const {

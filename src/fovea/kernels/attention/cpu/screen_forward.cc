@@ -95,9 +95,9 @@ void keep_lists(const SavedRows& rows, ForwardTask& task, CandidateSearch& searc
 void save_lists(const AttentionForward& args, const SavedRows& rows, ForwardTask& task) {
   int64_t begin = task.begin;
   for (int64_t i = 0; i < task.count; ++i) {
-    int32_t* head = args.kept + rows.of(task.piece->piece, task.first + i).head;
-    head[1] = static_cast<int32_t>(begin);
-    if (begin >= 0) begin += head[0];
+    int32_t* entry = args.kept + rows.of(task.piece->piece, task.first + i).entry;
+    entry[1] = static_cast<int32_t>(begin);
+    if (begin >= 0) begin += entry[0];
   }
   if (task.begin >= 0) {
     const SavedPlace to = rows.of(task.piece->piece, task.first);
@@ -113,7 +113,7 @@ void save_row(const AttentionForward& args, const SavedPlace& to, const RowStats
   of_row[0] = stats.threshold;
   of_row[1] = stats.center;
   of_row[2] = stats.norm;
-  args.kept[to.head] = static_cast<int32_t>(list.count);
+  args.kept[to.entry] = static_cast<int32_t>(list.count);
 }
 
 struct RowPlace {
@@ -153,10 +153,9 @@ void fetch_list(const PreparedPiece& p, const float* rows, const RowList& list) 
 }
 
 // Exact selection and weights of all rows of the block, the next row's keys on their way meanwhile.
-void weigh_rows(const AttentionProblem& problem, const AttentionForward& args, const ForwardTask& task,
-                ForwardWorker& worker) {
+void weigh_rows(const AttentionProblem& problem, const AttentionForward& args, const SavedRows& rows,
+                const ForwardTask& task, ForwardWorker& worker) {
   const PreparedPiece& p = *task.piece;
-  const SavedRows rows(problem, args.saved);
   for (int64_t i = 0; i < task.count; ++i) {
     if (i + 1 < task.count) fetch_list(p, p.packed.rows, worker.search.row(i + 1).list);
     ScreenedQuery& query = worker.search.row(i);
@@ -181,7 +180,8 @@ void sum_rows(const AttentionProblem& problem, const AttentionForward& args, con
   }
 }
 
-void run_task(const AttentionProblem& problem, const AttentionForward& args, ForwardTask& task, ForwardWorker& worker) {
+void run_task(const AttentionProblem& problem, const AttentionForward& args, const SavedRows& rows, ForwardTask& task,
+              ForwardWorker& worker) {
   const PreparedPiece& p = *task.piece;
   const Sequence& s = *p.piece.sequence;
   const uint64_t stream = args.random.pattern(p.piece.head);
@@ -190,8 +190,8 @@ void run_task(const AttentionProblem& problem, const AttentionForward& args, For
     read_row(args.q, problem.dtype, s.q_begin + task.first + i, p.piece.head, problem.head_dim, worker.search.query(i));
   }
   worker.search.run(p.selection, p.packed, args.scale, task.count);
-  weigh_rows(problem, args, task, worker);
-  if (problem.needs_backward) keep_lists(SavedRows(problem, args.saved), task, worker.search);
+  weigh_rows(problem, args, rows, task, worker);
+  if (problem.needs_backward) keep_lists(rows, task, worker.search);
   sum_rows(problem, args, task, worker);
 }
 
@@ -226,7 +226,7 @@ void screened_forward(const AttentionProblem& problem, const AttentionForward& a
       if (!worker) {
         worker.reset(new ForwardWorker{CandidateSearch(most_keys, padded_width(problem.head_dim)), {}, {}, {}});
       }
-      run_task(problem, args, tasks[static_cast<size_t>(i)], *worker);
+      run_task(problem, args, rows, tasks[static_cast<size_t>(i)], *worker);
     });
     if (!problem.needs_backward) continue;
     for (ForwardTask& task : tasks) {

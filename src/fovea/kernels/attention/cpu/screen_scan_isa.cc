@@ -54,15 +54,33 @@ decltype(auto) with_format(const ScreenedRow& row, Work&& work) {
   return row.integers ? work(std::true_type{}) : work(std::false_type{});
 }
 
+// The allowed ones of a block.
+struct Hits {
+  uint16_t masks[kGroups];
+  uint32_t groups;  // a bit for each mask that is not zero
+  int total = 0;
+
+  explicit Hits(const ScreenedRow& row) {
+    alignas(64) uint64_t words[kBlockKeys / 64];
+    std::memcpy(words, row.hits, sizeof words);
+    for (int w = 0; w < kBlockKeys / 64; ++w) {
+      if (row.allowed != nullptr) words[w] &= row.allowed[w];
+      total += __builtin_popcountll(words[w]);
+    }
+    std::memcpy(masks, words, sizeof masks);
+    groups = groups_with_hits(masks);
+  }
+};
+
 // Groups whole.
 template <bool kIntegers>
-int64_t append_groups(const ScreenedRow& row, const uint16_t* masks, float* bounds, int32_t* keys, int64_t count) {
+int64_t append_groups(const ScreenedRow& row, const Hits& hits, float* bounds, int32_t* keys, int64_t count) {
   const F factor = set(row.factor), bound = set(-row.bound);
-  for (uint32_t groups = groups_with_hits(masks); groups != 0; groups &= groups - 1) {
+  for (uint32_t groups = hits.groups; groups != 0; groups &= groups - 1) {
     const int group = __builtin_ctz(groups);
     for (int lane = 0; lane < kGroupKeys; lane += kLanes) {
       const int at = group * kGroupKeys + lane;
-      const uint32_t marked = (static_cast<uint32_t>(masks[group]) >> lane) & ((1U << kLanes) - 1);
+      const uint32_t marked = (static_cast<uint32_t>(hits.masks[group]) >> lane) & ((1U << kLanes) - 1);
       compress_store(keys + count, marked, iota() + (row.first_key + at));
       count += compress_store(bounds + count, marked, fma(scores_at<kIntegers>(row.scores + at), factor, bound));
     }
@@ -72,10 +90,10 @@ int64_t append_groups(const ScreenedRow& row, const uint16_t* masks, float* boun
 
 // Hits one by one.
 template <bool kIntegers>
-int64_t append_hits(const ScreenedRow& row, const uint16_t* masks, float* bounds, int32_t* keys, int64_t count) {
-  for (uint32_t groups = groups_with_hits(masks); groups != 0; groups &= groups - 1) {
+int64_t append_hits(const ScreenedRow& row, const Hits& hits, float* bounds, int32_t* keys, int64_t count) {
+  for (uint32_t groups = hits.groups; groups != 0; groups &= groups - 1) {
     const int first = __builtin_ctz(groups) * kGroupKeys;
-    uint32_t marked = masks[first / kGroupKeys];
+    uint32_t marked = hits.masks[first / kGroupKeys];
     do {
       const int at = first + __builtin_ctz(marked);
       keys[count] = row.first_key + at;
@@ -87,11 +105,9 @@ int64_t append_hits(const ScreenedRow& row, const uint16_t* masks, float* bounds
 }
 
 // Hits one by one where a group has hardly ever two: the end of its loop is foreseen then.
-bool are_scattered(const uint64_t* hits, const uint16_t* masks) {
+bool are_scattered(const Hits& hits) {
   if constexpr (kLanes == kGroupKeys) return false;
-  int64_t total = 0;
-  for (int w = 0; w < kBlockKeys / 64; ++w) total += __builtin_popcountll(hits[w]);
-  return total * 8 <= __builtin_popcount(groups_with_hits(masks)) * 9;
+  return hits.total * 8 <= __builtin_popcount(hits.groups) * 9;
 }
 
 template <bool kIntegers>
@@ -156,16 +172,10 @@ float least_reaching(const float* values, int64_t count, float bound) {
 
 template <class Tag>
 int64_t ScreenScan<Tag>::append(const ScreenedRow& row, float* bounds, int32_t* keys, int64_t count) {
-  alignas(64) uint64_t hits[kBlockKeys / 64];
-  std::memcpy(hits, row.hits, sizeof hits);
-  if (row.allowed != nullptr) {
-    for (int w = 0; w < kBlockKeys / 64; ++w) hits[w] &= row.allowed[w];
-  }
-  uint16_t masks[kGroups];
-  std::memcpy(masks, hits, sizeof masks);
+  const Hits hits(row);
   return with_format(row, [&](auto integers) {
-    return are_scattered(hits, masks) ? append_hits<integers.value>(row, masks, bounds, keys, count)
-                                      : append_groups<integers.value>(row, masks, bounds, keys, count);
+    return are_scattered(hits) ? append_hits<integers.value>(row, hits, bounds, keys, count)
+                               : append_groups<integers.value>(row, hits, bounds, keys, count);
   });
 }
 

@@ -70,9 +70,7 @@ bool CandidateSearch::mark_tiles(const PackedKeys& keys) {
 }
 
 void CandidateSearch::prepare_row(ScreenedQuery& row, int64_t index, float scale) {
-  row.list.count = 0;
   row.threshold = -kInfinity;
-  row.mu = 0;
   row.packed = ops_->pack_query(*keys_, query(index), scale, words_.get() + index * keys_->steps);
   start_[index] = row.packed.start;
   row.widest = 0;
@@ -119,7 +117,7 @@ float CandidateSearch::threshold_from(ScreenedQuery& row, float* bounds, int64_t
   const float unit = row.packed.factor, c = selection_->power.c, top = ops_->greatest(bounds, count);
   // center + mu is at least what it was for fewer keys.
   const float start = std::max(0.0F, (row.threshold - top) * unit + c);
-  row.mu = ops_->entmax_mu(selection_->power, {bounds, count, unit, start, kMuTolerance});
+  row.mu = ops_->entmax_mu(selection_->power, {bounds, count, top, unit, start, kMuTolerance});
   // The support lies less than c below center + mu.
   return top + (row.mu - c * (1 + kMuSlack)) / unit;
 }
@@ -190,13 +188,10 @@ void CandidateSearch::run(const Selection& selection, const PackedKeys& keys, fl
   bool all_direct = true;
   for (int64_t i = 0; i < num_queries; ++i) {
     ScreenedQuery& query = row(i);
-    if (screening) {
-      prepare_row(query, i, scale);
-    } else {
-      query.direct = true;
-      query.list.count = 0;
-      query.mu = 0;
-    }
+    query.list.count = 0;
+    query.mu = 0;
+    query.direct = !screening;
+    if (screening) prepare_row(query, i, scale);
     if (query.direct) query.list.count = list_keys(query.keys.compete, query.list.keys, 0);
     all_direct = all_direct && query.direct;
   }

@@ -95,7 +95,7 @@ RowStats solve(const Selection& selection, RowList& list, float least_mu) {
     return stats;
   }
   if (selection.shape == WeightShape::kEntmax) {
-    const EntmaxScores row = {.values = list.values, .count = list.count, .start = least_mu};
+    const EntmaxScores row = {.values = list.values, .count = list.count, .top = stats.center, .start = least_mu};
     stats.norm = std::isfinite(stats.center) ? ops.entmax_mu(selection.power, row) : nan;
   }
   to_weights(selection, stats, list);

@@ -182,8 +182,9 @@ TEST(Screening, SearchesEntmaxFromBelow) {
       for (const int64_t count : {1, 7, 64, 300}) {
         std::vector<float> values(static_cast<size_t>(count) + 16);
         for (int64_t i = 0; i < count; ++i) values[static_cast<size_t>(i)] = static_cast<float>(rng.normal());
+        const float top = *std::max_element(values.begin(), values.begin() + count);
         const auto mu = [&](float start, float tolerance) {
-          return screen_ops().entmax_mu(power, {values.data(), count, 1, start, tolerance});
+          return screen_ops().entmax_mu(power, {values.data(), count, top, 1, start, tolerance});
         };
         const float exact = mu(0, 0x1p-25F), rough = mu(0, 0x1p-7F), slack = 4e-7F * std::max(1.0F, exact);
         const std::string what = cat(name(level), " alpha ", alpha, " count ", count);
@@ -203,7 +204,7 @@ TEST(Screening, WeighsManyEqualScores) {
       const EntmaxPower power(alpha);
       for (const int64_t count : {1000, 4000}) {
         std::vector<float> values(static_cast<size_t>(count) + 16, 0.5F);
-        const float mu = screen_ops().entmax_mu(power, {.values = values.data(), .count = count});
+        const float mu = screen_ops().entmax_mu(power, {.values = values.data(), .count = count, .top = 0.5F});
         screen_ops().entmax_weights(power, values.data(), count, 0.5F, mu);
         const double total = std::accumulate(values.begin(), values.begin() + count, 0.0);
         const double equal = std::pow(static_cast<double>(count), 1 - alpha);  // y of the exact solution

@@ -176,7 +176,7 @@ struct EntmaxRow {
  private:
   template <EntmaxCurve kCurve>
   void weigh_one(float* s, int64_t n, float* stats) const {
-    const float top = row_max(s, n), mu = entmax_mu<kCurve>(power, {.values = s, .count = n}, top);
+    const float top = row_max(s, n), mu = entmax_mu<kCurve>(power, {.values = s, .count = n, .top = top});
     for (int64_t j = 0; j < n; j += kLanes) {
       store(s + j, entmax_point<kCurve>(power, (load(s + j) - set(top)) - set(mu)).weight());
     }

@@ -99,16 +99,19 @@ class DenseBackwardTask {
     multiply_panels({b_.queries, padded, b_.key_panels, view_.width, b_.weights, kBlockStride, &in_.scale}, block.rows,
                     block.part());
     mask_block(view_, block, b_.weights, -kInfinity);
-    const uint32_t live = Transform::kSkips ? live_groups(b_.weights, block) : ~0U;
-    if (live == 0) return;
+    PositiveScores positive;
+    if (Transform::kSkips) find_positive(b_.weights, block, padded, positive);
+    if (positive.live == 0) return;
     pack_rows(grad_out_, view_.queries(block.first), block.rows, view_.width, b_.grad_out);
-    const RowRun first = next_run(live, block.rows, 0);
+    const RowRun first = next_run(positive.live, block.rows, 0);
     int64_t end = first.first;
-    for (RowRun run = first; run.count > 0; run = next_run(live, block.rows, end)) {
+    for (RowRun run = first; run.count > 0; run = next_run(positive.live, block.rows, end)) {
       clear(end, run.first);
-      add_rows(transform, block, run);
+      grade_rows(transform, block, run);
+      add_rows(block, run, positive);
       end = run.first + run.count;
     }
+    if (positive.few) return add_marked_columns(block, positive);
     add_columns(block, first.first, end);
   }
 
@@ -120,47 +123,65 @@ class DenseBackwardTask {
     }
   }
 
-  // Weights and gradients of scores of some of the block's rows, and what these add to dQ.
+  // Weights and gradients of scores of some of the block's rows.
   template <class Transform>
-  void add_rows(const Transform& transform, const DenseBlock& block, RowRun run) {
-    const int64_t padded = view_.padded;
+  void grade_rows(const Transform& transform, const DenseBlock& block, RowRun run) {
     const float one = 1;
-    float* grads = b_.grads + run.first * kBlockStride;
-    multiply_panels({b_.grad_out + run.first * padded, padded, b_.value_panels, view_.width, grads, kBlockStride, &one},
+    multiply_panels({b_.grad_out + run.first * view_.padded, view_.padded, b_.value_panels, view_.width,
+                     b_.grads + run.first * kBlockStride, kBlockStride, &one},
                     run.count, block.part());
     grade(transform, block, run);
-    multiply({.a = grads,
-              .a_row = kBlockStride,
-              .b = b_.keys,
-              .b_step = padded,
-              .c = b_.grad_queries + (block.first + run.first) * padded,
-              .c_row = padded,
-              .depth = block.columns,
-              .factor = &in_.scale,
-              .add = true},
-             run.count, padded / kLanes);
+  }
+
+  // What they add to dQ.
+  void add_rows(const DenseBlock& block, RowRun run, const PositiveScores& positive) {
+    const int64_t padded = view_.padded;
+    const Product product = {.a = b_.grads + run.first * kBlockStride,
+                             .a_row = kBlockStride,
+                             .b = b_.keys,
+                             .b_step = padded,
+                             .c = b_.grad_queries + (block.first + run.first) * padded,
+                             .c_row = padded,
+                             .depth = block.columns,
+                             .factor = &in_.scale,
+                             .add = true};
+    if (!positive.few) return multiply(product, run.count, padded / kLanes);
+    const Marks marks = positive.by_row();
+    multiply_marked(product, {marks.words + run.first * marks.stride, marks.stride}, run.count, padded / kLanes);
+  }
+
+  // The transposed left sides of dK and dV, over the block's rows from `begin` on.
+  Product key_product(int64_t begin, int64_t depth) const {
+    return {.a = b_.grads + begin * kBlockStride,
+            .a_row = 1,
+            .a_step = kBlockStride,
+            .b = b_.queries + begin * view_.padded,
+            .b_step = view_.padded,
+            .c = b_.grad_keys,
+            .c_row = view_.padded,
+            .depth = depth,
+            .factor = &in_.scale,
+            .add = true};
+  }
+  Product value_product(int64_t begin, int64_t depth) const {
+    static constexpr float kOne = 1;
+    Product product = key_product(begin, depth);
+    product.a = b_.weights + begin * kBlockStride;
+    product.b = b_.grad_out + begin * view_.padded;
+    product.c = b_.grad_values;
+    product.factor = &kOne;
+    return product;
   }
 
   // What the block's rows [begin, end) add to dK and dV.
   void add_columns(const DenseBlock& block, int64_t begin, int64_t end) {
-    const int64_t padded = view_.padded;
-    const float one = 1;
-    Product product = {.a = b_.grads + begin * kBlockStride,
-                       .a_row = 1,
-                       .a_step = kBlockStride,
-                       .b = b_.queries + begin * padded,
-                       .b_step = padded,
-                       .c = b_.grad_keys,
-                       .c_row = padded,
-                       .depth = end - begin,
-                       .factor = &in_.scale,
-                       .add = true};
-    multiply(product, block.columns, padded / kLanes);
-    product.a = b_.weights + begin * kBlockStride;
-    product.b = b_.grad_out + begin * padded;
-    product.c = b_.grad_values;
-    product.factor = &one;
-    multiply(product, block.columns, padded / kLanes);
+    multiply(key_product(begin, end - begin), block.columns, view_.padded / kLanes);
+    multiply(value_product(begin, end - begin), block.columns, view_.padded / kLanes);
+  }
+  void add_marked_columns(const DenseBlock& block, PositiveScores& positive) {
+    turn_marks(positive.by_row(), block.rows, block.columns, positive.columns, kColumnWords);
+    multiply_marked(key_product(0, block.rows), positive.by_column(), block.columns, view_.padded / kLanes);
+    multiply_marked(value_product(0, block.rows), positive.by_column(), block.columns, view_.padded / kLanes);
   }
 
   // Scores and gradients of weights to weights and gradients of scores.

@@ -1,4 +1,5 @@
 #pragma once
+#include "fovea/kernels/attention/cpu/nonzeros-inl.h"
 #include "fovea/kernels/attention/cpu/rows-inl.h"
 
 // What forward and backward of cpu-dense share: the view of a task, and transforms of blocks of scores.
@@ -41,20 +42,38 @@ inline void mask_block(const DenseView& view, const DenseBlock& block, float* s,
   }
 }
 
-// ReLU skips its empty tiles: rows of a block without a positive score (NaN counts) have no weight and no gradient.
+// ReLU skips what has no weight and no gradient: groups of a block's rows without a positive score (NaN counts), and
+// where few scores are positive, all others.
 constexpr int64_t kGroupRows = 12;  // whole tiles at most levels
+constexpr int64_t kRowWords = kBlockColumns / kMarkBits, kColumnWords = (kBlockRows + kMarkBits - 1) / kMarkBits;
 
-// A bit for each group of rows with a score that is not at most zero.
-inline uint32_t live_groups(const float* s, const DenseBlock& block) {
+struct PositiveScores {
+  uint32_t live = ~0U;  // a bit for each group of rows that has one
+  bool few = false;     // so few that passing over the others pays
+  uint64_t rows[kBlockRows * kRowWords];
+  uint64_t columns[kBlockColumns * kColumnWords];  // of backward
+
+  Marks by_row() const { return {rows, kRowWords}; }
+  Marks by_column() const { return {columns, kColumnWords}; }
+};
+
+inline void find_positive(const float* s, const DenseBlock& block, int64_t padded, PositiveScores& found) {
   constexpr uint32_t kAll = (1U << kLanes) - 1;
-  uint32_t live = 0;
+  int64_t count = 0;
+  found.live = 0;
   for (int64_t r = 0; r < block.rows; ++r, s += kBlockStride) {
-    const uint32_t group = 1U << (r / kGroupRows);
-    for (int64_t j = 0; (live & group) == 0 && j < block.part().end; j += kLanes) {
-      if (bits(less_equal(load(s + j), set(0))) != kAll) live |= group;
+    const int64_t before = count;
+    for (int64_t word = 0; word < kRowWords; ++word) {
+      uint64_t marks = 0;
+      for (int64_t j = word * kMarkBits; j < std::min((word + 1) * kMarkBits, block.part().end); j += kLanes) {
+        marks |= uint64_t{bits(less_equal(load(s + j), set(0))) ^ kAll} << (j % kMarkBits);
+      }
+      found.rows[r * kRowWords + word] = marks;
+      count += __builtin_popcountll(marks);
     }
+    if (count > before) found.live |= 1U << (r / kGroupRows);
   }
-  return live;
+  found.few = pays_to_pass_over(count, block.rows * block.columns, padded / kLanes);
 }
 
 struct RowRun {
@@ -150,9 +169,9 @@ struct DensePointwise {
   void gradient(float* s, float* g, int64_t n, const float*, float) const {
     for (int64_t j = 0; j < n; j += kLanes) {
       const F x = load(s + j);
-      const M masked = less_equal(x, set(-kInfinity));
-      store(s + j, select(masked, set(0), function.value(x)));
-      store(g + j, select(masked, set(0), function.slope(x) * load(g + j)));
+      const M nothing = less_equal(x, set(kSkips ? 0 : -kInfinity));
+      store(s + j, select(nothing, set(0), function.value(x)));
+      store(g + j, select(nothing, set(0), function.slope(x) * load(g + j)));
     }
   }
 };

@@ -64,25 +64,35 @@ class DenseForwardTask {
     multiply_panels({b_.queries + at * padded, padded, b_.keys, view_.width, b_.scores, kBlockStride, &in_.scale},
                     block.rows, block.part());
     mask_block(view_, block, b_.scores, -kInfinity);
-    const uint32_t live = Transform::kSkips ? live_groups(b_.scores, block) : ~0U;
-    if (live == 0) return;
+    PositiveScores positive;
+    if (Transform::kSkips) find_positive(b_.scores, block, padded, positive);
+    if (positive.live == 0) return;
     transform.weigh(b_.scores, block, running() + at, b_.out + at * padded, padded);
     for (int64_t r = 0; view_.problem.dropout > 0 && r < block.rows; ++r) {
       view_.dropout(block.first + r, block.begin).apply(b_.scores + r * kBlockStride, block.part());
     }
+    sum_values(block, positive);
+  }
+
+  void sum_values(const DenseBlock& block, const PositiveScores& positive) {
+    const int64_t padded = view_.padded;
     const float one = 1;
-    RowRun run = next_run(live, block.rows, 0);
-    for (; run.count > 0; run = next_run(live, block.rows, run.first + run.count)) {
-      multiply({.a = b_.scores + run.first * kBlockStride,
-                .a_row = kBlockStride,
-                .b = b_.values,
-                .b_step = padded,
-                .c = b_.out + (at + run.first) * padded,
-                .c_row = padded,
-                .depth = block.columns,
-                .factor = &one,
-                .add = true},
-               run.count, padded / kLanes);
+    Product product = {.a = b_.scores,
+                       .a_row = kBlockStride,
+                       .b = b_.values,
+                       .b_step = padded,
+                       .c = b_.out + (block.first - task_.begin) * padded,
+                       .c_row = padded,
+                       .depth = block.columns,
+                       .factor = &one,
+                       .add = true};
+    if (positive.few) return multiply_marked(product, positive.by_row(), block.rows, padded / kLanes);
+    const Product whole = product;
+    RowRun run = next_run(positive.live, block.rows, 0);
+    for (; run.count > 0; run = next_run(positive.live, block.rows, run.first + run.count)) {
+      product.a = whole.a + run.first * kBlockStride;
+      product.c = whole.c + run.first * padded;
+      multiply(product, run.count, padded / kLanes);
     }
   }
 

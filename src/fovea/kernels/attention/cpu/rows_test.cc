@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "fovea/base/rng.h"
+#include "fovea/kernels/attention/cpu/at_level_test.h"
 #include "fovea/kernels/attention/dropout.h"
 
 // How queries are grouped, against a naive loop in double, gradients against its central differences. Mechanisms,
@@ -258,11 +259,7 @@ void check(const Kernel& kernel, const Case& c) {
   EXPECT_EQ(again.grad_k, got.grad_k);
 }
 
-class RowsTest : public testing::TestWithParam<Isa> {
- protected:
-  void SetUp() override { set_isa(GetParam()); }
-  void TearDown() override { set_isa(best_isa()); }
-};
+class RowsTest : public AtLevel {};
 
 // More than one group, groups of residue classes, lists of keys, and parts that are added up.
 TEST_P(RowsTest, Groups) {
@@ -310,17 +307,7 @@ TEST_P(RowsTest, FewQueries) {
   }
 }
 
-std::vector<Isa> levels_of_this_machine() {
-  std::vector<Isa> levels = {Isa::kPortable, Isa::kAvx2, Isa::kAvx512, Isa::kAvx512Bf16};
-  std::erase_if(levels, [](Isa level) { return level > best_isa(); });
-  return levels;
-}
-
-INSTANTIATE_TEST_SUITE_P(Levels, RowsTest, testing::ValuesIn(levels_of_this_machine()), [](const auto& level) {
-  std::string text(name(level.param));
-  std::replace(text.begin(), text.end(), '-', '_');
-  return text;
-});
+INSTANTIATE_TEST_SUITE_P(Levels, RowsTest, testing::ValuesIn(levels_of_this_machine()), level_title);
 
 }  // namespace
 }  // namespace fovea::kernels

@@ -1,0 +1,32 @@
+#pragma once
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "fovea/kernels/attention/cpu/isa.h"
+
+// Tests that run once for every instruction-set level of the machine:
+//   INSTANTIATE_TEST_SUITE_P(Levels, ATest, testing::ValuesIn(levels_of_this_machine()), level_title);
+namespace fovea::kernels {
+
+class AtLevel : public testing::TestWithParam<Isa> {
+ protected:
+  void SetUp() override { set_isa(GetParam()); }
+  void TearDown() override { set_isa(best_isa()); }
+};
+
+inline std::vector<Isa> levels_of_this_machine() {
+  std::vector<Isa> levels = {Isa::kPortable, Isa::kAvx2, Isa::kAvx512, Isa::kAvx512Bf16};
+  std::erase_if(levels, [](Isa level) { return level > best_isa(); });
+  return levels;
+}
+
+inline std::string level_title(const testing::TestParamInfo<Isa>& level) {
+  std::string text(name(level.param));
+  std::replace(text.begin(), text.end(), '-', '_');
+  return text;
+}
+
+}  // namespace fovea::kernels

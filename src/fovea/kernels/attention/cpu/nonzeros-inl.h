@@ -1,0 +1,112 @@
+#pragma once
+#include "fovea/kernels/attention/cpu/product-inl.h"
+
+// multiply() for a left side that is largely zeros, as ReLU's weights are: a bit says of each entry whether it may be
+// anything else, and the others are passed over. A zero changes no chain of fused multiply-adds, so the sums have the
+// bits of multiply(); what B holds there, finite or not, stays out.
+namespace fovea::kernels {
+namespace {
+
+constexpr int64_t kMarkBits = 64;     // entries of a word; that many rows of B stay in the first cache
+constexpr int64_t kMarkedRows = 32;   // of A that pass over them
+constexpr int64_t kMarkedWidth = 256;
+constexpr int kMarkedVecs = 8;        // sums in registers at once
+
+// Whether passing over pays where `count` of `all` entries are marked. In halves of a cycle: multiply() spends a product
+// for each vector of every entry, here a marked one costs a load for each, its own loads, or a product's latency; and
+// every entry its share of what surrounds the sums.
+inline bool pays_to_pass_over(int64_t count, int64_t all, int64_t vecs) {
+  return 2 * count * std::max<int64_t>(8, vecs + 2) <= all * (2 * vecs - 3);
+}
+
+// Rows of bits: bit i % 64 of words[row * stride + i / 64] is entry i's.
+struct Marks {
+  const uint64_t* words = nullptr;
+  int64_t stride = 0;
+};
+
+// An 8 x 8 matrix of bits, a byte a row, turned.
+inline uint64_t turned(uint64_t x) {
+  const auto exchange = [&x](int distance, uint64_t places) {
+    const uint64_t differing = (x ^ (x >> distance)) & places;
+    x ^= differing ^ (differing << distance);
+  };
+  exchange(7, 0x00aa00aa00aa00aa);
+  exchange(14, 0x0000cccc0000cccc);
+  exchange(28, 0x00000000f0f0f0f0);
+  return x;
+}
+
+// Columns of the marks as rows, to out [columns rounded up to 8, stride] with stride words of 64 rows each.
+inline void turn_marks(const Marks& marks, int64_t rows, int64_t columns, uint64_t* out, int64_t stride) {
+  std::fill(out, out + (columns + 7) / 8 * 8 * stride, uint64_t{0});
+  for (int64_t row = 0; row < rows; row += 8) {
+    for (int64_t column = 0; column < columns; column += 8) {
+      uint64_t square = 0;
+      for (int64_t r = 0; r < std::min<int64_t>(8, rows - row); ++r) {
+        square |= (marks.words[(row + r) * marks.stride + column / 64] >> (column % 64) & 0xff) << (8 * r);
+      }
+      if (square == 0) continue;
+      square = turned(square);
+      for (int64_t c = 0; c < 8; ++c) out[(column + c) * stride + row / 64] |= (square >> (8 * c) & 0xff) << (row % 64);
+    }
+  }
+}
+
+// A row of A and rows of B under one word of marks.
+struct MarkedRow {
+  uint64_t marks = 0;
+  const float* a = nullptr;
+  const float* b = nullptr;
+  int64_t a_step = 1, b_step = 0;
+};
+
+template <int kVecs>
+void sum_marked(const MarkedRow& row, int64_t column, float* sums) {
+  F totals[kVecs];
+  for (int v = 0; v < kVecs; ++v) totals[v] = load(sums + column + v * kLanes);
+  for (uint64_t left = row.marks; left != 0; left &= left - 1) {
+    const int64_t k = __builtin_ctzll(left);
+    const F entry = set(row.a[k * row.a_step]);
+    const float* b = row.b + k * row.b_step + column;
+    for (int v = 0; v < kVecs; ++v) totals[v] = fma(entry, load(b + v * kLanes), totals[v]);
+  }
+  for (int v = 0; v < kVecs; ++v) store(sums + column + v * kLanes, totals[v]);
+}
+
+inline void sum_marked(const MarkedRow& row, int64_t width, float* sums) {
+  int64_t column = 0;
+  for (; column + kMarkedVecs * kLanes <= width; column += kMarkedVecs * kLanes) {
+    sum_marked<kMarkedVecs>(row, column, sums);
+  }
+  for (; column + 4 * kLanes <= width; column += 4 * kLanes) sum_marked<4>(row, column, sums);
+  for (; column < width; column += kLanes) sum_marked<1>(row, column, sums);
+}
+
+// multiply() up to kMarkedWidth columns, with one factor for all rows; marks: [rows], over the depth.
+inline void multiply_marked(const Product& p, const Marks& marks, int64_t rows, int64_t vecs) {
+  alignas(64) float sums[kMarkedRows * kMarkedWidth];
+  const int64_t width = vecs * kLanes;
+  const F factor = set(*p.factor);
+  for (int64_t first = 0; first < rows; first += kMarkedRows) {
+    const int64_t count = std::min(kMarkedRows, rows - first);
+    std::fill(sums, sums + count * width, 0.0F);
+    for (int64_t k = 0; k < p.depth; k += kMarkBits) {
+      for (int64_t r = 0; r < count; ++r) {
+        const uint64_t word = marks.words[(first + r) * marks.stride + k / kMarkBits];
+        const float* a = p.a + (first + r) * p.a_row + k * p.a_step;
+        if (word != 0) sum_marked({word, a, p.b + k * p.b_step, p.a_step, p.b_step}, width, sums + r * width);
+      }
+    }
+    for (int64_t r = 0; r < count; ++r) {
+      float* c = p.c + (first + r) * p.c_row;
+      for (int64_t i = 0; i < width; i += kLanes) {
+        const F value = load(sums + r * width + i) * factor;
+        store(c + i, p.add ? value + load(c + i) : value);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace fovea::kernels

@@ -21,6 +21,7 @@
 #include <ATen/ops/sort.h>
 #include <ATen/ops/sqrt.h>
 #include <ATen/ops/sum.h>
+#include <ATen/ops/threshold_backward.h>
 #include <ATen/ops/where.h>
 #include <ATen/ops/zeros_like.h>
 
@@ -166,7 +167,7 @@ TransformGradient backward(const Entmax& transform, const ScoreMatrix& rows, con
   return result;
 }
 TransformGradient backward(const Relu&, const ScoreMatrix&, const at::Tensor& p, const at::Tensor& grad) {
-  return {grad * (p > 0), {}};
+  return {at::threshold_backward(grad, p, 0), {}};
 }
 TransformGradient backward(const Gelu&, const ScoreMatrix& rows, const at::Tensor&, const at::Tensor& grad) {
   return {at::gelu_backward(grad, rows.scores), {}};

@@ -10,7 +10,6 @@
 namespace fovea::kernels {
 namespace {
 
-constexpr int64_t kMaxHeadDim = 256;
 constexpr int64_t kForwardQueries = 384;      // of a task: packing the keys anew for each is small beside the products
 constexpr int64_t kPairsInOnePart = 1 << 19;  // above, backward is split among kParts tasks whatever the threads are
 constexpr int64_t kParts = 4;
@@ -18,7 +17,8 @@ constexpr int64_t kParts = 4;
 std::vector<std::string> refuses(const AttentionProblem& problem) {
   std::vector<std::string> reasons;
   if (problem.dtype != DType::kFloat32) reasons.emplace_back("only float32: backward reads the output, unrounded");
-  if (problem.head_dim > kMaxHeadDim) reasons.push_back(cat("head_dim ", problem.head_dim, " is above ", kMaxHeadDim));
+  if (problem.head_dim > kMaxDenseHeadDim)
+    reasons.push_back(cat("head_dim ", problem.head_dim, " is above ", kMaxDenseHeadDim));
   if (!problem.spec.pairs.is_full()) reasons.emplace_back("the spec has a pattern");
   if (problem.spec.select) reasons.emplace_back("the spec has topk");
   if (!std::holds_alternative<Softmax>(problem.spec.transform) && !is_pointwise(problem.spec.transform)) {

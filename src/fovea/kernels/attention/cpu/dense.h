@@ -9,6 +9,8 @@
 // a running maximum and sum (Milakov and Gimelshein 2018; Dao et al. 2022), and the functions of single scores.
 namespace fovea::kernels {
 
+constexpr int64_t kMaxDenseHeadDim = 256;
+
 // Forward: some queries of one sequence under one head, all keys. Backward: all queries, some keys.
 struct DenseTask {
   const Sequence* sequence = nullptr;

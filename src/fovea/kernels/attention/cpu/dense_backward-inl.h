@@ -1,5 +1,5 @@
 #pragma once
-#include "fovea/kernels/attention/cpu/dense_common-inl.h"
+#include "fovea/kernels/attention/cpu/positive-inl.h"
 
 namespace fovea::kernels {
 namespace {
@@ -100,13 +100,13 @@ class DenseBackwardTask {
                     block.part());
     mask_block(view_, block, b_.weights, -kInfinity);
     PositiveScores positive;
-    if (Transform::kSkips) find_positive(b_.weights, block, padded, positive);
+    if constexpr (Transform::kSkips) PositiveSearch(b_.weights, block, padded / kLanes, kAroundBoth).run(positive);
     if (positive.live == 0) return;
     pack_rows(grad_out_, view_.queries(block.first), block.rows, view_.width, b_.grad_out);
     const RowRun first = next_run(positive.live, block.rows, 0);
     int64_t end = first.first;
     for (RowRun run = first; run.count > 0; run = next_run(positive.live, block.rows, end)) {
-      clear(end, run.first);
+      if (!positive.few) clear(end, run.first);
       grade_rows(transform, block, run);
       add_rows(block, run, positive);
       end = run.first + run.count;
@@ -146,8 +146,7 @@ class DenseBackwardTask {
                              .factor = &in_.scale,
                              .add = true};
     if (!positive.few) return multiply(product, run.count, padded / kLanes);
-    const Marks marks = positive.by_row();
-    multiply_marked(product, {marks.words + run.first * marks.stride, marks.stride}, run.count, padded / kLanes);
+    multiply_marked(product, positive.rows_from(run.first), run.count, padded / kLanes);
   }
 
   // The transposed left sides of dK and dV, over the block's rows from `begin` on.
@@ -178,10 +177,12 @@ class DenseBackwardTask {
     multiply(key_product(begin, end - begin), block.columns, view_.padded / kLanes);
     multiply(value_product(begin, end - begin), block.columns, view_.padded / kLanes);
   }
-  void add_marked_columns(const DenseBlock& block, PositiveScores& positive) {
-    turn_marks(positive.by_row(), block.rows, block.columns, positive.columns, kColumnWords);
-    multiply_marked(key_product(0, block.rows), positive.by_column(), block.columns, view_.padded / kLanes);
-    multiply_marked(value_product(0, block.rows), positive.by_column(), block.columns, view_.padded / kLanes);
+  void add_marked_columns(const DenseBlock& block, const PositiveScores& positive) {
+    uint64_t words[kBlockColumns * kColumnWords];
+    turn_marks(positive.rows_from(0), block.rows, block.columns, words, kColumnWords);
+    const Marks columns{words, kColumnWords};
+    multiply_marked(key_product(0, block.rows), columns, block.columns, view_.padded / kLanes);
+    multiply_marked(value_product(0, block.rows), columns, block.columns, view_.padded / kLanes);
   }
 
   // Scores and gradients of weights to weights and gradients of scores.

@@ -1,5 +1,4 @@
 #pragma once
-#include "fovea/kernels/attention/cpu/nonzeros-inl.h"
 #include "fovea/kernels/attention/cpu/rows-inl.h"
 
 // What forward and backward of cpu-dense share: the view of a task, and transforms of blocks of scores.
@@ -40,54 +39,6 @@ inline void mask_block(const DenseView& view, const DenseBlock& block, float* s,
   for (int64_t r = 0; r < block.rows; ++r) {
     fill(s + r * kBlockStride, view.seen_of(block, r), block.part().end, value);
   }
-}
-
-// ReLU skips what has no weight and no gradient: groups of a block's rows without a positive score (NaN counts), and
-// where few scores are positive, all others.
-constexpr int64_t kGroupRows = 12;  // whole tiles at most levels
-constexpr int64_t kRowWords = kBlockColumns / kMarkBits, kColumnWords = (kBlockRows + kMarkBits - 1) / kMarkBits;
-
-struct PositiveScores {
-  uint32_t live = ~0U;  // a bit for each group of rows that has one
-  bool few = false;     // so few that passing over the others pays
-  uint64_t rows[kBlockRows * kRowWords];
-  uint64_t columns[kBlockColumns * kColumnWords];  // of backward
-
-  Marks by_row() const { return {rows, kRowWords}; }
-  Marks by_column() const { return {columns, kColumnWords}; }
-};
-
-inline void find_positive(const float* s, const DenseBlock& block, int64_t padded, PositiveScores& found) {
-  constexpr uint32_t kAll = (1U << kLanes) - 1;
-  int64_t count = 0;
-  found.live = 0;
-  for (int64_t r = 0; r < block.rows; ++r, s += kBlockStride) {
-    const int64_t before = count;
-    for (int64_t word = 0; word < kRowWords; ++word) {
-      uint64_t marks = 0;
-      for (int64_t j = word * kMarkBits; j < std::min((word + 1) * kMarkBits, block.part().end); j += kLanes) {
-        marks |= uint64_t{bits(less_equal(load(s + j), set(0))) ^ kAll} << (j % kMarkBits);
-      }
-      found.rows[r * kRowWords + word] = marks;
-      count += __builtin_popcountll(marks);
-    }
-    if (count > before) found.live |= 1U << (r / kGroupRows);
-  }
-  found.few = pays_to_pass_over(count, block.rows * block.columns, padded / kLanes);
-}
-
-struct RowRun {
-  int64_t first = 0, count = 0;
-};
-
-// The next rows of live groups that follow each other, from row `from` on; count 0: none.
-inline RowRun next_run(uint32_t live, int64_t rows, int64_t from) {
-  const int64_t groups = (rows + kGroupRows - 1) / kGroupRows;
-  int64_t begin = (from + kGroupRows - 1) / kGroupRows;
-  while (begin < groups && (live >> begin & 1) == 0) ++begin;
-  int64_t end = begin;
-  while (end < groups && (live >> end & 1) != 0) ++end;
-  return {begin * kGroupRows, std::min(end * kGroupRows, rows) - std::min(begin * kGroupRows, rows)};
 }
 
 // The running maximum and sum of a row.

@@ -1,5 +1,5 @@
 #pragma once
-#include "fovea/kernels/attention/cpu/dense_common-inl.h"
+#include "fovea/kernels/attention/cpu/positive-inl.h"
 #include "fovea/kernels/attention/cpu/rows_forward-inl.h"
 
 namespace fovea::kernels {
@@ -65,7 +65,7 @@ class DenseForwardTask {
                     block.rows, block.part());
     mask_block(view_, block, b_.scores, -kInfinity);
     PositiveScores positive;
-    if (Transform::kSkips) find_positive(b_.scores, block, padded, positive);
+    if constexpr (Transform::kSkips) PositiveSearch(b_.scores, block, padded / kLanes, kAroundRows).run(positive);
     if (positive.live == 0) return;
     transform.weigh(b_.scores, block, running() + at, b_.out + at * padded, padded);
     for (int64_t r = 0; view_.problem.dropout > 0 && r < block.rows; ++r) {
@@ -86,7 +86,7 @@ class DenseForwardTask {
                        .depth = block.columns,
                        .factor = &one,
                        .add = true};
-    if (positive.few) return multiply_marked(product, positive.by_row(), block.rows, padded / kLanes);
+    if (positive.few) return multiply_marked(product, positive.rows_from(0), block.rows, padded / kLanes);
     const Product whole = product;
     RowRun run = next_run(positive.live, block.rows, 0);
     for (; run.count > 0; run = next_run(positive.live, block.rows, run.first + run.count)) {

@@ -2,22 +2,30 @@
 #include "fovea/kernels/attention/cpu/product-inl.h"
 
 // multiply() for a left side that is largely zeros, as ReLU's weights are: a bit says of each entry whether it may be
-// anything else, and the others are passed over. A zero changes no chain of fused multiply-adds, so the sums have the
-// bits of multiply(); what B holds there, finite or not, stays out.
+// anything else, and the others are passed over. A zero changes no chain of fused multiply-adds over finite numbers;
+// what else B holds there stays out.
 namespace fovea::kernels {
 namespace {
 
-constexpr int64_t kMarkBits = 64;     // entries of a word; that many rows of B stay in the first cache
-constexpr int64_t kMarkedRows = 32;   // of A that pass over them
+constexpr int64_t kMarkBits = 64;    // entries of a word
+constexpr int64_t kMarkedRows = 32;  // of A that pass over the rows of B under a word, while these are near
 constexpr int64_t kMarkedWidth = 256;
-constexpr int kMarkedVecs = 8;        // sums in registers at once
+constexpr int kMarkedVecs = 8;  // sums in registers at once
 
-// Whether passing over pays where `count` of `all` entries are marked. In halves of a cycle: multiply() spends a product
-// for each vector of every entry, here a marked one costs a load for each, its own loads, or a product's latency; and
-// every entry its share of what surrounds the sums.
-inline bool pays_to_pass_over(int64_t count, int64_t all, int64_t vecs) {
-  return 2 * count * std::max<int64_t>(8, vecs + 2) <= all * (2 * vecs - 3);
+// Marks are worth finding for rows of so many vectors.
+constexpr bool may_pass_over(int64_t vecs) { return vecs >= 4; }
+
+// Whether passing over pays where `count` of `all` entries are marked. In halves of a cycle, as measured on a Zen 3:
+// multiply() spends 21/20 on each vector of every entry; sum_marked() one on each vector of a marked one and three on
+// finding it, together at least 9 (a product's latency), more where rows of B are too wide for the first cache, and
+// `around` on every entry for each pass over its row.
+constexpr bool pays_to_pass_over(int64_t count, int64_t all, int64_t vecs, int64_t around) {
+  const int64_t whole = vecs / kMarkedVecs, rest = vecs % kMarkedVecs;
+  const int64_t each = vecs > 2 * kMarkedVecs ? 18 : vecs > kMarkedVecs ? 13 : 11;
+  const int64_t entry = whole * each + (rest == 0 ? 0 : std::max<int64_t>(9, rest + 3));
+  return 20 * count * entry <= all * (21 * vecs - 20 * around * (whole + (rest == 0 ? 0 : 1)));
 }
+constexpr int64_t kAroundRows = 2, kAroundBoth = 3;  // over rows of A alone; over rows and columns
 
 // Rows of bits: bit i % 64 of words[row * stride + i / 64] is entry i's.
 struct Marks {
@@ -37,18 +45,20 @@ inline uint64_t turned(uint64_t x) {
   return x;
 }
 
-// Columns of the marks as rows, to out [columns rounded up to 8, stride] with stride words of 64 rows each.
+// Columns of the marks as rows, to out [columns rounded up to 8, stride] words of kMarkBits rows.
 inline void turn_marks(const Marks& marks, int64_t rows, int64_t columns, uint64_t* out, int64_t stride) {
   std::fill(out, out + (columns + 7) / 8 * 8 * stride, uint64_t{0});
   for (int64_t row = 0; row < rows; row += 8) {
     for (int64_t column = 0; column < columns; column += 8) {
       uint64_t square = 0;
       for (int64_t r = 0; r < std::min<int64_t>(8, rows - row); ++r) {
-        square |= (marks.words[(row + r) * marks.stride + column / 64] >> (column % 64) & 0xff) << (8 * r);
+        square |= (marks.words[(row + r) * marks.stride + column / kMarkBits] >> (column % kMarkBits) & 0xff)
+                  << (8 * r);
       }
       if (square == 0) continue;
       square = turned(square);
-      for (int64_t c = 0; c < 8; ++c) out[(column + c) * stride + row / 64] |= (square >> (8 * c) & 0xff) << (row % 64);
+      for (int64_t c = 0; c < 8; ++c)
+        out[(column + c) * stride + row / kMarkBits] |= (square >> (8 * c) & 0xff) << (row % kMarkBits);
     }
   }
 }
@@ -74,13 +84,20 @@ void sum_marked(const MarkedRow& row, int64_t column, float* sums) {
   for (int v = 0; v < kVecs; ++v) store(sums + column + v * kLanes, totals[v]);
 }
 
-inline void sum_marked(const MarkedRow& row, int64_t width, float* sums) {
+template <int kVecs>
+void sum_last(const MarkedRow& row, int64_t column, int64_t vecs, float* sums) {
+  if constexpr (kVecs > 0) {
+    if (vecs == kVecs) return sum_marked<kVecs>(row, column, sums);
+    sum_last<kVecs - 1>(row, column, vecs, sums);
+  }
+}
+
+inline void sum_marked(const MarkedRow& row, int64_t vecs, float* sums) {
   int64_t column = 0;
-  for (; column + kMarkedVecs * kLanes <= width; column += kMarkedVecs * kLanes) {
+  for (; vecs >= kMarkedVecs; vecs -= kMarkedVecs, column += kMarkedVecs * kLanes) {
     sum_marked<kMarkedVecs>(row, column, sums);
   }
-  for (; column + 4 * kLanes <= width; column += 4 * kLanes) sum_marked<4>(row, column, sums);
-  for (; column < width; column += kLanes) sum_marked<1>(row, column, sums);
+  sum_last<kMarkedVecs - 1>(row, column, vecs, sums);
 }
 
 // multiply() up to kMarkedWidth columns, with one factor for all rows; marks: [rows], over the depth.
@@ -95,7 +112,7 @@ inline void multiply_marked(const Product& p, const Marks& marks, int64_t rows, 
       for (int64_t r = 0; r < count; ++r) {
         const uint64_t word = marks.words[(first + r) * marks.stride + k / kMarkBits];
         const float* a = p.a + (first + r) * p.a_row + k * p.a_step;
-        if (word != 0) sum_marked({word, a, p.b + k * p.b_step, p.a_step, p.b_step}, width, sums + r * width);
+        if (word != 0) sum_marked({word, a, p.b + k * p.b_step, p.a_step, p.b_step}, vecs, sums + r * width);
       }
     }
     for (int64_t r = 0; r < count; ++r) {

@@ -7,6 +7,7 @@
 
 #include "fovea/base/rng.h"
 #include "fovea/base/strings.h"
+#include "fovea/kernels/attention/cpu/at_level_test.h"
 #include "fovea/kernels/attention/cpu/screen_kernels.h"
 #include "fovea/kernels/attention/cpu/screen_memory.h"
 #include "fovea/kernels/attention/cpu/screen_ops.h"
@@ -19,12 +20,6 @@ using testing_suite::Array;
 using testing_suite::Inputs;
 using testing_suite::Layout;
 using testing_suite::Results;
-
-std::vector<Isa> levels() {
-  std::vector<Isa> all;
-  for (int level = 0; level <= static_cast<int>(best_isa()); ++level) all.push_back(static_cast<Isa>(level));
-  return all;
-}
 
 class AtIsa {
  public:
@@ -134,7 +129,7 @@ void check_bound(ScreenFormat format, const Vectors& queries, const Vectors& key
 }
 
 TEST(Screening, StaysWithinItsBound) {
-  for (const Isa level : levels()) {
+  for (const Isa level : levels_of_this_machine()) {
     const AtIsa at(level);
     for (const ScreenFormat format : formats()) {
       for (const Vectors& queries : vector_kinds()) {
@@ -147,7 +142,7 @@ TEST(Screening, StaysWithinItsBound) {
 
 TEST(Screening, FindsTheKthGreatest) {
   Rng rng(3);
-  for (const Isa level : levels()) {
+  for (const Isa level : levels_of_this_machine()) {
     const AtIsa at(level);
     for (const int64_t count : {1, 2, 15, 16, 17, 33, 100, 700}) {
       for (int kind = 0; kind < 4; ++kind) {
@@ -175,7 +170,7 @@ TEST(Screening, FindsTheKthGreatest) {
 
 TEST(Screening, SearchesEntmaxFromBelow) {
   Rng rng(4);
-  for (const Isa level : levels()) {
+  for (const Isa level : levels_of_this_machine()) {
     const AtIsa at(level);
     for (const double alpha : {1.001, 1.3, 1.5, 2.0, 2.5, 3.2, 8.0}) {
       const EntmaxPower power(alpha);
@@ -198,7 +193,7 @@ TEST(Screening, SearchesEntmaxFromBelow) {
 
 // mu comes nearer to c than float tells: y is some 2^-23 too great, and the weights sum to more than 1, never to count.
 TEST(Screening, WeighsManyEqualScores) {
-  for (const Isa level : levels()) {
+  for (const Isa level : levels_of_this_machine()) {
     const AtIsa at(level);
     for (const double alpha : {1.5, 2.0, 3.14, 3.2, 3.38}) {
       const EntmaxPower power(alpha);
@@ -322,7 +317,7 @@ void check_hard(const Kernel& kernel, const char* spec, const Hard& hard, Attent
 }
 
 TEST(Screening, TakesHardRows) {
-  for (const Isa level : levels()) {
+  for (const Isa level : levels_of_this_machine()) {
     const AtIsa at(level);
     for (const Hard& hard : hard_kinds()) {
       for (const AttentionKind kind : {AttentionKind::kSelf, AttentionKind::kCausal}) {

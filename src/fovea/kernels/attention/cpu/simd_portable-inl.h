@@ -55,9 +55,8 @@ inline M less(U a, U b) { return {(I)(a < b)}; }
 inline M both(M a, M b) { return {a.v & b.v}; }
 inline M either(M a, M b) { return {a.v | b.v}; }
 inline uint32_t bits(M m) {
-  uint32_t all = 0;
-  for (int i = 0; i < kLanes; ++i) all |= (m.v[i] != 0 ? 1U : 0U) << i;
-  return all;
+  const I own = m.v & I{1, 2, 4, 8};
+  return static_cast<uint32_t>(own[0] | own[1] | own[2] | own[3]);
 }
 inline F select(M m, F yes, F no) { return m.v ? yes : no; }
 

@@ -123,9 +123,9 @@ struct PointwiseRow {
       float *s = rows.row(r), *g = grads + r * rows.stride;
       for (int64_t j = 0; j < rows.n; j += kLanes) {
         const F x = load(s + j);
-        const M masked = less_equal(x, set(-kInfinity));
-        store(s + j, select(masked, set(0), function.value(x)));
-        store(g + j, select(masked, set(0), function.slope(x) * load(g + j)));
+        const M nothing = less_equal(x, set(Function::kNothingBelowZero ? 0 : -kInfinity));
+        store(s + j, select(nothing, set(0), function.value(x)));
+        store(g + j, select(nothing, set(0), function.slope(x) * load(g + j)));
       }
     }
   }

@@ -159,7 +159,7 @@ class Run {
     const float greatest_logit = greatest(greatest_so_far);
     F total = set(0);
     for (int64_t i = 0; i < count; i += kLanes) {
-      const F e = exp(load(row + i) - set(greatest_logit));
+      const F e = exp_below_one(load(row + i) - set(greatest_logit));
       total = total + e;
       store(row + i, e);
     }

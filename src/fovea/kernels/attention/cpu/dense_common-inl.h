@@ -63,7 +63,7 @@ struct DenseSoftmax {
   static void gradient(float* s, float* g, int64_t n, const float* stats, float dot) {
     const F top = set(stats[0]), factor = set(stats[1]), mean = set(dot);
     for (int64_t j = 0; j < n; j += kLanes) {
-      const F p = exp_below_one(load(s + j) - top) * factor;
+      const F p = noticeable(exp_below_one(load(s + j) - top) * factor);
       store(s + j, p);
       store(g + j, p * (load(g + j) - mean));
     }

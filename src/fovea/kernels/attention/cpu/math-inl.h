@@ -48,7 +48,7 @@ inline Normal normal(F s) {
   r = fma(r, t, set(0.238644788F));
   r = fma(r, t, set(0.282857041F));
   r = fma(r, t, set(0.282064499F));
-  const F bell = exp(s * s * set(-0.5F));
+  const F bell = exp_below_one(s * s * set(-0.5F));
   const F tail = set(0.5F) * t * bell * r;
   return {select(less(set(0), s), set(1.0F) - tail, tail), bell};
 }

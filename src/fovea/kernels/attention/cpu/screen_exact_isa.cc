@@ -131,7 +131,7 @@ template <class Tag>
 float ExactRows<Tag>::exponentials(float* values, int64_t count, float greatest) {
   F total = set(0);
   for (int64_t i = 0; i < count; i += kLanes) {
-    F weight = exp(load(values + i) - set(greatest));
+    F weight = exp_below_one(load(values + i) - set(greatest));
     if (i + kLanes > count) weight = select(first(count - i), weight, set(0));
     store(values + i, weight);
     total = total + weight;

@@ -34,11 +34,9 @@ inline F exp2(F x) {
   return scale_by_power(p, whole);
 }
 
-// e^x for x <= 88 (or NaN), a few ulp: x log2(e) in two parts keeps that at |x| of 80.
-inline F exp_below_one(F x) {
-  const F bounded = max(set(-105.0F), x);
-  const F whole = round(bounded * set(1.44269504F));
-  F t = fnma(whole, set(0.693359375F), bounded);
+// e^(x - whole log(2)) for whole near x log2(e), a few ulp: log(2) in two parts keeps that at |x| of 80.
+inline F exp_rest(F x, F whole) {
+  F t = fnma(whole, set(0.693359375F), x);
   t = fnma(whole, set(-2.12194440e-4F), t);  // in [-log(2)/2, log(2)/2]
   F p = set(1.9875691500e-4F);
   p = fma(p, t, set(1.3981999507e-3F));
@@ -46,11 +44,25 @@ inline F exp_below_one(F x) {
   p = fma(p, t, set(4.1665795894e-2F));
   p = fma(p, t, set(1.6666665459e-1F));
   p = fma(p, t, set(5.0000001201e-1F));
-  return scale_by_power(fma(p, t * t, t + set(1.0F)), whole);
+  return fma(p, t * t, t + set(1.0F));
 }
 
-// e^x for any x.
-inline F exp(F x) { return exp_below_one(min(set(89.0F), x)); }
+// e^x for x <= 88 (or NaN). Below -87.7 zero: numbers under the normal range would take processors several times as
+// long in all that follows.
+inline F exp_below_one(F x) {
+  constexpr float kShift = 12583039.0F;   // 1.5 2^23 + 127: the last bits of the sum are those of 2^whole's exponent
+  const F bounded = max(set(-88.0F), x);  // whole is -127 there, whose exponent's bits are zero's
+  const F shifted = fma(bounded, set(1.44269504F), set(kShift));
+  const F whole = shifted - set(kShift);
+  return exp_rest(bounded, whole) * as_float((I)((U)as_int(shifted) << 23));
+}
+
+// e^x for any x, right below the normal range too.
+inline F exp(F x) {
+  const F bounded = min(set(89.0F), max(set(-105.0F), x));
+  const F whole = round(bounded * set(1.44269504F));
+  return scale_by_power(exp_rest(bounded, whole), whole);
+}
 
 }  // namespace
 }  // namespace fovea::kernels

@@ -11,6 +11,10 @@ namespace {
 
 constexpr float kLowest = -3.4028234e38F;
 
+// A weight of softmax, or zero where it and its products would leave float's normal range: beside a sum of 1 it is
+// nothing, but slow.
+inline F noticeable(F p) { return select(less(p, set(0x1p-110F)), set(0), p); }
+
 // Rows of scores and what is kept of each for backward.
 template <class Stats>
 struct ScoreRows {
@@ -87,7 +91,7 @@ struct SoftmaxRow {
     }
     for (int64_t j = 0; j < rows.n; j += kLanes) {
       for (int r = 0; r < kRows; ++r) {
-        const F p = exp_below_one(load(rows.row(r) + j) - top[r]) * factor[r];
+        const F p = noticeable(exp_below_one(load(rows.row(r) + j) - top[r]) * factor[r]);
         dot[r] = fma(p, load(grads + r * rows.stride + j), dot[r]);
         store(rows.row(r) + j, p);
       }

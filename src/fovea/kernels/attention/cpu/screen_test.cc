@@ -44,7 +44,7 @@ struct Vectors {
 };
 
 const std::vector<Vectors>& vector_kinds() {
-  static const std::vector<Vectors> kinds = {
+  static const std::vector<Vectors> kKinds = {
       {"normal", [](Rng& rng, int64_t, int64_t) { return rng.normal(); }},
       {"one large component", [](Rng& rng, int64_t, int64_t i) { return rng.normal() * (i % 7 == 3 ? 200 : 1); }},
       {"a shared vector", [](Rng& rng, int64_t, int64_t i) { return 50 * std::sin(double(i)) + rng.normal(); }},
@@ -55,7 +55,7 @@ const std::vector<Vectors>& vector_kinds() {
       {"all equal", [](Rng&, int64_t, int64_t) { return 0.3; }},
       {"zero", [](Rng&, int64_t, int64_t) { return 0.0; }},
   };
-  return kinds;
+  return kKinds;
 }
 
 void check_bound(ScreenFormat format, const Vectors& queries, const Vectors& keys, int64_t width) {
@@ -223,7 +223,7 @@ double small_integer(Rng& rng) { return static_cast<double>(rng.below(7)) - 3; }
 
 const std::vector<Hard>& hard_kinds() {
   const auto any = [](Rng& rng, int64_t, int64_t) { return small_integer(rng); };
-  static const std::vector<Hard> kinds = {
+  static const std::vector<Hard> kKinds = {
       {"many ties", 0, -3, any},
       {"all keys equal", 0, -3, [](Rng&, int64_t, int64_t i) { return static_cast<double>(i % 3) - 1; }},
       {"keys in turn", 0, -3,
@@ -236,7 +236,7 @@ const std::vector<Hard>& hard_kinds() {
       {"denormal", -140, 0, any},
       {"too small for a product", -100, -100, any},
   };
-  return kinds;
+  return kKinds;
 }
 
 struct HardProblem {
@@ -244,7 +244,7 @@ struct HardProblem {
   Inputs inputs;
 };
 
-HardProblem hard_problem(const char* spec, const Hard& hard, AttentionKind kind, std::vector<int64_t> lengths) {
+HardProblem hard_problem(const char* spec, const Hard& hard, AttentionKind kind, const std::vector<int64_t>& lengths) {
   HardProblem out;
   AttentionProblem& p = out.problem;
   p.spec = parse_attention(spec);

@@ -57,7 +57,7 @@ class EveryKernel : public ::testing::TestWithParam<Subject> {
     const Subject& subject = GetParam();
     testing_suite::Suite out{subject.kernel, subject.dtype};
     if (subject.isa == best_isa() && subject.dtype == DType::kFloat32) return out;
-    out.every = 7;  // shares no factor with the parts that a check takes of the cases
+    out.every = 7;
     out.first = static_cast<int>(subject.isa) + (subject.dtype == DType::kBFloat16 ? 1 : 0);
     return out;
   }

@@ -14,7 +14,7 @@ struct Suite {
   const Kernel* kernel = nullptr;
   DType dtype = DType::kFloat32;
   int only = -1;             // number of the one case to run; negative: all
-  int every = 1, first = 0;  // of all: those whose number is `first` modulo `every`
+  int every = 1, first = 0;  // of what a check takes: each `every`-th from the `first`-th on, at least one
   int random_trees = 60;     // cases over random specs, beside the systematic ones
   // A value that is not finite may reach all rows of its sequence, as 0 x NaN does.
   bool zero_weights_spoil = false;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <iterator>
 
 #include "fovea/base/rng.h"
 #include "fovea/spec/testing/random_spec.h"
@@ -69,25 +70,35 @@ std::vector<AttentionSpec> systematic_specs() {
   return out;
 }
 
-std::vector<Case> chosen(const Suite& suite, const std::vector<Case>& cases) {
+}  // namespace
+
+std::vector<Case> every_nth(const std::vector<Case>& cases, size_t every, size_t first) {
   std::vector<Case> out;
-  for (const Case& c : cases)
-    if (suite.only < 0 ? c.number % suite.every == suite.first : c.number == suite.only) out.push_back(c);
+  if (cases.empty()) return out;
+  every = std::min(every, cases.size());
+  for (size_t i = first % every; i < cases.size(); i += every) out.push_back(cases[i]);
   return out;
 }
 
-}  // namespace
+std::vector<Case> part_of(const Suite& suite, const std::vector<Case>& cases) {
+  if (suite.only < 0) return every_nth(cases, static_cast<size_t>(suite.every), static_cast<size_t>(suite.first));
+  std::vector<Case> out;
+  std::copy_if(cases.begin(), cases.end(), std::back_inserter(out),
+               [&](const Case& c) { return c.number == suite.only; });
+  return out;
+}
 
 std::vector<Case> all_cases(const Suite& suite) {
   std::vector<Case> out;
+  int next = 0;
   const auto add = [&](const AttentionSpec& spec) {
     for (const AttentionKind kind : {AttentionKind::kSelf, AttentionKind::kCausal, AttentionKind::kCross}) {
       if (!is_allowed(spec, kind)) continue;
-      const int number = static_cast<int>(out.size());
+      const int number = next++;
       Rng rng(2024, static_cast<uint64_t>(number));
       Case c{number, problem_of(suite, spec, kind, rng), static_cast<Layout>(rng.below(3)),
              static_cast<Layout>(rng.below(3)), rng()};
-      out.push_back(std::move(c));
+      if (suite.kernel->refuses(c.problem).empty()) out.push_back(std::move(c));
     }
   };
   for (const AttentionSpec& spec : systematic_specs()) add(spec);
@@ -98,7 +109,7 @@ std::vector<Case> all_cases(const Suite& suite) {
     if (auto* entmax = std::get_if<Entmax>(&spec.transform)) entmax->alpha = std::min(entmax->alpha, 1.5);
     add(canonical(spec));
   }
-  return chosen(suite, out);
+  return out;
 }
 
 std::vector<Case> long_cases(const Suite& suite) {
@@ -141,12 +152,7 @@ std::vector<Case> long_cases(const Suite& suite) {
     if (c.number == 0 || std::string_view(text) == "gelu") p.sequences.push_back({37, 730, 911, 730});
     if (suite.kernel->refuses(p).empty()) out.push_back(std::move(c));
   }
-  if (suite.every == 1 || suite.only >= 0 || out.empty()) return chosen(suite, out);
-  // A kernel may take three of these: a part of what it takes, then, and never nothing.
-  const size_t every = std::min(static_cast<size_t>(suite.every), out.size());
-  std::vector<Case> part;
-  for (size_t i = static_cast<size_t>(suite.first) % every; i < out.size(); i += every) part.push_back(out[i]);
-  return part;
+  return out;
 }
 
 Inputs draw_inputs(const Case& c, const Draw& draw, uint64_t seed) {

@@ -1,5 +1,4 @@
 #pragma once
-#include <functional>
 
 #include "fovea/kernels/attention/kernel_test_suite.h"
 #include "fovea/kernels/attention/testing/kernel_run.h"
@@ -14,11 +13,17 @@ struct Case {
   uint64_t seed = 0;
 };
 
-// Every pattern x selection x transform x kind once, sizes and layouts in turn, then random trees.
+// Those that the suite's kernel takes of: every pattern x selection x transform x kind once, sizes and layouts in turn,
+// then random trees.
 std::vector<Case> all_cases(const Suite& suite);
 
-// A few of every sort over hundreds of keys.
+// Those that it takes of: a few of every sort over hundreds of keys.
 std::vector<Case> long_cases(const Suite& suite);
+
+// Every `every`-th case from the `first`-th on; of fewer cases than that, one.
+std::vector<Case> every_nth(const std::vector<Case>& cases, size_t every, size_t first = 0);
+// What the suite asks for of them.
+std::vector<Case> part_of(const Suite& suite, const std::vector<Case>& cases);
 
 // How numbers are drawn.
 struct Draw {

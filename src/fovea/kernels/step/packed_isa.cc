@@ -53,19 +53,15 @@ void layer_rows(const LayerRows<T>& job, Executor& executor) {
                               .bias = layer.bias(),
                               .out = job.out,
                               .out_stride = job.out_stride,
-                              .rows = job.rows,
                               .columns = layer.columns(),
                               .depth = layer.depth(),
                               .relu = job.relu};
-  const int64_t piece = piece_rows(job.rows, executor.num_threads());
-  executor.run(pieces_of(job.rows, piece), [&](int64_t p, int) { row_block(rows, p * piece, piece); });
+  in_pieces(job.rows, executor, [&](int64_t first, int64_t count) { row_block(rows, first, count); });
 }
 
 int64_t all_words(const NextWords& job, Executor& executor) {
   std::atomic<int64_t> bad = 0;
-  const int64_t piece = piece_rows(job.rows, executor.num_threads());
-  executor.run(pieces_of(job.rows, piece),
-               [&](int64_t p, int) { bad += WordsBlock(job, p * piece, std::min(piece, job.rows - p * piece)).run(); });
+  in_pieces(job.rows, executor, [&](int64_t first, int64_t count) { bad += WordsBlock(job, first, count).run(); });
   return bad;
 }
 

@@ -47,12 +47,10 @@ void row_product(const RowProduct<T>& job, Executor& executor) {
                           .bias = job.bias,
                           .out = job.out,
                           .out_stride = job.out_stride,
-                          .rows = job.rows,
                           .columns = job.columns,
                           .depth = job.depth,
                           .relu = job.relu};
-  const int64_t piece = piece_rows(job.rows, executor.num_threads());
-  executor.run(pieces_of(job.rows, piece), [&](int64_t p, int) { row_block(rows, p * piece, piece); });
+  in_pieces(job.rows, executor, [&](int64_t first, int64_t count) { row_block(rows, first, count); });
 }
 
 // sums[r] += the elements of row r of `left` [steps][width] units along the rows.

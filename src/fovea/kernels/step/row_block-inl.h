@@ -6,11 +6,14 @@ namespace {
 // Rows of a piece, whole tiles: with their depth they stay in the nearer caches while the panels pass by.
 constexpr int64_t kRowBlock = 64 / kTileRows * kTileRows;
 
-// Of a piece: at most kRowBlock, whole tiles, and as many pieces for each thread. A row's result does not depend on its
-// piece.
-inline int64_t piece_rows(int64_t rows, int threads) {
-  const int64_t pieces = std::max<int64_t>(1, pieces_of(pieces_of(rows, kRowBlock), threads) * threads);
-  return std::clamp<int64_t>(pieces_of(pieces_of(rows, pieces), kTileRows) * kTileRows, kTileRows, kRowBlock);
+// work(first, count) for pieces of the rows: at most kRowBlock, whole tiles, and as many for each thread. A row's
+// result does not depend on its piece.
+template <class Work>
+void in_pieces(int64_t rows, Executor& executor, Work&& work) {
+  const int threads = executor.num_threads();
+  const int64_t most = std::max<int64_t>(1, pieces_of(pieces_of(rows, kRowBlock), threads) * threads);
+  const int64_t piece = std::clamp<int64_t>(padded_to(pieces_of(rows, most), kTileRows), kTileRows, kRowBlock);
+  executor.run(pieces_of(rows, piece), [&](int64_t p, int) { work(p * piece, std::min(piece, rows - p * piece)); });
 }
 
 // out = relu?(a b + bias); Bias is T or float.
@@ -20,7 +23,7 @@ struct RowsOf {
   const float* panels = nullptr;  // [columns / kTileColumns][steps][kTileColumns]
   const Bias* bias = nullptr;     // [columns] or null
   T* out = nullptr;               // [rows, columns]
-  int64_t out_stride = 0, rows = 0, columns = 0, depth = 0;
+  int64_t out_stride = 0, columns = 0, depth = 0;
   bool relu = false;
 };
 
@@ -48,11 +51,11 @@ struct Finish {
   }
 };
 
-// The piece of at most `most` rows that begins at row `first`.
+// Some rows, from `first` on.
 template <class T, class Bias>
-void row_block(const RowsOf<T, Bias>& job, int64_t first, int64_t most) {
+void row_block(const RowsOf<T, Bias>& job, int64_t first, int64_t rows) {
   using Step = typename StepOf<T>::type;
-  const int64_t rows = std::min(most, job.rows - first), steps = steps_of<Step>(job.depth);
+  const int64_t steps = steps_of<Step>(job.depth);
   const Matrix<T> from = job.a.at(first, 0);
   Left left{reinterpret_cast<const char*>(from.data), from.stride * int64_t{sizeof(T)}, 4};
   if (!usable_in_place<Step>(from, job.depth)) {

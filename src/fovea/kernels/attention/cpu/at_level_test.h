@@ -18,8 +18,8 @@ class AtLevel : public testing::TestWithParam<Isa> {
 };
 
 inline std::vector<Isa> levels_of_this_machine() {
-  std::vector<Isa> levels = {Isa::kPortable, Isa::kAvx2, Isa::kAvx512, Isa::kAvx512Bf16};
-  std::erase_if(levels, [](Isa level) { return level > best_isa(); });
+  std::vector<Isa> levels;
+  for (int level = 0; level <= static_cast<int>(best_isa()); ++level) levels.push_back(static_cast<Isa>(level));
   return levels;
 }
 

@@ -17,8 +17,9 @@ constexpr int64_t kParts = 4;
 std::vector<std::string> refuses(const AttentionProblem& problem) {
   std::vector<std::string> reasons;
   if (problem.dtype != DType::kFloat32) reasons.emplace_back("only float32: backward reads the output, unrounded");
-  if (problem.head_dim > kMaxDenseHeadDim)
+  if (problem.head_dim > kMaxDenseHeadDim) {
     reasons.push_back(cat("head_dim ", problem.head_dim, " is above ", kMaxDenseHeadDim));
+  }
   if (!problem.spec.pairs.is_full()) reasons.emplace_back("the spec has a pattern");
   if (problem.spec.select) reasons.emplace_back("the spec has topk");
   if (!std::holds_alternative<Softmax>(problem.spec.transform) && !is_pointwise(problem.spec.transform)) {

@@ -100,7 +100,8 @@ class DenseBackwardTask {
                     block.part());
     mask_block(view_, block, b_.weights, -kInfinity);
     PositiveScores positive;
-    if constexpr (Transform::kSkips) PositiveSearch(b_.weights, block, padded / kLanes, kAroundBoth).run(positive);
+    if constexpr (Transform::kSkips)
+      PositiveSearch(b_.weights, block, padded / kLanes, kBackwardOverhead).run(positive);
     if (positive.live == 0) return;
     pack_rows(grad_out_, view_.queries(block.first), block.rows, view_.width, b_.grad_out);
     const RowRun first = next_run(positive.live, block.rows, 0);
@@ -179,7 +180,7 @@ class DenseBackwardTask {
   }
   void add_marked_columns(const DenseBlock& block, const PositiveScores& positive) {
     uint64_t words[kBlockColumns * kColumnWords];
-    turn_marks(positive.rows_from(0), block.rows, block.columns, words, kColumnWords);
+    transpose_marks(positive.rows_from(0), block.rows, block.columns, words, kColumnWords);
     const Marks columns{words, kColumnWords};
     multiply_marked(key_product(0, block.rows), columns, block.columns, view_.padded / kLanes);
     multiply_marked(value_product(0, block.rows), columns, block.columns, view_.padded / kLanes);

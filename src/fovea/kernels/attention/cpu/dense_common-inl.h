@@ -63,7 +63,7 @@ struct DenseSoftmax {
   static void gradient(float* s, float* g, int64_t n, const float* stats, float dot) {
     const F top = set(stats[0]), factor = set(stats[1]), mean = set(dot);
     for (int64_t j = 0; j < n; j += kLanes) {
-      const F p = noticeable(exp_below_one(load(s + j) - top) * factor);
+      const F p = zero_if_tiny(exp_below_one(load(s + j) - top) * factor);
       store(s + j, p);
       store(g + j, p * (load(g + j) - mean));
     }
@@ -109,22 +109,10 @@ struct DensePointwise {
   Function function;
 
   void weigh(float* s, const DenseBlock& block, RunningRow*, float*, int64_t) const {
-    for (int64_t r = 0; r < block.rows; ++r, s += kBlockStride) {
-      for (int64_t j = 0; j < block.part().end; j += kLanes) {
-        const F x = load(s + j);
-        store(s + j, select(less_equal(x, set(-kInfinity)), set(0), function.value(x)));
-      }
-    }
+    for (int64_t r = 0; r < block.rows; ++r) weigh_pointwise(function, s + r * kBlockStride, block.part().end);
   }
   static float factor(const RunningRow&) { return 1; }
-  void gradient(float* s, float* g, int64_t n, const float*, float) const {
-    for (int64_t j = 0; j < n; j += kLanes) {
-      const F x = load(s + j);
-      const M nothing = less_equal(x, set(kSkips ? 0 : -kInfinity));
-      store(s + j, select(nothing, set(0), function.value(x)));
-      store(g + j, select(nothing, set(0), function.slope(x) * load(g + j)));
-    }
-  }
+  void gradient(float* s, float* g, int64_t n, const float*, float) const { grade_pointwise(function, s, g, n); }
 };
 
 template <class Work>

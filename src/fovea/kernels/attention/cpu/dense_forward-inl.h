@@ -65,7 +65,7 @@ class DenseForwardTask {
                     block.rows, block.part());
     mask_block(view_, block, b_.scores, -kInfinity);
     PositiveScores positive;
-    if constexpr (Transform::kSkips) PositiveSearch(b_.scores, block, padded / kLanes, kAroundRows).run(positive);
+    if constexpr (Transform::kSkips) PositiveSearch(b_.scores, block, padded / kLanes, kForwardOverhead).run(positive);
     if (positive.live == 0) return;
     transform.weigh(b_.scores, block, running() + at, b_.out + at * padded, padded);
     for (int64_t r = 0; view_.problem.dropout > 0 && r < block.rows; ++r) {
@@ -74,25 +74,27 @@ class DenseForwardTask {
     sum_values(block, positive);
   }
 
-  void sum_values(const DenseBlock& block, const PositiveScores& positive) {
+  // Weights times values, of the block's rows from `first` on.
+  Product value_product(const DenseBlock& block, int64_t first) const {
+    static constexpr float kOne = 1;
     const int64_t padded = view_.padded;
-    const float one = 1;
-    Product product = {.a = b_.scores,
-                       .a_row = kBlockStride,
-                       .b = b_.values,
-                       .b_step = padded,
-                       .c = b_.out + (block.first - task_.begin) * padded,
-                       .c_row = padded,
-                       .depth = block.columns,
-                       .factor = &one,
-                       .add = true};
-    if (positive.few) return multiply_marked(product, positive.rows_from(0), block.rows, padded / kLanes);
-    const Product whole = product;
+    return {.a = b_.scores + first * kBlockStride,
+            .a_row = kBlockStride,
+            .b = b_.values,
+            .b_step = padded,
+            .c = b_.out + (block.first - task_.begin + first) * padded,
+            .c_row = padded,
+            .depth = block.columns,
+            .factor = &kOne,
+            .add = true};
+  }
+
+  void sum_values(const DenseBlock& block, const PositiveScores& positive) {
+    const int64_t vecs = view_.padded / kLanes;
+    if (positive.few) return multiply_marked(value_product(block, 0), positive.rows_from(0), block.rows, vecs);
     RowRun run = next_run(positive.live, block.rows, 0);
     for (; run.count > 0; run = next_run(positive.live, block.rows, run.first + run.count)) {
-      product.a = whole.a + run.first * kBlockStride;
-      product.c = whole.c + run.first * padded;
-      multiply(product, run.count, padded / kLanes);
+      multiply(value_product(block, run.first), run.count, vecs);
     }
   }
 

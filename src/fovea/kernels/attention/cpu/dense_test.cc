@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <string>
@@ -11,13 +10,18 @@
 #include "fovea/base/rng.h"
 #include "fovea/kernels/attention/cpu/at_level_test.h"
 #include "fovea/kernels/attention/cpu/rows.h"
-#include "fovea/kernels/attention/dropout.h"
+#include "fovea/kernels/attention/testing/kernel_run.h"
 
 // ReLU's way through blocks of scores, from nearly all positive to nearly none: over small whole numbers every sum is
 // exact, so that what is passed over must be what adds nothing, to the bit. And softmax far from its maximum. Other
 // mechanisms, shapes and types are the business of kernel_list_test.cc.
 namespace fovea::kernels {
 namespace {
+
+using testing_suite::Array;
+using testing_suite::Inputs;
+using testing_suite::Layout;
+using testing_suite::Results;
 
 struct Case {
   AttentionKind kind = AttentionKind::kSelf;
@@ -28,108 +32,66 @@ struct Case {
 
 struct Data {
   AttentionProblem problem;
-  RandomStream random{.seed = 3, .dropout_key = 77, .layer = 1, .first_head = 2};
-  int64_t queries = 0, keys = 0;
-  std::vector<float> q, k, v, grad_out;
-  float scale = 0.5F;
+  Inputs inputs;
 };
 
-Data make(const Case& c) {
+Data make(const char* spec, const Case& c) {
   Data data;
   AttentionProblem& p = data.problem;
-  p.spec = parse_attention("relu");
+  p.spec = parse_attention(spec);
   p.kind = c.kind, p.head_dim = c.dim, p.dropout = c.dropout;
   p.needs_backward = true;
   p.sequences = {{0, 100, 0, 260}, {100, 215, 260, 430}};
-  data.queries = 315, data.keys = 690;
   Rng rng(static_cast<uint64_t>(c.dim + 31));
-  const auto draw = [&](std::vector<float>& to, int64_t tokens, float first) {
-    for (int64_t i = 0; i < tokens * c.dim; ++i) {
-      const auto value = static_cast<float>(static_cast<int>(rng.below(7)) - 3);
-      to.push_back(i % c.dim == 0 ? first : value);
+  const auto draw = [&](int64_t tokens, double first) {
+    Array out(DType::kFloat32, Layout::kPacked, tokens, 1, c.dim);
+    for (int64_t t = 0; t < tokens; ++t) {
+      for (int64_t i = 0; i < c.dim; ++i) out.set(t, 0, i, i == 0 ? first : static_cast<double>(rng.below(7)) - 3);
     }
+    return out;
   };
-  draw(data.q, data.queries, 4);
-  draw(data.k, data.keys, static_cast<float>(c.lean));
-  draw(data.v, data.keys, 1);
-  draw(data.grad_out, data.queries, 1);
+  Inputs& in = data.inputs;
+  in.q = draw(315, 4), in.k = draw(690, c.lean), in.v = draw(690, 1), in.grad_out = draw(315, 1);
+  in.alpha = {1};
+  in.scale = 0.5F;
   // Three groups of rows without a positive score among others.
   for (const Sequence& s : p.sequences) {
-    for (int64_t i = 24; c.lean > 0 && i < 60; ++i) {
-      const auto row = data.q.begin() + (s.q_begin + i) * c.dim;
-      std::fill(row, row + c.dim, 0.0F);
-      *row = -1;
+    for (int64_t row = 24; c.lean > 0 && row < 60; ++row) {
+      for (int64_t i = 0; i < c.dim; ++i) in.q.set(s.q_begin + row, 0, i, i == 0 ? -1 : 0);
     }
   }
   return data;
 }
 
-struct Results {
-  std::vector<float> out, grad_q, grad_k, grad_v;
-};
-
-// By definition, over whole numbers and halves below 2^24: exact.
-Results naive(const Data& data) {
-  const AttentionProblem& p = data.problem;
-  const int64_t d = p.head_dim;
-  Results r{.out = std::vector<float>(data.q.size()),
-            .grad_q = std::vector<float>(data.q.size()),
-            .grad_k = std::vector<float>(data.k.size()),
-            .grad_v = std::vector<float>(data.k.size())};
-  for (const Sequence& s : p.sequences) {
-    for (int64_t i = 0; i < s.q_length; ++i) {
-      const auto query = static_cast<size_t>((s.q_begin + i) * d);
-      const uint32_t row_key = dropout_row_key(data.random.dropout_key, data.random.first_head, s.q_begin + i);
-      for (int64_t j = 0; j < s.k_length; ++j) {
-        if (p.kind == AttentionKind::kCausal && j > i + s.k_length - s.q_length) break;
-        const auto key = static_cast<size_t>((s.k_begin + j) * d);
-        float score = 0, grad = 0;
-        for (size_t x = 0; x < static_cast<size_t>(d); ++x) {
-          score += data.scale * data.q[query + x] * data.k[key + x];
-          grad += data.grad_out[query + x] * data.v[key + x];
-        }
-        if (!(score > 0)) continue;
-        const bool keeps = dropout_keeps(row_key, static_cast<uint32_t>(j), dropout_threshold(p.dropout));
-        const float kept = keeps ? dropout_scale(p.dropout) : 0;
-        for (size_t x = 0; x < static_cast<size_t>(d); ++x) {
-          r.out[query + x] += kept * score * data.v[key + x];
-          r.grad_v[key + x] += kept * score * data.grad_out[query + x];
-          r.grad_q[query + x] += kept * grad * data.scale * data.k[key + x];
-          r.grad_k[key + x] += kept * grad * data.scale * data.q[query + x];
-        }
-      }
-    }
-  }
-  return r;
+Results run(const Data& data, Executor& executor, const Kernel& kernel = kDenseKernel) {
+  return testing_suite::run_kernel(kernel, data.problem, data.inputs, Layout::kPacked, executor);
+}
+Results run(const Data& data, const Kernel& kernel = kDenseKernel) {
+  SerialExecutor serial;
+  return run(data, serial, kernel);
 }
 
-Results compute(const Data& data, Executor& executor, const Kernel& kernel = kDenseKernel) {
-  const AttentionProblem& p = data.problem;
-  const float unset = std::numeric_limits<float>::quiet_NaN();
-  const int64_t d = p.head_dim;
-  const auto in = [&](const std::vector<float>& x) { return Rows<const void>{x.data(), d, d}; };
-  const auto out = [&](std::vector<float>& x, size_t size) {
-    x.assign(size, unset);
-    return Rows<void>{x.data(), d, d};
-  };
-  Results r;
-  const SavedPerRow saved = kernel.saved(p);
-  std::vector<float> stats(static_cast<size_t>(data.queries * saved.floats + 1));
-  AttentionForward f;
-  f.q = in(data.q), f.k = in(data.k), f.v = in(data.v);
-  f.out = out(r.out, data.q.size());
-  f.scale = data.scale, f.random = data.random;
-  f.stats = stats.data(), f.saved = saved;
-  kernel.forward(p, f, executor);
-  AttentionBackward b;
-  b.q = f.q, b.k = f.k, b.v = f.v;
-  b.out = in(r.out), b.grad_out = in(data.grad_out);
-  b.grad_q = out(r.grad_q, data.q.size()), b.grad_k = out(r.grad_k, data.k.size());
-  b.grad_v = out(r.grad_v, data.k.size());
-  b.scale = data.scale, b.random = data.random;
-  b.stats = stats.data(), b.saved = saved;
-  kernel.backward(p, b, executor);
-  return r;
+std::vector<double> rows_of(const Array& array, int64_t begin, int64_t count) {
+  std::vector<double> out;
+  for (int64_t t = begin; t < begin + count; ++t) {
+    for (int64_t i = 0; i < array.width(); ++i) out.push_back(array.get(t, 0, i));
+  }
+  return out;
+}
+std::vector<double> all_of(const Array& array) { return rows_of(array, 0, array.tokens()); }
+
+void expect_exact(const Data& data, const Results& got) {
+  for (size_t index = 0; index < data.problem.sequences.size(); ++index) {
+    const Sequence& s = data.problem.sequences[index];
+    const OracleInput one = testing_suite::one_head(data.problem, data.inputs, index, 0);
+    const OracleOutput right = oracle_forward(one);
+    const OracleGradients grads =
+        oracle_backward(one, right, testing_suite::grad_out_of(data.problem, data.inputs, index, 0));
+    EXPECT_EQ(rows_of(got.out, s.q_begin, s.q_length), right.out);
+    EXPECT_EQ(rows_of(got.grad_q, s.q_begin, s.q_length), grads.q);
+    EXPECT_EQ(rows_of(got.grad_k, s.k_begin, s.k_length), grads.k);
+    EXPECT_EQ(rows_of(got.grad_v, s.k_begin, s.k_length), grads.v);
+  }
 }
 
 class Dense : public AtLevel {};
@@ -139,18 +101,17 @@ TEST_P(Dense, ReluAddsUpWhatIsPositive) {
     for (const int64_t dim : {5, 24, 64, 129, 256}) {
       // At dim 64: nearly all, 84, 50, 16 and 1% of the scores are positive; at 256 93, 69, 50, 31 and 13%.
       for (const int lean : {24, 8, 0, -8, -18}) {
-        const Data data = make({.kind = kind, .dim = dim, .lean = lean, .dropout = lean % 16 == 8 ? 0.5F : 0.0F});
+        const float dropout = lean == 8 || lean == -8 ? 0.5F : 0.0F;
+        const Data data = make("relu", {.kind = kind, .dim = dim, .lean = lean, .dropout = dropout});
         SCOPED_TRACE("dim " + std::to_string(dim) + " lean " + std::to_string(lean));
-        const Results want = naive(data);
-        SerialExecutor serial;
+        const Results got = run(data);
+        expect_exact(data, got);
         ThreadExecutor threads(3);
-        for (Executor* executor : {static_cast<Executor*>(&serial), static_cast<Executor*>(&threads)}) {
-          const Results got = compute(data, *executor);
-          EXPECT_EQ(got.out, want.out);
-          EXPECT_EQ(got.grad_q, want.grad_q);
-          EXPECT_EQ(got.grad_k, want.grad_k);
-          EXPECT_EQ(got.grad_v, want.grad_v);
-        }
+        const Results again = run(data, threads);
+        EXPECT_EQ(all_of(again.out), all_of(got.out));
+        EXPECT_EQ(all_of(again.grad_q), all_of(got.grad_q));
+        EXPECT_EQ(all_of(again.grad_k), all_of(got.grad_k));
+        EXPECT_EQ(all_of(again.grad_v), all_of(got.grad_v));
       }
     }
   }
@@ -160,43 +121,35 @@ TEST_P(Dense, ReluAddsUpWhatIsPositive) {
 TEST_P(Dense, ReluKeepsRubbishFromThoseThatGiveItNoWeight) {
   for (const int lean : {8, -8}) {
     SCOPED_TRACE(lean);
-    Data data = make({.lean = lean});
-    const Results clean = naive(data);
-    constexpr size_t kKey = 130;  // of the first sequence
-    const size_t d = 64;
-    data.v[kKey * d + 5] = std::numeric_limits<float>::quiet_NaN();
-    SerialExecutor serial;
-    const Results got = compute(data, serial);
-    for (size_t i = 0; i < 100; ++i) {
-      float score = 0;
-      for (size_t x = 0; x < d; ++x) score += data.q[i * d + x] * data.k[kKey * d + x];
-      EXPECT_EQ(std::isnan(got.out[i * d + 5]), score > 0) << "query " << i;
-      EXPECT_EQ(std::isnan(got.grad_q[i * d]), score > 0) << "query " << i;
+    Data data = make("relu", {.lean = lean});
+    const Results clean = run(data);
+    constexpr int64_t kKey = 130;  // of the first sequence
+    data.inputs.v.set(kKey, 0, 5, std::numeric_limits<double>::quiet_NaN());
+    const Results got = run(data);
+    for (int64_t i = 0; i < 100; ++i) {
+      double score = 0;
+      for (int64_t x = 0; x < 64; ++x) score += data.inputs.q.get(i, 0, x) * data.inputs.k.get(kKey, 0, x);
+      EXPECT_EQ(std::isnan(got.out.get(i, 0, 5)), score > 0) << "query " << i;
+      EXPECT_EQ(std::isnan(got.grad_q.get(i, 0, 0)), score > 0) << "query " << i;
       if (score > 0) continue;
-      EXPECT_EQ(got.grad_q[i * d], clean.grad_q[i * d]) << "query " << i;
+      EXPECT_EQ(got.grad_q.get(i, 0, 0), clean.grad_q.get(i, 0, 0)) << "query " << i;
     }
-    EXPECT_EQ(got.grad_v, clean.grad_v);
-    for (size_t i = 0; i < clean.grad_k.size(); ++i) {
-      if (i / d == kKey) continue;
-      EXPECT_EQ(got.grad_k[i], clean.grad_k[i]) << "key " << i / d;
-    }
+    EXPECT_EQ(all_of(got.grad_v), all_of(clean.grad_v));
+    EXPECT_EQ(rows_of(got.grad_k, 0, kKey), rows_of(clean.grad_k, 0, kKey));
+    EXPECT_EQ(rows_of(got.grad_k, kKey + 1, 690 - kKey - 1), rows_of(clean.grad_k, kKey + 1, 690 - kKey - 1));
   }
 }
 
 // Keys some 90 to 130 below the rows' maxima: their weights are zero rather than numbers below float's normal range,
 // which take processors several times as long.
 TEST_P(Dense, SoftmaxLeavesNoSubnormalNumbers) {
-  Data data = make({});
-  data.problem.spec = parse_attention("full");
-  for (int64_t t = 0; t < data.keys; t += 5) {
-    data.k[static_cast<size_t>(t * data.problem.head_dim)] = -40 - static_cast<float>(t % 20);
-  }
-  SerialExecutor serial;
+  Data data = make("full", {});
+  for (int64_t t = 0; t < 690; t += 5) data.inputs.k.set(t, 0, 0, -40 - static_cast<double>(t % 20));
   for (const Kernel* kernel : {&kDenseKernel, &kRowsKernel}) {
     SCOPED_TRACE(kernel->name);
-    const Results got = compute(data, serial, *kernel);
-    for (const std::vector<float>* of : {&got.out, &got.grad_q, &got.grad_k, &got.grad_v}) {
-      EXPECT_EQ(std::count_if(of->begin(), of->end(), [](float x) { return std::fpclassify(x) == FP_SUBNORMAL; }), 0);
+    const Results got = run(data, *kernel);
+    for (const Array* of : {&got.out, &got.grad_q, &got.grad_k, &got.grad_v}) {
+      for (const double x : all_of(*of)) EXPECT_NE(std::fpclassify(static_cast<float>(x)), FP_SUBNORMAL) << x;
     }
   }
 }

@@ -16,16 +16,15 @@ constexpr int kMarkedVecs = 8;  // sums in registers at once
 constexpr bool may_pass_over(int64_t vecs) { return vecs >= 4; }
 
 // Whether passing over pays where `count` of `all` entries are marked. In halves of a cycle, as measured on a Zen 3:
-// multiply() spends 21/20 on each vector of every entry; sum_marked() one on each vector of a marked one and three on
-// finding it, together at least 9 (a product's latency), more where rows of B are too wide for the first cache, and
-// `around` on every entry for each pass over its row.
-constexpr bool pays_to_pass_over(int64_t count, int64_t all, int64_t vecs, int64_t around) {
+// multiply() spends 21/20 on each vector of every entry. sum_marked() spends one on each vector of a marked entry and
+// three on finding it, at least 9 (a product's latency), and more where rows of B are too wide for the first cache;
+// and `overhead` on every entry, marked or not, in each pass over its row.
+constexpr bool pays_to_pass_over(int64_t count, int64_t all, int64_t vecs, int64_t overhead) {
   const int64_t whole = vecs / kMarkedVecs, rest = vecs % kMarkedVecs;
-  const int64_t each = vecs > 2 * kMarkedVecs ? 18 : vecs > kMarkedVecs ? 13 : 11;
+  const int64_t each = vecs > 2 * kMarkedVecs ? 18 : vecs > kMarkedVecs ? 13 : kMarkedVecs + 3;
   const int64_t entry = whole * each + (rest == 0 ? 0 : std::max<int64_t>(9, rest + 3));
-  return 20 * count * entry <= all * (21 * vecs - 20 * around * (whole + (rest == 0 ? 0 : 1)));
+  return 20 * count * entry <= all * (21 * vecs - 20 * overhead * (whole + (rest == 0 ? 0 : 1)));
 }
-constexpr int64_t kAroundRows = 2, kAroundBoth = 3;  // over rows of A alone; over rows and columns
 
 // Rows of bits: bit i % 64 of words[row * stride + i / 64] is entry i's.
 struct Marks {
@@ -33,8 +32,8 @@ struct Marks {
   int64_t stride = 0;
 };
 
-// An 8 x 8 matrix of bits, a byte a row, turned.
-inline uint64_t turned(uint64_t x) {
+// The transpose of an 8 x 8 matrix of bits, a byte a row.
+inline uint64_t transposed_bits(uint64_t x) {
   const auto exchange = [&x](int distance, uint64_t places) {
     const uint64_t differing = (x ^ (x >> distance)) & places;
     x ^= differing ^ (differing << distance);
@@ -46,7 +45,7 @@ inline uint64_t turned(uint64_t x) {
 }
 
 // Columns of the marks as rows, to out [columns rounded up to 8, stride] words of kMarkBits rows.
-inline void turn_marks(const Marks& marks, int64_t rows, int64_t columns, uint64_t* out, int64_t stride) {
+inline void transpose_marks(const Marks& marks, int64_t rows, int64_t columns, uint64_t* out, int64_t stride) {
   std::fill(out, out + (columns + 7) / 8 * 8 * stride, uint64_t{0});
   for (int64_t row = 0; row < rows; row += 8) {
     for (int64_t column = 0; column < columns; column += 8) {
@@ -56,7 +55,7 @@ inline void turn_marks(const Marks& marks, int64_t rows, int64_t columns, uint64
                   << (8 * r);
       }
       if (square == 0) continue;
-      square = turned(square);
+      square = transposed_bits(square);
       for (int64_t c = 0; c < 8; ++c)
         out[(column + c) * stride + row / kMarkBits] |= (square >> (8 * c) & 0xff) << (row % kMarkBits);
     }

@@ -6,11 +6,14 @@
 namespace fovea::kernels {
 namespace {
 
-// What has no weight and no gradient: groups of a block's rows without a positive score (NaN counts), and
-// where few scores are positive, all others.
+// What has no weight and no gradient: groups of a block's rows without a positive score (NaN counts), and where few
+// scores are positive, all others.
 constexpr int64_t kGroupRows = 12;  // whole tiles at most levels
 constexpr int64_t kRowWords = kBlockColumns / kMarkBits, kColumnWords = (kBlockRows + kMarkBits - 1) / kMarkBits;
 static_assert(kBlockColumns % kMarkBits == 0 && kMaxDenseHeadDim <= kMarkedWidth);
+
+// Of passing over, for pays_to_pass_over(): over rows alone, and over columns too.
+constexpr int64_t kForwardOverhead = 2, kBackwardOverhead = 3;
 
 struct PositiveScores {
   uint32_t live = ~0U;  // a bit for each group of rows that has one
@@ -32,9 +35,9 @@ inline uint64_t positive_bits(const float* s, int64_t first, int64_t end) {
 
 class PositiveSearch {
  public:
-  // around: what passing over would cost, for pays_to_pass_over().
-  PositiveSearch(const float* s, const DenseBlock& block, int64_t vecs, int64_t around)
-      : s_(s), block_(block), vecs_(vecs), around_(around) {}
+  // overhead: of passing over, for pays_to_pass_over().
+  PositiveSearch(const float* s, const DenseBlock& block, int64_t vecs, int64_t overhead)
+      : s_(s), block_(block), vecs_(vecs), overhead_(overhead) {}
 
   void run(PositiveScores& found) const {
     found.live = 0;
@@ -50,7 +53,7 @@ class PositiveSearch {
       }
       if (count > before) found.live |= group_of(r);
     }
-    found.few = pays_to_pass_over(count, block_.rows * block_.columns, vecs_, around_);
+    found.few = pays_to_pass_over(count, block_.rows * block_.columns, vecs_, overhead_);
   }
 
  private:
@@ -67,7 +70,7 @@ class PositiveSearch {
     for (int64_t r = 0; r < block_.rows; r += kEvery, ++rows) {
       for (int64_t word = 0; word < kRowWords; ++word) count += __builtin_popcountll(word_of(r, word));
     }
-    return pays_to_pass_over(count, rows * block_.columns, vecs_, around_);
+    return pays_to_pass_over(count, rows * block_.columns, vecs_, overhead_);
   }
   void find_live(PositiveScores& found) const {
     for (int64_t r = 0; r < block_.rows; ++r) {
@@ -79,7 +82,7 @@ class PositiveSearch {
 
   const float* s_;
   const DenseBlock& block_;
-  int64_t vecs_, around_;
+  int64_t vecs_, overhead_;
 };
 
 struct RowRun {

@@ -11,9 +11,9 @@ namespace {
 
 constexpr float kLowest = -3.4028234e38F;
 
-// A weight of softmax, or zero where it and its products would leave float's normal range: beside a sum of 1 it is
-// nothing, but slow.
-inline F noticeable(F p) { return select(less(p, set(0x1p-110F)), set(0), p); }
+// A weight of softmax, or zero where it or its products would leave float's normal range: beside a sum of 1 it is
+// nothing, and such numbers are slow.
+inline F zero_if_tiny(F p) { return select(less(p, set(0x1p-110F)), set(0), p); }
 
 // Rows of scores and what is kept of each for backward.
 template <class Stats>
@@ -91,7 +91,7 @@ struct SoftmaxRow {
     }
     for (int64_t j = 0; j < rows.n; j += kLanes) {
       for (int r = 0; r < kRows; ++r) {
-        const F p = noticeable(exp_below_one(load(rows.row(r) + j) - top[r]) * factor[r]);
+        const F p = zero_if_tiny(exp_below_one(load(rows.row(r) + j) - top[r]) * factor[r]);
         dot[r] = fma(p, load(grads + r * rows.stride + j), dot[r]);
         store(rows.row(r) + j, p);
       }
@@ -106,7 +106,28 @@ struct SoftmaxRow {
   }
 };
 
-// Weights that do not depend on the row's other scores: value and slope of a function at finite scores.
+// A row of scores to weights that do not depend on each other: value of a function, none for a masked score.
+template <class Function>
+void weigh_pointwise(const Function& function, float* s, int64_t n) {
+  for (int64_t j = 0; j < n; j += kLanes) {
+    const F x = load(s + j);
+    store(s + j, select(less_equal(x, set(-kInfinity)), set(0), function.value(x)));
+  }
+}
+
+// And back: scores become weights; grads, of the weights, become those of the scores. Where there is no weight no
+// gradient passes, be it a number or not.
+template <class Function>
+void grade_pointwise(const Function& function, float* s, float* grads, int64_t n) {
+  for (int64_t j = 0; j < n; j += kLanes) {
+    const F x = load(s + j);
+    const M nothing = less_equal(x, set(Function::kNothingBelowZero ? 0 : -kInfinity));
+    store(s + j, select(nothing, set(0), function.value(x)));
+    store(grads + j, select(nothing, set(0), function.slope(x) * load(grads + j)));
+  }
+}
+
+// Value and slope of a function at finite scores.
 template <class Function>
 struct PointwiseRow {
   static constexpr int kStats = 0;
@@ -114,24 +135,12 @@ struct PointwiseRow {
 
   void weigh(const NewRows& rows, int64_t count, float* factors) const {
     for (int64_t r = 0; r < count; ++r) {
-      float* s = rows.row(r);
-      for (int64_t j = 0; j < rows.n; j += kLanes) {
-        const F x = load(s + j);
-        store(s + j, select(less_equal(x, set(-kInfinity)), set(0), function.value(x)));
-      }
+      weigh_pointwise(function, rows.row(r), rows.n);
       factors[r] = 1.0F;
     }
   }
   void gradient(const OldRows& rows, int64_t count, float* grads) {
-    for (int64_t r = 0; r < count; ++r) {
-      float *s = rows.row(r), *g = grads + r * rows.stride;
-      for (int64_t j = 0; j < rows.n; j += kLanes) {
-        const F x = load(s + j);
-        const M nothing = less_equal(x, set(Function::kNothingBelowZero ? 0 : -kInfinity));
-        store(s + j, select(nothing, set(0), function.value(x)));
-        store(g + j, select(nothing, set(0), function.slope(x) * load(g + j)));
-      }
-    }
+    for (int64_t r = 0; r < count; ++r) grade_pointwise(function, rows.row(r), grads + r * rows.stride, rows.n);
   }
 };
 

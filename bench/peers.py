@@ -42,6 +42,9 @@ def flex(keeps, causal, n):
         return keeps(query, key) & (query >= key) if causal else keeps(query, key)
 
     block_mask = create_block_mask(mask, None, None, n, n, device="cpu")
+    # Each mask is a program of its own. Past the limit of them, 8, FlexAttention would fall back to dense scores.
+    torch._dynamo.config.recompile_limit = 1000
+    torch._dynamo.config.fail_on_recompile_limit_hit = True
     compiled = torch.compile(flex_attention, dynamic=False)
 
     def run(q, k, v):

@@ -46,13 +46,19 @@ inline I load_int(const int32_t* p) { return (I)_mm512_loadu_si512(p); }
 inline void store_int(int32_t* p, I v) { _mm512_storeu_si512(p, (__m512i)v); }
 
 // The lanes of bits `b`, in order, to p[0 ...]; returns how many. May write up to p + kLanes.
-inline int compress_store(float* p, uint32_t b, F v) {
-  _mm512_storeu_ps(p, _mm512_maskz_compress_ps(from_bits(b), v));
-  return __builtin_popcount(b);
-}
 inline int compress_store(int32_t* p, uint32_t b, I v) {
-  _mm512_storeu_si512(p, _mm512_maskz_compress_epi32(from_bits(b), (__m512i)v));
-  return __builtin_popcount(b);
+  const __m512i kept = _mm512_maskz_compress_epi32(from_bits(b), (__m512i)v);
+  const int count = __builtin_popcount(b);
+  // A whole vector's store nearly always crosses a line of the cache, which takes several times as long.
+  if (count <= 4) {
+    _mm_storeu_si128((__m128i*)p, _mm512_castsi512_si128(kept));
+  } else {
+    _mm512_storeu_si512(p, kept);
+  }
+  return count;
+}
+inline int compress_store(float* p, uint32_t b, F v) {
+  return compress_store(reinterpret_cast<int32_t*>(p), b, as_int(v));
 }
 
 inline float sum(F v) { return _mm512_reduce_add_ps(v); }

@@ -89,7 +89,7 @@ def training(folder, corpus, threads, quick):
     return rows
 
 
-def seconds_to_translate(folder, model, lines, threads):
+def seconds_to_translate(folder, model, lines, threads, precision):
     """Processor time does not tell what two threads bring, so this is the wall's; loading is taken off by the caller."""
     import time
 
@@ -97,7 +97,7 @@ def seconds_to_translate(folder, model, lines, threads):
     part.write_text("\n".join((folder / "long.txt").read_text().splitlines()[:lines]) + "\n")
     start = time.perf_counter()
     run(FOVEA, "translate", "--model", model, "--beam-size", 5, "--mini-batch", 64, "--max-tokens", 100000,
-        "--max-length-factor", 1, "--cpu-threads", threads, "--input", part, "--output", folder / "out.txt", "--quiet",
+        "--max-length-factor", 1, "--cpu-threads", threads, "--precision", precision, "--input", part, "--output", folder / "out.txt", "--quiet",
         threads=threads)
     passed = time.perf_counter() - start
     words = len((folder / "out.txt").read_text().split()) / lines
@@ -108,13 +108,16 @@ def seconds_to_translate(folder, model, lines, threads):
 
 def decoding(folder, threads, quick):
     """With the model of make_untrained() both sides make as many steps; `extra` sentences are timed as the difference
-    between a long input and a short one."""
+    between a long input and a short one. The peer computes in float32."""
     model, extra = folder / "model", 256 if quick else 512
-    ours, theirs = [], []
+    ours, theirs = {"float32": [], "int8": []}, []
     for _ in range(2 if quick else 3):
-        passed = seconds_to_translate(folder, model, 64 + extra, threads) - seconds_to_translate(folder, model, 64, threads)
-        ours.append(extra / passed)
+        for precision, rates in ours.items():
+            both, first = (seconds_to_translate(folder, model, lines, threads, precision) for lines in (64 + extra, 64))
+            rates.append(extra / (both - first))
         theirs.append(peer("decode", Options(threads), "--steps", SOURCE_WORDS + 1, "--updates", extra // 64)
                       ["sentences_per_second"])
-    ours, theirs = statistics.median(ours), statistics.median(theirs)
-    return [{"beam": 5, "batch": 64, "sentences/s": ours, "eager sentences/s": theirs, "times faster": ours / theirs}]
+    theirs = statistics.median(theirs)
+    medians = {precision: statistics.median(rates) for precision, rates in ours.items()}
+    return [{"precision": precision, "beam": 5, "batch": 64, "sentences/s": rate, "eager float32 sentences/s": theirs,
+             "times faster": rate / theirs} for precision, rate in medians.items()]

@@ -172,6 +172,8 @@ class BadInput(unittest.TestCase):
         self.refused(*translate, "--normalize", "nan", says=["got 'nan'", "a number"], code=2)
         self.refused(*translate, "--attention", "window(3)", says=["compares the positions", "(set --attention-cross)"], code=2)
         checked(*translate, "--attention-decoder", "window(3)", stdin="a\n")
+        self.refused(*translate, "--precision", "int8", "--devices", 0, says=["int8 runs on the CPU", "--devices is 0"], code=2)
+        self.refused("score", "--model", PLACE.model(), "--precision", "int8", says=["--precision", "'int8'", "bfloat16"], code=2)
         wrong = self.refused(*PLACE.training(PLACE.folder / "x", "--attention", "7*full;2*topk(2)"), says="is for 9 heads", code=2)
         self.assertEqual(wrong.stderr.count("is for 9 heads"), 1, wrong.stderr)
         self.refused(*PLACE.training(PLACE.folder / "x", "--dim-vocabs", 77, 77), says=["got 77", "has 300 pieces"])
@@ -252,6 +254,16 @@ class Lines(unittest.TestCase):
         self.assertEqual(len(lines), 2)
         for line in lines:
             self.assertRegex(line, r"^0 \|\|\| .* \|\|\| F0= -[0-9.e-]+ \|\|\| -[0-9.e-]+$")
+
+    def test_precisions_agree(self):
+        def log_prob(*options):
+            line = self.translate("un stelli .\n", "--n-best", *options).stdout.splitlines()[0]
+            return float(line.split(" ||| ")[2].removeprefix("F0= "))
+
+        # Of some tokens of a model that has hardly learnt: log-probabilities of units, two digits of each kept.
+        exact = log_prob()
+        for precision in ("bfloat16", "int8"):
+            self.assertAlmostEqual(log_prob("--precision", precision), exact, delta=0.05 * abs(exact), msg=precision)
 
     def test_score_is_the_sum_of_the_n_best(self):
         line = self.translate("un stelli .\n", "--n-best", "--normalize", 0).stdout.splitlines()[0]

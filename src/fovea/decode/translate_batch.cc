@@ -22,12 +22,14 @@ at::Tensor to_tensor(std::span<const int64_t> values) {
 class ModelScorer final : public search::Scorer {
  public:
   // Log-probabilities in bf16 would have two digits, so the output layer is computed in float32 always.
-  ModelScorer(nn::Transformer& model, const PackedSentences& sources, int64_t eos)
-      : model_(model), eos_(eos), output_(model->output_weight().to(at::kFloat), model->output_bias().to(at::kFloat)) {
+  ModelScorer(nn::Transformer& model, const PackedSentences& sources, const TranslateOptions& options)
+      : model_(model),
+        eos_(options.target_eos),
+        output_(model->output_weight().to(at::kFloat), model->output_bias().to(at::kFloat), options.layers) {
     const at::Tensor memory = model_->encode(sources.tokens, sources.offsets, {});
     std::vector<int64_t> rows(static_cast<size_t>(sources.offsets.numel() - 1));
     for (size_t r = 0; r < rows.size(); ++r) rows[r] = static_cast<int64_t>(r);
-    state_ = model_->start(memory, sources.offsets, rows);
+    state_ = model_->start(memory, sources.offsets, rows, options.layers);
   }
 
   void step(std::span<const int64_t> parents, std::span<const int64_t> tokens, int64_t n,
@@ -77,7 +79,7 @@ std::vector<std::vector<search::Hypothesis>> translate_batch(nn::Transformer& mo
     if (config.transformer_positions == "learned") length = std::min(length, config.max_positions - 1);
     max_lengths.push_back(length);
   }
-  ModelScorer scorer(model, pack(sources, model->output_weight().device()), options.target_eos);
+  ModelScorer scorer(model, pack(sources, model->output_weight().device()), options);
   return search::beam_search(scorer, max_lengths, beam);
 }
 

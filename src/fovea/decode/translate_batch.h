@@ -14,6 +14,7 @@ struct TranslateOptions {
   search::BeamOptions beam;      // vocabulary, start and eos are filled in from the model and `target_eos`
   double max_length_factor = 3;  // a translation has at most so many times the source's tokens
   int64_t target_eos = 0;
+  ops::PackedLayer::Format layers = {};  // of the decoder and the output layer
 };
 
 // Packed tokens of several sentences, and their offsets [B + 1] on the CPU.

@@ -36,6 +36,8 @@ Translator::Options translator_options(const DecodeConfig& config) {
   beam.normalize = config.normalize;
   beam.penalty = config.length_penalty == "gnmt" ? search::LengthPenalty::kGnmt : search::LengthPenalty::kPower;
   beam.num_best = config.n_best ? config.beam_size : 1;
+  using Format = ops::PackedLayer::Format;
+  options.search.layers = config.precision == "int8" ? Format::kInt8 : Format::kExact;
   options.search.max_length_factor = config.max_length_factor;
   options.limits = {config.mini_batch_words, config.mini_batch};
   options.max_length = config.max_length;

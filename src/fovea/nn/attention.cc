@@ -123,7 +123,9 @@ at::Tensor Attention::mix(const Projected& inputs, const ops::AttentionOptions& 
 
 at::Tensor Attention::output(const at::Tensor& heads) const { return (*out_)(heads.reshape({-1, place_.width})); }
 
-Attention::Packed Attention::packed() const { return {(qkv_ ? qkv_ : q_)->packed(), out_->packed(), place_.heads}; }
+Attention::Packed Attention::packed(ops::PackedLayer::Format format) const {
+  return {(qkv_ ? qkv_ : q_)->packed(format), out_->packed(format), place_.heads};
+}
 
 at::Tensor Attention::Packed::project(const at::Tensor& x) const {
   const at::Tensor projected = in(x);

@@ -62,7 +62,7 @@ class Attention : public torch::nn::Module {
     at::Tensor project(const at::Tensor& x) const;     // [T, M] -> [T, 3, H, D], or [T, 1, H, D] of cross-attention
     at::Tensor output(const at::Tensor& mixed) const;  // [T, H, D] -> [T, M]
   };
-  Packed packed() const;
+  Packed packed(ops::PackedLayer::Format format) const;
 
   const AttentionPlace& place() const { return place_; }
   const Mechanism& mechanism() const { return mechanism_; }

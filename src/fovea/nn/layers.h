@@ -26,7 +26,7 @@ class Linear : public torch::nn::Module {
   at::Tensor operator()(const at::Tensor& x, ops::Activation activation = ops::Activation::kNone) const {
     return ops::linear(x, weight, bias, activation);
   }
-  ops::PackedLayer packed() const { return {weight, bias}; }  // as the weight is now
+  ops::PackedLayer packed(ops::PackedLayer::Format format) const { return {weight, bias, format}; }  // as it is now
   at::Tensor weight, bias;
 };
 
@@ -53,7 +53,9 @@ class FeedForward : public torch::nn::Module {
     ops::Activation activation;
     at::Tensor operator()(const at::Tensor& x) const { return out(in(x, activation)); }
   };
-  Packed packed() const { return {in_->packed(), out_->packed(), activation_}; }
+  Packed packed(ops::PackedLayer::Format format) const {
+    return {in_->packed(format), out_->packed(format), activation_};
+  }
 
  private:
   ops::Activation activation_;

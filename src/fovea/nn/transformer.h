@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "fovea/ops/packed_layer.h"
 #include "fovea/spec/model_config.h"
 
 // The encoder-decoder Transformer on packed batches: T tokens of all sentences without padding, offsets [B + 1] int64
@@ -47,9 +48,10 @@ class TransformerImpl : public torch::nn::Module {
   // Incremental decoding of R rows (hypotheses), without gradients. A row's caches grow by a token a step; the
   // encoder's side is projected once and shared by a sentence's rows.
   struct DecoderState;
-  // rows[r] is the sentence (of encode) that row r translates, in ascending order, here and after reorder().
+  // rows[r] is the sentence (of encode) that row r translates, in ascending order, here and after reorder(). `format`
+  // is that of the decoder's layers.
   std::shared_ptr<DecoderState> start(const at::Tensor& memory, const at::Tensor& memory_offsets,
-                                      const std::vector<int64_t>& rows);
+                                      const std::vector<int64_t>& rows, ops::PackedLayer::Format format);
   // tokens [R] -> hidden [R, M]; equal to the last row of decode() on the tokens so far.
   at::Tensor step(DecoderState& state, const at::Tensor& tokens);
   // Row r continues what was row parents[r]; the number of rows may shrink, finished rows are left out.

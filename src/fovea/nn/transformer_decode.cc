@@ -93,7 +93,8 @@ at::Tensor cross_step(const State& state, const Attention& attention, size_t lay
 
 std::shared_ptr<TransformerImpl::DecoderState> TransformerImpl::start(const at::Tensor& memory,
                                                                       const at::Tensor& memory_offsets,
-                                                                      const std::vector<int64_t>& rows) {
+                                                                      const std::vector<int64_t>& rows,
+                                                                      ops::PackedLayer::Format format) {
   const c10::InferenceMode guard;
   const Parts& parts = *parts_;
   TORCH_CHECK(std::ranges::is_sorted(rows), "rows must be in ascending order of their sentences");
@@ -105,8 +106,8 @@ std::shared_ptr<TransformerImpl::DecoderState> TransformerImpl::start(const at::
   for (const auto& layer : parts.decoder_layers) {
     state->cross_by_row |= uses_random(layer->cross_attention->mechanism().evaluation);
     state->layers.push_back({layer->cross_attention->project_memory(memory), layer->self_attention->options(),
-                             layer->cross_attention->options(), layer->self_attention->packed(),
-                             layer->cross_attention->packed(), layer->feed_forward->packed()});
+                             layer->cross_attention->options(), layer->self_attention->packed(format),
+                             layer->cross_attention->packed(format), layer->feed_forward->packed(format)});
   }
   state->slots.assign(rows.size());
   state->index_rows();

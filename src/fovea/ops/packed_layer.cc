@@ -7,7 +7,6 @@
 
 #include "fovea/base/error.h"
 #include "fovea/base/strings.h"
-#include "fovea/kernels/step/packed.h"
 #include "fovea/ops/executor.h"
 #include "fovea/ops/step_tensors.h"
 #include "fovea/search/top_n.h"
@@ -28,12 +27,16 @@ at::Tensor multiply(const at::Tensor& x, const kernels::PackedLayer& layer, bool
 
 }  // namespace
 
-PackedLayer::PackedLayer(const at::Tensor& weight, const at::Tensor& bias) : weight_(weight), bias_(bias) {
+PackedLayer::PackedLayer(const at::Tensor& weight, const at::Tensor& bias)
+    : PackedLayer(weight, bias, Format::kExact) {}
+
+PackedLayer::PackedLayer(const at::Tensor& weight, const at::Tensor& bias, Format format)
+    : weight_(weight), bias_(bias) {
   if (!fits_kernels({weight, bias}) || weight.dim() != 2 || weight.numel() == 0) return;
   const at::Tensor matrix = weight.contiguous(), offset = bias.defined() ? bias.contiguous() : bias;
   with_element(matrix, [&]<class T>(T) {
     const kernels::LayerWeights<T> from{elements<T>(matrix), elements<T>(offset), matrix.size(0), matrix.size(1)};
-    packed_ = std::make_shared<const kernels::PackedLayer>(from, torch_executor());
+    packed_ = std::make_shared<const kernels::PackedLayer>(from, format, torch_executor());
   });
 }
 

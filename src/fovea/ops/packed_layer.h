@@ -4,11 +4,9 @@
 #include <cstdint>
 #include <memory>
 
+#include "fovea/kernels/step/packed.h"
 #include "fovea/ops/step.h"
 
-namespace fovea::kernels {
-class PackedLayer;
-}
 namespace fovea::search {
 struct Continuations;
 }
@@ -19,10 +17,14 @@ namespace fovea::ops {
 
 class PackedLayer {
  public:
-  // weight [N, M], bias [N] or undefined.
-  PackedLayer(const at::Tensor& weight, const at::Tensor& bias);
+  // As it is, or in whole numbers of 8 bits where the kernels compute (kernels/step/packed.h); elsewhere as it is.
+  using Format = kernels::LayerFormat;
 
-  // x [T, M] -> activation(x weight^T + bias) [T, N], with the bits of linear().
+  // weight [N, M], bias [N] or undefined.
+  PackedLayer(const at::Tensor& weight, const at::Tensor& bias, Format format);
+  PackedLayer(const at::Tensor& weight, const at::Tensor& bias);  // as it is
+
+  // x [T, M] -> activation(x weight^T + bias) [T, N]; of a layer as it is, with the bits of linear().
   at::Tensor operator()(const at::Tensor& x, Activation activation = Activation::kNone) const;
 
   // The n words of the greatest log-softmax of x weight^T + bias for each row of x [T, M], and that of word `eos`;

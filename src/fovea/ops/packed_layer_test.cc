@@ -42,6 +42,19 @@ TEST(PackedLayer, HasTheBitsOfLinear) {
   }
 }
 
+TEST(PackedLayer, In8BitsIsNearLinear) {
+  const Problem p = problem(70, 37, 45);
+  const PackedLayer layer(p.weight, p.bias, PackedLayer::Format::kInt8);
+  const at::Tensor want = linear(p.x, p.weight, p.bias, Activation::kRelu);
+  const at::Tensor got = layer(p.x, Activation::kRelu);
+  EXPECT_FALSE(at::equal(got, want));
+  // 37 terms of normal numbers of up to about 4, each factor off by up to 4 / 254: deviations of some 0.08.
+  EXPECT_TRUE(at::allclose(got, want, 0, 0.5));
+  // Where the kernels do not compute, the layer is as it is.
+  const at::Tensor weight = p.weight.to(at::kDouble), x = p.x.to(at::kDouble);
+  EXPECT_TRUE(at::allclose(PackedLayer(weight, {}, PackedLayer::Format::kInt8)(x), at::linear(x, weight), 0, 1e-12));
+}
+
 TEST(PackedLayer, FindsTheNextWords) {
   const Problem p = problem(9, 20, 101);
   const PackedLayer layer(p.weight, p.bias);

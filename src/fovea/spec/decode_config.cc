@@ -16,6 +16,9 @@ void validate(const DecodeConfig& config) {
   problems.add_if(config.n_best && config.scores, "--n-best prints the scores already; leave out --scores");
   problems.add_if(!is_device(config.devices),
                   cat("--devices: got '", config.devices, "'; expected cpu or the number of a CUDA device"));
+  problems.add_if(config.precision == "int8" && config.devices != "cpu",
+                  cat("--precision int8 runs on the CPU, but --devices is ", config.devices,
+                      "; use --devices cpu, or --precision bfloat16"));
   add_attention_problems(config, problems);
   problems.throw_if_any();
 }

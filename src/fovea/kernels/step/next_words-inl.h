@@ -116,21 +116,37 @@ class WordsBlock {
 
   // Returns the rows without a log-softmax.
   int64_t run() {
-    const int64_t steps = job_.output->depth(), columns = job_.output->columns();
-    const Left left{reinterpret_cast<const char*>(job_.hidden + first_ * job_.hidden_stride), job_.hidden_stride * 4,
-                    4};
+    const PackedLayer& output = *job_.output;
+    const Matrix<float> hidden{job_.hidden + first_ * job_.hidden_stride, nullptr, job_.hidden_stride, 0};
+    if (output.format() == LayerFormat::kInt8) {
+      const Int8Rows<float> left(hidden, count_, output.depth());
+      return run(steps_of<WidenedBytes>(output.depth()), [&](int64_t column, const float* panel, auto& emit) {
+        left.multiply(panel, output.scales() + column, emit);
+      });
+    }
+    const Left left{reinterpret_cast<const char*>(hidden.data), hidden.stride * 4, 4};
+    return run(output.depth(), [&](int64_t, const float* panel, auto& emit) {
+      panel_product<FloatStep, Line::kAlongDepth>(left, count_, panel, output.depth(), emit);
+    });
+  }
+
+ private:
+  // multiply(column, panel, emit): the rows' products with the panel of that column and its neighbours.
+  template <class Multiply>
+  int64_t run(int64_t steps, const Multiply& multiply) {
+    const PackedLayer& output = *job_.output;
     float* products = thread_scratch(Use::kLogits).get<float>(count_ * kTileColumns);
     const int64_t panel_bytes = steps * kTileColumns * 4, ahead = pieces_of(panel_bytes, 64 * count_) * 64;
-    for (int64_t column = 0; column < columns; column += kTileColumns) {
-      const float* panel = job_.output->panels() + column * steps;
+    for (int64_t column = 0; column < output.columns(); column += kTileColumns) {
+      const float* panel = output.panels() + column * steps;
       WriteAhead write{products, reinterpret_cast<const char*>(panel) + panel_bytes, ahead};
-      panel_product<FloatStep, Line::kAlongDepth>(left, count_, panel, steps, write);
-      add_words(rows_, count_, products, job_.output->bias() + column, column);
+      multiply(column, panel, write);
+      add_words(rows_, count_, products, output.bias() + column, column);
     }
     // The end's logit, from its panel once more.
     const int64_t panel = job_.eos / kTileColumns * kTileColumns;
     Write write{products, kTileColumns};
-    panel_product<FloatStep, Line::kAlongDepth>(left, count_, job_.output->panels() + panel * steps, steps, write);
+    multiply(panel, output.panels() + panel * steps, write);
     int64_t bad = 0;
     for (int64_t r = 0; r < count_; ++r) {
       bad += finish(r, products[r * kTileColumns + job_.eos - panel] + job_.output->bias()[job_.eos]) ? 0 : 1;
@@ -138,7 +154,6 @@ class WordsBlock {
     return bad;
   }
 
- private:
   bool finish(int64_t r, float eos_logit) {
     WordsRow& row = rows_[r];
     float* log_probs = job_.log_probs + (first_ + r) * job_.n;

@@ -24,16 +24,18 @@ void run(const LayerRows<T>& job, Executor& executor) {
 }  // namespace
 
 template <class T>
-PackedLayer::PackedLayer(const LayerWeights<T>& from, Executor& executor) : columns_(from.columns), depth_(from.depth) {
+PackedLayer::PackedLayer(const LayerWeights<T>& from, LayerFormat format, Executor& executor)
+    : columns_(from.columns), depth_(from.depth), format_(from.depth <= kMostInt8Depth ? format : LayerFormat::kExact) {
   at_this_level([&](auto level) {
-    const PackedSize size = level.size(from);
+    const PackedSize size = level.size(from, format_);
     panels_ = AlignedFloats(size.panels * size.panel_floats);
     bias_ = AlignedFloats(size.padded_columns);
+    if (format_ == LayerFormat::kInt8) scales_ = AlignedFloats(size.padded_columns);
     executor.run(size.panels, [&](int64_t panel, int) { level.fill(from, panel, *this); });
   });
 }
-template PackedLayer::PackedLayer(const LayerWeights<float>& from, Executor& executor);
-template PackedLayer::PackedLayer(const LayerWeights<uint16_t>& from, Executor& executor);
+template PackedLayer::PackedLayer(const LayerWeights<float>& from, LayerFormat format, Executor& executor);
+template PackedLayer::PackedLayer(const LayerWeights<uint16_t>& from, LayerFormat format, Executor& executor);
 
 void multiply(const LayerRows<float>& job, Executor& executor) { run(job, executor); }
 void multiply(const LayerRows<uint16_t>& job, Executor& executor) { run(job, executor); }

@@ -5,9 +5,15 @@
 #include "fovea/kernels/attention/cpu/scratch.h"
 
 // Layers of inference: a weight is laid out once and then multiplied by many small batches of rows, as the steps of a
-// decoder are. T is float, or uint16_t for the bits of bfloat16. A row's result depends on that row alone, and has the
-// bits that product.h gives it.
+// decoder are. T is float, or uint16_t for the bits of bfloat16. A row's result depends on that row alone; of an exact
+// layer it has the bits that product.h gives it.
 namespace fovea::kernels {
+
+// kExact: weights as they are. kInt8: weights in whole numbers of 8 bits, with a scale a column, and each row of what
+// they multiply likewise when it comes, with a scale of its own; sums are exact, up to kMostInt8Depth. A row or column
+// that holds what is not finite gives NaN.
+enum class LayerFormat : uint8_t { kExact, kInt8 };
+constexpr int64_t kMostInt8Depth = 65536;
 
 template <class T>
 struct LayerWeights {
@@ -20,17 +26,21 @@ struct LayerWeights {
 class PackedLayer {
  public:
   template <class T>
-  PackedLayer(const LayerWeights<T>& from, Executor& executor);
+  PackedLayer(const LayerWeights<T>& from, LayerFormat format, Executor& executor);
   int64_t columns() const { return columns_; }
   int64_t depth() const { return depth_; }
   const float* panels() const { return panels_.data(); }  // [padded columns / width of a tile][steps][width]
   const float* bias() const { return bias_.data(); }      // [padded columns], -infinity beyond the last
+  LayerFormat format() const { return format_; }
+  const float* scales() const { return scales_.data(); }  // kInt8: [padded columns]
   float* panels() { return panels_.data(); }
   float* bias() { return bias_.data(); }
+  float* scales() { return scales_.data(); }
 
  private:
   int64_t columns_, depth_;
-  AlignedFloats panels_{0}, bias_{0};
+  LayerFormat format_;
+  AlignedFloats panels_{0}, bias_{0}, scales_{0};
 };
 
 // out = relu?(a weight^T + bias)

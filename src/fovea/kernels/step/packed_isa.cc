@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "fovea/kernels/attention/cpu/screen.h"
 #include "fovea/kernels/step/scratch.h"
 // The level's own code from here on.
 #include "fovea/kernels/attention/cpu/isa_begin-inl.h"
@@ -19,6 +20,8 @@
 //
 #include "fovea/kernels/step/emit-inl.h"
 //
+#include "fovea/kernels/step/int8-inl.h"
+//
 #include "fovea/kernels/step/row_block-inl.h"
 //
 #include "fovea/kernels/step/next_words-inl.h"
@@ -26,19 +29,28 @@
 namespace fovea::kernels {
 namespace {
 
+// Of a column, in words.
 template <class T>
-PackedSize packed_size(const LayerWeights<T>& from) {
-  using Step = typename StepOf<T>::type;
+int64_t column_steps(int64_t depth, LayerFormat format) {
+  return format == LayerFormat::kInt8 ? steps_of<WidenedBytes>(depth) : steps_of<typename StepOf<T>::type>(depth);
+}
+
+template <class T>
+PackedSize packed_size(const LayerWeights<T>& from, LayerFormat format) {
   const int64_t panels = pieces_of(from.columns, kTileColumns);
-  return {panels, steps_of<Step>(from.depth) * kTileColumns, panels * kTileColumns};
+  return {panels, column_steps<T>(from.depth, format) * kTileColumns, panels * kTileColumns};
 }
 
 template <class T>
 void fill_panel(const LayerWeights<T>& from, int64_t panel, PackedLayer& to) {
-  using Step = typename StepOf<T>::type;
   const int64_t first = panel * kTileColumns, columns = std::min<int64_t>(kTileColumns, from.columns - first);
-  pack_transposed<Step>(from.weight + first * from.depth, from.depth, from.depth, columns,
-                        to.panels() + first * steps_of<Step>(from.depth));
+  const T* weight = from.weight + first * from.depth;
+  float* words = to.panels() + first * column_steps<T>(from.depth, to.format());
+  if (to.format() == LayerFormat::kInt8) {
+    pack_int8(weight, from.depth, columns, words, to.scales() + first);
+  } else {
+    pack_transposed<typename StepOf<T>::type>(weight, from.depth, from.depth, columns, words);
+  }
   for (int64_t n = 0; n < kTileColumns; ++n) {
     const float bias = n >= columns ? -kInfinity : from.bias == nullptr ? 0.0F : to_float(from.bias[first + n]);
     to.bias()[first + n] = bias;
@@ -48,6 +60,7 @@ void fill_panel(const LayerWeights<T>& from, int64_t panel, PackedLayer& to) {
 template <class T>
 void layer_rows(const LayerRows<T>& job, Executor& executor) {
   const PackedLayer& layer = *job.layer;
+  const bool int8 = layer.format() == LayerFormat::kInt8;
   const RowsOf<T, float> rows{.a = {job.a, nullptr, job.a_stride, 0},
                               .panels = layer.panels(),
                               .bias = layer.bias(),
@@ -56,7 +69,15 @@ void layer_rows(const LayerRows<T>& job, Executor& executor) {
                               .columns = layer.columns(),
                               .depth = layer.depth(),
                               .relu = job.relu};
-  in_pieces(job.rows, executor, [&](int64_t first, int64_t count) { row_block(rows, first, count); });
+  in_pieces(job.rows, executor, [&](int64_t first, int64_t count) {
+    if (!int8) return row_block(rows, first, count);
+    const Int8Rows<T> left(rows.a.at(first, 0), count, layer.depth());
+    for (int64_t column = 0; column < layer.columns(); column += kTileColumns) {
+      Finish<T, float> finish = finish_of(rows, first, column);
+      left.multiply(layer.panels() + column * column_steps<T>(layer.depth(), layer.format()), layer.scales() + column,
+                    finish);
+    }
+  });
 }
 
 int64_t all_words(const NextWords& job, Executor& executor) {
@@ -68,12 +89,12 @@ int64_t all_words(const NextWords& job, Executor& executor) {
 }  // namespace
 
 template <Isa kLevel>
-PackedSize PackedLayers<kLevel>::size(const LayerWeights<float>& from) {
-  return packed_size(from);
+PackedSize PackedLayers<kLevel>::size(const LayerWeights<float>& from, LayerFormat format) {
+  return packed_size(from, format);
 }
 template <Isa kLevel>
-PackedSize PackedLayers<kLevel>::size(const LayerWeights<uint16_t>& from) {
-  return packed_size(from);
+PackedSize PackedLayers<kLevel>::size(const LayerWeights<uint16_t>& from, LayerFormat format) {
+  return packed_size(from, format);
 }
 template <Isa kLevel>
 void PackedLayers<kLevel>::fill(const LayerWeights<float>& from, int64_t panel, PackedLayer& to) {

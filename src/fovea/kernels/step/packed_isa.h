@@ -11,8 +11,8 @@ struct PackedSize {
 // packed.h at one instruction-set level.
 template <Isa kLevel>
 struct PackedLayers {
-  static PackedSize size(const LayerWeights<float>& from);
-  static PackedSize size(const LayerWeights<uint16_t>& from);
+  static PackedSize size(const LayerWeights<float>& from, LayerFormat format);
+  static PackedSize size(const LayerWeights<uint16_t>& from, LayerFormat format);
   static void fill(const LayerWeights<float>& from, int64_t panel, PackedLayer& to);
   static void fill(const LayerWeights<uint16_t>& from, int64_t panel, PackedLayer& to);
   static void run(const LayerRows<float>& job, Executor& executor);

@@ -43,7 +43,8 @@ TYPED_TEST(PackedLayerTest, HasTheBitsOfTheProduct) {
         product.a_stride = product.b_column_stride = depth, product.out_stride = columns;
         product.b_depth_stride = 1, product.relu = relu;
         multiply(product, one);
-        const PackedLayer layer(LayerWeights<T>{weight.kept.data(), bias.kept.data(), columns, depth}, three);
+        const PackedLayer layer(LayerWeights<T>{weight.kept.data(), bias.kept.data(), columns, depth},
+                                LayerFormat::kExact, three);
         LayerRows<T> job{.a = a.kept.data(), .layer = &layer, .out = got.data()};
         job.rows = rows, job.a_stride = depth, job.out_stride = columns, job.relu = relu;
         multiply(job, three);
@@ -54,6 +55,111 @@ TYPED_TEST(PackedLayerTest, HasTheBitsOfTheProduct) {
       });
     }
   }
+}
+
+// Rows and columns keep 127 steps of their greatest number, so that a number is off by half a step at most.
+template <class T>
+double half_step(const Values<T>& from, int64_t begin, int64_t depth) {
+  double top = 0;
+  for (int64_t k = begin; k < begin + depth; ++k) top = std::max(top, std::abs(from.exact[k]));
+  return top / 127 / 2 * (1 + 1e-6);
+}
+
+TYPED_TEST(PackedLayerTest, In8BitsIsOffByHalfAStepANumber) {
+  using T = TypeParam;
+  SerialExecutor one;
+  ThreadExecutor three(3);
+  for (const auto& [rows, depth, columns] : {Size{1, 1, 1}, {3, 2, 5}, {65, 33, 31}, {130, 64, 65}, {7, 1029, 300}}) {
+    const Values<T> a = normals<T>(rows * depth, 1), weight = normals<T>(columns * depth, 2);
+    const Values<T> bias = normals<T>(columns, 3);
+    std::vector<std::vector<T>> of_levels;
+    at_every_level([&, rows = rows, depth = depth, columns = columns] {
+      const LayerWeights<T> weights{weight.kept.data(), bias.kept.data(), columns, depth};
+      const PackedLayer layer(weights, LayerFormat::kInt8, three);
+      std::vector<T> got(rows * columns), alone(columns);
+      LayerRows<T> job{.a = a.kept.data(), .layer = &layer, .out = got.data()};
+      job.rows = rows, job.a_stride = depth, job.out_stride = columns;
+      multiply(job, three);
+      for (int64_t r = 0; r < rows; ++r) {
+        const double of_row = half_step(a, r * depth, depth);
+        for (int64_t c = 0; c < columns; ++c) {
+          const double of_column = half_step(weight, c * depth, depth);
+          double want = bias.exact[c], bound = 1e-6 * std::abs(want);
+          for (int64_t k = 0; k < depth; ++k) {
+            const double x = a.exact[r * depth + k], y = weight.exact[c * depth + k];
+            want += x * y;
+            bound += std::abs(x) * of_column + std::abs(y) * of_row + of_row * of_column;
+          }
+          if (sizeof(T) == 2) bound += std::abs(want) * 0x1p-7;
+          ASSERT_NEAR(testing::widened(got[r * columns + c]), want, bound) << r << " " << c;
+        }
+      }
+      of_levels.push_back(got);
+      job.a += (rows - 1) * depth, job.out = alone.data(), job.rows = 1;
+      multiply(job, one);
+      EXPECT_TRUE(std::equal(alone.begin(), alone.end(), got.end() - columns));
+    });
+    // Sums are whole numbers; what remains is the rounding of three products and a sum.
+    for (const std::vector<T>& got : of_levels) {
+      for (size_t i = 0; i < got.size(); ++i) {
+        const double x = testing::widened(got[i]), y = testing::widened(of_levels[0][i]);
+        ASSERT_NEAR(x, y, (sizeof(T) == 4 ? 1e-6 : 0x1p-7) * (1 + std::abs(y)));
+      }
+    }
+  }
+}
+
+TEST(PackedLayerIn8Bits, ShowsWhatIsNotFiniteWhereItWas) {
+  at_every_level([] {
+    SerialExecutor one;
+    constexpr int64_t kRows = 9, kDepth = 37, kColumns = 41;
+    for (const float wrong : {kNaN, kInfinity, -kInfinity}) {
+      Values<float> a = normals<float>(kRows * kDepth, 1), weight = normals<float>(kColumns * kDepth, 2);
+      a.kept[4 * kDepth + 36] = wrong;
+      weight.kept[40 * kDepth + 3] = wrong;
+      std::fill_n(a.kept.begin(), kDepth, 0.0F);
+      std::fill_n(a.kept.begin() + kDepth, kDepth, 1e-42F);
+      const std::vector<float> bias(kColumns, 0.5F);
+      const PackedLayer layer(LayerWeights<float>{weight.kept.data(), bias.data(), kColumns, kDepth},
+                              LayerFormat::kInt8, one);
+      std::vector<float> got(kRows * kColumns);
+      LayerRows<float> job{.a = a.kept.data(), .layer = &layer, .out = got.data()};
+      job.rows = kRows, job.a_stride = kDepth, job.out_stride = kColumns;
+      multiply(job, one);
+      for (int64_t r = 0; r < kRows; ++r) {
+        for (int64_t c = 0; c < kColumns; ++c) {
+          const float x = got[r * kColumns + c];
+          EXPECT_EQ(std::isnan(x), r == 4 || c == 40) << r << " " << c;
+          if (r < 2 && c < 40) {
+            EXPECT_EQ(x, 0.5F);
+          }
+        }
+      }
+    }
+  });
+}
+
+TEST(PackedLayerIn8Bits, KeepsLayersTooDeepForItsSumsAsTheyAre) {
+  SerialExecutor one;
+  const std::vector<float> weight(2 * kMostInt8Depth + 2, 1.0F);
+  const auto format_of = [&](int64_t depth) {
+    return PackedLayer(LayerWeights<float>{weight.data(), nullptr, 2, depth}, LayerFormat::kInt8, one).format();
+  };
+  EXPECT_EQ(format_of(kMostInt8Depth), LayerFormat::kInt8);
+  EXPECT_EQ(format_of(kMostInt8Depth + 1), LayerFormat::kExact);
+}
+
+TEST(PackedLayerIn8Bits, SumsOfGreatestNumbersFit) {
+  at_every_level([] {
+    SerialExecutor one;
+    const std::vector<float> weight(kMostInt8Depth, 1.0F), a(kMostInt8Depth, -1.0F);
+    const PackedLayer layer(LayerWeights<float>{weight.data(), nullptr, 1, kMostInt8Depth}, LayerFormat::kInt8, one);
+    float got = 0;
+    LayerRows<float> job{.a = a.data(), .layer = &layer, .out = &got};
+    job.rows = 1, job.a_stride = kMostInt8Depth, job.out_stride = 1;
+    multiply(job, one);
+    EXPECT_NEAR(got, -65536.0, 0.05);  // some roundings of 2^-24
+  });
 }
 
 struct Words {
@@ -68,9 +174,9 @@ struct Output {
   int64_t rows, depth, columns;
 };
 
-Words next(const Output& output, int64_t n, int64_t eos, Executor& executor) {
+Words next(const Output& output, int64_t n, int64_t eos, Executor& executor, LayerFormat format = LayerFormat::kExact) {
   const PackedLayer layer(LayerWeights<float>{output.weight.data(), output.bias.data(), output.columns, output.depth},
-                          executor);
+                          format, executor);
   Words result{std::vector<int32_t>(output.rows * n), std::vector<float>(output.rows * n),
                std::vector<float>(output.rows)};
   NextWords job{.hidden = output.hidden.data(), .output = &layer, .rows = output.rows};
@@ -149,6 +255,34 @@ TEST(NextWords, AreTheSortedLogSoftmax) {
       EXPECT_EQ(alone.eos[0], got.eos.back());
     });
   }
+}
+
+// By the logits of the same layer: how far those are off is the business of the tests above.
+TEST(NextWords, In8BitsAreTheLogSoftmaxOfThoseLogits) {
+  const Output output{
+      normals<float>(71 * 45, 1).kept, normals<float>(1003 * 45, 2).kept, normals<float>(1003, 3).kept, 71, 45, 1003};
+  at_every_level([&] {
+    ThreadExecutor three(3);
+    const PackedLayer layer(LayerWeights<float>{output.weight.data(), output.bias.data(), output.columns, output.depth},
+                            LayerFormat::kInt8, three);
+    std::vector<float> logits(output.rows * output.columns);
+    LayerRows<float> job{.a = output.hidden.data(), .layer = &layer, .out = logits.data()};
+    job.rows = output.rows, job.a_stride = output.depth, job.out_stride = output.columns;
+    multiply(job, three);
+    const Words got = next(output, 6, 7, three, LayerFormat::kInt8);
+    EXPECT_EQ(got.bad, 0);
+    for (int64_t r = 0; r < output.rows; ++r) {
+      const std::vector<float> of_row(logits.begin() + r * output.columns, logits.begin() + (r + 1) * output.columns);
+      const std::vector<double> want = log_softmax(logits_alone(of_row), 0);
+      std::vector<double> sorted = want;
+      std::sort(sorted.begin(), sorted.end(), std::greater<>());
+      for (int64_t i = 0; i < 6; ++i) {
+        EXPECT_NEAR(got.log_probs[r * 6 + i], sorted[i], 4e-5);  // logits of some tens, in floats
+        EXPECT_NEAR(got.log_probs[r * 6 + i], want[got.words[r * 6 + i]], 4e-5);
+      }
+      EXPECT_NEAR(got.eos[r], want[7], 4e-5);
+    }
+  });
 }
 
 TEST(NextWords, TiesTakeTheLowerWord) {

@@ -51,6 +51,12 @@ struct Finish {
   }
 };
 
+template <class T, class Bias>
+Finish<T, Bias> finish_of(const RowsOf<T, Bias>& job, int64_t row, int64_t column) {
+  return {job.out + row * job.out_stride + column, job.bias == nullptr ? nullptr : job.bias + column, job.out_stride,
+          job.columns - column, job.relu};
+}
+
 // Some rows, from `first` on.
 template <class T, class Bias>
 void row_block(const RowsOf<T, Bias>& job, int64_t first, int64_t rows) {
@@ -64,8 +70,7 @@ void row_block(const RowsOf<T, Bias>& job, int64_t first, int64_t rows) {
     left = {reinterpret_cast<const char*>(packed), steps * 4, 4};
   }
   for (int64_t column = 0; column < job.columns; column += kTileColumns) {
-    Finish<T, Bias> finish{job.out + first * job.out_stride + column, job.bias == nullptr ? nullptr : job.bias + column,
-                           job.out_stride, job.columns - column, job.relu};
+    Finish<T, Bias> finish = finish_of(job, first, column);
     panel_product<Step, Line::kAlongDepth>(left, rows, job.panels + column * steps, steps, finish);
   }
 }

@@ -1,6 +1,7 @@
 #pragma once
 // The innermost product, between isa_begin-inl.h and isa_end-inl.h only, after simd-inl.h.
-// A step is four bytes of depth: one float, or two neighbouring bfloat16 where the machine multiplies those in pairs.
+// A step is four bytes of depth: one float, two neighbouring bfloat16 where the machine multiplies those in pairs, or
+// four numbers of 8 bits (int8-inl.h). Sum: what is summed, kLanes columns; Right: a vector of the right factor.
 namespace fovea::kernels {
 namespace {
 
@@ -9,6 +10,10 @@ constexpr int kTileColumns = 2 * kLanes;  // accumulators fill kTileRows x 2 reg
 
 struct FloatStep {
   static constexpr int kDepth = 1;
+  using Sum = F;
+  using Right = F;
+  static F zero() { return set(0); }
+  static F right(const float* panel) { return load(panel); }
   static F add(const char* a, F b, F sum) {
     float x;
     std::memcpy(&x, a, sizeof x);
@@ -19,6 +24,10 @@ struct FloatStep {
 #if FOVEA_ISA == 3
 struct PairStep {
   static constexpr int kDepth = 2;
+  using Sum = F;
+  using Right = F;
+  static F zero() { return set(0); }
+  static F right(const float* panel) { return load(panel); }
   static F add(const char* a, F b, F sum) {
     int32_t pair;
     std::memcpy(&pair, a, sizeof pair);
@@ -39,14 +48,14 @@ enum class Line : uint8_t { kAlongDepth, kAlongRows };
 // emit.row(r, low, high) for the sums of kRows rows with a panel [steps][kTileColumns].
 template <class Step, Line kLine, int kRows, class Emit>
 inline void tile(Left a, const float* panel, int64_t steps, int64_t row, Emit& emit) {
-  F low[kRows], high[kRows];
+  typename Step::Sum low[kRows], high[kRows];
 #pragma GCC unroll 8
-  for (int r = 0; r < kRows; ++r) low[r] = high[r] = set(0);
+  for (int r = 0; r < kRows; ++r) low[r] = high[r] = Step::zero();
   const int64_t row_bytes = kLine == Line::kAlongRows ? 4 : a.row_bytes;
   const int64_t step_bytes = kLine == Line::kAlongDepth ? 4 : a.step_bytes;
   const char* left = a.data + row * row_bytes;
   for (int64_t s = 0; s < steps; ++s, left += step_bytes, panel += kTileColumns) {
-    const F b_low = load(panel), b_high = load(panel + kLanes);
+    const typename Step::Right b_low = Step::right(panel), b_high = Step::right(panel + kLanes);
 #pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r) {
       low[r] = Step::add(left + r * row_bytes, b_low, low[r]);

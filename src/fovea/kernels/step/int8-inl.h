@@ -1,0 +1,173 @@
+#pragma once
+// Products of whole numbers of 8 bits, after tile-inl.h and pack-inl.h: signed ones on the left, on the right such with
+// 128 added, as processors multiply signed by unsigned ones. Sums are exact.
+namespace fovea::kernels {
+namespace {
+
+constexpr float kInt8Top = 127;
+
+// Halves of each lane, 16 bits each.
+using Halves = int16_t __attribute__((vector_size(sizeof(I))));
+using UnsignedHalves = uint16_t __attribute__((vector_size(sizeof(I))));
+
+// In each lane, the products of its halves summed.
+inline I multiply_halves(Halves a, Halves b) {
+#if FOVEA_ISA >= 2
+  return (I)_mm512_madd_epi16((__m512i)a, (__m512i)b);
+#elif FOVEA_ISA == 1
+  return (I)_mm256_madd_epi16((__m256i)a, (__m256i)b);
+#else
+  return ((I)a << 16 >> 16) * ((I)b << 16 >> 16) + ((I)a >> 16) * ((I)b >> 16);
+#endif
+}
+
+inline I four_bytes(const char* p) {
+  int32_t word;
+  std::memcpy(&word, p, sizeof word);
+  return set_int(word);
+}
+inline I load_bytes(const float* p) { return load_int(reinterpret_cast<const int32_t*>(p)); }
+
+// Every level has these products; sums of two products of bytes would not fit 16 bits.
+struct WidenedBytes {
+  static constexpr int kDepth = 4;
+  using Sum = I;
+  struct Right {
+    Halves even, odd;
+  };
+  static I zero() { return set_int(0); }
+  static Right right(const float* panel) {
+    const auto bytes = (UnsignedHalves)load_bytes(panel);
+    return {(Halves)(bytes & 255), (Halves)(bytes >> 8)};
+  }
+  static I add(const char* a, const Right& b, I sum) {
+    const auto bytes = (Halves)four_bytes(a);
+    return sum + multiply_halves((Halves)(bytes << 8) >> 8, b.even) + multiply_halves(bytes >> 8, b.odd);
+  }
+};
+
+#if FOVEA_ISA >= 2
+// One instruction, where the processor has VNNI; written out, as GCC 12 copies sums around its intrinsic.
+struct BytesByVnni {
+  static constexpr int kDepth = 4;
+  using Sum = I;
+  using Right = I;
+  static I zero() { return set_int(0); }
+  static I right(const float* panel) { return load_bytes(panel); }
+  static I add(const char* a, I b, I sum) {
+    asm("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(b), "v"(four_bytes(a)));
+    return sum;
+  }
+};
+#endif
+
+// work(a step of bytes): the machine's fastest; all give the same sums.
+template <class Work>
+void with_bytes(Work&& work) {
+#if FOVEA_ISA >= 2
+  if (has_int8_product()) return work(BytesByVnni{});
+#endif
+  work(WidenedBytes{});
+}
+
+// x = scale * unit, |unit| <= 127.
+struct Int8Scale {
+  float scale, factor;  // factor: 1 / scale; what is not finite makes the scale NaN, so that all products show it
+};
+template <class T>
+inline Int8Scale int8_scale(const T* x, int64_t n) {
+  F most = set(0), poison = set(0);
+  for (int64_t i = 0; i < n; i += kLanes) {
+    const F value = load_some(x + i, n - i);
+    most = max(most, abs(value));
+    poison = fma(value, set(0), poison);
+  }
+  if (sum(poison) != 0) return {__builtin_nanf(""), 0};
+  const float top = greatest(most);
+  // Below, 1 / scale might leave float's range; such numbers add nothing to a bias.
+  if (top < 0x1p-100F) return {0, 0};
+  return {top / kInt8Top, kInt8Top / top};
+}
+
+// The units of n numbers, `offset` added to each, to bytes; those of the last vector beyond n are `offset`. Returns the
+// sum of the units.
+template <class T>
+inline int32_t to_int8(const T* x, int64_t n, float factor, int offset, char* bytes) {
+  using Bytes = int8_t __attribute__((vector_size(kLanes)));
+  I total = set_int(0);
+  for (int64_t i = 0; i < n; i += kLanes) {
+    const F scaled = load_some(x + i, n - i) * set(factor);
+    // A NaN becomes some unit: its scale says what it is.
+    const I units = to_int(max(min(round(scaled), set(kInt8Top)), set(-kInt8Top)));
+    total += units;
+    const auto narrow = __builtin_convertvector(units + offset, Bytes);
+    std::memcpy(bytes + i, &narrow, sizeof narrow);
+  }
+  int32_t sum_of_units = 0;
+  for (int lane = 0; lane < kLanes; ++lane) sum_of_units += total[lane];
+  return sum_of_units;
+}
+
+// A panel out of columns of `depth` numbers each, and the columns' scales.
+template <class T>
+inline void pack_int8(const T* from, int64_t depth, int64_t columns, float* panel, float* scales) {
+  const int64_t steps = steps_of<WidenedBytes>(depth), padded = padded_to(depth, kLanes);
+  char* bytes = thread_scratch(Use::kLeft).get<char>(padded + kLanes);
+  for (int64_t n = 0; n < kTileColumns; ++n) {
+    const Int8Scale column = n < columns ? int8_scale(from + n * depth, depth) : Int8Scale{0, 0};
+    scales[n] = column.scale;
+    to_int8(from + std::min(n, columns - 1) * depth, depth, column.factor, 128, bytes);
+    for (int64_t s = 0; s < steps; ++s) std::memcpy(panel + s * kTileColumns + n, bytes + s * 4, 4);
+  }
+}
+
+// Rows as the left factor.
+template <class T>
+class Int8Rows {
+ public:
+  Int8Rows(const Matrix<T>& from, int64_t rows, int64_t depth)
+      : rows_(rows), steps_(steps_of<WidenedBytes>(depth)), row_bytes_(padded_to(steps_ * 4, 64)) {
+    bytes_ = thread_scratch(Use::kLeft).get<char>(rows * (row_bytes_ + 8));
+    scales_ = reinterpret_cast<float*>(bytes_ + rows * row_bytes_);
+    starts_ = reinterpret_cast<int32_t*>(scales_ + rows);
+    for (int64_t r = 0; r < rows; ++r) {
+      const T* row = from.at(r, 0).data;
+      const Int8Scale of_row = int8_scale(row, depth);
+      scales_[r] = of_row.scale;
+      starts_[r] = -128 * to_int8(row, depth, of_row.factor, 0, bytes_ + r * row_bytes_);
+    }
+  }
+
+  // emit.row(r, low, high) for the products with a panel; scales: of its columns.
+  template <class Emit>
+  void multiply(const float* panel, const float* scales, Emit& emit) const {
+    Scaled<Emit> scaled{emit, scales_, starts_, scales};
+    with_bytes([&]<class Step>(Step) {
+      panel_product<Step, Line::kAlongDepth>({bytes_, row_bytes_, 4}, rows_, panel, steps_, scaled);
+    });
+  }
+
+ private:
+  template <class Emit>
+  struct Scaled {
+    Emit& emit;
+    const float* rows;
+    const int32_t* starts;  // what the 128 added to the weights come to
+    const float* columns;
+
+    void row(int64_t r, I low, I high) const {
+      const F scale = set(rows[r]);
+      const I start = set_int(starts[r]);
+      emit.row(r, to_float(low + start) * (scale * load(columns)),
+               to_float(high + start) * (scale * load(columns + kLanes)));
+    }
+  };
+
+  int64_t rows_, steps_, row_bytes_;
+  char* bytes_;
+  float* scales_;
+  int32_t* starts_;
+};
+
+}  // namespace
+}  // namespace fovea::kernels

@@ -256,14 +256,15 @@ class Lines(unittest.TestCase):
             self.assertRegex(line, r"^0 \|\|\| .* \|\|\| F0= -[0-9.e-]+ \|\|\| -[0-9.e-]+$")
 
     def test_precisions_agree(self):
-        def log_prob(*options):
-            line = self.translate("un stelli .\n", "--n-best", *options).stdout.splitlines()[0]
-            return float(line.split(" ||| ")[2].removeprefix("F0= "))
+        # The best score, a mean of log-probabilities of some units, of which two digits are kept: near, not the same.
+        def score(*options):
+            return float(self.translate("un stelli .\n", "--n-best", *options).stdout.splitlines()[0].split(" ||| ")[3])
 
-        # Of some tokens of a model that has hardly learnt: log-probabilities of units, two digits of each kept.
-        exact = log_prob()
+        exact = score()
         for precision in ("bfloat16", "int8"):
-            self.assertAlmostEqual(log_prob("--precision", precision), exact, delta=0.05 * abs(exact), msg=precision)
+            rounded = score("--precision", precision)
+            self.assertNotEqual(rounded, exact, precision)
+            self.assertAlmostEqual(rounded, exact, delta=0.05 * abs(exact), msg=precision)
 
     def test_score_is_the_sum_of_the_n_best(self):
         line = self.translate("un stelli .\n", "--n-best", "--normalize", 0).stdout.splitlines()[0]

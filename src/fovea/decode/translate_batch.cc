@@ -21,7 +21,7 @@ at::Tensor to_tensor(std::span<const int64_t> values) {
 
 class ModelScorer final : public search::Scorer {
  public:
-  // Log-probabilities in bf16 would have two digits, so the output layer is computed in float32 always.
+  // Logits rounded to bf16 would have two digits, so the output layer is never computed in that.
   ModelScorer(nn::Transformer& model, const PackedSentences& sources, const TranslateOptions& options)
       : model_(model),
         eos_(options.target_eos),

@@ -5,6 +5,7 @@
 
 #include "fovea/decode/batches.h"
 #include "fovea/nn/transformer.h"
+#include "fovea/ops/packed_layer.h"
 #include "fovea/search/beam.h"
 
 // From the tokens of a batch to the hypotheses of the search: a live model as a scorer of continuations.
@@ -14,7 +15,7 @@ struct TranslateOptions {
   search::BeamOptions beam;      // vocabulary, start and eos are filled in from the model and `target_eos`
   double max_length_factor = 3;  // a translation has at most so many times the source's tokens
   int64_t target_eos = 0;
-  ops::PackedLayer::Format layers = {};  // of the decoder and the output layer
+  ops::PackedLayer::Format layers = ops::PackedLayer::Format::kExact;  // of the decoder's steps and the output layer
 };
 
 // Packed tokens of several sentences, and their offsets [B + 1] on the CPU.

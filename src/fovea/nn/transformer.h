@@ -49,7 +49,7 @@ class TransformerImpl : public torch::nn::Module {
   // encoder's side is projected once and shared by a sentence's rows.
   struct DecoderState;
   // rows[r] is the sentence (of encode) that row r translates, in ascending order, here and after reorder(). `format`
-  // is that of the decoder's layers.
+  // is that of the layers in step().
   std::shared_ptr<DecoderState> start(const at::Tensor& memory, const at::Tensor& memory_offsets,
                                       const std::vector<int64_t>& rows, ops::PackedLayer::Format format);
   // tokens [R] -> hidden [R, M]; equal to the last row of decode() on the tokens so far.

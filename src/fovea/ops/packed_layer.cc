@@ -27,9 +27,6 @@ at::Tensor multiply(const at::Tensor& x, const kernels::PackedLayer& layer, bool
 
 }  // namespace
 
-PackedLayer::PackedLayer(const at::Tensor& weight, const at::Tensor& bias)
-    : PackedLayer(weight, bias, Format::kExact) {}
-
 PackedLayer::PackedLayer(const at::Tensor& weight, const at::Tensor& bias, Format format)
     : weight_(weight), bias_(bias) {
   if (!fits_kernels({weight, bias}) || weight.dim() != 2 || weight.numel() == 0) return;

@@ -21,8 +21,7 @@ class PackedLayer {
   using Format = kernels::LayerFormat;
 
   // weight [N, M], bias [N] or undefined.
-  PackedLayer(const at::Tensor& weight, const at::Tensor& bias, Format format);
-  PackedLayer(const at::Tensor& weight, const at::Tensor& bias);  // as it is
+  PackedLayer(const at::Tensor& weight, const at::Tensor& bias, Format format = Format::kExact);
 
   // x [T, M] -> activation(x weight^T + bias) [T, N]; of a layer as it is, with the bits of linear().
   at::Tensor operator()(const at::Tensor& x, Activation activation = Activation::kNone) const;

@@ -34,8 +34,9 @@ struct DecodeConfig : ModelOptions, LogOptions {
         number("max-length-factor", &C::max_length_factor,
                "a translation has at most so many times the source's tokens", 0.1, 1000),
         number("max-length", &C::max_length, "longer source lines, in tokens, are cut, with a warning", 1, 1e6));
-    // int8: the decoder's and the output layer's products; all else float32.
-    return std::tuple_cat(ModelOptions::fields("float32|bfloat16|int8"), own, LogOptions::fields());
+    const auto model = ModelOptions::fields("float32|bfloat16|int8",
+                                            "of matrix products and activations; int8: of the decoder's products");
+    return std::tuple_cat(model, own, LogOptions::fields());
   }
 };
 

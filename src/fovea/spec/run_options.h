@@ -52,13 +52,13 @@ struct ModelOptions : MachineOptions, AttentionOverride {
   std::vector<std::string> vocabs;  // empty: those of the checkpoint
   std::string precision = "float32";
 
-  static constexpr auto fields(std::string_view precisions = "float32|bfloat16") {
+  static constexpr auto fields(std::string_view precisions = "float32|bfloat16",
+                               std::string_view of = "of matrix products and activations") {
     using C = ModelOptions;
     return std::tuple_cat(
         std::tuple(named("model", &C::model, "folder of a run or of a checkpoint", "m"),
                    named("vocabs", &C::vocabs, "SentencePiece models (default: those of the checkpoint)", "v")),
-        AttentionOverride::fields(),
-        std::tuple(choice("precision", &C::precision, "of matrix products and activations", precisions)),
+        AttentionOverride::fields(), std::tuple(choice("precision", &C::precision, of, precisions)),
         MachineOptions::fields());
   }
 };

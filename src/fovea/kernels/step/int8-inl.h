@@ -1,4 +1,8 @@
 #pragma once
+#if FOVEA_ISA == 0 && defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
 // Products of whole numbers of 8 bits, after tile-inl.h and pack-inl.h: signed ones on the left, on the right such with
 // 128 added, as processors multiply signed by unsigned ones. Sums are exact.
 namespace fovea::kernels {
@@ -16,6 +20,8 @@ inline I multiply_halves(Halves a, Halves b) {
   return (I)_mm512_madd_epi16((__m512i)a, (__m512i)b);
 #elif FOVEA_ISA == 1
   return (I)_mm256_madd_epi16((__m256i)a, (__m256i)b);
+#elif defined(__SSE2__)
+  return (I)_mm_madd_epi16((__m128i)a, (__m128i)b);
 #else
   return ((I)a << 16 >> 16) * ((I)b << 16 >> 16) + ((I)a >> 16) * ((I)b >> 16);
 #endif

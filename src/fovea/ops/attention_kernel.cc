@@ -30,7 +30,7 @@ const float* pointer(const at::Tensor& x) { return x.defined() ? x.const_data_pt
 }  // namespace
 
 at::Tensor kernel_forward(const kernels::Division& division, const ReferenceCall& call, const SavedTensors& saved) {
-  const at::Tensor out = rows_like(call.q, call, &Sequence::q_length);
+  at::Tensor out = rows_like(call.q, call, &Sequence::q_length);
   const at::Tensor alpha = float_alpha(call);
   kernels::AttentionForward in;
   in.q = input(call.q), in.k = input(call.k), in.v = input(call.v), in.out = output(out);

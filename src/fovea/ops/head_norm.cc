@@ -33,14 +33,14 @@ using HeadNormBackwardFunction = HeadNormBackwardResult(const at::Tensor&, const
                                                         const at::Tensor&, bool);
 
 const auto& head_norm_forward_operator() {
-  static const auto handle =
+  static const auto kHandle =
       c10::Dispatcher::singleton().findSchemaOrThrow("fovea::head_norm", "").typed<HeadNormForwardFunction>();
-  return handle;
+  return kHandle;
 }
 const auto& head_norm_backward_operator() {
-  static const auto handle =
+  static const auto kHandle =
       c10::Dispatcher::singleton().findSchemaOrThrow("fovea::head_norm_backward", "").typed<HeadNormBackwardFunction>();
-  return handle;
+  return kHandle;
 }
 
 // Of z's rows: y, centre and rstd.
@@ -95,7 +95,7 @@ HeadNormForwardResult head_norm_forward(const at::Tensor& z, const at::Tensor& g
   check_shapes(z, gain, gate, bias);
   const HeadNormInputs in{z.contiguous(), gain.contiguous(), contiguous(gate), contiguous(bias), centred};
   TORCH_CHECK(fits_head_norm(in), "fovea::head_norm: takes float32 or bfloat16 tensors of one type on the CPU");
-  const HeadNormForwardResult result = empty_results(z);
+  HeadNormForwardResult result = empty_results(z);
   const auto& [y, centre, rstd] = result;
   with_element(z, [&, &y = y, &centre = centre, &rstd = rstd]<class T>(T) {
     kernels::HeadNorm<T> job = job_of<T>(in, centre, rstd);
@@ -114,7 +114,7 @@ HeadNormBackwardResult head_norm_backward(const at::Tensor& grad_y, const at::Te
   TORCH_CHECK(fits_head_norm(in) && fits_kernels({z, grad}) && grad.sizes() == z.sizes() && is_statistic(centre, z) &&
                   is_statistic(rstd, z),
               "fovea::head_norm_backward: takes what head_norm took and gave, and a gradient like y");
-  const HeadNormBackwardResult result = empty_gradients(z, gain, gate, bias);
+  HeadNormBackwardResult result = empty_gradients(z, gain, gate, bias);
   const auto& [grad_z, grad_gain, grad_gate, grad_bias] = result;
   with_element(
       z, [&, &grad_z = grad_z, &grad_gain = grad_gain, &grad_gate = grad_gate, &grad_bias = grad_bias]<class T>(T) {

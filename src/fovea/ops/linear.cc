@@ -68,7 +68,7 @@ WeightGrads grads_of_weight(const at::Tensor& grad, const at::Tensor& x, const a
 struct Linear : torch::autograd::Function<Linear> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& weight,
                             const std::optional<at::Tensor>& bias, bool relu) {
-    const at::Tensor out = ops::forward(x, weight, tensor_or_none(bias), relu);
+    at::Tensor out = ops::forward(x, weight, tensor_or_none(bias), relu);
     context->saved_data["bias"] = bias.has_value();
     context->save_for_backward({x, weight, relu ? out : at::Tensor()});
     return out;

@@ -43,15 +43,15 @@ using AttentionBackwardFunction = AttentionBackwardResult(const at::Tensor&, con
                                                           double, double, at::IntArrayRef, SymInt);
 
 const auto& attention_forward_operator() {
-  static const auto handle =
+  static const auto kHandle =
       c10::Dispatcher::singleton().findSchemaOrThrow("fovea::attention_forward", "").typed<AttentionForwardFunction>();
-  return handle;
+  return kHandle;
 }
 const auto& attention_backward_operator() {
-  static const auto handle = c10::Dispatcher::singleton()
-                                 .findSchemaOrThrow("fovea::attention_backward", "")
-                                 .typed<AttentionBackwardFunction>();
-  return handle;
+  static const auto kHandle = c10::Dispatcher::singleton()
+                                  .findSchemaOrThrow("fovea::attention_backward", "")
+                                  .typed<AttentionBackwardFunction>();
+  return kHandle;
 }
 
 struct Text {

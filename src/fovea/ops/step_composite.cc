@@ -53,7 +53,7 @@ at::Tensor target_nll(const at::Tensor& log_p, const at::Tensor& targets) {
 
 at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, const std::optional<at::Tensor>& bias,
                   Activation activation) {
-  const at::Tensor y = at::linear(x, weight, bias);
+  at::Tensor y = at::linear(x, weight, bias);
   switch (activation) {
     case Activation::kRelu:
       return at::relu(y);

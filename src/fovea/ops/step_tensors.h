@@ -60,11 +60,8 @@ T* elements(const at::Tensor& tensor) {
 // work(float()) or work(uint16_t()).
 template <class Work>
 void with_element(const at::Tensor& tensor, Work&& work) {
-  if (tensor.scalar_type() == at::kFloat) {
-    work(float());
-  } else {
-    work(uint16_t());
-  }
+  if (tensor.scalar_type() == at::kFloat) return work(float());
+  work(uint16_t());
 }
 
 // Rows whose elements lie side by side, at any distance but zero.

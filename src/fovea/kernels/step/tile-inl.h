@@ -8,12 +8,15 @@ namespace {
 constexpr int kTileRows = FOVEA_ISA >= 2 ? 8 : FOVEA_ISA == 1 ? 6 : 4;
 constexpr int kTileColumns = 2 * kLanes;  // accumulators fill kTileRows x 2 registers
 
-struct FloatStep {
-  static constexpr int kDepth = 1;
+struct FloatSums {
   using Sum = F;
   using Right = F;
   static F zero() { return set(0); }
   static F right(const float* panel) { return load(panel); }
+};
+
+struct FloatStep : FloatSums {
+  static constexpr int kDepth = 1;
   static F add(const char* a, F b, F sum) {
     float x;
     std::memcpy(&x, a, sizeof x);
@@ -22,12 +25,8 @@ struct FloatStep {
 };
 
 #if FOVEA_ISA == 3
-struct PairStep {
+struct PairStep : FloatSums {
   static constexpr int kDepth = 2;
-  using Sum = F;
-  using Right = F;
-  static F zero() { return set(0); }
-  static F right(const float* panel) { return load(panel); }
   static F add(const char* a, F b, F sum) {
     int32_t pair;
     std::memcpy(&pair, a, sizeof pair);

@@ -97,8 +97,8 @@ def seconds_to_translate(folder, model, lines, threads, precision):
     part.write_text("\n".join((folder / "long.txt").read_text().splitlines()[:lines]) + "\n")
     start = time.perf_counter()
     run(FOVEA, "translate", "--model", model, "--beam-size", 5, "--mini-batch", 64, "--max-tokens", 100000,
-        "--max-length-factor", 1, "--cpu-threads", threads, "--precision", precision, "--input", part, "--output", folder / "out.txt", "--quiet",
-        threads=threads)
+        "--max-length-factor", 1, "--cpu-threads", threads, "--precision", precision, "--input", part,
+        "--output", folder / "out.txt", "--quiet", threads=threads)
     passed = time.perf_counter() - start
     words = len((folder / "out.txt").read_text().split()) / lines
     if words < 0.9 * (SOURCE_WORDS + 1):

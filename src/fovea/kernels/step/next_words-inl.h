@@ -120,33 +120,31 @@ class WordsBlock {
     const Matrix<float> hidden{job_.hidden + first_ * job_.hidden_stride, nullptr, job_.hidden_stride, 0};
     if (output.format() == LayerFormat::kInt8) {
       const Int8Rows<float> left(hidden, count_, output.depth());
-      return run(steps_of<WidenedBytes>(output.depth()), [&](int64_t column, const float* panel, auto& emit) {
-        left.multiply(panel, output.scales() + column, emit);
-      });
+      return run(
+          [&](int64_t column, auto& emit) { left.multiply(output.panel(column), output.scales() + column, emit); });
     }
     const Left left{reinterpret_cast<const char*>(hidden.data), hidden.stride * 4, 4};
-    return run(output.depth(), [&](int64_t, const float* panel, auto& emit) {
-      panel_product<FloatStep, Line::kAlongDepth>(left, count_, panel, output.depth(), emit);
+    return run([&](int64_t column, auto& emit) {
+      panel_product<FloatStep, Line::kAlongDepth>(left, count_, output.panel(column), output.steps(), emit);
     });
   }
 
  private:
-  // multiply(column, panel, emit): the rows' products with the panel of that column and its neighbours.
+  // multiply(column, emit): the rows' products with the panel that begins at that column.
   template <class Multiply>
-  int64_t run(int64_t steps, const Multiply& multiply) {
+  int64_t run(const Multiply& multiply) {
     const PackedLayer& output = *job_.output;
     float* products = thread_scratch(Use::kLogits).get<float>(count_ * kTileColumns);
-    const int64_t panel_bytes = steps * kTileColumns * 4, ahead = pieces_of(panel_bytes, 64 * count_) * 64;
+    const int64_t panel_bytes = output.steps() * kTileColumns * 4, ahead = pieces_of(panel_bytes, 64 * count_) * 64;
     for (int64_t column = 0; column < output.columns(); column += kTileColumns) {
-      const float* panel = output.panels() + column * steps;
-      WriteAhead write{products, reinterpret_cast<const char*>(panel) + panel_bytes, ahead};
-      multiply(column, panel, write);
+      WriteAhead write{products, reinterpret_cast<const char*>(output.panel(column)) + panel_bytes, ahead};
+      multiply(column, write);
       add_words(rows_, count_, products, output.bias() + column, column);
     }
     // The end's logit, from its panel once more.
     const int64_t panel = job_.eos / kTileColumns * kTileColumns;
     Write write{products, kTileColumns};
-    multiply(panel, output.panels() + panel * steps, write);
+    multiply(panel, write);
     int64_t bad = 0;
     for (int64_t r = 0; r < count_; ++r) {
       bad += finish(r, products[r * kTileColumns + job_.eos - panel] + job_.output->bias()[job_.eos]) ? 0 : 1;

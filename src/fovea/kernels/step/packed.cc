@@ -28,7 +28,8 @@ PackedLayer::PackedLayer(const LayerWeights<T>& from, LayerFormat format, Execut
     : columns_(from.columns), depth_(from.depth), format_(from.depth <= kMostInt8Depth ? format : LayerFormat::kExact) {
   at_this_level([&](auto level) {
     const PackedSize size = level.size(from, format_);
-    panels_ = AlignedFloats(size.panels * size.panel_floats);
+    steps_ = size.steps;
+    panels_ = AlignedFloats(size.padded_columns * steps_);
     bias_ = AlignedFloats(size.padded_columns);
     if (format_ == LayerFormat::kInt8) scales_ = AlignedFloats(size.padded_columns);
     executor.run(size.panels, [&](int64_t panel, int) { level.fill(from, panel, *this); });

@@ -29,16 +29,19 @@ class PackedLayer {
   PackedLayer(const LayerWeights<T>& from, LayerFormat format, Executor& executor);
   int64_t columns() const { return columns_; }
   int64_t depth() const { return depth_; }
-  const float* panels() const { return panels_.data(); }  // [padded columns / width of a tile][steps][width]
-  const float* bias() const { return bias_.data(); }      // [padded columns], -infinity beyond the last
+  const float* bias() const { return bias_.data(); }  // [padded columns], -infinity beyond the last
   LayerFormat format() const { return format_; }
   const float* scales() const { return scales_.data(); }  // kInt8: [padded columns]
-  float* panels() { return panels_.data(); }
+  // Of a tile's columns, [steps][width of a tile], from `column` on, a multiple of that width. All of them lie in
+  // order.
+  const float* panel(int64_t column) const { return panels_.data() + column * steps_; }
+  float* panel(int64_t column) { return panels_.data() + column * steps_; }
+  int64_t steps() const { return steps_; }  // four-byte units of a column
   float* bias() { return bias_.data(); }
   float* scales() { return scales_.data(); }
 
  private:
-  int64_t columns_, depth_;
+  int64_t columns_, depth_, steps_ = 0;
   LayerFormat format_;
   AlignedFloats panels_{0}, bias_{0}, scales_{0};
 };

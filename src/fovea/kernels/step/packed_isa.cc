@@ -29,23 +29,19 @@
 namespace fovea::kernels {
 namespace {
 
-// Of a column, in words.
-template <class T>
-int64_t column_steps(int64_t depth, LayerFormat format) {
-  return format == LayerFormat::kInt8 ? steps_of<WidenedBytes>(depth) : steps_of<typename StepOf<T>::type>(depth);
-}
-
 template <class T>
 PackedSize packed_size(const LayerWeights<T>& from, LayerFormat format) {
   const int64_t panels = pieces_of(from.columns, kTileColumns);
-  return {panels, column_steps<T>(from.depth, format) * kTileColumns, panels * kTileColumns};
+  const bool int8 = format == LayerFormat::kInt8;
+  const int64_t steps = int8 ? steps_of<WidenedBytes>(from.depth) : steps_of<typename StepOf<T>::type>(from.depth);
+  return {panels, steps, panels * kTileColumns};
 }
 
 template <class T>
 void fill_panel(const LayerWeights<T>& from, int64_t panel, PackedLayer& to) {
   const int64_t first = panel * kTileColumns, columns = std::min<int64_t>(kTileColumns, from.columns - first);
   const T* weight = from.weight + first * from.depth;
-  float* words = to.panels() + first * column_steps<T>(from.depth, to.format());
+  float* words = to.panel(first);
   if (to.format() == LayerFormat::kInt8) {
     pack_int8(weight, from.depth, columns, words, to.scales() + first);
   } else {
@@ -60,9 +56,8 @@ void fill_panel(const LayerWeights<T>& from, int64_t panel, PackedLayer& to) {
 template <class T>
 void layer_rows(const LayerRows<T>& job, Executor& executor) {
   const PackedLayer& layer = *job.layer;
-  const bool int8 = layer.format() == LayerFormat::kInt8;
   const RowsOf<T, float> rows{.a = {job.a, nullptr, job.a_stride, 0},
-                              .panels = layer.panels(),
+                              .panels = layer.panel(0),
                               .bias = layer.bias(),
                               .out = job.out,
                               .out_stride = job.out_stride,
@@ -70,12 +65,11 @@ void layer_rows(const LayerRows<T>& job, Executor& executor) {
                               .depth = layer.depth(),
                               .relu = job.relu};
   in_pieces(job.rows, executor, [&](int64_t first, int64_t count) {
-    if (!int8) return row_block(rows, first, count);
+    if (layer.format() == LayerFormat::kExact) return row_block(rows, first, count);
     const Int8Rows<T> left(rows.a.at(first, 0), count, layer.depth());
     for (int64_t column = 0; column < layer.columns(); column += kTileColumns) {
       Finish<T, float> finish = finish_of(rows, first, column);
-      left.multiply(layer.panels() + column * column_steps<T>(layer.depth(), layer.format()), layer.scales() + column,
-                    finish);
+      left.multiply(layer.panel(column), layer.scales() + column, finish);
     }
   });
 }

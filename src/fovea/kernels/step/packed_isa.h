@@ -5,7 +5,7 @@
 namespace fovea::kernels {
 
 struct PackedSize {
-  int64_t panels = 0, panel_floats = 0, padded_columns = 0;
+  int64_t panels = 0, steps = 0, padded_columns = 0;
 };
 
 // packed.h at one instruction-set level.

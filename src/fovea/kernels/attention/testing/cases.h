@@ -1,5 +1,4 @@
 #pragma once
-
 #include "fovea/kernels/attention/kernel_test_suite.h"
 #include "fovea/kernels/attention/testing/kernel_run.h"
 

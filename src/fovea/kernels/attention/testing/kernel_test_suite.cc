@@ -192,7 +192,7 @@ void check_spoilt(const Suite& suite, const Case& c, Place place, double rubbish
 
 int check_not_finite(const Suite& suite) {
   int ran = 0;
-  // An eighth of them, at distances of 9 and now and then 1: the cases come in loops, and none is to be left out.
+  // An eighth of them. They come from nested loops: every eighth would meet always the same of an inner one.
   const std::vector<Case> all = all_cases(suite);
   std::vector<Case> diagonal;
   for (size_t i = 0; i < all.size(); ++i) {

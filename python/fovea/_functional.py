@@ -43,8 +43,8 @@ def _kind(causal, cross):
 
 
 def attention(q, k, v, spec="full", *, causal=False, cross=False, q_lengths=None, k_lengths=None, q_offsets=None,
-              k_offsets=None, k_begins=None, alpha=None, gain=None, gate=None, bias=None, scale=None, dropout=0.0,
-              seed=0, layer=0, dropout_seed=None):
+              k_offsets=None, k_begins=None, k_tokens=None, alpha=None, gain=None, gate=None, bias=None, scale=None,
+              dropout=0.0, seed=0, layer=0, dropout_seed=None):
     """Attention by any mechanism, differentiable in q, k, v, alpha, gain, gate and bias; works in torch.compile.
 
     Args:
@@ -59,6 +59,8 @@ def attention(q, k, v, spec="full", *, causal=False, cross=False, q_lengths=None
             k_offsets default to q_offsets, both to a single sequence.
         k_begins (Tensor, optional): packed: [B] int64 on the CPU; with k_lengths, in place of k_offsets, the keys of
             sequence b are k_begins[b] ... k_begins[b] + k_lengths[b] - 1 and may be shared. No gradients.
+        k_tokens (Tensor, optional): packed: [N] int64 on the CPU, with k_begins, which are ranges of it then: key j of
+            sequence b is row k_tokens[k_begins[b] + j] of k and v. For caches in pieces.
         alpha (Tensor, optional): [H] in [1.0001, 64], for entmax(learned).
         gain, gate, bias (Tensor, optional): [H * D], for norms; gain is one and bias zero where left out.
         scale (float, optional): of q . k; default 1 / sqrt(D).
@@ -73,12 +75,12 @@ def attention(q, k, v, spec="full", *, causal=False, cross=False, q_lengths=None
         dropout_seed = int(torch.randint(2**62, ())) if dropout > 0 else 0
     return torch.ops.fovea.attention(
         q, k, v, spec, kind=_kind(causal, cross), q_offsets=q_offsets, k_offsets=k_offsets, k_begins=k_begins,
-        q_lengths=q_lengths, k_lengths=k_lengths, alpha=alpha, gain=gain, gate=gate, bias=bias, scale=scale,
-        dropout=dropout, seed=seed, layer=layer, dropout_seed=dropout_seed)
+        k_tokens=k_tokens, q_lengths=q_lengths, k_lengths=k_lengths, alpha=alpha, gain=gain, gate=gate, bias=bias,
+        scale=scale, dropout=dropout, seed=seed, layer=layer, dropout_seed=dropout_seed)
 
 
 def attention_weights(q, k, spec="full", *, causal=False, cross=False, q_lengths=None, k_lengths=None, q_offsets=None,
-                      k_offsets=None, k_begins=None, alpha=None, scale=None, seed=0, layer=0):
+                      k_offsets=None, k_begins=None, k_tokens=None, alpha=None, scale=None, seed=0, layer=0):
     """The weights that attention() would use, whole: for looking at, not for training. Arguments as there.
 
     Returns:
@@ -86,4 +88,4 @@ def attention_weights(q, k, spec="full", *, causal=False, cross=False, q_lengths
     """
     return torch.ops.fovea.attention_weights(
         q, k, spec, kind=_kind(causal, cross), q_offsets=q_offsets, k_offsets=k_offsets, k_begins=k_begins,
-        q_lengths=q_lengths, k_lengths=k_lengths, alpha=alpha, scale=scale, seed=seed, layer=layer)
+        k_tokens=k_tokens, q_lengths=q_lengths, k_lengths=k_lengths, alpha=alpha, scale=scale, seed=seed, layer=layer)

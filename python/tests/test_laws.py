@@ -303,6 +303,21 @@ def test_bfloat16_is_float32_of_rounded_inputs(spec):
     torch.testing.assert_close(out.float(), wide, rtol=2**-6, atol=2**-6)
 
 
+@pytest.mark.parametrize("kernel", ["", "reference"])
+@pytest.mark.parametrize("spec", ["full", "topk(3)", "window(3)|global(1)", "relu", "1*random(2);2*dilated(4,2)"])
+def test_keys_by_lists(spec, kernel, monkeypatch):
+    """Rows of one list are copies that lie side by side: caches in pieces, prefixes in common."""
+    monkeypatch.setenv("FOVEA_KERNEL", kernel)
+    q, k, v = (torch.randn(n, H, D) for n in (5, 20, 20))
+    tokens = torch.tensor([17, 3, 9, 4, 17, 3, 9, 12, 0, 19])
+    ranges = {"q_offsets": torch.tensor([0, 2, 5]), "k_begins": torch.tensor([0, 3]), "k_lengths": torch.tensor([4, 7])}
+    out = fovea.attention(q, k, v, spec, causal=True, k_tokens=tokens, **ranges)
+    side_by_side = fovea.attention(q, k[tokens], v[tokens], spec, causal=True, **ranges)
+    assert torch.equal(out, side_by_side)
+    assert torch.equal(fovea.attention_weights(q, k, spec, causal=True, k_tokens=tokens, **ranges),
+                       fovea.attention_weights(q, k[tokens], spec, causal=True, **ranges))
+
+
 @pytest.mark.parametrize("spec", ["full", "topk(3)", "window(3)|global(1)", "relu"])
 def test_keys_by_ranges(spec):
     """Rows that share a memory: two queries each over ranges of one list of keys."""

@@ -5,32 +5,26 @@
 #include <cstdint>
 #include <vector>
 
-// What incremental decoding keeps between tokens, by slot: a row owns a slot, and a reordering of rows copies only the
-// slots that several rows continue.
+// What incremental decoding keeps between tokens. A token's keys and values are written once and never moved; a row is
+// the list of those it continues, so that the beams of a sentence share their prefix in memory and in the caches.
 namespace fovea::nn {
 
 // Row numbers, or any others, as an int64 tensor on the CPU.
 at::Tensor to_index(const std::vector<int64_t>& values);
 
-// Keys and values of the decoder's self-attention for all layers: [L, slots, capacity, 2, H, D].
+// Keys and values of the decoder's self-attention for all layers: [L, tokens, 2, H, D].
 class KeyValueCache {
  public:
   KeyValueCache(int64_t layers, int64_t heads, int64_t head_dim, const at::TensorOptions& options)
       : layers_(layers), heads_(heads), head_dim_(head_dim), options_(options) {}
 
-  // In tokens a slot.
-  int64_t capacity() const { return buffer_.defined() ? buffer_.size(2) : 0; }
+  // Room for so many more tokens; returns the first one's number. Doubles, so that growth is amortised.
+  int64_t extend(int64_t count);
 
-  // At least so many slots and tokens, the first `used` tokens of the slots kept. Doubles, so that growth is amortised.
-  void reserve(int64_t slots, int64_t tokens, int64_t used);
+  // stacked [R, 3, H, D]: its k and v become tokens first ... first + R - 1 of one layer.
+  void write(size_t layer, int64_t first, const at::Tensor& stacked);
 
-  // stacked [R, 3, H, D]: its k and v become token `token` of the rows' slots in one layer.
-  void append(size_t layer, int64_t token, const std::vector<int64_t>& slots, const at::Tensor& stacked);
-
-  // The first `used` tokens of slots from[i] to slots to[i], which are disjoint from them.
-  void copy(const std::vector<int64_t>& from, const std::vector<int64_t>& to, int64_t used);
-
-  // All slots' keys or values of a layer as tokens [slots * capacity, H, D].
+  // Of a layer, [tokens, H, D].
   at::Tensor keys(size_t layer) const { return half(layer, 0); }
   at::Tensor values(size_t layer) const { return half(layer, 1); }
 
@@ -38,29 +32,29 @@ class KeyValueCache {
   at::Tensor half(size_t layer, int64_t which) const;
 
   int64_t layers_, heads_, head_dim_;
+  int64_t used_ = 0;  // tokens
   at::TensorOptions options_;
   at::Tensor buffer_;
 };
 
-// Which slot each row owns.
-class Slots {
+// The tokens of a cache that each row continues, as many for every row.
+class Prefixes {
  public:
-  const std::vector<int64_t>& of_rows() const { return of_rows_; }
-  int64_t count() const { return count_; }
+  explicit Prefixes(size_t rows = 0) : rows_(rows) {}
 
-  // Row r owns slot r.
-  void assign(size_t rows);
+  // Row r goes on with token first + r.
+  void append(int64_t first);
+  // Row r becomes what row parents[r] was.
+  void inherit(const std::vector<int64_t>& parents);
 
-  struct Copies {
-    std::vector<int64_t> from, to;
-  };
-  // Row r continues parents[r]. The first row to continue a parent keeps its slot; the others get free ones, to be
-  // copied into.
-  Copies inherit(const std::vector<int64_t>& parents);
+  int64_t length() const { return length_; }
+  // [R * length], row after row.
+  const std::vector<int64_t>& tokens() const { return tokens_; }
 
  private:
-  std::vector<int64_t> of_rows_;
-  int64_t count_ = 0;
+  size_t rows_;
+  int64_t length_ = 0;
+  std::vector<int64_t> tokens_;
 };
 
 }  // namespace fovea::nn

@@ -9,8 +9,7 @@
 
 #include "fovea/nn/decoder_cache.h"
 
-// Incremental decoding: a row owns a slot of the caches; reordering moves slots between rows and copies only what
-// several rows continue.
+// Incremental decoding: rows are lists of the cache's tokens, which reordering rewrites; keys and values stay in place.
 namespace fovea::nn {
 
 struct TransformerImpl::DecoderState {
@@ -45,9 +44,9 @@ struct TransformerImpl::DecoderState {
   }
 
   std::vector<int64_t> sentences;  // of the rows
-  int64_t length = 0;              // tokens so far, the same for all rows
   bool cross_by_row = false;       // each row is a sequence of its own, not one query of its sentence's
-  Slots slots;
+  Prefixes prefixes;               // with the token of the step under way
+  int64_t newest = 0;              // that token of row 0
   KeyValueCache cache;
   at::Tensor row_offsets;                                        // [R + 1]
   at::Tensor memory_offsets;                                     // [B + 1]
@@ -62,7 +61,7 @@ using State = TransformerImpl::DecoderState;
 at::Tensor self_step(State& state, const Attention& attention, size_t layer, const at::Tensor& x) {
   const State::Layer& of_layer = state.layers[layer];
   const at::Tensor stacked = of_layer.self_layers.project(x);
-  state.cache.append(layer, state.length, state.slots.of_rows(), stacked);
+  state.cache.write(layer, state.newest, stacked);
   return of_layer.self_layers.output(
       attention.mix({stacked.select(1, 0), state.cache.keys(layer), state.cache.values(layer)}, of_layer.self));
 }
@@ -70,12 +69,12 @@ at::Tensor self_step(State& state, const Attention& attention, size_t layer, con
 // random(k) draws by the query's position: the token stands behind as many empty queries as came before it.
 at::Tensor cross_at_position(const State& state, const Attention& attention, Projected inputs,
                              ops::AttentionOptions options) {
-  const int64_t rows = inputs.q.size(0), count = state.length + 1;
+  const int64_t rows = inputs.q.size(0), count = state.prefixes.length();
   at::Tensor padded = at::zeros({rows, count, inputs.q.size(1), inputs.q.size(2)}, inputs.q.options());
-  padded.select(1, state.length).copy_(inputs.q);
+  padded.select(1, count - 1).copy_(inputs.q);
   inputs.q = padded.flatten(0, 1);
   options.q_offsets = state.row_offsets * count;
-  return attention.mix(inputs, options).view(padded.sizes()).select(1, state.length);
+  return attention.mix(inputs, options).view(padded.sizes()).select(1, count - 1);
 }
 
 at::Tensor cross_step(const State& state, const Attention& attention, size_t layer, const at::Tensor& x) {
@@ -109,7 +108,7 @@ std::shared_ptr<TransformerImpl::DecoderState> TransformerImpl::start(const at::
                              layer->cross_attention->options(), layer->self_attention->packed(format),
                              layer->cross_attention->packed(format), layer->feed_forward->packed(format)});
   }
-  state->slots.assign(rows.size());
+  state->prefixes = Prefixes(rows.size());
   state->index_rows();
   return state;
 }
@@ -118,18 +117,20 @@ at::Tensor TransformerImpl::step(DecoderState& state, const at::Tensor& tokens) 
   const c10::InferenceMode guard;
   Parts& parts = *parts_;
   const auto rows = static_cast<int64_t>(state.sentences.size());
-  state.cache.reserve(state.slots.count(), state.length + 1, state.length);
-  std::vector<int64_t> begins = state.slots.of_rows();
-  for (int64_t& begin : begins) begin *= state.cache.capacity();
-  const at::Tensor key_begins = to_index(begins), key_lengths = at::full({rows}, state.length + 1, at::kLong);
+  state.newest = state.cache.extend(rows);
+  state.prefixes.append(state.newest);
+  const int64_t length = state.prefixes.length();
+  const at::Tensor key_tokens = to_index(state.prefixes.tokens()), key_lengths = at::full({rows}, length, at::kLong);
+  const at::Tensor key_begins = at::arange(rows, at::kLong) * length;
   for (auto& layer : state.layers) {
     layer.self.q_offsets = state.row_offsets;
+    layer.self.k_tokens = key_tokens;
     layer.self.k_begins = key_begins;
     layer.self.k_lengths = key_lengths;
   }
-  const PackedPositions positions{at::full({rows}, state.length, at::kLong), state.length + 1};
+  const PackedPositions positions{at::full({rows}, length - 1, at::kLong), length};
   const at::Tensor embedded = parts.embed({parts.target_embedding, *parts.target_positions}, tokens, positions, {});
-  const at::Tensor hidden = parts.run_decoder(
+  return parts.run_decoder(
       embedded, {},
       {.self_attention =
            [&](size_t i, const at::Tensor& x) {
@@ -140,8 +141,6 @@ at::Tensor TransformerImpl::step(DecoderState& state, const at::Tensor& tokens) 
              return cross_step(state, *parts.decoder_layers[i]->cross_attention, i, x);
            },
        .feed_forward = [&](size_t i, const at::Tensor& x) { return state.layers[i].feed_forward(x); }});
-  ++state.length;
-  return hidden;
 }
 
 void TransformerImpl::reorder(DecoderState& state, const std::vector<int64_t>& parents) {
@@ -149,9 +148,7 @@ void TransformerImpl::reorder(DecoderState& state, const std::vector<int64_t>& p
   std::vector<int64_t> sentences(parents.size());
   for (size_t r = 0; r < parents.size(); ++r) sentences[r] = state.sentences.at(static_cast<size_t>(parents[r]));
   TORCH_CHECK(std::ranges::is_sorted(sentences), "rows must stay in ascending order of their sentences");
-  const Slots::Copies copies = state.slots.inherit(parents);
-  state.cache.reserve(state.slots.count(), state.length, state.length);
-  state.cache.copy(copies.from, copies.to, state.length);
+  state.prefixes.inherit(parents);
   if (sentences == state.sentences) return;
   state.sentences = std::move(sentences);
   state.index_rows();

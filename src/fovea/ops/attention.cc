@@ -77,6 +77,7 @@ void check(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const 
   if (ranges && (!packed || !options.q_offsets || !options.k_lengths || options.k_offsets)) {
     throw Error("attention: k_begins are for packed tensors, with q_offsets and k_lengths, in place of k_offsets");
   }
+  if (options.k_tokens && !ranges) throw Error("attention: k_tokens go with k_begins and k_lengths");
   const bool learns_alpha = options.alpha && options.alpha->requires_grad();
   if (ranges && at::GradMode::is_enabled() &&
       (q.requires_grad() || k.requires_grad() || v.requires_grad() || learns_alpha)) {
@@ -93,6 +94,7 @@ CoreArguments arguments_of(const AttentionOptions& options, int64_t head_dim) {
   CoreArguments arguments;
   arguments.q_offsets = options.q_offsets;
   arguments.k_offsets = options.k_offsets, arguments.k_begins = options.k_begins;
+  arguments.k_tokens = options.k_tokens;
   arguments.q_lengths = options.q_lengths, arguments.k_lengths = options.k_lengths;
   arguments.kind = name_of(options.kind);
   arguments.scale = options.scale.value_or(1 / std::sqrt(static_cast<double>(head_dim)));

@@ -45,6 +45,7 @@ AttentionProblem problem_of(const CoreTensors& x, const CoreArguments& arguments
   problem.head_dim = x.q.sym_size(-1).guard_int(__FILE__, __LINE__);
   problem.needs_backward = phase == Phase::kTraining;
   problem.dropout = static_cast<float>(arguments.dropout);
+  problem.keys_listed = arguments.k_tokens.has_value();
   validate(problem.spec, problem.kind);
   return problem;
 }
@@ -53,6 +54,7 @@ ReferenceCall call_of(const CoreTensors& x, const CoreArguments& arguments, Atte
   ReferenceCall call;
   call.problem = std::move(problem);
   call.problem.sequences = sequences_of({x.q, x.k}, arguments);
+  call.key_tokens = key_tokens_of(x.k, arguments);
   const int64_t dropout_seed = arguments.dropout_seed.guard_int(__FILE__, __LINE__);
   call.random = {static_cast<uint64_t>(arguments.seed), static_cast<uint64_t>(dropout_seed), arguments.layer,
                  arguments.first_head};
@@ -84,6 +86,14 @@ std::optional<kernels::Division> division_of(const ReferenceCall& call) {
   return division;
 }
 
+// For the reference, which reads keys in their order.
+ReferenceCall gathered(ReferenceCall call, const CoreArguments& arguments) {
+  if (!arguments.k_tokens) return call;
+  const at::Tensor tokens = arguments.k_tokens->to(call.k.device());
+  call.k = call.k.index_select(0, tokens), call.v = call.v.index_select(0, tokens);
+  return call;
+}
+
 void check_alpha(const std::optional<at::Tensor>& alpha) {
   if (!alpha || !alpha->device().is_cpu()) return;
   if (!at::isFloatingType(alpha->scalar_type())) {
@@ -106,7 +116,8 @@ CoreOutput core_forward(const CoreTensors& x, const CoreArguments& arguments, Ph
   const ReferenceCall call = call_of(x, arguments, problem_of(x, arguments, phase));
   const auto [stats, kept] = saved_buffers(call.problem, x.q);
   const std::optional<kernels::Division> division = division_of(call);
-  const at::Tensor out = division ? kernel_forward(*division, call, {stats, kept}) : reference_forward(call);
+  const at::Tensor out =
+      division ? kernel_forward(*division, call, {stats, kept}) : reference_forward(gathered(call, arguments));
   return {from_token_rows(out, x.q), stats, kept};
 }
 
@@ -122,7 +133,7 @@ CoreGradients core_backward(const at::Tensor& grad_out, const CoreTensors& x, co
 }
 
 at::Tensor core_weights(const CoreTensors& x, const CoreArguments& arguments) {
-  return reference_weights(call_of(x, arguments, problem_of(x, arguments, Phase::kInference)));
+  return reference_weights(gathered(call_of(x, arguments, problem_of(x, arguments, Phase::kInference)), arguments));
 }
 
 CoreOutput meta_forward(const CoreTensors& x, const CoreArguments& arguments, Phase phase) {

@@ -15,7 +15,7 @@ namespace fovea::ops {
 
 // Everything beside q, k and v; as AttentionOptions, with the spec of one head group, norm left out.
 struct CoreArguments {
-  std::optional<at::Tensor> q_offsets, k_offsets, k_begins, q_lengths, k_lengths, alpha;
+  std::optional<at::Tensor> q_offsets, k_offsets, k_begins, k_tokens, q_lengths, k_lengths, alpha;
   std::string_view spec, kind;
   double scale = 1, dropout = 0;
   int64_t seed = 0, layer = 0, first_head = 0;

@@ -34,6 +34,7 @@ at::Tensor kernel_forward(const kernels::Division& division, const ReferenceCall
   const at::Tensor alpha = float_alpha(call);
   kernels::AttentionForward in;
   in.q = input(call.q), in.k = input(call.k), in.v = input(call.v), in.out = output(out);
+  in.key_tokens = call.key_tokens.data();
   in.scale = static_cast<float>(call.scale), in.alpha = pointer(alpha), in.random = call.random;
   if (call.problem.needs_backward) {
     in.stats = saved.stats.mutable_data_ptr<float>(), in.kept = saved.kept.mutable_data_ptr<int32_t>();

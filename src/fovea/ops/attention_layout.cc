@@ -2,6 +2,7 @@
 
 #include <ATen/ops/empty.h>
 
+#include <algorithm>
 #include <span>
 #include <string_view>
 
@@ -55,7 +56,7 @@ std::vector<kernels::Sequence> packed_sequences(const QueryKey& x, const CoreArg
     return {{0, queries, 0, keys}};
   }
   const auto q = offsets_of(*arguments.q_offsets, queries, "q_offsets");
-  if (arguments.k_begins) return key_ranges(q, keys, arguments);
+  if (arguments.k_begins) return key_ranges(q, arguments.k_tokens ? arguments.k_tokens->numel() : keys, arguments);
   const auto k = offsets_of(arguments.k_offsets ? *arguments.k_offsets : *arguments.q_offsets, keys, "k_offsets");
   if (q.size() != k.size()) {
     throw Error(cat("attention: q_offsets are of ", q.size() - 1, " sequences and k_offsets of ", k.size() - 1,
@@ -109,6 +110,18 @@ std::vector<kernels::Sequence> sequences_of(const QueryKey& x, const CoreArgumen
   std::vector<kernels::Sequence> all;
   for (int64_t b = 0; b < x.q.size(0); ++b) all.push_back({b * x.q.size(2), q[b], b * x.k.size(2), k[b]});
   return all;
+}
+
+std::span<const int64_t> key_tokens_of(const at::Tensor& k, const CoreArguments& arguments) {
+  if (!arguments.k_tokens) return {};
+  const std::span<const int64_t> tokens = host_integers(*arguments.k_tokens, "k_tokens");
+  int64_t least = 0, greatest = 0;
+  for (const int64_t token : tokens) least = std::min(least, token), greatest = std::max(greatest, token);
+  if (least < 0 || (!tokens.empty() && greatest >= k.size(0))) {
+    throw Error(
+        cat("attention: k_tokens hold ", least < 0 ? least : greatest, "; expected rows of k, 0 to ", k.size(0) - 1));
+  }
+  return tokens;
 }
 
 }  // namespace fovea::ops

@@ -1,6 +1,7 @@
 #pragma once
 #include <ATen/core/Tensor.h>
 
+#include <span>
 #include <vector>
 
 #include "fovea/kernels/attention/attention.h"
@@ -23,5 +24,8 @@ struct QueryKey {
 };
 // Reads the offsets or lengths; throws an Error on those that don't fit the tensors.
 std::vector<kernels::Sequence> sequences_of(const QueryKey& x, const CoreArguments& arguments);
+
+// k_tokens, all of them tokens of k; empty without; an Error otherwise.
+std::span<const int64_t> key_tokens_of(const at::Tensor& k, const CoreArguments& arguments);
 
 }  // namespace fovea::ops

@@ -1,6 +1,9 @@
 #pragma once
 #include <ATen/core/Tensor.h>
 
+#include <cstdint>
+#include <span>
+
 #include "fovea/kernels/attention/attention.h"
 
 // Attention on ATen for every mechanism, dtype and device: the last of the kernels, which refuses nothing. Dense
@@ -11,8 +14,9 @@ namespace fovea::ops {
 struct ReferenceCall {
   kernels::AttentionProblem problem;
   kernels::RandomStream random;
-  at::Tensor q, k, v;  // [T, H, D]
-  at::Tensor alpha;    // [H], entmax(learned) only, else undefined
+  at::Tensor q, k, v;                   // [T, H, D]
+  at::Tensor alpha;                     // [H], entmax(learned) only, else undefined
+  std::span<const int64_t> key_tokens;  // keys_listed: for the kernels; the reference reads keys where sequences say
   double scale = 1;
 };
 

@@ -20,7 +20,7 @@ using torch::autograd::variable_list;
 using OptionalTensor = std::optional<at::Tensor>;
 using OptionalTensors = c10::List<OptionalTensor>;
 
-// layout: q_offsets, k_offsets, k_begins, q_lengths, k_lengths; stream: seed, layer, first_head.
+// layout: q_offsets, k_offsets, k_begins, k_tokens, q_lengths, k_lengths; stream: seed, layer, first_head.
 constexpr const char* kAttentionForward =
     "attention_forward(Tensor q, Tensor k, Tensor v, Tensor? alpha, Tensor?[] layout, str spec, str kind, "
     "float scale, float dropout, int[] stream, SymInt dropout_seed, bool needs_backward) "
@@ -60,10 +60,10 @@ struct Text {
 CoreArguments arguments_of(const OptionalTensor& alpha, const OptionalTensors& layout, const Text& text,
                            at::IntArrayRef stream) {
   CoreArguments a;
-  TORCH_CHECK(layout.size() == 5 && stream.size() == 3,
-              "fovea::attention_forward: layout has 5 tensors, stream 3 ints");
+  TORCH_CHECK(layout.size() == 6 && stream.size() == 3,
+              "fovea::attention_forward: layout has 6 tensors, stream 3 ints");
   a.q_offsets = layout.get(0), a.k_offsets = layout.get(1), a.k_begins = layout.get(2);
-  a.q_lengths = layout.get(3), a.k_lengths = layout.get(4), a.alpha = alpha;
+  a.k_tokens = layout.get(3), a.q_lengths = layout.get(4), a.k_lengths = layout.get(5), a.alpha = alpha;
   a.spec = text.spec, a.kind = text.kind;
   a.seed = stream[0], a.layer = stream[1], a.first_head = stream[2];
   return a;
@@ -179,7 +179,7 @@ AttentionForwardResult attention_forward_autograd(const at::Tensor& q, const at:
 }  // namespace
 
 at::Tensor call_forward(const CoreTensors& x, const CoreArguments& a) {
-  const OptionalTensors layout({a.q_offsets, a.k_offsets, a.k_begins, a.q_lengths, a.k_lengths});
+  const OptionalTensors layout({a.q_offsets, a.k_offsets, a.k_begins, a.k_tokens, a.q_lengths, a.k_lengths});
   return std::get<0>(attention_forward_operator().call(x.q, x.k, x.v, a.alpha, layout, a.spec, a.kind, a.scale,
                                                        a.dropout, {a.seed, a.layer, a.first_head}, a.dropout_seed,
                                                        /*needs_backward=*/false));

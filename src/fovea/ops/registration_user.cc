@@ -18,22 +18,24 @@ using OptionalTensor = std::optional<at::Tensor>;
 // The order of AttentionOptions.
 constexpr const char* kAttentionSchema =
     "attention(Tensor q, Tensor k, Tensor v, str spec='full', *, str kind='self', Tensor? q_offsets=None, "
-    "Tensor? k_offsets=None, Tensor? k_begins=None, Tensor? q_lengths=None, Tensor? k_lengths=None, "
+    "Tensor? k_offsets=None, Tensor? k_begins=None, Tensor? k_tokens=None, Tensor? q_lengths=None, Tensor? "
+    "k_lengths=None, "
     "Tensor? alpha=None, Tensor? gain=None, Tensor? gate=None, Tensor? bias=None, float? scale=None, "
     "float dropout=0., int seed=0, int layer=0, SymInt dropout_seed=0) -> Tensor";
 constexpr const char* kWeightsSchema =
     "attention_weights(Tensor q, Tensor k, str spec='full', *, str kind='self', Tensor? q_offsets=None, "
-    "Tensor? k_offsets=None, Tensor? k_begins=None, Tensor? q_lengths=None, Tensor? k_lengths=None, "
+    "Tensor? k_offsets=None, Tensor? k_begins=None, Tensor? k_tokens=None, Tensor? q_lengths=None, Tensor? "
+    "k_lengths=None, "
     "Tensor? alpha=None, float? scale=None, int seed=0, int layer=0) -> Tensor";
 
 at::Tensor attention_op(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, std::string_view spec,
                         std::string_view kind, const OptionalTensor& q_offsets, const OptionalTensor& k_offsets,
-                        const OptionalTensor& k_begins, const OptionalTensor& q_lengths,
+                        const OptionalTensor& k_begins, const OptionalTensor& k_tokens, const OptionalTensor& q_lengths,
                         const OptionalTensor& k_lengths, const OptionalTensor& alpha, const OptionalTensor& gain,
                         const OptionalTensor& gate, const OptionalTensor& bias, std::optional<double> scale,
                         double dropout, int64_t seed, int64_t layer, c10::SymInt dropout_seed) {
-  AttentionOptions options{
-      parse_kind(kind), q_offsets, k_offsets, k_begins, q_lengths, k_lengths, alpha, {}, {}, {}, {}};
+  AttentionOptions options{parse_kind(kind), q_offsets, k_offsets, k_begins, k_tokens, q_lengths,
+                           k_lengths,        alpha,     {},        {},       {},       {}};
   options.gain = gain, options.gate = gate, options.bias = bias;
   options.scale = scale, options.dropout = dropout, options.seed = seed, options.layer = layer;
   options.dropout_seed = std::move(dropout_seed);
@@ -56,10 +58,10 @@ struct Autocast<at::Tensor(const at::Tensor&, const at::Tensor&, const at::Tenso
 
 at::Tensor weights_op(const at::Tensor& q, const at::Tensor& k, std::string_view spec, std::string_view kind,
                       const OptionalTensor& q_offsets, const OptionalTensor& k_offsets, const OptionalTensor& k_begins,
-                      const OptionalTensor& q_lengths, const OptionalTensor& k_lengths, const OptionalTensor& alpha,
-                      std::optional<double> scale, int64_t seed, int64_t layer) {
-  AttentionOptions options{
-      parse_kind(kind), q_offsets, k_offsets, k_begins, q_lengths, k_lengths, alpha, {}, {}, {}, {}};
+                      const OptionalTensor& k_tokens, const OptionalTensor& q_lengths, const OptionalTensor& k_lengths,
+                      const OptionalTensor& alpha, std::optional<double> scale, int64_t seed, int64_t layer) {
+  AttentionOptions options{parse_kind(kind), q_offsets, k_offsets, k_begins, k_tokens, q_lengths,
+                           k_lengths,        alpha,     {},        {},       {},       {}};
   options.scale = scale, options.seed = seed, options.layer = layer;
   return attention_weights(q, k, std::string(spec), options);
 }

@@ -34,6 +34,7 @@ struct AttentionProblem {
   int64_t head_dim = 64;
   bool needs_backward = false;  // forward must fill `stats` and `kept`
   float dropout = 0;            // on the weights; kept weights are divided by 1 - dropout
+  bool keys_listed = false;     // forward alone: AttentionForward::key_tokens says where keys lie
   std::vector<Sequence> sequences;
 };
 
@@ -68,6 +69,9 @@ inline Row row_of(const AttentionProblem& problem, const Sequence& sequence, int
 struct AttentionForward {
   Rows<const void> q, k, v;
   Rows<void> out;
+  // keys_listed: key j of a sequence is token key_tokens[k_begin + j] of k and v, so that sequences share what their
+  // caches have in common; else it is token k_begin + j.
+  const int64_t* key_tokens = nullptr;
   float scale = 1;               // on q . k, usually 1 / sqrt(head_dim)
   const float* alpha = nullptr;  // [H], entmax(learned) only
   // For backward; may be null when !needs_backward. Kernels that share a batch share these, so a sequence's part begins

@@ -20,6 +20,7 @@ std::vector<std::string> refuses(const AttentionProblem& problem) {
   if (problem.head_dim > kMaxDenseHeadDim) {
     reasons.push_back(cat("head_dim ", problem.head_dim, " is above ", kMaxDenseHeadDim));
   }
+  if (problem.keys_listed) reasons.emplace_back("keys lie where a list says");
   if (!problem.spec.pairs.is_full()) reasons.emplace_back("the spec has a pattern");
   if (problem.spec.select) reasons.emplace_back("the spec has topk");
   if (!std::holds_alternative<Softmax>(problem.spec.transform) && !is_pointwise(problem.spec.transform)) {

@@ -44,11 +44,16 @@ void with_loader(const HeadRows& rows, int64_t width, Work&& work) {
   });
 }
 
-// Tokens first, first + step, ... of an array, or first + list[0], first + list[1], ...
+// Tokens first, first + step, ... of an array, or first + list[0], first + list[1], ...; with `places` these are not
+// the tokens but where in `places` they stand.
 struct TokenList {
   int64_t first = 0, step = 1;
   const int32_t* list = nullptr;
-  int64_t operator[](int64_t i) const { return first + (list == nullptr ? i * step : list[i]); }
+  const int64_t* places = nullptr;
+  int64_t operator[](int64_t i) const {
+    const int64_t at = first + (list == nullptr ? i * step : list[i]);
+    return places == nullptr ? at : places[at];
+  }
 };
 
 // out[t][i], t < tokens, i < round_up(width, kLanes); rows `stride` apart.

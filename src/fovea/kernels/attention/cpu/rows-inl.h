@@ -154,8 +154,9 @@ struct SequenceView {
   const AttentionProblem& problem;
   const Sequence& sequence;
   const RandomStream& random;
-  int64_t head, width, padded;  // padded: head_dim in whole vectors
-  int64_t stats, stats_begin;   // floats of a row; where the sequence's begin
+  const int64_t* key_tokens = nullptr;  // as in AttentionForward
+  int64_t head, width, padded;          // padded: head_dim in whole vectors
+  int64_t stats, stats_begin;           // floats of a row; where the sequence's begin
 
   template <class Args>
   SequenceView(const AttentionProblem& of, const Sequence& one, int64_t its_head, const Args& args)
@@ -166,7 +167,9 @@ struct SequenceView {
         width(of.head_dim),
         padded(round_up(width, kLanes)),
         stats(stats_width(of)),
-        stats_begin(one.q_begin * of.num_heads * args.saved.floats) {}
+        stats_begin(one.q_begin * of.num_heads * args.saved.floats) {
+    if constexpr (requires { args.key_tokens; }) key_tokens = args.key_tokens;
+  }
 
   int64_t stats_at(int64_t query) const { return stats_begin + (query * problem.num_heads + head) * stats; }
   // Of the row of a query token; its keys are those of the progression.
@@ -191,7 +194,7 @@ struct HeadView : SequenceView {
 
   TokenList keys(const RowGroup& group) const {
     const int32_t* list = table.list(group);
-    return {sequence.k_begin + (list == nullptr ? group.key_begin : 0), group.key_step, list};
+    return {sequence.k_begin + (list == nullptr ? group.key_begin : 0), group.key_step, list, key_tokens};
   }
   TokenList queries(const RowGroup& group, int64_t first) const {
     return {sequence.q_begin + group.first_query + first * group.query_step, group.query_step, nullptr};

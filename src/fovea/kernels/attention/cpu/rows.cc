@@ -23,6 +23,7 @@ std::vector<std::string> refuses(const AttentionProblem& problem) {
   std::vector<std::string> reasons;
   if (problem.dtype == DType::kFloat64) reasons.push_back("float64: this kernel computes in float32");
   if (problem.head_dim > kMaxHeadDim) reasons.push_back(cat("head_dim ", problem.head_dim, " is above ", kMaxHeadDim));
+  if (problem.keys_listed && problem.needs_backward) reasons.emplace_back("no gradients for keys that a list names");
   return reasons;
 }
 

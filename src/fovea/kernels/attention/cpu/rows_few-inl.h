@@ -7,66 +7,89 @@ namespace fovea::kernels {
 namespace {
 
 struct FewBuffers {
-  float *scores, *query, *out;
+  float *scores, *query, *out, *factors;  // scores [H, stride]
+  int64_t stride;
 };
 
-inline FewBuffers few_buffers(Arena& arena, int64_t keys, int64_t width) {
-  const int64_t padded = round_up(width, kLanes);
-  return {
-      .scores = arena.take(round_up(keys, kLanes) + kLanes), .query = arena.take(padded), .out = arena.take(padded)};
+inline FewBuffers few_buffers(Arena& arena, const AttentionProblem& problem, int64_t keys) {
+  const int64_t padded = round_up(problem.head_dim, kLanes), stride = score_stride(keys);
+  return {.scores = arena.take(problem.num_heads * stride),
+          .query = arena.take(padded),
+          .out = arena.take(padded),
+          .factors = arena.take(problem.num_heads),
+          .stride = stride};
 }
 
 class FewQueries {
  public:
+  // keys: the most that a sequence has.
   FewQueries(const RowsCall& call, int64_t keys, float* scratch) : problem_(*call.problem), in_(*call.forward) {
     Arena arena(scratch);
-    b_ = few_buffers(arena, keys, problem_.head_dim);
+    b_ = few_buffers(arena, problem_, keys);
   }
 
   void run(const Sequence& sequence) const {
-    for (int64_t i = 0; i < sequence.q_length; ++i) {
-      for (int64_t head = 0; head < problem_.num_heads; ++head) one(sequence, i, head);
-    }
+    for (int64_t i = 0; i < sequence.q_length; ++i) one(sequence, i);
   }
 
-  // Asks for the keys and values of a sequence whose turn comes next.
-  void ask_for(const Sequence& sequence) const {
+  // Asks for the keys and values of a sequence whose turn comes next, but for those that the one before it has too.
+  void ask_for(const Sequence& sequence, const Sequence& before) const {
+    const TokenList tokens = keys_of(sequence), asked = keys_of(before);
     const int64_t size = problem_.dtype == DType::kBFloat16 ? 2 : 4;
     for (const Rows<const void>* rows : {&in_.k, &in_.v}) {
       if (rows->head_stride != problem_.head_dim) continue;  // heads apart: not worth it
-      const char* row = static_cast<const char*>(rows->data) + sequence.k_begin * rows->token_stride * size;
-      for (int64_t key = 0; key < sequence.k_length; ++key, row += rows->token_stride * size) {
+      for (int64_t key = 0; key < sequence.k_length; ++key) {
+        const int64_t token = tokens[key];
+        if (key < before.k_length && asked[key] == token) continue;
+        const char* row = static_cast<const char*>(rows->data) + token * rows->token_stride * size;
         for (int64_t at = 0; at < problem_.num_heads * problem_.head_dim * size; at += 64) __builtin_prefetch(row + at);
       }
     }
   }
 
  private:
-  // Keys that query i sees are a prefix.
-  int64_t keys_of(const Sequence& sequence, int64_t i) const {
-    return std::max<int64_t>(row_of(problem_, sequence, i).limit(), 0);
+  TokenList keys_of(const Sequence& sequence) const { return {sequence.k_begin, 1, nullptr, in_.key_tokens}; }
+
+  // All heads in each step, whose chains of sums and exponentials then run side by side.
+  void one(const Sequence& sequence, int64_t i) const {
+    // Keys that the query sees are a prefix.
+    const int64_t keys = std::max<int64_t>(row_of(problem_, sequence, i).limit(), 0), whole = round_up(keys, kLanes);
+    const TokenList query{sequence.q_begin + i, 1, nullptr};
+    for (int64_t head = 0; head < problem_.num_heads; ++head) score(sequence, query, head, keys);
+    SoftmaxRow{}.weigh({.s = b_.scores, .stride = b_.stride, .n = whole}, problem_.num_heads, b_.factors);
+    for (int64_t head = 0; head < problem_.num_heads; ++head) mix(sequence, query, head, keys);
   }
 
-  void one(const Sequence& sequence, int64_t i, int64_t head) const {
-    const int64_t width = problem_.head_dim, keys = keys_of(sequence, i), whole = round_up(keys, kLanes);
-    const HeadRows queries = head_rows(in_.q, head, problem_.dtype), out = head_rows(in_.out, head, problem_.dtype);
-    const TokenList query{sequence.q_begin + i, 1, nullptr};
-    SingleRow row{.rows = head_rows(in_.k, head, problem_.dtype), .tokens = {sequence.k_begin, 1, nullptr}};
-    row.width = width, row.ahead = 0;
+  SingleRow single(const Sequence& sequence, const Rows<const void>& rows, int64_t head) const {
+    return {.rows = head_rows(rows, head, problem_.dtype),
+            .tokens = keys_of(sequence),
+            .width = problem_.head_dim,
+            .ahead = 0};
+  }
+
+  void score(const Sequence& sequence, const TokenList& query, int64_t head, int64_t keys) const {
+    const HeadRows queries = head_rows(in_.q, head, problem_.dtype);
+    SingleRow row = single(sequence, in_.k, head);
     row.query = static_cast<const float*>(queries.data) + query.first * queries.stride;
-    if (queries.bf16 || width % kLanes != 0) {
-      pack_rows(queries, query, 1, width, b_.query);
+    if (queries.bf16 || row.width % kLanes != 0) {
+      pack_rows(queries, query, 1, row.width, b_.query);
       row.query = b_.query;
     }
-    score_single(row, keys, in_.scale, b_.scores);
-    if (keys < whole) fill(b_.scores, keys, whole, -kInfinity);
-    float factor = 0;
-    SoftmaxRow{}.weigh({.s = b_.scores, .stride = whole, .n = whole}, 1, &factor);
-    row.rows = head_rows(in_.v, head, problem_.dtype);
-    const Target target = target_of(out, query, width, b_.out);
-    mix_single<false>(row, keys, b_.scores, factor, target.data);
-    if (!all_finite(target.data, round_up(width, kLanes))) mix_single<true>(row, keys, b_.scores, factor, target.data);
-    if (!target.direct) unpack_rows(target.data, target.stride, out, query, 1, width);
+    float* s = b_.scores + head * b_.stride;
+    score_single(row, keys, in_.scale, s);
+    fill(s, keys, round_up(keys, kLanes), -kInfinity);
+  }
+
+  void mix(const Sequence& sequence, const TokenList& query, int64_t head, int64_t keys) const {
+    const SingleRow row = single(sequence, in_.v, head);
+    const HeadRows out = head_rows(in_.out, head, problem_.dtype);
+    const Target target = target_of(out, query, row.width, b_.out);
+    const float *weights = b_.scores + head * b_.stride, factor = b_.factors[head];
+    mix_single<false>(row, keys, weights, factor, target.data);
+    if (!all_finite(target.data, round_up(row.width, kLanes))) {
+      mix_single<true>(row, keys, weights, factor, target.data);
+    }
+    if (!target.direct) unpack_rows(target.data, target.stride, out, query, 1, row.width);
   }
 
   const AttentionProblem& problem_;

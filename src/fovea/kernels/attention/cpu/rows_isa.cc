@@ -71,7 +71,7 @@ int64_t longest_few(const RowsCall& call) {
 
 int64_t few_floats(const RowsCall& call) {
   Arena arena;
-  few_buffers(arena, longest_few(call), call.problem->head_dim);
+  few_buffers(arena, *call.problem, longest_few(call));
   return arena.used();
 }
 
@@ -81,7 +81,7 @@ void forward_some_few(const RowsCall& call, std::span<const int64_t> few, float*
     return call.problem->sequences[static_cast<size_t>(few[i])];
   };
   for (size_t i = 0; i < few.size(); ++i) {
-    if (i + 1 < few.size()) work.ask_for(sequence(i + 1));
+    if (i + 1 < few.size()) work.ask_for(sequence(i + 1), sequence(i));
     work.run(sequence(i));
   }
 }

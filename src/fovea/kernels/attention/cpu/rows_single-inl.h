@@ -25,25 +25,21 @@ inline void ask_ahead(const SingleRow& in, int64_t token) {
   for (int64_t i = 0; i < in.width * size; i += 64) __builtin_prefetch(row + i);
 }
 
-// Scores of columns [0, columns): sums over vectors first, then across lanes; four keys side by side.
+// Scores of columns [0, columns), and rubbish behind up to a multiple of four: sums over vectors first, then across
+// lanes, of four keys side by side.
 inline void score_single(const SingleRow& in, int64_t columns, float scale, float* s) {
   with_loader(in.rows, in.width, [&](const auto& load_row) {
     const int64_t padded = round_up(in.width, kLanes);
-    int64_t c = 0;
-    for (; c + 4 <= columns; c += 4) {
-      const int64_t token[4] = {in.tokens[c], in.tokens[c + 1], in.tokens[c + 2], in.tokens[c + 3]};
+    for (int64_t c = 0; c < columns; c += 4) {
+      int64_t token[4];
+      for (int r = 0; r < 4; ++r) token[r] = in.tokens[std::min(c + r, columns - 1)];
       for (int r = 0; r < 4; ++r) ask_ahead(in, token[r]);
-      F sums[4] = {set(0), set(0), set(0), set(0)};
+      F total[4] = {set(0), set(0), set(0), set(0)};
       for (int64_t i = 0; i < padded; i += kLanes) {
         const F q = load(in.query + i);
-        for (int r = 0; r < 4; ++r) sums[r] = fma(q, load_row(token[r], i), sums[r]);
+        for (int r = 0; r < 4; ++r) total[r] = fma(q, load_row(token[r], i), total[r]);
       }
-      for (int r = 0; r < 4; ++r) s[c + r] = sum(sums[r]) * scale;
-    }
-    for (; c < columns; ++c) {
-      F total = set(0);
-      for (int64_t i = 0; i < padded; i += kLanes) total = fma(load(in.query + i), load_row(in.tokens[c], i), total);
-      s[c] = sum(total) * scale;
+      sums(total[0], total[1], total[2], total[3], scale, s + c);
     }
   });
 }

@@ -13,6 +13,7 @@ std::vector<std::string> common_refusals(const AttentionProblem& problem) {
   std::vector<std::string> reasons;
   if (problem.dtype == DType::kFloat64) reasons.emplace_back("float64 is left to the reference");
   if (problem.head_dim > 256) reasons.push_back(cat("head_dim ", problem.head_dim, " is above 256"));
+  if (problem.keys_listed) reasons.emplace_back("keys lie where a list says");
   return reasons;
 }
 

@@ -1,5 +1,5 @@
 #pragma once
-#include <immintrin.h>
+#include "fovea/kernels/attention/cpu/simd_x86-inl.h"
 
 // simd-inl.h for AVX2 with FMA.
 namespace fovea::kernels {
@@ -81,6 +81,8 @@ inline float sum(F v) {
   const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
   return _mm_cvtss_f32(_mm_add_ss(two, _mm_shuffle_ps(two, two, 1)));
 }
+// The sums of four vectors, times factor, to out[0 ... 3].
+inline void sums(F a, F b, F c, F d, float factor, float* out) { sums_of_eights(a, b, c, d, factor, out); }
 // NaN in any lane gives NaN or the greatest of the others.
 inline float greatest(F v) {
   const __m128 four = _mm_max_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));

@@ -1,5 +1,5 @@
 #pragma once
-#include <immintrin.h>
+#include "fovea/kernels/attention/cpu/simd_x86-inl.h"
 
 // simd-inl.h for AVX-512.
 namespace fovea::kernels {
@@ -62,6 +62,11 @@ inline int compress_store(float* p, uint32_t b, F v) {
 }
 
 inline float sum(F v) { return _mm512_reduce_add_ps(v); }
+// The sums of four vectors, times factor, to out[0 ... 3].
+inline void sums(F a, F b, F c, F d, float factor, float* out) {
+  const auto fold = [](F v) { return _mm256_add_ps(_mm512_castps512_ps256(v), _mm512_extractf32x8_ps(v, 1)); };
+  sums_of_eights(fold(a), fold(b), fold(c), fold(d), factor, out);
+}
 // NaN in any lane gives NaN or the greatest of the others.
 inline float greatest(F v) { return _mm512_reduce_max_ps(v); }
 

@@ -92,6 +92,10 @@ inline int compress_store(int32_t* p, uint32_t b, I v) {
 }
 
 inline float sum(F v) { return (v[0] + v[2]) + (v[1] + v[3]); }
+// The sums of four vectors, times factor, to out[0 ... 3].
+inline void sums(F a, F b, F c, F d, float factor, float* out) {
+  out[0] = sum(a) * factor, out[1] = sum(b) * factor, out[2] = sum(c) * factor, out[3] = sum(d) * factor;
+}
 // NaN in any lane gives NaN or the greatest of the others.
 inline float greatest(F v) {
   const float a = v[0] > v[2] ? v[0] : v[2], b = v[1] > v[3] ? v[1] : v[3];

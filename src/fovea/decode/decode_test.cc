@@ -61,9 +61,13 @@ TranslateOptions beam(int64_t size, int64_t num_best = 1) {
   return options;
 }
 
+using Format = ops::PackedLayer::Format;
+
 std::vector<std::vector<search::Hypothesis>> translate(nn::Transformer& model, const std::vector<Sentence>& sources,
-                                                       const TranslateOptions& options, int64_t batch) {
-  return translate_all(model, sources, options, {100000, batch});
+                                                       const TranslateOptions& options, int64_t batch,
+                                                       Format format = Format::kExact) {
+  SearchModel laid_out(model, format);
+  return translate_all(laid_out, sources, options, {100000, batch});
 }
 
 TEST(LengthBatches, KeepTheirLimitsAndLoseNothing) {
@@ -184,12 +188,11 @@ TEST(TranslateBatch, In8BitsASentenceAloneIsTheSameAndItsScoreNear) {
   TranslateOptions options = beam(1, 1);
   options.max_length_factor = 0.01;
   const auto exact = translate(model, sources, options, 64);
-  options.layers = ops::PackedLayer::Format::kInt8;
-  const auto together = translate(model, sources, options, 64);
+  const auto together = translate(model, sources, options, 64, Format::kInt8);
   size_t same = 0;
   bool differs = false;
   for (size_t s = 0; s < sources.size(); ++s) {
-    const auto alone = translate(model, {sources[s]}, options, 1);
+    const auto alone = translate(model, {sources[s]}, options, 1, Format::kInt8);
     EXPECT_EQ(together[s][0].tokens, alone[0][0].tokens);
     EXPECT_EQ(together[s][0].log_prob, alone[0][0].log_prob);
     if (together[s][0].tokens != exact[s][0].tokens) continue;

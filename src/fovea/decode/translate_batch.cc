@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "fovea/base/error.h"
 #include "fovea/base/signals.h"
@@ -21,15 +22,12 @@ at::Tensor to_tensor(std::span<const int64_t> values) {
 
 class ModelScorer final : public search::Scorer {
  public:
-  // Logits rounded to bf16 would have two digits, so the output layer is never computed in that.
-  ModelScorer(nn::Transformer& model, const PackedSentences& sources, const TranslateOptions& options)
-      : model_(model),
-        eos_(options.target_eos),
-        output_(model->output_weight().to(at::kFloat), model->output_bias().to(at::kFloat), options.layers) {
+  ModelScorer(SearchModel& model, const PackedSentences& sources, int64_t eos)
+      : model_(model.model), output_(model.output), eos_(eos) {
     const at::Tensor memory = model_->encode(sources.tokens, sources.offsets, {});
     std::vector<int64_t> rows(static_cast<size_t>(sources.offsets.numel() - 1));
     for (size_t r = 0; r < rows.size(); ++r) rows[r] = static_cast<int64_t>(r);
-    state_ = model_->start(memory, sources.offsets, rows, options.layers);
+    state_ = model_->start(memory, sources.offsets, rows, model.decoder);
   }
 
   void step(std::span<const int64_t> parents, std::span<const int64_t> tokens, int64_t n,
@@ -46,8 +44,8 @@ class ModelScorer final : public search::Scorer {
 
  private:
   nn::Transformer& model_;
+  const ops::PackedLayer& output_;
   int64_t eos_;
-  ops::PackedLayer output_;
   bool started_ = false;
   std::shared_ptr<nn::TransformerImpl::DecoderState> state_;
 };
@@ -63,13 +61,20 @@ PackedSentences pack(std::span<const Sentence* const> sentences, const at::Devic
   return {to_tensor(tokens).to(device), to_tensor(offsets)};
 }
 
-std::vector<std::vector<search::Hypothesis>> translate_batch(nn::Transformer& model,
+// Logits rounded to bf16 would have two digits, so the output layer is never computed in that.
+SearchModel::SearchModel(nn::Transformer live, ops::PackedLayer::Format format)
+    : model(std::move(live)),
+      decoder(model->pack_decoder(format)),
+      output(model->output_weight().to(at::kFloat), model->output_bias().to(at::kFloat), format) {}
+
+std::vector<std::vector<search::Hypothesis>> translate_batch(SearchModel& model,
                                                              std::span<const Sentence* const> sources,
                                                              const TranslateOptions& options) {
   const c10::InferenceMode guard;
-  const ModelConfig& config = model->config();
+  const ModelConfig& config = model.model->config();
+  const at::Tensor weight = model.model->output_weight();
   search::BeamOptions beam = options.beam;
-  beam.vocabulary = model->output_weight().size(0);
+  beam.vocabulary = weight.size(0);
   beam.start = beam.eos = options.target_eos;
   std::vector<int64_t> max_lengths;
   for (const Sentence* source : sources) {
@@ -79,11 +84,11 @@ std::vector<std::vector<search::Hypothesis>> translate_batch(nn::Transformer& mo
     if (config.transformer_positions == "learned") length = std::min(length, config.max_positions - 1);
     max_lengths.push_back(length);
   }
-  ModelScorer scorer(model, pack(sources, model->output_weight().device()), options);
+  ModelScorer scorer(model, pack(sources, weight.device()), options.target_eos);
   return search::beam_search(scorer, max_lengths, beam);
 }
 
-std::vector<std::vector<search::Hypothesis>> translate_all(nn::Transformer& model, std::span<const Sentence> sources,
+std::vector<std::vector<search::Hypothesis>> translate_all(SearchModel& model, std::span<const Sentence> sources,
                                                            const TranslateOptions& options, const BatchLimits& limits) {
   std::vector<std::vector<search::Hypothesis>> results(sources.size());
   for (const std::vector<int64_t>& batch : length_batches(sources, limits)) {

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -15,7 +16,16 @@ struct TranslateOptions {
   search::BeamOptions beam;      // vocabulary, start and eos are filled in from the model and `target_eos`
   double max_length_factor = 3;  // a translation has at most so many times the source's tokens
   int64_t target_eos = 0;
-  ops::PackedLayer::Format layers = ops::PackedLayer::Format::kExact;  // of the decoder's steps and the output layer
+};
+
+// A live model with its decoder and output layer laid out for the search: their weights are those of when this was
+// made.
+struct SearchModel {
+  explicit SearchModel(nn::Transformer live, ops::PackedLayer::Format format = ops::PackedLayer::Format::kExact);
+
+  nn::Transformer model;
+  std::shared_ptr<const nn::TransformerImpl::PackedDecoder> decoder;
+  ops::PackedLayer output;
 };
 
 // Packed tokens of several sentences, and their offsets [B + 1] on the CPU.
@@ -25,13 +35,13 @@ struct PackedSentences {
 PackedSentences pack(std::span<const Sentence* const> sentences, const at::Device& device);
 
 // One batch through the model, evaluation mode, on the device of its parameters. Sources end with </s>. Results in the
-// order of the sources; a Transformer in training may be lent between two updates.
-std::vector<std::vector<search::Hypothesis>> translate_batch(nn::Transformer& model,
+// order of the sources.
+std::vector<std::vector<search::Hypothesis>> translate_batch(SearchModel& model,
                                                              std::span<const Sentence* const> sources,
                                                              const TranslateOptions& options);
 
 // The same for any number of sentences, batched by length; looks for SIGINT and SIGTERM between batches.
-std::vector<std::vector<search::Hypothesis>> translate_all(nn::Transformer& model, std::span<const Sentence> sources,
+std::vector<std::vector<search::Hypothesis>> translate_all(SearchModel& model, std::span<const Sentence> sources,
                                                            const TranslateOptions& options, const BatchLimits& limits);
 
 }  // namespace fovea::decode

@@ -37,14 +37,15 @@ Translator::Options translator_options(const DecodeConfig& config) {
   beam.penalty = config.length_penalty == "gnmt" ? search::LengthPenalty::kGnmt : search::LengthPenalty::kPower;
   beam.num_best = config.n_best ? config.beam_size : 1;
   using Format = ops::PackedLayer::Format;
-  options.search.layers = config.precision == "int8" ? Format::kInt8 : Format::kExact;
+  options.layers = config.precision == "int8" ? Format::kInt8 : Format::kExact;
   options.search.max_length_factor = config.max_length_factor;
   options.limits = {config.mini_batch_words, config.mini_batch};
   options.max_length = config.max_length;
   return options;
 }
 
-Translator::Translator(LoadedModel loaded, const Options& options) : loaded_(std::move(loaded)), options_(options) {
+Translator::Translator(LoadedModel loaded, const Options& options)
+    : loaded_(std::move(loaded)), options_(options), model_(loaded_.model, options.layers) {
   const ModelConfig& config = loaded_.model->config();
   if (config.transformer_positions == "learned") {
     options_.max_length = std::min(options_.max_length, config.max_positions - 1);  // one is for </s>
@@ -77,7 +78,7 @@ std::vector<std::vector<Translation>> Translator::translate(std::span<const std:
     sources.push_back(std::move(source));
     line_of.push_back(i);
   }
-  const auto translated = translate_all(loaded_.model, sources, options_.search, options_.limits);
+  const auto translated = translate_all(model_, sources, options_.search, options_.limits);
   for (size_t i = 0; i < translated.size(); ++i) {
     for (const search::Hypothesis& hypothesis : translated[i]) {
       results[line_of[i]].push_back({loaded_.target.decode(hypothesis.tokens), hypothesis.log_prob, hypothesis.score});

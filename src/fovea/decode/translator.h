@@ -42,12 +42,13 @@ class LineWarnings {
   int64_t count_ = 0;
 };
 
-// Text in, text out.
+// Text in, text out, with the weights that the model had when this was made.
 class Translator {
  public:
   // `options.beam.num_best` hypotheses a line; source lines are cut to max_length tokens.
   struct Options {
     TranslateOptions search;
+    ops::PackedLayer::Format layers = ops::PackedLayer::Format::kExact;  // of the decoder's steps and the output layer
     BatchLimits limits;
     int64_t max_length = 1000;
   };
@@ -64,6 +65,7 @@ class Translator {
 
   LoadedModel loaded_;
   Options options_;
+  SearchModel model_;
   TranslationCounts counts_;
   LineWarnings cut_, not_utf8_;
 };

@@ -48,10 +48,13 @@ class TransformerImpl : public torch::nn::Module {
   // Incremental decoding of R rows (hypotheses), without gradients. A row's caches grow by a token a step; the
   // encoder's side is projected once and shared by a sentence's rows.
   struct DecoderState;
-  // rows[r] is the sentence (of encode) that row r translates, in ascending order, here and after reorder(). `format`
-  // is that of the layers in step().
+  // The layers that step() goes through, with the weights that they have now, laid out for it.
+  struct PackedDecoder;
+  std::shared_ptr<const PackedDecoder> pack_decoder(ops::PackedLayer::Format format) const;
+  // rows[r] is the sentence (of encode) that row r translates, in ascending order, here and after reorder().
   std::shared_ptr<DecoderState> start(const at::Tensor& memory, const at::Tensor& memory_offsets,
-                                      const std::vector<int64_t>& rows, ops::PackedLayer::Format format);
+                                      const std::vector<int64_t>& rows,
+                                      const std::shared_ptr<const PackedDecoder>& layers);
   // tokens [R] -> hidden [R, M]; equal to the last row of decode() on the tokens so far.
   at::Tensor step(DecoderState& state, const at::Tensor& tokens);
   // Row r continues what was row parents[r]; the number of rows may shrink, finished rows are left out.

@@ -12,12 +12,18 @@
 // Incremental decoding: rows are lists of the cache's tokens, which reordering rewrites; keys and values stay in place.
 namespace fovea::nn {
 
+struct TransformerImpl::PackedDecoder {
+  struct Layer {
+    Attention::Packed self_attention, cross_attention;
+    FeedForward::Packed feed_forward;
+  };
+  std::vector<Layer> layers;
+};
+
 struct TransformerImpl::DecoderState {
   struct Layer {
     Projected memory;  // keys and values of all sentences, [T_src, H, D]
     ops::AttentionOptions self, cross;
-    Attention::Packed self_layers, cross_layers;
-    FeedForward::Packed feed_forward;
   };
 
   explicit DecoderState(const KeyValueCache& empty) : cache(empty) {}
@@ -52,6 +58,7 @@ struct TransformerImpl::DecoderState {
   at::Tensor memory_offsets;                                     // [B + 1]
   at::Tensor memory_row_offsets, memory_begins, memory_lengths;  // queries and keys by sentence
   std::vector<Layer> layers;
+  std::shared_ptr<const PackedDecoder> packed;
 };
 
 namespace {
@@ -59,11 +66,11 @@ namespace {
 using State = TransformerImpl::DecoderState;
 
 at::Tensor self_step(State& state, const Attention& attention, size_t layer, const at::Tensor& x) {
-  const State::Layer& of_layer = state.layers[layer];
-  const at::Tensor stacked = of_layer.self_layers.project(x);
+  const Attention::Packed& packed = state.packed->layers[layer].self_attention;
+  const at::Tensor stacked = packed.project(x);
   state.cache.write(layer, state.newest, stacked);
-  return of_layer.self_layers.output(
-      attention.mix({stacked.select(1, 0), state.cache.keys(layer), state.cache.values(layer)}, of_layer.self));
+  return packed.output(attention.mix({stacked.select(1, 0), state.cache.keys(layer), state.cache.values(layer)},
+                                     state.layers[layer].self));
 }
 
 // random(k) draws by the query's position: the token stands behind as many empty queries as came before it.
@@ -79,21 +86,32 @@ at::Tensor cross_at_position(const State& state, const Attention& attention, Pro
 
 at::Tensor cross_step(const State& state, const Attention& attention, size_t layer, const at::Tensor& x) {
   const State::Layer& of_layer = state.layers[layer];
-  const Projected inputs = {of_layer.cross_layers.project(x).select(1, 0), of_layer.memory.k, of_layer.memory.v};
+  const Attention::Packed& packed = state.packed->layers[layer].cross_attention;
+  const Projected inputs = {packed.project(x).select(1, 0), of_layer.memory.k, of_layer.memory.v};
   ops::AttentionOptions options = of_layer.cross;
   options.q_offsets = state.memory_row_offsets;
   options.k_begins = state.memory_begins;
   options.k_lengths = state.memory_lengths;
-  return of_layer.cross_layers.output(state.cross_by_row ? cross_at_position(state, attention, inputs, options)
-                                                         : attention.mix(inputs, options));
+  return packed.output(state.cross_by_row ? cross_at_position(state, attention, inputs, options)
+                                          : attention.mix(inputs, options));
 }
 
 }  // namespace
 
-std::shared_ptr<TransformerImpl::DecoderState> TransformerImpl::start(const at::Tensor& memory,
-                                                                      const at::Tensor& memory_offsets,
-                                                                      const std::vector<int64_t>& rows,
-                                                                      ops::PackedLayer::Format format) {
+std::shared_ptr<const TransformerImpl::PackedDecoder> TransformerImpl::pack_decoder(
+    ops::PackedLayer::Format format) const {
+  const c10::InferenceMode guard;
+  auto packed = std::make_shared<PackedDecoder>();
+  for (const auto& layer : parts_->decoder_layers) {
+    packed->layers.push_back({layer->self_attention->packed(format), layer->cross_attention->packed(format),
+                              layer->feed_forward->packed(format)});
+  }
+  return packed;
+}
+
+std::shared_ptr<TransformerImpl::DecoderState> TransformerImpl::start(
+    const at::Tensor& memory, const at::Tensor& memory_offsets, const std::vector<int64_t>& rows,
+    const std::shared_ptr<const PackedDecoder>& layers) {
   const c10::InferenceMode guard;
   const Parts& parts = *parts_;
   TORCH_CHECK(std::ranges::is_sorted(rows), "rows must be in ascending order of their sentences");
@@ -105,9 +123,9 @@ std::shared_ptr<TransformerImpl::DecoderState> TransformerImpl::start(const at::
   for (const auto& layer : parts.decoder_layers) {
     state->cross_by_row |= uses_random(layer->cross_attention->mechanism().evaluation);
     state->layers.push_back({layer->cross_attention->project_memory(memory), layer->self_attention->options(),
-                             layer->cross_attention->options(), layer->self_attention->packed(format),
-                             layer->cross_attention->packed(format), layer->feed_forward->packed(format)});
+                             layer->cross_attention->options()});
   }
+  state->packed = layers;
   state->prefixes = Prefixes(rows.size());
   state->index_rows();
   return state;
@@ -140,7 +158,7 @@ at::Tensor TransformerImpl::step(DecoderState& state, const at::Tensor& tokens) 
            [&](size_t i, const at::Tensor& x) {
              return cross_step(state, *parts.decoder_layers[i]->cross_attention, i, x);
            },
-       .feed_forward = [&](size_t i, const at::Tensor& x) { return state.layers[i].feed_forward(x); }});
+       .feed_forward = [&](size_t i, const at::Tensor& x) { return state.packed->layers[i].feed_forward(x); }});
 }
 
 void TransformerImpl::reorder(DecoderState& state, const std::vector<int64_t>& parents) {

@@ -305,10 +305,11 @@ def test_bfloat16_is_float32_of_rounded_inputs(spec):
 
 @pytest.mark.parametrize("kernel", ["", "reference"])
 @pytest.mark.parametrize("spec", ["full", "topk(3)", "window(3)|global(1)", "relu", "1*random(2);2*dilated(4,2)"])
-def test_keys_by_lists(spec, kernel, monkeypatch):
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+def test_keys_by_lists(spec, kernel, dtype, monkeypatch):
     """Rows of one list are copies that lie side by side: caches in pieces, prefixes in common."""
     monkeypatch.setenv("FOVEA_KERNEL", kernel)
-    q, k, v = (torch.randn(n, H, D) for n in (5, 20, 20))
+    q, k, v = (torch.randn(n, H, D, dtype=dtype) for n in (5, 20, 20))
     tokens = torch.tensor([17, 3, 9, 4, 17, 3, 9, 12, 0, 19])
     ranges = {"q_offsets": torch.tensor([0, 2, 5]), "k_begins": torch.tensor([0, 3]), "k_lengths": torch.tensor([4, 7])}
     out = fovea.attention(q, k, v, spec, causal=True, k_tokens=tokens, **ranges)

@@ -37,7 +37,7 @@ def test_gradcheck(spec, kind):
     assert torch.autograd.gradcheck(run, (*x, *more.values()), eps=1e-6, atol=1e-6, rtol=1e-5, fast_mode=True)
 
 
-def operator_arguments(spec, dtype, layout=(None,) * 5, shape=(2, H, 6, D)):
+def operator_arguments(spec, dtype, layout=(None,) * 6, shape=(2, H, 6, D)):
     q, k, v = specs.inputs(*shape, dtype=dtype, requires_grad=True)
     alpha = specs.extras("entmax(learned)", H, D, dtype, True)["alpha"] if "learned" in spec else None
     return (q, k, v, alpha, list(layout), spec, "self", 0.5, 0.1, [1, 0, 0], 7, True)
@@ -50,11 +50,23 @@ def test_opcheck(spec, dtype):
     # The dispatch through AOT is compared by outputs. Those for backward, stats and kept, leave room that no kernel
     # fills, so it is run without gradients here and with them on the whole operator below.
     most = ("test_schema", "test_autograd_registration", "test_faketensor")
-    for layout, shape in (((None,) * 5, (2, H, 6, D)), ([packed] + [None] * 4, (11, H, D))):
+    for layout, shape in (((None,) * 6, (2, H, 6, D)), ([packed] + [None] * 5, (11, H, D))):
         arguments = operator_arguments(spec, dtype, layout, shape)
         torch.library.opcheck(forward, arguments, test_utils=most)
         detached = [x.detach() if isinstance(x, torch.Tensor) else x for x in arguments[:-1]]
         torch.library.opcheck(forward, (*detached, False))
+    begins, tokens, lengths = torch.tensor([0, 2, 1]), torch.tensor([9, 3, 0, 10]), torch.tensor([2, 1, 3])
+    arguments = operator_arguments(spec, dtype, [packed, None, begins, tokens, None, lengths], (11, H, D))
+    torch.library.opcheck(forward, (*[x.detach() if isinstance(x, torch.Tensor) else x for x in arguments[:-1]], False))
+
+
+def test_lists_of_keys_without_their_ranges():
+    q, tokens = torch.randn(5, H, D), torch.tensor([4, 2])
+    for x, layout in ((q, [None, None, None, tokens, None, None]),
+                      (q, [torch.tensor([0, 5]), None, None, tokens, None, None]),
+                      (q[None], [None, None, torch.tensor([0]), tokens, None, torch.tensor([2])])):
+        with pytest.raises(RuntimeError, match="k_tokens go with k_begins"):
+            torch.ops.fovea.attention_forward(x, x, x, None, layout, "full", "self", 1.0, 0.0, [0, 0, 0], 0, False)
 
 
 @pytest.mark.parametrize("spec", ["topk(3)", "entmax(learned)", "2*window(3)+gated-rmsnorm;1*gated-rmsnorm"])

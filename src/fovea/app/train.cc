@@ -11,7 +11,7 @@
 namespace fovea::app {
 namespace {
 
-// Validation's translator: the live model under the decoder, made at the first validation.
+// Validation's translations by the live model: a translator for each, as it lays out the weights of when it is made.
 std::vector<std::string> translate(const TrainConfig& config, nn::Transformer& model,
                                    std::span<const std::string> sources) {
   DecodeConfig decode;

@@ -217,6 +217,18 @@ TEST(TranslateBatch, APermutedBatchGivesPermutedResults) {
 }
 
 // Validation translates between two updates: nothing that it leaves behind may hinder gradients.
+// What is laid out is not the weights themselves.
+TEST(TranslateBatch, AModelThatChangedIsLaidOutAnew) {
+  nn::Transformer model = make_model("topk(3)");
+  const std::vector<Sentence> sources = random_sentences(4, 4);
+  const double before = translate(model, sources, beam(2), 4)[0][0].log_prob;
+  {
+    const torch::NoGradGuard guard;
+    for (auto& parameter : model->parameters()) parameter.mul_(1.5);
+  }
+  EXPECT_NE(translate(model, sources, beam(2), 4)[0][0].log_prob, before);
+}
+
 TEST(TranslateBatch, AModelInTrainingCanBeLent) {
   nn::Transformer model = make_model("topk(3)");
   const std::vector<Sentence> sources = random_sentences(4, 4);

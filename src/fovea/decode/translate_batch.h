@@ -18,8 +18,7 @@ struct TranslateOptions {
   int64_t target_eos = 0;
 };
 
-// A live model with its decoder and output layer laid out for the search: their weights are those of when this was
-// made.
+// A model with its decoder and output layer laid out for the search; its weights do not change while this lives.
 struct SearchModel {
   explicit SearchModel(nn::Transformer live, ops::PackedLayer::Format format = ops::PackedLayer::Format::kExact);
 

@@ -42,7 +42,7 @@ class LineWarnings {
   int64_t count_ = 0;
 };
 
-// Text in, text out, with the weights that the model had when this was made.
+// Text in, text out, by a model whose weights do not change while this lives.
 class Translator {
  public:
   // `options.beam.num_best` hypotheses a line; source lines are cut to max_length tokens.

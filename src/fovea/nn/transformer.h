@@ -45,10 +45,10 @@ class TransformerImpl : public torch::nn::Module {
   at::Tensor output_weight() const;
   at::Tensor output_bias() const;
 
-  // Incremental decoding of R rows (hypotheses), without gradients. A row's caches grow by a token a step; the
+  // Incremental decoding of R rows (hypotheses), without gradients. A row grows by a token a step; the
   // encoder's side is projected once and shared by a sentence's rows.
   struct DecoderState;
-  // The layers that step() goes through, with the weights that they have now, laid out for it.
+  // The layers that step() goes through, laid out for it; their weights do not change while this lives.
   struct PackedDecoder;
   std::shared_ptr<const PackedDecoder> pack_decoder(ops::PackedLayer::Format format) const;
   // rows[r] is the sentence (of encode) that row r translates, in ascending order, here and after reorder().

@@ -115,6 +115,8 @@ std::shared_ptr<TransformerImpl::DecoderState> TransformerImpl::start(
   const c10::InferenceMode guard;
   const Parts& parts = *parts_;
   TORCH_CHECK(std::ranges::is_sorted(rows), "rows must be in ascending order of their sentences");
+  TORCH_CHECK(layers != nullptr && layers->layers.size() == parts.decoder_layers.size(),
+              "layers must be those of this model's pack_decoder()");
   const int64_t heads = parts.config.transformer_heads;
   const KeyValueCache cache(parts.config.dec_depth, heads, parts.config.dim_emb / heads, memory.options());
   auto state = std::make_shared<DecoderState>(cache);

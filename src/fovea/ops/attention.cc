@@ -77,7 +77,6 @@ void check(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const 
   if (ranges && (!packed || !options.q_offsets || !options.k_lengths || options.k_offsets)) {
     throw Error("attention: k_begins are for packed tensors, with q_offsets and k_lengths, in place of k_offsets");
   }
-  if (options.k_tokens && !ranges) throw Error("attention: k_tokens go with k_begins and k_lengths");
   const bool learns_alpha = options.alpha && options.alpha->requires_grad();
   if (ranges && at::GradMode::is_enabled() &&
       (q.requires_grad() || k.requires_grad() || v.requires_grad() || learns_alpha)) {

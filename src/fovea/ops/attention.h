@@ -14,13 +14,14 @@ namespace fovea::ops {
 inline constexpr double kLeastAlpha = 1.0001, kGreatestAlpha = 64;
 
 // Inputs beside q, k and v. Layouts:
-//   packed: q [T_q, H, D], k and v [T_k, H, D], with q_offsets, k_offsets [B + 1], int64, on the CPU;
+//   packed: q [T_q, H, D], k and v [T_k, H, D], with q_offsets, k_offsets [B + 1].
 //           With k_begins and k_lengths [B] instead of k_offsets, sequence b has the keys [k_begins[b], k_begins[b] +
 //           k_lengths[b]) of k, which may overlap and leave gaps: caches, and rows that share a memory; no gradients.
 //           With k_tokens [N] too these are ranges of it, and key j of the sequence is row k_tokens[k_begins[b] + j] of
 //           k and v: caches in pieces, beams that share what they have in common;
-//   dense:  q [B, H, N_q, D], k and v [B, H, N_k, D], with optional q_lengths, k_lengths [B], int64, on the CPU.
-// Any strides whose last is 1. In self-attention query i stands at key position i + k_length - q_length.
+//   dense:  q [B, H, N_q, D], k and v [B, H, N_k, D], with optional q_lengths, k_lengths [B].
+// Offsets, begins, lengths and tokens are contiguous int64 on the CPU. Any strides whose last is 1. In self-attention
+// query i stands at key position i + k_length - q_length.
 struct AttentionOptions {
   AttentionKind kind = AttentionKind::kSelf;
   std::optional<at::Tensor> q_offsets, k_offsets;  // packed; k_offsets default to q_offsets

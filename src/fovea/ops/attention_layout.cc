@@ -114,6 +114,7 @@ std::vector<kernels::Sequence> sequences_of(const QueryKey& x, const CoreArgumen
 
 std::span<const int64_t> key_tokens_of(const at::Tensor& k, const CoreArguments& arguments) {
   if (!arguments.k_tokens) return {};
+  if (k.dim() != 3 || !arguments.k_begins) throw Error("attention: k_tokens go with k_begins and k_lengths");
   const std::span<const int64_t> tokens = host_integers(*arguments.k_tokens, "k_tokens");
   int64_t least = 0, greatest = 0;
   for (const int64_t token : tokens) least = std::min(least, token), greatest = std::max(greatest, token);

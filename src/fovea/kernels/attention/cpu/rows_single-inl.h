@@ -15,7 +15,7 @@ struct SingleRow {
   HeadRows rows;                 // keys or values
   TokenList tokens;
   int64_t width = 0;
-  int64_t ahead = kRowsAhead;  // 0: the caller asks
+  int64_t ahead = kRowsAhead;  // 0: none, or the caller asks
 };
 
 inline void ask_ahead(const SingleRow& in, int64_t token) {

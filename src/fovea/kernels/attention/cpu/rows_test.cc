@@ -321,11 +321,15 @@ TEST_P(RowsTest, KeysWhereAListSays) {
                            "topk(2,keep=dilated(3,4))"}) {
     for (const int64_t dim : {5, 32}) {
       SCOPED_TRACE(cat(spec, " dim ", dim));
-      Data data =
-          make({.spec = spec, .kind = AttentionKind::kCausal, .dim = dim, .lengths = {{1, 7}, {1, 30}, {12, 40}}});
+      Data data = make({.spec = spec,
+                        .kind = AttentionKind::kCausal,
+                        .dim = dim,
+                        .lengths = {{1, 7}, {1, 30}, {12, 40}, {3, 9}, {4, 2}, {1, 2100}}});
       data.problem.needs_backward = false;
       Data listed = data;
       listed.problem.keys_listed = true;
+      std::ranges::fill(listed.k, std::nanf(""));
+      std::ranges::fill(listed.v, std::nanf(""));
       // The array holds each token once, the last first; the sequences' first five keys are the same ones.
       constexpr int64_t kShared = 5;
       std::vector<int64_t> list(static_cast<size_t>(data.tokens_k));
@@ -346,10 +350,19 @@ TEST_P(RowsTest, KeysWhereAListSays) {
       EXPECT_EQ(forward_alone(listed, list.data(), threads), want);
     }
   }
+}
+
+TEST(Rows, AloneTakesKeysFromAList) {
   AttentionProblem problem;
-  problem.keys_listed = true;
-  for (const Kernel& kernel : attention_kernels()) {
-    EXPECT_EQ(kernel.refuses(problem).empty(), kernel.name == kRowsKernel.name) << kernel.name;
+  for (const char* spec : {"full", "topk(4)", "sparsemax", "entmax(1.5)", "relu"}) {
+    problem.spec = parse_attention(spec);
+    for (const Kernel& kernel : attention_kernels()) {
+      problem.keys_listed = false;
+      const size_t reasons = kernel.refuses(problem).size();
+      problem.keys_listed = true;
+      EXPECT_EQ(kernel.refuses(problem).size(), reasons + (kernel.name == kRowsKernel.name ? 0 : 1))
+          << kernel.name << ' ' << spec;
+    }
   }
   problem.needs_backward = true;
   EXPECT_FALSE(kRowsKernel.refuses(problem).empty());

@@ -64,13 +64,20 @@ float entmax_excess(const EntmaxPower& power, float weights) {
   return -weights * std::expm1(-power.slope * std::log(weights)) / power.slope;
 }
 
+// Whether the step after this one will be below `near`: each is about the square of the one before, times what the last
+// two show, where the c-norm has a second derivative.
+inline bool is_last_step(const EntmaxPower& power, float step, float previous, float near) {
+  const float ratio = step / previous;
+  return power.c >= 2 && step * ratio * ratio <= near;
+}
+
 // The mu whose weights sum to 1, from below. For c >= 1 the c-norm of y is convex in mu and nearly straight, so that
 // Newton's steps from below, where it is at least 1, pass the root by no more than rounding; for c < 1 they are kept
 // between bounds.
 template <EntmaxCurve kCurve>
 float entmax_mu(const EntmaxPower& power, const EntmaxScores& row) {
   constexpr int kRounds = 60;
-  float low = row.start, high = power.c, mu = row.start;
+  float low = row.start, high = power.c, mu = row.start, previous = 0;
   for (int round = 0; round < kRounds; ++round) {
     const EntmaxSums at = entmax_sums<kCurve>(power, row, mu);
     if (at.weights == 0) return low;  // no candidate, or too near to c for float
@@ -78,8 +85,10 @@ float entmax_mu(const EntmaxPower& power, const EntmaxScores& row) {
     const float near = row.tolerance * std::max(1.0F, mu);
     if (power.c >= 1) {
       const float step = entmax_excess<kCurve>(power, at.weights) / at.slopes;
-      if (!(step > near)) return mu;
-      mu += step;
+      const float next = mu + step;
+      if (!(step > near) || next == mu) return mu;  // a step above `near` may be lost in mu's rounding
+      if (round > 0 && is_last_step(power, step, previous, near)) return next;
+      mu = next, previous = step;
       continue;
     }
     (at.weights >= 1 ? low : high) = mu;

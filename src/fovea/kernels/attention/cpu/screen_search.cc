@@ -78,6 +78,7 @@ void CandidateSearch::prepare_row(ScreenedQuery& row, int64_t index, float scale
   for (int64_t b = 0; b < blocks; ++b) row.widest = std::max(row.widest, row.packed.bound(keys_->blocks[b]));
   const int64_t competing = row.keys.num_compete();
   row.direct = !row.packed.finite || !(row.widest < kInfinity) || competing <= std::max<int64_t>(selection_->k, 32);
+  row.raised = -1;
   row.trigger = selection_->k > 0 ? 2 * selection_->k + 32 : 64;
 }
 
@@ -127,6 +128,7 @@ void CandidateSearch::raise_threshold(ScreenedQuery& row) {
   row.threshold = std::max(row.threshold, threshold_from(row, list.values, list.count));
   list.count = ops_->prune(row.threshold - 2 * row.widest, list.values, list.keys, list.count);
   row.trigger = std::max(2 * list.count, row.trigger);
+  row.raised = list.count;
 }
 
 void CandidateSearch::take_hits(ScreenedQuery& row, ScreenedRow screened) {
@@ -204,7 +206,8 @@ void CandidateSearch::run(const Selection& selection, const PackedKeys& keys, fl
   const int64_t blocks = (keys.num_keys + kBlockKeys - 1) / kBlockKeys;
   for (int64_t block = 0; block < blocks; ++block) screen_block(block);
   for (int64_t i = 0; i < num_queries; ++i) {
-    if (!row(i).direct) raise_threshold(row(i));
+    ScreenedQuery& query = row(i);
+    if (!query.direct && query.list.count != query.raised) raise_threshold(query);
   }
 }
 

@@ -16,6 +16,7 @@ struct ScreenedQuery {
   float threshold = 0;  // in normalised units; the final one is at or above it
   float widest = 0;     // greatest bound on the error over all blocks of keys
   int64_t trigger = 0;  // the length of the list at which the threshold is raised
+  int64_t raised = -1;  // the length that raising it left; -1: not raised yet
   float mu = 0;         // entmax's, of the lower bounds in the list, and no more than theirs
 
   // A lower bound of the mu of exact scores: the greatest may lie as much higher as the bounds are wide.

@@ -101,7 +101,7 @@ class DenseBackwardTask {
     mask_block(view_, block, b_.weights, -kInfinity);
     PositiveScores positive;
     if constexpr (Transform::kSkips)
-      PositiveSearch(b_.weights, block, padded / kLanes, kBackwardOverhead).run(positive);
+      PositiveSearch(b_.weights, block, padded / kLanes, kPassingCosts.backward).run(positive);
     if (positive.live == 0) return;
     pack_rows(grad_out_, view_.queries(block.first), block.rows, view_.width, b_.grad_out);
     const RowRun first = next_run(positive.live, block.rows, 0);

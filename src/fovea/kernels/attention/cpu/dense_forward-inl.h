@@ -65,7 +65,8 @@ class DenseForwardTask {
                     block.rows, block.part());
     mask_block(view_, block, b_.scores, -kInfinity);
     PositiveScores positive;
-    if constexpr (Transform::kSkips) PositiveSearch(b_.scores, block, padded / kLanes, kForwardOverhead).run(positive);
+    if constexpr (Transform::kSkips)
+      PositiveSearch(b_.scores, block, padded / kLanes, kPassingCosts.forward).run(positive);
     if (positive.live == 0) return;
     transform.weigh(b_.scores, block, running() + at, b_.out + at * padded, padded);
     for (int64_t r = 0; view_.problem.dropout > 0 && r < block.rows; ++r) {

@@ -8,22 +8,33 @@ namespace fovea::kernels {
 namespace {
 
 constexpr int64_t kMarkBits = 64;    // entries of a word
-constexpr int64_t kMarkedRows = 32;  // of A that pass over the rows of B under a word, while these are near
+constexpr int64_t kMarkedRows = 16;  // of A that pass over the rows of B under a word, while these are near
 constexpr int64_t kMarkedWidth = 256;
 constexpr int kMarkedVecs = 8;  // sums in registers at once
 
 // Marks are worth finding for rows of so many vectors.
-constexpr bool may_pass_over(int64_t vecs) { return vecs >= 4; }
+constexpr bool may_pass_over(int64_t vecs) { return vecs * kLanes >= 32; }
 
-// Whether passing over pays where `count` of `all` entries are marked. In halves of a cycle, as measured on a Zen 3:
-// multiply() spends 21/20 on each vector of every entry. sum_marked() spends one on each vector of a marked entry and
-// three on finding it, at least 9 (a product's latency), and more where rows of B are too wide for the first cache;
-// and `overhead` on every entry, marked or not, in each pass over its row.
+// In halves of a cycle. multiply() spends 21/20 of `vector` on each vector of every entry. sum_marked() goes over a row
+// in passes of kMarkedVecs vectors and one of the rest. A marked entry takes in each of the former `whole`, by how many
+// more of them there are, as rows of B grow too wide for the first cache, and in the latter `vector` on each and
+// `finding`, but no less than `least`, a product's latency. Every entry, marked or not, takes `forward` or `backward`
+// in each pass.
+struct PassingCosts {
+  int64_t vector, finding, least, whole[3], forward, backward;
+};
+constexpr PassingCosts kPassingCosts = kThisIsa >= Isa::kAvx512
+                                           ? PassingCosts{2, 3, 8, {22, 28, 28}, 1, 2}   // measured on a Zen 4
+                                           : PassingCosts{1, 3, 9, {11, 13, 18}, 2, 3};  // on a Zen 3
+
+// Whether passing over pays where `count` of `all` entries are marked; overhead: forward's or backward's.
 constexpr bool pays_to_pass_over(int64_t count, int64_t all, int64_t vecs, int64_t overhead) {
+  const PassingCosts& costs = kPassingCosts;
   const int64_t whole = vecs / kMarkedVecs, rest = vecs % kMarkedVecs;
-  const int64_t each = vecs > 2 * kMarkedVecs ? 18 : vecs > kMarkedVecs ? 13 : kMarkedVecs + 3;
-  const int64_t entry = whole * each + (rest == 0 ? 0 : std::max<int64_t>(9, rest + 3));
-  return 20 * count * entry <= all * (21 * vecs - 20 * overhead * (whole + (rest == 0 ? 0 : 1)));
+  const int64_t each = costs.whole[std::min<int64_t>((vecs - 1) / kMarkedVecs, 2)];
+  const int64_t last = rest == 0 ? 0 : std::max(costs.least, rest * costs.vector + costs.finding);
+  const int64_t passes = whole + (rest == 0 ? 0 : 1);
+  return 20 * count * (whole * each + last) <= all * (21 * vecs * costs.vector - 20 * overhead * passes);
 }
 
 // Rows of bits: bit i % 64 of words[row * stride + i / 64] is entry i's.

@@ -12,9 +12,6 @@ constexpr int64_t kGroupRows = 12;  // whole tiles at most levels
 constexpr int64_t kRowWords = kBlockColumns / kMarkBits, kColumnWords = (kBlockRows + kMarkBits - 1) / kMarkBits;
 static_assert(kBlockColumns % kMarkBits == 0 && kMaxDenseHeadDim <= kMarkedWidth);
 
-// Of passing over, for pays_to_pass_over(): over rows alone, and over columns too.
-constexpr int64_t kForwardOverhead = 2, kBackwardOverhead = 3;
-
 struct PositiveScores {
   uint32_t live = ~0U;  // a bit for each group of rows that has one
   bool few = false;     // so few that passing over the others pays
@@ -35,7 +32,7 @@ inline uint64_t positive_bits(const float* s, int64_t first, int64_t end) {
 
 class PositiveSearch {
  public:
-  // overhead: of passing over, for pays_to_pass_over().
+  // overhead: as pays_to_pass_over()'s.
   PositiveSearch(const float* s, const DenseBlock& block, int64_t vecs, int64_t overhead)
       : s_(s), block_(block), vecs_(vecs), overhead_(overhead) {}
 

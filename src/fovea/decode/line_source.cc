@@ -16,7 +16,9 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr size_t kReadAhead = 16 << 20;  // bytes
-constexpr auto kPause = 100ms;           // without a line: the writer waits for its answer
+// Without a line for so long: the writer waits for its answer. Whoever writes more slowly than that loses nothing: lines
+// that come while others are translated make up the next window.
+constexpr auto kPause = 10ms;
 constexpr auto kSignalCheck = 100ms;
 
 bool is_regular(const std::string& path) {

@@ -216,7 +216,6 @@ TEST(TranslateBatch, APermutedBatchGivesPermutedResults) {
   }
 }
 
-// Validation translates between two updates: nothing that it leaves behind may hinder gradients.
 // What is laid out is not the weights themselves.
 TEST(TranslateBatch, AModelThatChangedIsLaidOutAnew) {
   nn::Transformer model = make_model("topk(3)");
@@ -229,6 +228,7 @@ TEST(TranslateBatch, AModelThatChangedIsLaidOutAnew) {
   EXPECT_NE(translate(model, sources, beam(2), 4)[0][0].log_prob, before);
 }
 
+// Validation translates between two updates: nothing that it leaves behind may hinder gradients.
 TEST(TranslateBatch, AModelInTrainingCanBeLent) {
   nn::Transformer model = make_model("topk(3)");
   const std::vector<Sentence> sources = random_sentences(4, 4);

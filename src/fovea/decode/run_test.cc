@@ -235,7 +235,9 @@ TEST_F(RunTest, AWindowEndsWhereAPipePauses) {
   writer << "one\ntwo\n" << std::flush;
   std::vector<std::string> answered;
   while (answered.size() < 2) {
-    for (const std::string& line : source.next(100)) answered.push_back(line);
+    const std::vector<std::string> window = source.next(100);
+    ASSERT_FALSE(window.empty());
+    answered.insert(answered.end(), window.begin(), window.end());
   }
   EXPECT_EQ(answered, (std::vector<std::string>{"one", "two"}));
   writer << "three\n" << std::flush;

@@ -64,11 +64,17 @@ float entmax_excess(const EntmaxPower& power, float weights) {
   return -weights * std::expm1(-power.slope * std::log(weights)) / power.slope;
 }
 
-// Whether the step after this one will be below `near`: each is about the square of the one before, times what the last
-// two show, where the c-norm has a second derivative.
-inline bool is_last_step(const EntmaxPower& power, float step, float previous, float near) {
-  const float ratio = step / previous;
-  return power.c >= 2 && step * ratio * ratio <= near;
+// A step of the search and the sum of the weights where it began.
+struct EntmaxStep {
+  float size = 0, weights = 0;
+};
+
+// Whether the step after this one will be below `near`: it is about the square of this one, times what this and the
+// previous one show of the curve. Nearer to the root the curve bends more, for c = 2 and a fixed support by w^(-3/2),
+// hence the weights. For c < 2 its second derivative has no bound.
+inline bool is_last_step(const EntmaxPower& power, float step, const EntmaxStep& previous, float near) {
+  const float ratio = step / previous.size;
+  return power.c >= 2 && step * ratio * ratio * previous.weights <= near;
 }
 
 // The mu whose weights sum to 1, from below. For c >= 1 the c-norm of y is convex in mu and nearly straight, so that
@@ -77,7 +83,8 @@ inline bool is_last_step(const EntmaxPower& power, float step, float previous, f
 template <EntmaxCurve kCurve>
 float entmax_mu(const EntmaxPower& power, const EntmaxScores& row) {
   constexpr int kRounds = 60;
-  float low = row.start, high = power.c, mu = row.start, previous = 0;
+  float low = row.start, high = power.c, mu = row.start;
+  EntmaxStep previous;
   for (int round = 0; round < kRounds; ++round) {
     const EntmaxSums at = entmax_sums<kCurve>(power, row, mu);
     if (at.weights == 0) return low;  // no candidate, or too near to c for float
@@ -88,7 +95,7 @@ float entmax_mu(const EntmaxPower& power, const EntmaxScores& row) {
       const float next = mu + step;
       if (!(step > near) || next == mu) return mu;  // a step above `near` may be lost in mu's rounding
       if (round > 0 && is_last_step(power, step, previous, near)) return next;
-      mu = next, previous = step;
+      mu = next, previous = {step, at.weights};
       continue;
     }
     (at.weights >= 1 ? low : high) = mu;

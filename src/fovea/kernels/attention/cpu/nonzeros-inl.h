@@ -17,9 +17,9 @@ constexpr bool may_pass_over(int64_t vecs) { return vecs * kLanes >= 32; }
 
 // In halves of a cycle. multiply() spends 21/20 of `vector` on each vector of every entry. sum_marked() goes over a row
 // in passes of kMarkedVecs vectors and one of the rest. A marked entry takes in each of the former `whole`, by how many
-// more of them there are, as rows of B grow too wide for the first cache, and in the latter `vector` on each and
-// `finding`, but no less than `least`, a product's latency. Every entry, marked or not, takes `forward` or `backward`
-// in each pass.
+// passes follow the first, as rows of B grow too wide for the first cache, and in the latter `vector` on each vector
+// and `finding`, but no less than `least`, a product's latency. Every entry, marked or not, takes `forward` or
+// `backward` in each pass.
 struct PassingCosts {
   int64_t vector, finding, least, whole[3], forward, backward;
 };

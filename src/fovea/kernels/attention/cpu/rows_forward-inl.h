@@ -116,7 +116,7 @@ class ForwardTask {
     const ColumnPart part = hull_of(view_.table, group, 0, 1);
     pack_rows(queries_, tokens, 1, view_.width, b_.queries);
     SingleRow row{.query = b_.queries, .rows = keys_, .tokens = view_.keys(group), .width = view_.width};
-    if (row.tokens.places != nullptr) row.ahead = 0;
+    if (row.tokens.places != nullptr) row.ahead = 0;  // what lies behind a row is not the next one
     score_single(row, group.columns, in_.scale, b_.scores);
     weigh(transform, group, 0, 1, part);
     row.rows = values_;

@@ -191,6 +191,35 @@ TEST(Screening, SearchesEntmaxFromBelow) {
   }
 }
 
+// Flat rows, as of a model that has just been initialised: from 0 the first steps go far, through weights whose sum
+// falls from thousands to 1.
+TEST(Screening, SumsFlatRowsToOne) {
+  constexpr int64_t kCount = 4096;
+  Rng rng(6);
+  for (const Isa level : levels_of_this_machine()) {
+    const AtIsa at(level);
+    for (const double alpha : {1.2, 1.3, 1.4, 1.5, 2.0}) {
+      const EntmaxPower power(alpha);
+      for (const double deviation : {0.003, 0.01, 0.02, 0.03, 0.05, 0.1, 0.3}) {
+        std::vector<float> values(kCount + 16);
+        for (int64_t i = 0; i < kCount; ++i)
+          values[static_cast<size_t>(i)] = static_cast<float>(deviation * rng.normal());
+        const float top = *std::max_element(values.begin(), values.begin() + kCount);
+        const float mu = screen_ops().entmax_mu(power, {.values = values.data(), .count = kCount, .top = top});
+        double total = 0, slopes = 0;
+        for (int64_t i = 0; i < kCount; ++i) {
+          const double below = double{values[static_cast<size_t>(i)]} - double{top} - double{mu};
+          const double y = std::max(0.0, 1 + (alpha - 1) * below);
+          if (y > 0) total += std::pow(y, 1 / (alpha - 1)), slopes += std::pow(y, 1 / (alpha - 1) - 1);
+        }
+        // The total falls by `slopes` times what mu grows by, which is known to some units in its last place.
+        EXPECT_NEAR(total, 1, 4 * slopes * 0x1p-23 * std::max(1.0, double{mu}))
+            << name(level) << " alpha " << alpha << " deviation " << deviation;
+      }
+    }
+  }
+}
+
 // mu comes nearer to c than float tells: y is some 2^-23 too great, and the weights sum to more than 1, never to count.
 TEST(Screening, WeighsManyEqualScores) {
   for (const Isa level : levels_of_this_machine()) {

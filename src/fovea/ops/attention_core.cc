@@ -87,11 +87,10 @@ std::optional<kernels::Division> division_of(const ReferenceCall& call) {
 }
 
 // For the reference, which reads keys in their order.
-ReferenceCall gathered(ReferenceCall call, const CoreArguments& arguments) {
-  if (!arguments.k_tokens) return call;
+void gather_keys(ReferenceCall& call, const CoreArguments& arguments) {
+  if (!arguments.k_tokens) return;
   const at::Tensor tokens = arguments.k_tokens->to(call.k.device());
   call.k = call.k.index_select(0, tokens), call.v = call.v.index_select(0, tokens);
-  return call;
 }
 
 void check_alpha(const std::optional<at::Tensor>& alpha) {
@@ -113,11 +112,11 @@ void check_alpha(const std::optional<at::Tensor>& alpha) {
 
 CoreOutput core_forward(const CoreTensors& x, const CoreArguments& arguments, Phase phase) {
   check_alpha(arguments.alpha);
-  const ReferenceCall call = call_of(x, arguments, problem_of(x, arguments, phase));
+  ReferenceCall call = call_of(x, arguments, problem_of(x, arguments, phase));
   const auto [stats, kept] = saved_buffers(call.problem, x.q);
   const std::optional<kernels::Division> division = division_of(call);
-  const at::Tensor out =
-      division ? kernel_forward(*division, call, {stats, kept}) : reference_forward(gathered(call, arguments));
+  if (!division) gather_keys(call, arguments);
+  const at::Tensor out = division ? kernel_forward(*division, call, {stats, kept}) : reference_forward(call);
   return {from_token_rows(out, x.q), stats, kept};
 }
 
@@ -133,7 +132,9 @@ CoreGradients core_backward(const at::Tensor& grad_out, const CoreTensors& x, co
 }
 
 at::Tensor core_weights(const CoreTensors& x, const CoreArguments& arguments) {
-  return reference_weights(gathered(call_of(x, arguments, problem_of(x, arguments, Phase::kInference)), arguments));
+  ReferenceCall call = call_of(x, arguments, problem_of(x, arguments, Phase::kInference));
+  gather_keys(call, arguments);
+  return reference_weights(call);
 }
 
 CoreOutput meta_forward(const CoreTensors& x, const CoreArguments& arguments, Phase phase) {

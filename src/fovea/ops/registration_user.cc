@@ -19,9 +19,8 @@ using OptionalTensor = std::optional<at::Tensor>;
 constexpr const char* kAttentionSchema =
     "attention(Tensor q, Tensor k, Tensor v, str spec='full', *, str kind='self', Tensor? q_offsets=None, "
     "Tensor? k_offsets=None, Tensor? k_begins=None, Tensor? k_tokens=None, Tensor? q_lengths=None, "
-    "Tensor? k_lengths=None, Tensor? alpha=None, Tensor? gain=None, Tensor? gate=None, Tensor? bias=None, float? "
-    "scale=None, "
-    "float dropout=0., int seed=0, int layer=0, SymInt dropout_seed=0) -> Tensor";
+    "Tensor? k_lengths=None, Tensor? alpha=None, Tensor? gain=None, Tensor? gate=None, Tensor? bias=None, "
+    "float? scale=None, float dropout=0., int seed=0, int layer=0, SymInt dropout_seed=0) -> Tensor";
 constexpr const char* kWeightsSchema =
     "attention_weights(Tensor q, Tensor k, str spec='full', *, str kind='self', Tensor? q_offsets=None, "
     "Tensor? k_offsets=None, Tensor? k_begins=None, Tensor? k_tokens=None, Tensor? q_lengths=None, "

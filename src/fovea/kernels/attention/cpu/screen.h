@@ -13,6 +13,7 @@ constexpr int kGroupKeys = 16;   // packed side by side
 constexpr int kTileKeys = 64;    // the product's step
 constexpr int kBlockKeys = 512;  // the scores of a block of queries stay in cache
 constexpr int kBlockQueries = 48;
+constexpr int kProductQueries = 6;  // the product's step
 
 // kInt8: keys as bytes around 128, queries as signed bytes. kInt16: both signed, of as many bits as leave the sum room.
 // The sums of both are exact.
@@ -34,7 +35,7 @@ struct ScreenTile {
   uint32_t* scores = nullptr;            // [kBlockQueries, kBlockKeys], at the first key
   uint16_t* hits = nullptr;              // [kBlockQueries, kBlockKeys / kGroupKeys], at the first key
   int64_t steps = 0;                     // words of a vector
-  int64_t num_queries = 0;               // a multiple of 6 up to kBlockQueries
+  int64_t num_queries = 0;               // a multiple of kProductQueries up to kBlockQueries
   int64_t num_tiles = 0;                 // of kTileKeys keys
 };
 using ScreenProduct = void (*)(const ScreenTile&);
@@ -99,6 +100,10 @@ struct ScreenedRow {
 
 constexpr int kSampled = 64;
 
+struct ScoreMoments {
+  float mean = 0, deviation = 0;
+};
+
 // Lists of candidates: lower bounds of their scores and their keys, with room for kBlockKeys more.
 template <class Tag>
 struct ScreenScan {
@@ -106,6 +111,8 @@ struct ScreenScan {
   static int64_t append(const ScreenedRow& row, float* bounds, int32_t* keys, int64_t count);
   // Of a row all of whose keys are allowed: lower bounds of kSampled of its scores, greatest ones of disjoint parts.
   static void sample(const ScreenedRow& row, float* bounds);
+  // Of a row all of whose keys are allowed; rough, as nothing rests on it.
+  static ScoreMoments moments(const ScreenedRow& row);
   // Marks anew, in hits [kBlockKeys / kGroupKeys], those whose lower bounds reach `least`.
   static void mark(const ScreenedRow& row, float least, uint16_t* hits);
   // Keeps what is at or above `least`, in order; returns the new count.

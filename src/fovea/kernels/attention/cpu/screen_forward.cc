@@ -63,6 +63,7 @@ void pack_keys(const AttentionProblem& problem, const AttentionForward& args, Pr
 
 struct ForwardWorker {
   CandidateSearch search;
+  Piece piece;  // of the last task
   // After dropout.
   std::vector<int32_t> list;
   std::vector<float> weights;
@@ -189,6 +190,8 @@ void run_task(const AttentionProblem& problem, const AttentionForward& args, con
     find_keys(problem.spec, row_of(problem, s, task.first + i, stream), worker.search.row(i).keys);
     read_row(args.q, problem.dtype, s.q_begin + task.first + i, p.piece.head, problem.head_dim, worker.search.query(i));
   }
+  if (worker.piece.sequence != p.piece.sequence || worker.piece.head != p.piece.head) worker.search.forget();
+  worker.piece = p.piece;
   worker.search.run(p.selection, p.packed, args.scale, task.count);
   weigh_rows(problem, args, rows, task, worker);
   if (problem.needs_backward) keep_lists(rows, task, worker.search);
@@ -224,7 +227,7 @@ void screened_forward(const AttentionProblem& problem, const AttentionForward& a
     executor.run(static_cast<int64_t>(tasks.size()), [&](int64_t i, int thread) {
       auto& worker = workers[static_cast<size_t>(thread)];
       if (!worker) {
-        worker.reset(new ForwardWorker{CandidateSearch(most_keys, padded_width(problem.head_dim)), {}, {}, {}});
+        worker.reset(new ForwardWorker{CandidateSearch(most_keys, padded_width(problem.head_dim)), {}, {}, {}, {}});
       }
       run_task(problem, args, rows, tasks[static_cast<size_t>(i)], *worker);
     });

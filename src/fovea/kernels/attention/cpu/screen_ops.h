@@ -11,6 +11,7 @@ struct ScreenOps {
   ScreenProduct product_float;
   decltype(&ScreenScan<void>::append) append;
   decltype(&ScreenScan<void>::sample) sample;
+  decltype(&ScreenScan<void>::moments) moments;
   decltype(&ScreenScan<void>::mark) mark;
   decltype(&ScreenScan<void>::prune) prune;
   decltype(&ScreenScan<void>::reached_by) reached_by;

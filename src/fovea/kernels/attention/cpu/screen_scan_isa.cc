@@ -121,6 +121,18 @@ void sample_parts(const ScreenedRow& row, float* bounds) {
 }
 
 template <bool kIntegers>
+ScoreMoments moments_of(const ScreenedRow& row) {
+  F total = set(0), squares = set(0);
+  for (int at = 0; at < kBlockKeys; at += kLanes) {
+    const F score = scores_at<kIntegers>(row.scores + at);
+    total = total + score;
+    squares = fma(score, score, squares);
+  }
+  const float mean = sum(total) / kBlockKeys, variance = sum(squares) / kBlockKeys - mean * mean;
+  return {mean * row.factor, variance > 0 ? __builtin_sqrtf(variance) * row.factor : 0};
+}
+
+template <bool kIntegers>
 void mark_hits(const ScreenedRow& row, float least, uint16_t* hits) {
   const F factor = set(row.factor), bound = set(-row.bound), limit = set(least);
   for (int group = 0; group < kGroups; ++group) {
@@ -182,6 +194,11 @@ int64_t ScreenScan<Tag>::append(const ScreenedRow& row, float* bounds, int32_t* 
 template <class Tag>
 void ScreenScan<Tag>::sample(const ScreenedRow& row, float* bounds) {
   with_format(row, [&](auto integers) { sample_parts<integers.value>(row, bounds); });
+}
+
+template <class Tag>
+ScoreMoments ScreenScan<Tag>::moments(const ScreenedRow& row) {
+  return with_format(row, [&](auto integers) { return moments_of<integers.value>(row); });
 }
 
 template <class Tag>

@@ -17,6 +17,8 @@ constexpr int64_t kExactPerTile = 4;
 constexpr float kMuTolerance = 0x1p-7F;
 // For the rounding of mu, relative to c.
 constexpr float kMuSlack = 1e-4F;
+// A guess close to the final threshold: its list need not be looked through on the way.
+constexpr int64_t kLongerLists = 4;
 
 int64_t round_up(int64_t x, int64_t unit) { return (x + unit - 1) / unit * unit; }
 
@@ -70,7 +72,9 @@ bool CandidateSearch::mark_tiles(const PackedKeys& keys) {
 }
 
 void CandidateSearch::prepare_row(ScreenedQuery& row, int64_t index, float scale) {
-  row.threshold = -kInfinity;
+  row.threshold = row.guess = -kInfinity;
+  row.settled = false;
+  row.first_block = {};
   row.packed = ops_->pack_query(*keys_, query(index), scale, words_.get() + index * keys_->steps);
   start_[index] = row.packed.start;
   row.widest = 0;
@@ -84,14 +88,15 @@ void CandidateSearch::prepare_row(ScreenedQuery& row, int64_t index, float scale
 
 void CandidateSearch::set_threshold(int64_t index, const KeyBlock& block) {
   const ScreenedQuery& query = row(index);
-  const float least = query.threshold - query.packed.bound(block);
+  const bool left_out = query.direct || query.settled;
+  const float least = std::max(query.threshold, query.guess) - query.packed.bound(block);
   if (!is_integer(keys_->format)) {
-    thresholds_[index] = std::bit_cast<uint32_t>(query.direct ? kInfinity : least);
+    thresholds_[index] = std::bit_cast<uint32_t>(left_out ? kInfinity : least);
     return;
   }
   // One below, as the division rounds; sums stay below 2^30.
   const double units = std::floor(double{least} / (double{block.step} * query.packed.step)) - 1;
-  const double bounded = query.direct ? 0x1p30 : std::clamp(units, -0x1p30, 0x1p30);
+  const double bounded = left_out ? 0x1p30 : std::clamp(units, -0x1p30, 0x1p30);
   thresholds_[index] = static_cast<uint32_t>(static_cast<int32_t>(bounded));
 }
 
@@ -131,43 +136,56 @@ void CandidateSearch::raise_threshold(ScreenedQuery& row) {
   row.raised = list.count;
 }
 
+// From the row's first block, what to list keys from: otherwise all of it would be.
+float CandidateSearch::start_from(ScreenedQuery& row, const ScreenedRow& screened) {
+  if (selection_->k > 0 && row.first_block.deviation == 0) {
+    row.first_block = ops_->moments(screened);
+    row.guess = guess_.of(row.first_block);
+    if (row.guess > -kInfinity) {
+      row.trigger *= kLongerLists;
+      return row.guess;
+    }
+  }
+  float sampled[kSampled + 16];
+  ops_->sample(screened, sampled);
+  row.threshold = threshold_from(row, sampled, kSampled);
+  return row.threshold;
+}
+
 void CandidateSearch::take_hits(ScreenedQuery& row, ScreenedRow screened) {
   uint16_t hits[kGroups];
   if (row.threshold == -kInfinity && screened.allowed == nullptr && selection_->k <= kSampled / 2) {
-    // The row's first block: a threshold of its own spares listing all of it.
-    float sampled[kSampled + 16];
-    ops_->sample(screened, sampled);
-    row.threshold = threshold_from(row, sampled, kSampled);
-    ops_->mark(screened, row.threshold - 2 * row.widest, hits);
+    ops_->mark(screened, start_from(row, screened) - 2 * row.widest, hits);
     screened.hits = hits;
   }
   row.list.count = ops_->append(screened, row.list.values, row.list.keys, row.list.count);
   if (row.list.count >= row.trigger) raise_threshold(row);
 }
 
-void CandidateSearch::screen_block(int64_t block) {
+void CandidateSearch::screen_block(int64_t block, Rows rows) {
   const int64_t first_tile = block * (kBlockKeys / kTileKeys);
   const int64_t num_tiles = std::min<int64_t>(kBlockKeys / kTileKeys, static_cast<int64_t>(tiles_.size()) - first_tile);
   const uint8_t* tiles = tiles_.data() + first_tile;
   if (std::find(tiles, tiles + num_tiles, 1) == tiles + num_tiles) return;
   const KeyBlock& bounds = keys_->blocks[block];
-  for (int64_t i = 0; i < num_queries_; ++i) set_threshold(i, bounds);
+  for (int64_t i = rows.begin; i < rows.end; ++i) set_threshold(i, bounds);
   for (int64_t tile = 0; tile < num_tiles;) {
     int64_t end = tile;
     while (end < num_tiles && tiles[end] != 0) ++end;
     if (end > tile) {
       const int64_t groups = kTileKeys / kGroupKeys;
-      product_({words_.get(), start_, thresholds_,
+      product_({words_.get() + rows.begin * keys_->steps, start_ + rows.begin, thresholds_ + rows.begin,
                 keys_->words + (first_tile + tile) * groups * keys_->steps * kGroupKeys,
-                scores_.get() + tile * kTileKeys, hits_.get() + tile * groups, keys_->steps, round_up(num_queries_, 6),
-                end - tile});
+                scores_.get() + rows.begin * kBlockKeys + tile * kTileKeys,
+                hits_.get() + rows.begin * kGroups + tile * groups, keys_->steps,
+                round_up(rows.end - rows.begin, kProductQueries), end - tile});
     }
     tile = std::max(end, tile + 1);
   }
-  for (int64_t i = 0; i < num_queries_; ++i) {
+  for (int64_t i = rows.begin; i < rows.end; ++i) {
     ScreenedQuery& query = row(i);
     const uint64_t* allowed = nullptr;
-    if (query.direct || !find_allowed(query, block, &allowed)) continue;
+    if (query.direct || query.settled || !find_allowed(query, block, &allowed)) continue;
     const bool integers = is_integer(keys_->format);
     const ScreenedRow screened = {scores_.get() + i * kBlockKeys,
                                   hits_.get() + i * kGroups,
@@ -177,6 +195,34 @@ void CandidateSearch::screen_block(int64_t block) {
                                   static_cast<int32_t>(block * kBlockKeys),
                                   integers};
     take_hits(query, screened);
+  }
+}
+
+// The lists of the rows.
+void CandidateSearch::screen(Rows rows) {
+  const int64_t blocks = (keys_->num_keys + kBlockKeys - 1) / kBlockKeys;
+  for (int64_t block = 0; block < blocks; ++block) screen_block(block, rows);
+  for (int64_t i = rows.begin; i < rows.end; ++i) {
+    ScreenedQuery& query = row(i);
+    if (!query.direct && !query.settled && query.list.count != query.raised) raise_threshold(query);
+  }
+}
+
+// Once more the rows whose threshold stayed below the guess: keys between the two are not listed.
+void CandidateSearch::screen_missed() {
+  for (int64_t first = 0; first < num_queries_; first += kProductQueries) {
+    const Rows rows = {first, std::min<int64_t>(first + kProductQueries, num_queries_)};
+    bool any = false;
+    for (int64_t i = rows.begin; i < rows.end; ++i) {
+      ScreenedQuery& query = row(i);
+      query.settled = query.direct || !query.missed();
+      if (query.settled) continue;
+      any = true;
+      query.guess = -kInfinity;
+      query.list.count = 0;
+      query.raised = -1;
+    }
+    if (any) screen(rows);
   }
 }
 
@@ -198,17 +244,17 @@ void CandidateSearch::run(const Selection& selection, const PackedKeys& keys, fl
     all_direct = all_direct && query.direct;
   }
   if (all_direct) return;
-  for (int64_t i = num_queries; i < round_up(num_queries, 6); ++i) {
+  for (int64_t i = num_queries; i < round_up(num_queries, kProductQueries); ++i) {
     std::memset(words_.get() + i * keys.steps, 0, static_cast<size_t>(keys.steps) * sizeof(uint32_t));
     start_[i] = 0;
     thresholds_[i] = is_integer(keys.format) ? 0x7fffffffU : std::bit_cast<uint32_t>(kInfinity);
   }
-  const int64_t blocks = (keys.num_keys + kBlockKeys - 1) / kBlockKeys;
-  for (int64_t block = 0; block < blocks; ++block) screen_block(block);
+  screen({0, num_queries});
   for (int64_t i = 0; i < num_queries; ++i) {
-    ScreenedQuery& query = row(i);
-    if (!query.direct && query.list.count != query.raised) raise_threshold(query);
+    if (!row(i).direct && row(i).first_block.deviation > 0) guess_.add(row(i).first_block, row(i).threshold);
   }
+  guess_.learn();
+  screen_missed();
 }
 
 }  // namespace fovea::kernels

@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "fovea/kernels/attention/cpu/screen_guess.h"
 #include "fovea/kernels/attention/cpu/screen_memory.h"
 #include "fovea/kernels/attention/cpu/screen_select.h"
 
@@ -11,9 +12,12 @@ namespace fovea::kernels {
 struct ScreenedQuery {
   RowKeys keys;
   PackedQuery packed;
-  RowList list;         // values: lower bounds of scores in normalised units
-  bool direct = false;  // all competing keys are listed, without screening
-  float threshold = 0;  // in normalised units; the final one is at or above it
+  RowList list;          // values: lower bounds of scores in normalised units
+  bool direct = false;   // all competing keys are listed, without screening
+  float threshold = 0;   // in normalised units; the final one is at or above it
+  float guess = 0;       // what keys are listed from, where it is above the threshold; -infinity: none
+  bool settled = false;  // its list is complete, when other rows are screened anew
+  ScoreMoments first_block;
   float widest = 0;     // greatest bound on the error over all blocks of keys
   int64_t trigger = 0;  // the length of the list at which the threshold is raised
   int64_t raised = -1;  // the length that raising it left; -1: not raised yet
@@ -21,6 +25,7 @@ struct ScreenedQuery {
 
   // A lower bound of the mu of exact scores: the greatest may lie as much higher as the bounds are wide.
   float least_mu(const EntmaxPower& power) const;
+  bool missed() const { return guess > threshold; }
 };
 
 // Finds, for a block of queries of one head, lists of keys that hold all that can be selected. One object a worker.
@@ -32,14 +37,22 @@ class CandidateSearch {
   // The caller fills `keys` of the first num_queries rows; then their lists.
   ScreenedQuery& row(int64_t row) { return rows_[static_cast<size_t>(row)]; }
   void run(const Selection& selection, const PackedKeys& keys, float scale, int64_t num_queries);
+  // Before the first run with other keys.
+  void forget() { guess_.forget(); }
 
  private:
+  struct Rows {
+    int64_t begin, end;
+  };
   bool mark_tiles(const PackedKeys& keys);
   void prepare_row(ScreenedQuery& row, int64_t index, float scale);
-  void screen_block(int64_t block);
+  void screen(Rows rows);
+  void screen_block(int64_t block, Rows rows);
+  void screen_missed();
   bool find_allowed(const ScreenedQuery& row, int64_t block, const uint64_t** allowed);
   void set_threshold(int64_t index, const KeyBlock& block);
   void take_hits(ScreenedQuery& row, ScreenedRow screened);
+  float start_from(ScreenedQuery& row, const ScreenedRow& screened);
   float threshold_from(ScreenedQuery& row, float* bounds, int64_t count) const;
   void raise_threshold(ScreenedQuery& row);
 
@@ -52,6 +65,7 @@ class CandidateSearch {
   std::vector<ScreenedQuery> rows_;
   uint32_t start_[kBlockQueries] = {}, thresholds_[kBlockQueries] = {};
   uint64_t allowed_[kBlockKeys / 64] = {};
+  ThresholdGuess guess_;
   const Selection* selection_ = nullptr;
   const PackedKeys* keys_ = nullptr;
   const ScreenOps* ops_ = nullptr;

@@ -1,0 +1,146 @@
+#include "fovea/kernels/attention/cpu/screen_guess.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <string>
+
+#include "fovea/base/rng.h"
+#include "fovea/base/strings.h"
+#include "fovea/kernels/attention/cpu/at_level_test.h"
+#include "fovea/kernels/attention/cpu/screen_kernels.h"
+#include "fovea/kernels/attention/testing/kernel_run.h"
+
+namespace fovea::kernels {
+namespace {
+
+using testing_suite::Array;
+using testing_suite::Inputs;
+using testing_suite::Layout;
+using testing_suite::Results;
+
+constexpr float kNone = -std::numeric_limits<float>::infinity();
+
+void teach(ThresholdGuess& guess, double height, double spread) {
+  for (int row = 0; row < 48; ++row) {
+    const float mean = 0.1F * static_cast<float>(row), deviation = 1 + 0.5F * static_cast<float>(row);
+    const double at = height + (row % 2 == 0 ? spread : -spread);
+    guess.add({mean, deviation}, static_cast<float>(mean + at * deviation));
+  }
+  guess.learn();
+}
+
+TEST(ThresholdGuess, FollowsEarlierRows) {
+  ThresholdGuess guess;
+  EXPECT_EQ(guess.of({0, 1}), kNone);
+  teach(guess, 2.5, 0);
+  EXPECT_NEAR(guess.of({-3, 2}), 2, 1e-4);  // -3 + 2.5 * 2
+  teach(guess, 2.5, 0.4);
+  EXPECT_LT(guess.of({0, 1}), 2.5 - 0.4);  // below all rows but rare ones
+  for (int round = 0; round < 60; ++round) teach(guess, 4, 0);
+  EXPECT_NEAR(guess.of({0, 1}), 4, 0.01);
+  guess.forget();
+  EXPECT_EQ(guess.of({0, 1}), kNone);
+}
+
+TEST(ThresholdGuess, SaysNothingOfLowThresholds) {
+  ThresholdGuess guess;
+  teach(guess, 0.5, 0.01);
+  EXPECT_EQ(guess.of({0, 1}), kNone);
+  ThresholdGuess wide;
+  teach(wide, 3, 1);
+  EXPECT_EQ(wide.of({0, 1}), kNone);
+}
+
+TEST(ThresholdGuess, LearnsNothingFromEqualScores) {
+  ThresholdGuess guess;
+  for (int row = 0; row < 48; ++row) guess.add({1, 0}, 1);
+  guess.learn();
+  EXPECT_EQ(guess.of({0, 1}), kNone);
+}
+
+// ---- guesses that are wrong: the selection must not show it ----
+
+// Along axis 1 few keys stand far out; along axis 2 none does; along axis 3 only keys behind the first block do.
+enum Axis : int64_t { kFarOut = 1, kEven = 2, kLate = 3 };
+
+struct Wrong {
+  const char* name;
+  Axis before, after;  // of the queries that are taken first, and of the rest
+};
+
+constexpr int64_t kQueries = 300, kKeys = 2100, kDim = 17;
+
+Inputs inputs_of(const Wrong& wrong) {
+  Inputs in;
+  Rng rng(5);
+  for (Array* a : {&in.q, &in.grad_out}) *a = Array(DType::kFloat32, Layout::kPacked, kQueries, 1, kDim);
+  for (Array* a : {&in.k, &in.v}) *a = Array(DType::kFloat32, Layout::kPacked, kKeys, 1, kDim);
+  for (int64_t t = 0; t < kQueries; ++t) {
+      // The last queries are taken first.
+    const Axis axis = t >= kQueries / 2 ? wrong.before : wrong.after;
+    for (int64_t i = 0; i < kDim; ++i) {
+      in.q.set(t, 0, i, i == axis ? 1 + 0.01 * static_cast<double>(t) : 0);
+      in.grad_out.set(t, 0, i, rng.normal());
+    }
+  }
+  for (int64_t t = 0; t < kKeys; ++t) {
+    const double small = rng.normal(), place = static_cast<double>(t * 977 % 2101) / 2101;
+    for (int64_t i = 0; i < kDim; ++i) {
+      in.v.set(t, 0, i, rng.normal());
+      in.k.set(t, 0, i,
+               i == kFarOut ? (t % 50 == 7 ? 20 + small : small)
+               : i == kEven ? 4 * place
+               : i == kLate ? (t > 1500 && t % 20 == 3 ? 30 + small : small)
+                            : 0);
+    }
+  }
+  in.alpha = {1.5F};
+  return in;
+}
+
+double greatest_difference(const Array& got, const std::vector<double>& right) {
+  double most = 0;
+  for (int64_t t = 0; t < got.tokens(); ++t) {
+    for (int64_t i = 0; i < kDim; ++i) {
+      const double difference = std::abs(got.get(t, 0, i) - right[static_cast<size_t>(t * kDim + i)]);
+      if (!(difference <= most)) most = difference;
+    }
+  }
+  return most;
+}
+
+class Guesses : public AtLevel {};
+
+TEST_P(Guesses, AreProved) {
+  SerialExecutor serial;
+  for (const Wrong& wrong : {Wrong{"too high", kFarOut, kEven}, Wrong{"too low", kEven, kFarOut},
+                             Wrong{"missing what comes late", kFarOut, kLate}, Wrong{"right", kFarOut, kFarOut}}) {
+    for (const char* spec : {"topk(8)", "topk(20,keep=window(6))+sparsemax", "topk(40)"}) {
+      AttentionProblem problem;
+      problem.spec = parse_attention(spec);
+      problem.kind = AttentionKind::kCross;
+      problem.head_dim = kDim;
+      problem.needs_backward = true;
+      problem.sequences = {{0, kQueries, 0, kKeys}};
+      if (problem.spec.select->keep) problem.kind = AttentionKind::kSelf;
+      const Inputs in = inputs_of(wrong);
+      const Results got = testing_suite::run_kernel(kTopkKernel, problem, in, Layout::kPacked, serial);
+      const OracleInput one = testing_suite::one_head(problem, in, 0, 0);
+      const OracleOutput right = oracle_forward(one);
+      const OracleGradients grads = oracle_backward(one, right, testing_suite::grad_out_of(problem, in, 0, 0));
+      const std::string what = cat(wrong.name, ", ", spec, ", ", name(GetParam()));
+      // Scores of up to 128 are off by some 128 2^-24, and a weight by as much; a wrong selection by a whole weight.
+      constexpr double kTolerance = 128 * 0x1p-24 * 16;
+      EXPECT_LT(greatest_difference(got.out, right.out), kTolerance) << what;
+      EXPECT_LT(greatest_difference(got.grad_q, grads.q), 40 * kTolerance) << what;  // times keys of up to 34
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Levels, Guesses, testing::ValuesIn(levels_of_this_machine()), level_title);
+
+}  // namespace
+}  // namespace fovea::kernels

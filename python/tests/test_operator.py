@@ -111,11 +111,35 @@ def test_norms_in_one_pass_are_those_in_double(norm):
         torch.testing.assert_close(ours.double(), exact, rtol=1e-4, atol=1e-4 * exact.abs().max().item())
 
 
-def test_opcheck_backward():
-    q, k, v, alpha, layout, spec, *rest = operator_arguments("topk(3)", torch.float32)
-    out, stats, kept = torch.ops.fovea.attention_forward(q, k, v, alpha, layout, spec, *rest)
-    saved = [x.detach() for x in (torch.randn_like(out), q, k, v, out, stats, kept)]
-    torch.library.opcheck(torch.ops.fovea.attention_backward.default, (*saved, alpha, layout, spec, *rest[:-1]))
+# How q, k and v may lie in memory.
+LAYOUTS = {
+    "one": lambda x: x(1, H, 6, D),
+    "two": lambda x: x(2, H, 6, D),
+    "projected": lambda x: x(2, 6, H, D).transpose(1, 2),
+    "sliced": lambda x: x(2, 6, 3 * H, D)[:, :, H:2 * H].transpose(1, 2),
+    "packed": lambda x: x(11, H, D),
+    "packed-by-heads": lambda x: x(H, 11, D).transpose(0, 1),
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=str)
+@pytest.mark.parametrize("lies", LAYOUTS)
+def test_backward_keeps_layouts(lies, dtype):
+    q, k, v = [LAYOUTS[lies](lambda *shape: torch.randn(*shape, dtype=dtype)) for _ in range(3)]
+    *_, alpha, layout, spec, kind, scale, dropout, stream, seed, backward = operator_arguments("topk(3)", dtype)
+    rest = (alpha, layout, spec, kind, scale, dropout, stream, seed)
+    out, stats, kept = torch.ops.fovea.attention_forward(q, k, v, *rest, backward)
+    arguments = (torch.randn_like(out), q, k, v, out, stats, kept, *rest)
+    torch.library.opcheck(torch.ops.fovea.attention_backward.default, arguments)
+    # Autograd copies a gradient whose strides are not its tensor's; two sequences by heads are copied for the kernels.
+    for x, grad in zip((q, k, v), torch.ops.fovea.attention_backward(*arguments)):
+        if lies not in ("two", "sliced"):
+            kept_sizes = [i for i in range(x.dim()) if x.size(i) > 1]
+            assert [x.stride(i) for i in kept_sizes] == [grad.stride(i) for i in kept_sizes]
+    gathered = [x.clone(memory_format=torch.contiguous_format).requires_grad_() for x in (q, k, v)]
+    alone = torch.autograd.grad(torch.ops.fovea.attention_forward(*gathered, *rest, backward)[0], gathered, arguments[0])
+    for a, b in zip(torch.ops.fovea.attention_backward(*arguments), alone):
+        torch.testing.assert_close(a, b, rtol=0, atol=0)
 
 
 @pytest.mark.parametrize("dynamic", [False, True])

@@ -143,7 +143,7 @@ CoreOutput meta_forward(const CoreTensors& x, const CoreArguments& arguments, Ph
 }
 
 CoreGradients meta_backward(const CoreTensors& x, const std::optional<at::Tensor>& alpha) {
-  return {empty_like_rows(x.q), empty_like_rows(x.k), empty_like_rows(x.v),
+  return {empty_gradient(x.q), empty_gradient(x.k), empty_gradient(x.v),
           alpha ? at::empty_symint(alpha->sym_sizes(), alpha->options()) : at::empty({0}, x.q.options())};
 }
 

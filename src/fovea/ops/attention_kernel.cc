@@ -1,7 +1,9 @@
 #include "fovea/ops/attention_kernel.h"
 
 #include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
 #include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
 
 #include "fovea/ops/attention_layout.h"
 #include "fovea/ops/executor.h"
@@ -16,10 +18,14 @@ Rows<const void> input(const at::Tensor& x) { return {x.const_data_ptr(), x.stri
 Rows<void> output(const at::Tensor& x) { return {x.mutable_data_ptr(), x.stride(0), x.stride(1)}; }
 
 // A kernel writes the rows of its sequences; others are padding and must be zero.
-at::Tensor rows_like(const at::Tensor& x, const ReferenceCall& call, int64_t Sequence::*length) {
+bool covers(const at::Tensor& x, const ReferenceCall& call, int64_t Sequence::*length) {
   int64_t covered = 0;
   for (const Sequence& s : call.problem.sequences) covered += s.*length;
-  return covered == x.size(0) ? at::empty(x.sizes(), x.options()) : at::zeros(x.sizes(), x.options());
+  return covered == x.size(0);
+}
+
+at::Tensor gradient_of(const at::Tensor& x, const ReferenceCall& call, int64_t Sequence::*length) {
+  return covers(x, call, length) ? at::empty_like(x) : at::zeros_like(x);
 }
 
 at::Tensor float_alpha(const ReferenceCall& call) {
@@ -30,7 +36,8 @@ const float* pointer(const at::Tensor& x) { return x.defined() ? x.const_data_pt
 }  // namespace
 
 at::Tensor kernel_forward(const kernels::Division& division, const ReferenceCall& call, const SavedTensors& saved) {
-  at::Tensor out = rows_like(call.q, call, &Sequence::q_length);
+  at::Tensor out = covers(call.q, call, &Sequence::q_length) ? at::empty(call.q.sizes(), call.q.options())
+                                                             : at::zeros(call.q.sizes(), call.q.options());
   const at::Tensor alpha = float_alpha(call);
   kernels::AttentionForward in;
   in.q = input(call.q), in.k = input(call.k), in.v = input(call.v), in.out = output(out);
@@ -46,9 +53,9 @@ at::Tensor kernel_forward(const kernels::Division& division, const ReferenceCall
 
 ReferenceGradients kernel_backward(const kernels::Division& division, const ReferenceCall& call,
                                    const CoreOutput& saved, const at::Tensor& grad_out) {
-  ReferenceGradients grads{rows_like(call.q, call, &Sequence::q_length),
-                           rows_like(call.k, call, &Sequence::k_length),
-                           rows_like(call.v, call, &Sequence::k_length),
+  ReferenceGradients grads{gradient_of(call.q, call, &Sequence::q_length),
+                           gradient_of(call.k, call, &Sequence::k_length),
+                           gradient_of(call.v, call, &Sequence::k_length),
                            {}};
   const at::Tensor out = token_rows(saved.out), alpha = float_alpha(call);
   if (alpha.defined()) grads.alpha = at::zeros(alpha.sizes(), alpha.options());

@@ -1,6 +1,7 @@
 #include "fovea/ops/attention_layout.h"
 
 #include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
 
 #include <algorithm>
 #include <span>
@@ -88,13 +89,15 @@ Lengths lengths_of(const std::optional<at::Tensor>& x, const at::Tensor& rows, s
 }  // namespace
 
 at::Tensor token_rows(const at::Tensor& x) {
-  const at::Tensor rows = x.dim() == 3 ? x : x.transpose(1, 2).reshape({x.size(0) * x.size(2), x.size(1), x.size(3)});
-  return rows.size(2) < 2 || rows.stride(2) == 1 ? rows : rows.contiguous();
+  const at::Tensor rows =
+      x.dim() == 3 ? x
+                   : x.transpose(1, 2).reshape_symint({x.sym_size(0) * x.sym_size(2), x.sym_size(1), x.sym_size(3)});
+  return rows.sym_size(2) < 2 || rows.sym_stride(2) == 1 ? rows : rows.contiguous();
 }
 
 at::Tensor from_token_rows(const at::Tensor& rows, const at::Tensor& like) {
   if (like.dim() == 3) return rows;
-  return rows.view({like.size(0), like.size(2), like.size(1), like.size(3)}).transpose(1, 2);
+  return rows.view_symint({like.sym_size(0), like.sym_size(2), like.sym_size(1), like.sym_size(3)}).transpose(1, 2);
 }
 
 at::Tensor empty_like_rows(const at::Tensor& like) {
@@ -102,6 +105,8 @@ at::Tensor empty_like_rows(const at::Tensor& like) {
   return at::empty_symint({like.sym_size(0), like.sym_size(2), like.sym_size(1), like.sym_size(3)}, like.options())
       .transpose(1, 2);
 }
+
+at::Tensor empty_gradient(const at::Tensor& like) { return from_token_rows(at::empty_like(token_rows(like)), like); }
 
 std::vector<kernels::Sequence> sequences_of(const QueryKey& x, const CoreArguments& arguments) {
   if (x.q.dim() == 3) return packed_sequences(x, arguments);

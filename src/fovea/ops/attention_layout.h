@@ -10,13 +10,16 @@
 // Packed [T, H, D] and dense [B, H, N, D] tensors as rows of tokens with a list of sequences.
 namespace fovea::ops {
 
-// [T, H, D] or [B * N, H, D]: a view wherever the strides allow one.
+// [T, H, D] or [B * N, H, D]: a view wherever the strides allow one. Sizes may be symbols, here and below.
 at::Tensor token_rows(const at::Tensor& x);
 
-// Contiguous rows [T, H, D] in the layout of `like`: themselves, or [B, N, H, D] seen as [B, H, N, D].
+// Rows [T, H, D] in the layout of `like`: themselves, or [B, N, H, D] seen as [B, H, N, D].
 at::Tensor from_token_rows(const at::Tensor& rows, const at::Tensor& like);
-// An uninitialised tensor with the sizes and strides that from_token_rows gives; sizes may be symbols.
+// An uninitialised tensor with the sizes and strides that from_token_rows gives of contiguous rows.
 at::Tensor empty_like_rows(const at::Tensor& like);
+// And of rows that at::empty_like makes of token_rows(like): autograd copies gradients whose layout is not their
+// tensor's.
+at::Tensor empty_gradient(const at::Tensor& like);
 
 struct QueryKey {
   const at::Tensor& q;

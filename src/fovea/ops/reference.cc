@@ -8,6 +8,7 @@
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/topk.h>
 #include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
 
 #include <algorithm>
 #include <limits>
@@ -142,10 +143,7 @@ at::Tensor reference_forward(const ReferenceCall& call) {
 
 ReferenceGradients reference_backward(const ReferenceCall& call, const at::Tensor& grad_out) {
   const auto plan = reference_plan(call.problem, call.random, call.q.device());
-  ReferenceGradients grads{at::zeros(call.q.sizes(), call.q.options()),
-                           at::zeros(call.k.sizes(), call.k.options()),
-                           at::zeros(call.v.sizes(), call.v.options()),
-                           {}};
+  ReferenceGradients grads{at::zeros_like(call.q), at::zeros_like(call.k), at::zeros_like(call.v), {}};
   at::Tensor grad_alpha;
   for (const ReferenceGroup& g : plan->groups) {
     const Group group = compute(call, g);

@@ -12,6 +12,7 @@
 #include "fovea/ops/attention.h"
 #include "fovea/ops/attention_kernel.h"
 #include "fovea/ops/attention_layout.h"
+#include "fovea/ops/recycled.h"
 #include "fovea/ops/reference.h"
 
 namespace fovea::ops {
@@ -70,7 +71,9 @@ std::pair<at::Tensor, at::Tensor> saved_buffers(const AttentionProblem& problem,
   const kernels::SavedPerRow size = computes ? kernels::saved_at_most(problem) : kernels::SavedPerRow{};
   const c10::SymInt tokens = q.dim() == 3 ? q.sym_size(0) : q.sym_size(0) * q.sym_size(2);
   const auto buffer = [&](int64_t each, at::ScalarType type) {
-    return at::empty_symint({tokens, q.sym_size(1), each}, q.options().dtype(type));
+    const at::TensorOptions options = q.options().dtype(type);
+    if (q.device().is_cpu()) return recycled({tokens.expect_int(), q.size(1), each}, options);
+    return at::empty_symint({tokens, q.sym_size(1), each}, options);
   };
   return {buffer(size.floats, at::kFloat), buffer(size.ints, at::kInt)};
 }

@@ -1,12 +1,11 @@
 #include "fovea/ops/attention_kernel.h"
 
-#include <ATen/ops/empty.h>
-#include <ATen/ops/empty_like.h>
 #include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
 
 #include "fovea/ops/attention_layout.h"
 #include "fovea/ops/executor.h"
+#include "fovea/ops/recycled.h"
 
 namespace fovea::ops {
 namespace {
@@ -25,7 +24,7 @@ bool covers(const at::Tensor& x, const ReferenceCall& call, int64_t Sequence::*l
 }
 
 at::Tensor gradient_of(const at::Tensor& x, const ReferenceCall& call, int64_t Sequence::*length) {
-  return covers(x, call, length) ? at::empty_like(x) : at::zeros_like(x);
+  return covers(x, call, length) ? recycled_like(x) : at::zeros_like(x);
 }
 
 at::Tensor float_alpha(const ReferenceCall& call) {
@@ -36,7 +35,7 @@ const float* pointer(const at::Tensor& x) { return x.defined() ? x.const_data_pt
 }  // namespace
 
 at::Tensor kernel_forward(const kernels::Division& division, const ReferenceCall& call, const SavedTensors& saved) {
-  at::Tensor out = covers(call.q, call, &Sequence::q_length) ? at::empty(call.q.sizes(), call.q.options())
+  at::Tensor out = covers(call.q, call, &Sequence::q_length) ? recycled(call.q.sizes(), call.q.options())
                                                              : at::zeros(call.q.sizes(), call.q.options());
   const at::Tensor alpha = float_alpha(call);
   kernels::AttentionForward in;

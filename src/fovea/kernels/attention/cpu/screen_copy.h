@@ -2,8 +2,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "fovea/base/workspace.h"
 #include "fovea/kernels/attention/attention.h"
-#include "fovea/kernels/attention/cpu/screen_memory.h"
 
 // Heads as floats, rows side by side and padded with zeros to a multiple of 16: they lie within few pages whatever the
 // caller's strides, and no code after this knows types, strides or odd sizes.

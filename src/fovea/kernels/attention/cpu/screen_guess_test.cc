@@ -79,7 +79,7 @@ Inputs inputs_of(const Wrong& wrong) {
   for (Array* a : {&in.q, &in.grad_out}) *a = Array(DType::kFloat32, Layout::kPacked, kQueries, 1, kDim);
   for (Array* a : {&in.k, &in.v}) *a = Array(DType::kFloat32, Layout::kPacked, kKeys, 1, kDim);
   for (int64_t t = 0; t < kQueries; ++t) {
-      // The last queries are taken first.
+    // The last queries are taken first.
     const Axis axis = t >= kQueries / 2 ? wrong.before : wrong.after;
     for (int64_t i = 0; i < kDim; ++i) {
       in.q.set(t, 0, i, i == axis ? 1 + 0.01 * static_cast<double>(t) : 0);

@@ -2,8 +2,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "fovea/base/workspace.h"
 #include "fovea/kernels/attention/cpu/screen_guess.h"
-#include "fovea/kernels/attention/cpu/screen_memory.h"
 #include "fovea/kernels/attention/cpu/screen_select.h"
 
 namespace fovea::kernels {

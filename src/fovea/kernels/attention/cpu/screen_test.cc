@@ -7,9 +7,9 @@
 
 #include "fovea/base/rng.h"
 #include "fovea/base/strings.h"
+#include "fovea/base/workspace.h"
 #include "fovea/kernels/attention/cpu/at_level_test.h"
 #include "fovea/kernels/attention/cpu/screen_kernels.h"
-#include "fovea/kernels/attention/cpu/screen_memory.h"
 #include "fovea/kernels/attention/cpu/screen_ops.h"
 #include "fovea/kernels/attention/testing/kernel_run.h"
 

@@ -1,4 +1,4 @@
-#include "fovea/kernels/attention/cpu/screen_memory.h"
+#include "fovea/base/workspace.h"
 
 #if defined(__linux__)
 #include <sys/mman.h>
@@ -10,12 +10,14 @@
 #include <new>
 #include <vector>
 
-namespace fovea::kernels {
+namespace fovea {
 namespace {
 
 constexpr size_t kLine = 64;
 constexpr size_t kHugePage = size_t{2} << 20;
+constexpr size_t kSlack = size_t{1} << 16;  // bytes, or half as much as was asked for
 constexpr size_t kMostKept = size_t{128} << 20;
+constexpr size_t kLargestKept = kMostKept / 4;  // one block would push out all others
 
 // In front of each workspace, on a line of its own.
 struct Header {
@@ -32,14 +34,13 @@ struct Kept {
 // each would also miss the table of pages (a quarter of backward's time at 16,384 keys).
 Header* allocate(size_t bytes) {
   const bool huge = bytes >= kHugePage / 2;
-  const size_t unit = huge ? kHugePage : kLine, total = (bytes + kLine + unit - 1) / unit * unit;
-  auto* header = static_cast<Header*>(std::aligned_alloc(unit, total));
-  if (header == nullptr) throw std::bad_alloc();
+  const size_t total = bytes + kLine;
+  void* block = nullptr;
+  if (posix_memalign(&block, huge ? kHugePage : kLine, total) != 0) throw std::bad_alloc();
 #if defined(__linux__)
-  if (huge) madvise(header, total, MADV_HUGEPAGE);  // advice: nothing is lost when it is not taken
+  if (huge) madvise(block, total, MADV_HUGEPAGE);  // advice: nothing is lost when it is not taken
 #endif
-  header->bytes = total - kLine;
-  return header;
+  return new (block) Header{bytes};
 }
 
 // Never destroyed: workspaces may come back while the program ends.
@@ -54,7 +55,7 @@ Header* find_kept(size_t bytes) {
   const std::scoped_lock lock(all.mutex);
   auto best = all.blocks.end();
   for (auto block = all.blocks.begin(); block != all.blocks.end(); ++block) {
-    if ((*block)->bytes < bytes || (*block)->bytes > 2 * bytes + kHugePage) continue;
+    if ((*block)->bytes < bytes || (*block)->bytes > bytes + std::max(bytes / 2, kSlack)) continue;
     if (best == all.blocks.end() || (*block)->bytes < (*best)->bytes) best = block;
   }
   if (best == all.blocks.end()) return nullptr;
@@ -66,6 +67,11 @@ Header* find_kept(size_t bytes) {
 
 }  // namespace
 
+size_t workspace_bytes_kept() {
+  const std::scoped_lock lock(kept().mutex);
+  return kept().bytes;
+}
+
 void* take_workspace(size_t bytes) {
   // Vectors may read past the end of an array, never past its last line.
   bytes = (std::max(bytes, kLine) + 2 * kLine - 1) / kLine * kLine;
@@ -76,6 +82,7 @@ void* take_workspace(size_t bytes) {
 
 void return_workspace(void* workspace) {
   auto* header = reinterpret_cast<Header*>(static_cast<char*>(workspace) - kLine);
+  if (header->bytes > kLargestKept) return std::free(header);
   std::vector<Header*> dropped;
   {
     Kept& all = kept();
@@ -91,4 +98,4 @@ void return_workspace(void* workspace) {
   for (Header* block : dropped) std::free(block);
 }
 
-}  // namespace fovea::kernels
+}  // namespace fovea

@@ -3,11 +3,13 @@
 #include <cstdint>
 #include <memory>
 
-// Workspaces. Freed ones are kept for the next call: fresh pages cost more than what short calls do with them.
-namespace fovea::kernels {
+// Workspaces. Freed ones are kept for the next call, up to 128 MiB together and 32 MiB each: fresh pages cost more than
+// what short calls do with them.
+namespace fovea {
 
-void* take_workspace(size_t bytes);  // aligned to 64, not initialised
+void* take_workspace(size_t bytes);  // aligned to 64, not initialised; up to 64 bytes past the end may be read
 void return_workspace(void* workspace);
+size_t workspace_bytes_kept();
 
 struct ReturnWorkspace {
   void operator()(void* p) const { return_workspace(p); }
@@ -38,4 +40,4 @@ class Grown {
   int64_t size_ = 0;
 };
 
-}  // namespace fovea::kernels
+}  // namespace fovea

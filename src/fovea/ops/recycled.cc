@@ -1,0 +1,50 @@
+#include "fovea/ops/recycled.h"
+
+#include <ATen/EmptyTensor.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
+#include <c10/core/Allocator.h>
+
+#include "fovea/base/workspace.h"
+
+namespace fovea::ops {
+namespace {
+
+constexpr int64_t kLeastBytes = int64_t{1} << 20;  // smaller ones the heap keeps itself
+
+class WorkspaceAllocator final : public c10::Allocator {
+ public:
+  c10::DataPtr allocate(size_t bytes) override {
+    void* data = take_workspace(bytes);
+    return {data, data, &return_workspace, at::Device(at::kCPU)};
+  }
+  c10::DeleterFnPtr raw_deleter() const override { return &return_workspace; }
+  void copy_data(void* to, const void* from, size_t bytes) const override { default_copy_data(to, from, bytes); }
+};
+
+// Never destroyed: tensors may outlive static objects.
+c10::Allocator* allocator() {
+  static auto& one = *new WorkspaceAllocator;
+  return &one;
+}
+
+bool is_large(int64_t elements, const at::TensorOptions& options) {
+  return options.device().is_cpu() && elements * static_cast<int64_t>(options.dtype().itemsize()) >= kLeastBytes;
+}
+
+}  // namespace
+
+at::Tensor recycled(at::IntArrayRef sizes, const at::TensorOptions& options) {
+  if (!is_large(c10::multiply_integers(sizes), options)) return at::empty(sizes, options);
+  constexpr c10::DispatchKeySet kCpu(c10::DispatchKey::CPU);
+  return at::detail::empty_generic(sizes, allocator(), kCpu, options.dtype().toScalarType(), std::nullopt);
+}
+
+at::Tensor recycled_like(const at::Tensor& x) {
+  if (!is_large(x.numel(), x.options())) return at::empty_like(x);
+  const at::Tensor shape = at::empty_like(x, x.options().device(at::kMeta));
+  constexpr c10::DispatchKeySet kCpu(c10::DispatchKey::CPU);
+  return at::detail::empty_strided_generic(shape.sizes(), shape.strides(), allocator(), kCpu, x.scalar_type());
+}
+
+}  // namespace fovea::ops

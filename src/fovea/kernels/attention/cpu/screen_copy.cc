@@ -9,8 +9,9 @@ namespace {
 
 // Enough keys for the tasks of a group to keep many threads busy.
 constexpr int64_t kGroupTokens = 32768;
-// Floats of a head that fit a cache; larger ones are better copied to a workspace with its huge pages.
-constexpr int64_t kLeftInPlace = 1 << 17;
+// Floats of a head whose pages a core can find at once, four arrays in use; larger ones are better copied to a workspace
+// with its huge pages.
+constexpr int64_t kLeftInPlace = 1 << 19;
 constexpr int64_t kAtOnce = 16;
 
 uint16_t to_bf16(float x) {

@@ -34,13 +34,15 @@ struct Kept {
 // each would also miss the table of pages (a quarter of backward's time at 16,384 keys).
 Header* allocate(size_t bytes) {
   const bool huge = bytes >= kHugePage / 2;
-  const size_t total = bytes + kLine;
+  size_t total = bytes + kLine;
+  // What is left of the last huge page is taken too, if it is less than half.
+  if (huge && total % kHugePage >= kHugePage / 2) total = (total / kHugePage + 1) * kHugePage;
   void* block = nullptr;
   if (posix_memalign(&block, huge ? kHugePage : kLine, total) != 0) throw std::bad_alloc();
 #if defined(__linux__)
   if (huge) madvise(block, total, MADV_HUGEPAGE);  // advice: nothing is lost when it is not taken
 #endif
-  return new (block) Header{bytes};
+  return new (block) Header{total - kLine};
 }
 
 // Never destroyed: workspaces may come back while the program ends.
@@ -82,7 +84,7 @@ void* take_workspace(size_t bytes) {
 
 void return_workspace(void* workspace) {
   auto* header = reinterpret_cast<Header*>(static_cast<char*>(workspace) - kLine);
-  if (header->bytes > kLargestKept) return std::free(header);
+  if (header->bytes >= kLargestKept) return std::free(header);
   std::vector<Header*> dropped;
   {
     Kept& all = kept();

@@ -1,7 +1,6 @@
 #include "fovea/ops/attention_kernel.h"
 
 #include <ATen/ops/zeros.h>
-#include <ATen/ops/zeros_like.h>
 
 #include "fovea/ops/attention_layout.h"
 #include "fovea/ops/executor.h"
@@ -24,7 +23,9 @@ bool covers(const at::Tensor& x, const ReferenceCall& call, int64_t Sequence::*l
 }
 
 at::Tensor gradient_of(const at::Tensor& x, const ReferenceCall& call, int64_t Sequence::*length) {
-  return covers(x, call, length) ? recycled_like(x) : at::zeros_like(x);
+  const at::Tensor layout = rows_like(x, x.options().device(at::kMeta));
+  const at::Tensor rows = recycled(x.sizes(), layout.strides(), x.options());
+  return covers(x, call, length) ? rows : rows.zero_();
 }
 
 at::Tensor float_alpha(const ReferenceCall& call) {

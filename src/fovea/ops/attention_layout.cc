@@ -106,7 +106,15 @@ at::Tensor empty_like_rows(const at::Tensor& like) {
       .transpose(1, 2);
 }
 
-at::Tensor empty_gradient(const at::Tensor& like) { return from_token_rows(at::empty_like(token_rows(like)), like); }
+at::Tensor rows_like(const at::Tensor& rows, const at::TensorOptions& options) {
+  const at::Tensor like = at::empty_like(rows, options);
+  // Of overlapping rows it may put another dimension innermost.
+  return like.sym_size(2) < 2 || like.sym_stride(2) == 1 ? like : at::empty_symint(like.sym_sizes(), options);
+}
+
+at::Tensor empty_gradient(const at::Tensor& like) {
+  return from_token_rows(rows_like(token_rows(like), like.options()), like);
+}
 
 std::vector<kernels::Sequence> sequences_of(const QueryKey& x, const CoreArguments& arguments) {
   if (x.q.dim() == 3) return packed_sequences(x, arguments);

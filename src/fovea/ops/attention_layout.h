@@ -17,8 +17,11 @@ at::Tensor token_rows(const at::Tensor& x);
 at::Tensor from_token_rows(const at::Tensor& rows, const at::Tensor& like);
 // An uninitialised tensor with the sizes and strides that from_token_rows gives of contiguous rows.
 at::Tensor empty_like_rows(const at::Tensor& like);
-// And of rows that at::empty_like makes of token_rows(like): autograd copies gradients whose layout is not their
-// tensor's.
+
+// Uninitialised rows for the gradient of rows, with their strides where those leave no gaps: autograd copies a gradient
+// whose layout is not its tensor's.
+at::Tensor rows_like(const at::Tensor& rows, const at::TensorOptions& options);
+// The same of token_rows(like), in the layout of `like`.
 at::Tensor empty_gradient(const at::Tensor& like);
 
 struct QueryKey {

@@ -2,7 +2,7 @@
 
 #include <ATen/EmptyTensor.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/empty_like.h>
+#include <ATen/ops/empty_strided.h>
 #include <c10/core/Allocator.h>
 
 #include "fovea/base/workspace.h"
@@ -40,11 +40,10 @@ at::Tensor recycled(at::IntArrayRef sizes, const at::TensorOptions& options) {
   return at::detail::empty_generic(sizes, allocator(), kCpu, options.dtype().toScalarType(), std::nullopt);
 }
 
-at::Tensor recycled_like(const at::Tensor& x) {
-  if (!is_large(x.numel(), x.options())) return at::empty_like(x);
-  const at::Tensor shape = at::empty_like(x, x.options().device(at::kMeta));
+at::Tensor recycled(at::IntArrayRef sizes, at::IntArrayRef strides, const at::TensorOptions& options) {
+  if (!is_large(c10::multiply_integers(sizes), options)) return at::empty_strided(sizes, strides, options);
   constexpr c10::DispatchKeySet kCpu(c10::DispatchKey::CPU);
-  return at::detail::empty_strided_generic(shape.sizes(), shape.strides(), allocator(), kCpu, x.scalar_type());
+  return at::detail::empty_strided_generic(sizes, strides, allocator(), kCpu, options.dtype().toScalarType());
 }
 
 }  // namespace fovea::ops

@@ -3,28 +3,17 @@
 #include <ATen/Functions.h>
 #include <gtest/gtest.h>
 
-#include "fovea/base/workspace.h"
+#include "fovea/ops/attention_layout.h"
 
 namespace fovea::ops {
 namespace {
 
 TEST(Recycled, LiesWhereADeadTensorLay) {
-  const void* first = recycled({1024, 1024}, at::kFloat).const_data_ptr();
-  const at::Tensor second = recycled({1024, 1024}, at::kFloat);
+  // 30 MB: no other test leaves as large a workspace.
+  const void* first = recycled({7500, 1000}, at::kFloat).const_data_ptr();
+  const at::Tensor second = recycled({7500, 1000}, at::kFloat);
   EXPECT_EQ(second.const_data_ptr(), first);
-  EXPECT_NE(recycled({1024, 1024}, at::kFloat).const_data_ptr(), first);
-}
-
-TEST(Recycled, HasTheStridesOfEmptyLike) {
-  for (const int64_t n : {3, 700}) {  // from the heap, and not
-    const at::Tensor x = at::empty({8, n, 64}), slice = at::empty({n, 3, 8, 64}).select(1, 1);
-    for (const at::Tensor& like : {x, x.transpose(0, 1), slice, slice.to(at::kBFloat16)}) {
-      const at::Tensor got = recycled_like(like), expected = at::empty_like(like);
-      EXPECT_EQ(got.sizes(), expected.sizes());
-      EXPECT_EQ(got.strides(), expected.strides());
-      EXPECT_EQ(got.scalar_type(), expected.scalar_type());
-    }
-  }
+  EXPECT_NE(recycled({7500, 1000}, at::kFloat).const_data_ptr(), first);
 }
 
 TEST(Recycled, IsATensorLikeAnyOther) {
@@ -32,6 +21,25 @@ TEST(Recycled, IsATensorLikeAnyOther) {
   x.resize_({700, 1000});
   EXPECT_EQ(x[599][999].item<float>(), 2);
   EXPECT_EQ(recycled({600, 1000}, at::TensorOptions(at::kFloat).device(at::kMeta)).device(), at::Device(at::kMeta));
+  for (const int64_t n : {2, 2000}) {  // from the heap, and not
+    const at::Tensor strided = recycled({n, 8, 64}, {64, 64 * n, 1}, at::kBFloat16);
+    EXPECT_EQ(strided.strides(), at::IntArrayRef({64, 64 * n, 1}));
+    EXPECT_EQ(strided.scalar_type(), at::kBFloat16);
+    EXPECT_EQ(strided.storage().nbytes(), static_cast<size_t>(2 * n * 8 * 64));
+  }
+}
+
+TEST(RowsLike, KeepStridesWithoutGaps) {
+  const at::TensorOptions meta = at::TensorOptions(at::kFloat).device(at::kMeta);
+  const auto strides = [&](const at::Tensor& rows) { return rows_like(rows, meta).strides().vec(); };
+  using Strides = std::vector<int64_t>;
+  EXPECT_EQ(strides(at::empty({7, 3, 5})), (Strides{15, 5, 1}));
+  EXPECT_EQ(strides(at::empty({3, 7, 5}).transpose(0, 1)), (Strides{5, 35, 1}));
+  EXPECT_EQ(strides(at::empty({7, 9, 5}).narrow(1, 3, 3)), (Strides{15, 5, 1}));
+  EXPECT_EQ(strides(at::empty({7, 1, 5}).expand({7, 3, 5})), (Strides{15, 5, 1}));
+  EXPECT_EQ(strides(at::empty({7, 3, 1})).at(0), 3);
+  // Overlapping windows: two dimensions of stride 1.
+  EXPECT_EQ(strides(at::empty({7, 20}).unfold(1, 16, 1)), (Strides{80, 16, 1}));
 }
 
 }  // namespace

@@ -8,7 +8,6 @@
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/topk.h>
 #include <ATen/ops/zeros.h>
-#include <ATen/ops/zeros_like.h>
 
 #include <algorithm>
 #include <limits>
@@ -16,6 +15,7 @@
 #include <vector>
 
 #include "fovea/kernels/attention/dropout.h"
+#include "fovea/ops/attention_layout.h"
 #include "fovea/ops/reference_plan.h"
 #include "fovea/ops/reference_transform.h"
 
@@ -143,7 +143,10 @@ at::Tensor reference_forward(const ReferenceCall& call) {
 
 ReferenceGradients reference_backward(const ReferenceCall& call, const at::Tensor& grad_out) {
   const auto plan = reference_plan(call.problem, call.random, call.q.device());
-  ReferenceGradients grads{at::zeros_like(call.q), at::zeros_like(call.k), at::zeros_like(call.v), {}};
+  ReferenceGradients grads{rows_like(call.q, call.q.options()).zero_(),
+                           rows_like(call.k, call.k.options()).zero_(),
+                           rows_like(call.v, call.v.options()).zero_(),
+                           {}};
   at::Tensor grad_alpha;
   for (const ReferenceGroup& g : plan->groups) {
     const Group group = compute(call, g);

@@ -14,14 +14,16 @@ constexpr double kWeight = 0.25;  // of the rows added last
 
 }  // namespace
 
-float ThresholdGuess::of(const ScoreMoments& first_block) const {
+float ThresholdGuess::of(const ScoreMoments& first_whole) const {
   const double height = mean_ - kMargin * std::sqrt(variance_);
-  if (rows_ < kFewestRows || !(height > kLeastHeight)) return -std::numeric_limits<float>::infinity();
-  return static_cast<float>(first_block.mean + height * first_block.deviation);
+  if (rows_ < kFewestRows || !(height > kLeastHeight) || !(first_whole.deviation > 0)) {
+    return -std::numeric_limits<float>::infinity();
+  }
+  return static_cast<float>(first_whole.mean + height * first_whole.deviation);
 }
 
-void ThresholdGuess::add(const ScoreMoments& first_block, float threshold) {
-  const double height = (double{threshold} - first_block.mean) / first_block.deviation;
+void ThresholdGuess::add(const ScoreMoments& first_whole, float threshold) {
+  const double height = (double{threshold} - first_whole.mean) / first_whole.deviation;
   if (!std::isfinite(height)) return;
   sum_ += height;
   squares_ += height * height;

@@ -6,11 +6,15 @@
 #include <cmath>
 #include <limits>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "fovea/base/rng.h"
 #include "fovea/base/strings.h"
 #include "fovea/kernels/attention/cpu/at_level_test.h"
 #include "fovea/kernels/attention/cpu/screen_kernels.h"
+#include "fovea/kernels/attention/cpu/screen_ops.h"
+#include "fovea/kernels/attention/cpu/screen_search.h"
 #include "fovea/kernels/attention/testing/kernel_run.h"
 
 namespace fovea::kernels {
@@ -59,7 +63,118 @@ TEST(ThresholdGuess, LearnsNothingFromEqualScores) {
   for (int row = 0; row < 48; ++row) guess.add({1, 0}, 1);
   guess.learn();
   EXPECT_EQ(guess.of({0, 1}), kNone);
+  teach(guess, 2.5, 0);
+  EXPECT_EQ(guess.of({1, 0}), kNone);
 }
+
+// ---- the search: what guesses spare, and what they must not hide ----
+
+constexpr int64_t kWidth = 32;
+
+// Queries and keys of a search, all normal.
+struct SearchCase {
+  int64_t num_keys;
+  Aligned<float> rows = aligned<float>(num_keys * kWidth), mean = aligned<float>(kWidth);
+  std::vector<KeyBlock> blocks;
+  Aligned<uint32_t> words;
+  PackedKeys packed;
+  Rng rng{9};
+
+  explicit SearchCase(int64_t keys) : num_keys(keys), blocks(static_cast<size_t>((keys + 511) / 512)) {
+    for (int64_t i = 0; i < num_keys * kWidth; ++i) rows[static_cast<size_t>(i)] = static_cast<float>(rng.normal());
+    std::fill_n(mean.get(), kWidth, 0.0F);
+    packed.num_keys = num_keys, packed.width = kWidth;
+    packed.format = fastest_screen_format();
+    packed.steps = kWidth / values_per_word(packed.format);
+    packed.rows = rows.get(), packed.mean = mean.get(), packed.blocks = blocks.data();
+    words = aligned<uint32_t>((num_keys + kTileKeys) * packed.steps);
+    packed.words = words.get();
+    screen_ops().pack_keys(packed);
+  }
+  // Lists for new queries: along `axis` alone, or in any direction.
+  void run(CandidateSearch& search, const Selection& selection, int64_t axis) {
+    for (int64_t i = 0; i < kBlockQueries; ++i) {
+      search.row(i).keys.compete = {{0, num_keys}};
+      for (int64_t d = 0; d < kWidth; ++d) {
+        search.query(i)[d] = axis < 0 ? static_cast<float>(rng.normal()) : d == axis ? 1.0F + 0.01F * i : 0.0F;
+      }
+    }
+    search.run(selection, packed, 1, kBlockQueries);
+  }
+  // Selected keys that a list lacks, of all rows.
+  int64_t missing(CandidateSearch& search, int64_t k) const {
+    int64_t lacking = 0;
+    for (int64_t i = 0; i < kBlockQueries; ++i) {
+      std::vector<std::pair<double, int32_t>> scores;
+      for (int64_t key = 0; key < num_keys; ++key) {
+        double score = 0;
+        for (int64_t d = 0; d < kWidth; ++d) {
+          score += double{search.query(i)[d]} * rows[static_cast<size_t>(key * kWidth + d)];
+        }
+        scores.emplace_back(-score, static_cast<int32_t>(key));
+      }
+      std::sort(scores.begin(), scores.end());
+      const RowList& list = search.row(i).list;
+      for (int64_t n = 0; n < k; ++n) {
+        const int32_t key = scores[static_cast<size_t>(n)].second;
+        lacking += std::find(list.keys, list.keys + list.count, key) == list.keys + list.count ? 1 : 0;
+      }
+    }
+    return lacking;
+  }
+};
+
+class Searches : public AtLevel {};
+
+TEST_P(Searches, GuessFromEarlierRows) {
+  const Selection selection = selection_of(parse_attention("topk(16)"), nullptr);
+  SearchCase data(3000);
+  CandidateSearch search(data.num_keys, kWidth);
+  data.run(search, selection, -1);
+  for (int64_t i = 0; i < kBlockQueries; ++i) EXPECT_EQ(search.row(i).guess, kNone);
+  EXPECT_EQ(data.missing(search, 16), 0);
+  data.run(search, selection, -1);
+  int64_t guessed = 0;
+  for (int64_t i = 0; i < kBlockQueries; ++i) {
+    const ScreenedQuery& row = search.row(i);
+    EXPECT_FALSE(row.missed());
+    guessed += row.guess > kNone ? 1 : 0;
+    EXPECT_LT(row.threshold - row.guess, row.guess > kNone ? 2 * row.first_whole.deviation : INFINITY);
+  }
+  EXPECT_GT(guessed, kBlockQueries * 9 / 10);
+  EXPECT_EQ(data.missing(search, 16), 0);
+  search.forget();
+  data.run(search, selection, -1);
+  for (int64_t i = 0; i < kBlockQueries; ++i) EXPECT_EQ(search.row(i).guess, kNone);
+}
+
+// Where a guess was too high, the row is screened again without one, and teaches where it ended.
+TEST_P(Searches, ScreenAgainWhatTheyMissed) {
+  const Selection selection = selection_of(parse_attention("topk(16)"), nullptr);
+  for (const int64_t keys : {700, 2000}) {
+    SearchCase data(keys);
+    for (int64_t key = 0; key < keys; ++key) {  // far out along axis 1, within a bound along axis 2
+      float* row = data.rows.get() + key * kWidth;
+      row[1] = key % 25 == 3 ? 40.0F + row[1] : row[1];
+      row[2] = 40 * static_cast<float>(key * 977 % keys) / static_cast<float>(keys);
+    }
+    screen_ops().pack_keys(data.packed);
+    CandidateSearch search(keys, kWidth);
+    data.run(search, selection, 1);
+    data.run(search, selection, 2);
+    int64_t again = 0;
+    for (int64_t i = 0; i < kBlockQueries; ++i) again += search.row(i).guess == kNone ? 1 : 0;
+    EXPECT_EQ(again, kBlockQueries);
+    EXPECT_EQ(data.missing(search, 16), 0);
+    for (int round = 0; round < 20; ++round) data.run(search, selection, 2);
+    again = 0;
+    for (int64_t i = 0; i < kBlockQueries; ++i) again += search.row(i).guess == kNone ? 1 : 0;
+    EXPECT_LT(again, kBlockQueries / 4) << keys;
+    EXPECT_EQ(data.missing(search, 16), 0);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Levels, Searches, testing::ValuesIn(levels_of_this_machine()), level_title);
 
 // ---- guesses that are wrong: the selection must not show it ----
 

@@ -74,14 +74,22 @@ bool CandidateSearch::mark_tiles(const PackedKeys& keys) {
 void CandidateSearch::prepare_row(ScreenedQuery& row, int64_t index, float scale) {
   row.threshold = row.guess = -kInfinity;
   row.settled = false;
-  row.first_block = {};
+  row.may_guess = selection_->k > 0;
+  row.first_whole = {};
   row.packed = ops_->pack_query(*keys_, query(index), scale, words_.get() + index * keys_->steps);
   start_[index] = row.packed.start;
   row.widest = 0;
+  float plain = 0;
   const int64_t blocks = (keys_->num_keys + kBlockKeys - 1) / kBlockKeys;
-  for (int64_t b = 0; b < blocks; ++b) row.widest = std::max(row.widest, row.packed.bound(keys_->blocks[b]));
-  const int64_t competing = row.keys.num_compete();
-  row.direct = !row.packed.finite || !(row.widest < kInfinity) || competing <= std::max<int64_t>(selection_->k, 32);
+  for (int64_t b = 0; b < blocks; ++b) {
+    row.widest = std::max(row.widest, row.packed.bound(keys_->blocks[b]));
+    plain = std::max(plain, keys_->blocks[b].plain);
+  }
+  // Exact scores are products first and scaled then. Where those overflow, what a list holds must not depend on
+  // guesses.
+  const float product = row.packed.norm * plain * (row.packed.factor / std::abs(scale));
+  const bool finite = row.packed.finite && row.widest < kInfinity && product < 0x1p126F;
+  row.direct = !finite || row.keys.num_compete() <= std::max<int64_t>(selection_->k, 32);
   row.raised = -1;
   row.trigger = selection_->k > 0 ? 2 * selection_->k + 32 : 64;
 }
@@ -136,16 +144,18 @@ void CandidateSearch::raise_threshold(ScreenedQuery& row) {
   row.raised = list.count;
 }
 
-// From the row's first block, what to list keys from: otherwise all of it would be.
+// From the first block that a row sees whole, what to list keys from: otherwise all of it would be. -infinity: unknown.
 float CandidateSearch::start_from(ScreenedQuery& row, const ScreenedRow& screened) {
-  if (selection_->k > 0 && row.first_block.deviation == 0) {
-    row.first_block = ops_->moments(screened);
-    row.guess = guess_.of(row.first_block);
+  if (row.may_guess) {
+    row.may_guess = false;
+    row.first_whole = ops_->moments(screened);
+    row.guess = guess_.of(row.first_whole);
     if (row.guess > -kInfinity) {
       row.trigger *= kLongerLists;
       return row.guess;
     }
   }
+  if (selection_->k > kSampled / 2) return -kInfinity;
   float sampled[kSampled + 16];
   ops_->sample(screened, sampled);
   row.threshold = threshold_from(row, sampled, kSampled);
@@ -154,9 +164,12 @@ float CandidateSearch::start_from(ScreenedQuery& row, const ScreenedRow& screene
 
 void CandidateSearch::take_hits(ScreenedQuery& row, ScreenedRow screened) {
   uint16_t hits[kGroups];
-  if (row.threshold == -kInfinity && screened.allowed == nullptr && selection_->k <= kSampled / 2) {
-    ops_->mark(screened, start_from(row, screened) - 2 * row.widest, hits);
-    screened.hits = hits;
+  if (row.threshold == -kInfinity && row.guess == -kInfinity && screened.allowed == nullptr) {
+    const float start = start_from(row, screened);
+    if (start > -kInfinity) {
+      ops_->mark(screened, start - 2 * row.widest, hits);
+      screened.hits = hits;
+    }
   }
   row.list.count = ops_->append(screened, row.list.values, row.list.keys, row.list.count);
   if (row.list.count >= row.trigger) raise_threshold(row);
@@ -250,11 +263,11 @@ void CandidateSearch::run(const Selection& selection, const PackedKeys& keys, fl
     thresholds_[i] = is_integer(keys.format) ? 0x7fffffffU : std::bit_cast<uint32_t>(kInfinity);
   }
   screen({0, num_queries});
+  screen_missed();
   for (int64_t i = 0; i < num_queries; ++i) {
-    if (!row(i).direct && row(i).first_block.deviation > 0) guess_.add(row(i).first_block, row(i).threshold);
+    if (!row(i).direct) guess_.add(row(i).first_whole, row(i).threshold);
   }
   guess_.learn();
-  screen_missed();
 }
 
 }  // namespace fovea::kernels

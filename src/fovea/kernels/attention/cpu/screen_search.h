@@ -12,16 +12,17 @@ namespace fovea::kernels {
 struct ScreenedQuery {
   RowKeys keys;
   PackedQuery packed;
-  RowList list;          // values: lower bounds of scores in normalised units
-  bool direct = false;   // all competing keys are listed, without screening
-  float threshold = 0;   // in normalised units; the final one is at or above it
-  float guess = 0;       // what keys are listed from, where it is above the threshold; -infinity: none
-  bool settled = false;  // its list is complete, when other rows are screened anew
-  ScoreMoments first_block;
-  float widest = 0;     // greatest bound on the error over all blocks of keys
-  int64_t trigger = 0;  // the length of the list at which the threshold is raised
-  int64_t raised = -1;  // the length that raising it left; -1: not raised yet
-  float mu = 0;         // entmax's, of the lower bounds in the list, and no more than theirs
+  RowList list;              // values: lower bounds of scores in normalised units
+  bool direct = false;       // all competing keys are listed, without screening
+  float threshold = 0;       // in normalised units; the final one is at or above it
+  float guess = 0;           // what keys are listed from, where it is above the threshold; -infinity: none
+  bool settled = false;      // its list is complete, when other rows are screened anew
+  bool may_guess = false;    // no block has been seen whole yet
+  ScoreMoments first_whole;  // of the scores of the first block that the row sees whole
+  float widest = 0;          // greatest bound on the error over all blocks of keys
+  int64_t trigger = 0;       // the length of the list at which the threshold is raised
+  int64_t raised = -1;       // the length that raising it left; -1: not raised yet
+  float mu = 0;              // entmax's, of the lower bounds in the list, and no more than theirs
 
   // A lower bound of the mu of exact scores: the greatest may lie as much higher as the bounds are wide.
   float least_mu(const EntmaxPower& power) const;

@@ -7,8 +7,8 @@ namespace fovea::kernels {
 namespace {
 
 // A missed guess costs as much as screening six rows, a low one some keys more in the list.
-constexpr double kMargin = 3;       // deviations of the thresholds
-constexpr double kLeastHeight = 1;  // deviations of the scores: one key in six is above it
+constexpr double kMargin = 3;         // deviations of the thresholds
+constexpr double kLeastHeight = 1.5;  // deviations of the scores: about what a sample of the block itself gives
 constexpr int64_t kFewestRows = 16;
 constexpr double kWeight = 0.25;  // of the rows added last
 

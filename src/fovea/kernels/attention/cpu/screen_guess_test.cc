@@ -156,7 +156,8 @@ TEST_P(Searches, ScreenAgainWhatTheyMissed) {
     for (int64_t key = 0; key < keys; ++key) {  // far out along axis 1, within a bound along axis 2
       float* row = data.rows.get() + key * kWidth;
       row[1] = key % 25 == 3 ? 40.0F + row[1] : row[1];
-      row[2] = 40 * static_cast<float>(key * 977 % keys) / static_cast<float>(keys);
+      const float place = static_cast<float>(key * 977 % keys) / static_cast<float>(keys);
+      row[2] = 40 * place * place * place;
     }
     screen_ops().pack_keys(data.packed);
     CandidateSearch search(keys, kWidth);

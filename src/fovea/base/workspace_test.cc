@@ -34,8 +34,8 @@ TEST(Workspace, IsNotMuchLargerThanAskedFor) {
 }
 
 TEST(Workspace, IsKeptUpToABound) {
-  std::vector<void*> all;
-  for (int i = 0; i < 9; ++i) all.push_back(take_workspace(20 * kMiB));
+  std::vector<void*> all(9);
+  for (void*& one : all) one = take_workspace(20 * kMiB);
   for (void* one : all) return_workspace(one);
   EXPECT_LE(workspace_bytes_kept(), 128 * kMiB);
   EXPECT_GE(workspace_bytes_kept(), 100 * kMiB);

@@ -17,7 +17,7 @@ constexpr int64_t kExactPerTile = 4;
 constexpr float kMuTolerance = 0x1p-7F;
 // For the rounding of mu, relative to c.
 constexpr float kMuSlack = 1e-4F;
-// A guess close to the final threshold: its list need not be looked through on the way.
+// A guess lies close to the final threshold: its list is looked through that much later.
 constexpr int64_t kLongerLists = 2;
 
 int64_t round_up(int64_t x, int64_t unit) { return (x + unit - 1) / unit * unit; }

@@ -16,16 +16,15 @@ Rows<const void> input(const at::Tensor& x) { return {x.const_data_ptr(), x.stri
 Rows<void> output(const at::Tensor& x) { return {x.mutable_data_ptr(), x.stride(0), x.stride(1)}; }
 
 // A kernel writes the rows of its sequences; others are padding and must be zero.
-bool covers(const at::Tensor& x, const ReferenceCall& call, int64_t Sequence::*length) {
+at::Tensor clear_padding(at::Tensor rows, const ReferenceCall& call, int64_t Sequence::*length) {
   int64_t covered = 0;
   for (const Sequence& s : call.problem.sequences) covered += s.*length;
-  return covered == x.size(0);
+  return covered == rows.size(0) ? rows : rows.zero_();
 }
 
 at::Tensor gradient_of(const at::Tensor& x, const ReferenceCall& call, int64_t Sequence::*length) {
   const at::Tensor layout = rows_like(x, x.options().device(at::kMeta));
-  const at::Tensor rows = recycled(x.sizes(), layout.strides(), x.options());
-  return covers(x, call, length) ? rows : rows.zero_();
+  return clear_padding(recycled(x.sizes(), layout.strides(), x.options()), call, length);
 }
 
 at::Tensor float_alpha(const ReferenceCall& call) {
@@ -36,8 +35,7 @@ const float* pointer(const at::Tensor& x) { return x.defined() ? x.const_data_pt
 }  // namespace
 
 at::Tensor kernel_forward(const kernels::Division& division, const ReferenceCall& call, const SavedTensors& saved) {
-  at::Tensor out = covers(call.q, call, &Sequence::q_length) ? recycled(call.q.sizes(), call.q.options())
-                                                             : at::zeros(call.q.sizes(), call.q.options());
+  const at::Tensor out = clear_padding(recycled(call.q.sizes(), call.q.options()), call, &Sequence::q_length);
   const at::Tensor alpha = float_alpha(call);
   kernels::AttentionForward in;
   in.q = input(call.q), in.k = input(call.k), in.v = input(call.v), in.out = output(out);

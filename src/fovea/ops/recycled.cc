@@ -1,9 +1,9 @@
 #include "fovea/ops/recycled.h"
 
 #include <ATen/EmptyTensor.h>
-#include <ATen/ops/empty.h>
 #include <ATen/ops/empty_strided.h>
 #include <c10/core/Allocator.h>
+#include <c10/util/strides.h>
 
 #include "fovea/base/workspace.h"
 
@@ -34,16 +34,14 @@ bool is_large(int64_t elements, const at::TensorOptions& options) {
 
 }  // namespace
 
-at::Tensor recycled(at::IntArrayRef sizes, const at::TensorOptions& options) {
-  if (!is_large(c10::multiply_integers(sizes), options)) return at::empty(sizes, options);
-  constexpr c10::DispatchKeySet kCpu(c10::DispatchKey::CPU);
-  return at::detail::empty_generic(sizes, allocator(), kCpu, options.dtype().toScalarType(), std::nullopt);
-}
-
 at::Tensor recycled(at::IntArrayRef sizes, at::IntArrayRef strides, const at::TensorOptions& options) {
   if (!is_large(c10::multiply_integers(sizes), options)) return at::empty_strided(sizes, strides, options);
   constexpr c10::DispatchKeySet kCpu(c10::DispatchKey::CPU);
   return at::detail::empty_strided_generic(sizes, strides, allocator(), kCpu, options.dtype().toScalarType());
+}
+
+at::Tensor recycled(at::IntArrayRef sizes, const at::TensorOptions& options) {
+  return recycled(sizes, c10::contiguous_strides(sizes), options);
 }
 
 }  // namespace fovea::ops

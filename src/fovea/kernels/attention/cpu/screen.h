@@ -13,7 +13,7 @@ constexpr int kGroupKeys = 16;   // packed side by side
 constexpr int kTileKeys = 64;    // the product's step
 constexpr int kBlockKeys = 512;  // the scores of a block of queries stay in cache
 constexpr int kBlockQueries = 48;
-constexpr int kProductQueries = 6;  // the product's step
+constexpr int kProductQueries = 6;  // the product's step over queries
 
 // kInt8: keys as bytes around 128, queries as signed bytes. kInt16: both signed, of as many bits as leave the sum room.
 // The sums of both are exact.
@@ -60,6 +60,7 @@ struct PackedKeys {
   ScreenFormat format = ScreenFormat::kFloat32;
   bool finite = true;           // otherwise nothing is screened
   int exponent = 0;             // b
+  float plain = 0;              // the greatest |k 2^-b|
   const float* rows = nullptr;  // [num_keys, width]: k, zeros behind head_dim
   const float* mean = nullptr;  // [width]
   uint32_t* words = nullptr;    // [num_keys rounded up to kTileKeys / 16, steps, 16]
@@ -80,7 +81,7 @@ struct PackedQuery {
 
 template <class Tag>
 struct ScreenPack {
-  // Fills exponent, finite, words and blocks from the rest.
+  // Fills exponent, plain, finite, words and blocks from the rest.
   static void keys(PackedKeys& packed);
   // q: [width]; scale: on q . k; words: [steps].
   static PackedQuery query(const PackedKeys& keys, const float* q, float scale, uint32_t* words);

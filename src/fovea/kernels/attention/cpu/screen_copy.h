@@ -23,6 +23,7 @@ void write_row(const Rows<void>& rows, DType dtype, int64_t token, int64_t head,
 struct Piece {
   const Sequence* sequence = nullptr;
   int64_t head = 0;
+  bool operator==(const Piece&) const = default;
 };
 // Pieces worked on together: enough to share among threads, few enough to bound the memory of their copies.
 std::vector<std::vector<Piece>> piece_groups(const AttentionProblem& problem);

@@ -190,7 +190,7 @@ void run_task(const AttentionProblem& problem, const AttentionForward& args, con
     find_keys(problem.spec, row_of(problem, s, task.first + i, stream), worker.search.row(i).keys);
     read_row(args.q, problem.dtype, s.q_begin + task.first + i, p.piece.head, problem.head_dim, worker.search.query(i));
   }
-  if (worker.piece.sequence != p.piece.sequence || worker.piece.head != p.piece.head) worker.search.forget();
+  if (worker.piece != p.piece) worker.search.forget();
   worker.piece = p.piece;
   worker.search.run(p.selection, p.packed, args.scale, task.count);
   weigh_rows(problem, args, rows, task, worker);

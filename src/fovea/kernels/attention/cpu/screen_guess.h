@@ -1,6 +1,5 @@
 #pragma once
 #include <cstdint>
-#include <limits>
 
 #include "fovea/kernels/attention/cpu/screen.h"
 
@@ -16,7 +15,7 @@ class ThresholdGuess {
   void forget() { rows_ = 0; }
   // -infinity: none yet, scores all alike, or thresholds so low that a block itself tells them better.
   float of(const ScoreMoments& first_whole) const;
-  // What a row ended with. Its guesses change with the next call of learn().
+  // What a row ended with, if it saw a block whole. Guesses change with the next call of learn().
   void add(const ScoreMoments& first_whole, float threshold);
   void learn();
 

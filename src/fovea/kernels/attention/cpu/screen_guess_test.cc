@@ -175,6 +175,23 @@ TEST_P(Searches, ScreenAgainWhatTheyMissed) {
   }
 }
 
+// A product that overflows before it is scaled has no score that a guess could be proved by.
+TEST_P(Searches, ListAllWhereProductsOverflow) {
+  const Selection selection = selection_of(parse_attention("topk(16)"), nullptr);
+  for (const float size : {0x1p50F, 0x1p63F}) {
+    SearchCase data(1000);
+    for (int64_t i = 0; i < data.num_keys * kWidth; ++i) data.rows[static_cast<size_t>(i)] *= size;
+    screen_ops().pack_keys(data.packed);
+    CandidateSearch search(data.num_keys, kWidth);
+    for (int64_t i = 0; i < kBlockQueries; ++i) {
+      search.row(i).keys.compete = {{0, data.num_keys}};
+      for (int64_t d = 0; d < kWidth; ++d) search.query(i)[d] = size * static_cast<float>(data.rng.normal());
+    }
+    search.run(selection, data.packed, 0x1p-60F, kBlockQueries);
+    for (int64_t i = 0; i < kBlockQueries; ++i) EXPECT_EQ(search.row(i).direct, size > 0x1p60F);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Levels, Searches, testing::ValuesIn(levels_of_this_machine()), level_title);
 
 // ---- guesses that are wrong: the selection must not show it ----

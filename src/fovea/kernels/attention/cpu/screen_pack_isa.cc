@@ -142,6 +142,7 @@ void pack_block(PackedKeys& p, int64_t index, float factor) {
   block.centred += 0x1p-60F;
   block.residual += 0x1p-60F;
   block.plain += 0x1p-60F;
+  p.plain = larger(p.plain, block.plain);
 }
 
 constexpr int kQueries = kLanes == 4 ? 3 : 6, kVectors = kLanes == 8 ? 2 : 4;
@@ -197,6 +198,7 @@ void ScreenPack<Tag>::keys(PackedKeys& p) {
   }
   if (!p.finite) return;
   p.exponent = exponent_of(top);
+  p.plain = 0;
   for (int64_t b = 0; b < num_blocks; ++b) pack_block(p, b, __builtin_ldexpf(1, -p.exponent));
   // What pads the last tile is never allowed, but must be numbers.
   for (int64_t key = p.num_keys; key % kTileKeys != 0; ++key) {
@@ -226,6 +228,8 @@ PackedQuery ScreenPack<Tag>::query(const PackedKeys& keys, const float* q, float
   packed.start = keys.format == ScreenFormat::kInt8 ? static_cast<uint32_t>(-128 * total) : 0;
   packed.residual = norms.residual;
   packed.norm = norms.exact + norms.residual;
+  // Exact scores are products first and scaled then: where those overflow, nothing is proved of them.
+  packed.finite = __builtin_ldexp(double{packed.norm} * keys.plain, exponent + keys.exponent) < 0x1p126;
   const auto width = static_cast<float>(keys.width);
   packed.exact = packed.norm * (width / kLanes + 32) * 2 * kUnit;
   // Products of the exact score that are too small for a float, and flushed ones of the product here.

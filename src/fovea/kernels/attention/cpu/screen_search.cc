@@ -73,38 +73,30 @@ bool CandidateSearch::mark_tiles(const PackedKeys& keys) {
 
 void CandidateSearch::prepare_row(ScreenedQuery& row, int64_t index, float scale) {
   row.threshold = row.guess = -kInfinity;
-  row.settled = false;
   row.may_guess = selection_->k > 0;
   row.first_whole = {};
   row.packed = ops_->pack_query(*keys_, query(index), scale, words_.get() + index * keys_->steps);
   start_[index] = row.packed.start;
   row.widest = 0;
-  float plain = 0;
   const int64_t blocks = (keys_->num_keys + kBlockKeys - 1) / kBlockKeys;
-  for (int64_t b = 0; b < blocks; ++b) {
-    row.widest = std::max(row.widest, row.packed.bound(keys_->blocks[b]));
-    plain = std::max(plain, keys_->blocks[b].plain);
-  }
-  // Exact scores are products first and scaled then. Where those overflow, what a list holds must not depend on
-  // guesses.
-  const float product = row.packed.norm * plain * (row.packed.factor / std::abs(scale));
-  const bool finite = row.packed.finite && row.widest < kInfinity && product < 0x1p126F;
-  row.direct = !finite || row.keys.num_compete() <= std::max<int64_t>(selection_->k, 32);
+  for (int64_t b = 0; b < blocks; ++b) row.widest = std::max(row.widest, row.packed.bound(keys_->blocks[b]));
+  const int64_t competing = row.keys.num_compete();
+  row.direct = !row.packed.finite || !(row.widest < kInfinity) || competing <= std::max<int64_t>(selection_->k, 32);
+  row.settled = row.direct;
   row.raised = -1;
   row.trigger = selection_->k > 0 ? 2 * selection_->k + 32 : 64;
 }
 
 void CandidateSearch::set_threshold(int64_t index, const KeyBlock& block) {
   const ScreenedQuery& query = row(index);
-  const bool left_out = query.direct || query.settled;
   const float least = std::max(query.threshold, query.guess) - query.packed.bound(block);
   if (!is_integer(keys_->format)) {
-    thresholds_[index] = std::bit_cast<uint32_t>(left_out ? kInfinity : least);
+    thresholds_[index] = std::bit_cast<uint32_t>(query.settled ? kInfinity : least);
     return;
   }
   // One below, as the division rounds; sums stay below 2^30.
   const double units = std::floor(double{least} / (double{block.step} * query.packed.step)) - 1;
-  const double bounded = left_out ? 0x1p30 : std::clamp(units, -0x1p30, 0x1p30);
+  const double bounded = query.settled ? 0x1p30 : std::clamp(units, -0x1p30, 0x1p30);
   thresholds_[index] = static_cast<uint32_t>(static_cast<int32_t>(bounded));
 }
 
@@ -198,7 +190,7 @@ void CandidateSearch::screen_block(int64_t block, Rows rows) {
   for (int64_t i = rows.begin; i < rows.end; ++i) {
     ScreenedQuery& query = row(i);
     const uint64_t* allowed = nullptr;
-    if (query.direct || query.settled || !find_allowed(query, block, &allowed)) continue;
+    if (query.settled || !find_allowed(query, block, &allowed)) continue;
     const bool integers = is_integer(keys_->format);
     const ScreenedRow screened = {scores_.get() + i * kBlockKeys,
                                   hits_.get() + i * kGroups,
@@ -217,7 +209,7 @@ void CandidateSearch::screen(Rows rows) {
   for (int64_t block = 0; block < blocks; ++block) screen_block(block, rows);
   for (int64_t i = rows.begin; i < rows.end; ++i) {
     ScreenedQuery& query = row(i);
-    if (!query.direct && !query.settled && query.list.count != query.raised) raise_threshold(query);
+    if (!query.settled && query.list.count != query.raised) raise_threshold(query);
   }
 }
 
@@ -228,7 +220,7 @@ void CandidateSearch::screen_missed() {
     bool any = false;
     for (int64_t i = rows.begin; i < rows.end; ++i) {
       ScreenedQuery& query = row(i);
-      query.settled = query.direct || !query.missed();
+      query.settled = query.settled || !query.missed();
       if (query.settled) continue;
       any = true;
       query.guess = -kInfinity;
@@ -264,9 +256,7 @@ void CandidateSearch::run(const Selection& selection, const PackedKeys& keys, fl
   }
   screen({0, num_queries});
   screen_missed();
-  for (int64_t i = 0; i < num_queries; ++i) {
-    if (!row(i).direct) guess_.add(row(i).first_whole, row(i).threshold);
-  }
+  for (int64_t i = 0; i < num_queries; ++i) guess_.add(row(i).first_whole, row(i).threshold);
   guess_.learn();
 }
 

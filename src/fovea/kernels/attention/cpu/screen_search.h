@@ -16,7 +16,7 @@ struct ScreenedQuery {
   bool direct = false;       // all competing keys are listed, without screening
   float threshold = 0;       // in normalised units; the final one is at or above it
   float guess = 0;           // what keys are listed from, where it is above the threshold; -infinity: none
-  bool settled = false;      // its list is complete, when other rows are screened anew
+  bool settled = false;      // its list is complete
   bool may_guess = false;    // no block has been seen whole yet
   ScoreMoments first_whole;  // of the scores of the first block that the row sees whole
   float widest = 0;          // greatest bound on the error over all blocks of keys

@@ -16,7 +16,7 @@ Rows<const void> input(const at::Tensor& x) { return {x.const_data_ptr(), x.stri
 Rows<void> output(const at::Tensor& x) { return {x.mutable_data_ptr(), x.stride(0), x.stride(1)}; }
 
 // A kernel writes the rows of its sequences; others are padding and must be zero.
-at::Tensor clear_padding(at::Tensor rows, const ReferenceCall& call, int64_t Sequence::*length) {
+at::Tensor clear_padding(const at::Tensor& rows, const ReferenceCall& call, int64_t Sequence::*length) {
   int64_t covered = 0;
   for (const Sequence& s : call.problem.sequences) covered += s.*length;
   return covered == rows.size(0) ? rows : rows.zero_();
@@ -35,7 +35,7 @@ const float* pointer(const at::Tensor& x) { return x.defined() ? x.const_data_pt
 }  // namespace
 
 at::Tensor kernel_forward(const kernels::Division& division, const ReferenceCall& call, const SavedTensors& saved) {
-  const at::Tensor out = clear_padding(recycled(call.q.sizes(), call.q.options()), call, &Sequence::q_length);
+  at::Tensor out = clear_padding(recycled(call.q.sizes(), call.q.options()), call, &Sequence::q_length);
   const at::Tensor alpha = float_alpha(call);
   kernels::AttentionForward in;
   in.q = input(call.q), in.k = input(call.k), in.v = input(call.v), in.out = output(out);

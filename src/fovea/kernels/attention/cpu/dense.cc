@@ -16,7 +16,7 @@ constexpr int64_t kParts = 4;
 
 std::vector<std::string> refuses(const AttentionProblem& problem) {
   std::vector<std::string> reasons;
-  if (problem.dtype != DType::kFloat32) reasons.emplace_back("only float32: backward reads the output, unrounded");
+  if (problem.dtype == DType::kFloat64) reasons.emplace_back("float64 is not float32 or bfloat16");
   if (problem.head_dim > kMaxDenseHeadDim) {
     reasons.push_back(cat("head_dim ", problem.head_dim, " is above ", kMaxDenseHeadDim));
   }
@@ -30,7 +30,7 @@ std::vector<std::string> refuses(const AttentionProblem& problem) {
 }
 
 SavedPerRow saved(const AttentionProblem& problem) {
-  return {.floats = problem.needs_backward && !is_pointwise(problem.spec.transform) ? 2 : 0};
+  return {.floats = problem.needs_backward ? dense_stats(problem) : 0};
 }
 
 // With few queries (a decoder's step) laying out the keys costs more than the products.

@@ -11,6 +11,13 @@ namespace fovea::kernels {
 
 constexpr int64_t kMaxDenseHeadDim = 256;
 
+// Floats that forward leaves of a row. Softmax: its maximum, 1 / sum and, where the output is bfloat16, what rounding
+// took from it, [head_dim] in bfloat16: the gradient's dO . O wants the output of 16 bits, not of 8.
+inline int64_t dense_stats(const AttentionProblem& problem) {
+  if (is_pointwise(problem.spec.transform)) return 0;
+  return 2 + (problem.dtype == DType::kBFloat16 ? (problem.head_dim + 1) / 2 : 0);
+}
+
 // Forward: some queries of one sequence under one head, all keys. Backward: all queries, some keys.
 struct DenseTask {
   const Sequence* sequence = nullptr;

@@ -59,11 +59,17 @@ class DenseBackwardTask {
 
  private:
   void find_dots() {
-    const HeadRows out = head_rows(in_.out, task_.head, view_.problem.dtype);
+    const HeadRows out = head_rows(in_.out, task_.head, view_.problem.dtype), residuals = view_.residuals(in_.stats);
     for (int64_t first = 0; first < view_.sequence.q_length; first += kBlockRows) {
       const int64_t rows = std::min(kBlockRows, view_.sequence.q_length - first);
       pack_rows(out, view_.queries(first), rows, view_.width, b_.queries);
       pack_rows(grad_out_, view_.queries(first), rows, view_.width, b_.grad_out);
+      if (residuals.data != nullptr) {
+        pack_rows(residuals, {first, 1, nullptr}, rows, view_.width, b_.keys);
+        for (int64_t i = 0; i < rows * view_.padded; i += kLanes) {
+          store(b_.queries + i, load(b_.queries + i) + load(b_.keys + i));
+        }
+      }
       for (int64_t r = 0; r < rows; ++r) {
         F dot = set(0);
         for (int64_t i = r * view_.padded; i < (r + 1) * view_.padded; i += kLanes) {

@@ -18,7 +18,9 @@ struct DenseBlock {
 struct DenseView : SequenceView {
   template <class Args>
   DenseView(const DenseCall& call, const DenseTask& task, const Args& args)
-      : SequenceView(*call.problem, *task.sequence, task.head, args) {}
+      : SequenceView(*call.problem, *task.sequence, task.head, args) {
+    stats = dense_stats(problem);
+  }
 
   // How many keys query i of the sequence sees: the first ones.
   int64_t seen(int64_t i) const { return std::max<int64_t>(row_of(problem, sequence, i).limit(), 0); }
@@ -28,6 +30,11 @@ struct DenseView : SequenceView {
   }
   TokenList queries(int64_t first) const { return {sequence.q_begin + first, 1, nullptr}; }
   TokenList keys(int64_t first) const { return {sequence.k_begin + first, 1, nullptr}; }
+  // What rounding took from the outputs, query 0 first; nothing where they are not rounded.
+  HeadRows residuals(const float* all_stats) const {
+    if (stats == 0 || problem.dtype != DType::kBFloat16) return {};
+    return {.data = all_stats + stats_at(0) + 2, .stride = 2 * problem.num_heads * stats, .bf16 = true};
+  }
   // Of a query's weights on the keys from first_key on.
   RowDropout dropout(int64_t query, int64_t first_key) const {
     return dropout_of(sequence.q_begin + query, first_key, 1);

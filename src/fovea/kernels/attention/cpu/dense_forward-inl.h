@@ -111,6 +111,16 @@ class DenseForwardTask {
     float* stats = in_.stats + view_.stats_at(task_.begin + i);
     stats[0] = row.top;
     stats[1] = factor;
+    if (out_.bf16) save_residual(i);
+  }
+
+  // What rounding took from row i of the outputs.
+  void save_residual(int64_t i) {
+    const TokenList query = view_.queries(task_.begin + i);
+    float *out = b_.out + i * view_.padded, *rounded = b_.scores;
+    pack_rows(out_, query, 1, view_.width, rounded);
+    for (int64_t j = 0; j < view_.padded; j += kLanes) store(out + j, load(out + j) - load(rounded + j));
+    unpack_rows(out, view_.padded, view_.residuals(in_.stats), {task_.begin + i, 1, nullptr}, 1, view_.width);
   }
 
   // A value that is not finite must reach no row that gives it no weight, though 0 x NaN is NaN: the row is summed

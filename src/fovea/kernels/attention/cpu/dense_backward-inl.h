@@ -8,6 +8,7 @@ struct DenseBackwardBuffers {
   float *key_panels, *value_panels, *keys;  // of a block of keys
   float *grad_keys, *grad_values;
   float *queries, *grad_out;  // of a block of queries
+  float* left;                // of one of its products with panels, where that goes by pairs
   float *weights, *grads;     // scores, then weights; gradients of weights, then of scores
   float* dots;                // dO . O of all queries
   float* grad_queries;        // of all queries
@@ -22,6 +23,7 @@ inline DenseBackwardBuffers dense_backward_buffers(Arena& arena, const DenseTask
           .grad_values = arena.take(kBlockColumns * padded),
           .queries = arena.take(kBlockRows * padded),
           .grad_out = arena.take(kBlockRows * padded),
+          .left = arena.take(kBlockRows * padded),
           .weights = arena.take(kBlockRows * kBlockStride),
           .grads = arena.take(kBlockRows * kBlockStride),
           .dots = arena.take(queries),
@@ -40,8 +42,12 @@ class DenseBackwardTask {
     const DType dtype = view_.problem.dtype;
     queries_ = head_rows(in_.q, task_.head, dtype);
     keys_ = head_rows(in_.k, task_.head, dtype);
-    values_ = head_rows(in_.v, task_.head, dtype);
     grad_out_ = head_rows(in_.grad_out, task_.head, dtype);
+    const Sequence& s = view_.sequence;
+    const int64_t first = s.k_begin + task_.begin, keys = task_.end - task_.begin;
+    scores_ = RowDots({queries_, s.q_begin, s.q_length}, {keys_, first, keys}, view_.width);
+    weight_grads_ =
+        RowDots({grad_out_, s.q_begin, s.q_length}, {head_rows(in_.v, task_.head, dtype), first, keys}, view_.width);
   }
 
   template <class Transform>
@@ -84,8 +90,8 @@ class DenseBackwardTask {
   void key_block(const Transform& transform, int64_t begin, int64_t columns) {
     const TokenList keys = view_.keys(begin);
     const DType dtype = view_.problem.dtype;
-    pack_panels(keys_, keys, columns, view_.width, b_.key_panels);
-    pack_panels(values_, keys, columns, view_.width, b_.value_panels);
+    scores_.pack_right(keys, columns, b_.key_panels);
+    weight_grads_.pack_right(keys, columns, b_.value_panels);
     pack_rows(keys_, keys, columns, view_.width, b_.keys);
     fill(b_.grad_keys, 0, columns * view_.padded, 0);
     fill(b_.grad_values, 0, columns * view_.padded, 0);
@@ -102,14 +108,15 @@ class DenseBackwardTask {
   void add_block(const Transform& transform, const DenseBlock& block) {
     const int64_t padded = view_.padded;
     pack_rows(queries_, view_.queries(block.first), block.rows, view_.width, b_.queries);
-    multiply_panels({b_.queries, padded, b_.key_panels, view_.width, b_.weights, kBlockStride, &in_.scale}, block.rows,
-                    block.part());
+    const float* left = left_of(scores_, block, b_.queries);
+    scores_.multiply({left, b_.key_panels, b_.weights, kBlockStride, in_.scale}, block.rows, block.part());
     mask_block(view_, block, b_.weights, -kInfinity);
     PositiveScores positive;
     if constexpr (Transform::kSkips)
       PositiveSearch(b_.weights, block, padded / kLanes, kPassingCosts.backward).run(positive);
     if (positive.live == 0) return;
     pack_rows(grad_out_, view_.queries(block.first), block.rows, view_.width, b_.grad_out);
+    grad_left_ = left_of(weight_grads_, block, b_.grad_out);
     const RowRun first = next_run(positive.live, block.rows, 0);
     int64_t end = first.first;
     for (RowRun run = first; run.count > 0; run = next_run(positive.live, block.rows, end)) {
@@ -120,6 +127,13 @@ class DenseBackwardTask {
     }
     if (positive.few) return add_marked_columns(block, positive);
     add_columns(block, first.first, end);
+  }
+
+  // The block's queries as the product takes them; `floats` are those that others take.
+  const float* left_of(const RowDots& product, const DenseBlock& block, const float* floats) const {
+    if (!product.pairs()) return floats;
+    product.pack_left(view_.queries(block.first), block.rows, b_.left);
+    return b_.left;
   }
 
   // Rows between two runs: the sums over rows pass through them.
@@ -133,10 +147,9 @@ class DenseBackwardTask {
   // Weights and gradients of scores of some of the block's rows.
   template <class Transform>
   void grade_rows(const Transform& transform, const DenseBlock& block, RowRun run) {
-    const float one = 1;
-    multiply_panels({b_.grad_out + run.first * view_.padded, view_.padded, b_.value_panels, view_.width,
-                     b_.grads + run.first * kBlockStride, kBlockStride, &one},
-                    run.count, block.part());
+    weight_grads_.multiply({grad_left_ + run.first * weight_grads_.stride(), b_.value_panels,
+                            b_.grads + run.first * kBlockStride, kBlockStride},
+                           run.count, block.part());
     grade(transform, block, run);
   }
 
@@ -211,7 +224,9 @@ class DenseBackwardTask {
   const DenseTask& task_;
   const DenseView view_;
   const AttentionBackward& in_;
-  HeadRows queries_, keys_, values_, grad_out_;
+  HeadRows queries_, keys_, grad_out_;
+  RowDots scores_, weight_grads_;
+  const float* grad_left_ = nullptr;  // of the block at hand
   DenseBackwardBuffers b_{};
 };
 

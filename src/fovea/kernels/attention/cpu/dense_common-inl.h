@@ -1,5 +1,5 @@
 #pragma once
-#include "fovea/kernels/attention/cpu/rows-inl.h"
+#include "fovea/kernels/attention/cpu/row_dots-inl.h"
 
 // What forward and backward of cpu-dense share: the view of a task, and transforms of blocks of scores.
 namespace fovea::kernels {
@@ -33,7 +33,7 @@ struct DenseView : SequenceView {
   // What rounding took from the outputs, query 0 first; nothing where they are not rounded.
   HeadRows residuals(const float* all_stats) const {
     if (stats == 0 || problem.dtype != DType::kBFloat16) return {};
-    return {.data = all_stats + stats_at(0) + 2, .stride = 2 * problem.num_heads * stats, .bf16 = true};
+    return {.data = all_stats + stats_at(0) + 2, .stride = 2 * problem.num_heads * stats, .lane = Lane::kBFloat16};
   }
   // Of a query's weights on the keys from first_key on.
   RowDropout dropout(int64_t query, int64_t first_key) const {

@@ -8,7 +8,7 @@ namespace {
 struct DenseForwardBuffers {
   float *keys, *values;   // of a block of keys: panels; rows
   float *scores, *again;  // of a block
-  float *out, *queries;   // of the task's queries, and of a block's
+  float *out, *queries;   // of the task's queries
   float* running;         // RunningRow of the task's queries
 };
 
@@ -29,11 +29,13 @@ class DenseForwardTask {
       : task_(task), view_(call, task, *call.forward), in_(*call.forward) {
     Arena arena(scratch);
     b_ = dense_forward_buffers(arena, count(), view_.width);
-    keys_ = head_rows(in_.k, task.head, view_.problem.dtype);
+    scores_ =
+        RowDots({head_rows(in_.q, task.head, view_.problem.dtype), view_.sequence.q_begin + task.begin, count()},
+                {head_rows(in_.k, task.head, view_.problem.dtype), view_.sequence.k_begin, view_.seen(task.end - 1)},
+                view_.width);
     values_ = head_rows(in_.v, task.head, view_.problem.dtype);
     out_ = head_rows(in_.out, task.head, view_.problem.dtype);
-    pack_rows(head_rows(in_.q, task.head, view_.problem.dtype), view_.queries(task.begin), count(), view_.width,
-              b_.queries);
+    scores_.pack_left(view_.queries(task.begin), count(), b_.queries);
     fill(b_.out, 0, count() * view_.padded, 0);
     for (int64_t i = 0; i < count(); ++i) running()[i] = {};
   }
@@ -43,7 +45,7 @@ class DenseForwardTask {
     const int64_t seen = view_.seen(task_.end - 1);
     for (int64_t begin = 0; begin < seen; begin += kBlockColumns) {
       const int64_t columns = std::min(kBlockColumns, seen - begin);
-      pack_panels(keys_, view_.keys(begin), columns, view_.width, b_.keys);
+      scores_.pack_right(view_.keys(begin), columns, b_.keys);
       pack_rows(values_, view_.keys(begin), columns, view_.width, b_.values);
       for (int64_t first = task_.begin; first < task_.end; first += kBlockRows) {
         const int64_t rows = std::min(kBlockRows, task_.end - first);
@@ -61,8 +63,8 @@ class DenseForwardTask {
   template <class Transform>
   void add_block(const Transform& transform, const DenseBlock& block) {
     const int64_t at = block.first - task_.begin, padded = view_.padded;
-    multiply_panels({b_.queries + at * padded, padded, b_.keys, view_.width, b_.scores, kBlockStride, &in_.scale},
-                    block.rows, block.part());
+    scores_.multiply({b_.queries + at * scores_.stride(), b_.keys, b_.scores, kBlockStride, in_.scale}, block.rows,
+                     block.part());
     mask_block(view_, block, b_.scores, -kInfinity);
     PositiveScores positive;
     if constexpr (Transform::kSkips)
@@ -111,7 +113,7 @@ class DenseForwardTask {
     float* stats = in_.stats + view_.stats_at(task_.begin + i);
     stats[0] = row.top;
     stats[1] = factor;
-    if (out_.bf16) save_residual(i);
+    if (out_.lane == Lane::kBFloat16) save_residual(i);
   }
 
   // What rounding took from row i of the outputs.
@@ -133,10 +135,10 @@ class DenseForwardTask {
     fill(out, 0, padded, 0);
     for (int64_t begin = 0; begin < view_.seen(query); begin += kBlockColumns) {
       const DenseBlock block{query, 1, begin, std::min(kBlockColumns, view_.seen(query) - begin)};
-      pack_panels(keys_, view_.keys(begin), block.columns, view_.width, b_.keys);
+      scores_.pack_right(view_.keys(begin), block.columns, b_.keys);
       pack_rows(values_, view_.keys(begin), block.columns, view_.width, b_.values);
-      multiply_panels({b_.queries + i * padded, padded, b_.keys, view_.width, b_.again, kBlockStride, &in_.scale}, 1,
-                      block.part());
+      scores_.multiply({b_.queries + i * scores_.stride(), b_.keys, b_.again, kBlockStride, in_.scale}, 1,
+                       block.part());
       mask_block(view_, block, b_.again, -kInfinity);
       transform.weigh(b_.again, block, &row, out, padded);
       if (view_.problem.dropout > 0) view_.dropout(query, begin).apply(b_.again, block.part());
@@ -152,7 +154,8 @@ class DenseForwardTask {
   const DenseTask& task_;
   const DenseView view_;
   const AttentionForward& in_;
-  HeadRows keys_, values_, out_;
+  RowDots scores_;  // of the task's queries and the keys that they see
+  HeadRows values_, out_;
   DenseForwardBuffers b_{};
 };
 

@@ -8,25 +8,36 @@ namespace {
 constexpr int64_t round_up(int64_t n, int64_t step) { return (n + step - 1) / step * step; }
 constexpr int64_t round_down(int64_t n, int64_t step) { return n / step * step; }
 
+// What a row's lanes are read from: float32, bfloat16, or two of bfloat16 as they lie, for products of Words::kPairs.
+enum class Lane : uint8_t { kFloat, kBFloat16, kPair };
+
 // One head's rows of an array of float32 or bfloat16.
 struct HeadRows {
   const void* data = nullptr;  // of token 0, this head
-  int64_t stride = 0;          // between tokens, in elements
-  bool bf16 = false;
+  int64_t stride = 0;          // between tokens, in elements of the array
+  Lane lane = Lane::kFloat;
 };
 
 template <class T>
 HeadRows head_rows(const Rows<T>& rows, int64_t head, DType dtype) {
   const bool bf16 = dtype == DType::kBFloat16;
   const auto* data = static_cast<const char*>(rows.data) + head * rows.head_stride * (bf16 ? 2 : 4);
-  return {data, rows.token_stride, bf16};
+  return {data, rows.token_stride, bf16 ? Lane::kBFloat16 : Lane::kFloat};
 }
 
-// work(load), load(token, i) being floats i ... i + kLanes - 1 of the token's row, zero past `width`: one loop each for
-// whole vectors of floats, for floats and for bfloat16.
+// work(load), load(token, i) being lanes i ... i + kLanes - 1 of the token's row, zero past the `width` lanes that it
+// has: one loop each for whole vectors of floats, for floats, for bfloat16 and for pairs.
 template <class Work>
 void with_loader(const HeadRows& rows, int64_t width, Work&& work) {
-  if (rows.bf16) {
+  if constexpr (kThisIsa == Isa::kAvx512Bf16) {
+    if (rows.lane == Lane::kPair) {
+      const auto* data = static_cast<const uint16_t*>(rows.data);
+      return work([=](int64_t token, int64_t i) {
+        return load_part(reinterpret_cast<const float*>(data + token * rows.stride + 2 * i), width - i);
+      });
+    }
+  }
+  if (rows.lane == Lane::kBFloat16) {
     const auto* data = static_cast<const uint16_t*>(rows.data);
     return work([=](int64_t token, int64_t i) {
       const uint16_t* p = data + token * rows.stride + i;
@@ -73,7 +84,7 @@ inline void unpack_rows(const float* in, int64_t stride, const HeadRows& rows, c
   void* data = const_cast<void*>(rows.data);
   for (int64_t t = 0; t < tokens; ++t, in += stride) {
     const int64_t at = tokens_at[t] * rows.stride;
-    if (!rows.bf16) {
+    if (rows.lane == Lane::kFloat) {
       float* p = static_cast<float*>(data) + at;
       for (int64_t i = 0; i < width; i += kLanes) {
         if (i + kLanes <= width) {

@@ -28,7 +28,23 @@ struct Product {
   bool add = false;
 };
 
-template <int kRows, int kVecs>
+// What a word of A and of B holds: a number, or two of bfloat16 (on processors that multiply them so), A[r][2 k] and
+// A[r][2 k + 1], whose products both enter the sum. Numbers below the normal range are zero to the second.
+enum class Words { kFloats, kPairs };
+
+template <Words kWords>
+[[gnu::always_inline]] inline F add_product(F left, F right, F total) {
+#if FOVEA_ISA == 3
+  // In place of its intrinsic, around which GCC 12 copies sums.
+  if constexpr (kWords == Words::kPairs) {
+    asm("vdpbf16ps %2, %1, %0" : "+v"(total) : "v"(right), "v"(left));
+    return total;
+  }
+#endif
+  return fma(left, right, total);
+}
+
+template <Words kWords, int kRows, int kVecs>
 [[gnu::noinline]] void tile(const Product& p, int64_t row, int64_t column) {
   // Rows in threes: base, base + s, base + 2 s need one register of stride and one a base.
   constexpr int kBases = (kRows + 2) / 3;
@@ -53,7 +69,7 @@ template <int kRows, int kVecs>
     for (int r = 0; r < kRows; ++r) {
       const F left = set(*reinterpret_cast<const float*>(bases[r / 3] + (r % 3) * stride));
 #pragma GCC unroll 4
-      for (int v = 0; v < kVecs; ++v) sums[r][v] = fma(left, right[v], sums[r][v]);
+      for (int v = 0; v < kVecs; ++v) sums[r][v] = add_product<kWords>(left, right[v], sums[r][v]);
     }
 #pragma GCC unroll 8
     for (int i = 0; i < kBases; ++i) bases[i] += step;
@@ -75,30 +91,31 @@ template <int kRows, int kVecs>
   }
 }
 
-// tile<1, kVecs> ... tile<tile_rows(kVecs), kVecs>.
-template <int kVecs, int... kHeights>
+// The tiles of 1 ... tile_rows(kVecs) rows.
+template <Words kWords, int kVecs, int... kHeights>
 constexpr auto tiles_of(std::integer_sequence<int, kHeights...>) {
-  return std::array{&tile<kHeights + 1, kVecs>...};
+  return std::array{&tile<kWords, kHeights + 1, kVecs>...};
 }
 
-template <int kVecs>
+template <Words kWords, int kVecs>
 void multiply_columns(const Product& p, int64_t rows, int64_t column) {
   constexpr int kFull = tile_rows(kVecs);
-  static constexpr auto kTiles = tiles_of<kVecs>(std::make_integer_sequence<int, kFull>());
+  static constexpr auto kTiles = tiles_of<kWords, kVecs>(std::make_integer_sequence<int, kFull>());
   int64_t row = 0;
-  for (; row + kFull <= rows; row += kFull) tile<kFull, kVecs>(p, row, column);
+  for (; row + kFull <= rows; row += kFull) tile<kWords, kFull, kVecs>(p, row, column);
   if (row < rows) kTiles[static_cast<size_t>(rows - row - 1)](p, row, column);
 }
 
 // All rows by `vecs` vectors of columns.
-inline void multiply(const Product& p, int64_t rows, int64_t vecs) {
+template <Words kWords = Words::kFloats>
+void multiply(const Product& p, int64_t rows, int64_t vecs) {
   int64_t column = 0;
-  for (; vecs >= kMaxVecs; vecs -= kMaxVecs, column += kPanel) multiply_columns<kMaxVecs>(p, rows, column);
+  for (; vecs >= kMaxVecs; vecs -= kMaxVecs, column += kPanel) multiply_columns<kWords, kMaxVecs>(p, rows, column);
   if constexpr (kMaxVecs > 2) {
-    if (vecs == 3) multiply_columns<3>(p, rows, column);
-    if (vecs == 2) multiply_columns<2>(p, rows, column);
+    if (vecs == 3) multiply_columns<kWords, 3>(p, rows, column);
+    if (vecs == 2) multiply_columns<kWords, 2>(p, rows, column);
   }
-  if (vecs == 1) multiply_columns<1>(p, rows, column);
+  if (vecs == 1) multiply_columns<kWords, 1>(p, rows, column);
 }
 
 }  // namespace

@@ -214,7 +214,7 @@ struct Target {
   bool direct;
 };
 inline Target target_of(const HeadRows& rows, const TokenList& tokens, int64_t width, float* scratch) {
-  if (rows.bf16 || width % kLanes != 0) return {scratch, round_up(width, kLanes), false};
+  if (rows.lane != Lane::kFloat || width % kLanes != 0) return {scratch, round_up(width, kLanes), false};
   float* data = static_cast<float*>(const_cast<void*>(rows.data));
   return {data + tokens[0] * rows.stride, rows.stride * tokens.step, true};
 }
@@ -224,23 +224,24 @@ struct ScoreProduct {
   const float* a = nullptr;
   int64_t a_row = 0;
   const float* panels = nullptr;
-  int64_t width = 0;  // head_dim
+  int64_t width = 0;  // words of a row
   float* c = nullptr;
   int64_t c_row = 0;
   const float* factor = nullptr;
 };
-inline void multiply_panels(const ScoreProduct& p, int64_t rows, ColumnPart part) {
+template <Words kWords = Words::kFloats>
+void multiply_panels(const ScoreProduct& p, int64_t rows, ColumnPart part) {
   for (int64_t panel = part.begin / kPanel; panel * kPanel < part.end; ++panel) {
     const int64_t from = std::max(panel * kPanel, part.begin), to = std::min((panel + 1) * kPanel, part.end);
-    multiply({.a = p.a,
-              .a_row = p.a_row,
-              .b = p.panels + panel * kPanel * p.width + (from - panel * kPanel),
-              .b_step = kPanel,
-              .c = p.c + from,
-              .c_row = p.c_row,
-              .depth = p.width,
-              .factor = p.factor},
-             rows, (to - from) / kLanes);
+    multiply<kWords>({.a = p.a,
+                      .a_row = p.a_row,
+                      .b = p.panels + panel * kPanel * p.width + (from - panel * kPanel),
+                      .b_step = kPanel,
+                      .c = p.c + from,
+                      .c_row = p.c_row,
+                      .depth = p.width,
+                      .factor = p.factor},
+                     rows, (to - from) / kLanes);
   }
 }
 

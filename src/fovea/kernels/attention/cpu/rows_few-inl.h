@@ -71,7 +71,7 @@ class FewQueries {
     const HeadRows queries = head_rows(in_.q, head, problem_.dtype);
     SingleRow row = single(sequence, in_.k, head);
     row.query = static_cast<const float*>(queries.data) + query.first * queries.stride;
-    if (queries.bf16 || row.width % kLanes != 0) {
+    if (queries.lane != Lane::kFloat || row.width % kLanes != 0) {
       pack_rows(queries, query, 1, row.width, b_.query);
       row.query = b_.query;
     }

@@ -77,7 +77,7 @@ class ForwardTask {
     const int64_t stride = score_stride(group.columns);
     const float* a = static_cast<const float*>(queries_.data) + tokens[0] * queries_.stride;
     int64_t a_row = queries_.stride * tokens.step;
-    if (queries_.bf16) {
+    if (queries_.lane != Lane::kFloat) {
       pack_rows(queries_, tokens, rows, view_.width, b_.queries);
       a = b_.queries;
       a_row = view_.padded;

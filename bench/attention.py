@@ -1,4 +1,4 @@
-"""Attention against its peers: float32, 8 heads of 64, batch 1."""
+"""Attention against its peers: 8 heads of 64, batch 1."""
 import json
 import pathlib
 import struct
@@ -18,6 +18,10 @@ SPECS = ["topk(32)", "window(256)", "sparsemax", "entmax(1.5)", "relu", "full"]
 def normal_inputs(n, heads=HEADS, head_dim=HEAD_DIM):
     random = torch.Generator().manual_seed(n)
     return [torch.randn(1, heads, n, head_dim, generator=random) for _ in range(3)]
+
+
+def bfloat16_inputs(n):
+    return [x.bfloat16() for x in normal_inputs(n)]
 
 
 def read_tensors(path, names):
@@ -93,8 +97,11 @@ def least_seconds(spec, q, causal, which, roof):
     if spec.startswith(("topk", "sparsemax", "entmax")):  # narrow scores of all pairs, then exact ones of a few
         operations = 2 * pairs * head_dim / roof["screening"]
     else:
-        operations = (4 if which == "forward" else 14) * pairs * head_dim / roof["float32"]
-    moved = (4 if which == "forward" else 12) * heads * n * head_dim * 4
+        # Scores and gradients of weights are products of two inputs, the others of a weight or its gradient with one.
+        of_inputs, of_weights = (2, 2) if which == "forward" else (6, 8)
+        rate = roof["bfloat16" if q.dtype == torch.bfloat16 else "float32"]
+        operations = (of_inputs / rate + of_weights / roof["float32"]) * pairs * head_dim
+    moved = (4 if which == "forward" else 12) * heads * n * head_dim * q.element_size()
     return max(operations, moved / roof["bandwidth"])
 
 

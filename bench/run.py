@@ -37,6 +37,7 @@ def options():
     parser.add_argument("--threads", type=int, default=2, help="[2]")
     parser.add_argument("--sizes", type=int, nargs="+", metavar="N", help="sequence lengths of the sdpa part [512 2048 8192 16384]")
     parser.add_argument("--seconds", type=float, default=1.0, help="of a comparison at least, three rounds in any case [1]")
+    parser.add_argument("--bfloat16", action="store_true", help="the sdpa part in bfloat16 too, in a table of its own")
     parser.add_argument("--model", metavar="DIR", help="a trained model: its queries and keys, in a table of their own")
     parser.add_argument("--corpus", nargs=2, metavar="FILE", help="source and target text for training; default made up")
     return parser.parse_args()
@@ -49,6 +50,10 @@ def attention_parts(wanted, given, report, roof):
     if "sdpa" in wanted:
         title = "Attention against PyTorch's dense SDPA, normal inputs"
         report.table("sdpa", title, attention.against_sdpa(sizes, given.seconds, roof, attention.normal_inputs))
+        if given.bfloat16:
+            title = "The same in bfloat16, PyTorch too"
+            rows = attention.against_sdpa(sizes, given.seconds, roof, attention.bfloat16_inputs)
+            report.table("sdpa-bfloat16", title, rows)
         if given.model:
             title = "The same on queries and keys of a trained model's first layer"
             rows = attention.against_sdpa(sizes, given.seconds, roof, lambda n: attention.trained_inputs(given.model, n))

@@ -63,7 +63,8 @@ void expect_rounded(const char* name, const Array& got, const Array& right) {
   for (int64_t t = 0; t < right.tokens(); ++t) {
     for (int64_t i = 0; i < right.width(); ++i) {
       const double x = right.get(t, 0, i);
-      EXPECT_NEAR(got.get(t, 0, i), x, kRounding * std::abs(x) + 0x1p-13 * most + kLeast) << name << " " << t << " " << i;
+      EXPECT_NEAR(got.get(t, 0, i), x, kRounding * std::abs(x) + 0x1p-13 * most + kLeast)
+          << name << " " << t << " " << i;
     }
   }
 }

@@ -15,14 +15,14 @@ constexpr int64_t kForwardQueries = 256;
 // split does not depend on the threads at hand, so neither do the sums.
 constexpr int64_t kPairsInOnePart = 1 << 19;
 constexpr int64_t kParts = 4;
-constexpr int64_t kMaxHeadDim = 1024;
 constexpr int64_t kFewQueries = 8, kFewKeys = 2048;  // of a sequence that is_few()
 constexpr int64_t kFewSequences = 16;                // of a task
 
 std::vector<std::string> refuses(const AttentionProblem& problem) {
   std::vector<std::string> reasons;
   if (problem.dtype == DType::kFloat64) reasons.push_back("float64: this kernel computes in float32");
-  if (problem.head_dim > kMaxHeadDim) reasons.push_back(cat("head_dim ", problem.head_dim, " is above ", kMaxHeadDim));
+  if (problem.head_dim > kMaxRowsHeadDim)
+    reasons.push_back(cat("head_dim ", problem.head_dim, " is above ", kMaxRowsHeadDim));
   if (problem.keys_listed && problem.needs_backward) reasons.emplace_back("no gradients for keys that a list names");
   return reasons;
 }
@@ -101,6 +101,20 @@ std::vector<RowsTask> forward_tasks(const AttentionProblem& problem, const Candi
   return tasks;
 }
 
+// Sets the task's range of keys to that of its groups.
+void bound_keys(const Candidates& table, RowsTask& task) {
+  int64_t begin = INT64_MAX, end = 0;
+  for (int64_t g = task.group_begin; g < task.group_end; ++g) {
+    const RowGroup& group = table.groups[static_cast<size_t>(g)];
+    if (group.columns == 0) continue;
+    const int32_t* list = table.list(group);  // ascending
+    const int64_t last = group.columns - 1;
+    begin = std::min<int64_t>(begin, list == nullptr ? group.key_begin : list[0]);
+    end = std::max<int64_t>(end, (list == nullptr ? group.key_begin + last * group.key_step : list[last]) + 1);
+  }
+  if (begin < end) task.keys_begin = begin, task.keys_end = end;
+}
+
 std::vector<RowsTask> backward_tasks(const AttentionProblem& problem, const CandidateTables& tables) {
   std::vector<RowsTask> tasks;
   for (int64_t s = 0; s < static_cast<int64_t>(problem.sequences.size()); ++s) {
@@ -115,6 +129,7 @@ std::vector<RowsTask> backward_tasks(const AttentionProblem& problem, const Cand
                          .group_end = begins[static_cast<size_t>(part) + 1],
                          .part = part,
                          .parts = parts});
+        if (parts > 1) bound_keys(table, tasks.back());
       }
     }
   }
@@ -138,13 +153,11 @@ void forward(const AttentionProblem& problem, const AttentionForward& in, Execut
 }
 
 // Places for the partial sums of dK and dV; returns their floats.
-int64_t place_partials(const AttentionProblem& problem, const std::vector<RowsTask>& tasks, int64_t lanes,
-                       std::vector<int64_t>& places) {
-  const int64_t padded = (problem.head_dim + lanes - 1) / lanes * lanes;
+int64_t place_partials(const std::vector<RowsTask>& tasks, int64_t padded, std::vector<int64_t>& places) {
   int64_t floats = 0;
   for (const RowsTask& task : tasks) {
     places.push_back(floats);
-    if (task.parts > 1) floats += 2 * problem.sequences[static_cast<size_t>(task.sequence)].k_length * padded;
+    floats += 2 * (task.keys_end - task.keys_begin) * padded;
   }
   return floats;
 }
@@ -166,7 +179,8 @@ void backward(const AttentionProblem& problem, const AttentionBackward& in, Exec
     using Isa = RowsKernel<decltype(tag)::kIsa>;
     const WorkerScratch scratch(tasks, executor.num_threads(),
                                 [&](const RowsTask& task) { return Isa::backward_scratch(call, task); });
-    const AlignedFloats partials(place_partials(problem, tasks, Isa::lanes(), call.partial_at) + 16);
+    const int64_t padded = (problem.head_dim + Isa::lanes() - 1) / Isa::lanes() * Isa::lanes();
+    const AlignedFloats partials(place_partials(tasks, padded, call.partial_at) + 16);
     call.partials = partials.data();
     const auto count = static_cast<int64_t>(tasks.size());
     executor.run(count, [&](int64_t i, int worker) { Isa::backward(call, i, scratch.of(worker)); });

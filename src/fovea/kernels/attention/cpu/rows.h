@@ -11,11 +11,14 @@
 // Meant for the lengths of sentences, where the rows stay in the first cache; right at any length.
 namespace fovea::kernels {
 
+constexpr int64_t kMaxRowsHeadDim = 1024;
+
 // Some groups of queries of one sequence under one head.
 struct RowsTask {
   int64_t sequence = 0, head = 0;
   int64_t group_begin = 0, group_end = 0;
-  int64_t part = 0, parts = 1;  // backward: which share of the sequence's groups this is
+  int64_t part = 0, parts = 1;           // backward: which share of the sequence's groups this is
+  int64_t keys_begin = 0, keys_end = 0;  // where parts > 1: the groups' keys lie in it
 };
 
 struct RowsCall {
@@ -25,7 +28,7 @@ struct RowsCall {
   std::span<const int64_t> few = {};  // forward: sequences that are in no task, of a few queries that see every key
   const AttentionForward* forward = nullptr;
   const AttentionBackward* backward = nullptr;
-  // Backward where parts > 1: sums of dK and dV of each task, at partial_at[task], 2 x k_length x padded head_dim.
+  // Backward where parts > 1: sums of dK, then of dV, of each task's keys, at partial_at[task], padded head_dim a key.
   float* partials = nullptr;
   std::vector<int64_t> partial_at = {};
   double* grad_alpha = nullptr;  // of each task

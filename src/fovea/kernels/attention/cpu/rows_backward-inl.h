@@ -9,7 +9,7 @@ struct BackwardBuffers {
   float *queries, *grad_out, *grad_queries;  // of the chunk
   float *weights, *grads;                    // scores, then weights; gradients of weights, then of scores
   float *grad_keys, *grad_values;            // of the group's columns
-  float *all_grad_keys, *all_grad_values;    // of the sequence's keys, where more than one group adds to them
+  float *all_grad_keys, *all_grad_values;    // of the task's keys, where more than one group adds to them
   float* aside;
 };
 
@@ -55,15 +55,15 @@ class BackwardTask {
     owns_ = owns_keys(view_.table, task_);
     if (task_.parts > 1) {
       b_.all_grad_keys = call.partials + call.partial_at[static_cast<size_t>(index)];
-      b_.all_grad_values = b_.all_grad_keys + view_.sequence.k_length * view_.padded;
+      b_.all_grad_values = b_.all_grad_keys + all_keys() * view_.padded;
     }
   }
 
   template <class Transform>
   void run(Transform& transform) {
     if (!owns_) {
-      fill(b_.all_grad_keys, 0, view_.sequence.k_length * view_.padded, 0);
-      fill(b_.all_grad_values, 0, view_.sequence.k_length * view_.padded, 0);
+      fill(b_.all_grad_keys, 0, all_keys() * view_.padded, 0);
+      fill(b_.all_grad_values, 0, all_keys() * view_.padded, 0);
     }
     for (int64_t g = task_.group_begin; g < task_.group_end; ++g) {
       const RowGroup& group = view_.table.groups[static_cast<size_t>(g)];
@@ -83,6 +83,9 @@ class BackwardTask {
   }
 
  private:
+  // The keys of all_grad_keys.
+  int64_t all_keys() const { return task_.parts > 1 ? task_.keys_end - task_.keys_begin : view_.sequence.k_length; }
+
   template <class Transform>
   void run_group(Transform& transform, const RowGroup& group) {
     const TokenList keys = view_.keys(group);
@@ -169,11 +172,12 @@ class BackwardTask {
     if (!target.direct) unpack_rows(target.data, target.stride, grad_q_, tokens, rows, view_.width);
   }
 
-  // Adds the sums of the group's columns to those of the sequence's keys.
+  // Adds the sums of the group's columns to those of the task's keys.
   void scatter(const RowGroup& group, const float* from, float* to) const {
     const int32_t* list = view_.table.list(group);
     for (int64_t c = 0; c < group.columns; ++c, from += view_.padded) {
-      float* row = to + (list == nullptr ? group.key_begin + c * group.key_step : list[c]) * view_.padded;
+      const int64_t key = list == nullptr ? group.key_begin + c * group.key_step : list[c];
+      float* row = to + (key - task_.keys_begin) * view_.padded;
       for (int64_t i = 0; i < view_.padded; i += kLanes) store(row + i, load(row + i) + load(from + i));
     }
   }

@@ -32,22 +32,38 @@ void backward_task(const RowsCall& call, int64_t index, float* scratch) {
   });
 }
 
+// Adds up what the parts have of key `key`, in the order of the parts: in the place of the first that has any, which it
+// returns; null where none has.
+const float* join_key(const RowsCall& call, int64_t index, int64_t key, bool values) {
+  const int64_t padded = round_up(call.problem->head_dim, kLanes);
+  float* sum = nullptr;
+  for (int64_t i = index; i < index + call.tasks[static_cast<size_t>(index)].parts; ++i) {
+    const RowsTask& part = call.tasks[static_cast<size_t>(i)];
+    if (key < part.keys_begin || key >= part.keys_end) continue;
+    const int64_t row = key - part.keys_begin + (values ? part.keys_end - part.keys_begin : 0);
+    float* more = call.partials + call.partial_at[static_cast<size_t>(i)] + row * padded;
+    if (sum == nullptr) {
+      sum = more;
+      continue;
+    }
+    for (int64_t j = 0; j < padded; j += kLanes) store(sum + j, load(sum + j) + load(more + j));
+  }
+  return sum;
+}
+
 void join_parts(const RowsCall& call, int64_t index) {
+  static constexpr float kZeros[kMaxRowsHeadDim] = {};
   const RowsTask& task = call.tasks[static_cast<size_t>(index)];
   const AttentionProblem& problem = *call.problem;
   const Sequence& sequence = problem.sequences[static_cast<size_t>(task.sequence)];
-  const int64_t padded = round_up(problem.head_dim, kLanes), all = sequence.k_length * padded;
-  float* sums = call.partials + call.partial_at[static_cast<size_t>(index)];
-  for (int64_t part = 1; part < task.parts; ++part) {
-    const float* more = call.partials + call.partial_at[static_cast<size_t>(index + part)];
-    for (int64_t i = 0; i < 2 * all; i += kLanes) store(sums + i, load(sums + i) + load(more + i));
+  for (const bool values : {false, true}) {
+    const Rows<void>& out = values ? call.backward->grad_v : call.backward->grad_k;
+    const HeadRows rows = head_rows(out, task.head, problem.dtype);
+    for (int64_t key = 0; key < sequence.k_length; ++key) {
+      const float* sum = join_key(call, index, key, values);
+      unpack_rows(sum == nullptr ? kZeros : sum, 0, rows, {sequence.k_begin + key, 1, nullptr}, 1, problem.head_dim);
+    }
   }
-  const int64_t width = problem.head_dim;
-  const HeadRows grad_k = head_rows(call.backward->grad_k, task.head, problem.dtype);
-  const HeadRows grad_v = head_rows(call.backward->grad_v, task.head, problem.dtype);
-  const TokenList keys{sequence.k_begin, 1, nullptr};
-  unpack_rows(sums, padded, grad_k, keys, sequence.k_length, width);
-  unpack_rows(sums + all, padded, grad_v, keys, sequence.k_length, width);
 }
 
 int64_t forward_floats(const RowsCall& call, const RowsTask& task) {

@@ -56,11 +56,11 @@ TEST_P(RowsParts, AddUp) {
   const std::vector<Case> cases = {
       {.spec = "full", .queries = 740, .keys = 720},
       {.spec = "full", .kind = AttentionKind::kCausal, .queries = 1030, .keys = 1100},
-      {.spec = "window(190)", .queries = 1500, .keys = 1800},  // of which the first keys are in no part
+      {.spec = "window(400)", .queries = 1500, .keys = 1800},  // of which the first keys are in no part
       {.spec = "dilated(200,3)", .queries = 1700, .keys = 1700},
-      {.spec = "window(190)|random(2)", .queries = 1500, .keys = 1490},
+      {.spec = "window(400)|random(2)", .queries = 1500, .keys = 1490},
       {.spec = "strided(2)", .kind = AttentionKind::kCausal, .queries = 1500, .keys = 1500},
-      {.spec = "window(190)|global(5)", .queries = 1500, .keys = 1500},
+      {.spec = "window(400)|global(5)", .queries = 1500, .keys = 1500},
   };
   for (const Case& c : cases) {
     SCOPED_TRACE(c.spec);

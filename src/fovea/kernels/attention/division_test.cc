@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <string>
+#include <vector>
 
 #include "fovea/kernels/attention/testing/cases.h"
 
@@ -100,34 +102,44 @@ bool same_rows(const Array& a, const Array& b, int64_t begin, int64_t length) {
   return true;
 }
 
+void expect_same_bits_in_any_batch(const AttentionProblem& of, DType dtype) {
+  SerialExecutor serial;
+  testing_suite::Case c;
+  c.problem = of;
+  c.problem.kind = AttentionKind::kCausal;
+  c.problem.dtype = dtype;
+  c.problem.num_heads = 2;
+  c.problem.head_dim = 20;
+  c.problem.dropout = 0.1F;
+  c.problem.needs_backward = true;
+  const testing_suite::Inputs inputs = draw_inputs(c, {}, 3);
+  const Results all = run_divided(c.problem, inputs, Layout::kPacked, serial);
+  EXPECT_TRUE(all.saved_intact);
+  std::vector<double> grad_alpha(2);
+  for (const Sequence& s : c.problem.sequences) {
+    SCOPED_TRACE(s.q_length);
+    AttentionProblem alone = c.problem;
+    alone.sequences = {s};
+    const Results one = run_divided(alone, inputs, Layout::kPacked, serial);
+    EXPECT_TRUE(same_rows(all.out, one.out, s.q_begin, s.q_length));
+    EXPECT_TRUE(same_rows(all.grad_q, one.grad_q, s.q_begin, s.q_length));
+    EXPECT_TRUE(same_rows(all.grad_k, one.grad_k, s.k_begin, s.k_length));
+    EXPECT_TRUE(same_rows(all.grad_v, one.grad_v, s.k_begin, s.k_length));
+    for (size_t h = 0; h < grad_alpha.size(); ++h) grad_alpha[h] += static_cast<double>(one.grad_alpha[h]);
+  }
+  for (size_t h = 0; h < grad_alpha.size(); ++h) {
+    const double share = std::abs(grad_alpha[h]) + 1;  // four floats of about this size are added
+    EXPECT_NEAR(static_cast<double>(all.grad_alpha[h]), grad_alpha[h], 1e-5 * share);
+  }
+}
+
 // Lengths on both sides of every choice: a sentence's numbers are its own, whatever stands beside it.
 TEST_F(KernelChoice, GivesASentenceTheSameBitsInAnyBatch) {
-  SerialExecutor serial;
-  for (const char* spec : {"topk(8)", "topk(8)+relu", "sparsemax", "entmax(1.5)", "entmax(learned)", "full", "relu"}) {
-    testing_suite::Case c;
-    c.problem = problem(spec, {5, 255, 256, 700});
-    c.problem.kind = AttentionKind::kCausal;
-    c.problem.num_heads = 2;
-    c.problem.head_dim = 20;
-    c.problem.dropout = 0.1F;
-    c.problem.needs_backward = true;
-    const testing_suite::Inputs inputs = draw_inputs(c, {}, 3);
-    const Results all = run_divided(c.problem, inputs, Layout::kPacked, serial);
-    EXPECT_TRUE(all.saved_intact) << spec;
-    std::vector<double> grad_alpha(2);
-    for (const Sequence& s : c.problem.sequences) {
-      AttentionProblem alone = c.problem;
-      alone.sequences = {s};
-      const Results one = run_divided(alone, inputs, Layout::kPacked, serial);
-      EXPECT_TRUE(same_rows(all.out, one.out, s.q_begin, s.q_length)) << spec << ", out of " << s.q_length;
-      EXPECT_TRUE(same_rows(all.grad_q, one.grad_q, s.q_begin, s.q_length)) << spec << ", grad_q of " << s.q_length;
-      EXPECT_TRUE(same_rows(all.grad_k, one.grad_k, s.k_begin, s.k_length)) << spec << ", grad_k of " << s.q_length;
-      EXPECT_TRUE(same_rows(all.grad_v, one.grad_v, s.k_begin, s.k_length)) << spec << ", grad_v of " << s.q_length;
-      for (size_t h = 0; h < grad_alpha.size(); ++h) grad_alpha[h] += static_cast<double>(one.grad_alpha[h]);
-    }
-    for (size_t h = 0; h < grad_alpha.size(); ++h) {
-      const double share = std::abs(grad_alpha[h]) + 1;  // four floats of about this size are added
-      EXPECT_NEAR(static_cast<double>(all.grad_alpha[h]), grad_alpha[h], 1e-5 * share) << spec;
+  for (const DType dtype : {DType::kFloat32, DType::kBFloat16}) {
+    for (const char* spec :
+         {"topk(8)", "topk(8)+relu", "sparsemax", "entmax(1.5)", "entmax(learned)", "full", "relu"}) {
+      SCOPED_TRACE(std::string(spec) + (dtype == DType::kFloat32 ? " float32" : " bfloat16"));
+      expect_same_bits_in_any_batch(problem(spec, {5, 255, 256, 700}), dtype);
     }
   }
 }

@@ -4,6 +4,7 @@
 
 #include "fovea/kernels/attention/attention.h"
 #include "fovea/kernels/attention/cpu/isa.h"
+#include "fovea/kernels/attention/cpu/pairs.h"
 
 // "cpu-dense": all pairs of a long sequence by blocks of keys, whose scores never leave the nearer caches: softmax with
 // a running maximum and sum (Milakov and Gimelshein 2018; Dao et al. 2022), and the functions of single scores.
@@ -26,11 +27,17 @@ struct DenseTask {
   int64_t part = 0, parts = 1;
 };
 
+// Products of queries with keys, and of gradients of outputs with values.
+struct ProductPairs {
+  PairFlags scores = {}, weight_grads = {};
+};
+
 struct DenseCall {
   const AttentionProblem* problem = nullptr;
   std::span<const DenseTask> tasks = {};
   const AttentionForward* forward = nullptr;
   const AttentionBackward* backward = nullptr;
+  const ProductPairs* pairs = nullptr;
   // Backward where parts > 1: sums of dQ of each task, at partial_at[task], [q_length, padded head_dim].
   float* partials = nullptr;
   std::vector<int64_t> partial_at = {};

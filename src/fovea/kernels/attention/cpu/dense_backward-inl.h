@@ -43,11 +43,9 @@ class DenseBackwardTask {
     queries_ = head_rows(in_.q, task_.head, dtype);
     keys_ = head_rows(in_.k, task_.head, dtype);
     grad_out_ = head_rows(in_.grad_out, task_.head, dtype);
-    const Sequence& s = view_.sequence;
-    const int64_t first = s.k_begin + task_.begin, keys = task_.end - task_.begin;
-    scores_ = RowDots({queries_, s.q_begin, s.q_length}, {keys_, first, keys}, view_.width);
+    scores_ = RowDots(queries_, keys_, view_.width, view_.words(call.pairs->scores));
     weight_grads_ =
-        RowDots({grad_out_, s.q_begin, s.q_length}, {head_rows(in_.v, task_.head, dtype), first, keys}, view_.width);
+        RowDots(grad_out_, head_rows(in_.v, task_.head, dtype), view_.width, view_.words(call.pairs->weight_grads));
   }
 
   template <class Transform>

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -21,80 +22,140 @@ using testing_suite::Inputs;
 using testing_suite::Layout;
 using testing_suite::Results;
 
-constexpr int64_t kQueries = 110, kKeys = 330;
+constexpr int64_t kHeads = 2;
 constexpr double kRounding = 0x1p-8, kLeast = 0x1p-133;  // of bfloat16: relative; its least number
+constexpr double kBelow = 0x1p-127;                      // the normal range, yet a number of bfloat16
 
-struct Numbers {
-  double q = 1, k = 1, v = 1, grad_out = 1;  // times whole numbers of -3 ... 3
-  double value_mean = 0;                     // of values
+struct Shape {
+  int64_t queries = 110, keys = 330, dim = 64;
+};
+// Several blocks of queries and of keys; backward in parts.
+constexpr Shape kLong = {.queries = 800, .keys = 900, .dim = 20};
+
+// Element (token, head, i) of an array of `tokens`.
+using Element = std::function<double(int64_t token, int64_t head, int64_t i)>;
+
+struct Elements {
+  Element q, k, v, grad_out;
+  float scale = 1;
 };
 
-Inputs draw(DType dtype, int64_t dim, const Numbers& numbers) {
-  Rng rng(static_cast<uint64_t>(dim));
-  const auto array = [&](int64_t tokens, double unit, double mean) {
-    Array out(dtype, Layout::kPacked, tokens, 1, dim);
+Inputs fill(DType dtype, const Shape& shape, const Elements& elements) {
+  const auto array = [&](int64_t tokens, const Element& element) {
+    Array out(dtype, Layout::kPadded, tokens, kHeads, shape.dim);
     for (int64_t t = 0; t < tokens; ++t) {
-      for (int64_t i = 0; i < dim; ++i) out.set(t, 0, i, mean + unit * (static_cast<double>(rng.below(7)) - 3));
+      for (int64_t h = 0; h < kHeads; ++h) {
+        for (int64_t i = 0; i < shape.dim; ++i) out.set(t, h, i, element(t, h, i));
+      }
     }
     return out;
   };
   Inputs in;
-  in.q = array(kQueries, numbers.q, 0), in.k = array(kKeys, numbers.k, 0);
-  in.v = array(kKeys, numbers.v, numbers.value_mean), in.grad_out = array(kQueries, numbers.grad_out, 0);
-  in.alpha = {1};
-  in.scale = static_cast<float>(1 / (numbers.q * numbers.k * 8 * std::sqrt(static_cast<double>(dim))));
+  in.q = array(shape.queries, elements.q), in.k = array(shape.keys, elements.k);
+  in.v = array(shape.keys, elements.v), in.grad_out = array(shape.queries, elements.grad_out);
+  in.alpha = {1, 1};
+  in.scale = elements.scale;
   return in;
 }
 
-Results run(DType dtype, const char* spec, int64_t dim, const Numbers& numbers) {
+Results run(DType dtype, const char* spec, const Shape& shape, const Elements& elements) {
   AttentionProblem p;
   p.spec = parse_attention(spec);
-  p.dtype = dtype, p.head_dim = dim, p.needs_backward = true;
-  p.sequences = {{0, kQueries, 0, kKeys}};
-  SerialExecutor serial;
-  return testing_suite::run_kernel(kDenseKernel, p, draw(dtype, dim, numbers), Layout::kPacked, serial);
+  p.dtype = dtype, p.num_heads = kHeads, p.head_dim = shape.dim, p.needs_backward = true;
+  p.sequences = {{0, shape.queries, 0, shape.keys}};
+  ThreadExecutor threads(2);
+  return testing_suite::run_kernel(kDenseKernel, p, fill(dtype, shape, elements), Layout::kPadded, threads);
 }
 
 void expect_rounded(const char* name, const Array& got, const Array& right) {
-  double most = 0;
-  for (int64_t t = 0; t < right.tokens(); ++t) {
-    for (int64_t i = 0; i < right.width(); ++i) most = std::max(most, std::abs(right.get(t, 0, i)));
-  }
-  for (int64_t t = 0; t < right.tokens(); ++t) {
-    for (int64_t i = 0; i < right.width(); ++i) {
-      const double x = right.get(t, 0, i);
-      EXPECT_NEAR(got.get(t, 0, i), x, kRounding * std::abs(x) + 0x1p-13 * most + kLeast)
-          << name << " " << t << " " << i;
+  for (int64_t h = 0; h < kHeads; ++h) {
+    double most = 0;
+    for (int64_t t = 0; t < right.tokens(); ++t) {
+      for (int64_t i = 0; i < right.width(); ++i) most = std::max(most, std::abs(right.get(t, h, i)));
+    }
+    for (int64_t t = 0; t < right.tokens(); ++t) {
+      for (int64_t i = 0; i < right.width(); ++i) {
+        const double x = right.get(t, h, i);
+        ASSERT_NEAR(got.get(t, h, i), x, kRounding * std::abs(x) + 0x1p-13 * most + kLeast)
+            << name << " " << t << " " << h << " " << i;
+      }
     }
   }
 }
 
-void expect_same(const char* spec, const Numbers& numbers) {
-  for (const int64_t dim : {7, 20, 64, 130}) {
-    SCOPED_TRACE(std::string(spec) + " dim " + std::to_string(dim));
-    const Results right = run(DType::kFloat32, spec, dim, numbers), got = run(DType::kBFloat16, spec, dim, numbers);
-    expect_rounded("out", got.out, right.out);
-    expect_rounded("grad_q", got.grad_q, right.grad_q);
-    expect_rounded("grad_k", got.grad_k, right.grad_k);
-    expect_rounded("grad_v", got.grad_v, right.grad_v);
+void expect_same(const char* spec, const Shape& shape, const Elements& elements) {
+  SCOPED_TRACE(std::string(spec) + " dim " + std::to_string(shape.dim));
+  const Results right = run(DType::kFloat32, spec, shape, elements), got = run(DType::kBFloat16, spec, shape, elements);
+  expect_rounded("out", got.out, right.out);
+  expect_rounded("grad_q", got.grad_q, right.grad_q);
+  expect_rounded("grad_k", got.grad_k, right.grad_k);
+  expect_rounded("grad_v", got.grad_v, right.grad_v);
+}
+
+struct Units {
+  double q = 1, k = 1, v = 1, grad_out = 1;  // times whole numbers of -3 ... 3
+  double value_mean = 0;                     // of values
+};
+
+void expect_same(const char* spec, const Units& units) {
+  const auto drawn = [](double unit, double mean, uint64_t stream) -> Element {
+    return [=](int64_t t, int64_t h, int64_t i) {
+      Rng rng(stream, static_cast<uint64_t>((t * kHeads + h) * 256 + i));
+      return mean + unit * (static_cast<double>(rng.below(7)) - 3);
+    };
+  };
+  for (const Shape& shape : {Shape{.dim = 7}, Shape{.dim = 20}, Shape{.dim = 64}, Shape{.dim = 130}, kLong}) {
+    const double root = std::sqrt(static_cast<double>(shape.dim));
+    expect_same(spec, shape,
+                {.q = drawn(units.q, 0, 1),
+                 .k = drawn(units.k, 0, 2),
+                 .v = drawn(units.v, units.value_mean, 3),
+                 .grad_out = drawn(units.grad_out, 0, 4),
+                 .scale = static_cast<float>(1 / (units.q * units.k * 8 * root))});
   }
 }
 
 class DenseBf16 : public AtLevel {};
 
 TEST_P(DenseBf16, GradientsKnowWhatRoundingTookFromTheOutput) {
-  expect_same("full", {.value_mean = 20});
-  expect_same("relu", {.value_mean = 20});
+  expect_same("full", Units{.value_mean = 20});
+  expect_same("relu", Units{.value_mean = 20});
 }
 
 TEST_P(DenseBf16, MultipliesNumbersBelowTheNormalRange) {
   for (const char* spec : {"full", "relu"}) {
-    expect_same(spec, {.q = 0x1p-127, .k = 0x1p60, .grad_out = 0x1p-40});
-    expect_same(spec, {.q = 0x1p60, .k = 0x1p-127, .grad_out = 0x1p-40});
-    expect_same(spec, {.v = 0x1p60, .grad_out = 0x1p-127});
+    expect_same(spec, Units{.q = kBelow, .k = 0x1p60, .grad_out = 0x1p-40});
+    expect_same(spec, Units{.q = 0x1p60, .k = kBelow, .grad_out = 0x1p-40});
+    expect_same(spec, Units{.v = 0x1p60, .grad_out = kBelow});
   }
   // Not softmax, whose output then keeps no digits for the gradient, in bfloat16.
-  expect_same("relu", {.v = 0x1p-127, .grad_out = 0x1p60});
+  expect_same("relu", Units{.v = kBelow, .grad_out = 0x1p60});
+}
+
+TEST_P(DenseBf16, KeepsProductsBelowTheNormalRange) {
+  for (const char* spec : {"full", "relu"}) {
+    expect_same(spec, Units{.q = 0x1p-66, .k = 0x1p-64});
+    expect_same(spec, Units{.q = 0x1p-100, .k = 0x1p100, .v = 0x1p-100, .grad_out = 0x1p-30});
+  }
+}
+
+// One such number in the last row of one head, all that there is of its array.
+TEST_P(DenseBf16, FindsALoneNumberBelowTheNormalRange) {
+  const auto all = [](double x) -> Element { return [=](int64_t, int64_t, int64_t) { return x; }; };
+  const auto lone = [](int64_t tokens) -> Element {
+    return [=](int64_t t, int64_t h, int64_t i) { return t == tokens - 1 && h == 1 && i == 0 ? kBelow : 0; };
+  };
+  const auto first = [](double x) -> Element { return [=](int64_t, int64_t, int64_t i) { return i == 0 ? x : 0; }; };
+  const Element one = all(1), large = first(0x1p100);
+  for (const Shape& shape : {Shape{}, kLong}) {
+    const Element query = lone(shape.queries), key = lone(shape.keys);
+    for (const Elements& elements : {Elements{.q = query, .k = large, .v = one, .grad_out = one},
+                                     Elements{.q = large, .k = key, .v = one, .grad_out = one},
+                                     Elements{.q = one, .k = one, .v = large, .grad_out = query},
+                                     Elements{.q = one, .k = one, .v = key, .grad_out = large}}) {
+      expect_same("relu", shape, elements);
+    }
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Levels, DenseBf16, testing::ValuesIn(levels_of_this_machine()), level_title);

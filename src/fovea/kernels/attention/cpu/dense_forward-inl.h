@@ -29,12 +29,11 @@ class DenseForwardTask {
       : task_(task), view_(call, task, *call.forward), in_(*call.forward) {
     Arena arena(scratch);
     b_ = dense_forward_buffers(arena, count(), view_.width);
-    scores_ =
-        RowDots({head_rows(in_.q, task.head, view_.problem.dtype), view_.sequence.q_begin + task.begin, count()},
-                {head_rows(in_.k, task.head, view_.problem.dtype), view_.sequence.k_begin, view_.seen(task.end - 1)},
-                view_.width);
-    values_ = head_rows(in_.v, task.head, view_.problem.dtype);
-    out_ = head_rows(in_.out, task.head, view_.problem.dtype);
+    const DType dtype = view_.problem.dtype;
+    scores_ = RowDots(head_rows(in_.q, task.head, dtype), head_rows(in_.k, task.head, dtype), view_.width,
+                      view_.words(call.pairs->scores));
+    values_ = head_rows(in_.v, task.head, dtype);
+    out_ = head_rows(in_.out, task.head, dtype);
     scores_.pack_left(view_.queries(task.begin), count(), b_.queries);
     fill(b_.out, 0, count() * view_.padded, 0);
     for (int64_t i = 0; i < count(); ++i) running()[i] = {};
@@ -154,7 +153,7 @@ class DenseForwardTask {
   const DenseTask& task_;
   const DenseView view_;
   const AttentionForward& in_;
-  RowDots scores_;  // of the task's queries and the keys that they see
+  RowDots scores_;
   HeadRows values_, out_;
   DenseForwardBuffers b_{};
 };

@@ -1,7 +1,7 @@
 #pragma once
 #include "fovea/kernels/attention/cpu/product-inl.h"
 
-// Rows of a [tokens, H, D] array into contiguous float32, padded with zeros to whole vectors.
+// Rows of a [tokens, H, D] array into contiguous float32, or words of two bfloat16, padded with zeros to whole vectors.
 namespace fovea::kernels {
 namespace {
 

@@ -1,8 +1,9 @@
 #pragma once
 #include "fovea/kernels/attention/cpu/simd-inl.h"
 
-// Small dense products on registers. Every element is one chain of fused multiply-adds over the depth in ascending
-// order, starting at zero and scaled last: a score has the same bits whichever tile, kernel or pass computes it.
+// Small dense products on registers. Every element is one chain of multiply-adds over the depth in ascending order
+// (fused ones, or those of pairs), starting at zero and scaled last: a score has the same bits whichever tile, kernel
+// or pass computes it.
 namespace fovea::kernels {
 namespace {
 
@@ -29,7 +30,7 @@ struct Product {
 };
 
 // What a word of A and of B holds: a number, or two of bfloat16 (on processors that multiply them so), A[r][2 k] and
-// A[r][2 k + 1], whose products both enter the sum. Numbers below the normal range are zero to the second.
+// A[r][2 k + 1], whose products both enter the sum. To the second, numbers and sums below the normal range are zero.
 enum class Words { kFloats, kPairs };
 
 template <Words kWords>

@@ -1,0 +1,41 @@
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "fovea/kernels/attention/attention.h"
+#include "fovea/kernels/attention/cpu/isa.h"
+
+namespace fovea::kernels {
+
+// Which heads' products of two arrays' rows go by pairs of bfloat16, which AVX-512 with bf16 multiplies at twice the
+// rate of floats: of a sequence, so that forward, backward and all their tasks agree. The instruction takes numbers
+// below the normal range for zero and makes such results zero, so a head goes by pairs only where neither can occur.
+class PairFlags {
+ public:
+  PairFlags() = default;  // none
+  // left: rows of queries; right: of keys.
+  PairFlags(const AttentionProblem& problem, const Rows<const void>& left, const Rows<const void>& right,
+            Executor& executor);
+  bool of(int64_t sequence, int64_t head) const {
+    return !flags_.empty() && flags_[static_cast<size_t>(sequence * num_heads_ + head)] != 0;
+  }
+
+ private:
+  int64_t num_heads_ = 0;
+  std::vector<uint8_t> flags_;  // [sequences, heads]; empty: none
+};
+
+// Some tokens of an array of bfloat16, under one head.
+struct PairRows {
+  const uint16_t* data = nullptr;  // of the first token
+  int64_t stride = 0;              // between tokens
+  int64_t tokens = 0, width = 0;
+};
+
+template <Isa kIsa>
+struct PairScan {
+  // The least exponent, as its bits stand for it (0: below the normal range), of numbers other than zero; 255: none.
+  static int least_exponent(const PairRows& rows);
+};
+
+}  // namespace fovea::kernels

@@ -66,7 +66,7 @@ std::vector<DenseTask> backward_tasks(const AttentionProblem& problem) {
 
 void forward(const AttentionProblem& problem, const AttentionForward& in, Executor& executor) {
   const std::vector<DenseTask> tasks = forward_tasks(problem);
-  const ProductPairs pairs = {.scores = PairFlags(problem, in.q, in.k, executor)};
+  const ProductPairs pairs(problem, in, executor);
   const DenseCall call{.problem = &problem, .tasks = tasks, .forward = &in, .pairs = &pairs};
   with_isa([&](auto tag) {
     using Level = DenseKernel<decltype(tag)::kIsa>;
@@ -89,8 +89,7 @@ int64_t place_partials(const std::vector<DenseTask>& tasks, int64_t padded, std:
 
 void backward(const AttentionProblem& problem, const AttentionBackward& in, Executor& executor) {
   const std::vector<DenseTask> tasks = backward_tasks(problem);
-  const ProductPairs pairs = {.scores = PairFlags(problem, in.q, in.k, executor),
-                              .weight_grads = PairFlags(problem, in.grad_out, in.v, executor)};
+  const ProductPairs pairs(problem, in, executor);
   DenseCall call{.problem = &problem, .tasks = tasks, .backward = &in, .pairs = &pairs};
   with_isa([&](auto tag) {
     using Level = DenseKernel<decltype(tag)::kIsa>;

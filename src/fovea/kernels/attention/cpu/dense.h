@@ -27,11 +27,6 @@ struct DenseTask {
   int64_t part = 0, parts = 1;
 };
 
-// Products of queries with keys, and of gradients of outputs with values.
-struct ProductPairs {
-  PairFlags scores = {}, weight_grads = {};
-};
-
 struct DenseCall {
   const AttentionProblem* problem = nullptr;
   std::span<const DenseTask> tasks = {};

@@ -107,7 +107,8 @@ class DenseBackwardTask {
     const int64_t padded = view_.padded;
     pack_rows(queries_, view_.queries(block.first), block.rows, view_.width, b_.queries);
     const float* left = left_of(scores_, block, b_.queries);
-    scores_.multiply({left, b_.key_panels, b_.weights, kBlockStride, in_.scale}, block.rows, block.part());
+    scores_.multiply({left, scores_.stride(), b_.key_panels, b_.weights, kBlockStride, in_.scale}, block.rows,
+                     block.part());
     mask_block(view_, block, b_.weights, -kInfinity);
     PositiveScores positive;
     if constexpr (Transform::kSkips)
@@ -145,7 +146,7 @@ class DenseBackwardTask {
   // Weights and gradients of scores of some of the block's rows.
   template <class Transform>
   void grade_rows(const Transform& transform, const DenseBlock& block, RowRun run) {
-    weight_grads_.multiply({grad_left_ + run.first * weight_grads_.stride(), b_.value_panels,
+    weight_grads_.multiply({grad_left_ + run.first * weight_grads_.stride(), weight_grads_.stride(), b_.value_panels,
                             b_.grads + run.first * kBlockStride, kBlockStride},
                            run.count, block.part());
     grade(transform, block, run);

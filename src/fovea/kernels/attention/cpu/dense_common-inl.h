@@ -28,10 +28,6 @@ struct DenseView : SequenceView {
   int64_t seen_of(const DenseBlock& block, int64_t r) const {
     return std::clamp<int64_t>(seen(block.first + r) - block.begin, 0, block.columns);
   }
-  // Of the task's head, by the flags of its sequence.
-  Words words(const PairFlags& flags) const {
-    return flags.of(&sequence - problem.sequences.data(), head) ? Words::kPairs : Words::kFloats;
-  }
   TokenList queries(int64_t first) const { return {sequence.q_begin + first, 1, nullptr}; }
   TokenList keys(int64_t first) const { return {sequence.k_begin + first, 1, nullptr}; }
   // What rounding took from the outputs, query 0 first; nothing where they are not rounded.

@@ -62,8 +62,9 @@ class DenseForwardTask {
   template <class Transform>
   void add_block(const Transform& transform, const DenseBlock& block) {
     const int64_t at = block.first - task_.begin, padded = view_.padded;
-    scores_.multiply({b_.queries + at * scores_.stride(), b_.keys, b_.scores, kBlockStride, in_.scale}, block.rows,
-                     block.part());
+    scores_.multiply(
+        {b_.queries + at * scores_.stride(), scores_.stride(), b_.keys, b_.scores, kBlockStride, in_.scale}, block.rows,
+        block.part());
     mask_block(view_, block, b_.scores, -kInfinity);
     PositiveScores positive;
     if constexpr (Transform::kSkips)
@@ -136,8 +137,9 @@ class DenseForwardTask {
       const DenseBlock block{query, 1, begin, std::min(kBlockColumns, view_.seen(query) - begin)};
       scores_.pack_right(view_.keys(begin), block.columns, b_.keys);
       pack_rows(values_, view_.keys(begin), block.columns, view_.width, b_.values);
-      scores_.multiply({b_.queries + i * scores_.stride(), b_.keys, b_.again, kBlockStride, in_.scale}, 1,
-                       block.part());
+      scores_.multiply(
+          {b_.queries + i * scores_.stride(), scores_.stride(), b_.keys, b_.again, kBlockStride, in_.scale}, 1,
+          block.part());
       mask_block(view_, block, b_.again, -kInfinity);
       transform.weigh(b_.again, block, &row, out, padded);
       if (view_.problem.dropout > 0) view_.dropout(query, begin).apply(b_.again, block.part());

@@ -6,6 +6,7 @@ namespace {
 // The exponent's bits in numbers whose last digit counts 2^-63, and so in products of two of them 2^-126 and more:
 // every sum of these is zero or in the normal range. 2^(bits - 134) is a number's last digit.
 constexpr int kLeastOfBoth = 2 * 134 - 126;
+constexpr int64_t kFewKeys = 64;
 
 PairRows rows_of(const Rows<const void>& rows, int64_t head, int64_t first, int64_t tokens, int64_t width) {
   const auto* data = static_cast<const uint16_t*>(rows.data) + first * rows.token_stride + head * rows.head_stride;
@@ -30,9 +31,11 @@ PairFlags::PairFlags(const AttentionProblem& problem, const Rows<const void>& le
   flags_.resize(problem.sequences.size() * static_cast<size_t>(num_heads_));
   executor.run(static_cast<int64_t>(problem.sequences.size()), [&](int64_t index, int) {
     const Sequence& s = problem.sequences[static_cast<size_t>(index)];
+    if (s.k_length < kFewKeys) return;
     for (int64_t head = 0; head < num_heads_; ++head) {
       flags_[static_cast<size_t>(index * num_heads_ + head)] =
-          takes_pairs(rows_of(left, head, s.q_begin, s.q_length, width), rows_of(right, head, s.k_begin, s.k_length, width))
+          takes_pairs(rows_of(left, head, s.q_begin, s.q_length, width),
+                      rows_of(right, head, s.k_begin, s.k_length, width))
               ? 1
               : 0;
     }

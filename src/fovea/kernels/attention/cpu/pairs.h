@@ -9,7 +9,8 @@ namespace fovea::kernels {
 
 // Which heads' products of two arrays' rows go by pairs of bfloat16, which AVX-512 with bf16 multiplies at twice the
 // rate of floats: of a sequence, so that forward, backward and all their tasks agree. The instruction takes numbers
-// below the normal range for zero and makes such results zero, so a head goes by pairs only where neither can occur.
+// below the normal range for zero and makes such results zero, so a head goes by pairs only where neither can occur;
+// nor where keys are so few that finding out takes as long as it saves.
 class PairFlags {
  public:
   PairFlags() = default;  // none
@@ -23,6 +24,16 @@ class PairFlags {
  private:
   int64_t num_heads_ = 0;
   std::vector<uint8_t> flags_;  // [sequences, heads]; empty: none
+};
+
+// Of products of queries with keys, and of gradients of outputs with values.
+struct ProductPairs {
+  PairFlags scores = {}, weight_grads = {};
+  ProductPairs() = default;
+  ProductPairs(const AttentionProblem& problem, const AttentionForward& in, Executor& executor)
+      : scores(problem, in.q, in.k, executor) {}
+  ProductPairs(const AttentionProblem& problem, const AttentionBackward& in, Executor& executor)
+      : scores(problem, in.q, in.k, executor), weight_grads(problem, in.grad_out, in.v, executor) {}
 };
 
 // Some tokens of an array of bfloat16, under one head.

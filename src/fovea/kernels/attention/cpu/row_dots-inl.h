@@ -23,16 +23,18 @@ class RowDots {
   void pack_right(const TokenList& at, int64_t tokens, float* panels) const {
     pack_panels(right_, at, tokens, words_, panels);
   }
-  // The products of packed rows, times `factor`.
+  // The products of rows with packed ones, times `factor`.
   struct Block {
     const float* left = nullptr;
+    int64_t left_row = 0;
     const float* panels = nullptr;
     float* out = nullptr;
     int64_t out_row = 0;
     float factor = 1;
   };
   void multiply(const Block& block, int64_t rows, ColumnPart part) const {
-    const ScoreProduct product = {block.left, stride(), block.panels, words_, block.out, block.out_row, &block.factor};
+    const ScoreProduct product = {block.left, block.left_row, block.panels, words_,
+                                  block.out,  block.out_row,  &block.factor};
     if constexpr (kThisIsa == Isa::kAvx512Bf16) {
       if (pairs_) return multiply_panels<Words::kPairs>(product, rows, part);
     }

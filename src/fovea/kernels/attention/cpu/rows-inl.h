@@ -172,6 +172,9 @@ struct SequenceView {
   }
 
   int64_t stats_at(int64_t query) const { return stats_begin + (query * problem.num_heads + head) * stats; }
+  Words words(const PairFlags& flags) const {
+    return flags.of(&sequence - problem.sequences.data(), head) ? Words::kPairs : Words::kFloats;
+  }
   // Of the row of a query token; its keys are those of the progression.
   RowDropout dropout_of(int64_t token, int64_t key_begin, int64_t key_step) const {
     if (problem.dropout <= 0) return {};

@@ -142,7 +142,8 @@ void forward(const AttentionProblem& problem, const AttentionForward& in, Execut
   if (few.size() == problem.sequences.size()) return;
   const CandidateTables tables(problem, in.random);
   const std::vector<RowsTask> tasks = forward_tasks(problem, tables);
-  const RowsCall call{.problem = &problem, .tables = &tables, .tasks = tasks, .forward = &in};
+  const ProductPairs pairs(problem, in, executor);
+  const RowsCall call{.problem = &problem, .tables = &tables, .tasks = tasks, .forward = &in, .pairs = &pairs};
   with_isa([&](auto tag) {
     using Isa = RowsKernel<decltype(tag)::kIsa>;
     const WorkerScratch scratch(tasks, executor.num_threads(),
@@ -173,7 +174,8 @@ void backward(const AttentionProblem& problem, const AttentionBackward& in, Exec
   const CandidateTables tables(problem, in.random);
   const std::vector<RowsTask> tasks = backward_tasks(problem, tables);
   std::vector<double> grad_alpha(tasks.size());
-  RowsCall call{.problem = &problem, .tables = &tables, .tasks = tasks, .backward = &in};
+  const ProductPairs pairs(problem, in, executor);
+  RowsCall call{.problem = &problem, .tables = &tables, .tasks = tasks, .backward = &in, .pairs = &pairs};
   call.grad_alpha = grad_alpha.data();
   with_isa([&](auto tag) {
     using Isa = RowsKernel<decltype(tag)::kIsa>;

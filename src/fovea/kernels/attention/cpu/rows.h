@@ -5,6 +5,7 @@
 #include "fovea/kernels/attention/attention.h"
 #include "fovea/kernels/attention/cpu/candidates.h"
 #include "fovea/kernels/attention/cpu/isa.h"
+#include "fovea/kernels/attention/cpu/pairs.h"
 #include "fovea/kernels/attention/cpu/scratch.h"
 
 // "cpu-rows": score rows held whole, a block of queries at a time, so that any mechanism is a function of its rows.
@@ -28,6 +29,7 @@ struct RowsCall {
   std::span<const int64_t> few = {};  // forward: sequences that are in no task, of a few queries that see every key
   const AttentionForward* forward = nullptr;
   const AttentionBackward* backward = nullptr;
+  const ProductPairs* pairs = nullptr;
   // Backward where parts > 1: sums of dK, then of dV, of each task's keys, at partial_at[task], padded head_dim a key.
   float* partials = nullptr;
   std::vector<int64_t> partial_at = {};

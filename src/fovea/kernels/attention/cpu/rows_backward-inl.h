@@ -1,4 +1,5 @@
 #pragma once
+#include "fovea/kernels/attention/cpu/row_dots-inl.h"
 #include "fovea/kernels/attention/cpu/rows_single-inl.h"
 
 namespace fovea::kernels {
@@ -7,6 +8,7 @@ namespace {
 struct BackwardBuffers {
   float *key_panels, *value_panels, *keys;   // of the group
   float *queries, *grad_out, *grad_queries;  // of the chunk
+  float* left;                               // of one of its products with panels, where that goes by pairs
   float *weights, *grads;                    // scores, then weights; gradients of weights, then of scores
   float *grad_keys, *grad_values;            // of the group's columns
   float *all_grad_keys, *all_grad_values;    // of the task's keys, where more than one group adds to them
@@ -29,6 +31,7 @@ inline BackwardBuffers backward_buffers(Arena& arena, const Candidates& table, c
           .queries = arena.take(size.rows * padded),
           .grad_out = arena.take(size.rows * padded),
           .grad_queries = arena.take(size.rows * padded),
+          .left = arena.take(size.rows * padded),
           .weights = arena.take(size.scores),
           .grads = arena.take(size.scores),
           .grad_keys = arena.take(size.columns * padded),
@@ -49,8 +52,10 @@ class BackwardTask {
     const DType dtype = view_.problem.dtype;
     queries_ = head_rows(in_.q, task_.head, dtype);
     keys_ = head_rows(in_.k, task_.head, dtype);
-    values_ = head_rows(in_.v, task_.head, dtype);
     grad_out_ = head_rows(in_.grad_out, task_.head, dtype);
+    scores_ = RowDots(queries_, keys_, view_.width, view_.words(call.pairs->scores));
+    weight_grads_ =
+        RowDots(grad_out_, head_rows(in_.v, task_.head, dtype), view_.width, view_.words(call.pairs->weight_grads));
     grad_q_ = head_rows(in_.grad_q, task_.head, dtype);
     owns_ = owns_keys(view_.table, task_);
     if (task_.parts > 1) {
@@ -89,8 +94,8 @@ class BackwardTask {
   template <class Transform>
   void run_group(Transform& transform, const RowGroup& group) {
     const TokenList keys = view_.keys(group);
-    pack_panels(keys_, keys, group.columns, view_.width, b_.key_panels);
-    pack_panels(values_, keys, group.columns, view_.width, b_.value_panels);
+    scores_.pack_right(keys, group.columns, b_.key_panels);
+    weight_grads_.pack_right(keys, group.columns, b_.value_panels);
     pack_rows(keys_, keys, group.columns, view_.width, b_.keys);
     fill(b_.grad_keys, 0, group.columns * view_.padded, 0);
     fill(b_.grad_values, 0, group.columns * view_.padded, 0);
@@ -111,9 +116,11 @@ class BackwardTask {
     if (group.queries == 1) {  // as forward did: a selection must see the same bits
       score_single({b_.queries, keys_, view_.keys(group), view_.width}, group.columns, in_.scale, b_.weights);
     } else {
-      multiply_panels({b_.queries, padded, b_.key_panels, view_.width, b_.weights, stride, &in_.scale}, rows, part);
+      const float* left = left_of(scores_, tokens, rows, b_.queries);
+      scores_.multiply({left, scores_.stride(), b_.key_panels, b_.weights, stride, in_.scale}, rows, part);
     }
-    multiply_panels({b_.grad_out, padded, b_.value_panels, view_.width, b_.grads, stride, &one}, rows, part);
+    const float* left = left_of(weight_grads_, tokens, rows, b_.grad_out);
+    weight_grads_.multiply({left, weight_grads_.stride(), b_.value_panels, b_.grads, stride}, rows, part);
     grade(transform, group, first, rows, part);
     const int64_t columns = std::min<int64_t>(part.end, group.columns) - part.begin;
     write_queries(group, tokens, rows, {part.begin, part.begin + columns});
@@ -133,6 +140,13 @@ class BackwardTask {
     product.c = b_.grad_values + part.begin * padded;
     product.factor = &one;
     multiply(product, columns, padded / kLanes);
+  }
+
+  // The chunk's queries as the product takes them; `floats` are those that others take.
+  const float* left_of(const RowDots& product, const TokenList& tokens, int64_t rows, const float* floats) const {
+    if (!product.pairs()) return floats;
+    product.pack_left(tokens, rows, b_.left);
+    return b_.left;
   }
 
   // Scores and gradients of weights to weights and gradients of scores.
@@ -194,7 +208,8 @@ class BackwardTask {
   const RowsTask& task_;
   const HeadView view_;
   const AttentionBackward& in_;
-  HeadRows queries_, keys_, values_, grad_out_, grad_q_;
+  HeadRows queries_, keys_, grad_out_, grad_q_;
+  RowDots scores_, weight_grads_;
   bool owns_ = false;
   BackwardBuffers b_{};
 };

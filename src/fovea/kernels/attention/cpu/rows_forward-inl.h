@@ -1,4 +1,5 @@
 #pragma once
+#include "fovea/kernels/attention/cpu/row_dots-inl.h"
 #include "fovea/kernels/attention/cpu/rows_single-inl.h"
 
 namespace fovea::kernels {
@@ -48,6 +49,7 @@ class ForwardTask {
     const DType dtype = view_.problem.dtype;
     queries_ = head_rows(in_.q, task_.head, dtype);
     keys_ = head_rows(in_.k, task_.head, dtype);
+    scores_ = RowDots(queries_, keys_, view_.width, view_.words(call.pairs->scores));
     values_ = head_rows(in_.v, task_.head, dtype);
     out_ = head_rows(in_.out, task_.head, dtype);
   }
@@ -60,7 +62,7 @@ class ForwardTask {
         single(transform, group);
         continue;
       }
-      pack_panels(keys_, view_.keys(group), group.columns, view_.width, b_.keys);
+      scores_.pack_right(view_.keys(group), group.columns, b_.keys);
       pack_rows(values_, view_.keys(group), group.columns, view_.width, b_.values);
       const int64_t step = chunk_rows(group.queries, group.columns);
       for (int64_t i = 0; i < group.queries; i += step) {
@@ -78,11 +80,11 @@ class ForwardTask {
     const float* a = static_cast<const float*>(queries_.data) + tokens[0] * queries_.stride;
     int64_t a_row = queries_.stride * tokens.step;
     if (queries_.lane != Lane::kFloat) {
-      pack_rows(queries_, tokens, rows, view_.width, b_.queries);
+      scores_.pack_left(tokens, rows, b_.queries);
       a = b_.queries;
-      a_row = view_.padded;
+      a_row = scores_.stride();
     }
-    multiply_panels({a, a_row, b_.keys, view_.width, b_.scores, stride, &in_.scale}, rows, part);
+    scores_.multiply({a, a_row, b_.keys, b_.scores, stride, in_.scale}, rows, part);
     weigh(transform, group, first, rows, part);
     write_out(group, tokens, rows, part);
   }
@@ -153,6 +155,7 @@ class ForwardTask {
   const HeadView view_;
   const AttentionForward& in_;
   HeadRows queries_, keys_, values_, out_;
+  RowDots scores_;
   ForwardBuffers b_{};
 };
 

@@ -19,7 +19,7 @@ using testing_suite::Inputs;
 using testing_suite::Layout;
 using testing_suite::Results;
 
-constexpr int64_t kDim = 3;
+constexpr int64_t kDim = 4;
 
 struct Case {
   const char* spec = "";
@@ -65,6 +65,7 @@ const std::vector<Case> kCases = {
     {.spec = "strided(2)", .kind = AttentionKind::kCausal, .queries = 1500, .keys = 1500},
     {.spec = "window(400)|global(5)", .queries = 1500, .keys = 1500},
     {.spec = "window(400)", .queries = 1500, .keys = 1800, .dtype = DType::kBFloat16},
+    {.spec = "window(400)+topk(7)", .queries = 1500, .keys = 1800, .dtype = DType::kBFloat16},
 };
 
 TEST_P(RowsParts, AddUp) {

@@ -6,11 +6,10 @@ namespace {
 // The exponent's bits in numbers whose last digit counts 2^-63, and so in products of two of them 2^-126 and more:
 // every sum of these is zero or in the normal range. 2^(bits - 134) is a number's last digit.
 constexpr int kLeastOfBoth = 2 * 134 - 126;
-constexpr int64_t kFewKeys = 64;
+constexpr int64_t kFewQueries = 16, kFewKeys = 64;
 
-PairRows rows_of(const Rows<const void>& rows, int64_t head, int64_t first, int64_t tokens, int64_t width) {
-  const auto* data = static_cast<const uint16_t*>(rows.data) + first * rows.token_stride + head * rows.head_stride;
-  return {data, rows.token_stride, tokens, width};
+const uint16_t* head_of(const Rows<const void>& rows, int64_t head) {
+  return static_cast<const uint16_t*>(rows.data) + head * rows.head_stride;
 }
 
 bool takes_pairs(const PairRows& left, const PairRows& right) {
@@ -24,20 +23,18 @@ bool takes_pairs(const PairRows& left, const PairRows& right) {
 }  // namespace
 
 PairFlags::PairFlags(const AttentionProblem& problem, const Rows<const void>& left, const Rows<const void>& right,
-                     Executor& executor)
+                     const int64_t* key_tokens, Executor& executor)
     : num_heads_(problem.num_heads) {
   const int64_t width = problem.head_dim;
   if (problem.dtype != DType::kBFloat16 || width % 2 != 0 || isa() != Isa::kAvx512Bf16) return;
   flags_.resize(problem.sequences.size() * static_cast<size_t>(num_heads_));
   executor.run(static_cast<int64_t>(problem.sequences.size()), [&](int64_t index, int) {
     const Sequence& s = problem.sequences[static_cast<size_t>(index)];
-    if (s.k_length < kFewKeys) return;
+    if (s.q_length < kFewQueries || s.k_length < kFewKeys) return;
     for (int64_t head = 0; head < num_heads_; ++head) {
-      flags_[static_cast<size_t>(index * num_heads_ + head)] =
-          takes_pairs(rows_of(left, head, s.q_begin, s.q_length, width),
-                      rows_of(right, head, s.k_begin, s.k_length, width))
-              ? 1
-              : 0;
+      const PairRows queries = {head_of(left, head), left.token_stride, s.q_begin, s.q_length, width};
+      const PairRows keys = {head_of(right, head), right.token_stride, s.k_begin, s.k_length, width, key_tokens};
+      flags_[static_cast<size_t>(index * num_heads_ + head)] = takes_pairs(queries, keys) ? 1 : 0;
     }
   });
 }

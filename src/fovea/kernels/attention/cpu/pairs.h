@@ -10,13 +10,13 @@ namespace fovea::kernels {
 // Which heads' products of two arrays' rows go by pairs of bfloat16, which AVX-512 with bf16 multiplies at twice the
 // rate of floats: of a sequence, so that forward, backward and all their tasks agree. The instruction takes numbers
 // below the normal range for zero and makes such results zero, so a head goes by pairs only where neither can occur;
-// nor where keys are so few that finding out takes as long as it saves.
+// nor where rows are so few that finding out takes as long as it saves.
 class PairFlags {
  public:
   PairFlags() = default;  // none
-  // left: rows of queries; right: of keys.
+  // left: rows of queries; right: of keys, which lie where key_tokens says (as in AttentionForward).
   PairFlags(const AttentionProblem& problem, const Rows<const void>& left, const Rows<const void>& right,
-            Executor& executor);
+            const int64_t* key_tokens, Executor& executor);
   bool of(int64_t sequence, int64_t head) const {
     return !flags_.empty() && flags_[static_cast<size_t>(sequence * num_heads_ + head)] != 0;
   }
@@ -31,16 +31,18 @@ struct ProductPairs {
   PairFlags scores = {}, weight_grads = {};
   ProductPairs() = default;
   ProductPairs(const AttentionProblem& problem, const AttentionForward& in, Executor& executor)
-      : scores(problem, in.q, in.k, executor) {}
+      : scores(problem, in.q, in.k, in.key_tokens, executor) {}
   ProductPairs(const AttentionProblem& problem, const AttentionBackward& in, Executor& executor)
-      : scores(problem, in.q, in.k, executor), weight_grads(problem, in.grad_out, in.v, executor) {}
+      : scores(problem, in.q, in.k, nullptr, executor), weight_grads(problem, in.grad_out, in.v, nullptr, executor) {}
 };
 
-// Some tokens of an array of bfloat16, under one head.
+// Some tokens of an array of bfloat16, under one head: first, first + 1, ..., or places[first], places[first + 1], ...
 struct PairRows {
-  const uint16_t* data = nullptr;  // of the first token
+  const uint16_t* data = nullptr;  // of token 0
   int64_t stride = 0;              // between tokens
-  int64_t tokens = 0, width = 0;
+  int64_t first = 0, tokens = 0, width = 0;
+  const int64_t* places = nullptr;
+  const uint16_t* row(int64_t i) const { return data + (places == nullptr ? first + i : places[first + i]) * stride; }
 };
 
 template <Isa kIsa>

@@ -12,11 +12,11 @@ namespace fovea::kernels {
 template <Isa kIsa>
 int PairScan<kIsa>::least_exponent(const PairRows& rows) {
   int least = 255;
-  const uint16_t* row = rows.data;
 #if FOVEA_ISA >= 2
   const __m512i exponent = _mm512_set1_epi16(0x7f80), number = _mm512_set1_epi16(0x7fff);
   __m512i lowest = exponent;
-  for (int64_t t = 0; t < rows.tokens; ++t, row += rows.stride) {
+  for (int64_t t = 0; t < rows.tokens; ++t) {
+    const uint16_t* row = rows.row(t);
     for (int64_t i = 0; i < rows.width; i += 32) {
       const int64_t left = rows.width - i;
       const __mmask32 part = left >= 32 ? ~__mmask32{0} : (__mmask32{1} << left) - 1;
@@ -28,7 +28,8 @@ int PairScan<kIsa>::least_exponent(const PairRows& rows) {
   _mm512_storeu_si512(lanes, lowest);
   for (const uint16_t lane : lanes) least = std::min(least, lane >> 7);
 #else
-  for (int64_t t = 0; t < rows.tokens; ++t, row += rows.stride) {
+  for (int64_t t = 0; t < rows.tokens; ++t) {
+    const uint16_t* row = rows.row(t);
     for (int64_t i = 0; i < rows.width; ++i) {
       if ((row[i] & 0x7fff) != 0) least = std::min(least, (row[i] & 0x7f80) >> 7);
     }

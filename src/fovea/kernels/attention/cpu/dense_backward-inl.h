@@ -105,8 +105,9 @@ class DenseBackwardTask {
   template <class Transform>
   void add_block(const Transform& transform, const DenseBlock& block) {
     const int64_t padded = view_.padded;
-    pack_rows(queries_, view_.queries(block.first), block.rows, view_.width, b_.queries);
-    const float* left = left_of(scores_, block, b_.queries);
+    const TokenList queries = view_.queries(block.first);
+    pack_rows(queries_, queries, block.rows, view_.width, b_.queries);
+    const float* left = scores_.left(queries, block.rows, b_.queries, b_.left);
     scores_.multiply({left, scores_.stride(), b_.key_panels, b_.weights, kBlockStride, in_.scale}, block.rows,
                      block.part());
     mask_block(view_, block, b_.weights, -kInfinity);
@@ -114,8 +115,8 @@ class DenseBackwardTask {
     if constexpr (Transform::kSkips)
       PositiveSearch(b_.weights, block, padded / kLanes, kPassingCosts.backward).run(positive);
     if (positive.live == 0) return;
-    pack_rows(grad_out_, view_.queries(block.first), block.rows, view_.width, b_.grad_out);
-    grad_left_ = left_of(weight_grads_, block, b_.grad_out);
+    pack_rows(grad_out_, queries, block.rows, view_.width, b_.grad_out);
+    grad_left_ = weight_grads_.left(queries, block.rows, b_.grad_out, b_.left);
     const RowRun first = next_run(positive.live, block.rows, 0);
     int64_t end = first.first;
     for (RowRun run = first; run.count > 0; run = next_run(positive.live, block.rows, end)) {
@@ -126,13 +127,6 @@ class DenseBackwardTask {
     }
     if (positive.few) return add_marked_columns(block, positive);
     add_columns(block, first.first, end);
-  }
-
-  // The block's queries as the product takes them; `floats` are those that others take.
-  const float* left_of(const RowDots& product, const DenseBlock& block, const float* floats) const {
-    if (!product.pairs()) return floats;
-    product.pack_left(view_.queries(block.first), block.rows, b_.left);
-    return b_.left;
   }
 
   // Rows between two runs: the sums over rows pass through them.

@@ -16,10 +16,15 @@ class RowDots {
     words_ = width / 2;
   }
 
-  bool pairs() const { return pairs_; }
   int64_t stride() const { return round_up(words_, kLanes); }
   // [tokens][stride()].
   void pack_left(const TokenList& at, int64_t tokens, float* out) const { pack_rows(left_, at, tokens, words_, out); }
+  // The same where others need these rows as floats too, which they are at `floats`; room: [tokens][stride()].
+  const float* left(const TokenList& at, int64_t tokens, const float* floats, float* room) const {
+    if (!pairs_) return floats;
+    pack_left(at, tokens, room);
+    return room;
+  }
   void pack_right(const TokenList& at, int64_t tokens, float* panels) const {
     pack_panels(right_, at, tokens, words_, panels);
   }

@@ -116,10 +116,10 @@ class BackwardTask {
     if (group.queries == 1) {  // as forward did: a selection must see the same bits
       score_single({b_.queries, keys_, view_.keys(group), view_.width}, group.columns, in_.scale, b_.weights);
     } else {
-      const float* left = left_of(scores_, tokens, rows, b_.queries);
+      const float* left = scores_.left(tokens, rows, b_.queries, b_.left);
       scores_.multiply({left, scores_.stride(), b_.key_panels, b_.weights, stride, in_.scale}, rows, part);
     }
-    const float* left = left_of(weight_grads_, tokens, rows, b_.grad_out);
+    const float* left = weight_grads_.left(tokens, rows, b_.grad_out, b_.left);
     weight_grads_.multiply({left, weight_grads_.stride(), b_.value_panels, b_.grads, stride}, rows, part);
     grade(transform, group, first, rows, part);
     const int64_t columns = std::min<int64_t>(part.end, group.columns) - part.begin;
@@ -140,13 +140,6 @@ class BackwardTask {
     product.c = b_.grad_values + part.begin * padded;
     product.factor = &one;
     multiply(product, columns, padded / kLanes);
-  }
-
-  // The chunk's queries as the product takes them; `floats` are those that others take.
-  const float* left_of(const RowDots& product, const TokenList& tokens, int64_t rows, const float* floats) const {
-    if (!product.pairs()) return floats;
-    product.pack_left(tokens, rows, b_.left);
-    return b_.left;
   }
 
   // Scores and gradients of weights to weights and gradients of scores.

@@ -16,7 +16,7 @@ constexpr int64_t kParts = 4;
 
 std::vector<std::string> refuses(const AttentionProblem& problem) {
   std::vector<std::string> reasons;
-  if (problem.dtype == DType::kFloat64) reasons.emplace_back("float64 is not float32 or bfloat16");
+  if (problem.dtype == DType::kFloat64) reasons.emplace_back("float64 is left to the reference");
   if (problem.head_dim > kMaxDenseHeadDim) {
     reasons.push_back(cat("head_dim ", problem.head_dim, " is above ", kMaxDenseHeadDim));
   }

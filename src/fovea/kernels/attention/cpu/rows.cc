@@ -20,7 +20,7 @@ constexpr int64_t kFewSequences = 16;                // of a task
 
 std::vector<std::string> refuses(const AttentionProblem& problem) {
   std::vector<std::string> reasons;
-  if (problem.dtype == DType::kFloat64) reasons.push_back("float64: this kernel computes in float32");
+  if (problem.dtype == DType::kFloat64) reasons.push_back("float64 is left to the reference");
   if (problem.head_dim > kMaxRowsHeadDim)
     reasons.push_back(cat("head_dim ", problem.head_dim, " is above ", kMaxRowsHeadDim));
   if (problem.keys_listed && problem.needs_backward) reasons.emplace_back("no gradients for keys that a list names");

@@ -64,9 +64,11 @@ std::vector<DenseTask> backward_tasks(const AttentionProblem& problem) {
   return tasks;
 }
 
+bool always(int64_t, int64_t) { return true; }
+
 void forward(const AttentionProblem& problem, const AttentionForward& in, Executor& executor) {
   const std::vector<DenseTask> tasks = forward_tasks(problem);
-  const ProductPairs pairs(problem, in, executor);
+  const ProductPairs pairs(problem, in, always, executor);
   const DenseCall call{.problem = &problem, .tasks = tasks, .forward = &in, .pairs = &pairs};
   with_isa([&](auto tag) {
     using Level = DenseKernel<decltype(tag)::kIsa>;
@@ -89,7 +91,7 @@ int64_t place_partials(const std::vector<DenseTask>& tasks, int64_t padded, std:
 
 void backward(const AttentionProblem& problem, const AttentionBackward& in, Executor& executor) {
   const std::vector<DenseTask> tasks = backward_tasks(problem);
-  const ProductPairs pairs(problem, in, executor);
+  const ProductPairs pairs(problem, in, always, executor);
   DenseCall call{.problem = &problem, .tasks = tasks, .backward = &in, .pairs = &pairs};
   with_isa([&](auto tag) {
     using Level = DenseKernel<decltype(tag)::kIsa>;

@@ -9,11 +9,12 @@
 #include "fovea/base/rng.h"
 #include "fovea/kernels/attention/cpu/at_level_test.h"
 #include "fovea/kernels/attention/cpu/dense.h"
+#include "fovea/kernels/attention/cpu/rows.h"
 #include "fovea/kernels/attention/testing/kernel_run.h"
 
-// cpu-dense in bfloat16 gives what it gives in float32 for the same inputs, rounded: also where a product by pairs
-// would take numbers for zero, and where a gradient is a small difference of large numbers. Other mechanisms, shapes
-// and inputs are the business of kernel_list_test.cc.
+// Attention over many pairs in bfloat16 gives what it gives in float32 for the same inputs, rounded: also where a
+// product by pairs would take numbers for zero, and where a gradient is a small difference of large numbers. Other
+// mechanisms, shapes and inputs are the business of kernel_list_test.cc.
 namespace fovea::kernels {
 namespace {
 
@@ -28,6 +29,7 @@ constexpr double kBelow = 0x1p-127;                      // the normal range, ye
 
 struct Shape {
   int64_t queries = 110, keys = 330, dim = 64;
+  const Kernel* kernel = &kDenseKernel;
 };
 // Several blocks of queries and of keys; backward in parts.
 constexpr Shape kLong = {.queries = 800, .keys = 900, .dim = 20};
@@ -64,7 +66,7 @@ Results run(DType dtype, const char* spec, const Shape& shape, const Elements& e
   p.dtype = dtype, p.num_heads = kHeads, p.head_dim = shape.dim, p.needs_backward = true;
   p.sequences = {{0, shape.queries, 0, shape.keys}};
   ThreadExecutor threads(2);
-  return testing_suite::run_kernel(kDenseKernel, p, fill(dtype, shape, elements), Layout::kPadded, threads);
+  return testing_suite::run_kernel(*shape.kernel, p, fill(dtype, shape, elements), Layout::kPadded, threads);
 }
 
 void expect_rounded(const char* name, const Array& got, const Array& right) {
@@ -156,6 +158,19 @@ TEST_P(DenseBf16, FindsALoneNumberBelowTheNormalRange) {
       expect_same("relu", shape, elements);
     }
   }
+}
+
+// Backward selects by the threshold that forward saved.
+TEST_P(DenseBf16, SelectsTheSameInBothPasses) {
+  const auto drawn = [](uint64_t stream) -> Element {
+    return [=](int64_t t, int64_t h, int64_t i) {
+      Rng rng(stream, static_cast<uint64_t>((t * kHeads + h) * 256 + i));
+      return testing_suite::round_to(DType::kBFloat16, rng.normal());
+    };
+  };
+  const Elements elements = {.q = drawn(1), .k = drawn(2), .v = drawn(3), .grad_out = drawn(4), .scale = 0.125F};
+  expect_same("topk(5)", {.queries = 300, .keys = 340, .kernel = &kRowsKernel}, elements);
+  expect_same("window(90)+topk(5)", {.queries = 300, .keys = 340, .kernel = &kRowsKernel}, elements);
 }
 
 INSTANTIATE_TEST_SUITE_P(Levels, DenseBf16, testing::ValuesIn(levels_of_this_machine()), level_title);

@@ -6,7 +6,7 @@ namespace {
 // The exponent's bits in numbers whose last digit counts 2^-63, and so in products of two of them 2^-126 and more:
 // every sum of these is zero or in the normal range. 2^(bits - 134) is a number's last digit.
 constexpr int kLeastOfBoth = 2 * 134 - 126;
-constexpr int64_t kFewQueries = 16, kFewKeys = 64;
+constexpr int64_t kFewQueries = 16;
 
 const uint16_t* head_of(const Rows<const void>& rows, int64_t head) {
   return static_cast<const uint16_t*>(rows.data) + head * rows.head_stride;
@@ -15,27 +15,28 @@ const uint16_t* head_of(const Rows<const void>& rows, int64_t head) {
 bool takes_pairs(const PairRows& left, const PairRows& right) {
   return with_isa([&](auto tag) {
     using Scan = PairScan<decltype(tag)::kIsa>;
-    const int least_left = Scan::least_exponent(left), least_right = Scan::least_exponent(right);
-    return least_left > 0 && least_right > 0 && least_left + least_right >= kLeastOfBoth;
+    const int least = Scan::least_exponent(left);
+    if (least == 0) return false;
+    const int least_right = Scan::least_exponent(right);
+    return least_right > 0 && least + least_right >= kLeastOfBoth;
   });
 }
 
 }  // namespace
 
 PairFlags::PairFlags(const AttentionProblem& problem, const Rows<const void>& left, const Rows<const void>& right,
-                     const int64_t* key_tokens, Executor& executor)
+                     const int64_t* key_tokens, const Pays& pays, Executor& executor)
     : num_heads_(problem.num_heads) {
   const int64_t width = problem.head_dim;
   if (problem.dtype != DType::kBFloat16 || width % 2 != 0 || isa() != Isa::kAvx512Bf16) return;
   flags_.resize(problem.sequences.size() * static_cast<size_t>(num_heads_));
-  executor.run(static_cast<int64_t>(problem.sequences.size()), [&](int64_t index, int) {
-    const Sequence& s = problem.sequences[static_cast<size_t>(index)];
-    if (s.q_length < kFewQueries || s.k_length < kFewKeys) return;
-    for (int64_t head = 0; head < num_heads_; ++head) {
-      const PairRows queries = {head_of(left, head), left.token_stride, s.q_begin, s.q_length, width};
-      const PairRows keys = {head_of(right, head), right.token_stride, s.k_begin, s.k_length, width, key_tokens};
-      flags_[static_cast<size_t>(index * num_heads_ + head)] = takes_pairs(queries, keys) ? 1 : 0;
-    }
+  executor.run(static_cast<int64_t>(flags_.size()), [&](int64_t index, int) {
+    const int64_t sequence = index / num_heads_, head = index % num_heads_;
+    const Sequence& s = problem.sequences[static_cast<size_t>(sequence)];
+    if (s.q_length < kFewQueries || !pays(sequence, head)) return;
+    const PairRows queries = {head_of(left, head), left.token_stride, s.q_begin, s.q_length, width};
+    const PairRows keys = {head_of(right, head), right.token_stride, s.k_begin, s.k_length, width, key_tokens};
+    flags_[static_cast<size_t>(index)] = takes_pairs(queries, keys) ? 1 : 0;
   });
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "fovea/kernels/attention/attention.h"
@@ -10,13 +11,16 @@ namespace fovea::kernels {
 // Which heads' products of two arrays' rows go by pairs of bfloat16, which AVX-512 with bf16 multiplies at twice the
 // rate of floats: of a sequence, so that forward, backward and all their tasks agree. The instruction takes numbers
 // below the normal range for zero and makes such results zero, so a head goes by pairs only where neither can occur;
-// nor where rows are so few that finding out takes as long as it saves.
+// nor where pairs of rows are so few that finding out takes as long as it saves. All rows of a head decide, so that its
+// last bits depend on rows that a query does not see.
 class PairFlags {
  public:
   PairFlags() = default;  // none
-  // left: rows of queries; right: of keys, which lie where key_tokens says (as in AttentionForward).
+  // left: rows of queries; right: of keys, which lie where key_tokens says (as in AttentionForward). Others than the
+  // heads that `pays` go by floats; it depends on the sequence's lengths and the spec alone.
+  using Pays = std::function<bool(int64_t sequence, int64_t head)>;
   PairFlags(const AttentionProblem& problem, const Rows<const void>& left, const Rows<const void>& right,
-            const int64_t* key_tokens, Executor& executor);
+            const int64_t* key_tokens, const Pays& pays, Executor& executor);
   bool of(int64_t sequence, int64_t head) const {
     return !flags_.empty() && flags_[static_cast<size_t>(sequence * num_heads_ + head)] != 0;
   }
@@ -30,10 +34,13 @@ class PairFlags {
 struct ProductPairs {
   PairFlags scores = {}, weight_grads = {};
   ProductPairs() = default;
-  ProductPairs(const AttentionProblem& problem, const AttentionForward& in, Executor& executor)
-      : scores(problem, in.q, in.k, in.key_tokens, executor) {}
-  ProductPairs(const AttentionProblem& problem, const AttentionBackward& in, Executor& executor)
-      : scores(problem, in.q, in.k, nullptr, executor), weight_grads(problem, in.grad_out, in.v, nullptr, executor) {}
+  ProductPairs(const AttentionProblem& problem, const AttentionForward& in, const PairFlags::Pays& pays,
+               Executor& executor)
+      : scores(problem, in.q, in.k, in.key_tokens, pays, executor) {}
+  ProductPairs(const AttentionProblem& problem, const AttentionBackward& in, const PairFlags::Pays& pays,
+               Executor& executor)
+      : scores(problem, in.q, in.k, nullptr, pays, executor),
+        weight_grads(problem, in.grad_out, in.v, nullptr, pays, executor) {}
 };
 
 // Some tokens of an array of bfloat16, under one head: first, first + 1, ..., or places[first], places[first + 1], ...

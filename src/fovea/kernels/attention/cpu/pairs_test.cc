@@ -44,9 +44,50 @@ TEST_P(Pairs, FindTheLeastExponent) {
   }
 }
 
+struct Head {
+  int64_t queries = 16, keys = 64, dim = 8;
+  double q = 1, k = 1;  // of the last element
+  bool pays = true;
+};
+
+// Of a head of ones, but for its last query's and its last key's last elements.
+bool goes_by_pairs(const Head& head) {
+  const auto ones = [&](int64_t tokens, double last) {
+    Array out(DType::kBFloat16, Layout::kPadded, tokens, 2, head.dim);
+    out.fill(1);
+    out.set(tokens - 1, 1, head.dim - 1, last);
+    return out;
+  };
+  const Array q = ones(head.queries, head.q), k = ones(head.keys, head.k);
+  AttentionProblem p;
+  p.dtype = DType::kBFloat16, p.num_heads = 2, p.head_dim = head.dim;
+  p.sequences = {{0, head.queries, 0, head.keys}};
+  SerialExecutor serial;
+  const PairFlags::Pays pays = [&](int64_t, int64_t) { return head.pays; };
+  return PairFlags(p, q.rows<const void>(), k.rows<const void>(), nullptr, pays, serial).of(0, 1);
+}
+
+// Exponents whose bits, 127 above them, are at least 142 together: below, sums of products may fall below the normal
+// range, as (1 + 2^-7) 2^-63 2^-63 - 2^-63 2^-63 does.
+TEST_P(Pairs, AreTakenWhereNothingFallsBelowTheNormalRange) {
+  const bool can = isa() == Isa::kAvx512Bf16;
+  EXPECT_EQ(goes_by_pairs({}), can);
+  EXPECT_EQ(goes_by_pairs({.q = 0, .k = -0.0}), can);
+  EXPECT_EQ(goes_by_pairs({.q = 0x1p-56, .k = -0x1p-56}), can);
+  EXPECT_FALSE(goes_by_pairs({.q = 0x1p-56, .k = 0x1p-57}));
+  EXPECT_EQ(goes_by_pairs({.q = 0x1p-112}), can);
+  EXPECT_FALSE(goes_by_pairs({.q = -0x1p-113}));
+  EXPECT_EQ(goes_by_pairs({.k = 0x1p-112}), can);
+  EXPECT_FALSE(goes_by_pairs({.k = 0x1p-113}));
+  EXPECT_FALSE(goes_by_pairs({.q = 0x1p-130}));
+  EXPECT_FALSE(goes_by_pairs({.queries = 15}));
+  EXPECT_FALSE(goes_by_pairs({.dim = 7}));
+  EXPECT_FALSE(goes_by_pairs({.pays = false}));
+}
+
 // The one key that is not zero, and below the normal range, is found where a list says that it lies.
 TEST_P(Pairs, AreLookedForWhereAListSays) {
-  constexpr int64_t kQueries = 20, kKeys = 90, kDim = 64;
+  constexpr int64_t kQueries = 20, kKeys = 90, kDim = 64, kBefore = 7;  // entries of the list before the sequence's
   const auto rows_of = [&](int64_t tokens, double first) {
     Array out(DType::kBFloat16, Layout::kPadded, tokens, 1, kDim);
     for (int64_t t = 0; t < tokens; ++t) {
@@ -57,12 +98,12 @@ TEST_P(Pairs, AreLookedForWhereAListSays) {
   const Array q = rows_of(kQueries, 0x1p100), v = rows_of(kKeys + 1, 1);
   Array k = rows_of(kKeys + 1, 0);
   k.set(kKeys, 0, 0, 0x1p-127);
-  std::vector<int64_t> list;  // backwards, all but token 0
+  std::vector<int64_t> list(kBefore, 0);  // then backwards, all but token 0
   for (int64_t t = 0; t < kKeys; ++t) list.push_back(kKeys - t);
   AttentionProblem p;
   p.spec = parse_attention("relu");
   p.dtype = DType::kBFloat16, p.head_dim = kDim, p.keys_listed = true;
-  p.sequences = {{0, kQueries, 0, kKeys}};
+  p.sequences = {{0, kQueries, kBefore, kKeys}};
   const Array out = rows_of(kQueries, 0);
   AttentionForward in;
   in.q = q.rows<const void>(), in.k = k.rows<const void>(), in.v = v.rows<const void>();

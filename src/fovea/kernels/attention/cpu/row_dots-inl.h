@@ -2,7 +2,7 @@
 #include "fovea/kernels/attention/cpu/rows-inl.h"
 
 // Products of one array's rows with another's: by floats, or by pairs of bfloat16 as they lie (PairFlags says which).
-// Products of bfloat16 are exact in float32 and summed there either way.
+// Where it does, products are exact in float32 and summed there either way.
 namespace fovea::kernels {
 namespace {
 

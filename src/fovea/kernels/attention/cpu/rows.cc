@@ -16,6 +16,7 @@ constexpr int64_t kForwardQueries = 256;
 constexpr int64_t kPairsInOnePart = 1 << 19;
 constexpr int64_t kParts = 4;
 constexpr int64_t kFewQueries = 8, kFewKeys = 2048;  // of a sequence that is_few()
+constexpr int64_t kManyPairs = 48;                   // of a query, for pays_pairs()
 constexpr int64_t kFewSequences = 16;                // of a task
 
 std::vector<std::string> refuses(const AttentionProblem& problem) {
@@ -136,13 +137,20 @@ std::vector<RowsTask> backward_tasks(const AttentionProblem& problem, const Cand
   return tasks;
 }
 
+// Whether a query sees so many keys, on average, that reading all rows once is little beside the products.
+PairFlags::Pays pays_pairs(const AttentionProblem& problem, const CandidateTables& tables) {
+  return [&](int64_t sequence, int64_t head) {
+    return tables.of(sequence, head).pairs >= kManyPairs * problem.sequences[static_cast<size_t>(sequence)].q_length;
+  };
+}
+
 void forward(const AttentionProblem& problem, const AttentionForward& in, Executor& executor) {
   const std::vector<int64_t> few = few_sequences(problem);
   if (!few.empty()) forward_few({.problem = &problem, .few = few, .forward = &in}, executor);
   if (few.size() == problem.sequences.size()) return;
   const CandidateTables tables(problem, in.random);
   const std::vector<RowsTask> tasks = forward_tasks(problem, tables);
-  const ProductPairs pairs(problem, in, executor);
+  const ProductPairs pairs(problem, in, pays_pairs(problem, tables), executor);
   const RowsCall call{.problem = &problem, .tables = &tables, .tasks = tasks, .forward = &in, .pairs = &pairs};
   with_isa([&](auto tag) {
     using Isa = RowsKernel<decltype(tag)::kIsa>;
@@ -174,7 +182,7 @@ void backward(const AttentionProblem& problem, const AttentionBackward& in, Exec
   const CandidateTables tables(problem, in.random);
   const std::vector<RowsTask> tasks = backward_tasks(problem, tables);
   std::vector<double> grad_alpha(tasks.size());
-  const ProductPairs pairs(problem, in, executor);
+  const ProductPairs pairs(problem, in, pays_pairs(problem, tables), executor);
   RowsCall call{.problem = &problem, .tables = &tables, .tasks = tasks, .backward = &in, .pairs = &pairs};
   call.grad_alpha = grad_alpha.data();
   with_isa([&](auto tag) {

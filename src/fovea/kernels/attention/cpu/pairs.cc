@@ -29,11 +29,18 @@ PairFlags::PairFlags(const AttentionProblem& problem, const Rows<const void>& le
     : num_heads_(problem.num_heads) {
   const int64_t width = problem.head_dim;
   if (problem.dtype != DType::kBFloat16 || width % 2 != 0 || isa() != Isa::kAvx512Bf16) return;
-  flags_.resize(problem.sequences.size() * static_cast<size_t>(num_heads_));
-  executor.run(static_cast<int64_t>(flags_.size()), [&](int64_t index, int) {
-    const int64_t sequence = index / num_heads_, head = index % num_heads_;
-    const Sequence& s = problem.sequences[static_cast<size_t>(sequence)];
-    if (s.q_length < kFewQueries || !pays(sequence, head)) return;
+  std::vector<int64_t> read;  // none in a batch of sentences
+  const auto all = static_cast<int64_t>(problem.sequences.size()) * num_heads_;
+  for (int64_t index = 0; index < all; ++index) {
+    const int64_t sequence = index / num_heads_;
+    const bool few = problem.sequences[static_cast<size_t>(sequence)].q_length < kFewQueries;
+    if (!few && pays(sequence, index % num_heads_)) read.push_back(index);
+  }
+  if (read.empty()) return;
+  flags_.resize(static_cast<size_t>(all));
+  executor.run(static_cast<int64_t>(read.size()), [&](int64_t i, int) {
+    const int64_t index = read[static_cast<size_t>(i)], head = index % num_heads_;
+    const Sequence& s = problem.sequences[static_cast<size_t>(index / num_heads_)];
     const PairRows queries = {head_of(left, head), left.token_stride, s.q_begin, s.q_length, width};
     const PairRows keys = {head_of(right, head), right.token_stride, s.k_begin, s.k_length, width, key_tokens};
     flags_[static_cast<size_t>(index)] = takes_pairs(queries, keys) ? 1 : 0;

@@ -16,8 +16,8 @@ namespace fovea::kernels {
 class PairFlags {
  public:
   PairFlags() = default;  // none
-  // left: rows of queries; right: of keys, which lie where key_tokens says (as in AttentionForward). Others than the
-  // heads that `pays` go by floats; it depends on the sequence's lengths and the spec alone.
+  // left: rows of queries; right: of keys, which lie where key_tokens says (as in AttentionForward). Heads for which
+  // `pays` is false go by floats, unread; it depends on the sequence's lengths and the spec alone.
   using Pays = std::function<bool(int64_t sequence, int64_t head)>;
   PairFlags(const AttentionProblem& problem, const Rows<const void>& left, const Rows<const void>& right,
             const int64_t* key_tokens, const Pays& pays, Executor& executor);
@@ -32,8 +32,7 @@ class PairFlags {
 
 // Of products of queries with keys, and of gradients of outputs with values.
 struct ProductPairs {
-  PairFlags scores = {}, weight_grads = {};
-  ProductPairs() = default;
+  PairFlags scores, weight_grads;
   ProductPairs(const AttentionProblem& problem, const AttentionForward& in, const PairFlags::Pays& pays,
                Executor& executor)
       : scores(problem, in.q, in.k, in.key_tokens, pays, executor) {}

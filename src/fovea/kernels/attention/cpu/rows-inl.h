@@ -172,6 +172,7 @@ struct SequenceView {
   }
 
   int64_t stats_at(int64_t query) const { return stats_begin + (query * problem.num_heads + head) * stats; }
+  // What the head's products multiply.
   Words words(const PairFlags& flags) const {
     return flags.of(&sequence - problem.sequences.data(), head) ? Words::kPairs : Words::kFloats;
   }

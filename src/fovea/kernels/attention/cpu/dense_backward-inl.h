@@ -71,7 +71,7 @@ class DenseBackwardTask {
       if (residuals.data != nullptr) {
         pack_rows(residuals, {first, 1, nullptr}, rows, view_.width, b_.keys);
         for (int64_t i = 0; i < rows * view_.padded; i += kLanes) {
-          store(b_.queries + i, load(b_.queries + i) + load(b_.keys + i));
+          store(b_.queries + i, as_float(as_int(load(b_.queries + i)) + (as_int(load(b_.keys + i)) >> 16)));
         }
       }
       for (int64_t r = 0; r < rows; ++r) {

@@ -124,6 +124,34 @@ TEST_P(DenseBf16, GradientsKnowWhatRoundingTookFromTheOutput) {
   expect_same("relu", Units{.value_mean = 20});
 }
 
+// Keys alike: what the values give to the query's gradient cancels, but for the rounding of their sums.
+TEST_P(DenseBf16, GradientsCancelAsInFloat32) {
+  const auto drawn = [](double mean, uint64_t stream) -> Element {
+    return [=](int64_t t, int64_t h, int64_t i) {
+      Rng rng(stream, static_cast<uint64_t>((t * kHeads + h) * 256 + i));
+      return mean + static_cast<double>(rng.below(7)) - 3;
+    };
+  };
+  const Elements elements = {.q = drawn(0, 1),
+                             .k = [](int64_t, int64_t, int64_t) { return 1; },
+                             .v = drawn(100, 3),
+                             .grad_out = drawn(0, 4),
+                             .scale = 0.125F};
+  const auto most = [](const Array& gradient) {
+    double found = 0;
+    for (int64_t t = 0; t < gradient.tokens(); ++t) {
+      for (int64_t h = 0; h < kHeads; ++h) {
+        for (int64_t i = 0; i < gradient.width(); ++i) found = std::max(found, std::abs(gradient.get(t, h, i)));
+      }
+    }
+    return found;
+  };
+  for (const Shape& shape : {Shape{.dim = 7}, Shape{.dim = 64}, Shape{.dim = 130}, kLong}) {
+    const double right = most(run(DType::kFloat32, "full", shape, elements).grad_q);
+    EXPECT_LE(most(run(DType::kBFloat16, "full", shape, elements).grad_q), 4 * right) << shape.dim;
+  }
+}
+
 TEST_P(DenseBf16, MultipliesNumbersBelowTheNormalRange) {
   for (const char* spec : {"full", "relu"}) {
     expect_same(spec, Units{.q = kBelow, .k = 0x1p60, .grad_out = 0x1p-40});

@@ -30,7 +30,8 @@ struct DenseView : SequenceView {
   }
   TokenList queries(int64_t first) const { return {sequence.q_begin + first, 1, nullptr}; }
   TokenList keys(int64_t first) const { return {sequence.k_begin + first, 1, nullptr}; }
-  // What rounding took from the outputs, query 0 first; nothing where they are not rounded.
+  // What rounding took from the outputs, query 0 first, int16 read as the upper half of 32 bits; nothing where they are
+  // not rounded.
   HeadRows residuals(const float* all_stats) const {
     if (stats == 0 || problem.dtype != DType::kBFloat16) return {};
     return {.data = all_stats + stats_at(0) + 2, .stride = 2 * problem.num_heads * stats, .lane = Lane::kBFloat16};

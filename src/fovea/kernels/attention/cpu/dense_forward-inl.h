@@ -116,13 +116,16 @@ class DenseForwardTask {
     if (out_.lane == Lane::kBFloat16) save_residual(i);
   }
 
-  // What rounding took from row i of the outputs.
+  // What rounding took from row i of the outputs: up to half of bfloat16's last place, which is 2^15 of float32's.
   void save_residual(int64_t i) {
-    const TokenList query = view_.queries(task_.begin + i);
-    float *out = b_.out + i * view_.padded, *rounded = b_.scores;
-    pack_rows(out_, query, 1, view_.width, rounded);
-    for (int64_t j = 0; j < view_.padded; j += kLanes) store(out + j, load(out + j) - load(rounded + j));
-    unpack_rows(out, view_.padded, view_.residuals(in_.stats), {task_.begin + i, 1, nullptr}, 1, view_.width);
+    const float *out = b_.out + i * view_.padded, *rounded = b_.scores;
+    pack_rows(out_, view_.queries(task_.begin + i), 1, view_.width, b_.scores);
+    const HeadRows residuals = view_.residuals(in_.stats);
+    auto* rest = static_cast<int16_t*>(const_cast<void*>(residuals.data)) + (task_.begin + i) * residuals.stride;
+    for (int64_t j = 0; j < view_.width; ++j) {
+      const uint32_t places = std::bit_cast<uint32_t>(out[j]) - std::bit_cast<uint32_t>(rounded[j]);
+      rest[j] = static_cast<int16_t>(std::min(static_cast<int32_t>(places), 0x7fff));
+    }
   }
 
   // A value that is not finite must reach no row that gives it no weight, though 0 x NaN is NaN: the row is summed

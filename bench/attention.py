@@ -121,18 +121,18 @@ def against_sdpa(sizes, seconds, roof, inputs_of, specs=SPECS):
     return rows
 
 
-def compare(pairs, seconds):
-    """pairs: (n, mechanism, peer's name, pass, our function, the peer's)."""
+def compare(pairs, seconds, **columns):
+    """pairs: (n, mechanism, peer's name, pass, our function, the peer's); columns: the same in every row."""
     rows = []
     for n, spec, peer, which, function, other in pairs:
         inputs = normal_inputs(n)
         times = in_turns({"ours": PASSES[which](function, inputs), "peer": PASSES[which](other, inputs)}, seconds)
-        rows.append({"n": n, "mechanism": spec, "peer": peer, "pass": which, "ms": 1e3 * times["ours"],
+        rows.append({"n": n, "mechanism": spec, "peer": peer, "pass": which, **columns, "ms": 1e3 * times["ours"],
                      "peer ms": 1e3 * times["peer"], "times faster": times["peer"] / times["ours"]})
     return rows
 
 
-def against_others(quick, seconds):
+def against_others(quick, seconds, malloc):
     pairs = []
     for n in (1024,) if quick else (1024, 4096):
         pairs += [(n, "topk(32)", "topk, masked_fill, softmax", which, ours("topk(32)", False), peers.topk(32, False))
@@ -140,7 +140,7 @@ def against_others(quick, seconds):
     for spec, alpha in (("sparsemax", 2.0), ("entmax(1.5)", 1.5), ("entmax(1.3)", 1.3)):
         pairs += [(1024, spec, "entmax package", which, ours(spec, False), peers.entmax_package(alpha, False))
                   for which in PASSES]
-    return compare(pairs, seconds)
+    return compare(pairs, seconds, malloc=malloc)
 
 
 def against_flex(quick, seconds):

@@ -1,6 +1,5 @@
 """Tables as Markdown and CSV."""
 import csv
-import pathlib
 
 
 def text_of(value):
@@ -20,11 +19,10 @@ def markdown(title, rows):
 
 
 class Report:
-    """Prints each table as it is done and writes it to FOLDER/NAME.csv; all of them together to FOLDER/bench.md."""
+    """Prints each table as it is done and writes it to folder/NAME.csv; all of them together to folder/bench.md."""
 
     def __init__(self, folder, heading):
-        self.folder = pathlib.Path(folder)
-        self.folder.mkdir(parents=True, exist_ok=True)
+        self.folder = folder
         self.parts = [heading]
         print(heading, flush=True)
 

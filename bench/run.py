@@ -28,19 +28,52 @@ def measure_roof(build, threads):
     return json.loads(done.stdout)
 
 
+def positive(text):
+    if not text.isdecimal() or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a whole number above 0")
+    return int(text)
+
+
+def existing(text):
+    path = pathlib.Path(text)
+    if not path.exists():
+        raise argparse.ArgumentTypeError(f"no such file or folder: '{text}'")
+    return path
+
+
+def made_folder(text):
+    path = pathlib.Path(text)
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise argparse.ArgumentTypeError(f"cannot be made a folder: '{text}': {error.strerror}") from None
+    return path
+
+
 def options():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="smaller sizes and fewer rounds: a few minutes")
     parser.add_argument("--only", nargs="+", choices=PARTS, default=PARTS, metavar="PART", help="of " + ", ".join(PARTS))
-    parser.add_argument("--output", default="build/bench", metavar="DIR", help="folder of the tables [build/bench]")
-    parser.add_argument("--build", default=ROOT / "build" / "release", type=pathlib.Path, metavar="DIR", help="[build/release]")
-    parser.add_argument("--threads", type=int, default=2, help="[2]")
-    parser.add_argument("--sizes", type=int, nargs="+", metavar="N", help="sequence lengths of the sdpa part [512 2048 8192 16384]")
+    parser.add_argument("--output", default="build/bench", type=made_folder, metavar="DIR", help="folder of the tables [build/bench]")
+    parser.add_argument("--build", default=ROOT / "build" / "release", type=existing, metavar="DIR", help="[build/release]")
+    parser.add_argument("--threads", type=positive, default=2, help="[2]")
+    parser.add_argument("--sizes", type=positive, nargs="+", metavar="N", help="sequence lengths of the sdpa part [512 2048 8192 16384]")
     parser.add_argument("--seconds", type=float, default=1.0, help="of a comparison at least, three rounds in any case [1]")
     parser.add_argument("--bfloat16", action="store_true", help="the sdpa part in bfloat16 too, in a table of its own")
-    parser.add_argument("--model", metavar="DIR", help="a trained model: its queries and keys, in a table of their own")
-    parser.add_argument("--corpus", nargs=2, metavar="FILE", help="source and target text for training; default made up")
+    parser.add_argument("--model", type=existing, metavar="DIR", help="a trained model: its queries and keys, in a table of their own")
+    parser.add_argument("--corpus", nargs=2, type=existing, metavar="FILE", help="source and target text for training; default made up")
     return parser.parse_args()
+
+
+def peers_part(given, report):
+    """With malloc's own settings, as a program in PyTorch finds them, then with tuned ones, which cannot be taken back."""
+    import attention
+    from eager_transformer import tune_malloc
+
+    rows = attention.against_others(given.quick, given.seconds, "its own")
+    tune_malloc()
+    rows += attention.against_others(given.quick, given.seconds, "tuned")
+    report.table("peers", "Attention against other implementations", rows)
 
 
 def attention_parts(wanted, given, report, roof):
@@ -58,8 +91,6 @@ def attention_parts(wanted, given, report, roof):
             title = "The same on queries and keys of a trained model's first layer"
             rows = attention.against_sdpa(sizes, given.seconds, roof, lambda n: attention.trained_inputs(given.model, n))
             report.table("sdpa-trained", title, rows)
-    if "peers" in wanted:
-        report.table("peers", "Attention against other implementations", attention.against_others(given.quick, given.seconds))
     if "flex" in wanted:
         report.table("flex", "Patterns against compiled FlexAttention", attention.against_flex(given.quick, given.seconds))
     if "memory" in wanted:
@@ -70,7 +101,7 @@ def attention_parts(wanted, given, report, roof):
 def training_parts(wanted, given, report):
     import training
 
-    folder = pathlib.Path(given.output) / "work"
+    folder = given.output / "work"
     folder.mkdir(parents=True, exist_ok=True)
     training.made_up_text(folder)
     training.FOVEA = given.build.resolve() / "bin" / "fovea"
@@ -90,17 +121,22 @@ def main():
 
     given = options()
     os.environ["FOVEA_LIBRARY"] = str(given.build.resolve() / "lib" / "libfovea_ops.so")
-    tune_malloc()
     torch.set_num_threads(given.threads)
     roof = measure_roof(given.build, given.threads)
     heading = (f"## {processor()}, {given.threads} threads, PyTorch {torch.__version__}\n\nRoof: float32 {roof['float32'] / 1e9:.0f} "
                f"GFLOP/s, bfloat16 {roof['bfloat16'] / 1e9:.0f}, screening {roof['screening'] / 1e9:.0f}, "
                f"memory {roof['bandwidth'] / 1e9:.1f} GB/s\n")
     report = Report(given.output, heading)
+    if "peers" in given.only:
+        peers_part(given, report)
+    tune_malloc()
     attention_parts(given.only, given, report, roof)
     if {"training", "decoding"} & set(given.only):
         training_parts(given.only, given, report)
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except OSError as error:
+        raise SystemExit(f"bench: {error}") from None

@@ -33,7 +33,8 @@ struct EntmaxSolve {
   static float mu(EntmaxPower power, const EntmaxScores& row);
   // values: scores in, weights out. mu may be NaN, and then they are.
   static void weights(EntmaxPower power, float* values, int64_t count, float center, float mu);
-  // out = weights^(2 - alpha) on the support, 0 elsewhere: derivative of the weights in z, up to a factor.
+  // out = weights^(2 - alpha) on the support, 0 elsewhere: derivative of the weights in z, up to a factor. The weights
+  // need no more room.
   static void derivatives(EntmaxPower power, const float* weights, int64_t count, float* out);
 };
 

@@ -33,7 +33,7 @@ void EntmaxSolve<Tag>::weights(EntmaxPower power, float* values, int64_t count, 
 template <class Tag>
 void EntmaxSolve<Tag>::derivatives(EntmaxPower entmax, const float* weights, int64_t count, float* out) {
   for (int64_t i = 0; i < count; i += kLanes) {
-    const F weight = load(weights + i);
+    const F weight = i + kLanes <= count ? load(weights + i) : load_part(weights + i, count - i);
     F value = select(less(set(0), weight), set(1), set(0));
     if (entmax.c == 2) value = sqrt(max(weight, set(0)));
     if (entmax.c != 1 && entmax.c != 2) value = power(weight, 1 - entmax.slope);

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cstring>
 
 #include "fovea/kernels/attention/cpu/screen_attention.h"
 #include "fovea/kernels/attention/cpu/screen_copy.h"
@@ -25,9 +24,11 @@ struct BackwardPiece {
   Piece piece;
   Selection selection;
   HeadRows q, k, v, grad_out;
-  // Of listed pairs, by row: where its pairs begin, and the pairs. Rows whose lists found no room have none.
+  // Of listed pairs: where a row's begin, 16 more behind those of a task, and what backward makes of them. Rows whose
+  // lists found no room have none.
   std::vector<int64_t> row_begin;  // [queries + 1]
-  Grown<float> score_grads, weights;
+  Grown<float> score_grads;
+  Grown<float> weights;  // where has_own_weights()
   // Rows whose lists found no room, and their gradient_mean().
   std::vector<int32_t> long_rows;
   std::vector<double> means, alpha_grads;  // [queries]
@@ -39,7 +40,7 @@ struct BackwardPiece {
 struct BackwardWorker {
   RowKeys keys;
   std::vector<int32_t> list;
-  std::vector<float> values, gradients, weights, scratch;
+  std::vector<float> values, gradients, weights, derivatives;
   std::vector<float> grad_keys, grad_values;  // [kTaskRows, width]
   float out[256];
   // Lists of `count`, and room for 32 more.
@@ -47,7 +48,7 @@ struct BackwardWorker {
     const auto size = static_cast<size_t>(count) + 32;
     if (list.size() >= size) return;
     list.resize(size);
-    for (std::vector<float>* buffer : {&values, &gradients, &weights, &scratch}) buffer->resize(size);
+    for (std::vector<float>* buffer : {&values, &gradients, &weights, &derivatives}) buffer->resize(size);
   }
 };
 
@@ -57,6 +58,11 @@ struct SavedList {
   int64_t count = 0;
   const int32_t* keys = nullptr;
   const float* values = nullptr;
+};
+
+struct WeightGradients {
+  float* gradients = nullptr;  // [count], room for 16 more
+  float* weights = nullptr;    // [count]
 };
 
 struct BackwardTask {
@@ -80,10 +86,12 @@ struct Backward {
   void row_step(const BackwardTask& task, BackwardWorker& w) const;
   void transpose(BackwardPiece& p) const;
   void key_step(const BackwardTask& task, BackwardWorker& w) const;
-  // Of a row's list of `count` in w.list and w.values: gradients of weights, and weights after dropout.
-  void weight_gradients(const BackwardPiece& p, int64_t row, int64_t count, BackwardWorker& w) const;
-  // Lists again the pairs of such a row with keys in [begin, end); returns their number.
-  int64_t relist(const BackwardPiece& p, int64_t row, Span range, BackwardWorker& w) const;
+  // Whether the weights that values are summed with are others than what forward saved.
+  bool has_own_weights(const BackwardPiece& p) const { return p.selection.saves_scores() || problem.dropout > 0; }
+  // Gradients of a row's weights and, unless null, its weights after dropout.
+  void weight_gradients(const BackwardPiece& p, int64_t row, const SavedList& list, WeightGradients out) const;
+  // Lists again, in w, the pairs with keys in `range` of a row whose list found no room.
+  SavedList relist(const BackwardPiece& p, int64_t row, Span range, BackwardWorker& w) const;
 };
 
 SavedList Backward::list_of(const BackwardPiece& p, int64_t row) const {
@@ -99,10 +107,11 @@ void Backward::prepare(BackwardPiece& p) const {
   p.row_begin.assign(1, 0);
   for (int64_t row = 0; row < rows; ++row) {
     const SavedList list = list_of(p, row);
-    p.row_begin.push_back(p.row_begin.back() + (list.keys != nullptr ? list.count : 0));
+    const int64_t more = (row + 1) % kTaskRows == 0 || row + 1 == rows ? 16 : 0;
+    p.row_begin.push_back(p.row_begin.back() + (list.keys != nullptr ? list.count : 0) + more);
   }
   p.score_grads.at_least(p.row_begin.back());
-  p.weights.at_least(p.row_begin.back());
+  if (has_own_weights(p)) p.weights.at_least(p.row_begin.back());
   p.means.assign(static_cast<size_t>(rows), 0);
   p.alpha_grads.assign(static_cast<size_t>(rows), 0);
 }
@@ -117,7 +126,7 @@ void Backward::copy(BackwardPiece& p, int64_t which) const {
   if (which == 3) p.grad_out.read(args.grad_out, problem.dtype, head, s.q_begin, s.q_length, dim);
 }
 
-int64_t Backward::relist(const BackwardPiece& p, int64_t row, Span range, BackwardWorker& w) const {
+SavedList Backward::relist(const BackwardPiece& p, int64_t row, Span range, BackwardWorker& w) const {
   const Sequence& s = *p.piece.sequence;
   find_keys(problem.spec, row_of(problem, s, row, args.random.pattern(p.piece.head)), w.keys);
   for (std::vector<Span>* spans : {&w.keys.compete, &w.keys.stay}) {
@@ -126,25 +135,24 @@ int64_t Backward::relist(const BackwardPiece& p, int64_t row, Span range, Backwa
   }
   w.room(w.keys.num_compete() + w.keys.num_stay());
   RowList list = {w.list.data(), w.values.data(), list_keys(w.keys.compete, w.list.data(), 0)};
-  const float* row_stats = list_of(p, row).stats;
+  const float* stats = list_of(p, row).stats;
   const RowScores scores = {p.q.row(row, width), p.k.get(), width, args.scale};
-  recompute_row(p.selection, scores, w.keys, {row_stats[0], row_stats[1], row_stats[2]}, list);
-  return list.count;
+  recompute_row(p.selection, scores, w.keys, {stats[0], stats[1], stats[2]}, list);
+  return {stats, list.count, list.keys, list.values};
 }
 
-void Backward::weight_gradients(const BackwardPiece& p, int64_t row, int64_t count, BackwardWorker& w) const {
-  screen_ops().dots(p.grad_out.row(row, width), p.v.get(), width, w.list.data(), count, 1, w.gradients.data());
-  saved_to_weights(p.selection, w.values.data(), count, w.weights.data());
+void Backward::weight_gradients(const BackwardPiece& p, int64_t row, const SavedList& list, WeightGradients out) const {
+  screen_ops().dots(p.grad_out.row(row, width), p.v.get(), width, list.keys, list.count, 1, out.gradients);
+  if (out.weights != nullptr) saved_to_weights(p.selection, list.values, list.count, out.weights);
   if (problem.dropout <= 0) return;
   const int64_t token = p.piece.sequence->q_begin + row;
   const uint32_t key = dropout_row_key(args.random.dropout_key, args.random.first_head + p.piece.head, token);
   const uint32_t threshold = dropout_threshold(problem.dropout);
   const float scale = dropout_scale(problem.dropout);
-  for (int64_t i = 0; i < count; ++i) {
-    const auto at = static_cast<size_t>(i);
-    const bool keeps = dropout_keeps(key, static_cast<uint32_t>(w.list[at]), threshold);
-    w.gradients[at] = keeps ? w.gradients[at] * scale : 0;
-    w.weights[at] = keeps ? w.weights[at] * scale : 0;
+  for (int64_t i = 0; i < list.count; ++i) {
+    const bool keeps = dropout_keeps(key, static_cast<uint32_t>(list.keys[i]), threshold);
+    out.gradients[i] = keeps ? out.gradients[i] * scale : 0;
+    if (out.weights != nullptr) out.weights[i] = keeps ? out.weights[i] * scale : 0;
   }
 }
 
@@ -161,31 +169,25 @@ void Backward::row_step(const BackwardTask& task, BackwardWorker& w) const {
   const Selection& selection = p.selection;
   for (int64_t row = task.first; row < task.first + task.count; ++row) {
     if (row + 1 < task.first + task.count) fetch_pairs(p, row + 1);
-    const SavedList saved_list = list_of(p, row);
-    const bool listed = saved_list.keys != nullptr;
-    int64_t count = saved_list.count;
-    if (listed) {
-      w.room(count);
-      std::memcpy(w.list.data(), saved_list.keys, static_cast<size_t>(count) * sizeof(int32_t));
-      std::memcpy(w.values.data(), saved_list.values, static_cast<size_t>(count) * sizeof(float));
-    } else {
-      count = relist(p, row, {0, p.piece.sequence->k_length}, w);
-    }
-    weight_gradients(p, row, count, w);
-    float* gradients = w.gradients.data();
     const auto at = static_cast<size_t>(row);
-    p.means[at] = gradient_mean(selection, w.values.data(), count, gradients, w.scratch.data());
-    if (selection.learned) {
-      p.alpha_grads[at] = alpha_gradient(selection, w.values.data(), count, gradients, w.scratch.data());
+    SavedList list = list_of(p, row);
+    WeightGradients out;
+    if (list.keys != nullptr) {
+      out.gradients = p.score_grads.get() + p.row_begin[at];
+      if (has_own_weights(p)) out.weights = p.weights.get() + p.row_begin[at];
+      w.room(list.count);
+    } else {
+      list = relist(p, row, {0, p.piece.sequence->k_length}, w);
+      out.gradients = w.gradients.data();
     }
-    score_gradients(selection, w.values.data(), count, p.means[at], gradients, w.scratch.data());
-    screen_ops().weighted_sum(p.k.get(), width, w.list.data(), gradients, count, w.out);
+    weight_gradients(p, row, list, out);
+    const RowWeights weights = row_weights(selection, list.values, list.count, w.derivatives.data());
+    p.means[at] = gradient_mean(weights, out.gradients);
+    if (selection.learned) p.alpha_grads[at] = alpha_gradient(selection, weights, out.gradients);
+    score_gradients(selection, weights, p.means[at], out.gradients);
+    screen_ops().weighted_sum(p.k.get(), width, list.keys, out.gradients, list.count, w.out);
     write_row(args.grad_q, problem.dtype, p.piece.sequence->q_begin + row, p.piece.head, problem.head_dim, w.out,
               args.scale);
-    if (!listed) continue;
-    const auto bytes = static_cast<size_t>(count) * sizeof(float);
-    std::memcpy(p.score_grads.get() + p.row_begin[at], gradients, bytes);
-    std::memcpy(p.weights.get() + p.row_begin[at], w.weights.data(), bytes);
   }
 }
 
@@ -208,7 +210,7 @@ void Backward::transpose(BackwardPiece& p) const {
     const SavedList list = list_of(p, row);
     if (list.keys == nullptr) continue;
     const float* gradients = p.score_grads.get() + p.row_begin[static_cast<size_t>(row)];
-    const float* weights = p.weights.get() + p.row_begin[static_cast<size_t>(row)];
+    const float* weights = has_own_weights(p) ? p.weights.get() + p.row_begin[static_cast<size_t>(row)] : list.values;
     for (int64_t i = 0; i < list.count; ++i) {
       const int64_t to = p.begin[static_cast<size_t>(list.keys[i]) + 1]++;
       pairs[to] = {static_cast<int32_t>(row), gradients[i], weights[i]};
@@ -246,13 +248,13 @@ void Backward::key_step(const BackwardTask& task, BackwardWorker& w) const {
     if (i + 1 < task.count) load_pairs(p, task.first + i + 1, w);
   }
   for (const int32_t row : p.long_rows) {
-    const int64_t count = relist(p, row, {task.first, task.first + task.count}, w);
-    weight_gradients(p, row, count, w);
-    score_gradients(p.selection, w.values.data(), count, p.means[static_cast<size_t>(row)], w.gradients.data(),
-                    w.scratch.data());
-    ops.scatter(p.q.row(row, width), w.grad_keys.data(), width, w.list.data(), w.gradients.data(), count, task.first);
-    ops.scatter(p.grad_out.row(row, width), w.grad_values.data(), width, w.list.data(), w.weights.data(), count,
-                task.first);
+    const SavedList list = relist(p, row, {task.first, task.first + task.count}, w);
+    float *gradients = w.gradients.data(), *weights = w.weights.data();
+    weight_gradients(p, row, list, {gradients, weights});
+    score_gradients(p.selection, row_weights(p.selection, list.values, list.count, w.derivatives.data()),
+                    p.means[static_cast<size_t>(row)], gradients);
+    ops.scatter(p.q.row(row, width), w.grad_keys.data(), width, list.keys, gradients, list.count, task.first);
+    ops.scatter(p.grad_out.row(row, width), w.grad_values.data(), width, list.keys, weights, list.count, task.first);
   }
   for (int64_t i = 0; i < task.count; ++i) {
     const int64_t token = p.piece.sequence->k_begin + task.first + i;

@@ -183,33 +183,39 @@ void saved_to_weights(const Selection& selection, const float* saved, int64_t co
   }
 }
 
-// ds = U (dp - sum(U dp) / sum U), U = p^(2 - alpha) for entmax and p for softmax.
-double gradient_mean(const Selection& selection, const float* values, int64_t count, const float* gradients,
-                     float* scratch) {
-  double mass = 1, moment = 0;
-  if (selection.shape == WeightShape::kSoftmax) {
-    for (int64_t i = 0; i < count; ++i) moment += double{values[i]} * gradients[i];
-  } else if (selection.shape == WeightShape::kEntmax) {
-    screen_ops().entmax_derivatives(selection.power, values, count, scratch);
-    mass = 0;
-    for (int64_t i = 0; i < count; ++i) {
-      mass += scratch[i];
-      moment += double{scratch[i]} * gradients[i];
-    }
-  }
-  return mass == 0 ? 0 : moment / mass;
+RowWeights row_weights(const Selection& selection, const float* values, int64_t count, float* scratch) {
+  if (selection.shape == WeightShape::kSoftmax) return {values, values, count};
+  if (selection.shape != WeightShape::kEntmax) return {values, nullptr, count};
+  screen_ops().entmax_derivatives(selection.power, values, count, scratch);
+  return {values, scratch, count};
 }
 
-void score_gradients(const Selection& selection, const float* values, int64_t count, double mean, float* gradients,
-                     float* scratch) {
+// ds = U (dp - sum(U dp) / sum U), U = p^(2 - alpha) for entmax and p for softmax, whose sum is 1.
+double gradient_mean(const RowWeights& row, const float* gradients) {
+  if (row.derivatives == nullptr) return 0;
+  // Four sums: a single one would wait for each addition.
+  constexpr int64_t kSums = 4;
+  double mass[kSums] = {}, moment[kSums] = {};
+  const auto add = [&](int64_t i, int64_t to) {
+    mass[to] += row.derivatives[i];
+    moment[to] += double{row.derivatives[i]} * gradients[i];
+  };
+  int64_t i = 0;
+  for (; i + kSums <= row.count; i += kSums) {
+    for (int64_t j = 0; j < kSums; ++j) add(i + j, j);
+  }
+  for (; i < row.count; ++i) add(i, 0);
+  const double all = (mass[0] + mass[1]) + (mass[2] + mass[3]);
+  return all == 0 ? 0 : ((moment[0] + moment[1]) + (moment[2] + moment[3])) / all;
+}
+
+void score_gradients(const Selection& selection, const RowWeights& row, double mean, float* gradients) {
+  const auto [values, derivatives, count] = row;
   const auto row_mean = static_cast<float>(mean);
   switch (selection.shape) {
     case WeightShape::kSoftmax:
-      for (int64_t i = 0; i < count; ++i) gradients[i] = values[i] * (gradients[i] - row_mean);
-      return;
     case WeightShape::kEntmax:
-      screen_ops().entmax_derivatives(selection.power, values, count, scratch);
-      for (int64_t i = 0; i < count; ++i) gradients[i] = scratch[i] * (gradients[i] - row_mean);
+      for (int64_t i = 0; i < count; ++i) gradients[i] = derivatives[i] * (gradients[i] - row_mean);
       return;
     case WeightShape::kRelu:  // only positive scores are listed
       return;
@@ -226,17 +232,15 @@ void score_gradients(const Selection& selection, const float* values, int64_t co
 }
 
 // As EntmaxAlpha in entmax-inl.h, where the names are explained.
-double alpha_gradient(const Selection& selection, const float* values, int64_t count, const float* gradients,
-                      float* scratch) {
-  screen_ops().entmax_derivatives(selection.power, values, count, scratch);
+double alpha_gradient(const Selection& selection, const RowWeights& row, const float* gradients) {
   const double b = selection.power.slope;
   double mass = 0, sum_q = 0, sum_r = 0, sum_pl = 0, grad_p = 0, grad_q = 0, grad_r = 0, grad_pl = 0;
-  for (int64_t i = 0; i < count; ++i) {
-    const double p = values[i], grad = gradients[i];
+  for (int64_t i = 0; i < row.count; ++i) {
+    const double p = row.values[i], grad = gradients[i];
     if (p == 0) continue;
     const double log_p = std::log(p), difference = p * std::expm1(-b * log_p);  // U - p
     const double pl = p * log_p, q = (difference + b * pl) / (b * b), r = -difference / b;
-    mass += scratch[i], sum_q += q, sum_r += r, sum_pl += pl;
+    mass += row.derivatives[i], sum_q += q, sum_r += r, sum_pl += pl;
     grad_p += grad * p, grad_q += grad * q, grad_r += grad * r, grad_pl += grad * pl;
   }
   return mass == 0 ? 0 : (sum_q * grad_p - grad_q + sum_r * grad_pl - sum_pl * grad_r) / mass;

@@ -68,14 +68,21 @@ void recompute_row(const Selection& selection, const RowScores& scores, const Ro
 // Of saved values, weights; for all but saves_scores() a copy.
 void saved_to_weights(const Selection& selection, const float* saved, int64_t count, float* weights);
 
+// A row's saved values, and the derivatives of its weights in its scores, up to a factor of the row: softmax and entmax
+// only, none for functions of single scores.
+struct RowWeights {
+  const float* values = nullptr;
+  const float* derivatives = nullptr;
+  int64_t count = 0;
+};
+// scratch: [count], room for 16 more; the derivatives may lie there.
+RowWeights row_weights(const Selection& selection, const float* values, int64_t count, float* scratch);
+
 // Gradients of scores from those of weights, in two steps, so that a row can be worked on in parts: what the row
-// contributes as a whole, then each element. values: as saved; scratch: [count], room for 16 more.
-double gradient_mean(const Selection& selection, const float* values, int64_t count, const float* gradients,
-                     float* scratch);
-void score_gradients(const Selection& selection, const float* values, int64_t count, double mean, float* gradients,
-                     float* scratch);
+// contributes as a whole, then each element.
+double gradient_mean(const RowWeights& row, const float* gradients);
+void score_gradients(const Selection& selection, const RowWeights& row, double mean, float* gradients);
 // What the row adds to alpha's gradient, from the gradients of the weights.
-double alpha_gradient(const Selection& selection, const float* values, int64_t count, const float* gradients,
-                      float* scratch);
+double alpha_gradient(const Selection& selection, const RowWeights& row, const float* gradients);
 
 }  // namespace fovea::kernels

@@ -16,7 +16,7 @@ from torch import nn
 
 def tune_malloc():
     """The settings of base/malloc.cc, large buffers staying in the heap between steps; and none is ever given back, for
-    what one side freed might be given back in the other's time, 100 ms a GiB."""
+    what one side freed might be given back in the other's time."""
     m_trim_threshold, m_top_pad, m_mmap_max = -1, -2, -4
     libc = ctypes.CDLL(None)
     for option, value in ((m_mmap_max, 0), (m_trim_threshold, -1), (m_top_pad, 64 << 20)):

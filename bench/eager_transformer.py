@@ -14,12 +14,12 @@ import torch.nn.functional as F
 from torch import nn
 
 
-def tune_malloc():
-    """The settings of base/malloc.cc, large buffers staying in the heap between steps; and none is ever given back, for
-    what one side freed might be given back in the other's time."""
+def tune_malloc(keep=1 << 30):
+    """The settings of base/malloc.cc: large buffers stay in the heap between steps, up to `keep` bytes of it unused; -1
+    for any."""
     m_trim_threshold, m_top_pad, m_mmap_max = -1, -2, -4
     libc = ctypes.CDLL(None)
-    for option, value in ((m_mmap_max, 0), (m_trim_threshold, -1), (m_top_pad, 64 << 20)):
+    for option, value in ((m_mmap_max, 0), (m_trim_threshold, keep), (m_top_pad, 64 << 20)):
         libc.mallopt(option, value)
 
 

@@ -65,13 +65,19 @@ def options():
     return parser.parse_args()
 
 
+def keep_memory():
+    """Tunes malloc; what one side frees would be given back, page by page, in the other's time."""
+    from eager_transformer import tune_malloc
+
+    tune_malloc(keep=-1)
+
+
 def peers_part(given, report):
     """With malloc's own settings, as a program in PyTorch finds them, then with tuned ones, which cannot be taken back."""
     import attention
-    from eager_transformer import tune_malloc
 
     rows = attention.against_others(given.quick, given.seconds, "its own")
-    tune_malloc()
+    keep_memory()
     rows += attention.against_others(given.quick, given.seconds, "tuned")
     report.table("peers", "Attention against other implementations", rows)
 
@@ -116,7 +122,6 @@ def training_parts(wanted, given, report):
 def main():
     import torch
 
-    from eager_transformer import tune_malloc
     from report import Report
 
     given = options()
@@ -129,7 +134,7 @@ def main():
     report = Report(given.output, heading)
     if "peers" in given.only:
         peers_part(given, report)
-    tune_malloc()
+    keep_memory()
     attention_parts(given.only, given, report, roof)
     if {"training", "decoding"} & set(given.only):
         training_parts(given.only, given, report)

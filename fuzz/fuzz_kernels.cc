@@ -20,6 +20,7 @@ using namespace fovea::kernels;
 using namespace fovea::kernels::testing_suite;
 
 constexpr size_t kShapeBytes = 6;
+constexpr int64_t kWideHeads[16] = {63, 64, 65, 96, 100, 127, 128, 129, 136, 160, 192, 193, 200, 249, 255, 256};
 
 bool is_allowed(const fovea::AttentionSpec& spec, fovea::AttentionKind kind) {
   try {
@@ -42,7 +43,7 @@ Case shape_of(const uint8_t* bytes) {
   c.problem.kind = static_cast<fovea::AttentionKind>(bytes[0] % 3);
   c.problem.dtype = bytes[0] / 3 % 2 == 0 ? DType::kFloat32 : DType::kBFloat16;
   c.problem.num_heads = 1 + bytes[0] / 6 % 2;
-  c.problem.head_dim = bytes[1] < 240 ? 1 + bytes[1] % 40 : 8 * int64_t{bytes[1]} - 1791;
+  c.problem.head_dim = bytes[1] < 240 ? 1 + bytes[1] % 40 : kWideHeads[bytes[1] - 240];
   c.problem.needs_backward = bytes[2] % 4 != 0;
   c.problem.dropout = bytes[2] / 4 % 3 == 0 ? 0.25F : 0;
   const int64_t keys = bytes[3] < 240 ? bytes[3] % 50 : 20 * int64_t{bytes[3]} - 4560,

@@ -125,7 +125,8 @@ struct ScreenScan {
   static float greatest(float* values, int64_t count);
 };
 
-// Exact work on lists of rows of an array [*, width], width a multiple of 16. Lists have room for 16 more.
+// Exact work on lists of rows of an array [*, width], width a multiple of 16. What is written, out and values, has room
+// for 16 more; lists and weights are read to their end and no further.
 template <class Tag>
 struct ExactRows {
   // Brings listed rows near, while something else is computed: lists point anywhere in an array larger than a cache.

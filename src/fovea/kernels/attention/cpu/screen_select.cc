@@ -190,7 +190,7 @@ RowWeights row_weights(const Selection& selection, const float* values, int64_t 
   return {values, scratch, count};
 }
 
-// ds = U (dp - sum(U dp) / sum U), U = p^(2 - alpha) for entmax and p for softmax, whose sum is 1.
+// ds = U (dp - sum(U dp) / sum U), U = p^(2 - alpha) for entmax and p for softmax, whose sum is 1 but for rounding.
 double gradient_mean(const RowWeights& row, const float* gradients) {
   if (row.derivatives == nullptr) return 0;
   // Four sums: a single one would wait for each addition.

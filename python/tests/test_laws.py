@@ -156,6 +156,18 @@ def test_weights_sum_to_one(selection, transform, dtype):
     close(weights.sum(-1), torch.ones_like(weights[..., 0]), dtype)
 
 
+@DTYPES
+@pytest.mark.parametrize("alpha", [1.3, 2, 2.5, 4, 8, 64])
+@pytest.mark.parametrize("n", [20, 700])
+def test_entmax_sums_to_one_however_steep(alpha, n, dtype):
+    """Above alpha 2 the power of a weight that tau is found from may be 1e-21 and far less."""
+    q, k, v = qkv(dtype, n)
+    spec, ones = f"entmax({alpha})", torch.ones_like(q)
+    for deviation in (0.05, 1, 5):
+        close(fovea.attention(q, deviation * k, ones, spec), ones, dtype)
+    close(fovea.attention(q, 0 * k, v, spec), v.mean(-2, keepdim=True).expand_as(q), dtype)
+
+
 def test_supports_are_nested():
     q, k, _ = qkv(torch.float64, n=40)
     weights = [fovea.attention_weights(3 * q, k, s) > 0 for s in ("sparsemax", "entmax(1.7)", "entmax(1.5)", "entmax(1.2)")]

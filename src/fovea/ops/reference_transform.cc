@@ -78,33 +78,38 @@ at::Tensor entmax15_tau(const at::Tensor& z) {
   return tau.gather(-1, last_true(tau <= sorted));
 }
 
-// Any alpha, in double: halvings of [-1, 0] until Newton's steps are safe. z is (alpha - 1) times the shifted scores,
-// exponent 1 / (alpha - 1).
-at::Tensor entmax_tau(const at::Tensor& z, const at::Tensor& exponent) {
-  constexpr int kHalvings = 26, kNewtonSteps = 4;
-  at::Tensor low = at::full_like(z.amax({-1}, true), -1.0), width = at::full_like(low, 1.0);
-  const auto mass = [&](const at::Tensor& tau) { return row_sum((z - tau).clamp_min_(0).pow_(exponent)); };
-  for (int i = 0; i < kHalvings; ++i) {
-    width.mul_(0.5);
-    const at::Tensor middle = low + width;
-    low = at::where(mass(middle) >= 1, middle, low);
+// Any alpha, in double: -tau, of z = (alpha - 1) times the shifted scores, whose greatest is 0; exponent 1 / (alpha - 1).
+// The unknown is P, the weight of the greatest: tau = -P^(alpha - 1) may be nearer to 0 than halvings of [-1, 0] come.
+at::Tensor entmax_minus_tau(const at::Tensor& z, const at::Tensor& exponent) {
+  constexpr int kHalvings = 26, kNewtonSteps = 6;
+  const at::Tensor power = exponent.reciprocal();
+  const auto weights = [&](const at::Tensor& p) { return (z + p.pow(power)).clamp_min_(0).pow_(exponent); };
+  at::Tensor low = at::zeros_like(z.amax({-1}, true)), high = at::ones_like(low), p = at::full_like(low, 0.5);
+  for (int i = 0; i < kHalvings + kNewtonSteps; ++i) {
+    const at::Tensor w = weights(p), excess = row_sum(w) - 1, reached = excess >= 0;
+    high = at::where(reached, p, high);
+    low = at::where(reached, low, p);
+    const at::Tensor middle = low + (high - low) / 2;
+    if (i < kHalvings) {
+      p = middle;
+      continue;
+    }
+    // d weight / dP = (P / weight)^(alpha - 2)
+    const at::Tensor slope = at::where(w > 0, (p / w).pow_(power - 1), at::zeros_like(w));
+    const at::Tensor next = p - excess / row_sum(slope);
+    p = at::where((next >= low).logical_and_(next <= high), next, middle);
   }
-  at::Tensor tau = low;
-  for (int i = 0; i < kNewtonSteps; ++i) {
-    const at::Tensor distance = (z - tau).clamp_min_(0);
-    const at::Tensor slope = at::where(distance > 0, distance.pow(exponent - 1), at::zeros_like(distance));
-    const at::Tensor next = tau + (mass(tau) - 1) / (row_sum(slope) * exponent);
-    const at::Tensor safe = at::isfinite(next).logical_and_(next >= low).logical_and_(next <= low + width);
-    tau = at::where(safe, next, tau);
-  }
-  return tau + row_sum(z) * 0;  // a NaN in the row reaches tau
+  return p.pow(power) + row_sum(z) * 0;  // a NaN in the row reaches it
 }
 
 at::Tensor entmax(const ScoreMatrix& rows, const at::Tensor& alpha) {
   ScoreMatrix wide{rows.scores.to(at::kDouble), rows.dropped, {}};
   const at::Tensor exponent = 1 / (alpha - 1);
   const at::Tensor z = shifted(wide, alpha - 1);
-  return (z - entmax_tau(z, exponent)).clamp_min_(0).pow_(exponent).to(rows.scores.scalar_type());
+  const at::Tensor weights = (z + entmax_minus_tau(z, exponent)).clamp_min_(0).pow_(exponent);
+  // Above alpha 2 tau's last place may be some per cent of a weight.
+  const at::Tensor total = row_sum(weights), steep = (exponent < 1).logical_and(total > 0);
+  return (weights / at::where(steep, total, at::ones_like(total))).to(rows.scores.scalar_type());
 }
 
 at::Tensor alpha_of(const Entmax& transform, const ScoreMatrix& rows) {

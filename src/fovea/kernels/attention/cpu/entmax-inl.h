@@ -7,38 +7,75 @@
 namespace fovea::kernels {
 namespace {
 
-// The powers that have shorter ways, and those above 8, where y is so near to 1 that its rounding counts.
-enum class EntmaxCurve : uint8_t { kSparsemax, kSquare, kPower, kGreatPower };
+// The powers that have shorter ways, those above 8, where y is so near to 1 that its rounding counts, and those below
+// 1, where it may be so near to 0.
+enum class EntmaxCurve : uint8_t { kSparsemax, kSquare, kPower, kGreatPower, kSteep };
 
 // work(std::integral_constant<EntmaxCurve, ...>)
 template <class Work>
 auto with_curve(const EntmaxPower& power, const Work& work) {
   if (power.c == 1) return work(std::integral_constant<EntmaxCurve, EntmaxCurve::kSparsemax>());
+  if (power.is_steep()) return work(std::integral_constant<EntmaxCurve, EntmaxCurve::kSteep>());
   if (power.c == 2) return work(std::integral_constant<EntmaxCurve, EntmaxCurve::kSquare>());
   if (power.c <= 8) return work(std::integral_constant<EntmaxCurve, EntmaxCurve::kPower>());
   return work(std::integral_constant<EntmaxCurve, EntmaxCurve::kGreatPower>());
 }
 
-// Of scores less the greatest and less mu.
 struct EntmaxPoint {
-  F y;      // [1 + (alpha - 1) (s - top - mu)]_+; NaN stays
-  F slope;  // y^(c - 1), 0 outside the support
-  F weight() const { return slope * y; }
+  F y;       // [1 + (alpha - 1) (s - top - mu)]_+; NaN stays
+  F slope;   // y^(c - 1), 0 outside the support
+  F weight;  // y^c
 };
 
 // log2(1 + u) with the digits of u that 1 + u loses.
 inline F log2_of_sum(F u, F y) { return fma((u - (y - set(1))) / y, set(1.44269504F), log2(y)); }
 
-template <EntmaxCurve kCurve>
-inline EntmaxPoint entmax_point(const EntmaxPower& entmax, F below) {
-  const F u = set(entmax.slope) * below, y = max(set(0), set(1) + u);
-  const M off = less_equal(y, set(0));  // NaN counts as on
-  if constexpr (kCurve == EntmaxCurve::kSparsemax) return {y, select(off, set(0), select(is_nan(y), y, set(1)))};
-  if constexpr (kCurve == EntmaxCurve::kSquare) return {y, y};
-  if constexpr (kCurve == EntmaxCurve::kPower) return {y, select(off, set(0), power(y, entmax.c - 1))};
-  const F raised = exp2(set(entmax.c - 1) * log2_of_sum(u, y));
-  return {y, select(off, set(0), select(is_nan(y), y, raised))};
+// weight^(2 - alpha) for alpha other than 2 and 1.5, 0 outside the support; NaN stays. Above alpha 2 it has no bound, and
+// infinities would make NaN of a row's gradient.
+inline F entmax_derivative(const EntmaxPower& entmax, F weight) {
+  return select(less(set(0), weight), min(set(0x1p64F), power(weight, 1 - entmax.slope)), weight);
 }
+
+// The curve of a row whose root is known, over its scores less the greatest. factor: kSteep only, on the weights.
+template <EntmaxCurve kCurve>
+class EntmaxRowCurve {
+ public:
+  EntmaxRowCurve(const EntmaxPower& power, float root, float factor = 1)
+      : power_(power), root_(root), factor_(factor), top_(power.is_steep() ? std::pow(root, power.slope) : 0) {}
+
+  EntmaxPoint at(F below) const {
+    const F y = y_of(below);
+    const M off = less_equal(y, set(0));  // NaN counts as on
+    const auto point = [&](F slope) { return EntmaxPoint{y, slope, slope * y}; };
+    if constexpr (kCurve == EntmaxCurve::kSparsemax) return point(select(off, set(0), select(is_nan(y), y, set(1))));
+    if constexpr (kCurve == EntmaxCurve::kSquare) return point(y);
+    if constexpr (kCurve == EntmaxCurve::kPower) return point(select(off, set(0), power(y, power_.c - 1)));
+    if constexpr (kCurve == EntmaxCurve::kSteep) return steep_at(below, y);
+    const F raised = exp2(set(power_.c - 1) * log2_of_sum(u_of(below), y));
+    return point(select(off, set(0), select(is_nan(y), y, raised)));
+  }
+  // -log(y) on the support, -(alpha - 1) log(weight).
+  F minus_log_y(F below, const EntmaxPoint& at) const {
+    if constexpr (kCurve == EntmaxCurve::kSteep) return log2(at.weight) * set(-0.693147181F * power_.slope);
+    return log2_of_sum(u_of(below), at.y) * set(-0.693147181F);
+  }
+
+ private:
+  F u_of(F below) const { return set(power_.slope) * (below - set(root_)); }
+  F y_of(F below) const {
+    if constexpr (kCurve == EntmaxCurve::kSteep) return max(set(0), fma(set(power_.slope), below, set(top_)));
+    return max(set(0), set(1) + u_of(below));
+  }
+  // Those that equal the greatest weigh what it does, though its y may be below float's range.
+  EntmaxPoint steep_at(F below, F y) const {
+    const M is_top = both(less_equal(below, set(0)), less_equal(set(0), below));
+    const F weight = select(is_top, set(root_), power(y, power_.c)) * set(factor_);
+    return {y, entmax_derivative(power_, weight), weight};
+  }
+
+  EntmaxPower power_;
+  float root_, factor_, top_;  // top_: kSteep, y of the greatest
+};
 
 struct EntmaxSums {
   float weights = 0, slopes = 0;
@@ -46,12 +83,13 @@ struct EntmaxSums {
 
 // The last vector of values is filled up with -inf.
 template <EntmaxCurve kCurve>
-EntmaxSums entmax_sums(const EntmaxPower& power, const EntmaxScores& row, float mu) {
+EntmaxSums entmax_sums(const EntmaxPower& power, const EntmaxScores& row, float root) {
+  const EntmaxRowCurve<kCurve> curve(power, root);
   F weights = set(0), slopes = set(0);
   for (int64_t i = 0; i < row.count; i += kLanes) {
-    const EntmaxPoint at = entmax_point<kCurve>(power, (load(row.values + i) - set(row.top)) * set(row.unit) - set(mu));
+    const EntmaxPoint at = curve.at((load(row.values + i) - set(row.top)) * set(row.unit));
     slopes = slopes + at.slope;
-    weights = weights + at.weight();
+    weights = weights + at.weight;
   }
   return {sum(weights), sum(slopes)};
 }
@@ -77,35 +115,53 @@ inline bool is_last_step(const EntmaxPower& power, float step, const EntmaxStep&
   return power.c >= 2 && step * ratio * ratio * previous.weights <= near;
 }
 
-// The mu whose weights sum to 1, from below. For c >= 1 the c-norm of y is convex in mu and nearly straight, so that
-// Newton's steps from below, where it is at least 1, pass the root by no more than rounding; for c < 1 they are kept
-// between bounds.
+// The mu whose weights sum to 1, from below, for c >= 1: the c-norm of y is convex in mu and nearly straight, so that
+// Newton's steps from below, where it is at least 1, pass the root by no more than rounding.
 template <EntmaxCurve kCurve>
 float entmax_mu(const EntmaxPower& power, const EntmaxScores& row) {
   constexpr int kRounds = 60;
-  float low = row.start, high = power.c, mu = row.start;
+  float mu = row.start;
   EntmaxStep previous;
   for (int round = 0; round < kRounds; ++round) {
     const EntmaxSums at = entmax_sums<kCurve>(power, row, mu);
-    if (at.weights == 0) return low;  // no candidate, or too near to c for float
+    if (at.weights == 0) return row.start;  // no candidate
     if (std::isnan(at.weights)) return at.weights;
     const float near = row.tolerance * std::max(1.0F, mu);
-    if (power.c >= 1) {
-      const float step = entmax_excess<kCurve>(power, at.weights) / at.slopes;
-      const float next = mu + step;
-      if (!(step > near) || next == mu) return mu;  // a step above `near` may be lost in mu's rounding
-      if (round > 0 && is_last_step(power, step, previous, near)) return next;
-      mu = next, previous = {step, at.weights};
-      continue;
-    }
-    (at.weights >= 1 ? low : high) = mu;
-    if (high - low <= near) break;
-    float next = mu + (at.weights - 1) / at.slopes;
-    if (!(next > low && next < high)) next = low + (high - low) / 2;
-    if (!(next > low && next < high)) break;
-    mu = next;
+    const float step = entmax_excess<kCurve>(power, at.weights) / at.slopes;
+    const float next = mu + step;
+    if (!(step > near) || next == mu) return mu;  // a step above `near` may be lost in mu's rounding
+    if (round > 0 && is_last_step(power, step, previous, near)) return next;
+    mu = next, previous = {step, at.weights};
   }
-  return power.c >= 1 ? mu : low;
+  return mu;
+}
+
+// The greatest weight P with which the weights sum to 1, from above, for c < 1: Newton's steps by
+// dp / dP = (P / p)^(alpha - 2), kept between bounds, as the sum bends wherever a key joins the support.
+inline float entmax_greatest(const EntmaxPower& power, const EntmaxScores& row) {
+  constexpr int kRounds = 90;
+  float low = 0, high = 1, p = 1;
+  for (int round = 0; round < kRounds; ++round) {
+    const EntmaxSums at = entmax_sums<EntmaxCurve::kSteep>(power, row, p);
+    if (std::isnan(at.weights)) return at.weights;
+    (at.weights >= 1 ? high : low) = p;
+    const float near = row.tolerance * p, excess = at.weights - 1;
+    // The sum grows at least as fast as P.
+    if (high - low <= near || (excess >= 0 && excess <= near)) break;
+    // From below a bit further: there `high` closes in as well.
+    float next = p - excess / (at.slopes * std::pow(p, power.slope - 1)) + (excess < 0 ? near : 0);
+    // Every third time in the middle: Newton's steps may come near from one side alone.
+    if (round % 3 == 2 || !(next > low && next < high)) next = low + (high - low) / 2;
+    if (!(next > low && next < high)) break;
+    p = next;
+  }
+  return high;
+}
+
+template <EntmaxCurve kCurve>
+float entmax_root(const EntmaxPower& power, const EntmaxScores& row) {
+  if constexpr (kCurve == EntmaxCurve::kSteep) return entmax_greatest(power, row);
+  return entmax_mu<kCurve>(power, row);
 }
 
 // What a row adds to alpha's gradient. With L = log p, U = p^(2 - alpha), b = alpha - 1, sums over the row's p:
@@ -117,12 +173,11 @@ class EntmaxAlpha {
  public:
   explicit EntmaxAlpha(const EntmaxPower& power) : power_(power) {}
 
-  // grads: of the weights, less any constant of the row.
-  void add(F below, const EntmaxPoint& at, F grads) {
-    const M off = less_equal(at.y, set(0));
-    const F u = set(power_.slope) * below;
-    const F t = select(off, set(0), max(set(0), log2_of_sum(u, at.y) * set(-0.693147181F)));  // -b L = -log y
-    const F p = at.weight(), log_p = t * set(-power_.c);
+  // minus_log_y: -b L; grads: of the weights, less any constant of the row.
+  void add(F minus_log_y, const EntmaxPoint& at, F grads) {
+    const M off = less_equal(at.weight, set(0));
+    const F t = select(off, set(0), max(set(0), minus_log_y));
+    const F p = at.weight, log_p = t * set(-power_.c);
     // (e^t - 1 - t) / t^2, by its series or from e^t = 1 / y
     F series = set(1.0F / 40320);
     for (const float factorial : {5040.0F, 720.0F, 120.0F, 24.0F, 6.0F, 2.0F})

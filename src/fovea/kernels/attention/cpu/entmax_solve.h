@@ -1,4 +1,5 @@
 #pragma once
+#include <cmath>
 #include <cstdint>
 
 #include "fovea/kernels/attention/cpu/isa.h"
@@ -7,7 +8,10 @@
 //     weight = [1 + (alpha - 1) (s - center - mu)]_+^c,  center the greatest score,  mu in [0, c) so that they sum
 //     to 1.
 // The paper's tau is (alpha - 1) (center + mu) - 1. mu keeps its digits where that cancels: as alpha goes to 1, weights
-// go to exp(s - center - mu), softmax's.
+// go to exp(s - center - mu), softmax's. Above alpha = 2 it is mu that loses them: the greatest's 1 - (alpha - 1) mu is
+// P^(alpha - 1), P its weight, 1e-21 for 1,000 equal scores and alpha = 8. There the unknown is P itself:
+//     weight = [P^(alpha - 1) + (alpha - 1) (s - center)]_+^c.
+// The root of a row is mu up to alpha = 2, and P above.
 namespace fovea::kernels {
 
 // c of alpha, exact for 2 and 1.5.
@@ -15,24 +19,26 @@ struct EntmaxPower {
   float c = 1;      // 1 / (alpha - 1)
   float slope = 1;  // alpha - 1
   explicit EntmaxPower(double alpha) : c(static_cast<float>(1 / (alpha - 1))), slope(static_cast<float>(alpha - 1)) {}
+  bool is_steep() const { return c < 1; }  // alpha > 2
+  float mu_of(float root) const { return is_steep() ? c * (1 - std::pow(root, slope)) : root; }
 };
 
-// A row whose mu is sought: values[i] * unit are its scores, top the greatest value.
+// A row whose root is sought: values[i] * unit are its scores, top the greatest value.
 struct EntmaxScores {
   float* values = nullptr;  // [count], room for 16 more
   int64_t count = 0;
   float top = 0, unit = 1;
-  float start = 0;             // a lower bound of mu that is known; the nearer, the fewer rounds
-  float tolerance = 0x1p-25F;  // the step that ends the search, relative to mu where that is above 1; here rounding
+  float start = 0;             // a lower bound of mu that is known; the nearer, the fewer rounds up to alpha = 2
+  float tolerance = 0x1p-25F;  // the step that ends the search, relative to a root above 1 or P; here rounding
 };
 
 // Lists have room for 16 more.
 template <class Tag>
 struct EntmaxSolve {
-  // A lower bound of mu, near it as the tolerance asks. More scores only raise center + mu.
-  static float mu(EntmaxPower power, const EntmaxScores& row);
-  // values: scores in, weights out. mu may be NaN, and then they are.
-  static void weights(EntmaxPower power, float* values, int64_t count, float center, float mu);
+  // The root such that mu, near it as the tolerance asks, is a lower bound. More scores only raise center + mu.
+  static float root(EntmaxPower power, const EntmaxScores& row);
+  // values: scores in, weights out. The root may be NaN, and then they are.
+  static void weights(EntmaxPower power, float* values, int64_t count, float center, float root);
   // out = weights^(2 - alpha) on the support, 0 elsewhere: derivative of the weights in z, up to a factor. The weights
   // need no more room.
   static void derivatives(EntmaxPower power, const float* weights, int64_t count, float* out);

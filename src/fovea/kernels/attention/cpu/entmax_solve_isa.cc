@@ -15,18 +15,16 @@
 namespace fovea::kernels {
 
 template <class Tag>
-float EntmaxSolve<Tag>::mu(EntmaxPower power, const EntmaxScores& row) {
+float EntmaxSolve<Tag>::root(EntmaxPower power, const EntmaxScores& row) {
   store(row.values + row.count, set(-kInfinity));
-  return with_curve(power, [&](auto curve) { return entmax_mu<decltype(curve)::value>(power, row); });
+  return with_curve(power, [&](auto curve) { return entmax_root<decltype(curve)::value>(power, row); });
 }
 
 template <class Tag>
-void EntmaxSolve<Tag>::weights(EntmaxPower power, float* values, int64_t count, float center, float mu) {
+void EntmaxSolve<Tag>::weights(EntmaxPower power, float* values, int64_t count, float center, float root) {
   with_curve(power, [&](auto curve) {
-    for (int64_t i = 0; i < count; i += kLanes) {
-      const F below = (load(values + i) - set(center)) - set(mu);
-      store(values + i, entmax_point<decltype(curve)::value>(power, below).weight());
-    }
+    const EntmaxRowCurve<decltype(curve)::value> row(power, root);
+    for (int64_t i = 0; i < count; i += kLanes) store(values + i, row.at(load(values + i) - set(center)).weight);
   });
 }
 
@@ -36,7 +34,7 @@ void EntmaxSolve<Tag>::derivatives(EntmaxPower entmax, const float* weights, int
     const F weight = i + kLanes <= count ? load(weights + i) : load_part(weights + i, count - i);
     F value = select(less(set(0), weight), set(1), set(0));
     if (entmax.c == 2) value = sqrt(max(weight, set(0)));
-    if (entmax.c != 1 && entmax.c != 2) value = power(weight, 1 - entmax.slope);
+    if (entmax.c != 1 && entmax.c != 2) value = entmax_derivative(entmax, weight);
     store(out + i, select(is_nan(weight), weight, value));
   }
 }

@@ -137,7 +137,7 @@ SavedList Backward::relist(const BackwardPiece& p, int64_t row, Span range, Back
   RowList list = {w.list.data(), w.values.data(), list_keys(w.keys.compete, w.list.data(), 0)};
   const float* stats = list_of(p, row).stats;
   const RowScores scores = {p.q.row(row, width), p.k.get(), width, args.scale};
-  recompute_row(p.selection, scores, w.keys, {stats[0], stats[1], stats[2]}, list);
+  recompute_row(p.selection, scores, w.keys, {stats[0], stats[1], stats[2], stats[3]}, list);
   return {stats, list.count, list.keys, list.values};
 }
 

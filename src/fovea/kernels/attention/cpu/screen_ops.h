@@ -22,7 +22,7 @@ struct ScreenOps {
   decltype(&ExactRows<void>::weighted_sum) weighted_sum;
   decltype(&ExactRows<void>::scatter) scatter;
   decltype(&ExactRows<void>::exponentials) exponentials;
-  decltype(&EntmaxSolve<void>::mu) entmax_mu;
+  decltype(&EntmaxSolve<void>::root) entmax_root;
   decltype(&EntmaxSolve<void>::weights) entmax_weights;
   decltype(&EntmaxSolve<void>::derivatives) entmax_derivatives;
 };

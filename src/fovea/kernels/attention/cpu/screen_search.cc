@@ -123,7 +123,8 @@ float CandidateSearch::threshold_from(ScreenedQuery& row, float* bounds, int64_t
   const float unit = row.packed.factor, c = selection_->power.c, top = ops_->greatest(bounds, count);
   // center + mu is at least what it was for fewer keys.
   const float start = std::max(0.0F, (row.threshold - top) * unit + c);
-  row.mu = ops_->entmax_mu(selection_->power, {bounds, count, top, unit, start, kMuTolerance});
+  const EntmaxPower& power = selection_->power;
+  row.mu = power.mu_of(ops_->entmax_root(power, {bounds, count, top, unit, start, kMuTolerance}));
   // The support lies less than c below center + mu.
   return top + (row.mu - c * (1 + kMuSlack)) / unit;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 namespace fovea::kernels {
 namespace {
@@ -67,10 +68,11 @@ void to_weights(const Selection& selection, const RowStats& stats, RowList& list
   switch (selection.shape) {
     case WeightShape::kSoftmax:
       ops.exponentials(list.values, list.count, stats.center);
-      scale_values(list, stats.norm);
+      scale_values(list, stats.factor);
       return;
     case WeightShape::kEntmax:
-      ops.entmax_weights(selection.power, list.values, list.count, stats.center, stats.norm);
+      ops.entmax_weights(selection.power, list.values, list.count, stats.center, stats.root);
+      if (stats.factor != 1) scale_values(list, stats.factor);
       break;
     case WeightShape::kRelu:
       break;
@@ -90,15 +92,20 @@ RowStats solve(const Selection& selection, RowList& list, float least_mu) {
   RowStats stats;
   stats.center = has_nan(list.values, list.count) ? nan : ops.greatest(list.values, list.count);
   if (selection.shape == WeightShape::kSoftmax) {
-    stats.norm = 1 / ops.exponentials(list.values, list.count, stats.center);
-    scale_values(list, stats.norm);
+    stats.factor = 1 / ops.exponentials(list.values, list.count, stats.center);
+    scale_values(list, stats.factor);
     return stats;
   }
   if (selection.shape == WeightShape::kEntmax) {
     const EntmaxScores row = {.values = list.values, .count = list.count, .top = stats.center, .start = least_mu};
-    stats.norm = std::isfinite(stats.center) ? ops.entmax_mu(selection.power, row) : nan;
+    stats.root = std::isfinite(stats.center) ? ops.entmax_root(selection.power, row) : nan;
   }
   to_weights(selection, stats, list);
+  if (selection.shape == WeightShape::kEntmax && selection.power.is_steep()) {
+    const double total = std::accumulate(list.values, list.values + list.count, 0.0);
+    stats.factor = static_cast<float>(1 / total);
+    scale_values(list, stats.factor);
+  }
   return stats;
 }
 

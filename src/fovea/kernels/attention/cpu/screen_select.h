@@ -38,9 +38,10 @@ int64_t list_keys(const std::vector<Span>& spans, int32_t* list, int64_t count);
 struct RowStats {
   float threshold = 0;  // scores of competing keys below it are dropped
   float center = 0;     // the greatest score
-  float norm = 0;       // softmax: 1 / sum of exponentials; entmax: mu
+  float root = 0;       // entmax
+  float factor = 1;     // that brings the sum of the weights to 1: softmax, and entmax above alpha 2
 };
-constexpr int64_t kRowStats = 3;
+constexpr int64_t kRowStats = 4;
 
 // A row's list, with room for 16 more: its first `count` entries are the answer.
 struct RowList {

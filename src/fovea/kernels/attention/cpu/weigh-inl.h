@@ -165,7 +165,7 @@ struct LeakyReluFunction {
 };
 
 struct EntmaxRow {
-  static constexpr int kStats = 2;  // the greatest score, mu (entmax_solve.h)
+  static constexpr int kStats = 2;  // the greatest score, the root (entmax_solve.h)
   EntmaxPower power{1.5};
   bool wants_alpha = false;
   double grad_alpha = 0;  // sum over the rows seen
@@ -189,23 +189,33 @@ struct EntmaxRow {
  private:
   template <EntmaxCurve kCurve>
   void weigh_one(float* s, int64_t n, float* stats) const {
-    const float top = row_max(s, n), mu = entmax_mu<kCurve>(power, {.values = s, .count = n, .top = top});
-    for (int64_t j = 0; j < n; j += kLanes) {
-      store(s + j, entmax_point<kCurve>(power, (load(s + j) - set(top)) - set(mu)).weight());
-    }
+    const float top = row_max(s, n), root = entmax_root<kCurve>(power, {.values = s, .count = n, .top = top});
+    const EntmaxRowCurve<kCurve> row = row_curve<kCurve>(s, n, top, root);
+    for (int64_t j = 0; j < n; j += kLanes) store(s + j, row.at(load(s + j) - set(top)).weight);
     if (stats != nullptr) {
       stats[0] = top;
-      stats[1] = mu;
+      stats[1] = root;
     }
+  }
+
+  // Above alpha 2 float's y may leave the sum of the weights some per cent off 1, so near to 0 it can be.
+  template <EntmaxCurve kCurve>
+  EntmaxRowCurve<kCurve> row_curve(const float* s, int64_t n, float top, float root) const {
+    const EntmaxRowCurve<kCurve> row(power, root);
+    if constexpr (kCurve != EntmaxCurve::kSteep) return row;
+    F total = set(0);
+    for (int64_t j = 0; j < n; j += kLanes) total = total + row.at(load(s + j) - set(top)).weight;
+    return {power, root, 1 / sum(total)};
   }
 
   // ds = U (dp - sum(U dp) / sum(U)), U = p^(2-alpha) = y^(c-1) on the support (Peters et al. 2019, Prop. 2).
   template <EntmaxCurve kCurve>
   void grade_one(float* s, float* g, int64_t n, const float* stats) {
-    const auto below = [&](int64_t j) { return (load(s + j) - set(stats[0])) - set(stats[1]); };
+    const EntmaxRowCurve<kCurve> row = row_curve<kCurve>(s, n, stats[0], stats[1]);
+    const auto below = [&](int64_t j) { return load(s + j) - set(stats[0]); };
     F dot = set(0), total = set(0);
     for (int64_t j = 0; j < n; j += kLanes) {
-      const F u = entmax_point<kCurve>(power, below(j)).slope;
+      const F u = row.at(below(j)).slope;
       dot = fma(u, load(g + j), dot);
       total = total + u;
     }
@@ -213,11 +223,11 @@ struct EntmaxRow {
     const float delta = all == 0 ? 0.0F : sum(dot) / all;
     EntmaxAlpha of_alpha(power);
     for (int64_t j = 0; j < n; j += kLanes) {
-      const EntmaxPoint at = entmax_point<kCurve>(power, below(j));
+      const EntmaxPoint at = row.at(below(j));
       const F grads = load(g + j) - set(delta);
-      if (wants_alpha) of_alpha.add(below(j), at, grads);
+      if (wants_alpha) of_alpha.add(row.minus_log_y(below(j), at), at, grads);
       store(g + j, at.slope * grads);
-      store(s + j, at.weight());
+      store(s + j, at.weight);
     }
     if (wants_alpha) grad_alpha += of_alpha.gradient();
   }

@@ -30,8 +30,8 @@ struct EntmaxPoint {
 // log2(1 + u) with the digits of u that 1 + u loses.
 inline F log2_of_sum(F u, F y) { return fma((u - (y - set(1))) / y, set(1.44269504F), log2(y)); }
 
-// weight^(2 - alpha) for alpha other than 2 and 1.5, 0 outside the support; NaN stays. Above alpha 2 it has no bound, and
-// infinities would make NaN of a row's gradient.
+// weight^(2 - alpha) for alpha other than 2 and 1.5, 0 outside the support; NaN stays. Above alpha 2 it has no bound,
+// and infinities would make NaN of a row's gradient.
 inline F entmax_derivative(const EntmaxPower& entmax, F weight) {
   return select(less(set(0), weight), min(set(0x1p64F), power(weight, 1 - entmax.slope)), weight);
 }

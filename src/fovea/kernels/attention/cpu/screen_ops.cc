@@ -11,7 +11,7 @@ const ScreenOps& screen_ops() {
         &ScreenScan<Tag>::mark,         &ScreenScan<Tag>::prune,       &ScreenScan<Tag>::reached_by,
         &ScreenScan<Tag>::kth_greatest, &ScreenScan<Tag>::greatest,    &ExactRows<Tag>::fetch,
         &ExactRows<Tag>::dots,          &ExactRows<Tag>::weighted_sum, &ExactRows<Tag>::scatter,
-        &ExactRows<Tag>::exponentials,  &EntmaxSolve<Tag>::root,         &EntmaxSolve<Tag>::weights,
+        &ExactRows<Tag>::exponentials,  &EntmaxSolve<Tag>::root,       &EntmaxSolve<Tag>::weights,
         &EntmaxSolve<Tag>::derivatives,
     };
     return kOps;

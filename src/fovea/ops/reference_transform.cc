@@ -78,9 +78,8 @@ at::Tensor entmax15_tau(const at::Tensor& z) {
   return tau.gather(-1, last_true(tau <= sorted));
 }
 
-// Any alpha, in double: -tau, of z = (alpha - 1) times the shifted scores, whose greatest is 0; exponent 1 / (alpha -
-// 1). The unknown is P, the weight of the greatest: tau = -P^(alpha - 1) may be nearer to 0 than halvings of [-1, 0]
-// come.
+// Any alpha, in double: -tau, for z = (alpha - 1) (s - top) and the exponent 1 / (alpha - 1).
+// The unknown is P, the weight of the greatest: tau = -P^(alpha - 1) may be nearer to 0 than halvings of [-1, 0] come.
 at::Tensor entmax_minus_tau(const at::Tensor& z, const at::Tensor& exponent) {
   constexpr int kHalvings = 26, kNewtonSteps = 6;
   const at::Tensor power = exponent.reciprocal();

@@ -20,7 +20,8 @@ STAGES = named("stage")
 # Names alone, and what composes them.
 ALL = PATTERNS + STAGES + named("alias") + [
     "topk(2,keep=window(2))", "topk(2,keep=global(1)|random(2))", "window(6)+topk(2)", "strided(2)+topk(2)+relu",
-    "entmax(1.5)", "entmax(3)", "entmax(learned)", "topk(3)+sparsemax", "block(4)|global(1)&random(3)",
+    "entmax(1.5)", "entmax(3)", "entmax(learned)", "local(3)&global(1)+entmax(3)", "topk(3)+sparsemax",
+    "block(4)|global(1)&random(3)",
     "2*window(3);1*topk(2)", "1*relu+rmsnorm;2*gelu+rmsnorm",
     "topk(4)+entmax(1.5)+gated-rmsnorm"]
 NOT_CROSS = [p for p in PATTERNS if not p.startswith(("full", "random"))]

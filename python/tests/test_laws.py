@@ -168,6 +168,36 @@ def test_entmax_sums_to_one_however_steep(alpha, n, dtype):
     close(fovea.attention(q, 0 * k, v, spec), v.mean(-2, keepdim=True).expand_as(q), dtype)
 
 
+@DTYPES
+@pytest.mark.parametrize("alpha", [1.3, 2.5, 4, 8, 64])
+@pytest.mark.parametrize("others", [0, 400])
+def test_entmax_of_two_keys(alpha, others, dtype):
+    """w^b - (1 - w)^b = b d for weights w and 1 - w of scores d apart, b = alpha - 1; keys far below have none."""
+    b = alpha - 1
+    for wanted in (0.5, 0.55, 0.7, 0.9, 0.99):
+        apart = (wanted**b - (1 - wanted) ** b) / b
+        k = torch.tensor([0, -apart] + others * [-9.0], dtype=dtype)[:, None]
+        v = torch.tensor([1, 0] + others * [5.0], dtype=dtype)[:, None]
+        q = torch.ones(40, 1, dtype=dtype)
+        out = fovea.attention(q[None, None], k[None, None], v[None, None], f"entmax({alpha})", cross=True, scale=1.0)
+        # Its own type's rounding of the score moves the weight by as much as the score, or less.
+        torch.testing.assert_close(out, torch.full_like(out, wanted), rtol=0, atol=TOLERANCE[dtype]["atol"])
+
+
+@pytest.mark.parametrize("n", [30, 400])
+@pytest.mark.parametrize("alpha", [2.2, 3.0])
+def test_gradients_above_alpha_2(n, alpha):
+    """Of float32 against double, alpha's too."""
+    grads, drawn = [], qkv(torch.float32, n)
+    for dtype in (torch.float32, torch.float64):
+        x = [t.to(dtype, copy=True).requires_grad_() for t in drawn]
+        x.append(torch.full((H,), alpha, dtype=dtype, requires_grad=True))
+        out = fovea.attention(*x[:3], "entmax(learned)", causal=True, alpha=x[3])
+        grads.append([g.double() for g in torch.autograd.grad(out.square().sum(), x)])
+    for got, right in zip(*grads):
+        assert (got - right).norm() < 0.01 * right.norm()
+
+
 def test_supports_are_nested():
     q, k, _ = qkv(torch.float64, n=40)
     weights = [fovea.attention_weights(3 * q, k, s) > 0 for s in ("sparsemax", "entmax(1.7)", "entmax(1.5)", "entmax(1.2)")]

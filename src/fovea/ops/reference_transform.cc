@@ -78,38 +78,40 @@ at::Tensor entmax15_tau(const at::Tensor& z) {
   return tau.gather(-1, last_true(tau <= sorted));
 }
 
-// Any alpha, in double: -tau, for z = (alpha - 1) (s - top) and the exponent 1 / (alpha - 1).
+// Any alpha, in double, for z = (alpha - 1) (s - top) and the exponent 1 / (alpha - 1).
 // The unknown is P, the weight of the greatest: tau = -P^(alpha - 1) may be nearer to 0 than halvings of [-1, 0] come.
-at::Tensor entmax_minus_tau(const at::Tensor& z, const at::Tensor& exponent) {
-  constexpr int kHalvings = 26, kNewtonSteps = 6;
-  const at::Tensor power = exponent.reciprocal();
+at::Tensor entmax_weights(const at::Tensor& z, const at::Tensor& exponent, bool may_be_steep) {
+  // Above alpha = 2 by halvings alone, to the last place: Newton's steps end where a key joins the support.
+  constexpr int kHalvings = 26;
+  const int rounds = may_be_steep ? 54 : kHalvings + 6;
+  const at::Tensor power = exponent.reciprocal(), steep = exponent < 1;
   const auto weights = [&](const at::Tensor& p) { return (z + p.pow(power)).clamp_min_(0).pow_(exponent); };
   at::Tensor low = at::zeros_like(z.amax({-1}, true)), high = at::ones_like(low), p = at::full_like(low, 0.5);
-  for (int i = 0; i < kHalvings + kNewtonSteps; ++i) {
+  for (int i = 0; i < rounds; ++i) {
     const at::Tensor w = weights(p), excess = row_sum(w) - 1, reached = excess >= 0;
     high = at::where(reached, p, high);
     low = at::where(reached, low, p);
-    const at::Tensor middle = low + (high - low) / 2;
-    if (i < kHalvings) {
-      p = middle;
-      continue;
-    }
-    // d weight / dP = (P / weight)^(alpha - 2)
-    const at::Tensor slope = at::where(w > 0, (p / w).pow_(power - 1), at::zeros_like(w));
-    const at::Tensor next = p - excess / row_sum(slope);
-    p = at::where((next >= low).logical_and_(next <= high), next, middle);
+    p = low + (high - low) / 2;
+    if (i < kHalvings) continue;
+    // d weight / dP = (P / weight)^(alpha - 2), without bound above alpha = 2
+    const at::Tensor slope = at::where(w > 0, (at::where(reached, high, low) / w).pow_(power - 1), at::zeros_like(w));
+    const at::Tensor next = at::where(reached, high, low) - excess / row_sum(slope);
+    p = at::where(at::isfinite(next).logical_and(steep.logical_not()), next.clamp(low, high), p);
   }
-  return p.pow(power) + row_sum(z) * 0;  // a NaN in the row reaches it
+  // Above alpha = 2 a key at the edge of the support may weigh 0 with `low` and much with `high`: in between, so that
+  // the sum is 1.
+  const at::Tensor least = weights(low), more = weights(high) - least, added = row_sum(more);
+  const at::Tensor blend = at::where(added > 0, (1 - row_sum(least)) / added, at::ones_like(added)).clamp_(0, 1);
+  return at::where(steep, least + blend * more, weights(p));
 }
 
-at::Tensor entmax(const ScoreMatrix& rows, const at::Tensor& alpha) {
+at::Tensor entmax(const ScoreMatrix& rows, const at::Tensor& alpha, bool may_be_steep) {
   ScoreMatrix wide{rows.scores.to(at::kDouble), rows.dropped, {}};
   const at::Tensor exponent = 1 / (alpha - 1);
   const at::Tensor z = shifted(wide, alpha - 1);
-  const at::Tensor weights = (z + entmax_minus_tau(z, exponent)).clamp_min_(0).pow_(exponent);
-  // Above alpha 2 tau's last place may be some per cent of a weight.
-  const at::Tensor total = row_sum(weights), steep = (exponent < 1).logical_and(total > 0);
-  return (weights / at::where(steep, total, at::ones_like(total))).to(rows.scores.scalar_type());
+  const at::Tensor weights =
+      entmax_weights(z, exponent, may_be_steep) + row_sum(z) * 0;  // a NaN in the row reaches all of it
+  return weights.to(rows.scores.scalar_type());
 }
 
 at::Tensor alpha_of(const Entmax& transform, const ScoreMatrix& rows) {
@@ -125,7 +127,9 @@ at::Tensor forward(const Sparsemax&, const ScoreMatrix& rows) {
   return (z - sparsemax_tau(z)).clamp_min_(0);
 }
 at::Tensor forward(const Entmax& transform, const ScoreMatrix& rows) {
-  if (transform.learned || transform.alpha != 1.5) return entmax(rows, alpha_of(transform, rows));
+  if (transform.learned || transform.alpha != 1.5) {
+    return entmax(rows, alpha_of(transform, rows), transform.learned || transform.alpha > 2);
+  }
   const at::Tensor z = shifted(rows, at::full({}, 0.5, rows.scores.options()));
   return (z - entmax15_tau(z)).clamp_min_(0).square_();
 }

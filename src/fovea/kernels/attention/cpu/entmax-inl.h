@@ -30,18 +30,18 @@ struct EntmaxPoint {
 // log2(1 + u) with the digits of u that 1 + u loses.
 inline F log2_of_sum(F u, F y) { return fma((u - (y - set(1))) / y, set(1.44269504F), log2(y)); }
 
-// weight^(2 - alpha) for alpha other than 2 and 1.5, 0 outside the support; NaN stays. Above alpha 2 it has no bound,
-// and infinities would make NaN of a row's gradient.
+// weight^(2 - alpha) for alpha other than 2 and 1.5, 0 outside the support; NaN stays.
 inline F entmax_derivative(const EntmaxPower& entmax, F weight) {
-  return select(less(set(0), weight), min(set(0x1p64F), power(weight, 1 - entmax.slope)), weight);
+  const F most = set(static_cast<float>(kMostEntmaxDerivative));
+  return select(less(set(0), weight), min(most, power(weight, 1 - entmax.slope)), weight);
 }
 
-// The curve of a row whose root is known, over its scores less the greatest. factor: kSteep only, on the weights.
+// The curve of a row whose root is known, over its scores less the greatest. blend: see entmax_solve.h.
 template <EntmaxCurve kCurve>
 class EntmaxRowCurve {
  public:
-  EntmaxRowCurve(const EntmaxPower& power, float root, float factor = 1)
-      : power_(power), root_(root), factor_(factor), top_(power.is_steep() ? std::pow(root, power.slope) : 0) {}
+  EntmaxRowCurve(const EntmaxPower& power, float root, float blend = 1)
+      : power_(power), root_(root), blend_(blend), upper_(power, root), lower_(power, below(root)) {}
 
   EntmaxPoint at(F below) const {
     const F y = y_of(below);
@@ -61,20 +61,38 @@ class EntmaxRowCurve {
   }
 
  private:
+  static float below(float root) { return kCurve == EntmaxCurve::kSteep ? std::nextafter(root, 0.0F) : 0; }
+
+  // kSteep: the weights with one P.
+  struct Steep {
+    Steep(const EntmaxPower& entmax, float p)
+        : greatest(p), y_top(kCurve == EntmaxCurve::kSteep ? std::pow(p, entmax.slope) : 0) {}
+    float greatest, y_top;
+    F y(const EntmaxPower& entmax, F below) const { return max(set(0), fma(set(entmax.slope), below, set(y_top))); }
+    // Those that equal the greatest weigh what it does, though its y may be below float's range.
+    F weight(const EntmaxPower& entmax, F below) const {
+      const M is_top = both(less_equal(below, set(0)), less_equal(set(0), below));
+      return select(is_top, set(greatest), power(y(entmax, below), entmax.c));
+    }
+  };
+
   F u_of(F below) const { return set(power_.slope) * (below - set(root_)); }
   F y_of(F below) const {
-    if constexpr (kCurve == EntmaxCurve::kSteep) return max(set(0), fma(set(power_.slope), below, set(top_)));
+    if constexpr (kCurve == EntmaxCurve::kSteep) return upper_.y(power_, below);
     return max(set(0), set(1) + u_of(below));
   }
-  // Those that equal the greatest weigh what it does, though its y may be below float's range.
   EntmaxPoint steep_at(F below, F y) const {
-    const M is_top = both(less_equal(below, set(0)), less_equal(set(0), below));
-    const F weight = select(is_top, set(root_), power(y, power_.c)) * set(factor_);
+    F weight = upper_.weight(power_, below);
+    if (blend_ < 1) {
+      const F least = lower_.weight(power_, below);
+      weight = fma(set(blend_), weight - least, least);
+    }
     return {y, entmax_derivative(power_, weight), weight};
   }
 
   EntmaxPower power_;
-  float root_, factor_, top_;  // top_: kSteep, y of the greatest
+  float root_, blend_;
+  Steep upper_, lower_;
 };
 
 struct EntmaxSums {
@@ -83,8 +101,8 @@ struct EntmaxSums {
 
 // The last vector of values is filled up with -inf.
 template <EntmaxCurve kCurve>
-EntmaxSums entmax_sums(const EntmaxPower& power, const EntmaxScores& row, float root) {
-  const EntmaxRowCurve<kCurve> curve(power, root);
+EntmaxSums entmax_sums(const EntmaxPower& power, const EntmaxScores& row, float root, float blend = 1) {
+  const EntmaxRowCurve<kCurve> curve(power, root, blend);
   F weights = set(0), slopes = set(0);
   for (int64_t i = 0; i < row.count; i += kLanes) {
     const EntmaxPoint at = curve.at((load(row.values + i) - set(row.top)) * set(row.unit));
@@ -162,6 +180,14 @@ template <EntmaxCurve kCurve>
 float entmax_root(const EntmaxPower& power, const EntmaxScores& row) {
   if constexpr (kCurve == EntmaxCurve::kSteep) return entmax_greatest(power, row);
   return entmax_mu<kCurve>(power, row);
+}
+
+template <EntmaxCurve kCurve>
+float entmax_blend(const EntmaxPower& power, const EntmaxScores& row, float root) {
+  if constexpr (kCurve != EntmaxCurve::kSteep) return 1;
+  const float upper = entmax_sums<kCurve>(power, row, root, 1).weights;
+  const float lower = entmax_sums<kCurve>(power, row, root, 0).weights;
+  return upper > lower ? std::clamp((1 - lower) / (upper - lower), 0.0F, 1.0F) : 1;
 }
 
 // What a row adds to alpha's gradient. With L = log p, U = p^(2 - alpha), b = alpha - 1, sums over the row's p:

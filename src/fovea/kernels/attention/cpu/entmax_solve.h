@@ -11,7 +11,9 @@
 // go to exp(s - center - mu), softmax's. Above alpha = 2 it is mu that loses them: the greatest's 1 - (alpha - 1) mu is
 // P^(alpha - 1), P its weight, 1e-21 for 1,000 equal scores and alpha = 8. There the unknown is P itself:
 //     weight = [P^(alpha - 1) + (alpha - 1) (s - center)]_+^c.
-// The root of a row is mu up to alpha = 2, and P above.
+// The root of a row is mu up to alpha = 2, and P above. There a key at the edge of the support may weigh 0 with one P
+// and much with the next that float has: weights are between those of the two, by `blend` nearer to the root's, which
+// are those that sum to 1 or more.
 namespace fovea::kernels {
 
 // c of alpha, exact for 2 and 1.5.
@@ -23,11 +25,14 @@ struct EntmaxPower {
   float mu_of(float root) const { return is_steep() ? c * (1 - std::pow(root, slope)) : root; }
 };
 
+// weight^(2 - alpha) has no bound above alpha = 2, and infinities would make NaN of a row's gradient.
+constexpr double kMostEntmaxDerivative = 0x1p64;
+
 // A row whose root is sought: values[i] * unit are its scores, top the greatest value.
 struct EntmaxScores {
   float* values = nullptr;  // [count], room for 16 more
   int64_t count = 0;
-  float top = 0, unit = 1;
+  float top = 0, unit = 1;     // unit: of the search alone
   float start = 0;             // a lower bound of mu that is known; the nearer, the fewer rounds up to alpha = 2
   float tolerance = 0x1p-25F;  // the step that ends the search, relative to a root above 1 or P; here rounding
 };
@@ -37,8 +42,10 @@ template <class Tag>
 struct EntmaxSolve {
   // The root such that mu, near it as the tolerance asks, is a lower bound. More scores only raise center + mu.
   static float root(EntmaxPower power, const EntmaxScores& row);
+  // In [0, 1]: with it the weights of that root sum to 1. 1 up to alpha = 2.
+  static float blend(EntmaxPower power, const EntmaxScores& row, float root);
   // values: scores in, weights out. The root may be NaN, and then they are.
-  static void weights(EntmaxPower power, float* values, int64_t count, float center, float root);
+  static void weights(EntmaxPower power, const EntmaxScores& row, float root, float blend);
   // out = weights^(2 - alpha) on the support, 0 elsewhere: derivative of the weights in z, up to a factor. The weights
   // need no more room.
   static void derivatives(EntmaxPower power, const float* weights, int64_t count, float* out);

@@ -21,10 +21,18 @@ float EntmaxSolve<Tag>::root(EntmaxPower power, const EntmaxScores& row) {
 }
 
 template <class Tag>
-void EntmaxSolve<Tag>::weights(EntmaxPower power, float* values, int64_t count, float center, float root) {
+float EntmaxSolve<Tag>::blend(EntmaxPower power, const EntmaxScores& row, float root) {
+  store(row.values + row.count, set(-kInfinity));
+  return with_curve(power, [&](auto curve) { return entmax_blend<decltype(curve)::value>(power, row, root); });
+}
+
+template <class Tag>
+void EntmaxSolve<Tag>::weights(EntmaxPower power, const EntmaxScores& row, float root, float blend) {
   with_curve(power, [&](auto curve) {
-    const EntmaxRowCurve<decltype(curve)::value> row(power, root);
-    for (int64_t i = 0; i < count; i += kLanes) store(values + i, row.at(load(values + i) - set(center)).weight);
+    const EntmaxRowCurve<decltype(curve)::value> weigh(power, root, blend);
+    for (int64_t i = 0; i < row.count; i += kLanes) {
+      store(row.values + i, weigh.at(load(row.values + i) - set(row.top)).weight);
+    }
   });
 }
 

@@ -113,8 +113,8 @@ void save_row(const AttentionForward& args, const SavedPlace& to, const RowStats
   float* of_row = args.stats + to.stats;
   of_row[0] = stats.threshold;
   of_row[1] = stats.center;
-  of_row[2] = stats.root;
-  of_row[3] = stats.factor;
+  of_row[2] = stats.norm;
+  of_row[3] = stats.blend;
   args.kept[to.entry] = static_cast<int32_t>(list.count);
 }
 

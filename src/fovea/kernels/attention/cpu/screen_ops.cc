@@ -6,13 +6,13 @@ const ScreenOps& screen_ops() {
   return with_isa([](auto tag) -> const ScreenOps& {
     using Tag = decltype(tag);
     static const ScreenOps kOps = {
-        &ScreenPack<Tag>::keys,         &ScreenPack<Tag>::query,       &ScreenPack<Tag>::product_float,
-        &ScreenScan<Tag>::append,       &ScreenScan<Tag>::sample,      &ScreenScan<Tag>::moments,
-        &ScreenScan<Tag>::mark,         &ScreenScan<Tag>::prune,       &ScreenScan<Tag>::reached_by,
-        &ScreenScan<Tag>::kth_greatest, &ScreenScan<Tag>::greatest,    &ExactRows<Tag>::fetch,
-        &ExactRows<Tag>::dots,          &ExactRows<Tag>::weighted_sum, &ExactRows<Tag>::scatter,
-        &ExactRows<Tag>::exponentials,  &EntmaxSolve<Tag>::root,       &EntmaxSolve<Tag>::weights,
-        &EntmaxSolve<Tag>::derivatives,
+        &ScreenPack<Tag>::keys,         &ScreenPack<Tag>::query,        &ScreenPack<Tag>::product_float,
+        &ScreenScan<Tag>::append,       &ScreenScan<Tag>::sample,       &ScreenScan<Tag>::moments,
+        &ScreenScan<Tag>::mark,         &ScreenScan<Tag>::prune,        &ScreenScan<Tag>::reached_by,
+        &ScreenScan<Tag>::kth_greatest, &ScreenScan<Tag>::greatest,     &ExactRows<Tag>::fetch,
+        &ExactRows<Tag>::dots,          &ExactRows<Tag>::weighted_sum,  &ExactRows<Tag>::scatter,
+        &ExactRows<Tag>::exponentials,  &EntmaxSolve<Tag>::root,        &EntmaxSolve<Tag>::blend,
+        &EntmaxSolve<Tag>::weights,     &EntmaxSolve<Tag>::derivatives,
     };
     return kOps;
   });

@@ -23,6 +23,7 @@ struct ScreenOps {
   decltype(&ExactRows<void>::scatter) scatter;
   decltype(&ExactRows<void>::exponentials) exponentials;
   decltype(&EntmaxSolve<void>::root) entmax_root;
+  decltype(&EntmaxSolve<void>::blend) entmax_blend;
   decltype(&EntmaxSolve<void>::weights) entmax_weights;
   decltype(&EntmaxSolve<void>::derivatives) entmax_derivatives;
 };

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <numeric>
 
 namespace fovea::kernels {
 namespace {
@@ -68,11 +67,11 @@ void to_weights(const Selection& selection, const RowStats& stats, RowList& list
   switch (selection.shape) {
     case WeightShape::kSoftmax:
       ops.exponentials(list.values, list.count, stats.center);
-      scale_values(list, stats.factor);
+      scale_values(list, stats.norm);
       return;
     case WeightShape::kEntmax:
-      ops.entmax_weights(selection.power, list.values, list.count, stats.center, stats.root);
-      if (stats.factor != 1) scale_values(list, stats.factor);
+      ops.entmax_weights(selection.power, {.values = list.values, .count = list.count, .top = stats.center}, stats.norm,
+                         stats.blend);
       break;
     case WeightShape::kRelu:
       break;
@@ -92,20 +91,16 @@ RowStats solve(const Selection& selection, RowList& list, float least_mu) {
   RowStats stats;
   stats.center = has_nan(list.values, list.count) ? nan : ops.greatest(list.values, list.count);
   if (selection.shape == WeightShape::kSoftmax) {
-    stats.factor = 1 / ops.exponentials(list.values, list.count, stats.center);
-    scale_values(list, stats.factor);
+    stats.norm = 1 / ops.exponentials(list.values, list.count, stats.center);
+    scale_values(list, stats.norm);
     return stats;
   }
   if (selection.shape == WeightShape::kEntmax) {
     const EntmaxScores row = {.values = list.values, .count = list.count, .top = stats.center, .start = least_mu};
-    stats.root = std::isfinite(stats.center) ? ops.entmax_root(selection.power, row) : nan;
+    stats.norm = std::isfinite(stats.center) ? ops.entmax_root(selection.power, row) : nan;
+    stats.blend = ops.entmax_blend(selection.power, row, stats.norm);
   }
   to_weights(selection, stats, list);
-  if (selection.shape == WeightShape::kEntmax && selection.power.is_steep()) {
-    const double total = std::accumulate(list.values, list.values + list.count, 0.0);
-    stats.factor = static_cast<float>(1 / total);
-    scale_values(list, stats.factor);
-  }
   return stats;
 }
 
@@ -245,7 +240,8 @@ double alpha_gradient(const Selection& selection, const RowWeights& row, const f
   for (int64_t i = 0; i < row.count; ++i) {
     const double p = row.values[i], grad = gradients[i];
     if (p == 0) continue;
-    const double log_p = std::log(p), difference = p * std::expm1(-b * log_p);  // U - p
+    // U - p, bounded as U is
+    const double log_p = std::log(p), difference = std::min(p * std::expm1(-b * log_p), kMostEntmaxDerivative);
     const double pl = p * log_p, q = (difference + b * pl) / (b * b), r = -difference / b;
     mass += row.derivatives[i], sum_q += q, sum_r += r, sum_pl += pl;
     grad_p += grad * p, grad_q += grad * q, grad_r += grad * r, grad_pl += grad * pl;

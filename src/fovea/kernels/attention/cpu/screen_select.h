@@ -38,8 +38,8 @@ int64_t list_keys(const std::vector<Span>& spans, int32_t* list, int64_t count);
 struct RowStats {
   float threshold = 0;  // scores of competing keys below it are dropped
   float center = 0;     // the greatest score
-  float root = 0;       // entmax
-  float factor = 1;     // that brings the sum of the weights to 1: softmax, and entmax above alpha 2
+  float norm = 0;       // softmax: 1 / sum of exponentials; entmax: the root
+  float blend = 1;      // entmax above alpha 2 (entmax_solve.h)
 };
 constexpr int64_t kRowStats = 4;
 

@@ -228,8 +228,9 @@ TEST(Screening, WeighsManyEqualScores) {
       const EntmaxPower power(alpha);
       for (const int64_t count : {2, 1000, 4000}) {
         std::vector<float> values(static_cast<size_t>(count) + 16, 0.5F);
-        const float root = screen_ops().entmax_root(power, {.values = values.data(), .count = count, .top = 0.5F});
-        screen_ops().entmax_weights(power, values.data(), count, 0.5F, root);
+        const EntmaxScores row = {.values = values.data(), .count = count, .top = 0.5F};
+        const float root = screen_ops().entmax_root(power, row);
+        screen_ops().entmax_weights(power, row, root, screen_ops().entmax_blend(power, row, root));
         // What adding up takes, and up to alpha = 2 the digits that y = count^(1 - alpha) has left of 1 - mu / c.
         const auto keys = static_cast<double>(count);
         const double near = 0x1p-24 * keys + 0x1p-20 * (alpha > 2 ? 1 : std::pow(keys, alpha - 1));

@@ -189,29 +189,21 @@ struct EntmaxRow {
  private:
   template <EntmaxCurve kCurve>
   void weigh_one(float* s, int64_t n, float* stats) const {
-    const float top = row_max(s, n), root = entmax_root<kCurve>(power, {.values = s, .count = n, .top = top});
-    const EntmaxRowCurve<kCurve> row = row_curve<kCurve>(s, n, top, root);
-    for (int64_t j = 0; j < n; j += kLanes) store(s + j, row.at(load(s + j) - set(top)).weight);
+    const EntmaxScores row = {.values = s, .count = n, .top = row_max(s, n)};
+    const float root = entmax_root<kCurve>(power, row);
+    const EntmaxRowCurve<kCurve> curve(power, root, entmax_blend<kCurve>(power, row, root));
+    for (int64_t j = 0; j < n; j += kLanes) store(s + j, curve.at(load(s + j) - set(row.top)).weight);
     if (stats != nullptr) {
-      stats[0] = top;
+      stats[0] = row.top;
       stats[1] = root;
     }
-  }
-
-  // Above alpha 2 float's y may leave the sum of the weights some per cent off 1, so near to 0 it can be.
-  template <EntmaxCurve kCurve>
-  EntmaxRowCurve<kCurve> row_curve(const float* s, int64_t n, float top, float root) const {
-    const EntmaxRowCurve<kCurve> row(power, root);
-    if constexpr (kCurve != EntmaxCurve::kSteep) return row;
-    F total = set(0);
-    for (int64_t j = 0; j < n; j += kLanes) total = total + row.at(load(s + j) - set(top)).weight;
-    return {power, root, 1 / sum(total)};
   }
 
   // ds = U (dp - sum(U dp) / sum(U)), U = p^(2-alpha) = y^(c-1) on the support (Peters et al. 2019, Prop. 2).
   template <EntmaxCurve kCurve>
   void grade_one(float* s, float* g, int64_t n, const float* stats) {
-    const EntmaxRowCurve<kCurve> row = row_curve<kCurve>(s, n, stats[0], stats[1]);
+    const float blend = entmax_blend<kCurve>(power, {.values = s, .count = n, .top = stats[0]}, stats[1]);
+    const EntmaxRowCurve<kCurve> row(power, stats[1], blend);
     const auto below = [&](int64_t j) { return load(s + j) - set(stats[0]); };
     F dot = set(0), total = set(0);
     for (int64_t j = 0; j < n; j += kLanes) {

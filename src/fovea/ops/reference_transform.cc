@@ -28,6 +28,8 @@
 #include <limits>
 #include <type_traits>
 
+#include "fovea/kernels/attention/cpu/entmax_solve.h"
+
 namespace fovea::ops {
 namespace {
 
@@ -146,7 +148,7 @@ at::Tensor simplex_backward(const at::Tensor& u, const at::Tensor& grad) {
 }
 
 at::Tensor entmax_u(const at::Tensor& p, const at::Tensor& alpha) {
-  return at::where(p == 0, at::zeros_like(p), p.pow(2 - alpha));
+  return at::where(p == 0, at::zeros_like(p), p.pow(2 - alpha).clamp_max_(kernels::kMostEntmaxDerivative));
 }
 
 // d p / d alpha (Correia, Niculae, Martins 2019, proposition 1), summed against the gradient, a value a head.

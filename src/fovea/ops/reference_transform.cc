@@ -83,9 +83,9 @@ at::Tensor entmax15_tau(const at::Tensor& z) {
 // Any alpha, in double, for z = (alpha - 1) (s - top) and the exponent 1 / (alpha - 1).
 // The unknown is P, the weight of the greatest: tau = -P^(alpha - 1) may be nearer to 0 than halvings of [-1, 0] come.
 at::Tensor entmax_weights(const at::Tensor& z, const at::Tensor& exponent, bool may_be_steep) {
-  // Above alpha = 2 by halvings alone, to the last place: Newton's steps end where a key joins the support.
-  constexpr int kHalvings = 26;
-  const int rounds = may_be_steep ? 54 : kHalvings + 6;
+  // Above alpha = 2 by halvings alone, 54 of them: Newton's steps end where a key joins the support.
+  constexpr int kHalvings = 26, kNewtonSteps = 6;
+  const int rounds = may_be_steep ? 54 : kHalvings + kNewtonSteps;
   const at::Tensor power = exponent.reciprocal(), steep = exponent < 1;
   const auto weights = [&](const at::Tensor& p) { return (z + p.pow(power)).clamp_min_(0).pow_(exponent); };
   at::Tensor low = at::zeros_like(z.amax({-1}, true)), high = at::ones_like(low), p = at::full_like(low, 0.5);
@@ -100,6 +100,7 @@ at::Tensor entmax_weights(const at::Tensor& z, const at::Tensor& exponent, bool 
     const at::Tensor next = at::where(reached, high, low) - excess / row_sum(slope);
     p = at::where(at::isfinite(next).logical_and(steep.logical_not()), next.clamp(low, high), p);
   }
+  if (!may_be_steep) return weights(p);
   // Above alpha = 2 a key at the edge of the support may weigh 0 with `low` and much with `high`: in between, so that
   // the sum is 1.
   const at::Tensor least = weights(low), more = weights(high) - least, added = row_sum(more);
@@ -107,12 +108,12 @@ at::Tensor entmax_weights(const at::Tensor& z, const at::Tensor& exponent, bool 
   return at::where(steep, least + blend * more, weights(p));
 }
 
-at::Tensor entmax(const ScoreMatrix& rows, const at::Tensor& alpha, bool may_be_steep) {
+at::Tensor entmax(const ScoreMatrix& rows, const at::Tensor& alpha) {
   ScoreMatrix wide{rows.scores.to(at::kDouble), rows.dropped, {}};
   const at::Tensor exponent = 1 / (alpha - 1);
   const at::Tensor z = shifted(wide, alpha - 1);
-  const at::Tensor weights =
-      entmax_weights(z, exponent, may_be_steep) + row_sum(z) * 0;  // a NaN in the row reaches all of it
+  const at::Tensor weights = entmax_weights(z, exponent, (alpha > 2).any().item<bool>()) +
+                             row_sum(z) * 0;  // a NaN in the row reaches all of it
   return weights.to(rows.scores.scalar_type());
 }
 
@@ -129,9 +130,7 @@ at::Tensor forward(const Sparsemax&, const ScoreMatrix& rows) {
   return (z - sparsemax_tau(z)).clamp_min_(0);
 }
 at::Tensor forward(const Entmax& transform, const ScoreMatrix& rows) {
-  if (transform.learned || transform.alpha != 1.5) {
-    return entmax(rows, alpha_of(transform, rows), transform.learned || transform.alpha > 2);
-  }
+  if (transform.learned || transform.alpha != 1.5) return entmax(rows, alpha_of(transform, rows));
   const at::Tensor z = shifted(rows, at::full({}, 0.5, rows.scores.options()));
   return (z - entmax15_tau(z)).clamp_min_(0).square_();
 }

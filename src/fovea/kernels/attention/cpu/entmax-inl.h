@@ -22,15 +22,15 @@ auto with_curve(const EntmaxPower& power, const Work& work) {
 }
 
 struct EntmaxPoint {
-  F y;       // [1 + (alpha - 1) (s - top - mu)]_+; NaN stays
-  F slope;   // y^(c - 1), 0 outside the support
+  F y;       // [1 + (alpha - 1) (s - top - mu)]_+; NaN stays; not for kSteep
+  F slope;   // y^(c - 1), which is weight^(2 - alpha), 0 outside the support; kSteep: entmax_derivative()
   F weight;  // y^c
 };
 
 // log2(1 + u) with the digits of u that 1 + u loses.
 inline F log2_of_sum(F u, F y) { return fma((u - (y - set(1))) / y, set(1.44269504F), log2(y)); }
 
-// weight^(2 - alpha) for alpha other than 2 and 1.5, 0 outside the support; NaN stays.
+// weight^(2 - alpha) for alpha other than 2 and 1.5, cut at kMostEntmaxDerivative, 0 outside the support; NaN stays.
 inline F entmax_derivative(const EntmaxPower& entmax, F weight) {
   const F most = set(static_cast<float>(kMostEntmaxDerivative));
   return select(less(set(0), weight), min(most, power(weight, 1 - entmax.slope)), weight);
@@ -41,16 +41,16 @@ template <EntmaxCurve kCurve>
 class EntmaxRowCurve {
  public:
   EntmaxRowCurve(const EntmaxPower& power, float root, float blend = 1)
-      : power_(power), root_(root), blend_(blend), upper_(power, root), lower_(power, below(root)) {}
+      : power_(power), root_(root), blend_(blend), upper_(power, root), lower_(power, next_below(root)) {}
 
   EntmaxPoint at(F below) const {
-    const F y = y_of(below);
+    if constexpr (kCurve == EntmaxCurve::kSteep) return steep_at(below);
+    const F y = max(set(0), set(1) + u_of(below));
     const M off = less_equal(y, set(0));  // NaN counts as on
     const auto point = [&](F slope) { return EntmaxPoint{y, slope, slope * y}; };
     if constexpr (kCurve == EntmaxCurve::kSparsemax) return point(select(off, set(0), select(is_nan(y), y, set(1))));
     if constexpr (kCurve == EntmaxCurve::kSquare) return point(y);
     if constexpr (kCurve == EntmaxCurve::kPower) return point(select(off, set(0), power(y, power_.c - 1)));
-    if constexpr (kCurve == EntmaxCurve::kSteep) return steep_at(below, y);
     const F raised = exp2(set(power_.c - 1) * log2_of_sum(u_of(below), y));
     return point(select(off, set(0), select(is_nan(y), y, raised)));
   }
@@ -61,33 +61,29 @@ class EntmaxRowCurve {
   }
 
  private:
-  static float below(float root) { return kCurve == EntmaxCurve::kSteep ? std::nextafter(root, 0.0F) : 0; }
+  static float next_below(float root) { return kCurve == EntmaxCurve::kSteep ? std::nextafter(root, 0.0F) : 0; }
 
   // kSteep: the weights with one P.
   struct Steep {
     Steep(const EntmaxPower& entmax, float p)
         : greatest(p), y_top(kCurve == EntmaxCurve::kSteep ? std::pow(p, entmax.slope) : 0) {}
     float greatest, y_top;
-    F y(const EntmaxPower& entmax, F below) const { return max(set(0), fma(set(entmax.slope), below, set(y_top))); }
     // Those that equal the greatest weigh what it does, though its y may be below float's range.
     F weight(const EntmaxPower& entmax, F below) const {
       const M is_top = both(less_equal(below, set(0)), less_equal(set(0), below));
-      return select(is_top, set(greatest), power(y(entmax, below), entmax.c));
+      const F y = max(set(0), fma(set(entmax.slope), below, set(y_top)));
+      return select(is_top, set(greatest), power(y, entmax.c));
     }
   };
 
   F u_of(F below) const { return set(power_.slope) * (below - set(root_)); }
-  F y_of(F below) const {
-    if constexpr (kCurve == EntmaxCurve::kSteep) return upper_.y(power_, below);
-    return max(set(0), set(1) + u_of(below));
-  }
-  EntmaxPoint steep_at(F below, F y) const {
+  EntmaxPoint steep_at(F below) const {
     F weight = upper_.weight(power_, below);
     if (blend_ < 1) {
       const F least = lower_.weight(power_, below);
       weight = fma(set(blend_), weight - least, least);
     }
-    return {y, entmax_derivative(power_, weight), weight};
+    return {set(0), entmax_derivative(power_, weight), weight};
   }
 
   EntmaxPower power_;

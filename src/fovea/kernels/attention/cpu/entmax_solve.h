@@ -46,8 +46,8 @@ struct EntmaxSolve {
   static float blend(EntmaxPower power, const EntmaxScores& row, float root);
   // values: scores in, weights out. The root may be NaN, and then they are.
   static void weights(EntmaxPower power, const EntmaxScores& row, float root, float blend);
-  // out = weights^(2 - alpha) on the support, 0 elsewhere: derivative of the weights in z, up to a factor. The weights
-  // need no more room.
+  // out = weights^(2 - alpha) on the support, at most kMostEntmaxDerivative, 0 elsewhere: derivative of the weights in
+  // z, up to a factor. The weights need no more room.
   static void derivatives(EntmaxPower power, const float* weights, int64_t count, float* out);
 };
 

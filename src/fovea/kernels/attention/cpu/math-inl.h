@@ -22,7 +22,7 @@ inline F log2(F x) {
   return fma(p, s, e);
 }
 
-// x^c for x >= 0 and c > 0; NaN stays.
+// x^c for x >= 0, 0 for 0; NaN stays.
 inline F power(F x, float c) {
   if (c == 1.0F) return x;
   if (c == 2.0F) return x * x;

@@ -66,7 +66,7 @@ def options():
 
 
 def keep_memory():
-    """Tunes malloc; what one side frees would be given back, page by page, in the other's time."""
+    """Tunes malloc, so that nothing is given back to the system: what one side frees would be, in the other's time."""
     from eager_transformer import tune_malloc
 
     tune_malloc(keep=-1)

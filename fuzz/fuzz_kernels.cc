@@ -20,6 +20,7 @@ using namespace fovea::kernels;
 using namespace fovea::kernels::testing_suite;
 
 constexpr size_t kShapeBytes = 6;
+// Of the bytes from 240 on.
 constexpr int64_t kWideHeads[16] = {63, 64, 65, 96, 100, 127, 128, 129, 136, 160, 192, 193, 200, 249, 255, 256};
 
 bool is_allowed(const fovea::AttentionSpec& spec, fovea::AttentionKind kind) {

@@ -180,7 +180,7 @@ def test_entmax_of_two_keys(alpha, others, dtype):
         v = torch.tensor([1, 0] + others * [5.0], dtype=dtype)[:, None]
         q = torch.ones(40, 1, dtype=dtype)
         out = fovea.attention(q[None, None], k[None, None], v[None, None], f"entmax({alpha})", cross=True, scale=1.0)
-        # Its own type's rounding of the score moves the weight by as much as the score, or less.
+        # d's rounding, relatively, moves w by less than as much: d dw / dd is below w / b.
         torch.testing.assert_close(out, torch.full_like(out, wanted), rtol=0, atol=TOLERANCE[dtype]["atol"])
 
 

@@ -83,21 +83,21 @@ at::Tensor entmax15_tau(const at::Tensor& z) {
 // Any alpha, in double, for z = (alpha - 1) (s - top) and the exponent 1 / (alpha - 1).
 // The unknown is P, the weight of the greatest: tau = -P^(alpha - 1) may be nearer to 0 than halvings of [-1, 0] come.
 at::Tensor entmax_weights(const at::Tensor& z, const at::Tensor& exponent, bool may_be_steep) {
-  // Above alpha = 2 by halvings alone, 54 of them: Newton's steps end where a key joins the support.
-  constexpr int kHalvings = 26, kNewtonSteps = 6;
-  const int rounds = may_be_steep ? 54 : kHalvings + kNewtonSteps;
+  // Above alpha = 2 by halvings alone: Newton's steps end where a key joins the support.
+  constexpr int kHalvings = 26, kNewtonSteps = 6, kSteepHalvings = 54;
+  const int rounds = may_be_steep ? kSteepHalvings : kHalvings + kNewtonSteps;
   const at::Tensor power = exponent.reciprocal(), steep = exponent < 1;
   const auto weights = [&](const at::Tensor& p) { return (z + p.pow(power)).clamp_min_(0).pow_(exponent); };
   at::Tensor low = at::zeros_like(z.amax({-1}, true)), high = at::ones_like(low), p = at::full_like(low, 0.5);
   for (int i = 0; i < rounds; ++i) {
-    const at::Tensor w = weights(p), excess = row_sum(w) - 1, reached = excess >= 0;
-    high = at::where(reached, p, high);
-    low = at::where(reached, low, p);
+    const at::Tensor from = p, w = weights(from), excess = row_sum(w) - 1, reached = excess >= 0;
+    high = at::where(reached, from, high);
+    low = at::where(reached, low, from);
     p = low + (high - low) / 2;
     if (i < kHalvings) continue;
     // d weight / dP = (P / weight)^(alpha - 2), without bound above alpha = 2
-    const at::Tensor slope = at::where(w > 0, (at::where(reached, high, low) / w).pow_(power - 1), at::zeros_like(w));
-    const at::Tensor next = at::where(reached, high, low) - excess / row_sum(slope);
+    const at::Tensor slope = at::where(w > 0, (from / w).pow_(power - 1), at::zeros_like(w));
+    const at::Tensor next = from - excess / row_sum(slope);
     p = at::where(at::isfinite(next).logical_and(steep.logical_not()), next.clamp(low, high), p);
   }
   if (!may_be_steep) return weights(p);

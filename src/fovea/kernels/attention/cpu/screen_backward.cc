@@ -62,7 +62,7 @@ struct SavedList {
 
 struct WeightGradients {
   float* gradients = nullptr;  // [count], room for 16 more
-  float* weights = nullptr;    // [count]
+  float* weights = nullptr;    // [count]; null where they are what forward saved, or not wanted
 };
 
 struct BackwardTask {

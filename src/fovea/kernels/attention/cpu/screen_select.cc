@@ -98,7 +98,7 @@ RowStats solve(const Selection& selection, RowList& list, float least_mu) {
   if (selection.shape == WeightShape::kEntmax) {
     const EntmaxScores row = {.values = list.values, .count = list.count, .top = stats.center, .start = least_mu};
     stats.norm = std::isfinite(stats.center) ? ops.entmax_root(selection.power, row) : nan;
-    stats.blend = ops.entmax_blend(selection.power, row, stats.norm);
+    if (selection.power.is_steep()) stats.blend = ops.entmax_blend(selection.power, row, stats.norm);
   }
   to_weights(selection, stats, list);
   return stats;

@@ -3,7 +3,6 @@
 #include <cmath>
 #include <cstring>
 #include <functional>
-#include <numeric>
 
 #include "fovea/base/rng.h"
 #include "fovea/base/strings.h"

@@ -30,17 +30,18 @@ class Loader {
     corpus_.source_offsets = corpus_.target_offsets = {0};
   }
 
-  void add(const std::vector<std::string>& source, const std::vector<std::string>& target) {
-    const auto lines = static_cast<int64_t>(source.size());
-    std::vector<EncodedPair> pairs(source.size());
+  void add(const ParallelText& text) {
+    const auto lines = static_cast<int64_t>(text.source.size());
+    std::vector<EncodedPair> pairs(text.source.size());
     threads_.run((lines + kPieceLines - 1) / kPieceLines, [&](int64_t piece, int) {
       for (int64_t i = piece * kPieceLines; i < std::min(lines, (piece + 1) * kPieceLines); ++i)
-        pairs[i] = {source_.encode(source[i]), target_.encode(target[i])};
+        pairs[i] = {source_.encode(text.source[i]), target_.encode(text.target[i])};
     });
     for (EncodedPair& pair : pairs) append(pair);
   }
 
-  ParallelCorpus finish(const std::string& source_path, const std::string& target_path) {
+  ParallelCorpus finish(const ParallelText& text) {
+    const std::string &source_path = text.source_path, &target_path = text.target_path;
     const auto total = corpus_.size() + left_.empty + left_.too_long;
     std::string line = cat("[data] ", thousands(corpus_.size()), " sentence pairs from ", source_path, " and ",
                            target_path, " (", thousands(static_cast<int64_t>(corpus_.source.size())), " and ",
@@ -91,35 +92,64 @@ class Loader {
   Left left_;
 };
 
+class ParallelReader {
+ public:
+  explicit ParallelReader(ParallelText& text) : text_(text), source_(text.source_path), target_(text.target_path) {}
+
+  // Up to `most` lines more at the end of the text; false at the end of the files.
+  bool read(int64_t most) {
+    throw_if_interrupted("reading the corpus");
+    std::string source, target;
+    for (int64_t i = 0; i < most; ++i) {
+      const bool more = source_.next_text(source);
+      if (more != target_.next_text(target)) refuse();
+      if (!more) return false;
+      text_.source.push_back(std::move(source));
+      text_.target.push_back(std::move(target));
+    }
+    return true;
+  }
+
+ private:
+  [[noreturn]] void refuse() {
+    std::string rest;
+    while (source_.next(rest)) continue;
+    while (target_.next(rest)) continue;
+    throw Error(cat("'", text_.source_path, "' has ", source_.line_number(), " lines and '", text_.target_path,
+                    "' has ", target_.line_number(), "; parallel files need equally many"));
+  }
+
+  ParallelText& text_;
+  LineReader source_, target_;
+};
+
 }  // namespace
+
+ParallelText read_parallel(const std::string& source_path, const std::string& target_path) {
+  ParallelText text{source_path, target_path, {}, {}};
+  ParallelReader reader(text);
+  while (reader.read(kChunkLines)) continue;
+  return text;
+}
+
+ParallelCorpus encode_corpus(const ParallelText& text, const text::Vocab& source, const text::Vocab& target,
+                             const CorpusOptions& options) {
+  Loader loader(source, target, options);
+  loader.add(text);
+  return loader.finish(text);
+}
 
 ParallelCorpus load_corpus(const std::string& source_path, const std::string& target_path, const text::Vocab& source,
                            const text::Vocab& target, const CorpusOptions& options) {
   Loader loader(source, target, options);
-  LineReader source_reader(source_path), target_reader(target_path);
-  std::vector<std::string> source_lines, target_lines;
-  std::string source_line, target_line;
+  ParallelText text{source_path, target_path, {}, {}};
+  ParallelReader reader(text);
   for (bool more = true; more;) {
-    throw_if_interrupted("reading the corpus");
-    source_lines.clear();
-    target_lines.clear();
-    while (more && static_cast<int64_t>(source_lines.size()) < kChunkLines) {
-      const bool source_more = source_reader.next_text(source_line);
-      const bool target_more = target_reader.next_text(target_line);
-      if (source_more != target_more) {
-        while (source_reader.next(source_line)) continue;
-        while (target_reader.next(target_line)) continue;
-        throw Error(cat("'", source_path, "' has ", source_reader.line_number(), " lines and '", target_path, "' has ",
-                        target_reader.line_number(), "; parallel files need equally many"));
-      }
-      more = source_more;
-      if (!more) break;
-      source_lines.push_back(std::move(source_line));
-      target_lines.push_back(std::move(target_line));
-    }
-    loader.add(source_lines, target_lines);
+    text.source.clear(), text.target.clear();
+    more = reader.read(kChunkLines);
+    loader.add(text);
   }
-  return loader.finish(source_path, target_path);
+  return loader.finish(text);
 }
 
 std::string fingerprint(const ParallelCorpus& corpus) {

@@ -23,8 +23,20 @@ struct CorpusOptions {
   int threads = 1;         // that encode; the result does not depend on it
 };
 
-// Throws if the files differ in their number of lines or nothing is left. Pairs with an empty side, and too long ones,
-// are left out and counted in the log.
+// Lines of two files, of each equally many.
+struct ParallelText {
+  std::string source_path, target_path;
+  std::vector<std::string> source, target;
+};
+
+// Throws if the files differ in their number of lines.
+ParallelText read_parallel(const std::string& source_path, const std::string& target_path);
+
+// Throws if nothing is left. Pairs with an empty side, and too long ones, are left out and counted in the log.
+ParallelCorpus encode_corpus(const ParallelText& text, const text::Vocab& source, const text::Vocab& target,
+                             const CorpusOptions& options);
+
+// Both, without ever holding the text of a large corpus.
 ParallelCorpus load_corpus(const std::string& source_path, const std::string& target_path, const text::Vocab& source,
                            const text::Vocab& target, const CorpusOptions& options);
 

@@ -68,6 +68,10 @@ std::optional<nn::Checkpoint> RunFolder::last() const {
   return nn::load_checkpoint(path_, nn::Load::kAll);
 }
 
+bool goes_on(const TrainConfig& config) {
+  return !config.overwrite && !config.no_reload && !nn::list_checkpoints(config.model).empty();
+}
+
 void check_same_model(const nn::Checkpoint& checkpoint, const nn::Checkpoint& expected, const fs::path& run) {
   const std::string hint = "; use another --model, or --overwrite to begin again";
   ModelConfig had = checkpoint.config, wanted = expected.config;

@@ -32,6 +32,9 @@ class RunFolder {
   Lock lock_;
 };
 
+// Whether a run with this configuration goes on from a checkpoint in its folder.
+bool goes_on(const TrainConfig& config);
+
 // Throws, naming the first difference, unless the checkpoint is of the same model and vocabularies as `expected`.
 void check_same_model(const nn::Checkpoint& checkpoint, const nn::Checkpoint& expected,
                       const std::filesystem::path& run);

@@ -22,6 +22,18 @@ TrainingData load_training_data(const TrainConfig& config) {
   return data;
 }
 
+void check_positions(const ModelConfig& model, const data::ParallelCorpus& corpus, std::string_view option) {
+  if (model.transformer_positions != "learned") return;
+  int64_t longest = 0;
+  for (int64_t i = 0; i < corpus.size(); ++i) {
+    longest = std::max({longest, corpus.source_length(i), corpus.target_length(i)});
+  }
+  if (longest <= model.max_positions) return;
+  throw Error(cat(option, ": the longest sentence has ", longest, " tokens with </s>, --max-positions are ",
+                  model.max_positions, "; raise them or leave longer sentences out",
+                  option == "--train-sets" ? cat(" (--max-length ", model.max_positions - 1, ")") : ""));
+}
+
 ModelConfig with_vocabularies(ModelConfig model, const TrainingData& data) {
   const std::vector<int64_t> sizes = {data.source_vocab.size(), data.target_vocab.size()};
   for (size_t i = 0; i < std::min(sizes.size(), model.dim_vocabs.size()); ++i) {

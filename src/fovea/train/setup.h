@@ -1,5 +1,6 @@
 #pragma once
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "fovea/data/corpus.h"
@@ -18,6 +19,9 @@ struct TrainingData {
 };
 // Loads --vocabs and --train-sets of a configuration that validate() lets pass.
 TrainingData load_training_data(const TrainConfig& config);
+
+// Throws where the model has learned positions and fewer than a sentence of the corpus needs. `option`: the corpus's.
+void check_positions(const ModelConfig& model, const data::ParallelCorpus& corpus, std::string_view option);
 
 // The model's configuration with the sizes of the vocabularies; throws if shared embeddings meet two vocabularies.
 ModelConfig with_vocabularies(ModelConfig model, const TrainingData& data);

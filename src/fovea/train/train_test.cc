@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/nn/module.h>
+#include <unistd.h>
 
 #include <cmath>
 #include <csignal>
@@ -276,6 +277,78 @@ TEST(Training, StartsFromPretrainedWeights) {
   EXPECT_EQ(nn::load_checkpoint(task.train.model, nn::Load::kAll).progress.at("updates"), "1");
 }
 
+TEST(Training, OverwritesNothingForAPretrainedModelThatIsRefused) {
+  TestTask task;
+  task.train.after_batches = 2;
+  run(task);
+  const fs::path last = fs::path(task.train.model) / "last";
+  task.train.overwrite = true;
+  task.train.pretrained_model = task.folder / "none";
+  EXPECT_THAT(message_of([&] { run(task); }), HasSubstr("--pretrained-model"));
+  EXPECT_TRUE(fs::exists(last / "config.yml"));
+  TestTask other;
+  other.train.after_batches = 1;
+  other.model.transformer_dim_ffn = 32;
+  run(other);
+  task.train.pretrained_model = other.train.model;
+  task.train.vocabs = other.train.vocabs;
+  EXPECT_THAT(message_of([&] { run(task); }), HasSubstr("--pretrained-model"));
+  EXPECT_TRUE(fs::exists(last / "config.yml"));
+  // Its own weights, which it deletes.
+  const nn::NamedTensors weights = nn::load_checkpoint(last, nn::Load::kModel).model;
+  task.train.pretrained_model = last;
+  task.train.vocabs = {task.folder / "v.spm", task.folder / "v.spm"};
+  task.train.after_batches = 1;
+  task.train.learn_rate = 1e-20;
+  run(task);
+  EXPECT_EQ(fs::read_symlink(last).filename(), "update-00000001");
+  for (const auto& [name, tensor] : nn::load_checkpoint(last, nn::Load::kModel).model) {
+    EXPECT_TRUE(at::allclose(tensor, weights.at(name), 0, 1e-18)) << name;
+  }
+}
+
+// A pipe's end that holds the file's content, as a shell's <(...).
+class Piped {
+ public:
+  explicit Piped(const std::string& file) {
+    const std::string content = read_file(file);
+    int ends[2] = {-1, -1};
+    if (pipe(ends) != 0) throw Error("no pipe");
+    end_ = ends[0];
+    const bool written = write(ends[1], content.data(), content.size()) == static_cast<ssize_t>(content.size());
+    close(ends[1]);
+    if (!written) throw Error("the pipe is too small");
+  }
+  ~Piped() { close(end_); }
+  Piped(const Piped&) = delete;
+  Piped& operator=(const Piped&) = delete;
+  std::string path() const { return cat("/dev/fd/", end_); }
+
+ private:
+  int end_;
+};
+
+TEST(Training, ValidatesOnTextFromPipesAsOnFiles) {
+  TestTask task;
+  task.with_validation();
+  task.train.valid_sets[1] = task.train.valid_sets[0];  // that the source is a perfect translation of
+  task.train.after_batches = 4;
+  task.train.valid_metrics = {"chrf", "bleu", "ce-mean-words"};
+  Hooks hooks;
+  hooks.translate = [](nn::Transformer&, std::span<const std::string> lines) {
+    return std::vector<std::string>(lines.begin(), lines.end());
+  };
+  const auto progress = [&] {
+    run(task, hooks);
+    return read_file(fs::path(task.train.model) / "last/progress.yml");
+  };
+  const std::string of_files = progress();
+  const Piped source(task.train.valid_sets[0]), target(task.train.valid_sets[1]);
+  task.train.valid_sets = {source.path(), target.path()};
+  task.train.overwrite = true;
+  EXPECT_EQ(progress(), of_files);
+}
+
 TEST(Training, ASecondTrainingInTheSameFolderIsRefused) {
   TestTask task;
   task.train.after_batches = 2;
@@ -305,6 +378,10 @@ TEST(Training, SaysWhatIsWrong) {
               HasSubstr("--lr-decay cosine"));
   EXPECT_THAT(refusal([](TestTask& t) { t.with_validation(), t.train.valid_metrics = {"blue"}; }), HasSubstr("bleu"));
   EXPECT_THAT(refusal([](TestTask& t) { t.train.devices = "one"; }), HasSubstr("--devices"));
+  const auto few_positions = [](TestTask& t) { t.model.transformer_positions = "learned", t.model.max_positions = 9; };
+  EXPECT_THAT(refusal(few_positions), HasSubstr("--train-sets: the longest sentence has"));
+  EXPECT_THAT(refusal([&](TestTask& t) { few_positions(t), t.train.max_length = 8, t.with_validation(); }),
+              HasSubstr("--valid-sets: the longest sentence has"));
   if (!at::hasCUDA()) {
     EXPECT_THAT(refusal([](TestTask& t) { t.train.devices = "0"; }), HasSubstr("sees no CUDA device"));
   }

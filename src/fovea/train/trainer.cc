@@ -48,14 +48,18 @@ Trainer::Trainer(const TrainConfig& config, const ModelConfig& model, const Hook
       identity_(identity_of(model, data_)),
       model_(identity_.config, config_.seed),
       updater_(config_, model_, device_),
-      validation_(config_, data_, hooks_, device_),
-      folder_(config_) {
+      validation_(config_, data_, hooks_, device_) {
   state_.data = data_.fingerprint;
+  check_positions(identity_.config, data_.train, "--train-sets");
+  check_positions(identity_.config, validation_.corpus(), "--valid-sets");
+  const bool pretrained = !config_.pretrained_model.empty() && !goes_on(config_);
+  if (pretrained) load_pretrained();
+  folder_.emplace(config_);
   log_start();
-  if (const std::optional<nn::Checkpoint> last = folder_.last()) {
+  if (const std::optional<nn::Checkpoint> last = folder_->last()) {
     resume(*last);
-  } else if (!config_.pretrained_model.empty()) {
-    start_from_pretrained();
+  } else if (pretrained) {
+    log::info(cat("[run] starting from the weights of ", config_.pretrained_model));
   }
   start_epoch();
   first_done_ = done();
@@ -68,8 +72,8 @@ void Trainer::log_start() const {
 }
 
 void Trainer::resume(const nn::Checkpoint& checkpoint) {
-  check_same_model(checkpoint, identity_, folder_.path());
-  const std::string source = cat("resuming '", folder_.path().string(), "'");
+  check_same_model(checkpoint, identity_, folder_->path());
+  const std::string source = cat("resuming '", folder_->path().string(), "'");
   state_ = from_map(checkpoint.progress, source);
   updater_.restore(checkpoint, source);
   saved_ = state_.updates;
@@ -84,13 +88,12 @@ void Trainer::resume(const nn::Checkpoint& checkpoint) {
   link_best();
 }
 
-void Trainer::start_from_pretrained() {
+void Trainer::load_pretrained() {
   const nn::Checkpoint checkpoint =
       nn::load_checkpoint(config_.pretrained_model, nn::Load::kModel, "--pretrained-model");
   if (checkpoint.source_vocab != identity_.source_vocab || checkpoint.target_vocab != identity_.target_vocab)
     throw Error(cat("--pretrained-model: '", config_.pretrained_model, "' has other vocabularies than --vocabs"));
   updater_.restore_weights(checkpoint.model, cat("--pretrained-model '", config_.pretrained_model, "'"));
-  log::info(cat("[run] starting from the weights of ", config_.pretrained_model));
 }
 
 void Trainer::start_epoch() {
@@ -157,7 +160,7 @@ void Trainer::skip(const UpdateResult& result) {
   }
   throw Error(cat("training diverged at update ", state_.updates + 1, ": ", what, " ", kMaxSkips,
                   " times in a row; lower --learn-rate, raise --lr-warmup or set --clip-norm, and go on from '",
-                  (folder_.path() / "last").string(), "'"));
+                  (folder_->path() / "last").string(), "'"));
 }
 
 void Trainer::display() {
@@ -215,11 +218,11 @@ void Trainer::save() {
   nn::Checkpoint checkpoint = identity_;
   updater_.store(checkpoint);
   checkpoint.progress = to_map(state_);
-  const fs::path path = nn::checkpoint_path(folder_.path(), state_.updates);
+  const fs::path path = nn::checkpoint_path(folder_->path(), state_.updates);
   nn::save_checkpoint(path, checkpoint);
-  nn::link_checkpoint(folder_.path(), "last", path);
+  nn::link_checkpoint(folder_->path(), "last", path);
   link_best();
-  nn::prune_checkpoints(folder_.path(), {.keep = config_.keep_last, .every = config_.save_freq});
+  nn::prune_checkpoints(folder_->path(), {.keep = config_.keep_last, .every = config_.save_freq});
   saved_ = state_.updates;
   log::info(cat("[save] ", path.string()));
 }
@@ -228,10 +231,10 @@ void Trainer::link_best() {
   if (!validation_.enabled()) return;
   const auto found = state_.best.find(config_.valid_metrics[0]);
   if (found == state_.best.end()) return;
-  const fs::path best = nn::checkpoint_path(folder_.path(), found->second.updates);
+  const fs::path best = nn::checkpoint_path(folder_->path(), found->second.updates);
   if (!fs::exists(best)) return;
-  const fs::path link = folder_.path() / "best";
-  if (!fs::exists(link) || !fs::equivalent(link, best)) nn::link_checkpoint(folder_.path(), "best", best);
+  const fs::path link = folder_->path() / "best";
+  if (!fs::exists(link) || !fs::equivalent(link, best)) nn::link_checkpoint(folder_->path(), "best", best);
 }
 
 void Trainer::work_after_update() {
@@ -266,7 +269,7 @@ void Trainer::finish(const std::string& reason) {
   if (validation_.enabled() && state_.validated != state_.updates) validate();
   // Again after a last save that was killed before it came to these: every run ends with the same links and folders.
   link_best();
-  nn::prune_checkpoints(folder_.path(), {.keep = config_.keep_last, .every = config_.save_freq});
+  nn::prune_checkpoints(folder_->path(), {.keep = config_.keep_last, .every = config_.save_freq});
   log::info(cat("Training finished after ", reason));
 }
 

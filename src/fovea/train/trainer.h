@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,7 +26,7 @@ class Trainer {
   // Beginning.
   void log_start() const;
   void resume(const nn::Checkpoint& checkpoint);
-  void start_from_pretrained();
+  void load_pretrained();
   void start_epoch();  // loads the order of state_.epoch
 
   // One update; false if it was skipped.
@@ -64,7 +65,7 @@ class Trainer {
   nn::Transformer model_;
   Updater updater_;
   Validation validation_;
-  RunFolder folder_;  // after all that may be refused: --overwrite deletes
+  std::optional<RunFolder> folder_;  // made after all that may be refused: --overwrite deletes
   TrainState state_;
   double first_done_ = 0;  // done() when this process began
   int64_t saved_ = -1;     // updates at the last save of this process

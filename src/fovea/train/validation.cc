@@ -48,11 +48,9 @@ Validation::Validation(const TrainConfig& config, const TrainingData& data, cons
   check(config, hooks);
   for (const std::string& file : config.valid_sets) require_file(file, "--valid-sets");
   const auto threads = config.cpu_threads > 0 ? config.cpu_threads : std::thread::hardware_concurrency();
-  corpus_ = data::load_corpus(config.valid_sets[0], config.valid_sets[1], data.source_vocab, data.target_vocab,
-                              {.threads = static_cast<int>(threads)});
+  text_ = data::read_parallel(config.valid_sets[0], config.valid_sets[1]);
+  corpus_ = data::encode_corpus(text_, data.source_vocab, data.target_vocab, {.threads = static_cast<int>(threads)});
   batches_ = data::batches_by_length(corpus_, config.valid_mini_batch_words);
-  sources_ = read_lines(config.valid_sets[0]);
-  references_ = read_lines(config.valid_sets[1]);
 }
 
 double Validation::cross_entropy(nn::Transformer& model) const {
@@ -79,9 +77,9 @@ std::vector<MetricValue> Validation::run(nn::Transformer& model) const {
       if (!entropy) entropy = cross_entropy(model);
       value = metric == "perplexity" ? std::exp(*entropy) : *entropy;
     } else {
-      if (!translations) translations = hooks_.translate(model, sources_);
-      value =
-          metric == "bleu" ? metrics::corpus_bleu(*translations, references_).score : chrf(*translations, references_);
+      if (!translations) translations = hooks_.translate(model, text_.source);
+      value = metric == "bleu" ? metrics::corpus_bleu(*translations, text_.target).score
+                               : chrf(*translations, text_.target);
     }
     values.push_back({metric, value});
   }

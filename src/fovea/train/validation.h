@@ -22,6 +22,7 @@ class Validation {
  public:
   Validation(const TrainConfig& config, const TrainingData& data, const Hooks& hooks, const at::Device& device);
   bool enabled() const { return !config_.valid_sets.empty(); }
+  const data::ParallelCorpus& corpus() const { return corpus_; }  // empty where not enabled
   // In the order of --valid-metrics. Throws Interrupted when a signal comes.
   std::vector<MetricValue> run(nn::Transformer& model) const;
 
@@ -32,9 +33,9 @@ class Validation {
   const Hooks& hooks_;
   at::Device device_;
   int64_t target_eos_ = 0;
+  data::ParallelText text_;
   data::ParallelCorpus corpus_;
   std::vector<data::Batch> batches_;
-  std::vector<std::string> sources_, references_;
 };
 
 }  // namespace fovea::train

@@ -41,10 +41,32 @@ at::Tensor forward(const Words& words) {
   return out;
 }
 
+// The rows of one table that the tokens took, `scale` times each.
+struct Lookup {
+  at::Tensor index;
+  int64_t rows = 0;
+  double scale = 1;
+};
+
+at::Tensor grad_of(const Lookup& table, const at::Tensor& grad, const DropoutOptions& dropout) {
+  at::Tensor result = at::empty({table.rows, grad.size(1)}, grad.options());
+  with_element(grad, [&]<class T>(T) {
+    kernels::EmbedBackward<T> job{
+        .ids = elements<int64_t>(table.index), .grad = elements<T>(grad), .grad_weight = elements<T>(result)};
+    job.tokens = grad.size(0), job.vocabulary = table.rows, job.width = grad.size(1);
+    job.scale = static_cast<float>(table.scale);
+    job.dropout = mask_of(dropout);
+    kernels::embed(job, torch_executor());
+  });
+  return result;
+}
+
 struct Embed : torch::autograd::Function<Embed> {
-  static at::Tensor forward(AutogradContext* context, const at::Tensor& weight, const Words& words) {
-    context->save_for_backward({words.ids});
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& weight,
+                            const std::optional<at::Tensor>& positions, const Words& words) {
+    context->save_for_backward({words.ids, words.position});
     context->saved_data["vocabulary"] = weight.size(0);
+    context->saved_data["positions"] = positions ? positions->size(0) : 0;
     context->saved_data["scale"] = words.scale;
     context->saved_data["rate"] = words.dropout.rate;
     context->saved_data["seed"] = words.dropout.seed;
@@ -52,18 +74,18 @@ struct Embed : torch::autograd::Function<Embed> {
   }
 
   static variable_list backward(AutogradContext* context, variable_list grads) {
-    const at::Tensor ids = context->get_saved_variables()[0], grad = grads[0].contiguous();
-    at::Tensor result = at::empty({context->saved_data["vocabulary"].toInt(), grad.size(1)}, grad.options());
-    with_element(grad, [&]<class T>(T) {
-      kernels::EmbedBackward<T> job{
-          .ids = elements<int64_t>(ids), .grad = elements<T>(grad), .grad_weight = elements<T>(result)};
-      job.tokens = grad.size(0), job.vocabulary = result.size(0), job.width = grad.size(1);
-      job.scale = static_cast<float>(context->saved_data["scale"].toDouble());
-      job.dropout = {.rate = static_cast<float>(context->saved_data["rate"].toDouble()),
-                     .seed = context->saved_data["seed"].toInt()};
-      kernels::embed(job, torch_executor());
-    });
-    return {result, {}};
+    const variable_list saved = context->get_saved_variables();
+    const at::Tensor grad = grads[0].contiguous();
+    const auto saved_int = [&](const char* name) { return context->saved_data[name].toInt(); };
+    const DropoutOptions dropout{.rate = context->saved_data["rate"].toDouble(), .seed = saved_int("seed")};
+    variable_list result(3);
+    if (context->needs_input_grad(0)) {
+      result[0] = grad_of({saved[0], saved_int("vocabulary"), context->saved_data["scale"].toDouble()}, grad, dropout);
+    }
+    if (saved[1].defined() && context->needs_input_grad(1)) {
+      result[1] = grad_of({saved[1], saved_int("positions")}, grad, dropout);
+    }
+    return result;
   }
 };
 
@@ -83,7 +105,7 @@ bool is_index(const at::Tensor& ids) { return ids.is_cpu() && ids.scalar_type() 
 at::Tensor embed(const at::Tensor& ids, const at::Tensor& position, const at::Tensor& weight,
                  const std::optional<at::Tensor>& positions, double scale, const DropoutOptions& options) {
   const at::Tensor table = tensor_or_none(positions);
-  const bool fits = fits_kernels({weight, table}) && is_index(ids) && !wants_gradient({table}) &&
+  const bool fits = fits_kernels({weight, table}) && is_index(ids) &&
                     (!table.defined() || (is_index(position) && position.size(0) == ids.size(0)));
   if (!fits) return dropout(composite::embed(ids, position, weight, positions, scale), options);
   Words words{.ids = ids.contiguous(),
@@ -98,7 +120,8 @@ at::Tensor embed(const at::Tensor& ids, const at::Tensor& position, const at::Te
     words.positions = table.contiguous();
     check_range(words.position, table.size(0), "position");
   }
-  return wants_gradient({weight}) ? Embed::apply(words.weight, words) : forward(words);
+  if (!wants_gradient({weight, table})) return forward(words);
+  return Embed::apply(words.weight, some_or_none(words.positions), words);
 }
 
 }  // namespace fovea::ops

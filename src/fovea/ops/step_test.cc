@@ -189,18 +189,35 @@ TEST(AddNorm, IsAsGoodAsPyTorchInBothResults) {
 
 TEST(Embed, IsAsGoodAsPyTorchAndSumsRepeatedWords) {
   const at::Tensor ids = words(90, 12, 1), position = words(90, 30, 2);
-  const at::Tensor table = normal({30, 37}, 3);
+  const Tensors tables = {normal({14, 37}, 4), normal({30, 37}, 3)};
   for (const double rate : {0.0, 0.25}) {
     const DropoutOptions options{.rate = rate, .seed = 8};
-    const auto with = [&](bool ours) {
-      return [&, ours](const Tensors& in) {
-        const at::Tensor places = table.to(in[0].scalar_type());
-        if (ours) return Tensors{embed(ids, position, in[0], places, 6.0, options)};
-        return Tensors{composite::dropout(composite::embed(ids, position, in[0], places, 6.0), options)};
-      };
+    const Function learned = [&](const Tensors& in) {
+      return Tensors{embed(ids, position, in[0], in[1], 6.0, options)};
     };
-    expect_as_good(with(true), with(false), {normal({14, 37}, 4)});
-    expect_same_on_all_threads(with(true), {normal({14, 37}, 4)});
+    const Function fixed = [&](const Tensors& in) {
+      return Tensors{embed(ids, position, in[0], in[1].detach(), 6.0, options) + 0 * in[1].sum()};
+    };
+    const Function plain = [&](const Tensors& in) {
+      return Tensors{composite::dropout(composite::embed(ids, position, in[0], in[1], 6.0), options)};
+    };
+    expect_as_good(learned, plain, tables);
+    expect_same_on_all_threads(learned, tables);
+    const Tensors with = evaluate(learned, tables, at::kFloat, at::kFloat);
+    const Tensors without = evaluate(fixed, tables, at::kFloat, at::kFloat);
+    EXPECT_TRUE(at::equal(with[0], without[0]) && at::equal(with[1], without[1]));
+  }
+}
+
+// In bfloat16 a sum of ones would stay at 256.
+TEST(Embed, SumsGradientsInFloat32) {
+  const at::Tensor ids = at::zeros({1000}, at::kLong);
+  const at::Tensor weight = at::zeros({3, 2}, at::kBFloat16).requires_grad_();
+  const at::Tensor positions = at::zeros({4, 2}, at::kBFloat16).requires_grad_();
+  embed(ids, ids, weight, positions, 1, {}).sum().backward();
+  for (const at::Tensor& table : {weight, positions}) {
+    EXPECT_TRUE(at::equal(table.grad()[0], at::full({2}, 1000, at::kBFloat16)));
+    EXPECT_EQ(table.grad().slice(0, 1).abs().sum().item<float>(), 0);
   }
 }
 
@@ -253,6 +270,16 @@ TEST(CrossEntropy, SurvivesHugeLogitsAndPassesOnNotANumber) {
   EXPECT_TRUE(std::isfinite(cross_entropy(hidden, weight, std::nullopt, words(2, 40, 1), 0.1).loss.item<float>()));
   hidden[0][0] = std::nanf("");
   EXPECT_TRUE(std::isnan(cross_entropy(hidden, weight, std::nullopt, words(2, 40, 1), 0.1).loss.item<float>()));
+}
+
+TEST(CrossEntropy, OfNoTokensHasZeroGradients) {
+  const at::Tensor hidden = at::zeros({0, 41}).requires_grad_();
+  const at::Tensor weight = at::zeros({300, 41}).requires_grad_(), bias = at::zeros({300}).requires_grad_();
+  for (const at::Tensor& like : {weight, bias}) at::full_like(like, 777.0F);  // what memory holds that is used again
+  const CrossEntropy cost = cross_entropy(hidden, weight, bias, at::zeros({0}, at::kLong), 0.1);
+  cost.loss.backward();
+  EXPECT_EQ(cost.loss.item<float>(), 0);
+  for (const at::Tensor& table : {weight, bias}) EXPECT_EQ(table.grad().abs().sum().item<float>(), 0);
 }
 
 TEST(CrossEntropy, RefusesATargetBeyondTheVocabulary) {

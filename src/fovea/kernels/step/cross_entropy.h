@@ -18,7 +18,7 @@ struct CrossEntropyJob {
   float smoothing = 0;
   float* nll = nullptr;   // [tokens]
   float* loss = nullptr;  // [tokens] or null
-  // Of the sum of losses; grad_hidden null: no gradients are computed. grad_bias null: not that one.
+  // Of the sum of losses; grad_weight null: no gradients are computed. grad_bias null: not that one.
   T* grad_hidden = nullptr;
   T* grad_weight = nullptr;
   T* grad_bias = nullptr;

@@ -66,7 +66,7 @@ class Run {
  private:
   static constexpr int64_t kSumRows = 16;
 
-  bool wants_gradients() const { return job_.grad_hidden != nullptr; }
+  bool wants_gradients() const { return job_.grad_weight != nullptr; }
   int64_t first_column(int64_t g) const { return g * groups_.size; }
   int64_t columns(int64_t g) const { return std::min(groups_.size, job_.vocabulary - first_column(g)); }
   int64_t steps() const { return steps_of<Step>(job_.width); }

@@ -324,39 +324,46 @@ double worst_error(const Array& got, const std::vector<double>& right, const Seq
   return worst;
 }
 
+// The greatest derivative of a weight in its score, over rows of 600 keys: entmax's is p^(2 - alpha).
+double greatest_derivative(const Transform& transform) {
+  const auto* entmax = std::get_if<Entmax>(&transform);
+  return entmax != nullptr && entmax->alpha > 2 ? std::pow(600, entmax->alpha - 2) : 1;
+}
+
 void check_hard(const Kernel& kernel, const char* spec, const Hard& hard, AttentionKind kind) {
   const HardProblem h = hard_problem(spec, hard, kind, {600});
-  SerialExecutor serial;
-  const Results got = testing_suite::run_kernel(kernel, h.problem, h.inputs, Layout::kPacked, serial);
+  const Transform& transform = h.problem.spec.transform;
   OracleInput one = testing_suite::one_head(h.problem, h.inputs, 0, 1);
   // Products below the least float are zero, and their scores tie.
   const bool vanishes = hard.q_power + hard.k_power < -150;
   if (vanishes) one.q.assign(one.q.size(), 0);
   const OracleOutput right = oracle_forward(one);
-  const Sequence& s = h.problem.sequences[0];
-  const std::string what = cat(spec, ", ", hard.name, ", kind ", static_cast<int>(kind), ", ", name(isa()));
-  const double tolerance = 600 * 0x1p-24 * 4;
-  EXPECT_LT(worst_error(got.out, right.out, s, 1), tolerance) << what;
-  // Where a score ties with the edge of its support, the gradient is undecided; and one that underflows is lost.
-  if (std::holds_alternative<Sparsemax>(h.problem.spec.transform) || vanishes) return;
   const OracleGradients grads = oracle_backward(one, right, testing_suite::grad_out_of(h.problem, h.inputs, 0, 1));
-  EXPECT_LT(worst_error(got.grad_v, grads.v, s, 1), tolerance) << what;
-  // A gradient of scores is a small difference of large values: sums of products of 17 terms beside it.
-  if (hard.q_power > 0) return;  // one weight is 1 there: all that remains of the difference is its rounding
-  EXPECT_LT(worst_error(got.grad_q, grads.q, s, 1, std::exp2(hard.k_power)), 17 * tolerance) << what;
-  EXPECT_LT(worst_error(got.grad_k, grads.k, s, 1, std::exp2(hard.q_power)), 17 * tolerance) << what;
+  const Sequence& s = h.problem.sequences[0];
+  const double tolerance = 600 * 0x1p-24 * 4, derivative = greatest_derivative(transform);
+  SerialExecutor serial;
+  for (const Isa level : levels_of_this_machine()) {
+    const AtIsa at(level);
+    const Results got = testing_suite::run_kernel(kernel, h.problem, h.inputs, Layout::kPacked, serial);
+    const std::string what = cat(spec, ", ", hard.name, ", kind ", static_cast<int>(kind), ", ", name(level));
+    EXPECT_LT(worst_error(got.out, right.out, s, 1), tolerance) << what;
+    // Where a score ties with the edge of its support, the gradient is undecided; and one that underflows is lost.
+    if (std::holds_alternative<Sparsemax>(transform) || vanishes) continue;
+    EXPECT_LT(worst_error(got.grad_v, grads.v, s, 1), tolerance) << what;
+    // A gradient of scores is a small difference of large values: sums of products of 17 terms beside it.
+    if (hard.q_power > 0) continue;  // one weight is 1 there: all that remains of the difference is its rounding
+    const double q_term = derivative * std::exp2(hard.q_power), k_term = derivative * std::exp2(hard.k_power);
+    EXPECT_LT(worst_error(got.grad_q, grads.q, s, 1, k_term), 17 * tolerance) << what;
+    EXPECT_LT(worst_error(got.grad_k, grads.k, s, 1, q_term), 17 * tolerance) << what;
+  }
 }
 
 TEST(Screening, TakesHardRows) {
-  for (const Isa level : levels_of_this_machine()) {
-    const AtIsa at(level);
-    for (const Hard& hard : hard_kinds()) {
-      for (const AttentionKind kind : {AttentionKind::kSelf, AttentionKind::kCausal}) {
-        check_hard(kTopkKernel, "topk(8)", hard, kind);
-        check_hard(kTopkKernel, "topk(5,keep=window(6))", hard, kind);
-        check_hard(kEntmaxKernel, "sparsemax", hard, kind);
-        check_hard(kEntmaxKernel, "entmax(1.5)", hard, kind);
-      }
+  for (const Hard& hard : hard_kinds()) {
+    for (const AttentionKind kind : {AttentionKind::kSelf, AttentionKind::kCausal}) {
+      check_hard(kTopkKernel, "topk(8)", hard, kind);
+      check_hard(kTopkKernel, "topk(5,keep=window(6))", hard, kind);
+      for (const char* spec : {"sparsemax", "entmax(1.5)", "entmax(2.5)"}) check_hard(kEntmaxKernel, spec, hard, kind);
     }
   }
 }
@@ -375,7 +382,7 @@ bool same_bits(const Array& a, const Array& b, int64_t begin, int64_t length) {
 // Lists that fit and lists that do not; threads, and a sequence alone.
 TEST(Screening, GivesTheSameBitsForAnyThreadsAndCompany) {
   SerialExecutor serial;
-  for (const char* spec : {"topk(8)", "window(300)+topk(20)", "entmax(1.3)", "sparsemax"}) {
+  for (const char* spec : {"topk(8)", "window(300)+topk(20)", "entmax(1.3)", "sparsemax", "entmax(3)"}) {
     const Kernel& kernel = parse_attention(spec).select ? kTopkKernel : kEntmaxKernel;
     for (const Hard& hard : {hard_kinds()[0], hard_kinds()[1]}) {
       const HardProblem h = hard_problem(spec, hard, AttentionKind::kCausal, {530, 1, 300});

@@ -28,6 +28,7 @@ std::vector<Case> part_of(const Suite& suite, const std::vector<Case>& cases);
 struct Draw {
   double q = 1, k = 1, v = 1;  // standard deviations
   bool coarse = false;         // few bits: scores exact in float, many of them equal
+  uint64_t attempts = 100;     // of draw_clear()
 };
 Inputs draw_inputs(const Case& c, const Draw& draw, uint64_t seed);
 

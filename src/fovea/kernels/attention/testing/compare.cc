@@ -99,7 +99,7 @@ std::string compare_all(const Case& c, const Results& got, const std::vector<Tru
 
 // Inputs on which rounding decides nothing, or none after many draws.
 bool draw_clear(const Case& c, const Draw& draw, Inputs& inputs, std::vector<Truth>& truths) {
-  for (uint64_t attempt = 0; attempt < 100; ++attempt) {
+  for (uint64_t attempt = 0; attempt < draw.attempts; ++attempt) {
     inputs = draw_inputs(c, draw, c.seed + attempt);
     if (find_truths(c, inputs, truths)) return true;
   }

@@ -159,7 +159,12 @@ void one_row(const OracleInput& in, size_t query, FloatHead& head) {
 struct Term {
   size_t key;
   double weight, slope, factor, grad;  // slope: d weight / d score; grad: of the weight, in magnitude
+  double bent;                         // slope, and by what a score's rounding bends it
 };
+
+// Whether the slope p^(2 - alpha) changes without bound at the edge of the support: d slope / d score is slope times
+// (2 - alpha) p^(1 - alpha).
+bool is_bent(double alpha) { return alpha > 1.5 && alpha != 2; }
 
 double sum_of_magnitudes(const double* a, const double* b, size_t width) {
   double sum = 0;
@@ -167,17 +172,21 @@ double sum_of_magnitudes(const double* a, const double* b, size_t width) {
   return sum;
 }
 
-std::vector<Term> terms_of(const OracleInput& in, const OracleOutput& output, size_t query, const double* grad) {
+// score: the magnitude of the row's scores.
+std::vector<Term> terms_of(const OracleInput& in, const OracleOutput& output, size_t query, const double* grad,
+                           double score) {
   const size_t n = static_cast<size_t>(in.num_keys), width = static_cast<size_t>(in.head_dim);
   std::vector<Term> out;
   const bool normalised = is_normalised(in.spec.transform);
+  const double alpha = alpha_of(in);
   for (size_t key = 0; key < n; ++key) {
     const double p = output.weights[query * n + key];
     if (std::isinf(output.scores[query * n + key]) || (normalised && p == 0)) continue;
-    const double slope = normalised ? std::pow(p, 2 - alpha_of(in)) : 1;
+    const double slope = normalised ? std::pow(p, 2 - alpha) : 1;
+    const double bend = normalised && is_bent(alpha) ? std::abs(2 - alpha) * std::pow(p, 1 - alpha) : 0;
     const double factor = in.factor.empty() ? 1 : in.factor[query * n + key];
-    out.push_back(
-        {key, std::abs(p), slope, factor, factor * sum_of_magnitudes(grad, in.v.data() + key * width, width)});
+    const double weight_grad = factor * sum_of_magnitudes(grad, in.v.data() + key * width, width);
+    out.push_back({key, std::abs(p), slope, factor, weight_grad, slope * (1 + bend * score)});
   }
   return out;
 }
@@ -191,7 +200,7 @@ double alpha_magnitude(const std::vector<Term>& terms, double alpha) {
   double total = 0, entropy = 0, sum = 0;
   for (const Term& t : terms) total += t.slope, entropy += std::abs(t.weight * std::log(t.weight));
   for (const Term& t : terms) {
-    const double share = t.slope / total;
+    const double share = t.bent / total;
     sum += t.grad * ((t.weight + share) / (a * a) + (std::abs(t.weight * std::log(t.weight)) + share * entropy) / a);
   }
   return sum;
@@ -224,13 +233,17 @@ HeadValues magnitudes(const OracleInput& in, const OracleOutput& output, const s
     double score = 0;
     for (size_t key = 0; key < n; ++key)
       score = std::max(score, std::abs(in.scale) * sum_of_magnitudes(q, in.k.data() + key * width, width));
-    const std::vector<Term> terms = terms_of(in, output, query, grad);
-    double along = 0, total = 0;
-    for (const Term& t : terms) along += t.slope * t.grad, total += t.slope;
-    const double mean = is_normalised(in.spec.transform) && total > 0 ? along / total : 0;
+    const std::vector<Term> terms = terms_of(in, output, query, grad, score);
+    double along = 0, bent_along = 0, total = 0, bent_total = 0;
+    for (const Term& t : terms) {
+      along += t.slope * t.grad, total += t.slope;
+      bent_along += t.bent * t.grad, bent_total += t.bent;
+    }
+    const bool has_mean = is_normalised(in.spec.transform) && total > 0;
+    const double mean = has_mean ? (bent_along + (bent_total / total - 1) * along) / total : 0;
     for (const Term& t : terms) {
       const double weight = (t.weight + t.slope * score) * t.factor;
-      const double ds = std::abs(in.scale) * t.slope * (t.grad + mean) * (1 + score);
+      const double ds = std::abs(in.scale) * t.bent * (t.grad + mean) * (1 + score);
       add_magnitudes(m.out.data() + query * width, weight, in.v.data() + t.key * width, width);
       add_magnitudes(m.v.data() + t.key * width, weight, grad, width);
       add_magnitudes(m.q.data() + query * width, ds, in.k.data() + t.key * width, width);
@@ -245,16 +258,22 @@ namespace {
 
 constexpr double kDoubt = 4e-6;  // of a score's magnitude; float dot products of these sizes are within 1e-6 of it
 
-// The k-th score of the others is apart from the next.
-bool selection_is_doubtful(const OracleInput& in, const Row& row, const double* scores, double doubt) {
-  if (!in.spec.select) return false;
-  std::vector<double> others;
+// The scores that compete for the k places, in descending order.
+std::vector<double> competing(const OracleInput& in, const Row& row, const double* scores) {
+  std::vector<double> out;
+  if (!in.spec.select) return out;
   for (int64_t key = 0; key < in.num_keys; ++key)
     if (contains(in.spec.pairs, row, key) && !(in.spec.select->keep && contains(*in.spec.select->keep, row, key)))
-      others.push_back(scores[key]);
+      out.push_back(scores[key]);
+  std::sort(out.begin(), out.end(), std::greater<>());
+  return out;
+}
+
+// The k-th score of the others is apart from the next.
+bool selection_is_doubtful(const OracleInput& in, const std::vector<double>& others, double doubt) {
+  if (!in.spec.select) return false;
   const auto k = static_cast<size_t>(in.spec.select->k);
   if (others.size() <= k) return false;
-  std::sort(others.begin(), others.end(), std::greater<>());
   for (size_t i = 1; i < others.size(); ++i) {
     const double gap = std::abs(others[i] - others[k - 1]);
     if (gap != 0 && gap < doubt) return true;
@@ -262,17 +281,36 @@ bool selection_is_doubtful(const OracleInput& in, const Row& row, const double* 
   return false;
 }
 
-// A selected score lies where the transform's derivative jumps: at zero, or at the edge of sparsemax's support.
-bool derivative_is_doubtful(const OracleInput& in, const double* scores, const double* weights, double doubt) {
+// What a key of the row must reach to be selected; one that stays whatever its score may lie below.
+double least_selected(const OracleInput& in, const std::vector<double>& others) {
+  if (!in.spec.select || in.spec.select->keep) return -INFINITY;
+  const auto k = static_cast<size_t>(in.spec.select->k);
+  return others.size() <= k ? -INFINITY : others[k - 1];
+}
+
+// Of kDoubt: what is further from the edge of the support, rounding moves by so small a part of its distance that the
+// derivative there tells what becomes of it.
+constexpr double kBentEdge = 16;
+
+struct RowTruth {
+  const double *scores, *weights;  // [num_keys]
+  double least_selected;
+};
+
+// A selected score lies where the transform's derivative jumps: at zero, or at the edge of the support.
+bool derivative_is_doubtful(const OracleInput& in, const RowTruth& row, double doubt) {
   const double alpha = alpha_of(in);
   const bool normalised = is_normalised(in.spec.transform);
   if ((normalised && alpha <= 1.5) || std::holds_alternative<Gelu>(in.spec.transform)) return false;
   double edge = 0;  // in units of the score
   for (int64_t key = 0; key < in.num_keys; ++key)
-    if (normalised && weights[key] > 0) edge = scores[key] - std::pow(weights[key], alpha - 1) / (alpha - 1);
+    if (normalised && row.weights[key] > 0)
+      edge = row.scores[key] - std::pow(row.weights[key], alpha - 1) / (alpha - 1);
   for (int64_t key = 0; key < in.num_keys; ++key) {
-    const double distance = std::abs(scores[key] - edge);
-    if (distance < doubt && (normalised || distance != 0)) return true;
+    if (normalised && row.weights[key] == 1) continue;  // alone, whatever its score
+    if (row.scores[key] < row.least_selected) continue;
+    const double distance = std::abs(row.scores[key] - edge);
+    if (distance < (is_bent(alpha) ? kBentEdge : 1) * doubt && (normalised || distance != 0)) return true;
   }
   return false;
 }
@@ -287,8 +325,10 @@ bool is_doubtful(const OracleInput& in, const OracleOutput& output) {
       magnitude = std::max(magnitude, std::abs(in.scale) * sum_of_magnitudes(in.q.data() + query * width,
                                                                              in.k.data() + key * width, width));
     const double* scores = output.scores.data() + query * n;
-    if (selection_is_doubtful(in, row_of(in, static_cast<int64_t>(query)), scores, kDoubt * magnitude)) return true;
-    if (derivative_is_doubtful(in, scores, output.weights.data() + query * n, kDoubt * magnitude)) return true;
+    const std::vector<double> others = competing(in, row_of(in, static_cast<int64_t>(query)), scores);
+    if (selection_is_doubtful(in, others, kDoubt * magnitude)) return true;
+    const RowTruth row{scores, output.weights.data() + query * n, least_selected(in, others)};
+    if (derivative_is_doubtful(in, row, kDoubt * magnitude)) return true;
   }
   return false;
 }

@@ -72,7 +72,7 @@ def attention(q, k, v, spec="full", *, causal=False, cross=False, q_lengths=None
         Tensor: q's shape. A row without a candidate is zero.
     """
     if dropout_seed is None:
-        dropout_seed = int(torch.randint(2**62, ())) if dropout > 0 else 0
+        dropout_seed = int(torch.randint(2**62, (), device="cpu")) if dropout > 0 else 0
     return torch.ops.fovea.attention(
         q, k, v, spec, kind=_kind(causal, cross), q_offsets=q_offsets, k_offsets=k_offsets, k_begins=k_begins,
         k_tokens=k_tokens, q_lengths=q_lengths, k_lengths=k_lengths, alpha=alpha, gain=gain, gate=gate, bias=bias,

@@ -144,6 +144,19 @@ def test_ties_at_the_threshold_all_stay(dtype):
         close(run((q, k, v), f"topk({wanted})"), weights @ v, dtype)
 
 
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16], ids=str)
+@pytest.mark.parametrize("heads,keys,width", [(1, 70, 4), (1, 33, 17), (2, 130, 40), (1, 300, 5)])
+def test_equal_keys_tie_wherever_they_stand(heads, keys, width, dtype):
+    """Though a product of matrices may add in another order at its edges."""
+    torch.manual_seed(0)
+    key, q = torch.randn(heads, 1, width).to(dtype), torch.randn(1, heads, 50, width).to(dtype)
+    k, v = key.expand(1, heads, keys, width), torch.arange(keys, dtype=dtype)[:, None].expand(1, heads, keys, width)
+    assert (fovea.attention_weights(q, k, "topk(1)", cross=True) > 0).all()
+    out = fovea.attention(q, k, v, "topk(1)", cross=True)
+    mean = torch.full_like(out, (keys - 1) / 2)
+    torch.testing.assert_close(out, mean, rtol=8 * torch.finfo(dtype).eps, atol=0)  # sums by vectors
+
+
 @DTYPES
 @pytest.mark.parametrize("selection", ["", "topk(4)+", "random(7)+"])
 @pytest.mark.parametrize("transform", ON_SIMPLEX)

@@ -157,3 +157,16 @@ def test_missing_library_is_one_line():
                          env=os.environ | {"FOVEA_LIBRARY": "/nonexistent.so", "PYTHONPATH": os.path.dirname(fovea.__path__[0])})
     assert run.returncode == 1
     assert run.stderr.splitlines()[-1].startswith("ImportError: FOVEA_LIBRARY: no file '/nonexistent.so'")
+
+
+@pytest.mark.parametrize("text,column", [("topk(8)\u00a0+relu", 8), ("topk(8) \u2013 relu", 9), ("\u2013" * 90, 1),
+                                         ("full|" * 40 + "\u2013", 201), ("full|f\u00fcll" + "\u2013" * 90, 6)],
+                         ids=["space", "dash", "long", "far", "word"])
+def test_spec_error_names_whole_characters(text, column):
+    with pytest.raises(fovea.SpecError, match=f"column {column}:"):
+        fovea.parse(text)
+
+
+def test_module_runs_where_meta_is_the_default_device():
+    with torch.device("meta"):
+        assert fovea.Attention(32, 4, dropout=0.1)(torch.empty(2, 10, 32)).shape == (2, 10, 32)

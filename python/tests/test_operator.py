@@ -207,6 +207,49 @@ def test_autocast_casts_as_for_pytorchs_attention(spec):
     assert all(x.grad is not None and x.grad.dtype == torch.float32 for x in (q, k, v, *more.values()))
 
 
+@pytest.mark.parametrize("spec", ["full", "topk(8)", "sparsemax"])
+def test_backward_within_autocast_is_the_one_outside(spec):
+    x = specs.inputs(1, H, 100, 32, dtype=torch.float32, requires_grad=True)  # in float16 the reference computes
+
+    def gradients(inside):
+        with torch.autocast("cpu", torch.float16):
+            loss = fovea.attention(*x, spec, causal=True).float().square().sum()
+            if inside:
+                return torch.autograd.grad(loss, x)
+        return torch.autograd.grad(loss, x)
+
+    assert all(torch.equal(a, b) for a, b in zip(gradients(True), gradients(False)))
+
+
+def test_weights_under_autocast_are_those_of_the_cast_inputs():
+    q, k = specs.inputs(1, H, 300, 64, dtype=torch.float32, count=2)
+    with torch.autocast("cpu", torch.bfloat16):
+        weights = fovea.attention_weights(q, k, "topk(8)")
+    assert torch.equal(weights, fovea.attention_weights(q.bfloat16(), k.bfloat16(), "topk(8)"))
+
+
+@pytest.mark.parametrize("name", ["alpha", "gain", "k_lengths", "q_offsets"])
+def test_tensors_of_another_device_are_refused(name):
+    q = torch.randn(*((10,) if name == "q_offsets" else (1,)), H, *(() if name == "q_offsets" else (10,)), D)
+    spec = {"alpha": "entmax(learned)", "gain": "relu+rmsnorm"}.get(name, "full")
+    with pytest.raises(RuntimeError, match=f"{name} is on meta; expected it on cpu"):
+        fovea.attention(q, q, q, spec, **{name: torch.ones(H, device="meta")})
+
+
+@pytest.mark.parametrize("options", [{"spec": "entmax(learned)", "alpha": torch.tensor([1, .5, 2])},
+                                     {"spec": "topk(2)", "alpha": torch.ones(H)}], ids=["range", "unread"])
+def test_weights_refuse_an_alpha_as_attention_does(options):
+    q = torch.randn(1, H, 10, D)
+    with pytest.raises(RuntimeError, match="alpha"):
+        fovea.attention_weights(q, q, **options)
+
+
+def test_dropout_of_everything_is_refused():
+    q = torch.randn(1, H, 10, D)
+    with pytest.raises(RuntimeError, match="dropout .* is not in"):
+        fovea.attention(q, q, q, dropout=1 - 1e-8)
+
+
 def test_shared_ranges_of_keys_have_no_gradients():
     q = torch.randn(4, H, D)
     ranges = {"q_offsets": torch.tensor([0, 2, 4]), "k_begins": torch.tensor([0, 1]), "k_lengths": torch.tensor([3, 3])}

@@ -54,6 +54,24 @@ std::string shape(const at::Tensor& x) {
   return cat('[', join(sizes, ", "), ']');
 }
 
+// The dispatcher would send a call with one tensor elsewhere to that device.
+void check_devices(const at::Device& device, const AttentionOptions& options) {
+  const auto check_one = [&](const char* name, const std::optional<at::Tensor>& x, const at::Device& wanted) {
+    if (!x || x->device() == wanted || x->device() == device) return;  // vectors of lengths are checked where read
+    throw Error(cat("attention: ", name, " is on ", x->device().str(), "; expected it on ", wanted.str()));
+  };
+  for (const auto& [name, x] : {std::pair("alpha", &options.alpha), std::pair("gain", &options.gain),
+                                std::pair("gate", &options.gate), std::pair("bias", &options.bias)}) {
+    check_one(name, *x, device);
+  }
+  for (const auto& [name, x] :
+       {std::pair("q_offsets", &options.q_offsets), std::pair("k_offsets", &options.k_offsets),
+        std::pair("k_begins", &options.k_begins), std::pair("k_tokens", &options.k_tokens),
+        std::pair("q_lengths", &options.q_lengths), std::pair("k_lengths", &options.k_lengths)}) {
+    check_one(name, *x, at::kCPU);
+  }
+}
+
 // The rules that q, k and v of one call obey; sizes may be symbols, so only those are read that a spec depends on.
 void check(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const AttentionOptions& options) {
   if (q.dim() != 3 && q.dim() != 4) {
@@ -70,7 +88,8 @@ void check(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const 
     throw Error(
         cat("attention: q is ", of(q), ", k ", of(k), " and v ", of(v), "; expected one floating type and one device"));
   }
-  if (!(options.dropout >= 0 && options.dropout < 1)) {
+  check_devices(q.device(), options);
+  if (!(options.dropout >= 0 && static_cast<float>(options.dropout) < 1)) {  // the kernels' type
     throw Error(cat("attention: dropout ", options.dropout, " is not in [0, 1)"));
   }
   const bool packed = q.dim() == 3, ranges = options.k_begins.has_value();
@@ -160,6 +179,7 @@ at::Tensor attention_weights(const at::Tensor& q, const at::Tensor& k, const std
   const at::NoGradGuard no_grad;
   check(q, k, k, options);
   const std::shared_ptr<const Layer> layer = resolved(spec, q.size(1));
+  check_read(*layer, spec, options);
   CoreArguments arguments = arguments_of(options, q.size(-1));
   std::vector<at::Tensor> weights;
   for (const Layer::Group& group : layer->groups) {

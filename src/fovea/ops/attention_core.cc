@@ -1,6 +1,7 @@
 #include "fovea/ops/attention_core.h"
 
 #include <ATen/ops/empty.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
 
 #include <memory>
 #include <mutex>
@@ -113,7 +114,12 @@ void check_alpha(const std::optional<at::Tensor>& alpha) {
 
 }  // namespace
 
+// The types are those of the inputs: within a region of autocast, where backward may be called too, ATen's products
+// would narrow them again.
+using NoAutocast = c10::impl::ExcludeDispatchKeyGuard;
+
 CoreOutput core_forward(const CoreTensors& x, const CoreArguments& arguments, Phase phase) {
+  const NoAutocast guard(c10::autocast_dispatch_keyset);
   check_alpha(arguments.alpha);
   ReferenceCall call = call_of(x, arguments, problem_of(x, arguments, phase));
   const auto [stats, kept] = saved_buffers(call.problem, x.q);
@@ -125,6 +131,7 @@ CoreOutput core_forward(const CoreTensors& x, const CoreArguments& arguments, Ph
 
 CoreGradients core_backward(const at::Tensor& grad_out, const CoreTensors& x, const CoreOutput& saved,
                             const CoreArguments& arguments) {
+  const NoAutocast guard(c10::autocast_dispatch_keyset);
   if (arguments.k_begins) throw Error("attention: no gradients with k_begins; give k_offsets");
   const ReferenceCall call = call_of(x, arguments, problem_of(x, arguments, Phase::kTraining));
   const std::optional<kernels::Division> division = division_of(call);
@@ -135,6 +142,8 @@ CoreGradients core_backward(const at::Tensor& grad_out, const CoreTensors& x, co
 }
 
 at::Tensor core_weights(const CoreTensors& x, const CoreArguments& arguments) {
+  const NoAutocast guard(c10::autocast_dispatch_keyset);
+  check_alpha(arguments.alpha);
   ReferenceCall call = call_of(x, arguments, problem_of(x, arguments, Phase::kInference));
   gather_keys(call, arguments);
   return reference_weights(call);

@@ -4,12 +4,14 @@
 #include <ATen/ops/arange.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/isfinite.h>
+#include <ATen/ops/linalg_vector_norm.h>
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/topk.h>
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <tuple>
 #include <vector>
@@ -49,16 +51,34 @@ void unpad(const at::Tensor& x, const ReferenceSide& side, at::Tensor& out) {
   }
 }
 
+// Scores for a selection, and by how much those of equal keys may differ: a product's order of additions depends on
+// the place of a key.
+struct RankedScores {
+  at::Tensor scores, slack;  // [G, H, N_q, N_k]; slack undefined: none
+};
+
+// In double, where two scores that are apart by no more than rounding are equal ones.
+RankedScores ranked_scores(const ReferenceCall& call, const at::Tensor& q, const at::Tensor& k) {
+  const at::Tensor wide_q = q.to(at::kDouble), wide_k = k.to(at::kDouble);
+  const double unit = static_cast<double>(q.size(-1) + 2) * std::numeric_limits<double>::epsilon();
+  const at::Tensor q_norm = at::linalg_vector_norm(wide_q, 2, -1, true);
+  const at::Tensor k_norm = at::linalg_vector_norm(wide_k, 2, -1, true).transpose(-1, -2);
+  at::Tensor slack = at::matmul(q_norm.mul(unit * std::abs(call.scale)), k_norm);
+  return {at::matmul(wide_q, wide_k.transpose(-1, -2)).mul_(call.scale), slack.nan_to_num_(0, 0, 0)};
+}
+
 // True where a candidate is below the k-th greatest score of its row among the candidates that compete for the k.
-at::Tensor below_kth(const at::Tensor& scores, const at::Tensor& not_competing, int64_t k) {
+at::Tensor below_kth(const RankedScores& ranked, const at::Tensor& not_competing, int64_t k) {
   const double infinity = std::numeric_limits<double>::infinity();
+  const at::Tensor& scores = ranked.scores;
   const at::Tensor masked = not_competing.defined() ? scores.masked_fill(not_competing, -infinity) : scores;
   const at::Tensor best = std::get<0>(masked.topk(std::min(k, scores.size(-1)), -1, true, /*sorted=*/false));
-  return masked < best.amin({-1}, true);  // false for NaN, which so stays and reaches the output
+  // False for NaN, which so stays and reaches the output.
+  return (ranked.slack.defined() ? masked + ranked.slack : masked) < best.amin({-1}, true);
 }
 
 // Pairs that take no part: not candidates, or not selected.
-at::Tensor dropped_pairs(const ReferenceCall& call, const ReferenceGroup& group, const at::Tensor& scores) {
+at::Tensor dropped_pairs(const ReferenceCall& call, const ReferenceGroup& group, const RankedScores& scores) {
   const at::Tensor& outside = group.outside;
   if (!call.problem.spec.select) return outside;
   const int64_t k = call.problem.spec.select->k;
@@ -120,9 +140,15 @@ Group compute(const ReferenceCall& call, const ReferenceGroup& plan) {
   group.q = padded(call.q, plan, plan.q);
   group.k = padded(call.k, plan, plan.k);
   group.v = padded(call.v, plan, plan.k);
-  // Scaled after the product: scores that tie as products still tie.
-  group.rows.scores = at::matmul(group.q, group.k.transpose(-1, -2)).mul_(call.scale);
-  group.rows.dropped = dropped_pairs(call, plan, group.rows.scores);
+  if (call.problem.spec.select && call.q.device().is_cpu()) {
+    const RankedScores ranked = ranked_scores(call, group.q, group.k);
+    group.rows.scores = ranked.scores.to(compute_type(call.q));
+    group.rows.dropped = dropped_pairs(call, plan, ranked);
+  } else {
+    // Scaled after the product: scores that tie as products still tie.
+    group.rows.scores = at::matmul(group.q, group.k.transpose(-1, -2)).mul_(call.scale);
+    group.rows.dropped = dropped_pairs(call, plan, {group.rows.scores, {}});
+  }
   if (call.alpha.defined()) group.rows.alpha = call.alpha.to(at::kDouble);
   group.weights = transform_forward(call.problem.spec.transform, group.rows);
   if (call.problem.dropout > 0) group.factors = dropout_factors(call, plan, group.weights.options());

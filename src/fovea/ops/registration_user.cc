@@ -40,20 +40,6 @@ at::Tensor attention_op(const at::Tensor& q, const at::Tensor& k, const at::Tens
   return attention(q, k, v, std::string(spec), options);
 }
 
-// Under autocast q, k and v become the region's type, as those of PyTorch's own attention do. Of attention_op's type.
-template <class Function>
-struct Autocast;
-template <class... Rest>
-struct Autocast<at::Tensor(const at::Tensor&, const at::Tensor&, const at::Tensor&, Rest...)> {
-  static at::Tensor run(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, Rest... rest) {
-    const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
-    const c10::DeviceType device = q.device().type();
-    const at::ScalarType type = at::autocast::get_autocast_dtype(device);
-    const auto cast = [&](const at::Tensor& x) { return at::autocast::cached_cast(type, x, device); };
-    return attention_op(cast(q), cast(k), cast(v), std::forward<Rest>(rest)...);
-  }
-};
-
 at::Tensor weights_op(const at::Tensor& q, const at::Tensor& k, std::string_view spec, std::string_view kind,
                       const OptionalTensor& q_offsets, const OptionalTensor& k_offsets, const OptionalTensor& k_begins,
                       const OptionalTensor& k_tokens, const OptionalTensor& q_lengths, const OptionalTensor& k_lengths,
@@ -63,6 +49,28 @@ at::Tensor weights_op(const at::Tensor& q, const at::Tensor& k, std::string_view
   options.scale = scale, options.seed = seed, options.layer = layer;
   return attention_weights(q, k, std::string(spec), options);
 }
+
+// Under autocast q, k and v become the region's type, as those of PyTorch's own attention do. Of an operator's type;
+// the tensors that lead its arguments are those.
+template <auto* kOperator, class Function = std::remove_pointer_t<decltype(kOperator)>>
+struct Autocast;
+template <auto* kOperator, class... Arguments>
+struct Autocast<kOperator, at::Tensor(Arguments...)> {
+  static at::Tensor run(Arguments... arguments) {
+    const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
+    return kOperator(cast(std::forward<Arguments>(arguments))...);
+  }
+
+ private:
+  static at::Tensor cast(const at::Tensor& x) {
+    const c10::DeviceType device = x.device().type();
+    return at::autocast::cached_cast(at::autocast::get_autocast_dtype(device), x, device);
+  }
+  template <class T>
+  static T&& cast(T&& other) {
+    return std::forward<T>(other);
+  }
+};
 
 std::string parse_op(std::string_view spec, std::optional<int64_t> num_heads) {
   const LayerSpec layer = parse_layer_spec(spec);
@@ -98,10 +106,13 @@ TORCH_LIBRARY_FRAGMENT(fovea, m) {
   m.def(kAttentionSchema, {at::Tag::pt2_compliant_tag});
   m.impl("attention", torch::dispatch(c10::DispatchKey::CompositeImplicitAutograd, TORCH_FN(attention_op)));
   for (const c10::DispatchKey key : {c10::DispatchKey::AutocastCPU, c10::DispatchKey::AutocastCUDA}) {
-    m.impl("attention", torch::dispatch(key, TORCH_FN(Autocast<decltype(attention_op)>::run)));
+    m.impl("attention", torch::dispatch(key, TORCH_FN(Autocast<&attention_op>::run)));
   }
   m.def(kWeightsSchema);
   m.impl("attention_weights", torch::dispatch(c10::DispatchKey::CompositeImplicitAutograd, TORCH_FN(weights_op)));
+  for (const c10::DispatchKey key : {c10::DispatchKey::AutocastCPU, c10::DispatchKey::AutocastCUDA}) {
+    m.impl("attention_weights", torch::dispatch(key, TORCH_FN(Autocast<&weights_op>::run)));
+  }
   m.def("parse(str spec, int? num_heads=None) -> str", TORCH_FN(parse_op));
   m.def("parameters(str spec) -> str[]", TORCH_FN(parameters_op));
   m.def("spec_names() -> str[]", TORCH_FN(spec_names_op));

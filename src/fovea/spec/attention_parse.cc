@@ -21,8 +21,12 @@ bool continues_character(char c) { return (static_cast<unsigned char>(c) & 0xc0)
 // The sentence, the text (control characters blanked, far ends cut) and a caret under the column.
 std::string picture(const std::string& why, std::string_view text, size_t at) {
   constexpr size_t kAround = 100;
-  const size_t begin = at > kAround ? at - kAround : 0;
-  std::string line(text.substr(begin, 2 * kAround)), caret;
+  const auto whole = [&](size_t cut) {  // not within a character
+    while (cut < text.size() && continues_character(text[cut])) ++cut;
+    return cut;
+  };
+  const size_t begin = whole(at > kAround ? at - kAround : 0), end = whole(begin + 2 * kAround);
+  std::string line(text.substr(begin, end - begin)), caret;
   for (size_t i = 0; i < line.size(); ++i) {
     if (static_cast<unsigned char>(line[i]) < 0x20 || line[i] == 0x7f) line[i] = ' ';
     if (begin + i < at && !continues_character(line[i])) caret += ' ';
@@ -88,7 +92,12 @@ class Parser {
     ++at_;
     return true;
   }
-  std::string got() const { return done() ? "the end" : cat("'", text_.substr(at_, 1), "'"); }
+  std::string got() const {
+    if (done()) return "the end";
+    size_t end = at_ + 1;
+    while (end < text_.size() && continues_character(text_[end])) ++end;
+    return cat("'", text_.substr(at_, end - at_), "'");
+  }
   void need(char c, std::string_view where) {
     if (!take(c)) fail(at_, cat("expected '", std::string(1, c), "' ", where, ", got ", got()));
   }

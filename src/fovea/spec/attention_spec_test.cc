@@ -96,6 +96,7 @@ TEST(AttentionSpec, ErrorsPointAtTheMistake) {
   EXPECT_THAT(refusal("window(3"),
               testing::HasSubstr("column 9: expected ')' after the arguments of window, got the end"));
   EXPECT_THAT(refusal("window"), testing::HasSubstr("column 7: expected '(' after window"));
+  EXPECT_THAT(refusal("full\u2013relu"), testing::HasSubstr("column 5: unexpected '\u2013'; expected"));
   EXPECT_THAT(refusal("fixed(4,5)"), testing::HasSubstr("column 1: fixed: c must be at most b"));
   EXPECT_THAT(refusal("relu+gelu"), testing::HasSubstr("column 6: a second transform"));
   EXPECT_THAT(refusal("rela-g+rmsnorm"), testing::HasSubstr("column 8: a second norm"));

@@ -16,6 +16,8 @@
 namespace fovea::app {
 namespace {
 
+constexpr int64_t kMostDrawn = 1000;  // tokens of a side
+
 struct AnalyzeConfig : ModelOptions, LogOptions {
   std::string source, target;
   int64_t layer = 0, head = 0, beam_size = 5;
@@ -35,6 +37,17 @@ std::vector<std::string> labels(const text::Vocab& vocab, const decode::Sentence
   std::vector<std::string> out;
   for (const int64_t token : tokens) out.push_back(vocab.piece(token));
   return out;
+}
+
+// The tokens of a text that is short enough to be drawn, and for the model's position vectors.
+decode::Sentence tokens_of(const text::Vocab& vocab, const std::string& text, const ModelConfig& model,
+                           std::string_view what) {
+  const int64_t most =
+      model.transformer_positions == "learned" ? std::min(kMostDrawn, model.max_positions - 1) : kMostDrawn;
+  decode::Encoded encoded = decode::encode_line(vocab, text, most);
+  if (encoded.cut_from > 0)
+    throw Error(cat(what, ": has ", encoded.cut_from, " tokens; at most ", most, " can be drawn, give a shorter one"));
+  return std::move(encoded.tokens);
 }
 
 std::string translation(const decode::LoadedModel& loaded, const AnalyzeConfig& config) {
@@ -85,9 +98,12 @@ int run_analyze(const std::vector<std::string>& arguments) {
   if (config.model.empty()) throw UsageError("--model: got none; expected the folder of a run or of a checkpoint");
   if (trim(config.source).empty()) throw UsageError("--source: got none; expected a sentence");
   decode::LoadedModel loaded = decode::load_model(config);
-  const std::string target = config.target.empty() ? translation(loaded, config) : config.target;
-  const decode::Sentence source = decode::encode_line(loaded.source, config.source, 1000).tokens;
-  const decode::Sentence outputs = decode::encode_line(loaded.target, target, 1000).tokens;
+  const ModelConfig& model = loaded.model->config();
+  const decode::Sentence source = tokens_of(loaded.source, config.source, model, "--source");
+  const bool translates = config.target.empty();
+  const std::string target = translates ? translation(loaded, config) : config.target;
+  const decode::Sentence outputs =
+      tokens_of(loaded.target, target, model, translates ? "--source: its translation" : "--target");
   // Row t is the step that predicts token t: its input is the token before.
   decode::Sentence inputs = {loaded.target.eos()};
   inputs.insert(inputs.end(), outputs.begin(), outputs.end() - 1);

@@ -3,8 +3,11 @@
 #include <string>
 #include <vector>
 
+#include "fovea/base/error.h"
 #include "fovea/base/file.h"
 #include "fovea/base/log.h"
+#include "fovea/base/output_target.h"
+#include "fovea/base/strings.h"
 
 namespace fovea::app {
 
@@ -12,6 +15,10 @@ namespace fovea::app {
 template <class C>
 void configure_log(const C& config, std::initializer_list<std::vector<std::string>> inputs) {
   for (const std::vector<std::string>& files : inputs) require_other_file("--log", config.log, files);
+  if constexpr (requires { config.output; }) {
+    if (!config.log.empty() && config.output != "-" && is_same_file_to_write(config.log, config.output))
+      throw Error(cat("--log: '", config.log, "' is --output too; name another file"));
+  }
   log::configure({.format = config.log_format == "json" ? log::Format::kJson : log::Format::kText,
                   .quiet = config.quiet,
                   .file = config.log});

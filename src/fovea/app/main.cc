@@ -1,3 +1,4 @@
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -60,6 +61,15 @@ int flush_output(int code) {
   return kUserError;
 }
 
+// A standard descriptor that whoever started this closed would be the number of the next file that is opened. Standard
+// output stays one that cannot be written to.
+void occupy_standard_descriptors() {
+  for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (fcntl(descriptor, F_GETFD) >= 0) continue;
+    (void)open("/dev/null", descriptor == STDERR_FILENO ? O_WRONLY : O_RDONLY);
+  }
+}
+
 int guarded(const std::vector<std::string>& arguments) {
   try {
     return flush_output(run(arguments));
@@ -87,6 +97,7 @@ int guarded(const std::vector<std::string>& arguments) {
 }  // namespace fovea::app
 
 int main(int argc, char** argv) {
+  fovea::app::occupy_standard_descriptors();
   fovea::tune_malloc();
   fovea::install_signal_handlers();
   fovea::ops::init();

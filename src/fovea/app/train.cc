@@ -12,18 +12,18 @@ namespace fovea::app {
 namespace {
 
 // Validation's translations by the live model: a translator for each, as it lays out the weights of when it is made.
-std::vector<std::string> translate(const TrainConfig& config, nn::Transformer& model,
-                                   std::span<const std::string> sources) {
+std::vector<std::string> translate(const TrainConfig& config, const train::TranslateRequest& request) {
   DecodeConfig decode;
   decode.beam_size = config.valid_beam_size;
   decode.max_length_factor = config.valid_max_length_factor;
   decode.mini_batch_words = config.valid_mini_batch_words;
   decode.mini_batch = config.valid_mini_batch_words;
-  decode::Translator translator(
-      {model, text::Vocab::load(config.vocabs.front()), text::Vocab::load(config.vocabs.back())},
-      decode::translator_options(decode));
+  decode::Translator translator({request.model, text::Vocab::from_bytes(request.source_vocab.bytes(), "source"),
+                                 text::Vocab::from_bytes(request.target_vocab.bytes(), "target")},
+                                decode::translator_options(decode));
   std::vector<std::string> texts;
-  for (const std::vector<decode::Translation>& best : translator.translate(sources)) texts.push_back(best.front().text);
+  for (const std::vector<decode::Translation>& best : translator.translate(request.sources))
+    texts.push_back(best.front().text);
   return texts;
 }
 
@@ -43,11 +43,9 @@ int run_train(const std::vector<std::string>& arguments) {
   validate(config);
   validate(model);
   configure_log(config, {config.train_sets, config.valid_sets, config.vocabs});
-  train::run_training(
-      config, model,
-      {.translate = [&](nn::Transformer& live,
-                        std::span<const std::string> sources) { return translate(config, live, sources); },
-       .on_update = {}});
+  train::run_training(config, model,
+                      {.translate = [&](const train::TranslateRequest& request) { return translate(config, request); },
+                       .on_update = {}});
   return 0;
 }
 

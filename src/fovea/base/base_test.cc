@@ -1,12 +1,21 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fcntl.h>
+#include <pthread.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
 #include <filesystem>
+#include <thread>
 
 #include "fovea/base/error.h"
 #include "fovea/base/executor.h"
 #include "fovea/base/file.h"
+#include "fovea/base/output_target.h"
 #include "fovea/base/rng.h"
+#include "fovea/base/signals.h"
 #include "fovea/base/strings.h"
 #include "fovea/base/test_message.h"
 
@@ -87,6 +96,82 @@ TEST(File, WritesAsideAndReadsBack) {
   write_file(file, "new");
   EXPECT_EQ(read_file(file), "new");
   EXPECT_EQ(std::distance(fs::directory_iterator(folder.path), {}), 1) << "a temporary file was left";
+}
+
+// A writer of one line, by either of the two ways.
+void write_line(const fs::path& path, bool at_once) {
+  if (at_once) {
+    write_file(path, "new\n");
+    return;
+  }
+  LineWriter writer(path);
+  writer.line("new");
+  writer.close();
+}
+
+TEST(File, FollowsLinksAndKeepsModes) {
+  const Folder folder;
+  for (const bool at_once : {true, false}) {
+    write_file(folder.path / "real", "old");
+    fs::permissions(folder.path / "real", fs::perms::owner_read | fs::perms::owner_write);
+    fs::remove(folder.path / "link");
+    fs::create_symlink("real", folder.path / "link");
+    write_line(folder.path / "link", at_once);
+    EXPECT_TRUE(fs::is_symlink(folder.path / "link"));
+    EXPECT_EQ(read_file(folder.path / "real"), "new\n");
+    EXPECT_EQ(fs::status(folder.path / "real").permissions(), fs::perms::owner_read | fs::perms::owner_write);
+    fs::remove(folder.path / "real");  // the link leads nowhere now
+    write_line(folder.path / "link", at_once);
+    EXPECT_EQ(read_file(folder.path / "real"), "new\n");
+  }
+}
+
+// As `--output /dev/stdout >> file`: behind what is there, and the file stays.
+TEST(File, WritesToOpenDescriptors) {
+  const Folder folder;
+  for (const bool at_once : {true, false}) {
+    const fs::path file = folder.path / "out";
+    write_file(file, "old\n");
+    const int descriptor = open(file.c_str(), O_WRONLY | O_APPEND);
+    fs::remove(folder.path / "link");
+    fs::create_symlink(cat("/proc/self/fd/", descriptor), folder.path / "link");
+    write_line(cat("/dev/fd/", descriptor), at_once);
+    write_line(folder.path / "link", at_once);
+    EXPECT_EQ(write(descriptor, "end\n", 4), 4);
+    close(descriptor);
+    EXPECT_EQ(read_file(file), "old\nnew\nnew\nend\n");
+    EXPECT_TRUE(fs::is_symlink(folder.path / "link"));
+  }
+}
+
+TEST(File, KnowsTwoNamesOfOneOutput) {
+  const Folder folder;
+  fs::create_symlink("a", folder.path / "link");
+  EXPECT_TRUE(is_same_file_to_write(folder.path / "a", folder.path / "." / "a"));
+  EXPECT_TRUE(is_same_file_to_write(folder.path / "a", folder.path / "link"));
+  EXPECT_FALSE(is_same_file_to_write(folder.path / "a", folder.path / "b"));
+  EXPECT_FALSE(is_same_file_to_write("/dev/null", "/dev/null"));
+}
+
+// A full pipe that nobody reads.
+TEST(Lines, StopWaitingForAReaderWhenASignalComes) {
+  int ends[2] = {-1, -1};
+  ASSERT_EQ(pipe(ends), 0);
+  install_signal_handlers();
+  const pthread_t writer = pthread_self();
+  std::thread signal([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    pthread_kill(writer, SIGTERM);
+  });
+  EXPECT_THROW(
+      {
+        LineWriter out(cat("/dev/fd/", ends[1]));
+        for (;;) out.line(std::string(10000, 'x'));
+      },
+      Interrupted);
+  signal.join();
+  clear_interrupt();
+  close(ends[0]), close(ends[1]);
 }
 
 TEST(File, SaysWhatIsWrong) {

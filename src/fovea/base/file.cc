@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "fovea/base/error.h"
+#include "fovea/base/output_target.h"
 #include "fovea/base/strings.h"
 
 namespace fovea {
@@ -25,17 +26,17 @@ namespace {
 
 class Descriptor {
  public:
-  Descriptor(const fs::path& path, int flags, std::string_view doing) : Descriptor(path, flags, doing, path) {}
-  // `shown` is the name that the user knows.
-  Descriptor(const fs::path& path, int flags, std::string_view doing, const fs::path& shown)
-      : fd_(open(path.c_str(), flags | O_CLOEXEC, 0666)) {
-    if (fd_ < 0) fail(doing, shown, errno);
-  }
+  Descriptor(const fs::path& path, int flags, std::string_view doing)
+      : Descriptor(open(path.c_str(), flags | O_CLOEXEC), doing, path) {}
   ~Descriptor() {
     if (fd_ >= 0) ::close(fd_);
   }
   Descriptor(const Descriptor&) = delete;
   Descriptor& operator=(const Descriptor&) = delete;
+  // `shown` is the name that the user knows.
+  Descriptor(int opened, std::string_view doing, const fs::path& shown) : fd_(opened) {
+    if (fd_ < 0) fail(doing, shown, errno);
+  }
   int get() const { return fd_; }
   int release() { return std::exchange(fd_, -1); }
 
@@ -78,12 +79,13 @@ void require_other_file(std::string_view option, const std::string& output, cons
 
 void require_writable(std::string_view option, const fs::path& path) {
   std::error_code ignored;
-  const fs::file_status status = fs::status(path, ignored);
-  if (fs::is_directory(status)) throw Error(cat(option, ": '", path.string(), "' is a folder; a file is expected"));
-  const bool is_device = fs::exists(status) && !fs::is_regular_file(status);
+  if (fs::is_directory(path, ignored))
+    throw Error(cat(option, ": '", path.string(), "' is a folder; a file is expected"));
+  const OutputTarget target = output_target(path);
+  if (target.descriptor >= 0) return;
   // Regular files are replaced by rename, which asks for rights in the folder alone.
-  const fs::path folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
-  if (access((is_device ? path : folder).c_str(), is_device ? W_OK : W_OK | X_OK) == 0) return;
+  const fs::path folder = target.path.has_parent_path() ? target.path.parent_path() : fs::path(".");
+  if (access((target.replaces ? folder : target.path).c_str(), target.replaces ? W_OK | X_OK : W_OK) == 0) return;
   throw Error(cat(option, ": cannot write '", path.string(), "': ", std::strerror(errno)));
 }
 
@@ -109,28 +111,24 @@ void sync_path(const fs::path& path) {
 }
 
 void write_file(const fs::path& path, std::string_view content) {
-  // A device or a pipe (/dev/full, /dev/stdout) cannot be renamed onto.
-  std::error_code ignored;
-  const fs::file_status status = fs::status(path, ignored);
-  if (fs::exists(status) && !fs::is_regular_file(status)) {
-    if (fs::is_directory(status)) throw Error(cat("cannot write '", path.string(), "': it is a folder"));
-    const Descriptor file(path, O_WRONLY, "write");
+  const OutputTarget target = output_target(path);
+  fs::path temporary = target.path;
+  temporary += cat(".tmp", getpid());
+  Descriptor file(open_output(target, temporary), "write", path);
+  if (!target.replaces) {
     write_all(file.get(), content, path);
     return;
   }
-  fs::path temporary = path;
-  temporary += cat(".tmp", getpid());
   try {
-    Descriptor file(temporary, O_WRONLY | O_CREAT | O_TRUNC, "write", path);
     write_all(file.get(), content, path);
     if (fsync(file.get()) != 0) fail("write", path, errno);
     if (::close(file.release()) != 0) fail("write", path, errno);
-    if (rename(temporary.c_str(), path.c_str()) != 0) fail("rename onto", path, errno);
+    if (rename(temporary.c_str(), target.path.c_str()) != 0) fail("rename onto", path, errno);
   } catch (...) {
     unlink(temporary.c_str());
     throw;
   }
-  sync_path(path.has_parent_path() ? path.parent_path() : fs::path("."));
+  sync_path(target.path.has_parent_path() ? target.path.parent_path() : fs::path("."));
 }
 
 void replace_folder(const fs::path& finished, const fs::path& path) {

@@ -14,6 +14,7 @@
 
 #include "fovea/base/error.h"
 #include "fovea/base/file.h"
+#include "fovea/base/output_target.h"
 #include "fovea/base/signals.h"
 #include "fovea/base/strings.h"
 #include "fovea/base/zstd-inl.h"
@@ -59,8 +60,11 @@ class CheckedSink {
   using category = io::sink_tag;
   CheckedSink(int fd, std::shared_ptr<int> failure) : fd_(fd), failure_(std::move(failure)) {}
   std::streamsize write(const char* text, std::streamsize size) {
+    if (*failure_ != 0) return size;  // what is left when a stream is destroyed would fail, or wait, again
     for (std::streamsize done = 0; done < size;) {
       const ssize_t written = ::write(fd_, text + done, static_cast<size_t>(size - done));
+      // A reader who reads no more must not keep the process from ending.
+      if (written < 0 ? errno == EINTR : written < size - done) stop_if_interrupted();
       if (written < 0 && errno == EINTR) continue;
       if (written < 0) {
         *failure_ = errno;
@@ -72,6 +76,12 @@ class CheckedSink {
   }
 
  private:
+  void stop_if_interrupted() {
+    if (interrupting_signal() == 0) return;
+    *failure_ = EINTR;
+    throw_if_interrupted("writing");
+  }
+
   int fd_;
   std::shared_ptr<int> failure_;  // errno of the first failure: Boost's flush loses the exception
 };
@@ -87,6 +97,15 @@ void push_unpacker(io::filtering_istream& in, const std::string& head) {
     in.push(io::lzma_decompressor(), 1 << 16);
   if (starts_with(head, "BZh"sv)) in.push(io::bzip2_decompressor(), 1 << 16);
   if (starts_with(head, "\x28\xb5\x2f\xfd"sv)) in.push(ZstdUnpacker(), 1 << 16);
+}
+
+// Waits for a named pipe's writer.
+int open_input(const std::string& path) {
+  for (;;) {
+    const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    if (fd >= 0 || errno != EINTR) return fd;
+    throw_if_interrupted("reading");
+  }
 }
 
 std::string peek(int fd, const std::string& name) {
@@ -122,7 +141,7 @@ struct LineReader::Stream {
 LineReader::LineReader(const std::string& path) : path_(path), stream_(std::make_unique<Stream>()) {
   const std::string name = name_of(path, "standard input");
   if (path != "-") require_file(path, "reading");
-  stream_->fd = path == "-" ? STDIN_FILENO : ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  stream_->fd = path == "-" ? STDIN_FILENO : open_input(path);
   if (stream_->fd < 0) throw Error(cat("cannot read ", name, ": ", std::strerror(errno)));
   std::string head = peek(stream_->fd, name);
   push_unpacker(stream_->in, head);
@@ -181,13 +200,17 @@ void push_packer(io::filtering_ostream& out, const std::string& path) {
 struct LineWriter::Stream {
   int fd = -1;
   std::string temporary;  // empty when the target itself is open
+  fs::path target;        // what it replaces
   std::shared_ptr<int> failure = std::make_shared<int>(0);
   io::filtering_ostream out;
 
   void checked(const std::string& path, const std::function<void()>& action) {
     try {
       action();
+    } catch (const Interrupted&) {
+      throw;
     } catch (const std::exception& e) {
+      if (*failure == EINTR) throw_if_interrupted("writing");  // whose exception Boost may lose
       throw Error(cat("cannot write ", name_of(path, "standard output"), ": ",
                       *failure != 0 ? std::strerror(*failure) : e.what()));
     }
@@ -204,16 +227,13 @@ struct LineWriter::Stream {
 };
 
 LineWriter::LineWriter(const std::string& path) : path_(path), stream_(std::make_unique<Stream>()) {
-  std::error_code ignored;
-  const fs::file_status status = fs::status(path, ignored);
-  if (path != "-" && fs::is_directory(status)) throw Error(cat("cannot write '", path, "': it is a folder"));
   if (path == "-") {
     stream_->fd = STDOUT_FILENO;
-  } else if (fs::exists(status) && !fs::is_regular_file(status)) {
-    stream_->fd = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
   } else {
-    stream_->temporary = cat(path, ".tmp", getpid());
-    stream_->fd = ::open(stream_->temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    const OutputTarget target = output_target(path);
+    stream_->target = target.path;
+    if (target.replaces) stream_->temporary = cat(target.path.string(), ".tmp", getpid());
+    stream_->fd = open_output(target, stream_->temporary);
   }
   if (stream_->fd < 0) {
     stream_->temporary.clear();
@@ -245,7 +265,7 @@ void LineWriter::close() {
     stream_->out.flush();
     stream_->out.reset();
     if (stream_->temporary.empty()) return;
-    if (fsync(stream_->fd) != 0 || rename(stream_->temporary.c_str(), path_.c_str()) != 0)
+    if (fsync(stream_->fd) != 0 || rename(stream_->temporary.c_str(), stream_->target.c_str()) != 0)
       throw std::system_error(errno, std::generic_category());
     stream_->temporary.clear();
   });

@@ -39,7 +39,9 @@ class PairReader {
                         "' has more; expected as many lines in both"));
       }
       if (!more_source) break;
-      pairs.push_back({encode(model_.source, source), encode(model_.target, target)});
+      Encoded both[] = {encode_line(model_.source, source, limit_), encode_line(model_.target, target, limit_)};
+      warn_of_cuts(both[0], both[1]);
+      pairs.push_back({std::move(both[0].tokens), std::move(both[1].tokens)});
     }
     return pairs;
   }
@@ -47,10 +49,12 @@ class PairReader {
   int64_t cut() const { return cut_.count(); }
 
  private:
-  Sentence encode(const text::Vocab& vocab, const std::string& line) {
-    Encoded encoded = encode_line(vocab, line, limit_);
-    if (encoded.cut_from > 0) cut_.warn(source_.line_number(), cut_message(encoded, limit_));
-    return std::move(encoded.tokens);
+  // Once a pair.
+  void warn_of_cuts(const Encoded& source, const Encoded& target) {
+    std::vector<std::string> cuts;
+    if (source.cut_from > 0) cuts.push_back(cat("source ", cut_message(source, limit_)));
+    if (target.cut_from > 0) cuts.push_back(cat("target ", cut_message(target, limit_)));
+    if (!cuts.empty()) cut_.warn(source_.line_number(), join(cuts, "; "));
   }
 
   LineReader source_, target_;

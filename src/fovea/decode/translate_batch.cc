@@ -32,6 +32,7 @@ class ModelScorer final : public search::Scorer {
 
   void step(std::span<const int64_t> parents, std::span<const int64_t> tokens, int64_t n,
             search::Continuations& next) override {
+    throw_if_interrupted("translating");
     if (started_) model_->reorder(*state_, {parents.begin(), parents.end()});
     started_ = true;
     const at::Tensor hidden = model_->step(*state_, to_tensor(tokens).to(model_->output_weight().device()));

@@ -65,6 +65,18 @@ Sentence Translator::encode(const std::string& line) {
   return std::move(encoded.tokens);
 }
 
+namespace {
+
+// A line's translation is a line, though a vocabulary with --byte-fallback can spell its end.
+std::string as_line(std::string text) {
+  for (char& c : text) {
+    if (c == '\n' || c == '\r') c = ' ';
+  }
+  return text;
+}
+
+}  // namespace
+
 std::vector<std::vector<Translation>> Translator::translate(std::span<const std::string> lines) {
   std::vector<std::vector<Translation>> results(lines.size());
   std::vector<Sentence> sources;
@@ -81,7 +93,8 @@ std::vector<std::vector<Translation>> Translator::translate(std::span<const std:
   const auto translated = translate_all(model_, sources, options_.search, options_.limits);
   for (size_t i = 0; i < translated.size(); ++i) {
     for (const search::Hypothesis& hypothesis : translated[i]) {
-      results[line_of[i]].push_back({loaded_.target.decode(hypothesis.tokens), hypothesis.log_prob, hypothesis.score});
+      results[line_of[i]].push_back(
+          {as_line(loaded_.target.decode(hypothesis.tokens)), hypothesis.log_prob, hypothesis.score});
     }
     counts_.target_tokens += static_cast<int64_t>(translated[i].front().tokens.size()) + 1;
   }

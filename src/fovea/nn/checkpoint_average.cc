@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "fovea/base/error.h"
+#include "fovea/base/signals.h"
 #include "fovea/base/strings.h"
 #include "fovea/nn/checkpoint.h"
 
@@ -38,10 +39,13 @@ void average_checkpoints(const fs::path& run, int64_t count, const fs::path& out
   Checkpoint mean = load_checkpoint(found.back(), Load::kModel);
   NamedTensors sums;
   for (const auto& [name, tensor] : mean.model) sums[name] = tensor.to(at::kDouble);
-  for (auto path = found.rbegin() + 1; path != found.rbegin() + count; ++path)
+  for (auto path = found.rbegin() + 1; path != found.rbegin() + count; ++path) {
+    throw_if_interrupted("averaging");
     add(sums, load_checkpoint(*path, Load::kModel).model, *path);
+  }
   for (auto& [name, tensor] : mean.model)
     tensor = sums.at(name).div_(static_cast<double>(count)).to(tensor.scalar_type());
+  throw_if_interrupted("averaging");
   save_checkpoint(output, mean);
 }
 

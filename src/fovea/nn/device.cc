@@ -4,6 +4,7 @@
 #include <ATen/ops/zeros.h>
 
 #include <charconv>
+#include <limits>
 
 #include "fovea/base/error.h"
 #include "fovea/base/strings.h"
@@ -18,6 +19,8 @@ at::Device parse_device(const std::string& devices) {
     throw Error(cat("--devices: got '", devices, "'; expected cpu or the number of one CUDA device"));
   }
   if (!at::hasCUDA()) throw Error(cat("--devices ", devices, ": libtorch sees no CUDA device; use --devices cpu"));
+  if (index > std::numeric_limits<at::DeviceIndex>::max())
+    throw Error(cat("--devices: got ", devices, "; there is no CUDA device of that number"));
   const at::Device device(at::kCUDA, static_cast<at::DeviceIndex>(index));
   try {
     (void)at::zeros({1}, device);

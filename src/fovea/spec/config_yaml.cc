@@ -65,7 +65,10 @@ std::string to_yaml(std::span<const FieldView> fields) {
 void from_yaml(std::string_view text, std::string_view source, std::span<const FieldView> fields) {
   YAML::Node root;
   try {
-    root = YAML::Load(std::string(text));
+    const std::vector<YAML::Node> documents = YAML::LoadAll(std::string(text));
+    if (documents.size() > 1)
+      throw Error(cat(source, ": has ", documents.size(), " YAML documents; one is expected, without '---' between"));
+    if (!documents.empty()) root = documents[0];
   } catch (const YAML::Exception& e) {
     throw Error(cat(source, ": not YAML at line ", e.mark.line + 1, ", column ", e.mark.column + 1, ": ", e.msg));
   }

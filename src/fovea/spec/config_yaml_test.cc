@@ -42,6 +42,8 @@ TEST(ConfigYaml, SaysWhatIsWrong) {
   EXPECT_EQ(refusal("transformer-norm: pst"),
             "x.yml: --transformer-norm: got 'pst'; expected one of post, pre; did you mean 'post'?");
   EXPECT_THAT(refusal("a: [1"), testing::HasSubstr("not YAML at line"));
+  EXPECT_THAT(refusal("dim-emb: 16\n---\ndim-enb: 3\n"), testing::HasSubstr("has 2 YAML documents"));
+  EXPECT_THAT(refusal("dim-emb: 16\n...\na: [1"), testing::HasSubstr("not YAML at line"));
   EXPECT_EQ(refusal("dim-emb: {a: 1}"), "x.yml: dim-emb: expected a value or a list of values");
 }
 

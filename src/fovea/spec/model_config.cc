@@ -143,6 +143,23 @@ void validate(const ModelConfig& config) {
   problems.throw_if_any();
 }
 
+namespace {
+
+// What --sparsify train leaves of a text outside training.
+std::string dense_text(const std::string& text) { return print(without_selection(parse_layer_spec(text))); }
+
+// The mechanisms of a place as they are outside training, where selections of other places are to act.
+void make_dense(ModelConfig& config, const Place& place) {
+  std::string& text = config.*place.attention;
+  text = dense_text(text.empty() ? config.attention : text);
+  for (std::string& entry : config.attention_layers) {
+    const Exception exception = read_exception(entry);
+    if (exception.place == &place) entry = cat(entry.substr(0, entry.find('=') + 1), dense_text(exception.spec));
+  }
+}
+
+}  // namespace
+
 ModelConfig with_attention(ModelConfig config, const AttentionOverride& mechanisms) {
   if (!mechanisms.attention.empty()) {
     config.attention = mechanisms.attention;
@@ -151,7 +168,10 @@ ModelConfig with_attention(ModelConfig config, const AttentionOverride& mechanis
   }
   for (const Place& place : kPlaces) {
     const std::string& spec = mechanisms.*place.replacement;
-    if (spec.empty()) continue;
+    if (spec.empty()) {
+      if (mechanisms.attention.empty() && config.sparsify == "train") make_dense(config, place);
+      continue;
+    }
     config.*place.attention = spec;
     std::erase_if(config.attention_layers,
                   [&](const std::string& entry) { return read_exception(entry).place == &place; });

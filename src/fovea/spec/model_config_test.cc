@@ -39,6 +39,27 @@ TEST(ModelConfig, MechanismsBySublayerAndLayer) {
   EXPECT_EQ(print(without_selection(attention_of(config, Sublayer::kCross, 5))), "8*full");
 }
 
+// What is given for one sort of attention changes no other, and selects there though the model selected in training
+// only.
+TEST(ModelConfig, OverridesOneSortOfAttention) {
+  ModelConfig config;
+  config.attention = "topk(8)";
+  config.attention_cross = "topk(4)+relu";
+  config.attention_layers = {"decoder.2=4*topk(3);4*window(5)+topk(2)", "encoder.1=topk(1)"};
+  config.sparsify = "train";
+  const ModelConfig changed = with_attention(config, {.attention_encoder = "topk(2)"});
+  EXPECT_EQ(changed.sparsify, "both");
+  EXPECT_EQ(mechanism(changed, Sublayer::kEncoder, 0), "8*topk(2)");
+  for (int64_t layer = 0; layer < 6; ++layer) {
+    for (const Sublayer sublayer : {Sublayer::kDecoder, Sublayer::kCross}) {
+      EXPECT_EQ(mechanism(changed, sublayer, layer), print(without_selection(attention_of(config, sublayer, layer))));
+    }
+  }
+  EXPECT_EQ(mechanism(with_attention(config, {.attention = "topk(2)"}), Sublayer::kDecoder, 1), "8*topk(2)");
+  config.sparsify = "both";
+  EXPECT_EQ(mechanism(with_attention(config, {.attention_encoder = "full"}), Sublayer::kCross, 0), "8*topk(4)+relu");
+}
+
 TEST(ModelConfig, EveryProblemInOneLine) {
   ModelConfig config;
   config.dim_emb = 100;

@@ -8,6 +8,7 @@
 #include "fovea/nn/transformer.h"
 #include "fovea/spec/model_config.h"
 #include "fovea/spec/train_config.h"
+#include "fovea/text/vocab.h"
 
 namespace fovea::train {
 
@@ -17,10 +18,17 @@ struct UpdateReport {
   double gradient_norm = 0, learn_rate = 0;
 };
 
+// Lines to translate with the model as it is.
+struct TranslateRequest {
+  nn::Transformer& model;
+  const text::Vocab &source_vocab, &target_vocab;
+  std::span<const std::string> sources;
+};
+
 struct Hooks {
   // Validation's translations, one a source line; needed by the metrics bleu and chrf. Whoever calls run_training binds
   // the decoder to it, since training and decoding do not see each other.
-  std::function<std::vector<std::string>(nn::Transformer& model, std::span<const std::string> sources)> translate;
+  std::function<std::vector<std::string>(const TranslateRequest&)> translate;
   std::function<void(const UpdateReport&)> on_update;  // after each update
 };
 

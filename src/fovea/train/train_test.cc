@@ -138,10 +138,10 @@ TEST_F(Signalled, ASignalDuringTranslationStopsToo) {
   task.with_validation();
   task.train.valid_metrics = {"bleu"};
   Hooks hooks;
-  hooks.translate = [](nn::Transformer&, std::span<const std::string> sources) {
+  hooks.translate = [](const TranslateRequest& request) {
     std::raise(SIGTERM);
     throw_if_interrupted("translation");
-    return std::vector<std::string>(sources.begin(), sources.end());
+    return std::vector<std::string>(request.sources.begin(), request.sources.end());
   };
   run(task, hooks);
   EXPECT_EQ(fs::read_symlink(fs::path(task.train.model) / "last").filename(), "update-00000004");
@@ -180,8 +180,8 @@ TEST(Training, StopsAfterEpochsAndWhenValidationStalls) {
   stalls.with_validation();
   stalls.train.valid_metrics = {"bleu", "ce-mean-words"};
   stalls.train.early_stopping = 3;
-  hooks.translate = [](nn::Transformer&, std::span<const std::string> sources) {
-    return std::vector<std::string>(sources.begin(), sources.end());  // always as bad
+  hooks.translate = [](const TranslateRequest& request) {
+    return std::vector<std::string>(request.sources.begin(), request.sources.end());  // always as bad
   };
   run(stalls, hooks);
   EXPECT_EQ(updates, 4 * (1 + 3));
@@ -335,8 +335,8 @@ TEST(Training, ValidatesOnTextFromPipesAsOnFiles) {
   task.train.after_batches = 4;
   task.train.valid_metrics = {"chrf", "bleu", "ce-mean-words"};
   Hooks hooks;
-  hooks.translate = [](nn::Transformer&, std::span<const std::string> lines) {
-    return std::vector<std::string>(lines.begin(), lines.end());
+  hooks.translate = [](const TranslateRequest& request) {
+    return std::vector<std::string>(request.sources.begin(), request.sources.end());
   };
   const auto progress = [&] {
     run(task, hooks);

@@ -43,7 +43,7 @@ bool is_better(const std::string& metric, double value, double best) {
 
 Validation::Validation(const TrainConfig& config, const TrainingData& data, const Hooks& hooks,
                        const at::Device& device)
-    : config_(config), hooks_(hooks), device_(device), target_eos_(data.target_vocab.eos()) {
+    : config_(config), data_(data), hooks_(hooks), device_(device) {
   if (!enabled()) return;
   check(config, hooks);
   for (const std::string& file : config.valid_sets) require_file(file, "--valid-sets");
@@ -57,7 +57,7 @@ double Validation::cross_entropy(nn::Transformer& model) const {
   double sum = 0;
   for (const data::Batch& batch : batches_) {
     throw_if_interrupted("validation");
-    const ModelBatch inputs(corpus_, batch, target_eos_, device_);
+    const ModelBatch inputs(corpus_, batch, data_.target_vocab.eos(), device_);
     const at::Tensor hidden = forward(model, inputs, {});
     sum += ops::token_nll(hidden, model->output_weight(), model->output_bias(), inputs.target_outputs)
                .sum(at::kDouble)
@@ -77,7 +77,7 @@ std::vector<MetricValue> Validation::run(nn::Transformer& model) const {
       if (!entropy) entropy = cross_entropy(model);
       value = metric == "perplexity" ? std::exp(*entropy) : *entropy;
     } else {
-      if (!translations) translations = hooks_.translate(model, text_.source);
+      if (!translations) translations = hooks_.translate({model, data_.source_vocab, data_.target_vocab, text_.source});
       value = metric == "bleu" ? metrics::corpus_bleu(*translations, text_.target).score
                                : chrf(*translations, text_.target);
     }

@@ -30,9 +30,9 @@ class Validation {
   double cross_entropy(nn::Transformer& model) const;
 
   const TrainConfig& config_;
+  const TrainingData& data_;
   const Hooks& hooks_;
   at::Device device_;
-  int64_t target_eos_ = 0;
   data::ParallelText text_;
   data::ParallelCorpus corpus_;
   std::vector<data::Batch> batches_;

@@ -1,0 +1,77 @@
+#include "fovea/base/output_target.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
+#include <string>
+
+#include "fovea/base/error.h"
+#include "fovea/base/signals.h"
+#include "fovea/base/strings.h"
+
+namespace fovea {
+namespace fs = std::filesystem;
+namespace {
+
+// The number of a name in the folder of this process's open descriptors, or -1.
+int descriptor_of(const fs::path& path) {
+  std::error_code none_there;
+  const fs::path folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
+  if (!fs::equivalent(folder, "/proc/self/fd", none_there)) return -1;
+  const std::string name = path.filename();
+  int number = -1;
+  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
+  return error == std::errc() && end == name.data() + name.size() && fcntl(number, F_GETFD) >= 0 ? number : -1;
+}
+
+}  // namespace
+
+OutputTarget output_target(const fs::path& path) {
+  constexpr int kMostLinks = 40;
+  OutputTarget target{.path = path};
+  std::error_code none_there;
+  for (int links = 0; links < kMostLinks; ++links) {
+    target.descriptor = descriptor_of(target.path);
+    if (target.descriptor >= 0) {
+      target.replaces = false;
+      return target;
+    }
+    if (!fs::is_symlink(fs::symlink_status(target.path, none_there))) break;
+    const fs::path next = fs::read_symlink(target.path, none_there);
+    if (next.empty()) break;
+    target.path = next.is_absolute() ? next : target.path.parent_path() / next;
+  }
+  struct stat status = {};
+  if (stat(target.path.c_str(), &status) != 0) return target;
+  if (S_ISDIR(status.st_mode)) throw Error(cat("cannot write '", path.string(), "': it is a folder"));
+  target.exists = true;
+  target.replaces = S_ISREG(status.st_mode);
+  target.mode = status.st_mode & 07777;
+  return target;
+}
+
+bool is_same_file_to_write(const fs::path& a, const fs::path& b) {
+  const OutputTarget one = output_target(a), other = output_target(b);
+  std::error_code none_there;
+  return one.replaces && other.replaces &&
+         fs::weakly_canonical(one.path, none_there) == fs::weakly_canonical(other.path, none_there);
+}
+
+int open_output(const OutputTarget& target, const fs::path& temporary) {
+  if (target.descriptor >= 0) return fcntl(target.descriptor, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+  if (target.replaces) {
+    const int file = open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (file >= 0 && target.exists) (void)fchmod(file, target.mode);
+    return file;
+  }
+  for (;;) {
+    const int file = open(target.path.c_str(), O_WRONLY | O_CLOEXEC);
+    if (file >= 0 || errno != EINTR) return file;
+    throw_if_interrupted("writing");
+  }
+}
+
+}  // namespace fovea

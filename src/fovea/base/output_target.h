@@ -1,0 +1,26 @@
+#pragma once
+#include <sys/types.h>
+
+#include <filesystem>
+
+namespace fovea {
+
+// Where output named `path` goes. Links are followed, so that what replaces a file replaces that and not the link.
+struct OutputTarget {
+  std::filesystem::path path;
+  bool replaces = true;  // a regular file, or none yet: written aside, then renamed; else opened as it is
+  int descriptor = -1;   // `path` is a name of that open descriptor, /dev/stdout or /dev/fd/5: >= 0, and not replaced
+  mode_t mode = 0666;    // of the file there; of a new one before umask
+  bool exists = false;
+};
+// Throws for a folder.
+OutputTarget output_target(const std::filesystem::path& path);
+
+// Whether writing to both names would give one regular file, there or not yet.
+bool is_same_file_to_write(const std::filesystem::path& a, const std::filesystem::path& b);
+
+// Opens what is not replaced, or `temporary` with the target's mode; -1 and errno on failure. SIGINT or SIGTERM while
+// it waits for a pipe's reader throws Interrupted.
+int open_output(const OutputTarget& target, const std::filesystem::path& temporary);
+
+}  // namespace fovea

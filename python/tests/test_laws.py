@@ -182,6 +182,54 @@ def test_entmax_sums_to_one_however_steep(alpha, n, dtype):
 
 
 @DTYPES
+@pytest.mark.parametrize("spec", ["sparsemax", "entmax(1.9)", "entmax(1.5)", "topk(4000)+sparsemax", "entmax(1.2)"])
+@pytest.mark.parametrize("n", [4096, 20000])
+def test_weights_of_nearly_equal_scores_sum_to_one(spec, n, dtype):
+    """A few queries over a long cache: 1 - mu, of which a weight is made, is 5e-5."""
+    for deviation in (0, 1e-6, 1e-5):
+        q, k = deviation * torch.randn(1, 1, 8, 16, dtype=dtype), torch.randn(1, 1, n, 16, dtype=dtype)
+        out = fovea.attention(q, k, torch.ones_like(k), spec, cross=True)
+        # Sums so far are n / 2 in all, each rounded by half an eps.
+        assert (out - 1).abs().max() < n / 2 * torch.finfo(dtype).eps
+
+
+@DTYPES
+@pytest.mark.parametrize("spec", ["full", "topk(2)", "topk(9)", "sparsemax"])
+def test_infinite_values_without_weight_stay_where_they_are(spec, dtype):
+    q, k, v = (torch.ones(1, 1, n, 1, dtype=dtype) for n in (40, 400, 400))
+    k *= -1e3
+    k[..., 0, 0], k[..., 1, 0], v[..., 1:, 0] = 1e3, 0, math.inf
+    out = fovea.attention(q, k, v, spec, cross=True, scale=1.0)
+    close(out, torch.ones_like(out), dtype)
+
+
+@pytest.mark.parametrize("n", [100, 600])  # cpu-rows and cpu-entmax
+def test_gradient_of_alpha_is_blind_to_an_offset_of_values(n):
+    grads = []
+    for dtype, offset in ((torch.float64, 0), (torch.float32, 100)):
+        torch.manual_seed(1)
+        q, k, v = (torch.randn(1, 2, n, 16).to(dtype) for _ in range(3))
+        alpha = torch.full((2,), 1.05, dtype=dtype, requires_grad=True)
+        out = fovea.attention(0.3 * q, k, v + offset, "entmax(learned)", alpha=alpha)
+        weight = torch.randn(out.shape, generator=torch.Generator().manual_seed(2)).to(dtype)
+        grads.append(torch.autograd.grad((out * weight).sum(), alpha)[0].double())
+    # v + 100 has rounded v to 2^-18.
+    torch.testing.assert_close(grads[1], grads[0], rtol=2e-4, atol=2e-4 * grads[0].abs().max().item())
+
+
+@pytest.mark.parametrize("scale", [2.0**20, 2.0**60])
+def test_scores_that_tie_as_products_tie_whatever_the_scale(scale):
+    """Of one dimension, on the grid of the least floats."""
+    torch.manual_seed(0)
+    q, k = 2.0**-80 * (1 + torch.rand(1, 1, 64, 1)), 2.0**-66 * (1 + torch.rand(1, 1, 600, 1))
+    scores = q @ k.transpose(-1, -2) * scale
+    chosen = scores >= scores.topk(8).values[..., -1:]
+    assert (chosen.sum(-1) > 8).any()
+    out = fovea.attention(q, k, torch.ones_like(k), "topk(8)+leaky-relu(1)", cross=True, scale=scale)
+    close(out[..., 0] / scale * 2.0**146, (scores * chosen).sum(-1) / scale * 2.0**146, torch.float32)
+
+
+@DTYPES
 @pytest.mark.parametrize("alpha", [1.3, 2.5, 4, 8, 64])
 @pytest.mark.parametrize("others", [0, 400])
 def test_entmax_of_two_keys(alpha, others, dtype):

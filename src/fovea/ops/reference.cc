@@ -115,14 +115,14 @@ at::Tensor dropout_factors(const ReferenceCall& call, const ReferenceGroup& grou
   return factors.to(options);
 }
 
-// sum_j weights_ij values_j. A product with zero turns infinities and NaN of pairs that take no part into NaN, so
-// values that hold any are summed row by row over the pairs alone.
-at::Tensor weighted_sum(const at::Tensor& weights, const at::Tensor& dropped, const at::Tensor& values) {
-  if (!dropped.defined() || at::isfinite(values).all().item<bool>()) return at::matmul(weights, values);
+// sum_j weights_ij values_j. A product with zero turns infinities and NaN of keys without a weight into NaN, so values
+// that hold any are summed row by row over the others alone.
+at::Tensor weighted_sum(const at::Tensor& weights, const at::Tensor& values) {
+  if (at::isfinite(values).all().item<bool>()) return at::matmul(weights, values);
   at::Tensor out = at::zeros({weights.size(0), weights.size(1), weights.size(2), values.size(3)}, weights.options());
   for (int64_t i = 0; i < weights.size(2); ++i) {
-    const at::Tensor absent = dropped.expand_as(weights).select(2, i).unsqueeze(-1);
-    out.select(2, i).copy_((weights.select(2, i).unsqueeze(-1) * values).masked_fill_(absent, 0).sum(-2));
+    const at::Tensor row = weights.select(2, i).unsqueeze(-1);
+    out.select(2, i).copy_((row * values).masked_fill_(row.eq(0), 0).sum(-2));
   }
   return out;
 }
@@ -162,7 +162,7 @@ at::Tensor reference_forward(const ReferenceCall& call) {
   at::Tensor out = at::zeros(call.q.sizes(), call.q.options());
   for (const ReferenceGroup& g : plan->groups) {
     const Group group = compute(call, g);
-    unpad(weighted_sum(group.used(), group.rows.dropped, group.v), g.q, out);
+    unpad(weighted_sum(group.used(), group.v), g.q, out);
   }
   return out;
 }

@@ -16,7 +16,7 @@ struct Suite {
   int only = -1;             // number of the one case to run; negative: all
   int every = 1, first = 0;  // of what a check takes: each `every`-th from the `first`-th on, at least one
   int random_trees = 60;     // cases over random specs, beside the systematic ones
-  // A value that is not finite may reach all rows of its sequence, as 0 x NaN does.
+  // A value that is not finite may change all rows of its sequence by rounding: they are summed in another way.
   bool zero_weights_spoil = false;
 };
 

@@ -7,8 +7,8 @@
 namespace fovea::kernels {
 namespace {
 
-// The powers that have shorter ways, those above 8, where y is so near to 1 that its rounding counts, and those below
-// 1, where it may be so near to 0.
+// The powers that have shorter ways, those above 8, where y is so near to 1 that its rounding counts (is_flat), and
+// those below 1, where it may be so near to 0 (is_steep).
 enum class EntmaxCurve : uint8_t { kSparsemax, kSquare, kPower, kGreatPower, kSteep };
 
 // work(std::integral_constant<EntmaxCurve, ...>)
@@ -17,8 +17,8 @@ auto with_curve(const EntmaxPower& power, const Work& work) {
   if (power.c == 1) return work(std::integral_constant<EntmaxCurve, EntmaxCurve::kSparsemax>());
   if (power.is_steep()) return work(std::integral_constant<EntmaxCurve, EntmaxCurve::kSteep>());
   if (power.c == 2) return work(std::integral_constant<EntmaxCurve, EntmaxCurve::kSquare>());
-  if (power.c <= 8) return work(std::integral_constant<EntmaxCurve, EntmaxCurve::kPower>());
-  return work(std::integral_constant<EntmaxCurve, EntmaxCurve::kGreatPower>());
+  if (power.is_flat()) return work(std::integral_constant<EntmaxCurve, EntmaxCurve::kGreatPower>());
+  return work(std::integral_constant<EntmaxCurve, EntmaxCurve::kPower>());
 }
 
 struct EntmaxPoint {
@@ -45,7 +45,7 @@ class EntmaxRowCurve {
 
   EntmaxPoint at(F below) const {
     if constexpr (kCurve == EntmaxCurve::kSteep) return steep_at(below);
-    const F y = max(set(0), set(1) + u_of(below));
+    const F y = max(set(0), y_of(below));
     const M off = less_equal(y, set(0));  // NaN counts as on
     const auto point = [&](F slope) { return EntmaxPoint{y, slope, slope * y}; };
     if constexpr (kCurve == EntmaxCurve::kSparsemax) return point(select(off, set(0), select(is_nan(y), y, set(1))));
@@ -76,7 +76,14 @@ class EntmaxRowCurve {
     }
   };
 
-  F u_of(F below) const { return set(power_.slope) * (below - set(root_)); }
+  F y_of(F below) const {
+    if constexpr (kCurve == EntmaxCurve::kGreatPower) return set(1) + u_of(below);
+    return fma(set(power_.slope), below, set(root_));
+  }
+  F u_of(F below) const {  // y - 1
+    if constexpr (kCurve == EntmaxCurve::kGreatPower) return set(power_.slope) * (below - set(root_));
+    return fma(set(power_.slope), below, set(root_ - 1));
+  }
   EntmaxPoint steep_at(F below) const {
     F weight = upper_.weight(power_, below);
     if (blend_ < 1) {
@@ -129,18 +136,21 @@ inline bool is_last_step(const EntmaxPower& power, float step, const EntmaxStep&
   return power.c >= 2 && step * ratio * ratio * previous.weights <= near;
 }
 
+constexpr float kRounding = 0x1p-25F;
+
 // The mu whose weights sum to 1, from below, for c >= 1: the c-norm of y is convex in mu and nearly straight, so that
 // Newton's steps from below, where it is at least 1, pass the root by no more than rounding.
 template <EntmaxCurve kCurve>
 float entmax_mu(const EntmaxPower& power, const EntmaxScores& row) {
   constexpr int kRounds = 60;
+  const float tolerance = std::max(row.tolerance, kRounding);
   float mu = row.start;
   EntmaxStep previous;
   for (int round = 0; round < kRounds; ++round) {
     const EntmaxSums at = entmax_sums<kCurve>(power, row, mu);
     if (at.weights == 0) return row.start;  // no candidate
     if (std::isnan(at.weights)) return at.weights;
-    const float near = row.tolerance * std::max(1.0F, mu);
+    const float near = tolerance * std::max(1.0F, mu);
     const float step = entmax_excess<kCurve>(power, at.weights) / at.slopes;
     const float next = mu + step;
     if (!(step > near) || next == mu) return mu;  // a step above `near` may be lost in mu's rounding
@@ -150,16 +160,45 @@ float entmax_mu(const EntmaxPower& power, const EntmaxScores& row) {
   return mu;
 }
 
+// The Y whose weights sum to 1, for c from 1 to 8, by the same steps. What a sum of many weights near 1 rounds away is
+// little of mu and may be much of Y, so the last of them go either way.
+template <EntmaxCurve kCurve>
+float entmax_base(const EntmaxPower& power, const EntmaxScores& row) {
+  constexpr int kRounds = 60;
+  // Steps are the square of those before, times a factor; those of rounding are no smaller than the last.
+  constexpr float kEnough = 0x1p-22F, kSmall = 0x1p-12F;
+  float y = 1 - power.slope * row.start;
+  EntmaxStep previous;
+  for (int round = 0; round < kRounds; ++round) {
+    const EntmaxSums at = entmax_sums<kCurve>(power, row, y);
+    if (at.weights == 0) return y;  // no candidate
+    if (std::isnan(at.weights)) return at.weights;
+    const float mu_step = entmax_excess<kCurve>(power, at.weights) / at.slopes, step = power.slope * mu_step;
+    const float mu_near = row.tolerance * std::max(1.0F, power.c * (1 - y)), size = std::abs(step);
+    if (row.tolerance > 0 && !(mu_step > mu_near)) return y;
+    float next = y - step;
+    if (size <= kEnough * y || (round > 0 && size < kSmall * y && 2 * std::abs(mu_step) >= std::abs(previous.size)))
+      return next;
+    const float near = row.tolerance > 0 ? mu_near : kRounding * y * power.c;
+    if (round > 0 && is_last_step(power, mu_step, previous, near)) return next;
+    // The greatest weighs at least 1 / count.
+    if (next < kSmall * y) next = std::max(next, std::pow(static_cast<float>(row.count), -power.slope));
+    y = next, previous = {mu_step, at.weights};
+  }
+  return y;
+}
+
 // The greatest weight P with which the weights sum to 1, from above, for c < 1: Newton's steps by
 // dp / dP = (P / p)^(alpha - 2), kept between bounds, as the sum bends wherever a key joins the support.
 inline float entmax_greatest(const EntmaxPower& power, const EntmaxScores& row) {
   constexpr int kRounds = 90;
+  const float tolerance = std::max(row.tolerance, kRounding);
   float low = 0, high = 1, p = 1;
   for (int round = 0; round < kRounds; ++round) {
     const EntmaxSums at = entmax_sums<EntmaxCurve::kSteep>(power, row, p);
     if (std::isnan(at.weights)) return at.weights;
     (at.weights >= 1 ? high : low) = p;
-    const float near = row.tolerance * p, excess = at.weights - 1;
+    const float near = tolerance * p, excess = at.weights - 1;
     // The sum grows at least as fast as P.
     if (high - low <= near || (excess >= 0 && excess <= near)) break;
     // From below a bit further: there `high` closes in as well.
@@ -175,7 +214,8 @@ inline float entmax_greatest(const EntmaxPower& power, const EntmaxScores& row) 
 template <EntmaxCurve kCurve>
 float entmax_root(const EntmaxPower& power, const EntmaxScores& row) {
   if constexpr (kCurve == EntmaxCurve::kSteep) return entmax_greatest(power, row);
-  return entmax_mu<kCurve>(power, row);
+  if constexpr (kCurve == EntmaxCurve::kGreatPower) return entmax_mu<kCurve>(power, row);
+  return entmax_base<kCurve>(power, row);
 }
 
 template <EntmaxCurve kCurve>

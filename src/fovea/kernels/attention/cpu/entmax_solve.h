@@ -8,12 +8,13 @@
 //     weight = [1 + (alpha - 1) (s - center - mu)]_+^c,  center the greatest score,  mu in [0, c) so that they sum
 //     to 1.
 // The paper's tau is (alpha - 1) (center + mu) - 1. mu keeps its digits where that cancels: as alpha goes to 1, weights
-// go to exp(s - center - mu), softmax's. Above alpha = 2 it is mu that loses them: the greatest's 1 - (alpha - 1) mu is
-// P^(alpha - 1), P its weight, 1e-21 for 1,000 equal scores and alpha = 8. There the unknown is P itself:
-//     weight = [P^(alpha - 1) + (alpha - 1) (s - center)]_+^c.
-// The root of a row is mu up to alpha = 2, and P above. There a key at the edge of the support may weigh 0 with one P
-// and much with the next that float has: weights are between those of the two, by `blend` nearer to the root's, which
-// are those that sum to 1 or more.
+// go to exp(s - center - mu), softmax's. Where many scores are near the greatest it is mu that loses them: what matters
+// is the greatest's base Y = 1 - (alpha - 1) mu = P^(alpha - 1), P its weight. For 20,000 equal scores that is 5e-5
+// with alpha = 2, and with alpha = 8 1e-21 for 1,000. So up to c = 8 the unknown is Y, and above alpha = 2 P itself:
+//     weight = [Y + (alpha - 1) (s - center)]_+^c.
+// The root of a row is mu for c above 8, Y for c from 1 to 8, and P below. There a key at the edge of the support may
+// weigh 0 with one P and much with the next that float has: weights are between those of the two, by `blend` nearer to
+// the root's, which are those that sum to 1 or more.
 namespace fovea::kernels {
 
 // c of alpha, exact for 2 and 1.5.
@@ -22,7 +23,11 @@ struct EntmaxPower {
   float slope = 1;  // alpha - 1
   explicit EntmaxPower(double alpha) : c(static_cast<float>(1 / (alpha - 1))), slope(static_cast<float>(alpha - 1)) {}
   bool is_steep() const { return c < 1; }  // alpha > 2
-  float mu_of(float root) const { return is_steep() ? c * (1 - std::pow(root, slope)) : root; }
+  bool is_flat() const { return c > 8; }   // alpha < 1.125
+  float mu_of(float root) const {
+    if (is_flat()) return root;
+    return c * (1 - (is_steep() ? std::pow(root, slope) : root));
+  }
 };
 
 // weight^(2 - alpha) has no bound above alpha = 2, and infinities would make NaN of a row's gradient.
@@ -32,9 +37,9 @@ constexpr double kMostEntmaxDerivative = 0x1p64;
 struct EntmaxScores {
   float* values = nullptr;  // [count], room for 16 more
   int64_t count = 0;
-  float top = 0, unit = 1;     // unit: of the search alone
-  float start = 0;             // a lower bound of mu that is known; the nearer, the fewer rounds up to alpha = 2
-  float tolerance = 0x1p-25F;  // the step that ends the search, relative to a root above 1 or P; here rounding
+  float top = 0, unit = 1;  // unit: of the search alone
+  float start = 0;          // a lower bound of mu that is known; the nearer, the fewer rounds up to alpha = 2
+  float tolerance = 0;      // the step in mu that ends the search, relative to a mu above 1, or to P; 0: rounding
 };
 
 // Lists have room for 16 more.

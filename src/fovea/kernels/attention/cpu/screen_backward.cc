@@ -183,7 +183,7 @@ void Backward::row_step(const BackwardTask& task, BackwardWorker& w) const {
     weight_gradients(p, row, list, out);
     const RowWeights weights = row_weights(selection, list.values, list.count, w.derivatives.data());
     p.means[at] = gradient_mean(weights, out.gradients);
-    if (selection.learned) p.alpha_grads[at] = alpha_gradient(selection, weights, out.gradients);
+    if (selection.learned) p.alpha_grads[at] = alpha_gradient(selection, weights, p.means[at], out.gradients);
     score_gradients(selection, weights, p.means[at], out.gradients);
     screen_ops().weighted_sum(p.k.get(), width, list.keys, out.gradients, list.count, w.out);
     write_row(args.grad_q, problem.dtype, p.piece.sequence->q_begin + row, p.piece.head, problem.head_dim, w.out,

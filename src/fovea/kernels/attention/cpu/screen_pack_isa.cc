@@ -119,7 +119,8 @@ void pack_block(PackedKeys& p, int64_t index, float factor) {
   const float top = block.centred;  // left there by keys()
   block = {};
   const float most = top_unit(p.format, p.width);
-  if (top * factor > 0) block.step = top * factor / most;
+  // Else 1, with all units zero: its inverse would be infinite.
+  if (top * factor > 0x1p-100F) block.step = top * factor / most;
   const Packer packer{p.format, factor, block.step, most, kGroupKeys, 128};
   const float rounding = product_rounding(p.format, p.width);
   for (int64_t key = begin; key < end; ++key) {
@@ -233,7 +234,7 @@ PackedQuery ScreenPack<Tag>::query(const PackedKeys& keys, const float* q, float
   const auto width = static_cast<float>(keys.width);
   packed.exact = packed.norm * (width / kLanes + 32) * 2 * kUnit;
   // Products of the exact score that are too small for a float, and flushed ones of the product here.
-  packed.tiny = width * 0x1p-125F / packed.factor + 0x1p-60F;
+  packed.tiny = width * 0x1p-125F * larger(1, __builtin_fabsf(scale)) / packed.factor + 0x1p-60F;
   return packed;
 }
 

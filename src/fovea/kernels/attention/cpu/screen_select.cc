@@ -62,13 +62,19 @@ void scale_values(RowList& list, float factor) {
   for (int64_t i = 0; i < list.count; ++i) list.values[i] *= factor;
 }
 
+// What has no weight has no gradient either, and its value may be infinite. NaN stays for all to see.
+void drop_zeros(RowList& list) {
+  if (has_nan(list.values, list.count)) return;
+  list.count = screen_ops().prune(std::numeric_limits<float>::denorm_min(), list.values, list.keys, list.count);
+}
+
 void to_weights(const Selection& selection, const RowStats& stats, RowList& list) {
   const ScreenOps& ops = screen_ops();
   switch (selection.shape) {
     case WeightShape::kSoftmax:
       ops.exponentials(list.values, list.count, stats.center);
       scale_values(list, stats.norm);
-      return;
+      break;
     case WeightShape::kEntmax:
       ops.entmax_weights(selection.power, {.values = list.values, .count = list.count, .top = stats.center}, stats.norm,
                          stats.blend);
@@ -78,10 +84,7 @@ void to_weights(const Selection& selection, const RowStats& stats, RowList& list
     default:
       return;
   }
-  // The support: what has no weight has no gradient either. NaN stays for all to see.
-  if (!has_nan(list.values, list.count)) {
-    list.count = ops.prune(std::numeric_limits<float>::denorm_min(), list.values, list.keys, list.count);
-  }
+  drop_zeros(list);
 }
 
 // Scores to weights, for the first time. least_mu: as select_row's.
@@ -93,6 +96,7 @@ RowStats solve(const Selection& selection, RowList& list, float least_mu) {
   if (selection.shape == WeightShape::kSoftmax) {
     stats.norm = 1 / ops.exponentials(list.values, list.count, stats.center);
     scale_values(list, stats.norm);
+    drop_zeros(list);
     return stats;
   }
   if (selection.shape == WeightShape::kEntmax) {
@@ -234,11 +238,11 @@ void score_gradients(const Selection& selection, const RowWeights& row, double m
 }
 
 // As EntmaxAlpha in entmax-inl.h, where the names are explained.
-double alpha_gradient(const Selection& selection, const RowWeights& row, const float* gradients) {
+double alpha_gradient(const Selection& selection, const RowWeights& row, double mean, const float* gradients) {
   const double b = selection.power.slope;
   double mass = 0, sum_q = 0, sum_r = 0, sum_pl = 0, grad_p = 0, grad_q = 0, grad_r = 0, grad_pl = 0;
   for (int64_t i = 0; i < row.count; ++i) {
-    const double p = row.values[i], grad = gradients[i];
+    const double p = row.values[i], grad = gradients[i] - mean;
     if (p == 0) continue;
     // U - p, bounded as U is
     const double log_p = std::log(p), difference = std::min(p * std::expm1(-b * log_p), kMostEntmaxDerivative);

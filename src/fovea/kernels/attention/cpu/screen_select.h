@@ -83,7 +83,8 @@ RowWeights row_weights(const Selection& selection, const float* values, int64_t 
 // contributes as a whole, then each element.
 double gradient_mean(const RowWeights& row, const float* gradients);
 void score_gradients(const Selection& selection, const RowWeights& row, double mean, float* gradients);
-// What the row adds to alpha's gradient, from the gradients of the weights.
-double alpha_gradient(const Selection& selection, const RowWeights& row, const float* gradients);
+// What the row adds to alpha's gradient, from the gradients of the weights, less `mean`: a constant of the row
+// contributes nothing but rounding.
+double alpha_gradient(const Selection& selection, const RowWeights& row, double mean, const float* gradients);
 
 }  // namespace fovea::kernels

@@ -27,11 +27,13 @@ std::vector<std::string> characters(const std::string& text) {
   return out;
 }
 
-const char* shade(float weight, float greatest) {
-  static constexpr std::array<const char*, 4> kShades = {"░░", "▒▒", "▓▓", "██"};
-  if (!(weight > 0)) return std::isnan(weight) ? "??" : "· ";
-  const auto quarter = static_cast<size_t>(4 * weight / greatest);
-  return kShades[std::min<size_t>(quarter, 3)];
+// greatest: of the row, in magnitude.
+std::string shade(float weight, float greatest) {
+  static constexpr std::array<const char*, 4> kShades = {"░", "▒", "▓", "█"};
+  if (std::isnan(weight)) return "??";
+  if (weight == 0) return "· ";
+  const std::string shade = kShades[std::min<size_t>(static_cast<size_t>(4 * std::abs(weight) / greatest), 3)];
+  return (weight < 0 ? "-" : shade) + shade;
 }
 
 }  // namespace
@@ -62,7 +64,8 @@ std::string draw(const AttentionPicture& picture) {
     for (const std::string& character : label) out += character;
     out += ' ';
     const std::span<const float> weights(picture.weights.data() + row * num_sources, num_sources);
-    const float greatest = num_sources == 0 ? 0 : *std::max_element(weights.begin(), weights.end());
+    float greatest = 0;
+    for (const float weight : weights) greatest = std::max(greatest, std::abs(weight));
     for (const float weight : weights) out += shade(weight, greatest);
     out += '\n';
   }

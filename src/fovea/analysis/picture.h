@@ -5,14 +5,15 @@
 namespace fovea::analysis {
 
 // Attention weights of one sentence: a row a target token, a column a source token, each weight in [0, 1] or, for
-// mechanisms that do not normalise, at least 0.
+// mechanisms that do not normalise, any number.
 struct AttentionPicture {
   std::vector<std::string> sources, targets;  // labels, UTF-8
   std::vector<float> weights;                 // [targets, sources]
 };
 
 // The picture for a terminal: source tokens written downwards above their columns, a line a target token, cells from
-// '·' (exactly zero) over four shades to a full block (the row's greatest weights, in quarters of it).
+// '·' (exactly zero) over four shades to a full block (the row's greatest weights in magnitude, in quarters of it); '-'
+// stands before the shade of a negative one.
 std::string draw(const AttentionPicture& picture);
 
 }  // namespace fovea::analysis

@@ -19,6 +19,11 @@ TEST(Picture, LongLabelsAreCutByCharactersNotBytes) {
   EXPECT_EQ(draw(picture), "                 s \näääääääääääääää… · \n");
 }
 
+TEST(Picture, NegativeWeightsAreNoZeros) {
+  const AttentionPicture picture{.sources = {"a", "b", "c"}, .targets = {"x"}, .weights = {-0.4F, 0.0F, 0.1F}};
+  EXPECT_EQ(draw(picture), "  a b c \nx -█· ▒▒\n");
+}
+
 TEST(Picture, NothingToDraw) { EXPECT_EQ(draw({}), ""); }
 
 }  // namespace

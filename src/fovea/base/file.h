@@ -46,6 +46,7 @@ class LineReader {
   bool next(std::string& line);
   // The same; throws where the line is not UTF-8.
   bool next_text(std::string& line);
+  std::string rest();                                   // all bytes that are left, line ends as they are
   int64_t line_number() const { return line_number_; }  // of the line last returned, from 1
   const std::string& path() const { return path_; }
 
@@ -55,6 +56,9 @@ class LineReader {
   std::unique_ptr<Stream> stream_;
   int64_t line_number_ = 0;
 };
+
+// All of a file, unpacked.
+std::string read_unpacked(const std::string& path);
 
 // All lines of a UTF-8 text.
 std::vector<std::string> read_lines(const std::string& path);

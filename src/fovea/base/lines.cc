@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstring>
 #include <functional>
+#include <iterator>
 #include <system_error>
 
 #include "fovea/base/error.h"
@@ -152,21 +153,41 @@ LineReader::LineReader(const std::string& path) : path_(path), stream_(std::make
 LineReader::~LineReader() = default;
 LineReader::LineReader(LineReader&&) noexcept = default;
 
-bool LineReader::next(std::string& line) {
+namespace {
+
+// What reading throws, in words.
+template <class Read>
+void checked_read(const LineReader& reader, const Read& read) {
   try {
-    if (!std::getline(stream_->in, line)) return false;
+    read();
   } catch (const Error&) {
     throw;
   } catch (const Interrupted&) {
     throw;
   } catch (const std::exception&) {  // Boost's texts say no more than "iostream error"
-    throw Error(cat("cannot unpack ", name_of(path_, "standard input"), " after line ", line_number_,
+    throw Error(cat("cannot unpack ", name_of(reader.path(), "standard input"), " after line ", reader.line_number(),
                     ": the archive is damaged or cut short"));
   }
+}
+
+}  // namespace
+
+bool LineReader::next(std::string& line) {
+  bool more = false;
+  checked_read(*this, [&] { more = static_cast<bool>(std::getline(stream_->in, line)); });
+  if (!more) return false;
   if (!line.empty() && line.back() == '\r') line.pop_back();
   ++line_number_;
   return true;
 }
+
+std::string LineReader::rest() {
+  std::string bytes;
+  checked_read(*this, [&] { bytes.assign(std::istreambuf_iterator<char>(stream_->in), {}); });
+  return bytes;
+}
+
+std::string read_unpacked(const std::string& path) { return LineReader(path).rest(); }
 
 bool LineReader::next_text(std::string& line) {
   if (!next(line)) return false;

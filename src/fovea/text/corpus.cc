@@ -117,6 +117,21 @@ void agree(std::string& language, const std::string& found, const std::string& p
                     "'; expected one language pair; if they are the same, say --languages"));
 }
 
+// The sides in the order of --languages, as far as the input says which is which.
+void turn_to_languages(Bitext& bitext, const CorpusOptions& options, const std::string& path) {
+  const auto fits = [](const std::string& found, const std::string& wanted) {
+    return found.empty() || same_language(found, wanted);
+  };
+  const std::string wanted_source = source_of(options), wanted_target = target_of(options);
+  if (fits(bitext.source_lang, wanted_source) && fits(bitext.target_lang, wanted_target)) return;
+  if (fits(bitext.source_lang, wanted_target) && fits(bitext.target_lang, wanted_source)) {
+    for (Pair& pair : bitext.pairs) std::swap(pair.source, pair.target);
+    return;
+  }
+  log::warn(cat("'", path, "' says that it is in '", bitext.source_lang, "' and '", bitext.target_lang,
+                "'; it is read as '", wanted_source, "' and '", wanted_target, "', as --languages say"));
+}
+
 // All inputs, rewritten and split into sentences where that is wanted.
 Bitext read_all(const CorpusOptions& options, CorpusReport& report) {
   Bitext all{.source_lang = source_of(options), .target_lang = target_of(options), .pairs = {}};
@@ -124,7 +139,10 @@ Bitext read_all(const CorpusOptions& options, CorpusReport& report) {
   for (const Input& input : list_inputs(options)) {
     throw_if_interrupted("reading the corpus");
     Bitext bitext = read(input, options);
-    if (options.languages.empty()) {
+    if (!options.languages.empty()) {
+      // The suffix of aligned text is no statement, and TMX was read by these languages.
+      if (is_catalogue(input.format)) turn_to_languages(bitext, options, input.path);
+    } else {
       agree(all.source_lang, bitext.source_lang, input.path);
       agree(all.target_lang, bitext.target_lang, input.path);
     }

@@ -37,14 +37,17 @@ bool is_entity(std::string_view text, size_t at) {
   return end != std::string_view::npos && text[end] == ';' && end > at + 1;
 }
 
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool is_capital(char c) { return c >= 'A' && c <= 'Z'; }
+
 // Positions of `mark` before a letter; none if it also stands elsewhere, where it means something else, as in "R&D". In
-// prose it stands before a word.
+// prose it stands before a word, and "~5" is a number.
 std::vector<size_t> mark_positions(std::string_view text, char mark, Kind kind) {
-  const auto is_capital = [](char c) { return std::isupper(static_cast<unsigned char>(c)) != 0; };
   std::vector<size_t> positions;
   for (size_t i = 0; i < text.size(); ++i) {
     if (text[i] != mark || (mark == '&' && is_entity(text, i))) continue;
     if (i + 1 >= text.size() || !is_letter(text[i + 1])) return {};
+    if (kind != Kind::kInterface && is_digit(text[i + 1])) return {};
     const bool inside = i > 0 && is_letter(text[i - 1]);
     if (inside && (kind != Kind::kInterface || (is_capital(text[i - 1]) && is_capital(text[i + 1])))) return {};
     positions.push_back(i);
@@ -52,20 +55,22 @@ std::vector<size_t> mark_positions(std::string_view text, char mark, Kind kind) 
   return positions;
 }
 
-// "文件(_F)", "Datei (&F)": the whole of the brackets goes.
-bool strip_bracketed(std::string& text, char mark) {
+// "文件(_F)", "Datei (&F)": the whole of the brackets goes. In prose "(~8)" and "(_x)" are text.
+bool strip_bracketed(std::string& text, char mark, Kind kind) {
   const size_t at = text.find(std::string("(") + mark);
   if (at == std::string::npos || at + 3 >= text.size() || text[at + 3] != ')') return false;
+  if (kind != Kind::kInterface && !is_capital(text[at + 2])) return false;
   text.erase(at, 4);
   return true;
 }
 
 // "_" inside a word is an accelerator in "E_xit", but part of the name in "max_size": names are the same on both sides.
-bool in_shared_word(const std::string& text, size_t at, const std::string& other) {
+// So it is before a word in prose; captions may well be the same.
+bool in_shared_word(const std::string& text, size_t at, const std::string& other, Kind kind) {
   size_t begin = at, end = at + 1;
   while (begin > 0 && text[begin - 1] != ' ') --begin;
   while (end < text.size() && text[end] != ' ') ++end;
-  return begin < at && other.find(text.substr(begin, end - begin)) != std::string::npos;
+  return (begin < at || kind != Kind::kInterface) && other.find(text.substr(begin, end - begin)) != std::string::npos;
 }
 
 using Reason = std::function<bool(const Pair&)>;
@@ -142,15 +147,15 @@ std::string strip_markup(const std::string& text) {
 
 void strip_accelerators(std::string& source, std::string& target, Kind kind) {
   for (const char mark : {'_', '&', '~'}) {
-    bool bracketed = strip_bracketed(source, mark);
-    bracketed = strip_bracketed(target, mark) || bracketed;
+    bool bracketed = strip_bracketed(source, mark, kind);
+    bracketed = strip_bracketed(target, mark, kind) || bracketed;
     const std::vector<size_t> in_source = mark_positions(source, mark, kind),
                               in_target = mark_positions(target, mark, kind);
     const bool one_each = in_source.size() == 1 && in_target.size() == 1;
     // Prose must show the mark on both sides; captions are known to have one.
     if (!one_each && kind != Kind::kInterface && !bracketed) continue;
-    const bool named = (in_source.size() == 1 && in_shared_word(source, in_source[0], target)) ||
-                       (in_target.size() == 1 && in_shared_word(target, in_target[0], source));
+    const bool named = (in_source.size() == 1 && in_shared_word(source, in_source[0], target, kind)) ||
+                       (in_target.size() == 1 && in_shared_word(target, in_target[0], source, kind));
     if (named) continue;
     if (in_source.size() == 1) source.erase(in_source[0], 1);
     if (in_target.size() == 1) target.erase(in_target[0], 1);

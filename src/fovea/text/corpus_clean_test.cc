@@ -36,6 +36,12 @@ TEST(Clean, WhatOnlyLooksLikeAnAcceleratorStays) {
   EXPECT_EQ(without_marks({"R&D", "R&D"}).source, "R&D");
   EXPECT_EQ(without_marks({"~5 of them", "etwa 5 davon"}, Kind::kProse).source, "~5 of them");
   EXPECT_EQ(without_marks({"_File", "_Datei"}, Kind::kProse).source, "File");
+  EXPECT_EQ(without_marks({"takes ~5 minutes", "dauert ~5 Minuten"}, Kind::kProse).source, "takes ~5 minutes");
+  EXPECT_EQ(without_marks({"few (~8) members", "wenige (~8) Mitglieder"}, Kind::kProse).source, "few (~8) members");
+  EXPECT_EQ(without_marks({"the flag (_x)", "die Option (_x)"}, Kind::kProse).target, "die Option (_x)");
+  EXPECT_EQ(without_marks({"The _private member", "Das Feld _private"}, Kind::kProse).source, "The _private member");
+  EXPECT_EQ(without_marks({"_Open", "打开(_O)"}, Kind::kProse).target, "打开");
+  EXPECT_EQ(without_marks({"_OK", "_OK"}).target, "OK");
   EXPECT_EQ(without_marks({"R&D is good", "F&E ist gut"}).source, "R&D is good");
   EXPECT_EQ(without_marks({"R&D is good", "F&E ist gut"}, Kind::kProse).target, "F&E ist gut");
   for (const char* entity : {"Tom &amp; Jerry", "a mcdonald &apos;s .", "it&#39;s"}) {

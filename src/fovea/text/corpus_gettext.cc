@@ -94,8 +94,8 @@ class PoParser {
   }
 
   void take_comment(std::string_view line) {
-    if (line.starts_with("#~")) {  // obsolete
-      text_ = nullptr;
+    if (line.starts_with("#~")) {  // obsolete, as the flags before it
+      finish();
       return;
     }
     if (has_translation_) finish();
@@ -162,7 +162,7 @@ class PoParser {
 // Numbers and strings out of a .mo file, every position checked.
 class MoFile {
  public:
-  explicit MoFile(const std::string& path) : path_(path), bytes_(read_file(path)) {
+  explicit MoFile(const std::string& path) : path_(path), bytes_(read_unpacked(path)) {
     if (bytes_.size() < 20) fail("it is shorter than a header");
     const uint32_t magic = number(0);
     if (magic != 0x950412deU && magic != 0xde120495U) fail("it does not start with a catalogue's magic number");

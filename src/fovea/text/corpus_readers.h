@@ -1,5 +1,6 @@
 #pragma once
 #include <string>
+#include <string_view>
 
 #include "fovea/text/corpus.h"
 
@@ -10,6 +11,9 @@ Bitext read_po(const std::string& path);
 Bitext read_mo(const std::string& path);
 Bitext read_tsv(const std::string& path, int64_t source_column, int64_t target_column);
 Bitext read_aligned(const std::string& source, const std::string& target);
+
+// "en" stands for "en-US", and the other way round.
+bool same_language(std::string_view a, std::string_view b);
 
 // Of the two languages wanted (empty: the source language of the file; the only other one).
 struct Languages {

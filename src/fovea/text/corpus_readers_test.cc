@@ -121,6 +121,21 @@ TEST_F(ReadersTest, MoInEitherByteOrder) {
   }
 }
 
+TEST_F(ReadersTest, PackedMo) {
+  LineWriter packed(folder_ / "de.mo.gz");
+  packed.write(make_mo({{"", "Language: de\n"}, {"a\r", "b\r"}}, false));
+  packed.close();
+  EXPECT_THAT(read_mo(folder_ / "de.mo.gz").pairs, ElementsAre(is_pair("a\r", "b\r")));
+}
+
+TEST_F(ReadersTest, FlagsOfAnObsoleteMessageAreItsOwn) {
+  const std::string path = file("de.po", std::string(kHeader) +
+                                             "\nmsgid \"Before\"\nmsgstr \"Vorher\"\n"
+                                             "#, fuzzy\n#~ msgid \"Gone\"\n#~ msgstr \"Weg\"\n"
+                                             "msgid \"Here\"\nmsgstr \"Hier\"\n");
+  EXPECT_THAT(read_po(path).pairs, ElementsAre(is_pair("Before", "Vorher"), is_pair("Here", "Hier")));
+}
+
 TEST_F(ReadersTest, MoCutShortAnywhereIsAnError) {
   const std::string whole = make_mo({{"", "Language: de\n"}, {"a", "b"}, {"c", "d"}}, false);
   // The zero after the last string is no part of it.
@@ -166,6 +181,31 @@ TEST_F(ReadersTest, Tmx) {
   EXPECT_THAT(bitext.pairs, ElementsAre(is_pair("The red cat & dog", "Die rote Katze")));
   EXPECT_THAT(read_tmx(folder_ / "a.tmx", {"de", "en"}).pairs,
               ElementsAre(is_pair("Die rote Katze", "The red cat & dog")));
+}
+
+TEST_F(ReadersTest, BlanksBetweenInlineElementsAreText) {
+  const Bitext tmx = read_tmx(
+      file("b.tmx",
+           "<tmx version=\"1.4\"><header srclang=\"en\"/><body><tu>\n  <tuv xml:lang=\"en\"><seg><hi>Hello</hi> "
+           "<hi>brave</hi> <bpt i=\"1\">b</bpt>new<ept i=\"1\">b</ept> world</seg></tuv>\n  "
+           "<tuv xml:lang=\"de\"><seg>Hallo</seg></tuv></tu></body></tmx>"),
+      {});
+  EXPECT_THAT(tmx.pairs, ElementsAre(is_pair("Hello brave new world", "Hallo")));
+  const Bitext xliff = read_xliff(
+      file("c.xlf",
+           "<xliff version=\"2.0\" srcLang=\"en\" trgLang=\"de\"><file><unit id=\"1\"><segment>\n <source><pc>Open"
+           "</pc> <mrk>the file</mrk></source>\n <target>Öffnen</target>\n</segment></unit></file></xliff>"));
+  EXPECT_THAT(xliff.pairs, ElementsAre(is_pair("Open the file", "Öffnen")));
+}
+
+TEST_F(ReadersTest, TmxTakesTheLanguageAskedForBeforeItsKin) {
+  const std::string path =
+      file("pt.tmx",
+           "<tmx version=\"1.4\"><header/><body><tu><tuv xml:lang=\"en\"><seg>train</seg></tuv><tuv xml:lang=\"pt\">"
+           "<seg>comboio</seg></tuv><tuv xml:lang=\"pt-BR\"><seg>trem</seg></tuv></tu></body></tmx>");
+  EXPECT_THAT(read_tmx(path, {"en", "pt_BR"}).pairs, ElementsAre(is_pair("train", "trem")));
+  EXPECT_THAT(read_tmx(path, {"en", "pt"}).pairs, ElementsAre(is_pair("train", "comboio")));
+  EXPECT_THAT(read_tmx(path, {"en", "pt-AO"}).pairs, ElementsAre(is_pair("train", "comboio")));
 }
 
 TEST_F(ReadersTest, TmxErrors) {

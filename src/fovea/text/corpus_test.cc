@@ -190,6 +190,22 @@ TEST_F(CorpusTest, WrongInputs) {
   EXPECT_THAT(message_of([&] { run_corpus(bad); }), HasSubstr("cannot make the folder"));
 }
 
+TEST_F(CorpusTest, LanguagesTurnACatalogueRound) {
+  write_file(folder_ / "a.po", "msgid \"\"\nmsgstr \"Language: de\\n\"\n\nmsgid \"a cat\"\nmsgstr \"eine Katze\"\n");
+  CorpusOptions few = options();
+  few.valid = few.test = 0;
+  few.inputs = {folder_ / "a.po"};
+  for (const std::vector<std::string>& languages : {std::vector<std::string>{"de", "en"}, {"en", "de"}}) {
+    few.languages = languages;
+    run_corpus(few);
+    EXPECT_THAT(lines("out/train.de"), ElementsAre("eine Katze"));
+    EXPECT_THAT(lines("out/train.en"), ElementsAre("a cat"));
+  }
+  few.languages = {"xx", "yy"};  // the user knows better
+  run_corpus(few);
+  EXPECT_THAT(lines("out/train.yy"), ElementsAre("eine Katze"));
+}
+
 TEST_F(CorpusTest, LanguagesMustAgreeAndNameNoOtherFolder) {
   write_file(folder_ / "a.po", "msgid \"\"\nmsgstr \"Language: de\\n\"\n\nmsgid \"cat\"\nmsgstr \"Katze\"\n");
   write_file(folder_ / "b.po", "msgid \"\"\nmsgstr \"Language: fr\\n\"\n\nmsgid \"cat\"\nmsgstr \"chat\"\n");

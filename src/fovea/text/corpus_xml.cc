@@ -18,7 +18,8 @@ std::string language_tag(std::string_view text) {
   return tag;
 }
 
-// "en" stands for "en-US", and the other way round.
+}  // namespace
+
 bool same_language(std::string_view a, std::string_view b) {
   const std::string first = language_tag(a), second = language_tag(b);
   const std::string_view shorter = first.size() < second.size() ? first : second;
@@ -26,26 +27,18 @@ bool same_language(std::string_view a, std::string_view b) {
   return longer.starts_with(shorter) && (longer.size() == shorter.size() || longer[shorter.size()] == '-');
 }
 
+namespace {
+
 int64_t line_of(const std::string& content, std::ptrdiff_t offset) {
   const auto end = content.begin() + std::min<std::ptrdiff_t>(std::max<std::ptrdiff_t>(offset, 0), std::ssize(content));
   return 1 + std::count(content.begin(), end, '\n');
 }
 
-std::string unpacked(const std::string& path) {
-  std::string content;
-  LineReader reader(path);
-  for (std::string line; reader.next(line);) {
-    content += line;
-    content += '\n';
-  }
-  return content;
-}
-
 void load(pugi::xml_document& document, const std::string& path) {
-  const std::string content = unpacked(path);
+  const std::string content = read_unpacked(path);
   // White space between inline elements is text.
   const pugi::xml_parse_result result =
-      document.load_buffer(content.data(), content.size(), pugi::parse_default | pugi::parse_ws_pcdata_single);
+      document.load_buffer(content.data(), content.size(), pugi::parse_default | pugi::parse_ws_pcdata);
   if (result) return;
   throw Error(cat("'", path, "' line ", line_of(content, result.offset), ": not well-formed XML (",
                   lower(result.description()), "); expected a complete file"));
@@ -78,9 +71,12 @@ std::string language_of(const pugi::xml_node& variant) {
 struct Unit {
   std::vector<std::pair<std::string, std::string>> variants;  // language, text
   const std::string* in(const std::string& language) const {
-    for (const auto& [name, text] : variants)
-      if (same_language(name, language)) return &text;
-    return nullptr;
+    const std::string* near = nullptr;
+    for (const auto& [name, text] : variants) {
+      if (language_tag(name) == language_tag(language)) return &text;
+      if (near == nullptr && same_language(name, language)) near = &text;
+    }
+    return near;
   }
 };
 

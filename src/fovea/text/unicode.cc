@@ -163,7 +163,8 @@ std::string decode_entities(std::string_view text) {
     if (code > 0 && code <= 0x10ffff && !U_IS_SURROGATE(code)) {
       append(out, static_cast<UChar32>(code));
     } else if (known == kEntities.end()) {
-      out += text.substr(i, end + 1);
+      out.push_back(text[i++]);  // an entity may begin behind it, as in "AT&T &quot;"
+      continue;
     }
     i += end + 1;
   }

@@ -42,6 +42,7 @@ TEST(Unicode, MeasuresWordsWithAndWithoutBlanks) {
 TEST(Unicode, EntitiesBecomeCharactersOnce) {
   EXPECT_EQ(decode_entities("a &lt; b &amp;&amp; c &gt; d &#228;&#xE4; &quot;"), "a < b && c > d ää \"");
   EXPECT_EQ(decode_entities("&amp;lt;"), "&lt;");
+  EXPECT_EQ(decode_entities("AT&T &quot;phones&quot;, R&D &amp; sales, &&lt;"), "AT&T \"phones\", R&D & sales, &<");
   EXPECT_EQ(decode_entities("AT&T; & &unknown; &#0; &#xD800; &#99999999;"),
             "AT&T; & &unknown; &#0; &#xD800; &#99999999;");
 }

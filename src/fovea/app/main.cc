@@ -61,12 +61,12 @@ int flush_output(int code) {
   return kUserError;
 }
 
-// A standard descriptor that whoever started this closed would be the number of the next file that is opened. Standard
-// output stays one that cannot be written to.
+// A standard descriptor that whoever started this closed would be the number of the next file that is opened. Input
+// stays one that cannot be read, output one that cannot be written to.
 void occupy_standard_descriptors() {
   for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (fcntl(descriptor, F_GETFD) >= 0) continue;
-    (void)open("/dev/null", descriptor == STDERR_FILENO ? O_WRONLY : O_RDONLY);
+    (void)open("/dev/null", descriptor == STDOUT_FILENO ? O_RDONLY : O_WRONLY);
   }
 }
 

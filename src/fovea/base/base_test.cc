@@ -153,25 +153,50 @@ TEST(File, KnowsTwoNamesOfOneOutput) {
   EXPECT_FALSE(is_same_file_to_write("/dev/null", "/dev/null"));
 }
 
+// Packers end with some bytes more, and their flush tells nobody of a failure.
+TEST(Lines, AFullDiskIsAnErrorWhateverPacks) {
+  const Folder folder;
+  for (const char* name : {"x.gz", "x.bz2", "x.xz", "x.zst", "x"}) {
+    fs::create_symlink("/dev/full", folder.path / name);
+    for (const int flush_every : {0, 10}) {
+      for (const int lines : {3, 20000}) {
+        const std::string message = message_of([&] {
+          LineWriter out(folder.path / name);
+          for (int i = 1; i <= lines; ++i) {
+            out.line(cat(i * 7919));
+            if (flush_every > 0 && i % flush_every == 0) out.flush();
+          }
+          out.close();
+        });
+        EXPECT_THAT(message, HasSubstr("No space left")) << name << ", " << lines << " lines, flush " << flush_every;
+      }
+    }
+  }
+}
+
 // A full pipe that nobody reads.
 TEST(Lines, StopWaitingForAReaderWhenASignalComes) {
-  int ends[2] = {-1, -1};
-  ASSERT_EQ(pipe(ends), 0);
   install_signal_handlers();
-  const pthread_t writer = pthread_self();
-  std::thread signal([&] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));
-    pthread_kill(writer, SIGTERM);
-  });
-  EXPECT_THROW(
-      {
-        LineWriter out(cat("/dev/fd/", ends[1]));
-        for (;;) out.line(std::string(10000, 'x'));
-      },
-      Interrupted);
-  signal.join();
-  clear_interrupt();
-  close(ends[0]), close(ends[1]);
+  for (const bool before : {true, false}) {
+    int ends[2] = {-1, -1};
+    ASSERT_EQ(pipe(ends), 0);
+    const pthread_t writer = pthread_self();
+    if (before) pthread_kill(writer, SIGTERM);
+    std::thread signal([&] {
+      if (before) return;
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+      pthread_kill(writer, SIGTERM);
+    });
+    EXPECT_THROW(
+        {
+          LineWriter out(cat("/dev/fd/", ends[1]));
+          for (;;) out.line(std::string(10000, 'x'));
+        },
+        Interrupted);
+    signal.join();
+    clear_interrupt();
+    close(ends[0]), close(ends[1]);
+  }
 }
 
 TEST(File, SaysWhatIsWrong) {

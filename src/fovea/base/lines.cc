@@ -1,4 +1,5 @@
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -63,9 +64,8 @@ class CheckedSink {
   std::streamsize write(const char* text, std::streamsize size) {
     if (*failure_ != 0) return size;  // what is left when a stream is destroyed would fail, or wait, again
     for (std::streamsize done = 0; done < size;) {
+      wait_for_room();
       const ssize_t written = ::write(fd_, text + done, static_cast<size_t>(size - done));
-      // A reader who reads no more must not keep the process from ending.
-      if (written < 0 ? errno == EINTR : written < size - done) stop_if_interrupted();
       if (written < 0 && errno == EINTR) continue;
       if (written < 0) {
         *failure_ = errno;
@@ -77,10 +77,19 @@ class CheckedSink {
   }
 
  private:
-  void stop_if_interrupted() {
-    if (interrupting_signal() == 0) return;
-    *failure_ = EINTR;
-    throw_if_interrupted("writing");
+  // A reader who reads no more must not keep the process from ending: neither a signal that comes while this waits, nor
+  // one that came before.
+  void wait_for_room() {
+    constexpr int kMilliseconds = 100;
+    for (;;) {
+      pollfd room = {fd_, POLLOUT, 0};
+      if (poll(&room, 1, 0) != 0) return;  // room, or an error that write() will tell
+      if (interrupting_signal() != 0) {
+        *failure_ = EINTR;
+        throw_if_interrupted("writing");
+      }
+      (void)poll(&room, 1, kMilliseconds);
+    }
   }
 
   int fd_;
@@ -231,10 +240,17 @@ struct LineWriter::Stream {
     } catch (const Interrupted&) {
       throw;
     } catch (const std::exception& e) {
-      if (*failure == EINTR) throw_if_interrupted("writing");  // whose exception Boost may lose
-      throw Error(cat("cannot write ", name_of(path, "standard output"), ": ",
-                      *failure != 0 ? std::strerror(*failure) : e.what()));
+      throw_failure(path);
+      throw Error(cat("cannot write ", name_of(path, "standard output"), ": ", e.what()));
     }
+    throw_failure(path);
+  }
+
+  // What the sink met: Boost loses the exceptions of a packer's flush and end.
+  void throw_failure(const std::string& path) const {
+    if (*failure == EINTR) throw_if_interrupted("writing");
+    if (*failure != 0)
+      throw Error(cat("cannot write ", name_of(path, "standard output"), ": ", std::strerror(*failure)));
   }
 
   ~Stream() {
@@ -285,6 +301,8 @@ void LineWriter::close() {
   stream_->checked(path_, [&] {
     stream_->out.flush();
     stream_->out.reset();
+  });
+  stream_->checked(path_, [&] {
     if (stream_->temporary.empty()) return;
     if (fsync(stream_->fd) != 0 || rename(stream_->temporary.c_str(), stream_->target.c_str()) != 0)
       throw std::system_error(errno, std::generic_category());

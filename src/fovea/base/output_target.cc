@@ -55,9 +55,10 @@ OutputTarget output_target(const fs::path& path) {
 
 bool is_same_file_to_write(const fs::path& a, const fs::path& b) {
   const OutputTarget one = output_target(a), other = output_target(b);
-  std::error_code none_there;
-  return one.replaces && other.replaces &&
-         fs::weakly_canonical(one.path, none_there) == fs::weakly_canonical(other.path, none_there);
+  std::error_code unknown;
+  const fs::path place = fs::weakly_canonical(one.path, unknown),
+                 other_place = fs::weakly_canonical(other.path, unknown);
+  return one.replaces && other.replaces && !place.empty() && place == other_place;
 }
 
 int open_output(const OutputTarget& target, const fs::path& temporary) {

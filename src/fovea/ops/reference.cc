@@ -116,9 +116,11 @@ at::Tensor dropout_factors(const ReferenceCall& call, const ReferenceGroup& grou
 }
 
 // sum_j weights_ij values_j. A product with zero turns infinities and NaN of keys without a weight into NaN, so values
-// that hold any are summed row by row over the others alone.
-at::Tensor weighted_sum(const at::Tensor& weights, const at::Tensor& values) {
-  if (at::isfinite(values).all().item<bool>()) return at::matmul(weights, values);
+// that hold any are summed row by row over the others alone. Where all pairs take part a GPU is not made to wait for
+// the answer: there they reach all queries of their sequence.
+at::Tensor weighted_sum(const at::Tensor& weights, const at::Tensor& dropped, const at::Tensor& values) {
+  const bool asks = dropped.defined() || values.device().is_cpu();
+  if (!asks || at::isfinite(values).all().item<bool>()) return at::matmul(weights, values);
   at::Tensor out = at::zeros({weights.size(0), weights.size(1), weights.size(2), values.size(3)}, weights.options());
   for (int64_t i = 0; i < weights.size(2); ++i) {
     const at::Tensor row = weights.select(2, i).unsqueeze(-1);
@@ -162,7 +164,7 @@ at::Tensor reference_forward(const ReferenceCall& call) {
   at::Tensor out = at::zeros(call.q.sizes(), call.q.options());
   for (const ReferenceGroup& g : plan->groups) {
     const Group group = compute(call, g);
-    unpad(weighted_sum(group.used(), group.v), g.q, out);
+    unpad(weighted_sum(group.used(), group.rows.dropped, group.v), g.q, out);
   }
   return out;
 }

@@ -124,10 +124,13 @@ void turn_to_languages(Bitext& bitext, const CorpusOptions& options, const std::
   };
   const std::string wanted_source = source_of(options), wanted_target = target_of(options);
   if (fits(bitext.source_lang, wanted_source) && fits(bitext.target_lang, wanted_target)) return;
-  if (fits(bitext.source_lang, wanted_target) && fits(bitext.target_lang, wanted_source)) {
+  // A gettext catalogue's source language is English by custom alone.
+  const bool says = !bitext.target_lang.empty();
+  if (says && fits(bitext.source_lang, wanted_target) && fits(bitext.target_lang, wanted_source)) {
     for (Pair& pair : bitext.pairs) std::swap(pair.source, pair.target);
     return;
   }
+  if (!says) return;
   log::warn(cat("'", path, "' says that it is in '", bitext.source_lang, "' and '", bitext.target_lang,
                 "'; it is read as '", wanted_source, "' and '", wanted_target, "', as --languages say"));
 }

@@ -12,6 +12,7 @@
 #include "fovea/base/strings.h"
 #include "fovea/decode/translator.h"
 #include "fovea/nn/attention_observer.h"
+#include "fovea/spec/config_problems.h"
 
 namespace fovea::app {
 namespace {
@@ -33,6 +34,14 @@ struct AnalyzeConfig : ModelOptions, LogOptions {
   }
 };
 
+void validate(const AnalyzeConfig& config) {
+  Problems problems;
+  problems.add_ranges(config);
+  add_model_problems(config, problems);
+  problems.add_if(trim(config.source).empty(), "--source is missing; expected a sentence");
+  problems.throw_if_any();
+}
+
 std::vector<std::string> labels(const text::Vocab& vocab, const decode::Sentence& tokens) {
   std::vector<std::string> out;
   for (const int64_t token : tokens) out.push_back(vocab.piece(token));
@@ -42,8 +51,7 @@ std::vector<std::string> labels(const text::Vocab& vocab, const decode::Sentence
 // The tokens of a text that is short enough to be drawn, and for the model's position vectors.
 decode::Sentence tokens_of(const text::Vocab& vocab, const std::string& text, const ModelConfig& model,
                            std::string_view what) {
-  const int64_t most =
-      model.transformer_positions == "learned" ? std::min(kMostDrawn, model.max_positions - 1) : kMostDrawn;
+  const int64_t most = longest_text(model, kMostDrawn);
   decode::Encoded encoded = decode::encode_line(vocab, text, most);
   if (encoded.cut_from > 0)
     throw Error(cat(what, ": has ", encoded.cut_from, " tokens; at most ", most, " can be drawn, give a shorter one"));
@@ -95,8 +103,7 @@ int run_analyze(const std::vector<std::string>& arguments) {
   options.epilogue("  fovea analyze --model run --source 'The file cannot be opened.'");
   if (!options.parse(arguments)) return 0;
   configure_log(config, {config.vocabs});
-  if (config.model.empty()) throw UsageError("--model: got none; expected the folder of a run or of a checkpoint");
-  if (trim(config.source).empty()) throw UsageError("--source: got none; expected a sentence");
+  validate(config);
   decode::LoadedModel loaded = decode::load_model(config);
   const ModelConfig& model = loaded.model->config();
   const decode::Sentence source = tokens_of(loaded.source, config.source, model, "--source");

@@ -47,7 +47,6 @@ OutputTarget output_target(const fs::path& path) {
   struct stat status = {};
   if (stat(target.path.c_str(), &status) != 0) return target;
   if (S_ISDIR(status.st_mode)) throw Error(cat("cannot write '", path.string(), "': it is a folder"));
-  target.exists = true;
   target.replaces = S_ISREG(status.st_mode);
   target.mode = status.st_mode & 07777;
   return target;
@@ -65,7 +64,7 @@ int open_output(const OutputTarget& target, const fs::path& temporary) {
   if (target.descriptor >= 0) return fcntl(target.descriptor, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
   if (target.replaces) {
     const int file = open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    if (file >= 0 && target.exists) (void)fchmod(file, target.mode);
+    if (file >= 0 && target.mode) (void)fchmod(file, *target.mode);
     return file;
   }
   for (;;) {

@@ -2,6 +2,7 @@
 #include <sys/types.h>
 
 #include <filesystem>
+#include <optional>
 
 namespace fovea {
 
@@ -10,8 +11,7 @@ struct OutputTarget {
   std::filesystem::path path;
   bool replaces = true;  // a regular file, or none yet: written aside, then renamed; else opened as it is
   int descriptor = -1;   // `path` is a name of that open descriptor, /dev/stdout or /dev/fd/5: >= 0, and not replaced
-  mode_t mode = 0666;    // of the file there; of a new one before umask
-  bool exists = false;
+  std::optional<mode_t> mode = {};  // of the file there
 };
 // Throws for a folder.
 OutputTarget output_target(const std::filesystem::path& path);

@@ -41,10 +41,6 @@ LoadedModel load_model(const ModelOptions& options) {
   const at::Device device = nn::parse_device(options.devices);
   const nn::Checkpoint checkpoint = nn::load_checkpoint(options.model, nn::Load::kModel);
   const bool given = !options.vocabs.empty();
-  if (given && options.vocabs.size() != 2) {
-    throw UsageError(cat("--vocabs has ", options.vocabs.size(), options.vocabs.size() == 1 ? " file" : " files",
-                         "; expected two, source and target, or none"));
-  }
   text::Vocab source = load_vocab(
       {"source", given ? options.vocabs[0] : "", checkpoint.source_vocab, checkpoint.config.dim_vocabs.at(0)},
       options.model);

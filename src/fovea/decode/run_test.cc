@@ -175,8 +175,6 @@ TEST_F(RunTest, AForeignVocabularyIsRefused) {
   text::train_vocab({.inputs = {folder_ / "text"}, .output = folder_ / "other.spm", .size = 40, .type = "bpe"});
   DecodeConfig of = config("Hund\n");
   of.output = folder_ / "other-out";
-  of.vocabs = {folder_ / "v.spm"};
-  EXPECT_NE(message([&] { load_model(of); }).find("--vocabs has 1 file; expected two"), std::string::npos);
   of.vocabs = {folder_ / "v.spm", folder_ / "other.spm"};
   EXPECT_NE(message([&] { translate(of); }).find("other.spm: the target vocabulary has 40 pieces, but the model in"),
             std::string::npos);

@@ -22,10 +22,10 @@ namespace {
 class PairReader {
  public:
   PairReader(const ScoreConfig& config, const LoadedModel& model)
-      : source_(config.train_sets.at(0)), target_(config.train_sets.at(1)), model_(model), limit_(config.max_length) {
-    const ModelConfig& of = model.model->config();
-    if (of.transformer_positions == "learned") limit_ = std::min(limit_, of.max_positions - 1);
-  }
+      : source_(config.train_sets.at(0)),
+        target_(config.train_sets.at(1)),
+        model_(model),
+        limit_(longest_text(model.model->config(), config.max_length)) {}
 
   std::vector<SentencePair> next(size_t count) {
     std::vector<SentencePair> pairs;

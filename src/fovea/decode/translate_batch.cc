@@ -81,9 +81,7 @@ std::vector<std::vector<search::Hypothesis>> translate_batch(SearchModel& model,
   for (const Sentence* source : sources) {
     const double limit = std::ceil(options.max_length_factor * static_cast<double>(source->size()));
     auto length = static_cast<int64_t>(std::min(limit, 1e9));
-    // The input that predicts the end of a sentence of that length is its last position.
-    if (config.transformer_positions == "learned") length = std::min(length, config.max_positions - 1);
-    max_lengths.push_back(length);
+    max_lengths.push_back(longest_text(config, length));
   }
   ModelScorer scorer(model, pack(sources, weight.device()), options.target_eos);
   return search::beam_search(scorer, max_lengths, beam);

@@ -46,10 +46,7 @@ Translator::Options translator_options(const DecodeConfig& config) {
 
 Translator::Translator(LoadedModel loaded, const Options& options)
     : loaded_(std::move(loaded)), options_(options), model_(loaded_.model, options.layers) {
-  const ModelConfig& config = loaded_.model->config();
-  if (config.transformer_positions == "learned") {
-    options_.max_length = std::min(options_.max_length, config.max_positions - 1);  // one is for </s>
-  }
+  options_.max_length = longest_text(loaded_.model->config(), options_.max_length);
   options_.search.target_eos = loaded_.target.eos();
 }
 

@@ -23,8 +23,14 @@ void Problems::throw_if_any() const {
   throw UsageError(join(lines, "; "));
 }
 
-void add_attention_problems(const AttentionOverride& mechanisms, Problems& problems) {
-  AttentionOverride copy = mechanisms;
+void add_model_problems(const ModelOptions& options, Problems& problems) {
+  problems.add_if(options.model.empty(), "--model is missing; expected the folder of a run or of a checkpoint");
+  const size_t files = options.vocabs.size();
+  problems.add_if(files != 0 && files != 2,
+                  cat("--vocabs has ", files, files == 1 ? " file" : " files", "; expected two, source and target"));
+  problems.add_if(!is_device(options.devices),
+                  cat("--devices: got '", options.devices, "'; expected cpu or the number of a CUDA device"));
+  AttentionOverride copy = options;
   for (const FieldView& field : field_views(copy)) {
     const std::string text = join(values_of(field), "");
     if (!text.empty()) problems.add_thrown_by(field.name, [&] { parse_layer_spec(text); });

@@ -40,8 +40,8 @@ class Problems {
   std::vector<std::string> sentences_;
 };
 
-// Specs that do not parse.
-void add_attention_problems(const AttentionOverride& mechanisms, Problems& problems);
+// What every command that runs a trained model asks of its options.
+void add_model_problems(const ModelOptions& options, Problems& problems);
 
 // "cpu", or the number of a CUDA device.
 bool is_device(std::string_view text);

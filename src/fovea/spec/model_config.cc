@@ -184,6 +184,10 @@ LayerSpec attention_of(const ModelConfig& config, Sublayer sublayer, int64_t lay
   return resolve(parse_layer_spec(text_of(config, place_of(sublayer), layer)), config.transformer_heads);
 }
 
+int64_t longest_text(const ModelConfig& config, int64_t limit) {
+  return config.transformer_positions == "learned" ? std::min(limit, config.max_positions - 1) : limit;
+}
+
 LayerSpec without_selection(LayerSpec spec) {
   for (HeadGroup& group : spec) group.spec.select.reset();
   return spec;

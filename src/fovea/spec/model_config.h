@@ -76,6 +76,10 @@ ModelConfig with_attention(ModelConfig config, const AttentionOverride& mechanis
 // The mechanism of one attention of layer `layer` (from 0), heads resolved.
 LayerSpec attention_of(const ModelConfig& config, Sublayer sublayer, int64_t layer);
 
+// The longest text that the model takes and makes, in tokens without </s>, and no more than `limit`: learned positions
+// end, and one of them is </s>'s.
+int64_t longest_text(const ModelConfig& config, int64_t limit);
+
 // The same spec with its selection removed: what --sparsify train uses outside training.
 LayerSpec without_selection(LayerSpec spec);
 

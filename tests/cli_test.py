@@ -61,9 +61,11 @@ class BadInput(unittest.TestCase):
         self.refused(*PLACE.training(PLACE.folder / "x", "--attention-cross", "window(3)"), says="cross", code=2)
 
     def test_analyze(self):
-        self.refused("analyze", says="--model: got none", code=2)
+        self.refused("analyze", says="--model is missing", code=2)
+        self.refused("analyze", "--model", "m", says="--source is missing", code=2)
+        self.refused("analyze", "--model", "m", "--source", "a", "--vocabs", "v", says="--vocabs has 1 file", code=2)
         analyze = ["analyze", "--model", PLACE.model(), "--source"]
-        self.refused(*analyze, " ", says="--source: got none", code=2)
+        self.refused(*analyze, " ", says="--source is missing", code=2)
         self.refused(*analyze, "un", "--layer", 99, says=["--layer: got 99", "the model's decoder has"])
         self.refused(*analyze, "un", "--head", 99, says=["--head: got 99", "the model has"])
         drawn = checked(*analyze, "un stelli .", "--target", "eno").stdout

@@ -123,7 +123,8 @@ def test_state_is_copied_and_saved():
     (lambda q: fovea.Attention(M, H, f"{H}*full;2*topk(2)"), f"{H + 2} heads"),
     (lambda q: torch.ops.fovea.head_norm(q, torch.ones(1), None, None, False, 1e-8), "z's last size"),
     (lambda q: torch.ops.fovea.head_norm(q, torch.ones(M // H), torch.ones(3), None, False, 1e-8), "z's last size"),
-    (lambda q: torch.ops.fovea.head_norm_backward(q[0], q, torch.ones(M // H), None, None, q[..., 0], q[..., 0], False),
+    (lambda q: torch.ops.fovea.head_norm_backward(q[0], q, torch.ones(M // H), None, None, q[..., 0], q[..., 0], False,
+                                                   1e-8),
      "what head_norm took"),
 ])
 def test_mistakes_are_named(call, message):

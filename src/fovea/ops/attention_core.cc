@@ -141,6 +141,13 @@ CoreGradients core_backward(const at::Tensor& grad_out, const CoreTensors& x, co
   return {from_token_rows(grads.q, x.q), from_token_rows(grads.k, x.k), from_token_rows(grads.v, x.v), grads.alpha};
 }
 
+at::Tensor core_composed(const CoreTensors& x, const CoreArguments& arguments) {
+  const NoAutocast guard(c10::autocast_dispatch_keyset);
+  ReferenceCall call = call_of(x, arguments, problem_of(x, arguments, Phase::kInference));
+  gather_keys(call, arguments);
+  return from_token_rows(reference_forward(call), x.q);
+}
+
 at::Tensor core_weights(const CoreTensors& x, const CoreArguments& arguments) {
   const NoAutocast guard(c10::autocast_dispatch_keyset);
   check_alpha(arguments.alpha);

@@ -41,6 +41,8 @@ enum class Phase : uint8_t { kInference, kTraining };
 CoreOutput core_forward(const CoreTensors& x, const CoreArguments& arguments, Phase phase);
 CoreGradients core_backward(const at::Tensor& grad_out, const CoreTensors& x, const CoreOutput& saved,
                             const CoreArguments& arguments);
+// core_forward's output by operators that autograd can follow, dense: for derivatives of the second order.
+at::Tensor core_composed(const CoreTensors& x, const CoreArguments& arguments);
 at::Tensor core_weights(const CoreTensors& x, const CoreArguments& arguments);
 
 // core_forward's output through the dispatcher, so with Autograd: differentiable in q, k, v and alpha.

@@ -2,12 +2,12 @@
 
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/ops/empty.h>
-#include <torch/csrc/autograd/autograd_not_implemented_fallback.h>
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/library.h>
 
 #include "fovea/kernels/step/head_norm.h"
 #include "fovea/ops/executor.h"
+#include "fovea/ops/second_order.h"
 #include "fovea/ops/step_tensors.h"
 
 namespace fovea::ops {
@@ -22,7 +22,7 @@ constexpr const char* kHeadNormForward =
     "-> (Tensor y, Tensor centre, Tensor rstd)";
 constexpr const char* kHeadNormBackward =
     "head_norm_backward(Tensor grad_y, Tensor z, Tensor gain, Tensor? gate, Tensor? bias, Tensor centre, Tensor rstd, "
-    "bool centred) -> (Tensor grad_z, Tensor grad_gain, Tensor grad_gate, Tensor grad_bias)";
+    "bool centred, float eps) -> (Tensor grad_z, Tensor grad_gain, Tensor grad_gate, Tensor grad_bias)";
 
 using HeadNormForwardResult = std::tuple<at::Tensor, at::Tensor, at::Tensor>;
 using HeadNormForwardFunction = HeadNormForwardResult(const at::Tensor&, const at::Tensor&, const OptionalTensor&,
@@ -30,7 +30,7 @@ using HeadNormForwardFunction = HeadNormForwardResult(const at::Tensor&, const a
 using HeadNormBackwardResult = std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor>;
 using HeadNormBackwardFunction = HeadNormBackwardResult(const at::Tensor&, const at::Tensor&, const at::Tensor&,
                                                         const OptionalTensor&, const OptionalTensor&, const at::Tensor&,
-                                                        const at::Tensor&, bool);
+                                                        const at::Tensor&, bool, double);
 
 const auto& head_norm_forward_operator() {
   static const auto kHandle =
@@ -107,7 +107,7 @@ HeadNormForwardResult head_norm_forward(const at::Tensor& z, const at::Tensor& g
 
 HeadNormBackwardResult head_norm_backward(const at::Tensor& grad_y, const at::Tensor& z, const at::Tensor& gain,
                                           const OptionalTensor& gate, const OptionalTensor& bias,
-                                          const at::Tensor& centre, const at::Tensor& rstd, bool centred) {
+                                          const at::Tensor& centre, const at::Tensor& rstd, bool centred, double) {
   check_shapes(z, gain, gate, bias);
   const HeadNormInputs in{z.contiguous(), gain.contiguous(), contiguous(gate), contiguous(bias), centred};
   const at::Tensor grad = grad_y.contiguous();
@@ -135,7 +135,7 @@ HeadNormForwardResult head_norm_forward_meta(const at::Tensor& z, const at::Tens
 
 HeadNormBackwardResult head_norm_backward_meta(const at::Tensor&, const at::Tensor& z, const at::Tensor& gain,
                                                const OptionalTensor& gate, const OptionalTensor& bias,
-                                               const at::Tensor&, const at::Tensor&, bool) {
+                                               const at::Tensor&, const at::Tensor&, bool, double) {
   check_shapes(z, gain, gate, bias);
   return empty_gradients(z, gain, gate, bias);
 }
@@ -147,7 +147,7 @@ class HeadNormFunction : public torch::autograd::Function<HeadNormFunction> {
     const at::AutoDispatchBelowADInplaceOrView below;
     auto [y, centre, rstd] = head_norm_forward_operator().call(z, gain, gate, bias, centred, eps);
     context->save_for_backward({z, gain, tensor_or_none(gate), tensor_or_none(bias), centre, rstd});
-    context->saved_data["centred"] = centred;
+    context->saved_data["centred"] = centred, context->saved_data["eps"] = eps;
     context->mark_non_differentiable({centre, rstd});
     context->set_materialize_grads(false);
     return {y, centre, rstd};
@@ -159,7 +159,8 @@ class HeadNormFunction : public torch::autograd::Function<HeadNormFunction> {
     const variable_list s = context->get_saved_variables();
     const OptionalTensor gate = some_or_none(s[2]), bias = some_or_none(s[3]);
     auto [grad_z, grad_gain, grad_gate, grad_bias] = head_norm_backward_operator().call(
-        grads[0], s[0], s[1], gate, bias, s[4], s[5], context->saved_data.at("centred").toBool());
+        grads[0], s[0], s[1], gate, bias, s[4], s[5], context->saved_data.at("centred").toBool(),
+        context->saved_data.at("eps").toDouble());
     result[0] = grad_z, result[1] = grad_gain;
     if (gate) result[2] = grad_gate;
     if (bias) result[3] = grad_bias;
@@ -177,6 +178,51 @@ HeadNormForwardResult head_norm_forward_autograd(const at::Tensor& z, const at::
   }
   const variable_list result = HeadNormFunction::apply(z, gain, gate, bias, centred, eps);
   return {result[0], result[1], result[2]};
+}
+
+// What forward left for head_norm_backward, without a derivative of its own.
+struct Statistics {
+  at::Tensor centre, rstd;
+};
+
+class HeadNormSecondFunction : public torch::autograd::Function<HeadNormSecondFunction> {
+ public:
+  static variable_list forward(AutogradContext* context, const at::Tensor& grad_y, const at::Tensor& z,
+                               const at::Tensor& gain, const OptionalTensor& gate, const OptionalTensor& bias,
+                               const Statistics& left, bool centred, double eps) {
+    const at::AutoDispatchBelowADInplaceOrView below;
+    auto [grad_z, grad_gain, grad_gate, grad_bias] =
+        head_norm_backward_operator().call(grad_y, z, gain, gate, bias, left.centre, left.rstd, centred, eps);
+    context->save_for_backward({grad_y, z, gain, tensor_or_none(gate), tensor_or_none(bias)});
+    context->saved_data["centred"] = centred, context->saved_data["eps"] = eps;
+    context->set_materialize_grads(false);
+    return {grad_z, grad_gain, grad_gate, grad_bias};
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& cotangents) {
+    const variable_list s = context->get_saved_variables();
+    const auto& data = context->saved_data;
+    const auto composed = [&](const variable_list& x) {
+      return composed_head_norm({x[0], x[1], some_or_none(x[2]), some_or_none(x[3]), data.at("centred").toBool()},
+                                data.at("eps").toDouble());
+    };
+    variable_list result = second_order({composed, s[0], {s[1], s[2], s[3], s[4]}}, cotangents);
+    result.resize(8);
+    return result;
+  }
+};
+
+HeadNormBackwardResult head_norm_backward_autograd(const at::Tensor& grad_y, const at::Tensor& z,
+                                                   const at::Tensor& gain, const OptionalTensor& gate,
+                                                   const OptionalTensor& bias, const at::Tensor& centre,
+                                                   const at::Tensor& rstd, bool centred, double eps) {
+  if (!wants_gradient({grad_y, z, gain, tensor_or_none(gate), tensor_or_none(bias)})) {
+    const at::AutoDispatchBelowADInplaceOrView below;
+    return head_norm_backward_operator().call(grad_y, z, gain, gate, bias, centre, rstd, centred, eps);
+  }
+  const variable_list result =
+      HeadNormSecondFunction::apply(grad_y, z, gain, gate, bias, Statistics{centre, rstd}, centred, eps);
+  return {result[0], result[1], result[2], result[3]};
 }
 
 }  // namespace
@@ -197,8 +243,7 @@ TORCH_LIBRARY_FRAGMENT(fovea, m) {
   m.impl("head_norm", torch::dispatch(c10::DispatchKey::Meta, TORCH_FN(head_norm_forward_meta)));
   m.impl("head_norm_backward", torch::dispatch(c10::DispatchKey::Meta, TORCH_FN(head_norm_backward_meta)));
   m.impl("head_norm", torch::dispatch(c10::DispatchKey::Autograd, TORCH_FN(head_norm_forward_autograd)));
-  m.impl("head_norm_backward",
-         torch::dispatch(c10::DispatchKey::Autograd, torch::autograd::autogradNotImplementedFallback()));
+  m.impl("head_norm_backward", torch::dispatch(c10::DispatchKey::Autograd, TORCH_FN(head_norm_backward_autograd)));
 }
 
 }  // namespace fovea::ops

@@ -5,7 +5,7 @@
 #include <tuple>
 
 // The operators fovea::head_norm and fovea::head_norm_backward: attention's norms in one pass over kernels/step's
-// head_norm.h, differentiable once, known to the dispatcher so that they can be traced.
+// head_norm.h, known to the dispatcher so that they can be traced; second derivatives by composed_head_norm.
 namespace fovea::ops {
 
 struct HeadNormInputs {
@@ -19,5 +19,7 @@ struct HeadNormInputs {
 bool fits_head_norm(const HeadNormInputs& in);
 // The inputs must fit.
 at::Tensor call_head_norm(const HeadNormInputs& in, double eps);
+// The same by ATen's operators, for any types and devices: in float, in double where z is.
+at::Tensor composed_head_norm(const HeadNormInputs& in, double eps);
 
 }  // namespace fovea::ops

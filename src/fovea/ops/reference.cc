@@ -20,6 +20,7 @@
 #include "fovea/ops/attention_layout.h"
 #include "fovea/ops/reference_plan.h"
 #include "fovea/ops/reference_transform.h"
+#include "fovea/ops/transform_function.h"
 
 namespace fovea::ops {
 namespace {
@@ -152,7 +153,9 @@ Group compute(const ReferenceCall& call, const ReferenceGroup& plan) {
     group.rows.dropped = dropped_pairs(call, plan, {group.rows.scores, {}});
   }
   if (call.alpha.defined()) group.rows.alpha = call.alpha.to(at::kDouble);
-  group.weights = transform_forward(call.problem.spec.transform, group.rows);
+  const Transform& transform = call.problem.spec.transform;
+  const bool recorded = group.rows.scores.requires_grad();  // second_order.h
+  group.weights = recorded ? differentiable_transform(transform, group.rows) : transform_forward(transform, group.rows);
   if (call.problem.dropout > 0) group.factors = dropout_factors(call, plan, group.weights.options());
   return group;
 }

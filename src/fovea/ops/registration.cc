@@ -1,5 +1,4 @@
 #include <ATen/core/LegacyTypeDispatch.h>
-#include <torch/csrc/autograd/autograd_not_implemented_fallback.h>
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/library.h>
 
@@ -8,6 +7,7 @@
 #include <vector>
 
 #include "fovea/ops/attention_core.h"
+#include "fovea/ops/second_order.h"
 #include "fovea/ops/step_tensors.h"
 
 // The operators of attention_core.h as the dispatcher knows them: schemas, CPU, CUDA, Meta and Autograd.
@@ -111,7 +111,7 @@ AttentionBackwardResult attention_backward_meta(const at::Tensor&, const at::Ten
   return {grads.q, grads.k, grads.v, grads.alpha};
 }
 
-// What attention_forward_autograd hands on beside the tensors to differentiate.
+// What is handed on beside the tensors to differentiate.
 struct Rest {
   OptionalTensors layout;
   std::string spec, kind;
@@ -119,6 +119,29 @@ struct Rest {
   std::vector<int64_t> stream;
   SymInt dropout_seed;
 };
+
+// `tensors`, then the layout's, and what is no tensor.
+void save(AutogradContext* context, variable_list tensors, const Rest& rest) {
+  for (size_t i = 0; i < rest.layout.size(); ++i) tensors.push_back(tensor_or_none(rest.layout.get(i)));
+  context->save_for_backward(std::move(tensors));
+  auto& data = context->saved_data;
+  data["spec"] = rest.spec, data["kind"] = rest.kind, data["scale"] = rest.scale, data["dropout"] = rest.dropout;
+  data["stream"] = rest.stream, data["dropout_seed"] = rest.dropout_seed;
+}
+
+// `count` tensors were saved before the layout's.
+Rest saved_rest(AutogradContext* context, const variable_list& saved, size_t count) {
+  OptionalTensors layout;
+  for (size_t i = count; i < saved.size(); ++i) layout.push_back(some_or_none(saved[i]));
+  const auto& data = context->saved_data;
+  return {layout,
+          data.at("spec").toStringRef(),
+          data.at("kind").toStringRef(),
+          data.at("scale").toDouble(),
+          data.at("dropout").toDouble(),
+          data.at("stream").toIntVector(),
+          data.at("dropout_seed").toSymInt()};
+}
 
 class AttentionFunction : public torch::autograd::Function<AttentionFunction> {
  public:
@@ -128,12 +151,7 @@ class AttentionFunction : public torch::autograd::Function<AttentionFunction> {
     auto [out, stats, kept] =
         attention_forward_operator().call(q, k, v, alpha, rest.layout, rest.spec, rest.kind, rest.scale, rest.dropout,
                                           rest.stream, rest.dropout_seed, /*needs_backward=*/true);
-    variable_list saved{q, k, v, out, stats, kept, alpha.value_or(at::Tensor())};
-    for (size_t i = 0; i < rest.layout.size(); ++i) saved.push_back(rest.layout.get(i).value_or(at::Tensor()));
-    context->save_for_backward(saved);
-    auto& data = context->saved_data;
-    data["spec"] = rest.spec, data["kind"] = rest.kind, data["scale"] = rest.scale, data["dropout"] = rest.dropout;
-    data["stream"] = rest.stream, data["dropout_seed"] = rest.dropout_seed;
+    save(context, {q, k, v, out, stats, kept, tensor_or_none(alpha)}, rest);
     context->mark_non_differentiable({stats, kept});
     context->set_materialize_grads(false);  // zeros as large as stats and kept
     return {out, stats, kept};
@@ -143,16 +161,46 @@ class AttentionFunction : public torch::autograd::Function<AttentionFunction> {
     variable_list result(5);
     if (!grads[0].defined()) return result;
     const variable_list s = context->get_saved_variables();
-    const auto optional = [](const at::Tensor& x) { return x.defined() ? OptionalTensor(x) : std::nullopt; };
-    OptionalTensors layout;
-    for (size_t i = 7; i < s.size(); ++i) layout.push_back(optional(s[i]));
-    const auto& data = context->saved_data;
+    const Rest rest = saved_rest(context, s, 7);
     auto [grad_q, grad_k, grad_v, grad_alpha] = attention_backward_operator().call(
-        grads[0], s[0], s[1], s[2], s[3], s[4], s[5], optional(s[6]), layout, data.at("spec").toStringView(),
-        data.at("kind").toStringView(), data.at("scale").toDouble(), data.at("dropout").toDouble(),
-        data.at("stream").toIntVector(), data.at("dropout_seed").toSymInt());
+        grads[0], s[0], s[1], s[2], s[3], s[4], s[5], some_or_none(s[6]), rest.layout, rest.spec, rest.kind, rest.scale,
+        rest.dropout, rest.stream, rest.dropout_seed);
     result[0] = grad_q, result[1] = grad_k, result[2] = grad_v;
     if (s[6].defined()) result[3] = grad_alpha;
+    return result;
+  }
+};
+
+// What forward left for attention_backward, without a derivative of its own.
+struct Left {
+  at::Tensor out, stats, kept;
+};
+
+class AttentionSecondFunction : public torch::autograd::Function<AttentionSecondFunction> {
+ public:
+  static variable_list forward(AutogradContext* context, const at::Tensor& grad_out, const at::Tensor& q,
+                               const at::Tensor& k, const at::Tensor& v, const OptionalTensor& alpha, const Left& left,
+                               const Rest& rest) {
+    const at::AutoDispatchBelowADInplaceOrView below;
+    auto [grad_q, grad_k, grad_v, grad_alpha] = attention_backward_operator().call(
+        grad_out, q, k, v, left.out, left.stats, left.kept, alpha, rest.layout, rest.spec, rest.kind, rest.scale,
+        rest.dropout, rest.stream, rest.dropout_seed);
+    save(context, {grad_out, q, k, v, tensor_or_none(alpha)}, rest);
+    context->set_materialize_grads(false);
+    return {grad_q, grad_k, grad_v, grad_alpha};
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& cotangents) {
+    const variable_list s = context->get_saved_variables();
+    const Rest rest = saved_rest(context, s, 5);
+    CoreArguments arguments = arguments_of(std::nullopt, rest.layout, {rest.spec, rest.kind}, rest.stream);
+    arguments.scale = rest.scale, arguments.dropout = rest.dropout, arguments.dropout_seed = rest.dropout_seed;
+    const auto composed = [&](const variable_list& x) {
+      arguments.alpha = some_or_none(x[3]);
+      return core_composed({x[0], x[1], x[2]}, arguments);
+    };
+    variable_list result = second_order({composed, s[0], {s[1], s[2], s[3], s[4]}}, cotangents);
+    result.resize(7);
     return result;
   }
 };
@@ -163,9 +211,7 @@ AttentionForwardResult attention_forward_autograd(const at::Tensor& q, const at:
                                                   double dropout, at::IntArrayRef stream, SymInt dropout_seed,
                                                   bool needs_backward) {
   refuse_tangents({q, k, v, tensor_or_none(alpha)}, "attention");
-  const bool differentiable =
-      q.requires_grad() || k.requires_grad() || v.requires_grad() || (alpha && alpha->requires_grad());
-  if (!differentiable || !at::GradMode::is_enabled()) {
+  if (!wants_gradient({q, k, v, tensor_or_none(alpha)})) {
     const at::AutoDispatchBelowADInplaceOrView below;
     return attention_forward_operator().call(q, k, v, alpha, layout, spec, kind, scale, dropout, stream,
                                              std::move(dropout_seed), needs_backward);
@@ -174,6 +220,23 @@ AttentionForwardResult attention_forward_autograd(const at::Tensor& q, const at:
       q, k, v, alpha,
       Rest{layout, std::string(spec), std::string(kind), scale, dropout, stream.vec(), std::move(dropout_seed)});
   return {result[0], result[1], result[2]};
+}
+
+AttentionBackwardResult attention_backward_autograd(const at::Tensor& grad_out, const at::Tensor& q,
+                                                    const at::Tensor& k, const at::Tensor& v, const at::Tensor& out,
+                                                    const at::Tensor& stats, const at::Tensor& kept,
+                                                    const OptionalTensor& alpha, const OptionalTensors& layout,
+                                                    std::string_view spec, std::string_view kind, double scale,
+                                                    double dropout, at::IntArrayRef stream, SymInt dropout_seed) {
+  if (!wants_gradient({grad_out, q, k, v, tensor_or_none(alpha)})) {
+    const at::AutoDispatchBelowADInplaceOrView below;
+    return attention_backward_operator().call(grad_out, q, k, v, out, stats, kept, alpha, layout, spec, kind, scale,
+                                              dropout, stream, std::move(dropout_seed));
+  }
+  const variable_list result = AttentionSecondFunction::apply(
+      grad_out, q, k, v, alpha, Left{out, stats, kept},
+      Rest{layout, std::string(spec), std::string(kind), scale, dropout, stream.vec(), std::move(dropout_seed)});
+  return {result[0], result[1], result[2], result[3]};
 }
 
 }  // namespace
@@ -195,8 +258,7 @@ TORCH_LIBRARY_FRAGMENT(fovea, m) {
   m.impl("attention_forward", torch::dispatch(c10::DispatchKey::Meta, TORCH_FN(attention_forward_meta)));
   m.impl("attention_backward", torch::dispatch(c10::DispatchKey::Meta, TORCH_FN(attention_backward_meta)));
   m.impl("attention_forward", torch::dispatch(c10::DispatchKey::Autograd, TORCH_FN(attention_forward_autograd)));
-  m.impl("attention_backward",
-         torch::dispatch(c10::DispatchKey::Autograd, torch::autograd::autogradNotImplementedFallback()));
+  m.impl("attention_backward", torch::dispatch(c10::DispatchKey::Autograd, TORCH_FN(attention_backward_autograd)));
 }
 
 }  // namespace fovea::ops

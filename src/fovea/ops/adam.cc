@@ -41,7 +41,7 @@ void adam_step(const AdamState& state, const at::Tensor& grads, const AdamOption
                              .grads = elements<T>(grads),
                              .copy = elements<uint16_t>(state.copy),
                              .count = grads.numel()};
-    job.beta1 = static_cast<float>(options.beta1), job.beta2 = static_cast<float>(options.beta2);
+    job.beta1 = options.beta1, job.beta2 = options.beta2;
     job.eps = static_cast<float>(options.eps);
     job.rate = static_cast<float>(options.learn_rate / (1 - std::pow(options.beta1, step)));
     job.variance_correction = static_cast<float>(1 / (1 - std::pow(options.beta2, step)));

@@ -92,6 +92,34 @@ TEST(Plan, HoldsRandomTreesAndWhatTheyKeep) {
   }
 }
 
+// Keys one by one, a million and more, are not held all at once.
+TEST(Plan, HoldsManySingleKeys) {
+  constexpr int64_t kLength = 2200;
+  for (const char* text : {"strided(2)", "strided(2)|block(5)+topk(8,keep=window(3))"}) {
+    AttentionProblem problem;
+    problem.spec = parse_attention(text);
+    problem.kind = AttentionKind::kCausal;
+    const Candidates table = lower(problem, {0, kLength, 0, kLength}, 0);
+    int64_t rows = 0;
+    for (const RowGroup& group : table.groups) {
+      for (int64_t r = 0; r < group.queries; ++r, ++rows) {
+        const int64_t query = group.first_query + r * group.query_step, row = group.row + r;
+        std::vector<char> in(static_cast<size_t>(kLength));
+        const auto set = [&](const ColumnRange& range, char value) {
+          for (int64_t c = range.begin; c < range.end; ++c) in[static_cast<size_t>(key_of(table, group, c))] = value;
+        };
+        set(table.hull[static_cast<size_t>(row)], 1);
+        for (const ColumnRange& range : table.gaps.of(row)) set(range, 0);
+        for (int64_t key = 0; key < kLength; ++key) {
+          ASSERT_EQ(in[static_cast<size_t>(key)] == 1, contains(problem.spec.pairs, {query, kLength, true, 0}, key))
+              << text << " query " << query << " key " << key;
+        }
+      }
+    }
+    EXPECT_EQ(rows, kLength) << text;
+  }
+}
+
 // 16,384 tokens, hundreds of keys each at most: tables of bytes in proportion to the pairs, not to n * n.
 TEST(Plan, GrowsWithThePairs) {
   constexpr int64_t kLength = 16384;

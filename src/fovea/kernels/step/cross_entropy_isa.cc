@@ -137,30 +137,28 @@ class Run {
   float& logits_of(int64_t g, int64_t r) const { return statistics_[(g * 3 + 2) * kTokens + r]; }
   float& target_logit(int64_t r) const { return statistics_[groups_.count * 3 * kTokens + r]; }
 
-  // A row of logits becomes e^(logit - greatest of the group); its greatest, sum and plain sum are kept.
+  // A row of logits becomes e^(logit - greatest of the group); its greatest, that sum and the logits' own are kept, the
+  // latter less the greatest each: large logits would leave it few digits. The greatest of infinities alone is finite,
+  // so that they weigh nothing.
   void exponentials(int64_t g, int64_t r, float* row) {
     const int64_t count = columns(g);
     const T* bias = job_.bias == nullptr ? nullptr : job_.bias + first_column(g);
-    F greatest_so_far = set(-kInfinity), sum_of_logits = set(0);
+    F greatest_so_far = set(kLowest);
     for (int64_t i = 0; i < count; i += kLanes) {
       F logit = load(row + i);
       if (bias != nullptr) logit = logit + load_some(bias + i, count - i);
-      if (count - i < kLanes) {
-        sum_of_logits = sum_of_logits + select(first(count - i), logit, set(0));
-        logit = select(first(count - i), logit, set(-kInfinity));
-      } else {
-        sum_of_logits = sum_of_logits + logit;
-      }
+      if (count - i < kLanes) logit = select(first(count - i), logit, set(-kInfinity));
       greatest_so_far = max(greatest_so_far, logit);
       store(row + i, logit);
     }
     const int64_t target = job_.targets[first_ + r] - first_column(g);
     if (target >= 0 && target < count) target_logit(r) = row[target];
     const float greatest_logit = greatest(greatest_so_far);
-    F total = set(0);
+    F total = set(0), sum_of_logits = set(0);
     for (int64_t i = 0; i < count; i += kLanes) {
-      const F e = exp_below_one(load(row + i) - set(greatest_logit));
+      const F less = load(row + i) - set(greatest_logit), e = exp_below_one(less);
       total = total + e;
+      sum_of_logits = sum_of_logits + (count - i < kLanes ? select(first(count - i), less, set(0)) : less);
       store(row + i, e);
     }
     greatest_of(g, r) = greatest_logit;
@@ -171,18 +169,21 @@ class Run {
   // The groups' sums together: the losses, and in sum_of(g, r) what turns group g's exponentials into probabilities.
   void finish_rows() {
     for (int64_t r = 0; r < rows_; ++r) {
-      float most = -kInfinity, total = 0, sum_of_logits = 0;
+      float most = kLowest, total = 0, sum_of_logits = 0;  // less `most` each
       for (int64_t g = 0; g < groups_.count; ++g) most = std::max(most, greatest_of(g, r));
       for (int64_t g = 0; g < groups_.count; ++g) {
-        greatest_of(g, r) = std::exp(greatest_of(g, r) - most);
+        const float less = greatest_of(g, r) - most;
+        sum_of_logits += logits_of(g, r) + less * static_cast<float>(columns(g));
+        greatest_of(g, r) = std::exp(less);
         total += sum_of(g, r) * greatest_of(g, r);
-        sum_of_logits += logits_of(g, r);
       }
       for (int64_t g = 0; g < groups_.count; ++g) sum_of(g, r) = greatest_of(g, r) / total;
-      const float log_sum = most + std::log(total), nll = log_sum - target_logit(r);
-      const float mean = log_sum - sum_of_logits / static_cast<float>(job_.vocabulary);
+      const float log_total = std::log(total), nll = (most - target_logit(r)) + log_total;
       job_.nll[first_ + r] = nll;
-      if (job_.loss != nullptr) job_.loss[first_ + r] = (1 - job_.smoothing) * nll + job_.smoothing * mean;
+      if (job_.loss == nullptr) continue;
+      const float mean = log_total - sum_of_logits / static_cast<float>(job_.vocabulary);
+      // Of a word that cannot be, mean is infinite.
+      job_.loss[first_ + r] = job_.smoothing == 0 ? nll : (1 - job_.smoothing) * nll + job_.smoothing * mean;
     }
   }
 
@@ -255,10 +256,11 @@ class Run {
   float* logits_ = nullptr;         // [groups][kTokens][row_stride]
   float* weight_panels_ = nullptr;  // [vocabulary / kTileColumns][steps][kTileColumns]
   float* right_panels_ = nullptr;   // [groups][padded_width / kTileColumns][group_steps][kTileColumns]
-  float* statistics_ = nullptr;     // [groups][greatest, sum, sum of logits][kTokens], then [kTokens] logits of targets
-  float* weight_sums_ = nullptr;    // [vocabulary][padded_width], then
-  float* bias_sums_ = nullptr;      // [vocabulary]
-  float* hidden_sums_ = nullptr;    // [groups][kTokens][padded_width]
+  float* statistics_ =
+      nullptr;  // [groups][greatest, sum, sum of logits less it][kTokens], then [kTokens] logits of targets
+  float* weight_sums_ = nullptr;  // [vocabulary][padded_width], then
+  float* bias_sums_ = nullptr;    // [vocabulary]
+  float* hidden_sums_ = nullptr;  // [groups][kTokens][padded_width]
 };
 
 }  // namespace

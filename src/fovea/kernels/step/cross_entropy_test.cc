@@ -1,6 +1,8 @@
 #include "fovea/kernels/step/cross_entropy.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 #include "fovea/kernels/step/levels_test.h"
 
@@ -123,6 +125,61 @@ TYPED_TEST(CrossEntropyKernelTest, AgreesWithDoubleAtEveryLevelAndThreadCount) {
       EXPECT_EQ(bias, bias_alone);
     });
   }
+}
+
+// One token of width 1 whose logits are those of `bias`.
+struct BiasAlone {
+  explicit BiasAlone(std::vector<float> logits) : bias(std::move(logits)), weight(bias.size()), grads(bias.size()) {}
+
+  void run(int64_t target, float smoothing) {
+    const std::vector<float> hidden(1, 1);
+    std::vector<float> grad_hidden(1), grad_weight(bias.size());
+    CrossEntropyJob<float> job{
+        .hidden = hidden.data(), .weight = weight.data(), .bias = bias.data(), .targets = &target};
+    job.tokens = job.width = 1, job.vocabulary = static_cast<int64_t>(bias.size()), job.smoothing = smoothing;
+    job.nll = &nll, job.loss = &loss;
+    job.grad_hidden = grad_hidden.data(), job.grad_weight = grad_weight.data(), job.grad_bias = grads.data();
+    SerialExecutor executor;
+    cross_entropy(job, executor);
+  }
+
+  std::vector<float> bias, weight, grads;
+  float nll = 0, loss = 0;
+};
+
+TEST(CrossEntropyKernel, WordsThatCannotBeWeighNothing) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  at_every_level([] {
+    std::vector<float> logits(2048, 0);
+    std::fill(logits.begin() + 500, logits.begin() + 1540, -kInfinity);  // whole pieces of the vocabulary among them
+    BiasAlone problem(logits);
+    problem.run(3, 0);
+    EXPECT_NEAR(problem.nll, std::log(1008.0), 1e-6);  // a rounding of 7, and one of the logarithm
+    EXPECT_EQ(problem.loss, problem.nll);
+    EXPECT_NEAR(problem.grads[3], 1.0 / 1008 - 1, 1e-6);
+    EXPECT_EQ(problem.grads[600], 0);
+    BiasAlone none(std::vector<float>(700, -kInfinity));
+    none.run(3, 0);
+    EXPECT_TRUE(std::isnan(none.nll));
+  });
+}
+
+TEST(CrossEntropyKernel, LargeLogitsLoseNoDigitsOfTheLoss) {
+  at_every_level([] {
+    std::vector<float> logits;  // exact beside the offset
+    for (int i = 0; i < 1100; ++i) logits.push_back(static_cast<float>(i % 37) / 8);
+    BiasAlone low(logits);
+    for (float& logit : logits) logit += 30000;
+    BiasAlone high(logits);
+    low.run(36, 0.1F), high.run(36, 0.1F);
+    EXPECT_EQ(high.nll, low.nll);
+    EXPECT_EQ(high.loss, low.loss);
+    double total = 0, sum = 0;
+    for (const float logit : low.bias) total += std::exp(double{logit} - 4.5), sum += double{logit} - 4.5;
+    const double nll = std::log(total), loss = 0.9 * nll + 0.1 * (nll - sum / 1100);
+    EXPECT_NEAR(low.nll, nll, 2e-6);  // of sums of 1,100 numbers in 16 lanes, and the roundings of numbers below 8
+    EXPECT_NEAR(low.loss, loss, 2e-6);
+  });
 }
 
 }  // namespace

@@ -121,8 +121,8 @@ TEST(AdamKernel, AgreesWithTheFormulaAtEveryLevel) {
                         .grads = grads.kept.data(),
                         .copy = copy.data(),
                         .count = kCount,
-                        .beta1 = 0.9F,
-                        .beta2 = 0.98F,
+                        .beta1 = 0.9,
+                        .beta2 = 0.98,
                         .eps = 1e-6F,
                         .rate = 0.1F};
     job.variance_correction = 2, job.decay = 0.01F, job.grad_scale = 3;
@@ -132,6 +132,27 @@ TEST(AdamKernel, AgreesWithTheFormulaAtEveryLevel) {
       const double want = params.exact[i] * 0.99 - 0.1 * m / (std::sqrt(2 * v) + 1e-6);
       EXPECT_NEAR(now[i], want, 2e-6);
       EXPECT_NEAR(widened(copy[i]), want, std::abs(want) * 0x1p-8);
+    }
+  });
+}
+
+TEST(AdamKernel, KeepsTheDigitsOfOneMinusBeta) {
+  constexpr double kBeta = 0.99999;
+  at_every_level([] {
+    std::vector<float> now(5), mean(5), variance(5);
+    const std::vector<float> grads(5, 2);
+    SerialExecutor executor;
+    adam(AdamPass<float>{.params = now.data(),
+                         .mean = mean.data(),
+                         .variance = variance.data(),
+                         .grads = grads.data(),
+                         .count = 5,
+                         .beta1 = kBeta,
+                         .beta2 = kBeta},
+         executor);
+    for (int i = 0; i < 5; ++i) {  // a rounding for each factor and product
+      EXPECT_NEAR(mean[i], 2 * (1 - kBeta), 2 * (1 - kBeta) * 0x1p-22);
+      EXPECT_NEAR(variance[i], 4 * (1 - kBeta), 4 * (1 - kBeta) * 0x1p-22);
     }
   });
 }

@@ -40,7 +40,8 @@ struct AdamPass {
   const G* grads = nullptr;   // [count]
   uint16_t* copy = nullptr;   // [count] or null: the parameters rounded to bfloat16
   int64_t count = 0;
-  float beta1 = 0, beta2 = 0, eps = 0;
+  double beta1 = 0, beta2 = 0;  // in double: of 1 - beta float would keep few digits
+  float eps = 0;
   float rate = 0;                 // learning rate / (1 - beta1^step)
   float variance_correction = 1;  // 1 / (1 - beta2^step)
   float decay = 0;                // learning rate * weight decay

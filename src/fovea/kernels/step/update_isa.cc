@@ -84,7 +84,9 @@ void embed_backward(const EmbedBackward<T>& job, std::span<const int64_t> order,
 template <class G>
 void adam_piece(const AdamPass<G>& job, int64_t begin) {
   const int64_t end = std::min(begin + kElements, job.count);
-  const F keep1 = set(job.beta1), keep2 = set(job.beta2), new1 = set(1 - job.beta1), new2 = set(1 - job.beta2);
+  const auto factor = [](double x) { return set(static_cast<float>(x)); };
+  const F keep1 = factor(job.beta1), keep2 = factor(job.beta2), new1 = factor(1 - job.beta1),
+          new2 = factor(1 - job.beta2);
   const F scale = set(job.grad_scale), rate = set(-job.rate), correction = set(job.variance_correction);
   const F eps = set(job.eps), stay = set(1 - job.decay);
   for (int64_t i = begin; i < end; i += kLanes) {

@@ -4,6 +4,7 @@
 #include <iterator>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <tuple>
 
@@ -72,28 +73,64 @@ void name_columns(const KeyUnion& keys, RowGroup& group, std::vector<int32_t>& l
   }
 }
 
-struct Lowering {
-  const AttentionProblem& problem;
-  const Sequence& sequence;
-  uint64_t stream;
-  std::vector<std::vector<Span>> rows, kept;  // of each query; kept is empty without a keep pattern
+// The spans of each query. Those of all are held where they are few; else they are made each time they are asked for,
+// as single keys take 16 bytes each.
+class PatternRows {
+ public:
+  PatternRows(const AttentionProblem& problem, const Sequence& sequence, uint64_t stream)
+      : problem_(problem), sequence_(sequence), stream_(stream) {
+    const auto& select = problem.spec.select;
+    if (select && select->keep) {
+      // What is kept must be a candidate, too.
+      kept_.emplace();
+      kept_->op = Pairs::Op::kIntersection;
+      kept_->parts = {problem.spec.pairs, *select->keep};
+    }
+    int64_t total = 0;
+    for (int64_t i = 0; i < count() && total <= kMostHeldSpans; ++i) {
+      held_.push_back(spans(problem_.spec.pairs, row(i)));
+      total += static_cast<int64_t>(held_.back().size());
+    }
+    if (total > kMostHeldSpans) held_ = {};
+  }
+  const Pairs& pairs() const { return problem_.spec.pairs; }
+  int64_t count() const { return sequence_.q_length; }
+  bool keeps() const { return kept_.has_value(); }
+  std::vector<Span> of(int64_t query) const {
+    return held_.empty() ? spans(pairs(), row(query)) : held_[static_cast<size_t>(query)];
+  }
+  std::vector<Span> kept(int64_t query) const { return spans(*kept_, row(query)); }
+
+ private:
+  static constexpr int64_t kMostHeldSpans = int64_t{1} << 20;
+  Row row(int64_t query) const { return row_of(problem_, sequence_, query, stream_); }
+
+  const AttentionProblem& problem_;
+  const Sequence& sequence_;
+  uint64_t stream_;
+  std::optional<Pairs> kept_;
+  std::vector<std::vector<Span>> held_;
 };
 
-void add_group(const Lowering& in, RowGroup group, Candidates& table) {
+void add_group(const PatternRows& rows, RowGroup group, Candidates& table) {
+  std::vector<std::vector<Span>> members;
   KeyUnion keys;
-  const auto query_of = [&](int64_t r) { return static_cast<size_t>(group.first_query + r * group.query_step); };
-  for (int64_t r = 0; r < group.queries; ++r) keys.add(in.rows[query_of(r)]);
+  const auto query_of = [&](int64_t r) { return group.first_query + r * group.query_step; };
+  for (int64_t r = 0; r < group.queries; ++r) {
+    members.push_back(rows.of(query_of(r)));
+    keys.add(members.back());
+  }
   keys.number_columns();
   group.row = static_cast<int32_t>(table.hull.size());
   name_columns(keys, group, table.lists);
   for (int64_t r = 0; r < group.queries; ++r) {
-    const std::vector<ColumnRange> ranges = columns_of(in.rows[query_of(r)], keys);
+    const std::vector<ColumnRange> ranges = columns_of(members[static_cast<size_t>(r)], keys);
     std::vector<ColumnRange> gaps;
     for (size_t i = 1; i < ranges.size(); ++i) gaps.push_back({ranges[i - 1].end, ranges[i].begin});
     add(table.gaps, gaps);
     table.hull.push_back(ranges.empty() ? ColumnRange{} : ColumnRange{ranges.front().begin, ranges.back().end});
     table.pairs += table.hull.back().end - table.hull.back().begin;
-    if (!in.kept.empty()) add(table.keep, columns_of(in.kept[query_of(r)], keys));
+    if (rows.keeps()) add(table.keep, columns_of(rows.kept(query_of(r)), keys));
   }
   table.groups.push_back(group);
 }
@@ -105,40 +142,28 @@ struct Grouping {
   std::vector<std::vector<int64_t>> sizes;  // of each class
 };
 
-Grouping group_by(const Lowering& in, int64_t step) {
+Grouping group_by(const PatternRows& rows, int64_t step) {
   Grouping grouping{.step = step, .cost = 0, .sizes = {}};
-  const auto queries = static_cast<int64_t>(in.rows.size());
-  for (int64_t residue = 0; residue < std::min(step, queries); ++residue) {
-    std::vector<std::vector<Span>> rows;
-    for (int64_t i = residue; i < queries; i += step) rows.push_back(in.rows[static_cast<size_t>(i)]);
-    grouping.sizes.push_back(group_sizes(rows, grouping.cost));
+  for (int64_t residue = 0; residue < std::min(step, rows.count()); ++residue) {
+    const auto member = [&](int64_t i) { return rows.of(residue + i * step); };
+    grouping.sizes.push_back(group_sizes({(rows.count() - residue + step - 1) / step, member}, grouping.cost));
   }
   return grouping;
 }
 
-void lower_pattern(Lowering& in, Candidates& table) {
-  const auto& select = in.problem.spec.select;
-  for (int64_t i = 0; i < in.sequence.q_length; ++i) {
-    const Row row = row_of(in.problem, in.sequence, i, in.stream);
-    in.rows.push_back(spans(in.problem.spec.pairs, row));
-    if (!select || !select->keep) continue;
-    Pairs both;  // what is kept must be a candidate, too
-    both.op = Pairs::Op::kIntersection;
-    both.parts = {in.problem.spec.pairs, *select->keep};
-    in.kept.push_back(spans(both, row));
-  }
+void lower_pattern(const PatternRows& rows, Candidates& table) {
   std::vector<int64_t> steps;
-  find_steps(in.problem.spec.pairs, steps);
-  Grouping best = group_by(in, 1);
+  find_steps(rows.pairs(), steps);
+  Grouping best = group_by(rows, 1);
   for (const int64_t step : steps) {
     if (step <= 1) continue;
-    Grouping other = group_by(in, step);
+    Grouping other = group_by(rows, step);
     if (other.cost < best.cost) best = std::move(other);
   }
   for (size_t residue = 0; residue < best.sizes.size(); ++residue) {
     auto first = static_cast<int64_t>(residue);
     for (const int64_t size : best.sizes[residue]) {
-      add_group(in,
+      add_group(rows,
                 {.first_query = static_cast<int32_t>(first),
                  .query_step = static_cast<int32_t>(best.step),
                  .queries = static_cast<int32_t>(size)},
@@ -200,8 +225,7 @@ Candidates lower(const AttentionProblem& problem, const Sequence& sequence, uint
   if (problem.spec.pairs.is_full() && !(select && select->keep)) {
     lower_full(problem, sequence, table);
   } else {
-    Lowering lowering{.problem = problem, .sequence = sequence, .stream = stream, .rows = {}, .kept = {}};
-    lower_pattern(lowering, table);
+    lower_pattern(PatternRows(problem, sequence, stream), table);
   }
   if (table.groups.empty()) table.groups.push_back({});
   return table;

@@ -39,17 +39,21 @@ void KeyUnion::number_columns() {
   }
 }
 
-int64_t KeyUnion::column_of(int64_t key) const {
-  const auto after = std::upper_bound(spans_.begin(), spans_.end(), key,
-                                      [](int64_t value, const Span& span) { return value < span.begin; });
-  const auto at = static_cast<size_t>(after - spans_.begin()) - 1;
-  return starts_[at] + key - spans_[at].begin;
+int64_t KeyUnion::column_of(int64_t key, size_t& from) const {
+  // In growing steps, then halving the last one: the next key is mostly near.
+  size_t step = 1;
+  while (from + step < spans_.size() && spans_[from + step].begin <= key) from += step, step *= 2;
+  for (; step > 0; step /= 2) {
+    if (from + step < spans_.size() && spans_[from + step].begin <= key) from += step;
+  }
+  return starts_[from] + key - spans_[from].begin;
 }
 
 std::vector<ColumnRange> columns_of(const std::vector<Span>& row, const KeyUnion& keys) {
   std::vector<ColumnRange> ranges;
+  size_t at = 0;
   for (const Span& span : row) {
-    const auto begin = static_cast<int32_t>(keys.column_of(span.begin));
+    const auto begin = static_cast<int32_t>(keys.column_of(span.begin, at));
     const auto end = static_cast<int32_t>(begin + span.end - span.begin);
     if (!ranges.empty() && ranges.back().end == begin) {
       ranges.back().end = end;
@@ -60,7 +64,7 @@ std::vector<ColumnRange> columns_of(const std::vector<Span>& row, const KeyUnion
   return ranges;
 }
 
-double group_cost(const std::vector<std::vector<Span>>& rows, const KeyUnion& keys) {
+double group_cost(std::span<const std::vector<Span>> rows, const KeyUnion& keys) {
   double cost = kGroup + kPackColumn * static_cast<double>(keys.columns());
   // Rows are computed in tiles over the columns from their first to their last.
   for (size_t at = 0; at < rows.size(); at += static_cast<size_t>(kTileRows)) {
@@ -68,8 +72,9 @@ double group_cost(const std::vector<std::vector<Span>>& rows, const KeyUnion& ke
     int64_t first = keys.columns(), last = 0;
     for (size_t r = at; r < end; ++r) {
       if (rows[r].empty()) continue;
-      first = std::min(first, keys.column_of(rows[r].front().begin));
-      last = std::max(last, keys.column_of(rows[r].back().end - 1) + 1);
+      size_t span = 0;
+      first = std::min(first, keys.column_of(rows[r].front().begin, span));
+      last = std::max(last, keys.column_of(rows[r].back().end - 1, span) + 1);
     }
     // A tile of few rows waits for its sums: as dear as four.
     if (last > first)
@@ -78,21 +83,23 @@ double group_cost(const std::vector<std::vector<Span>>& rows, const KeyUnion& ke
   return cost;
 }
 
-std::vector<int64_t> group_sizes(const std::vector<std::vector<Span>>& rows, double& cost) {
+std::vector<int64_t> group_sizes(const ClassRows& members, double& cost) {
   std::vector<int64_t> sizes;
+  std::vector<std::vector<Span>> ahead;  // the members from `at` on that were asked for
   KeyUnion keys;
-  for (size_t at = 0; at < rows.size();) {
-    const size_t left = rows.size() - at;
+  for (int64_t at = 0; at < members.count;) {
+    const auto left = static_cast<size_t>(members.count - at);
     double best = 0;
     size_t best_size = 0, tried = 0;
     keys.clear();
     for (const size_t size : kSizes) {
       const size_t now = std::min(size, left);
-      for (; tried < now; ++tried) keys.add(rows[at + tried]);
+      for (; tried < now; ++tried) {
+        if (tried == ahead.size()) ahead.push_back(members.row(at + static_cast<int64_t>(tried)));
+        keys.add(ahead[tried]);
+      }
       keys.number_columns();
-      const auto begin = rows.begin() + static_cast<std::ptrdiff_t>(at);
-      const double here =
-          group_cost({begin, begin + static_cast<std::ptrdiff_t>(now)}, keys) / static_cast<double>(now);
+      const double here = group_cost(std::span(ahead).first(now), keys) / static_cast<double>(now);
       if (best_size == 0 || here <= best) {
         best = here;
         best_size = now;
@@ -101,7 +108,8 @@ std::vector<int64_t> group_sizes(const std::vector<std::vector<Span>>& rows, dou
     }
     cost += best * static_cast<double>(best_size);
     sizes.push_back(static_cast<int64_t>(best_size));
-    at += best_size;
+    ahead.erase(ahead.begin(), ahead.begin() + static_cast<std::ptrdiff_t>(best_size));
+    at += static_cast<int64_t>(best_size);
   }
   return sizes;
 }

@@ -1,5 +1,7 @@
 #pragma once
 #include <cstdint>
+#include <functional>
+#include <span>
 #include <vector>
 
 #include "fovea/kernels/attention/cpu/candidates.h"
@@ -14,7 +16,8 @@ class KeyUnion {
   void add(const std::vector<Span>& row);
   void number_columns();  // after the last add
   int64_t columns() const { return columns_; }
-  int64_t column_of(int64_t key) const;  // of a key in the union
+  // Of a key in the union that lies in the span `from` or a later one; `from` becomes its span.
+  int64_t column_of(int64_t key, size_t& from) const;
   const std::vector<Span>& spans() const { return spans_; }
 
  private:
@@ -24,12 +27,18 @@ class KeyUnion {
 };
 
 // What a group costs, in cycles of a 16-lane machine at head_dim 64; only ratios matter.
-double group_cost(const std::vector<std::vector<Span>>& rows, const KeyUnion& keys);
+double group_cost(std::span<const std::vector<Span>> rows, const KeyUnion& keys);
 
 // A row of column ranges; touching ones are joined.
 std::vector<ColumnRange> columns_of(const std::vector<Span>& row, const KeyUnion& keys);
 
-// Splits rows (spans of consecutive members of one residue class) into groups; returns their sizes and adds to cost.
-std::vector<int64_t> group_sizes(const std::vector<std::vector<Span>>& rows, double& cost);
+// The consecutive members of one residue class; asked for in order, each once.
+struct ClassRows {
+  int64_t count = 0;
+  std::function<std::vector<Span>(int64_t)> row;
+};
+
+// Splits them into groups; returns their sizes and adds to cost. As many rows are held as the greatest group has.
+std::vector<int64_t> group_sizes(const ClassRows& members, double& cost);
 
 }  // namespace fovea::kernels

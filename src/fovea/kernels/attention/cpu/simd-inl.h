@@ -17,6 +17,7 @@ namespace {
 
 constexpr Isa kThisIsa = static_cast<Isa>(FOVEA_ISA);
 constexpr float kInfinity = __builtin_huge_valf();
+constexpr float kLowest = -3.4028234e38F;  // of the finite ones
 
 // 2^x. |error| < 2 ulp; below -150 zero (to -inf), above 128 infinity, NaN stays.
 inline F exp2(F x) {

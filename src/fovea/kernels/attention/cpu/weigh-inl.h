@@ -9,8 +9,6 @@
 namespace fovea::kernels {
 namespace {
 
-constexpr float kLowest = -3.4028234e38F;
-
 // A weight of softmax, or zero where it or its products would leave float's normal range: beside a sum of 1 it is
 // nothing, and such numbers are slow.
 inline F zero_if_tiny(F p) { return select(less(p, set(0x1p-110F)), set(0), p); }

@@ -1,7 +1,11 @@
 #!/usr/bin/env bash
 # One script for a newcomer and for developers: ./fovea.sh help
 set -euo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")"
+readonly caller=$PWD
+for folder in Torch_DIR FOVEA_DATA; do # relative ones count from where the caller is
+  [ -z "${!folder:-}" ] || export "$folder=$(realpath -m -- "${!folder}")"
+done
+CDPATH='' cd -- "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")"
 
 readonly torch_version=2.13.0
 readonly build=build/release
@@ -34,13 +38,16 @@ need_packages() {
   as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "${missing[@]}"
 }
 
+# With pip: making one may have been interrupted. Options are venv's.
+need_venv() { .venv/bin/python3 -m pip --version >/dev/null 2>&1 || python3 -m venv "$@" .venv; }
+
 # libtorch out of pip's torch, in .venv, unless Torch_DIR names one.
 need_torch() {
   if [ -n "${Torch_DIR:-}" ]; then
     [ -f "$Torch_DIR/TorchConfig.cmake" ] || fail "Torch_DIR: no TorchConfig.cmake in '$Torch_DIR'; name the folder that holds it"
     return
   fi
-  [ -x .venv/bin/python3 ] || python3 -m venv .venv
+  need_venv
   .venv/bin/python3 -c "import torch, sys; sys.exit(torch.__version__.split('+')[0] != '$torch_version')" 2>/dev/null && return
   say "installing libtorch $torch_version into .venv"
   # The index of pip's settings may or may not carry the CPU build, which is a tenth of the size.
@@ -49,20 +56,32 @@ need_torch() {
     fail "pip could not install torch==$torch_version; set PIP_INDEX_URL to an index that has it, or Torch_DIR to a libtorch"
 }
 
-# Everything, or what is named: build --target fovea
-build() {
+prepare() {
   need_packages "${packages[@]}"
   need_torch
-  say "building into $build"
-  cmake --preset release ${Torch_DIR:+-DTorch_DIR="$Torch_DIR"} >build/configure.log 2>&1 ||
+}
+
+# Torch_DIR of an earlier call would stay in CMake's cache.
+configure() {
+  local libtorch=-UTorch_DIR
+  [ -z "${Torch_DIR:-}" ] || libtorch=-DTorch_DIR=$Torch_DIR
+  mkdir -p build
+  cmake --preset "$1" "$libtorch" >build/configure.log 2>&1 ||
     { cat build/configure.log >&2; fail "cmake failed; its output is above and in build/configure.log"; }
+}
+
+# Everything, or what is named: build --target fovea
+build() {
+  prepare
+  say "building into $build"
+  configure release
   cmake --build --preset release "$@"
   ln -sfn "$build/bin/fovea" fovea
 }
 
 # Peers that check our numbers; the tests that need one say so when it is missing.
 need_test_packages() {
-  [ -x .venv/bin/python3 ] || python3 -m venv --system-site-packages .venv
+  need_venv --system-site-packages
   local stamp=.venv/test-packages wanted=python/requirements-test.txt
   cmp -s "$wanted" "$stamp" && return
   say "installing the test packages of $wanted"
@@ -71,8 +90,9 @@ need_test_packages() {
 }
 
 run_tests() {
-  build
+  prepare
   need_test_packages
+  build
   say "testing"
   [ -n "${FOVEA_DATA:-}" ] || say "FOVEA_DATA is not set: the test on real text is skipped"
   ctest --preset release "$@"
@@ -113,26 +133,52 @@ fuzz_if_possible() {
   fi
 }
 
-sources() { git ls-files '*.h' '*.cc'; }
+sources() {
+  git ls-files --cached --others --exclude-standard '*.h' '*.cc' 2>/dev/null ||
+    fail "the sources are those that git knows, and this is no clone; run it in one"
+}
 
 format() {
   need_packages clang-format
-  sources | xargs -r clang-format -i
+  local files
+  files=$(sources)
+  xargs clang-format -i <<<"$files"
 }
 
 lint() {
-  need_packages "${packages[@]}" clang-format clang-tidy
-  sources | xargs -r clang-format --dry-run --Werror
-  need_torch
-  cmake --preset dev ${Torch_DIR:+-DTorch_DIR="$Torch_DIR"} >/dev/null  # its list of commands names every file but the fuzz targets
+  local files chosen
+  files=$(sources)
+  # The fuzz targets and the consumer of the installed package are not in the list of commands.
+  chosen=$(grep '\.cc$' <<<"$files" | grep -v -e ^fuzz/ -e ^tests/consumer/ | grep -E -- "${1:-.}") ||
+    fail "lint: no source matches '$1'; expected an expression as grep -E has it, such as kernels/step"
+  prepare
+  need_packages clang-format clang-tidy
+  xargs clang-format --dry-run --Werror <<<"$files"
+  configure dev
   # clang reads neither GCC's precompiled headers nor all of its warnings' names.
   local database=build/lint
   mkdir -p "$database"
   sed -E 's/-include [^ ]*cmake_pch\.hxx//g; s/-W[a-z][^ ]*//g' build/dev/compile_commands.json >"$database/compile_commands.json"
-  sources | grep '\.cc$' | grep -v ^fuzz/ | grep -E "${1:-.}" | xargs -r -P "$(nproc)" -n 4 clang-tidy -p "$database" --quiet
+  xargs -P "$(nproc)" -n 4 clang-tidy -p "$database" --quiet <<<"$chosen"
 }
 
-bench() { build; exec .venv/bin/python3 bench/run.py "$@"; }
+bench() {
+  prepare
+  need_test_packages
+  .venv/bin/python3 -c 'import torch' 2>/dev/null ||
+    fail "bench: .venv has no torch, the peer; run it without Torch_DIR, or install into .venv the torch of that libtorch"
+  build
+  local here=$PWD
+  cd "$caller"
+  exec "$here/.venv/bin/python3" "$here/bench/run.py" "$@"
+}
+
+install_tree() {
+  [ $# -eq 1 ] && [ -n "$1" ] && [[ $1 != -* ]] ||
+    fail "install: got $# arguments${1:+, '$1' the first}; expected the PREFIX to install under, as in ./fovea.sh install ~/fovea"
+  build
+  cmake --install "$build" --prefix "$(cd "$caller" && realpath -m -- "$1")"
+}
 
 usage() {
   cat <<'TEXT'
@@ -140,7 +186,7 @@ Usage: ./fovea.sh VERB
 
   demo [LANGUAGE] [TRAIN OPTIONS]  install what is missing, build, train English to LANGUAGE (de), translate, score
   test [CTEST OPTIONS]             install what is missing, build, run all tests; without options, fuzz briefly too
-  build                            install what is missing, build a release; ./fovea is the program
+  build [CMAKE OPTIONS]            install what is missing, build a release; ./fovea is the program
   bench [OPTIONS]                  measure against other systems; prints Markdown, writes CSV
   install PREFIX                   a relocatable tree with the program, the library and its CMake package
   format, lint [REGEX]             clang-format the sources; check them with clang-format and clang-tidy
@@ -153,17 +199,16 @@ TEXT
 main() {
   local verb=${1:-help}
   [ $# -gt 0 ] && shift
-  mkdir -p build
+  case $verb:${1:-} in
+    bench:-h | bench:--help) exec python3 bench/run.py --help ;;
+    *:-h | *:--help) verb=help ;;
+  esac
   case $verb in
-    build) build ;;
+    build) build "$@" ;;
     test) run_tests "$@" ;;
-    demo)
-      case ${1:-} in -h | --help) usage; exit ;; esac
-      build --target fovea; exec ./recipes/demo.sh "$@" ;;
+    demo) build --target fovea; exec ./recipes/demo.sh "$@" ;;
     bench) bench "$@" ;;
-    install)
-      [ $# -eq 1 ] || fail "install: got $# arguments; expected the PREFIX to install under, as in ./fovea.sh install ~/fovea"
-      build; cmake --install "$build" --prefix "$1" ;;
+    install) install_tree "$@" ;;
     format) format ;;
     lint) lint "$@" ;;
     asan) sanitize "$@" ;;

@@ -16,7 +16,13 @@ endif()
 
 # The precompiled header carries its own macros, so ccache must be told to look past the file's time.
 find_program(FOVEA_CCACHE ccache)
-if(FOVEA_CCACHE)
+set(ccache_works 1)
+if(FOVEA_CCACHE)  # not where its folder can't be written
+  file(WRITE ${PROJECT_BINARY_DIR}/ccache_probe.cc "")
+  execute_process(COMMAND ${FOVEA_CCACHE} ${CMAKE_CXX_COMPILER} -c ${PROJECT_BINARY_DIR}/ccache_probe.cc -o ${PROJECT_BINARY_DIR}/ccache_probe.o
+                  RESULT_VARIABLE ccache_works OUTPUT_QUIET ERROR_QUIET)
+endif()
+if(ccache_works EQUAL 0)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env
       CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
       CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1 ${FOVEA_CCACHE})

@@ -27,10 +27,15 @@ def offences(root, level):
             continue
         for number, line in enumerate(path.read_text().splitlines(), 1):
             where = f"{path}:{number}"
-            torch = re.match(r'#include [<"](torch|ATen|c10)/', line)
-            if torch and level[layer] < TORCH_FREE_BELOW:
+            include = re.match(r'\s*#\s*include\s*([<"])([^>"]*)', line)
+            if not include:
+                continue
+            bracket, path_named = include.groups()
+            if re.match(r"(torch|ATen|c10|caffe2)/", path_named) and level[layer] < TORCH_FREE_BELOW:
                 yield f"{where}: layer '{layer}' is free of torch, but includes it"
-            match = re.match(r'#include "fovea/(\w+)/', line)
+            match = re.match(r"fovea/(\w+)/", path_named)
+            if not match and bracket == '"':
+                yield f"{where}: \"{path_named}\" is not named from the root, as in \"fovea/base/error.h\""
             if not match or match[1] == layer:
                 continue
             if match[1] not in level:

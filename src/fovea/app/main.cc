@@ -24,7 +24,7 @@ constexpr int kUserError = 1, kUsageError = 2;
 
 void print_help() {
   std::cout << "fovea " << kVersion << ": trains, runs and explains sparse-attention Transformers\n\n"
-            << "Usage: fovea COMMAND [OPTIONS]; fovea COMMAND --help\n\n";
+            << "Usage: fovea COMMAND [OPTIONS]; fovea COMMAND --help; fovea --version\n\n";
   for (const Command& command : commands())
     std::cout << "  " << command.name << std::string(12 - command.name.size(), ' ') << command.summary << "\n";
   std::cout << std::flush;

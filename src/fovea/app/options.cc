@@ -85,6 +85,15 @@ struct Options::State {
     }
   }
 
+  // Of an option that CLI11 names by its first alias.
+  std::string name_of(const std::string& flag) const {
+    for (const FieldView& field : fields) {
+      const std::vector<std::string> flags = split(flags_of(field), ',');
+      if (std::ranges::find(flags, flag) != flags.end()) return cat("--", field.name);
+    }
+    return flag;
+  }
+
   std::vector<std::string> known_flags() const {
     std::vector<std::string> known = {"--config", "--help", "--dump-config"};
     for (const FieldView& field : fields) {
@@ -153,9 +162,10 @@ bool Options::parse(const std::vector<std::string>& given) {
     const std::string hint = did_you_mean(name, known);
     throw UsageError(cat("unknown option '", name, "'", hint.empty() ? see : hint));
   } catch (const CLI::ArgumentMismatch& e) {
-    const std::string name = std::string(e.what()).substr(0, std::string_view(e.what()).find(':'));
-    const CLI::Option* option = state_->app.get_option_no_throw(name);
+    const std::string flag = std::string(e.what()).substr(0, std::string_view(e.what()).find(':'));
+    const CLI::Option* option = state_->app.get_option_no_throw(flag);
     const size_t got = option == nullptr ? 0 : option->results().size();
+    const std::string name = state_->name_of(flag);
     if (got > 1) throw UsageError(cat(name, ": got ", got, " values; expected one", see));
     throw UsageError(cat(name, ": got no value; expected one after it", see));
   } catch (const CLI::ParseError& e) {

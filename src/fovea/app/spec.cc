@@ -39,7 +39,8 @@ int run_spec(const std::vector<std::string>& arguments) {
                   "SPEC [--length 16] [--causal]");
   options.positional("SPEC", config.specs, "e.g. 'window(16)|global(2)+topk(8)'");
   options.add(config, "Options");
-  options.epilogue(names("Patterns, joined by | (union) and & (intersection):", pattern_names()) +
+  options.epilogue("Mechanisms of groups of heads: 4*local(256);4*full. entmax(learned) learns alpha.\n" +
+                   names("Patterns, joined by | (union) and & (intersection):", pattern_names()) +
                    names("Stages, joined by +:", stage_names()) + names("Aliases:", alias_names()));
   if (!options.parse(arguments)) return 0;
   if (config.specs.size() != 1)

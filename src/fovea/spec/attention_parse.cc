@@ -116,8 +116,9 @@ class Parser {
   }
   static std::vector<std::string> runnable() {
     std::vector<std::string> out;
-    for (const SpecName& name : pattern_names()) out.push_back(name.name);
-    for (const std::string& name : known_stages()) out.push_back(name);
+    for (const auto& names : {pattern_names(), stage_names(), alias_names()}) {
+      for (const SpecName& name : names) out.push_back(name.name);
+    }
     return out;
   }
 

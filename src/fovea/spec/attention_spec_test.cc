@@ -128,6 +128,7 @@ TEST(AttentionSpec, MechanismsOfLaterVersionsAreUnderstoodAndRefused) {
         "full|clause(1)", "4*local(256);4*routed(16,256)"}) {
     EXPECT_THAT(refusal(text), testing::HasSubstr("is understood, but this version does not run it; what runs: full"))
         << text;
+    EXPECT_THAT(refusal(text), testing::HasSubstr("bigbird")) << text;
   }
   EXPECT_THAT(refusal("routed(16)"), testing::HasSubstr("column 10: expected ',' before window of routed, got ')'"));
   EXPECT_THAT(refusal("clause(0)"), testing::HasSubstr("column 8: level of clause is 0"));

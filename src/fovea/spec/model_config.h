@@ -52,7 +52,7 @@ struct ModelConfig {
         field("tied-embeddings-all", &C::tied_embeddings_all, "all three are one (one vocabulary)"),
         number("max-positions", &C::max_positions, "rows of learned position vectors; longer input is refused", 1,
                1 << 24),
-        field("dim-vocabs", &C::dim_vocabs, "sizes of the vocabularies (vocab: pieces to learn)"),
+        field("dim-vocabs", &C::dim_vocabs, "sizes of the vocabularies, which --vocabs must have; 0: as they are"),
         field("attention", &C::attention, "mechanism of every attention, e.g. 'topk(8)' (see fovea spec)"),
         field("attention-encoder", &C::attention_encoder, "of the encoder's self-attention (default: --attention)"),
         field("attention-decoder", &C::attention_decoder, "of the decoder's self-attention (default: --attention)"),

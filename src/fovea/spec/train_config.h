@@ -72,7 +72,7 @@ struct TrainConfig : MachineOptions, LogOptions {
         number("disp-freq", &C::disp_freq, "updates between two log lines", 1, 1e12),
         number("valid-freq", &C::valid_freq, "updates between two validations", 1, 1e12),
         number("save-freq", &C::save_freq, "updates between two checkpoints", 1, 1e12),
-        number("keep-last", &C::keep_last, "checkpoints kept for averaging, beside the best and the last", 1, 1e6),
+        number("keep-last", &C::keep_last, "the last checkpoints, kept for averaging; beside them the best stays", 1, 1e6),
         field("valid-metrics", &C::valid_metrics, "of ce-mean-words, perplexity, bleu, chrf; the first decides"),
         number("early-stopping", &C::early_stopping, "validations without a better value before the end (0: never)", 0,
                1e6),

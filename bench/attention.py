@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import torch
+import torch.nn.functional as F
 
 import fovea
 import peers
@@ -38,23 +39,43 @@ def read_tensors(path, names):
     return found
 
 
+def read_config(path):
+    """The values of a checkpoint's config.yml, as texts without quotes."""
+    lines = (line.partition(":") for line in pathlib.Path(path).read_text().splitlines())
+    return {name: value.strip().strip('"') for name, _, value in lines}
+
+
+def position_vectors(learned, n, width):
+    """learned: [max_positions, width], or None for sinusoidal ones."""
+    if learned is None:
+        half = width // 2
+        place = torch.arange(1, n + 1)[:, None] * torch.exp(torch.arange(half) * (-9.21034 / max(1, half - 1)))
+        return torch.cat([place.sin(), place.cos()], -1)
+    if n > learned.size(0):
+        raise SystemExit(f"bench: --model has position vectors for {learned.size(0)} words, got a length of {n}; "
+                         "give smaller --sizes")
+    return learned[:n]
+
+
 def trained_inputs(model, n):
     """q, k and v of the first encoder layer of a trained model, for n words drawn by Zipf's law: pieces are numbered
     about by frequency. A run's folder or a checkpoint."""
     folder = pathlib.Path(model)
     folder = next((folder / name for name in ("best", "last") if (folder / name).exists()), folder)
-    prefix = "encoder.layers.0.self_attention.qkv."
-    names = ["embeddings.weight", "encoder.embeddings.weight", prefix + "weight", prefix + "bias"]
-    tensors = read_tensors(folder / "model.safetensors", names)
-    table = next(tensors[name] for name in names[:2] if name in tensors)
+    block = "encoder.layers.0.self_attention"
+    projection, norm = ([f"{block}{part}.{name}" for name in ("weight", "bias")] for part in (".qkv", "_norm"))
+    tables = ["embeddings.weight", "encoder.embeddings.weight"]
+    tensors = read_tensors(folder / "model.safetensors", [*tables, "encoder.positions.weight", *projection, *norm])
+    table = next(tensors[name] for name in tables if name in tensors)
     width = table.size(1)
-    heads = next(int(line.split(":")[1]) for line in (folder / "config.yml").read_text().splitlines()
-                 if line.startswith("transformer-heads:"))
+    config = read_config(folder / "config.yml")
+    heads = int(config["transformer-heads"])
     random = torch.Generator().manual_seed(n)
     words = torch.exp(torch.rand(n, generator=random) * torch.log(torch.tensor(float(table.size(0))))).long() - 1
-    place = torch.arange(1, n + 1)[:, None] * torch.exp(torch.arange(width // 2) * (-9.21034 / max(1, width // 2 - 1)))
-    x = table[words.clamp(min=2)] * width**0.5 + torch.cat([place.sin(), place.cos()], -1)
-    qkv = x @ tensors[prefix + "weight"].T + tensors[prefix + "bias"]
+    x = table[words.clamp(min=2)] * width**0.5 + position_vectors(tensors.get("encoder.positions.weight"), n, width)
+    if config["transformer-norm"] == "pre":
+        x = F.layer_norm(x, (width,), *(tensors[name] for name in norm))
+    qkv = F.linear(x, *(tensors[name] for name in projection))
     return [part.contiguous() for part in qkv.view(n, 3, heads, width // heads).permute(1, 2, 0, 3)[:, None]]
 
 
@@ -85,7 +106,9 @@ def ours(spec, causal):
 
 def pairs_of(spec, n, causal):
     if spec.startswith("window"):
-        return n * 256
+        k = int(spec.removeprefix("window(").removesuffix(")"))
+        offsets = range(1 - k, 1) if causal else range(-((k - 1) // 2), k // 2 + 1)
+        return sum(max(0, n - abs(offset)) for offset in offsets)
     return n * (n + 1) // 2 if causal else n * n
 
 
@@ -135,10 +158,11 @@ def compare(pairs, seconds, **columns):
 def against_others(quick, seconds, malloc):
     pairs = []
     for n in (1024,) if quick else (1024, 4096):
-        pairs += [(n, "topk(32)", "topk, masked_fill, softmax", which, ours("topk(32)", False), peers.topk(32, False))
+        pairs += [(n, "topk(32)", "topk, masked_fill, softmax", which, ours("topk(32)", False), peers.topk(32))
                   for which in PASSES]
-    for spec, alpha in (("sparsemax", 2.0), ("entmax(1.5)", 1.5), ("entmax(1.3)", 1.3)):
-        pairs += [(1024, spec, "entmax package", which, ours(spec, False), peers.entmax_package(alpha, False))
+    alphas = {"sparsemax": 2.0, "entmax(1.5)": 1.5, "entmax(1.3)": 1.3} if peers.has_entmax() else {}
+    for spec, alpha in alphas.items():
+        pairs += [(1024, spec, "entmax package", which, ours(spec, False), peers.entmax_package(alpha))
                   for which in PASSES]
     return compare(pairs, seconds, malloc=malloc)
 
@@ -154,11 +178,12 @@ def against_flex(quick, seconds):
     return compare(pairs, seconds)
 
 
-def memory(specs, n, peer_n):
+def memory(specs, n, peer_n, threads):
     """Peak memory beyond the inputs, each in a process of its own (the peer's at peer_n: it holds n x n matrices)."""
     rows = []
     for name, size in [*((spec, n) for spec in specs), ("topk(32) in PyTorch", peer_n)]:
-        command = [sys.executable, str(pathlib.Path(__file__).with_name("attention_memory.py")), name, str(size)]
+        script = pathlib.Path(__file__).with_name("attention_memory.py")
+        command = [sys.executable, str(script), name, str(size), str(threads)]
         done = subprocess.run(command, capture_output=True, text=True, check=True)
         mib = float(done.stdout.split()[-1])
         rows.append({"mechanism": name, "n": size, "MiB beyond the inputs": mib, "KiB a query and head": mib * 1024 / size / HEADS})

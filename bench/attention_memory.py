@@ -1,4 +1,4 @@
-"""Peak resident memory of one forward and backward pass beyond its inputs: attention_memory.py MECHANISM N."""
+"""Peak resident memory of one forward and backward pass beyond its inputs: attention_memory.py MECHANISM N THREADS."""
 import pathlib
 import re
 import sys
@@ -20,9 +20,9 @@ def forget_peak():
 
 
 def main():
-    name, n = sys.argv[1], int(sys.argv[2])
-    torch.set_num_threads(2)
-    function = peers.topk(32, False) if name.endswith("PyTorch") else attention.ours(name, False)
+    name, n, threads = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+    torch.set_num_threads(threads)
+    function = peers.topk(32) if name.endswith("PyTorch") else attention.ours(name, False)
     attention.forward_backward(function, attention.normal_inputs(64))()  # what loading and thread pools take
     run = attention.forward_backward(function, attention.normal_inputs(n))
     forget_peak()

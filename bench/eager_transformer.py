@@ -5,8 +5,10 @@ the loss on real tokens alone; the fused Adam. Decoding caches keys and values.
 """
 import argparse
 import ctypes
+import itertools
 import json
 import math
+import pathlib
 import time
 
 import torch
@@ -114,32 +116,54 @@ class Transformer(nn.Module):
         return F.linear(x[:, 0], self.embedding.weight, self.bias)
 
 
-def make_batches(count, target_tokens, vocabulary, seed=1):
-    """Sentences of 6 to 22 tokens, 14 on average, as Multi30k's, sorted by length as a translation trainer does it."""
-    random = torch.Generator().manual_seed(seed)
-    lengths = torch.randint(6, 23, (count * target_tokens // 14 + 1,), generator=random).sort().values.tolist()
+def read_lengths(path):
+    """[(source, target)] of lines of two numbers."""
+    return [tuple(map(int, line.split())) for line in path.read_text().splitlines()]
+
+
+def made_up_lengths(count, random):
+    """[(source, target)], 6 to 22 tokens, 14 on average, as Multi30k's."""
+    drawn = torch.randint(6, 23, (count,), generator=random).tolist()
+    return list(zip(drawn, drawn))
+
+
+def cut(lengths, target_tokens):
+    """Batches of at most so many target tokens of sentences of like lengths, as `fovea train` makes them."""
     batches, rows, total = [], [], 0
-    for length in lengths:
-        rows.append(length)
-        total += length
-        if total >= target_tokens:
+    for source, target in sorted(lengths, key=lambda pair: pair[::-1]):
+        if rows and total + target > target_tokens:
             batches.append(rows)
             rows, total = [], 0
-    made = []
-    for rows in batches:
-        shape = (len(rows), max(rows))
-        rank = torch.rand((3, *shape), generator=random)
-        real = torch.arange(shape[1])[None] < torch.tensor(rows)[:, None]
-        source, inputs, outputs = (rank**3 * vocabulary).long().clamp_(max=vocabulary - 1)
-        made.append((source, real[:, None, None, :], inputs, outputs[real], real))
-    return [made[i] for i in torch.randperm(len(made), generator=random).tolist()]
+        rows.append((source, target))
+        total += target
+    return [*batches, rows]
+
+
+def make_batch(rows, vocabulary, random):
+    """rows: (source, target) lengths of its sentences."""
+    def words(real):
+        return (torch.rand(real.shape, generator=random) ** 3 * vocabulary).long().clamp_(max=vocabulary - 1)
+
+    real_source, real = (torch.arange(max(side))[None] < torch.tensor(side)[:, None] for side in zip(*rows))
+    return words(real_source), real_source[:, None, None, :], words(real), words(real)[real], real
+
+
+def make_batches(arguments, vocabulary=10000, seed=1):
+    """In random order; a text too short for all updates comes again."""
+    random = torch.Generator().manual_seed(seed)
+    count = arguments.updates + 2
+    lengths = (read_lengths(arguments.lengths) if arguments.lengths
+               else made_up_lengths(count * arguments.tokens // 14 + 1, random))
+    batches = cut(lengths, arguments.tokens)
+    order = torch.randperm(len(batches), generator=random).tolist()
+    return [make_batch(batches[i], vocabulary, random) for i in itertools.islice(itertools.cycle(order), count)]
 
 
 def train(arguments):
     torch.manual_seed(1)
     model = Transformer().train()
     adam = torch.optim.Adam(model.parameters(), lr=1e-3, betas=(0.9, 0.98), eps=1e-8, fused=True)
-    batches = make_batches(arguments.updates + 2, arguments.tokens, 10000)
+    batches = make_batches(arguments)
     clock = time.perf_counter
     times = []
     for source, mask, inputs, outputs, real in batches:
@@ -197,8 +221,10 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("task", choices=["train", "decode"])
     parser.add_argument("--precision", choices=["float32", "bfloat16"], default="float32")
-    parser.add_argument("--tokens", type=int, default=4096, help="target tokens of a batch")
+    parser.add_argument("--tokens", type=int, default=4096, help="target tokens of a batch, at most")
     parser.add_argument("--updates", type=int, default=10, help="timed batches")
+    parser.add_argument("--lengths", type=pathlib.Path, metavar="FILE",
+                        help="source and target tokens of a sentence to train on, a line each; default made up")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--beam", type=int, default=5)
     parser.add_argument("--batch", type=int, default=64, help="sentences decoded together")

@@ -1,5 +1,6 @@
 """The same mechanisms as others compute them: functions of (q, k, v), each [1, H, N, D]."""
 import functools
+import sys
 
 import torch
 import torch.nn.functional as F
@@ -9,29 +10,37 @@ def sdpa(causal):
     return lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=causal)
 
 
-def scores(q, k, causal):
-    s = q @ k.transpose(-1, -2) * q.size(-1) ** -0.5
-    if causal:
-        s = s.masked_fill(torch.ones(s.shape[-2:], dtype=torch.bool).triu(1), float("-inf"))
-    return s
+def scores(q, k):
+    return q @ k.transpose(-1, -2) * q.size(-1) ** -0.5
 
 
-def topk(count, causal):
+def topk(count):
     """As the papers' implementations do it: the k-th greatest score of each row, the others masked, a dense softmax."""
 
     def run(q, k, v):
-        s = scores(q, k, causal)
+        s = scores(q, k)
         threshold = s.topk(min(count, s.size(-1)), -1).values[..., -1:]
         return s.masked_fill(s < threshold, float("-inf")).softmax(-1) @ v
 
     return run
 
 
-def entmax_package(alpha, causal):
+@functools.cache  # says once what is missing
+def has_entmax():
+    try:
+        import entmax  # noqa: F401
+    except ImportError:
+        print("bench: the package entmax is missing, nothing is compared with it; install it with "
+              ".venv/bin/python3 -m pip install entmax", file=sys.stderr)
+        return False
+    return True
+
+
+def entmax_package(alpha):
     import entmax
 
     weights = {2.0: entmax.sparsemax, 1.5: entmax.entmax15}.get(alpha, functools.partial(entmax.entmax_bisect, alpha=alpha))
-    return lambda q, k, v: weights(scores(q, k, causal), dim=-1) @ v
+    return lambda q, k, v: weights(scores(q, k), dim=-1) @ v
 
 
 def flex(keeps, causal, n):

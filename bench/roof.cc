@@ -2,12 +2,13 @@
 // screening takes here (a multiply-add counts two), bytes a second from memory. Usage: roof [threads]
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <functional>
-#include <string>
 #include <vector>
 
+#include "arguments.h"
 #include "fovea/base/executor.h"
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -131,14 +132,14 @@ double (*best_screening())() {
   return best_float32();
 }
 
-// What work() counts on every thread, a second; the best of three.
-double rate(int threads, const std::function<double()>& work) {
+// What work(thread) counts on every thread, a second; the best of three.
+double rate(int threads, const std::function<double(size_t)>& work) {
   fovea::ThreadExecutor executor(threads);
   double best = 0;
   for (int attempt = 0; attempt < 3; ++attempt) {
     std::vector<double> done(static_cast<size_t>(threads));
     const auto start = std::chrono::steady_clock::now();
-    executor.run(threads, [&](int64_t i, int) { done[static_cast<size_t>(i)] = work(); });
+    executor.run(threads, [&](int64_t i, int) { done[static_cast<size_t>(i)] = work(static_cast<size_t>(i)); });
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     double total = 0;
     for (const double count : done) total += count;
@@ -147,24 +148,40 @@ double rate(int threads, const std::function<double()>& work) {
   return best;
 }
 
-// Reads 128 MiB, far more than the caches hold.
-double bytes_read() {
-  static thread_local std::vector<uint64_t> data(16 << 20, 1);
+double operations(int threads, double (*work)()) {
+  return rate(threads, [work](size_t) { return work(); });
+}
+
+double bytes_read(const std::vector<uint64_t>& data) {
   uint64_t sum = 0;
   for (const uint64_t value : data) sum += value;
   asm volatile("" : : "r"(sum));
   return static_cast<double>(data.size() * sizeof(uint64_t));
 }
 
+// Each thread reads 128 MiB, far more than the caches hold. They are there before the clock starts: first touches would
+// take longer than the reading.
+double bandwidth(int threads) {
+  std::vector<std::vector<uint64_t>> data(static_cast<size_t>(threads));
+  fovea::ThreadExecutor(threads).run(threads,
+                                     [&](int64_t i, int) { data[static_cast<size_t>(i)].assign(16 << 20, 1); });
+  return rate(threads, [&](size_t thread) {
+    double total = 0;
+    for (int pass = 0; pass < 4; ++pass) total += bytes_read(data[thread]);
+    return total;
+  });
+}
+
+void run(int argc, char** argv) {
+  if (argc > 2) throw fovea::UsageError(fovea::cat("got ", argc - 1, " arguments, expected at most 1: [threads]"));
+  const int threads = argc > 1 ? static_cast<int>(fovea::bench::whole_number(argv[1], "threads", 1024)) : 1;
+  std::printf("{\"threads\": %d, \"float32\": %.4g, \"bfloat16\": %.4g, \"screening\": %.4g, \"bandwidth\": %.4g}\n",
+              threads, operations(threads, best_float32()), operations(threads, best_bfloat16()),
+              operations(threads, best_screening()), bandwidth(threads));
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  const int threads = argc > 1 ? std::stoi(argv[1]) : 1;
-  std::printf("{\"threads\": %d, \"float32\": %.4g, \"bfloat16\": %.4g, \"screening\": %.4g, \"bandwidth\": %.4g}\n",
-              threads, rate(threads, best_float32()), rate(threads, best_bfloat16()), rate(threads, best_screening()),
-              rate(threads, [] {
-                double total = 0;
-                for (int pass = 0; pass < 4; ++pass) total += bytes_read();
-                return total;
-              }));
+  return fovea::bench::exit_status("roof", [&] { run(argc, argv); });
 }

@@ -87,6 +87,8 @@ def attention_parts(wanted, given, report, roof):
 
     sizes = given.sizes or ([512, 2048] if given.quick else [512, 2048, 8192, 16384])
     if "sdpa" in wanted:
+        if given.model:
+            attention.trained_inputs(given.model, max(sizes))  # what it refuses should cost no tables first
         title = "Attention against PyTorch's dense SDPA, normal inputs"
         report.table("sdpa", title, attention.against_sdpa(sizes, given.seconds, roof, attention.normal_inputs))
         if given.bfloat16:
@@ -100,7 +102,8 @@ def attention_parts(wanted, given, report, roof):
     if "flex" in wanted:
         report.table("flex", "Patterns against compiled FlexAttention", attention.against_flex(given.quick, given.seconds))
     if "memory" in wanted:
-        rows = attention.memory(attention.SPECS, 4096 if given.quick else 16384, 2048 if given.quick else 4096)
+        n, peer_n = (4096, 2048) if given.quick else (16384, 4096)
+        rows = attention.memory(attention.SPECS, n, peer_n, given.threads)
         report.table("memory", "Peak memory, forward and backward", rows)
 
 
@@ -111,20 +114,21 @@ def training_parts(wanted, given, report):
     folder.mkdir(parents=True, exist_ok=True)
     training.made_up_text(folder)
     training.FOVEA = given.build.resolve() / "bin" / "fovea"
-    corpus = given.corpus or (folder / "source.txt", folder / "target.txt")
+    made_up = (folder / "source.txt", folder / "target.txt")
     if "training" in wanted:
-        report.table("training", "Training the Multi30k tiny model", training.training(folder, corpus, given.threads, given.quick))
+        rows = training.training(folder, given.corpus or made_up, given.threads, given.quick)
+        report.table("training", "Training the Multi30k tiny model", rows)
     if "decoding" in wanted:
-        training.make_untrained(folder, corpus)
+        training.make_untrained(folder, made_up)  # whose pieces are the words to translate
         report.table("decoding", "Decoding with the Multi30k tiny model", training.decoding(folder, given.threads, given.quick))
 
 
 def main():
+    given = options()
     import torch
 
     from report import Report
 
-    given = options()
     os.environ["FOVEA_LIBRARY"] = str(given.build.resolve() / "lib" / "libfovea_ops.so")
     torch.set_num_threads(given.threads)
     roof = measure_roof(given.build, given.threads)

@@ -3,14 +3,14 @@ import statistics
 import time
 
 
-def in_turns(candidates, seconds, least=3, most=30):
+def in_turns(candidates, seconds, least=3):
     """Median seconds of each: {name: function} -> {name: seconds}. Runs all once unmeasured, then one after the other
     until the time is used up, every candidate at least `least` times."""
     for run in candidates.values():
         run()
     times = {name: [] for name in candidates}
     end = time.perf_counter() + seconds
-    while any(len(t) < least for t in times.values()) or (time.perf_counter() < end and len(next(iter(times.values()))) < most):
+    while time.perf_counter() < end or any(len(t) < least for t in times.values()):
         for name, run in candidates.items():
             start = time.perf_counter()
             run()

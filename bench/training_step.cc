@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "arguments.h"
 #include "fovea/base/malloc.h"
 #include "fovea/base/rng.h"
 #include "fovea/nn/transformer.h"
@@ -140,7 +141,7 @@ Times update(nn::Transformer& model, Optimiser& optimiser, const Batch& batch, i
   return times;
 }
 
-void run(const std::string& precision, int64_t tokens, int64_t updates) {
+void measure(const std::string& precision, int64_t tokens, int64_t updates) {
   nn::Transformer model(tiny(), 1);
   Optimiser optimiser(*model, precision == "bfloat16" ? at::kBFloat16 : at::kFloat);
   std::vector<Times> all;
@@ -156,11 +157,24 @@ void run(const std::string& precision, int64_t tokens, int64_t updates) {
               median.backward, median.adam, median.all(), 1e3 * static_cast<double>(tokens) / median.all());
 }
 
+void run(int argc, char** argv) {
+  constexpr int64_t kMost = 1'000'000;
+  const std::string precision = argc > 1 ? argv[1] : "float32";
+  if (precision != "float32" && precision != "bfloat16")
+    throw UsageError(cat("precision: got '", precision, "', expected float32 or bfloat16"));
+  if (argc > 4)
+    throw UsageError(cat("got ", argc - 1, " arguments, expected at most 3: [precision] [tokens] [updates]"));
+  const int64_t tokens = argc > 2 ? bench::whole_number(argv[2], "tokens", kMost) : 4096;
+  measure(precision, tokens, argc > 3 ? bench::whole_number(argv[3], "updates", kMost) : 10);
+}
+
 }  // namespace
 }  // namespace fovea
 
 int main(int argc, char** argv) {
-  fovea::tune_malloc();
-  fovea::ops::init();
-  fovea::run(argc > 1 ? argv[1] : "float32", argc > 2 ? std::stol(argv[2]) : 4096, argc > 3 ? std::stol(argv[3]) : 10);
+  return fovea::bench::exit_status("training_step", [&] {
+    fovea::tune_malloc();
+    fovea::ops::init();
+    fovea::run(argc, argv);
+  });
 }

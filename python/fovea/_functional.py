@@ -10,6 +10,11 @@ class SpecError(ValueError):
     """A spec that does not parse: the message names the column, with a caret under it, and the nearest known name."""
 
 
+def _check_type(name, value, wanted, expected):
+    if not isinstance(value, wanted):
+        raise TypeError(f"{name} is of type {type(value).__name__}; expected {expected}")
+
+
 def parse(spec, num_heads=None):
     """The canonical text of a spec, equal for equal mechanisms: parse("full + relu+topk(8)") == "topk(8)+relu".
 
@@ -18,7 +23,13 @@ def parse(spec, num_heads=None):
         num_heads (int, optional): the heads that it is for.
     Raises:
         SpecError: the text is no spec, or one of another number of heads.
+        TypeError, ValueError: an argument is of another type, or num_heads below 1.
     """
+    _check_type("spec", spec, str, "a text such as 'topk(8)'")
+    if num_heads is not None:
+        _check_type("num_heads", num_heads, int, "a whole number")
+        if num_heads < 1:
+            raise ValueError(f"num_heads {num_heads} is less than 1")
     try:
         return torch.ops.fovea.parse(spec, num_heads)
     except RuntimeError as error:
@@ -34,6 +45,30 @@ def parameters(spec):
     """Names of the tensors that a spec needs beside q, k and v: of gain, gate and bias [H * D], alpha [H]."""
     parse(spec)
     return torch.ops.fovea.parameters(spec)
+
+
+def _check_arguments(spec, tensors, numbers):
+    """What the operator would refuse with its whole schema, or take for something else."""
+    _check_type("attention: spec", spec, str, "a text such as 'topk(8)'")
+    for name, value in tensors.items():
+        if value is not None:
+            _check_type(f"attention: {name}", value, torch.Tensor, "a tensor")
+    for name, value in numbers.items():
+        if isinstance(value, torch.Tensor):
+            raise TypeError(f"attention: {name} is a tensor; expected a number, which is not learned")
+        if value is None and name != "scale":
+            raise TypeError(f"attention: {name} is None; expected a number")
+
+
+def _call(operator, q, k, *v, **options):
+    if torch.compiler.is_compiling():
+        return operator(q, k, *v, **options)
+    try:
+        return operator(q, k, *v, **options)
+    except RuntimeError as error:
+        if str(error).startswith("attention spec, column"):
+            raise SpecError(str(error)) from None
+        raise
 
 
 def _kind(causal, cross):
@@ -53,8 +88,9 @@ def attention(q, k, v, spec="full", *, causal=False, cross=False, q_lengths=None
         spec (str): the mechanism, "topk(8)", "window(64)|global(4)", "relu+gated-rmsnorm", "4*local(256);4*full".
         causal (bool): a query sees no key after itself. Query i stands at key position i + N_k - N_q.
         cross (bool): queries and keys are of different texts, so that specs which compare positions are refused.
-        q_lengths, k_lengths (Tensor, optional): [B] int64 on the CPU, what of N is no padding. k_lengths also goes
-            with k_begins.
+        q_lengths, k_lengths (Tensor, optional): [B] int64 on the CPU, what of N is no padding; default all of N, but
+            where N_q is N_k and positions are compared, causally or by a pattern, one stands for both. k_lengths also
+            goes with k_begins.
         q_offsets, k_offsets (Tensor, optional): packed: [B + 1] int64 on the CPU, where sequences begin and end;
             k_offsets default to q_offsets, both to a single sequence.
         k_begins (Tensor, optional): packed: [B] int64 on the CPU; with k_lengths, in place of k_offsets, the keys of
@@ -66,17 +102,28 @@ def attention(q, k, v, spec="full", *, causal=False, cross=False, q_lengths=None
         scale (float, optional): of q . k; default 1 / sqrt(D).
         dropout (float): rate on the weights; the mask is a function of dropout_seed, head and positions.
         seed, layer (int): random(k) draws from (seed, layer, head).
-        dropout_seed (int, optional): of this call; default a new one from torch's generator. Steps and layers that
-            pass the same one share a mask.
+        dropout_seed (int or Tensor, optional): of this call, below 2^63, or int64 of no dimension on the CPU; default a
+            new one from torch's generator. Steps and layers that pass the same one share a mask.
     Returns:
         Tensor: q's shape. A row without a candidate is zero.
+    Raises:
+        SpecError: spec does not parse.
+        TypeError, ValueError, RuntimeError: another argument does not fit; the message names it.
     """
-    if dropout_seed is None:
-        dropout_seed = int(torch.randint(2**62, (), device="cpu")) if dropout > 0 else 0
-    return torch.ops.fovea.attention(
-        q, k, v, spec, kind=_kind(causal, cross), q_offsets=q_offsets, k_offsets=k_offsets, k_begins=k_begins,
-        k_tokens=k_tokens, q_lengths=q_lengths, k_lengths=k_lengths, alpha=alpha, gain=gain, gate=gate, bias=bias,
-        scale=scale, dropout=dropout, seed=seed, layer=layer, dropout_seed=dropout_seed)
+    tensors = {"q_offsets": q_offsets, "k_offsets": k_offsets, "k_begins": k_begins, "k_tokens": k_tokens,
+               "q_lengths": q_lengths, "k_lengths": k_lengths, "alpha": alpha, "gain": gain, "gate": gate, "bias": bias}
+    _check_arguments(spec, tensors, {"scale": scale, "dropout": dropout, "seed": seed, "layer": layer})
+    drawn_seed = None
+    if dropout_seed is None and dropout > 0:
+        dropout_seed = torch.randint(2**62, (), device="cpu")
+    if isinstance(dropout_seed, torch.Tensor):  # not made a number: that would cut a compiled graph in two
+        dropout_seed, drawn_seed = 0, dropout_seed
+    elif dropout_seed is None:
+        dropout_seed = 0
+    elif isinstance(dropout_seed, int) and not -2**63 <= dropout_seed < 2**63:
+        raise ValueError(f"attention: dropout_seed {dropout_seed} is not in [-2^63, 2^63)")
+    return _call(torch.ops.fovea.attention, q, k, v, spec=spec, kind=_kind(causal, cross), scale=scale, dropout=dropout,
+                 seed=seed, layer=layer, dropout_seed=dropout_seed, drawn_seed=drawn_seed, **tensors)
 
 
 def attention_weights(q, k, spec="full", *, causal=False, cross=False, q_lengths=None, k_lengths=None, q_offsets=None,
@@ -86,6 +133,23 @@ def attention_weights(q, k, spec="full", *, causal=False, cross=False, q_lengths
     Returns:
         Tensor: [B, H, N_q, N_k] with the greatest lengths, zero outside the selected pairs.
     """
-    return torch.ops.fovea.attention_weights(
-        q, k, spec, kind=_kind(causal, cross), q_offsets=q_offsets, k_offsets=k_offsets, k_begins=k_begins,
-        k_tokens=k_tokens, q_lengths=q_lengths, k_lengths=k_lengths, alpha=alpha, scale=scale, seed=seed, layer=layer)
+    tensors = {"q_offsets": q_offsets, "k_offsets": k_offsets, "k_begins": k_begins, "k_tokens": k_tokens,
+               "q_lengths": q_lengths, "k_lengths": k_lengths, "alpha": alpha}
+    _check_arguments(spec, tensors, {"scale": scale, "seed": seed, "layer": layer})
+    return _call(torch.ops.fovea.attention_weights, q, k, spec=spec, kind=_kind(causal, cross), scale=scale, seed=seed,
+                 layer=layer, **tensors)
+
+
+@torch.library.register_fake("fovea::attention_weights")
+def _fake_weights(q, k, spec="full", *, q_offsets=None, k_begins=None, q_lengths=None, k_lengths=None, **_):
+    """Sizes for torch.compile; the greatest length is known at run time only."""
+    def size(whole, known):
+        return whole if known else torch.library.get_ctx().new_dynamic_size()
+
+    if q.dim() == 3:
+        single = q_offsets is None
+        return q.new_empty(1 if single else q_offsets.size(0) - 1, q.size(1), size(q.size(0), single),
+                           size(k.size(0), single and k_begins is None))
+    shared = (q_lengths is None) == (k_lengths is None)  # or one may stand for both
+    return q.new_empty(q.size(0), q.size(1), size(q.size(2), shared and q_lengths is None),
+                       size(k.size(2), shared and k_lengths is None))

@@ -30,7 +30,7 @@ class Attention(nn.Module):
         super().__init__()
         if num_heads < 1 or embed_dim < 1 or embed_dim % num_heads:
             raise ValueError(f"embed_dim {embed_dim} is not a multiple of num_heads {num_heads}")
-        if not 0 <= dropout < 1:
+        if not 0 <= dropout < 1 - 2**-25:  # float32 rounds what is above to 1
             raise ValueError(f"dropout {dropout} is not in [0, 1)")
         self.embed_dim, self.num_heads, self.spec = embed_dim, num_heads, parse(spec, num_heads)
         self.causal, self.dropout, self.seed, self.layer = causal, dropout, seed, layer
@@ -67,26 +67,33 @@ class Attention(nn.Module):
         """
         Args:
             query (Tensor): [B, N_q, M].
-            key, value (Tensor, optional): [B, N_k, M]; without them self-attention, value alone defaults to key.
-            q_lengths, k_lengths (Tensor, optional): [B] int64 on the CPU; k_lengths default to q_lengths in
-                self-attention.
+            key, value (Tensor, optional): [B, N_k, M]; without them, or with query in key's place, self-attention;
+                value alone defaults to key.
+            q_lengths, k_lengths (Tensor, optional): [B] int64 on the CPU; in self-attention one stands for both.
             dropout_seed (int, optional): default a new one from torch's generator.
         Returns:
             Tensor: [B, N_q, M].
         """
-        if query.dim() != 3:
-            raise ValueError(f"Attention: query has shape {list(query.shape)}; expected [B, N, {self.embed_dim}]")
-        cross = key is not None
-        if not cross:
-            key = query
-            k_lengths = q_lengths if k_lengths is None else k_lengths
+        cross = key is not None and key is not query
+        if cross and self.causal:
+            raise ValueError("Attention: got a key in a causal layer; leave it out for self-attention, or make the "
+                             "layer without causal")
+        key = query if key is None else key
         value = key if value is None else value
+        for name, x in (("query", query), ("key", key), ("value", value)):
+            if x.dim() != 3 or x.size(-1) != self.embed_dim:
+                raise ValueError(f"Attention: {name} has shape {list(x.shape)}; expected [B, N, {self.embed_dim}]")
+        if not cross:
+            q_lengths = k_lengths if q_lengths is None else q_lengths
+            k_lengths = q_lengths if k_lengths is None else k_lengths
         rate = self.dropout if self.training else 0.0
+        # Compiled code would be made anew for every layer that reads its number.
+        draws = {"seed": self.seed, "layer": self.layer} if "random(" in self.spec else {}
         heads = attention(
             self._split(self.q_proj(query)), self._split(self.k_proj(key)), self._split(self.v_proj(value)), self.spec,
             causal=self.causal, cross=cross, q_lengths=q_lengths, k_lengths=k_lengths, gain=self.gain, gate=self.gate,
-            bias=self.bias, alpha=None if self.a is None else self._alpha(), dropout=rate,
-            dropout_seed=dropout_seed, seed=self.seed, layer=self.layer)
+            bias=self.bias, alpha=None if self.a is None else self._alpha(), dropout=rate, dropout_seed=dropout_seed,
+            **draws)
         return self.out_proj(heads.transpose(1, 2).flatten(2))
 
     def _alpha(self):

@@ -118,7 +118,19 @@ def test_state_is_copied_and_saved():
     (lambda q: fovea.attention(q, q, q, "rmsnorm", gate=torch.ones(H)), "got gate"),
     (lambda q: fovea.attention(q, q, q, "entmax(1.5)", alpha=torch.ones(H)), "got alpha"),
     (lambda q: fovea.Attention(M, 1)(torch.randn(5, M)), f"has shape \\[5, {M}\\]; expected \\[B, N, {M}\\]"),
+    (lambda q: fovea.Attention(M, H)(torch.randn(1, 5, M), torch.randn(5, M)), "key has shape"),
+    (lambda q: fovea.Attention(M, H, causal=True)(torch.randn(1, 5, M), torch.randn(1, 5, M)), "key in a causal layer"),
     (lambda q: fovea.Attention(M, 0), "not a multiple"),
+    (lambda q: fovea.Attention(M, H, dropout=1 - 1e-9), "not in"),
+    (lambda q: fovea.attention(q, q, q, k_lengths=[5, 3]), "k_lengths is of type list; expected a tensor"),
+    (lambda q: fovea.attention(q, q, q, None), "spec is of type NoneType; expected a text"),
+    (lambda q: fovea.attention(q, q, q, scale=torch.tensor(1.0)), "scale is a tensor; expected a number"),
+    (lambda q: fovea.attention(q, q, q, dropout=None), "dropout is None; expected a number"),
+    (lambda q: fovea.attention(q, q, q, dropout=.1, dropout_seed=2**64), "dropout_seed 18446744073709551616 is not in"),
+    (lambda q: fovea.attention(q, q, q, dropout=.1, dropout_seed=torch.ones(2)), "expected int64 of no dimension"),
+    (lambda q: fovea.attention(q, q, q, "rmsnorm", gain=torch.ones(M, dtype=torch.complex64)), "gain is ComplexFloat"),
+    (lambda q: fovea.attention(q, q, q, "topk("), "column 6"),
+    (lambda q: fovea.parse("full", 0), "num_heads 0 is less than 1"),
     (lambda q: fovea.Attention(M, H, dropout=1.5), "not in"),
     (lambda q: fovea.Attention(M, H, f"{H}*full;2*topk(2)"), f"{H + 2} heads"),
     (lambda q: torch.ops.fovea.head_norm(q, torch.ones(1), None, None, False, 1e-8), "z's last size"),
@@ -128,8 +140,31 @@ def test_state_is_copied_and_saved():
      "what head_norm took"),
 ])
 def test_mistakes_are_named(call, message):
-    with pytest.raises((RuntimeError, ValueError), match=message):
+    with pytest.raises((RuntimeError, TypeError, ValueError), match=message):
         call(torch.randn(2, H, 5, M // H))
+
+
+@pytest.mark.parametrize("spec,causal", [("full", True), ("topk(2)", True), ("window(3)", False), ("full", False)])
+@pytest.mark.parametrize("given", ["q_lengths", "k_lengths"])
+def test_one_kind_of_lengths_stands_for_both_in_self_attention(spec, causal, given):
+    layer, x = fovea.Attention(M, H, spec, causal=causal).eval(), torch.randn(2, 8, M)
+    alone = layer(x[1:, :5])[0]
+    lengths = {given: torch.tensor([8, 5])}
+    torch.testing.assert_close(layer(x, **lengths)[1, :5], alone)
+    torch.testing.assert_close(layer(x, x, x, **lengths)[1, :5], alone)
+    if causal or spec != "full":
+        q = torch.randn(2, H, 8, 4)
+        first = q[1:, :, :5]
+        torch.testing.assert_close(fovea.attention(q, q, q, spec, causal=causal, **lengths)[1:, :, :5],
+                                   fovea.attention(first, first, first, spec, causal=causal))
+
+
+def test_specs_that_do_not_parse_raise_spec_errors_everywhere():
+    q = torch.randn(1, H, 2, 4)
+    for call in (lambda: fovea.parse("topk("), lambda: fovea.attention(q, q, q, "topk("),
+                 lambda: fovea.attention_weights(q, q, "topk("), lambda: fovea.Attention(M, H, "topk(")):
+        with pytest.raises(fovea.SpecError, match="column 6"):
+            call()
 
 
 def test_a_learned_alpha_that_runs_away_stays_finite():

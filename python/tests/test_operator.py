@@ -37,7 +37,7 @@ def test_gradcheck(spec, kind):
     assert torch.autograd.gradcheck(run, (*x, *more.values()), eps=1e-6, atol=1e-6, rtol=1e-5, fast_mode=True)
 
 
-def operator_arguments(spec, dtype, layout=(None,) * 6, shape=(2, H, 6, D)):
+def operator_arguments(spec, dtype, layout=(None,) * 7, shape=(2, H, 6, D)):
     q, k, v = specs.inputs(*shape, dtype=dtype, requires_grad=True)
     alpha = specs.extras("entmax(learned)", H, D, dtype, True)["alpha"] if "learned" in spec else None
     return (q, k, v, alpha, list(layout), spec, "self", 0.5, 0.1, [1, 0, 0], 7, True)
@@ -50,21 +50,21 @@ def test_opcheck(spec, dtype):
     # The dispatch through AOT is compared by outputs. Those for backward, stats and kept, leave room that no kernel
     # fills, so it is run without gradients here and with them on the whole operator below.
     most = ("test_schema", "test_autograd_registration", "test_faketensor")
-    for layout, shape in (((None,) * 6, (2, H, 6, D)), ([packed] + [None] * 5, (11, H, D))):
+    for layout, shape in (((None,) * 7, (2, H, 6, D)), ([packed] + [None] * 6, (11, H, D))):
         arguments = operator_arguments(spec, dtype, layout, shape)
         torch.library.opcheck(forward, arguments, test_utils=most)
         detached = [x.detach() if isinstance(x, torch.Tensor) else x for x in arguments[:-1]]
         torch.library.opcheck(forward, (*detached, False))
     begins, tokens, lengths = torch.tensor([0, 2, 1]), torch.tensor([9, 3, 0, 10]), torch.tensor([2, 1, 3])
-    arguments = operator_arguments(spec, dtype, [packed, None, begins, tokens, None, lengths], (11, H, D))
+    arguments = operator_arguments(spec, dtype, [packed, None, begins, tokens, None, lengths, None], (11, H, D))
     torch.library.opcheck(forward, (*[x.detach() if isinstance(x, torch.Tensor) else x for x in arguments[:-1]], False))
 
 
 def test_lists_of_keys_without_their_ranges():
     q, tokens = torch.randn(5, H, D), torch.tensor([4, 2])
-    for x, layout in ((q, [None, None, None, tokens, None, None]),
-                      (q, [torch.tensor([0, 5]), None, None, tokens, None, None]),
-                      (q[None], [None, None, torch.tensor([0]), tokens, None, torch.tensor([2])])):
+    for x, layout in ((q, [None, None, None, tokens, None, None, None]),
+                      (q, [torch.tensor([0, 5]), None, None, tokens, None, None, None]),
+                      (q[None], [None, None, torch.tensor([0]), tokens, None, torch.tensor([2]), None])):
         with pytest.raises(RuntimeError, match="k_tokens go with k_begins"):
             torch.ops.fovea.attention_forward(x, x, x, None, layout, "full", "self", 1.0, 0.0, [0, 0, 0], 0, False)
 
@@ -178,6 +178,55 @@ def test_inductor(monkeypatch, tmp_path):
             raise
         pytest.skip(f"inductor cannot compile here: {str(error).splitlines()[0]}")
     torch.testing.assert_close(value, step(*x))
+
+
+def test_dropout_compiles_in_one_graph():
+    net = torch.nn.Sequential(*(fovea.Attention(H * D, H, "topk(3)", dropout=.5) for _ in range(3)))
+    x = torch.randn(2, 6, H * D)
+    explained = torch._dynamo.explain(net)(x)
+    assert (explained.graph_count, explained.graph_break_count) == (1, 0)
+    compiled = torch.compile(net, backend="aot_eager", fullgraph=True)
+    assert not torch.equal(compiled(x), compiled(x)), "one mask for all calls"
+    torch.export.export(net, (x,))
+
+
+def test_numbered_layers_share_compiled_code():
+    layers = [fovea.Attention(H * D, H, "topk(3)", layer=i) for i in range(12)]  # 8 versions are torch's limit
+    x = torch.randn(2, 6, H * D)
+    for layer in layers:
+        expected = layer(x)
+        layer.compile(backend="eager", fullgraph=True)
+        torch.testing.assert_close(layer(x), expected)
+
+
+@pytest.mark.parametrize("spec", ["window(3)", "topk(2)", "entmax(learned)"])
+@pytest.mark.parametrize("lengths", [{}, {"q_lengths": torch.tensor([5, 3]), "k_lengths": torch.tensor([5, 3])}])
+def test_weights_compile(spec, lengths):
+    q, k = torch.randn(2, 2, H, 6, D)
+    more = specs.extras(spec, H, D, torch.float32)
+
+    def largest(q, k):
+        return fovea.attention_weights(q * 2, k, spec, **lengths, **more).amax(-1)
+
+    torch.testing.assert_close(torch.compile(largest, backend="eager")(q, k), largest(q, k))
+
+
+def test_compiled_backward_of_an_eager_forward(monkeypatch):
+    monkeypatch.setattr(torch._dynamo.config, "compiled_autograd", True)
+    layer, x = fovea.Attention(H * D, H, "rela-g"), torch.randn(2, 6, H * D, requires_grad=True)
+    expected, = torch.autograd.grad(layer(x).sum(), x)
+    loss = layer(x).sum()
+    torch.compile(lambda y: y.backward(), backend="eager")(loss)
+    torch.testing.assert_close(x.grad, expected)
+
+
+def test_another_kernel_in_backward_is_refused(monkeypatch):
+    q = torch.randn(1, H, 6, D, requires_grad=True)
+    monkeypatch.setenv("FOVEA_KERNEL", "reference")
+    out = fovea.attention(q, q, q, "topk(3)")
+    monkeypatch.delenv("FOVEA_KERNEL")
+    with pytest.raises(RuntimeError, match="FOVEA_KERNEL was 'reference' in forward and is '' in backward"):
+        out.sum().backward()
 
 
 @pytest.mark.parametrize("spec,kind", list(cases()))

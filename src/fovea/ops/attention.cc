@@ -30,6 +30,7 @@ struct Layer {
   std::vector<Group> groups;
   Norm norm;
   AttentionParameters reads;
+  bool positional = false;
 };
 
 std::shared_ptr<const Layer> resolved(const std::string& text, int64_t num_heads) {
@@ -41,10 +42,12 @@ std::shared_ptr<const Layer> resolved(const std::string& text, int64_t num_heads
   auto layer = std::make_shared<Layer>();
   LayerSpec spec = resolve(parse_layer_spec(text), num_heads);
   layer->reads = parameters_of(spec);
+  layer->positional = compares_positions(spec);
   for (HeadGroup& group : spec) {
     layer->norm = std::exchange(group.spec.norm, NoNorm{});
     layer->groups.push_back({group.num_heads, print(group.spec), parameters_of({group}).alpha});
   }
+  if (cache.size() >= kMostSpecs) cache.clear();
   return cache.emplace(key, std::move(layer)).first->second;
 }
 
@@ -64,10 +67,10 @@ void check_devices(const at::Device& device, const AttentionOptions& options) {
                                 std::pair("gate", &options.gate), std::pair("bias", &options.bias)}) {
     check_one(name, *x, device);
   }
-  for (const auto& [name, x] :
-       {std::pair("q_offsets", &options.q_offsets), std::pair("k_offsets", &options.k_offsets),
-        std::pair("k_begins", &options.k_begins), std::pair("k_tokens", &options.k_tokens),
-        std::pair("q_lengths", &options.q_lengths), std::pair("k_lengths", &options.k_lengths)}) {
+  for (const auto& [name, x] : {std::pair("q_offsets", &options.q_offsets), std::pair("k_offsets", &options.k_offsets),
+                                std::pair("k_begins", &options.k_begins), std::pair("k_tokens", &options.k_tokens),
+                                std::pair("q_lengths", &options.q_lengths), std::pair("k_lengths", &options.k_lengths),
+                                std::pair("drawn_seed", &options.drawn_seed)}) {
     check_one(name, *x, at::kCPU);
   }
 }
@@ -92,6 +95,10 @@ void check(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const 
   if (!(options.dropout >= 0 && static_cast<float>(options.dropout) < 1)) {  // the kernels' type
     throw Error(cat("attention: dropout ", options.dropout, " is not in [0, 1)"));
   }
+  if (options.drawn_seed && (options.drawn_seed->dim() != 0 || options.drawn_seed->scalar_type() != at::kLong)) {
+    throw Error(cat("attention: drawn_seed is ", options.drawn_seed->scalar_type(), " of shape ",
+                    shape(*options.drawn_seed), "; expected int64 of no dimension"));
+  }
   const bool packed = q.dim() == 3, ranges = options.k_begins.has_value();
   if (ranges && (!packed || !options.q_offsets || !options.k_lengths || options.k_offsets)) {
     throw Error("attention: k_begins are for packed tensors, with q_offsets and k_lengths, in place of k_offsets");
@@ -108,16 +115,30 @@ void check(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const 
   }
 }
 
-CoreArguments arguments_of(const AttentionOptions& options, int64_t head_dim) {
+// Sequences against themselves: what is padding among the queries is padding among the keys. Otherwise positions would
+// be counted from the end of the padding.
+void share_lengths(const at::Tensor& q, const at::Tensor& k, const Layer& layer, AttentionOptions& options) {
+  const bool compares =
+      options.kind == AttentionKind::kCausal || (options.kind == AttentionKind::kSelf && layer.positional);
+  if (!compares || q.dim() != 4 || options.q_lengths.has_value() == options.k_lengths.has_value()) return;
+  if (q.sym_size(2) != k.sym_size(2)) return;
+  std::optional<at::Tensor>& missing = options.q_lengths ? options.k_lengths : options.q_lengths;
+  missing = options.q_lengths ? options.q_lengths : options.k_lengths;
+}
+
+CoreArguments arguments_of(const at::Tensor& q, const at::Tensor& k, const Layer& layer, AttentionOptions options) {
+  share_lengths(q, k, layer, options);
+  const auto dense = [](const std::optional<at::Tensor>& x) { return x ? std::optional(x->contiguous()) : x; };
+  const int64_t head_dim = q.sym_size(-1).guard_int(__FILE__, __LINE__);
   CoreArguments arguments;
-  arguments.q_offsets = options.q_offsets;
-  arguments.k_offsets = options.k_offsets, arguments.k_begins = options.k_begins;
-  arguments.k_tokens = options.k_tokens;
-  arguments.q_lengths = options.q_lengths, arguments.k_lengths = options.k_lengths;
+  arguments.q_offsets = dense(options.q_offsets);
+  arguments.k_offsets = dense(options.k_offsets), arguments.k_begins = dense(options.k_begins);
+  arguments.k_tokens = dense(options.k_tokens);
+  arguments.q_lengths = dense(options.q_lengths), arguments.k_lengths = dense(options.k_lengths);
   arguments.kind = name_of(options.kind);
   arguments.scale = options.scale.value_or(1 / std::sqrt(static_cast<double>(head_dim)));
   arguments.dropout = options.dropout, arguments.seed = options.seed, arguments.layer = options.layer;
-  arguments.dropout_seed = options.dropout_seed;
+  arguments.dropout_seed = options.dropout_seed, arguments.drawn_seed = options.drawn_seed;
   return arguments;
 }
 
@@ -149,7 +170,7 @@ at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor&
   const int64_t num_heads = q.sym_size(1).guard_int(__FILE__, __LINE__);
   const std::shared_ptr<const Layer> layer = resolved(spec, num_heads);
   check_read(*layer, spec, options);
-  CoreArguments arguments = arguments_of(options, q.sym_size(-1).guard_int(__FILE__, __LINE__));
+  CoreArguments arguments = arguments_of(q, k, *layer, options);
   const bool whole = layer->groups.size() == 1;
   std::vector<at::Tensor> outputs;
   for (const Layer::Group& group : layer->groups) {
@@ -180,7 +201,7 @@ at::Tensor attention_weights(const at::Tensor& q, const at::Tensor& k, const std
   check(q, k, k, options);
   const std::shared_ptr<const Layer> layer = resolved(spec, q.size(1));
   check_read(*layer, spec, options);
-  CoreArguments arguments = arguments_of(options, q.size(-1));
+  CoreArguments arguments = arguments_of(q, k, *layer, options);
   std::vector<at::Tensor> weights;
   for (const Layer::Group& group : layer->groups) {
     arguments.spec = group.spec;

@@ -19,9 +19,10 @@ inline constexpr double kLeastAlpha = 1.0001, kGreatestAlpha = 64;
 //           k_lengths[b]) of k, which may overlap and leave gaps: caches, and rows that share a memory; no gradients.
 //           With k_tokens [N] too these are ranges of it, and key j of the sequence is row k_tokens[k_begins[b] + j] of
 //           k and v: caches in pieces, beams that share what they have in common;
-//   dense:  q [B, H, N_q, D], k and v [B, H, N_k, D], with optional q_lengths, k_lengths [B].
-// Offsets, begins, lengths and tokens are contiguous int64 on the CPU. Any strides whose last is 1. In self-attention
-// query i stands at key position i + k_length - q_length.
+//   dense:  q [B, H, N_q, D], k and v [B, H, N_k, D], with optional q_lengths, k_lengths [B]. Where N_q = N_k and
+//           positions are compared, causally or by a pattern, one of them stands for both.
+// Offsets, begins, lengths and tokens are int64 on the CPU. Any strides. In self-attention query i stands at key
+// position i + k_length - q_length.
 struct AttentionOptions {
   AttentionKind kind = AttentionKind::kSelf;
   std::optional<at::Tensor> q_offsets, k_offsets;  // packed; k_offsets default to q_offsets
@@ -34,7 +35,8 @@ struct AttentionOptions {
   double dropout = 0;                              // on the weights; 0 in evaluation
   int64_t seed = 0;                                // of the run: random(k) draws from (seed, layer, head)
   int64_t layer = 0;
-  c10::SymInt dropout_seed = 0;  // of this call; a symbol, so that a compiled graph serves every seed
+  c10::SymInt dropout_seed = 0;          // of this call; a symbol, so that a compiled graph serves every seed
+  std::optional<at::Tensor> drawn_seed = {};  // in its place: int64 of no dimension on the CPU, as a generator draws it
 };
 
 // Attention of every head group of `spec` ("topk(8)", "4*local(256);4*full"), then the norm over concatenated heads.

@@ -29,6 +29,7 @@ AttentionSpec parsed(std::string_view text) {
   const std::scoped_lock lock(mutex);
   const auto found = cache.find(std::string(text));
   if (found != cache.end()) return found->second;
+  if (cache.size() >= kMostSpecs) cache.clear();
   return cache.emplace(text, parse_attention(text)).first->second;
 }
 
@@ -57,7 +58,8 @@ ReferenceCall call_of(const CoreTensors& x, const CoreArguments& arguments, Atte
   call.problem = std::move(problem);
   call.problem.sequences = sequences_of({x.q, x.k}, arguments);
   call.key_tokens = key_tokens_of(x.k, arguments);
-  const int64_t dropout_seed = arguments.dropout_seed.guard_int(__FILE__, __LINE__);
+  const int64_t dropout_seed = arguments.drawn_seed ? arguments.drawn_seed->item<int64_t>()
+                                                    : arguments.dropout_seed.guard_int(__FILE__, __LINE__);
   call.random = {static_cast<uint64_t>(arguments.seed), static_cast<uint64_t>(dropout_seed), arguments.layer,
                  arguments.first_head};
   call.q = token_rows(x.q), call.k = token_rows(x.k), call.v = token_rows(x.v);

@@ -13,6 +13,9 @@
 // by a fast kernel where one accepts the problem and by the reference elsewhere.
 namespace fovea::ops {
 
+// Texts of specs that are kept parsed: a service may be sent any.
+inline constexpr size_t kMostSpecs = 1024;
+
 // Everything beside q, k and v; as AttentionOptions, with the spec of one head group, norm left out.
 struct CoreArguments {
   std::optional<at::Tensor> q_offsets, k_offsets, k_begins, k_tokens, q_lengths, k_lengths, alpha;
@@ -20,6 +23,7 @@ struct CoreArguments {
   double scale = 1, dropout = 0;
   int64_t seed = 0, layer = 0, first_head = 0;
   c10::SymInt dropout_seed = 0;
+  std::optional<at::Tensor> drawn_seed;
 };
 
 struct CoreOutput {

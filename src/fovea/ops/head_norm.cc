@@ -140,22 +140,26 @@ HeadNormBackwardResult head_norm_backward_meta(const at::Tensor&, const at::Tens
   return empty_gradients(z, gain, gate, bias);
 }
 
+// What forward leaves for backward beside y, without a derivative of its own.
+struct Statistics {
+  at::Tensor centre, rstd;
+};
+
 class HeadNormFunction : public torch::autograd::Function<HeadNormFunction> {
  public:
-  static variable_list forward(AutogradContext* context, const at::Tensor& z, const at::Tensor& gain,
-                               const OptionalTensor& gate, const OptionalTensor& bias, bool centred, double eps) {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& z, const at::Tensor& gain,
+                            const OptionalTensor& gate, const OptionalTensor& bias, bool centred, double eps,
+                            Statistics* left) {
     const at::AutoDispatchBelowADInplaceOrView below;
     auto [y, centre, rstd] = head_norm_forward_operator().call(z, gain, gate, bias, centred, eps);
     context->save_for_backward({z, gain, tensor_or_none(gate), tensor_or_none(bias), centre, rstd});
     context->saved_data["centred"] = centred, context->saved_data["eps"] = eps;
-    context->mark_non_differentiable({centre, rstd});
-    context->set_materialize_grads(false);
-    return {y, centre, rstd};
+    *left = {centre, rstd};
+    return y;
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& grads) {
-    variable_list result(6);
-    if (!grads[0].defined()) return result;
+    variable_list result(7);
     const variable_list s = context->get_saved_variables();
     const OptionalTensor gate = some_or_none(s[2]), bias = some_or_none(s[3]);
     auto [grad_z, grad_gain, grad_gate, grad_bias] = head_norm_backward_operator().call(
@@ -176,14 +180,10 @@ HeadNormForwardResult head_norm_forward_autograd(const at::Tensor& z, const at::
     const at::AutoDispatchBelowADInplaceOrView below;
     return head_norm_forward_operator().call(z, gain, gate, bias, centred, eps);
   }
-  const variable_list result = HeadNormFunction::apply(z, gain, gate, bias, centred, eps);
-  return {result[0], result[1], result[2]};
+  Statistics left;
+  const at::Tensor y = HeadNormFunction::apply(z, gain, gate, bias, centred, eps, &left);
+  return {y, left.centre, left.rstd};
 }
-
-// What forward left for head_norm_backward, without a derivative of its own.
-struct Statistics {
-  at::Tensor centre, rstd;
-};
 
 class HeadNormSecondFunction : public torch::autograd::Function<HeadNormSecondFunction> {
  public:

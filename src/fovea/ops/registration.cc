@@ -6,6 +6,8 @@
 #include <tuple>
 #include <vector>
 
+#include "fovea/base/strings.h"
+#include "fovea/kernels/attention/forced.h"
 #include "fovea/ops/attention_core.h"
 #include "fovea/ops/second_order.h"
 #include "fovea/ops/step_tensors.h"
@@ -20,7 +22,7 @@ using torch::autograd::variable_list;
 using OptionalTensor = std::optional<at::Tensor>;
 using OptionalTensors = c10::List<OptionalTensor>;
 
-// layout: q_offsets, k_offsets, k_begins, k_tokens, q_lengths, k_lengths; stream: seed, layer, first_head.
+// layout: q_offsets, k_offsets, k_begins, k_tokens, q_lengths, k_lengths, drawn_seed; stream: seed, layer, first_head.
 constexpr const char* kAttentionForward =
     "attention_forward(Tensor q, Tensor k, Tensor v, Tensor? alpha, Tensor?[] layout, str spec, str kind, "
     "float scale, float dropout, int[] stream, SymInt dropout_seed, bool needs_backward) "
@@ -60,10 +62,11 @@ struct Text {
 CoreArguments arguments_of(const OptionalTensor& alpha, const OptionalTensors& layout, const Text& text,
                            at::IntArrayRef stream) {
   CoreArguments a;
-  TORCH_CHECK(layout.size() == 6 && stream.size() == 3,
-              "fovea::attention_forward: layout has 6 tensors, stream 3 ints");
+  TORCH_CHECK(layout.size() == 7 && stream.size() == 3,
+              "fovea::attention_forward: layout has 7 tensors, stream 3 ints");
   a.q_offsets = layout.get(0), a.k_offsets = layout.get(1), a.k_begins = layout.get(2);
-  a.k_tokens = layout.get(3), a.q_lengths = layout.get(4), a.k_lengths = layout.get(5), a.alpha = alpha;
+  a.k_tokens = layout.get(3), a.q_lengths = layout.get(4), a.k_lengths = layout.get(5), a.drawn_seed = layout.get(6);
+  a.alpha = alpha;
   a.spec = text.spec, a.kind = text.kind;
   a.seed = stream[0], a.layer = stream[1], a.first_head = stream[2];
   return a;
@@ -120,6 +123,11 @@ struct Rest {
   SymInt dropout_seed;
 };
 
+// What forward leaves for backward beside its output, without a derivative of its own.
+struct Left {
+  at::Tensor stats, kept;
+};
+
 // `tensors`, then the layout's, and what is no tensor.
 void save(AutogradContext* context, variable_list tensors, const Rest& rest) {
   for (size_t i = 0; i < rest.layout.size(); ++i) tensors.push_back(tensor_or_none(rest.layout.get(i)));
@@ -145,23 +153,23 @@ Rest saved_rest(AutogradContext* context, const variable_list& saved, size_t cou
 
 class AttentionFunction : public torch::autograd::Function<AttentionFunction> {
  public:
-  static variable_list forward(AutogradContext* context, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
-                               const OptionalTensor& alpha, const Rest& rest) {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                            const OptionalTensor& alpha, const Rest& rest, Left* left) {
     const at::AutoDispatchBelowADInplaceOrView below;
     auto [out, stats, kept] =
         attention_forward_operator().call(q, k, v, alpha, rest.layout, rest.spec, rest.kind, rest.scale, rest.dropout,
                                           rest.stream, rest.dropout_seed, /*needs_backward=*/true);
     save(context, {q, k, v, out, stats, kept, tensor_or_none(alpha)}, rest);
-    context->mark_non_differentiable({stats, kept});
-    context->set_materialize_grads(false);  // zeros as large as stats and kept
-    return {out, stats, kept};
+    context->saved_data["kernel"] = std::string(kernels::forced_kernel());
+    *left = {stats, kept};
+    return out;
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& grads) {
-    variable_list result(5);
-    if (!grads[0].defined()) return result;
+    variable_list result(6);
     const variable_list s = context->get_saved_variables();
     const Rest rest = saved_rest(context, s, 7);
+    check_kernel(context->saved_data.at("kernel").toStringRef());
     auto [grad_q, grad_k, grad_v, grad_alpha] = attention_backward_operator().call(
         grads[0], s[0], s[1], s[2], s[3], s[4], s[5], some_or_none(s[6]), rest.layout, rest.spec, rest.kind, rest.scale,
         rest.dropout, rest.stream, rest.dropout_seed);
@@ -169,22 +177,26 @@ class AttentionFunction : public torch::autograd::Function<AttentionFunction> {
     if (s[6].defined()) result[3] = grad_alpha;
     return result;
   }
-};
 
-// What forward left for attention_backward, without a derivative of its own.
-struct Left {
-  at::Tensor out, stats, kept;
+ private:
+  // Kernels do not read what others left.
+  static void check_kernel(std::string_view in_forward) {
+    const std::string_view now = kernels::forced_kernel();
+    if (now == in_forward) return;
+    throw Error(cat("attention: FOVEA_KERNEL was '", in_forward, "' in forward and is '", now,
+                    "' in backward; change it between steps only"));
+  }
 };
 
 class AttentionSecondFunction : public torch::autograd::Function<AttentionSecondFunction> {
  public:
   static variable_list forward(AutogradContext* context, const at::Tensor& grad_out, const at::Tensor& q,
-                               const at::Tensor& k, const at::Tensor& v, const OptionalTensor& alpha, const Left& left,
-                               const Rest& rest) {
+                               const at::Tensor& k, const at::Tensor& v, const OptionalTensor& alpha,
+                               const at::Tensor& out, const Left& left, const Rest& rest) {
     const at::AutoDispatchBelowADInplaceOrView below;
-    auto [grad_q, grad_k, grad_v, grad_alpha] = attention_backward_operator().call(
-        grad_out, q, k, v, left.out, left.stats, left.kept, alpha, rest.layout, rest.spec, rest.kind, rest.scale,
-        rest.dropout, rest.stream, rest.dropout_seed);
+    auto [grad_q, grad_k, grad_v, grad_alpha] =
+        attention_backward_operator().call(grad_out, q, k, v, out, left.stats, left.kept, alpha, rest.layout, rest.spec,
+                                           rest.kind, rest.scale, rest.dropout, rest.stream, rest.dropout_seed);
     save(context, {grad_out, q, k, v, tensor_or_none(alpha)}, rest);
     context->set_materialize_grads(false);
     return {grad_q, grad_k, grad_v, grad_alpha};
@@ -200,7 +212,7 @@ class AttentionSecondFunction : public torch::autograd::Function<AttentionSecond
       return core_composed({x[0], x[1], x[2]}, arguments);
     };
     variable_list result = second_order({composed, s[0], {s[1], s[2], s[3], s[4]}}, cotangents);
-    result.resize(7);
+    result.resize(8);
     return result;
   }
 };
@@ -216,10 +228,11 @@ AttentionForwardResult attention_forward_autograd(const at::Tensor& q, const at:
     return attention_forward_operator().call(q, k, v, alpha, layout, spec, kind, scale, dropout, stream,
                                              std::move(dropout_seed), needs_backward);
   }
-  const variable_list result = AttentionFunction::apply(
+  Left left;
+  const at::Tensor out = AttentionFunction::apply(
       q, k, v, alpha,
-      Rest{layout, std::string(spec), std::string(kind), scale, dropout, stream.vec(), std::move(dropout_seed)});
-  return {result[0], result[1], result[2]};
+      Rest{layout, std::string(spec), std::string(kind), scale, dropout, stream.vec(), std::move(dropout_seed)}, &left);
+  return {out, left.stats, left.kept};
 }
 
 AttentionBackwardResult attention_backward_autograd(const at::Tensor& grad_out, const at::Tensor& q,
@@ -234,7 +247,7 @@ AttentionBackwardResult attention_backward_autograd(const at::Tensor& grad_out, 
                                               dropout, stream, std::move(dropout_seed));
   }
   const variable_list result = AttentionSecondFunction::apply(
-      grad_out, q, k, v, alpha, Left{out, stats, kept},
+      grad_out, q, k, v, alpha, out, Left{stats, kept},
       Rest{layout, std::string(spec), std::string(kind), scale, dropout, stream.vec(), std::move(dropout_seed)});
   return {result[0], result[1], result[2], result[3]};
 }
@@ -242,7 +255,8 @@ AttentionBackwardResult attention_backward_autograd(const at::Tensor& grad_out, 
 }  // namespace
 
 at::Tensor call_forward(const CoreTensors& x, const CoreArguments& a) {
-  const OptionalTensors layout({a.q_offsets, a.k_offsets, a.k_begins, a.k_tokens, a.q_lengths, a.k_lengths});
+  const OptionalTensors layout(
+      {a.q_offsets, a.k_offsets, a.k_begins, a.k_tokens, a.q_lengths, a.k_lengths, a.drawn_seed});
   return std::get<0>(attention_forward_operator().call(x.q, x.k, x.v, a.alpha, layout, a.spec, a.kind, a.scale,
                                                        a.dropout, {a.seed, a.layer, a.first_head}, a.dropout_seed,
                                                        /*needs_backward=*/false));

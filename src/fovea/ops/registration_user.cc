@@ -20,7 +20,8 @@ constexpr const char* kAttentionSchema =
     "attention(Tensor q, Tensor k, Tensor v, str spec='full', *, str kind='self', Tensor? q_offsets=None, "
     "Tensor? k_offsets=None, Tensor? k_begins=None, Tensor? k_tokens=None, Tensor? q_lengths=None, "
     "Tensor? k_lengths=None, Tensor? alpha=None, Tensor? gain=None, Tensor? gate=None, Tensor? bias=None, "
-    "float? scale=None, float dropout=0., int seed=0, int layer=0, SymInt dropout_seed=0) -> Tensor";
+    "float? scale=None, float dropout=0., int seed=0, int layer=0, SymInt dropout_seed=0, Tensor? drawn_seed=None) "
+    "-> Tensor";
 constexpr const char* kWeightsSchema =
     "attention_weights(Tensor q, Tensor k, str spec='full', *, str kind='self', Tensor? q_offsets=None, "
     "Tensor? k_offsets=None, Tensor? k_begins=None, Tensor? k_tokens=None, Tensor? q_lengths=None, "
@@ -31,12 +32,13 @@ at::Tensor attention_op(const at::Tensor& q, const at::Tensor& k, const at::Tens
                         const OptionalTensor& k_begins, const OptionalTensor& k_tokens, const OptionalTensor& q_lengths,
                         const OptionalTensor& k_lengths, const OptionalTensor& alpha, const OptionalTensor& gain,
                         const OptionalTensor& gate, const OptionalTensor& bias, std::optional<double> scale,
-                        double dropout, int64_t seed, int64_t layer, c10::SymInt dropout_seed) {
+                        double dropout, int64_t seed, int64_t layer, c10::SymInt dropout_seed,
+                        const OptionalTensor& drawn_seed) {
   AttentionOptions options{parse_kind(kind), q_offsets, k_offsets, k_begins, k_tokens, q_lengths,
                            k_lengths,        alpha,     {},        {},       {},       {}};
   options.gain = gain, options.gate = gate, options.bias = bias;
   options.scale = scale, options.dropout = dropout, options.seed = seed, options.layer = layer;
-  options.dropout_seed = std::move(dropout_seed);
+  options.dropout_seed = std::move(dropout_seed), options.drawn_seed = drawn_seed;
   return attention(q, k, v, std::string(spec), options);
 }
 
@@ -109,7 +111,11 @@ TORCH_LIBRARY_FRAGMENT(fovea, m) {
     m.impl("attention", torch::dispatch(key, TORCH_FN(Autocast<&attention_op>::run)));
   }
   m.def(kWeightsSchema);
-  m.impl("attention_weights", torch::dispatch(c10::DispatchKey::CompositeImplicitAutograd, TORCH_FN(weights_op)));
+  // Reads data, so that compilers have to take it whole; not differentiable. Python gives its fake.
+  for (const c10::DispatchKey key : {c10::DispatchKey::CPU, c10::DispatchKey::CUDA}) {
+    m.impl("attention_weights", torch::dispatch(key, TORCH_FN(weights_op)));
+  }
+  m.impl("attention_weights", torch::dispatch(c10::DispatchKey::Autograd, torch::CppFunction::makeFallthrough()));
   for (const c10::DispatchKey key : {c10::DispatchKey::AutocastCPU, c10::DispatchKey::AutocastCUDA}) {
     m.impl("attention_weights", torch::dispatch(key, TORCH_FN(Autocast<&weights_op>::run)));
   }

@@ -4,8 +4,9 @@
 #include <functional>
 #include <vector>
 
-// Derivatives of an operator's gradients. Kernels give first derivatives; those of the second order, which are asked for
-// with create_graph (gradient penalties, Hessian-vector products), come from the same function made of ATen's operators.
+// Derivatives of an operator's gradients. Kernels give first derivatives; those of the second order, which are asked
+// for with create_graph (gradient penalties, Hessian-vector products), come from the same function made of ATen's
+// operators.
 namespace fovea::ops {
 
 // What a gradient g = d <f(inputs), grad_out> / d inputs was made from; undefined inputs are those that f does without.
@@ -15,8 +16,9 @@ struct GradientCall {
   std::vector<at::Tensor> inputs;
 };
 
-// d <g, cotangents> / d (grad_out, inputs...), undefined where g does not depend on one. `cotangents` are as many as the
-// inputs; undefined ones are zeros. Where the graph is being recorded (create_graph) it may be differentiated again.
+// d <g, cotangents> / d (grad_out, inputs...), undefined where g does not depend on one. `cotangents` are as many as
+// the inputs; undefined ones are zeros. Where the graph is being recorded (create_graph) it may be differentiated
+// again.
 std::vector<at::Tensor> second_order(const GradientCall& call, const std::vector<at::Tensor>& cotangents);
 
 }  // namespace fovea::ops

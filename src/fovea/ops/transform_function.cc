@@ -40,8 +40,7 @@ class TransformFunction : public torch::autograd::Function<TransformFunction> {
 }  // namespace
 
 at::Tensor differentiable_transform(const Transform& transform, const ScoreMatrix& rows) {
-  return TransformFunction::apply(rows.scores, some_or_none(rows.alpha), some_or_none(rows.dropped),
-                                  transform);
+  return TransformFunction::apply(rows.scores, some_or_none(rows.alpha), some_or_none(rows.dropped), transform);
 }
 
 }  // namespace fovea::ops

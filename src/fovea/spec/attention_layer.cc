@@ -1,4 +1,7 @@
+#include <algorithm>
+
 #include "fovea/base/strings.h"
+#include "fovea/spec/attention_parameters.h"
 #include "fovea/spec/attention_spec.h"
 
 namespace fovea {
@@ -14,12 +17,21 @@ std::string_view positional(const Pairs& pairs) {
   return {};
 }
 
+// The same of a spec, what topk keeps included.
+std::string_view positional(const AttentionSpec& spec) {
+  const std::string_view name = positional(spec.pairs);
+  return name.empty() && spec.select && spec.select->keep ? positional(*spec.select->keep) : name;
+}
+
 }  // namespace
+
+bool compares_positions(const LayerSpec& spec) {
+  return std::ranges::any_of(spec, [](const HeadGroup& group) { return !positional(group.spec).empty(); });
+}
 
 void validate(const AttentionSpec& spec, AttentionKind kind) {
   if (kind != AttentionKind::kCross) return;
-  std::string_view name = positional(spec.pairs);
-  if (name.empty() && spec.select && spec.select->keep) name = positional(*spec.select->keep);
+  const std::string_view name = positional(spec);
   if (name.empty()) return;
   throw Error(cat("attention '", print(spec), "': '", name,
                   "' compares the positions of queries and keys, which belong to ",

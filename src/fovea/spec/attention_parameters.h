@@ -9,4 +9,7 @@ struct AttentionParameters {
 };
 AttentionParameters parameters_of(const LayerSpec& spec);
 
+// Some pattern of it compares the positions of queries and keys, among those that topk keeps too.
+bool compares_positions(const LayerSpec& spec);
+
 }  // namespace fovea

@@ -4,16 +4,12 @@
 #include "fovea/base/strings.h"
 #include "fovea/kernels/attention/attention.h"
 #include "fovea/kernels/attention/cpu/kernels.h"
+#include "fovea/kernels/attention/forced.h"
 
 namespace fovea::kernels {
 namespace {
 
 constexpr std::string_view kReference = "reference";
-
-std::string_view forced_name() {
-  const char* name = std::getenv("FOVEA_KERNEL");
-  return name ? name : "";
-}
 
 const Kernel* forced(std::string_view name, const AttentionProblem& problem) {
   if (name == kReference) return nullptr;
@@ -31,7 +27,7 @@ const Kernel* forced(std::string_view name, const AttentionProblem& problem) {
 
 // What a problem's sequences are divided among: those that do not refuse it, or the one forced.
 std::vector<const Kernel*> candidates(const AttentionProblem& problem) {
-  if (const std::string_view name = forced_name(); !name.empty()) {
+  if (const std::string_view name = forced_kernel(); !name.empty()) {
     const Kernel* kernel = forced(name, problem);
     return kernel == nullptr ? std::vector<const Kernel*>{} : std::vector{kernel};
   }
@@ -64,6 +60,11 @@ std::string walk(const AttentionProblem& problem) {
 }
 
 }  // namespace
+
+std::string_view forced_kernel() {
+  const char* name = std::getenv("FOVEA_KERNEL");
+  return name ? name : "";
+}
 
 std::span<const Kernel> attention_kernels() { return cpu_kernels(); }
 
@@ -115,7 +116,7 @@ SavedPerRow saved_at_most(const AttentionProblem& problem) {
 }
 
 std::string explain(const AttentionProblem& problem) {
-  const std::string_view name = forced_name();
+  const std::string_view name = forced_kernel();
   const Division division(problem);
   std::vector<std::string> takers;
   for (const Share& share : division.shares()) takers.emplace_back(share.kernel->name);

@@ -43,6 +43,7 @@ class BadInput(unittest.TestCase):
         self.refused("train", "--transformer-norm", "pst", says="expected one of post, pre; did you mean 'post'?", code=2)
         self.refused("vocab", "--dim-vocabs", 10**8, says="a whole number of at least 3 and at most 10,000,000", code=2)
         self.refused("train", "--model", "a", "--model", "b", says="--model: got 2 values; expected one", code=2)
+        self.refused("train", "--mini-batch-words", 1, "--mini-batch-words", 2, says="--mini-batch-words: got 2", code=2)
         self.refused("train", "--train-sets", "a", "b", "--model", says="--model: got no value; expected one", code=2)
         self.refused("train", "--model", "--train-sets", "a", "b", says="--model: got no value, but --train-sets", code=2)
         for value in ("maybe", "1.5"):
@@ -165,7 +166,8 @@ class BadInput(unittest.TestCase):
         self.assertEqual([side.read_text() for side in sides], texts)
         checkpoints = PLACE.model() / "checkpoints"
         newest = sorted(checkpoints.iterdir())[-1]
-        self.refused("average", "--model", PLACE.model(), "--last", 1, "--output", newest, says="run's own checkpoints")
+        for output in (newest, f"{newest}/", PLACE.model() / "best", PLACE.model() / "last"):
+            self.refused("average", "--model", PLACE.model(), "--last", 1, "--output", output, says="run's own checkpoints")
         self.refused("average", "--model", PLACE.folder / "none", "--last", 1, "--output", folder / "a",
                      says=["none'", "does not exist"])
 
@@ -193,6 +195,49 @@ class BadInput(unittest.TestCase):
             weights = copy / "model.safetensors"
             weights.write_bytes(damage(weights.read_bytes()))
             self.refused("translate", "--model", copy, says="model.safetensors")
+
+    def test_a_checkpoint_is_no_run(self):
+        averaged = PLACE.folder / "averaged"
+        checked("average", "--model", PLACE.model(), "--last", 1, "--output", averaged)
+        files = sorted(averaged.iterdir())
+        self.refused(*PLACE.training(averaged, "--after-batches", 1),
+                     says=[f"--model: '{averaged}' is a checkpoint", "expected a new folder", "use --pretrained-model"])
+        self.assertEqual(sorted(averaged.iterdir()), files)
+
+    def test_a_copied_run_goes_on(self):
+        copy = PLACE.folder / "copied"
+        shutil.copytree(PLACE.model(), copy)  # a folder for each link
+        self.assertFalse((copy / "last").is_symlink())
+        resumed = checked(*PLACE.training(copy, "--after-batches", 21))
+        self.assertIn("going on after update 20", resumed.stderr)
+        self.assertIn(f"it is now '{copy / 'last.1'}'", resumed.stderr)
+        self.assertEqual(os.readlink(copy / "last"), "checkpoints/update-00000021")
+
+    def test_other_validation_text_is_noticed(self):
+        run = PLACE.folder / "validated"
+        training = PLACE.training(run, "--valid-freq", 2, "--valid-metrics", "ce-mean-words")
+        checked(*training, "--after-batches", 4, "--valid-sets", *PLACE.sides["valid"])
+        warning = "the validation text differs from that of the run so far"
+        same = checked(*training, "--after-batches", 6, "--valid-sets", *PLACE.sides["valid"])
+        self.assertNotIn(warning, same.stderr)
+        other = checked(*training, "--after-batches", 8, "--valid-sets", *PLACE.sides["test"])
+        self.assertIn(warning, other.stderr)
+
+    def test_folders_that_cannot_be_read(self):
+        closed = PLACE.folder / "closed"
+        (closed / "run").mkdir(parents=True)
+        closed.chmod(0)
+        loop = PLACE.folder / "loop"
+        loop.symlink_to(loop)
+        for path, why in ((closed / "run", "Permission denied"), (loop, "Too many levels of symbolic links"),
+                          (PLACE.folder / ("a" * 300), "File name too long")):
+            for option, command in (("--model", ["translate", "--model", path]),
+                                    ("--model", ["average", "--model", path, "--output", PLACE.folder / "mean"]),
+                                    ("--model", PLACE.training(path)),
+                                    ("--output", ["average", "--model", PLACE.model(), "--last", 1, "--output", path]),
+                                    ("--pretrained-model", PLACE.training("x", "--pretrained-model", path))):
+                self.refused(*command, says=[f"{option}: cannot read '", str(path), why], before=without_privilege())
+        closed.chmod(0o700)
 
     def test_full_disk(self):
         source = PLACE.sides["test"][0]

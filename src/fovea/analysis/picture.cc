@@ -5,19 +5,24 @@
 #include <cmath>
 #include <span>
 
+#include "fovea/base/strings.h"
+#include "fovea/text/unicode.h"
+
 namespace fovea::analysis {
 namespace {
 
 constexpr size_t kLongestLabel = 16;  // characters
 
-std::vector<std::string> characters(const std::string& text) {
+// Each with the marks on it.
+std::vector<std::string> characters(const std::string& label) {
   std::vector<std::string> out;
-  for (const char c : text) {
-    const bool continues = (static_cast<unsigned char>(c) & 0xC0U) == 0x80U;
-    if (continues && !out.empty()) {
-      out.back() += c;
+  for (size_t i = 0, end = 0; i < label.size(); i = end) {
+    for (end = i + 1; end < label.size() && (static_cast<unsigned char>(label[end]) & 0xC0U) == 0x80U;) ++end;
+    const std::string character = label.substr(i, end - i);
+    if (!out.empty() && text::terminal_columns(character) == 0) {
+      out.back() += character;
     } else {
-      out.emplace_back(1, c);
+      out.push_back(character);
     }
   }
   if (out.size() > kLongestLabel) {
@@ -25,6 +30,11 @@ std::vector<std::string> characters(const std::string& text) {
     out.back() = "…";
   }
   return out;
+}
+
+// Blanks that make the label as many columns wide as the terminal is to give it.
+std::string padding(const std::string& label, int64_t columns) {
+  return std::string(static_cast<size_t>(std::max<int64_t>(columns - text::terminal_columns(label), 0)), ' ');
 }
 
 // greatest: of the row, in magnitude.
@@ -39,30 +49,32 @@ std::string shade(float weight, float greatest) {
 }  // namespace
 
 std::string draw(const AttentionPicture& picture) {
-  std::vector<std::vector<std::string>> columns;
-  size_t height = 0, width = 0;
+  std::vector<std::vector<std::string>> sources;
+  size_t height = 0;
   for (const std::string& label : picture.sources) {
-    columns.push_back(characters(label));
-    height = std::max(height, columns.back().size());
+    sources.push_back(characters(label));
+    height = std::max(height, sources.back().size());
   }
-  for (const std::string& label : picture.targets) width = std::max(width, characters(label).size());
+  std::vector<std::string> targets;
+  int64_t width = 0;
+  for (const std::string& label : picture.targets) {
+    targets.push_back(join(characters(label), ""));
+    width = std::max(width, text::terminal_columns(targets.back()));
+  }
 
   std::string out;
   for (size_t line = 0; line < height; ++line) {
-    out.append(width + 1, ' ');
-    for (const auto& column : columns) {
-      const size_t skipped = height - column.size();  // labels end just above their columns
-      out += line < skipped ? " " : column[line - skipped];
-      out += ' ';
+    out += padding("", width + 1);
+    for (const auto& source : sources) {
+      const size_t skipped = height - source.size();  // labels end just above their columns
+      const std::string character = line < skipped ? "" : source[line - skipped];
+      out += character + padding(character, 2);
     }
     out += '\n';
   }
-  const size_t num_sources = picture.sources.size();
-  for (size_t row = 0; row < picture.targets.size(); ++row) {
-    const std::vector<std::string> label = characters(picture.targets[row]);
-    out.append(width - label.size(), ' ');
-    for (const std::string& character : label) out += character;
-    out += ' ';
+  const size_t num_sources = sources.size();
+  for (size_t row = 0; row < targets.size(); ++row) {
+    out += padding(targets[row], width) + targets[row] + ' ';
     const std::span<const float> weights(picture.weights.data() + row * num_sources, num_sources);
     float greatest = 0;
     for (const float weight : weights) greatest = std::max(greatest, std::abs(weight));

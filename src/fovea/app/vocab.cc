@@ -25,7 +25,7 @@ struct VocabConfig {
         number("dim-vocabs", &C::dim_vocabs, "pieces, </s> and <unk> among them", 3, 1e7),
         named("output", &C::output, "the SentencePiece model to write (.spm)", "o"),
         choice("type", &C::type, "how pieces are learned", "unigram|bpe"),
-        number("character-coverage", &C::character_coverage, "share of all characters that get a piece", 0.9, 1),
+        number("character-coverage", &C::character_coverage, "share of all characters that get a piece", 0.98, 1),
         field("byte-fallback", &C::byte_fallback, "spell unknown characters in bytes"),
         number("max-lines", &C::max_lines, "learn from a sample of so many lines", 1, 1e12),
         number("seed", &C::seed, "of the sample", 0, 9e15), number("cpu-threads", &C::cpu_threads, "threads", 1, 4096));

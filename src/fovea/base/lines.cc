@@ -3,13 +3,18 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <boost/iostreams/filter/bzip2.hpp>
 #include <boost/iostreams/filter/gzip.hpp>
 #include <boost/iostreams/filter/lzma.hpp>
+#include <boost/iostreams/filter/zlib.hpp>
 #include <boost/iostreams/filter/zstd.hpp>
 #include <boost/iostreams/filtering_stream.hpp>
+#include <boost/iostreams/read.hpp>
 #include <cerrno>
 #include <cstring>
+#include <exception>
 #include <functional>
 #include <iterator>
 #include <system_error>
@@ -28,6 +33,9 @@ namespace {
 
 std::string name_of(const std::string& path, const char* standard) { return path == "-" ? standard : "'" + path + "'"; }
 
+// Ctrl-C ends the writer of a pipe too: the end that this makes is not the text's.
+void check_end() { throw_if_interrupted("reading"); }
+
 // A descriptor that was peeked into: the bytes already read come first.
 class PeekedSource {
  public:
@@ -44,7 +52,10 @@ class PeekedSource {
     for (;;) {
       const ssize_t got = ::read(fd_, out, static_cast<size_t>(size));
       if (got > 0) return got;
-      if (got == 0) return -1;
+      if (got == 0) {
+        check_end();
+        return -1;
+      }
       if (errno != EINTR) throw Error(cat("cannot read ", name_, ": ", std::strerror(errno)));
       throw_if_interrupted("reading");
     }
@@ -98,14 +109,69 @@ class CheckedSink {
 
 bool starts_with(const std::string& head, std::string_view magic) { return head.compare(0, magic.size(), magic) == 0; }
 
+// Unpacks for a Boost stream by the codec inside one of Boost's filters. Those lose what they unpacked last where the
+// rest is damaged or missing; here that comes first, and the next read throws.
+template <class Filter>
+class Unpacker {
+ public:
+  using char_type = char;
+  using category = io::multichar_input_filter_tag;
+  explicit Unpacker(const Filter& filter) : state_(std::make_shared<State>(State{filter})) {}
+
+  template <class Source>
+  std::streamsize read(Source& source, char* to, std::streamsize size) {
+    State& s = *state_;
+    char* out = to;
+    while (out == to) {
+      if (s.failure) std::rethrow_exception(s.failure);
+      if (s.next == s.end && !s.input_ended) fill(source);
+      if (s.part_ended && s.next == s.end) return -1;
+      unpack(out, to + size);
+    }
+    return out - to;
+  }
+
+ private:
+  struct State {
+    Filter filter;
+    std::array<char, 4096> packed = {};
+    const char *next = nullptr, *end = nullptr;  // of `packed`
+    bool input_ended = false;
+    bool part_ended = false;  // packed files may follow each other, as cat makes them
+    std::exception_ptr failure = nullptr;
+  };
+
+  template <class Source>
+  void fill(Source& source) {
+    State& s = *state_;
+    const std::streamsize got = io::read(source, s.packed.data(), std::ssize(s.packed));
+    s.input_ended = got < 0;
+    s.next = s.packed.data();
+    s.end = s.next + std::max<std::streamsize>(got, 0);
+  }
+
+  void unpack(char*& out, char* out_end) {
+    State& s = *state_;
+    try {
+      if (s.part_ended) s.filter.filter().close();  // ready for the next
+      s.part_ended = !s.filter.filter().filter(s.next, s.end, out, out_end, s.input_ended);
+    } catch (const std::exception&) {
+      s.failure = std::current_exception();
+    }
+  }
+
+  std::shared_ptr<State> state_;  // Boost copies filters
+};
+
 void push_unpacker(io::filtering_istream& in, const std::string& head) {
   using std::string_view_literals::operator""sv;
-  if (starts_with(head, "\x1f\x8b"sv)) in.push(io::gzip_decompressor(), 1 << 16);
+  constexpr int kGzip = 16 + 15;  // zlib's inflateInit2: gzip's frame, and the largest window
+  if (starts_with(head, "\x1f\x8b"sv)) in.push(Unpacker(io::zlib_decompressor(kGzip)), 1 << 16);
   if (starts_with(head,
                   "\xfd"
                   "7zXZ\0"sv))
-    in.push(io::lzma_decompressor(), 1 << 16);
-  if (starts_with(head, "BZh"sv)) in.push(io::bzip2_decompressor(), 1 << 16);
+    in.push(Unpacker(io::lzma_decompressor()), 1 << 16);
+  if (starts_with(head, "BZh"sv)) in.push(Unpacker(io::bzip2_decompressor()), 1 << 16);
   if (starts_with(head, "\x28\xb5\x2f\xfd"sv)) in.push(ZstdUnpacker(), 1 << 16);
 }
 
@@ -123,7 +189,10 @@ std::string peek(int fd, const std::string& name) {
   size_t size = 0;
   while (size < head.size()) {
     const ssize_t got = ::read(fd, head.data() + size, head.size() - size);
-    if (got == 0) break;
+    if (got == 0) {
+      check_end();
+      break;
+    }
     if (got < 0 && errno != EINTR) throw Error(cat("cannot read ", name, ": ", std::strerror(errno)));
     if (got < 0) throw_if_interrupted("reading");
     // A terminal or a pipe hands over a line at a time: do not wait for more of a short one.
@@ -174,7 +243,8 @@ void checked_read(const LineReader& reader, const Read& read) {
   } catch (const Interrupted&) {
     throw;
   } catch (const std::exception&) {  // Boost's texts say no more than "iostream error"
-    throw Error(cat("cannot unpack ", name_of(reader.path(), "standard input"), " after line ", reader.line_number(),
+    const std::string place = reader.line_number() > 0 ? cat(" after line ", reader.line_number()) : "";
+    throw Error(cat("cannot unpack ", name_of(reader.path(), "standard input"), place,
                     ": the archive is damaged or cut short"));
   }
 }

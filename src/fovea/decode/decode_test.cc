@@ -5,8 +5,8 @@
 #include <map>
 #include <numeric>
 
-#include "fovea/base/error.h"
 #include "fovea/base/rng.h"
+#include "fovea/base/test_message.h"
 #include "fovea/decode/batches.h"
 #include "fovea/decode/score_pairs.h"
 #include "fovea/decode/translate_batch.h"
@@ -261,15 +261,18 @@ TEST(TranslateBatch, LearnedPositionsBoundTheLength) {
 
 TEST(TranslateBatch, ADivergedModelIsAnErrorInOneLine) {
   nn::Transformer model = make_model("full");
-  {
-    const torch::NoGradGuard guard;
-    model->output_bias()[5] = std::numeric_limits<float>::quiet_NaN();
-  }
-  try {
-    translate(model, random_sentences(2, 4), beam(2), 2);
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_NE(std::string(error.what()).find("not finite numbers; it diverged in training"), std::string::npos);
+  const auto sources = random_sentences(2, 4);
+  const char* expected =
+      "the model gives scores that are not finite numbers; it diverged in training: use an earlier checkpoint, or "
+      "train with a lower --learn-rate";
+  for (const float wrong : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
+    {
+      const torch::NoGradGuard guard;
+      model->output_bias()[5] = wrong;
+    }
+    EXPECT_EQ(message_of([&] { translate(model, sources, beam(2), 2); }), expected);
+    const std::vector<SentencePair> pairs = {{sources[0], {3, 0}}, {sources[1], {5, 0}}};
+    EXPECT_EQ(message_of([&] { score_pairs(model, pairs, {50, 1000}); }), expected);
   }
 }
 

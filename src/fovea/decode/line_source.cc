@@ -9,6 +9,7 @@
 
 #include "fovea/base/file.h"
 #include "fovea/base/signals.h"
+#include "fovea/decode/batches.h"
 
 namespace fovea::decode {
 namespace {
@@ -49,7 +50,7 @@ void LineSource::read_into(const std::shared_ptr<Queue>& queue, const std::strin
       std::unique_lock lock(queue->mutex);
       queue->changed.wait(lock, [&] { return queue->bytes < kReadAhead || queue->abandoned; });
       if (queue->abandoned) return;
-      queue->bytes += line.size() + sizeof(std::string);
+      queue->bytes += bytes_of(line);
       queue->lines.push_back(std::move(line));
       queue->changed.notify_all();
     }
@@ -64,8 +65,10 @@ void LineSource::read_into(const std::shared_ptr<Queue>& queue, const std::strin
 
 std::vector<std::string> LineSource::next(size_t limit) {
   std::vector<std::string> window;
+  size_t bytes = 0;
+  const auto is_full = [&] { return window.size() >= limit || bytes >= kWindowBytes; };
   std::unique_lock lock(queue_->mutex);
-  while (window.size() < limit) {
+  while (!is_full()) {
     const auto available = [&] { return !queue_->lines.empty() || queue_->ended; };
     if (!queue_->changed.wait_for(lock, interactive_ && !window.empty() ? kPause : kSignalCheck, available)) {
       throw_if_interrupted("translating");
@@ -73,16 +76,20 @@ std::vector<std::string> LineSource::next(size_t limit) {
       continue;
     }
     if (queue_->lines.empty()) break;
-    while (!queue_->lines.empty() && window.size() < limit) {
+    while (!queue_->lines.empty() && !is_full()) {
       window.push_back(std::move(queue_->lines.front()));
-      queue_->bytes -= window.back().size() + sizeof(std::string);
       queue_->lines.pop_front();
+      bytes += bytes_of(window.back());
+      queue_->bytes -= bytes_of(window.back());
     }
     queue_->changed.notify_all();
   }
-  // What came before a failure is translated first.
-  if (window.empty() && queue_->failure) std::rethrow_exception(std::exchange(queue_->failure, nullptr));
-  return window;
+  if (!window.empty()) return window;
+  // Ctrl-C ends the writer of a pipe too: the end that this makes is not the text's.
+  throw_if_interrupted("translating");
+  // What came before a failure has been translated.
+  if (queue_->failure) std::rethrow_exception(std::exchange(queue_->failure, nullptr));
+  return {};
 }
 
 }  // namespace fovea::decode

@@ -19,7 +19,8 @@ class LineSource {
   LineSource(const LineSource&) = delete;
   LineSource& operator=(const LineSource&) = delete;
 
-  // At most `limit` lines; none at the end. Throws what reading throws, and Interrupted at SIGINT or SIGTERM.
+  // At most `limit` lines, fewer where they are long; none at the end. Throws what reading throws, and Interrupted at
+  // SIGINT or SIGTERM.
   std::vector<std::string> next(size_t limit);
 
  private:

@@ -34,21 +34,32 @@ text::Vocab load_vocab(const VocabSource& from, const std::string& folder) {
   return vocab;
 }
 
+// Before a model of the configuration's sizes takes memory: whether the tensors that each of them rules agree.
+void check_sizes(const nn::Checkpoint& checkpoint, const std::string& source) {
+  const ModelConfig& config = checkpoint.config;
+  for (const auto& [stack, depth] : {std::pair("encoder", config.enc_depth), std::pair("decoder", config.dec_depth)}) {
+    nn::tensor_of(checkpoint.model, cat(stack, ".layers.", depth - 1, ".feed_forward.in.weight"),
+                  {config.transformer_dim_ffn, config.dim_emb}, source);
+    if (config.transformer_positions == "learned")
+      nn::tensor_of(checkpoint.model, cat(stack, ".positions.weight"), {config.max_positions, config.dim_emb}, source);
+  }
+}
+
 }  // namespace
 
 LoadedModel load_model(const ModelOptions& options) {
   if (options.cpu_threads > 0) at::set_num_threads(static_cast<int>(options.cpu_threads));
   const at::Device device = nn::parse_device(options.devices);
   const nn::Checkpoint checkpoint = nn::load_checkpoint(options.model, nn::Load::kModel);
+  const std::string folder = checkpoint.folder.string(), weights = folder + "/model.safetensors";
   const bool given = !options.vocabs.empty();
   text::Vocab source = load_vocab(
-      {"source", given ? options.vocabs[0] : "", checkpoint.source_vocab, checkpoint.config.dim_vocabs.at(0)},
-      options.model);
+      {"source", given ? options.vocabs[0] : "", checkpoint.source_vocab, checkpoint.config.dim_vocabs.at(0)}, folder);
   text::Vocab target = load_vocab(
-      {"target", given ? options.vocabs[1] : "", checkpoint.target_vocab, checkpoint.config.dim_vocabs.at(1)},
-      options.model);
+      {"target", given ? options.vocabs[1] : "", checkpoint.target_vocab, checkpoint.config.dim_vocabs.at(1)}, folder);
+  check_sizes(checkpoint, weights);
   nn::Transformer model(checkpoint.config, std::nullopt);
-  nn::load_parameters(*model, checkpoint.model, options.model);
+  nn::load_parameters(*model, checkpoint.model, weights);
   const AttentionOverride& mechanisms = options;
   if (mechanisms != AttentionOverride{}) model->override_attention(mechanisms);
   model->to(device, options.precision == "bfloat16" ? at::kBFloat16 : at::kFloat);

@@ -14,6 +14,7 @@
 #include "fovea/base/rng.h"
 #include "fovea/base/signals.h"
 #include "fovea/base/strings.h"
+#include "fovea/decode/batches.h"
 #include "fovea/decode/line_source.h"
 #include "fovea/decode/translator.h"
 #include "fovea/nn/checkpoint.h"
@@ -111,6 +112,30 @@ TEST_F(RunTest, LinesInAreLinesOutWhateverTheBatches) {
   many.mini_batch = 64;
   many.maxi_batch = 100;
   EXPECT_EQ(translate(many), alone);
+}
+
+TEST_F(RunTest, RefusesWeightsOfOtherSizesBeforeTheModelTakesMemory) {
+  const auto refusal = [&](const std::function<void(ModelConfig&)>& change) {
+    nn::Checkpoint checkpoint = nn::load_checkpoint(folder_ / "model", nn::Load::kModel);
+    change(checkpoint.config);
+    nn::save_checkpoint(folder_ / "other", checkpoint);
+    DecodeConfig of = config("Hund\n");
+    of.model = folder_ / "other";
+    return message([&] { run_translate(of); });
+  };
+  const std::string weights = (folder_ / "other/model.safetensors").string();
+  EXPECT_EQ(refusal([](ModelConfig& c) { c.dim_emb = 65536; }),
+            weights +
+                ": tensor 'encoder.layers.0.feed_forward.in.weight' has the shape [16, 16], the model needs "
+                "[16, 65536]");
+  EXPECT_EQ(refusal([](ModelConfig& c) { c.transformer_dim_ffn = 1 << 20; }),
+            weights +
+                ": tensor 'encoder.layers.0.feed_forward.in.weight' has the shape [16, 16], the model needs "
+                "[1048576, 16]");
+  EXPECT_EQ(refusal([](ModelConfig& c) { c.dec_depth = 900; }),
+            weights + ": tensor 'decoder.layers.899.feed_forward.in.weight' is missing");
+  EXPECT_EQ(refusal([](ModelConfig& c) { c.transformer_positions = "learned", c.max_positions = 1 << 24; }),
+            weights + ": tensor 'encoder.positions.weight' is missing");
 }
 
 TEST_F(RunTest, OddLinesKeepTheirPlaces) {
@@ -226,6 +251,17 @@ TEST_F(RunTest, AnInterruptEndsBetweenBatches) {
   EXPECT_FALSE(fs::exists(folder_ / "out"));
 }
 
+// Ctrl-C ends both sides of a pipe: what is at an end then is not the text.
+TEST_F(RunTest, AnInterruptAtTheEndOfTheInputIsNotItsEnd) {
+  write_file(folder_ / "lines", "1\n");
+  LineSource source(folder_ / "lines");
+  EXPECT_EQ(source.next(100).size(), 1U);
+  install_signal_handlers();
+  std::raise(SIGTERM);
+  EXPECT_THROW(source.next(100), Interrupted);
+  clear_interrupt();
+}
+
 // Whoever writes a line and waits gets it before the end of the input.
 TEST_F(RunTest, AWindowEndsWhereAPipePauses) {
   const fs::path pipe = folder_ / "pipe";
@@ -253,6 +289,34 @@ TEST_F(RunTest, WindowsOfAFileAreFull) {
   EXPECT_EQ(source.next(3).size(), 2U);
   EXPECT_EQ(source.next(3).size(), 0U);
   EXPECT_NE(message([] { LineSource missing("/nowhere/at/all"); }).find("no such file"), std::string::npos);
+}
+
+TEST_F(RunTest, AWindowEndsWhereLinesAreLong) {
+  const std::string line(kWindowBytes / 2, 'x');
+  write_file(folder_ / "lines", line + "\n" + line + "\n" + line + "\n");
+  LineSource source(folder_ / "lines");
+  EXPECT_EQ(source.next(100).size(), 2U);
+  EXPECT_EQ(source.next(100).size(), 1U);
+  EXPECT_EQ(source.next(100).size(), 0U);
+}
+
+TEST_F(RunTest, ACutLineKeepsNoMoreMemoryThanItNeeds) {
+  std::string line;
+  for (int i = 0; i < 3000; ++i) line += "Katze ";
+  const Encoded encoded = encode_line(text::Vocab::load(folder_ / "v.spm"), line, 20);
+  EXPECT_GE(encoded.cut_from, 3000);
+  EXPECT_EQ(encoded.tokens.size(), 21U);
+  EXPECT_LT(encoded.tokens.capacity(), 100U);
+}
+
+TEST_F(RunTest, ACutLineIsBlamedOnWhatLimitsIt) {
+  ModelConfig model;
+  model.max_positions = 30;
+  const auto says = [&](int64_t max_length) { return cut_message({{}, 2000}, line_limit(model, max_length)); };
+  EXPECT_EQ(says(1000), "has 2,000 tokens; cut to 1,000 (--max-length)");
+  model.transformer_positions = "learned";
+  EXPECT_EQ(says(1000), "has 2,000 tokens; cut to 29 (the model's learned positions)");
+  EXPECT_EQ(says(20), "has 2,000 tokens; cut to 20 (--max-length)");
 }
 
 }  // namespace

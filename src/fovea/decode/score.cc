@@ -7,7 +7,6 @@
 
 #include "fovea/base/error.h"
 #include "fovea/base/file.h"
-#include "fovea/base/log.h"
 #include "fovea/base/signals.h"
 #include "fovea/base/strings.h"
 #include "fovea/decode/load_model.h"
@@ -25,28 +24,29 @@ class PairReader {
       : source_(config.train_sets.at(0)),
         target_(config.train_sets.at(1)),
         model_(model),
-        limit_(longest_text(model.model->config(), config.max_length)) {}
+        limit_(line_limit(model.model->config(), config.max_length)) {}
 
   std::vector<SentencePair> next(size_t count) {
     std::vector<SentencePair> pairs;
     std::string source, target;
-    while (pairs.size() < count) {
+    for (size_t bytes = 0; pairs.size() < count && bytes < kWindowBytes;) {
       const bool more_source = source_.next_text(source), more_target = target_.next_text(target);
       if (more_source != more_target) {
         const LineReader& shorter = more_source ? target_ : source_;
-        throw Error(cat("--train-sets: '", shorter.path(), "' ends after ", thousands(shorter.line_number()),
-                        " lines, '", (more_source ? source_ : target_).path(),
-                        "' has more; expected as many lines in both"));
+        throw Error(cat("--train-sets: '", shorter.path(), "' ends after ", count_lines(shorter.line_number()), ", '",
+                        (more_source ? source_ : target_).path(), "' has more; expected as many lines in both"));
       }
       if (!more_source) break;
-      Encoded both[] = {encode_line(model_.source, source, limit_), encode_line(model_.target, target, limit_)};
+      bytes += bytes_of(source) + bytes_of(target);
+      Encoded both[] = {encode_line(model_.source, source, limit_.tokens),
+                        encode_line(model_.target, target, limit_.tokens)};
       warn_of_cuts(both[0], both[1]);
       pairs.push_back({std::move(both[0].tokens), std::move(both[1].tokens)});
     }
     return pairs;
   }
 
-  int64_t cut() const { return cut_.count(); }
+  void report() const { warn_of_cut_lines(cut_.count(), limit_); }
 
  private:
   // Once a pair.
@@ -59,7 +59,7 @@ class PairReader {
 
   LineReader source_, target_;
   const LoadedModel& model_;
-  int64_t limit_;
+  LineLimit limit_;
   LineWarnings cut_;
 };
 
@@ -105,6 +105,7 @@ std::vector<double> score_pairs(nn::Transformer& model, std::span<const Sentence
     for (size_t i = 0; i < batch.size(); ++i) {
       double sum = 0;
       for (int64_t t = bounds[i]; t < bounds[i + 1]; ++t) sum += values[t];
+      if (!std::isfinite(sum)) refuse_diverged();
       scores[static_cast<size_t>(batch[i])] = -sum;
     }
   }
@@ -135,7 +136,7 @@ int64_t run_score(const ScoreConfig& config) {
   }
   if (config.summary) output.line(summary(totals));
   output.close();
-  if (reader.cut() > 0) log::warn(cat(thousands(reader.cut()), " lines were longer than --max-length and were cut"));
+  reader.report();
   return totals.sentences;
 }
 

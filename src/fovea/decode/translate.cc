@@ -33,14 +33,16 @@ void write(LineWriter& output, const DecodeConfig& config, int64_t line, const s
   }
 }
 
-void report(const TranslationCounts& counts, double seconds) {
+void report(const Translator& translator, double seconds) {
+  const TranslationCounts& counts = translator.counts();
   const double rate = seconds > 0 ? 1 / seconds : 0;
-  log::info(cat("translated ", thousands(counts.lines), " lines, ", thousands(counts.source_tokens), " source tokens, ",
+  log::info(cat("translated ", count_lines(counts.lines), ", ", thousands(counts.source_tokens), " source tokens, ",
                 thousands(counts.target_tokens), " target tokens in ", fixed(seconds, 1), " s (",
                 fixed(static_cast<double>(counts.lines) * rate, 1), " lines/s, ",
                 fixed(static_cast<double>(counts.target_tokens) * rate, 0), " tokens/s)"));
-  if (counts.cut > 0) log::warn(cat(thousands(counts.cut), " lines were longer than --max-length and were cut"));
-  if (counts.not_utf8 > 0) log::warn(cat(thousands(counts.not_utf8), " lines were not UTF-8"));
+  warn_of_cut_lines(counts.cut, translator.limit());
+  if (counts.not_utf8 > 0)
+    log::warn(cat(count_lines(counts.not_utf8), counts.not_utf8 == 1 ? " was" : " were", " not UTF-8"));
 }
 
 }  // namespace
@@ -66,7 +68,7 @@ int64_t run_translate(const DecodeConfig& config) {
   }
   progress.finish();
   output.close();
-  report(translator.counts(), seconds_since(start));
+  report(translator, seconds_since(start));
   return line;
 }
 

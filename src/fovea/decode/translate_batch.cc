@@ -36,11 +36,7 @@ class ModelScorer final : public search::Scorer {
     if (started_) model_->reorder(*state_, {parents.begin(), parents.end()});
     started_ = true;
     const at::Tensor hidden = model_->step(*state_, to_tensor(tokens).to(model_->output_weight().device()));
-    if (output_.next_words(hidden.to(at::kFloat), {n, eos_}, next) > 0) {
-      throw Error(
-          "the model gives scores that are not finite numbers; it diverged in training: use an earlier "
-          "checkpoint, or train with a lower --learn-rate");
-    }
+    if (output_.next_words(hidden.to(at::kFloat), {n, eos_}, next) > 0) refuse_diverged();
   }
 
  private:
@@ -52,6 +48,12 @@ class ModelScorer final : public search::Scorer {
 };
 
 }  // namespace
+
+void refuse_diverged() {
+  throw Error(
+      "the model gives scores that are not finite numbers; it diverged in training: use an earlier checkpoint, or "
+      "train with a lower --learn-rate");
+}
 
 PackedSentences pack(std::span<const Sentence* const> sentences, const at::Device& device) {
   std::vector<int64_t> tokens, offsets = {0};

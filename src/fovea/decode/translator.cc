@@ -16,12 +16,26 @@ Encoded encode_line(const text::Vocab& vocab, const std::string& line, int64_t m
     encoded.tokens.resize(static_cast<size_t>(max_length));
   }
   encoded.tokens.push_back(vocab.eos());
+  encoded.tokens.shrink_to_fit();  // thousands of lines wait together, which may have been far longer
   return encoded;
 }
 
-std::string cut_message(const Encoded& encoded, int64_t max_length) {
-  return cat("has ", thousands(encoded.cut_from), " tokens; cut to ", thousands(max_length), " (--max-length)");
+LineLimit line_limit(const ModelConfig& model, int64_t max_length) {
+  const int64_t longest = longest_text(model, max_length);
+  return {longest, longest < max_length ? "the model's learned positions" : "--max-length"};
 }
+
+std::string cut_message(const Encoded& encoded, const LineLimit& limit) {
+  return cat("has ", thousands(encoded.cut_from), " tokens; cut to ", thousands(limit.tokens), " (", limit.set_by, ")");
+}
+
+void warn_of_cut_lines(int64_t count, const LineLimit& limit) {
+  if (count == 0) return;
+  const char* were = count == 1 ? " was" : " were";
+  log::warn(cat(count_lines(count), were, " longer than ", limit.set_by, " and", were, " cut"));
+}
+
+std::string count_lines(int64_t count) { return cat(thousands(count), count == 1 ? " line" : " lines"); }
 
 void LineWarnings::warn(int64_t line, std::string_view what) {
   constexpr int64_t kShown = 5;
@@ -45,8 +59,10 @@ Translator::Options translator_options(const DecodeConfig& config) {
 }
 
 Translator::Translator(LoadedModel loaded, const Options& options)
-    : loaded_(std::move(loaded)), options_(options), model_(loaded_.model, options.layers) {
-  options_.max_length = longest_text(loaded_.model->config(), options_.max_length);
+    : loaded_(std::move(loaded)),
+      options_(options),
+      limit_(line_limit(loaded_.model->config(), options.max_length)),
+      model_(loaded_.model, options.layers) {
   options_.search.target_eos = loaded_.target.eos();
 }
 
@@ -54,8 +70,8 @@ Translator::Translator(const DecodeConfig& config) : Translator(load_model(confi
 
 Sentence Translator::encode(const std::string& line) {
   ++counts_.lines;
-  Encoded encoded = encode_line(loaded_.source, line, options_.max_length);
-  if (encoded.cut_from > 0) cut_.warn(counts_.lines, cut_message(encoded, options_.max_length));
+  Encoded encoded = encode_line(loaded_.source, line, limit_.tokens);
+  if (encoded.cut_from > 0) cut_.warn(counts_.lines, cut_message(encoded, limit_));
   if (!is_valid_utf8(line))
     not_utf8_.warn(counts_.lines, "is not UTF-8; its broken bytes are read as unknown characters");
   counts_.source_tokens += static_cast<int64_t>(encoded.tokens.size());

@@ -20,7 +20,7 @@ struct Translation {
 // What passed through a translator.
 struct TranslationCounts {
   int64_t lines = 0, source_tokens = 0, target_tokens = 0;
-  int64_t cut = 0;       // lines longer than max_length
+  int64_t cut = 0;       // lines longer than the limit
   int64_t not_utf8 = 0;  // lines with bytes that are no text
 };
 
@@ -30,7 +30,17 @@ struct Encoded {
   int64_t cut_from = 0;  // the line's length in tokens, if it was cut
 };
 Encoded encode_line(const text::Vocab& vocab, const std::string& line, int64_t max_length);
-std::string cut_message(const Encoded& encoded, int64_t max_length);
+
+// How many tokens of a line are read.
+struct LineLimit {
+  int64_t tokens = 0;
+  std::string_view set_by;  // an option, or the model
+};
+LineLimit line_limit(const ModelConfig& model, int64_t max_length);
+std::string cut_message(const Encoded& encoded, const LineLimit& limit);
+void warn_of_cut_lines(int64_t count, const LineLimit& limit);  // at the end, of all; none is no warning
+
+std::string count_lines(int64_t count);  // "1 line", "2,000 lines"
 
 // Counts lines with something odd about them; warns of the first few.
 class LineWarnings {
@@ -59,12 +69,14 @@ class Translator {
   std::vector<std::vector<Translation>> translate(std::span<const std::string> lines);
 
   const TranslationCounts& counts() const { return counts_; }
+  const LineLimit& limit() const { return limit_; }
 
  private:
   Sentence encode(const std::string& line);
 
   LoadedModel loaded_;
   Options options_;
+  LineLimit limit_;
   SearchModel model_;
   TranslationCounts counts_;
   LineWarnings cut_, not_utf8_;

@@ -245,7 +245,7 @@ std::string report(const EvaluateOptions& options, const Lines& hypotheses, std:
   results.reserve(metrics.size());
   for (const auto& metric : metrics)
     results.push_back(format_corpus(options, *metric, hypotheses.size(), references.size()));
-  if (options.json && !options.score_only && results.size() > 1) return cat("[\n", join(results, ",\n"), "\n]\n");
+  if (options.json && results.size() > 1) return cat("[\n", join(results, ",\n"), "\n]\n");
   if (options.json || options.score_only) return join(results, "\n") + "\n";
   return align(results);
 }

@@ -82,6 +82,17 @@ TEST_F(EvaluateTest, FormsOfOutput) {
   EXPECT_THAT(run(form), AllOf(HasSubstr("nrefs:2"), HasSubstr(" = 100.00 ")));
 }
 
+TEST_F(EvaluateTest, SeveralMetricsInJsonAreAList) {
+  EvaluateOptions form = options();
+  form.json = true;
+  form.metrics = {"bleu", "chrf"};
+  EXPECT_THAT(run(form), AllOf(HasSubstr("[\n{\n \"name\": \"BLEU\","), HasSubstr("\n},\n{\n \"name\": \"chrF2\",")));
+  form.score_only = true;
+  EXPECT_EQ(run(form), "[\n39.48,\n76.50\n]\n");
+  form.metrics = {"chrf"};
+  EXPECT_EQ(run(form), "76.50\n");
+}
+
 TEST_F(EvaluateTest, MistakesAreNamed) {
   EvaluateOptions bad = options();
   bad.reference = {};

@@ -11,6 +11,7 @@
 #include "fovea/base/log.h"
 #include "fovea/base/strings.h"
 #include "fovea/nn/checkpoint_files.h"
+#include "fovea/nn/paths.h"
 #include "fovea/spec/config_yaml.h"
 
 namespace fovea::nn {
@@ -62,11 +63,27 @@ void check_format(std::string_view text, const std::string& source) {
   throw Error(cat(source, ": no checkpoint-format; is this a checkpoint of fovea?"));
 }
 
+void check_config(const ModelConfig& config, const std::string& source) {
+  std::vector<std::string> sizes;
+  for (const int64_t size : config.dim_vocabs) sizes.push_back(std::to_string(size));
+  if (sizes.size() != 2 || config.dim_vocabs[0] < 1 || config.dim_vocabs[1] < 1) {
+    throw Error(cat(source, ": dim-vocabs: got [", join(sizes, ", "),
+                    "]; expected the sizes of both vocabularies, each at least 1"));
+  }
+  try {
+    validate(config);
+  } catch (const Error& e) {
+    const std::string text = e.what();  // its first line: what may follow points into a spec on the command line
+    throw Error(cat(source, ": ", text.substr(0, text.find('\n'))));
+  }
+}
+
 ModelConfig parse_config(std::string_view text, const std::string& source) {
   check_format(text, source);
   Origin origin;
   ModelConfig config;
   from_yaml(text, source, std::span<const FieldView>(config_fields(origin, config)));
+  check_config(config, source);
   return config;
 }
 
@@ -112,8 +129,8 @@ class Writer {
 
 class Reader {
  public:
-  explicit Reader(fs::path folder) : folder_(std::move(folder)) {
-    if (!fs::exists(path(kChecksumFile)))
+  Reader(fs::path folder, std::string_view option) : folder_(std::move(folder)), option_(option) {
+    if (!is_checkpoint(folder_, option))
       throw Error(cat("'", folder_.string(), "' is not a checkpoint: it has no ", kChecksumFile));
     sums_ = parse_map(read_file(path(kChecksumFile)), path(kChecksumFile));
   }
@@ -131,6 +148,7 @@ class Reader {
     NamedTensors tensors = parse_safetensors(bytes, path(name));
     check_tensors(name, tensors);
     if (!good) throw Error(cat(path(name), ": damaged: the file does not have its checksum"));
+    check_types(name, tensors);
     return tensors;
   }
 
@@ -140,7 +158,7 @@ class Reader {
   std::pair<std::string, bool> read(const std::string& name) const {
     const auto sum = sums_.find(name);
     if (sum == sums_.end()) throw Error(cat(path(kChecksumFile), ": damaged: it does not name ", name));
-    if (!fs::exists(path(name))) throw Error(cat(path(name), ": missing from the checkpoint"));
+    if (!path_exists(path(name), option_)) throw Error(cat(path(name), ": missing from the checkpoint"));
     std::string bytes = read_file(path(name));
     const bool good = checksum(bytes) == sum->second;
     return {std::move(bytes), good};
@@ -154,13 +172,23 @@ class Reader {
     }
   }
 
+  void check_types(const std::string& name, const NamedTensors& tensors) const {
+    for (const auto& [tensor_name, tensor] : tensors) {
+      if (tensor.is_floating_point()) continue;
+      throw Error(cat(path(name), ": tensor '", tensor_name, "' has the type ", safetensors_dtype(tensor_name, tensor),
+                      "; expected F32 or another floating-point type"));
+    }
+  }
+
   fs::path folder_;
+  std::string_view option_;
   std::map<std::string, std::string> sums_;
 };
 
-Checkpoint load_folder(const fs::path& folder, Load what) {
-  const Reader reader(folder);
+Checkpoint load_folder(const fs::path& folder, Load what, std::string_view option) {
+  const Reader reader(folder, option);
   Checkpoint checkpoint;
+  checkpoint.folder = folder;
   checkpoint.config = parse_config(reader.file(kConfigFile), reader.path(kConfigFile));
   checkpoint.source_vocab = reader.file(kSourceVocabFile);
   checkpoint.target_vocab = reader.file(kTargetVocabFile);
@@ -175,16 +203,11 @@ Checkpoint load_folder(const fs::path& folder, Load what) {
 }
 
 Checkpoint resume(const fs::path& run) {
-  std::vector<fs::path> candidates = list_checkpoints(run);
-  if (fs::exists(run / "last")) {
-    // What is newer than `last` was set aside by the user who moved the link back, or is not linked yet.
-    const fs::path last = fs::canonical(run / "last");
-    std::erase_if(candidates, [&](const fs::path& path) { return path.filename() > last.filename(); });
-  }
+  const std::vector<fs::path> candidates = checkpoints_to_resume(run);
   std::string first_problem;
   for (auto path = candidates.rbegin(); path != candidates.rend(); ++path) {
     try {
-      Checkpoint checkpoint = load_folder(*path, Load::kAll);
+      Checkpoint checkpoint = load_folder(*path, Load::kAll, "--model");
       if (!first_problem.empty()) log::warn(cat(first_problem, "; going on from ", path->string()));
       return checkpoint;
     } catch (const Error& e) {
@@ -200,7 +223,9 @@ Checkpoint resume(const fs::path& run) {
 
 void save_checkpoint(const fs::path& path, const Checkpoint& checkpoint) {
   const fs::path folder = path.has_filename() ? path : path.parent_path();  // without a slash at the end
-  if (fs::exists(folder) && !fs::exists(folder / kChecksumFile) && !(fs::is_directory(folder) && fs::is_empty(folder)))
+  constexpr std::string_view kWhat = "saving";
+  const bool replaces = is_checkpoint(folder, kWhat) || (is_folder(folder, kWhat) && entries_of(folder, kWhat).empty());
+  if (!replaces && path_exists(folder, kWhat))
     throw Error(cat("'", folder.string(), "' exists and is not a checkpoint; choose another folder"));
   fs::path aside = folder;
   aside += cat(".tmp", getpid());
@@ -214,19 +239,32 @@ void save_checkpoint(const fs::path& path, const Checkpoint& checkpoint) {
   writer.finish(folder);
 }
 
+std::optional<FieldDifference> first_difference(ModelConfig first, ModelConfig second) {
+  const std::vector<FieldView> first_fields = field_views(first), second_fields = field_views(second);
+  for (size_t i = 0; i < first_fields.size(); ++i) {
+    const std::string a = join(values_of(first_fields[i]), " "), b = join(values_of(second_fields[i]), " ");
+    if (a != b) return FieldDifference{std::string(first_fields[i].name), a, b};
+  }
+  return std::nullopt;
+}
+
+bool is_checkpoint(const fs::path& folder, std::string_view option) {
+  return path_exists(folder / kChecksumFile, option);
+}
+
 Checkpoint load_checkpoint(const fs::path& folder, Load what, std::string_view option) {
-  if (!fs::exists(folder)) throw Error(cat(option, ": no such folder: '", folder.string(), "'"));
-  if (!fs::is_directory(folder))
+  if (!path_exists(folder, option)) throw Error(cat(option, ": no such folder: '", folder.string(), "'"));
+  if (!is_folder(folder, option))
     throw Error(cat(option, ": '", folder.string(), "' is a file; a run's or a checkpoint's folder is expected"));
-  if (fs::exists(folder / kChecksumFile)) return load_folder(folder, what);
+  if (is_checkpoint(folder, option)) return load_folder(folder, what, option);
   if (what == Load::kAll) return resume(folder);
   for (const char* name : {"best", "last"}) {
-    if (fs::exists(folder / name)) return load_folder(folder / name, what);
+    if (path_exists(folder / name, option)) return load_folder(folder / name, what, option);
   }
-  const std::vector<fs::path> found = list_checkpoints(folder);
+  const std::vector<fs::path> found = list_checkpoints(folder, option);
   if (found.empty())
     throw Error(cat(option, ": '", folder.string(), "' is neither a checkpoint nor a run that has one"));
-  return load_folder(found.back(), what);
+  return load_folder(found.back(), what, option);
 }
 
 }  // namespace fovea::nn

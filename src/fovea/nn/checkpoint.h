@@ -1,6 +1,7 @@
 #pragma once
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,9 +22,16 @@ struct Checkpoint {
   NamedTensors optimizer;                       // empty for averaged models
   std::map<std::string, std::string> progress;  // updates, epoch, position, best values ..., for resuming
   std::string source_vocab, target_vocab;       // contents of the .spm files
+  std::filesystem::path folder;                 // that it was read from
 };
 
 void save_checkpoint(const std::filesystem::path& folder, const Checkpoint& checkpoint);
+
+// The first field in which two configurations differ, and its values.
+struct FieldDifference {
+  std::string name, first, second;
+};
+std::optional<FieldDifference> first_difference(ModelConfig first, ModelConfig second);
 
 enum class Load : uint8_t { kModel, kAll };
 // `folder` is a checkpoint, or a run's folder: then its `best` (kModel; `last` if no validation chose one) or its
@@ -32,15 +40,26 @@ enum class Load : uint8_t { kModel, kAll };
 // `option` is the flag that named the folder.
 Checkpoint load_checkpoint(const std::filesystem::path& folder, Load what, std::string_view option = "--model");
 
-// A run's checkpoints that are complete by their files' names, oldest first.
-std::vector<std::filesystem::path> list_checkpoints(const std::filesystem::path& run);
+// Whether the folder is one checkpoint, by its files' names. `option` is as above, here and below.
+bool is_checkpoint(const std::filesystem::path& folder, std::string_view option = "--model");
+
+// A run's checkpoints, oldest first.
+std::vector<std::filesystem::path> list_checkpoints(const std::filesystem::path& run,
+                                                    std::string_view option = "--model");
+
+// Those that the run may go on from, oldest first: what is newer than the one that `last` names was set aside by the
+// user who moved the link back, or is not linked yet.
+std::vector<std::filesystem::path> checkpoints_to_resume(const std::filesystem::path& run);
 
 // Where a run keeps the checkpoint after so many updates.
 std::filesystem::path checkpoint_path(const std::filesystem::path& run, int64_t updates);
 
-// Makes run/name (`last`, `best`) a link to this checkpoint of the run, replacing an older link in one step.
+// Makes run/name (`last`, `best`) a link to this checkpoint of the run, replacing an older link in one step. A folder
+// of that name, as copies have it that follow links, is moved aside (last.1 ...).
 void link_checkpoint(const std::filesystem::path& run, const std::string& name,
                      const std::filesystem::path& checkpoint);
+// Removes the link; moves a folder of that name aside as above.
+void unlink_checkpoint(const std::filesystem::path& run, const std::string& name);
 
 // Removes all checkpoints but those that `best` and `last` name and the newest `keep` of those that a multiple of
 // `every` updates made: one that an interruption made serves to resume and goes with the next.
@@ -54,7 +73,8 @@ void clean_checkpoints(const std::filesystem::path& run);
 // Removes all of them; throws before the first when anything else lies in their folder.
 void remove_checkpoints(const std::filesystem::path& run);
 
-// The mean of the models of the run's newest `count` checkpoints, summed in double, as a checkpoint of its own.
+// The mean of the models of the run's newest `count` checkpoints, summed in double, as a checkpoint of its own. Throws
+// where they are of different models, and where `output` is a checkpoint that a run may go on from.
 void average_checkpoints(const std::filesystem::path& run, int64_t count, const std::filesystem::path& output);
 
 }  // namespace fovea::nn

@@ -1,15 +1,50 @@
 #include <ATen/Functions.h>
 
+#include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "fovea/base/error.h"
 #include "fovea/base/signals.h"
 #include "fovea/base/strings.h"
 #include "fovea/nn/checkpoint.h"
+#include "fovea/nn/paths.h"
 
 namespace fovea::nn {
 namespace fs = std::filesystem;
 namespace {
+
+// Throws unless the checkpoint is of the same model and vocabularies as the newest.
+void check_same_model(const Checkpoint& checkpoint, const Checkpoint& newest) {
+  const auto refuse = [&](const auto&... what) {
+    throw Error(cat(checkpoint.folder.string(), "/", what..., "; average the checkpoints of one model"));
+  };
+  const std::string other = cat("in '", newest.folder.string(), "'");
+  if (checkpoint.source_vocab != newest.source_vocab) refuse("source.spm: is not the vocabulary ", other);
+  if (checkpoint.target_vocab != newest.target_vocab) refuse("target.spm: is not the vocabulary ", other);
+  const std::optional<FieldDifference> difference = first_difference(checkpoint.config, newest.config);
+  if (!difference) return;
+  refuse("config.yml: ", difference->name, " is '", difference->first, "', but '", difference->second, "' ", other);
+}
+
+// Where to save; throws where that is in the run, or a checkpoint with the state of its training.
+fs::path checked_output(const fs::path& run, const fs::path& output) {
+  constexpr std::string_view kOption = "--output";
+  const fs::path resolved = resolved_path(output, kOption);
+  for (const char* name : {"checkpoints", "best", "last"}) {
+    const fs::path own = resolved_path(run / name, kOption);
+    if (std::mismatch(own.begin(), own.end(), resolved.begin(), resolved.end()).first != own.end()) continue;
+    throw Error(cat("--output: '", output.string(), "' is among the run's own checkpoints; name another folder"));
+  }
+  if (path_exists(resolved / "progress.yml", kOption))
+    throw Error(
+        cat("--output: '", output.string(), "' is a checkpoint that training goes on from; name another folder"));
+  std::error_code none_there;
+  if (fs::is_symlink(resolved, none_there))
+    throw Error(cat("--output: '", output.string(), "' is a link to '", fs::read_symlink(resolved, none_there).string(),
+                    "', which does not exist; make that folder or remove the link"));
+  return resolved;
+}
 
 void add(NamedTensors& sums, const NamedTensors& model, const fs::path& path) {
   if (model.size() != sums.size()) throw Error(cat(path.string(), ": has other tensors than the run's newest model"));
@@ -26,13 +61,11 @@ void add(NamedTensors& sums, const NamedTensors& model, const fs::path& path) {
 void average_checkpoints(const fs::path& run, int64_t count, const fs::path& output) {
   const std::vector<fs::path> found = list_checkpoints(run);
   if (found.empty()) {
-    throw Error(cat("--model: '", run.string(), "' ", fs::exists(run) ? "has no checkpoints" : "does not exist",
+    throw Error(cat("--model: '", run.string(), "' ",
+                    path_exists(run, "--model") ? "has no checkpoints" : "does not exist",
                     "; expected the folder of a run"));
   }
-  std::error_code none_there;
-  if (fs::equivalent(fs::absolute(output).parent_path(), found.back().parent_path(), none_there)) {
-    throw Error(cat("--output: '", output.string(), "' is among the run's own checkpoints; name another folder"));
-  }
+  const fs::path folder = checked_output(run, output);
   if (count < 1 || static_cast<int64_t>(found.size()) < count)
     throw Error(cat("--last ", count, ": '", run.string(), "' has ", found.size(),
                     " checkpoints; train with a larger --keep-last or average fewer"));
@@ -41,12 +74,14 @@ void average_checkpoints(const fs::path& run, int64_t count, const fs::path& out
   for (const auto& [name, tensor] : mean.model) sums[name] = tensor.to(at::kDouble);
   for (auto path = found.rbegin() + 1; path != found.rbegin() + count; ++path) {
     throw_if_interrupted("averaging");
-    add(sums, load_checkpoint(*path, Load::kModel).model, *path);
+    const Checkpoint checkpoint = load_checkpoint(*path, Load::kModel);
+    check_same_model(checkpoint, mean);
+    add(sums, checkpoint.model, *path);
   }
   for (auto& [name, tensor] : mean.model)
     tensor = sums.at(name).div_(static_cast<double>(count)).to(tensor.scalar_type());
   throw_if_interrupted("averaging");
-  save_checkpoint(output, mean);
+  save_checkpoint(folder, mean);
 }
 
 }  // namespace fovea::nn

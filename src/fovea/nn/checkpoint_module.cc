@@ -18,20 +18,23 @@ NamedTensors parameters_of(const torch::nn::Module& module) {
   return parameters;
 }
 
+const at::Tensor& tensor_of(const NamedTensors& tensors, const std::string& name, at::IntArrayRef shape,
+                            const std::string& source) {
+  const auto found = tensors.find(name);
+  if (found == tensors.end()) throw Error(cat(source, ": tensor '", name, "' is missing"));
+  if (found->second.sizes() != shape)
+    throw Error(
+        cat(source, ": tensor '", name, "' has the shape ", found->second.sizes(), ", the model needs ", shape));
+  return found->second;
+}
+
 void load_parameters(torch::nn::Module& module, const NamedTensors& tensors, const std::string& source) {
   const torch::NoGradGuard no_grad;
   NamedTensors parameters = parameters_of(module);
   for (const auto& [name, tensor] : tensors) {
     if (!parameters.contains(name)) throw Error(cat(source, ": tensor '", name, "' does not belong to this model"));
   }
-  for (auto& [name, parameter] : parameters) {
-    const auto found = tensors.find(name);
-    if (found == tensors.end()) throw Error(cat(source, ": tensor '", name, "' is missing"));
-    if (found->second.sizes() != parameter.sizes())
-      throw Error(cat(source, ": tensor '", name, "' has the shape ", found->second.sizes(), ", the model needs ",
-                      parameter.sizes()));
-    parameter.copy_(found->second);
-  }
+  for (auto& [name, parameter] : parameters) parameter.copy_(tensor_of(tensors, name, parameter.sizes(), source));
 }
 
 }  // namespace fovea::nn

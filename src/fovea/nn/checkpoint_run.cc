@@ -1,36 +1,50 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
+#include <optional>
 #include <set>
 
 #include "fovea/base/error.h"
 #include "fovea/base/file.h"
+#include "fovea/base/log.h"
 #include "fovea/base/strings.h"
 #include "fovea/nn/checkpoint.h"
+#include "fovea/nn/paths.h"
 
 namespace fovea::nn {
 namespace fs = std::filesystem;
 namespace {
 
 constexpr std::string_view kPrefix = "update-";
-constexpr int kDigits = 8;
+constexpr int kDigits = 8, kMaxDigits = 18;  // at least, and what an int64_t holds
+constexpr std::string_view kRunOption = "--model";
 
 fs::path folder_of(const fs::path& run) { return run / "checkpoints"; }
 
 bool is_checkpoint_name(std::string_view name) {
   return name.starts_with(kPrefix) && name.size() >= kPrefix.size() + kDigits &&
+         name.size() <= kPrefix.size() + kMaxDigits &&
          name.find_first_not_of("0123456789", kPrefix.size()) == std::string_view::npos;
 }
 
 int64_t updates_of(const fs::path& path) { return std::stoll(path.filename().string().substr(kPrefix.size())); }
 
-std::vector<fs::path> entries_of(const fs::path& folder) {
-  std::vector<fs::path> entries;
-  if (!fs::is_directory(folder)) return entries;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) entries.push_back(entry.path());
-  std::sort(entries.begin(), entries.end());
-  return entries;
+// The updates of the run's checkpoint that run/name is a link to.
+std::optional<int64_t> linked_updates(const fs::path& run, const char* name) {
+  for (const fs::path& path : entries_of(folder_of(run), kRunOption)) {
+    std::error_code none_there;
+    const bool linked = fs::equivalent(run / name, path, none_there);
+    if (linked && is_checkpoint_name(path.filename().string())) return updates_of(path);
+  }
+  return std::nullopt;
+}
+
+void move_aside_unless_link(const fs::path& path) {
+  std::error_code none_there;
+  const fs::file_type type = fs::symlink_status(path, none_there).type();
+  if (type == fs::file_type::not_found || type == fs::file_type::symlink) return;
+  const fs::path aside = move_aside(path, kRunOption);
+  log::warn(cat("'", path.string(), "' was not a link to a checkpoint; it is now '", aside.string(), "'"));
 }
 
 }  // namespace
@@ -41,18 +55,26 @@ fs::path checkpoint_path(const fs::path& run, int64_t updates) {
   return folder_of(run) / cat(kPrefix, number);
 }
 
-std::vector<fs::path> list_checkpoints(const fs::path& run) {
+std::vector<fs::path> list_checkpoints(const fs::path& run, std::string_view option) {
   std::vector<fs::path> found;
-  for (const fs::path& path : entries_of(folder_of(run))) {
-    if (is_checkpoint_name(path.filename().string()) && fs::exists(path / "checksums.yml")) found.push_back(path);
+  for (const fs::path& path : entries_of(folder_of(run), option)) {
+    if (is_checkpoint_name(path.filename().string()) && is_checkpoint(path, option)) found.push_back(path);
   }
   std::sort(found.begin(), found.end(),
             [](const fs::path& a, const fs::path& b) { return updates_of(a) < updates_of(b); });
   return found;
 }
 
+std::vector<fs::path> checkpoints_to_resume(const fs::path& run) {
+  std::vector<fs::path> found = list_checkpoints(run);
+  if (const std::optional<int64_t> last = linked_updates(run, "last"))
+    std::erase_if(found, [&](const fs::path& path) { return updates_of(path) > *last; });
+  return found;
+}
+
 void link_checkpoint(const fs::path& run, const std::string& name, const fs::path& checkpoint) {
   const fs::path link = run / name, aside = run / cat(name, ".tmp", getpid());
+  move_aside_unless_link(link);
   std::error_code error;
   fs::remove(aside, error);
   fs::create_directory_symlink(fs::path("checkpoints") / checkpoint.filename(), aside, error);
@@ -65,48 +87,53 @@ void link_checkpoint(const fs::path& run, const std::string& name, const fs::pat
   sync_path(run);
 }
 
+void unlink_checkpoint(const fs::path& run, const std::string& name) {
+  move_aside_unless_link(run / name);
+  remove_path(run / name, kRunOption);
+}
+
 void prune_checkpoints(const fs::path& run, const Pruning& pruning) {
-  std::set<fs::path> kept;
+  std::set<int64_t> kept;
   for (const char* name : {"best", "last"}) {
-    if (fs::exists(run / name)) kept.insert(fs::canonical(run / name).filename());
+    if (const std::optional<int64_t> updates = linked_updates(run, name)) kept.insert(*updates);
   }
   int64_t regular = 0;
   const std::vector<fs::path> found = list_checkpoints(run);
   for (auto path = found.rbegin(); path != found.rend(); ++path) {
     if (updates_of(*path) % pruning.every == 0 && regular++ < pruning.keep) continue;
-    if (kept.contains(path->filename())) continue;
+    if (kept.contains(updates_of(*path))) continue;
     // Renamed first: a folder half removed must not look like a checkpoint.
     const fs::path aside = path->string() + ".tmp" + std::to_string(getpid());
-    fs::rename(*path, aside);
-    fs::remove_all(aside);
+    rename_path(*path, aside, kRunOption);
+    remove_path(aside, kRunOption);
   }
 }
 
 void remove_checkpoints(const fs::path& run) {
-  for (const fs::path& path : entries_of(folder_of(run))) {
+  for (const fs::path& path : entries_of(folder_of(run), "--overwrite")) {
     const std::string name = path.filename().string();
     if (is_checkpoint_name(name.substr(0, name.find('.')))) continue;
     throw Error(cat("--overwrite: '", path.string(), "' is no checkpoint; move it away or use another --model"));
   }
-  fs::remove_all(folder_of(run));
+  remove_path(folder_of(run), "--overwrite");
 }
 
 void clean_checkpoints(const fs::path& run) {
-  for (const fs::path& path : entries_of(folder_of(run))) {
+  for (const fs::path& path : entries_of(folder_of(run), kRunOption)) {
     const std::string name = path.filename().string();
     const size_t dot = name.find('.');
     if (dot == std::string::npos || !is_checkpoint_name(name.substr(0, dot))) continue;
     const fs::path whole = path.parent_path() / name.substr(0, dot);
     // Killed between the two renames of a replacement: the old one is still whole.
-    if (name.substr(dot).starts_with(".old") && !fs::exists(whole)) {
-      fs::rename(path, whole);
+    if (name.substr(dot).starts_with(".old") && !path_exists(whole, kRunOption)) {
+      rename_path(path, whole, kRunOption);
     } else if (name.substr(dot).starts_with(".old") || name.substr(dot).starts_with(".tmp")) {
-      fs::remove_all(path);
+      remove_path(path, kRunOption);
     }
   }
-  for (const fs::path& path : entries_of(run)) {
+  for (const fs::path& path : entries_of(run, kRunOption)) {
     const std::string name = path.filename().string();
-    if (name.starts_with("last.tmp") || name.starts_with("best.tmp")) fs::remove(path);
+    if (name.starts_with("last.tmp") || name.starts_with("best.tmp")) remove_path(path, kRunOption);
   }
 }
 

@@ -22,6 +22,8 @@ using testing::HasSubstr;
 Checkpoint some_checkpoint(int64_t updates) {
   Checkpoint checkpoint;
   checkpoint.config.dim_emb = 12;
+  checkpoint.config.transformer_heads = 2;
+  checkpoint.config.dim_vocabs = {7, 9};
   checkpoint.config.attention = "topk(8)+relu";
   checkpoint.config.attention_layers = {"encoder.1=window(4)"};
   checkpoint.model = {{"a.weight", at::full({3, 2}, static_cast<float>(updates))}, {"b", at::arange(4, at::kFloat)}};
@@ -51,6 +53,18 @@ void flip(const fs::path& path, size_t byte) {
   bytes.at(byte) = static_cast<char>(bytes[byte] ^ 4);
   write_file(path, bytes);
 }
+
+// Writes another config.yml with its right checksum.
+void edit_config(const fs::path& checkpoint, std::string_view from, std::string_view to) {
+  std::string config = read_file(checkpoint / "config.yml"), sums = read_file(checkpoint / "checksums.yml");
+  const std::string old_sum = checksum(config);
+  config.replace(config.find(from), from.size(), to);
+  sums.replace(sums.find(old_sum), old_sum.size(), checksum(config));
+  write_file(checkpoint / "config.yml", config);
+  write_file(checkpoint / "checksums.yml", sums);
+}
+
+std::string resumed(const fs::path& run) { return load_checkpoint(run, Load::kAll).progress.at("updates"); }
 
 std::vector<fs::path> files_of(const fs::path& folder) {
   std::vector<fs::path> files;
@@ -118,13 +132,59 @@ TEST(Checkpoint, NamesTheDamagedTensor) {
 TEST(Checkpoint, SaysThatItIsOfAnotherVersion) {
   const TestFolder run;
   const fs::path path = save(run.path(), 7);
-  std::string config = read_file(path / "config.yml"), sums = read_file(path / "checksums.yml");
-  const std::string old_sum = checksum(config);
-  config.replace(config.find("checkpoint-format: 1"), 20, "checkpoint-format: 9\nnew-field: 3");
-  sums.replace(sums.find(old_sum), old_sum.size(), checksum(config));
-  write_file(path / "config.yml", config);
-  write_file(path / "checksums.yml", sums);
+  edit_config(path, "checkpoint-format: 1", "checkpoint-format: 9\nnew-field: 3");
   EXPECT_THAT(message_of([&] { load_checkpoint(path, Load::kModel); }), HasSubstr("checkpoint format 9, this fovea"));
+}
+
+TEST(Checkpoint, RefusesAConfigurationThatNoModelCanHave) {
+  const TestFolder run;
+  const fs::path path = run.path() / "changed", config = path / "config.yml";
+  const auto refusal = [&](std::string_view from, std::string_view to) {
+    save_checkpoint(path, some_checkpoint(7));
+    edit_config(path, from, to);
+    return message_of([&] { load_checkpoint(path, Load::kModel); });
+  };
+  EXPECT_EQ(refusal("dim-vocabs: [7, 9]", "dim-vocabs: [7]"),
+            cat(config.string(), ": dim-vocabs: got [7]; expected the sizes of both vocabularies, each at least 1"));
+  EXPECT_THAT(refusal("dim-vocabs: [7, 9]", "dim-vocabs: []"), HasSubstr("got []"));
+  EXPECT_THAT(refusal("dim-vocabs: [7, 9]", "dim-vocabs: [0, 9]"), HasSubstr("got [0, 9]"));
+  EXPECT_THAT(refusal("heads: 2", "heads: 5"), AllOf(HasSubstr(config), HasSubstr("not a multiple of")));
+  EXPECT_THAT(refusal("encoder.1=", "cross.9="), AllOf(HasSubstr(config), HasSubstr("got layer 9 in 'cross.9=")));
+  const std::string message = refusal("topk(8)+relu", "nonsense");
+  EXPECT_THAT(message, AllOf(HasSubstr(config), HasSubstr("'nonsense'")));
+  EXPECT_EQ(message.find('\n'), std::string::npos) << message;
+}
+
+TEST(Checkpoint, RefusesTensorsThatAreNotFloating) {
+  const TestFolder run;
+  for (const auto& [type, name] : {std::pair(at::kLong, "I64"), {at::kByte, "U8"}, {at::kBool, "BOOL"}}) {
+    Checkpoint checkpoint = some_checkpoint(7);
+    checkpoint.model["b"] = at::ones({4}, type);
+    save_checkpoint(run / "x", checkpoint);
+    EXPECT_EQ(message_of([&] { load_checkpoint(run / "x", Load::kModel); }),
+              cat(run / "x/model.safetensors", ": tensor 'b' has the type ", name,
+                  "; expected F32 or another floating-point type"));
+  }
+  Checkpoint half = some_checkpoint(7);
+  half.model["b"] = at::ones({4}, at::kHalf);
+  save_checkpoint(run / "x", half);
+  EXPECT_EQ(load_checkpoint(run / "x", Load::kModel).model.at("b").scalar_type(), at::kHalf);
+}
+
+TEST(Checkpoint, SaysWhatTheSystemRefuses) {
+  const TestFolder run;
+  const fs::path loop = run.path() / "loop";
+  fs::create_directory_symlink(loop, loop);
+  const std::string loops = cat("cannot read '", loop.string(), "': Too many levels of symbolic links");
+  const std::string long_name = run / std::string(300, 'a');
+  EXPECT_EQ(message_of([&] { load_checkpoint(loop, Load::kModel, "--pretrained-model"); }),
+            "--pretrained-model: " + loops);
+  EXPECT_THAT(message_of([&] { load_checkpoint(long_name, Load::kModel); }), HasSubstr("File name too long"));
+  EXPECT_THAT(message_of([&] { list_checkpoints(loop); }), HasSubstr("--model: cannot read"));
+  EXPECT_THAT(message_of([&] { save_checkpoint(loop, some_checkpoint(1)); }), HasSubstr("cannot read"));
+  save(run.path(), 1);
+  EXPECT_EQ(message_of([&] { average_checkpoints(run.path(), 1, loop); }), "--output: " + loops);
+  EXPECT_THAT(message_of([&] { average_checkpoints(run.path(), 1, long_name); }), HasSubstr("File name too long"));
 }
 
 TEST(Checkpoint, SaysWhatIsNotOne) {
@@ -155,6 +215,42 @@ TEST(Checkpoint, ResumingGoesBackToTheNewestWholeOne) {
   fs::remove(first / "source.spm");
   EXPECT_THAT(message_of([&] { load_checkpoint(run.path(), Load::kAll); }),
               AllOf(HasSubstr("no whole checkpoint"), HasSubstr("optimizer.safetensors")));
+}
+
+TEST(Checkpoint, ResumingHeedsWhatLastNames) {
+  const TestFolder run;
+  const fs::path first = save(run.path(), 99'999'998), second = save(run.path(), 99'999'999);
+  save(run.path(), 100'000'000);
+  EXPECT_EQ(resumed(run.path()), "100000000");
+  link_checkpoint(run.path(), "last", second);
+  EXPECT_EQ(resumed(run.path()), "99999999");
+  link_checkpoint(run.path(), "best", first);
+  fs::remove(run.path() / "last");
+  fs::create_directory_symlink("best", run.path() / "last");
+  EXPECT_EQ(resumed(run.path()), "99999998");
+}
+
+// As cp -rL leaves them.
+TEST(Checkpoint, FoldersInPlaceOfTheLinksDoNoHarm) {
+  const TestFolder run;
+  const fs::path last = run.path() / "last", best = run.path() / "best";
+  const fs::path first = save(run.path(), 10), second = save(run.path(), 20);
+  fs::remove(last);
+  fs::copy(second, last, fs::copy_options::recursive);
+  fs::copy(first, best, fs::copy_options::recursive);
+  EXPECT_EQ(resumed(run.path()), "20");
+  prune_checkpoints(run.path(), {.keep = 5, .every = 10});
+  EXPECT_EQ(list_checkpoints(run.path()).size(), 2U);
+  link_checkpoint(run.path(), "last", second);
+  EXPECT_EQ(fs::read_symlink(last), "checkpoints/update-00000020");
+  EXPECT_TRUE(is_checkpoint(run.path() / "last.1"));
+  fs::create_directory(run.path() / "best.1");
+  unlink_checkpoint(run.path(), "best");
+  EXPECT_FALSE(fs::exists(best));
+  EXPECT_TRUE(is_checkpoint(run.path() / "best.2"));
+  unlink_checkpoint(run.path(), "last");
+  EXPECT_FALSE(fs::is_symlink(last));
+  EXPECT_EQ(list_checkpoints(run.path()).size(), 2U);
 }
 
 TEST(Checkpoint, ModelsAreTheBestOneOrTheLast) {
@@ -199,6 +295,54 @@ TEST(Checkpoint, AveragingIsTheMean) {
   EXPECT_TRUE(mean.model.at("b").equal(at::arange(4, at::kFloat)));
   EXPECT_EQ(mean.source_vocab, some_checkpoint(1).source_vocab);
   EXPECT_THAT(message_of([&] { average_checkpoints(run.path(), 5, run / "mean"); }), HasSubstr("has 4 checkpoints"));
+}
+
+TEST(Checkpoint, AveragingRefusesCheckpointsOfOtherModels) {
+  const TestFolder run;
+  const auto refusal = [&](const std::function<void(Checkpoint&)>& change) {
+    Checkpoint other = some_checkpoint(1);
+    change(other);
+    save_checkpoint(checkpoint_path(run.path(), 1), other);
+    save(run.path(), 2);
+    return message_of([&] { average_checkpoints(run.path(), 2, run / "mean"); });
+  };
+  const std::string first = checkpoint_path(run.path(), 1), second = checkpoint_path(run.path(), 2);
+  EXPECT_EQ(refusal([](Checkpoint& c) { c.config.transformer_norm = "pre"; }),
+            cat(first, "/config.yml: transformer-norm is 'pre', but 'post' in '", second,
+                "'; average the checkpoints of one model"));
+  EXPECT_THAT(refusal([](Checkpoint& c) { c.source_vocab += "x"; }), HasSubstr(first + "/source.spm: is not"));
+  EXPECT_THAT(refusal([](Checkpoint& c) { c.target_vocab += "x"; }), HasSubstr(first + "/target.spm: is not"));
+  EXPECT_FALSE(fs::exists(run / "mean"));
+}
+
+TEST(Checkpoint, AveragingWritesOverNoRun) {
+  const TestFolder run, elsewhere;
+  const fs::path path = save(run.path(), 1);
+  const auto refusal = [&](const fs::path& output) {
+    return message_of([&] { average_checkpoints(run.path(), 1, output); });
+  };
+  fs::create_directory_symlink(run.path(), elsewhere.path() / "link");
+  for (const fs::path& output : {path, path / "", path / "deeper", run.path() / "checkpoints/new", run.path() / "last",
+                                 run.path() / "last/", run.path() / "best", elsewhere.path() / "link/best/"})
+    EXPECT_THAT(refusal(output), HasSubstr("among the run's own checkpoints")) << output;
+  link_checkpoint(run.path(), "best", path);
+  EXPECT_THAT(refusal(run.path() / "best"), HasSubstr("among the run's own checkpoints"));
+  const fs::path other = save(elsewhere.path(), 1);
+  EXPECT_THAT(refusal(other), HasSubstr("is a checkpoint that training goes on from"));
+  EXPECT_EQ(resumed(run.path()), "1");
+  EXPECT_EQ(resumed(elsewhere.path()), "1");
+}
+
+TEST(Checkpoint, AveragingFollowsALinkThatIsItsOutput) {
+  const TestFolder run;
+  save(run.path(), 1);
+  fs::create_directory_symlink("folder", run.path() / "output");
+  EXPECT_THAT(message_of([&] { average_checkpoints(run.path(), 1, run / "output"); }),
+              HasSubstr("is a link to 'folder', which does not exist"));
+  fs::create_directory(run.path() / "folder");
+  for (int i = 0; i < 2; ++i) average_checkpoints(run.path(), 1, run / "output");
+  EXPECT_TRUE(fs::is_symlink(run.path() / "output"));
+  EXPECT_TRUE(is_checkpoint(run.path() / "folder"));
 }
 
 }  // namespace

@@ -27,14 +27,6 @@ constexpr std::array<std::pair<std::string_view, at::ScalarType>, 10> kTypes = {
                                                                                  {"U8", at::kByte},
                                                                                  {"BOOL", at::kBool}}};
 
-std::string dtype_of(const std::string& name, const at::Tensor& tensor) {
-  for (const auto& [text, type] : kTypes) {
-    if (tensor.scalar_type() == type) return std::string(text);
-  }
-  throw Error(cat("tensor '", name, "' has the type ", toString(tensor.scalar_type()),
-                  ", which safetensors files do not hold"));
-}
-
 at::ScalarType type_of(const SafetensorsEntry& entry, std::string_view source) {
   for (const auto& [text, type] : kTypes) {
     if (entry.dtype == text) return type;
@@ -43,6 +35,14 @@ at::ScalarType type_of(const SafetensorsEntry& entry, std::string_view source) {
 }
 
 }  // namespace
+
+std::string safetensors_dtype(const std::string& name, const at::Tensor& tensor) {
+  for (const auto& [text, type] : kTypes) {
+    if (tensor.scalar_type() == type) return std::string(text);
+  }
+  throw Error(cat("tensor '", name, "' has the type ", toString(tensor.scalar_type()),
+                  ", which safetensors files do not hold"));
+}
 
 std::string print_safetensors(const NamedTensors& tensors, const std::map<std::string, std::string>& metadata) {
   std::vector<std::pair<std::string, at::Tensor>> order;
@@ -55,7 +55,7 @@ std::string print_safetensors(const NamedTensors& tensors, const std::map<std::s
   for (const auto& [name, tensor] : order) {
     const uint64_t begin = end;
     end += tensor.nbytes();
-    header.entries.push_back({name, dtype_of(name, tensor), tensor.sizes().vec(), begin, end});
+    header.entries.push_back({name, safetensors_dtype(name, tensor), tensor.sizes().vec(), begin, end});
   }
   std::string file = print_safetensors_header(header);
   file.reserve(file.size() + end);

@@ -14,7 +14,7 @@
 
 namespace fovea::nn {
 namespace {
-using Json = nlohmann::ordered_json;
+using Json = nlohmann::json;  // finds a key by its tree; ordered_json looks through all of them
 
 static_assert(std::endian::native == std::endian::little, "tensors are written as they lie in memory");
 
@@ -35,6 +35,54 @@ constexpr std::array<std::pair<std::string_view, uint64_t>, 13> kElementSizes = 
                                                                                   {"I8", 1},
                                                                                   {"U8", 1},
                                                                                   {"BOOL", 1}}};
+
+// What the header's text must be before it is parsed: JSON, no deeper than headers are, no key of an object twice (the
+// parser would keep the last one). The parser's own callback would do, were its time not the square of the keys.
+class HeaderCheck : public nlohmann::json_sax<Json> {
+ public:
+  const std::string& problem() const { return problem_; }  // empty: there is none
+
+  bool start_object(size_t) override {
+    keys_.emplace_back();
+    return descend();
+  }
+  bool key(string_t& name) override {
+    if (keys_.back().insert(name).second) return true;
+    problem_ = cat("its header has '", name, "' twice");
+    return false;
+  }
+  bool end_object() override {
+    keys_.pop_back();
+    --depth_;
+    return true;
+  }
+  bool start_array(size_t) override { return descend(); }
+  bool end_array() override {
+    --depth_;
+    return true;
+  }
+  bool parse_error(size_t, const std::string&, const nlohmann::json::exception& error) override {
+    problem_ = cat("its header is not JSON: ", error.what());
+    return false;
+  }
+  bool null() override { return true; }
+  bool boolean(bool) override { return true; }
+  bool number_integer(number_integer_t) override { return true; }
+  bool number_unsigned(number_unsigned_t) override { return true; }
+  bool number_float(number_float_t, const string_t&) override { return true; }
+  bool string(string_t&) override { return true; }
+  bool binary(binary_t&) override { return true; }
+
+ private:
+  bool descend() {
+    if (++depth_ > kMaxDepth) problem_ = "its header is nested too deeply";
+    return problem_.empty();
+  }
+
+  std::vector<std::set<std::string>> keys_;  // of the objects that are open
+  int depth_ = 0;
+  std::string problem_;
+};
 
 // Everything that is wrong with a file is said with its name.
 class HeaderReader {
@@ -78,22 +126,10 @@ class HeaderReader {
   }
 
   Json parse(std::string_view text) const {
-    std::vector<std::set<std::string>> keys;
-    const auto check = [&](int depth, nlohmann::json::parse_event_t event, Json& value) {
-      using Event = nlohmann::json::parse_event_t;
-      if (event == Event::object_start) keys.emplace_back();
-      if (event == Event::object_end) keys.pop_back();
-      if ((event == Event::object_start || event == Event::array_start) && depth >= kMaxDepth)
-        refuse("its header is nested too deeply");
-      if (event == Event::key && !keys.back().insert(value.get<std::string>()).second)
-        refuse("its header has '", value.get<std::string>(), "' twice");
-      return true;
-    };
-    try {
-      return Json::parse(text.begin(), text.end(), check);
-    } catch (const nlohmann::json::exception& e) {
-      refuse("its header is not JSON: ", e.what());
-    }
+    HeaderCheck check;
+    Json::sax_parse(text.begin(), text.end(), &check);
+    if (!check.problem().empty()) refuse(check.problem());
+    return Json::parse(text.begin(), text.end());
   }
 
   void read_metadata(const Json& value, std::map<std::string, std::string>& metadata) const {
@@ -177,7 +213,7 @@ SafetensorsHeader parse_safetensors_header(std::string_view file, std::string_vi
 }
 
 std::string print_safetensors_header(const SafetensorsHeader& header) {
-  Json root = Json::object();
+  nlohmann::ordered_json root = nlohmann::ordered_json::object();
   if (!header.metadata.empty()) root["__metadata__"] = header.metadata;
   for (const SafetensorsEntry& entry : header.entries)
     root[entry.name] = {{"dtype", entry.dtype}, {"shape", entry.shape}, {"data_offsets", {entry.begin, entry.end}}};

@@ -282,7 +282,7 @@ TopNResult top_n(const std::vector<float>& logits, int64_t rows, int64_t n, int6
 
 TEST(TopN, IsTheSortedLogSoftmax) {
   for (const int64_t vocabulary : {1, 2, 7, 8, 15, 16, 17, 33, 100, 1000, 1003}) {
-    for (const int64_t wanted : {1, 2, 6, 16, 40}) {
+    for (const int64_t wanted : {1, 2, 6, 16, 40, 64, 65, 300, 1003}) {
       const int64_t n = std::min(wanted, vocabulary), rows = 3, eos = vocabulary / 2;
       Rng rng(static_cast<uint64_t>(vocabulary * 100 + n));
       std::vector<float> logits(static_cast<size_t>(rows * vocabulary));
@@ -339,11 +339,13 @@ TEST(TopN, RowsWithoutALogSoftmaxAreCounted) {
 }
 
 TEST(TopN, NoNaNIsOverlooked) {
-  for (size_t place = 0; place < 150; ++place) {
-    std::vector<float> logits(150);
-    for (size_t i = 0; i < 150; ++i) logits[i] = static_cast<float>(i % 7);
-    logits[place] = std::numeric_limits<float>::quiet_NaN();
-    EXPECT_EQ(top_n(logits, 1, 4, 0).bad, 1) << place;
+  for (const int64_t n : {4, 100}) {
+    for (size_t place = 0; place < 150; ++place) {
+      std::vector<float> logits(150);
+      for (size_t i = 0; i < 150; ++i) logits[i] = static_cast<float>(i % 7);
+      logits[place] = std::numeric_limits<float>::quiet_NaN();
+      EXPECT_EQ(top_n(logits, 1, n, 0).bad, 1) << n << " at " << place;
+    }
   }
 }
 

@@ -16,29 +16,59 @@ HWY_BEFORE_NAMESPACE();
 namespace fovea::search::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Puts (token, logit) in its place among the best so far; tokens come in rising order, so equals go behind.
-inline void insert(Candidate* best, int64_t& count, int64_t n, Candidate next) {
-  int64_t place = count < n ? count++ : n - 1;
-  for (; place > 0 && best[place - 1].log_prob < next.log_prob; --place) best[place] = best[place - 1];
-  best[place] = next;
-}
+// The n best so far, best first; tokens come in rising order, so equals go behind.
+struct Sorted {
+  Candidate* best;
+  int64_t n, count = 0;
+
+  float least() const { return best[n - 1].log_prob; }
+  void insert(Candidate next) {
+    int64_t place = count < n ? count++ : n - 1;
+    for (; place > 0 && best[place - 1].log_prob < next.log_prob; --place) best[place] = best[place - 1];
+    best[place] = next;
+  }
+  void finish() {}
+};
+
+// The same for many, whose moves would cost more than all else: a heap, in order at the end only.
+struct Heap {
+  Candidate* best;
+  int64_t n, count = 0;
+
+  static bool is_better(const Candidate& a, const Candidate& b) {
+    return a.log_prob > b.log_prob || (a.log_prob == b.log_prob && a.token < b.token);
+  }
+  float least() const { return best[0].log_prob; }
+  void insert(Candidate next) {
+    if (count == n) {
+      std::pop_heap(best, best + n, is_better);
+    } else {
+      ++count;
+    }
+    best[count - 1] = next;
+    std::push_heap(best, best + count, is_better);
+  }
+  void finish() { std::sort_heap(best, best + n, is_better); }
+};
 
 // The n greatest of a row, by falling value: most vectors hold nothing above the n-th and cost one comparison.
-void select_best(const float* row, int64_t vocabulary, int64_t n, Candidate* best) {
+template <class Best>
+void select_best(const float* row, int64_t vocabulary, Best best) {
   const hn::ScalableTag<float> d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  int64_t count = 0, i = 0;
-  for (; i < vocabulary && count < n; ++i) insert(best, count, n, {static_cast<int32_t>(i), row[i]});
+  int64_t i = 0;
+  for (; i < vocabulary && best.count < best.n; ++i) best.insert({static_cast<int32_t>(i), row[i]});
   for (; i + lanes <= vocabulary; i += lanes) {
-    const auto above = hn::Gt(hn::LoadU(d, row + i), hn::Set(d, best[n - 1].log_prob));
+    const auto above = hn::Gt(hn::LoadU(d, row + i), hn::Set(d, best.least()));
     if (HWY_LIKELY(hn::AllFalse(d, above))) continue;
     for (int64_t j = i; j < i + lanes; ++j) {
-      if (row[j] > best[n - 1].log_prob) insert(best, count, n, {static_cast<int32_t>(j), row[j]});
+      if (row[j] > best.least()) best.insert({static_cast<int32_t>(j), row[j]});
     }
   }
   for (; i < vocabulary; ++i) {
-    if (row[i] > best[n - 1].log_prob) insert(best, count, n, {static_cast<int32_t>(i), row[i]});
+    if (row[i] > best.least()) best.insert({static_cast<int32_t>(i), row[i]});
   }
+  best.finish();
 }
 
 // log of the sum of exp(row - greatest); sums of lanes in a fixed order. NaN if the row has one: Exp() makes 0 of it.
@@ -63,7 +93,12 @@ float log_sum_exp(const float* row, int64_t vocabulary, float greatest) {
 
 bool words_of_row(const float* row, int64_t vocabulary, int64_t n, int64_t eos, Candidate* best, float* eos_log_prob) {
   constexpr float kNever = -std::numeric_limits<float>::infinity();
-  select_best(row, vocabulary, n, best);
+  constexpr int64_t kMostSorted = 64;
+  if (n > kMostSorted) {
+    select_best(row, vocabulary, Heap{best, n});
+  } else {
+    select_best(row, vocabulary, Sorted{best, n});
+  }
   const float log_sum = log_sum_exp(row, vocabulary, best[0].log_prob);
   const bool finite = std::isfinite(log_sum);
   for (int64_t i = 0; i < n; ++i) {

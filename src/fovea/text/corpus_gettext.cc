@@ -1,7 +1,5 @@
-#include <algorithm>
-#include <array>
+#include <charconv>
 #include <cstring>
-#include <optional>
 
 #include "fovea/base/error.h"
 #include "fovea/base/file.h"
@@ -65,6 +63,26 @@ Bitext bitext_of(const std::vector<Message>& messages, const std::string& path) 
   return bitext;
 }
 
+// Takes what stands behind a backslash off the text, as in C: a letter, up to three octal digits, or x and hexadecimal
+// digits, the last two of which count. Any other character is itself.
+char take_escaped(std::string_view& text) {
+  const bool hex = text[0] == 'x';
+  std::string_view digits = hex ? text.substr(1) : text.substr(0, 3);
+  digits = digits.substr(0, digits.find_first_not_of(hex ? "0123456789abcdefABCDEF" : "01234567"));
+  if (digits.empty()) {
+    static constexpr std::string_view kLetters = "abfnrtv", kMeanings = "\a\b\f\n\r\t\v";
+    const size_t known = kLetters.find(text[0]);
+    const char meaning = known == std::string_view::npos ? text[0] : kMeanings[known];
+    text.remove_prefix(1);
+    return meaning;
+  }
+  text.remove_prefix(digits.size() + (hex ? 1 : 0));
+  if (hex && digits.size() > 2) digits.remove_prefix(digits.size() - 2);
+  unsigned byte = 0;
+  std::from_chars(digits.data(), digits.data() + digits.size(), byte, hex ? 16 : 8);
+  return static_cast<char>(byte);
+}
+
 class PoParser {
  public:
   explicit PoParser(const std::string& path) : reader_(path) {}
@@ -116,6 +134,9 @@ class PoParser {
       text_ = &message_.plural;
     } else if (keyword == "msgstr" || keyword.starts_with("msgstr[")) {
       has_translation_ = true;
+      const std::string form = cat("msgstr[", message_.translations.size(), "]");
+      if (keyword != "msgstr" && keyword != form)
+        fail(cat("'", keyword, "'"), cat("'", form, "'; put the plural's forms in order"));
       message_.translations.emplace_back();
       text_ = &message_.translations.back();
     } else {
@@ -128,17 +149,13 @@ class PoParser {
   std::string unquote(std::string_view text) const {
     if (text.size() < 2 || text.front() != '"' || text.back() != '"')
       fail(cat("'", text.substr(0, 40), "'"), "a string in quotes");
+    text = text.substr(1, text.size() - 2);
     std::string out;
-    for (size_t i = 1; i + 1 < text.size(); ++i) {
-      if (text[i] != '\\' || i + 2 >= text.size()) {
-        out.push_back(text[i]);
-        continue;
-      }
-      static constexpr std::array kEscapes = {std::pair{'n', '\n'}, std::pair{'t', '\t'}, std::pair{'r', '\r'}};
-      const char escaped = text[++i];
-      const auto* const known =
-          std::find_if(kEscapes.begin(), kEscapes.end(), [=](const auto& e) { return e.first == escaped; });
-      out.push_back(known == kEscapes.end() ? escaped : known->second);
+    while (!text.empty()) {
+      const bool escapes = text[0] == '\\' && text.size() > 1;
+      if (escapes) text.remove_prefix(1);
+      out.push_back(escapes ? take_escaped(text) : text[0]);
+      if (!escapes) text.remove_prefix(1);
     }
     return out;
   }

@@ -51,6 +51,33 @@ TEST_F(ReadersTest, PoMessagesContextsPluralsAndEscapes) {
                           is_pair("%d files", "%d Dateien"), is_pair("a\tb\nc\\", "d\te")));
 }
 
+TEST_F(ReadersTest, PoEscapesAreThoseOfC) {
+  const std::string path =
+      file("de.po", std::string(kHeader) + R"(msgid "\a\b\f\n\r\t\v\\\"")"
+                                           "\n"
+                                           R"(msgstr "Men\303\274 jetzt \x41\xe4\xbb\xB6 \x041z \1013 \7q")"
+                                           "\n");
+  EXPECT_THAT(read_po(path).pairs, ElementsAre(is_pair("\a\b\f\n\r\t\v\\\"", "Menü jetzt A件 Az A3 \aq")));
+}
+
+TEST_F(ReadersTest, PoEscapesAreBytesOfItsCharacterSet) {
+  const std::string path = file("de.po",
+                                "msgid \"\"\nmsgstr \"Content-Type: text/plain; charset=ISO-8859-1\\n\"\n\n"
+                                R"(msgid "nice")"
+                                "\n"
+                                R"(msgstr "sch\366n \xFC")"
+                                "\n");
+  EXPECT_THAT(read_po(path).pairs, ElementsAre(is_pair("nice", "schön ü")));
+}
+
+TEST_F(ReadersTest, PoPluralFormsOutOfOrderAreAnError) {
+  const std::string plural = "msgid \"cat\"\nmsgid_plural \"cats\"\n";
+  EXPECT_THAT(message_of([&] { read_po(file("a.po", plural + "msgstr[1] \"Katzen\"\nmsgstr[0] \"Katze\"\n")); }),
+              HasSubstr("a.po' line 3: got 'msgstr[1]'; expected 'msgstr[0]'; put the plural's forms in order"));
+  EXPECT_THAT(message_of([&] { read_po(file("b.po", plural + "msgstr[0] \"Katze\"\nmsgstr[2] \"Katzen\"\n")); }),
+              HasSubstr("b.po' line 4: got 'msgstr[2]'; expected 'msgstr[1]'"));
+}
+
 TEST_F(ReadersTest, PoLeavesOutWhatIsNotTranslated) {
   const std::string path = file("de.po", std::string(kHeader) +
                                              "#, fuzzy, c-format\n#| msgid \"Old\"\nmsgid \"New\"\nmsgstr \"Alt\"\n\n"
@@ -181,6 +208,25 @@ TEST_F(ReadersTest, Tmx) {
   EXPECT_THAT(bitext.pairs, ElementsAre(is_pair("The red cat & dog", "Die rote Katze")));
   EXPECT_THAT(read_tmx(folder_ / "a.tmx", {"de", "en"}).pairs,
               ElementsAre(is_pair("Die rote Katze", "The red cat & dog")));
+}
+
+std::string times(int count, std::string_view text) {
+  std::string out;
+  for (int i = 0; i < count; ++i) out += text;
+  return out;
+}
+
+TEST_F(ReadersTest, InlineElementsNestedToAnyDepth) {
+  constexpr int kDepth = 300'000;
+  const std::string deep = "a " + times(kDepth, "<g>") + "red" + times(kDepth, "</g>") + " <ph>code</ph>cat";
+  const std::string memory =
+      file("deep.tmx", cat("<tmx><body><tu><tuv xml:lang='en'><seg>", deep,
+                           "</seg></tuv><tuv xml:lang='de'><seg>x</seg></tuv></tu></body></tmx>"));
+  EXPECT_THAT(read_tmx(memory, {}).pairs, ElementsAre(is_pair("a red cat", "x")));
+  const std::string xliff =
+      file("deep.xlf", cat("<xliff><file source-language='en' target-language='de'><trans-unit><source>", deep,
+                           "</source><target>x</target></trans-unit></file></xliff>"));
+  EXPECT_THAT(read_xliff(xliff).pairs, ElementsAre(is_pair("a red cat", "x")));
 }
 
 TEST_F(ReadersTest, BlanksBetweenInlineElementsAreText) {

@@ -50,16 +50,19 @@ bool holds_code(std::string_view name) {
   return std::find(kCode.begin(), kCode.end(), name) != kCode.end();
 }
 
-void append_text(const pugi::xml_node& node, std::string& text) {
-  for (const pugi::xml_node& child : node.children()) {
-    if (child.type() == pugi::node_pcdata || child.type() == pugi::node_cdata) text += child.value();
-    if (child.type() == pugi::node_element && !holds_code(child.name())) append_text(child, text);
-  }
-}
-
-std::string text_of(const pugi::xml_node& node) {
+// A walk without recursion: elements may be nested to any depth.
+std::string text_of(const pugi::xml_node& root) {
   std::string text;
-  append_text(node, text);
+  for (pugi::xml_node node = root.first_child(); node;) {
+    if (node.type() == pugi::node_pcdata || node.type() == pugi::node_cdata) text += node.value();
+    pugi::xml_node next;
+    if (node.type() == pugi::node_element && !holds_code(node.name())) next = node.first_child();
+    while (!next && node != root) {
+      next = node.next_sibling();
+      node = node.parent();
+    }
+    node = next;
+  }
   return text;
 }
 

@@ -58,6 +58,19 @@ bool is_invisible(UChar32 c) {
          (c >= 0x2066 && c <= 0x2069) || c == 0xfeff;
 }
 
+bool is_wide(UChar32 c) {
+  const int32_t width = u_getIntPropertyValue(c, UCHAR_EAST_ASIAN_WIDTH);
+  return width == U_EA_WIDE || width == U_EA_FULLWIDTH;
+}
+
+// Marks on the character before, the vowels and finals of a Korean syllable in parts, joiners and selectors. Terminals
+// show a soft hyphen.
+bool joins_the_one_before(UChar32 c) {
+  const int32_t syllable = u_getIntPropertyValue(c, UCHAR_HANGUL_SYLLABLE_TYPE);
+  return (U_MASK(u_charType(c)) & (U_GC_MN_MASK | U_GC_ME_MASK)) != 0 || syllable == U_HST_VOWEL_JAMO ||
+         syllable == U_HST_TRAILING_JAMO || (c != 0xad && u_hasBinaryProperty(c, UCHAR_DEFAULT_IGNORABLE_CODE_POINT));
+}
+
 // Scripts that write words without blanks between them.
 bool is_unspaced(UChar32 c) {
   if (c < 0x0e00) return false;
@@ -83,6 +96,25 @@ std::string normalise(std::string_view text) {
   });
   if (!out.empty() && out.back() == ' ') out.pop_back();
   return out;
+}
+
+bool has_visible(std::string_view text) {
+  const auto* bytes = reinterpret_cast<const uint8_t*>(text.data());
+  const size_t size = text.size();
+  for (size_t i = 0; i < size;) {
+    UChar32 c = 0;
+    U8_NEXT_OR_FFFD(bytes, i, size, c);
+    if (!is_blank(c) && !is_invisible(c)) return true;
+  }
+  return false;
+}
+
+int64_t terminal_columns(std::string_view text) {
+  int64_t columns = 0;
+  each_character(text, [&columns](UChar32 c) {
+    if (!joins_the_one_before(c)) columns += is_wide(c) ? 2 : 1;
+  });
+  return columns;
 }
 
 std::string folded(std::string_view text) {

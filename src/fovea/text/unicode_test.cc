@@ -21,6 +21,22 @@ TEST(Unicode, NormaliseJoinsBlanksAndDropsWhatIsNotSeen) {
   EXPECT_EQ(normalise(" \n "), "");
 }
 
+TEST(Unicode, BlanksControlsAndInvisibleMarksCannotBeSeen) {
+  EXPECT_FALSE(has_visible(""));
+  EXPECT_FALSE(has_visible(" \t\x01\x7f\u00a0\u3000\ufeff\u200b"));
+  EXPECT_TRUE(has_visible("\ufeff\u3000."));
+}
+
+TEST(Unicode, ColumnsOfATerminal) {
+  EXPECT_EQ(terminal_columns(""), 0);
+  EXPECT_EQ(terminal_columns("aß…▁"), 4);
+  EXPECT_EQ(terminal_columns("文件ファ한Ａ。"), 14);
+  EXPECT_EQ(terminal_columns("ｱ"), 1);
+  EXPECT_EQ(terminal_columns("e\u0301\u20dd\u200d\ufe0f\u00ad"), 2);
+  EXPECT_EQ(terminal_columns("\u1112\u1161\u11ab"), 2);
+  EXPECT_EQ(terminal_columns("\xff"), 1);
+}
+
 TEST(Unicode, FoldedForgetsCaseAndPunctuation) {
   EXPECT_EQ(folded("Click »OK«!"), folded("click ok"));
   EXPECT_EQ(folded("STRASSE"), folded("straße"));

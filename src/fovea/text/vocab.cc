@@ -5,9 +5,23 @@
 #include "fovea/base/error.h"
 #include "fovea/base/file.h"
 #include "fovea/base/strings.h"
+#include "fovea/text/sentencepiece_check.h"
 #include "fovea/text/sentencepiece_log.h"
 
 namespace fovea::text {
+namespace {
+
+// False for a damaged model. The library throws at a piece that begins with a zero byte.
+bool load_into(sentencepiece::SentencePieceProcessor& processor, std::string_view model) {
+  if (!has_sound_charsmaps(model)) return false;
+  try {
+    return processor.LoadFromSerializedProto(absl::string_view(model.data(), model.size())).ok();
+  } catch (const std::exception&) {
+    return false;
+  }
+}
+
+}  // namespace
 
 struct Vocab::Model {
   sentencepiece::SentencePieceProcessor processor;
@@ -37,8 +51,7 @@ Vocab Vocab::from_bytes(const std::string& bytes, const std::string& name) {
   Vocab vocab;
   vocab.model_->bytes = bytes;
   auto& processor = vocab.model_->processor;
-  const auto status = processor.LoadFromSerializedProto(absl::string_view(bytes.data(), bytes.size()));
-  if (!status.ok()) refuse("damaged or cut short");
+  if (!load_into(processor, bytes)) refuse("damaged or cut short");
   if (processor.GetPieceSize() <= 0) refuse("it has no pieces");
   if (processor.eos_id() < 0)
     throw Error(cat("vocabulary: '", name, "' has no </s>; got a model trained without one; train it with an eos_id"));

@@ -151,6 +151,31 @@ TEST_F(VocabTest, BadInputsOfTraining) {
   EXPECT_THAT(message_of([&] { train_vocab(options); }), HasSubstr("at most 4192 bytes"));
 }
 
+TEST_F(VocabTest, WhatNormalisesToNothingIsNoText) {
+  for (const char* type : {"unigram", "bpe"}) {
+    for (const std::string line :
+         {"\ufeff", "\u2581\u2581", "\u3000 \u00a0\u200b", "\x01\x7f", "\ufffd", "a \u2585 b"}) {
+      VocabTraining options = training("v.spm");
+      options.type = type;
+      write_file(folder_ / "blank.txt", cat(line, "\n", line, "\n"));
+      options.inputs = {folder_ / "blank.txt"};
+      EXPECT_THAT(message_of([&] { train_vocab(options); }),
+                  AllOf(HasSubstr("--train-sets: no text in "), HasSubstr("with more than blanks and without U+2585")))
+          << type << " '" << line << "'";
+    }
+  }
+}
+
+TEST_F(VocabTest, LinesWithoutTextDoNotCount) {
+  VocabTraining options = training("1.spm");
+  options.max_sentences = 300;
+  train_vocab(options);
+  write_file(folder_ / "a.txt", "\ufeff\n\u2581\n \u2585\n" + read_file(folder_ / "a.txt"));
+  options.output = folder_ / "2.spm";
+  train_vocab(options);
+  EXPECT_EQ(checksum(read_file(folder_ / "1.spm")), checksum(read_file(folder_ / "2.spm")));
+}
+
 TEST_F(VocabTest, WhatIsNotAModelIsAnError) {
   EXPECT_THAT(message_of([&] { Vocab::load(folder_ / "none.spm"); }), HasSubstr("no such file"));
   EXPECT_THAT(message_of([&] { Vocab::load(folder_ / "a.txt"); }), HasSubstr("not a SentencePiece model"));
@@ -162,6 +187,13 @@ TEST_F(VocabTest, WhatIsNotAModelIsAnError) {
   EXPECT_THAT(message_of([&] { Vocab::from_bytes(bad, "bad.spm"); }), HasSubstr("not a SentencePiece model"));
   for (const size_t cut : {size_t{1}, size_t{2}, size_t{40}, good.size() / 2, good.size() - 1})
     EXPECT_THAT(message_of([&] { Vocab::from_bytes(good.substr(0, cut), "cut.spm"); }), HasSubstr("cut.spm")) << cut;
+}
+
+TEST_F(VocabTest, APieceThatTheLibraryThrowsAtIsDamage) {
+  train_vocab(training("v.spm"));
+  const std::string zero_piece("\x0a\x03\x0a\x01\x00", 5);  // a message's field 1 within field 1: one zero byte
+  EXPECT_THAT(message_of([&] { Vocab::from_bytes(read_file(folder_ / "v.spm") + zero_piece, "v.spm"); }),
+              HasSubstr("'v.spm' is not a SentencePiece model (damaged or cut short)"));
 }
 
 TEST_F(VocabTest, ForeignIdsAreRefused) {

@@ -10,18 +10,28 @@
 #include "fovea/base/signals.h"
 #include "fovea/base/strings.h"
 #include "fovea/text/sentencepiece_log.h"
+#include "fovea/text/unicode.h"
 #include "fovea/text/vocab.h"
 
 namespace fovea::text {
 namespace {
 
-// The library skips longer lines without a word.
+// The library skips longer lines, and lines with its own mark for rare characters, without a word.
 constexpr size_t kMaxLineBytes = 4192;
+constexpr std::string_view kReserved = "\u2585";
 
 struct Sample {
   std::vector<std::string> lines;
-  int64_t seen = 0, too_long = 0;
+  int64_t seen = 0, too_long = 0, reserved = 0;
 };
+
+// Whether the library's normaliser leaves anything of the line. Where it leaves nothing of all lines, the library ends
+// the process. U+2581 is its blank.
+bool has_text(std::string line) {
+  for (const std::string_view blank : {"\u2581", "\ufffd"})
+    for (size_t at = 0; (at = line.find(blank, at)) != std::string::npos;) line.erase(at, blank.size());
+  return has_visible(line);
+}
 
 // A uniform sample of at most `limit` lines in one pass (reservoir sampling, Vitter 1985, algorithm R). The library's
 // own sampler continues its random stream from training to training, which would make a file depend on what came
@@ -38,11 +48,15 @@ Sample sample_lines(const VocabTraining& options) {
         throw_if_interrupted("reading text for the vocabulary");
         progress.at(static_cast<double>(reader.line_number()));
       }
-      if (trim(line).empty()) continue;
       if (line.size() > kMaxLineBytes) {
         ++sample.too_long;
         continue;
       }
+      if (line.find(kReserved) != std::string::npos) {
+        ++sample.reserved;
+        continue;
+      }
+      if (!has_text(line)) continue;
       ++sample.seen;
       if (sample.lines.size() < limit) {
         sample.lines.push_back(std::move(line));
@@ -111,9 +125,11 @@ void train_vocab(const VocabTraining& options) {
   const Sample sample = sample_lines(options);
   if (sample.lines.empty())
     throw Error(cat("--train-sets: no text in ", join(options.inputs, ", "), "; expected lines of at most ",
-                    kMaxLineBytes, " bytes"));
+                    kMaxLineBytes, " bytes, with more than blanks and without U+2585"));
   if (sample.too_long > 0)
     log::warn(cat(thousands(sample.too_long), " lines of over ", kMaxLineBytes, " bytes left out"));
+  if (sample.reserved > 0)
+    log::warn(cat(thousands(sample.reserved), " lines with U+2585 (▅), which SentencePiece reserves, left out"));
   log::info(cat("learning ", thousands(options.size), " pieces from ", thousands(std::ssize(sample.lines)), " of ",
                 thousands(sample.seen), " lines"));
 

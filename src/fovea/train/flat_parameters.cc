@@ -65,14 +65,7 @@ void restore(const FlatParameters& parameters, const at::Tensor& flat, const nn:
              const std::string& source) {
   const torch::NoGradGuard no_grad;
   const nn::NamedTensors views = parameters.views(flat);
-  for (const auto& [name, view] : views) {
-    const auto found = tensors.find(name);
-    if (found == tensors.end()) throw Error(cat(source, ": tensor '", name, "' is missing"));
-    if (found->second.sizes() != view.sizes())
-      throw Error(cat(source, ": tensor '", name, "' has the shape ", found->second.sizes(), ", the model needs ",
-                      view.sizes()));
-    view.copy_(found->second);
-  }
+  for (const auto& [name, view] : views) view.copy_(nn::tensor_of(tensors, name, view.sizes(), source));
   for (const auto& [name, tensor] : tensors) {
     if (!views.contains(name)) throw Error(cat(source, ": tensor '", name, "' does not belong to this model"));
   }

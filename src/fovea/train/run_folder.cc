@@ -10,29 +10,30 @@
 #include "fovea/base/error.h"
 #include "fovea/base/log.h"
 #include "fovea/base/strings.h"
+#include "fovea/nn/paths.h"
 
 namespace fovea::train {
 namespace fs = std::filesystem;
 namespace {
 
+constexpr std::string_view kModelOption = "--model";
+
 void remove_links(const fs::path& run) {
-  for (const char* name : {"last", "best"}) {
-    if (fs::is_symlink(run / name)) fs::remove(run / name);
-  }
+  for (const char* name : {"last", "best"}) nn::unlink_checkpoint(run, name);
 }
 
-void move_aside(const fs::path& run) {
-  int number = 1;
-  while (fs::exists(run / cat("checkpoints.", number))) ++number;
-  const fs::path aside = run / cat("checkpoints.", number);
+void move_checkpoints_aside(const fs::path& run) {
   remove_links(run);
-  fs::rename(run / "checkpoints", aside);
+  const fs::path aside = nn::move_aside(run / "checkpoints", kModelOption);
   log::info(cat("[run] --no-reload: the checkpoints of the earlier run are now in ", aside.string()));
 }
 
 // An open file that no other process has, or -1 where files cannot be locked. Makes the folder.
 int lock(const fs::path& run) {
   if (run.empty()) throw Error("--model: got none; expected the folder of the run");
+  if (nn::is_checkpoint(run, kModelOption))
+    throw Error(cat("--model: '", run.string(), "' is a checkpoint, not a run's folder; expected a new folder or a ",
+                    "run's; to start from its weights use --pretrained-model"));
   std::error_code failed;
   fs::create_directories(run, failed);
   if (failed) throw Error(cat("--model: cannot make the folder '", run.string(), "': ", failed.message()));
@@ -60,7 +61,7 @@ RunFolder::RunFolder(const TrainConfig& config) : path_(config.model), lock_(loc
     remove_links(path_);
   }
   nn::clean_checkpoints(path_);
-  if (config.no_reload && fs::exists(path_ / "checkpoints")) move_aside(path_);
+  if (config.no_reload && nn::path_exists(path_ / "checkpoints", kModelOption)) move_checkpoints_aside(path_);
 }
 
 std::optional<nn::Checkpoint> RunFolder::last() const {
@@ -74,8 +75,6 @@ bool goes_on(const TrainConfig& config) {
 
 void check_same_model(const nn::Checkpoint& checkpoint, const nn::Checkpoint& expected, const fs::path& run) {
   const std::string hint = "; use another --model, or --overwrite to begin again";
-  ModelConfig had = checkpoint.config, wanted = expected.config;
-  const std::vector<FieldView> had_fields = field_views(had), wanted_fields = field_views(wanted);
   // Vocabularies first: their sizes are among the fields.
   const auto check_vocab = [&](const std::string& a, const std::string& b, const char* side) {
     if (a != b)
@@ -84,12 +83,9 @@ void check_same_model(const nn::Checkpoint& checkpoint, const nn::Checkpoint& ex
   };
   check_vocab(checkpoint.source_vocab, expected.source_vocab, "source");
   check_vocab(checkpoint.target_vocab, expected.target_vocab, "target");
-  for (size_t i = 0; i < had_fields.size(); ++i) {
-    const std::string before = join(values_of(had_fields[i]), " "), now = join(values_of(wanted_fields[i]), " ");
-    if (before != now)
-      throw Error(cat("--", had_fields[i].name, ": the run in '", run.string(), "' was made with '", before, "', got '",
-                      now, "'", hint));
-  }
+  if (const auto difference = nn::first_difference(checkpoint.config, expected.config))
+    throw Error(cat("--", difference->name, ": the run in '", run.string(), "' was made with '", difference->first,
+                    "', got '", difference->second, "'", hint));
 }
 
 }  // namespace fovea::train

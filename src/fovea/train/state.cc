@@ -43,7 +43,8 @@ std::map<std::string, std::string> to_map(const TrainState& state) {
                                             {"skipped-in-a-row", std::to_string(state.skipped_in_a_row)},
                                             {"validated", std::to_string(state.validated)},
                                             {"seconds", shortest(state.seconds)},
-                                            {"data", state.data}};
+                                            {"data", state.data},
+                                            {"valid-data", state.valid_data}};
   for (const auto& [metric, best] : state.best) {
     if (best.value) map[cat(kBest, metric)] = shortest(*best.value);
     map[cat(kBestUpdates, metric)] = std::to_string(best.updates);
@@ -63,6 +64,7 @@ TrainState from_map(const std::map<std::string, std::string>& map, const std::st
   reader.number("validated", state.validated);
   reader.number("seconds", state.seconds);
   state.data = reader.text("data");
+  if (map.contains("valid-data")) state.valid_data = reader.text("valid-data");  // older states lack it
   for (const auto& [key, value] : map) {
     if (!key.starts_with(kStalled)) continue;
     const std::string metric = key.substr(kStalled.size());

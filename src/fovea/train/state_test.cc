@@ -18,6 +18,7 @@ TEST(TrainState, ReadsBackToTheLastBit) {
   state.validated = 1000;
   state.seconds = 0.1 + 0.2;
   state.data = "0123456789abcdef";
+  state.valid_data = "fedcba9876543210";
   state.best["bleu"] = {25.0 / 3, 500, 4};
   state.best["ce-mean-words"] = {std::nullopt, 0, 1};
   const TrainState back = from_map(to_map(state), "x");
@@ -27,6 +28,16 @@ TEST(TrainState, ReadsBackToTheLastBit) {
   EXPECT_EQ(back.best.at("ce-mean-words").value, std::nullopt);
   EXPECT_EQ(back.validated, 1000);
   EXPECT_EQ(back.skipped_in_a_row, 1);
+}
+
+TEST(TrainState, ReadsAStateWithoutTheFingerprintOfTheValidation) {
+  TrainState state;
+  state.updates = 7;
+  state.valid_data = "0123456789abcdef";
+  std::map<std::string, std::string> map = to_map(state);
+  map.erase("valid-data");
+  EXPECT_EQ(from_map(map, "x").updates, 7);
+  EXPECT_EQ(from_map(map, "x").valid_data, "");
 }
 
 TEST(TrainState, SaysWhatIsMissingOrMalformed) {

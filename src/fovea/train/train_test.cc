@@ -10,12 +10,14 @@
 #include <csignal>
 #include <fstream>
 #include <functional>
+#include <limits>
 
 #include "fovea/base/error.h"
 #include "fovea/base/signals.h"
 #include "fovea/base/test_message.h"
 #include "fovea/nn/checkpoint.h"
 #include "fovea/train/test_task.h"
+#include "fovea/train/validation.h"
 
 namespace fovea::train {
 namespace {
@@ -237,6 +239,98 @@ TEST(Training, RefusesARunOfAnotherModel) {
   other.model.transformer_dim_ffn = 24;
   text::train_vocab({.inputs = {other.folder / "both"}, .output = other.folder / "v.spm", .size = 29});
   EXPECT_THAT(message_of([&] { run(other); }), HasSubstr("was trained with another source vocabulary"));
+}
+
+// As cp -rL copies a run.
+TEST(Training, GoesOnWhereTheLinksAreFolders) {
+  TestTask task;
+  task.with_validation();
+  task.train.save_freq = 2;
+  task.train.after_batches = 6;
+  run(task);
+  const fs::path original = task.train.model;
+  const auto copied = [&](const std::string& name) {
+    task.train.model = task.folder / name;
+    for (const char* part : {"checkpoints", "last", "best"})
+      fs::copy(original / part, fs::path(task.train.model) / part, fs::copy_options::recursive);
+    return fs::path(task.train.model);
+  };
+  fs::create_directory(task.folder / "copy");
+  const fs::path copy = copied("copy");
+  ASSERT_FALSE(fs::is_symlink(copy / "last"));
+  task.train.after_batches = 8;
+  run(task);
+  const std::string resumed = bytes_of(copy), links = checkpoints_of(copy);
+  task.train.model = original;
+  run(task);
+  EXPECT_EQ(bytes_of(original), resumed);
+  EXPECT_EQ(checkpoints_of(original), links);
+  for (const bool overwrite : {false, true}) {
+    fs::create_directory(task.folder / cat("again", overwrite));
+    const fs::path again = copied(cat("again", overwrite));
+    task.train.overwrite = overwrite;
+    task.train.no_reload = !overwrite;
+    run(task);
+    EXPECT_EQ(bytes_of(again), resumed);
+    EXPECT_TRUE(nn::is_checkpoint(again / "last.1"));
+  }
+}
+
+TEST(Training, RefusesACheckpointAsTheRun) {
+  TestTask task;
+  task.train.after_batches = 1;
+  run(task);
+  const fs::path folder = task.folder / "model";
+  fs::copy(fs::path(task.train.model) / "last", folder, fs::copy_options::recursive);
+  task.train.model = folder;
+  EXPECT_THAT(message_of([&] { run(task); }), HasSubstr("model' is a checkpoint, not a run's folder; expected"));
+  EXPECT_FALSE(fs::exists(folder / ".lock"));
+  EXPECT_FALSE(fs::exists(folder / "checkpoints"));
+}
+
+TEST(Training, ForgetsTheBestValuesOfAnotherValidationText) {
+  TestTask task;
+  task.with_validation();
+  task.train.valid_metrics = {"bleu"};
+  task.train.early_stopping = 2;
+  int64_t updates = 0;
+  Hooks hooks;
+  hooks.on_update = [&](const UpdateReport& report) { updates = report.updates; };
+  hooks.translate = [](const TranslateRequest& request) {
+    return std::vector<std::string>(request.sources.begin(), request.sources.end());  // always as bad
+  };
+  run(task, hooks);
+  ASSERT_EQ(updates, 4 * (1 + 2));
+  fs::copy(task.train.valid_sets[0], task.folder / "copy.s");
+  task.train.valid_sets[0] = task.folder / "copy.s";
+  run(task, hooks);
+  EXPECT_EQ(updates, 4 * (1 + 2)) << "the same text in another file";
+  task.train.valid_sets = task.train.train_sets;
+  run(task, hooks);
+  EXPECT_EQ(updates, 4 * (1 + 2 + 1 + 2));
+  EXPECT_EQ(fs::read_symlink(fs::path(task.train.model) / "best").filename(), "update-00000016");
+}
+
+TEST(Training, AValueThatIsNotFiniteIsNeverTheBest) {
+  TestTask task;
+  task.train.after_batches = 4;
+  run(task);
+  nn::Checkpoint huge = nn::load_checkpoint(task.train.model, nn::Load::kAll);
+  for (auto& [name, tensor] : huge.model) tensor = tensor * 1e30;
+  nn::save_checkpoint(fs::canonical(fs::path(task.train.model) / "last"), huge);
+  task.with_validation();  // due at once, at update 4
+  run(task);
+  EXPECT_FALSE(fs::exists(fs::path(task.train.model) / "best"));
+  constexpr double kNan = std::numeric_limits<double>::quiet_NaN(), kInf = std::numeric_limits<double>::infinity();
+  for (const std::string metric : {"ce-mean-words", "bleu"}) {
+    EXPECT_FALSE(is_better(metric, kNan, std::nullopt));
+    EXPECT_FALSE(is_better(metric, kInf, 3.0));
+    EXPECT_FALSE(is_better(metric, -kInf, 3.0));
+    EXPECT_TRUE(is_better(metric, 3, kNan)) << "as the states of older versions may have it";
+    EXPECT_TRUE(is_better(metric, 3, std::nullopt));
+  }
+  EXPECT_TRUE(is_better("bleu", 3, 2.0));
+  EXPECT_FALSE(is_better("ce-mean-words", 3, 2.0));
 }
 
 TEST(Training, BeginsAgainAsAsked) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <utility>
 
 #include "fovea/base/error.h"
 #include "fovea/base/log.h"
@@ -13,6 +14,7 @@
 #include "fovea/base/signals.h"
 #include "fovea/base/strings.h"
 #include "fovea/nn/device.h"
+#include "fovea/nn/paths.h"
 #include "fovea/train/schedule.h"
 
 namespace fovea::train {
@@ -50,6 +52,7 @@ Trainer::Trainer(const TrainConfig& config, const ModelConfig& model, const Hook
       updater_(config_, model_, device_),
       validation_(config_, data_, hooks_, device_) {
   state_.data = data_.fingerprint;
+  if (validation_.enabled()) state_.valid_data = validation_.fingerprint();
   check_positions(identity_.config, data_.train, "--train-sets");
   check_positions(identity_.config, validation_.corpus(), "--valid-sets");
   const bool pretrained = !config_.pretrained_model.empty() && !goes_on(config_);
@@ -85,7 +88,16 @@ void Trainer::resume(const nn::Checkpoint& checkpoint) {
     state_.data = data_.fingerprint;
     state_.batch = 0;
   }
+  resume_validation();
   link_best();
+}
+
+void Trainer::resume_validation() {
+  if (!validation_.enabled()) return;
+  const std::string before = std::exchange(state_.valid_data, validation_.fingerprint());
+  if (before.empty() || before == state_.valid_data) return;
+  log::warn("the validation text differs from that of the run so far; its best values are forgotten");
+  state_.best.clear();
 }
 
 void Trainer::load_pretrained() {
@@ -204,7 +216,7 @@ void Trainer::validate() {
   }
   for (const auto& [metric, value] : values) {
     BestValue& best = state_.best[metric];
-    if (!best.value || is_better(metric, value, *best.value)) {
+    if (is_better(metric, value, best.value)) {
       best = {value, state_.updates, 0};
     } else {
       ++best.stalled;
@@ -230,11 +242,11 @@ void Trainer::save() {
 void Trainer::link_best() {
   if (!validation_.enabled()) return;
   const auto found = state_.best.find(config_.valid_metrics[0]);
-  if (found == state_.best.end()) return;
+  if (found == state_.best.end() || !found->second.value) return;
   const fs::path best = nn::checkpoint_path(folder_->path(), found->second.updates);
-  if (!fs::exists(best)) return;
-  const fs::path link = folder_->path() / "best";
-  if (!fs::exists(link) || !fs::equivalent(link, best)) nn::link_checkpoint(folder_->path(), "best", best);
+  if (!nn::path_exists(best, "--model")) return;
+  std::error_code none_there;
+  if (!fs::equivalent(folder_->path() / "best", best, none_there)) nn::link_checkpoint(folder_->path(), "best", best);
 }
 
 void Trainer::work_after_update() {

@@ -26,6 +26,7 @@ class Trainer {
   // Beginning.
   void log_start() const;
   void resume(const nn::Checkpoint& checkpoint);
+  void resume_validation();  // forgets the best values of another text
   void load_pretrained();
   void start_epoch();  // loads the order of state_.epoch
 

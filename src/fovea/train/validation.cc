@@ -37,8 +37,10 @@ double chrf(const std::vector<std::string>& hypotheses, const std::vector<std::s
 
 }  // namespace
 
-bool is_better(const std::string& metric, double value, double best) {
-  return valid_metric(metric).is_loss ? value < best : value > best;
+bool is_better(const std::string& metric, double value, std::optional<double> best) {
+  if (!std::isfinite(value)) return false;
+  if (!best || !std::isfinite(*best)) return true;
+  return valid_metric(metric).is_loss ? value < *best : value > *best;
 }
 
 Validation::Validation(const TrainConfig& config, const TrainingData& data, const Hooks& hooks,
@@ -51,6 +53,10 @@ Validation::Validation(const TrainConfig& config, const TrainingData& data, cons
   text_ = data::read_parallel(config.valid_sets[0], config.valid_sets[1]);
   corpus_ = data::encode_corpus(text_, data.source_vocab, data.target_vocab, {.threads = static_cast<int>(threads)});
   batches_ = data::batches_by_length(corpus_, config.valid_mini_batch_words);
+}
+
+std::string Validation::fingerprint() const {
+  return checksum(checksum(join(text_.source, "\n")) + checksum(join(text_.target, "\n")));
 }
 
 double Validation::cross_entropy(nn::Transformer& model) const {

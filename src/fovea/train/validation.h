@@ -1,4 +1,5 @@
 #pragma once
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,8 +14,8 @@ struct MetricValue {
   double value = 0;
 };
 
-// Is `value` an improvement on `best`? Never if it is not a number.
-bool is_better(const std::string& metric, double value, double best);
+// Is `value` an improvement on `best`? Never if it is not finite, and always on one that is not or is not there.
+bool is_better(const std::string& metric, double value, std::optional<double> best);
 
 // --valid-sets and --valid-metrics. ce-mean-words is the mean of -log p over target tokens, </s> included, and
 // perplexity its exponential; bleu and chrf are sacreBLEU's on the translations as text.
@@ -23,6 +24,7 @@ class Validation {
   Validation(const TrainConfig& config, const TrainingData& data, const Hooks& hooks, const at::Device& device);
   bool enabled() const { return !config_.valid_sets.empty(); }
   const data::ParallelCorpus& corpus() const { return corpus_; }  // empty where not enabled
+  std::string fingerprint() const;                                // of the text: values of another do not compare
   // In the order of --valid-metrics. Throws Interrupted when a signal comes.
   std::vector<MetricValue> run(nn::Transformer& model) const;
 

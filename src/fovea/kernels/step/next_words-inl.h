@@ -21,6 +21,24 @@ inline F power_of_two(F x) {
   return p * as_float((I)((U)as_int(shifted) << 23));
 }
 
+// Of many words, which moves would make dearer than the product: those that may be among the n best, in no order.
+struct ManyWords {
+  using Word = std::pair<float, int32_t>;  // -logit, word: the better, the less
+  Word* words = nullptr;                   // [2 n]
+  int64_t count = 0;
+
+  // All but the n best go when there is no more room. Returns the n-th's logit, or `least` when none went.
+  float add(int32_t word, float logit, int64_t n, float least) {
+    words[count++] = {-logit, word};
+    return count < 2 * n ? least : keep_best(n);
+  }
+  float keep_best(int64_t n) {
+    std::nth_element(words, words + n - 1, words + count);
+    count = n;
+    return -words[n - 1].first;
+  }
+};
+
 // What is known of one row after some panels: its n best words, and the sum over lanes of e^(logit - reference).
 struct WordsRow {
   float* sums;  // [kLanes]
@@ -29,8 +47,14 @@ struct WordsRow {
   int64_t n;
   float least;      // the last of them, -infinity while there are fewer
   float reference;  // near the greatest logit so far
+  ManyWords many;   // has room where there are many: then of `logits` only the first is known
 
   void insert(int32_t word, float logit) {
+    if (many.words != nullptr) {
+      logits[0] = std::max(logits[0], logit);
+      least = many.add(word, logit, n, least);
+      return;
+    }
     int64_t place = n - 1;
     for (; place > 0 && !(logits[place - 1] >= logit); --place) {
       logits[place] = logits[place - 1];
@@ -39,6 +63,16 @@ struct WordsRow {
     logits[place] = logit;
     words[place] = word;
     least = logits[n - 1];
+  }
+
+  // Many words in order.
+  void settle() {
+    if (many.count > n) many.keep_best(n);
+    std::sort(many.words, many.words + many.count);
+    for (int64_t i = 0; i < many.count; ++i) {
+      logits[i] = -many.words[i].first;
+      words[i] = many.words[i].second;
+    }
   }
 };
 
@@ -100,8 +134,11 @@ inline void fill_up(WordsRow& row) {
 class WordsBlock {
  public:
   WordsBlock(const NextWords& job, int64_t first, int64_t rows) : job_(job), first_(first), count_(rows) {
+    constexpr int64_t kMostSorted = 64;
+    const bool many = job.n > kMostSorted;
     const int64_t each = kLanes + pieces_of(job.n, 16) * 16;
     auto* floats = thread_scratch(Use::kStatistics).get<float>(rows * each);
+    auto* collected = thread_scratch(Use::kSums).get<ManyWords::Word>(many ? rows * 2 * job.n : 0);
     rows_ = thread_scratch(Use::kTokens).get<WordsRow>(rows);
     constexpr float kLeast = -1e38F;
     for (int64_t r = 0; r < rows; ++r) {
@@ -110,7 +147,8 @@ class WordsBlock {
       std::fill_n(sums + kLanes, job.n, -kInfinity);
       int32_t* words = job.words + (first + r) * job.n;
       std::fill_n(words, job.n, -1);
-      rows_[r] = {sums, words, sums + kLanes, job.n, -kInfinity, kLeast};
+      rows_[r] = {sums, words, sums + kLanes, job.n, -kInfinity, kLeast, {}};
+      if (many) rows_[r].many.words = collected + r * 2 * job.n;
     }
   }
 
@@ -158,6 +196,7 @@ class WordsBlock {
     const double log_sum = row.reference + std::log(double{sum(load(row.sums))});
     const bool finite = std::isfinite(log_sum) && std::isfinite(row.logits[0]);
     if (finite) {
+      row.settle();
       fill_up(row);
     } else {
       for (int64_t i = 0; i < job_.n; ++i) row.words[i] = static_cast<int32_t>(i);

@@ -1,0 +1,97 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <string>
+#include <vector>
+
+#include "fovea/base/error.h"
+#include "fovea/base/file.h"
+#include "fovea/base/signals.h"
+#include "fovea/base/strings.h"
+#include "fovea/base/test_folder.h"
+#include "fovea/base/test_message.h"
+
+namespace fovea {
+namespace {
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+std::string packed(const std::string& path, const std::string& text) {
+  LineWriter out(path);
+  out.write(text);
+  out.close();
+  return read_file(path);
+}
+
+// What comes before an error, and the error.
+struct Read {
+  std::vector<std::string> lines;
+  std::string error;
+};
+Read read_all(const std::string& path) {
+  Read read;
+  LineReader reader(path);
+  read.error = message_of([&] {
+    for (std::string line; reader.next(line);) read.lines.push_back(line);
+  });
+  return read;
+}
+
+TEST(LineReader, GivesWhatWasUnpackedBeforeTheDamage) {
+  const TestFolder folder;
+  for (const char* ending : {"gz", "bz2", "xz", "zst"}) {
+    const std::string path = folder / cat("x.", ending), whole = packed(path, "one\ntwo\n");
+    for (const std::string& rest : {whole.substr(0, 8), std::string(40, 'x')}) {
+      write_file(path, whole + rest);
+      const Read read = read_all(path);
+      EXPECT_THAT(read.lines, ElementsAre("one", "two")) << ending;
+      EXPECT_THAT(read.error, HasSubstr("' after line 2: the archive is damaged or cut short")) << ending;
+    }
+  }
+}
+
+// These two unpack before a block is whole; a line that was cut is none.
+TEST(LineReader, GivesTheWholeLinesOfACutArchive) {
+  const TestFolder folder;
+  std::vector<std::string> lines;
+  for (int i = 0; i < 3000; ++i) lines.push_back(cat("line ", i, " ", i * 7919 % 1000));
+  for (const char* ending : {"gz", "xz"}) {
+    const std::string path = folder / cat("x.", ending), whole = packed(path, join(lines, "\n") + "\n");
+    write_file(path, whole.substr(0, whole.size() / 2));
+    const Read read = read_all(path);
+    EXPECT_GT(read.lines.size(), 500U) << ending;
+    EXPECT_LT(read.lines.size(), lines.size()) << ending;
+    EXPECT_TRUE(std::equal(read.lines.begin(), read.lines.end(), lines.begin())) << ending;
+    EXPECT_THAT(read.error, HasSubstr(cat(" after line ", read.lines.size(), ":"))) << ending;
+  }
+}
+
+TEST(LineReader, SaysNoLineWhereNoneWasRead) {
+  const TestFolder folder;
+  const std::string path = folder / "x.gz", whole = packed(path, "one\n");
+  write_file(path, whole.substr(0, 12));
+  EXPECT_EQ(message_of([&] { read_unpacked(path); }),
+            cat("cannot unpack '", path, "': the archive is damaged or cut short"));
+}
+
+// Ctrl-C ends both sides of a pipe.
+TEST(LineReader, TakesNoEndThatASignalMadeForTheTexts) {
+  install_signal_handlers();
+  for (const std::string text : {"a\n", ""}) {
+    int ends[2] = {-1, -1};
+    ASSERT_EQ(pipe(ends), 0);
+    ASSERT_EQ(write(ends[1], text.data(), text.size()), std::ssize(text));
+    std::raise(SIGTERM);
+    close(ends[1]);
+    EXPECT_THROW(read_lines(cat("/dev/fd/", ends[0])), Interrupted) << text;
+    clear_interrupt();
+    close(ends[0]);
+  }
+}
+
+}  // namespace
+}  // namespace fovea

@@ -1,0 +1,105 @@
+#include "fovea/text/sentencepiece_check.h"
+
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <string>
+#include <vector>
+
+namespace fovea::text {
+namespace {
+
+// Numbers of fields in sentencepiece_model.proto.
+constexpr uint64_t kNormalizerSpec = 3, kDenormalizerSpec = 5, kPrecompiledCharsmap = 2;
+
+// A number of a protobuf message: seven bits a byte, the lowest first, the eighth bit set in all but the last.
+bool take_number(std::string_view& message, uint64_t& number) {
+  number = 0;
+  for (int shift = 0; shift < 64 && !message.empty(); shift += 7) {
+    const auto byte = static_cast<unsigned char>(message.front());
+    message.remove_prefix(1);
+    number |= static_cast<uint64_t>(byte & 0x7fU) << shift;
+    if (byte < 0x80) return true;
+  }
+  return false;
+}
+
+// Shows `holds` the number and the bytes of each field that has a length; false where it says so, and for bytes that
+// are no message.
+template <class Holds>
+bool all_fields(std::string_view message, const Holds& holds) {
+  while (!message.empty()) {
+    uint64_t key = 0, number = 0, size = 0;
+    if (!take_number(message, key) || key > std::numeric_limits<uint32_t>::max()) return false;
+    const uint64_t type = key & 7;
+    if ((type == 0 || type == 2) && !take_number(message, number)) return false;
+    if (type == 1) size = 8;
+    if (type == 2) size = number;
+    if (type == 5) size = 4;
+    if (type == 3 || type == 4 || type > 5 || size > message.size()) return false;  // models have no groups
+    if (type == 2 && !holds(key >> 3, message.substr(0, size))) return false;
+    message.remove_prefix(size);
+  }
+  return true;
+}
+
+// A unit of darts-clone's double array: a state of the trie or, behind one that has a leaf, a value. The next state is
+// at the state's own index XOR its offset XOR the next byte, if that byte is the label there.
+struct DartsUnit {
+  uint32_t bits = 0;
+  bool has_leaf() const { return (bits >> 8 & 1U) != 0; }
+  uint32_t value() const { return bits & 0x7fffffffU; }
+  uint32_t label() const { return bits & 0x800000ffU; }
+  uint32_t offset() const { return (bits & 0x200U) != 0 ? bits >> 10 << 8 : bits >> 10; }
+};
+
+// Follows every path that a text can take, from unit 0.
+bool all_paths_stay_inside(const std::vector<DartsUnit>& units, size_t num_string_bytes) {
+  // The library has room for as many matches and reads on behind it if a text has more.
+  constexpr int kMaxMatches = 32;
+  std::vector<int> matches(units.size(), -1);  // the most on a path to each state found so far
+  std::vector<uint32_t> open = {0};
+  matches[0] = 0;
+  while (!open.empty()) {
+    const uint32_t state = open.back();
+    open.pop_back();
+    const uint32_t next = state ^ units[state].offset();
+    if ((next | 0xffU) >= units.size() || matches[state] > kMaxMatches) return false;
+    if (units[state].has_leaf() && units[next].value() >= num_string_bytes) return false;
+    for (uint32_t byte = 0; byte < 256; ++byte) {
+      const uint32_t child = next ^ byte;
+      if (units[child].label() != byte) continue;
+      const int count = matches[state] + (units[child].has_leaf() ? 1 : 0);
+      if (count <= matches[child]) continue;
+      matches[child] = count;
+      open.push_back(child);
+    }
+  }
+  return true;
+}
+
+// The trie's size in bytes, the trie, and the strings that its values point into, each ended by a zero.
+bool is_sound(std::string_view charsmap) {
+  if (charsmap.empty()) return true;
+  uint32_t size = 0;
+  if (charsmap.size() < sizeof(size)) return false;
+  std::memcpy(&size, charsmap.data(), sizeof(size));
+  charsmap.remove_prefix(sizeof(size));
+  if (size == 0 || size % sizeof(DartsUnit) != 0 || size >= charsmap.size() || charsmap.back() != '\0') return false;
+  std::vector<DartsUnit> units(size / sizeof(DartsUnit));
+  std::memcpy(units.data(), charsmap.data(), size);
+  return all_paths_stay_inside(units, charsmap.size() - size);
+}
+
+}  // namespace
+
+bool has_sound_charsmaps(std::string_view model) {
+  return all_fields(model, [](uint64_t field, std::string_view spec) {
+    if (field != kNormalizerSpec && field != kDenormalizerSpec) return true;
+    return all_fields(spec, [](uint64_t inner, std::string_view charsmap) {
+      return inner != kPrecompiledCharsmap || is_sound(charsmap);
+    });
+  });
+}
+
+}  // namespace fovea::text

@@ -30,12 +30,13 @@ void check_same_model(const Checkpoint& checkpoint, const Checkpoint& newest) {
 // Where to save; throws where that is in the run, or a checkpoint with the state of its training.
 fs::path checked_output(const fs::path& run, const fs::path& output) {
   constexpr std::string_view kOption = "--output";
-  const fs::path resolved = resolved_path(output, kOption);
-  for (const char* name : {"checkpoints", "best", "last"}) {
-    const fs::path own = resolved_path(run / name, kOption);
-    if (std::mismatch(own.begin(), own.end(), resolved.begin(), resolved.end()).first != own.end()) continue;
+  const fs::path resolved = resolved_path(output, kOption), own = resolved_path(run / "checkpoints", kOption);
+  const bool within = std::mismatch(own.begin(), own.end(), resolved.begin(), resolved.end()).first == own.end();
+  // The links as such; what they lead to may be an average of before.
+  const fs::path named = output.has_filename() ? output : output.parent_path();
+  const bool in_run = resolved_path(fs::absolute(named).parent_path(), kOption) == resolved_path(run, kOption);
+  if (within || (in_run && (named.filename() == "best" || named.filename() == "last")))
     throw Error(cat("--output: '", output.string(), "' is among the run's own checkpoints; name another folder"));
-  }
   if (path_exists(resolved / "progress.yml", kOption))
     throw Error(
         cat("--output: '", output.string(), "' is a checkpoint that training goes on from; name another folder"));

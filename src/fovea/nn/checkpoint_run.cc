@@ -1,6 +1,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
 #include <optional>
 #include <set>
 
@@ -9,6 +10,7 @@
 #include "fovea/base/log.h"
 #include "fovea/base/strings.h"
 #include "fovea/nn/checkpoint.h"
+#include "fovea/nn/checkpoint_files.h"
 #include "fovea/nn/paths.h"
 
 namespace fovea::nn {
@@ -29,14 +31,32 @@ bool is_checkpoint_name(std::string_view name) {
 
 int64_t updates_of(const fs::path& path) { return std::stoll(path.filename().string().substr(kPrefix.size())); }
 
-// The updates of the run's checkpoint that run/name is a link to.
+// Of a checkpoint's folder under another name; nothing of one that is damaged.
+std::optional<int64_t> copied_updates(const fs::path& folder) {
+  const fs::path progress = folder / "progress.yml";
+  if (!path_exists(progress, kRunOption)) return std::nullopt;
+  try {
+    const std::string text = parse_map(read_file(progress.string()), progress.string())["updates"];
+    int64_t number = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (error == std::errc() && end == text.data() + text.size()) return number;
+  } catch (const Error&) {
+  }
+  return std::nullopt;
+}
+
+// The updates of the run's checkpoint that run/name is a link to, or a copy of.
 std::optional<int64_t> linked_updates(const fs::path& run, const char* name) {
+  std::error_code none_there;
   for (const fs::path& path : entries_of(folder_of(run), kRunOption)) {
-    std::error_code none_there;
     const bool linked = fs::equivalent(run / name, path, none_there);
     if (linked && is_checkpoint_name(path.filename().string())) return updates_of(path);
   }
-  return std::nullopt;
+  // In a copy of a run the link may lead to the one that was copied.
+  const fs::path target = fs::canonical(run / name, none_there);
+  if (none_there) return std::nullopt;
+  if (is_checkpoint_name(target.filename().string())) return updates_of(target);
+  return copied_updates(target);
 }
 
 void move_aside_unless_link(const fs::path& path) {
@@ -133,7 +153,9 @@ void clean_checkpoints(const fs::path& run) {
   }
   for (const fs::path& path : entries_of(run, kRunOption)) {
     const std::string name = path.filename().string();
-    if (name.starts_with("last.tmp") || name.starts_with("best.tmp")) remove_path(path, kRunOption);
+    std::error_code none_there;
+    const bool half_made = name.starts_with("last.tmp") || name.starts_with("best.tmp");
+    if (half_made && fs::is_symlink(path, none_there)) remove_path(path, kRunOption);
   }
 }
 

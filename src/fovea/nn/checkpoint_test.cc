@@ -230,6 +230,32 @@ TEST(Checkpoint, ResumingHeedsWhatLastNames) {
   EXPECT_EQ(resumed(run.path()), "99999998");
 }
 
+TEST(Checkpoint, ResumingACopyHeedsWhatLastOfTheOriginalNames) {
+  const TestFolder original, copy;
+  const fs::path first = save(original.path(), 10);
+  save(original.path(), 20);
+  save(copy.path(), 10);
+  save(copy.path(), 20);
+  fs::remove(copy.path() / "last");
+  fs::create_directory_symlink(first, copy.path() / "last");  // absolute, as users make them
+  EXPECT_EQ(resumed(copy.path()), "10");
+  fs::remove(copy.path() / "last");
+  fs::copy(first, copy.path() / "last", fs::copy_options::recursive);
+  EXPECT_EQ(resumed(copy.path()), "10");
+  fs::resize_file(copy.path() / "last" / "progress.yml", 3);
+  EXPECT_EQ(resumed(copy.path()), "20");
+}
+
+TEST(Checkpoint, CleaningLeavesAUsersFolders) {
+  const TestFolder run;
+  save(run.path(), 10);
+  fs::create_directories(run.path() / "best.tmp_mine" / "notes");
+  fs::create_directory_symlink("checkpoints/update-00000010", run.path() / "last.tmp123");
+  clean_checkpoints(run.path());
+  EXPECT_TRUE(fs::exists(run.path() / "best.tmp_mine" / "notes"));
+  EXPECT_FALSE(fs::is_symlink(run.path() / "last.tmp123"));
+}
+
 // As cp -rL leaves them.
 TEST(Checkpoint, FoldersInPlaceOfTheLinksDoNoHarm) {
   const TestFolder run;
@@ -343,6 +369,11 @@ TEST(Checkpoint, AveragingFollowsALinkThatIsItsOutput) {
   for (int i = 0; i < 2; ++i) average_checkpoints(run.path(), 1, run / "output");
   EXPECT_TRUE(fs::is_symlink(run.path() / "output"));
   EXPECT_TRUE(is_checkpoint(run.path() / "folder"));
+  // An average that serves as the run's best is made anew.
+  fs::remove(run.path() / "best");
+  fs::create_directory_symlink("folder", run.path() / "best");
+  average_checkpoints(run.path(), 1, run / "folder");
+  EXPECT_THAT(message_of([&] { average_checkpoints(run.path(), 1, run / "best/"); }), HasSubstr("own checkpoints"));
 }
 
 }  // namespace

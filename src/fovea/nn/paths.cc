@@ -12,7 +12,8 @@ namespace {
 
 [[noreturn]] void fail_on_path(std::string_view what, std::string_view doing, const fs::path& path,
                                const std::error_code& error) {
-  throw Error(cat(what, ": cannot ", doing, " '", path.string(), "': ", error.message()));
+  throw Error(cat(what, ": cannot ", doing, " '", path.string(), "': ", error.message(),
+                  "; check the path and its permissions"));
 }
 
 fs::file_type type_of_path(const fs::path& path, std::string_view what) {

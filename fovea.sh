@@ -39,7 +39,9 @@ need_packages() {
 }
 
 # With pip: making one may have been interrupted. Options are venv's.
-need_venv() { .venv/bin/python3 -m pip --version >/dev/null 2>&1 || python3 -m venv "$@" .venv; }
+need_venv() {
+  .venv/bin/python3 -m pip --version >/dev/null 2>&1 || .venv/bin/python3 -m ensurepip >/dev/null 2>&1 || python3 -m venv "$@" .venv
+}
 
 # libtorch out of pip's torch, in .venv, unless Torch_DIR names one.
 need_torch() {

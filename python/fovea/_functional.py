@@ -1,5 +1,7 @@
 """The operators as functions. Shapes: B sequences, H heads, N queries or keys, D head size, T tokens of all sequences."""
+import operator
 from collections import namedtuple
+from typing import SupportsIndex
 
 import torch
 
@@ -27,7 +29,8 @@ def parse(spec, num_heads=None):
     """
     _check_type("spec", spec, str, "a text such as 'topk(8)'")
     if num_heads is not None:
-        _check_type("num_heads", num_heads, int, "a whole number")
+        _check_type("num_heads", num_heads, SupportsIndex, "a whole number")
+        num_heads = operator.index(num_heads)
         if num_heads < 1:
             raise ValueError(f"num_heads {num_heads} is less than 1")
     try:
@@ -47,27 +50,28 @@ def parameters(spec):
     return torch.ops.fovea.parameters(spec)
 
 
-def _check_arguments(spec, tensors, numbers):
-    """What the operator would refuse with its whole schema, or take for something else."""
-    _check_type("attention: spec", spec, str, "a text such as 'topk(8)'")
-    for name, value in tensors.items():
-        if value is not None:
-            _check_type(f"attention: {name}", value, torch.Tensor, "a tensor")
+def _check_numbers(**numbers):
+    """The operator would take a tensor of one element for a number, and learn nothing."""
     for name, value in numbers.items():
         if isinstance(value, torch.Tensor):
             raise TypeError(f"attention: {name} is a tensor; expected a number, which is not learned")
-        if value is None and name != "scale":
+        if value is None:
             raise TypeError(f"attention: {name} is None; expected a number")
 
 
-def _call(operator, q, k, *v, **options):
+def _call(called, q, k, *v, spec, tensors, **options):
     if torch.compiler.is_compiling():
-        return operator(q, k, *v, **options)
+        return called(q, k, *v, spec=spec, **tensors, **options)
     try:
-        return operator(q, k, *v, **options)
+        return called(q, k, *v, spec=spec, **tensors, **options)
     except RuntimeError as error:
         if str(error).startswith("attention spec, column"):
             raise SpecError(str(error)) from None
+        # PyTorch's own text for other types is the whole schema.
+        _check_type("attention: spec", spec, str, "a text such as 'topk(8)'")
+        for name, value in tensors.items():
+            if value is not None:
+                _check_type(f"attention: {name}", value, torch.Tensor, "a tensor")
         raise
 
 
@@ -112,18 +116,21 @@ def attention(q, k, v, spec="full", *, causal=False, cross=False, q_lengths=None
     """
     tensors = {"q_offsets": q_offsets, "k_offsets": k_offsets, "k_begins": k_begins, "k_tokens": k_tokens,
                "q_lengths": q_lengths, "k_lengths": k_lengths, "alpha": alpha, "gain": gain, "gate": gate, "bias": bias}
-    _check_arguments(spec, tensors, {"scale": scale, "dropout": dropout, "seed": seed, "layer": layer})
-    drawn_seed = None
-    if dropout_seed is None and dropout > 0:
-        dropout_seed = torch.randint(2**62, (), device="cpu")
-    if isinstance(dropout_seed, torch.Tensor):  # not made a number: that would cut a compiled graph in two
-        dropout_seed, drawn_seed = 0, dropout_seed
-    elif dropout_seed is None:
+    _check_numbers(scale=1 if scale is None else scale, dropout=dropout)
+    drawn_seed = None  # not made a number: that would cut a compiled graph in two
+    if dropout_seed is None:
         dropout_seed = 0
+        if dropout > 0:
+            drawn_seed = torch.randint(2**62, (), device="cpu")
+    elif isinstance(dropout_seed, torch.Tensor):
+        if dropout_seed.dtype != torch.int64 or dropout_seed.dim() != 0:
+            raise ValueError(f"attention: dropout_seed is {dropout_seed.dtype} of shape {list(dropout_seed.shape)}; "
+                             "expected torch.int64 of no dimension")
+        dropout_seed, drawn_seed = 0, dropout_seed
     elif isinstance(dropout_seed, int) and not -2**63 <= dropout_seed < 2**63:
         raise ValueError(f"attention: dropout_seed {dropout_seed} is not in [-2^63, 2^63)")
-    return _call(torch.ops.fovea.attention, q, k, v, spec=spec, kind=_kind(causal, cross), scale=scale, dropout=dropout,
-                 seed=seed, layer=layer, dropout_seed=dropout_seed, drawn_seed=drawn_seed, **tensors)
+    return _call(torch.ops.fovea.attention, q, k, v, spec=spec, tensors=tensors, kind=_kind(causal, cross), scale=scale,
+                 dropout=dropout, seed=seed, layer=layer, dropout_seed=dropout_seed, drawn_seed=drawn_seed)
 
 
 def attention_weights(q, k, spec="full", *, causal=False, cross=False, q_lengths=None, k_lengths=None, q_offsets=None,
@@ -135,9 +142,9 @@ def attention_weights(q, k, spec="full", *, causal=False, cross=False, q_lengths
     """
     tensors = {"q_offsets": q_offsets, "k_offsets": k_offsets, "k_begins": k_begins, "k_tokens": k_tokens,
                "q_lengths": q_lengths, "k_lengths": k_lengths, "alpha": alpha}
-    _check_arguments(spec, tensors, {"scale": scale, "seed": seed, "layer": layer})
-    return _call(torch.ops.fovea.attention_weights, q, k, spec=spec, kind=_kind(causal, cross), scale=scale, seed=seed,
-                 layer=layer, **tensors)
+    _check_numbers(scale=1 if scale is None else scale)
+    return _call(torch.ops.fovea.attention_weights, q, k, spec=spec, tensors=tensors, kind=_kind(causal, cross),
+                 scale=scale, seed=seed, layer=layer)
 
 
 @torch.library.register_fake("fovea::attention_weights")

@@ -70,7 +70,7 @@ class Attention(nn.Module):
             key, value (Tensor, optional): [B, N_k, M]; without them, or with query in key's place, self-attention;
                 value alone defaults to key.
             q_lengths, k_lengths (Tensor, optional): [B] int64 on the CPU; in self-attention one stands for both.
-            dropout_seed (int, optional): default a new one from torch's generator.
+            dropout_seed (int or Tensor, optional): default a new one from torch's generator.
         Returns:
             Tensor: [B, N_q, M].
         """

@@ -127,7 +127,7 @@ def test_state_is_copied_and_saved():
     (lambda q: fovea.attention(q, q, q, scale=torch.tensor(1.0)), "scale is a tensor; expected a number"),
     (lambda q: fovea.attention(q, q, q, dropout=None), "dropout is None; expected a number"),
     (lambda q: fovea.attention(q, q, q, dropout=.1, dropout_seed=2**64), "dropout_seed 18446744073709551616 is not in"),
-    (lambda q: fovea.attention(q, q, q, dropout=.1, dropout_seed=torch.ones(2)), "expected int64 of no dimension"),
+    (lambda q: fovea.attention(q, q, q, dropout=.1, dropout_seed=torch.ones(2)), "expected torch.int64 of no dimension"),
     (lambda q: fovea.attention(q, q, q, "rmsnorm", gain=torch.ones(M, dtype=torch.complex64)), "gain is ComplexFloat"),
     (lambda q: fovea.attention(q, q, q, "topk("), "column 6"),
     (lambda q: fovea.parse("full", 0), "num_heads 0 is less than 1"),

@@ -190,6 +190,16 @@ def test_dropout_compiles_in_one_graph():
     torch.export.export(net, (x,))
 
 
+@pytest.mark.parametrize("backend", ["aot_eager", "aot_eager_decomp_partition"])
+def test_compiled_backward_has_the_mask_of_forward(backend):
+    q, k, v = specs.inputs(1, H, 8, D, requires_grad=True)
+    weights = torch.randn(1, H, 8, D, dtype=torch.float64)
+    out = torch.compile(lambda q, k, v: fovea.attention(q, k, v, dropout=.5), backend=backend, fullgraph=True)(q, k, v)
+    loss = (out * weights).sum()
+    grad, = torch.autograd.grad(loss, v)
+    torch.testing.assert_close((grad * v).sum(), loss)  # linear in v
+
+
 def test_numbered_layers_share_compiled_code():
     layers = [fovea.Attention(H * D, H, "topk(3)", layer=i) for i in range(12)]  # 8 versions are torch's limit
     x = torch.randn(2, 6, H * D)
@@ -263,6 +273,16 @@ def test_second_derivatives_of_kernels_are_those_in_double(spec):
         # Some hundred float32 operations one after the other, on values of the size of the greatest.
         bound = 100 * torch.finfo(torch.float32).eps * expected.abs().max().item()
         torch.testing.assert_close(got.double(), expected, atol=bound, rtol=0)
+
+
+def test_hooks_of_outputs_see_gradients_in_second_derivatives():
+    q, k, v = specs.inputs(1, H, 5, D, requires_grad=True)
+    out = fovea.attention(q, k, v, "topk(3)+relu+rmsnorm")
+    seen = []
+    out.register_hook(lambda g: seen.append(g.shape))
+    first, = torch.autograd.grad(out.square().sum(), q, create_graph=True)
+    first.square().sum().backward()
+    assert seen == [out.shape] * 2
 
 
 def test_derivatives_of_one_tensor_in_three_places():

@@ -175,7 +175,8 @@ TEST(Checkpoint, SaysWhatTheSystemRefuses) {
   const TestFolder run;
   const fs::path loop = run.path() / "loop";
   fs::create_directory_symlink(loop, loop);
-  const std::string loops = cat("cannot read '", loop.string(), "': Too many levels of symbolic links");
+  const std::string loops =
+      cat("cannot read '", loop.string(), "': Too many levels of symbolic links; check the path and its permissions");
   const std::string long_name = run / std::string(300, 'a');
   EXPECT_EQ(message_of([&] { load_checkpoint(loop, Load::kModel, "--pretrained-model"); }),
             "--pretrained-model: " + loops);

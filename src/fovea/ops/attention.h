@@ -35,7 +35,7 @@ struct AttentionOptions {
   double dropout = 0;                              // on the weights; 0 in evaluation
   int64_t seed = 0;                                // of the run: random(k) draws from (seed, layer, head)
   int64_t layer = 0;
-  c10::SymInt dropout_seed = 0;          // of this call; a symbol, so that a compiled graph serves every seed
+  c10::SymInt dropout_seed = 0;               // of this call; a symbol, so that a compiled graph serves every seed
   std::optional<at::Tensor> drawn_seed = {};  // in its place: int64 of no dimension on the CPU, as a generator draws it
 };
 

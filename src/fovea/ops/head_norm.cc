@@ -155,11 +155,13 @@ class HeadNormFunction : public torch::autograd::Function<HeadNormFunction> {
     context->save_for_backward({z, gain, tensor_or_none(gate), tensor_or_none(bias), centre, rstd});
     context->saved_data["centred"] = centred, context->saved_data["eps"] = eps;
     *left = {centre, rstd};
+    context->set_materialize_grads(false);
     return y;
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& grads) {
     variable_list result(7);
+    if (!grads[0].defined()) return result;
     const variable_list s = context->get_saved_variables();
     const OptionalTensor gate = some_or_none(s[2]), bias = some_or_none(s[3]);
     auto [grad_z, grad_gain, grad_gate, grad_bias] = head_norm_backward_operator().call(

@@ -146,8 +146,11 @@ at::Tensor simplex_backward(const at::Tensor& u, const at::Tensor& grad) {
   return u * (grad - row_sum(u * grad) / at::where(mass == 0, at::ones_like(mass), mass));
 }
 
-// p with 1 in place of 0, for functions whose derivative at 0 is infinite; what they make of the ones is not used.
-at::Tensor support_or_one(const at::Tensor& p) { return at::where(p == 0, at::ones_like(p), p); }
+// p; where autograd follows, with 1 in place of 0, for functions whose derivative at 0 is infinite. What they make of
+// the ones is not used.
+at::Tensor support_or_one(const at::Tensor& p) {
+  return p.requires_grad() ? at::where(p == 0, at::ones_like(p), p) : p;
+}
 
 at::Tensor entmax_u(const at::Tensor& p, const at::Tensor& alpha) {
   const at::Tensor u = support_or_one(p).pow(2 - alpha).clamp_max(kernels::kMostEntmaxDerivative);
@@ -158,7 +161,7 @@ at::Tensor entmax_u(const at::Tensor& p, const at::Tensor& alpha) {
 at::Tensor alpha_backward(const at::Tensor& p, const at::Tensor& u, const at::Tensor& grad, const at::Tensor& alpha) {
   const at::Tensor mass = row_sum(u);
   const at::Tensor skewed = u / at::where(mass == 0, at::ones_like(mass), mass);
-  const at::Tensor entropy = p * support_or_one(p).log();
+  const at::Tensor entropy = at::where(p == 0, at::zeros_like(p), p * support_or_one(p).log());
   const at::Tensor beta = alpha - 1;
   const at::Tensor slope = (p - skewed) / beta.square() - (entropy - skewed * row_sum(entropy)) / beta;
   return (grad * slope).sum({0, 2, 3});
@@ -173,7 +176,8 @@ TransformGradient backward(const Sparsemax&, const ScoreMatrix&, const at::Tenso
 TransformGradient backward(const Entmax& transform, const ScoreMatrix& rows, const at::Tensor& p,
                            const at::Tensor& grad) {
   if (!transform.learned && transform.alpha == 1.5) {
-    return {simplex_backward(at::where(p == 0, at::zeros_like(p), support_or_one(p).sqrt()), grad), {}};
+    const at::Tensor root = support_or_one(p).sqrt();
+    return {simplex_backward(p.requires_grad() ? at::where(p == 0, at::zeros_like(p), root) : root, grad), {}};
   }
   const at::Tensor alpha = alpha_of(transform, rows);
   const at::Tensor wide = p.to(at::kDouble), wide_grad = grad.to(at::kDouble);

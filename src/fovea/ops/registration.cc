@@ -123,9 +123,10 @@ struct Rest {
   SymInt dropout_seed;
 };
 
-// What forward leaves for backward beside its output, without a derivative of its own.
+// What forward leaves for attention_backward. Handed over beside what autograd follows: of its derivatives none is
+// asked.
 struct Left {
-  at::Tensor stats, kept;
+  at::Tensor out, stats, kept;
 };
 
 // `tensors`, then the layout's, and what is no tensor.
@@ -161,12 +162,14 @@ class AttentionFunction : public torch::autograd::Function<AttentionFunction> {
                                           rest.stream, rest.dropout_seed, /*needs_backward=*/true);
     save(context, {q, k, v, out, stats, kept, tensor_or_none(alpha)}, rest);
     context->saved_data["kernel"] = std::string(kernels::forced_kernel());
-    *left = {stats, kept};
+    *left = {out, stats, kept};
+    context->set_materialize_grads(false);
     return out;
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& grads) {
     variable_list result(6);
+    if (!grads[0].defined()) return result;
     const variable_list s = context->get_saved_variables();
     const Rest rest = saved_rest(context, s, 7);
     check_kernel(context->saved_data.at("kernel").toStringRef());
@@ -191,12 +194,12 @@ class AttentionFunction : public torch::autograd::Function<AttentionFunction> {
 class AttentionSecondFunction : public torch::autograd::Function<AttentionSecondFunction> {
  public:
   static variable_list forward(AutogradContext* context, const at::Tensor& grad_out, const at::Tensor& q,
-                               const at::Tensor& k, const at::Tensor& v, const OptionalTensor& alpha,
-                               const at::Tensor& out, const Left& left, const Rest& rest) {
+                               const at::Tensor& k, const at::Tensor& v, const OptionalTensor& alpha, const Left& left,
+                               const Rest& rest) {
     const at::AutoDispatchBelowADInplaceOrView below;
-    auto [grad_q, grad_k, grad_v, grad_alpha] =
-        attention_backward_operator().call(grad_out, q, k, v, out, left.stats, left.kept, alpha, rest.layout, rest.spec,
-                                           rest.kind, rest.scale, rest.dropout, rest.stream, rest.dropout_seed);
+    auto [grad_q, grad_k, grad_v, grad_alpha] = attention_backward_operator().call(
+        grad_out, q, k, v, left.out, left.stats, left.kept, alpha, rest.layout, rest.spec, rest.kind, rest.scale,
+        rest.dropout, rest.stream, rest.dropout_seed);
     save(context, {grad_out, q, k, v, tensor_or_none(alpha)}, rest);
     context->set_materialize_grads(false);
     return {grad_q, grad_k, grad_v, grad_alpha};
@@ -212,7 +215,7 @@ class AttentionSecondFunction : public torch::autograd::Function<AttentionSecond
       return core_composed({x[0], x[1], x[2]}, arguments);
     };
     variable_list result = second_order({composed, s[0], {s[1], s[2], s[3], s[4]}}, cotangents);
-    result.resize(8);
+    result.resize(7);
     return result;
   }
 };
@@ -247,7 +250,7 @@ AttentionBackwardResult attention_backward_autograd(const at::Tensor& grad_out, 
                                               dropout, stream, std::move(dropout_seed));
   }
   const variable_list result = AttentionSecondFunction::apply(
-      grad_out, q, k, v, alpha, out, Left{stats, kept},
+      grad_out, q, k, v, alpha, Left{out, stats, kept},
       Rest{layout, std::string(spec), std::string(kind), scale, dropout, stream.vec(), std::move(dropout_seed)});
   return {result[0], result[1], result[2], result[3]};
 }

@@ -102,7 +102,7 @@ class PatternRows {
   std::vector<Span> kept(int64_t query) const { return spans(*kept_, row(query)); }
 
  private:
-  static constexpr int64_t kMostHeldSpans = int64_t{1} << 20;
+  static constexpr int64_t kMostHeldSpans = int64_t{1} << 21;
   Row row(int64_t query) const { return row_of(problem_, sequence_, query, stream_); }
 
   const AttentionProblem& problem_;

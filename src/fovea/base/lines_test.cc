@@ -58,6 +58,7 @@ TEST(LineReader, GivesWhatWasUnpackedBeforeTheDamage) {
 TEST(LineReader, GivesTheWholeLinesOfACutArchive) {
   const TestFolder folder;
   std::vector<std::string> lines;
+  lines.reserve(3000);
   for (int i = 0; i < 3000; ++i) lines.push_back(cat("line ", i, " ", i * 7919 % 1000));
   for (const char* ending : {"gz", "xz"}) {
     const std::string path = folder / cat("x.", ending), whole = packed(path, join(lines, "\n") + "\n");

@@ -16,7 +16,7 @@ struct BatchLimits {
 // Lines are read in windows, in which sentences of similar lengths are found. A window ends, whatever its number of
 // lines, with the one that fills so many bytes.
 constexpr size_t kWindowBytes = size_t{16} << 20;
-inline size_t bytes_of(const std::string& line) { return line.size() + sizeof(line); }
+inline size_t bytes_of(const std::string& line) { return line.size() + sizeof(std::string); }
 
 // Indices of `sentences` in batches of similar lengths, longest first (so that the largest memory is asked for first);
 // equal lengths keep their order. Every index appears once.

@@ -108,7 +108,7 @@ class Writer {
   }
   void tensors(const std::string& name, const NamedTensors& tensors) {
     file(name, print_safetensors(tensors));
-    for (const auto& [tensor_name, tensor] : tensors) sums_[name + "/" + tensor_name] = sum_of(tensor);
+    for (const auto& [tensor_name, tensor] : tensors) sums_[cat(name, "/", tensor_name)] = sum_of(tensor);
   }
   void finish(const fs::path& path) {
     write_file(folder_ / kChecksumFile, print_map(sums_));
@@ -166,7 +166,7 @@ class Reader {
 
   void check_tensors(const std::string& name, const NamedTensors& tensors) const {
     for (const auto& [tensor_name, tensor] : tensors) {
-      const auto sum = sums_.find(name + "/" + tensor_name);
+      const auto sum = sums_.find(cat(name, "/", tensor_name));
       if (sum == sums_.end() || Writer::sum_of(tensor) != sum->second)
         throw Error(cat(path(name), ": damaged: tensor '", tensor_name, "' does not have its checksum"));
     }

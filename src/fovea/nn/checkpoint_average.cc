@@ -30,7 +30,8 @@ void check_same_model(const Checkpoint& checkpoint, const Checkpoint& newest) {
 // Where to save; throws where that is in the run, or a checkpoint with the state of its training.
 fs::path checked_output(const fs::path& run, const fs::path& output) {
   constexpr std::string_view kOption = "--output";
-  const fs::path resolved = resolved_path(output, kOption), own = resolved_path(run / "checkpoints", kOption);
+  fs::path resolved = resolved_path(output, kOption);
+  const fs::path own = resolved_path(run / "checkpoints", kOption);
   const bool within = std::mismatch(own.begin(), own.end(), resolved.begin(), resolved.end()).first == own.end();
   // The links as such; what they lead to may be an average of before.
   const fs::path named = output.has_filename() ? output : output.parent_path();

@@ -167,6 +167,7 @@ TEST(CrossEntropyKernel, WordsThatCannotBeWeighNothing) {
 TEST(CrossEntropyKernel, LargeLogitsLoseNoDigitsOfTheLoss) {
   at_every_level([] {
     std::vector<float> logits;  // exact beside the offset
+    logits.reserve(1100);
     for (int i = 0; i < 1100; ++i) logits.push_back(static_cast<float>(i % 37) / 8);
     BiasAlone low(logits);
     for (float& logit : logits) logit += 30000;

@@ -24,17 +24,23 @@ def dense(kind, dtype=torch.float64, requires_grad=True):
     return (q, k, v), lengths | {"causal": kind == "causal", "cross": kind == "cross"}
 
 
-@pytest.mark.parametrize("spec,kind", list(cases()))
-def test_gradcheck(spec, kind):
-    # Central differences in double with steps of 1e-6 err by about 1e-9; a step across a tie or a kink would fail, and
-    # the seed has none.
+def with_dropout(spec, kind):
+    """Attention as a function of its differentiable inputs, and those."""
     x, options = dense(kind)
     more = specs.extras(spec, H, D, requires_grad=True)
 
     def run(q, k, v, *values):
         return fovea.attention(q, k, v, spec, dropout=0.2, dropout_seed=9, **dict(zip(more, values)), **options)
 
-    assert torch.autograd.gradcheck(run, (*x, *more.values()), eps=1e-6, atol=1e-6, rtol=1e-5, fast_mode=True)
+    return run, (*x, *more.values())
+
+
+@pytest.mark.parametrize("spec,kind", list(cases()))
+def test_gradcheck(spec, kind):
+    # Central differences in double with steps of 1e-6 err by about 1e-9; a step across a tie or a kink would fail, and
+    # the seed has none.
+    run, x = with_dropout(spec, kind)
+    assert torch.autograd.gradcheck(run, x, eps=1e-6, atol=1e-6, rtol=1e-5, fast_mode=True)
 
 
 def operator_arguments(spec, dtype, layout=(None,) * 7, shape=(2, H, 6, D)):
@@ -242,13 +248,8 @@ def test_another_kernel_in_backward_is_refused(monkeypatch):
 @pytest.mark.parametrize("spec,kind", list(cases()))
 def test_gradgradcheck(spec, kind):
     # Differences of first derivatives err as those of values do in test_gradcheck, times what a derivative adds: some 10.
-    x, options = dense(kind)
-    more = specs.extras(spec, H, D, requires_grad=True)
-
-    def run(q, k, v, *values):
-        return fovea.attention(q, k, v, spec, dropout=0.2, dropout_seed=9, **dict(zip(more, values)), **options)
-
-    assert torch.autograd.gradgradcheck(run, (*x, *more.values()), eps=1e-6, atol=1e-5, rtol=1e-4, fast_mode=True)
+    run, x = with_dropout(spec, kind)
+    assert torch.autograd.gradgradcheck(run, x, eps=1e-6, atol=1e-5, rtol=1e-4, fast_mode=True)
 
 
 def penalty_gradients(x, more, spec, offsets):

@@ -21,7 +21,6 @@ namespace {
 constexpr const char* kModelFile = "model.safetensors";
 constexpr const char* kOptimizerFile = "optimizer.safetensors";
 constexpr const char* kConfigFile = "config.yml";
-constexpr const char* kProgressFile = "progress.yml";
 constexpr const char* kSourceVocabFile = "source.spm";
 constexpr const char* kTargetVocabFile = "target.spm";
 constexpr const char* kChecksumFile = "checksums.yml";

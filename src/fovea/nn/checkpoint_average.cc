@@ -8,6 +8,7 @@
 #include "fovea/base/signals.h"
 #include "fovea/base/strings.h"
 #include "fovea/nn/checkpoint.h"
+#include "fovea/nn/checkpoint_files.h"
 #include "fovea/nn/paths.h"
 
 namespace fovea::nn {
@@ -38,7 +39,7 @@ fs::path checked_output(const fs::path& run, const fs::path& output) {
   const bool in_run = resolved_path(fs::absolute(named).parent_path(), kOption) == resolved_path(run, kOption);
   if (within || (in_run && (named.filename() == "best" || named.filename() == "last")))
     throw Error(cat("--output: '", output.string(), "' is among the run's own checkpoints; name another folder"));
-  if (path_exists(resolved / "progress.yml", kOption))
+  if (path_exists(resolved / kProgressFile, kOption))
     throw Error(
         cat("--output: '", output.string(), "' is a checkpoint that training goes on from; name another folder"));
   std::error_code none_there;

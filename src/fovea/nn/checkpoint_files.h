@@ -6,6 +6,9 @@
 // The small YAML files of a checkpoint: maps from names to plain text.
 namespace fovea::nn {
 
+// Has the state of a checkpoint's training; averages are without.
+inline constexpr const char* kProgressFile = "progress.yml";
+
 std::string print_map(const std::map<std::string, std::string>& map);
 
 // Errors begin with `source`. Entries whose value is not plain text are refused.

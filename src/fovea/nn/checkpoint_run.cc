@@ -33,7 +33,7 @@ int64_t updates_of(const fs::path& path) { return std::stoll(path.filename().str
 
 // Of a checkpoint's folder under another name; nothing of one that is damaged.
 std::optional<int64_t> copied_updates(const fs::path& folder) {
-  const fs::path progress = folder / "progress.yml";
+  const fs::path progress = folder / kProgressFile;
   if (!path_exists(progress, kRunOption)) return std::nullopt;
   try {
     const std::string text = parse_map(read_file(progress.string()), progress.string())["updates"];

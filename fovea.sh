@@ -72,13 +72,17 @@ configure() {
     { cat build/configure.log >&2; fail "cmake failed; its output is above and in build/configure.log"; }
 }
 
-# Everything, or what is named: build --target fovea
-build() {
-  prepare
+# Everything, or what is named: compile --target fovea
+compile() {
   say "building into $build"
   configure release
   cmake --build --preset release "$@"
   ln -sfn "$build/bin/fovea" fovea
+}
+
+build() {
+  prepare
+  compile "$@"
 }
 
 # Peers that check our numbers; the tests that need one say so when it is missing.
@@ -94,7 +98,7 @@ need_test_packages() {
 run_tests() {
   prepare
   need_test_packages
-  build
+  compile
   say "testing"
   [ -n "${FOVEA_DATA:-}" ] || say "FOVEA_DATA is not set: the test on real text is skipped"
   ctest --preset release "$@"
@@ -169,7 +173,7 @@ bench() {
   need_test_packages
   .venv/bin/python3 -c 'import torch' 2>/dev/null ||
     fail "bench: .venv has no torch, the peer; run it without Torch_DIR, or install into .venv the torch of that libtorch"
-  build
+  compile
   local here=$PWD
   cd "$caller"
   exec "$here/.venv/bin/python3" "$here/bench/run.py" "$@"

@@ -1,11 +1,6 @@
 # libtorch: Torch_DIR if given, else the virtual environment of the clone, else the torch of python3.
 include(FoveaLibtorch)
 if(NOT Torch_DIR)
-  unset(FOVEA_PYTHON CACHE)
-  find_program(FOVEA_PYTHON NAMES python3 HINTS ${PROJECT_SOURCE_DIR}/.venv/bin NO_DEFAULT_PATH NO_CACHE)
-  if(NOT FOVEA_PYTHON)
-    find_program(FOVEA_PYTHON NAMES python3 REQUIRED NO_CACHE)
-  endif()
   fovea_find_libtorch(${FOVEA_PYTHON})
 endif()
 if(NOT EXISTS "${Torch_DIR}/TorchConfig.cmake")

@@ -75,6 +75,26 @@ def test_lists_of_keys_without_their_ranges():
             torch.ops.fovea.attention_forward(x, x, x, None, layout, "full", "self", 1.0, 0.0, [0, 0, 0], 0, False)
 
 
+def test_operators_beneath_check_what_they_read():
+    """Their kernels take pointers: a tensor that is too small would be read past its end."""
+    q, k, v, alpha, *rest = operator_arguments("entmax(learned)", torch.float32)
+    q, k, v, alpha = (x.detach() for x in (q, k, v, alpha))
+    forward, backward = torch.ops.fovea.attention_forward, torch.ops.fovea.attention_backward
+    for inputs, message in (((q, k[..., :2], v, alpha), "equal heads"), ((q, k, v.double(), alpha), "one floating type"),
+                            ((q, k, v, alpha[:-1]), "a value a head"), ((q[0, 0], k, v, alpha), "expected .T, H, D.")):
+        with pytest.raises(RuntimeError, match=message):
+            forward(*inputs, *rest)
+    out, stats, kept = forward(q, k, v, alpha, *rest)
+    grad = torch.ones_like(out)
+    assert stats.numel() > 0
+    for given, message in (((grad[..., :2], out, stats, kept), "grad_out is Float"),
+                           ((grad, out.bfloat16(), stats, kept), "out is BFloat16"),
+                           ((grad, out, stats[..., :-1], kept), "stats is Float .* expected what forward left"),
+                           ((grad, out, stats, stats), "kept is Float")):
+        with pytest.raises(RuntimeError, match=message):
+            backward(given[0], q, k, v, *given[1:], alpha, *rest[:-1])
+
+
 @pytest.mark.parametrize("spec", ["topk(3)", "entmax(learned)", "2*window(3)+gated-rmsnorm;1*gated-rmsnorm"])
 def test_opcheck_of_the_whole(spec):
     x, options = dense("self", torch.float32)

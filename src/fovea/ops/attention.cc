@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "fovea/base/strings.h"
+#include "fovea/ops/attention_checks.h"
 #include "fovea/ops/attention_core.h"
 #include "fovea/ops/attention_norm.h"
 #include "fovea/spec/attention_parameters.h"
@@ -49,70 +50,6 @@ std::shared_ptr<const Layer> resolved(const std::string& text, int64_t num_heads
   }
   if (cache.size() >= kMostSpecs) cache.clear();
   return cache.emplace(key, std::move(layer)).first->second;
-}
-
-std::string shape(const at::Tensor& x) {
-  std::vector<std::string> sizes;
-  for (const c10::SymInt& size : x.sym_sizes()) sizes.push_back(cat(size));
-  return cat('[', join(sizes, ", "), ']');
-}
-
-// The dispatcher would send a call with one tensor elsewhere to that device.
-void check_devices(const at::Device& device, const AttentionOptions& options) {
-  const auto check_one = [&](const char* name, const std::optional<at::Tensor>& x, const at::Device& wanted) {
-    if (!x || x->device() == wanted || x->device() == device) return;  // vectors of lengths are checked where read
-    throw Error(cat("attention: ", name, " is on ", x->device().str(), "; expected it on ", wanted.str()));
-  };
-  for (const auto& [name, x] : {std::pair("alpha", &options.alpha), std::pair("gain", &options.gain),
-                                std::pair("gate", &options.gate), std::pair("bias", &options.bias)}) {
-    check_one(name, *x, device);
-  }
-  for (const auto& [name, x] : {std::pair("q_offsets", &options.q_offsets), std::pair("k_offsets", &options.k_offsets),
-                                std::pair("k_begins", &options.k_begins), std::pair("k_tokens", &options.k_tokens),
-                                std::pair("q_lengths", &options.q_lengths), std::pair("k_lengths", &options.k_lengths),
-                                std::pair("drawn_seed", &options.drawn_seed)}) {
-    check_one(name, *x, at::kCPU);
-  }
-}
-
-// The rules that q, k and v of one call obey; sizes may be symbols, so only those are read that a spec depends on.
-void check(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const AttentionOptions& options) {
-  if (q.dim() != 3 && q.dim() != 4) {
-    throw Error(cat("attention: q has shape ", shape(q), "; expected [T, H, D] or [B, H, N, D]"));
-  }
-  if (k.dim() != q.dim() || v.dim() != q.dim() || k.sym_sizes() != v.sym_sizes() || k.sym_size(1) != q.sym_size(1) ||
-      k.sym_size(-1) != q.sym_size(-1) || (q.dim() == 4 && k.sym_size(0) != q.sym_size(0))) {
-    throw Error(cat("attention: q has shape ", shape(q), ", k ", shape(k), " and v ", shape(v),
-                    "; expected equal heads and head sizes, and k like v"));
-  }
-  if (k.scalar_type() != q.scalar_type() || v.scalar_type() != q.scalar_type() || k.device() != q.device() ||
-      v.device() != q.device() || !at::isFloatingType(q.scalar_type())) {
-    const auto of = [](const at::Tensor& x) { return cat(x.scalar_type(), " on ", x.device().str()); };
-    throw Error(
-        cat("attention: q is ", of(q), ", k ", of(k), " and v ", of(v), "; expected one floating type and one device"));
-  }
-  check_devices(q.device(), options);
-  if (!(options.dropout >= 0 && static_cast<float>(options.dropout) < 1)) {  // the kernels' type
-    throw Error(cat("attention: dropout ", options.dropout, " is not in [0, 1)"));
-  }
-  if (options.drawn_seed && (options.drawn_seed->dim() != 0 || options.drawn_seed->scalar_type() != at::kLong)) {
-    throw Error(cat("attention: drawn_seed is ", options.drawn_seed->scalar_type(), " of shape ",
-                    shape(*options.drawn_seed), "; expected int64 of no dimension"));
-  }
-  const bool packed = q.dim() == 3, ranges = options.k_begins.has_value();
-  if (ranges && (!packed || !options.q_offsets || !options.k_lengths || options.k_offsets)) {
-    throw Error("attention: k_begins are for packed tensors, with q_offsets and k_lengths, in place of k_offsets");
-  }
-  const bool learns_alpha = options.alpha && options.alpha->requires_grad();
-  if (ranges && at::GradMode::is_enabled() &&
-      (q.requires_grad() || k.requires_grad() || v.requires_grad() || learns_alpha)) {
-    throw Error("attention: k_begins have no gradients; give k_offsets, or call without gradients");
-  }
-  if (packed ? options.q_lengths || (options.k_lengths && !ranges) : options.q_offsets || options.k_offsets) {
-    throw Error(cat("attention: got ", packed
-                                           ? "lengths for packed tensors [T, H, D]; give q_offsets and k_offsets"
-                                           : "offsets for dense tensors [B, H, N, D]; give q_lengths and k_lengths"));
-  }
 }
 
 // Sequences against themselves: what is padding among the queries is padding among the keys. Otherwise positions would
@@ -166,7 +103,8 @@ std::optional<at::Tensor> alpha_of(const Layer::Group& group, const AttentionOpt
 
 at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const std::string& spec,
                      const AttentionOptions& options) {
-  check(q, k, v, options);
+  check_inputs({q, k, v});
+  check_options({q, k, v}, options);
   const int64_t num_heads = q.sym_size(1).guard_int(__FILE__, __LINE__);
   const std::shared_ptr<const Layer> layer = resolved(spec, num_heads);
   check_read(*layer, spec, options);
@@ -198,7 +136,8 @@ at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor&
 at::Tensor attention_weights(const at::Tensor& q, const at::Tensor& k, const std::string& spec,
                              const AttentionOptions& options) {
   const at::NoGradGuard no_grad;
-  check(q, k, k, options);
+  check_inputs({q, k, k});
+  check_options({q, k, k}, options);
   const std::shared_ptr<const Layer> layer = resolved(spec, q.size(1));
   check_read(*layer, spec, options);
   CoreArguments arguments = arguments_of(q, k, *layer, options);

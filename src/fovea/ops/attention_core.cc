@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "fovea/base/strings.h"
-#include "fovea/ops/attention.h"
+#include "fovea/ops/attention_checks.h"
 #include "fovea/ops/attention_kernel.h"
 #include "fovea/ops/attention_layout.h"
 #include "fovea/ops/recycled.h"
@@ -40,6 +40,7 @@ DType dtype_of(at::ScalarType type) {
 
 // Heads are dimension 1 of both layouts.
 AttentionProblem problem_of(const CoreTensors& x, const CoreArguments& arguments, Phase phase) {
+  check_inputs(x);
   AttentionProblem problem;
   problem.spec = parsed(arguments.spec);
   problem.kind = parse_kind(arguments.kind);
@@ -68,10 +69,21 @@ ReferenceCall call_of(const CoreTensors& x, const CoreArguments& arguments, Atte
   return call;
 }
 
+// Of tensors whose values may be read: not of those that stand in for others while a graph is made.
+ReferenceCall checked_call(const CoreTensors& x, const CoreArguments& arguments, Phase phase) {
+  AttentionProblem problem = problem_of(x, arguments, phase);
+  if (arguments.alpha) check_alpha(*arguments.alpha, problem.num_heads);
+  return call_of(x, arguments, std::move(problem));
+}
+
 // Sizes that depend on nothing but what Meta knows too: not on lengths, not on the device.
-std::pair<at::Tensor, at::Tensor> saved_buffers(const AttentionProblem& problem, const at::Tensor& q) {
+kernels::SavedPerRow saved_size(const AttentionProblem& problem, const at::Tensor& q) {
   const bool computes = problem.needs_backward && q.scalar_type() != at::kHalf;
-  const kernels::SavedPerRow size = computes ? kernels::saved_at_most(problem) : kernels::SavedPerRow{};
+  return computes ? kernels::saved_at_most(problem) : kernels::SavedPerRow{};
+}
+
+std::pair<at::Tensor, at::Tensor> saved_buffers(const AttentionProblem& problem, const at::Tensor& q) {
+  const kernels::SavedPerRow size = saved_size(problem, q);
   const c10::SymInt tokens = q.dim() == 3 ? q.sym_size(0) : q.sym_size(0) * q.sym_size(2);
   const auto buffer = [&](int64_t each, at::ScalarType type) {
     const at::TensorOptions options = q.options().dtype(type);
@@ -99,21 +111,6 @@ void gather_keys(ReferenceCall& call, const CoreArguments& arguments) {
   call.k = call.k.index_select(0, tokens), call.v = call.v.index_select(0, tokens);
 }
 
-void check_alpha(const std::optional<at::Tensor>& alpha) {
-  if (!alpha || !alpha->device().is_cpu()) return;
-  if (!at::isFloatingType(alpha->scalar_type())) {
-    throw Error(cat("attention: alpha is ", alpha->scalar_type(), "; expected a floating type"));
-  }
-  const at::Tensor values = alpha->to(at::kFloat).contiguous();
-  for (int64_t h = 0; h < values.numel(); ++h) {
-    const float value = values.const_data_ptr<float>()[h];
-    if (!(value >= static_cast<float>(kLeastAlpha) && value <= kGreatestAlpha)) {
-      throw Error(cat("attention: alpha of head ", h, " is ", value, "; expected one in [", kLeastAlpha, ", ",
-                      kGreatestAlpha, "]"));
-    }
-  }
-}
-
 }  // namespace
 
 // The types are those of the inputs: within a region of autocast, where backward may be called too, ATen's products
@@ -122,8 +119,7 @@ using NoAutocast = c10::impl::ExcludeDispatchKeyGuard;
 
 CoreOutput core_forward(const CoreTensors& x, const CoreArguments& arguments, Phase phase) {
   const NoAutocast guard(c10::autocast_dispatch_keyset);
-  check_alpha(arguments.alpha);
-  ReferenceCall call = call_of(x, arguments, problem_of(x, arguments, phase));
+  ReferenceCall call = checked_call(x, arguments, phase);
   const auto [stats, kept] = saved_buffers(call.problem, x.q);
   const std::optional<kernels::Division> division = division_of(call);
   if (!division) gather_keys(call, arguments);
@@ -135,7 +131,8 @@ CoreGradients core_backward(const at::Tensor& grad_out, const CoreTensors& x, co
                             const CoreArguments& arguments) {
   const NoAutocast guard(c10::autocast_dispatch_keyset);
   if (arguments.k_begins) throw Error("attention: no gradients with k_begins; give k_offsets");
-  const ReferenceCall call = call_of(x, arguments, problem_of(x, arguments, Phase::kTraining));
+  const ReferenceCall call = checked_call(x, arguments, Phase::kTraining);
+  check_saved(grad_out, x.q, saved, saved_size(call.problem, x.q));
   const std::optional<kernels::Division> division = division_of(call);
   ReferenceGradients grads = division ? kernel_backward(*division, call, saved, token_rows(grad_out))
                                       : reference_backward(call, token_rows(grad_out));
@@ -152,8 +149,7 @@ at::Tensor core_composed(const CoreTensors& x, const CoreArguments& arguments) {
 
 at::Tensor core_weights(const CoreTensors& x, const CoreArguments& arguments) {
   const NoAutocast guard(c10::autocast_dispatch_keyset);
-  check_alpha(arguments.alpha);
-  ReferenceCall call = call_of(x, arguments, problem_of(x, arguments, Phase::kInference));
+  ReferenceCall call = checked_call(x, arguments, Phase::kInference);
   gather_keys(call, arguments);
   return reference_weights(call);
 }

@@ -24,7 +24,7 @@ struct Words {
   DropoutOptions dropout;
 };
 
-at::Tensor forward(const Words& words) {
+at::Tensor embed_rows(const Words& words) {
   const at::Tensor& weight = words.weight;
   at::Tensor out = at::empty({words.ids.size(0), weight.size(1)}, weight.options());
   with_element(weight, [&]<class T>(T) {
@@ -70,7 +70,7 @@ struct Embed : torch::autograd::Function<Embed> {
     context->saved_data["scale"] = words.scale;
     context->saved_data["rate"] = words.dropout.rate;
     context->saved_data["seed"] = words.dropout.seed;
-    return ops::forward(words);
+    return embed_rows(words);
   }
 
   static variable_list backward(AutogradContext* context, variable_list grads) {
@@ -120,7 +120,7 @@ at::Tensor embed(const at::Tensor& ids, const at::Tensor& position, const at::Te
     words.positions = table.contiguous();
     check_range(words.position, table.size(0), "position");
   }
-  if (!wants_gradient({weight, table})) return forward(words);
+  if (!wants_gradient({weight, table})) return embed_rows(words);
   return Embed::apply(words.weight, some_or_none(words.positions), words);
 }
 

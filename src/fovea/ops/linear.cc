@@ -14,7 +14,7 @@ using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
 // x [T, M] weight [N, M]^T + bias [N]
-at::Tensor forward(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, bool relu) {
+at::Tensor linear_forward(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, bool relu) {
   at::Tensor out = at::empty({x.size(0), weight.size(0)}, x.options());
   with_element(x, [&]<class T>(T) {
     kernels::RowProduct<T> job{
@@ -68,7 +68,7 @@ WeightGrads grads_of_weight(const at::Tensor& grad, const at::Tensor& x, const a
 struct Linear : torch::autograd::Function<Linear> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& weight,
                             const std::optional<at::Tensor>& bias, bool relu) {
-    at::Tensor out = ops::forward(x, weight, tensor_or_none(bias), relu);
+    at::Tensor out = linear_forward(x, weight, tensor_or_none(bias), relu);
     context->saved_data["bias"] = bias.has_value();
     context->save_for_backward({x, weight, relu ? out : at::Tensor()});
     return out;
@@ -104,7 +104,7 @@ at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, const std::opti
   const bool relu = activation == Activation::kRelu;
   const at::Tensor rows = with_plain_rows(x), matrix = weight.contiguous();
   return wants_gradient({x, weight, offset}) ? Linear::apply(rows, matrix, some_or_none(offset), relu)
-                                             : forward(rows, matrix, offset, relu);
+                                             : linear_forward(rows, matrix, offset, relu);
 }
 
 }  // namespace fovea::ops

@@ -46,7 +46,7 @@ struct Normed {
   at::Tensor sum, out, mean, rstd;
 };
 
-Normed forward(const NormInputs& in) {
+Normed norm_forward(const NormInputs& in) {
   const bool is_sum = !in.residual.defined() && in.dropout.rate == 0;  // x itself is what is normalised
   Normed result{.sum = is_sum ? in.x : at::empty_like(in.x), .out = at::empty_like(in.x), .mean = {}, .rstd = {}};
   result.mean = at::empty({in.x.size(0)}, in.x.options().dtype(at::kFloat));
@@ -77,7 +77,7 @@ struct SavedNorm {
   DropoutOptions dropout;
 };
 
-NormGrads backward(const SavedNorm& saved, const at::Tensor& grad_sum, const at::Tensor& grad_out) {
+NormGrads norm_backward(const SavedNorm& saved, const at::Tensor& grad_sum, const at::Tensor& grad_out) {
   NormGrads grads{.x = {}, .residual = at::empty_like(saved.sum), .gain = at::empty_like(saved.gain), .bias = {}};
   grads.x = saved.dropout.rate > 0 ? at::empty_like(saved.sum) : grads.residual;
   grads.bias = at::empty_like(saved.gain);
@@ -104,7 +104,7 @@ at::Tensor contiguous_or_none(const at::Tensor& tensor) { return tensor.defined(
 struct AddNormFunction : torch::autograd::Function<AddNormFunction> {
   static variable_list forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& residual,
                                const at::Tensor& gain, const at::Tensor& bias, double rate, int64_t seed, double eps) {
-    const Normed result = ops::forward({x, residual, gain, bias, {.rate = rate, .seed = seed}, eps});
+    const Normed result = norm_forward({x, residual, gain, bias, {.rate = rate, .seed = seed}, eps});
     context->save_for_backward({result.sum, gain, result.mean, result.rstd});
     context->saved_data["rate"] = rate;
     context->saved_data["seed"] = seed;
@@ -121,7 +121,7 @@ struct AddNormFunction : torch::autograd::Function<AddNormFunction> {
       return {
           grad_sum.defined() && dropout.rate > 0 ? drop(grad_sum, dropout) : grad_sum, grad_sum, {}, {}, {}, {}, {}};
     }
-    NormGrads of = ops::backward({saved[0], saved[1], saved[2], saved[3], dropout}, grad_sum, grad_out);
+    NormGrads of = norm_backward({saved[0], saved[1], saved[2], saved[3], dropout}, grad_sum, grad_out);
     return {of.x, of.residual, of.gain, of.bias, {}, {}, {}};
   }
 };
@@ -129,14 +129,14 @@ struct AddNormFunction : torch::autograd::Function<AddNormFunction> {
 struct LayerNormFunction : torch::autograd::Function<LayerNormFunction> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& gain,
                             const at::Tensor& bias, double eps) {
-    const Normed result = ops::forward({x, {}, gain, bias, {}, eps});
+    const Normed result = norm_forward({x, {}, gain, bias, {}, eps});
     context->save_for_backward({x, gain, result.mean, result.rstd});
     return result.out;
   }
 
   static variable_list backward(AutogradContext* context, variable_list grads) {
     const variable_list saved = context->get_saved_variables();
-    NormGrads of = ops::backward({saved[0], saved[1], saved[2], saved[3], {}}, {}, grads[0].contiguous());
+    NormGrads of = norm_backward({saved[0], saved[1], saved[2], saved[3], {}}, {}, grads[0].contiguous());
     return {of.residual, of.gain, of.bias, {}};
   }
 };
@@ -157,7 +157,7 @@ at::Tensor dropout(const at::Tensor& x, const DropoutOptions& options) {
 at::Tensor layer_norm(const at::Tensor& x, const at::Tensor& gain, const at::Tensor& bias, double eps) {
   if (!fits_norm(x, gain, bias)) return composite::layer_norm(x, gain, bias, eps);
   if (wants_gradient({x, gain, bias})) return LayerNormFunction::apply(x.contiguous(), gain, bias, eps);
-  return forward({x.contiguous(), {}, gain, bias, {}, eps}).out;
+  return norm_forward({x.contiguous(), {}, gain, bias, {}, eps}).out;
 }
 
 std::tuple<at::Tensor, at::Tensor> add_norm(const at::Tensor& x, const at::Tensor& residual, const at::Tensor& gain,
@@ -171,7 +171,7 @@ std::tuple<at::Tensor, at::Tensor> add_norm(const at::Tensor& x, const at::Tenso
     variable_list result = AddNormFunction::apply(added, base, gain, bias, options.rate, options.seed, eps);
     return {result[0], result[1]};
   }
-  const Normed result = forward({added, base, gain, bias, options, eps});
+  const Normed result = norm_forward({added, base, gain, bias, options, eps});
   return {result.sum, result.out};
 }
 

@@ -1,0 +1,120 @@
+#include "fovea/ops/attention_checks.h"
+
+#include <ATen/core/grad_mode.h>
+
+#include <utility>
+#include <vector>
+
+#include "fovea/base/strings.h"
+
+namespace fovea::ops {
+namespace {
+
+// The dispatcher would send a call with one tensor elsewhere to that device.
+void check_devices(const at::Device& device, const AttentionOptions& options) {
+  const auto check_one = [&](const char* name, const std::optional<at::Tensor>& x, const at::Device& wanted) {
+    if (!x || x->device() == wanted || x->device() == device) return;  // vectors of lengths are checked where read
+    throw Error(cat("attention: ", name, " is on ", x->device().str(), "; expected it on ", wanted.str()));
+  };
+  for (const auto& [name, x] : {std::pair("alpha", &options.alpha), std::pair("gain", &options.gain),
+                                std::pair("gate", &options.gate), std::pair("bias", &options.bias)}) {
+    check_one(name, *x, device);
+  }
+  for (const auto& [name, x] : {std::pair("q_offsets", &options.q_offsets), std::pair("k_offsets", &options.k_offsets),
+                                std::pair("k_begins", &options.k_begins), std::pair("k_tokens", &options.k_tokens),
+                                std::pair("q_lengths", &options.q_lengths), std::pair("k_lengths", &options.k_lengths),
+                                std::pair("drawn_seed", &options.drawn_seed)}) {
+    check_one(name, *x, at::kCPU);
+  }
+}
+
+}  // namespace
+
+std::string shape(const at::Tensor& x) {
+  std::vector<std::string> sizes;
+  for (const c10::SymInt& size : x.sym_sizes()) sizes.push_back(cat(size));
+  return cat('[', join(sizes, ", "), ']');
+}
+
+void check_inputs(const CoreTensors& inputs) {
+  const auto& [q, k, v] = inputs;
+  if (q.dim() != 3 && q.dim() != 4) {
+    throw Error(cat("attention: q has shape ", shape(q), "; expected [T, H, D] or [B, H, N, D]"));
+  }
+  if (k.dim() != q.dim() || v.dim() != q.dim() || k.sym_sizes() != v.sym_sizes() || k.sym_size(1) != q.sym_size(1) ||
+      k.sym_size(-1) != q.sym_size(-1) || (q.dim() == 4 && k.sym_size(0) != q.sym_size(0))) {
+    throw Error(cat("attention: q has shape ", shape(q), ", k ", shape(k), " and v ", shape(v),
+                    "; expected equal heads and head sizes, and k like v"));
+  }
+  if (k.scalar_type() != q.scalar_type() || v.scalar_type() != q.scalar_type() || k.device() != q.device() ||
+      v.device() != q.device() || !at::isFloatingType(q.scalar_type())) {
+    const auto of = [](const at::Tensor& x) { return cat(x.scalar_type(), " on ", x.device().str()); };
+    throw Error(
+        cat("attention: q is ", of(q), ", k ", of(k), " and v ", of(v), "; expected one floating type and one device"));
+  }
+}
+
+void check_options(const CoreTensors& inputs, const AttentionOptions& options) {
+  const auto& [q, k, v] = inputs;
+  check_devices(q.device(), options);
+  if (!(options.dropout >= 0 && static_cast<float>(options.dropout) < 1)) {  // the kernels' type
+    throw Error(cat("attention: dropout ", options.dropout, " is not in [0, 1)"));
+  }
+  if (options.drawn_seed && (options.drawn_seed->dim() != 0 || options.drawn_seed->scalar_type() != at::kLong)) {
+    throw Error(cat("attention: drawn_seed is ", options.drawn_seed->scalar_type(), " of shape ",
+                    shape(*options.drawn_seed), "; expected int64 of no dimension"));
+  }
+  const bool packed = q.dim() == 3, ranges = options.k_begins.has_value();
+  if (ranges && (!packed || !options.q_offsets || !options.k_lengths || options.k_offsets)) {
+    throw Error("attention: k_begins are for packed tensors, with q_offsets and k_lengths, in place of k_offsets");
+  }
+  const bool learns_alpha = options.alpha && options.alpha->requires_grad();
+  if (ranges && at::GradMode::is_enabled() &&
+      (q.requires_grad() || k.requires_grad() || v.requires_grad() || learns_alpha)) {
+    throw Error("attention: k_begins have no gradients; give k_offsets, or call without gradients");
+  }
+  if (packed ? options.q_lengths || (options.k_lengths && !ranges) : options.q_offsets || options.k_offsets) {
+    throw Error(cat("attention: got ", packed
+                                           ? "lengths for packed tensors [T, H, D]; give q_offsets and k_offsets"
+                                           : "offsets for dense tensors [B, H, N, D]; give q_lengths and k_lengths"));
+  }
+}
+
+void check_alpha(const at::Tensor& alpha, int64_t num_heads) {
+  if (!at::isFloatingType(alpha.scalar_type())) {
+    throw Error(cat("attention: alpha is ", alpha.scalar_type(), "; expected a floating type"));
+  }
+  if (alpha.dim() != 1 || alpha.size(0) != num_heads) {
+    throw Error(cat("attention: alpha has shape ", shape(alpha), "; expected [", num_heads, "], a value a head"));
+  }
+  if (!alpha.device().is_cpu()) return;
+  const at::Tensor values = alpha.to(at::kFloat).contiguous();
+  for (int64_t h = 0; h < values.numel(); ++h) {
+    const float value = values.const_data_ptr<float>()[h];
+    if (!(value >= static_cast<float>(kLeastAlpha) && value <= kGreatestAlpha)) {
+      throw Error(cat("attention: alpha of head ", h, " is ", value, "; expected one in [", kLeastAlpha, ", ",
+                      kGreatestAlpha, "]"));
+    }
+  }
+}
+
+void check_saved(const at::Tensor& grad_out, const at::Tensor& q, const CoreOutput& saved,
+                 const kernels::SavedPerRow& size) {
+  for (const auto& [name, x] : {std::pair("grad_out", &grad_out), std::pair("out", &saved.out)}) {
+    if (x->sizes() != q.sizes() || x->scalar_type() != q.scalar_type() || x->device() != q.device()) {
+      throw Error(cat("attention: ", name, " is ", x->scalar_type(), ' ', shape(*x), " on ", x->device().str(),
+                      "; expected it as q, ", q.scalar_type(), ' ', shape(q), " on ", q.device().str()));
+    }
+  }
+  const int64_t tokens = q.dim() == 3 ? q.size(0) : q.size(0) * q.size(2);
+  const auto check_buffer = [&](const char* name, const at::Tensor& x, at::ScalarType type, int64_t each) {
+    const std::vector<int64_t> wanted{tokens, q.size(1), each};
+    if (x.sizes() == wanted && x.scalar_type() == type && x.device() == q.device() && x.is_contiguous()) return;
+    throw Error(cat("attention: ", name, " is ", x.scalar_type(), ' ', shape(x), "; expected what forward left, ", type,
+                    " [", tokens, ", ", q.size(1), ", ", each, "]"));
+  };
+  check_buffer("stats", saved.stats, at::kFloat, size.floats);
+  check_buffer("kept", saved.kept, at::kInt, size.ints);
+}
+
+}  // namespace fovea::ops

@@ -1,0 +1,27 @@
+#pragma once
+#include <string>
+
+#include "fovea/ops/attention.h"
+#include "fovea/ops/attention_core.h"
+
+// What one call's tensors must be to one another. Sizes may be symbols, so only those are read that a rule depends on.
+// Everything here throws Error.
+namespace fovea::ops {
+
+std::string shape(const at::Tensor& x);  // "[2, 8, 100, 64]"
+
+// q, k and v: [T, H, D] or [B, H, N, D], of one floating type, on one device.
+void check_inputs(const CoreTensors& inputs);
+
+// The options of a call on inputs that passed check_inputs().
+void check_options(const CoreTensors& inputs, const AttentionOptions& options);
+
+// A learned alpha: [num_heads], of a floating type, in the range that the solvers know. Other devices' values are not
+// read.
+void check_alpha(const at::Tensor& alpha, int64_t num_heads);
+
+// What backward is handed: grad_out and out are as q, stats and kept hold `size` a token and head.
+void check_saved(const at::Tensor& grad_out, const at::Tensor& q, const CoreOutput& saved,
+                 const kernels::SavedPerRow& size);
+
+}  // namespace fovea::ops

@@ -58,6 +58,22 @@ TEST(Strings, SuggestsTheNearName) {
   EXPECT_EQ(did_you_mean("zebra", known), "");
 }
 
+// Names in a stranger's file are quoted as they are.
+TEST(Error, IsOneLine) {
+  EXPECT_STREQ(Error("tensor 'a\r\nb\x1b[31m\x7f\tc' \u00e4").what(), "tensor 'a  b [31m  c' \u00e4");
+  EXPECT_STREQ(UsageError("spec, column 1\n  x\n  ^").what(), "spec, column 1\n  x\n  ^");
+}
+
+TEST(Fields, RefuseWhatTheirTypeCannotHold) {
+  std::vector<int64_t> values;
+  const FieldView field = {"sizes", "", -1e300, 1e300, {}, {}, &values};
+  assign(field, {"9223372036854775K", "-9223372036854775K", "9223372036854775807"});
+  EXPECT_EQ(values, (std::vector<int64_t>{9223372036854774784, -9223372036854774784, INT64_MAX}));
+  for (const std::string text : {"9223372036854775807G", "9223372036854776K", "-9223372036854775808K"})
+    EXPECT_EQ(message_of([&] { assign(field, {text}); }), cat("--sizes: got '", text, "'; expected a whole number"));
+  EXPECT_EQ(message_of([&] { assign(field, {"1\n2"}); }), "--sizes: got '1 2'; expected a whole number");
+}
+
 TEST(Rng, IsAFunctionOfSeedStreamAndCount) {
   Rng a(1, 2), b(1, 2), c(1, 3);
   const uint64_t first = a();

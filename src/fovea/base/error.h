@@ -1,20 +1,28 @@
 #pragma once
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 namespace fovea {
+
+// With blanks for control characters, which names in a stranger's file may have: line ends, what terminals obey.
+std::string one_line(std::string text);
 
 // A mistake of the user or of the world (a file, a disk), never of the program.
 // what() is one line: what is wrong, what was got, what was expected, what to do.
 class Error : public std::runtime_error {
  public:
-  using std::runtime_error::runtime_error;
+  explicit Error(std::string what) : std::runtime_error(one_line(std::move(what))) {}
+
+ protected:
+  struct AsItIs {};
+  Error(const std::string& what, AsItIs /*choice*/) : std::runtime_error(what) {}
 };
 
-// A mistake on the command line itself; `fovea` exits with 2 instead of 1.
+// A mistake on the command line itself; `fovea` exits with 2 instead of 1. Lines that point into it may follow.
 class UsageError : public Error {
  public:
-  using Error::Error;
+  explicit UsageError(const std::string& what) : Error(what, AsItIs()) {}
 };
 
 // Ends the work between two steps because SIGINT or SIGTERM asked for it (see signals.h).

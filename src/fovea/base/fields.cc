@@ -13,7 +13,7 @@ namespace fovea {
 namespace {
 
 [[noreturn]] void refuse(const FieldView& field, std::string_view got, std::string_view expected) {
-  throw UsageError(cat("--", field.name, ": got '", got, "'; expected ", expected));
+  throw UsageError(cat("--", field.name, ": got '", one_line(std::string(got)), "'; expected ", expected));
 }
 
 // 10,000,000 rather than 1e+07.
@@ -42,7 +42,10 @@ void read_number(const FieldView& field, const std::string& text, T& out, std::s
   T value{};
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
   const double scaled = static_cast<double>(value) * factor;
-  if (error != std::errc() || end != digits.data() + digits.size() || !(scaled >= field.min && scaled <= field.max))
+  // Where a field sets no limits, the type does: 2^63 is the first double that is too large.
+  const bool fits = !std::is_integral_v<T> || factor == 1 || std::abs(scaled) < 0x1p63;
+  if (error != std::errc() || end != digits.data() + digits.size() || !fits ||
+      !(scaled >= field.min && scaled <= field.max))
     refuse(field, text, cat(kind, limits(field)));
   out = factor > 1 ? static_cast<T>(scaled) : value;
 }

@@ -262,7 +262,11 @@ bool LineReader::next(std::string& line) {
 
 std::string LineReader::rest() {
   std::string bytes;
-  checked_read(*this, [&] { bytes.assign(std::istreambuf_iterator<char>(stream_->in), {}); });
+  checked_read(*this, [&] {
+    std::array<char, 1 << 16> part;
+    while (stream_->in.read(part.data(), part.size()) || stream_->in.gcount() > 0)
+      bytes.append(part.data(), static_cast<size_t>(stream_->in.gcount()));
+  });
   return bytes;
 }
 

@@ -11,6 +11,7 @@
 #include "fovea/metrics/bleu.h"
 #include "fovea/metrics/bootstrap.h"
 #include "fovea/metrics/chrf.h"
+#include "fovea/metrics/tokenize.h"
 
 namespace fovea::metrics {
 namespace {
@@ -117,6 +118,7 @@ std::vector<std::unique_ptr<Metric>> make_metrics(const EvaluateOptions& options
     if (std::find(known.begin(), known.end(), name) == known.end())
       throw UsageError(
           cat("--metrics: got '", name, "'; expected some of ", join(known, ", "), did_you_mean(name, known)));
+  find_tokenizer(options.tokenize);  // a wrong name is one for metrics too that do not read it
   std::vector<std::unique_ptr<Metric>> metrics;
   for (const std::string& name : known)
     if (std::find(options.metrics.begin(), options.metrics.end(), name) != options.metrics.end())

@@ -111,6 +111,10 @@ TEST_F(EvaluateTest, MistakesAreNamed) {
   bad = options();
   bad.metrics = {"blue"};
   EXPECT_THAT(refusal(bad), HasSubstr("did you mean 'bleu'?"));
+  bad.metrics = {"multi-bleu"};
+  bad.tokenize = "13b";
+  EXPECT_THAT(refusal(bad), HasSubstr("--tokenize: got '13b'"));
+  bad.tokenize = "13a";
   bad.metrics = {"bleu", "chrf"};
   bad.sentence_level = true;
   EXPECT_THAT(refusal(bad), HasSubstr("--sentence-level: got 2 metrics; expected one"));

@@ -51,7 +51,7 @@ void adam_step(const AdamState& state, const at::Tensor& grads, const AdamOption
   });
 }
 
-double norm(const at::Tensor& flat) {
+double l2_norm(const at::Tensor& flat) {
   if (!flat.is_cpu() || flat.scalar_type() == at::kDouble)
     return flat.to(at::kDouble).square().sum().sqrt().item<double>();
   const at::Tensor values = flat.to(at::kFloat).contiguous();

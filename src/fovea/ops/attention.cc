@@ -1,12 +1,12 @@
 #include "fovea/ops/attention.h"
 
-#include <ATen/core/grad_mode.h>
+#include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/ops/cat.h>
-#include <torch/library.h>
 
 #include <cmath>
 #include <memory>
 #include <mutex>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -81,20 +81,23 @@ CoreArguments arguments_of(const at::Tensor& q, const at::Tensor& k, const Layer
 
 // A tensor that the mechanism does not read would never be learned.
 void check_read(const Layer& layer, const std::string& spec, const AttentionOptions& options) {
-  const auto refuse = [&](const char* name, bool given, bool reads) {
-    if (given && !reads) throw Error(cat("attention: got ", name, ", which '", spec, "' does not have; leave it out"));
-  };
-  refuse("alpha", options.alpha.has_value(), layer.reads.alpha);
-  refuse("gain", options.gain.has_value(), layer.reads.gain);
-  refuse("gate", options.gate.has_value(), layer.reads.gate);
-  refuse("bias", options.bias.has_value(), layer.reads.bias);
+  const std::tuple<const char*, const std::optional<at::Tensor>*, bool> all[] = {
+      {"alpha", &options.alpha, layer.reads.alpha},
+      {"gain", &options.gain, layer.reads.gain},
+      {"gate", &options.gate, layer.reads.gate},
+      {"bias", &options.bias, layer.reads.bias}};
+  for (const auto& [name, given, reads] : all) {
+    if (given->has_value() && !reads)
+      throw Error(cat("attention: got ", name, ", which '", spec, "' does not have; leave it out"));
+  }
 }
 
 std::optional<at::Tensor> alpha_of(const Layer::Group& group, const AttentionOptions& options, int64_t first_head,
                                    int64_t num_heads) {
   if (!group.reads_alpha) return std::nullopt;
   if (!options.alpha || options.alpha->dim() != 1 || options.alpha->size(0) != num_heads) {
-    throw Error(cat("attention: ", group.spec, " needs alpha of shape [", num_heads, "], a value a head"));
+    throw Error(cat("attention: ", group.spec, " needs alpha of shape [", num_heads, "], a value a head; got ",
+                    options.alpha ? shape(*options.alpha) : "none"));
   }
   return options.alpha->narrow(0, first_head, group.num_heads);
 }
@@ -135,7 +138,7 @@ at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor&
 
 at::Tensor attention_weights(const at::Tensor& q, const at::Tensor& k, const std::string& spec,
                              const AttentionOptions& options) {
-  const at::NoGradGuard no_grad;
+  const at::AutoDispatchBelowADInplaceOrView below;  // constants to every kind of derivative
   check_inputs({q, k, k});
   check_options({q, k, k}, options);
   const std::shared_ptr<const Layer> layer = resolved(spec, q.size(1));

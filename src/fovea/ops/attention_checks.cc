@@ -23,9 +23,13 @@ void check_devices(const at::Device& device, const AttentionOptions& options) {
   for (const auto& [name, x] : {std::pair("q_offsets", &options.q_offsets), std::pair("k_offsets", &options.k_offsets),
                                 std::pair("k_begins", &options.k_begins), std::pair("k_tokens", &options.k_tokens),
                                 std::pair("q_lengths", &options.q_lengths), std::pair("k_lengths", &options.k_lengths),
-                                std::pair("drawn_seed", &options.drawn_seed)}) {
+                                std::pair("dropout_seed", &options.drawn_seed)}) {
     check_one(name, *x, at::kCPU);
   }
+}
+
+bool is_supported(at::ScalarType type) {
+  return type == at::kFloat || type == at::kBFloat16 || type == at::kHalf || type == at::kDouble;
 }
 
 }  // namespace
@@ -41,16 +45,21 @@ void check_inputs(const CoreTensors& inputs) {
   if (q.dim() != 3 && q.dim() != 4) {
     throw Error(cat("attention: q has shape ", shape(q), "; expected [T, H, D] or [B, H, N, D]"));
   }
+  for (const auto& [name, x] : {std::pair("q", &q), std::pair("k", &k), std::pair("v", &v)}) {
+    if (x->layout() != at::kStrided || x->is_nested())
+      throw Error(cat("attention: ", name, " is ", x->is_nested() ? "nested" : cat(x->layout()),
+                      "; expected a dense tensor, sequences of several lengths packed as [T, H, D] with q_offsets"));
+  }
   if (k.dim() != q.dim() || v.dim() != q.dim() || k.sym_sizes() != v.sym_sizes() || k.sym_size(1) != q.sym_size(1) ||
       k.sym_size(-1) != q.sym_size(-1) || (q.dim() == 4 && k.sym_size(0) != q.sym_size(0))) {
     throw Error(cat("attention: q has shape ", shape(q), ", k ", shape(k), " and v ", shape(v),
-                    "; expected equal heads and head sizes, and k like v"));
+                    "; expected equal heads, head sizes and batches, and k like v"));
   }
   if (k.scalar_type() != q.scalar_type() || v.scalar_type() != q.scalar_type() || k.device() != q.device() ||
-      v.device() != q.device() || !at::isFloatingType(q.scalar_type())) {
+      v.device() != q.device() || !is_supported(q.scalar_type())) {
     const auto of = [](const at::Tensor& x) { return cat(x.scalar_type(), " on ", x.device().str()); };
-    throw Error(
-        cat("attention: q is ", of(q), ", k ", of(k), " and v ", of(v), "; expected one floating type and one device"));
+    throw Error(cat("attention: q is ", of(q), ", k ", of(k), " and v ", of(v),
+                    "; expected one type (float32, bfloat16, float16 or float64) and one device"));
   }
 }
 
@@ -61,7 +70,7 @@ void check_options(const CoreTensors& inputs, const AttentionOptions& options) {
     throw Error(cat("attention: dropout ", options.dropout, " is not in [0, 1)"));
   }
   if (options.drawn_seed && (options.drawn_seed->dim() != 0 || options.drawn_seed->scalar_type() != at::kLong)) {
-    throw Error(cat("attention: drawn_seed is ", options.drawn_seed->scalar_type(), " of shape ",
+    throw Error(cat("attention: dropout_seed is ", options.drawn_seed->scalar_type(), " of shape ",
                     shape(*options.drawn_seed), "; expected int64 of no dimension"));
   }
   const bool packed = q.dim() == 3, ranges = options.k_begins.has_value();

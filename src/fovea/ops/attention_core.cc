@@ -54,8 +54,8 @@ AttentionProblem problem_of(const CoreTensors& x, const CoreArguments& arguments
   return problem;
 }
 
-ReferenceCall call_of(const CoreTensors& x, const CoreArguments& arguments, AttentionProblem problem) {
-  ReferenceCall call;
+TokenCall call_of(const CoreTensors& x, const CoreArguments& arguments, AttentionProblem problem) {
+  TokenCall call;
   call.problem = std::move(problem);
   call.problem.sequences = sequences_of({x.q, x.k}, arguments);
   call.key_tokens = key_tokens_of(x.k, arguments);
@@ -70,7 +70,7 @@ ReferenceCall call_of(const CoreTensors& x, const CoreArguments& arguments, Atte
 }
 
 // Of tensors whose values may be read: not of those that stand in for others while a graph is made.
-ReferenceCall checked_call(const CoreTensors& x, const CoreArguments& arguments, Phase phase) {
+TokenCall checked_call(const CoreTensors& x, const CoreArguments& arguments, Phase phase) {
   AttentionProblem problem = problem_of(x, arguments, phase);
   if (arguments.alpha) check_alpha(*arguments.alpha, problem.num_heads);
   return call_of(x, arguments, std::move(problem));
@@ -94,7 +94,7 @@ std::pair<at::Tensor, at::Tensor> saved_buffers(const AttentionProblem& problem,
 }
 
 // None: the reference's.
-std::optional<kernels::Division> division_of(const ReferenceCall& call) {
+std::optional<kernels::Division> division_of(const TokenCall& call) {
   const at::ScalarType type = call.q.scalar_type();
   // Every kernel refuses float64, aloud where FOVEA_KERNEL names it; of the other types none is DType's.
   const bool has_dtype = type == at::kFloat || type == at::kBFloat16 || type == at::kDouble;
@@ -105,7 +105,7 @@ std::optional<kernels::Division> division_of(const ReferenceCall& call) {
 }
 
 // For the reference, which reads keys in their order.
-void gather_keys(ReferenceCall& call, const CoreArguments& arguments) {
+void gather_keys(TokenCall& call, const CoreArguments& arguments) {
   if (!arguments.k_tokens) return;
   const at::Tensor tokens = arguments.k_tokens->to(call.k.device());
   call.k = call.k.index_select(0, tokens), call.v = call.v.index_select(0, tokens);
@@ -119,7 +119,7 @@ using NoAutocast = c10::impl::ExcludeDispatchKeyGuard;
 
 CoreOutput core_forward(const CoreTensors& x, const CoreArguments& arguments, Phase phase) {
   const NoAutocast guard(c10::autocast_dispatch_keyset);
-  ReferenceCall call = checked_call(x, arguments, phase);
+  TokenCall call = checked_call(x, arguments, phase);
   const auto [stats, kept] = saved_buffers(call.problem, x.q);
   const std::optional<kernels::Division> division = division_of(call);
   if (!division) gather_keys(call, arguments);
@@ -131,25 +131,28 @@ CoreGradients core_backward(const at::Tensor& grad_out, const CoreTensors& x, co
                             const CoreArguments& arguments) {
   const NoAutocast guard(c10::autocast_dispatch_keyset);
   if (arguments.k_begins) throw Error("attention: no gradients with k_begins; give k_offsets");
-  const ReferenceCall call = checked_call(x, arguments, Phase::kTraining);
+  const TokenCall call = checked_call(x, arguments, Phase::kTraining);
   check_saved(grad_out, x.q, saved, saved_size(call.problem, x.q));
   const std::optional<kernels::Division> division = division_of(call);
-  ReferenceGradients grads = division ? kernel_backward(*division, call, saved, token_rows(grad_out))
-                                      : reference_backward(call, token_rows(grad_out));
+  TokenGradients grads = division ? kernel_backward(*division, call, saved, token_rows(grad_out))
+                                  : reference_backward(call, token_rows(grad_out));
   if (!grads.alpha.defined()) grads.alpha = at::empty({0}, x.q.options());
   return {from_token_rows(grads.q, x.q), from_token_rows(grads.k, x.k), from_token_rows(grads.v, x.v), grads.alpha};
 }
 
 at::Tensor core_composed(const CoreTensors& x, const CoreArguments& arguments) {
   const NoAutocast guard(c10::autocast_dispatch_keyset);
-  ReferenceCall call = call_of(x, arguments, problem_of(x, arguments, Phase::kInference));
+  TokenCall call = call_of(x, arguments, problem_of(x, arguments, Phase::kInference));
   gather_keys(call, arguments);
   return from_token_rows(reference_forward(call), x.q);
 }
 
 at::Tensor core_weights(const CoreTensors& x, const CoreArguments& arguments) {
   const NoAutocast guard(c10::autocast_dispatch_keyset);
-  ReferenceCall call = checked_call(x, arguments, Phase::kInference);
+  TokenCall call = checked_call(x, arguments, Phase::kInference);
+  if (call.problem.sequences.empty() && x.q.dim() == 4) {  // no lengths to take the greatest of
+    return at::empty({0, x.q.size(1), x.q.size(2), x.k.size(2)}, x.q.options());
+  }
   gather_keys(call, arguments);
   return reference_weights(call);
 }

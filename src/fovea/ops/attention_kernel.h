@@ -1,9 +1,8 @@
 #pragma once
 #include <ATen/core/Tensor.h>
 
-#include "fovea/kernels/attention/attention.h"
 #include "fovea/ops/attention_core.h"
-#include "fovea/ops/reference.h"
+#include "fovea/ops/token_call.h"
 
 // Fast kernels on the tensors of one call, by their pointers and strides, on torch's threads.
 namespace fovea::ops {
@@ -14,10 +13,10 @@ struct SavedTensors {
 };
 
 // [T_q, H, D]; fills `saved` where the problem needs backward.
-at::Tensor kernel_forward(const kernels::Division& division, const ReferenceCall& call, const SavedTensors& saved);
+at::Tensor kernel_forward(const kernels::Division& division, const TokenCall& call, const SavedTensors& saved);
 
 // `saved` as forward left it, grad_out [T_q, H, D].
-ReferenceGradients kernel_backward(const kernels::Division& division, const ReferenceCall& call,
-                                   const CoreOutput& saved, const at::Tensor& grad_out);
+TokenGradients kernel_backward(const kernels::Division& division, const TokenCall& call, const CoreOutput& saved,
+                               const at::Tensor& grad_out);
 
 }  // namespace fovea::ops

@@ -15,16 +15,28 @@ namespace {
 std::span<const int64_t> host_integers(const at::Tensor& x, std::string_view name) {
   if (x.scalar_type() != at::kLong || !x.device().is_cpu() || x.dim() != 1 || !x.is_contiguous()) {
     throw Error(cat("attention: ", name, " is ", x.dim(), "-dimensional ", x.scalar_type(), " on ", x.device().str(),
-                    "; expected a contiguous int64 vector on the CPU"));
+                    "; expected a contiguous int64 vector on the CPU (.long(), .cpu())"));
   }
   return {x.const_data_ptr<int64_t>(), static_cast<size_t>(x.numel())};
+}
+
+// "[0, 5, 12]", the first of many.
+std::string listed(std::span<const int64_t> values) {
+  constexpr size_t kMost = 8;
+  std::vector<std::string> texts;
+  for (const int64_t value : values.first(std::min(kMost, values.size()))) texts.push_back(cat(value));
+  if (values.size() > kMost) texts.push_back(cat("... ", values.size(), " in all"));
+  return cat('[', join(texts, ", "), ']');
 }
 
 std::span<const int64_t> offsets_of(const at::Tensor& x, int64_t tokens, std::string_view name) {
   const std::span<const int64_t> offsets = host_integers(x, name);
   bool rising = !offsets.empty() && offsets.front() == 0 && offsets.back() == tokens;
   for (size_t i = 1; i < offsets.size(); ++i) rising = rising && offsets[i - 1] <= offsets[i];
-  if (!rising) throw Error(cat("attention: ", name, " must rise from 0 to the number of tokens, ", tokens));
+  if (!rising) {
+    throw Error(cat("attention: ", name, " is ", listed(offsets),
+                    "; expected it to rise from 0 to the number of tokens, ", tokens));
+  }
   return offsets;
 }
 
@@ -40,8 +52,8 @@ std::vector<kernels::Sequence> key_ranges(std::span<const int64_t> q, int64_t ke
     fits = begins[b] >= 0 && begins[b] <= keys && lengths[b] >= 0 && lengths[b] <= keys - begins[b];
   }
   if (!fits) {
-    throw Error(
-        cat("attention: k_begins and k_lengths must name ", q.size() - 1, " ranges within the ", keys, " keys"));
+    throw Error(cat("attention: k_begins is ", listed(begins), " and k_lengths ", listed(lengths), "; expected ",
+                    q.size() - 1, " ranges within the ", keys, " keys"));
   }
   std::vector<kernels::Sequence> all;
   for (size_t b = 0; b < begins.size(); ++b) all.push_back({q[b], q[b + 1] - q[b], begins[b], lengths[b]});
@@ -81,7 +93,8 @@ Lengths lengths_of(const std::optional<at::Tensor>& x, const at::Tensor& rows, s
   bool fits = static_cast<int64_t>(given.size()) == rows.size(0);
   for (const int64_t length : given) fits = fits && length >= 0 && length <= rows.size(2);
   if (!fits) {
-    throw Error(cat("attention: ", name, " must be ", rows.size(0), " lengths between 0 and ", rows.size(2)));
+    throw Error(cat("attention: ", name, " is ", listed(given), "; expected ", rows.size(0), " lengths between 0 and ",
+                    rows.size(2)));
   }
   return {given, rows.size(2)};
 }

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "fovea/base/strings.h"
+#include "fovea/ops/attention_checks.h"
 #include "fovea/ops/head_norm.h"
 
 namespace fovea::ops {
@@ -15,7 +16,8 @@ constexpr double kEps = 1e-8;  // inside the root
 void check(const std::optional<at::Tensor>& parameter, std::string_view name, const c10::SymInt& width) {
   if (!parameter) return;
   if (parameter->dim() != 1 || parameter->sym_size(0) != width) {
-    throw Error(cat("attention: ", name, " must have shape [", width, "], heads times head size"));
+    throw Error(
+        cat("attention: ", name, " has shape ", shape(*parameter), "; expected [", width, "], heads times head size"));
   }
   if (!at::isFloatingType(parameter->scalar_type())) {
     throw Error(cat("attention: ", name, " is ", parameter->scalar_type(), "; expected a floating type"));

@@ -2,7 +2,6 @@
 #include <ATen/core/Tensor.h>
 
 #include <optional>
-#include <tuple>
 
 // The operators fovea::head_norm and fovea::head_norm_backward: attention's norms in one pass over kernels/step's
 // head_norm.h, known to the dispatcher so that they can be traced; second derivatives by composed_head_norm.

@@ -59,7 +59,7 @@ struct RankedScores {
 };
 
 // In double, where two scores that are apart by no more than rounding are equal ones.
-RankedScores ranked_scores(const ReferenceCall& call, const at::Tensor& q, const at::Tensor& k) {
+RankedScores ranked_scores(const TokenCall& call, const at::Tensor& q, const at::Tensor& k) {
   const at::Tensor wide_q = q.to(at::kDouble), wide_k = k.to(at::kDouble);
   const double unit = static_cast<double>(q.size(-1) + 2) * std::numeric_limits<double>::epsilon();
   const at::Tensor q_norm = at::linalg_vector_norm(wide_q, 2, -1, true);
@@ -79,7 +79,7 @@ at::Tensor below_kth(const RankedScores& ranked, const at::Tensor& not_competing
 }
 
 // Pairs that take no part: not candidates, or not selected.
-at::Tensor dropped_pairs(const ReferenceCall& call, const ReferenceGroup& group, const RankedScores& scores) {
+at::Tensor dropped_pairs(const TokenCall& call, const ReferenceGroup& group, const RankedScores& scores) {
   const at::Tensor& outside = group.outside;
   if (!call.problem.spec.select) return outside;
   const int64_t k = call.problem.spec.select->k;
@@ -93,7 +93,7 @@ at::Tensor dropped_pairs(const ReferenceCall& call, const ReferenceGroup& group,
 }
 
 // 1 / (1 - rate) or 0 for every pair, [G, H, N_q, N_k]: the mask of kernels/attention/dropout.h.
-at::Tensor dropout_factors(const ReferenceCall& call, const ReferenceGroup& group, const at::TensorOptions& options) {
+at::Tensor dropout_factors(const TokenCall& call, const ReferenceGroup& group, const at::TensorOptions& options) {
   const int64_t heads = call.problem.num_heads;
   const float rate = call.problem.dropout;
   at::Tensor factors = at::zeros({group.count(), heads, group.q.length, group.k.length}, at::kFloat);
@@ -131,15 +131,15 @@ at::Tensor weighted_sum(const at::Tensor& weights, const at::Tensor& dropped, co
 }
 
 // One group with everything that forward and backward share.
-struct Group {
+struct ComputedGroup {
   at::Tensor q, k, v;  // [G, H, N, D]
   ScoreMatrix rows;
   at::Tensor weights, factors;  // [G, H, N_q, N_k]; factors undefined without dropout
   at::Tensor used() const { return factors.defined() ? weights * factors : weights; }
 };
 
-Group compute(const ReferenceCall& call, const ReferenceGroup& plan) {
-  Group group;
+ComputedGroup compute_group(const TokenCall& call, const ReferenceGroup& plan) {
+  ComputedGroup group;
   group.q = padded(call.q, plan, plan.q);
   group.k = padded(call.k, plan, plan.k);
   group.v = padded(call.v, plan, plan.k);
@@ -162,25 +162,25 @@ Group compute(const ReferenceCall& call, const ReferenceGroup& plan) {
 
 }  // namespace
 
-at::Tensor reference_forward(const ReferenceCall& call) {
+at::Tensor reference_forward(const TokenCall& call) {
   const auto plan = reference_plan(call.problem, call.random, call.q.device());
   at::Tensor out = at::zeros(call.q.sizes(), call.q.options());
   for (const ReferenceGroup& g : plan->groups) {
-    const Group group = compute(call, g);
+    const ComputedGroup group = compute_group(call, g);
     unpad(weighted_sum(group.used(), group.rows.dropped, group.v), g.q, out);
   }
   return out;
 }
 
-ReferenceGradients reference_backward(const ReferenceCall& call, const at::Tensor& grad_out) {
+TokenGradients reference_backward(const TokenCall& call, const at::Tensor& grad_out) {
   const auto plan = reference_plan(call.problem, call.random, call.q.device());
-  ReferenceGradients grads{rows_like(call.q, call.q.options()).zero_(),
-                           rows_like(call.k, call.k.options()).zero_(),
-                           rows_like(call.v, call.v.options()).zero_(),
-                           {}};
+  TokenGradients grads{rows_like(call.q, call.q.options()).zero_(),
+                       rows_like(call.k, call.k.options()).zero_(),
+                       rows_like(call.v, call.v.options()).zero_(),
+                       {}};
   at::Tensor grad_alpha;
   for (const ReferenceGroup& g : plan->groups) {
-    const Group group = compute(call, g);
+    const ComputedGroup group = compute_group(call, g);
     const at::Tensor grad = padded(grad_out, g, g.q);
     unpad(at::matmul(group.used().transpose(-1, -2), grad), g.k, grads.v);
     at::Tensor grad_weights = at::matmul(grad, group.v.transpose(-1, -2));
@@ -198,7 +198,7 @@ ReferenceGradients reference_backward(const ReferenceCall& call, const at::Tenso
   return grads;
 }
 
-at::Tensor reference_weights(const ReferenceCall& call) {
+at::Tensor reference_weights(const TokenCall& call) {
   int64_t queries = 0, keys = 0;
   for (const Sequence& s : call.problem.sequences) {
     queries = std::max(queries, s.q_length), keys = std::max(keys, s.k_length);
@@ -206,13 +206,16 @@ at::Tensor reference_weights(const ReferenceCall& call) {
   const auto count = static_cast<int64_t>(call.problem.sequences.size());
   at::Tensor all = at::zeros({count, call.problem.num_heads, queries, keys}, call.q.options());
   for (int64_t b = 0; b < count; ++b) {  // one by one: what is looked at is a sentence or a few
-    ReferenceCall one = call;
+    TokenCall one = call;
     const Sequence s = call.problem.sequences[static_cast<size_t>(b)];
     if (s.q_length == 0 || s.k_length == 0) continue;
     one.problem.sequences = {s};
     one.problem.dropout = 0;
     const auto plan = reference_plan(one.problem, one.random, one.q.device());
-    all.select(0, b).narrow(1, 0, s.q_length).narrow(2, 0, s.k_length).copy_(compute(one, plan->groups[0]).weights[0]);
+    all.select(0, b)
+        .narrow(1, 0, s.q_length)
+        .narrow(2, 0, s.k_length)
+        .copy_(compute_group(one, plan->groups[0]).weights[0]);
   }
   return all;
 }

@@ -193,6 +193,7 @@ std::shared_ptr<const ReferencePlan> reference_plan(const AttentionProblem& prob
       }
     }
   }
+  const c10::InferenceMode no_inference(false);  // a later call may need the plan's tensors in a graph
   std::shared_ptr<const ReferencePlan> plan = build(problem, random, device);
   const std::scoped_lock lock(cache.mutex);
   cache.entries.push_front({key, plan, bytes(*plan)});

@@ -54,8 +54,8 @@ Side queries(const AttentionProblem& problem) { return {problem, &Sequence::q_be
 Side keys(const AttentionProblem& problem) { return {problem, &Sequence::k_begin, &Sequence::k_length}; }
 
 template <class In>
-ReferenceCall call_of(const AttentionProblem& problem, const In& in) {
-  ReferenceCall call;
+TokenCall call_of(const AttentionProblem& problem, const In& in) {
+  TokenCall call;
   call.problem = problem, call.random = in.random, call.scale = in.scale;
   call.q = queries(problem).read(in.q), call.k = keys(problem).read(in.k), call.v = keys(problem).read(in.v);
   if (in.alpha) call.alpha = at::from_blob(const_cast<float*>(in.alpha), {problem.num_heads}, at::kFloat);
@@ -67,7 +67,7 @@ void forward(const AttentionProblem& problem, const AttentionForward& in, Execut
 }
 
 void backward(const AttentionProblem& problem, const AttentionBackward& in, Executor&) {
-  const ReferenceGradients grads = reference_backward(call_of(problem, in), queries(problem).read(in.grad_out));
+  const TokenGradients grads = reference_backward(call_of(problem, in), queries(problem).read(in.grad_out));
   queries(problem).write(grads.q, in.grad_q);
   keys(problem).write(grads.k, in.grad_k);
   keys(problem).write(grads.v, in.grad_v);

@@ -2,6 +2,7 @@
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/library.h>
 
+#include <array>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -22,7 +23,12 @@ using torch::autograd::variable_list;
 using OptionalTensor = std::optional<at::Tensor>;
 using OptionalTensors = c10::List<OptionalTensor>;
 
-// layout: q_offsets, k_offsets, k_begins, k_tokens, q_lengths, k_lengths, drawn_seed; stream: seed, layer, first_head.
+// What the operators' `layout` and `stream` hold, in this order.
+constexpr std::array kLayout{&CoreArguments::q_offsets, &CoreArguments::k_offsets, &CoreArguments::k_begins,
+                             &CoreArguments::k_tokens,  &CoreArguments::q_lengths, &CoreArguments::k_lengths,
+                             &CoreArguments::drawn_seed};
+constexpr std::array kStream{&CoreArguments::seed, &CoreArguments::layer, &CoreArguments::first_head};
+
 constexpr const char* kAttentionForward =
     "attention_forward(Tensor q, Tensor k, Tensor v, Tensor? alpha, Tensor?[] layout, str spec, str kind, "
     "float scale, float dropout, int[] stream, SymInt dropout_seed, bool needs_backward) "
@@ -62,13 +68,14 @@ struct Text {
 CoreArguments arguments_of(const OptionalTensor& alpha, const OptionalTensors& layout, const Text& text,
                            at::IntArrayRef stream) {
   CoreArguments a;
-  TORCH_CHECK(layout.size() == 7 && stream.size() == 3,
-              "fovea::attention_forward: layout has 7 tensors, stream 3 ints");
-  a.q_offsets = layout.get(0), a.k_offsets = layout.get(1), a.k_begins = layout.get(2);
-  a.k_tokens = layout.get(3), a.q_lengths = layout.get(4), a.k_lengths = layout.get(5), a.drawn_seed = layout.get(6);
+  if (layout.size() != kLayout.size() || stream.size() != kStream.size()) {
+    throw Error(cat("attention: layout has ", layout.size(), " tensors and stream ", stream.size(),
+                    " numbers; expected ", kLayout.size(), " and ", kStream.size()));
+  }
+  for (size_t i = 0; i < kLayout.size(); ++i) a.*kLayout[i] = layout.get(i);
+  for (size_t i = 0; i < kStream.size(); ++i) a.*kStream[i] = stream[i];
   a.alpha = alpha;
   a.spec = text.spec, a.kind = text.kind;
-  a.seed = stream[0], a.layer = stream[1], a.first_head = stream[2];
   return a;
 }
 
@@ -258,11 +265,12 @@ AttentionBackwardResult attention_backward_autograd(const at::Tensor& grad_out, 
 }  // namespace
 
 at::Tensor call_forward(const CoreTensors& x, const CoreArguments& a) {
-  const OptionalTensors layout(
-      {a.q_offsets, a.k_offsets, a.k_begins, a.k_tokens, a.q_lengths, a.k_lengths, a.drawn_seed});
+  OptionalTensors layout;
+  for (const auto member : kLayout) layout.push_back(a.*member);
+  std::array<int64_t, kStream.size()> stream{};
+  for (size_t i = 0; i < kStream.size(); ++i) stream[i] = a.*kStream[i];
   return std::get<0>(attention_forward_operator().call(x.q, x.k, x.v, a.alpha, layout, a.spec, a.kind, a.scale,
-                                                       a.dropout, {a.seed, a.layer, a.first_head}, a.dropout_seed,
-                                                       /*needs_backward=*/false));
+                                                       a.dropout, stream, a.dropout_seed, /*needs_backward=*/false));
 }
 
 TORCH_LIBRARY_FRAGMENT(fovea, m) {

@@ -63,6 +63,6 @@ struct AdamState {
 void adam_step(const AdamState& state, const at::Tensor& grads, const AdamOptions& options);
 
 // sqrt of the sum of squares, in one pass, in double, the same for every thread count.
-double norm(const at::Tensor& flat);
+double l2_norm(const at::Tensor& flat);
 
 }  // namespace fovea::ops

@@ -319,11 +319,11 @@ TEST(Adam, RefreshesTheRoundedCopyFromRoundedGradients) {
 TEST(Norm, IsExactToDoubleAndIndependentOfThreads) {
   const at::Tensor flat = normal({1000003}, 1).to(at::kFloat);
   const double truth = flat.to(at::kDouble).square().sum().sqrt().item<double>();
-  EXPECT_NEAR(ops::norm(flat), truth, 1e-12 * truth);  // a million roundings of 2^-53, of either sign
+  EXPECT_NEAR(ops::l2_norm(flat), truth, 1e-12 * truth);  // a million roundings of 2^-53, of either sign
   const int threads = at::get_num_threads();
-  const double many = ops::norm(flat);
+  const double many = ops::l2_norm(flat);
   at::set_num_threads(1);
-  EXPECT_EQ(ops::norm(flat), many);
+  EXPECT_EQ(ops::l2_norm(flat), many);
   at::set_num_threads(threads);
 }
 

@@ -57,7 +57,7 @@ UpdateResult Updater::update(const UpdateInput& input) {
   }
   const torch::NoGradGuard no_grad;
   const double per_token = 1.0 / static_cast<double>(result.target_tokens);
-  result.gradient_norm = ops::norm(parameters_.gradients()) * per_token;
+  result.gradient_norm = ops::l2_norm(parameters_.gradients()) * per_token;
   result.made = std::isfinite(result.cost) && std::isfinite(result.gradient_norm);
   if (!result.made) return result;
   const bool clip = config_.clip_norm > 0 && result.gradient_norm > config_.clip_norm;

@@ -1,0 +1,26 @@
+#pragma once
+#include <ATen/core/Tensor.h>
+
+#include <span>
+
+#include "fovea/kernels/attention/attention.h"
+
+// One call by tokens, whatever the layout it came in: what the kernels and the reference take.
+namespace fovea::ops {
+
+// T_q, T_k tokens of all sequences, H heads, D head_dim; problem.sequences index the tokens.
+struct TokenCall {
+  kernels::AttentionProblem problem;
+  kernels::RandomStream random;
+  at::Tensor q, k, v;                   // [T, H, D]
+  at::Tensor alpha;                     // [H], entmax(learned) only, else undefined
+  std::span<const int64_t> key_tokens;  // keys_listed: for the kernels; the reference reads keys where sequences say
+  double scale = 1;
+};
+
+struct TokenGradients {
+  at::Tensor q, k, v;  // as the inputs
+  at::Tensor alpha;    // [H] in alpha's type, or undefined
+};
+
+}  // namespace fovea::ops

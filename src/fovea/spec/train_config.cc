@@ -45,6 +45,11 @@ void check_optimizer(const TrainConfig& config, Problems& problems) {
 
 }  // namespace
 
+std::string_view valid_metrics_help() {
+  static const std::string kHelp = cat("of ", join(metric_names(), ", "), "; the first decides");
+  return kHelp;
+}
+
 const ValidMetric& valid_metric(std::string_view name) {
   for (const ValidMetric& metric : kValidMetrics)
     if (metric.name == name) return metric;

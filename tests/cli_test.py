@@ -114,7 +114,7 @@ class BadInput(unittest.TestCase):
         train = ["train", "--model", folder / "y", *vocabs, "--after-batches", 1, "--train-sets"]
         self.refused(*train, folder / "none", target, says=["none'", "no such file"])
         self.refused(*train, folder, target, says="is a folder")
-        self.refused(*train, source, short, says=["1900 lines", "has 1;"])
+        self.refused(*train, source, short, says=["short' ends after 1 line, '", "train.src' has more"])
         self.refused(*train, empty, empty, says=[str(empty), "both are empty"])
         broken = folder / "broken"
         broken.write_bytes(b"good\n\xff\xfe\n")

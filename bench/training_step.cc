@@ -7,15 +7,20 @@
 #include <algorithm>
 #include <cstdio>
 #include <ctime>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "arguments.h"
+#include "fovea/base/file.h"
 #include "fovea/base/malloc.h"
 #include "fovea/base/rng.h"
 #include "fovea/nn/transformer.h"
 #include "fovea/ops/attention.h"
 #include "fovea/ops/step.h"
+#include "fovea/spec/config_yaml.h"
+#include "fovea/spec/train_config.h"
+#include "fovea/train/flat_parameters.h"
 
 namespace fovea {
 namespace {
@@ -56,47 +61,34 @@ Batch make_batch(int64_t target_tokens, uint64_t seed) {
   return batch;
 }
 
-ModelConfig tiny() {
-  ModelConfig config;
-  config.dim_emb = 128, config.transformer_dim_ffn = 256, config.transformer_heads = 4;
-  config.enc_depth = config.dec_depth = 4;
-  config.transformer_dropout = 0.3;
-  config.tied_embeddings_all = true;
-  config.dim_vocabs = {kVocabulary, kVocabulary};
-  return config;
+// The model that the recipe trains, with a vocabulary of this size.
+ModelConfig recipe_model() {
+  ModelConfig model;
+  TrainConfig training;  // the file's other keys
+  std::vector<FieldView> fields = field_views(model);
+  for (const FieldView& field : field_views(training)) fields.push_back(field);
+  from_yaml(read_file(FOVEA_RECIPE), FOVEA_RECIPE, std::span<const FieldView>(fields));
+  model.dim_vocabs = {kVocabulary, kVocabulary};
+  return model;
 }
 
-// All parameters in one buffer, in the type of the model; the optimiser's own in float32.
+// Weights, gradients and moments as a training holds them.
 class Optimiser {
  public:
-  Optimiser(torch::nn::Module& module, at::ScalarType type) : narrow_(type != at::kFloat) {
-    const torch::NoGradGuard no_grad;
-    int64_t size = 0;
-    for (const at::Tensor& parameter : module.parameters()) size += parameter.numel();
-    weights_ = at::empty({size}, type);
-    grads_ = at::zeros({size}, type);
-    int64_t start = 0;
-    for (at::Tensor& parameter : module.parameters()) {
-      const at::Tensor view = weights_.narrow(0, start, parameter.numel()).view(parameter.sizes());
-      view.copy_(parameter);
-      parameter.set_data(view);
-      parameter.mutable_grad() = grads_.narrow(0, start, parameter.numel()).view(parameter.sizes());
-      start += parameter.numel();
-    }
-    state_ = {.params = narrow_ ? weights_.to(at::kFloat) : weights_,
-              .mean = at::zeros({size}),
-              .variance = at::zeros({size}),
-              .copy = narrow_ ? weights_ : at::Tensor()};
-  }
-  void clear() { grads_.zero_(); }
+  Optimiser(torch::nn::Module& module, at::ScalarType type)
+      : parameters_(module, at::kCPU, type), mean_(parameters_.zeros()), variance_(parameters_.zeros()) {}
+  void clear() { parameters_.clear_gradients(); }
   void step(int64_t update, int64_t tokens) {
-    ops::adam_step(state_, grads_, {.step = update, .grad_scale = 1 / static_cast<double>(tokens)});
+    const torch::NoGradGuard no_grad;
+    parameters_.add_gradients();
+    ops::adam_step(
+        {.params = parameters_.weights(), .mean = mean_, .variance = variance_, .copy = parameters_.compute_copy()},
+        parameters_.gradients(), {.step = update, .grad_scale = 1 / static_cast<double>(tokens)});
   }
 
  private:
-  bool narrow_;
-  at::Tensor weights_, grads_;
-  ops::AdamState state_;
+  train::FlatParameters parameters_;
+  at::Tensor mean_, variance_;
 };
 
 struct Times {
@@ -142,7 +134,7 @@ Times update(nn::Transformer& model, Optimiser& optimiser, const Batch& batch, i
 }
 
 void measure(const std::string& precision, int64_t tokens, int64_t updates) {
-  nn::Transformer model(tiny(), 1);
+  nn::Transformer model(recipe_model(), 1);
   Optimiser optimiser(*model, precision == "bfloat16" ? at::kBFloat16 : at::kFloat);
   std::vector<Times> all;
   for (int64_t i = 1; i <= updates + 2; ++i) {

@@ -73,6 +73,7 @@ class BadInput(unittest.TestCase):
         self.assertTrue(drawn.startswith("eno\n"), drawn)
         self.assertIn("exactly zero: 0.0% of the weights shown", drawn)
         checked(*analyze[:-1], "--source=-- un")
+        self.refused(*analyze, "un " * 2000, says=["--source: has ", " tokens; at most 1000 can be drawn, give a shorter one"])
         # An error while the log cannot be written: both are told, and neither aborts.
         both = self.refused(*analyze, "un", "--log", "/dev/full", "--layer", 99, says="--layer: got 99")
         self.assertIn("cannot write the log file '/dev/full'", both.stderr)
@@ -114,7 +115,7 @@ class BadInput(unittest.TestCase):
         train = ["train", "--model", folder / "y", *vocabs, "--after-batches", 1, "--train-sets"]
         self.refused(*train, folder / "none", target, says=["none'", "no such file"])
         self.refused(*train, folder, target, says="is a folder")
-        self.refused(*train, source, short, says=["1900 lines", "has 1;"])
+        self.refused(*train, source, short, says=["short' ends after 1 line, '", "train.src' has more"])
         self.refused(*train, empty, empty, says=[str(empty), "both are empty"])
         broken = folder / "broken"
         broken.write_bytes(b"good\n\xff\xfe\n")
@@ -238,6 +239,23 @@ class BadInput(unittest.TestCase):
                                     ("--pretrained-model", PLACE.training("x", "--pretrained-model", path))):
                 self.refused(*command, says=[f"{option}: cannot read '", str(path), why], before=without_privilege())
         closed.chmod(0o700)
+
+    def test_quiet_and_log(self):
+        """Of the commands that only write files: --quiet says nothing, --log has the lines of standard error."""
+        folder = PLACE.folder / "quiet"
+        folder.mkdir()
+        for name, last, arguments in (
+                ("corpus", "train  ", ["--generate", 100, "--valid", 5, "--test", 5, "--output", folder / "corpus"]),
+                ("vocab", "wrote ", ["--train-sets", *PLACE.sides["train"], "--dim-vocabs", 200, "--output", folder / "v.spm"]),
+                ("average", "wrote ", ["--model", PLACE.model(), "--last", 1, "--output", folder / "averaged"])):
+            with self.subTest(command=name):
+                self.assertEqual(checked(name, *arguments, "--quiet").stderr, "")
+                log = folder / f"{name}.log"
+                said = checked(name, *arguments, "--log", log).stderr
+                self.assertIn(last, said)
+                self.assertEqual(log.read_text(), said)
+        self.refused("vocab", "--train-sets", *PLACE.sides["train"], "--output", folder / "v.spm", "--log", folder / "v.spm",
+                     says="is --output too")
 
     def test_full_disk(self):
         source = PLACE.sides["test"][0]

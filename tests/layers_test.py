@@ -5,8 +5,7 @@ import pathlib
 import re
 import sys
 
-# Folders of one level do not see each other.
-TORCH_FREE_BELOW = 3
+TORCH_FREE_BELOW = 3  # level of the first folder that may include libtorch
 
 
 def levels(guide):
@@ -40,7 +39,7 @@ def offences(root, level):
                 continue
             if match[1] not in level:
                 yield f"{where}: '{match[1]}' is not a layer"
-            elif level[match[1]] >= level[layer]:
+            elif level[match[1]] >= level[layer]:  # folders of one level do not see each other
                 yield f"{where}: layer '{layer}' must not include '{match[1]}'"
 
 

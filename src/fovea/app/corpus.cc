@@ -1,28 +1,35 @@
 #include "fovea/text/corpus.h"
 
-#include <iostream>
 #include <string>
 #include <vector>
 
+#include "fovea/app/logging.h"
 #include "fovea/app/options.h"
 #include "fovea/base/error.h"
+#include "fovea/base/log.h"
+#include "fovea/base/strings.h"
+#include "fovea/spec/run_options.h"
 
 namespace fovea::app {
 
 int run_corpus(const std::vector<std::string>& arguments) {
   text::CorpusOptions config;
+  LogOptions log_options;
   Options options("corpus", "Reads parallel text, cleans it and splits it into train, valid and test.",
                   "FILE... --output DIR");
   options.positional("FILE", config.inputs,
                      ".mo, .po, .tsv, .tmx, .xlf, two aligned files, or two folders of LibreOffice's help pages");
   options.add(config, "Options");
+  options.add(log_options, "Options");
   options.epilogue(
       "  fovea corpus big.en big.de --output corpus\n"
       "  fovea corpus memory.tmx --languages en de --output corpus\n"
       "  fovea corpus --generate 30000 --output corpus");
   if (!options.parse(arguments)) return 0;
+  configure_log(log_options, {config.inputs});
   if (config.output.empty()) throw UsageError("--output: got none; expected a folder for train, valid and test");
-  std::cerr << text::describe(text::run_corpus(config));
+  const std::string table = text::describe(text::run_corpus(config));
+  for (const std::string& row : split(trim(table), '\n')) log::info(row);
   return 0;
 }
 

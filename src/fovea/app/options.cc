@@ -59,7 +59,6 @@ struct Options::State {
   std::string command;
   CLI::App app;
   std::vector<FieldView> fields;
-  std::string epilogue;
   bool dump = false;
 
   State(const std::string& name, const std::string& summary, const std::string& usage)

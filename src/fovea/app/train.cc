@@ -1,6 +1,5 @@
 #include "fovea/train/train.h"
 
-#include <memory>
 #include <string>
 #include <vector>
 

@@ -1,16 +1,18 @@
 #include <string>
 #include <vector>
 
+#include "fovea/app/logging.h"
 #include "fovea/app/options.h"
 #include "fovea/base/error.h"
 #include "fovea/base/log.h"
 #include "fovea/base/strings.h"
+#include "fovea/spec/run_options.h"
 #include "fovea/text/vocab.h"
 
 namespace fovea::app {
 namespace {
 
-struct VocabConfig {
+struct VocabConfig : LogOptions {
   std::vector<std::string> train_sets;
   int64_t dim_vocabs = 8000;
   std::string output, type = "unigram";
@@ -20,7 +22,7 @@ struct VocabConfig {
 
   static constexpr auto fields() {
     using C = VocabConfig;
-    return std::tuple(
+    const auto own = std::tuple(
         named("train-sets", &C::train_sets, "text to learn from, one sentence a line, may be packed", "t"),
         number("dim-vocabs", &C::dim_vocabs, "pieces, </s> and <unk> among them", 3, 1e7),
         named("output", &C::output, "the SentencePiece model to write (.spm)", "o"),
@@ -29,6 +31,7 @@ struct VocabConfig {
         field("byte-fallback", &C::byte_fallback, "spell unknown characters in bytes"),
         number("max-lines", &C::max_lines, "learn from a sample of so many lines", 1, 1e12),
         number("seed", &C::seed, "of the sample", 0, 9e15), number("cpu-threads", &C::cpu_threads, "threads", 1, 4096));
+    return std::tuple_cat(own, LogOptions::fields());
   }
 };
 
@@ -43,6 +46,7 @@ int run_vocab(const std::vector<std::string>& arguments) {
       "Several files make one joint vocabulary:\n"
       "  fovea vocab --train-sets train.en train.de --dim-vocabs 8000 --output joint.spm");
   if (!options.parse(arguments)) return 0;
+  configure_log(config, {config.train_sets});
   if (config.train_sets.empty()) throw UsageError("--train-sets: got none; expected one or more text files");
   if (config.output.empty()) throw UsageError("--output: got none; expected a file to write, e.g. joint.spm");
   text::train_vocab({.inputs = config.train_sets,

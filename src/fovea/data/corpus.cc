@@ -8,6 +8,7 @@
 #include "fovea/base/log.h"
 #include "fovea/base/signals.h"
 #include "fovea/base/strings.h"
+#include "fovea/data/parallel_lines.h"
 
 namespace fovea::data {
 namespace {
@@ -15,7 +16,7 @@ namespace {
 // Lines are read and encoded a chunk at a time, so that text and ids of a large corpus are never held together.
 constexpr int64_t kChunkLines = 1 << 15, kPieceLines = 256;
 
-struct Left {
+struct Skipped {
   int64_t empty = 0, too_long = 0, cropped = 0;
 };
 
@@ -42,18 +43,19 @@ class Loader {
 
   ParallelCorpus finish(const ParallelText& text) {
     const std::string &source_path = text.source_path, &target_path = text.target_path;
-    const auto total = corpus_.size() + left_.empty + left_.too_long;
+    const auto total = corpus_.size() + skipped_.empty + skipped_.too_long;
     std::string line = cat("[data] ", thousands(corpus_.size()), " sentence pairs from ", source_path, " and ",
                            target_path, " (", thousands(static_cast<int64_t>(corpus_.source.size())), " and ",
                            thousands(static_cast<int64_t>(corpus_.target.size())), " tokens)");
-    if (left_.empty > 0) line += cat("; left out ", thousands(left_.empty), " with an empty side");
+    if (skipped_.empty > 0) line += cat("; left out ", thousands(skipped_.empty), " with an empty side");
     const std::string limit = cat(" longer than ", options_.max_length, " tokens");
-    if (left_.too_long > 0) line += cat("; left out ", thousands(left_.too_long), limit);
-    if (left_.cropped > 0) line += cat("; cut ", thousands(left_.cropped), limit);
+    if (skipped_.too_long > 0) line += cat("; left out ", thousands(skipped_.too_long), limit);
+    if (skipped_.cropped > 0) line += cat("; cut ", thousands(skipped_.cropped), limit);
     if (corpus_.size() == 0)
-      throw Error(cat("'", source_path, "' and '", target_path, "' have no usable sentence pair: ",
-                      total == 0 ? "both are empty" : cat("of ", total, " lines, ", left_.empty, " have an empty side"),
-                      left_.too_long == 0 ? "" : cat(" and ", left_.too_long, limit)));
+      throw Error(
+          cat("'", source_path, "' and '", target_path, "' have no usable sentence pair: ",
+              total == 0 ? "both are empty" : cat("of ", total, " lines, ", skipped_.empty, " have an empty side"),
+              skipped_.too_long == 0 ? "" : cat(" and ", skipped_.too_long, limit)));
     log::info(line);
     return std::move(corpus_);
   }
@@ -61,16 +63,16 @@ class Loader {
  private:
   void append(EncodedPair& pair) {
     if (pair.source.empty() || pair.target.empty()) {
-      ++left_.empty;
+      ++skipped_.empty;
       return;
     }
     const auto limit = static_cast<size_t>(options_.max_length);
     if (limit > 0 && std::max(pair.source.size(), pair.target.size()) > limit) {
       if (!options_.crop) {
-        ++left_.too_long;
+        ++skipped_.too_long;
         return;
       }
-      ++left_.cropped;
+      ++skipped_.cropped;
       pair.source.resize(std::min(pair.source.size(), limit));
       pair.target.resize(std::min(pair.target.size(), limit));
     }
@@ -89,21 +91,19 @@ class Loader {
   CorpusOptions options_;
   ThreadExecutor threads_;
   ParallelCorpus corpus_;
-  Left left_;
+  Skipped skipped_;
 };
 
 class ParallelReader {
  public:
-  explicit ParallelReader(ParallelText& text) : text_(text), source_(text.source_path), target_(text.target_path) {}
+  explicit ParallelReader(ParallelText& text) : text_(text), lines_(text.source_path, text.target_path) {}
 
   // Up to `most` lines more at the end of the text; false at the end of the files.
   bool read(int64_t most) {
     throw_if_interrupted("reading the corpus");
     std::string source, target;
     for (int64_t i = 0; i < most; ++i) {
-      const bool more = source_.next_text(source);
-      if (more != target_.next_text(target)) refuse();
-      if (!more) return false;
+      if (!lines_.next(source, target)) return false;
       text_.source.push_back(std::move(source));
       text_.target.push_back(std::move(target));
     }
@@ -111,16 +111,8 @@ class ParallelReader {
   }
 
  private:
-  [[noreturn]] void refuse() {
-    std::string rest;
-    while (source_.next(rest)) continue;
-    while (target_.next(rest)) continue;
-    throw Error(cat("'", text_.source_path, "' has ", source_.line_number(), " lines and '", text_.target_path,
-                    "' has ", target_.line_number(), "; parallel files need equally many"));
-  }
-
   ParallelText& text_;
-  LineReader source_, target_;
+  ParallelLines lines_;
 };
 
 }  // namespace

@@ -74,7 +74,8 @@ TEST(Corpus, LeavesOutWhatCannotBeUsed) {
 
 TEST(Corpus, SaysWhatIsWrong) {
   const Files unequal("a\nb\nc\n", "a\nb\nc\nd\ne\n");
-  EXPECT_THAT(message_of([&] { unequal.load(); }), HasSubstr("has 3 lines and '" + unequal.target + "' has 5"));
+  EXPECT_THAT(message_of([&] { unequal.load(); }),
+              HasSubstr("s.txt' ends after 3 lines, '" + unequal.target + "' has more; parallel files"));
   const Files blank("\n\n", "a\nb\n");
   EXPECT_THAT(message_of([&] { blank.load(); }), HasSubstr("no usable sentence pair: of 2 lines, 2 have an empty"));
   const Files missing("a\n", "a\n");

@@ -7,6 +7,7 @@
 #include "fovea/base/error.h"
 #include "fovea/base/strings.h"
 #include "fovea/nn/checkpoint.h"
+#include "fovea/nn/checkpoint_files.h"
 #include "fovea/nn/checkpoint_module.h"
 #include "fovea/nn/device.h"
 
@@ -15,13 +16,14 @@ namespace {
 
 struct VocabSource {
   std::string side;  // "source"
+  std::string file;  // its name in the checkpoint
   std::string path;  // empty: `bytes` of the checkpoint
   const std::string& bytes;
   int64_t expected;
 };
 
 text::Vocab load_vocab(const VocabSource& from, const std::string& folder) {
-  const std::string name = from.path.empty() ? cat(folder, "/", from.side, ".spm") : from.path;
+  const std::string name = from.path.empty() ? cat(folder, "/", from.file) : from.path;
   text::Vocab vocab = from.path.empty() ? text::Vocab::from_bytes(from.bytes, name) : text::Vocab::load(from.path);
   if (vocab.size() != from.expected) {
     throw Error(cat(name, ": the ", from.side, " vocabulary has ", vocab.size(), " pieces, but the model in ", folder,
@@ -51,12 +53,14 @@ LoadedModel load_model(const ModelOptions& options) {
   if (options.cpu_threads > 0) at::set_num_threads(static_cast<int>(options.cpu_threads));
   const at::Device device = nn::parse_device(options.devices);
   const nn::Checkpoint checkpoint = nn::load_checkpoint(options.model, nn::Load::kModel);
-  const std::string folder = checkpoint.folder.string(), weights = folder + "/model.safetensors";
+  const std::string folder = checkpoint.folder.string(), weights = cat(folder, "/", nn::kModelFile);
   const bool given = !options.vocabs.empty();
-  text::Vocab source = load_vocab(
-      {"source", given ? options.vocabs[0] : "", checkpoint.source_vocab, checkpoint.config.dim_vocabs.at(0)}, folder);
-  text::Vocab target = load_vocab(
-      {"target", given ? options.vocabs[1] : "", checkpoint.target_vocab, checkpoint.config.dim_vocabs.at(1)}, folder);
+  text::Vocab source = load_vocab({"source", nn::kSourceVocabFile, given ? options.vocabs[0] : "",
+                                   checkpoint.source_vocab, checkpoint.config.dim_vocabs.at(0)},
+                                  folder);
+  text::Vocab target = load_vocab({"target", nn::kTargetVocabFile, given ? options.vocabs[1] : "",
+                                   checkpoint.target_vocab, checkpoint.config.dim_vocabs.at(1)},
+                                  folder);
   check_sizes(checkpoint, weights);
   nn::Transformer model(checkpoint.config, std::nullopt);
   nn::load_parameters(*model, checkpoint.model, weights);

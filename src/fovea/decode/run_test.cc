@@ -234,11 +234,11 @@ TEST_F(RunTest, AScoreIsTheTranslationsLogProbability) {
   const std::vector<std::string> words = split_words(read_lines(of.output).at(0));
   ASSERT_EQ(words.size(), 10U);
   EXPECT_EQ(words[1], "3");
-  EXPECT_NEAR(std::stod(words[5]), sum, 1e-3);  // printed with four digits
-  EXPECT_NEAR(std::stod(words[7]), -sum / std::stod(words[3]), 1e-4);
+  EXPECT_NEAR(std::stod(words[5]), sum, 1e-3);                         // printed with four digits
+  EXPECT_NEAR(std::stod(words[7]), -sum / std::stod(words[3]), 1e-4);  // the sum's rounding, over several tokens
 
   write_file(folder_ / "target", "die Katze\nweg\n");
-  EXPECT_NE(message([&] { run_score(of); }).find("ends after 2 lines"), std::string::npos);
+  EXPECT_NE(message([&] { run_score(of); }).find("target' ends after 2 lines, '"), std::string::npos);
 }
 
 TEST_F(RunTest, AnInterruptEndsBetweenBatches) {

@@ -1,6 +1,5 @@
 #include "fovea/decode/translate_batch.h"
 
-#include <ATen/ops/empty.h>
 #include <c10/core/InferenceMode.h>
 
 #include <algorithm>
@@ -9,16 +8,11 @@
 
 #include "fovea/base/error.h"
 #include "fovea/base/signals.h"
+#include "fovea/nn/index_tensor.h"
 #include "fovea/ops/packed_layer.h"
 
 namespace fovea::decode {
 namespace {
-
-at::Tensor to_tensor(std::span<const int64_t> values) {
-  at::Tensor tensor = at::empty({static_cast<int64_t>(values.size())}, at::kLong);
-  std::ranges::copy(values, tensor.mutable_data_ptr<int64_t>());
-  return tensor;
-}
 
 class ModelScorer final : public search::Scorer {
  public:
@@ -35,7 +29,7 @@ class ModelScorer final : public search::Scorer {
     throw_if_interrupted("translating");
     if (started_) model_->reorder(*state_, {parents.begin(), parents.end()});
     started_ = true;
-    const at::Tensor hidden = model_->step(*state_, to_tensor(tokens).to(model_->output_weight().device()));
+    const at::Tensor hidden = model_->step(*state_, nn::index_tensor(tokens).to(model_->output_weight().device()));
     if (output_.next_words(hidden.to(at::kFloat), {n, eos_}, next) > 0) refuse_diverged();
   }
 
@@ -61,7 +55,7 @@ PackedSentences pack(std::span<const Sentence* const> sentences, const at::Devic
     tokens.insert(tokens.end(), sentence->begin(), sentence->end());
     offsets.push_back(static_cast<int64_t>(tokens.size()));
   }
-  return {to_tensor(tokens).to(device), to_tensor(offsets)};
+  return {nn::index_tensor(tokens).to(device), nn::index_tensor(offsets)};
 }
 
 // Logits rounded to bf16 would have two digits, so the output layer is never computed in that.

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
-#include <optional>
+#include <utility>
 
 #include "fovea/base/error.h"
 #include "fovea/base/strings.h"
@@ -72,9 +72,21 @@ bool matches_nothing(const BleuStats& stats) {
   return std::all_of(stats.correct.begin(), stats.correct.end(), [](int64_t correct) { return correct == 0; });
 }
 
-double default_smooth_value(const BleuOptions& options) {
-  if (options.smooth_value >= 0) return options.smooth_value;
-  return options.smooth_method == "floor" ? 0.1 : 1;
+std::vector<std::string> smooth_names() {
+  std::vector<std::string> names;
+  for (const SmoothMethod& method : kSmoothMethods) names.emplace_back(method.name);
+  return names;
+}
+
+SmoothMethod smooth_method(const BleuOptions& options) {
+  for (SmoothMethod method : kSmoothMethods) {
+    if (method.name != options.smooth_method) continue;
+    if (method.value && options.smooth_value >= 0) method.value = options.smooth_value;
+    return method;
+  }
+  const std::vector<std::string> known = smooth_names();
+  throw UsageError(cat("--smooth-method: got '", options.smooth_method, "'; expected one of ", join(known, ", "),
+                       did_you_mean(options.smooth_method, known)));
 }
 
 }  // namespace
@@ -98,12 +110,26 @@ std::string BleuScore::verbose() const {
              " hyp_len = ", hypothesis_length, " ref_len = ", reference_length, ")");
 }
 
-Bleu::Bleu(BleuOptions options) : options_(std::move(options)) {
+std::string_view smooth_choices() {
+  static const std::string kChoices = join(smooth_names(), "|");
+  return kChoices;
+}
+
+std::string_view smooth_value_help() {
+  static const std::string kHelp = [] {
+    std::vector<std::string> names, values;
+    for (const SmoothMethod& method : kSmoothMethods) {
+      if (!method.value) continue;
+      names.emplace_back(method.name);
+      values.push_back(shortest(*method.value));
+    }
+    return cat("of ", join(names, " and "), "; -1: their defaults, ", join(values, " and "));
+  }();
+  return kHelp;
+}
+
+Bleu::Bleu(BleuOptions options) : options_(std::move(options)), smooth_(smooth_method(options_)) {
   find_tokenizer(options_.tokenize);
-  const std::vector<std::string> known = {"exp", "floor", "add-k", "none"};
-  if (std::find(known.begin(), known.end(), options_.smooth_method) == known.end())
-    throw UsageError(cat("--smooth-method: got '", options_.smooth_method, "'; expected one of ", join(known, ", "),
-                         did_you_mean(options_.smooth_method, known)));
 }
 
 BleuStats Bleu::segment(std::string_view hypothesis, std::span<const std::string> references) const {
@@ -121,22 +147,22 @@ BleuStats Bleu::segment(std::string_view hypothesis, std::span<const std::string
 BleuScore Bleu::score(const BleuStats& stats) const {
   BleuScore score = start_score(stats);
   if (matches_nothing(stats)) return score;
-  const std::string& method = options_.smooth_method;
-  const double value = default_smooth_value(options_);
+  const Smoothing method = smooth_.kind;
+  const double value = smooth_.value.value_or(0);
   double halvings = 1;
   size_t order = kBleuOrder;
   for (size_t n = 0; n < kBleuOrder; ++n) {
-    const double added = method == "add-k" && n > 0 ? value : 0;
+    const double added = method == Smoothing::kAddK && n > 0 ? value : 0;
     const double correct = static_cast<double>(stats.correct[n]) + added;
     const double total = static_cast<double>(stats.total[n]) + added;
     if (total == 0) break;
     if (options_.effective_order) order = n + 1;
     if (correct > 0) {
       score.precisions[n] = 100. * correct / total;
-    } else if (method == "exp") {
+    } else if (method == Smoothing::kExp) {
       halvings *= 2;
       score.precisions[n] = 100. / (halvings * total);
-    } else if (method == "floor") {
+    } else if (method == Smoothing::kFloor) {
       score.precisions[n] = 100. * value / total;
     }
   }
@@ -147,8 +173,8 @@ BleuScore Bleu::score(const BleuStats& stats) const {
 }
 
 std::string Bleu::signature(size_t references) const {
-  std::string smooth = options_.smooth_method;
-  if (smooth == "floor" || smooth == "add-k") smooth += cat("[", fixed(default_smooth_value(options_), 2), "]");
+  std::string smooth(smooth_.name);
+  if (smooth_.value) smooth += cat("[", fixed(*smooth_.value, 2), "]");
   return cat("nrefs:", references, "|case:", options_.lowercase ? "lc" : "mixed",
              "|eff:", options_.effective_order ? "yes" : "no", "|tok:", options_.tokenize, "|smooth:", smooth,
              "|version:", kSacrebleuVersion);

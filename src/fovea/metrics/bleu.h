@@ -1,6 +1,7 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -13,11 +14,25 @@ inline constexpr size_t kBleuOrder = 4;
 // The version of sacreBLEU whose figures these are; it ends every signature.
 inline constexpr std::string_view kSacrebleuVersion = "2.6.0";
 
+enum class Smoothing : uint8_t { kExp, kFloor, kAddK, kNone };
+
+// What BLEU takes for a precision of zero, by sacreBLEU's names.
+struct SmoothMethod {
+  std::string_view name;
+  Smoothing kind;
+  std::optional<double> value;  // of the methods that have one: its default
+};
+inline constexpr std::array kSmoothMethods = {
+    SmoothMethod{"exp", Smoothing::kExp, {}}, SmoothMethod{"floor", Smoothing::kFloor, 0.1},
+    SmoothMethod{"add-k", Smoothing::kAddK, 1}, SmoothMethod{"none", Smoothing::kNone, {}}};
+std::string_view smooth_choices();     // of --smooth-method: "exp|floor|..."
+std::string_view smooth_value_help();  // of --smooth-value: the methods that have one, with their defaults
+
 struct BleuOptions {
   std::string tokenize = "13a";
   bool lowercase = false;
-  std::string smooth_method = "exp";  // or floor, add-k, none
-  double smooth_value = -1;           // of floor and add-k; below zero: their defaults, 0.1 and 1
+  std::string smooth_method = "exp";  // a name of kSmoothMethods
+  double smooth_value = -1;           // below zero: the method's default
   bool effective_order = false;       // for single sentences: leave out orders longer than the sentence
 };
 
@@ -48,6 +63,7 @@ class Bleu {
 
  private:
   BleuOptions options_;
+  SmoothMethod smooth_;  // with the value that is used
 };
 
 // Corpus BLEU against one reference a line.

@@ -1,6 +1,7 @@
 #include "fovea/metrics/evaluate.h"
 
 #include <algorithm>
+#include <array>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -8,10 +9,8 @@
 #include "fovea/base/file.h"
 #include "fovea/base/log.h"
 #include "fovea/base/strings.h"
-#include "fovea/metrics/bleu.h"
 #include "fovea/metrics/bootstrap.h"
 #include "fovea/metrics/chrf.h"
-#include "fovea/metrics/tokenize.h"
 
 namespace fovea::metrics {
 namespace {
@@ -94,25 +93,39 @@ class MultiBleuMetric : public Metric {
   std::vector<BleuStats> stats_;
 };
 
-const std::vector<std::string>& known_metrics() {
-  static const std::vector<std::string> kNames = {"bleu", "chrf", "chrf++", "multi-bleu"};
-  return kNames;
+std::unique_ptr<Metric> make_bleu(const EvaluateOptions& options) {
+  return std::make_unique<BleuMetric>(BleuOptions{.tokenize = options.tokenize,
+                                                  .lowercase = options.lowercase,
+                                                  .smooth_method = options.smooth_method,
+                                                  .smooth_value = options.smooth_value,
+                                                  .effective_order = options.sentence_level});
 }
 
-std::unique_ptr<Metric> make_metric(const std::string& name, const EvaluateOptions& options) {
-  if (name == "bleu")
-    return std::make_unique<BleuMetric>(BleuOptions{.tokenize = options.tokenize,
-                                                    .lowercase = options.lowercase,
-                                                    .smooth_method = options.smooth_method,
-                                                    .smooth_value = options.smooth_value,
-                                                    .effective_order = options.sentence_level});
-  if (name == "multi-bleu") return std::make_unique<MultiBleuMetric>(options.lowercase);
-  return std::make_unique<ChrfMetric>(ChrfOptions{
-      .word_order = name == "chrf++" ? 2 : 0, .lowercase = options.lowercase, .whitespace = options.chrf_whitespace});
+template <int64_t word_order>
+std::unique_ptr<Metric> make_chrf(const EvaluateOptions& options) {
+  return std::make_unique<ChrfMetric>(
+      ChrfOptions{.word_order = word_order, .lowercase = options.lowercase, .whitespace = options.chrf_whitespace});
 }
+
+std::unique_ptr<Metric> make_multi_bleu(const EvaluateOptions& options) {
+  return std::make_unique<MultiBleuMetric>(options.lowercase);
+}
+
+// The names of --metrics, in the order of the report.
+struct MetricName {
+  std::string_view name, help;
+  std::unique_ptr<Metric> (*make)(const EvaluateOptions&);
+};
+constexpr std::array kMetrics = {
+    MetricName{"bleu", "", make_bleu},
+    MetricName{"chrf", "", make_chrf<0>},
+    MetricName{"chrf++", "", make_chrf<2>},
+    MetricName{"multi-bleu", " (of text tokenised already)", make_multi_bleu},
+};
 
 std::vector<std::unique_ptr<Metric>> make_metrics(const EvaluateOptions& options) {
-  const std::vector<std::string>& known = known_metrics();
+  std::vector<std::string> known;
+  for (const MetricName& metric : kMetrics) known.emplace_back(metric.name);
   if (options.metrics.empty()) throw UsageError(cat("--metrics: got none; expected some of ", join(known, ", ")));
   for (const std::string& name : options.metrics)
     if (std::find(known.begin(), known.end(), name) == known.end())
@@ -120,9 +133,9 @@ std::vector<std::unique_ptr<Metric>> make_metrics(const EvaluateOptions& options
           cat("--metrics: got '", name, "'; expected some of ", join(known, ", "), did_you_mean(name, known)));
   find_tokenizer(options.tokenize);  // a wrong name is one for metrics too that do not read it
   std::vector<std::unique_ptr<Metric>> metrics;
-  for (const std::string& name : known)
-    if (std::find(options.metrics.begin(), options.metrics.end(), name) != options.metrics.end())
-      metrics.push_back(make_metric(name, options));
+  for (const MetricName& metric : kMetrics)
+    if (std::find(options.metrics.begin(), options.metrics.end(), metric.name) != options.metrics.end())
+      metrics.push_back(metric.make(options));
   if (options.sentence_level && metrics.size() > 1)
     throw UsageError(cat("--sentence-level: got ", metrics.size(), " metrics; expected one"));
   if (options.sentence_level && options.confidence)
@@ -204,8 +217,12 @@ std::string align(const std::vector<std::string>& lines) {
   return text;
 }
 
+void check_references(size_t count) {
+  if (count == 0) throw UsageError("--reference: got none; expected at least one file of references");
+}
+
 void check_lengths(const Lines& hypotheses, std::span<const Lines> references) {
-  if (references.empty()) throw UsageError("--reference: got none; expected at least one file of references");
+  check_references(references.size());
   if (hypotheses.empty()) throw Error("evaluate: got no translations; expected a line for each reference");
   for (const Lines& lines : references)
     if (lines.size() != hypotheses.size())
@@ -228,6 +245,15 @@ Lines read_segments(const std::string& path, std::string_view what) {
 }
 
 }  // namespace
+
+std::string_view metrics_help() {
+  static const std::string kHelp = [] {
+    std::vector<std::string> parts;
+    for (const MetricName& metric : kMetrics) parts.push_back(cat(metric.name, metric.help));
+    return cat("what to compute: ", join(parts, ", "));
+  }();
+  return kHelp;
+}
 
 std::string report(const EvaluateOptions& options, const Lines& hypotheses, std::span<const Lines> references) {
   check_lengths(hypotheses, references);
@@ -256,9 +282,9 @@ void evaluate(const EvaluateOptions& options, std::ostream& out) {
   make_metrics(options);  // so that a wrong name is told before the translations are read
   if (std::count(options.reference.begin(), options.reference.end(), "-") + (options.input == "-" ? 1 : 0) > 1)
     throw UsageError("--reference: '-' is standard input, where the translations come from; name a file");
+  check_references(options.reference.size());
   std::vector<Lines> references;
   for (const std::string& path : options.reference) references.push_back(read_segments(path, "--reference"));
-  if (references.empty()) throw UsageError("--reference: got none; expected at least one file of references");
   const Lines hypotheses = read_segments(options.input, "--input");
   for (size_t r = 0; r < references.size(); ++r)
     if (references[r].size() != hypotheses.size())

@@ -3,12 +3,17 @@
 #include <ostream>
 #include <span>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <vector>
 
 #include "fovea/base/fields.h"
+#include "fovea/metrics/bleu.h"
+#include "fovea/metrics/tokenize.h"
 
 namespace fovea::metrics {
+
+std::string_view metrics_help();  // of --metrics, from the list of them in evaluate.cc
 
 struct EvaluateOptions {
   std::vector<std::string> reference;
@@ -20,17 +25,15 @@ struct EvaluateOptions {
   int64_t confidence_n = 1000, width = 2;
   bool json = false, score_only = false;
 
-  static constexpr auto fields() {
+  static auto fields() {
     using O = EvaluateOptions;
     return std::tuple(
         named("reference", &O::reference, "file of references, a line a segment; several files: several references",
               "r,references"),
         named("input", &O::input, "file of translations, - for standard input", "i"),
-        named("metrics", &O::metrics, "what to compute: bleu, chrf, chrf++, multi-bleu (of text tokenised already)",
-              "m"),
-        named("tokenize", &O::tokenize, "tokens of BLEU: 13a, none, char, zh, intl", "tok"),
-        choice("smooth-method", &O::smooth_method, "what BLEU takes for a precision of zero", "exp|floor|add-k|none"),
-        number("smooth-value", &O::smooth_value, "of floor and add-k; -1: their defaults, 0.1 and 1", -1, 1e9),
+        named("metrics", &O::metrics, metrics_help(), "m"), named("tokenize", &O::tokenize, tokenizers_help(), "tok"),
+        choice("smooth-method", &O::smooth_method, "what BLEU takes for a precision of zero", smooth_choices()),
+        number("smooth-value", &O::smooth_value, smooth_value_help(), -1, 1e9),
         named("lowercase", &O::lowercase, "compare without case", "lc"),
         field("chrf-whitespace", &O::chrf_whitespace, "let chrF count white space"),
         named("sentence-level", &O::sentence_level, "a score a line, of one metric", "sl"),

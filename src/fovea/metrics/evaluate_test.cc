@@ -124,6 +124,19 @@ TEST_F(EvaluateTest, MistakesAreNamed) {
   EXPECT_THAT(refusal(bad), HasSubstr("'-' is standard input"));
 }
 
+TEST_F(EvaluateTest, TheHelpIsThatOfTheLists) {
+  EvaluateOptions options;
+  const auto help = [&](std::string_view name) {
+    for (const FieldView& field : field_views(options))
+      if (field.name == name) return cat(field.help, " {", field.choices, "}");
+    return std::string("no field");
+  };
+  EXPECT_EQ(help("metrics"), "what to compute: bleu, chrf, chrf++, multi-bleu (of text tokenised already) {}");
+  EXPECT_THAT(help("tokenize"), HasSubstr("tokens of BLEU; 13a: as mteval-v13a.pl, for most languages; none: "));
+  EXPECT_THAT(help("smooth-method"), HasSubstr("{exp|floor|add-k|none}"));
+  EXPECT_EQ(help("smooth-value"), "of floor and add-k; -1: their defaults, 0.1 and 1 {}");
+}
+
 TEST_F(EvaluateTest, LongLinesAreScoredAndInvalidBytesRefused) {
   std::string line;
   for (int i = 0; i < 1'000'000; ++i) line += i % 3 == 0 ? "a " : "b ";

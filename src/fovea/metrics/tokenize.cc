@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <string>
 #include <vector>
 
 #include "fovea/base/error.h"
@@ -120,6 +121,15 @@ std::span<const Tokenizer> tokenizers() {
       Tokenizer{"intl", "as mteval-v14.pl --international-tokenization", tokenize_intl},
   };
   return kTokenizers;
+}
+
+std::string_view tokenizers_help() {
+  static const std::string kHelp = [] {
+    std::vector<std::string> parts;
+    for (const Tokenizer& tokenizer : tokenizers()) parts.push_back(cat(tokenizer.name, ": ", tokenizer.help));
+    return cat("tokens of BLEU; ", join(parts, "; "));
+  }();
+  return kHelp;
 }
 
 const Tokenizer& find_tokenizer(std::string_view name) {

@@ -13,6 +13,7 @@ struct Tokenizer {
 };
 
 std::span<const Tokenizer> tokenizers();
+std::string_view tokenizers_help();                      // of --tokenize: each name with what it does
 const Tokenizer& find_tokenizer(std::string_view name);  // throws an Error that lists the names
 
 }  // namespace fovea::metrics

@@ -18,12 +18,6 @@ namespace fovea::nn {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr const char* kModelFile = "model.safetensors";
-constexpr const char* kOptimizerFile = "optimizer.safetensors";
-constexpr const char* kConfigFile = "config.yml";
-constexpr const char* kSourceVocabFile = "source.spm";
-constexpr const char* kTargetVocabFile = "target.spm";
-constexpr const char* kChecksumFile = "checksums.yml";
 constexpr int64_t kFormat = 1;
 
 // What config.yml says beside the model's own fields.
@@ -86,20 +80,20 @@ ModelConfig parse_config(std::string_view text, const std::string& source) {
   return config;
 }
 
-class Writer {
+class CheckpointWriter {
  public:
-  explicit Writer(fs::path folder) : folder_(std::move(folder)) {
+  explicit CheckpointWriter(fs::path folder) : folder_(std::move(folder)) {
     std::error_code error;
     fs::remove_all(folder_, error);
     fs::create_directories(folder_, error);
     if (error) throw Error(cat("cannot make the folder '", folder_.string(), "': ", error.message()));
   }
-  ~Writer() {
+  ~CheckpointWriter() {
     std::error_code ignored;
     if (!finished_) fs::remove_all(folder_, ignored);
   }
-  Writer(const Writer&) = delete;
-  Writer& operator=(const Writer&) = delete;
+  CheckpointWriter(const CheckpointWriter&) = delete;
+  CheckpointWriter& operator=(const CheckpointWriter&) = delete;
 
   void file(const std::string& name, std::string_view bytes) {
     write_file(folder_ / name, bytes);
@@ -126,9 +120,9 @@ class Writer {
   bool finished_ = false;
 };
 
-class Reader {
+class CheckpointReader {
  public:
-  Reader(fs::path folder, std::string_view option) : folder_(std::move(folder)), option_(option) {
+  CheckpointReader(fs::path folder, std::string_view option) : folder_(std::move(folder)), option_(option) {
     if (!is_checkpoint(folder_, option))
       throw Error(cat("'", folder_.string(), "' is not a checkpoint: it has no ", kChecksumFile));
     sums_ = parse_map(read_file(path(kChecksumFile)), path(kChecksumFile));
@@ -166,7 +160,7 @@ class Reader {
   void check_tensors(const std::string& name, const NamedTensors& tensors) const {
     for (const auto& [tensor_name, tensor] : tensors) {
       const auto sum = sums_.find(cat(name, "/", tensor_name));
-      if (sum == sums_.end() || Writer::sum_of(tensor) != sum->second)
+      if (sum == sums_.end() || CheckpointWriter::sum_of(tensor) != sum->second)
         throw Error(cat(path(name), ": damaged: tensor '", tensor_name, "' does not have its checksum"));
     }
   }
@@ -185,7 +179,7 @@ class Reader {
 };
 
 Checkpoint load_folder(const fs::path& folder, Load what, std::string_view option) {
-  const Reader reader(folder, option);
+  const CheckpointReader reader(folder, option);
   Checkpoint checkpoint;
   checkpoint.folder = folder;
   checkpoint.config = parse_config(reader.file(kConfigFile), reader.path(kConfigFile));
@@ -228,7 +222,7 @@ void save_checkpoint(const fs::path& path, const Checkpoint& checkpoint) {
     throw Error(cat("'", folder.string(), "' exists and is not a checkpoint; choose another folder"));
   fs::path aside = folder;
   aside += cat(".tmp", getpid());
-  Writer writer(aside);
+  CheckpointWriter writer(aside);
   writer.file(kConfigFile, print_config(checkpoint.config));
   writer.file(kSourceVocabFile, checkpoint.source_vocab);
   writer.file(kTargetVocabFile, checkpoint.target_vocab);
@@ -257,7 +251,7 @@ Checkpoint load_checkpoint(const fs::path& folder, Load what, std::string_view o
     throw Error(cat(option, ": '", folder.string(), "' is a file; a run's or a checkpoint's folder is expected"));
   if (is_checkpoint(folder, option)) return load_folder(folder, what, option);
   if (what == Load::kAll) return resume(folder);
-  for (const char* name : {"best", "last"}) {
+  for (const char* name : kCheckpointLinks) {
     if (path_exists(folder / name, option)) return load_folder(folder / name, what, option);
   }
   const std::vector<fs::path> found = list_checkpoints(folder, option);

@@ -21,23 +21,24 @@ void check_same_model(const Checkpoint& checkpoint, const Checkpoint& newest) {
     throw Error(cat(checkpoint.folder.string(), "/", what..., "; average the checkpoints of one model"));
   };
   const std::string other = cat("in '", newest.folder.string(), "'");
-  if (checkpoint.source_vocab != newest.source_vocab) refuse("source.spm: is not the vocabulary ", other);
-  if (checkpoint.target_vocab != newest.target_vocab) refuse("target.spm: is not the vocabulary ", other);
+  if (checkpoint.source_vocab != newest.source_vocab) refuse(kSourceVocabFile, ": is not the vocabulary ", other);
+  if (checkpoint.target_vocab != newest.target_vocab) refuse(kTargetVocabFile, ": is not the vocabulary ", other);
   const std::optional<FieldDifference> difference = first_difference(checkpoint.config, newest.config);
   if (!difference) return;
-  refuse("config.yml: ", difference->name, " is '", difference->first, "', but '", difference->second, "' ", other);
+  refuse(kConfigFile, ": ", difference->name, " is '", difference->first, "', but '", difference->second, "' ", other);
 }
 
 // Where to save; throws where that is in the run, or a checkpoint with the state of its training.
 fs::path checked_output(const fs::path& run, const fs::path& output) {
   constexpr std::string_view kOption = "--output";
   fs::path resolved = resolved_path(output, kOption);
-  const fs::path own = resolved_path(run / "checkpoints", kOption);
+  const fs::path own = resolved_path(run / kCheckpointsFolder, kOption);
   const bool within = std::mismatch(own.begin(), own.end(), resolved.begin(), resolved.end()).first == own.end();
   // The links as such; what they lead to may be an average of before.
   const fs::path named = output.has_filename() ? output : output.parent_path();
   const bool in_run = resolved_path(fs::absolute(named).parent_path(), kOption) == resolved_path(run, kOption);
-  if (within || (in_run && (named.filename() == "best" || named.filename() == "last")))
+  const bool is_link = std::ranges::find(kCheckpointLinks, named.filename().string()) != kCheckpointLinks.end();
+  if (within || (in_run && is_link))
     throw Error(cat("--output: '", output.string(), "' is among the run's own checkpoints; name another folder"));
   if (path_exists(resolved / kProgressFile, kOption))
     throw Error(

@@ -1,13 +1,26 @@
 #pragma once
+#include <array>
 #include <map>
 #include <string>
 #include <string_view>
 
-// The small YAML files of a checkpoint: maps from names to plain text.
+// The files of a run and of a checkpoint: their names, and the small YAML ones, maps from names to plain text.
 namespace fovea::nn {
 
-// Has the state of a checkpoint's training; averages are without.
+// In a run's folder.
+inline constexpr const char* kCheckpointsFolder = "checkpoints";
+inline constexpr const char* kBestLink = "best";
+inline constexpr const char* kLastLink = "last";
+inline constexpr std::array kCheckpointLinks = {kBestLink, kLastLink};  // the model of a run is the first there is
+
+// In a checkpoint's folder; averages are without the state of a training, the optimizer's and the progress.
+inline constexpr const char* kModelFile = "model.safetensors";
+inline constexpr const char* kOptimizerFile = "optimizer.safetensors";
 inline constexpr const char* kProgressFile = "progress.yml";
+inline constexpr const char* kConfigFile = "config.yml";
+inline constexpr const char* kSourceVocabFile = "source.spm";
+inline constexpr const char* kTargetVocabFile = "target.spm";
+inline constexpr const char* kChecksumFile = "checksums.yml";
 
 std::string print_map(const std::map<std::string, std::string>& map);
 

@@ -21,7 +21,7 @@ constexpr std::string_view kPrefix = "update-";
 constexpr int kDigits = 8, kMaxDigits = 18;  // at least, and what an int64_t holds
 constexpr std::string_view kRunOption = "--model";
 
-fs::path folder_of(const fs::path& run) { return run / "checkpoints"; }
+fs::path folder_of(const fs::path& run) { return run / kCheckpointsFolder; }
 
 bool is_checkpoint_name(std::string_view name) {
   return name.starts_with(kPrefix) && name.size() >= kPrefix.size() + kDigits &&
@@ -87,7 +87,7 @@ std::vector<fs::path> list_checkpoints(const fs::path& run, std::string_view opt
 
 std::vector<fs::path> checkpoints_to_resume(const fs::path& run) {
   std::vector<fs::path> found = list_checkpoints(run);
-  if (const std::optional<int64_t> last = linked_updates(run, "last"))
+  if (const std::optional<int64_t> last = linked_updates(run, kLastLink))
     std::erase_if(found, [&](const fs::path& path) { return updates_of(path) > *last; });
   return found;
 }
@@ -97,7 +97,7 @@ void link_checkpoint(const fs::path& run, const std::string& name, const fs::pat
   move_aside_unless_link(link);
   std::error_code error;
   fs::remove(aside, error);
-  fs::create_directory_symlink(fs::path("checkpoints") / checkpoint.filename(), aside, error);
+  fs::create_directory_symlink(fs::path(kCheckpointsFolder) / checkpoint.filename(), aside, error);
   if (!error) fs::rename(aside, link, error);
   if (error) {
     std::error_code ignored;
@@ -114,7 +114,7 @@ void unlink_checkpoint(const fs::path& run, const std::string& name) {
 
 void prune_checkpoints(const fs::path& run, const Pruning& pruning) {
   std::set<int64_t> kept;
-  for (const char* name : {"best", "last"}) {
+  for (const char* name : kCheckpointLinks) {
     if (const std::optional<int64_t> updates = linked_updates(run, name)) kept.insert(*updates);
   }
   int64_t regular = 0;
@@ -154,7 +154,8 @@ void clean_checkpoints(const fs::path& run) {
   for (const fs::path& path : entries_of(run, kRunOption)) {
     const std::string name = path.filename().string();
     std::error_code none_there;
-    const bool half_made = name.starts_with("last.tmp") || name.starts_with("best.tmp");
+    const bool half_made =
+        std::ranges::any_of(kCheckpointLinks, [&](const char* link) { return name.starts_with(cat(link, ".tmp")); });
     if (half_made && fs::is_symlink(path, none_there)) remove_path(path, kRunOption);
   }
 }

@@ -6,12 +6,6 @@
 
 namespace fovea::nn {
 
-at::Tensor to_index(const std::vector<int64_t>& values) {
-  at::Tensor tensor = at::empty({static_cast<int64_t>(values.size())}, at::kLong);
-  std::ranges::copy(values, tensor.mutable_data_ptr<int64_t>());
-  return tensor;
-}
-
 int64_t KeyValueCache::extend(int64_t count) {
   constexpr int64_t kFirstSteps = 16;
   const int64_t room = buffer_.defined() ? buffer_.size(1) : 0, first = used_;

@@ -9,9 +9,6 @@
 // the list of those it continues, so that the beams of a sentence share their prefix in memory and in the caches.
 namespace fovea::nn {
 
-// Row numbers, or any others, as an int64 tensor on the CPU.
-at::Tensor to_index(const std::vector<int64_t>& values);
-
 // Keys and values of the decoder's self-attention for all layers: [L, tokens, 2, H, D].
 class KeyValueCache {
  public:

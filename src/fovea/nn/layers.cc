@@ -22,7 +22,7 @@ Linear::Linear(const Shape& shape, const InitScope& scope)
     : weight(register_parameter("weight", uniform_tensor({shape.out, shape.in}, shape.limit, scope / "weight"))),
       bias(register_parameter("bias", at::zeros({shape.out}))) {}
 
-Norm::Norm(int64_t width)
+LayerNorm::LayerNorm(int64_t width)
     : weight(register_parameter("weight", at::ones({width}))), bias(register_parameter("bias", at::zeros({width}))) {}
 
 FeedForward::FeedForward(const Shape& shape, const InitScope& scope)
@@ -47,7 +47,7 @@ ResidualStream::ResidualStream(const at::Tensor& embedded, const NormChain& chai
 }
 
 void ResidualStream::add(const at::Tensor& block_output) {
-  const Norm& norm = *chain_.norms[block_ + (chain_.pre ? 1 : 0)];
+  const LayerNorm& norm = *chain_.norms[block_ + (chain_.pre ? 1 : 0)];
   const ops::DropoutOptions dropout = {dropout_.rate, derive_seed(dropout_.seed, block_)};
   auto [sum, normed] = ops::add_norm(block_output, residual_, norm.weight, norm.bias, dropout);
   residual_ = chain_.pre ? sum : normed;

@@ -30,10 +30,10 @@ class Linear : public torch::nn::Module {
   at::Tensor weight, bias;
 };
 
-// LayerNorm's parameters: weight 1, bias 0.
-class Norm : public torch::nn::Module {
+// Parameters of a layer norm, at first weight 1 and bias 0.
+class LayerNorm : public torch::nn::Module {
  public:
-  explicit Norm(int64_t width);
+  explicit LayerNorm(int64_t width);
   at::Tensor weight, bias;
 };
 
@@ -66,7 +66,7 @@ class FeedForward : public torch::nn::Module {
 // i, and one more closes the stack.
 struct NormChain {
   bool pre = false;
-  std::vector<std::shared_ptr<Norm>> norms;
+  std::vector<std::shared_ptr<LayerNorm>> norms;
 };
 
 // The residual stream of one pass through a stack; dropout is on the blocks' outputs.

@@ -2,8 +2,6 @@
 
 #include <cmath>
 
-#include "fovea/base/error.h"
-#include "fovea/base/strings.h"
 #include "fovea/nn/transformer_parts.h"
 
 namespace fovea::nn {
@@ -65,45 +63,30 @@ struct StackDropout {
   }
 };
 
-void check_width(const ModelConfig& config) {
-  if (config.dim_emb % config.transformer_heads != 0) {
-    throw Error(cat("--transformer-heads ", config.transformer_heads, " does not divide --dim-emb ", config.dim_emb,
-                    "; choose a divisor"));
-  }
-  if (config.dim_vocabs.size() != 2 || config.dim_vocabs[0] < 1 || config.dim_vocabs[1] < 1) {
-    throw Error("--dim-vocabs: a model needs the sizes of both vocabularies, each at least 1");
-  }
-  const bool shared = config.tied_embeddings_src || config.tied_embeddings_all;
-  if (shared && config.dim_vocabs[0] != config.dim_vocabs[1]) {
-    throw Error(cat("shared embeddings need one vocabulary for both sides; got sizes ", config.dim_vocabs[0], " and ",
-                    config.dim_vocabs[1], "; use one vocabulary or leave --tied-embeddings-all and -src out"));
-  }
-}
-
 }  // namespace
 
 EncoderLayer::EncoderLayer(const ModelConfig& config, int64_t layer, const InitScope& scope)
     : self_attention(register_module("self_attention",
                                      make_attention(config, Sublayer::kEncoder, layer, scope / "self_attention"))),
-      self_attention_norm(register_module("self_attention_norm", std::make_shared<Norm>(config.dim_emb))),
+      self_attention_norm(register_module("self_attention_norm", std::make_shared<LayerNorm>(config.dim_emb))),
       feed_forward(register_module(
           "feed_forward", std::make_shared<FeedForward>(
                               FeedForward::Shape{config.dim_emb, config.transformer_dim_ffn, activation_of(config)},
                               scope / "feed_forward"))),
-      feed_forward_norm(register_module("feed_forward_norm", std::make_shared<Norm>(config.dim_emb))) {}
+      feed_forward_norm(register_module("feed_forward_norm", std::make_shared<LayerNorm>(config.dim_emb))) {}
 
 DecoderLayer::DecoderLayer(const ModelConfig& config, int64_t layer, const InitScope& scope)
     : self_attention(register_module("self_attention",
                                      make_attention(config, Sublayer::kDecoder, layer, scope / "self_attention"))),
-      self_attention_norm(register_module("self_attention_norm", std::make_shared<Norm>(config.dim_emb))),
+      self_attention_norm(register_module("self_attention_norm", std::make_shared<LayerNorm>(config.dim_emb))),
       cross_attention(register_module("cross_attention",
                                       make_attention(config, Sublayer::kCross, layer, scope / "cross_attention"))),
-      cross_attention_norm(register_module("cross_attention_norm", std::make_shared<Norm>(config.dim_emb))),
+      cross_attention_norm(register_module("cross_attention_norm", std::make_shared<LayerNorm>(config.dim_emb))),
       feed_forward(register_module(
           "feed_forward", std::make_shared<FeedForward>(
                               FeedForward::Shape{config.dim_emb, config.transformer_dim_ffn, activation_of(config)},
                               scope / "feed_forward"))),
-      feed_forward_norm(register_module("feed_forward_norm", std::make_shared<Norm>(config.dim_emb))) {}
+      feed_forward_norm(register_module("feed_forward_norm", std::make_shared<LayerNorm>(config.dim_emb))) {}
 
 TransformerImpl::Parts::Parts(const ModelConfig& model_config, std::optional<int64_t> seed, torch::nn::Module& root)
     : config(model_config) {
@@ -155,8 +138,8 @@ void TransformerImpl::Parts::add_layers(torch::nn::Module& encoder, torch::nn::M
   }
   if (config.transformer_norm != "pre") return;
   encoder_norms.pre = decoder_norms.pre = true;
-  encoder_norms.norms.push_back(encoder.register_module("norm", std::make_shared<Norm>(config.dim_emb)));
-  decoder_norms.norms.push_back(decoder.register_module("norm", std::make_shared<Norm>(config.dim_emb)));
+  encoder_norms.norms.push_back(encoder.register_module("norm", std::make_shared<LayerNorm>(config.dim_emb)));
+  decoder_norms.norms.push_back(decoder.register_module("norm", std::make_shared<LayerNorm>(config.dim_emb)));
 }
 
 at::Tensor TransformerImpl::Parts::embed(const Embedding& embedding, const at::Tensor& tokens,
@@ -178,7 +161,11 @@ at::Tensor TransformerImpl::Parts::run_decoder(const at::Tensor& embedded, const
 }
 
 TransformerImpl::TransformerImpl(const ModelConfig& config, std::optional<int64_t> seed) {
-  check_width(config);
+  const std::vector<int64_t>& sizes = config.dim_vocabs;
+  const bool shared = config.tied_embeddings_src || config.tied_embeddings_all;
+  TORCH_INTERNAL_ASSERT(sizes.size() == 2 && sizes[0] > 0 && sizes[1] > 0 && (!shared || sizes[0] == sizes[1]) &&
+                            config.dim_emb % config.transformer_heads == 0,
+                        "a configuration that validate() would refuse, or without the vocabularies' sizes");
   parts_ = std::make_unique<Parts>(config, seed, *this);
 }
 

@@ -23,8 +23,8 @@ struct ForwardContext {
 
 class TransformerImpl : public torch::nn::Module {
  public:
-  // Initialises by `seed` alone (counter-based: the same weights on every machine and thread count); without one, all
-  // weights are 0, to be loaded.
+  // `config` is one that validate() lets pass, with the sizes of both vocabularies. Initialises by `seed` alone
+  // (counter-based: the same weights on every machine and thread count); without one, all weights are 0, to be loaded.
   TransformerImpl(const ModelConfig& config, std::optional<int64_t> seed);
   ~TransformerImpl() override;
 

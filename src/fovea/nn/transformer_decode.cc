@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "fovea/nn/decoder_cache.h"
+#include "fovea/nn/index_tensor.h"
 
 // Incremental decoding: rows are lists of the cache's tokens, which reordering rewrites; keys and values stay in place.
 namespace fovea::nn {
@@ -44,9 +45,9 @@ struct TransformerImpl::DecoderState {
       }
       ++offsets.back();
     }
-    memory_row_offsets = to_index(offsets);
-    memory_begins = to_index(begins);
-    memory_lengths = to_index(lengths);
+    memory_row_offsets = index_tensor(offsets);
+    memory_begins = index_tensor(begins);
+    memory_lengths = index_tensor(lengths);
   }
 
   std::vector<int64_t> sentences;  // of the rows
@@ -140,7 +141,8 @@ at::Tensor TransformerImpl::step(DecoderState& state, const at::Tensor& tokens) 
   state.newest = state.cache.extend(rows);
   state.prefixes.append(state.newest);
   const int64_t length = state.prefixes.length();
-  const at::Tensor key_tokens = to_index(state.prefixes.tokens()), key_lengths = at::full({rows}, length, at::kLong);
+  const at::Tensor key_tokens = index_tensor(state.prefixes.tokens()),
+                   key_lengths = at::full({rows}, length, at::kLong);
   const at::Tensor key_begins = at::arange(rows, at::kLong) * length;
   for (auto& layer : state.layers) {
     layer.self.q_offsets = state.row_offsets;

@@ -31,20 +31,20 @@ class EncoderLayer : public torch::nn::Module {
  public:
   EncoderLayer(const ModelConfig& config, int64_t layer, const InitScope& scope);
   std::shared_ptr<Attention> self_attention;
-  std::shared_ptr<Norm> self_attention_norm;
+  std::shared_ptr<LayerNorm> self_attention_norm;
   std::shared_ptr<FeedForward> feed_forward;
-  std::shared_ptr<Norm> feed_forward_norm;
+  std::shared_ptr<LayerNorm> feed_forward_norm;
 };
 
 class DecoderLayer : public torch::nn::Module {
  public:
   DecoderLayer(const ModelConfig& config, int64_t layer, const InitScope& scope);
   std::shared_ptr<Attention> self_attention;
-  std::shared_ptr<Norm> self_attention_norm;
+  std::shared_ptr<LayerNorm> self_attention_norm;
   std::shared_ptr<Attention> cross_attention;
-  std::shared_ptr<Norm> cross_attention_norm;
+  std::shared_ptr<LayerNorm> cross_attention_norm;
   std::shared_ptr<FeedForward> feed_forward;
-  std::shared_ptr<Norm> feed_forward_norm;
+  std::shared_ptr<LayerNorm> feed_forward_norm;
 };
 
 // How layer i of the decoder computes its blocks: over whole sentences, or for one more token over caches.

@@ -6,6 +6,22 @@
 #include "fovea/spec/attention_spec.h"
 
 namespace fovea {
+namespace {
+
+// "cpu", or the number of a CUDA device.
+bool is_device(std::string_view text) {
+  if (text == "cpu") return true;
+  return !text.empty() && text.size() < 5 &&
+         std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+}
+
+}  // namespace
+
+void Problems::add_unless_two_sides(std::string_view name, const std::vector<std::string>& files) {
+  const size_t count = files.size();
+  add_if(count != 2,
+         cat("--", name, " has ", count, count == 1 ? " file" : " files", "; expected two, source and target"));
+}
 
 void Problems::add_range(const FieldView& field) {
   try {
@@ -23,24 +39,20 @@ void Problems::throw_if_any() const {
   throw UsageError(join(lines, "; "));
 }
 
-void add_model_problems(const ModelOptions& options, Problems& problems) {
-  problems.add_if(options.model.empty(), "--model is missing; expected the folder of a run or of a checkpoint");
-  const size_t files = options.vocabs.size();
-  problems.add_if(files != 0 && files != 2,
-                  cat("--vocabs has ", files, files == 1 ? " file" : " files", "; expected two, source and target"));
+void add_machine_problems(const MachineOptions& options, Problems& problems) {
   problems.add_if(!is_device(options.devices),
                   cat("--devices: got '", options.devices, "'; expected cpu or the number of a CUDA device"));
+}
+
+void add_model_problems(const ModelOptions& options, Problems& problems) {
+  problems.add_if(options.model.empty(), "--model is missing; expected the folder of a run or of a checkpoint");
+  if (!options.vocabs.empty()) problems.add_unless_two_sides("vocabs", options.vocabs);
+  add_machine_problems(options, problems);
   AttentionOverride copy = options;
   for (const FieldView& field : field_views(copy)) {
     const std::string text = join(values_of(field), "");
     if (!text.empty()) problems.add_thrown_by(field.name, [&] { parse_layer_spec(text); });
   }
-}
-
-bool is_device(std::string_view text) {
-  if (text == "cpu") return true;
-  return !text.empty() && text.size() < 5 &&
-         std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
 }  // namespace fovea

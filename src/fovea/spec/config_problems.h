@@ -25,6 +25,8 @@ class Problems {
       add("--" + std::string(name) + ": " + error.what());
     }
   }
+  // Adds that `files` of --name are not two, one of each language.
+  void add_unless_two_sides(std::string_view name, const std::vector<std::string>& files);
   // Values outside the range or the choices of their fields.
   template <class Config>
   void add_ranges(const Config& config) {
@@ -40,10 +42,8 @@ class Problems {
   std::vector<std::string> sentences_;
 };
 
-// What every command that runs a trained model asks of its options.
+// What every command that computes with a model asks of its options, and what those with a trained one ask.
+void add_machine_problems(const MachineOptions& options, Problems& problems);
 void add_model_problems(const ModelOptions& options, Problems& problems);
-
-// "cpu", or the number of a CUDA device.
-bool is_device(std::string_view text);
 
 }  // namespace fovea

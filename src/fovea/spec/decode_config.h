@@ -6,7 +6,7 @@
 
 namespace fovea {
 
-// Translation and scoring with a trained model.
+// Translation with a trained model.
 struct DecodeConfig : ModelOptions, LogOptions {
   std::string input = "-", output = "-";
   int64_t beam_size = 5;

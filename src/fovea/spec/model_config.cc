@@ -10,7 +10,8 @@
 namespace fovea {
 namespace {
 
-struct Place {
+// One sort of attention: the fields that are about it.
+struct SublayerFields {
   Sublayer sublayer;
   std::string_view name;  // of --attention-NAME and of --attention-layers NAME.LAYERS=SPEC
   std::string ModelConfig::*attention;
@@ -18,7 +19,7 @@ struct Place {
   int64_t ModelConfig::*depth;
   AttentionKind kind;
 };
-constexpr std::array<Place, 3> kPlaces = {{
+constexpr std::array<SublayerFields, 3> kSublayers = {{
     {Sublayer::kEncoder, "encoder", &ModelConfig::attention_encoder, &AttentionOverride::attention_encoder,
      &ModelConfig::enc_depth, AttentionKind::kSelf},
     {Sublayer::kDecoder, "decoder", &ModelConfig::attention_decoder, &AttentionOverride::attention_decoder,
@@ -27,11 +28,11 @@ constexpr std::array<Place, 3> kPlaces = {{
      &ModelConfig::dec_depth, AttentionKind::kCross},
 }};
 
-const Place& place_of(Sublayer sublayer) { return kPlaces.at(static_cast<size_t>(sublayer)); }
+const SublayerFields& fields_of(Sublayer sublayer) { return kSublayers.at(static_cast<size_t>(sublayer)); }
 
-// Layers first ... last of one place, counted from 1, and their mechanism.
-struct Exception {
-  const Place* place;
+// An entry of --attention-layers: layers first ... last of one sort of attention, counted from 1, and their mechanism.
+struct LayerOverride {
+  const SublayerFields* sublayer;
   int64_t first, last;
   std::string spec;
 };
@@ -44,16 +45,16 @@ int64_t read_layer(std::string_view digits, const std::string& text) {
   return layer;
 }
 
-Exception read_exception(const std::string& text) {
+LayerOverride read_layer_override(const std::string& text) {
   const size_t dot = text.find('.'), equals = text.find('=');
   if (dot == std::string::npos || equals == std::string::npos || dot > equals)
     throw Error(cat("got '", text, "'; expected WHERE.LAYERS=SPEC, e.g. encoder.1-2=window(16)"));
   const std::string where = text.substr(0, dot), layers = text.substr(dot + 1, equals - dot - 1);
-  const Place* found = nullptr;
+  const SublayerFields* found = nullptr;
   std::vector<std::string> known;
-  for (const Place& place : kPlaces) {
-    known.emplace_back(place.name);
-    if (place.name == where) found = &place;
+  for (const SublayerFields& sublayer : kSublayers) {
+    known.emplace_back(sublayer.name);
+    if (sublayer.name == where) found = &sublayer;
   }
   if (!found)
     throw Error(
@@ -66,33 +67,33 @@ Exception read_exception(const std::string& text) {
   return {found, first, last, text.substr(equals + 1)};
 }
 
-// The text that rules layer `layer` (from 0): the last exception that names it, else the place's, else the default.
-std::string text_of(const ModelConfig& config, const Place& place, int64_t layer) {
-  std::string text = (config.*place.attention).empty() ? config.attention : config.*place.attention;
+// The text that rules layer `layer` (from 0): the last override that names it, else its sort's, else the default.
+std::string text_of(const ModelConfig& config, const SublayerFields& sublayer, int64_t layer) {
+  std::string text = (config.*sublayer.attention).empty() ? config.attention : config.*sublayer.attention;
   for (const std::string& entry : config.attention_layers) {
-    const Exception exception = read_exception(entry);
-    if (exception.place == &place && exception.first <= layer + 1 && layer + 1 <= exception.last) text = exception.spec;
+    const LayerOverride layers = read_layer_override(entry);
+    if (layers.sublayer == &sublayer && layers.first <= layer + 1 && layer + 1 <= layers.last) text = layers.spec;
   }
   return text;
 }
 
-void check_spec(const std::string& text, const Place& place, int64_t heads) {
-  for (const HeadGroup& group : resolve(parse_layer_spec(text), heads)) validate(group.spec, place.kind);
+void check_spec(const std::string& text, const SublayerFields& sublayer, int64_t heads) {
+  for (const HeadGroup& group : resolve(parse_layer_spec(text), heads)) validate(group.spec, sublayer.kind);
 }
 
-// What is wrong with --attention, each once, with the places that need another mechanism if some can use it.
+// What is wrong with --attention, each once, with the sorts of attention that need another if some can use it.
 void check_default(const ModelConfig& config) {
   std::vector<std::string> wrong, flags;
   size_t users = 0;
-  for (const Place& place : kPlaces) {
-    if (!(config.*place.attention).empty()) continue;
+  for (const SublayerFields& sublayer : kSublayers) {
+    if (!(config.*sublayer.attention).empty()) continue;
     ++users;
     try {
-      check_spec(config.attention, place, config.transformer_heads);
+      check_spec(config.attention, sublayer, config.transformer_heads);
     } catch (const SpecError&) {
       throw;
     } catch (const Error& error) {
-      flags.push_back(cat("--attention-", place.name));
+      flags.push_back(cat("--attention-", sublayer.name));
       if (std::find(wrong.begin(), wrong.end(), error.what()) == wrong.end()) wrong.emplace_back(error.what());
     }
   }
@@ -103,18 +104,19 @@ void check_default(const ModelConfig& config) {
 
 void check_attention(const ModelConfig& config, Problems& problems) {
   problems.add_thrown_by("attention", [&] { check_default(config); });
-  for (const Place& place : kPlaces) {
-    const std::string& text = config.*place.attention;
+  for (const SublayerFields& sublayer : kSublayers) {
+    const std::string& text = config.*sublayer.attention;
     if (text.empty()) continue;
-    problems.add_thrown_by(cat("attention-", place.name), [&] { check_spec(text, place, config.transformer_heads); });
+    problems.add_thrown_by(cat("attention-", sublayer.name),
+                           [&] { check_spec(text, sublayer, config.transformer_heads); });
   }
   for (const std::string& entry : config.attention_layers) {
     problems.add_thrown_by("attention-layers", [&] {
-      const Exception exception = read_exception(entry);
-      const int64_t depth = config.*exception.place->depth;
-      if (exception.last > depth)
-        throw Error(cat("got layer ", exception.last, " in '", entry, "'; the model has ", depth, " there"));
-      check_spec(exception.spec, *exception.place, config.transformer_heads);
+      const LayerOverride layers = read_layer_override(entry);
+      const int64_t depth = config.*layers.sublayer->depth;
+      if (layers.last > depth)
+        throw Error(cat("got layer ", layers.last, " in '", entry, "'; the model has ", depth, " there"));
+      check_spec(layers.spec, *layers.sublayer, config.transformer_heads);
     });
   }
 }
@@ -148,13 +150,13 @@ namespace {
 // What --sparsify train leaves of a text outside training.
 std::string dense_text(const std::string& text) { return print(without_selection(parse_layer_spec(text))); }
 
-// The mechanisms of a place as they are outside training, where selections of other places are to act.
-void make_dense(ModelConfig& config, const Place& place) {
-  std::string& text = config.*place.attention;
+// One sort's mechanisms as they are outside training, where selections of the other sorts are to act.
+void make_dense(ModelConfig& config, const SublayerFields& sublayer) {
+  std::string& text = config.*sublayer.attention;
   text = dense_text(text.empty() ? config.attention : text);
   for (std::string& entry : config.attention_layers) {
-    const Exception exception = read_exception(entry);
-    if (exception.place == &place) entry = cat(entry.substr(0, entry.find('=') + 1), dense_text(exception.spec));
+    const LayerOverride layers = read_layer_override(entry);
+    if (layers.sublayer == &sublayer) entry = cat(entry.substr(0, entry.find('=') + 1), dense_text(layers.spec));
   }
 }
 
@@ -163,25 +165,25 @@ void make_dense(ModelConfig& config, const Place& place) {
 ModelConfig with_attention(ModelConfig config, const AttentionOverride& mechanisms) {
   if (!mechanisms.attention.empty()) {
     config.attention = mechanisms.attention;
-    for (const Place& place : kPlaces) (config.*place.attention).clear();
+    for (const SublayerFields& sublayer : kSublayers) (config.*sublayer.attention).clear();
     config.attention_layers.clear();
   }
-  for (const Place& place : kPlaces) {
-    const std::string& spec = mechanisms.*place.replacement;
+  for (const SublayerFields& sublayer : kSublayers) {
+    const std::string& spec = mechanisms.*sublayer.replacement;
     if (spec.empty()) {
-      if (mechanisms.attention.empty() && config.sparsify == "train") make_dense(config, place);
+      if (mechanisms.attention.empty() && config.sparsify == "train") make_dense(config, sublayer);
       continue;
     }
-    config.*place.attention = spec;
+    config.*sublayer.attention = spec;
     std::erase_if(config.attention_layers,
-                  [&](const std::string& entry) { return read_exception(entry).place == &place; });
+                  [&](const std::string& entry) { return read_layer_override(entry).sublayer == &sublayer; });
   }
   config.sparsify = "both";
   return config;
 }
 
 LayerSpec attention_of(const ModelConfig& config, Sublayer sublayer, int64_t layer) {
-  return resolve(parse_layer_spec(text_of(config, place_of(sublayer), layer)), config.transformer_heads);
+  return resolve(parse_layer_spec(text_of(config, fields_of(sublayer), layer)), config.transformer_heads);
 }
 
 int64_t longest_text(const ModelConfig& config, int64_t limit) {

@@ -5,6 +5,7 @@
 
 #include "fovea/base/test_message.h"
 #include "fovea/spec/decode_config.h"
+#include "fovea/spec/score_config.h"
 #include "fovea/spec/train_config.h"
 
 namespace fovea {
@@ -83,6 +84,23 @@ TEST(ModelConfig, EveryProblemInOneLine) {
   EXPECT_THAT(message, Not(HasSubstr("\n")));
 }
 
+TEST(ModelConfig, WidthsAndVocabulariesThatCannotBe) {
+  ModelConfig config;
+  config.dim_emb = 9;
+  config.transformer_heads = 3;
+  config.dim_vocabs = {};
+  config.attention_layers = {"encoder"};
+  std::string message = refusal(config);
+  EXPECT_THAT(message, HasSubstr("--dim-emb 9 is odd; --transformer-positions sinusoidal needs pairs"));
+  EXPECT_THAT(message, HasSubstr("--dim-vocabs has 0 numbers; expected one or two"));
+  EXPECT_THAT(message, HasSubstr("--attention-layers: got 'encoder'; expected WHERE.LAYERS=SPEC"));
+  config.transformer_positions = "learned";
+  config.dim_vocabs = {8, -1};
+  message = refusal(config);
+  EXPECT_THAT(message, Not(HasSubstr("is odd")));
+  EXPECT_THAT(message, HasSubstr("--dim-vocabs -1 is negative"));
+}
+
 TEST(ModelConfig, ASpecsCaretStaysWhenItIsTheOnlyProblem) {
   ModelConfig config;
   config.attention = "topk(8)+rleu";
@@ -116,6 +134,31 @@ TEST(TrainConfig, SaysWhatIsWrong) {
         "got 'blue'; expected some of ce-mean-words, perplexity, bleu, chrf; did you mean 'bleu'?",
         "--devices: got 'gpu'", "--no-reload keeps", "--lr-decay cosine", "--label-smoothing: got '2'"})
     EXPECT_THAT(message, HasSubstr(part));
+}
+
+TEST(TrainConfig, SaysWhatWouldTeachOrMeasureNothing) {
+  TrainConfig config = good_training();
+  config.learn_rate = 0;
+  config.valid_metrics = {};
+  const std::string message = refusal(config);
+  EXPECT_THAT(message, HasSubstr("--learn-rate is 0; nothing would be learned"));
+  EXPECT_THAT(message, HasSubstr("--valid-metrics is empty; expected some of ce-mean-words, perplexity, bleu, chrf"));
+}
+
+TEST(TrainConfig, TheHelpNamesEveryMetric) {
+  EXPECT_EQ(valid_metrics_help(), "of ce-mean-words, perplexity, bleu, chrf; the first decides");
+}
+
+TEST(ScoreConfig, SaysWhatIsWrong) {
+  ScoreConfig config;
+  config.train_sets = {"a"};
+  config.devices = "gpu";
+  const std::string message = refusal(config);
+  for (const char* part : {"--model is missing", "--train-sets has 1 file; expected two, source and target",
+                           "--devices: got 'gpu'; expected cpu or the number of a CUDA device"})
+    EXPECT_THAT(message, HasSubstr(part));
+  config.train_sets = {"-", "-"};
+  EXPECT_THAT(refusal(config), HasSubstr("--train-sets: '-', standard input, can be one of the two sides only"));
 }
 
 TEST(DecodeConfig, SaysWhatIsWrong) {

@@ -1,6 +1,5 @@
 #include "fovea/spec/score_config.h"
 
-#include "fovea/base/strings.h"
 #include "fovea/spec/config_problems.h"
 
 namespace fovea {
@@ -9,8 +8,7 @@ void validate(const ScoreConfig& config) {
   Problems problems;
   problems.add_ranges(config);
   add_model_problems(config, problems);
-  problems.add_if(config.train_sets.size() != 2,
-                  cat("--train-sets has ", config.train_sets.size(), " files; expected two, source and target"));
+  problems.add_unless_two_sides("train-sets", config.train_sets);
   const bool both = config.train_sets.size() == 2 && config.train_sets[0] == "-" && config.train_sets[1] == "-";
   problems.add_if(both, "--train-sets: '-', standard input, can be one of the two sides only");
   problems.throw_if_any();

@@ -20,15 +20,10 @@ void check_metrics(const TrainConfig& config, Problems& problems) {
 }
 
 void check_files(const TrainConfig& config, Problems& problems) {
-  const auto pair = [&](std::string_view name, const std::vector<std::string>& files, bool may_lack) {
-    problems.add_if(files.size() != 2 && !(may_lack && files.empty()),
-                    cat("--", name, " has ", files.size(), files.size() == 1 ? " file" : " files",
-                        "; expected two, source and target"));
-  };
   problems.add_if(config.model.empty(), "--model is missing; expected the folder of the run");
-  pair("train-sets", config.train_sets, false);
-  pair("vocabs", config.vocabs, false);
-  pair("valid-sets", config.valid_sets, true);
+  problems.add_unless_two_sides("train-sets", config.train_sets);
+  problems.add_unless_two_sides("vocabs", config.vocabs);
+  if (!config.valid_sets.empty()) problems.add_unless_two_sides("valid-sets", config.valid_sets);
 }
 
 void check_optimizer(const TrainConfig& config, Problems& problems) {
@@ -45,6 +40,11 @@ void check_optimizer(const TrainConfig& config, Problems& problems) {
 
 }  // namespace
 
+std::string_view valid_metrics_help() {
+  static const std::string kHelp = cat("of ", join(metric_names(), ", "), "; the first decides");
+  return kHelp;
+}
+
 const ValidMetric& valid_metric(std::string_view name) {
   for (const ValidMetric& metric : kValidMetrics)
     if (metric.name == name) return metric;
@@ -58,8 +58,7 @@ void validate(const TrainConfig& config) {
   check_files(config, problems);
   check_optimizer(config, problems);
   check_metrics(config, problems);
-  problems.add_if(!is_device(config.devices),
-                  cat("--devices: got '", config.devices, "'; expected cpu or the number of a CUDA device"));
+  add_machine_problems(config, problems);
   problems.add_if(config.no_reload && config.overwrite,
                   "--no-reload keeps the files of an existing run and --overwrite deletes them; choose one");
   problems.throw_if_any();

@@ -1,5 +1,6 @@
 #pragma once
 #include <array>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -8,15 +9,22 @@
 
 namespace fovea {
 
-// What validation can measure. The rest follows from this list.
+enum class ValidMeasure : uint8_t { kCrossEntropy, kPerplexity, kBleu, kChrf };
+
+// What validation can measure. Names, help and order follow from the list; how each is computed stands in
+// train/validation.cc, which does not compile while a measure lacks that.
 struct ValidMetric {
   std::string_view name;
+  ValidMeasure measure;
   bool is_loss;  // of the references, lower is better; the others are of translations, higher is better
   int digits;    // shown
 };
-inline constexpr std::array<ValidMetric, 4> kValidMetrics = {
-    {{"ce-mean-words", true, 4}, {"perplexity", true, 4}, {"bleu", false, 2}, {"chrf", false, 2}}};
+inline constexpr std::array kValidMetrics = {ValidMetric{"ce-mean-words", ValidMeasure::kCrossEntropy, true, 4},
+                                             ValidMetric{"perplexity", ValidMeasure::kPerplexity, true, 4},
+                                             ValidMetric{"bleu", ValidMeasure::kBleu, false, 2},
+                                             ValidMetric{"chrf", ValidMeasure::kChrf, false, 2}};
 const ValidMetric& valid_metric(std::string_view name);  // throws a UsageError that lists the names
+std::string_view valid_metrics_help();
 
 // One training run; what fixes the model is in ModelConfig. Marian's names where it has them.
 struct TrainConfig : MachineOptions, LogOptions {
@@ -43,7 +51,7 @@ struct TrainConfig : MachineOptions, LogOptions {
   bool no_reload = false, overwrite = false;
   std::string pretrained_model;
 
-  static constexpr auto fields() {
+  static auto fields() {
     using C = TrainConfig;
     const auto own = std::tuple(
         named("model", &C::model, "folder of the run: checkpoints, configuration, logs", "m"),
@@ -74,7 +82,7 @@ struct TrainConfig : MachineOptions, LogOptions {
         number("save-freq", &C::save_freq, "updates between two checkpoints", 1, 1e12),
         number("keep-last", &C::keep_last, "the last checkpoints, kept for averaging; beside them the best stays", 1,
                1e6),
-        field("valid-metrics", &C::valid_metrics, "of ce-mean-words, perplexity, bleu, chrf; the first decides"),
+        field("valid-metrics", &C::valid_metrics, valid_metrics_help()),
         number("early-stopping", &C::early_stopping, "validations without a better value before the end (0: never)", 0,
                1e6),
         number("valid-beam-size", &C::valid_beam_size, "beam of the translations in validation", 1, 1000),

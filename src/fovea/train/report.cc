@@ -1,6 +1,6 @@
 #include "fovea/train/report.h"
 
-#include <cmath>
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "fovea/base/log.h"

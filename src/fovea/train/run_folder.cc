@@ -10,6 +10,7 @@
 #include "fovea/base/error.h"
 #include "fovea/base/log.h"
 #include "fovea/base/strings.h"
+#include "fovea/nn/checkpoint_files.h"
 #include "fovea/nn/paths.h"
 
 namespace fovea::train {
@@ -19,12 +20,12 @@ namespace {
 constexpr std::string_view kModelOption = "--model";
 
 void remove_links(const fs::path& run) {
-  for (const char* name : {"last", "best"}) nn::unlink_checkpoint(run, name);
+  for (const char* name : nn::kCheckpointLinks) nn::unlink_checkpoint(run, name);
 }
 
 void move_checkpoints_aside(const fs::path& run) {
   remove_links(run);
-  const fs::path aside = nn::move_aside(run / "checkpoints", kModelOption);
+  const fs::path aside = nn::move_aside(run / nn::kCheckpointsFolder, kModelOption);
   log::info(cat("[run] --no-reload: the checkpoints of the earlier run are now in ", aside.string()));
 }
 
@@ -61,7 +62,7 @@ RunFolder::RunFolder(const TrainConfig& config) : path_(config.model), lock_(loc
     remove_links(path_);
   }
   nn::clean_checkpoints(path_);
-  if (config.no_reload && nn::path_exists(path_ / "checkpoints", kModelOption)) move_checkpoints_aside(path_);
+  if (config.no_reload && nn::path_exists(path_ / nn::kCheckpointsFolder, kModelOption)) move_checkpoints_aside(path_);
 }
 
 std::optional<nn::Checkpoint> RunFolder::last() const {

@@ -35,6 +35,7 @@ TEST(Schedule, DecaysAsNamed) {
   EXPECT_DOUBLE_EQ(learning_rate(linear, 101, {}), 0.4);
   EXPECT_DOUBLE_EQ(learning_rate(linear, 601, {}), 0.2);
   EXPECT_DOUBLE_EQ(learning_rate(cosine, 601, {}), 0.2);
+  // Near 0.34, where double steps by 6e-17: some roundings.
   EXPECT_NEAR(learning_rate(cosine, 351, {}), 0.2 * (1 + std::sqrt(0.5)), 1e-15);
   EXPECT_GT(learning_rate(linear, 1100, {}), 0) << "the last update does something";
 }

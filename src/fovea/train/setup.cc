@@ -9,11 +9,15 @@
 
 namespace fovea::train {
 
+int encoding_threads(const TrainConfig& config) {
+  return config.cpu_threads > 0 ? static_cast<int>(config.cpu_threads)
+                                : static_cast<int>(std::thread::hardware_concurrency());
+}
+
 TrainingData load_training_data(const TrainConfig& config) {
   for (const std::string& file : config.train_sets) require_file(file, "--train-sets");
   TrainingData data = {text::Vocab::load(config.vocabs[0]), text::Vocab::load(config.vocabs[1]), {}, {}, {}};
-  const auto threads = config.cpu_threads > 0 ? config.cpu_threads : std::thread::hardware_concurrency();
-  const data::CorpusOptions options = {config.max_length, config.max_length_crop, static_cast<int>(threads)};
+  const data::CorpusOptions options = {config.max_length, config.max_length_crop, encoding_threads(config)};
   data.train =
       data::load_corpus(config.train_sets[0], config.train_sets[1], data.source_vocab, data.target_vocab, options);
   data.batches = {config.mini_batch_words, config.mini_batch, config.maxi_batch, static_cast<uint64_t>(config.seed)};

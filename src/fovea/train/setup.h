@@ -20,6 +20,9 @@ struct TrainingData {
 // Loads --vocabs and --train-sets of a configuration that validate() lets pass.
 TrainingData load_training_data(const TrainConfig& config);
 
+// Threads that turn text into tokens: --cpu-threads, or all.
+int encoding_threads(const TrainConfig& config);
+
 // Throws where the model has learned positions and fewer than a sentence of the corpus needs. `option`: the corpus's.
 void check_positions(const ModelConfig& model, const data::ParallelCorpus& corpus, std::string_view option);
 

@@ -10,9 +10,9 @@ namespace {
 
 constexpr std::string_view kBest = "best.", kBestUpdates = "best-updates.", kStalled = "stalled.";
 
-class Reader {
+class StateReader {
  public:
-  Reader(const std::map<std::string, std::string>& map, const std::string& source) : map_(map), source_(source) {}
+  StateReader(const std::map<std::string, std::string>& map, const std::string& source) : map_(map), source_(source) {}
 
   const std::string& text(const std::string& key) const {
     const auto found = map_.find(key);
@@ -54,7 +54,7 @@ std::map<std::string, std::string> to_map(const TrainState& state) {
 }
 
 TrainState from_map(const std::map<std::string, std::string>& map, const std::string& source) {
-  const Reader reader(map, source);
+  const StateReader reader(map, source);
   TrainState state;
   reader.number("updates", state.updates);
   reader.number("epoch", state.epoch);
@@ -64,7 +64,7 @@ TrainState from_map(const std::map<std::string, std::string>& map, const std::st
   reader.number("validated", state.validated);
   reader.number("seconds", state.seconds);
   state.data = reader.text("data");
-  if (map.contains("valid-data")) state.valid_data = reader.text("valid-data");  // older states lack it
+  state.valid_data = reader.text("valid-data");
   for (const auto& [key, value] : map) {
     if (!key.starts_with(kStalled)) continue;
     const std::string metric = key.substr(kStalled.size());

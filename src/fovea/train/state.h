@@ -20,7 +20,7 @@ struct TrainState {
   int64_t validated = 0;                      // updates at the last validation that was finished
   double seconds = 0;      // of training, kept only for --stop-after-seconds: else files would differ from run to run
   std::string data;        // fingerprint of the text and of what orders it
-  std::string valid_data;  // fingerprint of the text that `best` is of; empty: not known
+  std::string valid_data;  // fingerprint of the text that `best` is of; empty: no validation yet
   std::map<std::string, BestValue> best;  // by metric
 };
 

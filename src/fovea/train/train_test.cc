@@ -397,6 +397,7 @@ TEST(Training, OverwritesNothingForAPretrainedModelThatIsRefused) {
   run(task);
   EXPECT_EQ(fs::read_symlink(last).filename(), "update-00000001");
   for (const auto& [name, tensor] : nn::load_checkpoint(last, nn::Load::kModel).model) {
+    // A step of Adam is as long as the learning rate, and shows where a weight was 0.
     EXPECT_TRUE(at::allclose(tensor, weights.at(name), 0, 1e-18)) << name;
   }
 }

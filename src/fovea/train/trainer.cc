@@ -13,6 +13,7 @@
 #include "fovea/base/rng.h"
 #include "fovea/base/signals.h"
 #include "fovea/base/strings.h"
+#include "fovea/nn/checkpoint_files.h"
 #include "fovea/nn/device.h"
 #include "fovea/nn/paths.h"
 #include "fovea/train/schedule.h"
@@ -172,7 +173,7 @@ void Trainer::skip(const UpdateResult& result) {
   }
   throw Error(cat("training diverged at update ", state_.updates + 1, ": ", what, " ", kMaxSkips,
                   " times in a row; lower --learn-rate, raise --lr-warmup or set --clip-norm, and go on from '",
-                  (folder_->path() / "last").string(), "'"));
+                  (folder_->path() / nn::kLastLink).string(), "'"));
 }
 
 void Trainer::display() {
@@ -232,7 +233,7 @@ void Trainer::save() {
   checkpoint.progress = to_map(state_);
   const fs::path path = nn::checkpoint_path(folder_->path(), state_.updates);
   nn::save_checkpoint(path, checkpoint);
-  nn::link_checkpoint(folder_->path(), "last", path);
+  nn::link_checkpoint(folder_->path(), nn::kLastLink, path);
   link_best();
   nn::prune_checkpoints(folder_->path(), {.keep = config_.keep_last, .every = config_.save_freq});
   saved_ = state_.updates;
@@ -246,7 +247,8 @@ void Trainer::link_best() {
   const fs::path best = nn::checkpoint_path(folder_->path(), found->second.updates);
   if (!nn::path_exists(best, "--model")) return;
   std::error_code none_there;
-  if (!fs::equivalent(folder_->path() / "best", best, none_there)) nn::link_checkpoint(folder_->path(), "best", best);
+  if (!fs::equivalent(folder_->path() / nn::kBestLink, best, none_there))
+    nn::link_checkpoint(folder_->path(), nn::kBestLink, best);
 }
 
 void Trainer::work_after_update() {

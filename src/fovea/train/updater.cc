@@ -68,10 +68,9 @@ UpdateResult Updater::update(const UpdateInput& input) {
 void Updater::adam(const UpdateInput& input, double gradient_scale) {
   ops::AdamOptions options;
   options.learn_rate = input.learn_rate;
-  const std::vector<double>& given = config_.optimizer_params;
-  if (!given.empty()) options.beta1 = given[0];
-  if (given.size() > 1) options.beta2 = given[1];
-  if (given.size() > 2) options.eps = given[2];
+  options.beta1 = config_.optimizer_params.at(0);
+  options.beta2 = config_.optimizer_params.at(1);
+  options.eps = config_.optimizer_params.at(2);
   options.step = input.update;
   options.grad_scale = gradient_scale;
   ops::adam_step(

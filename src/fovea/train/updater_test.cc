@@ -80,9 +80,11 @@ TEST(Updater, IsAdamOnTheMeanGradientOfTheTargetTokens) {
       const auto t = static_cast<double>(update);
       parameter.sub_(0.01 * (m / (1 - std::pow(0.9, t))) / ((v / (1 - std::pow(0.98, t))).sqrt() + 1e-9));
     }
+    // The gradients are float32, with 24 bits, after sums over some dozen tokens.
     EXPECT_NEAR(result.gradient_norm, std::sqrt(squares), 1e-5 * std::sqrt(squares));
     // Where a gradient is 0 but for rounding, Adam still makes a step of the learning rate's size in a random direction
-    // (the keys' biases, to which softmax is blind). Elsewhere the difference is float32's.
+    // (the keys' biases, to which softmax is blind): gradients up to 1e-6 all over, or 1e-5 in one place, do not count.
+    // Elsewhere the difference is float32's, relative to the gradient, in steps of 0.01.
     nn::NamedTensors ours = weights_of(updater);
     std::erase_if(ours,
                   [&](const auto& item) { return variance.at(item.first).max().template item<double>() < 1e-12; });
@@ -104,7 +106,8 @@ TEST(Updater, SumsTheGradientsOfItsBatches) {
     const std::vector<data::Batch> one = {{1, 2, 3, 4}}, two = {{1, 2}, {3, 4}};
     const UpdateResult a = together.update(setting.input(one, 1)), b = apart.update(setting.input(two, 1));
     EXPECT_EQ(a.target_tokens, b.target_tokens);
-    // bfloat16 has 8 bits: an error of 2^-8 in each rounded value, of which the norm averages thousands.
+    // bfloat16 has 8 bits: an error of 2^-8 in each rounded value, of which the norm averages thousands. float32 has
+    // 24, after sums over some dozen tokens.
     const double tolerance = std::string(precision) == "float32" ? 1e-5 : 1.0 / 256;
     EXPECT_NEAR(a.cost, b.cost, tolerance * a.cost) << precision;
     EXPECT_NEAR(a.gradient_norm, b.gradient_norm, tolerance * a.gradient_norm) << precision;

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
-#include <thread>
 
 #include "fovea/base/error.h"
 #include "fovea/base/file.h"
@@ -49,9 +48,8 @@ Validation::Validation(const TrainConfig& config, const TrainingData& data, cons
   if (!enabled()) return;
   check(config, hooks);
   for (const std::string& file : config.valid_sets) require_file(file, "--valid-sets");
-  const auto threads = config.cpu_threads > 0 ? config.cpu_threads : std::thread::hardware_concurrency();
   text_ = data::read_parallel(config.valid_sets[0], config.valid_sets[1]);
-  corpus_ = data::encode_corpus(text_, data.source_vocab, data.target_vocab, {.threads = static_cast<int>(threads)});
+  corpus_ = data::encode_corpus(text_, data.source_vocab, data.target_vocab, {.threads = encoding_threads(config)});
   batches_ = data::batches_by_length(corpus_, config.valid_mini_batch_words);
 }
 
@@ -78,16 +76,24 @@ std::vector<MetricValue> Validation::run(nn::Transformer& model) const {
   std::optional<std::vector<std::string>> translations;
   std::vector<MetricValue> values;
   for (const std::string& metric : config_.valid_metrics) {
-    double value = 0;
-    if (valid_metric(metric).is_loss) {
-      if (!entropy) entropy = cross_entropy(model);
-      value = metric == "perplexity" ? std::exp(*entropy) : *entropy;
-    } else {
-      if (!translations) translations = hooks_.translate({model, data_.source_vocab, data_.target_vocab, text_.source});
-      value = metric == "bleu" ? metrics::corpus_bleu(*translations, text_.target).score
-                               : chrf(*translations, text_.target);
+    const ValidMetric& known = valid_metric(metric);
+    if (known.is_loss && !entropy) entropy = cross_entropy(model);
+    if (!known.is_loss && !translations)
+      translations = hooks_.translate({model, data_.source_vocab, data_.target_vocab, text_.source});
+    switch (known.measure) {
+      case ValidMeasure::kCrossEntropy:
+        values.push_back({metric, *entropy});
+        break;
+      case ValidMeasure::kPerplexity:
+        values.push_back({metric, std::exp(*entropy)});
+        break;
+      case ValidMeasure::kBleu:
+        values.push_back({metric, metrics::corpus_bleu(*translations, text_.target).score});
+        break;
+      case ValidMeasure::kChrf:
+        values.push_back({metric, chrf(*translations, text_.target)});
+        break;
     }
-    values.push_back({metric, value});
   }
   return values;
 }

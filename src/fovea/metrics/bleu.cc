@@ -215,12 +215,12 @@ BleuScore multi_bleu(const BleuStats& stats) {
   return score;
 }
 
-std::string multi_bleu_line(const BleuScore& score) {
+std::string multi_bleu_line(const BleuScore& score, int width) {
   if (score.reference_length == 0) return "BLEU = 0, 0/0/0/0 (BP=0, ratio=0, hyp_len=0, ref_len=0)";
   std::vector<std::string> parts;
   for (const double precision : score.precisions) parts.push_back(fixed(precision, 1));
   const double ratio = static_cast<double>(score.hypothesis_length) / static_cast<double>(score.reference_length);
-  return cat("BLEU = ", fixed(score.score, 2), ", ", join(parts, "/"), " (BP=", fixed(score.brevity_penalty, 3),
+  return cat("BLEU = ", fixed(score.score, width), ", ", join(parts, "/"), " (BP=", fixed(score.brevity_penalty, 3),
              ", ratio=", fixed(ratio, 3), ", hyp_len=", score.hypothesis_length, ", ref_len=", score.reference_length,
              ")");
 }

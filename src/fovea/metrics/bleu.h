@@ -75,6 +75,6 @@ BleuScore corpus_bleu(std::span<const std::string> hypotheses, std::span<const s
 BleuStats multi_bleu_segment(std::string_view hypothesis, std::span<const std::string> references, bool lowercase);
 BleuScore multi_bleu(const BleuStats& stats);
 // "BLEU = 27.31, 60.1/33.3/20.9/13.4 (BP=0.998, ratio=0.998, hyp_len=1000, ref_len=1002)"
-std::string multi_bleu_line(const BleuScore& score);
+std::string multi_bleu_line(const BleuScore& score, int width = 2);  // digits of the score
 
 }  // namespace fovea::metrics

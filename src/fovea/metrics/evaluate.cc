@@ -8,6 +8,7 @@
 #include "fovea/base/error.h"
 #include "fovea/base/file.h"
 #include "fovea/base/log.h"
+#include "fovea/base/signals.h"
 #include "fovea/base/strings.h"
 #include "fovea/metrics/bootstrap.h"
 #include "fovea/metrics/chrf.h"
@@ -75,7 +76,8 @@ class ChrfMetric : public Metric {
 
 class MultiBleuMetric : public Metric {
  public:
-  explicit MultiBleuMetric(bool lowercase) : lowercase_(lowercase) {}
+  explicit MultiBleuMetric(const EvaluateOptions& options)
+      : lowercase_(options.lowercase), width_(static_cast<int>(options.width)) {}
   std::string name() const override { return "multi-bleu"; }
   std::string signature(size_t references) const override {
     return cat("nrefs:", references, "|case:", lowercase_ ? "lc" : "mixed", "|tok:none|smooth:none");
@@ -85,11 +87,12 @@ class MultiBleuMetric : public Metric {
   }
   Result score(const std::vector<uint32_t>& segments) const override {
     const BleuScore score = multi_bleu(sum(stats_, segments));
-    return {score.score, score.verbose(), multi_bleu_line(score)};
+    return {score.score, score.verbose(), multi_bleu_line(score, width_)};
   }
 
  private:
   bool lowercase_;
+  int width_;
   std::vector<BleuStats> stats_;
 };
 
@@ -108,7 +111,7 @@ std::unique_ptr<Metric> make_chrf(const EvaluateOptions& options) {
 }
 
 std::unique_ptr<Metric> make_multi_bleu(const EvaluateOptions& options) {
-  return std::make_unique<MultiBleuMetric>(options.lowercase);
+  return std::make_unique<MultiBleuMetric>(options);
 }
 
 // The names of --metrics, in the order of the report.
@@ -259,14 +262,20 @@ std::string report(const EvaluateOptions& options, const Lines& hypotheses, std:
   check_lengths(hypotheses, references);
   std::vector<std::unique_ptr<Metric>> metrics = make_metrics(options);
   std::vector<std::string> segment_references(references.size());
+  log::Progress progress("evaluating", static_cast<double>(hypotheses.size()));
   for (size_t i = 0; i < hypotheses.size(); ++i) {
+    throw_if_interrupted("evaluating");
+    if ((i & 0xff) == 0xff) progress.at(static_cast<double>(i));
     for (size_t r = 0; r < references.size(); ++r) segment_references[r] = references[r][i];
     for (const auto& metric : metrics) metric->add(hypotheses[i], segment_references);
   }
+  progress.finish();
   std::string text;
   if (options.sentence_level) {
-    for (uint32_t i = 0; i < hypotheses.size(); ++i)
+    for (uint32_t i = 0; i < hypotheses.size(); ++i) {
+      throw_if_interrupted("evaluating");
       text += format(options, *metrics[0], references.size(), metrics[0]->score({i}), {}) + "\n";
+    }
     return text;
   }
   std::vector<std::string> results;

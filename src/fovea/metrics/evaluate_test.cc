@@ -3,10 +3,13 @@
 #include <gmock/gmock.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <filesystem>
 #include <sstream>
 
+#include "fovea/base/error.h"
 #include "fovea/base/file.h"
+#include "fovea/base/signals.h"
 #include "fovea/base/strings.h"
 #include "fovea/base/test_message.h"
 
@@ -122,6 +125,19 @@ TEST_F(EvaluateTest, MistakesAreNamed) {
   bad.input = "-";
   bad.reference = {"-"};
   EXPECT_THAT(refusal(bad), HasSubstr("'-' is standard input"));
+}
+
+TEST_F(EvaluateTest, StopsBetweenSegments) {
+  install_signal_handlers();
+  for (const bool sentence_level : {false, true}) {
+    EvaluateOptions each = options();
+    each.sentence_level = sentence_level;
+    const std::vector<Lines> references = {{"the cat is on the mat"}};
+    raise(SIGTERM);
+    EXPECT_THROW(report(each, {"the cat sat on the mat"}, references), Interrupted);
+    clear_interrupt();
+    EXPECT_NO_THROW(report(each, {"the cat sat on the mat"}, references));
+  }
 }
 
 TEST_F(EvaluateTest, TheHelpIsThatOfTheLists) {

@@ -115,6 +115,7 @@ TEST(Bleu, MultiBleuAsMosesPrintsIt) {
   const BleuScore score = multi_bleu(multi_bleu_segment("the small cat sleeps .", reference, false));
   EXPECT_DOUBLE_EQ(score.score, 100 * std::exp(1 - 6. / 5) * std::pow(5. / 5 * 3 / 4 * 2 / 3 * 1 / 2, 0.25));
   EXPECT_EQ(multi_bleu_line(score), "BLEU = 57.89, 100.0/75.0/66.7/50.0 (BP=0.819, ratio=0.833, hyp_len=5, ref_len=6)");
+  EXPECT_THAT(multi_bleu_line(score, 4), testing::StartsWith("BLEU = 57.8930, "));
   EXPECT_EQ(multi_bleu(multi_bleu_segment("the cat", reference, false)).score, 0);  // nothing smoothed
   const Texts no_words = {""};
   EXPECT_EQ(multi_bleu_line(multi_bleu(multi_bleu_segment("", no_words, false))),

@@ -139,6 +139,8 @@ TEST(TrainConfig, SaysWhatIsWrong) {
 TEST(TrainConfig, SaysWhatWouldTeachOrMeasureNothing) {
   TrainConfig config = good_training();
   config.learn_rate = 0;
+  config.valid_metrics = {"bleu", "chrf", "bleu"};
+  EXPECT_THAT(refusal(config), HasSubstr("--valid-metrics has 'bleu' twice; give it once"));
   config.valid_metrics = {};
   const std::string message = refusal(config);
   EXPECT_THAT(message, HasSubstr("--learn-rate is 0; nothing would be learned"));

@@ -1,5 +1,7 @@
 #include "fovea/spec/train_config.h"
 
+#include <set>
+
 #include "fovea/base/strings.h"
 #include "fovea/spec/config_problems.h"
 
@@ -15,8 +17,11 @@ std::vector<std::string> metric_names() {
 void check_metrics(const TrainConfig& config, Problems& problems) {
   problems.add_if(config.valid_metrics.empty(),
                   cat("--valid-metrics is empty; expected some of ", join(metric_names(), ", ")));
-  for (const std::string& metric : config.valid_metrics)
+  std::set<std::string> seen;
+  for (const std::string& metric : config.valid_metrics) {
     problems.add_thrown_by("valid-metrics", [&] { valid_metric(metric); });
+    problems.add_if(!seen.insert(metric).second, cat("--valid-metrics has '", metric, "' twice; give it once"));
+  }
 }
 
 void check_files(const TrainConfig& config, Problems& problems) {

@@ -36,13 +36,39 @@ std::string name_of(const std::string& path, const char* standard) { return path
 // Ctrl-C ends the writer of a pipe too: the end that this makes is not the text's.
 void check_end() { throw_if_interrupted("reading"); }
 
+// Bytes before and after unpacking. A few thousand can be made to unpack to many times the machine's memory.
+class Growth {
+ public:
+  explicit Growth(std::string name) : name_(std::move(name)) {}
+  void add_packed(std::streamsize size) { packed_ += size; }
+  void add_unpacked(std::streamsize size) {
+    constexpr std::streamsize kAlways = 100 << 20, kMost = 2000;  // gzip cannot do more than 1032 of anything
+    unpacked_ += size;
+    if (unpacked_ > kAlways && unpacked_ / kMost > packed_)
+      throw Error(cat("cannot unpack ", name_, ": it grows to more than ", thousands(kMost),
+                      " times its size, as no text does; if it is meant to, unpack it first"));
+  }
+
+ private:
+  std::string name_;
+  std::streamsize packed_ = 0, unpacked_ = 0;
+};
+
 // A descriptor that was peeked into: the bytes already read come first.
 class PeekedSource {
  public:
   using char_type = char;
   using category = io::source_tag;
-  PeekedSource(int fd, std::string head, std::string name) : fd_(fd), head_(std::move(head)), name_(std::move(name)) {}
+  PeekedSource(int fd, std::string head, std::string name, std::shared_ptr<Growth> growth)
+      : fd_(fd), head_(std::move(head)), name_(std::move(name)), growth_(std::move(growth)) {}
   std::streamsize read(char* out, std::streamsize size) {
+    const std::streamsize got = take(out, size);
+    growth_->add_packed(std::max<std::streamsize>(got, 0));
+    return got;
+  }
+
+ private:
+  std::streamsize take(char* out, std::streamsize size) {
     if (!head_.empty()) {
       const size_t take = std::min(head_.size(), static_cast<size_t>(size));
       std::memcpy(out, head_.data(), take);
@@ -61,10 +87,10 @@ class PeekedSource {
     }
   }
 
- private:
   int fd_;
   std::string head_;
   std::string name_;
+  std::shared_ptr<Growth> growth_;
 };
 
 class CheckedSink {
@@ -163,16 +189,37 @@ class Unpacker {
   std::shared_ptr<State> state_;  // Boost copies filters
 };
 
-void push_unpacker(io::filtering_istream& in, const std::string& head) {
+// An unpacker that counts what comes out of it.
+template <class Inner>
+class Limited {
+ public:
+  using char_type = char;
+  using category = io::multichar_input_filter_tag;
+  Limited(const Inner& inner, std::shared_ptr<Growth> growth) : inner_(inner), growth_(std::move(growth)) {}
+
+  template <class Source>
+  std::streamsize read(Source& source, char* to, std::streamsize size) {
+    const std::streamsize got = inner_.read(source, to, size);
+    growth_->add_unpacked(std::max<std::streamsize>(got, 0));
+    return got;
+  }
+
+ private:
+  Inner inner_;
+  std::shared_ptr<Growth> growth_;
+};
+
+void push_unpacker(io::filtering_istream& in, const std::string& head, const std::shared_ptr<Growth>& growth) {
   using std::string_view_literals::operator""sv;
   constexpr int kGzip = 16 + 15;  // zlib's inflateInit2: gzip's frame, and the largest window
-  if (starts_with(head, "\x1f\x8b"sv)) in.push(Unpacker(io::zlib_decompressor(kGzip)), 1 << 16);
+  const auto push = [&](const auto& unpacker) { in.push(Limited(unpacker, growth), 1 << 16); };
+  if (starts_with(head, "\x1f\x8b"sv)) push(Unpacker(io::zlib_decompressor(kGzip)));
   if (starts_with(head,
                   "\xfd"
                   "7zXZ\0"sv))
-    in.push(Unpacker(io::lzma_decompressor()), 1 << 16);
-  if (starts_with(head, "BZh"sv)) in.push(Unpacker(io::bzip2_decompressor()), 1 << 16);
-  if (starts_with(head, "\x28\xb5\x2f\xfd"sv)) in.push(ZstdUnpacker(), 1 << 16);
+    push(Unpacker(io::lzma_decompressor()));
+  if (starts_with(head, "BZh"sv)) push(Unpacker(io::bzip2_decompressor()));
+  if (starts_with(head, "\x28\xb5\x2f\xfd"sv)) push(ZstdUnpacker());
 }
 
 // Waits for a named pipe's writer.
@@ -223,8 +270,9 @@ LineReader::LineReader(const std::string& path) : path_(path), stream_(std::make
   stream_->fd = path == "-" ? STDIN_FILENO : open_input(path);
   if (stream_->fd < 0) throw Error(cat("cannot read ", name, ": ", std::strerror(errno)));
   std::string head = peek(stream_->fd, name);
-  push_unpacker(stream_->in, head);
-  stream_->in.push(PeekedSource(stream_->fd, std::move(head), name), 1 << 16);
+  const auto growth = std::make_shared<Growth>(name);
+  push_unpacker(stream_->in, head, growth);
+  stream_->in.push(PeekedSource(stream_->fd, std::move(head), name, growth), 1 << 16);
   stream_->in.exceptions(std::ios::badbit);
 }
 

@@ -79,6 +79,16 @@ TEST(LineReader, SaysNoLineWhereNoneWasRead) {
             cat("cannot unpack '", path, "': the archive is damaged or cut short"));
 }
 
+TEST(LineReader, RefusesArchivesThatFillTheMemory) {
+  const TestFolder folder;
+  packed(folder / "x.zst", std::string(101 << 20, 'x'));
+  const std::string refusal = cat("cannot unpack '", folder / "x.zst",
+                                  "': it grows to more than 2,000 times its size, as no text does; if it is meant to, "
+                                  "unpack it first");
+  EXPECT_EQ(message_of([&] { read_unpacked(folder / "x.zst"); }), refusal);
+  EXPECT_EQ(message_of([&] { read_lines(folder / "x.zst"); }), refusal);
+}
+
 // Ctrl-C ends both sides of a pipe.
 TEST(LineReader, TakesNoEndThatASignalMadeForTheTexts) {
   install_signal_handlers();

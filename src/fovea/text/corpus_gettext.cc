@@ -194,9 +194,14 @@ class MoFile {
   }
 
   // Of entry i of the table of lengths and positions at `table`.
-  std::string text(uint64_t table, uint64_t i) const {
+  std::string text(uint64_t table, uint64_t i) {
+    // Entries may share a text; thousands that are each the whole file would not fit into memory.
+    constexpr uint64_t kMostShared = 4;
     const uint64_t length = number(table + 8 * i), position = number(table + 8 * i + 4);
     if (position + length > bytes_.size()) fail(cat("it is cut short at byte ", bytes_.size()));
+    taken_ += length;
+    if (taken_ > kMostShared * bytes_.size())
+      fail(cat("its first ", i + 1, " texts overlap to more than ", kMostShared, " times its size"));
     return bytes_.substr(position, length);
   }
 
@@ -206,6 +211,7 @@ class MoFile {
 
  private:
   std::string path_, bytes_;
+  uint64_t taken_ = 0;  // bytes of all texts so far
   bool swapped_ = false;
 };
 
@@ -214,7 +220,7 @@ class MoFile {
 Bitext read_po(const std::string& path) { return bitext_of(PoParser(path).parse(), path); }
 
 Bitext read_mo(const std::string& path) {
-  const MoFile file(path);
+  MoFile file(path);
   const uint64_t count = file.number(8), originals = file.number(12), translations = file.number(16);
   std::vector<Message> messages;
   for (uint64_t i = 0; i < count; ++i) {

@@ -172,6 +172,18 @@ TEST_F(ReadersTest, MoCutShortAnywhereIsAnError) {
   EXPECT_THAT(message_of([&] { read_mo(file("text.mo", std::string(100, 'x'))); }), HasSubstr("magic number"));
 }
 
+// Entries that are each the whole file would take its size squared.
+TEST_F(ReadersTest, MoWhoseTextsOverlapIsAnError) {
+  constexpr uint32_t kCount = 50, kTable = 28, kSize = kTable + 8 * kCount;
+  std::string bytes;
+  const auto number = [&](uint32_t value) { bytes.append(reinterpret_cast<const char*>(&value), 4); };
+  for (const uint32_t value : {0x950412deU, 0U, kCount, kTable, kTable, 0U, 0U}) number(value);
+  for (uint32_t i = 0; i < kCount; ++i) number(kSize), number(0);
+  EXPECT_THAT(message_of([&] { read_mo(file("x.mo", bytes)); }),
+              HasSubstr("x.mo' is not a whole .mo catalogue: its first 3 texts overlap to more than 4 times its size; "
+                        "expected what msgfmt writes"));
+}
+
 TEST_F(ReadersTest, TsvByColumn) {
   const std::string path = file("a.tsv", "1\tcat\tKatze\r\n2\tdog\tHund\textra\n");
   EXPECT_THAT(read_tsv(path, 2, 3).pairs, ElementsAre(is_pair("cat", "Katze"), is_pair("dog", "Hund")));

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -10,7 +11,9 @@ namespace fovea::text {
 namespace {
 
 // Numbers of fields in sentencepiece_model.proto.
-constexpr uint64_t kNormalizerSpec = 3, kDenormalizerSpec = 5, kPrecompiledCharsmap = 2;
+constexpr uint64_t kPieces = 1, kNormalizerSpec = 3, kDenormalizerSpec = 5;
+constexpr uint64_t kPieceText = 1, kPieceType = 3, kUserDefined = 4;
+constexpr uint64_t kPrecompiledCharsmap = 2;
 
 // A number of a protobuf message: seven bits a byte, the lowest first, the eighth bit set in all but the last.
 bool take_number(std::string_view& message, uint64_t& number) {
@@ -24,8 +27,13 @@ bool take_number(std::string_view& message, uint64_t& number) {
   return false;
 }
 
-// Shows `holds` the number and the bytes of each field that has a length; false where it says so, and for bytes that
-// are no message.
+struct Field {
+  uint64_t number = 0;
+  uint64_t value = 0;      // of a number
+  std::string_view bytes;  // of what has a length
+};
+
+// Shows `holds` each field of these two kinds; false where it says so, and for bytes that are no message.
 template <class Holds>
 bool all_fields(std::string_view message, const Holds& holds) {
   while (!message.empty()) {
@@ -37,7 +45,7 @@ bool all_fields(std::string_view message, const Holds& holds) {
     if (type == 2) size = number;
     if (type == 5) size = 4;
     if (type == 3 || type == 4 || type > 5 || size > message.size()) return false;  // models have no groups
-    if (type == 2 && !holds(key >> 3, message.substr(0, size))) return false;
+    if ((type == 0 || type == 2) && !holds({key >> 3, number, message.substr(0, size)})) return false;
     message.remove_prefix(size);
   }
   return true;
@@ -91,15 +99,45 @@ bool is_sound(std::string_view charsmap) {
   return all_paths_stay_inside(units, charsmap.size() - size);
 }
 
+// The bytes of a user's piece; of all others none.
+std::string_view user_piece(std::string_view piece) {
+  std::string_view text;
+  bool is_users = false;
+  all_fields(piece, [&](const Field& field) {
+    if (field.number == kPieceText) text = field.bytes;
+    // The library takes 32 bits of the number.
+    if (field.number == kPieceType) is_users = is_users || static_cast<uint32_t>(field.value) == kUserDefined;
+    return true;
+  });
+  return is_users ? text : std::string_view();
+}
+
 }  // namespace
 
 bool has_sound_charsmaps(std::string_view model) {
-  return all_fields(model, [](uint64_t field, std::string_view spec) {
-    if (field != kNormalizerSpec && field != kDenormalizerSpec) return true;
-    return all_fields(spec, [](uint64_t inner, std::string_view charsmap) {
-      return inner != kPrecompiledCharsmap || is_sound(charsmap);
-    });
+  return all_fields(model, [](const Field& field) {
+    if (field.number != kNormalizerSpec && field.number != kDenormalizerSpec) return true;
+    return all_fields(field.bytes,
+                      [](const Field& inner) { return inner.number != kPrecompiledCharsmap || is_sound(inner.bytes); });
   });
+}
+
+bool has_sound_user_pieces(std::string_view model) {
+  constexpr size_t kMostMatches = 64;
+  std::set<std::string_view> pieces;
+  const bool is_message = all_fields(model, [&](const Field& field) {
+    const std::string_view text = field.number == kPieces ? user_piece(field.bytes) : std::string_view();
+    if (!text.empty()) pieces.insert(text);
+    return true;
+  });
+  // In their order, what a piece begins with comes before it.
+  std::vector<std::string_view> beginnings;
+  for (const std::string_view piece : pieces) {
+    while (!beginnings.empty() && !piece.starts_with(beginnings.back())) beginnings.pop_back();
+    beginnings.push_back(piece);
+    if (beginnings.size() > kMostMatches) return false;
+  }
+  return is_message;
 }
 
 }  // namespace fovea::text

@@ -101,6 +101,23 @@ TEST_F(SentencepieceCheckTest, MapsThatLeadOutOfThemselvesAreRefused) {
   }
 }
 
+// "a", "aa", "aaa" ... as pieces of the user's own, which the library looks up all at once.
+TEST_F(SentencepieceCheckTest, UsersPiecesThatBeginWithTooManyOthersAreRefused) {
+  constexpr int kPieces = 1, kMost = 64;
+  const std::string users_own = "\x18\x04";
+  std::string model = model_;
+  const auto add = [&](int size) {
+    model += message_field(kPieces, message_field(1, std::string(size, 'z')) + users_own);
+  };
+  for (int size = kMost; size > 0; --size) add(size);
+  model += message_field(kPieces, message_field(1, "zy") + users_own);
+  EXPECT_EQ(Vocab::from_bytes(model, "v").pieces(std::string(kMost, 'z')).back(), std::string(kMost, 'z'));
+  add(kMost + 1);
+  EXPECT_FALSE(has_sound_user_pieces(model));
+  EXPECT_THAT(message_of([&] { Vocab::from_bytes(model, "bad.spm"); }),
+              HasSubstr("'bad.spm' is not a SentencePiece model (damaged or cut short)"));
+}
+
 TEST_F(SentencepieceCheckTest, WhatIsNoMessageIsRefused) {
   EXPECT_FALSE(has_sound_charsmaps(model_ + "\x1a"));          // a length is missing
   EXPECT_FALSE(has_sound_charsmaps(model_ + "\x1a\x05xyz"));   // longer than what is left

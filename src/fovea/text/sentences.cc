@@ -37,38 +37,57 @@ constexpr Abbreviations kAbbreviations[] = {
     {"uk", "т.д.|т. д.|т.п.|т. п.|напр.|див.|рис."},
 };
 
-std::vector<std::string> abbreviations_of(const std::string& language) {
-  for (const Abbreviations& list : kAbbreviations)
-    if (language.substr(0, language.find('-')) == list.language) return fovea::split(list.words, '|');
-  return {};
-}
-
 icu::UnicodeString units_of(std::string_view text) {
   return icu::UnicodeString::fromUTF8(icu::StringPiece(text.data(), static_cast<int32_t>(text.size())));
 }
 
-// A break inside "1. Open the file" or "version 7. It" would leave a bare number behind.
-bool is_bare_number(const icu::UnicodeString& piece) {
-  bool digits = false;
-  for (int32_t i = 0; i < piece.length(); ++i) {
-    const UChar32 c = piece.char32At(i);
-    if (u_isalpha(c) != 0) return false;
-    digits = digits || u_isdigit(c) != 0;
+std::vector<icu::UnicodeString> abbreviations_of(const std::string& language) {
+  std::vector<icu::UnicodeString> words;
+  for (const Abbreviations& list : kAbbreviations) {
+    if (language.substr(0, language.find('-')) != list.language) continue;
+    for (const std::string& word : fovea::split(list.words, '|')) words.push_back(units_of(word));
   }
-  return digits;
+  return words;
 }
 
-bool ends_in_abbreviation(const icu::UnicodeString& piece, const std::vector<std::string>& abbreviations) {
-  icu::UnicodeString text = piece;
-  text.trim();
+// What the text from a sentence's start to a possible break is like. It is looked at piece by piece, each once: a text
+// may be all abbreviations, of which none ends a sentence.
+class Candidate {
+ public:
+  Candidate(const icu::UnicodeString& text, int32_t start)
+      : text_(&text), start_(start), end_(start), ink_end_(start) {}
+
+  void extend(int32_t end) {
+    for (; end_ < end; end_ = text_->moveIndex32(end_, 1)) {
+      const UChar32 c = text_->char32At(end_);
+      letters_ = letters_ || u_isalpha(c) != 0;
+      digits_ = digits_ || u_isdigit(c) != 0;
+      if (u_isWhitespace(c) == 0) ink_end_ = text_->moveIndex32(end_, 1);
+    }
+  }
+  // A break inside "1. Open the file" or "version 7. It" would leave a bare number behind.
+  bool is_bare_number() const { return digits_ && !letters_; }
+  // Longer than any abbreviation, without the blanks behind it.
+  icu::UnicodeString ending() const {
+    constexpr int32_t kLongest = 32;
+    return text_->tempSubStringBetween(std::max(start_, ink_end_ - kLongest), ink_end_);
+  }
+
+ private:
+  const icu::UnicodeString* text_;
+  int32_t start_, end_, ink_end_;
+  bool letters_ = false, digits_ = false;
+};
+
+// The text's end is the abbreviation's.
+bool ends_in_abbreviation(icu::UnicodeString text, const std::vector<icu::UnicodeString>& abbreviations) {
   const int32_t length = text.length();
   // A small letter by itself: "z." of "z. B.", "p." of "p. ex.".
   if (length >= 2 && text[length - 1] == '.' && u_islower(text[length - 2]) != 0 &&
       (length == 2 || u_isalnum(text[length - 3]) == 0))
     return true;
   text.toLower(icu::Locale::getRoot());
-  for (const std::string& abbreviation : abbreviations) {
-    const icu::UnicodeString ending = units_of(abbreviation);
+  for (const icu::UnicodeString& ending : abbreviations) {
     const int32_t start = text.length() - ending.length();
     if (text.endsWith(ending) && (start == 0 || u_isalnum(text.char32At(start - 1)) == 0)) return true;
   }
@@ -79,7 +98,7 @@ bool ends_in_abbreviation(const icu::UnicodeString& piece, const std::vector<std
 
 struct SentenceSplitter::Breaker {
   std::unique_ptr<icu::BreakIterator> iterator;
-  std::vector<std::string> abbreviations;
+  std::vector<icu::UnicodeString> abbreviations;
 };
 
 SentenceSplitter::SentenceSplitter(const std::string& language) : breaker_(std::make_unique<Breaker>()) {
@@ -101,15 +120,18 @@ std::vector<std::string> SentenceSplitter::split(std::string_view text) {
   iterator.setText(units);
   std::vector<std::string> sentences;
   int32_t start = iterator.first();
+  Candidate candidate(units, start);
   for (int32_t end = iterator.next(); end != icu::BreakIterator::DONE; end = iterator.next()) {
-    const icu::UnicodeString piece = units.tempSubStringBetween(start, end);
+    candidate.extend(end);
     const bool last = end >= units.length();
-    if (!last && (is_bare_number(piece) || ends_in_abbreviation(piece, breaker_->abbreviations))) continue;
+    if (!last && (candidate.is_bare_number() || ends_in_abbreviation(candidate.ending(), breaker_->abbreviations)))
+      continue;
     std::string sentence;
-    piece.toUTF8String(sentence);
+    units.tempSubStringBetween(start, end).toUTF8String(sentence);
     const std::string_view trimmed = trim(sentence);
     if (!trimmed.empty()) sentences.emplace_back(trimmed);
     start = end;
+    candidate = Candidate(units, start);
   }
   return sentences;
 }

@@ -33,6 +33,18 @@ TEST(Sentences, NumbersStayWithWhatTheyNumber) {
   EXPECT_THAT(english.split("Version 7.4 is out. It is 3.5 MB."), ElementsAre("Version 7.4 is out.", "It is 3.5 MB."));
 }
 
+// Were the text before a break looked at again at each, this would take hours.
+TEST(Sentences, TextsOfNoSentenceAreNoWork) {
+  SentenceSplitter english("en"), german("de");
+  for (const std::string part : {"1. ", "z. ", "Nr. ", "Nr. \n"}) {
+    std::string text;
+    for (int i = 0; i < 300'000; ++i) text += part;
+    text += "end";
+    EXPECT_THAT(german.split(text), ElementsAre(text)) << part;
+  }
+  EXPECT_THAT(english.split("12.\n\n\nOne."), ElementsAre("12.\n\n\nOne."));
+}
+
 TEST(Sentences, OtherScriptsAndUnknownLanguages) {
   SentenceSplitter chinese("zh-cn"), unknown("xx-yy"), odd("?!"), none("");
   EXPECT_THAT(chinese.split("打开文件。关闭文件！"), ElementsAre("打开文件。", "关闭文件！"));

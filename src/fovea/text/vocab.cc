@@ -13,7 +13,7 @@ namespace {
 
 // False for a damaged model. The library throws at a piece that begins with a zero byte.
 bool load_into(sentencepiece::SentencePieceProcessor& processor, std::string_view model) {
-  if (!has_sound_charsmaps(model)) return false;
+  if (!has_sound_charsmaps(model) || !has_sound_user_pieces(model)) return false;
   try {
     return processor.LoadFromSerializedProto(absl::string_view(model.data(), model.size())).ok();
   } catch (const std::exception&) {

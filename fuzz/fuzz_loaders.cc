@@ -1,0 +1,50 @@
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstdio>
+#include <string_view>
+
+#include "fovea/base/log.h"
+#include "loaders/loaders.h"
+
+// Files from strangers: the first byte says which loader takes the rest. Whatever the bytes are, it gives a value or
+// throws the project's own Error, in one line; a foreign exception ends the program here.
+namespace {
+
+using namespace fovea::fuzz;
+
+struct Loader {
+  char name;
+  void (*load)(std::string_view bytes);
+};
+// Without load_yaml until config_yaml.cc refuses a text that begins with ',': yaml-cpp never comes to its end.
+constexpr std::array kLoaders = {
+    Loader{'a', load_aligned}, Loader{'c', load_tsv},   Loader{'h', load_help},          Loader{'l', load_lines},
+    Loader{'m', load_mo},      Loader{'p', load_po},    Loader{'s', load_safetensors},   Loader{'t', load_tmx},
+    Loader{'v', load_vocab},   Loader{'x', load_xliff}, Loader{'w', load_written_lines},
+};
+
+}  // namespace
+
+// The log's standard error leads nowhere, that of the sanitizers stays.
+extern "C" int LLVMFuzzerInitialize(int* /*argc*/, char*** /*argv*/) {
+  std::FILE* const shown = stderr;
+  stderr = std::fopen("/dev/null", "w");
+  fovea::log::configure({.quiet = true, .file = {}});
+  stderr = shown;
+  return 0;
+}
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const std::string_view bytes(reinterpret_cast<const char*>(data), size);
+  const auto* const loader =
+      std::find_if(kLoaders.begin(), kLoaders.end(), [&](const Loader& l) { return bytes.starts_with(l.name); });
+  if (loader == kLoaders.end()) return 0;
+  try {
+    loader->load(bytes.substr(1));
+  } catch (const fovea::Error& error) {
+    require(std::string_view(error.what()).find_first_of("\r\n") == std::string_view::npos,
+            "an Error has more than one line");
+  }
+  return 0;
+}

@@ -1,0 +1,56 @@
+#pragma once
+#include <string>
+#include <string_view>
+
+#include "fovea/base/error.h"
+
+// The loaders of fuzz_loaders.cc. Each takes the bytes of a file as a stranger may have made it, and throws nothing but
+// an Error of one line; what it loaded it checks.
+namespace fovea::fuzz {
+
+// Ends the program, saying `what`, unless it holds.
+void require(bool holds, std::string_view what);
+
+// For what the project wrote itself: it must load.
+template <class Load>
+auto must_load(const Load& load) {
+  try {
+    return load();
+  } catch (const Error& error) {
+    require(false, error.what());
+    throw;
+  }
+}
+
+// A file that is no file on a disk. Its path holds while it lives.
+class MemoryFile {
+ public:
+  MemoryFile();
+  ~MemoryFile();
+  MemoryFile(const MemoryFile&) = delete;
+  MemoryFile& operator=(const MemoryFile&) = delete;
+  const std::string& put(std::string_view bytes) const;  // in place of what it has; gives the path
+  const std::string& path() const { return path_; }
+
+ private:
+  int descriptor_;
+  std::string path_;
+};
+
+void load_lines(std::string_view bytes);
+void load_written_lines(std::string_view bytes);  // the first byte chooses how they are packed
+
+void load_yaml(std::string_view bytes);
+void load_safetensors(std::string_view bytes);
+void load_vocab(std::string_view bytes);
+
+void load_po(std::string_view bytes);
+void load_mo(std::string_view bytes);
+void load_tsv(std::string_view bytes);
+void load_tmx(std::string_view bytes);
+void load_xliff(std::string_view bytes);
+// Two files, apart by ASCII's file separator.
+void load_aligned(std::string_view bytes);
+void load_help(std::string_view bytes);
+
+}  // namespace fovea::fuzz

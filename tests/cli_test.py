@@ -2,6 +2,7 @@
 """fovea as its users meet it: what bad input gets, what interruption leaves, what goes where."""
 import os
 import pathlib
+import resource
 import shutil
 import signal
 import subprocess
@@ -275,6 +276,48 @@ class BadInput(unittest.TestCase):
         tmx = PLACE.folder / "bad.tmx"
         tmx.write_text("<tmx><body><tu>")
         self.refused("corpus", tmx, "--languages", "en", "de", "--output", PLACE.folder / "c", says="bad.tmx")
+        tmx.write_text("<?xml version='1.0' encoding='x-klingon'?><tmx/>")
+        self.refused("corpus", tmx, "--output", PLACE.folder / "c", says=["'x-klingon'", "iconv"])
+        self.assertFalse((PLACE.folder / "c").exists(), "an empty folder was left")
+
+    def test_standard_output_is_not_a_name(self):
+        folder = PLACE.folder / "dash"
+        folder.mkdir()
+        sides = PLACE.sides["train"]
+        for command in (["vocab", "--train-sets", *sides, "--dim-vocabs", 100], ["corpus", *sides]):
+            self.refused(*command, "--output", "-", says="--output: '-', standard output, is not taken here", code=2, cwd=folder)
+        self.assertEqual(list(folder.iterdir()), [])
+
+    def test_protected_outputs(self):
+        output = PLACE.folder / "protected"
+        output.write_text("kept")
+        output.chmod(0o444)
+        says = ["cannot write '", "protected'", "Permission denied"]
+        source = PLACE.sides["test"][0]
+        self.refused("translate", "--model", PLACE.model(), "--input", source, "--output", output, says=says, before=without_privilege())
+        self.refused("vocab", "--train-sets", source, "--dim-vocabs", 100, "--output", output, says=says, before=without_privilege())
+        self.assertEqual(output.read_text(), "kept")
+        closed = PLACE.folder / "closed"
+        closed.mkdir(mode=0o555)
+        tmx = PLACE.folder / "late.tmx"
+        tmx.write_text("<tmx><body><tu>")  # would be an error too, but later
+        self.refused("corpus", tmx, "--output", closed, says=["--output: cannot write into the folder", "Permission denied"],
+                     before=without_privilege())
+
+    def test_a_corpus_is_replaced_as_a_whole(self):
+        output = PLACE.folder / "replaced"
+        command = ["corpus", "--generate", 1000, "--valid", 5, "--test", 5, "--output", output, "--seed"]
+        checked(*command, 1)
+        before = {path.name: path.read_bytes() for path in output.iterdir()}
+        sizes = sorted(len(before[f"train.{side}"]) for side in ("src", "trg"))
+        limit = sum(sizes) // 2
+        self.refused(*command, 2, says="File too large",
+                     preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)))
+        self.assertEqual({path.name: path.read_bytes() for path in output.iterdir()}, before)
+
+    def test_vocab_says_how_many_pieces(self):
+        said = checked("vocab", "--train-sets", *PLACE.sides["train"], "--dim-vocabs", 1000, "--output", PLACE.folder / "big.spm").stderr
+        self.assertIn(": 1,000 pieces", said)
 
 
 class Lines(unittest.TestCase):

@@ -17,8 +17,7 @@ int run_corpus(const std::vector<std::string>& arguments) {
   LogOptions log_options;
   Options options("corpus", "Reads parallel text, cleans it and splits it into train, valid and test.",
                   "FILE... --output DIR");
-  options.positional("FILE", config.inputs,
-                     ".mo, .po, .tsv, .tmx, .xlf, two aligned files, or two folders of LibreOffice's help pages");
+  options.positional("FILE", config.inputs, text::corpus_inputs_in_words());
   options.add(config, "Options");
   options.add(log_options, "Options");
   options.epilogue(

@@ -27,10 +27,12 @@ struct VocabConfig : LogOptions {
         number("dim-vocabs", &C::dim_vocabs, "pieces, </s> and <unk> among them", 3, 1e7),
         named("output", &C::output, "the SentencePiece model to write (.spm)", "o"),
         choice("type", &C::type, "how pieces are learned", "unigram|bpe"),
-        number("character-coverage", &C::character_coverage, "share of all characters that get a piece", 0.98, 1),
+        number("character-coverage", &C::character_coverage, "share of all characters that get a piece",
+               text::kMinCharacterCoverage, 1),
         field("byte-fallback", &C::byte_fallback, "spell unknown characters in bytes"),
         number("max-lines", &C::max_lines, "learn from a sample of so many lines", 1, 1e12),
-        number("seed", &C::seed, "of the sample", 0, 9e15), number("cpu-threads", &C::cpu_threads, "threads", 1, 4096));
+        number("seed", &C::seed, "of the sample", 0, 9e15),
+        number("cpu-threads", &C::cpu_threads, "threads, for unigram; its pieces depend on how many", 1, 4096));
     return std::tuple_cat(own, LogOptions::fields());
   }
 };
@@ -58,7 +60,7 @@ int run_vocab(const std::vector<std::string>& arguments) {
                      .max_sentences = config.max_lines,
                      .seed = config.seed,
                      .threads = config.cpu_threads});
-  log::info(cat("wrote ", config.output, ": ", text::Vocab::load(config.output).size(), " pieces"));
+  log::info(cat("wrote ", config.output, ": ", thousands(text::Vocab::load(config.output).size()), " pieces"));
   return 0;
 }
 

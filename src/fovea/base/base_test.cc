@@ -3,11 +3,13 @@
 
 #include <fcntl.h>
 #include <pthread.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <csignal>
 #include <filesystem>
+#include <functional>
 #include <thread>
 
 #include "fovea/base/error.h"
@@ -168,6 +170,48 @@ TEST(File, KnowsTwoNamesOfOneOutput) {
   EXPECT_TRUE(is_same_file_to_write(folder.path / "a", folder.path / "link"));
   EXPECT_FALSE(is_same_file_to_write(folder.path / "a", folder.path / "b"));
   EXPECT_FALSE(is_same_file_to_write("/dev/null", "/dev/null"));
+}
+
+// The text of the Error that `action` throws for a user whom permissions bind, which root is not.
+std::string message_without_privilege(const std::function<void()>& action) {
+  int ends[2] = {-1, -1};
+  if (pipe(ends) != 0) return "no pipe";
+  const pid_t child = fork();
+  if (child == 0) {
+    constexpr uid_t kNobody = 65534;
+    const bool bound = geteuid() != 0 || setuid(kNobody) == 0;
+    const std::string message = bound ? message_of(action) : "still root";
+    _exit(write(ends[1], message.data(), message.size()) < 0 ? 1 : 0);
+  }
+  close(ends[1]);
+  std::string message(1000, '\0');
+  message.resize(static_cast<size_t>(std::max<ssize_t>(read(ends[0], message.data(), message.size()), 0)));
+  close(ends[0]);
+  waitpid(child, nullptr, 0);
+  return message;
+}
+
+TEST(File, WhatIsProtectedIsNotReplaced) {
+  const Folder folder;
+  const fs::path file = folder.path / "protected";
+  write_file(file, "old");
+  fs::permissions(folder.path, fs::perms::all);
+  fs::permissions(file, fs::perms::owner_read | fs::perms::group_read | fs::perms::others_read);
+  if (message_without_privilege([] { throw Error("bound"); }) != "bound") GTEST_SKIP() << "root cannot become another";
+  for (const bool at_once : {true, false})
+    EXPECT_EQ(message_without_privilege([&] { write_line(file, at_once); }),
+              cat("cannot write '", file.string(), "': Permission denied"));
+  EXPECT_EQ(message_without_privilege([&] { require_writable("--output", file); }),
+            cat("--output: cannot write '", file.string(), "': Permission denied"));
+  EXPECT_EQ(read_file(file), "old");
+  EXPECT_EQ(message_without_privilege([&] { require_writable("--output", folder.path / "new"); }),
+            "nothing was thrown");
+}
+
+TEST(File, StandardOutputIsNoName) {
+  EXPECT_EQ(message_of([] { require_name("--output", "-", "a folder"); }),
+            "--output: '-', standard output, is not taken here; name a folder (./- for one of that name)");
+  require_name("--output", "./-", "a file");
 }
 
 // Packers end with some bytes more, and their flush tells nobody of a failure.

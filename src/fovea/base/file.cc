@@ -9,51 +9,14 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <utility>
 
+#include "fovea/base/descriptor.h"
 #include "fovea/base/error.h"
 #include "fovea/base/output_target.h"
 #include "fovea/base/strings.h"
 
 namespace fovea {
 namespace fs = std::filesystem;
-namespace {
-
-[[noreturn]] void fail(std::string_view doing, const fs::path& path, int error) {
-  throw Error(cat("cannot ", doing, " '", path.string(), "': ", std::strerror(error),
-                  error == ENOSPC ? "; free some space and run again" : ""));
-}
-
-class Descriptor {
- public:
-  Descriptor(const fs::path& path, int flags, std::string_view doing)
-      : Descriptor(open(path.c_str(), flags | O_CLOEXEC), doing, path) {}
-  ~Descriptor() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  // `shown` is the name that the user knows.
-  Descriptor(int opened, std::string_view doing, const fs::path& shown) : fd_(opened) {
-    if (fd_ < 0) fail(doing, shown, errno);
-  }
-  int get() const { return fd_; }
-  int release() { return std::exchange(fd_, -1); }
-
- private:
-  int fd_;
-};
-
-void write_all(int fd, std::string_view content, const fs::path& path) {
-  while (!content.empty()) {
-    const ssize_t written = ::write(fd, content.data(), content.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) fail("write", path, errno);
-    content.remove_prefix(static_cast<size_t>(written));
-  }
-}
-
-}  // namespace
 
 void require_file(const fs::path& path, std::string_view what) {
   std::error_code ignored;
@@ -83,9 +46,11 @@ void require_writable(std::string_view option, const fs::path& path) {
     throw Error(cat(option, ": '", path.string(), "' is a folder; a file is expected"));
   const OutputTarget target = output_target(path);
   if (target.descriptor >= 0) return;
-  // Regular files are replaced by rename, which asks for rights in the folder alone.
+  // Regular files are replaced by rename, which asks for rights in the folder.
   const fs::path folder = target.path.has_parent_path() ? target.path.parent_path() : fs::path(".");
-  if (access((target.replaces ? folder : target.path).c_str(), target.replaces ? W_OK | X_OK : W_OK) == 0) return;
+  const bool may_rename = !target.replaces || access(folder.c_str(), W_OK | X_OK) == 0;
+  const bool is_new = target.replaces && !target.mode;
+  if (may_rename && (is_new || access(target.path.c_str(), W_OK) == 0)) return;
   throw Error(cat(option, ": cannot write '", path.string(), "': ", std::strerror(errno)));
 }
 
@@ -99,7 +64,7 @@ std::string read_file(const fs::path& path) {
   for (;;) {
     const ssize_t got = ::read(file.get(), buffer.data(), buffer.size());
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) fail("read", path, errno);
+    if (got < 0) fail_on_file("read", path, errno);
     if (got == 0) return content;
     content.append(buffer.data(), static_cast<size_t>(got));
   }
@@ -107,7 +72,7 @@ std::string read_file(const fs::path& path) {
 
 void sync_path(const fs::path& path) {
   const Descriptor file(path, O_RDONLY, "open");
-  if (fsync(file.get()) != 0 && errno != EINVAL) fail("sync", path, errno);
+  if (fsync(file.get()) != 0 && errno != EINVAL) fail_on_file("sync", path, errno);
 }
 
 void write_file(const fs::path& path, std::string_view content) {
@@ -121,9 +86,8 @@ void write_file(const fs::path& path, std::string_view content) {
   }
   try {
     write_all(file.get(), content, path);
-    if (fsync(file.get()) != 0) fail("write", path, errno);
-    if (::close(file.release()) != 0) fail("write", path, errno);
-    if (rename(temporary.c_str(), target.path.c_str()) != 0) fail("rename onto", path, errno);
+    sync_and_close(file, path);
+    if (rename(temporary.c_str(), target.path.c_str()) != 0) fail_on_file("rename onto", path, errno);
   } catch (...) {
     unlink(temporary.c_str());
     throw;
@@ -135,11 +99,11 @@ void replace_folder(const fs::path& finished, const fs::path& path) {
   fs::path old = path;
   old += cat(".old", getpid());
   const bool replaces = rename(path.c_str(), old.c_str()) == 0;
-  if (!replaces && errno != ENOENT) fail("replace", path, errno);
+  if (!replaces && errno != ENOENT) fail_on_file("replace", path, errno);
   if (rename(finished.c_str(), path.c_str()) != 0) {
     const int error = errno;
     if (replaces) (void)rename(old.c_str(), path.c_str());
-    fail("rename onto", path, error);
+    fail_on_file("rename onto", path, error);
   }
   sync_path(path.has_parent_path() ? path.parent_path() : fs::path("."));
   if (replaces) fs::remove_all(old);

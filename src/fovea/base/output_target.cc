@@ -60,9 +60,17 @@ bool is_same_file_to_write(const fs::path& a, const fs::path& b) {
   return one.replaces && other.replaces && !place.empty() && place == other_place;
 }
 
+void require_name(std::string_view option, const fs::path& path, std::string_view expected) {
+  if (path != "-") return;
+  throw UsageError(
+      cat(option, ": '-', standard output, is not taken here; name ", expected, " (./- for one of that name)"));
+}
+
 int open_output(const OutputTarget& target, const fs::path& temporary) {
   if (target.descriptor >= 0) return fcntl(target.descriptor, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
   if (target.replaces) {
+    // The rename would not ask whether the file there is protected.
+    if (target.mode && access(target.path.c_str(), W_OK) != 0) return -1;
     const int file = open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     if (file >= 0 && target.mode) (void)fchmod(file, *target.mode);
     return file;

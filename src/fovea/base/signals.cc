@@ -31,6 +31,8 @@ void install_signal_handlers() {
   sigaction(SIGTERM, &action, nullptr);
   // A closed pipe (`fovea translate | head`) becomes a write error that is reported.
   std::signal(SIGPIPE, SIG_IGN);
+  // So does a file that ulimit -f lets grow no more.
+  std::signal(SIGXFSZ, SIG_IGN);
 }
 
 int interrupting_signal() { return caught.load(); }

@@ -3,11 +3,9 @@
 #include <vector>
 
 #include "fovea/text/corpus.h"
+#include "fovea/text/corpus_formats.h"
 
 namespace fovea::text {
-
-// Captions of a user interface have marks of access keys, which are no text; pages have lost their markup already.
-enum class Kind { kProse, kInterface, kPages };
 
 // Rewrites pairs in place (Unicode, markup, accelerators) and counts what it changed.
 class Rewriter {

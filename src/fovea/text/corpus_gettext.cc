@@ -53,8 +53,11 @@ Bitext bitext_of(const std::vector<Message>& messages, const std::string& path) 
     }
   };
   for (const Message& message : messages) {
-    if (message.id.empty() || message.fuzzy || message.translations.empty() || message.translations[0].empty())
+    if (message.id.empty() || message.translations.empty() || message.translations[0].empty()) continue;
+    if (message.fuzzy) {
+      ++bitext.unfinished;
       continue;
+    }
     if (message.plural.empty() || message.translations.size() > 1)
       bitext.pairs.push_back({converted(message.id), converted(message.translations.front())});
     if (!message.plural.empty() && !message.translations.back().empty())

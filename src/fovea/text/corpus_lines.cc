@@ -6,16 +6,15 @@
 #include "fovea/base/log.h"
 #include "fovea/base/signals.h"
 #include "fovea/base/strings.h"
+#include "fovea/text/corpus_formats.h"
 #include "fovea/text/corpus_readers.h"
 
 namespace fovea::text {
 namespace {
 
 // "train.de" and "train.de.gz" end in a language; "corpus.txt" does not.
-std::string language_suffix(std::filesystem::path path) {
-  for (const char* packed : {".gz", ".xz", ".bz2", ".zst"})
-    if (path.extension() == packed) path.replace_extension();
-  std::string suffix = path.extension();
+std::string language_suffix(const std::filesystem::path& path) {
+  std::string suffix = without_packed_ending(path).extension();
   if (suffix.size() < 3) return {};
   suffix.erase(0, 1);
   const size_t length = suffix.find_first_of("-_");

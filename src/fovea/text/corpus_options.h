@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "fovea/base/fields.h"
+#include "fovea/text/corpus_formats.h"
 
 namespace fovea::text {
 
@@ -21,11 +22,15 @@ struct CorpusOptions {
   bool keep_duplicates = false, keep_markup = false, keep_accelerators = false;
   int64_t generate = 0;
 
-  static constexpr auto fields() {
+  // The languages, empty where the files are to say.
+  std::string source() const { return languages.empty() ? "" : languages[0]; }
+  std::string target() const { return languages.empty() ? "" : languages[1]; }
+
+  static auto fields() {
     using O = CorpusOptions;
     return std::tuple(
         named("output", &O::output, "folder to write train, valid and test into, each with language suffixes", "o"),
-        choice("format", &O::format, "of the files; auto: by their names", "auto|po|mo|tsv|aligned|tmx|xliff|help"),
+        choice("format", &O::format, "of the files; auto: by their names", corpus_format_choices()),
         named("libreoffice", &O::libreoffice,
               "folder with LibreOffice's help packages unpacked into it; takes the --languages out of it",
               "help-pages"),

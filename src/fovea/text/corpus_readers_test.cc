@@ -85,6 +85,7 @@ TEST_F(ReadersTest, PoLeavesOutWhatIsNotTranslated) {
                                              "msgid \"Kept\"\nmsgstr \"Behalten\"\n\n"
                                              "#~ msgid \"Gone\"\n#~ msgstr \"Weg\"\n");
   EXPECT_THAT(read_po(path).pairs, ElementsAre(is_pair("Kept", "Behalten")));
+  EXPECT_EQ(read_po(path).unfinished, 1);
 }
 
 TEST_F(ReadersTest, PoOneFormForAllNumbers) {
@@ -222,6 +223,32 @@ TEST_F(ReadersTest, Tmx) {
               ElementsAre(is_pair("Die rote Katze", "The red cat & dog")));
 }
 
+std::string memory_in(const std::string& encoding, const std::string& german) {
+  return cat("<?xml version='1.0'", encoding.empty() ? "" : cat(" encoding=\"", encoding, "\""), "?>",
+             "<tmx><header srclang='en'/><body><tu><tuv xml:lang='en'><seg>nice</seg></tuv><tuv xml:lang='de'><seg>",
+             german, "</seg></tuv></tu></body></tmx>");
+}
+
+TEST_F(ReadersTest, TmxInAnyCharacterSet) {
+  for (const auto& [encoding, german] :
+       {std::pair("windows-1252", "sch\xf6n \x80"), std::pair("WINDOWS-1252", "sch\xf6n \x80"),
+        std::pair("ISO-8859-15", "sch\xf6n \xa4"), std::pair("x-mac-roman", "sch\x9an \xdb"),
+        std::pair("UTF-8", "schön €"), std::pair("", "schön €"), std::pair("utf-16", "schön €")})
+    EXPECT_THAT(read_tmx(file("a.tmx", memory_in(encoding, german)), {}).pairs, ElementsAre(is_pair("nice", "schön €")))
+        << encoding;
+  EXPECT_THAT(read_tmx(file("a.tmx", memory_in("ISO-8859-1", "sch\xf6n")), {}).pairs,
+              ElementsAre(is_pair("nice", "schön")));
+  EXPECT_THAT(read_tmx(file("a.tmx", memory_in("shift_jis", "\x94\x4c")), {}).pairs,
+              ElementsAre(is_pair("nice", "猫")));
+  std::string wide = "\xff\xfe";
+  for (const char c : memory_in("UTF-16", "sch\xf6n")) wide += c, wide += '\0';
+  EXPECT_THAT(read_tmx(file("a.tmx", wide), {}).pairs, ElementsAre(is_pair("nice", "schön")));
+  const std::string unknown = file("a.tmx", memory_in("x-Klingon", "a"));
+  EXPECT_THAT(message_of([&] { read_tmx(unknown, {}); }),
+              AllOf(HasSubstr("a.tmx' is declared to be in 'x-klingon'"), HasSubstr("iconv -f x-klingon -t UTF-8")));
+  EXPECT_THAT(message_of([&] { read_xliff(unknown); }), HasSubstr("'x-klingon'"));
+}
+
 std::string times(int count, std::string_view text) {
   std::string out;
   for (int i = 0; i < count; ++i) out += text;
@@ -292,6 +319,31 @@ TEST_F(ReadersTest, XliffOfBothVersions) {
            "<target>chien</target></segment></unit></file></xliff>"));
   EXPECT_EQ(recent.source_lang, "en");
   EXPECT_THAT(recent.pairs, ElementsAre(is_pair("dog", "chien")));
+}
+
+TEST_F(ReadersTest, XliffLeavesOutWhatIsUnfinished) {
+  std::string units, segments;
+  const auto unit = [](const std::string& state, const std::string& approved, const std::string& text) {
+    return cat("<trans-unit", approved, "><source>", text, "</source><target", state, ">", text,
+               "</target></trans-unit>");
+  };
+  for (const char* state : {"new", "needs-translation", "needs-l10n", "needs-adaptation", "needs-review-translation",
+                            "needs-review-l10n", "needs-review-adaptation"})
+    units += unit(cat(" state='", state, "'"), "", state);
+  for (const char* state : {"translated", "signed-off", "final"}) units += unit(cat(" state='", state, "'"), "", state);
+  units += unit("", " approved='no'", "not approved") + unit("", " approved='yes'", "approved") + unit("", "", "plain");
+  const Bitext old = read_xliff(file(
+      "a.xlf", cat("<xliff><file source-language='en' target-language='fr'><body>", units, "</body></file></xliff>")));
+  EXPECT_EQ(old.unfinished, 8);
+  std::vector<std::string> kept;
+  for (const Pair& pair : old.pairs) kept.push_back(pair.source);
+  EXPECT_THAT(kept, ElementsAre("translated", "signed-off", "final", "approved", "plain"));
+  for (const char* state : {"initial", "translated"})
+    segments += cat("<segment state='", state, "'><source>", state, "</source><target>x</target></segment>");
+  const Bitext recent = read_xliff(file(
+      "b.xlf", cat("<xliff version='2.0' srcLang='en' trgLang='fr'><file><unit>", segments, "</unit></file></xliff>")));
+  EXPECT_EQ(recent.unfinished, 1);
+  EXPECT_THAT(recent.pairs, ElementsAre(is_pair("translated", "x")));
 }
 
 TEST_F(ReadersTest, HelpPagesByIdAndOccurrence) {

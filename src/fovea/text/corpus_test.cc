@@ -1,10 +1,14 @@
 #include "fovea/text/corpus.h"
 
 #include <gmock/gmock.h>
+#include <sys/resource.h>
 
+#include <csignal>
+#include <map>
 #include <set>
 
 #include "fovea/base/file.h"
+#include "fovea/base/signals.h"
 #include "fovea/base/strings.h"
 #include "fovea/base/test_folder.h"
 #include "fovea/base/test_message.h"
@@ -141,6 +145,65 @@ TEST_F(CorpusTest, GeneratesSentencesWithAlignments) {
   EXPECT_EQ(lines("out/train.bb").size(), 150);
   EXPECT_EQ(lines("out/train.align").size(), 150);
   EXPECT_EQ(lines("out/test.align").size(), 30);
+}
+
+// A full disk, say: no file of another choice beside those of the first.
+TEST_F(CorpusTest, WhatFailsChangesNothing) {
+  const auto all_files = [&] {
+    std::map<std::string, std::string> files;
+    for (const auto& entry : fs::directory_iterator(folder_ / "out")) files[entry.path().filename()] = read_file(entry);
+    return files;
+  };
+  run_corpus(options());
+  const auto before = all_files();
+  CorpusOptions other = options();
+  other.seed = 2;
+  install_signal_handlers();
+  rlimit limit = {};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &limit), 0);
+  // The English side of the training text fits, the German one does not.
+  const size_t english = before.at("train.en").size(), german = before.at("train.de").size();
+  const rlimit small = {.rlim_cur = (english + german) / 2, .rlim_max = limit.rlim_max};
+  ASSERT_LT(english + 300, german);
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
+  EXPECT_THAT(message_of([&] { run_corpus(other); }), HasSubstr("train.de': File too large"));
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &limit), 0);
+  EXPECT_EQ(all_files(), before);
+}
+
+TEST_F(CorpusTest, WhatCannotBeWrittenShowsBeforeTheReading) {
+  CorpusOptions bad = options();
+  write_file(folder_ / "bad.tmx", "<tmx><body><tu>");
+  bad.inputs = {folder_ / "bad.tmx"};
+  bad.output = folder_ / "c.en/out";
+  EXPECT_THAT(message_of([&] { run_corpus(bad); }), HasSubstr("--output: cannot make the folder"));
+  bad.output = folder_ / "some/where";
+  EXPECT_THAT(message_of([&] { run_corpus(bad); }), HasSubstr("not well-formed"));
+  EXPECT_FALSE(fs::exists(folder_ / "some")) << "an empty folder was left";
+  bad.output = "-";
+  EXPECT_THAT(message_of([&] { run_corpus(bad); }), HasSubstr("--output: '-', standard output, is not taken here"));
+}
+
+TEST_F(CorpusTest, UnfinishedTranslationsAreCounted) {
+  write_file(folder_ / "a.po",
+             "msgid \"\"\nmsgstr \"Language: de\\n\"\n\n#, fuzzy\nmsgid \"a dog\"\nmsgstr \"eine Katze\"\n\n"
+             "msgid \"a cat\"\nmsgstr \"eine Katze\"\n");
+  CorpusOptions few = options();
+  few.valid = few.test = 0;
+  few.inputs = {folder_ / "a.po"};
+  const CorpusReport report = run_corpus(few);
+  EXPECT_EQ(report.read, 2);
+  EXPECT_EQ(report.segments, 2);
+  EXPECT_EQ(report.parts.at(0).pairs, 1);
+  EXPECT_THAT(describe(report), HasSubstr("dropped: marked as unfinished"));
+}
+
+TEST_F(CorpusTest, FormatsAreTold) {
+  EXPECT_EQ(corpus_format_choices(), "auto|po|mo|tsv|tmx|xliff|aligned|help");
+  EXPECT_EQ(corpus_inputs_in_words(),
+            ".po, .pot, .mo, .gmo, .tsv, .tab, .tmx, .xlf, .xliff, two aligned files or two folders of LibreOffice's "
+            "help pages");
+  EXPECT_EQ(without_packed_ending("de.po.gz"), "de.po");
 }
 
 TEST_F(CorpusTest, NothingLeftSaysWhy) {

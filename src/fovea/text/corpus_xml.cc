@@ -7,6 +7,7 @@
 #include "fovea/base/file.h"
 #include "fovea/base/strings.h"
 #include "fovea/text/corpus_readers.h"
+#include "fovea/text/unicode.h"
 
 namespace fovea::text {
 namespace {
@@ -34,11 +35,46 @@ int64_t line_of(const std::string& content, std::ptrdiff_t offset) {
   return 1 + std::count(content.begin(), end, '\n');
 }
 
+// The encoding that a document's declaration names, in small letters; empty where there is none in ASCII, as in UTF-16.
+std::string declared_encoding(std::string_view content) {
+  if (!content.starts_with("<?xml")) return {};
+  const std::string_view declaration = content.substr(0, content.find("?>"));
+  size_t at = declaration.find("encoding");
+  if (at == std::string_view::npos) return {};
+  at = declaration.find_first_of("\"'", at);
+  if (at == std::string_view::npos) return {};
+  const std::string_view value = declaration.substr(at + 1);
+  return lower(value.substr(0, value.find(declaration[at])));
+}
+
+// Names under which the bytes are read as UTF-8. A declaration that can be read byte by byte and speaks of wider units
+// is wrong, and the text most likely UTF-8.
+bool is_read_as_utf8(std::string_view encoding) {
+  static constexpr std::array<std::string_view, 9> kNames = {"utf-8", "utf8", "utf-16",    "utf16",   "utf-32",
+                                                             "utf32", "ucs-", "iso-10646", "us-ascii"};
+  return encoding == "ascii" ||
+         std::ranges::any_of(kNames, [&](std::string_view name) { return encoding.starts_with(name); });
+}
+
+std::string converted(std::string content, const std::string& encoding, const std::string& path) {
+  if (encoding.empty() || is_read_as_utf8(encoding)) return content;
+  try {
+    return to_utf8(content, encoding);
+  } catch (const Error&) {
+    throw Error(cat("'", path, "' is declared to be in '", encoding,
+                    "', a character set that is not known; convert it, as with iconv -f ", encoding,
+                    " -t UTF-8, and take the encoding out of its first line"));
+  }
+}
+
 void load(pugi::xml_document& document, const std::string& path) {
-  const std::string content = read_unpacked(path);
-  // White space between inline elements is text.
+  std::string content = read_unpacked(path);
+  const std::string encoding = declared_encoding(content);
+  content = converted(std::move(content), encoding, path);
+  // White space between inline elements is text. The parser knows few encodings by name, but all by their first bytes.
   const pugi::xml_parse_result result =
-      document.load_buffer(content.data(), content.size(), pugi::parse_default | pugi::parse_ws_pcdata);
+      document.load_buffer(content.data(), content.size(), pugi::parse_default | pugi::parse_ws_pcdata,
+                           encoding.empty() ? pugi::encoding_auto : pugi::encoding_utf8);
   if (result) return;
   throw Error(cat("'", path, "' line ", line_of(content, result.offset), ": not well-formed XML (",
                   lower(result.description()), "); expected a complete file"));
@@ -122,6 +158,20 @@ Languages choose_languages(Languages wanted, const std::string& declared, const 
   return wanted;
 }
 
+// By XLIFF 1.2, where the target has a state and the unit an approval, and XLIFF 2, where the segment has the state.
+// What has neither counts as finished, whatever the standards take for their defaults: most files say nothing.
+bool is_unfinished(const pugi::xml_node& unit) {
+  static constexpr std::array<std::string_view, 8> kStates = {"initial",           "new",
+                                                              "needs-translation", "needs-l10n",
+                                                              "needs-adaptation",  "needs-review-translation",
+                                                              "needs-review-l10n", "needs-review-adaptation"};
+  const auto has_such_state = [](const pugi::xml_node& node) {
+    return std::ranges::find(kStates, std::string_view(node.attribute("state").as_string())) != kStates.end();
+  };
+  return std::string_view(unit.attribute("approved").as_string()) == "no" || has_such_state(unit) ||
+         has_such_state(unit.child("target"));
+}
+
 struct XliffReader : pugi::xml_tree_walker {
   Bitext bitext;
   bool for_each(pugi::xml_node& node) override {
@@ -131,8 +181,12 @@ struct XliffReader : pugi::xml_tree_walker {
       bitext.target_lang = language_tag(node.attribute("target-language").as_string());
     }
     if (name != "trans-unit" && name != "segment") return true;
-    if (node.child("source") && node.child("target"))
+    if (!node.child("source") || !node.child("target")) return true;
+    if (is_unfinished(node)) {
+      ++bitext.unfinished;
+    } else {
       bitext.pairs.push_back({text_of(node.child("source")), text_of(node.child("target"))});
+    }
     return true;
   }
 };

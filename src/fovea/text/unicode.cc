@@ -157,13 +157,26 @@ Measure measure(std::string_view text) {
 
 std::string to_utf8(std::string_view text, const std::string& charset) {
   UErrorCode status = U_ZERO_ERROR;
-  UConverter* converter = ucnv_open(charset.c_str(), &status);
+  const icu::LocalUConverterPointer from(ucnv_open(charset.c_str(), &status)), to(ucnv_open("UTF-8", &status));
   if (U_FAILURE(status))
     throw Error(cat("got the character set '", charset, "'; expected a known one, such as UTF-8 or ISO-8859-1"));
-  icu::UnicodeString units(text.data(), static_cast<int32_t>(text.size()), converter, status);
-  ucnv_close(converter);
+  // Part by part: ICU's strings hold no more than 2^31 - 1 units.
   std::string out;
-  return units.toUTF8String(out);
+  std::array<char, 1 << 14> part;
+  std::array<UChar, 1 << 12> pivot;
+  UChar *pivot_from = pivot.data(), *pivot_to = pivot.data();
+  const char* next = text.data();
+  bool is_first = true;
+  do {
+    status = U_ZERO_ERROR;
+    char* part_end = part.data();
+    ucnv_convertEx(to.getAlias(), from.getAlias(), &part_end, part.data() + part.size(), &next,
+                   text.data() + text.size(), pivot.data(), &pivot_from, &pivot_to, pivot.data() + pivot.size(),
+                   is_first, true, &status);
+    out.append(part.data(), part_end);
+    is_first = false;
+  } while (status == U_BUFFER_OVERFLOW_ERROR);
+  return out;
 }
 
 std::string decode_entities(std::string_view text) {

@@ -33,6 +33,8 @@ class Vocab {
   std::unique_ptr<Model> model_;
 };
 
+inline constexpr double kMinCharacterCoverage = 0.98;  // SentencePiece's
+
 struct VocabTraining {
   std::vector<std::string> inputs;  // text files, may be packed
   std::string output;               // .spm
@@ -43,7 +45,8 @@ struct VocabTraining {
   int64_t max_sentences = 2'000'000;
   int64_t seed = 1, threads = 1;
 };
-// The same input and seed give the same file. Throws if `size` is impossible for the text, saying what is possible.
+// The same input and seed give the same file; for unigram, the same number of threads too. Throws if `size` is
+// impossible for the text, saying what is possible.
 void train_vocab(const VocabTraining& options);
 
 }  // namespace fovea::text

@@ -102,6 +102,16 @@ TEST_F(VocabTest, SameInputSameFile) {
   EXPECT_NE(checksum(read_file(folder_ / "1.spm")), checksum(read_file(folder_ / "3.spm")));
 }
 
+TEST_F(VocabTest, BpeDoesNotHangOnTheThreads) {
+  VocabTraining options = training("1.spm");
+  options.type = "bpe";
+  train_vocab(options);
+  options.output = folder_ / "3.spm";
+  options.threads = 3;
+  train_vocab(options);
+  EXPECT_EQ(checksum(read_file(folder_ / "1.spm")), checksum(read_file(folder_ / "3.spm")));
+}
+
 TEST_F(VocabTest, ReadsPackedTextAsThePlainOne) {
   LineWriter packed(folder_ / "a.txt.gz");
   packed.write(read_file(folder_ / "a.txt"));
@@ -139,8 +149,32 @@ TEST_F(VocabTest, TheSizeNamedAsPossibleIsPossible) {
   }
 }
 
+TEST_F(VocabTest, TheSmallestSizeIsPossibleAndItsAdviceToo) {
+  for (const char* type : {"unigram", "bpe"}) {
+    for (const bool bytes : {false, true}) {
+      VocabTraining options = training("v.spm");
+      options.type = type;
+      options.byte_fallback = bytes;
+      options.size = 5;
+      const std::string message = message_of([&] { train_vocab(options); });
+      EXPECT_THAT(message, HasSubstr("; ask for more, or lower --character-coverage"));
+      EXPECT_EQ(message.find("and the 256 of --byte-fallback") != std::string::npos, bytes) << message;
+      options.character_coverage = kMinCharacterCoverage;
+      EXPECT_THAT(message_of([&] { train_vocab(options); }), testing::EndsWith("; ask for more"));
+      options.character_coverage = 1;
+      options.size = std::stoll(message.substr(message.find("at least ") + 9));
+      train_vocab(options);
+      EXPECT_EQ(Vocab::load(options.output).size(), options.size);
+    }
+  }
+}
+
 TEST_F(VocabTest, BadInputsOfTraining) {
   VocabTraining options = training("v.spm");
+  options.output = "-";
+  EXPECT_THAT(message_of([&] { train_vocab(options); }),
+              HasSubstr("--output: '-', standard output, is not taken here"));
+  options.output = folder_ / "v.spm";
   options.inputs = {folder_ / "none.txt"};
   EXPECT_THAT(message_of([&] { train_vocab(options); }), HasSubstr("--train-sets: no such file"));
   write_file(folder_ / "empty.txt", "\n \n");

@@ -6,6 +6,7 @@
 #include "fovea/base/error.h"
 #include "fovea/base/file.h"
 #include "fovea/base/log.h"
+#include "fovea/base/output_target.h"
 #include "fovea/base/rng.h"
 #include "fovea/base/signals.h"
 #include "fovea/base/strings.h"
@@ -92,7 +93,9 @@ class SampleIterator : public sentencepiece::SentenceIterator {
   if (std::regex_search(message, match, std::regex("required_chars\\. [0-9]+ vs ([0-9]+)")) ||
       std::regex_search(message, match, std::regex("smaller than required_chars[^0-9]*([0-9]+)")))
     throw Error(cat("--dim-vocabs: got ", size, "; expected at least ", match[1].str(),
-                    ", one piece for each character of the text; ask for more, or lower --character-coverage"));
+                    ", one piece for each character of the text",
+                    options.byte_fallback ? " and the 256 of --byte-fallback" : "", "; ask for more",
+                    options.character_coverage > kMinCharacterCoverage ? ", or lower --character-coverage" : ""));
   throw Error(cat("--dim-vocabs ", size, ": no vocabulary can be learned from this text: ", message));
 }
 
@@ -119,6 +122,7 @@ void silence_sentencepiece() {
 
 void train_vocab(const VocabTraining& options) {
   check(options);
+  require_name("--output", options.output, "a file");
   require_other_file("--output", options.output, options.inputs);
   require_writable("--output", options.output);
   silence_sentencepiece();
@@ -133,12 +137,14 @@ void train_vocab(const VocabTraining& options) {
   log::info(cat("learning ", thousands(options.size), " pieces from ", thousands(std::ssize(sample.lines)), " of ",
                 thousands(sample.seen), " lines"));
 
+  // The library stores the number of threads in the model. For bpe it only reads with them, a twentieth of the work;
+  // for unigram it adds up expectations a thread, and the pieces change with the rounding.
   const std::unordered_map<std::string, std::string> arguments = {
       {"vocab_size", std::to_string(options.size)},
       {"model_type", options.type},
       {"character_coverage", shortest(options.character_coverage)},
       {"byte_fallback", options.byte_fallback ? "true" : "false"},
-      {"num_threads", std::to_string(options.threads)},
+      {"num_threads", std::to_string(options.type == "unigram" ? options.threads : 1)},
       {"max_sentence_length", std::to_string(kMaxLineBytes)},
       {"eos_id", "0"},
       {"unk_id", "1"},

@@ -1,0 +1,36 @@
+#pragma once
+#include <cerrno>
+#include <filesystem>
+#include <string_view>
+#include <utility>
+
+namespace fovea {
+
+// Throws an Error "cannot write 'x': No space left on device; ...". `error` is an errno.
+[[noreturn]] void fail_on_file(std::string_view doing, const std::filesystem::path& path, int error);
+
+// An open file, closed at the end of its life.
+class Descriptor {
+ public:
+  // Throws, as above, where `opened` is -1; `shown` is the name that the user knows.
+  Descriptor(int opened, std::string_view doing, const std::filesystem::path& shown) : fd_(opened) {
+    if (fd_ < 0) fail_on_file(doing, shown, errno);
+  }
+  Descriptor(const std::filesystem::path& path, int flags, std::string_view doing);
+  ~Descriptor();
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  int get() const { return fd_; }
+  int release() { return std::exchange(fd_, -1); }
+
+ private:
+  int fd_;
+};
+
+// `path` names the file in errors.
+void write_all(int fd, std::string_view content, const std::filesystem::path& path);
+
+// fsync, then close.
+void sync_and_close(Descriptor& file, const std::filesystem::path& path);
+
+}  // namespace fovea

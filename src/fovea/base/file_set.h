@@ -1,0 +1,41 @@
+#pragma once
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "fovea/base/descriptor.h"
+#include "fovea/base/output_target.h"
+
+namespace fovea {
+
+// Writes files that belong together, as the two sides of a corpus do. Whatever ends the process, the old ones are
+// there, or the new ones, or some of either kind are missing: never old ones beside new ones. Every failure throws.
+class FileSet {
+ public:
+  FileSet() = default;
+  ~FileSet();  // removes what commit() has not put in place
+  FileSet(const FileSet&) = delete;
+  FileSet& operator=(const FileSet&) = delete;
+
+  // Begins a file, aside, and ends the one before. What a process that was killed left aside is removed.
+  void begin(const std::filesystem::path& path);
+  // More of the file. SIGINT or SIGTERM throws Interrupted.
+  void append(std::string_view text);
+  // Ends the last file, takes the old files away and puts the new ones in their places.
+  void commit();
+
+ private:
+  struct File {
+    OutputTarget target;
+    std::filesystem::path shown, temporary;  // temporary: empty where the target itself is open
+  };
+  void flush();
+  void end();
+  std::vector<File> files_;
+  std::optional<Descriptor> open_;  // of files_.back()
+  std::string buffer_;
+};
+
+}  // namespace fovea

@@ -1,0 +1,47 @@
+#pragma once
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+// The formats that `fovea corpus` reads: one table says their names, the files' endings, what an input consists of and
+// how it is read.
+namespace fovea::text {
+
+struct Bitext;
+struct CorpusOptions;
+
+// Captions of a user interface have marks of access keys, which are no text; pages have lost their markup already.
+enum class Kind { kProse, kInterface, kPages };
+
+enum class InputShape { kFile, kTwoFiles, kTwoFolders };
+
+struct CorpusInput {
+  const struct CorpusFormat* format = nullptr;
+  std::string path, second;  // second: of two files or folders
+};
+
+struct CorpusFormat {
+  std::string_view name;                     // of --format
+  std::vector<std::string_view> extensions;  // of the files' names, without the dot
+  std::string_view in_words;                 // what to give, where extensions do not say
+  InputShape shape;
+  Kind kind;
+  Bitext (*read)(const CorpusInput& input, const CorpusOptions& options);
+  // Catalogues say which side is which language.
+  bool is_catalogue() const { return kind == Kind::kInterface; }
+};
+
+// "auto|po|mo|...", what --format takes.
+std::string_view corpus_format_choices();
+
+// ".po, .mo, ..., two aligned files or two folders of ...", for messages.
+std::string corpus_inputs_in_words();
+
+// What the options name, looked up in the file system. Throws for what is missing or not of its format's shape.
+std::vector<CorpusInput> list_corpus_inputs(const CorpusOptions& options);
+
+// "de.po.gz" -> "de.po".
+std::filesystem::path without_packed_ending(std::filesystem::path path);
+
+}  // namespace fovea::text

@@ -8,11 +8,14 @@
 #include <chrono>
 #include <csignal>
 #include <filesystem>
+#include <regex>
 #include <thread>
 
 #include "fovea/base/error.h"
 #include "fovea/base/executor.h"
+#include "fovea/base/fields.h"
 #include "fovea/base/file.h"
+#include "fovea/base/log.h"
 #include "fovea/base/output_target.h"
 #include "fovea/base/rng.h"
 #include "fovea/base/signals.h"
@@ -56,6 +59,16 @@ TEST(Strings, SuggestsTheNearName) {
   const std::vector<std::string> known = {"window", "block", "random"};
   EXPECT_EQ(did_you_mean("windw", known), "; did you mean 'window'?");
   EXPECT_EQ(did_you_mean("zebra", known), "");
+  const std::vector<std::string> flags = {
+      "--seed",      "--valid-beam-size", "--tied-embeddings-all", "--tied-embeddings", "--normalize",
+      "--clip-norm", "--lr-warmup"};
+  EXPECT_EQ(nearest("--tied", flags), "--tied-embeddings");
+  EXPECT_EQ(nearest("--beam", flags), "--valid-beam-size");
+  EXPECT_EQ(nearest("--beam-size", flags), "--valid-beam-size");
+  EXPECT_EQ(nearest("--norm", flags), "--normalize");
+  EXPECT_EQ(nearest("--warmup", flags), "--lr-warmup");
+  EXPECT_EQ(nearest("--sede", flags), "--seed");
+  EXPECT_EQ(nearest("--", flags), "");
 }
 
 // Names in a stranger's file are quoted as they are.
@@ -67,11 +80,69 @@ TEST(Error, IsOneLine) {
 TEST(Fields, RefuseWhatTheirTypeCannotHold) {
   std::vector<int64_t> values;
   const FieldView field = {"sizes", "", -1e300, 1e300, {}, {}, &values};
-  assign(field, {"9223372036854775K", "-9223372036854775K", "9223372036854775807"});
-  EXPECT_EQ(values, (std::vector<int64_t>{9223372036854774784, -9223372036854774784, INT64_MAX}));
+  assign(field, {"9000000000000000K", "-9G", "9223372036854775807"});
+  EXPECT_EQ(values, (std::vector<int64_t>{9'000'000'000'000'000'000, -9'000'000'000, INT64_MAX}));
   for (const std::string text : {"9223372036854775807G", "9223372036854776K", "-9223372036854775808K"})
     EXPECT_EQ(message_of([&] { assign(field, {text}); }), cat("--sizes: got '", text, "'; expected a whole number"));
   EXPECT_EQ(message_of([&] { assign(field, {"1\n2"}); }), "--sizes: got '1 2'; expected a whole number");
+}
+
+TEST(Fields, CountTheValuesOfAList) {
+  std::vector<std::string> values;
+  const FieldView field = {"languages", "", -kNoLimit, kNoLimit, {}, {}, &values, 2};
+  assign(field, {"en", "de"});
+  EXPECT_EQ(message_of([&] {
+              assign(field, {"en", "de", "fr"});
+            }),
+            "--languages: got 'en de fr'; expected at most 2 values");
+}
+
+TEST(Log, TellsTheTimeInEveryJsonObject) {
+  const Folder folder;
+  const std::string file = folder.path / "log";
+  log::configure({.format = log::Format::kJson, .quiet = false, .file = file});
+  log::info("a \"word\"");
+  log::record("text", R"({"event":"train"})");
+  log::configure({});
+  const std::vector<std::string> lines = read_lines(file);
+  ASSERT_EQ(lines.size(), 2U);
+  const std::string time = R"(\{"time":"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d\d\d[+-]\d\d:\d\d",)";
+  EXPECT_TRUE(std::regex_match(lines[0], std::regex(time + R"("level":"info","message":"a \\"word\\""\})")))
+      << lines[0];
+  EXPECT_TRUE(std::regex_match(lines[1], std::regex(time + R"("event":"train"\})"))) << lines[1];
+}
+
+// As shells do for their background jobs, and nohup for SIGHUP.
+TEST(Signals, ThatWereIgnoredStayIgnored) {
+  for (const int signal : kStopSignals) {
+    const auto before = std::signal(signal, SIG_IGN);
+    install_signal_handlers();
+    {
+      const StoppableAtOnce stoppable;
+      std::raise(signal);
+    }
+    std::raise(signal);
+    EXPECT_EQ(interrupting_signal(), 0);
+    std::signal(signal, before);
+  }
+}
+
+TEST(Signals, AskToStop) {
+  for (const auto& [signal, name] : {std::pair(SIGINT, "SIGINT"), std::pair(SIGTERM, "SIGTERM"),
+                                     std::pair(SIGHUP, "SIGHUP"), std::pair(SIGUSR1, "SIGUSR1")}) {
+    const auto before = std::signal(signal, SIG_DFL);
+    install_signal_handlers();
+    std::raise(signal);
+    EXPECT_EQ(interrupting_signal(), signal);
+    try {
+      throw_if_interrupted("work");
+      ADD_FAILURE() << name;
+    } catch (const Interrupted& e) {
+      EXPECT_EQ(std::string(e.what()), cat("work stopped by ", name));
+    }
+    clear_interrupt();
+    std::signal(signal, before);
+  }
 }
 
 TEST(Rng, IsAFunctionOfSeedStreamAndCount) {

@@ -18,12 +18,6 @@ namespace fovea::nn {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr const char* kModelFile = "model.safetensors";
-constexpr const char* kOptimizerFile = "optimizer.safetensors";
-constexpr const char* kConfigFile = "config.yml";
-constexpr const char* kSourceVocabFile = "source.spm";
-constexpr const char* kTargetVocabFile = "target.spm";
-constexpr const char* kChecksumFile = "checksums.yml";
 constexpr int64_t kFormat = 1;
 
 // What config.yml says beside the model's own fields.

@@ -1,13 +1,23 @@
 #pragma once
+#include <filesystem>
 #include <map>
 #include <string>
 #include <string_view>
 
-// The small YAML files of a checkpoint: maps from names to plain text.
+// The files of a checkpoint, of which the small YAML ones are maps from names to plain text.
 namespace fovea::nn {
 
+inline constexpr const char* kModelFile = "model.safetensors";
+inline constexpr const char* kOptimizerFile = "optimizer.safetensors";
+inline constexpr const char* kConfigFile = "config.yml";
+inline constexpr const char* kSourceVocabFile = "source.spm";
+inline constexpr const char* kTargetVocabFile = "target.spm";
+inline constexpr const char* kChecksumFile = "checksums.yml";
 // Has the state of a checkpoint's training; averages are without.
 inline constexpr const char* kProgressFile = "progress.yml";
+
+// Whether writing to `path`, links followed, would change or add one of these in the folder of a checkpoint.
+bool is_checkpoint_file(const std::filesystem::path& path);
 
 std::string print_map(const std::map<std::string, std::string>& map);
 

@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
 """fovea as its users meet it: what bad input gets, what interruption leaves, what goes where."""
+import datetime
+import json
 import os
 import pathlib
 import resource
@@ -40,6 +42,16 @@ class BadInput(unittest.TestCase):
     def test_command_line(self):
         self.refused("trian", says="unknown command 'trian'; did you mean 'train'?", code=2)
         self.refused("translate", "--beam-sise", "3", says="unknown option '--beam-sise'; did you mean '--beam-size'?", code=2)
+        for command, flag, hint in (("translate", "--beam", "--beam-size"), ("train", "--tied", "--tied-embeddings"),
+                                    ("train", "--warmup", "--lr-warmup"), ("train", "--optim", "--optimizer"),
+                                    ("train", "--epochs", "--after-epochs"), ("translate", "--norm", "--normalize"),
+                                    ("translate", "--batch_size", "--mini-batch"), ("train", "--max-update", "--after-batches"),
+                                    ("train", "--workspace", "--mini-batch-words")):
+            self.refused(command, flag, 3, says=f"; did you mean '{hint}'?", code=2)
+        self.refused("translate", "-m", "m", "--", "x", says="unexpected argument 'x'", code=2)
+        self.assertEqual(checked("spec", "--length", 2, "--", "full").stdout, "full\n##\n##\n")
+        for command in (["train", "--model"], ["translate", "--log"], ["average", "--output"], ["vocab", "--output"]):
+            self.refused(*command, "-", says=f"{command[1]}: got '-', which is no standard stream here", code=2)
         self.refused("translate", "--beam-size", "none", says=["--beam-size: got 'none'", "a whole number of at least 1"], code=2)
         self.refused("train", "--transformer-norm", "pst", says="expected one of post, pre; did you mean 'post'?", code=2)
         self.refused("vocab", "--dim-vocabs", 10**8, says="a whole number of at least 3 and at most 10,000,000", code=2)
@@ -84,6 +96,9 @@ class BadInput(unittest.TestCase):
         config.write_text(checked("translate", "--dump-config", "--beam-size", 3, "--model", "run").stdout)
         self.assertIn("beam-size: 3\n", config.read_text())
         self.assertEqual(checked("translate", "-c", config, "--dump-config").stdout, config.read_text())
+        self.assertIn("--config FILE  ", checked("spec", "--help").stdout)
+        self.refused("translate", "--model", os.fsdecode(b"run-\xff"), "--dump-config",
+                     says=["--dump-config: the value of --model", "is not UTF-8"])
         self.assertRegex(checked("--version").stdout, r"^fovea \d+\.\d+\.\d+ \(libtorch .*CUDA")
 
     def test_configuration_file(self):
@@ -94,13 +109,17 @@ class BadInput(unittest.TestCase):
         self.refused("train", "-c", config, says="not YAML at line")
         self.refused("train", "-c", PLACE.folder / "none.yml", says="no such file")
         config.write_text("length: 3\nlength: 2\n")
-        self.refused("spec", "full", "-c", config, says=["line 2: 'length' comes twice"])
+        self.refused("spec", "full", "-c", config, says=["bad.yml:2: 'length' comes twice"])
+        config.write_text("length: 3\n\ncausal: ~\n")
+        self.refused("spec", "full", "-c", config, says="bad.yml:3: causal: got null; expected one value")
 
     def test_ways_of_giving_a_configuration_file(self):
         config = PLACE.folder / "good.yml"
         config.write_text("length: 4\n")
         for arguments in (["-c", config, "full"], ["full", f"-c{config}"], ["full", f"--config={config}"]):
             self.assertEqual(checked("spec", *arguments).stdout, "full\n" + 4 * "####\n")
+        config.write_text("length: 2\ncausal: True\n")
+        self.assertEqual(checked("spec", "full", "-c", config).stdout, "full\n#.\n##\n")
         config.write_text("lr: 0.25\nmini_batch_words: 77\n")  # a flag's other names are keys too
         dumped = checked("train", "-c", config, "--dump-config").stdout
         self.assertIn("learn-rate: 0.25\n", dumped)
@@ -172,6 +191,29 @@ class BadInput(unittest.TestCase):
             self.refused("average", "--model", PLACE.model(), "--last", 1, "--output", output, says="run's own checkpoints")
         self.refused("average", "--model", PLACE.folder / "none", "--last", 1, "--output", folder / "a",
                      says=["none'", "does not exist"])
+
+    def test_no_configuration_vocabulary_or_checkpoint_is_overwritten(self):
+        config, vocab = PLACE.folder / "own.yml", PLACE.folder / "own.spm"
+        config.write_text("cpu-threads: 1\n")
+        shutil.copy(PLACE.vocab, vocab)
+        weights = PLACE.model() / "last" / "model.safetensors"
+        kept = (config, vocab, weights, (PLACE.model() / "last" / "config.yml").resolve())
+        before = [path.read_bytes() for path in kept]
+        sides, vocabs = PLACE.sides["test"], ["--vocabs", vocab, vocab]
+        for command in (["score", "--train-sets", *sides], ["translate", "--input", sides[0]]):
+            for flag in ("--output", "--log"):
+                for path in kept:
+                    self.refused(*command, "--model", PLACE.model(), *vocabs, "-c", config, flag, path,
+                                 says=[f"{flag}: '{path}'", "would be changed"])
+        for path in kept:
+            self.refused("train", "--model", PLACE.folder / "x", "--train-sets", *sides, *vocabs, "-c", config,
+                         "--log", path, says=[f"--log: '{path}'", "would be changed"])
+        self.refused("vocab", "--train-sets", *sides, "-c", config, "--output", config, says="would be changed")
+        self.assertEqual([path.read_bytes() for path in kept], before)
+        beside = PLACE.model() / "last" / "test.out"  # a file that is none of a checkpoint's
+        checked("translate", "--model", PLACE.model(), "--input", sides[0], "--beam-size", 1, "--output", beside)
+        checked("translate", "--model", PLACE.model(), "--input", sides[0], "--beam-size", 1, "--output", beside)
+        beside.unlink()
 
     def test_numbers_and_options_that_contradict(self):
         translate = ["translate", "--model", PLACE.model()]
@@ -276,17 +318,11 @@ class BadInput(unittest.TestCase):
         tmx = PLACE.folder / "bad.tmx"
         tmx.write_text("<tmx><body><tu>")
         self.refused("corpus", tmx, "--languages", "en", "de", "--output", PLACE.folder / "c", says="bad.tmx")
+        self.refused("corpus", "-l", "en", "de", tmx, "--output", PLACE.folder / "c", says="bad.tmx")
+        self.refused("corpus", "-l", "en", "de", "-l", "fr", says="--languages: got 3 values; expected at most 2", code=2)
         tmx.write_text("<?xml version='1.0' encoding='x-klingon'?><tmx/>")
         self.refused("corpus", tmx, "--output", PLACE.folder / "c", says=["'x-klingon'", "iconv"])
         self.assertFalse((PLACE.folder / "c").exists(), "an empty folder was left")
-
-    def test_standard_output_is_not_a_name(self):
-        folder = PLACE.folder / "dash"
-        folder.mkdir()
-        sides = PLACE.sides["train"]
-        for command in (["vocab", "--train-sets", *sides, "--dim-vocabs", 100], ["corpus", *sides]):
-            self.refused(*command, "--output", "-", says="--output: '-', standard output, is not taken here", code=2, cwd=folder)
-        self.assertEqual(list(folder.iterdir()), [])
 
     def test_protected_outputs(self):
         output = PLACE.folder / "protected"
@@ -318,6 +354,36 @@ class BadInput(unittest.TestCase):
     def test_vocab_says_how_many_pieces(self):
         said = checked("vocab", "--train-sets", *PLACE.sides["train"], "--dim-vocabs", 1000, "--output", PLACE.folder / "big.spm").stderr
         self.assertIn(": 1,000 pieces", said)
+
+    def test_a_folder_that_is_gone(self):
+        gone = PLACE.folder / "gone"
+        gone.mkdir()
+        result = subprocess.run(["sh", "-c", 'cd "$1" && rmdir "$1" && "$2" spec full', "sh", gone, PROGRAM],
+                                capture_output=True, text=True, timeout=60)
+        self.assertEqual(result.returncode, 1, result.stderr)
+        self.assertIn("Error: the current folder has been deleted; change to another\n", result.stderr)
+        self.assertNotIn("MKL", result.stderr)
+
+    def test_memory_that_is_not_there(self):
+        wide = [{"16": "65536"}.get(value, value) for value in map(str, PLACE.training(PLACE.folder / "wide"))]
+        self.refused(*wide, "--after-batches", 1, says="out of memory; use a smaller model",
+                     preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (3_000_000 << 10,) * 2))
+
+
+class Logs(unittest.TestCase):
+    def test_in_the_folder_of_a_new_run(self):
+        model = PLACE.folder / "logged"
+        checked(*PLACE.training(model, "--after-batches", 1, "--log", model / "logs" / "train.log"))
+        self.assertIn("Training finished after 1 updates", (model / "logs" / "train.log").read_text())
+
+    def test_json_tells_the_time(self):
+        model = PLACE.folder / "json"
+        said = checked(*PLACE.training(model, "--after-batches", 1, "--disp-freq", 1, "--log-format", "json")).stderr
+        lines = [json.loads(line) for line in said.splitlines()]
+        for line in lines:
+            self.assertIsNotNone(datetime.datetime.fromisoformat(line["time"]).tzinfo)
+        self.assertEqual([line["event"] for line in lines if "event" in line], ["train", "save"])
+        self.assertEqual(lines[-2]["path"], str(model / "checkpoints" / "update-00000001"))
 
 
 class Lines(unittest.TestCase):
@@ -404,13 +470,26 @@ class Signals(unittest.TestCase):
                 return process.wait(timeout=300), log.read_text()
 
     def test_training_saves(self):
-        for number, code in ((signal.SIGTERM, 0), (signal.SIGINT, 130)):
+        for number, code in ((signal.SIGTERM, 0), (signal.SIGINT, 130), (signal.SIGUSR1, 0), (signal.SIGHUP, 0)):
             model = PLACE.folder / f"stopped-{number}"
             options = PLACE.training(model, "--after-batches", 1_000_000, "--disp-freq", 1, "--save-freq", 1_000_000)
             got, log = self.stop(options, number, "Up. 3 :")
             self.assertEqual(got, code, log)
             self.assertIn("Training interrupted (via signal)", log)
             self.assertTrue((model / "last" / "model.safetensors").exists(), log)
+
+    def test_what_the_shell_ignores_stays_ignored(self):
+        for number in (signal.SIGINT, signal.SIGHUP):
+            ignore = lambda: signal.signal(number, signal.SIG_IGN)
+            with subprocess.Popen([PROGRAM, "translate", "--model", PLACE.model(), "--cpu-threads", "1"], text=True,
+                                  stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                  preexec_fn=ignore) as process:
+                process.stdin.write("un stelli .\n")
+                process.stdin.flush()
+                process.stdout.readline()
+                process.send_signal(number)
+                process.communicate("un\n", timeout=300)
+                self.assertEqual(process.returncode, 0)
 
     def test_validation_stops(self):
         for number, code in ((signal.SIGTERM, 0), (signal.SIGINT, 130)):

@@ -2,8 +2,12 @@
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
 import tempfile
+
+# Shells ignore it in background jobs, and so would every program started here.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 PROGRAM = os.environ["FOVEA"]
 TINY = ["--dim-emb", "16", "--enc-depth", "1", "--dec-depth", "1", "--transformer-heads", "2",

@@ -11,11 +11,13 @@
 
 namespace fovea::app {
 
-// --quiet, --log and --log-format of a configuration that has them; `inputs` are the files that the command reads.
+// --quiet, --log and --log-format of a configuration that has them. Throws where the log or --output would change one
+// of `inputs`, the files that the command reads.
 template <class C>
 void configure_log(const C& config, std::initializer_list<std::vector<std::string>> inputs) {
   for (const std::vector<std::string>& files : inputs) require_other_file("--log", config.log, files);
   if constexpr (requires { config.output; }) {
+    for (const std::vector<std::string>& files : inputs) require_other_file("--output", config.output, files);
     if (!config.log.empty() && config.output != "-" && is_same_file_to_write(config.log, config.output))
       throw Error(cat("--log: '", config.log, "' is --output too; name another file"));
   }

@@ -1,11 +1,16 @@
+#include <c10/util/Exception.h>
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <array>
+#include <cerrno>
+#include <climits>
 #include <cstdio>
 #include <exception>
 #include <iostream>
 #include <new>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "fovea/app/commands.h"
@@ -70,6 +75,14 @@ void occupy_standard_descriptors() {
   }
 }
 
+// libtorch's allocator of main memory throws its general exception.
+bool tells_of_no_memory(const std::string& text) { return text.find("DefaultCPUAllocator") != std::string::npos; }
+
+int tell_of_no_memory() {
+  log::error("out of memory; use a smaller model, a smaller --mini-batch-words or shorter input");
+  return kUserError;
+}
+
 int guarded(const std::vector<std::string>& arguments) {
   try {
     return flush_output(run(arguments));
@@ -83,15 +96,28 @@ int guarded(const std::vector<std::string>& arguments) {
     log::stopped(e.what());
     return 128 + interrupting_signal();
   } catch (const std::bad_alloc&) {
-    log::error("out of memory; use a smaller --mini-batch-words or shorter input");
-    return kUserError;
+    return tell_of_no_memory();
+  } catch (const c10::OutOfMemoryError&) {
+    return tell_of_no_memory();
   } catch (const std::exception& e) {
     // libtorch's messages carry a stack trace after their first line.
     const std::string text = e.what();
+    if (tells_of_no_memory(text)) return tell_of_no_memory();
     log::error(cat("internal: ", text.substr(0, text.find('\n'))));
     return kUserError;
   }
 }
+
+// MKL ends the process with a message of its own where the working folder is gone. It does so while libtorch is loaded,
+// before main(); what stands in .preinit_array of the program runs before any library's initialisers.
+void require_working_folder(int, char**, char**) {
+  std::array<char, PATH_MAX> folder;
+  if (getcwd(folder.data(), folder.size()) != nullptr || errno != ENOENT) return;
+  constexpr std::string_view kMessage = "Error: the current folder has been deleted; change to another\n";
+  (void)!write(STDERR_FILENO, kMessage.data(), kMessage.size());
+  _exit(kUserError);
+}
+[[gnu::section(".preinit_array"), gnu::used]] void (*const kFirst)(int, char**, char**) = require_working_folder;
 
 }  // namespace
 }  // namespace fovea::app

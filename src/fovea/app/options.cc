@@ -2,11 +2,14 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <array>
 #include <iostream>
+#include <utility>
 
 #include "fovea/base/error.h"
 #include "fovea/base/file.h"
 #include "fovea/base/strings.h"
+#include "fovea/nn/checkpoint_files.h"
 #include "fovea/spec/config_yaml.h"
 
 namespace fovea::app {
@@ -53,12 +56,48 @@ std::string type_of(const FieldView& field) {
   return kNames[field.value.index()];
 }
 
+// Options of fairseq, OpenNMT and Marian, and ours that does the same.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 18> kForeignNames = {
+    {{"batch-size", "mini-batch"},
+     {"decoder-layers", "dec-depth"},
+     {"dec-layers", "dec-depth"},
+     {"encoder-embed-dim", "dim-emb"},
+     {"encoder-layers", "enc-depth"},
+     {"enc-layers", "enc-depth"},
+     {"fp16", "precision"},
+     {"lenpen", "normalize"},
+     {"max-epoch", "after-epochs"},
+     {"max-update", "after-batches"},
+     {"patience", "early-stopping"},
+     {"save-dir", "model"},
+     {"save-model", "model"},
+     {"share-all-embeddings", "tied-embeddings-all"},
+     {"train-steps", "after-batches"},
+     {"warmup-steps", "lr-warmup"},
+     {"warmup-updates", "lr-warmup"},
+     {"workspace", "mini-batch-words"}}};
+
+std::string hint_for(const std::string& flag, const std::vector<std::string>& known) {
+  for (const auto& [foreign, name] : kForeignNames) {
+    const std::string ours = cat("--", name);
+    if (flag == cat("--", foreign) && std::ranges::find(known, ours) != known.end())
+      return cat("; did you mean '", ours, "'?");
+  }
+  return did_you_mean(flag, known);
+}
+
+bool has_name_of(const FieldView& field, std::initializer_list<std::string_view> names) {
+  return std::ranges::find(names, field.name) != names.end();
+}
+
 }  // namespace
 
 struct Options::State {
   std::string command;
   CLI::App app;
   std::vector<FieldView> fields;
+  std::vector<std::string> not_streams;   // flags of paths for which '-' is none of the standard streams
+  std::vector<std::string> config_files;  // as given
   bool dump = false;
 
   State(const std::string& name, const std::string& summary, const std::string& usage)
@@ -71,26 +110,72 @@ struct Options::State {
     app.add_option_function<std::vector<std::string>>(
            "-c,--config", [this](const std::vector<std::string>& paths) { load(paths); },
            "take options from a YAML file of 'name: value' lines; may be repeated")
-        ->type_name("FILE")
+        ->option_text("FILE")
         ->allow_extra_args(false);
     app.add_flag("--dump-config", dump, "print all options as YAML and stop");
     app.option_defaults()->group("Options");
   }
 
-  void load(const std::vector<std::string>& paths) const {
+  void load(const std::vector<std::string>& paths) {
+    config_files = paths;
     for (const std::string& path : paths) {
       require_file(path, "--config");
       from_yaml(read_file(path), path, fields);
     }
   }
 
-  // Of an option that CLI11 names by its first alias.
-  std::string name_of(const std::string& flag) const {
+  // Of an option that CLI11 names by its first alias; null for one that is no field's.
+  const FieldView* field_of(const std::string& flag) const {
     for (const FieldView& field : fields) {
       const std::vector<std::string> flags = split(flags_of(field), ',');
-      if (std::ranges::find(flags, flag) != flags.end()) return cat("--", field.name);
+      if (std::ranges::find(flags, flag) != flags.end()) return &field;
     }
-    return flag;
+    return nullptr;
+  }
+
+  // Throws for what CLI11 could not place; '--' only ends the options.
+  void check_extras() const {
+    std::vector<std::string> extra = app.remaining();
+    std::erase(extra, "--");
+    if (extra.empty()) return;
+    const std::string name = extra.front().substr(0, extra.front().find('=')), see = see_help(command);
+    if (!name.starts_with("-")) throw UsageError(cat("unexpected argument '", name, "'", see));
+    const std::string hint = hint_for(name, known_flags());
+    throw UsageError(cat("unknown option '", name, "'", hint.empty() ? see : hint));
+  }
+
+  [[noreturn]] void refuse_count(const std::string& flag) const {
+    const CLI::Option* option = app.get_option_no_throw(flag);
+    const size_t got = option == nullptr ? 0 : option->results().size();
+    const FieldView* field = field_of(flag);
+    const std::string name = field == nullptr ? flag : cat("--", field->name), see = see_help(command);
+    if (got == 0) throw UsageError(cat(name, ": got no value; expected one after it", see));
+    const std::string expected = field != nullptr && field->most > 1 ? cat("at most ", field->most) : "one";
+    throw UsageError(cat(name, ": got ", got, " values; expected ", expected, see));
+  }
+
+  void check_paths() const {
+    for (const FieldView& field : fields) {
+      const std::string flag = cat("--", field.name);
+      const std::string value = join(values_of(field), " ");
+      if (value == "-" && std::ranges::find(not_streams, flag) != not_streams.end())
+        throw UsageError(
+            cat(flag, ": got '-', which is no standard stream here; expected a path (./- for one so named)"));
+      if (!has_name_of(field, {"log", "output"})) continue;
+      require_other_file(flag, value, config_files);
+      if (value != "-" && nn::is_checkpoint_file(value))
+        throw Error(cat(flag, ": '", value, "' is a checkpoint's and would be changed; name another file"));
+    }
+  }
+
+  void print_yaml() const {
+    for (const FieldView& field : fields) {
+      for (const std::string& value : values_of(field)) {
+        if (!is_valid_utf8(value))
+          throw Error(cat("--dump-config: the value of --", field.name, ", '", value, "', is not UTF-8, as YAML is"));
+      }
+    }
+    std::cout << to_yaml(std::span<const FieldView>(fields)) << std::flush;
   }
 
   std::vector<std::string> known_flags() const {
@@ -111,6 +196,8 @@ void Options::add_fields(const std::vector<FieldView>& fields, const std::string
     const auto same = [&](const FieldView& other) { return other.name == field.name; };
     if (std::any_of(state_->fields.begin(), state_->fields.end(), same)) continue;
     state_->fields.push_back(field);
+    if (has_name_of(field, {"log", "model", "output"}) && values_of(field).front() != "-")
+      state_->not_streams.push_back(cat("--", field.name));
     const CLI::callback_t take = [state = state_.get(), field](const CLI::results_t& values) {
       const std::vector<std::string> known = state->known_flags();
       for (const std::string& value : values) {
@@ -130,7 +217,7 @@ void Options::add_fields(const std::vector<FieldView>& fields, const std::string
     } else {
       option = state_->app.add_option(flags_of(field), take, help_of(field));
       option->type_name(type_of(field))->type_size(1);
-      if (field.is_list()) option->expected(1, 1 << 20);
+      if (field.is_list()) option->expected(1, field.most > 0 ? static_cast<int>(field.most) : 1 << 20);
     }
     option->group(heading);
   }
@@ -146,7 +233,6 @@ bool Options::parse(const std::vector<std::string>& given) {
   std::vector<std::string> arguments;
   arguments.reserve(given.size());
   for (const std::string& argument : given) arguments.push_back(with_dashes(argument));
-  const std::string see = see_help(state_->command);
   try {
     std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
     state_->app.parse(reversed);
@@ -154,26 +240,17 @@ bool Options::parse(const std::vector<std::string>& given) {
     std::cout << state_->app.help() << std::flush;
     return false;
   } catch (const CLI::ExtrasError&) {
-    const std::vector<std::string> extra = state_->app.remaining();
-    const std::string name = extra.empty() ? "" : extra.front().substr(0, extra.front().find('='));
-    if (!name.starts_with("-")) throw UsageError(cat("unexpected argument '", name, "'", see));
-    const std::vector<std::string> known = state_->known_flags();
-    const std::string hint = did_you_mean(name, known);
-    throw UsageError(cat("unknown option '", name, "'", hint.empty() ? see : hint));
+    state_->check_extras();
   } catch (const CLI::ArgumentMismatch& e) {
-    const std::string flag = std::string(e.what()).substr(0, std::string_view(e.what()).find(':'));
-    const CLI::Option* option = state_->app.get_option_no_throw(flag);
-    const size_t got = option == nullptr ? 0 : option->results().size();
-    const std::string name = state_->name_of(flag);
-    if (got > 1) throw UsageError(cat(name, ": got ", got, " values; expected one", see));
-    throw UsageError(cat(name, ": got no value; expected one after it", see));
+    state_->refuse_count(std::string(e.what()).substr(0, std::string_view(e.what()).find(':')));
   } catch (const CLI::ParseError& e) {
-    throw UsageError(cat(e.what(), see));
+    throw UsageError(cat(e.what(), see_help(state_->command)));
   }
   if (state_->dump) {
-    std::cout << to_yaml(std::span<const FieldView>(state_->fields)) << std::flush;
+    state_->print_yaml();
     return false;
   }
+  state_->check_paths();
   return true;
 }
 

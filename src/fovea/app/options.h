@@ -24,7 +24,8 @@ class Options {
   // Shown after the options: examples.
   void epilogue(const std::string& text);
 
-  // False when help or the configuration was printed and there is nothing to do. Throws UsageError.
+  // False when help or the configuration was printed and there is nothing to do. Throws UsageError, and Error where
+  // --output or --log would change a file of --config or of a checkpoint.
   bool parse(const std::vector<std::string>& arguments);
 
  private:

@@ -1,13 +1,17 @@
 #include "fovea/train/train.h"
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
 #include "fovea/app/logging.h"
 #include "fovea/app/options.h"
+#include "fovea/base/strings.h"
 #include "fovea/decode/translator.h"
+#include "fovea/nn/paths.h"
 
 namespace fovea::app {
+namespace fs = std::filesystem;
 namespace {
 
 // Validation's translations by the live model: a translator for each, as it lays out the weights of when it is made.
@@ -26,6 +30,18 @@ std::vector<std::string> translate(const TrainConfig& config, const train::Trans
   return texts;
 }
 
+// Where the log is to be in the run's folder, which the first run makes after the log's first lines.
+void make_folder_of_log(const TrainConfig& config) {
+  if (config.log.empty()) return;
+  const fs::path run = nn::resolved_path(config.model, "--model");
+  const fs::path folder = nn::resolved_path(config.log, "--log").parent_path();
+  const fs::path inside = folder.lexically_relative(run);
+  if (inside.empty() || *inside.begin() == "..") return;
+  std::error_code failed;
+  fs::create_directories(folder, failed);
+  if (failed) throw Error(cat("--log: cannot make the folder '", folder.string(), "': ", failed.message()));
+}
+
 }  // namespace
 
 int run_train(const std::vector<std::string>& arguments) {
@@ -41,6 +57,7 @@ int run_train(const std::vector<std::string>& arguments) {
   if (!options.parse(arguments)) return 0;
   validate(config);
   validate(model);
+  make_folder_of_log(config);
   configure_log(config, {config.train_sets, config.valid_sets, config.vocabs});
   train::run_training(config, model,
                       {.translate = [&](const train::TranslateRequest& request) { return translate(config, request); },

@@ -10,12 +10,14 @@
 #include <csignal>
 #include <filesystem>
 #include <functional>
+#include <regex>
 #include <thread>
 
 #include "fovea/base/error.h"
 #include "fovea/base/executor.h"
 #include "fovea/base/fields.h"
 #include "fovea/base/file.h"
+#include "fovea/base/log.h"
 #include "fovea/base/output_target.h"
 #include "fovea/base/rng.h"
 #include "fovea/base/signals.h"
@@ -59,6 +61,16 @@ TEST(Strings, SuggestsTheNearName) {
   const std::vector<std::string> known = {"window", "block", "random"};
   EXPECT_EQ(did_you_mean("windw", known), "; did you mean 'window'?");
   EXPECT_EQ(did_you_mean("zebra", known), "");
+  const std::vector<std::string> flags = {
+      "--seed",      "--valid-beam-size", "--tied-embeddings-all", "--tied-embeddings", "--normalize",
+      "--clip-norm", "--lr-warmup"};
+  EXPECT_EQ(nearest("--tied", flags), "--tied-embeddings");
+  EXPECT_EQ(nearest("--beam", flags), "--valid-beam-size");
+  EXPECT_EQ(nearest("--beam-size", flags), "--valid-beam-size");
+  EXPECT_EQ(nearest("--norm", flags), "--normalize");
+  EXPECT_EQ(nearest("--warmup", flags), "--lr-warmup");
+  EXPECT_EQ(nearest("--sede", flags), "--seed");
+  EXPECT_EQ(nearest("--", flags), "");
 }
 
 // Names in a stranger's file are quoted as they are.
@@ -75,6 +87,64 @@ TEST(Fields, RefuseWhatTheirTypeCannotHold) {
   for (const std::string text : {"9223372036854775807G", "9223372036854776K", "-9223372036854775808K"})
     EXPECT_EQ(message_of([&] { assign(field, {text}); }), cat("--sizes: got '", text, "'; expected a whole number"));
   EXPECT_EQ(message_of([&] { assign(field, {"1\n2"}); }), "--sizes: got '1 2'; expected a whole number");
+}
+
+TEST(Fields, CountTheValuesOfAList) {
+  std::vector<std::string> values;
+  const FieldView field = {"languages", "", -kNoLimit, kNoLimit, {}, {}, &values, 2};
+  assign(field, {"en", "de"});
+  EXPECT_EQ(message_of([&] {
+              assign(field, {"en", "de", "fr"});
+            }),
+            "--languages: got 'en de fr'; expected at most 2 values");
+}
+
+TEST(Log, TellsTheTimeInEveryJsonObject) {
+  const Folder folder;
+  const std::string file = folder.path / "log";
+  log::configure({.format = log::Format::kJson, .quiet = false, .file = file});
+  log::info("a \"word\"");
+  log::record("text", R"({"event":"train"})");
+  log::configure({});
+  const std::vector<std::string> lines = read_lines(file);
+  ASSERT_EQ(lines.size(), 2U);
+  const std::string time = R"(\{"time":"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d\d\d[+-]\d\d:\d\d",)";
+  EXPECT_TRUE(std::regex_match(lines[0], std::regex(time + R"("level":"info","message":"a \\"word\\""\})")))
+      << lines[0];
+  EXPECT_TRUE(std::regex_match(lines[1], std::regex(time + R"("event":"train"\})"))) << lines[1];
+}
+
+// As shells do for their background jobs, and nohup for SIGHUP.
+TEST(Signals, ThatWereIgnoredStayIgnored) {
+  for (const int signal : kStopSignals) {
+    const auto before = std::signal(signal, SIG_IGN);
+    install_signal_handlers();
+    {
+      const StoppableAtOnce stoppable;
+      std::raise(signal);
+    }
+    std::raise(signal);
+    EXPECT_EQ(interrupting_signal(), 0);
+    std::signal(signal, before);
+  }
+}
+
+TEST(Signals, AskToStop) {
+  for (const auto& [signal, name] : {std::pair(SIGINT, "SIGINT"), std::pair(SIGTERM, "SIGTERM"),
+                                     std::pair(SIGHUP, "SIGHUP"), std::pair(SIGUSR1, "SIGUSR1")}) {
+    const auto before = std::signal(signal, SIG_DFL);
+    install_signal_handlers();
+    std::raise(signal);
+    EXPECT_EQ(interrupting_signal(), signal);
+    try {
+      throw_if_interrupted("work");
+      ADD_FAILURE() << name;
+    } catch (const Interrupted& e) {
+      EXPECT_EQ(std::string(e.what()), cat("work stopped by ", name));
+    }
+    clear_interrupt();
+    std::signal(signal, before);
+  }
 }
 
 TEST(Rng, IsAFunctionOfSeedStreamAndCount) {
@@ -206,12 +276,6 @@ TEST(File, WhatIsProtectedIsNotReplaced) {
   EXPECT_EQ(read_file(file), "old");
   EXPECT_EQ(message_without_privilege([&] { require_writable("--output", folder.path / "new"); }),
             "nothing was thrown");
-}
-
-TEST(File, StandardOutputIsNoName) {
-  EXPECT_EQ(message_of([] { require_name("--output", "-", "a folder"); }),
-            "--output: '-', standard output, is not taken here; name a folder (./- for one of that name)");
-  require_name("--output", "./-", "a file");
 }
 
 // Packers end with some bytes more, and their flush tells nobody of a failure.

@@ -25,7 +25,7 @@ class UsageError : public Error {
   explicit UsageError(const std::string& what) : Error(what, AsItIs()) {}
 };
 
-// Ends the work between two steps because SIGINT or SIGTERM asked for it (see signals.h).
+// Ends the work between two steps because a signal asked for it (see signals.h).
 class Interrupted : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

@@ -12,8 +12,8 @@
 namespace fovea {
 namespace {
 
-[[noreturn]] void refuse(const FieldView& field, std::string_view got, std::string_view expected) {
-  throw UsageError(cat("--", field.name, ": got '", one_line(std::string(got)), "'; expected ", expected));
+[[noreturn]] void refuse(std::string_view got, std::string_view expected) {
+  throw UsageError(cat("got '", one_line(std::string(got)), "'; expected ", expected));
 }
 
 // 10,000,000 rather than 1e+07.
@@ -24,8 +24,8 @@ std::string limit(double value) {
 
 std::string limits(const FieldView& field) {
   std::string text;
-  if (field.min > -1e299) text += " of at least " + limit(field.min);
-  if (field.max < 1e299) text += (text.empty() ? " of at most " : " and at most ") + limit(field.max);
+  if (field.min > -kNoLimit) text += " of at least " + limit(field.min);
+  if (field.max < kNoLimit) text += (text.empty() ? " of at most " : " and at most ") + limit(field.max);
   return text;
 }
 
@@ -46,7 +46,7 @@ void read_number(const FieldView& field, const std::string& text, T& out, std::s
   const bool fits = !std::is_integral_v<T> || factor == 1 || std::abs(scaled) < 0x1p63;
   if (error != std::errc() || end != digits.data() + digits.size() || !fits ||
       !(scaled >= field.min && scaled <= field.max))
-    refuse(field, text, cat(kind, limits(field)));
+    refuse(text, cat(kind, limits(field)));
   out = factor > 1 ? static_cast<T>(scaled) : value;
 }
 
@@ -55,18 +55,19 @@ void read(const FieldView& field, const std::string& text, int64_t& out) {
 }
 void read(const FieldView& field, const std::string& text, double& out) { read_number(field, text, out, "a number"); }
 
-void read(const FieldView& field, const std::string& text, bool& out) {
+void read(const FieldView& /*field*/, const std::string& text, bool& out) {
   static constexpr std::array<std::string_view, 4> kTrue = {"true", "yes", "on", "1"};
   static constexpr std::array<std::string_view, 4> kFalse = {"false", "no", "off", "0"};
-  out = std::ranges::find(kTrue, text) != kTrue.end();
-  if (!out && std::ranges::find(kFalse, text) == kFalse.end()) refuse(field, text, "true or false");
+  const std::string word = lower(text);
+  out = std::ranges::find(kTrue, word) != kTrue.end();
+  if (!out && std::ranges::find(kFalse, word) == kFalse.end()) refuse(text, "true or false");
 }
 
 void read(const FieldView& field, const std::string& text, std::string& out) {
   if (!field.choices.empty()) {
     const std::vector<std::string> known = split(field.choices, '|');
     if (std::find(known.begin(), known.end(), text) == known.end())
-      refuse(field, text, "one of " + join(known, ", ") + did_you_mean(text, known));
+      refuse(text, "one of " + join(known, ", ") + did_you_mean(text, known));
   }
   out = text;
 }
@@ -78,13 +79,15 @@ std::string text_of(const std::string& value) { return value; }
 
 }  // namespace
 
-void assign(const FieldView& field, const std::vector<std::string>& values) {
+void set_value(const FieldView& field, const std::vector<std::string>& values) {
   std::visit(
       [&]<class T>(T* target) {
         if constexpr (std::is_same_v<T, std::string> || std::is_arithmetic_v<T>) {
-          if (values.size() != 1) refuse(field, join(values, " "), "one value");
+          if (values.size() != 1) refuse(join(values, " "), "one value");
           read(field, values[0], *target);
         } else {
+          if (field.most > 0 && std::ssize(values) > field.most)
+            refuse(join(values, " "), cat("at most ", field.most, " values"));
           target->clear();
           for (const std::string& value : values) {
             typename T::value_type item{};
@@ -94,6 +97,14 @@ void assign(const FieldView& field, const std::vector<std::string>& values) {
         }
       },
       field.value);
+}
+
+void assign(const FieldView& field, const std::vector<std::string>& values) {
+  try {
+    set_value(field, values);
+  } catch (const UsageError& error) {
+    throw UsageError(cat("--", field.name, ": ", error.what()));
+  }
 }
 
 std::vector<std::string> values_of(const FieldView& field) {

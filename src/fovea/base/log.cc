@@ -21,6 +21,8 @@ namespace fovea::log {
 namespace {
 
 constexpr const char* kPattern = "[%Y-%m-%d %H:%M:%S] %v";
+// ISO 8601; the message is an object without its first brace.
+constexpr const char* kJsonPattern = R"({"time":"%Y-%m-%dT%H:%M:%S.%e%z",%v)";
 
 // What cannot be written is an Error, where spdlog's own file sink loses it.
 class FileSink final : public spdlog::sinks::base_sink<std::mutex> {
@@ -56,7 +58,7 @@ struct State {
     std::vector<spdlog::sink_ptr> sinks = {std::make_shared<spdlog::sinks::stderr_sink_mt>()};
     if (!options.file.empty()) sinks.push_back(std::make_shared<FileSink>(options.file));
     auto logger = std::make_shared<spdlog::logger>("fovea", sinks.begin(), sinks.end());
-    logger->set_pattern(options.format == Format::kJson ? "%v" : kPattern);
+    logger->set_pattern(options.format == Format::kJson ? kJsonPattern : kPattern);
     logger->set_level(options.quiet ? spdlog::level::warn : spdlog::level::info);
     logger->flush_on(spdlog::level::info);
     // Called by the logger for what a sink throws; without the file the Error itself can be shown.
@@ -80,6 +82,11 @@ void clear_bar() {
   state().bar_shown = false;
 }
 
+// An object that is not empty.
+void write_json(spdlog::level::level_enum level, std::string_view object) {
+  state().logger->log(level, "{}", object.substr(1));
+}
+
 void write(spdlog::level::level_enum level, std::string_view prefix, std::string_view line) {
   clear_bar();
   if (state().options.format == Format::kText) {
@@ -91,7 +98,7 @@ void write(spdlog::level::level_enum level, std::string_view prefix, std::string
   }
   const std::string name = level == spdlog::level::info ? "info" : level == spdlog::level::warn ? "warning" : "error";
   const nlohmann::json object = {{"level", name}, {"message", std::string(line)}};
-  state().logger->log(level, "{}", object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+  write_json(level, object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
 // Where the log file fails, standard error has had the line, and is the only sink from then on.
@@ -116,7 +123,10 @@ void stopped(std::string_view line) { write_last(spdlog::level::warn, "Warning: 
 
 void record(std::string_view text, std::string_view json) {
   clear_bar();
-  state().logger->info("{}", state().options.format == Format::kJson ? json : text);
+  if (state().options.format == Format::kJson)
+    write_json(spdlog::level::info, json);
+  else
+    state().logger->info("{}", text);
 }
 
 Progress::Progress(std::string what, double total) : what_(std::move(what)), total_(total), start_(now()) {}

@@ -3,7 +3,8 @@
 #include <string_view>
 
 // Logging behind plain strings: libtorch's include folder carries its own fmt, so no header may show one.
-// A line is "[2026-11-21 03:17:06] text" on standard error, or one JSON object with --log-format json.
+// A line is "[2026-11-21 03:17:06] text" on standard error, or with --log-format json one JSON object, whose "time" is
+// in ISO 8601.
 namespace fovea::log {
 
 enum class Format { kText, kJson };
@@ -20,7 +21,7 @@ void warn(std::string_view line);
 // What ends the program, and so does not throw; the others do when the log file cannot be written.
 void error(std::string_view line);
 void stopped(std::string_view line);  // a warning
-// A record for machines: `json` (one object) in the JSON format, `text` otherwise.
+// A record for machines: `json`, one object with a member at least, in the JSON format, `text` otherwise.
 void record(std::string_view text, std::string_view json);
 
 // A progress bar on a terminal, a line every few seconds elsewhere; silent when quiet. Redrawn at most ten times a

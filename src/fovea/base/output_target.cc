@@ -60,12 +60,6 @@ bool is_same_file_to_write(const fs::path& a, const fs::path& b) {
   return one.replaces && other.replaces && !place.empty() && place == other_place;
 }
 
-void require_name(std::string_view option, const fs::path& path, std::string_view expected) {
-  if (path != "-") return;
-  throw UsageError(
-      cat(option, ": '-', standard output, is not taken here; name ", expected, " (./- for one of that name)"));
-}
-
 int open_output(const OutputTarget& target, const fs::path& temporary) {
   if (target.descriptor >= 0) return fcntl(target.descriptor, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
   if (target.replaces) {

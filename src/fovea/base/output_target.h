@@ -20,13 +20,8 @@ OutputTarget output_target(const std::filesystem::path& path);
 // Whether writing to both names would give one regular file, there or not yet.
 bool is_same_file_to_write(const std::filesystem::path& a, const std::filesystem::path& b);
 
-// Throws where `path` is "-", which would become a file or folder of that name. `option` is as it was given
-// ("--output"); `expected`: "a file" or "a folder".
-void require_name(std::string_view option, const std::filesystem::path& path, std::string_view expected);
-
 // Opens what is not replaced, or `temporary` with the target's mode; -1 and errno on failure, as where the file to
-// replace is protected from writing. SIGINT or SIGTERM while
-// it waits for a pipe's reader throws Interrupted.
+// replace is protected from writing. SIGINT or SIGTERM while it waits for a pipe's reader throws Interrupted.
 int open_output(const OutputTarget& target, const std::filesystem::path& temporary);
 
 }  // namespace fovea

@@ -20,15 +20,35 @@ void remember(int signal) {
   }
 }
 
+// Returns what was set before. Without SA_RESTART: a blocked read returns, so that a program waiting for input stops
+// too.
+struct sigaction set_unless_ignored(int signal, void (*handler)(int)) {
+  struct sigaction before = {}, action = {};
+  sigaction(signal, nullptr, &before);
+  if (before.sa_handler == SIG_IGN) return before;
+  action.sa_handler = handler;
+  sigemptyset(&action.sa_mask);
+  sigaction(signal, &action, nullptr);
+  return before;
+}
+
+const char* name_of(int signal) {
+  switch (signal) {
+    case SIGINT:
+      return "SIGINT";
+    case SIGHUP:
+      return "SIGHUP";
+    case SIGUSR1:
+      return "SIGUSR1";
+    default:
+      return "SIGTERM";
+  }
+}
+
 }  // namespace
 
 void install_signal_handlers() {
-  struct sigaction action = {};
-  action.sa_handler = remember;
-  action.sa_flags = 0;  // a blocked read returns, so that a program waiting for input stops too
-  sigemptyset(&action.sa_mask);
-  sigaction(SIGINT, &action, nullptr);
-  sigaction(SIGTERM, &action, nullptr);
+  for (const int signal : kStopSignals) set_unless_ignored(signal, remember);
   // A closed pipe (`fovea translate | head`) becomes a write error that is reported.
   std::signal(SIGPIPE, SIG_IGN);
   // So does a file that ulimit -f lets grow no more.
@@ -39,22 +59,17 @@ int interrupting_signal() { return caught.load(); }
 
 void throw_if_interrupted(const char* what) {
   if (caught.load(std::memory_order_relaxed) == 0) return;
-  throw Interrupted(cat(what, " stopped by ", caught == SIGINT ? "SIGINT" : "SIGTERM"));
+  throw Interrupted(cat(what, " stopped by ", name_of(caught)));
 }
 
 void clear_interrupt() { caught = 0; }
 
-StoppableAtOnce::StoppableAtOnce() : interrupt_(), terminate_() {
-  struct sigaction ends = {};
-  ends.sa_handler = SIG_DFL;
-  sigemptyset(&ends.sa_mask);
-  sigaction(SIGINT, &ends, &interrupt_);
-  sigaction(SIGTERM, &ends, &terminate_);
+StoppableAtOnce::StoppableAtOnce() : before_() {
+  for (size_t i = 0; i < kStopSignals.size(); ++i) before_[i] = set_unless_ignored(kStopSignals[i], SIG_DFL);
 }
 
 StoppableAtOnce::~StoppableAtOnce() {
-  sigaction(SIGINT, &interrupt_, nullptr);
-  sigaction(SIGTERM, &terminate_, nullptr);
+  for (size_t i = 0; i < kStopSignals.size(); ++i) sigaction(kStopSignals[i], &before_[i], nullptr);
 }
 
 }  // namespace fovea

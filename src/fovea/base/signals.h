@@ -1,10 +1,15 @@
 #pragma once
+#include <array>
 #include <csignal>
 
 namespace fovea {
 
-// SIGINT and SIGTERM only set a flag; long work looks at it between steps and leaves cleanly. A second SIGINT ends
-// the process at once, as the shell's user expects.
+// SIGINT asks to stop, and so do SIGTERM, SIGHUP and, as batch systems send it before a job's end, SIGUSR1.
+inline constexpr std::array kStopSignals = {SIGINT, SIGTERM, SIGHUP, SIGUSR1};
+
+// These signals only set a flag; long work looks at it between steps and leaves cleanly. A second SIGINT ends the
+// process at once, as the shell's user expects. One that whoever started the process ignores, as shells ignore SIGINT
+// for their background jobs and nohup ignores SIGHUP, stays ignored.
 void install_signal_handlers();
 // Which signal asked, 0 if none.
 int interrupting_signal();
@@ -13,7 +18,7 @@ void throw_if_interrupted(const char* what);
 // For tests.
 void clear_interrupt();
 
-// While one lives, SIGINT and SIGTERM end the process at once: around a library's call that takes minutes, cannot be
+// While one lives, these signals end the process at once: around a library's call that takes minutes, cannot be
 // stopped and leaves nothing behind.
 class StoppableAtOnce {
  public:
@@ -23,7 +28,7 @@ class StoppableAtOnce {
   StoppableAtOnce& operator=(const StoppableAtOnce&) = delete;
 
  private:
-  struct sigaction interrupt_, terminate_;
+  std::array<struct sigaction, kStopSignals.size()> before_;
 };
 
 }  // namespace fovea

@@ -33,6 +33,33 @@ size_t edit_distance(std::string_view a, std::string_view b) {
   return previous[b.size()];
 }
 
+std::string_view without_dashes(std::string_view flag) {
+  return flag.substr(std::min(flag.find_first_not_of('-'), flag.size()));
+}
+
+// Of "--valid-beam-size", "beam" and "beam-size" are whole parts.
+bool is_whole_part(std::string_view part, std::string_view name) {
+  return cat("-", without_dashes(name), "-").find(cat("-", part, "-")) != std::string::npos;
+}
+
+// The shortest known name that `start` begins, else the shortest of which it is a whole part, or nothing.
+std::string completion(std::string_view start, std::span<const std::string> known) {
+  constexpr size_t kTellsEnough = 3;  // letters
+  if (start.size() < kTellsEnough) return "";
+  std::string begun, containing;
+  const auto keep_shorter = [](std::string& best, const std::string& name) {
+    if (best.empty() || name.size() < best.size()) best = name;
+  };
+  for (const std::string& name : known) {
+    const std::string candidate = lower(name);
+    if (without_dashes(candidate).starts_with(start))
+      keep_shorter(begun, name);
+    else if (is_whole_part(start, candidate))
+      keep_shorter(containing, name);
+  }
+  return begun.empty() ? containing : begun;
+}
+
 }  // namespace
 
 std::string fixed(double value, int digits) { return print("%.*f", digits, value); }
@@ -113,7 +140,8 @@ std::string lower(std::string_view text) {
 
 std::string nearest(std::string_view name, std::span<const std::string> known) {
   const std::string wanted = lower(name);
-  std::string best;
+  std::string best = completion(without_dashes(wanted), known);
+  if (!best.empty()) return best;
   size_t best_distance = std::max<size_t>(1, name.size() / 3) + 1;
   for (const std::string& candidate : known) {
     const size_t distance = edit_distance(wanted, lower(candidate));

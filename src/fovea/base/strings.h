@@ -27,7 +27,8 @@ bool is_valid_utf8(std::string_view text);
 std::string_view trim(std::string_view text);  // of ASCII white space
 std::string lower(std::string_view text);      // A to Z alone, whatever the locale
 
-// The known name nearest to `name` by edit distance, if near enough to be a slip; else empty.
+// The known name of which `name` is the beginning or a part between dashes, else the nearest by edit distance if near
+// enough to be a slip; else empty.
 std::string nearest(std::string_view name, std::span<const std::string> known);
 // "; did you mean 'x'?" or nothing.
 std::string did_you_mean(std::string_view name, std::span<const std::string> known);

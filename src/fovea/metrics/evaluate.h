@@ -39,7 +39,7 @@ struct EvaluateOptions {
         named("sentence-level", &O::sentence_level, "a score a line, of one metric", "sl"),
         named("confidence", &O::confidence, "95% confidence interval by bootstrap resampling", "ci"),
         number("confidence-n", &O::confidence_n, "resamples of the bootstrap", 2, 1e7),
-        number("width", &O::width, "digits after the decimal point", 0, 15, "w"),
+        named(number("width", &O::width, "digits after the decimal point", 0, 15), "w"),
         field("json", &O::json, "print JSON as sacreBLEU does"),
         named("score-only", &O::score_only, "print nothing but the score", "b"));
   }

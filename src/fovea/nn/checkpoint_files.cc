@@ -2,10 +2,23 @@
 
 #include <yaml-cpp/yaml.h>
 
+#include <algorithm>
+#include <array>
+
 #include "fovea/base/error.h"
 #include "fovea/base/strings.h"
 
 namespace fovea::nn {
+namespace fs = std::filesystem;
+
+bool is_checkpoint_file(const fs::path& path) {
+  static constexpr std::array<std::string_view, 7> kNames = {
+      kModelFile, kOptimizerFile, kProgressFile, kConfigFile, kSourceVocabFile, kTargetVocabFile, kChecksumFile};
+  std::error_code none_there;
+  const fs::path file = fs::weakly_canonical(fs::absolute(path, none_there), none_there);
+  return std::ranges::find(kNames, file.filename().string()) != kNames.end() &&
+         fs::exists(file.parent_path() / kChecksumFile, none_there);
+}
 
 std::string print_map(const std::map<std::string, std::string>& map) {
   YAML::Emitter out;

@@ -1,5 +1,6 @@
 #pragma once
 #include <array>
+#include <filesystem>
 #include <map>
 #include <string>
 #include <string_view>
@@ -21,6 +22,9 @@ inline constexpr const char* kConfigFile = "config.yml";
 inline constexpr const char* kSourceVocabFile = "source.spm";
 inline constexpr const char* kTargetVocabFile = "target.spm";
 inline constexpr const char* kChecksumFile = "checksums.yml";
+
+// Whether writing to `path`, links followed, would change or add one of these in the folder of a checkpoint.
+bool is_checkpoint_file(const std::filesystem::path& path);
 
 std::string print_map(const std::map<std::string, std::string>& map);
 

@@ -19,13 +19,15 @@ void emit(YAML::Emitter& out, const FieldView& field, const std::string& value) 
   out << value;
 }
 
-std::vector<std::string> scalars(const YAML::Node& node, std::string_view where) {
-  if (node.IsNull()) return {};
+std::vector<std::string> scalars(const YAML::Node& node, const FieldView& field) {
+  if (node.IsNull())
+    throw Error(cat("got null; expected ", field.is_list() ? "a list of values, or [] for none" : "one value",
+                    "; to keep the default leave the line out"));
   if (node.IsScalar()) return {node.Scalar()};
   std::vector<std::string> values;
-  if (!node.IsSequence()) throw Error(cat(where, ": expected a value or a list of values"));
+  if (!node.IsSequence()) throw Error("expected a value or a list of values");
   for (const YAML::Node& item : node) {
-    if (!item.IsScalar()) throw Error(cat(where, ": expected a list of plain values"));
+    if (!item.IsScalar()) throw Error("expected a list of plain values");
     values.push_back(item.Scalar());
   }
   return values;
@@ -77,18 +79,18 @@ void from_yaml(std::string_view text, std::string_view source, std::span<const F
   std::set<std::string_view> seen;
   for (const auto& entry : root) {
     const std::string key = entry.first.IsScalar() ? entry.first.Scalar() : "?";
+    const std::string place = cat(source, ":", entry.first.Mark().line + 1, ": ");
     const FieldView* found = find_field(fields, key);
     if (found == nullptr) {
       std::vector<std::string> known;
       for (const FieldView& field : fields) known.emplace_back(field.name);
-      throw Error(cat(source, ": unknown key '", key, "'", did_you_mean(key, known)));
+      throw Error(cat(place, "unknown key '", key, "'", did_you_mean(key, known)));
     }
-    if (!seen.insert(found->name).second)
-      throw Error(cat(source, ", line ", entry.first.Mark().line + 1, ": '", found->name, "' comes twice; keep one"));
+    if (!seen.insert(found->name).second) throw Error(cat(place, "'", found->name, "' comes twice; keep one"));
     try {
-      assign(*found, scalars(entry.second, key));
+      set_value(*found, scalars(entry.second, *found));
     } catch (const Error& e) {
-      throw Error(cat(source, ": ", e.what()));
+      throw Error(cat(place, key, ": ", e.what()));
     }
   }
 }

@@ -12,7 +12,7 @@ namespace fovea {
 std::string to_yaml(std::span<const FieldView> fields);
 
 // Sets the fields that `text` names. Unknown keys, wrong types and malformed YAML throw an Error that begins with
-// `source` (a file's name), names the key and suggests the nearest known one.
+// `source` (a file's name) and the line, names the key and suggests the nearest known one.
 void from_yaml(std::string_view text, std::string_view source, std::span<const FieldView> fields);
 
 template <class S>

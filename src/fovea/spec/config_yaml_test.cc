@@ -36,15 +36,20 @@ TEST(ConfigYaml, EveryFieldSurvivesTheRoundTrip) {
 }
 
 TEST(ConfigYaml, SaysWhatIsWrong) {
-  EXPECT_EQ(refusal("dim-enb: 3"), "x.yml: unknown key 'dim-enb'; did you mean 'dim-emb'?");
+  EXPECT_EQ(refusal("dim-enb: 3"), "x.yml:1: unknown key 'dim-enb'; did you mean 'dim-emb'?");
   EXPECT_EQ(refusal("dim-emb: x"),
-            "x.yml: --dim-emb: got 'x'; expected a whole number of at least 1 and at most 65,536");
+            "x.yml:1: dim-emb: got 'x'; expected a whole number of at least 1 and at most 65,536");
   EXPECT_EQ(refusal("transformer-norm: pst"),
-            "x.yml: --transformer-norm: got 'pst'; expected one of post, pre; did you mean 'post'?");
+            "x.yml:1: transformer-norm: got 'pst'; expected one of post, pre; did you mean 'post'?");
   EXPECT_THAT(refusal("a: [1"), testing::HasSubstr("not YAML at line"));
   EXPECT_THAT(refusal("dim-emb: 16\n---\ndim-enb: 3\n"), testing::HasSubstr("has 2 YAML documents"));
   EXPECT_THAT(refusal("dim-emb: 16\n...\na: [1"), testing::HasSubstr("not YAML at line"));
-  EXPECT_EQ(refusal("dim-emb: {a: 1}"), "x.yml: dim-emb: expected a value or a list of values");
+  EXPECT_EQ(refusal("dim-emb: {a: 1}"), "x.yml:1: dim-emb: expected a value or a list of values");
+  EXPECT_EQ(refusal("\n# sizes\ndim-emb: ~"),
+            "x.yml:3: dim-emb: got null; expected one value; to keep the default leave the line out");
+  EXPECT_EQ(refusal("attention-layers:\n"),
+            "x.yml:1: attention-layers: got null; expected a list of values, or [] for none; to keep the default leave "
+            "the line out");
 }
 
 TEST(ConfigYaml, NumbersTakeUnits) {
@@ -56,12 +61,12 @@ TEST(ConfigYaml, NumbersTakeUnits) {
 
 TEST(ConfigYaml, FlagsTakeTheUsualWords) {
   TrainConfig config;
-  for (const char* yes : {"true", "yes", "on", "1"}) {
+  for (const char* yes : {"true", "True", "TRUE", "yes", "on", "1"}) {
     config.quiet = false;
     from_yaml(std::string("quiet: ") + yes, "x", config);
     EXPECT_TRUE(config.quiet) << yes;
   }
-  for (const char* no : {"false", "no", "off", "0"}) {
+  for (const char* no : {"false", "False", "FALSE", "no", "off", "0"}) {
     config.quiet = true;
     from_yaml(std::string("quiet: ") + no, "x", config);
     EXPECT_FALSE(config.quiet) << no;

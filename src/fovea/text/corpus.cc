@@ -5,7 +5,6 @@
 
 #include "fovea/base/error.h"
 #include "fovea/base/log.h"
-#include "fovea/base/output_target.h"
 #include "fovea/base/signals.h"
 #include "fovea/base/strings.h"
 #include "fovea/text/corpus_clean.h"
@@ -98,7 +97,6 @@ Bitext read_all(const CorpusOptions& options, CorpusReport& report) {
 
 void check(const CorpusOptions& options) {
   if (options.output.empty()) throw UsageError("--output: got none; expected a folder to write into");
-  require_name("--output", options.output, "a folder");
   const bool reads = !options.inputs.empty() || !options.libreoffice.empty();
   if (!reads && options.generate == 0)
     throw UsageError(

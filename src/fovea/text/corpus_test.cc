@@ -180,8 +180,6 @@ TEST_F(CorpusTest, WhatCannotBeWrittenShowsBeforeTheReading) {
   bad.output = folder_ / "some/where";
   EXPECT_THAT(message_of([&] { run_corpus(bad); }), HasSubstr("not well-formed"));
   EXPECT_FALSE(fs::exists(folder_ / "some")) << "an empty folder was left";
-  bad.output = "-";
-  EXPECT_THAT(message_of([&] { run_corpus(bad); }), HasSubstr("--output: '-', standard output, is not taken here"));
 }
 
 TEST_F(CorpusTest, UnfinishedTranslationsAreCounted) {

@@ -171,10 +171,6 @@ TEST_F(VocabTest, TheSmallestSizeIsPossibleAndItsAdviceToo) {
 
 TEST_F(VocabTest, BadInputsOfTraining) {
   VocabTraining options = training("v.spm");
-  options.output = "-";
-  EXPECT_THAT(message_of([&] { train_vocab(options); }),
-              HasSubstr("--output: '-', standard output, is not taken here"));
-  options.output = folder_ / "v.spm";
   options.inputs = {folder_ / "none.txt"};
   EXPECT_THAT(message_of([&] { train_vocab(options); }), HasSubstr("--train-sets: no such file"));
   write_file(folder_ / "empty.txt", "\n \n");

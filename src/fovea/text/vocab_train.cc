@@ -6,7 +6,6 @@
 #include "fovea/base/error.h"
 #include "fovea/base/file.h"
 #include "fovea/base/log.h"
-#include "fovea/base/output_target.h"
 #include "fovea/base/rng.h"
 #include "fovea/base/signals.h"
 #include "fovea/base/strings.h"
@@ -122,7 +121,6 @@ void silence_sentencepiece() {
 
 void train_vocab(const VocabTraining& options) {
   check(options);
-  require_name("--output", options.output, "a file");
   require_other_file("--output", options.output, options.inputs);
   require_writable("--output", options.output);
   silence_sentencepiece();

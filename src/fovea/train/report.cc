@@ -48,6 +48,11 @@ void log_valid(const ValidLine& line) {
   log::record(text, json.dump());
 }
 
+void log_save(int64_t updates, const std::filesystem::path& path) {
+  const Json json = {{"event", "save"}, {"updates", updates}, {"path", path.string()}};
+  log::record(cat("[save] ", path.string()), json.dump(-1, ' ', false, Json::error_handler_t::replace));
+}
+
 void log_config(const TrainConfig& config, const ModelConfig& model) {
   for (const std::string& yaml : {to_yaml(config), to_yaml(model)}) {
     for (const std::string& line : split(trim(yaml), '\n')) log::info("[config] " + line);

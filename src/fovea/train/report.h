@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <filesystem>
 #include <string>
 
 #include "fovea/train/state.h"
@@ -24,6 +25,8 @@ struct ValidLine {
   BestValue best;  // after this value was entered; stalled 0: it is the new best
 };
 void log_valid(const ValidLine& line);
+
+void log_save(int64_t updates, const std::filesystem::path& path);
 
 // Every option with its value, as "[config] key: value".
 void log_config(const TrainConfig& config, const ModelConfig& model);

@@ -93,7 +93,10 @@ TEST(Training, AResumedRunIsTheRunThatNeverStopped) {
 }
 
 struct Signalled : testing::Test {
-  Signalled() { install_signal_handlers(); }
+  Signalled() {
+    std::signal(SIGINT, SIG_DFL);  // which shells ignore in the background
+    install_signal_handlers();
+  }
   ~Signalled() override { clear_interrupt(); }
   // Stops the run by `signal` at update 6, resumes it, and expects what was never stopped.
   static void stop_and_resume(TestTask& task, int signal) {
@@ -105,7 +108,7 @@ struct Signalled : testing::Test {
     hooks.on_update = [&](const UpdateReport& report) {
       if (report.updates == 6) std::raise(signal);
     };
-    if (signal == SIGTERM) {
+    if (signal != SIGINT) {
       run(task, hooks);
     } else {
       EXPECT_THROW(run(task, hooks), Interrupted);
@@ -121,6 +124,11 @@ struct Signalled : testing::Test {
 TEST_F(Signalled, SigtermSavesAndReturns) {
   TestTask task;
   stop_and_resume(task, SIGTERM);
+}
+
+TEST_F(Signalled, Sigusr1SavesAndReturns) {
+  TestTask task;
+  stop_and_resume(task, SIGUSR1);
 }
 
 TEST_F(Signalled, SigintSavesAndThrows) {

@@ -237,7 +237,7 @@ void Trainer::save() {
   link_best();
   nn::prune_checkpoints(folder_->path(), {.keep = config_.keep_last, .every = config_.save_freq});
   saved_ = state_.updates;
-  log::info(cat("[save] ", path.string()));
+  log_save(state_.updates, path);
 }
 
 void Trainer::link_best() {
@@ -317,7 +317,7 @@ void run_training(const TrainConfig& config, const ModelConfig& model, const Hoo
     Trainer(config, model, hooks).run();
   } catch (const Interrupted&) {
     // Before the first update there is nothing to save; Ctrl-C ends with the shell's code in any case.
-    if (interrupting_signal() != SIGTERM) throw;
+    if (interrupting_signal() == SIGINT) throw;
     log::info("Training interrupted (via signal)");
   }
 }

@@ -1,9 +1,11 @@
 #include "fovea/spec/config_yaml.h"
 
+#include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
 #include <set>
+#include <sstream>
 
 #include "fovea/base/error.h"
 #include "fovea/base/strings.h"
@@ -31,6 +33,37 @@ std::vector<std::string> scalars(const YAML::Node& node, const FieldView& field)
     values.push_back(item.Scalar());
   }
   return values;
+}
+
+// yaml-cpp takes no step over a ',' at the start of a document: LoadAll() would begin documents there until the memory
+// is full.
+class StrayCommas : public YAML::EventHandler {
+ public:
+  void OnDocumentStart(const YAML::Mark& mark) override {
+    if (mark.pos == last_) throw YAML::ParserException(mark, "what stands here belongs to nothing; take it out");
+    last_ = mark.pos;
+  }
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark& /*mark*/, YAML::anchor_t /*anchor*/) override {}
+  void OnAlias(const YAML::Mark& /*mark*/, YAML::anchor_t /*anchor*/) override {}
+  void OnScalar(const YAML::Mark& /*mark*/, const std::string& /*tag*/, YAML::anchor_t /*anchor*/,
+                const std::string& /*value*/) override {}
+  void OnSequenceStart(const YAML::Mark& /*mark*/, const std::string& /*tag*/, YAML::anchor_t /*anchor*/,
+                       YAML::EmitterStyle::value /*style*/) override {}
+  void OnSequenceEnd() override {}
+  void OnMapStart(const YAML::Mark& /*mark*/, const std::string& /*tag*/, YAML::anchor_t /*anchor*/,
+                  YAML::EmitterStyle::value /*style*/) override {}
+  void OnMapEnd() override {}
+
+ private:
+  int last_ = -1;
+};
+
+void refuse_stray_commas(const std::string& text) {
+  std::istringstream in(text);
+  YAML::Parser parser(in);
+  StrayCommas commas;
+  while (parser.HandleNextDocument(commas)) continue;
 }
 
 // By its name or another that the command line knows, with _ for - where other systems write it so.
@@ -67,6 +100,7 @@ std::string to_yaml(std::span<const FieldView> fields) {
 void from_yaml(std::string_view text, std::string_view source, std::span<const FieldView> fields) {
   YAML::Node root;
   try {
+    refuse_stray_commas(std::string(text));
     const std::vector<YAML::Node> documents = YAML::LoadAll(std::string(text));
     if (documents.size() > 1)
       throw Error(cat(source, ": has ", documents.size(), " YAML documents; one is expected, without '---' between"));

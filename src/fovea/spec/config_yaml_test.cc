@@ -44,6 +44,9 @@ TEST(ConfigYaml, SaysWhatIsWrong) {
   EXPECT_THAT(refusal("a: [1"), testing::HasSubstr("not YAML at line"));
   EXPECT_THAT(refusal("dim-emb: 16\n---\ndim-enb: 3\n"), testing::HasSubstr("has 2 YAML documents"));
   EXPECT_THAT(refusal("dim-emb: 16\n...\na: [1"), testing::HasSubstr("not YAML at line"));
+  for (const std::string stray : {",", ", dim-emb: 16", ",,"})
+    EXPECT_EQ(refusal("\n" + stray + "\n"),
+              "x.yml: not YAML at line 2, column 1: what stands here belongs to nothing; take it out");
   EXPECT_EQ(refusal("dim-emb: {a: 1}"), "x.yml:1: dim-emb: expected a value or a list of values");
   EXPECT_EQ(refusal("\n# sizes\ndim-emb: ~"),
             "x.yml:3: dim-emb: got null; expected one value; to keep the default leave the line out");

@@ -5,9 +5,9 @@
 
 #include "fovea/kernels/step/scratch.h"
 // The level's own code from here on.
-#include "fovea/kernels/attention/cpu/isa_begin-inl.h"
+#include "fovea/kernels/simd/isa_begin-inl.h"
 //
-#include "fovea/kernels/attention/cpu/simd-inl.h"
+#include "fovea/kernels/simd/simd-inl.h"
 //
 #include "fovea/kernels/step/element-inl.h"
 //
@@ -170,4 +170,4 @@ void Products<kLevel>::run(const TokenSum<uint16_t>& job, Executor& executor) {
 template struct Products<kThisIsa>;
 
 }  // namespace fovea::kernels
-#include "fovea/kernels/attention/cpu/isa_end-inl.h"
+#include "fovea/kernels/simd/isa_end-inl.h"

@@ -3,8 +3,8 @@
 #include <vector>
 
 #include "fovea/kernels/attention/attention.h"
-#include "fovea/kernels/attention/cpu/isa.h"
 #include "fovea/kernels/attention/cpu/pairs.h"
+#include "fovea/kernels/simd/isa.h"
 
 // "cpu-dense": all pairs of a long sequence by blocks of keys, whose scores never leave the nearer caches: softmax with
 // a running maximum and sum (Milakov and Gimelshein 2018; Dao et al. 2022), and the functions of single scores.

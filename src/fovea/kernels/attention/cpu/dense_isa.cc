@@ -11,7 +11,7 @@
 #include "fovea/kernels/attention/cpu/rows.h"
 #include "fovea/kernels/attention/dropout.h"
 
-#include "fovea/kernels/attention/cpu/isa_begin-inl.h"
+#include "fovea/kernels/simd/isa_begin-inl.h"
 
 #include "fovea/kernels/attention/cpu/dense_backward-inl.h"
 #include "fovea/kernels/attention/cpu/dense_forward-inl.h"
@@ -62,4 +62,4 @@ template struct DenseKernel<kThisIsa>;
 
 }  // namespace fovea::kernels
 
-#include "fovea/kernels/attention/cpu/isa_end-inl.h"
+#include "fovea/kernels/simd/isa_end-inl.h"

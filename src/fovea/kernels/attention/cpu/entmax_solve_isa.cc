@@ -6,9 +6,9 @@
 #include <cstring>
 #include <type_traits>
 
-#include "fovea/kernels/attention/cpu/isa.h"
+#include "fovea/kernels/simd/isa.h"
 // Standard headers end here.
-#include "fovea/kernels/attention/cpu/isa_begin-inl.h"
+#include "fovea/kernels/simd/isa_begin-inl.h"
 
 #include "fovea/kernels/attention/cpu/entmax-inl.h"
 
@@ -50,4 +50,4 @@ void EntmaxSolve<Tag>::derivatives(EntmaxPower entmax, const float* weights, int
 template struct EntmaxSolve<IsaTag<kThisIsa>>;
 
 }  // namespace fovea::kernels
-#include "fovea/kernels/attention/cpu/isa_end-inl.h"
+#include "fovea/kernels/simd/isa_end-inl.h"

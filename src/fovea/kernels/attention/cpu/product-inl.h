@@ -1,5 +1,5 @@
 #pragma once
-#include "fovea/kernels/attention/cpu/simd-inl.h"
+#include "fovea/kernels/simd/simd-inl.h"
 
 // Small dense products on registers. Every element is one chain of multiply-adds over the depth in ascending order
 // (fused ones, or those of pairs), starting at zero and scaled last: a score has the same bits whichever tile or pass

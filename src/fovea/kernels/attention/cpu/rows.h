@@ -4,9 +4,9 @@
 
 #include "fovea/kernels/attention/attention.h"
 #include "fovea/kernels/attention/cpu/candidates.h"
-#include "fovea/kernels/attention/cpu/isa.h"
 #include "fovea/kernels/attention/cpu/pairs.h"
 #include "fovea/kernels/attention/cpu/scratch.h"
+#include "fovea/kernels/simd/isa.h"
 
 // "cpu-rows": score rows held whole, a block of queries at a time, so that any mechanism is a function of its rows.
 // Meant for the lengths of sentences, where the rows stay in the first cache; right at any length.

@@ -9,7 +9,7 @@
 #include "fovea/kernels/attention/cpu/rows.h"
 #include "fovea/kernels/attention/dropout.h"
 
-#include "fovea/kernels/attention/cpu/isa_begin-inl.h"
+#include "fovea/kernels/simd/isa_begin-inl.h"
 
 #include "fovea/kernels/attention/cpu/rows_backward-inl.h"
 #include "fovea/kernels/attention/cpu/rows_few-inl.h"
@@ -141,4 +141,4 @@ template struct RowsKernel<kThisIsa>;
 
 }  // namespace fovea::kernels
 
-#include "fovea/kernels/attention/cpu/isa_end-inl.h"
+#include "fovea/kernels/simd/isa_end-inl.h"

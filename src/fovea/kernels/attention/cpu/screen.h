@@ -1,7 +1,7 @@
 #pragma once
 #include <cstdint>
 
-#include "fovea/kernels/attention/cpu/isa.h"
+#include "fovea/kernels/simd/isa.h"
 
 // Screening: a selection does not need exact scores of what it drops. All pairs are scored in a small format, with a
 // proved bound on the error; whoever may still be selected is scored exactly. Vectors are in normalised units:

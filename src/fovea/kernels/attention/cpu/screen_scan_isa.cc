@@ -3,11 +3,11 @@
 #include <type_traits>
 
 #include "fovea/kernels/attention/cpu/float_order.h"
-#include "fovea/kernels/attention/cpu/isa.h"
 #include "fovea/kernels/attention/cpu/screen.h"
+#include "fovea/kernels/simd/isa.h"
 // Standard headers end here.
-#include "fovea/kernels/attention/cpu/isa_begin-inl.h"
-#include "fovea/kernels/attention/cpu/simd-inl.h"
+#include "fovea/kernels/simd/isa_begin-inl.h"
+#include "fovea/kernels/simd/simd-inl.h"
 
 namespace fovea::kernels {
 namespace {
@@ -279,4 +279,4 @@ float ScreenScan<Tag>::greatest(float* values, int64_t count) {
 template struct ScreenScan<IsaTag<kThisIsa>>;
 
 }  // namespace fovea::kernels
-#include "fovea/kernels/attention/cpu/isa_end-inl.h"
+#include "fovea/kernels/simd/isa_end-inl.h"

@@ -1,4 +1,4 @@
-#include "fovea/kernels/attention/cpu/isa.h"
+#include "fovea/kernels/simd/isa.h"
 
 #include <array>
 #include <cstdlib>

@@ -113,7 +113,7 @@ void expect_same_bits_in_any_batch(const AttentionProblem& of, DType dtype) {
   c.problem.dropout = 0.1F;
   c.problem.needs_backward = true;
   testing_suite::Inputs inputs = draw_inputs(c, {}, 3);
-  // In bfloat16 no product by pairs takes this number, so that one head of one sequence goes another way than the rest.
+  // No product in bfloat16 takes this number, so that one head of one sequence goes another way than the rest.
   inputs.k.set(c.problem.sequences[2].k_begin + 5, 1, 3, 0x1p-130);
   const Results all = run_divided(c.problem, inputs, Layout::kPacked, serial);
   EXPECT_TRUE(all.saved_intact);

@@ -12,7 +12,7 @@ struct StepOf {
 #if FOVEA_ISA == 3
 template <>
 struct StepOf<uint16_t> {
-  using type = PairStep;
+  using type = Bf16Step;
 };
 #endif
 

@@ -68,8 +68,8 @@ bool always(int64_t, int64_t) { return true; }
 
 void forward(const AttentionProblem& problem, const AttentionForward& in, Executor& executor) {
   const std::vector<DenseTask> tasks = forward_tasks(problem);
-  const ProductPairs pairs(problem, in, always, executor);
-  const DenseCall call{.problem = &problem, .tasks = tasks, .forward = &in, .pairs = &pairs};
+  const Bf16Products bf16(problem, in, always, executor);
+  const DenseCall call{.problem = &problem, .tasks = tasks, .forward = &in, .bf16 = &bf16};
   with_isa([&](auto tag) {
     using Level = DenseKernel<decltype(tag)::kIsa>;
     const WorkerScratch scratch(tasks, executor.num_threads(),
@@ -91,8 +91,8 @@ int64_t place_partials(const std::vector<DenseTask>& tasks, int64_t padded, std:
 
 void backward(const AttentionProblem& problem, const AttentionBackward& in, Executor& executor) {
   const std::vector<DenseTask> tasks = backward_tasks(problem);
-  const ProductPairs pairs(problem, in, always, executor);
-  DenseCall call{.problem = &problem, .tasks = tasks, .backward = &in, .pairs = &pairs};
+  const Bf16Products bf16(problem, in, always, executor);
+  DenseCall call{.problem = &problem, .tasks = tasks, .backward = &in, .bf16 = &bf16};
   with_isa([&](auto tag) {
     using Level = DenseKernel<decltype(tag)::kIsa>;
     const WorkerScratch scratch(tasks, executor.num_threads(),

@@ -31,7 +31,7 @@ class DenseForwardTask {
     b_ = dense_forward_buffers(arena, count(), view_.width);
     const DType dtype = view_.problem.dtype;
     scores_ = RowDots(head_rows(in_.q, task.head, dtype), head_rows(in_.k, task.head, dtype), view_.width,
-                      view_.words(call.pairs->scores));
+                      view_.words(call.bf16->scores));
     values_ = head_rows(in_.v, task.head, dtype);
     out_ = head_rows(in_.out, task.head, dtype);
     scores_.pack_left(view_.queries(task.begin), count(), b_.queries);

@@ -173,8 +173,8 @@ struct SequenceView {
 
   int64_t stats_at(int64_t query) const { return stats_begin + (query * problem.num_heads + head) * stats; }
   // What the head's products multiply.
-  Words words(const PairFlags& flags) const {
-    return flags.of(&sequence - problem.sequences.data(), head) ? Words::kPairs : Words::kFloats;
+  Words words(const Bf16Flags& flags) const {
+    return flags.of(&sequence - problem.sequences.data(), head) ? Words::kBf16 : Words::kFloats;
   }
   // Of the row of a query token; its keys are those of the progression.
   RowDropout dropout_of(int64_t token, int64_t key_begin, int64_t key_step) const {

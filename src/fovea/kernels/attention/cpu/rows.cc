@@ -16,7 +16,7 @@ constexpr int64_t kForwardQueries = 256;
 constexpr int64_t kPairsInOnePart = 1 << 19;
 constexpr int64_t kParts = 4;
 constexpr int64_t kFewQueries = 8, kFewKeys = 2048;  // of a sequence that is_few()
-constexpr int64_t kManyPairs = 48;                   // of a query, for pays_pairs()
+constexpr int64_t kManyPairs = 48;                   // of a query, for pays_bf16()
 constexpr int64_t kFewSequences = 16;                // of a task
 
 std::vector<std::string> refuses(const AttentionProblem& problem) {
@@ -138,7 +138,7 @@ std::vector<RowsTask> backward_tasks(const AttentionProblem& problem, const Cand
 }
 
 // Whether a query sees so many keys, on average, that reading all rows once is little beside the products.
-PairFlags::Pays pays_pairs(const AttentionProblem& problem, const CandidateTables& tables) {
+Bf16Flags::Pays pays_bf16(const AttentionProblem& problem, const CandidateTables& tables) {
   return [&](int64_t sequence, int64_t head) {
     return tables.of(sequence, head).pairs >= kManyPairs * problem.sequences[static_cast<size_t>(sequence)].q_length;
   };
@@ -150,8 +150,8 @@ void forward(const AttentionProblem& problem, const AttentionForward& in, Execut
   if (few.size() == problem.sequences.size()) return;
   const CandidateTables tables(problem, in.random);
   const std::vector<RowsTask> tasks = forward_tasks(problem, tables);
-  const ProductPairs pairs(problem, in, pays_pairs(problem, tables), executor);
-  const RowsCall call{.problem = &problem, .tables = &tables, .tasks = tasks, .forward = &in, .pairs = &pairs};
+  const Bf16Products bf16(problem, in, pays_bf16(problem, tables), executor);
+  const RowsCall call{.problem = &problem, .tables = &tables, .tasks = tasks, .forward = &in, .bf16 = &bf16};
   with_isa([&](auto tag) {
     using Isa = RowsKernel<decltype(tag)::kIsa>;
     const WorkerScratch scratch(tasks, executor.num_threads(),
@@ -182,8 +182,8 @@ void backward(const AttentionProblem& problem, const AttentionBackward& in, Exec
   const CandidateTables tables(problem, in.random);
   const std::vector<RowsTask> tasks = backward_tasks(problem, tables);
   std::vector<double> grad_alpha(tasks.size());
-  const ProductPairs pairs(problem, in, pays_pairs(problem, tables), executor);
-  RowsCall call{.problem = &problem, .tables = &tables, .tasks = tasks, .backward = &in, .pairs = &pairs};
+  const Bf16Products bf16(problem, in, pays_bf16(problem, tables), executor);
+  RowsCall call{.problem = &problem, .tables = &tables, .tasks = tasks, .backward = &in, .bf16 = &bf16};
   call.grad_alpha = grad_alpha.data();
   with_isa([&](auto tag) {
     using Isa = RowsKernel<decltype(tag)::kIsa>;

@@ -3,8 +3,8 @@
 #include <vector>
 
 #include "fovea/kernels/attention/attention.h"
+#include "fovea/kernels/attention/cpu/bf16_products.h"
 #include "fovea/kernels/attention/cpu/candidates.h"
-#include "fovea/kernels/attention/cpu/pairs.h"
 #include "fovea/kernels/attention/cpu/scratch.h"
 #include "fovea/kernels/simd/isa.h"
 
@@ -29,7 +29,7 @@ struct RowsCall {
   std::span<const int64_t> few = {};  // forward: sequences that are in no task, of a few queries that see every key
   const AttentionForward* forward = nullptr;
   const AttentionBackward* backward = nullptr;
-  const ProductPairs* pairs = nullptr;
+  const Bf16Products* bf16 = nullptr;
   // Backward where parts > 1: sums of dK, then of dV, of each task's keys, at partial_at[task], padded head_dim a key.
   float* partials = nullptr;
   std::vector<int64_t> partial_at = {};

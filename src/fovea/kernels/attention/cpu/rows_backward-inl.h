@@ -8,7 +8,7 @@ namespace {
 struct BackwardBuffers {
   float *key_panels, *value_panels, *keys;   // of the group
   float *queries, *grad_out, *grad_queries;  // of the chunk
-  float* left;                               // of one of its products with panels, where that goes by pairs
+  float* left;                               // of one of its products with panels, where that goes in bfloat16
   float *weights, *grads;                    // scores, then weights; gradients of weights, then of scores
   float *grad_keys, *grad_values;            // of the group's columns
   float *all_grad_keys, *all_grad_values;    // of the task's keys, where more than one group adds to them
@@ -53,9 +53,9 @@ class BackwardTask {
     queries_ = head_rows(in_.q, task_.head, dtype);
     keys_ = head_rows(in_.k, task_.head, dtype);
     grad_out_ = head_rows(in_.grad_out, task_.head, dtype);
-    scores_ = RowDots(queries_, keys_, view_.width, view_.words(call.pairs->scores));
+    scores_ = RowDots(queries_, keys_, view_.width, view_.words(call.bf16->scores));
     weight_grads_ =
-        RowDots(grad_out_, head_rows(in_.v, task_.head, dtype), view_.width, view_.words(call.pairs->weight_grads));
+        RowDots(grad_out_, head_rows(in_.v, task_.head, dtype), view_.width, view_.words(call.bf16->weight_grads));
     grad_q_ = head_rows(in_.grad_q, task_.head, dtype);
     owns_ = owns_keys(view_.table, task_);
     if (task_.parts > 1) {

@@ -49,7 +49,7 @@ class ForwardTask {
     const DType dtype = view_.problem.dtype;
     queries_ = head_rows(in_.q, task_.head, dtype);
     keys_ = head_rows(in_.k, task_.head, dtype);
-    scores_ = RowDots(queries_, keys_, view_.width, view_.words(call.pairs->scores));
+    scores_ = RowDots(queries_, keys_, view_.width, view_.words(call.bf16->scores));
     values_ = head_rows(in_.v, task_.head, dtype);
     out_ = head_rows(in_.out, task_.head, dtype);
   }

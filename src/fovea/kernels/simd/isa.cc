@@ -48,6 +48,14 @@ Isa best_isa() {
 
 Isa isa() { return current(); }
 
+bool has_int8_product() {
+#if defined(__x86_64__)
+  return isa() >= Isa::kAvx512 && __builtin_cpu_supports("avx512vnni") != 0;
+#else
+  return false;
+#endif
+}
+
 void set_isa(Isa level) {
   if (level > best_isa()) throw Error(cat("set_isa: ", name(level), " is above this machine's ", name(best_isa())));
   current() = level;

@@ -5,7 +5,6 @@
 #include <cmath>
 #include <cstring>
 
-#include "fovea/kernels/attention/cpu/screen.h"
 #include "fovea/kernels/step/scratch.h"
 // The level's own code from here on.
 #include "fovea/kernels/simd/isa_begin-inl.h"

@@ -57,8 +57,8 @@ class DenseBackwardTask {
       key_block(transform, begin, std::min(kBlockColumns, task_.end - begin));
     }
     if (task_.parts > 1) return;
-    unpack_rows(b_.grad_queries, view_.padded, head_rows(in_.grad_q, task_.head, dtype), view_.queries(0),
-                view_.sequence.q_length, view_.width);
+    unpack_rows({b_.grad_queries, view_.padded, view_.width}, head_rows(in_.grad_q, task_.head, dtype),
+                view_.queries(0), view_.sequence.q_length);
   }
 
  private:
@@ -98,8 +98,8 @@ class DenseBackwardTask {
       const int64_t limit = view_.seen(first + rows - 1) - begin;
       if (limit > 0) add_block(transform, {first, rows, begin, std::min(columns, limit)});
     }
-    unpack_rows(b_.grad_keys, view_.padded, head_rows(in_.grad_k, task_.head, dtype), keys, columns, view_.width);
-    unpack_rows(b_.grad_values, view_.padded, head_rows(in_.grad_v, task_.head, dtype), keys, columns, view_.width);
+    unpack_rows({b_.grad_keys, view_.padded, view_.width}, head_rows(in_.grad_k, task_.head, dtype), keys, columns);
+    unpack_rows({b_.grad_values, view_.padded, view_.width}, head_rows(in_.grad_v, task_.head, dtype), keys, columns);
   }
 
   template <class Transform>

@@ -108,7 +108,7 @@ class DenseForwardTask {
     if (!all_finite(out, view_.padded)) sum_again(transform, i);
     const float factor = Transform::factor(row);
     for (int64_t j = 0; j < view_.padded; j += kLanes) store(out + j, load(out + j) * set(factor));
-    unpack_rows(out, view_.padded, out_, view_.queries(task_.begin + i), 1, view_.width);
+    unpack_rows({out, view_.padded, view_.width}, out_, view_.queries(task_.begin + i), 1);
     if (view_.stats == 0 || in_.stats == nullptr || !view_.problem.needs_backward) return;
     float* stats = in_.stats + view_.stats_at(task_.begin + i);
     stats[0] = row.top;

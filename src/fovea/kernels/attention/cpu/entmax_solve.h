@@ -41,7 +41,7 @@ struct EntmaxScores {
 };
 
 // Lists have room for 16 more.
-template <class Tag>
+template <Isa kIsa>
 struct EntmaxSolve {
   // The root such that mu, near it as the tolerance asks, is a lower bound. More scores only raise center + mu.
   static float root(EntmaxPower power, const EntmaxScores& row);

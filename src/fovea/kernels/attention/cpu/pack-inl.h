@@ -78,14 +78,21 @@ inline void pack_rows(const HeadRows& rows, const TokenList& at, int64_t tokens,
   });
 }
 
+// Rows of `width` floats, padded to whole vectors.
+struct PackedRows {
+  const float* data = nullptr;
+  int64_t stride = 0, width = 0;
+};
+
 // Writes `tokens` packed rows back to an array of float32 or bfloat16.
-inline void unpack_rows(const float* in, int64_t stride, const HeadRows& rows, const TokenList& tokens_at,
-                        int64_t tokens, int64_t width) {
-  void* data = const_cast<void*>(rows.data);
-  for (int64_t t = 0; t < tokens; ++t, in += stride) {
-    const int64_t at = tokens_at[t] * rows.stride;
-    if (rows.lane == Lane::kFloat) {
-      float* p = static_cast<float*>(data) + at;
+inline void unpack_rows(const PackedRows& from, const HeadRows& to, const TokenList& at, int64_t tokens) {
+  const int64_t width = from.width;
+  const float* in = from.data;
+  void* data = const_cast<void*>(to.data);
+  for (int64_t t = 0; t < tokens; ++t, in += from.stride) {
+    const int64_t place = at[t] * to.stride;
+    if (to.lane == Lane::kFloat) {
+      float* p = static_cast<float*>(data) + place;
       for (int64_t i = 0; i < width; i += kLanes) {
         if (i + kLanes <= width) {
           store(p + i, load(in + i));
@@ -95,7 +102,7 @@ inline void unpack_rows(const float* in, int64_t stride, const HeadRows& rows, c
       }
       continue;
     }
-    uint16_t* p = static_cast<uint16_t*>(data) + at;
+    uint16_t* p = static_cast<uint16_t*>(data) + place;
     for (int64_t i = 0; i < width; i += kLanes) {
       uint16_t lanes[kLanes];
       const bool whole = i + kLanes <= width;

@@ -5,7 +5,6 @@
 #include "fovea/kernels/attention/attention.h"
 #include "fovea/kernels/attention/cpu/bf16_products.h"
 #include "fovea/kernels/attention/cpu/candidates.h"
-#include "fovea/kernels/attention/cpu/scratch.h"
 #include "fovea/kernels/simd/isa.h"
 
 // "cpu-rows": score rows held whole, a block of queries at a time, so that any mechanism is a function of its rows.

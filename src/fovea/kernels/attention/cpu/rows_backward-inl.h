@@ -176,7 +176,7 @@ class BackwardTask {
               .depth = part.size(),
               .factor = &in_.scale},
              rows, view_.padded / kLanes);
-    if (!target.direct) unpack_rows(target.data, target.stride, grad_q_, tokens, rows, view_.width);
+    if (!target.direct) unpack_rows({target.data, target.stride, view_.width}, grad_q_, tokens, rows);
   }
 
   // Adds the sums of the group's columns to those of the task's keys.
@@ -193,9 +193,10 @@ class BackwardTask {
   void write_keys(const HeadRows& out, const float* sums, int64_t first, int64_t count) {
     const int64_t token = view_.sequence.k_begin, end = first + count;
     fill(b_.aside, 0, view_.padded, 0);
-    unpack_rows(b_.aside, 0, out, {token, 1, nullptr}, first, view_.width);
-    unpack_rows(sums, view_.padded, out, {token + first, 1, nullptr}, count, view_.width);
-    unpack_rows(b_.aside, 0, out, {token + end, 1, nullptr}, view_.sequence.k_length - end, view_.width);
+    const PackedRows zeros = {b_.aside, 0, view_.width};
+    unpack_rows(zeros, out, {token, 1, nullptr}, first);
+    unpack_rows({sums, view_.padded, view_.width}, out, {token + first, 1, nullptr}, count);
+    unpack_rows(zeros, out, {token + end, 1, nullptr}, view_.sequence.k_length - end);
   }
 
   const RowsTask& task_;

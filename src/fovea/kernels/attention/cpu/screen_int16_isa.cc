@@ -16,8 +16,6 @@ namespace fovea::kernels {
 // leaves arrays of them in memory.
 namespace {
 
-constexpr int64_t kGroups = kBlockKeys / kGroupKeys;
-
 inline I word(const uint32_t* p) { return set_int(static_cast<int32_t>(*p)); }
 inline I load_words(const uint32_t* p) { return (I)_mm256_loadu_si256((const __m256i*)p); }
 
@@ -35,7 +33,7 @@ struct Sums {
     store_int(scores + kLanes, high);
     const I least = word(t.thresholds + query);
     const uint32_t reached = bits({(F)(low >= least)}) | bits({(F)(high >= least)}) << kLanes;
-    t.hits[query * kGroups + group] = static_cast<uint16_t>(reached);
+    t.hits[query * kBlockGroups + group] = static_cast<uint16_t>(reached);
   }
 };
 

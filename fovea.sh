@@ -12,7 +12,7 @@ readonly build=build/release
 # libprotobuf-dev: Debian 13's sentencepiece.pc names it without depending on it.
 readonly packages=(
   g++ cmake ninja-build ccache pkg-config python3 python3-dev python3-venv ca-certificates
-  libboost-iostreams-dev libcli11-dev libfmt-dev libgmock-dev libgtest-dev libhwy-dev libicu-dev libprotobuf-dev
+  libboost-iostreams-dev libcli11-dev libfmt-dev libgmock-dev libgtest-dev libicu-dev libprotobuf-dev
   libpugixml-dev libsentencepiece-dev libspdlog-dev libxxhash-dev libyaml-cpp-dev libzstd-dev
   nlohmann-json3-dev)
 

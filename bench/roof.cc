@@ -10,6 +10,7 @@
 
 #include "arguments.h"
 #include "fovea/base/executor.h"
+#include "fovea/kernels/attention/cpu/screen_ops.h"
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
@@ -122,12 +123,13 @@ double (*best_bfloat16())() {
   return best_float32();
 }
 
-// The formats of screen.h, in the order in which they are preferred.
 double (*best_screening())() {
 #if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx512vnni")) return byte_products_512;
-  if (__builtin_cpu_supports("avx512bf16")) return bfloat16_pairs_512;
-  if (__builtin_cpu_supports("avx2") && !__builtin_cpu_supports("avx512f")) return int16_pairs_256;
+  using fovea::kernels::ScreenFormat;
+  const ScreenFormat format = fovea::kernels::fastest_screen_format();
+  if (format == ScreenFormat::kInt8) return byte_products_512;
+  if (format == ScreenFormat::kBFloat16) return bfloat16_pairs_512;
+  if (format == ScreenFormat::kInt16) return int16_pairs_256;
 #endif
   return best_float32();
 }

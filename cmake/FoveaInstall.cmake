@@ -14,7 +14,7 @@ set_target_properties(fovea PROPERTIES INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL
 foreach(folder base spec kernels ops)
   install(DIRECTORY src/fovea/${folder} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/fovea
           FILES_MATCHING PATTERN "*.h" PATTERN "*-inl.h" EXCLUDE PATTERN testing EXCLUDE PATTERN "*_test.h" EXCLUDE
-          PATTERN "*_test_suite.h" EXCLUDE PATTERN "test_*.h" EXCLUDE)
+          PATTERN "test_*.h" EXCLUDE)
 endforeach()
 configure_package_config_file(cmake/fovea-config.cmake.in ${PROJECT_BINARY_DIR}/fovea-config.cmake
                               INSTALL_DESTINATION ${package_dir} PATH_VARS CMAKE_INSTALL_LIBDIR CMAKE_INSTALL_INCLUDEDIR)

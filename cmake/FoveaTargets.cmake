@@ -1,14 +1,18 @@
-# fovea_library(NAME [TORCH] [NO_TESTS] [NO_UNITY] [SOURCES ...] [LINK ...] [LINK_PRIVATE ...] [TEST_LINK ...])
+# fovea_library(NAME [SHARED] [TORCH] [NO_TESTS] [NO_UNITY] [SOURCES ...] [LINK ...] [LINK_PRIVATE ...] [TEST_LINK ...])
 #   A layer's library out of this folder: every *.cc but the tests, unless SOURCES names them.
 #   Tests, *_test.cc, become one test program NAME_test. TORCH adds libtorch and the precompiled header;
 #   NO_TESTS leaves the tests to another library of the folder; NO_UNITY compiles the files one by one.
 function(fovea_library name)
-  cmake_parse_arguments(ARG "TORCH;NO_TESTS;NO_UNITY" "" "SOURCES;LINK;LINK_PRIVATE;TEST_LINK" ${ARGN})
+  cmake_parse_arguments(ARG "SHARED;TORCH;NO_TESTS;NO_UNITY" "" "SOURCES;LINK;LINK_PRIVATE;TEST_LINK" ${ARGN})
+  set(kind STATIC)
+  if(ARG_SHARED)
+    set(kind SHARED)
+  endif()
   if(NOT ARG_SOURCES)
     file(GLOB ARG_SOURCES CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
     list(FILTER ARG_SOURCES EXCLUDE REGEX "_test\\.cc$|/main\\.cc$")
   endif()
-  add_library(${name} STATIC ${ARG_SOURCES})
+  add_library(${name} ${kind} ${ARG_SOURCES})
   target_link_libraries(${name} PUBLIC ${ARG_LINK} PRIVATE ${ARG_LINK_PRIVATE} fovea_flags)
   target_include_directories(${name} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src>)
   if(NOT ARG_NO_UNITY)
@@ -27,6 +31,34 @@ function(fovea_library name)
       target_precompile_headers(${name}_test REUSE_FROM fovea_torch_pch)
     endif()
   endif()
+endfunction()
+
+# fovea_isa_library(NAME [LINK ...] [TEST_LINK ...])
+#   A library of kernels out of this folder. Each *_isa.cc is compiled once a level of kernels/simd/isa.h: FOVEA_ISA is
+#   its number, and the file itself switches the instruction set on for its own functions alone.
+function(fovea_isa_library name)
+  cmake_parse_arguments(ARG "" "" "LINK;TEST_LINK" ${ARGN})
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
+  list(FILTER sources EXCLUDE REGEX "_test\\.cc$")
+  set(isa_sources ${sources})
+  list(FILTER isa_sources INCLUDE REGEX "_isa\\.cc$")
+  list(FILTER sources EXCLUDE REGEX "_isa\\.cc$")
+  set(levels 0)
+  if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+    set(levels 0 1 2 3)
+  endif()
+  foreach(level ${levels})
+    set(objects ${name}_isa${level})
+    add_library(${objects} OBJECT ${isa_sources})
+    target_compile_definitions(${objects} PRIVATE FOVEA_ISA=${level})
+    # Vector types by value stay inside one level, so the ABI note (psabi) is moot; NaN and infinities keep their
+    # meaning: no -ffast-math. GCC 12 takes its own _mm512_undefined_ps(), and the undefined operands inside its
+    # reductions, for uninitialised variables.
+    target_compile_options(${objects} PRIVATE -O3 -fno-math-errno -fno-trapping-math -Wno-psabi -Wno-uninitialized)
+    target_link_libraries(${objects} PRIVATE ${ARG_LINK} fovea_flags)
+    list(APPEND sources $<TARGET_OBJECTS:${objects}>)
+  endforeach()
+  fovea_library(${name} NO_UNITY SOURCES ${sources} LINK ${ARG_LINK} TEST_LINK ${ARG_TEST_LINK})
 endfunction()
 
 # fovea_test(NAME SOURCES ... LINK ...): a GoogleTest program, run once by CTest.

@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "fovea/kernels/attention/cpu/isa.h"
 #include "fovea/kernels/attention/testing/compare.h"
+#include "fovea/kernels/simd/isa.h"
 #include "fovea/spec/testing/random_spec.h"
 
 // Kernels against each other and the oracle: the first bytes are the shape of a problem, the rest its spec, or what one

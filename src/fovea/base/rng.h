@@ -18,13 +18,14 @@ constexpr uint64_t hash_combine(uint64_t seed, uint64_t value) { return mix64(se
 
 // 32-bit counter hash for masks inside vector loops: two rounds of multiply-xorshift ("lowbias32" constants,
 // Wellons 2018) over the counter, keyed before and between. Vectorises in 32-bit lanes.
+constexpr uint32_t kHash32First = 0x7feb352dU, kHash32Second = 0x846ca68bU, kHash32Key = 0x9e3779b9U;
 constexpr uint32_t hash32(uint32_t key, uint32_t counter) {
   uint32_t x = counter ^ key;
-  x = (x ^ (x >> 16)) * 0x7feb352dU;
-  x = (x ^ (x >> 15)) * 0x846ca68bU;
-  x ^= (x >> 16) ^ (key * 0x9e3779b9U);
-  x = (x ^ (x >> 16)) * 0x7feb352dU;
-  x = (x ^ (x >> 15)) * 0x846ca68bU;
+  x = (x ^ (x >> 16)) * kHash32First;
+  x = (x ^ (x >> 15)) * kHash32Second;
+  x ^= (x >> 16) ^ (key * kHash32Key);
+  x = (x ^ (x >> 16)) * kHash32First;
+  x = (x ^ (x >> 15)) * kHash32Second;
   return x ^ (x >> 16);
 }
 

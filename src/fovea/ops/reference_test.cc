@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "fovea/kernels/attention/kernel_test_suite.h"
+#include "fovea/kernels/attention/testing/kernel_test_suite.h"
 
 // The reference under the suite that every kernel has to pass: against the oracle, which shares no code with it.
 namespace fovea::ops {

@@ -28,7 +28,7 @@
 #include <limits>
 #include <type_traits>
 
-#include "fovea/kernels/attention/cpu/entmax_solve.h"
+#include "fovea/spec/transforms.h"
 
 namespace fovea::ops {
 namespace {
@@ -153,7 +153,7 @@ at::Tensor support_or_one(const at::Tensor& p) {
 }
 
 at::Tensor entmax_u(const at::Tensor& p, const at::Tensor& alpha) {
-  const at::Tensor u = support_or_one(p).pow(2 - alpha).clamp_max(kernels::kMostEntmaxDerivative);
+  const at::Tensor u = support_or_one(p).pow(2 - alpha).clamp_max(kMostEntmaxDerivative);
   return at::where(p == 0, at::zeros_like(p), u);
 }
 

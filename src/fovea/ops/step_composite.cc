@@ -7,6 +7,7 @@
 
 #include <cmath>
 
+#include "fovea/base/rng.h"
 #include "fovea/kernels/step/dropout.h"
 
 namespace fovea::ops::composite {
@@ -19,9 +20,9 @@ at::Tensor hash32_of(const at::Tensor& counter, uint32_t key) {
     return x.bitwise_xor(x.__rshift__(shift)).mul(factor).bitwise_and(kLow);
   };
   at::Tensor x = counter.bitwise_xor(int64_t{key});
-  x = round(round(x, 16, 0x7feb352d), 15, 0x846ca68b);
-  x = x.bitwise_xor(x.__rshift__(16).bitwise_xor(int64_t{key * 0x9e3779b9U}));
-  x = round(round(x, 16, 0x7feb352d), 15, 0x846ca68b);
+  x = round(round(x, 16, kHash32First), 15, kHash32Second);
+  x = x.bitwise_xor(x.__rshift__(16).bitwise_xor(int64_t{key * kHash32Key}));
+  x = round(round(x, 16, kHash32First), 15, kHash32Second);
   return x.bitwise_xor(x.__rshift__(16));
 }
 

@@ -41,6 +41,9 @@ struct Entmax {
   }
   bool operator==(const Entmax&) const = default;
 };
+// Entmax's gradient goes by weight^(2 - alpha), which has no bound above alpha = 2: infinities would make NaN of a
+// row's gradient, so whoever computes it takes at most this.
+constexpr double kMostEntmaxDerivative = 0x1p64;
 struct Relu {
   static constexpr bool kPointwise = true;
   static constexpr std::string_view kName = "relu", kHelp = "max(s, 0), not normalised (Zhang, Titov, Sennrich 2021)";

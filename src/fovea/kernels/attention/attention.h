@@ -1,6 +1,5 @@
 #pragma once
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -94,6 +93,13 @@ struct AttentionBackward {
   RandomStream random;
 };
 
+// The sequences for which a kernel is faster than what follows it in the list: those of at least so many tokens.
+struct LeastLengths {
+  int64_t queries = 0, keys = 0;
+  bool hold_for(const Sequence& s) const { return s.q_length >= queries && s.k_length >= keys; }
+  bool hold_for_all() const { return queries == 0 && keys == 0; }
+};
+
 // One implementation. The ordered list attention_kernels() is walked by Division; the reference in ops/ comes after
 // all of these and refuses nothing. `refuses` and `saved` are functions of the problem without its sequences.
 struct Kernel {
@@ -103,9 +109,7 @@ struct Kernel {
   SavedPerRow (*saved)(const AttentionProblem&);
   void (*forward)(const AttentionProblem&, const AttentionForward&, Executor&);
   void (*backward)(const AttentionProblem&, const AttentionBackward&, Executor&);
-  // The sequences for which it is faster than what follows in the list, and in words; null: all.
-  bool (*suits)(const AttentionProblem&, const Sequence&) = nullptr;
-  std::string_view suited = {};
+  LeastLengths suited = {};
 };
 
 // Fastest first.

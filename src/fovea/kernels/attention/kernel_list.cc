@@ -35,15 +35,15 @@ std::vector<const Kernel*> candidates(const AttentionProblem& problem) {
   for (const Kernel& kernel : attention_kernels()) {
     if (!kernel.refuses(problem).empty()) continue;
     all.push_back(&kernel);
-    if (kernel.suits == nullptr) break;  // nothing is left for those behind
+    if (kernel.suited.hold_for_all()) break;  // nothing is left for those behind
   }
   return all;
 }
 
 // Place in `among` of the sequence's kernel.
-size_t place_of(const Sequence& sequence, const AttentionProblem& problem, std::span<const Kernel* const> among) {
+size_t place_of(const Sequence& sequence, std::span<const Kernel* const> among) {
   size_t at = 0;
-  while (at + 1 < among.size() && !among[at]->suits(problem, sequence)) ++at;
+  while (at + 1 < among.size() && !among[at]->suited.hold_for(sequence)) ++at;
   return at;
 }
 
@@ -52,9 +52,12 @@ std::string walk(const AttentionProblem& problem) {
   std::string lines;
   for (const Kernel& kernel : attention_kernels()) {
     const std::vector<std::string> reasons = kernel.refuses(problem);
-    if (reasons.empty() && kernel.suits == nullptr) break;
-    lines += reasons.empty() ? cat(kernel.name, ": takes ", kernel.suited, '\n')
-                             : cat(kernel.name, ": refuses: ", join(reasons, "; "), '\n');
+    const LeastLengths& least = kernel.suited;
+    if (reasons.empty() && least.hold_for_all()) break;
+    lines +=
+        cat(kernel.name, ": ",
+            reasons.empty() ? cat("takes sequences of at least ", least.queries, " queries and ", least.keys, " keys\n")
+                            : cat("refuses: ", join(reasons, "; "), '\n'));
   }
   return lines;
 }
@@ -72,8 +75,8 @@ Division::Division(const AttentionProblem& problem) {
   const std::vector<const Kernel*> among = candidates(problem);
   if (among.empty()) return;
   const std::vector<Sequence>& all = problem.sequences;
-  const size_t first = all.empty() ? 0 : place_of(all.front(), problem, among);
-  const auto elsewhere = [&](const Sequence& s) { return place_of(s, problem, among) != first; };
+  const size_t first = all.empty() ? 0 : place_of(all.front(), among);
+  const auto elsewhere = [&](const Sequence& s) { return place_of(s, among) != first; };
   if (std::none_of(all.begin(), all.end(), elsewhere)) {
     shares_.push_back({among[first], &problem});
     return;
@@ -81,7 +84,7 @@ Division::Division(const AttentionProblem& problem) {
   AttentionProblem empty = problem;
   empty.sequences.clear();
   parts_.assign(among.size(), empty);
-  for (const Sequence& s : all) parts_[place_of(s, problem, among)].sequences.push_back(s);
+  for (const Sequence& s : all) parts_[place_of(s, among)].sequences.push_back(s);
   for (size_t at = 0; at < among.size(); ++at) {
     if (!parts_[at].sequences.empty()) shares_.push_back({among[at], &parts_[at]});
   }

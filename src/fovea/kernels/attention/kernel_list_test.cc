@@ -3,8 +3,8 @@
 #include <cctype>
 #include <ostream>
 
-#include "fovea/kernels/attention/cpu/isa.h"
-#include "fovea/kernels/attention/kernel_test_suite.h"
+#include "fovea/kernels/attention/testing/kernel_test_suite.h"
+#include "fovea/kernels/simd/isa.h"
 
 namespace fovea::kernels {
 namespace {

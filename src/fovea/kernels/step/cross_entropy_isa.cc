@@ -6,9 +6,9 @@
 
 #include "fovea/kernels/step/scratch.h"
 // The level's own code from here on.
-#include "fovea/kernels/attention/cpu/isa_begin-inl.h"
+#include "fovea/kernels/simd/isa_begin-inl.h"
 //
-#include "fovea/kernels/attention/cpu/simd-inl.h"
+#include "fovea/kernels/simd/simd-inl.h"
 //
 #include "fovea/kernels/step/element-inl.h"
 //
@@ -190,8 +190,8 @@ class Run {
   void gradients(int64_t g) {
     float* logits = group_logits(g);
     for (int64_t r = 0; r < rows_; ++r) logit_gradients(g, r, logits + r * row_stride_);
-    Left rows{reinterpret_cast<const char*>(logits), row_stride_ * 4, 4};
-    Left along{reinterpret_cast<const char*>(logits), 4, row_stride_ * 4};
+    LeftFactor rows{reinterpret_cast<const char*>(logits), row_stride_ * 4, 4};
+    LeftFactor along{reinterpret_cast<const char*>(logits), 4, row_stride_ * 4};
     if constexpr (Step::kDepth == 2) {
       // Rounded once, in the two orders that the products want: pairs of words, and pairs of tokens.
       const int64_t row_steps = row_stride_ / 2;
@@ -251,7 +251,7 @@ class Run {
   const Groups groups_;
   const int64_t row_stride_, padded_width_;
   int64_t first_ = 0, rows_ = 0;    // of the block in work
-  Left left_;                       // its hidden states [rows_][steps]
+  LeftFactor left_;                 // its hidden states [rows_][steps]
   float* token_panels_ = nullptr;   // the same as panels of their width: [padded_width / kTileColumns][kTokens][...]
   float* logits_ = nullptr;         // [groups][kTokens][row_stride]
   float* weight_panels_ = nullptr;  // [vocabulary / kTileColumns][steps][kTileColumns]
@@ -276,4 +276,4 @@ void CrossEntropies<kLevel>::run(const CrossEntropyJob<uint16_t>& job, Executor&
 template struct CrossEntropies<kThisIsa>;
 
 }  // namespace fovea::kernels
-#include "fovea/kernels/attention/cpu/isa_end-inl.h"
+#include "fovea/kernels/simd/isa_end-inl.h"

@@ -1,5 +1,5 @@
 #pragma once
-#include "fovea/kernels/attention/cpu/isa.h"
+#include "fovea/kernels/simd/isa.h"
 #include "fovea/kernels/step/cross_entropy.h"
 
 namespace fovea::kernels {

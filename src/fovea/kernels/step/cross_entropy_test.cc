@@ -73,56 +73,74 @@ class CrossEntropyKernelTest : public ::testing::Test {};
 using Elements = ::testing::Types<float, uint16_t>;
 TYPED_TEST_SUITE(CrossEntropyKernelTest, Elements);
 
+template <class T>
+Problem<T> random_problem(int64_t tokens, int64_t width, int64_t vocabulary) {
+  Problem<T> problem{normals<T>(tokens * width, 1),
+                     normals<T>(vocabulary * width, 2),
+                     normals<T>(vocabulary, 3),
+                     {},
+                     tokens,
+                     width,
+                     vocabulary,
+                     0.1};
+  Rng rng(7);
+  for (int64_t t = 0; t < tokens; ++t) {
+    problem.targets.push_back(static_cast<int64_t>(rng.below(static_cast<uint64_t>(vocabulary))));
+  }
+  return problem;
+}
+
+template <class T>
+struct Found {
+  std::vector<float> nll, loss;
+  std::vector<T> hidden, weight, bias;
+  bool operator==(const Found&) const = default;
+};
+
+template <class T>
+Found<T> compute(const Problem<T>& problem, Executor& executor) {
+  Found<T> found;
+  found.nll.resize(problem.tokens), found.loss.resize(problem.tokens);
+  found.hidden.resize(problem.tokens * problem.width), found.weight.resize(problem.vocabulary * problem.width);
+  found.bias.resize(problem.vocabulary);
+  CrossEntropyJob<T> job{.hidden = problem.hidden.kept.data(),
+                         .weight = problem.weight.kept.data(),
+                         .bias = problem.bias.kept.data(),
+                         .targets = problem.targets.data()};
+  job.tokens = problem.tokens, job.width = problem.width, job.vocabulary = problem.vocabulary, job.smoothing = 0.1F;
+  job.nll = found.nll.data(), job.loss = found.loss.data();
+  job.grad_hidden = found.hidden.data(), job.grad_weight = found.weight.data(), job.grad_bias = found.bias.data();
+  cross_entropy(job, executor);
+  return found;
+}
+
+template <class T>
+void expect_near(const Found<T>& found, const Truth& truth) {
+  // Differences of numbers up to some tens, each rounded to 2^-24 of itself after sums of some dozen.
+  for (size_t t = 0; t < found.nll.size(); ++t) {
+    EXPECT_NEAR(found.nll[t], truth.nll[t], 2e-5);
+    EXPECT_NEAR(found.loss[t], truth.loss[t], 2e-5);
+  }
+  // The probabilities carry the logits' error, a few 2^-22, so floats are held to sixteen times the products' bound.
+  const auto scaled = [](std::vector<double> sizes) {
+    for (double& size : sizes) size *= sizeof(T) == 4 ? 16 : 2;
+    return sizes;
+  };
+  expect_close(found.hidden, truth.hidden, scaled(truth.hidden_sizes));
+  expect_close(found.weight, truth.weight, scaled(truth.weight_sizes));
+  expect_close(found.bias, truth.bias, scaled(truth.bias_sizes));
+}
+
 TYPED_TEST(CrossEntropyKernelTest, AgreesWithDoubleAtEveryLevelAndThreadCount) {
-  using T = TypeParam;
   for (const auto& [tokens, width, vocabulary] : {std::array<int64_t, 3>{1, 1, 1}, {5, 3, 33}, {131, 17, 700}}) {
-    Problem<T> problem{normals<T>(tokens * width, 1),
-                       normals<T>(vocabulary * width, 2),
-                       normals<T>(vocabulary, 3),
-                       {},
-                       tokens,
-                       width,
-                       vocabulary,
-                       0.1};
-    Rng rng(7);
-    for (int64_t t = 0; t < tokens; ++t) {
-      problem.targets.push_back(static_cast<int64_t>(rng.below(static_cast<uint64_t>(vocabulary))));
-    }
+    const Problem<TypeParam> problem = random_problem<TypeParam>(tokens, width, vocabulary);
     const Truth truth = solve(problem);
-    at_every_level([&, tokens = tokens, width = width, vocabulary = vocabulary] {
-      std::vector<float> nll(tokens), loss(tokens);
-      std::vector<T> hidden(tokens * width), weight(vocabulary * width), bias(vocabulary);
-      CrossEntropyJob<T> job{.hidden = problem.hidden.kept.data(),
-                             .weight = problem.weight.kept.data(),
-                             .bias = problem.bias.kept.data(),
-                             .targets = problem.targets.data()};
-      job.tokens = tokens, job.width = width, job.vocabulary = vocabulary, job.smoothing = 0.1F;
-      job.nll = nll.data(), job.loss = loss.data();
-      job.grad_hidden = hidden.data(), job.grad_weight = weight.data(), job.grad_bias = bias.data();
+    at_every_level([&] {
       SerialExecutor one;
-      cross_entropy(job, one);
-      // Differences of numbers up to some tens, each rounded to 2^-24 of itself after sums of some dozen.
-      for (int64_t t = 0; t < tokens; ++t) {
-        EXPECT_NEAR(nll[t], truth.nll[t], 2e-5);
-        EXPECT_NEAR(loss[t], truth.loss[t], 2e-5);
-      }
-      // The probabilities carry the logits' error, a few 2^-22, so floats are held to sixteen times the products'
-      // bound.
-      const auto scaled = [](std::vector<double> sizes) {
-        for (double& size : sizes) size *= sizeof(T) == 4 ? 16 : 2;
-        return sizes;
-      };
-      expect_close(hidden, truth.hidden, scaled(truth.hidden_sizes));
-      expect_close(weight, truth.weight, scaled(truth.weight_sizes));
-      expect_close(bias, truth.bias, scaled(truth.bias_sizes));
-      const std::vector<float> loss_alone = loss;
-      const std::vector<T> hidden_alone = hidden, weight_alone = weight, bias_alone = bias;
       ThreadExecutor three(3);
-      cross_entropy(job, three);
-      EXPECT_EQ(loss, loss_alone);
-      EXPECT_EQ(hidden, hidden_alone);
-      EXPECT_EQ(weight, weight_alone);
-      EXPECT_EQ(bias, bias_alone);
+      const Found<TypeParam> alone = compute(problem, one);
+      expect_near(alone, truth);
+      EXPECT_TRUE(compute(problem, three) == alone);
     });
   }
 }

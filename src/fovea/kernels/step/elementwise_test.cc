@@ -1,3 +1,6 @@
+#include <cmath>
+#include <numeric>
+
 #include "fovea/kernels/step/dropout.h"
 #include "fovea/kernels/step/levels_test.h"
 #include "fovea/kernels/step/norm.h"
@@ -9,6 +12,7 @@ namespace {
 
 using testing::at_every_level;
 using testing::normals;
+using testing::Values;
 using testing::widened;
 
 // Where the counter passes 2^32 the key changes in the middle of a vector; elements before and after are checked
@@ -28,55 +32,78 @@ TEST(DropKernel, DrawsWhatTheDefinitionDraws) {
   });
 }
 
-TEST(NormKernel, AgreesWithDoubleAtEveryLevel) {
-  constexpr int64_t kRows = 70, kWidth = 37;
-  const auto x = normals<float>(kRows * kWidth, 1), gain = normals<float>(kWidth, 2), bias = normals<float>(kWidth, 3);
-  const auto grad = normals<float>(kRows * kWidth, 4);
-  at_every_level([&] {
-    SerialExecutor executor;
-    std::vector<float> out(kRows * kWidth), mean(kRows), rstd(kRows), grad_x(kRows * kWidth), grad_gain(kWidth),
-        grad_bias(kWidth);
-    NormForward<float> forward{.x = x.kept.data(),
-                               .gain = gain.kept.data(),
-                               .bias = bias.kept.data(),
-                               .out = out.data(),
+// Rows of a layer norm and the gradients of its outputs, with the definition in double.
+struct NormProblem {
+  static constexpr int64_t kRows = 70, kWidth = 37;
+  Values<float> x = normals<float>(kRows * kWidth, 1), gain = normals<float>(kWidth, 2),
+                bias = normals<float>(kWidth, 3);
+  Values<float> grad = normals<float>(kRows * kWidth, 4);
+
+  // Row r with element `nudged` greater by `by`.
+  std::vector<double> row(int64_t r, int64_t nudged = 0, double by = 0) const {
+    std::vector<double> y(x.exact.begin() + r * kWidth, x.exact.begin() + (r + 1) * kWidth);
+    y[nudged] += by;
+    double average = 0, variance = 0;
+    for (const double value : y) average += value / kWidth;
+    for (const double value : y) variance += (value - average) * (value - average) / kWidth;
+    for (int64_t i = 0; i < kWidth; ++i) {
+      y[i] = (y[i] - average) / std::sqrt(variance + 1e-5) * gain.exact[i] + bias.exact[i];
+    }
+    return y;
+  }
+  double loss(int64_t r, int64_t nudged, double by) const {
+    const std::vector<double> y = row(r, nudged, by);
+    return std::inner_product(y.begin(), y.end(), grad.exact.begin() + r * kWidth, 0.0);
+  }
+};
+
+struct NormResults {
+  std::vector<float> out, grad_x;
+};
+
+NormResults compute(const NormProblem& problem) {
+  constexpr int64_t kRows = NormProblem::kRows, kWidth = NormProblem::kWidth;
+  NormResults results{std::vector<float>(kRows * kWidth), std::vector<float>(kRows * kWidth)};
+  std::vector<float> mean(kRows), rstd(kRows), grad_gain(kWidth), grad_bias(kWidth);
+  SerialExecutor executor;
+  NormForward<float> forward{.x = problem.x.kept.data(),
+                             .gain = problem.gain.kept.data(),
+                             .bias = problem.bias.kept.data(),
+                             .out = results.out.data(),
+                             .mean = mean.data(),
+                             .rstd = rstd.data(),
+                             .rows = kRows,
+                             .width = kWidth,
+                             .eps = 1e-5F};
+  norm_forward(forward, executor);
+  NormBackward<float> backward{.sum = problem.x.kept.data(),
+                               .gain = problem.gain.kept.data(),
                                .mean = mean.data(),
                                .rstd = rstd.data(),
+                               .grad_out = problem.grad.kept.data(),
+                               .grad_residual = results.grad_x.data(),
+                               .grad_gain = grad_gain.data(),
+                               .grad_bias = grad_bias.data(),
                                .rows = kRows,
-                               .width = kWidth,
-                               .eps = 1e-5F};
-    norm_forward(forward, executor);
-    NormBackward<float> backward{.sum = x.kept.data(),
-                                 .gain = gain.kept.data(),
-                                 .mean = mean.data(),
-                                 .rstd = rstd.data(),
-                                 .grad_out = grad.kept.data(),
-                                 .grad_residual = grad_x.data(),
-                                 .grad_gain = grad_gain.data(),
-                                 .grad_bias = grad_bias.data(),
-                                 .rows = kRows,
-                                 .width = kWidth};
-    norm_backward(backward, executor);
-    const auto loss = [&](int64_t r, int64_t nudged, double by) {
-      double total = 0, average = 0, variance = 0;
-      const auto at = [&](int64_t i) { return x.exact[r * kWidth + i] + (i == nudged ? by : 0); };
-      for (int64_t i = 0; i < kWidth; ++i) average += at(i) / kWidth;
-      for (int64_t i = 0; i < kWidth; ++i) variance += (at(i) - average) * (at(i) - average) / kWidth;
-      for (int64_t i = 0; i < kWidth; ++i) {
-        const double y = (at(i) - average) / std::sqrt(variance + 1e-5) * gain.exact[i] + bias.exact[i];
-        if (by == 0) {
-          EXPECT_NEAR(out[r * kWidth + i], y, 1e-5);  // some dozen roundings of numbers below ten
-        }
-        total += y * grad.exact[r * kWidth + i];
-      }
-      return total;
-    };
+                               .width = kWidth};
+  norm_backward(backward, executor);
+  return results;
+}
+
+TEST(NormKernel, AgreesWithDoubleAtEveryLevel) {
+  const NormProblem problem;
+  at_every_level([&] {
+    const NormResults found = compute(problem);
     for (const int64_t r : {0, 63, 69}) {
-      loss(r, 0, 0);
+      const std::vector<double> want = problem.row(r);
+      for (int64_t i = 0; i < NormProblem::kWidth; ++i) {
+        // Some dozen roundings of numbers below ten.
+        EXPECT_NEAR(found.out[r * NormProblem::kWidth + i], want[i], 1e-5);
+      }
       for (const int64_t i : {0, 15, 36}) {
         // Central differences in double: their own error is the third derivative times 1e-8.
-        const double slope = (loss(r, i, 1e-4) - loss(r, i, -1e-4)) / 2e-4;
-        EXPECT_NEAR(grad_x[r * kWidth + i], slope, 2e-5) << r << " " << i;
+        const double slope = (problem.loss(r, i, 1e-4) - problem.loss(r, i, -1e-4)) / 2e-4;
+        EXPECT_NEAR(found.grad_x[r * NormProblem::kWidth + i], slope, 2e-5) << r << " " << i;
       }
     }
   });

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "fovea/base/rng.h"
-#include "fovea/kernels/attention/cpu/isa.h"
+#include "fovea/kernels/simd/isa.h"
 
 // Tests of the step's kernels at every instruction-set level of the machine, in both element types.
 namespace fovea::kernels::testing {

@@ -1,4 +1,5 @@
 #pragma once
+#include "fovea/kernels/simd/hash-inl.h"
 // The dropout mask of dropout.h a vector at a time, after element-inl.h.
 namespace fovea::kernels {
 namespace {
@@ -17,24 +18,13 @@ class Mask {
     const uint32_t low = static_cast<uint32_t>(index);
     const F scaled = v * set(scale_);
     if (low > 0xffffffffU - kLanes) return apply_singly(scaled, index);
-    return select(less(hash(set_uint(low) + (U)iota()), set_uint(threshold_)), set(0), scaled);
+    return select(less(hash32_of(key_, set_uint(low) + (U)iota()), set_uint(threshold_)), set(0), scaled);
   }
 
  private:
   void select_block(int64_t block) {
     block_ = block;
     key_ = element_dropout_key(seed_, block << 32);
-  }
-
-  // hash32 of base/rng.h in every lane.
-  U hash(U counter) const {
-    U x = counter ^ set_uint(key_);
-    x = (x ^ (x >> 16)) * 0x7feb352dU;
-    x = (x ^ (x >> 15)) * 0x846ca68bU;
-    x ^= (x >> 16) ^ set_uint(key_ * 0x9e3779b9U);
-    x = (x ^ (x >> 16)) * 0x7feb352dU;
-    x = (x ^ (x >> 15)) * 0x846ca68bU;
-    return x ^ (x >> 16);
   }
 
   // Where elements of two blocks of keys meet in one vector.

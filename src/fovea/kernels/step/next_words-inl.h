@@ -161,7 +161,7 @@ class WordsBlock {
       return run(
           [&](int64_t column, auto& emit) { left.multiply(output.panel(column), output.scales() + column, emit); });
     }
-    const Left left{reinterpret_cast<const char*>(hidden.data), hidden.stride * 4, 4};
+    const LeftFactor left{reinterpret_cast<const char*>(hidden.data), hidden.stride * 4, 4};
     return run([&](int64_t column, auto& emit) {
       panel_product<FloatStep, Line::kAlongDepth>(left, count_, output.panel(column), output.steps(), emit);
     });

@@ -12,7 +12,7 @@ struct StepOf {
 #if FOVEA_ISA == 3
 template <>
 struct StepOf<uint16_t> {
-  using type = PairStep;
+  using type = Bf16Step;
 };
 #endif
 
@@ -29,20 +29,6 @@ inline F load_masked(const T* p, const T* mask, int64_t n) {
   return select(less_equal(load_some(mask, n), set(0)), set(0), value);
 }
 
-// The four-byte units of one step (one row, or two rows interleaved) from rows of T that begin at p.
-template <class Step, class T>
-inline F load_step(const T* p, const T* mask, int64_t row_stride, int64_t mask_stride, int64_t depth, int64_t n) {
-  const F first = load_masked(p, mask, n);
-  if constexpr (Step::kDepth == 1) {
-    return first;
-  } else {
-    const U low = (U)as_int(first) >> 16;
-    if (depth < 2) return as_float((I)low);
-    const F second = load_masked(p + row_stride, mask == nullptr ? nullptr : mask + mask_stride, n);
-    return as_float((I)(low | (U)as_int(second)));
-  }
-}
-
 template <class T>
 struct Matrix {
   const T* data = nullptr;
@@ -55,16 +41,29 @@ struct Matrix {
   }
 };
 
+// The four-byte units of one step (one row, or two rows interleaved) from where `from` begins; depth and n are what is
+// left of it.
+template <class Step, class T>
+inline F load_step(const Matrix<T>& from, int64_t depth, int64_t n) {
+  const F first = load_masked(from.data, from.mask, n);
+  if constexpr (Step::kDepth == 1) {
+    return first;
+  } else {
+    const U low = (U)as_int(first) >> 16;
+    if (depth < 2) return as_float((I)low);
+    const Matrix<T> next = from.at(1, 0);
+    const F second = load_masked(next.data, next.mask, n);
+    return as_float((I)(low | (U)as_int(second)));
+  }
+}
+
 // [depth, columns] of `from` to [steps][padded], padded a multiple of kLanes and at least columns.
 template <class Step, class T>
 inline void pack_depth_rows(const Matrix<T>& from, int64_t depth, int64_t columns, float* to, int64_t padded) {
   for (int64_t k = 0; k < depth; k += Step::kDepth, to += padded) {
     const Matrix<T> row = from.at(k, 0);
     for (int64_t n = 0; n < padded; n += kLanes) {
-      const T* mask = row.mask == nullptr ? nullptr : row.mask + n;
-      store(to + n, n < columns
-                        ? load_step<Step>(row.data + n, mask, row.stride, row.mask_stride, depth - k, columns - n)
-                        : set(0));
+      store(to + n, n < columns ? load_step<Step>(row.at(0, n), depth - k, columns - n) : set(0));
     }
   }
 }

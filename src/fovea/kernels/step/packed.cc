@@ -29,9 +29,9 @@ PackedLayer::PackedLayer(const LayerWeights<T>& from, LayerFormat format, Execut
   at_this_level([&](auto level) {
     const PackedSize size = level.size(from, format_);
     steps_ = size.steps;
-    panels_ = AlignedFloats(size.padded_columns * steps_);
-    bias_ = AlignedFloats(size.padded_columns);
-    if (format_ == LayerFormat::kInt8) scales_ = AlignedFloats(size.padded_columns);
+    panels_ = aligned<float>(size.padded_columns * steps_);
+    bias_ = aligned<float>(size.padded_columns);
+    if (format_ == LayerFormat::kInt8) scales_ = aligned<float>(size.padded_columns);
     executor.run(size.panels, [&](int64_t panel, int) { level.fill(from, panel, *this); });
   });
 }

@@ -2,7 +2,7 @@
 #include <cstdint>
 
 #include "fovea/base/executor.h"
-#include "fovea/kernels/attention/cpu/scratch.h"
+#include "fovea/base/workspace.h"
 
 // Layers of inference: a weight is laid out once and then multiplied by many small batches of rows, as the steps of a
 // decoder are. T is float, or uint16_t for the bits of bfloat16. A row's result depends on that row alone; of an exact
@@ -29,21 +29,21 @@ class PackedLayer {
   PackedLayer(const LayerWeights<T>& from, LayerFormat format, Executor& executor);
   int64_t columns() const { return columns_; }
   int64_t depth() const { return depth_; }
-  const float* bias() const { return bias_.data(); }  // [padded columns], -infinity beyond the last
+  const float* bias() const { return bias_.get(); }  // [padded columns], -infinity beyond the last
   LayerFormat format() const { return format_; }
-  const float* scales() const { return scales_.data(); }  // kInt8: [padded columns]
+  const float* scales() const { return scales_.get(); }  // kInt8: [padded columns]
   // Of a tile's columns, [steps][width of a tile], from `column` on, a multiple of that width. All of them lie in
   // order.
-  const float* panel(int64_t column) const { return panels_.data() + column * steps_; }
-  float* panel(int64_t column) { return panels_.data() + column * steps_; }
+  const float* panel(int64_t column) const { return panels_.get() + column * steps_; }
+  float* panel(int64_t column) { return panels_.get() + column * steps_; }
   int64_t steps() const { return steps_; }  // four-byte units of a column
-  float* bias() { return bias_.data(); }
-  float* scales() { return scales_.data(); }
+  float* bias() { return bias_.get(); }
+  float* scales() { return scales_.get(); }
 
  private:
   int64_t columns_, depth_, steps_ = 0;
   LayerFormat format_;
-  AlignedFloats panels_{0}, bias_{0}, scales_{0};
+  Aligned<float> panels_, bias_, scales_;
 };
 
 // out = relu?(a weight^T + bias)

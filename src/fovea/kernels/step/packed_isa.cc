@@ -5,12 +5,11 @@
 #include <cmath>
 #include <cstring>
 
-#include "fovea/kernels/attention/cpu/screen.h"
 #include "fovea/kernels/step/scratch.h"
 // The level's own code from here on.
-#include "fovea/kernels/attention/cpu/isa_begin-inl.h"
+#include "fovea/kernels/simd/isa_begin-inl.h"
 //
-#include "fovea/kernels/attention/cpu/simd-inl.h"
+#include "fovea/kernels/simd/simd-inl.h"
 //
 #include "fovea/kernels/step/element-inl.h"
 //
@@ -113,4 +112,4 @@ int64_t PackedLayers<kLevel>::run(const NextWords& job, Executor& executor) {
 template struct PackedLayers<kThisIsa>;
 
 }  // namespace fovea::kernels
-#include "fovea/kernels/attention/cpu/isa_end-inl.h"
+#include "fovea/kernels/simd/isa_end-inl.h"

@@ -5,9 +5,9 @@
 
 #include "fovea/kernels/step/scratch.h"
 // The level's own code from here on.
-#include "fovea/kernels/attention/cpu/isa_begin-inl.h"
+#include "fovea/kernels/simd/isa_begin-inl.h"
 //
-#include "fovea/kernels/attention/cpu/simd-inl.h"
+#include "fovea/kernels/simd/simd-inl.h"
 //
 #include "fovea/kernels/step/element-inl.h"
 //
@@ -55,7 +55,7 @@ void row_product(const RowProduct<T>& job, Executor& executor) {
 
 // sums[r] += the elements of row r of `left` [steps][width] units along the rows.
 template <class Step>
-void add_row_sums(const Left& left, int64_t steps, int64_t rows, float* sums) {
+void add_row_sums(const LeftFactor& left, int64_t steps, int64_t rows, float* sums) {
   for (int64_t r = 0; r < rows; r += kLanes) {
     F sum = load(sums + r);
     for (int64_t s = 0; s < steps; ++s) {
@@ -105,7 +105,7 @@ class SumPiece {
 
   void add_tokens(int64_t token, int64_t depth) {
     const int64_t steps = steps_of<Step>(depth);
-    const Left left = left_factor(token, depth);
+    const LeftFactor left = left_factor(token, depth);
     if (wants_row_sums()) add_row_sums<Step>(left, steps, rows_, row_sums_);
     const Matrix<T> right{job_.b + token * job_.b_stride + column_, nullptr, job_.b_stride, 0};
     float* panel = thread_scratch(Use::kRight).get<float>(kTokenBlock * kTileColumns);
@@ -117,7 +117,7 @@ class SumPiece {
     }
   }
 
-  Left left_factor(int64_t token, int64_t depth) {
+  LeftFactor left_factor(int64_t token, int64_t depth) {
     const Matrix<T> from = Matrix<T>{job_.a, job_.mask, job_.a_stride, job_.mask_stride}.at(token, row_);
     if (sizeof(T) == 4 && from.mask == nullptr && job_.a_stride < 512) {
       return {reinterpret_cast<const char*>(from.data), 4, job_.a_stride * 4};
@@ -170,4 +170,4 @@ void Products<kLevel>::run(const TokenSum<uint16_t>& job, Executor& executor) {
 template struct Products<kThisIsa>;
 
 }  // namespace fovea::kernels
-#include "fovea/kernels/attention/cpu/isa_end-inl.h"
+#include "fovea/kernels/simd/isa_end-inl.h"

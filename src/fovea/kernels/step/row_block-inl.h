@@ -63,7 +63,7 @@ void row_block(const RowsOf<T, Bias>& job, int64_t first, int64_t rows) {
   using Step = typename StepOf<T>::type;
   const int64_t steps = steps_of<Step>(job.depth);
   const Matrix<T> from = job.a.at(first, 0);
-  Left left{reinterpret_cast<const char*>(from.data), from.stride * int64_t{sizeof(T)}, 4};
+  LeftFactor left{reinterpret_cast<const char*>(from.data), from.stride * int64_t{sizeof(T)}, 4};
   if (!usable_in_place<Step>(from, job.depth)) {
     float* packed = thread_scratch(Use::kLeft).get<float>(rows * steps);
     pack_rows<Step>(from, rows, job.depth, packed);

@@ -25,7 +25,7 @@ struct FloatStep : FloatSums {
 };
 
 #if FOVEA_ISA == 3
-struct PairStep : FloatSums {
+struct Bf16Step : FloatSums {
   static constexpr int kDepth = 2;
   static F add(const char* a, F b, F sum) {
     int32_t pair;
@@ -36,7 +36,7 @@ struct PairStep : FloatSums {
 #endif
 
 // The left factor: step s of row r is the four bytes at data + r * row_bytes + s * step_bytes.
-struct Left {
+struct LeftFactor {
   const char* data = nullptr;
   int64_t row_bytes = 0, step_bytes = 0;
 };
@@ -46,7 +46,7 @@ enum class Line : uint8_t { kAlongDepth, kAlongRows };
 
 // emit.row(r, low, high) for the sums of kRows rows with a panel [steps][kTileColumns].
 template <class Step, Line kLine, int kRows, class Emit>
-inline void tile(Left a, const float* panel, int64_t steps, int64_t row, Emit& emit) {
+inline void tile(LeftFactor a, const float* panel, int64_t steps, int64_t row, Emit& emit) {
   typename Step::Sum low[kRows], high[kRows];
 #pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r) low[r] = high[r] = Step::zero();
@@ -66,7 +66,7 @@ inline void tile(Left a, const float* panel, int64_t steps, int64_t row, Emit& e
 }
 
 template <class Step, Line kLine, int kRows, class Emit>
-inline void last_rows(Left a, const float* panel, int64_t steps, int64_t row, int64_t rows, Emit& emit) {
+inline void last_rows(LeftFactor a, const float* panel, int64_t steps, int64_t row, int64_t rows, Emit& emit) {
   if constexpr (kRows > 0) {
     if (rows == kRows) return tile<Step, kLine, kRows>(a, panel, steps, row, emit);
     last_rows<Step, kLine, kRows - 1>(a, panel, steps, row, rows, emit);
@@ -75,7 +75,7 @@ inline void last_rows(Left a, const float* panel, int64_t steps, int64_t row, in
 
 // All rows with one panel.
 template <class Step, Line kLine, class Emit>
-inline void panel_product(Left a, int64_t rows, const float* panel, int64_t steps, Emit& emit) {
+inline void panel_product(LeftFactor a, int64_t rows, const float* panel, int64_t steps, Emit& emit) {
   int64_t row = 0;
   for (; row + kTileRows <= rows; row += kTileRows) tile<Step, kLine, kTileRows>(a, panel, steps, row, emit);
   last_rows<Step, kLine, kTileRows - 1>(a, panel, steps, row, rows - row, emit);

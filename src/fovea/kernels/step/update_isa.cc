@@ -6,9 +6,9 @@
 #include "fovea/kernels/step/dropout.h"
 #include "fovea/kernels/step/scratch.h"
 // The level's own code from here on.
-#include "fovea/kernels/attention/cpu/isa_begin-inl.h"
+#include "fovea/kernels/simd/isa_begin-inl.h"
 //
-#include "fovea/kernels/attention/cpu/simd-inl.h"
+#include "fovea/kernels/simd/simd-inl.h"
 //
 #include "fovea/kernels/step/element-inl.h"
 //
@@ -137,4 +137,4 @@ void Updates<kLevel>::run(const AdamPass<uint16_t>& job, Executor& executor) {
 template struct Updates<kThisIsa>;
 
 }  // namespace fovea::kernels
-#include "fovea/kernels/attention/cpu/isa_end-inl.h"
+#include "fovea/kernels/simd/isa_end-inl.h"

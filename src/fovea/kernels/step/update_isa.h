@@ -1,7 +1,7 @@
 #pragma once
 #include <span>
 
-#include "fovea/kernels/attention/cpu/isa.h"
+#include "fovea/kernels/simd/isa.h"
 #include "fovea/kernels/step/update.h"
 
 namespace fovea::kernels {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "fovea/kernels/attention/cpu/isa.h"
+#include "fovea/kernels/simd/isa.h"
 
 // Tests that run once for every instruction-set level of the machine:
 //   INSTANTIATE_TEST_SUITE_P(Levels, ATest, testing::ValuesIn(levels_of_this_machine()), level_title);

@@ -5,14 +5,12 @@
 
 #include "fovea/base/strings.h"
 #include "fovea/kernels/attention/cpu/kernels.h"
-#include "fovea/kernels/attention/cpu/scratch.h"
+#include "fovea/kernels/attention/cpu/parts.h"
 
 namespace fovea::kernels {
 namespace {
 
-constexpr int64_t kForwardQueries = 384;      // of a task: packing the keys anew for each is small beside the products
-constexpr int64_t kPairsInOnePart = 1 << 19;  // above, backward is split among kParts tasks whatever the threads are
-constexpr int64_t kParts = 4;
+constexpr int64_t kForwardQueries = 384;  // of a task: packing the keys anew for each is small beside the products
 
 std::vector<std::string> refuses(const AttentionProblem& problem) {
   std::vector<std::string> reasons;
@@ -33,10 +31,8 @@ SavedPerRow saved(const AttentionProblem& problem) {
   return {.floats = problem.needs_backward ? dense_stats(problem) : 0};
 }
 
-// With few queries (a decoder's step) laying out the keys costs more than the products.
-bool suits(const AttentionProblem&, const Sequence& sequence) {
-  return sequence.k_length >= kManyKeys && sequence.q_length >= 4;
-}
+// With fewer queries (a decoder's step) laying out the keys costs more than the products.
+constexpr LeastLengths kSuited = {.queries = 4, .keys = kManyKeys};
 
 std::vector<DenseTask> forward_tasks(const AttentionProblem& problem) {
   std::vector<DenseTask> tasks;
@@ -54,7 +50,7 @@ std::vector<DenseTask> forward_tasks(const AttentionProblem& problem) {
 std::vector<DenseTask> backward_tasks(const AttentionProblem& problem) {
   std::vector<DenseTask> tasks;
   for (const Sequence& s : problem.sequences) {
-    const int64_t parts = s.q_length * s.k_length > kPairsInOnePart ? kParts : 1;
+    const int64_t parts = parts_of(s.q_length * s.k_length);
     for (int64_t head = 0; head < problem.num_heads; ++head) {
       for (int64_t part = 0; part < parts; ++part) {
         tasks.push_back({&s, head, s.k_length * part / parts, s.k_length * (part + 1) / parts, part, parts});
@@ -68,8 +64,8 @@ bool always(int64_t, int64_t) { return true; }
 
 void forward(const AttentionProblem& problem, const AttentionForward& in, Executor& executor) {
   const std::vector<DenseTask> tasks = forward_tasks(problem);
-  const ProductPairs pairs(problem, in, always, executor);
-  const DenseCall call{.problem = &problem, .tasks = tasks, .forward = &in, .pairs = &pairs};
+  const Bf16Products bf16(problem, in, always, executor);
+  const DenseCall call{.problem = &problem, .tasks = tasks, .forward = &in, .bf16 = &bf16};
   with_isa([&](auto tag) {
     using Level = DenseKernel<decltype(tag)::kIsa>;
     const WorkerScratch scratch(tasks, executor.num_threads(),
@@ -79,33 +75,14 @@ void forward(const AttentionProblem& problem, const AttentionForward& in, Execut
   });
 }
 
-// Places for the partial sums of dQ; returns their floats.
-int64_t place_partials(const std::vector<DenseTask>& tasks, int64_t padded, std::vector<int64_t>& places) {
-  int64_t floats = 0;
-  for (const DenseTask& task : tasks) {
-    places.push_back(floats);
-    if (task.parts > 1) floats += task.sequence->q_length * padded;
-  }
-  return floats;
-}
-
 void backward(const AttentionProblem& problem, const AttentionBackward& in, Executor& executor) {
   const std::vector<DenseTask> tasks = backward_tasks(problem);
-  const ProductPairs pairs(problem, in, always, executor);
-  DenseCall call{.problem = &problem, .tasks = tasks, .backward = &in, .pairs = &pairs};
+  const Bf16Products bf16(problem, in, always, executor);
+  DenseCall call{.problem = &problem, .tasks = tasks, .backward = &in, .bf16 = &bf16};
   with_isa([&](auto tag) {
-    using Level = DenseKernel<decltype(tag)::kIsa>;
-    const WorkerScratch scratch(tasks, executor.num_threads(),
-                                [&](const DenseTask& task) { return Level::backward_scratch(call, task); });
-    const int64_t padded = (problem.head_dim + Level::lanes() - 1) / Level::lanes() * Level::lanes();
-    const AlignedFloats partials(place_partials(tasks, padded, call.partial_at) + 16);
-    call.partials = partials.data();
-    const auto count = static_cast<int64_t>(tasks.size());
-    executor.run(count, [&](int64_t i, int worker) { Level::backward(call, i, scratch.of(worker)); });
-    executor.run(count, [&](int64_t i, int) {
-      const DenseTask& task = tasks[static_cast<size_t>(i)];
-      if (task.parts > 1 && task.part == 0) Level::join(call, i);
-    });
+    // Rows of dQ.
+    const auto rows = [](const DenseTask& task) { return task.parts > 1 ? task.sequence->q_length : 0; };
+    run_parts<DenseKernel<decltype(tag)::kIsa>>(call, executor, rows);
   });
   if (in.grad_alpha != nullptr) std::fill_n(in.grad_alpha, problem.num_heads, 0.0F);
 }
@@ -118,7 +95,6 @@ const Kernel kDenseKernel = {.name = "cpu-dense",
                              .saved = saved,
                              .forward = forward,
                              .backward = backward,
-                             .suits = suits,
-                             .suited = "sequences of at least 4 queries and 256 keys"};
+                             .suited = kSuited};
 
 }  // namespace fovea::kernels

@@ -3,8 +3,8 @@
 #include <vector>
 
 #include "fovea/kernels/attention/attention.h"
-#include "fovea/kernels/attention/cpu/isa.h"
-#include "fovea/kernels/attention/cpu/pairs.h"
+#include "fovea/kernels/attention/cpu/bf16_products.h"
+#include "fovea/kernels/simd/isa.h"
 
 // "cpu-dense": all pairs of a long sequence by blocks of keys, whose scores never leave the nearer caches: softmax with
 // a running maximum and sum (Milakov and Gimelshein 2018; Dao et al. 2022), and the functions of single scores.
@@ -32,7 +32,7 @@ struct DenseCall {
   std::span<const DenseTask> tasks = {};
   const AttentionForward* forward = nullptr;
   const AttentionBackward* backward = nullptr;
-  const ProductPairs* pairs = nullptr;
+  const Bf16Products* bf16 = nullptr;
   // Backward where parts > 1: sums of dQ of each task, at partial_at[task], [q_length, padded head_dim].
   float* partials = nullptr;
   std::vector<int64_t> partial_at = {};

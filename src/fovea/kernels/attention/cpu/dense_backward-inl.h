@@ -8,7 +8,7 @@ struct DenseBackwardBuffers {
   float *key_panels, *value_panels, *keys;  // of a block of keys
   float *grad_keys, *grad_values;
   float *queries, *grad_out;  // of a block of queries
-  float* left;                // of one of its products with panels, where that goes by pairs
+  float* left;                // of one of its products with panels, where that goes in bfloat16
   float *weights, *grads;     // scores, then weights; gradients of weights, then of scores
   float* dots;                // dO . O of all queries
   float* grad_queries;        // of all queries
@@ -43,9 +43,9 @@ class DenseBackwardTask {
     queries_ = head_rows(in_.q, task_.head, dtype);
     keys_ = head_rows(in_.k, task_.head, dtype);
     grad_out_ = head_rows(in_.grad_out, task_.head, dtype);
-    scores_ = RowDots(queries_, keys_, view_.width, view_.words(call.pairs->scores));
+    scores_ = RowDots(queries_, keys_, view_.width, view_.words(call.bf16->scores));
     weight_grads_ =
-        RowDots(grad_out_, head_rows(in_.v, task_.head, dtype), view_.width, view_.words(call.pairs->weight_grads));
+        RowDots(grad_out_, head_rows(in_.v, task_.head, dtype), view_.width, view_.words(call.bf16->weight_grads));
   }
 
   template <class Transform>
@@ -57,8 +57,8 @@ class DenseBackwardTask {
       key_block(transform, begin, std::min(kBlockColumns, task_.end - begin));
     }
     if (task_.parts > 1) return;
-    unpack_rows(b_.grad_queries, view_.padded, head_rows(in_.grad_q, task_.head, dtype), view_.queries(0),
-                view_.sequence.q_length, view_.width);
+    unpack_rows({b_.grad_queries, view_.padded, view_.width}, head_rows(in_.grad_q, task_.head, dtype),
+                view_.queries(0), view_.sequence.q_length);
   }
 
  private:
@@ -98,8 +98,8 @@ class DenseBackwardTask {
       const int64_t limit = view_.seen(first + rows - 1) - begin;
       if (limit > 0) add_block(transform, {first, rows, begin, std::min(columns, limit)});
     }
-    unpack_rows(b_.grad_keys, view_.padded, head_rows(in_.grad_k, task_.head, dtype), keys, columns, view_.width);
-    unpack_rows(b_.grad_values, view_.padded, head_rows(in_.grad_v, task_.head, dtype), keys, columns, view_.width);
+    unpack_rows({b_.grad_keys, view_.padded, view_.width}, head_rows(in_.grad_k, task_.head, dtype), keys, columns);
+    unpack_rows({b_.grad_values, view_.padded, view_.width}, head_rows(in_.grad_v, task_.head, dtype), keys, columns);
   }
 
   template <class Transform>

@@ -13,7 +13,7 @@
 #include "fovea/kernels/attention/testing/kernel_run.h"
 
 // Attention over many pairs in bfloat16 gives what it gives in float32 for the same inputs, rounded: also where a
-// product by pairs would take numbers for zero, and where a gradient is a small difference of large numbers. Other
+// product in bfloat16 would take numbers for zero, and where a gradient is a small difference of large numbers. Other
 // mechanisms, shapes and inputs are the business of kernel_list_test.cc.
 namespace fovea::kernels {
 namespace {

@@ -31,7 +31,7 @@ class DenseForwardTask {
     b_ = dense_forward_buffers(arena, count(), view_.width);
     const DType dtype = view_.problem.dtype;
     scores_ = RowDots(head_rows(in_.q, task.head, dtype), head_rows(in_.k, task.head, dtype), view_.width,
-                      view_.words(call.pairs->scores));
+                      view_.words(call.bf16->scores));
     values_ = head_rows(in_.v, task.head, dtype);
     out_ = head_rows(in_.out, task.head, dtype);
     scores_.pack_left(view_.queries(task.begin), count(), b_.queries);
@@ -108,7 +108,7 @@ class DenseForwardTask {
     if (!all_finite(out, view_.padded)) sum_again(transform, i);
     const float factor = Transform::factor(row);
     for (int64_t j = 0; j < view_.padded; j += kLanes) store(out + j, load(out + j) * set(factor));
-    unpack_rows(out, view_.padded, out_, view_.queries(task_.begin + i), 1, view_.width);
+    unpack_rows({out, view_.padded, view_.width}, out_, view_.queries(task_.begin + i), 1);
     if (view_.stats == 0 || in_.stats == nullptr || !view_.problem.needs_backward) return;
     float* stats = in_.stats + view_.stats_at(task_.begin + i);
     stats[0] = row.top;

@@ -9,9 +9,10 @@
 
 #include "fovea/kernels/attention/cpu/dense.h"
 #include "fovea/kernels/attention/cpu/rows.h"
+#include "fovea/kernels/attention/cpu/scratch.h"
 #include "fovea/kernels/attention/dropout.h"
 
-#include "fovea/kernels/attention/cpu/isa_begin-inl.h"
+#include "fovea/kernels/simd/isa_begin-inl.h"
 
 #include "fovea/kernels/attention/cpu/dense_backward-inl.h"
 #include "fovea/kernels/attention/cpu/dense_forward-inl.h"
@@ -54,12 +55,12 @@ void DenseKernel<kIsa>::join(const DenseCall& call, int64_t task) {
     const float* more = call.partials + call.partial_at[static_cast<size_t>(task + part)];
     for (int64_t i = 0; i < all; i += kLanes) store(sums + i, load(sums + i) + load(more + i));
   }
-  unpack_rows(sums, padded, head_rows(call.backward->grad_q, first.head, call.problem->dtype),
-              {first.sequence->q_begin, 1, nullptr}, first.sequence->q_length, width);
+  unpack_rows({sums, padded, width}, head_rows(call.backward->grad_q, first.head, call.problem->dtype),
+              {first.sequence->q_begin, 1, nullptr}, first.sequence->q_length);
 }
 
 template struct DenseKernel<kThisIsa>;
 
 }  // namespace fovea::kernels
 
-#include "fovea/kernels/attention/cpu/isa_end-inl.h"
+#include "fovea/kernels/simd/isa_end-inl.h"

@@ -1,6 +1,6 @@
 #pragma once
 #include "fovea/kernels/attention/cpu/entmax_solve.h"
-#include "fovea/kernels/attention/cpu/math-inl.h"
+#include "fovea/kernels/simd/math-inl.h"
 // Include <algorithm>, <cmath> and <type_traits> before.
 
 // The curve of alpha-entmax over vectors; entmax_solve.h has its definition.

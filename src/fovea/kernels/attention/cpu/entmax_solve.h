@@ -2,7 +2,8 @@
 #include <cmath>
 #include <cstdint>
 
-#include "fovea/kernels/attention/cpu/isa.h"
+#include "fovea/kernels/simd/isa.h"
+#include "fovea/spec/transforms.h"
 
 // alpha-entmax of a row of scores s (Peters, Niculae, Martins 2019), alpha > 1, with c = 1 / (alpha - 1):
 //     weight = [1 + (alpha - 1) (s - center - mu)]_+^c,  center the greatest score,  mu in [0, c) so that they sum
@@ -30,9 +31,6 @@ struct EntmaxPower {
   }
 };
 
-// weight^(2 - alpha) has no bound above alpha = 2, and infinities would make NaN of a row's gradient.
-constexpr double kMostEntmaxDerivative = 0x1p64;
-
 // A row whose root is sought: values[i] * unit are its scores, top the greatest value.
 struct EntmaxScores {
   float* values = nullptr;  // [count], room for 16 more
@@ -43,7 +41,7 @@ struct EntmaxScores {
 };
 
 // Lists have room for 16 more.
-template <class Tag>
+template <Isa kIsa>
 struct EntmaxSolve {
   // The root such that mu, near it as the tolerance asks, is a lower bound. More scores only raise center + mu.
   static float root(EntmaxPower power, const EntmaxScores& row);

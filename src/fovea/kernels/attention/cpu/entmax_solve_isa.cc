@@ -6,28 +6,28 @@
 #include <cstring>
 #include <type_traits>
 
-#include "fovea/kernels/attention/cpu/isa.h"
+#include "fovea/kernels/simd/isa.h"
 // Standard headers end here.
-#include "fovea/kernels/attention/cpu/isa_begin-inl.h"
+#include "fovea/kernels/simd/isa_begin-inl.h"
 
 #include "fovea/kernels/attention/cpu/entmax-inl.h"
 
 namespace fovea::kernels {
 
-template <class Tag>
-float EntmaxSolve<Tag>::root(EntmaxPower power, const EntmaxScores& row) {
+template <Isa kIsa>
+float EntmaxSolve<kIsa>::root(EntmaxPower power, const EntmaxScores& row) {
   store(row.values + row.count, set(-kInfinity));
   return with_curve(power, [&](auto curve) { return entmax_root<decltype(curve)::value>(power, row); });
 }
 
-template <class Tag>
-float EntmaxSolve<Tag>::blend(EntmaxPower power, const EntmaxScores& row, float root) {
+template <Isa kIsa>
+float EntmaxSolve<kIsa>::blend(EntmaxPower power, const EntmaxScores& row, float root) {
   store(row.values + row.count, set(-kInfinity));
   return with_curve(power, [&](auto curve) { return entmax_blend<decltype(curve)::value>(power, row, root); });
 }
 
-template <class Tag>
-void EntmaxSolve<Tag>::weights(EntmaxPower power, const EntmaxScores& row, float root, float blend) {
+template <Isa kIsa>
+void EntmaxSolve<kIsa>::weights(EntmaxPower power, const EntmaxScores& row, float root, float blend) {
   with_curve(power, [&](auto curve) {
     const EntmaxRowCurve<decltype(curve)::value> weigh(power, root, blend);
     for (int64_t i = 0; i < row.count; i += kLanes) {
@@ -36,8 +36,8 @@ void EntmaxSolve<Tag>::weights(EntmaxPower power, const EntmaxScores& row, float
   });
 }
 
-template <class Tag>
-void EntmaxSolve<Tag>::derivatives(EntmaxPower entmax, const float* weights, int64_t count, float* out) {
+template <Isa kIsa>
+void EntmaxSolve<kIsa>::derivatives(EntmaxPower entmax, const float* weights, int64_t count, float* out) {
   for (int64_t i = 0; i < count; i += kLanes) {
     const F weight = i + kLanes <= count ? load(weights + i) : load_part(weights + i, count - i);
     F value = select(less(set(0), weight), set(1), set(0));
@@ -47,7 +47,7 @@ void EntmaxSolve<Tag>::derivatives(EntmaxPower entmax, const float* weights, int
   }
 }
 
-template struct EntmaxSolve<IsaTag<kThisIsa>>;
+template struct EntmaxSolve<kThisIsa>;
 
 }  // namespace fovea::kernels
-#include "fovea/kernels/attention/cpu/isa_end-inl.h"
+#include "fovea/kernels/simd/isa_end-inl.h"

@@ -6,7 +6,9 @@
 namespace fovea::kernels {
 namespace {
 
-constexpr double kGroup = 500, kPackColumn = 26, kPair = 8, kTileRows = 12;
+// In cycles, as group_cost() counts them: of a group, of laying out a column's key and value, of a query and a column.
+constexpr double kGroupCycles = 500, kColumnCycles = 26, kPairCycles = 8;
+constexpr size_t kTileRows = 12;
 constexpr std::array<size_t, 10> kSizes = {1, 2, 4, 8, 12, 24, 48, 64, 128, 256};
 
 }  // namespace
@@ -65,10 +67,10 @@ std::vector<ColumnRange> columns_of(const std::vector<Span>& row, const KeyUnion
 }
 
 double group_cost(std::span<const std::vector<Span>> rows, const KeyUnion& keys) {
-  double cost = kGroup + kPackColumn * static_cast<double>(keys.columns());
+  double cost = kGroupCycles + kColumnCycles * static_cast<double>(keys.columns());
   // Rows are computed in tiles over the columns from their first to their last.
-  for (size_t at = 0; at < rows.size(); at += static_cast<size_t>(kTileRows)) {
-    const size_t end = std::min(rows.size(), at + static_cast<size_t>(kTileRows));
+  for (size_t at = 0; at < rows.size(); at += kTileRows) {
+    const size_t end = std::min(rows.size(), at + kTileRows);
     int64_t first = keys.columns(), last = 0;
     for (size_t r = at; r < end; ++r) {
       if (rows[r].empty()) continue;
@@ -78,7 +80,7 @@ double group_cost(std::span<const std::vector<Span>> rows, const KeyUnion& keys)
     }
     // A tile of few rows waits for its sums: as dear as four.
     if (last > first)
-      cost += kPair * static_cast<double>(std::max<size_t>(end - at, 4) * static_cast<size_t>(last - first));
+      cost += kPairCycles * static_cast<double>(std::max<size_t>(end - at, 4) * static_cast<size_t>(last - first));
   }
   return cost;
 }

@@ -8,8 +8,8 @@ namespace {
 constexpr int64_t round_up(int64_t n, int64_t step) { return (n + step - 1) / step * step; }
 constexpr int64_t round_down(int64_t n, int64_t step) { return n / step * step; }
 
-// What a row's lanes are read from: float32, bfloat16, or two of bfloat16 as they lie, for products of Words::kPairs.
-enum class Lane : uint8_t { kFloat, kBFloat16, kPair };
+// What a row's lanes are read from: float32, bfloat16, or two of bfloat16 as they lie, for products of Words::kBf16.
+enum class Lane : uint8_t { kFloat, kBFloat16, kBf16Word };
 
 // One head's rows of an array of float32 or bfloat16.
 struct HeadRows {
@@ -26,11 +26,11 @@ HeadRows head_rows(const Rows<T>& rows, int64_t head, DType dtype) {
 }
 
 // work(load), load(token, i) being lanes i ... i + kLanes - 1 of the token's row, zero past the `width` lanes that it
-// has: one loop each for whole vectors of floats, for floats, for bfloat16 and for pairs.
+// has: one loop each for whole vectors of floats, for floats, for bfloat16 and for words of two.
 template <class Work>
 void with_loader(const HeadRows& rows, int64_t width, Work&& work) {
   if constexpr (kThisIsa == Isa::kAvx512Bf16) {
-    if (rows.lane == Lane::kPair) {
+    if (rows.lane == Lane::kBf16Word) {
       const auto* data = static_cast<const uint16_t*>(rows.data);
       return work([=](int64_t token, int64_t i) {
         return load_part(reinterpret_cast<const float*>(data + token * rows.stride + 2 * i), width - i);
@@ -78,14 +78,21 @@ inline void pack_rows(const HeadRows& rows, const TokenList& at, int64_t tokens,
   });
 }
 
+// Rows of `width` floats, padded to whole vectors.
+struct PackedRows {
+  const float* data = nullptr;
+  int64_t stride = 0, width = 0;
+};
+
 // Writes `tokens` packed rows back to an array of float32 or bfloat16.
-inline void unpack_rows(const float* in, int64_t stride, const HeadRows& rows, const TokenList& tokens_at,
-                        int64_t tokens, int64_t width) {
-  void* data = const_cast<void*>(rows.data);
-  for (int64_t t = 0; t < tokens; ++t, in += stride) {
-    const int64_t at = tokens_at[t] * rows.stride;
-    if (rows.lane == Lane::kFloat) {
-      float* p = static_cast<float*>(data) + at;
+inline void unpack_rows(const PackedRows& from, const HeadRows& to, const TokenList& at, int64_t tokens) {
+  const int64_t width = from.width;
+  const float* in = from.data;
+  void* data = const_cast<void*>(to.data);
+  for (int64_t t = 0; t < tokens; ++t, in += from.stride) {
+    const int64_t place = at[t] * to.stride;
+    if (to.lane == Lane::kFloat) {
+      float* p = static_cast<float*>(data) + place;
       for (int64_t i = 0; i < width; i += kLanes) {
         if (i + kLanes <= width) {
           store(p + i, load(in + i));
@@ -95,7 +102,7 @@ inline void unpack_rows(const float* in, int64_t stride, const HeadRows& rows, c
       }
       continue;
     }
-    uint16_t* p = static_cast<uint16_t*>(data) + at;
+    uint16_t* p = static_cast<uint16_t*>(data) + place;
     for (int64_t i = 0; i < width; i += kLanes) {
       uint16_t lanes[kLanes];
       const bool whole = i + kLanes <= width;

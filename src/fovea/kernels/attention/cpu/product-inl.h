@@ -1,9 +1,9 @@
 #pragma once
-#include "fovea/kernels/attention/cpu/simd-inl.h"
+#include "fovea/kernels/simd/simd-inl.h"
 
 // Small dense products on registers. Every element is one chain of multiply-adds over the depth in ascending order
-// (fused ones, or those of pairs), starting at zero and scaled last: a score has the same bits whichever tile or pass
-// computes it.
+// (fused ones, or those of pairs of bfloat16), starting at zero and scaled last: a score has the same bits whichever
+// tile or pass computes it.
 namespace fovea::kernels {
 namespace {
 
@@ -31,13 +31,13 @@ struct Product {
 
 // What a word of A and of B holds: a number, or two of bfloat16 (on processors that multiply them so), A[r][2 k] and
 // A[r][2 k + 1], whose products both enter the sum. To the second, numbers and sums below the normal range are zero.
-enum class Words { kFloats, kPairs };
+enum class Words { kFloats, kBf16 };
 
 template <Words kWords>
 [[gnu::always_inline]] inline F add_product(F left, F right, F total) {
 #if FOVEA_ISA == 3
   // In place of its intrinsic, around which GCC 12 copies sums.
-  if constexpr (kWords == Words::kPairs) {
+  if constexpr (kWords == Words::kBf16) {
     asm("vdpbf16ps %2, %1, %0" : "+v"(total) : "v"(right), "v"(left));
     return total;
   }

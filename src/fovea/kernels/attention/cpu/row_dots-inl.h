@@ -1,7 +1,7 @@
 #pragma once
 #include "fovea/kernels/attention/cpu/rows-inl.h"
 
-// Products of one array's rows with another's: by floats, or by pairs of bfloat16 as they lie (PairFlags says which).
+// Products of one array's rows with another's: by floats, or by pairs of bfloat16 as they lie (Bf16Flags says which).
 // Where it does, products are exact in float32 and summed there either way.
 namespace fovea::kernels {
 namespace {
@@ -10,9 +10,9 @@ class RowDots {
  public:
   RowDots() = default;
   RowDots(const HeadRows& left, const HeadRows& right, int64_t width, Words words)
-      : left_(left), right_(right), words_(width), pairs_(words == Words::kPairs) {
-    if (!pairs_) return;
-    left_.lane = right_.lane = Lane::kPair;
+      : left_(left), right_(right), words_(width), bf16_(words == Words::kBf16) {
+    if (!bf16_) return;
+    left_.lane = right_.lane = Lane::kBf16Word;
     words_ = width / 2;
   }
 
@@ -21,7 +21,7 @@ class RowDots {
   void pack_left(const TokenList& at, int64_t tokens, float* out) const { pack_rows(left_, at, tokens, words_, out); }
   // The same where others need these rows as floats too, which they are at `floats`; room: [tokens][stride()].
   const float* left(const TokenList& at, int64_t tokens, const float* floats, float* room) const {
-    if (!pairs_) return floats;
+    if (!bf16_) return floats;
     pack_left(at, tokens, room);
     return room;
   }
@@ -41,7 +41,7 @@ class RowDots {
     const ScoreProduct product = {block.left, block.left_row, block.panels, words_,
                                   block.out,  block.out_row,  &block.factor};
     if constexpr (kThisIsa == Isa::kAvx512Bf16) {
-      if (pairs_) return multiply_panels<Words::kPairs>(product, rows, part);
+      if (bf16_) return multiply_panels<Words::kBf16>(product, rows, part);
     }
     multiply_panels(product, rows, part);
   }
@@ -49,7 +49,7 @@ class RowDots {
  private:
   HeadRows left_, right_;
   int64_t words_ = 0;  // of a row
-  bool pairs_ = false;
+  bool bf16_ = false;
 };
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include "fovea/kernels/attention/cpu/pack-inl.h"
 #include "fovea/kernels/attention/cpu/select-inl.h"
 #include "fovea/kernels/attention/cpu/weigh-inl.h"
+#include "fovea/kernels/simd/hash-inl.h"
 
 // What forward and backward of cpu-rows share: the shape of a task's buffers, and the rows' masks.
 namespace fovea::kernels {
@@ -110,19 +111,13 @@ struct RowDropout {
   const int32_t* list = nullptr;  // key positions of the columns; null: the progression
 
   void apply(float* s, ColumnPart part) const {
-    const U row_key = set_uint(key), late_key = set_uint(key * 0x9e3779b9U), bound = set_uint(threshold);
+    const U bound = set_uint(threshold);
     const F kept_scale = set(scale);
     for (int64_t c = part.begin; c < part.end; c += kLanes) {
       const I position =
           list == nullptr ? (iota() + static_cast<int32_t>(c)) * key_step + key_begin : load_int(list + c);
-      U x = (U)position ^ row_key;  // hash32 of base/rng.h
-      x = (x ^ (x >> 16)) * 0x7feb352dU;
-      x = (x ^ (x >> 15)) * 0x846ca68bU;
-      x ^= (x >> 16) ^ late_key;
-      x = (x ^ (x >> 16)) * 0x7feb352dU;
-      x = (x ^ (x >> 15)) * 0x846ca68bU;
-      x = x ^ (x >> 16);
-      store(s + c, select(less(x, bound), set(0), load(s + c) * kept_scale));
+      const M dropped = less(hash32_of(key, (U)position), bound);
+      store(s + c, select(dropped, set(0), load(s + c) * kept_scale));
     }
   }
 };
@@ -173,8 +168,8 @@ struct SequenceView {
 
   int64_t stats_at(int64_t query) const { return stats_begin + (query * problem.num_heads + head) * stats; }
   // What the head's products multiply.
-  Words words(const PairFlags& flags) const {
-    return flags.of(&sequence - problem.sequences.data(), head) ? Words::kPairs : Words::kFloats;
+  Words words(const Bf16Flags& flags) const {
+    return flags.of(&sequence - problem.sequences.data(), head) ? Words::kBf16 : Words::kFloats;
   }
   // Of the row of a query token; its keys are those of the progression.
   RowDropout dropout_of(int64_t token, int64_t key_begin, int64_t key_step) const {

@@ -4,19 +4,15 @@
 #include <variant>
 
 #include "fovea/base/strings.h"
-#include "fovea/kernels/attention/cpu/scratch.h"
+#include "fovea/kernels/attention/cpu/parts.h"
 
 namespace fovea::kernels {
 namespace {
 
 // Queries of a forward task, about; packing a sequence's keys anew for each is small beside the products.
 constexpr int64_t kForwardQueries = 256;
-// Above this many pairs a sequence's backward is split among so many tasks, each with its own sums of dK and dV. The
-// split does not depend on the threads at hand, so neither do the sums.
-constexpr int64_t kPairsInOnePart = 1 << 19;
-constexpr int64_t kParts = 4;
 constexpr int64_t kFewQueries = 8, kFewKeys = 2048;  // of a sequence that is_few()
-constexpr int64_t kManyPairs = 48;                   // of a query, for pays_pairs()
+constexpr int64_t kManyPairs = 48;                   // of a query, for pays_bf16()
 constexpr int64_t kFewSequences = 16;                // of a task
 
 std::vector<std::string> refuses(const AttentionProblem& problem) {
@@ -74,12 +70,11 @@ std::vector<int64_t> few_sequences(const AttentionProblem& problem) {
 void forward_few(RowsCall call, Executor& executor) {
   const auto count = static_cast<int64_t>(call.few.size());
   with_isa([&](auto tag) {
-    using Isa = RowsKernel<decltype(tag)::kIsa>;
-    const int64_t each = (Isa::few_scratch(call) + 15) / 16 * 16;
-    const AlignedFloats scratch(each * executor.num_threads());
+    using Level = RowsKernel<decltype(tag)::kIsa>;
+    const WorkerScratch scratch(executor.num_threads(), Level::few_scratch(call));
     executor.run((count + kFewSequences - 1) / kFewSequences, [&](int64_t piece, int worker) {
       const int64_t begin = piece * kFewSequences;
-      Isa::forward_few(call, begin, std::min(begin + kFewSequences, count), scratch.data() + each * worker);
+      Level::forward_few(call, begin, std::min(begin + kFewSequences, count), scratch.of(worker));
     });
   });
 }
@@ -121,7 +116,7 @@ std::vector<RowsTask> backward_tasks(const AttentionProblem& problem, const Cand
   for (int64_t s = 0; s < static_cast<int64_t>(problem.sequences.size()); ++s) {
     for (int64_t h = 0; h < problem.num_heads; ++h) {
       const Candidates& table = tables.of(s, h);
-      const std::vector<int64_t> begins = split_groups(table, table.pairs > kPairsInOnePart ? kParts : 1);
+      const std::vector<int64_t> begins = split_groups(table, parts_of(table.pairs));
       const auto parts = static_cast<int64_t>(begins.size()) - 1;
       for (int64_t part = 0; part < parts; ++part) {
         tasks.push_back({.sequence = s,
@@ -138,7 +133,7 @@ std::vector<RowsTask> backward_tasks(const AttentionProblem& problem, const Cand
 }
 
 // Whether a query sees so many keys, on average, that reading all rows once is little beside the products.
-PairFlags::Pays pays_pairs(const AttentionProblem& problem, const CandidateTables& tables) {
+Bf16Flags::Pays pays_bf16(const AttentionProblem& problem, const CandidateTables& tables) {
   return [&](int64_t sequence, int64_t head) {
     return tables.of(sequence, head).pairs >= kManyPairs * problem.sequences[static_cast<size_t>(sequence)].q_length;
   };
@@ -150,25 +145,15 @@ void forward(const AttentionProblem& problem, const AttentionForward& in, Execut
   if (few.size() == problem.sequences.size()) return;
   const CandidateTables tables(problem, in.random);
   const std::vector<RowsTask> tasks = forward_tasks(problem, tables);
-  const ProductPairs pairs(problem, in, pays_pairs(problem, tables), executor);
-  const RowsCall call{.problem = &problem, .tables = &tables, .tasks = tasks, .forward = &in, .pairs = &pairs};
+  const Bf16Products bf16(problem, in, pays_bf16(problem, tables), executor);
+  const RowsCall call{.problem = &problem, .tables = &tables, .tasks = tasks, .forward = &in, .bf16 = &bf16};
   with_isa([&](auto tag) {
-    using Isa = RowsKernel<decltype(tag)::kIsa>;
+    using Level = RowsKernel<decltype(tag)::kIsa>;
     const WorkerScratch scratch(tasks, executor.num_threads(),
-                                [&](const RowsTask& task) { return Isa::forward_scratch(call, task); });
+                                [&](const RowsTask& task) { return Level::forward_scratch(call, task); });
     executor.run(static_cast<int64_t>(tasks.size()),
-                 [&](int64_t i, int worker) { Isa::forward(call, i, scratch.of(worker)); });
+                 [&](int64_t i, int worker) { Level::forward(call, i, scratch.of(worker)); });
   });
-}
-
-// Places for the partial sums of dK and dV; returns their floats.
-int64_t place_partials(const std::vector<RowsTask>& tasks, int64_t padded, std::vector<int64_t>& places) {
-  int64_t floats = 0;
-  for (const RowsTask& task : tasks) {
-    places.push_back(floats);
-    floats += 2 * (task.keys_end - task.keys_begin) * padded;
-  }
-  return floats;
 }
 
 void sum_alpha(const std::vector<RowsTask>& tasks, const std::vector<double>& shares, const AttentionBackward& in,
@@ -182,22 +167,13 @@ void backward(const AttentionProblem& problem, const AttentionBackward& in, Exec
   const CandidateTables tables(problem, in.random);
   const std::vector<RowsTask> tasks = backward_tasks(problem, tables);
   std::vector<double> grad_alpha(tasks.size());
-  const ProductPairs pairs(problem, in, pays_pairs(problem, tables), executor);
-  RowsCall call{.problem = &problem, .tables = &tables, .tasks = tasks, .backward = &in, .pairs = &pairs};
+  const Bf16Products bf16(problem, in, pays_bf16(problem, tables), executor);
+  RowsCall call{.problem = &problem, .tables = &tables, .tasks = tasks, .backward = &in, .bf16 = &bf16};
   call.grad_alpha = grad_alpha.data();
   with_isa([&](auto tag) {
-    using Isa = RowsKernel<decltype(tag)::kIsa>;
-    const WorkerScratch scratch(tasks, executor.num_threads(),
-                                [&](const RowsTask& task) { return Isa::backward_scratch(call, task); });
-    const int64_t padded = (problem.head_dim + Isa::lanes() - 1) / Isa::lanes() * Isa::lanes();
-    const AlignedFloats partials(place_partials(tasks, padded, call.partial_at) + 16);
-    call.partials = partials.data();
-    const auto count = static_cast<int64_t>(tasks.size());
-    executor.run(count, [&](int64_t i, int worker) { Isa::backward(call, i, scratch.of(worker)); });
-    executor.run(count, [&](int64_t i, int) {
-      const RowsTask& task = tasks[static_cast<size_t>(i)];
-      if (task.parts > 1 && task.part == 0) Isa::join(call, i);
-    });
+    // Rows of dK and of dV; none where the task's sums are the result.
+    const auto rows = [](const RowsTask& task) { return 2 * (task.keys_end - task.keys_begin); };
+    run_parts<RowsKernel<decltype(tag)::kIsa>>(call, executor, rows);
   });
   if (in.grad_alpha != nullptr) sum_alpha(tasks, grad_alpha, in, problem.num_heads);
 }

@@ -3,10 +3,9 @@
 #include <vector>
 
 #include "fovea/kernels/attention/attention.h"
+#include "fovea/kernels/attention/cpu/bf16_products.h"
 #include "fovea/kernels/attention/cpu/candidates.h"
-#include "fovea/kernels/attention/cpu/isa.h"
-#include "fovea/kernels/attention/cpu/pairs.h"
-#include "fovea/kernels/attention/cpu/scratch.h"
+#include "fovea/kernels/simd/isa.h"
 
 // "cpu-rows": score rows held whole, a block of queries at a time, so that any mechanism is a function of its rows.
 // Meant for the lengths of sentences, where the rows stay in the first cache; right at any length.
@@ -29,7 +28,7 @@ struct RowsCall {
   std::span<const int64_t> few = {};  // forward: sequences that are in no task, of a few queries that see every key
   const AttentionForward* forward = nullptr;
   const AttentionBackward* backward = nullptr;
-  const ProductPairs* pairs = nullptr;
+  const Bf16Products* bf16 = nullptr;
   // Backward where parts > 1: sums of dK, then of dV, of each task's keys, at partial_at[task], padded head_dim a key.
   float* partials = nullptr;
   std::vector<int64_t> partial_at = {};

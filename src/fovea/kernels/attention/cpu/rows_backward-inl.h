@@ -8,7 +8,7 @@ namespace {
 struct BackwardBuffers {
   float *key_panels, *value_panels, *keys;   // of the group
   float *queries, *grad_out, *grad_queries;  // of the chunk
-  float* left;                               // of one of its products with panels, where that goes by pairs
+  float* left;                               // of one of its products with panels, where that goes in bfloat16
   float *weights, *grads;                    // scores, then weights; gradients of weights, then of scores
   float *grad_keys, *grad_values;            // of the group's columns
   float *all_grad_keys, *all_grad_values;    // of the task's keys, where more than one group adds to them
@@ -53,9 +53,9 @@ class BackwardTask {
     queries_ = head_rows(in_.q, task_.head, dtype);
     keys_ = head_rows(in_.k, task_.head, dtype);
     grad_out_ = head_rows(in_.grad_out, task_.head, dtype);
-    scores_ = RowDots(queries_, keys_, view_.width, view_.words(call.pairs->scores));
+    scores_ = RowDots(queries_, keys_, view_.width, view_.words(call.bf16->scores));
     weight_grads_ =
-        RowDots(grad_out_, head_rows(in_.v, task_.head, dtype), view_.width, view_.words(call.pairs->weight_grads));
+        RowDots(grad_out_, head_rows(in_.v, task_.head, dtype), view_.width, view_.words(call.bf16->weight_grads));
     grad_q_ = head_rows(in_.grad_q, task_.head, dtype);
     owns_ = owns_keys(view_.table, task_);
     if (task_.parts > 1) {
@@ -176,7 +176,7 @@ class BackwardTask {
               .depth = part.size(),
               .factor = &in_.scale},
              rows, view_.padded / kLanes);
-    if (!target.direct) unpack_rows(target.data, target.stride, grad_q_, tokens, rows, view_.width);
+    if (!target.direct) unpack_rows({target.data, target.stride, view_.width}, grad_q_, tokens, rows);
   }
 
   // Adds the sums of the group's columns to those of the task's keys.
@@ -193,9 +193,10 @@ class BackwardTask {
   void write_keys(const HeadRows& out, const float* sums, int64_t first, int64_t count) {
     const int64_t token = view_.sequence.k_begin, end = first + count;
     fill(b_.aside, 0, view_.padded, 0);
-    unpack_rows(b_.aside, 0, out, {token, 1, nullptr}, first, view_.width);
-    unpack_rows(sums, view_.padded, out, {token + first, 1, nullptr}, count, view_.width);
-    unpack_rows(b_.aside, 0, out, {token + end, 1, nullptr}, view_.sequence.k_length - end, view_.width);
+    const PackedRows zeros = {b_.aside, 0, view_.width};
+    unpack_rows(zeros, out, {token, 1, nullptr}, first);
+    unpack_rows({sums, view_.padded, view_.width}, out, {token + first, 1, nullptr}, count);
+    unpack_rows(zeros, out, {token + end, 1, nullptr}, view_.sequence.k_length - end);
   }
 
   const RowsTask& task_;

@@ -89,7 +89,7 @@ class FewQueries {
     if (!all_finite(target.data, round_up(row.width, kLanes))) {
       mix_single<true>(row, keys, weights, factor, target.data);
     }
-    if (!target.direct) unpack_rows(target.data, target.stride, out, query, 1, row.width);
+    if (!target.direct) unpack_rows({target.data, target.stride, row.width}, out, query, 1);
   }
 
   const AttentionProblem& problem_;

@@ -49,7 +49,7 @@ class ForwardTask {
     const DType dtype = view_.problem.dtype;
     queries_ = head_rows(in_.q, task_.head, dtype);
     keys_ = head_rows(in_.k, task_.head, dtype);
-    scores_ = RowDots(queries_, keys_, view_.width, view_.words(call.pairs->scores));
+    scores_ = RowDots(queries_, keys_, view_.width, view_.words(call.bf16->scores));
     values_ = head_rows(in_.v, task_.head, dtype);
     out_ = head_rows(in_.out, task_.head, dtype);
   }
@@ -125,7 +125,7 @@ class ForwardTask {
     const int64_t columns = std::min<int64_t>(part.end, group.columns);
     mix_single<false>(row, columns, b_.scores, b_.factors[0], b_.out);
     if (!all_finite(b_.out, view_.padded)) mix_single<true>(row, columns, b_.scores, b_.factors[0], b_.out);
-    unpack_rows(b_.out, view_.padded, out_, tokens, 1, view_.width);
+    unpack_rows({b_.out, view_.padded, view_.width}, out_, tokens, 1);
   }
 
   void write_out(const RowGroup& group, const TokenList& tokens, int64_t rows, ColumnPart part) {
@@ -148,7 +148,7 @@ class ForwardTask {
       if (all_finite(row, view_.padded)) continue;
       mix_again(weights + r * stride, columns, values, view_.padded, b_.factors[r], row);
     }
-    if (!target.direct) unpack_rows(target.data, target.stride, out_, tokens, rows, view_.width);
+    if (!target.direct) unpack_rows({target.data, target.stride, view_.width}, out_, tokens, rows);
   }
 
   const RowsTask& task_;

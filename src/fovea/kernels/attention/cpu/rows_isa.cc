@@ -7,9 +7,10 @@
 #include <variant>
 
 #include "fovea/kernels/attention/cpu/rows.h"
+#include "fovea/kernels/attention/cpu/scratch.h"
 #include "fovea/kernels/attention/dropout.h"
 
-#include "fovea/kernels/attention/cpu/isa_begin-inl.h"
+#include "fovea/kernels/simd/isa_begin-inl.h"
 
 #include "fovea/kernels/attention/cpu/rows_backward-inl.h"
 #include "fovea/kernels/attention/cpu/rows_few-inl.h"
@@ -61,7 +62,7 @@ void join_parts(const RowsCall& call, int64_t index) {
     const HeadRows rows = head_rows(out, task.head, problem.dtype);
     for (int64_t key = 0; key < sequence.k_length; ++key) {
       const float* sum = join_key(call, index, key, values);
-      unpack_rows(sum == nullptr ? kZeros : sum, 0, rows, {sequence.k_begin + key, 1, nullptr}, 1, problem.head_dim);
+      unpack_rows({sum == nullptr ? kZeros : sum, 0, problem.head_dim}, rows, {sequence.k_begin + key, 1, nullptr}, 1);
     }
   }
 }
@@ -141,4 +142,4 @@ template struct RowsKernel<kThisIsa>;
 
 }  // namespace fovea::kernels
 
-#include "fovea/kernels/attention/cpu/isa_end-inl.h"
+#include "fovea/kernels/simd/isa_end-inl.h"

@@ -95,64 +95,84 @@ void transform_row(Doubles& s, const Transform& transform, double learned) {
   }
 }
 
+struct NaiveInputs {
+  const Doubles &q, &k, &v, &alpha;
+};
+
+// Keys of one query under one head, and their scores, then weights.
+struct NaiveRow {
+  std::vector<int64_t> keys;
+  Doubles values;
+};
+
+// Of the query at `at` in q.
+NaiveRow naive_scores(const Data& data, const NaiveInputs& in, const Sequence& sequence, const Row& row, int64_t at) {
+  const AttentionProblem& problem = data.problem;
+  const int64_t heads = problem.num_heads, d = problem.head_dim, h = at / d % heads;
+  NaiveRow out;
+  for (int64_t j = 0; j < sequence.k_length; ++j) {
+    if (!contains(problem.spec.pairs, row, j)) continue;
+    double s = 0;
+    for (int64_t x = 0; x < d; ++x) {
+      s += in.q[static_cast<size_t>(at + x)] * in.k[static_cast<size_t>(((sequence.k_begin + j) * heads + h) * d + x)];
+    }
+    out.keys.push_back(j);
+    out.values.push_back(s * static_cast<double>(data.scale));
+  }
+  return out;
+}
+
+// What the selection leaves.
+NaiveRow naive_select(const TopK& select, const Row& row, const NaiveRow& scores) {
+  const auto kept = [&](size_t c) { return select.keep && contains(*select.keep, row, scores.keys[c]); };
+  Doubles others;
+  for (size_t c = 0; c < scores.keys.size(); ++c) {
+    if (!kept(c)) others.push_back(scores.values[c]);
+  }
+  std::sort(others.rbegin(), others.rend());
+  const auto top = static_cast<size_t>(select.k);
+  const double threshold = others.size() <= top ? -1e300 : others[top - 1];
+  NaiveRow left;
+  for (size_t c = 0; c < scores.keys.size(); ++c) {
+    if (!kept(c) && scores.values[c] < threshold) continue;
+    left.keys.push_back(scores.keys[c]);
+    left.values.push_back(scores.values[c]);
+  }
+  return left;
+}
+
+void naive_dropout(const Data& data, int64_t head, int64_t token, NaiveRow& weights) {
+  const AttentionProblem& problem = data.problem;
+  if (problem.dropout <= 0) return;
+  const uint32_t key = dropout_row_key(data.random.dropout_key, data.random.first_head + head, token);
+  for (size_t c = 0; c < weights.keys.size(); ++c) {
+    const bool keeps = dropout_keeps(key, static_cast<uint32_t>(weights.keys[c]), dropout_threshold(problem.dropout));
+    weights.values[c] *= keeps ? static_cast<double>(dropout_scale(problem.dropout)) : 0.0;
+  }
+}
+
 // Out of every (query, head), in double.
-Doubles naive(const Data& data, const Doubles& q, const Doubles& k, const Doubles& v, const Doubles& alpha) {
+Doubles naive(const Data& data, const NaiveInputs& in) {
   const AttentionProblem& problem = data.problem;
   const int64_t heads = problem.num_heads, d = problem.head_dim;
   Doubles out(static_cast<size_t>(data.tokens_q * heads * d));
   for (const Sequence& sequence : problem.sequences) {
-    for (int64_t i = 0; i < sequence.q_length; ++i) {
-      for (int64_t h = 0; h < heads; ++h) {
-        const Row row{.query = problem.kind == AttentionKind::kCross ? i : i + sequence.k_length - sequence.q_length,
-                      .keys = sequence.k_length,
-                      .causal = problem.kind == AttentionKind::kCausal,
-                      .stream = pattern_stream(data.random.seed, data.random.layer, data.random.first_head + h)};
-        const int64_t token = sequence.q_begin + i, at = (token * heads + h) * d;
-        std::vector<int64_t> keys;
-        Doubles scores;
-        for (int64_t j = 0; j < sequence.k_length; ++j) {
-          if (!contains(problem.spec.pairs, row, j)) continue;
-          double s = 0;
-          for (int64_t x = 0; x < d; ++x) {
-            s += q[static_cast<size_t>(at + x)] * k[static_cast<size_t>(((sequence.k_begin + j) * heads + h) * d + x)];
-          }
-          keys.push_back(j);
-          scores.push_back(s * static_cast<double>(data.scale));
-        }
-        if (keys.empty()) continue;
-        if (problem.spec.select) {
-          Doubles others;
-          const auto kept = [&](size_t c) {
-            return problem.spec.select->keep && contains(*problem.spec.select->keep, row, keys[c]);
-          };
-          for (size_t c = 0; c < keys.size(); ++c) {
-            if (!kept(c)) others.push_back(scores[c]);
-          }
-          std::sort(others.rbegin(), others.rend());
-          const auto top = static_cast<size_t>(problem.spec.select->k);
-          const double threshold = others.size() <= top ? -1e300 : others[top - 1];
-          std::vector<int64_t> left;
-          Doubles left_scores;
-          for (size_t c = 0; c < keys.size(); ++c) {
-            if (!kept(c) && scores[c] < threshold) continue;
-            left.push_back(keys[c]);
-            left_scores.push_back(scores[c]);
-          }
-          keys = left;
-          scores = left_scores;
-        }
-        transform_row(scores, problem.spec.transform, alpha[static_cast<size_t>(h)]);
-        const uint32_t key = dropout_row_key(data.random.dropout_key, data.random.first_head + h, token);
-        for (size_t c = 0; c < keys.size(); ++c) {
-          double p = scores[c];
-          if (problem.dropout > 0) {
-            const bool keeps = dropout_keeps(key, static_cast<uint32_t>(keys[c]), dropout_threshold(problem.dropout));
-            p *= keeps ? static_cast<double>(dropout_scale(problem.dropout)) : 0.0;
-          }
-          for (int64_t x = 0; x < d; ++x) {
-            out[static_cast<size_t>(at + x)] +=
-                p * v[static_cast<size_t>(((sequence.k_begin + keys[c]) * heads + h) * d + x)];
-          }
+    for (int64_t i = 0; i < sequence.q_length * heads; ++i) {
+      const int64_t query = i / heads, h = i % heads, token = sequence.q_begin + query, at = (token * heads + h) * d;
+      const Row row{
+          .query = problem.kind == AttentionKind::kCross ? query : query + sequence.k_length - sequence.q_length,
+          .keys = sequence.k_length,
+          .causal = problem.kind == AttentionKind::kCausal,
+          .stream = pattern_stream(data.random.seed, data.random.layer, data.random.first_head + h)};
+      NaiveRow weights = naive_scores(data, in, sequence, row, at);
+      if (weights.keys.empty()) continue;
+      if (problem.spec.select) weights = naive_select(*problem.spec.select, row, weights);
+      transform_row(weights.values, problem.spec.transform, in.alpha[static_cast<size_t>(h)]);
+      naive_dropout(data, h, token, weights);
+      for (size_t c = 0; c < weights.keys.size(); ++c) {
+        const int64_t value = ((sequence.k_begin + weights.keys[c]) * heads + h) * d;
+        for (int64_t x = 0; x < d; ++x) {
+          out[static_cast<size_t>(at + x)] += weights.values[c] * in.v[static_cast<size_t>(value + x)];
         }
       }
     }
@@ -244,10 +264,10 @@ void check(const Kernel& kernel, const Case& c) {
   SerialExecutor serial;
   const Results got = compute(kernel, data, grad_out, serial);
   Doubles q = wide(data.q), k = wide(data.k), v = wide(data.v), alpha = wide(data.alpha);
-  const Doubles want = naive(data, q, k, v, alpha);
+  const Doubles want = naive(data, {q, k, v, alpha});
   for (size_t i = 0; i < want.size(); ++i) ASSERT_NEAR(static_cast<double>(got.out[i]), want[i], 2e-5) << i;
   const auto loss = [&] {
-    const Doubles now = naive(data, q, k, v, alpha);
+    const Doubles now = naive(data, {q, k, v, alpha});
     return std::inner_product(now.begin(), now.end(), grad_out.begin(), 0.0);
   };
   expect_gradient(got.grad_q, q, loss, "grad_q");
@@ -299,7 +319,7 @@ TEST_P(RowsTest, FewQueries) {
       ThreadExecutor threads(3);
       const std::vector<float> got = forward_alone(data, nullptr, serial);
       Doubles q = wide(data.q), k = wide(data.k), v = wide(data.v), alpha = wide(data.alpha);
-      const Doubles want = naive(data, q, k, v, alpha);
+      const Doubles want = naive(data, {q, k, v, alpha});
       for (size_t i = 0; i < want.size(); ++i) ASSERT_NEAR(static_cast<double>(got[i]), want[i], 2e-6) << i;
       EXPECT_EQ(forward_alone(data, nullptr, threads), got);
       data.problem.sequences.erase(data.problem.sequences.begin() + 1, data.problem.sequences.end());

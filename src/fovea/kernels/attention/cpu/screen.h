@@ -1,7 +1,7 @@
 #pragma once
 #include <cstdint>
 
-#include "fovea/kernels/attention/cpu/isa.h"
+#include "fovea/kernels/simd/isa.h"
 
 // Screening: a selection does not need exact scores of what it drops. All pairs are scored in a small format, with a
 // proved bound on the error; whoever may still be selected is scored exactly. Vectors are in normalised units:
@@ -9,9 +9,12 @@
 // with m the mean of some keys (a constant of the row changes no selection) and f > 0.
 namespace fovea::kernels {
 
+constexpr int64_t kMaxScreenHeadDim = 256;  // room for a row in the kernels of lists
+
 constexpr int kGroupKeys = 16;   // packed side by side
 constexpr int kTileKeys = 64;    // the product's step
 constexpr int kBlockKeys = 512;  // the scores of a block of queries stay in cache
+constexpr int64_t kBlockGroups = kBlockKeys / kGroupKeys;
 constexpr int kBlockQueries = 48;
 constexpr int kProductQueries = 6;  // the product's step over queries
 
@@ -33,7 +36,7 @@ struct ScreenTile {
   const uint32_t* thresholds = nullptr;  // [kBlockQueries]
   const uint32_t* keys = nullptr;        // [num_tiles * 4, steps, kGroupKeys]
   uint32_t* scores = nullptr;            // [kBlockQueries, kBlockKeys], at the first key
-  uint16_t* hits = nullptr;              // [kBlockQueries, kBlockKeys / kGroupKeys], at the first key
+  uint16_t* hits = nullptr;              // [kBlockQueries, kBlockGroups], at the first key
   int64_t steps = 0;                     // words of a vector
   int64_t num_queries = 0;               // a multiple of kProductQueries up to kBlockQueries
   int64_t num_tiles = 0;                 // of kTileKeys keys
@@ -43,7 +46,6 @@ using ScreenProduct = void (*)(const ScreenTile&);
 void screen_product_bf16(const ScreenTile& tile);   // AVX-512 with bf16
 void screen_product_int8(const ScreenTile& tile);   // AVX-512 with VNNI
 void screen_product_int16(const ScreenTile& tile);  // AVX2
-bool has_int8_product();
 
 // What the bound needs to know of a block of kBlockKeys keys: greatest norms, in normalised units.
 struct KeyBlock {
@@ -79,7 +81,7 @@ struct PackedQuery {
   }
 };
 
-template <class Tag>
+template <Isa kIsa>
 struct ScreenPack {
   // Fills exponent, plain, finite, words and blocks from the rest.
   static void keys(PackedKeys& packed);
@@ -91,7 +93,7 @@ struct ScreenPack {
 // One row of a block after the product.
 struct ScreenedRow {
   const uint32_t* scores = nullptr;   // [kBlockKeys]
-  const uint16_t* hits = nullptr;     // [kBlockKeys / kGroupKeys]
+  const uint16_t* hits = nullptr;     // [kBlockGroups]
   const uint64_t* allowed = nullptr;  // [kBlockKeys / 64]: bits of the keys that may attend; null: all
   float factor = 1;                   // of a score
   float bound = 0;
@@ -106,7 +108,7 @@ struct ScoreMoments {
 };
 
 // Lists of candidates: lower bounds of their scores and their keys, with room for kBlockKeys more.
-template <class Tag>
+template <Isa kIsa>
 struct ScreenScan {
   // Appends the hits; returns the new count.
   static int64_t append(const ScreenedRow& row, float* bounds, int32_t* keys, int64_t count);
@@ -114,7 +116,7 @@ struct ScreenScan {
   static void sample(const ScreenedRow& row, float* bounds);
   // Of a row all of whose keys are allowed; rough, as nothing rests on it.
   static ScoreMoments moments(const ScreenedRow& row);
-  // Marks anew, in hits [kBlockKeys / kGroupKeys], those whose lower bounds reach `least`.
+  // Marks anew, in hits [kBlockGroups], those whose lower bounds reach `least`.
   static void mark(const ScreenedRow& row, float least, uint16_t* hits);
   // Keeps what is at or above `least`, in order; returns the new count.
   static int64_t prune(float least, float* bounds, int32_t* keys, int64_t count);
@@ -125,21 +127,34 @@ struct ScreenScan {
   static float greatest(float* values, int64_t count);
 };
 
-// Exact work on lists of rows of an array [*, width], width a multiple of 16. What is written, out and values, has room
-// for 16 more; lists and weights are read to their end and no further.
-template <class Tag>
+// Rows of an array [*, width], width a multiple of 16: list[0 ... count - 1].
+struct ListedRows {
+  const float* rows = nullptr;
+  int64_t width = 0;
+  const int32_t* list = nullptr;
+  int64_t count = 0;
+};
+
+// The same to add to, of an array whose first row is number `first`.
+struct ListedSums {
+  float* rows = nullptr;
+  int64_t width = 0, first = 0;
+  const int32_t* list = nullptr;
+  int64_t count = 0;
+};
+
+// Exact work on lists of rows. What is written, out and values, has room for 16 more; lists and weights are read to
+// their end and no further.
+template <Isa kIsa>
 struct ExactRows {
   // Brings listed rows near, while something else is computed: lists point anywhere in an array larger than a cache.
-  static void fetch(const float* rows, int64_t width, const int32_t* list, int64_t count);
+  static void fetch(const ListedRows& at);
   // out[i] = scale (x . rows[list[i]]), in one order of operations for every list and place in it.
-  static void dots(const float* x, const float* rows, int64_t width, const int32_t* list, int64_t count, float scale,
-                   float* out);
+  static void dots(const ListedRows& at, const float* x, float scale, float* out);
   // out = sum over i of weights[i] rows[list[i]], in the list's order.
-  static void weighted_sum(const float* rows, int64_t width, const int32_t* list, const float* weights, int64_t count,
-                           float* out);
+  static void weighted_sum(const ListedRows& at, const float* weights, float* out);
   // rows[list[i] - first] += weights[i] x.
-  static void scatter(const float* x, float* rows, int64_t width, const int32_t* list, const float* weights,
-                      int64_t count, int64_t first);
+  static void scatter(const ListedSums& to, const float* weights, const float* x);
   // values = exp(values - greatest); returns their sum.
   static float exponentials(float* values, int64_t count, float greatest);
 };

@@ -42,7 +42,7 @@ struct BackwardWorker {
   std::vector<int32_t> list;
   std::vector<float> values, gradients, weights, derivatives;
   std::vector<float> grad_keys, grad_values;  // [kTaskRows, width]
-  float out[256];
+  float out[kMaxScreenHeadDim];
   // Lists of `count`, and room for 32 more.
   void room(int64_t count) {
     const auto size = static_cast<size_t>(count) + 32;
@@ -119,11 +119,11 @@ void Backward::prepare(BackwardPiece& p) const {
 // One of the four arrays, so that a single piece keeps several threads busy.
 void Backward::copy(BackwardPiece& p, int64_t which) const {
   const Sequence& s = *p.piece.sequence;
-  const int64_t head = p.piece.head, dim = problem.head_dim;
-  if (which == 0) p.q.read(args.q, problem.dtype, head, s.q_begin, s.q_length, dim);
-  if (which == 1) p.k.read(args.k, problem.dtype, head, s.k_begin, s.k_length, dim);
-  if (which == 2) p.v.read(args.v, problem.dtype, head, s.k_begin, s.k_length, dim);
-  if (which == 3) p.grad_out.read(args.grad_out, problem.dtype, head, s.q_begin, s.q_length, dim);
+  const int64_t head = p.piece.head;
+  if (which == 0) p.q.read({args.q, problem, head}, s.q_begin, s.q_length);
+  if (which == 1) p.k.read({args.k, problem, head}, s.k_begin, s.k_length);
+  if (which == 2) p.v.read({args.v, problem, head}, s.k_begin, s.k_length);
+  if (which == 3) p.grad_out.read({args.grad_out, problem, head}, s.q_begin, s.q_length);
 }
 
 SavedList Backward::relist(const BackwardPiece& p, int64_t row, Span range, BackwardWorker& w) const {
@@ -142,7 +142,7 @@ SavedList Backward::relist(const BackwardPiece& p, int64_t row, Span range, Back
 }
 
 void Backward::weight_gradients(const BackwardPiece& p, int64_t row, const SavedList& list, WeightGradients out) const {
-  screen_ops().dots(p.grad_out.row(row, width), p.v.get(), width, list.keys, list.count, 1, out.gradients);
+  screen_ops().dots({p.v.get(), width, list.keys, list.count}, p.grad_out.row(row, width), 1, out.gradients);
   if (out.weights != nullptr) saved_to_weights(p.selection, list.values, list.count, out.weights);
   if (problem.dropout <= 0) return;
   const int64_t token = p.piece.sequence->q_begin + row;
@@ -160,8 +160,8 @@ void Backward::weight_gradients(const BackwardPiece& p, int64_t row, const Saved
 void Backward::fetch_pairs(const BackwardPiece& p, int64_t row) const {
   const SavedList list = list_of(p, row);
   if (list.keys == nullptr || is_near(p.piece.sequence->k_length, width)) return;
-  screen_ops().fetch(p.v.get(), width, list.keys, list.count);
-  screen_ops().fetch(p.k.get(), width, list.keys, list.count);
+  screen_ops().fetch({p.v.get(), width, list.keys, list.count});
+  screen_ops().fetch({p.k.get(), width, list.keys, list.count});
 }
 
 void Backward::row_step(const BackwardTask& task, BackwardWorker& w) const {
@@ -185,9 +185,8 @@ void Backward::row_step(const BackwardTask& task, BackwardWorker& w) const {
     p.means[at] = gradient_mean(weights, out.gradients);
     if (selection.learned) p.alpha_grads[at] = alpha_gradient(selection, weights, p.means[at], out.gradients);
     score_gradients(selection, weights, p.means[at], out.gradients);
-    screen_ops().weighted_sum(p.k.get(), width, list.keys, out.gradients, list.count, w.out);
-    write_row(args.grad_q, problem.dtype, p.piece.sequence->q_begin + row, p.piece.head, problem.head_dim, w.out,
-              args.scale);
+    screen_ops().weighted_sum({p.k.get(), width, list.keys, list.count}, out.gradients, w.out);
+    write_row({args.grad_q, problem, p.piece.head}, p.piece.sequence->q_begin + row, w.out, args.scale);
   }
 }
 
@@ -243,8 +242,9 @@ void Backward::key_step(const BackwardTask& task, BackwardWorker& w) const {
   load_pairs(p, task.first, w);
   for (int64_t i = 0; i < task.count; ++i) {
     const int64_t count = pairs_of(p, task.first + i);
-    ops.weighted_sum(p.q.get(), width, w.list.data(), w.gradients.data(), count, w.grad_keys.data() + i * width);
-    ops.weighted_sum(p.grad_out.get(), width, w.list.data(), w.weights.data(), count, w.grad_values.data() + i * width);
+    const int32_t* list = w.list.data();
+    ops.weighted_sum({p.q.get(), width, list, count}, w.gradients.data(), w.grad_keys.data() + i * width);
+    ops.weighted_sum({p.grad_out.get(), width, list, count}, w.weights.data(), w.grad_values.data() + i * width);
     if (i + 1 < task.count) load_pairs(p, task.first + i + 1, w);
   }
   for (const int32_t row : p.long_rows) {
@@ -253,14 +253,15 @@ void Backward::key_step(const BackwardTask& task, BackwardWorker& w) const {
     weight_gradients(p, row, list, {gradients, weights});
     score_gradients(p.selection, row_weights(p.selection, list.values, list.count, w.derivatives.data()),
                     p.means[static_cast<size_t>(row)], gradients);
-    ops.scatter(p.q.row(row, width), w.grad_keys.data(), width, list.keys, gradients, list.count, task.first);
-    ops.scatter(p.grad_out.row(row, width), w.grad_values.data(), width, list.keys, weights, list.count, task.first);
+    ListedSums to = {w.grad_keys.data(), width, task.first, list.keys, list.count};
+    ops.scatter(to, gradients, p.q.row(row, width));
+    to.rows = w.grad_values.data();
+    ops.scatter(to, weights, p.grad_out.row(row, width));
   }
   for (int64_t i = 0; i < task.count; ++i) {
     const int64_t token = p.piece.sequence->k_begin + task.first + i;
-    write_row(args.grad_k, problem.dtype, token, p.piece.head, problem.head_dim, w.grad_keys.data() + i * width,
-              args.scale);
-    write_row(args.grad_v, problem.dtype, token, p.piece.head, problem.head_dim, w.grad_values.data() + i * width, 1);
+    write_row({args.grad_k, problem, p.piece.head}, token, w.grad_keys.data() + i * width, args.scale);
+    write_row({args.grad_v, problem, p.piece.head}, token, w.grad_values.data() + i * width, 1);
   }
 }
 

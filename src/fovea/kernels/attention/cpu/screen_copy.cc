@@ -23,12 +23,12 @@ uint16_t to_bf16(float x) {
 
 }  // namespace
 
-void read_row(const Rows<const void>& rows, DType dtype, int64_t token, int64_t head, int64_t head_dim, float* out) {
-  const int64_t at = token * rows.token_stride + head * rows.head_stride;
-  if (dtype == DType::kFloat32) {
-    std::memcpy(out, static_cast<const float*>(rows.data) + at, static_cast<size_t>(head_dim) * sizeof(float));
+void read_row(const OneHead<const void>& from, int64_t token, float* out) {
+  const int64_t at = from.at(token), head_dim = from.head_dim;
+  if (from.dtype == DType::kFloat32) {
+    std::memcpy(out, static_cast<const float*>(from.rows.data) + at, static_cast<size_t>(head_dim) * sizeof(float));
   } else {
-    const uint16_t* in = static_cast<const uint16_t*>(rows.data) + at;
+    const uint16_t* in = static_cast<const uint16_t*>(from.rows.data) + at;
     for (int64_t i = 0; i < head_dim; ++i) {
       const uint32_t bits = static_cast<uint32_t>(in[i]) << 16;
       std::memcpy(out + i, &bits, sizeof bits);
@@ -37,18 +37,17 @@ void read_row(const Rows<const void>& rows, DType dtype, int64_t token, int64_t 
   for (int64_t i = head_dim; i < padded_width(head_dim); ++i) out[i] = 0;
 }
 
-void write_row(const Rows<void>& rows, DType dtype, int64_t token, int64_t head, int64_t head_dim, const float* x,
-               float factor) {
-  const int64_t at = token * rows.token_stride + head * rows.head_stride;
-  if (dtype == DType::kFloat32) {
-    float* out = static_cast<float*>(rows.data) + at;
+void write_row(const OneHead<void>& to, int64_t token, const float* x, float factor) {
+  const int64_t at = to.at(token), head_dim = to.head_dim;
+  if (to.dtype == DType::kFloat32) {
+    float* out = static_cast<float*>(to.rows.data) + at;
     int64_t i = 0;
     for (; i + kAtOnce <= head_dim; i += kAtOnce) {  // a known number, for the compiler's vectors
       for (int64_t j = 0; j < kAtOnce; ++j) out[i + j] = x[i + j] * factor;
     }
     for (; i < head_dim; ++i) out[i] = x[i] * factor;
   } else {
-    uint16_t* out = static_cast<uint16_t*>(rows.data) + at;
+    uint16_t* out = static_cast<uint16_t*>(to.rows.data) + at;
     for (int64_t i = 0; i < head_dim; ++i) out[i] = to_bf16(x[i] * factor);
   }
 }
@@ -70,16 +69,16 @@ std::vector<std::vector<Piece>> piece_groups(const AttentionProblem& problem) {
   return groups;
 }
 
-void HeadRows::read(const Rows<const void>& rows, DType dtype, int64_t head, int64_t first, int64_t count,
-                    int64_t head_dim) {
-  const int64_t width = padded_width(head_dim);
-  const bool in_place = dtype == DType::kFloat32 && head_dim == width && rows.token_stride == width;
+void HeadRows::read(const OneHead<const void>& from, int64_t first, int64_t count) {
+  const int64_t width = padded_width(from.head_dim);
+  const Rows<const void>& rows = from.rows;
+  const bool in_place = from.dtype == DType::kFloat32 && from.head_dim == width && rows.token_stride == width;
   if (in_place && count * width <= kLeftInPlace) {
-    rows_ = static_cast<const float*>(rows.data) + first * width + head * rows.head_stride;
+    rows_ = static_cast<const float*>(rows.data) + from.at(first);
     return;
   }
   float* to = copy_.at_least(count * width);
-  for (int64_t i = 0; i < count; ++i) read_row(rows, dtype, first + i, head, head_dim, to + i * width);
+  for (int64_t i = 0; i < count; ++i) read_row(from, first + i, to + i * width);
   rows_ = to;
 }
 

@@ -14,10 +14,20 @@ constexpr int64_t padded_width(int64_t head_dim) { return (head_dim + 15) / 16 *
 // Whether rows are few enough to stay in a core's own cache, so that asking for them ahead brings nothing.
 constexpr bool is_near(int64_t rows, int64_t width) { return rows * width <= int64_t{1} << 16; }
 
-// Row `token` of a head.
-void read_row(const Rows<const void>& rows, DType dtype, int64_t token, int64_t head, int64_t head_dim, float* out);
-void write_row(const Rows<void>& rows, DType dtype, int64_t token, int64_t head, int64_t head_dim, const float* x,
-               float factor);
+// One head of an array.
+template <class T>
+struct OneHead {
+  const Rows<T>& rows;
+  DType dtype;
+  int64_t head, head_dim;
+  OneHead(const Rows<T>& of, const AttentionProblem& problem, int64_t which)
+      : rows(of), dtype(problem.dtype), head(which), head_dim(problem.head_dim) {}
+  int64_t at(int64_t token) const { return token * rows.token_stride + head * rows.head_stride; }
+};
+
+// A token's row: out is padded; x is multiplied by `factor`.
+void read_row(const OneHead<const void>& from, int64_t token, float* out);
+void write_row(const OneHead<void>& to, int64_t token, const float* x, float factor);
 
 // One head of one sequence.
 struct Piece {
@@ -31,7 +41,7 @@ std::vector<std::vector<Piece>> piece_groups(const AttentionProblem& problem);
 // The rows of one head of one sequence, [count, width]: a copy, or the caller's where few already lie so.
 class HeadRows {
  public:
-  void read(const Rows<const void>& rows, DType dtype, int64_t head, int64_t first, int64_t count, int64_t head_dim);
+  void read(const OneHead<const void>& from, int64_t first, int64_t count);
   const float* get() const { return rows_; }
   const float* row(int64_t index, int64_t width) const { return rows_ + index * width; }
 

@@ -1,11 +1,11 @@
 #include <cstdint>
 #include <cstring>
 
-#include "fovea/kernels/attention/cpu/isa.h"
 #include "fovea/kernels/attention/cpu/screen.h"
+#include "fovea/kernels/simd/isa.h"
 // Standard headers end here.
-#include "fovea/kernels/attention/cpu/isa_begin-inl.h"
-#include "fovea/kernels/attention/cpu/simd-inl.h"
+#include "fovea/kernels/simd/isa_begin-inl.h"
+#include "fovea/kernels/simd/simd-inl.h"
 
 namespace fovea::kernels {
 namespace {
@@ -55,32 +55,34 @@ inline F sixteen_dots(const float* x, const float* rows, int64_t width, const in
 }
 #endif
 
+// Of the columns from `column` on.
 template <int kVectors>
-void weighted_sum_part(const float* rows, int64_t width, const int32_t* list, const float* weights, int64_t count,
-                       float* out) {
+void weighted_sum_part(const ListedRows& at, int64_t column, const float* weights, float* out) {
+  const auto [rows, width, list, count] = at;
   F total[kVectors];
   for (F& one : total) one = set(0);
   for (int64_t i = 0; i < count; ++i) {
     const F weight = set(weights[i]);
-    const float* row = rows + list[i] * width;
+    const float* row = rows + column + list[i] * width;
     for (int v = 0; v < kVectors; ++v) total[v] = fma(weight, load(row + v * kLanes), total[v]);
   }
-  for (int v = 0; v < kVectors; ++v) store(out + v * kLanes, total[v]);
+  for (int v = 0; v < kVectors; ++v) store(out + column + v * kLanes, total[v]);
 }
 
 }  // namespace
 
-template <class Tag>
-void ExactRows<Tag>::fetch(const float* rows, int64_t width, const int32_t* list, int64_t count) {
+template <Isa kIsa>
+void ExactRows<kIsa>::fetch(const ListedRows& at) {
+  const auto [rows, width, list, count] = at;
   for (int64_t i = 0; i < count; ++i) {
     const float* row = rows + list[i] * width;
-    for (int64_t at = 0; at < width; at += 16) __builtin_prefetch(row + at, 0, 2);
+    for (int64_t column = 0; column < width; column += 16) __builtin_prefetch(row + column, 0, 2);
   }
 }
 
-template <class Tag>
-void ExactRows<Tag>::dots(const float* x, const float* rows, int64_t width, const int32_t* list, int64_t count,
-                          float scale, float* out) {
+template <Isa kIsa>
+void ExactRows<kIsa>::dots(const ListedRows& at, const float* x, float scale, float* out) {
+  const auto [rows, width, list, count] = at;  // copies: what is written might be the structure, for all GCC knows
 #if FOVEA_ISA >= 1
   constexpr int64_t kAtOnce = FOVEA_ISA == 1 ? 4 : 16;
   for (int64_t i = 0; i < count; i += kAtOnce) {
@@ -103,23 +105,19 @@ void ExactRows<Tag>::dots(const float* x, const float* rows, int64_t width, cons
 #endif
 }
 
-template <class Tag>
-void ExactRows<Tag>::weighted_sum(const float* rows, int64_t width, const int32_t* list, const float* weights,
-                                  int64_t count, float* out) {
+template <Isa kIsa>
+void ExactRows<kIsa>::weighted_sum(const ListedRows& at, const float* weights, float* out) {
   constexpr int kMost = kLanes == 16 ? 16 : 8;
-  int64_t at = 0;
-  for (; at + kMost * kLanes <= width; at += kMost * kLanes) {
-    weighted_sum_part<kMost>(rows + at, width, list, weights, count, out + at);
-  }
-  for (; at + 4 * kLanes <= width; at += 4 * kLanes) {
-    weighted_sum_part<4>(rows + at, width, list, weights, count, out + at);
-  }
-  for (; at < width; at += kLanes) weighted_sum_part<1>(rows + at, width, list, weights, count, out + at);
+  const int64_t width = at.width;
+  int64_t column = 0;
+  for (; column + kMost * kLanes <= width; column += kMost * kLanes) weighted_sum_part<kMost>(at, column, weights, out);
+  for (; column + 4 * kLanes <= width; column += 4 * kLanes) weighted_sum_part<4>(at, column, weights, out);
+  for (; column < width; column += kLanes) weighted_sum_part<1>(at, column, weights, out);
 }
 
-template <class Tag>
-void ExactRows<Tag>::scatter(const float* x, float* rows, int64_t width, const int32_t* list, const float* weights,
-                             int64_t count, int64_t first) {
+template <Isa kIsa>
+void ExactRows<kIsa>::scatter(const ListedSums& to, const float* weights, const float* x) {
+  const auto [rows, width, first, list, count] = to;
   for (int64_t i = 0; i < count; ++i) {
     float* row = rows + (list[i] - first) * width;
     const F weight = set(weights[i]);
@@ -127,8 +125,8 @@ void ExactRows<Tag>::scatter(const float* x, float* rows, int64_t width, const i
   }
 }
 
-template <class Tag>
-float ExactRows<Tag>::exponentials(float* values, int64_t count, float greatest) {
+template <Isa kIsa>
+float ExactRows<kIsa>::exponentials(float* values, int64_t count, float greatest) {
   F total = set(0);
   for (int64_t i = 0; i < count; i += kLanes) {
     F weight = exp_below_one(load(values + i) - set(greatest));
@@ -139,7 +137,7 @@ float ExactRows<Tag>::exponentials(float* values, int64_t count, float greatest)
   return sum(total);
 }
 
-template struct ExactRows<IsaTag<kThisIsa>>;
+template struct ExactRows<kThisIsa>;
 
 }  // namespace fovea::kernels
-#include "fovea/kernels/attention/cpu/isa_end-inl.h"
+#include "fovea/kernels/simd/isa_end-inl.h"

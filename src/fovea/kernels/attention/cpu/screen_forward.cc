@@ -34,16 +34,59 @@ void sample_mean(const HeadRows& keys, int64_t count, int64_t width, float* mean
   }
 }
 
-void copy_values(const AttentionProblem& problem, const AttentionForward& args, PreparedPiece& p) {
+struct ForwardWorker {
+  CandidateSearch search;
+  Piece piece;  // of the last task
+  // After dropout.
+  std::vector<int32_t> list;
+  std::vector<float> weights;
+  float out[kMaxScreenHeadDim];
+};
+
+struct ForwardTask {
+  const PreparedPiece* piece = nullptr;
+  int64_t first = 0, count = 0;  // queries of its sequence
+  // For backward: the rows' lists, one after the other, until all tasks' sizes are known; and their place then, or -1.
+  Aligned<float> lists;  // the keys, then the values
+  int64_t listed = 0, begin = -1;
+};
+
+struct RowPlace {
+  int64_t head = 0, token = 0;
+};
+
+// What all steps read.
+struct Forward {
+  const AttentionProblem& problem;
+  const AttentionForward& args;
+  SavedRows rows;
+
+  void pack_keys(PreparedPiece& p) const;
+  void copy_values(PreparedPiece& p) const;
+  void run(ForwardTask& task, ForwardWorker& worker) const;
+  void keep_lists(ForwardTask& task, CandidateSearch& search) const;
+  // The lists of a task all find room, or none.
+  void save_lists(ForwardTask& task) const;
+
+ private:
+  void save_row(const SavedPlace& to, const RowStats& stats, const RowList& list) const;
+  // The weights that are not zero and survive dropout, in the worker's lists.
+  RowList drop_weights(const Selection& selection, const RowList& list, RowPlace place, ForwardWorker& worker) const;
+  // Exact selection and weights of all rows of the block, the next row's keys on their way meanwhile.
+  void weigh_rows(const ForwardTask& task, ForwardWorker& worker) const;
+  void sum_rows(const ForwardTask& task, ForwardWorker& worker) const;
+};
+
+void Forward::copy_values(PreparedPiece& p) const {
   const Sequence& s = *p.piece.sequence;
-  p.values.read(args.v, problem.dtype, p.piece.head, s.k_begin, s.k_length, problem.head_dim);
+  p.values.read({args.v, problem, p.piece.head}, s.k_begin, s.k_length);
 }
 
-void pack_keys(const AttentionProblem& problem, const AttentionForward& args, PreparedPiece& p) {
+void Forward::pack_keys(PreparedPiece& p) const {
   const Sequence& s = *p.piece.sequence;
   const int64_t width = padded_width(problem.head_dim);
   p.selection = selection_of(problem.spec, args.alpha == nullptr ? nullptr : args.alpha + p.piece.head);
-  p.keys.read(args.k, problem.dtype, p.piece.head, s.k_begin, s.k_length, problem.head_dim);
+  p.keys.read({args.k, problem, p.piece.head}, s.k_begin, s.k_length);
   sample_mean(p.keys, s.k_length, width, p.mean.at_least(width));
 
   PackedKeys& packed = p.packed;
@@ -61,24 +104,7 @@ void pack_keys(const AttentionProblem& problem, const AttentionForward& args, Pr
   screen_ops().pack_keys(packed);
 }
 
-struct ForwardWorker {
-  CandidateSearch search;
-  Piece piece;  // of the last task
-  // After dropout.
-  std::vector<int32_t> list;
-  std::vector<float> weights;
-  float out[256];
-};
-
-struct ForwardTask {
-  const PreparedPiece* piece = nullptr;
-  int64_t first = 0, count = 0;  // queries of its sequence
-  // For backward: the rows' lists, one after the other, until all tasks' sizes are known; and their place then, or -1.
-  Aligned<float> lists;  // the keys, then the values
-  int64_t listed = 0, begin = -1;
-};
-
-void keep_lists(const SavedRows& rows, ForwardTask& task, CandidateSearch& search) {
+void Forward::keep_lists(ForwardTask& task, CandidateSearch& search) const {
   task.listed = 0;
   for (int64_t i = 0; i < task.count; ++i) task.listed += search.row(i).list.count;
   if (task.listed > rows.most(task.count)) return;
@@ -92,8 +118,7 @@ void keep_lists(const SavedRows& rows, ForwardTask& task, CandidateSearch& searc
   }
 }
 
-// The lists of a task all find room, or none.
-void save_lists(const AttentionForward& args, const SavedRows& rows, ForwardTask& task) {
+void Forward::save_lists(ForwardTask& task) const {
   int64_t begin = task.begin;
   for (int64_t i = 0; i < task.count; ++i) {
     int32_t* entry = args.kept + rows.of(task.piece->piece, task.first + i).entry;
@@ -109,7 +134,7 @@ void save_lists(const AttentionForward& args, const SavedRows& rows, ForwardTask
   task.lists.reset();
 }
 
-void save_row(const AttentionForward& args, const SavedPlace& to, const RowStats& stats, const RowList& list) {
+void Forward::save_row(const SavedPlace& to, const RowStats& stats, const RowList& list) const {
   float* of_row = args.stats + to.stats;
   of_row[0] = stats.threshold;
   of_row[1] = stats.center;
@@ -118,13 +143,8 @@ void save_row(const AttentionForward& args, const SavedPlace& to, const RowStats
   args.kept[to.entry] = static_cast<int32_t>(list.count);
 }
 
-struct RowPlace {
-  int64_t head = 0, token = 0;
-};
-
-// The weights that are not zero and survive dropout, in the worker's lists.
-RowList drop_weights(const AttentionProblem& problem, const AttentionForward& args, RowPlace place,
-                     const Selection& selection, const RowList& list, ForwardWorker& worker) {
+RowList Forward::drop_weights(const Selection& selection, const RowList& list, RowPlace place,
+                              ForwardWorker& worker) const {
   const auto room = static_cast<size_t>(list.count) + 16;
   if (worker.weights.size() < room) {
     worker.weights.resize(room);
@@ -151,12 +171,10 @@ int64_t token_of(const ForwardTask& task, int64_t index) {
 void fetch_list(const PreparedPiece& p, const float* rows, const RowList& list) {
   constexpr int64_t kMost = 256;  // more would push one another out
   if (is_near(p.packed.num_keys, p.packed.width)) return;
-  screen_ops().fetch(rows, p.packed.width, list.keys, std::min(list.count, kMost));
+  screen_ops().fetch({rows, p.packed.width, list.keys, std::min(list.count, kMost)});
 }
 
-// Exact selection and weights of all rows of the block, the next row's keys on their way meanwhile.
-void weigh_rows(const AttentionProblem& problem, const AttentionForward& args, const SavedRows& rows,
-                const ForwardTask& task, ForwardWorker& worker) {
+void Forward::weigh_rows(const ForwardTask& task, ForwardWorker& worker) const {
   const PreparedPiece& p = *task.piece;
   for (int64_t i = 0; i < task.count; ++i) {
     if (i + 1 < task.count) fetch_list(p, p.packed.rows, worker.search.row(i + 1).list);
@@ -164,39 +182,37 @@ void weigh_rows(const AttentionProblem& problem, const AttentionForward& args, c
     const RowScores scores = {worker.search.query(i), p.packed.rows, p.packed.width, args.scale};
     const RowStats stats = select_row(p.selection, scores, query.keys, query.list, query.least_mu(p.selection.power));
     fetch_list(p, p.values.get(), query.list);
-    if (problem.needs_backward) save_row(args, rows.of(p.piece, task.first + i), stats, query.list);
+    if (problem.needs_backward) save_row(rows.of(p.piece, task.first + i), stats, query.list);
   }
 }
 
-void sum_rows(const AttentionProblem& problem, const AttentionForward& args, const ForwardTask& task,
-              ForwardWorker& worker) {
+void Forward::sum_rows(const ForwardTask& task, ForwardWorker& worker) const {
   const PreparedPiece& p = *task.piece;
   for (int64_t i = 0; i < task.count; ++i) {
     const RowPlace place = {p.piece.head, token_of(task, i)};
     RowList list = worker.search.row(i).list;
     if (p.selection.saves_scores() || problem.dropout > 0) {
-      list = drop_weights(problem, args, place, p.selection, list, worker);
+      list = drop_weights(p.selection, list, place, worker);
     }
-    screen_ops().weighted_sum(p.values.get(), p.packed.width, list.keys, list.values, list.count, worker.out);
-    write_row(args.out, problem.dtype, place.token, place.head, problem.head_dim, worker.out, 1);
+    screen_ops().weighted_sum({p.values.get(), p.packed.width, list.keys, list.count}, list.values, worker.out);
+    write_row({args.out, problem, place.head}, place.token, worker.out, 1);
   }
 }
 
-void run_task(const AttentionProblem& problem, const AttentionForward& args, const SavedRows& rows, ForwardTask& task,
-              ForwardWorker& worker) {
+void Forward::run(ForwardTask& task, ForwardWorker& worker) const {
   const PreparedPiece& p = *task.piece;
   const Sequence& s = *p.piece.sequence;
   const uint64_t stream = args.random.pattern(p.piece.head);
   for (int64_t i = 0; i < task.count; ++i) {
     find_keys(problem.spec, row_of(problem, s, task.first + i, stream), worker.search.row(i).keys);
-    read_row(args.q, problem.dtype, s.q_begin + task.first + i, p.piece.head, problem.head_dim, worker.search.query(i));
+    read_row({args.q, problem, p.piece.head}, s.q_begin + task.first + i, worker.search.query(i));
   }
   if (worker.piece != p.piece) worker.search.forget();
   worker.piece = p.piece;
   worker.search.run(p.selection, p.packed, args.scale, task.count);
-  weigh_rows(problem, args, rows, task, worker);
-  if (problem.needs_backward) keep_lists(rows, task, worker.search);
-  sum_rows(problem, args, task, worker);
+  weigh_rows(task, worker);
+  if (problem.needs_backward) keep_lists(task, worker.search);
+  sum_rows(task, worker);
 }
 
 }  // namespace
@@ -206,14 +222,14 @@ void screened_forward(const AttentionProblem& problem, const AttentionForward& a
   for (const Sequence& s : problem.sequences) most_keys = std::max(most_keys, s.k_length);
   std::vector<std::unique_ptr<ForwardWorker>> workers(static_cast<size_t>(executor.num_threads()));
   std::vector<PreparedPiece> pieces;
-  const SavedRows rows(problem, args.saved);
+  const Forward forward = {problem, args, SavedRows(problem, args.saved)};
   std::vector<int64_t> used(problem.sequences.size());  // of the sequences' room for lists
   for (const std::vector<Piece>& group : piece_groups(problem)) {
     if (pieces.size() < group.size()) pieces.resize(group.size());
     for (size_t i = 0; i < group.size(); ++i) pieces[i].piece = group[i];
     executor.run(static_cast<int64_t>(2 * group.size()), [&](int64_t i, int) {
       PreparedPiece& piece = pieces[static_cast<size_t>(i / 2)];
-      i % 2 == 0 ? pack_keys(problem, args, piece) : copy_values(problem, args, piece);
+      i % 2 == 0 ? forward.pack_keys(piece) : forward.copy_values(piece);
     });
 
     std::vector<ForwardTask> tasks;
@@ -230,18 +246,18 @@ void screened_forward(const AttentionProblem& problem, const AttentionForward& a
       if (!worker) {
         worker.reset(new ForwardWorker{CandidateSearch(most_keys, padded_width(problem.head_dim)), {}, {}, {}, {}});
       }
-      run_task(problem, args, rows, tasks[static_cast<size_t>(i)], *worker);
+      forward.run(tasks[static_cast<size_t>(i)], *worker);
     });
     if (!problem.needs_backward) continue;
     for (ForwardTask& task : tasks) {
       const Sequence& s = *task.piece->piece.sequence;
       int64_t& of_sequence = used[static_cast<size_t>(&s - problem.sequences.data())];
-      if (!task.lists || of_sequence + task.listed > rows.room(s)) continue;
+      if (!task.lists || of_sequence + task.listed > forward.rows.room(s)) continue;
       task.begin = of_sequence;
       of_sequence += task.listed;
     }
     executor.run(static_cast<int64_t>(tasks.size()),
-                 [&](int64_t i, int) { save_lists(args, rows, tasks[static_cast<size_t>(i)]); });
+                 [&](int64_t i, int) { forward.save_lists(tasks[static_cast<size_t>(i)]); });
   }
 }
 

@@ -1,11 +1,11 @@
 #include <cstdint>
 #include <cstring>
 
-#include "fovea/kernels/attention/cpu/isa.h"
 #include "fovea/kernels/attention/cpu/screen.h"
+#include "fovea/kernels/simd/isa.h"
 // Standard headers end here.
-#include "fovea/kernels/attention/cpu/isa_begin-inl.h"
-#include "fovea/kernels/attention/cpu/simd-inl.h"
+#include "fovea/kernels/simd/isa_begin-inl.h"
+#include "fovea/kernels/simd/simd-inl.h"
 
 namespace fovea::kernels {
 
@@ -15,8 +15,6 @@ namespace fovea::kernels {
 // keys keeps 12 sums, 2 vectors of keys, a query's word and a product in the 16 registers; named variables, as GCC 12
 // leaves arrays of them in memory.
 namespace {
-
-constexpr int64_t kGroups = kBlockKeys / kGroupKeys;
 
 inline I word(const uint32_t* p) { return set_int(static_cast<int32_t>(*p)); }
 inline I load_words(const uint32_t* p) { return (I)_mm256_loadu_si256((const __m256i*)p); }
@@ -35,7 +33,7 @@ struct Sums {
     store_int(scores + kLanes, high);
     const I least = word(t.thresholds + query);
     const uint32_t reached = bits({(F)(low >= least)}) | bits({(F)(high >= least)}) << kLanes;
-    t.hits[query * kGroups + group] = static_cast<uint16_t>(reached);
+    t.hits[query * kBlockGroups + group] = static_cast<uint16_t>(reached);
   }
 };
 
@@ -74,4 +72,4 @@ void screen_product_int16(const ScreenTile&) {}  // never chosen: isa() says so
 #endif
 
 }  // namespace fovea::kernels
-#include "fovea/kernels/attention/cpu/isa_end-inl.h"
+#include "fovea/kernels/simd/isa_end-inl.h"

@@ -12,7 +12,9 @@ namespace {
 std::vector<std::string> common_refusals(const AttentionProblem& problem) {
   std::vector<std::string> reasons;
   if (problem.dtype == DType::kFloat64) reasons.emplace_back("float64 is left to the reference");
-  if (problem.head_dim > 256) reasons.push_back(cat("head_dim ", problem.head_dim, " is above 256"));
+  if (problem.head_dim > kMaxScreenHeadDim) {
+    reasons.push_back(cat("head_dim ", problem.head_dim, " is above ", kMaxScreenHeadDim));
+  }
   if (problem.keys_listed) reasons.emplace_back("keys lie where a list says");
   return reasons;
 }
@@ -21,11 +23,7 @@ std::vector<std::string> common_refusals(const AttentionProblem& problem) {
 constexpr int64_t kMaxListed = 4096;
 
 // With fewer queries (a decoder's step) packing the keys costs more than scoring them all exactly.
-constexpr std::string_view kSuited = "sequences of at least 32 queries and 256 keys";
-
-bool suits(const AttentionProblem&, const Sequence& sequence) {
-  return sequence.k_length >= kManyKeys && sequence.q_length >= 32;
-}
+constexpr LeastLengths kSuited = {.queries = 32, .keys = kManyKeys};
 
 std::vector<std::string> topk_refuses(const AttentionProblem& problem) {
   std::vector<std::string> reasons = common_refusals(problem);
@@ -83,7 +81,6 @@ const Kernel kTopkKernel = {.name = "cpu-topk",
                             .saved = saved,
                             .forward = screened_forward,
                             .backward = screened_backward,
-                            .suits = suits,
                             .suited = kSuited};
 
 const Kernel kEntmaxKernel = {.name = "cpu-entmax",
@@ -92,7 +89,6 @@ const Kernel kEntmaxKernel = {.name = "cpu-entmax",
                               .saved = saved,
                               .forward = screened_forward,
                               .backward = screened_backward,
-                              .suits = suits,
                               .suited = kSuited};
 
 }  // namespace fovea::kernels

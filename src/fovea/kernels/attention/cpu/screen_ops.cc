@@ -4,15 +4,15 @@ namespace fovea::kernels {
 
 const ScreenOps& screen_ops() {
   return with_isa([](auto tag) -> const ScreenOps& {
-    using Tag = decltype(tag);
+    constexpr Isa kIsa = decltype(tag)::kIsa;
     static const ScreenOps kOps = {
-        &ScreenPack<Tag>::keys,         &ScreenPack<Tag>::query,        &ScreenPack<Tag>::product_float,
-        &ScreenScan<Tag>::append,       &ScreenScan<Tag>::sample,       &ScreenScan<Tag>::moments,
-        &ScreenScan<Tag>::mark,         &ScreenScan<Tag>::prune,        &ScreenScan<Tag>::reached_by,
-        &ScreenScan<Tag>::kth_greatest, &ScreenScan<Tag>::greatest,     &ExactRows<Tag>::fetch,
-        &ExactRows<Tag>::dots,          &ExactRows<Tag>::weighted_sum,  &ExactRows<Tag>::scatter,
-        &ExactRows<Tag>::exponentials,  &EntmaxSolve<Tag>::root,        &EntmaxSolve<Tag>::blend,
-        &EntmaxSolve<Tag>::weights,     &EntmaxSolve<Tag>::derivatives,
+        &ScreenPack<kIsa>::keys,         &ScreenPack<kIsa>::query,        &ScreenPack<kIsa>::product_float,
+        &ScreenScan<kIsa>::append,       &ScreenScan<kIsa>::sample,       &ScreenScan<kIsa>::moments,
+        &ScreenScan<kIsa>::mark,         &ScreenScan<kIsa>::prune,        &ScreenScan<kIsa>::reached_by,
+        &ScreenScan<kIsa>::kth_greatest, &ScreenScan<kIsa>::greatest,     &ExactRows<kIsa>::fetch,
+        &ExactRows<kIsa>::dots,          &ExactRows<kIsa>::weighted_sum,  &ExactRows<kIsa>::scatter,
+        &ExactRows<kIsa>::exponentials,  &EntmaxSolve<kIsa>::root,        &EntmaxSolve<kIsa>::blend,
+        &EntmaxSolve<kIsa>::weights,     &EntmaxSolve<kIsa>::derivatives,
     };
     return kOps;
   });

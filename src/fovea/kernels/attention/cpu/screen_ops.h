@@ -6,26 +6,26 @@ namespace fovea::kernels {
 
 // The vector code of one instruction set.
 struct ScreenOps {
-  decltype(&ScreenPack<void>::keys) pack_keys;
-  decltype(&ScreenPack<void>::query) pack_query;
+  decltype(&ScreenPack<Isa::kPortable>::keys) pack_keys;
+  decltype(&ScreenPack<Isa::kPortable>::query) pack_query;
   ScreenProduct product_float;
-  decltype(&ScreenScan<void>::append) append;
-  decltype(&ScreenScan<void>::sample) sample;
-  decltype(&ScreenScan<void>::moments) moments;
-  decltype(&ScreenScan<void>::mark) mark;
-  decltype(&ScreenScan<void>::prune) prune;
-  decltype(&ScreenScan<void>::reached_by) reached_by;
-  decltype(&ScreenScan<void>::kth_greatest) kth_greatest;
-  decltype(&ScreenScan<void>::greatest) greatest;
-  decltype(&ExactRows<void>::fetch) fetch;
-  decltype(&ExactRows<void>::dots) dots;
-  decltype(&ExactRows<void>::weighted_sum) weighted_sum;
-  decltype(&ExactRows<void>::scatter) scatter;
-  decltype(&ExactRows<void>::exponentials) exponentials;
-  decltype(&EntmaxSolve<void>::root) entmax_root;
-  decltype(&EntmaxSolve<void>::blend) entmax_blend;
-  decltype(&EntmaxSolve<void>::weights) entmax_weights;
-  decltype(&EntmaxSolve<void>::derivatives) entmax_derivatives;
+  decltype(&ScreenScan<Isa::kPortable>::append) append;
+  decltype(&ScreenScan<Isa::kPortable>::sample) sample;
+  decltype(&ScreenScan<Isa::kPortable>::moments) moments;
+  decltype(&ScreenScan<Isa::kPortable>::mark) mark;
+  decltype(&ScreenScan<Isa::kPortable>::prune) prune;
+  decltype(&ScreenScan<Isa::kPortable>::reached_by) reached_by;
+  decltype(&ScreenScan<Isa::kPortable>::kth_greatest) kth_greatest;
+  decltype(&ScreenScan<Isa::kPortable>::greatest) greatest;
+  decltype(&ExactRows<Isa::kPortable>::fetch) fetch;
+  decltype(&ExactRows<Isa::kPortable>::dots) dots;
+  decltype(&ExactRows<Isa::kPortable>::weighted_sum) weighted_sum;
+  decltype(&ExactRows<Isa::kPortable>::scatter) scatter;
+  decltype(&ExactRows<Isa::kPortable>::exponentials) exponentials;
+  decltype(&EntmaxSolve<Isa::kPortable>::root) entmax_root;
+  decltype(&EntmaxSolve<Isa::kPortable>::blend) entmax_blend;
+  decltype(&EntmaxSolve<Isa::kPortable>::weights) entmax_weights;
+  decltype(&EntmaxSolve<Isa::kPortable>::derivatives) entmax_derivatives;
 };
 
 // Of isa().

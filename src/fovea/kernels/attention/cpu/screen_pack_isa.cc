@@ -1,16 +1,15 @@
 #include <cstdint>
 #include <cstring>
 
-#include "fovea/kernels/attention/cpu/isa.h"
 #include "fovea/kernels/attention/cpu/screen.h"
+#include "fovea/kernels/simd/isa.h"
 // Standard headers end here.
-#include "fovea/kernels/attention/cpu/isa_begin-inl.h"
-#include "fovea/kernels/attention/cpu/simd-inl.h"
+#include "fovea/kernels/simd/isa_begin-inl.h"
+#include "fovea/kernels/simd/simd-inl.h"
 
 namespace fovea::kernels {
 namespace {
 
-constexpr int kMaxWidth = 256;
 constexpr float kUnit = 0x1p-24F;  // half a float's last place, relative
 
 // What a sum of `width` products in the format may lose, relative to the vectors' norms; generous, as it is small
@@ -65,8 +64,8 @@ struct Packer {
   Norms operator()(const float* x, const float* mean, int64_t width, uint32_t* words, int32_t* total) const {
     F exact = set(0), residual = set(0);
     I units_sum = set_int(0);
-    alignas(64) uint16_t halves[kMaxWidth + kLanes];
-    alignas(64) int32_t units[kMaxWidth + kLanes];
+    alignas(64) uint16_t halves[kMaxScreenHeadDim + kLanes];
+    alignas(64) int32_t units[kMaxScreenHeadDim + kLanes];
     for (int64_t i = 0; i < width; i += kLanes) {
       const F centred = mean == nullptr ? load(x + i) : load(x + i) - load(mean + i);
       const F y = centred * set(factor);
@@ -175,15 +174,15 @@ void float_micro_tile(const ScreenTile& t, int64_t query, int64_t key) {
       all |= static_cast<uint64_t>(bits(less_equal(least, sums[i][v]))) << (v * kLanes);
     }
     for (int v = 0; v < kVectors * kLanes; v += kGroupKeys) {
-      t.hits[(query + i) * (kBlockKeys / kGroupKeys) + (key + v) / kGroupKeys] = static_cast<uint16_t>(all >> v);
+      t.hits[(query + i) * kBlockGroups + (key + v) / kGroupKeys] = static_cast<uint16_t>(all >> v);
     }
   }
 }
 
 }  // namespace
 
-template <class Tag>
-void ScreenPack<Tag>::keys(PackedKeys& p) {
+template <Isa kIsa>
+void ScreenPack<kIsa>::keys(PackedKeys& p) {
   const int64_t num_blocks = (p.num_keys + kBlockKeys - 1) / kBlockKeys;
   float top = 0;
   p.finite = true;
@@ -207,8 +206,8 @@ void ScreenPack<Tag>::keys(PackedKeys& p) {
   }
 }
 
-template <class Tag>
-PackedQuery ScreenPack<Tag>::query(const PackedKeys& keys, const float* q, float scale, uint32_t* words) {
+template <Isa kIsa>
+PackedQuery ScreenPack<kIsa>::query(const PackedKeys& keys, const float* q, float scale, uint32_t* words) {
   PackedQuery packed;
   const Extent extent = extent_of(q, nullptr, keys.width);
   const int exponent = exponent_of(extent.finite ? extent.top : 0);
@@ -238,14 +237,14 @@ PackedQuery ScreenPack<Tag>::query(const PackedKeys& keys, const float* q, float
   return packed;
 }
 
-template <class Tag>
-void ScreenPack<Tag>::product_float(const ScreenTile& tile) {
+template <Isa kIsa>
+void ScreenPack<kIsa>::product_float(const ScreenTile& tile) {
   for (int64_t key = 0; key < tile.num_tiles * kTileKeys; key += kVectors * kLanes) {
     for (int64_t query = 0; query < tile.num_queries; query += kQueries) float_micro_tile(tile, query, key);
   }
 }
 
-template struct ScreenPack<IsaTag<kThisIsa>>;
+template struct ScreenPack<kThisIsa>;
 
 }  // namespace fovea::kernels
-#include "fovea/kernels/attention/cpu/isa_end-inl.h"
+#include "fovea/kernels/simd/isa_end-inl.h"

@@ -3,16 +3,14 @@
 #include <type_traits>
 
 #include "fovea/kernels/attention/cpu/float_order.h"
-#include "fovea/kernels/attention/cpu/isa.h"
 #include "fovea/kernels/attention/cpu/screen.h"
+#include "fovea/kernels/simd/isa.h"
 // Standard headers end here.
-#include "fovea/kernels/attention/cpu/isa_begin-inl.h"
-#include "fovea/kernels/attention/cpu/simd-inl.h"
+#include "fovea/kernels/simd/isa_begin-inl.h"
+#include "fovea/kernels/simd/simd-inl.h"
 
 namespace fovea::kernels {
 namespace {
-
-constexpr int kGroups = kBlockKeys / kGroupKeys;
 
 // A bit for each group with a hit.
 uint32_t groups_with_hits(const uint16_t* hits) {
@@ -28,7 +26,7 @@ uint32_t groups_with_hits(const uint16_t* hits) {
   return ~static_cast<uint32_t>(_mm256_movemask_epi8(bytes));
 #else
   uint32_t groups = 0;
-  for (int g = 0; g < kGroups; ++g) groups |= (hits[g] != 0 ? 1U : 0U) << g;
+  for (int g = 0; g < kBlockGroups; ++g) groups |= (hits[g] != 0 ? 1U : 0U) << g;
   return groups;
 #endif
 }
@@ -56,7 +54,7 @@ decltype(auto) with_format(const ScreenedRow& row, Work&& work) {
 
 // The allowed ones of a block.
 struct Hits {
-  uint16_t masks[kGroups];
+  uint16_t masks[kBlockGroups];
   uint32_t groups;  // a bit for each mask that is not zero
   int total = 0;
 
@@ -135,7 +133,7 @@ ScoreMoments moments_of(const ScreenedRow& row) {
 template <bool kIntegers>
 void mark_hits(const ScreenedRow& row, float least, uint16_t* hits) {
   const F factor = set(row.factor), bound = set(-row.bound), limit = set(least);
-  for (int group = 0; group < kGroups; ++group) {
+  for (int group = 0; group < kBlockGroups; ++group) {
     uint32_t mask = 0;
     for (int lane = 0; lane < kGroupKeys; lane += kLanes) {
       const F score = scores_at<kIntegers>(row.scores + group * kGroupKeys + lane);
@@ -182,8 +180,8 @@ float least_reaching(const float* values, int64_t count, float bound) {
 
 }  // namespace
 
-template <class Tag>
-int64_t ScreenScan<Tag>::append(const ScreenedRow& row, float* bounds, int32_t* keys, int64_t count) {
+template <Isa kIsa>
+int64_t ScreenScan<kIsa>::append(const ScreenedRow& row, float* bounds, int32_t* keys, int64_t count) {
   const Hits hits(row);
   return with_format(row, [&](auto integers) {
     return are_scattered(hits) ? append_hits<integers.value>(row, hits, bounds, keys, count)
@@ -191,23 +189,23 @@ int64_t ScreenScan<Tag>::append(const ScreenedRow& row, float* bounds, int32_t* 
   });
 }
 
-template <class Tag>
-void ScreenScan<Tag>::sample(const ScreenedRow& row, float* bounds) {
+template <Isa kIsa>
+void ScreenScan<kIsa>::sample(const ScreenedRow& row, float* bounds) {
   with_format(row, [&](auto integers) { sample_parts<integers.value>(row, bounds); });
 }
 
-template <class Tag>
-ScoreMoments ScreenScan<Tag>::moments(const ScreenedRow& row) {
+template <Isa kIsa>
+ScoreMoments ScreenScan<kIsa>::moments(const ScreenedRow& row) {
   return with_format(row, [&](auto integers) { return moments_of<integers.value>(row); });
 }
 
-template <class Tag>
-void ScreenScan<Tag>::mark(const ScreenedRow& row, float least, uint16_t* hits) {
+template <Isa kIsa>
+void ScreenScan<kIsa>::mark(const ScreenedRow& row, float least, uint16_t* hits) {
   with_format(row, [&](auto integers) { mark_hits<integers.value>(row, least, hits); });
 }
 
-template <class Tag>
-int64_t ScreenScan<Tag>::prune(float least, float* bounds, int32_t* keys, int64_t count) {
+template <Isa kIsa>
+int64_t ScreenScan<kIsa>::prune(float least, float* bounds, int32_t* keys, int64_t count) {
   pad(bounds, count);
   const F bound = set(least);
   int64_t kept = 0;
@@ -223,8 +221,8 @@ int64_t ScreenScan<Tag>::prune(float least, float* bounds, int32_t* keys, int64_
   return kept;
 }
 
-template <class Tag>
-float ScreenScan<Tag>::reached_by(float* values, int64_t count, int64_t k, int64_t slack) {
+template <Isa kIsa>
+float ScreenScan<kIsa>::reached_by(float* values, int64_t count, int64_t k, int64_t slack) {
   if (count < k) return -kInfinity;
   pad(values, count);
   auto [low, high] = range_of(values, count);
@@ -243,8 +241,8 @@ float ScreenScan<Tag>::reached_by(float* values, int64_t count, int64_t k, int64
   return low;
 }
 
-template <class Tag>
-float ScreenScan<Tag>::kth_greatest(float* values, int64_t count, int64_t k) {
+template <Isa kIsa>
+float ScreenScan<kIsa>::kth_greatest(float* values, int64_t count, int64_t k) {
   pad(values, count);
   auto [low, high] = range_of(values, count);
   if (k >= count) return low;
@@ -271,12 +269,12 @@ float ScreenScan<Tag>::kth_greatest(float* values, int64_t count, int64_t k) {
   return from_ordered(low_code);
 }
 
-template <class Tag>
-float ScreenScan<Tag>::greatest(float* values, int64_t count) {
+template <Isa kIsa>
+float ScreenScan<kIsa>::greatest(float* values, int64_t count) {
   return count == 0 ? -kInfinity : range_of(values, count).greatest;
 }
 
-template struct ScreenScan<IsaTag<kThisIsa>>;
+template struct ScreenScan<kThisIsa>;
 
 }  // namespace fovea::kernels
-#include "fovea/kernels/attention/cpu/isa_end-inl.h"
+#include "fovea/kernels/simd/isa_end-inl.h"

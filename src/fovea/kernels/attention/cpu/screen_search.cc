@@ -10,7 +10,6 @@ namespace fovea::kernels {
 namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
-constexpr int64_t kGroups = kBlockKeys / kGroupKeys;
 // Scoring a tile for a row costs about as much as that many exact scores.
 constexpr int64_t kExactPerTile = 4;
 // What about a threshold may lie too low by, in scores: a few more candidates cost less than another round.
@@ -42,7 +41,7 @@ CandidateSearch::CandidateSearch(int64_t most_keys, int64_t width)
       queries_(aligned<float>(kBlockQueries * width)),
       words_(aligned<uint32_t>(kBlockQueries * width)),
       scores_(aligned<uint32_t>(int64_t{kBlockQueries} * kBlockKeys)),
-      hits_(aligned<uint16_t>(kBlockQueries * kGroups)),
+      hits_(aligned<uint16_t>(kBlockQueries * kBlockGroups)),
       tiles_(static_cast<size_t>(round_up(most_keys, kBlockKeys) / kTileKeys)),
       rows_(kBlockQueries) {
   // A list may grow by a block before it is pruned, and vectors write 16 past its end.
@@ -156,7 +155,7 @@ float CandidateSearch::start_from(ScreenedQuery& row, const ScreenedRow& screene
 }
 
 void CandidateSearch::take_hits(ScreenedQuery& row, ScreenedRow screened) {
-  uint16_t hits[kGroups];
+  uint16_t hits[kBlockGroups];
   if (row.threshold == -kInfinity && row.guess == -kInfinity && screened.allowed == nullptr) {
     const float start = start_from(row, screened);
     if (start > -kInfinity) {
@@ -183,7 +182,7 @@ void CandidateSearch::screen_block(int64_t block, Rows rows) {
       product_({words_.get() + rows.begin * keys_->steps, start_ + rows.begin, thresholds_ + rows.begin,
                 keys_->words + (first_tile + tile) * groups * keys_->steps * kGroupKeys,
                 scores_.get() + rows.begin * kBlockKeys + tile * kTileKeys,
-                hits_.get() + rows.begin * kGroups + tile * groups, keys_->steps,
+                hits_.get() + rows.begin * kBlockGroups + tile * groups, keys_->steps,
                 round_up(rows.end - rows.begin, kProductQueries), end - tile});
     }
     tile = std::max(end, tile + 1);
@@ -194,7 +193,7 @@ void CandidateSearch::screen_block(int64_t block, Rows rows) {
     if (query.settled || !find_allowed(query, block, &allowed)) continue;
     const bool integers = is_integer(keys_->format);
     const ScreenedRow screened = {scores_.get() + i * kBlockKeys,
-                                  hits_.get() + i * kGroups,
+                                  hits_.get() + i * kBlockGroups,
                                   allowed,
                                   integers ? bounds.step * query.packed.step : 1.0F,
                                   query.packed.bound(bounds),

@@ -46,7 +46,7 @@ bool has_nan(const float* values, int64_t count) {
 
 void add_scores(const RowScores& s, int64_t first, RowList& list) {
   if (first == list.count) return;
-  screen_ops().dots(s.x, s.rows, s.width, list.keys + first, list.count - first, s.scale, list.values + first);
+  screen_ops().dots({s.rows, s.width, list.keys + first, list.count - first}, s.x, s.scale, list.values + first);
 }
 
 // Drops competing keys below the threshold, then adds the keys that stay. The order of the list is that of the keys,

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <functional>
@@ -58,74 +59,104 @@ const std::vector<Vectors>& vector_kinds() {
   return kKinds;
 }
 
-void check_bound(ScreenFormat format, const Vectors& queries, const Vectors& keys, int64_t width) {
-  constexpr int64_t kKeys = kBlockKeys + 70;  // a second, partial block
-  const ScreenOps& ops = screen_ops();
-  Rng rng(7);
-  auto q = aligned<float>(kBlockQueries * width), k = aligned<float>(kKeys * width), mean = aligned<float>(width);
-  for (int64_t i = 0; i < kBlockQueries * width; ++i) {
-    q[static_cast<size_t>(i)] = static_cast<float>(queries.value(rng, i / width, i % width));
+// Queries and keys, packed, and the screened scores of a block.
+class Screened {
+ public:
+  Screened(ScreenFormat format, const Vectors& queries, const Vectors& keys, int64_t width)
+      : title_(cat(name(isa()), ", format ", static_cast<int>(format), ", ", queries.name, " x ", keys.name, ", width ",
+                   width)),
+        width_(width),
+        q_(aligned<float>(kBlockQueries * width)),
+        k_(aligned<float>(kKeys * width)),
+        mean_(aligned<float>(width)) {
+    Rng rng(7);
+    for (int64_t i = 0; i < kBlockQueries * width; ++i) {
+      q_[static_cast<size_t>(i)] = static_cast<float>(queries.value(rng, i / width, i % width));
+    }
+    for (int64_t i = 0; i < kKeys * width; ++i) {
+      k_[static_cast<size_t>(i)] = static_cast<float>(keys.value(rng, i / width, i % width));
+      if (i < width) mean_[static_cast<size_t>(i)] = k_[static_cast<size_t>(i)];
+    }
+    packed_.format = format;
+    pack();
   }
-  for (int64_t i = 0; i < kKeys * width; ++i) {
-    k[static_cast<size_t>(i)] = static_cast<float>(keys.value(rng, i / width, i % width));
-    if (i < width) mean[static_cast<size_t>(i)] = k[static_cast<size_t>(i)];
-  }
-  std::vector<KeyBlock> blocks(2);
-  PackedKeys packed;
-  packed.num_keys = kKeys;
-  packed.width = width;
-  packed.format = format;
-  packed.steps = width / values_per_word(format);
-  packed.rows = k.get();
-  packed.mean = mean.get();
-  auto words = aligned<uint32_t>(2 * kBlockKeys * packed.steps);
-  packed.words = words.get();
-  packed.blocks = blocks.data();
-  ops.pack_keys(packed);
-  ASSERT_TRUE(packed.finite);
+  bool is_finite() const { return packed_.finite; }
 
-  auto query_words = aligned<uint32_t>(kBlockQueries * packed.steps);
-  auto scores = aligned<uint32_t>(kBlockQueries * kBlockKeys);
-  auto hits = aligned<uint16_t>(kBlockQueries * kBlockKeys / kGroupKeys);
-  uint32_t start[kBlockQueries], thresholds[kBlockQueries] = {};
-  std::vector<PackedQuery> rows;
-  const float scale = -0.125F;
-  for (int64_t i = 0; i < kBlockQueries; ++i) {
-    rows.push_back(ops.pack_query(packed, q.get() + i * width, scale, query_words.get() + i * packed.steps));
-    start[i] = rows.back().start;
-  }
-  for (int64_t block = 0; block < 2; ++block) {
+  void check_block(int64_t block) {
     const int64_t count = std::min<int64_t>(kBlockKeys, kKeys - block * kBlockKeys);
-    screen_product(format)({query_words.get(), start, thresholds, words.get() + block * kBlockKeys * packed.steps,
-                            scores.get(), hits.get(), packed.steps, kBlockQueries,
-                            (count + kTileKeys - 1) / kTileKeys});
+    screen_product(packed_.format)({query_words_.get(), start_, thresholds_,
+                                    words_.get() + block * kBlockKeys * packed_.steps, scores_.get(), hits_.get(),
+                                    packed_.steps, kBlockQueries, (count + kTileKeys - 1) / kTileKeys});
     for (int64_t i = 0; i < kBlockQueries; ++i) {
-      const PackedQuery& row = rows[static_cast<size_t>(i)];
-      if (!row.finite) continue;  // scored exactly
-      const double bound = row.bound(blocks[static_cast<size_t>(block)]);
-      const double step = is_integer(format) ? double{blocks[static_cast<size_t>(block)].step} * row.step : 1;
-      for (int64_t j = 0; j < count; ++j) {
-        double exact = 0;
-        for (int64_t d = 0; d < width; ++d) {
-          exact +=
-              double{scale} * q[static_cast<size_t>(i * width + d)] *
-              (double{k[static_cast<size_t>((block * kBlockKeys + j) * width + d)]} - mean[static_cast<size_t>(d)]);
-        }
-        const uint32_t bits = scores[static_cast<size_t>(i * kBlockKeys + j)];
-        float as_float = 0;
-        std::memcpy(&as_float, &bits, sizeof bits);
-        const double screened = is_integer(format) ? static_cast<int32_t>(bits) * step : as_float;
-        const double factor =
-            std::ldexp(0.125, std::ilogb(row.factor / 0.125));  // row.factor, before rounding to float
-        ASSERT_LE(std::abs(screened - exact / factor), bound)
-            << name(isa()) << ", format " << static_cast<int>(format) << ", " << queries.name << " x " << keys.name
-            << ", width " << width << ", query " << i << ", key " << j;
-        const bool reaches = is_integer(format) ? static_cast<int32_t>(bits) >= 0 : as_float >= 0;
-        const uint16_t mask = hits[static_cast<size_t>(i * kBlockKeys / kGroupKeys + j / kGroupKeys)];
-        ASSERT_EQ((mask >> (j % kGroupKeys)) & 1, reaches ? 1 : 0);
-      }
+      if (!rows_[static_cast<size_t>(i)].finite) continue;  // scored exactly
+      for (int64_t j = 0; j < count; ++j) check(block, i, j);
+      if (testing::Test::HasFatalFailure()) return;
     }
   }
+
+ private:
+  static constexpr int64_t kKeys = kBlockKeys + 70;  // a second, partial block
+  static constexpr float kScale = -0.125F;
+
+  void pack() {
+    packed_.num_keys = kKeys;
+    packed_.width = width_;
+    packed_.steps = width_ / values_per_word(packed_.format);
+    packed_.rows = k_.get();
+    packed_.mean = mean_.get();
+    words_ = aligned<uint32_t>(2 * kBlockKeys * packed_.steps);
+    packed_.words = words_.get();
+    packed_.blocks = blocks_.data();
+    screen_ops().pack_keys(packed_);
+    query_words_ = aligned<uint32_t>(kBlockQueries * packed_.steps);
+    for (int64_t i = 0; i < kBlockQueries; ++i) {
+      uint32_t* words = query_words_.get() + i * packed_.steps;
+      rows_.push_back(screen_ops().pack_query(packed_, q_.get() + i * width_, kScale, words));
+      start_[i] = rows_.back().start;
+    }
+  }
+
+  double exact_score(int64_t query, int64_t key) const {
+    double exact = 0;
+    for (int64_t d = 0; d < width_; ++d) {
+      exact += double{kScale} * q_[static_cast<size_t>(query * width_ + d)] *
+               (double{k_[static_cast<size_t>(key * width_ + d)]} - mean_[static_cast<size_t>(d)]);
+    }
+    return exact;
+  }
+
+  // Score j of the block and whether it reaches the threshold, which is 0.
+  void check(int64_t block, int64_t i, int64_t j) const {
+    const PackedQuery& row = rows_[static_cast<size_t>(i)];
+    const KeyBlock& keys = blocks_[static_cast<size_t>(block)];
+    const bool integers = is_integer(packed_.format);
+    const uint32_t bits = scores_[static_cast<size_t>(i * kBlockKeys + j)];
+    const auto as_float = std::bit_cast<float>(bits);
+    const double screened = integers ? static_cast<int32_t>(bits) * (double{keys.step} * row.step) : as_float;
+    const double factor = std::ldexp(0.125, std::ilogb(row.factor / 0.125));  // row.factor, before rounding to float
+    ASSERT_LE(std::abs(screened - exact_score(i, block * kBlockKeys + j) / factor), row.bound(keys))
+        << title_ << ", query " << i << ", key " << j;
+    const bool reaches = integers ? static_cast<int32_t>(bits) >= 0 : as_float >= 0;
+    const uint16_t mask = hits_[static_cast<size_t>(i * kBlockGroups + j / kGroupKeys)];
+    ASSERT_EQ((mask >> (j % kGroupKeys)) & 1, reaches ? 1 : 0);
+  }
+
+  std::string title_;
+  int64_t width_;
+  Aligned<float> q_, k_, mean_;
+  PackedKeys packed_;
+  std::vector<KeyBlock> blocks_ = std::vector<KeyBlock>(2);
+  Aligned<uint32_t> words_, query_words_;
+  std::vector<PackedQuery> rows_;
+  uint32_t start_[kBlockQueries] = {}, thresholds_[kBlockQueries] = {};
+  Aligned<uint32_t> scores_ = aligned<uint32_t>(int64_t{kBlockQueries} * kBlockKeys);
+  Aligned<uint16_t> hits_ = aligned<uint16_t>(kBlockQueries * kBlockGroups);
+};
+
+void check_bound(ScreenFormat format, const Vectors& queries, const Vectors& keys, int64_t width) {
+  Screened screened(format, queries, keys, width);
+  ASSERT_TRUE(screened.is_finite());
+  for (const int64_t block : {0, 1}) screened.check_block(block);
 }
 
 TEST(Screening, StaysWithinItsBound) {

@@ -1,6 +1,6 @@
 #pragma once
 #include "fovea/kernels/attention/cpu/float_order.h"
-#include "fovea/kernels/attention/cpu/simd-inl.h"
+#include "fovea/kernels/simd/simd-inl.h"
 
 namespace fovea::kernels {
 namespace {

@@ -1,6 +1,6 @@
 #pragma once
-#include "fovea/kernels/attention/kernel_test_suite.h"
 #include "fovea/kernels/attention/testing/kernel_run.h"
+#include "fovea/kernels/attention/testing/kernel_test_suite.h"
 
 // Problems and inputs of the suite.
 namespace fovea::kernels::testing_suite {

@@ -3,8 +3,8 @@
 #include <vector>
 
 #include "fovea/kernels/attention/attention.h"
-#include "fovea/kernels/attention/oracle.h"
 #include "fovea/kernels/attention/testing/arrays.h"
+#include "fovea/kernels/attention/testing/oracle.h"
 
 namespace fovea::kernels::testing_suite {
 

@@ -1,4 +1,4 @@
-#include "fovea/kernels/attention/kernel_test_suite.h"
+#include "fovea/kernels/attention/testing/kernel_test_suite.h"
 
 #include <gtest/gtest-spi.h>
 #include <gtest/gtest.h>

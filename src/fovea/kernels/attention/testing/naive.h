@@ -1,5 +1,5 @@
 #pragma once
-#include "fovea/kernels/attention/oracle.h"
+#include "fovea/kernels/attention/testing/oracle.h"
 
 // Attention in float by plain loops, to measure how far from the oracle an honest float implementation lands; and a
 // first-order bound of what another order of the same operations can change.

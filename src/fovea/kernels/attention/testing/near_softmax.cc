@@ -3,9 +3,9 @@
 #include <cmath>
 
 #include "fovea/base/strings.h"
-#include "fovea/kernels/attention/kernel_test_suite.h"
 #include "fovea/kernels/attention/testing/cases.h"
 #include "fovea/kernels/attention/testing/compare.h"
+#include "fovea/kernels/attention/testing/kernel_test_suite.h"
 
 namespace fovea::kernels::testing_suite {
 namespace {

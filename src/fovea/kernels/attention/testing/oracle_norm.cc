@@ -1,6 +1,6 @@
 #include <cmath>
 
-#include "fovea/kernels/attention/oracle.h"
+#include "fovea/kernels/attention/testing/oracle.h"
 
 namespace fovea::kernels {
 namespace {

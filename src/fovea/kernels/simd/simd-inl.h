@@ -5,11 +5,11 @@
 //   M        a mask, one truth a lane
 // Comparisons with NaN are false; max and min give the second argument when either is NaN.
 #if FOVEA_ISA >= 2
-#include "fovea/kernels/attention/cpu/simd_avx512-inl.h"
+#include "fovea/kernels/simd/simd_avx512-inl.h"
 #elif FOVEA_ISA == 1
-#include "fovea/kernels/attention/cpu/simd_avx2-inl.h"
+#include "fovea/kernels/simd/simd_avx2-inl.h"
 #else
-#include "fovea/kernels/attention/cpu/simd_portable-inl.h"
+#include "fovea/kernels/simd/simd_portable-inl.h"
 #endif
 
 namespace fovea::kernels {

@@ -1,5 +1,5 @@
 #pragma once
-#include "fovea/kernels/attention/cpu/simd-inl.h"
+#include "fovea/kernels/simd/simd-inl.h"
 
 // log2, powers and the normal distribution; exp is in simd-inl.h.
 namespace fovea::kernels {

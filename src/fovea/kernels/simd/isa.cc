@@ -1,4 +1,4 @@
-#include "fovea/kernels/attention/cpu/isa.h"
+#include "fovea/kernels/simd/isa.h"
 
 #include <array>
 #include <cstdlib>
@@ -47,6 +47,14 @@ Isa best_isa() {
 }
 
 Isa isa() { return current(); }
+
+bool has_int8_product() {
+#if defined(__x86_64__)
+  return isa() >= Isa::kAvx512 && __builtin_cpu_supports("avx512vnni") != 0;
+#else
+  return false;
+#endif
+}
 
 void set_isa(Isa level) {
   if (level > best_isa()) throw Error(cat("set_isa: ", name(level), " is above this machine's ", name(best_isa())));

@@ -1,5 +1,5 @@
 #pragma once
-#include "fovea/kernels/attention/cpu/simd_x86-inl.h"
+#include "fovea/kernels/simd/simd_x86-inl.h"
 
 // simd-inl.h for AVX2 with FMA.
 namespace fovea::kernels {

@@ -1,4 +1,4 @@
-#include "fovea/kernels/attention/cpu/pairs.h"
+#include "fovea/kernels/attention/cpu/bf16_products.h"
 
 #include <gtest/gtest.h>
 
@@ -15,19 +15,19 @@ namespace {
 using testing_suite::Array;
 using testing_suite::Layout;
 
-class Pairs : public AtLevel {};
+class Bf16ProductsTest : public AtLevel {};
 
-int least_exponent(const PairRows& rows) {
-  return with_isa([&](auto tag) { return PairScan<decltype(tag)::kIsa>::least_exponent(rows); });
+int least_exponent(const Bf16Rows& rows) {
+  return with_isa([&](auto tag) { return Bf16Scan<decltype(tag)::kIsa>::least_exponent(rows); });
 }
 
-TEST_P(Pairs, FindTheLeastExponent) {
+TEST_P(Bf16ProductsTest, FindTheLeastExponent) {
   for (const int64_t width : {2, 30, 32, 34, 70}) {
     std::vector<uint16_t> data(static_cast<size_t>(5 * 80), 0);  // rows 80 apart; between them subnormal numbers
     for (int64_t t = 0; t < 5; ++t) std::fill_n(data.begin() + t * 80 + width, 80 - width, uint16_t{1});
     const std::vector<int64_t> places = {9, 4, 0, 2};
-    const PairRows rows = {data.data(), 80, 1, 3, width};
-    const PairRows listed = {data.data(), 80, 1, 3, width, places.data()};
+    const Bf16Rows rows = {data.data(), 80, 1, 3, width};
+    const Bf16Rows listed = {data.data(), 80, 1, 3, width, places.data()};
     EXPECT_EQ(least_exponent(rows), 255);
     const auto set = [&](int64_t t, int64_t i, uint16_t bits) { data[static_cast<size_t>(t * 80 + i)] = bits; };
     set(1, 0, 0x8000);  // -0
@@ -51,7 +51,7 @@ struct Head {
 };
 
 // Of a head of ones, but for its last query's and its last key's last elements.
-bool goes_by_pairs(const Head& head) {
+bool goes_in_bf16(const Head& head) {
   const auto ones = [&](int64_t tokens, double last) {
     Array out(DType::kBFloat16, Layout::kPadded, tokens, 2, head.dim);
     out.fill(1);
@@ -63,30 +63,30 @@ bool goes_by_pairs(const Head& head) {
   p.dtype = DType::kBFloat16, p.num_heads = 2, p.head_dim = head.dim;
   p.sequences = {{0, head.queries, 0, head.keys}};
   SerialExecutor serial;
-  const PairFlags::Pays pays = [&](int64_t, int64_t) { return head.pays; };
-  return PairFlags(p, q.rows<const void>(), k.rows<const void>(), nullptr, pays, serial).of(0, 1);
+  const Bf16Flags::Pays pays = [&](int64_t, int64_t) { return head.pays; };
+  return Bf16Flags(p, {q.rows<const void>(), k.rows<const void>()}, pays, serial).of(0, 1);
 }
 
 // Exponents whose bits, 127 above them, are at least 142 together: below, sums of products may fall below the normal
 // range, as (1 + 2^-7) 2^-63 2^-63 - 2^-63 2^-63 does.
-TEST_P(Pairs, AreTakenWhereNothingFallsBelowTheNormalRange) {
+TEST_P(Bf16ProductsTest, AreTakenWhereNothingFallsBelowTheNormalRange) {
   const bool can = isa() == Isa::kAvx512Bf16;
-  EXPECT_EQ(goes_by_pairs({}), can);
-  EXPECT_EQ(goes_by_pairs({.q = 0, .k = -0.0}), can);
-  EXPECT_EQ(goes_by_pairs({.q = 0x1p-56, .k = -0x1p-56}), can);
-  EXPECT_FALSE(goes_by_pairs({.q = 0x1p-56, .k = 0x1p-57}));
-  EXPECT_EQ(goes_by_pairs({.q = 0x1p-112}), can);
-  EXPECT_FALSE(goes_by_pairs({.q = -0x1p-113}));
-  EXPECT_EQ(goes_by_pairs({.k = 0x1p-112}), can);
-  EXPECT_FALSE(goes_by_pairs({.k = 0x1p-113}));
-  EXPECT_FALSE(goes_by_pairs({.q = 0x1p-130}));
-  EXPECT_FALSE(goes_by_pairs({.queries = 15}));
-  EXPECT_FALSE(goes_by_pairs({.dim = 7}));
-  EXPECT_FALSE(goes_by_pairs({.pays = false}));
+  EXPECT_EQ(goes_in_bf16({}), can);
+  EXPECT_EQ(goes_in_bf16({.q = 0, .k = -0.0}), can);
+  EXPECT_EQ(goes_in_bf16({.q = 0x1p-56, .k = -0x1p-56}), can);
+  EXPECT_FALSE(goes_in_bf16({.q = 0x1p-56, .k = 0x1p-57}));
+  EXPECT_EQ(goes_in_bf16({.q = 0x1p-112}), can);
+  EXPECT_FALSE(goes_in_bf16({.q = -0x1p-113}));
+  EXPECT_EQ(goes_in_bf16({.k = 0x1p-112}), can);
+  EXPECT_FALSE(goes_in_bf16({.k = 0x1p-113}));
+  EXPECT_FALSE(goes_in_bf16({.q = 0x1p-130}));
+  EXPECT_FALSE(goes_in_bf16({.queries = 15}));
+  EXPECT_FALSE(goes_in_bf16({.dim = 7}));
+  EXPECT_FALSE(goes_in_bf16({.pays = false}));
 }
 
 // The one key that is not zero, and below the normal range, is found where a list says that it lies.
-TEST_P(Pairs, AreLookedForWhereAListSays) {
+TEST_P(Bf16ProductsTest, AreLookedForWhereAListSays) {
   constexpr int64_t kQueries = 20, kKeys = 90, kDim = 64, kBefore = 7;  // entries of the list before the sequence's
   const auto rows_of = [&](int64_t tokens, double first) {
     Array out(DType::kBFloat16, Layout::kPadded, tokens, 1, kDim);
@@ -113,7 +113,7 @@ TEST_P(Pairs, AreLookedForWhereAListSays) {
   for (int64_t t = 0; t < kQueries; ++t) EXPECT_EQ(out.get(t, 0, 0), 0x1p-27);
 }
 
-INSTANTIATE_TEST_SUITE_P(Levels, Pairs, testing::ValuesIn(levels_of_this_machine()), level_title);
+INSTANTIATE_TEST_SUITE_P(Levels, Bf16ProductsTest, testing::ValuesIn(levels_of_this_machine()), level_title);
 
 }  // namespace
 }  // namespace fovea::kernels

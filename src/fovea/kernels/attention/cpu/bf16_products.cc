@@ -1,4 +1,4 @@
-#include "fovea/kernels/attention/cpu/pairs.h"
+#include "fovea/kernels/attention/cpu/bf16_products.h"
 
 namespace fovea::kernels {
 namespace {
@@ -12,9 +12,9 @@ const uint16_t* head_of(const Rows<const void>& rows, int64_t head) {
   return static_cast<const uint16_t*>(rows.data) + head * rows.head_stride;
 }
 
-bool takes_pairs(const PairRows& left, const PairRows& right) {
+bool fit(const Bf16Rows& left, const Bf16Rows& right) {
   return with_isa([&](auto tag) {
-    using Scan = PairScan<decltype(tag)::kIsa>;
+    using Scan = Bf16Scan<decltype(tag)::kIsa>;
     const int least = Scan::least_exponent(left);
     if (least == 0) return false;
     const int least_right = Scan::least_exponent(right);
@@ -24,8 +24,7 @@ bool takes_pairs(const PairRows& left, const PairRows& right) {
 
 }  // namespace
 
-PairFlags::PairFlags(const AttentionProblem& problem, const Rows<const void>& left, const Rows<const void>& right,
-                     const int64_t* key_tokens, const Pays& pays, Executor& executor)
+Bf16Flags::Bf16Flags(const AttentionProblem& problem, const Factors& factors, const Pays& pays, Executor& executor)
     : num_heads_(problem.num_heads) {
   const int64_t width = problem.head_dim;
   if (problem.dtype != DType::kBFloat16 || width % 2 != 0 || isa() != Isa::kAvx512Bf16) return;
@@ -41,9 +40,10 @@ PairFlags::PairFlags(const AttentionProblem& problem, const Rows<const void>& le
   executor.run(static_cast<int64_t>(read.size()), [&](int64_t i, int) {
     const int64_t index = read[static_cast<size_t>(i)], head = index % num_heads_;
     const Sequence& s = problem.sequences[static_cast<size_t>(index / num_heads_)];
-    const PairRows queries = {head_of(left, head), left.token_stride, s.q_begin, s.q_length, width};
-    const PairRows keys = {head_of(right, head), right.token_stride, s.k_begin, s.k_length, width, key_tokens};
-    flags_[static_cast<size_t>(index)] = takes_pairs(queries, keys) ? 1 : 0;
+    const auto& [left, right, key_tokens] = factors;
+    const Bf16Rows queries = {head_of(left, head), left.token_stride, s.q_begin, s.q_length, width};
+    const Bf16Rows keys = {head_of(right, head), right.token_stride, s.k_begin, s.k_length, width, key_tokens};
+    flags_[static_cast<size_t>(index)] = fit(queries, keys) ? 1 : 0;
   });
 }
 

@@ -21,6 +21,8 @@ Isa isa();
 // isa() from now on, for tests within one process. Not to be called while kernels run.
 void set_isa(Isa level);
 Isa best_isa();
+// Whether vectors of that level have products of bytes (VNNI).
+bool has_int8_product();
 std::string_view name(Isa level);
 
 // work(IsaTag<isa()>{}).

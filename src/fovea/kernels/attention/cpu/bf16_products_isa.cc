@@ -1,16 +1,16 @@
-#include "fovea/kernels/attention/cpu/pairs.h"
+#include "fovea/kernels/attention/cpu/bf16_products.h"
 
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
 // Standard headers end here.
-#include "fovea/kernels/attention/cpu/isa_begin-inl.h"
-#include "fovea/kernels/attention/cpu/simd-inl.h"
+#include "fovea/kernels/simd/isa_begin-inl.h"
+#include "fovea/kernels/simd/simd-inl.h"
 
 namespace fovea::kernels {
 
 template <Isa kIsa>
-int PairScan<kIsa>::least_exponent(const PairRows& rows) {
+int Bf16Scan<kIsa>::least_exponent(const Bf16Rows& rows) {
   int least = 255;
 #if FOVEA_ISA >= 2
   const __m512i exponent = _mm512_set1_epi16(0x7f80), number = _mm512_set1_epi16(0x7fff);
@@ -38,7 +38,7 @@ int PairScan<kIsa>::least_exponent(const PairRows& rows) {
   return least;
 }
 
-template struct PairScan<kThisIsa>;
+template struct Bf16Scan<kThisIsa>;
 
 }  // namespace fovea::kernels
-#include "fovea/kernels/attention/cpu/isa_end-inl.h"
+#include "fovea/kernels/simd/isa_end-inl.h"

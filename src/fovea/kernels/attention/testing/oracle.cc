@@ -1,4 +1,4 @@
-#include "fovea/kernels/attention/oracle.h"
+#include "fovea/kernels/attention/testing/oracle.h"
 
 #include <algorithm>
 #include <cmath>

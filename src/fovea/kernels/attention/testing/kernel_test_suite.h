@@ -42,7 +42,7 @@ int check_near_softmax(const Suite& suite);
 // NaN and infinity in one row of q, k or v: rows that see it are not finite where the oracle's are not; all others,
 // those among them that give a spoilt v no weight, have the bits of the clean run. (Over hundreds of keys they may
 // differ from it by rounding: a spoilt row is summed again in another order, entmax's candidates are others, and a
-// number below the normal range that it replaces may have kept a head in bfloat16 from products by pairs.)
+// number below the normal range that it replaces may have kept a head from products in bfloat16.)
 int check_not_finite(const Suite& suite);
 
 }  // namespace fovea::kernels::testing_suite

@@ -4,23 +4,27 @@
 #include <vector>
 
 #include "fovea/kernels/attention/attention.h"
-#include "fovea/kernels/attention/cpu/isa.h"
+#include "fovea/kernels/simd/isa.h"
 
 namespace fovea::kernels {
 
 // Which heads' products of two arrays' rows go by pairs of bfloat16, which AVX-512 with bf16 multiplies at twice the
 // rate of floats: of a sequence, so that forward, backward and all their tasks agree. The instruction takes numbers
-// below the normal range for zero and makes such results zero, so a head goes by pairs only where neither can occur;
+// below the normal range for zero and makes such results zero, so a head goes in bfloat16 only where neither can occur;
 // nor where pairs of rows are so few that finding out takes as long as it saves. All rows of a head decide, so that its
 // last bits depend on rows that a query does not see.
-class PairFlags {
+class Bf16Flags {
  public:
-  PairFlags() = default;  // none
-  // left: rows of queries; right: of keys, which lie where key_tokens says (as in AttentionForward). Heads for which
-  // `pays` is false go by floats, unread; it depends on the sequence's lengths and the spec alone.
+  // left: rows of queries; right: of keys, which lie where key_tokens says (as in AttentionForward).
+  struct Factors {
+    Rows<const void> left, right;
+    const int64_t* key_tokens = nullptr;
+  };
+  // Heads for which it is false go by floats, unread; it depends on the sequence's lengths and the spec alone.
   using Pays = std::function<bool(int64_t sequence, int64_t head)>;
-  PairFlags(const AttentionProblem& problem, const Rows<const void>& left, const Rows<const void>& right,
-            const int64_t* key_tokens, const Pays& pays, Executor& executor);
+
+  Bf16Flags() = default;  // none
+  Bf16Flags(const AttentionProblem& problem, const Factors& factors, const Pays& pays, Executor& executor);
   bool of(int64_t sequence, int64_t head) const {
     return !flags_.empty() && flags_[static_cast<size_t>(sequence * num_heads_ + head)] != 0;
   }
@@ -31,19 +35,18 @@ class PairFlags {
 };
 
 // Of products of queries with keys, and of gradients of outputs with values.
-struct ProductPairs {
-  PairFlags scores, weight_grads;
-  ProductPairs(const AttentionProblem& problem, const AttentionForward& in, const PairFlags::Pays& pays,
+struct Bf16Products {
+  Bf16Flags scores, weight_grads;
+  Bf16Products(const AttentionProblem& problem, const AttentionForward& in, const Bf16Flags::Pays& pays,
                Executor& executor)
-      : scores(problem, in.q, in.k, in.key_tokens, pays, executor) {}
-  ProductPairs(const AttentionProblem& problem, const AttentionBackward& in, const PairFlags::Pays& pays,
+      : scores(problem, {in.q, in.k, in.key_tokens}, pays, executor) {}
+  Bf16Products(const AttentionProblem& problem, const AttentionBackward& in, const Bf16Flags::Pays& pays,
                Executor& executor)
-      : scores(problem, in.q, in.k, nullptr, pays, executor),
-        weight_grads(problem, in.grad_out, in.v, nullptr, pays, executor) {}
+      : scores(problem, {in.q, in.k}, pays, executor), weight_grads(problem, {in.grad_out, in.v}, pays, executor) {}
 };
 
 // Some tokens of an array of bfloat16, under one head: first, first + 1, ..., or places[first], places[first + 1], ...
-struct PairRows {
+struct Bf16Rows {
   const uint16_t* data = nullptr;  // of token 0
   int64_t stride = 0;              // between tokens
   int64_t first = 0, tokens = 0, width = 0;
@@ -52,9 +55,9 @@ struct PairRows {
 };
 
 template <Isa kIsa>
-struct PairScan {
+struct Bf16Scan {
   // The least exponent, as its bits stand for it (0: below the normal range), of numbers other than zero; 255: none.
-  static int least_exponent(const PairRows& rows);
+  static int least_exponent(const Bf16Rows& rows);
 };
 
 }  // namespace fovea::kernels

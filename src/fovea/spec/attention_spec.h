@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "fovea/base/error.h"
+#include "fovea/spec/attention_kind.h"
 #include "fovea/spec/norms.h"
 #include "fovea/spec/patterns.h"
 #include "fovea/spec/transforms.h"
@@ -20,9 +21,6 @@
 //     atom  = name [ "(" args ")" ] | "(" pairs ")"
 // docs/attention.md lists the names; patterns.h, transforms.h and norms.h define them, one struct each.
 namespace fovea {
-
-// Which keys a query may see before any pattern: every key of the other side, of its own side, or those up to itself.
-enum class AttentionKind : uint8_t { kSelf, kCausal, kCross };
 
 // A tree of patterns. A leaf holds one pattern; an inner node the union or intersection of its parts.
 struct Pairs {

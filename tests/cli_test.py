@@ -71,8 +71,21 @@ class BadInput(unittest.TestCase):
         self.assertIn("\n  window(3)+tokp(8)\n            ^", result.stderr)
         self.refused("spec", "topk(0)", says="at least 1", code=2)
         self.refused("spec", "routed(16,256)", says="routed", code=2)
+        self.refused("spec", says="expected one SPEC", code=2)
+        self.refused("spec", "full", "topk(8)", says="SPEC: got 2 values; expected one", code=2)
+        self.assertNotIn("SPEC ...", checked("spec", "--help").stdout)
         self.refused(*PLACE.training(PLACE.folder / "x", "--attention", "windw(3)"), says="did you mean 'window'?", code=2)
         self.refused(*PLACE.training(PLACE.folder / "x", "--attention-cross", "window(3)"), says="cross", code=2)
+
+    def test_kernels(self):
+        listed = checked("kernels").stdout.splitlines()
+        self.assertEqual(listed[-1], "reference       any problem on any device, through dense scores")
+        walked = checked("kernels", "--explain", "window(8)", "--kind", "causal", "--dtype", "float64").stdout
+        self.assertEqual(walked.splitlines()[-1], "-> reference")
+        self.refused("kernels", "--kind", "slef", says="expected one of self, causal, cross; did you mean 'self'?", code=2)
+        for arguments in (["kernels"], ["kernels", "--explain", "full"]):
+            self.refused(*arguments, env=os.environ | {"FOVEA_CPU": "foo"}, says="FOVEA_CPU=foo is not a level; known: ")
+        self.refused("kernels", "--explain", "full", env=os.environ | {"FOVEA_KERNEL": "foo"}, says="unknown kernel 'foo'")
 
     def test_analyze(self):
         self.refused("analyze", says="--model is missing", code=2)

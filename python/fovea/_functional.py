@@ -5,7 +5,8 @@ from typing import SupportsIndex
 
 import torch
 
-SpecName = namedtuple("SpecName", "part name arguments help")
+SpecName = namedtuple("SpecName", "part name arguments help fields")
+SpecField = namedtuple("SpecField", "name least greatest step keyword")
 
 
 class SpecError(ValueError):
@@ -40,14 +41,30 @@ def parse(spec, num_heads=None):
 
 
 def spec_names():
-    """Every name that a spec may use, as (part, name, arguments, help); parts: pattern, stage, alias, later."""
-    return [SpecName(*line.split("\t")) for line in torch.ops.fovea.spec_names()]
+    """Every name that a spec may use, as (part, name, arguments, help, fields); parts: pattern, stage, alias, later.
+
+    fields are the arguments that have to be given, each a (name, least, greatest, step, keyword): a multiple of step
+    from least to greatest, or any number there where step is 0; keyword, if not empty, may stand in its place.
+    """
+    def field(text):
+        name, least, greatest, step, keyword = text.split(":")
+        number = int if int(step) else float
+        return SpecField(name, number(least), number(greatest), int(step), keyword)
+
+    names = (line.split("\t") for line in torch.ops.fovea.spec_names())
+    return [SpecName(*texts, tuple(map(field, fields.split(","))) if fields else ()) for *texts, fields in names]
 
 
 def parameters(spec):
     """Names of the tensors that a spec needs beside q, k and v: of gain, gate and bias [H * D], alpha [H]."""
     parse(spec)
     return torch.ops.fovea.parameters(spec)
+
+
+def properties(spec):
+    """What a spec is, of "positional", "seed", "selection", "pointwise", "norm" and "uniform_gain"."""
+    parse(spec)
+    return torch.ops.fovea.properties(spec)
 
 
 def _check_numbers(**numbers):

@@ -4,7 +4,9 @@ import math
 import torch
 from torch import nn
 
-from ._functional import attention, parameters, parse
+from ._functional import attention, parameters, parse, properties
+
+LEAST_ALPHA, _ = torch.ops.fovea.alpha_range()
 
 
 class Attention(nn.Module):
@@ -34,6 +36,7 @@ class Attention(nn.Module):
             raise ValueError(f"dropout {dropout} is not in [0, 1)")
         self.embed_dim, self.num_heads, self.spec = embed_dim, num_heads, parse(spec, num_heads)
         self.causal, self.dropout, self.seed, self.layer = causal, dropout, seed, layer
+        self._draws = "seed" in properties(spec)
         made = {"device": device, "dtype": dtype}
         self.q_proj, self.k_proj, self.v_proj, self.out_proj = (
             nn.Linear(embed_dim, embed_dim, bias=bias, **made) for _ in range(4))
@@ -52,7 +55,7 @@ class Attention(nn.Module):
                 nn.init.zeros_(projection.bias)
         limit = math.sqrt(3 / self.embed_dim)
         if self.gain is not None:
-            if "rmsnorm-xavier" in self.spec:
+            if "uniform_gain" in properties(self.spec):
                 nn.init.uniform_(self.gain, -limit, limit)
             else:
                 nn.init.ones_(self.gain)
@@ -88,7 +91,7 @@ class Attention(nn.Module):
             k_lengths = q_lengths if k_lengths is None else k_lengths
         rate = self.dropout if self.training else 0.0
         # Compiled code would be made anew for every layer that reads its number.
-        draws = {"seed": self.seed, "layer": self.layer} if "random(" in self.spec else {}
+        draws = {"seed": self.seed, "layer": self.layer} if self._draws else {}
         heads = attention(
             self._split(self.q_proj(query)), self._split(self.k_proj(key)), self._split(self.v_proj(value)), self.spec,
             causal=self.causal, cross=cross, q_lengths=q_lengths, k_lengths=k_lengths, gain=self.gain, gate=self.gate,
@@ -97,8 +100,8 @@ class Attention(nn.Module):
         return self.out_proj(heads.transpose(1, 2).flatten(2))
 
     def _alpha(self):
-        # In half precision it would keep two digits. 1.0001: the least that the operator takes.
-        return (1 + (self.a if self.a.dtype == torch.float64 else self.a.float()).sigmoid()).clamp_min(1.0001)
+        # In half precision it would keep two digits.
+        return (1 + (self.a if self.a.dtype == torch.float64 else self.a.float()).sigmoid()).clamp_min(LEAST_ALPHA)
 
     def _split(self, x):
         return x.unflatten(-1, (self.num_heads, -1)).transpose(1, 2)  # [B, H, N, D], a view

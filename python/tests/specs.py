@@ -4,19 +4,42 @@ import random
 import torch
 
 import fovea
+from fovea._functional import properties
 
-# An argument list as spec_names() prints it, and values that make sense for a dozen keys.
-ARGUMENTS = {"": "", "k": "(4)", "k,r": "(3,2)", "b": "(3)", "g": "(2)", "w": "(3)", "s": "(2)", "b,c": "(4,1)",
-             "alpha": "(1.3)", "slope": "(0.1)", "k[,keep=PAIRS]": "(3)"}
+NAMES = fovea.spec_names()
+
+
+def argument(field, place, rng=None):
+    """A value that makes sense for a dozen keys: by its place, or drawn."""
+    if not field.step:
+        return f"{field.least + 0.3 * min(1, field.greatest - field.least):g}"
+    value = field.least + (rng.randrange(5) if rng else max(3 - 2 * place, 0))
+    return str(-(-value // field.step) * field.step)
+
+
+def with_arguments(name, rng=None):
+    """The name with arguments, drawn until the library takes them together."""
+    if not name.fields:
+        return name.name
+    for _ in range(1000):
+        text = f"{name.name}({','.join(argument(field, place, rng) for place, field in enumerate(name.fields))})"
+        try:
+            return fovea.parse(text) and text
+        except fovea.SpecError:
+            rng = rng or random.Random(0)
+    raise AssertionError(f"no arguments found for {name}")
 
 
 def named(part):
-    """Every name of one part with arguments; an argument list unknown here fails, so that it gets values."""
-    return [n.name + ARGUMENTS[n.arguments] for n in fovea.spec_names() if n.part == part]
+    """Every name of one part with arguments."""
+    return [with_arguments(name) for name in NAMES if name.part == part]
 
 
 PATTERNS = named("pattern")
 STAGES = named("stage")
+NORMS = [s for s in STAGES if "norm" in properties(s)]
+TRANSFORMS = [s for s in STAGES if not {"norm", "selection"} & set(properties(s))]
+POINTWISE = [s for s in TRANSFORMS if "pointwise" in properties(s)]
 # Names alone, and what composes them.
 ALL = PATTERNS + STAGES + named("alias") + [
     "topk(2,keep=window(2))", "topk(2,keep=global(1)|random(2))", "window(6)+topk(2)", "strided(2)+topk(2)+relu",
@@ -24,21 +47,16 @@ ALL = PATTERNS + STAGES + named("alias") + [
     "block(4)|global(1)&random(3)",
     "2*window(3);1*topk(2)", "1*relu+rmsnorm;2*gelu+rmsnorm",
     "topk(4)+entmax(1.5)+gated-rmsnorm"]
-NOT_CROSS = [p for p in PATTERNS if not p.startswith(("full", "random"))]
 
 
 def for_cross(spec):
-    return not any(p.split("(")[0] in spec.replace("bigbird", "window").replace("oow", "window") for p in NOT_CROSS)
+    return "positional" not in properties(spec)
 
 
 def random_pairs(rng, depth=2):
     """A random tree of patterns."""
     if depth == 0 or rng.random() < 0.3:
-        name = rng.choice([n for n in fovea.spec_names() if n.part == "pattern"])
-        arguments = [str(rng.randint(1, 5)) for _ in name.arguments.split(",")] if name.arguments else []
-        if name.name == "fixed":
-            arguments = sorted(arguments, key=int, reverse=True)  # c of a block of b
-        return f"{name.name}({','.join(arguments)})" if arguments else name.name
+        return with_arguments(rng.choice([n for n in NAMES if n.part == "pattern"]), rng)
     parts = [random_pairs(rng, depth - 1) for _ in range(rng.randint(2, 3))]
     return "(" + rng.choice("|&").join(parts) + ")"
 
@@ -48,8 +66,7 @@ def random_spec(rng):
     if rng.random() < 0.5:
         keep = f",keep={random_pairs(rng, 1)}" if rng.random() < 0.4 else ""
         stages.append(f"topk({rng.randint(1, 6)}{keep})")
-    transforms = ["softmax", "sparsemax", "entmax(1.5)", "entmax(1.7)", "relu", "gelu", "leaky-relu(0.2)"]
-    stages.append(rng.choice(transforms))
+    stages.append(rng.choice([*TRANSFORMS, "entmax(1.5)", "entmax(1.7)"]))
     rng.shuffle(stages)
     return "+".join([random_pairs(rng), *stages])
 

@@ -6,14 +6,13 @@ import torch
 
 import fovea
 import specs
+from specs import properties
 
 H, N, D = 3, 11, 8
 # Outputs of size one or a few, sums of a dozen terms: 2^-53 and 2^-24 times a few hundred.
 TOLERANCE = {torch.float64: {"rtol": 1e-12, "atol": 1e-12}, torch.float32: {"rtol": 2e-5, "atol": 2e-5}}
 DTYPES = pytest.mark.parametrize("dtype", list(TOLERANCE), ids=str)
-TRANSFORMS = [s for s in specs.STAGES if s.split("(")[0] in
-              ("softmax", "sparsemax", "entmax", "relu", "gelu", "leaky-relu")]
-ON_SIMPLEX = [s for s in TRANSFORMS if s.split("(")[0] in ("softmax", "sparsemax", "entmax")] + ["entmax(1.5)"]
+ON_SIMPLEX = [s for s in specs.TRANSFORMS if s not in specs.POINTWISE] + ["entmax(1.5)"]
 EVERY = pytest.mark.parametrize("spec", specs.ALL + specs.RANDOM)
 
 
@@ -54,7 +53,7 @@ def test_padding_and_neighbours_change_nothing(spec, causal, dtype):
     x = qkv(dtype, n=N + 3, batch=3)
     lengths = torch.tensor([N, 5, N + 3])
     padded = run(x, spec, causal=causal, q_lengths=lengths, k_lengths=lengths)
-    assert not padded[1, :, 5:].any() or "norm" in fovea.parse(spec)
+    assert not padded[1, :, 5:].any() or "bias" in fovea.parameters(spec)
     rows = [torch.cat([t[b, :, :n].transpose(0, 1) for b, n in enumerate(lengths)]) for t in x]
     offsets = torch.cat([torch.zeros(1, dtype=torch.int64), lengths.cumsum(0)])
     packed = run(rows, spec, causal=causal, q_offsets=offsets)
@@ -100,7 +99,7 @@ def test_strides_do_not_matter(spec):
         assert torch.equal(run(permuted, spec), plain)
 
 
-@pytest.mark.parametrize("spec", [s for s in specs.ALL + specs.RANDOM if "random" not in fovea.parse(s)])
+@pytest.mark.parametrize("spec", [s for s in specs.ALL + specs.RANDOM if "seed" not in properties(s)])
 def test_threads_do_not_matter(spec):
     x = [t.requires_grad_() for t in qkv(torch.float32, n=33, batch=2)]
     results = []
@@ -114,7 +113,7 @@ def test_threads_do_not_matter(spec):
 
 
 @DTYPES
-@pytest.mark.parametrize("transform", TRANSFORMS)
+@pytest.mark.parametrize("transform", specs.TRANSFORMS)
 def test_wide_patterns_and_selections_are_full(transform, dtype):
     x = qkv(dtype)
     full = run(x, transform)
@@ -290,7 +289,7 @@ def test_relu_of_positive_scores_is_linear_attention(dtype):
 
 
 @DTYPES
-@pytest.mark.parametrize("transform", ["relu", "gelu", "leaky-relu(0.1)"])
+@pytest.mark.parametrize("transform", specs.POINTWISE)
 def test_pointwise_transforms_add_up_over_keys(transform, dtype):
     q, k, v = qkv(dtype)
     parts = [run((q, k[:, :, s], v[:, :, s]), transform, cross=True) for s in (slice(0, 4), slice(4, N))]
@@ -298,7 +297,7 @@ def test_pointwise_transforms_add_up_over_keys(transform, dtype):
 
 
 @DTYPES
-@pytest.mark.parametrize("spec", TRANSFORMS + [f"topk(3)+{t}" for t in TRANSFORMS])
+@pytest.mark.parametrize("spec", specs.TRANSFORMS + [f"topk(3)+{t}" for t in specs.TRANSFORMS])
 def test_order_of_keys_does_not_matter(spec, dtype):
     q, k, v = qkv(dtype)
     order = torch.randperm(N)
@@ -306,7 +305,7 @@ def test_order_of_keys_does_not_matter(spec, dtype):
 
 
 @DTYPES
-@pytest.mark.parametrize("spec", [s for s in specs.ALL + specs.RANDOM if "norm" not in fovea.parse(s)])  # a bias
+@pytest.mark.parametrize("spec", [s for s in specs.ALL + specs.RANDOM if "bias" not in fovea.parameters(s)])
 def test_rows_without_candidates_are_zero(spec, dtype):
     x = [t.requires_grad_() for t in qkv(dtype)]
     out = run(x, spec, k_lengths=torch.tensor([0]), q_lengths=torch.tensor([N]))

@@ -41,6 +41,9 @@ def test_parameters_start_as_the_papers_say():
     limit = math.sqrt(3 / 512)
     assert (layer.gain == 1).all() and layer.gate.abs().max() <= limit and layer.gate.abs().max() > limit / 2
     assert fovea.Attention(512, 8, "rela-i").gain.abs().max() <= limit
+    for norm in specs.NORMS:
+        gain = fovea.Attention(512, 8, norm).gain
+        assert gain is None or (gain == 1).all() != ("uniform_gain" in specs.properties(norm)), norm
     assert (fovea.Attention(M, H, "entmax(learned)")._alpha() == 1.5).all()
     bound = math.sqrt(3 / 512) / math.sqrt(2)  # Xavier's sqrt(6 / 1024) with gain 1 / sqrt(2)
     assert bound / 2 < layer.q_proj.weight.abs().max() <= bound

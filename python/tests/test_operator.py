@@ -103,24 +103,22 @@ def test_opcheck_of_the_whole(spec):
     torch.library.opcheck(torch.ops.fovea.attention.default, (*x, spec), kwargs)
 
 
-NORMS = {"rmsnorm": (), "gated-rmsnorm": ("gate",), "layernorm": ("bias",)}
-
-
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
-@pytest.mark.parametrize("norm", NORMS)
-def test_opcheck_of_norms(norm, dtype):
+@pytest.mark.parametrize("centred", [False, True])
+@pytest.mark.parametrize("given", [("gain",), ("gain", "gate"), ("gain", "bias")], ids="-".join)
+def test_opcheck_of_norms(given, centred, dtype):
     z = torch.randn(5, H * D, dtype=dtype, requires_grad=True)
-    gain, gate, bias = (torch.randn(H * D, dtype=dtype, requires_grad=True) if name in ("gain", *NORMS[norm]) else None
+    gain, gate, bias = (torch.randn(H * D, dtype=dtype, requires_grad=True) if name in given else None
                         for name in ("gain", "gate", "bias"))
-    arguments = (z, gain, gate, bias, norm == "layernorm")
+    arguments = (z, gain, gate, bias, centred)
     torch.library.opcheck(torch.ops.fovea.head_norm.default, (*arguments, 1e-8))
     detached = [x.detach() if isinstance(x, torch.Tensor) else x for x in arguments]
     y, centre, rstd = torch.ops.fovea.head_norm(*detached, 1e-8)
-    backward = (torch.randn_like(y), *detached[:4], centre, rstd, norm == "layernorm", 1e-8)
+    backward = (torch.randn_like(y), *detached[:4], centre, rstd, centred, 1e-8)
     torch.library.opcheck(torch.ops.fovea.head_norm_backward.default, backward)
 
 
-@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("norm", specs.NORMS)
 def test_norms_in_one_pass_are_those_in_double(norm):
     """Float32 takes the fused norm, double the composition of PyTorch's operators that gradcheck has checked."""
     results = []

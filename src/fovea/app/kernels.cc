@@ -3,23 +3,23 @@
 #include <vector>
 
 #include "fovea/app/options.h"
-#include "fovea/base/error.h"
 #include "fovea/kernels/attention/attention.h"
+#include "fovea/kernels/attention/cpu/isa.h"
 #include "fovea/spec/attention_spec.h"
 
 namespace fovea::app {
 namespace {
 
 struct KernelsConfig {
-  std::string explain, kind = "self", dtype = "float32";
+  std::string explain, kind{name_of(AttentionKind::kSelf)}, dtype{name_of(kernels::DType::kFloat32)};
   int64_t heads = 8, head_dim = 64, length = 1024;
   bool backward = false;
 
   static constexpr auto fields() {
     using C = KernelsConfig;
     return std::tuple(field("explain", &C::explain, "walk the list for this mechanism, with each kernel's reasons"),
-                      choice("kind", &C::kind, "of the attention", "self|causal|cross"),
-                      choice("dtype", &C::dtype, "of the inputs", "float32|bfloat16|float64"),
+                      choice("kind", &C::kind, "of the attention", kAttentionKinds),
+                      choice("dtype", &C::dtype, "of the inputs", kernels::kDTypes),
                       number("heads", &C::heads, "heads of the layer", 1, 1024),
                       number("head-dim", &C::head_dim, "width of a head", 1, 65536),
                       number("length", &C::length, "queries and keys of the sequence", 1, 1e9),
@@ -27,14 +27,26 @@ struct KernelsConfig {
   }
 };
 
-kernels::DType dtype_of(const std::string& name) {
-  if (name == "bfloat16") return kernels::DType::kBFloat16;
-  return name == "float64" ? kernels::DType::kFloat64 : kernels::DType::kFloat32;
+void print_kernels() {
+  for (const auto& [name, summary] : kernels::kernel_titles())
+    std::cout << name << std::string(name.size() < 16 ? 16 - name.size() : 1, ' ') << summary << "\n";
 }
 
-AttentionKind kind_of(const std::string& name) {
-  if (name == "causal") return AttentionKind::kCausal;
-  return name == "cross" ? AttentionKind::kCross : AttentionKind::kSelf;
+void explain_kernels(const KernelsConfig& config) {
+  const AttentionKind kind = parse_kind(config.kind);
+  const auto dtype = parse_choice<kernels::DType>(kernels::kDTypes, config.dtype, "--dtype");
+  for (const HeadGroup& group : resolve(parse_layer_spec(config.explain), config.heads)) {
+    validate(group.spec, kind);
+    const kernels::AttentionProblem problem{.spec = group.spec,
+                                            .kind = kind,
+                                            .dtype = dtype,
+                                            .num_heads = group.num_heads,
+                                            .head_dim = config.head_dim,
+                                            .needs_backward = config.backward,
+                                            .dropout = 0,
+                                            .sequences = {{0, config.length, 0, config.length}}};
+    std::cout << print(group.spec) << ", " << group.num_heads << " heads:\n" << kernels::explain(problem) << "\n";
+  }
 }
 
 }  // namespace
@@ -45,24 +57,11 @@ int run_kernels(const std::vector<std::string>& arguments) {
                   "[--explain SPEC]");
   options.add(config, "Options");
   if (!options.parse(arguments)) return 0;
+  kernels::isa();  // an Error where FOVEA_CPU is no level of this machine
   if (config.explain.empty()) {
-    for (const kernels::Kernel& kernel : kernels::attention_kernels())
-      std::cout << kernel.name << std::string(kernel.name.size() < 16 ? 16 - kernel.name.size() : 1, ' ')
-                << kernel.summary << "\n";
-    std::cout << "reference       any problem on any device, through dense scores\n";
-    return 0;
-  }
-  for (const HeadGroup& group : resolve(parse_layer_spec(config.explain), config.heads)) {
-    validate(group.spec, kind_of(config.kind));
-    const kernels::AttentionProblem problem{.spec = group.spec,
-                                            .kind = kind_of(config.kind),
-                                            .dtype = dtype_of(config.dtype),
-                                            .num_heads = group.num_heads,
-                                            .head_dim = config.head_dim,
-                                            .needs_backward = config.backward,
-                                            .dropout = 0,
-                                            .sequences = {{0, config.length, 0, config.length}}};
-    std::cout << print(group.spec) << ", " << group.num_heads << " heads:\n" << kernels::explain(problem) << "\n";
+    print_kernels();
+  } else {
+    explain_kernels(config);
   }
   return 0;
 }

@@ -223,8 +223,10 @@ void Options::add_fields(const std::vector<FieldView>& fields, const std::string
   }
 }
 
-void Options::positional(const std::string& name, std::vector<std::string>& values, const std::string& help) {
-  state_->app.add_option(name, values, help)->group("Arguments")->type_name("");
+void Options::positional(const std::string& name, std::vector<std::string>& values, const std::string& help,
+                         std::optional<int> most) {
+  CLI::Option* option = state_->app.add_option(name, values, help)->group("Arguments")->type_name("");
+  if (most) option->expected(0, *most);
 }
 
 void Options::epilogue(const std::string& text) { state_->app.footer(text); }

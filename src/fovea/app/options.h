@@ -1,5 +1,6 @@
 #pragma once
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,8 +20,9 @@ class Options {
   void add(S& config, const std::string& heading) {
     add_fields(field_views(config), heading);
   }
-  // Arguments without a flag.
-  void positional(const std::string& name, std::vector<std::string>& values, const std::string& help);
+  // Arguments without a flag: any number of them, or at most `most`.
+  void positional(const std::string& name, std::vector<std::string>& values, const std::string& help,
+                  std::optional<int> most = std::nullopt);
   // Shown after the options: examples.
   void epilogue(const std::string& text);
 

@@ -37,13 +37,13 @@ int run_spec(const std::vector<std::string>& arguments) {
   Options options("spec",
                   "Prints a mechanism's canonical form and draws its candidates: a line a query, # a candidate.",
                   "SPEC [--length 16] [--causal]");
-  options.positional("SPEC", config.specs, "e.g. 'window(16)|global(2)+topk(8)'");
+  options.positional("SPEC", config.specs, "e.g. 'window(16)|global(2)+topk(8)'", 1);
   options.add(config, "Options");
   options.epilogue("Mechanisms of groups of heads: 4*local(256);4*full. entmax(learned) learns alpha.\n" +
                    names("Patterns, joined by | (union) and & (intersection):", pattern_names()) +
                    names("Stages, joined by +:", stage_names()) + names("Aliases:", alias_names()));
   if (!options.parse(arguments)) return 0;
-  if (config.specs.size() != 1)
+  if (config.specs.empty())
     throw UsageError("expected one SPEC, e.g. fovea spec 'topk(8)'; quote it, | and ( mean something to the shell");
   std::cout << draw(parse_layer_spec(config.specs[0]), config.length,
                     config.causal ? AttentionKind::kCausal : AttentionKind::kSelf);

@@ -15,8 +15,6 @@ std::string print(const char* format, int digits, double value) {
   return {buffer.data(), static_cast<size_t>(std::clamp(size, 0, static_cast<int>(buffer.size()) - 1))};
 }
 
-bool is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
-
 // Damerau-Levenshtein with neighbouring transpositions only.
 size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<size_t> before, previous(b.size() + 1), row(b.size() + 1);
@@ -61,6 +59,8 @@ std::string completion(std::string_view start, std::span<const std::string> know
 }
 
 }  // namespace
+
+bool is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 
 std::string fixed(double value, int digits) { return print("%.*f", digits, value); }
 std::string scientific(double value, int digits) { return print("%.*e", digits, value); }

@@ -22,6 +22,7 @@ std::string shortest(double value);                // the fewest digits that rea
 std::string thousands(int64_t value);              // 1234567 -> "1,234,567"
 std::string join(std::span<const std::string> parts, std::string_view separator);
 std::vector<std::string> split(std::string_view text, char separator);  // "a,,b" -> {"a", "", "b"}
+bool is_space(char c);                                                  // ASCII white space
 std::vector<std::string> split_words(std::string_view text);            // on runs of ASCII white space
 bool is_valid_utf8(std::string_view text);
 std::string_view trim(std::string_view text);  // of ASCII white space

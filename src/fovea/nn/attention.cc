@@ -4,7 +4,6 @@
 #include <ATen/ops/zeros.h>
 
 #include <cmath>
-#include <variant>
 
 #include "fovea/base/error.h"
 #include "fovea/base/strings.h"
@@ -13,9 +12,6 @@
 
 namespace fovea::nn {
 namespace {
-
-// resolve() makes sure that all head groups share the norm.
-const fovea::Norm& norm_of(const Mechanism& mechanism) { return mechanism.training.front().spec.norm; }
 
 // A [k * M, M] matrix out of k stacked ones: each gets the limit of a matrix of its own.
 std::shared_ptr<Linear> stacked(int64_t width, int64_t count, const InitScope& scope) {
@@ -38,13 +34,15 @@ Attention::Attention(const AttentionPlace& place, const Mechanism& mechanism, co
   const AttentionParameters needs = parameters_of(mechanism.training);
   if (needs.alpha) alpha_ = register_parameter("alpha", at::zeros({place.heads}));
 
-  const double limit = std::sqrt(3.0 / static_cast<double>(width));  // of ReLA's gate, and of rmsnorm-xavier's gain
+  // resolve() makes sure that all head groups share the norm.
+  const NormParts norm = parts_of(mechanism.training.front().spec.norm);
+  const double limit = std::sqrt(3.0 / static_cast<double>(width));  // of ReLA's gate, and of a gain of uniform start
   const InitScope norm_scope = scope / "head_norm";
-  if (needs.gain) {
-    const bool random_gain = std::holds_alternative<RmsNormXavier>(norm_of(mechanism));
+  if (needs.gain || needs.gate || needs.bias)
     head_norm_ = register_module("head_norm", std::make_shared<torch::nn::Module>());
+  if (needs.gain) {
     gain_ = head_norm_->register_parameter(
-        "gain", random_gain ? uniform_tensor({width}, limit, norm_scope / "gain") : at::ones({width}));
+        "gain", norm.uniform_gain ? uniform_tensor({width}, limit, norm_scope / "gain") : at::ones({width}));
   }
   if (needs.gate) gate_ = head_norm_->register_parameter("gate", uniform_tensor({width}, limit, norm_scope / "gate"));
   if (needs.bias) bias_ = head_norm_->register_parameter("bias", at::zeros({width}));

@@ -167,15 +167,4 @@ CoreGradients meta_backward(const CoreTensors& x, const std::optional<at::Tensor
           alpha ? at::empty_symint(alpha->sym_sizes(), alpha->options()) : at::empty({0}, x.q.options())};
 }
 
-AttentionKind parse_kind(std::string_view text) {
-  if (text == "self") return AttentionKind::kSelf;
-  if (text == "causal") return AttentionKind::kCausal;
-  if (text == "cross") return AttentionKind::kCross;
-  throw Error(cat("attention: unknown kind '", text, "'; expected self, causal or cross"));
-}
-
-std::string_view name_of(AttentionKind kind) {
-  return kind == AttentionKind::kSelf ? "self" : kind == AttentionKind::kCausal ? "causal" : "cross";
-}
-
 }  // namespace fovea::ops

@@ -55,7 +55,4 @@ at::Tensor call_forward(const CoreTensors& x, const CoreArguments& arguments);
 CoreOutput meta_forward(const CoreTensors& x, const CoreArguments& arguments, Phase phase);
 CoreGradients meta_backward(const CoreTensors& x, const std::optional<at::Tensor>& alpha);
 
-AttentionKind parse_kind(std::string_view text);
-std::string_view name_of(AttentionKind kind);
-
 }  // namespace fovea::ops

@@ -28,9 +28,10 @@ HeadNormInputs inputs_of(const Norm& norm, const at::Tensor& z, const NormParame
   HeadNormInputs in;
   in.z = z;
   in.gain = p.gain ? *p.gain : at::ones_symint({z.sym_size(-1)}, z.options());
-  in.centred = std::holds_alternative<LayerNorm>(norm);
-  if (in.centred) in.bias = p.bias;
-  if (std::holds_alternative<GatedRmsNorm>(norm)) in.gate = p.gate;
+  const NormParts parts = parts_of(norm);
+  in.centred = parts.centred;
+  if (parts.bias) in.bias = p.bias;
+  if (parts.gate) in.gate = p.gate;
   return in;
 }
 
@@ -55,8 +56,8 @@ at::Tensor norm_over_heads(const Norm& norm, const at::Tensor& z, const NormPara
                                         std::pair(&parameters.bias, "bias")}) {
     check(*parameter, name, flat.sym_size(-1));
   }
-  if (std::holds_alternative<GatedRmsNorm>(norm) && !parameters.gate) {
-    throw Error("attention: gated-rmsnorm needs gate of shape [heads times head size]");
+  if (parts_of(norm).gate && !parameters.gate) {
+    throw Error(cat("attention: ", name_of(norm), " needs gate of shape [heads times head size]"));
   }
   const at::Tensor y = normed(inputs_of(norm, flat, parameters)).view_symint(rows.sym_sizes());
   return packed ? y : y.transpose(1, 2);

@@ -7,7 +7,7 @@
 
 namespace fovea::ops {
 
-// [H * D] each: gain of all norms (1 where missing), gate of gated-rmsnorm, bias of layernorm (0 where missing).
+// [H * D] each, those that the norm's NormParts tell of; gain is 1 and bias 0 where missing.
 struct NormParameters {
   const std::optional<at::Tensor>& gain;
   const std::optional<at::Tensor>& gate;

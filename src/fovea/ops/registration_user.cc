@@ -1,7 +1,9 @@
 #include <ATen/autocast_mode.h>
 #include <torch/library.h>
 
+#include <algorithm>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "fovea/base/strings.h"
@@ -91,13 +93,49 @@ std::vector<std::string> parameters_op(std::string_view text) {
   return names;
 }
 
-// "part\tname\targuments\thelp" of everything that a spec may name, patterns first.
+// What a layer of this spec is beside its parameters.
+//     positional    compares positions of queries and keys: self-attention only
+//     seed          draws pairs from (seed, layer, head)
+//     selection     selects among the candidates
+//     pointwise     a weight is a function of its own score alone, in all heads
+//     norm          of the concatenated heads
+//     uniform_gain  its gain starts uniform in +-sqrt(3 / width), not at one
+std::vector<std::string> properties_op(std::string_view text) {
+  const LayerSpec layer = parse_layer_spec(text);
+  const Norm& norm = layer.front().spec.norm;
+  const auto selects = [](const HeadGroup& group) { return group.spec.select.has_value(); };
+  const auto is_by_score = [](const HeadGroup& group) { return is_pointwise(group.spec.transform); };
+  std::vector<std::string> names;
+  const auto add_if = [&](bool holds, const char* name) {
+    if (holds) names.emplace_back(name);
+  };
+  add_if(compares_positions(layer), "positional");
+  add_if(uses_random(layer), "seed");
+  add_if(std::ranges::any_of(layer, selects), "selection");
+  add_if(std::ranges::all_of(layer, is_by_score), "pointwise");
+  add_if(!std::holds_alternative<NoNorm>(norm), "norm");
+  add_if(parts_of(norm).uniform_gain, "uniform_gain");
+  return names;
+}
+
+std::tuple<double, double> alpha_range_op() { return {kLeastAlpha, kGreatestAlpha}; }
+
+// "name:least:greatest:step:keyword,...": see SpecArgument.
+std::string text_of(const std::vector<SpecArgument>& fields) {
+  std::vector<std::string> parts;
+  for (const SpecArgument& field : fields)
+    parts.push_back(
+        cat(field.name, ':', shortest(field.min), ':', shortest(field.max), ':', field.step, ':', field.keyword));
+  return join(parts, ",");
+}
+
+// "part\tname\targuments\thelp\tfields" of everything that a spec may name, patterns first.
 std::vector<std::string> spec_names_op() {
   std::vector<std::string> lines;
   for (const auto& [part, names] : {std::pair("pattern", pattern_names()), std::pair("stage", stage_names()),
                                     std::pair("alias", alias_names()), std::pair("later", later_names())}) {
     for (const SpecName& name : names)
-      lines.push_back(cat(part, '\t', name.name, '\t', name.arguments, '\t', name.help));
+      lines.push_back(cat(part, '\t', name.name, '\t', name.arguments, '\t', name.help, '\t', text_of(name.fields)));
   }
   return lines;
 }
@@ -121,6 +159,8 @@ TORCH_LIBRARY_FRAGMENT(fovea, m) {
   }
   m.def("parse(str spec, int? num_heads=None) -> str", TORCH_FN(parse_op));
   m.def("parameters(str spec) -> str[]", TORCH_FN(parameters_op));
+  m.def("properties(str spec) -> str[]", TORCH_FN(properties_op));
+  m.def("alpha_range() -> (float, float)", TORCH_FN(alpha_range_op));
   m.def("spec_names() -> str[]", TORCH_FN(spec_names_op));
 }
 

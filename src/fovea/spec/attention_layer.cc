@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "fovea/base/strings.h"
+#include "fovea/spec/attention_names.h"
 #include "fovea/spec/attention_parameters.h"
 #include "fovea/spec/attention_spec.h"
 
@@ -23,6 +24,18 @@ std::string_view positional(const AttentionSpec& spec) {
   return name.empty() && spec.select && spec.select->keep ? positional(*spec.select->keep) : name;
 }
 
+// "full or random(k)": what is left for cross-attention.
+std::string known_without_positions() {
+  const std::vector<SpecName> names = pattern_names();
+  std::vector<std::string> forms;
+  size_t at = 0;
+  for_each_type<Pattern>([&]<class P>(const P&) {
+    const SpecName& name = names[at++];
+    if (!P::kPositional) forms.push_back(name.arguments.empty() ? name.name : cat(name.name, '(', name.arguments, ')'));
+  });
+  return join(forms, " or ");
+}
+
 }  // namespace
 
 bool compares_positions(const LayerSpec& spec) {
@@ -35,7 +48,8 @@ void validate(const AttentionSpec& spec, AttentionKind kind) {
   if (name.empty()) return;
   throw Error(cat("attention '", print(spec), "': '", name,
                   "' compares the positions of queries and keys, which belong to ",
-                  "different texts in cross-attention; use full or random(k) there, with any selection and transform"));
+                  "different texts in cross-attention; use ", known_without_positions(),
+                  " there, with any selection and transform"));
 }
 
 std::string print(const LayerSpec& spec) {

@@ -7,20 +7,32 @@ namespace {
 
 std::string number(int64_t value) { return std::to_string(value); }
 
-template <class T>
-std::string arguments_of(const T&) {
-  std::string out;
-  std::apply([&](const auto&... field) { ((out += cat(out.empty() ? "" : ",", field.name)), ...); }, T::fields());
-  return out;
+SpecArgument whole_argument(std::string_view name, int64_t min, int64_t step = 1) {
+  return {std::string(name), static_cast<double>(min), static_cast<double>(kMaxArgument), step, ""};
+}
+template <class P>
+SpecArgument argument_of(const PatternField<P>& field) {
+  return whole_argument(field.name, field.min);
+}
+template <class S>
+SpecArgument argument_of(const RealField<S>& field) {
+  return {std::string(field.name), field.min, field.max, 0, std::string(field.keyword)};
+}
+
+SpecName name_with(std::string_view name, std::string_view help, std::vector<SpecArgument> fields) {
+  std::string arguments;
+  for (const SpecArgument& field : fields) arguments += cat(arguments.empty() ? "" : ",", field.name);
+  return {std::string(name), arguments, std::string(help), std::move(fields)};
 }
 
 template <class List>
-void append_names(std::vector<SpecName>& out, bool with_first) {
-  bool first = true;
-  for_each_type<List>([&]<class T>(const T& item) {
-    if (with_first || !first) out.push_back({std::string(T::kName), arguments_of(item), std::string(T::kHelp)});
-    first = false;
+std::vector<SpecName> names_of() {
+  std::vector<SpecName> out;
+  for_each_type<List>([&]<class T>(const T&) {
+    const auto fields = [](const auto&... field) { return std::vector<SpecArgument>{argument_of(field)...}; };
+    out.push_back(name_with(T::kName, T::kHelp, std::apply(fields, T::fields())));
   });
+  return out;
 }
 
 void append_words(std::vector<std::string>& out, const std::vector<SpecName>& names) {
@@ -55,17 +67,27 @@ const std::vector<LaterName>& later_mechanisms() {
   return kLater;
 }
 
-std::vector<SpecName> pattern_names() {
-  std::vector<SpecName> out;
-  append_names<Pattern>(out, true);
+std::vector<SpecName> pattern_names() { return names_of<Pattern>(); }
+
+std::vector<SpecName> selection_names() {
+  return {{"topk",
+           "k[,keep=PAIRS]",
+           "the k best candidates and their ties; PAIRS stay on top of them",
+           {whole_argument("k", 1)}}};
+}
+
+std::vector<SpecName> transform_names() { return names_of<Transform>(); }
+
+std::vector<SpecName> norm_names() {
+  std::vector<SpecName> out = names_of<Norm>();
+  std::erase_if(out, [](const SpecName& name) { return name.name == NoNorm::kName; });
   return out;
 }
 
 std::vector<SpecName> stage_names() {
-  std::vector<SpecName> out = {
-      {"topk", "k[,keep=PAIRS]", "the k best candidates and their ties; PAIRS stay on top of them"}};
-  append_names<Transform>(out, true);
-  append_names<Norm>(out, false);
+  std::vector<SpecName> out;
+  for (const auto& names : {selection_names(), transform_names(), norm_names()})
+    out.insert(out.end(), names.begin(), names.end());
   return out;
 }
 
@@ -73,8 +95,10 @@ std::vector<SpecName> alias_names() {
   std::vector<SpecName> out;
   for (const Alias& a : aliases()) {
     // Written with a k that divides well, so that the expansion shows the shares.
-    out.push_back({std::string(a.name), a.divisor > 0 ? "k" : "",
-                   cat(a.help, a.divisor > 0 ? "; with k = 16: " : ": ", a.expansion(16))});
+    const std::string help = cat(a.help, a.divisor > 0 ? "; with k = 16: " : ": ", a.expansion(16));
+    std::vector<SpecArgument> fields;
+    if (a.divisor > 0) fields.push_back(whole_argument("k", a.divisor, a.divisor));
+    out.push_back(name_with(a.name, help, std::move(fields)));
   }
   return out;
 }
@@ -82,9 +106,10 @@ std::vector<SpecName> alias_names() {
 std::vector<SpecName> later_names() {
   std::vector<SpecName> out;
   for (const LaterName& later : later_mechanisms()) {
-    std::string arguments;
-    for (const std::string_view argument : later.arguments) arguments += cat(arguments.empty() ? "" : ",", argument);
-    out.push_back({std::string(later.name), arguments.empty() ? "PAIRS,PAIRS..." : arguments, std::string(later.help)});
+    std::vector<SpecArgument> fields;
+    for (const std::string_view argument : later.arguments) fields.push_back(whole_argument(argument, 1));
+    out.push_back(name_with(later.name, later.help, std::move(fields)));
+    if (later.arguments.empty()) out.back().arguments = "PAIRS,PAIRS...";
   }
   return out;
 }

@@ -1,4 +1,6 @@
 #pragma once
+#include <cstdint>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -9,6 +11,8 @@
 
 // The lists of patterns, transforms and norms as the parser, the printer and the help texts walk them.
 namespace fovea {
+
+constexpr int64_t kMaxArgument = std::numeric_limits<int32_t>::max();  // of whole numbers
 
 // Calls visit(T{}) for every type of a variant, in the list's order.
 template <class List, class F>

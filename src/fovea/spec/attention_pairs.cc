@@ -87,7 +87,7 @@ std::vector<Span> spans(const Pairs& pairs, const Row& row) {
 }
 
 bool uses_random(const Pairs& pairs) {
-  if (pairs.op == Pairs::Op::kLeaf) return std::holds_alternative<Random>(pairs.leaf);
+  if (pairs.op == Pairs::Op::kLeaf) return std::visit([]<class P>(const P&) { return P::kDraws; }, pairs.leaf);
   return std::any_of(pairs.parts.begin(), pairs.parts.end(), [](const Pairs& part) { return uses_random(part); });
 }
 

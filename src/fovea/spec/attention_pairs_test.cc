@@ -77,12 +77,20 @@ TEST(Patterns, CausalIsTheLimitOfTheLayer) {
 }
 
 TEST(Patterns, HugeArgumentsCostNothing) {
-  for (const char* text :
-       {"window(2147483647)", "dilated(2147483647,2147483647)", "block(2147483647)", "global(2147483647)",
-        "random(2147483647)", "local(2147483647)", "strided(2147483647)", "fixed(2147483647,2147483647)"}) {
-    const Pairs pairs = parse_attention(text).pairs;
-    for (const bool causal : {false, true}) EXPECT_FALSE(spans(pairs, {7, 16, causal, 1}).empty()) << text;
-  }
+  for_each_type<Pattern>([]<class P>(P pattern) {
+    std::apply([&](const auto&... field) { ((pattern.*field.member = kMaxArgument), ...); }, P::fields());
+    if constexpr (requires { pattern.problem(); }) {
+      if (!pattern.problem().empty()) return;
+    }
+    const Pairs pairs{Pairs::Op::kLeaf, pattern, {}};
+    for (const bool causal : {false, true}) {
+      const Row row{7, 16, causal, 1};
+      std::set<int64_t> covered;
+      for (const Span& span : spans(pairs, row))
+        for (int64_t key = span.begin; key < span.end; ++key) covered.insert(key);
+      EXPECT_EQ(covered, candidates(pairs, row)) << P::kName;
+    }
+  });
 }
 
 TEST(RandomKeys, DistinctSortedAndOfTheRightNumber) {
@@ -112,6 +120,25 @@ TEST(RandomKeys, RowsAndStreamsDiffer) {
   EXPECT_NE(random_keys(8, 1000, 1, 0), random_keys(8, 1000, 1, 1));
   EXPECT_NE(random_keys(8, 1000, 1, 0), random_keys(8, 1000, 2, 0));
   EXPECT_EQ(random_keys(8, 1000, 1, 7), random_keys(8, 1000, 1, 7));
+}
+
+// What a struct says of itself: pairs depend on the stream where it draws, and there alone; where it neither draws nor
+// compares positions, all queries have the same.
+TEST(Patterns, AreWhatTheySayTheyAre) {
+  Rng rng(12);
+  std::vector<bool> by_stream(std::variant_size_v<Pattern>);
+  for (int trial = 0; trial < 3000; ++trial) {
+    const Pairs pairs{Pairs::Op::kLeaf, random_pattern(rng, /*positional=*/true), {}};
+    const Row row{static_cast<int64_t>(rng.below(40)), 40, rng.below(2) == 0, 1};
+    const Row other{row.query, row.keys, row.causal, 2}, next{row.query + 1, row.keys, false, 1};
+    if (spans(pairs, row) != spans(pairs, other)) by_stream[pairs.leaf.index()] = true;
+    const bool is_plain = std::visit([]<class P>(const P&) { return !P::kPositional && !P::kDraws; }, pairs.leaf);
+    if (is_plain && !row.causal) {
+      EXPECT_EQ(spans(pairs, row), spans(pairs, next)) << print(pairs);
+    }
+  }
+  size_t at = 0;
+  for_each_type<Pattern>([&]<class P>(const P&) { EXPECT_EQ(by_stream[at++], P::kDraws) << P::kName; });
 }
 
 TEST(Patterns, SayWhetherTheyDrawKeys) {

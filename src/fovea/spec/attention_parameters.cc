@@ -3,17 +3,24 @@
 #include <algorithm>
 
 namespace fovea {
+namespace {
+
+// A keyword in an argument's place: the argument is learned.
+bool learns_argument(const Transform& transform) {
+  return std::visit(
+      []<class T>(const T& t) {
+        const auto is_chosen = [&](const auto& field) { return field.chosen != nullptr && t.*field.chosen; };
+        return std::apply([&](const auto&... field) { return (is_chosen(field) || ...); }, T::fields());
+      },
+      transform);
+}
+
+}  // namespace
 
 AttentionParameters parameters_of(const LayerSpec& spec) {
-  const Norm& norm = spec.front().spec.norm;  // of all groups: see resolve()
-  const bool alpha = std::any_of(spec.begin(), spec.end(), [](const HeadGroup& group) {
-    const auto* entmax = std::get_if<Entmax>(&group.spec.transform);
-    return entmax != nullptr && entmax->learned;
-  });
-  return {.gain = !std::holds_alternative<NoNorm>(norm),
-          .gate = std::holds_alternative<GatedRmsNorm>(norm),
-          .bias = std::holds_alternative<LayerNorm>(norm),
-          .alpha = alpha};
+  const NormParts parts = parts_of(spec.front().spec.norm);  // of all groups: see resolve()
+  const auto learns = [](const HeadGroup& group) { return learns_argument(group.spec.transform); };
+  return {.gain = parts.gain, .gate = parts.gate, .bias = parts.bias, .alpha = std::ranges::any_of(spec, learns)};
 }
 
 }  // namespace fovea

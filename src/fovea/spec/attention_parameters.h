@@ -3,7 +3,8 @@
 
 namespace fovea {
 
-// The tensors that a layer's mechanism reads beside q, k and v: of its norm, and a learned alpha a head.
+// The tensors that a layer's mechanism reads beside q, k and v: of its norm, and its transform's learned argument, a
+// value a head.
 struct AttentionParameters {
   bool gain = false, gate = false, bias = false, alpha = false;
 };

@@ -1,6 +1,5 @@
 #include <charconv>
 #include <cmath>
-#include <limits>
 
 #include "fovea/base/strings.h"
 #include "fovea/spec/attention_names.h"
@@ -9,11 +8,9 @@
 namespace fovea {
 namespace {
 
-constexpr int64_t kMaxArgument = std::numeric_limits<int32_t>::max();
 constexpr size_t kMaxText = 10000;  // characters of a spec
 constexpr int kMaxDepth = 100;      // parentheses inside one another
 
-bool is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool continues_character(char c) { return (static_cast<unsigned char>(c) & 0xc0) == 0x80; }  // of UTF-8
@@ -221,7 +218,7 @@ class Parser {
     const size_t begin = at_;
     const std::string_view name = word("a pattern");
     Pairs out;
-    if (item_of(name, begin, out.leaf) || pairs_alias(name, begin, out) || later(name, begin)) return out;
+    if (item_of(name, begin, out.leaf) || pairs_alias(name, out) || later(name, begin)) return out;
     for (const std::string& stage : known_stages())
       if (name == stage) fail(begin, cat("'", name, "' is a stage, not a pattern; stages follow a '+'"));
     std::vector<std::string> known = known_pairs();
@@ -254,7 +251,7 @@ class Parser {
     return k;
   }
 
-  bool pairs_alias(std::string_view name, size_t, Pairs& out) {
+  bool pairs_alias(std::string_view name, Pairs& out) {
     for (const Alias& alias : aliases()) {
       if (alias.is_stage || name != alias.name) continue;
       out = parse_attention(alias.expansion(alias_argument(alias))).pairs;

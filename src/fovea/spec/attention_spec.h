@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "fovea/base/error.h"
+#include "fovea/spec/attention_kind.h"
 #include "fovea/spec/norms.h"
 #include "fovea/spec/patterns.h"
 #include "fovea/spec/transforms.h"
@@ -20,9 +21,6 @@
 //     atom  = name [ "(" args ")" ] | "(" pairs ")"
 // docs/attention.md lists the names; patterns.h, transforms.h and norms.h define them, one struct each.
 namespace fovea {
-
-// Which keys a query may see before any pattern: every key of the other side, of its own side, or those up to itself.
-enum class AttentionKind : uint8_t { kSelf, kCausal, kCross };
 
 // A tree of patterns. A leaf holds one pattern; an inner node the union or intersection of its parts.
 struct Pairs {
@@ -96,12 +94,25 @@ LayerSpec resolve(const LayerSpec& spec, int64_t num_heads);
 // Throws when groups differ in their norm, which is over the outputs of all heads.
 void require_one_norm(const LayerSpec& spec);
 
+// An argument that has to be given: a whole number in [min, max], a multiple of `step`; where that is 0, any number in
+// [min, max]. `keyword`, unless empty, may stand in its place.
+struct SpecArgument {
+  std::string name;
+  double min = 1, max = 0;
+  int64_t step = 1;
+  std::string keyword;
+};
+
 // For help texts, documentation and derived tests: every name with its arguments and one line of help.
 struct SpecName {
-  std::string name, arguments, help;
+  std::string name, arguments, help;  // arguments as help texts write them: "k[,keep=PAIRS]"
+  std::vector<SpecArgument> fields = {};
 };
 std::vector<SpecName> pattern_names();
-std::vector<SpecName> stage_names();
+std::vector<SpecName> selection_names();
+std::vector<SpecName> transform_names();
+std::vector<SpecName> norm_names();   // but `none`
+std::vector<SpecName> stage_names();  // selections, transforms and norms
 std::vector<SpecName> alias_names();
 std::vector<SpecName> later_names();  // parsed, but not run by this version
 

@@ -5,7 +5,9 @@
 
 #include <set>
 
+#include "fovea/base/strings.h"
 #include "fovea/base/test_message.h"
+#include "fovea/spec/testing/examples.h"
 #include "fovea/spec/testing/random_spec.h"
 
 namespace fovea {
@@ -65,21 +67,41 @@ TEST(AttentionSpec, WhatIsPrintedReadsBack) {
 }
 
 TEST(AttentionSpec, EveryNameOfTheListsParses) {
-  for (const SpecName& name : pattern_names()) {
-    const bool two = name.arguments.find(',') != std::string::npos;
-    const std::string text = name.name + (name.arguments.empty() ? "" : two ? "(4,2)" : "(4)");
-    EXPECT_EQ(canonical_text(text), text);
-    EXPECT_FALSE(name.help.empty());
+  for (const std::string& text : examples(pattern_names())) EXPECT_EQ(canonical_text(text), text);
+  for (const std::string& text : examples(stage_names()))
+    EXPECT_EQ(canonical_text(text), text == Softmax::kName ? "full" : text);
+  EXPECT_NO_THROW(examples(alias_names()));
+  for (const auto& names : {pattern_names(), stage_names(), alias_names(), later_names()})
+    for (const SpecName& name : names) EXPECT_FALSE(name.help.empty()) << name.name;
+}
+
+// Below the least value that the lists tell of, a name is refused.
+TEST(AttentionSpec, ArgumentsHaveTheRangesThatTheListsTell) {
+  for (const auto& names : {pattern_names(), stage_names(), alias_names(), later_names()}) {
+    for (const SpecName& name : names) {
+      for (size_t i = 0; i < name.fields.size(); ++i) {
+        std::vector<std::string> values;
+        for (const SpecArgument& field : name.fields) values.push_back(shortest(field.min));
+        values[i] = shortest(name.fields[i].min - 1);
+        const std::string text = cat(name.name, "(", join(values, ","), ")");
+        EXPECT_THAT(refusal(text),
+                    testing::AllOf(testing::HasSubstr(name.fields[i].name), testing::HasSubstr("must be")))
+            << text;
+      }
+    }
   }
-  for (const SpecName& name : alias_names())
-    EXPECT_NO_THROW(parse_attention(name.name + (name.arguments.empty() ? "" : "(16)")));
+}
+
+TEST(AttentionSpec, NamesOfKindsReadBack) {
+  for (const AttentionKind kind : {AttentionKind::kSelf, AttentionKind::kCausal, AttentionKind::kCross})
+    EXPECT_EQ(parse_kind(name_of(kind)), kind);
+  EXPECT_EQ(message_of([] { parse_kind("slef"); }),
+            "attention: unknown kind 'slef'; expected one of self, causal, cross");
 }
 
 TEST(AttentionSpec, ErrorsPointAtTheMistake) {
-  EXPECT_EQ(refusal("topk(8)+windw(3)"),
-            "attention spec, column 9: unknown stage 'windw'; known: topk, softmax, sparsemax, entmax, relu, gelu, "
-            "leaky-relu, rmsnorm, rmsnorm-xavier, gated-rmsnorm, layernorm, oow, rela-g, rela-i\n"
-            "  topk(8)+windw(3)\n          ^");
+  EXPECT_EQ(refusal("topk(8)+windw(3)"), cat("attention spec, column 9: unknown stage 'windw'; known: ",
+                                             join(known_stages(), ", "), "\n  topk(8)+windw(3)\n          ^"));
   EXPECT_THAT(
       refusal("windw(3)"),
       testing::HasSubstr("column 1: unknown pattern or stage 'windw'; did you mean 'window'? Known: full, window,"));

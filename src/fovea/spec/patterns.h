@@ -10,6 +10,7 @@
 // lowering and tests follow from the list at the end: to add a pattern, write its struct and name it there.
 //     kName, kHelp     as users know it
 //     kPositional      compares positions of queries and keys: self-attention only
+//     kDraws           reads row.stream: other pairs for every head, layer and seed
 //     fields()         its arguments
 //     problem()        optional: what is wrong with the arguments together, or nothing
 //     contains(row, key), 0 <= key < row.limit(); the causal limit is the caller's
@@ -41,7 +42,7 @@ struct PatternField {
 
 struct Full {
   static constexpr std::string_view kName = "full", kHelp = "every key";
-  static constexpr bool kPositional = false;
+  static constexpr bool kPositional = false, kDraws = false;
   static constexpr auto fields() { return std::tuple<>(); }
   bool contains(const Row&, int64_t) const { return true; }
   void spans(const Row& row, auto&& emit) const { emit(Span{0, row.keys}); }
@@ -60,7 +61,7 @@ struct Offsets {
 struct Window {
   int64_t k = 1;
   static constexpr std::string_view kName = "window", kHelp = "the k keys around the query; causal: the last k";
-  static constexpr bool kPositional = true;
+  static constexpr bool kPositional = true, kDraws = false;
   static constexpr auto fields() { return std::tuple(PatternField<Window>{"k", &Window::k, 1}); }
   bool contains(const Row& row, int64_t key) const { return Offsets::around(k, row.causal).contain(key - row.query); }
   void spans(const Row& row, auto&& emit) const {
@@ -73,7 +74,7 @@ struct Window {
 struct Dilated {
   int64_t k = 1, r = 1;
   static constexpr std::string_view kName = "dilated", kHelp = "as window(k), with r - 1 keys left out between two";
-  static constexpr bool kPositional = true;
+  static constexpr bool kPositional = true, kDraws = false;
   static constexpr auto fields() {
     return std::tuple(PatternField<Dilated>{"k", &Dilated::k, 1}, PatternField<Dilated>{"r", &Dilated::r, 1});
   }
@@ -94,7 +95,7 @@ struct Dilated {
 struct Block {
   int64_t b = 1;
   static constexpr std::string_view kName = "block", kHelp = "the keys of the query's own block of b";
-  static constexpr bool kPositional = true;
+  static constexpr bool kPositional = true, kDraws = false;
   static constexpr auto fields() { return std::tuple(PatternField<Block>{"b", &Block::b, 1}); }
   // With more queries than keys the first positions are negative: blocks of their own, without keys.
   bool contains(const Row& row, int64_t key) const { return row.query >= 0 && key / b == row.query / b; }
@@ -109,7 +110,7 @@ struct Global {
   int64_t g = 1;
   static constexpr std::string_view kName = "global",
                                     kHelp = "the first g keys; not causal: the first g queries see every key";
-  static constexpr bool kPositional = true;
+  static constexpr bool kPositional = true, kDraws = false;
   static constexpr auto fields() { return std::tuple(PatternField<Global>{"g", &Global::g, 1}); }
   bool contains(const Row& row, int64_t key) const { return key < g || (!row.causal && row.query < g); }
   void spans(const Row& row, auto&& emit) const { emit(Span{0, !row.causal && row.query < g ? row.keys : g}); }
@@ -123,7 +124,7 @@ std::vector<int64_t> random_keys(int64_t k, int64_t limit, uint64_t stream, int6
 struct Random {
   int64_t k = 1;
   static constexpr std::string_view kName = "random", kHelp = "k keys drawn anew for each query, head and layer";
-  static constexpr bool kPositional = false;
+  static constexpr bool kPositional = false, kDraws = true;
   static constexpr auto fields() { return std::tuple(PatternField<Random>{"k", &Random::k, 1}); }
   bool contains(const Row& row, int64_t key) const {
     if (row.limit() <= k) return true;
@@ -140,7 +141,7 @@ struct Random {
 struct Local {
   int64_t w = 1;
   static constexpr std::string_view kName = "local", kHelp = "the query and the w - 1 keys before it";
-  static constexpr bool kPositional = true;
+  static constexpr bool kPositional = true, kDraws = false;
   static constexpr auto fields() { return std::tuple(PatternField<Local>{"w", &Local::w, 1}); }
   bool contains(const Row& row, int64_t key) const { return key <= row.query && row.query - key < w; }
   void spans(const Row& row, auto&& emit) const { emit(Span{row.query - w + 1, row.query + 1}); }
@@ -150,7 +151,7 @@ struct Local {
 struct Strided {
   int64_t s = 1;
   static constexpr std::string_view kName = "strided", kHelp = "every s-th key back from the query";
-  static constexpr bool kPositional = true;
+  static constexpr bool kPositional = true, kDraws = false;
   static constexpr auto fields() { return std::tuple(PatternField<Strided>{"s", &Strided::s, 1}); }
   bool contains(const Row& row, int64_t key) const { return key <= row.query && (row.query - key) % s == 0; }
   void spans(const Row& row, auto&& emit) const {
@@ -164,7 +165,7 @@ struct Fixed {
   int64_t b = 1, c = 1;
   static constexpr std::string_view kName = "fixed",
                                     kHelp = "up to the query: its own block of b, and the last c keys of every block";
-  static constexpr bool kPositional = true;
+  static constexpr bool kPositional = true, kDraws = false;
   static constexpr auto fields() {
     return std::tuple(PatternField<Fixed>{"b", &Fixed::b, 1}, PatternField<Fixed>{"c", &Fixed::c, 1});
   }

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "fovea/base/choices.h"
 #include "fovea/base/executor.h"
 #include "fovea/kernels/attention/dropout.h"
 #include "fovea/spec/attention_spec.h"
@@ -14,6 +15,9 @@
 namespace fovea::kernels {
 
 enum class DType : uint8_t { kFloat32, kBFloat16, kFloat64 };
+inline constexpr std::string_view kDTypes = "float32|bfloat16|float64";  // in the order of the enumeration
+static_assert(choice_at(kDTypes, static_cast<size_t>(DType::kFloat64)) == "float64");
+constexpr std::string_view name_of(DType dtype) { return choice_at(kDTypes, static_cast<size_t>(dtype)); }
 
 // One sequence: its queries are tokens [q_begin, q_begin + q_length) of q and out, its keys those of k and v.
 // In self-attention query i stands at key position i + k_length - q_length, so that decoding with a cache is
@@ -114,6 +118,12 @@ struct Kernel {
 
 // Fastest first.
 std::span<const Kernel> attention_kernels();
+
+// For lists of what there is: attention_kernels(), then the reference.
+struct KernelTitle {
+  std::string_view name, summary;
+};
+std::vector<KernelTitle> kernel_titles();
 
 // Sequences of one problem and the kernel that takes them.
 struct Share {

@@ -9,11 +9,11 @@
 namespace fovea::kernels {
 namespace {
 
-constexpr std::string_view kReference = "reference";
+constexpr KernelTitle kReference = {"reference", "any problem on any device, through dense scores"};
 
 const Kernel* forced(std::string_view name, const AttentionProblem& problem) {
-  if (name == kReference) return nullptr;
-  std::vector<std::string> known{std::string(kReference)};
+  if (name == kReference.name) return nullptr;
+  std::vector<std::string> known{std::string(kReference.name)};
   for (const Kernel& kernel : attention_kernels()) {
     known.emplace_back(kernel.name);
     if (kernel.name != name) continue;
@@ -71,6 +71,13 @@ std::string_view forced_kernel() {
 
 std::span<const Kernel> attention_kernels() { return cpu_kernels(); }
 
+std::vector<KernelTitle> kernel_titles() {
+  std::vector<KernelTitle> out;
+  for (const Kernel& kernel : attention_kernels()) out.push_back({kernel.name, kernel.summary});
+  out.push_back(kReference);
+  return out;
+}
+
 Division::Division(const AttentionProblem& problem) {
   const std::vector<const Kernel*> among = candidates(problem);
   if (among.empty()) return;
@@ -124,7 +131,7 @@ std::string explain(const AttentionProblem& problem) {
   std::vector<std::string> takers;
   for (const Share& share : division.shares()) takers.emplace_back(share.kernel->name);
   return cat(name.empty() ? walk(problem) : cat("FOVEA_KERNEL=", name, ' '), "-> ",
-             takers.empty() ? std::string(kReference) : join(takers, ", "));
+             takers.empty() ? std::string(kReference.name) : join(takers, ", "));
 }
 
 }  // namespace fovea::kernels

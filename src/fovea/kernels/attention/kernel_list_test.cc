@@ -3,6 +3,7 @@
 #include <cctype>
 #include <ostream>
 
+#include "fovea/base/strings.h"
 #include "fovea/kernels/attention/testing/kernel_test_suite.h"
 #include "fovea/kernels/simd/isa.h"
 
@@ -20,9 +21,8 @@ struct Subject {
 void PrintTo(const Subject& subject, std::ostream* out) { *out << subject.kernel->name; }
 
 std::string title(const ::testing::TestParamInfo<Subject>& info) {
-  std::string out = std::string(info.param.kernel->name) +
-                    (info.param.dtype == DType::kFloat32 ? "_float32_" : "_bfloat16_") +
-                    std::string(name(info.param.isa));
+  const auto& [kernel, dtype, isa] = info.param;
+  std::string out = cat(kernel->name, '_', name_of(dtype), '_', name(isa));
   for (char& c : out)
     if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
   return out;

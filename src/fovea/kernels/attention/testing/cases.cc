@@ -3,9 +3,13 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <initializer_list>
 #include <iterator>
+#include <string>
 
 #include "fovea/base/rng.h"
+#include "fovea/base/strings.h"
+#include "fovea/spec/testing/examples.h"
 #include "fovea/spec/testing/random_spec.h"
 
 namespace fovea::kernels::testing_suite {
@@ -56,15 +60,22 @@ bool is_allowed(const AttentionSpec& spec, AttentionKind kind) {
   }
 }
 
+std::vector<std::string> with_extras(const std::vector<SpecName>& names, std::initializer_list<const char*> extras) {
+  std::vector<std::string> out = examples(names);
+  out.insert(out.end(), extras.begin(), extras.end());
+  return out;
+}
+
+// Patterns and transforms as the lists have them, and what is made of several or takes another way.
 std::vector<AttentionSpec> systematic_specs() {
+  const std::vector<std::string> transforms = with_extras(transform_names(), {"entmax(1.5)", "entmax(2.5)"});
   std::vector<AttentionSpec> out;
-  for (const char* pairs :
-       {"full", "window(5)", "dilated(4,3)", "block(8)", "global(2)", "random(6)", "local(7)", "strided(4)",
-        "fixed(8,2)", "window(4)|global(1)|random(3)", "(window(9)|global(2))&local(20)", "local(3)&global(1)"}) {
+  for (const std::string& pairs :
+       with_extras(pattern_names(),
+                   {"window(4)|global(1)|random(3)", "(window(9)|global(2))&local(20)", "local(3)&global(1)"})) {
     for (const char* select : {"", "+topk(1)", "+topk(4)", "+topk(3,keep=window(2))", "+topk(3,keep=random(2))"}) {
-      for (const char* transform : {"softmax", "sparsemax", "entmax(1.5)", "entmax(1.3)", "entmax(2.5)",
-                                    "entmax(learned)", "relu", "gelu", "leaky-relu(0.1)"})
-        out.push_back(parse_attention(std::string(pairs) + select + "+" + transform));
+      for (const std::string& transform : transforms)
+        out.push_back(parse_attention(cat(pairs, select, "+", transform)));
     }
   }
   return out;

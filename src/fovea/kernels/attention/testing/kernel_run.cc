@@ -161,12 +161,9 @@ std::vector<double> grad_out_of(const AttentionProblem& problem, const Inputs& i
 }
 
 std::string describe(const AttentionProblem& problem) {
-  static constexpr const char* kKinds[] = {"self", "causal", "cross"};
-  static constexpr const char* kTypes[] = {"float32", "bfloat16", "float64"};
-  std::string out =
-      cat(print(problem.spec), " ", kKinds[static_cast<size_t>(problem.kind)], " ",
-          kTypes[static_cast<size_t>(problem.dtype)], " heads ", problem.num_heads, " head_dim ", problem.head_dim,
-          " dropout ", problem.dropout, problem.needs_backward ? " with" : " without", " backward, queries x keys:");
+  std::string out = cat(print(problem.spec), " ", name_of(problem.kind), " ", name_of(problem.dtype), " heads ",
+                        problem.num_heads, " head_dim ", problem.head_dim, " dropout ", problem.dropout,
+                        problem.needs_backward ? " with" : " without", " backward, queries x keys:");
   for (const Sequence& s : problem.sequences) out += cat(" ", s.q_length, "x", s.k_length);
   return out;
 }

@@ -1,9 +1,11 @@
 """The operators as functions. Shapes: B sequences, H heads, N queries or keys, D head size, T tokens of all sequences."""
+import numbers
 import operator
 from collections import namedtuple
 from typing import SupportsIndex
 
 import torch
+from torch import Tensor
 
 SpecName = namedtuple("SpecName", "part name arguments help fields")
 SpecField = namedtuple("SpecField", "name least greatest step keyword")
@@ -18,7 +20,7 @@ def _check_type(name, value, wanted, expected):
         raise TypeError(f"{name} is of type {type(value).__name__}; expected {expected}")
 
 
-def parse(spec, num_heads=None):
+def parse(spec: str, num_heads: int | None = None) -> str:
     """The canonical text of a spec, equal for equal mechanisms: parse("full + relu+topk(8)") == "topk(8)+relu".
 
     Args:
@@ -32,15 +34,15 @@ def parse(spec, num_heads=None):
     if num_heads is not None:
         _check_type("num_heads", num_heads, SupportsIndex, "a whole number")
         num_heads = operator.index(num_heads)
-        if num_heads < 1:
-            raise ValueError(f"num_heads {num_heads} is less than 1")
+        if not 1 <= num_heads < 2**31:
+            raise ValueError(f"num_heads {num_heads} is not in [1, 2^31)")
     try:
         return torch.ops.fovea.parse(spec, num_heads)
     except RuntimeError as error:
         raise SpecError(str(error)) from None
 
 
-def spec_names():
+def spec_names() -> list[SpecName]:
     """Every name that a spec may use, as (part, name, arguments, help, fields); parts: pattern, stage, alias, later.
 
     fields are the arguments that have to be given, each a (name, least, greatest, step, keyword): a multiple of step
@@ -55,32 +57,46 @@ def spec_names():
     return [SpecName(*texts, tuple(map(field, fields.split(","))) if fields else ()) for *texts, fields in names]
 
 
-def parameters(spec):
+def parameters(spec: str) -> list[str]:
     """Names of the tensors that a spec needs beside q, k and v: of gain, gate and bias [H * D], alpha [H]."""
     parse(spec)
     return torch.ops.fovea.parameters(spec)
 
 
-def properties(spec):
+def properties(spec: str) -> list[str]:
     """What a spec is, of "positional", "seed", "selection", "pointwise", "norm" and "uniform_gain"."""
     parse(spec)
     return torch.ops.fovea.properties(spec)
 
 
-def _check_numbers(**numbers):
-    """The operator would take a tensor of one element for a number, and learn nothing."""
-    for name, value in numbers.items():
+def _check_numbers(**values):
+    """The operator would take a tensor of one element for a number, and learn nothing; of other types its text is the
+    whole schema."""
+    for name, value in values.items():
         if isinstance(value, torch.Tensor):
             raise TypeError(f"attention: {name} is a tensor; expected a number, which is not learned")
-        if value is None:
-            raise TypeError(f"attention: {name} is None; expected a number")
+        if not torch.compiler.is_compiling():
+            _check_type(f"attention: {name}", value, numbers.Real, "a number")
 
 
-def _call(called, q, k, *v, spec, tensors, **options):
+def _check_seeds(**values):
+    for name, value in values.items():
+        if isinstance(value, torch.Tensor):
+            raise TypeError(f"attention: {name} is a tensor; expected a whole number")
+        if torch.compiler.is_compiling():
+            continue
+        _check_type(f"attention: {name}", value, SupportsIndex, "a whole number")
+        if not -2**63 <= operator.index(value) < 2**63:
+            raise ValueError(f"attention: {name} {value} is not in [-2^63, 2^63)")
+
+
+def _call(called, *qkv, spec, tensors, **options):
     if torch.compiler.is_compiling():
-        return called(q, k, *v, spec=spec, **tensors, **options)
+        return called(*qkv, spec=spec, **tensors, **options)
+    for name, value in zip("qkv", qkv):  # None would be taken for a tensor of no size
+        _check_type(f"attention: {name}", value, torch.Tensor, "a tensor")
     try:
-        return called(q, k, *v, spec=spec, **tensors, **options)
+        return called(*qkv, spec=spec, **tensors, **options)
     except RuntimeError as error:
         if str(error).startswith("attention spec, column"):
             raise SpecError(str(error)) from None
@@ -98,9 +114,12 @@ def _kind(causal, cross):
     return "causal" if causal else "cross" if cross else "self"
 
 
-def attention(q, k, v, spec="full", *, causal=False, cross=False, q_lengths=None, k_lengths=None, q_offsets=None,
-              k_offsets=None, k_begins=None, k_tokens=None, alpha=None, gain=None, gate=None, bias=None, scale=None,
-              dropout=0.0, seed=0, layer=0, dropout_seed=None):
+def attention(q: Tensor, k: Tensor, v: Tensor, spec: str = "full", *, causal: bool = False, cross: bool = False,
+              q_lengths: Tensor | None = None, k_lengths: Tensor | None = None, q_offsets: Tensor | None = None,
+              k_offsets: Tensor | None = None, k_begins: Tensor | None = None, k_tokens: Tensor | None = None,
+              alpha: Tensor | None = None, gain: Tensor | None = None, gate: Tensor | None = None,
+              bias: Tensor | None = None, scale: float | None = None, dropout: float = 0.0, seed: int = 0,
+              layer: int = 0, dropout_seed: int | Tensor | None = None) -> Tensor:
     """Attention by any mechanism, differentiable in q, k, v, alpha, gain, gate and bias; works in torch.compile.
 
     Args:
@@ -134,6 +153,7 @@ def attention(q, k, v, spec="full", *, causal=False, cross=False, q_lengths=None
     tensors = {"q_offsets": q_offsets, "k_offsets": k_offsets, "k_begins": k_begins, "k_tokens": k_tokens,
                "q_lengths": q_lengths, "k_lengths": k_lengths, "alpha": alpha, "gain": gain, "gate": gate, "bias": bias}
     _check_numbers(scale=1 if scale is None else scale, dropout=dropout)
+    _check_seeds(seed=seed, layer=layer)
     drawn_seed = None  # not made a number: that would cut a compiled graph in two
     if dropout_seed is None:
         dropout_seed = 0
@@ -144,15 +164,19 @@ def attention(q, k, v, spec="full", *, causal=False, cross=False, q_lengths=None
             raise ValueError(f"attention: dropout_seed is {dropout_seed.dtype} of shape {list(dropout_seed.shape)}; "
                              "expected torch.int64 of no dimension")
         dropout_seed, drawn_seed = 0, dropout_seed
-    elif isinstance(dropout_seed, int) and not -2**63 <= dropout_seed < 2**63:
-        raise ValueError(f"attention: dropout_seed {dropout_seed} is not in [-2^63, 2^63)")
+    else:
+        _check_seeds(dropout_seed=dropout_seed)
     return _call(torch.ops.fovea.attention, q, k, v, spec=spec, tensors=tensors, kind=_kind(causal, cross), scale=scale,
                  dropout=dropout, seed=seed, layer=layer, dropout_seed=dropout_seed, drawn_seed=drawn_seed)
 
 
-def attention_weights(q, k, spec="full", *, causal=False, cross=False, q_lengths=None, k_lengths=None, q_offsets=None,
-                      k_offsets=None, k_begins=None, k_tokens=None, alpha=None, scale=None, seed=0, layer=0):
-    """The weights that attention() would use, whole: for looking at, not for training. Arguments as there.
+def attention_weights(q: Tensor, k: Tensor, spec: str = "full", *, causal: bool = False, cross: bool = False,
+                      q_lengths: Tensor | None = None, k_lengths: Tensor | None = None,
+                      q_offsets: Tensor | None = None, k_offsets: Tensor | None = None, k_begins: Tensor | None = None,
+                      k_tokens: Tensor | None = None, alpha: Tensor | None = None, scale: float | None = None,
+                      seed: int = 0, layer: int = 0) -> Tensor:
+    """The weights that attention() would use, whole: for looking at, constants to every kind of derivative. Arguments
+    as there.
 
     Returns:
         Tensor: [B, H, N_q, N_k] with the greatest lengths, zero outside the selected pairs.
@@ -160,6 +184,7 @@ def attention_weights(q, k, spec="full", *, causal=False, cross=False, q_lengths
     tensors = {"q_offsets": q_offsets, "k_offsets": k_offsets, "k_begins": k_begins, "k_tokens": k_tokens,
                "q_lengths": q_lengths, "k_lengths": k_lengths, "alpha": alpha}
     _check_numbers(scale=1 if scale is None else scale)
+    _check_seeds(seed=seed, layer=layer)
     return _call(torch.ops.fovea.attention_weights, q, k, spec=spec, tensors=tensors, kind=_kind(causal, cross),
                  scale=scale, seed=seed, layer=layer)
 

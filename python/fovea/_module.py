@@ -1,8 +1,9 @@
 """Multi-head attention as a module: projections, heads and whatever parameters the mechanism needs."""
 import math
+import operator
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from ._functional import attention, parameters, parse, properties
 
@@ -27,16 +28,18 @@ class Attention(nn.Module):
     alpha = 1.5.
     """
 
-    def __init__(self, embed_dim, num_heads, spec="full", *, causal=False, bias=True, dropout=0.0, seed=0, layer=0,
-                 device=None, dtype=None):
+    def __init__(self, embed_dim: int, num_heads: int, spec: str = "full", *, causal: bool = False, bias: bool = True,
+                 dropout: float = 0.0, seed: int = 0, layer: int = 0, device=None, dtype: torch.dtype | None = None):
         super().__init__()
+        embed_dim, num_heads = operator.index(embed_dim), operator.index(num_heads)
         if num_heads < 1 or embed_dim < 1 or embed_dim % num_heads:
-            raise ValueError(f"embed_dim {embed_dim} is not a multiple of num_heads {num_heads}")
+            raise ValueError(f"embed_dim {embed_dim} is not a positive multiple of num_heads {num_heads}")
         if not 0 <= dropout < 1 - 2**-25:  # float32 rounds what is above to 1
             raise ValueError(f"dropout {dropout} is not in [0, 1)")
         self.embed_dim, self.num_heads, self.spec = embed_dim, num_heads, parse(spec, num_heads)
         self.causal, self.dropout, self.seed, self.layer = causal, dropout, seed, layer
-        self._draws = "seed" in properties(spec)
+        are = properties(spec)
+        self._positional, self._draws = "positional" in are, "seed" in are
         made = {"device": device, "dtype": dtype}
         self.q_proj, self.k_proj, self.v_proj, self.out_proj = (
             nn.Linear(embed_dim, embed_dim, bias=bias, **made) for _ in range(4))
@@ -66,26 +69,36 @@ class Attention(nn.Module):
         if self.a is not None:
             nn.init.zeros_(self.a)
 
-    def forward(self, query, key=None, value=None, *, q_lengths=None, k_lengths=None, dropout_seed=None):
+    def forward(self, query: Tensor, key: Tensor | None = None, value: Tensor | None = None, *,
+                q_lengths: Tensor | None = None, k_lengths: Tensor | None = None,
+                dropout_seed: int | Tensor | None = None) -> Tensor:
         """
         Args:
             query (Tensor): [B, N_q, M].
-            key, value (Tensor, optional): [B, N_k, M]; without them, or with query in key's place, self-attention;
-                value alone defaults to key.
-            q_lengths, k_lengths (Tensor, optional): [B] int64 on the CPU; in self-attention one stands for both.
+            key, value (Tensor, optional): [B, N_k, M], query where left out; value alone defaults to key. A layer that
+                compares positions, causally or by a pattern, is self-attention and takes them of query's shape only.
+            q_lengths, k_lengths (Tensor, optional): [B] int64 on the CPU; in self-attention, so without a key or where
+                positions are compared, one stands for both.
             dropout_seed (int or Tensor, optional): default a new one from torch's generator.
         Returns:
             Tensor: [B, N_q, M].
         """
-        cross = key is not None and key is not query
-        if cross and self.causal:
-            raise ValueError("Attention: got a key in a causal layer; leave it out for self-attention, or make the "
-                             "layer without causal")
+        # Not by whether key is the object query: hooks, checkpointing and casts hand on others of the same numbers.
+        cross = key is not None and not (self.causal or self._positional)
         key = query if key is None else key
         value = key if value is None else value
         for name, x in (("query", query), ("key", key), ("value", value)):
+            if not isinstance(x, torch.Tensor):
+                raise TypeError(f"Attention: {name} is of type {type(x).__name__}; expected a tensor")
             if x.dim() != 3 or x.size(-1) != self.embed_dim:
                 raise ValueError(f"Attention: {name} has shape {list(x.shape)}; expected [B, N, {self.embed_dim}]")
+            if not cross and x.shape != query.shape:
+                raise ValueError(f"Attention: {name} has shape {list(x.shape)} in self-attention; expected query's, "
+                                 f"{list(query.shape)}; cross-attention takes a spec that compares no positions, and "
+                                 "is not causal")
+        if cross and q_lengths is not None and k_lengths is None:
+            raise ValueError("Attention: got q_lengths and a key without k_lengths; give both, or leave out the key for "
+                             "self-attention")
         if not cross:
             q_lengths = k_lengths if q_lengths is None else q_lengths
             k_lengths = q_lengths if k_lengths is None else k_lengths
@@ -107,4 +120,6 @@ class Attention(nn.Module):
         return x.unflatten(-1, (self.num_heads, -1)).transpose(1, 2)  # [B, H, N, D], a view
 
     def extra_repr(self):
-        return f"{self.embed_dim}, {self.num_heads}, {self.spec!r}, causal={self.causal}, dropout={self.dropout}"
+        text = (f"{self.embed_dim}, {self.num_heads}, {self.spec!r}, causal={self.causal}, "
+                f"bias={self.q_proj.bias is not None}, dropout={self.dropout}")
+        return text + (f", seed={self.seed}, layer={self.layer}" if self._draws else "")

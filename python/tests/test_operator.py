@@ -75,12 +75,33 @@ def test_lists_of_keys_without_their_ranges():
             torch.ops.fovea.attention_forward(x, x, x, None, layout, "full", "self", 1.0, 0.0, [0, 0, 0], 0, False)
 
 
+@pytest.mark.parametrize("spec", ["topk(3)", "window(3)"])
+def test_inference_before_leaves_nothing_behind(spec):
+    """Plans are kept: made in inference mode their tensors could be in no graph."""
+    q, k, v = specs.inputs(2, H, 7, D, requires_grad=True)
+    with torch.inference_mode():
+        fovea.attention(q, k, v, spec, causal=True)
+    grad, = torch.autograd.grad(fovea.attention(q, k, v, spec, causal=True).sum(), q, create_graph=True)
+    grad.square().sum().backward()
+    assert q.grad is not None and q.grad.isfinite().all()
+
+
+def test_weights_are_constants_of_the_size_that_compilers_expect():
+    q, k = torch.randn(0, H, 4, D), torch.randn(0, H, 5, D)
+    assert fovea.attention_weights(q, k).shape == fovea.attention_weights(q.to("meta"), k.to("meta")).shape
+    q, k = torch.randn(1, H, 4, D, requires_grad=True), torch.randn(1, H, 5, D)
+    assert not fovea.attention_weights(q, k).requires_grad
+    with torch.autograd.forward_ad.dual_level():
+        dual = torch.autograd.forward_ad.make_dual(q.detach(), torch.ones_like(q))
+        assert torch.autograd.forward_ad.unpack_dual(fovea.attention_weights(dual, k)).tangent is None
+
+
 def test_operators_beneath_check_what_they_read():
     """Their kernels take pointers: a tensor that is too small would be read past its end."""
     q, k, v, alpha, *rest = operator_arguments("entmax(learned)", torch.float32)
     q, k, v, alpha = (x.detach() for x in (q, k, v, alpha))
     forward, backward = torch.ops.fovea.attention_forward, torch.ops.fovea.attention_backward
-    for inputs, message in (((q, k[..., :2], v, alpha), "equal heads"), ((q, k, v.double(), alpha), "one floating type"),
+    for inputs, message in (((q, k[..., :2], v, alpha), "equal heads"), ((q, k, v.double(), alpha), "expected one type"),
                             ((q, k, v, alpha[:-1]), "a value a head"), ((q[0, 0], k, v, alpha), "expected .T, H, D.")):
         with pytest.raises(RuntimeError, match=message):
             forward(*inputs, *rest)

@@ -4,7 +4,7 @@
 
 #include "fovea/app/options.h"
 #include "fovea/kernels/attention/attention.h"
-#include "fovea/kernels/attention/cpu/isa.h"
+#include "fovea/kernels/simd/isa.h"
 #include "fovea/spec/attention_spec.h"
 
 namespace fovea::app {

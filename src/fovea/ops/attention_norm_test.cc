@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "fovea/base/rng.h"
-#include "fovea/kernels/attention/oracle.h"
+#include "fovea/kernels/attention/testing/oracle.h"
 #include "fovea/ops/head_norm.h"
 #include "fovea/spec/attention_names.h"
 

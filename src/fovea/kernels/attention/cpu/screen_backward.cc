@@ -167,6 +167,7 @@ void Backward::fetch_pairs(const BackwardPiece& p, int64_t row) const {
 void Backward::row_step(const BackwardTask& task, BackwardWorker& w) const {
   BackwardPiece& p = *task.piece;
   const Selection& selection = p.selection;
+  const OneHead<void> grad_q(args.grad_q, problem, p.piece.head);
   for (int64_t row = task.first; row < task.first + task.count; ++row) {
     if (row + 1 < task.first + task.count) fetch_pairs(p, row + 1);
     const auto at = static_cast<size_t>(row);
@@ -186,7 +187,7 @@ void Backward::row_step(const BackwardTask& task, BackwardWorker& w) const {
     if (selection.learned) p.alpha_grads[at] = alpha_gradient(selection, weights, p.means[at], out.gradients);
     score_gradients(selection, weights, p.means[at], out.gradients);
     screen_ops().weighted_sum({p.k.get(), width, list.keys, list.count}, out.gradients, w.out);
-    write_row({args.grad_q, problem, p.piece.head}, p.piece.sequence->q_begin + row, w.out, args.scale);
+    write_row(grad_q, p.piece.sequence->q_begin + row, w.out, args.scale);
   }
 }
 
@@ -258,10 +259,11 @@ void Backward::key_step(const BackwardTask& task, BackwardWorker& w) const {
     to.rows = w.grad_values.data();
     ops.scatter(to, weights, p.grad_out.row(row, width));
   }
+  const OneHead<void> grad_k(args.grad_k, problem, p.piece.head), grad_v(args.grad_v, problem, p.piece.head);
   for (int64_t i = 0; i < task.count; ++i) {
     const int64_t token = p.piece.sequence->k_begin + task.first + i;
-    write_row({args.grad_k, problem, p.piece.head}, token, w.grad_keys.data() + i * width, args.scale);
-    write_row({args.grad_v, problem, p.piece.head}, token, w.grad_values.data() + i * width, 1);
+    write_row(grad_k, token, w.grad_keys.data() + i * width, args.scale);
+    write_row(grad_v, token, w.grad_values.data() + i * width, 1);
   }
 }
 

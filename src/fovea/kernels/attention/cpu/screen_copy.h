@@ -17,7 +17,7 @@ constexpr bool is_near(int64_t rows, int64_t width) { return rows * width <= int
 // One head of an array.
 template <class T>
 struct OneHead {
-  const Rows<T>& rows;
+  Rows<T> rows;
   DType dtype;
   int64_t head, head_dim;
   OneHead(const Rows<T>& of, const AttentionProblem& problem, int64_t which)

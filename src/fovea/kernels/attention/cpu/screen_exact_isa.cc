@@ -55,15 +55,17 @@ inline F sixteen_dots(const float* x, const float* rows, int64_t width, const in
 }
 #endif
 
-// Of the columns from `column` on.
+// Of kVectors vectors of columns, from `column` on.
 template <int kVectors>
 void weighted_sum_part(const ListedRows& at, int64_t column, const float* weights, float* out) {
-  const auto [rows, width, list, count] = at;
+  const float* rows = at.rows + column;
+  const int64_t width = at.width, count = at.count;
+  const int32_t* list = at.list;
   F total[kVectors];
   for (F& one : total) one = set(0);
   for (int64_t i = 0; i < count; ++i) {
     const F weight = set(weights[i]);
-    const float* row = rows + column + list[i] * width;
+    const float* row = rows + list[i] * width;
     for (int v = 0; v < kVectors; ++v) total[v] = fma(weight, load(row + v * kLanes), total[v]);
   }
   for (int v = 0; v < kVectors; ++v) store(out + column + v * kLanes, total[v]);

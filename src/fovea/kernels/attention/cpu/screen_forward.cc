@@ -188,6 +188,7 @@ void Forward::weigh_rows(const ForwardTask& task, ForwardWorker& worker) const {
 
 void Forward::sum_rows(const ForwardTask& task, ForwardWorker& worker) const {
   const PreparedPiece& p = *task.piece;
+  const OneHead<void> out(args.out, problem, p.piece.head);
   for (int64_t i = 0; i < task.count; ++i) {
     const RowPlace place = {p.piece.head, token_of(task, i)};
     RowList list = worker.search.row(i).list;
@@ -195,7 +196,7 @@ void Forward::sum_rows(const ForwardTask& task, ForwardWorker& worker) const {
       list = drop_weights(p.selection, list, place, worker);
     }
     screen_ops().weighted_sum({p.values.get(), p.packed.width, list.keys, list.count}, list.values, worker.out);
-    write_row({args.out, problem, place.head}, place.token, worker.out, 1);
+    write_row(out, place.token, worker.out, 1);
   }
 }
 
@@ -203,9 +204,10 @@ void Forward::run(ForwardTask& task, ForwardWorker& worker) const {
   const PreparedPiece& p = *task.piece;
   const Sequence& s = *p.piece.sequence;
   const uint64_t stream = args.random.pattern(p.piece.head);
+  const OneHead<const void> q(args.q, problem, p.piece.head);
   for (int64_t i = 0; i < task.count; ++i) {
     find_keys(problem.spec, row_of(problem, s, task.first + i, stream), worker.search.row(i).keys);
-    read_row({args.q, problem, p.piece.head}, s.q_begin + task.first + i, worker.search.query(i));
+    read_row(q, s.q_begin + task.first + i, worker.search.query(i));
   }
   if (worker.piece != p.piece) worker.search.forget();
   worker.piece = p.piece;

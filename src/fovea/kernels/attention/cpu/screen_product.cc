@@ -1,57 +1,49 @@
-#include <cstdint>
-#include <cstring>
-
 #include "fovea/kernels/attention/cpu/screen.h"
-#include "fovea/kernels/simd/isa.h"
-// Standard headers end here.
-#include "fovea/kernels/simd/isa_begin-inl.h"
-#include "fovea/kernels/simd/simd-inl.h"
+
+// Products in small formats, with the instruction sets switched on for these functions alone. A micro-tile of 6 queries
+// by 64 keys keeps 24 sums, 4 vectors of keys and a query's word in the 32 registers: named variables, as GCC 12 leaves
+// arrays of them in memory, and the instructions as they are, as it copies sums around their intrinsics.
+#if defined(__x86_64__)
+#include <immintrin.h>
 
 namespace fovea::kernels {
-
-#if FOVEA_ISA == 2
-
-// Products in bfloat16 and in bytes, by instructions beyond this level, which the callers ask the processor for. A
-// micro-tile of 6 queries by 64 keys keeps 24 sums, 4 vectors of keys and a query's word in the 32 registers: named
-// variables, as GCC 12 leaves arrays of them in memory, and the instructions as they are, as it copies sums around
-// their intrinsics.
 namespace {
+
+#define FOVEA_SCREEN __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq"), always_inline)) inline
 
 struct Bf16 {
   // sum += key . x, two bf16 values a lane.
-  [[gnu::always_inline]] static inline void add(__m512i& sum, __m512i key, __m512i x) {
+  FOVEA_SCREEN static void add(__m512i& sum, __m512i key, __m512i x) {
     asm("vdpbf16ps %2, %1, %0" : "+v"(sum) : "v"(key), "v"(x));
   }
-  [[gnu::always_inline]] static inline __mmask16 reach(__m512i sum, __m512i least) {
+  FOVEA_SCREEN static __mmask16 reach(__m512i sum, __m512i least) {
     return _mm512_cmp_ps_mask(_mm512_castsi512_ps(sum), _mm512_castsi512_ps(least), _CMP_GE_OQ);
   }
 };
 
 struct Int8 {
   // sum += key . x, four unsigned bytes of the key by four signed ones a lane.
-  [[gnu::always_inline]] static inline void add(__m512i& sum, __m512i key, __m512i x) {
+  FOVEA_SCREEN static void add(__m512i& sum, __m512i key, __m512i x) {
     asm("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(key), "v"(x));
   }
-  [[gnu::always_inline]] static inline __mmask16 reach(__m512i sum, __m512i least) {
-    return _mm512_cmpge_epi32_mask(sum, least);
-  }
+  FOVEA_SCREEN static __mmask16 reach(__m512i sum, __m512i least) { return _mm512_cmpge_epi32_mask(sum, least); }
 };
 
-[[gnu::always_inline]] inline __m512i word(const uint32_t* p) { return _mm512_set1_epi32(static_cast<int32_t>(*p)); }
+FOVEA_SCREEN __m512i word(const uint32_t* p) { return _mm512_set1_epi32(static_cast<int32_t>(*p)); }
 
 // One query's sums over 64 keys.
 template <class Format>
 struct Sums {
   __m512i a, b, c, d;
 
-  [[gnu::always_inline]] explicit inline Sums(const uint32_t* start) : a(word(start)), b(a), c(a), d(a) {}
-  [[gnu::always_inline]] inline void add(__m512i k0, __m512i k1, __m512i k2, __m512i k3, __m512i x) {
+  FOVEA_SCREEN explicit Sums(const uint32_t* start) : a(word(start)), b(a), c(a), d(a) {}
+  FOVEA_SCREEN void add(__m512i k0, __m512i k1, __m512i k2, __m512i k3, __m512i x) {
     Format::add(a, k0, x);
     Format::add(b, k1, x);
     Format::add(c, k2, x);
     Format::add(d, k3, x);
   }
-  [[gnu::always_inline]] inline void finish(const ScreenTile& t, int64_t query, int64_t group) const {
+  FOVEA_SCREEN void finish(const ScreenTile& t, int64_t query, int64_t group) const {
     uint32_t* scores = t.scores + query * kBlockKeys + group * kGroupKeys;
     uint16_t* hits = t.hits + query * kBlockGroups + group;
     const __m512i least = word(t.thresholds + query);
@@ -67,7 +59,7 @@ struct Sums {
 };
 
 template <class Format>
-[[gnu::always_inline]] inline void micro_tile(const ScreenTile& t, int64_t query, int64_t group) {
+FOVEA_SCREEN void micro_tile(const ScreenTile& t, int64_t query, int64_t group) {
   const uint32_t* start = t.start + query;
   Sums<Format> s0(start), s1(start + 1), s2(start + 2), s3(start + 3), s4(start + 4), s5(start + 5);
   const int64_t steps = t.steps, stride = steps * kGroupKeys;
@@ -92,21 +84,26 @@ template <class Format>
 }
 
 template <class Format>
-void product(const ScreenTile& tile) {
+__attribute__((target("avx512f,avx512bw,avx512vl,avx512dq"))) void product(const ScreenTile& tile) {
   for (int64_t group = 0; group < tile.num_tiles * 4; group += 4) {
     for (int64_t query = 0; query < tile.num_queries; query += 6) micro_tile<Format>(tile, query, group);
   }
 }
+
+#undef FOVEA_SCREEN
 
 }  // namespace
 
 void screen_product_bf16(const ScreenTile& tile) { product<Bf16>(tile); }
 void screen_product_int8(const ScreenTile& tile) { product<Int8>(tile); }
 
-#elif FOVEA_ISA == 0 && !defined(__x86_64__)
+}  // namespace fovea::kernels
+
+#else
+
+namespace fovea::kernels {
 void screen_product_bf16(const ScreenTile&) {}  // never chosen: has_int8_product() and isa() say so
 void screen_product_int8(const ScreenTile&) {}
-#endif
-
 }  // namespace fovea::kernels
-#include "fovea/kernels/simd/isa_end-inl.h"
+
+#endif

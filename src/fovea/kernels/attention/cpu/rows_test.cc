@@ -309,7 +309,7 @@ TEST_P(RowsTest, FewQueries) {
   }
 }
 
-// They are a path of their own, which keeps nothing for a backward pass.
+// Their own path drops nothing, so that with dropout they must go the way of many.
 TEST_P(RowsTest, FewQueriesAreDroppedToo) {
   Data data = make({.spec = "full", .lengths = {{3, 50}, {1, 17}}, .dropout = 0.5F});
   SerialExecutor serial;

@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <csignal>
 #include <filesystem>
@@ -71,6 +72,13 @@ TEST(Strings, SuggestsTheNearName) {
   EXPECT_EQ(nearest("--warmup", flags), "--lr-warmup");
   EXPECT_EQ(nearest("--sede", flags), "--seed");
   EXPECT_EQ(nearest("--", flags), "");
+}
+
+// Two neighbours that changed places are one mistake, the most that a name of four letters may have.
+TEST(Strings, SuggestsAcrossATransposition) {
+  const std::vector<std::string> known = {"full", "bleu"};
+  EXPECT_EQ(did_you_mean("belu", known), "; did you mean 'bleu'?");
+  EXPECT_EQ(did_you_mean("lbeu", known), "; did you mean 'bleu'?");
 }
 
 // Names in a stranger's file are quoted as they are.
@@ -176,6 +184,18 @@ TEST(Executor, RunsEveryIndexOnceAndPassesExceptionsOn) {
                              if (i == 7) throw Error("seven");
                            }),
                Error);
+}
+
+TEST(Executor, StopsAtTheFirstFailure) {
+  ThreadExecutor threads(2);
+  std::atomic<int> calls = 0;
+  EXPECT_THROW(threads.run(100000,
+                           [&](int64_t, int) {
+                             ++calls;
+                             throw Error("at once");
+                           }),
+               Error);
+  EXPECT_LE(calls, 2);  // one a thread
 }
 
 TEST(File, WritesAsideAndReadsBack) {

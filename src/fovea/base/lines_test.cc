@@ -4,8 +4,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <csignal>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "fovea/base/error.h"
@@ -87,6 +90,27 @@ TEST(LineReader, RefusesArchivesThatFillTheMemory) {
                                   "unpack it first");
   EXPECT_EQ(message_of([&] { read_unpacked(folder / "x.zst"); }), refusal);
   EXPECT_EQ(message_of([&] { read_lines(folder / "x.zst"); }), refusal);
+}
+
+// Shorter than what tells an archive; whoever writes the next line may wait for what becomes of this one.
+TEST(LineReader, GivesAShortLineOfAPipeAtOnce) {
+  int ends[2] = {-1, -1};
+  ASSERT_EQ(pipe(ends), 0);
+  ASSERT_EQ(write(ends[1], "a\n", 2), 2);
+  std::atomic<bool> came = false, closed_first = false;
+  std::thread end([&] {
+    for (int i = 0; i < 50 && !came; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    closed_first = !came;
+    close(ends[1]);
+  });
+  LineReader reader(cat("/dev/fd/", ends[0]));
+  std::string line;
+  EXPECT_TRUE(reader.next(line));
+  came = true;
+  end.join();
+  EXPECT_EQ(line, "a");
+  EXPECT_FALSE(closed_first);
+  close(ends[0]);
 }
 
 // Ctrl-C ends both sides of a pipe.

@@ -96,6 +96,42 @@ TEST_F(EvaluateTest, SeveralMetricsInJsonAreAList) {
   EXPECT_EQ(run(form), "76.50\n");
 }
 
+// Segments that are alike: every resample has the score of all, and the interval is a point.
+TEST_F(EvaluateTest, MultiBleusIntervalStandsBehindItsLine) {
+  const std::string line = "a b c d e f g\n", near = "a b c d e f x\n";
+  write_file(folder_ / "hyp", near + near + near);
+  write_file(folder_ / "ref", line + line + line);
+  EvaluateOptions form = options();
+  form.metrics = {"multi-bleu"};
+  const std::string plain = run(form);
+  form.confidence = true;
+  form.confidence_n = 50;
+  EXPECT_EQ(run(form), cat(plain.substr(0, plain.size() - 1), " μ = ", plain.substr(7, 5), " ± 0.00\n"));
+}
+
+// A hundred lines that end in a full stop by itself; other metrics and other tokens do not mind.
+TEST_F(EvaluateTest, WarnsOfTextThatLooksTokenised) {
+  const auto warning = [](const EvaluateOptions& form) {
+    testing::internal::CaptureStderr();
+    run(form);
+    return testing::internal::GetCapturedStderr();
+  };
+  std::string text = "The end.\n";
+  for (int i = 0; i < 99; ++i) text += "The end .\n";
+  write_file(folder_ / "hyp", text);
+  write_file(folder_ / "ref", text);
+  EXPECT_THAT(warning(options()), testing::Not(HasSubstr("looks tokenised")));
+  for (const char* file : {"hyp", "ref"}) write_file(folder_ / file, text + "The end .\n");
+  EXPECT_THAT(warning(options()),
+              AllOf(HasSubstr("100 lines end in ' .', so the text looks tokenised"), HasSubstr("say --tokenize none")));
+  EvaluateOptions other = options();
+  other.tokenize = "none";
+  EXPECT_THAT(warning(other), testing::Not(HasSubstr("looks tokenised")));
+  other = options();
+  other.metrics = {"chrf"};
+  EXPECT_THAT(warning(other), testing::Not(HasSubstr("looks tokenised")));
+}
+
 TEST_F(EvaluateTest, MistakesAreNamed) {
   EvaluateOptions bad = options();
   bad.reference = {};
@@ -121,6 +157,9 @@ TEST_F(EvaluateTest, MistakesAreNamed) {
   bad.metrics = {"bleu", "chrf"};
   bad.sentence_level = true;
   EXPECT_THAT(refusal(bad), HasSubstr("--sentence-level: got 2 metrics; expected one"));
+  bad.metrics = {"bleu"};
+  bad.confidence = true;
+  EXPECT_THAT(refusal(bad), HasSubstr("--confidence: a single sentence has no confidence interval"));
   bad = options();
   bad.input = "-";
   bad.reference = {"-"};

@@ -5,8 +5,10 @@
 #include <limits>
 #include <map>
 #include <numeric>
+#include <tuple>
 
 #include "fovea/base/rng.h"
+#include "fovea/base/strings.h"
 #include "fovea/search/beam.h"
 #include "fovea/search/top_n.h"
 
@@ -140,6 +142,69 @@ TEST(BeamSearch, AWideBeamIsExhaustive) {
   }
 }
 
+// The search of one sentence as beam.h tells it, with no early end but that of beam_size finished hypotheses.
+std::vector<Hypothesis> by_definition(const Table& table, int64_t sentence, int64_t max_length,
+                                      const BeamOptions& options) {
+  struct Continuation {
+    double log_prob;
+    int64_t token;
+    size_t row;
+  };
+  std::vector<Hypothesis> live(1), finished;
+  for (int64_t length = 1; !live.empty() && std::ssize(finished) < options.beam_size; ++length) {
+    std::vector<Continuation> all;
+    for (size_t row = 0; row < live.size(); ++row) {
+      const std::vector<double> next = table.next(sentence, live[row].tokens);
+      for (int64_t token = 0; token < table.vocabulary; ++token) {
+        if (length > max_length && token != options.eos) continue;
+        all.push_back({live[row].log_prob + next[static_cast<size_t>(token)], token, row});
+      }
+    }
+    std::ranges::sort(all, {}, [](const Continuation& c) { return std::tuple(-c.log_prob, c.token, c.row); });
+    std::vector<Hypothesis> longer;
+    for (size_t rank = 0; rank < all.size() && std::ssize(longer) < options.beam_size; ++rank) {
+      Hypothesis h{live[all[rank].row].tokens, all[rank].log_prob, 0};
+      if (all[rank].token != options.eos) {
+        h.tokens.push_back(all[rank].token);
+        longer.push_back(h);
+      } else if (static_cast<int64_t>(rank) < options.beam_size) {
+        h.score = h.log_prob / length_penalty(options.penalty, options.normalize, length);
+        finished.push_back(h);
+      }
+    }
+    live = longer;
+  }
+  std::ranges::stable_sort(finished, std::ranges::greater(), &Hypothesis::score);
+  finished.resize(std::min(finished.size(), static_cast<size_t>(options.num_best)));
+  return finished;
+}
+
+// Narrow beams, where hypotheses fall out and the end of a sentence may rank behind the beam; ties; sentences of
+// different lengths that leave the batch one after another.
+TEST(BeamSearch, IsItsDefinition) {
+  for (uint64_t seed = 1; seed <= 300; ++seed) {
+    for (const bool ties : {false, true}) {
+      SCOPED_TRACE(cat("seed ", seed, ties ? ", ties" : ""));
+      const Table table{2 + static_cast<int64_t>(seed % 5), seed, ties};
+      BeamOptions options{.beam_size = 1 + static_cast<int64_t>(seed % 4),
+                          .normalize = 0.5 * static_cast<double>(seed % 6)};
+      options.penalty = seed % 2 == 0 ? LengthPenalty::kPower : LengthPenalty::kGnmt;
+      options.num_best = 1 + static_cast<int64_t>(seed / 7) % options.beam_size;
+      options.eos = static_cast<int64_t>(seed / 3) % table.vocabulary;
+      const std::vector<int64_t> max_lengths = {12, 3, 0};
+      const auto found = search(table, max_lengths, options);
+      for (size_t s = 0; s < max_lengths.size(); ++s) {
+        const auto want = by_definition(table, static_cast<int64_t>(s), max_lengths[s], options);
+        ASSERT_EQ(found[s].size(), want.size());
+        for (size_t i = 0; i < want.size(); ++i) {
+          EXPECT_EQ(found[s][i].tokens, want[i].tokens) << s << " " << i;
+          EXPECT_EQ(found[s][i].score, want[i].score) << s << " " << i;
+        }
+      }
+    }
+  }
+}
+
 TEST(BeamSearch, OneIsGreedy) {
   for (uint64_t seed = 1; seed <= 50; ++seed) {
     const Table table{7, seed};
@@ -225,36 +290,34 @@ TEST(BeamSearch, SentencesAreIndependent) {
 TEST(BeamSearch, TiesTakeTheLowerToken) {
   const Table table{4, 1, true};
   const auto found = search(table, {2}, {.beam_size = 3, .normalize = 0, .num_best = 3, .eos = 3});
-  // Only the end of the sentence stops early; all else is equally likely, so the lowest tokens stay in the beam.
-  ASSERT_FALSE(found[0].empty());
-  for (const Hypothesis& h : found[0]) {
-    for (const int64_t token : h.tokens) EXPECT_LT(token, 3);
-  }
-  EXPECT_EQ(found[0][0].tokens, (std::vector<int64_t>{0, 0}));
+  // The end is the last of four equal tokens, so that nothing ends before its length; of the nine hypotheses of the
+  // second step those with the lowest last token stay, in the order of their rows.
+  std::vector<std::vector<int64_t>> tokens;
+  for (const Hypothesis& h : found[0]) tokens.push_back(h.tokens);
+  EXPECT_EQ(tokens, (std::vector<std::vector<int64_t>>{{0, 0}, {1, 0}, {2, 0}}));
 }
 
-// Stopping early must lose nothing against the same search that goes on to the end.
+// Stopping early must lose nothing against the same search that goes on to the end. A penalty lets longer hypotheses
+// gain, so that a search with one goes on for longer.
 TEST(BeamSearch, StopsOnlyWhenTheBestIsCertain) {
-  int64_t stopped_early = 0;
-  for (uint64_t seed = 1; seed <= 60; ++seed) {
-    const Table table{6, seed};
-    BeamOptions options{
-        .beam_size = 6,
-        .normalize = 0,
-        .num_best = 1,
-        .eos = 0,
-    };
-    options.vocabulary = 6;
-    TableScorer early(table, 1, 0), late(table, 1, 0);
-    const auto one = beam_search(early, std::vector<int64_t>{5}, options);
-    options.num_best = 6;  // decided later, by the sixth best
-    const auto six = beam_search(late, std::vector<int64_t>{5}, options);
-    EXPECT_EQ(one[0][0].tokens, six[0][0].tokens);
-    EXPECT_EQ(one[0][0].score, six[0][0].score);
-    EXPECT_LE(early.rows_scored, late.rows_scored);
-    stopped_early += early.rows_scored < late.rows_scored ? 1 : 0;
+  for (const LengthPenalty penalty : {LengthPenalty::kPower, LengthPenalty::kGnmt}) {
+    for (const double normalize : {0.0, 0.6, 1.0, 2.0}) {
+      int64_t stopped_early = 0;
+      for (uint64_t seed = 1; seed <= 60; ++seed) {
+        const Table table{6, seed};
+        BeamOptions options{.beam_size = 6, .normalize = normalize, .penalty = penalty, .vocabulary = 6, .eos = 0};
+        TableScorer early(table, 1, 0), late(table, 1, 0);
+        const auto one = beam_search(early, std::vector<int64_t>{5}, options);
+        options.num_best = 6;  // decided later, by the sixth best
+        const auto six = beam_search(late, std::vector<int64_t>{5}, options);
+        EXPECT_EQ(one[0][0].tokens, six[0][0].tokens);
+        EXPECT_EQ(one[0][0].score, six[0][0].score);
+        EXPECT_LE(early.rows_scored, late.rows_scored);
+        stopped_early += early.rows_scored < late.rows_scored ? 1 : 0;
+      }
+      EXPECT_GT(stopped_early, normalize == 0 ? 10 : 0) << normalize;
+    }
   }
-  EXPECT_GT(stopped_early, 10);
 }
 
 TEST(LengthPenalty, IsWhatThePapersSay) {

@@ -52,7 +52,8 @@ TEST(Patterns, SpansAreTheDefinition) {
   for (int trial = 0; trial < 3000; ++trial) {
     const Pairs pairs = random_pairs(rng, static_cast<int>(rng.below(4)));
     const auto keys = static_cast<int64_t>(rng.below(40));
-    const Row row{static_cast<int64_t>(rng.below(static_cast<uint64_t>(keys) + 1)), keys, rng.below(2) == 0, rng()};
+    // Of more queries than keys the first stand before all keys.
+    const Row row{static_cast<int64_t>(rng.below(static_cast<uint64_t>(keys) + 6)) - 5, keys, rng.below(2) == 0, rng()};
     std::set<int64_t> covered;
     int64_t previous_end = -1;
     for (const Span& span : spans(pairs, row)) {

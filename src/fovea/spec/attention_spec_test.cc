@@ -7,6 +7,7 @@
 
 #include "fovea/base/strings.h"
 #include "fovea/base/test_message.h"
+#include "fovea/spec/attention_parameters.h"
 #include "fovea/spec/testing/examples.h"
 #include "fovea/spec/testing/random_spec.h"
 
@@ -122,6 +123,8 @@ TEST(AttentionSpec, ErrorsPointAtTheMistake) {
   EXPECT_THAT(refusal("fixed(4,5)"), testing::HasSubstr("column 1: fixed: c must be at most b"));
   EXPECT_THAT(refusal("relu+gelu"), testing::HasSubstr("column 6: a second transform"));
   EXPECT_THAT(refusal("rela-g+rmsnorm"), testing::HasSubstr("column 8: a second norm"));
+  EXPECT_THAT(refusal("relu+rela-g"), testing::HasSubstr("column 6: a second transform"));
+  EXPECT_THAT(refusal("rmsnorm+rela-g"), testing::HasSubstr("column 9: a second norm"));
   EXPECT_THAT(refusal("topk(2)+oow(4)"), testing::HasSubstr("column 9: a second selection"));
   EXPECT_THAT(refusal("oow(7)"), testing::HasSubstr("column 5: k of oow is 7; it must be a multiple of 2"));
   EXPECT_THAT(refusal("entmax(0.5)"), testing::HasSubstr("column 8: alpha must be between 1 and 64"));
@@ -137,11 +140,27 @@ TEST(AttentionSpec, ErrorsPointAtTheMistake) {
   EXPECT_THAT(refusal("topk(8,kep=window(3))"), testing::HasSubstr("column 8: topk takes k and keep=PAIRS"));
   EXPECT_THAT(refusal("4*full;topk(3)"), testing::HasSubstr("column 8: with several head groups each needs"));
   EXPECT_THAT(refusal("full;4*topk(3)"), testing::HasSubstr("each needs its number of heads"));
+  EXPECT_THAT(refusal("2*full+relu;2*full)"), testing::HasSubstr("expected '|', '&', '+', ';' or the end"));
+  EXPECT_THAT(refusal("0*full"), testing::HasSubstr("column 1: the number of heads is 0; it must be at least 1"));
   EXPECT_THAT(refusal("4full"), testing::HasSubstr("column 2: expected '*' between"));
   EXPECT_THAT(refusal("none"), testing::HasSubstr("unknown pattern or stage 'none'; known: full"));
   EXPECT_THAT(refusal(std::string(1000, '(')), testing::HasSubstr("more than 100 parentheses"));
   EXPECT_THAT(refusal(std::string(20000, 'a')), testing::HasSubstr("got 20000 characters; expected at most 10000"));
   EXPECT_THAT(refusal("ä"), testing::HasSubstr("column 1: expected a pattern"));
+}
+
+// A caret stands below the character, whatever its bytes; a stranger's control characters do not reach the terminal.
+TEST(AttentionSpec, TheCaretStandsBelowWhatIsSeen) {
+  EXPECT_THAT(refusal("äö"), testing::HasSubstr("\n  äö\n  ^"));
+  EXPECT_THAT(refusal("(full|xä"), testing::HasSubstr("column 7: "));
+  EXPECT_THAT(refusal("full\x1b[31m"), testing::HasSubstr("\n  full [31m\n      ^"));
+}
+
+// The limit is on parentheses inside one another.
+TEST(AttentionSpec, ParenthesesBesideOneAnotherAreAnyNumber) {
+  std::string text = "(full)";
+  for (int i = 0; i < 150; ++i) text += "|(local(3))";
+  EXPECT_EQ(canonical_text(text), "full");
 }
 
 TEST(AttentionSpec, MechanismsOfLaterVersionsAreUnderstoodAndRefused) {
@@ -176,6 +195,11 @@ TEST(AttentionSpec, HeadGroups) {
   EXPECT_EQ(print(parse_layer_spec("2*full;3*full")), "5*full");
   EXPECT_THROW(resolve(parse_layer_spec("4*full;2*topk(8)"), 8), Error);
   EXPECT_THROW(resolve(parse_layer_spec("4*relu+rmsnorm;2*relu"), 6), Error);
+}
+
+TEST(AttentionSpec, AlphaIsReadWhereAnyGroupLearnsIt) {
+  EXPECT_TRUE(parameters_of(parse_layer_spec("1*full;1*entmax(learned)")).alpha);
+  EXPECT_FALSE(parameters_of(parse_layer_spec("1*full;1*entmax(1.5)")).alpha);
 }
 
 TEST(AttentionSpec, RandomTextNeverCrashesAndWhatParsesReadsBack) {

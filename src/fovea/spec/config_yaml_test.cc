@@ -55,6 +55,12 @@ TEST(ConfigYaml, SaysWhatIsWrong) {
             "the line out");
 }
 
+TEST(ConfigYaml, ListsAreOfPlainValues) {
+  TrainConfig config;
+  EXPECT_THAT(message_of([&] { from_yaml("train-sets: [[a, b], c]", "x", config); }),
+              testing::HasSubstr("expected a list of plain values"));
+}
+
 TEST(ConfigYaml, NumbersTakeUnits) {
   TrainConfig config;
   from_yaml("after-batches: 8K\nlearn-rate: 5e-4", "x", config);

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "fovea/base/strings.h"
 #include "fovea/base/test_message.h"
 #include "fovea/spec/decode_config.h"
 #include "fovea/spec/score_config.h"
@@ -99,6 +100,18 @@ TEST(ModelConfig, WidthsAndVocabulariesThatCannotBe) {
   message = refusal(config);
   EXPECT_THAT(message, Not(HasSubstr("is odd")));
   EXPECT_THAT(message, HasSubstr("--dim-vocabs -1 is negative"));
+  config.dim_vocabs = {-1};
+  EXPECT_THAT(refusal(config), HasSubstr("--dim-vocabs -1 is negative"));
+}
+
+TEST(ModelConfig, TiedSourceEmbeddingsNeedOneVocabulary) {
+  ModelConfig config;
+  config.dim_vocabs = {100, 200};
+  config.tied_embeddings_all = false;
+  config.tied_embeddings_src = true;
+  EXPECT_THAT(refusal(config), HasSubstr("--tied-embeddings-src needs one vocabulary"));
+  config.dim_vocabs = {100, 100};
+  EXPECT_NO_THROW(validate(config));
 }
 
 TEST(ModelConfig, ASpecsCaretStaysWhenItIsTheOnlyProblem) {
@@ -122,7 +135,7 @@ TEST(TrainConfig, SaysWhatIsWrong) {
   config.model = "";
   config.vocabs = {"a"};
   config.valid_sets = {"a", "b", "c"};
-  config.optimizer_params = {0.9, 1};
+  config.optimizer_params = {0.9, 0.98};
   config.valid_metrics = {"blue"};
   config.devices = "gpu";
   config.no_reload = config.overwrite = true;
@@ -134,6 +147,29 @@ TEST(TrainConfig, SaysWhatIsWrong) {
         "got 'blue'; expected some of ce-mean-words, perplexity, bleu, chrf; did you mean 'bleu'?",
         "--devices: got 'gpu'", "--no-reload keeps", "--lr-decay cosine", "--label-smoothing: got '2'"})
     EXPECT_THAT(message, HasSubstr(part));
+}
+
+TEST(TrainConfig, EachOfAdamsNumbersHasItsRange) {
+  for (const std::vector<double>& wrong :
+       {std::vector<double>{1, 0.9, 1e-9}, {-0.1, 0.9, 1e-9}, {0.9, 1, 1e-9}, {0.9, -0.1, 1e-9}, {0.9, 0.98, 0}}) {
+    TrainConfig config = good_training();
+    config.optimizer_params = wrong;
+    EXPECT_THAT(refusal(config), HasSubstr("--optimizer-params: expected beta1 and beta2 in [0, 1) and eps above 0"));
+  }
+  TrainConfig config = good_training();
+  config.optimizer_params = {0, 0, 1e-9};
+  EXPECT_NO_THROW(validate(config));
+}
+
+TEST(TrainConfig, WhatDecaysToTheEndNeedsOne) {
+  for (const char* decay : {"cosine", "linear"}) {
+    TrainConfig config = good_training();
+    config.lr_decay = decay;
+    EXPECT_THAT(refusal(config), HasSubstr(cat("--lr-decay ", decay, " falls to the end of training")));
+    TrainConfig batches = config, epochs = config, seconds = config;
+    batches.after_batches = epochs.after_epochs = 1, seconds.stop_after_seconds = 0.5;
+    for (const TrainConfig& ended : {batches, epochs, seconds}) EXPECT_NO_THROW(validate(ended)) << decay;
+  }
 }
 
 TEST(TrainConfig, SaysWhatWouldTeachOrMeasureNothing) {
@@ -175,6 +211,11 @@ TEST(DecodeConfig, SaysWhatIsWrong) {
   for (const char* part : {"--vocabs has 1 file; expected two", "--n-best prints the scores",
                            "--attention: attention spec", "did you mean 'topk'?", "--beam-size: got '0'"})
     EXPECT_THAT(message, HasSubstr(part));
+  EXPECT_THAT(message, Not(HasSubstr("\n"))) << "a spec's caret is for a problem that stands alone";
+  config = {};
+  config.model = "m";
+  config.devices = "";
+  EXPECT_THAT(refusal(config), HasSubstr("--devices: got ''; expected cpu or the number of a CUDA device"));
 }
 
 }  // namespace

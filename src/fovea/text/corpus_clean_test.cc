@@ -73,6 +73,16 @@ TEST(Clean, RewriterCountsWhatItChanged) {
   EXPECT_THAT(counts, ElementsAre(1, 1, 1));
 }
 
+TEST(Clean, MarksAndMarkupStayWhereAsked) {
+  CorpusOptions options;
+  options.keep_accelerators = options.keep_markup = true;
+  Rewriter rewriter(options);
+  Pair pair{"_File <b>x</b> &amp;", "_Datei <b>x</b> &amp;"};
+  rewriter.rewrite(pair, Kind::kInterface);
+  EXPECT_EQ(pair.source, "_File <b>x</b> &amp;");
+  EXPECT_EQ(pair.target, "_Datei <b>x</b> &amp;");
+}
+
 struct Dropped {
   std::vector<Pair> kept;
   std::map<std::string, int64_t> reasons;
@@ -121,6 +131,25 @@ TEST(Clean, LimitsAreOptions) {
   const Dropped result = drop({{"eins", "a"}, {"a b", "c d"}, {"a b", "c d"}, {"a b c d", "x y z w"}}, options);
   EXPECT_THAT(result.kept, ElementsAre(Field(&Pair::source, "a b"), Field(&Pair::source, "a b")));
   EXPECT_EQ(result.reasons, (Reasons{{"shorter than 2 words", 1}, {"longer than 3 words", 1}}));
+}
+
+TEST(Clean, LimitsAreInclusiveAndOfBothSides) {
+  const auto keeps = [](const Pair& pair, const CorpusOptions& options = {}) {
+    return drop({pair}, options).kept.size() == 1;
+  };
+  EXPECT_TRUE(keeps({"a b c d e", "a b c x y"}));         // copied: 3 of 5, the limit,
+  EXPECT_TRUE(keeps({"a b c", "a b c eins zwei drei"}));  // 3 of the longer side's 6,
+  EXPECT_TRUE(keeps({"x x x x", "x u v w"}));             // and 1 of 4: a word is copied once
+  EXPECT_FALSE(keeps({"12", "zwölf"}));
+  EXPECT_FALSE(keeps({"twelve", "12"}));
+  CorpusOptions options;
+  options.max_words = 3;
+  EXPECT_TRUE(keeps({"a b c", "eins zwei drei"}, options));
+  EXPECT_FALSE(keeps({"a b", "eins zwei drei vier"}, options));
+  options.min_words = 2;
+  EXPECT_TRUE(keeps({"a b", "eins zwei"}, options));
+  EXPECT_FALSE(keeps({"a b", "eins"}, options));
+  EXPECT_FALSE(keeps({"a", "eins zwei"}, options));
 }
 
 TEST(Clean, LengthsAreComparedInTheCorpussProportion) {

@@ -103,6 +103,30 @@ TEST_F(ReadersTest, PoInAnotherCharacterSet) {
   EXPECT_THAT(message_of([&] { read_po(unknown); }), AllOf(HasSubstr("xx.po"), HasSubstr("'klingon'")));
 }
 
+// The forms between the first and the last are for numbers that English does not tell apart.
+TEST_F(ReadersTest, PoOfThreeFormsGivesTheFirstAndTheLast) {
+  const std::string path = file("pl.po",
+                                "msgid \"cat\"\nmsgid_plural \"cats\"\n"
+                                "msgstr[0] \"kot\"\nmsgstr[1] \"koty\"\nmsgstr[2] \"kotów\"\n");
+  EXPECT_THAT(read_po(path).pairs, ElementsAre(is_pair("cat", "kot"), is_pair("cats", "kotów")));
+}
+
+// A template names no character set.
+TEST_F(ReadersTest, PoIsUtf8UnlessItSaysOtherwise) {
+  for (const char* charset : {"CHARSET", "utf8", "UTF-8", "us-ascii"}) {
+    const std::string path = file("a.po", cat("msgid \"\"\nmsgstr \"Content-Type: text/plain; charset=", charset,
+                                              "\\n\"\n\nmsgid \"a\"\nmsgstr \"ä\"\n"));
+    EXPECT_THAT(read_po(path).pairs, ElementsAre(is_pair("a", "ä"))) << charset;
+  }
+}
+
+TEST_F(ReadersTest, PoMayBeginWithAMarkAndHaveDomains) {
+  const std::string message = "msgid \"a\"\nmsgstr \"b\"\n";
+  // "fuzzy" in a remark is no flag.
+  for (const std::string& before : {std::string(), std::string("domain \"x\"\n#. a fuzzy remark\n")})
+    EXPECT_THAT(read_po(file("a.po", cat("\ufeff", before, message))).pairs, ElementsAre(is_pair("a", "b")));
+}
+
 TEST_F(ReadersTest, PoSaysTheLine) {
   EXPECT_THAT(message_of([&] { read_po(file("a.po", "msgid \"a\"\nhello\n")); }),
               AllOf(HasSubstr("a.po' line 2: got 'hello'"), HasSubstr("expected msgid")));
@@ -201,6 +225,9 @@ TEST_F(ReadersTest, AlignedFiles) {
   EXPECT_EQ(bitext.target_lang, "de");
   EXPECT_THAT(bitext.pairs, ElementsAre(is_pair("a", "x"), is_pair("b", "y")));
   EXPECT_EQ(read_aligned(file("s.txt", "a\n"), file("t.txt", "b\n")).source_lang, "");
+  const Bitext regional = read_aligned(file("c.orig", "a\n"), file("c.pt-BR", "b\n"));
+  EXPECT_EQ(regional.source_lang, "") << "'orig' is no language";
+  EXPECT_EQ(regional.target_lang, "pt-BR");
   EXPECT_THAT(message_of([&] { read_aligned(english, file("short.de", "x\n")); }),
               AllOf(HasSubstr("has 2 lines"), HasSubstr("short.de' has 1;")));
   EXPECT_THAT(message_of([&] { read_aligned(file("empty.en", ""), german); }),
@@ -221,6 +248,18 @@ TEST_F(ReadersTest, Tmx) {
   EXPECT_THAT(bitext.pairs, ElementsAre(is_pair("The red cat & dog", "Die rote Katze")));
   EXPECT_THAT(read_tmx(folder_ / "a.tmx", {"de", "en"}).pairs,
               ElementsAre(is_pair("Die rote Katze", "The red cat & dog")));
+}
+
+// Version 1.1 has `lang` without a prefix; *all* is no language, and the first variant is the source.
+TEST_F(ReadersTest, TmxOfOldVersionsAndOfAnySource) {
+  const Bitext bitext =
+      read_tmx(file("a.tmx",
+                    "<tmx version='1.1'><header srclang='*all*'/><body><tu><tuv lang='en'><seg>a <it pos='begin'>x</it>"
+                    "<![CDATA[<cat>]]></seg></tuv><tuv lang='de'><seg>eine Katze</seg></tuv></tu></body></tmx>"),
+               {});
+  EXPECT_EQ(bitext.source_lang, "en");
+  EXPECT_EQ(bitext.target_lang, "de");
+  EXPECT_THAT(bitext.pairs, ElementsAre(is_pair("a <cat>", "eine Katze")));
 }
 
 std::string memory_in(const std::string& encoding, const std::string& german) {

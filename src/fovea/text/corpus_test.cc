@@ -42,6 +42,18 @@ class CorpusTest : public testing::Test {
     options.test = 30;
     return options;
   }
+  // All of the inputs goes to the training part.
+  CorpusOptions training_of(std::vector<std::string> inputs) const {
+    CorpusOptions all = options();
+    all.inputs = std::move(inputs);
+    all.valid = all.test = 0;
+    return all;
+  }
+  std::string file(const std::string& name, const std::string& content) const {
+    fs::create_directories(fs::path(folder_ / name).parent_path());
+    write_file(folder_ / name, content);
+    return folder_ / name;
+  }
   std::vector<std::string> lines(const std::string& name) const { return read_lines(folder_ / name); }
   TestFolder folder_;
 };
@@ -133,6 +145,50 @@ TEST_F(CorpusTest, ParagraphsAreSplitWhereTheCountsAgree) {
   EXPECT_THAT(lines("out/train.en"), ElementsAre("One here.", "Two here.", "All in one. Really."));
   EXPECT_THAT(lines("out/train.de"), ElementsAre("Eins hier.", "Zwei hier.", "Alles in einem."));
   EXPECT_TRUE(lines("out/test.de").empty());
+}
+
+// A catalogue's messages stand by themselves; the lines of aligned files are as somebody meant them.
+constexpr const char* kParagraph =
+    "msgid \"\"\nmsgstr \"Language: de\\n\"\n\n"
+    "msgid \"One here. Two here.\"\nmsgstr \"Eins hier. Zwei hier.\"\n";
+
+TEST_F(CorpusTest, CataloguesAreSplitByThemselvesAndAlignedFilesAreNot) {
+  run_corpus(training_of({file("a.po", kParagraph)}));
+  EXPECT_THAT(lines("out/train.de"), ElementsAre("Eins hier.", "Zwei hier."));
+  run_corpus(training_of({file("p.en", "One here. Two here.\n"), file("p.de", "Eins hier. Zwei hier.\n")}));
+  EXPECT_THAT(lines("out/train.de"), ElementsAre("Eins hier. Zwei hier."));
+}
+
+// Their marks and tags are their subject.
+TEST_F(CorpusTest, HelpPagesAreSplitAndKeepWhatLooksLikeMarkup) {
+  file("en-US/text/p.html", "<p id=\"par_1\">Press ~F here. Type &lt;b&gt; now.</p>");
+  file("de/text/p.html", "<p id=\"par_1\">Hier F drücken. Jetzt &lt;b&gt; tippen.</p>");
+  run_corpus(training_of({folder_ / "en-US", folder_ / "de"}));
+  EXPECT_THAT(lines("out/train.en"), ElementsAre("Press ~F here.", "Type <b> now."));
+}
+
+TEST_F(CorpusTest, FormatsAreKnownByNamesPackedOrNot) {
+  for (const char* ending : {"", ".gz", ".xz", ".bz2", ".zst"}) {
+    const std::string path = folder_ / cat("a.po", ending);
+    LineWriter packed(path);
+    packed.write(kParagraph);
+    packed.close();
+    run_corpus(training_of({path}));
+    EXPECT_EQ(lines("out/train.de").size(), 2U) << ending;
+  }
+  EXPECT_THAT(message_of([&] { run_corpus(training_of({file("a.gmo", "x")})); }), HasSubstr("not a whole .mo"));
+  CorpusOptions told = training_of({file("a.txt", "1\tcat\tKatze\n")});
+  told.format = "tsv";
+  told.source_column = 3, told.target_column = 2;
+  run_corpus(told);
+  EXPECT_THAT(lines("out/train.src"), ElementsAre("Katze"));
+  EXPECT_THAT(lines("out/train.trg"), ElementsAre("cat"));
+}
+
+TEST_F(CorpusTest, TwoSidesNeverShareAFile) {
+  run_corpus(training_of({file("a.en", "one cat\n"), file("b.en", "a feline\n")}));
+  EXPECT_THAT(lines("out/train.en"), ElementsAre("one cat"));
+  EXPECT_THAT(lines("out/train.trg"), ElementsAre("a feline"));
 }
 
 TEST_F(CorpusTest, GeneratesSentencesWithAlignments) {
@@ -244,8 +300,10 @@ TEST_F(CorpusTest, WrongInputs) {
   bad.generate = 5;
   EXPECT_THAT(message_of([&] { run_corpus(bad); }), HasSubstr("--generate: got files too"));
   bad = options();
-  bad.languages = {"en"};
-  EXPECT_THAT(message_of([&] { run_corpus(bad); }), HasSubstr("expected two different ones"));
+  for (const std::vector<std::string>& languages : {std::vector<std::string>{"en"}, {"en", "en"}}) {
+    bad.languages = languages;
+    EXPECT_THAT(message_of([&] { run_corpus(bad); }), HasSubstr("expected two different ones"));
+  }
   bad = options();
   bad.output = folder_ / "c.en";
   EXPECT_THAT(message_of([&] { run_corpus(bad); }), HasSubstr("cannot make the folder"));
@@ -265,6 +323,14 @@ TEST_F(CorpusTest, LanguagesTurnACatalogueRound) {
   few.languages = {"xx", "yy"};  // the user knows better
   run_corpus(few);
   EXPECT_THAT(lines("out/train.yy"), ElementsAre("eine Katze"));
+  few =
+      training_of({file("b.xlf",
+                        "<xliff version='1.2'><file source-language='en' target-language='de'><body><trans-unit "
+                        "id='1'><source>a dog</source><target>ein Hund</target></trans-unit></body></file></xliff>")});
+  few.languages = {"de", "en"};
+  run_corpus(few);
+  EXPECT_THAT(lines("out/train.de"), ElementsAre("ein Hund"));
+  EXPECT_THAT(lines("out/train.en"), ElementsAre("a dog"));
 }
 
 TEST_F(CorpusTest, LanguagesMustAgreeAndNameNoOtherFolder) {

@@ -101,6 +101,30 @@ TEST_F(SentencepieceCheckTest, MapsThatLeadOutOfThemselvesAreRefused) {
   }
 }
 
+// A map in which "a", "aa", "aaa" ... match, up to `length` letters: a block for each, which a unit of the one before
+// leads to.
+std::vector<uint32_t> chain_of_a(uint32_t length) {
+  constexpr uint32_t kHasLeaf = 1U << 8, kIsLeaf = 1U << 31;
+  const auto block = [](uint32_t i) { return 256 * i + 1; };
+  std::vector<uint32_t> units(static_cast<size_t>(256) * (length + 2));
+  units[0] = block(0) << 10;
+  for (uint32_t i = 0; i < length; ++i) {
+    const uint32_t state = block(i) ^ 'a';
+    units[state] = (state ^ block(i + 1)) << 10 | kHasLeaf | 'a';
+    units[block(i + 1)] = kIsLeaf;
+  }
+  return units;
+}
+
+TEST_F(SentencepieceCheckTest, MapsMatchAsOftenAsTheLibraryHolds) {
+  constexpr uint32_t kMost = 32;
+  const std::string strings("x\0", 2);
+  const std::string fits = with_map(kNormalizer, charsmap_of(chain_of_a(kMost), strings));
+  EXPECT_TRUE(has_sound_charsmaps(fits));
+  EXPECT_FALSE(has_sound_charsmaps(with_map(kNormalizer, charsmap_of(chain_of_a(kMost + 1), strings))));
+  EXPECT_NO_THROW((void)Vocab::from_bytes(fits, "v").encode(std::string(kMost + 8, 'a')));
+}
+
 // "a", "aa", "aaa" ... as pieces of the user's own, which the library looks up all at once.
 TEST_F(SentencepieceCheckTest, UsersPiecesThatBeginWithTooManyOthersAreRefused) {
   constexpr int kPieces = 1, kMost = 64;

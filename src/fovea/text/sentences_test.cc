@@ -18,12 +18,13 @@ TEST(Sentences, SplitsAtFullStops) {
 }
 
 TEST(Sentences, AbbreviationsEndNothing) {
-  SentenceSplitter english("en"), german("de"), french("fr"), american("en-US");
+  SentenceSplitter english("en"), german("de"), french("fr"), american("en-US"), austrian("de_AT");
   EXPECT_THAT(english.split("Use a key, e.g. Enter. Go on."), ElementsAre("Use a key, e.g. Enter.", "Go on."));
   EXPECT_THAT(american.split("See Fig. A and so on. Next."), ElementsAre("See Fig. A and so on.", "Next."));
   EXPECT_THAT(german.split("Eine Taste, z. B. Enter, drücken. Weiter."),
               ElementsAre("Eine Taste, z. B. Enter, drücken.", "Weiter."));
   EXPECT_THAT(german.split("Das gilt u. a. Anfang Mai. Ende."), ElementsAre("Das gilt u. a. Anfang Mai.", "Ende."));
+  EXPECT_THAT(austrian.split("Das gilt bzw. Anfang Mai. Ende."), ElementsAre("Das gilt bzw. Anfang Mai.", "Ende."));
   EXPECT_THAT(french.split("Une touche, p. ex. Entrée. Suite."), ElementsAre("Une touche, p. ex. Entrée.", "Suite."));
 }
 

@@ -16,6 +16,7 @@ TEST(Unicode, NormaliseJoinsBlanksAndDropsWhatIsNotSeen) {
                       "b\u0085c\x7f"),
             "a b c");
   EXPECT_EQ(normalise("\ufeffSil\u00adbe\u200b"), "Silbe");
+  EXPECT_EQ(normalise("Sil\u2060be"), "Silbe");
   EXPECT_EQ(normalise("e\u0301"), "\u00e9");
   EXPECT_EQ(normalise("\u0645\u06cc\u200c\u062e"), "\u0645\u06cc\u200c\u062e");  // Persian needs its non-joiner
   EXPECT_EQ(normalise(" \n "), "");

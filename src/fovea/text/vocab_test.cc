@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include <filesystem>
+#include <map>
 
 #include "fovea/base/file.h"
 #include "fovea/base/rng.h"
@@ -45,6 +46,7 @@ class VocabTest : public testing::Test {
 };
 
 TEST_F(VocabTest, TrainsWithMariansIds) {
+  std::map<std::string, std::vector<std::string>> pieces;
   for (const char* type : {"unigram", "bpe"}) {
     VocabTraining options = training("v.spm");
     options.type = type;
@@ -56,7 +58,36 @@ TEST_F(VocabTest, TrainsWithMariansIds) {
     EXPECT_EQ(vocab.piece(0), "</s>");
     EXPECT_EQ(vocab.piece(1), "<unk>");
     EXPECT_EQ(vocab.bytes(), read_file(options.output));
+    for (int64_t id = 0; id < vocab.size(); ++id) pieces[type].push_back(vocab.piece(id));
   }
+  EXPECT_NE(pieces["unigram"], pieces["bpe"]);
+}
+
+TEST_F(VocabTest, CoverageSaysHowRareACharacterMayBe) {
+  write_file(folder_ / "a.txt", read_file(folder_ / "a.txt") + "ba Ж du\n");
+  VocabTraining options = training("v.spm");
+  for (const bool all : {true, false}) {
+    options.character_coverage = all ? 1 : 0.999;
+    train_vocab(options);
+    const Vocab vocab = Vocab::load(options.output);
+    EXPECT_EQ(testing::Value(vocab.encode("Ж"), testing::Contains(vocab.unk())), !all);
+    EXPECT_THAT(vocab.encode("schöß"), testing::Not(testing::Contains(vocab.unk())));
+  }
+}
+
+// Nine tenths of the text have letters that the first tenth has not.
+TEST_F(VocabTest, TheSampleIsOfTheWholeText) {
+  std::string text;
+  for (int i = 0; i < 10000; ++i) text += i < 1000 ? "aaa bab\n" : "ccc dcd\n";
+  write_file(folder_ / "a.txt", text);
+  VocabTraining options = training("v.spm");
+  options.inputs = {folder_ / "a.txt"};
+  options.size = 9;
+  options.type = "bpe";
+  options.max_sentences = 1000;
+  train_vocab(options);
+  const Vocab vocab = Vocab::load(options.output);
+  EXPECT_THAT(vocab.encode("ab cd"), testing::Not(testing::Contains(vocab.unk())));
 }
 
 TEST_F(VocabTest, DecodeUndoesEncode) {

@@ -50,6 +50,16 @@ TEST_F(KernelChoice, GivesASequenceToTheFirstThatItSuits) {
   EXPECT_EQ(division(problem("window(4)", {})), "cpu-rows");
 }
 
+TEST_F(KernelChoice, GivesListedKeysToTheKernelThatTakesThem) {
+  for (const char* spec : {"full", "topk(2)", "sparsemax"}) {
+    AttentionProblem p = problem(spec, {700, 5});
+    p.keys_listed = true;
+    EXPECT_EQ(division(p), "cpu-rows 700 5") << spec;
+    p.needs_backward = true;
+    EXPECT_EQ(division(p), "reference") << spec;
+  }
+}
+
 TEST_F(KernelChoice, ExplainsTheWalk) {
   EXPECT_EQ(explain(problem("topk(2)", {700, 5})),
             "cpu-topk: takes sequences of at least 32 queries and 256 keys\n"

@@ -15,8 +15,7 @@ using testing::normals;
 using testing::Values;
 using testing::widened;
 
-// Where the counter passes 2^32 the key changes in the middle of a vector; elements before and after are checked
-// singly.
+// Where the counter passes 2^32 is norm_test.cc's.
 TEST(DropKernel, DrawsWhatTheDefinitionDraws) {
   const std::vector<float> ones(1000, 1.0F);
   at_every_level([&] {
@@ -135,6 +134,32 @@ TEST(EmbedKernel, SumsEveryWordsTokensAtEveryLevel) {
   });
 }
 
+// More words than one piece of the table holds, and most of them of two tokens that lie far apart.
+TEST(EmbedKernel, SumsTheTokensOfManyWords) {
+  constexpr int64_t kWords = 1100, kWidth = 3, kTokens = 2 * kWords;
+  std::vector<int64_t> ids;
+  std::vector<float> grad, want(kWords * kWidth);
+  for (int64_t t = 0; t < kTokens; ++t) {
+    ids.push_back(t * 7 % kWords);
+    for (int64_t i = 0; i < kWidth; ++i) {
+      grad.push_back(static_cast<float>((t * kWidth + i) % 5));
+      want[ids.back() * kWidth + i] += grad.back();  // small whole numbers: exact in any order
+    }
+  }
+  at_every_level([&] {
+    std::vector<float> sums(kWords * kWidth, -1);
+    ThreadExecutor executor(2);
+    embed(EmbedBackward<float>{.ids = ids.data(),
+                               .grad = grad.data(),
+                               .grad_weight = sums.data(),
+                               .tokens = kTokens,
+                               .vocabulary = kWords,
+                               .width = kWidth},
+          executor);
+    EXPECT_EQ(sums, want);
+  });
+}
+
 TEST(AdamKernel, AgreesWithTheFormulaAtEveryLevel) {
   constexpr int64_t kCount = 101;
   const auto params = normals<float>(kCount, 1), grads = normals<float>(kCount, 2);
@@ -157,6 +182,8 @@ TEST(AdamKernel, AgreesWithTheFormulaAtEveryLevel) {
     for (int64_t i = 0; i < kCount; ++i) {
       const double g = 3 * grads.exact[i], m = 0.45 + 0.1 * g, v = 0.245 + 0.02 * g * g;
       const double want = params.exact[i] * 0.99 - 0.1 * m / (std::sqrt(2 * v) + 1e-6);
+      EXPECT_NEAR(mean[i], m, 1e-6);      // three roundings of numbers below two,
+      EXPECT_NEAR(variance[i], v, 1e-6);  // and below four
       EXPECT_NEAR(now[i], want, 2e-6);
       EXPECT_NEAR(widened(copy[i]), want, std::abs(want) * 0x1p-8);
     }

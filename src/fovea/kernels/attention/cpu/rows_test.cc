@@ -329,6 +329,16 @@ TEST_P(RowsTest, FewQueries) {
   }
 }
 
+// Their own path drops nothing, so that with dropout they must go the way of many.
+TEST_P(RowsTest, FewQueriesAreDroppedToo) {
+  Data data = make({.spec = "full", .lengths = {{3, 50}, {1, 17}}, .dropout = 0.5F});
+  SerialExecutor serial;
+  const std::vector<float> want = compute(kRowsKernel, data, data.q, serial).out;
+  data.problem.needs_backward = false;
+  const std::vector<float> got = forward_alone(data, nullptr, serial);
+  for (size_t i = 0; i < want.size(); ++i) ASSERT_NEAR(got[i], want[i], 2e-6) << i;
+}
+
 // A row of a [tokens, H, D] array.
 std::span<float> row(std::vector<float>& x, const Data& data, int64_t token) {
   const auto size = static_cast<size_t>(data.problem.num_heads * data.problem.head_dim);

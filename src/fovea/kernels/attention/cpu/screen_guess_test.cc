@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -146,6 +148,53 @@ TEST_P(Searches, GuessFromEarlierRows) {
   search.forget();
   data.run(search, selection, -1);
   for (int64_t i = 0; i < kBlockQueries; ++i) EXPECT_EQ(search.row(i).guess, kNone);
+}
+
+// Keys that by the product and its bound may reach their row's threshold, and that its list lacks; of all rows.
+int64_t unproved(const SearchCase& data, CandidateSearch& search) {
+  const PackedKeys& keys = data.packed;
+  const ScreenOps& ops = screen_ops();
+  auto words = aligned<uint32_t>(kBlockQueries * keys.steps), scores = aligned<uint32_t>(kBlockQueries * kBlockKeys);
+  auto hits = aligned<uint16_t>(kBlockQueries * kBlockKeys / kGroupKeys);
+  uint32_t start[kBlockQueries], thresholds[kBlockQueries] = {};
+  for (int64_t i = 0; i < kBlockQueries; ++i) {
+    start[i] = ops.pack_query(keys, search.query(i), 1, words.get() + i * keys.steps).start;
+  }
+  int64_t lacking = 0;
+  for (int64_t first = 0; first < keys.num_keys; first += kBlockKeys) {
+    const int64_t count = std::min<int64_t>(kBlockKeys, keys.num_keys - first);
+    screen_product(keys.format)({words.get(), start, thresholds, keys.words + first * keys.steps, scores.get(),
+                                 hits.get(), keys.steps, kBlockQueries, (count + kTileKeys - 1) / kTileKeys});
+    const KeyBlock& block = keys.blocks[first / kBlockKeys];
+    for (int64_t i = 0; i < kBlockQueries; ++i) {
+      const ScreenedQuery& row = search.row(i);
+      if (row.direct) continue;
+      const std::set<int32_t> listed(row.list.keys, row.list.keys + row.list.count);
+      const double step = double{block.step} * row.packed.step;
+      for (int64_t j = 0; j < count; ++j) {
+        const uint32_t bits = scores[static_cast<size_t>(i * kBlockKeys + j)];
+        const double score =
+            is_integer(keys.format) ? static_cast<int32_t>(bits) * step : double{std::bit_cast<float>(bits)};
+        // The search compares floats: a rounding less.
+        const double reach = score + row.packed.bound(block) * (1 - 1e-6);
+        if (reach >= row.threshold && !listed.contains(static_cast<int32_t>(first + j))) ++lacking;
+      }
+    }
+  }
+  return lacking;
+}
+
+// Selected keys are mostly far above what the bound allows; this sees a bound or a threshold that is a little off, too.
+TEST_P(Searches, ListAllThatTheBoundAllows) {
+  for (const char* spec : {"topk(4)", "topk(16)", "topk(200)", "sparsemax", "entmax(1.5)"}) {
+    const Selection selection = selection_of(parse_attention(spec), nullptr);
+    SearchCase data(3000);
+    CandidateSearch search(data.num_keys, kWidth);
+    for (const int64_t axis : {-1, -1, 2, 2}) {
+      data.run(search, selection, axis);
+      EXPECT_EQ(unproved(data, search), 0) << spec << " axis " << axis;
+    }
+  }
 }
 
 // Where a guess was too high, the row is screened again without one, and teaches where it ended.

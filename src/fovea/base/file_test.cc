@@ -1,0 +1,88 @@
+#include "fovea/base/file.h"
+
+#include <gmock/gmock.h>
+
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <filesystem>
+#include <set>
+
+#include "fovea/base/test_folder.h"
+#include "fovea/base/test_message.h"
+
+namespace fovea {
+namespace {
+namespace fs = std::filesystem;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+std::set<std::string> names_in(const fs::path& folder) {
+  std::set<std::string> names;
+  for (const auto& entry : fs::directory_iterator(folder)) names.insert(entry.path().filename());
+  return names;
+}
+
+TEST(File, ReplacesFoldersWhole) {
+  const TestFolder folder;
+  const fs::path finished = folder / "new", place = folder / "old";
+  fs::create_directory(finished), fs::create_directory(place);
+  write_file(finished / "a", "1"), write_file(place / "b", "2");
+  replace_folder(finished, place);
+  EXPECT_EQ(read_file(place / "a"), "1");
+  EXPECT_THAT(names_in(place), ElementsAre("a"));
+  EXPECT_THAT(names_in(folder.path()), ElementsAre("old"));
+  EXPECT_THAT(message_of([&] { replace_folder(folder / "none", place); }), HasSubstr("rename onto"));
+  EXPECT_EQ(read_file(place / "a"), "1") << "what was there did not come back";
+  EXPECT_THAT(names_in(folder.path()), ElementsAre("old"));
+}
+
+TEST(File, LeavesNothingWhereTheDiskIsFull) {
+  const TestFolder folder;
+  write_file(folder / "x", "old");
+  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  rlimit before = {};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  const rlimit small = {.rlim_cur = 1000, .rlim_max = before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
+  const std::string message = message_of([&] { write_file(folder / "x", std::string(5000, 'x')); });
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
+  std::signal(SIGXFSZ, handler);
+  EXPECT_THAT(message, HasSubstr("cannot write '"));
+  EXPECT_EQ(read_file(folder / "x"), "old");
+  EXPECT_THAT(names_in(folder.path()), ElementsAre("x"));
+}
+
+// One that begins with a zero.
+TEST(File, ChecksumsHaveSixteenDigits) { EXPECT_EQ(checksum("7"), "06eed105b82285fa"); }
+
+TEST(File, FollowsLinksToLinks) {
+  const TestFolder folder;
+  std::string last = "real";
+  for (const char* link : {"a", "b", "c", "d"}) {
+    fs::create_symlink(last, folder / link);
+    last = link;
+  }
+  write_file(folder / "d", "x");
+  EXPECT_EQ(read_file(folder / "real"), "x");
+  for (const char* link : {"a", "b", "c", "d"}) EXPECT_TRUE(fs::is_symlink(folder / link)) << link;
+}
+
+TEST(File, WritesIntoPipes) {
+  const TestFolder folder;
+  const std::string pipe = folder / "pipe";
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  const int reader = open(pipe.c_str(), O_RDWR | O_NONBLOCK);
+  write_file(pipe, "through\n");
+  EXPECT_TRUE(fs::is_fifo(pipe));
+  std::string got(20, '\0');
+  got.resize(static_cast<size_t>(std::max<ssize_t>(read(reader, got.data(), got.size()), 0)));
+  close(reader);
+  EXPECT_EQ(got, "through\n");
+}
+
+}  // namespace
+}  // namespace fovea

@@ -1,0 +1,89 @@
+#include "fovea/base/signals.h"
+
+#include <gtest/gtest.h>
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+#include <cstdlib>
+#include <thread>
+
+#include "fovea/base/error.h"
+#include "fovea/base/file.h"
+#include "fovea/base/strings.h"
+#include "fovea/base/test_message.h"
+
+// Each in a process of its own, which the signal may end.
+namespace fovea {
+namespace {
+
+constexpr int kGood = 0, kWrong = 1, kTooLate = 2;
+
+void install() {
+  std::signal(SIGINT, SIG_DFL);  // a shell's background jobs ignore it
+  install_signal_handlers();
+}
+
+struct Pipe {
+  Pipe() {
+    if (pipe(ends.data()) != 0) std::_Exit(kWrong);
+  }
+  std::array<int, 2> ends = {-1, -1};
+  std::string name(size_t end) const { return cat("/dev/fd/", ends.at(end)); }
+};
+
+void interrupt_twice() {
+  install();
+  (void)std::raise(SIGINT);
+  if (interrupting_signal() != SIGINT) std::_Exit(kWrong);
+  (void)std::raise(SIGINT);
+  std::_Exit(kGood);
+}
+
+void write_into_a_closed_pipe() {
+  install();
+  const Pipe pipe;
+  close(pipe.ends[0]);
+  const std::string message = message_of([&] {
+    LineWriter out(pipe.name(1));
+    out.line("x");
+    out.close();
+  });
+  std::_Exit(message.find("Broken pipe") != std::string::npos ? kGood : kWrong);
+}
+
+// The signal comes more than once, lest the first come before the reader waits.
+void wait_for_input() {
+  install();
+  const Pipe pipe;
+  const pthread_t reader = pthread_self();
+  const std::thread sender([&] {
+    for (int i = 0; i < 20; ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+      pthread_kill(reader, SIGTERM);
+    }
+    std::_Exit(kTooLate);
+  });
+  try {
+    const LineReader lines(pipe.name(0));
+  } catch (const Interrupted&) {
+    std::_Exit(kGood);
+  }
+  std::_Exit(kWrong);
+}
+
+TEST(SignalsDeathTest, TheSecondInterruptEndsAtOnce) {
+  EXPECT_EXIT(interrupt_twice(), testing::KilledBySignal(SIGINT), "");
+}
+
+TEST(SignalsDeathTest, AClosedPipeIsAnError) {
+  EXPECT_EXIT(write_into_a_closed_pipe(), testing::ExitedWithCode(kGood), "");
+}
+
+// A pipe that nobody writes into.
+TEST(SignalsDeathTest, WaitingForInputEnds) { EXPECT_EXIT(wait_for_input(), testing::ExitedWithCode(kGood), ""); }
+
+}  // namespace
+}  // namespace fovea

@@ -279,7 +279,7 @@ class BadInput(unittest.TestCase):
         self.refused("translate", "--model", PLACE.model(), "--input", source, "--output", output, says=says, before=without_privilege())
         self.refused("vocab", "--train-sets", source, "--dim-vocabs", 100, "--output", output, says=says, before=without_privilege())
         self.assertEqual(output.read_text(), "kept")
-        closed = PLACE.folder / "read-only"
+        closed = PLACE.folder / "closed-to-corpus"
         closed.mkdir(mode=0o555)
         tmx = PLACE.folder / "late.tmx"
         tmx.write_text("<tmx><body><tu>")  # would be an error too, but later

@@ -281,7 +281,7 @@ class BadInput(unittest.TestCase):
         self.assertIn(warning, other.stderr)
 
     def test_folders_that_cannot_be_read(self):
-        closed = PLACE.folder / "closed"
+        closed = PLACE.folder / "read-only"
         (closed / "run").mkdir(parents=True)
         closed.chmod(0)
         loop = PLACE.folder / "loop"
@@ -346,7 +346,7 @@ class BadInput(unittest.TestCase):
         self.refused("translate", "--model", PLACE.model(), "--input", source, "--output", output, says=says, before=without_privilege())
         self.refused("vocab", "--train-sets", source, "--dim-vocabs", 100, "--output", output, says=says, before=without_privilege())
         self.assertEqual(output.read_text(), "kept")
-        closed = PLACE.folder / "closed"
+        closed = PLACE.folder / "closed-to-corpus"
         closed.mkdir(mode=0o555)
         tmx = PLACE.folder / "late.tmx"
         tmx.write_text("<tmx><body><tu>")  # would be an error too, but later
@@ -367,6 +367,15 @@ class BadInput(unittest.TestCase):
     def test_vocab_says_how_many_pieces(self):
         said = checked("vocab", "--train-sets", *PLACE.sides["train"], "--dim-vocabs", 1000, "--output", PLACE.folder / "big.spm").stderr
         self.assertIn(": 1,000 pieces", said)
+
+    def test_vocab_into_a_pipe(self):
+        command = ["vocab", "--train-sets", *PLACE.sides["train"], "--dim-vocabs", 300, "--output"]
+        with subprocess.Popen([PROGRAM, *map(str, command), "/dev/stdout"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as vocab:
+            try:
+                model = vocab.communicate(timeout=60)[0]
+            finally:
+                vocab.kill()
+        self.assertEqual(model, PLACE.vocab.read_bytes())
 
     def test_a_folder_that_is_gone(self):
         gone = PLACE.folder / "gone"

@@ -13,6 +13,7 @@
 #include "fovea/base/descriptor.h"
 #include "fovea/base/error.h"
 #include "fovea/base/output_target.h"
+#include "fovea/base/signals.h"
 #include "fovea/base/strings.h"
 
 namespace fovea {
@@ -63,7 +64,10 @@ std::string read_file(const fs::path& path) {
   std::array<char, 1 << 16> buffer;
   for (;;) {
     const ssize_t got = ::read(file.get(), buffer.data(), buffer.size());
-    if (got < 0 && errno == EINTR) continue;
+    if (got < 0 && errno == EINTR) {
+      throw_if_interrupted("reading");
+      continue;
+    }
     if (got < 0) fail_on_file("read", path, errno);
     if (got == 0) return content;
     content.append(buffer.data(), static_cast<size_t>(got));

@@ -45,8 +45,8 @@ struct VocabTraining {
   int64_t max_sentences = 2'000'000;
   int64_t seed = 1, threads = 1;
 };
-// The same input and seed give the same file; for unigram, the same number of threads too. Throws if `size` is
-// impossible for the text, saying what is possible.
-void train_vocab(const VocabTraining& options);
+// Returns the number of pieces. The same input and seed give the same file; for unigram, the same number of threads
+// too. Throws if `size` is impossible for the text, saying what is possible.
+int64_t train_vocab(const VocabTraining& options);
 
 }  // namespace fovea::text

@@ -50,7 +50,7 @@ TEST_F(VocabTest, TrainsWithMariansIds) {
   for (const char* type : {"unigram", "bpe"}) {
     VocabTraining options = training("v.spm");
     options.type = type;
-    train_vocab(options);
+    EXPECT_EQ(train_vocab(options), 120);
     const Vocab vocab = Vocab::load(options.output);
     EXPECT_EQ(vocab.size(), 120);
     EXPECT_EQ(vocab.eos(), 0);

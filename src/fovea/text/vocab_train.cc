@@ -119,7 +119,7 @@ void silence_sentencepiece() {
   (void)kSilenced;
 }
 
-void train_vocab(const VocabTraining& options) {
+int64_t train_vocab(const VocabTraining& options) {
   check(options);
   require_other_file("--output", options.output, options.inputs);
   require_writable("--output", options.output);
@@ -158,7 +158,9 @@ void train_vocab(const VocabTraining& options) {
     return sentencepiece::SentencePieceTrainer::Train(arguments, &lines, &model);
   }();
   if (!status.ok()) fail(options, status.ToString());
+  const int64_t pieces = Vocab::from_bytes(model, options.output).size();
   write_file(options.output, model);
+  return pieces;
 }
 
 }  // namespace fovea::text

@@ -250,7 +250,7 @@ TEST_F(ReadersTest, Tmx) {
               ElementsAre(is_pair("Die rote Katze", "The red cat & dog")));
 }
 
-// Version 1.1 has `lang` without a prefix; *all* is no language, and the first variant is the source.
+// Version 1.1 has `lang` without a prefix; *all* is no language.
 TEST_F(ReadersTest, TmxOfOldVersionsAndOfAnySource) {
   const Bitext bitext =
       read_tmx(file("a.tmx",

@@ -1,0 +1,115 @@
+#!/usr/bin/env python3
+"""What commands log, and what they leave behind when a signal stops them."""
+import datetime
+import json
+import signal
+import subprocess
+import time
+import unittest
+
+from fovea_program import PROGRAM, Workplace, checked
+
+PLACE = None
+
+
+def setUpModule():
+    global PLACE
+    PLACE = Workplace()
+
+
+def tearDownModule():
+    PLACE.close()
+
+
+class Logs(unittest.TestCase):
+    def test_in_the_folder_of_a_new_run(self):
+        model = PLACE.folder / "logged"
+        checked(*PLACE.training(model, "--after-batches", 1, "--log", model / "logs" / "train.log"))
+        self.assertIn("Training finished after 1 updates", (model / "logs" / "train.log").read_text())
+
+    def test_json_tells_the_time(self):
+        model = PLACE.folder / "json"
+        said = checked(*PLACE.training(model, "--after-batches", 1, "--disp-freq", 1, "--log-format", "json")).stderr
+        lines = [json.loads(line) for line in said.splitlines()]
+        for line in lines:
+            self.assertIsNotNone(datetime.datetime.fromisoformat(line["time"]).tzinfo)
+        self.assertEqual([line["event"] for line in lines if "event" in line], ["train", "save"])
+        self.assertEqual(lines[-2]["path"], str(model / "checkpoints" / "update-00000001"))
+
+
+class Signals(unittest.TestCase):
+    def stop(self, arguments, signal_number, until):
+        """Sends the signal as soon as `until`, a text in the log or a function, is met; the exit status and the log."""
+        log = PLACE.folder / "signal.log"
+        met = until if callable(until) else lambda: until in log.read_text(errors="replace")
+        with open(log, "wb") as out:
+            with subprocess.Popen([PROGRAM, *map(str, arguments)], stderr=out, stdout=subprocess.DEVNULL,
+                                  stdin=subprocess.PIPE) as process:
+                deadline = time.monotonic() + 300
+                while not met():
+                    self.assertIsNone(process.poll(), log.read_text())
+                    self.assertLess(time.monotonic(), deadline, log.read_text())
+                    time.sleep(0.001)
+                process.send_signal(signal_number)
+                return process.wait(timeout=300), log.read_text()
+
+    def test_training_saves(self):
+        for number, code in ((signal.SIGTERM, 0), (signal.SIGINT, 130), (signal.SIGUSR1, 0), (signal.SIGHUP, 0)):
+            model = PLACE.folder / f"stopped-{number}"
+            options = PLACE.training(model, "--after-batches", 1_000_000, "--disp-freq", 1, "--save-freq", 1_000_000)
+            got, log = self.stop(options, number, "Up. 3 :")
+            self.assertEqual(got, code, log)
+            self.assertIn("Training interrupted (via signal)", log)
+            self.assertTrue((model / "last" / "model.safetensors").exists(), log)
+
+    def test_what_the_shell_ignores_stays_ignored(self):
+        for number in (signal.SIGINT, signal.SIGHUP):
+            ignore = lambda: signal.signal(number, signal.SIG_IGN)
+            with subprocess.Popen([PROGRAM, "translate", "--model", PLACE.model(), "--cpu-threads", "1"], text=True,
+                                  stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                  preexec_fn=ignore) as process:
+                process.stdin.write("un stelli .\n")
+                process.stdin.flush()
+                process.stdout.readline()
+                process.send_signal(number)
+                process.communicate("un\n", timeout=300)
+                self.assertEqual(process.returncode, 0)
+
+    def test_validation_stops(self):
+        for number, code in ((signal.SIGTERM, 0), (signal.SIGINT, 130)):
+            model = PLACE.folder / f"validating-{number}"
+            options = ["--after-batches", 1_000_000, "--disp-freq", 1, "--valid-freq", 2, "--valid-sets",
+                       *PLACE.sides["train"], "--valid-beam-size", 40, "--valid-metrics", "bleu"]
+            got, log = self.stop(PLACE.training(model, *options), number, "Up. 2 :")  # 1,900 sentences take seconds
+            self.assertEqual(got, code, log)
+            self.assertNotIn("[valid]", log, "validation had come to its end")
+            self.assertIn("Training interrupted (via signal)", log)
+            checked("translate", "--model", model, "--quiet", stdin="un stelli .\n")
+
+    def test_saving_is_brought_to_its_end(self):
+        wide = [{"16": "256", "32": "4096"}.get(value, value) for value in map(str, PLACE.training("MODEL"))]
+        for number, code in ((signal.SIGTERM, 0), (signal.SIGINT, 130)):
+            model = PLACE.folder / f"saving-{number}"
+            training = [model if value == "MODEL" else value for value in wide]
+            got, log = self.stop([*training, "--save-freq", 2, "--mini-batch", 2], number,
+                                 lambda: any(model.glob("checkpoints/*.tmp*")))
+            self.assertEqual(got, code, log)
+            self.assertFalse(any(model.glob("checkpoints/*.tmp*")), log)
+            self.assertIn("[save] " + str(model / "checkpoints" / "update-00000002"), log)
+            checked("translate", "--model", model / "last", "--quiet", stdin="un stelli .\n")
+
+    def test_translation_stops(self):
+        arguments = [PROGRAM, "translate", "--model", str(PLACE.model()), "--cpu-threads", "1"]
+        for number in (signal.SIGTERM, signal.SIGINT):
+            with subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                  text=True) as process:
+                process.stdin.write("un stelli .\n")
+                process.stdin.flush()
+                process.stdout.readline()  # it translates what has come, and waits for more
+                process.send_signal(number)
+                self.assertEqual(process.wait(timeout=300), 128 + number)
+                self.assertIn("translating stopped by SIG", process.stderr.read())
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

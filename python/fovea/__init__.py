@@ -10,8 +10,8 @@ from . import _library
 
 _library.load()
 
-from ._functional import SpecError, attention, attention_weights, parameters, parse, spec_names  # noqa: E402
+from ._functional import SpecError, attention, attention_weights, parameters, parse, properties, spec_names  # noqa: E402
 from ._module import Attention  # noqa: E402
 
-__all__ = ["Attention", "SpecError", "attention", "attention_weights", "parameters", "parse", "spec_names"]
+__all__ = ["Attention", "SpecError", "attention", "attention_weights", "parameters", "parse", "properties", "spec_names"]
 __version__ = "0.1.0"

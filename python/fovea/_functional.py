@@ -76,7 +76,7 @@ def _check_numbers(**values):
         if isinstance(value, torch.Tensor):
             raise TypeError(f"attention: {name} is a tensor; expected a number, which is not learned")
         if not torch.compiler.is_compiling():
-            _check_type(f"attention: {name}", value, numbers.Real, "a number")
+            _check_type(f"attention: {name}", value, (numbers.Real, torch.SymFloat, torch.SymInt), "a number")
 
 
 def _check_seeds(**values):
@@ -93,8 +93,9 @@ def _check_seeds(**values):
 def _call(called, *qkv, spec, tensors, **options):
     if torch.compiler.is_compiling():
         return called(*qkv, spec=spec, **tensors, **options)
-    for name, value in zip("qkv", qkv):  # None would be taken for a tensor of no size
-        _check_type(f"attention: {name}", value, torch.Tensor, "a tensor")
+    for name, value in zip("qkv", qkv):
+        if value is None:  # would be taken for a tensor of no size
+            raise TypeError(f"attention: {name} is None; expected a tensor")
     try:
         return called(*qkv, spec=spec, **tensors, **options)
     except RuntimeError as error:
@@ -102,7 +103,7 @@ def _call(called, *qkv, spec, tensors, **options):
             raise SpecError(str(error)) from None
         # PyTorch's own text for other types is the whole schema.
         _check_type("attention: spec", spec, str, "a text such as 'topk(8)'")
-        for name, value in tensors.items():
+        for name, value in (*zip("qkv", qkv), *tensors.items()):
             if value is not None:
                 _check_type(f"attention: {name}", value, torch.Tensor, "a tensor")
         raise

@@ -38,8 +38,7 @@ class Attention(nn.Module):
             raise ValueError(f"dropout {dropout} is not in [0, 1)")
         self.embed_dim, self.num_heads, self.spec = embed_dim, num_heads, parse(spec, num_heads)
         self.causal, self.dropout, self.seed, self.layer = causal, dropout, seed, layer
-        are = properties(spec)
-        self._positional, self._draws = "positional" in are, "seed" in are
+        self._properties = properties(spec)
         made = {"device": device, "dtype": dtype}
         self.q_proj, self.k_proj, self.v_proj, self.out_proj = (
             nn.Linear(embed_dim, embed_dim, bias=bias, **made) for _ in range(4))
@@ -58,7 +57,7 @@ class Attention(nn.Module):
                 nn.init.zeros_(projection.bias)
         limit = math.sqrt(3 / self.embed_dim)
         if self.gain is not None:
-            if "uniform_gain" in properties(self.spec):
+            if "uniform_gain" in self._properties:
                 nn.init.uniform_(self.gain, -limit, limit)
             else:
                 nn.init.ones_(self.gain)
@@ -84,7 +83,7 @@ class Attention(nn.Module):
             Tensor: [B, N_q, M].
         """
         # Not by whether key is the object query: hooks, checkpointing and casts hand on others of the same numbers.
-        cross = key is not None and not (self.causal or self._positional)
+        cross = key is not None and not (self.causal or "positional" in self._properties)
         key = query if key is None else key
         value = key if value is None else value
         for name, x in (("query", query), ("key", key), ("value", value)):
@@ -104,7 +103,7 @@ class Attention(nn.Module):
             k_lengths = q_lengths if k_lengths is None else k_lengths
         rate = self.dropout if self.training else 0.0
         # Compiled code would be made anew for every layer that reads its number.
-        draws = {"seed": self.seed, "layer": self.layer} if self._draws else {}
+        draws = {"seed": self.seed, "layer": self.layer} if "seed" in self._properties else {}
         heads = attention(
             self._split(self.q_proj(query)), self._split(self.k_proj(key)), self._split(self.v_proj(value)), self.spec,
             causal=self.causal, cross=cross, q_lengths=q_lengths, k_lengths=k_lengths, gain=self.gain, gate=self.gate,
@@ -122,4 +121,4 @@ class Attention(nn.Module):
     def extra_repr(self):
         text = (f"{self.embed_dim}, {self.num_heads}, {self.spec!r}, causal={self.causal}, "
                 f"bias={self.q_proj.bias is not None}, dropout={self.dropout}")
-        return text + (f", seed={self.seed}, layer={self.layer}" if self._draws else "")
+        return text + (f", seed={self.seed}, layer={self.layer}" if "seed" in self._properties else "")

@@ -161,7 +161,7 @@ def test_state_is_copied_and_saved():
     (lambda q: fovea.parse("full", 0), "num_heads 0 is not in"),
     (lambda q: fovea.parse("full", 2**70), "num_heads 1180591620717411303424 is not in"),
     (lambda q: fovea.attention(q.tolist(), q, q), "q is of type list; expected a tensor"),
-    (lambda q: fovea.attention(q, q, None), "v is of type NoneType; expected a tensor"),
+    (lambda q: fovea.attention(q, q, None), "v is None; expected a tensor"),
     (lambda q: fovea.attention(q, q[:1], q[:1]), "and batches"),
     (lambda q: fovea.attention(q, q, q.to_sparse()), "v is Sparse; expected a dense tensor"),
     (lambda q: fovea.attention(*[q.to(torch.float8_e4m3fn)] * 3), "q is Float8"),

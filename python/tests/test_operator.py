@@ -91,6 +91,8 @@ def test_weights_are_constants_of_the_size_that_compilers_expect():
     assert fovea.attention_weights(q, k).shape == fovea.attention_weights(q.to("meta"), k.to("meta")).shape
     q, k = torch.randn(1, H, 4, D, requires_grad=True), torch.randn(1, H, 5, D)
     assert not fovea.attention_weights(q, k).requires_grad
+    ranges = {"q_offsets": torch.tensor([0, 4]), "k_begins": torch.tensor([1]), "k_lengths": torch.tensor([3])}
+    assert fovea.attention_weights(q[0].transpose(0, 1), k[0].transpose(0, 1), **ranges).shape == (1, H, 4, 3)
     with torch.autograd.forward_ad.dual_level():
         dual = torch.autograd.forward_ad.make_dual(q.detach(), torch.ones_like(q))
         assert torch.autograd.forward_ad.unpack_dual(fovea.attention_weights(dual, k)).tangent is None
@@ -102,7 +104,7 @@ def test_operators_beneath_check_what_they_read():
     q, k, v, alpha = (x.detach() for x in (q, k, v, alpha))
     forward, backward = torch.ops.fovea.attention_forward, torch.ops.fovea.attention_backward
     for inputs, message in (((q, k[..., :2], v, alpha), "equal heads"), ((q, k, v.double(), alpha), "expected one type"),
-                            ((q, k, v, alpha[:-1]), "a value a head"), ((q[0, 0], k, v, alpha), "expected .T, H, D.")):
+                            ((q, k, v, alpha[:-1]), "a value a head"), ((q, k, v, None), "needs alpha of shape"), ((q[0, 0], k, v, alpha), "expected .T, H, D.")):
         with pytest.raises(RuntimeError, match=message):
             forward(*inputs, *rest)
     out, stats, kept = forward(q, k, v, alpha, *rest)

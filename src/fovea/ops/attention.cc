@@ -1,6 +1,7 @@
 #include "fovea/ops/attention.h"
 
 #include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/core/grad_mode.h>
 #include <ATen/ops/cat.h>
 
 #include <cmath>
@@ -138,7 +139,9 @@ at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor&
 
 at::Tensor attention_weights(const at::Tensor& q, const at::Tensor& k, const std::string& spec,
                              const AttentionOptions& options) {
-  const at::AutoDispatchBelowADInplaceOrView below;  // constants to every kind of derivative
+  // Constants to every kind of derivative.
+  const at::NoGradGuard no_grad;
+  const at::AutoDispatchBelowADInplaceOrView below;
   check_inputs({q, k, k});
   check_options({q, k, k}, options);
   const std::shared_ptr<const Layer> layer = resolved(spec, q.size(1));

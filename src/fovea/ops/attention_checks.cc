@@ -42,13 +42,13 @@ std::string shape(const at::Tensor& x) {
 
 void check_inputs(const CoreTensors& inputs) {
   const auto& [q, k, v] = inputs;
-  if (q.dim() != 3 && q.dim() != 4) {
-    throw Error(cat("attention: q has shape ", shape(q), "; expected [T, H, D] or [B, H, N, D]"));
-  }
   for (const auto& [name, x] : {std::pair("q", &q), std::pair("k", &k), std::pair("v", &v)}) {
     if (x->layout() != at::kStrided || x->is_nested())
       throw Error(cat("attention: ", name, " is ", x->is_nested() ? "nested" : cat(x->layout()),
                       "; expected a dense tensor, sequences of several lengths packed as [T, H, D] with q_offsets"));
+  }
+  if (q.dim() != 3 && q.dim() != 4) {
+    throw Error(cat("attention: q has shape ", shape(q), "; expected [T, H, D] or [B, H, N, D]"));
   }
   if (k.dim() != q.dim() || v.dim() != q.dim() || k.sym_sizes() != v.sym_sizes() || k.sym_size(1) != q.sym_size(1) ||
       k.sym_size(-1) != q.sym_size(-1) || (q.dim() == 4 && k.sym_size(0) != q.sym_size(0))) {
@@ -66,9 +66,6 @@ void check_inputs(const CoreTensors& inputs) {
 void check_options(const CoreTensors& inputs, const AttentionOptions& options) {
   const auto& [q, k, v] = inputs;
   check_devices(q.device(), options);
-  if (!(options.dropout >= 0 && static_cast<float>(options.dropout) < 1)) {  // the kernels' type
-    throw Error(cat("attention: dropout ", options.dropout, " is not in [0, 1)"));
-  }
   if (options.drawn_seed && (options.drawn_seed->dim() != 0 || options.drawn_seed->scalar_type() != at::kLong)) {
     throw Error(cat("attention: dropout_seed is ", options.drawn_seed->scalar_type(), " of shape ",
                     shape(*options.drawn_seed), "; expected int64 of no dimension"));

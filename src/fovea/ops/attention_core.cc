@@ -15,6 +15,7 @@
 #include "fovea/ops/attention_layout.h"
 #include "fovea/ops/recycled.h"
 #include "fovea/ops/reference.h"
+#include "fovea/spec/attention_parameters.h"
 
 namespace fovea::ops {
 namespace {
@@ -49,6 +50,8 @@ AttentionProblem problem_of(const CoreTensors& x, const CoreArguments& arguments
   problem.head_dim = x.q.sym_size(-1).guard_int(__FILE__, __LINE__);
   problem.needs_backward = phase == Phase::kTraining;
   problem.dropout = static_cast<float>(arguments.dropout);
+  if (!(arguments.dropout >= 0 && problem.dropout < 1))
+    throw Error(cat("attention: dropout ", arguments.dropout, " is not in [0, 1)"));
   problem.keys_listed = arguments.k_tokens.has_value();
   validate(problem.spec, problem.kind);
   return problem;
@@ -72,7 +75,12 @@ TokenCall call_of(const CoreTensors& x, const CoreArguments& arguments, Attentio
 // Of tensors whose values may be read: not of those that stand in for others while a graph is made.
 TokenCall checked_call(const CoreTensors& x, const CoreArguments& arguments, Phase phase) {
   AttentionProblem problem = problem_of(x, arguments, phase);
-  if (arguments.alpha) check_alpha(*arguments.alpha, problem.num_heads);
+  if (arguments.alpha) {
+    check_alpha(*arguments.alpha, problem.num_heads);
+  } else if (learns_argument(problem.spec.transform)) {
+    throw Error(cat("attention: ", arguments.spec, " needs alpha of shape [", problem.num_heads,
+                    "], a value a head; got none"));
+  }
   return call_of(x, arguments, std::move(problem));
 }
 

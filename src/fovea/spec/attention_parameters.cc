@@ -3,7 +3,6 @@
 #include <algorithm>
 
 namespace fovea {
-namespace {
 
 // A keyword in an argument's place: the argument is learned.
 bool learns_argument(const Transform& transform) {
@@ -14,8 +13,6 @@ bool learns_argument(const Transform& transform) {
       },
       transform);
 }
-
-}  // namespace
 
 AttentionParameters parameters_of(const LayerSpec& spec) {
   const NormParts parts = parts_of(spec.front().spec.norm);  // of all groups: see resolve()

@@ -10,6 +10,8 @@ struct AttentionParameters {
 };
 AttentionParameters parameters_of(const LayerSpec& spec);
 
+bool learns_argument(const Transform& transform);
+
 // Some pattern of it compares the positions of queries and keys, among those that topk keeps too.
 bool compares_positions(const LayerSpec& spec);
 

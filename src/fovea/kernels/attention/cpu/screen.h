@@ -143,7 +143,7 @@ struct ListedSums {
   int64_t count = 0;
 };
 
-// Exact work on lists of rows. What is written, out and values, has room for 16 more; lists and weights are read to
+// Exact work on lists of rows. What is written, out of dots and values, has room for 16 more; lists and weights are read to
 // their end and no further.
 template <Isa kIsa>
 struct ExactRows {

@@ -326,6 +326,8 @@ class BadInput(unittest.TestCase):
         tmx = PLACE.folder / "bad.tmx"
         tmx.write_text("<tmx><body><tu>")
         self.refused("corpus", tmx, "--languages", "en", "de", "--output", PLACE.folder / "c", says="bad.tmx")
+        self.refused("corpus", "--generate", 10, "--output", PLACE.folder / "c", "--log", PLACE.folder / "c" / "train.src",
+                     says="would be a file of the corpus", code=2)
         self.refused("corpus", "-l", "en", "de", tmx, "--output", PLACE.folder / "c", says="bad.tmx")
         self.refused("corpus", "-l", "en", "de", "-l", "fr", says="--languages: got 3 values; expected at most 2", code=2)
         tmx.write_text("<?xml version='1.0' encoding='x-klingon'?><tmx/>")

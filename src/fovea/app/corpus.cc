@@ -1,5 +1,8 @@
 #include "fovea/text/corpus.h"
 
+#include <algorithm>
+#include <array>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -11,6 +14,21 @@
 #include "fovea/spec/run_options.h"
 
 namespace fovea::app {
+namespace {
+namespace fs = std::filesystem;
+
+// The log is opened before the corpus is written.
+void require_no_file_of_corpus(const fs::path& log, const fs::path& folder) {
+  std::error_code none_there;
+  const bool is_inside = fs::weakly_canonical(fs::absolute(log).parent_path(), none_there) ==
+                         fs::weakly_canonical(fs::absolute(folder / "").parent_path(), none_there);
+  const std::string name = log.filename().string();
+  const std::array parts = {"train.", "valid.", "test."};
+  if (!log.empty() && is_inside && std::ranges::any_of(parts, [&](const char* part) { return name.starts_with(part); }))
+    throw UsageError(cat("--log: '", log.string(), "' would be a file of the corpus; name another"));
+}
+
+}  // namespace
 
 int run_corpus(const std::vector<std::string>& arguments) {
   text::CorpusOptions config;
@@ -25,8 +43,9 @@ int run_corpus(const std::vector<std::string>& arguments) {
       "  fovea corpus memory.tmx --languages en de --output corpus\n"
       "  fovea corpus --generate 30000 --output corpus");
   if (!options.parse(arguments)) return 0;
-  configure_log(log_options, {config.inputs});
   if (config.output.empty()) throw UsageError("--output: got none; expected a folder for train, valid and test");
+  require_no_file_of_corpus(log_options.log, config.output);
+  configure_log(log_options, {config.inputs});
   const std::string table = text::describe(text::run_corpus(config));
   for (const std::string& row : split(trim(table), '\n')) log::info(row);
   return 0;

@@ -57,7 +57,7 @@ std::string type_of(const FieldView& field) {
 }
 
 // Options of fairseq, OpenNMT and Marian, and ours that does the same.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 18> kForeignNames = {
+constexpr std::array<std::pair<std::string_view, std::string_view>, 19> kForeignNames = {
     {{"batch-size", "mini-batch"},
      {"decoder-layers", "dec-depth"},
      {"dec-layers", "dec-depth"},
@@ -65,6 +65,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 18> kForeign
      {"encoder-layers", "enc-depth"},
      {"enc-layers", "enc-depth"},
      {"fp16", "precision"},
+     {"layers", "enc-depth"},
      {"lenpen", "normalize"},
      {"max-epoch", "after-epochs"},
      {"max-update", "after-batches"},

@@ -17,13 +17,14 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr size_t kBuffer = 1 << 16;
-constexpr std::string_view kAside = ".tmp";  // and the process's number
+// New content and old, aside; the process's number follows.
+constexpr std::string_view kNew = ".tmp", kOld = ".old";
 
 fs::path folder_of(const fs::path& path) { return path.has_parent_path() ? path.parent_path() : fs::path("."); }
 
-// Whether `name` is one that a process which lives no more gave to `path`'s new content.
-bool is_leftover(const std::string& name, const fs::path& path) {
-  const std::string stem = cat(path.filename().string(), kAside);
+// Whether `name` is one that a process which lives no more gave to `path`'s new or old content.
+bool is_leftover(const std::string& name, const fs::path& path, std::string_view aside) {
+  const std::string stem = cat(path.filename().string(), aside);
   if (!name.starts_with(stem)) return false;
   const std::string_view digits = std::string_view(name).substr(stem.size());
   pid_t process = 0;
@@ -35,23 +36,24 @@ bool is_leftover(const std::string& name, const fs::path& path) {
 void remove_leftovers(const fs::path& path) {
   std::error_code ignored;
   for (fs::directory_iterator entry(folder_of(path), ignored), end; !ignored && entry != end; entry.increment(ignored))
-    if (is_leftover(entry->path().filename(), path)) unlink(entry->path().c_str());
+    if (is_leftover(entry->path().filename(), path, kNew) || is_leftover(entry->path().filename(), path, kOld))
+      unlink(entry->path().c_str());
 }
 
 }  // namespace
 
 FileSet::~FileSet() {
   for (const File& file : files_)
-    if (!file.temporary.empty()) unlink(file.temporary.c_str());
+    if (!file.temporary.empty() && !file.is_in_place) unlink(file.temporary.c_str());
 }
 
 void FileSet::begin(const fs::path& path) {
   end();
-  File file = {.target = output_target(path), .shown = path, .temporary = {}};
+  File file = {.target = output_target(path), .shown = path};
   if (file.target.replaces) {
     remove_leftovers(file.target.path);
     file.temporary = file.target.path;
-    file.temporary += cat(kAside, getpid());
+    file.temporary += cat(kNew, getpid());
   }
   open_.emplace(open_output(file.target, file.temporary), "write", path);
   files_.push_back(std::move(file));
@@ -77,20 +79,43 @@ void FileSet::end() {
 
 void FileSet::commit() {
   end();
+  std::erase_if(files_, [](const File& file) { return file.temporary.empty(); });
   std::set<fs::path> folders;
-  for (const File& file : files_) {
-    if (file.temporary.empty()) continue;
-    folders.insert(folder_of(file.target.path));
-    if (unlink(file.target.path.c_str()) != 0 && errno != ENOENT) fail_on_file("replace", file.shown, errno);
+  for (const File& file : files_) folders.insert(folder_of(file.target.path));
+  try {
+    move_old_aside();
+    for (const fs::path& folder : folders) sync_path(folder);
+    for (File& file : files_) {
+      if (rename(file.temporary.c_str(), file.target.path.c_str()) != 0) fail_on_file("rename onto", file.shown, errno);
+      file.is_in_place = true;
+    }
+    for (const fs::path& folder : folders) sync_path(folder);
+  } catch (...) {
+    restore_old();
+    throw;
   }
-  for (const fs::path& folder : folders) sync_path(folder);
-  for (File& file : files_) {
-    if (file.temporary.empty()) continue;
-    if (rename(file.temporary.c_str(), file.target.path.c_str()) != 0) fail_on_file("rename onto", file.shown, errno);
-    file.temporary.clear();
-  }
-  for (const fs::path& folder : folders) sync_path(folder);
+  for (const File& file : files_) unlink(file.old.c_str());
   files_.clear();
+}
+
+void FileSet::move_old_aside() {
+  for (File& file : files_) {
+    fs::path old = file.target.path;
+    old += cat(kOld, getpid());
+    if (rename(file.target.path.c_str(), old.c_str()) == 0) {
+      file.old = std::move(old);
+    } else if (errno != ENOENT) {
+      fail_on_file("replace", file.shown, errno);
+    }
+  }
+}
+
+// New ones first: no old one may stand beside them.
+void FileSet::restore_old() {
+  for (const File& file : files_)
+    if (file.is_in_place) unlink(file.target.path.c_str());
+  for (const File& file : files_)
+    if (!file.old.empty()) (void)rename(file.old.c_str(), file.target.path.c_str());
 }
 
 }  // namespace fovea

@@ -21,16 +21,22 @@ class FileSet {
 
   // Begins a file, aside, and ends the one before. What a process that was killed left aside is removed.
   void begin(const std::filesystem::path& path);
-  // More of the file. SIGINT or SIGTERM throws Interrupted.
+  // More of the file. A signal that stops throws Interrupted.
   void append(std::string_view text);
-  // Ends the last file, takes the old files away and puts the new ones in their places.
+  // Ends the last file, moves the old files aside and puts the new ones in their places; where one cannot be, all the
+  // old ones are put back.
   void commit();
 
  private:
   struct File {
     OutputTarget target;
-    std::filesystem::path shown, temporary;  // temporary: empty where the target itself is open
+    std::filesystem::path shown;
+    std::filesystem::path temporary = {};  // empty where the target itself is open
+    std::filesystem::path old = {};        // the file there before, moved aside
+    bool is_in_place = false;
   };
+  void move_old_aside();
+  void restore_old();
   void flush();
   void end();
   std::vector<File> files_;

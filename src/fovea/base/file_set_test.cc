@@ -59,8 +59,7 @@ TEST_F(FileSetTest, WithoutCommitNothingChanges) {
   EXPECT_THAT(names(), ElementsAre("a", "b"));
 }
 
-// As where a process ends between two renames: something is missing then.
-TEST_F(FileSetTest, NoOldFileStandsBesideANewOne) {
+TEST_F(FileSetTest, WhereOneCannotBePutInPlaceTheOldOnesStay) {
   FileSet files;
   for (const char* name : {"a", "b"}) {
     files.begin(folder_ / name);
@@ -68,8 +67,9 @@ TEST_F(FileSetTest, NoOldFileStandsBesideANewOne) {
   }
   fs::remove(folder_ / cat("b.tmp", getpid()));
   EXPECT_THAT(message_of([&] { files.commit(); }), HasSubstr("cannot rename onto '"));
-  EXPECT_EQ(read_file(folder_ / "a"), "new a");
-  EXPECT_FALSE(fs::exists(folder_ / "b"));
+  EXPECT_EQ(read_file(folder_ / "a"), "old a");
+  EXPECT_EQ(read_file(folder_ / "b"), "old b");
+  EXPECT_THAT(names(), ElementsAre("a", "b"));
 }
 
 TEST_F(FileSetTest, FollowsLinksKeepsModesAndOpensWhatIsNoFile) {
@@ -93,7 +93,8 @@ TEST_F(FileSetTest, RemovesWhatKilledProcessesLeft) {
   if (gone == 0) _exit(0);
   waitpid(gone, nullptr, 0);
   const std::string alive = cat("a.tmp", getppid());
-  for (const std::string& name : {cat("a.tmp", gone), alive, std::string("a.tmpl"), cat("a.tmp", gone, "x")})
+  for (const std::string& name :
+       {cat("a.tmp", gone), cat("a.old", gone), alive, std::string("a.tmpl"), cat("a.tmp", gone, "x")})
     write_file(folder_ / name, "");
   FileSet files;
   files.begin(folder_ / "a");

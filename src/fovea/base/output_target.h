@@ -21,7 +21,7 @@ OutputTarget output_target(const std::filesystem::path& path);
 bool is_same_file_to_write(const std::filesystem::path& a, const std::filesystem::path& b);
 
 // Opens what is not replaced, or `temporary` with the target's mode; -1 and errno on failure, as where the file to
-// replace is protected from writing. SIGINT or SIGTERM while it waits for a pipe's reader throws Interrupted.
+// replace is protected from writing. a signal that stops while it waits for a pipe's reader throws Interrupted.
 int open_output(const OutputTarget& target, const std::filesystem::path& temporary);
 
 }  // namespace fovea

@@ -262,14 +262,11 @@ std::string report(const EvaluateOptions& options, const Lines& hypotheses, std:
   check_lengths(hypotheses, references);
   std::vector<std::unique_ptr<Metric>> metrics = make_metrics(options);
   std::vector<std::string> segment_references(references.size());
-  log::Progress progress("evaluating", static_cast<double>(hypotheses.size()));
   for (size_t i = 0; i < hypotheses.size(); ++i) {
     throw_if_interrupted("evaluating");
-    if ((i & 0xff) == 0xff) progress.at(static_cast<double>(i));
     for (size_t r = 0; r < references.size(); ++r) segment_references[r] = references[r][i];
     for (const auto& metric : metrics) metric->add(hypotheses[i], segment_references);
   }
-  progress.finish();
   std::string text;
   if (options.sentence_level) {
     for (uint32_t i = 0; i < hypotheses.size(); ++i) {

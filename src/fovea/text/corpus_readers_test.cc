@@ -370,13 +370,14 @@ TEST_F(ReadersTest, XliffLeavesOutWhatIsUnfinished) {
                             "needs-review-l10n", "needs-review-adaptation"})
     units += unit(cat(" state='", state, "'"), "", state);
   for (const char* state : {"translated", "signed-off", "final"}) units += unit(cat(" state='", state, "'"), "", state);
+  units += unit(" state='final'", " approved='no'", "final, not approved");
   units += unit("", " approved='no'", "not approved") + unit("", " approved='yes'", "approved") + unit("", "", "plain");
   const Bitext old = read_xliff(file(
       "a.xlf", cat("<xliff><file source-language='en' target-language='fr'><body>", units, "</body></file></xliff>")));
   EXPECT_EQ(old.unfinished, 8);
   std::vector<std::string> kept;
   for (const Pair& pair : old.pairs) kept.push_back(pair.source);
-  EXPECT_THAT(kept, ElementsAre("translated", "signed-off", "final", "approved", "plain"));
+  EXPECT_THAT(kept, ElementsAre("translated", "signed-off", "final", "final, not approved", "approved", "plain"));
   for (const char* state : {"initial", "translated"})
     segments += cat("<segment state='", state, "'><source>", state, "</source><target>x</target></segment>");
   const Bitext recent = read_xliff(file(

@@ -50,8 +50,9 @@ std::string declared_encoding(std::string_view content) {
 // Names under which the bytes are read as UTF-8. A declaration that can be read byte by byte and speaks of wider units
 // is wrong, and the text most likely UTF-8.
 bool is_read_as_utf8(std::string_view encoding) {
-  static constexpr std::array<std::string_view, 9> kNames = {"utf-8", "utf8", "utf-16",    "utf16",   "utf-32",
-                                                             "utf32", "ucs-", "iso-10646", "us-ascii"};
+  static constexpr std::array<std::string_view, 12> kNames = {"utf-8",     "utf8",     "utf-16",  "utf16",
+                                                              "utf-32",    "utf32",    "utf_",    "ucs-",
+                                                              "iso-10646", "us-ascii", "unicode", "csunicode"};
   return encoding == "ascii" ||
          std::ranges::any_of(kNames, [&](std::string_view name) { return encoding.starts_with(name); });
 }
@@ -158,7 +159,8 @@ Languages choose_languages(Languages wanted, const std::string& declared, const 
   return wanted;
 }
 
-// By XLIFF 1.2, where the target has a state and the unit an approval, and XLIFF 2, where the segment has the state.
+// By XLIFF 1.2, where the target has a state and the unit an approval, which counts where there is no state, and XLIFF
+// 2, where the segment has the state.
 // What has neither counts as finished, whatever the standards take for their defaults: most files say nothing.
 bool is_unfinished(const pugi::xml_node& unit) {
   static constexpr std::array<std::string_view, 8> kStates = {"initial",           "new",
@@ -168,8 +170,9 @@ bool is_unfinished(const pugi::xml_node& unit) {
   const auto has_such_state = [](const pugi::xml_node& node) {
     return std::ranges::find(kStates, std::string_view(node.attribute("state").as_string())) != kStates.end();
   };
-  return std::string_view(unit.attribute("approved").as_string()) == "no" || has_such_state(unit) ||
-         has_such_state(unit.child("target"));
+  for (const pugi::xml_node& node : {unit.child("target"), unit})
+    if (node.attribute("state")) return has_such_state(node);
+  return std::string_view(unit.attribute("approved").as_string()) == "no";
 }
 
 struct XliffReader : pugi::xml_tree_walker {
@@ -182,7 +185,7 @@ struct XliffReader : pugi::xml_tree_walker {
     }
     if (name != "trans-unit" && name != "segment") return true;
     if (!node.child("source") || !node.child("target")) return true;
-    if (is_unfinished(node)) {
+    if (is_unfinished(node) && !text_of(node.child("target")).empty()) {
       ++bitext.unfinished;
     } else {
       bitext.pairs.push_back({text_of(node.child("source")), text_of(node.child("target"))});

@@ -176,6 +176,7 @@ std::string to_utf8(std::string_view text, const std::string& charset) {
     out.append(part.data(), part_end);
     is_first = false;
   } while (status == U_BUFFER_OVERFLOW_ERROR);
+  if (U_FAILURE(status)) throw Error(cat("cannot convert from '", charset, "': ", u_errorName(status)));
   return out;
 }
 

@@ -19,12 +19,14 @@ namespace fs = std::filesystem;
 
 // The log is opened before the corpus is written.
 void require_no_file_of_corpus(const fs::path& log, const fs::path& folder) {
-  std::error_code none_there;
-  const bool is_inside = fs::weakly_canonical(fs::absolute(log).parent_path(), none_there) ==
-                         fs::weakly_canonical(fs::absolute(folder / "").parent_path(), none_there);
+  constexpr std::array kParts = {"train.", "valid.", "test."};
   const std::string name = log.filename().string();
-  const std::array parts = {"train.", "valid.", "test."};
-  if (!log.empty() && is_inside && std::ranges::any_of(parts, [&](const char* part) { return name.starts_with(part); }))
+  if (std::ranges::none_of(kParts, [&](const char* part) { return name.starts_with(part); })) return;
+  std::error_code none_there;
+  const auto place = [&](const fs::path& path) {
+    return fs::weakly_canonical(fs::absolute(path, none_there), none_there);
+  };
+  if (place(log) == place(folder / name))
     throw UsageError(cat("--log: '", log.string(), "' would be a file of the corpus; name another"));
 }
 

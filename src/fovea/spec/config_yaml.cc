@@ -21,16 +21,23 @@ void emit(YAML::Emitter& out, const FieldView& field, const std::string& value) 
   out << value;
 }
 
+// YAML is UTF-8; yaml-cpp takes bytes as they come, and makes single ones of the escapes \N and \_.
+std::string text_of(const YAML::Node& scalar) {
+  if (!is_valid_utf8(scalar.Scalar()))
+    throw Error("got a text that is not UTF-8; convert the file, and write characters in place of \\N and \\_");
+  return scalar.Scalar();
+}
+
 std::vector<std::string> scalars(const YAML::Node& node, const FieldView& field) {
   if (node.IsNull())
     throw Error(cat("got null; expected ", field.is_list() ? "a list of values, or [] for none" : "one value",
                     "; to keep the default leave the line out"));
-  if (node.IsScalar()) return {node.Scalar()};
+  if (node.IsScalar()) return {text_of(node)};
   std::vector<std::string> values;
   if (!node.IsSequence()) throw Error("expected a value or a list of values");
   for (const YAML::Node& item : node) {
     if (!item.IsScalar()) throw Error("expected a list of plain values");
-    values.push_back(item.Scalar());
+    values.push_back(text_of(item));
   }
   return values;
 }

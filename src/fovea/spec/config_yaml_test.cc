@@ -47,7 +47,7 @@ TEST(ConfigYaml, SaysWhatIsWrong) {
   for (const std::string stray : {",", ", dim-emb: 16", ",,"})
     EXPECT_EQ(refusal("\n" + stray + "\n"),
               "x.yml: not YAML at line 2, column 1: what stands here belongs to nothing; take it out");
-  for (const char* text : {"model: \"run\\N\"", "model: \"a\\_b\"", "valid-metrics: [\xff]"})
+  for (const char* text : {"transformer-norm: \"a\\N\"", "transformer-norm: \"a\\_b\"", "attention-layers: [\xff]"})
     EXPECT_THAT(refusal(text), testing::HasSubstr("got a text that is not UTF-8"));
   EXPECT_EQ(refusal("dim-emb: {a: 1}"), "x.yml:1: dim-emb: expected a value or a list of values");
   EXPECT_EQ(refusal("\n# sizes\ndim-emb: ~"),

@@ -95,13 +95,22 @@ need_test_packages() {
   else say "pip could not install them; the tests against other projects will be skipped, each saying so"; fi
 }
 
+# Reasons as GoogleTest, unittest and pytest write them, which CTest keeps to its log.
+tell_skips() {
+  awk '/: Skipped$/ { getline; print "skipped: " $0 } /^(skipped: |SKIPPED \[)/ || / skipped \047/' \
+    build/release/Testing/Temporary/LastTest.log
+}
+
 run_tests() {
   prepare
   need_test_packages
   compile
   say "testing"
   [ -n "${FOVEA_DATA:-}" ] || say "FOVEA_DATA is not set: the test on real text is skipped"
-  ctest --preset release "$@"
+  local failed=0
+  ctest --preset release "$@" || failed=1
+  tell_skips
+  [ $failed = 0 ] || exit 1
   # Whoever names tests wants those alone.
   [ $# -gt 0 ] || fuzz_if_possible
 }

@@ -8,16 +8,7 @@ import unittest
 
 from fovea_program import PROGRAM, Workplace, checked, run, without_privilege
 
-PLACE = None
-
-
-def setUpModule():
-    global PLACE
-    PLACE = Workplace()
-
-
-def tearDownModule():
-    PLACE.close()
+PLACE = Workplace()
 
 
 class BadInput(unittest.TestCase):

@@ -9,16 +9,7 @@ import unittest
 
 from fovea_program import PROGRAM, Workplace, checked
 
-PLACE = None
-
-
-def setUpModule():
-    global PLACE
-    PLACE = Workplace()
-
-
-def tearDownModule():
-    PLACE.close()
+PLACE = Workplace()
 
 
 class Logs(unittest.TestCase):
@@ -62,19 +53,6 @@ class Signals(unittest.TestCase):
             self.assertIn("Training interrupted (via signal)", log)
             self.assertTrue((model / "last" / "model.safetensors").exists(), log)
 
-    def test_what_the_shell_ignores_stays_ignored(self):
-        for number in (signal.SIGINT, signal.SIGHUP):
-            ignore = lambda: signal.signal(number, signal.SIG_IGN)
-            with subprocess.Popen([PROGRAM, "translate", "--model", PLACE.model(), "--cpu-threads", "1"], text=True,
-                                  stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                  preexec_fn=ignore) as process:
-                process.stdin.write("un stelli .\n")
-                process.stdin.flush()
-                process.stdout.readline()
-                process.send_signal(number)
-                process.communicate("un\n", timeout=300)
-                self.assertEqual(process.returncode, 0)
-
     def test_validation_stops(self):
         for number, code in ((signal.SIGTERM, 0), (signal.SIGINT, 130)):
             model = PLACE.folder / f"validating-{number}"
@@ -97,18 +75,6 @@ class Signals(unittest.TestCase):
             self.assertFalse(any(model.glob("checkpoints/*.tmp*")), log)
             self.assertIn("[save] " + str(model / "checkpoints" / "update-00000002"), log)
             checked("translate", "--model", model / "last", "--quiet", stdin="un stelli .\n")
-
-    def test_translation_stops(self):
-        arguments = [PROGRAM, "translate", "--model", str(PLACE.model()), "--cpu-threads", "1"]
-        for number in (signal.SIGTERM, signal.SIGINT):
-            with subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                  text=True) as process:
-                process.stdin.write("un stelli .\n")
-                process.stdin.flush()
-                process.stdout.readline()  # it translates what has come, and waits for more
-                process.send_signal(number)
-                self.assertEqual(process.wait(timeout=300), 128 + number)
-                self.assertIn("translating stopped by SIG", process.stderr.read())
 
 
 if __name__ == "__main__":

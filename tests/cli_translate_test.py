@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What translate, score and evaluate say and leave behind when their input ends too early or is too long."""
+"""What translate, score and evaluate do where a signal comes, their input ends too early or is too long."""
 import gzip
 import signal
 import subprocess
@@ -8,16 +8,34 @@ import unittest
 
 from fovea_program import PROGRAM, Workplace, checked, run
 
-PLACE = None
+PLACE = Workplace()
 
 
-def setUpModule():
-    global PLACE
-    PLACE = Workplace()
+class Signals(unittest.TestCase):
+    def test_translation_stops(self):
+        arguments = [PROGRAM, "translate", "--model", str(PLACE.model()), "--cpu-threads", "1"]
+        for number in (signal.SIGTERM, signal.SIGINT):
+            with subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                  text=True) as process:
+                process.stdin.write("un stelli .\n")
+                process.stdin.flush()
+                process.stdout.readline()  # it translates what has come, and waits for more
+                process.send_signal(number)
+                self.assertEqual(process.wait(timeout=300), 128 + number)
+                self.assertIn("translating stopped by SIG", process.stderr.read())
 
-
-def tearDownModule():
-    PLACE.close()
+    def test_what_the_shell_ignores_stays_ignored(self):
+        for number in (signal.SIGINT, signal.SIGHUP):
+            ignore = lambda: signal.signal(number, signal.SIG_IGN)
+            with subprocess.Popen([PROGRAM, "translate", "--model", PLACE.model(), "--cpu-threads", "1"], text=True,
+                                  stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                  preexec_fn=ignore) as process:
+                process.stdin.write("un stelli .\n")
+                process.stdin.flush()
+                process.stdout.readline()
+                process.send_signal(number)
+                process.communicate("un\n", timeout=300)
+                self.assertEqual(process.returncode, 0)
 
 
 class Pipelines(unittest.TestCase):

@@ -1,4 +1,5 @@
 """The program under test, and a small trained model that the end-to-end tests share."""
+import atexit
 import os
 import pathlib
 import shutil
@@ -44,6 +45,7 @@ class Workplace:
 
     def __init__(self):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="fovea-test-"))
+        atexit.register(shutil.rmtree, self.folder, ignore_errors=True)
         corpus = self.folder / "corpus"
         checked("corpus", "--generate", 2000, "--valid", 50, "--test", 50, "--output", corpus)
         self.sides = {name: [corpus / f"{name}.{side}" for side in ("src", "trg")] for name in ("train", "valid", "test")}
@@ -60,5 +62,3 @@ class Workplace:
             checked(*self.training(path, "--after-batches", 20, "--quiet"))
         return path
 
-    def close(self):
-        shutil.rmtree(self.folder, ignore_errors=True)

@@ -80,6 +80,6 @@ class Multi30k(unittest.TestCase):
 
 if __name__ == "__main__":
     if not os.environ.get("FOVEA_DATA") or not DATA.is_dir():
-        print("FOVEA_DATA names no folder with multi30k/ in it: nothing was tested on real text")
+        print("skipped: FOVEA_DATA names no folder with multi30k/ in it: nothing was tested on real text")
         sys.exit(77)
     unittest.main(verbosity=2)

@@ -1,7 +1,6 @@
 #include "fovea/text/corpus.h"
 
 #include <algorithm>
-#include <array>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -12,6 +11,7 @@
 #include "fovea/base/log.h"
 #include "fovea/base/strings.h"
 #include "fovea/spec/run_options.h"
+#include "fovea/text/corpus_split.h"
 
 namespace fovea::app {
 namespace {
@@ -19,9 +19,9 @@ namespace fs = std::filesystem;
 
 // The log is opened before the corpus is written.
 void require_no_file_of_corpus(const fs::path& log, const fs::path& folder) {
-  constexpr std::array kParts = {"train.", "valid.", "test."};
   const std::string name = log.filename().string();
-  if (std::ranges::none_of(kParts, [&](const char* part) { return name.starts_with(part); })) return;
+  if (std::ranges::none_of(text::kPartNames, [&](const char* part) { return name.starts_with(cat(part, ".")); }))
+    return;
   std::error_code none_there;
   const auto place = [&](const fs::path& path) {
     return fs::weakly_canonical(fs::absolute(path, none_there), none_there);

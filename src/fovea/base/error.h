@@ -9,7 +9,7 @@ namespace fovea {
 std::string one_line(std::string text);
 
 // A mistake of the user or of the world (a file, a disk), never of the program.
-// what() is one line: what is wrong, what was got, what was expected, what to do.
+// what() is one line, but for UsageError: what is wrong, what was got, what was expected, what to do.
 class Error : public std::runtime_error {
  public:
   explicit Error(std::string what) : std::runtime_error(one_line(std::move(what))) {}

@@ -94,7 +94,8 @@ void FileSet::commit() {
     restore_old();
     throw;
   }
-  for (const File& file : files_) unlink(file.old.c_str());
+  for (const File& file : files_)
+    if (!file.old.empty()) unlink(file.old.c_str());
   files_.clear();
 }
 

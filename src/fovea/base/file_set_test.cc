@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <csignal>
-#include <set>
 
 #include "fovea/base/file.h"
 #include "fovea/base/signals.h"
@@ -26,11 +25,6 @@ class FileSetTest : public testing::Test {
     write_file(folder_ / "a", "old a");
     write_file(folder_ / "b", "old b");
   }
-  std::set<std::string> names() const {
-    std::set<std::string> names;
-    for (const auto& entry : fs::directory_iterator(folder_.path())) names.insert(entry.path().filename());
-    return names;
-  }
   TestFolder folder_;
 };
 
@@ -45,7 +39,7 @@ TEST_F(FileSetTest, AppearTogether) {
   files.commit();
   EXPECT_EQ(read_file(folder_ / "a"), std::string(200'000, 'x'));
   EXPECT_EQ(read_file(folder_ / "b"), "new b");
-  EXPECT_THAT(names(), ElementsAre("a", "b"));
+  EXPECT_THAT(folder_.names(), ElementsAre("a", "b"));
 }
 
 TEST_F(FileSetTest, WithoutCommitNothingChanges) {
@@ -56,7 +50,7 @@ TEST_F(FileSetTest, WithoutCommitNothingChanges) {
     files.begin(folder_ / "b");
   }
   EXPECT_EQ(read_file(folder_ / "a"), "old a");
-  EXPECT_THAT(names(), ElementsAre("a", "b"));
+  EXPECT_THAT(folder_.names(), ElementsAre("a", "b"));
 }
 
 TEST_F(FileSetTest, WhereOneCannotBePutInPlaceTheOldOnesStay) {
@@ -69,7 +63,7 @@ TEST_F(FileSetTest, WhereOneCannotBePutInPlaceTheOldOnesStay) {
   EXPECT_THAT(message_of([&] { files.commit(); }), HasSubstr("cannot rename onto '"));
   EXPECT_EQ(read_file(folder_ / "a"), "old a");
   EXPECT_EQ(read_file(folder_ / "b"), "old b");
-  EXPECT_THAT(names(), ElementsAre("a", "b"));
+  EXPECT_THAT(folder_.names(), ElementsAre("a", "b"));
 }
 
 TEST_F(FileSetTest, FollowsLinksKeepsModesAndOpensWhatIsNoFile) {
@@ -99,7 +93,7 @@ TEST_F(FileSetTest, RemovesWhatKilledProcessesLeft) {
   FileSet files;
   files.begin(folder_ / "a");
   files.commit();
-  EXPECT_THAT(names(), testing::UnorderedElementsAre("a", "b", alive, "a.tmpl", cat("a.tmp", gone, "x")));
+  EXPECT_THAT(folder_.names(), testing::UnorderedElementsAre("a", "b", alive, "a.tmpl", cat("a.tmp", gone, "x")));
 }
 
 TEST_F(FileSetTest, AFileThatMayGrowNoMoreIsAnError) {
@@ -119,7 +113,7 @@ TEST_F(FileSetTest, AFileThatMayGrowNoMoreIsAnError) {
   }
   EXPECT_EQ(read_file(folder_ / "a"), "old a");
   EXPECT_EQ(read_file(folder_ / "b"), "old b");
-  EXPECT_THAT(names(), ElementsAre("a", "b"));
+  EXPECT_THAT(folder_.names(), ElementsAre("a", "b"));
 }
 
 TEST_F(FileSetTest, StopsAtASignal) {

@@ -9,7 +9,6 @@
 
 #include <csignal>
 #include <filesystem>
-#include <set>
 
 #include "fovea/base/test_folder.h"
 #include "fovea/base/test_message.h"
@@ -20,12 +19,6 @@ namespace fs = std::filesystem;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-std::set<std::string> names_in(const fs::path& folder) {
-  std::set<std::string> names;
-  for (const auto& entry : fs::directory_iterator(folder)) names.insert(entry.path().filename());
-  return names;
-}
-
 TEST(File, ReplacesFoldersWhole) {
   const TestFolder folder;
   const fs::path finished = folder / "new", place = folder / "old";
@@ -34,10 +27,10 @@ TEST(File, ReplacesFoldersWhole) {
   replace_folder(finished, place);
   EXPECT_EQ(read_file(place / "a"), "1");
   EXPECT_THAT(names_in(place), ElementsAre("a"));
-  EXPECT_THAT(names_in(folder.path()), ElementsAre("old"));
+  EXPECT_THAT(folder.names(), ElementsAre("old"));
   EXPECT_THAT(message_of([&] { replace_folder(folder / "none", place); }), HasSubstr("rename onto"));
   EXPECT_EQ(read_file(place / "a"), "1") << "what was there did not come back";
-  EXPECT_THAT(names_in(folder.path()), ElementsAre("old"));
+  EXPECT_THAT(folder.names(), ElementsAre("old"));
 }
 
 TEST(File, LeavesNothingWhereTheDiskIsFull) {
@@ -53,7 +46,7 @@ TEST(File, LeavesNothingWhereTheDiskIsFull) {
   std::signal(SIGXFSZ, handler);
   EXPECT_THAT(message, HasSubstr("cannot write '"));
   EXPECT_EQ(read_file(folder / "x"), "old");
-  EXPECT_THAT(names_in(folder.path()), ElementsAre("x"));
+  EXPECT_THAT(folder.names(), ElementsAre("x"));
 }
 
 // One that begins with a zero.
@@ -82,6 +75,28 @@ TEST(File, WritesIntoPipes) {
   got.resize(static_cast<size_t>(std::max<ssize_t>(read(reader, got.data(), got.size()), 0)));
   close(reader);
   EXPECT_EQ(got, "through\n");
+}
+
+TEST(File, WritesAsideAndReadsBack) {
+  const TestFolder folder;
+  const fs::path file = folder / "x";
+  write_file(file, "old");
+  write_file(file, "new");
+  EXPECT_EQ(read_file(file), "new");
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder.path()), {}), 1) << "a temporary file was left";
+}
+
+TEST(File, SaysWhatIsWrong) {
+  const TestFolder folder;
+  EXPECT_THAT(message_of([&] { read_file(folder / "none"); }), HasSubstr("no such file"));
+  EXPECT_THAT(message_of([&] { read_file(folder.path()); }), HasSubstr("is a folder"));
+  EXPECT_THAT(message_of([&] { write_file("/dev/full", "x"); }), HasSubstr("No space left"));
+  EXPECT_THAT(message_of([&] {
+                LineWriter out("/dev/full");
+                out.line("x");
+                out.close();
+              }),
+              HasSubstr("No space left"));
 }
 
 }  // namespace

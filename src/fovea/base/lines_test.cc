@@ -7,12 +7,16 @@
 #include <atomic>
 #include <chrono>
 #include <csignal>
+#include <filesystem>
 #include <string>
+#include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "fovea/base/error.h"
 #include "fovea/base/file.h"
+#include "fovea/base/rng.h"
 #include "fovea/base/signals.h"
 #include "fovea/base/strings.h"
 #include "fovea/base/test_folder.h"
@@ -20,6 +24,7 @@
 
 namespace fovea {
 namespace {
+namespace fs = std::filesystem;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
@@ -126,6 +131,113 @@ TEST(LineReader, TakesNoEndThatASignalMadeForTheTexts) {
     clear_interrupt();
     close(ends[0]);
   }
+}
+
+// Packers end with some bytes more, and their flush tells nobody of a failure.
+TEST(Lines, AFullDiskIsAnErrorWhateverPacks) {
+  const TestFolder folder;
+  for (const char* name : {"x.gz", "x.bz2", "x.xz", "x.zst", "x"}) {
+    fs::create_symlink("/dev/full", folder / name);
+    for (const int flush_every : {0, 10}) {
+      for (const int lines : {3, 20000}) {
+        const std::string message = message_of([&] {
+          LineWriter out(folder / name);
+          for (int i = 1; i <= lines; ++i) {
+            out.line(cat(i * 7919));
+            if (flush_every > 0 && i % flush_every == 0) out.flush();
+          }
+          out.close();
+        });
+        EXPECT_THAT(message, HasSubstr("No space left")) << name << ", " << lines << " lines, flush " << flush_every;
+      }
+    }
+  }
+}
+
+// A full pipe that nobody reads.
+TEST(Lines, StopWaitingForAReaderWhenASignalComes) {
+  install_signal_handlers();
+  for (const bool before : {true, false}) {
+    int ends[2] = {-1, -1};
+    ASSERT_EQ(pipe(ends), 0);
+    const pthread_t writer = pthread_self();
+    if (before) pthread_kill(writer, SIGTERM);
+    std::thread signal([&] {
+      if (before) return;
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+      pthread_kill(writer, SIGTERM);
+    });
+    EXPECT_THROW(
+        {
+          LineWriter out(cat("/dev/fd/", ends[1]));
+          for (;;) out.line(std::string(10000, 'x'));
+        },
+        Interrupted);
+    signal.join();
+    clear_interrupt();
+    close(ends[0]), close(ends[1]);
+  }
+}
+
+TEST(Lines, UnpackByContentAndKeepOddEnds) {
+  const TestFolder folder;
+  using std::string_view_literals::operator""sv;
+  for (const auto& [ending, magic] : {std::pair("gz", "\x1f\x8b"sv), std::pair("bz2", "BZh"sv),
+                                      std::pair("xz",
+                                                "\xfd"
+                                                "7zXZ"sv),
+                                      std::pair("zst", "\x28\xb5\x2f\xfd"sv)}) {
+    const std::string packed = folder / cat("x.", ending);
+    {
+      LineWriter out(packed);
+      out.write("a\r\n\nlast");
+      out.close();
+    }
+    const std::string bytes = read_file(packed);
+    EXPECT_EQ(bytes.substr(0, magic.size()), magic) << ending;
+    EXPECT_THAT(read_lines(packed), ElementsAre("a", "", "last"));
+    write_file(packed, bytes + bytes);  // as cat makes them
+    EXPECT_THAT(read_lines(packed), ElementsAre("a", "", "lasta", "", "last"));
+    for (const size_t size : {bytes.size() / 2, bytes.size() - 1}) {
+      write_file(packed, bytes.substr(0, size));
+      EXPECT_THAT(message_of([&] { read_lines(packed); }), HasSubstr("damaged or cut short")) << ending << " " << size;
+    }
+  }
+}
+
+// More than any buffer holds.
+TEST(Lines, UnpackLongText) {
+  const TestFolder folder;
+  std::string text;
+  Rng rng(3);
+  for (int i = 0; i < 200'000; ++i) text += cat(rng.below(1'000'000), "\n");
+  for (const char* ending : {"gz", "zst"}) {
+    const std::string packed = folder / cat("x.", ending);
+    LineWriter out(packed);
+    out.write(text);
+    out.close();
+    EXPECT_EQ(join(read_lines(packed), "\n") + "\n", text) << ending;
+  }
+}
+
+// A frame that ends where a reader's buffer of 2^16 bytes is full.
+TEST(Lines, UnpackWholeBuffers) {
+  const TestFolder folder;
+  for (const size_t size : {size_t{1} << 15, size_t{1} << 16, size_t{1} << 17}) {
+    for (const char* ending : {"gz", "zst"}) {
+      const std::string packed = folder / cat(size, ".", ending);
+      LineWriter out(packed);
+      out.write(std::string(size - 1, 'x') + "\n");
+      out.close();
+      EXPECT_EQ(read_lines(packed).at(0).size(), size - 1) << packed;
+    }
+  }
+}
+
+TEST(Lines, AppearOnlyWhenClosed) {
+  const TestFolder folder;
+  { LineWriter(folder / "x").line("a"); }
+  EXPECT_TRUE(fs::is_empty(folder.path()));
 }
 
 }  // namespace

@@ -32,19 +32,6 @@ struct sigaction set_unless_ignored(int signal, void (*handler)(int)) {
   return before;
 }
 
-const char* name_of(int signal) {
-  switch (signal) {
-    case SIGINT:
-      return "SIGINT";
-    case SIGHUP:
-      return "SIGHUP";
-    case SIGUSR1:
-      return "SIGUSR1";
-    default:
-      return "SIGTERM";
-  }
-}
-
 }  // namespace
 
 void install_signal_handlers() {
@@ -59,7 +46,7 @@ int interrupting_signal() { return caught.load(); }
 
 void throw_if_interrupted(const char* what) {
   if (caught.load(std::memory_order_relaxed) == 0) return;
-  throw Interrupted(cat(what, " stopped by ", name_of(caught)));
+  throw Interrupted(cat(what, " stopped by SIG", sigabbrev_np(caught)));
 }
 
 void clear_interrupt() { caught = 0; }

@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <thread>
+#include <utility>
 
 #include "fovea/base/error.h"
 #include "fovea/base/file.h"
@@ -84,6 +85,39 @@ TEST(SignalsDeathTest, AClosedPipeIsAnError) {
 
 // A pipe that nobody writes into.
 TEST(SignalsDeathTest, WaitingForInputEnds) { EXPECT_EXIT(wait_for_input(), testing::ExitedWithCode(kGood), ""); }
+
+// As shells do for their background jobs, and nohup for SIGHUP.
+TEST(Signals, ThatWereIgnoredStayIgnored) {
+  for (const int signal : kStopSignals) {
+    const auto before = std::signal(signal, SIG_IGN);
+    install_signal_handlers();
+    {
+      const StoppableAtOnce stoppable;
+      std::raise(signal);
+    }
+    std::raise(signal);
+    EXPECT_EQ(interrupting_signal(), 0);
+    std::signal(signal, before);
+  }
+}
+
+TEST(Signals, AskToStop) {
+  for (const auto& [signal, name] : {std::pair(SIGINT, "SIGINT"), std::pair(SIGTERM, "SIGTERM"),
+                                     std::pair(SIGHUP, "SIGHUP"), std::pair(SIGUSR1, "SIGUSR1")}) {
+    const auto before = std::signal(signal, SIG_DFL);
+    install_signal_handlers();
+    std::raise(signal);
+    EXPECT_EQ(interrupting_signal(), signal);
+    try {
+      throw_if_interrupted("work");
+      ADD_FAILURE() << name;
+    } catch (const Interrupted& e) {
+      EXPECT_EQ(std::string(e.what()), cat("work stopped by ", name));
+    }
+    clear_interrupt();
+    std::signal(signal, before);
+  }
+}
 
 }  // namespace
 }  // namespace fovea

@@ -12,7 +12,7 @@ struct SentencePair {
   Sentence source, target;
 };
 
-// log p(target | source) of every pair, evaluation mode; looks for SIGINT and SIGTERM between batches.
+// log p(target | source) of every pair, evaluation mode; looks for signals (signals.h) between batches.
 std::vector<double> score_pairs(nn::Transformer& model, std::span<const SentencePair> pairs, const BatchLimits& limits);
 
 }  // namespace fovea::decode

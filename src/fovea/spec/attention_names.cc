@@ -35,6 +35,20 @@ std::vector<SpecName> names_of() {
   return out;
 }
 
+std::vector<SpecName> selection_names() {
+  return {{"topk",
+           "k[,keep=PAIRS]",
+           "the k best candidates and their ties; PAIRS stay on top of them",
+           {whole_argument("k", 1)}}};
+}
+
+// But `none`.
+std::vector<SpecName> norm_names() {
+  std::vector<SpecName> out = names_of<Norm>();
+  std::erase_if(out, [](const SpecName& name) { return name.name == NoNorm::kName; });
+  return out;
+}
+
 void append_words(std::vector<std::string>& out, const std::vector<SpecName>& names) {
   for (const SpecName& name : names) out.push_back(name.name);
 }
@@ -69,20 +83,7 @@ const std::vector<LaterName>& later_mechanisms() {
 
 std::vector<SpecName> pattern_names() { return names_of<Pattern>(); }
 
-std::vector<SpecName> selection_names() {
-  return {{"topk",
-           "k[,keep=PAIRS]",
-           "the k best candidates and their ties; PAIRS stay on top of them",
-           {whole_argument("k", 1)}}};
-}
-
 std::vector<SpecName> transform_names() { return names_of<Transform>(); }
-
-std::vector<SpecName> norm_names() {
-  std::vector<SpecName> out = names_of<Norm>();
-  std::erase_if(out, [](const SpecName& name) { return name.name == NoNorm::kName; });
-  return out;
-}
 
 std::vector<SpecName> stage_names() {
   std::vector<SpecName> out;

@@ -109,9 +109,7 @@ struct SpecName {
   std::vector<SpecArgument> fields = {};
 };
 std::vector<SpecName> pattern_names();
-std::vector<SpecName> selection_names();
 std::vector<SpecName> transform_names();
-std::vector<SpecName> norm_names();   // but `none`
 std::vector<SpecName> stage_names();  // selections, transforms and norms
 std::vector<SpecName> alias_names();
 std::vector<SpecName> later_names();  // parsed, but not run by this version

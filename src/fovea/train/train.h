@@ -34,7 +34,7 @@ struct Hooks {
 
 // Trains in the folder config.model, going on from its last whole checkpoint if it has one. Exact: the same seed gives
 // the same files, and a run that is stopped and resumed is bit for bit the run that never stopped.
-// A signal saves and returns; SIGINT saves and throws Interrupted.
+// SIGINT saves and throws Interrupted; the other signals that stop (signals.h) save and return.
 void run_training(const TrainConfig& config, const ModelConfig& model, const Hooks& hooks);
 
 }  // namespace fovea::train

@@ -143,8 +143,8 @@ struct ListedSums {
   int64_t count = 0;
 };
 
-// Exact work on lists of rows. What is written, out of dots and values, has room for 16 more; lists and weights are read to
-// their end and no further.
+// Exact work on lists of rows. What is written, out of dots and values, has room for 16 more; lists and weights are
+// read to their end and no further.
 template <Isa kIsa>
 struct ExactRows {
   // Brings listed rows near, while something else is computed: lists point anywhere in an array larger than a cache.

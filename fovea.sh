@@ -201,11 +201,12 @@ Usage: ./fovea.sh VERB
 
   demo [LANGUAGE] [TRAIN OPTIONS]  install what is missing, build, train English to LANGUAGE (de), translate, score
   test [CTEST OPTIONS]             install what is missing, build, run all tests; without options, fuzz briefly too
-  build [CMAKE OPTIONS]            install what is missing, build a release; ./fovea is the program
+  build [BUILD OPTIONS]            install what is missing, build a release (options of cmake --build); ./fovea is
+                                   the program
   bench [OPTIONS]                  measure against other systems; prints Markdown, writes CSV
   install PREFIX                   a relocatable tree with the program, the library and its CMake package
   format, lint [REGEX]             clang-format the sources; check them with clang-format and clang-tidy
-  asan, fuzz                       the torch-free layers under AddressSanitizer and UBSan; the fuzz targets
+  asan, fuzz [CTEST OPTIONS]       the torch-free layers under AddressSanitizer and UBSan; the fuzz targets
 
 Torch_DIR names a libtorch to use instead of pip's; pip's own variables choose its index.
 TEXT

@@ -50,7 +50,7 @@ struct ModelConfig {
         field("tied-embeddings", &C::tied_embeddings, "target embeddings are the output layer's weights"),
         field("tied-embeddings-src", &C::tied_embeddings_src, "source and target embeddings are one"),
         field("tied-embeddings-all", &C::tied_embeddings_all, "all three are one (one vocabulary)"),
-        number("max-positions", &C::max_positions, "rows of learned position vectors; longer input is refused", 1,
+        number("max-positions", &C::max_positions, "rows of learned position vectors; longer training text is refused, longer input to translate cut", 1,
                1 << 24),
         field("dim-vocabs", &C::dim_vocabs, "sizes of the vocabularies, which --vocabs must have; 0: as they are"),
         field("attention", &C::attention, "mechanism of every attention, e.g. 'topk(8)' (see fovea spec)"),

@@ -26,7 +26,7 @@ struct LogOptions {
     using C = LogOptions;
     return std::tuple(field("quiet", &C::quiet, "only warnings and errors"),
                       field("log", &C::log, "write the log here too"),
-                      choice("log-format", &C::log_format, "of standard error", "text|json"));
+                      choice("log-format", &C::log_format, "of standard error and of --log", "text|json"));
   }
 };
 

@@ -54,7 +54,7 @@ struct TrainConfig : MachineOptions, LogOptions {
   static auto fields() {
     using C = TrainConfig;
     const auto own = std::tuple(
-        named("model", &C::model, "folder of the run: checkpoints, configuration, logs", "m"),
+        named("model", &C::model, "folder of the run: its checkpoints, and links to the best and the last", "m"),
         named("train-sets", &C::train_sets, "source and target text, one sentence a line, may be packed", "t"),
         named("vocabs", &C::vocabs, "SentencePiece models of source and target", "v"),
         field("valid-sets", &C::valid_sets, "source and target text for validation"),

@@ -7,7 +7,7 @@ import torch
 
 sys.path[:0] = [str(pathlib.Path(__file__).resolve().parent.parent / "python")]
 import attention  # noqa: E402
-import peers  # noqa: E402
+import inputs  # noqa: E402
 
 
 def status_mib(name):
@@ -22,9 +22,9 @@ def forget_peak():
 def main():
     name, n, threads = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
     torch.set_num_threads(threads)
-    function = peers.topk(32) if name.endswith("PyTorch") else attention.ours(name, False)
-    attention.forward_backward(function, attention.normal_inputs(64))()  # what loading and thread pools take
-    run = attention.forward_backward(function, attention.normal_inputs(n))
+    function = attention.MEMORY_PEERS.get(name) or attention.ours(name, False)
+    attention.forward_backward(function, inputs.normal(64))()  # what loading and thread pools take
+    run = attention.forward_backward(function, inputs.normal(n))
     forget_peak()
     before = status_mib("VmRSS")
     run()

@@ -11,7 +11,7 @@ def sdpa(causal):
 
 
 def scores(q, k):
-    return q @ k.transpose(-1, -2) * q.size(-1) ** -0.5
+    return (q * q.size(-1) ** -0.5) @ k.transpose(-1, -2)
 
 
 def topk(count):
@@ -36,21 +36,32 @@ def has_entmax():
     return True
 
 
-def entmax_package(alpha):
+def entmax_package(spec):
+    """{option: {variant: function}}: the package's defaults, and the fastest of what its documentation offers: sorting
+    the greatest k scores alone, more of them where they do not do; fewer steps of bisection, as many as change a
+    float32."""
     import entmax
 
-    weights = {2.0: entmax.sparsemax, 1.5: entmax.entmax15}.get(alpha, functools.partial(entmax.entmax_bisect, alpha=alpha))
-    return lambda q, k, v: weights(scores(q, k), dim=-1) @ v
+    def attend(weights):
+        return lambda q, k, v: weights(scores(q, k), dim=-1) @ v
+
+    if spec == "entmax(1.3)":
+        bisect = functools.partial(entmax.entmax_bisect, alpha=1.3)
+        return {"": {"": attend(bisect)}, ",": {"n_iter=25": attend(functools.partial(bisect, n_iter=25))}}
+    weights = {"sparsemax": entmax.sparsemax, "entmax(1.5)": entmax.entmax15}[spec]
+    return {"": {"": attend(weights)},
+            ",": {f"k={k}": attend(functools.partial(weights, k=k)) for k in (32, 64, 128, 256)}}
 
 
-def flex(keeps, causal, n):
-    """Compiled FlexAttention over the pairs that keeps(query, key) allows; it has no backward on the CPU."""
+def flex(keeps, causal, n, tile):
+    """Compiled FlexAttention over the pairs that keeps(query, key) allows, in tiles of so many keys; it has no backward
+    on the CPU."""
     from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
     def mask(_batch, _head, query, key):
         return keeps(query, key) & (query >= key) if causal else keeps(query, key)
 
-    block_mask = create_block_mask(mask, None, None, n, n, device="cpu")
+    block_mask = create_block_mask(mask, None, None, n, n, device="cpu", BLOCK_SIZE=tile)
     # Each mask is a program of its own. Past the limit of them, 8, FlexAttention would fall back to dense scores.
     torch._dynamo.config.recompile_limit = 1000
     torch._dynamo.config.fail_on_recompile_limit_hit = True

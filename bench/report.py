@@ -1,5 +1,6 @@
 """Tables as Markdown and CSV."""
 import csv
+import sys
 
 
 def text_of(value):
@@ -24,15 +25,28 @@ class Report:
     def __init__(self, folder, heading):
         self.folder = folder
         self.parts = [heading]
+        self.has_failures = False
+        self.write()
         print(heading, flush=True)
+
+    def write(self):
+        (self.folder / "bench.md").write_text("\n".join(self.parts))
+
+    def add(self, text):
+        self.parts.append(text)
+        print(text, flush=True)
+        self.write()
+
+    def failure(self, part, why):
+        self.has_failures = True
+        print(f"bench: {part}: {why}", file=sys.stderr)
+        self.add(f"### {part}: not measured\n\n{why}\n")
 
     def table(self, name, title, rows):
         if not rows:
             return
-        self.parts.append(markdown(title, rows))
-        print(self.parts[-1], flush=True)
         with open(self.folder / f"{name}.csv", "w", newline="") as file:
             writer = csv.DictWriter(file, list(rows[0]))
             writer.writeheader()
             writer.writerows(rows)
-        (self.folder / "bench.md").write_text("\n".join(self.parts))
+        self.add(markdown(title, rows))

@@ -5,6 +5,7 @@ file a table to the folder of --output.
 """
 import argparse
 import json
+import math
 import os
 import pathlib
 import platform
@@ -13,7 +14,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "python"), str(ROOT / "bench")]
-PARTS = ["sdpa", "peers", "flex", "memory", "training", "decoding"]
+PARTS = ["sdpa", "kernels", "peers", "flex", "memory", "training", "decoding"]
 
 
 def processor():
@@ -34,6 +35,16 @@ def positive(text):
     return int(text)
 
 
+def finite(text):
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 <= value < math.inf:
+        raise argparse.ArgumentTypeError(f"'{text}' is no number of seconds")
+    return value
+
+
 def existing(text):
     path = pathlib.Path(text)
     if not path.exists():
@@ -52,17 +63,21 @@ def made_folder(text):
 
 def options():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="smaller sizes and fewer rounds: a few minutes")
+    parser.add_argument("--quick", action="store_true", help="smaller sizes and fewer rounds: some ten minutes")
     parser.add_argument("--only", nargs="+", choices=PARTS, default=PARTS, metavar="PART", help="of " + ", ".join(PARTS))
-    parser.add_argument("--output", default="build/bench", type=made_folder, metavar="DIR", help="folder of the tables [build/bench]")
+    parser.add_argument("--output", default=ROOT / "build" / "bench", type=made_folder, metavar="DIR", help="folder of the tables [build/bench]")
     parser.add_argument("--build", default=ROOT / "build" / "release", type=existing, metavar="DIR", help="[build/release]")
     parser.add_argument("--threads", type=positive, default=2, help="[2]")
     parser.add_argument("--sizes", type=positive, nargs="+", metavar="N", help="sequence lengths of the sdpa part [512 2048 8192 16384]")
-    parser.add_argument("--seconds", type=float, default=1.0, help="of a comparison at least, three rounds in any case [1]")
+    parser.add_argument("--seconds", type=finite, default=1.0, help="of a comparison at least, five rounds in any case [1]")
     parser.add_argument("--bfloat16", action="store_true", help="the sdpa part in bfloat16 too, in a table of its own")
-    parser.add_argument("--model", type=existing, metavar="DIR", help="a trained model: its queries and keys, in a table of their own")
+    parser.add_argument("--model", type=existing, metavar="DIR", help="the trained model whose queries and keys are taken; default: a small one, trained first")
     parser.add_argument("--corpus", nargs=2, type=existing, metavar="FILE", help="source and target text for training; default made up")
-    return parser.parse_args()
+    given = parser.parse_args()
+    for name, parts in (("sizes", {"sdpa"}), ("bfloat16", {"sdpa"}), ("model", {"sdpa", "peers"}), ("corpus", {"training"})):
+        if getattr(given, name) and not parts & set(given.only):
+            parser.error(f"--{name} is for the part {' and '.join(sorted(parts))}, which --only leaves out")
+    return given
 
 
 def keep_memory():
@@ -72,80 +87,138 @@ def keep_memory():
     tune_malloc(keep=-1)
 
 
-def peers_part(given, report):
+def work_folder(given):
+    folder = given.output / "work"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def trained_inputs(given):
+    import training
+    from inputs import Trained
+
+    return Trained(given.model or training.trained_model(work_folder(given), given.threads))
+
+
+def title_of(model):
+    return f"queries and keys of a trained model's first layer, {model.heads} heads of {model.head_dim}"
+
+
+def peers_part(given, report, _roof):
     """With malloc's own settings, as a program in PyTorch finds them, then with tuned ones, which cannot be taken back."""
     import attention
 
     rows = attention.against_others(given.quick, given.seconds, "its own")
     keep_memory()
     rows += attention.against_others(given.quick, given.seconds, "tuned")
-    report.table("peers", "Attention against other implementations", rows)
+    report.table("peers", "Attention against other implementations, normal inputs", rows)
 
 
-def attention_parts(wanted, given, report, roof):
+def sdpa_part(given, report, roof):
     import attention
+    import inputs
 
     sizes = given.sizes or ([512, 2048] if given.quick else [512, 2048, 8192, 16384])
-    if "sdpa" in wanted:
-        if given.model:
-            attention.trained_inputs(given.model, max(sizes))  # what it refuses should cost no tables first
-        title = "Attention against PyTorch's dense SDPA, normal inputs"
-        report.table("sdpa", title, attention.against_sdpa(sizes, given.seconds, roof, attention.normal_inputs))
-        if given.bfloat16:
-            title = "The same in bfloat16, PyTorch too"
-            rows = attention.against_sdpa(sizes, given.seconds, roof, attention.bfloat16_inputs)
-            report.table("sdpa-bfloat16", title, rows)
-        if given.model:
-            title = "The same on queries and keys of a trained model's first layer"
-            rows = attention.against_sdpa(sizes, given.seconds, roof, lambda n: attention.trained_inputs(given.model, n))
-            report.table("sdpa-trained", title, rows)
-    if "flex" in wanted:
-        report.table("flex", "Patterns against compiled FlexAttention", attention.against_flex(given.quick, given.seconds))
-    if "memory" in wanted:
-        n, peer_n = (4096, 2048) if given.quick else (16384, 4096)
-        rows = attention.memory(attention.SPECS, n, peer_n, given.threads)
-        report.table("memory", "Peak memory, forward and backward", rows)
+    model = trained_inputs(given)
+    model.inputs(max(sizes))  # what it refuses should cost no tables first
+    title = "Attention against PyTorch's dense SDPA, "
+    report.table("sdpa", title + "normal inputs", attention.against_sdpa(sizes, given, roof, inputs.normal))
+    report.table("sdpa-trained", title + title_of(model), attention.against_sdpa(sizes, given, roof, model.inputs))
+    if given.bfloat16:
+        title += "both in bfloat16, normal inputs"
+        report.table("sdpa-bfloat16", title, attention.against_sdpa(sizes, given, roof, inputs.bfloat16))
 
 
-def training_parts(wanted, given, report):
+def kernels_part(given, report, roof):
+    import attention
+    import inputs
+
+    rows = attention.against_sdpa([2048], given, roof, inputs.normal, attention.MORE_SPECS)
+    report.table("kernels", "More mechanisms against PyTorch's dense SDPA, normal inputs", rows)
+
+
+def flex_part(given, report, _roof):
+    import attention
+
+    rows = attention.against_flex(given.quick, given.seconds)
+    report.table("flex", "Patterns against compiled FlexAttention, normal inputs", rows)
+
+
+def memory_part(given, report, _roof):
+    import attention
+
+    rows = attention.memory(*((4096, 2048) if given.quick else (16384, 4096)), given.threads)
+    report.table("memory", "Peak memory, forward and backward, normal inputs", rows)
+
+
+def made_up_corpus(given):
     import training
 
-    folder = given.output / "work"
-    folder.mkdir(parents=True, exist_ok=True)
-    training.made_up_text(folder)
-    training.FOVEA = given.build.resolve() / "bin" / "fovea"
-    made_up = (folder / "source.txt", folder / "target.txt")
-    if "training" in wanted:
-        rows = training.training(folder, given.corpus or made_up, given.threads, given.quick)
-        report.table("training", "Training the Multi30k tiny model", rows)
-    if "decoding" in wanted:
-        training.make_untrained(folder, made_up)  # whose pieces are the words to translate
-        report.table("decoding", "Decoding with the Multi30k tiny model", training.decoding(folder, given.threads, given.quick))
+    training.made_up_text(work_folder(given))
+    return work_folder(given) / "source.txt", work_folder(given) / "target.txt"
+
+
+def training_part(given, report, _roof):
+    import training
+
+    corpus = given.corpus or made_up_corpus(given)
+    text = "the text given" if given.corpus else "made-up text"
+    rows = training.training(work_folder(given), corpus, given.threads, given.quick)
+    report.table("training", f"Training the Multi30k tiny model on {text}, against eager PyTorch", rows)
+
+
+def decoding_part(given, report, _roof):
+    import training
+
+    training.make_untrained(work_folder(given), made_up_corpus(given))  # whose pieces are the words to translate
+    rows = training.decoding(work_folder(given), given.threads, given.quick)
+    report.table("decoding", "Decoding with the Multi30k tiny model, against eager PyTorch", rows)
+
+
+def line_of(error):
+    """A child's own last words where it was one that failed."""
+    text = (error.stderr or "").strip() if isinstance(error, subprocess.CalledProcessError) else ""
+    lines = (text or str(error) or repr(error)).splitlines()
+    return lines[-1] if text else lines[0]
+
+
+def measure(part, given, report, roof):
+    """A part that fails costs no other its table."""
+    try:
+        {"sdpa": sdpa_part, "kernels": kernels_part, "peers": peers_part, "flex": flex_part, "memory": memory_part,
+         "training": training_part, "decoding": decoding_part}[part](given, report, roof)
+    except Exception as error:  # peers are other projects' code: anything may come of it
+        report.failure(part, line_of(error))
 
 
 def main():
     given = options()
+    os.environ["FOVEA_LIBRARY"] = str(given.build.resolve() / "lib" / "libfovea_ops.so")
     import torch
 
+    import training
     from report import Report
 
-    os.environ["FOVEA_LIBRARY"] = str(given.build.resolve() / "lib" / "libfovea_ops.so")
+    training.FOVEA = given.build.resolve() / "bin" / "fovea"
     torch.set_num_threads(given.threads)
     roof = measure_roof(given.build, given.threads)
     heading = (f"## {processor()}, {given.threads} threads, PyTorch {torch.__version__}\n\nRoof: float32 {roof['float32'] / 1e9:.0f} "
                f"GFLOP/s, bfloat16 {roof['bfloat16'] / 1e9:.0f}, screening {roof['screening'] / 1e9:.0f}, "
                f"memory {roof['bandwidth'] / 1e9:.1f} GB/s\n")
     report = Report(given.output, heading)
-    if "peers" in given.only:
-        peers_part(given, report)
+    if "peers" in given.only:  # first: it begins with malloc's own settings
+        measure("peers", given, report, roof)
     keep_memory()
-    attention_parts(given.only, given, report, roof)
-    if {"training", "decoding"} & set(given.only):
-        training_parts(given.only, given, report)
+    for part in PARTS:
+        if part in given.only and part != "peers":
+            measure(part, given, report, roof)
+    return 1 if report.has_failures else 0
 
 
 if __name__ == "__main__":
     try:
-        main()
-    except OSError as error:
-        raise SystemExit(f"bench: {error}") from None
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except (OSError, subprocess.CalledProcessError, ImportError) as error:
+        raise SystemExit(f"bench: {line_of(error)}") from None

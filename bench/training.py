@@ -4,13 +4,17 @@ import json
 import os
 import pathlib
 import random
+import re
 import statistics
 import subprocess
 import sys
 
+from timing import timing_of
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 FOVEA = ROOT / "build" / "release" / "bin" / "fovea"
 SOURCE_WORDS = 13  # of a sentence to translate; </s> makes 14 pieces
+STEPS = SOURCE_WORDS + 1  # of a translation
 MAX_LENGTH = 256  # pieces; neither side trains on longer sentences
 
 
@@ -31,8 +35,7 @@ def made_up_text(folder, lines=20000):
 def run(*command, threads):
     environment = os.environ | {"OMP_NUM_THREADS": str(threads)}
     done = subprocess.run([str(part) for part in command], capture_output=True, text=True, env=environment)
-    if done.returncode != 0:
-        raise SystemExit(f"{' '.join(map(str, command))}\n{done.stderr[-2000:]}")
+    done.check_returncode()
     return done
 
 
@@ -52,13 +55,17 @@ def write_lengths(folder, corpus, vocab):
     return lengths
 
 
+def train_tiny(folder, corpus, vocab, *options, threads):
+    return run(FOVEA, "train", "-c", ROOT / "recipes" / "multi30k-tiny.yml", "--model", folder / "model", "--overwrite",
+               "--vocabs", vocab, vocab, "--train-sets", *corpus, "--valid-freq", 100000, "--save-freq", 100000,
+               "--cpu-threads", threads, *options, threads=threads)
+
+
 def train_fovea(folder, corpus, vocab, options):
     """Target pieces a second: the median over the log's lines but the first, which pays for loading."""
-    done = run(FOVEA, "train", "-c", ROOT / "recipes" / "multi30k-tiny.yml", "--model", folder / "model", "--overwrite",
-               "--vocabs", vocab, vocab, "--train-sets", *corpus, "--mini-batch-words", options.tokens,
-               "--max-length", MAX_LENGTH, "--after-batches", options.updates + 5, "--disp-freq", 5,
-               "--valid-freq", 100000, "--save-freq", 100000, "--precision", options.precision,
-               "--cpu-threads", options.threads, "--log-format", "json", threads=options.threads)
+    done = train_tiny(folder, corpus, vocab, "--mini-batch-words", options.tokens, "--max-length", MAX_LENGTH,
+                      "--after-batches", options.updates + 5, "--disp-freq", 5, "--precision", options.precision,
+                      "--log-format", "json", threads=options.threads)
     lines = [json.loads(line) for line in done.stderr.splitlines() if line.startswith("{")]
     rates = [line["words_per_second"] for line in lines if line.get("event") == "train"][1:]
     return statistics.median(rates)
@@ -67,9 +74,21 @@ def train_fovea(folder, corpus, vocab, options):
 def make_untrained(folder, corpus):
     """After one update a model repeats itself to the last word allowed; after some dozen it ends every sentence at once."""
     vocab = make_vocabulary(folder, corpus)
-    run(FOVEA, "train", "-c", ROOT / "recipes" / "multi30k-tiny.yml", "--model", folder / "model", "--overwrite",
-        "--vocabs", vocab, vocab, "--train-sets", *corpus, "--mini-batch-words", 500, "--after-batches", 1,
-        "--valid-freq", 100000, "--save-freq", 100000, "--cpu-threads", 1, threads=1)
+    train_tiny(folder, corpus, vocab, "--mini-batch-words", 500, "--after-batches", 1, threads=1)
+
+
+def trained_model(folder, threads):
+    """A small model with 8 heads of 64, for its queries and keys: made once, and found again by later runs."""
+    model, corpus, vocab = folder / "trained", folder / "generated", folder / "generated.spm"
+    if not (model / "last").exists():
+        run(FOVEA, "corpus", "--generate", 20000, "--output", corpus, threads=1)
+        sides = [corpus / "train.src", corpus / "train.trg"]
+        run(FOVEA, "vocab", "--dim-vocabs", 1500, "--train-sets", *sides, "--output", vocab, threads=1)
+        run(FOVEA, "train", "--model", model, "--overwrite", "--train-sets", *sides, "--vocabs", vocab, vocab,
+            "--dim-emb", 512, "--transformer-heads", 8, "--transformer-dim-ffn", 512, "--enc-depth", 1, "--dec-depth", 1,
+            "--tied-embeddings-all", "--mini-batch-words", 1000, "--after-batches", 400, "--lr-warmup", 100,
+            "--cpu-threads", threads, threads=threads)
+    return model
 
 
 def peer(task, options, *more):
@@ -81,6 +100,13 @@ def peer(task, options, *more):
 class Options:
     def __init__(self, threads, precision="float32", tokens=4096, updates=20):
         self.threads, self.precision, self.tokens, self.updates = threads, precision, tokens, updates
+
+
+def ratio_row(ours, theirs):
+    """Rates of both sides; the spread is the greater of the two, in per cent."""
+    mine, others = timing_of(ours), timing_of(theirs)
+    return mine.seconds, others.seconds, {"times faster": mine.seconds / others.seconds,
+                                          "spread %": 100 * max(mine.spread, others.spread)}
 
 
 def training(folder, corpus, threads, quick):
@@ -95,41 +121,35 @@ def training(folder, corpus, threads, quick):
                 ours.append(train_fovea(folder, corpus, vocab, options))
                 theirs.append(peer("train", options, "--precision", precision, "--tokens", tokens, "--updates",
                                    options.updates, "--lengths", lengths)["tokens_per_second"])
-            ours, theirs = statistics.median(ours), statistics.median(theirs)
-            rows.append({"precision": precision, "batch tokens": tokens, "pieces/s": ours, "eager pieces/s": theirs,
-                         "times faster": ours / theirs})
+            mine, others, ratio = ratio_row(ours, theirs)
+            rows.append({"precision": precision, "batch tokens": tokens, "pieces/s": mine, "eager pieces/s": others, **ratio})
     return rows
 
 
-def seconds_to_translate(folder, model, lines, threads, precision):
-    """Processor time does not tell what two threads bring, so this is the wall's; loading is taken off by the caller."""
-    import time
-
-    part = folder / "part.txt"
-    part.write_text("\n".join((folder / "long.txt").read_text().splitlines()[:lines]) + "\n")
-    start = time.perf_counter()
-    run(FOVEA, "translate", "--model", model, "--beam-size", 5, "--mini-batch", 64, "--max-tokens", 100000,
-        "--max-length-factor", 1, "--cpu-threads", threads, "--precision", precision, "--input", part,
-        "--output", folder / "out.txt", "--quiet", threads=threads)
-    passed = time.perf_counter() - start
-    words, steps = len((folder / "out.txt").read_text().split()) / lines, SOURCE_WORDS + 1
-    if not 0.9 * steps <= words <= 1.1 * steps:
-        raise SystemExit(f"the translations have {words:.1f} words on average; the peer makes {steps}")
-    return passed
+def sentences_per_second(folder, options):
+    """As the program tells it, without loading. Both sides make as many steps, the peer a fixed number of them."""
+    done = run(FOVEA, "translate", "--model", folder / "model", "--beam-size", 5, "--mini-batch", 64, "--max-tokens", 100000,
+               "--max-length-factor", 1, "--cpu-threads", options.threads, "--precision", options.precision, "--input",
+               folder / "long.txt", "--output", folder / "out.txt", threads=options.threads)
+    said = re.search(r"translated ([0-9,]+) lines, .* ([0-9,]+) target tokens in .* s \(([0-9.]+) lines/s", done.stderr)
+    lines, tokens = (int(said[group].replace(",", "")) for group in (1, 2))
+    if abs(tokens / lines - STEPS) > 0.05 * STEPS:
+        raise ValueError(f"the translations have {tokens / lines:.1f} pieces on average; the peer makes {STEPS}")
+    return float(said[3])
 
 
 def decoding(folder, threads, quick):
-    """With the model of make_untrained() both sides make as many steps; `extra` sentences are timed as the difference
-    between a long input and a short one. The peer computes in float32."""
-    model, extra = folder / "model", 256 if quick else 512
-    ours, theirs = {"float32": [], "int8": []}, []
-    for _ in range(2 if quick else 3):
+    """With the model of make_untrained(); the peer computes in float32."""
+    rows = []
+    for count in dict.fromkeys((1, threads)):
+        ours, theirs = {"float32": [], "int8": []}, []
+        for _ in range(3 if quick else 5):
+            for precision, rates in ours.items():
+                rates.append(sentences_per_second(folder, Options(count, precision)))
+            theirs.append(peer("decode", Options(count), "--steps", STEPS, "--updates", 4 if quick else 8)
+                          ["sentences_per_second"])
         for precision, rates in ours.items():
-            both, first = (seconds_to_translate(folder, model, lines, threads, precision) for lines in (64 + extra, 64))
-            rates.append(extra / (both - first))
-        theirs.append(peer("decode", Options(threads), "--steps", SOURCE_WORDS + 1, "--updates", extra // 64)
-                      ["sentences_per_second"])
-    theirs = statistics.median(theirs)
-    medians = {precision: statistics.median(rates) for precision, rates in ours.items()}
-    return [{"precision": precision, "beam": 5, "batch": 64, "sentences/s": rate, "eager float32 sentences/s": theirs,
-             "times faster": rate / theirs} for precision, rate in medians.items()]
+            mine, others, ratio = ratio_row(rates, theirs)
+            rows.append({"precision": precision, "threads": count, "beam": 5, "batch": 64, "sentences/s": mine,
+                         "eager float32 sentences/s": others, **ratio})
+    return rows

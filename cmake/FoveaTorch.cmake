@@ -9,7 +9,10 @@ if(NOT EXISTS "${Torch_DIR}/TorchConfig.cmake")
 endif()
 fovea_add_libtorch(fovea_torch)
 
-file(WRITE ${PROJECT_BINARY_DIR}/torch_pch.cc "")
+# Written once: a new one at every configuration would be compiled at every build.
+if(NOT EXISTS ${PROJECT_BINARY_DIR}/torch_pch.cc)
+  file(WRITE ${PROJECT_BINARY_DIR}/torch_pch.cc "")
+endif()
 add_library(fovea_torch_pch OBJECT ${PROJECT_BINARY_DIR}/torch_pch.cc)
 target_link_libraries(fovea_torch_pch PRIVATE fovea_torch fovea_flags)
 # Not torch/torch.h: every file that loads a precompiled header instantiates the templates that its inline functions use,

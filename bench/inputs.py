@@ -64,7 +64,7 @@ class Trained:
             self.table = next(self.tensors[name] for name in tables if name in self.tensors)
             self.config = read_config(folder / "config.yml")
             self.heads = int(self.config["transformer-heads"])
-        except (KeyError, StopIteration, ValueError, struct.error) as error:
+        except (OSError, KeyError, StopIteration, ValueError, struct.error) as error:
             raise ValueError(f"--model: '{model}' is no translation model's folder or checkpoint ({error!r})") from None
         self.head_dim = self.table.size(1) // self.heads
 

@@ -18,15 +18,24 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::string_view kPrefix = "update-";
-constexpr int kDigits = 8, kMaxDigits = 18;  // at least, and what an int64_t holds
+constexpr int kDigits = 8, kMaxDigits = 18;               // at least, and what an int64_t holds
+constexpr std::string_view kNew = ".tmp", kOld = ".old";  // content aside; the process's number follows
 constexpr std::string_view kRunOption = "--model";
 
 fs::path folder_of(const fs::path& run) { return run / kCheckpointsFolder; }
 
+bool is_number(std::string_view text) {
+  return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
 bool is_checkpoint_name(std::string_view name) {
   return name.starts_with(kPrefix) && name.size() >= kPrefix.size() + kDigits &&
-         name.size() <= kPrefix.size() + kMaxDigits &&
-         name.find_first_not_of("0123456789", kPrefix.size()) == std::string_view::npos;
+         name.size() <= kPrefix.size() + kMaxDigits && is_number(name.substr(kPrefix.size()));
+}
+
+// Of a name's ending: what a user calls `.old-good` is the user's.
+bool is_aside(std::string_view ending, std::string_view aside) {
+  return ending.starts_with(aside) && is_number(ending.substr(aside.size()));
 }
 
 int64_t updates_of(const fs::path& path) { return std::stoll(path.filename().string().substr(kPrefix.size())); }
@@ -93,7 +102,7 @@ std::vector<fs::path> checkpoints_to_resume(const fs::path& run) {
 }
 
 void link_checkpoint(const fs::path& run, const std::string& name, const fs::path& checkpoint) {
-  const fs::path link = run / name, aside = run / cat(name, ".tmp", getpid());
+  const fs::path link = run / name, aside = run / cat(name, kNew, getpid());
   move_aside_unless_link(link);
   std::error_code error;
   fs::remove(aside, error);
@@ -123,7 +132,7 @@ void prune_checkpoints(const fs::path& run, const Pruning& pruning) {
     if (updates_of(*path) % pruning.every == 0 && regular++ < pruning.keep) continue;
     if (kept.contains(updates_of(*path))) continue;
     // Renamed first: a folder half removed must not look like a checkpoint.
-    const fs::path aside = path->string() + ".tmp" + std::to_string(getpid());
+    const fs::path aside = cat(path->string(), kNew, getpid());
     rename_path(*path, aside, kRunOption);
     remove_path(aside, kRunOption);
   }
@@ -131,8 +140,10 @@ void prune_checkpoints(const fs::path& run, const Pruning& pruning) {
 
 void remove_checkpoints(const fs::path& run) {
   for (const fs::path& path : entries_of(folder_of(run), "--overwrite")) {
-    const std::string name = path.filename().string();
-    if (is_checkpoint_name(name.substr(0, name.find('.')))) continue;
+    const std::string name = path.filename().string(), stem = name.substr(0, name.find('.'));
+    const std::string_view ending = std::string_view(name).substr(stem.size());
+    const bool is_own = ending.empty() || is_aside(ending, kNew) || is_aside(ending, kOld) || is_aside(ending, ".");
+    if (is_checkpoint_name(stem) && is_own) continue;
     throw Error(cat("--overwrite: '", path.string(), "' is no checkpoint; move it away or use another --model"));
   }
   remove_path(folder_of(run), "--overwrite");
@@ -144,10 +155,11 @@ void clean_checkpoints(const fs::path& run) {
     const size_t dot = name.find('.');
     if (dot == std::string::npos || !is_checkpoint_name(name.substr(0, dot))) continue;
     const fs::path whole = path.parent_path() / name.substr(0, dot);
+    const bool is_old = is_aside(name.substr(dot), kOld);
     // Killed between the two renames of a replacement: the old one is still whole.
-    if (name.substr(dot).starts_with(".old") && !path_exists(whole, kRunOption)) {
+    if (is_old && !path_exists(whole, kRunOption)) {
       rename_path(path, whole, kRunOption);
-    } else if (name.substr(dot).starts_with(".old") || name.substr(dot).starts_with(".tmp")) {
+    } else if (is_old || is_aside(name.substr(dot), kNew)) {
       remove_path(path, kRunOption);
     }
   }
@@ -155,7 +167,7 @@ void clean_checkpoints(const fs::path& run) {
     const std::string name = path.filename().string();
     std::error_code none_there;
     const bool half_made =
-        std::ranges::any_of(kCheckpointLinks, [&](const char* link) { return name.starts_with(cat(link, ".tmp")); });
+        std::ranges::any_of(kCheckpointLinks, [&](const char* link) { return is_aside(name, cat(link, kNew)); });
     if (half_made && fs::is_symlink(path, none_there)) remove_path(path, kRunOption);
   }
 }

@@ -249,12 +249,23 @@ TEST(Checkpoint, ResumingACopyHeedsWhatLastOfTheOriginalNames) {
 
 TEST(Checkpoint, CleaningLeavesAUsersFolders) {
   const TestFolder run;
-  save(run.path(), 10);
+  const fs::path whole = save(run.path(), 10), checkpoints = whole.parent_path();
   fs::create_directories(run.path() / "best.tmp_mine" / "notes");
   fs::create_directory_symlink("checkpoints/update-00000010", run.path() / "last.tmp123");
+  fs::create_directory_symlink("checkpoints/update-00000010", run.path() / "last.tmp-mine");
+  const std::vector<std::string> own = {"update-00000010.old-good", "update-00000010.tmp_mine", "update-00000020.old",
+                                        "update-00000020.old7-good"};
+  for (const std::string& name : own) fs::copy(whole, checkpoints / name, fs::copy_options::recursive);
   clean_checkpoints(run.path());
   EXPECT_TRUE(fs::exists(run.path() / "best.tmp_mine" / "notes"));
   EXPECT_FALSE(fs::is_symlink(run.path() / "last.tmp123"));
+  EXPECT_TRUE(fs::is_symlink(run.path() / "last.tmp-mine"));
+  for (const std::string& name : own) {
+    EXPECT_TRUE(is_checkpoint(checkpoints / name)) << name;
+    EXPECT_THAT(message_of([&] { remove_checkpoints(run.path()); }), HasSubstr(name + "' is no checkpoint"));
+    fs::remove_all(checkpoints / name);
+  }
+  EXPECT_THAT(names(list_checkpoints(run.path())), ElementsAre("update-00000010"));
 }
 
 // As cp -rL leaves them.

@@ -68,7 +68,8 @@ struct Pruning {
 };
 void prune_checkpoints(const std::filesystem::path& run, const Pruning& pruning);
 
-// Removes what a killed process left half written. Only for the one process that writes to the run.
+// Removes what a killed process left half written, and moves what has a checkpoint's name but is none aside
+// (update-00001000.1 ...). Only for the one process that writes to the run.
 void clean_checkpoints(const std::filesystem::path& run);
 // Removes all of them; throws before the first when anything else lies in their folder.
 void remove_checkpoints(const std::filesystem::path& run);

@@ -76,6 +76,14 @@ void move_aside_unless_link(const fs::path& path) {
   log::warn(cat("'", path.string(), "' was not a link to a checkpoint; it is now '", aside.string(), "'"));
 }
 
+// A folder cut off in copying is no checkpoint to go on from, and none that saving replaces.
+void move_aside_unless_checkpoint(const fs::path& path) {
+  if (is_checkpoint(path, kRunOption)) return;
+  const fs::path aside = move_aside(path, kRunOption);
+  log::warn(cat("'", path.string(), "' was not a whole checkpoint: it has no ", kChecksumFile, "; it is now '",
+                aside.string(), "'"));
+}
+
 }  // namespace
 
 fs::path checkpoint_path(const fs::path& run, int64_t updates) {
@@ -153,7 +161,11 @@ void clean_checkpoints(const fs::path& run) {
   for (const fs::path& path : entries_of(folder_of(run), kRunOption)) {
     const std::string name = path.filename().string();
     const size_t dot = name.find('.');
-    if (dot == std::string::npos || !is_checkpoint_name(name.substr(0, dot))) continue;
+    if (!is_checkpoint_name(name.substr(0, dot))) continue;
+    if (dot == std::string::npos) {
+      move_aside_unless_checkpoint(path);
+      continue;
+    }
     const fs::path whole = path.parent_path() / name.substr(0, dot);
     const bool is_old = is_aside(name.substr(dot), kOld);
     // Killed between the two renames of a replacement: the old one is still whole.

@@ -268,6 +268,23 @@ TEST(Checkpoint, CleaningLeavesAUsersFolders) {
   EXPECT_THAT(names(list_checkpoints(run.path())), ElementsAre("update-00000010"));
 }
 
+TEST(Checkpoint, CleaningMovesACutOffCopyAside) {
+  const TestFolder run;
+  save(run.path(), 10);
+  const fs::path cut_off = save(run.path(), 20);
+  fs::remove(cut_off / "checksums.yml");
+  clean_checkpoints(run.path());
+  EXPECT_FALSE(fs::exists(cut_off));
+  EXPECT_TRUE(fs::exists(cut_off.string() + ".1/model.safetensors"));
+  EXPECT_EQ(resumed(run.path()), "10");
+  save(run.path(), 20);
+  EXPECT_EQ(resumed(run.path()), "20");
+  clean_checkpoints(run.path());
+  EXPECT_TRUE(fs::exists(cut_off.string() + ".1"));
+  remove_checkpoints(run.path());
+  EXPECT_FALSE(fs::exists(run.path() / "checkpoints"));
+}
+
 // As cp -rL leaves them.
 TEST(Checkpoint, FoldersInPlaceOfTheLinksDoNoHarm) {
   const TestFolder run;

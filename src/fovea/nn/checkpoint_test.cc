@@ -4,7 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <functional>
+#include <thread>
 
 #include "fovea/base/error.h"
 #include "fovea/base/file.h"
@@ -316,6 +318,26 @@ TEST(Checkpoint, ModelsAreTheBestOneOrTheLast) {
   link_checkpoint(run.path(), "best", first);
   EXPECT_FLOAT_EQ(load_checkpoint(run.path(), Load::kModel).model.at("a.weight")[0][0].item<float>(), 10);
   EXPECT_EQ(fs::read_symlink(run.path() / "best"), "checkpoints/update-00000010");
+}
+
+// Without following them the files of two checkpoints mix, or those of the first are gone.
+TEST(Checkpoint, LinksThatMoveWhileReadingAreFollowed) {
+  const TestFolder run;
+  save(run.path(), 1);
+  std::atomic<bool> stop = false;
+  std::thread training([&] {
+    for (int64_t updates = 2; !stop; ++updates) {
+      save(run.path(), updates);
+      prune_checkpoints(run.path(), {});
+    }
+  });
+  const std::string none = message_of([] {});
+  std::string problem = none;
+  for (int i = 0; i < 500 && problem == none; ++i)
+    problem = message_of([&] { load_checkpoint(i % 2 == 0 ? run.path() : run.path() / "last/", Load::kModel); });
+  stop = true;
+  training.join();
+  EXPECT_EQ(problem, none);
 }
 
 TEST(Checkpoint, PruningKeepsTheNewestTheBestAndTheLast) {

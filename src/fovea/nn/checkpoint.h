@@ -61,8 +61,9 @@ void link_checkpoint(const std::filesystem::path& run, const std::string& name,
 // Removes the link; moves a folder of that name aside as above.
 void unlink_checkpoint(const std::filesystem::path& run, const std::string& name);
 
-// Removes all checkpoints but those that `best` and `last` name and the newest `keep` of those that a multiple of
-// `every` updates made: one that an interruption made serves to resume and goes with the next.
+// Removes all checkpoints but those that `best` and `last` name and the newest `keep` regular ones, which a multiple of
+// --save-freq updates made: one that an interruption made serves to resume and goes with the next. The --save-freq is
+// what the checkpoint's progress says, for a run may go on with another; `every` where that says none.
 struct Pruning {
   int64_t keep = 1, every = 1;
 };

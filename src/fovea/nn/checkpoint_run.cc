@@ -40,12 +40,12 @@ bool is_aside(std::string_view ending, std::string_view aside) {
 
 int64_t updates_of(const fs::path& path) { return std::stoll(path.filename().string().substr(kPrefix.size())); }
 
-// Of a checkpoint's folder under another name; nothing of one that is damaged.
-std::optional<int64_t> copied_updates(const fs::path& folder) {
+// A number of a checkpoint's progress; nothing where there is none, or it is damaged.
+std::optional<int64_t> progress_number(const fs::path& folder, const char* name) {
   const fs::path progress = folder / kProgressFile;
   if (!path_exists(progress, kRunOption)) return std::nullopt;
   try {
-    const std::string text = parse_map(read_file(progress.string()), progress.string())["updates"];
+    const std::string text = parse_map(read_file(progress.string()), progress.string())[name];
     int64_t number = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
     if (error == std::errc() && end == text.data() + text.size()) return number;
@@ -65,7 +65,13 @@ std::optional<int64_t> linked_updates(const fs::path& run, const char* name) {
   const fs::path target = fs::canonical(run / name, none_there);
   if (none_there) return std::nullopt;
   if (is_checkpoint_name(target.filename().string())) return updates_of(target);
-  return copied_updates(target);
+  return progress_number(target, "updates");
+}
+
+// Whether --save-freq made the checkpoint, in the run as it then was. One that does not say is of a run with `every`.
+bool is_regular(const fs::path& checkpoint, int64_t every) {
+  const int64_t recorded = progress_number(checkpoint, kSaveFreqEntry).value_or(every);
+  return updates_of(checkpoint) % (recorded > 0 ? recorded : every) == 0;
 }
 
 void move_aside_unless_link(const fs::path& path) {
@@ -137,7 +143,7 @@ void prune_checkpoints(const fs::path& run, const Pruning& pruning) {
   int64_t regular = 0;
   const std::vector<fs::path> found = list_checkpoints(run);
   for (auto path = found.rbegin(); path != found.rend(); ++path) {
-    if (updates_of(*path) % pruning.every == 0 && regular++ < pruning.keep) continue;
+    if (is_regular(*path, pruning.every) && regular++ < pruning.keep) continue;
     if (kept.contains(updates_of(*path))) continue;
     // Renamed first: a folder half removed must not look like a checkpoint.
     const fs::path aside = cat(path->string(), kNew, getpid());

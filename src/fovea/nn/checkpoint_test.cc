@@ -36,10 +36,12 @@ Checkpoint some_checkpoint(int64_t updates) {
   return checkpoint;
 }
 
-fs::path save(const fs::path& run, int64_t updates) {
+fs::path save(const fs::path& run, int64_t updates, const std::string& save_freq = "") {
   fs::create_directories(run / "checkpoints");
   const fs::path path = checkpoint_path(run, updates);
-  save_checkpoint(path, some_checkpoint(updates));
+  Checkpoint checkpoint = some_checkpoint(updates);
+  if (!save_freq.empty()) checkpoint.progress["save-freq"] = save_freq;
+  save_checkpoint(path, checkpoint);
   link_checkpoint(run, "last", path);
   return path;
 }
@@ -347,6 +349,19 @@ TEST(Checkpoint, PruningKeepsTheNewestTheBestAndTheLast) {
   prune_checkpoints(run.path(), {.keep = 2, .every = 10});
   EXPECT_THAT(names(list_checkpoints(run.path())),
               ElementsAre("update-00000010", "update-00000030", "update-00000040", "update-00000045"));
+}
+
+TEST(Checkpoint, PruningKeepsWhatAnotherSaveFreqMade) {
+  const TestFolder run;
+  for (const int64_t updates : {10, 15, 20, 30}) save(run.path(), updates, "10");
+  for (const int64_t updates : {35, 40, 42}) save(run.path(), updates, "7");
+  prune_checkpoints(run.path(), {.keep = 4, .every = 7});
+  EXPECT_THAT(names(list_checkpoints(run.path())),
+              ElementsAre("update-00000020", "update-00000030", "update-00000035", "update-00000042"));
+  save(run.path(), 45, "0");
+  save(run.path(), 49, "x");
+  prune_checkpoints(run.path(), {.keep = 2, .every = 7});
+  EXPECT_THAT(names(list_checkpoints(run.path())), ElementsAre("update-00000042", "update-00000049"));
 }
 
 TEST(Checkpoint, CleaningRemovesWhatAKilledProcessLeft) {

@@ -231,6 +231,7 @@ void Trainer::save() {
   nn::Checkpoint checkpoint = identity_;
   updater_.store(checkpoint);
   checkpoint.progress = to_map(state_);
+  checkpoint.progress[nn::kSaveFreqEntry] = std::to_string(config_.save_freq);
   const fs::path path = nn::checkpoint_path(folder_->path(), state_.updates);
   nn::save_checkpoint(path, checkpoint);
   nn::link_checkpoint(folder_->path(), nn::kLastLink, path);

@@ -51,6 +51,10 @@ std::vector<std::filesystem::path> list_checkpoints(const std::filesystem::path&
 // user who moved the link back, or is not linked yet.
 std::vector<std::filesystem::path> checkpoints_to_resume(const std::filesystem::path& run);
 
+// Those of them whose newest `count` are for averaging: the newest, for a run may end at any update, and before it the
+// regular ones (see Pruning), without one kept as the best alone; all where that leaves fewer than `count`.
+std::vector<std::filesystem::path> checkpoints_to_average(const std::filesystem::path& run, int64_t count);
+
 // Where a run keeps the checkpoint after so many updates.
 std::filesystem::path checkpoint_path(const std::filesystem::path& run, int64_t updates);
 
@@ -75,8 +79,8 @@ void clean_checkpoints(const std::filesystem::path& run);
 // Removes all of them; throws before the first when anything else lies in their folder.
 void remove_checkpoints(const std::filesystem::path& run);
 
-// The mean of the models of the run's newest `count` checkpoints, summed in double, as a checkpoint of its own. Throws
-// where they are of different models, and where `output` is a checkpoint that a run may go on from.
+// The mean of the models of the newest `count` of checkpoints_to_average, summed in double, as a checkpoint of its own.
+// Throws where they are of different models, and where `output` is a checkpoint that a run may go on from.
 void average_checkpoints(const std::filesystem::path& run, int64_t count, const std::filesystem::path& output);
 
 }  // namespace fovea::nn

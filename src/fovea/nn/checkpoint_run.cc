@@ -69,7 +69,7 @@ std::optional<int64_t> linked_updates(const fs::path& run, const char* name) {
 }
 
 // Whether --save-freq made the checkpoint, in the run as it then was. One that does not say is of a run with `every`.
-bool is_regular(const fs::path& checkpoint, int64_t every) {
+bool is_regular(const fs::path& checkpoint, int64_t every = 1) {
   const int64_t recorded = progress_number(checkpoint, kSaveFreqEntry).value_or(every);
   return updates_of(checkpoint) % (recorded > 0 ? recorded : every) == 0;
 }
@@ -113,6 +113,12 @@ std::vector<fs::path> checkpoints_to_resume(const fs::path& run) {
   if (const std::optional<int64_t> last = linked_updates(run, kLastLink))
     std::erase_if(found, [&](const fs::path& path) { return updates_of(path) > *last; });
   return found;
+}
+
+std::vector<fs::path> checkpoints_to_average(const fs::path& run, int64_t count) {
+  std::vector<fs::path> found = checkpoints_to_resume(run), regular = found;
+  std::erase_if(regular, [&](const fs::path& path) { return path != found.back() && !is_regular(path); });
+  return std::ssize(regular) < count ? found : regular;
 }
 
 void link_checkpoint(const fs::path& run, const std::string& name, const fs::path& checkpoint) {

@@ -389,6 +389,21 @@ TEST(Checkpoint, AveragingIsTheMean) {
   EXPECT_THAT(message_of([&] { average_checkpoints(run.path(), 5, run / "mean"); }), HasSubstr("has 4 checkpoints"));
 }
 
+TEST(Checkpoint, AveragingHeedsWhatLastNamesAndLeavesOutTheBestAlone) {
+  const TestFolder run;
+  for (const int64_t updates : {2, 4, 7, 8, 11, 14}) save(run.path(), updates, "2");
+  link_checkpoint(run.path(), "last", checkpoint_path(run.path(), 11));
+  const auto mean = [&](int64_t count) {
+    average_checkpoints(run.path(), count, run / "mean");
+    return load_checkpoint(run / "mean", Load::kModel).model.at("a.weight")[0][0].item<double>();
+  };
+  EXPECT_DOUBLE_EQ(mean(1), 11);
+  EXPECT_DOUBLE_EQ(mean(4), (2 + 4 + 8 + 11) / 4.0);
+  EXPECT_FLOAT_EQ(mean(5), (2 + 4 + 7 + 8 + 11) / 5.0F) << "too few without";
+  EXPECT_THAT(message_of([&] { mean(6); }), HasSubstr("has 5 checkpoints"));
+  EXPECT_THAT(message_of([&] { mean(0); }), HasSubstr("--last 0"));
+}
+
 TEST(Checkpoint, AveragingRefusesCheckpointsOfOtherModels) {
   const TestFolder run;
   const auto refusal = [&](const std::function<void(Checkpoint&)>& change) {

@@ -209,6 +209,21 @@ bool Trainer::validation_due() const {
          state_.validated != state_.updates;
 }
 
+// An error in the validation, such as a memory that is full, must not cost the updates since the last checkpoint: they
+// are saved as if a signal had come before it.
+void Trainer::validate_or_save() {
+  const std::map<std::string, BestValue> best = state_.best;
+  try {
+    validate();
+  } catch (const Interrupted&) {
+    throw;
+  } catch (...) {
+    state_.best = best;
+    if (saved_ != state_.updates) save();
+    throw;
+  }
+}
+
 void Trainer::validate() {
   std::vector<MetricValue> values;
   {
@@ -255,7 +270,7 @@ void Trainer::link_best() {
 void Trainer::work_after_update() {
   bool keep = state_.updates % config_.save_freq == 0;
   if (validation_due()) {
-    validate();
+    validate_or_save();
     keep = keep || state_.best[config_.valid_metrics[0]].stalled == 0;
   }
   if (keep) save();

@@ -43,6 +43,7 @@ class Trainer {
   // Between updates.
   void show_progress(log::Progress& progress) const;
   bool validation_due() const;
+  void validate_or_save();
   void validate();
   void save();
   void link_best();

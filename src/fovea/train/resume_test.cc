@@ -1,12 +1,11 @@
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
 #include <functional>
 #include <new>
 
+#include "fovea/base/file.h"
 #include "fovea/base/log.h"
-#include "fovea/base/test_message.h"
 #include "fovea/nn/checkpoint.h"
 #include "fovea/train/test_task.h"
 #include "fovea/train/train.h"
@@ -14,7 +13,6 @@
 namespace fovea::train {
 namespace {
 namespace fs = std::filesystem;
-using testing::HasSubstr;
 
 TEST(Resuming, UnderAnotherSaveFreqKeepsTheLastCheckpoints) {
   TestTask task;
@@ -26,6 +24,19 @@ TEST(Resuming, UnderAnotherSaveFreqKeepsTheLastCheckpoints) {
   run(task);
   EXPECT_EQ(checkpoints_of(task.train.model),
             "update-00000010 update-00000015 update-00000016 checkpoints/update-00000016");
+}
+
+TEST(Resuming, FromBeforeADamagedCheckpointLastNamesAWholeOne) {
+  TestTask task;
+  task.train.save_freq = 5;
+  task.train.after_batches = 15;
+  run(task);
+  const fs::path last = fs::path(task.train.model) / "last";
+  write_file(last / "model.safetensors", "");
+  task.train.after_batches = 10;  // none is left
+  run(task);
+  EXPECT_EQ(fs::read_symlink(last), "checkpoints/update-00000010");
+  EXPECT_EQ(nn::load_checkpoint(task.train.model, nn::Load::kModel).folder.filename(), "update-00000010");
 }
 
 std::vector<std::string> sources_of(const TranslateRequest& request) {

@@ -90,6 +90,7 @@ void Trainer::resume(const nn::Checkpoint& checkpoint) {
     state_.batch = 0;
   }
   resume_validation();
+  link(nn::kLastLink, checkpoint.folder);  // else it would keep naming a damaged one where no update is left to make
   link_best();
 }
 
@@ -261,10 +262,13 @@ void Trainer::link_best() {
   const auto found = state_.best.find(config_.valid_metrics[0]);
   if (found == state_.best.end() || !found->second.value) return;
   const fs::path best = nn::checkpoint_path(folder_->path(), found->second.updates);
-  if (!nn::path_exists(best, "--model")) return;
+  if (nn::path_exists(best, "--model")) link(nn::kBestLink, best);
+}
+
+void Trainer::link(const char* name, const fs::path& checkpoint) {
   std::error_code none_there;
-  if (!fs::equivalent(folder_->path() / nn::kBestLink, best, none_there))
-    nn::link_checkpoint(folder_->path(), nn::kBestLink, best);
+  if (!fs::equivalent(folder_->path() / name, checkpoint, none_there))
+    nn::link_checkpoint(folder_->path(), name, checkpoint);
 }
 
 void Trainer::work_after_update() {

@@ -47,6 +47,7 @@ class Trainer {
   void validate();
   void save();
   void link_best();
+  void link(const char* name, const std::filesystem::path& checkpoint);  // unless it is so
   void work_after_update();
 
   // End.

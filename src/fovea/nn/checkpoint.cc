@@ -195,6 +195,28 @@ Checkpoint load_folder(const fs::path& folder, Load what, std::string_view optio
   return checkpoint;
 }
 
+// Through a link, as a run's `best` is one, that the training may move while this reads; what it led to before may then
+// be removed.
+Checkpoint load_followed(const fs::path& folder, Load what, std::string_view option) {
+  constexpr int kTries = 10;
+  const fs::path link = folder.has_filename() ? folder : folder.parent_path();  // without a slash at the end
+  const auto target = [&] {
+    std::error_code gone;
+    const fs::path path = fs::is_symlink(link, gone) ? fs::canonical(link, gone) : link;
+    return gone ? link : path;
+  };
+  fs::path path = target();
+  for (int i = 1;; ++i) {
+    try {
+      return load_folder(path, what, option);
+    } catch (const Error&) {
+      const fs::path now = target();
+      if (now == path || i == kTries) throw;
+      path = now;
+    }
+  }
+}
+
 Checkpoint resume(const fs::path& run) {
   const std::vector<fs::path> candidates = checkpoints_to_resume(run);
   std::string first_problem;
@@ -249,10 +271,10 @@ Checkpoint load_checkpoint(const fs::path& folder, Load what, std::string_view o
   if (!path_exists(folder, option)) throw Error(cat(option, ": no such folder: '", folder.string(), "'"));
   if (!is_folder(folder, option))
     throw Error(cat(option, ": '", folder.string(), "' is a file; a run's or a checkpoint's folder is expected"));
-  if (is_checkpoint(folder, option)) return load_folder(folder, what, option);
+  if (is_checkpoint(folder, option)) return load_followed(folder, what, option);
   if (what == Load::kAll) return resume(folder);
   for (const char* name : kCheckpointLinks) {
-    if (path_exists(folder / name, option)) return load_folder(folder / name, what, option);
+    if (path_exists(folder / name, option)) return load_followed(folder / name, what, option);
   }
   const std::vector<fs::path> found = list_checkpoints(folder, option);
   if (found.empty())

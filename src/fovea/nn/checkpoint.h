@@ -51,6 +51,10 @@ std::vector<std::filesystem::path> list_checkpoints(const std::filesystem::path&
 // user who moved the link back, or is not linked yet.
 std::vector<std::filesystem::path> checkpoints_to_resume(const std::filesystem::path& run);
 
+// Those of them whose newest `count` are for averaging: the newest, for a run may end at any update, and before it the
+// regular ones (see Pruning), without one kept as the best alone; all where that leaves fewer than `count`.
+std::vector<std::filesystem::path> checkpoints_to_average(const std::filesystem::path& run, int64_t count);
+
 // Where a run keeps the checkpoint after so many updates.
 std::filesystem::path checkpoint_path(const std::filesystem::path& run, int64_t updates);
 
@@ -61,20 +65,22 @@ void link_checkpoint(const std::filesystem::path& run, const std::string& name,
 // Removes the link; moves a folder of that name aside as above.
 void unlink_checkpoint(const std::filesystem::path& run, const std::string& name);
 
-// Removes all checkpoints but those that `best` and `last` name and the newest `keep` of those that a multiple of
-// `every` updates made: one that an interruption made serves to resume and goes with the next.
+// Removes all checkpoints but those that `best` and `last` name and the newest `keep` regular ones, which a multiple of
+// --save-freq updates made: one that an interruption made serves to resume and goes with the next. The --save-freq is
+// what the checkpoint's progress says, for a run may go on with another; `every` where that says none.
 struct Pruning {
   int64_t keep = 1, every = 1;
 };
 void prune_checkpoints(const std::filesystem::path& run, const Pruning& pruning);
 
-// Removes what a killed process left half written. Only for the one process that writes to the run.
+// Removes what a killed process left half written, and moves what has a checkpoint's name but is none aside
+// (update-00001000.1 ...). Only for the one process that writes to the run.
 void clean_checkpoints(const std::filesystem::path& run);
 // Removes all of them; throws before the first when anything else lies in their folder.
 void remove_checkpoints(const std::filesystem::path& run);
 
-// The mean of the models of the run's newest `count` checkpoints, summed in double, as a checkpoint of its own. Throws
-// where they are of different models, and where `output` is a checkpoint that a run may go on from.
+// The mean of the models of the newest `count` of checkpoints_to_average, summed in double, as a checkpoint of its own.
+// Throws where they are of different models, and where `output` is a checkpoint that a run may go on from.
 void average_checkpoints(const std::filesystem::path& run, int64_t count, const std::filesystem::path& output);
 
 }  // namespace fovea::nn

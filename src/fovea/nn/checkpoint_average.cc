@@ -63,7 +63,7 @@ void add(NamedTensors& sums, const NamedTensors& model, const fs::path& path) {
 }  // namespace
 
 void average_checkpoints(const fs::path& run, int64_t count, const fs::path& output) {
-  const std::vector<fs::path> found = list_checkpoints(run);
+  const std::vector<fs::path> found = checkpoints_to_average(run, count);
   if (found.empty()) {
     throw Error(cat("--model: '", run.string(), "' ",
                     path_exists(run, "--model") ? "has no checkpoints" : "does not exist",

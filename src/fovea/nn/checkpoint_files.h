@@ -23,6 +23,9 @@ inline constexpr const char* kSourceVocabFile = "source.spm";
 inline constexpr const char* kTargetVocabFile = "target.spm";
 inline constexpr const char* kChecksumFile = "checksums.yml";
 
+// In the progress, beside the state of the training: the --save-freq that the checkpoint was saved under.
+inline constexpr const char* kSaveFreqEntry = "save-freq";
+
 // Whether writing to `path`, links followed, would change or add one of these in the folder of a checkpoint.
 bool is_checkpoint_file(const std::filesystem::path& path);
 

@@ -18,25 +18,34 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::string_view kPrefix = "update-";
-constexpr int kDigits = 8, kMaxDigits = 18;  // at least, and what an int64_t holds
+constexpr int kDigits = 8, kMaxDigits = 18;               // at least, and what an int64_t holds
+constexpr std::string_view kNew = ".tmp", kOld = ".old";  // content aside; the process's number follows
 constexpr std::string_view kRunOption = "--model";
 
 fs::path folder_of(const fs::path& run) { return run / kCheckpointsFolder; }
 
+bool is_number(std::string_view text) {
+  return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
 bool is_checkpoint_name(std::string_view name) {
   return name.starts_with(kPrefix) && name.size() >= kPrefix.size() + kDigits &&
-         name.size() <= kPrefix.size() + kMaxDigits &&
-         name.find_first_not_of("0123456789", kPrefix.size()) == std::string_view::npos;
+         name.size() <= kPrefix.size() + kMaxDigits && is_number(name.substr(kPrefix.size()));
+}
+
+// Of a name's ending: what a user calls `.old-good` is the user's.
+bool is_aside(std::string_view ending, std::string_view aside) {
+  return ending.starts_with(aside) && is_number(ending.substr(aside.size()));
 }
 
 int64_t updates_of(const fs::path& path) { return std::stoll(path.filename().string().substr(kPrefix.size())); }
 
-// Of a checkpoint's folder under another name; nothing of one that is damaged.
-std::optional<int64_t> copied_updates(const fs::path& folder) {
+// A number of a checkpoint's progress; nothing where there is none, or it is damaged.
+std::optional<int64_t> progress_number(const fs::path& folder, const char* name) {
   const fs::path progress = folder / kProgressFile;
   if (!path_exists(progress, kRunOption)) return std::nullopt;
   try {
-    const std::string text = parse_map(read_file(progress.string()), progress.string())["updates"];
+    const std::string text = parse_map(read_file(progress.string()), progress.string())[name];
     int64_t number = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
     if (error == std::errc() && end == text.data() + text.size()) return number;
@@ -56,7 +65,13 @@ std::optional<int64_t> linked_updates(const fs::path& run, const char* name) {
   const fs::path target = fs::canonical(run / name, none_there);
   if (none_there) return std::nullopt;
   if (is_checkpoint_name(target.filename().string())) return updates_of(target);
-  return copied_updates(target);
+  return progress_number(target, "updates");
+}
+
+// Whether --save-freq made the checkpoint, in the run as it then was. One that does not say is of a run with `every`.
+bool is_regular(const fs::path& checkpoint, int64_t every = 1) {
+  const int64_t recorded = progress_number(checkpoint, kSaveFreqEntry).value_or(every);
+  return updates_of(checkpoint) % (recorded > 0 ? recorded : every) == 0;
 }
 
 void move_aside_unless_link(const fs::path& path) {
@@ -65,6 +80,14 @@ void move_aside_unless_link(const fs::path& path) {
   if (type == fs::file_type::not_found || type == fs::file_type::symlink) return;
   const fs::path aside = move_aside(path, kRunOption);
   log::warn(cat("'", path.string(), "' was not a link to a checkpoint; it is now '", aside.string(), "'"));
+}
+
+// A folder cut off in copying is no checkpoint to go on from, and none that saving replaces.
+void move_aside_unless_checkpoint(const fs::path& path) {
+  if (is_checkpoint(path, kRunOption)) return;
+  const fs::path aside = move_aside(path, kRunOption);
+  log::warn(cat("'", path.string(), "' was not a whole checkpoint: it has no ", kChecksumFile, "; it is now '",
+                aside.string(), "'"));
 }
 
 }  // namespace
@@ -92,8 +115,14 @@ std::vector<fs::path> checkpoints_to_resume(const fs::path& run) {
   return found;
 }
 
+std::vector<fs::path> checkpoints_to_average(const fs::path& run, int64_t count) {
+  std::vector<fs::path> found = checkpoints_to_resume(run), regular = found;
+  std::erase_if(regular, [&](const fs::path& path) { return path != found.back() && !is_regular(path); });
+  return std::ssize(regular) < count ? found : regular;
+}
+
 void link_checkpoint(const fs::path& run, const std::string& name, const fs::path& checkpoint) {
-  const fs::path link = run / name, aside = run / cat(name, ".tmp", getpid());
+  const fs::path link = run / name, aside = run / cat(name, kNew, getpid());
   move_aside_unless_link(link);
   std::error_code error;
   fs::remove(aside, error);
@@ -120,10 +149,10 @@ void prune_checkpoints(const fs::path& run, const Pruning& pruning) {
   int64_t regular = 0;
   const std::vector<fs::path> found = list_checkpoints(run);
   for (auto path = found.rbegin(); path != found.rend(); ++path) {
-    if (updates_of(*path) % pruning.every == 0 && regular++ < pruning.keep) continue;
+    if (is_regular(*path, pruning.every) && regular++ < pruning.keep) continue;
     if (kept.contains(updates_of(*path))) continue;
     // Renamed first: a folder half removed must not look like a checkpoint.
-    const fs::path aside = path->string() + ".tmp" + std::to_string(getpid());
+    const fs::path aside = cat(path->string(), kNew, getpid());
     rename_path(*path, aside, kRunOption);
     remove_path(aside, kRunOption);
   }
@@ -131,8 +160,10 @@ void prune_checkpoints(const fs::path& run, const Pruning& pruning) {
 
 void remove_checkpoints(const fs::path& run) {
   for (const fs::path& path : entries_of(folder_of(run), "--overwrite")) {
-    const std::string name = path.filename().string();
-    if (is_checkpoint_name(name.substr(0, name.find('.')))) continue;
+    const std::string name = path.filename().string(), stem = name.substr(0, name.find('.'));
+    const std::string_view ending = std::string_view(name).substr(stem.size());
+    const bool is_own = ending.empty() || is_aside(ending, kNew) || is_aside(ending, kOld) || is_aside(ending, ".");
+    if (is_checkpoint_name(stem) && is_own) continue;
     throw Error(cat("--overwrite: '", path.string(), "' is no checkpoint; move it away or use another --model"));
   }
   remove_path(folder_of(run), "--overwrite");
@@ -142,12 +173,17 @@ void clean_checkpoints(const fs::path& run) {
   for (const fs::path& path : entries_of(folder_of(run), kRunOption)) {
     const std::string name = path.filename().string();
     const size_t dot = name.find('.');
-    if (dot == std::string::npos || !is_checkpoint_name(name.substr(0, dot))) continue;
+    if (!is_checkpoint_name(name.substr(0, dot))) continue;
+    if (dot == std::string::npos) {
+      move_aside_unless_checkpoint(path);
+      continue;
+    }
     const fs::path whole = path.parent_path() / name.substr(0, dot);
+    const bool is_old = is_aside(name.substr(dot), kOld);
     // Killed between the two renames of a replacement: the old one is still whole.
-    if (name.substr(dot).starts_with(".old") && !path_exists(whole, kRunOption)) {
+    if (is_old && !path_exists(whole, kRunOption)) {
       rename_path(path, whole, kRunOption);
-    } else if (name.substr(dot).starts_with(".old") || name.substr(dot).starts_with(".tmp")) {
+    } else if (is_old || is_aside(name.substr(dot), kNew)) {
       remove_path(path, kRunOption);
     }
   }
@@ -155,7 +191,7 @@ void clean_checkpoints(const fs::path& run) {
     const std::string name = path.filename().string();
     std::error_code none_there;
     const bool half_made =
-        std::ranges::any_of(kCheckpointLinks, [&](const char* link) { return name.starts_with(cat(link, ".tmp")); });
+        std::ranges::any_of(kCheckpointLinks, [&](const char* link) { return is_aside(name, cat(link, kNew)); });
     if (half_made && fs::is_symlink(path, none_there)) remove_path(path, kRunOption);
   }
 }

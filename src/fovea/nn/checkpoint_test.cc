@@ -4,7 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <functional>
+#include <thread>
 
 #include "fovea/base/error.h"
 #include "fovea/base/file.h"
@@ -34,10 +36,12 @@ Checkpoint some_checkpoint(int64_t updates) {
   return checkpoint;
 }
 
-fs::path save(const fs::path& run, int64_t updates) {
+fs::path save(const fs::path& run, int64_t updates, const std::string& save_freq = "") {
   fs::create_directories(run / "checkpoints");
   const fs::path path = checkpoint_path(run, updates);
-  save_checkpoint(path, some_checkpoint(updates));
+  Checkpoint checkpoint = some_checkpoint(updates);
+  if (!save_freq.empty()) checkpoint.progress["save-freq"] = save_freq;
+  save_checkpoint(path, checkpoint);
   link_checkpoint(run, "last", path);
   return path;
 }
@@ -249,12 +253,40 @@ TEST(Checkpoint, ResumingACopyHeedsWhatLastOfTheOriginalNames) {
 
 TEST(Checkpoint, CleaningLeavesAUsersFolders) {
   const TestFolder run;
-  save(run.path(), 10);
+  const fs::path whole = save(run.path(), 10), checkpoints = whole.parent_path();
   fs::create_directories(run.path() / "best.tmp_mine" / "notes");
   fs::create_directory_symlink("checkpoints/update-00000010", run.path() / "last.tmp123");
+  fs::create_directory_symlink("checkpoints/update-00000010", run.path() / "last.tmp-mine");
+  const std::vector<std::string> own = {"update-00000010.old-good", "update-00000010.tmp_mine", "update-00000020.old",
+                                        "update-00000020.old7-good"};
+  for (const std::string& name : own) fs::copy(whole, checkpoints / name, fs::copy_options::recursive);
   clean_checkpoints(run.path());
   EXPECT_TRUE(fs::exists(run.path() / "best.tmp_mine" / "notes"));
   EXPECT_FALSE(fs::is_symlink(run.path() / "last.tmp123"));
+  EXPECT_TRUE(fs::is_symlink(run.path() / "last.tmp-mine"));
+  for (const std::string& name : own) {
+    EXPECT_TRUE(is_checkpoint(checkpoints / name)) << name;
+    EXPECT_THAT(message_of([&] { remove_checkpoints(run.path()); }), HasSubstr(name + "' is no checkpoint"));
+    fs::remove_all(checkpoints / name);
+  }
+  EXPECT_THAT(names(list_checkpoints(run.path())), ElementsAre("update-00000010"));
+}
+
+TEST(Checkpoint, CleaningMovesACutOffCopyAside) {
+  const TestFolder run;
+  save(run.path(), 10);
+  const fs::path cut_off = save(run.path(), 20);
+  fs::remove(cut_off / "checksums.yml");
+  clean_checkpoints(run.path());
+  EXPECT_FALSE(fs::exists(cut_off));
+  EXPECT_TRUE(fs::exists(cut_off.string() + ".1/model.safetensors"));
+  EXPECT_EQ(resumed(run.path()), "10");
+  save(run.path(), 20);
+  EXPECT_EQ(resumed(run.path()), "20");
+  clean_checkpoints(run.path());
+  EXPECT_TRUE(fs::exists(cut_off.string() + ".1"));
+  remove_checkpoints(run.path());
+  EXPECT_FALSE(fs::exists(run.path() / "checkpoints"));
 }
 
 // As cp -rL leaves them.
@@ -290,6 +322,26 @@ TEST(Checkpoint, ModelsAreTheBestOneOrTheLast) {
   EXPECT_EQ(fs::read_symlink(run.path() / "best"), "checkpoints/update-00000010");
 }
 
+// Without following them the files of two checkpoints mix, or those of the first are gone.
+TEST(Checkpoint, LinksThatMoveWhileReadingAreFollowed) {
+  const TestFolder run;
+  save(run.path(), 1);
+  std::atomic<bool> stop = false;
+  std::thread training([&] {
+    for (int64_t updates = 2; !stop; ++updates) {
+      save(run.path(), updates);
+      prune_checkpoints(run.path(), {});
+    }
+  });
+  const std::string none = message_of([] {});
+  std::string problem = none;
+  for (int i = 0; i < 500 && problem == none; ++i)
+    problem = message_of([&] { load_checkpoint(i % 2 == 0 ? run.path() : run.path() / "last/", Load::kModel); });
+  stop = true;
+  training.join();
+  EXPECT_EQ(problem, none);
+}
+
 TEST(Checkpoint, PruningKeepsTheNewestTheBestAndTheLast) {
   const TestFolder run;
   for (const int64_t updates : {10, 20, 25, 30, 40, 45}) save(run.path(), updates);
@@ -297,6 +349,19 @@ TEST(Checkpoint, PruningKeepsTheNewestTheBestAndTheLast) {
   prune_checkpoints(run.path(), {.keep = 2, .every = 10});
   EXPECT_THAT(names(list_checkpoints(run.path())),
               ElementsAre("update-00000010", "update-00000030", "update-00000040", "update-00000045"));
+}
+
+TEST(Checkpoint, PruningKeepsWhatAnotherSaveFreqMade) {
+  const TestFolder run;
+  for (const int64_t updates : {10, 15, 20, 30}) save(run.path(), updates, "10");
+  for (const int64_t updates : {35, 40, 42}) save(run.path(), updates, "7");
+  prune_checkpoints(run.path(), {.keep = 4, .every = 7});
+  EXPECT_THAT(names(list_checkpoints(run.path())),
+              ElementsAre("update-00000020", "update-00000030", "update-00000035", "update-00000042"));
+  save(run.path(), 45, "0");
+  save(run.path(), 49, "x");
+  prune_checkpoints(run.path(), {.keep = 2, .every = 7});
+  EXPECT_THAT(names(list_checkpoints(run.path())), ElementsAre("update-00000042", "update-00000049"));
 }
 
 TEST(Checkpoint, CleaningRemovesWhatAKilledProcessLeft) {
@@ -322,6 +387,21 @@ TEST(Checkpoint, AveragingIsTheMean) {
   EXPECT_TRUE(mean.model.at("b").equal(at::arange(4, at::kFloat)));
   EXPECT_EQ(mean.source_vocab, some_checkpoint(1).source_vocab);
   EXPECT_THAT(message_of([&] { average_checkpoints(run.path(), 5, run / "mean"); }), HasSubstr("has 4 checkpoints"));
+}
+
+TEST(Checkpoint, AveragingHeedsWhatLastNamesAndLeavesOutTheBestAlone) {
+  const TestFolder run;
+  for (const int64_t updates : {2, 4, 7, 8, 11, 14}) save(run.path(), updates, "2");
+  link_checkpoint(run.path(), "last", checkpoint_path(run.path(), 11));
+  const auto mean = [&](int64_t count) {
+    average_checkpoints(run.path(), count, run / "mean");
+    return load_checkpoint(run / "mean", Load::kModel).model.at("a.weight")[0][0].item<double>();
+  };
+  EXPECT_DOUBLE_EQ(mean(1), 11);
+  EXPECT_DOUBLE_EQ(mean(4), (2 + 4 + 8 + 11) / 4.0);
+  EXPECT_FLOAT_EQ(mean(5), (2 + 4 + 7 + 8 + 11) / 5.0F) << "too few without";
+  EXPECT_THAT(message_of([&] { mean(6); }), HasSubstr("has 5 checkpoints"));
+  EXPECT_THAT(message_of([&] { mean(0); }), HasSubstr("--last 0"));
 }
 
 TEST(Checkpoint, AveragingRefusesCheckpointsOfOtherModels) {

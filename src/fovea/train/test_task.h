@@ -1,10 +1,12 @@
 #pragma once
+#include <filesystem>
 #include <string>
 
 #include "fovea/base/file.h"
 #include "fovea/base/rng.h"
 #include "fovea/base/strings.h"
 #include "fovea/base/test_folder.h"
+#include "fovea/nn/checkpoint.h"
 #include "fovea/text/vocab.h"
 #include "fovea/train/train.h"
 
@@ -60,5 +62,22 @@ struct TestTask {
     write_file(folder / (name + ".t"), target);
   }
 };
+
+inline void run(const TestTask& task, const Hooks& hooks = {}) { run_training(task.train, task.model, hooks); }
+
+// Every file of the checkpoint that run/name links to, as one string.
+inline std::string bytes_of(const std::string& run, const std::string& name = "last") {
+  std::string bytes;
+  for (const char* file : {"config.yml", "model.safetensors", "optimizer.safetensors", "progress.yml", "checksums.yml"})
+    bytes += read_file(std::filesystem::path(run) / name / file) + "\n--\n";
+  return bytes;
+}
+
+// The names of a run's checkpoints, and where its `last` leads.
+inline std::string checkpoints_of(const std::string& run) {
+  std::string names;
+  for (const std::filesystem::path& path : nn::list_checkpoints(run)) names += path.filename().string() + " ";
+  return names + std::filesystem::read_symlink(std::filesystem::path(run) / "last").string();
+}
 
 }  // namespace fovea::train

@@ -24,22 +24,6 @@ namespace {
 namespace fs = std::filesystem;
 using testing::HasSubstr;
 
-void run(const TestTask& task, const Hooks& hooks = {}) { run_training(task.train, task.model, hooks); }
-
-// Every file of the checkpoint that run/name links to, as one string.
-std::string bytes_of(const std::string& run, const std::string& name = "last") {
-  std::string bytes;
-  for (const char* file : {"config.yml", "model.safetensors", "optimizer.safetensors", "progress.yml", "checksums.yml"})
-    bytes += read_file(fs::path(run) / name / file) + "\n--\n";
-  return bytes;
-}
-
-std::string checkpoints_of(const std::string& run) {
-  std::string names;
-  for (const fs::path& path : nn::list_checkpoints(run)) names += path.filename().string() + " ";
-  return names + fs::read_symlink(fs::path(run) / "last").string();
-}
-
 using Change = std::function<void(TestTask&)>;
 struct Variant {
   const char* name;

@@ -90,6 +90,7 @@ void Trainer::resume(const nn::Checkpoint& checkpoint) {
     state_.batch = 0;
   }
   resume_validation();
+  link(nn::kLastLink, checkpoint.folder);  // else it would keep naming a damaged one where no update is left to make
   link_best();
 }
 
@@ -209,6 +210,21 @@ bool Trainer::validation_due() const {
          state_.validated != state_.updates;
 }
 
+// An error in the validation, such as a memory that is full, must not cost the updates since the last checkpoint: they
+// are saved as if a signal had come before it.
+void Trainer::validate_or_save() {
+  const std::map<std::string, BestValue> best = state_.best;
+  try {
+    validate();
+  } catch (const Interrupted&) {
+    throw;
+  } catch (...) {
+    state_.best = best;
+    if (saved_ != state_.updates) save();
+    throw;
+  }
+}
+
 void Trainer::validate() {
   std::vector<MetricValue> values;
   {
@@ -231,6 +247,7 @@ void Trainer::save() {
   nn::Checkpoint checkpoint = identity_;
   updater_.store(checkpoint);
   checkpoint.progress = to_map(state_);
+  checkpoint.progress[nn::kSaveFreqEntry] = std::to_string(config_.save_freq);
   const fs::path path = nn::checkpoint_path(folder_->path(), state_.updates);
   nn::save_checkpoint(path, checkpoint);
   nn::link_checkpoint(folder_->path(), nn::kLastLink, path);
@@ -245,16 +262,19 @@ void Trainer::link_best() {
   const auto found = state_.best.find(config_.valid_metrics[0]);
   if (found == state_.best.end() || !found->second.value) return;
   const fs::path best = nn::checkpoint_path(folder_->path(), found->second.updates);
-  if (!nn::path_exists(best, "--model")) return;
+  if (nn::path_exists(best, "--model")) link(nn::kBestLink, best);
+}
+
+void Trainer::link(const char* name, const fs::path& checkpoint) {
   std::error_code none_there;
-  if (!fs::equivalent(folder_->path() / nn::kBestLink, best, none_there))
-    nn::link_checkpoint(folder_->path(), nn::kBestLink, best);
+  if (!fs::equivalent(folder_->path() / name, checkpoint, none_there))
+    nn::link_checkpoint(folder_->path(), name, checkpoint);
 }
 
 void Trainer::work_after_update() {
   bool keep = state_.updates % config_.save_freq == 0;
   if (validation_due()) {
-    validate();
+    validate_or_save();
     keep = keep || state_.best[config_.valid_metrics[0]].stalled == 0;
   }
   if (keep) save();

@@ -43,9 +43,11 @@ class Trainer {
   // Between updates.
   void show_progress(log::Progress& progress) const;
   bool validation_due() const;
+  void validate_or_save();
   void validate();
   void save();
   void link_best();
+  void link(const char* name, const std::filesystem::path& checkpoint);  // unless it is so
   void work_after_update();
 
   // End.

@@ -1,10 +1,17 @@
-"""Second derivatives where they are zero."""
+"""Second derivatives where they are zero and within autocast."""
 import pytest
 import torch
 
 import fovea
+import specs
 
 H, D = 3, 4
+
+
+def penalty(x, spec="full", **options):
+    """The squared norm of first derivatives."""
+    first = torch.autograd.grad(fovea.attention(*x, spec, **options).square().sum(), x, create_graph=True)
+    return sum(g.square().sum() for g in first)
 
 
 @pytest.mark.parametrize("queries,keys,options", [
@@ -23,3 +30,15 @@ def test_of_no_pairs_are_zero(queries, keys, options, dtype):
     for inputs, grads in ((x, first), ((grad_out, *x), torch.autograd.grad(sum(g.sum() for g in first), (grad_out, *x)))):
         for a, grad in zip(inputs, grads):
             assert torch.equal(grad, torch.zeros_like(a))
+
+
+@pytest.mark.parametrize("spec", ["topk(8)", "relu+rmsnorm"])
+def test_within_autocast_are_those_outside(spec):
+    x = specs.inputs(1, H, 40, 16, dtype=torch.float32, requires_grad=True)
+
+    def second(inside):
+        loss = penalty(x, spec)
+        with torch.autocast("cpu", torch.bfloat16, enabled=inside):
+            return torch.autograd.grad(loss, x)
+
+    assert all(torch.equal(a, b) for a, b in zip(second(True), second(False)))

@@ -1,6 +1,7 @@
-"""Second derivatives where they are zero and within autocast."""
+"""Second derivatives where they are zero, within autocast, and under what traces operators."""
 import pytest
 import torch
+from torch.fx.experimental.proxy_tensor import make_fx
 
 import fovea
 import specs
@@ -42,3 +43,15 @@ def test_within_autocast_are_those_outside(spec):
             return torch.autograd.grad(loss, x)
 
     assert all(torch.equal(a, b) for a, b in zip(second(True), second(False)))
+
+
+@pytest.mark.parametrize("mode", ["real", "fake", "symbolic"])
+def test_refuse_to_be_traced(mode):
+    def second(*x):
+        x = [t.detach().requires_grad_() for t in x]
+        return torch.autograd.grad(penalty(x, "window(3)"), x)
+
+    x = specs.inputs(1, H, 6, D)
+    with pytest.raises(RuntimeError, match="attention: second derivatives cannot be traced"):
+        make_fx(second, tracing_mode=mode)(*x)
+    assert all(g.isfinite().all() for g in second(*x))

@@ -1,4 +1,5 @@
 #include <ATen/core/LegacyTypeDispatch.h>
+#include <c10/core/impl/TorchDispatchModeTLS.h>
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/library.h>
 
@@ -198,6 +199,14 @@ class AttentionFunction : public torch::autograd::Function<AttentionFunction> {
   }
 };
 
+// The composition reads lengths and values and fills masks in memory, which no graph would hold.
+void refuse_tracing() {
+  using Modes = c10::impl::TorchDispatchModeTLS;
+  using c10::impl::TorchDispatchModeKey;
+  if (!Modes::get_mode(TorchDispatchModeKey::FAKE) && !Modes::get_mode(TorchDispatchModeKey::PROXY)) return;
+  throw Error("attention: second derivatives cannot be traced; take them outside make_fx and fake tensors");
+}
+
 class AttentionSecondFunction : public torch::autograd::Function<AttentionSecondFunction> {
  public:
   static variable_list forward(AutogradContext* context, const at::Tensor& grad_out, const at::Tensor& q,
@@ -214,6 +223,7 @@ class AttentionSecondFunction : public torch::autograd::Function<AttentionSecond
 
   static variable_list backward(AutogradContext* context, const variable_list& cotangents) {
     const variable_list s = context->get_saved_variables();
+    refuse_tracing();
     const Rest rest = saved_rest(context, s, 5);
     CoreArguments arguments = arguments_of(std::nullopt, rest.layout, {rest.spec, rest.kind}, rest.stream);
     arguments.scale = rest.scale, arguments.dropout = rest.dropout, arguments.dropout_seed = rest.dropout_seed;

@@ -1,6 +1,7 @@
 """The operator as PyTorch sees it: schema, fake tensors, autograd, gradients, torch.compile."""
 import pytest
 import torch
+from torch.fx.experimental.proxy_tensor import make_fx
 
 import fovea
 import specs
@@ -377,6 +378,22 @@ def test_weights_under_autocast_are_those_of_the_cast_inputs():
     with torch.autocast("cpu", torch.bfloat16):
         weights = fovea.attention_weights(q, k, "topk(8)")
     assert torch.equal(weights, fovea.attention_weights(q.bfloat16(), k.bfloat16(), "topk(8)"))
+
+
+@pytest.mark.parametrize("follow", [
+    lambda f, x: torch.compile(f, backend="eager", fullgraph=True), lambda f, x: make_fx(f)(*x),
+    lambda f, x: make_fx(f, tracing_mode="fake")(*x), lambda f, x: torch.jit.trace(f, x, check_trace=False)],
+    ids=["compile", "make_fx", "make_fx-fake", "jit"])
+def test_weights_under_autocast_are_one_operator(follow):
+    """Followed into its parts its masks would be memory that nothing fills."""
+    def weights(q, k):
+        return fovea.attention_weights(q, k, "window(3)")
+
+    torch._dynamo.reset()
+    x, y = (tuple(specs.inputs(1, H, 6, D, dtype=torch.float32, count=2)) for _ in range(2))
+    with torch.autocast("cpu", torch.bfloat16):
+        followed = follow(weights, x)
+        assert torch.equal(followed(*y), weights(*y))
 
 
 @pytest.mark.parametrize("name", ["alpha", "gain", "k_lengths", "q_offsets"])

@@ -1,6 +1,7 @@
 """The operator as PyTorch sees it: schema, fake tensors, autograd, gradients, torch.compile."""
 import pytest
 import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.proxy_tensor import make_fx
 
 import fovea
@@ -394,6 +395,20 @@ def test_weights_under_autocast_are_one_operator(follow):
     with torch.autocast("cpu", torch.bfloat16):
         followed = follow(weights, x)
         assert torch.equal(followed(*y), weights(*y))
+
+
+def test_room_for_backward_is_where_kernels_run():
+    """On the CPU; what stands in for its tensors has their sizes."""
+    x = specs.inputs(2, H, 6, D, dtype=torch.float32, requires_grad=True)
+    rest = operator_arguments("topk(3)", torch.float32)[3:]
+
+    def sizes(x):
+        return [t.shape for t in torch.ops.fovea.attention_forward(*x, *rest)]
+
+    on_cpu, elsewhere = sizes(x), sizes([t.detach().to("meta").requires_grad_() for t in x])
+    assert on_cpu[1].numel() > 0 and elsewhere[1].numel() == elsewhere[2].numel() == 0
+    with FakeTensorMode() as mode:
+        assert sizes([mode.from_tensor(t) for t in x]) == on_cpu
 
 
 @pytest.mark.parametrize("name", ["alpha", "gain", "k_lengths", "q_offsets"])

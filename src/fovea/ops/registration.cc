@@ -165,9 +165,11 @@ class AttentionFunction : public torch::autograd::Function<AttentionFunction> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                             const OptionalTensor& alpha, const Rest& rest, Left* left) {
     const at::AutoDispatchBelowADInplaceOrView below;
+    // Kernels leave something for backward, and they are the CPU's alone.
+    const bool needs_backward = q.device().is_cpu();
     auto [out, stats, kept] =
         attention_forward_operator().call(q, k, v, alpha, rest.layout, rest.spec, rest.kind, rest.scale, rest.dropout,
-                                          rest.stream, rest.dropout_seed, /*needs_backward=*/true);
+                                          rest.stream, rest.dropout_seed, needs_backward);
     save(context, {q, k, v, out, stats, kept, tensor_or_none(alpha)}, rest);
     context->saved_data["kernel"] = std::string(kernels::forced_kernel());
     *left = {out, stats, kept};

@@ -74,6 +74,7 @@ struct Embed : torch::autograd::Function<Embed> {
   }
 
   static variable_list backward(AutogradContext* context, variable_list grads) {
+    refuse_second_derivatives("embed");
     const variable_list saved = context->get_saved_variables();
     const at::Tensor grad = grads[0].contiguous();
     const auto saved_int = [&](const char* name) { return context->saved_data[name].toInt(); };

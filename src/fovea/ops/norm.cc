@@ -31,8 +31,9 @@ struct Dropout : torch::autograd::Function<Dropout> {
     return drop(x, {.rate = rate, .seed = seed});
   }
   static variable_list backward(AutogradContext* context, variable_list grads) {
-    const double rate = context->saved_data["rate"].toDouble();
-    return {drop(grads[0].contiguous(), {.rate = rate, .seed = context->saved_data["seed"].toInt()}), {}, {}};
+    return {apply(grads[0].contiguous(), context->saved_data["rate"].toDouble(), context->saved_data["seed"].toInt()),
+            {},
+            {}};
   }
 };
 
@@ -113,6 +114,7 @@ struct AddNormFunction : torch::autograd::Function<AddNormFunction> {
   }
 
   static variable_list backward(AutogradContext* context, variable_list grads) {
+    refuse_second_derivatives("add_norm");
     const variable_list saved = context->get_saved_variables();
     const DropoutOptions dropout{.rate = context->saved_data["rate"].toDouble(),
                                  .seed = context->saved_data["seed"].toInt()};
@@ -135,6 +137,7 @@ struct LayerNormFunction : torch::autograd::Function<LayerNormFunction> {
   }
 
   static variable_list backward(AutogradContext* context, variable_list grads) {
+    refuse_second_derivatives("layer_norm");
     const variable_list saved = context->get_saved_variables();
     NormGrads of = norm_backward({saved[0], saved[1], saved[2], saved[3], {}}, {}, grads[0].contiguous());
     return {of.residual, of.gain, of.bias, {}};

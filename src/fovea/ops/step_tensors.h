@@ -51,6 +51,14 @@ inline void refuse_tangents(std::initializer_list<at::Tensor> tensors, std::stri
   }
 }
 
+// Kernels give first derivatives alone: second ones would come out without their part of the graph. At the head of a
+// backward, which autograd records under create_graph only.
+inline void refuse_second_derivatives(std::string_view name) {
+  if (at::GradMode::is_enabled()) {
+    throw Error(cat(name, ": has no second derivatives; call backward() or grad() without create_graph"));
+  }
+}
+
 // T is float, or uint16_t for the bits of bfloat16. Null for an undefined tensor.
 template <class T>
 T* elements(const at::Tensor& tensor) {

@@ -105,6 +105,7 @@ bool is_index(const at::Tensor& ids) { return ids.is_cpu() && ids.scalar_type() 
 
 at::Tensor embed(const at::Tensor& ids, const at::Tensor& position, const at::Tensor& weight,
                  const std::optional<at::Tensor>& positions, double scale, const DropoutOptions& options) {
+  check_rate(options.rate, "embed: dropout");
   const at::Tensor table = tensor_or_none(positions);
   const bool fits = fits_kernels({weight, table}) && is_index(ids) &&
                     (!table.defined() || (is_index(position) && position.size(0) == ids.size(0)));

@@ -152,7 +152,8 @@ bool fits_norm(const at::Tensor& x, const at::Tensor& gain, const at::Tensor& bi
 }  // namespace
 
 at::Tensor dropout(const at::Tensor& x, const DropoutOptions& options) {
-  if (options.rate <= 0) return x;
+  check_rate(options.rate, "dropout: rate");
+  if (options.rate == 0) return x;
   if (!fits_kernels({x})) return composite::dropout(x, options);
   return Dropout::apply(x.contiguous(), options.rate, options.seed);
 }
@@ -165,6 +166,7 @@ at::Tensor layer_norm(const at::Tensor& x, const at::Tensor& gain, const at::Ten
 
 std::tuple<at::Tensor, at::Tensor> add_norm(const at::Tensor& x, const at::Tensor& residual, const at::Tensor& gain,
                                             const at::Tensor& bias, const DropoutOptions& options, double eps) {
+  check_rate(options.rate, "add_norm: dropout");
   if (!fits_norm(x, gain, bias) || !fits_kernels({x, residual}) || residual.sizes() != x.sizes()) {
     const at::Tensor sum = residual + dropout(x, options);
     return {sum, layer_norm(sum, gain, bias, eps)};

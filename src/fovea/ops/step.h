@@ -18,7 +18,7 @@ at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, const std::opti
                   Activation activation = Activation::kNone);
 
 struct DropoutOptions {
-  double rate = 0;   // 0: nothing is dropped
+  double rate = 0;   // in [0, 1), else an Error; 0: nothing is dropped
   int64_t seed = 0;  // of this call; element i draws from (seed, i)
 };
 

@@ -78,6 +78,11 @@ inline at::Tensor with_plain_rows(const at::Tensor& matrix) {
   return plain ? matrix : matrix.contiguous();
 }
 
+// What stays is divided by 1 - rate, in float32.
+inline void check_rate(double rate, std::string_view what) {
+  if (!(rate >= 0 && static_cast<float>(rate) < 1)) throw Error(cat(what, ' ', rate, " is not in [0, 1)"));
+}
+
 inline kernels::DropoutMask mask_of(const DropoutOptions& options) {
   return {.rate = static_cast<float>(options.rate), .seed = options.seed};
 }

@@ -318,6 +318,19 @@ TEST(Step, SecondDerivativesAreRightOrRefused) {
   EXPECT_TRUE(at::allclose(penalty(dropout(x, options), x), penalty(composite::dropout(x, options), x)));
 }
 
+TEST(Step, RatesOfDropoutOutsideOfTheirRangeAreRefused) {
+  const at::Tensor width = at::ones({3}), ids = at::zeros({2}, at::kLong);
+  for (const at::ScalarType type : {at::kFloat, at::kDouble}) {
+    const at::Tensor x = at::ones({2, 3}, type);
+    for (const double rate : {1.0, 1 - 1e-9, 2.0, -0.1, std::nan("")}) {
+      const DropoutOptions options{.rate = rate};
+      EXPECT_THROW(dropout(x, options), Error) << rate;
+      EXPECT_THROW(add_norm(x, x, width.to(type), width.to(type), options), Error) << rate;
+      EXPECT_THROW(embed(ids, {}, x, std::nullopt, 1, options), Error) << rate;
+    }
+  }
+}
+
 AdamState state_of(int64_t count, at::ScalarType type) {
   return {.params = normal({count}, 1).to(type),
           .mean = normal({count}, 2).to(type) * 0.1,

@@ -270,8 +270,8 @@ def test_weights_compile(spec, lengths):
     torch.testing.assert_close(torch.compile(largest, backend="eager")(q, k), largest(q, k))
 
 
-def test_compiled_backward_of_an_eager_forward(monkeypatch):
-    monkeypatch.setattr(torch._dynamo.config, "compiled_autograd", True)
+@torch._dynamo.config.patch(compiled_autograd=True)  # monkeypatch would leave no such setting to the tests behind it
+def test_compiled_backward_of_an_eager_forward():
     layer, x = fovea.Attention(H * D, H, "rela-g"), torch.randn(2, 6, H * D, requires_grad=True)
     expected, = torch.autograd.grad(layer(x).sum(), x)
     loss = layer(x).sum()

@@ -99,7 +99,7 @@ def _call(called, *qkv, spec, tensors, **options):
     try:
         return called(*qkv, spec=spec, **tensors, **options)
     except RuntimeError as error:
-        if str(error).startswith("attention spec, column"):
+        if str(error).startswith("attention spec"):
             raise SpecError(str(error)) from None
         # PyTorch's own text for other types is the whole schema.
         _check_type("attention: spec", spec, str, "a text such as 'topk(8)'")

@@ -207,6 +207,15 @@ def test_specs_that_do_not_parse_raise_spec_errors_everywhere():
             call()
 
 
+@pytest.mark.parametrize("spec", ["|".join(["window(3)"] * 1200),
+                                  "|".join(f"bigbird({4 * i})" for i in range(1, 701))], ids=["given", "canonical"])
+def test_specs_that_are_too_long_raise_spec_errors_of_one_line(spec):
+    q = torch.randn(1, H, 2, 4)
+    for call in (lambda: fovea.parse(spec), lambda: fovea.attention(q, q, q, spec)):
+        with pytest.raises(fovea.SpecError, match="^attention spec: got .* expected at most 10000$"):
+            call()
+
+
 def test_a_learned_alpha_that_runs_away_stays_finite():
     layer, x = fovea.Attention(M, H, "entmax(learned)"), torch.randn(2, 5, M)
     with torch.no_grad():

@@ -1,6 +1,8 @@
 """The operator as PyTorch sees it: schema, fake tensors, autograd, gradients, torch.compile."""
 import pytest
 import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx.experimental.proxy_tensor import make_fx
 
 import fovea
 import specs
@@ -268,8 +270,8 @@ def test_weights_compile(spec, lengths):
     torch.testing.assert_close(torch.compile(largest, backend="eager")(q, k), largest(q, k))
 
 
-def test_compiled_backward_of_an_eager_forward(monkeypatch):
-    monkeypatch.setattr(torch._dynamo.config, "compiled_autograd", True)
+@torch._dynamo.config.patch(compiled_autograd=True)  # monkeypatch would leave no such setting to the tests behind it
+def test_compiled_backward_of_an_eager_forward():
     layer, x = fovea.Attention(H * D, H, "rela-g"), torch.randn(2, 6, H * D, requires_grad=True)
     expected, = torch.autograd.grad(layer(x).sum(), x)
     loss = layer(x).sum()
@@ -377,6 +379,36 @@ def test_weights_under_autocast_are_those_of_the_cast_inputs():
     with torch.autocast("cpu", torch.bfloat16):
         weights = fovea.attention_weights(q, k, "topk(8)")
     assert torch.equal(weights, fovea.attention_weights(q.bfloat16(), k.bfloat16(), "topk(8)"))
+
+
+@pytest.mark.parametrize("follow", [
+    lambda f, x: torch.compile(f, backend="eager", fullgraph=True), lambda f, x: make_fx(f)(*x),
+    lambda f, x: make_fx(f, tracing_mode="fake")(*x), lambda f, x: torch.jit.trace(f, x, check_trace=False)],
+    ids=["compile", "make_fx", "make_fx-fake", "jit"])
+def test_weights_under_autocast_are_one_operator(follow):
+    """Followed into its parts its masks would be memory that nothing fills."""
+    def weights(q, k):
+        return fovea.attention_weights(q, k, "window(3)")
+
+    torch._dynamo.reset()
+    x, y = (tuple(specs.inputs(1, H, 6, D, dtype=torch.float32, count=2)) for _ in range(2))
+    with torch.autocast("cpu", torch.bfloat16):
+        followed = follow(weights, x)
+        assert torch.equal(followed(*y), weights(*y))
+
+
+def test_room_for_backward_is_where_kernels_run():
+    """On the CPU; what stands in for its tensors has their sizes."""
+    x = specs.inputs(2, H, 6, D, dtype=torch.float32, requires_grad=True)
+    rest = operator_arguments("topk(3)", torch.float32)[3:]
+
+    def sizes(x):
+        return [t.shape for t in torch.ops.fovea.attention_forward(*x, *rest)]
+
+    on_cpu, elsewhere = sizes(x), sizes([t.detach().to("meta").requires_grad_() for t in x])
+    assert on_cpu[1].numel() > 0 and elsewhere[1].numel() == elsewhere[2].numel() == 0
+    with FakeTensorMode() as mode:
+        assert sizes([mode.from_tensor(t) for t in x]) == on_cpu
 
 
 @pytest.mark.parametrize("name", ["alpha", "gain", "k_lengths", "q_offsets"])

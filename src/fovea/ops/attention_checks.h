@@ -20,7 +20,7 @@ void check_options(const CoreTensors& inputs, const AttentionOptions& options);
 // read.
 void check_alpha(const at::Tensor& alpha, int64_t num_heads);
 
-// What backward is handed: grad_out and out are as q, stats and kept hold `size` a token and head;
+// What backward is handed: grad_out and out are as q, stats and kept, on the CPU, hold `size` a token and head;
 // what stands in those is trusted to be forward's.
 void check_saved(const at::Tensor& grad_out, const at::Tensor& q, const CoreOutput& saved,
                  const kernels::SavedPerRow& size);

@@ -15,6 +15,7 @@
 #include "fovea/ops/attention_layout.h"
 #include "fovea/ops/recycled.h"
 #include "fovea/ops/reference.h"
+#include "fovea/ops/step_tensors.h"
 #include "fovea/spec/attention_parameters.h"
 
 namespace fovea::ops {
@@ -50,8 +51,7 @@ AttentionProblem problem_of(const CoreTensors& x, const CoreArguments& arguments
   problem.head_dim = x.q.sym_size(-1).guard_int(__FILE__, __LINE__);
   problem.needs_backward = phase == Phase::kTraining;
   problem.dropout = static_cast<float>(arguments.dropout);
-  if (!(arguments.dropout >= 0 && problem.dropout < 1))
-    throw Error(cat("attention: dropout ", arguments.dropout, " is not in [0, 1)"));
+  check_rate(arguments.dropout, "attention: dropout");
   problem.keys_listed = arguments.k_tokens.has_value();
   validate(problem.spec, problem.kind);
   return problem;

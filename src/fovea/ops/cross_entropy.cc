@@ -73,6 +73,7 @@ struct Loss : torch::autograd::Function<Loss> {
   }
 
   static variable_list backward(AutogradContext* context, variable_list grads) {
+    refuse_second_derivatives("cross_entropy");
     variable_list result = context->get_saved_variables();
     if (grads[0].item<double>() != 1) {
       for (at::Tensor& grad : result) {

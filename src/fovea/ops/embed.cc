@@ -74,6 +74,7 @@ struct Embed : torch::autograd::Function<Embed> {
   }
 
   static variable_list backward(AutogradContext* context, variable_list grads) {
+    refuse_second_derivatives("embed");
     const variable_list saved = context->get_saved_variables();
     const at::Tensor grad = grads[0].contiguous();
     const auto saved_int = [&](const char* name) { return context->saved_data[name].toInt(); };
@@ -104,6 +105,7 @@ bool is_index(const at::Tensor& ids) { return ids.is_cpu() && ids.scalar_type() 
 
 at::Tensor embed(const at::Tensor& ids, const at::Tensor& position, const at::Tensor& weight,
                  const std::optional<at::Tensor>& positions, double scale, const DropoutOptions& options) {
+  check_rate(options.rate, "embed: dropout");
   const at::Tensor table = tensor_or_none(positions);
   const bool fits = fits_kernels({weight, table}) && is_index(ids) &&
                     (!table.defined() || (is_index(position) && position.size(0) == ids.size(0)));

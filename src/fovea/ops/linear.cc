@@ -75,6 +75,7 @@ struct Linear : torch::autograd::Function<Linear> {
   }
 
   static variable_list backward(AutogradContext* context, variable_list grads) {
+    refuse_second_derivatives("linear");
     const variable_list saved = context->get_saved_variables();
     const at::Tensor &x = saved[0], &weight = saved[1], &out = saved[2];
     const at::Tensor grad = with_plain_rows(grads[0]);

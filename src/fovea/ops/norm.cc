@@ -31,8 +31,9 @@ struct Dropout : torch::autograd::Function<Dropout> {
     return drop(x, {.rate = rate, .seed = seed});
   }
   static variable_list backward(AutogradContext* context, variable_list grads) {
-    const double rate = context->saved_data["rate"].toDouble();
-    return {drop(grads[0].contiguous(), {.rate = rate, .seed = context->saved_data["seed"].toInt()}), {}, {}};
+    return {apply(grads[0].contiguous(), context->saved_data["rate"].toDouble(), context->saved_data["seed"].toInt()),
+            {},
+            {}};
   }
 };
 
@@ -113,6 +114,7 @@ struct AddNormFunction : torch::autograd::Function<AddNormFunction> {
   }
 
   static variable_list backward(AutogradContext* context, variable_list grads) {
+    refuse_second_derivatives("add_norm");
     const variable_list saved = context->get_saved_variables();
     const DropoutOptions dropout{.rate = context->saved_data["rate"].toDouble(),
                                  .seed = context->saved_data["seed"].toInt()};
@@ -135,6 +137,7 @@ struct LayerNormFunction : torch::autograd::Function<LayerNormFunction> {
   }
 
   static variable_list backward(AutogradContext* context, variable_list grads) {
+    refuse_second_derivatives("layer_norm");
     const variable_list saved = context->get_saved_variables();
     NormGrads of = norm_backward({saved[0], saved[1], saved[2], saved[3], {}}, {}, grads[0].contiguous());
     return {of.residual, of.gain, of.bias, {}};
@@ -149,7 +152,8 @@ bool fits_norm(const at::Tensor& x, const at::Tensor& gain, const at::Tensor& bi
 }  // namespace
 
 at::Tensor dropout(const at::Tensor& x, const DropoutOptions& options) {
-  if (options.rate <= 0) return x;
+  check_rate(options.rate, "dropout: rate");
+  if (options.rate == 0) return x;
   if (!fits_kernels({x})) return composite::dropout(x, options);
   return Dropout::apply(x.contiguous(), options.rate, options.seed);
 }
@@ -162,6 +166,7 @@ at::Tensor layer_norm(const at::Tensor& x, const at::Tensor& gain, const at::Ten
 
 std::tuple<at::Tensor, at::Tensor> add_norm(const at::Tensor& x, const at::Tensor& residual, const at::Tensor& gain,
                                             const at::Tensor& bias, const DropoutOptions& options, double eps) {
+  check_rate(options.rate, "add_norm: dropout");
   if (!fits_norm(x, gain, bias) || !fits_kernels({x, residual}) || residual.sizes() != x.sizes()) {
     const at::Tensor sum = residual + dropout(x, options);
     return {sum, layer_norm(sum, gain, bias, eps)};

@@ -1,4 +1,5 @@
 #include <ATen/core/LegacyTypeDispatch.h>
+#include <c10/core/impl/TorchDispatchModeTLS.h>
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/library.h>
 
@@ -164,9 +165,11 @@ class AttentionFunction : public torch::autograd::Function<AttentionFunction> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                             const OptionalTensor& alpha, const Rest& rest, Left* left) {
     const at::AutoDispatchBelowADInplaceOrView below;
+    // Kernels leave something for backward, and they are the CPU's alone.
+    const bool needs_backward = q.device().is_cpu();
     auto [out, stats, kept] =
         attention_forward_operator().call(q, k, v, alpha, rest.layout, rest.spec, rest.kind, rest.scale, rest.dropout,
-                                          rest.stream, rest.dropout_seed, /*needs_backward=*/true);
+                                          rest.stream, rest.dropout_seed, needs_backward);
     save(context, {q, k, v, out, stats, kept, tensor_or_none(alpha)}, rest);
     context->saved_data["kernel"] = std::string(kernels::forced_kernel());
     *left = {out, stats, kept};
@@ -198,6 +201,14 @@ class AttentionFunction : public torch::autograd::Function<AttentionFunction> {
   }
 };
 
+// The composition reads lengths and values and fills masks in memory, which no graph would hold.
+void refuse_tracing() {
+  using Modes = c10::impl::TorchDispatchModeTLS;
+  using c10::impl::TorchDispatchModeKey;
+  if (!Modes::get_mode(TorchDispatchModeKey::FAKE) && !Modes::get_mode(TorchDispatchModeKey::PROXY)) return;
+  throw Error("attention: second derivatives cannot be traced; take them outside make_fx and fake tensors");
+}
+
 class AttentionSecondFunction : public torch::autograd::Function<AttentionSecondFunction> {
  public:
   static variable_list forward(AutogradContext* context, const at::Tensor& grad_out, const at::Tensor& q,
@@ -214,6 +225,7 @@ class AttentionSecondFunction : public torch::autograd::Function<AttentionSecond
 
   static variable_list backward(AutogradContext* context, const variable_list& cotangents) {
     const variable_list s = context->get_saved_variables();
+    refuse_tracing();
     const Rest rest = saved_rest(context, s, 5);
     CoreArguments arguments = arguments_of(std::nullopt, rest.layout, {rest.spec, rest.kind}, rest.stream);
     arguments.scale = rest.scale, arguments.dropout = rest.dropout, arguments.dropout_seed = rest.dropout_seed;

@@ -1,4 +1,5 @@
 #include <ATen/autocast_mode.h>
+#include <ATen/core/dispatch/Dispatcher.h>
 #include <torch/library.h>
 
 #include <algorithm>
@@ -52,6 +53,18 @@ at::Tensor weights_op(const at::Tensor& q, const at::Tensor& k, std::string_view
                            k_lengths,        alpha,     {},        {},       {},       {}};
   options.scale = scale, options.seed = seed, options.layer = layer;
   return attention_weights(q, k, std::string(spec), options);
+}
+
+// Through the dispatcher, so that what follows or fakes operators meets this one, not those that it is made of.
+at::Tensor call_weights(const at::Tensor& q, const at::Tensor& k, std::string_view spec, std::string_view kind,
+                        const OptionalTensor& q_offsets, const OptionalTensor& k_offsets,
+                        const OptionalTensor& k_begins, const OptionalTensor& k_tokens, const OptionalTensor& q_lengths,
+                        const OptionalTensor& k_lengths, const OptionalTensor& alpha, std::optional<double> scale,
+                        int64_t seed, int64_t layer) {
+  static const auto kHandle =
+      c10::Dispatcher::singleton().findSchemaOrThrow("fovea::attention_weights", "").typed<decltype(weights_op)>();
+  return kHandle.call(q, k, spec, kind, q_offsets, k_offsets, k_begins, k_tokens, q_lengths, k_lengths, alpha, scale,
+                      seed, layer);
 }
 
 // Under autocast q, k and v become the region's type, as those of PyTorch's own attention do. Of an operator's type;
@@ -155,7 +168,7 @@ TORCH_LIBRARY_FRAGMENT(fovea, m) {
   }
   m.impl("attention_weights", torch::dispatch(c10::DispatchKey::Autograd, torch::CppFunction::makeFallthrough()));
   for (const c10::DispatchKey key : {c10::DispatchKey::AutocastCPU, c10::DispatchKey::AutocastCUDA}) {
-    m.impl("attention_weights", torch::dispatch(key, TORCH_FN(Autocast<&weights_op>::run)));
+    m.impl("attention_weights", torch::dispatch(key, TORCH_FN(Autocast<&call_weights>::run)));
   }
   m.def("parse(str spec, int? num_heads=None) -> str", TORCH_FN(parse_op));
   m.def("parameters(str spec) -> str[]", TORCH_FN(parameters_op));

@@ -1,6 +1,8 @@
 #include "fovea/ops/second_order.h"
 
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/zeros_like.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
 #include <torch/csrc/autograd/autograd.h>
 
 namespace fovea::ops {
@@ -24,6 +26,8 @@ std::vector<at::Tensor> defined(const std::vector<at::Tensor>& all) {
 }  // namespace
 
 std::vector<at::Tensor> second_order(const GradientCall& call, const std::vector<at::Tensor>& cotangents) {
+  // As in first derivatives: within a region of autocast ATen's products would narrow the types.
+  const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
   const bool create_graph = at::GradMode::is_enabled();
   const at::AutoGradMode enabled(true);
   std::vector<at::Tensor> variables{variable_of(call.grad_out)}, wanted, along;
@@ -36,6 +40,12 @@ std::vector<at::Tensor> second_order(const GradientCall& call, const std::vector
   if (wanted.empty()) return results;
 
   const at::Tensor out = call.f(inputs);
+  if (!out.requires_grad()) {  // constant, where no sequence of attention has a pair
+    for (size_t i = 0; i < variables.size(); ++i) {
+      if (variables[i].defined()) results[i] = at::zeros_like(variables[i]);
+    }
+    return results;
+  }
   const auto first = torch::autograd::grad({out}, wanted, {variables[0]}, /*retain_graph=*/true, /*create_graph=*/true,
                                            /*allow_unused=*/true);
   std::vector<at::Tensor> gradients, directions;

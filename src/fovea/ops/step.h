@@ -7,6 +7,8 @@
 
 // The rest of a training step beside attention: each an operator with its own backward, differentiable in every tensor.
 // T tokens, M model width, V vocabulary, N output width. Dropout masks come from a counter (seed), never stored.
+// Where a kernel computes (the CPU, float32 or bfloat16) linear, the norms, embed and cross_entropy have no second
+// derivatives: backward with create_graph throws an Error.
 namespace fovea::ops {
 
 enum class Activation : uint8_t { kNone, kRelu, kGelu };
@@ -16,7 +18,7 @@ at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, const std::opti
                   Activation activation = Activation::kNone);
 
 struct DropoutOptions {
-  double rate = 0;   // 0: nothing is dropped
+  double rate = 0;   // in [0, 1), else an Error; 0: nothing is dropped
   int64_t seed = 0;  // of this call; element i draws from (seed, i)
 };
 

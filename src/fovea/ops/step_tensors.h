@@ -51,6 +51,14 @@ inline void refuse_tangents(std::initializer_list<at::Tensor> tensors, std::stri
   }
 }
 
+// Kernels give first derivatives alone: second ones would come out without their part of the graph. At the head of a
+// backward, which autograd records under create_graph only.
+inline void refuse_second_derivatives(std::string_view name) {
+  if (at::GradMode::is_enabled()) {
+    throw Error(cat(name, ": has no second derivatives; call backward() or grad() without create_graph"));
+  }
+}
+
 // T is float, or uint16_t for the bits of bfloat16. Null for an undefined tensor.
 template <class T>
 T* elements(const at::Tensor& tensor) {
@@ -68,6 +76,11 @@ void with_element(const at::Tensor& tensor, Work&& work) {
 inline at::Tensor with_plain_rows(const at::Tensor& matrix) {
   const bool plain = matrix.stride(1) == 1 && (matrix.stride(0) >= matrix.size(1) || matrix.size(0) == 1);
   return plain ? matrix : matrix.contiguous();
+}
+
+// What stays is divided by 1 - rate, in float32.
+inline void check_rate(double rate, std::string_view what) {
+  if (!(rate >= 0 && static_cast<float>(rate) < 1)) throw Error(cat(what, ' ', rate, " is not in [0, 1)"));
 }
 
 inline kernels::DropoutMask mask_of(const DropoutOptions& options) {

@@ -5,9 +5,11 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 #include <gtest/gtest.h>
+#include <torch/csrc/autograd/autograd.h>
 
 #include <cmath>
 #include <functional>
+#include <string>
 #include <vector>
 
 #include "fovea/base/error.h"
@@ -285,6 +287,48 @@ TEST(CrossEntropy, OfNoTokensHasZeroGradients) {
 TEST(CrossEntropy, RefusesATargetBeyondTheVocabulary) {
   const at::Tensor targets = at::full({2}, 9, at::kLong);
   EXPECT_THROW(cross_entropy(at::zeros({2, 3}), at::zeros({9, 3}), std::nullopt, targets, 0), Error);
+}
+
+// Gradients with a graph of their own. Kernels give none but dropout, which is linear.
+TEST(Step, SecondDerivativesAreRightOrRefused) {
+  const auto penalty = [](const at::Tensor& out, const at::Tensor& x) {
+    const at::Tensor first = torch::autograd::grad({out.square().sum()}, {x}, {}, true, /*create_graph=*/true)[0];
+    return torch::autograd::grad({first.square().sum()}, {x})[0];
+  };
+  const at::Tensor x = normal({6, 4}, 1).to(at::kFloat).requires_grad_();
+  const at::Tensor weight = normal({5, 4}, 2).to(at::kFloat), width = normal({4}, 3).to(at::kFloat);
+  const at::Tensor index = words(6, 5, 4);
+  const std::vector<std::function<at::Tensor()>> refused = {
+      [&] { return linear(x, weight, std::nullopt, Activation::kRelu); },
+      [&] { return layer_norm(x, width, width); },
+      [&] { return std::get<0>(add_norm(x, x, width, width, {})); },
+      [&] { return std::get<1>(add_norm(x, x, width, width, {.rate = 0.5})); },
+      [&] { return embed(index, {}, x, std::nullopt, 2, {}); },
+      [&] { return cross_entropy(x, weight, std::nullopt, index, 0.1).loss; }};
+  for (const auto& make : refused) {
+    try {
+      penalty(make(), x);
+      ADD_FAILURE() << "not refused";
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find("has no second derivatives"), std::string::npos) << error.what();
+    }
+    EXPECT_NO_THROW(make().sum().backward());
+  }
+  const DropoutOptions options{.rate = 0.5, .seed = 3};
+  EXPECT_TRUE(at::allclose(penalty(dropout(x, options), x), penalty(composite::dropout(x, options), x)));
+}
+
+TEST(Step, RatesOfDropoutOutsideOfTheirRangeAreRefused) {
+  const at::Tensor width = at::ones({3}), ids = at::zeros({2}, at::kLong);
+  for (const at::ScalarType type : {at::kFloat, at::kDouble}) {
+    const at::Tensor x = at::ones({2, 3}, type);
+    for (const double rate : {1.0, 1 - 1e-9, 2.0, -0.1, std::nan("")}) {
+      const DropoutOptions options{.rate = rate};
+      EXPECT_THROW(dropout(x, options), Error) << rate;
+      EXPECT_THROW(add_norm(x, x, width.to(type), width.to(type), options), Error) << rate;
+      EXPECT_THROW(embed(ids, {}, x, std::nullopt, 1, options), Error) << rate;
+    }
+  }
 }
 
 AdamState state_of(int64_t count, at::ScalarType type) {

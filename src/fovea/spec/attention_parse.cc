@@ -31,18 +31,27 @@ std::string picture(const std::string& why, std::string_view text, size_t at) {
   return cat("attention spec, column ", at + 1, ": ", why, "\n  ", line, "\n  ", caret, "^");
 }
 
+void check_length(std::string_view text, std::string_view what) {
+  if (text.size() <= kMaxText) return;
+  throw SpecError(cat("attention spec: got ", text.size(), " characters", what, "; expected at most ", kMaxText),
+                  kMaxText + 1);
+}
+
+// What is parsed is printed and parsed again: aliases may be shorter than what they stand for.
+template <class Spec>
+Spec checked(Spec spec) {
+  check_length(print(spec), " in canonical form");
+  return spec;
+}
+
 class Parser {
  public:
-  explicit Parser(std::string_view text) : text_(text) {
-    if (text.size() > kMaxText)
-      throw SpecError(cat("attention spec: got ", text.size(), " characters; expected at most ", kMaxText),
-                      kMaxText + 1);
-  }
+  explicit Parser(std::string_view text) : text_(text) { check_length(text, ""); }
 
   AttentionSpec single() {
     AttentionSpec out = spec();
     finish(" or the end");
-    return out;
+    return checked(std::move(out));
   }
 
   LayerSpec layer() {
@@ -67,7 +76,7 @@ class Parser {
       }
     } while (take(';'));
     finish(", ';' or the end");
-    return out;
+    return checked(std::move(out));
   }
 
  private:
@@ -254,7 +263,9 @@ class Parser {
   bool pairs_alias(std::string_view name, Pairs& out) {
     for (const Alias& alias : aliases()) {
       if (alias.is_stage || name != alias.name) continue;
+      deeper();  // a union, which an intersection prints in parentheses
       out = parse_attention(alias.expansion(alias_argument(alias))).pairs;
+      --depth_;
       return true;
     }
     return false;

@@ -163,6 +163,25 @@ TEST(AttentionSpec, ParenthesesBesideOneAnotherAreAnyNumber) {
   EXPECT_EQ(canonical_text(text), "full");
 }
 
+// Aliases may be shorter than what they stand for.
+TEST(AttentionSpec, WhatIsParsedIsPrintedWithinTheLimits) {
+  std::vector<std::string> parts;
+  for (int i = 1; i <= 700; ++i) parts.push_back(cat("bigbird(", 4 * i, ")"));
+  EXPECT_THAT(refusal(join(parts, "|")), testing::HasSubstr(" in canonical form; expected at most 10000"));
+  EXPECT_THAT(message_of([&] { parse_attention(join(parts, "|")); }), testing::HasSubstr(" in canonical form"));
+  parts.resize(200);
+  const std::string text = canonical_text(join(parts, "|"));
+  EXPECT_EQ(canonical_text(text), text);
+
+  const auto nested = [](int depth) {
+    std::string inner = "bigbird(4)";
+    for (int i = 1; i <= depth; ++i) inner = cat("window(", i, ")&(block(", i, ")|window(999)&", inner, ")");
+    return inner;
+  };
+  EXPECT_THAT(refusal(nested(100)), testing::HasSubstr("more than 100 parentheses"));
+  EXPECT_EQ(canonical_text(canonical_text(nested(99))), canonical_text(nested(99)));
+}
+
 TEST(AttentionSpec, MechanismsOfLaterVersionsAreUnderstoodAndRefused) {
   for (const std::string_view text :
        {"routed(16,256)", "routed(16,256)+topk(16)", "span(8192,32)+topk(8)", "mix(full,clause(1),clause(2))",

@@ -38,7 +38,8 @@ bool is_utf8_name(std::string_view charset) {
 // The singular pairs with the first form, the plural with the last: the forms between are for numbers that the source
 // language does not tell apart.
 Bitext bitext_of(const std::vector<Message>& messages, const std::string& path) {
-  Bitext bitext{.source_lang = "en", .target_lang = {}, .pairs = {}};
+  // A catalogue's source language is English by custom alone.
+  Bitext bitext{.source_lang = "en", .target_lang = {}, .pairs = {}, .source_by_custom = true};
   std::string charset;
   for (const Message& message : messages) {
     if (!message.id.empty() || message.translations.empty()) continue;

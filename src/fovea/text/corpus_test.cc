@@ -333,6 +333,29 @@ TEST_F(CorpusTest, LanguagesTurnACatalogueRound) {
   EXPECT_THAT(lines("out/train.en"), ElementsAre("a dog"));
 }
 
+// XLIFF 1.2 may leave out the target's language, but states the source's; a gettext catalogue states neither.
+TEST_F(CorpusTest, ASourceLanguageThatIsStatedCountsByItself) {
+  const std::string xliff =
+      file("a.xlf",
+           "<xliff version='1.2'><file source-language='en'><body><trans-unit id='1'><source>a dog</source><target>ein "
+           "Hund</target></trans-unit></body></file></xliff>");
+  const std::string catalogue = file("a.po", "msgid \"ein Hund\"\nmsgstr \"a dog\"\n");
+  for (const std::string& input : {xliff, catalogue}) {
+    CorpusOptions turned = training_of({input});
+    turned.languages = {"de", "en"};
+    run_corpus(turned);
+    EXPECT_THAT(lines("out/train.de"), ElementsAre("ein Hund")) << input;
+    EXPECT_THAT(lines("out/train.en"), ElementsAre("a dog")) << input;
+  }
+  CorpusOptions other = training_of({xliff});
+  other.languages = {"fr", "de"};
+  testing::internal::CaptureStderr();
+  run_corpus(other);
+  EXPECT_THAT(testing::internal::GetCapturedStderr(),
+              HasSubstr("a.xlf' says that it is in 'en'; it is read as 'fr' and 'de', as --languages say"));
+  EXPECT_THAT(lines("out/train.fr"), ElementsAre("a dog"));
+}
+
 TEST_F(CorpusTest, LanguagesMustAgreeAndNameNoOtherFolder) {
   write_file(folder_ / "a.po", "msgid \"\"\nmsgstr \"Language: de\\n\"\n\nmsgid \"cat\"\nmsgstr \"Katze\"\n");
   write_file(folder_ / "b.po", "msgid \"\"\nmsgstr \"Language: fr\\n\"\n\nmsgid \"cat\"\nmsgstr \"chat\"\n");

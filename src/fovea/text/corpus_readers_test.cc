@@ -360,6 +360,26 @@ TEST_F(ReadersTest, XliffOfBothVersions) {
   EXPECT_THAT(recent.pairs, ElementsAre(is_pair("dog", "chien")));
 }
 
+TEST_F(ReadersTest, XliffIsOfOneLanguagePair) {
+  const auto in = [](std::string_view languages, std::string_view target) {
+    return cat("<file ", languages, "><body><trans-unit><source>a</source><target>", target,
+               "</target></trans-unit></body></file>");
+  };
+  const auto read = [&](const std::string& other) {
+    return read_xliff(file("a.xlf", cat("<xliff>", in("source-language='en' target-language='de'", "b"), other,
+                                        in("source-language='en-US'", "d"), "</xliff>")));
+  };
+  const Bitext same = read(in("source-language='en' target-language='de-DE'", "c"));
+  EXPECT_EQ(cat(same.source_lang, " ", same.target_lang), "en de");
+  EXPECT_THAT(same.pairs, ElementsAre(is_pair("a", "b"), is_pair("a", "c"), is_pair("a", "d")));
+  EXPECT_THAT(
+      message_of([&] { read(in("source-language='en' target-language='fr'", "c")); }),
+      HasSubstr("a.xlf' has a <file> in 'fr', but those before it are in 'de'; expected one language pair; make "
+                "a document of each"));
+  EXPECT_THAT(message_of([&] { read(in("source-language='de' target-language='en'", "c")); }),
+              HasSubstr("has a <file> in 'de', but those before it are in 'en'"));
+}
+
 TEST_F(ReadersTest, XliffLeavesOutWhatIsUnfinished) {
   std::string units, segments;
   const auto unit = [](const std::string& state, const std::string& approved, const std::string& text) {

@@ -84,10 +84,14 @@ bool is_unspaced(UChar32 c) {
 }  // namespace
 
 std::string normalise(std::string_view text) {
-  std::string out;
-  out.reserve(text.size());
-  each_character(nfc(text), [&out](UChar32 c) {
-    if (is_invisible(c)) return;
+  // An invisible mark keeps apart what would compose.
+  std::string visible, out;
+  visible.reserve(text.size());
+  each_character(text, [&visible](UChar32 c) {
+    if (!is_invisible(c)) append(visible, c);
+  });
+  out.reserve(visible.size());
+  each_character(nfc(visible), [&out](UChar32 c) {
     if (!is_blank(c)) {
       append(out, c);
     } else if (!out.empty() && out.back() != ' ') {

@@ -2,6 +2,9 @@
 
 #include <gmock/gmock.h>
 
+#include <array>
+
+#include "fovea/base/rng.h"
 #include "fovea/base/test_message.h"
 
 namespace fovea::text {
@@ -20,6 +23,22 @@ TEST(Unicode, NormaliseJoinsBlanksAndDropsWhatIsNotSeen) {
   EXPECT_EQ(normalise("e\u0301"), "\u00e9");
   EXPECT_EQ(normalise("\u0645\u06cc\u200c\u062e"), "\u0645\u06cc\u200c\u062e");  // Persian needs its non-joiner
   EXPECT_EQ(normalise(" \n "), "");
+}
+
+// NFC is of the text without what goes, so that a second time changes nothing.
+TEST(Unicode, NormaliseTwiceIsNormaliseOnce) {
+  EXPECT_EQ(normalise("e\u200b\u0301"), "\u00e9");
+  EXPECT_EQ(normalise("q\u0323\u00ad\u0307"), normalise("q\u0307\u0323")) << "marks are in their order";
+  static constexpr std::array<std::string_view, 22> kParts = {
+      "e",      "a",      "\u00e9", "\u0301", "\u0323", "\u0307", "\u0345", "\u1112", "\u1161", "\u11ab", "\u00ad",
+      "\u200b", "\u200d", "\u2060", "\ufeff", "\u202a", " ",      "\u2000", "\u3000", "\u0085", "\n",     "\u212b"};
+  Rng rng(1);
+  for (int i = 0; i < 20'000; ++i) {
+    std::string text;
+    for (uint64_t parts = rng.below(12); parts > 0; --parts) text += kParts[rng.below(kParts.size())];
+    const std::string once = normalise(text);
+    ASSERT_EQ(normalise(once), once) << text;
+  }
 }
 
 TEST(Unicode, BlanksControlsAndInvisibleMarksCannotBeSeen) {

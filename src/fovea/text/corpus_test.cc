@@ -127,7 +127,7 @@ TEST_F(CorpusTest, EveryPairReadIsAccountedFor) {
   for (const auto& part : report.parts) left -= part.pairs;
   EXPECT_EQ(left, 0);
   EXPECT_THAT(describe(report),
-              AllOf(HasSubstr("pairs read"), HasSubstr("dropped: invalid UTF-8"), HasSubstr("dropped: empty"),
+              AllOf(HasSubstr("pairs read"), HasSubstr("dropped: cannot be decoded"), HasSubstr("dropped: empty"),
                     HasSubstr("dropped: untranslated"), HasSubstr("dropped: duplicate"),
                     HasSubstr("dropped: no letters"), HasSubstr("train")));
 }
@@ -145,6 +145,22 @@ TEST_F(CorpusTest, ParagraphsAreSplitWhereTheCountsAgree) {
   EXPECT_THAT(lines("out/train.en"), ElementsAre("One here.", "Two here.", "All in one. Really."));
   EXPECT_THAT(lines("out/train.de"), ElementsAre("Eins hier.", "Zwei hier.", "Alles in einem."));
   EXPECT_TRUE(lines("out/test.de").empty());
+}
+
+// In the character set that the file declares: what is no character of it shows as U+FFFD once it is read.
+TEST_F(CorpusTest, WhatTheDeclaredCharacterSetHasNotIsDropped) {
+  const std::string header = "msgid \"\"\nmsgstr \"Language: ja\\nContent-Type: text/plain; charset=Shift_JIS\\n\"\n\n";
+  const std::string memory =
+      "<?xml version='1.0' encoding='Shift_JIS'?><tmx><header srclang='en'/><body>"
+      "<tu><tuv xml:lang='en'><seg>a cat</seg></tuv><tuv xml:lang='ja'><seg>\x94\x4c</seg></tuv></tu>"
+      "<tu><tuv xml:lang='en'><seg>a dog</seg></tuv><tuv "
+      "xml:lang='ja'><seg>\x8c\xa2\xff.</seg></tuv></tu></body></tmx>";
+  for (const std::string& input :
+       {file("a.po", header + "msgid \"a cat\"\nmsgstr \"\x94\x4c\"\n\nmsgid \"a dog\"\nmsgstr \"\x8c\xa2\xff.\"\n"),
+        file("a.tmx", memory)}) {
+    EXPECT_THAT(describe(run_corpus(training_of({input}))), HasSubstr("dropped: cannot be decoded")) << input;
+    EXPECT_THAT(lines("out/train.ja"), ElementsAre("猫")) << input;
+  }
 }
 
 // A catalogue's messages stand by themselves; the lines of aligned files are as somebody meant them.

@@ -3,6 +3,7 @@
 #include <unicode/normalizer2.h>
 #include <unicode/uchar.h>
 #include <unicode/ucnv.h>
+#include <unicode/ucnv_cb.h>
 #include <unicode/unistr.h>
 #include <unicode/uscript.h>
 #include <unicode/utf8.h>
@@ -79,6 +80,15 @@ bool is_unspaced(UChar32 c) {
   static constexpr std::array kScripts = {USCRIPT_HAN, USCRIPT_HIRAGANA, USCRIPT_KATAKANA, USCRIPT_THAI,
                                           USCRIPT_LAO, USCRIPT_KHMER,    USCRIPT_MYANMAR,  USCRIPT_TIBETAN};
   return std::find(kScripts.begin(), kScripts.end(), script) != kScripts.end();
+}
+
+// U+FFFD for bytes that are no character; ICU's own writes the control character U+001A for some of them.
+void write_replacement(const void* /*context*/, UConverterToUnicodeArgs* arguments, const char* /*bytes*/,
+                       int32_t /*length*/, UConverterCallbackReason reason, UErrorCode* status) {
+  if (reason > UCNV_IRREGULAR) return;
+  constexpr UChar kReplacement = 0xfffd;
+  *status = U_ZERO_ERROR;
+  ucnv_cbToUWriteUChars(arguments, &kReplacement, 1, 0, status);
 }
 
 }  // namespace
@@ -162,6 +172,7 @@ Measure measure(std::string_view text) {
 std::string to_utf8(std::string_view text, const std::string& charset) {
   UErrorCode status = U_ZERO_ERROR;
   const icu::LocalUConverterPointer from(ucnv_open(charset.c_str(), &status)), to(ucnv_open("UTF-8", &status));
+  ucnv_setToUCallBack(from.getAlias(), write_replacement, nullptr, nullptr, nullptr, &status);
   if (U_FAILURE(status))
     throw Error(cat("got the character set '", charset, "'; expected a known one, such as UTF-8 or ISO-8859-1"));
   // Part by part: ICU's strings hold no more than 2^31 - 1 units.

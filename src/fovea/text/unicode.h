@@ -31,7 +31,8 @@ struct Measure {
 };
 Measure measure(std::string_view text);
 
-// Text in a named character set as UTF-8; throws an Error for a set that is not known.
+// Text in a named character set as UTF-8, with U+FFFD for what cannot be decoded; throws an Error for a set that is not
+// known.
 std::string to_utf8(std::string_view text, const std::string& charset);
 
 // &amp; &lt; &gt; &quot; &apos; &nbsp; &#10; &#xa; and the like.

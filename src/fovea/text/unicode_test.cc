@@ -88,5 +88,14 @@ TEST(Unicode, OtherCharacterSets) {
   EXPECT_THAT(message_of([] { to_utf8("x", "no-such-set"); }), HasSubstr("'no-such-set'"));
 }
 
+// Bytes alone, before one that does not follow, or cut off at the end: of ISO-8859-3, Shift-JIS, EUC-JP, Big5 and GBK.
+TEST(Unicode, BytesThatAreNoCharacterShow) {
+  EXPECT_EQ(to_utf8("a\xa5z", "ISO-8859-3"), "a\ufffdz");
+  EXPECT_EQ(to_utf8("\x94\x4c\xff!\x81", "Shift_JIS"), "猫\ufffd!\ufffd");
+  EXPECT_EQ(to_utf8("\xff\xc7\xad", "EUC-JP"), "\ufffd猫");
+  EXPECT_EQ(to_utf8("a\xa4!\xa5", "Big5"), "a\ufffd!\ufffd");
+  EXPECT_EQ(to_utf8("\xc3\xa8\x81!", "GBK"), "猫\ufffd!");
+}
+
 }  // namespace
 }  // namespace fovea::text

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include <array>
 #include <cstring>
 #include <map>
 
@@ -68,6 +69,24 @@ TEST_F(ReadersTest, PoEscapesAreBytesOfItsCharacterSet) {
                                 R"(msgstr "sch\366n \xFC")"
                                 "\n");
   EXPECT_THAT(read_po(path).pairs, ElementsAre(is_pair("nice", "schön ü")));
+}
+
+// The last byte of each of these letters is that of a backslash. Whoever escapes them byte by byte escapes that too.
+TEST_F(ReadersTest, PoEscapesAreNoHalvesOfCharacters) {
+  for (const auto& [charset, letter, escaped, meaning] :
+       {std::array{"Big5", "\xa5\x5c", R"(\245\\)", "功"}, std::array{"Shift_JIS", "\x95\x5c", R"(\x95\\)", "表"},
+        std::array{"GBK", "\xd5\x5c", R"(\325\x5c)", "誠"}, std::array{"GB18030", "\xd5\x5c", R"(\325\134)", "誠"},
+        std::array{"Big5-HKSCS", "\xb3\x5c", R"(\263\\)", "許"}}) {
+    const std::string header = cat("msgid \"\"\nmsgstr \"Content-Type: text/plain; charset=", charset, "\\n\"\n\n");
+    const std::string text = cat("\"", letter, "n\\\"", letter, "\\\\\\t\"\n\"", letter, "\"\n");
+    const std::string path =
+        file("a.po", cat(header, "msgid \"raw\"\nmsgstr ", text, "\nmsgid \"escaped\"\nmsgstr \"", escaped, "n\"\n"));
+    EXPECT_THAT(read_po(path).pairs, ElementsAre(is_pair("raw", cat(meaning, "n\"", meaning, "\\\t", meaning)),
+                                                 is_pair("escaped", cat(meaning, "n"))))
+        << charset;
+  }
+  EXPECT_THAT(message_of([&] { read_po(file("b.po", "msgid \"\"\nmsgstr \"Content-Type: ; charset=x-klingon\"\n")); }),
+              HasSubstr("b.po': got the character set 'x-klingon'; expected a known one"));
 }
 
 TEST_F(ReadersTest, PoPluralFormsOutOfOrderAreAnError) {

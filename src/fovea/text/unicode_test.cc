@@ -88,6 +88,18 @@ TEST(Unicode, OtherCharacterSets) {
   EXPECT_THAT(message_of([] { to_utf8("x", "no-such-set"); }), HasSubstr("'no-such-set'"));
 }
 
+TEST(Unicode, CharactersTakeBytesAsTheirSetHasIt) {
+  const auto length = character_length_in("Big5");
+  EXPECT_EQ(length("\\n"), 1U);
+  EXPECT_EQ(length("\xa5\x5cn"), 2U);
+  for (const char* broken : {"\xa5", "\xa5!", "\xff", "\xa4"}) {
+    EXPECT_EQ(length(broken), 1U);
+    EXPECT_EQ(length("\\n"), 1U) << "something was left of the call before";
+  }
+  EXPECT_EQ(character_length_in("ISO-8859-1")("\xa5\x5c"), 1U);
+  EXPECT_THAT(message_of([] { character_length_in("no-such-set"); }), HasSubstr("'no-such-set'"));
+}
+
 // Bytes alone, before one that does not follow, or cut off at the end: of ISO-8859-3, Shift-JIS, EUC-JP, Big5 and GBK.
 TEST(Unicode, BytesThatAreNoCharacterShow) {
   EXPECT_EQ(to_utf8("a\xa5z", "ISO-8859-3"), "a\ufffdz");

@@ -324,6 +324,9 @@ class BadInput(unittest.TestCase):
         tmx.write_text("<?xml version='1.0' encoding='x-klingon'?><tmx/>")
         self.refused("corpus", tmx, "--output", PLACE.folder / "c", says=["'x-klingon'", "iconv"])
         self.assertFalse((PLACE.folder / "c").exists(), "an empty folder was left")
+        checked("corpus", "--generate", 10, "--valid", 1, "--test", 1, "--output", PLACE.folder / "c", "--log",
+                PLACE.folder / "c" / "corpus.log")
+        self.assertIn("pairs read", (PLACE.folder / "c" / "corpus.log").read_text())
 
     def test_protected_outputs(self):
         output = PLACE.folder / "protected"

@@ -12,6 +12,7 @@
 #include "fovea/base/strings.h"
 #include "fovea/spec/run_options.h"
 #include "fovea/text/corpus_split.h"
+#include "fovea/text/corpus_write.h"
 
 namespace fovea::app {
 namespace {
@@ -47,6 +48,7 @@ int run_corpus(const std::vector<std::string>& arguments) {
   if (!options.parse(arguments)) return 0;
   if (config.output.empty()) throw UsageError("--output: got none; expected a folder for train, valid and test");
   require_no_file_of_corpus(log_options.log, config.output);
+  const text::CorpusFolder folder(config.output);  // where the log may be too
   configure_log(log_options, {config.inputs});
   const std::string table = text::describe(text::run_corpus(config));
   for (const std::string& row : split(trim(table), '\n')) log::info(row);

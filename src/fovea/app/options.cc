@@ -2,7 +2,6 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <array>
 #include <iostream>
 #include <utility>
 
@@ -11,6 +10,7 @@
 #include "fovea/base/strings.h"
 #include "fovea/nn/checkpoint_files.h"
 #include "fovea/spec/config_yaml.h"
+#include "fovea/spec/foreign_names.h"
 
 namespace fovea::app {
 namespace {
@@ -54,37 +54,6 @@ std::string see_help(const std::string& command) { return cat("; see fovea ", co
 std::string type_of(const FieldView& field) {
   static constexpr const char* kNames[] = {"", "N", "X", "TEXT", "N ...", "X ...", "TEXT ..."};
   return kNames[field.value.index()];
-}
-
-// Options of fairseq, OpenNMT and Marian, and ours that does the same.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 19> kForeignNames = {
-    {{"batch-size", "mini-batch"},
-     {"decoder-layers", "dec-depth"},
-     {"dec-layers", "dec-depth"},
-     {"encoder-embed-dim", "dim-emb"},
-     {"encoder-layers", "enc-depth"},
-     {"enc-layers", "enc-depth"},
-     {"fp16", "precision"},
-     {"layers", "enc-depth"},
-     {"lenpen", "normalize"},
-     {"max-epoch", "after-epochs"},
-     {"max-update", "after-batches"},
-     {"patience", "early-stopping"},
-     {"save-dir", "model"},
-     {"save-model", "model"},
-     {"share-all-embeddings", "tied-embeddings-all"},
-     {"train-steps", "after-batches"},
-     {"warmup-steps", "lr-warmup"},
-     {"warmup-updates", "lr-warmup"},
-     {"workspace", "mini-batch-words"}}};
-
-std::string hint_for(const std::string& flag, const std::vector<std::string>& known) {
-  for (const auto& [foreign, name] : kForeignNames) {
-    const std::string ours = cat("--", name);
-    if (flag == cat("--", foreign) && std::ranges::find(known, ours) != known.end())
-      return cat("; did you mean '", ours, "'?");
-  }
-  return did_you_mean(flag, known);
 }
 
 bool has_name_of(const FieldView& field, std::initializer_list<std::string_view> names) {
@@ -141,7 +110,7 @@ struct Options::State {
     if (extra.empty()) return;
     const std::string name = extra.front().substr(0, extra.front().find('=')), see = see_help(command);
     if (!name.starts_with("-")) throw UsageError(cat("unexpected argument '", name, "'", see));
-    const std::string hint = hint_for(name, known_flags());
+    const std::string hint = did_you_mean_field(name, known_flags(), "--");
     throw UsageError(cat("unknown option '", name, "'", hint.empty() ? see : hint));
   }
 

@@ -9,6 +9,7 @@
 
 #include "fovea/base/error.h"
 #include "fovea/base/strings.h"
+#include "fovea/spec/foreign_names.h"
 
 namespace fovea {
 namespace {
@@ -73,9 +74,14 @@ void refuse_stray_commas(const std::string& text) {
   while (parser.HandleNextDocument(commas)) continue;
 }
 
-// By its name or another that the command line knows, with _ for - where other systems write it so.
-const FieldView* find_field(std::span<const FieldView> fields, std::string key) {
+// Other systems write _ for -.
+std::string with_dashes(std::string key) {
   std::replace(key.begin(), key.end(), '_', '-');
+  return key;
+}
+
+// By its name or another that the command line knows.
+const FieldView* find_field(std::span<const FieldView> fields, std::string_view key) {
   for (const FieldView& field : fields) {
     if (field.name == key) return &field;
     const std::vector<std::string> aliases = split(field.aliases, ',');
@@ -121,11 +127,11 @@ void from_yaml(std::string_view text, std::string_view source, std::span<const F
   for (const auto& entry : root) {
     const std::string key = entry.first.IsScalar() ? entry.first.Scalar() : "?";
     const std::string place = cat(source, ":", entry.first.Mark().line + 1, ": ");
-    const FieldView* found = find_field(fields, key);
+    const FieldView* found = find_field(fields, with_dashes(key));
     if (found == nullptr) {
       std::vector<std::string> known;
       for (const FieldView& field : fields) known.emplace_back(field.name);
-      throw Error(cat(place, "unknown key '", key, "'", did_you_mean(key, known)));
+      throw Error(cat(place, "unknown key '", key, "'", did_you_mean_field(with_dashes(key), known, "")));
     }
     if (!seen.insert(found->name).second) throw Error(cat(place, "'", found->name, "' comes twice; keep one"));
     try {

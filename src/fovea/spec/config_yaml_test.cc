@@ -57,6 +57,16 @@ TEST(ConfigYaml, SaysWhatIsWrong) {
             "the line out");
 }
 
+// As the command line has it.
+TEST(ConfigYaml, NamesOfOtherSystemsAreTold) {
+  EXPECT_EQ(refusal("encoder-layers: 3"), "x.yml:1: unknown key 'encoder-layers'; did you mean 'enc-depth'?");
+  EXPECT_EQ(refusal("encoder_layers: 3"), "x.yml:1: unknown key 'encoder_layers'; did you mean 'enc-depth'?");
+  EXPECT_EQ(refusal("max_update: 3"), "x.yml:1: unknown key 'max_update'") << "a model has nothing of the kind";
+  TrainConfig train;
+  EXPECT_EQ(message_of([&] { from_yaml("max_update: 3", "x.yml", train); }),
+            "x.yml:1: unknown key 'max_update'; did you mean 'after-batches'?");
+}
+
 TEST(ConfigYaml, ListsAreOfPlainValues) {
   TrainConfig config;
   EXPECT_THAT(message_of([&] { from_yaml("train-sets: [[a, b], c]", "x", config); }),

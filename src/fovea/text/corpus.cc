@@ -48,15 +48,16 @@ void turn_to_languages(Bitext& bitext, const CorpusOptions& options, const std::
   };
   const std::string wanted_source = options.source(), wanted_target = options.target();
   if (fits(bitext.source_lang, wanted_source) && fits(bitext.target_lang, wanted_target)) return;
-  // A gettext catalogue's source language is English by custom alone.
-  const bool says = !bitext.target_lang.empty();
+  const bool says = !bitext.source_by_custom || !bitext.target_lang.empty();
   if (says && fits(bitext.source_lang, wanted_target) && fits(bitext.target_lang, wanted_source)) {
     for (Pair& pair : bitext.pairs) std::swap(pair.source, pair.target);
     return;
   }
   if (!says) return;
-  log::warn(cat("'", path, "' says that it is in '", bitext.source_lang, "' and '", bitext.target_lang,
-                "'; it is read as '", wanted_source, "' and '", wanted_target, "', as --languages say"));
+  std::vector<std::string> found = {bitext.source_lang, bitext.target_lang};
+  std::erase(found, "");
+  log::warn(cat("'", path, "' says that it is in '", join(found, "' and '"), "'; it is read as '", wanted_source,
+                "' and '", wanted_target, "', as --languages say"));
 }
 
 // All inputs, rewritten and split into sentences where that is wanted.

@@ -16,7 +16,8 @@ struct Pair {
 struct Bitext {
   std::string source_lang, target_lang;  // empty where the files do not say
   std::vector<Pair> pairs;
-  int64_t unfinished = 0;  // translated, but marked as in need of work; not among the pairs
+  int64_t unfinished = 0;         // translated, but marked as in need of work; not among the pairs
+  bool source_by_custom = false;  // the source language is that of the format's custom; no file says it
 };
 
 // What became of the pairs; the order of the reasons is that of the tests.

@@ -73,6 +73,9 @@ bool in_shared_word(const std::string& text, size_t at, const std::string& other
   return (begin < at || kind != Kind::kInterface) && other.find(text.substr(begin, end - begin)) != std::string::npos;
 }
 
+// U+FFFD stands for what could not be decoded, here or by who wrote the file.
+bool is_decoded(const std::string& text) { return is_valid_utf8(text) && text.find("\ufffd") == std::string::npos; }
+
 using Reason = std::function<bool(const Pair&)>;
 struct Filter {
   std::string name;
@@ -186,7 +189,7 @@ void Rewriter::rewrite(Pair& pair, Kind kind) {
 
 void drop_unusable(std::vector<Pair>& pairs, const CorpusOptions& options, std::vector<CorpusReport::Count>& dropped) {
   const auto drop = [&](const std::string& name, const Reason& reason) { apply(pairs, {name, reason}, dropped); };
-  drop("invalid UTF-8", [](const Pair& p) { return !is_valid_utf8(p.source) || !is_valid_utf8(p.target); });
+  drop("cannot be decoded", [](const Pair& p) { return !is_decoded(p.source) || !is_decoded(p.target); });
   drop("empty", [](const Pair& p) { return p.source.empty() || p.target.empty(); });
   drop("no letters", [](const Pair& p) { return measure(p.source).letters == 0 || measure(p.target).letters == 0; });
   drop(cat("shorter than ", options.min_words, " words"), [&](const Pair& p) {

@@ -103,7 +103,7 @@ TEST(Clean, EachReasonToDrop) {
   const std::string long_line(1000, 'x');
   std::string words = "w";
   for (int i = 0; i < 100; ++i) words += " w";
-  EXPECT_EQ(drop({{"\xff", "a"}}).reasons, (Reasons{{"invalid UTF-8", 1}}));
+  EXPECT_EQ(drop({{"\xff", "a"}, {"so", "s\ufffd"}}).reasons, (Reasons{{"cannot be decoded", 2}}));
   EXPECT_EQ(drop({{"", "a"}, {"a", ""}}).reasons, (Reasons{{"empty", 2}}));
   EXPECT_EQ(drop({{"12:30", "12.30 Uhr"}}).reasons, (Reasons{{"no letters", 1}}));
   EXPECT_EQ(drop({{words, "kurz"}}).reasons, (Reasons{{"longer than 100 words", 1}}));

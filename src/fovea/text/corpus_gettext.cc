@@ -1,5 +1,6 @@
 #include <charconv>
 #include <cstring>
+#include <functional>
 
 #include "fovea/base/error.h"
 #include "fovea/base/file.h"
@@ -35,10 +36,21 @@ bool is_utf8_name(std::string_view charset) {
   return name.empty() || name == "utf-8" || name == "utf8" || name == "ascii" || name == "us-ascii";
 }
 
+// What `read` gives; its Error names the file too.
+template <class Read>
+auto read_from(const std::string& path, const Read& read) {
+  try {
+    return read();
+  } catch (const Error& e) {
+    throw Error(cat("'", path, "': ", e.what()));
+  }
+}
+
 // The singular pairs with the first form, the plural with the last: the forms between are for numbers that the source
 // language does not tell apart.
 Bitext bitext_of(const std::vector<Message>& messages, const std::string& path) {
-  Bitext bitext{.source_lang = "en", .target_lang = {}, .pairs = {}};
+  // A catalogue's source language is English by custom alone.
+  Bitext bitext{.source_lang = "en", .target_lang = {}, .pairs = {}, .source_by_custom = true};
   std::string charset;
   for (const Message& message : messages) {
     if (!message.id.empty() || message.translations.empty()) continue;
@@ -46,11 +58,7 @@ Bitext bitext_of(const std::vector<Message>& messages, const std::string& path) 
     bitext.target_lang = header_field(message.translations[0], "Language:");
   }
   const auto converted = [&](const std::string& text) {
-    try {
-      return is_utf8_name(charset) ? text : to_utf8(text, charset);
-    } catch (const Error& e) {
-      throw Error(cat("'", path, "': ", e.what()));
-    }
+    return is_utf8_name(charset) ? text : read_from(path, [&] { return to_utf8(text, charset); });
   };
   for (const Message& message : messages) {
     if (message.id.empty() || message.translations.empty() || message.translations[0].empty()) continue;
@@ -155,16 +163,30 @@ class PoParser {
     text = text.substr(1, text.size() - 2);
     std::string out;
     while (!text.empty()) {
-      const bool escapes = text[0] == '\\' && text.size() > 1;
-      if (escapes) text.remove_prefix(1);
-      out.push_back(escapes ? take_escaped(text) : text[0]);
-      if (!escapes) text.remove_prefix(1);
+      const size_t length = length_ ? length_(text) : 1;
+      const bool escapes = length == 1 && text[0] == '\\' && text.size() > 1;
+      if (escapes) {
+        text.remove_prefix(1);
+        out.push_back(take_escaped(text));
+      } else {
+        out += text.substr(0, length);
+        text.remove_prefix(length);
+      }
     }
     return out;
   }
 
+  void take_charset(const std::string& header) {
+    const std::string charset = charset_of(header);
+    length_ = nullptr;
+    if (!is_utf8_name(charset)) length_ = read_from(reader_.path(), [&] { return character_length_in(charset); });
+  }
+
   void finish() {
-    if (has_translation_) messages_.push_back(std::move(message_));
+    if (has_translation_) {
+      if (message_.id.empty()) take_charset(message_.translations[0]);
+      messages_.push_back(std::move(message_));
+    }
     message_ = {};
     context_.clear();
     has_translation_ = false;
@@ -177,6 +199,9 @@ class PoParser {
   std::string context_;
   std::string* text_ = nullptr;
   bool has_translation_ = false;
+  // Bytes of the next character in the header's character set, where that is not UTF-8: in Big5, Shift-JIS and GBK the
+  // second byte of two may be that of a backslash.
+  std::function<size_t(std::string_view text)> length_;
 };
 
 // Numbers and strings out of a .mo file, every position checked.

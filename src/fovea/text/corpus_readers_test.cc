@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include <array>
 #include <cstring>
 #include <map>
 
@@ -68,6 +69,24 @@ TEST_F(ReadersTest, PoEscapesAreBytesOfItsCharacterSet) {
                                 R"(msgstr "sch\366n \xFC")"
                                 "\n");
   EXPECT_THAT(read_po(path).pairs, ElementsAre(is_pair("nice", "schön ü")));
+}
+
+// The last byte of each of these letters is that of a backslash. Whoever escapes them byte by byte escapes that too.
+TEST_F(ReadersTest, PoEscapesAreNoHalvesOfCharacters) {
+  for (const auto& [charset, letter, escaped, meaning] :
+       {std::array{"Big5", "\xa5\x5c", R"(\245\\)", "功"}, std::array{"Shift_JIS", "\x95\x5c", R"(\x95\\)", "表"},
+        std::array{"GBK", "\xd5\x5c", R"(\325\x5c)", "誠"}, std::array{"GB18030", "\xd5\x5c", R"(\325\134)", "誠"},
+        std::array{"Big5-HKSCS", "\xb3\x5c", R"(\263\\)", "許"}}) {
+    const std::string header = cat("msgid \"\"\nmsgstr \"Content-Type: text/plain; charset=", charset, "\\n\"\n\n");
+    const std::string text = cat("\"", letter, "n\\\"", letter, "\\\\\\t\"\n\"", letter, "\"\n");
+    const std::string path =
+        file("a.po", cat(header, "msgid \"raw\"\nmsgstr ", text, "\nmsgid \"escaped\"\nmsgstr \"", escaped, "n\"\n"));
+    EXPECT_THAT(read_po(path).pairs, ElementsAre(is_pair("raw", cat(meaning, "n\"", meaning, "\\\t", meaning)),
+                                                 is_pair("escaped", cat(meaning, "n"))))
+        << charset;
+  }
+  EXPECT_THAT(message_of([&] { read_po(file("b.po", "msgid \"\"\nmsgstr \"Content-Type: ; charset=x-klingon\"\n")); }),
+              HasSubstr("b.po': got the character set 'x-klingon'; expected a known one"));
 }
 
 TEST_F(ReadersTest, PoPluralFormsOutOfOrderAreAnError) {
@@ -358,6 +377,26 @@ TEST_F(ReadersTest, XliffOfBothVersions) {
            "<target>chien</target></segment></unit></file></xliff>"));
   EXPECT_EQ(recent.source_lang, "en");
   EXPECT_THAT(recent.pairs, ElementsAre(is_pair("dog", "chien")));
+}
+
+TEST_F(ReadersTest, XliffIsOfOneLanguagePair) {
+  const auto in = [](std::string_view languages, std::string_view target) {
+    return cat("<file ", languages, "><body><trans-unit><source>a</source><target>", target,
+               "</target></trans-unit></body></file>");
+  };
+  const auto read = [&](const std::string& other) {
+    return read_xliff(file("a.xlf", cat("<xliff>", in("source-language='en' target-language='de'", "b"), other,
+                                        in("source-language='en-US'", "d"), "</xliff>")));
+  };
+  const Bitext same = read(in("source-language='en' target-language='de-DE'", "c"));
+  EXPECT_EQ(cat(same.source_lang, " ", same.target_lang), "en de");
+  EXPECT_THAT(same.pairs, ElementsAre(is_pair("a", "b"), is_pair("a", "c"), is_pair("a", "d")));
+  EXPECT_THAT(
+      message_of([&] { read(in("source-language='en' target-language='fr'", "c")); }),
+      HasSubstr("a.xlf' has a <file> in 'fr', but those before it are in 'de'; expected one language pair; make "
+                "a document of each"));
+  EXPECT_THAT(message_of([&] { read(in("source-language='de' target-language='en'", "c")); }),
+              HasSubstr("has a <file> in 'de', but those before it are in 'en'"));
 }
 
 TEST_F(ReadersTest, XliffLeavesOutWhatIsUnfinished) {

@@ -127,7 +127,7 @@ TEST_F(CorpusTest, EveryPairReadIsAccountedFor) {
   for (const auto& part : report.parts) left -= part.pairs;
   EXPECT_EQ(left, 0);
   EXPECT_THAT(describe(report),
-              AllOf(HasSubstr("pairs read"), HasSubstr("dropped: invalid UTF-8"), HasSubstr("dropped: empty"),
+              AllOf(HasSubstr("pairs read"), HasSubstr("dropped: cannot be decoded"), HasSubstr("dropped: empty"),
                     HasSubstr("dropped: untranslated"), HasSubstr("dropped: duplicate"),
                     HasSubstr("dropped: no letters"), HasSubstr("train")));
 }
@@ -145,6 +145,22 @@ TEST_F(CorpusTest, ParagraphsAreSplitWhereTheCountsAgree) {
   EXPECT_THAT(lines("out/train.en"), ElementsAre("One here.", "Two here.", "All in one. Really."));
   EXPECT_THAT(lines("out/train.de"), ElementsAre("Eins hier.", "Zwei hier.", "Alles in einem."));
   EXPECT_TRUE(lines("out/test.de").empty());
+}
+
+// In the character set that the file declares: what is no character of it shows as U+FFFD once it is read.
+TEST_F(CorpusTest, WhatTheDeclaredCharacterSetHasNotIsDropped) {
+  const std::string header = "msgid \"\"\nmsgstr \"Language: ja\\nContent-Type: text/plain; charset=Shift_JIS\\n\"\n\n";
+  const std::string memory =
+      "<?xml version='1.0' encoding='Shift_JIS'?><tmx><header srclang='en'/><body>"
+      "<tu><tuv xml:lang='en'><seg>a cat</seg></tuv><tuv xml:lang='ja'><seg>\x94\x4c</seg></tuv></tu>"
+      "<tu><tuv xml:lang='en'><seg>a dog</seg></tuv><tuv "
+      "xml:lang='ja'><seg>\x8c\xa2\xff.</seg></tuv></tu></body></tmx>";
+  for (const std::string& input :
+       {file("a.po", header + "msgid \"a cat\"\nmsgstr \"\x94\x4c\"\n\nmsgid \"a dog\"\nmsgstr \"\x8c\xa2\xff.\"\n"),
+        file("a.tmx", memory)}) {
+    EXPECT_THAT(describe(run_corpus(training_of({input}))), HasSubstr("dropped: cannot be decoded")) << input;
+    EXPECT_THAT(lines("out/train.ja"), ElementsAre("猫")) << input;
+  }
 }
 
 // A catalogue's messages stand by themselves; the lines of aligned files are as somebody meant them.
@@ -331,6 +347,29 @@ TEST_F(CorpusTest, LanguagesTurnACatalogueRound) {
   run_corpus(few);
   EXPECT_THAT(lines("out/train.de"), ElementsAre("ein Hund"));
   EXPECT_THAT(lines("out/train.en"), ElementsAre("a dog"));
+}
+
+// XLIFF 1.2 may leave out the target's language, but states the source's; a gettext catalogue states neither.
+TEST_F(CorpusTest, ASourceLanguageThatIsStatedCountsByItself) {
+  const std::string xliff =
+      file("a.xlf",
+           "<xliff version='1.2'><file source-language='en'><body><trans-unit id='1'><source>a dog</source><target>ein "
+           "Hund</target></trans-unit></body></file></xliff>");
+  const std::string catalogue = file("a.po", "msgid \"ein Hund\"\nmsgstr \"a dog\"\n");
+  for (const std::string& input : {xliff, catalogue}) {
+    CorpusOptions turned = training_of({input});
+    turned.languages = {"de", "en"};
+    run_corpus(turned);
+    EXPECT_THAT(lines("out/train.de"), ElementsAre("ein Hund")) << input;
+    EXPECT_THAT(lines("out/train.en"), ElementsAre("a dog")) << input;
+  }
+  CorpusOptions other = training_of({xliff});
+  other.languages = {"fr", "de"};
+  testing::internal::CaptureStderr();
+  run_corpus(other);
+  EXPECT_THAT(testing::internal::GetCapturedStderr(),
+              HasSubstr("a.xlf' says that it is in 'en'; it is read as 'fr' and 'de', as --languages say"));
+  EXPECT_THAT(lines("out/train.fr"), ElementsAre("a dog"));
 }
 
 TEST_F(CorpusTest, LanguagesMustAgreeAndNameNoOtherFolder) {

@@ -176,12 +176,16 @@ bool is_unfinished(const pugi::xml_node& unit) {
 }
 
 struct XliffReader : pugi::xml_tree_walker {
+  explicit XliffReader(const std::string& name_of_file) : path(name_of_file) {}
+
+  const std::string& path;
   Bitext bitext;
+
   bool for_each(pugi::xml_node& node) override {
     const std::string_view name = node.name();
-    if (name == "file" && node.attribute("source-language")) {
-      bitext.source_lang = language_tag(node.attribute("source-language").as_string());
-      bitext.target_lang = language_tag(node.attribute("target-language").as_string());
+    if (name == "file") {
+      agree(bitext.source_lang, node.attribute("source-language").as_string());
+      agree(bitext.target_lang, node.attribute("target-language").as_string());
     }
     if (name != "trans-unit" && name != "segment") return true;
     if (!node.child("source") || !node.child("target")) return true;
@@ -191,6 +195,16 @@ struct XliffReader : pugi::xml_tree_walker {
       bitext.pairs.push_back({text_of(node.child("source")), text_of(node.child("target"))});
     }
     return true;
+  }
+
+ private:
+  // Of one side; empty where a <file> does not say.
+  void agree(std::string& language, std::string_view named) const {
+    const std::string found = language_tag(named);
+    if (language.empty()) language = found;
+    if (!found.empty() && !same_language(found, language))
+      throw Error(cat("'", path, "' has a <file> in '", found, "', but those before it are in '", language,
+                      "'; expected one language pair; make a document of each"));
   }
 };
 
@@ -220,7 +234,7 @@ Bitext read_xliff(const std::string& path) {
   load(document, path);
   const pugi::xml_node root = document.child("xliff");
   if (!root) throw Error(cat("'", path, "' has no <xliff> element; expected an XLIFF file"));
-  XliffReader reader;
+  XliffReader reader(path);
   reader.bitext.source_lang = language_tag(root.attribute("srcLang").as_string());
   reader.bitext.target_lang = language_tag(root.attribute("trgLang").as_string());
   document.traverse(reader);

@@ -3,6 +3,7 @@
 #include <unicode/normalizer2.h>
 #include <unicode/uchar.h>
 #include <unicode/ucnv.h>
+#include <unicode/ucnv_cb.h>
 #include <unicode/unistr.h>
 #include <unicode/uscript.h>
 #include <unicode/utf8.h>
@@ -10,6 +11,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <memory>
 
 #include "fovea/base/error.h"
 #include "fovea/base/strings.h"
@@ -81,13 +83,35 @@ bool is_unspaced(UChar32 c) {
   return std::find(kScripts.begin(), kScripts.end(), script) != kScripts.end();
 }
 
+// U+FFFD for bytes that are no character; ICU's own writes the control character U+001A for some of them.
+void write_replacement(const void* /*context*/, UConverterToUnicodeArgs* arguments, const char* /*bytes*/,
+                       int32_t /*length*/, UConverterCallbackReason reason, UErrorCode* status) {
+  if (reason > UCNV_IRREGULAR) return;
+  constexpr UChar kReplacement = 0xfffd;
+  *status = U_ZERO_ERROR;
+  ucnv_cbToUWriteUChars(arguments, &kReplacement, 1, 0, status);
+}
+
+icu::LocalUConverterPointer converter_of(const std::string& charset) {
+  UErrorCode status = U_ZERO_ERROR;
+  icu::LocalUConverterPointer converter(ucnv_open(charset.c_str(), &status));
+  ucnv_setToUCallBack(converter.getAlias(), write_replacement, nullptr, nullptr, nullptr, &status);
+  if (U_FAILURE(status))
+    throw Error(cat("got the character set '", charset, "'; expected a known one, such as UTF-8 or ISO-8859-1"));
+  return converter;
+}
+
 }  // namespace
 
 std::string normalise(std::string_view text) {
-  std::string out;
-  out.reserve(text.size());
-  each_character(nfc(text), [&out](UChar32 c) {
-    if (is_invisible(c)) return;
+  // An invisible mark keeps apart what would compose.
+  std::string visible, out;
+  visible.reserve(text.size());
+  each_character(text, [&visible](UChar32 c) {
+    if (!is_invisible(c)) append(visible, c);
+  });
+  out.reserve(visible.size());
+  each_character(nfc(visible), [&out](UChar32 c) {
     if (!is_blank(c)) {
       append(out, c);
     } else if (!out.empty() && out.back() != ' ') {
@@ -156,10 +180,8 @@ Measure measure(std::string_view text) {
 }
 
 std::string to_utf8(std::string_view text, const std::string& charset) {
+  const icu::LocalUConverterPointer from = converter_of(charset), to = converter_of("UTF-8");
   UErrorCode status = U_ZERO_ERROR;
-  const icu::LocalUConverterPointer from(ucnv_open(charset.c_str(), &status)), to(ucnv_open("UTF-8", &status));
-  if (U_FAILURE(status))
-    throw Error(cat("got the character set '", charset, "'; expected a known one, such as UTF-8 or ISO-8859-1"));
   // Part by part: ICU's strings hold no more than 2^31 - 1 units.
   std::string out;
   std::array<char, 1 << 14> part;
@@ -178,6 +200,18 @@ std::string to_utf8(std::string_view text, const std::string& charset) {
   } while (status == U_BUFFER_OVERFLOW_ERROR);
   if (U_FAILURE(status)) throw Error(cat("cannot convert from '", charset, "': ", u_errorName(status)));
   return out;
+}
+
+std::function<size_t(std::string_view text)> character_length_in(const std::string& charset) {
+  const auto converter = std::make_shared<icu::LocalUConverterPointer>(converter_of(charset));
+  return [converter](std::string_view text) -> size_t {
+    const char* next = text.data();
+    UErrorCode status = U_ZERO_ERROR;
+    // The second of two code points that stand for one character takes no byte.
+    while (next == text.data() && U_SUCCESS(status))
+      ucnv_getNextUChar((*converter).getAlias(), &next, text.data() + text.size(), &status);
+    return std::max<size_t>(static_cast<size_t>(next - text.data()), 1);
+  };
 }
 
 std::string decode_entities(std::string_view text) {

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -31,8 +32,13 @@ struct Measure {
 };
 Measure measure(std::string_view text);
 
-// Text in a named character set as UTF-8; throws an Error for a set that is not known.
+// Text in a named character set as UTF-8, with U+FFFD for what cannot be decoded; throws an Error for a set that is not
+// known.
 std::string to_utf8(std::string_view text, const std::string& charset);
+
+// A function that says how many bytes the first character of a text in a named character set takes, 1 or more of a text
+// that is not empty; throws an Error for a set that is not known.
+std::function<size_t(std::string_view text)> character_length_in(const std::string& charset);
 
 // &amp; &lt; &gt; &quot; &apos; &nbsp; &#10; &#xa; and the like.
 std::string decode_entities(std::string_view text);

@@ -2,6 +2,9 @@
 
 #include <gmock/gmock.h>
 
+#include <array>
+
+#include "fovea/base/rng.h"
 #include "fovea/base/test_message.h"
 
 namespace fovea::text {
@@ -20,6 +23,22 @@ TEST(Unicode, NormaliseJoinsBlanksAndDropsWhatIsNotSeen) {
   EXPECT_EQ(normalise("e\u0301"), "\u00e9");
   EXPECT_EQ(normalise("\u0645\u06cc\u200c\u062e"), "\u0645\u06cc\u200c\u062e");  // Persian needs its non-joiner
   EXPECT_EQ(normalise(" \n "), "");
+}
+
+// NFC is of the text without what goes, so that a second time changes nothing.
+TEST(Unicode, NormaliseTwiceIsNormaliseOnce) {
+  EXPECT_EQ(normalise("e\u200b\u0301"), "\u00e9");
+  EXPECT_EQ(normalise("q\u0323\u00ad\u0307"), normalise("q\u0307\u0323")) << "marks are in their order";
+  static constexpr std::array<std::string_view, 22> kParts = {
+      "e",      "a",      "\u00e9", "\u0301", "\u0323", "\u0307", "\u0345", "\u1112", "\u1161", "\u11ab", "\u00ad",
+      "\u200b", "\u200d", "\u2060", "\ufeff", "\u202a", " ",      "\u2000", "\u3000", "\u0085", "\n",     "\u212b"};
+  Rng rng(1);
+  for (int i = 0; i < 20'000; ++i) {
+    std::string text;
+    for (uint64_t parts = rng.below(12); parts > 0; --parts) text += kParts[rng.below(kParts.size())];
+    const std::string once = normalise(text);
+    ASSERT_EQ(normalise(once), once) << text;
+  }
 }
 
 TEST(Unicode, BlanksControlsAndInvisibleMarksCannotBeSeen) {
@@ -67,6 +86,27 @@ TEST(Unicode, EntitiesBecomeCharactersOnce) {
 TEST(Unicode, OtherCharacterSets) {
   EXPECT_EQ(to_utf8("sch\xf6n", "ISO-8859-1"), "schön");
   EXPECT_THAT(message_of([] { to_utf8("x", "no-such-set"); }), HasSubstr("'no-such-set'"));
+}
+
+TEST(Unicode, CharactersTakeBytesAsTheirSetHasIt) {
+  const auto length = character_length_in("Big5");
+  EXPECT_EQ(length("\\n"), 1U);
+  EXPECT_EQ(length("\xa5\x5cn"), 2U);
+  for (const char* broken : {"\xa5", "\xa5!", "\xff", "\xa4"}) {
+    EXPECT_EQ(length(broken), 1U);
+    EXPECT_EQ(length("\\n"), 1U) << "something was left of the call before";
+  }
+  EXPECT_EQ(character_length_in("ISO-8859-1")("\xa5\x5c"), 1U);
+  EXPECT_THAT(message_of([] { character_length_in("no-such-set"); }), HasSubstr("'no-such-set'"));
+}
+
+// Bytes alone, before one that does not follow, or cut off at the end: of ISO-8859-3, Shift-JIS, EUC-JP, Big5 and GBK.
+TEST(Unicode, BytesThatAreNoCharacterShow) {
+  EXPECT_EQ(to_utf8("a\xa5z", "ISO-8859-3"), "a\ufffdz");
+  EXPECT_EQ(to_utf8("\x94\x4c\xff!\x81", "Shift_JIS"), "猫\ufffd!\ufffd");
+  EXPECT_EQ(to_utf8("\xff\xc7\xad", "EUC-JP"), "\ufffd猫");
+  EXPECT_EQ(to_utf8("a\xa4!\xa5", "Big5"), "a\ufffd!\ufffd");
+  EXPECT_EQ(to_utf8("\xc3\xa8\x81!", "GBK"), "猫\ufffd!");
 }
 
 }  // namespace

@@ -94,6 +94,17 @@ TEST(LengthBatches, KeepTheirLimitsAndLoseNothing) {
   }
 }
 
+TEST(PairBatches, EndWhereLongSourcesOfShortTargetsAreFourTimesTheLimit) {
+  const auto sizes = [](const std::vector<SentencePair>& pairs) {
+    std::vector<size_t> all;
+    for (const auto& batch : pair_batches(pairs, {50, 20})) all.push_back(batch.size());
+    return all;
+  };
+  EXPECT_EQ(sizes(std::vector<SentencePair>(9, {Sentence(60, 1), {2, 0}})), (std::vector<size_t>{3, 3, 3}));
+  EXPECT_EQ(sizes(std::vector<SentencePair>(2, {Sentence(500, 1), {2, 0}})), (std::vector<size_t>{1, 1}));
+  EXPECT_EQ(sizes(std::vector<SentencePair>(30, {Sentence(10, 1), {2, 0}})), (std::vector<size_t>{20, 10}));
+}
+
 // Log-softmax of the full pass over `inputs`, the last row, in double.
 at::Tensor next_log_probs(nn::Transformer& model, const Sentence& source, const Sentence& inputs) {
   const torch::NoGradGuard guard;

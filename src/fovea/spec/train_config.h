@@ -62,7 +62,8 @@ struct TrainConfig : MachineOptions, LogOptions {
         named(
             number("after-epochs", &C::after_epochs, "stop after so many passes over the data (0: no limit)", 0, 1e15),
             "e"),
-        named(number("mini-batch-words", &C::mini_batch_words, "target tokens in a batch, at most", 1, 1e9),
+        named(number("mini-batch-words", &C::mini_batch_words,
+                     "target tokens in a batch, at most; of the source, four times as many", 1, 1e9),
               "max-tokens"),
         number("mini-batch", &C::mini_batch, "sentences in a batch, at most (0: no limit)", 0, 1e9),
         number("maxi-batch", &C::maxi_batch, "batches' worth of sentences sorted by length together", 1, 1e6),

@@ -144,6 +144,40 @@ TEST(TranslateBatch, ABeamOfOneIsGreedyOverFullPasses) {
   EXPECT_LT(ended, 12U);
 }
 
+// The others keep their probabilities.
+TEST(TranslateBatch, ATokenThatNoHypothesisHasIsPassedOver) {
+  nn::Transformer model = make_model("full");
+  const std::vector<Sentence> sources = random_sentences(8, 6);
+  constexpr int64_t kNever = 7;
+  model->output_bias().data_ptr<float>()[kNever] += 6;
+  size_t had = 0;
+  for (const auto& hypotheses : translate(model, sources, beam(1), 8))
+    had += static_cast<size_t>(std::ranges::count(hypotheses[0].tokens, kNever));
+  EXPECT_GT(had, 8U);
+  for (const Format format : {Format::kExact, Format::kInt8}) {
+    for (const int64_t size : {int64_t{1}, int64_t{3}, kVocabulary}) {
+      TranslateOptions options = beam(size, size);
+      options.beam.never = kNever;
+      for (const auto& hypotheses : translate(model, sources, options, 8, format)) {
+        for (const auto& hypothesis : hypotheses) EXPECT_EQ(std::ranges::count(hypothesis.tokens, kNever), 0) << size;
+      }
+    }
+  }
+  TranslateOptions options = beam(1);
+  options.beam.never = kNever;
+  const auto found = translate(model, sources, options, 8);
+  for (size_t s = 0; s < sources.size(); ++s) {
+    Sentence inputs = {0};
+    double log_prob = 0;
+    for (const int64_t token : found[s][0].tokens) {
+      log_prob += next_log_probs(model, sources[s], inputs)[token].item<double>();
+      inputs.push_back(token);
+    }
+    log_prob += next_log_probs(model, sources[s], inputs)[0].item<double>();
+    EXPECT_NEAR(found[s][0].log_prob, log_prob, 1e-4);  // as above
+  }
+}
+
 TEST(TranslateBatch, ScoresAreThoseOfTeacherForcing) {
   for (const std::string attention : {"full", "topk(3)", "relu+gated-rmsnorm", "random(4)", "entmax(1.5)"}) {
     nn::Transformer model = make_model(attention);

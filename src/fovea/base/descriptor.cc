@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "fovea/base/error.h"
+#include "fovea/base/signals.h"
 #include "fovea/base/strings.h"
 
 namespace fovea {
@@ -16,8 +17,28 @@ void fail_on_file(std::string_view doing, const fs::path& path, int error) {
                   error == ENOSPC ? "; free some space and run again" : ""));
 }
 
-Descriptor::Descriptor(const fs::path& path, int flags, std::string_view doing)
-    : Descriptor(open(path.c_str(), flags | O_CLOEXEC), doing, path) {}
+int open_at_last(const fs::path& path, int flags) {
+  constexpr mode_t kMode = 0666;  // of a new file
+  int file = -1;
+  do file = open(path.c_str(), flags | O_CLOEXEC, kMode);
+  while (file < 0 && errno == EINTR);
+  return file;
+}
+
+int sync_at_last(int fd) {
+  int failed = 0;
+  do failed = fsync(fd);
+  while (failed != 0 && errno == EINTR);
+  return failed;
+}
+
+int open_input(const fs::path& path) {
+  for (;;) {
+    const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    if (file >= 0 || errno != EINTR) return file;
+    throw_if_interrupted("reading");
+  }
+}
 
 Descriptor::~Descriptor() {
   if (fd_ >= 0) ::close(fd_);
@@ -33,8 +54,9 @@ void write_all(int fd, std::string_view content, const fs::path& path) {
 }
 
 void sync_and_close(Descriptor& file, const fs::path& path) {
-  if (fsync(file.get()) != 0) fail_on_file("write", path, errno);
-  if (::close(file.release()) != 0) fail_on_file("write", path, errno);
+  if (sync_at_last(file.get()) != 0) fail_on_file("write", path, errno);
+  // Linux closes before it says EINTR.
+  if (::close(file.release()) != 0 && errno != EINTR) fail_on_file("write", path, errno);
 }
 
 }  // namespace fovea

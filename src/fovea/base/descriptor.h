@@ -9,6 +9,14 @@ namespace fovea {
 // Throws an Error "cannot write 'x': No space left on device; ...". `error` is an errno.
 [[noreturn]] void fail_on_file(std::string_view doing, const std::filesystem::path& path, int error);
 
+// As open(2) and fsync(2), but a signal does not make them fail: the handlers (signals.h) let system calls return, and
+// what is written when a signal came must be kept. Not for named pipes, which would then wait for ever.
+int open_at_last(const std::filesystem::path& path, int flags);
+int sync_at_last(int fd);
+
+// Opens for reading; waits for a named pipe's writer, until a signal asks to stop. -1: errno says why.
+int open_input(const std::filesystem::path& path);
+
 // An open file, closed at the end of its life.
 class Descriptor {
  public:
@@ -16,7 +24,6 @@ class Descriptor {
   Descriptor(int opened, std::string_view doing, const std::filesystem::path& shown) : fd_(opened) {
     if (fd_ < 0) fail_on_file(doing, shown, errno);
   }
-  Descriptor(const std::filesystem::path& path, int flags, std::string_view doing);
   ~Descriptor();
   Descriptor(const Descriptor&) = delete;
   Descriptor& operator=(const Descriptor&) = delete;

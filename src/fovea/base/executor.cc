@@ -1,8 +1,10 @@
 #include "fovea/base/executor.h"
 
+#include <algorithm>
 #include <atomic>
 #include <exception>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -21,10 +23,15 @@ void ThreadExecutor::run(int64_t count, const std::function<void(int64_t, int)>&
       next = count;
     }
   };
-  std::vector<std::thread> threads;
-  for (int worker = 1; worker < num_threads_; ++worker) threads.emplace_back(body, worker);
+  std::vector<std::jthread> threads;  // which join, too, where an exception ends this
+  const auto workers = static_cast<int>(std::clamp<int64_t>(count, 1, num_threads_));
+  try {
+    for (int worker = 1; worker < workers; ++worker) threads.emplace_back(body, worker);
+  } catch (const std::system_error&) {
+    // No more threads are to be had (ulimit -u): those that run do all of the work.
+  }
   body(0);
-  for (std::thread& thread : threads) thread.join();
+  threads.clear();
   if (failure) std::rethrow_exception(failure);
 }
 

@@ -57,7 +57,7 @@ void require_writable(std::string_view option, const fs::path& path) {
 
 std::string read_file(const fs::path& path) {
   require_file(path, "reading");
-  const Descriptor file(path, O_RDONLY, "read");
+  const Descriptor file(open_input(path), "read", path);
   std::string content;
   struct stat status = {};
   if (fstat(file.get(), &status) == 0 && status.st_size > 0) content.reserve(static_cast<size_t>(status.st_size) + 1);
@@ -75,8 +75,8 @@ std::string read_file(const fs::path& path) {
 }
 
 void sync_path(const fs::path& path) {
-  const Descriptor file(path, O_RDONLY, "open");
-  if (fsync(file.get()) != 0 && errno != EINVAL) fail_on_file("sync", path, errno);
+  const Descriptor file(open_at_last(path, O_RDONLY), "open", path);
+  if (sync_at_last(file.get()) != 0 && errno != EINVAL) fail_on_file("sync", path, errno);
 }
 
 void write_file(const fs::path& path, std::string_view content) {

@@ -5,13 +5,29 @@
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
 #include <filesystem>
+#include <functional>
 
+#include "fovea/base/file_set.h"
 #include "fovea/base/test_folder.h"
 #include "fovea/base/test_message.h"
+
+namespace {
+int syncs_to_interrupt = 0;
+}
+
+// In place of the C library's: as when a signal comes on a file system that waits for a server.
+extern "C" int fsync(int fd) {
+  if (syncs_to_interrupt == 0) return static_cast<int>(syscall(SYS_fsync, fd));
+  --syncs_to_interrupt;
+  errno = EINTR;
+  return -1;
+}
 
 namespace fovea {
 namespace {
@@ -84,6 +100,32 @@ TEST(File, WritesAsideAndReadsBack) {
   write_file(file, "new");
   EXPECT_EQ(read_file(file), "new");
   EXPECT_EQ(std::distance(fs::directory_iterator(folder.path()), {}), 1) << "a temporary file was left";
+}
+
+TEST(File, IsSyncedThoughASignalComes) {
+  const TestFolder folder;
+  const fs::path file = folder / "x";
+  const auto write_lines = [&] {
+    LineWriter out(file);
+    out.line("x");
+    out.close();
+  };
+  const auto write_set = [&] {
+    FileSet files;
+    files.begin(file);
+    files.append("x\n");
+    files.commit();
+  };
+  for (const std::function<void()>& write :
+       {std::function<void()>([&] { write_file(file, "x\n"); }), {write_lines}, {write_set}, {[&] {
+          sync_path(file);
+        }}}) {
+    syncs_to_interrupt = 3;
+    EXPECT_EQ(message_of(write), "nothing was thrown");
+    EXPECT_EQ(syncs_to_interrupt, 0);
+    EXPECT_EQ(read_file(file), "x\n");
+    EXPECT_THAT(folder.names(), ElementsAre("x"));
+  }
 }
 
 TEST(File, SaysWhatIsWrong) {

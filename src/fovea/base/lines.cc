@@ -19,6 +19,7 @@
 #include <iterator>
 #include <system_error>
 
+#include "fovea/base/descriptor.h"
 #include "fovea/base/error.h"
 #include "fovea/base/file.h"
 #include "fovea/base/output_target.h"
@@ -222,15 +223,6 @@ void push_unpacker(io::filtering_istream& in, const std::string& head, const std
   if (starts_with(head, "\x28\xb5\x2f\xfd"sv)) push(ZstdUnpacker());
 }
 
-// Waits for a named pipe's writer.
-int open_input(const std::string& path) {
-  for (;;) {
-    const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-    if (fd >= 0 || errno != EINTR) return fd;
-    throw_if_interrupted("reading");
-  }
-}
-
 std::string peek(int fd, const std::string& name) {
   std::string head(6, '\0');
   size_t size = 0;
@@ -426,7 +418,7 @@ void LineWriter::close() {
   });
   stream_->checked(path_, [&] {
     if (stream_->temporary.empty()) return;
-    if (fsync(stream_->fd) != 0 || rename(stream_->temporary.c_str(), stream_->target.c_str()) != 0)
+    if (sync_at_last(stream_->fd) != 0 || rename(stream_->temporary.c_str(), stream_->target.c_str()) != 0)
       throw std::system_error(errno, std::generic_category());
     stream_->temporary.clear();
   });

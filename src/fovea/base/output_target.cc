@@ -8,6 +8,7 @@
 #include <charconv>
 #include <string>
 
+#include "fovea/base/descriptor.h"
 #include "fovea/base/error.h"
 #include "fovea/base/signals.h"
 #include "fovea/base/strings.h"
@@ -65,7 +66,7 @@ int open_output(const OutputTarget& target, const fs::path& temporary) {
   if (target.replaces) {
     // The rename would not ask whether the file there is protected.
     if (target.mode && access(target.path.c_str(), W_OK) != 0) return -1;
-    const int file = open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    const int file = open_at_last(temporary, O_WRONLY | O_CREAT | O_TRUNC);
     if (file >= 0 && target.mode) (void)fchmod(file, *target.mode);
     return file;
   }

@@ -3,17 +3,20 @@
 #include <gtest/gtest.h>
 
 #include <pthread.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
 #include <chrono>
 #include <cstdlib>
+#include <functional>
 #include <thread>
 #include <utility>
 
 #include "fovea/base/error.h"
 #include "fovea/base/file.h"
 #include "fovea/base/strings.h"
+#include "fovea/base/test_folder.h"
 #include "fovea/base/test_message.h"
 
 // Each in a process of its own, which the signal may end.
@@ -55,20 +58,19 @@ void write_into_a_closed_pipe() {
   std::_Exit(message.find("Broken pipe") != std::string::npos ? kGood : kWrong);
 }
 
-// The signal comes more than once, lest the first come before the reader waits.
-void wait_for_input() {
+// The signal comes more than once, lest the first come before `action` waits.
+void interrupt(const std::function<void()>& action) {
   install();
-  const Pipe pipe;
-  const pthread_t reader = pthread_self();
+  const pthread_t waiting = pthread_self();
   const std::thread sender([&] {
     for (int i = 0; i < 20; ++i) {
       std::this_thread::sleep_for(std::chrono::milliseconds(100));
-      pthread_kill(reader, SIGTERM);
+      pthread_kill(waiting, SIGTERM);
     }
     std::_Exit(kTooLate);
   });
   try {
-    const LineReader lines(pipe.name(0));
+    action();
   } catch (const Interrupted&) {
     std::_Exit(kGood);
   }
@@ -83,8 +85,19 @@ TEST(SignalsDeathTest, AClosedPipeIsAnError) {
   EXPECT_EXIT(write_into_a_closed_pipe(), testing::ExitedWithCode(kGood), "");
 }
 
-// A pipe that nobody writes into.
-TEST(SignalsDeathTest, WaitingForInputEnds) { EXPECT_EXIT(wait_for_input(), testing::ExitedWithCode(kGood), ""); }
+// A pipe that nobody writes into, and one that nobody opens at its other end.
+TEST(SignalsDeathTest, WaitingEnds) {
+  const TestFolder folder;
+  const std::string named = folder / "pipe";
+  ASSERT_EQ(mkfifo(named.c_str(), 0600), 0);
+  const Pipe pipe;
+  for (const std::function<void()>& waits : {std::function<void()>([&] { const LineReader lines(pipe.name(0)); }),
+                                             {[&] { const LineReader lines(named); }},
+                                             {[&] { read_file(named); }},
+                                             {[&] { write_file(named, "x"); }},
+                                             {[&] { const LineWriter lines(named); }}})
+    EXPECT_EXIT(interrupt(waits), testing::ExitedWithCode(kGood), "");
+}
 
 // As shells do for their background jobs, and nohup for SIGHUP.
 TEST(Signals, ThatWereIgnoredStayIgnored) {

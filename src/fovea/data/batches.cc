@@ -22,23 +22,25 @@ void sort_by_length(std::span<int64_t> sentences, const ParallelCorpus& corpus) 
 }
 
 struct Limits {
-  int64_t tokens, sentences;  // sentences 0: no limit
+  int64_t tokens, sentences;  // of the target; sentences 0: no limit
 };
 
 void cut(std::span<const int64_t> sentences, const ParallelCorpus& corpus, const Limits& limits,
          std::vector<Batch>& batches) {
   Batch batch;
-  int64_t tokens = 0;
+  int64_t tokens = 0, source_tokens = 0;
   for (const int64_t sentence : sentences) {
-    const int64_t length = corpus.target_length(sentence);
+    const int64_t length = corpus.target_length(sentence), source_length = corpus.source_length(sentence);
     const bool full = tokens + length > limits.tokens ||
+                      source_tokens + source_length > kSourceTokensPerTarget * limits.tokens ||
                       (limits.sentences > 0 && static_cast<int64_t>(batch.size()) == limits.sentences);
     if (full && !batch.empty()) {
       batches.push_back(std::exchange(batch, {}));
-      tokens = 0;
+      tokens = source_tokens = 0;
     }
     batch.push_back(sentence);
     tokens += length;
+    source_tokens += source_length;
   }
   if (!batch.empty()) batches.push_back(std::move(batch));
 }

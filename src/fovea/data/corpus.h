@@ -43,6 +43,10 @@ ParallelCorpus load_corpus(const std::string& source_path, const std::string& ta
 // A batch is a list of sentences of the corpus.
 using Batch = std::vector<int64_t>;
 
+// A batch has at most so many times its limit of target tokens in source tokens: far more than text of two languages
+// has, so that only long sources of very short targets end a batch by it, which would take many times its memory.
+inline constexpr int64_t kSourceTokensPerTarget = 4;
+
 struct BatchOptions {
   int64_t max_target_tokens = 4096;  // including </s>; a longer sentence is a batch of its own
   int64_t max_sentences = 0;         // 0: no limit
@@ -54,7 +58,7 @@ struct BatchOptions {
 // batches. A position in training is thus (epoch, index).
 std::vector<Batch> batches_of_epoch(const ParallelCorpus& corpus, const BatchOptions& options, int64_t epoch);
 
-// Batches in the order of length, the same always: for validation.
+// Batches in the order of length, the same always, with the same limits: for validation.
 std::vector<Batch> batches_by_length(const ParallelCorpus& corpus, int64_t max_target_tokens);
 
 // Packed tokens: what nn::Transformer takes.

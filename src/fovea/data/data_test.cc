@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 #include <set>
+#include <utility>
+#include <vector>
 
 #include "fovea/base/error.h"
 #include "fovea/base/file.h"
@@ -129,6 +131,36 @@ TEST(Batches, ALongerSentenceIsABatchOfItsOwn) {
   for (const Batch& batch : batches_of_epoch(corpus, {.max_target_tokens = 5}, 1)) {
     EXPECT_TRUE(batch.size() == 1 || target_tokens(corpus, batch) <= 5);
   }
+}
+
+// Lengths of the two sides, sentence after sentence.
+ParallelCorpus corpus_of_lengths(const std::vector<std::pair<int64_t, int64_t>>& lengths) {
+  ParallelCorpus corpus;
+  corpus.source_offsets = corpus.target_offsets = {0};
+  for (const auto& [source, target] : lengths) {
+    corpus.source.resize(corpus.source.size() + static_cast<size_t>(source));
+    corpus.target.resize(corpus.target.size() + static_cast<size_t>(target));
+    corpus.source_offsets.push_back(static_cast<int64_t>(corpus.source.size()));
+    corpus.target_offsets.push_back(static_cast<int64_t>(corpus.target.size()));
+  }
+  return corpus;
+}
+
+std::vector<size_t> sizes_of(const std::vector<Batch>& batches) {
+  std::vector<size_t> sizes;
+  for (const Batch& batch : batches) sizes.push_back(batch.size());
+  return sizes;
+}
+
+// Numbers and headings beside whole paragraphs.
+TEST(Batches, EndWhereLongSourcesOfShortTargetsAreFourTimesTheLimit) {
+  const ParallelCorpus corpus = corpus_of_lengths(std::vector<std::pair<int64_t, int64_t>>(20, {100, 2}));
+  EXPECT_THAT(sizes_of(batches_by_length(corpus, 100)), ElementsAre(4, 4, 4, 4, 4));
+  EXPECT_THAT(sizes_of(batches_of_epoch(corpus, {.max_target_tokens = 100}, 1)), ElementsAre(4, 4, 4, 4, 4));
+  const ParallelCorpus longer = corpus_of_lengths({{1000, 2}, {1000, 2}});
+  EXPECT_THAT(sizes_of(batches_by_length(longer, 100)), ElementsAre(1, 1)) << "no batch is empty";
+  const ParallelCorpus ordinary = corpus_of_lengths(std::vector<std::pair<int64_t, int64_t>>(100, {8, 2}));
+  EXPECT_THAT(sizes_of(batches_by_length(ordinary, 100)), ElementsAre(50, 50)) << "up to there the target decides";
 }
 
 TEST(Batches, AreAFunctionOfSeedAndEpoch) {

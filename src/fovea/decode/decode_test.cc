@@ -94,6 +94,17 @@ TEST(LengthBatches, KeepTheirLimitsAndLoseNothing) {
   }
 }
 
+TEST(PairBatches, EndWhereLongSourcesOfShortTargetsAreFourTimesTheLimit) {
+  const auto sizes = [](const std::vector<SentencePair>& pairs) {
+    std::vector<size_t> all;
+    for (const auto& batch : pair_batches(pairs, {50, 20})) all.push_back(batch.size());
+    return all;
+  };
+  EXPECT_EQ(sizes(std::vector<SentencePair>(9, {Sentence(60, 1), {2, 0}})), (std::vector<size_t>{3, 3, 3}));
+  EXPECT_EQ(sizes(std::vector<SentencePair>(2, {Sentence(500, 1), {2, 0}})), (std::vector<size_t>{1, 1}));
+  EXPECT_EQ(sizes(std::vector<SentencePair>(30, {Sentence(10, 1), {2, 0}})), (std::vector<size_t>{20, 10}));
+}
+
 // Log-softmax of the full pass over `inputs`, the last row, in double.
 at::Tensor next_log_probs(nn::Transformer& model, const Sentence& source, const Sentence& inputs) {
   const torch::NoGradGuard guard;
@@ -110,7 +121,7 @@ at::Tensor next_log_probs(nn::Transformer& model, const Sentence& source, const 
 TEST(TranslateBatch, ABeamOfOneIsGreedyOverFullPasses) {
   nn::Transformer model = make_model("topk(3)");
   const std::vector<Sentence> sources = random_sentences(12, 2);
-  model->output_bias().data_ptr<float>()[0] += 2;
+  model->output_bias().data_ptr<float>()[0] += 1;
   const auto found = translate(model, sources, beam(1), 12);
   size_t ended = 0;
   for (size_t s = 0; s < sources.size(); ++s) {
@@ -131,6 +142,40 @@ TEST(TranslateBatch, ABeamOfOneIsGreedyOverFullPasses) {
   }
   EXPECT_GT(ended, 2U);  // both ways of ending happen
   EXPECT_LT(ended, 12U);
+}
+
+// The others keep their probabilities.
+TEST(TranslateBatch, ATokenThatNoHypothesisHasIsPassedOver) {
+  nn::Transformer model = make_model("full");
+  const std::vector<Sentence> sources = random_sentences(8, 6);
+  constexpr int64_t kNever = 7;
+  model->output_bias().data_ptr<float>()[kNever] += 6;
+  size_t had = 0;
+  for (const auto& hypotheses : translate(model, sources, beam(1), 8))
+    had += static_cast<size_t>(std::ranges::count(hypotheses[0].tokens, kNever));
+  EXPECT_GT(had, 8U);
+  for (const Format format : {Format::kExact, Format::kInt8}) {
+    for (const int64_t size : {int64_t{1}, int64_t{3}, kVocabulary}) {
+      TranslateOptions options = beam(size, size);
+      options.beam.never = kNever;
+      for (const auto& hypotheses : translate(model, sources, options, 8, format)) {
+        for (const auto& hypothesis : hypotheses) EXPECT_EQ(std::ranges::count(hypothesis.tokens, kNever), 0) << size;
+      }
+    }
+  }
+  TranslateOptions options = beam(1);
+  options.beam.never = kNever;
+  const auto found = translate(model, sources, options, 8);
+  for (size_t s = 0; s < sources.size(); ++s) {
+    Sentence inputs = {0};
+    double log_prob = 0;
+    for (const int64_t token : found[s][0].tokens) {
+      log_prob += next_log_probs(model, sources[s], inputs)[token].item<double>();
+      inputs.push_back(token);
+    }
+    log_prob += next_log_probs(model, sources[s], inputs)[0].item<double>();
+    EXPECT_NEAR(found[s][0].log_prob, log_prob, 1e-4);  // as above
+  }
 }
 
 TEST(TranslateBatch, ScoresAreThoseOfTeacherForcing) {

@@ -185,6 +185,28 @@ TEST_F(RunTest, ScoresAndListsOfTheBest) {
   for (size_t i = 0; i < 3; ++i) EXPECT_EQ(scored[i].substr(scored[i].find(" ||| ") + 5), plain[i]);
 }
 
+// A model that prefers the unknown word to any other.
+TEST_F(RunTest, TheUnknownWordIsChosenOnlyWhereItMayBe) {
+  const text::Vocab vocab = text::Vocab::load(folder_ / "v.spm");
+  nn::Checkpoint checkpoint = nn::load_checkpoint(folder_ / "model", nn::Load::kModel);
+  checkpoint.model.at("output.bias")[vocab.unk()] = 3.0F;
+  nn::save_checkpoint(folder_ / "unsure", checkpoint);
+  DecodeConfig of = config("Hund und Katze\nder Hund\n");
+  of.model = folder_ / "unsure";
+  for (const char* precision : {"float32", "bfloat16", "int8"}) {
+    for (const int64_t beam : {1, 4}) {
+      SCOPED_TRACE(cat(precision, ", beam ", beam));
+      of.precision = precision;
+      of.beam_size = beam;
+      of.n_best = beam > 1;
+      of.allow_unk = false;
+      for (const std::string& line : translate(of)) EXPECT_EQ(line.find("\u2047"), std::string::npos) << line;
+      of.allow_unk = true;
+      for (const std::string& line : translate(of)) EXPECT_NE(line.find("\u2047"), std::string::npos) << line;
+    }
+  }
+}
+
 TEST_F(RunTest, AnotherMechanismByRequest) {
   DecodeConfig of = config("Hund und Katze und Hund und Katze\nder Hund läuft heute weg\n");
   of.attention = "full";

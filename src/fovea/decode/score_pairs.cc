@@ -5,19 +5,38 @@
 #include <cmath>
 
 #include "fovea/base/signals.h"
+#include "fovea/data/corpus.h"
 #include "fovea/decode/translate_batch.h"
 #include "fovea/ops/step.h"
 
 namespace fovea::decode {
 
+std::vector<std::vector<int64_t>> pair_batches(std::span<const SentencePair> pairs, const BatchLimits& limits) {
+  std::vector<Sentence> targets;
+  targets.reserve(pairs.size());
+  for (const SentencePair& pair : pairs) targets.push_back(pair.target);
+  std::vector<std::vector<int64_t>> batches;
+  for (const std::vector<int64_t>& by_target : length_batches(targets, limits)) {
+    int64_t words = 0;
+    for (const int64_t i : by_target) {
+      const auto size = static_cast<int64_t>(pairs[static_cast<size_t>(i)].source.size());
+      if (words == 0 || words + size > data::kSourceTokensPerTarget * limits.max_words) {
+        batches.emplace_back();
+        words = 0;
+      }
+      batches.back().push_back(i);
+      words += size;
+    }
+  }
+  return batches;
+}
+
 std::vector<double> score_pairs(nn::Transformer& model, std::span<const SentencePair> pairs,
                                 const BatchLimits& limits) {
   const c10::InferenceMode guard;
   const at::Device device = model->output_weight().device();
-  std::vector<Sentence> targets;
-  for (const SentencePair& pair : pairs) targets.push_back(pair.target);
   std::vector<double> scores(pairs.size());
-  for (const std::vector<int64_t>& batch : length_batches(targets, limits)) {
+  for (const std::vector<int64_t>& batch : pair_batches(pairs, limits)) {
     throw_if_interrupted("scoring");
     std::vector<Sentence> inputs;
     std::vector<const Sentence*> sources, input_pointers, outputs;

@@ -55,6 +55,7 @@ Translator::Options translator_options(const DecodeConfig& config) {
   options.search.max_length_factor = config.max_length_factor;
   options.limits = {config.mini_batch_words, config.mini_batch};
   options.max_length = config.max_length;
+  options.allow_unk = config.allow_unk;
   return options;
 }
 
@@ -64,6 +65,7 @@ Translator::Translator(LoadedModel loaded, const Options& options)
       limit_(line_limit(loaded_.model->config(), options.max_length)),
       model_(loaded_.model, options.layers) {
   options_.search.target_eos = loaded_.target.eos();
+  if (!options.allow_unk) options_.search.beam.never = loaded_.target.unk();
 }
 
 Translator::Translator(const DecodeConfig& config) : Translator(load_model(config), translator_options(config)) {}

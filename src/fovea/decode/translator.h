@@ -61,6 +61,7 @@ class Translator {
     ops::PackedLayer::Format layers = ops::PackedLayer::Format::kExact;  // of the decoder's steps and the output layer
     BatchLimits limits;
     int64_t max_length = 1000;
+    bool allow_unk = false;  // or no translation has the unknown word
   };
   Translator(LoadedModel loaded, const Options& options);
   explicit Translator(const DecodeConfig& config);

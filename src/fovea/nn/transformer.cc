@@ -93,9 +93,9 @@ TransformerImpl::Parts::Parts(const ModelConfig& model_config, std::optional<int
   const InitScope scope(seed);
   const int64_t width = config.dim_emb;
   const double stddev = 1 / std::sqrt(static_cast<double>(width));
-  const auto embedding = [&](torch::nn::Module& owner, const char* name, int64_t rows) {
-    auto module = owner.register_module(name, std::make_shared<torch::nn::Module>());
-    return module->register_parameter("weight", normal_tensor({rows, width}, stddev, scope / name));
+  const auto embedding = [&](torch::nn::Module& owner, int64_t rows, const InitScope& place) {
+    auto module = owner.register_module("embeddings", std::make_shared<torch::nn::Module>());
+    return module->register_parameter("weight", normal_tensor({rows, width}, stddev, place / "embeddings"));
   };
   const int64_t learned = config.transformer_positions == "learned" ? config.max_positions : 0;
 
@@ -104,10 +104,10 @@ TransformerImpl::Parts::Parts(const ModelConfig& model_config, std::optional<int
   auto output = root.register_module("output", std::make_shared<torch::nn::Module>());
   const bool shared = config.tied_embeddings_src || config.tied_embeddings_all;
   if (shared) {
-    source_embedding = target_embedding = embedding(root, "embeddings", config.dim_vocabs[0]);
+    source_embedding = target_embedding = embedding(root, config.dim_vocabs[0], scope);
   } else {
-    source_embedding = embedding(*encoder, "embeddings", config.dim_vocabs[0]);
-    target_embedding = embedding(*decoder, "embeddings", config.dim_vocabs[1]);
+    source_embedding = embedding(*encoder, config.dim_vocabs[0], scope / "encoder");
+    target_embedding = embedding(*decoder, config.dim_vocabs[1], scope / "decoder");
   }
   const bool tied = config.tied_embeddings || config.tied_embeddings_all;
   output_weight = tied ? target_embedding

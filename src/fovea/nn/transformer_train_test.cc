@@ -6,6 +6,8 @@
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "fovea/base/error.h"
 #include "fovea/nn/layers.h"
@@ -145,9 +147,25 @@ TEST(Transformer, InitialWeightsHaveTheirDistributions) {
   // 64,000 normal samples of the deviation 1 / 8: within three and four standard errors.
   EXPECT_NEAR(embeddings.std().item<double>(), 1 / 8.0, 3 / 8.0 / std::sqrt(64000.0));
   EXPECT_NEAR(embeddings.mean().item<double>(), 0, 4 / 8.0 / std::sqrt(64000.0));
-  // No two parameters share their numbers.
-  EXPECT_FALSE(parameters["encoder.layers.0.self_attention.out.weight"].equal(
-      parameters["encoder.layers.1.self_attention.out.weight"]));
+}
+
+TEST(Transformer, NoTwoParametersShareTheirNumbers) {
+  ModelConfig config = tiny("relu+gated-rmsnorm");
+  config.dim_vocabs = {17, 17};
+  config.transformer_positions = "learned";
+  config.max_positions = 17;
+  Transformer model(config, 1);
+  std::vector<std::pair<std::string, at::Tensor>> drawn;
+  for (auto& item : model->named_parameters()) {
+    if (!item.value().eq(item.value().view({-1})[0]).all().item<bool>()) drawn.emplace_back(item.key(), item.value());
+  }
+  // Two tables of words, two of positions, the output layer, and ten matrices of each pair of layers.
+  EXPECT_GE(drawn.size(), 5U + 10U);
+  for (size_t i = 0; i < drawn.size(); ++i) {
+    for (size_t j = 0; j < i; ++j) {
+      EXPECT_FALSE(drawn[i].second.equal(drawn[j].second)) << drawn[j].first << " and " << drawn[i].first;
+    }
+  }
 }
 
 TEST(Transformer, PositionsAreThoseOfFairseq) {

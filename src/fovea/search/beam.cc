@@ -53,7 +53,7 @@ class Sentence {
     if (length_ > max_length_) {
       extend_by_end(rows, options);
     } else {
-      extend(rows);
+      extend(rows, options);
     }
     select(options);
     if (is_decided(options)) live_.clear();
@@ -78,11 +78,12 @@ class Sentence {
   }
 
  private:
-  void extend(const Rows& rows) {
+  void extend(const Rows& rows, const BeamOptions& options) {
     for (size_t i = 0; i < live_.size(); ++i) {
       const size_t row = static_cast<size_t>(rows.first) + i;
       const Candidate* best = &rows.next.best[row * static_cast<size_t>(rows.n)];
       for (int64_t j = 0; j < rows.n; ++j) {
+        if (best[j].token == options.never) continue;
         extensions_.push_back({live_[i].log_prob + best[j].log_prob, best[j].token, static_cast<int64_t>(i)});
       }
     }
@@ -155,8 +156,9 @@ std::vector<std::vector<Hypothesis>> beam_search(Scorer& scorer, std::span<const
   std::vector<int64_t> parents(sentences.size()), tokens(sentences.size(), options.start);
   std::vector<int64_t> next_parents, next_tokens;
   for (size_t s = 0; s < sentences.size(); ++s) parents[s] = static_cast<int64_t>(s);
-  // One more than the beam: the end of the sentence may be among a row's best, and beam_size others must remain.
-  const int64_t n = std::min(options.beam_size + 1, options.vocabulary);
+  // More than the beam: the end of the sentence may be among a row's best, and the token that no hypothesis has, and
+  // beam_size others must remain.
+  const int64_t n = std::min(options.beam_size + (options.never ? 2 : 1), options.vocabulary);
   Continuations next;
   while (!parents.empty()) {
     scorer.step(parents, tokens, n, next);

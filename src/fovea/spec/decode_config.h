@@ -12,7 +12,7 @@ struct DecodeConfig : ModelOptions, LogOptions {
   int64_t beam_size = 5;
   double normalize = 1;
   std::string length_penalty = "power";
-  bool n_best = false, scores = false;
+  bool n_best = false, scores = false, allow_unk = false;
   int64_t mini_batch_words = 2048, mini_batch = 64, maxi_batch = 100;
   double max_length_factor = 3;
   int64_t max_length = 1000;
@@ -28,6 +28,7 @@ struct DecodeConfig : ModelOptions, LogOptions {
                "power: log p / length^x (Marian, fairseq); gnmt: log p / ((5 + length) / 6)^x", "power|gnmt"),
         field("n-best", &C::n_best, "all hypotheses of the beam: ID ||| text ||| F0= log p ||| score"),
         field("scores", &C::scores, "score ||| text"),
+        field("allow-unk", &C::allow_unk, "translations may have unknown words, which are shown as \u2047"),
         named(number("mini-batch-words", &C::mini_batch_words, "source tokens in a batch, at most", 1, 1e9),
               "max-tokens"),
         number("mini-batch", &C::mini_batch, "sentences in a batch, at most", 1, 1e9),

@@ -150,15 +150,25 @@ TEST(TrainConfig, SaysWhatIsWrong) {
 }
 
 TEST(TrainConfig, EachOfAdamsNumbersHasItsRange) {
-  for (const std::vector<double>& wrong :
-       {std::vector<double>{1, 0.9, 1e-9}, {-0.1, 0.9, 1e-9}, {0.9, 1, 1e-9}, {0.9, -0.1, 1e-9}, {0.9, 0.98, 0}}) {
+  for (const std::vector<double>& wrong : {std::vector<double>{1, 0.9, 1e-9},
+                                           {-0.1, 0.9, 1e-9},
+                                           {0.9, 1, 1e-9},
+                                           {0.9, -0.1, 1e-9},
+                                           {0.9, 0.98, 0},
+                                           {0.9, 0.98, 1e-50},
+                                           {0.9, 0.98, 1e-39},
+                                           {0.9, 0.98, 1e39}}) {
     TrainConfig config = good_training();
     config.optimizer_params = wrong;
-    EXPECT_THAT(refusal(config), HasSubstr("--optimizer-params: expected beta1 and beta2 in [0, 1) and eps above 0"));
+    EXPECT_EQ(refusal(config),
+              "--optimizer-params: expected beta1 and beta2 in [0, 1) and eps above 0 in float32 (1.2e-38 to 3.4e38), "
+              "e.g. 0.9 0.98 1e-9");
   }
-  TrainConfig config = good_training();
-  config.optimizer_params = {0, 0, 1e-9};
-  EXPECT_NO_THROW(validate(config));
+  for (const std::vector<double>& right : {std::vector<double>{0, 0, 1e-9}, {0.9, 0.98, 1.2e-38}}) {
+    TrainConfig config = good_training();
+    config.optimizer_params = right;
+    EXPECT_NO_THROW(validate(config));
+  }
 }
 
 TEST(TrainConfig, WhatDecaysToTheEndNeedsOne) {

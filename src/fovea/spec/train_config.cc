@@ -1,5 +1,6 @@
 #include "fovea/spec/train_config.h"
 
+#include <limits>
 #include <set>
 
 #include "fovea/base/strings.h"
@@ -33,8 +34,13 @@ void check_files(const TrainConfig& config, Problems& problems) {
 
 void check_optimizer(const TrainConfig& config, Problems& problems) {
   const std::vector<double>& p = config.optimizer_params;
-  const bool good = p.size() == 3 && p[0] >= 0 && p[0] < 1 && p[1] >= 0 && p[1] < 1 && p[2] > 0;
-  problems.add_if(!good, "--optimizer-params: expected beta1 and beta2 in [0, 1) and eps above 0, e.g. 0.9 0.98 1e-9");
+  // The update is computed in float32: a smaller eps would be 0 there, and a weight without a gradient 0 / 0.
+  constexpr double kLeastEps = std::numeric_limits<float>::min(), kMostEps = std::numeric_limits<float>::max();
+  const bool good =
+      p.size() == 3 && p[0] >= 0 && p[0] < 1 && p[1] >= 0 && p[1] < 1 && p[2] >= kLeastEps && p[2] <= kMostEps;
+  problems.add_if(!good,
+                  "--optimizer-params: expected beta1 and beta2 in [0, 1) and eps above 0 in float32 (1.2e-38 to "
+                  "3.4e38), e.g. 0.9 0.98 1e-9");
   problems.add_if(config.learn_rate == 0, "--learn-rate is 0; nothing would be learned");
   const bool needs_end = config.lr_decay == "cosine" || config.lr_decay == "linear";
   problems.add_if(needs_end && config.after_batches == 0 && config.after_epochs == 0 && config.stop_after_seconds == 0,

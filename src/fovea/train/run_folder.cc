@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "fovea/base/descriptor.h"
 #include "fovea/base/error.h"
 #include "fovea/base/log.h"
 #include "fovea/base/strings.h"
@@ -39,7 +40,7 @@ int lock(const fs::path& run) {
   fs::create_directories(run, failed);
   if (failed) throw Error(cat("--model: cannot make the folder '", run.string(), "': ", failed.message()));
   const std::string path = run / ".lock";
-  const int file = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  const int file = open_at_last(path, O_RDWR | O_CREAT);
   if (file < 0) throw Error(cat("--model: cannot write in '", run.string(), "': ", std::strerror(errno)));
   if (flock(file, LOCK_EX | LOCK_NB) == 0) return file;
   const int error = errno;

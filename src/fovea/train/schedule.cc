@@ -5,6 +5,17 @@
 #include <numbers>
 
 namespace fovea::train {
+namespace {
+
+// How much of what a limit leaves after the warm-up is done. The warm-up's own share is counted at the mean pace of the
+// run so far, share / updates: that needs no memory of when it ended.
+double share_after_warmup(double share, double updates, double warmup) {
+  if (updates <= warmup) return 0;
+  const double done = std::clamp(share, 0.0, 1.0), before = done * warmup / updates;
+  return (done - before) / (1 - before);
+}
+
+}  // namespace
 
 double learning_rate(const TrainConfig& config, int64_t update, const RunShare& share) {
   const auto step = static_cast<double>(update), warmup = static_cast<double>(config.lr_warmup);
@@ -15,7 +26,7 @@ double learning_rate(const TrainConfig& config, int64_t update, const RunShare& 
     const double reference = std::max(1.0, warmup);
     return config.learn_rate * std::min(warm, std::sqrt(reference / step));
   }
-  double p = std::max(share.epochs, share.seconds);
+  double p = share_after_warmup(std::max(share.epochs, share.seconds), step - 1, warmup);
   const double updates_left = static_cast<double>(config.after_batches) - warmup;
   if (config.after_batches > 0 && updates_left > 0) p = std::max(p, (step - 1 - warmup) / updates_left);
   p = std::clamp(p, 0.0, 1.0);

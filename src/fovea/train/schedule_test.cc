@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "fovea/base/test_message.h"
@@ -38,6 +39,36 @@ TEST(Schedule, DecaysAsNamed) {
   // Near 0.34, where double steps by 6e-17: some roundings.
   EXPECT_NEAR(learning_rate(cosine, 351, {}), 0.2 * (1 + std::sqrt(0.5)), 1e-15);
   EXPECT_GT(learning_rate(linear, 1100, {}), 0) << "the last update does something";
+}
+
+// A run of 400 updates, told as epochs or as seconds, falls as one that counts updates.
+TEST(Schedule, DecaysFromTheEndOfTheWarmUpWhateverTheLimit) {
+  for (const char* decay : {"cosine", "linear"}) {
+    TrainConfig batches = config_of(decay);
+    batches.after_batches = 400;
+    for (int64_t update = 1; update <= 400; ++update) {
+      const double share = static_cast<double>(update - 1) / 400, expected = learning_rate(batches, update, {});
+      // Some roundings of numbers below 1.
+      EXPECT_NEAR(learning_rate(config_of(decay), update, {.epochs = share}), expected, 1e-15) << decay << update;
+      EXPECT_NEAR(learning_rate(config_of(decay), update, {.seconds = share}), expected, 1e-15) << decay << update;
+    }
+    for (const double pace : {0.3, 1.0, 3.0}) {  // of the updates after the warm-up
+      const auto rate = [&](int64_t update) {
+        const auto after = static_cast<double>(std::max<int64_t>(update - 101, 0));
+        const double share =
+            std::min(1.0, (static_cast<double>(std::min<int64_t>(update - 1, 100)) + pace * after) / 400);
+        return learning_rate(config_of(decay), update, {.seconds = share});
+      };
+      EXPECT_DOUBLE_EQ(rate(101), 0.4) << decay;
+      for (int64_t update = 102; update < 1200; ++update) EXPECT_LE(rate(update), rate(update - 1)) << decay;
+      EXPECT_NEAR(rate(1200), 0, 1e-15) << decay;
+    }
+  }
+}
+
+TEST(Schedule, ARunWithinItsWarmUpDoesNotFall) {
+  EXPECT_DOUBLE_EQ(learning_rate(config_of("linear"), 50, {.epochs = 0.98}), 0.2);
+  EXPECT_DOUBLE_EQ(learning_rate(config_of("linear"), 100, {.epochs = 1}), 0.4);
 }
 
 TEST(Schedule, EndsWithTheFirstLimitThatIsReached) {

@@ -85,9 +85,8 @@ void Updater::adam(const UpdateInput& input, double gradient_scale) {
 void Updater::exchange_average() {
   if (!averages()) return;
   const torch::NoGradGuard no_grad;
-  const at::Tensor weights = parameters_.weights().clone();
-  parameters_.weights().copy_(average_);
-  average_.copy_(weights);
+  const c10::Storage &weights = parameters_.weights().storage(), &average = average_.storage();
+  average.set_data_ptr(weights.set_data_ptr(average.set_data_ptr({})));
   parameters_.refresh();
 }
 

@@ -1,11 +1,14 @@
 #include "fovea/train/test_task.h"
 
 #include <ATen/Functions.h>
+#include <c10/core/CPUAllocator.h>
 #include <gtest/gtest.h>
 #include <torch/nn/module.h>
 
 #include <cmath>
 #include <limits>
+#include <new>
+#include <string>
 
 #include "fovea/nn/checkpoint_module.h"
 #include "fovea/ops/step.h"
@@ -158,6 +161,44 @@ TEST(Updater, TheAverageIsSavedAndTheWeightsGoOn) {
   const nn::NamedTensors before = weights_of(updater);
   { const AverageInUse in_use(updater); }
   EXPECT_EQ(largest_difference(weights_of(updater), before), 0);
+}
+
+class OutOfMemory final : public at::Allocator {
+ public:
+  at::DataPtr allocate(size_t) override { throw std::bad_alloc(); }
+  void copy_data(void* to, const void* from, size_t count) const override { default_copy_data(to, from, count); }
+};
+
+// A validation that ran out of memory is unwound in a process that has none left.
+TEST(Updater, TheAverageIsPutBackWithoutMemory) {
+  for (const char* precision : {"float32", "bfloat16"}) {
+    Setting setting;
+    setting.task.train.exponential_smoothing = 0.05;
+    setting.task.train.precision = precision;
+    const nn::Transformer model = setting.model();
+    Updater updater(setting.task.train, model, at::kCPU);
+    const std::vector<data::Batch> batches = {{1, 2, 3}};
+    for (int64_t update = 1; update <= 4; ++update) updater.update(setting.input(batches, update));
+    const nn::NamedTensors average = weights_of(updater);
+    const auto values = [&] {
+      nn::NamedTensors copies;
+      for (const auto& [name, tensor] : nn::parameters_of(*model)) copies[name] = tensor.to(at::kFloat, false, true);
+      return copies;
+    };
+    const nn::NamedTensors weights = values();
+    at::Allocator* const allocator = c10::GetCPUAllocator();
+    OutOfMemory none;
+    {
+      const AverageInUse in_use(updater);
+      // bfloat16 has 8 bits, and weights are below 2.
+      EXPECT_LE(largest_difference(values(), average), std::string(precision) == "float32" ? 0 : 1.0 / 128);
+      EXPECT_GT(largest_difference(values(), weights), 0);
+      c10::SetCPUAllocator(&none);
+    }
+    c10::SetCPUAllocator(allocator);
+    EXPECT_EQ(largest_difference(values(), weights), 0) << precision;
+    EXPECT_EQ(largest_difference(weights_of(updater), average), 0) << precision;
+  }
 }
 
 }  // namespace

@@ -51,13 +51,13 @@ def parameters(spec, width):
 
 
 def kernel_of(program, spec, inputs, causal, which):
-    """The name behind the arrow of `fovea kernels --explain`."""
+    """The name behind the arrow of `fovea kernels --explain`, which FOVEA_KERNEL precedes where it is set."""
     q = inputs[0]
     command = [program, "kernels", "--explain", spec, "--kind", "causal" if causal else "self", "--dtype",
                str(q.dtype).removeprefix("torch."), "--heads", q.size(1), "--head-dim", q.size(3), "--length", q.size(2)]
     command += ["--backward"] if which == "both" else []
     done = subprocess.run([str(part) for part in command], capture_output=True, text=True, check=True)
-    return next(line for line in done.stdout.splitlines() if line.startswith("-> ")).removeprefix("-> ")
+    return next(line for line in done.stdout.splitlines() if "-> " in line).partition("-> ")[2]
 
 
 def against_sdpa(sizes, given, roof, inputs_of, specs=SPECS):

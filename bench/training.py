@@ -14,7 +14,7 @@ from timing import timing_of
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 FOVEA = ROOT / "build" / "release" / "bin" / "fovea"
 SOURCE_WORDS = 13  # of a sentence to translate; </s> makes 14 pieces
-STEPS = SOURCE_WORDS + 1  # of a translation
+STEPS = SOURCE_WORDS + 2  # of a translation as long as its source, and its </s>
 MAX_LENGTH = 256  # pieces; neither side trains on longer sentences
 
 
@@ -78,16 +78,17 @@ def make_untrained(folder, corpus):
 
 
 def trained_model(folder, threads):
-    """A small model with 8 heads of 64, for its queries and keys: made once, and found again by later runs."""
+    """A small model with 8 heads of 64, for its queries and keys: made once, and found again by later runs, which go on
+    with one that was stopped."""
     model, corpus, vocab = folder / "trained", folder / "generated", folder / "generated.spm"
-    if not (model / "last").exists():
+    sides = [corpus / "train.src", corpus / "train.trg"]
+    if not vocab.exists():
         run(FOVEA, "corpus", "--generate", 20000, "--output", corpus, threads=1)
-        sides = [corpus / "train.src", corpus / "train.trg"]
         run(FOVEA, "vocab", "--dim-vocabs", 1500, "--train-sets", *sides, "--output", vocab, threads=1)
-        run(FOVEA, "train", "--model", model, "--overwrite", "--train-sets", *sides, "--vocabs", vocab, vocab,
-            "--dim-emb", 512, "--transformer-heads", 8, "--transformer-dim-ffn", 512, "--enc-depth", 1, "--dec-depth", 1,
-            "--tied-embeddings-all", "--mini-batch-words", 1000, "--after-batches", 400, "--lr-warmup", 100,
-            "--cpu-threads", threads, threads=threads)
+    run(FOVEA, "train", "--model", model, "--train-sets", *sides, "--vocabs", vocab, vocab, "--dim-emb", 512,
+        "--transformer-heads", 8, "--transformer-dim-ffn", 512, "--enc-depth", 1, "--dec-depth", 1,
+        "--tied-embeddings-all", "--mini-batch-words", 1000, "--after-batches", 400, "--lr-warmup", 100,
+        "--cpu-threads", threads, threads=threads)
     return model
 
 

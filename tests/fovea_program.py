@@ -61,4 +61,3 @@ class Workplace:
         if not path.exists():
             checked(*self.training(path, "--after-batches", 20, "--quiet"))
         return path
-

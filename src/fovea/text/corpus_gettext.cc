@@ -163,7 +163,8 @@ class PoParser {
     text = text.substr(1, text.size() - 2);
     std::string out;
     while (!text.empty()) {
-      const size_t length = length_ ? length_(text) : 1;
+      // Of a shift by ESC the converter tells the length together with the letter behind it.
+      const size_t length = length_ && text[0] != '\x1b' ? length_(text) : 1;
       const bool escapes = length == 1 && text[0] == '\\' && text.size() > 1;
       if (escapes) {
         text.remove_prefix(1);

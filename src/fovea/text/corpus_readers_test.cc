@@ -89,6 +89,14 @@ TEST_F(ReadersTest, PoEscapesAreNoHalvesOfCharacters) {
               HasSubstr("b.po': got the character set 'x-klingon'; expected a known one"));
 }
 
+// As msgcat writes it: an escape right behind the shift back to ASCII.
+TEST_F(ReadersTest, PoEscapesFollowShiftsOfIso2022) {
+  const std::string path = file("a.po",
+                                "msgid \"\"\nmsgstr \"Content-Type: text/plain; charset=ISO-2022-JP\\n\"\n\n"
+                                "msgid \"raw\"\nmsgstr \"\x1b$B$\"\x1b(B\\tb\"\n");
+  EXPECT_THAT(read_po(path).pairs, ElementsAre(is_pair("raw", "あ\tb")));
+}
+
 TEST_F(ReadersTest, PoPluralFormsOutOfOrderAreAnError) {
   const std::string plural = "msgid \"cat\"\nmsgid_plural \"cats\"\n";
   EXPECT_THAT(message_of([&] { read_po(file("a.po", plural + "msgstr[1] \"Katzen\"\nmsgstr[0] \"Katze\"\n")); }),

@@ -47,7 +47,6 @@ std::vector<std::string> sources_of(const TranslateRequest& request) {
 void expect_error_in_validation_costs_nothing(TestTask& task, const std::function<void()>& fail) {
   task.with_validation();
   task.train.valid_metrics = {"bleu", "ce-mean-words"};
-  task.train.after_batches = 15;
   Hooks good, bad;
   good.translate = sources_of;
   run(task, good);
@@ -70,13 +69,33 @@ TEST(Resuming, AfterAnErrorInAValidationLosesNoUpdate) {
   for (const int64_t save_freq : {2, 3, 1000}) {
     TestTask task;
     task.train.save_freq = save_freq;
+    task.train.after_batches = 15;
     expect_error_in_validation_costs_nothing(task, [] { throw std::bad_alloc(); });
   }
+}
+
+// The translations do not improve, so that nothing but the end saves.
+TEST(Resuming, AfterAnErrorInTheLastValidationStoresItsResult) {
+  TestTask task;
+  task.train.after_batches = 8;
+  expect_error_in_validation_costs_nothing(task, [] { throw std::bad_alloc(); });
+}
+
+// One that goes on takes `best` back: a validation at the end out of turn is not stored.
+TEST(Resuming, FindsTheBestOfBeforeAnEndOutOfTurn) {
+  TestTask task;
+  task.with_validation();
+  task.train.keep_last = 1;
+  task.train.after_batches = 6;
+  run(task);
+  EXPECT_EQ(fs::read_symlink(fs::path(task.train.model) / "best"), "checkpoints/update-00000006");
+  EXPECT_EQ(checkpoints_of(task.train.model), "update-00000004 update-00000006 checkpoints/update-00000006");
 }
 
 // The best values have changed by then.
 TEST(Resuming, AfterALogThatCouldNotBeWrittenInAValidationLosesNoUpdate) {
   TestTask task;
+  task.train.after_batches = 15;
   expect_error_in_validation_costs_nothing(
       task, [] { log::configure({.format = log::Format::kText, .quiet = false, .file = "/dev/full"}); });
 }

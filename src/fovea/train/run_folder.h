@@ -10,8 +10,9 @@ namespace fovea::train {
 // The folder of a run, held by one process: a second training in it is refused.
 class RunFolder {
  public:
-  // Makes the folder, unless it is a checkpoint itself, locks it, removes what a killed process left half written. With
-  // --overwrite the checkpoints there are deleted, with --no-reload they are moved aside (checkpoints.1 ...).
+  // Makes the folder, unless it is a checkpoint itself, locks it, removes what a killed process left half written and
+  // moves checkpoints cut off in copying aside. With --overwrite the checkpoints there are deleted, with --no-reload
+  // they are moved aside (checkpoints.1 ...).
   explicit RunFolder(const TrainConfig& config);
 
   const std::filesystem::path& path() const { return path_; }

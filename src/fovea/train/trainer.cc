@@ -223,6 +223,7 @@ void Trainer::validate_or_save() {
     if (saved_ != state_.updates) save();
     throw;
   }
+  saved_ = -1;  // what a run that ended before the validation saved at this update is without it
 }
 
 void Trainer::validate() {
@@ -298,12 +299,15 @@ std::string Trainer::reason_to_stop() const {
 void Trainer::finish(const std::string& reason) {
   if (window_.target_tokens > 0) display();
   if (saved_ != state_.updates) save();
-  // A validation out of turn is for the log and for `best`, not for the state: were it stored, a run that goes on from
-  // here would differ from one that never stopped.
-  if (validation_.enabled() && state_.validated != state_.updates) validate();
   // Again after a last save that was killed before it came to these: every run ends with the same links and folders.
   link_best();
   nn::prune_checkpoints(folder_->path(), {.keep = config_.keep_last, .every = config_.save_freq});
+  // A validation out of turn is for the log and for `best`, not for the state: were it stored, a run that goes on from
+  // here would differ from one that never stopped. The state's own best one stays for such a run.
+  if (validation_.enabled() && state_.validated != state_.updates) {
+    validate();
+    link_best();
+  }
   log::info(cat("Training finished after ", reason));
 }
 
@@ -315,7 +319,7 @@ void Trainer::leave_on_signal() {
 
 void Trainer::run() {
   try {
-    if (validation_due()) work_after_update();  // a signal ended the run before it
+    if (validation_due()) work_after_update();  // a signal or an error ended the run before it was done
     log::Progress progress("training", limit() > 0 ? limit() - first_done_ : 0);
     std::string reason;
     while ((reason = reason_to_stop()).empty()) {

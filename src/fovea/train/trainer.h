@@ -71,7 +71,7 @@ class Trainer {
   std::optional<RunFolder> folder_;  // made after all that may be refused: --overwrite deletes
   TrainState state_;
   double first_done_ = 0;  // done() when this process began
-  int64_t saved_ = -1;     // updates at the last save of this process
+  int64_t saved_ = -1;     // updates at the last save of this process, whose state is still the present one
   std::vector<data::Batch> batches_;
   int64_t sentences_ = 0;  // of this epoch so far
   Window window_;

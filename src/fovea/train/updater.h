@@ -46,7 +46,7 @@ class Updater {
   friend class AverageInUse;
   bool averages() const { return average_.defined(); }
   void adam(const UpdateInput& input, double gradient_scale);
-  // Of memory, which the model's parameters are views of: nothing is allocated, as it happens in a destructor.
+  // Of the float32 weights' memory; the model's parameters follow. Allocates nothing, as it happens in a destructor.
   void exchange_average();
 
   const TrainConfig& config_;

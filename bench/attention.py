@@ -13,7 +13,7 @@ from roof_share import least_seconds
 from timing import compared, in_turns
 
 SPECS = ["topk(32)", "window(256)", "sparsemax", "entmax(1.5)", "relu", "full"]
-# The table of all kernels; those of SPECS stand beside their peer.
+# Of the part `kernels`.
 MORE_SPECS = ["block(256)", "dilated(256,2)", "window(256)+topk(8)", "entmax(1.3)", "gelu", "rela-g"]
 
 
@@ -135,9 +135,8 @@ MEMORY_PEERS = {"topk(32) in PyTorch": peers.topk(32), "SDPA": peers.sdpa(False)
 def memory(n, peer_n, threads):
     """Peak memory beyond the inputs, each in a process of its own."""
     rows = []
-    ours_there = ["topk(32)", "full"]
-    for name, size in [*((spec, n) for spec in SPECS), ("SDPA", n), *((spec, peer_n) for spec in ours_there),
-                       *((name, peer_n) for name in MEMORY_PEERS)]:
+    for name, size in [*((name, n) for name in (*SPECS, "SDPA")),
+                       *((name, peer_n) for name in ("topk(32)", "full", *MEMORY_PEERS))]:
         script = pathlib.Path(__file__).with_name("attention_memory.py")
         command = [sys.executable, str(script), name, str(size), str(threads)]
         done = subprocess.run(command, capture_output=True, text=True, check=True)

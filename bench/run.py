@@ -14,7 +14,6 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "python"), str(ROOT / "bench")]
-PARTS = ["sdpa", "kernels", "peers", "flex", "memory", "training", "decoding"]
 
 
 def processor():
@@ -71,7 +70,7 @@ def made_folder(text):
 def options():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="smaller sizes and fewer rounds: some ten minutes")
-    parser.add_argument("--only", nargs="+", choices=PARTS, default=PARTS, metavar="PART", help="of " + ", ".join(PARTS))
+    parser.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS), metavar="PART", help="of " + ", ".join(PARTS))
     parser.add_argument("--output", default=str(ROOT / "build" / "bench"), type=made_folder, metavar="DIR", help="folder of the tables [build/bench]")
     parser.add_argument("--build", default=str(ROOT / "build" / "release"), type=built, metavar="DIR", help="[build/release]")
     parser.add_argument("--threads", type=positive, default=2, help="[2]")
@@ -182,6 +181,11 @@ def decoding_part(given, report, _roof):
     report.table("decoding", "Decoding with the Multi30k tiny model, against eager PyTorch", rows)
 
 
+# Of --only, in the order of measuring: `peers` begins with malloc's own settings, which tuned ones replace for good.
+PARTS = {"peers": peers_part, "sdpa": sdpa_part, "kernels": kernels_part, "flex": flex_part, "memory": memory_part,
+         "training": training_part, "decoding": decoding_part}
+
+
 def line_of(error):
     """A child's own last words where it was one that failed."""
     text = (error.stderr or "").strip() if isinstance(error, subprocess.CalledProcessError) else ""
@@ -192,8 +196,7 @@ def line_of(error):
 def measure(part, given, report, roof):
     """A part that fails costs no other its table."""
     try:
-        {"sdpa": sdpa_part, "kernels": kernels_part, "peers": peers_part, "flex": flex_part, "memory": memory_part,
-         "training": training_part, "decoding": decoding_part}[part](given, report, roof)
+        PARTS[part](given, report, roof)
     except Exception as error:  # peers are other projects' code: anything may come of it
         report.failure(part, line_of(error))
 
@@ -213,11 +216,10 @@ def main():
                f"GFLOP/s, bfloat16 {roof['bfloat16'] / 1e9:.0f}, screening {roof['screening'] / 1e9:.0f}, "
                f"memory {roof['bandwidth'] / 1e9:.1f} GB/s\n")
     report = Report(given.output, heading)
-    if "peers" in given.only:  # first: it begins with malloc's own settings
-        measure("peers", given, report, roof)
-    keep_memory()
     for part in PARTS:
-        if part in given.only and part != "peers":
+        if part != "peers":
+            keep_memory()
+        if part in given.only:
             measure(part, given, report, roof)
     return 1 if report.has_failures else 0
 

@@ -134,8 +134,9 @@ def attention(q: Tensor, k: Tensor, v: Tensor, spec: str = "full", *, causal: bo
             goes with k_begins.
         q_offsets, k_offsets (Tensor, optional): packed: [B + 1] int64 on the CPU, where sequences begin and end;
             k_offsets default to q_offsets, both to a single sequence.
-        k_begins (Tensor, optional): packed: [B] int64 on the CPU; with q_offsets and k_lengths, in place of k_offsets, the keys of
-            sequence b are k_begins[b] ... k_begins[b] + k_lengths[b] - 1 and may be shared. No gradients.
+        k_begins (Tensor, optional): packed: [B] int64 on the CPU; with q_offsets and k_lengths, in place of
+            k_offsets, the keys of sequence b are k_begins[b] ... k_begins[b] + k_lengths[b] - 1 and may be shared. No
+            gradients.
         k_tokens (Tensor, optional): packed: [N] int64 on the CPU, with k_begins, which are ranges of it then: key j of
             sequence b is row k_tokens[k_begins[b] + j] of k and v. For caches in pieces.
         alpha (Tensor, optional): [H] in [1.0001, 64], for entmax(learned).

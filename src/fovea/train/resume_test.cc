@@ -81,8 +81,8 @@ TEST(Resuming, AfterAnErrorInTheLastValidationStoresItsResult) {
   expect_error_in_validation_costs_nothing(task, [] { throw std::bad_alloc(); });
 }
 
-// One that goes on takes `best` back: a validation at the end out of turn is not stored.
-TEST(Resuming, FindsTheBestOfBeforeAnEndOutOfTurn) {
+// For a run that goes on, whose state knows nothing of the validation at the end.
+TEST(Resuming, FindsTheBestCheckpointFromBeforeAnEndOutOfTurn) {
   TestTask task;
   task.with_validation();
   task.train.keep_last = 1;

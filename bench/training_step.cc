@@ -20,6 +20,7 @@
 #include "fovea/ops/step.h"
 #include "fovea/spec/config_yaml.h"
 #include "fovea/spec/train_config.h"
+#include "fovea/tasks/translation/options.h"
 #include "fovea/train/flat_parameters.h"
 
 namespace fovea {
@@ -65,8 +66,10 @@ Batch make_batch(int64_t target_tokens, uint64_t seed) {
 ModelConfig recipe_model() {
   ModelConfig model;
   TrainConfig training;  // the file's other keys
+  translation::Options data;
   std::vector<FieldView> fields = field_views(model);
-  for (const FieldView& field : field_views(training)) fields.push_back(field);
+  for (const auto& others : {field_views(training), field_views(data)})
+    fields.insert(fields.end(), others.begin(), others.end());
   from_yaml(read_file(FOVEA_RECIPE), FOVEA_RECIPE, std::span<const FieldView>(fields));
   model.dim_vocabs = {kVocabulary, kVocabulary};
   return model;

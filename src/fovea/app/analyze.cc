@@ -6,11 +6,11 @@
 #include <vector>
 
 #include "fovea/analysis/picture.h"
-#include "fovea/app/logging.h"
+#include "fovea/spec/logging.h"
 #include "fovea/app/options.h"
 #include "fovea/base/error.h"
 #include "fovea/base/strings.h"
-#include "fovea/decode/translator.h"
+#include "fovea/tasks/translation/translator.h"
 #include "fovea/nn/attention_observer.h"
 #include "fovea/spec/config_problems.h"
 
@@ -52,23 +52,23 @@ std::vector<std::string> labels(const text::Vocab& vocab, const decode::Sentence
 decode::Sentence tokens_of(const text::Vocab& vocab, const std::string& text, const ModelConfig& model,
                            std::string_view what) {
   const int64_t most = longest_text(model, kMostDrawn);
-  decode::Encoded encoded = decode::encode_line(vocab, text, most);
+  translation::Encoded encoded = translation::encode_line(vocab, text, most);
   if (encoded.cut_from > 0)
     throw Error(cat(what, ": has ", encoded.cut_from, " tokens; at most ", most, " can be drawn, give a shorter one"));
   return std::move(encoded.tokens);
 }
 
-std::string translation(const decode::LoadedModel& loaded, const AnalyzeConfig& config) {
+std::string own_translation(const translation::LoadedModel& loaded, const AnalyzeConfig& config) {
   DecodeConfig decode;
   decode.beam_size = config.beam_size;
-  decode::Translator translator({loaded.model, text::Vocab::from_bytes(loaded.source.bytes(), "source"),
+  translation::Translator translator({loaded.model, text::Vocab::from_bytes(loaded.source.bytes(), "source"),
                                  text::Vocab::from_bytes(loaded.target.bytes(), "target")},
-                                decode::translator_options(decode));
+                                translation::translator_options(decode));
   return translator.translate(std::vector<std::string>{config.source}).front().front().text;
 }
 
 // Weights [T, S] of the cross-attention, the mean of the layers and heads that `config` asks for.
-at::Tensor cross_attention(decode::LoadedModel& loaded, const AnalyzeConfig& config, const decode::Sentence& source,
+at::Tensor cross_attention(translation::LoadedModel& loaded, const AnalyzeConfig& config, const decode::Sentence& source,
                            const decode::Sentence& inputs) {
   const ModelConfig& model = loaded.model->config();
   if (config.layer > model.dec_depth)
@@ -83,9 +83,9 @@ at::Tensor cross_attention(decode::LoadedModel& loaded, const AnalyzeConfig& con
   const at::Device device = loaded.model->output_weight().device();
   const auto pack = [&](const decode::Sentence& sentence) {
     const decode::Sentence* only = &sentence;
-    return decode::pack(std::span(&only, 1), device);
+    return translation::pack(std::span(&only, 1), device);
   };
-  const decode::PackedSentences src = pack(source), trg = pack(inputs);
+  const translation::PackedSentences src = pack(source), trg = pack(inputs);
   const at::Tensor memory = loaded.model->encode(src.tokens, src.offsets, {});
   loaded.model->decode(trg.tokens, trg.offsets, memory, src.offsets, {});
   at::Tensor weights = config.layer > 0 ? layers.at(config.layer - 1) : at::stack(layers).mean(0);
@@ -104,11 +104,11 @@ int run_analyze(const std::vector<std::string>& arguments) {
   if (!options.parse(arguments)) return 0;
   configure_log(config, {config.vocabs});
   validate(config);
-  decode::LoadedModel loaded = decode::load_model(config);
+  translation::LoadedModel loaded = translation::load_model(config);
   const ModelConfig& model = loaded.model->config();
   const decode::Sentence source = tokens_of(loaded.source, config.source, model, "--source");
   const bool translates = config.target.empty();
-  const std::string target = translates ? translation(loaded, config) : config.target;
+  const std::string target = translates ? own_translation(loaded, config) : config.target;
   const decode::Sentence outputs =
       tokens_of(loaded.target, target, model, translates ? "--source: its translation" : "--target");
   // Row t is the step that predicts token t: its input is the token before.

@@ -60,6 +60,24 @@ bool has_name_of(const FieldView& field, std::initializer_list<std::string_view>
   return std::ranges::find(names, field.name) != names.end();
 }
 
+bool has_flag(const std::vector<FieldView>& fields, const std::string& flag) {
+  return std::ranges::any_of(fields, [&](const FieldView& field) {
+    const std::vector<std::string> flags = split(flags_of(field), ',');
+    return std::ranges::find(flags, flag) != flags.end();
+  });
+}
+
+// One line of help for a field that is only shown.
+void add_to_help(CLI::App& app, const FieldView& field, const std::string& group) {
+  const std::string help = help_of(field);
+  const CLI::callback_t take_none = [](const CLI::results_t& /*values*/) { return true; };
+  CLI::Option* option =
+      field.is_flag() ? app.add_flag(flags_of(field), help) : app.add_option(flags_of(field), take_none, help);
+  if (!field.is_flag()) option->type_name(type_of(field));
+  if (field.is_list()) option->expected(1, 1 << 20);
+  option->group(group);
+}
+
 }  // namespace
 
 struct Options::State {
@@ -68,6 +86,8 @@ struct Options::State {
   std::vector<FieldView> fields;
   std::vector<std::string> not_streams;   // flags of paths for which '-' is none of the standard streams
   std::vector<std::string> config_files;  // as given
+  std::vector<std::pair<std::string, std::vector<FieldView>>> others;
+  std::string epilogue;
   bool dump = false;
 
   State(const std::string& name, const std::string& summary, const std::string& usage)
@@ -110,6 +130,10 @@ struct Options::State {
     if (extra.empty()) return;
     const std::string name = extra.front().substr(0, extra.front().find('=')), see = see_help(command);
     if (!name.starts_with("-")) throw UsageError(cat("unexpected argument '", name, "'", see));
+    for (const auto& [choice, other] : others) {
+      if (has_flag(other, name))
+        throw UsageError(cat("'", name, "' is an option of ", choice, see_help(command)));
+    }
     const std::string hint = did_you_mean_field(name, known_flags(), "--");
     throw UsageError(cat("unknown option '", name, "'", hint.empty() ? see : hint));
   }
@@ -146,6 +170,25 @@ struct Options::State {
       }
     }
     std::cout << to_yaml(std::span<const FieldView>(fields)) << std::flush;
+  }
+
+  // What of the other choices' options is not the same here.
+  std::string help_of_others() const {
+    std::string text;
+    for (const auto& [choice, other] : others) {
+      CLI::App shown;
+      shown.set_help_flag();
+      for (const FieldView& field : other) {
+        const bool is_known = std::ranges::any_of(fields, [&](const FieldView& own) {
+          return own.name == field.name && help_of(own) == help_of(field);
+        });
+        if (!is_known) add_to_help(shown, field, cat("With ", choice));
+      }
+      CLI::Formatter formatter;
+      formatter.column_width(34);
+      text += formatter.make_groups(&shown, CLI::AppFormatMode::Normal);
+    }
+    return text;
   }
 
   std::vector<std::string> known_flags() const {
@@ -199,7 +242,11 @@ void Options::positional(const std::string& name, std::vector<std::string>& valu
   if (most) option->expected(0, *most);
 }
 
-void Options::epilogue(const std::string& text) { state_->app.footer(text); }
+void Options::epilogue(const std::string& text) { state_->epilogue = text; }
+
+void Options::add_other(const std::string& choice, const std::vector<FieldView>& fields) {
+  state_->others.emplace_back(choice, fields);
+}
 
 bool Options::parse(const std::vector<std::string>& given) {
   std::vector<std::string> arguments;
@@ -209,6 +256,7 @@ bool Options::parse(const std::vector<std::string>& given) {
     std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
     state_->app.parse(reversed);
   } catch (const CLI::CallForHelp&) {
+    state_->app.footer(state_->help_of_others() + state_->epilogue);
     std::cout << state_->app.help() << std::flush;
     return false;
   } catch (const CLI::ExtrasError&) {
@@ -224,6 +272,38 @@ bool Options::parse(const std::vector<std::string>& given) {
   }
   state_->check_paths();
   return true;
+}
+
+namespace {
+
+// The values of an option on the command line, "--name VALUE" or "--name=VALUE".
+std::vector<std::string> values_on_line(const std::vector<std::string>& arguments, const std::string& name,
+                                        char letter) {
+  const std::string flag = cat("--", name), short_flag = letter == 0 ? flag : cat("-", std::string(1, letter));
+  std::vector<std::string> values;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const std::string argument = with_dashes(arguments[i]);
+    if (argument.starts_with(cat(flag, "="))) values.push_back(argument.substr(flag.size() + 1));
+    if ((argument == flag || argument == short_flag) && i + 1 < arguments.size()) values.push_back(arguments[i + 1]);
+  }
+  return values;
+}
+
+}  // namespace
+
+std::optional<std::string> peek(const std::vector<std::string>& arguments, const std::string& name, char letter) {
+  const std::vector<std::string> given = values_on_line(arguments, name, letter);
+  if (!given.empty()) return given.back();
+  std::optional<std::string> found;
+  for (const std::string& path : values_on_line(arguments, "config", 'c')) {
+    try {
+      const std::map<std::string, std::string> values = scalars_of_yaml(read_file(path));
+      if (const auto value = values.find(name); value != values.end()) found = value->second;
+    } catch (const Error&) {
+      continue;
+    }
+  }
+  return found;
 }
 
 }  // namespace fovea::app

@@ -20,6 +20,10 @@ class Options {
   void add(S& config, const std::string& heading) {
     add_fields(field_views(config), heading);
   }
+  void add(const std::vector<FieldView>& fields, const std::string& heading) { add_fields(fields, heading); }
+  // Options that this command line does not take, because they belong to another choice such as "--task language". The
+  // help text lists those that are not the same here, under that heading, and the error for one of them names it.
+  void add_other(const std::string& choice, const std::vector<FieldView>& fields);
   // Arguments without a flag: any number of them, or at most `most`.
   void positional(const std::string& name, std::vector<std::string>& values, const std::string& help,
                   std::optional<int> most = std::nullopt);
@@ -35,5 +39,9 @@ class Options {
   struct State;
   std::unique_ptr<State> state_;
 };
+
+// The value that `arguments` give the option `name` ("task"; `letter` is its short flag or 0), on the command line or
+// else in the last --config file that has it; nothing if neither does. Reports no errors: parse() will.
+std::optional<std::string> peek(const std::vector<std::string>& arguments, const std::string& name, char letter = 0);
 
 }  // namespace fovea::app

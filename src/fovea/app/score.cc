@@ -1,20 +1,18 @@
 #include <string>
 #include <vector>
 
-#include "fovea/app/logging.h"
-#include "fovea/app/options.h"
-#include "fovea/decode/run.h"
+#include "fovea/app/task_commands.h"
+#include "fovea/tasks/task_list.h"
 
 namespace fovea::app {
 
 int run_score(const std::vector<std::string>& arguments) {
-  ScoreConfig config;
-  Options options("score", "Natural logarithms of p(target | source), one a line, or of the whole text.",
-                  "--model DIR --train-sets A B [--summary]");
-  options.add(config, "Options");
-  if (!options.parse(arguments)) return 0;
-  configure_log(config, {config.train_sets, config.vocabs});
-  decode::run_score(config);
+  run_task_command({.name = "score",
+                    .summary = "How probable a text is under a model: natural logarithms, or a summary.",
+                    .usage = "--model DIR --train-sets A [B] [OPTIONS]",
+                    .epilogue = "  fovea score --model run --train-sets test.en test.de --summary",
+                    .maker = &tasks::TaskEntry::score},
+                   tasks::task_list(), arguments);
   return 0;
 }
 

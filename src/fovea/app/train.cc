@@ -1,36 +1,23 @@
 #include "fovea/train/train.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <string>
 #include <vector>
 
-#include "fovea/app/logging.h"
 #include "fovea/app/options.h"
+#include "fovea/app/train_command.h"
 #include "fovea/base/strings.h"
-#include "fovea/decode/translator.h"
 #include "fovea/nn/paths.h"
+#include "fovea/spec/config_yaml.h"
+#include "fovea/spec/logging.h"
+#include "fovea/tasks/task_list.h"
 
 namespace fovea::app {
 namespace fs = std::filesystem;
 namespace {
 
-// Validation's translations by the live model: a translator for each, as it lays out the weights of when it is made.
-std::vector<std::string> translate(const TrainConfig& config, const train::TranslateRequest& request) {
-  DecodeConfig decode;
-  decode.beam_size = config.valid_beam_size;
-  decode.max_length_factor = config.valid_max_length_factor;
-  decode.mini_batch_words = config.valid_mini_batch_words;
-  decode.mini_batch = config.valid_mini_batch_words;
-  decode::Translator translator({request.model, text::Vocab::from_bytes(request.source_vocab.bytes(), "source"),
-                                 text::Vocab::from_bytes(request.target_vocab.bytes(), "target")},
-                                decode::translator_options(decode));
-  std::vector<std::string> texts;
-  for (const std::vector<decode::Translation>& best : translator.translate(request.sources))
-    texts.push_back(best.front().text);
-  return texts;
-}
-
-// Where the log is to be in the run's folder, which the first run makes after the log's first lines.
+// The log may lie in the run's folder, which the first run makes after the log's first lines.
 void make_folder_of_log(const TrainConfig& config) {
   if (config.log.empty()) return;
   const fs::path run = nn::resolved_path(config.model, "--model");
@@ -42,26 +29,69 @@ void make_folder_of_log(const TrainConfig& config) {
   if (failed) throw Error(cat("--log: cannot make the folder '", folder.string(), "': ", failed.message()));
 }
 
+std::vector<std::string> names_of(std::span<const tasks::TaskEntry> list) {
+  std::vector<std::string> names;
+  for (const tasks::TaskEntry& entry : list) names.emplace_back(entry.name);
+  return names;
+}
+
+const tasks::TaskEntry& task_of(std::span<const tasks::TaskEntry> list, const std::vector<std::string>& arguments) {
+  const std::string task = peek(arguments, "task").value_or(std::string(list.front().name));
+  const auto found =
+      std::ranges::find_if(list, [&](const tasks::TaskEntry& entry) { return entry.name == task; });
+  if (found != list.end()) return *found;
+  const std::vector<std::string> names = names_of(list);
+  throw UsageError(
+      cat("--task: got '", task, "'; expected one of ", join(names, ", "), did_you_mean(task, names)));
+}
+
+// "what to train": each task with its summary and measures.
+std::string help_of_tasks(std::span<const tasks::TaskEntry> list) {
+  std::string text = "Tasks:\n";
+  for (const tasks::TaskEntry& entry : list) {
+    text += cat("  --task ", entry.name, ": ", entry.summary, "\n      --valid-metrics of ", entry.train().measures,
+                "\n");
+  }
+  return text;
+}
+
 }  // namespace
 
-int run_train(const std::vector<std::string>& arguments) {
+void train_one_of(std::span<const tasks::TaskEntry> list, const std::vector<std::string>& arguments) {
+  const tasks::TaskEntry& chosen = task_of(list, arguments);
   TrainConfig config;
-  ModelConfig model;
-  Options options("train", "Trains a translation model; the same command continues a run that was stopped.",
-                  "--model DIR --train-sets A B --vocabs V V [--valid-sets C D] [--attention SPEC]");
+  config.task = chosen.name;
+  const tasks::TrainSetup setup = chosen.train();
+  Options options("train", "Trains a model; the same command continues a run that was stopped.",
+                  "[--task NAME] --model DIR --train-sets A [B] --vocabs V [V] [--valid-sets C [D]] [--attention SPEC]");
   options.add(config, "Training");
-  options.add(model, "Model");
-  options.epilogue(
-      "  fovea train --model run --train-sets train.en train.de --vocabs joint.spm joint.spm \\\n"
-      "      --valid-sets valid.en valid.de --tied-embeddings-all --attention 'topk(8)' --after-batches 20000");
-  if (!options.parse(arguments)) return 0;
-  validate(config);
-  validate(model);
+  options.add(setup.options, cat("Task ", chosen.name));
+  options.add(setup.model, cat("Model of the task ", chosen.name));
+  std::vector<tasks::TrainSetup> others;
+  for (const tasks::TaskEntry& entry : list) {
+    if (entry.name == chosen.name) continue;
+    const tasks::TrainSetup& other = others.emplace_back(entry.train());
+    std::vector<FieldView> fields = other.options;
+    fields.insert(fields.end(), other.model.begin(), other.model.end());
+    options.add_other(cat("--task ", entry.name), fields);
+  }
+  options.epilogue(help_of_tasks(list) +
+                   "\n  fovea train --model run --train-sets train.en train.de --vocabs joint.spm joint.spm \\\n"
+                   "      --valid-sets valid.en valid.de --tied-embeddings-all --attention 'topk(8)' --after-batches "
+                   "20000");
+  if (!options.parse(arguments)) return;
+  Problems problems;
+  add_problems(config, problems);
+  setup.add_problems(config, problems);
+  problems.throw_if_any();
+  setup.check_model();
   make_folder_of_log(config);
-  configure_log(config, {config.train_sets, config.valid_sets, config.vocabs});
-  train::run_training(config, model,
-                      {.translate = [&](const train::TranslateRequest& request) { return translate(config, request); },
-                       .on_update = {}});
+  configure_log(config, setup.inputs());
+  train::run_training({.config = config, .load = setup.load, .task_options = to_yaml(setup.options)});
+}
+
+int run_train(const std::vector<std::string>& arguments) {
+  train_one_of(tasks::task_list(), arguments);
   return 0;
 }
 

@@ -1,7 +1,7 @@
 #include <string>
 #include <vector>
 
-#include "fovea/app/logging.h"
+#include "fovea/spec/logging.h"
 #include "fovea/app/options.h"
 #include "fovea/base/error.h"
 #include "fovea/base/log.h"

@@ -12,6 +12,7 @@
 #include "fovea/base/strings.h"
 #include "fovea/nn/checkpoint_files.h"
 #include "fovea/nn/paths.h"
+#include "fovea/base/fields.h"
 #include "fovea/spec/config_yaml.h"
 
 namespace fovea::nn {
@@ -20,27 +21,23 @@ namespace {
 
 constexpr int64_t kFormat = 1;
 
-// What config.yml says beside the model's own fields.
+// The lines of config.yml before the model's own fields.
 struct Origin {
   int64_t checkpoint_format = kFormat;
   std::string fovea_version = FOVEA_VERSION;
+  std::string task = Identity().task;
 
   static constexpr auto fields() {
-    return std::tuple(number("checkpoint-format", &Origin::checkpoint_format, "of the folder", 1),
-                      field("fovea-version", &Origin::fovea_version, "that wrote it"));
+    return std::tuple(number("checkpoint-format", &Origin::checkpoint_format, "format of the folder", 1),
+                      field("fovea-version", &Origin::fovea_version, "version that wrote it"),
+                      field("task", &Origin::task, "task of the model"));
   }
 };
 
-std::vector<FieldView> config_fields(Origin& origin, ModelConfig& config) {
-  std::vector<FieldView> fields = field_views(origin);
-  for (const FieldView& field : field_views(config)) fields.push_back(field);
-  return fields;
-}
-
-std::string print_config(const ModelConfig& config) {
+std::string print_config(const Identity& identity) {
   Origin origin;
-  ModelConfig copy = config;
-  return to_yaml(std::span<const FieldView>(config_fields(origin, copy)));
+  origin.task = identity.task;
+  return cat(to_yaml(origin), trim(identity.config), "\n");
 }
 
 // The format is looked at first: a newer one may have fields that this program does not know.
@@ -56,28 +53,24 @@ void check_format(std::string_view text, const std::string& source) {
   throw Error(cat(source, ": no checkpoint-format; is this a checkpoint of fovea?"));
 }
 
-void check_config(const ModelConfig& config, const std::string& source) {
-  std::vector<std::string> sizes;
-  for (const int64_t size : config.dim_vocabs) sizes.push_back(std::to_string(size));
-  if (sizes.size() != 2 || config.dim_vocabs[0] < 1 || config.dim_vocabs[1] < 1) {
-    throw Error(cat(source, ": dim-vocabs: got [", join(sizes, ", "),
-                    "]; expected the sizes of both vocabularies, each at least 1"));
-  }
-  try {
-    validate(config);
-  } catch (const Error& e) {
-    const std::string text = e.what();  // its first line: what may follow points into a spec on the command line
-    throw Error(cat(source, ": ", text.substr(0, text.find('\n'))));
-  }
-}
-
-ModelConfig parse_config(std::string_view text, const std::string& source) {
+// Task and configuration. The origin's lines stay in the configuration's text as empty ones, so that errors name the
+// right line.
+Identity parse_config(std::string_view text, const std::string& source) {
   check_format(text, source);
   Origin origin;
-  ModelConfig config;
-  from_yaml(text, source, std::span<const FieldView>(config_fields(origin, config)));
-  check_config(config, source);
-  return config;
+  const std::vector<FieldView> known = field_views(origin);
+  Identity identity;
+  std::string own;
+  for (const std::string& line : split(text, '\n')) {
+    const std::string_view key = std::string_view(line).substr(0, line.find(':'));
+    const bool is_own = std::ranges::any_of(known, [&](const FieldView& field) { return field.name == key; });
+    (is_own ? own : identity.config) += line;
+    own += "\n";
+    identity.config += "\n";
+  }
+  from_yaml(own, source, origin);
+  identity.task = origin.task;
+  return identity;
 }
 
 class CheckpointWriter {
@@ -147,6 +140,15 @@ class CheckpointReader {
 
   std::string path(const std::string& name) const { return (folder_ / name).string(); }
 
+  // The files of the model's identity: all that the checkpoint has besides its own.
+  std::map<std::string, std::string> identity_files() const {
+    std::map<std::string, std::string> files;
+    for (const auto& [name, sum] : sums_) {
+      if (name.find('/') == std::string::npos && !is_own_file(name)) files[name] = file(name);
+    }
+    return files;
+  }
+
  private:
   std::pair<std::string, bool> read(const std::string& name) const {
     const auto sum = sums_.find(name);
@@ -182,9 +184,9 @@ Checkpoint load_folder(const fs::path& folder, Load what, std::string_view optio
   const CheckpointReader reader(folder, option);
   Checkpoint checkpoint;
   checkpoint.folder = folder;
-  checkpoint.config = parse_config(reader.file(kConfigFile), reader.path(kConfigFile));
-  checkpoint.source_vocab = reader.file(kSourceVocabFile);
-  checkpoint.target_vocab = reader.file(kTargetVocabFile);
+  checkpoint.identity = parse_config(reader.file(kConfigFile), reader.path(kConfigFile));
+  if (what == Load::kIdentity) return checkpoint;
+  checkpoint.identity.files = reader.identity_files();
   checkpoint.model = reader.tensors(kModelFile);
   if (what == Load::kModel) return checkpoint;
   if (!reader.has(kOptimizerFile) || !reader.has(kProgressFile))
@@ -245,41 +247,49 @@ void save_checkpoint(const fs::path& path, const Checkpoint& checkpoint) {
   fs::path aside = folder;
   aside += cat(".tmp", getpid());
   CheckpointWriter writer(aside);
-  writer.file(kConfigFile, print_config(checkpoint.config));
-  writer.file(kSourceVocabFile, checkpoint.source_vocab);
-  writer.file(kTargetVocabFile, checkpoint.target_vocab);
+  writer.file(kConfigFile, print_config(checkpoint.identity));
+  for (const auto& [name, contents] : checkpoint.identity.files) writer.file(name, contents);
   writer.tensors(kModelFile, checkpoint.model);
   if (!checkpoint.optimizer.empty()) writer.tensors(kOptimizerFile, checkpoint.optimizer);
   if (!checkpoint.progress.empty()) writer.file(kProgressFile, print_map(checkpoint.progress));
   writer.finish(folder);
 }
 
-std::optional<FieldDifference> first_difference(ModelConfig first, ModelConfig second) {
-  const std::vector<FieldView> first_fields = field_views(first), second_fields = field_views(second);
-  for (size_t i = 0; i < first_fields.size(); ++i) {
-    const std::string a = join(values_of(first_fields[i]), " "), b = join(values_of(second_fields[i]), " ");
-    if (a != b) return FieldDifference{std::string(first_fields[i].name), a, b};
-  }
-  return std::nullopt;
-}
-
 bool is_checkpoint(const fs::path& folder, std::string_view option) {
   return path_exists(folder / kChecksumFile, option);
 }
 
-Checkpoint load_checkpoint(const fs::path& folder, Load what, std::string_view option) {
-  if (!path_exists(folder, option)) throw Error(cat(option, ": no such folder: '", folder.string(), "'"));
-  if (!is_folder(folder, option))
-    throw Error(cat(option, ": '", folder.string(), "' is a file; a run's or a checkpoint's folder is expected"));
-  if (is_checkpoint(folder, option)) return load_followed(folder, what, option);
-  if (what == Load::kAll) return resume(folder);
+namespace {
+
+// The checkpoint that `folder` stands for: itself, or a run's best, last or newest.
+fs::path model_folder(const fs::path& folder, std::string_view option) {
+  if (is_checkpoint(folder, option)) return folder;
   for (const char* name : kCheckpointLinks) {
-    if (path_exists(folder / name, option)) return load_followed(folder / name, what, option);
+    if (path_exists(folder / name, option)) return folder / name;
   }
   const std::vector<fs::path> found = list_checkpoints(folder, option);
   if (found.empty())
     throw Error(cat(option, ": '", folder.string(), "' is neither a checkpoint nor a run that has one"));
-  return load_folder(found.back(), what, option);
+  return found.back();
+}
+
+void require_folder(const fs::path& folder, std::string_view option) {
+  if (!path_exists(folder, option)) throw Error(cat(option, ": no such folder: '", folder.string(), "'"));
+  if (!is_folder(folder, option))
+    throw Error(cat(option, ": '", folder.string(), "' is a file; a run's or a checkpoint's folder is expected"));
+}
+
+}  // namespace
+
+Checkpoint load_checkpoint(const fs::path& folder, Load what, std::string_view option) {
+  require_folder(folder, option);
+  if (what == Load::kAll && !is_checkpoint(folder, option)) return resume(folder);
+  return load_followed(model_folder(folder, option), what, option);
+}
+
+std::string task_of_checkpoint(const fs::path& folder, std::string_view option) {
+  require_folder(folder, option);
+  return load_followed(model_folder(folder, option), Load::kIdentity, option).identity.task;
 }
 
 }  // namespace fovea::nn

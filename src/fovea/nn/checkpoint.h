@@ -6,39 +6,37 @@
 #include <string_view>
 #include <vector>
 
+#include "fovea/nn/identity.h"
 #include "fovea/nn/safetensors.h"
-#include "fovea/spec/model_config.h"
 
-// A checkpoint is a folder: model.safetensors, config.yml (every ModelConfig field, and fovea's version), source.spm
-// and target.spm, and, for resuming, optimizer.safetensors and progress.yml; checksums.yml names every file, and every
-// tensor in it, with its XXH3 sum and is checked on loading. It is written aside, synced and renamed: killed at any
-// byte, the last good one loads.
+// A checkpoint is a folder: model.safetensors, config.yml (the task, every field of the model's configuration, and
+// fovea's version), the files of the model's identity such as vocabularies, and, for resuming, optimizer.safetensors
+// and progress.yml. checksums.yml names every file, and every tensor in it, with its XXH3 sum and is checked on
+// loading. The folder is written aside, synced and renamed: if the program is killed at any byte, the last good
+// checkpoint loads.
 // A run's folder has checkpoints/update-00001000/ ..., and the names `last` and `best` are links to two of them.
 namespace fovea::nn {
 
 struct Checkpoint {
-  ModelConfig config;
-  NamedTensors model;
-  NamedTensors optimizer;                       // empty for averaged models
+  Identity identity;
+  NamedTensors model;                           // parameters and buffers
+  NamedTensors optimizer;                       // moments, and the task's carried state; empty for averaged models
   std::map<std::string, std::string> progress;  // updates, epoch, position, best values ..., for resuming
-  std::string source_vocab, target_vocab;       // contents of the .spm files
   std::filesystem::path folder;                 // that it was read from
 };
 
 void save_checkpoint(const std::filesystem::path& folder, const Checkpoint& checkpoint);
 
-// The first field in which two configurations differ, and its values.
-struct FieldDifference {
-  std::string name, first, second;
-};
-std::optional<FieldDifference> first_difference(ModelConfig first, ModelConfig second);
-
-enum class Load : uint8_t { kModel, kAll };
+enum class Load : uint8_t { kIdentity, kModel, kAll };  // kIdentity: task and configuration alone
 // `folder` is a checkpoint, or a run's folder: then its `best` (kModel; `last` if no validation chose one) or its
 // `last` (kAll). What is damaged, missing or of another version throws an Error that names the file and the tensor;
 // only kAll of a run's folder, which is how a run resumes, warns and goes back to the newest whole one before it.
 // `option` is the flag that named the folder.
 Checkpoint load_checkpoint(const std::filesystem::path& folder, Load what, std::string_view option = "--model");
+
+// The task of the checkpoint that load_checkpoint would load as kModel, from its config.yml alone. Throws an Error if
+// there is no checkpoint.
+std::string task_of_checkpoint(const std::filesystem::path& folder, std::string_view option = "--model");
 
 // Whether the folder is one checkpoint, by its files' names. `option` is as above, here and below.
 bool is_checkpoint(const std::filesystem::path& folder, std::string_view option = "--model");

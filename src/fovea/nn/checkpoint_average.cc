@@ -15,16 +15,15 @@ namespace fovea::nn {
 namespace fs = std::filesystem;
 namespace {
 
-// Throws unless the checkpoint is of the same model and vocabularies as the newest.
+// Throws unless the checkpoint has the identity of the newest.
 void check_same_model(const Checkpoint& checkpoint, const Checkpoint& newest) {
   const auto refuse = [&](const auto&... what) {
     throw Error(cat(checkpoint.folder.string(), "/", what..., "; average the checkpoints of one model"));
   };
   const std::string other = cat("in '", newest.folder.string(), "'");
-  if (checkpoint.source_vocab != newest.source_vocab) refuse(kSourceVocabFile, ": is not the vocabulary ", other);
-  if (checkpoint.target_vocab != newest.target_vocab) refuse(kTargetVocabFile, ": is not the vocabulary ", other);
-  const std::optional<FieldDifference> difference = first_difference(checkpoint.config, newest.config);
+  const std::optional<IdentityDifference> difference = first_difference(checkpoint.identity, newest.identity);
   if (!difference) return;
+  if (difference->kind == IdentityDifference::Kind::kFile) refuse(difference->name, ": is not the file ", other);
   refuse(kConfigFile, ": ", difference->name, " is '", difference->first, "', but '", difference->second, "' ", other);
 }
 

@@ -6,18 +6,30 @@
 #include <array>
 
 #include "fovea/base/error.h"
+#include "fovea/base/file.h"
 #include "fovea/base/strings.h"
 
 namespace fovea::nn {
 namespace fs = std::filesystem;
 
+bool is_own_file(std::string_view name) {
+  static constexpr std::array<std::string_view, 5> kNames = {kModelFile, kOptimizerFile, kProgressFile, kConfigFile,
+                                                             kChecksumFile};
+  return std::ranges::find(kNames, name) != kNames.end();
+}
+
 bool is_checkpoint_file(const fs::path& path) {
-  static constexpr std::array<std::string_view, 7> kNames = {
-      kModelFile, kOptimizerFile, kProgressFile, kConfigFile, kSourceVocabFile, kTargetVocabFile, kChecksumFile};
   std::error_code none_there;
   const fs::path file = fs::weakly_canonical(fs::absolute(path, none_there), none_there);
-  return std::ranges::find(kNames, file.filename().string()) != kNames.end() &&
-         fs::exists(file.parent_path() / kChecksumFile, none_there);
+  const fs::path checksums = file.parent_path() / kChecksumFile;
+  if (!fs::exists(checksums, none_there)) return false;
+  const std::string name = file.filename().string();
+  if (is_own_file(name)) return true;
+  try {
+    return parse_map(read_file(checksums), checksums.string()).contains(name);
+  } catch (const Error&) {
+    return false;  // damaged: the names of its own files are all that is known
+  }
 }
 
 std::string print_map(const std::map<std::string, std::string>& map) {

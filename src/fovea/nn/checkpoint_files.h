@@ -19,14 +19,15 @@ inline constexpr const char* kModelFile = "model.safetensors";
 inline constexpr const char* kOptimizerFile = "optimizer.safetensors";
 inline constexpr const char* kProgressFile = "progress.yml";
 inline constexpr const char* kConfigFile = "config.yml";
-inline constexpr const char* kSourceVocabFile = "source.spm";
-inline constexpr const char* kTargetVocabFile = "target.spm";
 inline constexpr const char* kChecksumFile = "checksums.yml";
 
 // In the progress, beside the state of the training: the --save-freq that the checkpoint was saved under.
 inline constexpr const char* kSaveFreqEntry = "save-freq";
 
-// Whether writing to `path`, links followed, would change or add one of these in the folder of a checkpoint.
+// Whether the name is one of those above: the files of the model's identity have others.
+bool is_own_file(std::string_view name);
+
+// Whether writing to `path`, links followed, would change or add a file of a checkpoint in its folder.
 bool is_checkpoint_file(const std::filesystem::path& path);
 
 std::string print_map(const std::map<std::string, std::string>& map);

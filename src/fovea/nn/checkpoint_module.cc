@@ -18,23 +18,30 @@ NamedTensors parameters_of(const torch::nn::Module& module) {
   return parameters;
 }
 
+NamedTensors buffers_of(const torch::nn::Module& module) {
+  NamedTensors buffers;
+  for (const auto& item : module.named_buffers()) buffers[item.key()] = item.value();
+  return buffers;
+}
+
 const at::Tensor& tensor_of(const NamedTensors& tensors, const std::string& name, at::IntArrayRef shape,
-                            const std::string& source) {
+                            const std::string& origin) {
   const auto found = tensors.find(name);
-  if (found == tensors.end()) throw Error(cat(source, ": tensor '", name, "' is missing"));
+  if (found == tensors.end()) throw Error(cat(origin, ": tensor '", name, "' is missing"));
   if (found->second.sizes() != shape)
     throw Error(
-        cat(source, ": tensor '", name, "' has the shape ", found->second.sizes(), ", the model needs ", shape));
+        cat(origin, ": tensor '", name, "' has the shape ", found->second.sizes(), ", the model needs ", shape));
   return found->second;
 }
 
-void load_parameters(torch::nn::Module& module, const NamedTensors& tensors, const std::string& source) {
+void load_parameters(torch::nn::Module& module, const NamedTensors& tensors, const std::string& origin) {
   const torch::NoGradGuard no_grad;
-  NamedTensors parameters = parameters_of(module);
+  NamedTensors own = parameters_of(module);
+  own.merge(buffers_of(module));
   for (const auto& [name, tensor] : tensors) {
-    if (!parameters.contains(name)) throw Error(cat(source, ": tensor '", name, "' does not belong to this model"));
+    if (!own.contains(name)) throw Error(cat(origin, ": tensor '", name, "' does not belong to this model"));
   }
-  for (auto& [name, parameter] : parameters) parameter.copy_(tensor_of(tensors, name, parameter.sizes(), source));
+  for (auto& [name, value] : own) value.copy_(tensor_of(tensors, name, value.sizes(), origin));
 }
 
 }  // namespace fovea::nn

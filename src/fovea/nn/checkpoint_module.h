@@ -12,12 +12,15 @@ namespace fovea::nn {
 // A module's parameters by name, each once.
 NamedTensors parameters_of(const torch::nn::Module& module);
 
-// The tensor of that name; throws an Error that begins with `source` where there is none or it has another shape.
-const at::Tensor& tensor_of(const NamedTensors& tensors, const std::string& name, at::IntArrayRef shape,
-                            const std::string& source);
+// A module's buffers by name.
+NamedTensors buffers_of(const torch::nn::Module& module);
 
-// Copies the tensors into the parameters, converting their type. Throws an Error that begins with `source` and names
-// the tensor that is missing, not known or of another shape.
-void load_parameters(torch::nn::Module& module, const NamedTensors& tensors, const std::string& source);
+// The tensor of that name; throws an Error that begins with `origin` if there is none or it has another shape.
+const at::Tensor& tensor_of(const NamedTensors& tensors, const std::string& name, at::IntArrayRef shape,
+                            const std::string& origin);
+
+// Copies the tensors into the parameters and buffers, converting their type. Throws an Error that begins with `origin`
+// and names the tensor that is missing, not known or of another shape.
+void load_parameters(torch::nn::Module& module, const NamedTensors& tensors, const std::string& origin);
 
 }  // namespace fovea::nn

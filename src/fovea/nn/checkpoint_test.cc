@@ -13,6 +13,7 @@
 #include "fovea/base/strings.h"
 #include "fovea/base/test_folder.h"
 #include "fovea/base/test_message.h"
+#include "fovea/spec/model_config.h"
 
 namespace fovea::nn {
 namespace {
@@ -22,18 +23,23 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 Checkpoint some_checkpoint(int64_t updates) {
+  ModelConfig config;
+  config.dim_emb = 12;
+  config.transformer_heads = 2;
+  config.dim_vocabs = {7, 9};
+  config.attention = "topk(8)+relu";
+  config.attention_layers = {"encoder.1=window(4)"};
   Checkpoint checkpoint;
-  checkpoint.config.dim_emb = 12;
-  checkpoint.config.transformer_heads = 2;
-  checkpoint.config.dim_vocabs = {7, 9};
-  checkpoint.config.attention = "topk(8)+relu";
-  checkpoint.config.attention_layers = {"encoder.1=window(4)"};
+  checkpoint.identity = identity_of("translation", config,
+                                    {{"source.spm", std::string("source\0bytes", 12)}, {"target.spm", "target bytes"}});
   checkpoint.model = {{"a.weight", at::full({3, 2}, static_cast<float>(updates))}, {"b", at::arange(4, at::kFloat)}};
   checkpoint.optimizer = {{"mean/b", at::full({4}, 0.25F)}};
   checkpoint.progress = {{"updates", std::to_string(updates)}, {"note", "a: \"b\"\n"}};
-  checkpoint.source_vocab = std::string("source\0bytes", 12);
-  checkpoint.target_vocab = "target bytes";
   return checkpoint;
+}
+
+ModelConfig config_of(const Checkpoint& checkpoint) {
+  return nn::config_of<ModelConfig>(checkpoint.identity, checkpoint.folder / "config.yml");
 }
 
 fs::path save(const fs::path& run, int64_t updates, const std::string& save_freq = "") {
@@ -80,11 +86,12 @@ TEST(Checkpoint, ReadsBackAndIsTheSameBytesEachTime) {
   const TestFolder run;
   const fs::path path = save(run.path(), 7);
   const Checkpoint saved = some_checkpoint(7), loaded = load_checkpoint(path, Load::kAll);
-  EXPECT_EQ(loaded.config.dim_emb, 12);
-  EXPECT_EQ(loaded.config.attention, "topk(8)+relu");
-  EXPECT_EQ(loaded.config.attention_layers, saved.config.attention_layers);
-  EXPECT_EQ(loaded.source_vocab, saved.source_vocab);
-  EXPECT_EQ(loaded.target_vocab, saved.target_vocab);
+  const ModelConfig config = config_of(loaded);
+  EXPECT_EQ(config.dim_emb, 12);
+  EXPECT_EQ(config.attention, "topk(8)+relu");
+  EXPECT_EQ(config.attention_layers, config_of(saved).attention_layers);
+  EXPECT_EQ(loaded.identity.task, saved.identity.task);
+  EXPECT_EQ(loaded.identity.files, saved.identity.files);
   EXPECT_EQ(loaded.progress, saved.progress);
   EXPECT_TRUE(loaded.model.at("a.weight").equal(saved.model.at("a.weight")));
   EXPECT_TRUE(loaded.optimizer.at("mean/b").equal(saved.optimizer.at("mean/b")));
@@ -146,12 +153,9 @@ TEST(Checkpoint, RefusesAConfigurationThatNoModelCanHave) {
   const auto refusal = [&](std::string_view from, std::string_view to) {
     save_checkpoint(path, some_checkpoint(7));
     edit_config(path, from, to);
-    return message_of([&] { load_checkpoint(path, Load::kModel); });
+    return message_of([&] { config_of(load_checkpoint(path, Load::kModel)); });
   };
-  EXPECT_EQ(refusal("dim-vocabs: [7, 9]", "dim-vocabs: [7]"),
-            cat(config.string(), ": dim-vocabs: got [7]; expected the sizes of both vocabularies, each at least 1"));
-  EXPECT_THAT(refusal("dim-vocabs: [7, 9]", "dim-vocabs: []"), HasSubstr("got []"));
-  EXPECT_THAT(refusal("dim-vocabs: [7, 9]", "dim-vocabs: [0, 9]"), HasSubstr("got [0, 9]"));
+  EXPECT_EQ(refusal("dim-emb: 12", "dim-ebm: 12"), cat(config.string(), ":4: unknown key 'dim-ebm'; did you mean 'dim-emb'?"));
   EXPECT_THAT(refusal("heads: 2", "heads: 5"), AllOf(HasSubstr(config), HasSubstr("not a multiple of")));
   EXPECT_THAT(refusal("encoder.1=", "cross.9="), AllOf(HasSubstr(config), HasSubstr("got layer 9 in 'cross.9=")));
   const std::string message = refusal("topk(8)+relu", "nonsense");
@@ -214,7 +218,7 @@ TEST(Checkpoint, ResumingGoesBackToTheNewestWholeOne) {
   flip(third / "optimizer.safetensors", 20);
   EXPECT_EQ(load_checkpoint(run.path(), Load::kAll).progress.at("updates"), "20");
   EXPECT_THAT(message_of([&] { load_checkpoint(third, Load::kAll); }), HasSubstr("optimizer.safetensors"));
-  EXPECT_EQ(load_checkpoint(third, Load::kModel).config.dim_emb, 12) << "its model is whole";
+  EXPECT_EQ(config_of(load_checkpoint(third, Load::kModel)).dim_emb, 12) << "its model is whole";
   write_file(second / "progress.yml", "");
   EXPECT_EQ(load_checkpoint(run.path(), Load::kAll).progress.at("updates"), "10");
   fs::remove(first / "source.spm");
@@ -385,7 +389,7 @@ TEST(Checkpoint, AveragingIsTheMean) {
   const Checkpoint mean = load_checkpoint(run / "mean", Load::kModel);
   EXPECT_TRUE(mean.model.at("a.weight").equal(at::full({3, 2}, 5.0F)));
   EXPECT_TRUE(mean.model.at("b").equal(at::arange(4, at::kFloat)));
-  EXPECT_EQ(mean.source_vocab, some_checkpoint(1).source_vocab);
+  EXPECT_EQ(mean.identity.files, some_checkpoint(1).identity.files);
   EXPECT_THAT(message_of([&] { average_checkpoints(run.path(), 5, run / "mean"); }), HasSubstr("has 4 checkpoints"));
 }
 
@@ -414,11 +418,15 @@ TEST(Checkpoint, AveragingRefusesCheckpointsOfOtherModels) {
     return message_of([&] { average_checkpoints(run.path(), 2, run / "mean"); });
   };
   const std::string first = checkpoint_path(run.path(), 1), second = checkpoint_path(run.path(), 2);
-  EXPECT_EQ(refusal([](Checkpoint& c) { c.config.transformer_norm = "pre"; }),
+  EXPECT_EQ(refusal([](Checkpoint& c) {
+              ModelConfig config = config_of(c);
+              config.transformer_norm = "pre";
+              c.identity.config = to_yaml(config);
+            }),
             cat(first, "/config.yml: transformer-norm is 'pre', but 'post' in '", second,
                 "'; average the checkpoints of one model"));
-  EXPECT_THAT(refusal([](Checkpoint& c) { c.source_vocab += "x"; }), HasSubstr(first + "/source.spm: is not"));
-  EXPECT_THAT(refusal([](Checkpoint& c) { c.target_vocab += "x"; }), HasSubstr(first + "/target.spm: is not"));
+  EXPECT_THAT(refusal([](Checkpoint& c) { c.identity.files["source.spm"] += "x"; }), HasSubstr(first + "/source.spm: is not"));
+  EXPECT_THAT(refusal([](Checkpoint& c) { c.identity.files["target.spm"] += "x"; }), HasSubstr(first + "/target.spm: is not"));
   EXPECT_FALSE(fs::exists(run / "mean"));
 }
 

@@ -7,19 +7,13 @@
 #include <string>
 #include <vector>
 
+#include "fovea/nn/forward_context.h"
 #include "fovea/ops/packed_layer.h"
 #include "fovea/spec/model_config.h"
 
 // The encoder-decoder Transformer on packed batches: T tokens of all sentences without padding, offsets [B + 1] int64
 // on the CPU. M = dim_emb. Everything is computed by the operators of ops/, in the type of the parameters.
 namespace fovea::nn {
-
-// What one forward pass depends on beside its tokens. random(k) draws from ModelConfig::attention_seed, so that a
-// checkpoint decodes with the pairs that it was trained with.
-struct ForwardContext {
-  bool training = false;     // dropout on, --sparsify train selects
-  int64_t dropout_seed = 0;  // of this pass, from (seed of the run, update); each use derives its own
-};
 
 class TransformerImpl : public torch::nn::Module {
  public:

@@ -142,4 +142,20 @@ void from_yaml(std::string_view text, std::string_view source, std::span<const F
   }
 }
 
+std::map<std::string, std::string> scalars_of_yaml(std::string_view text) {
+  std::map<std::string, std::string> values;
+  try {
+    refuse_stray_commas(std::string(text));
+    const YAML::Node root = YAML::Load(std::string(text));
+    if (!root.IsMap()) return values;
+    for (const auto& entry : root) {
+      if (entry.first.IsScalar() && entry.second.IsScalar())
+        values[with_dashes(entry.first.Scalar())] = entry.second.Scalar();
+    }
+  } catch (const YAML::Exception& e) {
+    throw Error(cat("not YAML at line ", e.mark.line + 1, ": ", e.msg));
+  }
+  return values;
+}
+
 }  // namespace fovea

@@ -1,4 +1,5 @@
 #pragma once
+#include <map>
 #include <span>
 #include <string>
 #include <string_view>
@@ -14,6 +15,9 @@ std::string to_yaml(std::span<const FieldView> fields);
 // Sets the fields that `text` names. Unknown keys, wrong types and malformed YAML throw an Error that begins with
 // `source` (a file's name) and the line, names the key and suggests the nearest known one.
 void from_yaml(std::string_view text, std::string_view source, std::span<const FieldView> fields);
+
+// The entries of a map whose values are plain scalars, "_" in keys as "-". Throws an Error for what is not such YAML.
+std::map<std::string, std::string> scalars_of_yaml(std::string_view text);
 
 template <class S>
 requires requires { S::fields(); }

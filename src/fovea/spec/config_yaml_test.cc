@@ -20,13 +20,13 @@ std::string refusal(std::string_view text) {
 
 TEST(ConfigYaml, EveryFieldSurvivesTheRoundTrip) {
   TrainConfig train;
-  train.train_sets = {"a: b", "c\"d"};
+  train.valid_metrics = {"a: b", "c\"d"};
   train.learn_rate = 0.1 + 0.2;
   train.overwrite = true;
   TrainConfig back;
   from_yaml(to_yaml(train), "x", back);
   EXPECT_EQ(to_yaml(back), to_yaml(train));
-  EXPECT_EQ(back.train_sets, train.train_sets);
+  EXPECT_EQ(back.valid_metrics, train.valid_metrics);
   EXPECT_EQ(back.learn_rate, train.learn_rate);
   EXPECT_TRUE(back.overwrite);
   ModelConfig model;
@@ -69,7 +69,7 @@ TEST(ConfigYaml, NamesOfOtherSystemsAreTold) {
 
 TEST(ConfigYaml, ListsAreOfPlainValues) {
   TrainConfig config;
-  EXPECT_THAT(message_of([&] { from_yaml("train-sets: [[a, b], c]", "x", config); }),
+  EXPECT_THAT(message_of([&] { from_yaml("valid-metrics: [[a, b], c]", "x", config); }),
               testing::HasSubstr("expected a list of plain values"));
 }
 

@@ -40,6 +40,9 @@ struct DecodeConfig : ModelOptions, LogOptions {
                                             "of matrix products and activations; int8: of the decoder's products");
     return std::tuple_cat(model, own, LogOptions::fields());
   }
+
+  // The files that the command reads.
+  std::vector<std::vector<std::string>> inputs() const { return {vocabs, {input}}; }
 };
 
 void validate(const DecodeConfig& config);

@@ -27,6 +27,9 @@ struct ScoreConfig : ModelOptions, LogOptions {
         number("max-length", &C::max_length, "longer lines, in tokens, are cut, with a warning", 1, 1e6));
     return std::tuple_cat(ModelOptions::fields(), own, LogOptions::fields());
   }
+
+  // The files that the command reads.
+  std::vector<std::vector<std::string>> inputs() const { return {train_sets, vocabs}; }
 };
 
 void validate(const ScoreConfig& config);

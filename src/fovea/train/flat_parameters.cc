@@ -23,8 +23,7 @@ FlatParameters::FlatParameters(torch::nn::Module& module, const at::Device& devi
   weights_ = at::zeros({size_}, at::TensorOptions(device).dtype(at::kFloat));
   gradients_ = at::zeros_like(weights_);
   for (const auto& [name, view] : views(weights_)) view.copy_(module.named_parameters()[name]);
-  for (at::Tensor& buffer : module.buffers())
-    buffer.set_data(buffer.to(device, buffer.is_floating_point() ? type : buffer.scalar_type()));
+  for (at::Tensor& buffer : module.buffers()) buffer.set_data(buffer.to(device));
   if (type != at::kFloat) {
     compute_ = weights_.to(type);
     compute_gradients_ = at::zeros_like(compute_);
@@ -62,12 +61,12 @@ nn::NamedTensors FlatParameters::views(const at::Tensor& flat) const {
 }
 
 void restore(const FlatParameters& parameters, const at::Tensor& flat, const nn::NamedTensors& tensors,
-             const std::string& source) {
+             const std::string& origin) {
   const torch::NoGradGuard no_grad;
   const nn::NamedTensors views = parameters.views(flat);
-  for (const auto& [name, view] : views) view.copy_(nn::tensor_of(tensors, name, view.sizes(), source));
+  for (const auto& [name, view] : views) view.copy_(nn::tensor_of(tensors, name, view.sizes(), origin));
   for (const auto& [name, tensor] : tensors) {
-    if (!views.contains(name)) throw Error(cat(source, ": tensor '", name, "' does not belong to this model"));
+    if (!views.contains(name)) throw Error(cat(origin, ": tensor '", name, "' does not belong to this model"));
   }
 }
 

@@ -21,7 +21,7 @@ namespace fovea::train {
 // float32. The norm and the moments of the optimiser are float32 in both.
 class FlatParameters {
  public:
-  // Moves the module to the device and type; keeps its values, in float32.
+  // Moves the module to the device, and its parameters to the type; buffers keep theirs. Keeps the values in float32.
   FlatParameters(torch::nn::Module& module, const at::Device& device, at::ScalarType type);
 
   at::Tensor& weights() { return weights_; }
@@ -52,8 +52,8 @@ class FlatParameters {
   at::Tensor compute_, compute_gradients_;  // bfloat16, or undefined
 };
 
-// Copies `tensors` into the parts of `flat`; throws an Error that begins with `source` if their names or shapes differ.
+// Copies `tensors` into the parts of `flat`; throws an Error that begins with `origin` if their names or shapes differ.
 void restore(const FlatParameters& parameters, const at::Tensor& flat, const nn::NamedTensors& tensors,
-             const std::string& source);
+             const std::string& origin);
 
 }  // namespace fovea::train

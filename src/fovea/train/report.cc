@@ -5,27 +5,26 @@
 
 #include "fovea/base/log.h"
 #include "fovea/base/strings.h"
-#include "fovea/spec/config_yaml.h"
 
 namespace fovea::train {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string value_text(const std::string& metric, double value) { return fixed(value, valid_metric(metric).digits); }
+std::string value_text(const Measure& measure, double value) { return fixed(value, measure.digits); }
 
 }  // namespace
 
 void log_display(const DisplayLine& line) {
-  const double words_per_second = static_cast<double>(line.target_tokens) / std::max(line.seconds, 1e-9);
+  const double words_per_second = line.weight / std::max(line.seconds, 1e-9);
   const std::string text =
-      cat("Ep. ", line.last.epoch, " : Up. ", line.last.updates, " : Sen. ", thousands(line.sentences), " : Cost ",
+      cat("Ep. ", line.last.epoch, " : Up. ", line.last.updates, " : Sen. ", thousands(line.items), " : Cost ",
           fixed(line.cost, 4), " : Time ", fixed(line.seconds, 2), "s : ", fixed(words_per_second, 2),
           " words/s : gNorm ", fixed(line.last.gradient_norm, 4), " : L.r. ", scientific(line.last.learn_rate, 4));
   const Json json = {{"event", "train"},
                      {"epoch", line.last.epoch},
                      {"updates", line.last.updates},
-                     {"sentences", line.sentences},
+                     {"sentences", line.items},
                      {"cost", line.cost},
                      {"seconds", line.seconds},
                      {"words_per_second", words_per_second},
@@ -36,14 +35,14 @@ void log_display(const DisplayLine& line) {
 
 void log_valid(const ValidLine& line) {
   const bool improved = line.best.stalled == 0;
-  std::string text = cat("[valid] Ep. ", line.epoch, " : Up. ", line.updates, " : ", line.metric, " : ",
-                         value_text(line.metric, line.value), " : ");
+  std::string text = cat("[valid] Ep. ", line.epoch, " : Up. ", line.updates, " : ", line.measure.name, " : ",
+                         value_text(line.measure, line.value), " : ");
   text += improved
               ? "new best"
               : cat("stalled ", line.best.stalled,
-                    " times (last best: ", line.best.value ? value_text(line.metric, *line.best.value) : "none", ")");
+                    " times (last best: ", line.best.value ? value_text(line.measure, *line.best.value) : "none", ")");
   const Json json = {
-      {"event", "valid"},    {"epoch", line.epoch},  {"updates", line.updates},     {"metric", line.metric},
+      {"event", "valid"},    {"epoch", line.epoch},  {"updates", line.updates},     {"metric", std::string(line.measure.name)},
       {"value", line.value}, {"new_best", improved}, {"stalled", line.best.stalled}};
   log::record(text, json.dump());
 }
@@ -53,9 +52,11 @@ void log_save(int64_t updates, const std::filesystem::path& path) {
   log::record(cat("[save] ", path.string()), json.dump(-1, ' ', false, Json::error_handler_t::replace));
 }
 
-void log_config(const TrainConfig& config, const ModelConfig& model) {
-  for (const std::string& yaml : {to_yaml(config), to_yaml(model)}) {
-    for (const std::string& line : split(trim(yaml), '\n')) log::info("[config] " + line);
+void log_config(const std::vector<std::string>& texts) {
+  for (const std::string& yaml : texts) {
+    for (const std::string& line : split(trim(yaml), '\n')) {
+      if (!line.empty()) log::info("[config] " + line);
+    }
   }
 }
 

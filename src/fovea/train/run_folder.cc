@@ -75,19 +75,19 @@ bool goes_on(const TrainConfig& config) {
   return !config.overwrite && !config.no_reload && !nn::list_checkpoints(config.model).empty();
 }
 
-void check_same_model(const nn::Checkpoint& checkpoint, const nn::Checkpoint& expected, const fs::path& run) {
-  const std::string hint = "; use another --model, or --overwrite to begin again";
-  // Vocabularies first: their sizes are among the fields.
-  const auto check_vocab = [&](const std::string& a, const std::string& b, const char* side) {
-    if (a != b)
-      throw Error(
-          cat("--vocabs: the run in '", run.string(), "' was trained with another ", side, " vocabulary", hint));
-  };
-  check_vocab(checkpoint.source_vocab, expected.source_vocab, "source");
-  check_vocab(checkpoint.target_vocab, expected.target_vocab, "target");
-  if (const auto difference = nn::first_difference(checkpoint.config, expected.config))
-    throw Error(cat("--", difference->name, ": the run in '", run.string(), "' was made with '", difference->first,
-                    "', got '", difference->second, "'", hint));
+void check_same_model(const nn::Checkpoint& checkpoint, const nn::Identity& wanted, const fs::path& run) {
+  const auto difference = nn::first_difference(checkpoint.identity, wanted);
+  if (!difference) return;
+  const std::string hint = "; use another --model, or --overwrite to begin again", folder = cat("'", run.string(), "'");
+  const std::string &name = difference->name, &before = difference->first, &now = difference->second;
+  using Kind = nn::IdentityDifference::Kind;
+  if (difference->kind == Kind::kTask)
+    throw Error(cat("--task: the run in ", folder, " is of the task ", before, ", got ", now, hint));
+  if (difference->kind == Kind::kField)
+    throw Error(cat("--", name, ": the run in ", folder, " was made with '", before, "', got '", now, "'", hint));
+  if (before.empty()) throw Error(cat("--model: the run in ", folder, " was trained without a ", name, hint));
+  if (now.empty()) throw Error(cat("--model: the run in ", folder, " was trained with a ", name, ", got none", hint));
+  throw Error(cat("--model: the run in ", folder, " was trained with another ", name, hint));
 }
 
 }  // namespace fovea::train

@@ -36,8 +36,7 @@ class RunFolder {
 // Whether a run with this configuration goes on from a checkpoint in its folder.
 bool goes_on(const TrainConfig& config);
 
-// Throws, naming the first difference, unless the checkpoint is of the same model and vocabularies as `expected`.
-void check_same_model(const nn::Checkpoint& checkpoint, const nn::Checkpoint& expected,
-                      const std::filesystem::path& run);
+// Throws an Error that names the first difference unless the checkpoint has the identity `wanted`.
+void check_same_model(const nn::Checkpoint& checkpoint, const nn::Identity& wanted, const std::filesystem::path& run);
 
 }  // namespace fovea::train

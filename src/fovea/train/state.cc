@@ -12,11 +12,11 @@ constexpr std::string_view kBest = "best.", kBestUpdates = "best-updates.", kSta
 
 class StateReader {
  public:
-  StateReader(const std::map<std::string, std::string>& map, const std::string& source) : map_(map), source_(source) {}
+  StateReader(const std::map<std::string, std::string>& map, const std::string& origin) : map_(map), origin_(origin) {}
 
   const std::string& text(const std::string& key) const {
     const auto found = map_.find(key);
-    if (found == map_.end()) throw Error(cat(source_, ": no '", key, "'"));
+    if (found == map_.end()) throw Error(cat(origin_, ": no '", key, "'"));
     return found->second;
   }
 
@@ -25,12 +25,12 @@ class StateReader {
     const std::string& value = text(key);
     const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), out);
     if (error != std::errc() || end != value.data() + value.size())
-      throw Error(cat(source_, ": ", key, ": got '", value, "'; expected a number"));
+      throw Error(cat(origin_, ": ", key, ": got '", value, "'; expected a number"));
   }
 
  private:
   const std::map<std::string, std::string>& map_;
-  const std::string& source_;
+  const std::string& origin_;
 };
 
 }  // namespace
@@ -53,8 +53,8 @@ std::map<std::string, std::string> to_map(const TrainState& state) {
   return map;
 }
 
-TrainState from_map(const std::map<std::string, std::string>& map, const std::string& source) {
-  const StateReader reader(map, source);
+TrainState from_map(const std::map<std::string, std::string>& map, const std::string& origin) {
+  const StateReader reader(map, origin);
   TrainState state;
   reader.number("updates", state.updates);
   reader.number("epoch", state.epoch);

@@ -19,13 +19,13 @@ struct TrainState {
   int64_t skipped = 0, skipped_in_a_row = 0;  // updates left out for a gradient that was not finite
   int64_t validated = 0;                      // updates at the last validation that was finished
   double seconds = 0;      // of training, kept only for --stop-after-seconds: else files would differ from run to run
-  std::string data;        // fingerprint of the text and of what orders it
-  std::string valid_data;  // fingerprint of the text that `best` is of; empty: no validation yet
+  std::string data;        // fingerprint of the data and of what orders it
+  std::string valid_data;  // fingerprint of the data that `best` is of; empty: no validation yet
   std::map<std::string, BestValue> best;  // by metric
 };
 
 std::map<std::string, std::string> to_map(const TrainState& state);
-// Throws an Error that begins with `source` for what is missing or malformed.
-TrainState from_map(const std::map<std::string, std::string>& map, const std::string& source);
+// Throws an Error that begins with `origin` for what is missing or malformed.
+TrainState from_map(const std::map<std::string, std::string>& map, const std::string& origin);
 
 }  // namespace fovea::train

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <numeric>
 #include <utility>
 
 #include "fovea/base/error.h"
@@ -16,6 +17,8 @@
 #include "fovea/nn/checkpoint_files.h"
 #include "fovea/nn/device.h"
 #include "fovea/nn/paths.h"
+#include "fovea/spec/config_yaml.h"
+#include "fovea/train/measure.h"
 #include "fovea/train/schedule.h"
 
 namespace fovea::train {
@@ -33,93 +36,105 @@ const TrainConfig& checked(const TrainConfig& config) {
   return config;
 }
 
-nn::Checkpoint identity_of(const ModelConfig& model, const TrainingData& data) {
-  nn::Checkpoint checkpoint;
-  checkpoint.config = with_vocabularies(model, data);
-  checkpoint.source_vocab = data.source_vocab.bytes();
-  checkpoint.target_vocab = data.target_vocab.bytes();
-  return checkpoint;
+// The measures by name, the task's own if none are given.
+std::vector<std::string> measures_for(const Task& task, const std::vector<std::string>& given) {
+  if (given.empty()) return task.default_measures();
+  Problems problems;
+  check_measures(task.measures(), given, problems);
+  problems.throw_if_any();
+  return given;
 }
+
+constexpr std::string_view kCarried = "carried/";
 
 }  // namespace
 
-Trainer::Trainer(const TrainConfig& config, const ModelConfig& model, const Hooks& hooks)
-    : config_(checked(config)),
-      hooks_(hooks),
-      device_(nn::parse_device(config.devices)),
-      data_(load_training_data(config_)),
-      identity_(identity_of(model, data_)),
-      model_(identity_.config, config_.seed),
-      updater_(config_, model_, device_),
-      validation_(config_, data_, hooks_, device_) {
-  state_.data = data_.fingerprint;
-  if (validation_.enabled()) state_.valid_data = validation_.fingerprint();
-  check_positions(identity_.config, data_.train, "--train-sets");
-  check_positions(identity_.config, validation_.corpus(), "--valid-sets");
+Trainer::Trainer(const Run& run)
+    : config_(checked(run.config)),
+      on_update_(run.on_update),
+      device_(nn::parse_device(config_.devices)),
+      task_(run.load(config_, config_.optimizer_delay)),
+      valid_fingerprint_(task_->valid_fingerprint()),
+      updater_(config_, task_->module(), device_) {
+  config_.valid_metrics = measures_for(*task_, config_.valid_metrics);
+  state_.data = task_->fingerprint();
+  if (validates()) state_.valid_data = valid_fingerprint_;
   const bool pretrained = !config_.pretrained_model.empty() && !goes_on(config_);
   if (pretrained) load_pretrained();
   folder_.emplace(config_);
-  log_start();
+  log_start(run.task_options);
   if (const std::optional<nn::Checkpoint> last = folder_->last()) {
     resume(*last);
-  } else if (pretrained) {
-    log::info(cat("[run] starting from the weights of ", config_.pretrained_model));
+  } else {
+    if (pretrained) log::info(cat("[run] starting from the weights of ", config_.pretrained_model));
+    start_epoch();
   }
-  start_epoch();
   first_done_ = done();
 }
 
-void Trainer::log_start() const {
-  log_config(config_, identity_.config);
+void Trainer::log_start(const std::string& task_options) const {
+  log_config({to_yaml(config_), task_options, task_->identity().config});
   log::info(cat("[model] ", thousands(updater_.parameter_count()), " parameters, ", config_.precision, " on ",
                 device_.str(), ", ", at::get_num_threads(), " CPU threads"));
 }
 
 void Trainer::resume(const nn::Checkpoint& checkpoint) {
-  check_same_model(checkpoint, identity_, folder_->path());
-  const std::string source = cat("resuming '", folder_->path().string(), "'");
-  state_ = from_map(checkpoint.progress, source);
-  updater_.restore(checkpoint, source);
+  check_same_model(checkpoint, task_->identity(), folder_->path());
+  const std::string origin = cat("resuming '", folder_->path().string(), "'");
+  state_ = from_map(checkpoint.progress, origin);
+  updater_.restore(checkpoint, origin);
   saved_ = state_.updates;
-  log::info(cat("[run] going on after update ", state_.updates, " in epoch ", state_.epoch,
+  log::info(cat("[run] resuming after update ", state_.updates, " in epoch ", state_.epoch,
                 config_.pretrained_model.empty() ? "" : "; --pretrained-model was for the beginning of the run"));
-  if (state_.data != data_.fingerprint) {
-    log::warn(cat("the training text, its batches or the seed differ from those of the run so far; epoch ",
-                  state_.epoch, " starts anew"));
-    state_.data = data_.fingerprint;
+  const std::string now = task_->fingerprint();
+  const bool is_same_data = state_.data == now;
+  if (!is_same_data) {
+    log::warn(cat("the training data, its batches or the seed differ from those of the run so far; epoch ",
+                  state_.epoch, " starts again"));
+    state_.data = now;
     state_.batch = 0;
   }
   resume_validation();
-  link(nn::kLastLink, checkpoint.folder);  // else it would keep naming a damaged one where no update is left to make
+  start_epoch();
+  if (is_same_data && state_.batch > 0) restore_carried(checkpoint, origin);
+  link(nn::kLastLink, checkpoint.folder);  // else it would keep naming a damaged one if no update is left to make
   link_best();
 }
 
+void Trainer::restore_carried(const nn::Checkpoint& checkpoint, const std::string& origin) {
+  nn::NamedTensors carried;
+  for (const auto& [name, tensor] : checkpoint.optimizer) {
+    if (name.starts_with(kCarried)) carried[name.substr(kCarried.size())] = tensor;
+  }
+  task_->restore(carried, origin);
+}
+
 void Trainer::resume_validation() {
-  if (!validation_.enabled()) return;
-  const std::string before = std::exchange(state_.valid_data, validation_.fingerprint());
+  if (!validates()) return;
+  const std::string before = std::exchange(state_.valid_data, valid_fingerprint_);
   if (before.empty() || before == state_.valid_data) return;
-  log::warn("the validation text differs from that of the run so far; its best values are forgotten");
+  log::warn("the validation data differ from those of the run so far; their best values are forgotten");
   state_.best.clear();
 }
 
 void Trainer::load_pretrained() {
   const nn::Checkpoint checkpoint =
       nn::load_checkpoint(config_.pretrained_model, nn::Load::kModel, "--pretrained-model");
-  if (checkpoint.source_vocab != identity_.source_vocab || checkpoint.target_vocab != identity_.target_vocab)
-    throw Error(cat("--pretrained-model: '", config_.pretrained_model, "' has other vocabularies than --vocabs"));
-  updater_.restore_weights(checkpoint.model, cat("--pretrained-model '", config_.pretrained_model, "'"));
+  const nn::NamedTensors weights = task_->weights_of(checkpoint);
+  using Coverage = Updater::Coverage;
+  const Coverage coverage = weights.size() == checkpoint.model.size() ? Coverage::kAll : Coverage::kPart;
+  updater_.restore_weights(weights, cat("--pretrained-model '", config_.pretrained_model, "'"), coverage);
 }
 
 void Trainer::start_epoch() {
-  batches_ = data::batches_of_epoch(data_.train, data_.batches, state_.epoch);
-  state_.batch = std::min(state_.batch, static_cast<int64_t>(batches_.size()));
-  sentences_ = 0;
-  for (int64_t i = 0; i < state_.batch; ++i) sentences_ += static_cast<int64_t>(batches_[i].size());
+  items_ = task_->begin_epoch(state_.epoch);
+  state_.batch = std::min(state_.batch, std::ssize(items_));
+  items_done_ = std::accumulate(items_.begin(), items_.begin() + state_.batch, int64_t{0});
 }
 
 double Trainer::next_learn_rate() const {
   RunShare share;
-  const auto size = static_cast<double>(batches_.size());
+  const auto size = static_cast<double>(items_.size());
   if (config_.after_epochs > 0)
     share.epochs = (static_cast<double>(state_.epoch - 1) + static_cast<double>(state_.batch) / size) /
                    static_cast<double>(config_.after_epochs);
@@ -127,25 +142,29 @@ double Trainer::next_learn_rate() const {
   return learning_rate(config_, state_.updates + 1, share);
 }
 
+int64_t Trainer::dropout_seed() const {
+  const uint64_t place = hash_combine(static_cast<uint64_t>(state_.epoch), static_cast<uint64_t>(state_.batch));
+  return static_cast<int64_t>(hash_combine(static_cast<uint64_t>(config_.seed), place) >> 1);
+}
+
 bool Trainer::update() {
-  if (state_.batch == static_cast<int64_t>(batches_.size())) {
+  if (state_.batch == std::ssize(items_)) {
     ++state_.epoch;
     state_.batch = 0;
     start_epoch();
   }
   const Clock::time_point start = Clock::now();
   // The passes of an update are of one epoch; the last update of an epoch may have fewer.
-  const int64_t passes = std::min(config_.optimizer_delay, static_cast<int64_t>(batches_.size()) - state_.batch);
-  const uint64_t place = hash_combine(static_cast<uint64_t>(state_.epoch), static_cast<uint64_t>(state_.batch));
-  const UpdateInput input = {
-      .corpus = data_.train,
-      .batches = std::span(batches_).subspan(static_cast<size_t>(state_.batch), static_cast<size_t>(passes)),
-      .target_eos = data_.target_vocab.eos(),
-      .update = state_.updates + 1,
-      .dropout_seed = static_cast<int64_t>(hash_combine(static_cast<uint64_t>(config_.seed), place) >> 1),
-      .learn_rate = next_learn_rate()};
-  const UpdateResult result = updater_.update(input);
-  for (const data::Batch& batch : input.batches) sentences_ += static_cast<int64_t>(batch.size());
+  const int64_t passes = std::min(config_.optimizer_delay, std::ssize(items_) - state_.batch);
+  const UpdateInput input = {.first = state_.batch,
+                             .passes = passes,
+                             .update = state_.updates + 1,
+                             .dropout_seed = dropout_seed(),
+                             .learn_rate = next_learn_rate()};
+  const UpdateResult result = updater_.update(*task_, input);
+  task_->after_update(result.made);
+  const auto first = items_.begin() + state_.batch;
+  items_done_ = std::accumulate(first, first + passes, items_done_);
   state_.batch += passes;
   const double seconds = seconds_since(start);
   if (config_.stop_after_seconds > 0) state_.seconds += seconds;
@@ -157,10 +176,9 @@ bool Trainer::update() {
   state_.skipped_in_a_row = 0;
   ++state_.updates;
   window_.cost += result.cost;
-  window_.target_tokens += result.target_tokens;
-  report_ = {state_.epoch, state_.updates, result.cost / static_cast<double>(result.target_tokens),
-             result.gradient_norm, input.learn_rate};
-  if (hooks_.on_update) hooks_.on_update(report_);
+  window_.weight += result.weight;
+  report_ = {state_.epoch, state_.updates, result.cost / result.weight, result.gradient_norm, input.learn_rate};
+  if (on_update_) on_update_(report_);
   return true;
 }
 
@@ -173,16 +191,16 @@ void Trainer::skip(const UpdateResult& result) {
     return;
   }
   throw Error(cat("training diverged at update ", state_.updates + 1, ": ", what, " ", kMaxSkips,
-                  " times in a row; lower --learn-rate, raise --lr-warmup or set --clip-norm, and go on from '",
+                  " times in a row; lower --learn-rate, raise --lr-warmup or set --clip-norm, and resume from '",
                   (folder_->path() / nn::kLastLink).string(), "'"));
 }
 
 void Trainer::display() {
   log_display({.last = report_,
-               .sentences = sentences_,
-               .cost = window_.cost / static_cast<double>(window_.target_tokens),
+               .items = items_done_,
+               .cost = window_.cost / window_.weight,
                .seconds = window_.seconds,
-               .target_tokens = window_.target_tokens});
+               .weight = window_.weight});
   window_ = {};
 }
 
@@ -190,7 +208,7 @@ double Trainer::done() const {
   if (config_.stop_after_seconds > 0) return state_.seconds;
   if (config_.after_batches > 0 || config_.after_epochs == 0) return static_cast<double>(state_.updates);
   return static_cast<double>(state_.epoch - 1) +
-         static_cast<double>(state_.batch) / static_cast<double>(batches_.size());
+         static_cast<double>(state_.batch) / static_cast<double>(items_.size());
 }
 
 double Trainer::limit() const {
@@ -206,7 +224,7 @@ void Trainer::show_progress(log::Progress& progress) const {
 }
 
 bool Trainer::validation_due() const {
-  return validation_.enabled() && state_.updates > 0 && state_.updates % config_.valid_freq == 0 &&
+  return validates() && state_.updates > 0 && state_.updates % config_.valid_freq == 0 &&
          state_.validated != state_.updates;
 }
 
@@ -227,26 +245,29 @@ void Trainer::validate_or_save() {
 }
 
 void Trainer::validate() {
-  std::vector<MetricValue> values;
+  std::vector<double> values;
   {
     const AverageInUse average(updater_);
-    values = validation_.run(model_);
+    values = task_->validate(config_.valid_metrics);
   }
-  for (const auto& [metric, value] : values) {
-    BestValue& best = state_.best[metric];
-    if (is_better(metric, value, best.value)) {
-      best = {value, state_.updates, 0};
+  for (size_t i = 0; i < values.size(); ++i) {
+    const Measure& measure = measure_of(task_->measures(), config_.valid_metrics[i]);
+    BestValue& best = state_.best[config_.valid_metrics[i]];
+    if (is_better(measure, values[i], best.value)) {
+      best = {values[i], state_.updates, 0};
     } else {
       ++best.stalled;
     }
-    log_valid({state_.epoch, state_.updates, metric, value, best});
+    log_valid({state_.epoch, state_.updates, measure, values[i], best});
   }
   state_.validated = state_.updates;
 }
 
 void Trainer::save() {
-  nn::Checkpoint checkpoint = identity_;
+  nn::Checkpoint checkpoint;
+  checkpoint.identity = task_->identity();
   updater_.store(checkpoint);
+  for (const auto& [name, tensor] : task_->carried()) checkpoint.optimizer[cat(kCarried, name)] = tensor;
   checkpoint.progress = to_map(state_);
   checkpoint.progress[nn::kSaveFreqEntry] = std::to_string(config_.save_freq);
   const fs::path path = nn::checkpoint_path(folder_->path(), state_.updates);
@@ -259,7 +280,7 @@ void Trainer::save() {
 }
 
 void Trainer::link_best() {
-  if (!validation_.enabled()) return;
+  if (!validates()) return;
   const auto found = state_.best.find(config_.valid_metrics[0]);
   if (found == state_.best.end() || !found->second.value) return;
   const fs::path best = nn::checkpoint_path(folder_->path(), found->second.updates);
@@ -284,12 +305,12 @@ void Trainer::work_after_update() {
 std::string Trainer::reason_to_stop() const {
   if (config_.after_batches > 0 && state_.updates >= config_.after_batches)
     return cat(thousands(state_.updates), " updates");
-  const bool epoch_done = state_.batch == static_cast<int64_t>(batches_.size());
+  const bool epoch_done = state_.batch == std::ssize(items_);
   const int64_t epochs = epoch_done ? state_.epoch : state_.epoch - 1;
   if (config_.after_epochs > 0 && epochs >= config_.after_epochs) return cat(epochs, " epochs");
   if (config_.stop_after_seconds > 0 && state_.seconds >= config_.stop_after_seconds)
     return cat(fixed(state_.seconds, 0), " seconds of training");
-  if (!validation_.enabled() || config_.early_stopping == 0) return "";
+  if (!validates() || config_.early_stopping == 0) return "";
   const auto found = state_.best.find(config_.valid_metrics[0]);
   if (found != state_.best.end() && found->second.stalled >= config_.early_stopping)
     return cat(found->second.stalled, " validations without a better ", config_.valid_metrics[0]);
@@ -297,14 +318,14 @@ std::string Trainer::reason_to_stop() const {
 }
 
 void Trainer::finish(const std::string& reason) {
-  if (window_.target_tokens > 0) display();
+  if (window_.weight > 0) display();
   if (saved_ != state_.updates) save();
   // Again after a last save that was killed before it came to these: every run ends with the same links and folders.
   link_best();
   nn::prune_checkpoints(folder_->path(), {.keep = config_.keep_last, .every = config_.save_freq});
   // A validation out of turn is for the log and for `best`, not for the state: were it stored, a run that goes on from
   // here would differ from one that never stopped. The state's own best one stays for such a run.
-  if (validation_.enabled() && state_.validated != state_.updates) {
+  if (validates() && state_.validated != state_.updates) {
     validate();
     link_best();
   }
@@ -336,9 +357,9 @@ void Trainer::run() {
   }
 }
 
-void run_training(const TrainConfig& config, const ModelConfig& model, const Hooks& hooks) {
+void run_training(const Run& run) {
   try {
-    Trainer(config, model, hooks).run();
+    Trainer(run).run();
   } catch (const Interrupted&) {
     // Before the first update there is nothing to save; Ctrl-C ends with the shell's code in any case.
     if (interrupting_signal() == SIGINT) throw;

@@ -1,6 +1,8 @@
 #pragma once
 #include <cstdint>
 #include <filesystem>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -8,30 +10,31 @@
 #include "fovea/base/log.h"
 #include "fovea/train/report.h"
 #include "fovea/train/run_folder.h"
-#include "fovea/train/setup.h"
 #include "fovea/train/state.h"
+#include "fovea/train/task.h"
 #include "fovea/train/train.h"
 #include "fovea/train/updater.h"
-#include "fovea/train/validation.h"
 
 namespace fovea::train {
 
 // One run: the loop over updates, and what happens between them.
 class Trainer {
  public:
-  Trainer(const TrainConfig& config, const ModelConfig& model, const Hooks& hooks);
+  explicit Trainer(const Run& run);
   void run();
 
  private:
   // Beginning.
-  void log_start() const;
+  void log_start(const std::string& task_options) const;
   void resume(const nn::Checkpoint& checkpoint);
-  void resume_validation();  // forgets the best values of another text
+  void restore_carried(const nn::Checkpoint& checkpoint, const std::string& origin);
+  void resume_validation();  // forgets the best values of other data
   void load_pretrained();
   void start_epoch();  // loads the order of state_.epoch
 
   // One update; false if it was skipped.
   bool update();
+  int64_t dropout_seed() const;  // of the place in the data
   double next_learn_rate() const;
   void skip(const UpdateResult& result);
   void display();
@@ -41,6 +44,7 @@ class Trainer {
   double limit() const;
 
   // Between updates.
+  bool validates() const { return !valid_fingerprint_.empty(); }
   void show_progress(log::Progress& progress) const;
   bool validation_due() const;
   void validate_or_save();
@@ -56,24 +60,21 @@ class Trainer {
   void leave_on_signal();
 
   struct Window {  // since the last display line
-    double cost = 0, seconds = 0;
-    int64_t target_tokens = 0;
+    double cost = 0, weight = 0, seconds = 0;
   };
 
   TrainConfig config_;
-  const Hooks& hooks_;
+  std::function<void(const UpdateReport&)> on_update_;
   at::Device device_;
-  TrainingData data_;
-  nn::Checkpoint identity_;  // configuration and vocabularies of this run's checkpoints
-  nn::Transformer model_;
+  std::unique_ptr<Task> task_;
+  std::string valid_fingerprint_;  // empty: no validation
   Updater updater_;
-  Validation validation_;
   std::optional<RunFolder> folder_;  // made after all that may be refused: --overwrite deletes
   TrainState state_;
-  double first_done_ = 0;  // done() when this process began
-  int64_t saved_ = -1;     // updates at the last save of this process, whose state is still the present one
-  std::vector<data::Batch> batches_;
-  int64_t sentences_ = 0;  // of this epoch so far
+  double first_done_ = 0;       // done() when this process began
+  int64_t saved_ = -1;          // updates at the last save of this process, whose state is still the present one
+  std::vector<int64_t> items_;  // of each batch of the epoch
+  int64_t items_done_ = 0;      // of this epoch so far
   Window window_;
   UpdateReport report_;
 };

@@ -7,15 +7,15 @@
 #include <cmath>
 
 #include "fovea/base/rng.h"
+#include "fovea/nn/checkpoint_module.h"
 #include "fovea/ops/step.h"
-#include "fovea/train/model_batch.h"
 
 namespace fovea::train {
 namespace {
 
 constexpr const char* kMean = "mean/";
 constexpr const char* kVariance = "variance/";
-constexpr const char* kWeights = "weights/";  // beside an average
+constexpr const char* kWeights = "weights/";  // in addition to an average
 
 void insert(nn::NamedTensors& into, const std::string& prefix, const nn::NamedTensors& tensors) {
   for (const auto& [name, tensor] : tensors) into[prefix + name] = tensor;
@@ -29,39 +29,47 @@ nn::NamedTensors extract(const nn::NamedTensors& from, const std::string& prefix
   return tensors;
 }
 
+// Copies into the module's buffers and takes those tensors out of `tensors`.
+void take_buffers(const torch::nn::Module& module, nn::NamedTensors& tensors, const std::string& origin,
+                  Updater::Coverage coverage) {
+  const torch::NoGradGuard no_grad;
+  for (auto& [name, buffer] : nn::buffers_of(module)) {
+    const bool is_optional = coverage == Updater::Coverage::kPart && !tensors.contains(name);
+    if (!is_optional) buffer.copy_(nn::tensor_of(tensors, name, buffer.sizes(), origin));
+    tensors.erase(name);
+  }
+}
+
 }  // namespace
 
-Updater::Updater(const TrainConfig& config, const nn::Transformer& model, const at::Device& device)
+Updater::Updater(const TrainConfig& config, torch::nn::Module& module, const at::Device& device)
     : config_(config),
-      model_(model),
-      device_(device),
-      parameters_(*model_, device, config.precision == "bfloat16" ? at::kBFloat16 : at::kFloat),
+      module_(module),
+      parameters_(module, device, config.precision == "bfloat16" ? at::kBFloat16 : at::kFloat),
       mean_(parameters_.zeros()),
       variance_(parameters_.zeros()) {
   if (config.exponential_smoothing > 0) average_ = parameters_.weights().clone();
 }
 
-UpdateResult Updater::update(const UpdateInput& input) {
+UpdateResult Updater::update(Task& task, const UpdateInput& input) {
   UpdateResult result;
   parameters_.clear_gradients();
-  for (size_t i = 0; i < input.batches.size(); ++i) {
-    const ModelBatch batch(input.corpus, input.batches[i], input.target_eos, device_);
-    const auto seed = static_cast<int64_t>(hash_combine(static_cast<uint64_t>(input.dropout_seed), i) >> 1);
-    const at::Tensor hidden = forward(model_, batch, {.training = true, .dropout_seed = seed});
-    const ops::CrossEntropy cost = ops::cross_entropy(hidden, model_->output_weight(), model_->output_bias(),
-                                                      batch.target_outputs, config_.label_smoothing);
-    cost.loss.backward();
+  for (int64_t i = 0; i < input.passes; ++i) {
+    const uint64_t seed = hash_combine(static_cast<uint64_t>(input.dropout_seed), static_cast<uint64_t>(i));
+    const BatchLoss batch =
+        task.loss(input.first + i, {.training = true, .dropout_seed = static_cast<int64_t>(seed >> 1)});
+    batch.loss.backward();
     parameters_.add_gradients();
-    result.cost += cost.loss.item<double>();
-    result.target_tokens += batch.target_tokens();
+    result.cost += batch.loss.item<double>();
+    result.weight += batch.weight;
   }
   const torch::NoGradGuard no_grad;
-  const double per_token = 1.0 / static_cast<double>(result.target_tokens);
-  result.gradient_norm = ops::l2_norm(parameters_.gradients()) * per_token;
+  const double per_unit = 1.0 / result.weight;
+  result.gradient_norm = ops::l2_norm(parameters_.gradients()) * per_unit;
   result.made = std::isfinite(result.cost) && std::isfinite(result.gradient_norm);
   if (!result.made) return result;
   const bool clip = config_.clip_norm > 0 && result.gradient_norm > config_.clip_norm;
-  adam(input, clip ? per_token * config_.clip_norm / result.gradient_norm : per_token);
+  adam(input, clip ? per_unit * config_.clip_norm / result.gradient_norm : per_unit);
   return result;
 }
 
@@ -92,24 +100,35 @@ void Updater::exchange_average() {
 
 void Updater::store(nn::Checkpoint& checkpoint) const {
   checkpoint.model = parameters_.views(averages() ? average_ : parameters_.weights());
+  insert(checkpoint.model, "", nn::buffers_of(module_));
   insert(checkpoint.optimizer, kMean, parameters_.views(mean_));
   insert(checkpoint.optimizer, kVariance, parameters_.views(variance_));
   if (averages()) insert(checkpoint.optimizer, kWeights, parameters_.views(parameters_.weights()));
 }
 
-void Updater::restore_weights(const nn::NamedTensors& weights, const std::string& source) {
-  train::restore(parameters_, parameters_.weights(), weights, source);
+void Updater::restore_weights(const nn::NamedTensors& weights, const std::string& origin, Coverage coverage) {
+  nn::NamedTensors given = weights;
+  take_buffers(module_, given, origin, coverage);
+  if (coverage == Coverage::kPart) {
+    for (const auto& [name, own] : parameters_.views(parameters_.weights())) given.emplace(name, own);
+  }
+  train::restore(parameters_, parameters_.weights(), given, origin);
   parameters_.refresh();
   const torch::NoGradGuard no_grad;
   if (averages()) average_.copy_(parameters_.weights());
 }
 
-void Updater::restore(const nn::Checkpoint& checkpoint, const std::string& source) {
+void Updater::restore(const nn::Checkpoint& checkpoint, const std::string& origin) {
+  nn::NamedTensors model = checkpoint.model;
+  take_buffers(module_, model, origin, Coverage::kAll);
   const nn::NamedTensors raw = extract(checkpoint.optimizer, kWeights);
-  restore_weights(raw.empty() ? checkpoint.model : raw, source);
-  if (averages() && !raw.empty()) train::restore(parameters_, average_, checkpoint.model, source);
-  train::restore(parameters_, mean_, extract(checkpoint.optimizer, kMean), source);
-  train::restore(parameters_, variance_, extract(checkpoint.optimizer, kVariance), source);
+  train::restore(parameters_, parameters_.weights(), raw.empty() ? model : raw, origin);
+  parameters_.refresh();
+  const torch::NoGradGuard no_grad;
+  if (averages()) average_.copy_(parameters_.weights());
+  if (averages() && !raw.empty()) train::restore(parameters_, average_, model, origin);
+  train::restore(parameters_, mean_, extract(checkpoint.optimizer, kMean), origin);
+  train::restore(parameters_, variance_, extract(checkpoint.optimizer, kVariance), origin);
 }
 
 }  // namespace fovea::train

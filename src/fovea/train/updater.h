@@ -1,44 +1,44 @@
 #pragma once
 #include <cstdint>
-#include <span>
 #include <string>
 
-#include "fovea/data/corpus.h"
 #include "fovea/nn/checkpoint.h"
-#include "fovea/nn/transformer.h"
 #include "fovea/spec/train_config.h"
 #include "fovea/train/flat_parameters.h"
+#include "fovea/train/task.h"
 
 namespace fovea::train {
 
 struct UpdateInput {
-  const data::ParallelCorpus& corpus;
-  std::span<const data::Batch> batches;  // whose gradients make the update
-  int64_t target_eos = 0;
-  int64_t update = 1;        // from 1
-  int64_t dropout_seed = 0;  // pass i draws from (dropout_seed, i)
+  int64_t first = 0, passes = 1;  // the batches first ... first + passes - 1 of the epoch make the update
+  int64_t update = 1;             // from 1
+  int64_t dropout_seed = 0;       // pass i draws from (dropout_seed, i)
   double learn_rate = 0;
 };
 
 struct UpdateResult {
-  double cost = 0;  // sum of the label-smoothed losses
-  int64_t target_tokens = 0;
-  double gradient_norm = 0;  // of the mean over target tokens, before clipping
-  bool made = false;         // false: cost or gradient was not finite, nothing was changed
+  double cost = 0;           // sum of the losses
+  double weight = 0;         // what the sum is over, see BatchLoss
+  double gradient_norm = 0;  // of the mean gradient per unit of weight, before clipping
+  bool made = false;         // false: the cost or the gradient was not finite, and nothing was changed
 };
 
 // The weights of a training, their moments and their average, and one update of them.
 class Updater {
  public:
-  Updater(const TrainConfig& config, const nn::Transformer& model, const at::Device& device);
+  // `module` must outlive the updater.
+  Updater(const TrainConfig& config, torch::nn::Module& module, const at::Device& device);
 
-  UpdateResult update(const UpdateInput& input);
+  // task.module() is the updater's module. Does not call task.after_update().
+  UpdateResult update(Task& task, const UpdateInput& input);
 
-  // Fills model and optimizer; the model is the average where there is one.
+  // Fills model and optimizer. The model is the average if there is one, with the buffers as they are.
   void store(nn::Checkpoint& checkpoint) const;
-  void restore(const nn::Checkpoint& checkpoint, const std::string& source);
-  // From weights alone, as at the beginning.
-  void restore_weights(const nn::NamedTensors& weights, const std::string& source);
+  // Throws an Error that begins with `origin` if names or shapes differ.
+  void restore(const nn::Checkpoint& checkpoint, const std::string& origin);
+  // From weights alone, as at the beginning of a run. With kPart, tensors that `weights` lacks keep their values.
+  enum class Coverage : uint8_t { kAll, kPart };
+  void restore_weights(const nn::NamedTensors& weights, const std::string& origin, Coverage coverage);
 
   int64_t parameter_count() const { return parameters_.count(); }
 
@@ -46,12 +46,12 @@ class Updater {
   friend class AverageInUse;
   bool averages() const { return average_.defined(); }
   void adam(const UpdateInput& input, double gradient_scale);
-  // Of the float32 weights' memory; the model's parameters follow. Allocates nothing, as it happens in a destructor.
+  // Exchanges the memory of the float32 weights and the average; the model's parameters follow. Allocates nothing,
+  // because it happens in a destructor.
   void exchange_average();
 
   const TrainConfig& config_;
-  nn::Transformer model_;
-  at::Device device_;
+  torch::nn::Module& module_;
   FlatParameters parameters_;
   at::Tensor mean_, variance_;
   at::Tensor average_;  // undefined without --exponential-smoothing

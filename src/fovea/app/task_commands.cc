@@ -1,0 +1,61 @@
+#include "fovea/app/task_commands.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "fovea/base/strings.h"
+#include "fovea/decode/open_checkpoint.h"
+#include "fovea/nn/checkpoint.h"
+
+namespace fovea::app {
+namespace {
+
+// The entry of the task of --model; nothing if no model is named or it cannot be read, which the command itself will
+// report.
+const tasks::TaskEntry* task_of_model(std::span<const tasks::TaskEntry> able, const std::vector<std::string>& arguments) {
+  const std::optional<std::string> model = peek(arguments, "model", 'm');
+  const bool asks_for_help = std::ranges::find_if(arguments, [](const std::string& argument) {
+                               return argument == "--help" || argument == "-h";
+                             }) != arguments.end();
+  if (!model || asks_for_help) return nullptr;
+  std::string task;
+  try {
+    task = nn::task_of_checkpoint(*model);
+  } catch (const Error&) {
+    return nullptr;
+  }
+  std::vector<std::string> names;
+  for (const tasks::TaskEntry& entry : able) names.emplace_back(entry.name);
+  decode::require_task(*model, task, names);
+  return &*std::ranges::find_if(able, [&](const tasks::TaskEntry& entry) { return entry.name == task; });
+}
+
+}  // namespace
+
+void run_task_command(const TaskCommand& command, std::span<const tasks::TaskEntry> list,
+                      const std::vector<std::string>& arguments) {
+  std::vector<tasks::TaskEntry> able;
+  std::vector<std::string> names;
+  for (const tasks::TaskEntry& entry : list) {
+    if (entry.*command.maker == nullptr) continue;
+    able.push_back(entry);
+    names.emplace_back(entry.name);
+  }
+  const tasks::TaskEntry* found = task_of_model(able, arguments);
+  const tasks::TaskEntry& chosen = found == nullptr ? able.front() : *found;
+  const tasks::CommandSetup setup = (chosen.*command.maker)();
+  Options options(command.name,
+                  cat(command.summary, " For models of the task", able.size() == 1 ? " " : "s ", join(names, ", "), "."),
+                  command.usage);
+  options.add(setup.fields, able.size() == 1 ? "Options" : cat("Options for models of the task ", chosen.name));
+  std::vector<tasks::CommandSetup> others;
+  for (const tasks::TaskEntry& entry : able) {
+    if (entry.name == chosen.name) continue;
+    others.push_back((entry.*command.maker)());
+    options.add_other(cat("a model of the task ", entry.name), others.back().fields);
+  }
+  options.epilogue(command.epilogue);
+  if (options.parse(arguments)) setup.run();
+}
+
+}  // namespace fovea::app

@@ -1,0 +1,52 @@
+#pragma once
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "fovea/base/error.h"
+#include "fovea/base/strings.h"
+#include "fovea/spec/config_yaml.h"
+
+namespace fovea::nn {
+
+// What a model is besides its weights. Training and averaging compare identities; only the model's task reads them.
+struct Identity {
+  std::string task = "translation";          // the name in the list of tasks; checkpoints from before tasks have none
+  std::string config;                        // YAML of the model's configuration
+  std::string defaults;                      // the same of a default-made configuration; empty in a loaded checkpoint
+  std::map<std::string, std::string> files;  // contents by plain file name: "source.spm", "labels.txt"
+};
+
+template <class Config>
+Identity identity_of(std::string_view task, const Config& config, std::map<std::string, std::string> files) {
+  return {std::string(task), to_yaml(config), to_yaml(Config{}), std::move(files)};
+}
+
+// The configuration of an identity, checked by validate(). `origin` names the file in errors.
+template <class Config>
+Config config_of(const Identity& identity, const std::string& origin) {
+  Config config;
+  from_yaml(identity.config, origin, config);
+  try {
+    validate(config);
+  } catch (const Error& e) {
+    const std::string text = e.what();  // its first line: the lines after it point into a spec on the command line
+    throw Error(cat(origin, ": ", text.substr(0, text.find('\n'))));
+  }
+  return config;
+}
+
+// One difference between two identities: of a configuration field, or of a file.
+struct IdentityDifference {
+  enum class Kind : unsigned char { kTask, kField, kFile };
+  Kind kind = Kind::kField;
+  std::string name;           // of the field or file
+  std::string first, second;  // the values of a field, the two tasks; for a file "" if it is missing
+};
+// The first difference: task, then files, then fields in the order of `wanted`. A field that `saved` lacks is younger
+// than the checkpoint and counts as its value in wanted.defaults. Of two loaded identities, which have no defaults, the
+// fields that both have are compared.
+std::optional<IdentityDifference> first_difference(const Identity& saved, const Identity& wanted);
+
+}  // namespace fovea::nn

@@ -1,0 +1,28 @@
+#pragma once
+#include <string>
+#include <vector>
+
+#include "fovea/base/error.h"
+#include "fovea/base/file.h"
+#include "fovea/base/log.h"
+#include "fovea/base/output_target.h"
+#include "fovea/base/strings.h"
+
+namespace fovea {
+
+// --quiet, --log and --log-format of a configuration that has them. Throws an Error if the log or --output would
+// change one of `inputs`, the files that the command reads.
+template <class C>
+void configure_log(const C& config, const std::vector<std::vector<std::string>>& inputs) {
+  for (const std::vector<std::string>& files : inputs) require_other_file("--log", config.log, files);
+  if constexpr (requires { config.output; }) {
+    for (const std::vector<std::string>& files : inputs) require_other_file("--output", config.output, files);
+    if (!config.log.empty() && config.output != "-" && is_same_file_to_write(config.log, config.output))
+      throw Error(cat("--log: '", config.log, "' is --output too; name another file"));
+  }
+  log::configure({.format = config.log_format == "json" ? log::Format::kJson : log::Format::kText,
+                  .quiet = config.quiet,
+                  .file = config.log});
+}
+
+}  // namespace fovea

@@ -1,0 +1,19 @@
+#pragma once
+#include <string>
+#include <vector>
+
+#include "fovea/nn/transformer.h"
+#include "fovea/spec/run_options.h"
+#include "fovea/text/vocab.h"
+
+namespace fovea::translation {
+
+struct LoadedModel {
+  nn::Transformer model;
+  text::Vocab source, target;
+};
+
+// Threads set, model on its device in its precision, vocabularies checked against it.
+LoadedModel load_model(const ModelOptions& options);
+
+}  // namespace fovea::translation

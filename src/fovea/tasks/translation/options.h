@@ -1,0 +1,53 @@
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "fovea/base/fields.h"
+#include "fovea/spec/config_problems.h"
+
+namespace fovea::translation {
+
+// The options that training takes for this task alone. Marian's names where it has them.
+struct Options {
+  std::vector<std::string> train_sets, vocabs, valid_sets;
+  int64_t mini_batch_words = 4096, mini_batch = 0, maxi_batch = 200;
+  int64_t max_length = 100;
+  bool max_length_crop = false;
+  double label_smoothing = 0.1;
+  int64_t valid_beam_size = 1, valid_mini_batch_words = 4096;
+  double valid_max_length_factor = 2.0;
+
+  static auto fields() {
+    using C = Options;
+    return std::tuple(
+        named("train-sets", &C::train_sets, "source and target text, one sentence per line, may be compressed", "t"),
+        named("vocabs", &C::vocabs, "SentencePiece models of source and target", "v"),
+        field("valid-sets", &C::valid_sets, "source and target text for validation"),
+        named(number("mini-batch-words", &C::mini_batch_words,
+                     "target tokens in a batch, at most; of the source, four times as many", 1, 1e9),
+              "max-tokens"),
+        number("mini-batch", &C::mini_batch, "sentences in a batch, at most (0: no limit)", 0, 1e9),
+        number("maxi-batch", &C::maxi_batch, "batches' worth of sentences sorted by length together", 1, 1e6),
+        number("max-length", &C::max_length, "longer training sentences, in tokens, are left out", 1, 1e6),
+        field("max-length-crop", &C::max_length_crop, "cut them instead"),
+        number("label-smoothing", &C::label_smoothing, "share of the target's mass spread over the vocabulary", 0,
+               0.99),
+        number("valid-beam-size", &C::valid_beam_size, "beam of the translations in validation", 1, 1000),
+        number("valid-mini-batch-words", &C::valid_mini_batch_words, "tokens in a validation batch", 1, 1e9),
+        number("valid-max-length-factor", &C::valid_max_length_factor, "as --max-length-factor of translate", 0.1,
+               100));
+  }
+
+  // The files that training reads.
+  std::vector<std::vector<std::string>> inputs() const { return {train_sets, valid_sets, vocabs}; }
+};
+
+inline void add_problems(const Options& options, Problems& problems) {
+  problems.add_ranges(options);
+  problems.add_unless_two_sides("train-sets", options.train_sets);
+  problems.add_unless_two_sides("vocabs", options.vocabs);
+  if (!options.valid_sets.empty()) problems.add_unless_two_sides("valid-sets", options.valid_sets);
+}
+
+}  // namespace fovea::translation

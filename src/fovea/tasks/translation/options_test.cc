@@ -1,0 +1,42 @@
+#include "fovea/tasks/translation/options.h"
+
+#include <gmock/gmock.h>
+
+#include "fovea/base/test_message.h"
+#include "fovea/tasks/translation/validation.h"
+#include "fovea/train/measure.h"
+
+namespace fovea::translation {
+namespace {
+using testing::HasSubstr;
+
+std::string refusal(const Options& options, const std::vector<std::string>& measures_wanted = {}) {
+  return message_of([&] {
+    Problems problems;
+    add_problems(options, problems);
+    train::check_measures(measures(), measures_wanted, problems);
+    problems.throw_if_any();
+  });
+}
+
+TEST(TranslationOptions, SayWhatIsWrongInOneLine) {
+  Options options;
+  options.train_sets = {"a", "b"};
+  options.vocabs = {"a"};
+  options.valid_sets = {"a", "b", "c"};
+  options.label_smoothing = 2;
+  const std::string message = refusal(options, {"blue"});
+  for (const char* part : {"--vocabs has 1 file; expected two", "--valid-sets has 3 files", "--label-smoothing: got '2'",
+                           "got 'blue'; expected some of ce-mean-words, perplexity, bleu, chrf; did you mean 'bleu'?"})
+    EXPECT_THAT(message, HasSubstr(part));
+  EXPECT_EQ(message.find('\n'), std::string::npos);
+}
+
+TEST(TranslationOptions, RefuseAMeasureGivenTwice) {
+  Options options;
+  options.train_sets = options.vocabs = {"a", "b"};
+  EXPECT_EQ(refusal(options, {"bleu", "chrf", "bleu"}), "--valid-metrics has 'bleu' twice; give it once");
+}
+
+}  // namespace
+}  // namespace fovea::translation

@@ -1,0 +1,68 @@
+#include "fovea/tasks/translation/score_pairs.h"
+
+#include <c10/core/InferenceMode.h>
+
+#include <cmath>
+
+#include "fovea/base/signals.h"
+#include "fovea/data/corpus.h"
+#include "fovea/tasks/translation/translate_batch.h"
+#include "fovea/ops/step.h"
+
+namespace fovea::translation {
+
+std::vector<std::vector<int64_t>> pair_batches(std::span<const SentencePair> pairs, const BatchLimits& limits) {
+  std::vector<Sentence> targets;
+  targets.reserve(pairs.size());
+  for (const SentencePair& pair : pairs) targets.push_back(pair.target);
+  std::vector<std::vector<int64_t>> batches;
+  for (const std::vector<int64_t>& by_target : decode::length_batches(targets, limits)) {
+    int64_t words = 0;
+    for (const int64_t i : by_target) {
+      const auto size = static_cast<int64_t>(pairs[static_cast<size_t>(i)].source.size());
+      if (words == 0 || words + size > data::kSourceTokensPerTarget * limits.max_words) {
+        batches.emplace_back();
+        words = 0;
+      }
+      batches.back().push_back(i);
+      words += size;
+    }
+  }
+  return batches;
+}
+
+std::vector<double> score_pairs(nn::Transformer& model, std::span<const SentencePair> pairs,
+                                const BatchLimits& limits) {
+  const c10::InferenceMode guard;
+  const at::Device device = model->output_weight().device();
+  std::vector<double> scores(pairs.size());
+  for (const std::vector<int64_t>& batch : pair_batches(pairs, limits)) {
+    throw_if_interrupted("scoring");
+    std::vector<Sentence> inputs;
+    std::vector<const Sentence*> sources, input_pointers, outputs;
+    for (const int64_t i : batch) {
+      const SentencePair& pair = pairs[static_cast<size_t>(i)];
+      inputs.push_back({pair.target.back()});  // </s> starts a target and ends it
+      inputs.back().insert(inputs.back().end(), pair.target.begin(), pair.target.end() - 1);
+      sources.push_back(&pair.source);
+      outputs.push_back(&pair.target);
+    }
+    for (const Sentence& input : inputs) input_pointers.push_back(&input);
+    const PackedSentences source = pack(sources, device), input = pack(input_pointers, device);
+    const at::Tensor memory = model->encode(source.tokens, source.offsets, {});
+    const at::Tensor hidden = model->decode(input.tokens, input.offsets, memory, source.offsets, {});
+    const at::Tensor nll =
+        ops::token_nll(hidden, model->output_weight(), model->output_bias(), pack(outputs, device).tokens).cpu();
+    const auto* values = nll.const_data_ptr<float>();
+    const auto* bounds = input.offsets.const_data_ptr<int64_t>();
+    for (size_t i = 0; i < batch.size(); ++i) {
+      double sum = 0;
+      for (int64_t t = bounds[i]; t < bounds[i + 1]; ++t) sum += values[t];
+      if (!std::isfinite(sum)) refuse_diverged();
+      scores[static_cast<size_t>(batch[i])] = -sum;
+    }
+  }
+  return scores;
+}
+
+}  // namespace fovea::translation

@@ -1,0 +1,26 @@
+#pragma once
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "fovea/decode/batches.h"
+#include "fovea/nn/transformer.h"
+
+namespace fovea::translation {
+
+using decode::BatchLimits;
+using decode::Sentence;
+
+// Token ids, each side ending with </s>.
+struct SentencePair {
+  Sentence source, target;
+};
+
+// Indices of `pairs` in batches of similar target lengths; `limits` are of the target, and the source has at most
+// data::kSourceTokensPerTarget times as many tokens.
+std::vector<std::vector<int64_t>> pair_batches(std::span<const SentencePair> pairs, const BatchLimits& limits);
+
+// log p(target | source) of every pair, evaluation mode; looks for signals (signals.h) between batches.
+std::vector<double> score_pairs(nn::Transformer& model, std::span<const SentencePair> pairs, const BatchLimits& limits);
+
+}  // namespace fovea::translation

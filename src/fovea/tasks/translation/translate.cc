@@ -1,0 +1,75 @@
+#include <unistd.h>
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "fovea/base/file.h"
+#include "fovea/base/log.h"
+#include "fovea/base/strings.h"
+#include "fovea/decode/line_source.h"
+#include "fovea/tasks/translation/run.h"
+#include "fovea/tasks/translation/translator.h"
+
+namespace fovea::translation {
+namespace {
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+// One input line's output; `line` counts from 0.
+void write(LineWriter& output, const DecodeConfig& config, int64_t line, const std::vector<Translation>& translations) {
+  constexpr int kDigits = 6;
+  if (config.n_best) {
+    for (const Translation& t : translations) {
+      output.line(
+          cat(line, " ||| ", t.text, " ||| F0= ", fixed(t.log_prob, kDigits), " ||| ", fixed(t.score, kDigits)));
+    }
+  } else if (config.scores) {
+    output.line(cat(fixed(translations.front().score, kDigits), " ||| ", translations.front().text));
+  } else {
+    output.line(translations.front().text);
+  }
+}
+
+void report(const Translator& translator, double seconds) {
+  const TranslationCounts& counts = translator.counts();
+  const double rate = seconds > 0 ? 1 / seconds : 0;
+  log::info(cat("translated ", count_lines(counts.lines), ", ", thousands(counts.source_tokens), " source tokens, ",
+                thousands(counts.target_tokens), " target tokens in ", fixed(seconds, 1), " s (",
+                fixed(static_cast<double>(counts.lines) * rate, 1), " lines/s, ",
+                fixed(static_cast<double>(counts.target_tokens) * rate, 0), " tokens/s)"));
+  warn_of_cut_lines(counts.cut, translator.limit());
+  if (counts.not_utf8 > 0)
+    log::warn(cat(count_lines(counts.not_utf8), counts.not_utf8 == 1 ? " was" : " were", " not UTF-8"));
+}
+
+}  // namespace
+
+int64_t run_translate(const DecodeConfig& config) {
+  validate(config);
+  require_other_file("--output", config.output, {config.input});
+  decode::LineSource input(config.input);
+  Translator translator(config);
+  LineWriter output(config.output);
+  const auto start = std::chrono::steady_clock::now();
+  const auto window_size = static_cast<size_t>(config.maxi_batch * config.mini_batch);
+  int64_t line = 0;
+  // Beside translations on a terminal it would be in their way.
+  const bool shows = config.output != "-" || isatty(STDOUT_FILENO) == 0;
+  log::Progress progress("translating, lines", 0);
+  for (;;) {
+    const std::vector<std::string> window = input.next(window_size);
+    if (window.empty()) break;
+    for (const auto& translations : translator.translate(window)) write(output, config, line++, translations);
+    output.flush();
+    if (shows) progress.at(static_cast<double>(line));
+  }
+  progress.finish();
+  output.close();
+  report(translator, seconds_since(start));
+  return line;
+}
+
+}  // namespace fovea::translation

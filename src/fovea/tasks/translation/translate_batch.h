@@ -1,0 +1,52 @@
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "fovea/decode/batches.h"
+#include "fovea/nn/transformer.h"
+#include "fovea/ops/packed_layer.h"
+#include "fovea/search/beam.h"
+
+// From the tokens of a batch to the hypotheses of the search: a live model as a scorer of continuations.
+namespace fovea::translation {
+
+using decode::BatchLimits;
+using decode::Sentence;
+
+struct TranslateOptions {
+  search::BeamOptions beam;      // vocabulary, start and eos are filled in from the model and `target_eos`
+  double max_length_factor = 3;  // a translation has at most so many times the source's tokens
+  int64_t target_eos = 0;
+};
+
+// A model with its decoder and output layer laid out for the search; its weights do not change while this lives.
+struct SearchModel {
+  explicit SearchModel(nn::Transformer live, ops::PackedLayer::Format format = ops::PackedLayer::Format::kExact);
+
+  nn::Transformer model;
+  std::shared_ptr<const nn::TransformerImpl::PackedDecoder> decoder;
+  ops::PackedLayer output;
+};
+
+// Throws the Error for a model whose scores are NaN or infinite.
+[[noreturn]] void refuse_diverged();
+
+// Packed tokens of several sentences, and their offsets [B + 1] on the CPU.
+struct PackedSentences {
+  at::Tensor tokens, offsets;
+};
+PackedSentences pack(std::span<const Sentence* const> sentences, const at::Device& device);
+
+// One batch through the model, evaluation mode, on the device of its parameters. Sources end with </s>. Results in the
+// order of the sources.
+std::vector<std::vector<search::Hypothesis>> translate_batch(SearchModel& model,
+                                                             std::span<const Sentence* const> sources,
+                                                             const TranslateOptions& options);
+
+// The same for any number of sentences, batched by length; looks for signals (signals.h) between batches.
+std::vector<std::vector<search::Hypothesis>> translate_all(SearchModel& model, std::span<const Sentence> sources,
+                                                           const TranslateOptions& options, const BatchLimits& limits);
+
+}  // namespace fovea::translation

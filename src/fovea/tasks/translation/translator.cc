@@ -1,0 +1,121 @@
+#include "fovea/tasks/translation/translator.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "fovea/base/log.h"
+#include "fovea/base/strings.h"
+
+namespace fovea::translation {
+
+Encoded encode_line(const text::Vocab& vocab, const std::string& line, int64_t max_length) {
+  Encoded encoded{vocab.encode(line), 0};
+  const auto length = static_cast<int64_t>(encoded.tokens.size());
+  if (length > max_length) {
+    encoded.cut_from = length;
+    encoded.tokens.resize(static_cast<size_t>(max_length));
+  }
+  encoded.tokens.push_back(vocab.eos());
+  encoded.tokens.shrink_to_fit();  // thousands of lines wait together, which may have been far longer
+  return encoded;
+}
+
+LineLimit line_limit(const ModelConfig& model, int64_t max_length) {
+  const int64_t longest = longest_text(model, max_length);
+  return {longest, longest < max_length ? "the model's learned positions" : "--max-length"};
+}
+
+std::string cut_message(const Encoded& encoded, const LineLimit& limit) {
+  return cat("has ", thousands(encoded.cut_from), " tokens; cut to ", thousands(limit.tokens), " (", limit.set_by, ")");
+}
+
+void warn_of_cut_lines(int64_t count, const LineLimit& limit) {
+  if (count == 0) return;
+  const char* were = count == 1 ? " was" : " were";
+  log::warn(cat(count_lines(count), were, " longer than ", limit.set_by, " and", were, " cut"));
+}
+
+std::string count_lines(int64_t count) { return cat(thousands(count), count == 1 ? " line" : " lines"); }
+
+void LineWarnings::warn(int64_t line, std::string_view what) {
+  constexpr int64_t kShown = 5;
+  if (++count_ > kShown) return;
+  log::warn(cat("line ", thousands(line), " ", what, count_ == kShown ? "; further ones are counted only" : ""));
+}
+
+Translator::Options translator_options(const DecodeConfig& config) {
+  Translator::Options options;
+  search::BeamOptions& beam = options.search.beam;
+  beam.beam_size = config.beam_size;
+  beam.normalize = config.normalize;
+  beam.penalty = config.length_penalty == "gnmt" ? search::LengthPenalty::kGnmt : search::LengthPenalty::kPower;
+  beam.num_best = config.n_best ? config.beam_size : 1;
+  using Format = ops::PackedLayer::Format;
+  options.layers = config.precision == "int8" ? Format::kInt8 : Format::kExact;
+  options.search.max_length_factor = config.max_length_factor;
+  options.limits = {config.mini_batch_words, config.mini_batch};
+  options.max_length = config.max_length;
+  options.allow_unk = config.allow_unk;
+  return options;
+}
+
+Translator::Translator(LoadedModel loaded, const Options& options)
+    : loaded_(std::move(loaded)),
+      options_(options),
+      limit_(line_limit(loaded_.model->config(), options.max_length)),
+      model_(loaded_.model, options.layers) {
+  options_.search.target_eos = loaded_.target.eos();
+  if (!options.allow_unk) options_.search.beam.never = loaded_.target.unk();
+}
+
+Translator::Translator(const DecodeConfig& config) : Translator(load_model(config), translator_options(config)) {}
+
+Sentence Translator::encode(const std::string& line) {
+  ++counts_.lines;
+  Encoded encoded = encode_line(loaded_.source, line, limit_.tokens);
+  if (encoded.cut_from > 0) cut_.warn(counts_.lines, cut_message(encoded, limit_));
+  if (!is_valid_utf8(line))
+    not_utf8_.warn(counts_.lines, "is not UTF-8; its broken bytes are read as unknown characters");
+  counts_.source_tokens += static_cast<int64_t>(encoded.tokens.size());
+  return std::move(encoded.tokens);
+}
+
+namespace {
+
+// A line's translation is a line, though a vocabulary with --byte-fallback can spell its end.
+std::string as_line(std::string text) {
+  for (char& c : text) {
+    if (c == '\n' || c == '\r') c = ' ';
+  }
+  return text;
+}
+
+}  // namespace
+
+std::vector<std::vector<Translation>> Translator::translate(std::span<const std::string> lines) {
+  std::vector<std::vector<Translation>> results(lines.size());
+  std::vector<Sentence> sources;
+  std::vector<size_t> line_of;
+  for (size_t i = 0; i < lines.size(); ++i) {
+    Sentence source = encode(lines[i]);
+    if (source.size() == 1) {
+      results[i] = {Translation{}};
+      continue;
+    }
+    sources.push_back(std::move(source));
+    line_of.push_back(i);
+  }
+  const auto translated = translate_all(model_, sources, options_.search, options_.limits);
+  for (size_t i = 0; i < translated.size(); ++i) {
+    for (const search::Hypothesis& hypothesis : translated[i]) {
+      results[line_of[i]].push_back(
+          {as_line(loaded_.target.decode(hypothesis.tokens)), hypothesis.log_prob, hypothesis.score});
+    }
+    counts_.target_tokens += static_cast<int64_t>(translated[i].front().tokens.size()) + 1;
+  }
+  counts_.cut = cut_.count();
+  counts_.not_utf8 = not_utf8_.count();
+  return results;
+}
+
+}  // namespace fovea::translation

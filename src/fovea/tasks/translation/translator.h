@@ -1,0 +1,88 @@
+#pragma once
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "fovea/decode/batches.h"
+#include "fovea/tasks/translation/load_model.h"
+#include "fovea/tasks/translation/translate_batch.h"
+#include "fovea/spec/decode_config.h"
+
+namespace fovea::translation {
+
+struct Translation {
+  std::string text;
+  double log_prob = 0, score = 0;
+};
+
+// What passed through a translator.
+struct TranslationCounts {
+  int64_t lines = 0, source_tokens = 0, target_tokens = 0;
+  int64_t cut = 0;       // lines longer than the limit
+  int64_t not_utf8 = 0;  // lines with bytes that are no text
+};
+
+// Token ids of a line, at most max_length of them, and </s>.
+struct Encoded {
+  Sentence tokens;
+  int64_t cut_from = 0;  // the line's length in tokens, if it was cut
+};
+Encoded encode_line(const text::Vocab& vocab, const std::string& line, int64_t max_length);
+
+// How many tokens of a line are read.
+struct LineLimit {
+  int64_t tokens = 0;
+  std::string_view set_by;  // an option, or the model
+};
+LineLimit line_limit(const ModelConfig& model, int64_t max_length);
+std::string cut_message(const Encoded& encoded, const LineLimit& limit);
+void warn_of_cut_lines(int64_t count, const LineLimit& limit);  // at the end, of all; none is no warning
+
+std::string count_lines(int64_t count);  // "1 line", "2,000 lines"
+
+// Counts lines with something odd about them; warns of the first few.
+class LineWarnings {
+ public:
+  void warn(int64_t line, std::string_view what);  // "line 7 " and what; line: its number, from 1
+  int64_t count() const { return count_; }
+
+ private:
+  int64_t count_ = 0;
+};
+
+// Text in, text out, by a model whose weights do not change while this lives.
+class Translator {
+ public:
+  // `options.beam.num_best` hypotheses a line; source lines are cut to max_length tokens.
+  struct Options {
+    TranslateOptions search;
+    ops::PackedLayer::Format layers = ops::PackedLayer::Format::kExact;  // of the decoder's steps and the output layer
+    BatchLimits limits;
+    int64_t max_length = 1000;
+    bool allow_unk = false;  // or no translation has the unknown word
+  };
+  Translator(LoadedModel loaded, const Options& options);
+  explicit Translator(const DecodeConfig& config);
+
+  // Results in the order of the lines, each best first. An empty line, or one of white space, gives one empty text.
+  std::vector<std::vector<Translation>> translate(std::span<const std::string> lines);
+
+  const TranslationCounts& counts() const { return counts_; }
+  const LineLimit& limit() const { return limit_; }
+
+ private:
+  Sentence encode(const std::string& line);
+
+  LoadedModel loaded_;
+  Options options_;
+  LineLimit limit_;
+  SearchModel model_;
+  TranslationCounts counts_;
+  LineWarnings cut_, not_utf8_;
+};
+
+Translator::Options translator_options(const DecodeConfig& config);
+
+}  // namespace fovea::translation

@@ -1,0 +1,130 @@
+#include "fovea/tasks/translation/validation.h"
+
+#include <ATen/Functions.h>
+#include <torch/nn/module.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <optional>
+
+#include "fovea/base/error.h"
+#include "fovea/base/file.h"
+#include "fovea/base/signals.h"
+#include "fovea/base/strings.h"
+#include "fovea/metrics/bleu.h"
+#include "fovea/metrics/chrf.h"
+#include "fovea/ops/step.h"
+#include "fovea/tasks/encoding_threads.h"
+#include "fovea/tasks/translation/batch.h"
+#include "fovea/tasks/translation/translator.h"
+#include "fovea/train/measure.h"
+
+namespace fovea::translation {
+namespace {
+
+enum class MeasureKind : uint8_t { kCrossEntropy, kPerplexity, kBleu, kChrf };
+
+struct KnownMeasure : train::Measure {
+  MeasureKind kind;
+  bool of_translations;
+};
+constexpr std::array kMeasures = {
+    KnownMeasure{{"ce-mean-words", true, 4}, MeasureKind::kCrossEntropy, false},
+    KnownMeasure{{"perplexity", true, 4}, MeasureKind::kPerplexity, false},
+    KnownMeasure{{"bleu", false, 2}, MeasureKind::kBleu, true},
+    KnownMeasure{{"chrf", false, 2}, MeasureKind::kChrf, true},
+};
+
+const KnownMeasure& known(const std::string& name) {
+  return *std::ranges::find_if(kMeasures, [&](const KnownMeasure& measure) { return measure.name == name; });
+}
+
+double chrf(const std::vector<std::string>& hypotheses, const std::vector<std::string>& references) {
+  const metrics::Chrf chrf;
+  metrics::ChrfStats stats;
+  for (size_t i = 0; i < hypotheses.size(); ++i)
+    stats += chrf.segment(hypotheses[i], std::span<const std::string>(&references[i], 1));
+  return chrf.score(stats);
+}
+
+}  // namespace
+
+std::span<const train::Measure> measures() {
+  static const std::vector<train::Measure> kPlain(kMeasures.begin(), kMeasures.end());
+  return kPlain;
+}
+
+Validation::Validation(const TrainConfig& config, const Options& options, const TrainingData& data,
+                       const at::Device& device)
+    : options_(options), data_(data), device_(device) {
+  if (!enabled()) return;
+  for (const std::string& file : options.valid_sets) require_file(file, "--valid-sets");
+  text_ = data::read_parallel(options.valid_sets[0], options.valid_sets[1]);
+  corpus_ = data::encode_corpus(text_, data.source_vocab, data.target_vocab,
+                                {.threads = tasks::encoding_threads(config)});
+  batches_ = data::batches_by_length(corpus_, options.valid_mini_batch_words);
+}
+
+std::string Validation::fingerprint() const {
+  if (!enabled()) return "";
+  return checksum(checksum(join(text_.source, "\n")) + checksum(join(text_.target, "\n")));
+}
+
+double Validation::cross_entropy(nn::Transformer& model) const {
+  double sum = 0;
+  for (const data::Batch& batch : batches_) {
+    throw_if_interrupted("validation");
+    const ModelBatch inputs(corpus_, batch, data_.target_vocab.eos(), device_);
+    const at::Tensor hidden = forward(model, inputs, {});
+    sum += ops::token_nll(hidden, model->output_weight(), model->output_bias(), inputs.target_outputs)
+               .sum(at::kDouble)
+               .item<double>();
+  }
+  return sum / static_cast<double>(corpus_.target.size());
+}
+
+// Each validation builds a new Translator, because a Translator keeps the weights that it was built with.
+std::vector<std::string> Validation::translate(nn::Transformer& model) const {
+  DecodeConfig decode;
+  decode.beam_size = options_.valid_beam_size;
+  decode.max_length_factor = options_.valid_max_length_factor;
+  decode.mini_batch_words = options_.valid_mini_batch_words;
+  decode.mini_batch = options_.valid_mini_batch_words;
+  Translator translator({model, text::Vocab::from_bytes(data_.source_vocab.bytes(), "source"),
+                         text::Vocab::from_bytes(data_.target_vocab.bytes(), "target")},
+                        translator_options(decode));
+  std::vector<std::string> texts;
+  for (const std::vector<Translation>& best : translator.translate(text_.source))
+    texts.push_back(best.front().text);
+  return texts;
+}
+
+std::vector<double> Validation::run(nn::Transformer& model, const std::vector<std::string>& names) const {
+  const torch::NoGradGuard no_grad;
+  std::optional<double> entropy;
+  std::optional<std::vector<std::string>> translations;
+  std::vector<double> values;
+  for (const std::string& name : names) {
+    const KnownMeasure& measure = known(name);
+    if (measure.of_translations && !translations) translations = translate(model);
+    if (!measure.of_translations && !entropy) entropy = cross_entropy(model);
+    switch (measure.kind) {
+      case MeasureKind::kCrossEntropy:
+        values.push_back(*entropy);
+        break;
+      case MeasureKind::kPerplexity:
+        values.push_back(std::exp(*entropy));
+        break;
+      case MeasureKind::kBleu:
+        values.push_back(metrics::corpus_bleu(*translations, text_.target).score);
+        break;
+      case MeasureKind::kChrf:
+        values.push_back(chrf(*translations, text_.target));
+        break;
+    }
+  }
+  return values;
+}
+
+}  // namespace fovea::translation

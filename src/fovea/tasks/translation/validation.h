@@ -1,0 +1,40 @@
+#pragma once
+#include <span>
+#include <string>
+#include <vector>
+
+#include "fovea/data/corpus.h"
+#include "fovea/nn/transformer.h"
+#include "fovea/tasks/translation/options.h"
+#include "fovea/tasks/translation/vocabularies.h"
+#include "fovea/train/task.h"
+
+namespace fovea::translation {
+
+// The measures: ce-mean-words is the mean of -log p over target tokens, </s> included and perplexity its
+// exponential; bleu and chrf are sacreBLEU's on the translations.
+std::span<const train::Measure> measures();
+
+// --valid-sets and its measures.
+class Validation {
+ public:
+  Validation(const TrainConfig& config, const Options& options, const TrainingData& data, const at::Device& device);
+  bool enabled() const { return !options_.valid_sets.empty(); }
+  const data::ParallelCorpus& corpus() const { return corpus_; }  // empty if not enabled
+  std::string fingerprint() const;                                // of the text; empty if not enabled
+  // The values of `names` in their order. Throws Interrupted when a signal comes.
+  std::vector<double> run(nn::Transformer& model, const std::vector<std::string>& names) const;
+
+ private:
+  double cross_entropy(nn::Transformer& model) const;
+  std::vector<std::string> translate(nn::Transformer& model) const;
+
+  const Options& options_;
+  const TrainingData& data_;
+  at::Device device_;
+  data::ParallelText text_;
+  data::ParallelCorpus corpus_;
+  std::vector<data::Batch> batches_;
+};
+
+}  // namespace fovea::translation

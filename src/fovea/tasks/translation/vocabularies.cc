@@ -1,0 +1,53 @@
+#include "fovea/tasks/translation/vocabularies.h"
+
+#include <algorithm>
+
+#include "fovea/base/error.h"
+#include "fovea/base/file.h"
+#include "fovea/base/strings.h"
+#include "fovea/tasks/encoding_threads.h"
+
+namespace fovea::translation {
+
+TrainingData load_training_data(const TrainConfig& config, const Options& options) {
+  for (const std::string& file : options.train_sets) require_file(file, "--train-sets");
+  TrainingData data = {text::Vocab::load(options.vocabs[0]), text::Vocab::load(options.vocabs[1]), {}, {}, {}};
+  const data::CorpusOptions corpus = {options.max_length, options.max_length_crop, tasks::encoding_threads(config)};
+  data.train =
+      data::load_corpus(options.train_sets[0], options.train_sets[1], data.source_vocab, data.target_vocab, corpus);
+  data.batches = {options.mini_batch_words, options.mini_batch, options.maxi_batch, static_cast<uint64_t>(config.seed)};
+  data.fingerprint = checksum(cat(data::fingerprint(data.train), " ", options.mini_batch_words, " ", options.mini_batch,
+                                  " ", options.maxi_batch, " ", config.optimizer_delay, " ", config.seed));
+  return data;
+}
+
+void check_positions(const ModelConfig& model, const data::ParallelCorpus& corpus, std::string_view option) {
+  if (model.transformer_positions != "learned") return;
+  int64_t longest = 0;
+  for (int64_t i = 0; i < corpus.size(); ++i) {
+    longest = std::max({longest, corpus.source_length(i), corpus.target_length(i)});
+  }
+  if (longest <= model.max_positions) return;
+  throw Error(cat(option, ": the longest sentence has ", longest, " tokens with </s>, --max-positions are ",
+                  model.max_positions, "; raise them or leave longer sentences out",
+                  option == "--train-sets" ? cat(" (--max-length ", model.max_positions - 1, ")") : ""));
+}
+
+ModelConfig with_vocabularies(ModelConfig model, const TrainingData& data) {
+  const std::vector<int64_t> sizes = {data.source_vocab.size(), data.target_vocab.size()};
+  for (size_t i = 0; i < std::min(sizes.size(), model.dim_vocabs.size()); ++i) {
+    const int64_t wanted = model.dim_vocabs[i], size = sizes[i];
+    if (wanted != 0 && wanted != size) {
+      throw Error(cat("--dim-vocabs: got ", wanted, ", but the vocabulary of --vocabs has ", size,
+                      " pieces; leave the option out, its size is the vocabulary's"));
+    }
+  }
+  model.dim_vocabs = sizes;
+  const bool shared = model.tied_embeddings_all || model.tied_embeddings_src;
+  if (shared && data.source_vocab.bytes() != data.target_vocab.bytes())
+    throw Error(cat("--tied-embeddings-", model.tied_embeddings_all ? "all" : "src",
+                    ": got two different --vocabs; give the same file twice or leave the option out"));
+  return model;
+}
+
+}  // namespace fovea::translation

@@ -1,0 +1,31 @@
+#pragma once
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "fovea/data/corpus.h"
+#include "fovea/spec/model_config.h"
+#include "fovea/spec/train_config.h"
+#include "fovea/tasks/translation/options.h"
+#include "fovea/text/vocab.h"
+
+// The text and the vocabularies that a training reads before it begins.
+namespace fovea::translation {
+
+struct TrainingData {
+  text::Vocab source_vocab, target_vocab;
+  data::ParallelCorpus train;
+  data::BatchOptions batches;
+  std::string fingerprint;  // of the text and of what orders it: a position in it means nothing elsewhere
+};
+// Loads --vocabs and --train-sets of options that add_problems() accepts.
+TrainingData load_training_data(const TrainConfig& config, const Options& options);
+
+// Throws an Error if the model has learned positions and fewer than a sentence of the corpus needs. `option` names the
+// corpus.
+void check_positions(const ModelConfig& model, const data::ParallelCorpus& corpus, std::string_view option);
+
+// The model's configuration with the sizes of the vocabularies; throws if shared embeddings meet two vocabularies.
+ModelConfig with_vocabularies(ModelConfig model, const TrainingData& data);
+
+}  // namespace fovea::translation

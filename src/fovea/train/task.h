@@ -1,0 +1,84 @@
+#pragma once
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "fovea/nn/checkpoint.h"
+#include "fovea/nn/forward_context.h"
+
+namespace torch::nn {
+class Module;
+}
+
+namespace fovea::train {
+
+// A measure of validation.
+struct Measure {
+  std::string_view name;  // as --valid-metrics names it
+  bool lower_is_better = true;
+  int digits = 4;  // shown in the log
+};
+
+struct BatchLoss {
+  // [] float32 with a graph: a sum, not a mean. The updater divides the gradients once, by the sum of the weights of
+  // all batches of the update. A term that is a mean is added as weight * term.
+  at::Tensor loss;
+  double weight = 0;  // what the sum is over, such as target tokens or pixels; above 0
+};
+
+// What a training is of: its data, its model, its loss and its validation. One run uses one task, in one thread. A
+// place in the data is (epoch from 1, batch from 0) and nothing else. The methods throw an Error for what a user did,
+// and the constructor, begin_epoch and validate throw Interrupted when a signal has come.
+class Task {
+ public:
+  virtual ~Task() = default;
+
+  // Parameters and buffers by stable names, float32. The updater lays the parameters into one buffer with set_data, so
+  // the module must keep its tensors and no views of them. Buffers stay float32 at any --precision.
+  virtual torch::nn::Module& module() = 0;
+  virtual const nn::Identity& identity() const = 0;
+
+  // The weights to start from. Tensors that are left out keep their own start. By default all of them, and an Error
+  // that names --pretrained-model if the files of the identities differ.
+  virtual nn::NamedTensors weights_of(const nn::Checkpoint& pretrained) const;
+
+  // A checksum of the data and of everything that orders it. If it differs on resuming, the epoch starts again, with a
+  // warning.
+  virtual std::string fingerprint() const = 0;
+
+  // Lays out an epoch, a function of (options, epoch) alone, with carried state as at its beginning. Returns the number
+  // of items (the log's "Sen.") of each batch; there is at least one batch.
+  virtual std::vector<int64_t> begin_epoch(int64_t epoch) = 0;
+
+  // The forward pass of one batch: a function of (weights, buffers, carried state, batch, context). Every tensor in the
+  // graph owns its memory, because backward runs after the return. The batches of one update may be asked for in any
+  // order, so none may read what another batch of the same update leaves.
+  virtual BatchLoss loss(int64_t batch, const nn::ForwardContext& context) = 0;
+
+  // Called once for each update, after the weights have changed. `made` is false if the loss or its gradient was not
+  // finite: then nothing was changed, and carried state must start again, or a NaN would live on in it.
+  virtual void after_update(bool made);
+
+  // What exact resume needs besides weights, buffers and moments, by name. Restored after begin_epoch of the same epoch
+  // and only if the fingerprint is the same. By default nothing.
+  virtual nn::NamedTensors carried() const;
+  // Throws an Error that begins with `origin` if names or shapes do not fit.
+  virtual void restore(const nn::NamedTensors& carried, const std::string& origin);
+
+  virtual std::span<const Measure> measures() const = 0;
+  // The default of --valid-metrics, names of measures(); the first decides.
+  virtual std::vector<std::string> default_measures() const = 0;
+
+  // A checksum of the validation data: best values of other data do not compare. Empty without validation.
+  virtual std::string valid_fingerprint() const = 0;
+  // The values of the measures `names`, in their order, in evaluation on the weights as they are. Touches no carried
+  // state.
+  virtual std::vector<double> validate(const std::vector<std::string>& names) = 0;
+};
+
+}  // namespace fovea::train

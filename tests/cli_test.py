@@ -252,7 +252,7 @@ class BadInput(unittest.TestCase):
         shutil.copytree(PLACE.model(), copy)  # a folder for each link
         self.assertFalse((copy / "last").is_symlink())
         resumed = checked(*PLACE.training(copy, "--after-batches", 21))
-        self.assertIn("going on after update 20", resumed.stderr)
+        self.assertIn("resuming after update 20", resumed.stderr)
         self.assertIn(f"it is now '{copy / 'last.1'}'", resumed.stderr)
         self.assertEqual(os.readlink(copy / "last"), "checkpoints/update-00000021")
 
@@ -260,7 +260,7 @@ class BadInput(unittest.TestCase):
         run = PLACE.folder / "validated"
         training = PLACE.training(run, "--valid-freq", 2, "--valid-metrics", "ce-mean-words")
         checked(*training, "--after-batches", 4, "--valid-sets", *PLACE.sides["valid"])
-        warning = "the validation text differs from that of the run so far"
+        warning = "the validation data differ from those of the run so far"
         same = checked(*training, "--after-batches", 6, "--valid-sets", *PLACE.sides["valid"])
         self.assertNotIn(warning, same.stderr)
         other = checked(*training, "--after-batches", 8, "--valid-sets", *PLACE.sides["test"])

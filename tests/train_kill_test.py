@@ -103,7 +103,7 @@ def test_kill(task, expected):
         assert "Warning" not in log and "Error" not in log, f"after kill {attempt}: {log}"
         reached.append(os.readlink(run / "last")[-3:] if (run / "last").is_symlink() else "-")
     log = task.finish(run)
-    assert "going on after update" in log, "no kill came before the end of the run: nothing was tested"
+    assert "resuming after update" in log, "no kill came before the end of the run: nothing was tested"
     check_equal(run, expected, "kill -9")
     print("kill -9: the last checkpoints after each of the 20:", *reached)
 

@@ -1,0 +1,121 @@
+// A program of its own with its own task: `own_task_test train OPTIONS` is its `fovea train`; without arguments it
+// tests that such a run is killed, resumed, validated and averaged like any other.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "copy_task.h"
+#include "fovea/app/train_command.h"
+#include "fovea/base/file.h"
+#include "fovea/base/strings.h"
+#include "fovea/base/test_folder.h"
+#include "fovea/base/test_message.h"
+#include "fovea/nn/checkpoint.h"
+#include "fovea/tasks/setup.h"
+
+namespace own {
+namespace {
+namespace fs = std::filesystem;
+using namespace fovea;
+using testing::HasSubstr;
+
+constexpr std::array kTasks = {
+    tasks::TaskEntry{.name = "copy", .summary = "copies symbols", .train = tasks::train_setup<CopyTask>}};
+
+std::string& own_path() {
+  static std::string path;
+  return path;
+}
+
+// Runs this program in a process of its own; returns waitpid's status.
+int run_program(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), {own_path(), "train"});
+  const pid_t child = fork();
+  if (child == 0) {
+    std::vector<char*> argv;
+    for (std::string& argument : arguments) argv.push_back(argument.data());
+    argv.push_back(nullptr);
+    execv(argv[0], argv.data());
+    _exit(127);
+  }
+  int status = -1;
+  waitpid(child, &status, 0);
+  return status;
+}
+
+std::vector<std::string> with(std::vector<std::string> arguments, const std::vector<std::string>& more) {
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return arguments;
+}
+
+std::string bytes_of(const fs::path& checkpoint) {
+  std::string bytes;
+  for (const char* file : {"config.yml", "model.safetensors", "optimizer.safetensors", "progress.yml", "alphabet.txt"})
+    bytes += read_file(checkpoint / file) + "\n--\n";
+  return bytes;
+}
+
+TEST(OwnTask, KilledAndResumedIsBitForBitTheRunThatNeverStopped) {
+  const std::vector<std::string> common = {"--after-batches", "27", "--save-freq",   "4",       "--keep-last", "3",
+                                           "--cpu-threads",   "1",  "--disp-freq",   "1000",    "--quiet",
+                                           "--learn-rate",    "1e-2", "--lr-warmup", "0",       "--with-validation",
+                                           "--valid-freq",    "5"};
+  for (const std::vector<std::string>& variant :
+       {std::vector<std::string>{}, {"--precision", "bfloat16"}, {"--exponential-smoothing", "0.1"}}) {
+    const TestFolder folder;
+    ASSERT_EQ(run_program(with(with(common, variant), {"--model", folder / "whole"})), 0);
+    const std::string expected = bytes_of(folder.path() / "whole/last");
+    // In the middle of the first epoch, at the first batch of the second, and behind a checkpoint.
+    for (const char* die_at : {"7", "11", "18"}) {
+      const fs::path run = folder.path() / cat("killed", die_at);
+      const std::vector<std::string> command = with(with(common, variant), {"--model", run});
+      const int status = run_program(with(command, {"--die-at", die_at}));
+      ASSERT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) << status;
+      ASSERT_EQ(run_program(command), 0);
+      EXPECT_EQ(bytes_of(run / "last"), expected) << "killed in batch " << die_at;
+    }
+    EXPECT_TRUE(fs::is_symlink(folder.path() / "whole/best")) << "chosen by its own measure";
+  }
+}
+
+TEST(OwnTask, AveragesParametersAndBuffers) {
+  const TestFolder folder;
+  const fs::path run = folder.path() / "run";
+  ASSERT_EQ(run_program({"--model", run, "--after-batches", "8", "--save-freq", "2", "--cpu-threads", "1", "--quiet"}), 0);
+  nn::average_checkpoints(run, 4, folder / "mean");
+  const nn::Checkpoint mean = nn::load_checkpoint(folder / "mean", nn::Load::kModel);
+  EXPECT_EQ(mean.identity.task, "copy");
+  EXPECT_EQ(mean.identity.files.at("alphabet.txt"), "11 symbols\n");
+  EXPECT_EQ(mean.model.at("updates").item<double>(), (2 + 4 + 6 + 8) / 4.0);
+}
+
+TEST(OwnTask, SaysWhatIsWrongWithItsOptions) {
+  const auto refusal = [](const std::vector<std::string>& arguments) {
+    return message_of([&] { app::train_one_of(kTasks, arguments); });
+  };
+  EXPECT_EQ(refusal({"--task", "translation"}), "--task: got 'translation'; expected one of copy");
+  EXPECT_EQ(refusal({"--model", "m", "--batches", "0"}),
+            "--batches: got '0'; expected a whole number of at least 1 and at most 1,000");
+  EXPECT_EQ(refusal({"--model", "m", "--valid-metrics", "bleu"}),
+            "--valid-metrics: got 'bleu'; expected some of copied, nats");
+  EXPECT_THAT(refusal({"--train-sets", "x"}), HasSubstr("unknown option '--train-sets'"));
+}
+
+}  // namespace
+}  // namespace own
+
+int main(int argc, char** argv) {
+  if (argc > 1 && std::string(argv[1]) == "train") {
+    fovea::app::train_one_of(own::kTasks, {argv + 2, argv + argc});
+    return 0;
+  }
+  own::own_path() = std::filesystem::absolute(argv[0]);
+  testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}

@@ -32,6 +32,13 @@ at::Tensor layer_norm(const at::Tensor& x, const at::Tensor& gain, const at::Ten
 std::tuple<at::Tensor, at::Tensor> add_norm(const at::Tensor& x, const at::Tensor& residual, const at::Tensor& gain,
                                             const at::Tensor& bias, const DropoutOptions& options, double eps = 1e-5);
 
+// x / sqrt(mean(x^2) + eps) gain over the last dimension, [T, M] (Zhang and Sennrich 2019).
+at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& gain, double eps = 1e-6);
+
+// The same pair as add_norm's, of RMS norm.
+std::tuple<at::Tensor, at::Tensor> add_rms_norm(const at::Tensor& x, const at::Tensor& residual, const at::Tensor& gain,
+                                                const DropoutOptions& options, double eps = 1e-6);
+
 // scale * weight[ids] + positions[position], then dropout. ids, position [T] int64; positions [P, M] or undefined.
 at::Tensor embed(const at::Tensor& ids, const at::Tensor& position, const at::Tensor& weight,
                  const std::optional<at::Tensor>& positions, double scale, const DropoutOptions& options);

@@ -9,6 +9,7 @@
 
 #include "fovea/base/rng.h"
 #include "fovea/kernels/step/dropout.h"
+#include "fovea/ops/head_norm.h"
 
 namespace fovea::ops::composite {
 namespace {
@@ -85,6 +86,10 @@ at::Tensor dropout(const at::Tensor& x, const DropoutOptions& options) {
 
 at::Tensor layer_norm(const at::Tensor& x, const at::Tensor& gain, const at::Tensor& bias, double eps) {
   return at::layer_norm(x, {x.size(-1)}, gain, bias, eps);
+}
+
+at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& gain, double eps) {
+  return composed_head_norm({.z = x, .gain = gain, .gate = {}, .bias = {}}, eps);
 }
 
 at::Tensor embed(const at::Tensor& ids, const at::Tensor& position, const at::Tensor& weight,

@@ -11,6 +11,7 @@ at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, const std::opti
 at::Tensor apply_mask(const at::Tensor& x, const DropoutOptions& options);
 at::Tensor dropout(const at::Tensor& x, const DropoutOptions& options);
 at::Tensor layer_norm(const at::Tensor& x, const at::Tensor& gain, const at::Tensor& bias, double eps);
+at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& gain, double eps);
 at::Tensor embed(const at::Tensor& ids, const at::Tensor& position, const at::Tensor& weight,
                  const std::optional<at::Tensor>& positions, double scale);
 CrossEntropy cross_entropy(const at::Tensor& hidden, const at::Tensor& weight, const std::optional<at::Tensor>& bias,

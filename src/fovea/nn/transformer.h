@@ -7,19 +7,24 @@
 #include <string>
 #include <vector>
 
+#include "fovea/nn/forward_context.h"
 #include "fovea/ops/packed_layer.h"
 #include "fovea/spec/model_config.h"
 
 // The encoder-decoder Transformer on packed batches: T tokens of all sentences without padding, offsets [B + 1] int64
 // on the CPU. M = dim_emb. Everything is computed by the operators of ops/, in the type of the parameters.
+//
+// Names of parameters, all stable (they are the keys of model.safetensors):
+//   embeddings.weight [V, M]                           shared by both sides, or else
+//   encoder.embeddings.weight, decoder.embeddings.weight
+//   encoder.positions.weight, decoder.positions.weight [max_positions, M]      learned positions only
+//   encoder..., decoder...                             those of stack.h, the decoder's with cross-attention
+//   output.weight [V, M]                               unless tied
+//   output.bias [V]
 namespace fovea::nn {
 
-// What one forward pass depends on beside its tokens. random(k) draws from ModelConfig::attention_seed, so that a
-// checkpoint decodes with the pairs that it was trained with.
-struct ForwardContext {
-  bool training = false;     // dropout on, --sparsify train selects
-  int64_t dropout_seed = 0;  // of this pass, from (seed of the run, update); each use derives its own
-};
+class Stepper;
+struct PackedStack;
 
 class TransformerImpl : public torch::nn::Module {
  public:
@@ -47,9 +52,9 @@ class TransformerImpl : public torch::nn::Module {
 
   // Incremental decoding of R rows (hypotheses), without gradients. A row grows by a token a step; the
   // encoder's side is projected once and shared by a sentence's rows.
-  struct DecoderState;
+  using DecoderState = Stepper;
   // The layers that step() goes through, laid out for it; their weights do not change while this lives.
-  struct PackedDecoder;
+  using PackedDecoder = PackedStack;
   std::shared_ptr<const PackedDecoder> pack_decoder(ops::PackedLayer::Format format) const;
   // rows[r] is the sentence (of encode) that row r translates, in ascending order, here and after reorder().
   std::shared_ptr<DecoderState> start(const at::Tensor& memory, const at::Tensor& memory_offsets,

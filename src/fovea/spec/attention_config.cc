@@ -121,9 +121,10 @@ void make_dense(AttentionTexts& texts, AttentionSort& sort) {
 
 void refuse_absent_parts(const AttentionTexts& texts, const AttentionOverride& mechanisms) {
   for (size_t i = 0; i < kSublayers.size(); ++i) {
-    if ((mechanisms.*kSublayers[i].replacement).empty() || sort_of(texts, static_cast<Sublayer>(i)) != nullptr) continue;
-    throw UsageError(cat("--attention-", kSublayers[i].name,
-                         ": the model has no encoder; use --attention or --attention-decoder"));
+    if ((mechanisms.*kSublayers[i].replacement).empty() || sort_of(texts, static_cast<Sublayer>(i)) != nullptr)
+      continue;
+    throw UsageError(
+        cat("--attention-", kSublayers[i].name, ": the model has no encoder; use --attention or --attention-decoder"));
   }
 }
 

@@ -31,13 +31,14 @@ struct AttentionConfig {
     return std::tuple_cat(
         std::tuple(field("attention", &C::attention, "mechanism of every attention, e.g. 'topk(8)' (see fovea spec)")),
         encoder,
-        std::tuple(
-            field("attention-decoder", &C::attention_decoder, "of the decoder's self-attention (default: --attention)")),
+        std::tuple(field("attention-decoder", &C::attention_decoder,
+                         "of the decoder's self-attention (default: --attention)")),
         cross,
-        std::tuple(field("attention-layers", &C::attention_layers, layers_help),
-                   choice("sparsify", &C::sparsify, "top-k selection in training only, or in both phases", "both|train"),
-                   number("attention-seed", &C::attention_seed, "random(k) draws its keys from this, a layer and a head",
-                          0, 9e15)));
+        std::tuple(
+            field("attention-layers", &C::attention_layers, layers_help),
+            choice("sparsify", &C::sparsify, "top-k selection in training only, or in both phases", "both|train"),
+            number("attention-seed", &C::attention_seed, "random(k) draws its keys from this, a layer and a head", 0,
+                   9e15)));
   }
 };
 

@@ -19,9 +19,10 @@ struct DecoderConfig : StackConfig, AttentionConfig {
     using C = DecoderConfig;
     return std::tuple_cat(
         StackConfig::fields(number("dec-depth", &C::dec_depth, "layers of the decoder", 1, 1000)),
-        std::tuple(field("tied-embeddings", &C::tied_embeddings, "embeddings are the output layer's weights"),
-                   max_positions_field("rows of learned position vectors; no longer text can be read or made"),
-                   field("dim-vocabs", &C::dim_vocabs, "size of the vocabulary, which --vocabs must have; 0: as it is")),
+        std::tuple(
+            field("tied-embeddings", &C::tied_embeddings, "embeddings are the output layer's weights"),
+            max_positions_field("rows of learned position vectors; no longer text can be read or made"),
+            field("dim-vocabs", &C::dim_vocabs, "size of the vocabulary, which --vocabs must have; 0: as it is")),
         AttentionConfig::fields(std::tuple<>(), std::tuple<>(),
                                 "exceptions: decoder.LAYERS=SPEC, e.g. decoder.1-2=window(16), layers from 1"));
   }

@@ -79,7 +79,7 @@ template <class Scheme>
 std::string print_scheme(const Scheme& scheme) {
   constexpr auto kFields = Scheme::fields();
   std::string text(Scheme::kName);
-  if constexpr (std::tuple_size_v<decltype(kFields)> > 0) {
+  if constexpr (std::tuple_size_v < decltype(kFields) >> 0) {
     const double value = scheme.*std::get<0>(kFields).member;
     if (scheme != Scheme{}) text += cat("(", shortest(value), ")");
   }

@@ -153,14 +153,14 @@ at::Tensor StepCache::half(size_t layer, int64_t which) const {
   return (kind_ == Rows::kShared ? tokens.narrow(0, 0, used_) : tokens).select(1, which);
 }
 
-void StepCache::set_keys(ops::AttentionOptions& options) const {
+StepCache::Keys StepCache::key_places() const {
   std::vector<int64_t> begins;
   for (int64_t r = 0; r < rows(); ++r) {
     begins.push_back(capacity_ * (kind_ == Rows::kShared ? r : slots_[static_cast<size_t>(r)]));
   }
-  options.k_begins = index_tensor(begins);
-  options.k_lengths = index_tensor(lengths_);
-  if (kind_ == Rows::kShared) options.k_tokens = lists_.flatten();
+  Keys keys{index_tensor(begins), index_tensor(lengths_), {}};
+  if (kind_ == Rows::kShared) keys.tokens = lists_.flatten();
+  return keys;
 }
 
 }  // namespace fovea::nn

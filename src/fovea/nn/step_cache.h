@@ -2,10 +2,9 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
-
-#include "fovea/ops/attention.h"
 
 namespace fovea::nn {
 
@@ -34,10 +33,14 @@ class StepCache {
   // Row r becomes what row parents[r] was.
   void inherit(std::span<const int64_t> parents);
 
-  // Of a layer, [tokens, H, D]; and where in them the keys of each row lie, for ops::attention.
+  // Of a layer, [tokens, H, D]; and where in them the keys of each row lie, as ops::attention has it.
   at::Tensor keys(size_t layer) const { return half(layer, 0); }
   at::Tensor values(size_t layer) const { return half(layer, 1); }
-  void set_keys(ops::AttentionOptions& options) const;
+  struct Keys {
+    at::Tensor begins, lengths;        // [R]
+    std::optional<at::Tensor> tokens;  // shared
+  };
+  Keys key_places() const;
 
  private:
   at::Tensor half(size_t layer, int64_t which) const;

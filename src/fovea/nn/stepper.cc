@@ -44,9 +44,12 @@ at::Tensor Stepper::run(const at::Tensor& tokens, const at::Tensor& offsets) {
   const TokenPositions positions = token_positions(offsets, cache_.lengths());
   const at::Tensor embedded = embedding_(tokens, positions, {});  // may throw: only then do the rows grow
   cache_.append(offsets);
+  const StepCache::Keys keys = cache_.key_places();
   for (ops::AttentionOptions& options : options_) {
     options.q_offsets = offsets;
-    cache_.set_keys(options);
+    options.k_begins = keys.begins;
+    options.k_lengths = keys.lengths;
+    options.k_tokens = keys.tokens;
   }
   return stack_.run(
       embedded, {},

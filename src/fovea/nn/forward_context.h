@@ -3,11 +3,12 @@
 
 namespace fovea::nn {
 
-// What one forward pass depends on besides its tokens. random(k) draws from the model's attention_seed, so that a
-// checkpoint computes with the pairs that it was trained with.
+// What one forward pass depends on beside its tokens. random(k) draws from the configuration's attention_seed, so that
+// a checkpoint decodes with the pairs that it was trained with.
 struct ForwardContext {
   bool training = false;     // dropout on, --sparsify train selects
   int64_t dropout_seed = 0;  // of this pass, from (seed of the run, update); each use derives its own
+  bool recompute = false;    // gradient checkpointing: backward computes each layer again; the same gradients
 };
 
 }  // namespace fovea::nn

@@ -1,16 +1,9 @@
 #include "fovea/nn/layers.h"
 
-#include <ATen/ops/empty.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/zeros.h>
-#include <c10/core/InferenceMode.h>
 
-#include <algorithm>
-#include <cmath>
-
-#include "fovea/base/error.h"
 #include "fovea/base/rng.h"
-#include "fovea/base/strings.h"
 
 namespace fovea::nn {
 
@@ -53,56 +46,6 @@ void ResidualStream::add(const at::Tensor& block_output) {
   residual_ = chain_.pre ? sum : normed;
   input_ = normed;
   ++block_;
-}
-
-Positions::Positions(int64_t width, int64_t learned_rows, const InitScope& scope) : width_(width) {
-  if (learned_rows == 0) return;
-  const double stddev = 1 / std::sqrt(static_cast<double>(width));
-  weight_ = register_parameter("weight", normal_tensor({learned_rows, width}, stddev, scope / "weight"));
-}
-
-at::Tensor Positions::table(int64_t length, const at::Tensor& like) {
-  if (weight_.defined()) {
-    if (length > weight_.size(0)) {
-      throw Error(cat("a sentence of ", length, " tokens; the model has position vectors for ", weight_.size(0),
-                      " (--max-positions); cut the line"));
-    }
-    return weight_;
-  }
-  const bool fits = cached_.defined() && cached_.size(0) >= length && cached_.dtype() == like.dtype() &&
-                    cached_.device() == like.device();
-  if (fits) return cached_;
-  const c10::InferenceMode normal(false);  // the table outlives this pass, a later one may need gradients
-  cached_ = sinusoidal_table(std::max<int64_t>(256, 2 * length), width_).to(like.options());
-  return cached_;
-}
-
-at::Tensor sinusoidal_table(int64_t rows, int64_t width) {
-  at::Tensor table = at::zeros({rows, width}, at::kDouble);  // an odd width keeps a zero in its last column
-  auto* data = table.mutable_data_ptr<double>();
-  const int64_t half = width / 2;
-  for (int64_t i = 0; i < half; ++i) {
-    const double frequency =
-        std::pow(10000.0, -static_cast<double>(i) / static_cast<double>(std::max<int64_t>(1, half - 1)));
-    for (int64_t row = 0; row < rows; ++row) {
-      const double angle = static_cast<double>(row + 1) * frequency;
-      data[row * width + i] = std::sin(angle);
-      data[row * width + half + i] = std::cos(angle);
-    }
-  }
-  return table;
-}
-
-PackedPositions packed_positions(const at::Tensor& offsets) {
-  const auto* bounds = offsets.const_data_ptr<int64_t>();
-  const int64_t sentences = offsets.numel() - 1;
-  PackedPositions result{at::empty({bounds[sentences]}, at::kLong), 0};
-  auto* position = result.position.mutable_data_ptr<int64_t>();
-  for (int64_t b = 0; b < sentences; ++b) {
-    for (int64_t i = bounds[b]; i < bounds[b + 1]; ++i) position[i] = i - bounds[b];
-    result.longest = std::max(result.longest, bounds[b + 1] - bounds[b]);
-  }
-  return result;
 }
 
 }  // namespace fovea::nn

@@ -83,28 +83,4 @@ class ResidualStream {
   at::Tensor residual_, input_;
 };
 
-// Position vectors: a table that is computed (sinusoidal, grows as needed) or learned (a parameter, max_positions
-// rows).
-class Positions : public torch::nn::Module {
- public:
-  Positions(int64_t width, int64_t learned_rows, const InitScope& scope);  // learned_rows 0: sinusoidal
-  // At least `length` rows, of the type and device of `like`. Throws if a learned table is too short.
-  at::Tensor table(int64_t length, const at::Tensor& like);
-
- private:
-  int64_t width_;
-  at::Tensor weight_;  // learned
-  at::Tensor cached_;  // sinusoidal
-};
-
-// Row p is position p + 1: sin(position f_i), i < M / 2, then cos, f_i = 10000^(-i / (M / 2 - 1)), as fairseq has it.
-at::Tensor sinusoidal_table(int64_t rows, int64_t width);
-
-// Positions from 0 within each sentence, [T] int64 on the CPU, and the longest sentence's length.
-struct PackedPositions {
-  at::Tensor position;
-  int64_t longest = 0;
-};
-PackedPositions packed_positions(const at::Tensor& offsets);
-
 }  // namespace fovea::nn

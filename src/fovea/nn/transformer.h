@@ -13,7 +13,18 @@
 
 // The encoder-decoder Transformer on packed batches: T tokens of all sentences without padding, offsets [B + 1] int64
 // on the CPU. M = dim_emb. Everything is computed by the operators of ops/, in the type of the parameters.
+//
+// Names of parameters, all stable (they are the keys of model.safetensors):
+//   embeddings.weight [V, M]                           shared by both sides, or else
+//   encoder.embeddings.weight, decoder.embeddings.weight
+//   encoder.positions.weight, decoder.positions.weight [max_positions, M]      learned positions only
+//   encoder..., decoder...                             those of stack.h, the decoder's with cross-attention
+//   output.weight [V, M]                               unless tied
+//   output.bias [V]
 namespace fovea::nn {
+
+class Stepper;
+struct PackedStack;
 
 class TransformerImpl : public torch::nn::Module {
  public:
@@ -41,9 +52,9 @@ class TransformerImpl : public torch::nn::Module {
 
   // Incremental decoding of R rows (hypotheses), without gradients. A row grows by a token a step; the
   // encoder's side is projected once and shared by a sentence's rows.
-  struct DecoderState;
+  using DecoderState = Stepper;
   // The layers that step() goes through, laid out for it; their weights do not change while this lives.
-  struct PackedDecoder;
+  using PackedDecoder = PackedStack;
   std::shared_ptr<const PackedDecoder> pack_decoder(ops::PackedLayer::Format format) const;
   // rows[r] is the sentence (of encode) that row r translates, in ascending order, here and after reorder().
   std::shared_ptr<DecoderState> start(const at::Tensor& memory, const at::Tensor& memory_offsets,

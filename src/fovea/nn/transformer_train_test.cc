@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "fovea/base/error.h"
-#include "fovea/nn/layers.h"
+#include "fovea/nn/positions.h"
 #include "fovea/ops/step.h"
 
 namespace fovea::nn {

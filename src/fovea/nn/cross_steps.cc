@@ -1,0 +1,78 @@
+#include "fovea/nn/cross_steps.h"
+
+#include <ATen/ops/zeros.h>
+
+#include <algorithm>
+
+#include "fovea/nn/index_tensor.h"
+
+namespace fovea::nn {
+namespace {
+
+// random(k) draws by the query's position: each token stands behind as many empty queries as came before it.
+at::Tensor mix_at_positions(const Attention& attention, Projected inputs, ops::AttentionOptions options,
+                            std::span<const int64_t> lengths) {
+  std::vector<int64_t> offsets = {0}, newest;
+  for (const int64_t length : lengths) {
+    offsets.push_back(offsets.back() + length);
+    newest.push_back(offsets.back() - 1);
+  }
+  const at::Tensor places = index_tensor(newest).to(inputs.q.device());
+  at::Tensor padded = at::zeros({offsets.back(), inputs.q.size(1), inputs.q.size(2)}, inputs.q.options());
+  padded.index_copy_(0, places, inputs.q);
+  inputs.q = padded;
+  options.q_offsets = index_tensor(offsets);
+  return attention.mix(inputs, options).index_select(0, places);
+}
+
+}  // namespace
+
+CrossSteps::CrossSteps(const Stack& stack, const OtherSide& other, const std::vector<int64_t>& sentences)
+    : sentences_(sentences), offsets_(other.offsets) {
+  TORCH_CHECK(std::ranges::is_sorted(sentences), "rows must be in ascending order of their sentences");
+  for (const auto& layer : stack.layers()) {
+    const Attention& attention = *layer->cross_attention;
+    by_row_ |= uses_random(attention.mechanism().evaluation);
+    layers_.push_back({&attention, attention.project_memory(other.encoded), attention.options()});
+  }
+  index_rows();
+}
+
+void CrossSteps::index_rows() {
+  const auto* bounds = offsets_.const_data_ptr<int64_t>();
+  std::vector<int64_t> offsets = {0}, begins, lengths;
+  for (size_t r = 0; r < sentences_.size(); ++r) {
+    const int64_t s = sentences_[r];
+    const bool first = by_row_ || r == 0 || s != sentences_[r - 1];
+    if (first) {
+      offsets.push_back(offsets.back());
+      begins.push_back(bounds[s]);
+      lengths.push_back(bounds[s + 1] - bounds[s]);
+    }
+    ++offsets.back();
+  }
+  row_offsets_ = index_tensor(offsets);
+  key_begins_ = index_tensor(begins);
+  key_lengths_ = index_tensor(lengths);
+}
+
+at::Tensor CrossSteps::mix(size_t layer, const at::Tensor& q, std::span<const int64_t> lengths) const {
+  const Layer& of = layers_[layer];
+  const Projected inputs = {q, of.keys.k, of.keys.v};
+  ops::AttentionOptions options = of.options;
+  options.q_offsets = row_offsets_;
+  options.k_begins = key_begins_;
+  options.k_lengths = key_lengths_;
+  return by_row_ ? mix_at_positions(*of.attention, inputs, options, lengths) : of.attention->mix(inputs, options);
+}
+
+void CrossSteps::inherit(std::span<const int64_t> parents) {
+  std::vector<int64_t> sentences;
+  for (const int64_t parent : parents) sentences.push_back(sentences_.at(static_cast<size_t>(parent)));
+  TORCH_CHECK(std::ranges::is_sorted(sentences), "rows must stay in ascending order of their sentences");
+  if (sentences == sentences_) return;
+  sentences_ = std::move(sentences);
+  index_rows();
+}
+
+}  // namespace fovea::nn

@@ -1,0 +1,34 @@
+#pragma once
+#include <span>
+#include <vector>
+
+#include "fovea/nn/stack.h"
+
+namespace fovea::nn {
+
+// The other side of a Stepper's rows: keys and values of its sentences for all layers, projected once and shared by
+// the rows of a sentence.
+class CrossSteps {
+ public:
+  // sentences[r] is the sentence of `other` that row r reads, in ascending order, here and after inherit().
+  CrossSteps(const Stack& stack, const OtherSide& other, const std::vector<int64_t>& sentences);
+  // q [R, H, D], of the newest token of each row -> [R, H, D]. lengths[r] counts row r's tokens, this one included.
+  at::Tensor mix(size_t layer, const at::Tensor& q, std::span<const int64_t> lengths) const;
+  void inherit(std::span<const int64_t> parents);
+
+ private:
+  struct Layer {
+    const Attention* attention;
+    Projected keys;  // of all sentences, [T_k, H, D]; q undefined
+    ops::AttentionOptions options;
+  };
+  void index_rows();
+
+  std::vector<int64_t> sentences_;  // of the rows
+  bool by_row_ = false;             // each row is a sequence of its own, not one query of its sentence's
+  at::Tensor offsets_;              // [B + 1]
+  at::Tensor row_offsets_, key_begins_, key_lengths_;  // queries and keys by sentence, or by row
+  std::vector<Layer> layers_;
+};
+
+}  // namespace fovea::nn

@@ -1,0 +1,37 @@
+#pragma once
+#include <memory>
+
+#include "fovea/nn/positions.h"
+#include "fovea/ops/step.h"
+
+namespace fovea::nn {
+
+// The first step of a family: sqrt(M) weight[token] + positions[position], with dropout. Sides may share `weight`.
+class Embedding {
+ public:
+  Embedding(const at::Tensor& weight, const std::shared_ptr<Positions>& positions)
+      : weight_(weight), positions_(positions) {}
+  // tokens [T] int64 -> [T, M].
+  at::Tensor operator()(const at::Tensor& tokens, const TokenPositions& positions,
+                        const ops::DropoutOptions& dropout) const;
+  const at::Tensor& weight() const { return weight_; }
+
+ private:
+  at::Tensor weight_;  // [V, M]
+  std::shared_ptr<Positions> positions_;
+};
+
+// The last step of a family: logits = hidden weight^T + bias.
+struct Output {
+  at::Tensor weight, bias;  // [V, M], [V]
+};
+
+struct TableShape {
+  int64_t rows, width;
+};
+// A new parameter "embeddings.weight" of `owner`, normal with the deviation 1 / sqrt(M).
+at::Tensor embedding_weight(torch::nn::Module& owner, const TableShape& shape, const InitScope& scope);
+// The parameters of `module`, the family's "output": "weight", unless `tied` stands for it, and "bias".
+Output make_output(torch::nn::Module& module, const TableShape& shape, const at::Tensor& tied, const InitScope& scope);
+
+}  // namespace fovea::nn

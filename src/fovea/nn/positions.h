@@ -1,0 +1,41 @@
+#pragma once
+#include <torch/nn/module.h>
+
+#include <cstdint>
+#include <span>
+
+#include "fovea/nn/init.h"
+#include "fovea/spec/stack_config.h"
+
+// The model's half of spec/positions.h.
+namespace fovea::nn {
+
+// Positions from 0 of each token within its sequence, [T] int64 on the CPU, and the greatest one plus 1.
+struct TokenPositions {
+  at::Tensor position;
+  int64_t longest = 0;
+};
+// offsets [B + 1]: sequence b has tokens offsets[b] ... offsets[b + 1] - 1, the first at position before[b] (0 if
+// `before` is empty).
+TokenPositions token_positions(const at::Tensor& offsets, std::span<const int64_t> before = {});
+
+// The table that a model adds to its embeddings: computed (sinusoidal, grows as needed), learned (the parameter
+// "weight", max_positions rows), or none.
+class Positions : public torch::nn::Module {
+ public:
+  Positions(const StackConfig& config, const InitScope& scope);
+  // At least `length` rows, of the type and device of `like`; undefined if nothing is added. Throws an Error if a
+  // learned table is too short.
+  at::Tensor table(int64_t length, const at::Tensor& like);
+
+ private:
+  int64_t width_;
+  bool sinusoidal_;
+  at::Tensor weight_;  // learned
+  at::Tensor cached_;  // sinusoidal
+};
+
+// Row p is position p + 1: sin(position f_i), i < M / 2, then cos, f_i = 10000^(-i / (M / 2 - 1)), like fairseq.
+at::Tensor sinusoidal_table(int64_t rows, int64_t width);
+
+}  // namespace fovea::nn

@@ -1,0 +1,127 @@
+#pragma once
+#include <torch/nn/module.h>
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "fovea/nn/attention.h"
+#include "fovea/nn/forward_context.h"
+#include "fovea/nn/layers.h"
+#include "fovea/spec/attention_config.h"
+#include "fovea/spec/stack_config.h"
+
+// Layers of self-attention, optional cross-attention and feed-forward: every family of models has one stack or two.
+//
+// Names of parameters, all stable (they are the keys of model.safetensors), under the module that owns the stack.
+// M = dim_emb, F = dim_ffn, H heads:
+//   layers.I.self_attention.qkv.{weight [3 M, M], bias [3 M]}                q, k, v stacked in this order
+//                          .out.{weight [M, M], bias [M]}
+//                          .head_norm.{gain, gate, bias} [M], .alpha [H]     as the mechanism needs them
+//   layers.I.self_attention_norm.{weight, bias} [M]
+//   layers.I.cross_attention.q.{weight [M, M], bias}, .kv.{weight [2 M, M], bias}, .out..., .head_norm...
+//   layers.I.cross_attention_norm.{weight, bias}
+//   layers.I.feed_forward.in.{weight [F, M], bias [F]}, .out.{weight [M, F], bias [M]}
+//   layers.I.feed_forward_norm.{weight, bias}
+//   norm.{weight, bias}                                                      pre-norm only
+namespace fovea::nn {
+
+// The numbers of a stack that initial weights, dropout and random(k) depend on, so they never change.
+struct StackPlace {
+  Sublayer self = Sublayer::kDecoder;
+  bool cross = false;  // each layer has cross-attention, too
+  int64_t depth = 1;
+  uint64_t dropout = 1;                               // the stack's number: 0 encoder, 1 decoder
+  int64_t first_attention = 0, attention_stride = 1;  // layer i: first + stride i, and one more for cross-attention
+  int64_t attention_seed = 0;
+};
+
+// The mechanism of each attention.
+using Mechanisms = std::function<Mechanism(Sublayer sublayer, int64_t layer)>;
+
+template <class Config>
+Mechanisms mechanisms_of(const Config& config) {
+  return [config](Sublayer sublayer, int64_t layer) -> Mechanism {
+    const LayerSpec spec = attention_of(config, sublayer, layer);
+    return {spec, config.sparsify == "train" ? without_selection(spec) : spec};
+  };
+}
+
+struct AttentionSetup {
+  AttentionPlace place;
+  Mechanism mechanism;
+};
+
+class Layer : public torch::nn::Module {
+ public:
+  // `cross` may be null.
+  Layer(const StackConfig& config, const AttentionSetup& self, const AttentionSetup* cross, const InitScope& scope);
+  // In the order of their blocks.
+  std::vector<std::shared_ptr<LayerNorm>> norms() const;
+  std::shared_ptr<Attention> self_attention, cross_attention;
+  std::shared_ptr<FeedForward> feed_forward;
+
+ private:
+  std::shared_ptr<LayerNorm> self_attention_norm_, cross_attention_norm_, feed_forward_norm_;
+};
+
+// Another mechanism for one attention of a model.
+struct MechanismChange {
+  Attention* attention;
+  Mechanism mechanism;
+};
+// All or none: throws an Error if one needs parameters that the model lacks.
+void apply_changes(std::span<const MechanismChange> changes);
+
+// The tokens that a stack reads: embedded [T, M], offsets [B + 1] and positions [T] on the CPU.
+struct StackInput {
+  at::Tensor embedded, offsets, positions;
+};
+// The side that cross-attention reads: [T_k, M] and offsets [B + 1].
+struct OtherSide {
+  at::Tensor encoded, offsets;
+};
+
+// How layer i computes its blocks: over whole sequences, or for some more tokens over caches.
+struct StackBlocks {
+  std::function<at::Tensor(size_t layer, const at::Tensor&x)> self_attention, cross_attention, feed_forward;
+};
+
+// The layers' products laid out for many small inputs; later changes of the weights are not seen.
+struct PackedStack {
+  struct Layer {
+    Attention::Packed self_attention;
+    std::optional<Attention::Packed> cross_attention;
+    FeedForward::Packed feed_forward;
+  };
+  std::vector<Layer> layers;
+};
+
+class Stack {
+ public:
+  // Registers "layers" and, with pre-norm, "norm" in `owner`.
+  Stack(torch::nn::Module& owner, const StackConfig& config, const StackPlace& place, const Mechanisms& mechanisms,
+        const InitScope& scope);
+
+  // A full pass over a packed batch -> [T, M]. `other` is for cross-attention, else null.
+  at::Tensor operator()(const StackInput& input, const OtherSide* other, const ForwardContext& context) const;
+  // Dropout of the embeddings that the stack reads.
+  ops::DropoutOptions embedding_dropout(const ForwardContext& context) const;
+
+  // The order of norms, residuals and blocks, which every kind of pass shares -> [T, M].
+  at::Tensor run(const at::Tensor& embedded, const ops::DropoutOptions& residual, const StackBlocks& blocks) const;
+
+  const std::vector<std::shared_ptr<Layer>>& layers() const { return layers_; }
+  const StackPlace& place() const { return place_; }
+  std::shared_ptr<const PackedStack> packed(ops::PackedLayer::Format format) const;
+  std::vector<MechanismChange> changes(const Mechanisms& mechanisms) const;
+
+ private:
+  StackConfig config_;
+  StackPlace place_;
+  std::vector<std::shared_ptr<Layer>> layers_;
+  NormChain norms_;
+};
+
+}  // namespace fovea::nn

@@ -1,0 +1,166 @@
+#include "fovea/nn/step_cache.h"
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/zeros.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "fovea/nn/index_tensor.h"
+
+namespace fovea::nn {
+namespace {
+
+constexpr int64_t kFirstTokens = 16;  // of a row
+
+}  // namespace
+
+StepCache::StepCache(Rows kind, int64_t rows, const Shape& shape, const at::TensorOptions& options)
+    : kind_(kind), shape_(shape), options_(options), lengths_(static_cast<size_t>(rows), 0) {
+  if (kind_ == Rows::kShared) return;
+  slot_count_ = rows;
+  slots_.resize(lengths_.size());
+  std::iota(slots_.begin(), slots_.end(), int64_t{0});
+}
+
+void StepCache::append(const at::Tensor& offsets) {
+  const auto* bounds = offsets.const_data_ptr<int64_t>();
+  int64_t longest = 0;
+  for (size_t r = 0; r < lengths_.size(); ++r) longest = std::max(longest, lengths_[r] + bounds[r + 1] - bounds[r]);
+  make_room(longest);
+  count_ = bounds[lengths_.size()];
+  kind_ == Rows::kShared ? append_shared(bounds) : append_apart(bounds);
+  for (size_t r = 0; r < lengths_.size(); ++r) lengths_[r] += bounds[r + 1] - bounds[r];
+}
+
+void StepCache::make_room(int64_t length) {
+  if (length <= capacity_) return;
+  const int64_t capacity = std::max({kFirstTokens, length, 2 * capacity_}), old = capacity_;
+  capacity_ = capacity;
+  if (kind_ == Rows::kShared) {
+    at::Tensor lists = at::zeros({rows(), capacity}, at::kLong);
+    if (lists_.defined()) lists.narrow(1, 0, old).copy_(lists_);
+    lists_ = lists;
+    return;
+  }
+  const at::Tensor grown = empty_tokens(slot_count_ * capacity);
+  for (size_t r = 0; r < slots_.size(); ++r) {
+    if (lengths_[r] == 0) continue;
+    grown.narrow(1, slots_[r] * capacity, lengths_[r]).copy_(buffer_.narrow(1, slots_[r] * old, lengths_[r]));
+  }
+  buffer_ = grown;
+}
+
+void StepCache::make_slots(int64_t count) {
+  if (count <= slot_count_) return;
+  const at::Tensor grown = empty_tokens(count * capacity_);
+  if (buffer_.defined()) grown.narrow(1, 0, buffer_.size(1)).copy_(buffer_);
+  buffer_ = grown;
+  while (slot_count_ < count) free_slots_.push_back(slot_count_++);
+}
+
+at::Tensor StepCache::empty_tokens(int64_t tokens) const {
+  return at::empty({shape_.layers, tokens, 2, shape_.heads, shape_.head_dim}, options_);
+}
+
+void StepCache::resize(int64_t tokens) {
+  const int64_t room = buffer_.defined() ? buffer_.size(1) : 0;
+  if (tokens <= room) return;
+  const int64_t size = std::max({kFirstTokens * rows(), tokens, 2 * room});
+  const at::Tensor grown = empty_tokens(size);
+  if (used_ > 0) grown.narrow(1, 0, used_).copy_(buffer_.narrow(1, 0, used_));
+  buffer_ = grown;
+}
+
+void StepCache::append_shared(const int64_t* bounds) {
+  resize(used_ + count_);
+  first_ = used_;
+  auto* lists = lists_.mutable_data_ptr<int64_t>();
+  for (size_t r = 0; r < lengths_.size(); ++r) {
+    int64_t* list = lists + static_cast<int64_t>(r) * capacity_ + lengths_[r];
+    std::iota(list, list + bounds[r + 1] - bounds[r], first_ + bounds[r]);
+  }
+  used_ += count_;
+}
+
+void StepCache::append_apart(const int64_t* bounds) {
+  places_.reset();
+  first_ = slots_.empty() ? 0 : slots_[0] * capacity_ + lengths_[0];
+  if (lengths_.size() <= 1) return;
+  places_ = at::empty({count_}, at::kLong);
+  auto* places = places_.mutable_data_ptr<int64_t>();
+  for (size_t r = 0; r < lengths_.size(); ++r) {
+    std::iota(places + bounds[r], places + bounds[r + 1], slots_[r] * capacity_ + lengths_[r]);
+  }
+  places_ = places_.to(options_.device());
+}
+
+void StepCache::write(size_t layer, const at::Tensor& stacked) {
+  at::Tensor tokens = buffer_.select(0, static_cast<int64_t>(layer)), kept = stacked.narrow(1, 1, 2);
+  if (places_.defined()) {
+    tokens.index_copy_(0, places_, kept);
+  } else {
+    tokens.narrow(0, first_, count_).copy_(kept);
+  }
+}
+
+void StepCache::inherit(std::span<const int64_t> parents) {
+  kind_ == Rows::kShared ? inherit_shared(parents) : inherit_apart(parents);
+  std::vector<int64_t> lengths;
+  for (const int64_t parent : parents) lengths.push_back(lengths_.at(static_cast<size_t>(parent)));
+  lengths_.swap(lengths);
+}
+
+void StepCache::inherit_shared(std::span<const int64_t> parents) {
+  if (!lists_.defined()) return;
+  at::Tensor lists = at::zeros({static_cast<int64_t>(parents.size()), capacity_}, at::kLong);
+  auto* to = lists.mutable_data_ptr<int64_t>();
+  const auto* from = lists_.const_data_ptr<int64_t>();
+  for (const int64_t parent : parents) {
+    std::copy_n(from + parent * capacity_, lengths_.at(static_cast<size_t>(parent)), to);
+    to += capacity_;
+  }
+  lists_ = lists;
+}
+
+void StepCache::inherit_apart(std::span<const int64_t> parents) {
+  make_slots(static_cast<int64_t>(parents.size()));
+  // The first row that continues a row takes over its range.
+  std::vector<int64_t> slots(parents.size(), -1);
+  std::vector<bool> taken(slots_.size());
+  for (size_t r = 0; r < parents.size(); ++r) {
+    const auto parent = static_cast<size_t>(parents[r]);
+    if (taken.at(parent)) continue;
+    taken[parent] = true;
+    slots[r] = slots_[parent];
+  }
+  for (size_t p = 0; p < taken.size(); ++p) {
+    if (!taken[p]) free_slots_.push_back(slots_[p]);
+  }
+  for (size_t r = 0; r < parents.size(); ++r) {
+    if (slots[r] >= 0) continue;
+    slots[r] = free_slots_.back();
+    free_slots_.pop_back();
+    const int64_t length = lengths_[static_cast<size_t>(parents[r])];
+    const int64_t from = slots_[static_cast<size_t>(parents[r])] * capacity_;
+    if (length > 0) buffer_.narrow(1, slots[r] * capacity_, length).copy_(buffer_.narrow(1, from, length));
+  }
+  slots_.swap(slots);
+}
+
+at::Tensor StepCache::half(size_t layer, int64_t which) const {
+  const at::Tensor tokens = buffer_.select(0, static_cast<int64_t>(layer));
+  return (kind_ == Rows::kShared ? tokens.narrow(0, 0, used_) : tokens).select(1, which);
+}
+
+StepCache::Keys StepCache::key_places() const {
+  std::vector<int64_t> begins;
+  for (int64_t r = 0; r < rows(); ++r) {
+    begins.push_back(capacity_ * (kind_ == Rows::kShared ? r : slots_[static_cast<size_t>(r)]));
+  }
+  Keys keys{index_tensor(begins), index_tensor(lengths_), {}};
+  if (kind_ == Rows::kShared) keys.tokens = lists_.flatten();
+  return keys;
+}
+
+}  // namespace fovea::nn

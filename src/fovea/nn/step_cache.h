@@ -1,0 +1,73 @@
+#pragma once
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace fovea::nn {
+
+// What a stack's self-attention keeps between steps: keys and values of the tokens so far, for all layers, and which of
+// them belong to each row. Rows may have different lengths.
+class StepCache {
+ public:
+  // kShared: a token is written once and never moved, and a row is a list of tokens. Rows that continue the same row
+  // (beams) share its tokens.
+  // kApart: each row has its tokens side by side in a range of its own, which no list names. A second row that
+  // continues the same row gets a copy.
+  enum class Rows : uint8_t { kShared, kApart };
+  struct Shape {
+    int64_t layers, heads, head_dim;
+  };
+  StepCache(Rows kind, int64_t rows, const Shape& shape, const at::TensorOptions& options);
+
+  int64_t rows() const { return static_cast<int64_t>(lengths_.size()); }
+  std::span<const int64_t> lengths() const { return lengths_; }  // tokens of each row
+
+  // Row r grows by offsets[r + 1] - offsets[r] tokens, [R + 1] int64.
+  void append(const at::Tensor& offsets);
+  // The keys and values of one layer for the tokens that the last append() added: stacked [T, 3, H, D], of which q is
+  // not kept.
+  void write(size_t layer, const at::Tensor& stacked);
+  // Row r becomes what row parents[r] was.
+  void inherit(std::span<const int64_t> parents);
+
+  // Of a layer, [tokens, H, D]; and where in them the keys of each row lie, as ops::attention has it.
+  at::Tensor keys(size_t layer) const { return half(layer, 0); }
+  at::Tensor values(size_t layer) const { return half(layer, 1); }
+  struct Keys {
+    at::Tensor begins, lengths;        // [R]
+    std::optional<at::Tensor> tokens;  // shared
+  };
+  Keys key_places() const;
+
+ private:
+  at::Tensor half(size_t layer, int64_t which) const;
+  void append_shared(const int64_t* bounds);
+  void append_apart(const int64_t* bounds);
+  void inherit_shared(std::span<const int64_t> parents);
+  void inherit_apart(std::span<const int64_t> parents);
+  void make_room(int64_t length);  // of each row: capacity_ grows
+  void resize(int64_t tokens);     // of buffer_, shared
+  void make_slots(int64_t count);  // of buffer_, apart
+  at::Tensor empty_tokens(int64_t tokens) const;
+
+  Rows kind_;
+  Shape shape_;
+  at::TensorOptions options_;
+  at::Tensor buffer_;              // [L, tokens, 2, H, D]; apart: tokens = slots * capacity
+  std::vector<int64_t> lengths_;   // [R]
+  int64_t capacity_ = 0;           // tokens of a row that lists_, or its range, has room for
+  int64_t first_ = 0, count_ = 0;  // tokens of the last append(), where they lie side by side
+  at::Tensor places_;              // [T]: those tokens where they do not; else undefined
+  // Shared:
+  int64_t used_ = 0;  // tokens of the buffer
+  at::Tensor lists_;  // [R, capacity]: the tokens of each row
+  // Apart:
+  std::vector<int64_t> slots_;       // [R]: row r has tokens slots_[r] * capacity_ ...
+  std::vector<int64_t> free_slots_;  // that no row has
+  int64_t slot_count_ = 0;
+};
+
+}  // namespace fovea::nn

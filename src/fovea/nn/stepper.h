@@ -1,0 +1,47 @@
+#pragma once
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "fovea/nn/cross_steps.h"
+#include "fovea/nn/embedding.h"
+#include "fovea/nn/step_cache.h"
+
+namespace fovea::nn {
+
+// The stack of a model that makes text, run on R rows a few tokens at a time, without gradients: beam search, sampling.
+// It reads its model, which must live longer and keep its weights.
+class Stepper {
+ public:
+  struct Parts {
+    const Stack& stack;
+    const Embedding& embedding;
+    std::shared_ptr<const PackedStack> layers;  // of `stack`
+  };
+  Stepper(const Parts& parts, StepCache::Rows kind, int64_t rows, std::optional<CrossSteps> cross = std::nullopt);
+
+  // tokens [R] -> hidden [R, M]; equal to the last row of a full pass on the tokens so far.
+  at::Tensor step(const at::Tensor& tokens);
+  // tokens [T], offsets [R + 1]: row r grows by tokens offsets[r] ... offsets[r + 1] - 1, at least one of them. Returns
+  // the hidden state of each row's last token, [R, M]. Not for a stack with cross-attention.
+  at::Tensor prefill(const at::Tensor& tokens, const at::Tensor& offsets);
+  // Row r continues what was row parents[r]. The number of rows may grow or shrink.
+  void reorder(const std::vector<int64_t>& parents);
+
+  int64_t rows() const { return cache_.rows(); }
+  std::span<const int64_t> lengths() const { return cache_.lengths(); }  // tokens of each row so far
+
+ private:
+  at::Tensor run(const at::Tensor& tokens, const at::Tensor& offsets);
+  at::Tensor self_attention(size_t layer, const at::Tensor& x);
+  at::Tensor cross_attention(size_t layer, const at::Tensor& x) const;
+
+  const Stack& stack_;
+  const Embedding& embedding_;
+  std::shared_ptr<const PackedStack> packed_;
+  StepCache cache_;
+  std::optional<CrossSteps> cross_;
+  std::vector<ops::AttentionOptions> options_;  // of each layer's self-attention
+};
+
+}  // namespace fovea::nn

@@ -1,0 +1,188 @@
+#include "fovea/spec/attention_config.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+
+#include "fovea/base/strings.h"
+
+namespace fovea {
+namespace {
+
+struct SublayerName {
+  std::string_view name;  // of --attention-NAME and of --attention-layers NAME.LAYERS=SPEC
+  std::string AttentionOverride::*replacement;
+  AttentionKind kind;
+};
+constexpr std::array<SublayerName, 3> kSublayers = {{
+    {"encoder", &AttentionOverride::attention_encoder, AttentionKind::kSelf},
+    {"decoder", &AttentionOverride::attention_decoder, AttentionKind::kCausal},
+    {"cross", &AttentionOverride::attention_cross, AttentionKind::kCross},
+}};
+
+const SublayerName& entry_of(Sublayer sublayer) { return kSublayers.at(static_cast<size_t>(sublayer)); }
+
+const AttentionSort* sort_of(const AttentionTexts& texts, Sublayer sublayer) {
+  for (const AttentionSort& sort : texts.sorts) {
+    if (sort.sublayer == sublayer) return &sort;
+  }
+  return nullptr;
+}
+
+// An entry of --attention-layers: layers first ... last of one sort of attention, counted from 1, and their mechanism.
+struct LayerOverride {
+  Sublayer sublayer;
+  int64_t first, last;
+  std::string spec;
+};
+
+int64_t read_layer(std::string_view digits, const std::string& text) {
+  int64_t layer = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), layer);
+  if (error != std::errc() || end != digits.data() + digits.size() || layer < 1)
+    throw Error(cat("got '", text, "'; expected layers from 1 as in decoder.1-2=window(16) or decoder.6=topk(8)"));
+  return layer;
+}
+
+Sublayer read_sublayer(const std::string& where, const std::string& text, const AttentionTexts& texts) {
+  std::vector<std::string> known;
+  for (const AttentionSort& sort : texts.sorts) {
+    known.emplace_back(name_of(sort.sublayer));
+    if (known.back() == where) return sort.sublayer;
+  }
+  for (const SublayerName& sublayer : kSublayers) {
+    if (sublayer.name == where)
+      throw Error(cat("got '", where, "' in '", text, "'; the model has no encoder, only ", join(known, ", ")));
+  }
+  throw Error(cat("got '", where, "' in '", text, "'; expected ", known.size() > 1 ? "one of " : "", join(known, ", "),
+                  did_you_mean(where, known)));
+}
+
+LayerOverride read_layer_override(const std::string& text, const AttentionTexts& texts) {
+  const size_t dot = text.find('.'), equals = text.find('=');
+  if (dot == std::string::npos || equals == std::string::npos || dot > equals)
+    throw Error(cat("got '", text, "'; expected WHERE.LAYERS=SPEC, e.g. decoder.1-2=window(16)"));
+  const std::string layers = text.substr(dot + 1, equals - dot - 1);
+  const Sublayer sublayer = read_sublayer(text.substr(0, dot), text, texts);
+  const size_t dash = layers.find('-');
+  const int64_t first = read_layer(std::string_view(layers).substr(0, dash), text);
+  const int64_t last = dash == std::string::npos ? first : read_layer(std::string_view(layers).substr(dash + 1), text);
+  if (last < first)
+    throw Error(cat("got layers ", layers, " in '", text, "'; the second number must not be less than the first"));
+  return {sublayer, first, last, text.substr(equals + 1)};
+}
+
+// The text that rules layer `layer` (from 0): the last override that names it, else its sort's, else the default.
+std::string text_of(const AttentionTexts& texts, const AttentionSort& sort, int64_t layer) {
+  std::string text = sort.attention.empty() ? texts.attention : sort.attention;
+  for (const std::string& entry : texts.attention_layers) {
+    const LayerOverride layers = read_layer_override(entry, texts);
+    if (layers.sublayer == sort.sublayer && layers.first <= layer + 1 && layer + 1 <= layers.last) text = layers.spec;
+  }
+  return text;
+}
+
+void check_spec(const std::string& text, Sublayer sublayer, int64_t heads) {
+  for (const HeadGroup& group : resolve(parse_layer_spec(text), heads)) validate(group.spec, kind_of(sublayer));
+}
+
+// What is wrong with --attention, each once, with the sorts of attention that need another if some can use it.
+void check_default(const AttentionTexts& texts) {
+  std::vector<std::string> wrong, flags;
+  size_t users = 0;
+  for (const AttentionSort& sort : texts.sorts) {
+    if (!sort.attention.empty()) continue;
+    ++users;
+    try {
+      check_spec(texts.attention, sort.sublayer, texts.heads);
+    } catch (const SpecError&) {
+      throw;
+    } catch (const Error& error) {
+      flags.push_back(cat("--attention-", name_of(sort.sublayer)));
+      if (std::find(wrong.begin(), wrong.end(), error.what()) == wrong.end()) wrong.emplace_back(error.what());
+    }
+  }
+  if (wrong.empty()) return;
+  const std::string advice = flags.size() < users ? cat(" (set ", join(flags, " and "), ")") : "";
+  throw Error(join(wrong, "; ") + advice);
+}
+
+// What --sparsify train leaves of a text outside training.
+std::string dense_text(const std::string& text) { return print(without_selection(parse_layer_spec(text))); }
+
+// One sort's mechanisms as they are outside training, where selections of the other sorts are to act.
+void make_dense(AttentionTexts& texts, AttentionSort& sort) {
+  sort.attention = dense_text(sort.attention.empty() ? texts.attention : sort.attention);
+  for (std::string& entry : texts.attention_layers) {
+    const LayerOverride layers = read_layer_override(entry, texts);
+    if (layers.sublayer == sort.sublayer) entry = cat(entry.substr(0, entry.find('=') + 1), dense_text(layers.spec));
+  }
+}
+
+void refuse_absent_parts(const AttentionTexts& texts, const AttentionOverride& mechanisms) {
+  for (size_t i = 0; i < kSublayers.size(); ++i) {
+    if ((mechanisms.*kSublayers[i].replacement).empty() || sort_of(texts, static_cast<Sublayer>(i)) != nullptr)
+      continue;
+    throw UsageError(
+        cat("--attention-", kSublayers[i].name, ": the model has no encoder; use --attention or --attention-decoder"));
+  }
+}
+
+}  // namespace
+
+std::string_view name_of(Sublayer sublayer) { return entry_of(sublayer).name; }
+
+AttentionKind kind_of(Sublayer sublayer) { return entry_of(sublayer).kind; }
+
+void add_attention_problems(const AttentionTexts& texts, Problems& problems) {
+  problems.add_thrown_by("attention", [&] { check_default(texts); });
+  for (const AttentionSort& sort : texts.sorts) {
+    if (sort.attention.empty()) continue;
+    problems.add_thrown_by(cat("attention-", name_of(sort.sublayer)),
+                           [&] { check_spec(sort.attention, sort.sublayer, texts.heads); });
+  }
+  for (const std::string& entry : texts.attention_layers) {
+    problems.add_thrown_by("attention-layers", [&] {
+      const LayerOverride layers = read_layer_override(entry, texts);
+      const int64_t depth = sort_of(texts, layers.sublayer)->depth;
+      if (layers.last > depth)
+        throw Error(cat("got layer ", layers.last, " in '", entry, "'; the model has ", depth, " there"));
+      check_spec(layers.spec, layers.sublayer, texts.heads);
+    });
+  }
+}
+
+LayerSpec attention_of(const AttentionTexts& texts, Sublayer sublayer, int64_t layer) {
+  const AttentionSort* sort = sort_of(texts, sublayer);
+  if (sort == nullptr) throw Error(cat("the model has no ", name_of(sublayer), " attention"));
+  return resolve(parse_layer_spec(text_of(texts, *sort, layer)), texts.heads);
+}
+
+AttentionTexts with_attention(AttentionTexts texts, const AttentionOverride& mechanisms) {
+  refuse_absent_parts(texts, mechanisms);
+  if (!mechanisms.attention.empty()) {
+    texts.attention = mechanisms.attention;
+    for (AttentionSort& sort : texts.sorts) sort.attention.clear();
+    texts.attention_layers.clear();
+  }
+  for (AttentionSort& sort : texts.sorts) {
+    const std::string& spec = mechanisms.*entry_of(sort.sublayer).replacement;
+    if (spec.empty()) {
+      if (mechanisms.attention.empty() && texts.sparsify == "train") make_dense(texts, sort);
+      continue;
+    }
+    sort.attention = spec;
+    std::erase_if(texts.attention_layers, [&](const std::string& entry) {
+      return read_layer_override(entry, texts).sublayer == sort.sublayer;
+    });
+  }
+  texts.sparsify = "both";
+  return texts;
+}
+
+LayerSpec without_selection(LayerSpec spec) {
+  for (HeadGroup& group : spec) group.spec.select.reset();
+  return spec;
+}
+
+}  // namespace fovea

@@ -1,0 +1,76 @@
+#pragma once
+#include <array>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "fovea/base/fields.h"
+#include "fovea/spec/attention_spec.h"
+#include "fovea/spec/config_problems.h"
+#include "fovea/spec/run_options.h"
+
+// Which mechanism each attention of a model uses. A family of models (model_config.h, decoder_config.h) says which
+// sorts of attention it has; the rules for its options are here.
+namespace fovea {
+
+enum class Sublayer : uint8_t { kEncoder, kDecoder, kCross };
+
+// The fields that every family has, as a base of their configurations.
+struct AttentionConfig {
+  std::string attention = "full";
+  std::string attention_decoder;
+  std::vector<std::string> attention_layers;
+  std::string sparsify = "both";
+  int64_t attention_seed = 1;
+
+  // The fields in the order of --help. `encoder` goes before --attention-decoder, `cross` behind it; each is a tuple
+  // of a field or of none.
+  template <class Encoder, class Cross>
+  static constexpr auto fields(const Encoder& encoder, const Cross& cross, std::string_view layers_help) {
+    using C = AttentionConfig;
+    return std::tuple_cat(
+        std::tuple(field("attention", &C::attention, "mechanism of every attention, e.g. 'topk(8)' (see fovea spec)")),
+        encoder,
+        std::tuple(field("attention-decoder", &C::attention_decoder,
+                         "of the decoder's self-attention (default: --attention)")),
+        cross,
+        std::tuple(
+            field("attention-layers", &C::attention_layers, layers_help),
+            choice("sparsify", &C::sparsify, "top-k selection in training only, or in both phases", "both|train"),
+            number("attention-seed", &C::attention_seed, "random(k) draws its keys from this, a layer and a head", 0,
+                   9e15)));
+  }
+};
+
+// One sort of attention of a model.
+struct AttentionSort {
+  Sublayer sublayer = Sublayer::kDecoder;
+  std::string attention;  // --attention-NAME; empty: --attention
+  int64_t depth = 0;      // layers
+};
+
+// All that the rules read of a configuration, and what an override changes.
+struct AttentionTexts {
+  std::string attention;
+  std::vector<std::string> attention_layers;
+  std::string sparsify;
+  int64_t heads = 0;
+  std::vector<AttentionSort> sorts;
+};
+
+std::string_view name_of(Sublayer sublayer);  // encoder, decoder, cross
+AttentionKind kind_of(Sublayer sublayer);
+
+// Adds what is wrong with the mechanisms.
+void add_attention_problems(const AttentionTexts& texts, Problems& problems);
+
+// The mechanism of one attention of layer `layer` (from 0), heads resolved.
+LayerSpec attention_of(const AttentionTexts& texts, Sublayer sublayer, int64_t layer);
+
+// Other mechanisms, which select in both phases. Throws an Error if one is for a part that the model does not have.
+AttentionTexts with_attention(AttentionTexts texts, const AttentionOverride& mechanisms);
+
+// The same spec with its selection removed: what --sparsify train uses outside training.
+LayerSpec without_selection(LayerSpec spec);
+
+}  // namespace fovea

@@ -1,0 +1,70 @@
+#pragma once
+#include <string>
+#include <vector>
+
+#include "fovea/base/fields.h"
+#include "fovea/spec/config_problems.h"
+#include "fovea/spec/positions.h"
+
+namespace fovea {
+
+// The fields that a stack of Transformer layers has in every family of models, as a base of their configurations.
+// Marian's names where it has them.
+struct StackConfig {
+  int64_t dim_emb = 512;
+  int64_t transformer_heads = 8;
+  int64_t transformer_dim_ffn = 2048;
+  std::string transformer_norm = "post";
+  std::string transformer_norm_kind = "layer";
+  std::string transformer_positions = "sinusoidal";
+  std::string transformer_ffn_activation = "relu";
+  double transformer_dropout = 0.1;
+  double transformer_dropout_attention = 0;
+  double transformer_dropout_ffn = 0;
+  double transformer_dropout_embedding = -1;  // -1: transformer_dropout
+  int64_t max_positions = 1024;
+
+  // `depths` are the family's numbers of layers.
+  template <class... Depths>
+  static constexpr auto fields(const Depths&... depths) {
+    using C = StackConfig;
+    return std::tuple(
+        number("dim-emb", &C::dim_emb, "width of the model", 1, 65536), depths...,
+        number("transformer-heads", &C::transformer_heads, "attention heads; must divide --dim-emb", 1, 1024),
+        number("transformer-dim-ffn", &C::transformer_dim_ffn, "width inside the feed-forward blocks", 1, 1 << 20),
+        choice("transformer-norm", &C::transformer_norm, "norm after each block's residual, or before the block",
+               "post|pre"),
+        choice("transformer-norm-kind", &C::transformer_norm_kind,
+               "layer norm, or division by the root mean square with a gain alone", "layer|rms"),
+        field("transformer-positions", &C::transformer_positions,
+              "how the model knows positions: sinusoidal or learned (added to the embeddings), rotary (turns queries "
+              "and keys of self-attention), e.g. learned+rotary, or none"),
+        choice("transformer-ffn-activation", &C::transformer_ffn_activation,
+               "between the two feed-forward layers; geglu and swiglu gate one half of the first layer by the other",
+               "relu|gelu|geglu|swiglu"),
+        number("transformer-dropout", &C::transformer_dropout, "dropout on embeddings and residuals", 0, 0.99),
+        number("transformer-dropout-attention", &C::transformer_dropout_attention, "dropout on attention weights", 0,
+               0.99),
+        number("transformer-dropout-ffn", &C::transformer_dropout_ffn, "dropout inside the feed-forward blocks", 0,
+               0.99),
+        number("transformer-dropout-embedding", &C::transformer_dropout_embedding,
+               "dropout on embeddings (-1: as --transformer-dropout)", -1, 0.99));
+  }
+  static constexpr auto max_positions_field(std::string_view help) {
+    return number("max-positions", &StackConfig::max_positions, help, 1, 1 << 24);
+  }
+};
+
+// What validate() of a family asks of these fields; their ranges are checked by the caller.
+void add_stack_problems(const StackConfig& config, Problems& problems);
+
+double embedding_dropout(const StackConfig& config);
+
+// Whether the model has a table of max_positions vectors, beyond which it reads no token.
+bool has_learned_positions(const StackConfig& config);
+
+// The longest text that the model takes and makes, in tokens without </s>, and no more than `limit`: learned positions
+// end, and one of them is </s>'s.
+int64_t longest_text(const StackConfig& config, int64_t limit);
+
+}  // namespace fovea

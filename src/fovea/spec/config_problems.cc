@@ -45,8 +45,12 @@ void add_machine_problems(const MachineOptions& options, Problems& problems) {
 }
 
 void add_model_problems(const ModelOptions& options, Problems& problems) {
-  problems.add_if(options.model.empty(), "--model is missing; expected the folder of a run or of a checkpoint");
   if (!options.vocabs.empty()) problems.add_unless_two_sides("vocabs", options.vocabs);
+  add_model_problems(static_cast<const TrainedModelOptions&>(options), problems);
+}
+
+void add_model_problems(const TrainedModelOptions& options, Problems& problems) {
+  problems.add_if(options.model.empty(), "--model is missing; expected the folder of a run or of a checkpoint");
   add_machine_problems(options, problems);
   AttentionOverride copy = options;
   for (const FieldView& field : field_views(copy)) {

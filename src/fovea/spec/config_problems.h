@@ -44,6 +44,7 @@ class Problems {
 
 // What every command that computes with a model asks of its options, and what those with a trained one ask.
 void add_machine_problems(const MachineOptions& options, Problems& problems);
-void add_model_problems(const ModelOptions& options, Problems& problems);
+void add_model_problems(const TrainedModelOptions& options, Problems& problems);
+void add_model_problems(const ModelOptions& options, Problems& problems);  // --vocabs are of two sides
 
 }  // namespace fovea

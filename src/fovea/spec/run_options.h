@@ -47,19 +47,30 @@ struct AttentionOverride {
 };
 
 // A trained model and how it is run.
-struct ModelOptions : MachineOptions, AttentionOverride {
-  std::string model;                // folder of a run or of a checkpoint
-  std::vector<std::string> vocabs;  // empty: those of the checkpoint
+struct TrainedModelOptions : MachineOptions, AttentionOverride {
+  std::string model;  // folder of a run or of a checkpoint
   std::string precision = "float32";
+
+  // `overrides` are the fields of AttentionOverride that the model's family has.
+  template <class Overrides, class... Vocabs>
+  static constexpr auto fields(const Overrides& overrides, std::string_view precisions, std::string_view of,
+                               const Vocabs&... vocabs) {
+    using C = TrainedModelOptions;
+    return std::tuple_cat(
+        std::tuple(named("model", &C::model, "folder of a run or of a checkpoint", "m"), vocabs...), overrides,
+        std::tuple(choice("precision", &C::precision, of, precisions)), MachineOptions::fields());
+  }
+};
+
+// The same of a task whose vocabularies may be given beside the model.
+struct ModelOptions : TrainedModelOptions {
+  std::vector<std::string> vocabs;  // empty: those of the checkpoint
 
   static constexpr auto fields(std::string_view precisions = "float32|bfloat16",
                                std::string_view of = "of matrix products and activations") {
-    using C = ModelOptions;
-    return std::tuple_cat(
-        std::tuple(named("model", &C::model, "folder of a run or of a checkpoint", "m"),
-                   named("vocabs", &C::vocabs, "SentencePiece models (default: those of the checkpoint)", "v")),
-        AttentionOverride::fields(), std::tuple(choice("precision", &C::precision, of, precisions)),
-        MachineOptions::fields());
+    return TrainedModelOptions::fields(
+        AttentionOverride::fields(), precisions, of,
+        named("vocabs", &ModelOptions::vocabs, "SentencePiece models (default: those of the checkpoint)", "v"));
   }
 };
 

@@ -6,6 +6,7 @@
 
 #include "fovea/base/signals.h"
 #include "fovea/data/corpus.h"
+#include "fovea/decode/diverged.h"
 #include "fovea/tasks/translation/translate_batch.h"
 #include "fovea/ops/step.h"
 
@@ -58,7 +59,7 @@ std::vector<double> score_pairs(nn::Transformer& model, std::span<const Sentence
     for (size_t i = 0; i < batch.size(); ++i) {
       double sum = 0;
       for (int64_t t = bounds[i]; t < bounds[i + 1]; ++t) sum += values[t];
-      if (!std::isfinite(sum)) refuse_diverged();
+      if (!std::isfinite(sum)) decode::refuse_diverged();
       scores[static_cast<size_t>(batch[i])] = -sum;
     }
   }

@@ -8,6 +8,7 @@
 
 #include "fovea/base/error.h"
 #include "fovea/base/signals.h"
+#include "fovea/decode/diverged.h"
 #include "fovea/nn/index_tensor.h"
 #include "fovea/ops/packed_layer.h"
 
@@ -30,7 +31,7 @@ class ModelScorer final : public search::Scorer {
     if (started_) model_->reorder(*state_, {parents.begin(), parents.end()});
     started_ = true;
     const at::Tensor hidden = model_->step(*state_, nn::index_tensor(tokens).to(model_->output_weight().device()));
-    if (output_.next_words(hidden.to(at::kFloat), {n, eos_}, next) > 0) refuse_diverged();
+    if (output_.next_words(hidden.to(at::kFloat), {n, eos_}, next) > 0) decode::refuse_diverged();
   }
 
  private:
@@ -42,12 +43,6 @@ class ModelScorer final : public search::Scorer {
 };
 
 }  // namespace
-
-void refuse_diverged() {
-  throw Error(
-      "the model gives scores that are not finite numbers; it diverged in training: use an earlier checkpoint, or "
-      "train with a lower --learn-rate");
-}
 
 PackedSentences pack(std::span<const Sentence* const> sentences, const at::Device& device) {
   std::vector<int64_t> tokens, offsets = {0};

@@ -30,9 +30,6 @@ struct SearchModel {
   ops::PackedLayer output;
 };
 
-// Throws the Error for a model whose scores are NaN or infinite.
-[[noreturn]] void refuse_diverged();
-
 // Packed tokens of several sentences, and their offsets [B + 1] on the CPU.
 struct PackedSentences {
   at::Tensor tokens, offsets;

@@ -1,0 +1,34 @@
+#pragma once
+#include <cstdint>
+#include <string>
+#include <tuple>
+
+#include "fovea/base/fields.h"
+#include "fovea/spec/decoder_config.h"
+
+namespace fovea::language {
+
+inline constexpr const char* kTask = "language";
+
+// What a checkpoint of a language model keeps: the decoder-only model, and how it read text in training, which scoring
+// and generation follow.
+struct LanguageConfig : DecoderConfig {
+  int64_t segment_length = 512;
+  std::string documents = "no";
+
+  static constexpr auto fields() {
+    using C = LanguageConfig;
+    return std::tuple_cat(
+        std::tuple(number("segment-length", &C::segment_length, "units that the model reads at once", 1, 1 << 24),
+                   choice("documents", &C::documents,
+                          "where a document begins, before which no unit sees: nowhere, behind empty lines, or at each "
+                          "file",
+                          "no|blank|file")),
+        DecoderConfig::fields());
+  }
+};
+
+// Throws an Error that names every forbidden combination found, one after the other in one line.
+void validate(const LanguageConfig& config);
+
+}  // namespace fovea::language

@@ -1,0 +1,168 @@
+#include "fovea/tasks/language/generate.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "fovea/base/error.h"
+#include "fovea/base/file.h"
+#include "fovea/base/log.h"
+#include "fovea/base/rng.h"
+#include "fovea/base/strings.h"
+#include "fovea/spec/config_problems.h"
+#include "fovea/tasks/language/load_model.h"
+#include "fovea/tasks/language/sampler.h"
+#include "fovea/text/unit_decoder.h"
+
+namespace fovea::language {
+namespace {
+
+std::vector<std::string> read_prompts(const GenerateOptions& options) {
+  if (!options.prompt.empty()) return options.prompt;
+  if (options.input == "-" && isatty(STDIN_FILENO) != 0) return {""};
+  std::vector<std::string> prompts;
+  LineReader reader(options.input);
+  for (std::string line; reader.next(line);) prompts.push_back(line);
+  if (prompts.empty()) prompts.emplace_back();
+  return prompts;
+}
+
+// The unit that begins every text, and the prompt's own.
+std::vector<int64_t> encode_prompt(const std::string& prompt, const text::Units& units) {
+  if (!units.is_bytes() && !is_valid_utf8(prompt))
+    throw Error(cat("--prompt: got bytes that are not UTF-8; the model reads ", units.unit_name(),
+                    "s; convert the prompt to UTF-8"));
+  std::vector<int32_t> ids;
+  units.encode(prompt, ids);
+  std::vector<int64_t> tokens = {units.eos()};
+  tokens.insert(tokens.end(), ids.begin(), ids.end());
+  return tokens;
+}
+
+void check_length(const std::vector<int64_t>& prompt, const GenerateOptions& options, const LanguageConfig& config) {
+  const int64_t length = std::ssize(prompt), most = config.max_positions;
+  if (!has_learned_positions(config) || length + options.max_length - 1 <= most) return;
+  throw Error(cat("--max-length: got ", options.max_length, " after a prompt of ", length - 1,
+                  " units; the model has learned positions for ", most, " units; expected at most ",
+                  std::max<int64_t>(0, most - length + 1), "; shorten the prompt or --max-length"));
+}
+
+SamplingRules rules_of(const GenerateOptions& options, const LoadedModel& loaded) {
+  SamplingRules rules;
+  rules.choice = {.temperature = options.temperature, .top_k = options.top_k, .top_p = options.top_p};
+  rules.max_length = options.max_length;
+  const bool has_documents = loaded.config.documents != "no";
+  if (loaded.units.is_bytes()) {
+    if (has_documents) rules.last = loaded.units.eos();
+    if (!has_documents) rules.never.push_back(loaded.units.eos());
+  }
+  if (const auto unk = loaded.units.unk(); unk && !options.allow_unk) rules.never.push_back(*unk);
+  return rules;
+}
+
+// Texts of a batch in their order: a single text as it is made, several when their batch is done.
+class TextWriter {
+ public:
+  TextWriter(LineWriter& output, int64_t total) : output_(output), total_(total) {}
+
+  void begin(std::span<const std::string> prompts, const text::Units& units) {
+    texts_.assign(prompts.begin(), prompts.end());
+    decoders_.assign(prompts.size(), text::UnitDecoder(units));
+    for (size_t i = 0; i < prompts.size(); ++i) warm_up(decoders_[i], prompts[i], units);
+    if (total_ == 1) show(prompts.front());
+  }
+  void add(size_t text, int64_t unit) {
+    const std::string part = decoders_[text].push(unit);
+    if (total_ == 1) return show(part);
+    texts_[text] += part;
+  }
+  void end() {
+    for (size_t i = 0; i < texts_.size(); ++i) {
+      const std::string rest = decoders_[i].finish();
+      ++done_;
+      if (total_ == 1) {
+        output_.write(rest + "\n");
+      } else {
+        output_.write(cat(done_ > 1 ? "\n" : "", "==> ", done_, " of ", total_, " <==\n", texts_[i], rest, "\n"));
+      }
+    }
+    output_.flush();
+  }
+
+ private:
+  // The decoder stands behind the prompt, so that a first piece with a blank before it shows the blank.
+  static void warm_up(text::UnitDecoder& decoder, const std::string& prompt, const text::Units& units) {
+    std::vector<int32_t> ids;
+    units.encode(prompt, ids);
+    for (const int32_t id : ids) decoder.push(id);
+  }
+  void show(const std::string& text) {
+    if (text.empty()) return;
+    output_.write(text);
+    output_.flush();
+  }
+
+  LineWriter& output_;
+  int64_t total_, done_ = 0;
+  std::vector<std::string> texts_;
+  std::vector<text::UnitDecoder> decoders_;
+};
+
+}  // namespace
+
+void validate(const GenerateOptions& options) {
+  Problems problems;
+  problems.add_ranges(options);
+  add_model_problems(options, problems);
+  problems.add_if(options.top_p == 0, "--top-p is 0; expected a probability above 0, at most 1");
+  problems.add_if(options.precision == "int8" && options.devices != "cpu",
+                  cat("--precision int8 runs on the CPU, but --devices is ", options.devices,
+                      "; use --devices cpu, or --precision bfloat16"));
+  problems.throw_if_any();
+}
+
+int64_t run_generate(const GenerateOptions& options) {
+  validate(options);
+  if (options.prompt.empty() && options.input != "-") require_file(options.input, "--input");
+  const LoadedModel loaded = load_model(options);
+  const std::vector<std::string> prompts = read_prompts(options);
+  std::vector<std::vector<int64_t>> tokens;
+  for (const std::string& prompt : prompts) {
+    tokens.push_back(encode_prompt(prompt, loaded.units));
+    check_length(tokens.back(), options, loaded.config);
+  }
+  using Format = ops::PackedLayer::Format;
+  const Sampler sampler(loaded.model, rules_of(options, loaded),
+                        options.precision == "int8" ? Format::kInt8 : Format::kExact);
+  LineWriter output(options.output);
+  const int64_t total = std::ssize(prompts) * options.count;
+  TextWriter writer(output, total);
+  const auto start = std::chrono::steady_clock::now();
+  int64_t units = 0;
+  for (int64_t first = 0; first < total; first += options.mini_batch) {
+    std::vector<Draft> drafts;
+    std::vector<std::string> texts;
+    for (int64_t i = first; i < std::min(total, first + options.mini_batch); ++i) {
+      const auto prompt = static_cast<size_t>(i / options.count);
+      drafts.push_back({tokens[prompt], hash_combine(static_cast<uint64_t>(options.seed), static_cast<uint64_t>(i))});
+      texts.push_back(prompts[prompt]);
+    }
+    writer.begin(texts, loaded.units);
+    sampler.run(drafts, [&](size_t draft, int64_t unit) {
+      ++units;
+      writer.add(draft, unit);
+    });
+    writer.end();
+  }
+  output.close();
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  log::info(cat("generated ", thousands(units), " ", loaded.units.unit_name(), "s in ", fixed(seconds, 1), " s (",
+                fixed(static_cast<double>(units) / std::max(seconds, 1e-9), 0), " per second)"));
+  return total;
+}
+
+}  // namespace fovea::language

@@ -1,0 +1,52 @@
+#pragma once
+#include <cstdint>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "fovea/base/fields.h"
+#include "fovea/spec/config_problems.h"
+
+namespace fovea::language {
+
+// The options that training takes for this task alone.
+struct Options {
+  std::vector<std::string> train_sets, valid_sets;
+  std::string vocabs;
+  int64_t mini_batch = 16;
+  std::string order = "stream";
+  double label_smoothing = 0;
+  bool gradient_checkpointing = false;
+
+  static auto fields() {
+    using C = Options;
+    return std::tuple(
+        named("train-sets", &C::train_sets, "text files to learn from, in this order, may be compressed", "t"),
+        field("valid-sets", &C::valid_sets, "text files for validation"),
+        named("vocabs", &C::vocabs, "what the units are: bytes, or a SentencePiece model (fovea vocab)", "v"),
+        number("mini-batch", &C::mini_batch, "segments in a batch", 1, 1e9),
+        choice("order", &C::order,
+               "read the text as mini-batch streams, segment after segment, or its segments in random order",
+               "stream|shuffled"),
+        number("label-smoothing", &C::label_smoothing, "share of the target's mass spread over the vocabulary", 0,
+               0.99),
+        field("gradient-checkpointing", &C::gradient_checkpointing,
+              "keep only the layers' inputs for the backward pass and compute the rest again: less memory, same "
+              "gradients"));
+  }
+
+  // The files that training reads.
+  std::vector<std::vector<std::string>> inputs() const {
+    std::vector<std::vector<std::string>> files = {train_sets, valid_sets};
+    if (vocabs != "bytes") files.push_back({vocabs});
+    return files;
+  }
+};
+
+inline void add_problems(const Options& options, Problems& problems) {
+  problems.add_ranges(options);
+  problems.add_if(options.train_sets.empty(), "--train-sets is missing; expected one or more text files");
+  problems.add_if(options.vocabs.empty(), "--vocabs is missing; expected bytes or a SentencePiece model");
+}
+
+}  // namespace fovea::language

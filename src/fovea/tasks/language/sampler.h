@@ -1,0 +1,49 @@
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "fovea/nn/decoder_only.h"
+#include "fovea/ops/packed_layer.h"
+#include "fovea/search/sample.h"
+
+namespace fovea::language {
+
+// Which units may follow, and when a text ends.
+struct SamplingRules {
+  search::SampleOptions choice;
+  int64_t max_length = 200;               // units added to a prompt, at most
+  std::vector<int64_t> never = {};        // units that are not chosen, as if their probability were 0
+  std::optional<int64_t> last = {};       // the unit that ends a text
+};
+
+// One text to make: its prompt, which begins with the unit that begins every text, and the seed of its choices.
+struct Draft {
+  std::vector<int64_t> prompt;
+  uint64_t seed = 0;
+};
+
+// Makes texts with a model whose weights do not change while this lives.
+class Sampler {
+ public:
+  Sampler(nn::DecoderOnly model, const SamplingRules& rules, ops::PackedLayer::Format format);
+
+  // Makes all drafts together, step by step. Shows each unit as it is chosen: the draft's index and the unit. A text
+  // does not depend on the others. Throws Interrupted when a signal comes, and an Error if the model's scores are not
+  // finite.
+  using See = std::function<void(size_t draft, int64_t unit)>;
+  void run(std::span<const Draft> drafts, const See& see) const;
+
+ private:
+  // The next unit of each row: logits [rows, V] on the CPU.
+  std::vector<int64_t> choose(at::Tensor logits, std::span<const uint64_t> seeds, int64_t step) const;
+
+  nn::DecoderOnly model_;
+  SamplingRules rules_;
+  std::shared_ptr<const nn::PackedStack> layers_;
+  ops::PackedLayer output_;
+};
+
+}  // namespace fovea::language

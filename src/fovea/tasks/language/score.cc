@@ -1,0 +1,131 @@
+#include "fovea/tasks/language/score.h"
+
+#include <algorithm>
+#include <string>
+
+#include "fovea/base/choices.h"
+#include "fovea/base/error.h"
+#include "fovea/base/file.h"
+#include "fovea/base/log.h"
+#include "fovea/base/strings.h"
+#include "fovea/data/token_text.h"
+#include "fovea/spec/config_problems.h"
+#include "fovea/tasks/encoding_threads.h"
+#include "fovea/tasks/language/load_model.h"
+#include "fovea/tasks/language/score_text.h"
+
+namespace fovea::language {
+namespace {
+
+// How the text is cut: `context` units are seen before the `stride` units that a pass scores.
+struct Cut {
+  int64_t context, stride;
+};
+
+Cut cut_of(const ScoreOptions& options, const LanguageConfig& config) {
+  const int64_t segment = config.segment_length;
+  Cut cut{options.context >= 0 ? options.context : segment / 2, options.stride};
+  if (cut.stride == 0) cut.stride = std::max<int64_t>(1, segment - cut.context);
+  if (has_learned_positions(config) && cut.context + cut.stride > config.max_positions)
+    throw Error(cat("--context ", cut.context, " and --stride ", cut.stride, ": the model has learned positions for ",
+                    config.max_positions, " units; expected a sum of at most that"));
+  if (cut.context + cut.stride > segment)
+    log::warn(cat("a pass reads ", cut.context + cut.stride, " units (--context and --stride); the model was trained on "
+                  "segments of ", segment));
+  return cut;
+}
+
+// Writes a log-probability for each line or unit as they come.
+class LevelWriter {
+ public:
+  LevelWriter(LineWriter& output, const text::Units& units, const data::TokenText& text, bool by_line)
+      : output_(output), line_end_(units.is_bytes() ? '\n' : units.eos()), text_(text), by_line_(by_line) {}
+
+  void add(double log_prob) {
+    sum_ += log_prob;
+    const bool ends = !by_line_ || text_.ids[place_] == line_end_;
+    ++place_;
+    has_rest_ = !ends;
+    if (ends) write();
+  }
+  void finish() {
+    if (has_rest_) write();
+  }
+
+ private:
+  void write() {
+    output_.line(fixed(sum_, 6));
+    sum_ = 0;
+  }
+
+  LineWriter& output_;
+  int64_t line_end_;
+  const data::TokenText& text_;
+  bool by_line_, has_rest_ = false;
+  double sum_ = 0;
+  size_t place_ = 0;
+};
+
+// One line that says how the numbers were made, so that others can be compared with them.
+std::string signature(const ScoreOptions& options, const LoadedModel& loaded, const Cut& cut, const TextScore& score) {
+  std::string text = cat("unit:", loaded.units.unit_name(), "|vocab:", loaded.units.size(), "|context:", cut.context,
+                         "|stride:", cut.stride, "|documents:", loaded.config.documents, "|units:", score.units,
+                         "|bytes:", score.bytes, "|words:", score.words, options.words > 0 ? "(given)" : "");
+  if (options.precision != "float32") text += cat("|precision:", options.precision);
+  if (options.attention != "") text += cat("|attention:", options.attention);
+  return cat(text, "|version:", FOVEA_VERSION);
+}
+
+void write_measures(LineWriter& output, const TextScore& score) {
+  for (const train::Measure& measure : measures())
+    output.line(cat(measure.name, " ", fixed(value_of(score, measure.name), 6)));
+}
+
+}  // namespace
+
+void validate(const ScoreOptions& options) {
+  Problems problems;
+  problems.add_ranges(options);
+  add_model_problems(options, problems);
+  problems.add_if(options.train_sets.empty(), "--train-sets is missing; expected one or more text files");
+  problems.throw_if_any();
+}
+
+int64_t run_score(const ScoreOptions& options) {
+  validate(options);
+  for (const std::string& path : options.train_sets) {
+    if (path != "-") require_file(path, "--train-sets");
+  }
+  const LoadedModel loaded = load_model(options);
+  const Cut cut = cut_of(options, loaded.config);
+  const data::TokenText text = data::load_token_text(
+      options.train_sets, loaded.units,
+      {.documents = parse_choice<data::Documents>(data::kDocumentsNames, loaded.config.documents, "documents"),
+       .threads = tasks::encoding_threads(options),
+       .option = "--train-sets"});
+  const ScoreText scorer(loaded.model, {.context = cut.context + cut.stride, .stride = cut.stride,
+                                        .mini_batch = options.mini_batch});
+  LineWriter output(options.output);
+  LevelWriter levels(output, loaded.units, text, options.level == "line");
+  const bool of_text = options.level == "text";
+  log::Progress progress("scoring, units", static_cast<double>(text.size()));
+  int64_t done = 0;
+  TextScore score = scorer.run(text, loaded.units.eos(), [&](double log_prob) {
+    if ((++done & 0xfff) == 0) progress.at(static_cast<double>(done));
+    if (!of_text) levels.add(log_prob);
+  });
+  progress.finish();
+  levels.finish();
+  if (options.words > 0) score.words = options.words;
+  const std::string how = signature(options, loaded, cut, score);
+  if (of_text) {
+    write_measures(output, score);
+    output.line(cat("signature ", how));
+  } else {
+    log::info(how);
+  }
+  output.close();
+  return score.units;
+}
+
+}  // namespace fovea::language

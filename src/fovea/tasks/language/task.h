@@ -1,0 +1,52 @@
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "fovea/data/streams.h"
+#include "fovea/data/token_text.h"
+#include "fovea/nn/decoder_only.h"
+#include "fovea/spec/train_config.h"
+#include "fovea/tasks/language/config.h"
+#include "fovea/tasks/language/measures.h"
+#include "fovea/tasks/language/options.h"
+#include "fovea/text/units.h"
+#include "fovea/train/task.h"
+
+namespace fovea::language {
+
+// Training of a decoder-only model on text.
+class LanguageTask final : public train::Task {
+ public:
+  using Options = language::Options;
+  using Model = LanguageConfig;
+  static std::span<const train::Measure> known_measures() { return language::measures(); }
+
+  LanguageTask(const TrainConfig& config, Options options, const LanguageConfig& model, int64_t batches_an_update);
+
+  torch::nn::Module& module() override;
+  const nn::Identity& identity() const override { return identity_; }
+  std::string fingerprint() const override { return fingerprint_; }
+  std::vector<int64_t> begin_epoch(int64_t epoch) override;
+  train::BatchLoss loss(int64_t batch, const nn::ForwardContext& context) override;
+  std::span<const train::Measure> measures() const override { return language::measures(); }
+  std::vector<std::string> default_measures() const override;
+  std::string valid_fingerprint() const override { return valid_fingerprint_; }
+  std::vector<double> validate(const std::vector<std::string>& names) override;
+
+ private:
+  Options options_;
+  at::Device device_;
+  text::Units units_;
+  LanguageConfig config_;
+  nn::Identity identity_;
+  data::TokenText train_, valid_;
+  data::SegmentOptions segments_;
+  std::string fingerprint_, valid_fingerprint_;
+  nn::DecoderOnly model_;
+  std::optional<data::SegmentBatches> batches_;  // of the epoch
+};
+
+}  // namespace fovea::language

@@ -101,8 +101,10 @@ at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, const std::opti
                     x.size(1) == weight.size(1) && x.size(1) > 0 &&
                     (!offset.defined() || (offset.is_contiguous() && offset.numel() == weight.size(0)));
   if (!fits) return composite::linear(x, weight, bias, activation);
-  if (activation == Activation::kGelu) return at::gelu(linear(x, weight, bias, Activation::kNone));
   const bool relu = activation == Activation::kRelu;
+  if (!relu && activation != Activation::kNone) {
+    return composite::activate(linear(x, weight, bias, Activation::kNone), activation);
+  }
   const at::Tensor rows = with_plain_rows(x), matrix = weight.contiguous();
   return wants_gradient({x, weight, offset}) ? Linear::apply(rows, matrix, some_or_none(offset), relu)
                                              : linear_forward(rows, matrix, offset, relu);

@@ -1,13 +1,13 @@
 #include "fovea/ops/packed_layer.h"
 
 #include <ATen/ops/empty.h>
-#include <ATen/ops/gelu.h>
 
 #include <vector>
 
 #include "fovea/base/error.h"
 #include "fovea/base/strings.h"
 #include "fovea/ops/executor.h"
+#include "fovea/ops/step_composite.h"
 #include "fovea/ops/step_tensors.h"
 #include "fovea/search/top_n.h"
 
@@ -41,8 +41,9 @@ at::Tensor PackedLayer::operator()(const at::Tensor& x, Activation activation) c
   if (!packed_ || !fits_kernels({x, weight_}) || x.dim() != 2 || x.size(1) != weight_.size(1)) {
     return linear(x, weight_, some_or_none(bias_), activation);
   }
-  const at::Tensor out = multiply(with_plain_rows(x), *packed_, activation == Activation::kRelu);
-  return activation == Activation::kGelu ? at::gelu(out) : out;
+  const bool relu = activation == Activation::kRelu;
+  const at::Tensor out = multiply(with_plain_rows(x), *packed_, relu);
+  return relu ? out : composite::activate(out, activation);
 }
 
 int64_t PackedLayer::next_words(const at::Tensor& x, const Wanted& wanted, search::Continuations& next) const {

@@ -7,11 +7,11 @@
 
 // The rest of a training step beside attention: each an operator with its own backward, differentiable in every tensor.
 // T tokens, M model width, V vocabulary, N output width. Dropout masks come from a counter (seed), never stored.
-// Where a kernel computes (the CPU, float32 or bfloat16) linear, the norms, embed and cross_entropy have no second
-// derivatives: backward with create_graph throws an Error.
+// Where a kernel computes (the CPU, float32 or bfloat16) linear, the norms, gated, embed and cross_entropy have no
+// second derivatives: backward with create_graph throws an Error.
 namespace fovea::ops {
 
-enum class Activation : uint8_t { kNone, kRelu, kGelu };
+enum class Activation : uint8_t { kNone, kRelu, kGelu, kSilu };  // gelu: x Phi(x), exact; silu: x sigmoid(x)
 
 // x [T, M], weight [N, M], bias [N] -> activation(x weight^T + bias) [T, N], by the fastest product of the machine.
 at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, const std::optional<at::Tensor>& bias,
@@ -31,6 +31,17 @@ at::Tensor layer_norm(const at::Tensor& x, const at::Tensor& gain, const at::Ten
 // pre-norm layers with both.
 std::tuple<at::Tensor, at::Tensor> add_norm(const at::Tensor& x, const at::Tensor& residual, const at::Tensor& gain,
                                             const at::Tensor& bias, const DropoutOptions& options, double eps = 1e-5);
+
+// x / sqrt(mean(x^2) + eps) gain over the last dimension, [T, M] (Zhang and Sennrich 2019).
+at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& gain, double eps = 1e-6);
+
+// The same pair as add_norm's, of RMS norm.
+std::tuple<at::Tensor, at::Tensor> add_rms_norm(const at::Tensor& x, const at::Tensor& residual, const at::Tensor& gain,
+                                                const DropoutOptions& options, double eps = 1e-6);
+
+// Gated linear unit of a feed-forward layer (Shazeer 2020), in one pass: x [T, 2 F] ->
+// dropout(activation(x[:, :F]) x[:, F:]) [T, F]. The activation is kGelu (GEGLU) or kSilu (SwiGLU), else an Error.
+at::Tensor gated(const at::Tensor& x, Activation activation, const DropoutOptions& options = {});
 
 // scale * weight[ids] + positions[position], then dropout. ids, position [T] int64; positions [P, M] or undefined.
 at::Tensor embed(const at::Tensor& ids, const at::Tensor& position, const at::Tensor& weight,

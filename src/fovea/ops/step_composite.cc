@@ -9,6 +9,7 @@
 
 #include "fovea/base/rng.h"
 #include "fovea/kernels/step/dropout.h"
+#include "fovea/ops/head_norm.h"
 
 namespace fovea::ops::composite {
 namespace {
@@ -54,16 +55,21 @@ at::Tensor target_nll(const at::Tensor& log_p, const at::Tensor& targets) {
 
 at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, const std::optional<at::Tensor>& bias,
                   Activation activation) {
-  at::Tensor y = at::linear(x, weight, bias);
+  return activate(at::linear(x, weight, bias), activation);
+}
+
+at::Tensor activate(const at::Tensor& x, Activation activation) {
   switch (activation) {
     case Activation::kRelu:
-      return at::relu(y);
+      return at::relu(x);
     case Activation::kGelu:
-      return at::gelu(y);
+      return at::gelu(x);
+    case Activation::kSilu:
+      return at::silu(x);
     case Activation::kNone:
       break;
   }
-  return y;
+  return x;
 }
 
 at::Tensor apply_mask(const at::Tensor& x, const DropoutOptions& options) {
@@ -85,6 +91,15 @@ at::Tensor dropout(const at::Tensor& x, const DropoutOptions& options) {
 
 at::Tensor layer_norm(const at::Tensor& x, const at::Tensor& gain, const at::Tensor& bias, double eps) {
   return at::layer_norm(x, {x.size(-1)}, gain, bias, eps);
+}
+
+at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& gain, double eps) {
+  return composed_head_norm({.z = x, .gain = gain, .gate = {}, .bias = {}}, eps);
+}
+
+at::Tensor gated(const at::Tensor& x, Activation activation) {
+  const int64_t width = x.size(1) / 2;
+  return activate(x.narrow(1, 0, width), activation) * x.narrow(1, width, width);
 }
 
 at::Tensor embed(const at::Tensor& ids, const at::Tensor& position, const at::Tensor& weight,

@@ -7,10 +7,14 @@ namespace fovea::ops::composite {
 
 at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, const std::optional<at::Tensor>& bias,
                   Activation activation);
+at::Tensor activate(const at::Tensor& x, Activation activation);
 // x or zero, by the counter-based mask, without the scale; its own transpose.
 at::Tensor apply_mask(const at::Tensor& x, const DropoutOptions& options);
 at::Tensor dropout(const at::Tensor& x, const DropoutOptions& options);
 at::Tensor layer_norm(const at::Tensor& x, const at::Tensor& gain, const at::Tensor& bias, double eps);
+at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& gain, double eps);
+// Without dropout.
+at::Tensor gated(const at::Tensor& x, Activation activation);
 at::Tensor embed(const at::Tensor& ids, const at::Tensor& position, const at::Tensor& weight,
                  const std::optional<at::Tensor>& positions, double scale);
 CrossEntropy cross_entropy(const at::Tensor& hidden, const at::Tensor& weight, const std::optional<at::Tensor>& bias,

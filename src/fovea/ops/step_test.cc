@@ -13,85 +13,27 @@
 #include <vector>
 
 #include "fovea/base/error.h"
-#include "fovea/base/rng.h"
 #include "fovea/kernels/step/dropout.h"
 #include "fovea/ops/step_composite.h"
+#include "fovea/ops/step_test.h"
 
 namespace fovea::ops {
 namespace {
 
-using Tensors = std::vector<at::Tensor>;
-using Function = std::function<Tensors(const Tensors&)>;
-
-at::Tensor normal(at::IntArrayRef shape, uint64_t seed) {
-  at::Tensor values = at::empty(shape, at::kDouble);
-  Rng rng(seed);
-  for (int64_t i = 0; i < values.numel(); ++i) values.data_ptr<double>()[i] = rng.normal();
-  return values;
-}
-
-at::Tensor words(int64_t count, int64_t bound, uint64_t seed) {
-  at::Tensor values = at::empty({count}, at::kLong);
-  Rng rng(seed);
-  for (int64_t i = 0; i < count; ++i) {
-    values.data_ptr<int64_t>()[i] = static_cast<int64_t>(rng.below(static_cast<uint64_t>(bound)));
-  }
-  return values;
-}
-
-// Outputs of f, then the gradients of a random combination of them, all in double; the inputs are those of `type`.
-Tensors evaluate(const Function& f, const Tensors& inputs, at::ScalarType type, at::ScalarType rounding) {
-  Tensors leaves;
-  for (const at::Tensor& input : inputs) leaves.push_back(input.to(rounding).to(type).requires_grad_());
-  Tensors results = f(leaves);
-  at::Tensor combined = at::zeros({}, at::kDouble);
-  for (size_t i = 0; i < results.size(); ++i) {
-    const at::Tensor factors = normal(results[i].sizes(), 100 + i).to(rounding).to(at::kDouble);
-    combined = combined + (results[i].to(at::kDouble) * factors).sum();
-  }
-  combined.backward();
-  for (const at::Tensor& leaf : leaves) results.push_back(leaf.grad());
-  for (at::Tensor& result : results) result = result.detach().to(at::kDouble);
-  return results;
-}
-
-double greatest_difference(const at::Tensor& a, const at::Tensor& b) {
-  return a.numel() == 0 ? 0 : (a - b).abs().max().item<double>();
-}
-
-// The kernel is to be no further from double arithmetic than twice what PyTorch's own operators of the same type are,
-// and eight units in the last place of the greatest number: sums of some hundred terms in another order differ by that.
-void expect_as_good(const Function& kernel, const Function& composite, const Tensors& inputs) {
-  for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
-    const Tensors truth = evaluate(composite, inputs, at::kDouble, type);
-    const Tensors plain = evaluate(composite, inputs, type, type);
-    const Tensors ours = evaluate(kernel, inputs, type, type);
-    const double unit = type == at::kFloat ? 0x1p-24 : 0x1p-9;
-    ASSERT_EQ(ours.size(), truth.size());
-    for (size_t i = 0; i < truth.size(); ++i) {
-      ASSERT_EQ(ours[i].sizes(), truth[i].sizes());
-      const double bound = 2 * greatest_difference(plain[i], truth[i]) + 8 * unit * truth[i].abs().max().item<double>();
-      EXPECT_LE(greatest_difference(ours[i], truth[i]), bound)
-          << "result " << i << " " << ours[i].sizes() << ", " << type;
-    }
-  }
-}
-
-void expect_same_on_all_threads(const Function& f, const Tensors& inputs) {
-  const int threads = at::get_num_threads();
-  at::set_num_threads(1);
-  const Tensors alone = evaluate(f, inputs, at::kFloat, at::kFloat);
-  at::set_num_threads(3);
-  const Tensors together = evaluate(f, inputs, at::kFloat, at::kFloat);
-  at::set_num_threads(threads);
-  for (size_t i = 0; i < alone.size(); ++i) EXPECT_TRUE(at::equal(alone[i], together[i])) << i;
-}
+using testing::evaluate;
+using testing::expect_as_good;
+using testing::expect_same_on_all_threads;
+using testing::Function;
+using testing::greatest_difference;
+using testing::normal;
+using testing::Tensors;
+using testing::words;
 
 struct Shape {
   int64_t tokens, in, out;
 };
 
-class LinearTest : public testing::TestWithParam<std::tuple<Shape, Activation>> {};
+class LinearTest : public ::testing::TestWithParam<std::tuple<Shape, Activation>> {};
 
 TEST_P(LinearTest, IsAsGoodAsPyTorch) {
   const auto [shape, activation] = GetParam();
@@ -104,9 +46,10 @@ TEST_P(LinearTest, IsAsGoodAsPyTorch) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, LinearTest,
-                         testing::Combine(testing::Values(Shape{1, 1, 1}, Shape{7, 5, 3}, Shape{65, 33, 31},
-                                                          Shape{300, 128, 96}, Shape{130, 31, 300}),
-                                          testing::Values(Activation::kNone, Activation::kRelu, Activation::kGelu)));
+                         ::testing::Combine(::testing::Values(Shape{1, 1, 1}, Shape{7, 5, 3}, Shape{65, 33, 31},
+                                                              Shape{300, 128, 96}, Shape{130, 31, 300}),
+                                            ::testing::Values(Activation::kNone, Activation::kRelu, Activation::kGelu,
+                                                              Activation::kSilu)));
 
 TEST(Linear, TakesStridedInputsAndNoBias) {
   const Function ours = [](const Tensors& in) {
@@ -228,7 +171,7 @@ TEST(Embed, RefusesAWordBeyondTheTable) {
   EXPECT_THROW(embed(at::full({1}, 4, at::kLong), {}, weight, std::nullopt, 1, {}), Error);
 }
 
-class CrossEntropyTest : public testing::TestWithParam<Shape> {};
+class CrossEntropyTest : public ::testing::TestWithParam<Shape> {};
 
 TEST_P(CrossEntropyTest, IsAsGoodAsPyTorch) {
   const Shape shape = GetParam();
@@ -244,7 +187,7 @@ TEST_P(CrossEntropyTest, IsAsGoodAsPyTorch) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, CrossEntropyTest,
-                         testing::Values(Shape{1, 1, 1}, Shape{3, 5, 2}, Shape{129, 33, 70}, Shape{300, 64, 1111}));
+                         ::testing::Values(Shape{1, 1, 1}, Shape{3, 5, 2}, Shape{129, 33, 70}, Shape{300, 64, 1111}));
 
 TEST(CrossEntropy, NllAgreesWithTheLossWithoutSmoothingAndWithEveryToken) {
   const at::Tensor hidden = normal({150, 24}, 1).to(at::kFloat), weight = normal({200, 24}, 2).to(at::kFloat);

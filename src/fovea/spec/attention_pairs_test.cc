@@ -32,6 +32,13 @@ TEST(Patterns, ByHand) {
   EXPECT_EQ(candidates("block(4)", 5, 10, false), (Keys{4, 5, 6, 7}));
   EXPECT_EQ(candidates("block(4)", 9, 10, false), (Keys{8, 9}));
   EXPECT_EQ(candidates("block(4)", 5, 10, true), (Keys{4, 5}));
+  EXPECT_EQ(candidates("blocks(3,1)", 4, 12, false), (Keys{0, 1, 2, 3, 4, 5, 6, 7, 8}));
+  EXPECT_EQ(candidates("blocks(3,1)", 6, 12, true), (Keys{3, 4, 5, 6}));
+  EXPECT_EQ(candidates("blocks(2,2)", 9, 12, false), (Keys{4, 5, 6, 7, 8, 9, 10, 11}));
+  EXPECT_EQ(candidates("blocks(2,2)", 9, 12, true), (Keys{4, 5, 6, 7, 8, 9}));
+  EXPECT_EQ(candidates("blocks(4,0)", 5, 10, false), (Keys{4, 5, 6, 7}));
+  EXPECT_EQ(candidates("blocks(3,1)", -3, 10, false), (Keys{0, 1, 2}));  // positions -3 ... -1 are the block before 0
+  EXPECT_EQ(candidates("blocks(3,1)", -4, 10, false), (Keys{}));
   EXPECT_EQ(candidates("global(2)", 5, 10, false), (Keys{0, 1}));
   EXPECT_EQ(candidates("global(2)", 1, 4, false), (Keys{0, 1, 2, 3}));
   EXPECT_EQ(candidates("global(2)", 1, 4, true), (Keys{0, 1}));

@@ -1,6 +1,7 @@
 #pragma once
 #include <algorithm>
 #include <cstdint>
+#include <cstdlib>
 #include <string_view>
 #include <tuple>
 #include <variant>
@@ -106,6 +107,21 @@ struct Block {
   bool operator==(const Block&) const = default;
 };
 
+struct Blocks {
+  int64_t b = 1, p = 1;
+  static constexpr std::string_view kName = "blocks",
+                                    kHelp = "the query's block of b and p blocks before it; not causal: also p after";
+  static constexpr bool kPositional = true, kDraws = false;
+  static constexpr auto fields() {
+    return std::tuple(PatternField<Blocks>{"b", &Blocks::b, 1}, PatternField<Blocks>{"p", &Blocks::p, 0});
+  }
+  // The causal limit cuts the blocks after the query's own. Negative positions lie in negative blocks.
+  int64_t own(const Row& row) const { return row.query / b - (row.query % b < 0 ? 1 : 0); }
+  bool contains(const Row& row, int64_t key) const { return std::abs(key / b - own(row)) <= p; }
+  void spans(const Row& row, auto&& emit) const { emit(Span{(own(row) - p) * b, (own(row) + p + 1) * b}); }
+  bool operator==(const Blocks&) const = default;
+};
+
 struct Global {
   int64_t g = 1;
   static constexpr std::string_view kName = "global",
@@ -182,6 +198,6 @@ struct Fixed {
 };
 
 // The one list.
-using Pattern = std::variant<Full, Window, Dilated, Block, Global, Random, Local, Strided, Fixed>;
+using Pattern = std::variant<Full, Window, Dilated, Block, Blocks, Global, Random, Local, Strided, Fixed>;
 
 }  // namespace fovea

@@ -1,7 +1,7 @@
 #pragma once
 #include "fovea/kernels/simd/simd-inl.h"
 
-// log2, powers and the normal distribution; exp is in simd-inl.h.
+// log2, powers, the normal distribution and the sigmoid; exp is in simd-inl.h.
 namespace fovea::kernels {
 namespace {
 
@@ -52,6 +52,8 @@ inline Normal normal(F s) {
   const F tail = set(0.5F) * t * bell * r;
   return {select(less(set(0), s), set(1.0F) - tail, tail), bell};
 }
+
+inline F sigmoid(F x) { return set(1) / (set(1) + exp(set(0) - x)); }
 
 }  // namespace
 }  // namespace fovea::kernels

@@ -8,7 +8,7 @@
 // The level's own code from here on.
 #include "fovea/kernels/simd/isa_begin-inl.h"
 //
-#include "fovea/kernels/simd/simd-inl.h"
+#include "fovea/kernels/simd/math-inl.h"
 //
 #include "fovea/kernels/step/element-inl.h"
 //
@@ -16,8 +16,6 @@
 
 namespace fovea::kernels {
 namespace {
-
-F sigmoid(F x) { return set(1) / (set(1) + exp(set(0) - x)); }
 
 // `row`: a scratch [padded width].
 template <class T>

@@ -3,8 +3,9 @@
 
 #include "fovea/base/executor.h"
 
-// Residual, dropout and layer normalisation in one pass. T is float, or uint16_t for the bits of bfloat16; sums and
-// statistics are float. All arrays [rows, width] are contiguous.
+// Residual, dropout and normalisation in one pass. T is float, or uint16_t for the bits of bfloat16; sums and statistics
+// are float. All arrays [rows, width] are contiguous. A job without means is RMS norm (Zhang and Sennrich 2019), which
+// has no bias: its mean counts as 0 and its variance is the mean square.
 namespace fovea::kernels {
 
 struct DropoutMask {
@@ -18,10 +19,10 @@ struct NormForward {
   const T* x = nullptr;         // [rows, width]
   const T* residual = nullptr;  // [rows, width], or null: the sum is dropout(x)
   const T* gain = nullptr;      // [width]
-  const T* bias = nullptr;      // [width]
+  const T* bias = nullptr;      // [width]; RMS norm: null
   T* sum = nullptr;             // [rows, width], or null when it is x itself
   T* out = nullptr;             // [rows, width]
-  float* mean = nullptr;        // [rows], for backward
+  float* mean = nullptr;        // [rows], for backward; RMS norm: null
   float* rstd = nullptr;        // [rows], 1 / sqrt(variance + eps)
   int64_t rows = 0, width = 0;
   float eps = 0;
@@ -32,14 +33,14 @@ template <class T>
 struct NormBackward {
   const T* sum = nullptr;       // [rows, width], the input of the norm
   const T* gain = nullptr;      // [width]
-  const float* mean = nullptr;  // [rows]
+  const float* mean = nullptr;  // [rows]; RMS norm: null
   const float* rstd = nullptr;  // [rows]
   const T* grad_out = nullptr;  // [rows, width]
   const T* grad_sum = nullptr;  // [rows, width] or null: what else depends on the sum
   T* grad_residual = nullptr;   // [rows, width], the gradient of the sum
   T* grad_x = nullptr;          // [rows, width], or null: nothing was dropped and it is grad_residual
   T* grad_gain = nullptr;       // [width]
-  T* grad_bias = nullptr;       // [width]
+  T* grad_bias = nullptr;       // [width]; RMS norm: null
   int64_t rows = 0, width = 0;
   DropoutMask dropout = {};
 };

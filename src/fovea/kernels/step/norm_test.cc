@@ -17,14 +17,18 @@ constexpr int64_t kRows = 70, kWidth = 37, kCount = kRows * kWidth;  // rows of 
 constexpr int64_t kSeed = 9;
 constexpr float kEps = 1e-5F;
 
+enum class Kind : uint8_t { kLayer, kRms };
+
 // A norm of residual + dropout(x), and of x alone where nothing is dropped.
 template <class T>
 struct NormProblem {
+  Kind kind;
   float rate;
   testing::Values<T> x = normals<T>(kCount, 1), residual = normals<T>(kCount, 2), gain = normals<T>(kWidth, 3),
                      bias = normals<T>(kWidth, 4), grad_out = normals<T>(kCount, 5), grad_sum = normals<T>(kCount, 6);
 
   bool drops() const { return rate > 0; }
+  bool centred() const { return kind == Kind::kLayer; }
   DropoutMask mask() const { return {.rate = rate, .seed = kSeed}; }
   double kept_by_dropout(int64_t i, double value) const {
     if (!drops()) return value;
@@ -63,6 +67,10 @@ NormResults<T> compute(const NormProblem<T>& p) {
                            .rows = kRows,
                            .width = kWidth,
                            .dropout = p.mask()};
+  if (!p.centred()) {
+    forward.bias = nullptr, forward.mean = nullptr;
+    backward.mean = nullptr, backward.grad_bias = nullptr;
+  }
   if (p.drops()) {
     forward.residual = p.residual.kept.data(), forward.sum = to.sum.data();
     backward.grad_sum = p.grad_sum.kept.data(), backward.grad_x = to.grad_x.data();
@@ -92,24 +100,25 @@ void check_norm(const NormProblem<T>& p, const NormResults<T>& got) {
   for (int64_t r = 0; r < kRows; ++r) {
     std::vector<double> row(kWidth), normal(kWidth), inner(kWidth);
     double mean = 0, variance = 0, along_one = 0, along_normal = 0;
-    for (int64_t i = 0; i < kWidth; ++i) mean += (row[i] = widened(got.sum[r * kWidth + i])) / kWidth;
+    for (int64_t i = 0; i < kWidth; ++i) row[i] = widened(got.sum[r * kWidth + i]);
+    for (int64_t i = 0; i < kWidth; ++i) mean += p.centred() ? row[i] / kWidth : 0;
     for (int64_t i = 0; i < kWidth; ++i) variance += (row[i] - mean) * (row[i] - mean) / kWidth;
     const double rstd = 1 / std::sqrt(variance + kEps);
     for (int64_t i = 0; i < kWidth; ++i) {
       const double grad = p.grad_out.exact[r * kWidth + i];
       normal[i] = (row[i] - mean) * rstd;
       inner[i] = grad * p.gain.exact[i];
-      along_one += inner[i] / kWidth;
+      along_one += p.centred() ? inner[i] / kWidth : 0;
       along_normal += inner[i] * normal[i] / kWidth;
       grad_gain.add(i, grad * normal[i]);
-      grad_bias.add(i, grad);
+      if (p.centred()) grad_bias.add(i, grad);
     }
     for (int64_t i = 0; i < kWidth; ++i) {
       const int64_t at = r * kWidth + i;
       if (p.drops()) sum.add(at, p.residual.exact[at]);
       sum.add(at, p.kept_by_dropout(at, p.x.exact[at]));
       out.add(at, normal[i] * p.gain.exact[i]);
-      out.add(at, p.bias.exact[i]);
+      if (p.centred()) out.add(at, p.bias.exact[i]);
       // (inner - mean(inner) - normal mean(inner normal)) / deviation, the derivative of the norm
       for (const double part : {inner[i], -along_one, -normal[i] * along_normal}) grad_residual.add(at, part * rstd);
       if (!p.drops()) continue;
@@ -130,14 +139,16 @@ void check_norm(const NormProblem<T>& p, const NormResults<T>& got) {
 }
 
 TEST(NormKernel, IsItsDefinitionWithResidualAndDropout) {
-  for (const float rate : {0.0F, 0.3F}) {
-    SCOPED_TRACE(rate);
-    const NormProblem<float> in_float{rate};
-    const NormProblem<uint16_t> in_bfloat16{rate};
-    at_every_level([&] {
-      check_norm(in_float, compute(in_float));
-      check_norm(in_bfloat16, compute(in_bfloat16));
-    });
+  for (const Kind kind : {Kind::kLayer, Kind::kRms}) {
+    for (const float rate : {0.0F, 0.3F}) {
+      SCOPED_TRACE(rate);
+      const NormProblem<float> in_float{kind, rate};
+      const NormProblem<uint16_t> in_bfloat16{kind, rate};
+      at_every_level([&] {
+        check_norm(in_float, compute(in_float));
+        check_norm(in_bfloat16, compute(in_bfloat16));
+      });
+    }
   }
 }
 

@@ -145,7 +145,8 @@ std::vector<Case> long_cases(const Suite& suite) {
                            "random(16)",
                            "strided(30)",
                            "fixed(50,4)",
-                           "window(32)|global(3)"}) {
+                           "window(32)|global(3)",
+                           "blocks(50,1)"}) {
     ++number;
     Rng rng(99, static_cast<uint64_t>(number));
     Case c{number, {}, static_cast<Layout>(rng.below(3)), static_cast<Layout>(rng.below(3)), rng()};

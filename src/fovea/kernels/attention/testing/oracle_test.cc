@@ -203,6 +203,9 @@ TEST(Laws, SpecsThatMeanTheSame) {
       expect_same("topk(9)" + r, "full" + r, kind, rng);
       expect_same("window(99)" + r, "full" + r, kind, rng);
       expect_same("block(9)" + r, "full" + r, kind, rng);
+      expect_same("blocks(9,1)" + r, "full" + r, kind, rng);
+      expect_same("blocks(2,4)" + r, "full" + r, kind, rng);
+      expect_same("blocks(4,0)" + r, "block(4)" + r, kind, rng);
       expect_same("random(9)" + r, "full" + r, kind, rng);
       expect_same("global(9)" + r, "full" + r, kind, rng);
       expect_same("dilated(99,1)" + r, "full" + r, kind, rng);

@@ -1,0 +1,38 @@
+#pragma once
+#include <cstdint>
+
+#include "fovea/base/executor.h"
+#include "fovea/kernels/step/norm.h"
+
+// Gated linear units (Shazeer 2020) with dropout, in one pass: a row of x is a [width] followed by b [width], and
+//   out = dropout(f(a) b).
+// T is float, or uint16_t for the bits of bfloat16; all is computed in float.
+namespace fovea::kernels {
+
+enum class Gate : uint8_t { kGelu, kSilu };  // f(a): a Phi(a), exact; a sigmoid(a)
+
+template <class T>
+struct GatedForward {
+  const T* x = nullptr;  // [rows, 2 width]
+  T* out = nullptr;      // [rows, width], contiguous
+  int64_t rows = 0, width = 0, x_stride = 0;
+  Gate gate = Gate::kGelu;
+  DropoutMask dropout = {};
+};
+
+template <class T>
+struct GatedBackward {
+  const T* x = nullptr;         // [rows, 2 width]
+  const T* grad_out = nullptr;  // [rows, width], contiguous
+  T* grad_x = nullptr;          // [rows, 2 width], contiguous
+  int64_t rows = 0, width = 0, x_stride = 0;
+  Gate gate = Gate::kGelu;
+  DropoutMask dropout = {};
+};
+
+void gated(const GatedForward<float>& job, Executor& executor);
+void gated(const GatedForward<uint16_t>& job, Executor& executor);
+void gated(const GatedBackward<float>& job, Executor& executor);
+void gated(const GatedBackward<uint16_t>& job, Executor& executor);
+
+}  // namespace fovea::kernels

@@ -21,14 +21,15 @@ StackPlace only_place(const DecoderConfig& config) {
 struct DecoderOnlyImpl::Parts {
   Parts(const DecoderConfig& model_config, torch::nn::Module& root, const InitScope& scope)
       : config(model_config),
-        embedding(embedding_weight(root, {config.dim_vocabs[0], config.dim_emb}, scope),
-                  root.register_module("positions", std::make_shared<Positions>(config, scope / "positions"))),
+        table(embedding_weight(root, {config.dim_vocabs[0], config.dim_emb}, scope)),
+        embedding(table, root.register_module("positions", std::make_shared<Positions>(config, scope / "positions"))),
         stack(root, config, only_place(config), mechanisms_of(config), scope),
         output(make_output(*root.register_module("output", std::make_shared<torch::nn::Module>()),
-                           {config.dim_vocabs[0], config.dim_emb},
-                           config.tied_embeddings ? embedding.weight() : at::Tensor(), scope)) {}
+                           {config.dim_vocabs[0], config.dim_emb}, config.tied_embeddings ? table : at::Tensor(),
+                           scope)) {}
 
   DecoderConfig config;
+  at::Tensor table;
   Embedding embedding;
   Stack stack;
   Output output;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "fovea/base/rng.h"
+#include "fovea/nn/decoder_only.h"
 #include "fovea/nn/transformer.h"
 
 // Small models and batches for the tests of this folder.
@@ -23,6 +24,34 @@ inline ModelConfig tiny(const std::string& attention = "full") {
   return config;
 }
 
+inline DecoderConfig tiny_decoder(const std::string& attention = "full") {
+  DecoderConfig config;
+  config.dim_emb = 12;
+  config.dec_depth = 2;
+  config.transformer_heads = 3;
+  config.transformer_dim_ffn = 10;
+  config.transformer_dropout = 0;
+  config.dim_vocabs = {17};
+  config.attention = attention;
+  return config;
+}
+
+// Mechanisms of self-attention: every pattern with softmax, and every selection, transform and norm with two patterns.
+inline std::vector<std::string> self_specs() {
+  std::vector<std::string> all = {"full",       "window(3)",           "dilated(3,2)",       "block(3)",
+                                  "global(2)",  "random(3)",           "local(3)",           "strided(2)",
+                                  "fixed(3,1)", "window(3)|global(1)", "block(4)&strided(2)"};
+  for (const std::string stage :
+       {"topk(2)", "topk(2,keep=window(2))", "sparsemax", "entmax(1.5)", "entmax(learned)", "relu+gated-rmsnorm",
+        "gelu+layernorm", "leaky-relu(0.1)+rmsnorm-xavier", "topk(3)+relu+rmsnorm"}) {
+    all.push_back("full+" + stage);
+    all.push_back("window(4)+" + stage);
+  }
+  all.emplace_back("2*window(2);1*topk(2)");
+  all.emplace_back("1*entmax(learned);1*full;1*relu");
+  return all;
+}
+
 struct Packed {
   at::Tensor tokens, offsets;
 };
@@ -39,10 +68,10 @@ inline Packed random_batch(const std::vector<int64_t>& lengths, int64_t vocabula
 }
 
 // Whatever starts at a constant gets random values, so that a parameter left out shows.
-inline void perturb(Transformer& model) {
+inline void perturb(torch::nn::Module& model) {
   const torch::NoGradGuard guard;
   uint64_t seed = 7;
-  for (auto& parameter : model->parameters()) {
+  for (auto& parameter : model.parameters()) {
     Rng rng(++seed);
     at::Tensor noise = torch::empty(parameter.sizes(), at::kDouble);
     for (int64_t i = 0; i < noise.numel(); ++i) noise.data_ptr<double>()[i] = 0.3 * rng.normal();
@@ -50,11 +79,18 @@ inline void perturb(Transformer& model) {
   }
 }
 
-inline Transformer make(const ModelConfig& config, at::ScalarType type = at::kDouble) {
-  Transformer model(config, 3);
+template <class Model, class Config>
+Model make_model(const Config& config, at::ScalarType type) {
+  Model model(config, 3);
   model->to(type);
-  perturb(model);
+  perturb(*model);
   return model;
+}
+inline Transformer make(const ModelConfig& config, at::ScalarType type = at::kDouble) {
+  return make_model<Transformer>(config, type);
+}
+inline DecoderOnly make(const DecoderConfig& config, at::ScalarType type = at::kDouble) {
+  return make_model<DecoderOnly>(config, type);
 }
 
 // Hidden states of the full pass, [T, M].
@@ -62,6 +98,26 @@ inline at::Tensor full_pass(Transformer& model, const Packed& source, const Pack
   const torch::NoGradGuard guard;
   const at::Tensor memory = model->encode(source.tokens, source.offsets, {});
   return model->decode(target.tokens, target.offsets, memory, source.offsets, {});
+}
+
+// The same of sequences one by one: the last hidden state of each, [B, M].
+inline at::Tensor last_states(DecoderOnly& model, const std::vector<std::vector<int64_t>>& sequences) {
+  const torch::NoGradGuard guard;
+  std::vector<at::Tensor> last;
+  for (const std::vector<int64_t>& sequence : sequences) {
+    const auto length = static_cast<int64_t>(sequence.size());
+    last.push_back(model->forward(torch::tensor(sequence, at::kLong), torch::tensor({int64_t{0}, length}), {})[-1]);
+  }
+  return torch::stack(last);
+}
+
+inline Packed packed(const std::vector<std::vector<int64_t>>& sequences) {
+  std::vector<int64_t> offsets = {0}, tokens;
+  for (const std::vector<int64_t>& sequence : sequences) {
+    tokens.insert(tokens.end(), sequence.begin(), sequence.end());
+    offsets.push_back(static_cast<int64_t>(tokens.size()));
+  }
+  return {torch::tensor(tokens, at::kLong), torch::tensor(offsets, at::kLong)};
 }
 
 }  // namespace fovea::nn::testing

@@ -22,24 +22,15 @@ struct Specs {
 
 std::vector<Specs> all_specs() {
   std::vector<Specs> all;
-  const std::vector<std::string> pairs = {"full",       "window(3)",           "dilated(3,2)",       "block(3)",
-                                          "global(2)",  "random(3)",           "local(3)",           "strided(2)",
-                                          "fixed(3,1)", "window(3)|global(1)", "block(4)&strided(2)"};
-  const std::vector<std::string> stages = {"",
-                                           "+topk(2)",
-                                           "+topk(2,keep=window(2))",
-                                           "+sparsemax",
-                                           "+entmax(1.5)",
-                                           "+entmax(learned)",
-                                           "+relu+gated-rmsnorm",
-                                           "+gelu+layernorm",
-                                           "+leaky-relu(0.1)+rmsnorm-xavier",
-                                           "+topk(3)+relu+rmsnorm"};
-  for (const auto& p : pairs) all.push_back({p, p == "random(3)" ? p : "full"});
-  for (const auto& s : stages) {
-    const bool positional = s.find("keep") != std::string::npos;
-    all.push_back({"full" + s, positional ? "topk(2)" : "full" + s});
-    all.push_back({"window(4)" + s, positional ? "random(2)+topk(1)" : "random(4)" + s});
+  for (const std::string& self : self_specs()) {
+    const size_t stage = self.find('+');
+    if (stage == std::string::npos) {
+      all.push_back({self, self == "random(3)" ? self : "full"});
+    } else if (self.find("keep") != std::string::npos) {
+      all.push_back({self, self.starts_with("full") ? "topk(2)" : "random(2)+topk(1)"});
+    } else {
+      all.push_back({self, (self.starts_with("full") ? "full" : "random(4)") + self.substr(stage)});
+    }
   }
   all.push_back({"2*window(2);1*topk(2)", "1*topk(1);2*sparsemax"});
   all.push_back({"1*entmax(learned);1*full;1*relu", "1*random(2);2*entmax(learned)"});

@@ -1,0 +1,108 @@
+#include "fovea/spec/decoder_config.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "fovea/base/test_message.h"
+#include "fovea/spec/config_yaml.h"
+
+namespace fovea {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+std::string decoder_refusal(const DecoderConfig& config) {
+  return message_of([&] { validate(config); });
+}
+
+std::string decoder_mechanism(const DecoderConfig& config, int64_t layer) {
+  return print(attention_of(config, Sublayer::kDecoder, layer));
+}
+
+TEST(DecoderConfig, TheDefaultIsValidAndHasPreNorm) {
+  const DecoderConfig config;
+  EXPECT_NO_THROW(validate(config));
+  EXPECT_EQ(config.transformer_norm, "pre");
+}
+
+TEST(DecoderConfig, MechanismsByLayer) {
+  DecoderConfig config;
+  config.attention = "topk(8)";
+  config.attention_layers = {"decoder.2-3=relu", "decoder.3=4*full;4*local(9)"};
+  EXPECT_NO_THROW(validate(config));
+  EXPECT_EQ(decoder_mechanism(config, 0), "8*topk(8)");
+  EXPECT_EQ(decoder_mechanism(config, 1), "8*relu");
+  EXPECT_EQ(decoder_mechanism(config, 2), "4*full;4*local(9)");
+  config.attention_decoder = "window(4)";
+  EXPECT_NO_THROW(validate(config));
+  EXPECT_EQ(decoder_mechanism(config, 0), "8*window(4)");
+}
+
+TEST(DecoderConfig, OverridesSelectInBothPhases) {
+  DecoderConfig config;
+  config.attention = "topk(8)";
+  config.sparsify = "train";
+  const DecoderConfig changed = with_attention(config, {.attention_decoder = "topk(2)"});
+  EXPECT_EQ(changed.sparsify, "both");
+  EXPECT_EQ(decoder_mechanism(changed, 0), "8*topk(2)");
+  EXPECT_EQ(decoder_mechanism(with_attention(config, {.attention = "relu"}), 5), "8*relu");
+}
+
+// Options for parts that the model does not have.
+TEST(DecoderConfig, SaysThatThereIsNoEncoder) {
+  DecoderConfig config;
+  config.attention_layers = {"encoder.1=full", "cross.1=full", "decoder.7=full", "decode.1=full"};
+  const std::string message = decoder_refusal(config);
+  EXPECT_THAT(message, HasSubstr("got 'encoder' in 'encoder.1=full'; the model has no encoder, only decoder"));
+  EXPECT_THAT(message, HasSubstr("got 'cross' in 'cross.1=full'; the model has no encoder, only decoder"));
+  EXPECT_THAT(message, HasSubstr("got layer 7 in 'decoder.7=full'; the model has 6 there"));
+  EXPECT_THAT(message, HasSubstr("got 'decode' in 'decode.1=full'; expected decoder; did you mean 'decoder'?"));
+  EXPECT_THAT(message, Not(HasSubstr("\n")));
+  EXPECT_EQ(message_of([] { with_attention(DecoderConfig{}, {.attention_cross = "full"}); }),
+            "--attention-cross: the model has no encoder; use --attention or --attention-decoder");
+}
+
+TEST(DecoderConfig, EveryProblemInOneLine) {
+  DecoderConfig config;
+  config.dim_vocabs = {10, 20};
+  config.dim_emb = 100;
+  config.transformer_dropout_embedding = -0.5;
+  config.transformer_ffn_activation = "glu";
+  config.transformer_norm_kind = "batch";
+  const std::string message = decoder_refusal(config);
+  EXPECT_THAT(message, HasSubstr("--dim-vocabs has 2 numbers; expected one"));
+  EXPECT_THAT(message, HasSubstr("--dim-emb 100 is not a multiple of --transformer-heads 8"));
+  EXPECT_THAT(message, HasSubstr("--transformer-dropout-embedding: got '-0.5'; expected a rate from 0 to 0.99, or -1"));
+  EXPECT_THAT(message, HasSubstr("--transformer-ffn-activation: got 'glu'"));
+  EXPECT_THAT(message, HasSubstr("--transformer-norm-kind: got 'batch'"));
+}
+
+TEST(DecoderConfig, DropoutOfEmbeddingsFollowsThatOfResiduals) {
+  DecoderConfig config;
+  config.transformer_dropout = 0.2;
+  EXPECT_EQ(embedding_dropout(config), 0.2);
+  config.transformer_dropout_embedding = 0;
+  EXPECT_EQ(embedding_dropout(config), 0);
+}
+
+TEST(DecoderConfig, LearnedPositionsBoundTheText) {
+  DecoderConfig config;
+  config.max_positions = 100;
+  EXPECT_EQ(longest_text(config, 500), 500);
+  config.transformer_positions = "rotary+learned";
+  EXPECT_EQ(longest_text(config, 500), 99);
+  EXPECT_EQ(longest_text(config, 50), 50);
+}
+
+TEST(DecoderConfig, ReadsBackAsYaml) {
+  DecoderConfig config, read;
+  config.transformer_positions = "rotary";
+  config.dim_vocabs = {260};
+  from_yaml(to_yaml(config), "config.yml", read);
+  EXPECT_EQ(to_yaml(read), to_yaml(config));
+  EXPECT_THAT(to_yaml(config), Not(HasSubstr("enc")));
+}
+
+}  // namespace
+}  // namespace fovea

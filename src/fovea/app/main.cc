@@ -31,11 +31,6 @@ bool has_working_folder() {
   return getcwd(folder.data(), folder.size()) != nullptr || errno != ENOENT;
 }
 
-int fail(const char* what, const char* why, const char* advice) {
-  (void)std::fprintf(stderr, "Error: %s%s%s\n", what, why, advice);
-  return kUserError;
-}
-
 // By default, libgomp's threads spin for milliseconds while they wait for one another. When another program keeps a
 // core busy, a spinning thread takes time from the thread that it waits for, and training can become 30 times slower.
 // 5,000 turns are long enough for threads that have a core each. libgomp reads the variable when it is loaded, never
@@ -65,9 +60,15 @@ void* load() {
 
 int main(int argc, char** argv) {
   occupy_standard_descriptors();
-  if (!has_working_folder()) return fail("the current folder has been deleted; change to another", "", "");
+  if (!has_working_folder()) {
+    (void)std::fputs("Error: the current folder has been deleted; change to another\n", stderr);
+    return kUserError;
+  }
   void* const library = load();
   void* const symbol = library == nullptr ? nullptr : dlsym(library, "fovea_program");
-  if (symbol == nullptr) return fail("the program cannot be loaded: ", dlerror(), "; build or install Fovea again");
+  if (symbol == nullptr) {
+    (void)std::fprintf(stderr, "Error: the program cannot be loaded: %s; build or install Fovea again\n", dlerror());
+    return kUserError;
+  }
   return reinterpret_cast<decltype(&fovea_program)>(symbol)(argc, argv);
 }

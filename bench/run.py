@@ -13,6 +13,8 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+if not {"GOMP_SPINCOUNT", "OMP_WAIT_POLICY"} & os.environ.keys():
+    os.environ["GOMP_SPINCOUNT"] = "5000"  # as fovea sets it; libgomp reads it when torch is loaded
 sys.path[:0] = [str(ROOT / "python"), str(ROOT / "bench")]
 
 

@@ -1,5 +1,6 @@
-# cmake --install: a relocatable tree with the program, the operator library and a CMake package. The package's one
-# target, fovea::fovea, is the shared library (operators, specs, kernels) with its headers; libtorch is found anew.
+# cmake --install: a relocatable tree with the program (bin/fovea and its library), the operator library and a CMake
+# package. The package's one target, fovea::fovea, is the shared library (operators, specs, kernels) with its headers;
+# libtorch is found anew.
 if(NOT FOVEA_TORCH)
   return()
 endif()
@@ -7,10 +8,11 @@ include(CMakePackageConfigHelpers)
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/fovea)
 
 install(TARGETS fovea RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-install(TARGETS fovea_ops LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(TARGETS fovea_ops fovea_program LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 # libtorch stays where it was found. INSTALL_RPATH_USE_LINK_PATH would leave out a libtorch inside the clone's .venv.
 get_filename_component(torch_prefix ${Torch_DIR}/../../.. ABSOLUTE)
-set_target_properties(fovea PROPERTIES INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR};${torch_prefix}/lib")
+set_target_properties(fovea PROPERTIES INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
+set_target_properties(fovea_program PROPERTIES INSTALL_RPATH "$ORIGIN;${torch_prefix}/lib")
 foreach(folder base spec kernels ops)
   install(DIRECTORY src/fovea/${folder} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/fovea
           FILES_MATCHING PATTERN "*.h" PATTERN "*-inl.h" EXCLUDE PATTERN testing EXCLUDE PATTERN "*_test.h" EXCLUDE

@@ -1,5 +1,5 @@
 # fovea_library(NAME [SHARED] [TORCH] [NO_TESTS] [NO_UNITY] [SOURCES ...] [LINK ...] [LINK_PRIVATE ...] [TEST_LINK ...])
-#   A layer's library out of this folder: every *.cc but the tests, unless SOURCES names them.
+#   A layer's library out of this folder: every *.cc but the tests, main.cc and program.cc, unless SOURCES names them.
 #   Tests, *_test.cc, become one test program NAME_test. TORCH adds libtorch and the precompiled header;
 #   NO_TESTS leaves the tests to another library of the folder; NO_UNITY compiles the files one by one.
 function(fovea_library name)
@@ -10,7 +10,7 @@ function(fovea_library name)
   endif()
   if(NOT ARG_SOURCES)
     file(GLOB ARG_SOURCES CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
-    list(FILTER ARG_SOURCES EXCLUDE REGEX "_test\\.cc$|/main\\.cc$")
+    list(FILTER ARG_SOURCES EXCLUDE REGEX "_test\\.cc$|/(main|program)\\.cc$")
   endif()
   add_library(${name} ${kind} ${ARG_SOURCES})
   target_link_libraries(${name} PUBLIC ${ARG_LINK} PRIVATE ${ARG_LINK_PRIVATE} fovea_flags)

@@ -9,6 +9,7 @@ language=de
 if [ $# -gt 0 ] && [[ $1 != -* ]]; then language=$1; shift; fi
 readonly language folder=build/demo/$language fovea=build/release/bin/fovea
 readonly corpus=$folder/corpus vocab=$folder/joint.spm
+readonly cap_minutes=9 # of training, for machines that are slow or busy
 # Other options, another model: "--attention full" trains in model-attention-full-, and a number that tells it from others.
 run=$folder/model
 [ $# -eq 0 ] || run+=$(printf -- '-%s' "$@" | tr -cs '[:alnum:]=._' '-')-$(printf '%s\n' "$@" | cksum | cut -d' ' -f1)
@@ -61,20 +62,41 @@ prepare_corpus() {
   printf '%s\n' "$origin" >"$corpus/done"
 }
 
+# A number out of the progress of the run's last checkpoint, without its decimals; 0 where there is none.
+progress() {
+  local number
+  number=$(sed -n "s/^$1: \"\([0-9]*\).*/\1/p" "$run/last/progress.yml" 2>/dev/null) || true
+  echo "${number:-0}"
+}
+
+# Sets cut_short, a sentence, if the cap in time ended training before its last update.
+check_cap() {
+  local cap=$1 wanted=$2 made
+  made=$(progress updates)
+  [ "$made" -lt "$wanted" ] && [ "$(progress seconds)" -ge "$cap" ] || return 0
+  cut_short="The cap of $cap_minutes minutes ended training after $made of $wanted updates, so BLEU is lower than it could be. Run the same command again to continue."
+}
+
 train() {
   local pieces=4000
   case $(cat "$corpus/done") in *made-up*) pieces=2000 ;; esac # it has few words
   [ -f "$vocab" ] || "$fovea" vocab --train-sets "$corpus/train.en" "$corpus/train.$language" --dim-vocabs "$pieces" --output "$vocab"
   if [ -f "$run/done" ]; then say "reusing $run"; return; fi
-  say "training into $run, under five minutes; Ctrl-C stops, running this again goes on"
   mkdir -p "$run"
-  "$fovea" train -c recipes/demo.yml --model "$run" --vocabs "$vocab" "$vocab" \
-    --train-sets "$corpus/train.en" "$corpus/train.$language" \
-    --valid-sets "$corpus/valid.en" "$corpus/valid.$language" --log "$run/train.log" "$@"
-  local saved
+  rm -f "$run/test.out" # of a training that was cut short
+  # The run counts its seconds from its first update; each call of this script may add as many.
+  local cap=$(($(progress seconds) + cap_minutes * 60)) wanted saved
+  printf 'stop-after-seconds: %d\n' "$cap" >"$run/cap.yml"
+  local training=(train -c recipes/demo.yml -c "$run/cap.yml" --model "$run" --vocabs "$vocab" "$vocab"
+    --train-sets "$corpus/train.en" "$corpus/train.$language"
+    --valid-sets "$corpus/valid.en" "$corpus/valid.$language" --log "$run/train.log" "$@")
+  wanted=$("$fovea" "${training[@]}" --dump-config | sed -n 's/^after-batches: //p')
+  say "training into $run: $wanted updates, about five minutes, $cap_minutes at most; Ctrl-C stops, running this again continues"
+  "$fovea" "${training[@]}"
   saved=$(find "$run/checkpoints" -mindepth 1 -maxdepth 1 -name 'update-*' | wc -l)
   "$fovea" average --model "$run" --last $((saved < 5 ? saved : 5)) --output "$run/averaged"
-  touch "$run/done"
+  check_cap "$cap" "$wanted"
+  if [ -z "$cut_short" ]; then touch "$run/done"; else say "$cut_short"; fi
 }
 
 # Ten sentences of middling length spread over the test set, each with its reference and translation.
@@ -84,7 +106,7 @@ show_examples() {
       printf "\n  source     %s\n  reference  %s\n  fovea      %s\n", $1, $2, $3 }'
 }
 
-started=$SECONDS
+started=$SECONDS cut_short=
 prepare_corpus
 train "$@"
 if [ ! -f "$run/test.out" ]; then
@@ -102,6 +124,7 @@ tokenize=13a # words of a language that puts no spaces between them are its char
 case $language in zh*) tokenize=zh ;; ja | km | my | th | lo | dz | bo) tokenize=char ;; esac
 printf '\nThe test set, %s sentences held out:\n' "$(wc -l <"$corpus/test.en")"
 "$fovea" evaluate --reference "$corpus/test.$language" --metrics bleu chrf --tokenize "$tokenize" <"$run/test.out"
+[ -z "$cut_short" ] || printf '\n%s\n' "$cut_short"
 other=' --attention full' # another model, unless this was it
 [ $# -eq 0 ] || other=
 cat <<TEXT

@@ -12,3 +12,10 @@ cmake -S "$source/tests/consumer" -B "$work/consumer" -G Ninja -DCMAKE_BUILD_TYP
 cmake --build "$work/consumer"
 "$work/consumer/consumer"
 "$work/moved/bin/fovea" spec 'topk(2)' --length 4
+# By a link, from another folder, by another name; the library is the moved tree's, not that of the build.
+ln -s moved/bin/fovea "$work/link"
+(cd / && "$work/link" --version)
+(cd "$work" && exec -a another ./link --version)
+mv "$work/moved/lib" "$work/moved/elsewhere"
+if "$work/link" --version 2>"$work/message"; then echo "the moved program runs without its library" >&2; exit 1; fi
+grep 'the program cannot be loaded' "$work/message"

@@ -1,4 +1,6 @@
-#include <c10/util/Exception.h>
+// The program without libtorch: it sets what libtorch's libraries read while they are loaded, then loads them with
+// lib/libfovea_program.so, which holds everything else.
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -6,68 +8,16 @@
 #include <cerrno>
 #include <climits>
 #include <cstdio>
-#include <exception>
-#include <iostream>
-#include <new>
-#include <string>
-#include <string_view>
-#include <vector>
+#include <cstdlib>
 
-#include "fovea/app/commands.h"
-#include "fovea/app/version.h"
-#include "fovea/base/error.h"
-#include "fovea/base/log.h"
-#include "fovea/base/malloc.h"
-#include "fovea/base/signals.h"
-#include "fovea/base/strings.h"
-#include "fovea/ops/attention.h"
+#include "fovea/app/program.h"
 
-namespace fovea::app {
 namespace {
 
-constexpr int kUserError = 1, kUsageError = 2;
+constexpr int kUserError = 1;
 
-void print_help() {
-  std::cout << "fovea " << kVersion << ": trains, runs and explains sparse-attention Transformers\n\n"
-            << "Usage: fovea COMMAND [OPTIONS]; fovea COMMAND --help; fovea --version\n\n";
-  for (const Command& command : commands())
-    std::cout << "  " << command.name << std::string(12 - command.name.size(), ' ') << command.summary << "\n";
-  std::cout << std::flush;
-}
-
-int run(const std::vector<std::string>& arguments) {
-  if (arguments.empty()) {
-    print_help();
-    return kUsageError;
-  }
-  const std::string& name = arguments[0];
-  if (name == "--help" || name == "-h" || name == "help") {
-    print_help();
-    return 0;
-  }
-  if (name == "--version") {
-    std::cout << "fovea " << kVersion << " " << build_info() << std::endl;
-    return 0;
-  }
-  std::vector<std::string> known;
-  for (const Command& command : commands()) {
-    if (command.name == name) return command.run({arguments.begin() + 1, arguments.end()});
-    known.emplace_back(command.name);
-  }
-  const std::string hint = did_you_mean(name, known);
-  throw UsageError(cat("unknown command '", name, "'", hint.empty() ? "; see fovea --help" : hint));
-}
-
-// Standard output may be a full disk or a closed pipe: what was lost must not end in exit 0.
-int flush_output(int code) {
-  std::cout.flush();
-  if (std::cout.good() && std::fflush(stdout) == 0) return code;
-  log::error("cannot write standard output; some of the output is lost");
-  return kUserError;
-}
-
-// A standard descriptor that whoever started this closed would be the number of the next file that is opened. Input
-// stays one that cannot be read, output one that cannot be written to.
+// If the parent process closed a standard descriptor, the next file that is opened would get its number. Standard input
+// stays unreadable, standard output and standard error stay unwritable.
 void occupy_standard_descriptors() {
   for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (fcntl(descriptor, F_GETFD) >= 0) continue;
@@ -75,57 +25,50 @@ void occupy_standard_descriptors() {
   }
 }
 
-// libtorch's allocator of main memory throws its general exception.
-bool tells_of_no_memory(const std::string& text) { return text.find("DefaultCPUAllocator") != std::string::npos; }
-
-int tell_of_no_memory() {
-  log::error("out of memory; use a smaller model, a smaller --mini-batch-words or shorter input");
-  return kUserError;
-}
-
-int guarded(const std::vector<std::string>& arguments) {
-  try {
-    return flush_output(run(arguments));
-  } catch (const UsageError& e) {
-    log::error(e.what());
-    return kUsageError;
-  } catch (const Error& e) {
-    log::error(e.what());
-    return kUserError;
-  } catch (const Interrupted& e) {
-    log::stopped(e.what());
-    return 128 + interrupting_signal();
-  } catch (const std::bad_alloc&) {
-    return tell_of_no_memory();
-  } catch (const c10::OutOfMemoryError&) {
-    return tell_of_no_memory();
-  } catch (const std::exception& e) {
-    // libtorch's messages carry a stack trace after their first line.
-    const std::string text = e.what();
-    if (tells_of_no_memory(text)) return tell_of_no_memory();
-    log::error(cat("internal: ", text.substr(0, text.find('\n'))));
-    return kUserError;
-  }
-}
-
-// MKL ends the process with a message of its own where the working folder is gone. It does so while libtorch is loaded,
-// before main(); what stands in .preinit_array of the program runs before any library's initialisers.
-void require_working_folder(int, char**, char**) {
+// While MKL is loaded, it ends the process with a message of its own if the working folder has been deleted.
+bool has_working_folder() {
   std::array<char, PATH_MAX> folder;
-  if (getcwd(folder.data(), folder.size()) != nullptr || errno != ENOENT) return;
-  constexpr std::string_view kMessage = "Error: the current folder has been deleted; change to another\n";
-  (void)!write(STDERR_FILENO, kMessage.data(), kMessage.size());
-  _exit(kUserError);
+  return getcwd(folder.data(), folder.size()) != nullptr || errno != ENOENT;
 }
-[[gnu::section(".preinit_array"), gnu::used]] void (*const kFirst)(int, char**, char**) = require_working_folder;
+
+// By default, libgomp's threads spin for milliseconds while they wait for one another. When another program keeps a
+// core busy, a spinning thread takes time from the thread that it waits for, and training can become 30 times slower.
+// 5,000 turns are long enough for threads that have a core each. libgomp reads the variable when it is loaded, never
+// again.
+class ShortSpins {
+ public:
+  ShortSpins() : set_(std::getenv(kName) == nullptr && std::getenv("OMP_WAIT_POLICY") == nullptr) {
+    if (set_) setenv(kName, "5000", 1);
+  }
+  ~ShortSpins() {
+    if (set_) unsetenv(kName);  // the user's environment for what the program may start
+  }
+  ShortSpins(const ShortSpins&) = delete;
+  ShortSpins& operator=(const ShortSpins&) = delete;
+
+ private:
+  static constexpr const char* kName = "GOMP_SPINCOUNT";
+  bool set_;
+};
+
+void* load() {
+  const ShortSpins while_loading;
+  return dlopen("libfovea_program.so", RTLD_LAZY | RTLD_GLOBAL);
+}
 
 }  // namespace
-}  // namespace fovea::app
 
 int main(int argc, char** argv) {
-  fovea::app::occupy_standard_descriptors();
-  fovea::tune_malloc();
-  fovea::install_signal_handlers();
-  fovea::ops::init();
-  return fovea::app::guarded({argv + 1, argv + argc});
+  occupy_standard_descriptors();
+  if (!has_working_folder()) {
+    (void)std::fputs("Error: the current folder has been deleted; change to another\n", stderr);
+    return kUserError;
+  }
+  void* const library = load();
+  void* const symbol = library == nullptr ? nullptr : dlsym(library, "fovea_program");
+  if (symbol == nullptr) {
+    (void)std::fprintf(stderr, "Error: the program cannot be loaded: %s; build or install Fovea again\n", dlerror());
+    return kUserError;
+  }
+  return reinterpret_cast<decltype(&fovea_program)>(symbol)(argc, argv);
 }

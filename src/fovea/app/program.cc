@@ -1,0 +1,106 @@
+#include "fovea/app/program.h"
+
+#include <c10/util/Exception.h>
+
+#include <cstdio>
+#include <exception>
+#include <iostream>
+#include <new>
+#include <string>
+#include <vector>
+
+#include "fovea/app/commands.h"
+#include "fovea/app/version.h"
+#include "fovea/base/error.h"
+#include "fovea/base/log.h"
+#include "fovea/base/malloc.h"
+#include "fovea/base/signals.h"
+#include "fovea/base/strings.h"
+#include "fovea/ops/attention.h"
+
+namespace fovea::app {
+namespace {
+
+constexpr int kUserError = 1, kUsageError = 2;
+
+void print_help() {
+  std::cout << "fovea " << kVersion << ": trains, runs and explains sparse-attention Transformers\n\n"
+            << "Usage: fovea COMMAND [OPTIONS]; fovea COMMAND --help; fovea --version\n\n";
+  for (const Command& command : commands())
+    std::cout << "  " << command.name << std::string(12 - command.name.size(), ' ') << command.summary << "\n";
+  std::cout << std::flush;
+}
+
+int run(const std::vector<std::string>& arguments) {
+  if (arguments.empty()) {
+    print_help();
+    return kUsageError;
+  }
+  const std::string& name = arguments[0];
+  if (name == "--help" || name == "-h" || name == "help") {
+    print_help();
+    return 0;
+  }
+  if (name == "--version") {
+    std::cout << "fovea " << kVersion << " " << build_info() << std::endl;
+    return 0;
+  }
+  std::vector<std::string> known;
+  for (const Command& command : commands()) {
+    if (command.name == name) return command.run({arguments.begin() + 1, arguments.end()});
+    known.emplace_back(command.name);
+  }
+  const std::string hint = did_you_mean(name, known);
+  throw UsageError(cat("unknown command '", name, "'", hint.empty() ? "; see fovea --help" : hint));
+}
+
+// Standard output may be a full disk or a closed pipe: what was lost must not end in exit 0.
+int flush_output(int code) {
+  std::cout.flush();
+  if (std::cout.good() && std::fflush(stdout) == 0) return code;
+  log::error("cannot write standard output; some of the output is lost");
+  return kUserError;
+}
+
+// libtorch's allocator of main memory throws its general exception.
+bool tells_of_no_memory(const std::string& text) { return text.find("DefaultCPUAllocator") != std::string::npos; }
+
+int tell_of_no_memory() {
+  log::error("out of memory; use a smaller model, a smaller --mini-batch-words or shorter input");
+  return kUserError;
+}
+
+int guarded(const std::vector<std::string>& arguments) {
+  try {
+    return flush_output(run(arguments));
+  } catch (const UsageError& e) {
+    log::error(e.what());
+    return kUsageError;
+  } catch (const Error& e) {
+    log::error(e.what());
+    return kUserError;
+  } catch (const Interrupted& e) {
+    log::stopped(e.what());
+    return 128 + interrupting_signal();
+  } catch (const std::bad_alloc&) {
+    return tell_of_no_memory();
+  } catch (const c10::OutOfMemoryError&) {
+    return tell_of_no_memory();
+  } catch (const std::exception& e) {
+    // libtorch's messages carry a stack trace after their first line.
+    const std::string text = e.what();
+    if (tells_of_no_memory(text)) return tell_of_no_memory();
+    log::error(cat("internal: ", text.substr(0, text.find('\n'))));
+    return kUserError;
+  }
+}
+
+}  // namespace
+}  // namespace fovea::app
+
+int fovea_program(int argc, char** argv) {
+  fovea::tune_malloc();
+  fovea::install_signal_handlers();
+  fovea::ops::init();
+  return fovea::app::guarded({argv + 1, argv + argc});
+}

@@ -194,6 +194,13 @@ bench() {
   exec "$here/.venv/bin/python3" "$here/bench/run.py" "$@"
 }
 
+demo() {
+  build --target fovea
+  local recipe=demo
+  if [ "${1:-}" = language ]; then recipe=demo-language; shift; fi
+  exec "./recipes/$recipe.sh" "$@"
+}
+
 install_tree() {
   [ $# -eq 1 ] && [ -n "$1" ] && [[ $1 != -* ]] ||
     fail "install: got $# arguments${1:+, '$1' the first}; expected the PREFIX to install under, as in ./fovea.sh install ~/fovea"
@@ -206,6 +213,7 @@ usage() {
 Usage: ./fovea.sh VERB
 
   demo [LANGUAGE] [TRAIN OPTIONS]  install what is missing, build, train English to LANGUAGE (de), translate, score
+  demo language [TRAIN OPTIONS]    the same with a language model: train, measure bits per byte, generate text
   test [CTEST OPTIONS]             install what is missing, build, run all tests; without options, fuzz briefly too
   build [BUILD OPTIONS]            install what is missing, build a release (options of cmake --build); ./fovea is
                                    the program
@@ -228,7 +236,7 @@ main() {
   case $verb in
     build) build "$@" ;;
     test) run_tests "$@" ;;
-    demo) build --target fovea; exec ./recipes/demo.sh "$@" ;;
+    demo) demo "$@" ;;
     bench) bench "$@" ;;
     install) install_tree "$@" ;;
     format) format ;;

@@ -9,42 +9,21 @@ language=de
 if [ $# -gt 0 ] && [[ $1 != -* ]]; then language=$1; shift; fi
 readonly language folder=build/demo/$language fovea=build/release/bin/fovea
 readonly corpus=$folder/corpus vocab=$folder/joint.spm
-readonly cap_minutes=9 # of training, for machines that are slow or busy
-# Other options, another model: "--attention full" trains in model-attention-full-, and a number that tells it from others.
-run=$folder/model
-[ $# -eq 0 ] || run+=$(printf -- '-%s' "$@" | tr -cs '[:alnum:]=._' '-')-$(printf '%s\n' "$@" | cksum | cut -d' ' -f1)
-readonly run
 mkdir -p "$folder"
+. recipes/demo-common.sh
+run=$(run_folder "$@")
+readonly run
 
-say() { printf '\033[1m==> %s\033[0m\n' "$*" >&2; }
-
-# Into the packages' folder; the lists of an image may be missing or old.
-download() {
-  local get=(apt-get -q download "$1")
-  (cd "$folder/packages" && "${get[@]}" >&2) && return
-  [ "$(id -u)" -ne 0 ] || apt-get -q update >&2 || true
-  (cd "$folder/packages" && "${get[@]}" >&2) && return
-  if apt-cache show libreoffice-help-en-us >/dev/null 2>&1 && ! apt-cache show "$1" >/dev/null 2>&1; then
-    printf "Error: the archive has no %s; expected one of %s\n" "$1" \
-      "$(apt-cache search --names-only '^libreoffice-help-' | sed 's/^libreoffice-help-\([^ ]*\).*/\1/' | grep -v -e common -e en | tr '\n' ' ')" >&2
-    exit 1
-  fi
-  return 1
-}
-
-# Debian's packages of the help pages, unpacked in the build folder without installing them.
 fetch_help() {
   [ -f "$folder/help/done" ] && return
-  command -v apt-get >/dev/null && command -v dpkg-deb >/dev/null || return 1
-  mkdir -p "$folder/packages"
-  chmod a+rwx "$folder/packages" # apt drops root's rights for the download
-  local package
-  for package in libreoffice-help-en-us "libreoffice-help-$language"; do
-    if ! ls "$folder/packages/$package"_*.deb >/dev/null 2>&1; then
-      download "$package" || return 1
+  if ! unpack libreoffice-help-en-us "libreoffice-help-$language"; then
+    if apt-cache show libreoffice-help-en-us >/dev/null 2>&1 && ! apt-cache show "libreoffice-help-$language" >/dev/null 2>&1; then
+      printf "Error: the archive has no libreoffice-help-%s; expected one of %s\n" "$language" \
+        "$(apt-cache search --names-only '^libreoffice-help-' | sed 's/^libreoffice-help-\([^ ]*\).*/\1/' | grep -v -e common -e en | tr '\n' ' ')" >&2
+      exit 1
     fi
-    dpkg-deb -x "$folder/packages/$package"_*.deb "$folder/help" || return 1
-  done
+    return 1
+  fi
   touch "$folder/help/done"
 }
 
@@ -62,21 +41,6 @@ prepare_corpus() {
   printf '%s\n' "$origin" >"$corpus/done"
 }
 
-# A number out of the progress of the run's last checkpoint, without its decimals; 0 where there is none.
-progress() {
-  local number
-  number=$(sed -n "s/^$1: \"\([0-9]*\).*/\1/p" "$run/last/progress.yml" 2>/dev/null) || true
-  echo "${number:-0}"
-}
-
-# Sets cut_short, a sentence, if the cap in time ended training before its last update.
-check_cap() {
-  local cap=$1 wanted=$2 made
-  made=$(progress updates)
-  [ "$made" -lt "$wanted" ] && [ "$(progress seconds)" -ge "$cap" ] || return 0
-  cut_short="The cap of $cap_minutes minutes ended training after $made of $wanted updates, so BLEU is lower than it could be. Run the same command again to continue."
-}
-
 train() {
   local pieces=4000
   case $(cat "$corpus/done") in *made-up*) pieces=2000 ;; esac # it has few words
@@ -84,19 +48,12 @@ train() {
   if [ -f "$run/done" ]; then say "reusing $run"; return; fi
   mkdir -p "$run"
   rm -f "$run/test.out" # of a training that was cut short
-  # The run counts its seconds from its first update; each call of this script may add as many.
-  local cap=$(($(progress seconds) + cap_minutes * 60)) wanted saved
-  printf 'stop-after-seconds: %d\n' "$cap" >"$run/cap.yml"
-  local training=(train -c recipes/demo.yml -c "$run/cap.yml" --model "$run" --vocabs "$vocab" "$vocab"
-    --train-sets "$corpus/train.en" "$corpus/train.$language"
-    --valid-sets "$corpus/valid.en" "$corpus/valid.$language" --log "$run/train.log" "$@")
-  wanted=$("$fovea" "${training[@]}" --dump-config | sed -n 's/^after-batches: //p')
-  say "training into $run: $wanted updates, about five minutes, $cap_minutes at most; Ctrl-C stops, running this again continues"
-  "$fovea" "${training[@]}"
+  train_capped "BLEU is lower than it could be" -c recipes/demo.yml --vocabs "$vocab" "$vocab" \
+    --train-sets "$corpus/train.en" "$corpus/train.$language" --valid-sets "$corpus/valid.en" "$corpus/valid.$language" "$@"
+  local saved
   saved=$(find "$run/checkpoints" -mindepth 1 -maxdepth 1 -name 'update-*' | wc -l)
   "$fovea" average --model "$run" --last $((saved < 5 ? saved : 5)) --output "$run/averaged"
-  check_cap "$cap" "$wanted"
-  if [ -z "$cut_short" ]; then touch "$run/done"; else say "$cut_short"; fi
+  [ -n "$cut_short" ] || touch "$run/done"
 }
 
 # Ten sentences of middling length spread over the test set, each with its reference and translation.
@@ -106,7 +63,7 @@ show_examples() {
       printf "\n  source     %s\n  reference  %s\n  fovea      %s\n", $1, $2, $3 }'
 }
 
-started=$SECONDS cut_short=
+started=$SECONDS
 prepare_corpus
 train "$@"
 if [ ! -f "$run/test.out" ]; then

@@ -1,0 +1,59 @@
+# What the demos share. They set `fovea`, the program, `folder`, the place for
+# all files of the demo, and `run`, the folder of its training.
+
+readonly cap_minutes=9 # of training, for machines that are slow or busy
+cut_short=             # a sentence for the end of the output, if that cap ended training
+
+say() { printf '\033[1m==> %s\033[0m\n' "$*" >&2; }
+
+# The folder of a training with these options: for "--attention full" model-attention-full-, and a number that tells it
+# from others.
+run_folder() {
+  printf '%s/model' "$folder"
+  [ $# -eq 0 ] || printf '%s-%s' "$(printf -- '-%s' "$@" | tr -cs '[:alnum:]=._' '-')" "$(printf '%s\n' "$@" | cksum | cut -d' ' -f1)"
+}
+
+# A Debian package into the packages' folder; the lists of an image may be missing or old.
+download() {
+  local get=(apt-get -q download "$1")
+  mkdir -p "$folder/packages"
+  chmod a+rwx "$folder/packages" # apt drops root's rights for the download
+  (cd "$folder/packages" && "${get[@]}" >&2) && return
+  [ "$(id -u)" -ne 0 ] || apt-get -q update >&2 || true
+  (cd "$folder/packages" && "${get[@]}" >&2)
+}
+
+# Debian packages, unpacked into $folder/help without installing them. Fails where there is no apt, or no such package.
+unpack() {
+  command -v apt-get >/dev/null && command -v dpkg-deb >/dev/null || return 1
+  local package
+  for package in "$@"; do
+    if ! ls "$folder/packages/$package"_*.deb >/dev/null 2>&1; then download "$package" || return 1; fi
+    dpkg-deb -x "$folder/packages/$package"_*.deb "$folder/help" || return 1
+  done
+}
+
+# A number of the run's last checkpoint, without its decimals; 0 before there is one.
+progress() {
+  local number
+  number=$(sed -n "s/^$1: \"\([0-9]*\).*/\1/p" "$run/last/progress.yml" 2>/dev/null) || true
+  echo "${number:-0}"
+}
+
+# train_capped WORSE OPTION...: fovea train with these options, for nine minutes at most. Sets cut_short, which says what
+# is WORSE then, if the run has not made all of its updates.
+train_capped() {
+  local worse=$1 cap wanted made
+  shift
+  # A run counts its seconds from its first update; each call may add as many.
+  cap=$(($(progress seconds) + cap_minutes * 60))
+  printf 'stop-after-seconds: %d\n' "$cap" >"$run/cap.yml"
+  local training=(train -c "$run/cap.yml" --model "$run" --log "$run/train.log" "$@")
+  wanted=$("$fovea" "${training[@]}" --dump-config | sed -n 's/^after-batches: //p')
+  say "training into $run: $wanted updates, $cap_minutes minutes at most; Ctrl-C stops, running this again continues"
+  "$fovea" "${training[@]}"
+  made=$(progress updates)
+  [ "$made" -lt "$wanted" ] && [ "$(progress seconds)" -ge "$cap" ] || return 0
+  cut_short="The cap of $cap_minutes minutes ended training after $made of $wanted updates, so $worse. Run the same command again to continue."
+  say "$cut_short"
+}

@@ -1,0 +1,82 @@
+#!/usr/bin/env bash
+# A language model on the English text of LibreOffice's help pages: fetch, train, measure, generate.
+#   ./fovea.sh demo language [options of fovea train, e.g. --attention full]
+# Everything lies in build/demo/language; a second run reuses what is there. Options get a folder of their own.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+readonly folder=build/demo/language fovea=build/release/bin/fovea
+readonly text=$folder/text.txt corpus=$folder/corpus
+mkdir -p "$folder"
+. recipes/demo-common.sh
+run=$(run_folder "$@")
+readonly run
+
+prepare_text() {
+  local origin="LibreOffice's help pages in English"
+  if unpack libreoffice-help-en-us && python3 recipes/help_text.py "$folder/help" "$text"; then
+    say "text: $origin"
+  else
+    origin="sentences of a made-up grammar, which only look like English"
+    say "apt-get download libreoffice-help-en-us failed; instead, $origin"
+    "$fovea" corpus --generate 60000 --valid 0 --test 0 --languages en de --output "$folder/made-up"
+    cp "$folder/made-up/train.en" "$text"
+  fi
+  printf '%s\n' "$origin" >"$folder/origin"
+}
+
+# The last tenth of the text is held out, half of it for validation and half for the test.
+prepare_corpus() {
+  if [ -f "$corpus/done" ]; then say "reusing $corpus: $(cat "$folder/origin")"; return; fi
+  prepare_text
+  local bytes
+  bytes=$(stat -c %s "$text")
+  "$fovea" corpus --split-bytes $((bytes - 2 * (bytes / 20))) $((bytes / 20)) $((bytes / 20)) "$text" --output "$corpus"
+  touch "$corpus/done"
+}
+
+train() {
+  if [ -f "$run/done" ]; then say "reusing $run"; return; fi
+  mkdir -p "$run"
+  train_capped "the bits per byte are higher than they could be" -c recipes/demo-language.yml \
+    --train-sets "$corpus/train.txt" --valid-sets "$corpus/valid.txt" "$@"
+  local saved
+  saved=$(find "$run/checkpoints" -mindepth 1 -maxdepth 1 -name 'update-*' | wc -l)
+  "$fovea" average --model "$run" --last $((saved < 5 ? saved : 5)) --output "$run/averaged"
+  [ -n "$cut_short" ] || touch "$run/done"
+}
+
+# How many bits a byte of the test text takes xz after the training text.
+xz_bits() {
+  local before after
+  before=$(xz -9 -c "$corpus/train.txt" | wc -c)
+  after=$(cat "$corpus/train.txt" "$corpus/test.txt" | xz -9 -c | wc -c)
+  awk -v bytes=$((after - before)) -v of="$(stat -c %s "$corpus/test.txt")" 'BEGIN { printf "%.2f", 8 * bytes / of }'
+}
+
+started=$SECONDS
+prepare_corpus
+train "$@"
+
+printf '\nA language model of %s bytes of text (%s), attention %s; %d s after the build.\n' \
+  "$(stat -c %s "$corpus/train.txt")" "$(cat "$folder/origin")" \
+  "$(sed -n 's/^attention-decoder: *"\(.*\)"/\1/p' "$run/averaged/config.yml")" $((SECONDS - started))
+for prompt in 'To insert a new row, ' 'The function returns ' 'You can change the '; do
+  printf '\n%s' "$prompt"
+  "$fovea" generate --model "$run/averaged" --prompt "$prompt" --max-length 300 --temperature 0.7 --seed 1
+  echo
+done
+printf '\nThe test text, %s bytes held out' "$(stat -c %s "$corpus/test.txt")"
+if command -v xz >/dev/null; then printf '; xz -9, which has seen the training text, takes %s bits per byte' "$(xz_bits)"; fi
+printf ':\n'
+"$fovea" score --model "$run/averaged" --train-sets "$corpus/test.txt"
+[ -z "$cut_short" ] || printf '\n%s\n' "$cut_short"
+other=' --attention full' # another model, unless this was it
+[ $# -eq 0 ] || other=
+cat <<TEXT
+
+Try next:
+  ./fovea generate --model $run/averaged --prompt 'If you choose ' --max-length 500 --temperature 0.8
+  ./fovea.sh demo language$other
+  ./fovea train --task language --help
+TEXT

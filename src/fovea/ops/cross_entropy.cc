@@ -28,14 +28,18 @@ struct Problem {
 // Per token, and the gradients of the sum of losses where they are wanted.
 struct Solution {
   at::Tensor nll, loss;                            // [T] float32
+  at::Tensor best;                                 // [T] bool, undefined where not wanted
   at::Tensor grad_hidden, grad_weight, grad_bias;  // undefined where not wanted
 };
 
-Solution solve(const Problem& problem, bool wants_grads) {
+enum class Results : uint8_t { kLosses, kWithGradients, kWithBest };
+
+Solution solve(const Problem& problem, Results wanted) {
   Solution result;
   result.nll = at::empty({problem.hidden.size(0)}, problem.hidden.options().dtype(at::kFloat));
   result.loss = at::empty_like(result.nll);
-  if (wants_grads) {
+  if (wanted == Results::kWithBest) result.best = at::empty_like(result.nll, at::kBool);
+  if (wanted == Results::kWithGradients) {
     result.grad_hidden = at::empty_like(problem.hidden);
     result.grad_weight = at::empty_like(problem.weight);
     if (problem.bias.defined()) result.grad_bias = at::empty_like(problem.bias);
@@ -48,6 +52,7 @@ Solution solve(const Problem& problem, bool wants_grads) {
     job.tokens = problem.hidden.size(0), job.width = problem.hidden.size(1), job.vocabulary = problem.weight.size(0);
     job.smoothing = static_cast<float>(problem.smoothing);
     job.nll = elements<float>(result.nll), job.loss = elements<float>(result.loss);
+    job.best = elements<bool>(result.best);
     job.grad_hidden = elements<T>(result.grad_hidden), job.grad_weight = elements<T>(result.grad_weight);
     job.grad_bias = elements<T>(result.grad_bias);
     kernels::cross_entropy(job, torch_executor());
@@ -65,7 +70,7 @@ at::Tensor total(const at::Tensor& values) {
 struct Loss : torch::autograd::Function<Loss> {
   static variable_list forward(AutogradContext* context, const at::Tensor& hidden, const at::Tensor& weight,
                                const std::optional<at::Tensor>& bias, const at::Tensor& targets, double smoothing) {
-    const Solution solution = solve({hidden, weight, tensor_or_none(bias), targets, smoothing}, true);
+    const Solution solution = solve({hidden, weight, tensor_or_none(bias), targets, smoothing}, Results::kWithGradients);
     context->save_for_backward({solution.grad_hidden, solution.grad_weight, solution.grad_bias});
     variable_list result = {total(solution.loss), total(solution.nll)};
     context->mark_non_differentiable({result[1]});
@@ -126,7 +131,7 @@ CrossEntropy cross_entropy(const at::Tensor& hidden, const at::Tensor& weight, c
         Loss::apply(problem.hidden, problem.weight, some_or_none(problem.bias), problem.targets, label_smoothing);
     return {.loss = result[0], .nll = result[1]};
   }
-  const Solution solution = solve(problem, false);
+  const Solution solution = solve(problem, Results::kLosses);
   return {.loss = total(solution.loss), .nll = total(solution.nll)};
 }
 
@@ -134,7 +139,15 @@ at::Tensor token_nll(const at::Tensor& hidden, const at::Tensor& weight, const s
                      const at::Tensor& targets) {
   const at::Tensor offset = tensor_or_none(bias);
   if (!fits(hidden, weight, offset, targets)) return composite::token_nll(hidden, weight, bias, targets);
-  return solve(checked(hidden, weight, offset, targets), false).nll;
+  return solve(checked(hidden, weight, offset, targets), Results::kLosses).nll;
+}
+
+TokenScores token_scores(const at::Tensor& hidden, const at::Tensor& weight, const std::optional<at::Tensor>& bias,
+                         const at::Tensor& targets) {
+  const at::Tensor offset = tensor_or_none(bias);
+  if (!fits(hidden, weight, offset, targets)) return composite::token_scores(hidden, weight, bias, targets);
+  const Solution solution = solve(checked(hidden, weight, offset, targets), Results::kWithBest);
+  return {.nll = solution.nll, .best = solution.best};
 }
 
 }  // namespace fovea::ops

@@ -60,6 +60,14 @@ CrossEntropy cross_entropy(const at::Tensor& hidden, const at::Tensor& weight, c
 at::Tensor token_nll(const at::Tensor& hidden, const at::Tensor& weight, const std::optional<at::Tensor>& bias,
                      const at::Tensor& targets);
 
+struct TokenScores {
+  at::Tensor nll;   // [T] float32: as token_nll
+  at::Tensor best;  // [T] bool: no word of the vocabulary has a greater logit than the target; false where nll is NaN
+};
+// token_nll, and in the same pass whether the target is the model's first choice (ties count): its mean is accuracy.
+TokenScores token_scores(const at::Tensor& hidden, const at::Tensor& weight, const std::optional<at::Tensor>& bias,
+                         const at::Tensor& targets);
+
 struct AdamOptions {
   double learn_rate = 1e-3, beta1 = 0.9, beta2 = 0.98, eps = 1e-9, weight_decay = 0;
   int64_t step = 1;       // from 1, for the bias correction

@@ -41,15 +41,23 @@ struct Dropout : torch::autograd::Function<Dropout> {
   }
 };
 
-at::Tensor log_probabilities(const at::Tensor& hidden, const at::Tensor& weight,
-                             const std::optional<at::Tensor>& bias) {
+// In float32, in double where hidden is.
+at::Tensor wide_logits(const at::Tensor& hidden, const at::Tensor& weight, const std::optional<at::Tensor>& bias) {
   const at::Tensor logits = at::linear(hidden, weight, bias);
-  return at::log_softmax(logits.scalar_type() == at::kDouble ? logits : logits.to(at::kFloat), -1);
+  return logits.scalar_type() == at::kDouble ? logits : logits.to(at::kFloat);
 }
 
-at::Tensor target_nll(const at::Tensor& log_p, const at::Tensor& targets) {
-  return -log_p.gather(-1, targets.to(log_p.device()).unsqueeze(-1)).squeeze(-1);
+at::Tensor log_probabilities(const at::Tensor& hidden, const at::Tensor& weight,
+                             const std::optional<at::Tensor>& bias) {
+  return at::log_softmax(wide_logits(hidden, weight, bias), -1);
 }
+
+// rows [T, V] at the targets, [T]
+at::Tensor at_targets(const at::Tensor& rows, const at::Tensor& targets) {
+  return rows.gather(-1, targets.to(rows.device()).unsqueeze(-1)).squeeze(-1);
+}
+
+at::Tensor target_nll(const at::Tensor& log_p, const at::Tensor& targets) { return -at_targets(log_p, targets); }
 
 }  // namespace
 
@@ -123,6 +131,15 @@ at::Tensor token_nll(const at::Tensor& hidden, const at::Tensor& weight, const s
                      const at::Tensor& targets) {
   const at::NoGradGuard no_grad;
   return target_nll(log_probabilities(hidden, weight, bias), targets).to(at::kFloat);
+}
+
+TokenScores token_scores(const at::Tensor& hidden, const at::Tensor& weight, const std::optional<at::Tensor>& bias,
+                         const at::Tensor& targets) {
+  const at::NoGradGuard no_grad;
+  const at::Tensor logits = wide_logits(hidden, weight, bias);
+  const at::Tensor nll = target_nll(at::log_softmax(logits, -1), targets).to(at::kFloat);
+  // amax passes NaN on, of which no comparison is true.
+  return {.nll = nll, .best = at_targets(logits, targets).ge(logits.amax(-1)).logical_and(nll.isnan().logical_not())};
 }
 
 void adam_step(const AdamState& state, const at::Tensor& grads, const AdamOptions& options) {

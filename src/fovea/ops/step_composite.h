@@ -21,6 +21,8 @@ CrossEntropy cross_entropy(const at::Tensor& hidden, const at::Tensor& weight, c
                            const at::Tensor& targets, double label_smoothing);
 at::Tensor token_nll(const at::Tensor& hidden, const at::Tensor& weight, const std::optional<at::Tensor>& bias,
                      const at::Tensor& targets);
+TokenScores token_scores(const at::Tensor& hidden, const at::Tensor& weight, const std::optional<at::Tensor>& bias,
+                         const at::Tensor& targets);
 void adam_step(const AdamState& state, const at::Tensor& grads, const AdamOptions& options);
 
 }  // namespace fovea::ops::composite

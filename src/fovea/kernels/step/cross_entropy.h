@@ -18,6 +18,8 @@ struct CrossEntropyJob {
   float smoothing = 0;
   float* nll = nullptr;   // [tokens]
   float* loss = nullptr;  // [tokens] or null
+  // [tokens] or null: no word has a greater logit than the target, as the kernel rounds logits; false where nll is NaN.
+  bool* best = nullptr;
   // Of the sum of losses; grad_weight null: no gradients are computed. grad_bias null: not that one.
   T* grad_hidden = nullptr;
   T* grad_weight = nullptr;

@@ -180,6 +180,7 @@ class Run {
       for (int64_t g = 0; g < groups_.count; ++g) sum_of(g, r) = greatest_of(g, r) / total;
       const float log_total = std::log(total), nll = (most - target_logit(r)) + log_total;
       job_.nll[first_ + r] = nll;
+      if (job_.best != nullptr) job_.best[first_ + r] = target_logit(r) >= most && !std::isnan(nll);
       if (job_.loss == nullptr) continue;
       const float mean = log_total - sum_of_logits / static_cast<float>(job_.vocabulary);
       // Of a word that cannot be, mean is infinite.

@@ -149,7 +149,8 @@ TYPED_TEST(CrossEntropyKernelTest, AgreesWithDoubleAtEveryLevelAndThreadCount) {
 struct BiasAlone {
   explicit BiasAlone(std::vector<float> logits) : bias(std::move(logits)), weight(bias.size()), grads(bias.size()) {}
 
-  void run(int64_t target, float smoothing) {
+  // Also whether the target is best.
+  bool run(int64_t target, float smoothing) {
     const std::vector<float> hidden(1, 1);
     std::vector<float> grad_hidden(1), grad_weight(bias.size());
     CrossEntropyJob<float> job{
@@ -158,7 +159,10 @@ struct BiasAlone {
     job.nll = &nll, job.loss = &loss;
     job.grad_hidden = grad_hidden.data(), job.grad_weight = grad_weight.data(), job.grad_bias = grads.data();
     SerialExecutor executor;
+    bool best = false;
+    job.best = &best;
     cross_entropy(job, executor);
+    return best;
   }
 
   std::vector<float> bias, weight, grads;
@@ -179,6 +183,27 @@ TEST(CrossEntropyKernel, WordsThatCannotBeWeighNothing) {
     BiasAlone none(std::vector<float>(700, -kInfinity));
     none.run(3, 0);
     EXPECT_TRUE(std::isnan(none.nll));
+  });
+}
+
+TEST(CrossEntropyKernel, SaysWhetherNoWordIsBetterThanTheTarget) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  at_every_level([] {
+    std::vector<float> logits;
+    for (int i = 0; i < 1100; ++i) logits.push_back(static_cast<float>(i % 37) / 8 - 9);
+    BiasAlone problem(logits);
+    EXPECT_TRUE(problem.run(36, 0));
+    EXPECT_TRUE(problem.run(36 + 37 * 28, 0)) << "an equal word stands in another piece of the vocabulary";
+    EXPECT_FALSE(problem.run(35, 0));
+    EXPECT_FALSE(problem.run(1099, 0));
+    problem.bias[700] = -kInfinity;
+    EXPECT_TRUE(problem.run(36, 0));
+    EXPECT_FALSE(problem.run(700, 0));
+    problem.bias[800] = std::nanf("");
+    EXPECT_FALSE(problem.run(36, 0)) << "no order among logits that are not numbers";
+    EXPECT_FALSE(problem.run(800, 0));
+    EXPECT_TRUE(BiasAlone({-3}).run(0, 0));
+    EXPECT_FALSE(BiasAlone({-kInfinity, -kInfinity}).run(0, 0));
   });
 }
 

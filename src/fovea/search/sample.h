@@ -1,0 +1,23 @@
+#pragma once
+#include <cstdint>
+#include <span>
+
+// Drawing the next token of a text from a model's logits: no model, no tensors.
+namespace fovea::search {
+
+struct SampleOptions {
+  double temperature = 1;  // divides the logits, finite and at least 0; 0: the greatest logit is chosen
+  int64_t top_k = 0;       // only the k greatest logits and those equal to the k-th; 0: all; 1: as temperature 0
+  double top_p = 1;        // of these only the fewest most probable whose mass is at least p, in (0, 1]
+};
+
+// What sample() returns if the logits have no softmax: one is NaN or +infinity, or all are -infinity.
+inline constexpr int64_t kNotFinite = -1;
+
+// A token drawn from the softmax of logits [vocabulary] over the temperature, among those that the options leave, with
+// the random number (seed, counter) of base/rng.h. Computes in double; a token of logit -infinity is never drawn. The
+// greatest logit, and the order of equal probabilities under top_p, prefer the lower token. Throws an Error if an
+// option is outside its range.
+int64_t sample(std::span<const float> logits, const SampleOptions& options, uint64_t seed, uint64_t counter);
+
+}  // namespace fovea::search

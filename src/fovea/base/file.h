@@ -46,7 +46,9 @@ class LineReader {
   bool next(std::string& line);
   // The same; throws where the line is not UTF-8.
   bool next_text(std::string& line);
-  std::string rest();                                   // all bytes that are left, line ends as they are
+  std::string rest();  // all bytes that are left, line ends as they are
+  // Appends the next bytes, line ends as they are, at most `most`; returns how many, 0 at the end.
+  size_t read(std::string& bytes, size_t most);
   int64_t line_number() const { return line_number_; }  // of the line last returned, from 1
   const std::string& path() const { return path_; }
 

@@ -300,13 +300,22 @@ bool LineReader::next(std::string& line) {
 }
 
 std::string LineReader::rest() {
+  constexpr size_t kPart = 1 << 16;
   std::string bytes;
-  checked_read(*this, [&] {
-    std::array<char, 1 << 16> part;
-    while (stream_->in.read(part.data(), part.size()) || stream_->in.gcount() > 0)
-      bytes.append(part.data(), static_cast<size_t>(stream_->in.gcount()));
-  });
+  while (read(bytes, kPart) > 0) continue;
   return bytes;
+}
+
+size_t LineReader::read(std::string& bytes, size_t most) {
+  const size_t before = bytes.size();
+  size_t got = 0;
+  checked_read(*this, [&] {
+    bytes.resize(before + most);
+    stream_->in.read(bytes.data() + before, static_cast<std::streamsize>(most));
+    got = static_cast<size_t>(stream_->in.gcount());
+  });
+  bytes.resize(before + got);
+  return got;
 }
 
 std::string read_unpacked(const std::string& path) { return LineReader(path).rest(); }

@@ -2,54 +2,15 @@
 
 #include <cstdint>
 #include <cstring>
-#include <limits>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "fovea/text/protobuf.h"
+#include "fovea/text/sentencepiece_model.h"
+
 namespace fovea::text {
 namespace {
-
-// Numbers of fields in sentencepiece_model.proto.
-constexpr uint64_t kPieces = 1, kNormalizerSpec = 3, kDenormalizerSpec = 5;
-constexpr uint64_t kPieceText = 1, kPieceType = 3, kUserDefined = 4;
-constexpr uint64_t kPrecompiledCharsmap = 2;
-
-// A number of a protobuf message: seven bits a byte, the lowest first, the eighth bit set in all but the last.
-bool take_number(std::string_view& message, uint64_t& number) {
-  number = 0;
-  for (int shift = 0; shift < 64 && !message.empty(); shift += 7) {
-    const auto byte = static_cast<unsigned char>(message.front());
-    message.remove_prefix(1);
-    number |= static_cast<uint64_t>(byte & 0x7fU) << shift;
-    if (byte < 0x80) return true;
-  }
-  return false;
-}
-
-struct Field {
-  uint64_t number = 0;
-  uint64_t value = 0;      // of a number
-  std::string_view bytes;  // of what has a length
-};
-
-// Shows `holds` each field of these two kinds; false where it says so, and for bytes that are no message.
-template <class Holds>
-bool all_fields(std::string_view message, const Holds& holds) {
-  while (!message.empty()) {
-    uint64_t key = 0, number = 0, size = 0;
-    if (!take_number(message, key) || key > std::numeric_limits<uint32_t>::max()) return false;
-    const uint64_t type = key & 7;
-    if ((type == 0 || type == 2) && !take_number(message, number)) return false;
-    if (type == 1) size = 8;
-    if (type == 2) size = number;
-    if (type == 5) size = 4;
-    if (type == 3 || type == 4 || type > 5 || size > message.size()) return false;  // models have no groups
-    if ((type == 0 || type == 2) && !holds({key >> 3, number, message.substr(0, size)})) return false;
-    message.remove_prefix(size);
-  }
-  return true;
-}
 
 // A unit of darts-clone's double array: a state of the trie or, behind one that has a leaf, a value. The next state is
 // at the state's own index XOR its offset XOR the next byte, if that byte is the label there.
@@ -103,10 +64,11 @@ bool is_sound(std::string_view charsmap) {
 std::string_view user_piece(std::string_view piece) {
   std::string_view text;
   bool is_users = false;
-  all_fields(piece, [&](const Field& field) {
-    if (field.number == kPieceText) text = field.bytes;
+  all_protobuf_fields(piece, [&](const ProtobufField& field) {
+    if (field.number == proto::kPieceText && field.bytes) text = *field.bytes;
     // The library takes 32 bits of the number.
-    if (field.number == kPieceType) is_users = is_users || static_cast<uint32_t>(field.value) == kUserDefined;
+    if (field.number == proto::kPieceKind && field.value)
+      is_users |= static_cast<uint32_t>(*field.value) == proto::kUserPiece;
     return true;
   });
   return is_users ? text : std::string_view();
@@ -115,18 +77,21 @@ std::string_view user_piece(std::string_view piece) {
 }  // namespace
 
 bool has_sound_charsmaps(std::string_view model) {
-  return all_fields(model, [](const Field& field) {
-    if (field.number != kNormalizerSpec && field.number != kDenormalizerSpec) return true;
-    return all_fields(field.bytes,
-                      [](const Field& inner) { return inner.number != kPrecompiledCharsmap || is_sound(inner.bytes); });
+  return all_protobuf_fields(model, [](const ProtobufField& field) {
+    const bool is_spec = field.number == proto::kNormalizerSpec || field.number == proto::kDenormalizerSpec;
+    if (!is_spec || !field.bytes) return true;
+    return all_protobuf_fields(*field.bytes, [](const ProtobufField& inner) {
+      return !inner.bytes || inner.number != proto::kCharsmap || is_sound(*inner.bytes);
+    });
   });
 }
 
 bool has_sound_user_pieces(std::string_view model) {
   constexpr size_t kMostMatches = 64;
   std::set<std::string_view> pieces;
-  const bool is_message = all_fields(model, [&](const Field& field) {
-    const std::string_view text = field.number == kPieces ? user_piece(field.bytes) : std::string_view();
+  const bool is_message = all_protobuf_fields(model, [&](const ProtobufField& field) {
+    const bool is_piece = field.number == proto::kPieces && field.bytes;
+    const std::string_view text = is_piece ? user_piece(*field.bytes) : std::string_view();
     if (!text.empty()) pieces.insert(text);
     return true;
   });

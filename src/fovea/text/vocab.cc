@@ -2,11 +2,15 @@
 
 #include <sentencepiece_processor.h>
 
+#include <algorithm>
+
 #include "fovea/base/error.h"
 #include "fovea/base/file.h"
 #include "fovea/base/strings.h"
 #include "fovea/text/sentencepiece_check.h"
 #include "fovea/text/sentencepiece_log.h"
+#include "fovea/text/sentencepiece_model.h"
+#include "fovea/text/utf8.h"
 
 namespace fovea::text {
 namespace {
@@ -21,11 +25,44 @@ bool load_into(sentencepiece::SentencePieceProcessor& processor, std::string_vie
   }
 }
 
+constexpr std::string_view kBlankSign = "\u2581";
+
+void require_encoded(const sentencepiece::util::Status& status) {
+  if (!status.ok()) throw Error(cat("vocabulary: a line cannot be split into pieces: ", status.ToString()));
+}
+
+// The size of the first word, with its sign of a blank, or of the first character.
+size_t unit_size(std::string_view text, VocabType type) {
+  return type == VocabType::kChar ? first_character(text).size : std::min(text.find(kBlankSign, 1), text.size());
+}
+
+// Shows `visit` the text and the number of each piece. The library joins unknown words, and unknown characters, that
+// follow each other; here they come one by one.
+template <class Visit>
+void each_unit(const sentencepiece::SentencePieceProcessor& processor, VocabType type, std::string_view line,
+               const Visit& visit) {
+  sentencepiece::ImmutableSentencePieceText result;
+  require_encoded(processor.Encode(absl::string_view(line.data(), line.size()), result.mutable_proto()));
+  for (size_t i = 0; i < result.pieces_size(); ++i) {
+    const auto found = result.pieces(static_cast<int>(i));
+    const int id = static_cast<int>(found.id());
+    std::string_view piece = found.piece();
+    while (processor.IsUnknown(id) && piece.size() > unit_size(piece, type)) {
+      visit(piece.substr(0, unit_size(piece, type)), id);
+      piece.remove_prefix(unit_size(piece, type));
+    }
+    visit(piece, id);
+  }
+}
+
 }  // namespace
 
 struct Vocab::Model {
   sentencepiece::SentencePieceProcessor processor;
-  std::string bytes;
+  std::string bytes, unk_surface;
+  ModelSpec spec;
+  bool has_blanks_inside = false;  // pieces with a blank that is not their first character
+  bool has_units() const { return spec.type == VocabType::kWord || spec.type == VocabType::kChar; }
 };
 
 Vocab::Vocab() : model_(std::make_unique<Model>()) {}
@@ -55,6 +92,10 @@ Vocab Vocab::from_bytes(const std::string& bytes, const std::string& name) {
   if (processor.GetPieceSize() <= 0) refuse("it has no pieces");
   if (processor.eos_id() < 0)
     throw Error(cat("vocabulary: '", name, "' has no </s>; got a model trained without one; train it with an eos_id"));
+  vocab.model_->spec = read_model_spec(bytes);
+  (void)processor.Decode(std::vector<int>{processor.unk_id()}, &vocab.model_->unk_surface);
+  for (int id = 0; id < processor.GetPieceSize(); ++id)
+    vocab.model_->has_blanks_inside |= processor.IdToPiece(id).find(kBlankSign, 1) != std::string::npos;
   return vocab;
 }
 
@@ -63,36 +104,80 @@ int64_t Vocab::eos() const { return model_->processor.eos_id(); }
 int64_t Vocab::unk() const { return model_->processor.unk_id(); }
 const std::string& Vocab::bytes() const { return model_->bytes; }
 
+VocabType Vocab::type() const { return model_->spec.type; }
+
+void Vocab::encode(std::string_view line, std::vector<int32_t>& ids) const {
+  if (model_->has_units()) {
+    each_unit(model_->processor, type(), line, [&](std::string_view, int id) { ids.push_back(id); });
+    return;
+  }
+  std::vector<int> found;
+  require_encoded(model_->processor.Encode(absl::string_view(line.data(), line.size()), &found));
+  ids.insert(ids.end(), found.begin(), found.end());
+}
+
 std::vector<int64_t> Vocab::encode(std::string_view line) const {
-  std::vector<int> ids;
-  const auto status = model_->processor.Encode(absl::string_view(line.data(), line.size()), &ids);
-  if (!status.ok()) throw Error(cat("vocabulary: a line cannot be split into pieces: ", status.ToString()));
+  std::vector<int32_t> ids;
+  encode(line, ids);
   return {ids.begin(), ids.end()};
 }
 
 std::vector<std::string> Vocab::pieces(std::string_view line) const {
   std::vector<std::string> pieces;
-  const auto status = model_->processor.Encode(absl::string_view(line.data(), line.size()), &pieces);
-  if (!status.ok()) throw Error(cat("vocabulary: a line cannot be split into pieces: ", status.ToString()));
+  if (model_->has_units()) {
+    each_unit(model_->processor, type(), line, [&](std::string_view piece, int) { pieces.emplace_back(piece); });
+    return pieces;
+  }
+  require_encoded(model_->processor.Encode(absl::string_view(line.data(), line.size()), &pieces));
   return pieces;
 }
 
 std::string Vocab::decode(const std::vector<int64_t>& ids) const {
   std::vector<int> known;
   known.reserve(ids.size());
-  for (const int64_t id : ids) {
-    if (id < 0 || id >= size()) throw Error(cat("vocabulary: got piece ", id, "; expected 0 to ", size() - 1));
-    known.push_back(static_cast<int>(id));
-  }
+  for (const int64_t id : ids) known.push_back(checked(id));
   std::string text;
   const auto status = model_->processor.Decode(known, &text);
   if (!status.ok()) throw Error(cat("vocabulary: pieces cannot be joined into text: ", status.ToString()));
   return text;
 }
 
-std::string Vocab::piece(int64_t id) const {
+int Vocab::checked(int64_t id) const {
   if (id < 0 || id >= size()) throw Error(cat("vocabulary: got piece ", id, "; expected 0 to ", size() - 1));
-  return model_->processor.IdToPiece(static_cast<int>(id));
+  return static_cast<int>(id);
+}
+
+std::string Vocab::piece(int64_t id) const { return model_->processor.IdToPiece(checked(id)); }
+
+bool Vocab::is_byte(int64_t id) const { return model_->processor.IsByte(checked(id)); }
+
+std::string Vocab::surface(int64_t id) const {
+  const auto& processor = model_->processor;
+  if (processor.IsControl(checked(id))) return "";
+  if (processor.IsUnknown(checked(id))) return model_->unk_surface;
+  std::string text = piece(id);
+  if (is_byte(id)) {  // "<0x41>"
+    constexpr size_t kDigits = 3;
+    return {static_cast<char>(std::stoi(text.substr(kDigits, 2), nullptr, 16))};
+  }
+  for (size_t at = 0; (at = text.find(kBlankSign, at)) != std::string::npos; ++at)
+    text.replace(at, kBlankSign.size(), " ");
+  return text;
+}
+
+LeadingBlanks Vocab::leading_blanks() const {
+  if (model_->spec.remove_extra_whitespaces) return LeadingBlanks::kAllDropped;
+  return model_->spec.add_dummy_prefix ? LeadingBlanks::kFirstDropped : LeadingBlanks::kKept;
+}
+
+bool Vocab::splits_at_blanks() const {
+  const ModelSpec& spec = model_->spec;
+  return spec.add_dummy_prefix && spec.remove_extra_whitespaces && !model_->has_blanks_inside;
+}
+
+bool Vocab::splits_anywhere() const {
+  const ModelSpec& spec = model_->spec;
+  return type() == VocabType::kChar && !spec.add_dummy_prefix && !spec.remove_extra_whitespaces && !spec.has_charsmap;
 }
 
 }  // namespace fovea::text

@@ -7,6 +7,12 @@
 
 namespace fovea::text {
 
+// How a model's pieces came to be, numbered as in SentencePiece's files.
+enum class VocabType : uint8_t { kUnigram = 1, kBpe, kWord, kChar };
+
+// What decoding does to the blanks that the pieces at the beginning of a line begin with.
+enum class LeadingBlanks : uint8_t { kKept, kFirstDropped, kAllDropped };
+
 // A SentencePiece model. </s> is 0, <unk> is 1 in models that `fovea vocab` trains; other models' ids are read from
 // them.
 class Vocab {
@@ -21,14 +27,27 @@ class Vocab {
   int64_t size() const;
   int64_t eos() const;
   int64_t unk() const;
-  std::vector<int64_t> encode(std::string_view line) const;  // without </s>; invalid UTF-8 becomes U+FFFD
+  VocabType type() const;
+  // Without </s>; invalid UTF-8 becomes U+FFFD. Each unknown word or character is one <unk> with the types kWord and
+  // kChar; with the others neighbouring unknown pieces are one.
+  std::vector<int64_t> encode(std::string_view line) const;
+  void encode(std::string_view line, std::vector<int32_t>& ids) const;  // appends
   std::string decode(const std::vector<int64_t>& ids) const;
   std::vector<std::string> pieces(std::string_view line) const;
   std::string piece(int64_t id) const;
+  // How a line is put together out of pieces. The text of a piece behind others: with blanks for U+2581, nothing for
+  // control pieces, a single byte for a piece of --byte-fallback.
+  std::string surface(int64_t id) const;
+  bool is_byte(int64_t id) const;
+  LeadingBlanks leading_blanks() const;
+  // Whether a line that is cut before a blank, or anywhere between characters, has the pieces of its two parts.
+  bool splits_at_blanks() const;
+  bool splits_anywhere() const;
   const std::string& bytes() const;  // the serialised model, as the file has it
 
  private:
   Vocab();
+  int checked(int64_t id) const;
   struct Model;
   std::unique_ptr<Model> model_;
 };

@@ -1,0 +1,125 @@
+#include "fovea/data/streams.h"
+
+#include <algorithm>
+
+#include "fovea/base/error.h"
+#include "fovea/base/rng.h"
+#include "fovea/base/strings.h"
+
+namespace fovea::data {
+namespace {
+
+// Appends the units of [begin, end) of one document with the unit before each.
+void append_units(const TokenText& text, int64_t eos, int64_t begin, int64_t end, std::vector<int64_t>& inputs,
+                  std::vector<int64_t>& outputs) {
+  const auto first = text.ids.begin() + begin, last = text.ids.begin() + end;
+  const bool begins_document = std::ranges::binary_search(text.documents, begin);
+  inputs.push_back(begins_document ? eos : *(first - 1));
+  inputs.insert(inputs.end(), first, last - 1);
+  outputs.insert(outputs.end(), first, last);
+}
+
+int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+}  // namespace
+
+SegmentBatches::SegmentBatches(const TokenText& text, int64_t eos, const SegmentOptions& options, int64_t epoch)
+    : text_(text), eos_(eos), options_(options) {
+  if (options_.order == SegmentOrder::kStream) return;
+  for (size_t d = 0; d < text_.documents.size(); ++d) {
+    const int64_t end = text_.document_end(d);
+    for (int64_t at = text_.documents[d]; at < end; at += options_.segment_length)
+      shuffled_.push_back({at, std::min(end, at + options_.segment_length)});
+  }
+  // Fisher and Yates's shuffle on our own generator: std::shuffle's order differs between standard libraries.
+  Rng rng(options_.seed, static_cast<uint64_t>(epoch));
+  for (size_t i = shuffled_.size(); i > 1; --i) std::swap(shuffled_[i - 1], shuffled_[rng.below(i)]);
+}
+
+int64_t SegmentBatches::num_streams() const { return std::min(options_.mini_batch, text_.size()); }
+
+// The first streams have the units that are left over.
+SegmentBatches::Range SegmentBatches::stream(int64_t index) const {
+  const int64_t length = text_.size() / num_streams(), longer = text_.size() % num_streams();
+  const int64_t begin = index * length + std::min(index, longer);
+  return {begin, begin + length + (index < longer ? 1 : 0)};
+}
+
+int64_t SegmentBatches::size() const {
+  if (options_.order == SegmentOrder::kShuffled) return divide_up(std::ssize(shuffled_), options_.mini_batch);
+  return text_.size() == 0 ? 0 : divide_up(divide_up(text_.size(), num_streams()), options_.segment_length);
+}
+
+std::vector<SegmentBatches::Range> SegmentBatches::segments(int64_t batch) const {
+  if (options_.order == SegmentOrder::kShuffled) {
+    const auto first = shuffled_.begin() + batch * options_.mini_batch;
+    return {first, first + std::min(options_.mini_batch, shuffled_.end() - first)};
+  }
+  std::vector<Range> segments;
+  for (int64_t s = 0; s < num_streams(); ++s) {
+    const Range all = stream(s);
+    const int64_t begin = all.begin + batch * options_.segment_length;
+    segments.push_back({std::min(begin, all.end), std::min(begin + options_.segment_length, all.end)});
+  }
+  return segments;
+}
+
+template <class Visit>
+void SegmentBatches::each_sequence(Range segment, const Visit& visit) const {
+  auto next = std::ranges::upper_bound(text_.documents, segment.begin);
+  for (int64_t begin = segment.begin; begin < segment.end;) {
+    const bool is_cut = next != text_.documents.end() && *next < segment.end;
+    const int64_t end = is_cut ? *next++ : segment.end;
+    visit(Range{begin, end});
+    begin = end;
+  }
+}
+
+int64_t SegmentBatches::items(int64_t batch) const {
+  int64_t sequences = 0;
+  for (const Range& segment : segments(batch)) each_sequence(segment, [&](Range) { ++sequences; });
+  return sequences;
+}
+
+Segments SegmentBatches::at(int64_t batch) const {
+  Segments result;
+  result.offsets.push_back(0);
+  const std::vector<Range> ranges = segments(batch);
+  for (int64_t s = 0; s < std::ssize(ranges); ++s) {
+    each_sequence(ranges[static_cast<size_t>(s)], [&](Range part) {
+      append_units(text_, eos_, part.begin, part.end, result.inputs, result.outputs);
+      result.offsets.push_back(std::ssize(result.outputs));
+      result.streams.push_back(s);
+      const bool begins_epoch = options_.order == SegmentOrder::kShuffled || batch == 0;
+      const bool begins_document = std::ranges::binary_search(text_.documents, part.begin);
+      result.fresh.push_back(begins_epoch || begins_document ? 1 : 0);
+    });
+  }
+  return result;
+}
+
+ScoringWindows::ScoringWindows(const TokenText& text, int64_t eos, const WindowOptions& options)
+    : text_(text), eos_(eos), options_(options), first_of_document_{0} {
+  const auto [context, stride] = options;
+  if (context < 1) throw Error(cat("--context: got ", context, "; expected at least 1 unit"));
+  if (stride < 1 || stride > context)
+    throw Error(cat("--stride: got ", stride, "; expected 1 to ", context, ", the units of --context"));
+  for (size_t d = 0; d < text.documents.size(); ++d) {
+    const int64_t behind_first = text.document_end(d) - text.documents[d] - context;
+    first_of_document_.push_back(first_of_document_.back() + 1 + std::max<int64_t>(divide_up(behind_first, stride), 0));
+  }
+}
+
+Window ScoringWindows::at(int64_t index) const {
+  const auto document =
+      static_cast<size_t>(std::ranges::upper_bound(first_of_document_, index) - first_of_document_.begin()) - 1;
+  const int64_t place = index - first_of_document_[document];  // among the windows of the document
+  Window window;
+  window.begin = text_.documents[document] + place * options_.stride;
+  window.first_scored = place == 0 ? 0 : options_.context - options_.stride;
+  const int64_t end = std::min(window.begin + options_.context, text_.document_end(document));
+  append_units(text_, eos_, window.begin, end, window.inputs, window.outputs);
+  return window;
+}
+
+}  // namespace fovea::data

@@ -1,0 +1,93 @@
+#pragma once
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "fovea/data/token_text.h"
+
+namespace fovea::data {
+
+// How training goes through a text: streams are read on segment after segment, side by side; or the segments come in
+// random order. The names are those of --order.
+enum class SegmentOrder : uint8_t { kStream, kShuffled };
+inline constexpr std::string_view kSegmentOrderNames = "stream|shuffled";
+
+struct SegmentOptions {
+  SegmentOrder order = SegmentOrder::kStream;
+  int64_t mini_batch = 16;       // segments of a batch, of all shards together
+  int64_t segment_length = 512;  // units
+  uint64_t seed = 1;             // of the random order
+};
+
+// A batch: sequences behind each other, without padding.
+struct Segments {
+  // Each output is a unit of the text. Its input is the unit before it, </s> at the beginning of the text or of a
+  // document.
+  std::vector<int64_t> inputs, outputs;  // [units]
+  std::vector<int64_t> offsets;          // [sequences + 1]
+  std::vector<int64_t> streams;  // [sequences], ascending: the segment of the batch, which is the stream's number
+  std::vector<uint8_t> fresh;    // [sequences]: begins a document or the epoch; no memory reaches into it
+};
+
+// The batches of one epoch, a function of the text, the options and the epoch alone.
+//
+// kStream: the text is cut in `mini_batch` streams whose lengths differ by one unit at most (fewer streams if the text
+// has fewer units). Batch i holds the i-th segment of each stream; the last one holds what is left, and streams that
+// have ended are not in it. kShuffled: each document is cut in segments, the last one shorter, and a batch takes the
+// next `mini_batch` of them in an order drawn for the epoch. In both, a segment is cut where a document begins.
+class SegmentBatches {
+ public:
+  // `text` must outlive this. `eos` is Units::eos().
+  SegmentBatches(const TokenText& text, int64_t eos, const SegmentOptions& options, int64_t epoch);
+  int64_t size() const;
+  int64_t items(int64_t batch) const;  // sequences
+  Segments at(int64_t batch) const;
+
+ private:
+  struct Range {
+    int64_t begin, end;  // units
+  };
+  int64_t num_streams() const;
+  Range stream(int64_t index) const;
+  // Segments of a batch by stream; empty for a stream that has ended.
+  std::vector<Range> segments(int64_t batch) const;
+  // Shows `visit` the parts of a segment, cut where documents begin.
+  template <class Visit>
+  void each_sequence(Range segment, const Visit& visit) const;
+
+  const TokenText& text_;
+  int64_t eos_;
+  SegmentOptions options_;
+  std::vector<Range> shuffled_;  // all segments in their order, of kShuffled
+};
+
+struct WindowOptions {
+  int64_t context = 512;  // units that a window holds
+  int64_t stride = 256;   // units by which it moves, 1 to context
+};
+
+// A part of a text to score: the outputs from `first_scored` on.
+struct Window {
+  int64_t begin = 0;  // the place in the text of the first output
+  int64_t first_scored = 0;
+  std::vector<int64_t> inputs, outputs;  // as in Segments
+};
+
+// Windows that slide over each document, so that each unit of the text is scored exactly once. The first window scores
+// all of its units; the others score those that the window before did not reach, at most `stride`, with at least
+// context - stride units before them in the window.
+class ScoringWindows {
+ public:
+  // `text` must outlive this. Throws an Error for a context or a stride out of range.
+  ScoringWindows(const TokenText& text, int64_t eos, const WindowOptions& options);
+  int64_t size() const { return first_of_document_.back(); }
+  Window at(int64_t index) const;
+
+ private:
+  const TokenText& text_;
+  int64_t eos_;
+  WindowOptions options_;
+  std::vector<int64_t> first_of_document_;  // windows; [documents + 1]
+};
+
+}  // namespace fovea::data

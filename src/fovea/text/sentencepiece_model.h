@@ -1,0 +1,29 @@
+#pragma once
+#include <cstdint>
+#include <string_view>
+
+#include "fovea/text/vocab.h"
+
+namespace fovea::text {
+
+// Numbers of fields and of kinds of pieces in sentencepiece_model.proto.
+namespace proto {
+inline constexpr uint64_t kPieces = 1, kTrainerSpec = 2, kNormalizerSpec = 3, kDenormalizerSpec = 5;  // of a model
+inline constexpr uint64_t kPieceText = 1, kPieceScore = 2, kPieceKind = 3;                            // of a piece
+inline constexpr uint64_t kUnknownPiece = 2, kControlPiece = 3, kUserPiece = 4;                       // kPieceKind
+inline constexpr uint64_t kModelType = 3, kVocabSize = 4, kUnkId = 40, kBosId = 41, kEosId = 42, kPadId = 43,
+                          kUnkSurface = 44;  // of the trainer's spec
+inline constexpr uint64_t kNormalizerName = 1, kCharsmap = 2, kDummyPrefix = 3, kRemoveBlanks = 4;
+}  // namespace proto
+
+// What the specs of a serialised model say, with the library's defaults for what they leave out.
+struct ModelSpec {
+  VocabType type = VocabType::kUnigram;
+  bool add_dummy_prefix = true;          // a line is encoded with a blank before it
+  bool remove_extra_whitespaces = true;  // blanks at the ends of a line, and all but one of a run
+  bool has_charsmap = false;             // characters are normalised
+};
+// A damaged model gives what was read of it so far.
+ModelSpec read_model_spec(std::string_view model);
+
+}  // namespace fovea::text

@@ -1,0 +1,35 @@
+#pragma once
+#include <array>
+#include <cstddef>
+#include <string_view>
+
+// UTF-8 byte by byte, without ICU.
+namespace fovea::text {
+
+struct CharacterStart {
+  enum class Kind { kWhole, kCut, kInvalid };
+  Kind kind;
+  size_t size;  // bytes: of a whole character; of all that is left, where that is cut; 1 of what is invalid
+};
+// What `text`, which is not empty, begins with: a character, the beginning of one that goes on behind the text, or a
+// byte that no character begins with.
+CharacterStart first_character(std::string_view text);
+
+// How many bytes at the end of `text` may be the beginning of a character that goes on behind it: 0 to 3.
+size_t cut_character(std::string_view text);
+
+// Whether a character begins at `at`, or the text ends there: the byte there does not continue a character.
+inline bool is_character_start(std::string_view text, size_t at) {
+  return at >= text.size() || (static_cast<unsigned char>(text[at]) & 0xc0) != 0x80;
+}
+
+// White space as Python's str.split() sees it: Unicode's, and the separators of files, groups, records and units.
+inline constexpr std::array<std::string_view, 29> kWhiteSpaces = {
+    "\t",     "\n",     "\v",     "\f",     "\r",     "\x1c",   "\x1d",   "\x1e",   "\x1f",   " ",
+    "\u0085", "\u00a0", "\u1680", "\u2000", "\u2001", "\u2002", "\u2003", "\u2004", "\u2005", "\u2006",
+    "\u2007", "\u2008", "\u2009", "\u200a", "\u2028", "\u2029", "\u202f", "\u205f", "\u3000"};
+
+// The bytes of the white space character that `text` begins with; 0 if it begins with none.
+size_t white_space_size(std::string_view text);
+
+}  // namespace fovea::text

@@ -5,17 +5,18 @@
 namespace fovea::app {
 
 using Run = int(const std::vector<std::string>&);
-Run run_analyze, run_average, run_corpus, run_evaluate, run_kernels, run_score, run_spec, run_train, run_translate,
+Run run_analyze, run_average, run_corpus, run_evaluate, run_generate, run_kernels, run_score, run_spec, run_train, run_translate,
     run_vocab;
 
 std::span<const Command> commands() {
   static constexpr std::array kCommands = {
       Command{"corpus", "clean parallel text and split it for training", run_corpus},
       Command{"vocab", "learn a SentencePiece vocabulary", run_vocab},
-      Command{"train", "train a translation model", run_train},
+      Command{"train", "train a model: translation, language", run_train},
       Command{"average", "average the last checkpoints of a run", run_average},
       Command{"translate", "translate lines of text", run_translate},
-      Command{"score", "log-probabilities of given translations", run_score},
+      Command{"generate", "make text with a language model", run_generate},
+      Command{"score", "how probable a text is under a model", run_score},
       Command{"evaluate", "BLEU and chrF of translations", run_evaluate},
       Command{"analyze", "draw the attention of a sentence", run_analyze},
       Command{"spec", "print and draw an attention mechanism", run_spec},

@@ -36,7 +36,7 @@ SegmentBatches::SegmentBatches(const TokenText& text, int64_t eos, const Segment
   for (size_t i = shuffled_.size(); i > 1; --i) std::swap(shuffled_[i - 1], shuffled_[rng.below(i)]);
 }
 
-int64_t SegmentBatches::num_streams() const { return std::min(options_.mini_batch, text_.size()); }
+int64_t SegmentBatches::num_streams() const { return std::min(options_.mini_batch * options_.shards, text_.size()); }
 
 // The first streams have the units that are left over.
 SegmentBatches::Range SegmentBatches::stream(int64_t index) const {
@@ -47,7 +47,14 @@ SegmentBatches::Range SegmentBatches::stream(int64_t index) const {
 
 int64_t SegmentBatches::size() const {
   if (options_.order == SegmentOrder::kShuffled) return divide_up(std::ssize(shuffled_), options_.mini_batch);
-  return text_.size() == 0 ? 0 : divide_up(divide_up(text_.size(), num_streams()), options_.segment_length);
+  if (text_.size() == 0) return 0;
+  // The streams that still have units in the last segment come first, so only the last shards can be without any.
+  const Range longest = stream(0);
+  const int64_t last = (longest.end - longest.begin - 1) / options_.segment_length;
+  int64_t left = 0;
+  while (left < num_streams() && stream(left).end - stream(left).begin > last * options_.segment_length) ++left;
+  const int64_t shards = divide_up(num_streams(), options_.mini_batch);
+  return last * shards + divide_up(left, options_.mini_batch);
 }
 
 std::vector<SegmentBatches::Range> SegmentBatches::segments(int64_t batch) const {
@@ -56,9 +63,11 @@ std::vector<SegmentBatches::Range> SegmentBatches::segments(int64_t batch) const
     return {first, first + std::min(options_.mini_batch, shuffled_.end() - first)};
   }
   std::vector<Range> segments;
-  for (int64_t s = 0; s < num_streams(); ++s) {
+  const int64_t shards = divide_up(num_streams(), options_.mini_batch);
+  const int64_t first = batch % shards * options_.mini_batch, place = batch / shards;
+  for (int64_t s = first; s < std::min(first + options_.mini_batch, num_streams()); ++s) {
     const Range all = stream(s);
-    const int64_t begin = all.begin + batch * options_.segment_length;
+    const int64_t begin = all.begin + place * options_.segment_length;
     segments.push_back({std::min(begin, all.end), std::min(begin + options_.segment_length, all.end)});
   }
   return segments;
@@ -90,7 +99,7 @@ Segments SegmentBatches::at(int64_t batch) const {
       append_units(text_, eos_, part.begin, part.end, result.inputs, result.outputs);
       result.offsets.push_back(std::ssize(result.outputs));
       result.streams.push_back(s);
-      const bool begins_epoch = options_.order == SegmentOrder::kShuffled || batch == 0;
+      const bool begins_epoch = options_.order == SegmentOrder::kShuffled || batch < options_.shards;
       const bool begins_document = std::ranges::binary_search(text_.documents, part.begin);
       result.fresh.push_back(begins_epoch || begins_document ? 1 : 0);
     });

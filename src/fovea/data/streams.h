@@ -14,8 +14,9 @@ inline constexpr std::string_view kSegmentOrderNames = "stream|shuffled";
 
 struct SegmentOptions {
   SegmentOrder order = SegmentOrder::kStream;
-  int64_t mini_batch = 16;       // segments of a batch, of all shards together
+  int64_t mini_batch = 16;       // segments of a batch
   int64_t segment_length = 512;  // units
+  int64_t shards = 1;            // batches of one update, which read streams of their own
   uint64_t seed = 1;             // of the random order
 };
 
@@ -25,15 +26,16 @@ struct Segments {
   // document.
   std::vector<int64_t> inputs, outputs;  // [units]
   std::vector<int64_t> offsets;          // [sequences + 1]
-  std::vector<int64_t> streams;  // [sequences], ascending: the segment of the batch, which is the stream's number
+  std::vector<int64_t> streams;  // [sequences], ascending: the segment of the batch, which is the stream's number in it
   std::vector<uint8_t> fresh;    // [sequences]: begins a document or the epoch; no memory reaches into it
 };
 
 // The batches of one epoch, a function of the text, the options and the epoch alone.
 //
-// kStream: the text is cut in `mini_batch` streams whose lengths differ by one unit at most (fewer streams if the text
-// has fewer units). Batch i holds the i-th segment of each stream; the last one holds what is left, and streams that
-// have ended are not in it. kShuffled: each document is cut in segments, the last one shorter, and a batch takes the
+// kStream: the text is cut in mini_batch x shards streams whose lengths differ by one unit at most (fewer streams if the
+// text has fewer units). Batch s x shards + i holds the s-th segment of each of the i-th mini_batch streams, so that an
+// update reads one segment of every stream and no batch of it continues another. The last segments hold what is left,
+// and streams that have ended are not in them. kShuffled: each document is cut in segments, the last one shorter, and a batch takes the
 // next `mini_batch` of them in an order drawn for the epoch. In both, a segment is cut where a document begins.
 class SegmentBatches {
  public:

@@ -2,6 +2,9 @@
 
 #include <array>
 
+#include "fovea/tasks/language/generate.h"
+#include "fovea/tasks/language/score.h"
+#include "fovea/tasks/language/task.h"
 #include "fovea/tasks/translation/run.h"
 #include "fovea/tasks/translation/task.h"
 
@@ -14,6 +17,11 @@ std::span<const TaskEntry> task_list() {
                 .train = train_setup<translation::TranslationTask>,
                 .translate = [] { return command_setup(translation::run_translate); },
                 .score = [] { return command_setup(translation::run_score); }},
+      TaskEntry{.name = language::kTask,
+                .summary = "text, unit by unit, by a decoder-only model",
+                .train = train_setup<language::LanguageTask>,
+                .score = [] { return command_setup(language::run_score); },
+                .generate = [] { return command_setup(language::run_generate); }},
   };
   return kTasks;
 }

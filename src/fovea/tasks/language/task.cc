@@ -33,11 +33,7 @@ data::TokenText load_text(const std::vector<std::string>& files, const text::Uni
   data::TokenTextOptions complete = options;
   complete.documents =
       parse_choice<data::Documents>(data::kDocumentsNames, config.documents, "--documents: got");
-  data::TokenText text = data::load_token_text(files, units, complete);
-  log::info(cat("[data] ", thousands(text.size()), " ", units.unit_name(), "s from ", join(files, ", "), " (",
-                thousands(text.bytes), " bytes, ", thousands(text.words), " words, ", thousands(text.lines), " lines",
-                text.documents.size() > 1 ? cat(", ", thousands(std::ssize(text.documents)), " documents") : "", ")"));
-  return text;
+  return data::load_token_text(files, units, complete);
 }
 
 std::string fingerprint_of(const data::TokenText& text, const Options& options, const LanguageConfig& config,

@@ -13,10 +13,20 @@ def levels(guide):
     return {folder: int(level) for level, folders in rows for folder in re.findall(r"\w+", folders)}
 
 
+def words_of_a_task(folder):
+    """Training knows tasks only through train/task.h: no word of one task stands there but the log's frozen keys."""
+    for path in sorted([*folder.glob("*.h"), *folder.glob("*.cc")]):
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            found = re.search(r"source|target|transl|sentence|transformer", line, re.IGNORECASE)
+            if found and not (path.name.startswith("report") and "sentences" in line):
+                yield f"{path}:{number}: '{found[0]}' is a word of one task"
+
+
 def offences(root, level):
     for folder in sorted(level):
         if not (root / folder).is_dir():
             yield f"{root}: the table names a layer '{folder}', which is not here"
+    yield from words_of_a_task(root / "train")
     for path in sorted(root.rglob("*")):
         if path.suffix not in (".h", ".cc"):
             continue
@@ -33,6 +43,10 @@ def offences(root, level):
             if re.match(r"(torch|ATen|c10|caffe2)/", path_named) and level[layer] < TORCH_FREE_BELOW:
                 yield f"{where}: layer '{layer}' is free of torch, but includes it"
             match = re.match(r"fovea/(\w+)/", path_named)
+            task = re.match(r"fovea/tasks/(\w+)/", path_named)
+            own = path.relative_to(root).parts
+            if task and layer == "tasks" and len(own) > 2 and task[1] != own[1]:
+                yield f"{where}: the task '{own[1]}' must not include the task '{task[1]}'"
             if not match and bracket == '"':
                 yield f"{where}: \"{path_named}\" is not named from the root, as in \"fovea/base/error.h\""
             if not match or match[1] == layer:

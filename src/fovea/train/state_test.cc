@@ -35,12 +35,12 @@ TEST(TrainState, SaysWhatIsMissingOrMalformed) {
     std::map<std::string, std::string> map = to_map({});
     map.erase(key);
     if (value != nullptr) map[key] = value;
-    return message_of([&] { from_map(map, "source"); });
+    return message_of([&] { from_map(map, "origin"); });
   };
-  EXPECT_EQ(message("epoch", nullptr), "source: no 'epoch'");
-  EXPECT_EQ(message("valid-data", nullptr), "source: no 'valid-data'");
-  EXPECT_EQ(message("epoch", "1x"), "source: epoch: got '1x'; expected a number");
-  EXPECT_EQ(message("seconds", ""), "source: seconds: got ''; expected a number");
+  EXPECT_EQ(message("epoch", nullptr), "origin: no 'epoch'");
+  EXPECT_EQ(message("valid-data", nullptr), "origin: no 'valid-data'");
+  EXPECT_EQ(message("epoch", "1x"), "origin: epoch: got '1x'; expected a number");
+  EXPECT_EQ(message("seconds", ""), "origin: seconds: got ''; expected a number");
 }
 
 }  // namespace

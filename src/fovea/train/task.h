@@ -28,7 +28,7 @@ struct BatchLoss {
   // [] float32 with a graph: a sum, not a mean. The updater divides the gradients once, by the sum of the weights of
   // all batches of the update. A term that is a mean is added as weight * term.
   at::Tensor loss;
-  double weight = 0;  // what the sum is over, such as target tokens or pixels; above 0
+  double weight = 0;  // what the sum is over, such as tokens or pixels; above 0
 };
 
 // What a training is of: its data, its model, its loss and its validation. One run uses one task, in one thread. A

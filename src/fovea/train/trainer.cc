@@ -69,7 +69,8 @@ Trainer::Trainer(const Run& run)
     if (pretrained) log::info(cat("[run] starting from the weights of ", config_.pretrained_model));
     start_epoch();
   }
-  first_done_ = done();
+  const Progress now = progress();
+  first_share_ = now.limit > 0 ? now.done / now.limit : now.done;
 }
 
 void Trainer::log_start(const std::string& task_options) const {
@@ -204,22 +205,25 @@ void Trainer::display() {
   window_ = {};
 }
 
-double Trainer::done() const {
-  if (config_.stop_after_seconds > 0) return state_.seconds;
-  if (config_.after_batches > 0 || config_.after_epochs == 0) return static_cast<double>(state_.updates);
-  return static_cast<double>(state_.epoch - 1) +
-         static_cast<double>(state_.batch) / static_cast<double>(items_.size());
-}
-
-double Trainer::limit() const {
-  if (config_.stop_after_seconds > 0) return config_.stop_after_seconds;
-  return static_cast<double>(config_.after_batches > 0 ? config_.after_batches : config_.after_epochs);
+Trainer::Progress Trainer::progress() const {
+  const double updates = static_cast<double>(state_.updates);
+  const double epochs = static_cast<double>(state_.epoch - 1) +
+                        static_cast<double>(state_.batch) / static_cast<double>(items_.size());
+  Progress nearest{updates, 0};
+  for (const Progress& limit : {Progress{updates, static_cast<double>(config_.after_batches)},
+                                Progress{epochs, static_cast<double>(config_.after_epochs)},
+                                Progress{state_.seconds, config_.stop_after_seconds}}) {
+    const bool is_nearer = nearest.limit == 0 || limit.done * nearest.limit > nearest.done * limit.limit;
+    if (limit.limit > 0 && is_nearer) nearest = limit;
+  }
+  return nearest;
 }
 
 // Between display lines on a terminal; elsewhere those lines are enough.
-void Trainer::show_progress(log::Progress& progress) const {
+void Trainer::show_progress(log::Progress& bar) const {
   if (isatty(STDERR_FILENO) == 0) return;
-  progress.at(done() - first_done_,
+  const Progress now = this->progress();
+  bar.at((now.limit > 0 ? now.done / now.limit : now.done) - first_share_,
               cat("epoch ", state_.epoch, ", update ", thousands(state_.updates), ", cost ", fixed(report_.cost, 2)));
 }
 
@@ -341,16 +345,16 @@ void Trainer::leave_on_signal() {
 void Trainer::run() {
   try {
     if (validation_due()) work_after_update();  // a signal or an error ended the run before it was done
-    log::Progress progress("training", limit() > 0 ? limit() - first_done_ : 0);
+    log::Progress bar("training", progress().limit > 0 ? 1 - first_share_ : 0);
     std::string reason;
     while ((reason = reason_to_stop()).empty()) {
       throw_if_interrupted("training");
       if (!update()) continue;
       if (state_.updates % config_.disp_freq == 0) display();
-      show_progress(progress);
+      show_progress(bar);
       work_after_update();
     }
-    progress.finish();
+    bar.finish();
     finish(reason);
   } catch (const Interrupted&) {
     leave_on_signal();

@@ -39,13 +39,16 @@ class Trainer {
   void skip(const UpdateResult& result);
   void display();
 
-  // Updates, seconds or epochs: what the run's limit counts, and the limit (0: none).
-  double done() const;
-  double limit() const;
+  // How far the run has come by the limit that it is nearest to, and that limit: updates, epochs or seconds. Without a
+  // limit, the number of updates and 0.
+  struct Progress {
+    double done = 0, limit = 0;
+  };
+  Progress progress() const;
 
   // Between updates.
   bool validates() const { return !valid_fingerprint_.empty(); }
-  void show_progress(log::Progress& progress) const;
+  void show_progress(log::Progress& bar) const;
   bool validation_due() const;
   void validate_or_save();
   void validate();
@@ -71,7 +74,7 @@ class Trainer {
   Updater updater_;
   std::optional<RunFolder> folder_;  // made after all that may be refused: --overwrite deletes
   TrainState state_;
-  double first_done_ = 0;       // done() when this process began
+  double first_share_ = 0;      // of the nearest limit, when this process began
   int64_t saved_ = -1;          // updates at the last save of this process, whose state is still the present one
   std::vector<int64_t> items_;  // of each batch of the epoch
   int64_t items_done_ = 0;      // of this epoch so far

@@ -40,7 +40,7 @@ std::vector<int64_t> Sampler::choose(at::Tensor logits, std::span<const uint64_t
   std::vector<int64_t> chosen(static_cast<size_t>(rows));
   ops::torch_executor().run(rows, [&](int64_t row, int) {
     float* own = data + row * vocabulary;
-    for (const int64_t unit : rules_.never) own[unit] = std::numeric_limits<float>::lowest();
+    for (const int64_t unit : rules_.never) own[unit] = -std::numeric_limits<float>::infinity();
     chosen[static_cast<size_t>(row)] =
         search::sample(std::span<const float>(own, static_cast<size_t>(vocabulary)), rules_.choice,
                        seeds[static_cast<size_t>(row)], static_cast<uint64_t>(step));

@@ -23,7 +23,7 @@
 namespace fovea::translation {
 namespace {
 
-enum class MeasureKind : uint8_t { kCrossEntropy, kPerplexity, kBleu, kChrf };
+enum class MeasureKind : uint8_t { kCrossEntropy, kPerplexity, kAccuracy, kBleu, kChrf };
 
 struct KnownMeasure : train::Measure {
   MeasureKind kind;
@@ -32,6 +32,7 @@ struct KnownMeasure : train::Measure {
 constexpr std::array kMeasures = {
     KnownMeasure{{"ce-mean-words", true, 4}, MeasureKind::kCrossEntropy, false},
     KnownMeasure{{"perplexity", true, 4}, MeasureKind::kPerplexity, false},
+    KnownMeasure{{"accuracy", false, 4}, MeasureKind::kAccuracy, false},
     KnownMeasure{{"bleu", false, 2}, MeasureKind::kBleu, true},
     KnownMeasure{{"chrf", false, 2}, MeasureKind::kChrf, true},
 };
@@ -71,17 +72,19 @@ std::string Validation::fingerprint() const {
   return checksum(checksum(join(text_.source, "\n")) + checksum(join(text_.target, "\n")));
 }
 
-double Validation::cross_entropy(nn::Transformer& model) const {
-  double sum = 0;
+Validation::Forced Validation::force(nn::Transformer& model) const {
+  double nll = 0;
+  int64_t best = 0;
   for (const data::Batch& batch : batches_) {
     throw_if_interrupted("validation");
     const ModelBatch inputs(corpus_, batch, data_.target_vocab.eos(), device_);
-    const at::Tensor hidden = forward(model, inputs, {});
-    sum += ops::token_nll(hidden, model->output_weight(), model->output_bias(), inputs.target_outputs)
-               .sum(at::kDouble)
-               .item<double>();
+    const ops::TokenScores scores = ops::token_scores(forward(model, inputs, {}), model->output_weight(),
+                                                      model->output_bias(), inputs.target_outputs);
+    nll += scores.nll.sum(at::kDouble).item<double>();
+    best += scores.best.sum().item<int64_t>();
   }
-  return sum / static_cast<double>(corpus_.target.size());
+  const auto tokens = static_cast<double>(corpus_.target.size());
+  return {nll / tokens, static_cast<double>(best) / tokens};
 }
 
 // Each validation builds a new Translator, because a Translator keeps the weights that it was built with.
@@ -102,19 +105,22 @@ std::vector<std::string> Validation::translate(nn::Transformer& model) const {
 
 std::vector<double> Validation::run(nn::Transformer& model, const std::vector<std::string>& names) const {
   const torch::NoGradGuard no_grad;
-  std::optional<double> entropy;
+  std::optional<Forced> forced;
   std::optional<std::vector<std::string>> translations;
   std::vector<double> values;
   for (const std::string& name : names) {
     const KnownMeasure& measure = known(name);
     if (measure.of_translations && !translations) translations = translate(model);
-    if (!measure.of_translations && !entropy) entropy = cross_entropy(model);
+    if (!measure.of_translations && !forced) forced = force(model);
     switch (measure.kind) {
       case MeasureKind::kCrossEntropy:
-        values.push_back(*entropy);
+        values.push_back(forced->cross_entropy);
         break;
       case MeasureKind::kPerplexity:
-        values.push_back(std::exp(*entropy));
+        values.push_back(std::exp(forced->cross_entropy));
+        break;
+      case MeasureKind::kAccuracy:
+        values.push_back(forced->accuracy);
         break;
       case MeasureKind::kBleu:
         values.push_back(metrics::corpus_bleu(*translations, text_.target).score);

@@ -11,8 +11,8 @@
 
 namespace fovea::translation {
 
-// The measures: ce-mean-words is the mean of -log p over target tokens, </s> included and perplexity its
-// exponential; bleu and chrf are sacreBLEU's on the translations.
+// The measures: ce-mean-words is the mean of -log p over target tokens, </s> included perplexity its exponential, and
+// accuracy the share of those tokens that are the most probable; bleu and chrf are sacreBLEU's on the translations.
 std::span<const train::Measure> measures();
 
 // --valid-sets and its measures.
@@ -26,7 +26,10 @@ class Validation {
   std::vector<double> run(nn::Transformer& model, const std::vector<std::string>& names) const;
 
  private:
-  double cross_entropy(nn::Transformer& model) const;
+  struct Forced {  // by teacher forcing
+    double cross_entropy = 0, accuracy = 0;
+  };
+  Forced force(nn::Transformer& model) const;
   std::vector<std::string> translate(nn::Transformer& model) const;
 
   const Options& options_;

@@ -70,7 +70,8 @@ at::Tensor total(const at::Tensor& values) {
 struct Loss : torch::autograd::Function<Loss> {
   static variable_list forward(AutogradContext* context, const at::Tensor& hidden, const at::Tensor& weight,
                                const std::optional<at::Tensor>& bias, const at::Tensor& targets, double smoothing) {
-    const Solution solution = solve({hidden, weight, tensor_or_none(bias), targets, smoothing}, Results::kWithGradients);
+    const Problem problem{hidden, weight, tensor_or_none(bias), targets, smoothing};
+    const Solution solution = solve(problem, Results::kWithGradients);
     context->save_for_backward({solution.grad_hidden, solution.grad_weight, solution.grad_bias});
     variable_list result = {total(solution.loss), total(solution.nll)};
     context->mark_non_differentiable({result[1]});

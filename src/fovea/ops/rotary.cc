@@ -88,7 +88,7 @@ RotaryHeads turn_in_place(const at::Tensor& stacked, int64_t heads, const Angles
   RotaryHeads parts = parts_of(stacked, heads);
   const at::Tensor turning = stacked.narrow(1, 0, heads + parts.k.size(1));
   turn(turning, turning, angles, Turn::kForward);
-  // Whatever saved stacked for its own backward says so instead of computing with other numbers.
+  // An operator that saved stacked for its backward then throws instead of reading the changed numbers.
   stacked.unsafeGetTensorImpl()->bump_version();
   return parts;
 }

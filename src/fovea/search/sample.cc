@@ -28,7 +28,8 @@ void check(const SampleOptions& options) {
     throw Error(cat("sample: temperature ", options.temperature, " is not a finite number of at least 0"));
   }
   if (options.top_k < 0) throw Error(cat("sample: top_k ", options.top_k, " is not at least 0"));
-  if (!(options.top_p > 0 && options.top_p <= 1)) throw Error(cat("sample: top_p ", options.top_p, " is not in (0, 1]"));
+  const double p = options.top_p;
+  if (!(p > 0 && p <= 1)) throw Error(cat("sample: top_p ", p, " is not in (0, 1]"));
 }
 
 // The greatest logit, or NaN if one is NaN.

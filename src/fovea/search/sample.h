@@ -14,10 +14,10 @@ struct SampleOptions {
 // What sample() returns if the logits have no softmax: one is NaN or +infinity, or all are -infinity.
 inline constexpr int64_t kNotFinite = -1;
 
-// A token drawn from the softmax of logits [vocabulary] over the temperature, among those that the options leave, with
-// the random number (seed, counter) of base/rng.h. Computes in double; a token of logit -infinity is never drawn. The
-// greatest logit, and the order of equal probabilities under top_p, prefer the lower token. Throws an Error if an
-// option is outside its range.
+// Returns a token drawn from the softmax of logits [vocabulary] / temperature, restricted to the tokens that top_k and
+// top_p leave. The draw uses one random number, that of (seed, counter) in base/rng.h, and double arithmetic. A token
+// with the logit -infinity is never drawn. Between equal logits, the argmax and top_p prefer the lower token. Throws an
+// Error if an option is outside its range.
 int64_t sample(std::span<const float> logits, const SampleOptions& options, uint64_t seed, uint64_t counter);
 
 }  // namespace fovea::search

@@ -55,7 +55,7 @@ void expect_distribution(const std::vector<float>& logits, const SampleOptions& 
   constexpr int kDraws = 20000;
   const std::vector<double> p = probabilities(logits, options);
   std::vector<int> count(p.size());
-  for (int i = 0; i < kDraws; ++i) ++count.at(static_cast<size_t>(sample(logits, options, 7, static_cast<uint64_t>(i))));
+  for (uint64_t i = 0; i < kDraws; ++i) ++count.at(static_cast<size_t>(sample(logits, options, 7, i)));
   double statistic = 0, freedom = -1, rare = 0, rare_count = 0;
   const auto add = [&](double expected, double got) {
     statistic += (got - expected) * (got - expected) / expected, freedom += 1;

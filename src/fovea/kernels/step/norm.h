@@ -3,9 +3,9 @@
 
 #include "fovea/base/executor.h"
 
-// Residual, dropout and normalisation in one pass. T is float, or uint16_t for the bits of bfloat16; sums and statistics
-// are float. All arrays [rows, width] are contiguous. A job without means is RMS norm (Zhang and Sennrich 2019), which
-// has no bias: its mean counts as 0 and its variance is the mean square.
+// Residual, dropout and normalisation in one pass. T is float, or uint16_t for the bits of bfloat16; sums and
+// statistics are float. All arrays [rows, width] are contiguous. A job whose `mean` is null is RMS norm (Zhang and
+// Sennrich 2019): its means count as 0, its variances are mean squares, and it has no bias.
 namespace fovea::kernels {
 
 struct DropoutMask {

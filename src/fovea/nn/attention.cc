@@ -8,6 +8,7 @@
 #include "fovea/base/error.h"
 #include "fovea/base/strings.h"
 #include "fovea/nn/attention_observer.h"
+#include "fovea/ops/rotary.h"
 #include "fovea/spec/attention_parameters.h"
 
 namespace fovea::nn {
@@ -69,10 +70,26 @@ void Attention::require_parameters(const Mechanism& mechanism) const {
   }
 }
 
-Projected Attention::project(const at::Tensor& x) const {
+Projected Attention::project(const at::Tensor& x, const at::Tensor& positions) const {
   // One product; the parts' backward is a single stack.
-  const auto parts = (*qkv_)(x).view({x.size(0), 3, place_.heads, place_.width / place_.heads}).unbind(1);
+  const at::Tensor product = (*qkv_)(x);
+  const int64_t head_dim = place_.width / place_.heads;
+  if (place_.rotary) {
+    const at::Tensor heads = product.view({x.size(0), 3 * place_.heads, head_dim});
+    const ops::RotaryHeads turned = ops::rotary_heads(heads, place_.heads, positions, place_.rotary->base);
+    return {turned.q, turned.k, turned.v};
+  }
+  const auto parts = product.view({x.size(0), 3, place_.heads, head_dim}).unbind(1);
   return {parts[0], parts[1], parts[2]};
+}
+
+void Attention::turn(const at::Tensor& stacked, const at::Tensor& positions) const {
+  if (!place_.rotary) return;
+  const ops::RotaryHeads turned =
+      ops::rotary_heads(stacked.flatten(1, 2), place_.heads, positions, place_.rotary->base);
+  if (turned.q.is_alias_of(stacked)) return;  // in place where a kernel computes
+  stacked.select(1, 0).copy_(turned.q);
+  stacked.select(1, 1).copy_(turned.k);
 }
 
 at::Tensor Attention::project_query(const at::Tensor& x) const {

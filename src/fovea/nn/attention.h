@@ -3,11 +3,13 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "fovea/nn/layers.h"
 #include "fovea/ops/attention.h"
 #include "fovea/spec/attention_spec.h"
+#include "fovea/spec/positions.h"
 
 // One attention of a layer: projections, mechanism, output projection. H heads of D, M = H D.
 namespace fovea::nn {
@@ -18,6 +20,7 @@ struct AttentionPlace {
   AttentionKind kind = AttentionKind::kSelf;
   int64_t layer = 0;  // unlike any other attention's of the model: random(k) draws from (seed, layer, head)
   int64_t seed = 0;
+  std::optional<Rotary> rotary = {};  // self-attention: q and k turn by their positions
 };
 
 // The mechanism in both phases, canonical text.
@@ -41,8 +44,8 @@ class Attention : public torch::nn::Module {
  public:
   Attention(const AttentionPlace& place, const Mechanism& mechanism, const InitScope& scope);
 
-  // x [T, M] -> q, k, v of self-attention.
-  Projected project(const at::Tensor& x) const;
+  // x [T, M] -> q, k, v of self-attention; positions [T] on the CPU.
+  Projected project(const at::Tensor& x, const at::Tensor& positions) const;
   // The cross-attention's halves.
   at::Tensor project_query(const at::Tensor& x) const;
   Projected project_memory(const at::Tensor& memory) const;  // q undefined
@@ -63,6 +66,8 @@ class Attention : public torch::nn::Module {
     at::Tensor output(const at::Tensor& mixed) const;  // [T, H, D] -> [T, M]
   };
   Packed packed(ops::PackedLayer::Format format) const;
+  // What project() does to q and k by their positions, in place: stacked [T, 3, H, D] of Packed::project().
+  void turn(const at::Tensor& stacked, const at::Tensor& positions) const;
 
   const AttentionPlace& place() const { return place_; }
   const Mechanism& mechanism() const { return mechanism_; }

@@ -13,4 +13,7 @@ AttentionObserver::AttentionObserver(See see) : see_(std::move(see)), outer_(std
 AttentionObserver::~AttentionObserver() { innermost = outer_; }
 const AttentionObserver* AttentionObserver::current() { return innermost; }
 
+AttentionObserver::Pause::Pause() : paused_(std::exchange(innermost, nullptr)) {}
+AttentionObserver::Pause::~Pause() { innermost = paused_; }
+
 }  // namespace fovea::nn

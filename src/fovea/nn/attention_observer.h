@@ -18,6 +18,19 @@ class AttentionObserver {
   AttentionObserver& operator=(const AttentionObserver&) = delete;
 
   static const AttentionObserver* current();
+
+  // While one lives, no observer sees anything in this thread: a pass is computed again.
+  class Pause {
+   public:
+    Pause();
+    ~Pause();
+    Pause(const Pause&) = delete;
+    Pause& operator=(const Pause&) = delete;
+
+   private:
+    const AttentionObserver* paused_;
+  };
+
   void show(const AttentionPlace& place, const at::Tensor& weights_BHQK) const { see_(place, weights_BHQK); }
 
  private:

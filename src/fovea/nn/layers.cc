@@ -15,37 +15,50 @@ Linear::Linear(const Shape& shape, const InitScope& scope)
     : weight(register_parameter("weight", uniform_tensor({shape.out, shape.in}, shape.limit, scope / "weight"))),
       bias(register_parameter("bias", at::zeros({shape.out}))) {}
 
-LayerNorm::LayerNorm(int64_t width)
-    : weight(register_parameter("weight", at::ones({width}))), bias(register_parameter("bias", at::zeros({width}))) {}
+BlockNorm::BlockNorm(int64_t width, Kind kind) : kind_(kind), weight_(register_parameter("weight", at::ones({width}))) {
+  if (kind == Kind::kLayer) bias_ = register_parameter("bias", at::zeros({width}));
+}
+
+at::Tensor BlockNorm::operator()(const at::Tensor& x) const {
+  return kind_ == Kind::kRms ? ops::rms_norm(x, weight_) : ops::layer_norm(x, weight_, bias_);
+}
+
+std::tuple<at::Tensor, at::Tensor> BlockNorm::add(const at::Tensor& x, const at::Tensor& residual,
+                                                  const ops::DropoutOptions& dropout) const {
+  return kind_ == Kind::kRms ? ops::add_rms_norm(x, residual, weight_, dropout)
+                             : ops::add_norm(x, residual, weight_, bias_, dropout);
+}
 
 FeedForward::FeedForward(const Shape& shape, const InitScope& scope)
     : activation_(shape.activation),
+      gated_(shape.gated),
       in_(register_module(
-          "in", std::make_shared<Linear>(
-                    Linear::Shape{shape.width, shape.inner, xavier_limit(shape.width, shape.inner)}, scope / "in"))),
+          "in", std::make_shared<Linear>(Linear::Shape{shape.width, shape.gated ? 2 * shape.inner : shape.inner,
+                                                       xavier_limit(shape.width, shape.inner)},
+                                         scope / "in"))),
       out_(register_module(
           "out", std::make_shared<Linear>(
                      Linear::Shape{shape.inner, shape.width, xavier_limit(shape.inner, shape.width)}, scope / "out"))) {
 }
 
 at::Tensor FeedForward::operator()(const at::Tensor& x, const ops::DropoutOptions& dropout) const {
+  if (gated_) return (*out_)(ops::gated((*in_)(x), activation_, dropout));
   at::Tensor inner = (*in_)(x, activation_);
   if (dropout.rate > 0) inner = ops::dropout(inner, dropout);
   return (*out_)(inner);
 }
 
-ResidualStream::ResidualStream(const at::Tensor& embedded, const NormChain& chain, const ops::DropoutOptions& dropout)
-    : chain_(chain), dropout_(dropout), residual_(embedded) {
-  input_ = chain.pre ? ops::layer_norm(embedded, chain.norms[0]->weight, chain.norms[0]->bias) : embedded;
+ResidualStream::State ResidualStream::begin(const at::Tensor& embedded, const NormChain& chain) {
+  return {embedded, chain.pre ? (*chain.norms[0])(embedded) : embedded, 0};
 }
 
 void ResidualStream::add(const at::Tensor& block_output) {
-  const LayerNorm& norm = *chain_.norms[block_ + (chain_.pre ? 1 : 0)];
-  const ops::DropoutOptions dropout = {dropout_.rate, derive_seed(dropout_.seed, block_)};
-  auto [sum, normed] = ops::add_norm(block_output, residual_, norm.weight, norm.bias, dropout);
-  residual_ = chain_.pre ? sum : normed;
-  input_ = normed;
-  ++block_;
+  const BlockNorm& norm = *chain_.norms[state_.block + (chain_.pre ? 1 : 0)];
+  const ops::DropoutOptions dropout = {dropout_.rate, derive_seed(dropout_.seed, state_.block)};
+  auto [sum, normed] = norm.add(block_output, state_.residual, dropout);
+  state_.residual = chain_.pre ? sum : normed;
+  state_.input = normed;
+  ++state_.block;
 }
 
 }  // namespace fovea::nn

@@ -30,19 +30,30 @@ class Linear : public torch::nn::Module {
   at::Tensor weight, bias;
 };
 
-// Parameters of a layer norm, at first weight 1 and bias 0.
-class LayerNorm : public torch::nn::Module {
+// The norm of a block: layer norm, with the parameters weight (at first 1) and bias (0), or RMS norm, with weight
+// alone.
+class BlockNorm : public torch::nn::Module {
  public:
-  explicit LayerNorm(int64_t width);
-  at::Tensor weight, bias;
+  enum class Kind : uint8_t { kLayer, kRms };
+  BlockNorm(int64_t width, Kind kind);
+  at::Tensor operator()(const at::Tensor& x) const;
+  // sum = residual + dropout(x); returns (sum, norm(sum)).
+  std::tuple<at::Tensor, at::Tensor> add(const at::Tensor& x, const at::Tensor& residual,
+                                         const ops::DropoutOptions& dropout) const;
+
+ private:
+  Kind kind_;
+  at::Tensor weight_, bias_;  // [M]; bias undefined in RMS norm
 };
 
-// activation(x in^T) out^T with dropout between the two.
+// activation(x in^T) out^T with dropout between the two. Gated, `in` has twice the rows, and the activation of its
+// first half multiplies the second.
 class FeedForward : public torch::nn::Module {
  public:
   struct Shape {
     int64_t width, inner;
     ops::Activation activation;
+    bool gated;
   };
   FeedForward(const Shape& shape, const InitScope& scope);
   at::Tensor operator()(const at::Tensor& x, const ops::DropoutOptions& dropout) const;
@@ -51,14 +62,18 @@ class FeedForward : public torch::nn::Module {
   struct Packed {
     ops::PackedLayer in, out;
     ops::Activation activation;
-    at::Tensor operator()(const at::Tensor& x) const { return out(in(x, activation)); }
+    bool gated;
+    at::Tensor operator()(const at::Tensor& x) const {
+      return out(gated ? ops::gated(in(x), activation) : in(x, activation));
+    }
   };
   Packed packed(ops::PackedLayer::Format format) const {
-    return {in_->packed(format), out_->packed(format), activation_};
+    return {in_->packed(format), out_->packed(format), activation_, gated_};
   }
 
  private:
   ops::Activation activation_;
+  bool gated_;
   std::shared_ptr<Linear> in_, out_;
 };
 
@@ -66,21 +81,29 @@ class FeedForward : public torch::nn::Module {
 // i, and one more closes the stack.
 struct NormChain {
   bool pre = false;
-  std::vector<std::shared_ptr<LayerNorm>> norms;
+  std::vector<std::shared_ptr<BlockNorm>> norms;
 };
 
 // The residual stream of one pass through a stack; dropout is on the blocks' outputs.
 class ResidualStream {
  public:
-  ResidualStream(const at::Tensor& embedded, const NormChain& chain, const ops::DropoutOptions& dropout);
-  const at::Tensor& input() const { return input_; }  // of the next block; after the last one, the stack's output
+  // Before the block of this number. Post-norm: residual and input are the same.
+  struct State {
+    at::Tensor residual, input;
+    size_t block = 0;
+  };
+  static State begin(const at::Tensor& embedded, const NormChain& chain);
+
+  ResidualStream(const NormChain& chain, const ops::DropoutOptions& dropout, State state)
+      : chain_(chain), dropout_(dropout), state_(std::move(state)) {}
+  const State& state() const { return state_; }
+  const at::Tensor& input() const { return state_.input; }  // after the last block, the stack's output
   void add(const at::Tensor& block_output);
 
  private:
   const NormChain& chain_;
   ops::DropoutOptions dropout_;
-  size_t block_ = 0;
-  at::Tensor residual_, input_;
+  State state_;
 };
 
 }  // namespace fovea::nn

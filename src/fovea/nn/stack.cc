@@ -1,6 +1,9 @@
 #include "fovea/nn/stack.h"
 
+#include <ATen/core/grad_mode.h>
 #include <c10/core/InferenceMode.h>
+
+#include "fovea/nn/recompute.h"
 
 namespace fovea::nn {
 namespace {
@@ -13,11 +16,21 @@ AttentionSetup attention_setup(const StackConfig& config, const StackPlace& plac
                  .kind = kind_of(sublayer),
                  .layer = sublayer == Sublayer::kCross ? number + 1 : number,
                  .seed = place.attention_seed};
+  if (sublayer != Sublayer::kCross)
+    setup.place.rotary = find_scheme<Rotary>(parse_positions(config.transformer_positions));
   return setup;
 }
 
-ops::Activation activation_of(const StackConfig& config) {
-  return config.transformer_ffn_activation == "gelu" ? ops::Activation::kGelu : ops::Activation::kRelu;
+BlockNorm::Kind norm_kind(const StackConfig& config) {
+  return config.transformer_norm_kind == "rms" ? BlockNorm::Kind::kRms : BlockNorm::Kind::kLayer;
+}
+
+FeedForward::Shape feed_forward_shape(const StackConfig& config) {
+  const std::string& name = config.transformer_ffn_activation;
+  ops::Activation activation = ops::Activation::kRelu;
+  if (name == "gelu" || name == "geglu") activation = ops::Activation::kGelu;
+  if (name == "swiglu") activation = ops::Activation::kSilu;
+  return {config.dim_emb, config.transformer_dim_ffn, activation, has_gated_feed_forward(config)};
 }
 
 // One use of dropout a place: the embedding and the residuals of a stack, and what lies inside its layers.
@@ -25,7 +38,7 @@ enum class DropoutPlace : uint64_t { kEmbedding, kResidual, kSelfAttention, kCro
 
 struct StackDropout {
   const StackConfig& config;
-  const ForwardContext& context;
+  ForwardContext context;
   uint64_t stack;
 
   ops::DropoutOptions at(DropoutPlace place, double rate, uint64_t layer = 0) const {
@@ -47,7 +60,7 @@ struct StackDropout {
 Layer::Layer(const StackConfig& config, const AttentionSetup& self, const AttentionSetup* cross,
              const InitScope& scope) {
   const auto norm = [&](const char* name) {
-    return register_module(name, std::make_shared<LayerNorm>(config.dim_emb));
+    return register_module(name, std::make_shared<BlockNorm>(config.dim_emb, norm_kind(config)));
   };
   const auto attention = [&](const char* name, const AttentionSetup& setup) {
     return register_module(name, std::make_shared<Attention>(setup.place, setup.mechanism, scope / name));
@@ -58,14 +71,12 @@ Layer::Layer(const StackConfig& config, const AttentionSetup& self, const Attent
     cross_attention = attention("cross_attention", *cross);
     cross_attention_norm_ = norm("cross_attention_norm");
   }
-  feed_forward = register_module(
-      "feed_forward", std::make_shared<FeedForward>(
-                          FeedForward::Shape{config.dim_emb, config.transformer_dim_ffn, activation_of(config)},
-                          scope / "feed_forward"));
+  feed_forward = register_module("feed_forward",
+                                 std::make_shared<FeedForward>(feed_forward_shape(config), scope / "feed_forward"));
   feed_forward_norm_ = norm("feed_forward_norm");
 }
 
-std::vector<std::shared_ptr<LayerNorm>> Layer::norms() const {
+std::vector<std::shared_ptr<BlockNorm>> Layer::norms() const {
   if (!cross_attention) return {self_attention_norm_, feed_forward_norm_};
   return {self_attention_norm_, cross_attention_norm_, feed_forward_norm_};
 }
@@ -91,7 +102,7 @@ Stack::Stack(torch::nn::Module& owner, const StackConfig& config, const StackPla
   }
   if (config.transformer_norm != "pre") return;
   norms_.pre = true;
-  norms_.norms.push_back(owner.register_module("norm", std::make_shared<LayerNorm>(config.dim_emb)));
+  norms_.norms.push_back(owner.register_module("norm", std::make_shared<BlockNorm>(config.dim_emb, norm_kind(config))));
 }
 
 ops::DropoutOptions Stack::embedding_dropout(const ForwardContext& context) const {
@@ -100,35 +111,82 @@ ops::DropoutOptions Stack::embedding_dropout(const ForwardContext& context) cons
 
 at::Tensor Stack::run(const at::Tensor& embedded, const ops::DropoutOptions& residual,
                       const StackBlocks& blocks) const {
-  ResidualStream stream(embedded, norms_, residual);
-  for (size_t i = 0; i < layers_.size(); ++i) {
-    stream.add(blocks.self_attention(i, stream.input()));
-    if (place_.cross) stream.add(blocks.cross_attention(i, stream.input()));
-    stream.add(blocks.feed_forward(i, stream.input()));
-  }
+  ResidualStream stream(norms_, residual, ResidualStream::begin(embedded, norms_));
+  for (size_t i = 0; i < layers_.size(); ++i) run_layer(i, blocks, stream);
   return stream.input();
 }
 
+void Stack::run_layer(size_t layer, const StackBlocks& blocks, ResidualStream& stream) const {
+  stream.add(blocks.self_attention(layer, stream.input()));
+  if (place_.cross) stream.add(blocks.cross_attention(layer, stream.input()));
+  stream.add(blocks.feed_forward(layer, stream.input()));
+}
+
 at::Tensor Stack::operator()(const StackInput& input, const OtherSide* other, const ForwardContext& context) const {
+  if (context.recompute && at::GradMode::is_enabled()) return run_recomputed(input, other, context);
   const StackDropout dropout{config_, context, place_.dropout};
-  return run(
-      input.embedded, dropout.residual(),
-      {.self_attention =
-           [&](size_t i, const at::Tensor& x) {
-             const Attention& attention = *layers_[i]->self_attention;
-             return attention.attend(attention.project(x), {input.offsets, input.offsets},
-                                     dropout.attention(DropoutPlace::kSelfAttention, i), context.training);
-           },
-       .cross_attention =
-           [&](size_t i, const at::Tensor& x) {
-             const Attention& attention = *layers_[i]->cross_attention;
-             Projected projected = attention.project_memory(other->encoded);
-             projected.q = attention.project_query(x);
-             return attention.attend(projected, {input.offsets, other->offsets},
-                                     dropout.attention(DropoutPlace::kCrossAttention, i), context.training);
-           },
-       .feed_forward = [&](size_t i,
-                           const at::Tensor& x) { return (*layers_[i]->feed_forward)(x, dropout.feed_forward(i)); }});
+  return run(input.embedded, dropout.residual(), full_blocks(input, other, context));
+}
+
+StackBlocks Stack::full_blocks(const StackInput& input, const OtherSide* other, const ForwardContext& context) const {
+  const StackDropout dropout{config_, context, place_.dropout};
+  return {.self_attention =
+              [this, &input, dropout](size_t i, const at::Tensor& x) {
+                const Attention& attention = *layers_[i]->self_attention;
+                return attention.attend(attention.project(x, input.positions), {input.offsets, input.offsets},
+                                        dropout.attention(DropoutPlace::kSelfAttention, i), dropout.context.training);
+              },
+          .cross_attention =
+              [this, &input, other, dropout](size_t i, const at::Tensor& x) {
+                const Attention& attention = *layers_[i]->cross_attention;
+                Projected projected = attention.project_memory(other->encoded);
+                projected.q = attention.project_query(x);
+                return attention.attend(projected, {input.offsets, other->offsets},
+                                        dropout.attention(DropoutPlace::kCrossAttention, i), dropout.context.training);
+              },
+          .feed_forward = [this, dropout](
+                              size_t i,
+                              const at::Tensor& x) { return (*layers_[i]->feed_forward)(x, dropout.feed_forward(i)); }};
+}
+
+at::Tensor Stack::run_recomputed(const StackInput& input, const OtherSide* other, const ForwardContext& context) const {
+  // What backward needs of this stack and this pass, which may be gone by then: handles, no copies of weights.
+  const auto stack = std::make_shared<const Stack>(*this);
+  const StackInput places{{}, input.offsets, input.positions};
+  const at::Tensor other_offsets = other == nullptr ? at::Tensor() : other->offsets;
+  ResidualStream::State state = ResidualStream::begin(input.embedded, norms_);
+  const bool pre = norms_.pre;
+  for (size_t i = 0; i < layers_.size(); ++i) {
+    const size_t block = state.block;
+    const Recomputable compute = [=](const std::vector<at::Tensor>& x) -> std::vector<at::Tensor> {
+      const OtherSide side{x.back(), other_offsets};
+      const StackDropout dropout{stack->config_, context, stack->place_.dropout};
+      ResidualStream stream(stack->norms_, dropout.residual(), {x[0], x[pre ? 1 : 0], block});
+      stack->run_layer(i, stack->full_blocks(places, &side, context), stream);
+      if (!pre) return {stream.input()};
+      return {stream.state().residual, stream.input()};
+    };
+    std::vector<at::Tensor> inputs = {state.residual};
+    if (pre) inputs.push_back(state.input);
+    if (other != nullptr) inputs.push_back(other->encoded);
+    const std::vector<at::Tensor> outputs = recomputed(compute, inputs, parameters_of_layer(i));
+    state = {outputs.front(), outputs.back(), block + (place_.cross ? 3 : 2)};
+  }
+  return state.input;
+}
+
+std::vector<at::Tensor> Stack::parameters_of_layer(size_t layer) const {
+  const Layer& of = *layers_[layer];
+  const size_t blocks = of.cross_attention ? 3 : 2, first = layer * blocks + (norms_.pre ? 1 : 0);
+  std::vector<at::Tensor> all;
+  const auto add = [&](const torch::nn::Module& module) {
+    for (const at::Tensor& parameter : module.parameters()) all.push_back(parameter);
+  };
+  add(*of.self_attention);
+  if (of.cross_attention) add(*of.cross_attention);
+  add(*of.feed_forward);
+  for (size_t norm = first; norm < first + blocks; ++norm) add(*norms_.norms[norm]);
+  return all;
 }
 
 std::shared_ptr<const PackedStack> Stack::packed(ops::PackedLayer::Format format) const {

@@ -19,10 +19,10 @@
 //   layers.I.self_attention.qkv.{weight [3 M, M], bias [3 M]}                q, k, v stacked in this order
 //                          .out.{weight [M, M], bias [M]}
 //                          .head_norm.{gain, gate, bias} [M], .alpha [H]     as the mechanism needs them
-//   layers.I.self_attention_norm.{weight, bias} [M]
+//   layers.I.self_attention_norm.{weight, bias} [M]                          RMS norms have no bias
 //   layers.I.cross_attention.q.{weight [M, M], bias}, .kv.{weight [2 M, M], bias}, .out..., .head_norm...
 //   layers.I.cross_attention_norm.{weight, bias}
-//   layers.I.feed_forward.in.{weight [F, M], bias [F]}, .out.{weight [M, F], bias [M]}
+//   layers.I.feed_forward.in.{weight [F, M], bias [F]}, .out.{weight [M, F], bias [M]}    in: 2 F rows if gated
 //   layers.I.feed_forward_norm.{weight, bias}
 //   norm.{weight, bias}                                                      pre-norm only
 namespace fovea::nn {
@@ -58,12 +58,12 @@ class Layer : public torch::nn::Module {
   // `cross` may be null.
   Layer(const StackConfig& config, const AttentionSetup& self, const AttentionSetup* cross, const InitScope& scope);
   // In the order of their blocks.
-  std::vector<std::shared_ptr<LayerNorm>> norms() const;
+  std::vector<std::shared_ptr<BlockNorm>> norms() const;
   std::shared_ptr<Attention> self_attention, cross_attention;
   std::shared_ptr<FeedForward> feed_forward;
 
  private:
-  std::shared_ptr<LayerNorm> self_attention_norm_, cross_attention_norm_, feed_forward_norm_;
+  std::shared_ptr<BlockNorm> self_attention_norm_, cross_attention_norm_, feed_forward_norm_;
 };
 
 // Another mechanism for one attention of a model.
@@ -118,6 +118,13 @@ class Stack {
   std::vector<MechanismChange> changes(const Mechanisms& mechanisms) const;
 
  private:
+  // Of a full pass; they refer to the arguments.
+  StackBlocks full_blocks(const StackInput& input, const OtherSide* other, const ForwardContext& context) const;
+  void run_layer(size_t layer, const StackBlocks& blocks, ResidualStream& stream) const;
+  // A full pass whose layers backward computes again.
+  at::Tensor run_recomputed(const StackInput& input, const OtherSide* other, const ForwardContext& context) const;
+  std::vector<at::Tensor> parameters_of_layer(size_t layer) const;
+
   StackConfig config_;
   StackPlace place_;
   std::vector<std::shared_ptr<Layer>> layers_;

@@ -53,17 +53,19 @@ at::Tensor Stepper::run(const at::Tensor& tokens, const at::Tensor& offsets) {
   }
   return stack_.run(
       embedded, {},
-      {.self_attention = [&](size_t i, const at::Tensor& x) { return self_attention(i, x); },
+      {.self_attention = [&](size_t i, const at::Tensor& x) { return self_attention(i, x, positions.position); },
        .cross_attention = [&](size_t i, const at::Tensor& x) { return cross_attention(i, x); },
        .feed_forward = [&](size_t i, const at::Tensor& x) { return packed_->layers[i].feed_forward(x); }});
 }
 
-at::Tensor Stepper::self_attention(size_t layer, const at::Tensor& x) {
+at::Tensor Stepper::self_attention(size_t layer, const at::Tensor& x, const at::Tensor& positions) {
   const Attention::Packed& packed = packed_->layers[layer].self_attention;
+  const Attention& attention = *stack_.layers()[layer]->self_attention;
   const at::Tensor stacked = packed.project(x);
+  attention.turn(stacked, positions);  // before the cache, whose keys keep their positions
   cache_.write(layer, stacked);
   const Projected inputs = {stacked.select(1, 0), cache_.keys(layer), cache_.values(layer)};
-  return packed.output(stack_.layers()[layer]->self_attention->mix(inputs, options_[layer]));
+  return packed.output(attention.mix(inputs, options_[layer]));
 }
 
 at::Tensor Stepper::cross_attention(size_t layer, const at::Tensor& x) const {

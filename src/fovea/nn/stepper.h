@@ -33,7 +33,7 @@ class Stepper {
 
  private:
   at::Tensor run(const at::Tensor& tokens, const at::Tensor& offsets);
-  at::Tensor self_attention(size_t layer, const at::Tensor& x);
+  at::Tensor self_attention(size_t layer, const at::Tensor& x, const at::Tensor& positions);
   at::Tensor cross_attention(size_t layer, const at::Tensor& x) const;
 
   const Stack& stack_;

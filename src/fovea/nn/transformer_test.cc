@@ -39,6 +39,11 @@ std::vector<Specs> all_specs() {
 
 ModelConfig with(const Specs& specs, const std::string& norm) {
   ModelConfig config = tiny();
+  if (norm == "pre") {  // the newer options go with one of the two
+    config.transformer_positions = "rotary";
+    config.transformer_norm_kind = "rms";
+    config.transformer_ffn_activation = "swiglu";
+  }
   config.attention_encoder = config.attention_decoder = specs.self;
   config.attention_cross = specs.cross;
   config.transformer_norm = norm;

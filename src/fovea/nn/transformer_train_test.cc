@@ -1,4 +1,4 @@
-#include "fovea/nn/test_models.h"
+#include "fovea/nn/test_gradients.h"
 
 #include <gtest/gtest.h>
 #include <torch/torch.h>
@@ -11,51 +11,16 @@
 
 #include "fovea/base/error.h"
 #include "fovea/nn/positions.h"
-#include "fovea/ops/step.h"
 
 namespace fovea::nn {
 namespace {
 
 using namespace testing;
 
-at::Tensor loss_of(Transformer& model, const Packed& source, const Packed& target, const ForwardContext& context) {
-  const at::Tensor memory = model->encode(source.tokens, source.offsets, context);
-  const at::Tensor hidden = model->decode(target.tokens, target.offsets, memory, source.offsets, context);
-  return ops::cross_entropy(hidden, model->output_weight(), model->output_bias(), target.tokens, 0.1).loss;
-}
-
-at::Tensor random_like(const at::Tensor& x, uint64_t seed) {
-  Rng rng(seed);
-  at::Tensor result = torch::empty(x.sizes(), at::kDouble);
-  for (int64_t i = 0; i < x.numel(); ++i) result.data_ptr<double>()[i] = rng.normal();
-  return result;
-}
-
-// Every parameter along a random direction, against central differences; dropout draws the same masks each time.
-void check_gradients(const ModelConfig& config) {
+void check_model(const ModelConfig& config) {
   Transformer model = make(config);
   const Packed source = random_batch({3, 5, 1}, 17, 1), target = random_batch({4, 2, 6}, 17, 2);
-  const ForwardContext context{.training = true, .dropout_seed = 99};
-  model->zero_grad();
-  loss_of(model, source, target, context).backward();
-  const torch::NoGradGuard guard;
-  uint64_t seed = 100;
-  for (auto& item : model->named_parameters()) {
-    at::Tensor& parameter = item.value();
-    ASSERT_TRUE(parameter.grad().defined()) << item.key();
-    const at::Tensor direction = random_like(parameter, ++seed);
-    const double derivative = (parameter.grad() * direction).sum().item<double>();
-    constexpr double kStep = 1e-6;
-    parameter.add_(direction, kStep);
-    const double above = loss_of(model, source, target, context).item<double>();
-    parameter.add_(direction, -2 * kStep);
-    const double below = loss_of(model, source, target, context).item<double>();
-    parameter.add_(direction, kStep);
-    const double difference = (above - below) / (2 * kStep);
-    // The loss, near 40, comes back in float64 from the operator only as exact as its type: the differences' noise is
-    // 40 * 2^-53 / step = 4e-9 in double, and their bias is of order step^2 times the third derivative.
-    EXPECT_NEAR(derivative, difference, 1e-5 * (1 + std::abs(difference))) << item.key();
-  }
+  check_gradients(*model, [&] { return loss_of(model, source, target, {.training = true, .dropout_seed = 99}); });
 }
 
 TEST(TransformerGradients, EqualCentralDifferences) {
@@ -78,7 +43,24 @@ TEST(TransformerGradients, EqualCentralDifferences) {
     config.transformer_dropout = 0.2;
     config.transformer_dropout_ffn = 0.3;
     config.transformer_dropout_attention = 0.25;
-    check_gradients(config);
+    check_model(config);
+  }
+}
+
+TEST(TransformerGradients, OfRotaryPositionsRmsNormsAndGates) {
+  for (const bool pre : {false, true}) {
+    ModelConfig config = tiny("topk(3)");
+    config.enc_depth = config.dec_depth = 1;
+    config.transformer_norm = pre ? "pre" : "post";
+    config.transformer_norm_kind = "rms";
+    config.dim_vocabs = {17, 17};
+    config.transformer_positions = pre ? "rotary(100)" : "learned+rotary";
+    config.max_positions = 8;
+    config.transformer_ffn_activation = pre ? "swiglu" : "geglu";
+    config.transformer_dropout = 0.2;
+    config.transformer_dropout_ffn = 0.3;
+    config.transformer_dropout_embedding = 0.1;
+    check_model(config);
   }
 }
 

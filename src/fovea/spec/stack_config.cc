@@ -37,6 +37,8 @@ double embedding_dropout(const StackConfig& config) {
   return config.transformer_dropout_embedding < 0 ? config.transformer_dropout : config.transformer_dropout_embedding;
 }
 
+bool has_gated_feed_forward(const StackConfig& config) { return config.transformer_ffn_activation.ends_with("glu"); }
+
 bool has_learned_positions(const StackConfig& config) {
   return find_scheme<Learned>(parse_positions(config.transformer_positions)).has_value();
 }

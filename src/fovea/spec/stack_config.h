@@ -60,6 +60,9 @@ void add_stack_problems(const StackConfig& config, Problems& problems);
 
 double embedding_dropout(const StackConfig& config);
 
+// Whether the feed-forward blocks are gated: their first matrix has then 2 transformer_dim_ffn rows.
+bool has_gated_feed_forward(const StackConfig& config);
+
 // Whether the model has a table of max_positions vectors, beyond which it reads no token.
 bool has_learned_positions(const StackConfig& config);
 

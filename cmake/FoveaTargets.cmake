@@ -33,32 +33,50 @@ function(fovea_library name)
   endif()
 endfunction()
 
-# fovea_isa_library(NAME [LINK ...] [TEST_LINK ...])
+# fovea_isa_library(NAME [TILES ...] [LINK ...] [TEST_LINK ...])
 #   A library of kernels out of this folder. Each *_isa.cc is compiled once a level of kernels/simd/isa.h: FOVEA_ISA is
-#   its number, and the file itself switches the instruction set on for its own functions alone.
+#   its number, and the file itself switches the instruction set on for its own functions alone. Those of TILES, named
+#   without that ending, are compiled for the levels with tiles too: emulated ones beside portable vectors, FOVEA_TILES
+#   0, and Intel's beside those of level 3, FOVEA_TILES 1.
 function(fovea_isa_library name)
-  cmake_parse_arguments(ARG "" "" "LINK;TEST_LINK" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "TILES;LINK;TEST_LINK" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
   list(FILTER sources EXCLUDE REGEX "_test\\.cc$")
   set(isa_sources ${sources})
   list(FILTER isa_sources INCLUDE REGEX "_isa\\.cc$")
   list(FILTER sources EXCLUDE REGEX "_isa\\.cc$")
   set(levels 0)
+  set(tiles 0)
   if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
     set(levels 0 1 2 3)
+    set(tiles 0 1)
   endif()
   foreach(level ${levels})
-    set(objects ${name}_isa${level})
-    add_library(${objects} OBJECT ${isa_sources})
-    target_compile_definitions(${objects} PRIVATE FOVEA_ISA=${level})
-    # Vector types by value stay inside one level, so the ABI note (psabi) is moot; NaN and infinities keep their
-    # meaning: no -ffast-math. GCC 12 takes its own _mm512_undefined_ps(), and the undefined operands inside its
-    # reductions, for uninitialised variables.
-    target_compile_options(${objects} PRIVATE -O3 -fno-math-errno -fno-trapping-math -Wno-psabi -Wno-uninitialized)
-    target_link_libraries(${objects} PRIVATE ${ARG_LINK} fovea_flags)
-    list(APPEND sources $<TARGET_OBJECTS:${objects}>)
+    fovea_isa_objects(${name}_isa${level} SOURCES ${isa_sources} DEFINE FOVEA_ISA=${level} LINK ${ARG_LINK})
+    list(APPEND sources $<TARGET_OBJECTS:${name}_isa${level}>)
   endforeach()
+  if(ARG_TILES)
+    list(TRANSFORM ARG_TILES APPEND _isa.cc)
+    foreach(unit ${tiles})
+      math(EXPR level "3 * ${unit}")
+      fovea_isa_objects(${name}_tiles${unit} SOURCES ${ARG_TILES} DEFINE FOVEA_ISA=${level} FOVEA_TILES=${unit}
+                        LINK ${ARG_LINK})
+      list(APPEND sources $<TARGET_OBJECTS:${name}_tiles${unit}>)
+    endforeach()
+  endif()
   fovea_library(${name} NO_UNITY SOURCES ${sources} LINK ${ARG_LINK} TEST_LINK ${ARG_TEST_LINK})
+endfunction()
+
+# fovea_isa_objects(NAME SOURCES ... DEFINE ... [LINK ...]): files of kernels at one level.
+function(fovea_isa_objects name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEFINE;LINK" ${ARGN})
+  add_library(${name} OBJECT ${ARG_SOURCES})
+  target_compile_definitions(${name} PRIVATE ${ARG_DEFINE})
+  # Vector types by value stay inside one level, so the ABI note (psabi) is moot; NaN and infinities keep their
+  # meaning: no -ffast-math. GCC 12 takes its own _mm512_undefined_ps(), and the undefined operands inside its
+  # reductions, for uninitialised variables.
+  target_compile_options(${name} PRIVATE -O3 -fno-math-errno -fno-trapping-math -Wno-psabi -Wno-uninitialized)
+  target_link_libraries(${name} PRIVATE ${ARG_LINK} fovea_flags)
 endfunction()
 
 # fovea_test(NAME SOURCES ... LINK ...): a GoogleTest program, run once by CTest.

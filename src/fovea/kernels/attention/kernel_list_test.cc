@@ -43,8 +43,9 @@ std::vector<Subject> subjects() {
   std::vector<Subject> out;
   for (const Kernel& kernel : attention_kernels())
     for (const DType dtype : {DType::kFloat32, DType::kBFloat16})
-      for (int level = 0; takes(kernel, dtype) && level <= static_cast<int>(best_isa()); ++level)
-        out.push_back({&kernel, dtype, static_cast<Isa>(level)});
+      for (const Isa level : runnable_isas()) {
+        if (takes(kernel, dtype)) out.push_back({&kernel, dtype, level});
+      }
   return out;
 }
 

@@ -1,9 +1,14 @@
 #include "fovea/kernels/simd/isa.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <string>
 #include <vector>
+#if defined(__x86_64__) && defined(__linux__)
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
 
 #include "fovea/base/error.h"
 #include "fovea/base/strings.h"
@@ -11,14 +16,49 @@
 namespace fovea::kernels {
 namespace {
 
-constexpr std::array<std::string_view, 4> kNames = {"portable", "avx2", "avx512", "avx512-bf16"};
+constexpr std::array<std::string_view, 6> kNames = {"portable",    "avx2",       "avx512",
+                                                    "avx512-bf16", "avx512-amx", "amx-emulated"};
+
+bool runs(Isa level) { return level == Isa::kAmxEmulated || level <= best_isa(); }
+
+// Linux saves tiles of a process at its switches only after the process asked for it, as they are large.
+bool tiles_permitted() {
+#if defined(__x86_64__) && defined(__linux__)
+  constexpr long kRequestPermission = 0x1023, kTileData = 18;  // of arch_prctl(2)
+  return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+#else
+  return false;
+#endif
+}
+
+Isa best_vectors() {
+#if defined(__x86_64__)
+  const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+  const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+  if (avx512 && __builtin_cpu_supports("avx512bf16")) return Isa::kAvx512Bf16;
+  if (avx512) return Isa::kAvx512;
+  if (avx2) return Isa::kAvx2;
+#endif
+  return Isa::kPortable;
+}
+
+Isa find_best() {
+  const Isa vectors = best_vectors();
+#if defined(__x86_64__)
+  const bool amx = __builtin_cpu_supports("amx-tile") && __builtin_cpu_supports("amx-bf16") &&
+                   __builtin_cpu_supports("amx-int8") && __builtin_cpu_supports("avx512vnni");
+  if (vectors == Isa::kAvx512Bf16 && amx && tiles_permitted()) return Isa::kAvx512Amx;
+#endif
+  return vectors;
+}
 
 Isa asked() {
   const char* text = std::getenv("FOVEA_CPU");
   if (text == nullptr || *text == 0) return best_isa();
   for (size_t i = 0; i < kNames.size(); ++i) {
     if (kNames[i] != text) continue;
-    if (static_cast<Isa>(i) > best_isa()) {
+    if (!runs(static_cast<Isa>(i))) {
       throw Error(cat("FOVEA_CPU=", text, ": this machine's best is ", name(best_isa()), "; unset it or name that"));
     }
     return static_cast<Isa>(i);
@@ -35,29 +75,37 @@ Isa& current() {
 }  // namespace
 
 Isa best_isa() {
-#if defined(__x86_64__)
-  const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-  const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
-  if (avx512 && __builtin_cpu_supports("avx512bf16")) return Isa::kAvx512Bf16;
-  if (avx512) return Isa::kAvx512;
-  if (avx2) return Isa::kAvx2;
-#endif
-  return Isa::kPortable;
+  static const Isa best = find_best();
+  return best;
+}
+
+std::vector<Isa> runnable_isas() {
+  std::vector<Isa> levels;
+  for (size_t i = 0; i < kNames.size(); ++i) {
+    if (runs(static_cast<Isa>(i))) levels.push_back(static_cast<Isa>(i));
+  }
+  return levels;
 }
 
 Isa isa() { return current(); }
 
+Isa vector_isa() {
+  static const Isa best = std::min(best_isa(), Isa::kAvx512Bf16);
+  return isa() >= Isa::kAvx512Amx ? best : isa();
+}
+
+bool has_tiles() { return isa() >= Isa::kAvx512Amx; }
+
 bool has_int8_product() {
 #if defined(__x86_64__)
-  return isa() >= Isa::kAvx512 && __builtin_cpu_supports("avx512vnni") != 0;
+  return vector_isa() >= Isa::kAvx512 && __builtin_cpu_supports("avx512vnni") != 0;
 #else
   return false;
 #endif
 }
 
 void set_isa(Isa level) {
-  if (level > best_isa()) throw Error(cat("set_isa: ", name(level), " is above this machine's ", name(best_isa())));
+  if (!runs(level)) throw Error(cat("set_isa: ", name(level), " is above this machine's ", name(best_isa())));
   current() = level;
 }
 

@@ -1,35 +1,47 @@
 #pragma once
 #include <cstdint>
 #include <string_view>
+#include <vector>
 
 // Instruction sets of the CPU kernels. A file named *_isa.cc is compiled once for each level, with FOVEA_ISA set to the
 // level's number; everything in it and in the *-inl.h headers it includes lies in unnamed namespaces, so that the
 // linker never merges code of two levels. Such a file includes isa_begin-inl.h after its ordinary headers and
-// isa_end-inl.h at its end, and exports explicit instantiations of a class template over Isa.
+// isa_end-inl.h at its end, and exports explicit instantiations of a class template over Isa. Files with tiles, few,
+// are compiled for the levels that have them too: with FOVEA_TILES 1 for Intel's and 0 for emulated ones
+// (simd/tiles-inl.h).
 namespace fovea::kernels {
 
-enum class Isa : uint8_t { kPortable, kAvx2, kAvx512, kAvx512Bf16 };
+// kAvx512Amx: the vectors of kAvx512Bf16 and Intel's matrix units, tiles. kAmxEmulated, for tests: the best vectors of
+// the machine and tiles in plain C++.
+enum class Isa : uint8_t { kPortable, kAvx2, kAvx512, kAvx512Bf16, kAvx512Amx, kAmxEmulated };
 
 template <Isa kLevel>
 struct IsaTag {
   static constexpr Isa kIsa = kLevel;
 };
 
-// The best level this machine runs. FOVEA_CPU=portable|avx2|avx512|avx512-bf16 lowers it, for tests; an unknown name or
-// one above the machine's is an Error.
+// The best level that this machine runs. FOVEA_CPU=portable|avx2|avx512|avx512-bf16|avx512-amx|amx-emulated sets
+// another one; an unknown name or a level that the machine lacks is an Error.
 Isa isa();
 // isa() from now on, for tests within one process. Not to be called while kernels run.
 void set_isa(Isa level);
+// The emulated level never is. Asks the system for the use of tiles, once.
 Isa best_isa();
+// All that this machine runs.
+std::vector<Isa> runnable_isas();
+// The level of isa()'s vectors, at most kAvx512Bf16.
+Isa vector_isa();
 // Whether vectors of that level have products of bytes (VNNI).
 bool has_int8_product();
 std::string_view name(Isa level);
 
-// work(IsaTag<isa()>{}).
+// work(IsaTag<vector_isa()>{}).
 template <class Work>
 decltype(auto) with_isa(Work&& work) {
 #if defined(__x86_64__)
-  switch (isa()) {
+  switch (vector_isa()) {
+    case Isa::kAvx512Amx:
+    case Isa::kAmxEmulated:
     case Isa::kAvx512Bf16:
       return work(IsaTag<Isa::kAvx512Bf16>{});
     case Isa::kAvx512:
@@ -41,6 +53,19 @@ decltype(auto) with_isa(Work&& work) {
   }
 #endif
   return work(IsaTag<Isa::kPortable>{});
+}
+
+// Whether isa() has tiles.
+bool has_tiles();
+
+// work(IsaTag<isa()>{}), for files that are compiled for the levels with tiles too.
+template <class Work>
+decltype(auto) with_tiled_isa(Work&& work) {
+#if defined(__x86_64__)
+  if (isa() == Isa::kAvx512Amx) return work(IsaTag<Isa::kAvx512Amx>{});
+#endif
+  if (isa() == Isa::kAmxEmulated) return work(IsaTag<Isa::kAmxEmulated>{});
+  return with_isa(work);
 }
 
 }  // namespace fovea::kernels

@@ -15,7 +15,11 @@
 namespace fovea::kernels {
 namespace {
 
+#if defined(FOVEA_TILES)
+constexpr Isa kThisIsa = FOVEA_TILES == 1 ? Isa::kAvx512Amx : Isa::kAmxEmulated;
+#else
 constexpr Isa kThisIsa = static_cast<Isa>(FOVEA_ISA);
+#endif
 constexpr float kInfinity = __builtin_huge_valf();
 constexpr float kLowest = -3.4028234e38F;  // of the finite ones
 

@@ -1,28 +1,43 @@
 #pragma once
 
-// simd-inl.h in the compiler's generic vectors of four: SSE2, NEON and whatever else it knows.
+// simd-inl.h in the compiler's generic vectors: of four lanes for SSE2, NEON and whatever else it knows; of sixteen
+// beside emulated tiles, whose rows they then are, as those of AVX-512 are beside real ones.
 namespace fovea::kernels {
 namespace {
 
+#if defined(FOVEA_TILES)
+constexpr int kLanes = 16;
+#else
 constexpr int kLanes = 4;
-using F = float __attribute__((vector_size(16)));
-using I = int32_t __attribute__((vector_size(16)));
-using U = uint32_t __attribute__((vector_size(16)));
+#endif
+using F = float __attribute__((vector_size(4 * kLanes)));
+using I = int32_t __attribute__((vector_size(4 * kLanes)));
+using U = uint32_t __attribute__((vector_size(4 * kLanes)));
 // All bits of a lane set or none.
 struct M {
   I v;
 };
 
-inline F set(float x) { return F{x, x, x, x}; }
+template <class V, class T>
+inline V filled(T x) {
+  V v;
+  for (int i = 0; i < kLanes; ++i) v[i] = x;
+  return v;
+}
+inline F set(float x) { return filled<F>(x); }
 inline F load(const float* p) {
   F v;
   std::memcpy(&v, p, sizeof v);
   return v;
 }
 inline void store(float* p, F v) { std::memcpy(p, &v, sizeof v); }
-inline I set_int(int32_t x) { return I{x, x, x, x}; }
-inline U set_uint(uint32_t x) { return U{x, x, x, x}; }
-inline I iota() { return I{0, 1, 2, 3}; }
+inline I set_int(int32_t x) { return filled<I>(x); }
+inline U set_uint(uint32_t x) { return filled<U>(x); }
+inline I iota() {
+  I v;
+  for (int i = 0; i < kLanes; ++i) v[i] = i;
+  return v;
+}
 inline M first(int64_t n) { return {set_int(static_cast<int32_t>(n < kLanes ? n : kLanes)) > iota()}; }
 inline F load_part(const float* p, int64_t n) {
   F v = set(0);
@@ -55,8 +70,9 @@ inline M less(U a, U b) { return {(I)(a < b)}; }
 inline M both(M a, M b) { return {a.v & b.v}; }
 inline M either(M a, M b) { return {a.v | b.v}; }
 inline uint32_t bits(M m) {
-  const I own = m.v & I{1, 2, 4, 8};
-  return static_cast<uint32_t>(own[0] | own[1] | own[2] | own[3]);
+  uint32_t b = 0;
+  for (int i = 0; i < kLanes; ++i) b |= (static_cast<uint32_t>(m.v[i]) & 1U) << i;
+  return b;
 }
 inline F select(M m, F yes, F no) { return m.v ? yes : no; }
 
@@ -91,19 +107,27 @@ inline int compress_store(int32_t* p, uint32_t b, I v) {
   return count;
 }
 
-inline float sum(F v) { return (v[0] + v[2]) + (v[1] + v[3]); }
+inline float sum(F v) {
+  for (int half = kLanes / 2; half > 0; half /= 2) {
+    for (int i = 0; i < half; ++i) v[i] += v[i + half];
+  }
+  return v[0];
+}
 // The sums of four vectors, times factor, to out[0 ... 3].
 inline void sums(F a, F b, F c, F d, float factor, float* out) {
   out[0] = sum(a) * factor, out[1] = sum(b) * factor, out[2] = sum(c) * factor, out[3] = sum(d) * factor;
 }
 // NaN in any lane gives NaN or the greatest of the others.
 inline float greatest(F v) {
-  const float a = v[0] > v[2] ? v[0] : v[2], b = v[1] > v[3] ? v[1] : v[3];
-  return a > b ? a : b;
+  for (int half = kLanes / 2; half > 0; half /= 2) {
+    for (int i = 0; i < half; ++i) v[i] = v[i] > v[i + half] ? v[i] : v[i + half];
+  }
+  return v[0];
 }
 
 inline F load_bf16(const uint16_t* p) {
-  const U wide = {p[0], p[1], p[2], p[3]};
+  U wide;
+  for (int i = 0; i < kLanes; ++i) wide[i] = p[i];
   return (F)(wide << 16);
 }
 // To the nearest, ties to even; NaN stays NaN.

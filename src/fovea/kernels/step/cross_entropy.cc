@@ -8,7 +8,7 @@ void cross_entropy(const CrossEntropyJob<float>& job, Executor& executor) {
   with_isa([&](auto tag) { CrossEntropies<decltype(tag)::kIsa>::run(job, executor); });
 }
 void cross_entropy(const CrossEntropyJob<uint16_t>& job, Executor& executor) {
-  with_isa([&](auto tag) { CrossEntropies<decltype(tag)::kIsa>::run(job, executor); });
+  with_tiled_isa([&](auto tag) { CrossEntropies<decltype(tag)::kIsa>::run(job, executor); });
 }
 
 }  // namespace fovea::kernels

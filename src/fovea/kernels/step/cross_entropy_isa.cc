@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <type_traits>
 
 #include "fovea/kernels/step/scratch.h"
 // The level's own code from here on.
@@ -21,7 +22,13 @@
 namespace fovea::kernels {
 namespace {
 
-constexpr int64_t kTokens = 128;        // of a block: their logits stay in the last-level cache
+// Of a block: their logits stay in the last-level cache. Sums over tokens pass through memory once a block, which
+// beside products of tiles takes its time.
+#if defined(FOVEA_TILES)
+constexpr int64_t kTokens = 256;
+#else
+constexpr int64_t kTokens = 128;
+#endif
 constexpr int64_t kGroupColumns = 512;  // of the vocabulary at most: a piece of work; tokens x columns fit L2
 constexpr int64_t kPadding = kLanes;    // floats between rows of logits, so that rows do not share cache sets
 
@@ -109,12 +116,7 @@ class Run {
   // The block's hidden states, as the left factor of the logits and as the right factor of the weight's gradient.
   void read_tokens() {
     const Matrix<T> hidden{job_.hidden + first_ * job_.width, nullptr, job_.width, 0};
-    left_ = {reinterpret_cast<const char*>(hidden.data), job_.width * int64_t{sizeof(T)}, 4};
-    if (!usable_in_place<Step>(hidden, job_.width)) {
-      float* packed = token_panels_ + kTokens * padded_width_;
-      pack_rows<Step>(hidden, rows_, job_.width, packed);
-      left_ = {reinterpret_cast<const char*>(packed), steps() * 4, 4};
-    }
+    left_ = left_rows<Step>(hidden, rows_, job_.width, token_panels_ + kTokens * padded_width_);
     if (!wants_gradients()) return;
     for (int64_t column = 0; column < job_.width; column += kTileColumns) {
       pack_depth_rows<Step>(hidden.at(0, column), rows_, std::min<int64_t>(kTileColumns, job_.width - column),
@@ -125,6 +127,7 @@ class Run {
   void logits(int64_t g) {
     float* to = group_logits(g);
     const float* panels = weight_panels_ + first_column(g) * steps();
+    const SessionOf<Step> session;
     for (int64_t column = 0; column < columns(g); column += kTileColumns) {
       Write write{to + column, row_stride_};
       panel_product<Step, Line::kAlongDepth>(left_, rows_, panels + column * steps(), steps(), write);
@@ -196,22 +199,31 @@ class Run {
     if constexpr (Step::kDepth == 2) {
       // Rounded once, in the two orders that the products want: pairs of words, and pairs of tokens.
       const int64_t row_steps = row_stride_ / 2;
-      auto* words = thread_scratch(Use::kGradient).template get<float>(kTokens * row_stride_);
+      auto* words = thread_scratch(Use::kGradient).template get<float>(kTokens * row_stride_ * 3 / 2);
       float* tokens = words + kTokens * row_steps;
       auto* bits = reinterpret_cast<uint16_t*>(words);
       for (int64_t r = 0; r < rows_; ++r) write_row(logits + r * row_stride_, bits + r * row_stride_, groups_.size);
       pack_depth_rows<Step>(Matrix<uint16_t>{bits, nullptr, row_stride_, 0}, rows_, groups_.size, tokens, row_stride_);
       rows = {reinterpret_cast<const char*>(words), row_steps * 4, 4};
       along = {reinterpret_cast<const char*>(tokens), 4, row_stride_ * 4};
+      if constexpr (Step::kTiles) {
+        const int64_t row_bytes = row_steps * 4, depth = steps_of<Step>(rows_), whole = columns(g) / 16 * 16;
+        float* turned = tokens + kTokens * row_steps;
+        turn_units({along.data, along.step_bytes}, groups_.size, depth, turned);
+        const char* units = reinterpret_cast<const char*>(turned);
+        rows.last = rows.data + rows_ / 16 * 16 * row_bytes, rows.last_row_bytes = row_bytes;
+        along = {units, depth * 4, 4, units + whole * depth * 4, depth * 4};
+      }
     }
+    constexpr Line kAlong = Step::kTiles ? Line::kAlongDepth : Line::kAlongRows;
+    const SessionOf<Step> session;
     const int64_t depth = steps_of<Step>(columns(g));
     for (int64_t column = 0; column < job_.width; column += kTileColumns) {
       Write write{hidden_sums_ + g * kTokens * padded_width_ + column, padded_width_};
       panel_product<Step, Line::kAlongDepth>(rows, rows_, right_panels_ + (g * padded_width_ + column) * group_steps(),
                                              depth, write);
       Accumulate add{weight_sums_ + first_column(g) * padded_width_ + column, padded_width_};
-      panel_product<Step, Line::kAlongRows>(along, columns(g), token_panels_ + column * kTokens, steps_of<Step>(rows_),
-                                            add);
+      panel_product<Step, kAlong>(along, columns(g), token_panels_ + column * kTokens, steps_of<Step>(rows_), add);
     }
   }
 

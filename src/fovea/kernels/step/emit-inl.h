@@ -8,6 +8,7 @@ inline int64_t padded_to(int64_t count, int64_t size) { return pieces_of(count, 
 
 // Written to a matrix of floats, or added to it.
 struct Write {
+  static constexpr bool kAdds = false;
   float* sums;
   int64_t stride;
 
@@ -18,6 +19,7 @@ struct Write {
 };
 
 struct Accumulate {
+  static constexpr bool kAdds = true;
   float* sums;
   int64_t stride;
 

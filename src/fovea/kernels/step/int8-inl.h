@@ -1,5 +1,5 @@
 #pragma once
-#if FOVEA_ISA == 0 && defined(__SSE2__)
+#if FOVEA_ISA == 0 && defined(__SSE2__) && !defined(FOVEA_TILES)
 #include <emmintrin.h>
 #endif
 
@@ -20,7 +20,7 @@ inline I multiply_halves(Halves a, Halves b) {
   return (I)_mm512_madd_epi16((__m512i)a, (__m512i)b);
 #elif FOVEA_ISA == 1
   return (I)_mm256_madd_epi16((__m256i)a, (__m256i)b);
-#elif defined(__SSE2__)
+#elif defined(__SSE2__) && !defined(FOVEA_TILES)
   return (I)_mm_madd_epi16((__m128i)a, (__m128i)b);
 #else
   return ((I)a << 16 >> 16) * ((I)b << 16 >> 16) + ((I)a >> 16) * ((I)b >> 16);
@@ -34,10 +34,14 @@ inline I four_bytes(const char* p) {
 }
 inline I load_bytes(const float* p) { return load_int(reinterpret_cast<const int32_t*>(p)); }
 
-// Every level has these products; sums of two products of bytes would not fit 16 bits.
-struct WidenedBytes {
+struct IntSums {
+  static constexpr bool kTiles = false;
   static constexpr int kDepth = 4;
   using Sum = I;
+};
+
+// Every level has these products; sums of two products of bytes would not fit 16 bits.
+struct WidenedBytes : IntSums {
   struct Right {
     Halves even, odd;
   };
@@ -54,9 +58,7 @@ struct WidenedBytes {
 
 #if FOVEA_ISA >= 2
 // One instruction, where the processor has VNNI; written out, as GCC 12 copies sums around its intrinsic.
-struct BytesByVnni {
-  static constexpr int kDepth = 4;
-  using Sum = I;
+struct BytesByVnni : IntSums {
   using Right = I;
   static I zero() { return set_int(0); }
   static I right(const float* panel) { return load_bytes(panel); }
@@ -67,13 +69,29 @@ struct BytesByVnni {
 };
 #endif
 
+#if defined(FOVEA_TILES)
+struct BytesByTiles : IntSums {
+  static constexpr bool kTiles = true;
+  static I sums(const float* from) { return load_bytes(from); }
+  template <int kSum, int kLeft, int kRight>
+  static void multiply() {
+    multiply_int8_tiles<kSum, kLeft, kRight>();
+  }
+};
+using AnyBytes = BytesByTiles;
+#else
+using AnyBytes = WidenedBytes;
+#endif
+// Around products of bytes.
+using BytesSession = SessionOf<AnyBytes>;
+
 // work(a step of bytes): the machine's fastest; all give the same sums.
 template <class Work>
 void with_bytes(Work&& work) {
-#if FOVEA_ISA >= 2
+#if FOVEA_ISA >= 2 && !defined(FOVEA_TILES)
   if (has_int8_product()) return work(BytesByVnni{});
 #endif
-  work(WidenedBytes{});
+  work(AnyBytes{});
 }
 
 // x = scale * unit, |unit| <= 127.
@@ -117,8 +135,9 @@ inline int32_t to_int8(const T* x, int64_t n, float factor, int offset, char* by
 // A panel out of columns of `depth` numbers each, and the columns' scales.
 template <class T>
 inline void pack_int8(const T* from, int64_t depth, int64_t columns, float* panel, float* scales) {
-  const int64_t steps = steps_of<WidenedBytes>(depth), padded = padded_to(depth, kLanes);
+  const int64_t steps = steps_of<AnyBytes>(depth), padded = padded_to(steps * 4, kLanes);
   char* bytes = thread_scratch(Use::kLeft).get<char>(padded + kLanes);
+  std::fill_n(bytes, padded, char{0});
   for (int64_t n = 0; n < kTileColumns; ++n) {
     const Int8Scale column = n < columns ? int8_scale(from + n * depth, depth) : Int8Scale{0, 0};
     scales[n] = column.scale;
@@ -132,24 +151,29 @@ template <class T>
 class Int8Rows {
  public:
   Int8Rows(const Matrix<T>& from, int64_t rows, int64_t depth)
-      : rows_(rows), steps_(steps_of<WidenedBytes>(depth)), row_bytes_(padded_to(steps_ * 4, 64)) {
-    bytes_ = thread_scratch(Use::kLeft).get<char>(rows * (row_bytes_ + 8));
-    scales_ = reinterpret_cast<float*>(bytes_ + rows * row_bytes_);
+      : rows_(rows), steps_(steps_of<AnyBytes>(depth)), row_bytes_(padded_to(steps_ * 4, 64)) {
+    const int64_t room = padded_to(rows, 16) * row_bytes_;  // of whole tiles
+    bytes_ = thread_scratch(Use::kLeft).get<char>(room + rows * 8);
+    scales_ = reinterpret_cast<float*>(bytes_ + room);
     starts_ = reinterpret_cast<int32_t*>(scales_ + rows);
     for (int64_t r = 0; r < rows; ++r) {
       const T* row = from.at(r, 0).data;
       const Int8Scale of_row = int8_scale(row, depth);
       scales_[r] = of_row.scale;
-      starts_[r] = -128 * to_int8(row, depth, of_row.factor, 0, bytes_ + r * row_bytes_);
+      char* bytes = bytes_ + r * row_bytes_;
+      const int64_t written = padded_to(depth, kLanes);
+      std::fill(bytes + std::min(written, row_bytes_), bytes + row_bytes_, char{0});
+      starts_[r] = -128 * to_int8(row, depth, of_row.factor, 0, bytes);
     }
   }
 
-  // emit.row(r, low, high) for the products with a panel; scales: of its columns.
+  // emit.row(r, low, high) for the products with a panel, in a BytesSession; scales: of its columns.
   template <class Emit>
   void multiply(const float* panel, const float* scales, Emit& emit) const {
     Scaled<Emit> scaled{emit, scales_, starts_, scales};
     with_bytes([&]<class Step>(Step) {
-      panel_product<Step, Line::kAlongDepth>({bytes_, row_bytes_, 4}, rows_, panel, steps_, scaled);
+      const LeftFactor left = {bytes_, row_bytes_, 4, bytes_ + rows_ / 16 * 16 * row_bytes_, row_bytes_};
+      panel_product<Step, Line::kAlongDepth>(left, rows_, panel, steps_, scaled);
     });
   }
 

@@ -65,8 +65,8 @@ void expect_close(const std::vector<T>& got, const std::vector<double>& want, co
 template <class Work>
 void at_every_level(Work&& work) {
   const Isa before = isa();
-  for (int level = 0; level <= static_cast<int>(best_isa()); ++level) {
-    set_isa(static_cast<Isa>(level));
+  for (const Isa level : runnable_isas()) {
+    set_isa(level);
     SCOPED_TRACE(name(isa()));
     work();
   }

@@ -158,6 +158,7 @@ class WordsBlock {
     const Matrix<float> hidden{job_.hidden + first_ * job_.hidden_stride, nullptr, job_.hidden_stride, 0};
     if (output.format() == LayerFormat::kInt8) {
       const Int8Rows<float> left(hidden, count_, output.depth());
+      const BytesSession session;
       return run(
           [&](int64_t column, auto& emit) { left.multiply(output.panel(column), output.scales() + column, emit); });
     }

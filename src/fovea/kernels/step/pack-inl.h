@@ -1,4 +1,6 @@
 #pragma once
+#include "fovea/kernels/simd/transpose-inl.h"
+
 // Factors in the order in which tile-inl.h walks them, after element-inl.h and tile-inl.h. What lies beyond an odd
 // depth or a ragged edge is filled with zeros.
 namespace fovea::kernels {
@@ -9,16 +11,23 @@ template <class T>
 struct StepOf {
   using type = FloatStep;
 };
-#if FOVEA_ISA == 3
+#if defined(FOVEA_TILES)
+template <>
+struct StepOf<uint16_t> {
+  using type = Bf16Tiles;
+};
+#elif FOVEA_ISA == 3
 template <>
 struct StepOf<uint16_t> {
   using type = Bf16Step;
 };
 #endif
 
+// Those of whole tiles, where products go by tiles.
 template <class Step>
 constexpr int64_t steps_of(int64_t depth) {
-  return (depth + Step::kDepth - 1) / Step::kDepth;
+  const int64_t steps = (depth + Step::kDepth - 1) / Step::kDepth;
+  return Step::kTiles ? (steps + 15) / 16 * 16 : steps;
 }
 
 // kLanes elements from p, or zeros where mask (unless null) is at most zero; n of them exist.
@@ -60,6 +69,8 @@ inline F load_step(const Matrix<T>& from, int64_t depth, int64_t n) {
 // [depth, columns] of `from` to [steps][padded], padded a multiple of kLanes and at least columns.
 template <class Step, class T>
 inline void pack_depth_rows(const Matrix<T>& from, int64_t depth, int64_t columns, float* to, int64_t padded) {
+  const int64_t written = (depth + Step::kDepth - 1) / Step::kDepth;
+  std::fill(to + written * padded, to + steps_of<Step>(depth) * padded, 0.0F);
   for (int64_t k = 0; k < depth; k += Step::kDepth, to += padded) {
     const Matrix<T> row = from.at(k, 0);
     for (int64_t n = 0; n < padded; n += kLanes) {
@@ -113,8 +124,8 @@ inline void pack_transposed(const T* from, int64_t column_stride, int64_t depth,
   for (int64_t n = 0; n < kTileColumns; ++n) {
     const T* column = from + n * column_stride;
     for (int64_t s = n < whole_columns ? whole_steps : 0; s < steps; ++s) {
-      panel[s * kTileColumns + n] =
-          n < columns ? unit_at<Step>(column + s * Step::kDepth, depth - s * Step::kDepth) : 0.0F;
+      const int64_t k = s * Step::kDepth;
+      panel[s * kTileColumns + n] = n < columns && k < depth ? unit_at<Step>(column + k, depth - k) : 0.0F;
     }
   }
 }
@@ -122,7 +133,7 @@ inline void pack_transposed(const T* from, int64_t column_stride, int64_t depth,
 // Rows that can be multiplied where they are: units along the depth, nothing to convert, mask or pad.
 template <class Step, class T>
 inline bool usable_in_place(const Matrix<T>& a, int64_t depth) {
-  return a.mask == nullptr && sizeof(T) * Step::kDepth == 4 && depth % Step::kDepth == 0;
+  return a.mask == nullptr && sizeof(T) * Step::kDepth == 4 && depth == steps_of<Step>(depth) * Step::kDepth;
 }
 
 // [rows, depth] of `from` as units along the depth to [rows][steps].
@@ -138,13 +149,47 @@ inline void pack_rows(const Matrix<T>& from, int64_t rows, int64_t depth, float*
       }
     } else {
       uint16_t* pairs = reinterpret_cast<uint16_t*>(to + r * steps);
-      pairs[2 * steps - 1] = 0;
+      std::fill(pairs + depth / 2 * 2, pairs + 2 * steps, uint16_t{0});
       for (int64_t k = 0; k < depth; k += kLanes) {
         const T* mask = row.mask == nullptr ? nullptr : row.mask + k;
         store_part(pairs + k, load_masked(row.data + k, mask, depth - k), depth - k);
       }
     }
   }
+}
+
+// [steps][rows] units, steps `step_bytes` apart, to [rows][steps]: both whole squares of kLanes.
+struct UnitLines {
+  const char* data = nullptr;
+  int64_t step_bytes = 0;
+};
+inline void turn_units(const UnitLines& from, int64_t rows, int64_t steps, float* to) {
+  for (int64_t s = 0; s < steps; s += kLanes) {
+    for (int64_t r = 0; r < rows; r += kLanes) {
+      F square[kLanes];
+#pragma GCC unroll 16
+      for (int i = 0; i < kLanes; ++i) {
+        square[i] = load(reinterpret_cast<const float*>(from.data + (s + i) * from.step_bytes) + r);
+      }
+      transpose(square);
+#pragma GCC unroll 16
+      for (int i = 0; i < kLanes; ++i) store(to + (r + i) * steps + s, square[i]);
+    }
+  }
+}
+
+// Rows as the left factor, where they are as far as they can be used there. room: [rows, whole tiles of them][steps].
+template <class Step, class T>
+inline LeftFactor left_rows(const Matrix<T>& from, int64_t rows, int64_t depth, float* room) {
+  const int64_t steps = steps_of<Step>(depth);
+  const bool in_place = usable_in_place<Step>(from, depth);
+  const int64_t whole = !in_place ? 0 : Step::kTiles ? rows / 16 * 16 : rows;  // 16: of a tile
+  if (whole < rows) pack_rows<Step>(from.at(whole, 0), rows - whole, depth, room);
+  const char* packed = reinterpret_cast<const char*>(room);
+  if (in_place) {
+    return {reinterpret_cast<const char*>(from.data), from.stride * int64_t{sizeof(T)}, 4, packed, steps * 4};
+  }
+  return {packed, steps * 4, 4, packed + rows / 16 * 16 * steps * 4, steps * 4};
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cmath>
 #include <cstring>
+#include <type_traits>
 
 #include "fovea/kernels/step/scratch.h"
 // The level's own code from here on.
@@ -32,7 +33,7 @@ template <class T>
 PackedSize packed_size(const LayerWeights<T>& from, LayerFormat format) {
   const int64_t panels = pieces_of(from.columns, kTileColumns);
   const bool int8 = format == LayerFormat::kInt8;
-  const int64_t steps = int8 ? steps_of<WidenedBytes>(from.depth) : steps_of<typename StepOf<T>::type>(from.depth);
+  const int64_t steps = int8 ? steps_of<AnyBytes>(from.depth) : steps_of<typename StepOf<T>::type>(from.depth);
   return {panels, steps, panels * kTileColumns};
 }
 
@@ -66,6 +67,7 @@ void layer_rows(const LayerRows<T>& job, Executor& executor) {
   in_pieces(job.rows, executor, [&](int64_t first, int64_t count) {
     if (layer.format() == LayerFormat::kExact) return row_block(rows, first, count);
     const Int8Rows<T> left(rows.a.at(first, 0), count, layer.depth());
+    const BytesSession session;
     for (int64_t column = 0; column < layer.columns(); column += kTileColumns) {
       Finish<T, float> finish = finish_of(rows, first, column);
       left.multiply(layer.panel(column), layer.scales() + column, finish);

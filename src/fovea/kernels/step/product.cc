@@ -1,5 +1,7 @@
 #include "fovea/kernels/step/product.h"
 
+#include <type_traits>
+
 #include "fovea/kernels/step/product_isa.h"
 
 namespace fovea::kernels {
@@ -13,7 +15,12 @@ void run(const Job& job, Executor& executor) {
   if (job.rows == 0 || job.columns == 0) return;
   SerialExecutor serial;
   Executor& chosen = job.rows * job.columns * job.depth < kWorthThreads ? serial : executor;
-  with_isa([&](auto tag) { Products<decltype(tag)::kIsa>::run(job, chosen); });
+  const auto work = [&](auto tag) { Products<decltype(tag)::kIsa>::run(job, chosen); };
+  if constexpr (std::is_same_v<decltype(*job.a), const float&>) {
+    with_isa(work);  // products of floats have no tiles
+  } else {
+    with_tiled_isa(work);
+  }
 }
 
 }  // namespace

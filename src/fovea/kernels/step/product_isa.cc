@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <type_traits>
 
 #include "fovea/kernels/step/scratch.h"
 // The level's own code from here on.
@@ -22,7 +23,13 @@
 namespace fovea::kernels {
 namespace {
 
-constexpr int64_t kTokenBlock = 256;  // depth of a TokenSum's step through the tokens
+// Depth of a TokenSum's step through the tokens. Sums pass through registers once a step, which beside products of
+// tiles takes its time.
+#if defined(FOVEA_TILES)
+constexpr int64_t kTokenBlock = 512;
+#else
+constexpr int64_t kTokenBlock = 256;
+#endif
 constexpr int64_t kMinSumRows = 64, kMaxSumRows = 256, kSumColumns = 8 * kTileColumns;  // of a TokenSum's piece
 
 template <class Step, class T>
@@ -105,16 +112,27 @@ class SumPiece {
 
   void add_tokens(int64_t token, int64_t depth) {
     const int64_t steps = steps_of<Step>(depth);
-    const LeftFactor left = left_factor(token, depth);
+    LeftFactor left = left_factor(token, depth);
     if (wants_row_sums()) add_row_sums<Step>(left, steps, rows_, row_sums_);
+    constexpr Line kLine = Step::kTiles ? Line::kAlongDepth : Line::kAlongRows;
+    if constexpr (Step::kTiles) left = turned(left, steps);
+    const SessionOf<Step> session;
     const Matrix<T> right{job_.b + token * job_.b_stride + column_, nullptr, job_.b_stride, 0};
     float* panel = thread_scratch(Use::kRight).get<float>(kTokenBlock * kTileColumns);
     for (int64_t column = 0; column < columns_; column += kTileColumns) {
       const int64_t columns = std::min<int64_t>(kTileColumns, columns_ - column);
       pack_depth_rows<Step>(right.at(0, column), depth, columns, panel, kTileColumns);
       Accumulate add{sums_ + column, width_};
-      panel_product<Step, Line::kAlongRows>(left, rows_, panel, steps, add);
+      panel_product<Step, kLine>(left, rows_, panel, steps, add);
     }
+  }
+
+  // Units along the rows to units along the depth.
+  LeftFactor turned(const LeftFactor& left, int64_t steps) {
+    float* to = thread_scratch(Use::kTokens).get<float>(padded_rows_ * kTokenBlock / 2);
+    turn_units({left.data, left.step_bytes}, padded_rows_, steps, to);
+    const char* rows = reinterpret_cast<const char*>(to);
+    return {rows, steps * 4, 4, rows + rows_ / 16 * 16 * steps * 4, steps * 4};
   }
 
   LeftFactor left_factor(int64_t token, int64_t depth) {

@@ -3,16 +3,22 @@
 namespace fovea::kernels {
 namespace {
 
-// Rows of a piece, whole tiles: with their depth they stay in the nearer caches while the panels pass by.
-constexpr int64_t kRowBlock = 64 / kTileRows * kTileRows;
+// Rows that an inner product takes at once.
+#if defined(FOVEA_TILES)
+constexpr int64_t kRowStep = 2 * kTileSide;
+#else
+constexpr int64_t kRowStep = kTileRows;
+#endif
+// Rows of a piece, whole steps: with their depth they stay in the nearer caches while the panels pass by.
+constexpr int64_t kRowBlock = 64 / kRowStep * kRowStep;
 
-// work(first, count) for pieces of the rows: at most kRowBlock, whole tiles, and as many for each thread. A row's
+// work(first, count) for pieces of the rows: at most kRowBlock, whole steps, and as many for each thread. A row's
 // result does not depend on its piece.
 template <class Work>
 void in_pieces(int64_t rows, Executor& executor, Work&& work) {
   const int threads = executor.num_threads();
   const int64_t most = std::max<int64_t>(1, pieces_of(pieces_of(rows, kRowBlock), threads) * threads);
-  const int64_t piece = std::clamp<int64_t>(padded_to(pieces_of(rows, most), kTileRows), kTileRows, kRowBlock);
+  const int64_t piece = std::clamp<int64_t>(padded_to(pieces_of(rows, most), kRowStep), kRowStep, kRowBlock);
   executor.run(pieces_of(rows, piece), [&](int64_t p, int) { work(p * piece, std::min(piece, rows - p * piece)); });
 }
 
@@ -62,13 +68,9 @@ template <class T, class Bias>
 void row_block(const RowsOf<T, Bias>& job, int64_t first, int64_t rows) {
   using Step = typename StepOf<T>::type;
   const int64_t steps = steps_of<Step>(job.depth);
-  const Matrix<T> from = job.a.at(first, 0);
-  LeftFactor left{reinterpret_cast<const char*>(from.data), from.stride * int64_t{sizeof(T)}, 4};
-  if (!usable_in_place<Step>(from, job.depth)) {
-    float* packed = thread_scratch(Use::kLeft).get<float>(rows * steps);
-    pack_rows<Step>(from, rows, job.depth, packed);
-    left = {reinterpret_cast<const char*>(packed), steps * 4, 4};
-  }
+  const LeftFactor left = left_rows<Step>(job.a.at(first, 0), rows, job.depth,
+                                          thread_scratch(Use::kLeft).get<float>(padded_to(rows, 16) * steps));
+  const SessionOf<Step> session;
   for (int64_t column = 0; column < job.columns; column += kTileColumns) {
     Finish<T, Bias> finish = finish_of(job, first, column);
     panel_product<Step, Line::kAlongDepth>(left, rows, job.panels + column * steps, steps, finish);

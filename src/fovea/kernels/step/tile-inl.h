@@ -9,6 +9,7 @@ constexpr int kTileRows = FOVEA_ISA >= 2 ? 8 : FOVEA_ISA == 1 ? 6 : 4;
 constexpr int kTileColumns = 2 * kLanes;  // accumulators fill kTileRows x 2 registers
 
 struct FloatSums {
+  static constexpr bool kTiles = false;
   using Sum = F;
   using Right = F;
   static F zero() { return set(0); }
@@ -35,10 +36,13 @@ struct Bf16Step : FloatSums {
 };
 #endif
 
-// The left factor: step s of row r is the four bytes at data + r * row_bytes + s * step_bytes.
+// The left factor: step s of row r is the four bytes at data + r * row_bytes + s * step_bytes. To tiles, the last rows,
+// fewer than a tile's, lie at `last`, with room for a whole tile.
 struct LeftFactor {
   const char* data = nullptr;
   int64_t row_bytes = 0, step_bytes = 0;
+  const char* last = nullptr;
+  int64_t last_row_bytes = 0;
 };
 
 // kLine: the four-byte units of a row (kAlongDepth) or of a step (kAlongRows) lie side by side.
@@ -75,7 +79,8 @@ inline void last_rows(LeftFactor a, const float* panel, int64_t steps, int64_t r
 
 // All rows with one panel.
 template <class Step, Line kLine, class Emit>
-inline void panel_product(LeftFactor a, int64_t rows, const float* panel, int64_t steps, Emit& emit) {
+requires(!Step::kTiles) inline void panel_product(LeftFactor a, int64_t rows, const float* panel, int64_t steps,
+                                                  Emit& emit) {
   int64_t row = 0;
   for (; row + kTileRows <= rows; row += kTileRows) tile<Step, kLine, kTileRows>(a, panel, steps, row, emit);
   last_rows<Step, kLine, kTileRows - 1>(a, panel, steps, row, rows - row, emit);
@@ -83,3 +88,5 @@ inline void panel_product(LeftFactor a, int64_t rows, const float* panel, int64_
 
 }  // namespace
 }  // namespace fovea::kernels
+
+#include "fovea/kernels/step/tiled_panel-inl.h"

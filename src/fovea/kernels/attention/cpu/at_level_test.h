@@ -3,12 +3,11 @@
 
 #include <algorithm>
 #include <string>
-#include <vector>
 
 #include "fovea/kernels/simd/isa.h"
 
 // Tests that run once for every instruction-set level of the machine:
-//   INSTANTIATE_TEST_SUITE_P(Levels, ATest, testing::ValuesIn(levels_of_this_machine()), level_title);
+//   INSTANTIATE_TEST_SUITE_P(Levels, ATest, testing::ValuesIn(runnable_isas()), level_title);
 namespace fovea::kernels {
 
 class AtLevel : public testing::TestWithParam<Isa> {
@@ -16,12 +15,6 @@ class AtLevel : public testing::TestWithParam<Isa> {
   void SetUp() override { set_isa(GetParam()); }
   void TearDown() override { set_isa(best_isa()); }
 };
-
-inline std::vector<Isa> levels_of_this_machine() {
-  std::vector<Isa> levels;
-  for (int level = 0; level <= static_cast<int>(best_isa()); ++level) levels.push_back(static_cast<Isa>(level));
-  return levels;
-}
 
 inline std::string level_title(const testing::TestParamInfo<Isa>& level) {
   std::string text(name(level.param));

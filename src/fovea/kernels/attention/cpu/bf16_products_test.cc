@@ -70,7 +70,7 @@ bool goes_in_bf16(const Head& head) {
 // Exponents whose bits, 127 above them, are at least 142 together: below, sums of products may fall below the normal
 // range, as (1 + 2^-7) 2^-63 2^-63 - 2^-63 2^-63 does.
 TEST_P(Bf16ProductsTest, AreTakenWhereNothingFallsBelowTheNormalRange) {
-  const bool can = isa() == Isa::kAvx512Bf16;
+  const bool can = vector_isa() == Isa::kAvx512Bf16;
   EXPECT_EQ(goes_in_bf16({}), can);
   EXPECT_EQ(goes_in_bf16({.q = 0, .k = -0.0}), can);
   EXPECT_EQ(goes_in_bf16({.q = 0x1p-56, .k = -0x1p-56}), can);
@@ -113,7 +113,7 @@ TEST_P(Bf16ProductsTest, AreLookedForWhereAListSays) {
   for (int64_t t = 0; t < kQueries; ++t) EXPECT_EQ(out.get(t, 0, 0), 0x1p-27);
 }
 
-INSTANTIATE_TEST_SUITE_P(Levels, Bf16ProductsTest, testing::ValuesIn(levels_of_this_machine()), level_title);
+INSTANTIATE_TEST_SUITE_P(Levels, Bf16ProductsTest, testing::ValuesIn(runnable_isas()), level_title);
 
 }  // namespace
 }  // namespace fovea::kernels

@@ -205,7 +205,7 @@ TEST_P(DenseBf16, SelectsTheSameInBothPasses) {
   expect_same("window(90)+topk(5)", {.queries = 300, .keys = 340, .kernel = &kRowsKernel}, elements);
 }
 
-INSTANTIATE_TEST_SUITE_P(Levels, DenseBf16, testing::ValuesIn(levels_of_this_machine()), level_title);
+INSTANTIATE_TEST_SUITE_P(Levels, DenseBf16, testing::ValuesIn(runnable_isas()), level_title);
 
 }  // namespace
 }  // namespace fovea::kernels

@@ -154,7 +154,7 @@ TEST_P(Dense, SoftmaxLeavesNoSubnormalNumbers) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Levels, Dense, testing::ValuesIn(levels_of_this_machine()), level_title);
+INSTANTIATE_TEST_SUITE_P(Levels, Dense, testing::ValuesIn(runnable_isas()), level_title);
 
 }  // namespace
 }  // namespace fovea::kernels

@@ -91,7 +91,7 @@ TEST_P(RowsParts, AddUp) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Levels, RowsParts, testing::ValuesIn(levels_of_this_machine()), level_title);
+INSTANTIATE_TEST_SUITE_P(Levels, RowsParts, testing::ValuesIn(runnable_isas()), level_title);
 
 }  // namespace
 }  // namespace fovea::kernels

@@ -398,7 +398,7 @@ TEST(Rows, AloneTakesKeysFromAList) {
   EXPECT_FALSE(kRowsKernel.refuses(problem).empty());
 }
 
-INSTANTIATE_TEST_SUITE_P(Levels, RowsTest, testing::ValuesIn(levels_of_this_machine()), level_title);
+INSTANTIATE_TEST_SUITE_P(Levels, RowsTest, testing::ValuesIn(runnable_isas()), level_title);
 
 }  // namespace
 }  // namespace fovea::kernels

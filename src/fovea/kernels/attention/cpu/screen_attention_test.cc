@@ -116,7 +116,7 @@ TEST_P(ScreenAttention, HalvesAreRoundedToTheEvenNumber) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Levels, ScreenAttention, testing::ValuesIn(levels_of_this_machine()), level_title);
+INSTANTIATE_TEST_SUITE_P(Levels, ScreenAttention, testing::ValuesIn(runnable_isas()), level_title);
 
 }  // namespace
 }  // namespace fovea::kernels

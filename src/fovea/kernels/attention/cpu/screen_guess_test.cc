@@ -241,7 +241,7 @@ TEST_P(Searches, ListAllWhereProductsOverflow) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Levels, Searches, testing::ValuesIn(levels_of_this_machine()), level_title);
+INSTANTIATE_TEST_SUITE_P(Levels, Searches, testing::ValuesIn(runnable_isas()), level_title);
 
 // ---- guesses that are wrong: the selection must not show it ----
 
@@ -322,7 +322,7 @@ TEST_P(Guesses, AreProved) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Levels, Guesses, testing::ValuesIn(levels_of_this_machine()), level_title);
+INSTANTIATE_TEST_SUITE_P(Levels, Guesses, testing::ValuesIn(runnable_isas()), level_title);
 
 }  // namespace
 }  // namespace fovea::kernels

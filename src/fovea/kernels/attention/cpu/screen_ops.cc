@@ -20,8 +20,8 @@ const ScreenOps& screen_ops() {
 
 ScreenFormat fastest_screen_format() {
   if (has_int8_product()) return ScreenFormat::kInt8;
-  if (isa() == Isa::kAvx512Bf16) return ScreenFormat::kBFloat16;
-  return isa() == Isa::kAvx2 ? ScreenFormat::kInt16 : ScreenFormat::kFloat32;
+  if (vector_isa() == Isa::kAvx512Bf16) return ScreenFormat::kBFloat16;
+  return vector_isa() == Isa::kAvx2 ? ScreenFormat::kInt16 : ScreenFormat::kFloat32;
 }
 
 ScreenProduct screen_product(ScreenFormat format) {

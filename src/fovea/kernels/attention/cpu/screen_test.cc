@@ -30,9 +30,9 @@ class AtIsa {
 
 std::vector<ScreenFormat> formats() {
   std::vector<ScreenFormat> all = {ScreenFormat::kFloat32};
-  if (isa() == Isa::kAvx512Bf16) all.push_back(ScreenFormat::kBFloat16);
+  if (vector_isa() == Isa::kAvx512Bf16) all.push_back(ScreenFormat::kBFloat16);
   if (has_int8_product()) all.push_back(ScreenFormat::kInt8);
-  if (isa() >= Isa::kAvx2) all.push_back(ScreenFormat::kInt16);
+  if (vector_isa() >= Isa::kAvx2) all.push_back(ScreenFormat::kInt16);
   return all;
 }
 
@@ -160,7 +160,7 @@ void check_bound(ScreenFormat format, const Vectors& queries, const Vectors& key
 }
 
 TEST(Screening, StaysWithinItsBound) {
-  for (const Isa level : levels_of_this_machine()) {
+  for (const Isa level : runnable_isas()) {
     const AtIsa at(level);
     for (const ScreenFormat format : formats()) {
       for (const Vectors& queries : vector_kinds()) {
@@ -173,7 +173,7 @@ TEST(Screening, StaysWithinItsBound) {
 
 TEST(Screening, FindsTheKthGreatest) {
   Rng rng(3);
-  for (const Isa level : levels_of_this_machine()) {
+  for (const Isa level : runnable_isas()) {
     const AtIsa at(level);
     for (const int64_t count : {1, 2, 15, 16, 17, 33, 100, 700}) {
       for (int kind = 0; kind < 4; ++kind) {
@@ -201,7 +201,7 @@ TEST(Screening, FindsTheKthGreatest) {
 
 TEST(Screening, SearchesEntmaxFromBelow) {
   Rng rng(4);
-  for (const Isa level : levels_of_this_machine()) {
+  for (const Isa level : runnable_isas()) {
     const AtIsa at(level);
     for (const double alpha : {1.001, 1.3, 1.5, 2.0, 2.5, 3.2, 8.0}) {
       const EntmaxPower power(alpha);
@@ -227,7 +227,7 @@ TEST(Screening, SearchesEntmaxFromBelow) {
 TEST(Screening, SumsFlatRowsToOne) {
   constexpr int64_t kCount = 4096;
   Rng rng(6);
-  for (const Isa level : levels_of_this_machine()) {
+  for (const Isa level : runnable_isas()) {
     const AtIsa at(level);
     for (const double alpha : {1.2, 1.3, 1.4, 1.5, 2.0}) {
       const EntmaxPower power(alpha);
@@ -249,7 +249,7 @@ TEST(Screening, SumsFlatRowsToOne) {
 
 // mu comes nearer to c than float tells: for alpha = 8 and 1,000 scores, its base is 1e-21.
 TEST(Screening, WeighsManyEqualScores) {
-  for (const Isa level : levels_of_this_machine()) {
+  for (const Isa level : runnable_isas()) {
     const AtIsa at(level);
     for (const double alpha : {1.5, 2.0, 2.001, 3.14, 8.0, 64.0}) {
       const EntmaxPower power(alpha);
@@ -374,7 +374,7 @@ void check_hard(const Kernel& kernel, const char* spec, const Hard& hard, Attent
   const Sequence& s = h.problem.sequences[0];
   const double tolerance = 600 * 0x1p-24 * 4, derivative = greatest_derivative(transform);
   SerialExecutor serial;
-  for (const Isa level : levels_of_this_machine()) {
+  for (const Isa level : runnable_isas()) {
     const AtIsa at(level);
     const Results got = testing_suite::run_kernel(kernel, h.problem, h.inputs, Layout::kPacked, serial);
     const std::string what = cat(spec, ", ", hard.name, ", kind ", static_cast<int>(kind), ", ", name(level));

@@ -344,6 +344,17 @@ class BadInput(unittest.TestCase):
         self.refused("corpus", tmx, "--output", closed, says=["--output: cannot write into the folder", "Permission denied"],
                      before=without_privilege())
 
+    def test_a_file_is_cut_by_bytes(self):
+        text, output = PLACE.folder / "bytes.txt", PLACE.folder / "cut"
+        text.write_bytes(b"0123456789\n")
+        command = ["corpus", "--split-bytes", 5, 3, 2, text, "--output", output]
+        self.assertIn("has more bytes, which are in none of them", checked(*command).stderr)
+        self.assertEqual([(output / f"{part}.txt").read_bytes() for part in ("train", "valid", "test")], [b"01234", b"567", b"89"])
+        self.refused("corpus", "--split-bytes", 5, 5, 5, text, "--output", output, says=["has 11 bytes", "at least 15"])
+        self.refused(*command, "--languages", "en", "de", says="--languages: is for parallel text; got it beside --split-bytes", code=2)
+        self.refused(*command, text, says="got 2 files; expected one", code=2)
+        self.refused("corpus", "--split-bytes", 5, text, "--output", output, says="--split-bytes", code=2)
+
     def test_a_corpus_is_replaced_as_a_whole(self):
         output = PLACE.folder / "replaced"
         command = ["corpus", "--generate", 1000, "--valid", 5, "--test", 5, "--output", output, "--seed"]

@@ -40,7 +40,7 @@ class BadInput(unittest.TestCase):
             self.refused(*command, "-", says=f"{command[1]}: got '-', which is no standard stream here", code=2)
         self.refused("translate", "--beam-size", "none", says=["--beam-size: got 'none'", "a whole number of at least 1"], code=2)
         self.refused("train", "--transformer-norm", "pst", says="expected one of post, pre; did you mean 'post'?", code=2)
-        self.refused("vocab", "--dim-vocabs", 10**8, says="a whole number of at least 3 and at most 10,000,000", code=2)
+        self.refused("vocab", "--dim-vocabs", 10**8, says="a whole number of at least 0 and at most 10,000,000", code=2)
         self.refused("train", "--model", "a", "--model", "b", says="--model: got 2 values; expected one", code=2)
         self.refused("train", "--mini-batch-words", 1, "--mini-batch-words", 2, says="--mini-batch-words: got 2", code=2)
         self.refused("train", "--train-sets", "a", "b", "--model", says="--model: got no value; expected one", code=2)
@@ -344,6 +344,17 @@ class BadInput(unittest.TestCase):
         self.refused("corpus", tmx, "--output", closed, says=["--output: cannot write into the folder", "Permission denied"],
                      before=without_privilege())
 
+    def test_a_file_is_cut_by_bytes(self):
+        text, output = PLACE.folder / "bytes.txt", PLACE.folder / "cut"
+        text.write_bytes(b"0123456789\n")
+        command = ["corpus", "--split-bytes", 5, 3, 2, text, "--output", output]
+        self.assertIn("has more bytes, which are in none of them", checked(*command).stderr)
+        self.assertEqual([(output / f"{part}.txt").read_bytes() for part in ("train", "valid", "test")], [b"01234", b"567", b"89"])
+        self.refused("corpus", "--split-bytes", 5, 5, 5, text, "--output", output, says=["has 11 bytes", "at least 15"])
+        self.refused(*command, "--languages", "en", "de", says="--languages: is for parallel text; got it beside --split-bytes", code=2)
+        self.refused(*command, text, says="got 2 files; expected one", code=2)
+        self.refused("corpus", "--split-bytes", 5, text, "--output", output, says="--split-bytes", code=2)
+
     def test_a_corpus_is_replaced_as_a_whole(self):
         output = PLACE.folder / "replaced"
         command = ["corpus", "--generate", 1000, "--valid", 5, "--test", 5, "--output", output, "--seed"]
@@ -358,6 +369,22 @@ class BadInput(unittest.TestCase):
     def test_vocab_says_how_many_pieces(self):
         said = checked("vocab", "--train-sets", *PLACE.sides["train"], "--dim-vocabs", 1000, "--output", PLACE.folder / "big.spm").stderr
         self.assertIn(": 1,000 pieces", said)
+
+    def test_vocab_of_words_and_characters(self):
+        text, output = PLACE.folder / "counted.txt", PLACE.folder / "counted.spm"
+        text.write_text("the  cat @-@ sat\nthe cat\n")
+        command = ["vocab", "--train-sets", text, "--output", output]
+        said = checked(*command, "--type", "word").stderr
+        self.assertIn("taking 4 of 4 different words, which make up 100.00% of the text's 6\n", said)
+        self.assertIn(": 6 pieces\n", said)
+        said = checked(*command, "--type", "word", "--dim-vocabs", 4).stderr
+        self.assertIn("taking 2 of 4 different words, which make up 66.67% of the text's 6\n", said)
+        self.assertIn("taking 9 of 9 different characters", checked(*command, "--type", "char", "--dim-vocabs", 8000).stderr)
+        self.refused(*command, "--type", "char", "--byte-fallback", says="--byte-fallback: is for --type unigram and bpe; got --type char")
+        self.refused(*command, "--type", "word", "--dim-vocabs", 2, says="--dim-vocabs: got 2; expected 0, the default, or at least 3")
+        self.refused(*command, "--type", "words", says="expected one of unigram, bpe, word, char; did you mean 'word'?", code=2)
+        text.write_bytes(b"a\nb\xff\n")
+        self.refused(*command, "--type", "char", says="counted.txt', line 2: is not UTF-8")
 
     def test_vocab_into_a_pipe(self):
         command = ["vocab", "--train-sets", *PLACE.sides["train"], "--dim-vocabs", 300, "--output"]

@@ -14,25 +14,27 @@ namespace {
 
 struct VocabConfig : LogOptions {
   std::vector<std::string> train_sets;
-  int64_t dim_vocabs = 8000;
+  int64_t dim_vocabs = 0;
   std::string output, type = "unigram";
   double character_coverage = 1;
   bool byte_fallback = false;
-  int64_t max_lines = 2'000'000, seed = 1, cpu_threads = 1;
+  int64_t max_lines = text::kDefaultVocabSample, seed = 1, cpu_threads = 1;
 
   static constexpr auto fields() {
     using C = VocabConfig;
     const auto own = std::tuple(
-        named("train-sets", &C::train_sets, "text to learn from, one sentence a line, may be packed", "t"),
-        number("dim-vocabs", &C::dim_vocabs, "pieces, </s> and <unk> among them", 3, 1e7),
-        named("output", &C::output, "the SentencePiece model to write (.spm)", "o"),
-        choice("type", &C::type, "how pieces are learned", "unigram|bpe"),
-        number("character-coverage", &C::character_coverage, "share of all characters that get a piece",
+        named("train-sets", &C::train_sets, "text to learn from, plain or compressed", "t"),
+        number("dim-vocabs", &C::dim_vocabs,
+               "number of pieces, with </s> and <unk>; of word and char, the most (0: 8,000; for char all)", 0, 1e7),
+        named("output", &C::output, "SentencePiece model to write (.spm)", "o"),
+        choice("type", &C::type, "pieces that SentencePiece learns, words between white space, or characters",
+               text::kVocabTypeNames),
+        number("character-coverage", &C::character_coverage, "unigram, bpe: share of all characters that get a piece",
                text::kMinCharacterCoverage, 1),
-        field("byte-fallback", &C::byte_fallback, "spell unknown characters in bytes"),
-        number("max-lines", &C::max_lines, "learn from a sample of so many lines", 1, 1e12),
-        number("seed", &C::seed, "of the sample", 0, 9e15),
-        number("cpu-threads", &C::cpu_threads, "threads, for unigram; its pieces depend on how many", 1, 4096));
+        field("byte-fallback", &C::byte_fallback, "unigram, bpe: spell unknown characters in bytes"),
+        number("max-lines", &C::max_lines, "unigram, bpe: learn from a sample of N lines", 1, 1e12),
+        number("seed", &C::seed, "random seed for the sample", 0, 9e15),
+        number("cpu-threads", &C::cpu_threads, "unigram: number of threads, on which its pieces depend", 1, 4096));
     return std::tuple_cat(own, LogOptions::fields());
   }
 };
@@ -41,12 +43,14 @@ struct VocabConfig : LogOptions {
 
 int run_vocab(const std::vector<std::string>& arguments) {
   VocabConfig config;
-  Options options("vocab", "Learns a SentencePiece vocabulary from text.",
+  Options options("vocab", "Makes a vocabulary of pieces, words or characters from text, a SentencePiece model.",
                   "--train-sets A B --dim-vocabs N --output FILE.spm");
   options.add(config, "Options");
   options.epilogue(
       "Several files make one joint vocabulary:\n"
-      "  fovea vocab --train-sets train.en train.de --dim-vocabs 8000 --output joint.spm");
+      "  fovea vocab --train-sets train.en train.de --dim-vocabs 8000 --output joint.spm\n"
+      "  fovea vocab --type word --train-sets wiki.train.tokens --dim-vocabs 267735 --output words.spm\n"
+      "  fovea vocab --type char --train-sets text8 --output characters.spm");
   if (!options.parse(arguments)) return 0;
   configure_log(config, {config.train_sets});
   if (config.train_sets.empty()) throw UsageError("--train-sets: got none; expected one or more text files");

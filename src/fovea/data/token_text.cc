@@ -52,22 +52,6 @@ struct Slice {
   int64_t line_ends = 0;
 };
 
-// Where `text` has what no text has, and how to say so.
-struct BadByte {
-  size_t at;
-  const char* what;
-};
-std::optional<BadByte> find_bad_byte(std::string_view text) {
-  for (size_t at = 0; at < text.size();) {
-    const text::CharacterStart start = text::first_character(text.substr(at));
-    if (start.kind != text::CharacterStart::Kind::kWhole)
-      return BadByte{at, "is not UTF-8; convert the text, as with iconv -t UTF-8, or use --vocabs bytes"};
-    if (text[at] == '\0') return BadByte{at, "has a NUL byte and is not text; name a text file, or use --vocabs bytes"};
-    at += start.size;
-  }
-  return std::nullopt;
-}
-
 class TokenTextLoader {
  public:
   TokenTextLoader(const text::Units& units, const TokenTextOptions& options)
@@ -84,7 +68,7 @@ class TokenTextLoader {
     char last = '\n';
     for (bool more = true; more;) {
       throw_if_interrupted("reading the text");
-      more = reader.read(text, kBlockBytes) > 0;
+      more = reader.read(text, std::max(kBlockBytes, text.size())) > 0;  // what is not cut yet is looked at again
       const size_t size = more ? units_.cut(text, text.size()) : text.size();
       if (size == 0) continue;
       add(std::string_view(text).substr(0, size));
@@ -161,9 +145,9 @@ class TokenTextLoader {
   }
 
   void require_text(const std::vector<Slice>& slices) {
-    std::vector<std::optional<BadByte>> bad(slices.size());
+    std::vector<std::optional<text::BadByte>> bad(slices.size());
     threads_.run(std::ssize(slices), [&](int64_t i, int) {
-      bad[static_cast<size_t>(i)] = find_bad_byte(slices[static_cast<size_t>(i)].text);
+      bad[static_cast<size_t>(i)] = text::find_bad_byte(slices[static_cast<size_t>(i)].text);
     });
     int64_t line = lines_before_ + 1, before = offset_;
     for (size_t i = 0; i < slices.size(); ++i) {
@@ -172,7 +156,8 @@ class TokenTextLoader {
       before += std::ssize(part);
       if (bad[i])
         throw Error(cat(options_.option, ": ", path_ == "-" ? "standard input" : cat("'", path_, "'"), ", line ",
-                        thousands(line), " (after ", thousands(before), " bytes): ", bad[i]->what));
+                        thousands(line), " (after ", thousands(before), " bytes): ", bad[i]->why,
+                        ", or use --vocabs bytes"));
     }
   }
 

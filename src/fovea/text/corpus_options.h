@@ -21,6 +21,7 @@ struct CorpusOptions {
   double max_ratio = 3, max_copied = 0.6;
   bool keep_duplicates = false, keep_markup = false, keep_accelerators = false;
   int64_t generate = 0;
+  std::vector<int64_t> split_bytes;
 
   // The languages, empty where the files are to say.
   std::string source() const { return languages.empty() ? "" : languages[0]; }
@@ -53,7 +54,11 @@ struct CorpusOptions {
         field("keep-markup", &O::keep_markup, "leave tags and entities as they are"),
         field("keep-accelerators", &O::keep_accelerators, "leave the marks of _File, ~File and &File"),
         number("generate", &O::generate, "make up so many pairs of a small two-language grammar, with alignments", 0,
-               1e9));
+               1e9),
+        at_most(3, number("split-bytes", &O::split_bytes,
+                          "cut one file of any kind into train, valid and test, which get the first N bytes, the next "
+                          "N and the next N",
+                          1, 1e15)));
   }
 };
 

@@ -1,19 +1,25 @@
 #pragma once
 #include <cstdint>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "fovea/text/vocab.h"
 
 namespace fovea::text {
 
+// Stands for a blank in pieces.
+inline constexpr std::string_view kBlankSign = "\u2581";
+
 // Numbers of fields and of kinds of pieces in sentencepiece_model.proto.
 namespace proto {
 inline constexpr uint64_t kPieces = 1, kTrainerSpec = 2, kNormalizerSpec = 3, kDenormalizerSpec = 5;  // of a model
 inline constexpr uint64_t kPieceText = 1, kPieceScore = 2, kPieceKind = 3;                            // of a piece
-inline constexpr uint64_t kUnknownPiece = 2, kControlPiece = 3, kUserPiece = 4;                       // kPieceKind
+inline constexpr uint64_t kNormalPiece = 1, kUnknownPiece = 2, kControlPiece = 3, kUserPiece = 4;     // kPieceKind
 inline constexpr uint64_t kModelType = 3, kVocabSize = 4, kUnkId = 40, kBosId = 41, kEosId = 42, kPadId = 43,
-                          kUnkSurface = 44;  // of the trainer's spec
-inline constexpr uint64_t kNormalizerName = 1, kCharsmap = 2, kDummyPrefix = 3, kRemoveBlanks = 4;
+                          kUnkSurface = 44, kBlankAsSuffix = 24;  // of the trainer's spec
+inline constexpr uint64_t kNormalizerName = 1, kCharsmap = 2, kDummyPrefix = 3, kRemoveBlanks = 4,
+                          kEscapeBlanks = 5;  // of the normalizer's spec
 }  // namespace proto
 
 // What the specs of a serialised model say, with the library's defaults for what they leave out.
@@ -22,8 +28,18 @@ struct ModelSpec {
   bool add_dummy_prefix = true;          // a line is encoded with a blank before it
   bool remove_extra_whitespaces = true;  // blanks at the ends of a line, and all but one of a run
   bool has_charsmap = false;             // characters are normalised
+  bool is_counted = false;               // write_counted_model() would give a model that encodes as this one
 };
 // A damaged model gives what was read of it so far.
 ModelSpec read_model_spec(std::string_view model);
+
+struct CountedPiece {
+  std::string text;  // with U+2581 for a blank
+  int64_t count = 0;
+};
+// A serialised model of words or characters: </s> is 0, <unk> is 1, then come the pieces. Words stand between white
+// space (kWhiteSpaces) and are printed with one blank between them, unknown ones as <unk>; of characters none is
+// changed, and unknown ones are printed as U+2047.
+std::string write_counted_model(VocabType type, const std::vector<CountedPiece>& pieces);
 
 }  // namespace fovea::text

@@ -62,8 +62,9 @@ std::string UnitDecoder::take_all() {
 std::string UnitDecoder::piece_text(int64_t id) {
   const Vocab& vocab = units_.vocab();
   std::string text = vocab.surface(id);
-  const bool drops_blank =
-      is_line_empty_ && text.starts_with(' ') && id != vocab.unk() && vocab.leading_blanks() != LeadingBlanks::kKept;
+  const bool may_drop =
+      vocab.leading_blanks() != LeadingBlanks::kKept && (id != vocab.unk() || vocab.type() == VocabType::kWord);
+  const bool drops_blank = is_line_empty_ && may_drop && text.starts_with(' ');
   if (drops_blank) text.erase(0, 1);
   const bool has_dropped_all = drops_blank && vocab.leading_blanks() == LeadingBlanks::kFirstDropped;
   is_line_empty_ = is_line_empty_ && text.empty() && !has_dropped_all;

@@ -3,6 +3,7 @@
 #include "fovea/base/error.h"
 #include "fovea/base/strings.h"
 #include "fovea/text/unit_decoder.h"
+#include "fovea/text/unit_split.h"
 #include "fovea/text/utf8.h"
 
 namespace fovea::text {
@@ -46,15 +47,10 @@ void Units::encode(std::string_view text, std::vector<int32_t>& ids) const {
     for (const char c : text) ids.push_back(static_cast<unsigned char>(c));
     return;
   }
-  while (!text.empty()) {
-    const size_t end = text.find('\n');
-    std::string_view line = text.substr(0, end);
-    const bool has_end = end != std::string_view::npos;
-    text.remove_prefix(line.size() + (has_end ? 1 : 0));
-    if (has_end && line.ends_with('\r')) line.remove_suffix(1);
+  each_line(text, [&](std::string_view line, bool has_end) {
     vocab_->encode(line, ids);
     if (has_end) ids.push_back(static_cast<int32_t>(vocab_->eos()));
-  }
+  });
 }
 
 size_t Units::cut(std::string_view text, size_t most) const {

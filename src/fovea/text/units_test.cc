@@ -78,24 +78,37 @@ TEST_F(UnitsTest, TheEndOfASentenceIsTheLineEnd) {
 
 // The library decodes whole lines; the decoder puts them together piece by piece.
 TEST_F(UnitsTest, DecodesLinesAsTheLibraryDoes) {
-  for (const bool byte_fallback : {false, true}) {
-    for (const char* type : {"unigram", "bpe"}) {
-      const Units units = trained(type, byte_fallback);
-      Rng rng(1);
-      for (int round = 0; round < 300; ++round) {
-        std::vector<int64_t> line;
-        for (uint64_t size = rng.below(12); size > 0; --size) {
-          const auto id = static_cast<int64_t>(rng.below(static_cast<uint64_t>(units.size())));
-          if (id != units.eos()) line.push_back(id);
-        }
-        EXPECT_EQ(units.decode(line), units.vocab().decode(line)) << type << byte_fallback << " round " << round;
+  const std::vector<Units> all = {trained("unigram"),   trained("bpe"),  trained("unigram", true),
+                                  trained("bpe", true), trained("word"), trained("char")};
+  for (const Units& units : all) {
+    Rng rng(1);
+    for (int round = 0; round < 300; ++round) {
+      std::vector<int64_t> line;
+      for (uint64_t size = rng.below(12); size > 0; --size) {
+        const auto id = static_cast<int64_t>(rng.below(static_cast<uint64_t>(units.size())));
+        if (id != units.eos()) line.push_back(id);
       }
+      EXPECT_EQ(units.decode(line), units.vocab().decode(line)) << units.unit_name() << " round " << round;
     }
   }
 }
 
+TEST_F(UnitsTest, WordsAndCharactersGiveTheTextBack) {
+  const Units words = trained("word"), characters = trained("char");
+  EXPECT_EQ(words.unit_name(), "word");
+  EXPECT_EQ(characters.unit_name(), "char");
+  for (const std::string text : {"", "\n", "\n\nbaba  abab\n\n", "ab  \u00e4b ", "  \n ab", "baba"}) {
+    EXPECT_EQ(characters.decode(wide(ids_of(characters, text))), text);
+    EXPECT_EQ(ids_of(characters, text).size(), text.size() - (text.find("\u00e4") != std::string::npos ? 1 : 0));
+  }
+  EXPECT_EQ(words.decode(wide(ids_of(words, " aba\u3000 bab \r\n\taab nix\n\nnix nix"))),
+            "aba bab\naab <unk>\n\n<unk> <unk>");
+  EXPECT_EQ(characters.decode(wide(ids_of(characters, "axx\r\nb"))), "a\u2047\u2047\nb");
+}
+
 TEST_F(UnitsTest, DecodingAsItGoesGivesTheWholeText) {
-  const std::vector<Units> all = {Units::bytes(), trained("unigram"), trained("bpe", true)};
+  const std::vector<Units> all = {Units::bytes(), trained("unigram"), trained("bpe", true), trained("word"),
+                                  trained("char")};
   for (const Units& units : all) {
     for (const char* text : kAwkward) {
       const std::vector<int64_t> ids = wide(ids_of(units, text));
@@ -129,7 +142,8 @@ TEST_F(UnitsTest, ACharacterComesOutWithItsLastByte) {
 
 // What is before a cut does not change the units of what is behind it.
 TEST_F(UnitsTest, CutsChangeNothing) {
-  const std::vector<Units> all = {Units::bytes(), trained("unigram"), trained("bpe", true)};
+  const std::vector<Units> all = {Units::bytes(), trained("unigram"), trained("bpe", true), trained("word"),
+                                  trained("char")};
   for (const Units& units : all) {
     for (const std::string text :
          {"baba abab\naba ab  ba\u00e4\u00df", "ab ab   ab\r\nab", "\u4f60\u597d ab\r\r\n ab"}) {
@@ -147,6 +161,8 @@ TEST_F(UnitsTest, CutsChangeNothing) {
   EXPECT_EQ(all[1].cut("ab ab", 5), 2);
   EXPECT_EQ(all[1].cut("ab\nab ab", 8), 3);
   EXPECT_EQ(all[1].cut("abab", 4), 0);
+  EXPECT_EQ(all[4].cut("ab\u00e4", 3), 2);
+  EXPECT_EQ(all[4].cut("ab\r", 3), 2);
 }
 
 TEST_F(UnitsTest, ACheckpointsFileGivesThemBack) {

@@ -1,6 +1,7 @@
 #pragma once
 #include <array>
 #include <cstddef>
+#include <optional>
 #include <string_view>
 
 // UTF-8 byte by byte, without ICU.
@@ -18,10 +19,12 @@ CharacterStart first_character(std::string_view text);
 // How many bytes at the end of `text` may be the beginning of a character that goes on behind it: 0 to 3.
 size_t cut_character(std::string_view text);
 
-// Whether a character begins at `at`, or the text ends there: the byte there does not continue a character.
-inline bool is_character_start(std::string_view text, size_t at) {
-  return at >= text.size() || (static_cast<unsigned char>(text[at]) & 0xc0) != 0x80;
-}
+// The first place at which bytes are not text, and why: "is not UTF-8 ...", "has a NUL byte ...".
+struct BadByte {
+  size_t at;
+  std::string_view why;
+};
+std::optional<BadByte> find_bad_byte(std::string_view text);
 
 // White space as Python's str.split() sees it: Unicode's, and the separators of files, groups, records and units.
 inline constexpr std::array<std::string_view, 29> kWhiteSpaces = {

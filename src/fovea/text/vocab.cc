@@ -3,6 +3,7 @@
 #include <sentencepiece_processor.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "fovea/base/error.h"
 #include "fovea/base/file.h"
@@ -10,6 +11,7 @@
 #include "fovea/text/sentencepiece_check.h"
 #include "fovea/text/sentencepiece_log.h"
 #include "fovea/text/sentencepiece_model.h"
+#include "fovea/text/unit_table.h"
 #include "fovea/text/utf8.h"
 
 namespace fovea::text {
@@ -24,8 +26,6 @@ bool load_into(sentencepiece::SentencePieceProcessor& processor, std::string_vie
     return false;
   }
 }
-
-constexpr std::string_view kBlankSign = "\u2581";
 
 void require_encoded(const sentencepiece::util::Status& status) {
   if (!status.ok()) throw Error(cat("vocabulary: a line cannot be split into pieces: ", status.ToString()));
@@ -61,8 +61,17 @@ struct Vocab::Model {
   sentencepiece::SentencePieceProcessor processor;
   std::string bytes, unk_surface;
   ModelSpec spec;
+  std::optional<UnitTable> table;  // of a model that write_counted_model() may have written
   bool has_blanks_inside = false;  // pieces with a blank that is not their first character
   bool has_units() const { return spec.type == VocabType::kWord || spec.type == VocabType::kChar; }
+  void read_pieces() {
+    if (spec.is_counted) table.emplace(spec.type);
+    for (int id = 0; id < processor.GetPieceSize(); ++id) {
+      const std::string& piece = processor.IdToPiece(id);
+      has_blanks_inside |= piece.find(kBlankSign, 1) != std::string::npos;
+      if (table) table->add(piece, id);
+    }
+  }
 };
 
 Vocab::Vocab() : model_(std::make_unique<Model>()) {}
@@ -94,8 +103,7 @@ Vocab Vocab::from_bytes(const std::string& bytes, const std::string& name) {
     throw Error(cat("vocabulary: '", name, "' has no </s>; got a model trained without one; train it with an eos_id"));
   vocab.model_->spec = read_model_spec(bytes);
   (void)processor.Decode(std::vector<int>{processor.unk_id()}, &vocab.model_->unk_surface);
-  for (int id = 0; id < processor.GetPieceSize(); ++id)
-    vocab.model_->has_blanks_inside |= processor.IdToPiece(id).find(kBlankSign, 1) != std::string::npos;
+  vocab.model_->read_pieces();
   return vocab;
 }
 
@@ -107,6 +115,10 @@ const std::string& Vocab::bytes() const { return model_->bytes; }
 VocabType Vocab::type() const { return model_->spec.type; }
 
 void Vocab::encode(std::string_view line, std::vector<int32_t>& ids) const {
+  if (model_->table && is_valid_utf8(line)) {
+    model_->table->encode(line, static_cast<int32_t>(unk()), ids);
+    return;
+  }
   if (model_->has_units()) {
     each_unit(model_->processor, type(), line, [&](std::string_view, int id) { ids.push_back(id); });
     return;
@@ -139,6 +151,8 @@ std::string Vocab::decode(const std::vector<int64_t>& ids) const {
   std::string text;
   const auto status = model_->processor.Decode(known, &text);
   if (!status.ok()) throw Error(cat("vocabulary: pieces cannot be joined into text: ", status.ToString()));
+  // The library drops the blank before the first word, except before an unknown one.
+  if (type() == VocabType::kWord && text.starts_with(' ')) text.erase(0, 1);
   return text;
 }
 

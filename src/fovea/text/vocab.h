@@ -53,19 +53,24 @@ class Vocab {
 };
 
 inline constexpr double kMinCharacterCoverage = 0.98;  // SentencePiece's
+inline constexpr int64_t kDefaultVocabSize = 8000, kDefaultVocabSample = 2'000'000;
+
+inline constexpr std::string_view kVocabTypeNames = "unigram|bpe|word|char";
 
 struct VocabTraining {
   std::vector<std::string> inputs;  // text files, may be packed
   std::string output;               // .spm
-  int64_t size = 8000;
-  std::string type = "unigram";  // or bpe
+  int64_t size = 0;                 // 0: kDefaultVocabSize; all characters of char. Of word and char, the most pieces
+  std::string type = "unigram";     // of kVocabTypeNames
+  // Of unigram and bpe alone; the others count the whole text.
   double character_coverage = 1.0;
   bool byte_fallback = false;
-  int64_t max_sentences = 2'000'000;
+  int64_t max_sentences = kDefaultVocabSample;
   int64_t seed = 1, threads = 1;
 };
-// Returns the number of pieces. The same input and seed give the same file; for unigram, the same number of threads
-// too. Throws if `size` is impossible for the text, saying what is possible.
+// Learns pieces with SentencePiece, or counts the words or characters of the text. Returns the number of pieces. The
+// same input and seed give the same file; for unigram, the same number of threads too. Throws if `size` is impossible
+// for the text, saying what is possible.
 int64_t train_vocab(const VocabTraining& options);
 
 }  // namespace fovea::text

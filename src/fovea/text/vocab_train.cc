@@ -1,73 +1,35 @@
 #include <sentencepiece_trainer.h>
 
+#include <algorithm>
 #include <regex>
 #include <unordered_map>
 
+#include "fovea/base/choices.h"
 #include "fovea/base/error.h"
 #include "fovea/base/file.h"
 #include "fovea/base/log.h"
-#include "fovea/base/rng.h"
 #include "fovea/base/signals.h"
 #include "fovea/base/strings.h"
 #include "fovea/text/sentencepiece_log.h"
-#include "fovea/text/unicode.h"
 #include "fovea/text/vocab.h"
+#include "fovea/text/vocab_count.h"
+#include "fovea/text/vocab_sample.h"
 
 namespace fovea::text {
+
+void silence_sentencepiece() {
+  // The only public way to the library's log level is an option of its trainer; without an input it refuses the rest.
+  static const bool kSilenced = [] {
+    (void)sentencepiece::SentencePieceTrainer::Train(
+        std::unordered_map<std::string, std::string>{{"minloglevel", "3"}});
+    return true;
+  }();
+  (void)kSilenced;
+}
+
 namespace {
 
-// The library skips longer lines, and lines with its own mark for rare characters, without a word.
-constexpr size_t kMaxLineBytes = 4192;
-constexpr std::string_view kReserved = "\u2585";
-
-struct Sample {
-  std::vector<std::string> lines;
-  int64_t seen = 0, too_long = 0, reserved = 0;
-};
-
-// Whether the library's normaliser leaves anything of the line. Where it leaves nothing of all lines, the library ends
-// the process. U+2581 is its blank.
-bool has_text(std::string line) {
-  for (const std::string_view blank : {"\u2581", "\ufffd"})
-    for (size_t at = 0; (at = line.find(blank, at)) != std::string::npos;) line.erase(at, blank.size());
-  return has_visible(line);
-}
-
-// A uniform sample of at most `limit` lines in one pass (reservoir sampling, Vitter 1985, algorithm R). The library's
-// own sampler continues its random stream from training to training, which would make a file depend on what came
-// before.
-Sample sample_lines(const VocabTraining& options) {
-  Sample sample;
-  log::Progress progress("reading text, lines", 0);
-  Rng rng(static_cast<uint64_t>(options.seed));
-  const auto limit = static_cast<uint64_t>(options.max_sentences);
-  for (const std::string& path : options.inputs) {
-    LineReader reader(path);
-    for (std::string line; reader.next_text(line);) {
-      if ((reader.line_number() & 0xfff) == 0) {
-        throw_if_interrupted("reading text for the vocabulary");
-        progress.at(static_cast<double>(reader.line_number()));
-      }
-      if (line.size() > kMaxLineBytes) {
-        ++sample.too_long;
-        continue;
-      }
-      if (line.find(kReserved) != std::string::npos) {
-        ++sample.reserved;
-        continue;
-      }
-      if (!has_text(line)) continue;
-      ++sample.seen;
-      if (sample.lines.size() < limit) {
-        sample.lines.push_back(std::move(line));
-        line = {};
-      } else if (const uint64_t slot = rng.below(static_cast<uint64_t>(sample.seen)); slot < limit) {
-        sample.lines[slot] = line;
-      }
-    }
-  }
-  return sample;
-}
+constexpr int64_t kLeastSize = 3;
 
 class SampleIterator : public sentencepiece::SentenceIterator {
  public:
@@ -98,38 +60,68 @@ class SampleIterator : public sentencepiece::SentenceIterator {
   throw Error(cat("--dim-vocabs ", size, ": no vocabulary can be learned from this text: ", message));
 }
 
+VocabType type_of(const VocabTraining& options) {
+  return static_cast<VocabType>(parse_choice<size_t>(kVocabTypeNames, options.type, "--type: got") + 1);
+}
+bool is_counted(const VocabTraining& options) {
+  return type_of(options) == VocabType::kWord || type_of(options) == VocabType::kChar;
+}
+
+// Words and characters are counted, all of them: no text is left out and nothing is spelt.
+void refuse_learning_options(const VocabTraining& options) {
+  const auto refuse = [&](std::string_view option) {
+    throw Error(cat(option, ": is for --type unigram and bpe; got --type ", options.type, "; leave it out"));
+  };
+  if (options.byte_fallback) refuse("--byte-fallback");
+  if (options.character_coverage < 1) refuse("--character-coverage");
+  if (options.max_sentences != kDefaultVocabSample) refuse("--max-lines");
+}
+
 void check(const VocabTraining& options) {
   if (options.inputs.empty()) throw Error("--train-sets: got none; expected one or more text files");
   if (options.output.empty()) throw Error("--output: got none; expected a file to write, e.g. joint.spm");
-  if (options.type != "unigram" && options.type != "bpe")
-    throw Error(cat("--type: got '", options.type, "'; expected unigram or bpe"));
+  if (options.size < 0 || (options.size > 0 && options.size < kLeastSize))
+    throw Error(cat("--dim-vocabs: got ", options.size, "; expected 0, the default, or at least ", kLeastSize,
+                    ": </s>, <unk> and a piece of the text"));
+  if (is_counted(options)) refuse_learning_options(options);
   for (const std::string& path : options.inputs)
     if (path != "-") require_file(path, "--train-sets");
 }
 
-}  // namespace
-
-void silence_sentencepiece() {
-  // The only public way to the library's log level is an option of its trainer; without an input it refuses the rest.
-  static const bool kSilenced = [] {
-    (void)sentencepiece::SentencePieceTrainer::Train(
-        std::unordered_map<std::string, std::string>{{"minloglevel", "3"}});
-    return true;
-  }();
-  (void)kSilenced;
+int64_t store(const VocabTraining& options, const std::string& model) {
+  const int64_t pieces = Vocab::from_bytes(model, options.output).size();
+  write_file(options.output, model);
+  return pieces;
 }
 
-int64_t train_vocab(const VocabTraining& options) {
-  check(options);
-  require_other_file("--output", options.output, options.inputs);
-  require_writable("--output", options.output);
+int64_t train_counted(const VocabTraining& options) {
+  const VocabType type = type_of(options);
+  const std::string_view units = type == VocabType::kWord ? "words" : "characters";
+  UnitCounts counts = count_units(options.inputs, type);
+  const auto kinds = std::ssize(counts.units);
+  if (kinds == 0) throw Error(cat("--train-sets: no ", units, " in ", join(options.inputs, ", "), "; expected text"));
+  const int64_t all = kinds + kLeastSize - 1;
+  const int64_t default_size = type == VocabType::kWord ? kDefaultVocabSize : all;
+  const int64_t size = std::min(all, options.size == 0 ? default_size : options.size);
+  counts.units.resize(static_cast<size_t>(size - kLeastSize + 1));
+  int64_t covered = 0;
+  for (const CountedPiece& unit : counts.units) covered += unit.count;
+  const double share = static_cast<double>(covered) / static_cast<double>(counts.total);
+  log::info(cat("taking ", thousands(std::ssize(counts.units)), " of ", thousands(kinds), " different ", units,
+                ", which make up ", fixed(100 * share, 2), "% of the text's ", thousands(counts.total)));
+  return store(options, write_counted_model(type, counts.units));
+}
+
+int64_t train_learned(const VocabTraining& options) {
   silence_sentencepiece();
-  const Sample sample = sample_lines(options);
+  const LineSample sample = sample_lines(options.inputs, options.max_sentences, static_cast<uint64_t>(options.seed));
   if (sample.lines.empty())
     throw Error(cat("--train-sets: no text in ", join(options.inputs, ", "), "; expected lines of at most ",
-                    kMaxLineBytes, " bytes, with more than blanks and without U+2585"));
-  if (sample.too_long > 0)
-    log::warn(cat(thousands(sample.too_long), " lines of over ", kMaxLineBytes, " bytes left out"));
+                    kMaxVocabLineBytes, " bytes, with more than blanks and without U+2585"));
+  if (sample.is_of_parts)
+    log::warn(cat("all lines with text have over ", kMaxVocabLineBytes, " bytes; they are cut at blanks"));
+  if (sample.too_long > 0 && !sample.is_of_parts)
+    log::warn(cat(thousands(sample.too_long), " lines of over ", kMaxVocabLineBytes, " bytes left out"));
   if (sample.reserved > 0)
     log::warn(cat(thousands(sample.reserved), " lines with U+2585 (▅), which SentencePiece reserves, left out"));
   log::info(cat("learning ", thousands(options.size), " pieces from ", thousands(std::ssize(sample.lines)), " of ",
@@ -143,7 +135,7 @@ int64_t train_vocab(const VocabTraining& options) {
       {"character_coverage", shortest(options.character_coverage)},
       {"byte_fallback", options.byte_fallback ? "true" : "false"},
       {"num_threads", std::to_string(options.type == "unigram" ? options.threads : 1)},
-      {"max_sentence_length", std::to_string(kMaxLineBytes)},
+      {"max_sentence_length", std::to_string(kMaxVocabLineBytes)},
       {"eos_id", "0"},
       {"unk_id", "1"},
       {"bos_id", "-1"},
@@ -158,9 +150,19 @@ int64_t train_vocab(const VocabTraining& options) {
     return sentencepiece::SentencePieceTrainer::Train(arguments, &lines, &model);
   }();
   if (!status.ok()) fail(options, status.ToString());
-  const int64_t pieces = Vocab::from_bytes(model, options.output).size();
-  write_file(options.output, model);
-  return pieces;
+  return store(options, model);
+}
+
+}  // namespace
+
+int64_t train_vocab(const VocabTraining& options) {
+  check(options);
+  require_other_file("--output", options.output, options.inputs);
+  require_writable("--output", options.output);
+  if (is_counted(options)) return train_counted(options);
+  VocabTraining learning = options;
+  if (learning.size == 0) learning.size = kDefaultVocabSize;
+  return train_learned(learning);
 }
 
 }  // namespace fovea::text

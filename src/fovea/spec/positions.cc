@@ -79,18 +79,33 @@ template <class Scheme>
 std::string print_scheme(const Scheme& scheme) {
   constexpr auto kFields = Scheme::fields();
   std::string text(Scheme::kName);
-  if constexpr (std::tuple_size_v < decltype(kFields) >> 0) {
+  if constexpr (std::tuple_size_v<decltype(kFields)> != 0) {
     const double value = scheme.*std::get<0>(kFields).member;
     if (scheme != Scheme{}) text += cat("(", shortest(value), ")");
   }
   return text;
 }
 
+// The parts between the '+' that stand outside of parentheses: the '+' in rotary(5e+05) does not join schemes.
+std::vector<std::string> parts_of(std::string_view text) {
+  std::vector<std::string> parts(1);
+  bool inside = false;
+  for (const char c : text) {
+    if (c == '(' || c == ')') inside = c == '(';
+    if (c == '+' && !inside) {
+      parts.emplace_back();
+    } else {
+      parts.back() += c;
+    }
+  }
+  return parts;
+}
+
 }  // namespace
 
 PositionSchemes parse_positions(std::string_view text) {
   PositionSchemes schemes;
-  for (const std::string& part : split(text, '+')) schemes.push_back(read_scheme(trim(part)));
+  for (const std::string& part : parts_of(text)) schemes.push_back(read_scheme(trim(part)));
   check_together(schemes, text);
   return schemes;
 }

@@ -113,7 +113,7 @@ TEST(Recomputation, IsNotObservedTwice) {
   EXPECT_EQ(seen, 1);
 }
 
-// Between the passes the graph holds the layers' inputs alone, and the model may be gone.
+// Between the passes the graph owns what backward needs, so the model may be gone.
 TEST(Recomputation, OutlivesItsModel) {
   at::Tensor loss, weight;
   {

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 #include <memory>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "fovea/nn/init.h"

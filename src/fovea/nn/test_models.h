@@ -38,9 +38,9 @@ inline DecoderConfig tiny_decoder(const std::string& attention = "full") {
 
 // Mechanisms of self-attention: every pattern with softmax, and every selection, transform and norm with two patterns.
 inline std::vector<std::string> self_specs() {
-  std::vector<std::string> all = {"full",       "window(3)",           "dilated(3,2)",       "block(3)",
-                                  "global(2)",  "random(3)",           "local(3)",           "strided(2)",
-                                  "fixed(3,1)", "window(3)|global(1)", "block(4)&strided(2)"};
+  std::vector<std::string> all = {
+      "full",     "window(3)",  "dilated(3,2)", "block(3)",    "global(2)",           "random(3)",
+      "local(3)", "strided(2)", "fixed(3,1)",   "blocks(3,1)", "window(3)|global(1)", "block(4)&strided(2)"};
   for (const std::string stage :
        {"topk(2)", "topk(2,keep=window(2))", "sparsemax", "entmax(1.5)", "entmax(learned)", "relu+gated-rmsnorm",
         "gelu+layernorm", "leaky-relu(0.1)+rmsnorm-xavier", "topk(3)+relu+rmsnorm"}) {

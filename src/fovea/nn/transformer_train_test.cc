@@ -219,6 +219,34 @@ TEST(Transformer, OverridesAreThoseOfAModelTrainedSo) {
   EXPECT_TRUE(full_pass(changed, source, target).equal(full_pass(trained, source, target)));
 }
 
+// Files of weights have these names, and updates this order.
+TEST(Transformer, NamesOfParametersAreStable) {
+  ModelConfig config = tiny("relu+rmsnorm");
+  config.enc_depth = config.dec_depth = 1;
+  config.transformer_norm = "pre";
+  config.transformer_positions = "learned";
+  std::string names;
+  Transformer model(config, 1);
+  for (const auto& item : model->named_parameters()) names += item.key() + "\n";
+  const auto affine = [](const std::string& name) { return name + ".weight\n" + name + ".bias\n"; };
+  const auto side = [](const std::string& name) {
+    return name + ".embeddings.weight\n" + name + ".positions.weight\n";
+  };
+  const auto self = [&](const std::string& layer) {
+    return affine(layer + "self_attention.qkv") + affine(layer + "self_attention.out") + layer +
+           "self_attention.head_norm.gain\n" + affine(layer + "self_attention_norm");
+  };
+  const auto feed_forward = [&](const std::string& layer) {
+    return affine(layer + "feed_forward.in") + affine(layer + "feed_forward.out") + affine(layer + "feed_forward_norm");
+  };
+  const std::string cross = "decoder.layers.0.cross_attention";
+  EXPECT_EQ(names, side("encoder") + self("encoder.layers.0.") + feed_forward("encoder.layers.0.") +
+                       affine("encoder.norm") + side("decoder") + self("decoder.layers.0.") + affine(cross + ".q") +
+                       affine(cross + ".kv") + affine(cross + ".out") + cross + ".head_norm.gain\n" +
+                       affine(cross + "_norm") + feed_forward("decoder.layers.0.") + affine("decoder.norm") +
+                       affine("output"));
+}
+
 TEST(Transformer, TiedEmbeddingsAreOneParameter) {
   ModelConfig config = tiny();
   config.dim_vocabs = {17, 17};

@@ -237,13 +237,14 @@ inline F in_order(I x, I y) {
 #endif
 }
 
-// Rows of floats [rows][columns], whole vectors, `stride` apart.
+// Rows of floats [rows][columns], whole vectors, `stride` apart, times a factor.
 struct FloatRows {
   const float* data = nullptr;
   int64_t stride = 0, rows = 0, columns = 0;
+  float factor = 1;
   // Zero beyond.
   F at(int64_t row, int64_t column) const {
-    return row < rows && column < columns ? load(data + row * stride + column) : set(0);
+    return row < rows && column < columns ? load(data + row * stride + column) * set(factor) : set(0);
   }
 };
 constexpr int64_t split_floats(int64_t rows, int64_t columns) {

@@ -47,4 +47,40 @@ Bf16Flags::Bf16Flags(const AttentionProblem& problem, const Factors& factors, co
   });
 }
 
+namespace {
+
+// Exponents' bits: at least 2^-55 and below 2^64. Products of two, and their sums, stay in the normal range; of weights
+// below 1 only those are lost that are nothing beside the others.
+constexpr int kLeastOfTiles = 72, kGreatestOfTiles = 190;
+
+bool suits_tiles(const Bf16Rows& rows) {
+  return with_isa([&](auto tag) {
+    using Scan = Bf16Scan<decltype(tag)::kIsa>;
+    return Scan::least_exponent(rows) >= kLeastOfTiles && Scan::greatest_exponent(rows) <= kGreatestOfTiles;
+  });
+}
+
+}  // namespace
+
+TiledHeads::TiledHeads(const AttentionProblem& problem, const Arrays& by_query, const Arrays& by_key,
+                       Executor& executor)
+    : num_heads_(problem.num_heads) {
+  const int64_t width = problem.head_dim;
+  if (problem.dtype != DType::kBFloat16 || width % 2 != 0 || !has_tiles()) return;
+  const auto all = static_cast<int64_t>(problem.sequences.size()) * num_heads_;
+  flags_.resize(static_cast<size_t>(all));
+  executor.run(all, [&](int64_t index, int) {
+    const Sequence& s = problem.sequences[static_cast<size_t>(index / num_heads_)];
+    const int64_t head = index % num_heads_;
+    bool suits = s.q_length >= kFewQueries;
+    for (const Rows<const void>& array : by_query) {
+      suits = suits && suits_tiles({head_of(array, head), array.token_stride, s.q_begin, s.q_length, width});
+    }
+    for (const Rows<const void>& array : by_key) {
+      suits = suits && suits_tiles({head_of(array, head), array.token_stride, s.k_begin, s.k_length, width});
+    }
+    flags_[static_cast<size_t>(index)] = suits ? 1 : 0;
+  });
+}
+
 }  // namespace fovea::kernels

@@ -37,12 +37,34 @@ class Bf16Flags {
 // Of products of queries with keys, and of gradients of outputs with values.
 struct Bf16Products {
   Bf16Flags scores, weight_grads;
+  Bf16Products() = default;  // none
   Bf16Products(const AttentionProblem& problem, const AttentionForward& in, const Bf16Flags::Pays& pays,
                Executor& executor)
       : scores(problem, {in.q, in.k, in.key_tokens}, pays, executor) {}
   Bf16Products(const AttentionProblem& problem, const AttentionBackward& in, const Bf16Flags::Pays& pays,
                Executor& executor)
       : scores(problem, {in.q, in.k}, pays, executor), weight_grads(problem, {in.grad_out, in.v}, pays, executor) {}
+};
+
+// Which heads' products all go by tiles, at the levels that have them: those whose arrays hold neither what is not
+// finite nor numbers so small that the tiles' zeros for what is below the normal range could be seen; of a sequence, by
+// all its rows, and not where it has few queries.
+class TiledHeads {
+ public:
+  TiledHeads() = default;  // none
+  TiledHeads(const AttentionProblem& problem, const AttentionForward& in, Executor& executor)
+      : TiledHeads(problem, {in.q}, {in.k, in.v}, executor) {}
+  TiledHeads(const AttentionProblem& problem, const AttentionBackward& in, Executor& executor)
+      : TiledHeads(problem, {in.q, in.grad_out}, {in.k, in.v}, executor) {}
+  bool of(int64_t sequence, int64_t head) const {
+    return !flags_.empty() && flags_[static_cast<size_t>(sequence * num_heads_ + head)] != 0;
+  }
+
+ private:
+  using Arrays = std::vector<Rows<const void>>;
+  TiledHeads(const AttentionProblem& problem, const Arrays& by_query, const Arrays& by_key, Executor& executor);
+  int64_t num_heads_ = 0;
+  std::vector<uint8_t> flags_;  // [sequences, heads]; empty: none
 };
 
 // Some tokens of an array of bfloat16, under one head: first, first + 1, ..., or places[first], places[first + 1], ...
@@ -58,6 +80,8 @@ template <Isa kIsa>
 struct Bf16Scan {
   // The least exponent, as its bits stand for it (0: below the normal range), of numbers other than zero; 255: none.
   static int least_exponent(const Bf16Rows& rows);
+  // The greatest one's; 255: infinity or NaN.
+  static int greatest_exponent(const Bf16Rows& rows);
 };
 
 }  // namespace fovea::kernels

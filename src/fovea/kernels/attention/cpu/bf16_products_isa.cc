@@ -38,6 +38,16 @@ int Bf16Scan<kIsa>::least_exponent(const Bf16Rows& rows) {
   return least;
 }
 
+template <Isa kIsa>
+int Bf16Scan<kIsa>::greatest_exponent(const Bf16Rows& rows) {
+  uint16_t most = 0;
+  for (int64_t t = 0; t < rows.tokens; ++t) {
+    const uint16_t* row = rows.row(t);
+    for (int64_t i = 0; i < rows.width; ++i) most = std::max(most, static_cast<uint16_t>(row[i] & 0x7f80));
+  }
+  return most >> 7;
+}
+
 template struct Bf16Scan<kThisIsa>;
 
 }  // namespace fovea::kernels

@@ -62,11 +62,29 @@ std::vector<DenseTask> backward_tasks(const AttentionProblem& problem) {
 
 bool always(int64_t, int64_t) { return true; }
 
+// Which heads go by tiles, or else by pairs of bfloat16.
+struct DenseProducts {
+  TiledHeads tiled;
+  Bf16Products bf16;
+  template <class Args>
+  DenseProducts(const AttentionProblem& problem, const Args& in, Executor& executor) : tiled(problem, in, executor) {
+    if (!has_tiles()) bf16 = Bf16Products(problem, in, always, executor);
+  }
+};
+
+// Products of floats have no tiles.
+template <class Work>
+void at_level(const AttentionProblem& problem, Work&& work) {
+  if (problem.dtype == DType::kBFloat16) return with_tiled_isa(work);
+  with_isa(work);
+}
+
 void forward(const AttentionProblem& problem, const AttentionForward& in, Executor& executor) {
   const std::vector<DenseTask> tasks = forward_tasks(problem);
-  const Bf16Products bf16(problem, in, always, executor);
-  const DenseCall call{.problem = &problem, .tasks = tasks, .forward = &in, .bf16 = &bf16};
-  with_isa([&](auto tag) {
+  const DenseProducts products(problem, in, executor);
+  const DenseCall call{
+      .problem = &problem, .tasks = tasks, .forward = &in, .bf16 = &products.bf16, .tiled = &products.tiled};
+  at_level(problem, [&](auto tag) {
     using Level = DenseKernel<decltype(tag)::kIsa>;
     const WorkerScratch scratch(tasks, executor.num_threads(),
                                 [&](const DenseTask& task) { return Level::forward_scratch(call, task); });
@@ -77,11 +95,14 @@ void forward(const AttentionProblem& problem, const AttentionForward& in, Execut
 
 void backward(const AttentionProblem& problem, const AttentionBackward& in, Executor& executor) {
   const std::vector<DenseTask> tasks = backward_tasks(problem);
-  const Bf16Products bf16(problem, in, always, executor);
-  DenseCall call{.problem = &problem, .tasks = tasks, .backward = &in, .bf16 = &bf16};
-  with_isa([&](auto tag) {
-    // Rows of dQ.
-    const auto rows = [](const DenseTask& task) { return task.parts > 1 ? task.sequence->q_length : 0; };
+  const DenseProducts products(problem, in, executor);
+  DenseCall call{
+      .problem = &problem, .tasks = tasks, .backward = &in, .bf16 = &products.bf16, .tiled = &products.tiled};
+  at_level(problem, [&](auto tag) {
+    // Rows of dQ, in whole tiles.
+    const auto rows = [](const DenseTask& task) {
+      return task.parts > 1 ? (task.sequence->q_length + 15) / 16 * 16 : int64_t{0};
+    };
     run_parts<DenseKernel<decltype(tag)::kIsa>>(call, executor, rows);
   });
   if (in.grad_alpha != nullptr) std::fill_n(in.grad_alpha, problem.num_heads, 0.0F);

@@ -33,6 +33,7 @@ struct DenseCall {
   const AttentionForward* forward = nullptr;
   const AttentionBackward* backward = nullptr;
   const Bf16Products* bf16 = nullptr;
+  const TiledHeads* tiled = nullptr;
   // Backward where parts > 1: sums of dQ of each task, at partial_at[task], [q_length, padded head_dim].
   float* partials = nullptr;
   std::vector<int64_t> partial_at = {};

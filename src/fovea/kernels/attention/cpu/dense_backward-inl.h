@@ -1,5 +1,8 @@
 #pragma once
 #include "fovea/kernels/attention/cpu/positive-inl.h"
+#if defined(FOVEA_TILES)
+#include "fovea/kernels/attention/cpu/dense_tiles-inl.h"
+#endif
 
 namespace fovea::kernels {
 namespace {
@@ -12,22 +15,25 @@ struct DenseBackwardBuffers {
   float *weights, *grads;     // scores, then weights; gradients of weights, then of scores
   float* dots;                // dO . O of all queries
   float* grad_queries;        // of all queries
+#if defined(FOVEA_TILES)
+  DenseBackwardTiles tiles;
+#endif
 };
 
 inline DenseBackwardBuffers dense_backward_buffers(Arena& arena, const DenseTask& task, int64_t width) {
   const int64_t padded = round_up(width, kLanes), queries = task.sequence->q_length;
-  return {.key_panels = arena.take(panel_floats(kBlockColumns, width)),
-          .value_panels = arena.take(panel_floats(kBlockColumns, width)),
-          .keys = arena.take(kBlockColumns * padded),
-          .grad_keys = arena.take(kBlockColumns * padded),
-          .grad_values = arena.take(kBlockColumns * padded),
-          .queries = arena.take(kBlockRows * padded),
-          .grad_out = arena.take(kBlockRows * padded),
-          .left = arena.take(kBlockRows * padded),
-          .weights = arena.take(kBlockRows * kBlockStride),
-          .grads = arena.take(kBlockRows * kBlockStride),
-          .dots = arena.take(queries),
-          .grad_queries = arena.take(task.parts == 1 ? queries * padded : 0)};
+  return {
+    .key_panels = arena.take(panel_floats(kBlockColumns, width)),
+    .value_panels = arena.take(panel_floats(kBlockColumns, width)), .keys = arena.take(kBlockColumns * padded),
+    .grad_keys = arena.take(kBlockColumns * padded), .grad_values = arena.take(kBlockColumns * padded),
+    .queries = arena.take(kBlockRows * padded), .grad_out = arena.take(kBlockRows * padded),
+    .left = arena.take(kBlockRows * padded), .weights = arena.take(kBlockRows * kBlockStride),
+    .grads = arena.take(kBlockRows * kBlockStride), .dots = arena.take(queries),
+    .grad_queries = arena.take(task.parts == 1 ? round_up(queries, 16) * padded : 0),  // of whole tiles
+#if defined(FOVEA_TILES)
+        .tiles = DenseBackwardTiles(arena, queries, width)
+#endif
+  };
 }
 
 // Recomputes the scores of each block and multiplies: dQ += dS K, dK += dS^T Q, dV += P^T dO. dK and dV of the task's
@@ -35,9 +41,11 @@ inline DenseBackwardBuffers dense_backward_buffers(Arena& arena, const DenseTask
 class DenseBackwardTask {
  public:
   DenseBackwardTask(const DenseCall& call, int64_t index, float* scratch)
-      : task_(call.tasks[static_cast<size_t>(index)]), view_(call, task_, *call.backward), in_(*call.backward) {
-    Arena arena(scratch);
-    b_ = dense_backward_buffers(arena, task_, view_.width);
+      : task_(call.tasks[static_cast<size_t>(index)]),
+        view_(call, task_, *call.backward),
+        in_(*call.backward),
+        tiled_(call.tiled->of(view_.index(), task_.head)),
+        b_(buffers(scratch)) {
     if (task_.parts > 1) b_.grad_queries = call.partials + call.partial_at[static_cast<size_t>(index)];
     const DType dtype = view_.problem.dtype;
     queries_ = head_rows(in_.q, task_.head, dtype);
@@ -46,6 +54,11 @@ class DenseBackwardTask {
     scores_ = RowDots(queries_, keys_, view_.width, view_.words(call.bf16->scores));
     weight_grads_ =
         RowDots(grad_out_, head_rows(in_.v, task_.head, dtype), view_.width, view_.words(call.bf16->weight_grads));
+#if defined(FOVEA_TILES)
+    if (!tiled_) return;
+    b_.tiles.begin({queries_, keys_, head_rows(in_.v, task_.head, dtype), grad_out_}, view_.queries(0),
+                   view_.sequence.q_length, in_.scale);
+#endif
   }
 
   template <class Transform>
@@ -62,6 +75,11 @@ class DenseBackwardTask {
   }
 
  private:
+  DenseBackwardBuffers buffers(float* scratch) const {
+    Arena arena(scratch);
+    return dense_backward_buffers(arena, task_, view_.width);
+  }
+
   void find_dots() {
     const HeadRows out = head_rows(in_.out, task_.head, view_.problem.dtype), residuals = view_.residuals(in_.stats);
     for (int64_t first = 0; first < view_.sequence.q_length; first += kBlockRows) {
@@ -88,22 +106,45 @@ class DenseBackwardTask {
   void key_block(const Transform& transform, int64_t begin, int64_t columns) {
     const TokenList keys = view_.keys(begin);
     const DType dtype = view_.problem.dtype;
-    scores_.pack_right(keys, columns, b_.key_panels);
-    weight_grads_.pack_right(keys, columns, b_.value_panels);
-    pack_rows(keys_, keys, columns, view_.width, b_.keys);
-    fill(b_.grad_keys, 0, columns * view_.padded, 0);
-    fill(b_.grad_values, 0, columns * view_.padded, 0);
+    pack_keys(keys, columns);
     for (int64_t first = 0; first < view_.sequence.q_length; first += kBlockRows) {
       const int64_t rows = std::min(kBlockRows, view_.sequence.q_length - first);
       const int64_t limit = view_.seen(first + rows - 1) - begin;
       if (limit > 0) add_block(transform, {first, rows, begin, std::min(columns, limit)});
     }
+#if defined(FOVEA_TILES)
+    if (tiled_) b_.tiles.take_sums(columns, b_.grad_keys, b_.grad_values);
+#endif
     unpack_rows({b_.grad_keys, view_.padded, view_.width}, head_rows(in_.grad_k, task_.head, dtype), keys, columns);
     unpack_rows({b_.grad_values, view_.padded, view_.width}, head_rows(in_.grad_v, task_.head, dtype), keys, columns);
   }
 
+  void pack_keys(const TokenList& keys, int64_t columns) {
+#if defined(FOVEA_TILES)
+    if (tiled_) return b_.tiles.pack_keys(keys, columns);
+#endif
+    scores_.pack_right(keys, columns, b_.key_panels);
+    weight_grads_.pack_right(keys, columns, b_.value_panels);
+    pack_rows(keys_, keys, columns, view_.width, b_.keys);
+    fill(b_.grad_keys, 0, columns * view_.padded, 0);
+    fill(b_.grad_values, 0, columns * view_.padded, 0);
+  }
+
+#if defined(FOVEA_TILES)
+  template <class Transform>
+  void add_tiled_block(const Transform& transform, const DenseBlock& block) {
+    b_.tiles.score(block, b_.weights, b_.grads);
+    mask_block(view_, block, b_.weights, -kInfinity);
+    grade(transform, block, {0, block.rows});
+    b_.tiles.add(block, b_.weights, b_.grads, b_.grad_queries + block.first * view_.padded);
+  }
+#endif
+
   template <class Transform>
   void add_block(const Transform& transform, const DenseBlock& block) {
+#if defined(FOVEA_TILES)
+    if (tiled_) return add_tiled_block(transform, block);
+#endif
     const int64_t padded = view_.padded;
     const TokenList queries = view_.queries(block.first);
     pack_rows(queries_, queries, block.rows, view_.width, b_.queries);
@@ -220,7 +261,8 @@ class DenseBackwardTask {
   HeadRows queries_, keys_, grad_out_;
   RowDots scores_, weight_grads_;
   const float* grad_left_ = nullptr;  // of the block at hand
-  DenseBackwardBuffers b_{};
+  const bool tiled_;
+  DenseBackwardBuffers b_;
 };
 
 }  // namespace

@@ -1,5 +1,8 @@
 #pragma once
 #include "fovea/kernels/attention/cpu/row_dots-inl.h"
+#if defined(FOVEA_TILES)
+#include "fovea/kernels/attention/cpu/tiled_products-inl.h"
+#endif
 
 // What forward and backward of cpu-dense share: the view of a task, and transforms of blocks of scores.
 namespace fovea::kernels {
@@ -93,7 +96,10 @@ struct DenseSoftmax {
     }
     for (int64_t j = 0; j < n; j += kLanes) {
       for (int r = 0; r < kRows; ++r) {
-        const F e = exp_below_one(load(s + r * kBlockStride + j) - most[r]);
+        F e = exp_below_one(load(s + r * kBlockStride + j) - most[r]);
+#if defined(FOVEA_TILES)
+        e = narrowed(e);  // so that the weights that tiles take sum to 1
+#endif
         total[r] = total[r] + e;
         store(s + r * kBlockStride + j, e);
       }

@@ -1,6 +1,9 @@
 #pragma once
 #include "fovea/kernels/attention/cpu/positive-inl.h"
 #include "fovea/kernels/attention/cpu/rows_forward-inl.h"
+#if defined(FOVEA_TILES)
+#include "fovea/kernels/attention/cpu/dense_tiles-inl.h"
+#endif
 
 namespace fovea::kernels {
 namespace {
@@ -10,33 +13,41 @@ struct DenseForwardBuffers {
   float *scores, *again;  // of a block
   float *out, *queries;   // of the task's queries
   float* running;         // RunningRow of the task's queries
+#if defined(FOVEA_TILES)
+  DenseForwardTiles tiles;
+#endif
 };
 
 inline DenseForwardBuffers dense_forward_buffers(Arena& arena, int64_t queries, int64_t width) {
   const int64_t padded = round_up(width, kLanes);
-  return {.keys = arena.take(panel_floats(kBlockColumns, width)),
-          .values = arena.take(kBlockColumns * padded),
-          .scores = arena.take(kBlockRows * kBlockStride),
-          .again = arena.take(kBlockStride),
-          .out = arena.take(queries * padded),
-          .queries = arena.take(queries * padded),
-          .running = arena.take(2 * queries)};
+  return {
+    .keys = arena.take(panel_floats(kBlockColumns, width)), .values = arena.take(kBlockColumns * padded),
+    .scores = arena.take(kBlockRows * kBlockStride), .again = arena.take(kBlockStride),
+    .out = arena.take(round_up(queries, 16) * padded),  // of whole tiles
+        .queries = arena.take(queries * padded), .running = arena.take(2 * queries),
+#if defined(FOVEA_TILES)
+    .tiles = DenseForwardTiles(arena, queries, width)
+#endif
+  };
 }
 
 class DenseForwardTask {
  public:
   DenseForwardTask(const DenseCall& call, const DenseTask& task, float* scratch)
-      : task_(task), view_(call, task, *call.forward), in_(*call.forward) {
-    Arena arena(scratch);
-    b_ = dense_forward_buffers(arena, count(), view_.width);
+      : task_(task), view_(call, task, *call.forward), in_(*call.forward), b_(buffers(scratch)) {
     const DType dtype = view_.problem.dtype;
     scores_ = RowDots(head_rows(in_.q, task.head, dtype), head_rows(in_.k, task.head, dtype), view_.width,
                       view_.words(call.bf16->scores));
     values_ = head_rows(in_.v, task.head, dtype);
     out_ = head_rows(in_.out, task.head, dtype);
-    scores_.pack_left(view_.queries(task.begin), count(), b_.queries);
+    tiled_ = call.tiled->of(view_.index(), task.head);
+    if (!tiled_) scores_.pack_left(view_.queries(task.begin), count(), b_.queries);
     fill(b_.out, 0, count() * view_.padded, 0);
     for (int64_t i = 0; i < count(); ++i) running()[i] = {};
+#if defined(FOVEA_TILES)
+    const HeadRows queries = head_rows(in_.q, task.head, dtype), keys = head_rows(in_.k, task.head, dtype);
+    if (tiled_) b_.tiles.begin({queries, view_.queries(task.begin), count(), view_.width}, keys, values_, in_.scale);
+#endif
   }
 
   template <class Transform>
@@ -44,8 +55,7 @@ class DenseForwardTask {
     const int64_t seen = view_.seen(task_.end - 1);
     for (int64_t begin = 0; begin < seen; begin += kBlockColumns) {
       const int64_t columns = std::min(kBlockColumns, seen - begin);
-      scores_.pack_right(view_.keys(begin), columns, b_.keys);
-      pack_rows(values_, view_.keys(begin), columns, view_.width, b_.values);
+      pack_keys(begin, columns);
       for (int64_t first = task_.begin; first < task_.end; first += kBlockRows) {
         const int64_t rows = std::min(kBlockRows, task_.end - first);
         const int64_t limit = view_.seen(first + rows - 1) - begin;
@@ -57,10 +67,39 @@ class DenseForwardTask {
 
  private:
   int64_t count() const { return task_.end - task_.begin; }
+  DenseForwardBuffers buffers(float* scratch) const {
+    Arena arena(scratch);
+    return dense_forward_buffers(arena, count(), view_.width);
+  }
   RunningRow* running() const { return reinterpret_cast<RunningRow*>(b_.running); }
+
+  void pack_keys(int64_t begin, int64_t columns) {
+#if defined(FOVEA_TILES)
+    if (tiled_) return b_.tiles.pack_keys(view_.keys(begin), columns);
+#endif
+    scores_.pack_right(view_.keys(begin), columns, b_.keys);
+    pack_rows(values_, view_.keys(begin), columns, view_.width, b_.values);
+  }
+
+#if defined(FOVEA_TILES)
+  template <class Transform>
+  void add_tiled_block(const Transform& transform, const DenseBlock& block) {
+    const int64_t at = block.first - task_.begin, padded = view_.padded;
+    b_.tiles.score(block, at, b_.scores);
+    mask_block(view_, block, b_.scores, -kInfinity);
+    transform.weigh(b_.scores, block, running() + at, b_.out + at * padded, padded);
+    for (int64_t r = 0; view_.problem.dropout > 0 && r < block.rows; ++r) {
+      view_.dropout(block.first + r, block.begin).apply(b_.scores + r * kBlockStride, block.part());
+    }
+    b_.tiles.add_values(block, b_.scores, b_.out + at * padded);
+  }
+#endif
 
   template <class Transform>
   void add_block(const Transform& transform, const DenseBlock& block) {
+#if defined(FOVEA_TILES)
+    if (tiled_) return add_tiled_block(transform, block);
+#endif
     const int64_t at = block.first - task_.begin, padded = view_.padded;
     scores_.multiply(
         {b_.queries + at * scores_.stride(), scores_.stride(), b_.keys, b_.scores, kBlockStride, in_.scale}, block.rows,
@@ -137,6 +176,7 @@ class DenseForwardTask {
     float* out = b_.out + i * padded;
     RunningRow row = running()[i];
     fill(out, 0, padded, 0);
+    if (tiled_) scores_.pack_left(view_.queries(query), 1, b_.queries + i * scores_.stride());
     for (int64_t begin = 0; begin < view_.seen(query); begin += kBlockColumns) {
       const DenseBlock block{query, 1, begin, std::min(kBlockColumns, view_.seen(query) - begin)};
       scores_.pack_right(view_.keys(begin), block.columns, b_.keys);
@@ -161,7 +201,8 @@ class DenseForwardTask {
   const AttentionForward& in_;
   RowDots scores_;
   HeadRows values_, out_;
-  DenseForwardBuffers b_{};
+  bool tiled_ = false;
+  DenseForwardBuffers b_;
 };
 
 }  // namespace

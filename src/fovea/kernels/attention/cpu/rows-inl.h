@@ -167,9 +167,11 @@ struct SequenceView {
   }
 
   int64_t stats_at(int64_t query) const { return stats_begin + (query * problem.num_heads + head) * stats; }
+  int64_t index() const { return &sequence - problem.sequences.data(); }
   // What the head's products multiply.
   Words words(const Bf16Flags& flags) const {
-    return flags.of(&sequence - problem.sequences.data(), head) ? Words::kBf16 : Words::kFloats;
+    if constexpr (kThisIsa != Isa::kAvx512Bf16) return Words::kFloats;
+    return flags.of(index(), head) ? Words::kBf16 : Words::kFloats;
   }
   // Of the row of a query token; its keys are those of the progression.
   RowDropout dropout_of(int64_t token, int64_t key_begin, int64_t key_step) const {

@@ -1,0 +1,181 @@
+#pragma once
+#include "fovea/kernels/attention/cpu/dense_common-inl.h"
+
+// The products of cpu-dense by tiles.
+namespace fovea::kernels {
+namespace {
+
+// Of a block's [rows][columns], in tiles.
+inline int64_t high_of(const DenseBlock& block) { return tiles_of(block.rows); }
+inline int64_t wide_of(const DenseBlock& block) { return tiles_of(block.columns); }
+// Pairs of its rows or columns as a depth.
+inline int64_t deep_of(int64_t numbers) { return (numbers + kTilePairs - 1) / kTilePairs; }
+
+// Scores in a block take what the queries did not.
+inline void scale_block(const DenseBlock& block, float factor, float* s) {
+  if (factor == 1) return;
+  for (int64_t r = 0; r < block.rows; ++r) {
+    for (int64_t j = 0; j < block.part().end; j += kLanes) {
+      store(s + r * kBlockStride + j, load(s + r * kBlockStride + j) * set(factor));
+    }
+  }
+}
+
+// Of a task's queries, against a block of keys at a time.
+class DenseForwardTiles {
+ public:
+  DenseForwardTiles(Arena& arena, int64_t queries, int64_t width)
+      : width_(width),
+        query_words_(arena.take(left_rows_floats(queries, width))),
+        key_words_(arena.take(right_columns_floats(kBlockColumns, width))),
+        value_words_(arena.take(token_pairs_floats(kBlockColumns, width))),
+        weight_words_(arena.take(split_floats(kBlockRows, kBlockColumns))) {}
+
+  void begin(const TileRows& queries, const HeadRows& keys, const HeadRows& values, float scale) {
+    key_rows_ = keys, value_rows_ = values;
+    const float of_queries = scale_of_queries(scale);
+    queries_ = pack_left_rows(queries, of_queries, query_words_);
+    rest_ = scale / of_queries;
+  }
+  void pack_keys(const TokenList& at, int64_t columns) {
+    keys_ = pack_right_columns({key_rows_, at, columns, width_}, key_words_);
+    values_ = pack_right_tokens({value_rows_, at, columns, width_}, value_words_);
+  }
+  // The block's scores; its first row is query `row` of the task.
+  void score(const DenseBlock& block, int64_t row, float* s) const {
+    TileFactor left = queries_;
+    left.data += row * left.row;
+    {
+      const TileSession session;
+      multiply_by_tiles<Split::kNone>(
+          {left, keys_, s, kBlockStride, high_of(block), wide_of(block), tiles_of(width_ / 2)});
+    }
+    scale_block(block, rest_, s);
+  }
+  // out [rows][padded width] += weights . values.
+  void add_values(const DenseBlock& block, const float* weights, float* out) const {
+    const TileFactor left = split_left_rows({weights, kBlockStride, block.rows, block.part().end}, weight_words_);
+    const TileSession session;
+    multiply_by_tiles<Split::kLeft>(
+        {left, values_, out, round_up(width_, kLanes), high_of(block), tiles_of(width_), deep_of(block.columns), true});
+  }
+
+ private:
+  int64_t width_;
+  float *query_words_, *key_words_, *value_words_, *weight_words_;
+  HeadRows key_rows_, value_rows_;
+  TileFactor queries_, keys_, values_;
+  float rest_ = 1;  // of the scale
+};
+
+// Of all of a sequence's queries, against a block of keys at a time.
+class DenseBackwardTiles {
+ public:
+  DenseBackwardTiles(Arena& arena, int64_t queries, int64_t width)
+      : width_(width),
+        query_words_(arena.take(left_rows_floats(queries, width))),
+        grad_words_(arena.take(left_rows_floats(queries, width))),
+        query_tokens_(arena.take(token_pairs_floats(queries, width))),
+        grad_tokens_(arena.take(token_pairs_floats(queries, width))),
+        key_words_(arena.take(right_columns_floats(kBlockColumns, width))),
+        value_words_(arena.take(right_columns_floats(kBlockColumns, width))),
+        key_tokens_(arena.take(token_pairs_floats(kBlockColumns, width))),
+        weights_(arena.take(split_floats(kBlockRows, kBlockColumns))),
+        grads_(arena.take(split_floats(kBlockRows, kBlockColumns))),
+        grad_rows_(arena.take(split_floats(kBlockRows, kBlockColumns))),
+        grad_keys_(arena.take(round_up(width, kLanes) * kBlockColumns)),
+        grad_values_(arena.take(round_up(width, kLanes) * kBlockColumns)) {}
+
+  struct Arrays {
+    HeadRows queries, keys, values, grad_out;
+  };
+  void begin(const Arrays& arrays, const TokenList& all_queries, int64_t queries, float scale) {
+    arrays_ = arrays;
+    scale_ = scale;
+    const float of_queries = scale_of_queries(scale);
+    rest_ = scale / of_queries;
+    const TileRows query_rows{arrays.queries, all_queries, queries, width_};
+    const TileRows grad_rows{arrays.grad_out, all_queries, queries, width_};
+    left_queries_ = pack_left_rows(query_rows, of_queries, query_words_);
+    left_grads_ = pack_left_rows(grad_rows, 1, grad_words_);
+    turned_queries_ = pack_left_tokens(query_rows, query_tokens_);
+    turned_grads_ = pack_left_tokens(grad_rows, grad_tokens_);
+  }
+  void pack_keys(const TokenList& at, int64_t columns) {
+    const TileRows keys{arrays_.keys, at, columns, width_}, values{arrays_.values, at, columns, width_};
+    keys_ = pack_right_columns(keys, key_words_);
+    values_ = pack_right_columns(values, value_words_);
+    right_keys_ = pack_right_tokens(keys, key_tokens_);
+    fill(grad_keys_, 0, padded() * kBlockColumns, 0);
+    fill(grad_values_, 0, padded() * kBlockColumns, 0);
+  }
+
+  // The block's scores and the gradients of its weights.
+  void score(const DenseBlock& block, float* s, float* g) const {
+    {
+      const TileSession session;
+      multiply_left(left_queries_, keys_, block, s);
+      multiply_left(left_grads_, values_, block, g);
+    }
+    scale_block(block, rest_, s);
+  }
+
+  // Weights and gradients of scores to what they add to the gradients of keys and values, and to grad_queries, the
+  // block's [rows][padded width].
+  void add(const DenseBlock& block, const float* weights, const float* grads, float* grad_queries) {
+    const FloatRows p{weights, kBlockStride, block.rows, block.part().end};
+    const FloatRows ds{grads, kBlockStride, block.rows, block.part().end, scale_};
+    const TileFactor right_weights = split_right_columns(p, weights_), right_grads = split_right_columns(ds, grads_);
+    const TileFactor left_grads = split_left_rows(ds, grad_rows_);
+    const TileSession session;
+    const int64_t tall = tiles_of(width_), depth = deep_of(block.rows);
+    multiply_by_tiles<Split::kLeft>(
+        {left_grads, right_keys_, grad_queries, padded(), high_of(block), tall, deep_of(block.columns), true});
+    multiply_by_tiles<Split::kRight>({from(turned_queries_, block.first / 2), right_grads, grad_keys_, kBlockColumns,
+                                      tall, wide_of(block), depth, true});
+    multiply_by_tiles<Split::kRight>({from(turned_grads_, block.first / 2), right_weights, grad_values_, kBlockColumns,
+                                      tall, wide_of(block), depth, true});
+  }
+
+  // The sums for the block of keys, [columns][padded width].
+  void take_sums(int64_t columns, float* grad_keys, float* grad_values) const {
+    turn(grad_keys_, columns, grad_keys);
+    turn(grad_values_, columns, grad_values);
+  }
+
+ private:
+  int64_t padded() const { return round_up(width_, kLanes); }
+  static TileFactor from(TileFactor factor, int64_t floats) {
+    factor.data += floats;
+    return factor;
+  }
+  void multiply_left(const TileFactor& left, const TileFactor& right, const DenseBlock& block, float* out) const {
+    multiply_by_tiles<Split::kNone>({from(left, block.first * left.row), right, out, kBlockStride, high_of(block),
+                                     wide_of(block), tiles_of(width_ / 2)});
+  }
+  void turn(const float* sums, int64_t columns, float* out) const {
+    for (int64_t i = 0; i < padded(); i += kLanes) {
+      for (int64_t t = 0; t < columns; t += kLanes) {
+        F square[kLanes];
+#pragma GCC unroll 16
+        for (int r = 0; r < kLanes; ++r) square[r] = load(sums + (i + r) * kBlockColumns + t);
+        transpose(square);
+#pragma GCC unroll 16
+        for (int r = 0; r < kLanes; ++r) store(out + (t + r) * padded() + i, square[r]);
+      }
+    }
+  }
+
+  int64_t width_;
+  float *query_words_, *grad_words_, *query_tokens_, *grad_tokens_;  // of all queries
+  float *key_words_, *value_words_, *key_tokens_;                    // of a block of keys
+  float *weights_, *grads_, *grad_rows_;                             // of a block
+  float *grad_keys_, *grad_values_;                                  // [padded width][kBlockColumns]
+  Arrays arrays_;
+  TileFactor left_queries_, left_grads_, turned_queries_, turned_grads_, keys_, values_, right_keys_;
+  float scale_ = 1, rest_ = 1;
+};
+static_assert(kBlockRows % kTilePairs == 0 && kBlockColumns % kTilePairs == 0);
+
+}  // namespace
+}  // namespace fovea::kernels

@@ -40,6 +40,11 @@ class MemoryFile {
 void load_lines(std::string_view bytes);
 void load_written_lines(std::string_view bytes);  // the first byte chooses how they are packed
 
+// Texts of language models: as bytes; and as the words and the characters that are counted in them.
+void load_byte_text(std::string_view bytes);
+void load_counted_text(std::string_view bytes);
+void load_units(std::string_view bytes);
+
 void load_yaml(std::string_view bytes);
 void load_safetensors(std::string_view bytes);
 void load_vocab(std::string_view bytes);

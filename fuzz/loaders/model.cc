@@ -3,6 +3,7 @@
 #include "fovea/spec/config_yaml.h"
 #include "fovea/spec/model_config.h"
 #include "fovea/spec/train_config.h"
+#include "fovea/text/units.h"
 #include "fovea/text/vocab.h"
 #include "loaders/loaders.h"
 
@@ -63,6 +64,11 @@ void load_vocab(std::string_view bytes) {
   for (const int64_t id : ids) require(id >= 0 && id < vocab.size(), "a number of no piece");
   vocab.decode(ids);
   for (int64_t id = 0; id < vocab.size(); ++id) vocab.decode({id, vocab.eos(), id});
+  const text::Units units = must_load([&] { return text::Units::from_file("units.spm", std::string(bytes)); });
+  std::vector<int32_t> as_units;
+  units.encode(text, as_units);
+  units.decode(std::vector<int64_t>(as_units.begin(), as_units.end()));
+  for (int64_t id = 0; id < units.size(); ++id) units.decode(std::vector<int64_t>{id, id});
 }
 
 }  // namespace fovea::fuzz

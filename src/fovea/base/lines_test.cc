@@ -79,6 +79,23 @@ TEST(LineReader, GivesTheWholeLinesOfACutArchive) {
   }
 }
 
+TEST(LineReader, ReadsBytesInPartsBesideLines) {
+  const TestFolder folder;
+  for (const char* name : {"t.txt", "t.gz"}) {
+    packed(folder / name, "one\r\ntwo\r\nthree");
+    LineReader reader(folder / name);
+    std::string bytes = "kept ", line;
+    EXPECT_EQ(reader.read(bytes, 4), 4U);
+    EXPECT_EQ(bytes, "kept one\r");
+    ASSERT_TRUE(reader.next(line));
+    EXPECT_EQ(line, "");
+    EXPECT_EQ(reader.read(bytes, 100), 10U);
+    EXPECT_EQ(bytes, "kept one\rtwo\r\nthree");
+    EXPECT_EQ(reader.read(bytes, 1), 0U);
+    EXPECT_EQ(reader.rest(), "");
+  }
+}
+
 TEST(LineReader, SaysNoLineWhereNoneWasRead) {
   const TestFolder folder;
   const std::string path = folder / "x.gz", whole = packed(path, "one\n");

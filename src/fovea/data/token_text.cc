@@ -52,6 +52,14 @@ struct Slice {
   int64_t line_ends = 0;
 };
 
+std::string name_of_text(const std::string& path) { return path == "-" ? "standard input" : cat("'", path, "'"); }
+
+std::string names_of_texts(const std::vector<std::string>& paths) {
+  std::string names;
+  for (const std::string& path : paths) names += cat(names.empty() ? "" : ", ", name_of_text(path));
+  return names;
+}
+
 class TokenTextLoader {
  public:
   TokenTextLoader(const text::Units& units, const TokenTextOptions& options)
@@ -80,7 +88,7 @@ class TokenTextLoader {
     result_.lines += lines_before_ + (last == '\n' ? 0 : 1);
   }
 
-  // Called with all files' bytes on the disk before load(): about as much room as the text will need.
+  // Tells how much text will come, as far as the sizes of the files say it.
   void expect(const std::vector<std::string>& paths) {
     std::error_code ignored;
     for (const std::string& path : paths)
@@ -89,12 +97,12 @@ class TokenTextLoader {
 
   TokenText finish(const std::vector<std::string>& paths) {
     if (result_.ids.empty())
-      throw Error(cat(options_.option, ": no text in ", join(paths, ", "), "; expected a file that is not empty"));
+      throw Error(cat(options_.option, ": no text in ", names_of_texts(paths), "; expected a file that is not empty"));
     std::vector<int64_t>& documents = result_.documents;
     if (documents.back() == result_.size()) documents.pop_back();  // it has no unit
-    std::string line = cat("[data] ", thousands(result_.size()), " ", units_.unit_name(), "s from ", join(paths, ", "),
-                           " (", thousands(result_.bytes), " bytes, ", thousands(result_.lines), " lines, ",
-                           thousands(result_.words), " words");
+    std::string line = cat("[data] ", thousands(result_.size()), " ", units_.unit_name(), "s from ",
+                           names_of_texts(paths), " (", thousands(result_.bytes), " bytes, ", thousands(result_.lines),
+                           " lines, ", thousands(result_.words), " words");
     if (options_.documents != Documents::kNo) line += cat(", ", thousands(std::ssize(documents)), " documents");
     line += ")";
     if (const std::optional<int64_t> unk = units_.unk())
@@ -155,9 +163,8 @@ class TokenTextLoader {
       line += std::ranges::count(part, '\n');
       before += std::ssize(part);
       if (bad[i])
-        throw Error(cat(options_.option, ": ", path_ == "-" ? "standard input" : cat("'", path_, "'"), ", line ",
-                        thousands(line), " (after ", thousands(before), " bytes): ", bad[i]->why,
-                        ", or use --vocabs bytes"));
+        throw Error(cat(options_.option, ": ", name_of_text(path_), ", line ", thousands(line), " (after ",
+                        thousands(before), " bytes): ", bad[i]->why, ", or use --vocabs bytes"));
     }
   }
 

@@ -147,7 +147,7 @@ TEST(DocumentFinder, FindsTheSameInAnyParts) {
 TEST_F(TokenTextTest, SaysWhatIsWrong) {
   const Units pieces = trained();
   const auto load_says = [&](const std::string& content) { return message_of([&] { load(pieces, content); }); };
-  EXPECT_THAT(load_says(""), HasSubstr("--train-sets: no text in " + (folder_ / "a.txt")));
+  EXPECT_THAT(load_says(""), HasSubstr("--train-sets: no text in '" + (folder_ / "a.txt") + "'; expected"));
   EXPECT_THAT(message_of([&] { load(Units::bytes(), ""); }), HasSubstr("expected a file that is not empty"));
   EXPECT_THAT(load_says("ab\na\xff\n"), testing::AllOf(HasSubstr("a.txt', line 2 (after 4 bytes): is not UTF-8"),
                                                        HasSubstr("or use --vocabs bytes")));

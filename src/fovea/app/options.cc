@@ -110,8 +110,19 @@ struct Options::State {
     config_files = paths;
     for (const std::string& path : paths) {
       require_file(path, "--config");
-      from_yaml(read_file(path), path, fields);
+      from_yaml(read_file(path), path, fields, [this](const std::string& key) {
+        const std::string choice = other_choice_of(cat("--", key));
+        return choice.empty() ? "" : cat("; it is an option of ", choice);
+      });
     }
+  }
+
+  // Which other choice has an option of this flag; nothing if none has.
+  std::string other_choice_of(const std::string& flag) const {
+    for (const auto& [choice, other] : others) {
+      if (has_flag(other, flag)) return choice;
+    }
+    return "";
   }
 
   // Of an option that CLI11 names by its first alias; null for one that is no field's.
@@ -130,10 +141,8 @@ struct Options::State {
     if (extra.empty()) return;
     const std::string name = extra.front().substr(0, extra.front().find('=')), see = see_help(command);
     if (!name.starts_with("-")) throw UsageError(cat("unexpected argument '", name, "'", see));
-    for (const auto& [choice, other] : others) {
-      if (has_flag(other, name))
-        throw UsageError(cat("'", name, "' is an option of ", choice, see_help(command)));
-    }
+    if (const std::string choice = other_choice_of(name); !choice.empty())
+      throw UsageError(cat("'", name, "' is an option of ", choice, see));
     const std::string hint = did_you_mean_field(name, known_flags(), "--");
     throw UsageError(cat("unknown option '", name, "'", hint.empty() ? see : hint));
   }
@@ -179,16 +188,15 @@ struct Options::State {
       CLI::App shown;
       shown.set_help_flag();
       for (const FieldView& field : other) {
-        const bool is_known = std::ranges::any_of(fields, [&](const FieldView& own) {
-          return own.name == field.name && help_of(own) == help_of(field);
-        });
-        if (!is_known) add_to_help(shown, field, cat("With ", choice));
+        const bool is_known = std::ranges::any_of(
+            fields, [&](const FieldView& own) { return own.name == field.name && help_of(own) == help_of(field); });
+        if (!is_known) add_to_help(shown, field, cat("With ", choice, ", where it differs"));
       }
       CLI::Formatter formatter;
       formatter.column_width(34);
       text += formatter.make_groups(&shown, CLI::AppFormatMode::Normal);
     }
-    return text;
+    return text.empty() ? text : text + "\n";
   }
 
   std::vector<std::string> known_flags() const {

@@ -8,9 +8,10 @@ namespace fovea::app {
 
 int run_score(const std::vector<std::string>& arguments) {
   run_task_command({.name = "score",
-                    .summary = "How probable a text is under a model: natural logarithms, or a summary.",
+                    .summary = "How probable a text is under a model.",
                     .usage = "--model DIR --train-sets A [B] [OPTIONS]",
-                    .epilogue = "  fovea score --model run --train-sets test.en test.de --summary",
+                    .epilogue = "  fovea score --model run --train-sets test.en test.de --summary\n"
+                                "  fovea score --model run --train-sets test.txt --context 256 --stride 256",
                     .maker = &tasks::TaskEntry::score},
                    tasks::task_list(), arguments);
   return 0;

@@ -11,23 +11,27 @@ namespace fovea::app {
 namespace {
 
 // The entry of the task of --model; nothing if no model is named or it cannot be read, which the command itself will
-// report.
-const tasks::TaskEntry* task_of_model(std::span<const tasks::TaskEntry> able, const std::vector<std::string>& arguments) {
+// report, or if its options are only to be shown and it has none.
+const tasks::TaskEntry* task_of_model(std::span<const tasks::TaskEntry> able,
+                                      const std::vector<std::string>& arguments) {
   const std::optional<std::string> model = peek(arguments, "model", 'm');
   const bool asks_for_help = std::ranges::find_if(arguments, [](const std::string& argument) {
                                return argument == "--help" || argument == "-h";
                              }) != arguments.end();
-  if (!model || asks_for_help) return nullptr;
+  if (!model) return nullptr;
   std::string task;
   try {
     task = nn::task_of_checkpoint(*model);
   } catch (const Error&) {
     return nullptr;
   }
+  const auto found = std::ranges::find_if(able, [&](const tasks::TaskEntry& entry) { return entry.name == task; });
+  if (found != able.end()) return &*found;
+  if (asks_for_help) return nullptr;
   std::vector<std::string> names;
   for (const tasks::TaskEntry& entry : able) names.emplace_back(entry.name);
   decode::require_task(*model, task, names);
-  return &*std::ranges::find_if(able, [&](const tasks::TaskEntry& entry) { return entry.name == task; });
+  return nullptr;
 }
 
 }  // namespace
@@ -44,9 +48,10 @@ void run_task_command(const TaskCommand& command, std::span<const tasks::TaskEnt
   const tasks::TaskEntry* found = task_of_model(able, arguments);
   const tasks::TaskEntry& chosen = found == nullptr ? able.front() : *found;
   const tasks::CommandSetup setup = (chosen.*command.maker)();
-  Options options(command.name,
-                  cat(command.summary, " For models of the task", able.size() == 1 ? " " : "s ", join(names, ", "), "."),
-                  command.usage);
+  Options options(
+      command.name,
+      cat(command.summary, " For models of the task", able.size() == 1 ? " " : "s ", join(names, ", "), "."),
+      command.usage);
   options.add(setup.fields, able.size() == 1 ? "Options" : cat("Options for models of the task ", chosen.name));
   std::vector<tasks::CommandSetup> others;
   for (const tasks::TaskEntry& entry : able) {

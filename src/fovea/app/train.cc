@@ -37,20 +37,18 @@ std::vector<std::string> names_of(std::span<const tasks::TaskEntry> list) {
 
 const tasks::TaskEntry& task_of(std::span<const tasks::TaskEntry> list, const std::vector<std::string>& arguments) {
   const std::string task = peek(arguments, "task").value_or(std::string(list.front().name));
-  const auto found =
-      std::ranges::find_if(list, [&](const tasks::TaskEntry& entry) { return entry.name == task; });
+  const auto found = std::ranges::find_if(list, [&](const tasks::TaskEntry& entry) { return entry.name == task; });
   if (found != list.end()) return *found;
   const std::vector<std::string> names = names_of(list);
-  throw UsageError(
-      cat("--task: got '", task, "'; expected one of ", join(names, ", "), did_you_mean(task, names)));
+  throw UsageError(cat("--task: got '", task, "'; expected one of ", join(names, ", "), did_you_mean(task, names)));
 }
 
-// "what to train": each task with its summary and measures.
+// Each task with its summary and measures.
 std::string help_of_tasks(std::span<const tasks::TaskEntry> list) {
-  std::string text = "Tasks:\n";
+  std::string text = "Tasks (fovea train --task NAME --help lists all options of one):\n";
   for (const tasks::TaskEntry& entry : list) {
-    text += cat("  --task ", entry.name, ": ", entry.summary, "\n      --valid-metrics of ", entry.train().measures,
-                "\n");
+    text +=
+        cat("  --task ", entry.name, ": ", entry.summary, "\n      --valid-metrics of ", entry.train().measures, "\n");
   }
   return text;
 }
@@ -62,8 +60,9 @@ void train_one_of(std::span<const tasks::TaskEntry> list, const std::vector<std:
   TrainConfig config;
   config.task = chosen.name;
   const tasks::TrainSetup setup = chosen.train();
-  Options options("train", "Trains a model; the same command continues a run that was stopped.",
-                  "[--task NAME] --model DIR --train-sets A [B] --vocabs V [V] [--valid-sets C [D]] [--attention SPEC]");
+  Options options(
+      "train", "Trains a model; the same command continues a run that was stopped.",
+      "[--task NAME] --model DIR --train-sets A [B] --vocabs V [V] [--valid-sets C [D]] [--attention SPEC]");
   options.add(config, "Training");
   options.add(setup.options, cat("Task ", chosen.name));
   options.add(setup.model, cat("Model of the task ", chosen.name));
@@ -78,7 +77,10 @@ void train_one_of(std::span<const tasks::TaskEntry> list, const std::vector<std:
   options.epilogue(help_of_tasks(list) +
                    "\n  fovea train --model run --train-sets train.en train.de --vocabs joint.spm joint.spm \\\n"
                    "      --valid-sets valid.en valid.de --tied-embeddings-all --attention 'topk(8)' --after-batches "
-                   "20000");
+                   "20000\n"
+                   "  fovea train --task language --model run --train-sets train.txt --vocabs bytes --valid-sets "
+                   "valid.txt \\\n"
+                   "      --after-batches 20000");
   if (!options.parse(arguments)) return;
   Problems problems;
   add_problems(config, problems);

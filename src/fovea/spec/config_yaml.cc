@@ -110,7 +110,8 @@ std::string to_yaml(std::span<const FieldView> fields) {
   return out.c_str();
 }
 
-void from_yaml(std::string_view text, std::string_view source, std::span<const FieldView> fields) {
+void from_yaml(std::string_view text, std::string_view source, std::span<const FieldView> fields,
+               const ExplainKey& explain) {
   YAML::Node root;
   try {
     refuse_stray_commas(std::string(text));
@@ -129,6 +130,8 @@ void from_yaml(std::string_view text, std::string_view source, std::span<const F
     const std::string place = cat(source, ":", entry.first.Mark().line + 1, ": ");
     const FieldView* found = find_field(fields, with_dashes(key));
     if (found == nullptr) {
+      if (const std::string more = explain ? explain(with_dashes(key)) : ""; !more.empty())
+        throw Error(cat(place, "unknown key '", key, "'", more));
       std::vector<std::string> known;
       for (const FieldView& field : fields) known.emplace_back(field.name);
       throw Error(cat(place, "unknown key '", key, "'", did_you_mean_field(with_dashes(key), known, "")));

@@ -1,4 +1,5 @@
 #pragma once
+#include <functional>
 #include <map>
 #include <span>
 #include <string>
@@ -13,8 +14,11 @@ namespace fovea {
 std::string to_yaml(std::span<const FieldView> fields);
 
 // Sets the fields that `text` names. Unknown keys, wrong types and malformed YAML throw an Error that begins with
-// `source` (a file's name) and the line, names the key and suggests the nearest known one.
-void from_yaml(std::string_view text, std::string_view source, std::span<const FieldView> fields);
+// `source` (a file's name) and the line, names the key and suggests the nearest known one. `explain` may say more of an
+// unknown key, such as "; it is an option of ..."; if it returns nothing, the nearest known one is suggested.
+using ExplainKey = std::function<std::string(const std::string& key)>;
+void from_yaml(std::string_view text, std::string_view source, std::span<const FieldView> fields,
+               const ExplainKey& explain = nullptr);
 
 // The entries of a map whose values are plain scalars, "_" in keys as "-". Throws an Error for what is not such YAML.
 std::map<std::string, std::string> scalars_of_yaml(std::string_view text);

@@ -21,23 +21,30 @@
 namespace fovea::language {
 namespace {
 
-std::vector<std::string> read_prompts(const GenerateOptions& options) {
-  if (!options.prompt.empty()) return options.prompt;
-  if (options.input == "-" && isatty(STDIN_FILENO) != 0) return {""};
-  std::vector<std::string> prompts;
-  LineReader reader(options.input);
-  for (std::string line; reader.next(line);) prompts.push_back(line);
+struct Prompt {
+  std::string text, origin;  // where it was given, for messages
+};
+
+std::vector<Prompt> read_prompts(const GenerateOptions& options) {
+  std::vector<Prompt> prompts;
+  for (const std::string& text : options.prompt) prompts.push_back({text, "--prompt"});
+  const bool is_terminal = options.input == "-" && isatty(STDIN_FILENO) != 0;
+  if (prompts.empty() && !is_terminal) {
+    const std::string file = options.input == "-" ? "standard input" : cat("'", options.input, "'");
+    LineReader reader(options.input);
+    for (std::string line; reader.next(line);) prompts.push_back({line, cat(file, ", line ", reader.line_number())});
+  }
   if (prompts.empty()) prompts.emplace_back();
   return prompts;
 }
 
 // The unit that begins every text, and the prompt's own.
-std::vector<int64_t> encode_prompt(const std::string& prompt, const text::Units& units) {
-  if (!units.is_bytes() && !is_valid_utf8(prompt))
-    throw Error(cat("--prompt: got bytes that are not UTF-8; the model reads ", units.unit_name(),
+std::vector<int64_t> encode_prompt(const Prompt& prompt, const text::Units& units) {
+  if (!units.is_bytes() && !is_valid_utf8(prompt.text))
+    throw Error(cat(prompt.origin, ": got bytes that are not UTF-8; the model reads ", units.unit_name(),
                     "s; convert the prompt to UTF-8"));
   std::vector<int32_t> ids;
-  units.encode(prompt, ids);
+  units.encode(prompt.text, ids);
   std::vector<int64_t> tokens = {units.eos()};
   tokens.insert(tokens.end(), ids.begin(), ids.end());
   return tokens;
@@ -49,6 +56,13 @@ void check_length(const std::vector<int64_t>& prompt, const GenerateOptions& opt
   throw Error(cat("--max-length: got ", options.max_length, " after a prompt of ", length - 1,
                   " units; the model has learned positions for ", most, " units; expected at most ",
                   std::max<int64_t>(0, most - length + 1), "; shorten the prompt or --max-length"));
+}
+
+// Of text `index` of all: by the prompt and the place among its texts, so that --count does not change them.
+uint64_t seed_of(const GenerateOptions& options, int64_t index) {
+  const auto prompt = static_cast<uint64_t>(index / options.count),
+             place = static_cast<uint64_t>(index % options.count);
+  return hash_combine(hash_combine(static_cast<uint64_t>(options.seed), prompt), place);
 }
 
 SamplingRules rules_of(const GenerateOptions& options, const LoadedModel& loaded) {
@@ -129,9 +143,9 @@ int64_t run_generate(const GenerateOptions& options) {
   validate(options);
   if (options.prompt.empty() && options.input != "-") require_file(options.input, "--input");
   const LoadedModel loaded = load_model(options);
-  const std::vector<std::string> prompts = read_prompts(options);
+  const std::vector<Prompt> prompts = read_prompts(options);
   std::vector<std::vector<int64_t>> tokens;
-  for (const std::string& prompt : prompts) {
+  for (const Prompt& prompt : prompts) {
     tokens.push_back(encode_prompt(prompt, loaded.units));
     check_length(tokens.back(), options, loaded.config);
   }
@@ -148,8 +162,8 @@ int64_t run_generate(const GenerateOptions& options) {
     std::vector<std::string> texts;
     for (int64_t i = first; i < std::min(total, first + options.mini_batch); ++i) {
       const auto prompt = static_cast<size_t>(i / options.count);
-      drafts.push_back({tokens[prompt], hash_combine(static_cast<uint64_t>(options.seed), static_cast<uint64_t>(i))});
-      texts.push_back(prompts[prompt]);
+      drafts.push_back({tokens[prompt], seed_of(options, i)});
+      texts.push_back(prompts[prompt].text);
     }
     writer.begin(texts, loaded.units);
     sampler.run(drafts, [&](size_t draft, int64_t unit) {

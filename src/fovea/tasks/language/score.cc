@@ -30,8 +30,10 @@ Cut cut_of(const ScoreOptions& options, const LanguageConfig& config) {
     throw Error(cat("--context ", cut.context, " and --stride ", cut.stride, ": the model has learned positions for ",
                     config.max_positions, " units; expected a sum of at most that"));
   if (cut.context + cut.stride > segment)
-    log::warn(cat("a pass reads ", cut.context + cut.stride, " units (--context and --stride); the model was trained on "
-                  "segments of ", segment));
+    log::warn(cat("a pass reads ", cut.context + cut.stride,
+                  " units (--context and --stride); the model was trained on "
+                  "segments of ",
+                  segment));
   return cut;
 }
 
@@ -73,6 +75,7 @@ std::string signature(const ScoreOptions& options, const LoadedModel& loaded, co
                          "|bytes:", score.bytes, "|words:", score.words, options.words > 0 ? "(given)" : "");
   if (options.precision != "float32") text += cat("|precision:", options.precision);
   if (options.attention != "") text += cat("|attention:", options.attention);
+  if (options.attention_decoder != "") text += cat("|attention-decoder:", options.attention_decoder);
   return cat(text, "|version:", FOVEA_VERSION);
 }
 
@@ -103,8 +106,8 @@ int64_t run_score(const ScoreOptions& options) {
       {.documents = parse_choice<data::Documents>(data::kDocumentsNames, loaded.config.documents, "documents"),
        .threads = tasks::encoding_threads(options),
        .option = "--train-sets"});
-  const ScoreText scorer(loaded.model, {.context = cut.context + cut.stride, .stride = cut.stride,
-                                        .mini_batch = options.mini_batch});
+  const ScoreText scorer(loaded.model,
+                         {.context = cut.context + cut.stride, .stride = cut.stride, .mini_batch = options.mini_batch});
   LineWriter output(options.output);
   LevelWriter levels(output, loaded.units, text, options.level == "line");
   const bool of_text = options.level == "text";

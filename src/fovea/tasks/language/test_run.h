@@ -1,0 +1,87 @@
+#pragma once
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "fovea/base/file.h"
+#include "fovea/base/rng.h"
+#include "fovea/base/strings.h"
+#include "fovea/base/test_folder.h"
+#include "fovea/tasks/language/task.h"
+#include "fovea/text/vocab.h"
+#include "fovea/train/train.h"
+
+namespace fovea::language {
+
+// Lines of words, each word one of six, with an empty line now and then.
+inline std::string test_text(int64_t lines, uint64_t seed) {
+  static constexpr const char* kWords[] = {"ama", "bebi", "coco", "dada", "efe", "fifi"};
+  Rng rng(seed);
+  std::string text;
+  for (int64_t i = 0; i < lines; ++i) {
+    for (uint64_t w = 1 + rng.below(5); w > 0; --w) text += cat(kWords[rng.below(6)], w > 1 ? " " : "\n");
+    if (rng.below(4) == 0) text += "\n";
+  }
+  return text;
+}
+
+// A training of a tiny model on a made-up text of about 500 bytes.
+struct TestRun {
+  TestFolder folder;
+  TrainConfig train;
+  Options data;
+  LanguageConfig model;
+
+  TestRun() {
+    write_file(folder / "train", test_text(35, 1));
+    write_file(folder / "valid", test_text(10, 2));
+    train.model = folder / "run";
+    train.learn_rate = 0.01;
+    train.lr_warmup = 5;
+    train.cpu_threads = 1;
+    train.save_freq = train.disp_freq = 1000;
+    data.train_sets = {folder / "train"};
+    data.vocabs = "bytes";
+    data.mini_batch = 3;
+    model.segment_length = 16;
+    model.dim_emb = 16;
+    model.dec_depth = 2;
+    model.transformer_heads = 2;
+    model.transformer_dim_ffn = 24;
+  }
+  void with_pieces() {
+    text::train_vocab({.inputs = {folder / "train"}, .output = folder / "v.spm", .size = 16});
+    data.vocabs = folder / "v.spm";
+    model.segment_length = 8;
+  }
+  void with_validation() {
+    data.valid_sets = {folder / "valid"};
+    train.valid_freq = 4;
+  }
+  std::unique_ptr<LanguageTask> task() const {
+    return std::make_unique<LanguageTask>(train, data, model, train.optimizer_delay);
+  }
+};
+
+// Trains; returns the cost of the last update in nats per unit.
+inline double run(const TestRun& test) {
+  double cost = 0;
+  const auto load = [&](const TrainConfig& config, int64_t batches_an_update) -> std::unique_ptr<train::Task> {
+    return std::make_unique<LanguageTask>(config, test.data, test.model, batches_an_update);
+  };
+  train::run_training({.config = test.train, .load = load, .on_update = [&](const train::UpdateReport& report) {
+                         cost = report.cost;
+                       }});
+  return cost;
+}
+
+// Every file of the run's last checkpoint, as one string.
+inline std::string bytes_of(const std::string& run) {
+  std::string bytes;
+  for (const std::string& file : names_in(std::filesystem::path(run) / "last"))
+    bytes += cat(file, "\n", read_file(std::filesystem::path(run) / "last" / file), "\n--\n");
+  return bytes;
+}
+
+}  // namespace fovea::language

@@ -1,0 +1,278 @@
+#!/usr/bin/env python3
+"""Language models from the command line, as a newcomer uses and misuses them."""
+import os
+import re
+import signal
+import subprocess
+import time
+import unittest
+
+from fovea_program import PROGRAM, Workplace, checked, run
+
+PLACE = Workplace()
+F = PLACE.folder
+TEXT, VALID, TEST = PLACE.sides["train"][1], PLACE.sides["valid"][1], PLACE.sides["test"][1]
+SIZES = ["--dim-emb", 16, "--dec-depth", 1, "--transformer-heads", 2, "--transformer-dim-ffn", 32, "--segment-length", 32,
+         "--mini-batch", 8, "--learn-rate", "0.01", "--lr-warmup", 5, "--cpu-threads", 1]
+
+
+def training(model, *options, vocabs="bytes", text=TEXT):
+    return ["train", "--task", "language", "--model", model, "--train-sets", text, "--vocabs", vocabs, *SIZES, *options]
+
+
+def made(name, *options, **data):
+    """The folder of a model trained for a few updates, once."""
+    path = F / name
+    if not path.exists():
+        checked(*training(path, "--after-batches", 12, "--quiet", *options, **data))
+    return path
+
+
+def of_bytes():
+    return made("bytes")
+
+
+def of_pieces():
+    return made("pieces", vocabs=PLACE.vocab)
+
+
+def write(name, content):
+    path = F / name
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+def generate(*arguments, **options):
+    return run("generate", "--cpu-threads", 1, "--quiet", *arguments, **options)
+
+
+def score(*arguments, **options):
+    return run("score", "--cpu-threads", 1, "--quiet", *arguments, **options)
+
+
+class Use(unittest.TestCase):
+    def test_train_score_and_generate(self):
+        for model, vocabs, unit, measure in ((F / "use-bytes", "bytes", "byte", "bits-per-byte"),
+                                             (F / "use-pieces", PLACE.vocab, "piece", "perplexity")):
+            log = checked(*training(model, "--after-batches", 12, "--valid-sets", VALID, "--valid-freq", 6, vocabs=vocabs)).stderr
+            self.assertRegex(log, rf"\[data\] [\d,]+ {unit}s from {re.escape(str(TEXT))} \([\d,]+ bytes, 1,900 lines, ")
+            self.assertEqual(log.count(f" : {measure} : "), 2, log)
+            self.assertTrue((model / "best").is_symlink())
+            said = score("--model", model, "--train-sets", TEST)
+            self.assertEqual(said.stderr, "")
+            names = [line.split(" ")[0] for line in said.stdout.splitlines()]
+            self.assertEqual(names, ["bits-per-byte", "bits-per-unit", "perplexity", "perplexity-per-word", "accuracy", "signature"])
+            size, words = TEST.stat().st_size, len(TEST.read_text().split())
+            self.assertRegex(said.stdout.splitlines()[-1],
+                             rf"^signature unit:{unit}\|vocab:\d+\|context:16\|stride:16\|documents:no\|units:\d+\|bytes:{size}"
+                             rf"\|words:{words}\|version:\d+\.\d+\.\d+$")
+            text = generate("--model", model, "--prompt", "un ", "--max-length", 10)
+            self.assertEqual((text.returncode, text.stderr), (0, ""))
+            self.assertTrue(text.stdout.startswith("un "), text.stdout)
+
+    def test_score_levels_and_options(self):
+        whole = dict(line.split(" ") for line in score("--model", of_bytes(), "--train-sets", TEST).stdout.splitlines())
+        bits = float(whole["bits-per-byte"]) * TEST.stat().st_size
+        for level, count in (("unit", TEST.stat().st_size), ("line", 50)):
+            said = score("--model", of_bytes(), "--train-sets", TEST, "--level", level, "--mini-batch", 5).stdout
+            values = [float(line) for line in said.splitlines()]
+            self.assertEqual(len(values), count)
+            self.assertAlmostEqual(-sum(values) / 0.6931471805599453 / bits, 1, places=5)
+        as_before = score("--model", of_bytes(), "--train-sets", TEST, "--mini-batch", 3).stdout.splitlines()
+        self.assertEqual(as_before, [f"{name} {value}" for name, value in whole.items()])
+        given = score("--model", of_bytes(), "--train-sets", "-", "--words", 7, "--context", 8, "--stride", 4, stdin=TEST.read_bytes())
+        self.assertIn("|context:8|stride:4|", given.stdout)
+        self.assertIn("|words:7(given)|", given.stdout)
+        wide = checked("score", "--model", of_bytes(), "--train-sets", TEST, "--context", 60, "--attention", "window(4)")
+        self.assertIn("a pass reads 61 units (--context and --stride); the model was trained on segments of 32", wide.stderr)
+        self.assertIn("|attention:window(4)|", wide.stdout)
+        log = checked("score", "--model", of_bytes(), "--train-sets", TEST, "--level", "line", "--output", F / "lines").stderr
+        self.assertIn("unit:byte|vocab:257|", log, "the signature goes to the log")
+
+    def test_prompts(self):
+        model = ["--model", of_bytes(), "--max-length", 12]
+        one = generate(*model, "--prompt", "ab").stdout
+        self.assertTrue(one.startswith("ab") and one.endswith("\n"), one)
+        self.assertEqual(len(one.encode(errors="surrogateescape")) >= 2 + 12 + 1, True)
+        self.assertEqual(generate(*model, stdin="ab\n").stdout, one)
+        self.assertEqual(generate(*model, "--input", write("prompt", "ab")).stdout, one)
+        self.assertTrue(generate(*model).stdout, "an empty standard input begins a text")
+        several = generate(*model, "--prompt", "ab", "cd", "--count", 2).stdout
+        self.assertEqual(re.findall("^==> .*", several, re.MULTILINE), [f"==> {i} of 4 <==" for i in range(1, 5)])
+        self.assertTrue(several.startswith("==> 1 of 4 <==\n" + one), "other texts change nothing")
+        single = generate(*model, stdin="ab\ncd\n").stdout
+        self.assertEqual([text.split("\n", 1)[1] for text in single.split("==> ")[1:]],
+                         [several.split("==> ")[i].split("\n", 1)[1] + end for i, end in ((1, ""), (3, ""))], "--count changes nothing")
+        self.assertEqual(generate(*model, "--prompt", "ab", "cd", "--count", 2, "--mini-batch", 3).stdout, several)
+        self.assertEqual(run("generate", *model, "--cpu-threads", 2, "--quiet", "--prompt", "ab", "cd", "--count", 2).stdout, several)
+        self.assertNotEqual(generate(*model, "--prompt", "ab", "cd", "--count", 2, "--seed", 2).stdout, several)
+        generate(*model, "--prompt", "ab", "cd", "--count", 2, "--output", F / "texts")
+        self.assertEqual((F / "texts").read_text(errors="replace"), several)
+        for precision in ("bfloat16", "int8"):
+            self.assertTrue(generate(*model, "--prompt", "ab", "--precision", precision).stdout.startswith("ab"))
+        greedy = [generate(*model, "--prompt", "ab", "--temperature", 0, "--seed", seed).stdout for seed in (1, 2)]
+        self.assertEqual(*greedy)
+
+    def test_a_prompt_of_any_bytes(self):
+        result = subprocess.run([PROGRAM, "generate", "--model", of_bytes(), "--prompt", b"a\xff\xfe", "--max-length", "3",
+                                 "--quiet", "--cpu-threads", "1"], capture_output=True, timeout=600)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertTrue(result.stdout.startswith(b"a\xff\xfe"), result.stdout)
+
+    def test_help_tells_the_tasks_apart(self):
+        said = checked("train", "--help").stdout
+        for text in ("--task translation: one language to another", "--task language: text, unit by unit", "With --task language",
+                     "--segment-length N", "--attention-encoder TEXT", "fovea train --task language --help"):
+            self.assertIn(text, said)
+        own = checked("train", "--task", "language", "--help").stdout
+        self.assertIn("Task language:", own)
+        self.assertLess(own.index("--segment-length"), own.index("With --task translation"))
+        self.assertGreater(own.index("--attention-encoder"), own.index("With --task translation"))
+        self.assertIn("For models of the tasks translation, language.", checked("score", "--help").stdout)
+        self.assertIn("For models of the task language.", checked("generate", "--help").stdout)
+
+
+class BadInput(unittest.TestCase):
+    def refuse(self, code, expected, *arguments, **options):
+        """One line, with the text and the exit code."""
+        result = run(*arguments, **options)
+        self.assertEqual(result.returncode, code, result.stderr)
+        errors = [line for line in result.stderr.splitlines() if "[20" not in line]
+        self.assertEqual(len(errors), 1, result.stderr)
+        self.assertIn(expected, errors[0])
+
+    def test_options_of_another_task(self):
+        self.refuse(2, "--task: got 'langauge'; expected one of translation, language; did you mean 'language'?",
+                    "train", "--task", "langauge", "--model", F / "no")
+        self.refuse(2, "'--segment-length' is an option of --task language", *PLACE.training(F / "no", "--segment-length", 32))
+        for option in ("--attention-encoder", "--attention-cross"):
+            self.refuse(2, f"'{option}' is an option of --task translation", *training(F / "no", option, "full"))
+        config = write("config.yml", "segment-length: 32\n")
+        self.refuse(1, "config.yml:1: unknown key 'segment-length'; it is an option of --task language", *PLACE.training(F / "no", "--config", config))
+        config = write("config.yml", "task: language\nsegment-length: 32\nenc-depth: 2\n")
+        self.refuse(1, "config.yml:3: unknown key 'enc-depth'; it is an option of --task translation",
+                    "train", "--config", config, "--model", F / "no", "--vocabs", "bytes", "--train-sets", TEXT)
+        self.refuse(2, "--valid-metrics: got 'bleu'; expected some of bits-per-byte", *training(F / "no", "--valid-metrics", "bleu"))
+        self.refuse(1, "'encoder.1=window(4)'", *training(F / "no", "--attention-layers", "encoder.1=window(4)"))
+        self.refuse(2, "'--summary' is an option of a model of the task translation",
+                    "score", "--model", of_bytes(), "--train-sets", TEST, "--summary")
+        self.assertFalse((F / "no").exists())
+
+    def test_model_of_another_task(self):
+        other = PLACE.model()
+        self.refuse(1, "a model of the task language", "translate", "--model", of_bytes(), stdin="a\n")
+        self.refuse(1, "a model of the task translation", "generate", "--model", other)
+        self.refuse(1, "a model of the task language", "analyze", "--model", of_bytes(), "--train-sets", TEST, TEST)
+        self.refuse(1, "task", *training(other, "--after-batches", 30))
+        self.refuse(2, "'--context' is an option of a model of the task language",
+                    "score", "--model", other, "--train-sets", *PLACE.sides["test"], "--context", 4)
+        self.refuse(1, "no such", "score", "--model", F / "gone", "--train-sets", TEST)
+        self.refuse(1, "no such", "generate", "--model", F / "gone")
+
+    def test_texts(self):
+        cases = [("empty", b"", "no text in"), ("binary", b"abc\n\0\1\2\nabc\n", "line 2 (after 4 bytes): has a NUL byte"),
+                 ("latin1", b"abc\n\xe4\xf6\xfc\n", "line 2 (after 4 bytes): is not UTF-8")]
+        for name, content, expected in cases:
+            path = write(name, content)
+            self.refuse(1, expected, *training(F / "no", vocabs=PLACE.vocab, text=path))
+            self.refuse(1, expected, *training(F / "no", "--valid-sets", path, vocabs=PLACE.vocab))
+            self.refuse(1, expected, "score", "--model", of_pieces(), "--train-sets", path)
+        self.refuse(1, "no text in", *training(F / "no", text=F / "empty"))
+        for name in ("binary", "latin1"):
+            made("of-" + name, text=F / name)
+            self.assertEqual(score("--model", F / ("of-" + name), "--train-sets", F / name).returncode, 0)
+        for option in ("--train-sets", "--valid-sets", "--vocabs"):
+            self.refuse(1, f"{option}: no such file", *training(F / "no", option, F / "gone"))
+        self.refuse(1, "--train-sets: no such file", "score", "--model", of_bytes(), "--train-sets", F / "gone")
+        self.refuse(1, "--input: no such file", "generate", "--model", of_bytes(), "--input", F / "gone")
+        self.refuse(2, "--train-sets is missing", "train", "--task", "language", "--model", F / "no", "--vocabs", "bytes")
+        self.refuse(2, "--vocabs is missing", "train", "--task", "language", "--model", F / "no", "--train-sets", TEXT)
+        self.refuse(1, "is not a SentencePiece model", *training(F / "no", vocabs=TEXT))
+        self.assertFalse((F / "no").exists())
+
+    def test_a_text_shorter_than_a_segment(self):
+        said = checked(*training(F / "short", "--after-batches", 3, text=write("short.txt", "un stelli"))).stderr
+        self.assertIn("fewer than one segment of 32 (--segment-length)", said)
+        self.assertIn("Training finished after 3 updates", said)
+
+    def test_prompts(self):
+        self.refuse(1, "--prompt: got bytes that are not UTF-8", "generate", "--model", of_pieces(), "--prompt", os.fsdecode(b"a\xff"))
+        self.refuse(1, "standard input, line 2: got bytes that are not UTF-8", "generate", "--model", of_pieces(), stdin=b"a\nb\xff\n")
+        learned = made("learned", "--transformer-positions", "learned", "--max-positions", 40)
+        self.refuse(1, "learned positions for 40 units; expected at most 36", "generate", "--model", learned, "--prompt", "abcd")
+        self.assertEqual(generate("--model", learned, "--prompt", "abcd", "--max-length", 36).returncode, 0)
+        self.refuse(1, "learned positions for 40 units", "generate", "--model", learned, "--prompt", "a" * 50, "--max-length", 1)
+        self.refuse(1, "learned positions for 40 units", "score", "--model", learned, "--train-sets", TEST, "--context", 40, "--stride", 1)
+        self.refuse(2, "needs as many learned positions",
+                    *training(F / "no", "--transformer-positions", "learned", "--max-positions", 31))
+        for option, value in (("--top-p", 0), ("--top-p", 1.5), ("--temperature", -1), ("--max-length", 0), ("--count", 0), ("--top-k", -1)):
+            self.refuse(2, option, "generate", "--model", of_bytes(), option, value)
+        for option, value in (("--stride", -1), ("--context", -2), ("--level", "word"), ("--words", -1)):
+            self.refuse(2, option, "score", "--model", of_bytes(), "--train-sets", TEST, option, value)
+
+    def test_resuming_with_something_else(self):
+        model = F / "resumed"
+        checked(*training(model, "--after-batches", 3, "--quiet"))
+        before = (model / "last" / "model.safetensors").read_bytes()
+        self.refuse(1, "units.", *training(model, "--after-batches", 5, vocabs=PLACE.vocab))
+        self.refuse(1, "segment-length", *training(model, "--after-batches", 5, "--segment-length", 16))
+        self.refuse(1, "documents", *training(model, "--after-batches", 5, "--documents", "blank"))
+        self.assertEqual((model / "last" / "model.safetensors").read_bytes(), before)
+        said = checked(*training(model, "--after-batches", 5, text=VALID)).stderr
+        self.assertIn("the training data, its batches or the seed differ from those of the run so far; epoch 1 starts again", said)
+
+    def test_full_disk(self):
+        self.refuse(1, "cannot write", "generate", "--model", of_bytes(), "--output", "/dev/full")
+        self.refuse(1, "cannot write", "score", "--model", of_bytes(), "--train-sets", TEST, "--output", "/dev/full")
+        with open("/dev/full", "wb") as full:
+            for command in (["generate", "--model", of_bytes()], ["score", "--model", of_bytes(), "--train-sets", TEST]):
+                result = subprocess.run([PROGRAM, *map(str, command)], stdin=subprocess.DEVNULL, stdout=full, stderr=subprocess.PIPE, timeout=600)
+                self.assertEqual(result.returncode, 1, result.stderr)
+                self.assertIn(b"cannot write", result.stderr)
+
+
+class Signals(unittest.TestCase):
+    def stop(self, arguments, number, met):
+        """Sends the signal as soon as `met` says so of the log and of the output; the exit status and the log."""
+        with open(F / "signal.log", "w+b") as log, open(F / "signal.out", "w+b") as out:
+            with subprocess.Popen([PROGRAM, *map(str, arguments)], stdin=subprocess.DEVNULL, stdout=out, stderr=log) as process:
+                deadline = time.monotonic() + 300
+                while not met((F / "signal.log").read_text(errors="replace"), (F / "signal.out").read_bytes()):
+                    self.assertIsNone(process.poll(), (F / "signal.log").read_text(errors="replace"))
+                    self.assertLess(time.monotonic(), deadline)
+                    time.sleep(0.001)
+                process.send_signal(number)
+                code = process.wait(timeout=300)
+        return code, (F / "signal.log").read_text(errors="replace")
+
+    def state(self, model):
+        return {path.name: path.read_bytes() for path in (model / "last").iterdir()}
+
+    def test_training_resumes_to_the_same_bytes(self):
+        options = ["--disp-freq", 1, "--save-freq", 20, "--valid-sets", VALID, "--valid-freq", 25, "--after-batches", 400]
+        checked(*training(F / "whole", *options, "--quiet"))
+        expected = self.state(F / "whole")
+        for number, code in ((signal.SIGTERM, 0), (signal.SIGINT, 130), (signal.SIGKILL, -signal.SIGKILL)):
+            model = F / f"stopped-{number}"
+            got, log = self.stop(training(model, *options), number, lambda log, out: "Up. 43 :" in log)
+            self.assertEqual(got, code, log)
+            self.assertNotIn("Training finished", log)
+            if number != signal.SIGKILL:
+                self.assertIn("Training interrupted (via signal)", log)
+            log = checked(*training(model, *options)).stderr
+            self.assertIn("[run] resuming after update", log)
+            self.assertEqual(self.state(model), expected)
+
+    def test_ctrl_c_ends_generate_and_score(self):
+        endless = ["generate", "--model", of_bytes(), "--prompt", "ab", "--max-length", 100_000_000, "--cpu-threads", 1,
+                   "--attention", "window(4)"]
+        long_text = write("long", TEXT.read_bytes() * 100)
+        scoring = ["score", "--model", of_bytes(), "--train-sets", long_text, "--level", "unit", "--cpu-threads", 1]
+        for command in (endless, scoring):
+            got, log = self.stop(command, signal.SIGINT, lambda log, out: len(out) > 200)
+            self.assertEqual(got, 130, log)
+            self.assertNotIn("Error", log)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

@@ -31,7 +31,7 @@ struct AttentionConfig {
         std::tuple(field("attention", &C::attention, "mechanism of every attention, e.g. 'topk(8)' (see fovea spec)")),
         encoder,
         std::tuple(field("attention-decoder", &C::attention_decoder,
-                         "of the decoder's self-attention (default: --attention)")),
+                         "mechanism of the decoder's self-attention (default: --attention)")),
         cross,
         std::tuple(
             field("attention-layers", &C::attention_layers, layers_help),

@@ -20,7 +20,7 @@ struct DecodeConfig : ModelOptions, LogOptions {
   static constexpr auto fields() {
     using C = DecodeConfig;
     const auto own = std::tuple(
-        named("input", &C::input, "text, one sentence a line, may be packed; - is standard input", "i"),
+        named("input", &C::input, "text, one sentence per line, may be compressed; - is standard input", "i"),
         named("output", &C::output, "where the translations go; - is standard output", "o"),
         named(number("beam-size", &C::beam_size, "hypotheses kept; 1 is greedy", 1, 1000), "b"),
         named(number("normalize", &C::normalize, "exponent of the length penalty; 0 is none", 0, 100), "n"),
@@ -33,11 +33,12 @@ struct DecodeConfig : ModelOptions, LogOptions {
               "max-tokens"),
         number("mini-batch", &C::mini_batch, "sentences in a batch, at most", 1, 1e9),
         number("maxi-batch", &C::maxi_batch, "batches' worth of lines sorted by length together", 1, 1e6),
-        number("max-length-factor", &C::max_length_factor,
-               "a translation has at most so many times the source's tokens", 0.1, 1000),
+        number("max-length-factor", &C::max_length_factor, "longest translation: X times the tokens of the source", 0.1,
+               1000),
         number("max-length", &C::max_length, "longer source lines, in tokens, are cut, with a warning", 1, 1e6));
     const auto model = ModelOptions::fields("float32|bfloat16|int8",
-                                            "of matrix products and activations; int8: of the decoder's products");
+                                            "type of matrix products and activations; int8: of the decoder's "
+                                            "products only");
     return std::tuple_cat(model, own, LogOptions::fields());
   }
 

@@ -74,7 +74,7 @@ struct Window {
 
 struct Dilated {
   int64_t k = 1, r = 1;
-  static constexpr std::string_view kName = "dilated", kHelp = "as window(k), with r - 1 keys left out between two";
+  static constexpr std::string_view kName = "dilated", kHelp = "like window(k), with r - 1 keys left out between two";
   static constexpr bool kPositional = true, kDraws = false;
   static constexpr auto fields() {
     return std::tuple(PatternField<Dilated>{"k", &Dilated::k, 1}, PatternField<Dilated>{"r", &Dilated::r, 1});
@@ -139,7 +139,7 @@ std::vector<int64_t> random_keys(int64_t k, int64_t limit, uint64_t stream, int6
 
 struct Random {
   int64_t k = 1;
-  static constexpr std::string_view kName = "random", kHelp = "k keys drawn anew for each query, head and layer";
+  static constexpr std::string_view kName = "random", kHelp = "k random keys for each query, head and layer";
   static constexpr bool kPositional = false, kDraws = true;
   static constexpr auto fields() { return std::tuple(PatternField<Random>{"k", &Random::k, 1}); }
   bool contains(const Row& row, int64_t key) const {

@@ -26,7 +26,7 @@ struct LogOptions {
     using C = LogOptions;
     return std::tuple(field("quiet", &C::quiet, "only warnings and errors"),
                       field("log", &C::log, "write the log here too"),
-                      choice("log-format", &C::log_format, "of standard error and of --log", "text|json"));
+                      choice("log-format", &C::log_format, "format of standard error and of --log", "text|json"));
   }
 };
 
@@ -40,9 +40,9 @@ struct AttentionOverride {
     using C = AttentionOverride;
     return std::tuple(
         field("attention", &C::attention, "use this mechanism instead of the trained one, in every attention"),
-        field("attention-encoder", &C::attention_encoder, "the same in the encoder's"),
-        field("attention-decoder", &C::attention_decoder, "the same in the decoder's on itself"),
-        field("attention-cross", &C::attention_cross, "the same in the decoder's on the source"));
+        field("attention-encoder", &C::attention_encoder, "use this mechanism in the encoder's self-attention"),
+        field("attention-decoder", &C::attention_decoder, "use this mechanism in the decoder's self-attention"),
+        field("attention-cross", &C::attention_cross, "use this mechanism in the cross-attention"));
   }
 };
 
@@ -56,9 +56,9 @@ struct TrainedModelOptions : MachineOptions, AttentionOverride {
   static constexpr auto fields(const Overrides& overrides, std::string_view precisions, std::string_view of,
                                const Vocabs&... vocabs) {
     using C = TrainedModelOptions;
-    return std::tuple_cat(
-        std::tuple(named("model", &C::model, "folder of a run or of a checkpoint", "m"), vocabs...), overrides,
-        std::tuple(choice("precision", &C::precision, of, precisions)), MachineOptions::fields());
+    return std::tuple_cat(std::tuple(named("model", &C::model, "folder of a run or of a checkpoint", "m"), vocabs...),
+                          overrides, std::tuple(choice("precision", &C::precision, of, precisions)),
+                          MachineOptions::fields());
   }
 };
 
@@ -67,7 +67,7 @@ struct ModelOptions : TrainedModelOptions {
   std::vector<std::string> vocabs;  // empty: those of the checkpoint
 
   static constexpr auto fields(std::string_view precisions = "float32|bfloat16",
-                               std::string_view of = "of matrix products and activations") {
+                               std::string_view of = "type of matrix products and activations") {
     return TrainedModelOptions::fields(
         AttentionOverride::fields(), precisions, of,
         named("vocabs", &ModelOptions::vocabs, "SentencePiece models (default: those of the checkpoint)", "v"));

@@ -15,16 +15,17 @@ struct ScoreConfig : ModelOptions, LogOptions {
 
   static constexpr auto fields() {
     using C = ScoreConfig;
-    const auto own = std::tuple(
-        named("train-sets", &C::train_sets, "source and target text to score, one sentence a line, may be packed", "t"),
-        named("output", &C::output, "where the log-probabilities go; - is standard output", "o"),
-        field("summary", &C::summary, "one line for the whole text instead of one a sentence"),
-        named(number("mini-batch-words", &C::mini_batch_words,
-                     "target tokens in a batch, at most; of the source, four times as many", 1, 1e9),
-              "max-tokens"),
-        number("mini-batch", &C::mini_batch, "sentences in a batch, at most", 1, 1e9),
-        number("maxi-batch", &C::maxi_batch, "batches' worth of lines sorted by length together", 1, 1e6),
-        number("max-length", &C::max_length, "longer lines, in tokens, are cut, with a warning", 1, 1e6));
+    const auto own =
+        std::tuple(named("train-sets", &C::train_sets,
+                         "source and target text to score, one sentence per line, may be compressed", "t"),
+                   named("output", &C::output, "where the log-probabilities go; - is standard output", "o"),
+                   field("summary", &C::summary, "one line for the whole text instead of one per sentence"),
+                   named(number("mini-batch-words", &C::mini_batch_words,
+                                "target tokens in a batch, at most; of the source, four times as many", 1, 1e9),
+                         "max-tokens"),
+                   number("mini-batch", &C::mini_batch, "sentences in a batch, at most", 1, 1e9),
+                   number("maxi-batch", &C::maxi_batch, "batches' worth of lines sorted by length together", 1, 1e6),
+                   number("max-length", &C::max_length, "longer lines, in tokens, are cut, with a warning", 1, 1e6));
     return std::tuple_cat(ModelOptions::fields(), own, LogOptions::fields());
   }
 

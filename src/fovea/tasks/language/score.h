@@ -12,7 +12,7 @@ template <class C>
 constexpr auto model_fields(std::string_view precisions) {
   const auto overrides = std::tuple(
       field("attention", &C::attention, "use this mechanism instead of the trained one, in every layer"),
-      field("attention-decoder", &C::attention_decoder, "the same"));
+      field("attention-decoder", &C::attention_decoder, "use this mechanism in the decoder's self-attention"));
   return TrainedModelOptions::fields(overrides, precisions, "type of matrix products and activations");
 }
 

@@ -30,12 +30,12 @@ struct Options {
         number("mini-batch", &C::mini_batch, "sentences in a batch, at most (0: no limit)", 0, 1e9),
         number("maxi-batch", &C::maxi_batch, "batches' worth of sentences sorted by length together", 1, 1e6),
         number("max-length", &C::max_length, "longer training sentences, in tokens, are left out", 1, 1e6),
-        field("max-length-crop", &C::max_length_crop, "cut them instead"),
+        field("max-length-crop", &C::max_length_crop, "cut longer training sentences instead of leaving them out"),
         number("label-smoothing", &C::label_smoothing, "share of the target's mass spread over the vocabulary", 0,
                0.99),
         number("valid-beam-size", &C::valid_beam_size, "beam of the translations in validation", 1, 1000),
         number("valid-mini-batch-words", &C::valid_mini_batch_words, "tokens in a validation batch", 1, 1e9),
-        number("valid-max-length-factor", &C::valid_max_length_factor, "as --max-length-factor of translate", 0.1,
+        number("valid-max-length-factor", &C::valid_max_length_factor, "like --max-length-factor of translate", 0.1,
                100));
   }
 

@@ -65,6 +65,7 @@ class DenseBackwardTask {
   void run(const Transform& transform) {
     const DType dtype = view_.problem.dtype;
     fill(b_.grad_queries, 0, view_.sequence.q_length * view_.padded, 0);
+    const TiledRun tiled(tiled_);
     if (view_.stats > 0) find_dots();
     for (int64_t begin = task_.begin; begin < task_.end; begin += kBlockColumns) {
       key_block(transform, begin, std::min(kBlockColumns, task_.end - begin));
@@ -135,8 +136,13 @@ class DenseBackwardTask {
   void add_tiled_block(const Transform& transform, const DenseBlock& block) {
     b_.tiles.score(block, b_.weights, b_.grads);
     mask_block(view_, block, b_.weights, -kInfinity);
-    grade(transform, block, {0, block.rows});
-    b_.tiles.add(block, b_.weights, b_.grads, b_.grad_queries + block.first * view_.padded);
+    if (view_.problem.dropout > 0) {
+      grade(transform, block, {0, block.rows});
+      b_.tiles.split(block, b_.weights, b_.grads);
+    } else {
+      b_.tiles.split_graded(transform, block, b_.weights, b_.grads, [&](int64_t r) { return graded(block.first + r); });
+    }
+    b_.tiles.add(block, b_.grad_queries + block.first * view_.padded);
   }
 #endif
 
@@ -239,6 +245,12 @@ class DenseBackwardTask {
     multiply_marked(value_product(0, block.rows), columns, block.columns, view_.padded / kLanes);
   }
 
+  GradedRow graded(int64_t query) const {
+    if (view_.stats == 0) return {set(0), set(0), set(0)};
+    const float* stats = in_.stats + view_.stats_at(query);
+    return {set(stats[0]), set(stats[1]), set(b_.dots[query])};
+  }
+
   // Scores and gradients of weights to weights and gradients of scores.
   template <class Transform>
   void grade(const Transform& transform, const DenseBlock& block, RowRun run) {
@@ -248,9 +260,7 @@ class DenseBackwardTask {
       fill(g, view_.seen_of(block, r), block.part().end, 0);
       const RowDropout dropout = view_.dropout(query, block.begin);
       if (dropout.threshold > 0) dropout.apply(g, block.part());
-      const bool softmax = view_.stats > 0;
-      transform.gradient(s, g, block.part().end, softmax ? in_.stats + view_.stats_at(query) : nullptr,
-                         softmax ? b_.dots[query] : 0);
+      grade_row(transform, s, g, block.part().end, graded(query));
       if (dropout.threshold > 0) dropout.apply(s, block.part());
     }
   }

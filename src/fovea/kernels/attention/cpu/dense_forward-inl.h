@@ -52,12 +52,13 @@ class DenseForwardTask {
 
   template <class Transform>
   void run(const Transform& transform) {
-    const int64_t seen = view_.seen(task_.end - 1);
+    const int64_t seen = view_.seen(task_.end - 1), block_rows = tiled_ ? kTiledRows : kBlockRows;
+    const TiledRun tiled(tiled_);
     for (int64_t begin = 0; begin < seen; begin += kBlockColumns) {
       const int64_t columns = std::min(kBlockColumns, seen - begin);
       pack_keys(begin, columns);
-      for (int64_t first = task_.begin; first < task_.end; first += kBlockRows) {
-        const int64_t rows = std::min(kBlockRows, task_.end - first);
+      for (int64_t first = task_.begin; first < task_.end; first += block_rows) {
+        const int64_t rows = std::min(block_rows, task_.end - first);
         const int64_t limit = view_.seen(first + rows - 1) - begin;
         if (limit > 0) add_block(transform, {first, rows, begin, std::min(columns, limit)});
       }
@@ -87,11 +88,16 @@ class DenseForwardTask {
     const int64_t at = block.first - task_.begin, padded = view_.padded;
     b_.tiles.score(block, at, b_.scores);
     mask_block(view_, block, b_.scores, -kInfinity);
-    transform.weigh(b_.scores, block, running() + at, b_.out + at * padded, padded);
-    for (int64_t r = 0; view_.problem.dropout > 0 && r < block.rows; ++r) {
-      view_.dropout(block.first + r, block.begin).apply(b_.scores + r * kBlockStride, block.part());
+    if (view_.problem.dropout <= 0) {
+      transform.weigh(b_.scores, block, running() + at, b_.out + at * padded, padded, b_.tiles.weights(block));
+    } else {
+      transform.weigh(b_.scores, block, running() + at, b_.out + at * padded, padded);
+      for (int64_t r = 0; view_.problem.dropout > 0 && r < block.rows; ++r) {
+        view_.dropout(block.first + r, block.begin).apply(b_.scores + r * kBlockStride, block.part());
+      }
+      b_.tiles.split(block, b_.scores);
     }
-    b_.tiles.add_values(block, b_.scores, b_.out + at * padded);
+    b_.tiles.add_values(block, b_.out + at * padded);
   }
 #endif
 

@@ -45,19 +45,25 @@ class DenseForwardTiles {
   void score(const DenseBlock& block, int64_t row, float* s) const {
     TileFactor left = queries_;
     left.data += row * left.row;
-    {
-      const TileSession session;
-      multiply_by_tiles<Split::kNone>(
-          {left, keys_, s, kBlockStride, high_of(block), wide_of(block), tiles_of(width_ / 2)});
-    }
+    multiply_by_tiles<Split::kNone>(
+        {left, keys_, s, kBlockStride, high_of(block), wide_of(block), tiles_of(width_ / 2)});
     scale_block(block, rest_, s);
   }
+  // Where the block's weights go.
+  SplitRows weights(const DenseBlock& block) const { return SplitRows(block.rows, block.columns, weight_words_); }
+  void split(const DenseBlock& block, const float* s) const {
+    const SplitRows to = weights(block);
+    for (int64_t r = 0; r < block.rows; ++r) {
+      const float* row = s + r * kBlockStride;
+      int64_t j = 0;
+      for (; j + 2 * kLanes <= block.part().end; j += 2 * kLanes) to.at(r, j, load(row + j), load(row + j + kLanes));
+      if (j < block.part().end) to.last(r, j, load(row + j));
+    }
+  }
   // out [rows][padded width] += weights . values.
-  void add_values(const DenseBlock& block, const float* weights, float* out) const {
-    const TileFactor left = split_left_rows({weights, kBlockStride, block.rows, block.part().end}, weight_words_);
-    const TileSession session;
-    multiply_by_tiles<Split::kLeft>(
-        {left, values_, out, round_up(width_, kLanes), high_of(block), tiles_of(width_), deep_of(block.columns), true});
+  void add_values(const DenseBlock& block, float* out) const {
+    multiply_by_tiles<Split::kLeft>({weights(block).factor(), values_, out, round_up(width_, kLanes), high_of(block),
+                                     tiles_of(width_), deep_of(block.columns), true});
   }
 
  private:
@@ -112,22 +118,50 @@ class DenseBackwardTiles {
 
   // The block's scores and the gradients of its weights.
   void score(const DenseBlock& block, float* s, float* g) const {
-    {
-      const TileSession session;
-      multiply_left(left_queries_, keys_, block, s);
-      multiply_left(left_grads_, values_, block, g);
-    }
+    multiply_left(left_queries_, keys_, block, s);
+    multiply_left(left_grads_, values_, block, g);
     scale_block(block, rest_, s);
   }
 
-  // Weights and gradients of scores to what they add to the gradients of keys and values, and to grad_queries, the
-  // block's [rows][padded width].
-  void add(const DenseBlock& block, const float* weights, const float* grads, float* grad_queries) {
-    const FloatRows p{weights, kBlockStride, block.rows, block.part().end};
-    const FloatRows ds{grads, kBlockStride, block.rows, block.part().end, scale_};
-    const TileFactor right_weights = split_right_columns(p, weights_), right_grads = split_right_columns(ds, grads_);
-    const TileFactor left_grads = split_left_rows(ds, grad_rows_);
-    const TileSession session;
+  // The block's scores and gradients of weights, which the transform makes weights and gradients of scores, as factors;
+  // row_of(r): what it needs of a row.
+  template <class Transform, class RowOf>
+  void split_graded(const Transform& transform, const DenseBlock& block, const float* s, const float* g,
+                    const RowOf& row_of) const {
+    const Factors to = factors(block);
+    const int64_t n = block.part().end;
+    for (int64_t r = 0; r < block.rows; r += 2) {
+      const bool both = r + 1 < block.rows;
+      const GradedRow rows[2] = {row_of(r), row_of(both ? r + 1 : r)};
+      const auto graded = [&](int of, int64_t j) {
+        if (of == 1 && !both) return Graded{set(0), set(0)};
+        const int64_t at = (r + of) * kBlockStride + j;
+        Graded x{load(s + at), load(g + at)};
+        transform.grade(x.weight, x.grad, rows[of]);
+        x.grad = x.grad * set(scale_);
+        return x;
+      };
+      int64_t j = 0;
+      for (; j + 2 * kLanes <= n; j += 2 * kLanes) {
+        to.put(r, j, {graded(0, j), graded(1, j)}, {graded(0, j + kLanes), graded(1, j + kLanes)});
+      }
+      if (j < n) to.put_last(r, j, {graded(0, j), graded(1, j)});
+    }
+    to.end(block.rows);
+  }
+  // Those that are so already.
+  void split(const DenseBlock& block, const float* weights, const float* grads) const {
+    struct Ready {
+      void grade(F&, F&, const GradedRow&) const {}
+    };
+    split_graded(Ready{}, block, weights, grads, [](int64_t) { return GradedRow{set(0), set(0), set(0)}; });
+  }
+
+  // What they add to the gradients of keys and values, and to grad_queries, the block's [rows][padded width].
+  void add(const DenseBlock& block, float* grad_queries) {
+    const Factors of = factors(block);
+    const TileFactor right_weights = of.weights.factor(), right_grads = of.grads.factor();
+    const TileFactor left_grads = of.grad_rows.factor();
     const int64_t tall = tiles_of(width_), depth = deep_of(block.rows);
     multiply_by_tiles<Split::kLeft>(
         {left_grads, right_keys_, grad_queries, padded(), high_of(block), tall, deep_of(block.columns), true});
@@ -144,6 +178,39 @@ class DenseBackwardTiles {
   }
 
  private:
+  struct Graded {
+    F weight, grad;
+  };
+  struct GradedPair {
+    Graded first, second;  // of two rows
+  };
+  struct Factors {
+    SplitColumns weights, grads;
+    SplitRows grad_rows;
+
+    void put(int64_t r, int64_t j, const GradedPair& a, const GradedPair& b) const {
+      put_columns(r, j, a);
+      put_columns(r, j + kLanes, b);
+      grad_rows.at(r, j, a.first.grad, b.first.grad);
+      grad_rows.at(r + 1, j, a.second.grad, b.second.grad);
+    }
+    void put_last(int64_t r, int64_t j, const GradedPair& a) const {
+      put_columns(r, j, a);
+      grad_rows.last(r, j, a.first.grad);
+      grad_rows.last(r + 1, j, a.second.grad);
+    }
+    void end(int64_t rows) const { weights.end(rows), grads.end(rows); }
+
+   private:
+    void put_columns(int64_t r, int64_t j, const GradedPair& a) const {
+      weights.at(r, j, a.first.weight, a.second.weight);
+      grads.at(r, j, a.first.grad, a.second.grad);
+    }
+  };
+  Factors factors(const DenseBlock& block) const {
+    return {SplitColumns(block.rows, block.columns, weights_), SplitColumns(block.rows, block.columns, grads_),
+            SplitRows(block.rows, block.columns, grad_rows_)};
+  }
   int64_t padded() const { return round_up(width_, kLanes); }
   static TileFactor from(TileFactor factor, int64_t floats) {
     factor.data += floats;

@@ -48,18 +48,23 @@ inline void sums_from(const float* c, int64_t c_row) {
   if constexpr (kTall == 2 && kWide == 2) load_tile<3>(c + kTileSide * c_row + kTileSide, c_row * 4);
 }
 
-// One step of depth; those loaded before stay where a pointer is null.
+// Distances of a product in bytes, in registers: what tiles write might be any object in memory to the compiler.
+struct TileSteps {
+  int64_t left_row, left_across, right_row, right_across;
+};
+
+// One step of depth; a factor that is not new stays in its tiles.
 template <int kTall, int kWide, bool kNewLeft, bool kNewRight>
-inline void add_step(const TiledProduct& p, const float* left, const float* right) {
-  if constexpr (kNewLeft) load_tile<4>(left, p.left.row * 4);
-  if constexpr (kNewRight) load_tile<6>(right, p.right.row * 4);
+[[gnu::always_inline]] inline void add_step(const char* left, const char* right, TileSteps steps) {
+  if constexpr (kNewLeft) load_tile<4>(left, steps.left_row);
+  if constexpr (kNewRight) load_tile<6>(right, steps.right_row);
   multiply_bf16_tiles<0, 4, 6>();
   if constexpr (kWide == 2) {
-    if constexpr (kNewRight) load_tile<7>(right + p.right.across, p.right.row * 4);
+    if constexpr (kNewRight) load_tile<7>(right + steps.right_across, steps.right_row);
     multiply_bf16_tiles<1, 4, 7>();
   }
   if constexpr (kTall == 2) {
-    if constexpr (kNewLeft) load_tile<5>(left + p.left.across, p.left.row * 4);
+    if constexpr (kNewLeft) load_tile<5>(left + steps.left_across, steps.left_row);
     multiply_bf16_tiles<2, 5, 6>();
     if constexpr (kWide == 2) multiply_bf16_tiles<3, 5, 7>();
   }
@@ -68,19 +73,23 @@ inline void add_step(const TiledProduct& p, const float* left, const float* righ
 template <Split kSplit, int kTall, int kWide>
 inline void multiply_some(const TiledProduct& p, int64_t row, int64_t column) {
   float* c = p.c + row * kTileSide * p.c_row + column * kTileSide;
-  const float* left = p.left.data + row * p.left.across;
-  const float* right = p.right.data + column * p.right.across;
+  const int64_t c_row = p.c_row;
+  const char* left = reinterpret_cast<const char*>(p.left.data + row * p.left.across);
+  const char* right = reinterpret_cast<const char*>(p.right.data + column * p.right.across);
+  const TileSteps steps{p.left.row * 4, p.left.across * 4, p.right.row * 4, p.right.across * 4};
+  const int64_t left_along = p.left.along * 4, right_along = p.right.along * 4;
+  const int64_t second = 4 * (kSplit == Split::kLeft ? p.left.second : p.right.second);
   if (p.add) {
-    sums_from<kTall, kWide>(c, p.c_row);
+    sums_from<kTall, kWide>(c, c_row);
   } else {
     zero_tile<0>(), zero_tile<1>(), zero_tile<2>(), zero_tile<3>();
   }
-  for (int64_t k = 0; k < p.deep; ++k, left += p.left.along, right += p.right.along) {
-    add_step<kTall, kWide, true, true>(p, left, right);
-    if constexpr (kSplit == Split::kLeft) add_step<kTall, kWide, true, false>(p, left + p.left.second, right);
-    if constexpr (kSplit == Split::kRight) add_step<kTall, kWide, false, true>(p, left, right + p.right.second);
+  for (int64_t k = p.deep; k > 0; --k, left += left_along, right += right_along) {
+    add_step<kTall, kWide, true, true>(left, right, steps);
+    if constexpr (kSplit == Split::kLeft) add_step<kTall, kWide, true, false>(left + second, right, steps);
+    if constexpr (kSplit == Split::kRight) add_step<kTall, kWide, false, true>(left, right + second, steps);
   }
-  sums_to<kTall, kWide>(c, p.c_row);
+  sums_to<kTall, kWide>(c, c_row);
 }
 
 // In a TileSession.
@@ -237,47 +246,45 @@ inline F in_order(I x, I y) {
 #endif
 }
 
-// Rows of floats [rows][columns], whole vectors, `stride` apart, times a factor.
-struct FloatRows {
-  const float* data = nullptr;
-  int64_t stride = 0, rows = 0, columns = 0;
-  float factor = 1;
-  // Zero beyond.
-  F at(int64_t row, int64_t column) const {
-    return row < rows && column < columns ? load(data + row * stride + column) * set(factor) : set(0);
+// The left's rows, in two numbers; along the depth [columns], which come 32 at a time: from column j on, a and then b,
+// or the last 16 alone.
+struct SplitRows {
+  float* words = nullptr;
+  int64_t row = 0, second = 0;  // floats
+
+  SplitRows(int64_t rows, int64_t columns, float* out)
+      : words(out), row(round_up(columns, kTilePairs) / 2), second(round_up(rows, kTileSide) * row) {}
+  void at(int64_t r, int64_t j, F a, F b) const {
+    const TwoNumbers x(a), y(b);
+    float* to = words + r * row + j / 2;
+    store(to, in_order(x.first, y.first));
+    store(to + second, in_order(x.second, y.second));
   }
+  void last(int64_t r, int64_t j, F a) const { at(r, j, a, set(0)); }
+  TileFactor factor() const { return {words, row, kTileSide, kTileSide * row, second}; }
+};
+// The right's columns, in two numbers; along the depth rows, which come in pairs.
+struct SplitColumns {
+  float* words = nullptr;
+  int64_t row = 0, second = 0;
+
+  SplitColumns(int64_t rows, int64_t columns, float* out)
+      : words(out), row(round_up(columns, kTileSide)), second(round_up(rows, kTilePairs) / 2 * row) {}
+  // Of rows r, even, and r + 1, from column j on.
+  void at(int64_t r, int64_t j, F a, F b) const {
+    const TwoNumbers x(a), y(b);
+    float* to = words + r / 2 * row + j;
+    store(to, paired(x.first, y.first));
+    store(to + second, paired(x.second, y.second));
+  }
+  // Rows from r on, which are none.
+  void end(int64_t r) const {
+    for (float* numbers : {words, words + second}) std::fill(numbers + (r + 1) / 2 * row, numbers + second, 0.0F);
+  }
+  TileFactor factor() const { return {words, row, kTileSide * row, kTileSide, second}; }
 };
 constexpr int64_t split_floats(int64_t rows, int64_t columns) {
   return round_up(rows, kTilePairs) * round_up(columns, kTilePairs);
-}
-
-// As the left's rows, in two numbers; along the depth the columns.
-inline TileFactor split_left_rows(const FloatRows& from, float* out) {
-  const int64_t words = round_up(from.columns, kTilePairs) / 2, second = round_up(from.rows, kTileSide) * words;
-  for (int64_t r = 0; r < from.rows; ++r) {
-    for (int64_t j = 0; j < words; j += kTileSide) {
-      const TwoNumbers x(from.at(r, 2 * j)), y(from.at(r, 2 * j + kTileSide));
-      float* to = out + r * words + j;
-      store(to, in_order(x.first, y.first));
-      store(to + second, in_order(x.second, y.second));
-    }
-  }
-  return {out, words, kTileSide, kTileSide * words, second};
-}
-
-// As the right's columns, in two numbers; along the depth the rows.
-inline TileFactor split_right_columns(const FloatRows& from, float* out) {
-  const int64_t pairs = round_up(from.rows, kTilePairs) / 2, columns = round_up(from.columns, kTileSide);
-  const int64_t second = pairs * columns;
-  for (int64_t r = 0; r < pairs; ++r) {
-    for (int64_t j = 0; j < columns; j += kTileSide) {
-      const TwoNumbers x(from.at(2 * r, j)), y(from.at(2 * r + 1, j));
-      float* to = out + r * columns + j;
-      store(to, paired(x.first, y.first));
-      store(to + second, paired(x.second, y.second));
-    }
-  }
-  return {out, columns, kTileSide * columns, kTileSide, second};
 }
 
 }  // namespace

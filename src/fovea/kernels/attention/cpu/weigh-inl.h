@@ -106,22 +106,30 @@ struct SoftmaxRow {
 
 // A row of scores to weights that do not depend on each other: value of a function, none for a masked score.
 template <class Function>
+inline F weight_of_score(const Function& function, F x) {
+  return select(less_equal(x, set(-kInfinity)), set(0), function.value(x));
+}
+template <class Function>
 void weigh_pointwise(const Function& function, float* s, int64_t n) {
-  for (int64_t j = 0; j < n; j += kLanes) {
-    const F x = load(s + j);
-    store(s + j, select(less_equal(x, set(-kInfinity)), set(0), function.value(x)));
-  }
+  for (int64_t j = 0; j < n; j += kLanes) store(s + j, weight_of_score(function, load(s + j)));
 }
 
 // And back: scores become weights; grads, of the weights, become those of the scores. Where there is no weight no
 // gradient passes, be it a number or not.
 template <class Function>
+inline void grade_pointwise(const Function& function, F& s, F& g) {
+  const F x = s;
+  const M nothing = less_equal(x, set(Function::kNothingBelowZero ? 0 : -kInfinity));
+  s = select(nothing, set(0), function.value(x));
+  g = select(nothing, set(0), function.slope(x) * g);
+}
+template <class Function>
 void grade_pointwise(const Function& function, float* s, float* grads, int64_t n) {
   for (int64_t j = 0; j < n; j += kLanes) {
-    const F x = load(s + j);
-    const M nothing = less_equal(x, set(Function::kNothingBelowZero ? 0 : -kInfinity));
-    store(s + j, select(nothing, set(0), function.value(x)));
-    store(grads + j, select(nothing, set(0), function.slope(x) * load(grads + j)));
+    F x = load(s + j), g = load(grads + j);
+    grade_pointwise(function, x, g);
+    store(s + j, x);
+    store(grads + j, g);
   }
 }
 

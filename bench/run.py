@@ -81,10 +81,14 @@ def options():
     parser.add_argument("--bfloat16", action="store_true", help="the sdpa part in bfloat16 too, in a table of its own")
     parser.add_argument("--model", type=existing, metavar="DIR", help="the trained model whose queries and keys are taken; default: a small one, trained first")
     parser.add_argument("--corpus", nargs=2, type=existing, metavar="FILE", help="source and target text for training; default made up")
+    parser.add_argument("--text", type=existing, metavar="FILE", help="text of the language and generation parts; default made up")
+    parser.add_argument("--language-model", type=existing, metavar="DIR", help="the language model of bytes that generates; default: a small one, trained first")
     given = parser.parse_args()
-    for name, part in (("sizes", "sdpa"), ("bfloat16", "sdpa"), ("model", "sdpa"), ("corpus", "training")):
-        if getattr(given, name) and part not in given.only:
+    for name, part in (("sizes", "sdpa"), ("bfloat16", "sdpa"), ("model", "sdpa"), ("corpus", "training"), ("language-model", "generation")):
+        if getattr(given, name.replace("-", "_")) and part not in given.only:
             parser.error(f"--{name} is for the part {part}, which --only leaves out")
+    if given.text and not {"language", "generation"} & set(given.only):
+        parser.error("--text is for the parts language and generation, which --only leaves out")
     return given
 
 
@@ -183,9 +187,27 @@ def decoding_part(given, report, _roof):
     report.table("decoding", "Decoding with the Multi30k tiny model, against eager PyTorch", rows)
 
 
+def language_text(given):
+    return given.text or made_up_corpus(given)[0]
+
+
+def language_part(given, report, roof):
+    import language
+
+    rows = language.training_rows(work_folder(given), language_text(given), given, roof)
+    report.table("language", "Training a language model of bytes, 16,384 an update, against eager PyTorch", rows)
+
+
+def generation_part(given, report, _roof):
+    import language
+
+    rows = language.generation_rows(work_folder(given), language_text(given), given, given.language_model)
+    report.table("generation", "Generating 500 bytes after 100, greedy, against eager PyTorch", rows)
+
+
 # Of --only, in the order of measuring: `peers` begins with malloc's own settings, which tuned ones replace for good.
 PARTS = {"peers": peers_part, "sdpa": sdpa_part, "kernels": kernels_part, "flex": flex_part, "memory": memory_part,
-         "training": training_part, "decoding": decoding_part}
+         "training": training_part, "decoding": decoding_part, "language": language_part, "generation": generation_part}
 
 
 def line_of(error):
@@ -216,7 +238,7 @@ def main():
     roof = measure_roof(given.build, given.threads)
     heading = (f"## {processor()}, {given.threads} threads, PyTorch {torch.__version__}\n\nRoof: float32 {roof['float32'] / 1e9:.0f} "
                f"GFLOP/s, bfloat16 {roof['bfloat16'] / 1e9:.0f}, screening {roof['screening'] / 1e9:.0f}, "
-               f"memory {roof['bandwidth'] / 1e9:.1f} GB/s\n")
+               f"layers' bfloat16 products {roof['products'] / 1e9:.0f}, memory {roof['bandwidth'] / 1e9:.1f} GB/s\n")
     report = Report(given.output, heading)
     for part in PARTS:
         if part != "peers":

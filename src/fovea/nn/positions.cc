@@ -23,8 +23,8 @@ Positions::Positions(const StackConfig& config, const InitScope& scope) : width_
 at::Tensor Positions::table(int64_t length, const at::Tensor& like) {
   if (weight_.defined()) {
     if (length > weight_.size(0)) {
-      throw Error(cat("a sentence of ", length, " tokens; the model has position vectors for ", weight_.size(0),
-                      " (--max-positions); cut the line"));
+      throw Error(cat("a text of ", length, " tokens; the model has position vectors for ", weight_.size(0),
+                      " (--max-positions); shorten the text"));
     }
     return weight_;
   }

@@ -42,8 +42,8 @@ text::Vocab load_vocab(const VocabSource& from, const std::string& folder) {
 void check_sizes(const nn::Checkpoint& checkpoint, const ModelConfig& config, const std::string& source) {
   for (const auto& [stack, depth] : {std::pair("encoder", config.enc_depth), std::pair("decoder", config.dec_depth)}) {
     nn::tensor_of(checkpoint.model, cat(stack, ".layers.", depth - 1, ".feed_forward.in.weight"),
-                  {config.transformer_dim_ffn, config.dim_emb}, source);
-    if (config.transformer_positions == "learned")
+                  {config.transformer_dim_ffn * (has_gated_feed_forward(config) ? 2 : 1), config.dim_emb}, source);
+    if (has_learned_positions(config))
       nn::tensor_of(checkpoint.model, cat(stack, ".positions.weight"), {config.max_positions, config.dim_emb}, source);
   }
 }

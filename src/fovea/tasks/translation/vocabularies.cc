@@ -22,7 +22,7 @@ TrainingData load_training_data(const TrainConfig& config, const Options& option
 }
 
 void check_positions(const ModelConfig& model, const data::ParallelCorpus& corpus, std::string_view option) {
-  if (model.transformer_positions != "learned") return;
+  if (!has_learned_positions(model)) return;
   int64_t longest = 0;
   for (int64_t i = 0; i < corpus.size(); ++i) {
     longest = std::max({longest, corpus.source_length(i), corpus.target_length(i)});

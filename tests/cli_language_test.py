@@ -12,12 +12,13 @@ from fovea_program import PROGRAM, Workplace, checked, run
 PLACE = Workplace()
 F = PLACE.folder
 TEXT, VALID, TEST = PLACE.sides["train"][1], PLACE.sides["valid"][1], PLACE.sides["test"][1]
-SIZES = ["--dim-emb", 16, "--dec-depth", 1, "--transformer-heads", 2, "--transformer-dim-ffn", 32, "--segment-length", 32,
+SIZES = ["--dim-emb", 16, "--dec-depth", 1, "--transformer-heads", 2, "--transformer-dim-ffn", 32,
          "--mini-batch", 8, "--learn-rate", "0.01", "--lr-warmup", 5, "--cpu-threads", 1]
 
 
-def training(model, *options, vocabs="bytes", text=TEXT):
-    return ["train", "--task", "language", "--model", model, "--train-sets", text, "--vocabs", vocabs, *SIZES, *options]
+def training(model, *options, vocabs="bytes", text=TEXT, segment=32):
+    return ["train", "--task", "language", "--model", model, "--train-sets", text, "--vocabs", vocabs,
+            "--segment-length", segment, *SIZES, *options]
 
 
 def made(name, *options, **data):
@@ -101,13 +102,13 @@ class Use(unittest.TestCase):
         self.assertEqual(re.findall("^==> .*", several, re.MULTILINE), [f"==> {i} of 4 <==" for i in range(1, 5)])
         self.assertTrue(several.startswith("==> 1 of 4 <==\n" + one), "other texts change nothing")
         single = generate(*model, stdin="ab\ncd\n").stdout
-        self.assertEqual([text.split("\n", 1)[1] for text in single.split("==> ")[1:]],
-                         [several.split("==> ")[i].split("\n", 1)[1] + end for i, end in ((1, ""), (3, ""))], "--count changes nothing")
+        texts, more = ([text.split(" <==\n")[1].rstrip("\n") for text in said.split("==> ")[1:]] for said in (single, several))
+        self.assertEqual(texts, [more[0], more[2]], "--count changes nothing")
         self.assertEqual(generate(*model, "--prompt", "ab", "cd", "--count", 2, "--mini-batch", 3).stdout, several)
         self.assertEqual(run("generate", *model, "--cpu-threads", 2, "--quiet", "--prompt", "ab", "cd", "--count", 2).stdout, several)
         self.assertNotEqual(generate(*model, "--prompt", "ab", "cd", "--count", 2, "--seed", 2).stdout, several)
         generate(*model, "--prompt", "ab", "cd", "--count", 2, "--output", F / "texts")
-        self.assertEqual((F / "texts").read_text(errors="replace"), several)
+        self.assertEqual((F / "texts").read_bytes().decode(errors="replace"), several)
         for precision in ("bfloat16", "int8"):
             self.assertTrue(generate(*model, "--prompt", "ab", "--precision", precision).stdout.startswith("ab"))
         greedy = [generate(*model, "--prompt", "ab", "--temperature", 0, "--seed", seed).stdout for seed in (1, 2)]
@@ -122,7 +123,7 @@ class Use(unittest.TestCase):
     def test_help_tells_the_tasks_apart(self):
         said = checked("train", "--help").stdout
         for text in ("--task translation: one language to another", "--task language: text, unit by unit", "With --task language",
-                     "--segment-length N", "--attention-encoder TEXT", "fovea train --task language --help"):
+                     "--segment-length N", "--attention-encoder TEXT", "fovea train --task NAME --help lists all options of one"):
             self.assertIn(text, said)
         own = checked("train", "--task", "language", "--help").stdout
         self.assertIn("Task language:", own)
@@ -153,7 +154,7 @@ class BadInput(unittest.TestCase):
         self.refuse(1, "config.yml:3: unknown key 'enc-depth'; it is an option of --task translation",
                     "train", "--config", config, "--model", F / "no", "--vocabs", "bytes", "--train-sets", TEXT)
         self.refuse(2, "--valid-metrics: got 'bleu'; expected some of bits-per-byte", *training(F / "no", "--valid-metrics", "bleu"))
-        self.refuse(1, "'encoder.1=window(4)'", *training(F / "no", "--attention-layers", "encoder.1=window(4)"))
+        self.refuse(2, "got 'encoder' in 'encoder.1=window(4)'; the model has no encoder", *training(F / "no", "--attention-layers", "encoder.1=window(4)"))
         self.refuse(2, "'--summary' is an option of a model of the task translation",
                     "score", "--model", of_bytes(), "--train-sets", TEST, "--summary")
         self.assertFalse((F / "no").exists())
@@ -162,11 +163,11 @@ class BadInput(unittest.TestCase):
         other = PLACE.model()
         self.refuse(1, "a model of the task language", "translate", "--model", of_bytes(), stdin="a\n")
         self.refuse(1, "a model of the task translation", "generate", "--model", other)
-        self.refuse(1, "a model of the task language", "analyze", "--model", of_bytes(), "--train-sets", TEST, TEST)
+        self.refuse(1, "a model of the task language", "analyze", "--model", of_bytes(), "--source", "ab")
         self.refuse(1, "task", *training(other, "--after-batches", 30))
         self.refuse(2, "'--context' is an option of a model of the task language",
                     "score", "--model", other, "--train-sets", *PLACE.sides["test"], "--context", 4)
-        self.refuse(1, "no such", "score", "--model", F / "gone", "--train-sets", TEST)
+        self.refuse(1, "no such", "score", "--model", F / "gone", "--train-sets", TEST, TEST)
         self.refuse(1, "no such", "generate", "--model", F / "gone")
 
     def test_texts(self):
@@ -181,8 +182,9 @@ class BadInput(unittest.TestCase):
         for name in ("binary", "latin1"):
             made("of-" + name, text=F / name)
             self.assertEqual(score("--model", F / ("of-" + name), "--train-sets", F / name).returncode, 0)
-        for option in ("--train-sets", "--valid-sets", "--vocabs"):
-            self.refuse(1, f"{option}: no such file", *training(F / "no", option, F / "gone"))
+        self.refuse(1, "--train-sets: no such file", *training(F / "no", text=F / "gone"))
+        self.refuse(1, "--valid-sets: no such file", *training(F / "no", "--valid-sets", F / "gone"))
+        self.refuse(1, "gone", *training(F / "no", vocabs=F / "gone"))
         self.refuse(1, "--train-sets: no such file", "score", "--model", of_bytes(), "--train-sets", F / "gone")
         self.refuse(1, "--input: no such file", "generate", "--model", of_bytes(), "--input", F / "gone")
         self.refuse(2, "--train-sets is missing", "train", "--task", "language", "--model", F / "no", "--vocabs", "bytes")
@@ -215,7 +217,7 @@ class BadInput(unittest.TestCase):
         checked(*training(model, "--after-batches", 3, "--quiet"))
         before = (model / "last" / "model.safetensors").read_bytes()
         self.refuse(1, "units.", *training(model, "--after-batches", 5, vocabs=PLACE.vocab))
-        self.refuse(1, "segment-length", *training(model, "--after-batches", 5, "--segment-length", 16))
+        self.refuse(1, "segment-length", *training(model, "--after-batches", 5, segment=16))
         self.refuse(1, "documents", *training(model, "--after-batches", 5, "--documents", "blank"))
         self.assertEqual((model / "last" / "model.safetensors").read_bytes(), before)
         said = checked(*training(model, "--after-batches", 5, text=VALID)).stderr

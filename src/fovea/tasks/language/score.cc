@@ -41,11 +41,17 @@ Cut cut_of(const ScoreOptions& options, const LanguageConfig& config) {
 class LevelWriter {
  public:
   LevelWriter(LineWriter& output, const text::Units& units, const data::TokenText& text, bool by_line)
-      : output_(output), line_end_(units.is_bytes() ? '\n' : units.eos()), text_(text), by_line_(by_line) {}
+      : output_(output),
+        line_end_(units.is_bytes() ? '\n' : units.eos()),
+        eos_(units.eos()),
+        text_(text),
+        by_line_(by_line) {}
 
   void add(double log_prob) {
     sum_ += log_prob;
-    const bool ends = !by_line_ || text_.ids[place_] == line_end_;
+    const int32_t unit = text_.ids[place_];
+    // With bytes, </s> ends a document, and with it a last line without an end of its own.
+    const bool ends = !by_line_ || unit == line_end_ || (unit == eos_ && has_rest_);
     ++place_;
     has_rest_ = !ends;
     if (ends) write();
@@ -61,7 +67,7 @@ class LevelWriter {
   }
 
   LineWriter& output_;
-  int64_t line_end_;
+  int64_t line_end_, eos_;
   const data::TokenText& text_;
   bool by_line_, has_rest_ = false;
   double sum_ = 0;

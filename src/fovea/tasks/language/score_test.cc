@@ -163,5 +163,22 @@ TEST(Score, LevelsAgreeAndCountTheOriginalText) {
   }
 }
 
+TEST(Score, LinesAreThoseOfTheFiles) {
+  TestRun test;
+  test.model.documents = "file";
+  test.train.after_batches = 1;
+  run(test);
+  write_file(test.folder / "a", "ama\nbebi");
+  write_file(test.folder / "b", "coco\n");
+  write_file(test.folder / "c", "dada");
+  ScoreOptions options;
+  options.model = test.train.model;
+  options.train_sets = {test.folder / "a", test.folder / "b", test.folder / "c"};
+  options.output = test.folder / "lines";
+  options.level = "line";
+  EXPECT_EQ(run_score(options), 8 + 1 + 5 + 1 + 4) << "</s> between documents";
+  EXPECT_EQ(numbers_of(test.folder / "lines").size(), 4);
+}
+
 }  // namespace
 }  // namespace fovea::language

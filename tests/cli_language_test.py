@@ -56,7 +56,7 @@ class Use(unittest.TestCase):
         for model, vocabs, unit, measure in ((F / "use-bytes", "bytes", "byte", "bits-per-byte"),
                                              (F / "use-pieces", PLACE.vocab, "piece", "perplexity")):
             log = checked(*training(model, "--after-batches", 12, "--valid-sets", VALID, "--valid-freq", 6, vocabs=vocabs)).stderr
-            self.assertRegex(log, rf"\[data\] [\d,]+ {unit}s from {re.escape(str(TEXT))} \([\d,]+ bytes, 1,900 lines, ")
+            self.assertRegex(log, rf"\[data\] [\d,]+ {unit}s from '{re.escape(str(TEXT))}' \([\d,]+ bytes, 1,900 lines, ")
             self.assertEqual(log.count(f" : {measure} : "), 2, log)
             self.assertTrue((model / "best").is_symlink())
             said = score("--model", model, "--train-sets", TEST)

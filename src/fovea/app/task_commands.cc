@@ -10,8 +10,9 @@
 namespace fovea::app {
 namespace {
 
-// The entry of the task of --model; nothing if no model is named or it cannot be read, which the command itself will
-// report, or if its options are only to be shown and it has none.
+// The entry of the task of --model; nothing if no model is named, or if options are only to be shown and the model
+// cannot be read or has none. If there is one task to choose from, the command itself reports a model that cannot be
+// read.
 const tasks::TaskEntry* task_of_model(std::span<const tasks::TaskEntry> able,
                                       const std::vector<std::string>& arguments) {
   const std::optional<std::string> model = peek(arguments, "model", 'm');
@@ -23,6 +24,7 @@ const tasks::TaskEntry* task_of_model(std::span<const tasks::TaskEntry> able,
   try {
     task = nn::task_of_checkpoint(*model);
   } catch (const Error&) {
+    if (able.size() > 1 && !asks_for_help) throw;
     return nullptr;
   }
   const auto found = std::ranges::find_if(able, [&](const tasks::TaskEntry& entry) { return entry.name == task; });

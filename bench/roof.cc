@@ -11,6 +11,8 @@
 #include "arguments.h"
 #include "fovea/base/executor.h"
 #include "fovea/kernels/attention/cpu/screen_ops.h"
+#include "fovea/kernels/simd/isa.h"
+#include "tile_peak.h"
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
@@ -96,6 +98,9 @@ __attribute__((target("avx2,fma"))) double multiply_add_256() {
 }
 #endif
 
+double multiply_bfloat16_tiles() { return fovea::bench::bfloat16_tiles(kRounds); }
+double multiply_int8_tiles() { return fovea::bench::int8_tiles(kRounds); }
+
 double multiply_add_plain() {
   using Four = float __attribute__((vector_size(16)));
   Four sums[kChains] = {};
@@ -116,7 +121,10 @@ double (*best_float32())() {
   return multiply_add_plain;
 }
 
+bool has_amx() { return fovea::kernels::isa() == fovea::kernels::Isa::kAvx512Amx; }
+
 double (*best_bfloat16())() {
+  if (has_amx()) return multiply_bfloat16_tiles;
 #if defined(__x86_64__)
   if (__builtin_cpu_supports("avx512bf16")) return bfloat16_pairs_512;
 #endif
@@ -124,6 +132,7 @@ double (*best_bfloat16())() {
 }
 
 double (*best_screening())() {
+  if (has_amx()) return multiply_int8_tiles;
 #if defined(__x86_64__)
   using fovea::kernels::ScreenFormat;
   const ScreenFormat format = fovea::kernels::fastest_screen_format();

@@ -1,5 +1,6 @@
 // The machine's measured peaks as JSON: operations a second in float32, in bfloat16 and in the format that top-k's
-// screening takes here (a multiply-add counts two), bytes a second from memory. Usage: roof [threads]
+// screening takes here (a multiply-add counts two), and in products of bfloat16 inputs with weights, which tiles take
+// as two numbers; bytes a second from memory. Usage: roof [threads]
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
@@ -186,9 +187,12 @@ double bandwidth(int threads) {
 void run(int argc, char** argv) {
   if (argc > 2) throw fovea::UsageError(fovea::cat("got ", argc - 1, " arguments, expected at most 1: [threads]"));
   const int threads = argc > 1 ? static_cast<int>(fovea::bench::whole_number(argv[1], "threads", 1024)) : 1;
-  std::printf("{\"threads\": %d, \"float32\": %.4g, \"bfloat16\": %.4g, \"screening\": %.4g, \"bandwidth\": %.4g}\n",
-              threads, operations(threads, best_float32()), operations(threads, best_bfloat16()),
-              operations(threads, best_screening()), bandwidth(threads));
+  const double float32 = operations(threads, best_float32()), bfloat16 = operations(threads, best_bfloat16());
+  std::printf(
+      "{\"threads\": %d, \"float32\": %.4g, \"bfloat16\": %.4g, \"weights\": %.4g, \"screening\": %.4g, "
+      "\"bandwidth\": %.4g}\n",
+      threads, float32, bfloat16, has_amx() ? bfloat16 / 2 : float32, operations(threads, best_screening()),
+      bandwidth(threads));
 }
 
 }  // namespace

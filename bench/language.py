@@ -84,7 +84,7 @@ def least_update_seconds(spec, precision, length, program, roof):
     dtype = getattr(torch, precision)
     inputs = [x.to(dtype) for x in made.normal(length, HEADS, WIDTH // HEADS)]
     weights = DEPTH * (4 * WIDTH**2 + 2 * WIDTH * INNER) + eager_decoder.VOCABULARY * WIDTH
-    products = 6 * weights * UPDATE_BYTES / roof["products" if precision == "bfloat16" else precision]
+    products = 6 * weights * UPDATE_BYTES / roof[precision]
     kernel = kernel_of(program, spec, inputs, True, "both")
     attention, _ = least_seconds(spec, inputs, True, "both", kernel, roof)
     adam = 8 * 4 * weights / roof["bandwidth"]  # reads weight, gradient and two moments, writes all but the gradient; clears it

@@ -1,6 +1,6 @@
-// The machine's measured peaks as JSON: operations a second in float32, in bfloat16, in the format that top-k's
-// screening takes here and in that of a layer's bfloat16 products, which may be tiles (a multiply-add counts two); bytes a
-// second from memory. Usage: roof [threads]
+// The machine's measured peaks as JSON: operations a second in float32, in bfloat16 and in the format that top-k's
+// screening takes here (a multiply-add counts two), and in products of bfloat16 inputs with weights, which tiles take
+// as two numbers; bytes a second from memory. Usage: roof [threads]
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
@@ -13,10 +13,9 @@
 #include "fovea/base/executor.h"
 #include "fovea/kernels/attention/cpu/screen_ops.h"
 #include "fovea/kernels/simd/isa.h"
+#include "tile_peak.h"
 #if defined(__x86_64__)
 #include <immintrin.h>
-
-#include "fovea/kernels/simd/tiles_amx-inl.h"
 #endif
 
 namespace {
@@ -53,22 +52,6 @@ __attribute__((target("avx512f,avx512bf16"))) double bfloat16_pairs_512() {
     }
   }
   return 2.0 * 32 * kChains * kRounds;
-}
-
-// Four sums of two left and two right tiles, as an inner product has them at hand.
-double bfloat16_tiles() {
-  using namespace fovea::kernels;
-  constexpr int64_t kTileRounds = kRounds / 16;
-  const TileSession session;
-  zero_tile<0>(), zero_tile<1>(), zero_tile<2>(), zero_tile<3>();
-  zero_tile<4>(), zero_tile<5>(), zero_tile<6>(), zero_tile<7>();
-  for (int64_t i = 0; i < kTileRounds; ++i) {
-    multiply_bf16_tiles<0, 4, 6>();
-    multiply_bf16_tiles<1, 4, 7>();
-    multiply_bf16_tiles<2, 5, 6>();
-    multiply_bf16_tiles<3, 5, 7>();
-  }
-  return 2.0 * 16 * 16 * 32 * 4 * kTileRounds;
 }
 
 __attribute__((target("avx512f,avx512vnni"))) double byte_products_512() {
@@ -116,6 +99,9 @@ __attribute__((target("avx2,fma"))) double multiply_add_256() {
 }
 #endif
 
+double multiply_bfloat16_tiles() { return fovea::bench::bfloat16_tiles(kRounds); }
+double multiply_int8_tiles() { return fovea::bench::int8_tiles(kRounds); }
+
 double multiply_add_plain() {
   using Four = float __attribute__((vector_size(16)));
   Four sums[kChains] = {};
@@ -136,21 +122,18 @@ double (*best_float32())() {
   return multiply_add_plain;
 }
 
+bool has_amx() { return fovea::kernels::isa() == fovea::kernels::Isa::kAvx512Amx; }
+
 double (*best_bfloat16())() {
+  if (has_amx()) return multiply_bfloat16_tiles;
 #if defined(__x86_64__)
   if (__builtin_cpu_supports("avx512bf16")) return bfloat16_pairs_512;
 #endif
   return best_float32();
 }
 
-double (*best_products())() {
-#if defined(__x86_64__)
-  if (fovea::kernels::isa() == fovea::kernels::Isa::kAvx512Amx) return bfloat16_tiles;
-#endif
-  return best_bfloat16();
-}
-
 double (*best_screening())() {
+  if (has_amx()) return multiply_int8_tiles;
 #if defined(__x86_64__)
   using fovea::kernels::ScreenFormat;
   const ScreenFormat format = fovea::kernels::fastest_screen_format();
@@ -204,10 +187,12 @@ double bandwidth(int threads) {
 void run(int argc, char** argv) {
   if (argc > 2) throw fovea::UsageError(fovea::cat("got ", argc - 1, " arguments, expected at most 1: [threads]"));
   const int threads = argc > 1 ? static_cast<int>(fovea::bench::whole_number(argv[1], "threads", 1024)) : 1;
-  std::printf("{\"threads\": %d, \"float32\": %.4g, \"bfloat16\": %.4g, \"screening\": %.4g, \"products\": %.4g, "
-              "\"bandwidth\": %.4g}\n",
-              threads, operations(threads, best_float32()), operations(threads, best_bfloat16()),
-              operations(threads, best_screening()), operations(threads, best_products()), bandwidth(threads));
+  const double float32 = operations(threads, best_float32()), bfloat16 = operations(threads, best_bfloat16());
+  std::printf(
+      "{\"threads\": %d, \"float32\": %.4g, \"bfloat16\": %.4g, \"weights\": %.4g, \"screening\": %.4g, "
+      "\"bandwidth\": %.4g}\n",
+      threads, float32, bfloat16, has_amx() ? bfloat16 / 2 : float32, operations(threads, best_screening()),
+      bandwidth(threads));
 }
 
 }  // namespace

@@ -51,14 +51,16 @@ def least_seconds(spec, inputs, causal, which, kernel, roof):
     _, heads, n, head_dim = q.shape
     pairs = pairs_of(spec, n, causal) * heads
     kept = pairs * kept_share(spec, inputs, causal)
-    inner = roof["bfloat16" if q.dtype == torch.bfloat16 else "float32"]  # products of two inputs
+    narrow = q.dtype == torch.bfloat16
+    inner = roof["bfloat16" if narrow else "float32"]  # products of two inputs
+    outer = roof["weights" if narrow else "float32"]  # of an input with weights or their gradients
     times = {}
     if kernel in SCREENING:  # narrow scores of all pairs, then float32 of the kept ones: scores, output; four gradients
         times["screening"] = 2 * head_dim * pairs / roof["screening"]
         times["products"] = (4 if which == "forward" else 12) * head_dim * kept / roof["float32"]
     else:
         of_inputs, of_weights = (2, 2) if which == "forward" else (6, 8)
-        times["products"] = (of_inputs * pairs / inner + of_weights * kept / roof["float32"]) * head_dim
+        times["products"] = (of_inputs * pairs / inner + of_weights * kept / outer) * head_dim
     moved = (4 if which == "forward" else 12) * heads * n * head_dim * q.element_size() / roof["bandwidth"]
     work = sum(times.values())
     return (moved, "memory") if moved > work else (work, max(times, key=times.get))

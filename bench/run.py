@@ -238,7 +238,7 @@ def main():
     roof = measure_roof(given.build, given.threads)
     heading = (f"## {processor()}, {given.threads} threads, PyTorch {torch.__version__}\n\nRoof: float32 {roof['float32'] / 1e9:.0f} "
                f"GFLOP/s, bfloat16 {roof['bfloat16'] / 1e9:.0f}, screening {roof['screening'] / 1e9:.0f}, "
-               f"layers' bfloat16 products {roof['products'] / 1e9:.0f}, memory {roof['bandwidth'] / 1e9:.1f} GB/s\n")
+               f"memory {roof['bandwidth'] / 1e9:.1f} GB/s\n")
     report = Report(given.output, heading)
     for part in PARTS:
         if part != "peers":

@@ -65,7 +65,9 @@ class BadInput(unittest.TestCase):
 
     def test_kernels(self):
         listed = checked("kernels").stdout.splitlines()
-        self.assertEqual(listed[-1], "reference       any problem on any device, through dense scores")
+        self.assertEqual(listed[-2], "reference       any problem on any device, through dense scores")
+        lowered = checked("kernels", env=os.environ | {"FOVEA_CPU": "portable"}).stdout
+        self.assertEqual(lowered.splitlines()[-1], "instruction set: portable")
         walked = checked("kernels", "--explain", "window(8)", "--kind", "causal", "--dtype", "float64").stdout
         self.assertEqual(walked.splitlines()[-1], "-> reference")
         self.refused("kernels", "--kind", "slef", says="expected one of self, causal, cross; did you mean 'self'?", code=2)

@@ -30,6 +30,7 @@ struct KernelsConfig {
 void print_kernels() {
   for (const auto& [name, summary] : kernels::kernel_titles())
     std::cout << name << std::string(name.size() < 16 ? 16 - name.size() : 1, ' ') << summary << "\n";
+  std::cout << "instruction set: " << kernels::name(kernels::isa()) << "\n";
 }
 
 void explain_kernels(const KernelsConfig& config) {

@@ -20,12 +20,12 @@ struct IsaTag {
   static constexpr Isa kIsa = kLevel;
 };
 
-// The best level that this machine runs. FOVEA_CPU=portable|avx2|avx512|avx512-bf16|avx512-amx|amx-emulated sets
+// The fastest level that this machine runs. FOVEA_CPU=portable|avx2|avx512|avx512-bf16|avx512-amx|amx-emulated sets
 // another one; an unknown name or a level that the machine lacks is an Error.
 Isa isa();
 // isa() from now on, for tests within one process. Not to be called while kernels run.
 void set_isa(Isa level);
-// The emulated level never is. Asks the system for the use of tiles, once.
+// The fastest one. The first call asks the system for the use of tiles.
 Isa best_isa();
 // All that this machine runs.
 std::vector<Isa> runnable_isas();

@@ -143,6 +143,7 @@ TEST(Levels, AreThoseOfTheMachine) {
     EXPECT_EQ(has_tiles(), level == Isa::kAvx512Amx || level == Isa::kAmxEmulated);
   }
   set_isa(best_isa());
+  EXPECT_NE(best_isa(), Isa::kAmxEmulated);
   if (best_isa() < Isa::kAvx512Amx) {
     EXPECT_THROW(set_isa(Isa::kAvx512Amx), Error);
   }

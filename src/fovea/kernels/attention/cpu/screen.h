@@ -15,6 +15,8 @@ constexpr int kGroupKeys = 16;   // packed side by side
 constexpr int kTileKeys = 64;    // the product's step
 constexpr int kBlockKeys = 512;  // the scores of a block of queries stay in cache
 constexpr int64_t kBlockGroups = kBlockKeys / kGroupKeys;
+// Between a query's scores in a block and the next one's: an odd number of cache lines, or they would share cache sets.
+constexpr int64_t kScoreStride = kBlockKeys + 16;
 constexpr int kBlockQueries = 48;
 constexpr int kProductQueries = 6;  // the product's step over queries
 
@@ -35,7 +37,7 @@ struct ScreenTile {
   const uint32_t* start = nullptr;       // [kBlockQueries]: what each sum begins with
   const uint32_t* thresholds = nullptr;  // [kBlockQueries]
   const uint32_t* keys = nullptr;        // [num_tiles * 4, steps, kGroupKeys]
-  uint32_t* scores = nullptr;            // [kBlockQueries, kBlockKeys], at the first key
+  uint32_t* scores = nullptr;            // [kBlockQueries, kScoreStride], at the first key
   uint16_t* hits = nullptr;              // [kBlockQueries, kBlockGroups], at the first key
   int64_t steps = 0;                     // words of a vector
   int64_t num_queries = 0;               // a multiple of kProductQueries up to kBlockQueries
@@ -46,6 +48,14 @@ using ScreenProduct = void (*)(const ScreenTile&);
 void screen_product_bf16(const ScreenTile& tile);   // AVX-512 with bf16
 void screen_product_int8(const ScreenTile& tile);   // AVX-512 with VNNI
 void screen_product_int16(const ScreenTile& tile);  // AVX2
+
+// By tiles, at the levels that have them, where `steps` is a multiple of 16. Reads and writes room for queries up to
+// the next multiple of 16.
+template <Isa kIsa>
+struct ScreenTiles {
+  static void product_int8(const ScreenTile& tile);
+};
+constexpr int kTileQueries = 16;
 
 // What the bound needs to know of a block of kBlockKeys keys: greatest norms, in normalised units.
 struct KeyBlock {

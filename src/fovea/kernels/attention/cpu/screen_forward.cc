@@ -94,7 +94,7 @@ void Forward::pack_keys(PreparedPiece& p) const {
   packed.num_keys = s.k_length;
   packed.width = width;
   packed.format = fastest_screen_format();
-  packed.steps = width / values_per_word(packed.format);
+  packed.steps = screen_steps(packed.format, width);
   packed.rows = p.keys.get();
   packed.mean = p.mean.get();
   const int64_t tiles = (s.k_length + kTileKeys - 1) / kTileKeys;

@@ -87,7 +87,7 @@ struct SearchCase {
     std::fill_n(mean.get(), kWidth, 0.0F);
     packed.num_keys = num_keys, packed.width = kWidth;
     packed.format = fastest_screen_format();
-    packed.steps = kWidth / values_per_word(packed.format);
+    packed.steps = screen_steps(packed.format, kWidth);
     packed.rows = rows.get(), packed.mean = mean.get(), packed.blocks = blocks.data();
     words = aligned<uint32_t>((num_keys + kTileKeys) * packed.steps);
     packed.words = words.get();
@@ -154,7 +154,7 @@ TEST_P(Searches, GuessFromEarlierRows) {
 int64_t unproved(const SearchCase& data, CandidateSearch& search) {
   const PackedKeys& keys = data.packed;
   const ScreenOps& ops = screen_ops();
-  auto words = aligned<uint32_t>(kBlockQueries * keys.steps), scores = aligned<uint32_t>(kBlockQueries * kBlockKeys);
+  auto words = aligned<uint32_t>(kBlockQueries * keys.steps), scores = aligned<uint32_t>(kBlockQueries * kScoreStride);
   auto hits = aligned<uint16_t>(kBlockQueries * kBlockKeys / kGroupKeys);
   uint32_t start[kBlockQueries], thresholds[kBlockQueries] = {};
   for (int64_t i = 0; i < kBlockQueries; ++i) {
@@ -172,7 +172,7 @@ int64_t unproved(const SearchCase& data, CandidateSearch& search) {
       const std::set<int32_t> listed(row.list.keys, row.list.keys + row.list.count);
       const double step = double{block.step} * row.packed.step;
       for (int64_t j = 0; j < count; ++j) {
-        const uint32_t bits = scores[static_cast<size_t>(i * kBlockKeys + j)];
+        const uint32_t bits = scores[static_cast<size_t>(i * kScoreStride + j)];
         const double score =
             is_integer(keys.format) ? static_cast<int32_t>(bits) * step : double{std::bit_cast<float>(bits)};
         // The search compares floats: a rounding less.

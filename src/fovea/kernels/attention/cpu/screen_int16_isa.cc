@@ -28,7 +28,7 @@ struct Sums {
     high += (I)_mm256_madd_epi16((__m256i)keys_high, (__m256i)x);
   }
   void finish(const ScreenTile& t, int64_t query, int64_t group) const {
-    auto* scores = reinterpret_cast<int32_t*>(t.scores) + query * kBlockKeys + group * kGroupKeys;
+    auto* scores = reinterpret_cast<int32_t*>(t.scores) + query * kScoreStride + group * kGroupKeys;
     store_int(scores, low);
     store_int(scores + kLanes, high);
     const I least = word(t.thresholds + query);

@@ -19,12 +19,21 @@ const ScreenOps& screen_ops() {
 }
 
 ScreenFormat fastest_screen_format() {
-  if (has_int8_product()) return ScreenFormat::kInt8;
+  if (has_tiles() || has_int8_product()) return ScreenFormat::kInt8;
   if (vector_isa() == Isa::kAvx512Bf16) return ScreenFormat::kBFloat16;
   return vector_isa() == Isa::kAvx2 ? ScreenFormat::kInt16 : ScreenFormat::kFloat32;
 }
 
+int64_t screen_steps(ScreenFormat format, int64_t width) {
+  const int64_t words = width / values_per_word(format);
+  return has_tiles() && format == ScreenFormat::kInt8 ? (words + 15) / 16 * 16 : words;
+}
+
 ScreenProduct screen_product(ScreenFormat format) {
+#if defined(__x86_64__)
+  if (format == ScreenFormat::kInt8 && isa() == Isa::kAvx512Amx) return &ScreenTiles<Isa::kAvx512Amx>::product_int8;
+#endif
+  if (format == ScreenFormat::kInt8 && has_tiles()) return &ScreenTiles<Isa::kAmxEmulated>::product_int8;
   if (format == ScreenFormat::kInt8) return &screen_product_int8;
   if (format == ScreenFormat::kInt16) return &screen_product_int16;
   if (format == ScreenFormat::kBFloat16) return &screen_product_bf16;

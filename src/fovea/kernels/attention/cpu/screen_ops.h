@@ -31,9 +31,11 @@ struct ScreenOps {
 // Of isa().
 const ScreenOps& screen_ops();
 
-// What isa() and the processor screen in: int8 with VNNI, else bf16 where there is its product, int16 on AVX2, else
-// float32.
+// What isa() and the processor screen in: int8 with tiles or VNNI, else bf16 where there is its product, int16 on AVX2,
+// else float32.
 ScreenFormat fastest_screen_format();
 ScreenProduct screen_product(ScreenFormat format);
+// Words of a vector of `width` numbers, with zeros behind them where the product wants whole tiles.
+int64_t screen_steps(ScreenFormat format, int64_t width);
 
 }  // namespace fovea::kernels

@@ -127,6 +127,7 @@ void pack_block(PackedKeys& p, int64_t index, float factor) {
     const float* row = p.rows + key * p.width;
     int32_t total = 0;
     const Norms norms = packer(row, p.mean, p.width, words, &total);
+    for (int64_t s = p.width / values_per_word(p.format); s < p.steps; ++s) words[s * kGroupKeys] = 0;
     F plain = set(0);
     for (int64_t i = 0; i < p.width; i += kLanes) {
       const F scaled = load(row + i) * set(factor);
@@ -167,7 +168,7 @@ void float_micro_tile(const ScreenTile& t, int64_t query, int64_t key) {
   }
   for (int i = 0; i < kQueries; ++i) {
     const F least = set(reinterpret_cast<const float*>(t.thresholds)[query + i]);
-    auto* scores = reinterpret_cast<float*>(t.scores) + (query + i) * kBlockKeys + key;
+    auto* scores = reinterpret_cast<float*>(t.scores) + (query + i) * kScoreStride + key;
     uint64_t all = 0;
     for (int v = 0; v < kVectors; ++v) {
       store(scores + v * kLanes, sums[i][v]);
@@ -225,6 +226,7 @@ PackedQuery ScreenPack<kIsa>::query(const PackedKeys& keys, const float* q, floa
   int32_t total = 0;
   const Packer packer{keys.format, power, packed.step, most, 1, 0};
   const Norms norms = packer(q, nullptr, keys.width, words, &total);
+  for (int64_t s = keys.width / values_per_word(keys.format); s < keys.steps; ++s) words[s] = 0;
   packed.start = keys.format == ScreenFormat::kInt8 ? static_cast<uint32_t>(-128 * total) : 0;
   packed.residual = norms.residual;
   packed.norm = norms.exact + norms.residual;

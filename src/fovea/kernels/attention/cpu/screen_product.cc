@@ -44,7 +44,7 @@ struct Sums {
     Format::add(d, k3, x);
   }
   FOVEA_SCREEN void finish(const ScreenTile& t, int64_t query, int64_t group) const {
-    uint32_t* scores = t.scores + query * kBlockKeys + group * kGroupKeys;
+    uint32_t* scores = t.scores + query * kScoreStride + group * kGroupKeys;
     uint16_t* hits = t.hits + query * kBlockGroups + group;
     const __m512i least = word(t.thresholds + query);
     _mm512_storeu_si512(scores, a);

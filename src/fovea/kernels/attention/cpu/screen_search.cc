@@ -19,6 +19,9 @@ constexpr float kMuSlack = 1e-4F;
 // A guess lies close to the final threshold: its list is looked through that much later.
 constexpr int64_t kLongerLists = 2;
 
+// With those that a product by tiles touches beyond its own.
+constexpr int64_t kProductRows = kBlockQueries + kTileQueries;
+
 int64_t round_up(int64_t x, int64_t unit) { return (x + unit - 1) / unit * unit; }
 
 // Sets bits [begin, end) of a block's 512.
@@ -39,9 +42,9 @@ float ScreenedQuery::least_mu(const EntmaxPower& power) const {
 CandidateSearch::CandidateSearch(int64_t most_keys, int64_t width)
     : width_(width),
       queries_(aligned<float>(kBlockQueries * width)),
-      words_(aligned<uint32_t>(kBlockQueries * width)),
-      scores_(aligned<uint32_t>(int64_t{kBlockQueries} * kBlockKeys)),
-      hits_(aligned<uint16_t>(kBlockQueries * kBlockGroups)),
+      words_(aligned<uint32_t>(kProductRows * width)),
+      scores_(aligned<uint32_t>(kProductRows * kScoreStride)),
+      hits_(aligned<uint16_t>(kProductRows * kBlockGroups)),
       tiles_(static_cast<size_t>(round_up(most_keys, kBlockKeys) / kTileKeys)),
       rows_(kBlockQueries) {
   // A list may grow by a block before it is pruned, and vectors write 16 past its end.
@@ -181,7 +184,7 @@ void CandidateSearch::screen_block(int64_t block, Rows rows) {
       const int64_t groups = kTileKeys / kGroupKeys;
       product_({words_.get() + rows.begin * keys_->steps, start_ + rows.begin, thresholds_ + rows.begin,
                 keys_->words + (first_tile + tile) * groups * keys_->steps * kGroupKeys,
-                scores_.get() + rows.begin * kBlockKeys + tile * kTileKeys,
+                scores_.get() + rows.begin * kScoreStride + tile * kTileKeys,
                 hits_.get() + rows.begin * kBlockGroups + tile * groups, keys_->steps,
                 round_up(rows.end - rows.begin, kProductQueries), end - tile});
     }
@@ -192,7 +195,7 @@ void CandidateSearch::screen_block(int64_t block, Rows rows) {
     const uint64_t* allowed = nullptr;
     if (query.settled || !find_allowed(query, block, &allowed)) continue;
     const bool integers = is_integer(keys_->format);
-    const ScreenedRow screened = {scores_.get() + i * kBlockKeys,
+    const ScreenedRow screened = {scores_.get() + i * kScoreStride,
                                   hits_.get() + i * kBlockGroups,
                                   allowed,
                                   integers ? bounds.step * query.packed.step : 1.0F,

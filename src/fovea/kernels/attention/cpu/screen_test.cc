@@ -31,7 +31,7 @@ class AtIsa {
 std::vector<ScreenFormat> formats() {
   std::vector<ScreenFormat> all = {ScreenFormat::kFloat32};
   if (vector_isa() == Isa::kAvx512Bf16) all.push_back(ScreenFormat::kBFloat16);
-  if (has_int8_product()) all.push_back(ScreenFormat::kInt8);
+  if (has_tiles() || has_int8_product()) all.push_back(ScreenFormat::kInt8);
   if (vector_isa() >= Isa::kAvx2) all.push_back(ScreenFormat::kInt16);
   return all;
 }
@@ -101,7 +101,7 @@ class Screened {
   void pack() {
     packed_.num_keys = kKeys;
     packed_.width = width_;
-    packed_.steps = width_ / values_per_word(packed_.format);
+    packed_.steps = screen_steps(packed_.format, width_);
     packed_.rows = k_.get();
     packed_.mean = mean_.get();
     words_ = aligned<uint32_t>(2 * kBlockKeys * packed_.steps);
@@ -130,7 +130,7 @@ class Screened {
     const PackedQuery& row = rows_[static_cast<size_t>(i)];
     const KeyBlock& keys = blocks_[static_cast<size_t>(block)];
     const bool integers = is_integer(packed_.format);
-    const uint32_t bits = scores_[static_cast<size_t>(i * kBlockKeys + j)];
+    const uint32_t bits = scores_[static_cast<size_t>(i * kScoreStride + j)];
     const auto as_float = std::bit_cast<float>(bits);
     const double screened = integers ? static_cast<int32_t>(bits) * (double{keys.step} * row.step) : as_float;
     const double factor = std::ldexp(0.125, std::ilogb(row.factor / 0.125));  // row.factor, before rounding to float
@@ -149,7 +149,7 @@ class Screened {
   Aligned<uint32_t> words_, query_words_;
   std::vector<PackedQuery> rows_;
   uint32_t start_[kBlockQueries] = {}, thresholds_[kBlockQueries] = {};
-  Aligned<uint32_t> scores_ = aligned<uint32_t>(int64_t{kBlockQueries} * kBlockKeys);
+  Aligned<uint32_t> scores_ = aligned<uint32_t>(kBlockQueries * kScoreStride);
   Aligned<uint16_t> hits_ = aligned<uint16_t>(kBlockQueries * kBlockGroups);
 };
 

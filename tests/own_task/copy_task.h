@@ -44,7 +44,8 @@ class CopyTask final : public fovea::train::Task {
   using Model = CopyModel;
   static std::span<const fovea::train::Measure> known_measures();
 
-  CopyTask(const fovea::TrainConfig& config, const CopyOptions& options, const CopyModel& model, int64_t batches_an_update);
+  CopyTask(const fovea::TrainConfig& config, const CopyOptions& options, const CopyModel& model,
+           int64_t batches_an_update);
 
   torch::nn::Module& module() override { return module_; }
   const fovea::nn::Identity& identity() const override { return identity_; }
@@ -60,7 +61,7 @@ class CopyTask final : public fovea::train::Task {
   std::vector<double> validate(const std::vector<std::string>& names) override;
 
  private:
-  at::Tensor symbols(uint64_t seed) const;          // [length] int64
+  at::Tensor symbols(uint64_t seed) const;             // [length] int64
   at::Tensor hidden(const at::Tensor& symbols) const;  // [length, symbols]
 
   CopyOptions options_;

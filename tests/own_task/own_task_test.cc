@@ -62,10 +62,24 @@ std::string bytes_of(const fs::path& checkpoint) {
 }
 
 TEST(OwnTask, KilledAndResumedIsBitForBitTheRunThatNeverStopped) {
-  const std::vector<std::string> common = {"--after-batches", "27", "--save-freq",   "4",       "--keep-last", "3",
-                                           "--cpu-threads",   "1",  "--disp-freq",   "1000",    "--quiet",
-                                           "--learn-rate",    "1e-2", "--lr-warmup", "0",       "--with-validation",
-                                           "--valid-freq",    "5"};
+  const std::vector<std::string> common = {"--after-batches",
+                                           "27",
+                                           "--save-freq",
+                                           "4",
+                                           "--keep-last",
+                                           "3",
+                                           "--cpu-threads",
+                                           "1",
+                                           "--disp-freq",
+                                           "1000",
+                                           "--quiet",
+                                           "--learn-rate",
+                                           "1e-2",
+                                           "--lr-warmup",
+                                           "0",
+                                           "--with-validation",
+                                           "--valid-freq",
+                                           "5"};
   for (const std::vector<std::string>& variant :
        {std::vector<std::string>{}, {"--precision", "bfloat16"}, {"--exponential-smoothing", "0.1"}}) {
     const TestFolder folder;
@@ -87,7 +101,8 @@ TEST(OwnTask, KilledAndResumedIsBitForBitTheRunThatNeverStopped) {
 TEST(OwnTask, AveragesParametersAndBuffers) {
   const TestFolder folder;
   const fs::path run = folder.path() / "run";
-  ASSERT_EQ(run_program({"--model", run, "--after-batches", "8", "--save-freq", "2", "--cpu-threads", "1", "--quiet"}), 0);
+  ASSERT_EQ(run_program({"--model", run, "--after-batches", "8", "--save-freq", "2", "--cpu-threads", "1", "--quiet"}),
+            0);
   nn::average_checkpoints(run, 4, folder / "mean");
   const nn::Checkpoint mean = nn::load_checkpoint(folder / "mean", nn::Load::kModel);
   EXPECT_EQ(mean.identity.task, "copy");

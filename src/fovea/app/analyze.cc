@@ -6,13 +6,13 @@
 #include <vector>
 
 #include "fovea/analysis/picture.h"
-#include "fovea/spec/logging.h"
 #include "fovea/app/options.h"
 #include "fovea/base/error.h"
 #include "fovea/base/strings.h"
-#include "fovea/tasks/translation/translator.h"
 #include "fovea/nn/attention_observer.h"
 #include "fovea/spec/config_problems.h"
+#include "fovea/spec/logging.h"
+#include "fovea/tasks/translation/translator.h"
 
 namespace fovea::app {
 namespace {
@@ -62,14 +62,14 @@ std::string own_translation(const translation::LoadedModel& loaded, const Analyz
   DecodeConfig decode;
   decode.beam_size = config.beam_size;
   translation::Translator translator({loaded.model, text::Vocab::from_bytes(loaded.source.bytes(), "source"),
-                                 text::Vocab::from_bytes(loaded.target.bytes(), "target")},
-                                translation::translator_options(decode));
+                                      text::Vocab::from_bytes(loaded.target.bytes(), "target")},
+                                     translation::translator_options(decode));
   return translator.translate(std::vector<std::string>{config.source}).front().front().text;
 }
 
 // Weights [T, S] of the cross-attention, the mean of the layers and heads that `config` asks for.
-at::Tensor cross_attention(translation::LoadedModel& loaded, const AnalyzeConfig& config, const decode::Sentence& source,
-                           const decode::Sentence& inputs) {
+at::Tensor cross_attention(translation::LoadedModel& loaded, const AnalyzeConfig& config,
+                           const decode::Sentence& source, const decode::Sentence& inputs) {
   const ModelConfig& model = loaded.model->config();
   if (config.layer > model.dec_depth)
     throw Error(cat("--layer: got ", config.layer, "; the model's decoder has ", model.dec_depth, " layers"));

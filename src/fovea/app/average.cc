@@ -1,12 +1,12 @@
 #include <string>
 #include <vector>
 
-#include "fovea/spec/logging.h"
 #include "fovea/app/options.h"
 #include "fovea/base/error.h"
 #include "fovea/base/log.h"
 #include "fovea/base/strings.h"
 #include "fovea/nn/checkpoint.h"
+#include "fovea/spec/logging.h"
 #include "fovea/spec/run_options.h"
 
 namespace fovea::app {

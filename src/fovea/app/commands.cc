@@ -5,8 +5,8 @@
 namespace fovea::app {
 
 using Run = int(const std::vector<std::string>&);
-Run run_analyze, run_average, run_corpus, run_evaluate, run_generate, run_kernels, run_score, run_spec, run_train, run_translate,
-    run_vocab;
+Run run_analyze, run_average, run_corpus, run_evaluate, run_generate, run_kernels, run_score, run_spec, run_train,
+    run_translate, run_vocab;
 
 std::span<const Command> commands() {
   static constexpr std::array kCommands = {

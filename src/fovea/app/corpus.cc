@@ -5,11 +5,11 @@
 #include <string>
 #include <vector>
 
-#include "fovea/spec/logging.h"
 #include "fovea/app/options.h"
 #include "fovea/base/error.h"
 #include "fovea/base/log.h"
 #include "fovea/base/strings.h"
+#include "fovea/spec/logging.h"
 #include "fovea/spec/run_options.h"
 #include "fovea/text/byte_split.h"
 #include "fovea/text/corpus_split.h"

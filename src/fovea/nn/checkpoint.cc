@@ -7,12 +7,12 @@
 #include <utility>
 
 #include "fovea/base/error.h"
+#include "fovea/base/fields.h"
 #include "fovea/base/file.h"
 #include "fovea/base/log.h"
 #include "fovea/base/strings.h"
 #include "fovea/nn/checkpoint_files.h"
 #include "fovea/nn/paths.h"
-#include "fovea/base/fields.h"
 #include "fovea/spec/config_yaml.h"
 
 namespace fovea::nn {

@@ -155,7 +155,8 @@ TEST(Checkpoint, RefusesAConfigurationThatNoModelCanHave) {
     edit_config(path, from, to);
     return message_of([&] { config_of(load_checkpoint(path, Load::kModel)); });
   };
-  EXPECT_EQ(refusal("dim-emb: 12", "dim-ebm: 12"), cat(config.string(), ":4: unknown key 'dim-ebm'; did you mean 'dim-emb'?"));
+  EXPECT_EQ(refusal("dim-emb: 12", "dim-ebm: 12"),
+            cat(config.string(), ":4: unknown key 'dim-ebm'; did you mean 'dim-emb'?"));
   EXPECT_THAT(refusal("heads: 2", "heads: 5"), AllOf(HasSubstr(config), HasSubstr("not a multiple of")));
   EXPECT_THAT(refusal("encoder.1=", "cross.9="), AllOf(HasSubstr(config), HasSubstr("got layer 9 in 'cross.9=")));
   const std::string message = refusal("topk(8)+relu", "nonsense");
@@ -425,8 +426,10 @@ TEST(Checkpoint, AveragingRefusesCheckpointsOfOtherModels) {
             }),
             cat(first, "/config.yml: transformer-norm is 'pre', but 'post' in '", second,
                 "'; average the checkpoints of one model"));
-  EXPECT_THAT(refusal([](Checkpoint& c) { c.identity.files["source.spm"] += "x"; }), HasSubstr(first + "/source.spm: is not"));
-  EXPECT_THAT(refusal([](Checkpoint& c) { c.identity.files["target.spm"] += "x"; }), HasSubstr(first + "/target.spm: is not"));
+  EXPECT_THAT(refusal([](Checkpoint& c) { c.identity.files["source.spm"] += "x"; }),
+              HasSubstr(first + "/source.spm: is not"));
+  EXPECT_THAT(refusal([](Checkpoint& c) { c.identity.files["target.spm"] += "x"; }),
+              HasSubstr(first + "/target.spm: is not"));
   EXPECT_FALSE(fs::exists(run / "mean"));
 }
 

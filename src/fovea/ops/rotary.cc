@@ -17,9 +17,9 @@
 namespace fovea::ops {
 namespace {
 
+using kernels::Turn;
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
-using kernels::Turn;
 
 // The angles of the tokens: positions [T], contiguous, each a row of the table.
 struct Angles {
@@ -131,8 +131,8 @@ void check(const at::Tensor& x, const at::Tensor& positions, double base, std::s
   const auto outside = [](int64_t position) { return position < 0 || position >= kMostRotaryPositions; };
   const int64_t* bad = std::find_if(begin, begin + positions.numel(), outside);
   if (bad != begin + positions.numel()) {
-    throw Error(cat(name, ": got position ", *bad, " of token ", bad - begin, "; expected 0 to ",
-                    kMostRotaryPositions - 1));
+    throw Error(
+        cat(name, ": got position ", *bad, " of token ", bad - begin, "; expected 0 to ", kMostRotaryPositions - 1));
   }
 }
 

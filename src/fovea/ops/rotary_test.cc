@@ -139,7 +139,9 @@ TEST(Rotary, RefusesWhatItCannotTake) {
     return "";
   };
   const at::Tensor positions = at::zeros({2}, at::kLong), x = at::ones({2, 3, 4}).requires_grad_();
-  EXPECT_EQ(message([&] { rotary(at::ones({2, 3, 5}), positions); }),
+  EXPECT_EQ(message([&] {
+              rotary(at::ones({2, 3, 5}), positions);
+            }),
             "rotary: got [2, 3, 5]; expected [tokens, heads, head_dim] with an even head_dim");
   EXPECT_EQ(message([&] { rotary(x, at::zeros({3}, at::kLong)); }),
             "rotary: got positions [3] for 2 tokens; expected a position per token, int64 on the CPU");

@@ -31,8 +31,7 @@ TEST(TokenScores, OfATokenDoNotDependOnTheOthers) {
   const at::Tensor targets = words(300, 90, 4);
   const TokenScores all = token_scores(hidden, weight, std::nullopt, targets);
   for (const int64_t t : {0, 127, 299}) {
-    const TokenScores one =
-        token_scores(hidden.slice(0, t, t + 1), weight, std::nullopt, targets.slice(0, t, t + 1));
+    const TokenScores one = token_scores(hidden.slice(0, t, t + 1), weight, std::nullopt, targets.slice(0, t, t + 1));
     EXPECT_TRUE(at::equal(one.nll, all.nll.slice(0, t, t + 1)) && at::equal(one.best, all.best.slice(0, t, t + 1)));
   }
 }

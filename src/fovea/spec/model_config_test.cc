@@ -138,9 +138,8 @@ TEST(TrainConfig, SaysWhatIsWrong) {
   config.lr_decay = "cosine";
   config.clip_norm = -2;
   const std::string message = refusal(config);
-  for (const char* part :
-       {"--model is missing", "--optimizer-params", "--devices: got 'gpu'", "--no-reload keeps", "--lr-decay cosine",
-        "--clip-norm: got '-2'"})
+  for (const char* part : {"--model is missing", "--optimizer-params", "--devices: got 'gpu'", "--no-reload keeps",
+                           "--lr-decay cosine", "--clip-norm: got '-2'"})
     EXPECT_THAT(message, HasSubstr(part));
 }
 

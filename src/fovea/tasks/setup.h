@@ -25,8 +25,8 @@ struct TrainSetup {
   std::string measures;                   // names for --valid-metrics
   // Adds what is wrong with the options and with the task's part of `config`.
   std::function<void(const TrainConfig& config, Problems& problems)> add_problems;
-  std::function<void()> check_model;      // throws a UsageError
-  std::function<InputFiles()> inputs;     // files that training reads
+  std::function<void()> check_model;   // throws a UsageError
+  std::function<InputFiles()> inputs;  // files that training reads
   std::function<std::unique_ptr<train::Task>(const TrainConfig& config, int64_t batches_an_update)> load;
 };
 

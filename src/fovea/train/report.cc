@@ -41,9 +41,13 @@ void log_valid(const ValidLine& line) {
               ? "new best"
               : cat("stalled ", line.best.stalled,
                     " times (last best: ", line.best.value ? value_text(line.measure, *line.best.value) : "none", ")");
-  const Json json = {
-      {"event", "valid"},    {"epoch", line.epoch},  {"updates", line.updates},     {"metric", std::string(line.measure.name)},
-      {"value", line.value}, {"new_best", improved}, {"stalled", line.best.stalled}};
+  const Json json = {{"event", "valid"},
+                     {"epoch", line.epoch},
+                     {"updates", line.updates},
+                     {"metric", std::string(line.measure.name)},
+                     {"value", line.value},
+                     {"new_best", improved},
+                     {"stalled", line.best.stalled}};
   log::record(text, json.dump());
 }
 

@@ -12,8 +12,8 @@
 namespace fovea::train {
 
 struct DisplayLine {
-  UpdateReport last;          // of the last update
-  int64_t items = 0;  // of this epoch so far; the log calls them sentences whatever the task, as Marian's does
+  UpdateReport last;   // of the last update
+  int64_t items = 0;   // of this epoch so far; the log calls them sentences whatever the task, as Marian's does
   double cost = 0;     // mean since the line before
   double seconds = 0;  // of training since the line before; validation and saving are not counted
   double weight = 0;   // of the losses since the line before, such as tokens: what words/s counts

@@ -12,8 +12,8 @@ nn::NamedTensors Task::weights_of(const nn::Checkpoint& pretrained) const {
   const auto difference = nn::first_difference(pretrained.identity, identity());
   using Kind = nn::IdentityDifference::Kind;
   if (difference && difference->kind == Kind::kTask)
-    throw Error(cat("--pretrained-model: '", folder, "' is a model of the task ", difference->first, "; expected one of ",
-                    difference->second));
+    throw Error(cat("--pretrained-model: '", folder, "' is a model of the task ", difference->first,
+                    "; expected one of ", difference->second));
   if (difference && difference->kind == Kind::kFile)
     throw Error(cat("--pretrained-model: '", folder, "' has another ", difference->name,
                     " than this run; give the files that it was trained with"));

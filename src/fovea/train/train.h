@@ -20,7 +20,7 @@ struct Run {
   TrainConfig config;
   // Called once threads are set; `batches_an_update` is how many batches make an update.
   std::function<std::unique_ptr<Task>(const TrainConfig& config, int64_t batches_an_update)> load;
-  std::string task_options = {};                                // YAML of the task's own options, for the log
+  std::string task_options = {};                                 // YAML of the task's own options, for the log
   std::function<void(const UpdateReport&)> on_update = nullptr;  // after each update
 };
 

@@ -207,8 +207,8 @@ void Trainer::display() {
 
 Trainer::Progress Trainer::progress() const {
   const double updates = static_cast<double>(state_.updates);
-  const double epochs = static_cast<double>(state_.epoch - 1) +
-                        static_cast<double>(state_.batch) / static_cast<double>(items_.size());
+  const double epochs =
+      static_cast<double>(state_.epoch - 1) + static_cast<double>(state_.batch) / static_cast<double>(items_.size());
   Progress nearest{updates, 0};
   for (const Progress& limit : {Progress{updates, static_cast<double>(config_.after_batches)},
                                 Progress{epochs, static_cast<double>(config_.after_epochs)},
@@ -224,7 +224,7 @@ void Trainer::show_progress(log::Progress& bar) const {
   if (isatty(STDERR_FILENO) == 0) return;
   const Progress now = this->progress();
   bar.at((now.limit > 0 ? now.done / now.limit : now.done) - first_share_,
-              cat("epoch ", state_.epoch, ", update ", thousands(state_.updates), ", cost ", fixed(report_.cost, 2)));
+         cat("epoch ", state_.epoch, ", update ", thousands(state_.updates), ", cost ", fixed(report_.cost, 2)));
 }
 
 bool Trainer::validation_due() const {

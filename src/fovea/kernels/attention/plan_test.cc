@@ -123,9 +123,9 @@ TEST(Plan, HoldsManySingleKeys) {
 // 16,384 tokens, hundreds of keys each at most: tables of bytes in proportion to the pairs, not to n * n.
 TEST(Plan, GrowsWithThePairs) {
   constexpr int64_t kLength = 16384;
-  for (const char* text : {"window(64)", "dilated(16,8)", "block(64)", "blocks(64,1)", "global(2)&window(64)",
-                           "random(8)", "local(64)", "window(16)|random(4)", "window(32)&strided(4)",
-                           "fixed(128,1)&local(512)"}) {
+  for (const char* text :
+       {"window(64)", "dilated(16,8)", "block(64)", "blocks(64,1)", "global(2)&window(64)", "random(8)", "local(64)",
+        "window(16)|random(4)", "window(32)&strided(4)", "fixed(128,1)&local(512)"}) {
     AttentionProblem problem;
     problem.spec = parse_attention(text);
     problem.kind = AttentionKind::kCausal;

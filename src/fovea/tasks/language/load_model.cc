@@ -45,8 +45,7 @@ LoadedModel load_model(const TrainedModelOptions& options) {
   if (options.cpu_threads > 0) at::set_num_threads(static_cast<int>(options.cpu_threads));
   const at::Device device = nn::parse_device(options.devices);
   const nn::Checkpoint checkpoint = decode::open_checkpoint(options.model, {kTask});
-  const LanguageConfig config =
-      nn::config_of<LanguageConfig>(checkpoint.identity, checkpoint.folder / nn::kConfigFile);
+  const LanguageConfig config = nn::config_of<LanguageConfig>(checkpoint.identity, checkpoint.folder / nn::kConfigFile);
   text::Units units = load_units(checkpoint);
   check_sizes(checkpoint, config, units);
   nn::DecoderOnly model(config, std::nullopt);

@@ -18,11 +18,14 @@ struct KnownMeasure : train::Measure {
   double (*value)(const TextScore&);
 };
 constexpr std::array kMeasures = {
-    KnownMeasure{{"bits-per-byte", true, 4}, [](const TextScore& s) { return ratio(s.nll, s.bytes) / std::numbers::ln2; }},
-    KnownMeasure{{"bits-per-unit", true, 4}, [](const TextScore& s) { return ratio(s.nll, s.units) / std::numbers::ln2; }},
+    KnownMeasure{{"bits-per-byte", true, 4},
+                 [](const TextScore& s) { return ratio(s.nll, s.bytes) / std::numbers::ln2; }},
+    KnownMeasure{{"bits-per-unit", true, 4},
+                 [](const TextScore& s) { return ratio(s.nll, s.units) / std::numbers::ln2; }},
     KnownMeasure{{"perplexity", true, 4}, [](const TextScore& s) { return std::exp(ratio(s.nll, s.units)); }},
     KnownMeasure{{"perplexity-per-word", true, 4}, [](const TextScore& s) { return std::exp(ratio(s.nll, s.words)); }},
-    KnownMeasure{{"accuracy", false, 4}, [](const TextScore& s) { return ratio(static_cast<double>(s.correct), s.units); }},
+    KnownMeasure{{"accuracy", false, 4},
+                 [](const TextScore& s) { return ratio(static_cast<double>(s.correct), s.units); }},
 };
 
 }  // namespace

@@ -9,9 +9,9 @@ namespace fovea::language {
 
 // What was measured of a text under a model.
 struct TextScore {
-  double nll = 0;                      // sum of -log p over its units, in nats
-  int64_t units = 0, correct = 0;      // units scored, and how many of them were the most probable
-  int64_t bytes = 0, words = 0;        // of the original text
+  double nll = 0;                  // sum of -log p over its units, in nats
+  int64_t units = 0, correct = 0;  // units scored, and how many of them were the most probable
+  int64_t bytes = 0, words = 0;    // of the original text
   bool operator==(const TextScore&) const = default;
 };
 

@@ -46,8 +46,7 @@ TextScore ScoreText::run(const data::TokenText& text, int64_t eos, const See& se
     const at::Tensor hidden = model->forward(nn::index_tensor(std::move(packed.inputs)).to(device),
                                              nn::index_tensor(std::move(packed.offsets)), {});
     const at::Tensor targets = nn::index_tensor(std::move(packed.outputs)).to(device);
-    const ops::TokenScores scores =
-        ops::token_scores(hidden, model->output_weight(), model->output_bias(), targets);
+    const ops::TokenScores scores = ops::token_scores(hidden, model->output_weight(), model->output_bias(), targets);
     const at::Tensor nll = scores.nll.cpu(), best = scores.best.cpu();
     const auto* losses = nll.const_data_ptr<float>();
     const auto* hits = best.const_data_ptr<bool>();

@@ -31,8 +31,7 @@ data::TokenText load_text(const std::vector<std::string>& files, const text::Uni
                           const data::TokenTextOptions& options) {
   if (files.empty()) return {};
   data::TokenTextOptions complete = options;
-  complete.documents =
-      parse_choice<data::Documents>(data::kDocumentsNames, config.documents, "--documents: got");
+  complete.documents = parse_choice<data::Documents>(data::kDocumentsNames, config.documents, "--documents: got");
   return data::load_token_text(files, units, complete);
 }
 
@@ -85,8 +84,8 @@ train::BatchLoss LanguageTask::loss(int64_t batch, const nn::ForwardContext& con
   const at::Tensor hidden = model_->forward(nn::index_tensor(std::move(segments.inputs)).to(device_),
                                             nn::index_tensor(std::move(segments.offsets)), complete);
   const at::Tensor outputs = nn::index_tensor(std::move(segments.outputs)).to(device_);
-  const ops::CrossEntropy cost = ops::cross_entropy(hidden, model_->output_weight(), model_->output_bias(), outputs,
-                                                    options_.label_smoothing);
+  const ops::CrossEntropy cost =
+      ops::cross_entropy(hidden, model_->output_weight(), model_->output_bias(), outputs, options_.label_smoothing);
   return {cost.loss, units};
 }
 

@@ -26,8 +26,9 @@ TEST(TranslationOptions, SayWhatIsWrongInOneLine) {
   options.valid_sets = {"a", "b", "c"};
   options.label_smoothing = 2;
   const std::string message = refusal(options, {"blue"});
-  for (const char* part : {"--vocabs has 1 file; expected two", "--valid-sets has 3 files", "--label-smoothing: got '2'",
-                           "got 'blue'; expected some of ce-mean-words, perplexity, accuracy, bleu, chrf; did you mean 'bleu'?"})
+  for (const char* part :
+       {"--vocabs has 1 file; expected two", "--valid-sets has 3 files", "--label-smoothing: got '2'",
+        "got 'blue'; expected some of ce-mean-words, perplexity, accuracy, bleu, chrf; did you mean 'bleu'?"})
     EXPECT_THAT(message, HasSubstr(part));
   EXPECT_EQ(message.find('\n'), std::string::npos);
 }

@@ -16,11 +16,11 @@
 #include "fovea/base/strings.h"
 #include "fovea/decode/batches.h"
 #include "fovea/decode/line_source.h"
-#include "fovea/tasks/translation/task.h"
-#include "fovea/tasks/translation/translator.h"
 #include "fovea/nn/checkpoint.h"
 #include "fovea/nn/checkpoint_module.h"
 #include "fovea/nn/transformer.h"
+#include "fovea/tasks/translation/task.h"
+#include "fovea/tasks/translation/translator.h"
 #include "fovea/text/vocab.h"
 
 namespace fovea::translation {

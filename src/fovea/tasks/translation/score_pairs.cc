@@ -7,8 +7,8 @@
 #include "fovea/base/signals.h"
 #include "fovea/data/corpus.h"
 #include "fovea/decode/diverged.h"
-#include "fovea/tasks/translation/translate_batch.h"
 #include "fovea/ops/step.h"
+#include "fovea/tasks/translation/translate_batch.h"
 
 namespace fovea::translation {
 

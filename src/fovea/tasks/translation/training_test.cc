@@ -1,9 +1,9 @@
-#include "fovea/tasks/translation/test_task.h"
 #include <ATen/Context.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/nn/module.h>
 #include <unistd.h>
+#include "fovea/tasks/translation/test_task.h"
 
 #include <cmath>
 #include <csignal>

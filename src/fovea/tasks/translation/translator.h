@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "fovea/decode/batches.h"
+#include "fovea/spec/decode_config.h"
 #include "fovea/tasks/translation/load_model.h"
 #include "fovea/tasks/translation/translate_batch.h"
-#include "fovea/spec/decode_config.h"
 
 namespace fovea::translation {
 

@@ -63,10 +63,12 @@ struct Trained {
   nn::Transformer model;
   train::Updater updater;
   const Setting& setting;
-  Trained(const TrainConfig& config, const Setting& of) : model(of.model()), updater(config, *model, at::kCPU), setting(of) {}
+  Trained(const TrainConfig& config, const Setting& of)
+      : model(of.model()), updater(config, *model, at::kCPU), setting(of) {}
   train::UpdateResult update(const std::vector<data::Batch>& batches, int64_t update) {
     FixedBatches task(setting, model, batches);
-    return updater.update(task, {.passes = std::ssize(batches), .update = update, .dropout_seed = update, .learn_rate = 0.01});
+    return updater.update(
+        task, {.passes = std::ssize(batches), .update = update, .dropout_seed = update, .learn_rate = 0.01});
   }
 };
 
@@ -171,7 +173,8 @@ TEST(Updater, ClipsTheStepByTheNormBeforeClipping) {
   Trained clipped(setting.task.train, setting);
   EXPECT_DOUBLE_EQ(clipped.update(batches, 1).gradient_norm, norm);
   // lr g / (|g| + 1) with |g| below 1: at least a hundred times smaller.
-  EXPECT_LT(largest_difference(weights_of(clipped.updater), before), largest_difference(weights_of(free.updater), before) / 100);
+  EXPECT_LT(largest_difference(weights_of(clipped.updater), before),
+            largest_difference(weights_of(free.updater), before) / 100);
 }
 
 TEST(Updater, TheAverageIsSavedAndTheWeightsGoOn) {
@@ -186,7 +189,8 @@ TEST(Updater, TheAverageIsSavedAndTheWeightsGoOn) {
     updater.update(batches, update);
     plain.update(batches, update);
     const double rate = std::max(0.05, 9.0 / (static_cast<double>(update) + 9.0));
-    for (const auto& [name, tensor] : weights_of(plain.updater)) average[name] = average[name] * (1 - rate) + tensor * rate;
+    for (const auto& [name, tensor] : weights_of(plain.updater))
+      average[name] = average[name] * (1 - rate) + tensor * rate;
   }
   // Two roundings of float32 in each of four updates, of weights below 2.
   EXPECT_LT(largest_difference(weights_of(updater.updater), average), 4e-6);

@@ -62,8 +62,8 @@ Validation::Validation(const TrainConfig& config, const Options& options, const 
   if (!enabled()) return;
   for (const std::string& file : options.valid_sets) require_file(file, "--valid-sets");
   text_ = data::read_parallel(options.valid_sets[0], options.valid_sets[1]);
-  corpus_ = data::encode_corpus(text_, data.source_vocab, data.target_vocab,
-                                {.threads = tasks::encoding_threads(config)});
+  corpus_ =
+      data::encode_corpus(text_, data.source_vocab, data.target_vocab, {.threads = tasks::encoding_threads(config)});
   batches_ = data::batches_by_length(corpus_, options.valid_mini_batch_words);
 }
 
@@ -98,8 +98,7 @@ std::vector<std::string> Validation::translate(nn::Transformer& model) const {
                          text::Vocab::from_bytes(data_.target_vocab.bytes(), "target")},
                         translator_options(decode));
   std::vector<std::string> texts;
-  for (const std::vector<Translation>& best : translator.translate(text_.source))
-    texts.push_back(best.front().text);
+  for (const std::vector<Translation>& best : translator.translate(text_.source)) texts.push_back(best.front().text);
   return texts;
 }
 

@@ -75,7 +75,9 @@ inline void load_sums(const float* sums, int64_t stride) {
 
 // Emit of a matrix of floats, rows as far apart as Emit::stride: tiles go there and come from there as they are.
 template <class Emit>
-concept TakesTiles = requires(Emit emit) { emit.sums; };
+concept TakesTiles = requires(Emit emit) {
+  emit.sums;
+};
 
 template <class Step, int kTall, class Emit>
 inline void emit_tiles(LeftTiles a, const float* panel, int64_t steps, int64_t row, int64_t rows, Emit& emit) {
@@ -111,8 +113,8 @@ inline void emit_tiles(LeftTiles a, const float* panel, int64_t steps, int64_t r
 
 // All rows with one panel, in a TileSession. steps: whole tiles.
 template <class Step, Line kLine, class Emit>
-  requires(Step::kTiles)
-inline void panel_product(LeftFactor a, int64_t rows, const float* panel, int64_t steps, Emit& emit) {
+requires(Step::kTiles) inline void panel_product(LeftFactor a, int64_t rows, const float* panel, int64_t steps,
+                                                 Emit& emit) {
   static_assert(kLine == Line::kAlongDepth);
   const int64_t whole = rows / kTileSide * kTileSide;
   const auto from = [&](int64_t row) { return row < whole ? a.data + row * a.row_bytes : a.last; };

@@ -116,8 +116,8 @@ struct DenseSoftmax {
   static void weigh(float* s, const DenseBlock& block, RunningRow* running, float* out, int64_t padded) {
     weigh(s, block, running, out, padded, ToScores{s});
   }
-  // Weights go to a store: to.row(r) for one of the block's rows, whose at(j, a, b) takes those of columns j and
-  // j + kLanes on.
+  // Weights go to a store: to.at(r, j, a, b) takes those of the block's row r from columns j and j + kLanes on,
+  // to.last(r, j, a) those of the last columns where they are one vector.
   template <class Store>
   static void weigh(float* s, const DenseBlock& block, RunningRow* running, float* out, int64_t padded,
                     const Store& to) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 #include "fovea/kernels/attention/cpu/at_level_test.h"
@@ -70,7 +71,7 @@ bool goes_in_bf16(const Head& head) {
 // Exponents whose bits, 127 above them, are at least 142 together: below, sums of products may fall below the normal
 // range, as (1 + 2^-7) 2^-63 2^-63 - 2^-63 2^-63 does.
 TEST_P(Bf16ProductsTest, AreTakenWhereNothingFallsBelowTheNormalRange) {
-  const bool can = vector_isa() == Isa::kAvx512Bf16;
+  const bool can = isa() == Isa::kAvx512Bf16;
   EXPECT_EQ(goes_in_bf16({}), can);
   EXPECT_EQ(goes_in_bf16({.q = 0, .k = -0.0}), can);
   EXPECT_EQ(goes_in_bf16({.q = 0x1p-56, .k = -0x1p-56}), can);
@@ -83,6 +84,37 @@ TEST_P(Bf16ProductsTest, AreTakenWhereNothingFallsBelowTheNormalRange) {
   EXPECT_FALSE(goes_in_bf16({.queries = 15}));
   EXPECT_FALSE(goes_in_bf16({.dim = 7}));
   EXPECT_FALSE(goes_in_bf16({.pays = false}));
+}
+
+// Of a head of ones, but for one element of one of its arrays.
+bool goes_by_tiles(const Head& head, double element, size_t array) {
+  std::vector<Array> all;  // q, k, v
+  for (const int64_t tokens : {head.queries, head.keys, head.keys}) {
+    all.emplace_back(DType::kBFloat16, Layout::kPadded, tokens, 2, head.dim);
+    all.back().fill(1);
+  }
+  all[array].set(all[array].tokens() - 1, 1, head.dim - 1, element);
+  AttentionProblem p;
+  p.dtype = DType::kBFloat16, p.num_heads = 2, p.head_dim = head.dim;
+  p.sequences = {{0, head.queries, 0, head.keys}};
+  AttentionForward in;
+  in.q = all[0].rows<const void>(), in.k = all[1].rows<const void>(), in.v = all[2].rows<const void>();
+  SerialExecutor serial;
+  return TiledHeads(p, in, serial).of(0, 1);
+}
+
+// Tiles take numbers below the normal range for zero, and nothing there looks for what is not finite.
+TEST_P(Bf16ProductsTest, GoByTilesWhereNoNumberIsExtreme) {
+  for (const size_t array : {0, 1, 2}) {
+    for (const double usual : {1.0, -3.0, 0.0, 0x1p-55, -0x1p63}) {
+      EXPECT_EQ(goes_by_tiles({}, usual, array), has_tiles()) << usual;
+    }
+    for (const double extreme : {0x1p-56, -0x1p-130, 0x1p64, double{INFINITY}, double{NAN}}) {
+      EXPECT_FALSE(goes_by_tiles({}, extreme, array)) << extreme;
+    }
+  }
+  EXPECT_FALSE(goes_by_tiles({.queries = 15}, 1, 0));
+  EXPECT_FALSE(goes_by_tiles({.dim = 7}, 1, 0));
 }
 
 // The one key that is not zero, and below the normal range, is found where a list says that it lies.

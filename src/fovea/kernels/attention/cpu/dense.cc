@@ -10,7 +10,8 @@
 namespace fovea::kernels {
 namespace {
 
-constexpr int64_t kForwardQueries = 384;  // of a task: packing the keys anew for each is small beside the products
+// Of a task: packing the keys for each is small beside the products, which take less time by tiles.
+constexpr int64_t kForwardQueries = 384, kTiledQueries = 768;
 
 std::vector<std::string> refuses(const AttentionProblem& problem) {
   std::vector<std::string> reasons;
@@ -36,11 +37,12 @@ constexpr LeastLengths kSuited = {.queries = 4, .keys = kManyKeys};
 
 std::vector<DenseTask> forward_tasks(const AttentionProblem& problem) {
   std::vector<DenseTask> tasks;
+  const int64_t queries = has_tiles() && problem.dtype == DType::kBFloat16 ? kTiledQueries : kForwardQueries;
   for (const Sequence& s : problem.sequences) {
     for (int64_t head = 0; head < problem.num_heads; ++head) {
       // The last queries first: causal ones see the most keys.
-      for (int64_t end = s.q_length; end > 0; end -= std::min(end, kForwardQueries)) {
-        tasks.push_back({&s, head, end - std::min(end, kForwardQueries), end});
+      for (int64_t end = s.q_length; end > 0; end -= std::min(end, queries)) {
+        tasks.push_back({&s, head, end - std::min(end, queries), end});
       }
     }
   }

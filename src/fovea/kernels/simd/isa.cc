@@ -5,6 +5,9 @@
 #include <cstdlib>
 #include <string>
 #include <vector>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 #if defined(__x86_64__) && defined(__linux__)
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -41,12 +44,20 @@ Isa best_vectors() {
   return Isa::kPortable;
 }
 
+#if defined(__x86_64__)
+// amx-bf16, amx-tile and amx-int8 of CPUID's leaf 7; clang 14's __builtin_cpu_supports() does not know them.
+bool has_tile_instructions() {
+  constexpr unsigned kBf16 = 1U << 22, kTile = 1U << 24, kInt8 = 1U << 25, kAll = kBf16 | kTile | kInt8;
+  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+  return __get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) != 0 && (edx & kAll) == kAll;
+}
+#endif
+
 // The highest level, whether it is the fastest or not.
 Isa find_highest() {
   const Isa vectors = best_vectors();
 #if defined(__x86_64__)
-  const bool amx = __builtin_cpu_supports("amx-tile") && __builtin_cpu_supports("amx-bf16") &&
-                   __builtin_cpu_supports("amx-int8") && __builtin_cpu_supports("avx512vnni");
+  const bool amx = has_tile_instructions() && __builtin_cpu_supports("avx512vnni");
   if (vectors == Isa::kAvx512Bf16 && amx && tiles_permitted()) return Isa::kAvx512Amx;
 #endif
   return vectors;

@@ -118,14 +118,13 @@ class Config:
         self.positions, self.activation, self.norm, self.tied, self.longest = positions, activation, norm, tied, longest
 
     @classmethod
-    def of_checkpoint(cls, folder, dropout=0.0, longest=8192):
+    def of_checkpoint(cls, folder):
         read = read_config(folder / "config.yml")
         if read["transformer-norm"] != "pre":
             raise ValueError(f"'{folder}': the peer has pre-norm alone, the model {read['transformer-norm']}")
-        if "learned" in read["transformer-positions"]:
-            longest = int(read["max-positions"])
+        longest = int(read["max-positions"]) if "learned" in read["transformer-positions"] else 8192
         return cls(int(read["dim-emb"]), int(read["dec-depth"]), int(read["transformer-heads"]),
-                   int(read["transformer-dim-ffn"]), dropout, read["transformer-positions"],
+                   int(read["transformer-dim-ffn"]), 0.0, read["transformer-positions"],
                    read["transformer-ffn-activation"], read.get("transformer-norm-kind", "layer"),
                    read["tied-embeddings"] == "true", longest)
 
@@ -177,10 +176,10 @@ class DecoderOnly(nn.Module):
         return self.output(self.norm(x[:, -1]))
 
 
-def load(folder, **options):
+def load(folder):
     """The model of a run's folder or of a checkpoint."""
     folder = next((folder / name for name in ("best", "last") if (folder / name).exists()), folder)
-    config = Config.of_checkpoint(folder, **options)
+    config = Config.of_checkpoint(folder)
     model = DecoderOnly(config)
     wanted = [name for name in model.state_dict() if not (config.tied and name == "output.weight")]
     found = read_tensors(folder / "model.safetensors", wanted)
@@ -222,23 +221,13 @@ class Training:
         self.adam = torch.optim.Adam(model.parameters(), lr=3e-4, betas=(0.9, 0.98), eps=1e-9, fused=True)
         self.is_narrow = precision == "bfloat16"
 
-    def update(self, inputs, targets, rate=3e-4):
-        for group in self.adam.param_groups:
-            group["lr"] = rate
+    def update(self, inputs, targets):
         self.adam.zero_grad(set_to_none=True)
         with torch.autocast("cpu", torch.bfloat16, enabled=self.is_narrow):
             loss = self.loss(inputs, targets)
         loss.backward()
         nn.utils.clip_grad_norm_(self.model.parameters(), 1.0, foreach=True)
         self.adam.step()
-        return loss.item()
-
-
-def cosine(peak, update, updates, warmup):
-    """The learning rate of --lr-decay cosine; updates count from 1."""
-    if update <= warmup:
-        return peak * update / warmup
-    return peak * 0.5 * (1 + math.cos(math.pi * (update - 1 - warmup) / (updates - warmup)))
 
 
 def train(arguments):
@@ -247,28 +236,13 @@ def train(arguments):
     model = DecoderOnly(Config(dropout=arguments.dropout, longest=arguments.segment_length))
     training = Training(model, arguments.precision, arguments.compile)
     batches = Batches(arguments.text, arguments.segments, arguments.segment_length)
-    clock, rates, seconds = time.perf_counter, [], []
+    rates = []
     for number in range(arguments.updates + 2):
-        start = clock()
+        start = time.perf_counter()
         inputs, targets = batches(number)
         training.update(inputs, targets)
-        seconds.append(clock() - start)
-        rates.append(targets.numel() / seconds[-1])
-    return {"bytes_per_second": rates[2:], "first_seconds": seconds[0]}
-
-
-def losses(arguments):
-    """The mean loss of every --every updates, from the weights of a checkpoint."""
-    training = Training(load(arguments.model, dropout=arguments.dropout), arguments.precision)
-    batches = Batches(arguments.text, arguments.segments, arguments.segment_length)
-    means, costs = [], []
-    for update in range(1, arguments.updates + 1):
-        rate = cosine(arguments.learn_rate, update, arguments.updates, arguments.warmup)
-        costs.append(training.update(*batches(update - 1), rate))
-        if update % arguments.every == 0:
-            means.append(sum(costs) / len(costs))
-            costs = []
-    return {"losses": means}
+        rates.append(targets.numel() / (time.perf_counter() - start))
+    return {"bytes_per_second": rates[2:]}
 
 
 @torch.inference_mode()
@@ -312,18 +286,15 @@ def generate(arguments):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("task", choices=["train", "losses", "generate"])
+    parser.add_argument("task", choices=["train", "generate"])
     parser.add_argument("--text", type=pathlib.Path)
-    parser.add_argument("--model", type=pathlib.Path, help="a run of fovea train or a checkpoint, for losses and generate")
+    parser.add_argument("--model", type=pathlib.Path, help="a run of fovea train or a checkpoint, for generate")
     parser.add_argument("--precision", choices=["float32", "bfloat16"], default="float32")
     parser.add_argument("--segments", type=int, default=32, help="in a batch")
     parser.add_argument("--segment-length", type=int, default=512)
-    parser.add_argument("--updates", type=int, default=6, help="timed, or all of losses")
+    parser.add_argument("--updates", type=int, default=6, help="timed")
     parser.add_argument("--dropout", type=float, default=0.1)
     parser.add_argument("--compile", action="store_true")
-    parser.add_argument("--learn-rate", type=float, default=1e-3)
-    parser.add_argument("--warmup", type=int, default=100)
-    parser.add_argument("--every", type=int, default=50, help="updates that one of the losses is the mean of")
     parser.add_argument("--prompts", type=pathlib.Path, help="a line each")
     parser.add_argument("--length", type=int, default=500, help="bytes to generate")
     parser.add_argument("--output", type=pathlib.Path)
@@ -331,7 +302,7 @@ def main():
     arguments = parser.parse_args()
     tune_malloc()
     torch.set_num_threads(arguments.threads)
-    print(json.dumps({"train": train, "losses": losses, "generate": generate}[arguments.task](arguments)))
+    print(json.dumps({"train": train, "generate": generate}[arguments.task](arguments)))
 
 
 if __name__ == "__main__":

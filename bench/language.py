@@ -22,10 +22,10 @@ LENGTHS, QUICK_LENGTHS = (512, 2048, 8192), (512, 2048)  # of segments
 PROMPT, LENGTH = 100, 500  # bytes of a prompt, and to add to it
 
 
-def train(text, model, *options, threads, activation="gelu"):
+def train(text, model, *options, threads):
     """The log's objects. Nothing is saved or validated before the end."""
     done = tools.run(tools.FOVEA, "train", "--task", "language", "--vocabs", "bytes", "--dim-emb", WIDTH, "--dec-depth", DEPTH,
-                     "--transformer-heads", HEADS, "--transformer-dim-ffn", INNER, "--transformer-ffn-activation", activation,
+                     "--transformer-heads", HEADS, "--transformer-dim-ffn", INNER, "--transformer-ffn-activation", "gelu",
                      "--model", model, "--overwrite", "--train-sets", text, "--valid-freq", 10**9, "--save-freq", 10**9,
                      "--log-format", "json", "--cpu-threads", threads, *options, threads=threads)
     return [json.loads(line) for line in done.stderr.splitlines() if line.startswith("{")]
@@ -41,15 +41,15 @@ def peer(task, *options, threads):
 MOST_LOG_P, MOST_GRADIENT = 1e-5, 1e-5
 
 
-def differences(folder, text, *options, **more):
+def differences(folder, text, threads):
     """What both sides compute of one batch from the same weights, {name: difference}: logits by the log-probabilities of
     the text's first segment, the mean loss, the gradients. An update with a learning rate of nothing leaves the first
     weights, and its Adam holds a tenth of the gradient as the mean of all so far."""
     length, segments, rate = 128, 4, 1e-30
     model = folder / "agreement"
     log = train(text, model, "--mini-batch", segments, "--segment-length", length, "--after-batches", 1, "--disp-freq", 1,
-                "--learn-rate", rate, "--lr-warmup", 0, "--clip-norm", 0, "--transformer-dropout", 0, *options,
-                **more)
+                "--learn-rate", rate, "--lr-warmup", 0, "--clip-norm", 0, "--transformer-dropout", 0,
+                threads=threads)
     cost = next(line["cost"] for line in log if line.get("event") == "train")
     peers = eager_decoder.load(model)
     ids, targets = eager_decoder.Batches(text, segments, length)(0)
@@ -63,7 +63,7 @@ def differences(folder, text, *options, **more):
     first = folder / "agreement.txt"
     first.write_bytes(text.read_bytes()[:length])
     scored = tools.run(tools.FOVEA, "score", "--model", model, "--train-sets", first, "--level", "unit", "--context", length,
-                       "--stride", length, "--quiet", threads=more["threads"])
+                       "--stride", length, "--quiet", threads=threads)
     ours = torch.tensor([float(line) for line in scored.stdout.split()])
     with torch.no_grad():
         theirs = peers(ids[:1]).log_softmax(-1)[0].gather(1, targets[0][:, None]).flatten()
@@ -72,7 +72,7 @@ def differences(folder, text, *options, **more):
 
 
 def require_same_model(folder, text, threads):
-    found = differences(folder, text, threads=threads)
+    found = differences(folder, text, threads)
     if not max(found["log-probability"], found["loss"]) < MOST_LOG_P or not found["gradients"] < MOST_GRADIENT:
         raise ValueError("the peer computes something else: " +
                          ", ".join(f"{name} differs by {value:.1e}" for name, value in found.items()))

@@ -127,7 +127,8 @@ bool has_amx() { return fovea::kernels::isa() == fovea::kernels::Isa::kAvx512Amx
 double (*best_bfloat16())() {
   if (has_amx()) return multiply_bfloat16_tiles;
 #if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx512bf16")) return bfloat16_pairs_512;
+  // On Intel's processors pairs are slower than floats, and the kernels do without them (isa.cc).
+  if (fovea::kernels::isa() == fovea::kernels::Isa::kAvx512Bf16) return bfloat16_pairs_512;
 #endif
   return best_float32();
 }

@@ -71,7 +71,7 @@ def made_folder(text):
 
 def options():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="smaller sizes and fewer rounds: some ten minutes")
+    parser.add_argument("--quick", action="store_true", help="smaller sizes and fewer rounds: about a quarter of the time")
     parser.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS), metavar="PART", help="of " + ", ".join(PARTS))
     parser.add_argument("--output", default=str(ROOT / "build" / "bench"), type=made_folder, metavar="DIR", help="folder of the tables [build/bench]")
     parser.add_argument("--build", default=str(ROOT / "build" / "release"), type=built, metavar="DIR", help="[build/release]")

@@ -1,6 +1,6 @@
 # cmake --install: a relocatable tree with the program (bin/fovea and its library), the operator library and a CMake
 # package. The package's one target, fovea::fovea, is the shared library (operators, specs, kernels) with its headers;
-# libtorch is found anew.
+# the package finds libtorch again.
 if(NOT FOVEA_TORCH)
   return()
 endif()

@@ -34,7 +34,7 @@ function(fovea_library name)
 endfunction()
 
 # fovea_isa_library(NAME [TILES ...] [LINK ...] [TEST_LINK ...])
-#   A library of kernels out of this folder. Each *_isa.cc is compiled once a level of kernels/simd/isa.h: FOVEA_ISA is
+#   A library of kernels out of this folder. Each *_isa.cc is compiled once per level of kernels/simd/isa.h: FOVEA_ISA is
 #   its number, and the file itself switches the instruction set on for its own functions alone. Those of TILES, named
 #   without that ending, are compiled for the levels with tiles too: emulated ones beside portable vectors, FOVEA_TILES
 #   0, and Intel's beside those of level 3, FOVEA_TILES 1.

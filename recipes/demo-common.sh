@@ -57,3 +57,12 @@ train_capped() {
   cut_short="The cap of $cap_minutes minutes ended training after $made of $wanted updates, so $worse. Run the same command again to continue."
   say "$cut_short"
 }
+
+# Averages the run's last five checkpoints, or all if there are fewer, into $run/averaged. The run is done, unless the
+# cap ended training.
+finish_run() {
+  local saved
+  saved=$(find "$run/checkpoints" -mindepth 1 -maxdepth 1 -name 'update-*' | wc -l)
+  "$fovea" average --model "$run" --last $((saved < 5 ? saved : 5)) --output "$run/averaged"
+  [ -n "$cut_short" ] || touch "$run/done"
+}

@@ -18,7 +18,7 @@ prepare_text() {
     say "text: $origin"
   else
     origin="sentences of a made-up grammar, which only look like English"
-    say "apt-get download libreoffice-help-en-us failed; instead, $origin"
+    say "cannot get the help pages from the package libreoffice-help-en-us; instead, $origin"
     "$fovea" corpus --generate 60000 --valid 0 --test 0 --languages en de --output "$folder/made-up"
     cp "$folder/made-up/train.en" "$text"
   fi
@@ -40,10 +40,7 @@ train() {
   mkdir -p "$run"
   train_capped "the bits per byte are higher than they could be" -c recipes/demo-language.yml \
     --train-sets "$corpus/train.txt" --valid-sets "$corpus/valid.txt" "$@"
-  local saved
-  saved=$(find "$run/checkpoints" -mindepth 1 -maxdepth 1 -name 'update-*' | wc -l)
-  "$fovea" average --model "$run" --last $((saved < 5 ? saved : 5)) --output "$run/averaged"
-  [ -n "$cut_short" ] || touch "$run/done"
+  finish_run
 }
 
 # How many bits a byte of the test text takes xz after the training text.
@@ -60,16 +57,15 @@ train "$@"
 
 printf '\nA language model of %s bytes of text (%s), attention %s; %d s after the build.\n' \
   "$(stat -c %s "$corpus/train.txt")" "$(cat "$folder/origin")" \
-  "$(sed -n 's/^attention-decoder: *"\(.*\)"/\1/p' "$run/averaged/config.yml")" $((SECONDS - started))
+  "$(sed -n 's/^attention: *"\(.*\)"/\1/p' "$run/averaged/config.yml")" $((SECONDS - started))
 for prompt in 'To insert a new row, ' 'The function returns ' 'You can change the '; do
-  printf '\n%s' "$prompt"
-  "$fovea" generate --model "$run/averaged" --prompt "$prompt" --max-length 300 --temperature 0.7 --seed 1
   echo
+  "$fovea" generate --model "$run/averaged" --prompt "$prompt" --max-length 300 --temperature 0.7 --seed 1 --quiet
 done
 printf '\nThe test text, %s bytes held out' "$(stat -c %s "$corpus/test.txt")"
 if command -v xz >/dev/null; then printf '; xz -9, which has seen the training text, takes %s bits per byte' "$(xz_bits)"; fi
 printf ':\n'
-"$fovea" score --model "$run/averaged" --train-sets "$corpus/test.txt"
+"$fovea" score --model "$run/averaged" --train-sets "$corpus/test.txt" --quiet
 [ -z "$cut_short" ] || printf '\n%s\n' "$cut_short"
 other=' --attention full' # another model, unless this was it
 [ $# -eq 0 ] || other=

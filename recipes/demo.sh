@@ -50,10 +50,7 @@ train() {
   rm -f "$run/test.out" # of a training that was cut short
   train_capped "BLEU is lower than it could be" -c recipes/demo.yml --vocabs "$vocab" "$vocab" \
     --train-sets "$corpus/train.en" "$corpus/train.$language" --valid-sets "$corpus/valid.en" "$corpus/valid.$language" "$@"
-  local saved
-  saved=$(find "$run/checkpoints" -mindepth 1 -maxdepth 1 -name 'update-*' | wc -l)
-  "$fovea" average --model "$run" --last $((saved < 5 ? saved : 5)) --output "$run/averaged"
-  [ -n "$cut_short" ] || touch "$run/done"
+  finish_run
 }
 
 # Ten sentences of middling length spread over the test set, each with its reference and translation.

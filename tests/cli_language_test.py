@@ -94,7 +94,7 @@ class Use(unittest.TestCase):
         model = ["--model", of_bytes(), "--max-length", 12]
         one = generate(*model, "--prompt", "ab").stdout
         self.assertTrue(one.startswith("ab") and one.endswith("\n"), one)
-        self.assertEqual(len(one.encode(errors="surrogateescape")) >= 2 + 12 + 1, True)
+        self.assertGreaterEqual(len(one.encode(errors="surrogateescape")), 2 + 12 + 1)
         self.assertEqual(generate(*model, stdin="ab\n").stdout, one)
         self.assertEqual(generate(*model, "--input", write("prompt", "ab")).stdout, one)
         self.assertTrue(generate(*model).stdout, "an empty standard input begins a text")

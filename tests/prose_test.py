@@ -60,7 +60,7 @@ def all_offences(root):
         yield from offences(path.relative_to(root), guide_text(path.read_text()))
     for path in sorted([*root.glob("recipes/*.yml"), *root.glob("recipes/*.sh")]):
         yield from offences(path.relative_to(root), comments(path.read_text()))
-    for path in sorted([*root.glob("src/fovea/spec/*.h"), *root.glob("src/fovea/tasks/*/*.h")]):
+    for path in sorted([*root.glob("src/fovea/spec/*.h"), *root.glob("src/fovea/tasks/*/*.h"), root / "src/fovea/text/corpus_options.h"]):
         for line, text in literals(path.read_text()):
             yield from offences(path.relative_to(root), text, line)
             if text.startswith("of "):

@@ -7,10 +7,12 @@
 
 #include <array>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "copy_task.h"
+#include "fovea/app/options.h"
 #include "fovea/app/train_command.h"
 #include "fovea/base/file.h"
 #include "fovea/base/strings.h"
@@ -108,6 +110,29 @@ TEST(OwnTask, AveragesParametersAndBuffers) {
   EXPECT_EQ(mean.identity.task, "copy");
   EXPECT_EQ(mean.identity.files.at("alphabet.txt"), "11 symbols\n");
   EXPECT_EQ(mean.model.at("updates").item<double>(), (2 + 4 + 6 + 8) / 4.0);
+}
+
+// --task is looked up in the file before the options are parsed, and a pipe gives its bytes only once.
+TEST(OwnTask, ReadsAConfigurationFromAPipe) {
+  std::array<int, 2> ends = {};
+  ASSERT_EQ(pipe(ends.data()), 0);
+  const std::string text = "batches: 0\n";
+  ASSERT_EQ(write(ends[1], text.data(), text.size()), std::ssize(text));
+  close(ends[1]);
+  const std::string path = cat("/dev/fd/", ends[0]);
+  EXPECT_THAT(message_of([&] {
+                app::train_one_of(kTasks, {"--model", "m", "--config", path});
+              }),
+              HasSubstr("batches: got '0'"));
+  close(ends[0]);
+}
+
+TEST(OwnTask, PeeksAtAnOptionHoweverItIsWritten) {
+  using Arguments = std::vector<std::string>;
+  for (const Arguments& arguments :
+       {Arguments{"--model", "run"}, {"--model=run"}, {"-m", "run"}, {"-mrun"}, {"--prompt", "-mad", "-m", "run"}})
+    EXPECT_EQ(app::peek(arguments, "model", 'm'), "run") << arguments.front();
+  EXPECT_EQ(app::peek({"-mrun"}, "task"), std::nullopt);
 }
 
 TEST(OwnTask, SaysWhatIsWrongWithItsOptions) {

@@ -2,7 +2,9 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <filesystem>
 #include <iostream>
+#include <map>
 #include <utility>
 
 #include "fovea/base/error.h"
@@ -60,11 +62,22 @@ bool has_name_of(const FieldView& field, std::initializer_list<std::string_view>
   return std::ranges::find(names, field.name) != names.end();
 }
 
-bool has_flag(const std::vector<FieldView>& fields, const std::string& flag) {
-  return std::ranges::any_of(fields, [&](const FieldView& field) {
+// The field that has this flag, by its name or an alias; null if there is none.
+const FieldView* find_by_flag(const std::vector<FieldView>& fields, const std::string& flag) {
+  for (const FieldView& field : fields) {
     const std::vector<std::string> flags = split(flags_of(field), ',');
-    return std::ranges::find(flags, flag) != flags.end();
-  });
+    if (std::ranges::find(flags, flag) != flags.end()) return &field;
+  }
+  return nullptr;
+}
+
+// The text of a file of --config. peek() and parse() both ask for it, but a pipe such as <(...) can be read only once.
+std::string config_text(const std::string& path) {
+  static std::map<std::string, std::string> pipes;
+  std::error_code ignored;
+  if (std::filesystem::is_regular_file(path, ignored)) return read_file(path);
+  const auto found = pipes.find(path);
+  return found != pipes.end() ? found->second : pipes.emplace(path, read_file(path)).first->second;
 }
 
 // One line of help for a field that is only shown.
@@ -110,7 +123,7 @@ struct Options::State {
     config_files = paths;
     for (const std::string& path : paths) {
       require_file(path, "--config");
-      from_yaml(read_file(path), path, fields, [this](const std::string& key) {
+      from_yaml(config_text(path), path, fields, [this](const std::string& key) {
         const std::string choice = other_choice_of(cat("--", key));
         return choice.empty() ? "" : cat("; it is an option of ", choice);
       });
@@ -120,18 +133,9 @@ struct Options::State {
   // Which other choice has an option of this flag; nothing if none has.
   std::string other_choice_of(const std::string& flag) const {
     for (const auto& [choice, other] : others) {
-      if (has_flag(other, flag)) return choice;
+      if (find_by_flag(other, flag) != nullptr) return choice;
     }
     return "";
-  }
-
-  // Of an option that CLI11 names by its first alias; null for one that is no field's.
-  const FieldView* field_of(const std::string& flag) const {
-    for (const FieldView& field : fields) {
-      const std::vector<std::string> flags = split(flags_of(field), ',');
-      if (std::ranges::find(flags, flag) != flags.end()) return &field;
-    }
-    return nullptr;
   }
 
   // Throws for what CLI11 could not place; '--' only ends the options.
@@ -150,7 +154,7 @@ struct Options::State {
   [[noreturn]] void refuse_count(const std::string& flag) const {
     const CLI::Option* option = app.get_option_no_throw(flag);
     const size_t got = option == nullptr ? 0 : option->results().size();
-    const FieldView* field = field_of(flag);
+    const FieldView* field = find_by_flag(fields, flag);  // CLI11 names an option by its first alias
     const std::string name = field == nullptr ? flag : cat("--", field->name), see = see_help(command);
     if (got == 0) throw UsageError(cat(name, ": got no value; expected one after it", see));
     const std::string expected = field != nullptr && field->most > 1 ? cat("at most ", field->most) : "one";
@@ -284,17 +288,20 @@ bool Options::parse(const std::vector<std::string>& given) {
 
 namespace {
 
-// The values of an option on the command line, "--name VALUE" or "--name=VALUE".
+// The values of an option on the command line, "--name VALUE", "--name=VALUE" or "-n VALUE". "-nVALUE" counts if there
+// are no others, because another option's value may look like it.
 std::vector<std::string> values_on_line(const std::vector<std::string>& arguments, const std::string& name,
                                         char letter) {
   const std::string flag = cat("--", name), short_flag = letter == 0 ? flag : cat("-", std::string(1, letter));
-  std::vector<std::string> values;
+  std::vector<std::string> values, attached;
   for (size_t i = 0; i < arguments.size(); ++i) {
     const std::string argument = with_dashes(arguments[i]);
+    if (letter != 0 && argument.starts_with(short_flag) && argument != short_flag)
+      attached.push_back(argument.substr(short_flag.size()));
     if (argument.starts_with(cat(flag, "="))) values.push_back(argument.substr(flag.size() + 1));
     if ((argument == flag || argument == short_flag) && i + 1 < arguments.size()) values.push_back(arguments[i + 1]);
   }
-  return values;
+  return values.empty() ? attached : values;
 }
 
 }  // namespace
@@ -305,8 +312,10 @@ std::optional<std::string> peek(const std::vector<std::string>& arguments, const
   std::optional<std::string> found;
   for (const std::string& path : values_on_line(arguments, "config", 'c')) {
     try {
-      const std::map<std::string, std::string> values = scalars_of_yaml(read_file(path));
-      if (const auto value = values.find(name); value != values.end()) found = value->second;
+      const std::map<std::string, std::string> values = scalars_of_yaml(config_text(path));
+      for (const std::string& key : {name, std::string(letter == 0 ? 0 : 1, letter)}) {
+        if (const auto value = values.find(key); value != values.end()) found = value->second;
+      }
     } catch (const Error&) {
       continue;
     }

@@ -35,6 +35,9 @@ void replace_folder(const std::filesystem::path& finished, const std::filesystem
 // XXH3-64 of the bytes, 16 hexadecimal digits.
 std::string checksum(std::string_view bytes);
 
+// How messages name a text input: its path in quotes, or "standard input" for "-".
+std::string input_name(const std::string& path);
+
 // Text input: "-" is standard input; .gz, .xz, .bz2 and .zst are unpacked by content, not by name.
 // Reading a corrupt or truncated archive throws an Error with the path.
 class LineReader {

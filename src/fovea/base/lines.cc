@@ -1,37 +1,27 @@
-#include <poll.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <boost/iostreams/filter/bzip2.hpp>
-#include <boost/iostreams/filter/gzip.hpp>
 #include <boost/iostreams/filter/lzma.hpp>
 #include <boost/iostreams/filter/zlib.hpp>
-#include <boost/iostreams/filter/zstd.hpp>
 #include <boost/iostreams/filtering_stream.hpp>
 #include <boost/iostreams/read.hpp>
 #include <cerrno>
 #include <cstring>
 #include <exception>
-#include <functional>
 #include <iterator>
-#include <system_error>
 
 #include "fovea/base/descriptor.h"
 #include "fovea/base/error.h"
 #include "fovea/base/file.h"
-#include "fovea/base/output_target.h"
 #include "fovea/base/signals.h"
 #include "fovea/base/strings.h"
 #include "fovea/base/zstd-inl.h"
 
 namespace fovea {
 namespace io = boost::iostreams;
-namespace fs = std::filesystem;
 namespace {
-
-std::string name_of(const std::string& path, const char* standard) { return path == "-" ? standard : "'" + path + "'"; }
 
 // Ctrl-C ends the writer of a pipe too: the end that this makes is not the text's.
 void check_end() { throw_if_interrupted("reading"); }
@@ -91,46 +81,6 @@ class PeekedSource {
   std::string head_;
   std::string name_;
   std::shared_ptr<Growth> growth_;
-};
-
-class CheckedSink {
- public:
-  using char_type = char;
-  using category = io::sink_tag;
-  CheckedSink(int fd, std::shared_ptr<int> failure) : fd_(fd), failure_(std::move(failure)) {}
-  std::streamsize write(const char* text, std::streamsize size) {
-    if (*failure_ != 0) return size;  // what is left when a stream is destroyed would fail, or wait, again
-    for (std::streamsize done = 0; done < size;) {
-      wait_for_room();
-      const ssize_t written = ::write(fd_, text + done, static_cast<size_t>(size - done));
-      if (written < 0 && errno == EINTR) continue;
-      if (written < 0) {
-        *failure_ = errno;
-        throw std::system_error(errno, std::generic_category());
-      }
-      done += written;
-    }
-    return size;
-  }
-
- private:
-  // A reader who reads no more must not keep the process from ending: neither a signal that comes while this waits, nor
-  // one that came before.
-  void wait_for_room() {
-    constexpr int kMilliseconds = 100;
-    for (;;) {
-      pollfd room = {fd_, POLLOUT, 0};
-      if (poll(&room, 1, 0) != 0) return;  // room, or an error that write() will tell
-      if (interrupting_signal() != 0) {
-        *failure_ = EINTR;
-        throw_if_interrupted("writing");
-      }
-      (void)poll(&room, 1, kMilliseconds);
-    }
-  }
-
-  int fd_;
-  std::shared_ptr<int> failure_;  // errno of the first failure: Boost's flush loses the exception
 };
 
 bool starts_with(const std::string& head, std::string_view magic) { return head.compare(0, magic.size(), magic) == 0; }
@@ -246,6 +196,8 @@ std::string peek(int fd, const std::string& name) {
 
 }  // namespace
 
+std::string input_name(const std::string& path) { return path == "-" ? "standard input" : cat("'", path, "'"); }
+
 struct LineReader::Stream {
   int fd = -1;
   io::filtering_istream in;
@@ -256,7 +208,7 @@ struct LineReader::Stream {
 };
 
 LineReader::LineReader(const std::string& path) : path_(path), stream_(std::make_unique<Stream>()) {
-  const std::string name = name_of(path, "standard input");
+  const std::string name = input_name(path);
   if (path != "-") require_file(path, "reading");
   stream_->fd = path == "-" ? STDIN_FILENO : open_input(path);
   if (stream_->fd < 0) throw Error(cat("cannot read ", name, ": ", std::strerror(errno)));
@@ -283,8 +235,7 @@ void checked_read(const LineReader& reader, const Read& read) {
     throw;
   } catch (const std::exception&) {  // Boost's texts say no more than "iostream error"
     const std::string place = reader.line_number() > 0 ? cat(" after line ", reader.line_number()) : "";
-    throw Error(cat("cannot unpack ", name_of(reader.path(), "standard input"), place,
-                    ": the archive is damaged or cut short"));
+    throw Error(cat("cannot unpack ", input_name(reader.path()), place, ": the archive is damaged or cut short"));
   }
 }
 
@@ -323,7 +274,7 @@ std::string read_unpacked(const std::string& path) { return LineReader(path).res
 bool LineReader::next_text(std::string& line) {
   if (!next(line)) return false;
   if (!is_valid_utf8(line)) {
-    throw Error(cat(name_of(path_, "standard input"), ", line ", line_number_,
+    throw Error(cat(input_name(path_), ", line ", line_number_,
                     ": is not UTF-8; convert the text, as with iconv -t UTF-8, or let 'fovea corpus' drop such lines"));
   }
   return true;
@@ -334,102 +285,6 @@ std::vector<std::string> read_lines(const std::string& path) {
   std::vector<std::string> lines;
   for (std::string line; reader.next_text(line);) lines.push_back(line);
   return lines;
-}
-
-namespace {
-
-// By the name's ending.
-void push_packer(io::filtering_ostream& out, const std::string& path) {
-  constexpr std::streamsize kBuffer = 1 << 16;
-  if (path.ends_with(".gz")) out.push(io::gzip_compressor(), kBuffer);
-  if (path.ends_with(".bz2")) out.push(io::bzip2_compressor(), kBuffer);
-  if (path.ends_with(".xz")) out.push(io::lzma_compressor(), kBuffer);
-  if (path.ends_with(".zst")) out.push(io::zstd_compressor(), kBuffer);
-}
-
-}  // namespace
-
-struct LineWriter::Stream {
-  int fd = -1;
-  std::string temporary;  // empty when the target itself is open
-  fs::path target;        // what it replaces
-  std::shared_ptr<int> failure = std::make_shared<int>(0);
-  io::filtering_ostream out;
-
-  void checked(const std::string& path, const std::function<void()>& action) {
-    try {
-      action();
-    } catch (const Interrupted&) {
-      throw;
-    } catch (const std::exception& e) {
-      throw_failure(path);
-      throw Error(cat("cannot write ", name_of(path, "standard output"), ": ", e.what()));
-    }
-    throw_failure(path);
-  }
-
-  // What the sink met: Boost loses the exceptions of a packer's flush and end.
-  void throw_failure(const std::string& path) const {
-    if (*failure == EINTR) throw_if_interrupted("writing");
-    if (*failure != 0)
-      throw Error(cat("cannot write ", name_of(path, "standard output"), ": ", std::strerror(*failure)));
-  }
-
-  ~Stream() {
-    try {
-      out.reset();
-    } catch (...) {  // reported by close(); a destructor may not throw
-    }
-    if (fd > STDERR_FILENO) ::close(fd);
-    if (!temporary.empty()) unlink(temporary.c_str());
-  }
-};
-
-LineWriter::LineWriter(const std::string& path) : path_(path), stream_(std::make_unique<Stream>()) {
-  if (path == "-") {
-    stream_->fd = STDOUT_FILENO;
-  } else {
-    const OutputTarget target = output_target(path);
-    stream_->target = target.path;
-    if (target.replaces) stream_->temporary = cat(target.path.string(), ".tmp", getpid());
-    stream_->fd = open_output(target, stream_->temporary);
-  }
-  if (stream_->fd < 0) {
-    stream_->temporary.clear();
-    throw Error(cat("cannot write '", path, "': ", std::strerror(errno)));
-  }
-  push_packer(stream_->out, path);
-  stream_->out.push(CheckedSink(stream_->fd, stream_->failure), 1 << 16);
-  stream_->out.exceptions(std::ios::badbit);
-}
-
-LineWriter::~LineWriter() = default;
-LineWriter::LineWriter(LineWriter&&) noexcept = default;
-
-void LineWriter::write(std::string_view text) {
-  stream_->checked(path_, [&] { stream_->out.write(text.data(), static_cast<std::streamsize>(text.size())); });
-}
-
-void LineWriter::line(std::string_view text) {
-  write(text);
-  write("\n");
-}
-
-void LineWriter::flush() {
-  stream_->checked(path_, [&] { stream_->out.flush(); });
-}
-
-void LineWriter::close() {
-  stream_->checked(path_, [&] {
-    stream_->out.flush();
-    stream_->out.reset();
-  });
-  stream_->checked(path_, [&] {
-    if (stream_->temporary.empty()) return;
-    if (sync_at_last(stream_->fd) != 0 || rename(stream_->temporary.c_str(), stream_->target.c_str()) != 0)
-      throw std::system_error(errno, std::generic_category());
-    stream_->temporary.clear();
-  });
 }
 
 }  // namespace fovea

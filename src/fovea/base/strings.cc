@@ -58,6 +58,19 @@ std::string completion(std::string_view start, std::span<const std::string> know
   return begun.empty() ? containing : begun;
 }
 
+unsigned byte_at(std::string_view text, size_t at) { return static_cast<unsigned char>(text[at]); }
+
+// By the table of well-formed byte sequences of the Unicode standard (3-7): no overlong forms, no surrogates.
+struct ByteRange {
+  unsigned least, most;
+};
+ByteRange second_byte(unsigned lead) {
+  return {lead == 0xe0 ? 0xa0U : lead == 0xf0 ? 0x90U : 0x80U, lead == 0xed ? 0x9fU : lead == 0xf4 ? 0x8fU : 0xbfU};
+}
+size_t size_by_lead(unsigned lead) {
+  return lead < 0x80 ? 1 : lead < 0xc2 ? 0 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : lead < 0xf5 ? 4 : 0;
+}
+
 }  // namespace
 
 bool is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
@@ -78,19 +91,28 @@ std::string thousands(int64_t value) {
   return digits;
 }
 
-// By the table of well-formed byte sequences of the Unicode standard (3-7): no overlong forms, no surrogates.
+CharacterStart first_character(std::string_view text) {
+  using Kind = CharacterStart::Kind;
+  const unsigned lead = byte_at(text, 0);
+  const size_t size = size_by_lead(lead);
+  if (size == 0) return {Kind::kInvalid, 1};
+  for (size_t i = 1; i < size; ++i) {
+    if (i == text.size()) return {Kind::kCut, i};
+    const ByteRange range = i == 1 ? second_byte(lead) : ByteRange{0x80, 0xbf};
+    if (byte_at(text, i) < range.least || byte_at(text, i) > range.most) return {Kind::kInvalid, 1};
+  }
+  return {Kind::kWhole, size};
+}
+
 bool is_valid_utf8(std::string_view text) {
-  const auto byte = [&](size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U; };
-  for (size_t i = 0; i < text.size();) {
-    const unsigned lead = byte(i);
-    const size_t length = lead < 0x80 ? 1 : lead < 0xc2 ? 0 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : lead < 0xf5 ? 4 : 0;
-    const unsigned least = lead == 0xe0 ? 0xa0 : lead == 0xf0 ? 0x90 : 0x80;
-    const unsigned most = lead == 0xed ? 0x9f : lead == 0xf4 ? 0x8f : 0xbf;
-    if (length == 0 || (length > 1 && (byte(i + 1) < least || byte(i + 1) > most))) return false;
-    for (size_t next = 2; next < length; ++next) {
-      if (byte(i + next) < 0x80 || byte(i + next) > 0xbf) return false;
+  for (size_t at = 0; at < text.size();) {
+    if (byte_at(text, at) < 0x80) {  // most text: without a call per character
+      ++at;
+      continue;
     }
-    i += length;
+    const CharacterStart start = first_character(text.substr(at));
+    if (start.kind != CharacterStart::Kind::kWhole) return false;
+    at += start.size;
   }
   return true;
 }

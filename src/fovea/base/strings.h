@@ -24,9 +24,18 @@ std::string join(std::span<const std::string> parts, std::string_view separator)
 std::vector<std::string> split(std::string_view text, char separator);  // "a,,b" -> {"a", "", "b"}
 bool is_space(char c);                                                  // ASCII white space
 std::vector<std::string> split_words(std::string_view text);            // on runs of ASCII white space
+std::string_view trim(std::string_view text);                           // of ASCII white space
+std::string lower(std::string_view text);                               // A to Z alone, whatever the locale
+
+struct CharacterStart {
+  enum class Kind { kWhole, kCut, kInvalid };
+  Kind kind;
+  size_t size;  // bytes: of the whole character; for kCut, of all of the text; for kInvalid, 1
+};
+// How `text`, which is not empty, begins: with a UTF-8 character, with the beginning of one whose end is missing, or
+// with a byte that no character begins with.
+CharacterStart first_character(std::string_view text);
 bool is_valid_utf8(std::string_view text);
-std::string_view trim(std::string_view text);  // of ASCII white space
-std::string lower(std::string_view text);      // A to Z alone, whatever the locale
 
 // The known name of which `name` is the beginning or a part between dashes, else the nearest by edit distance if near
 // enough to be a slip; else empty.

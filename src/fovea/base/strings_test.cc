@@ -2,9 +2,13 @@
 
 #include <gmock/gmock.h>
 
+#include <array>
+#include <bit>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "fovea/base/rng.h"
 
 namespace fovea {
 namespace {
@@ -18,6 +22,57 @@ TEST(Strings, KnowWhatIsUtf8) {
        {"\x80", "\xff", "a\xc3", "\xc0\x80", "\xc1\xbf", "\xe0\x9f\xbf", "\xe2\x82", "\xed\xa0\x80", "\xf0\x8f\xbf\xbf",
         "\xf4\x90\x80\x80", "\xf5\x80\x80\x80", "\xe2\x82x", "\xf0\x9f\x98"})
     EXPECT_FALSE(is_valid_utf8(invalid));
+}
+
+// By the values of code points: neither overlong, nor a surrogate, nor beyond U+10FFFF.
+bool is_well_formed(std::string_view text) {
+  constexpr std::array<uint32_t, 5> kLeast = {0, 0, 0x80, 0x800, 0x10000};  // by the number of bytes
+  while (!text.empty()) {
+    const auto lead = static_cast<unsigned char>(text[0]);
+    const int ones = std::countl_one(lead), size = std::max(ones, 1);
+    if (ones == 1 || ones > 4 || std::ssize(text) < size) return false;
+    uint32_t code = lead & (0xffU >> ones);
+    for (const char next : text.substr(1, static_cast<size_t>(size - 1))) {
+      const auto byte = static_cast<unsigned char>(next);
+      if ((byte & 0xc0U) != 0x80) return false;
+      code = code << 6 | (byte & 0x3fU);
+    }
+    const bool is_surrogate = code >= 0xd800 && code <= 0xdfff;
+    if (code < kLeast[static_cast<size_t>(size)] || is_surrogate || code > 0x10ffff) return false;
+    text.remove_prefix(static_cast<size_t>(size));
+  }
+  return true;
+}
+
+TEST(Strings, Utf8IsWhatGivesCodePoints) {
+  constexpr std::array<unsigned char, 17> kBytes = {'a',  0x7f, 0x80, 0x8f, 0x90, 0x9f, 0xa0, 0xbf, 0xc1,
+                                                    0xc2, 0xe0, 0xed, 0xef, 0xf0, 0xf4, 0xf5, 0xff};
+  Rng rng(3);
+  int num_valid = 0;
+  for (int round = 0; round < 20000; ++round) {
+    std::string text;
+    for (uint64_t size = 1 + rng.below(4); size > 0; --size)
+      text.push_back(static_cast<char>(kBytes[rng.below(kBytes.size())]));
+    EXPECT_EQ(is_valid_utf8(text), is_well_formed(text)) << testing::PrintToString(text);
+    num_valid += is_valid_utf8(text) ? 1 : 0;
+  }
+  EXPECT_GT(num_valid, 100);
+}
+
+TEST(Strings, FirstCharacterSaysWhatIsMissing) {
+  using Kind = CharacterStart::Kind;
+  struct Case {
+    std::string_view text;
+    Kind kind;
+    size_t size;
+  };
+  for (const Case& c :
+       {Case{"ab", Kind::kWhole, 1}, Case{"\xc3\xbcx", Kind::kWhole, 2}, Case{"\xf0\x9f\x98\x80", Kind::kWhole, 4},
+        Case{"\xf0\x9f\x98", Kind::kCut, 3}, Case{"\xe4", Kind::kCut, 1}, Case{"\xe4x", Kind::kInvalid, 1},
+        Case{"\x80", Kind::kInvalid, 1}, Case{"\xed\xa0", Kind::kInvalid, 1}}) {
+    EXPECT_EQ(first_character(c.text).kind, c.kind);
+    EXPECT_EQ(first_character(c.text).size, c.size);
+  }
 }
 
 TEST(Strings, NumbersAndLists) {

@@ -52,11 +52,9 @@ struct Slice {
   int64_t line_ends = 0;
 };
 
-std::string name_of_text(const std::string& path) { return path == "-" ? "standard input" : cat("'", path, "'"); }
-
 std::string names_of_texts(const std::vector<std::string>& paths) {
   std::string names;
-  for (const std::string& path : paths) names += cat(names.empty() ? "" : ", ", name_of_text(path));
+  for (const std::string& path : paths) names += cat(names.empty() ? "" : ", ", input_name(path));
   return names;
 }
 
@@ -163,7 +161,7 @@ class TokenTextLoader {
       line += std::ranges::count(part, '\n');
       before += std::ssize(part);
       if (bad[i])
-        throw Error(cat(options_.option, ": ", name_of_text(path_), ", line ", thousands(line), " (after ",
+        throw Error(cat(options_.option, ": ", input_name(path_), ", line ", thousands(line), " (after ",
                         thousands(before), " bytes): ", bad[i]->why, ", or use --vocabs bytes"));
     }
   }

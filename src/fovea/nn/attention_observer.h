@@ -19,7 +19,7 @@ class AttentionObserver {
 
   static const AttentionObserver* current();
 
-  // While one lives, no observer sees anything in this thread: a pass is computed again.
+  // Hides the observers of this thread while it lives, because a pass that is computed again was already seen.
   class Pause {
    public:
     Pause();

@@ -51,19 +51,19 @@ void CrossSteps::index_rows() {
     }
     ++offsets.back();
   }
-  row_offsets_ = index_tensor(offsets);
-  key_begins_ = index_tensor(begins);
-  key_lengths_ = index_tensor(lengths);
+  const at::Tensor q_offsets = index_tensor(offsets), k_begins = index_tensor(begins),
+                   k_lengths = index_tensor(lengths);
+  for (Layer& layer : layers_) {
+    layer.options.q_offsets = q_offsets;
+    layer.options.k_begins = k_begins;
+    layer.options.k_lengths = k_lengths;
+  }
 }
 
 at::Tensor CrossSteps::mix(size_t layer, const at::Tensor& q, std::span<const int64_t> lengths) const {
   const Layer& of = layers_[layer];
   const Projected inputs = {q, of.keys.k, of.keys.v};
-  ops::AttentionOptions options = of.options;
-  options.q_offsets = row_offsets_;
-  options.k_begins = key_begins_;
-  options.k_lengths = key_lengths_;
-  return by_row_ ? mix_at_positions(*of.attention, inputs, options, lengths) : of.attention->mix(inputs, options);
+  return by_row_ ? mix_at_positions(*of.attention, inputs, of.options, lengths) : of.attention->mix(inputs, of.options);
 }
 
 void CrossSteps::inherit(std::span<const int64_t> parents) {

@@ -19,15 +19,14 @@ class CrossSteps {
  private:
   struct Layer {
     const Attention* attention;
-    Projected keys;  // of all sentences, [T_k, H, D]; q undefined
-    ops::AttentionOptions options;
+    Projected keys;                 // of all sentences, [T_k, H, D]; q undefined
+    ops::AttentionOptions options;  // queries and keys by sentence, or by row
   };
   void index_rows();
 
   std::vector<int64_t> sentences_;  // of the rows
   bool by_row_ = false;             // each row is a sequence of its own, not one query of its sentence's
   at::Tensor offsets_;              // [B + 1]
-  at::Tensor row_offsets_, key_begins_, key_lengths_;  // queries and keys by sentence, or by row
   std::vector<Layer> layers_;
 };
 

@@ -4,6 +4,8 @@
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <numeric>
 
 #include "fovea/nn/index_tensor.h"
@@ -16,9 +18,12 @@ constexpr int64_t kFirstTokens = 16;  // of a row
 }  // namespace
 
 StepCache::StepCache(Rows kind, int64_t rows, const Shape& shape, const at::TensorOptions& options)
-    : kind_(kind), shape_(shape), options_(options), lengths_(static_cast<size_t>(rows), 0) {
+    : kind_(kind),
+      shape_(shape),
+      options_(options),
+      buffers_(static_cast<size_t>(shape.layers)),
+      lengths_(static_cast<size_t>(rows), 0) {
   if (kind_ == Rows::kShared) return;
-  slot_count_ = rows;
   slots_.resize(lengths_.size());
   std::iota(slots_.begin(), slots_.end(), int64_t{0});
 }
@@ -35,41 +40,43 @@ void StepCache::append(const at::Tensor& offsets) {
 
 void StepCache::make_room(int64_t length) {
   if (length <= capacity_) return;
-  const int64_t capacity = std::max({kFirstTokens, length, 2 * capacity_}), old = capacity_;
+  // A power of two above the length, so that the step after a prompt finds room.
+  const int64_t capacity =
+      std::max(kFirstTokens, static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(length) + 1)));
+  if (kind_ == Rows::kApart) return move_rows(rows(), capacity);
+  at::Tensor lists = at::zeros({rows(), capacity}, at::kLong);
+  if (lists_.defined()) lists.narrow(1, 0, capacity_).copy_(lists_);
+  lists_ = lists;
   capacity_ = capacity;
-  if (kind_ == Rows::kShared) {
-    at::Tensor lists = at::zeros({rows(), capacity}, at::kLong);
-    if (lists_.defined()) lists.narrow(1, 0, old).copy_(lists_);
-    lists_ = lists;
-    return;
-  }
-  const at::Tensor grown = empty_tokens(slot_count_ * capacity);
-  for (size_t r = 0; r < slots_.size(); ++r) {
-    if (lengths_[r] == 0) continue;
-    grown.narrow(1, slots_[r] * capacity, lengths_[r]).copy_(buffer_.narrow(1, slots_[r] * old, lengths_[r]));
-  }
-  buffer_ = grown;
 }
 
-void StepCache::make_slots(int64_t count) {
-  if (count <= slot_count_) return;
-  const at::Tensor grown = empty_tokens(count * capacity_);
-  if (buffer_.defined()) grown.narrow(1, 0, buffer_.size(1)).copy_(buffer_);
-  buffer_ = grown;
-  while (slot_count_ < count) free_slots_.push_back(slot_count_++);
-}
-
-at::Tensor StepCache::empty_tokens(int64_t tokens) const {
-  return at::empty({shape_.layers, tokens, 2, shape_.heads, shape_.head_dim}, options_);
+void StepCache::move_rows(int64_t slots, int64_t capacity) {
+  std::vector<Move> moves;
+  for (int64_t r = 0; r < rows(); ++r) {
+    const auto row = static_cast<size_t>(r);
+    moves.push_back({slots_[row] * capacity_, r * capacity, lengths_[row]});
+    slots_[row] = r;
+  }
+  free_slots_.clear();
+  for (int64_t slot = rows(); slot < slots; ++slot) free_slots_.push_back(slot);
+  capacity_ = capacity;
+  move_to_new_buffers(slots * capacity, moves);
 }
 
 void StepCache::resize(int64_t tokens) {
-  const int64_t room = buffer_.defined() ? buffer_.size(1) : 0;
+  const int64_t room = buffers_[0].defined() ? buffers_[0].size(0) : 0;
   if (tokens <= room) return;
-  const int64_t size = std::max({kFirstTokens * rows(), tokens, 2 * room});
-  const at::Tensor grown = empty_tokens(size);
-  if (used_ > 0) grown.narrow(1, 0, used_).copy_(buffer_.narrow(1, 0, used_));
-  buffer_ = grown;
+  move_to_new_buffers(std::max({kFirstTokens * rows(), tokens, 2 * room}), std::array{Move{0, 0, used_}});
+}
+
+void StepCache::move_to_new_buffers(int64_t tokens, std::span<const Move> moves) {
+  for (at::Tensor& buffer : buffers_) {
+    const at::Tensor grown = at::empty({tokens, 2, shape_.heads, shape_.head_dim}, options_);
+    for (const auto& [from, to, count] : moves) {
+      if (count > 0) grown.narrow(0, to, count).copy_(buffer.narrow(0, from, count));
+    }
+    buffer = grown;
+  }
 }
 
 void StepCache::append_shared(const int64_t* bounds) {
@@ -96,11 +103,11 @@ void StepCache::append_apart(const int64_t* bounds) {
 }
 
 void StepCache::write(size_t layer, const at::Tensor& stacked) {
-  at::Tensor tokens = buffer_.select(0, static_cast<int64_t>(layer)), kept = stacked.narrow(1, 1, 2);
+  const at::Tensor kept = stacked.narrow(1, 1, 2);
   if (places_.defined()) {
-    tokens.index_copy_(0, places_, kept);
+    buffers_[layer].index_copy_(0, places_, kept);
   } else {
-    tokens.narrow(0, first_, count_).copy_(kept);
+    buffers_[layer].narrow(0, first_, count_).copy_(kept);
   }
 }
 
@@ -124,7 +131,7 @@ void StepCache::inherit_shared(std::span<const int64_t> parents) {
 }
 
 void StepCache::inherit_apart(std::span<const int64_t> parents) {
-  make_slots(static_cast<int64_t>(parents.size()));
+  if (parents.size() > slots_.size() + free_slots_.size()) move_rows(std::ssize(parents), capacity_);
   // The first row that continues a row takes over its range.
   std::vector<int64_t> slots(parents.size(), -1);
   std::vector<bool> taken(slots_.size());
@@ -143,13 +150,16 @@ void StepCache::inherit_apart(std::span<const int64_t> parents) {
     free_slots_.pop_back();
     const int64_t length = lengths_[static_cast<size_t>(parents[r])];
     const int64_t from = slots_[static_cast<size_t>(parents[r])] * capacity_;
-    if (length > 0) buffer_.narrow(1, slots[r] * capacity_, length).copy_(buffer_.narrow(1, from, length));
+    if (length == 0) continue;
+    for (const at::Tensor& buffer : buffers_) {
+      buffer.narrow(0, slots[r] * capacity_, length).copy_(buffer.narrow(0, from, length));
+    }
   }
   slots_.swap(slots);
 }
 
 at::Tensor StepCache::half(size_t layer, int64_t which) const {
-  const at::Tensor tokens = buffer_.select(0, static_cast<int64_t>(layer));
+  const at::Tensor& tokens = buffers_[layer];
   return (kind_ == Rows::kShared ? tokens.narrow(0, 0, used_) : tokens).select(1, which);
 }
 

@@ -33,9 +33,10 @@ class StepCache {
   // Row r becomes what row parents[r] was.
   void inherit(std::span<const int64_t> parents);
 
-  // Of a layer, [tokens, H, D]; and where in them the keys of each row lie, as ops::attention has it.
+  // The keys or values of one layer, [tokens, H, D].
   at::Tensor keys(size_t layer) const { return half(layer, 0); }
   at::Tensor values(size_t layer) const { return half(layer, 1); }
+  // Where in keys() the keys of each row lie: k_begins, k_lengths and k_tokens of ops::attention.
   struct Keys {
     at::Tensor begins, lengths;        // [R]
     std::optional<at::Tensor> tokens;  // shared
@@ -49,25 +50,31 @@ class StepCache {
   void inherit_shared(std::span<const int64_t> parents);
   void inherit_apart(std::span<const int64_t> parents);
   void make_room(int64_t length);  // of each row: capacity_ grows
-  void resize(int64_t tokens);     // of buffer_, shared
-  void make_slots(int64_t count);  // of buffer_, apart
-  at::Tensor empty_tokens(int64_t tokens) const;
+  void resize(int64_t tokens);     // of the buffers, shared
+  // Apart: moves the rows to the first of so many slots of so many tokens each. The other slots are free.
+  void move_rows(int64_t slots, int64_t capacity);
+  // A range of tokens and its place in a new buffer.
+  struct Move {
+    int64_t from, to, count;
+  };
+  void move_to_new_buffers(int64_t tokens, std::span<const Move> moves);
 
   Rows kind_;
   Shape shape_;
   at::TensorOptions options_;
-  at::Tensor buffer_;              // [L, tokens, 2, H, D]; apart: tokens = slots * capacity
+  // [tokens, 2, H, D] for each layer; apart: tokens = slots * capacity. A buffer per layer, because memory that one
+  // layer leaves when all of them grow has room for the next.
+  std::vector<at::Tensor> buffers_;
   std::vector<int64_t> lengths_;   // [R]
   int64_t capacity_ = 0;           // tokens of a row that lists_, or its range, has room for
   int64_t first_ = 0, count_ = 0;  // tokens of the last append(), where they lie side by side
   at::Tensor places_;              // [T]: those tokens where they do not; else undefined
   // Shared:
-  int64_t used_ = 0;  // tokens of the buffer
+  int64_t used_ = 0;  // tokens of each buffer
   at::Tensor lists_;  // [R, capacity]: the tokens of each row
   // Apart:
   std::vector<int64_t> slots_;       // [R]: row r has tokens slots_[r] * capacity_ ...
-  std::vector<int64_t> free_slots_;  // that no row has
-  int64_t slot_count_ = 0;
+  std::vector<int64_t> free_slots_;  // the other slots of the buffers, which no row has
 };
 
 }  // namespace fovea::nn

@@ -1,9 +1,9 @@
 #include <torch/csrc/autograd/autograd.h>
 
 #include <cmath>
-#include <string>
 
 #include "fovea/base/error.h"
+#include "fovea/base/test_message.h"
 #include "fovea/ops/step.h"
 #include "fovea/ops/step_composite.h"
 #include "fovea/ops/step_test.h"
@@ -66,13 +66,8 @@ TEST(Gated, TakesRowsApart) {
 }
 
 TEST(Gated, RefusesWhatItCannotTake) {
-  const auto message = [](const at::Tensor& x, Activation activation, double rate) -> std::string {
-    try {
-      gated(x, activation, {.rate = rate});
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return "";
+  const auto message = [](const at::Tensor& x, Activation activation, double rate) {
+    return message_of([&] { gated(x, activation, {.rate = rate}); });
   };
   EXPECT_EQ(message(at::ones({2, 4}), Activation::kRelu, 0),
             "gated: the activation is neither gelu nor silu; use one of them");

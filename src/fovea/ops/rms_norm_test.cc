@@ -1,9 +1,8 @@
 #include <torch/csrc/autograd/autograd.h>
 
 #include <cmath>
-#include <string>
 
-#include "fovea/base/error.h"
+#include "fovea/base/test_message.h"
 #include "fovea/ops/step.h"
 #include "fovea/ops/step_composite.h"
 #include "fovea/ops/step_test.h"
@@ -73,22 +72,14 @@ TEST(RmsNorm, OfATokenDoesNotDependOnTheOthers) {
 
 TEST(RmsNorm, RefusesSecondDerivativesAndBadRatesByName) {
   const at::Tensor x = at::ones({2, 3}).requires_grad_(), gain = at::ones({3});
-  const auto message = [](const auto& work) -> std::string {
-    try {
-      work();
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return "";
-  };
   const auto second = [&](const at::Tensor& out) {
     torch::autograd::grad({out.sum()}, {x}, {}, true, /*create_graph=*/true);
   };
-  EXPECT_EQ(message([&] { second(rms_norm(x, gain)); }),
+  EXPECT_EQ(message_of([&] { second(rms_norm(x, gain)); }),
             "rms_norm: has no second derivatives; call backward() or grad() without create_graph");
-  EXPECT_EQ(message([&] { second(std::get<1>(add_rms_norm(x, x, gain, {}))); }),
+  EXPECT_EQ(message_of([&] { second(std::get<1>(add_rms_norm(x, x, gain, {}))); }),
             "add_rms_norm: has no second derivatives; call backward() or grad() without create_graph");
-  EXPECT_EQ(message([&] { add_rms_norm(x, x, gain, {.rate = 1.5}); }), "add_rms_norm: dropout 1.5 is not in [0, 1)");
+  EXPECT_EQ(message_of([&] { add_rms_norm(x, x, gain, {.rate = 1.5}); }), "add_rms_norm: dropout 1.5 is not in [0, 1)");
 }
 
 }  // namespace

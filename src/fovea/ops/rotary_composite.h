@@ -3,7 +3,7 @@
 
 namespace fovea::ops::composite {
 
-// rotary() of PyTorch's own operators: any device and type, in float32, or in double where x is; as step_composite.h.
+// rotary() from PyTorch's own operators, for any device and type. Computes in double if x is double, else in float32.
 at::Tensor rotary(const at::Tensor& x, const at::Tensor& positions, double base);
 
 }  // namespace fovea::ops::composite

@@ -3,9 +3,8 @@
 #include <torch/csrc/autograd/autograd.h>
 
 #include <cmath>
-#include <string>
 
-#include "fovea/base/error.h"
+#include "fovea/base/test_message.h"
 #include "fovea/ops/step.h"
 #include "fovea/ops/step_test.h"
 
@@ -130,32 +129,24 @@ TEST(RotaryHeads, AreRefusedWhereBackwardReadsTheProjection) {
 }
 
 TEST(Rotary, RefusesWhatItCannotTake) {
-  const auto message = [](const auto& work) -> std::string {
-    try {
-      work();
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return "";
-  };
   const at::Tensor positions = at::zeros({2}, at::kLong), x = at::ones({2, 3, 4}).requires_grad_();
-  EXPECT_EQ(message([&] {
+  EXPECT_EQ(message_of([&] {
               rotary(at::ones({2, 3, 5}), positions);
             }),
             "rotary: got [2, 3, 5]; expected [tokens, heads, head_dim] with an even head_dim");
-  EXPECT_EQ(message([&] { rotary(x, at::zeros({3}, at::kLong)); }),
+  EXPECT_EQ(message_of([&] { rotary(x, at::zeros({3}, at::kLong)); }),
             "rotary: got positions [3] for 2 tokens; expected a position per token, int64 on the CPU");
-  EXPECT_EQ(message([&] { rotary(x, at::full({2}, -1, at::kLong)); }),
+  EXPECT_EQ(message_of([&] { rotary(x, at::full({2}, -1, at::kLong)); }),
             "rotary: got position -1 of token 0; expected 0 to 4194303");
-  EXPECT_EQ(message([&] { rotary(x, positions, 0); }), "rotary: got base 0; expected a number above 0");
-  EXPECT_EQ(message([&] { rotary_heads(x, 2, positions); }),
+  EXPECT_EQ(message_of([&] { rotary(x, positions, 0); }), "rotary: got base 0; expected a number above 0");
+  EXPECT_EQ(message_of([&] { rotary_heads(x, 2, positions); }),
             "rotary_heads: got 2 heads of q in 3; expected as many heads of k as of v beside them");
   const auto second = [&](const at::Tensor& out) {
     torch::autograd::grad({out.sum()}, {x}, {}, true, /*create_graph=*/true);
   };
-  EXPECT_EQ(message([&] { second(rotary(x, positions)); }),
+  EXPECT_EQ(message_of([&] { second(rotary(x, positions)); }),
             "rotary: has no second derivatives; call backward() or grad() without create_graph");
-  EXPECT_EQ(message([&] { second(rotary_heads(x * 1, 1, positions).q); }),
+  EXPECT_EQ(message_of([&] { second(rotary_heads(x * 1, 1, positions).q); }),
             "rotary_heads: has no second derivatives; call backward() or grad() without create_graph");
 }
 

@@ -6,12 +6,11 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
-#include <string>
 #include <vector>
 
-#include "fovea/base/error.h"
 #include "fovea/base/rng.h"
 #include "fovea/base/strings.h"
+#include "fovea/base/test_message.h"
 
 namespace fovea::search {
 namespace {
@@ -163,13 +162,8 @@ TEST(Sample, SaysWhenLogitsHaveNoSoftmax) {
 }
 
 TEST(Sample, RefusesOptionsOutsideTheirRanges) {
-  const auto message = [](const SampleOptions& options) -> std::string {
-    try {
-      sample(std::vector<float>{1, 2}, options, 1, 1);
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return "";
+  const auto message = [](const SampleOptions& options) {
+    return message_of([&] { sample(std::vector<float>{1, 2}, options, 1, 1); });
   };
   EXPECT_EQ(message({.temperature = -1}), "sample: temperature -1 is not a finite number of at least 0");
   EXPECT_EQ(message({.temperature = std::nan("")}), "sample: temperature nan is not a finite number of at least 0");

@@ -52,6 +52,9 @@ void add_model_problems(const ModelOptions& options, Problems& problems) {
 void add_model_problems(const TrainedModelOptions& options, Problems& problems) {
   problems.add_if(options.model.empty(), "--model is missing; expected the folder of a run or of a checkpoint");
   add_machine_problems(options, problems);
+  problems.add_if(options.precision == "int8" && options.devices != "cpu",
+                  cat("--precision int8 runs on the CPU, but --devices is ", options.devices,
+                      "; use --devices cpu, or --precision bfloat16"));
   AttentionOverride copy = options;
   for (const FieldView& field : field_views(copy)) {
     const std::string text = join(values_of(field), "");

@@ -152,8 +152,9 @@ std::map<std::string, std::string> scalars_of_yaml(std::string_view text) {
     const YAML::Node root = YAML::Load(std::string(text));
     if (!root.IsMap()) return values;
     for (const auto& entry : root) {
-      if (entry.first.IsScalar() && entry.second.IsScalar())
-        values[with_dashes(entry.first.Scalar())] = entry.second.Scalar();
+      const bool is_list_of_one = entry.second.IsSequence() && entry.second.size() == 1;
+      const YAML::Node value = is_list_of_one ? entry.second[0] : entry.second;
+      if (entry.first.IsScalar() && value.IsScalar()) values[with_dashes(entry.first.Scalar())] = value.Scalar();
     }
   } catch (const YAML::Exception& e) {
     throw Error(cat("not YAML at line ", e.mark.line + 1, ": ", e.msg));

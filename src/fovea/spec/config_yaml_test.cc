@@ -94,5 +94,11 @@ TEST(ConfigYaml, FlagsTakeTheUsualWords) {
   }
 }
 
+TEST(ConfigYaml, ScalarsAreThoseThatAFieldOfOneValueTakes) {
+  using Values = std::map<std::string, std::string>;
+  EXPECT_EQ(scalars_of_yaml("task: [language]\nafter_epochs: 3\nvocabs: [a, b]\nvalid-sets: []\n"),
+            (Values{{"task", "language"}, {"after-epochs", "3"}}));
+}
+
 }  // namespace
 }  // namespace fovea

@@ -1,6 +1,5 @@
 #include "fovea/spec/decode_config.h"
 
-#include "fovea/base/strings.h"
 #include "fovea/spec/config_problems.h"
 
 namespace fovea {
@@ -10,9 +9,6 @@ void validate(const DecodeConfig& config) {
   problems.add_ranges(config);
   add_model_problems(config, problems);
   problems.add_if(config.n_best && config.scores, "--n-best prints the scores already; leave out --scores");
-  problems.add_if(config.precision == "int8" && config.devices != "cpu",
-                  cat("--precision int8 runs on the CPU, but --devices is ", config.devices,
-                      "; use --devices cpu, or --precision bfloat16"));
   problems.throw_if_any();
 }
 

@@ -68,8 +68,8 @@ ByteParts split_bytes(const CorpusOptions& options) {
     done += copy_bytes(reader, options.split_bytes[part], files, progress, done);
   }
   if (done < wanted)
-    throw Error(cat("--split-bytes: ", input == "-" ? "standard input" : cat("'", input, "'"), " has ", thousands(done),
-                    " bytes; expected at least ", thousands(wanted), ", the sum of the parts; ask for less"));
+    throw Error(cat("--split-bytes: ", input_name(input), " has ", thousands(done), " bytes; expected at least ",
+                    thousands(wanted), ", the sum of the parts; ask for less"));
   std::string next;
   parts.has_more = reader.read(next, 1) > 0;
   files.commit();

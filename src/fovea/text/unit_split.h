@@ -2,6 +2,7 @@
 #include <functional>
 #include <string_view>
 
+#include "fovea/base/strings.h"
 #include "fovea/text/sentencepiece_model.h"
 #include "fovea/text/utf8.h"
 

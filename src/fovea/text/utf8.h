@@ -4,19 +4,10 @@
 #include <optional>
 #include <string_view>
 
-// UTF-8 byte by byte, without ICU.
+// UTF-8 byte by byte, without ICU. base/strings.h has first_character().
 namespace fovea::text {
 
-struct CharacterStart {
-  enum class Kind { kWhole, kCut, kInvalid };
-  Kind kind;
-  size_t size;  // bytes: of a whole character; of all that is left, where that is cut; 1 of what is invalid
-};
-// What `text`, which is not empty, begins with: a character, the beginning of one that goes on behind the text, or a
-// byte that no character begins with.
-CharacterStart first_character(std::string_view text);
-
-// How many bytes at the end of `text` may be the beginning of a character that goes on behind it: 0 to 3.
+// The number of bytes at the end of `text` that begin a character whose other bytes are missing: 0 to 3.
 size_t cut_character(std::string_view text);
 
 // The first place at which bytes are not text, and why: "is not UTF-8 ...", "has a NUL byte ...".

@@ -12,7 +12,6 @@
 #include "fovea/text/sentencepiece_log.h"
 #include "fovea/text/sentencepiece_model.h"
 #include "fovea/text/unit_table.h"
-#include "fovea/text/utf8.h"
 
 namespace fovea::text {
 namespace {

@@ -70,7 +70,7 @@ void require_text(std::string_view text, const std::string& path, int64_t line_e
   const std::optional<BadByte> bad = find_bad_byte(text);
   if (!bad) return;
   const int64_t line = line_ends_before + 1 + std::ranges::count(text.substr(0, bad->at), '\n');
-  throw Error(cat(path == "-" ? "standard input" : cat("'", path, "'"), ", line ", thousands(line), ": ", bad->why));
+  throw Error(cat(input_name(path), ", line ", thousands(line), ": ", bad->why));
 }
 
 void count_file(const std::string& path, UnitCounter& counter, log::Progress& progress) {

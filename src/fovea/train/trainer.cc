@@ -45,7 +45,7 @@ std::vector<std::string> measures_for(const Task& task, const std::vector<std::s
   return given;
 }
 
-constexpr std::string_view kCarried = "carried/";
+constexpr const char* kCarried = "carried/";
 
 }  // namespace
 
@@ -97,17 +97,9 @@ void Trainer::resume(const nn::Checkpoint& checkpoint) {
   }
   resume_validation();
   start_epoch();
-  if (is_same_data && state_.batch > 0) restore_carried(checkpoint, origin);
+  if (is_same_data && state_.batch > 0) task_->restore(extract_group(checkpoint.optimizer, kCarried), origin);
   link(nn::kLastLink, checkpoint.folder);  // else it would keep naming a damaged one if no update is left to make
   link_best();
-}
-
-void Trainer::restore_carried(const nn::Checkpoint& checkpoint, const std::string& origin) {
-  nn::NamedTensors carried;
-  for (const auto& [name, tensor] : checkpoint.optimizer) {
-    if (name.starts_with(kCarried)) carried[name.substr(kCarried.size())] = tensor;
-  }
-  task_->restore(carried, origin);
 }
 
 void Trainer::resume_validation() {
@@ -271,7 +263,7 @@ void Trainer::save() {
   nn::Checkpoint checkpoint;
   checkpoint.identity = task_->identity();
   updater_.store(checkpoint);
-  for (const auto& [name, tensor] : task_->carried()) checkpoint.optimizer[cat(kCarried, name)] = tensor;
+  insert_group(checkpoint.optimizer, kCarried, task_->carried());
   checkpoint.progress = to_map(state_);
   checkpoint.progress[nn::kSaveFreqEntry] = std::to_string(config_.save_freq);
   const fs::path path = nn::checkpoint_path(folder_->path(), state_.updates);

@@ -27,7 +27,6 @@ class Trainer {
   // Beginning.
   void log_start(const std::string& task_options) const;
   void resume(const nn::Checkpoint& checkpoint);
-  void restore_carried(const nn::Checkpoint& checkpoint, const std::string& origin);
   void resume_validation();  // forgets the best values of other data
   void load_pretrained();
   void start_epoch();  // loads the order of state_.epoch

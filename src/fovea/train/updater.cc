@@ -17,18 +17,6 @@ constexpr const char* kMean = "mean/";
 constexpr const char* kVariance = "variance/";
 constexpr const char* kWeights = "weights/";  // in addition to an average
 
-void insert(nn::NamedTensors& into, const std::string& prefix, const nn::NamedTensors& tensors) {
-  for (const auto& [name, tensor] : tensors) into[prefix + name] = tensor;
-}
-
-nn::NamedTensors extract(const nn::NamedTensors& from, const std::string& prefix) {
-  nn::NamedTensors tensors;
-  for (const auto& [name, tensor] : from) {
-    if (name.starts_with(prefix)) tensors[name.substr(prefix.size())] = tensor;
-  }
-  return tensors;
-}
-
 // Copies into the module's buffers and takes those tensors out of `tensors`.
 void take_buffers(const torch::nn::Module& module, nn::NamedTensors& tensors, const std::string& origin,
                   Updater::Coverage coverage) {
@@ -41,6 +29,18 @@ void take_buffers(const torch::nn::Module& module, nn::NamedTensors& tensors, co
 }
 
 }  // namespace
+
+void insert_group(nn::NamedTensors& into, const std::string& prefix, const nn::NamedTensors& tensors) {
+  for (const auto& [name, tensor] : tensors) into[prefix + name] = tensor;
+}
+
+nn::NamedTensors extract_group(const nn::NamedTensors& from, const std::string& prefix) {
+  nn::NamedTensors tensors;
+  for (const auto& [name, tensor] : from) {
+    if (name.starts_with(prefix)) tensors[name.substr(prefix.size())] = tensor;
+  }
+  return tensors;
+}
 
 Updater::Updater(const TrainConfig& config, torch::nn::Module& module, const at::Device& device)
     : config_(config),
@@ -100,10 +100,10 @@ void Updater::exchange_average() {
 
 void Updater::store(nn::Checkpoint& checkpoint) const {
   checkpoint.model = parameters_.views(averages() ? average_ : parameters_.weights());
-  insert(checkpoint.model, "", nn::buffers_of(module_));
-  insert(checkpoint.optimizer, kMean, parameters_.views(mean_));
-  insert(checkpoint.optimizer, kVariance, parameters_.views(variance_));
-  if (averages()) insert(checkpoint.optimizer, kWeights, parameters_.views(parameters_.weights()));
+  insert_group(checkpoint.model, "", nn::buffers_of(module_));
+  insert_group(checkpoint.optimizer, kMean, parameters_.views(mean_));
+  insert_group(checkpoint.optimizer, kVariance, parameters_.views(variance_));
+  if (averages()) insert_group(checkpoint.optimizer, kWeights, parameters_.views(parameters_.weights()));
 }
 
 void Updater::restore_weights(const nn::NamedTensors& weights, const std::string& origin, Coverage coverage) {
@@ -121,14 +121,14 @@ void Updater::restore_weights(const nn::NamedTensors& weights, const std::string
 void Updater::restore(const nn::Checkpoint& checkpoint, const std::string& origin) {
   nn::NamedTensors model = checkpoint.model;
   take_buffers(module_, model, origin, Coverage::kAll);
-  const nn::NamedTensors raw = extract(checkpoint.optimizer, kWeights);
+  const nn::NamedTensors raw = extract_group(checkpoint.optimizer, kWeights);
   train::restore(parameters_, parameters_.weights(), raw.empty() ? model : raw, origin);
   parameters_.refresh();
   const torch::NoGradGuard no_grad;
   if (averages()) average_.copy_(parameters_.weights());
   if (averages() && !raw.empty()) train::restore(parameters_, average_, model, origin);
-  train::restore(parameters_, mean_, extract(checkpoint.optimizer, kMean), origin);
-  train::restore(parameters_, variance_, extract(checkpoint.optimizer, kVariance), origin);
+  train::restore(parameters_, mean_, extract_group(checkpoint.optimizer, kMean), origin);
+  train::restore(parameters_, variance_, extract_group(checkpoint.optimizer, kVariance), origin);
 }
 
 }  // namespace fovea::train

@@ -9,6 +9,10 @@
 
 namespace fovea::train {
 
+// Groups of tensors in one map: the names of a group share a prefix.
+void insert_group(nn::NamedTensors& into, const std::string& prefix, const nn::NamedTensors& tensors);
+nn::NamedTensors extract_group(const nn::NamedTensors& from, const std::string& prefix);  // names without the prefix
+
 struct UpdateInput {
   int64_t first = 0, passes = 1;  // the batches first ... first + passes - 1 of the epoch make the update
   int64_t update = 1;             // from 1

@@ -40,3 +40,26 @@ static_assert(kLanes == kTileSide);
 #else
 #include "fovea/kernels/simd/tiles_emulated-inl.h"
 #endif
+
+namespace fovea::kernels {
+namespace {
+
+// Tiles 0 ... 3 as a matrix of sums, kTall by kWide tiles of it, rows `stride` floats apart: tiles 0 and 1 lie side by
+// side, 2 and 3 below them.
+template <int kTall, int kWide>
+inline void store_sums(float* sums, int64_t stride) {
+  store_tile<0>(sums, stride * 4);
+  if constexpr (kWide == 2) store_tile<1>(sums + kTileSide, stride * 4);
+  if constexpr (kTall == 2) store_tile<2>(sums + kTileSide * stride, stride * 4);
+  if constexpr (kTall == 2 && kWide == 2) store_tile<3>(sums + kTileSide * (stride + 1), stride * 4);
+}
+template <int kTall, int kWide>
+inline void load_sums(const float* sums, int64_t stride) {
+  load_tile<0>(sums, stride * 4);
+  if constexpr (kWide == 2) load_tile<1>(sums + kTileSide, stride * 4);
+  if constexpr (kTall == 2) load_tile<2>(sums + kTileSide * stride, stride * 4);
+  if constexpr (kTall == 2 && kWide == 2) load_tile<3>(sums + kTileSide * (stride + 1), stride * 4);
+}
+
+}  // namespace
+}  // namespace fovea::kernels

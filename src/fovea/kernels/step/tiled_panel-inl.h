@@ -56,23 +56,6 @@ inline void sum_tiles(LeftTiles a, const float* panel, int64_t steps) {
   add_tiles<Step, kTall>(a, panel, steps);
 }
 
-template <int kTall>
-inline void store_sums(float* sums, int64_t stride) {
-  store_tile<0>(sums, stride * 4);
-  store_tile<1>(sums + kTileSide, stride * 4);
-  if constexpr (kTall < 2) return;
-  store_tile<2>(sums + kTileSide * stride, stride * 4);
-  store_tile<3>(sums + kTileSide * (stride + 1), stride * 4);
-}
-template <int kTall>
-inline void load_sums(const float* sums, int64_t stride) {
-  load_tile<0>(sums, stride * 4);
-  load_tile<1>(sums + kTileSide, stride * 4);
-  if constexpr (kTall < 2) return;
-  load_tile<2>(sums + kTileSide * stride, stride * 4);
-  load_tile<3>(sums + kTileSide * (stride + 1), stride * 4);
-}
-
 // Emit of a matrix of floats, rows as far apart as Emit::stride: tiles go there and come from there as they are.
 template <class Emit>
 concept TakesTiles = requires(Emit emit) {
@@ -94,16 +77,16 @@ inline void emit_tiles(LeftTiles a, const float* panel, int64_t steps, int64_t r
     };
     if (!whole && Emit::kAdds) copy(sums, emit.stride, block, kTileColumns);
     if constexpr (Emit::kAdds) {
-      load_sums<kTall>(to, stride);
+      load_sums<kTall, 2>(to, stride);
       add_tiles<Step, kTall>(a, panel, steps);
     } else {
       sum_tiles<Step, kTall>(a, panel, steps);
     }
-    store_sums<kTall>(to, stride);
+    store_sums<kTall, 2>(to, stride);
     if (!whole) copy(block, kTileColumns, sums, emit.stride);
   } else {
     sum_tiles<Step, kTall>(a, panel, steps);
-    store_sums<kTall>(block, kTileColumns);
+    store_sums<kTall, 2>(block, kTileColumns);
     for (int64_t r = 0; r < rows; ++r) {
       const float* line = block + r * kTileColumns;
       emit.row(row + r, Step::sums(line), Step::sums(line + kTileSide));

@@ -83,11 +83,12 @@ class TextWriter {
  public:
   TextWriter(LineWriter& output, int64_t total) : output_(output), total_(total) {}
 
-  void begin(std::span<const std::string> prompts, const text::Units& units) {
-    texts_.assign(prompts.begin(), prompts.end());
-    decoders_.assign(prompts.size(), text::UnitDecoder(units));
-    for (size_t i = 0; i < prompts.size(); ++i) warm_up(decoders_[i], prompts[i], units);
-    if (total_ == 1) show(prompts.front());
+  // `prompts` are the texts of the drafts' prompts.
+  void begin(std::span<const Draft> drafts, std::vector<std::string> prompts, const text::Units& units) {
+    texts_ = std::move(prompts);
+    decoders_.assign(drafts.size(), text::UnitDecoder(units));
+    for (size_t i = 0; i < drafts.size(); ++i) warm_up(decoders_[i], drafts[i]);
+    if (total_ == 1) show(texts_.front());
   }
   void add(size_t text, int64_t unit) {
     const std::string part = decoders_[text].push(unit);
@@ -109,10 +110,8 @@ class TextWriter {
 
  private:
   // The decoder stands behind the prompt, so that a first piece with a blank before it shows the blank.
-  static void warm_up(text::UnitDecoder& decoder, const std::string& prompt, const text::Units& units) {
-    std::vector<int32_t> ids;
-    units.encode(prompt, ids);
-    for (const int32_t id : ids) decoder.push(id);
+  static void warm_up(text::UnitDecoder& decoder, const Draft& draft) {
+    for (size_t i = 1; i < draft.prompt.size(); ++i) decoder.push(draft.prompt[i]);  // 0 begins every text
   }
   void show(const std::string& text) {
     if (text.empty()) return;
@@ -133,9 +132,9 @@ void validate(const GenerateOptions& options) {
   problems.add_ranges(options);
   add_model_problems(options, problems);
   problems.add_if(options.top_p == 0, "--top-p is 0; expected a probability above 0, at most 1");
-  problems.add_if(options.precision == "int8" && options.devices != "cpu",
-                  cat("--precision int8 runs on the CPU, but --devices is ", options.devices,
-                      "; use --devices cpu, or --precision bfloat16"));
+  problems.add_if(
+      !options.prompt.empty() && options.input != "-",
+      cat("--prompt: got prompts, and more in --input '", options.input, "'; choose one of the two options"));
   problems.throw_if_any();
 }
 
@@ -165,7 +164,7 @@ int64_t run_generate(const GenerateOptions& options) {
       drafts.push_back({tokens[prompt], seed_of(options, i)});
       texts.push_back(prompts[prompt].text);
     }
-    writer.begin(texts, loaded.units);
+    writer.begin(drafts, std::move(texts), loaded.units);
     sampler.run(drafts, [&](size_t draft, int64_t unit) {
       ++units;
       writer.add(draft, unit);

@@ -5,6 +5,8 @@
 #include <cmath>
 
 #include "fovea/base/strings.h"
+#include "fovea/base/test_message.h"
+#include "fovea/tasks/language/generate.h"
 #include "fovea/tasks/language/sampler.h"
 #include "fovea/tasks/language/test_models.h"
 
@@ -150,6 +152,22 @@ TEST(Sampler, FollowsTheModelsProbabilities) {
   EXPECT_LT(chi_square(model, 1, log_probs), 45.9);
   EXPECT_LT(chi_square(model, 1.5, at::log_softmax(log_probs / 1.5, 0)), 45.9);
   EXPECT_GT(chi_square(model, 0.9, log_probs), 45.9) << "the test does not see another temperature";
+}
+
+TEST(Generate, SaysWhatIsWrongWithItsOptions) {
+  GenerateOptions options;
+  options.model = "m";
+  validate(options);
+  options.prompt = {"a"};
+  validate(options);
+  options.input = "prompts.txt";
+  EXPECT_EQ(message_of([&] { validate(options); }),
+            "--prompt: got prompts, and more in --input 'prompts.txt'; choose one of the two options");
+  options.input = "-";
+  options.precision = "int8";
+  options.devices = "0";
+  EXPECT_EQ(message_of([&] { validate(options); }),
+            "--precision int8 runs on the CPU, but --devices is 0; use --devices cpu, or --precision bfloat16");
 }
 
 }  // namespace

@@ -97,6 +97,8 @@ void validate(const ScoreOptions& options) {
   problems.add_ranges(options);
   add_model_problems(options, problems);
   problems.add_if(options.train_sets.empty(), "--train-sets is missing; expected one or more text files");
+  problems.add_if(std::ranges::count(options.train_sets, "-") > 1,
+                  "--train-sets: got '-', standard input, more than once; give it once");
   problems.throw_if_any();
 }
 

@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "fovea/base/rng.h"
+#include "fovea/base/test_message.h"
 #include "fovea/tasks/language/score.h"
 #include "fovea/tasks/language/score_text.h"
 #include "fovea/tasks/language/test_models.h"
@@ -161,6 +162,14 @@ TEST(Score, LevelsAgreeAndCountTheOriginalText) {
     EXPECT_NEAR(std::log(per_word), -sum / 5, 1e-5);
     EXPECT_NE(text.find(cat("|units:", units, "|bytes:25|words:5|")), std::string::npos) << text;
   }
+}
+
+TEST(Score, StandardInputIsReadOnce) {
+  ScoreOptions options;
+  options.model = "m";
+  options.train_sets = {"-", "-"};
+  EXPECT_EQ(message_of([&] { validate(options); }),
+            "--train-sets: got '-', standard input, more than once; give it once");
 }
 
 TEST(Score, LinesAreThoseOfTheFiles) {

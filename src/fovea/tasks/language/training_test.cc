@@ -4,6 +4,7 @@
 #include <functional>
 #include <numeric>
 
+#include "fovea/base/test_message.h"
 #include "fovea/nn/index_tensor.h"
 #include "fovea/ops/step.h"
 #include "fovea/tasks/language/score.h"
@@ -187,6 +188,15 @@ TEST(LanguageTraining, AnEpochOfLongSegmentsHasAllUnits) {
       EXPECT_EQ(weight, std::ssize(ids)) << variant.name;
     }
   }
+}
+
+TEST(LanguageTraining, ASchemeThatDoesNotExistIsAProblemOfItsOption) {
+  LanguageConfig config;
+  config.transformer_positions = "polar";
+  EXPECT_THAT(message_of([&] { validate(config); }), testing::StartsWith("--transformer-positions: got 'polar'"));
+  config.transformer_positions = "learned";
+  config.max_positions = config.segment_length - 1;
+  EXPECT_THAT(message_of([&] { validate(config); }), testing::StartsWith("--segment-length 512 needs"));
 }
 
 }  // namespace

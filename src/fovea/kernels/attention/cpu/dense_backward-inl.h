@@ -135,7 +135,12 @@ class DenseBackwardTask {
   template <class Transform>
   void add_tiled_block(const Transform& transform, const DenseBlock& block) {
     b_.tiles.score(block, b_.weights, b_.grads);
-    mask_block(view_, block, b_.weights, -kInfinity);
+    // Gradients of masked weights too: sums of finite products may be infinite, and 0 x infinity is NaN.
+    for (int64_t r = 0; r < block.rows; ++r) {
+      const int64_t seen = view_.seen_of(block, r), end = block.part().end;
+      fill(b_.weights + r * kBlockStride, seen, end, -kInfinity);
+      fill(b_.grads + r * kBlockStride, seen, end, 0);
+    }
     if (view_.problem.dropout > 0) {
       grade(transform, block, {0, block.rows});
       b_.tiles.split(block, b_.weights, b_.grads);

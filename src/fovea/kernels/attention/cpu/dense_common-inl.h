@@ -127,8 +127,8 @@ struct DenseSoftmax {
   }
   static float factor(const RunningRow& row) { return row.total == 0 ? 0.0F : 1.0F / row.total; }
 
-  // Scores become weights; grads, of the weights, become those of the scores: dS = P (dP - D) with D = sum P dP = dO .
-  // O.
+  // A score becomes a weight, the gradient of that weight the gradient of the score: dS = P (dP - D), where
+  // D = sum P dP = dO . O.
   static void grade(F& s, F& g, const GradedRow& row) {
     const F p = zero_if_tiny(exp_below(s, row.top) * row.factor);
     s = p;

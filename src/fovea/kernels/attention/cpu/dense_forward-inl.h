@@ -82,6 +82,12 @@ class DenseForwardTask {
     pack_rows(values_, view_.keys(begin), columns, view_.width, b_.values);
   }
 
+  void drop_weights(const DenseBlock& block) {
+    for (int64_t r = 0; r < block.rows; ++r) {
+      view_.dropout(block.first + r, block.begin).apply(b_.scores + r * kBlockStride, block.part());
+    }
+  }
+
 #if defined(FOVEA_TILES)
   template <class Transform>
   void add_tiled_block(const Transform& transform, const DenseBlock& block) {
@@ -92,9 +98,7 @@ class DenseForwardTask {
       transform.weigh(b_.scores, block, running() + at, b_.out + at * padded, padded, b_.tiles.weights(block));
     } else {
       transform.weigh(b_.scores, block, running() + at, b_.out + at * padded, padded);
-      for (int64_t r = 0; view_.problem.dropout > 0 && r < block.rows; ++r) {
-        view_.dropout(block.first + r, block.begin).apply(b_.scores + r * kBlockStride, block.part());
-      }
+      drop_weights(block);
       b_.tiles.split(block, b_.scores);
     }
     b_.tiles.add_values(block, b_.out + at * padded);
@@ -116,9 +120,7 @@ class DenseForwardTask {
       PositiveSearch(b_.scores, block, padded / kLanes, kPassingCosts.forward).run(positive);
     if (positive.live == 0) return;
     transform.weigh(b_.scores, block, running() + at, b_.out + at * padded, padded);
-    for (int64_t r = 0; view_.problem.dropout > 0 && r < block.rows; ++r) {
-      view_.dropout(block.first + r, block.begin).apply(b_.scores + r * kBlockStride, block.part());
-    }
+    if (view_.problem.dropout > 0) drop_weights(block);
     sum_values(block, positive);
   }
 

@@ -24,6 +24,7 @@ constexpr int64_t chunk_rows(int64_t queries, int64_t columns) {
 // The largest sizes among a task's groups.
 struct TaskSize {
   int64_t columns = 0, rows = 0, scores = 0;  // rows of a chunk, floats of its scores
+  int64_t packed = 0;                         // columns of groups of several queries: single() packs no keys or values
 };
 inline TaskSize size_of(const Candidates& table, const RowsTask& task) {
   TaskSize size;
@@ -31,6 +32,7 @@ inline TaskSize size_of(const Candidates& table, const RowsTask& task) {
     const RowGroup& group = table.groups[static_cast<size_t>(g)];
     const int64_t rows = chunk_rows(group.queries, group.columns);
     size.columns = std::max<int64_t>(size.columns, group.columns);
+    if (group.queries > 1) size.packed = std::max<int64_t>(size.packed, group.columns);
     size.rows = std::max(size.rows, rows);
     size.scores = std::max(size.scores, rows * score_stride(group.columns));
   }

@@ -13,8 +13,8 @@ struct ForwardBuffers {
 
 inline ForwardBuffers forward_buffers(Arena& arena, const TaskSize& size, int64_t width) {
   const int64_t padded = round_up(width, kLanes);
-  return {.keys = arena.take(panel_floats(size.columns, width)),
-          .values = arena.take(size.columns * padded),
+  return {.keys = arena.take(panel_floats(size.packed, width)),
+          .values = arena.take(size.packed * padded),
           .scores = arena.take(size.scores),
           .queries = arena.take(size.rows * padded),
           .out = arena.take(size.rows * padded),

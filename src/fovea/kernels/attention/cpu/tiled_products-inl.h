@@ -33,21 +33,6 @@ struct TiledProduct {
 // Which factor comes in two numbers.
 enum class Split : uint8_t { kNone, kLeft, kRight };
 
-template <int kTall, int kWide>
-inline void sums_to(float* c, int64_t c_row) {
-  store_tile<0>(c, c_row * 4);
-  if constexpr (kWide == 2) store_tile<1>(c + kTileSide, c_row * 4);
-  if constexpr (kTall == 2) store_tile<2>(c + kTileSide * c_row, c_row * 4);
-  if constexpr (kTall == 2 && kWide == 2) store_tile<3>(c + kTileSide * c_row + kTileSide, c_row * 4);
-}
-template <int kTall, int kWide>
-inline void sums_from(const float* c, int64_t c_row) {
-  load_tile<0>(c, c_row * 4);
-  if constexpr (kWide == 2) load_tile<1>(c + kTileSide, c_row * 4);
-  if constexpr (kTall == 2) load_tile<2>(c + kTileSide * c_row, c_row * 4);
-  if constexpr (kTall == 2 && kWide == 2) load_tile<3>(c + kTileSide * c_row + kTileSide, c_row * 4);
-}
-
 // Distances of a product in bytes, in registers: what tiles write might be any object in memory to the compiler.
 struct TileSteps {
   int64_t left_row, left_across, right_row, right_across;
@@ -80,7 +65,7 @@ inline void multiply_some(const TiledProduct& p, int64_t row, int64_t column) {
   const int64_t left_along = p.left.along * 4, right_along = p.right.along * 4;
   const int64_t second = 4 * (kSplit == Split::kLeft ? p.left.second : p.right.second);
   if (p.add) {
-    sums_from<kTall, kWide>(c, c_row);
+    load_sums<kTall, kWide>(c, c_row);
   } else {
     zero_tile<0>(), zero_tile<1>(), zero_tile<2>(), zero_tile<3>();
   }
@@ -89,7 +74,7 @@ inline void multiply_some(const TiledProduct& p, int64_t row, int64_t column) {
     if constexpr (kSplit == Split::kLeft) add_step<kTall, kWide, true, false>(left + second, right, steps);
     if constexpr (kSplit == Split::kRight) add_step<kTall, kWide, false, true>(left, right + second, steps);
   }
-  sums_to<kTall, kWide>(c, c_row);
+  store_sums<kTall, kWide>(c, c_row);
 }
 
 // In a TileSession.

@@ -38,6 +38,10 @@ SegmentBatches::SegmentBatches(const TokenText& text, int64_t eos, const Segment
 
 int64_t SegmentBatches::num_streams() const { return std::min(options_.mini_batch * options_.shards, text_.size()); }
 
+int64_t SegmentBatches::num_shards() const { return divide_up(num_streams(), options_.mini_batch); }
+
+int64_t SegmentBatches::shard(int64_t batch) const { return batch % num_shards(); }
+
 // The first streams have the units that are left over.
 SegmentBatches::Range SegmentBatches::stream(int64_t index) const {
   const int64_t length = text_.size() / num_streams(), longer = text_.size() % num_streams();
@@ -53,8 +57,7 @@ int64_t SegmentBatches::size() const {
   const int64_t last = (longest.end - longest.begin - 1) / options_.segment_length;
   int64_t left = 0;
   while (left < num_streams() && stream(left).end - stream(left).begin > last * options_.segment_length) ++left;
-  const int64_t shards = divide_up(num_streams(), options_.mini_batch);
-  return last * shards + divide_up(left, options_.mini_batch);
+  return last * num_shards() + divide_up(left, options_.mini_batch);
 }
 
 std::vector<SegmentBatches::Range> SegmentBatches::segments(int64_t batch) const {
@@ -63,8 +66,7 @@ std::vector<SegmentBatches::Range> SegmentBatches::segments(int64_t batch) const
     return {first, first + std::min(options_.mini_batch, shuffled_.end() - first)};
   }
   std::vector<Range> segments;
-  const int64_t shards = divide_up(num_streams(), options_.mini_batch);
-  const int64_t first = batch % shards * options_.mini_batch, place = batch / shards;
+  const int64_t first = shard(batch) * options_.mini_batch, place = batch / num_shards();
   for (int64_t s = first; s < std::min(first + options_.mini_batch, num_streams()); ++s) {
     const Range all = stream(s);
     const int64_t begin = all.begin + place * options_.segment_length;

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <iterator>
 #include <string_view>
 #include <vector>
 
@@ -45,12 +46,15 @@ class SegmentBatches {
   int64_t size() const;
   int64_t items(int64_t batch) const;  // sequences
   Segments at(int64_t batch) const;
+  // Which of the batches of its update this one is: batches with the same number read the same streams. From 0.
+  int64_t shard(int64_t batch) const;
 
  private:
   struct Range {
     int64_t begin, end;  // units
   };
   int64_t num_streams() const;
+  int64_t num_shards() const;
   Range stream(int64_t index) const;
   // Segments of a batch by stream; empty for a stream that has ended.
   std::vector<Range> segments(int64_t batch) const;
@@ -85,6 +89,9 @@ class ScoringWindows {
   ScoringWindows(const TokenText& text, int64_t eos, const WindowOptions& options);
   int64_t size() const { return first_of_document_.back(); }
   Window at(int64_t index) const;
+  int64_t num_documents() const { return std::ssize(first_of_document_) - 1; }
+  // Document d has the windows first_of(d) ... first_of(d + 1) - 1.
+  int64_t first_of(int64_t document) const { return first_of_document_[static_cast<size_t>(document)]; }
 
  private:
   const TokenText& text_;

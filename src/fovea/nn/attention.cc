@@ -83,6 +83,20 @@ Projected Attention::project(const at::Tensor& x, const at::Tensor& positions) c
   return {parts[0], parts[1], parts[2]};
 }
 
+Projected Attention::project(const PlacedTokens& queries, const PlacedTokens& keys) const {
+  const int64_t head_dim = place_.width / place_.heads, width = place_.width;
+  const auto rows = [&](const PlacedTokens& tokens, int64_t first, int64_t count) {
+    const at::Tensor product = ops::linear(tokens.x, qkv_->weight.narrow(0, first * width, count * width),
+                                           qkv_->bias.narrow(0, first * width, count * width));
+    return product.view({tokens.x.size(0), count, place_.heads, head_dim});
+  };
+  const at::Tensor q = rows(queries, 0, 1).select(1, 0);
+  const auto halves = rows(keys, 1, 2).unbind(1);
+  if (!place_.rotary) return {q, halves[0], halves[1]};
+  const double base = place_.rotary->base;
+  return {ops::rotary(q, queries.positions, base), ops::rotary(halves[0], keys.positions, base), halves[1]};
+}
+
 void Attention::turn(const at::Tensor& stacked, const at::Tensor& positions) const {
   if (!place_.rotary) return;
   const ops::RotaryHeads turned =

@@ -33,6 +33,11 @@ struct Projected {
   at::Tensor q, k, v;
 };
 
+// Tokens [T, M] and their positions, [T] int64 on the CPU.
+struct PlacedTokens {
+  at::Tensor x, positions;
+};
+
 // Queries and keys of a packed batch, [B + 1] int64 on the CPU.
 struct PackedOffsets {
   at::Tensor queries, keys;
@@ -46,6 +51,8 @@ class Attention : public torch::nn::Module {
 
   // x [T, M] -> q, k, v of self-attention; positions [T] on the CPU.
   Projected project(const at::Tensor& x, const at::Tensor& positions) const;
+  // The same with keys and values of more tokens than the queries', as memory adds them: k and v [T_k, H, D].
+  Projected project(const PlacedTokens& queries, const PlacedTokens& keys) const;
   // The cross-attention's halves.
   at::Tensor project_query(const at::Tensor& x) const;
   Projected project_memory(const at::Tensor& memory) const;  // q undefined

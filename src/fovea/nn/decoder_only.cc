@@ -1,5 +1,7 @@
 #include "fovea/nn/decoder_only.h"
 
+#include <utility>
+
 #include "fovea/nn/embedding.h"
 #include "fovea/nn/stack.h"
 
@@ -28,7 +30,17 @@ struct DecoderOnlyImpl::Parts {
                            {config.dim_vocabs[0], config.dim_emb}, config.tied_embeddings ? table : at::Tensor(),
                            scope)) {}
 
+  // The mechanisms of `config` within the reach.
+  Mechanisms mechanisms() const {
+    return [of = mechanisms_of(config), keys = reach](Sublayer sublayer, int64_t layer) -> Mechanism {
+      const Mechanism mechanism = of(sublayer, layer);
+      if (!keys) return mechanism;
+      return {within_reach(mechanism.training, *keys), within_reach(mechanism.evaluation, *keys)};
+    };
+  }
+
   DecoderConfig config;
+  std::optional<int64_t> reach;  // keys that a token sees at most
   at::Tensor table;
   Embedding embedding;
   Stack stack;
@@ -53,15 +65,25 @@ at::Tensor DecoderOnlyImpl::output_bias() const { return parts_->output.bias; }
 void DecoderOnlyImpl::override_attention(const AttentionOverride& mechanisms) {
   const DecoderConfig config = with_attention(parts_->config, mechanisms);
   validate(config);
-  apply_changes(parts_->stack.changes(mechanisms_of(config)));
-  parts_->config = config;
+  const DecoderConfig before = std::exchange(parts_->config, config);
+  try {
+    apply_changes(parts_->stack.changes(parts_->mechanisms()));
+  } catch (...) {
+    parts_->config = before;
+    throw;
+  }
 }
 
-at::Tensor DecoderOnlyImpl::forward(const at::Tensor& tokens, const at::Tensor& offsets,
-                                    const ForwardContext& context) {
+void DecoderOnlyImpl::limit_reach(int64_t keys) {
+  parts_->reach = keys;
+  apply_changes(parts_->stack.changes(parts_->mechanisms()));
+}
+
+at::Tensor DecoderOnlyImpl::forward(const at::Tensor& tokens, const at::Tensor& offsets, const ForwardContext& context,
+                                    const std::shared_ptr<MemoryPass>& memory) {
   const TokenPositions positions = token_positions(offsets);
   const at::Tensor embedded = parts_->embedding(tokens, positions, parts_->stack.embedding_dropout(context));
-  return parts_->stack({embedded, offsets, positions.position}, nullptr, context);
+  return parts_->stack({embedded, offsets, positions.position, memory}, nullptr, context);
 }
 
 std::shared_ptr<const PackedStack> DecoderOnlyImpl::pack(ops::PackedLayer::Format format) const {
@@ -69,8 +91,8 @@ std::shared_ptr<const PackedStack> DecoderOnlyImpl::pack(ops::PackedLayer::Forma
 }
 
 std::shared_ptr<Stepper> DecoderOnlyImpl::start(int64_t rows, const std::shared_ptr<const PackedStack>& layers,
-                                                StepCache::Rows kind) const {
-  return std::make_shared<Stepper>(Stepper::Parts{parts_->stack, parts_->embedding, layers}, kind, rows);
+                                                StepCache::Rows kind, const StreamCut& cut) const {
+  return std::make_shared<Stepper>(Stepper::Parts{parts_->stack, parts_->embedding, layers, cut}, kind, rows);
 }
 
 at::Tensor DecoderOnlyImpl::prefill(Stepper& state, const at::Tensor& tokens, const at::Tensor& offsets) {

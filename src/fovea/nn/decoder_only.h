@@ -34,8 +34,14 @@ class DecoderOnlyImpl : public torch::nn::Module {
   // lacks, is for an encoder, or cannot be used.
   void override_attention(const AttentionOverride& mechanisms);
 
-  // tokens [T] int64 -> hidden [T, M] before the output layer. A token sees itself and those before it in its sequence.
-  at::Tensor forward(const at::Tensor& tokens, const at::Tensor& offsets, const ForwardContext& context);
+  // Each token sees itself and the `keys` - 1 tokens before it at most, whatever the mechanisms allow; again after
+  // override_attention().
+  void limit_reach(int64_t keys);
+
+  // tokens [T] int64 -> hidden [T, M] before the output layer. A token sees itself, those before it in its sequence,
+  // and with `memory` also what that remembers of the sequence's stream.
+  at::Tensor forward(const at::Tensor& tokens, const at::Tensor& offsets, const ForwardContext& context,
+                     const std::shared_ptr<MemoryPass>& memory = nullptr);
 
   // The output layer: logits = hidden weight^T + bias, weight [V, M], bias [V].
   at::Tensor output_weight() const;
@@ -45,7 +51,7 @@ class DecoderOnlyImpl : public torch::nn::Module {
   std::shared_ptr<const PackedStack> pack(ops::PackedLayer::Format format = ops::PackedLayer::Format::kExact) const;
   // `rows` empty rows, each with keys and values in a range of its own (kApart), or sharing them (kShared: beams).
   std::shared_ptr<Stepper> start(int64_t rows, const std::shared_ptr<const PackedStack>& layers,
-                                 StepCache::Rows kind = StepCache::Rows::kApart) const;
+                                 StepCache::Rows kind = StepCache::Rows::kApart, const StreamCut& cut = {}) const;
   // A full pass over each row's next tokens, at least one a row, that fills the caches: tokens [T], offsets [R + 1] ->
   // hidden [R, M] of each row's last token. Rows may differ in length, and may have tokens already.
   at::Tensor prefill(Stepper& state, const at::Tensor& tokens, const at::Tensor& offsets);

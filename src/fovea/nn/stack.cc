@@ -123,6 +123,7 @@ void Stack::run_layer(size_t layer, const StackBlocks& blocks, ResidualStream& s
 }
 
 at::Tensor Stack::operator()(const StackInput& input, const OtherSide* other, const ForwardContext& context) const {
+  if (input.memory) input.memory->begin(input.offsets, layers_.size());
   if (context.recompute && at::GradMode::is_enabled()) return run_recomputed(input, other, context);
   const StackDropout dropout{config_, context, place_.dropout};
   return run(input.embedded, dropout.residual(), full_blocks(input, other, context));
@@ -133,8 +134,14 @@ StackBlocks Stack::full_blocks(const StackInput& input, const OtherSide* other, 
   return {.self_attention =
               [this, &input, dropout](size_t i, const at::Tensor& x) {
                 const Attention& attention = *layers_[i]->self_attention;
-                return attention.attend(attention.project(x, input.positions), {input.offsets, input.offsets},
-                                        dropout.attention(DropoutPlace::kSelfAttention, i), dropout.context.training);
+                const ops::DropoutOptions weights = dropout.attention(DropoutPlace::kSelfAttention, i);
+                if (!input.memory)
+                  return attention.attend(attention.project(x, input.positions), {input.offsets, input.offsets},
+                                          weights, dropout.context.training);
+                MemoryPass& memory = *input.memory;
+                const PlacedTokens keys{memory.join(i, x), memory.key_positions()};
+                return attention.attend(attention.project({x, memory.positions()}, keys),
+                                        {input.offsets, memory.key_offsets()}, weights, dropout.context.training);
               },
           .cross_attention =
               [this, &input, other, dropout](size_t i, const at::Tensor& x) {
@@ -152,7 +159,7 @@ StackBlocks Stack::full_blocks(const StackInput& input, const OtherSide* other, 
 at::Tensor Stack::run_recomputed(const StackInput& input, const OtherSide* other, const ForwardContext& context) const {
   // What backward needs of this stack and this pass, which may be gone by then: handles, no copies of weights.
   const auto stack = std::make_shared<const Stack>(*this);
-  const StackInput places{{}, input.offsets, input.positions};
+  const StackInput places{{}, input.offsets, input.positions, input.memory};
   const at::Tensor other_offsets = other == nullptr ? at::Tensor() : other->offsets;
   ResidualStream::State state = ResidualStream::begin(input.embedded, norms_);
   const bool pre = norms_.pre;

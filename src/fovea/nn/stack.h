@@ -9,6 +9,7 @@
 #include "fovea/nn/attention.h"
 #include "fovea/nn/forward_context.h"
 #include "fovea/nn/layers.h"
+#include "fovea/nn/memory.h"
 #include "fovea/spec/attention_config.h"
 #include "fovea/spec/stack_config.h"
 
@@ -77,6 +78,7 @@ void apply_changes(std::span<const MechanismChange> changes);
 // The tokens that a stack reads: embedded [T, M], offsets [B + 1] and positions [T] on the CPU.
 struct StackInput {
   at::Tensor embedded, offsets, positions;
+  std::shared_ptr<MemoryPass> memory = nullptr;  // of earlier segments, which self-attention sees too, if any
 };
 // The side that cross-attention reads: [T_k, M] and offsets [B + 1].
 struct OtherSide {

@@ -163,12 +163,14 @@ at::Tensor StepCache::half(size_t layer, int64_t which) const {
   return (kind_ == Rows::kShared ? tokens.narrow(0, 0, used_) : tokens).select(1, which);
 }
 
-StepCache::Keys StepCache::key_places() const {
-  std::vector<int64_t> begins;
+StepCache::Keys StepCache::key_places(std::span<const int64_t> first) const {
+  std::vector<int64_t> begins, lengths;
   for (int64_t r = 0; r < rows(); ++r) {
-    begins.push_back(capacity_ * (kind_ == Rows::kShared ? r : slots_[static_cast<size_t>(r)]));
+    const auto row = static_cast<size_t>(r);
+    begins.push_back(capacity_ * (kind_ == Rows::kShared ? r : slots_[row]) + first[row]);
+    lengths.push_back(lengths_[row] - first[row]);
   }
-  Keys keys{index_tensor(begins), index_tensor(lengths_), {}};
+  Keys keys{index_tensor(std::move(begins)), index_tensor(std::move(lengths)), {}};
   if (kind_ == Rows::kShared) keys.tokens = lists_.flatten();
   return keys;
 }

@@ -41,7 +41,8 @@ class StepCache {
     at::Tensor begins, lengths;        // [R]
     std::optional<at::Tensor> tokens;  // shared
   };
-  Keys key_places() const;
+  // Without the first first[r] tokens of row r.
+  Keys key_places(std::span<const int64_t> first) const;
 
  private:
   at::Tensor half(size_t layer, int64_t which) const;

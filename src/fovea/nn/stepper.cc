@@ -1,7 +1,13 @@
 #include "fovea/nn/stepper.h"
 
 #include <ATen/ops/arange.h>
+#include <ATen/ops/zeros.h>
 #include <c10/core/InferenceMode.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "fovea/nn/index_tensor.h"
 
 namespace fovea::nn {
 namespace {
@@ -20,6 +26,7 @@ Stepper::Stepper(const Parts& parts, StepCache::Rows kind, int64_t rows, std::op
     : stack_(parts.stack),
       embedding_(parts.embedding),
       packed_(parts.layers),
+      cut_(parts.cut),
       cache_(empty_cache(parts, kind, rows)),
       cross_(std::move(cross)) {
   const c10::InferenceMode guard;
@@ -36,15 +43,54 @@ at::Tensor Stepper::step(const at::Tensor& tokens) {
 at::Tensor Stepper::prefill(const at::Tensor& tokens, const at::Tensor& offsets) {
   const c10::InferenceMode guard;
   TORCH_CHECK(!cross_, "prefill is for stacks without cross-attention");
+  if (cut_.segment > 0) return prefill_segments(tokens, offsets);
   const at::Tensor last = offsets.narrow(0, 1, cache_.rows()) - 1;
   return run(tokens, offsets).index_select(0, last.to(tokens.device()));
 }
 
+at::Tensor Stepper::prefill_segments(const at::Tensor& tokens, const at::Tensor& offsets) {
+  std::vector<int64_t> next(offsets.const_data_ptr<int64_t>(), offsets.const_data_ptr<int64_t>() + cache_.rows());
+  const auto* ends = offsets.const_data_ptr<int64_t>() + 1;
+  at::Tensor hidden;
+  for (;;) {
+    std::vector<int64_t> chosen, bounds = {0}, rows, last;
+    for (size_t r = 0; r < next.size(); ++r) {
+      const int64_t room = cut_.segment - cache_.lengths()[r] % cut_.segment;
+      const int64_t count = std::min(room, ends[r] - next[r]);
+      for (int64_t i = 0; i < count; ++i) chosen.push_back(next[r] + i);
+      next[r] += count;
+      bounds.push_back(std::ssize(chosen));
+      if (count == 0) continue;
+      rows.push_back(static_cast<int64_t>(r));
+      last.push_back(bounds.back() - 1);
+    }
+    if (rows.empty()) return hidden;
+    const at::Tensor part = run(tokens.index_select(0, index_tensor(std::move(chosen)).to(tokens.device())),
+                                index_tensor(std::move(bounds)));
+    if (!hidden.defined()) hidden = at::zeros({cache_.rows(), part.size(1)}, part.options());
+    hidden.index_copy_(0, index_tensor(std::move(rows)).to(part.device()),
+                       part.index_select(0, index_tensor(std::move(last)).to(part.device())));
+  }
+}
+
+std::vector<int64_t> Stepper::first_seen() const {
+  std::vector<int64_t> first(cache_.lengths().size(), 0);
+  if (cut_.segment == 0) return first;
+  for (size_t r = 0; r < first.size(); ++r) {
+    const int64_t segment = cache_.lengths()[r] / cut_.segment * cut_.segment;
+    first[r] = std::max<int64_t>(0, segment - cut_.memory);
+  }
+  return first;
+}
+
 at::Tensor Stepper::run(const at::Tensor& tokens, const at::Tensor& offsets) {
   const TokenPositions positions = token_positions(offsets, cache_.lengths());
-  const at::Tensor embedded = embedding_(tokens, positions, {});  // may throw: only then do the rows grow
+  TokenPositions added = positions;
+  if (cut_.segment > 0) added = {positions.position.remainder(cut_.segment), std::min(positions.longest, cut_.segment)};
+  const at::Tensor embedded = embedding_(tokens, added, {});  // may throw: only then do the rows grow
+  const std::vector<int64_t> first = first_seen();
   cache_.append(offsets);
-  const StepCache::Keys keys = cache_.key_places();
+  const StepCache::Keys keys = cache_.key_places(first);
   for (ops::AttentionOptions& options : options_) {
     options.q_offsets = offsets;
     options.k_begins = keys.begins;

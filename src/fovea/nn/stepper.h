@@ -9,6 +9,13 @@
 
 namespace fovea::nn {
 
+// How a model that was trained on segments with memory reads a text: in segments of so many tokens, each of which sees
+// the tokens of its segment up to itself and `memory` tokens before the segment. Positions that are added to embeddings
+// count from the segment's beginning. 0: in one piece.
+struct StreamCut {
+  int64_t segment = 0, memory = 0;
+};
+
 // The stack of a model that makes text, run on R rows a few tokens at a time, without gradients: beam search, sampling.
 // It reads its model, which must live longer and keep its weights.
 class Stepper {
@@ -17,10 +24,12 @@ class Stepper {
     const Stack& stack;
     const Embedding& embedding;
     std::shared_ptr<const PackedStack> layers;  // of `stack`
+    StreamCut cut = {};
   };
   Stepper(const Parts& parts, StepCache::Rows kind, int64_t rows, std::optional<CrossSteps> cross = std::nullopt);
 
-  // tokens [R] -> hidden [R, M]; equal to the last row of a full pass on the tokens so far.
+  // tokens [R] -> hidden [R, M]; equal to the last row of a full pass on the tokens so far, or with a cut to that of
+  // passes over its segments with their memory.
   at::Tensor step(const at::Tensor& tokens);
   // tokens [T], offsets [R + 1]: row r grows by tokens offsets[r] ... offsets[r + 1] - 1, at least one of them. Returns
   // the hidden state of each row's last token, [R, M]. Not for a stack with cross-attention.
@@ -32,13 +41,18 @@ class Stepper {
   std::span<const int64_t> lengths() const { return cache_.lengths(); }  // tokens of each row so far
 
  private:
+  // A row's new tokens, of which there may be none, lie in one segment.
   at::Tensor run(const at::Tensor& tokens, const at::Tensor& offsets);
+  at::Tensor prefill_segments(const at::Tensor& tokens, const at::Tensor& offsets);
+  // The first token that each row's next tokens see.
+  std::vector<int64_t> first_seen() const;
   at::Tensor self_attention(size_t layer, const at::Tensor& x, const at::Tensor& positions);
   at::Tensor cross_attention(size_t layer, const at::Tensor& x) const;
 
   const Stack& stack_;
   const Embedding& embedding_;
   std::shared_ptr<const PackedStack> packed_;
+  StreamCut cut_;
   StepCache cache_;
   std::optional<CrossSteps> cross_;
   std::vector<ops::AttentionOptions> options_;  // of each layer's self-attention

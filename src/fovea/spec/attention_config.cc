@@ -180,6 +180,15 @@ AttentionTexts with_attention(AttentionTexts texts, const AttentionOverride& mec
   return texts;
 }
 
+LayerSpec within_reach(LayerSpec spec, int64_t keys) {
+  for (HeadGroup& group : spec) {
+    Pairs reach{.op = Pairs::Op::kLeaf, .leaf = Local{keys}, .parts = {}};
+    group.spec.pairs = {.op = Pairs::Op::kIntersection, .leaf = {}, .parts = {group.spec.pairs, std::move(reach)}};
+    group.spec = canonical(group.spec);
+  }
+  return spec;
+}
+
 LayerSpec without_selection(LayerSpec spec) {
   for (HeadGroup& group : spec) group.spec.select.reset();
   return spec;

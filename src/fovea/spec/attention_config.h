@@ -72,4 +72,7 @@ AttentionTexts with_attention(AttentionTexts texts, const AttentionOverride& mec
 // The same spec with its selection removed: what --sparsify train uses outside training.
 LayerSpec without_selection(LayerSpec spec);
 
+// The same spec for a query that sees itself and the `keys` - 1 keys before it at most.
+LayerSpec within_reach(LayerSpec spec, int64_t keys);
+
 }  // namespace fovea

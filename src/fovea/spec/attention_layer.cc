@@ -24,6 +24,21 @@ std::string_view positional(const AttentionSpec& spec) {
   return name.empty() && spec.select && spec.select->keep ? positional(*spec.select->keep) : name;
 }
 
+// The first pattern of the tree that counts positions from the first key, or nothing.
+std::string_view from_start(const Pairs& pairs) {
+  if (pairs.op == Pairs::Op::kLeaf) {
+    return std::visit(
+        []<class P>(const P&) {
+          return requires { P::kFromStart; }
+          ? P::kName : std::string_view();
+        },
+        pairs.leaf);
+  }
+  for (const Pairs& part : pairs.parts)
+    if (const std::string_view name = from_start(part); !name.empty()) return name;
+  return {};
+}
+
 // "full or random(k)": what is left for cross-attention.
 std::string known_without_positions() {
   const std::vector<SpecName> names = pattern_names();
@@ -40,6 +55,15 @@ std::string known_without_positions() {
 
 bool compares_positions(const LayerSpec& spec) {
   return std::ranges::any_of(spec, [](const HeadGroup& group) { return !positional(group.spec).empty(); });
+}
+
+std::string_view counts_from_start(const LayerSpec& spec) {
+  for (const HeadGroup& group : spec) {
+    std::string_view name = from_start(group.spec.pairs);
+    if (name.empty() && group.spec.select && group.spec.select->keep) name = from_start(*group.spec.select->keep);
+    if (!name.empty()) return name;
+  }
+  return {};
 }
 
 void validate(const AttentionSpec& spec, AttentionKind kind) {

@@ -89,6 +89,8 @@ using LayerSpec = std::vector<HeadGroup>;
 LayerSpec parse_layer_spec(std::string_view text);
 std::string print(const LayerSpec& spec);
 bool uses_random(const LayerSpec& spec);
+// The name of a pattern of `spec` that counts positions from the first key (kFromStart), or nothing.
+std::string_view counts_from_start(const LayerSpec& spec);
 // Groups with their counts filled in; throws unless they add up to num_heads, or the norms differ.
 LayerSpec resolve(const LayerSpec& spec, int64_t num_heads);
 // Throws when groups differ in their norm, which is over the outputs of all heads.

@@ -12,6 +12,8 @@
 //     kName, kHelp     as users know it
 //     kPositional      compares positions of queries and keys: self-attention only
 //     kDraws           reads row.stream: other pairs for every head, layer and seed
+//     kFromStart       optional, true: counts positions from the first key, so the pairs change if earlier keys are cut
+//                      off or added; the other patterns depend on key - query alone
 //     fields()         its arguments
 //     problem()        optional: what is wrong with the arguments together, or nothing
 //     contains(row, key), 0 <= key < row.limit(); the causal limit is the caller's
@@ -97,6 +99,7 @@ struct Block {
   int64_t b = 1;
   static constexpr std::string_view kName = "block", kHelp = "the keys of the query's own block of b";
   static constexpr bool kPositional = true, kDraws = false;
+  static constexpr bool kFromStart = true;
   static constexpr auto fields() { return std::tuple(PatternField<Block>{"b", &Block::b, 1}); }
   // With more queries than keys the first positions are negative: blocks of their own, without keys.
   bool contains(const Row& row, int64_t key) const { return row.query >= 0 && key / b == row.query / b; }
@@ -112,6 +115,7 @@ struct Blocks {
   static constexpr std::string_view kName = "blocks",
                                     kHelp = "the query's block of b and p blocks before it; not causal: also p after";
   static constexpr bool kPositional = true, kDraws = false;
+  static constexpr bool kFromStart = true;
   static constexpr auto fields() {
     return std::tuple(PatternField<Blocks>{"b", &Blocks::b, 1}, PatternField<Blocks>{"p", &Blocks::p, 0});
   }
@@ -127,6 +131,7 @@ struct Global {
   static constexpr std::string_view kName = "global",
                                     kHelp = "the first g keys; not causal: the first g queries see every key";
   static constexpr bool kPositional = true, kDraws = false;
+  static constexpr bool kFromStart = true;
   static constexpr auto fields() { return std::tuple(PatternField<Global>{"g", &Global::g, 1}); }
   bool contains(const Row& row, int64_t key) const { return key < g || (!row.causal && row.query < g); }
   void spans(const Row& row, auto&& emit) const { emit(Span{0, !row.causal && row.query < g ? row.keys : g}); }
@@ -141,6 +146,7 @@ struct Random {
   int64_t k = 1;
   static constexpr std::string_view kName = "random", kHelp = "k random keys for each query, head and layer";
   static constexpr bool kPositional = false, kDraws = true;
+  static constexpr bool kFromStart = true;
   static constexpr auto fields() { return std::tuple(PatternField<Random>{"k", &Random::k, 1}); }
   bool contains(const Row& row, int64_t key) const {
     if (row.limit() <= k) return true;
@@ -182,6 +188,7 @@ struct Fixed {
   static constexpr std::string_view kName = "fixed",
                                     kHelp = "up to the query: its own block of b, and the last c keys of every block";
   static constexpr bool kPositional = true, kDraws = false;
+  static constexpr bool kFromStart = true;
   static constexpr auto fields() {
     return std::tuple(PatternField<Fixed>{"b", &Fixed::b, 1}, PatternField<Fixed>{"c", &Fixed::c, 1});
   }

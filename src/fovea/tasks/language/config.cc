@@ -12,6 +12,16 @@ void validate(const LanguageConfig& config) {
   problems.add_if(has_learned_positions(config) && config.segment_length > config.max_positions,
                   cat("--segment-length ", config.segment_length,
                       " needs as many learned positions; --max-positions is ", config.max_positions));
+  problems.add_if(config.same_length && config.memory_length == 0,
+                  "--same-length is set without --memory-length, which says how far each unit sees; set both");
+  for (int64_t layer = 0; config.memory_length > 0 && layer < config.dec_depth; ++layer) {
+    const std::string_view name = counts_from_start(attention_of(config, Sublayer::kDecoder, layer));
+    if (name.empty()) continue;
+    problems.add(cat("--memory-length: layer ", layer + 1, " has the pattern '", name,
+                     "', which counts positions from the beginning of a segment, and memory moves that; use a pattern "
+                     "of distances, such as local(w)"));
+    break;
+  }
   problems.throw_if_any();
 }
 

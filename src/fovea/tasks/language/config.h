@@ -15,15 +15,23 @@ inline constexpr const char* kTask = "language";
 struct LanguageConfig : DecoderConfig {
   int64_t segment_length = 512;
   std::string documents = "no";
+  int64_t memory_length = 0;
+  bool same_length = false;
 
   static constexpr auto fields() {
     using C = LanguageConfig;
     return std::tuple_cat(
-        std::tuple(number("segment-length", &C::segment_length, "units that the model reads at once", 1, 1 << 24),
-                   choice("documents", &C::documents,
-                          "where a document begins, before which no unit sees: nowhere, behind empty lines, or at each "
-                          "file",
-                          "no|blank|file")),
+        std::tuple(
+            number("segment-length", &C::segment_length, "units that the model reads at once", 1, 1 << 24),
+            choice("documents", &C::documents,
+                   "where a document begins, before which no unit sees: nowhere, behind empty lines, or at each "
+                   "file",
+                   "no|blank|file"),
+            number("memory-length", &C::memory_length,
+                   "units before each segment whose states self-attention sees too (Transformer-XL); 0: none", 0,
+                   1 << 24),
+            field("same-length", &C::same_length,
+                  "every unit sees itself and --memory-length units before it, not those of its segment as well")),
         DecoderConfig::fields());
   }
 };

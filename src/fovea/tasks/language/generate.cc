@@ -52,7 +52,7 @@ std::vector<int64_t> encode_prompt(const Prompt& prompt, const text::Units& unit
 
 void check_length(const std::vector<int64_t>& prompt, const GenerateOptions& options, const LanguageConfig& config) {
   const int64_t length = std::ssize(prompt), most = config.max_positions;
-  if (!has_learned_positions(config) || length + options.max_length - 1 <= most) return;
+  if (!has_learned_positions(config) || config.memory_length > 0 || length + options.max_length - 1 <= most) return;
   throw Error(cat("--max-length: got ", options.max_length, " after a prompt of ", length - 1,
                   " units; the model has learned positions for ", most, " units; expected at most ",
                   std::max<int64_t>(0, most - length + 1), "; shorten the prompt or --max-length"));
@@ -69,6 +69,7 @@ SamplingRules rules_of(const GenerateOptions& options, const LoadedModel& loaded
   SamplingRules rules;
   rules.choice = {.temperature = options.temperature, .top_k = options.top_k, .top_p = options.top_p};
   rules.max_length = options.max_length;
+  rules.cut = stream_cut(loaded.config);
   const bool has_documents = loaded.config.documents != "no";
   if (loaded.units.is_bytes()) {
     if (has_documents) rules.last = loaded.units.eos();

@@ -9,7 +9,7 @@
 namespace fovea::language {
 
 // `fovea generate` for language models.
-struct GenerateOptions : TrainedModelOptions, LogOptions {
+struct GenerateOptions : LanguageModelOptions, LogOptions {
   std::vector<std::string> prompt;
   std::string input = "-", output = "-";
   int64_t max_length = 200, count = 1, top_k = 0, seed = 1, mini_batch = 64;

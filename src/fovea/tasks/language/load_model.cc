@@ -41,20 +41,30 @@ void check_sizes(const nn::Checkpoint& checkpoint, const LanguageConfig& config,
 
 }  // namespace
 
-LoadedModel load_model(const TrainedModelOptions& options) {
+nn::StreamCut stream_cut(const LanguageConfig& config) {
+  if (config.memory_length == 0) return {};
+  return {.segment = config.segment_length, .memory = config.memory_length};
+}
+
+LoadedModel load_model(const LanguageModelOptions& options) {
   if (options.cpu_threads > 0) at::set_num_threads(static_cast<int>(options.cpu_threads));
   const at::Device device = nn::parse_device(options.devices);
   const nn::Checkpoint checkpoint = decode::open_checkpoint(options.model, {kTask});
-  const LanguageConfig config = nn::config_of<LanguageConfig>(checkpoint.identity, checkpoint.folder / nn::kConfigFile);
+  LanguageConfig config = nn::config_of<LanguageConfig>(checkpoint.identity, checkpoint.folder / nn::kConfigFile);
   text::Units units = load_units(checkpoint);
   check_sizes(checkpoint, config, units);
   nn::DecoderOnly model(config, std::nullopt);
   nn::load_parameters(*model, checkpoint.model, checkpoint.folder / nn::kModelFile);
   const AttentionOverride& mechanisms = options;
   if (mechanisms != AttentionOverride{}) model->override_attention(mechanisms);
+  static_cast<DecoderConfig&>(config) = model->config();
+  if (options.memory_length >= 0) config.memory_length = options.memory_length;
+  config.same_length = options.same_length || (config.same_length && config.memory_length > 0);
+  validate(config);
+  if (config.same_length) model->limit_reach(config.memory_length + 1);
   model->to(device, options.precision == "bfloat16" ? at::kBFloat16 : at::kFloat);
   model->eval();
-  return {model, config, std::move(units)};
+  return {model, std::move(config), std::move(units)};
 }
 
 }  // namespace fovea::language

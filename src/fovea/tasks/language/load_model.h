@@ -1,7 +1,7 @@
 #pragma once
 #include "fovea/nn/decoder_only.h"
-#include "fovea/spec/run_options.h"
 #include "fovea/tasks/language/config.h"
+#include "fovea/tasks/language/score.h"
 #include "fovea/text/units.h"
 
 namespace fovea::language {
@@ -12,7 +12,11 @@ struct LoadedModel {
   text::Units units;
 };
 
-// Sets the threads, and loads the model to its device in its precision. Throws an Error for a model of another task.
-LoadedModel load_model(const TrainedModelOptions& options);
+// Sets the threads, and loads the model to its device in its precision, with its mechanisms and its memory as `options`
+// has them, which `config` says. Throws an Error for a model of another task.
+LoadedModel load_model(const LanguageModelOptions& options);
+
+// How generation reads a text as training did.
+nn::StreamCut stream_cut(const LanguageConfig& config);
 
 }  // namespace fovea::language

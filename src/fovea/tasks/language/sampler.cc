@@ -60,7 +60,8 @@ void Sampler::run(std::span<const Draft> drafts, const See& see) const {
     draft_of.push_back(i);
   }
   PackedPrompts prompts(drafts);
-  const std::shared_ptr<nn::Stepper> state = model->start(std::ssize(drafts), layers_);
+  const std::shared_ptr<nn::Stepper> state =
+      model->start(std::ssize(drafts), layers_, nn::StepCache::Rows::kApart, rules_.cut);
   at::Tensor hidden = model->prefill(*state, nn::index_tensor(std::move(prompts.tokens)).to(device),
                                      nn::index_tensor(std::move(prompts.offsets)));
   for (int64_t step = 0; step < rules_.max_length; ++step) {

@@ -24,6 +24,14 @@ struct Cut {
 
 Cut cut_of(const ScoreOptions& options, const LanguageConfig& config) {
   const int64_t segment = config.segment_length;
+  if (config.memory_length > 0) {
+    if (options.context >= 0)
+      throw UsageError(
+          cat("--context: got ", options.context,
+              ", but the model has memory, and reads a text as one stream; use --memory-length for how far "
+              "its units see, and --stride for the units of a segment"));
+    return {0, options.stride > 0 ? options.stride : segment};
+  }
   Cut cut{options.context >= 0 ? options.context : segment / 2, options.stride};
   if (cut.stride == 0) cut.stride = std::max<int64_t>(1, segment - cut.context);
   if (has_learned_positions(config) && cut.context + cut.stride > config.max_positions)
@@ -79,6 +87,8 @@ std::string signature(const ScoreOptions& options, const LoadedModel& loaded, co
   std::string text = cat("unit:", loaded.units.unit_name(), "|vocab:", loaded.units.size(), "|context:", cut.context,
                          "|stride:", cut.stride, "|documents:", loaded.config.documents, "|units:", score.units,
                          "|bytes:", score.bytes, "|words:", score.words, options.words > 0 ? "(given)" : "");
+  if (loaded.config.memory_length > 0) text += cat("|memory:", loaded.config.memory_length);
+  if (loaded.config.same_length) text += "|same-length";
   if (options.precision != "float32") text += cat("|precision:", options.precision);
   if (options.attention != "") text += cat("|attention:", options.attention);
   if (options.attention_decoder != "") text += cat("|attention-decoder:", options.attention_decoder);
@@ -114,8 +124,10 @@ int64_t run_score(const ScoreOptions& options) {
       {.documents = parse_choice<data::Documents>(data::kDocumentsNames, loaded.config.documents, "documents"),
        .threads = tasks::encoding_threads(options),
        .option = "--train-sets"});
-  const ScoreText scorer(loaded.model,
-                         {.context = cut.context + cut.stride, .stride = cut.stride, .mini_batch = options.mini_batch});
+  const ScoreText scorer(loaded.model, {.context = cut.context + cut.stride,
+                                        .stride = cut.stride,
+                                        .mini_batch = options.mini_batch,
+                                        .memory = loaded.config.memory_length});
   LineWriter output(options.output);
   LevelWriter levels(output, loaded.units, text, options.level == "line");
   const bool of_text = options.level == "text";

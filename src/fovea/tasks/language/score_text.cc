@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <deque>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -15,10 +17,9 @@
 #include "fovea/ops/step.h"
 
 namespace fovea::language {
-namespace {
 
 // Windows behind each other, and of each the range of units that are scored.
-struct PackedWindows {
+struct ScoreText::Packed {
   std::vector<int64_t> inputs, outputs, offsets = {0};
   std::vector<int64_t> first_scored;
 
@@ -30,36 +31,101 @@ struct PackedWindows {
   }
 };
 
-}  // namespace
+// Of each unit of a batch, [units] on the CPU: -log p, and whether it was the most probable one.
+struct ScoreText::Losses {
+  at::Tensor nll, best;
+  float nll_at(int64_t unit) const { return nll.const_data_ptr<float>()[unit]; }
+  bool best_at(int64_t unit) const { return best.const_data_ptr<bool>()[unit]; }
+};
+
+// Sums over the units in the order of the text.
+class ScoreText::Tally {
+ public:
+  Tally(TextScore& score, const See& see) : score_(score), see_(see) {}
+  void add(float nll, bool is_best) {
+    if (!std::isfinite(nll)) decode::refuse_diverged();
+    score_.nll += nll;
+    score_.correct += is_best ? 1 : 0;
+    ++score_.units;
+    if (see_) see_(-static_cast<double>(nll));
+  }
+
+ private:
+  TextScore& score_;
+  const See& see_;
+};
+
+ScoreText::Losses ScoreText::losses_of(Packed& packed, const std::shared_ptr<nn::MemoryPass>& memory) const {
+  nn::DecoderOnly model = model_;
+  const at::Device device = model->output_weight().device();
+  std::vector<int64_t> offsets = packed.offsets;
+  const at::Tensor hidden = model->forward(nn::index_tensor(std::move(packed.inputs)).to(device),
+                                           nn::index_tensor(std::move(offsets)), {}, memory);
+  const at::Tensor targets = nn::index_tensor(std::move(packed.outputs)).to(device);
+  const ops::TokenScores scores = ops::token_scores(hidden, model->output_weight(), model->output_bias(), targets);
+  return {scores.nll.cpu(), scores.best.cpu()};
+}
+
+void ScoreText::run_windows(const data::ScoringWindows& windows, Tally& tally) const {
+  for (int64_t first = 0; first < windows.size(); first += options_.mini_batch) {
+    throw_if_interrupted("scoring");
+    Packed packed;
+    for (int64_t i = first; i < std::min(first + options_.mini_batch, windows.size()); ++i) packed.add(windows.at(i));
+    const Losses losses = losses_of(packed, nullptr);
+    for (size_t w = 0; w + 1 < packed.offsets.size(); ++w) {
+      for (int64_t t = packed.first_scored[w]; t < packed.offsets[w + 1]; ++t)
+        tally.add(losses.nll_at(t), losses.best_at(t));
+    }
+  }
+}
+
+// `mini_batch` documents are read side by side, and the next one begins when one ends.
+void ScoreText::run_streams(const data::ScoringWindows& windows, Tally& tally) const {
+  struct Reading {
+    int64_t next, end;                              // windows
+    std::vector<std::pair<float, bool>> done = {};  // units behind those of the tally
+  };
+  std::deque<Reading> documents;  // in their order; the first one's units go to the tally at once
+  nn::Memory memory;              // of those with windows left
+  for (int64_t document = 0; document < windows.num_documents() || !documents.empty();) {
+    throw_if_interrupted("scoring");
+    int64_t active = std::ranges::count_if(documents, [](const Reading& d) { return d.next < d.end; });
+    for (; active < options_.mini_batch && document < windows.num_documents(); ++document, ++active) {
+      documents.push_back({windows.first_of(document), windows.first_of(document + 1)});
+      memory.lengths.push_back(0);
+    }
+    Packed packed;
+    std::vector<Reading*> read;
+    for (Reading& reading : documents) {
+      if (reading.next == reading.end) continue;
+      packed.add(windows.at(reading.next++));
+      read.push_back(&reading);
+    }
+    const auto pass = std::make_shared<nn::MemoryPass>(std::move(memory), options_.memory);
+    const Losses losses = losses_of(packed, pass);
+    std::vector<int64_t> goes_on;
+    for (size_t i = 0; i < read.size(); ++i) {
+      for (int64_t t = packed.offsets[i]; t < packed.offsets[i + 1]; ++t)
+        read[i]->done.emplace_back(losses.nll_at(t), losses.best_at(t));
+      if (read[i]->next < read[i]->end) goes_on.push_back(static_cast<int64_t>(i));
+    }
+    memory = pass->take().of(goes_on);
+    while (!documents.empty()) {
+      Reading& first = documents.front();
+      for (const auto& [nll, is_best] : first.done) tally.add(nll, is_best);
+      first.done.clear();
+      if (first.next < first.end) break;
+      documents.pop_front();
+    }
+  }
+}
 
 TextScore ScoreText::run(const data::TokenText& text, int64_t eos, const See& see) const {
   const at::NoGradGuard no_grad;
-  nn::DecoderOnly model = model_;
-  const at::Device device = model->output_weight().device();
   const data::ScoringWindows windows(text, eos, {.context = options_.context, .stride = options_.stride});
   TextScore score{.bytes = text.bytes, .words = text.words};
-  for (int64_t first = 0; first < windows.size(); first += options_.mini_batch) {
-    throw_if_interrupted("scoring");
-    PackedWindows packed;
-    for (int64_t i = first; i < std::min(first + options_.mini_batch, windows.size()); ++i) packed.add(windows.at(i));
-    const std::vector<int64_t> offsets = packed.offsets;
-    const at::Tensor hidden = model->forward(nn::index_tensor(std::move(packed.inputs)).to(device),
-                                             nn::index_tensor(std::move(packed.offsets)), {});
-    const at::Tensor targets = nn::index_tensor(std::move(packed.outputs)).to(device);
-    const ops::TokenScores scores = ops::token_scores(hidden, model->output_weight(), model->output_bias(), targets);
-    const at::Tensor nll = scores.nll.cpu(), best = scores.best.cpu();
-    const auto* losses = nll.const_data_ptr<float>();
-    const auto* hits = best.const_data_ptr<bool>();
-    for (size_t w = 0; w + 1 < offsets.size(); ++w) {
-      for (int64_t t = packed.first_scored[w]; t < offsets[w + 1]; ++t) {
-        if (!std::isfinite(losses[t])) decode::refuse_diverged();
-        score.nll += losses[t];
-        score.correct += hits[t] ? 1 : 0;
-        ++score.units;
-        if (see) see(-static_cast<double>(losses[t]));
-      }
-    }
-  }
+  Tally tally(score, see);
+  options_.memory > 0 ? run_streams(windows, tally) : run_windows(windows, tally);
   return score;
 }
 

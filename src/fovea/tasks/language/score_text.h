@@ -9,10 +9,12 @@
 
 namespace fovea::language {
 
-// How a text is scored: in windows of `context` units that move by `stride`.
+// How a text is scored: in windows of `context` units that move by `stride`. With memory, each document is one stream
+// of segments of `context` units, so the stride is the context.
 struct ScoringOptions {
   int64_t context = 512, stride = 512;
-  int64_t mini_batch = 16;  // windows at a time; results do not depend on it
+  int64_t mini_batch = 16;  // windows, or documents with memory, at a time; results do not depend on it
+  int64_t memory = 0;       // units before a segment that it sees too
 };
 
 // Scores texts under a model whose weights do not change while this lives.
@@ -26,6 +28,14 @@ class ScoreText {
   TextScore run(const data::TokenText& text, int64_t eos, const See& see = nullptr) const;
 
  private:
+  class Tally;
+  // Reads the windows, or the documents' segments, and shows the tally their units in the order of the text.
+  void run_windows(const data::ScoringWindows& windows, Tally& tally) const;
+  void run_streams(const data::ScoringWindows& windows, Tally& tally) const;
+  struct Packed;
+  struct Losses;
+  Losses losses_of(Packed& packed, const std::shared_ptr<nn::MemoryPass>& memory) const;
+
   nn::DecoderOnly model_;
   ScoringOptions options_;
 };

@@ -62,6 +62,17 @@ LanguageTask::LanguageTask(const TrainConfig& config, Options options, const Lan
       fingerprint_(fingerprint_of(train_, options_, config_, segments_)),
       valid_fingerprint_(options_.valid_sets.empty() ? "" : data::fingerprint(valid_)),
       model_(config_, config.seed) {
+  if (config_.memory_length > 0 && segments_.order == data::SegmentOrder::kShuffled)
+    throw UsageError(cat("--memory-length ", config_.memory_length,
+                         " with --order shuffled: segments in random order have no units before them to remember; use "
+                         "--order stream"));
+  const PositionSchemes positions = parse_positions(config_.transformer_positions);
+  if (config_.memory_length > 0 && (find_scheme<Sinusoidal>(positions) || find_scheme<Learned>(positions)))
+    log::warn(cat("--memory-length with --transformer-positions ", config_.transformer_positions,
+                  ": positions start again in each segment, so units of memory share them with units of the segment; "
+                  "rotary counts distances"));
+  if (config_.memory_length > 0) memory_.emplace(config_.memory_length, segments_.shards);
+  if (config_.same_length) model_->limit_reach(config_.memory_length + 1);
   if (train_.size() < config_.segment_length)
     log::warn(cat("--train-sets: the text has ", thousands(train_.size()), " units, fewer than one segment of ",
                   config_.segment_length, " (--segment-length); all of it is one short segment"));
@@ -71,6 +82,7 @@ torch::nn::Module& LanguageTask::module() { return *model_; }
 
 std::vector<int64_t> LanguageTask::begin_epoch(int64_t epoch) {
   batches_.emplace(train_, units_.eos(), segments_, epoch);
+  if (memory_) memory_->clear();
   std::vector<int64_t> items(static_cast<size_t>(batches_->size()));
   for (size_t i = 0; i < items.size(); ++i) items[i] = batches_->items(static_cast<int64_t>(i));
   return items;
@@ -81,12 +93,28 @@ train::BatchLoss LanguageTask::loss(int64_t batch, const nn::ForwardContext& con
   const auto units = static_cast<double>(segments.outputs.size());
   nn::ForwardContext complete = context;
   complete.recompute = options_.gradient_checkpointing;
+  std::shared_ptr<nn::MemoryPass> memory;
+  if (memory_) memory = memory_->begin(batches_->shard(batch), segments);
   const at::Tensor hidden = model_->forward(nn::index_tensor(std::move(segments.inputs)).to(device_),
-                                            nn::index_tensor(std::move(segments.offsets)), complete);
+                                            nn::index_tensor(std::move(segments.offsets)), complete, memory);
+  if (memory_) memory_->end(batches_->shard(batch), segments, *memory);
   const at::Tensor outputs = nn::index_tensor(std::move(segments.outputs)).to(device_);
   const ops::CrossEntropy cost =
       ops::cross_entropy(hidden, model_->output_weight(), model_->output_bias(), outputs, options_.label_smoothing);
   return {cost.loss, units};
+}
+
+void LanguageTask::after_update(bool made) {
+  if (memory_) memory_->after_update(made);
+}
+
+nn::NamedTensors LanguageTask::carried() const { return memory_ ? memory_->tensors() : nn::NamedTensors{}; }
+
+void LanguageTask::restore(const nn::NamedTensors& carried, const std::string& origin) {
+  if (!memory_) return Task::restore(carried, origin);
+  memory_->restore(carried,
+                   {.layers = config_.dec_depth, .width = config_.dim_emb, .options = model_->output_bias().options()},
+                   origin);
 }
 
 std::vector<std::string> LanguageTask::default_measures() const {
@@ -96,7 +124,9 @@ std::vector<std::string> LanguageTask::default_measures() const {
 
 std::vector<double> LanguageTask::validate(const std::vector<std::string>& names) {
   const int64_t length = config_.segment_length;
-  const ScoreText scorer(model_, {.context = length, .stride = length, .mini_batch = options_.mini_batch});
+  const ScoreText scorer(
+      model_,
+      {.context = length, .stride = length, .mini_batch = options_.mini_batch, .memory = config_.memory_length});
   const TextScore score = scorer.run(valid_, units_.eos());
   std::vector<double> values;
   for (const std::string& name : names) values.push_back(value_of(score, name));

@@ -12,6 +12,7 @@
 #include "fovea/tasks/language/config.h"
 #include "fovea/tasks/language/measures.h"
 #include "fovea/tasks/language/options.h"
+#include "fovea/tasks/language/stream_memory.h"
 #include "fovea/text/units.h"
 #include "fovea/train/task.h"
 
@@ -35,6 +36,9 @@ class LanguageTask final : public train::Task {
   std::vector<std::string> default_measures() const override;
   std::string valid_fingerprint() const override { return valid_fingerprint_; }
   std::vector<double> validate(const std::vector<std::string>& names) override;
+  void after_update(bool made) override;
+  nn::NamedTensors carried() const override;
+  void restore(const nn::NamedTensors& carried, const std::string& origin) override;
 
  private:
   Options options_;
@@ -47,6 +51,7 @@ class LanguageTask final : public train::Task {
   std::string fingerprint_, valid_fingerprint_;
   nn::DecoderOnly model_;
   std::optional<data::SegmentBatches> batches_;  // of the epoch
+  std::optional<StreamMemory> memory_;           // --memory-length
 };
 
 }  // namespace fovea::language

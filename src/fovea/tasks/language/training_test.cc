@@ -40,6 +40,17 @@ std::vector<Variant> variants() {
           {"validation", [](TestRun& run) { run.with_validation(); }},
           {"average", [](TestRun& run) { run.train.exponential_smoothing = 0.1; }},
           {"checkpointing", [](TestRun& run) { run.data.gradient_checkpointing = true; }},
+          {"memory", [](TestRun& run) { run.model.memory_length = 11; }},
+          {"memory, documents, delay, bfloat16",
+           [](TestRun& run) {
+             run.model.memory_length = 40;
+             run.model.same_length = true;
+             run.model.documents = "blank";
+             run.model.transformer_positions = "rotary";
+             run.train.optimizer_delay = 2;
+             run.train.precision = "bfloat16";
+             run.with_validation();
+           }},
           {"dropouts, random keys", [](TestRun& run) {
              run.model.transformer_dropout_attention = run.model.transformer_dropout_ffn = 0.2;
              run.model.attention = "random(3)";

@@ -1,5 +1,9 @@
 # Every library the project stands on, found once. Debian's packages but for libtorch.
 find_package(Threads REQUIRED)
+if(FOVEA_OPERATORS)
+  include(FoveaTorch)
+  return()
+endif()
 find_package(PkgConfig REQUIRED)
 find_package(yaml-cpp REQUIRED)
 find_package(nlohmann_json 3.9 REQUIRED)

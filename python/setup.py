@@ -1,16 +1,68 @@
-"""Notes in the installed package which clone it came from, so that it finds the operator library built there."""
+"""Builds the operator library into the package, against the torch of the environment that it is installed into.
+
+An editable package has none: it finds what ./fovea.sh build makes in its clone.
+"""
+import json
+import os
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
-from setuptools import setup
+from setuptools import Distribution, setup
 from setuptools.command.build_py import build_py
 
+CLONE = Path(__file__).resolve().parent.parent
+NAME = "libfovea_ops.so"
+LEAST, MOST = (2, 11), (2, 13)  # versions of torch that the operators are written for
 
-class BuildWithClone(build_py):
+
+def installed_torch():
+    """Version and CMake folder of the environment's torch. pip hides the environment from this process by PYTHONPATH."""
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    code = "import json, torch; print(json.dumps([torch.__version__, torch.utils.cmake_prefix_path]))"
+    found = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, cwd="/")
+    if found.returncode:
+        raise SystemExit(f"fovea: no torch in the environment of {sys.executable}; the operators are built against it. "
+                         "Install it first: pip install torch")
+    version, folder = json.loads(found.stdout.splitlines()[-1])
+    if not LEAST <= tuple(map(int, version.split(".")[:2])) <= MOST:
+        raise SystemExit(f"fovea: got torch {version}; expected {LEAST[0]}.{LEAST[1]} to {MOST[0]}.{MOST[1]}; "
+                         "install one of these first")
+    return version, Path(folder) / "Torch"
+
+
+def run(*command):
+    """Shows the output as it comes, which pip does with -v."""
+    if subprocess.run(command, stdout=sys.stderr).returncode:
+        raise SystemExit(f"fovea: {command[0]} failed; its output is above (pip install -v shows it). The build needs a C++20 "
+                         "compiler, such as Debian's package g++")
+
+
+def build_library(folder, torch):
+    """Builds libfovea_ops.so in `folder` and returns its path."""
+    print(f"fovea: building the operators against torch in {torch}; a few minutes on two cores", file=sys.stderr, flush=True)
+    run("cmake", "-S", CLONE, "-B", folder, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release", "-DFOVEA_OPERATORS=ON",
+        "-DCMAKE_SKIP_RPATH=ON", f"-DTorch_DIR={torch}")
+    run("cmake", "--build", folder, "--target", "fovea_ops", "--parallel", str(os.cpu_count() or 1))
+    return Path(folder) / "lib" / NAME
+
+
+class BuildWithLibrary(build_py):
     def run(self):
         super().run()
-        if not self.editable_mode:  # an editable package lies in its clone
-            clone = Path(__file__).resolve().parent.parent
-            (Path(self.build_lib) / "fovea" / "_clone.py").write_text(f"CLONE = {str(clone)!r}\n")
+        if self.editable_mode:
+            return
+        version, torch = installed_torch()
+        library = build_library(self.get_finalized_command("build").build_temp, torch)
+        package = Path(self.build_lib) / "fovea"
+        shutil.copy(library, package / NAME)
+        (package / "_built.py").write_text(f"TORCH = {version!r}\n")
 
 
-setup(cmdclass={"build_py": BuildWithClone})
+class BinaryDistribution(Distribution):
+    def has_ext_modules(self):  # the wheel is of one platform
+        return True
+
+
+setup(cmdclass={"build_py": BuildWithLibrary}, distclass=BinaryDistribution)

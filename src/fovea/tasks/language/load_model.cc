@@ -62,7 +62,7 @@ LoadedModel load_model(const LanguageModelOptions& options) {
   config.same_length = options.same_length || (config.same_length && config.memory_length > 0);
   validate(config);
   if (config.same_length) model->limit_reach(config.memory_length + 1);
-  model->to(device, options.precision == "bfloat16" ? at::kBFloat16 : at::kFloat);
+  nn::move_module(*model, device, options.precision == "bfloat16" ? at::kBFloat16 : at::kFloat);
   model->eval();
   return {model, std::move(config), std::move(units)};
 }

@@ -46,6 +46,7 @@ void load_counted_text(std::string_view bytes);
 void load_units(std::string_view bytes);
 
 void load_yaml(std::string_view bytes);
+void load_run_record(std::string_view bytes);
 void load_safetensors(std::string_view bytes);
 void load_vocab(std::string_view bytes);
 

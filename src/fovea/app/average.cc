@@ -1,42 +1,47 @@
 #include <string>
 #include <vector>
 
+#include "fovea/app/average_best.h"
 #include "fovea/app/options.h"
 #include "fovea/base/error.h"
 #include "fovea/base/log.h"
 #include "fovea/base/strings.h"
 #include "fovea/nn/checkpoint.h"
 #include "fovea/spec/logging.h"
-#include "fovea/spec/run_options.h"
+#include "fovea/tasks/task_list.h"
 
 namespace fovea::app {
 namespace {
 
-struct AverageConfig {
-  std::string model, output;
-  int64_t last = 5;
-
-  static constexpr auto fields() {
-    using C = AverageConfig;
-    return std::tuple(named("model", &C::model, "folder of a run", "m"),
-                      number("last", &C::last, "checkpoints to average, the newest", 1, 1e6),
-                      named("output", &C::output, "folder of the averaged model", "o"));
-  }
-};
+void check(const AverageConfig& config) {
+  Problems problems;
+  problems.add_if(config.model.empty(), "--model: got none; expected the folder of a run");
+  problems.add_if(config.output.empty(), "--output: got none; expected a folder for the averaged model");
+  problems.add_if(config.each == 0 && !config.valid_sets.empty(), "--valid-sets is for --each; give both or none");
+  problems.add_if(config.each == 0 && !config.valid_metrics.empty(),
+                  "--valid-metrics is for --each; give both or none");
+  add_machine_problems(config, problems);
+  problems.throw_if_any();
+}
 
 }  // namespace
 
 int run_average(const std::vector<std::string>& arguments) {
   AverageConfig config;
-  LogOptions log_options;
-  Options options("average", "Averages the weights of a run's last checkpoints.", "--model DIR --last N --output DIR2");
+  Options options("average", "Averages the weights of a run's last checkpoints, or of the best window of checkpoints.",
+                  "--model DIR --last N [--each K [--valid-sets A [B]]] --output DIR2");
   options.add(config, "Options");
-  options.add(log_options, "Options");
+  options.epilogue(
+      "  fovea average --model run --last 5 --output averaged\n"
+      "  fovea average --model run --last 10 --each 5 --valid-metrics bleu --output averaged");
   if (!options.parse(arguments)) return 0;
-  configure_log(log_options, {});
-  if (config.model.empty()) throw UsageError("--model: got none; expected the folder of a run");
-  if (config.output.empty()) throw UsageError("--output: got none; expected a folder for the averaged model");
-  nn::average_checkpoints(config.model, config.last, config.output);
+  configure_log(config, {config.valid_sets});
+  check(config);
+  if (config.each > 0) {
+    average_best(config, tasks::task_list());
+  } else {
+    nn::average_checkpoints(config.model, config.last, config.output);
+  }
   log::info(cat("wrote ", config.output));
   return 0;
 }

@@ -5,8 +5,8 @@
 namespace fovea::app {
 
 using Run = int(const std::vector<std::string>&);
-Run run_analyze, run_average, run_corpus, run_evaluate, run_generate, run_kernels, run_score, run_spec, run_train,
-    run_translate, run_vocab;
+Run run_analyze, run_average, run_corpus, run_curves, run_evaluate, run_generate, run_kernels, run_score, run_spec,
+    run_train, run_translate, run_vocab;
 
 std::span<const Command> commands() {
   static constexpr std::array kCommands = {
@@ -14,6 +14,7 @@ std::span<const Command> commands() {
       Command{"vocab", "learn a SentencePiece vocabulary", run_vocab},
       Command{"train", "train a model: translation, language", run_train},
       Command{"average", "average the last checkpoints of a run", run_average},
+      Command{"curves", "draw the loss and the measures of runs", run_curves},
       Command{"translate", "translate lines of text", run_translate},
       Command{"generate", "make text with a language model", run_generate},
       Command{"score", "how probable a text is under a model", run_score},

@@ -7,10 +7,12 @@
 #include <map>
 #include <utility>
 
+#include "fovea/app/version.h"
 #include "fovea/base/error.h"
 #include "fovea/base/file.h"
 #include "fovea/base/strings.h"
 #include "fovea/nn/checkpoint_files.h"
+#include "fovea/spec/config_version.h"
 #include "fovea/spec/config_yaml.h"
 #include "fovea/spec/foreign_names.h"
 
@@ -123,7 +125,7 @@ struct Options::State {
     config_files = paths;
     for (const std::string& path : paths) {
       require_file(path, "--config");
-      from_yaml(config_text(path), path, fields, [this](const std::string& key) {
+      from_versioned_yaml(config_text(path), path, kVersion, fields, [this](const std::string& key) {
         const std::string choice = other_choice_of(cat("--", key));
         return choice.empty() ? "" : cat("; it is an option of ", choice);
       });

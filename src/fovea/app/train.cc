@@ -6,11 +6,13 @@
 #include <vector>
 
 #include "fovea/app/options.h"
+#include "fovea/app/run_config.h"
 #include "fovea/app/train_command.h"
+#include "fovea/base/output_target.h"
 #include "fovea/base/strings.h"
 #include "fovea/nn/paths.h"
-#include "fovea/spec/config_yaml.h"
 #include "fovea/spec/logging.h"
+#include "fovea/spec/run_files.h"
 #include "fovea/tasks/task_list.h"
 
 namespace fovea::app {
@@ -27,6 +29,22 @@ void make_folder_of_log(const TrainConfig& config) {
   std::error_code failed;
   fs::create_directories(folder, failed);
   if (failed) throw Error(cat("--log: cannot make the folder '", folder.string(), "': ", failed.message()));
+}
+
+// The run writes these itself.
+void check_log_in_run(const TrainConfig& config) {
+  for (const char* name : {kRunConfigFile, kRunRecordFile}) {
+    if (!config.log.empty() && is_same_file_to_write(config.log, fs::path(config.model) / name))
+      throw Error(cat("--log: '", config.log, "' is the run's own ", name, "; name another file"));
+  }
+}
+
+// All options of a training.
+std::vector<FieldView> fields_of(TrainConfig& config, const tasks::TrainSetup& setup) {
+  std::vector<FieldView> fields = field_views(config);
+  fields.insert(fields.end(), setup.options.begin(), setup.options.end());
+  fields.insert(fields.end(), setup.model.begin(), setup.model.end());
+  return fields;
 }
 
 std::vector<std::string> names_of(std::span<const tasks::TaskEntry> list) {
@@ -87,9 +105,15 @@ void train_one_of(std::span<const tasks::TaskEntry> list, const std::vector<std:
   setup.add_problems(config, problems);
   problems.throw_if_any();
   setup.check_model();
+  check_log_in_run(config);
   make_folder_of_log(config);
   configure_log(config, setup.inputs());
-  train::run_training({.config = config, .load = setup.load, .task_options = to_yaml(setup.options)});
+  TrainConfig default_config;
+  const tasks::TrainSetup default_setup = chosen.train();
+  const std::vector<FieldView> fields = fields_of(config, setup), defaults = fields_of(default_config, default_setup);
+  train::run_training({.config = config,
+                       .load = setup.load,
+                       .options = {.text = run_config(fields), .changed = changed_options(fields, defaults)}});
 }
 
 int run_train(const std::vector<std::string>& arguments) {

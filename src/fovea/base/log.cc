@@ -14,6 +14,7 @@
 #include <mutex>
 #include <nlohmann/json.hpp>
 
+#include "fovea/base/choices.h"
 #include "fovea/base/error.h"
 #include "fovea/base/strings.h"
 
@@ -49,6 +50,20 @@ class FileSink final : public spdlog::sinks::base_sink<std::mutex> {
   std::ofstream file_;
 };
 
+spdlog::level::level_enum spdlog_level(Level level) {
+  switch (level) {
+    case Level::kDebug:
+      return spdlog::level::debug;
+    case Level::kInfo:
+      return spdlog::level::info;
+    case Level::kWarning:
+      return spdlog::level::warn;
+    case Level::kError:
+      break;
+  }
+  return spdlog::level::err;
+}
+
 struct State {
   Options options;
   bool bar_shown = false;
@@ -59,8 +74,8 @@ struct State {
     if (!options.file.empty()) sinks.push_back(std::make_shared<FileSink>(options.file));
     auto logger = std::make_shared<spdlog::logger>("fovea", sinks.begin(), sinks.end());
     logger->set_pattern(options.format == Format::kJson ? kJsonPattern : kPattern);
-    logger->set_level(options.quiet ? spdlog::level::warn : spdlog::level::info);
-    logger->flush_on(spdlog::level::info);
+    logger->set_level(spdlog_level(options.level));
+    logger->flush_on(spdlog::level::debug);
     // Called by the logger for what a sink throws; without the file the Error itself can be shown.
     logger->set_error_handler([weak = std::weak_ptr(logger)](const std::string& what) {
       if (const auto shared = weak.lock()) shared->sinks().resize(1);
@@ -87,7 +102,8 @@ void write_json(spdlog::level::level_enum level, std::string_view object) {
   state().logger->log(level, "{}", object.substr(1));
 }
 
-void write(spdlog::level::level_enum level, std::string_view prefix, std::string_view line) {
+void write(Level rank, std::string_view prefix, std::string_view line) {
+  const spdlog::level::level_enum level = spdlog_level(rank);
   clear_bar();
   if (state().options.format == Format::kText) {
     // What ends the program stands at the start of its line, as the shell's other programs have it.
@@ -96,17 +112,17 @@ void write(spdlog::level::level_enum level, std::string_view prefix, std::string
     if (level == spdlog::level::err) state().logger->set_pattern(kPattern);
     return;
   }
-  const std::string name = level == spdlog::level::info ? "info" : level == spdlog::level::warn ? "warning" : "error";
+  const std::string name(choice_at(kLevelNames, static_cast<size_t>(rank)));
   const nlohmann::json object = {{"level", name}, {"message", std::string(line)}};
   write_json(level, object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
 // Where the log file fails, standard error has had the line, and is the only sink from then on.
-void write_last(spdlog::level::level_enum level, std::string_view prefix, std::string_view line) {
+void write_last(Level level, std::string_view prefix, std::string_view line) {
   try {
     write(level, prefix, line);
   } catch (const Error& e) {
-    write(spdlog::level::warn, "Warning: ", e.what());
+    write(Level::kWarning, "Warning: ", e.what());
   }
 }
 
@@ -116,10 +132,11 @@ void configure(const Options& options) {
   state().logger = State::make(options);
   state().options = options;
 }
-void info(std::string_view line) { write(spdlog::level::info, "", line); }
-void warn(std::string_view line) { write(spdlog::level::warn, "Warning: ", line); }
-void error(std::string_view line) { write_last(spdlog::level::err, "Error: ", line); }
-void stopped(std::string_view line) { write_last(spdlog::level::warn, "Warning: ", line); }
+void debug(std::string_view line) { write(Level::kDebug, "", line); }
+void info(std::string_view line) { write(Level::kInfo, "", line); }
+void warn(std::string_view line) { write(Level::kWarning, "Warning: ", line); }
+void error(std::string_view line) { write_last(Level::kError, "Error: ", line); }
+void stopped(std::string_view line) { write_last(Level::kWarning, "Warning: ", line); }
 
 void record(std::string_view text, std::string_view json) {
   clear_bar();
@@ -134,7 +151,7 @@ Progress::Progress(std::string what, double total) : what_(std::move(what)), tot
 Progress::~Progress() { finish(); }
 
 void Progress::at(double done, std::string_view note) {
-  if (state().options.quiet) return;
+  if (state().options.level > Level::kInfo) return;
   const bool terminal = isatty(STDERR_FILENO) != 0;
   const double time = now();
   if (time - drawn_ < (terminal ? 0.1 : 10.0) || (!terminal && time - start_ < 10.0)) return;

@@ -9,13 +9,18 @@ namespace fovea::log {
 
 enum class Format { kText, kJson };
 
+// Lines of lower levels are left out.
+enum class Level { kDebug, kInfo, kWarning, kError };
+inline constexpr std::string_view kLevelNames = "debug|info|warning|error";
+
 struct Options {
   Format format = Format::kText;
-  bool quiet = false;  // only warnings and errors
-  std::string file;    // also appended here, when not empty
+  Level level = Level::kInfo;
+  std::string file;  // also appended here, when not empty
 };
 
 void configure(const Options& options);
+void debug(std::string_view line);
 void info(std::string_view line);
 void warn(std::string_view line);
 // What ends the program, and so does not throw; the others do when the log file cannot be written.
@@ -24,8 +29,8 @@ void stopped(std::string_view line);  // a warning
 // A record for machines: `json`, one object with a member at least, in the JSON format, `text` otherwise.
 void record(std::string_view text, std::string_view json);
 
-// A progress bar on a terminal, a line every few seconds elsewhere; silent when quiet. Redrawn at most ten times a
-// second, so it may be called for every item.
+// A progress bar on a terminal, a line every few seconds elsewhere; silent if the level leaves out kInfo. Redrawn at
+// most ten times a second, so it may be called for every item.
 class Progress {
  public:
   Progress(std::string what, double total);  // total 0: unknown, shows a count

@@ -1,3 +1,5 @@
+#include "fovea/nn/checkpoint_average.h"
+
 #include <ATen/Functions.h>
 
 #include <algorithm>
@@ -7,7 +9,6 @@
 #include "fovea/base/error.h"
 #include "fovea/base/signals.h"
 #include "fovea/base/strings.h"
-#include "fovea/nn/checkpoint.h"
 #include "fovea/nn/checkpoint_files.h"
 #include "fovea/nn/paths.h"
 
@@ -27,7 +28,8 @@ void check_same_model(const Checkpoint& checkpoint, const Checkpoint& newest) {
   refuse(kConfigFile, ": ", difference->name, " is '", difference->first, "', but '", difference->second, "' ", other);
 }
 
-// Where to save; throws where that is in the run, or a checkpoint with the state of its training.
+}  // namespace
+
 fs::path checked_output(const fs::path& run, const fs::path& output) {
   constexpr std::string_view kOption = "--output";
   fs::path resolved = resolved_path(output, kOption);
@@ -49,6 +51,8 @@ fs::path checked_output(const fs::path& run, const fs::path& output) {
   return resolved;
 }
 
+namespace {
+
 void add(NamedTensors& sums, const NamedTensors& model, const fs::path& path) {
   if (model.size() != sums.size()) throw Error(cat(path.string(), ": has other tensors than the run's newest model"));
   for (const auto& [name, tensor] : model) {
@@ -61,29 +65,39 @@ void add(NamedTensors& sums, const NamedTensors& model, const fs::path& path) {
 
 }  // namespace
 
-void average_checkpoints(const fs::path& run, int64_t count, const fs::path& output) {
-  const std::vector<fs::path> found = checkpoints_to_average(run, count);
+std::vector<fs::path> require_checkpoints(const fs::path& run, int64_t count) {
+  std::vector<fs::path> found = checkpoints_to_average(run, count);
   if (found.empty()) {
     throw Error(cat("--model: '", run.string(), "' ",
                     path_exists(run, "--model") ? "has no checkpoints" : "does not exist",
                     "; expected the folder of a run"));
   }
-  const fs::path folder = checked_output(run, output);
   if (count < 1 || static_cast<int64_t>(found.size()) < count)
     throw Error(cat("--last ", count, ": '", run.string(), "' has ", found.size(),
                     " checkpoints; train with a larger --keep-last or average fewer"));
-  Checkpoint mean = load_checkpoint(found.back(), Load::kModel);
+  return found;
+}
+
+Checkpoint mean_of(std::span<const fs::path> checkpoints) {
+  Checkpoint mean = load_checkpoint(checkpoints.back(), Load::kModel);
   NamedTensors sums;
   for (const auto& [name, tensor] : mean.model) sums[name] = tensor.to(at::kDouble);
-  for (auto path = found.rbegin() + 1; path != found.rbegin() + count; ++path) {
+  for (auto path = checkpoints.rbegin() + 1; path != checkpoints.rend(); ++path) {
     throw_if_interrupted("averaging");
     const Checkpoint checkpoint = load_checkpoint(*path, Load::kModel);
     check_same_model(checkpoint, mean);
     add(sums, checkpoint.model, *path);
   }
   for (auto& [name, tensor] : mean.model)
-    tensor = sums.at(name).div_(static_cast<double>(count)).to(tensor.scalar_type());
+    tensor = sums.at(name).div_(static_cast<double>(checkpoints.size())).to(tensor.scalar_type());
   throw_if_interrupted("averaging");
+  return mean;
+}
+
+void average_checkpoints(const fs::path& run, int64_t count, const fs::path& output) {
+  const std::vector<fs::path> found = require_checkpoints(run, count);
+  const fs::path folder = checked_output(run, output);
+  const Checkpoint mean = mean_of(std::span(found).last(static_cast<size_t>(count)));
   save_checkpoint(folder, mean);
 }
 

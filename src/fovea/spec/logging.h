@@ -1,17 +1,26 @@
 #pragma once
+#include <algorithm>
 #include <string>
 #include <vector>
 
+#include "fovea/base/choices.h"
 #include "fovea/base/error.h"
 #include "fovea/base/file.h"
 #include "fovea/base/log.h"
 #include "fovea/base/output_target.h"
 #include "fovea/base/strings.h"
+#include "fovea/spec/run_options.h"
 
 namespace fovea {
 
-// --quiet, --log and --log-format of a configuration that has them. Throws an Error if the log or --output would
-// change one of `inputs`, the files that the command reads.
+// The stricter of --log-level and --quiet.
+inline log::Level level_of(const LogOptions& options) {
+  const auto level = parse_choice<log::Level>(log::kLevelNames, options.log_level, "--log-level: got");
+  return options.quiet ? std::max(level, log::Level::kWarning) : level;
+}
+
+// --quiet, --log-level, --log and --log-format of a configuration that has them. Throws an Error if the log or --output
+// would change one of `inputs`, the files that the command reads.
 template <class C>
 void configure_log(const C& config, const std::vector<std::vector<std::string>>& inputs) {
   for (const std::vector<std::string>& files : inputs) require_other_file("--log", config.log, files);
@@ -21,7 +30,7 @@ void configure_log(const C& config, const std::vector<std::vector<std::string>>&
       throw Error(cat("--log: '", config.log, "' is --output too; name another file"));
   }
   log::configure({.format = config.log_format == "json" ? log::Format::kJson : log::Format::kText,
-                  .quiet = config.quiet,
+                  .level = level_of(config),
                   .file = config.log});
 }
 

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "fovea/base/fields.h"
+#include "fovea/base/log.h"
 
 // Fields that several commands share, as bases of their configurations.
 namespace fovea {
@@ -20,11 +21,12 @@ struct MachineOptions {
 
 struct LogOptions {
   bool quiet = false;
-  std::string log, log_format = "text";
+  std::string log_level = "info", log, log_format = "text";
 
   static constexpr auto fields() {
     using C = LogOptions;
-    return std::tuple(field("quiet", &C::quiet, "only warnings and errors"),
+    return std::tuple(field("quiet", &C::quiet, "only warnings and errors, like --log-level warning"),
+                      choice("log-level", &C::log_level, "leave out log lines of lower levels", log::kLevelNames),
                       field("log", &C::log, "write the log here too"),
                       choice("log-format", &C::log_format, "format of standard error and of --log", "text|json"));
   }

@@ -34,6 +34,7 @@ struct TrainConfig : MachineOptions, LogOptions {
   double stop_after_seconds = 0;
   int64_t seed = 1;
   bool no_reload = false, overwrite = false;
+  bool tensorboard = false;
   std::string pretrained_model;
 
   static auto fields() {
@@ -92,7 +93,8 @@ struct TrainConfig : MachineOptions, LogOptions {
         number("seed", &C::seed, "random seed for the initial weights, the data order and dropout", 0, 9e15),
         field("no-reload", &C::no_reload, "start a new run in the folder and keep the files of the earlier one"),
         field("overwrite", &C::overwrite, "delete an existing run in the folder first"),
-        field("pretrained-model", &C::pretrained_model, "start from these weights"));
+        field("pretrained-model", &C::pretrained_model, "start from these weights"),
+        field("tensorboard", &C::tensorboard, "write event files for TensorBoard into the folder of the run too"));
     return std::tuple_cat(own, MachineOptions::fields(), LogOptions::fields());
   }
 };

@@ -11,6 +11,7 @@
 #include "fovea/spec/config_problems.h"
 #include "fovea/spec/logging.h"
 #include "fovea/spec/train_config.h"
+#include "fovea/tasks/model_validation.h"
 #include "fovea/train/measure.h"
 #include "fovea/train/task.h"
 
@@ -28,10 +29,14 @@ struct TrainSetup {
   std::function<void()> check_model;   // throws a UsageError
   std::function<InputFiles()> inputs;  // files that training reads
   std::function<std::unique_ptr<train::Task>(const TrainConfig& config, int64_t batches_an_update)> load;
+  // The model of config.model, a run or a checkpoint, with the validation data of the options. Throws a UsageError
+  // unless those are given. Null: the task has no validation apart from a training.
+  std::function<ModelValidation(const TrainConfig& config)> load_validation;
 };
 
 // T::Options has fields(), inputs() and a function add_problems(); T::Model has fields() and validate(). T is made of
-// (TrainConfig, Options, Model, batches an update), and T::known_measures() are its measures.
+// (TrainConfig, Options, Model, batches an update), and T::known_measures() are its measures. T::load_validation, from
+// (TrainConfig, Options), may be there.
 template <class T>
 TrainSetup train_setup() {
   struct Values {
@@ -52,6 +57,8 @@ TrainSetup train_setup() {
   setup.load = [values](const TrainConfig& config, int64_t batches_an_update) -> std::unique_ptr<train::Task> {
     return std::make_unique<T>(config, values->options, values->model, batches_an_update);
   };
+  if constexpr (requires(const TrainConfig& config) { T::load_validation(config, values->options); })
+    setup.load_validation = [values](const TrainConfig& config) { return T::load_validation(config, values->options); };
   return setup;
 }
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "fovea/text/protobuf.h"
+#include "fovea/base/protobuf.h"
 #include "fovea/text/sentencepiece_model.h"
 
 namespace fovea::text {

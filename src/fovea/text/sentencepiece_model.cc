@@ -2,8 +2,8 @@
 
 #include <cmath>
 
+#include "fovea/base/protobuf.h"
 #include "fovea/text/charsmap.h"
-#include "fovea/text/protobuf.h"
 
 namespace fovea::text {
 namespace {

@@ -4,8 +4,10 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "fovea/base/error.h"
 #include "fovea/base/log.h"
 #include "fovea/base/strings.h"
+#include "fovea/spec/run_files.h"
 
 namespace fovea::train {
 namespace {
@@ -17,9 +19,43 @@ bool is_small(double value) { return value != 0 && std::abs(value) < 0.01; }
 
 std::string value_text(const Measure& measure, double value) { return fixed(value, measure.digits); }
 
+// One line, even if a path is not UTF-8.
+std::string line_of(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
+
+void write_record(RunRecord& record, Json json, double elapsed) {
+  json["elapsed"] = elapsed;
+  record.write(line_of(json));
+}
+
 }  // namespace
 
-void log_display(const DisplayLine& line) {
+void log_options(const RunOptions& options) {
+  constexpr size_t kLineLength = 100;
+  std::string line;
+  for (const auto& [name, value] : options.changed) {
+    const std::string next = cat(name, ": ", one_line(value));
+    if (!line.empty() && line.size() + next.size() > kLineLength) {
+      log::info("[config] " + line);
+      line.clear();
+    }
+    line += (line.empty() ? "" : ", ") + next;
+  }
+  if (!line.empty()) log::info("[config] " + line);
+  for (const std::string& each : split(trim(options.text), '\n')) {
+    if (!each.empty() && !each.starts_with('#')) log::debug("[config] " + each);
+  }
+}
+
+RunReport::RunReport(const std::filesystem::path& folder, const TrainConfig& config, const RunOptions& options,
+                     int64_t updates)
+    : record_(folder) {
+  if (config.tensorboard) events_.emplace(folder / kEventsFolder, updates);
+  Json changed = Json::object();
+  for (const auto& [name, value] : options.changed) changed[name] = value;
+  write_record(record_, {{"event", "start"}, {"updates", updates}, {"options", changed}}, elapsed_);
+}
+
+void RunReport::display(const DisplayLine& line) {
   const double words_per_second = line.weight / std::max(line.seconds, 1e-9);
   std::string text =
       cat("Ep. ", line.last.epoch, " : Up. ", line.last.updates, " : Sen. ", thousands(line.items), " : Cost ",
@@ -39,9 +75,17 @@ void log_display(const DisplayLine& line) {
     json["notes"][name] = value;
   }
   log::record(text, json.dump());
+  write_record(record_, json, elapsed_);
+  if (!events_) return;
+  EventFile::Scalars scalars = {{"train/loss", line.cost},
+                                {"train/learn_rate", line.last.learn_rate},
+                                {"train/words_per_second", words_per_second},
+                                {"train/gradient_norm", line.last.gradient_norm}};
+  for (const auto& [name, value] : line.notes) scalars.emplace_back(cat("train/", name), value);
+  events_->write(line.last.updates, scalars);
 }
 
-void log_valid(const ValidLine& line) {
+void RunReport::valid(const ValidLine& line) {
   const bool improved = line.best.stalled == 0;
   std::string text = cat("[valid] Ep. ", line.epoch, " : Up. ", line.updates, " : ", line.measure.name, " : ",
                          value_text(line.measure, line.value), " : ");
@@ -57,19 +101,14 @@ void log_valid(const ValidLine& line) {
                      {"new_best", improved},
                      {"stalled", line.best.stalled}};
   log::record(text, json.dump());
+  write_record(record_, json, elapsed_);
+  if (events_) events_->write(line.updates, {{cat("valid/", line.measure.name), line.value}});
 }
 
-void log_save(int64_t updates, const std::filesystem::path& path) {
+void RunReport::save(int64_t updates, const std::filesystem::path& path) {
   const Json json = {{"event", "save"}, {"updates", updates}, {"path", path.string()}};
-  log::record(cat("[save] ", path.string()), json.dump(-1, ' ', false, Json::error_handler_t::replace));
-}
-
-void log_config(const std::vector<std::string>& texts) {
-  for (const std::string& yaml : texts) {
-    for (const std::string& line : split(trim(yaml), '\n')) {
-      if (!line.empty()) log::info("[config] " + line);
-    }
-  }
+  log::record(cat("[save] ", path.string()), line_of(json));
+  write_record(record_, json, elapsed_);
 }
 
 }  // namespace fovea::train

@@ -1,15 +1,20 @@
 #pragma once
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "fovea/spec/train_config.h"
+#include "fovea/train/event_file.h"
+#include "fovea/train/run_record.h"
 #include "fovea/train/state.h"
 #include "fovea/train/task.h"
 #include "fovea/train/train.h"
 
-// The lines of a training's log, in the shape that tools for Marian's logs read, and as JSON records.
+// What a training reports: the lines of its log, in the shape that tools for Marian's logs read, or as JSON; and the
+// same in the files that it leaves in the run's folder.
 namespace fovea::train {
 
 struct DisplayLine {
@@ -20,7 +25,6 @@ struct DisplayLine {
   double weight = 0;   // of the losses since the line before, such as tokens: what words/s counts
   std::vector<std::pair<std::string, double>> notes;  // the task's own values, means since the line before
 };
-void log_display(const DisplayLine& line);
 
 struct ValidLine {
   int64_t epoch = 0, updates = 0;
@@ -28,11 +32,25 @@ struct ValidLine {
   double value = 0;
   BestValue best;  // after this value was entered; stalled 0: it is the new best
 };
-void log_valid(const ValidLine& line);
 
-void log_save(int64_t updates, const std::filesystem::path& path);
+// The options that are not the defaults, in lines "[config] name: value, name: value"; all of them at the level debug.
+void log_options(const RunOptions& options);
 
-// Every line of these YAML texts, as "[config] key: value".
-void log_config(const std::vector<std::string>& texts);
+class RunReport {
+ public:
+  // Opens the files in `folder`, once the run is sure to start there. `updates`: those that it resumes after.
+  RunReport(const std::filesystem::path& folder, const TrainConfig& config, const RunOptions& options, int64_t updates);
+
+  // Of training since the process began; the files have it with each of the following.
+  void add_seconds(double seconds) { elapsed_ += seconds; }
+  void display(const DisplayLine& line);
+  void valid(const ValidLine& line);
+  void save(int64_t updates, const std::filesystem::path& path);
+
+ private:
+  double elapsed_ = 0;
+  RunRecord record_;
+  std::optional<EventFile> events_;  // with --tensorboard
+};
 
 }  // namespace fovea::train

@@ -4,6 +4,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <cstring>
 
@@ -13,6 +14,8 @@
 #include "fovea/base/strings.h"
 #include "fovea/nn/checkpoint_files.h"
 #include "fovea/nn/paths.h"
+#include "fovea/spec/run_files.h"
+#include "fovea/train/event_file.h"
 
 namespace fovea::train {
 namespace fs = std::filesystem;
@@ -24,10 +27,25 @@ void remove_links(const fs::path& run) {
   for (const char* name : nn::kCheckpointLinks) nn::unlink_checkpoint(run, name);
 }
 
-void move_checkpoints_aside(const fs::path& run) {
+// What a run leaves beside its checkpoints.
+constexpr std::array kRunFiles = {kRunConfigFile, kRunRecordFile, kEventsFolder};
+
+void move_run_aside(const fs::path& run) {
   remove_links(run);
   const fs::path aside = nn::move_aside(run / nn::kCheckpointsFolder, kModelOption);
+  for (const char* name : kRunFiles) {
+    if (nn::path_exists(run / name, kModelOption)) nn::move_aside(run / name, kModelOption);
+  }
   log::info(cat("[run] --no-reload: the checkpoints of the earlier run are now in ", aside.string()));
+}
+
+void remove_run_files(const fs::path& run) {
+  for (const fs::path& path : nn::entries_of(run / kEventsFolder, kModelOption)) {
+    if (EventFile::is_own(path)) nn::remove_path(path, kModelOption);
+  }
+  for (const char* name : {kRunConfigFile, kRunRecordFile}) {
+    if (nn::path_exists(run / name, kModelOption)) nn::remove_path(run / name, kModelOption);
+  }
 }
 
 // An open file that no other process has, or -1 where files cannot be locked. Makes the folder.
@@ -61,9 +79,10 @@ RunFolder::RunFolder(const TrainConfig& config) : path_(config.model), lock_(loc
   if (config.overwrite) {
     nn::remove_checkpoints(path_);
     remove_links(path_);
+    remove_run_files(path_);
   }
   nn::clean_checkpoints(path_);
-  if (config.no_reload && nn::path_exists(path_ / nn::kCheckpointsFolder, kModelOption)) move_checkpoints_aside(path_);
+  if (config.no_reload && nn::path_exists(path_ / nn::kCheckpointsFolder, kModelOption)) move_run_aside(path_);
 }
 
 std::optional<nn::Checkpoint> RunFolder::last() const {

@@ -11,8 +11,8 @@ namespace fovea::train {
 class RunFolder {
  public:
   // Makes the folder, unless it is a checkpoint itself, locks it, removes what a killed process left half written and
-  // moves checkpoints cut off in copying aside. With --overwrite the checkpoints there are deleted, with --no-reload
-  // they are moved aside (checkpoints.1 ...).
+  // moves checkpoints cut off in copying aside. With --overwrite the checkpoints and the run's other files there are
+  // deleted, with --no-reload they are moved aside (checkpoints.1 ...).
   explicit RunFolder(const TrainConfig& config);
 
   const std::filesystem::path& path() const { return path_; }

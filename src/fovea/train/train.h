@@ -3,6 +3,8 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "fovea/spec/train_config.h"
 #include "fovea/train/task.h"
@@ -15,12 +17,18 @@ struct UpdateReport {
   double gradient_norm = 0, learn_rate = 0;
 };
 
+// The options of a run, as its log and its folder show them.
+struct RunOptions {
+  std::string text;                                               // of train.yml; empty: none is written
+  std::vector<std::pair<std::string, std::string>> changed = {};  // name and value of those that are not the defaults
+};
+
 // One run: its configuration, and how its task is made.
 struct Run {
   TrainConfig config;
   // Called once threads are set; `batches_an_update` is how many batches make an update.
   std::function<std::unique_ptr<Task>(const TrainConfig& config, int64_t batches_an_update)> load;
-  std::string task_options = {};                                 // YAML of the task's own options, for the log
+  RunOptions options = {};
   std::function<void(const UpdateReport&)> on_update = nullptr;  // after each update
 };
 

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "fovea/base/error.h"
+#include "fovea/base/file.h"
 #include "fovea/base/log.h"
 #include "fovea/base/rng.h"
 #include "fovea/base/signals.h"
@@ -17,7 +18,7 @@
 #include "fovea/nn/checkpoint_files.h"
 #include "fovea/nn/device.h"
 #include "fovea/nn/paths.h"
-#include "fovea/spec/config_yaml.h"
+#include "fovea/spec/run_files.h"
 #include "fovea/train/measure.h"
 #include "fovea/train/schedule.h"
 #include "fovea/train/tensor_groups.h"
@@ -63,19 +64,21 @@ Trainer::Trainer(const Run& run)
   const bool pretrained = !config_.pretrained_model.empty() && !goes_on(config_);
   if (pretrained) load_pretrained();
   folder_.emplace(config_);
-  log_start(run.task_options);
+  log_start(run.options);
   if (const std::optional<nn::Checkpoint> last = folder_->last()) {
     resume(*last);
   } else {
     if (pretrained) log::info(cat("[run] starting from the weights of ", config_.pretrained_model));
     start_epoch();
   }
+  if (!run.options.text.empty()) write_file(folder_->path() / kRunConfigFile, run.options.text);
+  run_report_.emplace(folder_->path(), config_, run.options, state_.updates);
   const Progress now = progress();
   first_share_ = now.limit > 0 ? now.done / now.limit : now.done;
 }
 
-void Trainer::log_start(const std::string& task_options) const {
-  log_config({to_yaml(config_), task_options, task_->identity().config});
+void Trainer::log_start(const RunOptions& options) const {
+  log_options(options);
   log::info(cat("[model] ", thousands(updater_.parameter_count()), " parameters, ", config_.precision, " on ",
                 device_.str(), ", ", at::get_num_threads(), " CPU threads"));
 }
@@ -163,6 +166,7 @@ bool Trainer::update() {
   const double seconds = seconds_since(start);
   if (config_.stop_after_seconds > 0) state_.seconds += seconds;
   window_.seconds += seconds;
+  run_report_->add_seconds(seconds);
   if (!result.made) {
     skip(result);
     return false;
@@ -191,12 +195,12 @@ void Trainer::skip(const UpdateResult& result) {
 }
 
 void Trainer::display() {
-  log_display({.last = report_,
-               .items = items_done_,
-               .cost = window_.cost / window_.weight,
-               .seconds = window_.seconds,
-               .weight = window_.weight,
-               .notes = window_.notes.means()});
+  run_report_->display({.last = report_,
+                        .items = items_done_,
+                        .cost = window_.cost / window_.weight,
+                        .seconds = window_.seconds,
+                        .weight = window_.weight,
+                        .notes = window_.notes.means()});
   window_ = {};
 }
 
@@ -257,7 +261,7 @@ void Trainer::validate() {
     } else {
       ++best.stalled;
     }
-    log_valid({state_.epoch, state_.updates, measure, values[i], best});
+    run_report_->valid({state_.epoch, state_.updates, measure, values[i], best});
   }
   state_.validated = state_.updates;
 }
@@ -275,7 +279,7 @@ void Trainer::save() {
   link_best();
   nn::prune_checkpoints(folder_->path(), {.keep = config_.keep_last, .every = config_.save_freq});
   saved_ = state_.updates;
-  log_save(state_.updates, path);
+  run_report_->save(state_.updates, path);
 }
 
 void Trainer::link_best() {

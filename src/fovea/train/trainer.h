@@ -25,7 +25,7 @@ class Trainer {
 
  private:
   // Beginning.
-  void log_start(const std::string& task_options) const;
+  void log_start(const RunOptions& options) const;
   void resume(const nn::Checkpoint& checkpoint);
   void resume_validation();  // forgets the best values of other data
   void load_pretrained();
@@ -72,7 +72,8 @@ class Trainer {
   std::unique_ptr<Task> task_;
   std::string valid_fingerprint_;  // empty: no validation
   Updater updater_;
-  std::optional<RunFolder> folder_;  // made after all that may be refused: --overwrite deletes
+  std::optional<RunFolder> folder_;      // made after all that may be refused: --overwrite deletes
+  std::optional<RunReport> run_report_;  // made when the run is sure to start in the folder
   TrainState state_;
   double first_share_ = 0;      // of the nearest limit, when this process began
   int64_t saved_ = -1;          // updates at the last save of this process, whose state is still the present one

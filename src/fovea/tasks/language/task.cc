@@ -13,7 +13,6 @@
 #include "fovea/nn/index_tensor.h"
 #include "fovea/ops/step.h"
 #include "fovea/tasks/encoding_threads.h"
-#include "fovea/tasks/language/score_text.h"
 
 namespace fovea::language {
 namespace {
@@ -25,14 +24,6 @@ LanguageConfig with_vocabulary(LanguageConfig config, const text::Units& units) 
                     " units; leave the option out, its size is the vocabulary's"));
   config.dim_vocabs = {size};
   return config;
-}
-
-data::TokenText load_text(const std::vector<std::string>& files, const text::Units& units, const LanguageConfig& config,
-                          const data::TokenTextOptions& options) {
-  if (files.empty()) return {};
-  data::TokenTextOptions complete = options;
-  complete.documents = parse_choice<data::Documents>(data::kDocumentsNames, config.documents, "--documents: got");
-  return data::load_token_text(files, units, complete);
 }
 
 std::string fingerprint_of(const data::TokenText& text, const Options& options, const LanguageConfig& config,
@@ -117,20 +108,8 @@ void LanguageTask::restore(const nn::NamedTensors& carried, const std::string& o
                    origin);
 }
 
-std::vector<std::string> LanguageTask::default_measures() const {
-  if (units_.is_bytes()) return {"bits-per-byte"};
-  return {"perplexity", "perplexity-per-word"};
-}
-
 std::vector<double> LanguageTask::validate(const std::vector<std::string>& names) {
-  const int64_t length = config_.segment_length;
-  const ScoreText scorer(
-      model_,
-      {.context = length, .stride = length, .mini_batch = options_.mini_batch, .memory = config_.memory_length});
-  const TextScore score = scorer.run(valid_, units_.eos());
-  std::vector<double> values;
-  for (const std::string& name : names) values.push_back(value_of(score, name));
-  return values;
+  return values_of_text({model_, config_, options_.mini_batch, units_.eos()}, valid_, names);
 }
 
 }  // namespace fovea::language

@@ -13,6 +13,8 @@
 #include "fovea/tasks/language/measures.h"
 #include "fovea/tasks/language/options.h"
 #include "fovea/tasks/language/stream_memory.h"
+#include "fovea/tasks/language/validation.h"
+#include "fovea/tasks/model_validation.h"
 #include "fovea/text/units.h"
 #include "fovea/train/task.h"
 
@@ -25,6 +27,8 @@ class LanguageTask final : public train::Task {
   using Model = LanguageConfig;
   static std::span<const train::Measure> known_measures() { return language::measures(); }
 
+  static tasks::ModelValidation load_validation(const TrainConfig& config, const Options& options);
+
   LanguageTask(const TrainConfig& config, Options options, const LanguageConfig& model, int64_t batches_an_update);
 
   torch::nn::Module& module() override;
@@ -33,7 +37,7 @@ class LanguageTask final : public train::Task {
   std::vector<int64_t> begin_epoch(int64_t epoch) override;
   train::BatchLoss loss(int64_t batch, const nn::ForwardContext& context) override;
   std::span<const train::Measure> measures() const override { return language::measures(); }
-  std::vector<std::string> default_measures() const override;
+  std::vector<std::string> default_measures() const override { return language::default_measures(units_); }
   std::string valid_fingerprint() const override { return valid_fingerprint_; }
   std::vector<double> validate(const std::vector<std::string>& names) override;
   void after_update(bool made) override;

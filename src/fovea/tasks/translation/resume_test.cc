@@ -92,7 +92,7 @@ TEST(Resuming, AfterALogThatCouldNotBeWrittenInAValidationLosesNoUpdate) {
   TestTask task;
   task.train.after_batches = 15;
   expect_error_in_validation_costs_nothing(
-      task, [] { log::configure({.format = log::Format::kText, .quiet = false, .file = "/dev/full"}); });
+      task, [] { log::configure({.format = log::Format::kText, .level = log::Level::kInfo, .file = "/dev/full"}); });
 }
 
 }  // namespace

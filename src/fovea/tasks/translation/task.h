@@ -7,6 +7,7 @@
 #include "fovea/nn/transformer.h"
 #include "fovea/spec/model_config.h"
 #include "fovea/spec/train_config.h"
+#include "fovea/tasks/model_validation.h"
 #include "fovea/tasks/translation/options.h"
 #include "fovea/tasks/translation/validation.h"
 #include "fovea/tasks/translation/vocabularies.h"
@@ -25,6 +26,8 @@ class TranslationTask : public train::Task {
   using Model = ModelConfig;
   static std::span<const train::Measure> known_measures() { return translation::measures(); }
 
+  static tasks::ModelValidation load_validation(const TrainConfig& config, const Options& options);
+
   TranslationTask(const TrainConfig& config, Options options, const ModelConfig& model, int64_t batches_an_update);
 
   torch::nn::Module& module() override;
@@ -33,7 +36,7 @@ class TranslationTask : public train::Task {
   std::vector<int64_t> begin_epoch(int64_t epoch) override;
   train::BatchLoss loss(int64_t batch, const nn::ForwardContext& context) override;
   std::span<const train::Measure> measures() const override { return translation::measures(); }
-  std::vector<std::string> default_measures() const override { return {"ce-mean-words", "bleu"}; }
+  std::vector<std::string> default_measures() const override { return translation::default_measures(); }
   std::string valid_fingerprint() const override { return validation_.fingerprint(); }
   std::vector<double> validate(const std::vector<std::string>& names) override;
 

@@ -56,6 +56,8 @@ std::span<const train::Measure> measures() {
   return kPlain;
 }
 
+std::vector<std::string> default_measures() { return {"ce-mean-words", "bleu"}; }
+
 Validation::Validation(const TrainConfig& config, const Options& options, const TrainingData& data,
                        const at::Device& device)
     : options_(options), data_(data), device_(device) {

@@ -14,6 +14,7 @@ namespace fovea::translation {
 // The measures: ce-mean-words is the mean of -log p over target tokens, </s> included; perplexity is its exponential;
 // accuracy is the share of those tokens that are the most probable; bleu and chrf are sacreBLEU's on the translations.
 std::span<const train::Measure> measures();
+std::vector<std::string> default_measures();
 
 // --valid-sets and its measures.
 class Validation {

@@ -4,8 +4,8 @@
 #include <string>
 #include <string_view>
 
-// As much of protobuf's format as SentencePiece's models need.
-namespace fovea::text {
+// As much of protobuf's format as SentencePiece's models and TensorBoard's events need.
+namespace fovea {
 
 // A number of a protobuf message: seven bits a byte, the lowest first, the eighth bit set in all but the last. False at
 // the end of the message.
@@ -35,5 +35,6 @@ bool all_protobuf_fields(std::string_view message, const Holds& holds) {
 void put_protobuf_number(std::string& message, uint64_t field, int64_t value);
 void put_protobuf_bytes(std::string& message, uint64_t field, std::string_view bytes);
 void put_protobuf_float(std::string& message, uint64_t field, float value);
+void put_protobuf_double(std::string& message, uint64_t field, double value);
 
-}  // namespace fovea::text
+}  // namespace fovea

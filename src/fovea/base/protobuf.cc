@@ -1,9 +1,9 @@
-#include "fovea/text/protobuf.h"
+#include "fovea/base/protobuf.h"
 
 #include <bit>
 #include <limits>
 
-namespace fovea::text {
+namespace fovea {
 namespace {
 
 constexpr uint64_t kVarint = 0, kEightBytes = 1, kLength = 2, kGroup = 3, kGroupEnd = 4, kFourBytes = 5;
@@ -59,4 +59,10 @@ void put_protobuf_float(std::string& message, uint64_t field, float value) {
   for (int shift = 0; shift < 32; shift += 8) message.push_back(static_cast<char>(bits >> shift & 0xff));
 }
 
-}  // namespace fovea::text
+void put_protobuf_double(std::string& message, uint64_t field, double value) {
+  put_varint(message, field << 3 | kEightBytes);
+  const auto bits = std::bit_cast<uint64_t>(value);
+  for (int shift = 0; shift < 64; shift += 8) message.push_back(static_cast<char>(bits >> shift & 0xff));
+}
+
+}  // namespace fovea

@@ -1,0 +1,275 @@
+#include "fovea/analysis/plot.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+
+#include "fovea/base/strings.h"
+#include "fovea/text/unicode.h"
+
+namespace fovea::analysis {
+namespace {
+
+// Pixels.
+constexpr double kPanelWidth = 560, kPanelHeight = 330;                        // with its labels
+constexpr double kLeft = 70, kRight = 22, kTop = 36, kBottom = 52;             // around the axes
+constexpr double kLegendTop = 14, kLegendRow = 22, kSwatch = 26, kLetter = 7;  // a letter is about so wide
+constexpr double kPlotWidth = kPanelWidth - kLeft - kRight, kPlotHeight = kPanelHeight - kTop - kBottom;
+constexpr size_t kFewPoints = 40;  // they get dots
+
+// Okabe and Ito's colours, which the colour-blind can tell apart too. Further curves repeat them in dashes.
+constexpr std::array<const char*, 7> kColours = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
+                                                 "#e69f00", "#56b4e9", "#000000"};
+constexpr std::array<const char*, 4> kDashes = {"", "7 3", "2 3", "8 3 2 3"};
+
+// What is drawn; the rest would leave nothing to see of the other values.
+bool is_drawn(double x, double y) { return std::abs(x) < 1e30 && std::abs(y) < 1e30; }
+
+struct Range {
+  double low = std::numeric_limits<double>::infinity(), high = -low;
+  void add(double value) { low = std::min(low, value), high = std::max(high, value); }
+  bool is_empty() const { return low > high; }
+};
+
+// An axis: values to [0, 1], and the marks on it.
+struct Axis {
+  Range range;  // that is shown; not empty, and not of length 0
+  bool is_log = false;
+  double unit = 1;  // marks show value / unit
+  std::vector<double> ticks;
+
+  double place(double value) const {
+    if (is_log) return std::log(value / range.low) / std::log(range.high / range.low);
+    return (value - range.low) / (range.high - range.low);
+  }
+};
+
+std::string escaped(const std::string& text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '&') {
+      out += "&amp;";
+    } else if (c == '<') {
+      out += "&lt;";
+    } else if (c == '>') {
+      out += "&gt;";
+    } else {
+      out += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? ' ' : c;  // XML has no control characters
+    }
+  }
+  return is_valid_utf8(out) ? out : std::string("(not UTF-8)");
+}
+
+std::string px(double value) {
+  const std::string text = fixed(value, 1);
+  return text.ends_with(".0") ? text.substr(0, text.size() - 2) : text;
+}
+
+std::string text_at(double x, double y, const std::string& attributes, const std::string& text) {
+  return cat("<text x=\"", px(x), "\" y=\"", px(y), "\"", attributes.empty() ? "" : " ", attributes, ">", escaped(text),
+             "</text>\n");
+}
+
+std::string line(double x1, double y1, double x2, double y2, const char* colour) {
+  return cat("<path d=\"M", px(x1), " ", px(y1), "L", px(x2), " ", px(y2), "\" stroke=\"", colour, "\"/>\n");
+}
+
+// A mark as text, with as many digits as its neighbours need.
+std::string tick_label(double value, double step) {
+  const double size = std::abs(value);
+  if (size >= 1e7 || (size > 0 && size < 1e-4)) return cat(shortest(std::stod(scientific(value, 3))));
+  const int digits = std::clamp(static_cast<int>(std::ceil(-std::log10(step) - 1e-9)), 0, 6);
+  return digits == 0 ? thousands(std::llround(value)) : fixed(value, digits);
+}
+
+std::string label_of(const Axis& axis, size_t i) {
+  const double value = axis.ticks[i] / axis.unit;
+  if (axis.is_log) return tick_label(value, std::pow(10.0, std::floor(std::log10(value) + 1e-9)));
+  return tick_label(value, axis.ticks.size() > 1 ? (axis.ticks[1] - axis.ticks[0]) / axis.unit : std::abs(value));
+}
+
+void widen_if_a_point(Range& range) {
+  if (range.is_empty()) range = {0, 1};
+  if (range.high > range.low) return;
+  const double half = range.low == 0 ? 0.5 : std::abs(range.low) * 0.1;
+  range = {range.low - half, range.high + half};
+}
+
+Axis y_axis_of(const PlotPanel& panel) {
+  Axis axis;
+  for (const PlotCurve& curve : panel.curves) {
+    for (const auto& [x, y] : curve.points) {
+      if (is_drawn(x, y)) axis.range.add(y);
+    }
+  }
+  constexpr double kLogRatio = 20, kMargin = 0.05;
+  axis.is_log = !axis.range.is_empty() && axis.range.low > 0 && axis.range.high >= kLogRatio * axis.range.low;
+  widen_if_a_point(axis.range);
+  if (axis.is_log) {
+    const double margin = std::pow(axis.range.high / axis.range.low, kMargin);
+    axis.range = {axis.range.low / margin, axis.range.high * margin};
+    axis.ticks = log_ticks(axis.range.low, axis.range.high);
+  } else {
+    const double margin = (axis.range.high - axis.range.low) * kMargin;
+    axis.range = {axis.range.low - margin, axis.range.high + margin};
+    axis.ticks = linear_ticks(axis.range.low, axis.range.high, 6);
+  }
+  return axis;
+}
+
+// From 0, or the first point if all are far from it. One axis serves all panels, so that they compare.
+Axis x_axis_of(const Plot& plot) {
+  Axis axis;
+  for (const PlotPanel& panel : plot.panels) {
+    for (const PlotCurve& curve : panel.curves) {
+      for (const auto& [x, y] : curve.points) {
+        if (is_drawn(x, y)) axis.range.add(x);
+      }
+    }
+  }
+  if (axis.range.low > 0 && axis.range.low < 0.5 * axis.range.high) axis.range.low = 0;
+  widen_if_a_point(axis.range);
+  constexpr double kMinute = 60, kHour = 3600;
+  if (plot.x_axis == PlotAxis::kSeconds)
+    axis.unit = axis.range.high >= 3 * kHour ? kHour : axis.range.high >= 3 * kMinute ? kMinute : 1;
+  for (const double tick : linear_ticks(axis.range.low / axis.unit, axis.range.high / axis.unit, 6))
+    axis.ticks.push_back(tick * axis.unit);
+  return axis;
+}
+
+std::string x_title_of(const Plot& plot, const Axis& axis) {
+  if (plot.x_axis == PlotAxis::kNumber) return plot.x_title;
+  return cat(plot.x_title, axis.unit == 1 ? " (seconds)" : axis.unit == 60 ? " (minutes)" : " (hours)");
+}
+
+using PixelPoint = std::pair<double, double>;
+
+// Of points that share a pixel column, the first, the lowest, the highest and the last.
+std::vector<PixelPoint> thinned(const std::vector<PixelPoint>& points) {
+  if (points.size() <= static_cast<size_t>(4 * kPlotWidth)) return points;
+  std::vector<PixelPoint> kept;
+  for (size_t i = 0; i < points.size();) {
+    size_t low = i, high = i, end = i;
+    for (; end < points.size() && std::floor(points[end].first) == std::floor(points[i].first); ++end) {
+      if (points[end].second < points[low].second) low = end;
+      if (points[end].second > points[high].second) high = end;
+    }
+    std::array<size_t, 4> places = {i, std::min(low, high), std::max(low, high), end - 1};
+    for (auto place = places.begin(); place != std::unique(places.begin(), places.end()); ++place)
+      kept.push_back(points[*place]);
+    i = end;
+  }
+  return kept;
+}
+
+std::string stroke_of(size_t name) {
+  const char* const dashes = kDashes.at(name / kColours.size() % kDashes.size());
+  return cat("stroke=\"", kColours.at(name % kColours.size()), "\" stroke-width=\"1.8\"",
+             *dashes == '\0' ? "" : cat(" stroke-dasharray=\"", dashes, "\""));
+}
+
+struct Frame {  // of a panel's axes
+  double left = 0, top = 0;
+  const Axis& x;
+  const Axis& y;
+  double x_at(double value) const { return left + x.place(value) * kPlotWidth; }
+  double y_at(double value) const { return top + (1 - y.place(value)) * kPlotHeight; }
+};
+
+std::string polyline(const std::vector<PixelPoint>& points, size_t name) {
+  if (points.empty()) return "";
+  std::string path;
+  for (const auto& [x, y] : thinned(points)) path += cat(path.empty() ? "M" : "L", px(x), " ", px(y));
+  std::string out = cat("<path d=\"", path, "\" fill=\"none\" stroke-linejoin=\"round\" ", stroke_of(name), "/>\n");
+  if (points.size() > kFewPoints) return out;
+  for (const auto& [x, y] : points)
+    out += cat("<circle cx=\"", px(x), "\" cy=\"", px(y), "\" r=\"2.4\" fill=\"", kColours.at(name % kColours.size()),
+               "\"/>\n");
+  return out;
+}
+
+std::string draw_curve(const PlotCurve& curve, const Frame& frame) {
+  std::string out;
+  std::vector<PixelPoint> piece;
+  for (const auto& [x, y] : curve.points) {
+    if (is_drawn(x, y)) {
+      piece.emplace_back(frame.x_at(x), frame.y_at(y));
+    } else {
+      out += polyline(piece, curve.name);
+      piece.clear();
+    }
+  }
+  out += polyline(piece, curve.name);
+  if (!curve.marked) return out;
+  if (const auto& [x, y] = curve.points.at(*curve.marked); is_drawn(x, y)) {
+    out +=
+        cat("<circle cx=\"", px(frame.x_at(x)), "\" cy=\"", px(frame.y_at(y)), "\" r=\"5.5\" fill=\"none\" stroke=\"",
+            kColours.at(curve.name % kColours.size()), "\" stroke-width=\"1.6\"/>\n");
+  }
+  return out;
+}
+
+std::string draw_axes(const Frame& frame, const std::string& title, const std::string& x_title) {
+  constexpr const char *kGrid = "#e3e3e3", *kAxis = "#444444";
+  const double right = frame.left + kPlotWidth, bottom = frame.top + kPlotHeight;
+  std::string out =
+      text_at(frame.left, frame.top - 13, "font-weight=\"bold\"", cat(title, frame.y.is_log ? " (logarithmic)" : ""));
+  for (size_t i = 0; i < frame.y.ticks.size(); ++i) {
+    const double y = frame.y_at(frame.y.ticks[i]);
+    out += line(frame.left, y, right, y, kGrid);
+    out += text_at(frame.left - 8, y + 4, "text-anchor=\"end\"", label_of(frame.y, i));
+  }
+  for (size_t i = 0; i < frame.x.ticks.size(); ++i) {
+    const double x = frame.x_at(frame.x.ticks[i]);
+    out += line(x, frame.top, x, bottom, kGrid);
+    out += text_at(x, bottom + 18, "text-anchor=\"middle\"", label_of(frame.x, i));
+  }
+  out += line(frame.left, bottom, right, bottom, kAxis) + line(frame.left, frame.top, frame.left, bottom, kAxis);
+  return out + text_at(frame.left + kPlotWidth / 2, bottom + 38, "text-anchor=\"middle\"", x_title);
+}
+
+// Names beside their colours, in rows.
+struct Legend {
+  std::string text;
+  double height = 0;
+};
+Legend draw_legend(const std::vector<std::string>& names, double width) {
+  Legend legend;
+  double x = kLeft, y = kLegendTop + kLegendRow / 2;
+  for (size_t i = 0; i < names.size(); ++i) {
+    const double needed = kSwatch + 8 + kLetter * static_cast<double>(text::terminal_columns(escaped(names[i]))) + 20;
+    if (x > kLeft && x + needed > width) x = kLeft, y += kLegendRow;
+    legend.text += cat("<path d=\"M", px(x), " ", px(y), "L", px(x + kSwatch), " ", px(y), "\" ", stroke_of(i), "/>\n");
+    legend.text += text_at(x + kSwatch + 8, y + 4, "", names[i]);
+    x += needed;
+  }
+  legend.height = y + kLegendRow / 2;
+  return legend;
+}
+
+}  // namespace
+
+std::string svg(const Plot& plot) {
+  const size_t columns = std::min<size_t>(plot.panels.size(), 2), rows = (plot.panels.size() + 1) / 2;
+  const double width = kPanelWidth * static_cast<double>(columns);
+  const Legend legend = draw_legend(plot.names, width);
+  const double height = legend.height + kPanelHeight * static_cast<double>(rows);
+  const Axis x = x_axis_of(plot);
+  std::string out = cat("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"", px(width), "\" height=\"", px(height),
+                        "\" viewBox=\"0 0 ", px(width), " ", px(height),
+                        "\" font-family=\"Helvetica, Arial, 'DejaVu Sans', sans-serif\" font-size=\"12\" "
+                        "fill=\"#222222\">\n<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n",
+                        legend.text);
+  for (size_t i = 0; i < plot.panels.size(); ++i) {
+    const PlotPanel& panel = plot.panels[i];
+    const Axis y = y_axis_of(panel);
+    const auto column = static_cast<double>(i % columns), row = static_cast<double>(i / columns);
+    const Frame frame = {kLeft + column * kPanelWidth, legend.height + kTop + row * kPanelHeight, x, y};
+    out += draw_axes(frame, panel.title, x_title_of(plot, x));
+    for (const PlotCurve& curve : panel.curves) out += draw_curve(curve, frame);
+  }
+  return out + "</svg>\n";
+}
+
+}  // namespace fovea::analysis

@@ -1,0 +1,350 @@
+#!/usr/bin/env python3
+"""What a run leaves behind: train.yml, its record, event files for TensorBoard; and what `curves` and `average --each`
+make of it."""
+import json
+import re
+import shutil
+import struct
+import unittest
+import xml.etree.ElementTree as xml
+
+from fovea_program import Workplace, checked, run, without_privilege
+
+PLACE = Workplace()
+VALIDATION = ["--valid-sets", *PLACE.sides["valid"], "--valid-metrics", "perplexity", "ce-mean-words", "--valid-freq", 4]
+COMMON = ["--disp-freq", 2, "--save-freq", 4, *VALIDATION]
+
+
+def train(name, *options, updates=8):
+    """Trains to that many updates in a run of that name; returns its folder and what was logged."""
+    model = PLACE.folder / name
+    return model, checked(*PLACE.training(model, "--after-batches", updates, *COMMON, *options)).stderr
+
+
+def weights(model):
+    return (model / "last" / "model.safetensors").read_bytes()
+
+
+def records(model):
+    return [json.loads(line) for line in (model / "log.jsonl").read_text().splitlines()]
+
+
+class Refusals(unittest.TestCase):
+    def refused(self, *arguments, says, code=1, **options):
+        result = run(*arguments, **options)
+        errors = [line for line in result.stderr.splitlines() if line.startswith("Error: ")]
+        self.assertEqual(result.returncode, code, result.stderr)
+        self.assertEqual(len(errors), 1, result.stderr)
+        for part in says:
+            self.assertIn(part, errors[0])
+
+
+class Configuration(Refusals):
+    def test_a_run_is_repeated(self):
+        model, _ = train("first", "--seed", 5, "--overwrite")
+        text = (model / "train.yml").read_text()
+        for line in ('task: "translation"', "seed: 5", "dim-emb: 16", "mini-batch-words: 500", "disp-freq: 2"):
+            self.assertIn(f"\n{line}\n", text)
+        self.assertRegex(text, r'\nfovea-version: "\d+\.\d+\.\d+"\n')
+        self.assertNotRegex(text, "\n(overwrite|no-reload):")
+        again = PLACE.folder / "again"
+        checked("train", "-c", model / "train.yml", "--model", again)
+        self.assertEqual(weights(again), weights(model))
+        self.assertEqual([path.name for path in again.iterdir() if "tmp" in path.name], [])
+
+    def test_it_says_what_the_latest_process_used(self):
+        model, _ = train("changed", updates=4)
+        train("changed", "--learn-rate", 0.5, updates=8)
+        text = (model / "train.yml").read_text()
+        self.assertIn("\nlearn-rate: 0.5\n", text)
+        self.assertIn("\nafter-batches: 8\n", text)
+        self.assertEqual([line["updates"] for line in records(model) if line["event"] == "start"], [0, 4])
+        # A run of another model is refused, and changes nothing.
+        self.refused(*PLACE.training(model, *COMMON, "--dim-emb", 32), says=["--dim-emb: "], code=1)
+        self.assertEqual((model / "train.yml").read_text(), text)
+
+    def test_another_version(self):
+        model, _ = train("versions", updates=4)
+        config = PLACE.folder / "versions.yml"
+        text = (model / "train.yml").read_text()
+        other = lambda version: re.sub("fovea-version: .*", f'fovea-version: "{version}"', text)
+        config.write_text(other("99.0.0") + "later: 1\n")
+        self.refused("train", "-c", config, says=["versions.yml: fovea 99.0.0 wrote this file, which is newer than this fovea (",
+                                                  "use that version, or remove the line fovea-version"])
+        config.write_text(other("0.0.1") + "earlier: 1\n")
+        self.refused("train", "-c", config, says=["unknown key 'earlier'; fovea 0.0.1 wrote this file, and this is fovea ",
+                                                  "use that version, or remove the line"])
+        config.write_text(other("0.0.1"))
+        checked("train", "-c", config, "--model", PLACE.folder / "from-old")
+
+    def test_the_log_begins_with_what_is_not_the_default(self):
+        model, said = train("short", updates=2)
+        config = [line.split("] ", 1)[1] for line in said.splitlines() if "[config]" in line]
+        self.assertLess(len(config), 10, said)
+        shown = " ".join(config)
+        for part in (f"model: {model}", "dim-emb: 16", "disp-freq: 2", "valid-metrics: perplexity ce-mean-words"):
+            self.assertIn(part, shown)
+        self.assertNotIn("label-smoothing", shown)
+        _, said = train("long", "--log-level", "debug", updates=2)
+        self.assertIn("[config] label-smoothing: 0.1\n", said)
+
+    def test_log_levels(self):
+        for options, lines in ((["--quiet"], 0), (["--log-level", "warning"], 0), (["--log-level", "error"], 0),
+                               (["--quiet", "--log-level", "debug"], 0), (["--log-level", "info"], 5)):
+            model, said = train("level", "--overwrite", *options, updates=2)
+            self.assertTrue(said.count("\n") >= lines if lines else said == "", f"{options}: {said}")
+            self.assertTrue((model / "log.jsonl").exists())
+        self.refused("train", "--log-level", "wrong", says=["--log-level: got 'wrong'; expected one of debug, info"], code=2)
+        for name in ("train.yml", "log.jsonl"):
+            self.refused(*PLACE.training(PLACE.folder / "own", "--log", PLACE.folder / "own" / name),
+                         says=[f"is the run's own {name}; name another file"])
+
+
+class Curves(Refusals):
+    @classmethod
+    def setUpClass(cls):
+        cls.first, _ = train("curves-a")
+        cls.second, _ = train("curves-b", "--seed", 9)
+
+    def draw(self, *arguments):
+        output = PLACE.folder / "curves.svg"
+        checked("curves", *arguments, "--output", output)
+        root = xml.fromstring(output.read_text())
+        return [element.text for element in root.iter() if element.tag.endswith("text")]
+
+    def test_every_run_leaves_a_record(self):
+        events = [(line["event"], line["updates"]) for line in records(self.first)]
+        self.assertEqual(events, [("start", 0), ("train", 2), ("train", 4), ("valid", 4), ("valid", 4), ("save", 4), ("train", 6),
+                                  ("train", 8), ("valid", 8), ("valid", 8), ("save", 8)])
+        self.assertEqual(records(self.first)[0]["options"]["dim-emb"], "16")
+        elapsed = [line["elapsed"] for line in records(self.first)]
+        self.assertEqual(elapsed, sorted(elapsed))
+
+    def test_runs_are_drawn(self):
+        texts = self.draw(self.first, self.second)
+        for text in ("curves-a", "curves-b", "training loss", "ce-mean-words", "perplexity"):
+            self.assertEqual(sum(text == shown.removesuffix(" (logarithmic)") for shown in texts), 1, texts)
+        self.assertEqual(texts.count("updates"), 3)
+        self.assertIn("training time (seconds)", self.draw(self.first, "--over", "time"))
+        self.assertIn(str(self.first), self.draw(self.first, f"{self.first}/../curves-a"))
+
+    def test_a_run_that_was_killed(self):
+        model = PLACE.folder / "curves-cut"
+        shutil.copytree(self.first, model, symlinks=True)
+        with open(model / "log.jsonl", "a") as record:
+            record.write('{"event":"train","upd')
+        texts = self.draw(model)
+        self.assertIn("training loss", texts)
+        train("curves-cut", updates=10)
+        self.assertEqual([line["event"] for line in records(model)][-4:], ["train", "save", "valid", "valid"])
+
+    def test_a_run_that_begins_again(self):
+        model, _ = train("begun", "--tensorboard", updates=4)
+        train("begun", "--no-reload", "--tensorboard", updates=2)
+        for name in ("train.yml", "log.jsonl", "tensorboard", "checkpoints"):
+            self.assertTrue((model / name).exists() and (model / f"{name}.1").exists(), name)
+        (model / "tensorboard" / "mine").write_text("kept")
+        train("begun", "--overwrite", updates=2)
+        self.assertEqual([path.name for path in (model / "tensorboard").iterdir()], ["mine"])
+        self.assertEqual([line["event"] for line in records(model)][:2], ["start", "train"])
+
+    def test_bad_input(self):
+        output = ["--output", PLACE.folder / "bad.svg"]
+        self.refused("curves", *output, says=["RUN: got none; expected the folder of a run"], code=2)
+        self.refused("curves", self.first, says=["--output: got none"], code=2)
+        self.refused("curves", self.first, "--output", "x.png", says=["--output: got 'x.png'; expected a name that ends in .svg"], code=2)
+        self.refused("curves", PLACE.folder / "none", *output, says=["none' is not a folder"])
+        self.refused("curves", PLACE.folder / "corpus", *output, says=["' has no log.jsonl; expected the folder of a run"])
+        empty = PLACE.folder / "empty-run"
+        empty.mkdir()
+        (empty / "log.jsonl").write_text('{"event":"start","updates":0,"elapsed":0}\n')
+        self.refused("curves", empty, *output, says=["has no loss and no validation yet"])
+        (empty / "log.jsonl").write_text("hello\n")
+        self.refused("curves", empty, *output, says=["log.jsonl:1: is not a JSON object"])
+        self.refused("curves", self.first, "--output", PLACE.folder / "none" / "x.svg", says=["--output: ", "No such file or directory"])
+        closed = PLACE.folder / "closed"
+        closed.mkdir(mode=0o555)
+        self.refused("curves", self.first, "--output", closed / "x.svg", says=["closed", "Permission denied"], before=without_privilege())
+        self.assertFalse((PLACE.folder / "bad.svg").exists())
+
+
+def crc32c(data):
+    table = []
+    for byte in range(256):
+        for _ in range(8):
+            byte = byte >> 1 ^ (0x82F63B78 if byte & 1 else 0)
+        table.append(byte)
+    total = 0xFFFFFFFF
+    for byte in data:
+        total = total >> 8 ^ table[(total ^ byte) & 0xFF]
+    return total ^ 0xFFFFFFFF
+
+
+def masked(data):
+    total = crc32c(data)
+    return ((total >> 15 | total << 17) + 0xA282EAD8) & 0xFFFFFFFF
+
+
+def tf_records(data):
+    """The payloads of the whole TFRecords of a file, each checked against its sums."""
+    while len(data) >= 12:
+        size, size_sum = struct.unpack("<QI", data[:12])
+        if len(data) < 16 + size:
+            return
+        payload, (payload_sum,) = data[12:12 + size], struct.unpack("<I", data[12 + size:16 + size])
+        assert masked(data[:8]) == size_sum and masked(payload) == payload_sum
+        yield payload
+        data = data[16 + size:]
+
+
+def message(data):
+    """The fields of a protobuf message: lists of numbers, and of bytes for the other types."""
+    fields, place = {}, 0
+
+    def varint():
+        nonlocal place
+        value = shift = 0
+        while True:
+            byte = data[place]
+            place += 1
+            value |= (byte & 0x7F) << shift
+            shift += 7
+            if byte < 0x80:
+                return value
+
+    while place < len(data):
+        key = varint()
+        if key & 7 == 0:
+            value = varint()
+        else:
+            size = {1: 8, 5: 4}.get(key & 7) or varint()
+            value, place = data[place:place + size], place + size
+        fields.setdefault(key >> 3, []).append(value)
+    return fields
+
+
+def scalars_by_definition(folder):
+    """{tag: [(step, value)]} of all event files, without what a later process took back."""
+    scalars = {}
+    for path in sorted(folder.iterdir()):
+        for event in map(message, tf_records(path.read_bytes())):
+            step = event.get(2, [0])[0]
+            if 7 in event:
+                scalars = {tag: [each for each in values if each[0] < step] for tag, values in scalars.items()}
+            for value in message(event[5][0]).get(1, []) if 5 in event else []:
+                scalar = message(value)
+                scalars.setdefault(scalar[1][0].decode(), []).append((step, struct.unpack("<f", scalar[2][0])[0]))
+    return scalars
+
+
+class TensorBoard(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        """A run that is killed after update 10 and resumes after update 8, with a half-written file in between."""
+        cls.model, _ = train("board", "--tensorboard", updates=10)
+        shutil.rmtree(cls.model / "checkpoints" / "update-00000010")
+        (cls.model / "last").unlink()
+        (cls.model / "last").symlink_to("checkpoints/update-00000008")
+        cls.folder = cls.model / "tensorboard"
+        whole = next(cls.folder.iterdir())
+        (cls.folder / "events.out.tfevents.1.host.1.fovea").write_bytes(whole.read_bytes()[:-5])
+        train("board", "--tensorboard", updates=14)
+
+    def expected(self):
+        """What the record has, in TensorBoard's float32."""
+        single = lambda value: struct.unpack("<f", struct.pack("<f", value))[0]
+        wanted, past = {}, records(self.model)
+        last = max(i for i, line in enumerate(past) if line["event"] == "start")
+        kept = [line for line in past[:last] if line["updates"] <= past[last]["updates"]] + past[last:]
+        keys = {"train/loss": "cost", "train/learn_rate": "learn_rate", "train/words_per_second": "words_per_second",
+                "train/gradient_norm": "gradient_norm"}
+        for line in kept:
+            for tag, key in keys.items() if line["event"] == "train" else ():
+                wanted.setdefault(tag, []).append((line["updates"], single(line[key])))
+            if line["event"] == "valid":
+                wanted.setdefault(f"valid/{line['metric']}", []).append((line["updates"], single(line["value"])))
+        self.assertEqual([step for step, _ in wanted["train/loss"]], [2, 4, 6, 8, 10, 12, 14])
+        return wanted
+
+    def test_event_files_have_what_the_record_has(self):
+        self.assertEqual(len(list(self.folder.iterdir())), 3)
+        self.assertEqual(scalars_by_definition(self.folder), self.expected())
+
+    def test_tensorboard_reads_them(self):
+        try:
+            from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+        except ImportError:
+            self.skipTest("pip's tensorboard is not installed")
+        accumulator = EventAccumulator(str(self.folder), size_guidance={"scalars": 0, "tensors": 0})
+        accumulator.Reload()
+        wanted = self.expected()
+        got = {tag: {(event.step, event.value) for event in accumulator.Scalars(tag)} for tag in accumulator.Tags()["scalars"]}
+        self.assertEqual(sorted(got), sorted(wanted))
+        for tag, values in wanted.items():
+            self.assertLessEqual(set(values), got[tag], tag)
+
+
+class AverageEach(Refusals):
+    @classmethod
+    def setUpClass(cls):
+        cls.model, _ = train("each", "--keep-last", 10, "--learn-rate", 0.01, "--lr-warmup", 4, updates=24)  # 6 checkpoints
+
+    def average(self, *options):
+        output = PLACE.folder / "average"
+        shutil.rmtree(output, ignore_errors=True)
+        said = checked("average", "--model", self.model, "--output", output, *options)
+        head, *rows = [line.split() for line in said.stdout.splitlines()]
+        return output, head, rows
+
+    def test_the_best_window_is_kept(self):
+        output, head, rows = self.average("--last", 2, "--each", 2)
+        self.assertEqual(head, ["first", "last", "perplexity"])
+        name = "update-{:08}".format
+        self.assertEqual([row[:2] for row in rows], [[name(4), name(8)], [name(12), name(16)], [name(20), name(24)]])
+        best = min(rows, key=lambda row: float(row[2]))
+        # The same as an average of a run that ends there.
+        shorter = PLACE.folder / "shorter"
+        shutil.rmtree(shorter, ignore_errors=True)
+        shutil.copytree(self.model, shorter, symlinks=True)
+        for path in (shorter / "checkpoints").iterdir():
+            if path.name > best[1]:
+                shutil.rmtree(path)
+        (shorter / "last").unlink()
+        (shorter / "last").symlink_to(f"checkpoints/{best[1]}")
+        checked("average", "--model", shorter, "--last", 2, "--output", PLACE.folder / "plain")
+        self.assertEqual((output / "model.safetensors").read_bytes(), (PLACE.folder / "plain" / "model.safetensors").read_bytes())
+        self.assertEqual(run("translate", "--model", output, stdin="un stelli .\n").returncode, 0)
+
+    def test_values_are_those_of_training(self):
+        """An average of one checkpoint is that checkpoint."""
+        _, head, rows = self.average("--last", 1, "--each", 1, "--valid-metrics", "ce-mean-words", "perplexity")
+        self.assertEqual(head, ["first", "last", "ce-mean-words", "perplexity"])
+        logged = {line["updates"]: line["value"] for line in records(self.model)
+                  if line["event"] == "valid" and line["metric"] == "ce-mean-words"}
+        self.assertEqual(len(rows), 6)
+        for row in rows:
+            self.assertAlmostEqual(float(row[2]), logged[int(row[1].removeprefix("update-"))], delta=0.00006)  # rounding of 4 digits
+
+    def test_other_validation_data(self):
+        _, _, own = self.average("--last", 3, "--each", 3)
+        _, _, other = self.average("--last", 3, "--each", 3, "--valid-sets", *PLACE.sides["test"])
+        self.assertEqual([row[:2] for row in own], [row[:2] for row in other])
+        self.assertNotEqual(own, other)
+
+    def test_bad_input(self):
+        average = ["average", "--model", self.model, "--output", PLACE.folder / "x"]
+        self.refused(*average, "--last", 7, "--each", 1, says=["--last 7: '", "has 6 checkpoints"])
+        self.refused(*average, "--valid-sets", "a", "b", says=["--valid-sets is for --each"], code=2)
+        self.refused(*average, "--each", 1, "--valid-sets", "a", says=["--valid-sets"], code=2)
+        self.refused(*average, "--each", 1, "--valid-metrics", "blue", says=["--valid-metrics: got 'blue'", "did you mean 'bleu'?"], code=2)
+        bare = PLACE.folder / "bare"
+        shutil.copytree(self.model, bare, symlinks=True)
+        (bare / "train.yml").unlink()
+        self.refused("average", "--model", bare, "--output", PLACE.folder / "x", "--each", 1, says=["--valid-sets"], code=2)
+        (bare / "train.yml").write_text('fovea-version: "99.1"\n')
+        self.refused("average", "--model", bare, "--output", PLACE.folder / "x", "--each", 1, says=["fovea 99.1 wrote this file"])
+        self.assertFalse((PLACE.folder / "x").exists())
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

@@ -77,7 +77,7 @@ std::string split_compounds(std::string_view line) {
   std::string text;
   size_t done = 0;
   for (size_t i = 1; i + 1 < line.size(); ++i) {
-    if (line[i] != '-' || i <= done || is_space(line[i - 1]) || is_space(line[i + 1])) continue;
+    if (line[i] != '-' || i <= done || fovea::is_space(line[i - 1]) || fovea::is_space(line[i + 1])) continue;
     text += cat(line.substr(done, i - done), " ##AT##-##AT## ", line.substr(i + 1, 1));
     done = i + 2;
   }

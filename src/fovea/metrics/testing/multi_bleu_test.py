@@ -75,7 +75,7 @@ def main():
                          stdout=subprocess.PIPE, check=True)
     reports = [json.loads(line) for line in run.stdout.splitlines()]
     failures = [(case, report) for case, report in zip(cases, reports) if differs(report, case[1])]
-    for (request, expected), report in failures[:5]:
+    for (request, expected), report in sorted(failures, key=lambda failure: len(str(failure[0])))[:3]:
         print(f"{json.dumps(request, ensure_ascii=False)}\nexpected {expected}\ngot      {report!r}\n")
     positive = sum(expected[0] > 0 for _, expected in cases)
     print(f"{len(cases) - len(failures)} of {len(cases)} reports equal the definition; {positive} scores are above 0")

@@ -58,8 +58,15 @@ def values(text):
         match = re.match(r"([\w-]+): *(.*?) *(?:#.*)?$", line)
         if match:
             items = [item.strip(" \"'") for item in match[2].strip("[]").split(", ")]
-            found[match[1]] = [float(item) if re.fullmatch(r"[-+.\de]+", item) else item for item in items]
+            found[match[1]] = [number(item) for item in items]
     return found
+
+
+def number(text):
+    try:
+        return float(text)
+    except ValueError:
+        return text
 
 
 def header(path):

@@ -1,5 +1,5 @@
-# What the demos share. They set `fovea`, the program, `folder`, the place for
-# all files of the demo, and `run`, the folder of its training.
+# Functions of the demos and of k-sweep.sh. Those scripts set `fovea`, the program, `folder`, the place for all of their
+# files, and `run`, the folder of a training.
 
 readonly cap_minutes=9 # of training, for machines that are slow or busy
 cut_short=             # a sentence for the end of the output, if that cap ended training

@@ -37,7 +37,7 @@ class BadInput(unittest.TestCase):
         self.refused("translate", "-m", "m", "--", "x", says="unexpected argument 'x'", code=2)
         self.assertEqual(checked("spec", "--length", 2, "--", "full").stdout, "full\n##\n##\n")
         for command in (["train", "--model"], ["translate", "--log"], ["average", "--output"], ["vocab", "--output"]):
-            self.refused(*command, "-", says=f"{command[1]}: got '-', which is no standard stream here", code=2)
+            self.refused(*command, "-", says=f"{command[1]}: got '-', but this option cannot use standard input or output", code=2)
         self.refused("translate", "--beam-size", "none", says=["--beam-size: got 'none'", "a whole number of at least 1"], code=2)
         self.refused("train", "--transformer-norm", "pst", says="expected one of post, pre; did you mean 'post'?", code=2)
         self.refused("vocab", "--dim-vocabs", 10**8, says="a whole number of at least 0 and at most 10,000,000", code=2)
@@ -314,7 +314,13 @@ class BadInput(unittest.TestCase):
         self.refused(*translate, "--log", "/dev/full", says=["cannot write the log file '/dev/full'", "No space left"])
 
     def test_evaluate_and_corpus(self):
-        self.refused("evaluate", "--reference", PLACE.sides["test"][1], says=["50", "1"], stdin="one line\n")
+        reference = PLACE.sides["test"][1]
+        evaluate = ["evaluate", "--reference", reference]
+        self.refused(*evaluate, says=["50", "1"], stdin="one line\n")
+        self.refused(*evaluate, "--compound-split", says="got the metric bleu; expected multi-bleu", code=2)
+        self.refused(*evaluate, "--baseline", PLACE.folder / "none", says="--baseline: no such file", code=1)
+        compared = checked(*evaluate, "--input", reference, "--baseline", PLACE.sides["test"][0]).stdout
+        self.assertRegex(compared, r"\n\nbaseline .*test.src:\n  BLEU  .*; difference \+\d.*, p = 0\.\d{4}\n$")
         self.refused("corpus", PLACE.folder / "none.tsv", "--output", PLACE.folder / "c", says="no such file")
         tmx = PLACE.folder / "bad.tmx"
         tmx.write_text("<tmx><body><tu>")

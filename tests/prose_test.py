@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Looks for phrases that make prose hard to read: prose_test.py ROOT, the root of the repository. Reads the guides, the
-comments of recipes, and the texts of options. Prints each offence with what to write instead."""
+comments of recipes, and the texts of options and messages. Prints each offence with what to write instead."""
 import pathlib
 import re
 import sys
@@ -19,6 +19,9 @@ BANNED = [(re.compile(pattern, re.IGNORECASE), advice) for pattern, advice in (
     (r"\ba (?:sentence|value|number|file|folder|line|table|row|column) a (?:sentence|value|file|folder|line|table|row|column)\b|"
      r"\bone (?:sentence|word|line|value|row|prompt) a (?:line|sentence|row|file)\b", "write 'per' or 'each'"),
     (r"\bof whatever\b|\bwhat else\b", "name it"),
+    (r"\bno \w+ has\b", "negate the verb: 'a ... does not have'"),
+    (r"\bbut for\b", "write 'except for'"),
+    (r"\bwhole numbers? of \d+ bits\b", "name the type, as in int8"),
 )]
 
 
@@ -60,11 +63,14 @@ def all_offences(root):
         yield from offences(path.relative_to(root), guide_text(path.read_text()))
     for path in sorted([*root.glob("recipes/*.yml"), *root.glob("recipes/*.sh")]):
         yield from offences(path.relative_to(root), comments(path.read_text()))
-    for path in sorted([*root.glob("src/fovea/spec/*.h"), *root.glob("src/fovea/tasks/*/*.h"), root / "src/fovea/text/corpus_options.h"]):
-        for line, text in literals(path.read_text()):
-            yield from offences(path.relative_to(root), text, line)
-            if text.startswith("of "):
-                yield f"{path.relative_to(root)}:{line}: '{text}'; a help text begins with what the option sets"
+    for path in sorted([*root.glob("src/fovea/**/*.h"), *root.glob("src/fovea/**/*.cc")]):
+        if "testing" in path.parts or path.stem.endswith("_test"):
+            continue
+        name, text = path.relative_to(root), path.read_text()
+        for line, literal in literals(text):
+            yield from offences(name, literal, line)
+            if literal.startswith("of ") and "fields()" in text:
+                yield f"{name}:{line}: '{literal}'; a help text begins with what the option sets"
 
 
 def finds(text, count):

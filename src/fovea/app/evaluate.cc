@@ -15,7 +15,8 @@ int run_evaluate(const std::vector<std::string>& arguments) {
   options.add(config, "Options");
   options.epilogue(
       "  fovea evaluate --reference test.de < test.out\n"
-      "  fovea evaluate --reference test.de --metrics bleu chrf --json < test.out");
+      "  fovea evaluate --reference test.de --metrics bleu chrf --json < test.out\n"
+      "  fovea evaluate --reference test.de --baseline full.out < topk.out");
   if (!options.parse(arguments)) return 0;
   metrics::evaluate(config, std::cout);
   return 0;

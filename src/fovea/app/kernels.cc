@@ -18,8 +18,8 @@ struct KernelsConfig {
   static constexpr auto fields() {
     using C = KernelsConfig;
     return std::tuple(field("explain", &C::explain, "walk the list for this mechanism, with each kernel's reasons"),
-                      choice("kind", &C::kind, "of the attention", kAttentionKinds),
-                      choice("dtype", &C::dtype, "of the inputs", kernels::kDTypes),
+                      choice("kind", &C::kind, "kind of the attention", kAttentionKinds),
+                      choice("dtype", &C::dtype, "type of the inputs", kernels::kDTypes),
                       number("heads", &C::heads, "heads of the layer", 1, 1024),
                       number("head-dim", &C::head_dim, "width of a head", 1, 65536),
                       number("length", &C::length, "queries and keys of the sequence", 1, 1e9),

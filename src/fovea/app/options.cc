@@ -168,8 +168,9 @@ struct Options::State {
       const std::string flag = cat("--", field.name);
       const std::string value = join(values_of(field), " ");
       if (value == "-" && std::ranges::find(not_streams, flag) != not_streams.end())
-        throw UsageError(
-            cat(flag, ": got '-', which is no standard stream here; expected a path (./- for one so named)"));
+        throw UsageError(cat(flag,
+                             ": got '-', but this option cannot use standard input or output; expected a path (./- for "
+                             "a file named '-')"));
       if (!has_name_of(field, {"log", "output"})) continue;
       require_other_file(flag, value, config_files);
       if (value != "-" && nn::is_checkpoint_file(value))

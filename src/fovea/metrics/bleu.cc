@@ -72,6 +72,18 @@ bool matches_nothing(const BleuStats& stats) {
   return std::all_of(stats.correct.begin(), stats.correct.end(), [](int64_t correct) { return correct == 0; });
 }
 
+// A match takes the characters beside its hyphen with it, so the second hyphen of "a-b-c" stays.
+std::string split_compounds(std::string_view line) {
+  std::string text;
+  size_t done = 0;
+  for (size_t i = 1; i + 1 < line.size(); ++i) {
+    if (line[i] != '-' || i <= done || fovea::is_space(line[i - 1]) || fovea::is_space(line[i + 1])) continue;
+    text += cat(line.substr(done, i - done), " ##AT##-##AT## ", line.substr(i + 1, 1));
+    done = i + 2;
+  }
+  return text + std::string(line.substr(std::min(done, line.size())));
+}
+
 std::vector<std::string> smooth_names() {
   std::vector<std::string> names;
   for (const SmoothMethod& method : kSmoothMethods) names.emplace_back(method.name);
@@ -123,7 +135,7 @@ std::string_view smooth_value_help() {
       names.emplace_back(method.name);
       values.push_back(shortest(*method.value));
     }
-    return cat("of ", join(names, " and "), "; -1: their defaults, ", join(values, " and "));
+    return cat("value of ", join(names, " and "), "; -1: their defaults, ", join(values, " and "));
   }();
   return kHelp;
 }
@@ -191,15 +203,22 @@ BleuScore corpus_bleu(std::span<const std::string> hypotheses, std::span<const s
   return bleu.score(stats);
 }
 
-BleuStats multi_bleu_segment(std::string_view hypothesis, std::span<const std::string> references, bool lowercase) {
+BleuStats multi_bleu_segment(std::string_view hypothesis, std::span<const std::string> references,
+                             const MultiBleuOptions& options) {
   return segment_of(hypothesis, references, [&](std::string_view line, WordNumbers& numbers) {
     Words words;
-    for (const std::string& word : fovea::split_words(line)) {
+    const std::string text = options.compound_split ? split_compounds(line) : std::string(line);
+    for (const std::string& word : fovea::split_words(text)) {
       const std::u32string decoded = decode_utf8(word);
-      words.push_back(numbers(lowercase ? lower_case(decoded) : decoded));
+      words.push_back(numbers(options.lowercase ? lower_case(decoded) : decoded));
     }
     return words;
   });
+}
+
+std::string multi_bleu_signature(const MultiBleuOptions& options, size_t references) {
+  return cat("nrefs:", references, "|case:", options.lowercase ? "lc" : "mixed", "|tok:none",
+             options.compound_split ? "|split:compounds" : "", "|smooth:none");
 }
 
 BleuScore multi_bleu(const BleuStats& stats) {

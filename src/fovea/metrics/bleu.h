@@ -70,10 +70,19 @@ class Bleu {
 BleuScore corpus_bleu(std::span<const std::string> hypotheses, std::span<const std::string> references,
                       const BleuOptions& options = {});
 
+struct MultiBleuOptions {
+  bool lowercase = false;
+  // Splits words at hyphens on both sides, as scores of English-German are published: s/(\S)-(\S)/\1 ##AT##-##AT##
+  // \2/g.
+  bool compound_split = false;
+};
+
 // BLEU of text that is tokenised already, as Moses' multi-bleu script gives it: words apart by ASCII white space,
 // no smoothing.
-BleuStats multi_bleu_segment(std::string_view hypothesis, std::span<const std::string> references, bool lowercase);
+BleuStats multi_bleu_segment(std::string_view hypothesis, std::span<const std::string> references,
+                             const MultiBleuOptions& options = {});
 BleuScore multi_bleu(const BleuStats& stats);
+std::string multi_bleu_signature(const MultiBleuOptions& options, size_t references);
 // "BLEU = 27.31, 60.1/33.3/20.9/13.4 (BP=0.998, ratio=0.998, hyp_len=1000, ref_len=1002)"
 std::string multi_bleu_line(const BleuScore& score, int width = 2);  // digits of the score
 

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cmath>
 #include <numeric>
+#include <utility>
 
 #include "fovea/base/signals.h"
 
@@ -48,6 +50,17 @@ class SeedWords {
   uint32_t constant_ = 0x8b51f9dd;
   size_t next_ = 0;
 };
+
+double mean_of(std::span<const double> values) {
+  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+}
+
+// The bounds between which 95% of the values lie.
+std::pair<double, double> middle_95(std::vector<double> values) {
+  std::ranges::sort(values);
+  const size_t cut = values.size() / 40;
+  return {values[cut], values[values.size() - cut - 1]};
+}
 
 }  // namespace
 
@@ -96,19 +109,37 @@ uint32_t NumpyRandom::below(uint32_t bound) {
   }
 }
 
-Interval bootstrap(size_t segments, int64_t samples, const std::function<double(const std::vector<uint32_t>&)>& score) {
-  NumpyRandom random(kBootstrapSeed);
-  std::vector<uint32_t> drawn(segments);
+std::vector<double> resampled_scores(const Resampling& resampling,
+                                     const std::function<double(const std::vector<uint32_t>&)>& score) {
+  NumpyRandom random(resampling.seed);
+  std::vector<uint32_t> drawn(resampling.segments);
   std::vector<double> scores;
-  for (int64_t i = 0; i < samples; ++i) {
+  for (int64_t i = 0; i < resampling.samples; ++i) {
     throw_if_interrupted("resampling");
-    for (uint32_t& segment : drawn) segment = random.below(static_cast<uint32_t>(segments));
+    for (uint32_t& segment : drawn) segment = random.below(static_cast<uint32_t>(resampling.segments));
     scores.push_back(score(drawn));
   }
-  std::sort(scores.begin(), scores.end());
-  const size_t cut = scores.size() / 40;
-  return {.mean = std::accumulate(scores.begin(), scores.end(), 0.0) / static_cast<double>(scores.size()),
-          .half_width = 0.5 * (scores[scores.size() - cut - 1] - scores[cut])};
+  return scores;
+}
+
+Interval interval_of(std::vector<double> scores) {
+  const auto [low, high] = middle_95(scores);
+  return {.mean = mean_of(scores), .half_width = 0.5 * (high - low)};
+}
+
+Comparison compare(double difference, std::span<const double> system, std::span<const double> baseline) {
+  std::vector<double> differences, sizes;
+  for (size_t i = 0; i < system.size(); ++i) {
+    differences.push_back(system[i] - baseline[i]);
+    sizes.push_back(std::abs(differences.back()));
+  }
+  const auto [low, high] = middle_95(differences);
+  Comparison comparison{.difference = difference, .low = low, .high = high};
+  const double expected = mean_of(sizes);
+  if (difference == 0 && expected == 0) return comparison;
+  const auto larger = std::ranges::count_if(sizes, [&](double size) { return size - expected > std::abs(difference); });
+  comparison.p = static_cast<double>(larger + 1) / static_cast<double>(sizes.size() + 1);
+  return comparison;
 }
 
 }  // namespace fovea::metrics

@@ -9,6 +9,7 @@
 
 #include "fovea/base/fields.h"
 #include "fovea/metrics/bleu.h"
+#include "fovea/metrics/bootstrap.h"
 #include "fovea/metrics/tokenize.h"
 
 namespace fovea::metrics {
@@ -16,29 +17,36 @@ namespace fovea::metrics {
 std::string_view metrics_help();  // of --metrics, from the list of them in evaluate.cc
 
 struct EvaluateOptions {
-  std::vector<std::string> reference;
+  std::vector<std::string> reference, baseline;
   std::string input = "-";
   std::vector<std::string> metrics = {"bleu"};
   std::string tokenize = "13a", smooth_method = "exp";
   double smooth_value = -1;
-  bool lowercase = false, chrf_whitespace = false, sentence_level = false, confidence = false;
-  int64_t confidence_n = 1000, width = 2;
+  bool lowercase = false, chrf_whitespace = false, compound_split = false, sentence_level = false, confidence = false;
+  int64_t confidence_n = 1000, seed = kBootstrapSeed, width = 2;
   bool json = false, score_only = false;
 
   static auto fields() {
     using O = EvaluateOptions;
     return std::tuple(
-        named("reference", &O::reference, "file of references, a line a segment; several files: several references",
+        named("reference", &O::reference, "file of references, one line per segment; several files: several references",
               "r,references"),
         named("input", &O::input, "file of translations, - for standard input", "i"),
+        field("baseline", &O::baseline,
+              "translations of another system to compare with, by paired bootstrap resampling; several files: several "
+              "systems"),
         named("metrics", &O::metrics, metrics_help(), "m"), named("tokenize", &O::tokenize, tokenizers_help(), "tok"),
         choice("smooth-method", &O::smooth_method, "what BLEU takes for a precision of zero", smooth_choices()),
         number("smooth-value", &O::smooth_value, smooth_value_help(), -1, 1e9),
         named("lowercase", &O::lowercase, "compare without case", "lc"),
         field("chrf-whitespace", &O::chrf_whitespace, "let chrF count white space"),
-        named("sentence-level", &O::sentence_level, "a score a line, of one metric", "sl"),
+        field(
+            "compound-split", &O::compound_split,
+            "before multi-bleu, split a-b into a ##AT##-##AT## b in both texts, as published English-German scores do"),
+        named("sentence-level", &O::sentence_level, "print one score per line, by one metric", "sl"),
         named("confidence", &O::confidence, "95% confidence interval by bootstrap resampling", "ci"),
         number("confidence-n", &O::confidence_n, "resamples of the bootstrap", 2, 1e7),
+        number("seed", &O::seed, "random seed of the bootstrap; sacreBLEU's is the default", 0, 4294967295),
         named(number("width", &O::width, "digits after the decimal point", 0, 15), "w"),
         field("json", &O::json, "print JSON as sacreBLEU does"),
         named("score-only", &O::score_only, "print nothing but the score", "b"));
@@ -47,8 +55,15 @@ struct EvaluateOptions {
 
 using Lines = std::vector<std::string>;
 
-// The report for hypotheses against one or several lists of references, all of the same length; ends with a newline.
-std::string report(const EvaluateOptions& options, const Lines& hypotheses, std::span<const Lines> references);
+struct NamedLines {
+  std::string name;  // the file, for messages and for the report's baselines; may be empty
+  Lines lines;
+};
+
+// Returns the report on a system's translations against one or several lists of references, and against baselines, all
+// of the same length; it ends with a newline.
+std::string report(const EvaluateOptions& options, const NamedLines& system, std::span<const NamedLines> references,
+                   std::span<const NamedLines> baselines = {});
 
 // Reads the files of the options and writes the report.
 void evaluate(const EvaluateOptions& options, std::ostream& out);

@@ -166,16 +166,73 @@ TEST_F(EvaluateTest, MistakesAreNamed) {
   EXPECT_THAT(refusal(bad), HasSubstr("'-' is standard input"));
 }
 
+TEST_F(EvaluateTest, MistakesInComparisonsAreNamed) {
+  EvaluateOptions bad = options();
+  bad.baseline = {folder_ / "none"};
+  EXPECT_THAT(refusal(bad), HasSubstr("--baseline: no such file"));
+  write_file(folder_ / "short", "one\n");
+  bad.baseline = {folder_ / "short"};
+  EXPECT_THAT(refusal(bad), AllOf(HasSubstr("got 2 translations"), HasSubstr("and 1 translations of a baseline"),
+                                  HasSubstr("short"), HasSubstr("expected as many lines of each")));
+  bad.baseline = {"-", "-"};
+  EXPECT_THAT(refusal(bad), HasSubstr("--baseline: '-' is standard input, where another file comes from"));
+  bad.baseline = {folder_ / "ref"};
+  bad.score_only = true;
+  EXPECT_THAT(refusal(bad), HasSubstr("leave out --score-only"));
+  bad.score_only = false;
+  bad.sentence_level = true;
+  EXPECT_THAT(refusal(bad), HasSubstr("--baseline: systems are compared on all sentences together"));
+  bad = options();
+  bad.compound_split = true;
+  EXPECT_THAT(refusal(bad), HasSubstr("--compound-split: got the metric bleu; expected multi-bleu"));
+  bad.metrics = {"multi-bleu", "chrf"};
+  EXPECT_THAT(refusal(bad), HasSubstr("--compound-split: got the metric chrf; expected multi-bleu"));
+}
+
+// The system's segments equal the reference and the baseline's share nothing with it, so every resample differs by 100,
+// and no difference is larger than the mean one.
+TEST_F(EvaluateTest, ComparesWithBaselines) {
+  const std::string line = "a b c d e\n", other = "v w x y z\n";
+  for (const char* file : {"hyp", "ref"}) write_file(folder_ / file, line + line + line);
+  write_file(folder_ / "bad", other + other + other);
+  EvaluateOptions form = options();
+  form.baseline = {folder_ / "bad", folder_ / "hyp"};
+  form.confidence_n = 99;
+  form.metrics = {"bleu", "chrf"};
+  const std::string text = run(form);
+  EXPECT_THAT(text, HasSubstr("BLEU|nrefs:1|bs:99|seed:12345|case:mixed"));
+  EXPECT_THAT(text, HasSubstr(cat("\nbaseline ", (folder_ / "bad").string(),
+                                  ":\n  BLEU   0.00; difference +100.00, 95% interval +100.00 to +100.00, p = 0.0100\n"
+                                  "  chrF2  0.00; difference +100.00,")));
+  EXPECT_THAT(text, HasSubstr("BLEU   100.00 (μ = 100.00 ± 0.00); difference +0.00, 95% interval +0.00 to +0.00, "
+                              "p = 1.0000\n"));
+  form.metrics = {"bleu"};
+  form.json = true;
+  EXPECT_THAT(run(form), AllOf(HasSubstr("\"baselines\": [\n  {\n"), HasSubstr("\"difference\": 100.0,"),
+                               HasSubstr("\"difference_low\": 100.0,"), HasSubstr("\"p_value\": 0.01\n")));
+}
+
+TEST_F(EvaluateTest, TheSeedDrawsTheResamples) {
+  EvaluateOptions form = options();
+  form.confidence = true;
+  form.metrics = {"chrf"};
+  form.width = 4;
+  const std::string standard = run(form);
+  form.seed = 1;
+  EXPECT_THAT(run(form), AllOf(HasSubstr("|seed:1|"), testing::Ne(standard)));
+}
+
 TEST_F(EvaluateTest, StopsBetweenSegments) {
   install_signal_handlers();
   for (const bool sentence_level : {false, true}) {
     EvaluateOptions each = options();
     each.sentence_level = sentence_level;
-    const std::vector<Lines> references = {{"the cat is on the mat"}};
+    const NamedLines system = {{}, {"the cat sat on the mat"}};
+    const std::vector<NamedLines> references = {{{}, {"the cat is on the mat"}}};
     raise(SIGTERM);
-    EXPECT_THROW(report(each, {"the cat sat on the mat"}, references), Interrupted);
+    EXPECT_THROW(report(each, system, references), Interrupted);
     clear_interrupt();
-    EXPECT_NO_THROW(report(each, {"the cat sat on the mat"}, references));
+    EXPECT_NO_THROW(report(each, system, references));
   }
 }
 
@@ -189,7 +246,7 @@ TEST_F(EvaluateTest, TheHelpIsThatOfTheLists) {
   EXPECT_EQ(help("metrics"), "what to compute: bleu, chrf, chrf++, multi-bleu (of text tokenised already) {}");
   EXPECT_THAT(help("tokenize"), HasSubstr("tokens of BLEU; 13a: as mteval-v13a.pl, for most languages; none: "));
   EXPECT_THAT(help("smooth-method"), HasSubstr("{exp|floor|add-k|none}"));
-  EXPECT_EQ(help("smooth-value"), "of floor and add-k; -1: their defaults, 0.1 and 1 {}");
+  EXPECT_EQ(help("smooth-value"), "value of floor and add-k; -1: their defaults, 0.1 and 1 {}");
 }
 
 TEST_F(EvaluateTest, LongLinesAreScoredAndInvalidBytesRefused) {

@@ -112,16 +112,27 @@ TEST(Bleu, StatisticsOfSegmentsAdd) {
 TEST(Bleu, MultiBleuAsMosesPrintsIt) {
   // 4 of 5, 3 of 4, 2 of 3, 1 of 2; five words against six.
   const Texts reference = {"the small cat sleeps here ."};
-  const BleuScore score = multi_bleu(multi_bleu_segment("the small cat sleeps .", reference, false));
+  const BleuScore score = multi_bleu(multi_bleu_segment("the small cat sleeps .", reference));
   EXPECT_DOUBLE_EQ(score.score, 100 * std::exp(1 - 6. / 5) * std::pow(5. / 5 * 3 / 4 * 2 / 3 * 1 / 2, 0.25));
   EXPECT_EQ(multi_bleu_line(score), "BLEU = 57.89, 100.0/75.0/66.7/50.0 (BP=0.819, ratio=0.833, hyp_len=5, ref_len=6)");
   EXPECT_THAT(multi_bleu_line(score, 4), testing::StartsWith("BLEU = 57.8930, "));
-  EXPECT_EQ(multi_bleu(multi_bleu_segment("the cat", reference, false)).score, 0);  // nothing smoothed
+  EXPECT_EQ(multi_bleu(multi_bleu_segment("the cat", reference)).score, 0);  // nothing smoothed
   const Texts no_words = {""};
-  EXPECT_EQ(multi_bleu_line(multi_bleu(multi_bleu_segment("", no_words, false))),
+  EXPECT_EQ(multi_bleu_line(multi_bleu(multi_bleu_segment("", no_words))),
             "BLEU = 0, 0/0/0/0 (BP=0, ratio=0, hyp_len=0, ref_len=0)");
   const Texts upper = {"A B C D"};
-  EXPECT_DOUBLE_EQ(multi_bleu(multi_bleu_segment("a b c d", upper, true)).score, 100);
+  EXPECT_DOUBLE_EQ(multi_bleu(multi_bleu_segment("a b c d", upper, {.lowercase = true})).score, 100);
+}
+
+// "x-y-z" has one match, as it takes the y; "- a" and "b-" have none.
+TEST(Bleu, MultiBleuSplitsCompounds) {
+  const MultiBleuOptions split{.compound_split = true};
+  const Texts apart = {"x y-z - a b- ü ö"};
+  const BleuStats stats = multi_bleu_segment("x-y-z - a b- ü-ö", apart, split);
+  EXPECT_EQ(stats.hypothesis_length, 9);  // with two signs of a split
+  EXPECT_EQ(stats.correct[0], 7);
+  EXPECT_EQ(multi_bleu_segment("x-y-z - a b- ü-ö", apart).correct[0], 3);
+  EXPECT_EQ(multi_bleu_signature(split, 1), "nrefs:1|case:mixed|tok:none|split:compounds|smooth:none");
 }
 
 TEST(Chrf, ByHand) {
@@ -166,18 +177,33 @@ TEST(Bootstrap, DrawsNumpysNumbers) {
 }
 
 TEST(Bootstrap, IntervalOfEqualScoresIsNarrow) {
-  const Interval same = bootstrap(10, 100, [](const auto&) { return 42.0; });
+  const Interval same =
+      interval_of(resampled_scores({.segments = 10, .samples = 100}, [](const auto&) { return 42.0; }));
   EXPECT_DOUBLE_EQ(same.mean, 42);
   EXPECT_EQ(same.half_width, 0);
-  const Interval wide = bootstrap(100, 400, [](const std::vector<uint32_t>& drawn) {
-    double sum = 0;
-    for (const uint32_t i : drawn) sum += i;
-    return sum / static_cast<double>(drawn.size());
-  });
+  const Interval wide =
+      interval_of(resampled_scores({.segments = 100, .samples = 400}, [](const std::vector<uint32_t>& drawn) {
+        double sum = 0;
+        for (const uint32_t i : drawn) sum += i;
+        return sum / static_cast<double>(drawn.size());
+      }));
   // The mean of 0..99 has the standard error 28.87 / 10; 95% of a normal distribution lie within 1.96 of it. The two
   // quantiles of 400 draws are sure to about a tenth.
   EXPECT_NEAR(wide.mean, 49.5, 0.6);
   EXPECT_NEAR(wide.half_width, 1.96 * 2.887, 0.8);
+}
+
+// The sizes 2 0 0 2 have the mean 1: two of them are more than 0.5 above it, none is more than 1 above it.
+TEST(Bootstrap, ComparisonByHand) {
+  const std::vector<double> system = {5, 4, 4, 6}, baseline = {3, 4, 4, 8}, equal = system;
+  const Comparison small = compare(0.5, system, baseline);
+  EXPECT_EQ(small.difference, 0.5);
+  EXPECT_EQ(small.low, -2);
+  EXPECT_EQ(small.high, 2);
+  EXPECT_DOUBLE_EQ(small.p, 3. / 5);
+  EXPECT_DOUBLE_EQ(compare(-0.5, system, baseline).p, 3. / 5);
+  EXPECT_DOUBLE_EQ(compare(1, system, baseline).p, 1. / 5);
+  EXPECT_EQ(compare(0, system, equal).p, 1);
 }
 
 }  // namespace

@@ -225,7 +225,7 @@ Checkpoint resume(const fs::path& run) {
   for (auto path = candidates.rbegin(); path != candidates.rend(); ++path) {
     try {
       Checkpoint checkpoint = load_folder(*path, Load::kAll, "--model");
-      if (!first_problem.empty()) log::warn(cat(first_problem, "; going on from ", path->string()));
+      if (!first_problem.empty()) log::warn(cat(first_problem, "; resuming from ", path->string()));
       return checkpoint;
     } catch (const Error& e) {
       if (first_problem.empty()) first_problem = e.what();

@@ -43,7 +43,7 @@ fs::path checked_output(const fs::path& run, const fs::path& output) {
     throw Error(cat("--output: '", output.string(), "' is among the run's own checkpoints; name another folder"));
   if (path_exists(resolved / kProgressFile, kOption))
     throw Error(
-        cat("--output: '", output.string(), "' is a checkpoint that training goes on from; name another folder"));
+        cat("--output: '", output.string(), "' is a checkpoint that training resumes from; name another folder"));
   std::error_code none_there;
   if (fs::is_symlink(resolved, none_there))
     throw Error(cat("--output: '", output.string(), "' is a link to '", fs::read_symlink(resolved, none_there).string(),

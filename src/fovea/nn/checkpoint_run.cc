@@ -164,7 +164,7 @@ void remove_checkpoints(const fs::path& run) {
     const std::string_view ending = std::string_view(name).substr(stem.size());
     const bool is_own = ending.empty() || is_aside(ending, kNew) || is_aside(ending, kOld) || is_aside(ending, ".");
     if (is_checkpoint_name(stem) && is_own) continue;
-    throw Error(cat("--overwrite: '", path.string(), "' is no checkpoint; move it away or use another --model"));
+    throw Error(cat("--overwrite: '", path.string(), "' is not a checkpoint; move it away or use another --model"));
   }
   remove_path(folder_of(run), "--overwrite");
 }

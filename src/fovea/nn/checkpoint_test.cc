@@ -271,7 +271,7 @@ TEST(Checkpoint, CleaningLeavesAUsersFolders) {
   EXPECT_TRUE(fs::is_symlink(run.path() / "last.tmp-mine"));
   for (const std::string& name : own) {
     EXPECT_TRUE(is_checkpoint(checkpoints / name)) << name;
-    EXPECT_THAT(message_of([&] { remove_checkpoints(run.path()); }), HasSubstr(name + "' is no checkpoint"));
+    EXPECT_THAT(message_of([&] { remove_checkpoints(run.path()); }), HasSubstr(name + "' is not a checkpoint"));
     fs::remove_all(checkpoints / name);
   }
   EXPECT_THAT(names(list_checkpoints(run.path())), ElementsAre("update-00000010"));
@@ -446,7 +446,7 @@ TEST(Checkpoint, AveragingWritesOverNoRun) {
   link_checkpoint(run.path(), "best", path);
   EXPECT_THAT(refusal(run.path() / "best"), HasSubstr("among the run's own checkpoints"));
   const fs::path other = save(elsewhere.path(), 1);
-  EXPECT_THAT(refusal(other), HasSubstr("is a checkpoint that training goes on from"));
+  EXPECT_THAT(refusal(other), HasSubstr("is a checkpoint that training resumes from"));
   EXPECT_EQ(resumed(run.path()), "1");
   EXPECT_EQ(resumed(elsewhere.path()), "1");
 }

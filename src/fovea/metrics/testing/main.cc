@@ -1,5 +1,6 @@
-// For sacrebleu_test.py: a JSON object a line in, {"options": [[name, value ...] ...], "hypotheses": [...],
-// "references": [[...] ...]}; a JSON string a line out, the report.
+// For sacrebleu_test.py and multi_bleu_test.py. Reads one JSON object per line, {"options": [[name, value ...] ...],
+// "hypotheses": [...], "references": [[...] ...], "baselines": {name: [...] ...}}, where "baselines" may be missing.
+// Writes the report as one JSON string per line.
 #include <exception>
 #include <iostream>
 #include <nlohmann/json.hpp>
@@ -10,6 +11,8 @@
 
 namespace {
 
+using fovea::metrics::NamedLines;
+
 std::string run(const nlohmann::json& request) {
   fovea::metrics::EvaluateOptions options;
   for (const auto& given : request.at("options")) {
@@ -19,8 +22,14 @@ std::string run(const nlohmann::json& request) {
     for (const fovea::FieldView& field : fovea::field_views(options))
       if (field.name == name) fovea::assign(field, values);
   }
-  const std::vector<fovea::metrics::Lines> references = request.at("references");
-  return fovea::metrics::report(options, request.at("hypotheses").get<fovea::metrics::Lines>(), references);
+  const auto named = [](const std::string& name, const nlohmann::json& lines) {
+    return NamedLines{.name = name, .lines = lines.get<fovea::metrics::Lines>()};
+  };
+  std::vector<NamedLines> references, baselines;
+  for (const auto& lines : request.at("references")) references.push_back(named("", lines));
+  if (request.contains("baselines"))
+    for (const auto& [name, lines] : request.at("baselines").items()) baselines.push_back(named(name, lines));
+  return fovea::metrics::report(options, named("", request.at("hypotheses")), references, baselines);
 }
 
 }  // namespace

@@ -6,70 +6,19 @@ import random
 import subprocess
 import sys
 
+from corpora import WORDS, corpus, disturbed, sentence
+
 VERSION = "2.6.0"
 SKIPPED = 77
 
 try:
+    import numpy
     import sacrebleu
     from sacrebleu.metrics import BLEU, CHRF
+    from sacrebleu.significance import PairedTest, _bootstrap_resample
 except ImportError as error:
     print(f"skipped: sacreBLEU cannot be imported ({error}); ./fovea.sh test installs sacrebleu=={VERSION} into .venv")
     sys.exit(SKIPPED)
-
-WORDS = {
-    "latin": "the a cat dog's house-boat runs 3.14 1,000 e.g. U.S. co-operate don't naïve Straße ÉCOLE İstanbul ǅ ﬁn x² ½".split(),
-    "marks": ". , ; : ! ? - -- ... ( ) [ ] { } \" ' ` ~ @ # $ % ^ & * + = / \\ | < > _ ., .. ,, 5- -5 5.-".split(),
-    "entities": "&quot; &amp; &lt; &gt; &amp;lt; &apos; <skipped> &amp;quot; AT&T &".split(),
-    "greek": "ΟΔΟΣ ΣΑΣ λόγος Σ. ΑΣ!".split(),
-    "cyrillic": "Москва стол, ёж! «да» №5 — нет".split(),
-    "chinese": "我们 喜欢 北京。 中国,人民 “你好” 3.5亿 𠀀𠀁 ，（全角） ㈠ ☃ ABC中文DEF".split(),
-    "japanese": "カタカナ ひらがな 漢字、 ｶﾅ 「括弧」 ー".split(),
-    "korean": "한국어 안녕하세요. ㅋㅋ".split(),
-    "arabic": "مرحبا بالعالم، ١٢٣ ؟".split(),
-    "hindi": "नमस्ते दुनिया। १२३".split(),
-    "thai": "สวัสดี ชาวโลก".split(),
-    "hebrew": "שלום עולם — טוב".split(),
-    "emoji": "😀 👨‍👩‍👧 🇩🇪 ❤️ ✓ → € £5 ©".split(),
-    "combining": "e\u0301 a\u0308 n\u0303o \u200bzero\u200dwidth ﷺ".split(),
-}
-SPACES = [" ", " ", " ", " ", "  ", "\t", "\u00a0", "\u3000", "\u2009", "\x1c", "\u2028", "\x85", ""]
-
-
-def sentence(rng, kinds):
-    count = rng.choice([0, 1, 2, 3, 4, 5, 8, 13, 30])
-    text = "".join(rng.choice(WORDS[rng.choice(kinds)]) + rng.choice(SPACES) for _ in range(count))
-    return rng.choice(["", "", " ", "\t"]) + text
-
-
-def disturbed(rng, text, kinds):
-    """The text with words dropped, doubled, exchanged, re-cased or replaced: a translation that is partly right."""
-    words, out = text.split(" "), []
-    for word in words:
-        draw = rng.random()
-        if draw < 0.08:
-            continue
-        if draw < 0.14:
-            word = rng.choice(WORDS[rng.choice(kinds)])
-        elif draw < 0.2:
-            out.append(word)
-        elif draw < 0.25:
-            word = word.upper()
-        out.append(word)
-    if len(out) > 2 and rng.random() < 0.3:
-        at = rng.randrange(len(out) - 1)
-        out[at], out[at + 1] = out[at + 1], out[at]
-    return " ".join(out)
-
-
-def corpus(rng):
-    kinds = rng.sample(sorted(WORDS), rng.randint(1, 4))
-    lines = rng.choice([1, 2, 3, 10, 40])
-    references = [[sentence(rng, kinds) for _ in range(lines)]]
-    for _ in range(rng.choice([0, 0, 1, 2])):
-        references.append([disturbed(rng, line, kinds) for line in references[0]])
-    hypotheses = [disturbed(rng, line, kinds) for line in references[0]]
-    return hypotheses, references
-
 
 def rstripped(lines):
     return [line.rstrip() for line in lines]
@@ -130,10 +79,73 @@ def make_case(rng):
     return {"options": options, "hypotheses": hypotheses, "references": references}, want
 
 
+# sacreBLEU's resamples are scored in single precision: relative errors of 1e-7 add up over a few operations.
+PAIRED_TOLERANCE = 1e-3
+
+
+def make_paired(rng):
+    """A request that compares a system with a baseline, and the check of its report."""
+    options, make_metric = rng.choice([bleu_case, bleu_case, chrf_case])(rng)
+    kinds = rng.sample(sorted(WORDS), rng.randint(1, 4))
+    reference = [sentence(rng, kinds) for _ in range(rng.choice([5, 60, 200]))]
+    system, baseline = ([disturbed(rng, line, kinds) for line in reference] for _ in range(2))
+    samples = rng.choice([50, 200])
+    options = options + [["json", "true"], ["width", "6"], ["confidence-n", str(samples)]]
+    request = {"options": options, "hypotheses": system, "references": [reference], "baselines": {"old": baseline}}
+    return request, lambda report: paired_problems(json.loads(report), make_metric(False), samples, *map(rstripped, (
+        system, baseline, reference)))
+
+
+def paired_problems(got, metric, samples, system, baseline, reference):
+    """What differs between our report and sacreBLEU's own paired bootstrap."""
+    _, table = PairedTest([("old", baseline), ("new", system)], {"metric": metric}, [reference], "bs", samples)()
+    (theirs_old, theirs_new), = (results for name, results in table.items() if name != "System")
+    old, = got["baselines"]
+    scores = {name: numpy.array([score.score for score in _bootstrap_resample(
+        metric._extract_corpus_statistics(lines, [reference]), metric, samples)[1]])
+        for name, lines in (("new", system), ("old", baseline))}
+    differences = numpy.sort(scores["new"] - scores["old"])
+    cut = samples // 40
+    pairs = {"score": (got["score"], theirs_new.score), "baseline": (old["score"], theirs_old.score),
+             "mean": (got.get("confidence_mean", 0), theirs_new.mean),
+             "half width": (got.get("confidence_var", theirs_new.ci), theirs_new.ci),
+             "baseline's mean": (old["confidence_mean"], theirs_old.mean),
+             "baseline's half width": (old["confidence_var"], theirs_old.ci),
+             "difference": (old["difference"], theirs_new.score - theirs_old.score),
+             "low": (old["difference_low"], differences[cut]), "high": (old["difference_high"], differences[-cut - 1])}
+    problems = [f"{name}: {ours} and {theirs}" for name, (ours, theirs) in pairs.items()
+                if abs(ours - theirs) > PAIRED_TOLERANCE]
+    if numpy.all(numpy.abs(differences) < PAIRED_TOLERANCE):
+        return problems  # our p is 1 there
+    # Resamples that tie with the difference count or not by rounding.
+    excess = numpy.abs(differences) - numpy.abs(differences).mean() - abs(theirs_new.score - theirs_old.score)
+    low, high = ((numpy.sum(excess > tie) + 1) / (samples + 1) for tie in (PAIRED_TOLERANCE, -PAIRED_TOLERANCE))
+    if not low - 1e-9 <= old["p_value"] <= high + 1e-9 or low == high and old["p_value"] != theirs_new.p_value:
+        problems.append(f"p: {old['p_value']} and {theirs_new.p_value}, from {low} to {high}")
+    return problems
+
+
+def reports_of(program, requests):
+    run = subprocess.run([program], input="".join(json.dumps(request) + "\n" for request in requests), text=True,
+                         stdout=subprocess.PIPE, check=True)
+    return [json.loads(line) for line in run.stdout.splitlines()]
+
+
+def check_paired(program, rng, count):
+    cases = [make_paired(rng) for _ in range(count)]
+    reports = reports_of(program, [request for request, _ in cases])
+    failures = [(request, problems) for (request, check), report in zip(cases, reports) if (problems := check(report))]
+    for request, problems in failures[:5]:
+        print(f"{request['options']}, {len(request['hypotheses'])} segments: {'; '.join(problems)}")
+    print(f"{len(cases) - len(failures)} of {len(cases)} comparisons equal sacreBLEU {VERSION}'s")
+    return not failures and len(reports) == len(cases)
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("program")
     parser.add_argument("--cases", type=int, default=1500)
+    parser.add_argument("--paired", type=int, default=60, help="comparisons with a baseline")
     parser.add_argument("--seed", type=int, default=1)
     args = parser.parse_args()
     if sacrebleu.__version__ != VERSION:
@@ -141,14 +153,13 @@ def main():
         return SKIPPED
     rng = random.Random(args.seed)
     cases = [make_case(rng) for _ in range(args.cases)]
-    run = subprocess.run([args.program], input="".join(json.dumps(request) + "\n" for request, _ in cases), text=True,
-                         stdout=subprocess.PIPE, check=True)
-    got = [json.loads(line) for line in run.stdout.splitlines()]
+    got = reports_of(args.program, [request for request, _ in cases])
     failures = [(case, want, report) for (case, want), report in zip(cases, got) if want != report]
     for case, want, report in failures[:5]:
         print(f"{json.dumps(case, ensure_ascii=False)}\nsacreBLEU {want!r}\nfovea     {report!r}\n")
     print(f"{len(cases) - len(failures)} of {len(cases)} reports equal sacreBLEU {VERSION}'s")
-    return 1 if failures or len(got) != len(cases) else 0
+    paired = check_paired(args.program, rng, args.paired)
+    return 1 if failures or len(got) != len(cases) or not paired else 0
 
 
 if __name__ == "__main__":

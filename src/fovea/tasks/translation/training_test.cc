@@ -335,7 +335,7 @@ TEST(Training, BeginsAgainAsAsked) {
   task.train.after_batches = 2;
   const fs::path foreign = fs::path(task.train.model) / "checkpoints/notes.txt";
   std::ofstream(foreign) << "not ours";
-  EXPECT_THAT(message_of([&] { run(task); }), HasSubstr("notes.txt' is no checkpoint"));
+  EXPECT_THAT(message_of([&] { run(task); }), HasSubstr("notes.txt' is not a checkpoint"));
   EXPECT_TRUE(fs::exists(fs::path(task.train.model) / "checkpoints/update-00000001"));
   fs::remove(foreign);
   run(task);

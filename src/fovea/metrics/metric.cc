@@ -1,0 +1,154 @@
+#include "fovea/metrics/metric.h"
+
+#include <algorithm>
+#include <array>
+
+#include "fovea/base/error.h"
+#include "fovea/base/strings.h"
+#include "fovea/metrics/chrf.h"
+
+namespace fovea::metrics {
+namespace {
+
+template <class Stats>
+Stats sum_of(const std::vector<Stats>& stats, const std::vector<uint32_t>& segments) {
+  Stats total;
+  for (const uint32_t segment : segments) total += stats[segment];
+  return total;
+}
+
+class BleuMetric : public Metric {
+ public:
+  explicit BleuMetric(const BleuOptions& options) : bleu_(options) {}
+  std::string name() const override { return "BLEU"; }
+  std::string signature(size_t references) const override { return bleu_.signature(references); }
+  void add(const std::string& hypothesis, std::span<const std::string> references) override {
+    stats_.push_back(bleu_.segment(hypothesis, references));
+  }
+  MetricScore score(const std::vector<uint32_t>& segments) const override {
+    const BleuScore score = bleu_.score(sum_of(stats_, segments));
+    return {score.score, score.verbose(), {}};
+  }
+
+ private:
+  Bleu bleu_;
+  std::vector<BleuStats> stats_;
+};
+
+class ChrfMetric : public Metric {
+ public:
+  explicit ChrfMetric(const ChrfOptions& options) : chrf_(options) {}
+  std::string name() const override { return chrf_.name(); }
+  std::string signature(size_t references) const override { return chrf_.signature(references); }
+  void add(const std::string& hypothesis, std::span<const std::string> references) override {
+    stats_.push_back(chrf_.segment(hypothesis, references));
+  }
+  MetricScore score(const std::vector<uint32_t>& segments) const override {
+    return {chrf_.score(sum_of(stats_, segments)), {}, {}};
+  }
+
+ private:
+  Chrf chrf_;
+  std::vector<ChrfStats> stats_;
+};
+
+class MultiBleuMetric : public Metric {
+ public:
+  MultiBleuMetric(const MultiBleuOptions& options, int width) : options_(options), width_(width) {}
+  std::string name() const override { return "multi-bleu"; }
+  std::string signature(size_t references) const override { return multi_bleu_signature(options_, references); }
+  void add(const std::string& hypothesis, std::span<const std::string> references) override {
+    stats_.push_back(multi_bleu_segment(hypothesis, references, options_));
+  }
+  MetricScore score(const std::vector<uint32_t>& segments) const override {
+    const BleuScore score = multi_bleu(sum_of(stats_, segments));
+    return {score.score, score.verbose(), multi_bleu_line(score, width_)};
+  }
+
+ private:
+  MultiBleuOptions options_;
+  int width_;
+  std::vector<BleuStats> stats_;
+};
+
+std::unique_ptr<Metric> make_bleu(const EvaluateOptions& options) {
+  return std::make_unique<BleuMetric>(BleuOptions{.tokenize = options.tokenize,
+                                                  .lowercase = options.lowercase,
+                                                  .smooth_method = options.smooth_method,
+                                                  .smooth_value = options.smooth_value,
+                                                  .effective_order = options.sentence_level});
+}
+
+template <int64_t word_order>
+std::unique_ptr<Metric> make_chrf(const EvaluateOptions& options) {
+  return std::make_unique<ChrfMetric>(
+      ChrfOptions{.word_order = word_order, .lowercase = options.lowercase, .whitespace = options.chrf_whitespace});
+}
+
+std::unique_ptr<Metric> make_multi_bleu(const EvaluateOptions& options) {
+  return std::make_unique<MultiBleuMetric>(
+      MultiBleuOptions{.lowercase = options.lowercase, .compound_split = options.compound_split},
+      static_cast<int>(options.width));
+}
+
+// The names of --metrics, in the order of the report.
+struct MetricName {
+  std::string_view name, help;
+  std::unique_ptr<Metric> (*make)(const EvaluateOptions&);
+};
+constexpr std::array kMetrics = {
+    MetricName{"bleu", "", make_bleu},
+    MetricName{"chrf", "", make_chrf<0>},
+    MetricName{"chrf++", "", make_chrf<2>},
+    MetricName{"multi-bleu", " (of text tokenised already)", make_multi_bleu},
+};
+
+void check_names(const std::vector<std::string>& names) {
+  std::vector<std::string> known;
+  for (const MetricName& metric : kMetrics) known.emplace_back(metric.name);
+  if (names.empty()) throw UsageError(cat("--metrics: got none; expected some of ", join(known, ", ")));
+  for (const std::string& name : names)
+    if (std::find(known.begin(), known.end(), name) == known.end())
+      throw UsageError(
+          cat("--metrics: got '", name, "'; expected some of ", join(known, ", "), did_you_mean(name, known)));
+}
+
+void check_combinations(const EvaluateOptions& options) {
+  if (options.sentence_level && options.metrics.size() > 1)
+    throw UsageError(cat("--sentence-level: got ", options.metrics.size(), " metrics; expected one"));
+  if (options.sentence_level && options.confidence)
+    throw UsageError("--confidence: a single sentence has no confidence interval; leave out --sentence-level");
+  if (options.sentence_level && !options.baseline.empty())
+    throw UsageError("--baseline: systems are compared on all sentences together; leave out --sentence-level");
+  if (options.score_only && !options.baseline.empty())
+    throw UsageError("--baseline: a comparison has more figures than one score; leave out --score-only");
+  const auto other = std::find_if(options.metrics.begin(), options.metrics.end(),
+                                  [](const std::string& name) { return name != "multi-bleu"; });
+  if (options.compound_split && other != options.metrics.end())
+    throw UsageError(cat("--compound-split: got the metric ", *other,
+                         "; expected multi-bleu, which reads tokenised text; write --metrics multi-bleu"));
+}
+
+}  // namespace
+
+std::string_view metrics_help() {
+  static const std::string kHelp = [] {
+    std::vector<std::string> parts;
+    for (const MetricName& metric : kMetrics) parts.push_back(cat(metric.name, metric.help));
+    return cat("what to compute: ", join(parts, ", "));
+  }();
+  return kHelp;
+}
+
+Metrics make_metrics(const EvaluateOptions& options) {
+  check_names(options.metrics);
+  find_tokenizer(options.tokenize);  // a wrong name is an error for metrics too that do not read it
+  check_combinations(options);
+  Metrics metrics;
+  for (const MetricName& metric : kMetrics)
+    if (std::find(options.metrics.begin(), options.metrics.end(), metric.name) != options.metrics.end())
+      metrics.push_back(metric.make(options));
+  return metrics;
+}
+
+}  // namespace fovea::metrics

@@ -1,0 +1,33 @@
+#pragma once
+#include <span>
+#include <string>
+#include <vector>
+
+#include "fovea/metrics/bootstrap.h"
+#include "fovea/metrics/evaluate.h"
+#include "fovea/metrics/metric.h"
+
+namespace fovea::metrics {
+
+// A baseline's score by one metric, and the system's difference to it.
+struct BaselineResult {
+  std::string name;
+  double score = 0;
+  Interval interval;
+  Comparison comparison;
+};
+
+struct MetricResult {
+  std::string name, signature;
+  MetricScore score = {};
+  Interval interval = {};  // its mean is 0 if there is none
+  std::vector<BaselineResult> baselines = {};
+};
+
+// Returns one metric's result without its baselines, as a line without the newline or as a JSON object.
+std::string format_result(const EvaluateOptions& options, const MetricResult& result);
+
+// Returns the whole report, baselines too; ends with a newline.
+std::string format_results(const EvaluateOptions& options, std::span<const MetricResult> results);
+
+}  // namespace fovea::metrics

@@ -1,0 +1,121 @@
+#!/usr/bin/env python3
+"""Each recipes/*.yml: all of its options exist and mean what the file says, and it makes one update. Depth, lengths, batches
+and data are small here; width, heads, mechanism, optimiser and schedule are the recipe's."""
+import pathlib
+import random
+import re
+import shutil
+import unittest
+
+from fovea_program import Workplace, checked
+
+RECIPES = pathlib.Path(__file__).resolve().parent.parent / "recipes"
+OWN = {"demo", "demo-language", "multi30k-tiny"}  # settings that no paper has published
+PLACE = Workplace()
+
+ONE_UPDATE = ["--after-batches", 1, "--after-epochs", 0, "--optimizer-delay", 1, "--save-freq", 1, "--valid-freq", 1,
+              "--transformer-dim-ffn", 32, "--dec-depth", 1, "--cpu-threads", 1, "--quiet"]
+
+
+def image_batch(name, images, side=32):
+    """CIFAR-10's binary form for its size, else .npy, of random pixels."""
+    rng = random.Random(name)
+    path = PLACE.folder / (name + (".bin" if side == 32 else ".npy"))
+    pixels = side * side * 3
+    if side == 32:
+        path.write_bytes(b"".join(b"\0" + rng.randbytes(pixels) for _ in range(images)))
+    else:
+        header = f"{{'descr': '|u1', 'fortran_order': False, 'shape': ({images}, {side}, {side}, 3), }}"
+        header += " " * (-(len(header) + 11) % 64) + "\n"
+        path.write_bytes(b"\x93NUMPY\1\0" + len(header).to_bytes(2, "little") + header.encode() + rng.randbytes(images * pixels))
+    return path
+
+
+def translation(recipe):
+    return ["--train-sets", *PLACE.sides["train"], "--valid-sets", *PLACE.sides["valid"], "--vocabs", PLACE.vocab, PLACE.vocab,
+            "--enc-depth", 1, "--mini-batch-words", 300]
+
+
+def language(recipe):
+    vocabs = [] if recipe.get("vocabs") == "bytes" else ["--vocabs", PLACE.vocab]
+    return ["--train-sets", PLACE.sides["train"][0], "--valid-sets", PLACE.sides["valid"][0], *vocabs,
+            "--segment-length", 600, "--mini-batch", 2]  # longer than two blocks of local attention
+
+
+def image(recipe):
+    side = 64 if "imagenet64" in recipe["name"] else 32
+    return ["--train-sets", image_batch("train", 4, side), "--valid-sets", image_batch("valid", 2, side),
+            "--crop", 14, 14, "--mini-batch", 2]  # 588 symbols
+
+
+SMALL = {"translation": translation, "language": language, "image": image}
+
+
+def values(text):
+    """{option: its values} of a file of options, numbers as numbers."""
+    found = {}
+    for line in text.splitlines():
+        match = re.match(r"([\w-]+): *(.*?) *(?:#.*)?$", line)
+        if match:
+            items = [item.strip(" \"'") for item in match[2].strip("[]").split(", ")]
+            found[match[1]] = [number(item) for item in items]
+    return found
+
+
+def number(text):
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def header(path):
+    """The comment at the file's top in one line."""
+    return re.match(r"(?:#.*\n)*", path.read_text())[0].replace("\n#", "")
+
+
+class Recipes(unittest.TestCase):
+    def options_are_the_files(self, command, path):
+        dumped = values(checked(command, "-c", path, "--dump-config").stdout)
+        for option, value in values(path.read_text()).items():
+            self.assertEqual(dumped.get(option), value, option)
+
+    def train(self, path):
+        recipe = {option: value[0] for option, value in values(path.read_text()).items()} | {"name": path.stem}
+        task = recipe.get("task", "translation")
+        self.assertIn(task, SMALL, "this test does not know how to make data for the task")
+        run = PLACE.folder / path.stem
+        checked("train", "-c", path, "--model", run, *SMALL[task](recipe), *ONE_UPDATE)
+        model = values((run / "last" / "config.yml").read_text())
+        for option in ("attention", "dim-emb", "transformer-heads", "transformer-norm", "transformer-positions"):
+            if option in recipe:
+                self.assertEqual(model[option], [recipe[option]])
+        self.assertEqual(values((run / "last" / "progress.yml").read_text())["updates"], [1])
+        return run
+
+    def translate(self, path, run):
+        translated = checked("translate", "-c", path, "--model", run, "--input", PLACE.sides["test"][0], "--max-length-factor", 1,
+                             "--cpu-threads", 1, "--quiet").stdout
+        self.assertEqual(len(translated.splitlines()), 50)
+
+    def test_each(self):
+        recipes = sorted(path for path in RECIPES.glob("*.yml") if not path.name.endswith(".translate.yml"))
+        decoding = {path.name.removesuffix(".translate.yml"): path for path in RECIPES.glob("*.translate.yml")}
+        self.assertGreater(len(recipes), 10)
+        self.assertLessEqual(decoding.keys(), {path.stem for path in recipes}, "decoding without training")
+        for path in recipes:
+            with self.subTest(recipe=path.name):
+                self.options_are_the_files("train", path)
+                if path.stem not in OWN:
+                    self.assertRegex(header(path), r"table \d[^.]*: .*\d", "the header names the table and its figure")
+                    self.assertIn(f"-c recipes/{path.name} ", header(path))
+                run = self.train(path)
+                if path.stem in decoding:
+                    self.options_are_the_files("translate", decoding[path.stem])
+                    self.assertIn(f"-c recipes/{path.stem}.translate.yml ", header(decoding[path.stem]))
+                    self.translate(decoding[path.stem], run)
+                shutil.rmtree(run)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

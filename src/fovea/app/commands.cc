@@ -12,7 +12,7 @@ std::span<const Command> commands() {
   static constexpr std::array kCommands = {
       Command{"corpus", "clean parallel text and split it for training", run_corpus},
       Command{"vocab", "learn a SentencePiece vocabulary", run_vocab},
-      Command{"train", "train a model: translation, language", run_train},
+      Command{"train", "train a model: translation, language, images", run_train},
       Command{"average", "average the last checkpoints of a run", run_average},
       Command{"translate", "translate lines of text", run_translate},
       Command{"generate", "make text with a language model", run_generate},

@@ -3,8 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "fovea/spec/run_options.h"
-#include "fovea/tasks/language/score.h"
+#include "fovea/tasks/decoder_options.h"
 
 namespace fovea::language {
 
@@ -32,7 +31,7 @@ struct GenerateOptions : TrainedModelOptions, LogOptions {
         number("seed", &C::seed, "random seed; the same seed gives the same text on any number of threads", 0, 9e15),
         number("mini-batch", &C::mini_batch, "texts computed together, at most; they do not depend on it", 1, 1e6),
         field("allow-unk", &C::allow_unk, "texts may have unknown units, which are shown as \u2047"));
-    return std::tuple_cat(model_fields<C>("float32|bfloat16|int8"), own, LogOptions::fields());
+    return std::tuple_cat(tasks::decoder_fields<C>("float32|bfloat16|int8"), own, LogOptions::fields());
   }
   std::vector<std::vector<std::string>> inputs() const { return {{input}}; }
 };

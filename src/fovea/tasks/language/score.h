@@ -3,18 +3,9 @@
 #include <string>
 #include <vector>
 
-#include "fovea/spec/run_options.h"
+#include "fovea/tasks/decoder_options.h"
 
 namespace fovea::language {
-
-// The fields that the commands on a language model share. --precision is of matrix products and activations.
-template <class C>
-constexpr auto model_fields(std::string_view precisions) {
-  const auto overrides = std::tuple(
-      field("attention", &C::attention, "use this mechanism instead of the trained one, in every layer"),
-      field("attention-decoder", &C::attention_decoder, "use this mechanism in the decoder's self-attention"));
-  return TrainedModelOptions::fields(overrides, precisions, "type of matrix products and activations");
-}
 
 // `fovea score` for language models.
 struct ScoreOptions : TrainedModelOptions, LogOptions {
@@ -37,7 +28,7 @@ struct ScoreOptions : TrainedModelOptions, LogOptions {
         number("stride", &C::stride, "units scored in one pass (0: the trained segment without --context)", 0, 1 << 24),
         number("words", &C::words, "count of words for perplexity-per-word (0: those of the text)", 0, 1e15),
         number("mini-batch", &C::mini_batch, "passes computed together; results do not depend on it", 1, 1e6));
-    return std::tuple_cat(model_fields<C>("float32|bfloat16"), own, LogOptions::fields());
+    return std::tuple_cat(tasks::decoder_fields<C>("float32|bfloat16"), own, LogOptions::fields());
   }
   std::vector<std::vector<std::string>> inputs() const { return {train_sets}; }
 };

@@ -93,9 +93,10 @@ LoadedImages load_folder(const fs::path& folder) {
     if (!is_png) ++others;
   }
   if (failed) throw Error(cat("cannot read the folder ", quoted_path(folder), ": ", failed.message()));
+  const std::string other_files = cat(thousands(others), others == 1 ? " other file" : " other files");
   if (files.empty())
-    throw Error(cat(quoted_path(folder), ": the folder has no .png file (", thousands(others),
-                    " others); expected a folder of PNG files"));
+    throw Error(cat(quoted_path(folder), ": the folder has no .png file (", other_files,
+                    "); expected a folder of PNG files"));
   std::ranges::sort(files);
   ImageShape shape;
   std::vector<uint8_t> values;
@@ -106,7 +107,7 @@ LoadedImages load_folder(const fs::path& folder) {
     require_same_shape(image.shape, quoted_path(file), shape, quoted_path(files.front()));
     values.insert(values.end(), image.values.begin(), image.values.end());
   }
-  if (others > 0) log::info(cat("[data] ", quoted_path(folder), ": skipped ", thousands(others), " other files"));
+  if (others > 0) log::info(cat("[data] ", quoted_path(folder), ": skipped ", other_files));
   return in_memory(shape, std::move(values));
 }
 

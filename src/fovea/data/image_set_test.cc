@@ -46,11 +46,11 @@ std::vector<uint8_t> values_of_image(const ImageSet& images, int64_t index) {
   return {values.begin(), values.end()};
 }
 
-// A record whose channel c of pixel p is 100 c + p % 100.
+// A record whose channel c of pixel p is 100 c + p % 50.
 std::string cifar_record(char label) {
   std::string record(1, label);
   for (int channel = 0; channel < 3; ++channel) {
-    for (int pixel = 0; pixel < 1024; ++pixel) record += static_cast<char>(100 * channel + pixel % 100);
+    for (int pixel = 0; pixel < 1024; ++pixel) record += static_cast<char>(100 * channel + pixel % 50);
   }
   return record;
 }
@@ -79,7 +79,7 @@ TEST_F(ImageSetTest, CifarPlanesBecomePixels) {
   for (int64_t i = 0; i < 2; ++i) {
     const auto values = images.at(i);
     ASSERT_EQ(values.size(), 3072);
-    for (size_t v = 0; v < values.size(); ++v) ASSERT_EQ(values[v], 100 * (v % 3) + v / 3 % 100) << v;
+    for (size_t v = 0; v < values.size(); ++v) ASSERT_EQ(values[v], 100 * (v % 3) + v / 3 % 50) << v;
   }
 }
 
@@ -168,9 +168,9 @@ TEST_F(ImageSetTest, AFolderHasItsPngFilesByName) {
 
 TEST_F(ImageSetTest, SaysWhatIsWrongWithAFolder) {
   std::filesystem::create_directory(folder_ / "pngs");
-  EXPECT_THAT(refusal(folder_ / "pngs"), HasSubstr("pngs': the folder has no .png file (0 others)"));
+  EXPECT_THAT(refusal(folder_ / "pngs"), HasSubstr("pngs': the folder has no .png file (0 other files)"));
   file("pngs/a.jpg", "x");
-  EXPECT_THAT(refusal(folder_ / "pngs"), HasSubstr("(1 others)"));
+  EXPECT_THAT(refusal(folder_ / "pngs"), HasSubstr("(1 other file)"));
   file("pngs/a.png", encode_png(counted_image({2, 2, 3}, 0)));
   file("pngs/b.png", encode_png(counted_image({2, 3, 3}, 0)));
   EXPECT_THAT(refusal(folder_ / "pngs"), HasSubstr("b.png': an image of 2x3x3, but '"));

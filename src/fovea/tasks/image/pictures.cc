@@ -44,7 +44,8 @@ PictureFiles::PictureFiles(const std::string& output) : output_(output), is_fold
   if (!is_folder_) {
     if (!lower(output).ends_with(".png"))
       throw Error(cat("--output: got '", output, "'; expected a file that ends in .png, or a folder that ends in /"));
-    return require_writable("--output", output);
+    require_writable("--output", output);
+    return;
   }
   fs::create_directories(output, failed);
   if (failed) throw Error(cat("--output: cannot make the folder '", output, "': ", failed.message()));

@@ -129,8 +129,8 @@ class Use(unittest.TestCase):
         self.assertIn("Task language:", own)
         self.assertLess(own.index("--segment-length"), own.index("With --task translation"))
         self.assertGreater(own.index("--attention-encoder"), own.index("With --task translation"))
-        self.assertIn("For models of the tasks translation, language.", checked("score", "--help").stdout)
-        self.assertIn("For models of the task language.", checked("generate", "--help").stdout)
+        self.assertIn("For models of the tasks translation, language, image.", checked("score", "--help").stdout)
+        self.assertIn("For models of the tasks language, image.", checked("generate", "--help").stdout)
 
 
 class BadInput(unittest.TestCase):
@@ -143,7 +143,7 @@ class BadInput(unittest.TestCase):
         self.assertIn(expected, errors[0])
 
     def test_options_of_another_task(self):
-        self.refuse(2, "--task: got 'langauge'; expected one of translation, language; did you mean 'language'?",
+        self.refuse(2, "--task: got 'langauge'; expected one of translation, language, image; did you mean 'language'?",
                     "train", "--task", "langauge", "--model", F / "no")
         self.refuse(2, "'--segment-length' is an option of --task language", *PLACE.training(F / "no", "--segment-length", 32))
         for option in ("--attention-encoder", "--attention-cross"):

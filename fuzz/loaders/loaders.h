@@ -45,6 +45,10 @@ void load_byte_text(std::string_view bytes);
 void load_counted_text(std::string_view bytes);
 void load_units(std::string_view bytes);
 
+// Images: a file of any kind, and the header of an .npy array alone.
+void load_image_file(std::string_view bytes);
+void load_npy(std::string_view bytes);
+
 void load_yaml(std::string_view bytes);
 void load_run_record(std::string_view bytes);
 void load_safetensors(std::string_view bytes);

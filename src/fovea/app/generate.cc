@@ -7,14 +7,17 @@
 namespace fovea::app {
 
 int run_generate(const std::vector<std::string>& arguments) {
-  run_task_command({.name = "generate",
-                    .summary = "Makes text with a model: continues prompts, or begins a text.",
-                    .usage = "--model DIR [--prompt TEXT | < prompts] [--max-length N] [OPTIONS]",
-                    .epilogue = "  fovea generate --model run --prompt 'Once upon a time' --max-length 500 "
-                                "--temperature 0.8\n"
-                                "  fovea generate --model run --count 3 --top-k 40 --seed 7",
-                    .maker = &tasks::TaskEntry::generate},
-                   tasks::task_list(), arguments);
+  run_task_command(
+      {.name = "generate",
+       .summary = "Makes text or images with a model: continues what is given, or begins a text or an image.",
+       .usage = "--model DIR [--prompt TEXT | < prompts] [--output FILE] [OPTIONS]",
+       .epilogue = "  fovea generate --model run --prompt 'Once upon a time' --max-length 500 "
+                   "--temperature 0.8\n"
+                   "  fovea generate --model run --count 3 --top-k 40 --seed 7\n"
+                   "  fovea generate --model images --count 16 --output samples.png\n"
+                   "  fovea generate --model images --complete photo.png --rows 16 --output completed.png",
+       .maker = &tasks::TaskEntry::generate},
+      tasks::task_list(), arguments);
   return 0;
 }
 

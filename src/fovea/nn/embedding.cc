@@ -6,9 +6,9 @@ namespace fovea::nn {
 
 at::Tensor Embedding::operator()(const at::Tensor& tokens, const TokenPositions& positions,
                                  const ops::DropoutOptions& dropout) const {
-  const at::Tensor table = positions_->table(positions.longest, weight_);
+  const PositionVectors added = positions_->vectors(positions, weight_);
   const double scale = std::sqrt(static_cast<double>(weight_.size(1)));
-  return ops::embed(tokens, positions.position.to(tokens.device()), weight_, table, scale, dropout);
+  return ops::embed(tokens, added.index, weight_, added.table, scale, dropout);
 }
 
 at::Tensor embedding_weight(torch::nn::Module& owner, const TableShape& shape, const InitScope& scope) {

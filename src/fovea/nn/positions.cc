@@ -15,9 +15,21 @@ namespace fovea::nn {
 Positions::Positions(const StackConfig& config, const InitScope& scope) : width_(config.dim_emb), sinusoidal_(false) {
   const PositionSchemes schemes = parse_positions(config.transformer_positions);
   sinusoidal_ = find_scheme<Sinusoidal>(schemes).has_value();
-  if (!find_scheme<Learned>(schemes)) return;
   const double stddev = 1 / std::sqrt(static_cast<double>(width_));
-  weight_ = register_parameter("weight", normal_tensor({config.max_positions, width_}, stddev, scope / "weight"));
+  const auto learned = [&](const char* name, int64_t rows) {
+    return register_parameter(name, normal_tensor({rows, width_}, stddev, scope / name));
+  };
+  if (find_scheme<Learned>(schemes)) weight_ = learned("weight", config.max_positions);
+  if (find_scheme<ImagePositions>(schemes)) {
+    const std::vector<int64_t>& shape = config.image_shape;
+    TORCH_INTERNAL_ASSERT(shape.size() == 3, "a configuration that validate() would refuse");
+    image_ = {learned("rows", shape[0]), learned("columns", shape[1]), learned("channels", shape[2])};
+  }
+}
+
+PositionVectors Positions::vectors(const TokenPositions& positions, const at::Tensor& like) {
+  if (image_) return image_->vectors(positions);
+  return {table(positions.longest, like), positions.position.to(like.device())};
 }
 
 at::Tensor Positions::table(int64_t length, const at::Tensor& like) {

@@ -2,6 +2,7 @@
 #include <torch/nn/module.h>
 
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "fovea/nn/init.h"
@@ -19,20 +20,34 @@ struct TokenPositions {
 // `before` is empty).
 TokenPositions token_positions(const at::Tensor& offsets, std::span<const int64_t> before = {});
 
+// What a model adds to the embedding of token t: row index[t] of `table` [P, M]; nothing if `table` is undefined.
+struct PositionVectors {
+  at::Tensor table, index;  // index [T] int64
+};
+
+// Learned vectors of a value's row, column and channel in an image, added together.
+struct ImageTables {
+  at::Tensor rows, columns, channels;  // [height, M], [width, M], [channels, M]
+  // Throws an Error if a position lies outside the image.
+  PositionVectors vectors(const TokenPositions& positions) const;
+};
+
 // The table that a model adds to its embeddings: computed (sinusoidal, grows as needed), learned (the parameter
-// "weight", max_positions rows), or none.
+// "weight", max_positions rows; for images the parameters "rows", "columns" and "channels"), or none.
 class Positions : public torch::nn::Module {
  public:
   Positions(const StackConfig& config, const InitScope& scope);
-  // At least `length` rows, of the type and device of `like`; undefined if nothing is added. Throws an Error if a
-  // learned table is too short.
-  at::Tensor table(int64_t length, const at::Tensor& like);
+  // Of the type and on the device of `like`. Throws an Error if a learned table is too short.
+  PositionVectors vectors(const TokenPositions& positions, const at::Tensor& like);
 
  private:
+  at::Tensor table(int64_t length, const at::Tensor& like);  // of at least `length` rows, or undefined
+
   int64_t width_;
   bool sinusoidal_;
-  at::Tensor weight_;  // learned
-  at::Tensor cached_;  // sinusoidal
+  at::Tensor weight_;                 // learned
+  at::Tensor cached_;                 // sinusoidal
+  std::optional<ImageTables> image_;  // image
 };
 
 // Row p is position p + 1: sin(position f_i), i < M / 2, then cos, f_i = 10000^(-i / (M / 2 - 1)), like fairseq.

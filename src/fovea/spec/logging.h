@@ -1,5 +1,6 @@
 #pragma once
 #include <algorithm>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -26,7 +27,9 @@ void configure_log(const C& config, const std::vector<std::vector<std::string>>&
   for (const std::vector<std::string>& files : inputs) require_other_file("--log", config.log, files);
   if constexpr (requires { config.output; }) {
     for (const std::vector<std::string>& files : inputs) require_other_file("--output", config.output, files);
-    if (!config.log.empty() && config.output != "-" && is_same_file_to_write(config.log, config.output))
+    std::error_code none_there;
+    const bool is_file = config.output != "-" && !std::filesystem::is_directory(config.output, none_there);
+    if (!config.log.empty() && is_file && is_same_file_to_write(config.log, config.output))
       throw Error(cat("--log: '", config.log, "' is --output too; name another file"));
   }
   log::configure({.format = config.log_format == "json" ? log::Format::kJson : log::Format::kText,

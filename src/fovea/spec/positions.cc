@@ -62,17 +62,19 @@ PositionScheme read_scheme(std::string_view text) {
 }
 
 void check_together(const PositionSchemes& schemes, std::string_view text) {
-  size_t added = 0;
   for (size_t i = 0; i < schemes.size(); ++i) {
-    if (act_of(schemes[i]) == PositionsAct::kOnEmbeddings) ++added;
     if (act_of(schemes[i]) == PositionsAct::kNowhere && schemes.size() > 1)
       throw UsageError(cat("got '", text, "'; 'none' stands alone"));
     for (size_t j = 0; j < i; ++j) {
       if (schemes[i].index() == schemes[j].index()) throw UsageError(cat("got '", text, "'; give each scheme once"));
     }
   }
-  if (added > 1)
-    throw UsageError(cat("got '", text, "'; sinusoidal and learned are both added to the embeddings, choose one"));
+  std::vector<std::string> added;  // in the order of the list
+  for_each_scheme([&]<class Scheme>(const Scheme& scheme) {
+    if (scheme.kAct == PositionsAct::kOnEmbeddings && find_scheme<Scheme>(schemes)) added.emplace_back(scheme.kName);
+  });
+  if (added.size() > 1)
+    throw UsageError(cat("got '", text, "'; ", join(added, " and "), " are both added to the embeddings, choose one"));
 }
 
 template <class Scheme>

@@ -47,8 +47,18 @@ struct Rotary {
   bool operator==(const Rotary&) const = default;
 };
 
+struct ImagePositions {
+  static constexpr PositionsAct kAct = PositionsAct::kOnEmbeddings;
+  static constexpr std::string_view kName = "image",
+                                    kHelp =
+                                        "learned vectors of an image's row, column and channel, added together to "
+                                        "the embeddings";
+  static constexpr auto fields() { return std::tuple<>(); }
+  bool operator==(const ImagePositions&) const = default;
+};
+
 // The one list.
-using PositionScheme = std::variant<Sinusoidal, Learned, NoPositions, Rotary>;
+using PositionScheme = std::variant<Sinusoidal, Learned, NoPositions, Rotary, ImagePositions>;
 using PositionSchemes = std::vector<PositionScheme>;
 
 // "learned", "sinusoidal+rotary", "rotary(1000000)": schemes joined by '+'. Throws a UsageError for an unknown name, an
@@ -56,7 +66,7 @@ using PositionSchemes = std::vector<PositionScheme>;
 PositionSchemes parse_positions(std::string_view text);
 // The shortest text that reads back as the same schemes.
 std::string print(const PositionSchemes& schemes);
-// For help texts: "sinusoidal, learned, none, rotary".
+// For help texts: "sinusoidal, learned, none, rotary, image".
 std::string position_names();
 
 // The scheme of one kind among `schemes`, if it is there.

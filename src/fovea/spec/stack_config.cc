@@ -14,6 +14,8 @@ void add_position_problems(const StackConfig& config, Problems& problems) {
       find_scheme<Sinusoidal>(schemes).has_value() && config.dim_emb % 2 != 0,
       cat("--dim-emb ", config.dim_emb, " is odd; --transformer-positions sinusoidal needs pairs of sine and ",
           "cosine, so choose an even width or learned positions"));
+  problems.add_if(find_scheme<ImagePositions>(schemes).has_value() && config.image_shape.empty(),
+                  "--transformer-positions image needs images (--task image); choose another scheme");
   const int64_t head = config.transformer_heads > 0 ? config.dim_emb / config.transformer_heads : 0;
   problems.add_if(find_scheme<Rotary>(schemes).has_value() && head % 2 != 0,
                   cat("--transformer-positions rotary turns pairs of numbers, and each head has ", head,

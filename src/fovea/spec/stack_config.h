@@ -1,4 +1,5 @@
 #pragma once
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,7 @@ struct StackConfig {
   double transformer_dropout_ffn = 0;
   double transformer_dropout_embedding = -1;  // -1: transformer_dropout
   int64_t max_positions = 1024;
+  std::vector<int64_t> image_shape = {};  // [height, width, channels] in models of images; empty in all others
 
   // `depths` are the family's numbers of layers.
   template <class... Depths>
@@ -38,7 +40,8 @@ struct StackConfig {
                "layer norm, or division by the root mean square with a gain alone", "layer|rms"),
         field("transformer-positions", &C::transformer_positions,
               "how the model knows positions: sinusoidal or learned (added to the embeddings), rotary (turns queries "
-              "and keys of self-attention), e.g. learned+rotary, or none"),
+              "and keys of self-attention), e.g. learned+rotary, image (vectors of row, column and channel, added), or "
+              "none"),
         choice("transformer-ffn-activation", &C::transformer_ffn_activation,
                "between the two feed-forward layers; geglu and swiglu gate one half of the first layer by the other",
                "relu|gelu|geglu|swiglu"),

@@ -2,6 +2,9 @@
 
 #include <array>
 
+#include "fovea/tasks/image/generate.h"
+#include "fovea/tasks/image/score.h"
+#include "fovea/tasks/image/task.h"
 #include "fovea/tasks/language/generate.h"
 #include "fovea/tasks/language/score.h"
 #include "fovea/tasks/language/task.h"
@@ -22,6 +25,11 @@ std::span<const TaskEntry> task_list() {
                 .train = train_setup<language::LanguageTask>,
                 .score = [] { return command_setup(language::run_score); },
                 .generate = [] { return command_setup(language::run_generate); }},
+      TaskEntry{.name = image::kTask,
+                .summary = "images, value by value, by a decoder-only model",
+                .train = train_setup<image::ImageTask>,
+                .score = [] { return command_setup(image::run_score); },
+                .generate = [] { return command_setup(image::run_generate); }},
   };
   return kTasks;
 }

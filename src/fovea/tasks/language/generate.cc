@@ -13,9 +13,9 @@
 #include "fovea/base/log.h"
 #include "fovea/base/rng.h"
 #include "fovea/base/strings.h"
+#include "fovea/decode/sampler.h"
 #include "fovea/spec/config_problems.h"
 #include "fovea/tasks/language/load_model.h"
-#include "fovea/tasks/language/sampler.h"
 #include "fovea/text/unit_decoder.h"
 
 namespace fovea::language {
@@ -65,8 +65,8 @@ uint64_t seed_of(const GenerateOptions& options, int64_t index) {
   return hash_combine(hash_combine(static_cast<uint64_t>(options.seed), prompt), place);
 }
 
-SamplingRules rules_of(const GenerateOptions& options, const LoadedModel& loaded) {
-  SamplingRules rules;
+decode::SamplingRules rules_of(const GenerateOptions& options, const LoadedModel& loaded) {
+  decode::SamplingRules rules;
   rules.choice = {.temperature = options.temperature, .top_k = options.top_k, .top_p = options.top_p};
   rules.max_length = options.max_length;
   rules.cut = stream_cut(loaded.config);
@@ -85,7 +85,7 @@ class TextWriter {
   TextWriter(LineWriter& output, int64_t total) : output_(output), total_(total) {}
 
   // `prompts` are the texts of the drafts' prompts.
-  void begin(std::span<const Draft> drafts, std::vector<std::string> prompts, const text::Units& units) {
+  void begin(std::span<const decode::Draft> drafts, std::vector<std::string> prompts, const text::Units& units) {
     texts_ = std::move(prompts);
     decoders_.assign(drafts.size(), text::UnitDecoder(units));
     for (size_t i = 0; i < drafts.size(); ++i) warm_up(decoders_[i], drafts[i]);
@@ -111,7 +111,7 @@ class TextWriter {
 
  private:
   // The decoder stands behind the prompt, so that a first piece with a blank before it shows the blank.
-  static void warm_up(text::UnitDecoder& decoder, const Draft& draft) {
+  static void warm_up(text::UnitDecoder& decoder, const decode::Draft& draft) {
     for (size_t i = 1; i < draft.prompt.size(); ++i) decoder.push(draft.prompt[i]);  // 0 begins every text
   }
   void show(const std::string& text) {
@@ -150,15 +150,15 @@ int64_t run_generate(const GenerateOptions& options) {
     check_length(tokens.back(), options, loaded.config);
   }
   using Format = ops::PackedLayer::Format;
-  const Sampler sampler(loaded.model, rules_of(options, loaded),
-                        options.precision == "int8" ? Format::kInt8 : Format::kExact);
+  const decode::Sampler sampler(loaded.model, rules_of(options, loaded),
+                                options.precision == "int8" ? Format::kInt8 : Format::kExact);
   LineWriter output(options.output);
   const int64_t total = std::ssize(prompts) * options.count;
   TextWriter writer(output, total);
   const auto start = std::chrono::steady_clock::now();
   int64_t units = 0;
   for (int64_t first = 0; first < total; first += options.mini_batch) {
-    std::vector<Draft> drafts;
+    std::vector<decode::Draft> drafts;
     std::vector<std::string> texts;
     for (int64_t i = first; i < std::min(total, first + options.mini_batch); ++i) {
       const auto prompt = static_cast<size_t>(i / options.count);

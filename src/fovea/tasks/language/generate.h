@@ -3,8 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "fovea/spec/run_options.h"
-#include "fovea/tasks/language/score.h"
+#include "fovea/tasks/language/model_options.h"
 
 namespace fovea::language {
 

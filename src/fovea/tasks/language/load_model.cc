@@ -1,18 +1,14 @@
 #include "fovea/tasks/language/load_model.h"
 
-#include <ATen/Parallel.h>
-#include <torch/nn/module.h>
-
-#include <optional>
 #include <string>
+#include <utility>
 
 #include "fovea/base/error.h"
 #include "fovea/base/strings.h"
+#include "fovea/decode/load_decoder.h"
 #include "fovea/decode/open_checkpoint.h"
 #include "fovea/nn/checkpoint.h"
 #include "fovea/nn/checkpoint_files.h"
-#include "fovea/nn/checkpoint_module.h"
-#include "fovea/nn/device.h"
 
 namespace fovea::language {
 namespace {
@@ -26,17 +22,10 @@ text::Units load_units(const nn::Checkpoint& checkpoint) {
   return text::Units::from_file(name, contents);
 }
 
-// Before a model of the configuration's sizes takes memory: whether the tensors that each of them rules agree.
-void check_sizes(const nn::Checkpoint& checkpoint, const LanguageConfig& config, const text::Units& units) {
-  const std::string weights = checkpoint.folder / nn::kModelFile;
-  if (config.dim_vocabs.size() != 1 || config.dim_vocabs.front() != units.size())
-    throw Error(cat((checkpoint.folder / nn::kConfigFile).string(), ": dim-vocabs: expected [", units.size(),
-                    "], the size of ", units.file_name()));
-  nn::tensor_of(checkpoint.model, "embeddings.weight", {units.size(), config.dim_emb}, weights);
-  nn::tensor_of(checkpoint.model, cat("layers.", config.dec_depth - 1, ".feed_forward.out.weight"),
-                {config.dim_emb, config.transformer_dim_ffn}, weights);
-  if (has_learned_positions(config))
-    nn::tensor_of(checkpoint.model, "positions.weight", {config.max_positions, config.dim_emb}, weights);
+void check_units(const nn::Checkpoint& checkpoint, const LanguageConfig& config, const text::Units& units) {
+  if (config.dim_vocabs.size() == 1 && config.dim_vocabs.front() == units.size()) return;
+  throw Error(cat((checkpoint.folder / nn::kConfigFile).string(), ": dim-vocabs: expected [", units.size(),
+                  "], the size of ", units.file_name()));
 }
 
 }  // namespace
@@ -47,23 +36,16 @@ nn::StreamCut stream_cut(const LanguageConfig& config) {
 }
 
 LoadedModel load_model(const LanguageModelOptions& options) {
-  if (options.cpu_threads > 0) at::set_num_threads(static_cast<int>(options.cpu_threads));
-  const at::Device device = nn::parse_device(options.devices);
   const nn::Checkpoint checkpoint = decode::open_checkpoint(options.model, {kTask});
   LanguageConfig config = nn::config_of<LanguageConfig>(checkpoint.identity, checkpoint.folder / nn::kConfigFile);
   text::Units units = load_units(checkpoint);
-  check_sizes(checkpoint, config, units);
-  nn::DecoderOnly model(config, std::nullopt);
-  nn::load_parameters(*model, checkpoint.model, checkpoint.folder / nn::kModelFile);
-  const AttentionOverride& mechanisms = options;
-  if (mechanisms != AttentionOverride{}) model->override_attention(mechanisms);
+  check_units(checkpoint, config, units);
+  nn::DecoderOnly model = decode::load_decoder(checkpoint, config, options);
   static_cast<DecoderConfig&>(config) = model->config();
   if (options.memory_length >= 0) config.memory_length = options.memory_length;
   config.same_length = options.same_length || (config.same_length && config.memory_length > 0);
   validate(config);
   if (config.same_length) model->limit_reach(config.memory_length + 1);
-  nn::move_module(*model, device, options.precision == "bfloat16" ? at::kBFloat16 : at::kFloat);
-  model->eval();
   return {model, std::move(config), std::move(units)};
 }
 

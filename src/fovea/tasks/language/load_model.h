@@ -1,7 +1,7 @@
 #pragma once
 #include "fovea/nn/decoder_only.h"
 #include "fovea/tasks/language/config.h"
-#include "fovea/tasks/language/score.h"
+#include "fovea/tasks/language/model_options.h"
 #include "fovea/text/units.h"
 
 namespace fovea::language {

@@ -3,30 +3,9 @@
 #include <string>
 #include <vector>
 
-#include "fovea/spec/run_options.h"
+#include "fovea/tasks/language/model_options.h"
 
 namespace fovea::language {
-
-// What the commands on a language model share.
-struct LanguageModelOptions : TrainedModelOptions {
-  int64_t memory_length = -1;
-  bool same_length = false;
-};
-
-// Its fields. --precision is of matrix products and activations.
-template <class C>
-constexpr auto model_fields(std::string_view precisions) {
-  const auto overrides = std::tuple(
-      field("attention", &C::attention, "use this mechanism instead of the trained one, in every layer"),
-      field("attention-decoder", &C::attention_decoder, "use this mechanism in the decoder's self-attention"));
-  return std::tuple_cat(
-      TrainedModelOptions::fields(overrides, precisions, "type of matrix products and activations"),
-      std::tuple(
-          number("memory-length", &C::memory_length,
-                 "units before each segment that the model sees too (-1: as it was trained)", -1, 1 << 24),
-          field("same-length", &C::same_length,
-                "every unit sees itself and --memory-length units before it, not those of its segment as well")));
-}
 
 // `fovea score` for language models.
 struct ScoreOptions : LanguageModelOptions, LogOptions {

@@ -7,13 +7,15 @@
 
 #include "fovea/base/rng.h"
 #include "fovea/base/test_message.h"
+#include "fovea/decode/test_models.h"
 #include "fovea/tasks/language/score.h"
 #include "fovea/tasks/language/score_text.h"
-#include "fovea/tasks/language/test_models.h"
 #include "fovea/tasks/language/test_run.h"
 
 namespace fovea::language {
 namespace {
+
+using decode::next_log_probs, decode::test_model;
 
 constexpr int64_t kEos = 16;
 

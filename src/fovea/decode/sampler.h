@@ -9,7 +9,7 @@
 #include "fovea/ops/packed_layer.h"
 #include "fovea/search/sample.h"
 
-namespace fovea::language {
+namespace fovea::decode {
 
 // Which units may follow, and when a text ends.
 struct SamplingRules {
@@ -47,4 +47,4 @@ class Sampler {
   ops::PackedLayer output_;
 };
 
-}  // namespace fovea::language
+}  // namespace fovea::decode

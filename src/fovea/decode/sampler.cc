@@ -1,4 +1,4 @@
-#include "fovea/tasks/language/sampler.h"
+#include "fovea/decode/sampler.h"
 
 #include <c10/core/InferenceMode.h>
 
@@ -11,7 +11,7 @@
 #include "fovea/nn/index_tensor.h"
 #include "fovea/ops/executor.h"
 
-namespace fovea::language {
+namespace fovea::decode {
 namespace {
 
 // The prompts behind each other.
@@ -45,7 +45,7 @@ std::vector<int64_t> Sampler::choose(at::Tensor logits, std::span<const uint64_t
         search::sample(std::span<const float>(own, static_cast<size_t>(vocabulary)), rules_.choice,
                        seeds[static_cast<size_t>(row)], static_cast<uint64_t>(step));
   });
-  if (std::ranges::find(chosen, search::kNotFinite) != chosen.end()) decode::refuse_diverged();
+  if (std::ranges::find(chosen, search::kNotFinite) != chosen.end()) refuse_diverged();
   return chosen;
 }
 
@@ -86,4 +86,4 @@ void Sampler::run(std::span<const Draft> drafts, const See& see) const {
   }
 }
 
-}  // namespace fovea::language
+}  // namespace fovea::decode

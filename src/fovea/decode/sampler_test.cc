@@ -5,12 +5,10 @@
 #include <cmath>
 
 #include "fovea/base/strings.h"
-#include "fovea/base/test_message.h"
-#include "fovea/tasks/language/generate.h"
-#include "fovea/tasks/language/sampler.h"
-#include "fovea/tasks/language/test_models.h"
+#include "fovea/decode/sampler.h"
+#include "fovea/decode/test_models.h"
 
-namespace fovea::language {
+namespace fovea::decode {
 namespace {
 
 using Texts = std::vector<std::vector<int64_t>>;
@@ -154,21 +152,5 @@ TEST(Sampler, FollowsTheModelsProbabilities) {
   EXPECT_GT(chi_square(model, 0.9, log_probs), 45.9) << "the test does not see another temperature";
 }
 
-TEST(Generate, SaysWhatIsWrongWithItsOptions) {
-  GenerateOptions options;
-  options.model = "m";
-  validate(options);
-  options.prompt = {"a"};
-  validate(options);
-  options.input = "prompts.txt";
-  EXPECT_EQ(message_of([&] { validate(options); }),
-            "--prompt: got prompts, and more in --input 'prompts.txt'; choose one of the two options");
-  options.input = "-";
-  options.precision = "int8";
-  options.devices = "0";
-  EXPECT_EQ(message_of([&] { validate(options); }),
-            "--precision int8 runs on the CPU, but --devices is 0; use --devices cpu, or --precision bfloat16");
-}
-
 }  // namespace
-}  // namespace fovea::language
+}  // namespace fovea::decode

@@ -1,0 +1,170 @@
+#include "fovea/data/image_set.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <filesystem>
+#include <optional>
+
+#include "fovea/base/descriptor.h"
+#include "fovea/base/error.h"
+#include "fovea/base/file.h"
+#include "fovea/base/log.h"
+#include "fovea/base/signals.h"
+#include "fovea/base/strings.h"
+#include "fovea/data/cifar.h"
+#include "fovea/data/npy.h"
+#include "fovea/data/png.h"
+
+namespace fovea::data {
+namespace fs = std::filesystem;
+namespace {
+
+struct LoadedImages {
+  ImageShape shape;
+  ImageSet::Part part;
+};
+
+std::string quoted_path(const fs::path& path) { return cat("'", path.string(), "'"); }
+
+LoadedImages in_memory(const ImageShape& shape, std::vector<uint8_t> values) {
+  auto owner = std::make_shared<const std::vector<uint8_t>>(std::move(values));
+  const uint8_t* data = owner->data();
+  const int64_t images = std::ssize(*owner) / shape.values();
+  return {shape, {std::move(owner), data, images}};
+}
+
+// The pages of a file, read when they are used.
+class MappedFile {
+ public:
+  MappedFile(const Descriptor& file, size_t size, const fs::path& path)
+      : memory_(mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.get(), 0)), size_(size) {
+    if (memory_ == MAP_FAILED) fail_on_file("map", path, errno);
+  }
+  ~MappedFile() { munmap(memory_, size_); }
+  MappedFile(const MappedFile&) = delete;
+  MappedFile& operator=(const MappedFile&) = delete;
+  const uint8_t* data() const { return static_cast<const uint8_t*>(memory_); }
+
+ private:
+  void* memory_;
+  size_t size_;
+};
+
+// Nothing if the file is not an .npy array that can be mapped.
+std::optional<LoadedImages> map_npy(const fs::path& path) {
+  std::error_code ignored;
+  if (!fs::is_regular_file(path, ignored)) return std::nullopt;
+  const Descriptor file(open_input(path), "read", path);
+  std::array<char, 6> magic = {};
+  const ssize_t got = pread(file.get(), magic.data(), magic.size(), 0);
+  if (got < 0) fail_on_file("read", path, errno);
+  if (!begins_npy({magic.data(), static_cast<size_t>(got)})) return std::nullopt;
+  struct stat status = {};
+  if (fstat(file.get(), &status) != 0) fail_on_file("read", path, errno);
+  const auto size = static_cast<size_t>(status.st_size);
+  auto owner = std::make_shared<const MappedFile>(file, size, path);
+  const std::string_view begin(reinterpret_cast<const char*>(owner->data()), std::min(size, kLongestNpyHeader));
+  const NpyHeader header = parse_npy_header(begin, size, quoted_path(path));
+  const uint8_t* values = owner->data() + header.data_start;
+  return LoadedImages{header.shape, {std::move(owner), values, header.images}};
+}
+
+void require_same_shape(const ImageShape& shape, const std::string& name, const ImageShape& first,
+                        const std::string& first_name) {
+  if (shape == first) return;
+  throw Error(cat(name, ": an image of ", print(shape), ", but ", first_name, " has ", print(first),
+                  " (height x width x channels); expected one size"));
+}
+
+// The .png files of a folder, by name.
+LoadedImages load_folder(const fs::path& folder) {
+  std::vector<fs::path> files;
+  int64_t others = 0;
+  std::error_code failed;
+  for (const auto& entry : fs::directory_iterator(folder, failed)) {
+    const bool is_png = lower(entry.path().extension().string()) == ".png";
+    if (is_png) files.push_back(entry.path());
+    if (!is_png) ++others;
+  }
+  if (failed) throw Error(cat("cannot read the folder ", quoted_path(folder), ": ", failed.message()));
+  const std::string other_files = cat(thousands(others), others == 1 ? " other file" : " other files");
+  if (files.empty())
+    throw Error(cat(quoted_path(folder), ": the folder has no .png file (", other_files,
+                    "); expected a folder of PNG files"));
+  std::ranges::sort(files);
+  ImageShape shape;
+  std::vector<uint8_t> values;
+  for (const fs::path& file : files) {
+    throw_if_interrupted("reading images");
+    const Image image = decode_png(read_file(file), quoted_path(file));
+    if (file == files.front()) shape = image.shape;
+    require_same_shape(image.shape, quoted_path(file), shape, quoted_path(files.front()));
+    values.insert(values.end(), image.values.begin(), image.values.end());
+  }
+  if (others > 0) log::info(cat("[data] ", quoted_path(folder), ": skipped ", other_files));
+  return in_memory(shape, std::move(values));
+}
+
+LoadedImages load_path(const std::string& path, const std::string& option) {
+  std::error_code ignored;
+  if (fs::is_directory(path, ignored)) return load_folder(path);
+  require_file(path, option);
+  if (std::optional<LoadedImages> mapped = map_npy(path)) return *std::move(mapped);
+  LineReader reader(path);
+  constexpr size_t kPart = 1024;
+  std::string begin;
+  reader.read(begin, kPart);
+  const std::string name = quoted_path(path);
+  if (begins_npy(begin))
+    throw Error(cat(name, ": a compressed .npy, or one in a pipe; expected a file; uncompress it"));
+  if (!begins_png(begin)) return in_memory(kCifarShape, read_cifar(reader, std::move(begin), name));
+  Image image = decode_png(begin + reader.rest(), name);
+  return in_memory(image.shape, std::move(image.values));
+}
+
+}  // namespace
+
+ImageSet::ImageSet(const ImageShape& shape, std::vector<Part> parts) : shape_(shape), parts_(std::move(parts)) {
+  for (const Part& part : parts_) first_.push_back(first_.back() + part.images);
+}
+
+std::span<const uint8_t> ImageSet::at(int64_t index) const {
+  const auto part = static_cast<size_t>(std::ranges::upper_bound(first_, index) - first_.begin()) - 1;
+  const auto values = static_cast<size_t>(shape_.values());
+  return {parts_[part].values + static_cast<size_t>(index - first_[part]) * values, values};
+}
+
+ImageSet load_images(const std::vector<std::string>& paths, const std::string& option) {
+  ImageShape shape;
+  std::vector<ImageSet::Part> parts;
+  for (const std::string& path : paths) {
+    LoadedImages loaded = load_path(path, option);
+    if (parts.empty()) shape = loaded.shape;
+    require_same_shape(loaded.shape, quoted_path(path), shape, quoted_path(paths.front()));
+    log::info(cat("[data] ", thousands(loaded.part.images), loaded.part.images == 1 ? " image" : " images", " of ",
+                  print(loaded.shape), " from ", quoted_path(path)));
+    parts.push_back(std::move(loaded.part));
+  }
+  return {shape, std::move(parts)};
+}
+
+std::string fingerprint(const ImageSet& images) {
+  constexpr int64_t kMostBytes = 64 << 20;
+  std::string sums = cat(images.size(), " ", print(images.shape()));
+  if (images.size() == 0) return checksum(sums);
+  const int64_t most = std::max<int64_t>(1, kMostBytes / images.shape().values());
+  const int64_t count = std::min(images.size(), most);
+  for (int64_t i = 0; i < count; ++i) {
+    const std::span<const uint8_t> values = images.at(i * images.size() / count);
+    sums += checksum({reinterpret_cast<const char*>(values.data()), values.size()});
+  }
+  return checksum(sums);
+}
+
+}  // namespace fovea::data

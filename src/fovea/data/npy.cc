@@ -1,0 +1,189 @@
+#include "fovea/data/npy.h"
+
+#include <charconv>
+#include <optional>
+#include <vector>
+
+#include "fovea/base/error.h"
+#include "fovea/base/strings.h"
+
+namespace fovea::data {
+namespace {
+
+using std::string_view_literals::operator""sv;
+constexpr std::string_view kNpyMagic = "\x93NUMPY"sv;
+
+// The header's dictionary, as numpy writes it: {'descr': '|u1', 'fortran_order': False, 'shape': (2, 32, 32, 3), }
+class NpyDictionary {
+ public:
+  NpyDictionary(std::string_view text, const std::string& name) : rest_(text), name_(name) { read(); }
+
+  std::optional<std::string> type;
+  std::optional<bool> is_fortran;
+  std::optional<std::vector<int64_t>> shape;
+
+ private:
+  [[noreturn]] void fail(std::string_view expected) const {
+    throw Error(cat(name_, ": a damaged .npy header: expected ", expected, " before '", rest_.substr(0, 20), "'"));
+  }
+  bool take(char c) {
+    skip_blanks();
+    if (!rest_.starts_with(c)) return false;
+    rest_.remove_prefix(1);
+    return true;
+  }
+  void need(char c) {
+    if (!take(c)) fail(cat("'", c, "'"));
+  }
+  void skip_blanks() {
+    while (!rest_.empty() && is_space(rest_.front())) rest_.remove_prefix(1);
+  }
+  bool take_word(std::string_view word) {
+    skip_blanks();
+    if (!rest_.starts_with(word)) return false;
+    rest_.remove_prefix(word.size());
+    return true;
+  }
+  std::string_view read_string() {
+    skip_blanks();
+    const char quote = rest_.empty() ? '\0' : rest_.front();
+    if (quote != '\'' && quote != '"') fail("a name in quotes");
+    const size_t end = rest_.find(quote, 1);
+    if (end == std::string_view::npos) fail("the end of a name");
+    const std::string_view text = rest_.substr(1, end - 1);
+    rest_.remove_prefix(end + 1);
+    return text;
+  }
+  int64_t read_number() {
+    skip_blanks();
+    int64_t value = 0;
+    const auto [end, error] = std::from_chars(rest_.data(), rest_.data() + rest_.size(), value);
+    if (error != std::errc() || value < 0) fail("a whole number");
+    rest_.remove_prefix(static_cast<size_t>(end - rest_.data()));
+    return value;
+  }
+  void read_type() {
+    skip_blanks();
+    if (rest_.starts_with('['))
+      throw Error(cat(name_, ": an array of records; expected uint8; save one array of images"));
+    type = read_string();
+  }
+  void read_order() {
+    if (take_word("True")) {
+      is_fortran = true;
+    } else if (take_word("False")) {
+      is_fortran = false;
+    } else {
+      fail("True or False");
+    }
+  }
+  void read_shape() {
+    need('(');
+    shape.emplace();
+    while (!take(')')) {
+      if (shape->size() == 32) fail("at most 32 dimensions");  // numpy's limit
+      shape->push_back(read_number());
+      if (take(',')) continue;
+      need(')');
+      return;
+    }
+  }
+  void read() {
+    need('{');
+    while (!take('}')) {
+      const std::string_view key = read_string();
+      need(':');
+      if (key == "descr" && !type) {
+        read_type();
+      } else if (key == "fortran_order" && !is_fortran) {
+        read_order();
+      } else if (key == "shape" && !shape) {
+        read_shape();
+      } else {
+        throw Error(cat(name_, ": a damaged .npy header: got the key '", key.substr(0, 40), "'"));
+      }
+      if (take(',')) continue;
+      need('}');
+      break;
+    }
+    if (!type || !is_fortran || !shape)
+      throw Error(cat(name_, ": a damaged .npy header: expected the keys descr, fortran_order and shape"));
+  }
+
+  std::string_view rest_;
+  const std::string& name_;
+};
+
+std::string shape_text(const std::vector<int64_t>& shape) {
+  std::vector<std::string> sizes;
+  for (const int64_t size : shape) sizes.push_back(cat(size));
+  return cat("[", join(sizes, ", "), "]");
+}
+
+// The little-endian number in these bytes.
+size_t little_endian(std::string_view bytes) {
+  size_t value = 0;
+  for (size_t i = 0; i < bytes.size(); ++i) value |= size_t{static_cast<unsigned char>(bytes[i])} << (8 * i);
+  return value;
+}
+
+// Where the dictionary lies.
+std::string_view dictionary_text(std::string_view begin, const std::string& name) {
+  constexpr size_t kVersionEnd = 8;
+  if (begin.size() < kVersionEnd) throw Error(cat(name, ": a damaged .npy header: the file is truncated"));
+  const int version = static_cast<unsigned char>(begin[6]);
+  if (version < 1 || version > 3) throw Error(cat(name, ": an .npy file of version ", version, "; expected 1, 2 or 3"));
+  const size_t length_bytes = version == 1 ? 2 : 4, start = kVersionEnd + length_bytes;
+  if (begin.size() < start) throw Error(cat(name, ": a damaged .npy header: the file is truncated"));
+  const size_t length = little_endian(begin.substr(kVersionEnd, length_bytes));
+  if (length > kLongestNpyHeader - start)
+    throw Error(
+        cat(name, ": a damaged .npy header: it says that it has ", thousands(static_cast<int64_t>(length)), " bytes"));
+  if (length > begin.size() - start) throw Error(cat(name, ": a damaged .npy header: the file is truncated"));
+  return begin.substr(start, length);
+}
+
+void check_type(const NpyDictionary& header, const std::string& name) {
+  const std::string& type = *header.type;
+  if (type != "|u1" && type != "u1")
+    throw Error(cat(name, ": an array of type '", type.substr(0, 40),
+                    "'; expected '|u1', which is uint8 with values from 0 to 255; convert it with "
+                    "array.astype('uint8')"));
+  if (*header.is_fortran)
+    throw Error(cat(name, ": an array in Fortran's order; expected C order; save numpy.ascontiguousarray(array)"));
+}
+
+ImageShape check_shape(const std::vector<int64_t>& shape, const std::string& name) {
+  const bool is_images = shape.size() == 4 && shape[0] > 0 && shape[1] > 0 && shape[2] > 0;
+  if (!is_images || (shape[3] != 1 && shape[3] != 3))
+    throw Error(cat(name, ": an array of the shape ", shape_text(shape),
+                    "; expected [images, height, width, channels] with 1 or 3 channels"));
+  const bool is_small = shape[1] <= kMostImageValues && shape[2] <= kMostImageValues / shape[3] / shape[1];
+  if (!is_small)
+    throw Error(cat(name, ": images of ", thousands(shape[2]), " x ", thousands(shape[1]), " pixels; expected at most ",
+                    thousands(kMostImageValues), " values; make them smaller"));
+  return {shape[1], shape[2], shape[3]};
+}
+
+}  // namespace
+
+bool begins_npy(std::string_view bytes) { return bytes.starts_with(kNpyMagic); }
+
+NpyHeader parse_npy_header(std::string_view begin, size_t size, const std::string& name) {
+  if (!begins_npy(begin)) throw Error(cat(name, ": is not an .npy file"));
+  const std::string_view text = dictionary_text(begin, name);
+  const NpyDictionary dictionary(text, name);
+  check_type(dictionary, name);
+  NpyHeader header;
+  header.shape = check_shape(*dictionary.shape, name);
+  header.images = dictionary.shape->front();
+  header.data_start = static_cast<size_t>(text.data() - begin.data()) + text.size();
+  const auto image_bytes = static_cast<size_t>(header.shape.values()), data_bytes = size - header.data_start;
+  const bool fits = data_bytes % image_bytes == 0 && data_bytes / image_bytes == static_cast<size_t>(header.images);
+  if (!fits)
+    throw Error(cat(name, ": the header says ", shape_text(*dictionary.shape), ", but the file has ",
+                    thousands(static_cast<int64_t>(data_bytes)), " bytes of values; it is truncated or damaged"));
+  return header;
+}
+
+}  // namespace fovea::data

@@ -1,0 +1,26 @@
+#pragma once
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+#include "fovea/data/image.h"
+
+namespace fovea::data {
+
+bool begins_npy(std::string_view bytes);
+
+// The header of a file that numpy.save() wrote.
+struct NpyHeader {
+  int64_t images = 0;
+  ImageShape shape;
+  size_t data_start = 0;  // the place of the first value in the file
+};
+// No header is longer.
+inline constexpr size_t kLongestNpyHeader = 1 << 16;
+
+// Reads the header of an array of images, [N, H, W, C] uint8 in C order. `begin` is the file's first kLongestNpyHeader
+// bytes, or all of its `size` bytes. Throws an Error that begins with `name`, the file's name in quotes, for a damaged
+// header, another type, order or shape, and if `size` is not that of the header and the values together.
+NpyHeader parse_npy_header(std::string_view begin, size_t size, const std::string& name);
+
+}  // namespace fovea::data

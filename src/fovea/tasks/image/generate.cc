@@ -1,0 +1,153 @@
+#include "fovea/tasks/image/generate.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "fovea/base/error.h"
+#include "fovea/base/log.h"
+#include "fovea/base/rng.h"
+#include "fovea/base/strings.h"
+#include "fovea/data/image_batches.h"
+#include "fovea/decode/sampler.h"
+#include "fovea/spec/config_problems.h"
+#include "fovea/tasks/image/load_model.h"
+#include "fovea/tasks/image/pictures.h"
+
+namespace fovea::image {
+namespace {
+
+using Values = std::vector<int64_t>;
+
+// What each image continues: kImageBegin, and the values of the rows that are kept.
+struct Beginnings {
+  std::vector<Values> prompts;
+  std::vector<data::Image> originals;  // of --complete, else none
+};
+
+data::Image image_of(const Values& values, const data::ImageShape& shape) {
+  data::Image image = {shape, {}};
+  for (const int64_t value : values) image.values.push_back(static_cast<uint8_t>(value));
+  return image;
+}
+
+Beginnings beginnings_of(const GenerateOptions& options, const ImageConfig& config) {
+  Beginnings result;
+  if (options.complete.empty()) {
+    result.prompts = {{data::kImageBegin}};
+    return result;
+  }
+  const data::ImageShape shape = shape_of(config);
+  if (options.rows >= shape.height)
+    throw Error(cat("--rows: got ", options.rows, "; the model's images have ", shape.height, " rows; expected 1 to ",
+                    shape.height - 1));
+  const data::ImageSet images = data::load_images(options.complete, "--complete");
+  require_fitting(config, images, "--complete");
+  for (int64_t i = 0; i < images.size(); ++i) {
+    Values values;
+    append_cut(images.at(i), images.shape(), centre_cut(images.shape(), shape), values);
+    result.originals.push_back(image_of(values, shape));
+    values.resize(static_cast<size_t>(options.rows * shape.width * shape.channels));
+    values.insert(values.begin(), data::kImageBegin);
+    result.prompts.push_back(std::move(values));
+  }
+  return result;
+}
+
+// By the beginning and the place among its images, so that --count does not change them.
+uint64_t seed_of_image(const GenerateOptions& options, int64_t index) {
+  const auto beginning = static_cast<uint64_t>(index / options.count),
+             place = static_cast<uint64_t>(index % options.count);
+  return hash_combine(hash_combine(static_cast<uint64_t>(options.seed), beginning), place);
+}
+
+// What the model saw of an image; the other rows are grey.
+data::Image upper_rows(data::Image image, int64_t rows) {
+  const auto kept = image.values.begin() + rows * image.shape.width * image.shape.channels;
+  std::fill(kept, image.values.end(), uint8_t{128});
+  return image;
+}
+
+// One picture of all images: a row for each image that was completed, which shows the rows that were kept, the
+// completions and the image itself; without those, as square as it gets.
+data::Image picture_of(std::vector<data::Image> images, const std::vector<data::Image>& originals, int64_t rows) {
+  if (originals.empty()) {
+    if (images.size() == 1) return std::move(images.front());
+    return grid_of(images, static_cast<int64_t>(std::ceil(std::sqrt(static_cast<double>(images.size())))));
+  }
+  const size_t count = images.size() / originals.size();
+  std::vector<data::Image> tiles;
+  for (size_t i = 0; i < originals.size(); ++i) {
+    tiles.push_back(upper_rows(originals[i], rows));
+    for (size_t c = 0; c < count; ++c) tiles.push_back(std::move(images[i * count + c]));
+    tiles.push_back(originals[i]);
+  }
+  return grid_of(tiles, static_cast<int64_t>(count) + 2);
+}
+
+decode::Sampler sampler_of(const GenerateOptions& options, const LoadedModel& loaded, int64_t length) {
+  decode::SamplingRules rules;
+  rules.choice = {.temperature = options.temperature, .top_k = options.top_k, .top_p = options.top_p};
+  rules.max_length = length;
+  rules.never = {data::kImageBegin};
+  using Format = ops::PackedLayer::Format;
+  return {loaded.model, rules, options.precision == "int8" ? Format::kInt8 : Format::kExact};
+}
+
+}  // namespace
+
+void validate(const GenerateOptions& options) {
+  Problems problems;
+  problems.add_ranges(options);
+  add_model_problems(options, problems);
+  problems.add_if(options.output.empty(), "--output is missing; expected a .png file, or a folder that ends in /");
+  problems.add_if(options.top_p == 0, "--top-p is 0; expected a probability above 0, at most 1");
+  problems.add_if(!options.complete.empty() && options.rows == 0,
+                  "--rows is missing; expected the number of rows of --complete to keep");
+  problems.add_if(options.complete.empty() && options.rows > 0,
+                  "--rows is for --complete, which is missing; name images to complete");
+  problems.throw_if_any();
+}
+
+int64_t run_generate(const GenerateOptions& options) {
+  validate(options);
+  const PictureFiles files(options.output);
+  const LoadedModel loaded = load_model(options);
+  const data::ImageShape shape = shape_of(loaded.config);
+  const Beginnings beginnings = beginnings_of(options, loaded.config);
+  const int64_t total = std::ssize(beginnings.prompts) * options.count;
+  const int64_t length = shape.values() + 1 - std::ssize(beginnings.prompts.front());  // values that an image lacks
+  const decode::Sampler sampler = sampler_of(options, loaded, length);
+  log::Progress progress("generating, values", static_cast<double>(total * length));
+  const auto start = std::chrono::steady_clock::now();
+  std::vector<data::Image> images;
+  int64_t made = 0;
+  for (int64_t first = 0; first < total; first += options.mini_batch) {
+    std::vector<decode::Draft> drafts;
+    for (int64_t i = first; i < std::min(total, first + options.mini_batch); ++i)
+      drafts.push_back({beginnings.prompts[static_cast<size_t>(i / options.count)], seed_of_image(options, i)});
+    std::vector<Values> values;
+    for (const decode::Draft& draft : drafts) values.emplace_back(draft.prompt.begin() + 1, draft.prompt.end());
+    sampler.run(drafts, [&](size_t draft, int64_t value) {
+      values[draft].push_back(value);
+      progress.at(static_cast<double>(++made));
+    });
+    for (size_t i = 0; i < values.size(); ++i) {
+      data::Image image = image_of(values[i], shape);
+      if (files.is_folder()) files.write(image, first + static_cast<int64_t>(i), total);
+      if (!files.is_folder()) images.push_back(std::move(image));
+    }
+  }
+  progress.finish();
+  if (!files.is_folder()) files.write(picture_of(std::move(images), beginnings.originals, options.rows));
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  log::info(cat("made ", thousands(total), total == 1 ? " image" : " images", " of ", print(shape), " in ",
+                fixed(seconds, 1), " s (", fixed(static_cast<double>(made) / std::max(seconds, 1e-9), 0),
+                " values per second)"));
+  return total;
+}
+
+}  // namespace fovea::image

@@ -1,0 +1,133 @@
+#include "fovea/tasks/image/generate.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "fovea/base/test_message.h"
+#include "fovea/tasks/image/pictures.h"
+#include "fovea/tasks/image/test_run.h"
+
+namespace fovea::image {
+namespace {
+
+using testing::HasSubstr;
+
+class GenerateImages : public testing::Test {
+ protected:
+  GenerateImages() {
+    test_.train.after_batches = 3;
+    run(test_);
+    options_.model = test_.train.model;
+    options_.quiet = true;
+    options_.output = test_.folder / "out.png";
+    options_.cpu_threads = 1;
+  }
+  std::string made() const {
+    run_generate(options_);
+    return read_file(options_.output);
+  }
+  data::Image picture() const { return data::decode_png(made(), "out.png"); }
+  std::string refusal() const {
+    return message_of([&] { run_generate(options_); });
+  }
+  TestRun test_;
+  GenerateOptions options_;
+};
+
+// Tile (row, column) of a grid of 4 x 5 images.
+std::vector<uint8_t> tile_of(const data::Image& grid, int64_t row, int64_t column) {
+  std::vector<uint8_t> values;
+  for (int64_t y = 0; y < 4; ++y) {
+    for (int64_t x = 0; x < 15; ++x)
+      values.push_back(
+          grid.values[static_cast<size_t>(((2 + row * 6 + y) * grid.shape.width + 2 + column * 7) * 3 + x)]);
+  }
+  return values;
+}
+
+TEST_F(GenerateImages, DependOnTheirSeedAlone) {
+  options_.count = 5;
+  const std::string expected = made();
+  EXPECT_EQ(made(), expected);
+  options_.mini_batch = 2;
+  EXPECT_EQ(made(), expected) << "--mini-batch";
+  options_.cpu_threads = 2;
+  EXPECT_EQ(made(), expected) << "--cpu-threads";
+  options_.cpu_threads = 1;
+  options_.seed = 2;
+  EXPECT_NE(made(), expected) << "--seed";
+  options_.temperature = 0;
+  const std::string greedy = made();
+  options_.seed = 3;
+  EXPECT_EQ(made(), greedy) << "--temperature 0";
+}
+
+TEST_F(GenerateImages, AGridHasTheImagesOfAFolder) {
+  options_.count = 5;
+  const data::Image grid = picture();
+  EXPECT_EQ(grid.shape, (data::ImageShape{2 * 6 + 2, 3 * 7 + 2, 3}));
+  options_.output = test_.folder / "files/";
+  EXPECT_EQ(run_generate(options_), 5);
+  EXPECT_EQ(names_in(options_.output),
+            (std::set<std::string>{"0001.png", "0002.png", "0003.png", "0004.png", "0005.png"}));
+  for (int64_t i = 0; i < 5; ++i) {
+    const std::string file = cat(options_.output, "000", i + 1, ".png");
+    const data::Image image = data::decode_png(read_file(file), file);
+    EXPECT_EQ(image.shape, (data::ImageShape{4, 5, 3}));
+    EXPECT_EQ(tile_of(grid, i / 3, i % 3), image.values) << i;
+  }
+  options_.output = test_.folder / "out.png";
+  options_.count = 1;
+  EXPECT_EQ(picture().values, tile_of(grid, 0, 0)) << "one image has no lines around it, and --count changes nothing";
+}
+
+TEST_F(GenerateImages, CompletionsKeepTheUpperRows) {
+  options_.complete = {test_.folder / "train/3.png", test_.folder / "train/7.png"};
+  options_.rows = 3;
+  options_.count = 2;
+  const data::Image grid = picture();
+  ASSERT_EQ(grid.shape, (data::ImageShape{2 * 6 + 2, 4 * 7 + 2, 3}));
+  for (int64_t i = 0; i < 2; ++i) {
+    const std::string& file = options_.complete[static_cast<size_t>(i)];
+    const std::vector<uint8_t> original = data::decode_png(read_file(file), file).values;
+    std::vector<uint8_t> seen = original;
+    std::fill(seen.begin() + 45, seen.end(), uint8_t{128});
+    EXPECT_EQ(tile_of(grid, i, 0), seen);
+    EXPECT_EQ(tile_of(grid, i, 3), original);
+    for (int64_t c = 1; c <= 2; ++c) {
+      const std::vector<uint8_t> completion = tile_of(grid, i, c);
+      EXPECT_TRUE(std::equal(original.begin(), original.begin() + 45, completion.begin()));
+      EXPECT_NE(completion, original);
+    }
+    EXPECT_NE(tile_of(grid, i, 1), tile_of(grid, i, 2));
+  }
+}
+
+TEST_F(GenerateImages, SaysWhatIsWrong) {
+  options_.rows = 2;
+  EXPECT_EQ(refusal(), "--rows is for --complete, which is missing; name images to complete");
+  options_.complete = {test_.folder / "train"};
+  options_.rows = 0;
+  EXPECT_EQ(refusal(), "--rows is missing; expected the number of rows of --complete to keep");
+  options_.rows = 4;
+  EXPECT_EQ(refusal(), "--rows: got 4; the model's images have 4 rows; expected 1 to 3");
+  options_.rows = 2;
+  options_.complete = {write_images(test_.folder / "other", 1, {4, 4, 3}, 1)};
+  EXPECT_THAT(refusal(), HasSubstr("--complete: got images of 4x4x3"));
+  options_.complete.clear();
+  options_.rows = 0;
+  options_.output = test_.folder / "samples.jpg";
+  EXPECT_THAT(refusal(), HasSubstr("samples.jpg'; expected a file that ends in .png, or a folder that ends in /"));
+  options_.output = test_.folder / "gone/samples.png";
+  EXPECT_THAT(refusal(), HasSubstr("--output: cannot write"));
+  options_.output = "";
+  EXPECT_EQ(refusal(), "--output is missing; expected a .png file, or a folder that ends in /");
+}
+
+TEST(PictureGrid, IsRefusedIfItIsTooLarge) {
+  const std::vector<data::Image> images(30, {{4000, 4000, 1}, {}});
+  EXPECT_THAT(message_of([&] { grid_of(images, 6); }), HasSubstr("is too large; name a folder"));
+}
+
+}  // namespace
+}  // namespace fovea::image

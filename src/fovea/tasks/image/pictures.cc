@@ -1,0 +1,62 @@
+#include "fovea/tasks/image/pictures.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "fovea/base/error.h"
+#include "fovea/base/file.h"
+#include "fovea/base/strings.h"
+#include "fovea/data/png.h"
+
+namespace fovea::image {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr int64_t kLine = 2;  // pixels between images
+constexpr int64_t kMostGridValues = int64_t{1} << 28;
+
+}  // namespace
+
+data::Image grid_of(std::span<const data::Image> images, int64_t columns) {
+  const data::ImageShape tile = images.front().shape;
+  const int64_t rows = (std::ssize(images) + columns - 1) / columns;
+  data::Image grid;
+  grid.shape = {rows * (tile.height + kLine) + kLine, columns * (tile.width + kLine) + kLine, tile.channels};
+  if (grid.shape.values() > kMostGridValues)
+    throw Error(cat("--output: a grid of ", images.size(), " images of ", print(tile), " is too large; name a folder, ",
+                    "which ends in /, for one file per image"));
+  grid.values.assign(static_cast<size_t>(grid.shape.values()), 255);
+  for (int64_t i = 0; i < std::ssize(images); ++i) {
+    const int64_t top = kLine + i / columns * (tile.height + kLine), left = kLine + i % columns * (tile.width + kLine);
+    const std::vector<uint8_t>& values = images[static_cast<size_t>(i)].values;
+    const int64_t row_values = tile.width * tile.channels;
+    for (int64_t y = 0; y < tile.height; ++y) {
+      const int64_t to = ((top + y) * grid.shape.width + left) * tile.channels;
+      std::copy_n(values.begin() + y * row_values, row_values, grid.values.begin() + to);
+    }
+  }
+  return grid;
+}
+
+PictureFiles::PictureFiles(const std::string& output) : output_(output), is_folder_(output.ends_with('/')) {
+  std::error_code failed;
+  is_folder_ = is_folder_ || fs::is_directory(output, failed);
+  if (!is_folder_) {
+    if (!lower(output).ends_with(".png"))
+      throw Error(cat("--output: got '", output, "'; expected a file that ends in .png, or a folder that ends in /"));
+    require_writable("--output", output);
+    return;
+  }
+  fs::create_directories(output, failed);
+  if (failed) throw Error(cat("--output: cannot make the folder '", output, "': ", failed.message()));
+}
+
+void PictureFiles::write(const data::Image& image, int64_t index, int64_t total) const {
+  const std::string number = cat(index + 1);
+  const size_t digits = std::max<size_t>(4, cat(total).size());
+  write_file(fs::path(output_) / cat(std::string(digits - number.size(), '0'), number, ".png"), encode_png(image));
+}
+
+void PictureFiles::write(const data::Image& picture) const { write_file(output_, encode_png(picture)); }
+
+}  // namespace fovea::image

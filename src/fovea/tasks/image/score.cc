@@ -1,0 +1,62 @@
+#include "fovea/tasks/image/score.h"
+
+#include "fovea/base/file.h"
+#include "fovea/base/log.h"
+#include "fovea/base/strings.h"
+#include "fovea/spec/config_problems.h"
+#include "fovea/tasks/image/load_model.h"
+#include "fovea/tasks/image/score_images.h"
+
+namespace fovea::image {
+namespace {
+
+// One line that says how the numbers were made, so that others can be compared with them.
+std::string score_signature(const ScoreOptions& options, const ImageConfig& config, const data::ImageShape& images,
+                            const ImageScore& score) {
+  std::string text = cat("images:", score.images, "|size:", print(shape_of(config)));
+  if (images != shape_of(config)) text += cat("|middle-of:", print(images));
+  text += cat("|values:", score.values);
+  if (options.precision != "float32") text += cat("|precision:", options.precision);
+  if (options.attention != "") text += cat("|attention:", options.attention);
+  if (options.attention_decoder != "") text += cat("|attention-decoder:", options.attention_decoder);
+  return cat(text, "|version:", FOVEA_VERSION);
+}
+
+}  // namespace
+
+void validate(const ScoreOptions& options) {
+  Problems problems;
+  problems.add_ranges(options);
+  add_model_problems(options, problems);
+  problems.add_if(options.train_sets.empty(), "--train-sets is missing; expected folders or files of images");
+  problems.throw_if_any();
+}
+
+int64_t run_score(const ScoreOptions& options) {
+  validate(options);
+  const LoadedModel loaded = load_model(options);
+  const data::ImageSet images = data::load_images(options.train_sets, "--train-sets");
+  require_fitting(loaded.config, images, "--train-sets");
+  const ScoreImages scorer(loaded.model, shape_of(loaded.config), options.mini_batch);
+  LineWriter output(options.output);
+  const bool of_images = options.level == "image";
+  log::Progress progress("scoring, images", static_cast<double>(images.size()));
+  int64_t done = 0;
+  const ImageScore score = scorer.run(images, [&](double log_prob) {
+    progress.at(static_cast<double>(++done));
+    if (of_images) output.line(fixed(log_prob, 6));
+  });
+  progress.finish();
+  const std::string how = score_signature(options, loaded.config, images.shape(), score);
+  if (of_images) {
+    log::info(how);
+  } else {
+    for (const train::Measure& measure : measures())
+      output.line(cat(measure.name, " ", fixed(value_of(score, measure.name), 6)));
+    output.line(cat("signature ", how));
+  }
+  output.close();
+  return score.images;
+}
+
+}  // namespace fovea::image

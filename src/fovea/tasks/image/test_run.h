@@ -1,0 +1,88 @@
+#pragma once
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "fovea/base/file.h"
+#include "fovea/base/rng.h"
+#include "fovea/base/strings.h"
+#include "fovea/base/test_folder.h"
+#include "fovea/data/png.h"
+#include "fovea/tasks/image/task.h"
+#include "fovea/train/train.h"
+
+namespace fovea::image {
+
+// An image with a slope of its own in each channel, and a little noise.
+inline data::Image test_image(const data::ImageShape& shape, Rng& rng) {
+  data::Image image = {shape, {}};
+  const auto from = static_cast<int64_t>(rng.below(100)), slope = static_cast<int64_t>(rng.below(20));
+  for (int64_t i = 0; i < shape.values(); ++i) {
+    const int64_t column = i / shape.channels % shape.width, channel = i % shape.channels;
+    image.values.push_back(
+        static_cast<uint8_t>(from + slope * column + 30 * channel + static_cast<int64_t>(rng.below(4))));
+  }
+  return image;
+}
+
+// Writes a folder of `count` PNG files.
+inline std::string write_images(const std::string& folder, int64_t count, const data::ImageShape& shape,
+                                uint64_t seed) {
+  std::filesystem::create_directories(folder);
+  Rng rng(seed);
+  for (int64_t i = 0; i < count; ++i)
+    write_file(std::filesystem::path(folder) / cat(i, ".png"), data::encode_png(test_image(shape, rng)));
+  return folder;
+}
+
+// A training of a tiny model on ten made-up images of 4 x 5 pixels.
+struct TestRun {
+  TestFolder folder;
+  TrainConfig train;
+  Options data;
+  ImageConfig model;
+
+  TestRun() {
+    train.model = folder / "run";
+    train.learn_rate = 0.01;
+    train.lr_warmup = 5;
+    train.cpu_threads = 1;
+    train.save_freq = train.disp_freq = 1000;
+    data.train_sets = {write_images(folder / "train", 10, {4, 5, 3}, 1)};
+    data.mini_batch = 3;
+    model.dim_emb = 16;
+    model.dec_depth = 2;
+    model.transformer_heads = 2;
+    model.transformer_dim_ffn = 24;
+  }
+  void with_validation() {
+    data.valid_sets = {write_images(folder / "valid", 4, {4, 5, 3}, 2)};
+    train.valid_freq = 4;
+  }
+  std::unique_ptr<ImageTask> task() const {
+    return std::make_unique<ImageTask>(train, data, model, train.optimizer_delay);
+  }
+};
+
+// Trains; returns the cost of the last update in nats per value.
+inline double run(const TestRun& test) {
+  double cost = 0;
+  const auto load = [&](const TrainConfig& config, int64_t batches_an_update) -> std::unique_ptr<train::Task> {
+    return std::make_unique<ImageTask>(config, test.data, test.model, batches_an_update);
+  };
+  train::run_training({.config = test.train, .load = load, .on_update = [&](const train::UpdateReport& report) {
+                         cost = report.cost;
+                       }});
+  return cost;
+}
+
+// Every file of the run's last checkpoint, as one string.
+inline std::string bytes_of(const std::string& run) {
+  std::string bytes;
+  for (const std::string& file : names_in(std::filesystem::path(run) / "last"))
+    bytes += cat(file, "\n", read_file(std::filesystem::path(run) / "last" / file), "\n--\n");
+  return bytes;
+}
+
+}  // namespace fovea::image

@@ -78,6 +78,8 @@ struct TaskEntry {
   CommandSetup (*translate)() = nullptr;
   CommandSetup (*score)() = nullptr;
   CommandSetup (*generate)() = nullptr;
+  CommandSetup (*align)() = nullptr;
+  CommandSetup (*filter)() = nullptr;
 };
 
 }  // namespace fovea::tasks

@@ -60,8 +60,8 @@ class BothWays {
     if (!reverse.vocabs.empty()) std::swap(reverse.vocabs[0], reverse.vocabs[1]);
     WordAligner::Options aligner = forward_options(options);
     aligner.reversed = true;
-    aligner.choice.layer = options.reverse_layer;
-    aligner.choice.head = options.reverse_head;
+    if (options.reverse_layer >= 0) aligner.choice.layer = options.reverse_layer;
+    if (options.reverse_head >= 0) aligner.choice.head = options.reverse_head;
     backward_.emplace(load_model(reverse), aligner);
   }
 
@@ -183,7 +183,7 @@ void validate(const AlignOptions& options) {
   const bool two = !options.reverse_model.empty();
   problems.add_if(!options.symmetrize.empty() && !two,
                   "--symmetrize needs a second model; name it with --reverse-model");
-  problems.add_if(!two && options.reverse_layer + options.reverse_head > 0,
+  problems.add_if(!two && (options.reverse_layer >= 0 || options.reverse_head >= 0),
                   "--reverse-layer and --reverse-head need --reverse-model");
   problems.add_if(options.search && two, "--search compares the heads of one model; leave out --reverse-model");
   problems.add_if(options.search && options.layer + options.head > 0,

@@ -11,7 +11,7 @@ namespace fovea::translation {
 struct AlignOptions : ModelOptions, LogOptions {
   std::vector<std::string> train_sets;
   std::string output = "-", subword = "hard", reverse_model, symmetrize, gold;
-  int64_t layer = 0, head = 0, reverse_layer = 0, reverse_head = 0, gold_base = 0;
+  int64_t layer = 0, head = 0, reverse_layer = -1, reverse_head = -1, gold_base = 0;
   bool shifted = false, gold_reversed = false, search = false, json = false;
   int64_t mini_batch_words = 4096, mini_batch = 256, maxi_batch = 20, max_length = 1000;
 
@@ -30,8 +30,8 @@ struct AlignOptions : ModelOptions, LogOptions {
             "target pieces (soft)",
             "hard|soft"),
         field("reverse-model", &C::reverse_model, "model from target to source, for --symmetrize"),
-        number("reverse-layer", &C::reverse_layer, "like --layer, in the reverse model", 0, 1000),
-        number("reverse-head", &C::reverse_head, "like --head, in the reverse model", 0, 1024),
+        number("reverse-layer", &C::reverse_layer, "layer of the reverse model (-1: the number of --layer)", -1, 1000),
+        number("reverse-head", &C::reverse_head, "head of the reverse model (-1: the number of --head)", -1, 1024),
         field("symmetrize", &C::symmetrize,
               "join both directions: intersect, union or grow-diag-final-and (default with --reverse-model)"),
         field("gold", &C::gold,

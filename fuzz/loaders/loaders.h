@@ -54,6 +54,9 @@ void load_run_record(std::string_view bytes);
 void load_safetensors(std::string_view bytes);
 void load_vocab(std::string_view bytes);
 
+// A line of links; the first byte chooses how it is read.
+void load_gold(std::string_view bytes);
+
 void load_po(std::string_view bytes);
 void load_mo(std::string_view bytes);
 void load_tsv(std::string_view bytes);

@@ -165,17 +165,20 @@ struct Options::State {
 
   void check_paths() const {
     for (const FieldView& field : fields) {
-      const std::string flag = cat("--", field.name);
-      const std::string value = join(values_of(field), " ");
-      if (value == "-" && std::ranges::find(not_streams, flag) != not_streams.end())
-        throw UsageError(cat(flag,
-                             ": got '-', but this option cannot use standard input or output; expected a path (./- for "
-                             "a file named '-')"));
-      if (!has_name_of(field, {"log", "output"})) continue;
-      require_other_file(flag, value, config_files);
-      if (value != "-" && nn::is_checkpoint_file(value))
-        throw Error(cat(flag, ": '", value, "' is a checkpoint's and would be changed; name another file"));
+      for (const std::string& value : values_of(field)) check_path(field, value);
     }
+  }
+
+  void check_path(const FieldView& field, const std::string& value) const {
+    const std::string flag = cat("--", field.name);
+    if (value == "-" && std::ranges::find(not_streams, flag) != not_streams.end())
+      throw UsageError(cat(flag,
+                           ": got '-', but this option cannot use standard input or output; expected a path (./- for "
+                           "a file named '-')"));
+    if (!has_name_of(field, {"log", "output"})) return;
+    require_other_file(flag, value, config_files);
+    if (value != "-" && nn::is_checkpoint_file(value))
+      throw Error(cat(flag, ": '", value, "' is a checkpoint's and would be changed; name another file"));
   }
 
   void print_yaml() const {
@@ -224,7 +227,8 @@ void Options::add_fields(const std::vector<FieldView>& fields, const std::string
     const auto same = [&](const FieldView& other) { return other.name == field.name; };
     if (std::any_of(state_->fields.begin(), state_->fields.end(), same)) continue;
     state_->fields.push_back(field);
-    if (has_name_of(field, {"log", "model", "output"}) && values_of(field).front() != "-")
+    const std::vector<std::string> defaults = values_of(field);
+    if (has_name_of(field, {"log", "model", "output"}) && !(defaults.size() == 1 && defaults.front() == "-"))
       state_->not_streams.push_back(cat("--", field.name));
     const CLI::callback_t take = [state = state_.get(), field](const CLI::results_t& values) {
       const std::vector<std::string> known = state->known_flags();

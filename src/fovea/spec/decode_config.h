@@ -16,6 +16,8 @@ struct DecodeConfig : ModelOptions, LogOptions {
   int64_t mini_batch_words = 2048, mini_batch = 64, maxi_batch = 100;
   double max_length_factor = 3;
   int64_t max_length = 1000;
+  bool alignment = false, alignment_shifted = false;
+  int64_t alignment_layer = 0, alignment_head = 0;
 
   static constexpr auto fields() {
     using C = DecodeConfig;
@@ -28,6 +30,13 @@ struct DecodeConfig : ModelOptions, LogOptions {
                "power: log p / length^x (Marian, fairseq); gnmt: log p / ((5 + length) / 6)^x", "power|gnmt"),
         field("n-best", &C::n_best, "all hypotheses of the beam: ID ||| text ||| F0= log p ||| score"),
         field("scores", &C::scores, "score ||| text"),
+        field("alignment", &C::alignment,
+              "links between source and target words beside each translation: text ||| 0-0 1-2"),
+        number("alignment-layer", &C::alignment_layer,
+               "decoder layer whose cross-attention makes the links, from 1 (0: mean of all)", 0, 1000),
+        number("alignment-head", &C::alignment_head, "its head, from 1 (0: mean of all)", 0, 1024),
+        field("alignment-shifted", &C::alignment_shifted,
+              "link a target word by the step whose input it is, not by the one before"),
         field("allow-unk", &C::allow_unk, "translations may have unknown words, which are shown as \u2047"),
         named(number("mini-batch-words", &C::mini_batch_words, "source tokens in a batch, at most", 1, 1e9),
               "max-tokens"),

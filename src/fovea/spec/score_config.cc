@@ -4,13 +4,17 @@
 
 namespace fovea {
 
+void add_parallel_text_problems(const std::vector<std::string>& files, Problems& problems) {
+  problems.add_unless_two_sides("train-sets", files);
+  const bool both = files.size() == 2 && files[0] == "-" && files[1] == "-";
+  problems.add_if(both, "--train-sets: '-', standard input, can be one of the two sides only");
+}
+
 void validate(const ScoreConfig& config) {
   Problems problems;
   problems.add_ranges(config);
   add_model_problems(config, problems);
-  problems.add_unless_two_sides("train-sets", config.train_sets);
-  const bool both = config.train_sets.size() == 2 && config.train_sets[0] == "-" && config.train_sets[1] == "-";
-  problems.add_if(both, "--train-sets: '-', standard input, can be one of the two sides only");
+  add_parallel_text_problems(config.train_sets, problems);
   problems.throw_if_any();
 }
 

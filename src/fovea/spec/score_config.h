@@ -35,4 +35,8 @@ struct ScoreConfig : ModelOptions, LogOptions {
 
 void validate(const ScoreConfig& config);
 
+class Problems;
+// Adds what is wrong with two files of --train-sets, of which one may be '-', standard input.
+void add_parallel_text_problems(const std::vector<std::string>& files, Problems& problems);
+
 }  // namespace fovea

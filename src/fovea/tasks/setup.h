@@ -85,6 +85,8 @@ struct TaskEntry {
   CommandSetup (*translate)() = nullptr;
   CommandSetup (*score)() = nullptr;
   CommandSetup (*generate)() = nullptr;
+  CommandSetup (*align)() = nullptr;
+  CommandSetup (*filter)() = nullptr;
 };
 
 }  // namespace fovea::tasks

@@ -8,6 +8,8 @@
 #include "fovea/tasks/language/generate.h"
 #include "fovea/tasks/language/score.h"
 #include "fovea/tasks/language/task.h"
+#include "fovea/tasks/translation/align.h"
+#include "fovea/tasks/translation/filter.h"
 #include "fovea/tasks/translation/run.h"
 #include "fovea/tasks/translation/task.h"
 
@@ -19,7 +21,9 @@ std::span<const TaskEntry> task_list() {
                 .summary = "one language to another, by an encoder-decoder",
                 .train = train_setup<translation::TranslationTask>,
                 .translate = [] { return command_setup(translation::run_translate); },
-                .score = [] { return command_setup(translation::run_score); }},
+                .score = [] { return command_setup(translation::run_score); },
+                .align = [] { return command_setup(translation::run_align); },
+                .filter = [] { return command_setup(translation::run_filter); }},
       TaskEntry{.name = language::kTask,
                 .summary = "text, unit by unit, by a decoder-only model",
                 .train = train_setup<language::LanguageTask>,

@@ -11,6 +11,7 @@
 #include "fovea/text/sentencepiece_check.h"
 #include "fovea/text/sentencepiece_log.h"
 #include "fovea/text/sentencepiece_model.h"
+#include "fovea/text/unit_split.h"
 #include "fovea/text/unit_table.h"
 
 namespace fovea::text {
@@ -33,6 +34,17 @@ void require_encoded(const sentencepiece::util::Status& status) {
 // The size of the first word, with its sign of a blank, or of the first character.
 size_t unit_size(std::string_view text, VocabType type) {
   return type == VocabType::kChar ? first_character(text).size : std::min(text.find(kBlankSign, 1), text.size());
+}
+
+// Where the first of several unknown units ends in `text`, the part of the line that they stand for. The blanks before
+// a word are its own.
+size_t end_of_unit(std::string_view text, VocabType type) {
+  if (text.empty()) return 0;
+  if (type == VocabType::kChar) return first_character(text).size;
+  size_t end = 0;
+  while (end < text.size() && blank_size(text.substr(end)) > 0) end += blank_size(text.substr(end));
+  while (end < text.size() && blank_size(text.substr(end)) == 0) ++end;
+  return end;
 }
 
 // Shows `visit` the text and the number of each piece. The library joins unknown words, and unknown characters, that
@@ -141,6 +153,26 @@ std::vector<std::string> Vocab::pieces(std::string_view line) const {
   }
   require_encoded(model_->processor.Encode(absl::string_view(line.data(), line.size()), &pieces));
   return pieces;
+}
+
+std::vector<PieceSpan> Vocab::encode_spans(std::string_view line) const {
+  std::vector<PieceSpan> spans;
+  sentencepiece::ImmutableSentencePieceText result;
+  require_encoded(model_->processor.Encode(absl::string_view(line.data(), line.size()), result.mutable_proto()));
+  for (size_t i = 0; i < result.pieces_size(); ++i) {
+    const auto found = result.pieces(static_cast<int>(i));
+    const auto id = static_cast<int64_t>(found.id());
+    size_t begin = found.begin();
+    std::string_view piece = found.piece();
+    while (model_->has_units() && id == unk() && piece.size() > unit_size(piece, type())) {
+      const size_t end = begin + end_of_unit(line.substr(begin, found.end() - begin), type());
+      spans.push_back({id, begin, end});
+      begin = end;
+      piece.remove_prefix(unit_size(piece, type()));
+    }
+    spans.push_back({id, begin, found.end()});
+  }
+  return spans;
 }
 
 std::string Vocab::decode(const std::vector<int64_t>& ids) const {

@@ -13,6 +13,12 @@ enum class VocabType : uint8_t { kUnigram = 1, kBpe, kWord, kChar };
 // What decoding does to the blanks that the pieces at the beginning of a line begin with.
 enum class LeadingBlanks : uint8_t { kKept, kFirstDropped, kAllDropped };
 
+// A piece of a line and the bytes [begin, end) of the line that it stands for.
+struct PieceSpan {
+  int64_t id = 0;
+  size_t begin = 0, end = 0;
+};
+
 // A SentencePiece model. </s> is 0, <unk> is 1 in models that `fovea vocab` trains; other models' ids are read from
 // them.
 class Vocab {
@@ -32,6 +38,8 @@ class Vocab {
   // kChar; with the others neighbouring unknown pieces are one.
   std::vector<int64_t> encode(std::string_view line) const;
   void encode(std::string_view line, std::vector<int32_t>& ids) const;  // appends
+  // The pieces of encode() with their places in the line. A piece may stand for no bytes.
+  std::vector<PieceSpan> encode_spans(std::string_view line) const;
   std::string decode(const std::vector<int64_t>& ids) const;
   std::vector<std::string> pieces(std::string_view line) const;
   std::string piece(int64_t id) const;

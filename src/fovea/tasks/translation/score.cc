@@ -1,56 +1,16 @@
 #include <cmath>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "fovea/base/file.h"
 #include "fovea/base/strings.h"
-#include "fovea/data/parallel_lines.h"
 #include "fovea/tasks/translation/load_model.h"
+#include "fovea/tasks/translation/pair_reader.h"
 #include "fovea/tasks/translation/run.h"
 #include "fovea/tasks/translation/score_pairs.h"
-#include "fovea/tasks/translation/translator.h"
 
 namespace fovea::translation {
 namespace {
-
-// Both sides of the text as tokens, in windows.
-class PairReader {
- public:
-  PairReader(const ScoreConfig& config, const LoadedModel& model)
-      : lines_(config.train_sets.at(0), config.train_sets.at(1)),
-        model_(model),
-        limit_(line_limit(model.model->config(), config.max_length)) {}
-
-  std::vector<SentencePair> next(size_t count) {
-    std::vector<SentencePair> pairs;
-    std::string source, target;
-    for (size_t bytes = 0; pairs.size() < count && bytes < decode::kWindowBytes && lines_.next(source, target);) {
-      bytes += decode::bytes_of(source) + decode::bytes_of(target);
-      Encoded both[] = {encode_line(model_.source, source, limit_.tokens),
-                        encode_line(model_.target, target, limit_.tokens)};
-      warn_of_cuts(both[0], both[1]);
-      pairs.push_back({std::move(both[0].tokens), std::move(both[1].tokens)});
-    }
-    return pairs;
-  }
-
-  void report() const { warn_of_cut_lines(cut_.count(), limit_); }
-
- private:
-  // Once a pair.
-  void warn_of_cuts(const Encoded& source, const Encoded& target) {
-    std::vector<std::string> cuts;
-    if (source.cut_from > 0) cuts.push_back(cat("source ", cut_message(source, limit_)));
-    if (target.cut_from > 0) cuts.push_back(cat("target ", cut_message(target, limit_)));
-    if (!cuts.empty()) cut_.warn(lines_.line_number(), join(cuts, "; "));
-  }
-
-  data::ParallelLines lines_;
-  const LoadedModel& model_;
-  LineLimit limit_;
-  LineWarnings cut_;
-};
 
 struct Totals {
   int64_t sentences = 0, tokens = 0;
@@ -67,17 +27,16 @@ std::string summary(const Totals& totals) {
 
 int64_t run_score(const ScoreConfig& config) {
   validate(config);
-  for (const std::string& path : config.train_sets) {
-    if (path != "-") require_file(path, "--train-sets");
-  }
+  require_parallel_text(config.train_sets);
   require_other_file("--output", config.output, config.train_sets);
   LoadedModel loaded = load_model(config);
-  PairReader reader(config, loaded);
+  PairReader reader(config.train_sets);
+  PairEncoder encoder(loaded, config.max_length);
   LineWriter output(config.output);
   Totals totals;
   const auto window = static_cast<size_t>(config.maxi_batch * config.mini_batch);
   for (;;) {
-    const std::vector<SentencePair> pairs = reader.next(window);
+    const std::vector<SentencePair> pairs = encoder.encode(reader.next(window));
     if (pairs.empty()) break;
     const std::vector<double> scores = score_pairs(loaded.model, pairs, {config.mini_batch_words, config.mini_batch});
     for (size_t i = 0; i < pairs.size(); ++i) {
@@ -89,7 +48,7 @@ int64_t run_score(const ScoreConfig& config) {
   }
   if (config.summary) output.line(summary(totals));
   output.close();
-  reader.report();
+  encoder.report();
   return totals.sentences;
 }
 

@@ -8,7 +8,6 @@
 #include "fovea/data/corpus.h"
 #include "fovea/decode/diverged.h"
 #include "fovea/ops/step.h"
-#include "fovea/tasks/translation/translate_batch.h"
 
 namespace fovea::translation {
 
@@ -32,6 +31,23 @@ std::vector<std::vector<int64_t>> pair_batches(std::span<const SentencePair> pai
   return batches;
 }
 
+ForcedBatch::ForcedBatch(std::span<const SentencePair> pairs, std::span<const int64_t> chosen,
+                         const at::Device& device) {
+  std::vector<Sentence> shifted;
+  std::vector<const Sentence*> sources, inputs, targets;
+  for (const int64_t i : chosen) {
+    const SentencePair& pair = pairs[static_cast<size_t>(i)];
+    shifted.push_back({pair.target.back()});  // </s> starts a target and ends it
+    shifted.back().insert(shifted.back().end(), pair.target.begin(), pair.target.end() - 1);
+    sources.push_back(&pair.source);
+    targets.push_back(&pair.target);
+  }
+  for (const Sentence& sentence : shifted) inputs.push_back(&sentence);
+  source = pack(sources, device);
+  input = pack(inputs, device);
+  outputs = pack(targets, device).tokens;
+}
+
 std::vector<double> score_pairs(nn::Transformer& model, std::span<const SentencePair> pairs,
                                 const BatchLimits& limits) {
   const c10::InferenceMode guard;
@@ -39,23 +55,13 @@ std::vector<double> score_pairs(nn::Transformer& model, std::span<const Sentence
   std::vector<double> scores(pairs.size());
   for (const std::vector<int64_t>& batch : pair_batches(pairs, limits)) {
     throw_if_interrupted("scoring");
-    std::vector<Sentence> inputs;
-    std::vector<const Sentence*> sources, input_pointers, outputs;
-    for (const int64_t i : batch) {
-      const SentencePair& pair = pairs[static_cast<size_t>(i)];
-      inputs.push_back({pair.target.back()});  // </s> starts a target and ends it
-      inputs.back().insert(inputs.back().end(), pair.target.begin(), pair.target.end() - 1);
-      sources.push_back(&pair.source);
-      outputs.push_back(&pair.target);
-    }
-    for (const Sentence& input : inputs) input_pointers.push_back(&input);
-    const PackedSentences source = pack(sources, device), input = pack(input_pointers, device);
-    const at::Tensor memory = model->encode(source.tokens, source.offsets, {});
-    const at::Tensor hidden = model->decode(input.tokens, input.offsets, memory, source.offsets, {});
-    const at::Tensor nll =
-        ops::token_nll(hidden, model->output_weight(), model->output_bias(), pack(outputs, device).tokens).cpu();
+    const ForcedBatch forced(pairs, batch, device);
+    const at::Tensor memory = model->encode(forced.source.tokens, forced.source.offsets, {});
+    const at::Tensor hidden =
+        model->decode(forced.input.tokens, forced.input.offsets, memory, forced.source.offsets, {});
+    const at::Tensor nll = ops::token_nll(hidden, model->output_weight(), model->output_bias(), forced.outputs).cpu();
     const auto* values = nll.const_data_ptr<float>();
-    const auto* bounds = input.offsets.const_data_ptr<int64_t>();
+    const auto* bounds = forced.input.offsets.const_data_ptr<int64_t>();
     for (size_t i = 0; i < batch.size(); ++i) {
       double sum = 0;
       for (int64_t t = bounds[i]; t < bounds[i + 1]; ++t) sum += values[t];

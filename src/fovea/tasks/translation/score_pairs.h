@@ -5,6 +5,7 @@
 
 #include "fovea/decode/batches.h"
 #include "fovea/nn/transformer.h"
+#include "fovea/tasks/translation/translate_batch.h"
 
 namespace fovea::translation {
 
@@ -14,6 +15,13 @@ using decode::Sentence;
 // Token ids, each side ending with </s>.
 struct SentencePair {
   Sentence source, target;
+};
+
+// Pairs as the model reads them when the target is given: inputs </s>, y1, ... and outputs y1, ..., </s>.
+struct ForcedBatch {
+  ForcedBatch(std::span<const SentencePair> pairs, std::span<const int64_t> chosen, const at::Device& device);
+  PackedSentences source, input;
+  at::Tensor outputs;  // token ids [T], of all sentences
 };
 
 // Indices of `pairs` in batches of similar target lengths; `limits` are of the target, and the source has at most

@@ -21,15 +21,18 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
 // One input line's output; `line` counts from 0.
 void write(LineWriter& output, const DecodeConfig& config, int64_t line, const std::vector<Translation>& translations) {
   constexpr int kDigits = 6;
+  const auto text_of = [&](const Translation& t) {
+    return config.alignment ? cat(t.text, " ||| ", analysis::print(t.links)) : t.text;
+  };
   if (config.n_best) {
     for (const Translation& t : translations) {
       output.line(
-          cat(line, " ||| ", t.text, " ||| F0= ", fixed(t.log_prob, kDigits), " ||| ", fixed(t.score, kDigits)));
+          cat(line, " ||| ", text_of(t), " ||| F0= ", fixed(t.log_prob, kDigits), " ||| ", fixed(t.score, kDigits)));
     }
   } else if (config.scores) {
-    output.line(cat(fixed(translations.front().score, kDigits), " ||| ", translations.front().text));
+    output.line(cat(fixed(translations.front().score, kDigits), " ||| ", text_of(translations.front())));
   } else {
-    output.line(translations.front().text);
+    output.line(text_of(translations.front()));
   }
 }
 

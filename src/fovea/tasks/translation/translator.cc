@@ -56,6 +56,8 @@ Translator::Options translator_options(const DecodeConfig& config) {
   options.limits = {config.mini_batch_words, config.mini_batch};
   options.max_length = config.max_length;
   options.allow_unk = config.allow_unk;
+  if (config.alignment)
+    options.alignment = LinkChoice{config.alignment_layer, config.alignment_head, config.alignment_shifted};
   return options;
 }
 
@@ -65,6 +67,7 @@ Translator::Translator(LoadedModel loaded, const Options& options)
       limit_(line_limit(loaded_.model->config(), options.max_length)),
       model_(loaded_.model, options.layers) {
   options_.search.target_eos = loaded_.target.eos();
+  if (options.alignment) require_layer_and_head(loaded_.model->config(), *options.alignment, "--alignment-");
   if (!options.allow_unk) options_.search.beam.never = loaded_.target.unk();
 }
 
@@ -92,6 +95,30 @@ std::string as_line(std::string text) {
 
 }  // namespace
 
+// What the search saw of a hypothesis step by step is what a full pass over it sees, and the search keeps no weights of
+// hypotheses that it drops.
+void Translator::add_links(std::span<const std::string> lines, const std::vector<std::vector<Sentence>>& hypotheses,
+                           std::vector<std::vector<Translation>>& translations) {
+  std::vector<WordPair> words;
+  std::vector<SentencePair> tokens;
+  std::vector<analysis::Links*> links;
+  for (size_t line = 0; line < lines.size(); ++line) {
+    if (hypotheses[line].empty()) continue;
+    text::WordPieces source = text::encode_words(loaded_.source, lines[line]);
+    text::cut(source, limit_.tokens);
+    for (size_t i = 0; i < hypotheses[line].size(); ++i) {
+      WordPair pair{source, text::words_of_pieces(loaded_.target, hypotheses[line][i])};
+      if (pair.is_empty()) continue;
+      tokens.push_back(with_eos(pair, loaded_.source.eos(), loaded_.target.eos()));
+      words.push_back(std::move(pair));
+      links.push_back(&translations[line][i].links);
+    }
+  }
+  see_cross_attention(loaded_.model, tokens, options_.limits, "translating", [&](size_t i, const at::Tensor& weights) {
+    *links[i] = word_links(weights, words[i], *options_.alignment);
+  });
+}
+
 std::vector<std::vector<Translation>> Translator::translate(std::span<const std::string> lines) {
   std::vector<std::vector<Translation>> results(lines.size());
   std::vector<Sentence> sources;
@@ -106,13 +133,16 @@ std::vector<std::vector<Translation>> Translator::translate(std::span<const std:
     line_of.push_back(i);
   }
   const auto translated = translate_all(model_, sources, options_.search, options_.limits);
+  std::vector<std::vector<Sentence>> hypotheses(lines.size());
   for (size_t i = 0; i < translated.size(); ++i) {
     for (const search::Hypothesis& hypothesis : translated[i]) {
       results[line_of[i]].push_back(
           {as_line(loaded_.target.decode(hypothesis.tokens)), hypothesis.log_prob, hypothesis.score});
+      if (options_.alignment) hypotheses[line_of[i]].push_back(hypothesis.tokens);
     }
     counts_.target_tokens += static_cast<int64_t>(translated[i].front().tokens.size()) + 1;
   }
+  if (options_.alignment) add_links(lines, hypotheses, results);
   counts_.cut = cut_.count();
   counts_.not_utf8 = not_utf8_.count();
   return results;

@@ -1,12 +1,15 @@
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "fovea/analysis/alignment.h"
 #include "fovea/decode/batches.h"
 #include "fovea/spec/decode_config.h"
+#include "fovea/tasks/translation/cross_attention.h"
 #include "fovea/tasks/translation/load_model.h"
 #include "fovea/tasks/translation/translate_batch.h"
 
@@ -15,6 +18,7 @@ namespace fovea::translation {
 struct Translation {
   std::string text;
   double log_prob = 0, score = 0;
+  analysis::Links links = {};  // between words of the line and of `text`, if they were asked for
 };
 
 // What passed through a translator.
@@ -61,7 +65,8 @@ class Translator {
     ops::PackedLayer::Format layers = ops::PackedLayer::Format::kExact;  // of the decoder's steps and the output layer
     BatchLimits limits;
     int64_t max_length = 1000;
-    bool allow_unk = false;  // or no translation has the unknown word
+    bool allow_unk = false;                    // or no translation has the unknown word
+    std::optional<LinkChoice> alignment = {};  // the links that translations come with; none by default
   };
   Translator(LoadedModel loaded, const Options& options);
   explicit Translator(const DecodeConfig& config);
@@ -74,6 +79,9 @@ class Translator {
 
  private:
   Sentence encode(const std::string& line);
+  // Adds links to the translations [lines], whose tokens are `hypotheses`, from a pass with each translation given.
+  void add_links(std::span<const std::string> lines, const std::vector<std::vector<Sentence>>& hypotheses,
+                 std::vector<std::vector<Translation>>& translations);
 
   LoadedModel loaded_;
   Options options_;

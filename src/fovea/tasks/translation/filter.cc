@@ -1,0 +1,192 @@
+#include "fovea/tasks/translation/filter.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iostream>
+#include <numeric>
+#include <utility>
+
+#include "fovea/analysis/distribution.h"
+#include "fovea/base/choices.h"
+#include "fovea/base/error.h"
+#include "fovea/base/file.h"
+#include "fovea/base/file_set.h"
+#include "fovea/base/log.h"
+#include "fovea/base/rng.h"
+#include "fovea/base/strings.h"
+#include "fovea/tasks/translation/corrupt_pairs.h"
+#include "fovea/tasks/translation/filter_report.h"
+#include "fovea/tasks/translation/pair_scorer.h"
+
+namespace fovea::translation {
+namespace {
+
+size_t window_of(const FilterOptions& options) { return static_cast<size_t>(options.maxi_batch * options.mini_batch); }
+
+// The scores of all pairs, eight bytes each; each is written when it is known, unless `output` is null.
+std::vector<double> score_text(const FilterOptions& options, PairScorer& scorer, LineWriter* output) {
+  PairReader reader(options.train_sets);
+  const bool shows = output == nullptr || isatty(STDOUT_FILENO) == 0;
+  log::Progress progress("scoring, pairs", 0);
+  std::vector<double> scores;
+  for (;;) {
+    const std::vector<TextPair> window = reader.next(window_of(options));
+    if (window.empty()) break;
+    for (const double score : scorer.score(window)) {
+      scores.push_back(score);
+      if (output != nullptr) output->line(fixed(score, kScoreDigits));
+    }
+    if (output != nullptr) output->flush();
+    if (shows) progress.at(static_cast<double>(scores.size()));
+  }
+  progress.finish();
+  return scores;
+}
+
+[[noreturn]] void refuse_changed(const std::string& path) {
+  throw Error(cat("--train-sets: '", path, "' changed while it was read; run the command again"));
+}
+
+void write_kept(const FilterOptions& options, const std::vector<bool>& kept) {
+  FileSet files;
+  for (size_t side = 0; side < 2; ++side) {
+    files.begin(options.outputs[side]);
+    LineReader lines(options.train_sets[side]);
+    std::string line;
+    for (const bool keep : kept) {
+      if (!lines.next(line)) refuse_changed(lines.path());
+      if (keep) files.append(line + "\n");
+    }
+  }
+  files.commit();
+}
+
+std::vector<bool> kept_of(const FilterOptions& options, const std::vector<double>& scores) {
+  if (!options.threshold.empty()) {
+    std::vector<bool> kept;
+    for (const double score : scores) kept.push_back(score >= options.threshold.front());
+    return kept;
+  }
+  return analysis::best_of(scores, std::llround(options.keep * static_cast<double>(scores.size())));
+}
+
+// Indices of random pairs of the best and of the worst tenth, each by falling score.
+std::vector<std::pair<std::string_view, size_t>> drawn_pairs(const FilterOptions& options,
+                                                             const std::vector<double>& scores) {
+  std::vector<size_t> order(scores.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::ranges::stable_sort(order, [&](size_t a, size_t b) { return scores[a] > scores[b]; });
+  const size_t tenth = std::max<size_t>(std::min<size_t>(1, order.size()), order.size() / 10);
+  const size_t count = std::min(tenth, static_cast<size_t>(options.show));
+  Rng rng(static_cast<uint64_t>(options.seed));
+  std::vector<std::pair<std::string_view, size_t>> drawn;
+  for (const auto& [name, first] : {std::pair("best", size_t{0}), std::pair("worst", order.size() - tenth)}) {
+    std::vector<size_t> places(tenth);
+    std::iota(places.begin(), places.end(), first);
+    for (size_t i = 0; i < count; ++i) std::swap(places[i], places[i + rng.below(tenth - i)]);
+    std::sort(places.begin(), places.begin() + static_cast<std::ptrdiff_t>(count));
+    for (size_t i = 0; i < count; ++i) drawn.emplace_back(name, order[places[i]]);
+  }
+  return drawn;
+}
+
+std::vector<ShownPair> shown_pairs(const FilterOptions& options, const std::vector<double>& scores) {
+  std::vector<ShownPair> shown;
+  if (options.show == 0) return shown;
+  const auto drawn = drawn_pairs(options, scores);
+  for (const auto& [tenth, index] : drawn) shown.push_back({tenth, scores[index], {}});
+  PairReader reader(options.train_sets);
+  for (size_t first = 0;;) {
+    std::vector<TextPair> window = reader.next(window_of(options));
+    if (window.empty()) break;
+    for (size_t i = 0; i < drawn.size(); ++i) {
+      const size_t index = drawn[i].second;
+      if (index >= first && index < first + window.size()) shown[i].text = window[index - first];
+    }
+    first += window.size();
+  }
+  if (std::ranges::any_of(shown, [](const ShownPair& pair) { return pair.text.line == 0; }))
+    refuse_changed(options.train_sets.front());
+  return shown;
+}
+
+int64_t score_and_keep(const FilterOptions& options, PairScorer& scorer, const std::string& name) {
+  LineWriter output("-");
+  const std::vector<double> scores = score_text(options, scorer, options.json ? nullptr : &output);
+  FilterSummary summary{.score = name, .scores = scores, .keeps = options.keeps()};
+  if (summary.keeps) {
+    const std::vector<bool> kept = kept_of(options, scores);
+    summary.kept = std::ranges::count(kept, true);
+    write_kept(options, kept);
+  }
+  summary.shown = shown_pairs(options, scores);
+  if (options.json) {
+    output.line(filter_json(summary));
+  } else {
+    for (const ShownPair& pair : summary.shown) output.line(shown_line(pair));
+  }
+  output.close();
+  log::info(cat(name, " of ", thousands(std::ssize(scores)), " pairs"));
+  for (const std::string& line : histogram_lines(scores)) log::info(line);
+  if (summary.keeps) log::info(cat("kept ", thousands(summary.kept), " of ", thousands(std::ssize(scores)), " pairs"));
+  return std::ssize(scores);
+}
+
+// A uniform sample of the text's pairs in their order, and how many pairs the text has.
+struct PairSample {
+  std::vector<TextPair> pairs;
+  int64_t seen = 0;
+};
+PairSample sample_pairs(const FilterOptions& options) {
+  PairSample sample;
+  PairReader reader(options.train_sets);
+  Rng rng(static_cast<uint64_t>(options.seed));
+  for (;;) {
+    std::vector<TextPair> window = reader.next(window_of(options));
+    if (window.empty()) break;
+    for (TextPair& pair : window) {
+      ++sample.seen;
+      if (std::ssize(sample.pairs) < options.test_pairs) {
+        sample.pairs.push_back(std::move(pair));
+      } else if (const uint64_t place = rng.below(static_cast<uint64_t>(sample.seen)); place < sample.pairs.size()) {
+        sample.pairs[place] = std::move(pair);
+      }
+    }
+  }
+  std::ranges::sort(sample.pairs, {}, &TextPair::line);
+  return sample;
+}
+
+int64_t test_score(const FilterOptions& options, PairScorer& scorer, const std::string& name) {
+  const PairSample sample = sample_pairs(options);
+  const auto how = parse_choice<Corruption>(kCorruptions, options.test, "--test");
+  const CorruptedPairs pairs = corrupt(sample.pairs, how, static_cast<uint64_t>(options.seed));
+  if (pairs.good.empty()) {
+    throw Error(cat("--test ", options.test, ": none of the ", thousands(sample.seen),
+                    " pairs of --train-sets can be made wrong this way; expected more text"));
+  }
+  const std::vector<double> good = scorer.score(pairs.good), bad = scorer.score(pairs.bad);
+  const Separation separation{name, options.test, good, bad, sample.seen};
+  std::cout << (options.json ? separation_json(separation) + "\n" : separation_text(separation));
+  return sample.seen;
+}
+
+}  // namespace
+
+int64_t run_filter(const FilterOptions& options) {
+  validate(options);
+  require_parallel_text(options.train_sets);
+  check_outputs(options);
+  LoadedModel loaded = load_model(options);
+  const PairScore score = pair_score_of(options.score, loaded.model->config());
+  const std::string name(choice_at(kPairScores, static_cast<size_t>(score)));
+  PairScorer scorer(loaded, {score, {options.mini_batch_words, options.mini_batch}, options.max_length});
+  const int64_t pairs =
+      options.test == "none" ? score_and_keep(options, scorer, name) : test_score(options, scorer, name);
+  scorer.report();
+  return pairs;
+}
+
+}  // namespace fovea::translation

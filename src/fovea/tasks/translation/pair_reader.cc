@@ -1,0 +1,50 @@
+#include "fovea/tasks/translation/pair_reader.h"
+
+#include <utility>
+
+#include "fovea/base/file.h"
+#include "fovea/base/strings.h"
+
+namespace fovea::translation {
+
+void require_parallel_text(const std::vector<std::string>& files) {
+  for (const std::string& path : files) {
+    if (path != "-") require_file(path, "--train-sets");
+  }
+}
+
+std::vector<TextPair> PairReader::next(size_t count) {
+  std::vector<TextPair> pairs;
+  TextPair pair;
+  for (size_t bytes = 0;
+       pairs.size() < count && bytes < decode::kWindowBytes && lines_.next(pair.source, pair.target);) {
+    bytes += decode::bytes_of(pair.source) + decode::bytes_of(pair.target);
+    pair.line = lines_.line_number();
+    pairs.push_back(std::move(pair));
+  }
+  return pairs;
+}
+
+PairEncoder::PairEncoder(const LoadedModel& model, int64_t max_length)
+    : model_(model), limit_(line_limit(model.model->config(), max_length)) {}
+
+std::vector<SentencePair> PairEncoder::encode(const std::vector<TextPair>& pairs) {
+  std::vector<SentencePair> encoded;
+  encoded.reserve(pairs.size());
+  for (const TextPair& pair : pairs) {
+    Encoded source = encode_line(model_.source, pair.source, limit_.tokens);
+    Encoded target = encode_line(model_.target, pair.target, limit_.tokens);
+    warn_of_cuts(pair.line, source, target);
+    encoded.push_back({std::move(source.tokens), std::move(target.tokens)});
+  }
+  return encoded;
+}
+
+void PairEncoder::warn_of_cuts(int64_t line, const Encoded& source, const Encoded& target) {
+  std::vector<std::string> cuts;
+  if (source.cut_from > 0) cuts.push_back(cat("source ", cut_message(source, limit_)));
+  if (target.cut_from > 0) cuts.push_back(cat("target ", cut_message(target, limit_)));
+  if (!cuts.empty()) cut_.warn(line, join(cuts, "; "));
+}
+
+}  // namespace fovea::translation

@@ -1,0 +1,40 @@
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "fovea/tasks/translation/load_model.h"
+#include "fovea/tasks/translation/pair_reader.h"
+
+namespace fovea::translation {
+
+enum class PairScore : uint8_t { kNullRate, kLogProbability };
+inline constexpr std::string_view kPairScores = "null-rate|log-probability";  // in this order
+
+// The score of that name; "auto" is the null rate if an attention across can have null rows, which are those of relu.
+// Throws an Error if the null rate is asked for and there can be none.
+PairScore pair_score_of(const std::string& name, const ModelConfig& model);
+
+// How well the sides of pairs match, higher is better. Null rate (Zhang, Titov, Sennrich 2021): minus the share of the
+// cross-attention's rows (layer, head, target token) whose weights are all exactly 0. Log-probability: of the target
+// given the source, per target token. </s> is a token of both sides.
+class PairScorer {
+ public:
+  struct Options {
+    PairScore score = PairScore::kLogProbability;
+    BatchLimits limits;
+    int64_t max_length = 1000;
+  };
+  PairScorer(LoadedModel& model, const Options& options)
+      : model_(model.model), encoder_(model, options.max_length), options_(options) {}
+
+  std::vector<double> score(const std::vector<TextPair>& pairs);
+  void report() const { encoder_.report(); }  // at the end
+
+ private:
+  nn::Transformer& model_;
+  PairEncoder encoder_;
+  Options options_;
+};
+
+}  // namespace fovea::translation

@@ -115,7 +115,7 @@ TEST(OwnTask, KeepsItsOptimizer) {
       message_of([&] {
         app::train_one_of(kTasks, with(command, {"4", "--optimizer", "adagrad"}));
       }),
-      HasSubstr("it was trained with --optimizer adam, got adagrad; give the same optimiser, or start a new run "
+      HasSubstr("the run was trained with --optimizer adam, got adagrad; give the same optimiser, or start a new run "
                 "from its weights with --pretrained-model"));
   EXPECT_EQ(last(), "2");
   ASSERT_EQ(run_program({"--model", folder / "new", "--pretrained-model", run, "--optimizer", "adagrad",

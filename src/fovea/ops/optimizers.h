@@ -5,16 +5,15 @@
 #include <span>
 #include <vector>
 
-// Optimisers besides Adam, which is in step.h. They change tensors in place, and tensors share memory with their
-// owners. float32 on the CPU runs in kernels with the same result for every number of threads; other types and devices
-// run PyTorch's own operators.
+// Adagrad and Adafactor; Adam is in step.h. They change the tensors in place. Kernels compute float32 on the CPU, with
+// the same result for every number of threads; PyTorch's own operators compute other types and devices.
 namespace fovea::ops {
 
 struct AdagradOptions {
   double learn_rate = 1e-2, eps = 1e-10;
   double grad_scale = 1;  // multiplies the gradient first
 };
-// Of one length and contiguous.
+// Contiguous float32 tensors of one length.
 struct AdagradState {
   at::Tensor params;
   at::Tensor sum;   // of squared gradients
@@ -39,7 +38,7 @@ struct AdafactorParameter {
   at::Tensor row;            // [..., N]: running mean over each row of squared gradients; undefined for a vector
   at::Tensor column;         // [..., M]: the same over each column; for a vector its elements' own
 };
-// The same parameter with mean squares of zero.
+// A parameter of a new run: its mean squares are zero.
 AdafactorParameter adafactor_parameter(const at::Tensor& params, const at::Tensor& grads, const at::Tensor& copy);
 // Shazeer and Stern (2018) without a first moment.
 void adafactor_step(std::span<const AdafactorParameter> parameters, const AdafactorOptions& options);
@@ -47,7 +46,7 @@ void adafactor_step(std::span<const AdafactorParameter> parameters, const Adafac
 // l2_norm() of step.h, of each tensor.
 std::vector<double> l2_norms(std::span<const at::Tensor> tensors);
 
-// From PyTorch's own operators, for any device and type.
+// The same from PyTorch's own operators, for any device and type.
 namespace composite {
 void adagrad_step(const AdagradState& state, const at::Tensor& grads, const AdagradOptions& options);
 void adafactor_step(const AdafactorParameter& parameter, const AdafactorOptions& options);

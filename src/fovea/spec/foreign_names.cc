@@ -10,8 +10,9 @@ namespace fovea {
 namespace {
 
 // Options of fairseq, OpenNMT and Marian, and ours that does the same.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 19> kForeignNames = {
-    {{"batch-size", "mini-batch"},
+constexpr std::array<std::pair<std::string_view, std::string_view>, 22> kForeignNames = {
+    {{"adam-betas", "optimizer-params"},
+     {"batch-size", "mini-batch"},
      {"decoder-layers", "dec-depth"},
      {"dec-layers", "dec-depth"},
      {"encoder-embed-dim", "dim-emb"},
@@ -21,7 +22,9 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 19> kForeign
      {"layers", "enc-depth"},
      {"lenpen", "normalize"},
      {"max-epoch", "after-epochs"},
+     {"max-grad-norm", "clip-norm"},
      {"max-update", "after-batches"},
+     {"optim", "optimizer"},
      {"patience", "early-stopping"},
      {"save-dir", "model"},
      {"save-model", "model"},

@@ -5,12 +5,12 @@
 
 #include "fovea/base/choices.h"
 
-// The list of optimisers. Each has its step in train/, in the same order as here.
+// The list of optimisers. train/optimizer.h implements them in the same order.
 namespace fovea {
 
 inline constexpr std::string_view kOptimizers = "adam|adagrad|adafactor";
 
-// The optimisers that use this option of training, as in kOptimizers; empty: it belongs to none in particular.
+// The optimisers that use this option of training, separated by '|'. Empty if every optimiser does.
 constexpr std::string_view optimizers_with(std::string_view option) {
   constexpr std::array<std::pair<std::string_view, std::string_view>, 7> kOptions = {
       {{"optimizer-params", "adam"},

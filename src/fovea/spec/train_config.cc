@@ -8,7 +8,7 @@
 namespace fovea {
 namespace {
 
-// Options of other optimisers, but for values that change nothing: a file of --config may hold every option.
+// Refuses options of other optimisers, unless they have their default values: a --config file may list every option.
 void check_optimizer_options(const TrainConfig& config, Problems& problems) {
   TrainConfig given = config, defaults;
   const std::vector<FieldView> ours = field_views(given), theirs = field_views(defaults);

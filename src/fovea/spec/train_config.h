@@ -47,9 +47,9 @@ struct TrainConfig : MachineOptions, LogOptions {
               "e"),
         named(number("optimizer-delay", &C::optimizer_delay, "batches whose gradients make one update", 1, 1e6),
               "update-freq"),
-        choice("optimizer", &C::optimizer, "optimiser; those named in other options' help use them, and no others",
-               kOptimizers),
-        field("optimizer-params", &C::optimizer_params, "beta1 beta2 eps of adam"),
+        choice("optimizer", &C::optimizer,
+               "optimiser; an option whose help begins with an optimiser's name needs that optimiser", kOptimizers),
+        field("optimizer-params", &C::optimizer_params, "adam: beta1 beta2 eps"),
         number("weight-decay", &C::weight_decay,
                "adam and adafactor: each update multiplies all weights by 1 - learning rate * X first, biases and "
                "norms too",

@@ -25,7 +25,8 @@ FlatParameters::FlatParameters(torch::nn::Module& module, const at::Device& devi
   const torch::NoGradGuard no_grad;
   const nn::NamedTensors parameters = nn::parameters_of(module);
   for (const auto& [name, rule] : rules) {
-    if (!parameters.contains(name)) throw Error(cat("the task has a rule for '", name, "', which is no parameter"));
+    if (!parameters.contains(name))
+      throw Error(cat("the task has a rule for '", name, "', which is not a parameter of the model"));
   }
   for (const auto& [name, parameter] : parameters) {
     const auto rule = rules.find(name);

@@ -19,8 +19,8 @@ namespace fovea::train {
 // In float32 the parameters are views of weights() and their gradients of gradients(). In bfloat16 the module computes
 // on views of a bfloat16 copy, rounded from the float32 weights in the optimiser's pass; a backward pass leaves
 // its gradients in bfloat16 (the kernels sum over tokens in float32 and round once), and add_gradients() sums passes in
-// float32. The norm and the moments of the optimiser are float32 in both. Parameters whose rule says float32 are views
-// of the float32 buffers in bfloat16, too.
+// float32. The norm and the moments of the optimiser are float32 in both. Parameters whose rule says float32 are always
+// views of the float32 buffers.
 class FlatParameters {
  public:
   // Moves the module to the device, and its parameters to the type; buffers keep theirs. Keeps the values in float32.

@@ -22,7 +22,7 @@ bool has_state_of(const nn::NamedTensors& tensors) {
   });
 }
 
-// Calls work.operator()<place>() for the places of all optimisers, in their order, until it returns true.
+// Calls work.operator()<place>() for each optimiser in order, until a call returns true.
 template <class Work>
 void try_optimizers(Work&& work) {
   [&]<size_t... kPlaces>(std::index_sequence<kPlaces...>) { (void)(work.template operator()<kPlaces>() || ...); }
@@ -60,7 +60,7 @@ void restore_state(Optimizer& optimizer, const FlatParameters& parameters, const
                    const std::string& origin) {
   const std::optional<size_t> saved = optimizer_of(tensors);
   if (saved && *saved != optimizer.index())
-    throw Error(cat(origin, ": it was trained with --optimizer ", choice_at(kOptimizers, *saved), ", got ",
+    throw Error(cat(origin, ": the run was trained with --optimizer ", choice_at(kOptimizers, *saved), ", got ",
                     choice_at(kOptimizers, optimizer.index()),
                     "; give the same optimiser, or start a new run from its weights with --pretrained-model"));
   const nn::NamedTensors own = state_of(optimizer, parameters);

@@ -9,20 +9,20 @@
 
 namespace fovea::train {
 
-// Every optimiser, in the order of kOptimizers. One has
-//   T(const TrainConfig&, const FlatParameters&)        state of a new run
-//   kGroups                                             the prefixes of its state's names; no other optimiser has them
-//   step(FlatParameters&, const OptimizerStep&)         changes the weights, their bfloat16 copy and the state
-//   nn::NamedTensors state(const FlatParameters&) const shares memory with the state; names of a group and a parameter
+// The optimisers, in the order of kOptimizers. Each type T has
+//   T(const TrainConfig&, const FlatParameters&)          makes the state of a new run
+//   kGroups                                               prefixes of its state's names, which no other optimiser uses
+//   void step(FlatParameters&, const OptimizerStep&)      changes the weights, their bfloat16 copy and the state
+//   nn::NamedTensors state(const FlatParameters&) const   shares memory; each name is a group and a parameter's name
 using Optimizer = std::variant<Adam, Adagrad, Adafactor>;
 
-// The one that --optimizer names, as at the beginning of a run.
+// Makes the optimiser that --optimizer names, with the state of a new run.
 Optimizer make_optimizer(const TrainConfig& config, const FlatParameters& parameters);
 
 nn::NamedTensors state_of(const Optimizer& optimizer, const FlatParameters& parameters);
 
-// Copies the state out of a checkpoint's `tensors`, which hold other groups, too. Throws an Error that begins with
-// `origin` if it is another optimiser's, or if names or shapes differ.
+// Copies the state from the `tensors` of a checkpoint, which may hold other groups too. Throws an Error that begins
+// with `origin` if they are the state of another optimiser, or if names or shapes differ.
 void restore_state(Optimizer& optimizer, const FlatParameters& parameters, const nn::NamedTensors& tensors,
                    const std::string& origin);
 

@@ -356,9 +356,10 @@ TEST(Optimizer, NamesItsState) {
 TEST(Optimizer, RefusesTheStateOfAnother) {
   const nn::Checkpoint adam = Toy(config_of("adam")).checkpoint();
   Toy other(config_of("adafactor"));
-  EXPECT_EQ(message_of([&] { other.updater.restore(adam, "resuming 'run'"); }),
-            "resuming 'run': it was trained with --optimizer adam, got adafactor; give the same optimiser, or start a "
-            "new run from its weights with --pretrained-model");
+  EXPECT_EQ(
+      message_of([&] { other.updater.restore(adam, "resuming 'run'"); }),
+      "resuming 'run': the run was trained with --optimizer adam, got adafactor; give the same optimiser, or start a "
+      "new run from its weights with --pretrained-model");
   nn::Checkpoint foreign = Toy(config_of("adafactor")).checkpoint();
   foreign.optimizer["row/other"] = at::zeros({2});
   EXPECT_EQ(message_of([&] { other.updater.restore(foreign, "o"); }),

@@ -67,7 +67,7 @@ TEST(ParameterRules, NameParameters) {
   EXPECT_EQ(message_of([&] {
               Updater({}, task.module(), at::kCPU, {{"matrices", {}}});
             }),
-            "the task has a rule for 'matrices', which is no parameter");
+            "the task has a rule for 'matrices', which is not a parameter of the model");
 }
 
 TEST(Notes, AreMeansOverTheBatchesOfAnUpdate) {

@@ -6,8 +6,8 @@
 
 namespace fovea::kernels {
 
-// A parameter of Adafactor: `matrices` matrices [rows, columns], one after the other. A vector or a scalar is one row
-// without `row`; its second moments then are those of its elements.
+// One parameter: `matrices` matrices [rows, columns], one after the other. A vector or a scalar has one row, and `row`
+// is null: `column` then holds a mean square for each element.
 struct AdafactorTensor {
   float* params = nullptr;       // [matrices, rows, columns]
   const float* grads = nullptr;  // the same
@@ -18,9 +18,9 @@ struct AdafactorTensor {
 };
 
 // Shazeer and Stern (2018) without a first moment. Of each parameter, with g = grad_scale grads:
-//   row, column = (1 - fresh) of what they were + fresh (mean of g^2 + 1e-30)
+//   row, column = (1 - fresh) row, column + fresh (mean of g^2 + 1e-30)
 //   u = g / sqrt(row column / mean(row)), divided by max(1, RMS(u) / clip)
-//   params = (1 - decay) params - rate u, where a relative rate is multiplied by max(1e-3, RMS(params)) first
+//   params = (1 - decay) params - rate u; if `relative`, the rate is first multiplied by max(1e-3, RMS(params))
 struct AdafactorPass {
   std::span<const AdafactorTensor> tensors;
   float grad_scale = 1;
@@ -31,7 +31,7 @@ struct AdafactorPass {
   double clip = 0;  // 0: none
 };
 
-// Sums have one order for every number of threads.
+// The result does not depend on the number of threads.
 void adafactor(const AdafactorPass& job, Executor& executor);
 
 }  // namespace fovea::kernels

@@ -18,12 +18,12 @@ namespace fovea::kernels {
 namespace {
 
 constexpr int64_t kElements = 1 << 14;  // of a piece of work, about
-// Rows of a piece: few enough that their sums in float32 are exact to some units in the last place, and enough that the
-// sums of columns, one for each piece, are small beside the gradient.
+// Rows of a piece. With few rows, the float32 sums stay accurate; with many, the column sums of all pieces need little
+// memory.
 constexpr int64_t kLeastRows = 32, kMostRows = 512;
 constexpr double kLeastSquare = 1e-30, kLeastScale = 1e-3;  // eps1 and eps2 of the paper
 
-// The state of one update of one matrix of a parameter. Pointers into scratch memory.
+// One matrix of a parameter in this update. The pointers lead into scratch memory.
 struct Matrix {
   const AdafactorTensor* tensor;
   int64_t index;                // of the parameter's matrices
@@ -59,7 +59,7 @@ class Run {
     executor_.run(std::ssize(pieces_), [&](int64_t p, int) { work(pieces_[static_cast<size_t>(p)]); });
   }
 
-  // Cuts by the shapes alone, so that every sum has one order.
+  // Pieces depend on the shapes alone, so the order of every sum is fixed.
   void plan() {
     int64_t floats = 0;
     for (const AdafactorTensor& tensor : job_.tensors) {

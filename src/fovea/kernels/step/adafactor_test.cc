@@ -101,13 +101,8 @@ template <class T>
 std::vector<Parameter<T>> parameters() {
   std::vector<Parameter<T>> all;
   uint64_t seed = 10;
-  for (const auto& [b, n, m] : {std::array<int64_t, 3>{1, 33, 17},
-                                {3, 5, 7},
-                                {1, 1, 101},
-                                {1, 1, 1},
-                                {1, 700, 3},
-                                {2, 600, 61},
-                                {1, 35, 5003}})
+  for (const auto& [b, n, m] :
+       {std::array<int64_t, 3>{1, 33, 17}, {3, 5, 7}, {1, 1, 101}, {1, 1, 1}, {1, 700, 3}, {2, 600, 61}, {1, 35, 5003}})
     all.emplace_back(b, n, m, seed += 10);
   return all;
 }

@@ -35,7 +35,8 @@ int run_average(const std::vector<std::string>& arguments) {
       "  fovea average --model run --last 5 --output averaged\n"
       "  fovea average --model run --last 10 --each 5 --valid-metrics bleu --output averaged");
   if (!options.parse(arguments)) return 0;
-  configure_log(config, {config.valid_sets});
+  const LogOptions& log_options = config;  // --output is a folder
+  configure_log(log_options, {config.valid_sets});
   check(config);
   if (config.each > 0) {
     average_best(config, tasks::task_list());

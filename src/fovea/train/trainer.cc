@@ -64,7 +64,7 @@ Trainer::Trainer(const Run& run)
   const bool pretrained = !config_.pretrained_model.empty() && !goes_on(config_);
   if (pretrained) load_pretrained();
   folder_.emplace(config_);
-  log_start(run.options);
+  log_start();
   if (const std::optional<nn::Checkpoint> last = folder_->last()) {
     resume(*last);
   } else {
@@ -77,8 +77,7 @@ Trainer::Trainer(const Run& run)
   first_share_ = now.limit > 0 ? now.done / now.limit : now.done;
 }
 
-void Trainer::log_start(const RunOptions& options) const {
-  log_options(options);
+void Trainer::log_start() const {
   log::info(cat("[model] ", thousands(updater_.parameter_count()), " parameters, ", config_.precision, " on ",
                 device_.str(), ", ", at::get_num_threads(), " CPU threads"));
 }
@@ -362,6 +361,7 @@ void Trainer::run() {
 
 void run_training(const Run& run) {
   try {
+    log_options(run.options);
     Trainer(run).run();
   } catch (const Interrupted&) {
     // Before the first update there is nothing to save; Ctrl-C ends with the shell's code in any case.

@@ -25,7 +25,7 @@ class Trainer {
 
  private:
   // Beginning.
-  void log_start(const RunOptions& options) const;
+  void log_start() const;
   void resume(const nn::Checkpoint& checkpoint);
   void resume_validation();  // forgets the best values of other data
   void load_pretrained();

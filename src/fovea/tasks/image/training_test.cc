@@ -137,7 +137,7 @@ TEST(ImageTraining, SaysWhatIsWrongWithTheConfiguration) {
   const char* shape =
       "--image-shape: expected height, width and channels (1 or 3), with at most 16,777,216 values in an image";
   for (const std::vector<int64_t>& wrong : std::vector<std::vector<int64_t>>{
-           {}, {4, 4}, {4, 4, 2}, {4, 0, 3}, {0, 0, 3}, {1 << 24, 1 << 24, 3}, {4096, 4097, 1}})
+           {4, 4}, {4, 4, 2}, {4, 0, 3}, {0, 0, 3}, {1 << 24, 1 << 24, 3}, {4096, 4097, 1}})
     EXPECT_THAT(problem([&](ImageConfig& c) { c.image_shape = wrong; }), HasSubstr(shape));
   EXPECT_EQ(problem([](ImageConfig& c) { c.image_shape = {4096, 4096, 1}; }), "nothing was thrown");
 }

@@ -14,6 +14,7 @@ PLACE = Workplace()
 F = PLACE.folder
 SOURCE, TARGET = PLACE.sides["test"]
 PAIRS = 50
+SIZES = [2 if before == "--dec-depth" else value for before, value in zip(["", *TINY], TINY)]
 
 
 def made(name, *options, sides=PLACE.sides["train"]):
@@ -24,7 +25,7 @@ def made(name, *options, sides=PLACE.sides["train"]):
         if not vocab.exists():  # with words for pieces, a text has one encoding only
             checked("vocab", "--train-sets", *PLACE.sides["train"], "--type", "word", "--dim-vocabs", 3000,
                     "--output", vocab, "--quiet")
-        checked("train", "--model", path, "--train-sets", *sides, "--vocabs", vocab, vocab, *TINY, "--dec-depth", 2,
+        checked("train", "--model", path, "--train-sets", *sides, "--vocabs", vocab, vocab, *SIZES,
                 "--learn-rate", "0.01", "--lr-warmup", 5, "--after-batches", 20, "--quiet", *options)
     return path
 
@@ -356,9 +357,9 @@ class BadInput(Refusing):
         protected.mkdir(exist_ok=True)
         protected.chmod(0o555)
         self.refused(*command, protected / "links", says="--output", before=without_privilege())
-        self.refused("filter", *command[1:5], "--keep", 0.5, "--output", protected / "a", protected / "b", says="--output",
+        self.refused("filter", *command[1:6], "--keep", 0.5, "--output", protected / "a", protected / "b", says="--output",
                      before=without_privilege())
-        for full in (command[:-1], ["filter", *command[1:5]]):
+        for full in (command[:-1], ["filter", *command[1:6]]):
             with open("/dev/full", "w") as sink:
                 result = subprocess.run([PROGRAM, *map(str, full)], stdout=sink, stderr=subprocess.PIPE, text=True, timeout=600,
                                         env=os.environ)

@@ -35,13 +35,16 @@ class Stepper {
   at::Tensor run(const at::Tensor& tokens, const at::Tensor& offsets);
   at::Tensor self_attention(size_t layer, const at::Tensor& x, const at::Tensor& positions);
   at::Tensor cross_attention(size_t layer, const at::Tensor& x) const;
+  // Makes the tables long enough for the rows.
+  void lengthen_tables();
 
   const Stack& stack_;
   const Embedding& embedding_;
   std::shared_ptr<const PackedStack> packed_;
   StepCache cache_;
   std::optional<CrossSteps> cross_;
-  std::vector<ops::AttentionOptions> options_;  // of each layer's self-attention
+  std::vector<ops::AttentionOptions> options_;     // of each layer's self-attention
+  std::vector<RelativePositions::Tables> tables_;  // of each layer; longer than the rows
 };
 
 }  // namespace fovea::nn

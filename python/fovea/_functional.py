@@ -120,8 +120,11 @@ def attention(q: Tensor, k: Tensor, v: Tensor, spec: str = "full", *, causal: bo
               k_offsets: Tensor | None = None, k_begins: Tensor | None = None, k_tokens: Tensor | None = None,
               alpha: Tensor | None = None, gain: Tensor | None = None, gate: Tensor | None = None,
               bias: Tensor | None = None, scale: float | None = None, dropout: float = 0.0, seed: int = 0,
-              layer: int = 0, dropout_seed: int | Tensor | None = None) -> Tensor:
-    """Attention by any mechanism, differentiable in q, k, v, alpha, gain, gate and bias; works in torch.compile.
+              layer: int = 0, dropout_seed: int | Tensor | None = None, offset_bias: Tensor | None = None,
+              offset_first: int = 0, offset_queries: Tensor | None = None, offset_rows: Tensor | None = None,
+              offset_rows_first: int = 0, offset_values: Tensor | None = None, offset_values_first: int = 0) -> Tensor:
+    """Attention by any mechanism, differentiable in q, k, v, alpha, gain, gate, bias and the terms by offset; works in
+    torch.compile.
 
     Args:
         q (Tensor): [B, H, N_q, D], or packed without padding [T_q, H, D].
@@ -146,6 +149,13 @@ def attention(q: Tensor, k: Tensor, v: Tensor, spec: str = "full", *, causal: bo
         seed, layer (int): random(k) draws from (seed, layer, head).
         dropout_seed (int or Tensor, optional): of this call, below 2^63, or int64 of no dimension on the CPU; default a
             new one from torch's generator. Steps and layers that pass the same one share a mask.
+        offset_bias (Tensor, optional): [H, count], or q's shape with count in place of D: is added to a score by the
+            offset o of its key from its query, key position less query position. Offsets offset_first ...
+            offset_first + count - 1; any other counts as the nearest of these. For self-attention, here and below.
+        offset_queries, offset_rows (Tensor, optional): q's shape and [count, H or 1, D]: scale offset_queries .
+            offset_rows[o - offset_rows_first] is added, without memory for all offsets of all queries.
+        offset_values (Tensor, optional): [count, H or 1, D]: a key's value is v + offset_values[o -
+            offset_values_first].
     Returns:
         Tensor: q's shape. A row without a candidate is zero.
     Raises:
@@ -153,9 +163,12 @@ def attention(q: Tensor, k: Tensor, v: Tensor, spec: str = "full", *, causal: bo
         TypeError, ValueError, RuntimeError: another argument does not fit; the message names it.
     """
     tensors = {"q_offsets": q_offsets, "k_offsets": k_offsets, "k_begins": k_begins, "k_tokens": k_tokens,
-               "q_lengths": q_lengths, "k_lengths": k_lengths, "alpha": alpha, "gain": gain, "gate": gate, "bias": bias}
+               "q_lengths": q_lengths, "k_lengths": k_lengths, "alpha": alpha, "gain": gain, "gate": gate, "bias": bias,
+               "offset_bias": offset_bias, "offset_queries": offset_queries, "offset_rows": offset_rows,
+               "offset_values": offset_values}
     _check_numbers(scale=1 if scale is None else scale, dropout=dropout)
-    _check_seeds(seed=seed, layer=layer)
+    _check_seeds(seed=seed, layer=layer, offset_first=offset_first, offset_rows_first=offset_rows_first,
+                 offset_values_first=offset_values_first)
     drawn_seed = None  # not made a number: that would cut a compiled graph in two
     if dropout_seed is None:
         dropout_seed = 0
@@ -169,14 +182,18 @@ def attention(q: Tensor, k: Tensor, v: Tensor, spec: str = "full", *, causal: bo
     else:
         _check_seeds(dropout_seed=dropout_seed)
     return _call(torch.ops.fovea.attention, q, k, v, spec=spec, tensors=tensors, kind=_kind(causal, cross), scale=scale,
-                 dropout=dropout, seed=seed, layer=layer, dropout_seed=dropout_seed, drawn_seed=drawn_seed)
+                 dropout=dropout, seed=seed, layer=layer, dropout_seed=dropout_seed, drawn_seed=drawn_seed,
+                 offset_first=offset_first, offset_rows_first=offset_rows_first,
+                 offset_values_first=offset_values_first)
 
 
 def attention_weights(q: Tensor, k: Tensor, spec: str = "full", *, causal: bool = False, cross: bool = False,
                       q_lengths: Tensor | None = None, k_lengths: Tensor | None = None,
                       q_offsets: Tensor | None = None, k_offsets: Tensor | None = None, k_begins: Tensor | None = None,
                       k_tokens: Tensor | None = None, alpha: Tensor | None = None, scale: float | None = None,
-                      seed: int = 0, layer: int = 0) -> Tensor:
+                      seed: int = 0, layer: int = 0, offset_bias: Tensor | None = None, offset_first: int = 0,
+                      offset_queries: Tensor | None = None, offset_rows: Tensor | None = None,
+                      offset_rows_first: int = 0) -> Tensor:
     """The weights that attention() would use, whole: for looking at, constants to every kind of derivative. Arguments
     as there.
 
@@ -184,11 +201,12 @@ def attention_weights(q: Tensor, k: Tensor, spec: str = "full", *, causal: bool 
         Tensor: [B, H, N_q, N_k] with the greatest lengths, zero outside the selected pairs.
     """
     tensors = {"q_offsets": q_offsets, "k_offsets": k_offsets, "k_begins": k_begins, "k_tokens": k_tokens,
-               "q_lengths": q_lengths, "k_lengths": k_lengths, "alpha": alpha}
+               "q_lengths": q_lengths, "k_lengths": k_lengths, "alpha": alpha, "offset_bias": offset_bias,
+               "offset_queries": offset_queries, "offset_rows": offset_rows}
     _check_numbers(scale=1 if scale is None else scale)
-    _check_seeds(seed=seed, layer=layer)
+    _check_seeds(seed=seed, layer=layer, offset_first=offset_first, offset_rows_first=offset_rows_first)
     return _call(torch.ops.fovea.attention_weights, q, k, spec=spec, tensors=tensors, kind=_kind(causal, cross),
-                 scale=scale, seed=seed, layer=layer)
+                 scale=scale, seed=seed, layer=layer, offset_first=offset_first, offset_rows_first=offset_rows_first)
 
 
 @torch.library.register_fake("fovea::attention_weights")

@@ -48,7 +48,7 @@ def test_gradcheck(spec, kind):
 def operator_arguments(spec, dtype, layout=(None,) * 7, shape=(2, H, 6, D)):
     q, k, v = specs.inputs(*shape, dtype=dtype, requires_grad=True)
     alpha = specs.extras("entmax(learned)", H, D, dtype, True)["alpha"] if "learned" in spec else None
-    return (q, k, v, alpha, list(layout), spec, "self", 0.5, 0.1, [1, 0, 0], 7, True)
+    return (q, k, v, alpha, [], [], list(layout), spec, "self", 0.5, 0.1, [1, 0, 0], 7, True)
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16], ids=str)
@@ -74,7 +74,7 @@ def test_lists_of_keys_without_their_ranges():
                       (q, [torch.tensor([0, 5]), None, None, tokens, None, None, None]),
                       (q[None], [None, None, torch.tensor([0]), tokens, None, torch.tensor([2]), None])):
         with pytest.raises(RuntimeError, match="k_tokens go with k_begins"):
-            torch.ops.fovea.attention_forward(x, x, x, None, layout, "full", "self", 1.0, 0.0, [0, 0, 0], 0, False)
+            torch.ops.fovea.attention_forward(x, x, x, None, [], [], layout, "full", "self", 1.0, 0.0, [0, 0, 0], 0, False)
 
 
 @pytest.mark.parametrize("spec", ["topk(3)", "window(3)"])
@@ -109,15 +109,15 @@ def test_operators_beneath_check_what_they_read():
                             ((q, k, v, alpha[:-1]), "a value a head"), ((q, k, v, None), "needs alpha of shape"), ((q[0, 0], k, v, alpha), "expected .T, H, D.")):
         with pytest.raises(RuntimeError, match=message):
             forward(*inputs, *rest)
-    out, stats, kept = forward(q, k, v, alpha, *rest)
-    grad = torch.ones_like(out)
+    out, stats, kept, sums = forward(q, k, v, alpha, *rest)
+    grad, terms, layout = torch.ones_like(out), rest[:2], rest[2:-1]
     assert stats.numel() > 0
     for given, message in (((grad[..., :2], out, stats, kept), "grad_out is Float"),
                            ((grad, out.bfloat16(), stats, kept), "out is BFloat16"),
                            ((grad, out, stats[..., :-1], kept), "stats is Float .* expected what forward left"),
                            ((grad, out, stats, stats), "kept is Float")):
         with pytest.raises(RuntimeError, match=message):
-            backward(given[0], q, k, v, *given[1:], alpha, *rest[:-1])
+            backward(given[0], None, q, k, v, *given[1:], sums, alpha, *terms, 0, *layout)
 
 
 @pytest.mark.parametrize("spec", ["topk(3)", "entmax(learned)", "2*window(3)+gated-rmsnorm;1*gated-rmsnorm"])
@@ -177,10 +177,12 @@ LAYOUTS = {
 @pytest.mark.parametrize("lies", LAYOUTS)
 def test_backward_keeps_layouts(lies, n, dtype):
     q, k, v = [LAYOUTS[lies](lambda *shape: torch.randn(*shape, dtype=dtype), n) for _ in range(3)]
-    *_, alpha, layout, spec, kind, scale, dropout, stream, seed, backward = operator_arguments("topk(3)", dtype)
-    rest = (alpha, layout, spec, kind, scale, dropout, stream, seed)
-    out, stats, kept = torch.ops.fovea.attention_forward(q, k, v, *rest, backward)
-    arguments = (torch.randn_like(out), q, k, v, out, stats, kept, *rest)
+    _, _, _, alpha, *terms, layout, spec, kind, scale, dropout, stream, seed, backward = operator_arguments(
+        "topk(3)", dtype)
+    end = (layout, spec, kind, scale, dropout, stream, seed)
+    rest = (alpha, *terms, *end)
+    out, stats, kept, sums = torch.ops.fovea.attention_forward(q, k, v, *rest, backward)
+    arguments = (torch.randn_like(out), None, q, k, v, out, stats, kept, sums, alpha, *terms, 0, *end)
     torch.library.opcheck(torch.ops.fovea.attention_backward.default, arguments)
     # Autograd copies a gradient whose strides are not its tensor's; two sequences by heads are copied for the kernels.
     for x, grad in zip((q, k, v), torch.ops.fovea.attention_backward(*arguments)):

@@ -3,6 +3,7 @@
 #include <ATen/ops/ones.h>
 #include <ATen/ops/zeros.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "fovea/base/error.h"
@@ -18,6 +19,14 @@ namespace {
 std::shared_ptr<Linear> stacked(int64_t width, int64_t count, const InitScope& scope) {
   return std::make_shared<Linear>(Linear::Shape{width, count * width, xavier_limit(width, width, std::sqrt(0.5))},
                                   scope);
+}
+
+// Of sequences that begin and end at `offsets`.
+int64_t longest(const at::Tensor& offsets) {
+  const auto* bounds = offsets.const_data_ptr<int64_t>();
+  int64_t most = 0;
+  for (int64_t b = 0; b + 1 < offsets.numel(); ++b) most = std::max(most, bounds[b + 1] - bounds[b]);
+  return most;
 }
 
 }  // namespace
@@ -47,6 +56,11 @@ Attention::Attention(const AttentionPlace& place, const Mechanism& mechanism, co
   }
   if (needs.gate) gate_ = head_norm_->register_parameter("gate", uniform_tensor({width}, limit, norm_scope / "gate"));
   if (needs.bias) bias_ = head_norm_->register_parameter("bias", at::zeros({width}));
+  if (place.relative.any()) {
+    const RelativeShape shape = {place.heads, width / place.heads, place.kind == AttentionKind::kCausal};
+    relative_ =
+        register_module("relative", std::make_shared<RelativePositions>(place.relative, shape, scope / "relative"));
+  }
   replace_mechanism(mechanism);
 }
 
@@ -76,11 +90,13 @@ Projected Attention::project(const at::Tensor& x, const at::Tensor& positions) c
   const int64_t head_dim = place_.width / place_.heads;
   if (place_.rotary) {
     const at::Tensor heads = product.view({x.size(0), 3 * place_.heads, head_dim});
+    // It may turn in place.
+    const at::Tensor unturned = relative_ ? heads.narrow(1, 0, place_.heads).clone() : at::Tensor();
     const ops::RotaryHeads turned = ops::rotary_heads(heads, place_.heads, positions, place_.rotary->base);
-    return {turned.q, turned.k, turned.v};
+    return {turned.q, turned.k, turned.v, unturned};
   }
   const auto parts = product.view({x.size(0), 3, place_.heads, head_dim}).unbind(1);
-  return {parts[0], parts[1], parts[2]};
+  return {parts[0], parts[1], parts[2], relative_ ? parts[0] : at::Tensor()};
 }
 
 Projected Attention::project(const PlacedTokens& queries, const PlacedTokens& keys) const {
@@ -92,18 +108,22 @@ Projected Attention::project(const PlacedTokens& queries, const PlacedTokens& ke
   };
   const at::Tensor q = rows(queries, 0, 1).select(1, 0);
   const auto halves = rows(keys, 1, 2).unbind(1);
-  if (!place_.rotary) return {q, halves[0], halves[1]};
+  const at::Tensor unturned = relative_ ? q : at::Tensor();
+  if (!place_.rotary) return {q, halves[0], halves[1], unturned};
   const double base = place_.rotary->base;
-  return {ops::rotary(q, queries.positions, base), ops::rotary(halves[0], keys.positions, base), halves[1]};
+  return {ops::rotary(q, queries.positions, base), ops::rotary(halves[0], keys.positions, base), halves[1], unturned};
 }
 
-void Attention::turn(const at::Tensor& stacked, const at::Tensor& positions) const {
-  if (!place_.rotary) return;
+at::Tensor Attention::turn(const at::Tensor& stacked, const at::Tensor& positions) const {
+  const at::Tensor q = stacked.select(1, 0);
+  if (!place_.rotary) return relative_ ? q : at::Tensor();
+  const at::Tensor unturned = relative_ ? q.clone() : at::Tensor();
   const ops::RotaryHeads turned =
       ops::rotary_heads(stacked.flatten(1, 2), place_.heads, positions, place_.rotary->base);
-  if (turned.q.is_alias_of(stacked)) return;  // in place where a kernel computes
-  stacked.select(1, 0).copy_(turned.q);
+  if (turned.q.is_alias_of(stacked)) return unturned;  // in place where a kernel computes
+  q.copy_(turned.q);
   stacked.select(1, 1).copy_(turned.k);
+  return unturned;
 }
 
 at::Tensor Attention::project_query(const at::Tensor& x) const {
@@ -132,9 +152,20 @@ ops::AttentionOptions Attention::options() const {
   return options;
 }
 
-at::Tensor Attention::attend(const Projected& inputs, const PackedOffsets& offsets, const ops::DropoutOptions& dropout,
-                             bool training) const {
+Projected Attention::with_terms(const Projected& inputs, const RelativePositions::Tables& tables,
+                                ops::AttentionOptions& options) const {
+  if (!relative_) return inputs;
+  const double scale = 1 / std::sqrt(static_cast<double>(inputs.q.size(-1)));
+  options.offsets = relative_->terms(inputs.unturned, tables, scale);
+  return {relative_->content(inputs.q), inputs.k, inputs.v};
+}
+
+at::Tensor Attention::attend(const Projected& projected, const PackedOffsets& offsets,
+                             const ops::DropoutOptions& dropout, bool training) const {
   ops::AttentionOptions filled = options();
+  RelativePositions::Tables tables;
+  if (relative_) tables = relative_->tables(longest(offsets.keys), projected.q.options());
+  const Projected inputs = with_terms(projected, tables, filled);
   filled.q_offsets = offsets.queries;
   filled.k_offsets = offsets.keys;
   filled.dropout = dropout.rate;

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "fovea/nn/layers.h"
+#include "fovea/nn/relative_positions.h"
 #include "fovea/ops/attention.h"
 #include "fovea/spec/attention_spec.h"
 #include "fovea/spec/positions.h"
@@ -20,7 +21,8 @@ struct AttentionPlace {
   AttentionKind kind = AttentionKind::kSelf;
   int64_t layer = 0;  // unlike any other attention's of the model: random(k) draws from (seed, layer, head)
   int64_t seed = 0;
-  std::optional<Rotary> rotary = {};  // self-attention: q and k turn by their positions
+  std::optional<Rotary> rotary = {};             // self-attention: q and k turn by their positions
+  RelativeSchemes relative = RelativeSchemes();  // self-attention
 };
 
 // The mechanism in both phases, canonical text.
@@ -31,6 +33,7 @@ struct Mechanism {
 // q, k, v of one call, [tokens, H, D] each.
 struct Projected {
   at::Tensor q, k, v;
+  at::Tensor unturned = {};  // q without its turn by positions, if terms by offset need it
 };
 
 // Tokens [T, M] and their positions, [T] int64 on the CPU.
@@ -44,7 +47,7 @@ struct PackedOffsets {
 };
 
 // Parameters: qkv (self) or q and kv (cross), out: Linear; head_norm.{gain, gate, bias} [M] as the mechanism's norm
-// needs; alpha [H] for entmax(learned), where alpha = 1 + sigmoid(a).
+// needs; alpha [H] for entmax(learned), where alpha = 1 + sigmoid(a); relative...: those of RelativePositions.
 class Attention : public torch::nn::Module {
  public:
   Attention(const AttentionPlace& place, const Mechanism& mechanism, const InitScope& scope);
@@ -65,6 +68,11 @@ class Attention : public torch::nn::Module {
   // [T, H, D].
   ops::AttentionOptions options() const;
   at::Tensor mix(const Projected& inputs, const ops::AttentionOptions& options) const;
+  // Null without schemes that act on scores.
+  const RelativePositions* relative() const { return relative_.get(); }
+  // Sets the terms by offset of `options` and gives the inputs that go with them.
+  Projected with_terms(const Projected& inputs, const RelativePositions::Tables& tables,
+                       ops::AttentionOptions& options) const;
   // The projections before (qkv, or q of cross-attention) and after the mechanism, laid out for many small inputs.
   struct Packed {
     ops::PackedLayer in, out;
@@ -73,8 +81,9 @@ class Attention : public torch::nn::Module {
     at::Tensor output(const at::Tensor& mixed) const;  // [T, H, D] -> [T, M]
   };
   Packed packed(ops::PackedLayer::Format format) const;
-  // What project() does to q and k by their positions, in place: stacked [T, 3, H, D] of Packed::project().
-  void turn(const at::Tensor& stacked, const at::Tensor& positions) const;
+  // What project() does to q and k by their positions, in place: stacked [T, 3, H, D] of Packed::project(). Returns
+  // Projected::unturned.
+  at::Tensor turn(const at::Tensor& stacked, const at::Tensor& positions) const;
 
   const AttentionPlace& place() const { return place_; }
   const Mechanism& mechanism() const { return mechanism_; }
@@ -90,6 +99,7 @@ class Attention : public torch::nn::Module {
   std::string training_, evaluation_;
   std::shared_ptr<Linear> qkv_, q_, kv_, out_;
   std::shared_ptr<torch::nn::Module> head_norm_;
+  std::shared_ptr<RelativePositions> relative_;
   at::Tensor alpha_, gain_, gate_, bias_;
 };
 

@@ -21,7 +21,9 @@ DecoderConfig trained(const std::string& attention) {
 
 TEST(DecoderOnlyGradients, EqualCentralDifferences) {
   std::vector<DecoderConfig> configs;
-  for (const char* positions : {"sinusoidal", "learned", "none", "rotary", "rotary(50)+learned"}) {
+  for (const char* positions :
+       {"sinusoidal", "learned", "none", "rotary", "rotary(50)+learned", "shaw(2)", "shaw(1,values)", "transformer-xl",
+        "rotary+shaw(2,values)+transformer-xl(clamp=2)+alibi"}) {
     configs.push_back(trained("2*topk(2);1*window(3)"));
     configs.back().transformer_positions = positions;
     configs.back().transformer_norm = configs.size() % 2 == 0 ? "pre" : "post";
@@ -74,8 +76,9 @@ TEST(Recomputation, ChangesNoBitOfADecoderOnlyModel) {
         DecoderConfig config = trained(attention);
         config.dec_depth = 3;
         config.transformer_norm = norm;
-        config.transformer_positions = "rotary";
-        config.transformer_norm_kind = norm == std::string("pre") ? "rms" : "layer";
+        const bool pre = norm == std::string("pre");
+        config.transformer_positions = pre ? "rotary" : "shaw(2,values)+transformer-xl(clamp=4)+alibi";
+        config.transformer_norm_kind = pre ? "rms" : "layer";
         config.max_positions = 20;
         SCOPED_TRACE(std::string(attention) + " " + norm + " " + at::toString(type));
         DecoderOnly model = make(config, type);

@@ -8,7 +8,12 @@
 namespace fovea::nn {
 namespace {
 
-AttentionSetup attention_setup(const StackConfig& config, const StackPlace& place, Sublayer sublayer, int64_t layer) {
+struct StackPositions {
+  PositionSchemes schemes;
+  const RelativeSchemes& relative;
+};
+AttentionSetup attention_setup(const StackConfig& config, const StackPlace& place, const StackPositions& positions,
+                               Sublayer sublayer, int64_t layer) {
   const int64_t number = place.first_attention + place.attention_stride * layer;
   AttentionSetup setup;
   setup.place = {.width = config.dim_emb,
@@ -16,8 +21,9 @@ AttentionSetup attention_setup(const StackConfig& config, const StackPlace& plac
                  .kind = kind_of(sublayer),
                  .layer = sublayer == Sublayer::kCross ? number + 1 : number,
                  .seed = place.attention_seed};
-  if (sublayer != Sublayer::kCross)
-    setup.place.rotary = find_scheme<Rotary>(parse_positions(config.transformer_positions));
+  if (sublayer == Sublayer::kCross) return setup;
+  setup.place.rotary = find_scheme<Rotary>(positions.schemes);
+  setup.place.relative = positions.relative;
   return setup;
 }
 
@@ -88,12 +94,14 @@ void apply_changes(std::span<const MechanismChange> changes) {
 
 Stack::Stack(torch::nn::Module& owner, const StackConfig& config, const StackPlace& place, const Mechanisms& mechanisms,
              const InitScope& scope)
-    : config_(config), place_(place) {
+    : config_(config), place_(place), relative_(parse_positions(config.transformer_positions)) {
+  relative_.register_shared(owner, config.transformer_heads, config.dim_emb / config.transformer_heads, scope);
+  const StackPositions positions = {parse_positions(config.transformer_positions), relative_};
   auto list = owner.register_module("layers", std::make_shared<torch::nn::Module>());
   for (int64_t i = 0; i < place.depth; ++i) {
-    AttentionSetup self = attention_setup(config, place, place.self, i);
+    AttentionSetup self = attention_setup(config, place, positions, place.self, i);
     self.mechanism = mechanisms(place.self, i);
-    AttentionSetup cross = attention_setup(config, place, Sublayer::kCross, i);
+    AttentionSetup cross = attention_setup(config, place, positions, Sublayer::kCross, i);
     if (place.cross) cross.mechanism = mechanisms(Sublayer::kCross, i);
     const std::string name = std::to_string(i);
     layers_.push_back(list->register_module(
@@ -193,6 +201,9 @@ std::vector<at::Tensor> Stack::parameters_of_layer(size_t layer) const {
   if (of.cross_attention) add(*of.cross_attention);
   add(*of.feed_forward);
   for (size_t norm = first; norm < first + blocks; ++norm) add(*norms_.norms[norm]);
+  for (const at::Tensor& shared : {relative_.content_bias, relative_.position_bias}) {
+    if (shared.defined()) all.push_back(shared);
+  }
   return all;
 }
 

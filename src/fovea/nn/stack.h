@@ -25,6 +25,8 @@
 //   layers.I.cross_attention_norm.{weight, bias}
 //   layers.I.feed_forward.in.{weight [F, M], bias [F]}, .out.{weight [M, F], bias [M]}    in: 2 F rows if gated
 //   layers.I.feed_forward_norm.{weight, bias}
+//                          .relative.{keys, values} [2 R + 1, D], .weight [M, M]    positions shaw, transformer-xl
+//   relative.{content_bias, position_bias} [H, D]                            positions transformer-xl
 //   norm.{weight, bias}                                                      pre-norm only
 namespace fovea::nn {
 
@@ -129,6 +131,7 @@ class Stack {
 
   StackConfig config_;
   StackPlace place_;
+  RelativeSchemes relative_;
   std::vector<std::shared_ptr<Layer>> layers_;
   NormChain norms_;
 };

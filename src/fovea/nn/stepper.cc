@@ -5,6 +5,7 @@
 #include <c10/core/InferenceMode.h>
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 #include "fovea/nn/index_tensor.h"
@@ -90,6 +91,7 @@ at::Tensor Stepper::run(const at::Tensor& tokens, const at::Tensor& offsets) {
   const at::Tensor embedded = embedding_(tokens, added, {});  // may throw: only then do the rows grow
   const std::vector<int64_t> first = first_seen();
   cache_.append(offsets);
+  lengthen_tables();
   const StepCache::Keys keys = cache_.key_places(first);
   for (ops::AttentionOptions& options : options_) {
     options.q_offsets = offsets;
@@ -108,10 +110,24 @@ at::Tensor Stepper::self_attention(size_t layer, const at::Tensor& x, const at::
   const Attention::Packed& packed = packed_->layers[layer].self_attention;
   const Attention& attention = *stack_.layers()[layer]->self_attention;
   const at::Tensor stacked = packed.project(x);
-  attention.turn(stacked, positions);  // before the cache, whose keys keep their positions
+  const at::Tensor unturned = attention.turn(stacked, positions);  // before the cache, whose keys keep their positions
   cache_.write(layer, stacked);
-  const Projected inputs = {stacked.select(1, 0), cache_.keys(layer), cache_.values(layer)};
-  return packed.output(attention.mix(inputs, options_[layer]));
+  const Projected inputs = {stacked.select(1, 0), cache_.keys(layer), cache_.values(layer), unturned};
+  ops::AttentionOptions& options = options_[layer];
+  return packed.output(attention.mix(attention.with_terms(inputs, tables_[layer], options), options));
+}
+
+void Stepper::lengthen_tables() {
+  tables_.resize(stack_.layers().size());
+  const auto lengths = cache_.lengths();
+  const int64_t longest = lengths.empty() ? 0 : *std::ranges::max_element(lengths);
+  for (size_t layer = 0; layer < tables_.size(); ++layer) {
+    const RelativePositions* relative = stack_.layers()[layer]->self_attention->relative();
+    if (relative == nullptr || longest <= tables_[layer].length) continue;
+    // Twice as long each time: the work for all steps together stays that for the longest row.
+    const auto length = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(longest)));
+    tables_[layer] = relative->tables(std::max<int64_t>(length, 64), embedding_.weight().options());
+  }
 }
 
 at::Tensor Stepper::cross_attention(size_t layer, const at::Tensor& x) const {

@@ -48,6 +48,8 @@ class Stepper {
   std::vector<int64_t> first_seen() const;
   at::Tensor self_attention(size_t layer, const at::Tensor& x, const at::Tensor& positions);
   at::Tensor cross_attention(size_t layer, const at::Tensor& x) const;
+  // Makes the tables long enough for the rows.
+  void lengthen_tables();
 
   const Stack& stack_;
   const Embedding& embedding_;
@@ -55,7 +57,8 @@ class Stepper {
   StreamCut cut_;
   StepCache cache_;
   std::optional<CrossSteps> cross_;
-  std::vector<ops::AttentionOptions> options_;  // of each layer's self-attention
+  std::vector<ops::AttentionOptions> options_;     // of each layer's self-attention
+  std::vector<RelativePositions::Tables> tables_;  // of each layer; longer than the rows
 };
 
 }  // namespace fovea::nn

@@ -64,6 +64,19 @@ TEST(TransformerGradients, OfRotaryPositionsRmsNormsAndGates) {
   }
 }
 
+TEST(TransformerGradients, OfPositionsThatActOnScores) {
+  for (const char* positions : {"shaw(2,values)", "learned+transformer-xl(clamp=3)", "rotary+shaw(1)+alibi"}) {
+    SCOPED_TRACE(positions);
+    ModelConfig config = tiny("topk(3)");
+    config.enc_depth = config.dec_depth = 1;
+    config.dim_vocabs = {17, 17};
+    config.transformer_positions = positions;
+    config.max_positions = 8;
+    config.transformer_dropout_attention = 0.2;
+    check_model(config);
+  }
+}
+
 TEST(Transformer, ABatchIsItsSentencesAlone) {
   Transformer model = make(tiny("topk(2)"));
   const std::vector<int64_t> source_lengths = {3, 1, 6}, target_lengths = {2, 5, 4};

@@ -1,8 +1,10 @@
 #include "fovea/ops/attention.h"
 
+#include <ATen/TensorOperators.h>
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/cat.h>
+#include <ATen/ops/matmul.h>
 
 #include <cmath>
 #include <memory>
@@ -103,6 +105,50 @@ std::optional<at::Tensor> alpha_of(const Layer::Group& group, const AttentionOpt
   return options.alpha->narrow(0, first_head, group.num_heads);
 }
 
+// The terms of `count` heads from `first` on, in the types that the operator takes.
+TermTensors terms_of(const OffsetTerms& given, const at::Tensor& q, int64_t first, int64_t count) {
+  const auto narrowed = [&](const std::optional<at::Tensor>& x, int64_t dim, at::ScalarType type) {
+    if (!x) return at::Tensor();
+    const bool has_heads = x->dim() > dim && x->sym_size(dim) == q.sym_size(1) && q.sym_size(1) != count;
+    return (has_heads ? x->narrow(dim, first, count) : *x).to(type);
+  };
+  return {narrowed(given.by_head, 0, term_type(q)), narrowed(given.by_query, 1, term_type(q)),
+          narrowed(given.queries, 1, q.scalar_type()), narrowed(given.rows, 1, q.scalar_type())};
+}
+
+TermOffsets offsets_of(const OffsetTerms& given) {
+  return {.by_head = given.by_head_first,
+          .by_query = given.by_query_first,
+          .rows = given.rows_first,
+          .sums = given.values_first,
+          .sum_count = given.values ? given.values->sym_size(0).guard_int(__FILE__, __LINE__) : 0};
+}
+
+void check_offset_terms(const OffsetTerms& given, const at::Tensor& q) {
+  // A group of the heads would take the terms of all.
+  if (given.by_head && (given.by_head->dim() != 2 || given.by_head->sym_size(0) != q.sym_size(1))) {
+    throw Error(cat("attention: offset_bias has shape ", shape(*given.by_head), "; expected [", q.sym_size(1),
+                    ", offsets] or q's shape with the offsets in place of D, for q of shape ", shape(q)));
+  }
+  if (!given.values) return;
+  const at::Tensor& values = *given.values;
+  const bool fits = values.dim() == 3 && values.sym_size(0) > 0 && values.sym_size(2) == q.sym_size(-1) &&
+                    (values.sym_size(1) == 1 || values.sym_size(1) == q.sym_size(1));
+  if (fits && at::isFloatingType(values.scalar_type()) && values.device() == q.device()) return;
+  throw Error(cat("attention: offset_values is ", values.scalar_type(), ' ', shape(values), " on ",
+                  values.device().str(), "; expected [offsets, H or 1, D] on ", q.device().str(), " for q of shape ",
+                  shape(q)));
+}
+
+// out + sums . values, the values of some heads [count, H or 1, D].
+at::Tensor with_offset_values(const CalledOutput& called, const at::Tensor& values) {
+  const at::Tensor rows = values.to(called.sums.scalar_type()).transpose(0, 1);  // [H or 1, count, D]
+  const bool packed = called.out.dim() == 3;
+  const at::Tensor product =
+      packed ? at::matmul(called.sums.transpose(0, 1), rows).transpose(0, 1) : at::matmul(called.sums, rows);
+  return called.out + product.to(called.out.scalar_type());
+}
+
 }  // namespace
 
 at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const std::string& spec,
@@ -112,7 +158,9 @@ at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor&
   const int64_t num_heads = q.sym_size(1).guard_int(__FILE__, __LINE__);
   const std::shared_ptr<const Layer> layer = resolved(spec, num_heads);
   check_read(*layer, spec, options);
+  check_offset_terms(options.offsets, q);
   CoreArguments arguments = arguments_of(q, k, *layer, options);
+  arguments.offsets = offsets_of(options.offsets);
   const bool whole = layer->groups.size() == 1;
   std::vector<at::Tensor> outputs;
   for (const Layer::Group& group : layer->groups) {
@@ -121,7 +169,12 @@ at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor&
     };
     arguments.spec = group.spec;
     arguments.alpha = alpha_of(group, options, arguments.first_head, num_heads);
-    outputs.push_back(call_forward({heads(q), heads(k), heads(v)}, arguments));
+    arguments.terms = terms_of(options.offsets, q, arguments.first_head, group.num_heads);
+    const CalledOutput called = call_forward({heads(q), heads(k), heads(v)}, arguments);
+    outputs.push_back(called.out);
+    if (const auto& values = options.offsets.values) {
+      outputs.back() = with_offset_values(called, values->sym_size(1) == 1 ? *values : heads(*values));
+    }
     arguments.first_head += group.num_heads;
   }
   // Heads lie side by side in memory in both layouts; concatenated that way the norm and the projection need no copy.
@@ -146,11 +199,15 @@ at::Tensor attention_weights(const at::Tensor& q, const at::Tensor& k, const std
   check_options({q, k, k}, options);
   const std::shared_ptr<const Layer> layer = resolved(spec, q.size(1));
   check_read(*layer, spec, options);
+  check_offset_terms(options.offsets, q);
   CoreArguments arguments = arguments_of(q, k, *layer, options);
+  arguments.offsets = offsets_of(options.offsets);
+  arguments.offsets.sum_count = 0;
   std::vector<at::Tensor> weights;
   for (const Layer::Group& group : layer->groups) {
     arguments.spec = group.spec;
     arguments.alpha = alpha_of(group, options, arguments.first_head, q.size(1));
+    arguments.terms = terms_of(options.offsets, q, arguments.first_head, group.num_heads);
     const at::Tensor keys = k.narrow(1, arguments.first_head, group.num_heads);
     weights.push_back(core_weights({q.narrow(1, arguments.first_head, group.num_heads), keys, keys}, arguments));
     arguments.first_head += group.num_heads;

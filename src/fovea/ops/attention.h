@@ -12,6 +12,16 @@ namespace fovea::ops {
 // A learned alpha's range. Below, float32's distance from 1 has three digits or less.
 inline constexpr double kLeastAlpha = 1.0001, kGreatestAlpha = 64;
 
+// What is added to a score of self-attention by the offset o of its key from its query, key position less query
+// position. A term has the offsets first ... first + count - 1, and any other offset counts as the nearest of these.
+struct OffsetTerms {
+  std::optional<at::Tensor> by_head;        // [H, count]: adds by_head[h, o]
+  std::optional<at::Tensor> by_query;       // q's shape with count in place of D: adds by_query[t, h, o]
+  std::optional<at::Tensor> queries, rows;  // q's shape, [count, H or 1, D]: adds scale queries[t, h] . rows[o, h]
+  std::optional<at::Tensor> values;         // [count, H or 1, D]: a key's value is v + values[o, h]
+  int64_t by_head_first = 0, by_query_first = 0, rows_first = 0, values_first = 0;
+};
+
 // Inputs beside q, k and v. Layouts:
 //   packed: q [T_q, H, D], k and v [T_k, H, D], with q_offsets, k_offsets [B + 1].
 //           With k_begins and k_lengths [B] instead of k_offsets, sequence b has the keys [k_begins[b], k_begins[b] +
@@ -36,10 +46,11 @@ struct AttentionOptions {
   int64_t layer = 0;
   c10::SymInt dropout_seed = 0;               // of this call; a symbol, so that a compiled graph serves every seed
   std::optional<at::Tensor> drawn_seed = {};  // in its place: int64 of no dimension on the CPU, as a generator draws it
+  OffsetTerms offsets = {};
 };
 
 // Attention of every head group of `spec` ("topk(8)", "4*local(256);4*full"), then the norm over concatenated heads.
-// The layout of q; differentiable in q, k, v, alpha, gain, gate and bias.
+// The layout of q; differentiable in q, k, v, alpha, gain, gate, bias and the terms by offset.
 at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const std::string& spec,
                      const AttentionOptions& options);
 

@@ -104,6 +104,62 @@ void check_alpha(const at::Tensor& alpha, int64_t num_heads) {
   }
 }
 
+at::ScalarType term_type(const at::Tensor& q) { return q.scalar_type() == at::kDouble ? at::kDouble : at::kFloat; }
+
+namespace {
+
+// As q, but for the last dimension.
+bool has_shape_of_queries(const at::Tensor& x, const at::Tensor& q) {
+  return x.dim() == q.dim() && x.sym_sizes().slice(0, static_cast<size_t>(q.dim() - 1)) ==
+                                   q.sym_sizes().slice(0, static_cast<size_t>(q.dim() - 1));
+}
+
+struct WantedTensor {
+  const char *name, *expected;
+  at::ScalarType type;
+  bool fits;
+};
+
+void check_term(const at::Tensor& x, const at::Tensor& q, const WantedTensor& wanted) {
+  if (wanted.fits && x.scalar_type() == wanted.type && x.device() == q.device() && x.layout() == at::kStrided) return;
+  throw Error(cat("attention: ", wanted.name, " is ", x.scalar_type(), ' ', shape(x), " on ", x.device().str(),
+                  "; expected ", wanted.type, ' ', wanted.expected, " on ", q.device().str(), " for q of shape ",
+                  shape(q)));
+}
+
+}  // namespace
+
+void check_terms(const at::Tensor& q, const TermTensors& terms) {
+  const auto at_least_one = [](const at::Tensor& x, int64_t dim) { return x.sym_size(dim) > 0; };
+  if (const at::Tensor& x = terms.by_head; x.defined()) {
+    const bool fits = x.dim() == 2 && x.sym_size(0) == q.sym_size(1) && at_least_one(x, 1);
+    check_term(x, q, {"offset_bias by head", "[H, offsets]", term_type(q), fits});
+  }
+  if (const at::Tensor& x = terms.by_query; x.defined()) {
+    const bool fits = has_shape_of_queries(x, q) && at_least_one(x, -1);
+    check_term(x, q, {"offset_bias by query", "q's shape with the offsets in place of D", term_type(q), fits});
+  }
+  if (terms.queries.defined() != terms.rows.defined()) {
+    throw Error("attention: offset_queries and offset_rows go together; give both");
+  }
+  if (!terms.rows.defined()) return;
+  const at::Tensor& rows = terms.rows;
+  const bool same = has_shape_of_queries(terms.queries, q) && terms.queries.sym_size(-1) == q.sym_size(-1);
+  const bool fits = rows.dim() == 3 && at_least_one(rows, 0) && rows.sym_size(2) == q.sym_size(-1) &&
+                    (rows.sym_size(1) == 1 || rows.sym_size(1) == q.sym_size(1));
+  check_term(terms.queries, q, {"offset_queries", "q's shape", q.scalar_type(), same});
+  check_term(rows, q, {"offset_rows", "[offsets, H or 1, D]", q.scalar_type(), fits});
+}
+
+void check_sums(const at::Tensor& grad, const at::Tensor& q, const at::Tensor& sums, int64_t count) {
+  if (count == 0) return;
+  for (const at::Tensor* x : {&grad, &sums}) {
+    if (!x->defined()) continue;
+    const bool fits = has_shape_of_queries(*x, q) && x->sym_size(-1) == count;
+    check_term(*x, q, {"sums", "q's shape with the offsets in place of D", term_type(q), fits});
+  }
+}
+
 void check_saved(const at::Tensor& grad_out, const at::Tensor& q, const CoreOutput& saved,
                  const kernels::SavedPerRow& size) {
   for (const auto& [name, x] : {std::pair("grad_out", &grad_out), std::pair("out", &saved.out)}) {

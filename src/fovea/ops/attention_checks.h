@@ -20,6 +20,13 @@ void check_options(const CoreTensors& inputs, const AttentionOptions& options);
 // read.
 void check_alpha(const at::Tensor& alpha, int64_t num_heads);
 
+// The type of terms by offset that are tables, and of sums.
+at::ScalarType term_type(const at::Tensor& q);
+// The shapes, types and device of the terms that are defined.
+void check_terms(const at::Tensor& q, const TermTensors& terms);
+// Sums as forward left them, `count` a row, and their gradient where there is one.
+void check_sums(const at::Tensor& grad, const at::Tensor& q, const at::Tensor& sums, int64_t count);
+
 // What backward is handed: grad_out and out are as q, stats and kept, on the CPU, hold `size` a token and head;
 // what stands in those is trusted to be forward's.
 void check_saved(const at::Tensor& grad_out, const at::Tensor& q, const CoreOutput& saved,

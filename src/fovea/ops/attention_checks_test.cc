@@ -16,7 +16,7 @@ TEST(AttentionChecks, SavedBuffersHaveTheirSizeOnTheCpu) {
       return at::empty(sizes, at::TensorOptions(device).dtype(type));
     };
     const at::Tensor q = make({1, 4, 5, 8}, at::kFloat);
-    check_saved(q, q, {q, make({5, 4, floats}, at::kFloat), make({5, 4, ints}, at::kInt)}, kSize);
+    check_saved(q, q, {q, make({5, 4, floats}, at::kFloat), make({5, 4, ints}, at::kInt), {}}, kSize);
   };
   EXPECT_NO_THROW(check(at::kCPU, 2, 3));
   EXPECT_THROW(check(at::kCPU, 0, 0), Error);

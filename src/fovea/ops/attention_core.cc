@@ -40,6 +40,20 @@ DType dtype_of(at::ScalarType type) {
   return type == at::kBFloat16 ? DType::kBFloat16 : DType::kFloat32;
 }
 
+int64_t known_size(const at::Tensor& x, int64_t dim) { return x.sym_size(dim).guard_int(__FILE__, __LINE__); }
+
+kernels::OffsetRanges offset_ranges(const CoreTensors& x, const CoreArguments& arguments) {
+  const TermTensors& terms = arguments.terms;
+  const TermOffsets& offsets = arguments.offsets;
+  check_terms(x.q, terms);
+  kernels::OffsetRanges ranges;
+  if (terms.by_head.defined()) ranges.by_head = {offsets.by_head, known_size(terms.by_head, 1)};
+  if (terms.by_query.defined()) ranges.by_query = {offsets.by_query, known_size(terms.by_query, -1)};
+  if (terms.rows.defined()) ranges.product = {offsets.rows, known_size(terms.rows, 0)};
+  if (offsets.sum_count > 0) ranges.sums = {offsets.sums, offsets.sum_count};
+  return ranges;
+}
+
 // Heads are dimension 1 of both layouts.
 AttentionProblem problem_of(const CoreTensors& x, const CoreArguments& arguments, Phase phase) {
   check_inputs(x);
@@ -53,7 +67,11 @@ AttentionProblem problem_of(const CoreTensors& x, const CoreArguments& arguments
   problem.dropout = static_cast<float>(arguments.dropout);
   check_rate(arguments.dropout, "attention: dropout");
   problem.keys_listed = arguments.k_tokens.has_value();
+  problem.offsets = offset_ranges(x, arguments);
   validate(problem.spec, problem.kind);
+  if (problem.offsets.any() && problem.kind == AttentionKind::kCross) {
+    throw Error("attention: terms by offset are for self-attention; cross-attention has no offsets, leave them out");
+  }
   return problem;
 }
 
@@ -69,6 +87,9 @@ TokenCall call_of(const CoreTensors& x, const CoreArguments& arguments, Attentio
   call.q = token_rows(x.q), call.k = token_rows(x.k), call.v = token_rows(x.v);
   if (arguments.alpha) call.alpha = *arguments.alpha;
   call.scale = arguments.scale;
+  call.terms = arguments.terms;
+  if (call.terms.by_query.defined()) call.terms.by_query = token_rows(call.terms.by_query);
+  if (call.terms.queries.defined()) call.terms.queries = token_rows(call.terms.queries);
   return call;
 }
 
@@ -119,6 +140,10 @@ void gather_keys(TokenCall& call, const CoreArguments& arguments) {
   call.k = call.k.index_select(0, tokens), call.v = call.v.index_select(0, tokens);
 }
 
+at::Tensor laid_out_sums(const at::Tensor& sums, const at::Tensor& q) {
+  return sums.defined() ? from_token_rows(sums, q) : at::empty({0}, q.options().dtype(term_type(q)));
+}
+
 }  // namespace
 
 // The types are those of the inputs: within a region of autocast, where backward may be called too, ATen's products
@@ -131,28 +156,36 @@ CoreOutput core_forward(const CoreTensors& x, const CoreArguments& arguments, Ph
   const auto [stats, kept] = saved_buffers(call.problem, x.q);
   const std::optional<kernels::Division> division = division_of(call);
   if (!division) gather_keys(call, arguments);
-  const at::Tensor out = division ? kernel_forward(*division, call, {stats, kept}) : reference_forward(call);
-  return {from_token_rows(out, x.q), stats, kept};
+  const TokenOutput output = division ? kernel_forward(*division, call, {stats, kept}) : reference_forward(call);
+  return {from_token_rows(output.out, x.q), stats, kept, laid_out_sums(output.sums, x.q)};
 }
 
-CoreGradients core_backward(const at::Tensor& grad_out, const CoreTensors& x, const CoreOutput& saved,
-                            const CoreArguments& arguments) {
+CoreGradients core_backward(const CoreCotangents& given, const CoreTensors& x, const CoreOutput& saved,
+                            const CoreArguments& arguments, const WantedTerms& wanted) {
   const NoAutocast guard(c10::autocast_dispatch_keyset);
   if (arguments.k_begins) throw Error("attention: no gradients with k_begins; give k_offsets");
   const TokenCall call = checked_call(x, arguments, Phase::kTraining);
-  check_saved(grad_out, x.q, saved, saved_size(call.problem, x.q));
+  check_saved(given.out, x.q, saved, saved_size(call.problem, x.q));
+  check_sums(given.sums, x.q, saved.sums, call.problem.offsets.sums.count);
+  const TokenCotangents by_token{token_rows(given.out), given.sums.defined() ? token_rows(given.sums) : given.sums};
   const std::optional<kernels::Division> division = division_of(call);
-  TokenGradients grads = division ? kernel_backward(*division, call, saved, token_rows(grad_out))
-                                  : reference_backward(call, token_rows(grad_out));
+  TokenGradients grads =
+      division ? kernel_backward(*division, call, saved, by_token, wanted) : reference_backward(call, by_token, wanted);
   if (!grads.alpha.defined()) grads.alpha = at::empty({0}, x.q.options());
-  return {from_token_rows(grads.q, x.q), from_token_rows(grads.k, x.k), from_token_rows(grads.v, x.v), grads.alpha};
+  for (const auto member : kTermTensors) {
+    if (!(grads.terms.*member).defined()) grads.terms.*member = at::empty({0}, x.q.options());
+  }
+  if (grads.terms.by_query.dim() == 3) grads.terms.by_query = from_token_rows(grads.terms.by_query, x.q);
+  if (grads.terms.queries.dim() == 3) grads.terms.queries = from_token_rows(grads.terms.queries, x.q);
+  return {from_token_rows(grads.q, x.q), from_token_rows(grads.k, x.k), from_token_rows(grads.v, x.v), grads.alpha,
+          grads.terms};
 }
 
 at::Tensor core_composed(const CoreTensors& x, const CoreArguments& arguments) {
   const NoAutocast guard(c10::autocast_dispatch_keyset);
   TokenCall call = call_of(x, arguments, problem_of(x, arguments, Phase::kInference));
   gather_keys(call, arguments);
-  return from_token_rows(reference_forward(call), x.q);
+  return from_token_rows(reference_forward(call).out, x.q);
 }
 
 at::Tensor core_weights(const CoreTensors& x, const CoreArguments& arguments) {
@@ -166,13 +199,35 @@ at::Tensor core_weights(const CoreTensors& x, const CoreArguments& arguments) {
 }
 
 CoreOutput meta_forward(const CoreTensors& x, const CoreArguments& arguments, Phase phase) {
-  const auto [stats, kept] = saved_buffers(problem_of(x, arguments, phase), x.q);
-  return {empty_like_rows(x.q), stats, kept};
+  const AttentionProblem problem = problem_of(x, arguments, phase);
+  const auto [stats, kept] = saved_buffers(problem, x.q);
+  at::Tensor sums = laid_out_sums({}, x.q);
+  if (const int64_t count = problem.offsets.sums.count; count > 0) {
+    c10::SymDimVector sizes(x.q.sym_sizes().begin(), x.q.sym_sizes().end());
+    sizes.back() = count;
+    sums = empty_like_rows(at::empty_symint(sizes, sums.options()));
+  }
+  return {empty_like_rows(x.q), stats, kept, sums};
 }
 
-CoreGradients meta_backward(const CoreTensors& x, const std::optional<at::Tensor>& alpha) {
-  return {empty_gradient(x.q), empty_gradient(x.k), empty_gradient(x.v),
-          alpha ? at::empty_symint(alpha->sym_sizes(), alpha->options()) : at::empty({0}, x.q.options())};
+CoreGradients meta_backward(const CoreTensors& x, const CoreArguments& arguments, const WantedTerms& wanted) {
+  const auto& alpha = arguments.alpha;
+  const at::Tensor none = at::empty({0}, x.q.options());
+  CoreGradients grads{empty_gradient(x.q),
+                      empty_gradient(x.k),
+                      empty_gradient(x.v),
+                      alpha ? at::empty_symint(alpha->sym_sizes(), alpha->options()) : none,
+                      {}};
+  for (size_t i = 0; i < kTermTensors.size(); ++i) {
+    const at::Tensor& term = arguments.terms.*kTermTensors[i];
+    at::Tensor& grad = grads.terms.*kTermTensors[i];
+    grad = none;
+    if (!wanted[i] || !term.defined()) continue;
+    grad = at::empty_symint(term.sym_sizes(), term.options());
+    if (kTermTensors[i] == &TermTensors::by_query) grad = empty_like_rows(term);
+    if (kTermTensors[i] == &TermTensors::queries) grad = empty_gradient(term);
+  }
+  return grads;
 }
 
 }  // namespace fovea::ops

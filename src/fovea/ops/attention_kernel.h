@@ -12,11 +12,11 @@ struct SavedTensors {
   at::Tensor stats, kept;
 };
 
-// [T_q, H, D]; fills `saved` where the problem needs backward.
-at::Tensor kernel_forward(const kernels::Division& division, const TokenCall& call, const SavedTensors& saved);
+// Fills `saved` where the problem needs backward.
+TokenOutput kernel_forward(const kernels::Division& division, const TokenCall& call, const SavedTensors& saved);
 
-// `saved` as forward left it, grad_out [T_q, H, D].
+// `saved` as forward left it.
 TokenGradients kernel_backward(const kernels::Division& division, const TokenCall& call, const CoreOutput& saved,
-                               const at::Tensor& grad_out);
+                               const TokenCotangents& given, const WantedTerms& wanted);
 
 }  // namespace fovea::ops

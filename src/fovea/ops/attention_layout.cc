@@ -110,7 +110,7 @@ at::Tensor token_rows(const at::Tensor& x) {
 
 at::Tensor from_token_rows(const at::Tensor& rows, const at::Tensor& like) {
   if (like.dim() == 3) return rows;
-  return rows.view_symint({like.sym_size(0), like.sym_size(2), like.sym_size(1), like.sym_size(3)}).transpose(1, 2);
+  return rows.view_symint({like.sym_size(0), like.sym_size(2), like.sym_size(1), rows.sym_size(2)}).transpose(1, 2);
 }
 
 at::Tensor empty_like_rows(const at::Tensor& like) {

@@ -13,7 +13,7 @@ namespace fovea::ops {
 // [T, H, D] or [B * N, H, D]: a view wherever the strides allow one. Sizes may be symbols, here and below.
 at::Tensor token_rows(const at::Tensor& x);
 
-// Rows [T, H, D] in the layout of `like`: themselves, or [B, N, H, D] seen as [B, H, N, D].
+// Rows [T, H, D] in the layout of `like`: themselves, or [B, N, H, D] seen as [B, H, N, D]. D may differ from its own.
 at::Tensor from_token_rows(const at::Tensor& rows, const at::Tensor& like);
 // An uninitialised tensor with the sizes and strides that from_token_rows gives of contiguous rows.
 at::Tensor empty_like_rows(const at::Tensor& like);

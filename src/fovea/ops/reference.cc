@@ -18,7 +18,9 @@
 
 #include "fovea/kernels/attention/dropout.h"
 #include "fovea/ops/attention_layout.h"
+#include "fovea/ops/reference_offsets.h"
 #include "fovea/ops/reference_plan.h"
+#include "fovea/ops/reference_rows.h"
 #include "fovea/ops/reference_transform.h"
 #include "fovea/ops/transform_function.h"
 
@@ -27,31 +29,6 @@ namespace {
 
 using kernels::Sequence;
 
-at::ScalarType compute_type(const at::Tensor& x) { return x.scalar_type() == at::kDouble ? at::kDouble : at::kFloat; }
-
-// [T, H, D] -> [G, H, N, D] in the type of computation; slots without a token are zero.
-at::Tensor padded(const at::Tensor& x, const ReferenceGroup& group, const ReferenceSide& side) {
-  const int64_t slots = group.count() * side.length;
-  at::Tensor wide;
-  if (side.tokens.defined()) {
-    const at::Tensor rows = x.index_select(0, side.tokens).to(compute_type(x));
-    wide = at::zeros({slots, x.size(1), x.size(2)}, rows.options()).index_copy_(0, side.slots, rows);
-  } else {
-    wide = x.narrow(0, 0, slots).to(compute_type(x));
-  }
-  return wide.reshape({group.count(), side.length, x.size(1), x.size(2)}).transpose(1, 2);
-}
-
-// The way back: rows of `x` [G, H, N, D] into `out` [T, H, D].
-void unpad(const at::Tensor& x, const ReferenceSide& side, at::Tensor& out) {
-  const at::Tensor rows = x.transpose(1, 2).reshape({x.size(0) * x.size(2), x.size(1), x.size(3)});
-  if (side.tokens.defined()) {
-    out.index_copy_(0, side.tokens, rows.index_select(0, side.slots).to(out.scalar_type()));
-  } else {
-    out.narrow(0, 0, rows.size(0)).copy_(rows);
-  }
-}
-
 // Scores for a selection, and by how much those of equal keys may differ: a product's order of additions depends on
 // the place of a key.
 struct RankedScores {
@@ -59,13 +36,17 @@ struct RankedScores {
 };
 
 // In double, where two scores that are apart by no more than rounding are equal ones.
-RankedScores ranked_scores(const TokenCall& call, const at::Tensor& q, const at::Tensor& k) {
+RankedScores ranked_scores(const TokenCall& call, const ReferenceGroup& plan, const at::Tensor& q,
+                           const at::Tensor& k) {
   const at::Tensor wide_q = q.to(at::kDouble), wide_k = k.to(at::kDouble);
   const double unit = static_cast<double>(q.size(-1) + 2) * std::numeric_limits<double>::epsilon();
   const at::Tensor q_norm = at::linalg_vector_norm(wide_q, 2, -1, true);
   const at::Tensor k_norm = at::linalg_vector_norm(wide_k, 2, -1, true).transpose(-1, -2);
   at::Tensor slack = at::matmul(q_norm.mul(unit * std::abs(call.scale)), k_norm);
-  return {at::matmul(wide_q, wide_k.transpose(-1, -2)).mul_(call.scale), slack.nan_to_num_(0, 0, 0)};
+  const at::Tensor products = at::matmul(wide_q, wide_k.transpose(-1, -2)).mul_(call.scale);
+  if (!call.problem.offsets.changes_scores()) return {products, slack.nan_to_num_(0, 0, 0)};
+  slack = slack + offset_slack(call, plan);
+  return {products + offset_scores(call, plan, at::kDouble), slack.nan_to_num_(0, 0, 0)};
 }
 
 // True where a candidate is below the k-th greatest score of its row among the candidates that compete for the k.
@@ -144,12 +125,15 @@ ComputedGroup compute_group(const TokenCall& call, const ReferenceGroup& plan) {
   group.k = padded(call.k, plan, plan.k);
   group.v = padded(call.v, plan, plan.k);
   if (call.problem.spec.select && call.q.device().is_cpu()) {
-    const RankedScores ranked = ranked_scores(call, group.q, group.k);
+    const RankedScores ranked = ranked_scores(call, plan, group.q, group.k);
     group.rows.scores = ranked.scores.to(compute_type(call.q));
     group.rows.dropped = dropped_pairs(call, plan, ranked);
   } else {
     // Scaled after the product: scores that tie as products still tie.
     group.rows.scores = at::matmul(group.q, group.k.transpose(-1, -2)).mul_(call.scale);
+    if (call.problem.offsets.changes_scores()) {
+      group.rows.scores = group.rows.scores + offset_scores(call, plan, compute_type(call.q));
+    }
     group.rows.dropped = dropped_pairs(call, plan, {group.rows.scores, {}});
   }
   if (call.alpha.defined()) group.rows.alpha = call.alpha.to(at::kDouble);
@@ -162,35 +146,44 @@ ComputedGroup compute_group(const TokenCall& call, const ReferenceGroup& plan) {
 
 }  // namespace
 
-at::Tensor reference_forward(const TokenCall& call) {
+TokenOutput reference_forward(const TokenCall& call) {
   const auto plan = reference_plan(call.problem, call.random, call.q.device());
-  at::Tensor out = at::zeros(call.q.sizes(), call.q.options());
+  TokenOutput output{at::zeros(call.q.sizes(), call.q.options()), {}};
+  const int64_t sums = call.problem.offsets.sums.count;
+  const at::TensorOptions float_options = call.q.options().dtype(compute_type(call.q));
+  if (sums > 0) output.sums = at::zeros({call.q.size(0), call.q.size(1), sums}, float_options);
   for (const ReferenceGroup& g : plan->groups) {
     const ComputedGroup group = compute_group(call, g);
-    unpad(weighted_sum(group.used(), group.rows.dropped, group.v), g.q, out);
+    unpad(weighted_sum(group.used(), group.rows.dropped, group.v), g.q, output.out);
+    if (sums > 0) unpad(sums_by_offset(group.used(), g, call.problem), g.q, output.sums);
   }
-  return out;
+  return output;
 }
 
-TokenGradients reference_backward(const TokenCall& call, const at::Tensor& grad_out) {
+TokenGradients reference_backward(const TokenCall& call, const TokenCotangents& given, const WantedTerms& wanted) {
   const auto plan = reference_plan(call.problem, call.random, call.q.device());
   TokenGradients grads{rows_like(call.q, call.q.options()).zero_(),
                        rows_like(call.k, call.k.options()).zero_(),
                        rows_like(call.v, call.v.options()).zero_(),
+                       {},
                        {}};
+  OffsetGradientSums terms(call, wanted);
   at::Tensor grad_alpha;
   for (const ReferenceGroup& g : plan->groups) {
     const ComputedGroup group = compute_group(call, g);
-    const at::Tensor grad = padded(grad_out, g, g.q);
+    const at::Tensor grad = padded(given.out, g, g.q);
     unpad(at::matmul(group.used().transpose(-1, -2), grad), g.k, grads.v);
     at::Tensor grad_weights = at::matmul(grad, group.v.transpose(-1, -2));
+    if (given.sums.defined()) grad_weights = grad_weights + at_offsets(padded(given.sums, g, g.q), g, call.problem);
     if (group.factors.defined()) grad_weights.mul_(group.factors);
     const TransformGradient inner =
         transform_backward(call.problem.spec.transform, group.rows, group.weights, grad_weights);
     unpad(at::matmul(inner.scores, group.k).mul_(call.scale), g.q, grads.q);
     unpad(at::matmul(inner.scores.transpose(-1, -2), group.q).mul_(call.scale), g.k, grads.k);
+    terms.add(g, inner.scores);
     if (inner.alpha.defined()) grad_alpha = grad_alpha.defined() ? grad_alpha + inner.alpha : inner.alpha;
   }
+  grads.terms = terms.result();
   if (call.alpha.defined()) {
     grads.alpha = grad_alpha.defined() ? grad_alpha.to(call.alpha.scalar_type())
                                        : at::zeros(call.alpha.sizes(), call.alpha.options());

@@ -53,21 +53,75 @@ struct Side {
 Side queries(const AttentionProblem& problem) { return {problem, &Sequence::q_begin, &Sequence::q_length}; }
 Side keys(const AttentionProblem& problem) { return {problem, &Sequence::k_begin, &Sequence::k_length}; }
 
+// Floats by offset, [tokens, H, count], which the reference reads in its own type.
+at::Tensor floats_view(const AttentionProblem& problem, const Rows<const float>& rows, int64_t count) {
+  return at::from_blob(const_cast<float*>(rows.data),
+                       {tokens(problem, &Sequence::q_begin, &Sequence::q_length), problem.num_heads, count},
+                       {rows.token_stride, rows.head_stride, 1}, at::kFloat);
+}
+void write_floats(const AttentionProblem& problem, const at::Tensor& from, const Rows<float>& rows, int64_t count) {
+  const at::Tensor to = floats_view(problem, {rows.data, rows.token_stride, rows.head_stride}, count);
+  for (const Sequence& s : problem.sequences) {
+    to.narrow(0, s.q_begin, s.q_length).copy_(from.narrow(0, s.q_begin, s.q_length));
+  }
+}
+
+TermTensors terms_of(const AttentionProblem& problem, const kernels::OffsetTerms& in) {
+  const kernels::OffsetRanges& has = problem.offsets;
+  const at::ScalarType type = problem.dtype == DType::kFloat64 ? at::kDouble : at::kFloat;
+  TermTensors terms;
+  if (has.by_head.count > 0) {
+    const at::IntArrayRef sizes = {problem.num_heads, has.by_head.count};
+    terms.by_head = at::from_blob(const_cast<float*>(in.by_head), sizes, at::kFloat).to(type);
+  }
+  if (has.by_query.count > 0) terms.by_query = floats_view(problem, in.by_query, has.by_query.count).to(type);
+  if (has.product.count > 0) {
+    terms.queries = queries(problem).read(in.queries);
+    const at::Tensor all =
+        queries(problem).view(const_cast<void*>(in.rows.data), in.rows.token_stride, in.rows.head_stride);
+    // Heads that share rows get gradients apart, as those of kernels are.
+    terms.rows =
+        at::from_blob(const_cast<void*>(in.rows.data), {has.product.count, problem.num_heads, problem.head_dim},
+                      {in.rows.token_stride, in.rows.head_stride, 1}, all.options());
+  }
+  return terms;
+}
+
 template <class In>
 TokenCall call_of(const AttentionProblem& problem, const In& in) {
   TokenCall call;
   call.problem = problem, call.random = in.random, call.scale = in.scale;
   call.q = queries(problem).read(in.q), call.k = keys(problem).read(in.k), call.v = keys(problem).read(in.v);
+  call.terms = terms_of(problem, in.terms);
   if (in.alpha) call.alpha = at::from_blob(const_cast<float*>(in.alpha), {problem.num_heads}, at::kFloat);
   return call;
 }
 
+void write_terms(const AttentionProblem& problem, const TermTensors& grads, const kernels::OffsetGradients& to) {
+  const kernels::OffsetRanges& has = problem.offsets;
+  if (grads.by_head.defined()) {
+    at::from_blob(to.by_head, {problem.num_heads, has.by_head.count}, at::kFloat).copy_(grads.by_head);
+  }
+  if (grads.by_query.defined()) write_floats(problem, grads.by_query, to.by_query, has.by_query.count);
+  if (grads.queries.defined()) queries(problem).write(grads.queries, to.queries);
+  if (!grads.rows.defined()) return;
+  at::from_blob(to.rows, {has.product.count, problem.num_heads, problem.head_dim}, at::kFloat).copy_(grads.rows);
+}
+
 void forward(const AttentionProblem& problem, const AttentionForward& in, Executor&) {
-  queries(problem).write(reference_forward(call_of(problem, in)), in.out);
+  const TokenOutput output = reference_forward(call_of(problem, in));
+  queries(problem).write(output.out, in.out);
+  if (output.sums.defined()) write_floats(problem, output.sums, in.terms.sums, output.sums.size(2));
 }
 
 void backward(const AttentionProblem& problem, const AttentionBackward& in, Executor&) {
-  const TokenGradients grads = reference_backward(call_of(problem, in), queries(problem).read(in.grad_out));
+  const kernels::OffsetRanges& has = problem.offsets;
+  TokenCotangents given{queries(problem).read(in.grad_out), {}};
+  const TokenCall call = call_of(problem, in);
+  const at::ScalarType type = problem.dtype == DType::kFloat64 ? at::kDouble : at::kFloat;
+  if (has.sums.count > 0) given.sums = floats_view(problem, in.grad_terms.sums, has.sums.count).to(type);
+  const TokenGradients grads = reference_backward(call, given, {true, true, true, true});
+  write_terms(problem, grads.terms, in.grad_terms);
   queries(problem).write(grads.q, in.grad_q);
   keys(problem).write(grads.k, in.grad_k);
   keys(problem).write(grads.v, in.grad_v);

@@ -23,12 +23,24 @@ constexpr const char* kAttentionSchema =
     "attention(Tensor q, Tensor k, Tensor v, str spec='full', *, str kind='self', Tensor? q_offsets=None, "
     "Tensor? k_offsets=None, Tensor? k_begins=None, Tensor? k_tokens=None, Tensor? q_lengths=None, "
     "Tensor? k_lengths=None, Tensor? alpha=None, Tensor? gain=None, Tensor? gate=None, Tensor? bias=None, "
-    "float? scale=None, float dropout=0., int seed=0, int layer=0, SymInt dropout_seed=0, Tensor? drawn_seed=None) "
-    "-> Tensor";
+    "float? scale=None, float dropout=0., int seed=0, int layer=0, SymInt dropout_seed=0, Tensor? drawn_seed=None, "
+    "Tensor? offset_bias=None, int offset_first=0, Tensor? offset_queries=None, Tensor? offset_rows=None, "
+    "int offset_rows_first=0, Tensor? offset_values=None, int offset_values_first=0) -> Tensor";
 constexpr const char* kWeightsSchema =
     "attention_weights(Tensor q, Tensor k, str spec='full', *, str kind='self', Tensor? q_offsets=None, "
     "Tensor? k_offsets=None, Tensor? k_begins=None, Tensor? k_tokens=None, Tensor? q_lengths=None, "
-    "Tensor? k_lengths=None, Tensor? alpha=None, float? scale=None, int seed=0, int layer=0) -> Tensor";
+    "Tensor? k_lengths=None, Tensor? alpha=None, float? scale=None, int seed=0, int layer=0, "
+    "Tensor? offset_bias=None, int offset_first=0, Tensor? offset_queries=None, Tensor? offset_rows=None, "
+    "int offset_rows_first=0) -> Tensor";
+
+// offset_bias is by head if it has two dimensions, else by query.
+OffsetTerms offset_terms(const OptionalTensor& bias, int64_t first) {
+  OffsetTerms terms;
+  const bool by_head = bias && bias->dim() == 2;
+  if (by_head) terms.by_head = bias, terms.by_head_first = first;
+  if (bias && !by_head) terms.by_query = bias, terms.by_query_first = first;
+  return terms;
+}
 
 at::Tensor attention_op(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, std::string_view spec,
                         std::string_view kind, const OptionalTensor& q_offsets, const OptionalTensor& k_offsets,
@@ -36,22 +48,33 @@ at::Tensor attention_op(const at::Tensor& q, const at::Tensor& k, const at::Tens
                         const OptionalTensor& k_lengths, const OptionalTensor& alpha, const OptionalTensor& gain,
                         const OptionalTensor& gate, const OptionalTensor& bias, std::optional<double> scale,
                         double dropout, int64_t seed, int64_t layer, c10::SymInt dropout_seed,
-                        const OptionalTensor& drawn_seed) {
+                        const OptionalTensor& drawn_seed, const OptionalTensor& offset_bias, int64_t offset_first,
+                        const OptionalTensor& offset_queries, const OptionalTensor& offset_rows,
+                        int64_t offset_rows_first, const OptionalTensor& offset_values, int64_t offset_values_first) {
   AttentionOptions options{parse_kind(kind), q_offsets, k_offsets, k_begins, k_tokens, q_lengths,
                            k_lengths,        alpha,     {},        {},       {},       {}};
   options.gain = gain, options.gate = gate, options.bias = bias;
   options.scale = scale, options.dropout = dropout, options.seed = seed, options.layer = layer;
   options.dropout_seed = std::move(dropout_seed), options.drawn_seed = drawn_seed;
+  options.offsets = offset_terms(offset_bias, offset_first);
+  options.offsets.queries = offset_queries, options.offsets.rows = offset_rows;
+  options.offsets.values = offset_values;
+  options.offsets.rows_first = offset_rows_first, options.offsets.values_first = offset_values_first;
   return attention(q, k, v, std::string(spec), options);
 }
 
 at::Tensor weights_op(const at::Tensor& q, const at::Tensor& k, std::string_view spec, std::string_view kind,
                       const OptionalTensor& q_offsets, const OptionalTensor& k_offsets, const OptionalTensor& k_begins,
                       const OptionalTensor& k_tokens, const OptionalTensor& q_lengths, const OptionalTensor& k_lengths,
-                      const OptionalTensor& alpha, std::optional<double> scale, int64_t seed, int64_t layer) {
+                      const OptionalTensor& alpha, std::optional<double> scale, int64_t seed, int64_t layer,
+                      const OptionalTensor& offset_bias, int64_t offset_first, const OptionalTensor& offset_queries,
+                      const OptionalTensor& offset_rows, int64_t offset_rows_first) {
   AttentionOptions options{parse_kind(kind), q_offsets, k_offsets, k_begins, k_tokens, q_lengths,
                            k_lengths,        alpha,     {},        {},       {},       {}};
   options.scale = scale, options.seed = seed, options.layer = layer;
+  options.offsets = offset_terms(offset_bias, offset_first);
+  options.offsets.queries = offset_queries, options.offsets.rows = offset_rows;
+  options.offsets.rows_first = offset_rows_first;
   return attention_weights(q, k, std::string(spec), options);
 }
 
@@ -60,11 +83,13 @@ at::Tensor call_weights(const at::Tensor& q, const at::Tensor& k, std::string_vi
                         const OptionalTensor& q_offsets, const OptionalTensor& k_offsets,
                         const OptionalTensor& k_begins, const OptionalTensor& k_tokens, const OptionalTensor& q_lengths,
                         const OptionalTensor& k_lengths, const OptionalTensor& alpha, std::optional<double> scale,
-                        int64_t seed, int64_t layer) {
+                        int64_t seed, int64_t layer, const OptionalTensor& offset_bias, int64_t offset_first,
+                        const OptionalTensor& offset_queries, const OptionalTensor& offset_rows,
+                        int64_t offset_rows_first) {
   static const auto kHandle =
       c10::Dispatcher::singleton().findSchemaOrThrow("fovea::attention_weights", "").typed<decltype(weights_op)>();
   return kHandle.call(q, k, spec, kind, q_offsets, k_offsets, k_begins, k_tokens, q_lengths, k_lengths, alpha, scale,
-                      seed, layer);
+                      seed, layer, offset_bias, offset_first, offset_queries, offset_rows, offset_rows_first);
 }
 
 // Under autocast q, k and v become the region's type, as those of PyTorch's own attention do. Of an operator's type;

@@ -4,6 +4,7 @@
 #include <span>
 
 #include "fovea/kernels/attention/attention.h"
+#include "fovea/ops/attention_core.h"
 
 // One call by tokens, whatever the layout it came in: what the kernels and the reference take.
 namespace fovea::ops {
@@ -16,11 +17,18 @@ struct TokenCall {
   at::Tensor alpha;                     // [H], entmax(learned) only, else undefined
   std::span<const int64_t> key_tokens;  // keys_listed: for the kernels; the reference reads keys where sequences say
   double scale = 1;
+  TermTensors terms;  // by_query and queries [T_q, H, count or D]
 };
+
+struct TokenOutput {
+  at::Tensor out, sums;  // [T_q, H, D] and [T_q, H, count], undefined if the problem asks for no sums
+};
+using TokenCotangents = TokenOutput;  // of these; sums may be undefined
 
 struct TokenGradients {
   at::Tensor q, k, v;  // as the inputs
   at::Tensor alpha;    // [H] in alpha's type, or undefined
+  TermTensors terms;   // as the inputs; undefined if not wanted
 };
 
 }  // namespace fovea::ops

@@ -1,6 +1,7 @@
 #include "fovea/spec/positions.h"
 
 #include <charconv>
+#include <cmath>
 
 #include "fovea/base/error.h"
 #include "fovea/base/strings.h"
@@ -23,22 +24,67 @@ PositionsAct act_of(const PositionScheme& scheme) {
   return std::visit([](const auto& s) { return s.kAct; }, scheme);
 }
 
-// The argument of one scheme, of which there is at most one.
+template <class S>
+std::string expected_of(const PositionsField<S>& field) {
+  const std::string range = cat("between ", shortest(field.min), " and ", shortest(field.max));
+  if (field.is_named) return cat(field.name, "=N, N ", range);
+  return cat("a ", field.name, " ", range);
+}
+template <class S>
+std::string expected_of(const PositionsWord<S>& word) {
+  return cat("'", word.name, "'");
+}
+
+// An argument and its place among those that have no name.
+struct PositionsArgument {
+  std::string_view text;
+  size_t place = 0;
+};
+
+// Whether the argument, which is at place `place` among the scheme's fields without a name, is of this field and fits.
+template <class S>
+bool read_field(S& scheme, const PositionsField<S>& field, size_t place, PositionsArgument argument) {
+  if (field.is_named) {
+    if (!argument.text.starts_with(cat(field.name, "="))) return false;
+    argument.text.remove_prefix(field.name.size() + 1);
+  } else if (argument.place != place) {
+    return false;
+  }
+  double value = 0;
+  const auto [end, error] = std::from_chars(argument.text.data(), argument.text.data() + argument.text.size(), value);
+  const bool read = error == std::errc() && end == argument.text.data() + argument.text.size();
+  if (!read || !(value >= field.min && value <= field.max) || (field.is_whole && value != std::floor(value))) {
+    return false;
+  }
+  scheme.*field.member = value;
+  return true;
+}
+template <class S>
+bool read_field(S& scheme, const PositionsWord<S>& word, size_t, PositionsArgument argument) {
+  if (argument.text != word.name) return false;
+  return scheme.*word.member = true;
+}
+
 template <class Scheme>
-void read_argument(Scheme& scheme, std::string_view argument, std::string_view text) {
+void read_arguments(Scheme& scheme, std::string_view arguments, std::string_view text) {
   constexpr auto kFields = Scheme::fields();
   if constexpr (std::tuple_size_v<decltype(kFields)> == 0) {
     throw UsageError(cat("got '", text, "'; ", Scheme::kName, " takes no argument"));
   } else {
-    const auto& field = std::get<0>(kFields);
-    double value = 0;
-    const auto [end, error] = std::from_chars(argument.data(), argument.data() + argument.size(), value);
-    const bool whole = error == std::errc() && end == argument.data() + argument.size();
-    if (!whole || !(value >= field.min && value <= field.max)) {
-      throw UsageError(cat("got '", text, "'; expected a ", field.name, " between ", shortest(field.min), " and ",
-                           shortest(field.max), ", e.g. ", Scheme::kName, "(", shortest(scheme.*field.member), ")"));
+    size_t place = 0;
+    for (const std::string& part : split(arguments, ',')) {
+      const bool read = std::apply(
+          [&](const auto&... field) {
+            size_t at = 0;
+            return (read_field(scheme, field, at++, {trim(part), place}) || ...);
+          },
+          kFields);
+      ++place;
+      if (read) continue;
+      std::vector<std::string> expected;
+      std::apply([&](const auto&... field) { (expected.push_back(expected_of(field)), ...); }, kFields);
+      throw UsageError(cat("got '", text, "'; expected ", join(expected, " or "), ", e.g. ", Scheme::kExample));
     }
-    scheme.*field.member = value;
   }
 }
 
@@ -50,7 +96,7 @@ PositionScheme read_scheme(std::string_view text) {
     if (name != scheme.kName) return;
     if (open != std::string_view::npos) {
       if (!text.ends_with(')')) throw UsageError(cat("got '", text, "'; expected ')' at the end"));
-      read_argument(scheme, trim(text.substr(open + 1, text.size() - open - 2)), text);
+      read_arguments(scheme, trim(text.substr(open + 1, text.size() - open - 2)), text);
     }
     found = scheme;
   });
@@ -77,15 +123,24 @@ void check_together(const PositionSchemes& schemes, std::string_view text) {
     throw UsageError(cat("got '", text, "'; ", join(added, " and "), " are both added to the embeddings, choose one"));
 }
 
+template <class S>
+void print_field(const S& scheme, const PositionsField<S>& field, std::vector<std::string>& parts) {
+  const double value = scheme.*field.member;
+  if (!field.is_named) parts.push_back(shortest(value));
+  if (field.is_named && value != S{}.*field.member) parts.push_back(cat(field.name, "=", shortest(value)));
+}
+template <class S>
+void print_field(const S& scheme, const PositionsWord<S>& word, std::vector<std::string>& parts) {
+  if (scheme.*word.member) parts.emplace_back(word.name);
+}
+
 template <class Scheme>
 std::string print_scheme(const Scheme& scheme) {
-  constexpr auto kFields = Scheme::fields();
   std::string text(Scheme::kName);
-  if constexpr (std::tuple_size_v<decltype(kFields)> != 0) {
-    const double value = scheme.*std::get<0>(kFields).member;
-    if (scheme != Scheme{}) text += cat("(", shortest(value), ")");
-  }
-  return text;
+  if (scheme == Scheme{}) return text;
+  std::vector<std::string> parts;
+  std::apply([&](const auto&... field) { (print_field(scheme, field, parts), ...); }, Scheme::fields());
+  return cat(text, "(", join(parts, ","), ")");
 }
 
 // The parts between the '+' that stand outside of parentheses: the '+' in rotary(5e+05) does not join schemes.

@@ -1,4 +1,5 @@
 #pragma once
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -10,8 +11,9 @@
 // models follow from the list.
 namespace fovea {
 
-// Where a scheme acts. A model adds at most one table to its embeddings; any schemes that turn q and k may join it.
-enum class PositionsAct : uint8_t { kNowhere, kOnEmbeddings, kOnQueriesAndKeys };
+// Where a scheme acts. A model adds at most one table to its embeddings; any schemes that turn q and k, or add to
+// scores, may join it.
+enum class PositionsAct : uint8_t { kNowhere, kOnEmbeddings, kOnQueriesAndKeys, kOnScores };
 
 // A real argument in [min, max]. It may be left out: the member keeps its default.
 template <class S>
@@ -19,6 +21,14 @@ struct PositionsField {
   std::string_view name;
   double S::*member;
   double min, max;
+  bool is_whole = false;  // a whole number
+  bool is_named = false;  // written as name=value
+};
+// A word that switches something on.
+template <class S>
+struct PositionsWord {
+  std::string_view name;
+  bool S::*member;
 };
 
 struct Sinusoidal {
@@ -43,8 +53,40 @@ struct Rotary {
   double base = 10000;  // pair i of D / 2 turns by position * base^(-2 i / D)
   static constexpr PositionsAct kAct = PositionsAct::kOnQueriesAndKeys;
   static constexpr std::string_view kName = "rotary", kHelp = "queries and keys turned by their positions (Su 2021)";
+  static constexpr std::string_view kExample = "rotary(10000)";
   static constexpr auto fields() { return std::tuple(PositionsField<Rotary>{"base", &Rotary::base, 1, 1e12}); }
   bool operator==(const Rotary&) const = default;
+};
+struct Shaw {
+  double distance = 16;  // greater ones count as this
+  bool values = false;   // adds vectors to the values, too
+  static constexpr PositionsAct kAct = PositionsAct::kOnScores;
+  static constexpr std::string_view kName = "shaw",
+                                    kHelp = "learned vectors for distances, added to the keys (Shaw 2018)";
+  static constexpr std::string_view kExample = "shaw(16) or shaw(16,values)";
+  static constexpr auto fields() {
+    return std::tuple(PositionsField<Shaw>{"distance", &Shaw::distance, 1, 65536, true},
+                      PositionsWord<Shaw>{"values", &Shaw::values});
+  }
+  int64_t reach() const { return static_cast<int64_t>(distance); }
+  bool operator==(const Shaw&) const = default;
+};
+struct TransformerXl {
+  double clamp = 0;  // greater distances count as this; 0: none does
+  static constexpr PositionsAct kAct = PositionsAct::kOnScores;
+  static constexpr std::string_view kName = "transformer-xl",
+                                    kHelp = "sines and cosines of distances in the scores (Dai 2019)";
+  static constexpr std::string_view kExample = "transformer-xl(clamp=400)";
+  static constexpr auto fields() {
+    return std::tuple(PositionsField<TransformerXl>{"clamp", &TransformerXl::clamp, 0, 1e6, true, true});
+  }
+  bool operator==(const TransformerXl&) const = default;
+};
+struct Alibi {
+  static constexpr PositionsAct kAct = PositionsAct::kOnScores;
+  static constexpr std::string_view kName = "alibi", kHelp = "scores fall with the distance (Press 2021)";
+  static constexpr auto fields() { return std::tuple<>(); }
+  bool operator==(const Alibi&) const = default;
 };
 
 struct ImagePositions {
@@ -58,15 +100,17 @@ struct ImagePositions {
 };
 
 // The one list.
-using PositionScheme = std::variant<Sinusoidal, Learned, NoPositions, Rotary, ImagePositions>;
+using PositionScheme =
+    std::variant<Sinusoidal, Learned, NoPositions, Rotary, Shaw, TransformerXl, Alibi, ImagePositions>;
 using PositionSchemes = std::vector<PositionScheme>;
 
-// "learned", "sinusoidal+rotary", "rotary(1000000)": schemes joined by '+'. Throws a UsageError for an unknown name, an
-// argument out of its range, a scheme that is given twice, a second one that is added, and `none` beside another.
+// "learned", "sinusoidal+rotary", "rotary(1000000)", "shaw(16,values)+alibi": schemes joined by '+'. Throws a
+// UsageError for an unknown name, an argument out of its range, a scheme that is given twice, a second one that is
+// added, and `none` beside another.
 PositionSchemes parse_positions(std::string_view text);
 // The shortest text that reads back as the same schemes.
 std::string print(const PositionSchemes& schemes);
-// For help texts: "sinusoidal, learned, none, rotary, image".
+// For help texts: "sinusoidal, learned, none, rotary, ...".
 std::string position_names();
 
 // The scheme of one kind among `schemes`, if it is there.

@@ -16,18 +16,21 @@ std::string positions_refusal(const std::string& text) {
 }
 
 TEST(Positions, TextsReadBack) {
-  for (const char* text :
-       {"sinusoidal", "learned", "none", "rotary", "learned+rotary", "rotary(5e+05)+sinusoidal", "image+rotary"})
+  for (const char* text : {"sinusoidal", "learned", "none", "rotary", "learned+rotary", "rotary(5e+05)+sinusoidal",
+                           "shaw", "shaw(4)", "shaw(16,values)", "transformer-xl", "transformer-xl(clamp=400)", "alibi",
+                           "learned+rotary+shaw(8,values)+transformer-xl(clamp=9)+alibi", "image+rotary"})
     EXPECT_EQ(print(parse_positions(text)), text);
   EXPECT_EQ(print(parse_positions(" learned + rotary( 10000 ) ")), "learned+rotary");
   EXPECT_EQ(find_scheme<Rotary>(parse_positions("rotary(2.5e5)"))->base, 2.5e5);
   EXPECT_FALSE(find_scheme<Learned>(parse_positions("rotary")).has_value());
+  EXPECT_EQ(print(parse_positions("shaw( 3 , values )+transformer-xl(clamp=0)")), "shaw(3,values)+transformer-xl");
 }
 
 TEST(Positions, SaysWhatIsWrong) {
   EXPECT_EQ(
       positions_refusal("rotery"),
-      "got 'rotery'; expected some of sinusoidal, learned, none, rotary, image, joined by '+'; did you mean 'rotary'?");
+      "got 'rotery'; expected some of sinusoidal, learned, none, rotary, shaw, transformer-xl, alibi, image, joined "
+      "by '+'; did you mean 'rotary'?");
   EXPECT_THAT(positions_refusal(""), HasSubstr("got ''; expected some of"));
   EXPECT_THAT(positions_refusal("learned+"), HasSubstr("got ''; expected some of"));
   EXPECT_EQ(positions_refusal("learned+sinusoidal"),
@@ -40,6 +43,15 @@ TEST(Positions, SaysWhatIsWrong) {
   EXPECT_EQ(positions_refusal("rotary(0)"), "got 'rotary(0)'; expected a base between 1 and 1e+12, e.g. rotary(10000)");
   EXPECT_EQ(positions_refusal("rotary(x)"), "got 'rotary(x)'; expected a base between 1 and 1e+12, e.g. rotary(10000)");
   EXPECT_EQ(positions_refusal("rotary(3"), "got 'rotary(3'; expected ')' at the end");
+  const std::string shaw = "; expected a distance between 1 and 65536 or 'values', e.g. shaw(16) or shaw(16,values)";
+  EXPECT_EQ(positions_refusal("shaw(0)"), "got 'shaw(0)'" + shaw);
+  EXPECT_EQ(positions_refusal("shaw(2.5)"), "got 'shaw(2.5)'" + shaw);
+  EXPECT_EQ(positions_refusal("shaw(4,5)"), "got 'shaw(4,5)'" + shaw);
+  EXPECT_EQ(positions_refusal("shaw(4,keys)"), "got 'shaw(4,keys)'" + shaw);
+  const std::string xl = "; expected clamp=N, N between 0 and 1e+06, e.g. transformer-xl(clamp=400)";
+  EXPECT_EQ(positions_refusal("transformer-xl(400)"), "got 'transformer-xl(400)'" + xl);
+  EXPECT_EQ(positions_refusal("transformer-xl(clamp=-1)"), "got 'transformer-xl(clamp=-1)'" + xl);
+  EXPECT_EQ(positions_refusal("alibi(8)"), "got 'alibi(8)'; alibi takes no argument");
 }
 
 TEST(Positions, RotaryNeedsPairsInEachHead) {

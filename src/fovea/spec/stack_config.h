@@ -40,8 +40,8 @@ struct StackConfig {
                "layer norm, or division by the root mean square with a gain alone", "layer|rms"),
         field("transformer-positions", &C::transformer_positions,
               "how the model knows positions: sinusoidal or learned (added to the embeddings), rotary (turns queries "
-              "and keys of self-attention), e.g. learned+rotary, image (vectors of row, column and channel, added), or "
-              "none"),
+              "and keys of self-attention), shaw(R), transformer-xl or alibi (add to the scores of self-attention), "
+              "e.g. learned+rotary, image (vectors of row, column and channel, added), or none"),
         choice("transformer-ffn-activation", &C::transformer_ffn_activation,
                "between the two feed-forward layers; geglu and swiglu gate one half of the first layer by the other",
                "relu|gelu|geglu|swiglu"),

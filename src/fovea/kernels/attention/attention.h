@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -28,6 +29,27 @@ struct Sequence {
   bool operator==(const Sequence&) const = default;
 };
 
+// Offsets o of keys from queries in self-attention: the key's position less the query's, as row_of() counts them. A
+// term has the offsets first ... first + count - 1, and any other counts as the nearest of these. count 0: no such
+// term.
+struct OffsetRange {
+  int64_t first = 0, count = 0;
+  int64_t index(int64_t offset) const { return std::clamp<int64_t>(offset - first, 0, count - 1); }
+  bool operator==(const OffsetRange&) const = default;
+};
+
+// The terms by offset that a problem has; OffsetTerms holds their numbers. A score is scale q . k, to which they are
+// added in this order, before any selection. None in cross-attention.
+struct OffsetRanges {
+  OffsetRange by_head = {};   // + by_head(h, o)
+  OffsetRange by_query = {};  // + by_query(t, h, o)
+  OffsetRange product = {};   // + scale queries(t, h) . rows(o, h)
+  OffsetRange sums = {};      // no term: asks for a row's weights, after dropout, summed by offset
+  bool any() const { return changes_scores() || sums.count > 0; }
+  bool changes_scores() const { return by_head.count > 0 || by_query.count > 0 || product.count > 0; }
+  bool operator==(const OffsetRanges&) const = default;
+};
+
 // What is fixed before any number is known; kernels accept or refuse it, and plans are cached by it.
 struct AttentionProblem {
   AttentionSpec spec;
@@ -38,6 +60,7 @@ struct AttentionProblem {
   bool needs_backward = false;  // forward must fill `stats` and `kept`
   float dropout = 0;            // on the weights; kept weights are divided by 1 - dropout
   bool keys_listed = false;     // forward alone: AttentionForward::key_tokens says where keys lie
+  OffsetRanges offsets = {};
   std::vector<Sequence> sequences;
 };
 
@@ -69,6 +92,23 @@ inline Row row_of(const AttentionProblem& problem, const Sequence& sequence, int
           .stream = stream};
 }
 
+// The numbers of OffsetRanges. The rows of an offset lie at its index within its range.
+struct OffsetTerms {
+  const float* by_head = nullptr;  // [H, count]
+  Rows<const float> by_query;      // [T_q, H, count]
+  Rows<const void> queries, rows;  // [T_q, H, D] and [count, H, D], in the problem's type; the heads may share rows
+  Rows<float> sums;                // [T_q, H, count], written
+};
+
+// What backward reads and writes for them; null where nothing is wanted.
+struct OffsetGradients {
+  Rows<const float> sums;    // of OffsetTerms::sums, read; none counts as zeros
+  float* by_head = nullptr;  // [H, count]
+  Rows<float> by_query;      // [T_q, H, count]
+  Rows<void> queries;        // [T_q, H, D]
+  float* rows = nullptr;     // [count, H, D], apart for heads that share rows
+};
+
 struct AttentionForward {
   Rows<const void> q, k, v;
   Rows<void> out;
@@ -83,6 +123,7 @@ struct AttentionForward {
   int32_t* kept = nullptr;  // [T_q, H, saved.ints]
   SavedPerRow saved;        // at least Kernel::saved
   RandomStream random;
+  OffsetTerms terms;
 };
 
 struct AttentionBackward {
@@ -95,6 +136,8 @@ struct AttentionBackward {
   const int32_t* kept = nullptr;
   SavedPerRow saved;
   RandomStream random;
+  OffsetTerms terms;  // sums as forward left them
+  OffsetGradients grad_terms;
 };
 
 // The sequences for which a kernel is faster than what follows it in the list: those of at least so many tokens.

@@ -62,6 +62,30 @@ std::string walk(const AttentionProblem& problem) {
   return lines;
 }
 
+// A gradient that all sequences add to: each share writes its own, and these are summed.
+struct SharedGradient {
+  float* values;
+  std::vector<double> sums;
+  void add() {
+    for (size_t i = 0; i < sums.size(); ++i) sums[i] += static_cast<double>(values[i]);
+  }
+  void write() const {
+    for (size_t i = 0; i < sums.size(); ++i) values[i] = static_cast<float>(sums[i]);
+  }
+};
+
+std::vector<SharedGradient> shared_gradients(const AttentionProblem& problem, const AttentionBackward& args) {
+  std::vector<SharedGradient> all;
+  const auto add = [&](float* values, int64_t each) {
+    const auto count = static_cast<size_t>(problem.num_heads * each);
+    if (values != nullptr) all.push_back({values, std::vector<double>(count)});
+  };
+  add(args.grad_alpha, 1);
+  add(args.grad_terms.by_head, problem.offsets.by_head.count);
+  add(args.grad_terms.rows, problem.offsets.product.count * problem.head_dim);
+  return all;
+}
+
 }  // namespace
 
 std::string_view forced_kernel() {
@@ -102,17 +126,13 @@ void Division::forward(const AttentionForward& args, Executor& executor) const {
 }
 
 void Division::backward(const AttentionBackward& args, Executor& executor) const {
-  if (shares_.size() == 1 || args.grad_alpha == nullptr) {
-    for (const Share& share : shares_) share.kernel->backward(*share.problem, args, executor);
-    return;
-  }
-  const auto heads = static_cast<size_t>(shares_.front().problem->num_heads);
-  std::vector<double> sums(heads);
+  std::vector<SharedGradient> shared;
+  if (shares_.size() > 1) shared = shared_gradients(*shares_.front().problem, args);
   for (const Share& share : shares_) {
     share.kernel->backward(*share.problem, args, executor);
-    for (size_t h = 0; h < heads; ++h) sums[h] += static_cast<double>(args.grad_alpha[h]);
+    for (SharedGradient& gradient : shared) gradient.add();
   }
-  for (size_t h = 0; h < heads; ++h) args.grad_alpha[h] = static_cast<float>(sums[h]);
+  for (const SharedGradient& gradient : shared) gradient.write();
 }
 
 SavedPerRow saved_at_most(const AttentionProblem& problem) {

@@ -4,16 +4,18 @@
 #include <torch/torch.h>
 
 #include "fovea/base/test_message.h"
+#include "fovea/decode/test_models.h"
 #include "fovea/nn/decoder_only.h"
 #include "fovea/nn/index_tensor.h"
 #include "fovea/ops/step.h"
 #include "fovea/tasks/language/score.h"
 #include "fovea/tasks/language/score_text.h"
-#include "fovea/tasks/language/test_models.h"
 #include "fovea/tasks/language/test_run.h"
 
 namespace fovea::language {
 namespace {
+
+using decode::test_model;
 
 constexpr int64_t kEos = 16;
 

@@ -1,6 +1,7 @@
 #include "fovea/kernels/attention/cpu/dense.h"
 
 #include <algorithm>
+#include <utility>
 #include <variant>
 
 #include "fovea/base/strings.h"
@@ -19,6 +20,7 @@ std::vector<std::string> refuses(const AttentionProblem& problem) {
   if (problem.head_dim > kMaxDenseHeadDim) {
     reasons.push_back(cat("head_dim ", problem.head_dim, " is above ", kMaxDenseHeadDim));
   }
+  if (problem.offsets.sums.count > 0) reasons.emplace_back("sums of weights by distance");
   if (problem.keys_listed) reasons.emplace_back("keys lie where a list says");
   if (!problem.spec.pairs.is_full()) reasons.emplace_back("the spec has a pattern");
   if (problem.spec.select) reasons.emplace_back("the spec has topk");
@@ -26,6 +28,13 @@ std::vector<std::string> refuses(const AttentionProblem& problem) {
     reasons.emplace_back("the transform needs whole rows of scores");
   }
   return reasons;
+}
+
+// Rows of sums of a task, padded floats each.
+int64_t rows_of_sums(const AttentionProblem& problem, const OffsetGradients& wanted, const DenseTask& task,
+                     int64_t padded) {
+  if (task.parts == 1) return 0;
+  return (QuerySums(problem, wanted, task.sequence->q_length, padded).end + padded - 1) / padded;
 }
 
 SavedPerRow saved(const AttentionProblem& problem) {
@@ -101,16 +110,27 @@ void backward(const AttentionProblem& problem, const AttentionBackward& in, Exec
   DenseCall call{
       .problem = &problem, .tasks = tasks, .backward = &in, .bf16 = &products.bf16, .tiled = &products.tiled};
   at_level(problem, [&](auto tag) {
-    // Rows of dQ, in whole tiles.
-    const auto rows = [](const DenseTask& task) {
-      return task.parts > 1 ? (task.sequence->q_length + 15) / 16 * 16 : int64_t{0};
-    };
-    run_parts<DenseKernel<decltype(tag)::kIsa>>(call, executor, rows);
+    using Level = DenseKernel<decltype(tag)::kIsa>;
+    const int64_t padded = padded_to(Level::lanes(), problem.head_dim);
+    const auto rows = [&](const DenseTask& task) { return rows_of_sums(problem, in.grad_terms, task, padded); };
+    std::vector<SharedTerms::Task> sharers;
+    for (const DenseTask& task : tasks) sharers.push_back({task.sequence, task.head});
+    const SharedTerms shared(problem, in.grad_terms, std::move(sharers), padded);
+    call.shared_terms = &shared;
+    run_parts<Level>(call, executor, rows);
+    shared.add_up(executor);
   });
   if (in.grad_alpha != nullptr) std::fill_n(in.grad_alpha, problem.num_heads, 0.0F);
 }
 
 }  // namespace
+
+QuerySums::QuerySums(const AttentionProblem& problem, const OffsetGradients& wanted, int64_t q_length, int64_t padded) {
+  const int64_t rows = padded_to(16, q_length);
+  queries = rows * padded;
+  by_query = queries + (wanted.queries.data == nullptr ? 0 : rows * padded);
+  end = by_query + (wanted.by_query.data == nullptr ? 0 : q_length * problem.offsets.by_query.count);
+}
 
 const Kernel kDenseKernel = {.name = "cpu-dense",
                              .summary = "all pairs by blocks of keys: softmax and functions of single scores",

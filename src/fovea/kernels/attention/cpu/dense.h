@@ -4,6 +4,7 @@
 
 #include "fovea/kernels/attention/attention.h"
 #include "fovea/kernels/attention/cpu/bf16_products.h"
+#include "fovea/kernels/attention/cpu/offsets.h"
 #include "fovea/kernels/simd/isa.h"
 
 // "cpu-dense": all pairs of a long sequence by blocks of keys, whose scores never leave the nearer caches: softmax with
@@ -34,9 +35,17 @@ struct DenseCall {
   const AttentionBackward* backward = nullptr;
   const Bf16Products* bf16 = nullptr;
   const TiledHeads* tiled = nullptr;
-  // Backward where parts > 1: sums of dQ of each task, at partial_at[task], [q_length, padded head_dim].
+  // Backward where parts > 1: sums of each task, at partial_at[task]: those of QuerySums.
   float* partials = nullptr;
   std::vector<int64_t> partial_at = {};
+  const SharedTerms* shared_terms = nullptr;  // backward
+};
+
+// Where backward's sums over keys lie, in floats: dQ [q_length, padded], then those of terms by offset that are wanted,
+// the product's queries [q_length, padded] and by_query [q_length, count]. The first two have room for whole tiles.
+struct QuerySums {
+  int64_t queries = 0, by_query = 0, end = 0;
+  QuerySums(const AttentionProblem& problem, const OffsetGradients& wanted, int64_t q_length, int64_t padded);
 };
 
 template <Isa kIsa>

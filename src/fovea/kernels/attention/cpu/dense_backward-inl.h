@@ -1,5 +1,5 @@
 #pragma once
-#include "fovea/kernels/attention/cpu/positive-inl.h"
+#include "fovea/kernels/attention/cpu/dense_offsets-inl.h"
 #if defined(FOVEA_TILES)
 #include "fovea/kernels/attention/cpu/dense_tiles-inl.h"
 #endif
@@ -14,13 +14,14 @@ struct DenseBackwardBuffers {
   float* left;                // of one of its products with panels, where that goes in bfloat16
   float *weights, *grads;     // scores, then weights; gradients of weights, then of scores
   float* dots;                // dO . O of all queries
-  float* grad_queries;        // of all queries
+  float* grad_queries;        // of all queries: QuerySums
 #if defined(FOVEA_TILES)
   DenseBackwardTiles tiles;
 #endif
 };
 
-inline DenseBackwardBuffers dense_backward_buffers(Arena& arena, const DenseTask& task, int64_t width) {
+inline DenseBackwardBuffers dense_backward_buffers(Arena& arena, const DenseCall& call, const DenseTask& task) {
+  const int64_t width = call.problem->head_dim;
   const int64_t padded = round_up(width, kLanes), queries = task.sequence->q_length;
   return {
     .key_panels = arena.take(panel_floats(kBlockColumns, width)),
@@ -29,9 +30,10 @@ inline DenseBackwardBuffers dense_backward_buffers(Arena& arena, const DenseTask
     .queries = arena.take(kBlockRows * padded), .grad_out = arena.take(kBlockRows * padded),
     .left = arena.take(kBlockRows * padded), .weights = arena.take(kBlockRows * kBlockStride),
     .grads = arena.take(kBlockRows * kBlockStride), .dots = arena.take(queries),
-    .grad_queries = arena.take(task.parts == 1 ? round_up(queries, 16) * padded : 0),  // of whole tiles
+    .grad_queries =
+        arena.take(task.parts == 1 ? QuerySums(*call.problem, call.backward->grad_terms, queries, padded).end : 0),
 #if defined(FOVEA_TILES)
-        .tiles = DenseBackwardTiles(arena, queries, width)
+    .tiles = DenseBackwardTiles(arena, queries, width)
 #endif
   };
 }
@@ -45,8 +47,14 @@ class DenseBackwardTask {
         view_(call, task_, *call.backward),
         in_(*call.backward),
         tiled_(call.tiled->of(view_.index(), task_.head)),
-        b_(buffers(scratch)) {
+        arena_(scratch),
+        b_(dense_backward_buffers(arena_, call, task_)),
+        terms_(view_, in_.terms, window_buffers(arena_, call), in_.scale),
+        shared_(call.shared_terms->of(index)) {
     if (task_.parts > 1) b_.grad_queries = call.partials + call.partial_at[static_cast<size_t>(index)];
+    const QuerySums places = query_sums();
+    if (in_.grad_terms.queries.data != nullptr) sums_.queries = b_.grad_queries + places.queries;
+    if (in_.grad_terms.by_query.data != nullptr) sums_.by_query = b_.grad_queries + places.by_query;
     const DType dtype = view_.problem.dtype;
     queries_ = head_rows(in_.q, task_.head, dtype);
     keys_ = head_rows(in_.k, task_.head, dtype);
@@ -64,7 +72,9 @@ class DenseBackwardTask {
   template <class Transform>
   void run(const Transform& transform) {
     const DType dtype = view_.problem.dtype;
-    fill(b_.grad_queries, 0, view_.sequence.q_length * view_.padded, 0);
+    fill(b_.grad_queries, 0, query_sums().end, 0);
+    if (shared_.by_head != nullptr) std::fill_n(shared_.by_head, shared_.by_head_range.count, 0.0F);
+    if (shared_.rows != nullptr) std::fill_n(shared_.rows, shared_.rows_range.count * view_.padded, 0.0F);
     const TiledRun tiled(tiled_);
     if (view_.stats > 0) find_dots();
     for (int64_t begin = task_.begin; begin < task_.end; begin += kBlockColumns) {
@@ -73,13 +83,11 @@ class DenseBackwardTask {
     if (task_.parts > 1) return;
     unpack_rows({b_.grad_queries, view_.padded, view_.width}, head_rows(in_.grad_q, task_.head, dtype),
                 view_.queries(0), view_.sequence.q_length);
+    write_query_terms(view_, in_.grad_terms, sums_);
   }
 
  private:
-  DenseBackwardBuffers buffers(float* scratch) const {
-    Arena arena(scratch);
-    return dense_backward_buffers(arena, task_, view_.width);
-  }
+  QuerySums query_sums() const { return {view_.problem, in_.grad_terms, view_.sequence.q_length, view_.padded}; }
 
   void find_dots() {
     const HeadRows out = head_rows(in_.out, task_.head, view_.problem.dtype), residuals = view_.residuals(in_.stats);
@@ -135,13 +143,14 @@ class DenseBackwardTask {
   template <class Transform>
   void add_tiled_block(const Transform& transform, const DenseBlock& block) {
     b_.tiles.score(block, b_.weights, b_.grads);
+    if (terms_.any()) terms_.add(block, b_.weights);
     // Gradients of masked weights too: sums of finite products may be infinite, and 0 x infinity is NaN.
     for (int64_t r = 0; r < block.rows; ++r) {
       const int64_t seen = view_.seen_of(block, r), end = block.part().end;
       fill(b_.weights + r * kBlockStride, seen, end, -kInfinity);
       fill(b_.grads + r * kBlockStride, seen, end, 0);
     }
-    if (view_.problem.dropout > 0) {
+    if (view_.problem.dropout > 0 || terms_.any()) {
       grade(transform, block, {0, block.rows});
       b_.tiles.split(block, b_.weights, b_.grads);
     } else {
@@ -162,6 +171,7 @@ class DenseBackwardTask {
     const float* left = scores_.left(queries, block.rows, b_.queries, b_.left);
     scores_.multiply({left, scores_.stride(), b_.key_panels, b_.weights, kBlockStride, in_.scale}, block.rows,
                      block.part());
+    if (terms_.any()) terms_.add(block, b_.weights);
     mask_block(view_, block, b_.weights, -kInfinity);
     PositiveScores positive;
     if constexpr (Transform::kSkips)
@@ -268,6 +278,7 @@ class DenseBackwardTask {
       grade_row(transform, s, g, block.part().end, graded(query));
       if (dropout.threshold > 0) dropout.apply(s, block.part());
     }
+    if (terms_.any()) terms_.grade(block, run, b_.grads, sums_, shared_);
   }
 
   const DenseTask& task_;
@@ -277,7 +288,11 @@ class DenseBackwardTask {
   RowDots scores_, weight_grads_;
   const float* grad_left_ = nullptr;  // of the block at hand
   const bool tiled_;
+  Arena arena_;
   DenseBackwardBuffers b_;
+  DenseTerms terms_;
+  QueryTermSums sums_;
+  SharedTermSums shared_;
 };
 
 }  // namespace

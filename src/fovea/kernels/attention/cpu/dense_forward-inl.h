@@ -1,5 +1,5 @@
 #pragma once
-#include "fovea/kernels/attention/cpu/positive-inl.h"
+#include "fovea/kernels/attention/cpu/dense_offsets-inl.h"
 #include "fovea/kernels/attention/cpu/rows_forward-inl.h"
 #if defined(FOVEA_TILES)
 #include "fovea/kernels/attention/cpu/dense_tiles-inl.h"
@@ -34,7 +34,12 @@ inline DenseForwardBuffers dense_forward_buffers(Arena& arena, int64_t queries, 
 class DenseForwardTask {
  public:
   DenseForwardTask(const DenseCall& call, const DenseTask& task, float* scratch)
-      : task_(task), view_(call, task, *call.forward), in_(*call.forward), b_(buffers(scratch)) {
+      : task_(task),
+        view_(call, task, *call.forward),
+        in_(*call.forward),
+        arena_(scratch),
+        b_(dense_forward_buffers(arena_, count(), view_.width)),
+        terms_(view_, in_.terms, window_buffers(arena_, call), in_.scale) {
     const DType dtype = view_.problem.dtype;
     scores_ = RowDots(head_rows(in_.q, task.head, dtype), head_rows(in_.k, task.head, dtype), view_.width,
                       view_.words(call.bf16->scores));
@@ -68,10 +73,6 @@ class DenseForwardTask {
 
  private:
   int64_t count() const { return task_.end - task_.begin; }
-  DenseForwardBuffers buffers(float* scratch) const {
-    Arena arena(scratch);
-    return dense_forward_buffers(arena, count(), view_.width);
-  }
   RunningRow* running() const { return reinterpret_cast<RunningRow*>(b_.running); }
 
   void pack_keys(int64_t begin, int64_t columns) {
@@ -93,6 +94,7 @@ class DenseForwardTask {
   void add_tiled_block(const Transform& transform, const DenseBlock& block) {
     const int64_t at = block.first - task_.begin, padded = view_.padded;
     b_.tiles.score(block, at, b_.scores);
+    if (terms_.any()) terms_.add(block, b_.scores);
     mask_block(view_, block, b_.scores, -kInfinity);
     if (view_.problem.dropout <= 0) {
       transform.weigh(b_.scores, block, running() + at, b_.out + at * padded, padded, b_.tiles.weights(block));
@@ -114,6 +116,7 @@ class DenseForwardTask {
     scores_.multiply(
         {b_.queries + at * scores_.stride(), scores_.stride(), b_.keys, b_.scores, kBlockStride, in_.scale}, block.rows,
         block.part());
+    if (terms_.any()) terms_.add(block, b_.scores);
     mask_block(view_, block, b_.scores, -kInfinity);
     PositiveScores positive;
     if constexpr (Transform::kSkips)
@@ -192,6 +195,7 @@ class DenseForwardTask {
       scores_.multiply(
           {b_.queries + i * scores_.stride(), scores_.stride(), b_.keys, b_.again, kBlockStride, in_.scale}, 1,
           block.part());
+      if (terms_.any()) terms_.add(block, b_.again);
       mask_block(view_, block, b_.again, -kInfinity);
       transform.weigh(b_.again, block, &row, out, padded);
       if (view_.problem.dropout > 0) view_.dropout(query, begin).apply(b_.again, block.part());
@@ -210,7 +214,9 @@ class DenseForwardTask {
   RowDots scores_;
   HeadRows values_, out_;
   bool tiled_ = false;
+  Arena arena_;
   DenseForwardBuffers b_;
+  DenseTerms terms_;
 };
 
 }  // namespace

@@ -28,12 +28,14 @@ template <Isa kIsa>
 int64_t DenseKernel<kIsa>::forward_scratch(const DenseCall& call, const DenseTask& task) {
   Arena arena;
   dense_forward_buffers(arena, task.end - task.begin, call.problem->head_dim);
+  window_buffers(arena, call);
   return arena.used();
 }
 template <Isa kIsa>
 int64_t DenseKernel<kIsa>::backward_scratch(const DenseCall& call, const DenseTask& task) {
   Arena arena;
-  dense_backward_buffers(arena, task, call.problem->head_dim);
+  dense_backward_buffers(arena, call, task);
+  window_buffers(arena, call);
   return arena.used();
 }
 template <Isa kIsa>
@@ -50,14 +52,18 @@ template <Isa kIsa>
 void DenseKernel<kIsa>::join(const DenseCall& call, int64_t task) {
   const DenseTask& first = call.tasks[static_cast<size_t>(task)];
   const int64_t width = call.problem->head_dim, padded = round_up(width, kLanes);
-  const int64_t all = first.sequence->q_length * padded;
+  const QuerySums places(*call.problem, call.backward->grad_terms, first.sequence->q_length, padded);
   float* sums = call.partials + call.partial_at[static_cast<size_t>(task)];
   for (int64_t part = 1; part < first.parts; ++part) {
     const float* more = call.partials + call.partial_at[static_cast<size_t>(task + part)];
-    for (int64_t i = 0; i < all; i += kLanes) store(sums + i, load(sums + i) + load(more + i));
+    add_floats(sums, more, places.end);
   }
   unpack_rows({sums, padded, width}, head_rows(call.backward->grad_q, first.head, call.problem->dtype),
               {first.sequence->q_begin, 1, nullptr}, first.sequence->q_length);
+  QueryTermSums of_terms;
+  if (call.backward->grad_terms.queries.data != nullptr) of_terms.queries = sums + places.queries;
+  if (call.backward->grad_terms.by_query.data != nullptr) of_terms.by_query = sums + places.by_query;
+  write_query_terms(DenseView(call, first, *call.backward), call.backward->grad_terms, of_terms);
 }
 
 template struct DenseKernel<kThisIsa>;

@@ -86,7 +86,7 @@ void expect_exact(const Data& data, const Results& got) {
     const OracleInput one = testing_suite::one_head(data.problem, data.inputs, index, 0);
     const OracleOutput right = oracle_forward(one);
     const OracleGradients grads =
-        oracle_backward(one, right, testing_suite::grad_out_of(data.problem, data.inputs, index, 0));
+        oracle_backward(one, right, testing_suite::cotangents_of(data.problem, data.inputs, index, 0).out);
     EXPECT_EQ(rows_of(got.out, s.q_begin, s.q_length), right.out);
     EXPECT_EQ(rows_of(got.grad_q, s.q_begin, s.q_length), grads.q);
     EXPECT_EQ(rows_of(got.grad_k, s.k_begin, s.k_length), grads.k);

@@ -9,6 +9,8 @@
 // what all of them add to. The split does not depend on the threads at hand, so neither do the sums.
 namespace fovea::kernels {
 
+constexpr int64_t padded_to(int64_t lanes, int64_t width) { return (width + lanes - 1) / lanes * lanes; }
+
 constexpr int64_t kPairsInOnePart = 1 << 19;
 constexpr int64_t parts_of(int64_t pairs) { return pairs > kPairsInOnePart ? 4 : 1; }
 
@@ -18,7 +20,7 @@ template <class Level, class Call, class Rows>
 void run_parts(Call& call, Executor& executor, const Rows& rows) {
   const WorkerScratch scratch(call.tasks, executor.num_threads(),
                               [&](const auto& task) { return Level::backward_scratch(call, task); });
-  const int64_t padded = (call.problem->head_dim + Level::lanes() - 1) / Level::lanes() * Level::lanes();
+  const int64_t padded = padded_to(Level::lanes(), call.problem->head_dim);
   int64_t floats = 0;
   for (const auto& task : call.tasks) {
     call.partial_at.push_back(floats);

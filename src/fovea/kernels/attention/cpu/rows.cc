@@ -163,6 +163,12 @@ void sum_alpha(const std::vector<RowsTask>& tasks, const std::vector<double>& sh
   for (int64_t h = 0; h < num_heads; ++h) in.grad_alpha[h] = static_cast<float>(sums[static_cast<size_t>(h)]);
 }
 
+std::vector<SharedTerms::Task> sharers(const AttentionProblem& problem, const std::vector<RowsTask>& tasks) {
+  std::vector<SharedTerms::Task> all;
+  for (const RowsTask& task : tasks) all.push_back({&problem.sequences[static_cast<size_t>(task.sequence)], task.head});
+  return all;
+}
+
 void backward(const AttentionProblem& problem, const AttentionBackward& in, Executor& executor) {
   const CandidateTables tables(problem, in.random);
   const std::vector<RowsTask> tasks = backward_tasks(problem, tables);
@@ -171,9 +177,14 @@ void backward(const AttentionProblem& problem, const AttentionBackward& in, Exec
   RowsCall call{.problem = &problem, .tables = &tables, .tasks = tasks, .backward = &in, .bf16 = &bf16};
   call.grad_alpha = grad_alpha.data();
   with_isa([&](auto tag) {
+    using Level = RowsKernel<decltype(tag)::kIsa>;
     // Rows of dK and of dV; none where the task's sums are the result.
     const auto rows = [](const RowsTask& task) { return 2 * (task.keys_end - task.keys_begin); };
-    run_parts<RowsKernel<decltype(tag)::kIsa>>(call, executor, rows);
+    const SharedTerms shared(problem, in.grad_terms, sharers(problem, tasks),
+                             padded_to(Level::lanes(), problem.head_dim));
+    call.shared_terms = &shared;
+    run_parts<Level>(call, executor, rows);
+    shared.add_up(executor);
   });
   if (in.grad_alpha != nullptr) sum_alpha(tasks, grad_alpha, in, problem.num_heads);
 }

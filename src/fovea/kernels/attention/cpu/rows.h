@@ -5,6 +5,7 @@
 #include "fovea/kernels/attention/attention.h"
 #include "fovea/kernels/attention/cpu/bf16_products.h"
 #include "fovea/kernels/attention/cpu/candidates.h"
+#include "fovea/kernels/attention/cpu/offsets.h"
 #include "fovea/kernels/simd/isa.h"
 
 // "cpu-rows": score rows held whole, a block of queries at a time, so that any mechanism is a function of its rows.
@@ -32,7 +33,8 @@ struct RowsCall {
   // Backward where parts > 1: sums of dK, then of dV, of each task's keys, at partial_at[task], padded head_dim a key.
   float* partials = nullptr;
   std::vector<int64_t> partial_at = {};
-  double* grad_alpha = nullptr;  // of each task
+  double* grad_alpha = nullptr;               // of each task
+  const SharedTerms* shared_terms = nullptr;  // backward
 };
 
 template <Isa kIsa>

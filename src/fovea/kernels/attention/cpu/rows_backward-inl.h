@@ -1,5 +1,6 @@
 #pragma once
 #include "fovea/kernels/attention/cpu/row_dots-inl.h"
+#include "fovea/kernels/attention/cpu/rows_offsets-inl.h"
 #include "fovea/kernels/attention/cpu/rows_single-inl.h"
 
 namespace fovea::kernels {
@@ -46,9 +47,13 @@ inline BackwardBuffers backward_buffers(Arena& arena, const Candidates& table, c
 class BackwardTask {
  public:
   BackwardTask(const RowsCall& call, int64_t index, float* scratch)
-      : task_(call.tasks[static_cast<size_t>(index)]), view_(call, task_, *call.backward), in_(*call.backward) {
-    Arena arena(scratch);
-    b_ = backward_buffers(arena, view_.table, task_, {view_.width, view_.sequence.k_length});
+      : task_(call.tasks[static_cast<size_t>(index)]),
+        view_(call, task_, *call.backward),
+        in_(*call.backward),
+        arena_(scratch),
+        b_(backward_buffers(arena_, view_.table, task_, {view_.width, view_.sequence.k_length})),
+        terms_(view_, in_.terms, product_buffers(arena_, call, task_), in_.scale),
+        shared_(call.shared_terms->of(index)) {
     const DType dtype = view_.problem.dtype;
     queries_ = head_rows(in_.q, task_.head, dtype);
     keys_ = head_rows(in_.k, task_.head, dtype);
@@ -66,6 +71,8 @@ class BackwardTask {
 
   template <class Transform>
   void run(Transform& transform) {
+    if (shared_.by_head != nullptr) std::fill_n(shared_.by_head, shared_.by_head_range.count, 0.0F);
+    if (shared_.rows != nullptr) std::fill_n(shared_.rows, shared_.rows_range.count * view_.padded, 0.0F);
     if (!owns_) {
       fill(b_.all_grad_keys, 0, all_keys() * view_.padded, 0);
       fill(b_.all_grad_values, 0, all_keys() * view_.padded, 0);
@@ -94,6 +101,7 @@ class BackwardTask {
   template <class Transform>
   void run_group(Transform& transform, const RowGroup& group) {
     const TokenList keys = view_.keys(group);
+    if (terms_.any()) terms_.begin_group(group);
     scores_.pack_right(keys, group.columns, b_.key_panels);
     weight_grads_.pack_right(keys, group.columns, b_.value_panels);
     pack_rows(keys_, keys, group.columns, view_.width, b_.keys);
@@ -151,6 +159,11 @@ class BackwardTask {
     const int64_t stats_step = group.query_step * view_.problem.num_heads * view_.stats;
     const float* stats = view_.stats == 0 ? nullptr : in_.stats + view_.stats_of(tokens[0]);
     const bool drops = view_.problem.dropout > 0;
+    const RowChunk chunk = {group, first, rows, part};
+    if (terms_.any()) {
+      terms_.add(chunk, b_.weights, stride);
+      terms_.add_sum_gradients(chunk, in_.grad_terms, b_.grads, stride);
+    }
     for (int64_t r = 0; r < rows; ++r) {
       float* s = b_.weights + r * stride;
       mask_row(s, view_.table, group.row + first + r, part);
@@ -160,6 +173,7 @@ class BackwardTask {
       selection.drop(s, part, stats[r * stats_step + Transform::kStats]);
     }
     transform.gradient({b_.weights + part.begin, stride, part.size(), stats, stats_step}, rows, b_.grads + part.begin);
+    if (terms_.any()) terms_.grade(chunk, in_.grad_terms, shared_, b_.grads, stride);
     for (int64_t r = 0; drops && r < rows; ++r) {
       view_.dropout(group, tokens[r]).apply(b_.weights + r * stride, part);
     }
@@ -205,7 +219,10 @@ class BackwardTask {
   HeadRows queries_, keys_, grad_out_, grad_q_;
   RowDots scores_, weight_grads_;
   bool owns_ = false;
-  BackwardBuffers b_{};
+  Arena arena_;
+  BackwardBuffers b_;
+  RowTerms terms_;
+  SharedTermSums shared_;
 };
 
 }  // namespace

@@ -8,6 +8,7 @@ namespace {
 
 struct FewBuffers {
   float *scores, *query, *out, *factors;  // scores [H, stride]
+  float* products;                        // of one head, with a product's term
   int64_t stride;
 };
 
@@ -17,6 +18,7 @@ inline FewBuffers few_buffers(Arena& arena, const AttentionProblem& problem, int
           .query = arena.take(padded),
           .out = arena.take(padded),
           .factors = arena.take(problem.num_heads),
+          .products = arena.take(problem.offsets.product.count > 0 ? stride + kLanes : 0),
           .stride = stride};
 }
 
@@ -56,8 +58,12 @@ class FewQueries {
     const int64_t keys = std::max<int64_t>(row_of(problem_, sequence, i).limit(), 0), whole = round_up(keys, kLanes);
     const TokenList query{sequence.q_begin + i, 1, nullptr};
     for (int64_t head = 0; head < problem_.num_heads; ++head) score(sequence, query, head, keys);
+    if (problem_.offsets.changes_scores()) {
+      for (int64_t head = 0; head < problem_.num_heads; ++head) add_terms(sequence, i, head, keys);
+    }
     SoftmaxRow{}.weigh({.s = b_.scores, .stride = b_.stride, .n = whole}, problem_.num_heads, b_.factors);
     for (int64_t head = 0; head < problem_.num_heads; ++head) mix(sequence, query, head, keys);
+    if (problem_.offsets.sums.count > 0) sum_weights(sequence, i, keys);
   }
 
   SingleRow single(const Sequence& sequence, const Rows<const void>& rows, int64_t head) const {
@@ -78,6 +84,44 @@ class FewQueries {
     float* s = b_.scores + head * b_.stride;
     score_single(row, keys, in_.scale, s);
     fill(s, keys, round_up(keys, kLanes), -kInfinity);
+  }
+
+  ColumnOffsets offsets(const Sequence& sequence, int64_t i) const {
+    return {sequence.q_length - sequence.k_length - i, 1, nullptr};
+  }
+
+  void add_terms(const Sequence& sequence, int64_t i, int64_t head, int64_t keys) const {
+    const OffsetRanges& has = problem_.offsets;
+    const ColumnOffsets columns = offsets(sequence, i);
+    const ColumnRange all = {0, static_cast<int32_t>(keys)};
+    const int64_t token = sequence.q_begin + i;
+    float* s = b_.scores + head * b_.stride;
+    if (has.by_head.count > 0) {
+      add_at_offsets(s, all, columns, {in_.terms.by_head + head * has.by_head.count, has.by_head});
+    }
+    if (has.by_query.count > 0) {
+      add_at_offsets(s, all, columns, {float_row(in_.terms.by_query, token, head), has.by_query});
+    }
+    if (has.product.count == 0 || keys == 0) return;
+    const OffsetRange met = met_by(has.product, columns[0], columns[keys - 1]);
+    SingleRow row{.query = b_.query,
+                  .rows = head_rows(in_.terms.rows, head, problem_.dtype),
+                  .tokens = {met.first - has.product.first, 1, nullptr},
+                  .width = problem_.head_dim,
+                  .ahead = 0};
+    pack_rows(head_rows(in_.terms.queries, head, problem_.dtype), {token, 1, nullptr}, 1, row.width, b_.query);
+    score_single(row, met.count, in_.scale, b_.products);
+    add_at_offsets(s, all, columns, {b_.products, met});
+  }
+
+  void sum_weights(const Sequence& sequence, int64_t i, int64_t keys) const {
+    const OffsetRange& range = problem_.offsets.sums;
+    for (int64_t head = 0; head < problem_.num_heads; ++head) {
+      float* sums = float_row(in_.terms.sums, sequence.q_begin + i, head);
+      std::fill_n(sums, range.count, 0.0F);
+      sum_by_offset(b_.scores + head * b_.stride, {0, static_cast<int32_t>(keys)}, offsets(sequence, i), range, sums);
+      for (int64_t o = 0; o < range.count; ++o) sums[o] *= b_.factors[head];
+    }
   }
 
   void mix(const Sequence& sequence, const TokenList& query, int64_t head, int64_t keys) const {

@@ -1,5 +1,6 @@
 #pragma once
 #include "fovea/kernels/attention/cpu/row_dots-inl.h"
+#include "fovea/kernels/attention/cpu/rows_offsets-inl.h"
 #include "fovea/kernels/attention/cpu/rows_single-inl.h"
 
 namespace fovea::kernels {
@@ -43,9 +44,12 @@ inline void mix_again(const float* p, int64_t columns, const float* values, int6
 class ForwardTask {
  public:
   ForwardTask(const RowsCall& call, int64_t index, float* scratch)
-      : task_(call.tasks[static_cast<size_t>(index)]), view_(call, task_, *call.forward), in_(*call.forward) {
-    Arena arena(scratch);
-    b_ = forward_buffers(arena, size_of(view_.table, task_), view_.width);
+      : task_(call.tasks[static_cast<size_t>(index)]),
+        view_(call, task_, *call.forward),
+        in_(*call.forward),
+        arena_(scratch),
+        b_(forward_buffers(arena_, size_of(view_.table, task_), view_.width)),
+        terms_(view_, in_.terms, product_buffers(arena_, call, task_), in_.scale) {
     const DType dtype = view_.problem.dtype;
     queries_ = head_rows(in_.q, task_.head, dtype);
     keys_ = head_rows(in_.k, task_.head, dtype);
@@ -58,6 +62,7 @@ class ForwardTask {
   void run(const Transform& transform) {
     for (int64_t g = task_.group_begin; g < task_.group_end; ++g) {
       const RowGroup& group = view_.table.groups[static_cast<size_t>(g)];
+      if (terms_.any()) terms_.begin_group(group);
       if (group.queries == 1) {
         single(transform, group);
         continue;
@@ -98,6 +103,8 @@ class ForwardTask {
     const int64_t stats_step = group.query_step * view_.problem.num_heads * view_.stats;
     float* stats =
         in_.stats == nullptr || !view_.problem.needs_backward ? nullptr : in_.stats + view_.stats_of(tokens[0]);
+    const RowChunk chunk = {group, first, rows, part};
+    if (terms_.any()) terms_.add(chunk, b_.scores, stride);
     for (int64_t r = 0; r < rows; ++r) {
       float* s = b_.scores + r * stride;
       mask_row(s, view_.table, group.row + first + r, part);
@@ -110,6 +117,7 @@ class ForwardTask {
     if (view_.problem.dropout > 0) {
       for (int64_t r = 0; r < rows; ++r) view_.dropout(group, tokens[r]).apply(b_.scores + r * stride, part);
     }
+    if (terms_.any()) terms_.sum_weights(chunk, b_.scores, stride, b_.factors);
   }
 
   template <class Transform>
@@ -156,7 +164,9 @@ class ForwardTask {
   const AttentionForward& in_;
   HeadRows queries_, keys_, values_, out_;
   RowDots scores_;
-  ForwardBuffers b_{};
+  Arena arena_;
+  ForwardBuffers b_;
+  RowTerms terms_;
 };
 
 }  // namespace

@@ -69,14 +69,18 @@ void join_parts(const RowsCall& call, int64_t index) {
 
 int64_t forward_floats(const RowsCall& call, const RowsTask& task) {
   Arena arena;
-  forward_buffers(arena, size_of(call.tables->of(task.sequence, task.head), task), call.problem->head_dim);
+  const Candidates& table = call.tables->of(task.sequence, task.head);
+  forward_buffers(arena, size_of(table, task), call.problem->head_dim);
+  product_buffers(arena, call, task);
   return arena.used();
 }
 
 int64_t backward_floats(const RowsCall& call, const RowsTask& task) {
   const int64_t keys = call.problem->sequences[static_cast<size_t>(task.sequence)].k_length;
   Arena arena;
-  backward_buffers(arena, call.tables->of(task.sequence, task.head), task, {call.problem->head_dim, keys});
+  const Candidates& table = call.tables->of(task.sequence, task.head);
+  backward_buffers(arena, table, task, {call.problem->head_dim, keys});
+  product_buffers(arena, call, task);
   return arena.used();
 }
 

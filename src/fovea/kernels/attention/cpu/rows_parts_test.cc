@@ -78,7 +78,7 @@ TEST_P(RowsParts, AddUp) {
     const Inputs in = draw(c);
     const OracleInput one = testing_suite::one_head(p, in, 0, 0);
     const OracleOutput right = oracle_forward(one);
-    const OracleGradients grads = oracle_backward(one, right, testing_suite::grad_out_of(p, in, 0, 0));
+    const OracleGradients grads = oracle_backward(one, right, testing_suite::cotangents_of(p, in, 0, 0).out);
     SerialExecutor serial;
     ThreadExecutor threads(3);
     for (Executor* executor : {static_cast<Executor*>(&serial), static_cast<Executor*>(&threads)}) {

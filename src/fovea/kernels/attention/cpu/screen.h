@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 
+#include "fovea/kernels/attention/attention.h"
 #include "fovea/kernels/simd/isa.h"
 
 // Screening: a selection does not need exact scores of what it drops. All pairs are scored in a small format, with a
@@ -117,6 +118,15 @@ struct ScoreMoments {
   float mean = 0, deviation = 0;
 };
 
+// What terms by offset add to a block's scores of one row.
+struct ScreenedTerms {
+  const float *by_head = nullptr, *by_query = nullptr;  // may be null
+  OffsetRange by_head_range = {}, by_query_range = {};
+  int64_t first_offset = 0;  // of the block's first key
+  float unit = 1;            // of the terms, in normalised units
+  float least = 0;           // what a sum must reach for a hit
+};
+
 // Lists of candidates: lower bounds of their scores and their keys, with room for kBlockKeys more.
 template <Isa kIsa>
 struct ScreenScan {
@@ -126,6 +136,9 @@ struct ScreenScan {
   static void sample(const ScreenedRow& row, float* bounds);
   // Of a row all of whose keys are allowed; rough, as nothing rests on it.
   static ScoreMoments moments(const ScreenedRow& row);
+  // Makes the row's scores floats in normalised units, with the terms added, at scores [kBlockKeys], which may be the
+  // row's own, and marks in hits [kBlockGroups] those that reach terms.least.
+  static void add_terms(const ScreenedRow& row, const ScreenedTerms& terms, float* scores, uint16_t* hits);
   // Marks anew, in hits [kBlockGroups], those whose lower bounds reach `least`.
   static void mark(const ScreenedRow& row, float least, uint16_t* hits);
   // Keeps what is at or above `least`, in order; returns the new count.

@@ -82,7 +82,7 @@ TEST_P(ScreenAttention, ListsBeyondTheRoomOfASequenceAreMadeAgain) {
   for (size_t s = 0; s < kSequences; ++s) {
     const OracleInput one = one_head(c.problem, in, s, 0);
     const OracleOutput right = oracle_forward(one);
-    const OracleGradients grads = oracle_backward(one, right, grad_out_of(c.problem, in, s, 0));
+    const OracleGradients grads = oracle_backward(one, right, cotangents_of(c.problem, in, s, 0).out);
     for (int64_t i = 0; i < kLength * kDim; ++i) {
       const int64_t token = static_cast<int64_t>(s) * kLength + i / kDim;
       // A sum of 320 normal numbers over ten: some 10 at most, and 320 roundings.

@@ -32,6 +32,8 @@ struct BackwardPiece {
   // Rows whose lists found no room, and their gradient_mean().
   std::vector<int32_t> long_rows;
   std::vector<double> means, alpha_grads;  // [queries]
+  // Gradients of the head's terms by offset, of each block of kTaskRows queries; none where they are not wanted.
+  std::vector<float> by_head;
   // By key: where its pairs begin, and the pairs.
   std::vector<int64_t> begin;  // [keys + 1]
   Grown<Pair> pairs;
@@ -92,7 +94,18 @@ struct Backward {
   void weight_gradients(const BackwardPiece& p, int64_t row, const SavedList& list, WeightGradients out) const;
   // Lists again, in w, the pairs with keys in `range` of a row whose list found no room.
   SavedList relist(const BackwardPiece& p, int64_t row, Span range, BackwardWorker& w) const;
+  int64_t position(const BackwardPiece& p, int64_t row) const {
+    return row + p.piece.sequence->k_length - p.piece.sequence->q_length;
+  }
+  // What a row's gradients of scores give to its terms by offset.
+  void term_gradients(BackwardPiece& p, int64_t row, const SavedList& list, const float* gradients) const;
 };
+
+// One row of an array of floats.
+template <class T>
+T* float_row_of(const Rows<T>& rows, const Piece& piece, int64_t query) {
+  return rows.data + (piece.sequence->q_begin + query) * rows.token_stride + piece.head * rows.head_stride;
+}
 
 SavedList Backward::list_of(const BackwardPiece& p, int64_t row) const {
   const SavedPlace at = saved.of(p.piece, row);
@@ -114,6 +127,8 @@ void Backward::prepare(BackwardPiece& p) const {
   if (has_own_weights(p)) p.weights.at_least(p.row_begin.back());
   p.means.assign(static_cast<size_t>(rows), 0);
   p.alpha_grads.assign(static_cast<size_t>(rows), 0);
+  const int64_t by_head = args.grad_terms.by_head == nullptr ? 0 : problem.offsets.by_head.count;
+  p.by_head.assign(static_cast<size_t>((rows + kTaskRows - 1) / kTaskRows * by_head), 0);
 }
 
 // One of the four arrays, so that a single piece keeps several threads busy.
@@ -136,7 +151,8 @@ SavedList Backward::relist(const BackwardPiece& p, int64_t row, Span range, Back
   w.room(w.keys.num_compete() + w.keys.num_stay());
   RowList list = {w.list.data(), w.values.data(), list_keys(w.keys.compete, w.list.data(), 0)};
   const float* stats = list_of(p, row).stats;
-  const RowScores scores = {p.q.row(row, width), p.k.get(), width, args.scale};
+  RowScores scores = {p.q.row(row, width), p.k.get(), width, args.scale};
+  if (problem.offsets.changes_scores()) scores.terms = terms_of(problem, args.terms, p.piece, row, 0);
   recompute_row(p.selection, scores, w.keys, {stats[0], stats[1], stats[2], stats[3]}, list);
   return {stats, list.count, list.keys, list.values};
 }
@@ -144,6 +160,10 @@ SavedList Backward::relist(const BackwardPiece& p, int64_t row, Span range, Back
 void Backward::weight_gradients(const BackwardPiece& p, int64_t row, const SavedList& list, WeightGradients out) const {
   screen_ops().dots({p.v.get(), width, list.keys, list.count}, p.grad_out.row(row, width), 1, out.gradients);
   if (out.weights != nullptr) saved_to_weights(p.selection, list.values, list.count, out.weights);
+  if (const OffsetRange& range = problem.offsets.sums; range.count > 0 && args.grad_terms.sums.data != nullptr) {
+    const float* of_sums = float_row_of(args.grad_terms.sums, p.piece, row);
+    for (int64_t i = 0; i < list.count; ++i) out.gradients[i] += of_sums[range.index(list.keys[i] - position(p, row))];
+  }
   if (problem.dropout <= 0) return;
   const int64_t token = p.piece.sequence->q_begin + row;
   const uint32_t key = dropout_row_key(args.random.dropout_key, args.random.first_head + p.piece.head, token);
@@ -186,9 +206,23 @@ void Backward::row_step(const BackwardTask& task, BackwardWorker& w) const {
     p.means[at] = gradient_mean(weights, out.gradients);
     if (selection.learned) p.alpha_grads[at] = alpha_gradient(selection, weights, p.means[at], out.gradients);
     score_gradients(selection, weights, p.means[at], out.gradients);
+    if (problem.offsets.changes_scores()) term_gradients(p, row, list, out.gradients);
     screen_ops().weighted_sum({p.k.get(), width, list.keys, list.count}, out.gradients, w.out);
     write_row(grad_q, p.piece.sequence->q_begin + row, w.out, args.scale);
   }
+}
+
+void Backward::term_gradients(BackwardPiece& p, int64_t row, const SavedList& list, const float* gradients) const {
+  const OffsetRanges& has = problem.offsets;
+  const int64_t at = position(p, row);
+  if (!p.by_head.empty()) {
+    float* to = p.by_head.data() + row / kTaskRows * has.by_head.count;
+    for (int64_t i = 0; i < list.count; ++i) to[has.by_head.index(list.keys[i] - at)] += gradients[i];
+  }
+  if (has.by_query.count == 0 || args.grad_terms.by_query.data == nullptr) return;
+  float* to = float_row_of(args.grad_terms.by_query, p.piece, row);
+  std::fill_n(to, has.by_query.count, 0.0F);
+  for (int64_t i = 0; i < list.count; ++i) to[has.by_query.index(list.keys[i] - at)] += gradients[i];
 }
 
 // A counting sort: within a key, pairs keep the order of queries.
@@ -286,6 +320,8 @@ void screened_backward(const AttentionProblem& problem, const AttentionBackward&
   std::vector<BackwardWorker> workers(static_cast<size_t>(executor.num_threads()));
   std::vector<BackwardPiece> pieces;
   std::vector<double> alpha_grads(static_cast<size_t>(problem.num_heads));
+  const int64_t offsets = args.grad_terms.by_head == nullptr ? 0 : problem.offsets.by_head.count;
+  std::vector<double> by_head(static_cast<size_t>(problem.num_heads * offsets));
   for (const std::vector<Piece>& group : piece_groups(problem)) {
     if (pieces.size() < group.size()) pieces.resize(group.size());
     for (size_t i = 0; i < group.size(); ++i) pieces[i].piece = group[i];
@@ -308,8 +344,13 @@ void screened_backward(const AttentionProblem& problem, const AttentionBackward&
       for (const double gradient : pieces[i].alpha_grads) {
         alpha_grads[static_cast<size_t>(group[i].head)] += gradient;
       }
+      const std::vector<float>& blocks = pieces[i].by_head;
+      for (size_t at = 0; at < blocks.size(); ++at) {
+        by_head[static_cast<size_t>(group[i].head * offsets) + at % static_cast<size_t>(offsets)] += blocks[at];
+      }
     }
   }
+  for (size_t at = 0; at < by_head.size(); ++at) args.grad_terms.by_head[at] = static_cast<float>(by_head[at]);
   if (args.grad_alpha == nullptr) return;
   for (size_t h = 0; h < alpha_grads.size(); ++h) args.grad_alpha[h] = static_cast<float>(alpha_grads[h]);
 }

@@ -18,6 +18,7 @@ struct PreparedPiece {
   Grown<uint32_t> words;
   std::vector<KeyBlock> blocks;
   PackedKeys packed;
+  float most_by_head = 0;  // of its terms by offset, in magnitude
 };
 
 // The mean of at most 256 keys evenly spread: nearly that of all, when keys share a component.
@@ -75,6 +76,7 @@ struct Forward {
   // Exact selection and weights of all rows of the block, the next row's keys on their way meanwhile.
   void weigh_rows(const ForwardTask& task, ForwardWorker& worker) const;
   void sum_rows(const ForwardTask& task, ForwardWorker& worker) const;
+  void sum_weights(const Piece& piece, int64_t query, const RowList& list) const;
 };
 
 void Forward::copy_values(PreparedPiece& p) const {
@@ -86,6 +88,9 @@ void Forward::pack_keys(PreparedPiece& p) const {
   const Sequence& s = *p.piece.sequence;
   const int64_t width = padded_width(problem.head_dim);
   p.selection = selection_of(problem.spec, args.alpha == nullptr ? nullptr : args.alpha + p.piece.head);
+  if (const int64_t count = problem.offsets.by_head.count; count > 0) {
+    p.most_by_head = greatest_magnitude(args.terms.by_head + p.piece.head * count, count);
+  }
   p.keys.read({args.k, problem, p.piece.head}, s.k_begin, s.k_length);
   sample_mean(p.keys, s.k_length, width, p.mean.at_least(width));
 
@@ -179,7 +184,7 @@ void Forward::weigh_rows(const ForwardTask& task, ForwardWorker& worker) const {
   for (int64_t i = 0; i < task.count; ++i) {
     if (i + 1 < task.count) fetch_list(p, p.packed.rows, worker.search.row(i + 1).list);
     ScreenedQuery& query = worker.search.row(i);
-    const RowScores scores = {worker.search.query(i), p.packed.rows, p.packed.width, args.scale};
+    const RowScores scores = {worker.search.query(i), p.packed.rows, p.packed.width, args.scale, query.terms};
     const RowStats stats = select_row(p.selection, scores, query.keys, query.list, query.least_mu(p.selection.power));
     fetch_list(p, p.values.get(), query.list);
     if (problem.needs_backward) save_row(rows.of(p.piece, task.first + i), stats, query.list);
@@ -197,7 +202,18 @@ void Forward::sum_rows(const ForwardTask& task, ForwardWorker& worker) const {
     }
     screen_ops().weighted_sum({p.values.get(), p.packed.width, list.keys, list.count}, list.values, worker.out);
     write_row(out, place.token, worker.out, 1);
+    if (problem.offsets.sums.count > 0) sum_weights(task.piece->piece, task.first + i, list);
   }
+}
+
+void Forward::sum_weights(const Piece& piece, int64_t query, const RowList& list) const {
+  const OffsetRange& range = problem.offsets.sums;
+  const Rows<float>& to = args.terms.sums;
+  const Sequence& s = *piece.sequence;
+  float* sums = to.data + (s.q_begin + query) * to.token_stride + piece.head * to.head_stride;
+  std::fill_n(sums, range.count, 0.0F);
+  const int64_t position = query + s.k_length - s.q_length;
+  for (int64_t i = 0; i < list.count; ++i) sums[range.index(list.keys[i] - position)] += list.values[i];
 }
 
 void Forward::run(ForwardTask& task, ForwardWorker& worker) const {
@@ -208,6 +224,10 @@ void Forward::run(ForwardTask& task, ForwardWorker& worker) const {
   for (int64_t i = 0; i < task.count; ++i) {
     find_keys(problem.spec, row_of(problem, s, task.first + i, stream), worker.search.row(i).keys);
     read_row(q, s.q_begin + task.first + i, worker.search.query(i));
+    worker.search.row(i).terms = {};
+    if (problem.offsets.changes_scores()) {
+      worker.search.row(i).terms = terms_of(problem, args.terms, p.piece, task.first + i, p.most_by_head);
+    }
   }
   if (worker.piece != p.piece) worker.search.forget();
   worker.piece = p.piece;

@@ -312,7 +312,7 @@ TEST_P(Guesses, AreProved) {
       const Results got = testing_suite::run_kernel(kTopkKernel, problem, in, Layout::kPacked, serial);
       const OracleInput one = testing_suite::one_head(problem, in, 0, 0);
       const OracleOutput right = oracle_forward(one);
-      const OracleGradients grads = oracle_backward(one, right, testing_suite::grad_out_of(problem, in, 0, 0));
+      const OracleGradients grads = oracle_backward(one, right, testing_suite::cotangents_of(problem, in, 0, 0).out);
       const std::string what = cat(wrong.name, ", ", spec, ", ", name(GetParam()));
       // Scores of up to 128 are off by some 128 2^-24, and a weight by as much; a wrong selection by a whole weight.
       constexpr double kTolerance = 128 * 0x1p-24 * 16;

@@ -6,13 +6,13 @@ const ScreenOps& screen_ops() {
   return with_isa([](auto tag) -> const ScreenOps& {
     constexpr Isa kIsa = decltype(tag)::kIsa;
     static const ScreenOps kOps = {
-        &ScreenPack<kIsa>::keys,         &ScreenPack<kIsa>::query,        &ScreenPack<kIsa>::product_float,
-        &ScreenScan<kIsa>::append,       &ScreenScan<kIsa>::sample,       &ScreenScan<kIsa>::moments,
-        &ScreenScan<kIsa>::mark,         &ScreenScan<kIsa>::prune,        &ScreenScan<kIsa>::reached_by,
-        &ScreenScan<kIsa>::kth_greatest, &ScreenScan<kIsa>::greatest,     &ExactRows<kIsa>::fetch,
-        &ExactRows<kIsa>::dots,          &ExactRows<kIsa>::weighted_sum,  &ExactRows<kIsa>::scatter,
-        &ExactRows<kIsa>::exponentials,  &EntmaxSolve<kIsa>::root,        &EntmaxSolve<kIsa>::blend,
-        &EntmaxSolve<kIsa>::weights,     &EntmaxSolve<kIsa>::derivatives,
+        &ScreenPack<kIsa>::keys,       &ScreenPack<kIsa>::query,        &ScreenPack<kIsa>::product_float,
+        &ScreenScan<kIsa>::append,     &ScreenScan<kIsa>::sample,       &ScreenScan<kIsa>::moments,
+        &ScreenScan<kIsa>::add_terms,  &ScreenScan<kIsa>::mark,         &ScreenScan<kIsa>::prune,
+        &ScreenScan<kIsa>::reached_by, &ScreenScan<kIsa>::kth_greatest, &ScreenScan<kIsa>::greatest,
+        &ExactRows<kIsa>::fetch,       &ExactRows<kIsa>::dots,          &ExactRows<kIsa>::weighted_sum,
+        &ExactRows<kIsa>::scatter,     &ExactRows<kIsa>::exponentials,  &EntmaxSolve<kIsa>::root,
+        &EntmaxSolve<kIsa>::blend,     &EntmaxSolve<kIsa>::weights,     &EntmaxSolve<kIsa>::derivatives,
     };
     return kOps;
   });

@@ -12,6 +12,7 @@ struct ScreenOps {
   decltype(&ScreenScan<Isa::kPortable>::append) append;
   decltype(&ScreenScan<Isa::kPortable>::sample) sample;
   decltype(&ScreenScan<Isa::kPortable>::moments) moments;
+  decltype(&ScreenScan<Isa::kPortable>::add_terms) add_terms;
   decltype(&ScreenScan<Isa::kPortable>::mark) mark;
   decltype(&ScreenScan<Isa::kPortable>::prune) prune;
   decltype(&ScreenScan<Isa::kPortable>::reached_by) reached_by;

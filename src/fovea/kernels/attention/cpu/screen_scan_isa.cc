@@ -1,13 +1,16 @@
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
 
+#include "fovea/kernels/attention/cpu/candidates.h"
 #include "fovea/kernels/attention/cpu/float_order.h"
 #include "fovea/kernels/attention/cpu/screen.h"
 #include "fovea/kernels/simd/isa.h"
 // Standard headers end here.
 #include "fovea/kernels/simd/isa_begin-inl.h"
-#include "fovea/kernels/simd/simd-inl.h"
+
+#include "fovea/kernels/attention/cpu/offsets-inl.h"
 
 namespace fovea::kernels {
 namespace {
@@ -143,6 +146,26 @@ void mark_hits(const ScreenedRow& row, float least, uint16_t* hits) {
   }
 }
 
+template <bool kIntegers>
+void add_row_terms(const ScreenedRow& row, const ScreenedTerms& terms, float* scores, uint16_t* hits) {
+  float added[kBlockKeys] = {};
+  const ColumnRange all = {0, kBlockKeys};
+  const ColumnOffsets offsets = {terms.first_offset, 1, nullptr};
+  if (terms.by_head != nullptr) add_at_offsets(added, all, offsets, {terms.by_head, terms.by_head_range});
+  if (terms.by_query != nullptr) add_at_offsets(added, all, offsets, {terms.by_query, terms.by_query_range});
+  const F factor = set(row.factor), unit = set(terms.unit), limit = set(terms.least);
+  for (int group = 0; group < kBlockGroups; ++group) {
+    uint32_t mask = 0;
+    for (int lane = 0; lane < kGroupKeys; lane += kLanes) {
+      const int at = group * kGroupKeys + lane;
+      const F sum = fma(scores_at<kIntegers>(row.scores + at), factor, load(added + at) * unit);
+      store(scores + at, sum);
+      mask |= bits(less_equal(limit, sum)) << lane;
+    }
+    hits[group] = static_cast<uint16_t>(mask);
+  }
+}
+
 // A full last vector.
 void pad(float* values, int64_t count) { store(values + count, set(-kInfinity)); }
 
@@ -197,6 +220,11 @@ void ScreenScan<kIsa>::sample(const ScreenedRow& row, float* bounds) {
 template <Isa kIsa>
 ScoreMoments ScreenScan<kIsa>::moments(const ScreenedRow& row) {
   return with_format(row, [&](auto integers) { return moments_of<integers.value>(row); });
+}
+
+template <Isa kIsa>
+void ScreenScan<kIsa>::add_terms(const ScreenedRow& row, const ScreenedTerms& terms, float* scores, uint16_t* hits) {
+  with_format(row, [&](auto integers) { add_row_terms<integers.value>(row, terms, scores, hits); });
 }
 
 template <Isa kIsa>

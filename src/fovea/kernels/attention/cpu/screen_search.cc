@@ -75,10 +75,15 @@ bool CandidateSearch::mark_tiles(const PackedKeys& keys) {
 
 void CandidateSearch::prepare_row(ScreenedQuery& row, int64_t index, float scale) {
   row.threshold = row.guess = -kInfinity;
-  row.may_guess = selection_->k > 0;
+  row.may_guess = selection_->k > 0 && !row.terms.any();  // terms change what one block says of the others
   row.first_whole = {};
   row.packed = ops_->pack_query(*keys_, query(index), scale, words_.get() + index * keys_->steps);
   start_[index] = row.packed.start;
+  if (row.terms.any()) {
+    // Rounding of the terms and of sums with them, here and in the exact score.
+    constexpr float kRoundings = 16 * 0x1p-24F;
+    row.packed.tiny += kRoundings * (row.terms.most / row.packed.factor + 2 * row.packed.norm * keys_->plain);
+  }
   row.widest = 0;
   const int64_t blocks = (keys_->num_keys + kBlockKeys - 1) / kBlockKeys;
   for (int64_t b = 0; b < blocks; ++b) row.widest = std::max(row.widest, row.packed.bound(keys_->blocks[b]));
@@ -202,8 +207,24 @@ void CandidateSearch::screen_block(int64_t block, Rows rows) {
                                   query.packed.bound(bounds),
                                   static_cast<int32_t>(block * kBlockKeys),
                                   integers};
-    take_hits(query, screened);
+    take_hits(query, query.terms.any() ? add_terms(i, screened) : screened);
   }
+}
+
+ScreenedRow CandidateSearch::add_terms(int64_t index, const ScreenedRow& screened) {
+  const ScreenedQuery& query = row(index);
+  const ScreenTerms& terms = query.terms;
+  auto* scores = reinterpret_cast<float*>(scores_.get() + index * kScoreStride);
+  uint16_t* hits = hits_.get() + index * kBlockGroups;
+  ops_->add_terms(
+      screened,
+      {terms.by_head, terms.by_query, terms.by_head_range, terms.by_query_range, screened.first_key - terms.position,
+       1 / query.packed.factor, std::max(query.threshold, query.guess) - screened.bound},
+      scores, hits);
+  ScreenedRow with_terms = screened;
+  with_terms.factor = 1;
+  with_terms.integers = false;
+  return with_terms;
 }
 
 // The lists of the rows.

@@ -11,6 +11,7 @@ namespace fovea::kernels {
 // One query of a block: what it may see, and what screening leaves of it.
 struct ScreenedQuery {
   RowKeys keys;
+  ScreenTerms terms;
   PackedQuery packed;
   RowList list;              // values: lower bounds of scores in normalised units
   bool direct = false;       // all competing keys are listed, without screening
@@ -53,6 +54,8 @@ class CandidateSearch {
   bool find_allowed(const ScreenedQuery& row, int64_t block, const uint64_t** allowed);
   void set_threshold(int64_t index, const KeyBlock& block);
   void take_hits(ScreenedQuery& row, ScreenedRow screened);
+  // The row with its terms by offset, at the same place.
+  ScreenedRow add_terms(int64_t index, const ScreenedRow& screened);
   float start_from(ScreenedQuery& row, const ScreenedRow& screened);
   float threshold_from(ScreenedQuery& row, float* bounds, int64_t count) const;
   void raise_threshold(ScreenedQuery& row);

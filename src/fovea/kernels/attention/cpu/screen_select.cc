@@ -47,6 +47,8 @@ bool has_nan(const float* values, int64_t count) {
 void add_scores(const RowScores& s, int64_t first, RowList& list) {
   if (first == list.count) return;
   screen_ops().dots({s.rows, s.width, list.keys + first, list.count - first}, s.x, s.scale, list.values + first);
+  if (!s.terms.any()) return;
+  for (int64_t i = first; i < list.count; ++i) list.values[i] = s.terms.added_to(list.values[i], list.keys[i]);
 }
 
 // Drops competing keys below the threshold, then adds the keys that stay. The order of the list is that of the keys,
@@ -109,6 +111,30 @@ RowStats solve(const Selection& selection, RowList& list, float least_mu) {
 }
 
 }  // namespace
+
+float greatest_magnitude(const float* values, int64_t count) {
+  float most = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    const float magnitude = std::abs(values[i]);
+    most = magnitude <= kInfinity ? std::max(most, magnitude) : kInfinity;
+  }
+  return most;
+}
+
+ScreenTerms terms_of(const AttentionProblem& problem, const OffsetTerms& terms, const Piece& piece, int64_t query,
+                     float most_by_head) {
+  const OffsetRanges& has = problem.offsets;
+  const Sequence& s = *piece.sequence;
+  ScreenTerms row = {.by_head_range = has.by_head, .by_query_range = has.by_query};
+  row.position = query + s.k_length - s.q_length;
+  if (has.by_head.count > 0) row.by_head = terms.by_head + piece.head * has.by_head.count;
+  row.most = most_by_head;
+  if (has.by_query.count == 0) return row;
+  const Rows<const float>& rows = terms.by_query;
+  row.by_query = rows.data + (s.q_begin + query) * rows.token_stride + piece.head * rows.head_stride;
+  row.most += greatest_magnitude(row.by_query, has.by_query.count);
+  return row;
+}
 
 Selection selection_of(const AttentionSpec& spec, const float* alpha) {
   static_assert(kAreAllTransforms<Softmax, Sparsemax, Entmax, Relu, Gelu, LeakyRelu>);

@@ -4,6 +4,7 @@
 
 #include "fovea/kernels/attention/attention.h"
 #include "fovea/kernels/attention/cpu/entmax_solve.h"
+#include "fovea/kernels/attention/cpu/screen_copy.h"
 #include "fovea/kernels/attention/cpu/screen_ops.h"
 
 // Which keys of a row stay, and their weights.
@@ -50,12 +51,32 @@ struct RowList {
   int64_t count = 0;
 };
 
+// Terms by offset of one row.
+struct ScreenTerms {
+  const float *by_head = nullptr, *by_query = nullptr;
+  OffsetRange by_head_range = {}, by_query_range = {};
+  int64_t position = 0;  // of the query among the keys
+  float most = 0;        // the greatest magnitude of their sum
+  bool any() const { return by_head != nullptr || by_query != nullptr; }
+  float added_to(float score, int64_t key) const {
+    if (by_head != nullptr) score += by_head[by_head_range.index(key - position)];
+    if (by_query != nullptr) score += by_query[by_query_range.index(key - position)];
+    return score;
+  }
+};
+// The greatest magnitude among values; infinite if one is not finite.
+float greatest_magnitude(const float* values, int64_t count);
+// most_by_head: that of the head's table.
+ScreenTerms terms_of(const AttentionProblem& problem, const OffsetTerms& terms, const Piece& piece, int64_t query,
+                     float most_by_head);
+
 // Exact scores of row x against the listed keys.
 struct RowScores {
   const float* x = nullptr;     // [width]
   const float* rows = nullptr;  // [keys, width]
   int64_t width = 0;
   float scale = 1;
+  ScreenTerms terms = {};
 };
 
 // `list` holds candidates among the competing keys, all those that can be selected. Selects exactly, adds the keys that

@@ -51,6 +51,21 @@ AttentionProblem problem_of(const Suite& suite, const AttentionSpec& spec, Atten
   return p;
 }
 
+// One term alone, or several, in turn. The ranges lie at either end of the offsets, hold them all, or are narrower.
+OffsetRanges draw_offsets(int number, Rng& rng) {
+  const auto range = [&](int64_t most) {
+    return OffsetRange{-static_cast<int64_t>(rng.below(static_cast<uint64_t>(most))),
+                       1 + static_cast<int64_t>(rng.below(static_cast<uint64_t>(most)))};
+  };
+  OffsetRanges out;
+  const int which = number % 6;
+  if (which == 0 || which == 2 || which == 5) out.by_head = range(90);
+  if (which == 1 || which == 2 || which == 5) out.by_query = range(40);
+  if (which == 3 || which == 5) out.product = range(70);
+  if (which == 4 || which == 5) out.sums = range(30);
+  return out;
+}
+
 bool is_allowed(const AttentionSpec& spec, AttentionKind kind) {
   try {
     validate(spec, kind);
@@ -112,17 +127,30 @@ std::vector<Case> all_cases(const Suite& suite) {
       if (suite.kernel->refuses(c.problem).empty()) out.push_back(std::move(c));
     }
   };
-  for (const AttentionSpec& spec : systematic_specs()) add(spec);
+  const std::vector<AttentionSpec> specs = systematic_specs();
+  for (const AttentionSpec& spec : specs) add(spec);
   Rng rng(7);
   for (int i = 0; i < suite.random_trees; ++i) {
     add(random_spec(rng));
+  }
+  // Terms by offset, with every third of the specs: the number of specs made of one pattern is no multiple of it.
+  for (size_t i = 0; i < specs.size(); ++i) {
+    if (i % 3 != 0) continue;
+    const auto kind = i / 3 % 2 == 0 ? AttentionKind::kSelf : AttentionKind::kCausal;
+    if (!is_allowed(specs[i], kind)) continue;
+    const int number = next++;
+    Rng own(2025, static_cast<uint64_t>(number));
+    Case c{number, problem_of(suite, specs[i], kind, own), static_cast<Layout>(own.below(3)),
+           static_cast<Layout>(own.below(3)), own()};
+    c.problem.offsets = draw_offsets(static_cast<int>(i / 6), own);
+    if (suite.kernel->refuses(c.problem).empty()) out.push_back(std::move(c));
   }
   return out;
 }
 
 std::vector<Case> long_cases(const Suite& suite) {
   std::vector<Case> out;
-  int number = -1;
+  int number = -1, term_number = 100;
   for (const char* text : {"full",
                            "topk(8)",
                            "topk(32)",
@@ -162,7 +190,16 @@ std::vector<Case> long_cases(const Suite& suite) {
     // Many queries too: several blocks of them, and backward in several parts. Smooth transforms only: among so many
     // scores some lie so close to relu's zero that rounding decides.
     if (c.number == 0 || std::string_view(text) == "gelu") p.sequences.push_back({37, 730, 911, 730});
-    if (suite.kernel->refuses(p).empty()) out.push_back(std::move(c));
+    if (suite.kernel->refuses(p).empty()) out.push_back(c);
+    // And with terms, each by itself, as long as the row and shorter.
+    constexpr OffsetRange kLong = {-700, 900}, kShort = {-33, 50};
+    for (const OffsetRanges& offsets : {OffsetRanges{.by_head = kLong}, OffsetRanges{.by_query = kShort},
+                                        OffsetRanges{.product = kLong}, OffsetRanges{.sums = kShort}}) {
+      Case with_terms = c;
+      with_terms.number = term_number++;
+      with_terms.problem.offsets = offsets;
+      if (suite.kernel->refuses(with_terms.problem).empty()) out.push_back(std::move(with_terms));
+    }
   }
   return out;
 }
@@ -194,6 +231,26 @@ Inputs draw_inputs(const Case& c, const Draw& draw, uint64_t seed) {
   for (int64_t h = 0; h < p.num_heads; ++h) in.alpha.push_back(kAlphas[h % 4]);
   in.scale = draw.coarse ? 0.25F : 1 / std::sqrt(static_cast<float>(p.head_dim));
   in.random = {.seed = seed, .dropout_key = rng(), .layer = 2, .first_head = 3};
+  const OffsetRanges& has = p.offsets;
+  const auto term = [&] { return draw.coarse ? static_cast<double>(rng.below(9)) / 2 - 2 : rng.normal(); };
+  for (int64_t i = 0; i < p.num_heads * has.by_head.count; ++i) in.by_head.push_back(static_cast<float>(term()));
+  const auto floats = [&](int64_t width) { return Array(DType::kFloat32, c.inputs, queries, p.num_heads, width); };
+  if (has.by_query.count > 0) {
+    in.by_query = floats(has.by_query.count);
+    for (int64_t t = 0; t < queries; ++t)
+      for (int64_t h = 0; h < p.num_heads; ++h)
+        for (int64_t i = 0; i < has.by_query.count; ++i) in.by_query.set(t, h, i, term());
+  }
+  if (has.product.count > 0) {
+    in.queries = array(queries);
+    in.rows = Array(p.dtype, c.inputs, has.product.count, seed % 2 == 0 ? 1 : p.num_heads, p.head_dim);
+    fill(in.queries, draw.q, draw.coarse);
+    fill(in.rows, draw.k, draw.coarse);
+  }
+  if (has.sums.count > 0) {
+    in.grad_sums = floats(has.sums.count);
+    fill(in.grad_sums, 1, false);
+  }
   return in;
 }
 

@@ -18,11 +18,12 @@ bool find_truths(const Case& c, const Inputs& in, std::vector<Truth>& truths) {
   for (size_t s = 0; s < c.problem.sequences.size(); ++s) {
     for (int64_t h = 0; h < c.problem.num_heads; ++h) {
       const OracleInput head = one_head(c.problem, in, s, h);
-      const std::vector<double> grad = grad_out_of(c.problem, in, s, h);
+      const HeadCotangents grad = cotangents_of(c.problem, in, s, h);
       const OracleOutput output = oracle_forward(head);
       if (is_doubtful(head, output)) return false;
-      OracleGradients g = oracle_backward(head, output, grad);
-      truths.push_back({{output.out, std::move(g.q), std::move(g.k), std::move(g.v), g.alpha},
+      OracleGradients g = oracle_backward(head, output, grad.out, grad.sums);
+      truths.push_back({{output.out, std::move(g.q), std::move(g.k), std::move(g.v), g.alpha, output.sums,
+                         std::move(g.by_head), std::move(g.by_query), std::move(g.queries), std::move(g.rows)},
                         naive_float(head, grad),
                         magnitudes(head, output, grad)});
     }
@@ -36,10 +37,12 @@ struct Compared {
   const Array* got;
   std::vector<double> HeadValues::*values;
   bool by_query;
+  DType dtype;
 };
 
 std::string compare(const Case& c, const Compared& what, const std::vector<Truth>& truths) {
-  const DType dtype = c.problem.dtype;
+  const DType dtype = what.dtype;
+  const int64_t width = what.got->width();
   double naive_error = 0;
   for (const Truth& truth : truths)
     for (size_t i = 0; i < (truth.right.*what.values).size(); ++i)
@@ -50,8 +53,8 @@ std::string compare(const Case& c, const Compared& what, const std::vector<Truth
     for (int64_t h = 0; h < c.problem.num_heads; ++h, ++at) {
       const int64_t begin = what.by_query ? s.q_begin : s.k_begin, length = what.by_query ? s.q_length : s.k_length;
       for (int64_t t = 0; t < length; ++t) {
-        for (int64_t i = 0; i < c.problem.head_dim; ++i) {
-          const auto place = static_cast<size_t>(t * c.problem.head_dim + i);
+        for (int64_t i = 0; i < width; ++i) {
+          const auto place = static_cast<size_t>(t * width + i);
           const double right = (truths[at].right.*what.values)[place], got = what.got->get(begin + t, h, i);
           // Eight roundings a term: a sum in another order, a fused multiply, an exponential of an ulp or two.
           const double reach = 8 * kUnit * (truths[at].reach.*what.values)[place] + std::numeric_limits<float>::min() +
@@ -84,17 +87,69 @@ std::string compare_alpha(const Case& c, const Results& got, const std::vector<T
   return "";
 }
 
+// A gradient that all sequences add to: floats [rows, H, width].
+struct SharedCompared {
+  const char* name;
+  const std::vector<float>* got;
+  std::vector<double> HeadValues::*values;
+  int64_t width;
+};
+
+std::string compare_shared(const Case& c, const SharedCompared& what, const std::vector<Truth>& truths) {
+  const auto heads = static_cast<size_t>(c.problem.num_heads);
+  for (size_t h = 0; h < heads; ++h) {
+    const std::vector<double> got = of_head(*what.got, c.problem, static_cast<int64_t>(h), what.width);
+    for (size_t i = 0; i < got.size(); ++i) {
+      double right = 0, naive_error = 0, reach = std::numeric_limits<float>::min();
+      for (size_t at = h; at < truths.size(); at += heads) {
+        right += (truths[at].right.*what.values)[i];
+        naive_error += std::abs((truths[at].naive.*what.values)[i] - (truths[at].right.*what.values)[i]);
+        reach += 8 * kUnit * (truths[at].reach.*what.values)[i];
+      }
+      if (std::abs(got[i] - right) <= 2 * naive_error + reach) continue;
+      return cat(what.name, "[head ", h, ", ", i, "] is ", got[i], ", expected ", right, "; naive float is wrong by ",
+                 naive_error, ", rounding reaches ", reach);
+    }
+  }
+  return "";
+}
+
+std::string compare_terms(const Case& c, const Results& got, const std::vector<Truth>& truths) {
+  const OffsetRanges& has = c.problem.offsets;
+  std::string wrong;
+  if (has.by_query.count > 0) {
+    wrong = compare(c, {"grad_by_query", &got.grad_by_query, &HeadValues::by_query, true, DType::kFloat32}, truths);
+  }
+  if (wrong.empty() && has.product.count > 0) {
+    wrong = compare(
+        c, {"grad of the product's queries", &got.grad_queries, &HeadValues::queries, true, c.problem.dtype}, truths);
+  }
+  if (wrong.empty() && has.by_head.count > 0) {
+    wrong = compare_shared(c, {"grad_by_head", &got.grad_by_head, &HeadValues::by_head, has.by_head.count}, truths);
+  }
+  if (wrong.empty() && has.product.count > 0) {
+    wrong = compare_shared(c, {"grad of the product's rows", &got.grad_rows, &HeadValues::rows, c.problem.head_dim},
+                           truths);
+  }
+  return wrong;
+}
+
 }  // namespace
 
 std::string compare_all(const Case& c, const Results& got, const std::vector<Truth>& truths) {
-  std::string wrong = compare(c, {"out", &got.out, &HeadValues::out, true}, truths);
+  const DType dtype = c.problem.dtype;
+  std::string wrong = compare(c, {"out", &got.out, &HeadValues::out, true, dtype}, truths);
+  if (wrong.empty() && c.problem.offsets.sums.count > 0) {
+    wrong = compare(c, {"sums", &got.sums, &HeadValues::sums, true, DType::kFloat32}, truths);
+  }
   if (!wrong.empty() || !c.problem.needs_backward) return wrong;
   if (!got.saved_intact) return "stats or kept: written outside the rows of a sequence";
-  for (const Compared& what :
-       {Compared{"grad_q", &got.grad_q, &HeadValues::q, true}, Compared{"grad_k", &got.grad_k, &HeadValues::k, false},
-        Compared{"grad_v", &got.grad_v, &HeadValues::v, false}})
+  for (const Compared& what : {Compared{"grad_q", &got.grad_q, &HeadValues::q, true, dtype},
+                               Compared{"grad_k", &got.grad_k, &HeadValues::k, false, dtype},
+                               Compared{"grad_v", &got.grad_v, &HeadValues::v, false, dtype}})
     if (wrong = compare(c, what, truths); !wrong.empty()) return wrong;
-  return compare_alpha(c, got, truths);
+  if (wrong = compare_alpha(c, got, truths); !wrong.empty()) return wrong;
+  return compare_terms(c, got, truths);
 }
 
 // Inputs on which rounding decides nothing, or none after many draws.

@@ -2,6 +2,8 @@
 
 #include <cmath>
 #include <limits>
+#include <type_traits>
+#include <utility>
 
 #include "fovea/base/strings.h"
 #include "fovea/kernels/attention/dropout.h"
@@ -41,7 +43,13 @@ struct Saved {
   }
 };
 
-AttentionForward forward_of(const Inputs& in, const Results& results, Saved& saved) {
+template <class T>
+Rows<T> floats_of(const Array& array) {
+  const auto rows = array.rows<std::conditional_t<std::is_const_v<T>, const void, void>>();
+  return {static_cast<T*>(rows.data), rows.token_stride, rows.head_stride};
+}
+
+AttentionForward forward_of(const AttentionProblem& problem, const Inputs& in, const Results& results, Saved& saved) {
   AttentionForward forward;
   forward.q = in.q.rows<const void>();
   forward.k = in.k.rows<const void>();
@@ -53,10 +61,20 @@ AttentionForward forward_of(const Inputs& in, const Results& results, Saved& sav
   forward.kept = saved.kept.data();
   forward.saved = saved.room;
   forward.random = in.random;
+  const OffsetRanges& has = problem.offsets;
+  if (has.by_head.count > 0) forward.terms.by_head = in.by_head.data();
+  if (has.by_query.count > 0) forward.terms.by_query = floats_of<const float>(in.by_query);
+  if (has.product.count > 0) {
+    forward.terms.queries = in.queries.rows<const void>();
+    forward.terms.rows = in.rows.rows<const void>();
+    if (in.rows.heads() == 1) forward.terms.rows.head_stride = 0;
+  }
+  if (has.sums.count > 0) forward.terms.sums = floats_of<float>(results.sums);
   return forward;
 }
 
-AttentionBackward backward_of(const AttentionForward& forward, const Inputs& in, Results& results) {
+AttentionBackward backward_of(const AttentionProblem& problem, const AttentionForward& forward, const Inputs& in,
+                              Results& results) {
   AttentionBackward backward;
   backward.q = forward.q;
   backward.k = forward.k;
@@ -73,6 +91,16 @@ AttentionBackward backward_of(const AttentionForward& forward, const Inputs& in,
   backward.kept = forward.kept;
   backward.saved = forward.saved;
   backward.random = in.random;
+  backward.terms = forward.terms;
+  const OffsetRanges& has = problem.offsets;
+  OffsetGradients& grads = backward.grad_terms;
+  if (has.by_head.count > 0) grads.by_head = results.grad_by_head.data();
+  if (has.by_query.count > 0) grads.by_query = floats_of<float>(results.grad_by_query);
+  if (has.product.count > 0) {
+    grads.queries = results.grad_queries.rows<void>();
+    grads.rows = results.grad_rows.data();
+  }
+  if (has.sums.count > 0) grads.sums = floats_of<const float>(in.grad_sums);
   return backward;
 }
 
@@ -82,7 +110,19 @@ Results unwritten(const AttentionProblem& problem, const Inputs& in, Layout layo
     out.fill(12345);  // must be overwritten
     return out;
   };
-  return {like(in.q), like(in.q), like(in.k), like(in.v), std::vector<float>(in.alpha.size(), 12345)};
+  Results results{like(in.q), like(in.q), like(in.k), like(in.v), std::vector<float>(in.alpha.size(), 12345)};
+  const auto floats = [&](int64_t width) {
+    Array out(DType::kFloat32, layout, in.q.tokens(), in.q.heads(), width);
+    out.fill(12345);
+    return out;
+  };
+  const OffsetRanges& has = problem.offsets;
+  if (has.sums.count > 0) results.sums = floats(has.sums.count);
+  if (has.by_query.count > 0) results.grad_by_query = floats(has.by_query.count);
+  if (has.product.count > 0) results.grad_queries = like(in.queries);
+  results.grad_by_head.assign(in.by_head.size(), 12345);
+  results.grad_rows.assign(static_cast<size_t>(has.product.count * problem.num_heads * problem.head_dim), 12345);
+  return results;
 }
 
 }  // namespace
@@ -92,23 +132,23 @@ Results run_kernel(const Kernel& kernel, const AttentionProblem& problem, const 
   Results results = unwritten(problem, in, layout);
   const SavedPerRow own = kernel.saved(problem);
   Saved saved(in.q.tokens() * in.q.heads(), {own.floats + 1, own.ints + 2});
-  const AttentionForward forward = forward_of(in, results, saved);
+  const AttentionForward forward = forward_of(problem, in, results, saved);
   kernel.forward(problem, forward, executor);
   if (!problem.needs_backward) return results;
   results.saved_intact = saved.intact({&kernel, &problem});
-  kernel.backward(problem, backward_of(forward, in, results), executor);
+  kernel.backward(problem, backward_of(problem, forward, in, results), executor);
   return results;
 }
 
 Results run_divided(const AttentionProblem& problem, const Inputs& in, Layout layout, Executor& executor) {
   Results results = unwritten(problem, in, layout);
   Saved saved(in.q.tokens() * in.q.heads(), saved_at_most(problem));
-  const AttentionForward forward = forward_of(in, results, saved);
+  const AttentionForward forward = forward_of(problem, in, results, saved);
   const Division division(problem);
   division.forward(forward, executor);
   if (!problem.needs_backward) return results;
   for (const Share& share : division.shares()) results.saved_intact = results.saved_intact && saved.intact(share);
-  division.backward(backward_of(forward, in, results), executor);
+  division.backward(backward_of(problem, forward, in, results), executor);
   return results;
 }
 
@@ -119,6 +159,27 @@ std::vector<double> rows_of(const Array& array, int64_t begin, int64_t length, i
   for (int64_t t = begin; t < begin + length; ++t)
     for (int64_t i = 0; i < array.width(); ++i) out.push_back(array.get(t, head, i));
   return out;
+}
+
+OracleOffsets offsets_of(const OffsetRange& range, std::vector<double> values) {
+  return {range.first, range.count, range.count > 0 ? std::move(values) : std::vector<double>{}};
+}
+
+OracleTerms terms_of(const AttentionProblem& problem, const Inputs& in, const Sequence& s, int64_t head) {
+  const OffsetRanges& has = problem.offsets;
+  const auto of_queries = [&](const Array& array) { return rows_of(array, s.q_begin, s.q_length, head); };
+  OracleTerms terms;
+  if (has.by_head.count > 0) {
+    const auto begin = in.by_head.begin() + head * has.by_head.count;
+    terms.by_head = offsets_of(has.by_head, {begin, begin + has.by_head.count});
+  }
+  if (has.by_query.count > 0) terms.by_query = offsets_of(has.by_query, of_queries(in.by_query));
+  if (has.product.count > 0) {
+    terms.rows = offsets_of(has.product, rows_of(in.rows, 0, has.product.count, in.rows.heads() == 1 ? 0 : head));
+    terms.queries = of_queries(in.queries);
+  }
+  terms.sums = offsets_of(has.sums, {});
+  return terms;
 }
 
 std::vector<double> dropout_factors(const AttentionProblem& problem, const RandomStream& random, const Sequence& s,
@@ -151,19 +212,38 @@ OracleInput one_head(const AttentionProblem& problem, const Inputs& in, size_t s
   out.scale = in.scale;
   out.alpha = in.alpha[static_cast<size_t>(head)];
   out.stream = pattern_stream(in.random.seed, in.random.layer, in.random.first_head + head);
+  out.terms = terms_of(problem, in, s, head);
   if (problem.dropout > 0) out.factor = dropout_factors(problem, in.random, s, head);
   return out;
 }
 
-std::vector<double> grad_out_of(const AttentionProblem& problem, const Inputs& in, size_t sequence, int64_t head) {
+HeadCotangents cotangents_of(const AttentionProblem& problem, const Inputs& in, size_t sequence, int64_t head) {
   const Sequence& s = problem.sequences[sequence];
-  return rows_of(in.grad_out, s.q_begin, s.q_length, head);
+  HeadCotangents given{rows_of(in.grad_out, s.q_begin, s.q_length, head), {}};
+  if (problem.offsets.sums.count > 0) given.sums = rows_of(in.grad_sums, s.q_begin, s.q_length, head);
+  return given;
+}
+
+std::vector<double> of_head(const std::vector<float>& all, const AttentionProblem& problem, int64_t head,
+                            int64_t width) {
+  std::vector<double> out;
+  const int64_t step = problem.num_heads * width;
+  for (int64_t begin = head * width; begin < std::ssize(all); begin += step) {
+    for (int64_t i = begin; i < begin + width; ++i) out.push_back(all[static_cast<size_t>(i)]);
+  }
+  return out;
 }
 
 std::string describe(const AttentionProblem& problem) {
   std::string out = cat(print(problem.spec), " ", name_of(problem.kind), " ", name_of(problem.dtype), " heads ",
                         problem.num_heads, " head_dim ", problem.head_dim, " dropout ", problem.dropout,
-                        problem.needs_backward ? " with" : " without", " backward, queries x keys:");
+                        problem.needs_backward ? " with" : " without", " backward");
+  const auto add = [&](const char* name, const OffsetRange& range) {
+    if (range.count > 0) out += cat(", ", name, " from ", range.first, " to ", range.first + range.count - 1);
+  };
+  add("by head", problem.offsets.by_head), add("by query", problem.offsets.by_query);
+  add("product", problem.offsets.product), add("sums", problem.offsets.sums);
+  out += ", queries x keys:";
   for (const Sequence& s : problem.sequences) out += cat(" ", s.q_length, "x", s.k_length);
   return out;
 }

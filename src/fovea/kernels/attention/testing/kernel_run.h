@@ -4,6 +4,7 @@
 
 #include "fovea/kernels/attention/attention.h"
 #include "fovea/kernels/attention/testing/arrays.h"
+#include "fovea/kernels/attention/testing/naive.h"
 #include "fovea/kernels/attention/testing/oracle.h"
 
 namespace fovea::kernels::testing_suite {
@@ -14,6 +15,10 @@ struct Inputs {
   std::vector<float> alpha;  // [H]
   float scale = 1;
   RandomStream random;
+  // Of the terms by offset that the problem has.
+  std::vector<float> by_head = {};               // [H, count]
+  Array by_query = {}, queries = {}, rows = {};  // rows [count, H or 1, D]
+  Array grad_sums = {};
 };
 
 // What a call writes.
@@ -21,6 +26,8 @@ struct Results {
   Array out, grad_q, grad_k, grad_v;
   std::vector<float> grad_alpha;  // [H]
   bool saved_intact = true;       // nothing in `stats` and `kept` but the rows of each sequence was written
+  Array sums = {}, grad_by_query = {}, grad_queries = {};
+  std::vector<float> grad_by_head = {}, grad_rows = {};  // [H, count], [count, H, D]
 };
 
 // Forward, and backward when the problem asks for it. What is written starts as rubbish.
@@ -31,7 +38,11 @@ Results run_divided(const AttentionProblem& problem, const Inputs& inputs, Layou
 
 // One head of one sequence as the oracle and the naive version take it.
 OracleInput one_head(const AttentionProblem& problem, const Inputs& inputs, size_t sequence, int64_t head);
-std::vector<double> grad_out_of(const AttentionProblem& problem, const Inputs& inputs, size_t sequence, int64_t head);
+HeadCotangents cotangents_of(const AttentionProblem& problem, const Inputs& inputs, size_t sequence, int64_t head);
+
+// The values of [rows, H, width] floats under one head, row after row.
+std::vector<double> of_head(const std::vector<float>& all, const AttentionProblem& problem, int64_t head,
+                            int64_t width);
 
 // The problem in one line.
 std::string describe(const AttentionProblem& problem);

@@ -57,8 +57,12 @@ bool same_rows(const Array& a, const Array& b, int64_t begin, int64_t length) {
 }
 
 bool same(const AttentionProblem& p, const Results& a, const Results& b, const Sequence& s) {
+  const OffsetRanges& has = p.offsets;
   if (!same_rows(a.out, b.out, s.q_begin, s.q_length)) return false;
+  if (has.sums.count > 0 && !same_rows(a.sums, b.sums, s.q_begin, s.q_length)) return false;
   if (!p.needs_backward) return true;
+  if (has.by_query.count > 0 && !same_rows(a.grad_by_query, b.grad_by_query, s.q_begin, s.q_length)) return false;
+  if (has.product.count > 0 && !same_rows(a.grad_queries, b.grad_queries, s.q_begin, s.q_length)) return false;
   return same_rows(a.grad_q, b.grad_q, s.q_begin, s.q_length) && same_rows(a.grad_k, b.grad_k, s.k_begin, s.k_length) &&
          same_rows(a.grad_v, b.grad_v, s.k_begin, s.k_length);
 }
@@ -99,6 +103,8 @@ int check_same_bits(const Suite& suite) {
       for (const Sequence& s : c.problem.sequences)
         EXPECT_TRUE(same(c.problem, one, several, s)) << threads << " threads: " << title(suite, c);
       EXPECT_TRUE(one.grad_alpha == several.grad_alpha) << threads << " threads, grad_alpha: " << title(suite, c);
+      EXPECT_TRUE(one.grad_by_head == several.grad_by_head && one.grad_rows == several.grad_rows)
+          << threads << " threads, gradients of terms: " << title(suite, c);
     }
     for (const Sequence& s : c.problem.sequences) {
       Case alone = c;

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <type_traits>
 
 #include "fovea/kernels/attention/testing/kernel_run.h"
 
@@ -22,31 +23,52 @@ enum class Fault : uint8_t {
   kDropsTies,      // topk keeps exactly k
   kHidesNan,
   kZeroTimesNan,  // all values of a sequence go into every sum
+  kNoTerms,       // forgotten
+  kWrongTerm,     // the gradients of terms, in one element
 };
 Fault fault = Fault::kNone;
 
-float* row(const Rows<void>& rows, int64_t token, int64_t head) {
-  return static_cast<float*>(rows.data) + token * rows.token_stride + head * rows.head_stride;
+template <class T>
+auto* row(const Rows<T>& rows, int64_t token, int64_t head) {
+  using Float = std::conditional_t<std::is_const_v<T>, const float, float>;
+  return static_cast<Float*>(rows.data) + token * rows.token_stride + head * rows.head_stride;
 }
-const float* row(const Rows<const void>& rows, int64_t token, int64_t head) {
-  return static_cast<const float*>(rows.data) + token * rows.token_stride + head * rows.head_stride;
+
+struct Extent {
+  int64_t tokens, heads, width;
+};
+template <class T>
+Array copied(const Rows<T>& from, const Extent& extent) {
+  Array out(DType::kFloat32, Layout::kPacked, extent.tokens, extent.heads, extent.width);
+  for (int64_t t = 0; t < extent.tokens; ++t)
+    for (int64_t h = 0; h < extent.heads; ++h)
+      for (int64_t i = 0; i < extent.width; ++i) out.set(t, h, i, row(from, t, h)[i]);
+  return out;
 }
+
+int64_t queries_of(const AttentionProblem& p) { return p.sequences.back().q_begin + p.sequences.back().q_length; }
 
 Inputs inputs_of(const AttentionProblem& p, const Rows<const void>& q, const Rows<const void>& k,
                  const Rows<const void>& v) {
-  const Sequence& last = p.sequences.back();
-  const int64_t queries = last.q_begin + last.q_length, keys = last.k_begin + last.k_length;
+  const int64_t keys = p.sequences.back().k_begin + p.sequences.back().k_length;
   const auto copy = [&](const Rows<const void>& from, int64_t tokens) {
-    Array out(DType::kFloat32, Layout::kPacked, tokens, p.num_heads, p.head_dim);
-    for (int64_t t = 0; t < tokens; ++t)
-      for (int64_t h = 0; h < p.num_heads; ++h)
-        for (int64_t i = 0; i < p.head_dim; ++i) out.set(t, h, i, row(from, t, h)[i]);
-    return out;
+    return copied(from, {tokens, p.num_heads, p.head_dim});
   };
-  return {copy(q, queries), copy(k, keys), copy(v, keys), {}, {}, 1, {}};
+  return {copy(q, queries_of(p)), copy(k, keys), copy(v, keys), {}, {}, 1, {}};
 }
 
-void write(const Rows<void>& to, int64_t token, int64_t head, const std::vector<double>& rows, int64_t index,
+void copy_terms(const AttentionProblem& p, const OffsetTerms& terms, Inputs& in) {
+  const OffsetRanges& has = p.offsets;
+  const int64_t queries = queries_of(p), heads = p.num_heads;
+  in.by_head.assign(terms.by_head, terms.by_head + heads * has.by_head.count);
+  if (has.by_query.count > 0) in.by_query = copied(terms.by_query, {queries, heads, has.by_query.count});
+  if (has.product.count == 0) return;
+  in.queries = copied(terms.queries, {queries, heads, p.head_dim});
+  in.rows = copied(terms.rows, {has.product.count, heads, p.head_dim});
+}
+
+template <class T>
+void write(const Rows<T>& to, int64_t token, int64_t head, const std::vector<double>& rows, int64_t index,
            int64_t width) {
   for (int64_t i = 0; i < width; ++i)
     row(to, token, head)[i] = static_cast<float>(rows[static_cast<size_t>(index * width + i)]);
@@ -57,6 +79,10 @@ OracleInput head_of(const AttentionProblem& p, Inputs& in, const float* alpha, s
   AttentionProblem faulty = p;
   if (fault == Fault::kNoDropout) faulty.dropout = 0;
   OracleInput head = one_head(faulty, in, s, h);
+  if (fault == Fault::kNoTerms) {
+    for (std::vector<double>* of : {&head.terms.by_head.values, &head.terms.by_query.values, &head.terms.rows.values})
+      std::fill(of->begin(), of->end(), 0);
+  }
   if (fault == Fault::kDropsTies) {
     // Later keys score a little less, so that no two tie.
     for (int64_t j = 0; j < head.num_keys; ++j)
@@ -74,6 +100,7 @@ SavedPerRow saved(const AttentionProblem&) { return {}; }
 
 void forward(const AttentionProblem& p, const AttentionForward& f, Executor& executor) {
   Inputs in = inputs_of(p, f.q, f.k, f.v);
+  copy_terms(p, f.terms, in);
   in.scale = f.scale;
   in.random = f.random;
   double factor = fault == Fault::kSmallError ? 1.0001 : 1;
@@ -83,13 +110,15 @@ void forward(const AttentionProblem& p, const AttentionForward& f, Executor& exe
     for (int64_t h = 0; h < p.num_heads; ++h) {
       const Sequence& sequence = p.sequences[s];
       const OracleInput head = head_of(p, in, f.alpha, s, h);
-      std::vector<double> out = oracle_forward(head).out;
+      const OracleOutput output = oracle_forward(head);
+      std::vector<double> out = output.out;
       for (double& x : out) x = fault == Fault::kHidesNan && x != x ? 0 : x * factor;
       for (const double v : head.v) {
         if (fault == Fault::kZeroTimesNan) std::for_each(out.begin(), out.end(), [v](double& x) { x += 0 * v; });
       }
       for (int64_t i = 0; i < sequence.q_length; ++i) {
         write(f.out, sequence.q_begin + i, h, out, i, p.head_dim);
+        write(f.terms.sums, sequence.q_begin + i, h, output.sums, i, p.offsets.sums.count);
         if (fault == Fault::kWritesOutside && f.out.token_stride > p.num_heads * p.head_dim)
           row(f.out, sequence.q_begin + i, h)[p.head_dim] = 0;
       }
@@ -100,6 +129,12 @@ void forward(const AttentionProblem& p, const AttentionForward& f, Executor& exe
 void backward(const AttentionProblem& p, const AttentionBackward& b, Executor&) {
   Inputs in = inputs_of(p, b.q, b.k, b.v);
   in.grad_out = inputs_of(p, b.grad_out, b.k, b.v).q;
+  copy_terms(p, b.terms, in);
+  const OffsetRanges& has = p.offsets;
+  const OffsetGradients& to = b.grad_terms;
+  if (has.sums.count > 0) in.grad_sums = copied(to.sums, {queries_of(p), p.num_heads, has.sums.count});
+  std::fill_n(to.by_head, p.num_heads * has.by_head.count, 0.0F);
+  std::fill_n(to.rows, p.num_heads * has.product.count * p.head_dim, 0.0F);
   in.scale = b.scale;
   in.random = b.random;
   std::fill(b.grad_alpha, b.grad_alpha + p.num_heads, 0.0F);
@@ -108,9 +143,25 @@ void backward(const AttentionProblem& p, const AttentionBackward& b, Executor&) 
     for (int64_t h = 0; h < p.num_heads; ++h) {
       const Sequence& sequence = p.sequences[s];
       const OracleInput head = head_of(p, in, b.alpha, s, h);
-      OracleGradients g = oracle_backward(head, oracle_forward(head), grad_out_of(p, in, s, h));
+      const HeadCotangents given = cotangents_of(p, in, s, h);
+      OracleGradients g = oracle_backward(head, oracle_forward(head), given.out, given.sums);
+      if (fault == Fault::kWrongTerm) {
+        for (std::vector<double>* of : {&g.by_head, &g.by_query, &g.queries, &g.rows}) {
+          if (!of->empty()) of->back() += 0.01;
+        }
+      }
       if (fault == Fault::kWrongGradient && !g.k.empty()) g.k.back() += 0.01;
-      for (int64_t i = 0; i < sequence.q_length; ++i) write(b.grad_q, sequence.q_begin + i, h, g.q, i, p.head_dim);
+      for (int64_t i = 0; i < sequence.q_length; ++i) {
+        write(b.grad_q, sequence.q_begin + i, h, g.q, i, p.head_dim);
+        write(to.by_query, sequence.q_begin + i, h, g.by_query, i, has.by_query.count);
+        if (has.product.count > 0) write(to.queries, sequence.q_begin + i, h, g.queries, i, p.head_dim);
+      }
+      for (int64_t i = 0; i < has.by_head.count; ++i)
+        to.by_head[h * has.by_head.count + i] += static_cast<float>(g.by_head[static_cast<size_t>(i)]);
+      for (int64_t o = 0; o < has.product.count; ++o)
+        for (int64_t i = 0; i < p.head_dim; ++i)
+          to.rows[(o * p.num_heads + h) * p.head_dim + i] +=
+              static_cast<float>(g.rows[static_cast<size_t>(o * p.head_dim + i)]);
       for (int64_t j = 0; j < sequence.k_length; ++j) {
         write(b.grad_k, sequence.k_begin + j, h, g.k, j, p.head_dim);
         write(b.grad_v, sequence.k_begin + j, h, g.v, j, p.head_dim);
@@ -150,6 +201,8 @@ TEST(KernelTestSuite, FaultsAreFound) {
   EXPECT_GT(failures(Fault::kNoDropout, check_against_oracle), 0);
   EXPECT_GT(failures(Fault::kWrongGradient, check_against_oracle), 0);
   EXPECT_GT(failures(Fault::kWritesOutside, check_against_oracle), 0);
+  EXPECT_GT(failures(Fault::kNoTerms, check_against_oracle), 0);
+  EXPECT_GT(failures(Fault::kWrongTerm, check_against_oracle), 0);
   EXPECT_GT(failures(Fault::kOtherSequence, check_same_bits), 0);
   EXPECT_GT(failures(Fault::kThreads, check_same_bits), 0);
   EXPECT_GT(failures(Fault::kDropsTies, check_ties), 0);

@@ -93,10 +93,35 @@ Row row_of(const OracleInput& in, int64_t query) {
           in.stream};
 }
 
+struct FloatTerms {
+  explicit FloatTerms(const OracleInput& in, const HeadCotangents& given)
+      : by_head(narrow(in.terms.by_head.values)),
+        by_query(narrow(in.terms.by_query.values)),
+        queries(narrow(in.terms.queries)),
+        rows(narrow(in.terms.rows.values)),
+        grad_sums(narrow(given.sums)),
+        sums(static_cast<size_t>(in.num_queries * in.terms.sums.count)),
+        dby_head(by_head.size()),
+        dby_query(by_query.size()),
+        dqueries(queries.size()),
+        drows(rows.size()) {}
+  Floats by_head, by_query, queries, rows, grad_sums, sums, dby_head, dby_query, dqueries, drows;
+};
+
 struct FloatHead {
   Floats q, k, v, grad_out, out, dq, dk, dv;
+  FloatTerms terms;
   float dalpha = 0;
   size_t width = 0;
+};
+
+struct PairPlace {
+  const OracleInput& in;
+  size_t query, key;
+  size_t of(const OracleOffsets& range) const {
+    return static_cast<size_t>(oracle_offset(in, range, static_cast<int64_t>(query), static_cast<int64_t>(key)));
+  }
+  size_t by_query(const OracleOffsets& range) const { return query * static_cast<size_t>(range.count) + of(range); }
 };
 
 float dot(const float* a, const float* b, size_t width) {
@@ -106,6 +131,28 @@ float dot(const float* a, const float* b, size_t width) {
 }
 void add_scaled(float* to, float factor, const float* from, size_t width) {
   for (size_t i = 0; i < width; ++i) to[i] += factor * from[i];
+}
+
+float term_in_float(const FloatHead& head, const PairPlace& at) {
+  const OracleTerms& has = at.in.terms;
+  float sum = 0;
+  if (has.by_head.count > 0) sum += head.terms.by_head[at.of(has.by_head)];
+  if (has.by_query.count > 0) sum += head.terms.by_query[at.by_query(has.by_query)];
+  if (has.rows.count == 0) return sum;
+  const float* row = head.terms.rows.data() + at.of(has.rows) * head.width;
+  return sum +
+         static_cast<float>(at.in.scale) * dot(head.terms.queries.data() + at.query * head.width, row, head.width);
+}
+
+void add_term_gradient(FloatHead& head, const PairPlace& at, float grad) {
+  const OracleTerms& has = at.in.terms;
+  if (has.by_head.count > 0) head.terms.dby_head[at.of(has.by_head)] += grad;
+  if (has.by_query.count > 0) head.terms.dby_query[at.by_query(has.by_query)] += grad;
+  if (has.rows.count == 0) return;
+  const size_t width = head.width, query = at.query * width, row = at.of(has.rows) * width;
+  const float scaled = static_cast<float>(at.in.scale) * grad;
+  add_scaled(head.terms.dqueries.data() + query, scaled, head.terms.rows.data() + row, width);
+  add_scaled(head.terms.drows.data() + row, scaled, head.terms.queries.data() + query, width);
 }
 
 float share_of_alpha(const Floats& p, const Floats& dp, float alpha) {
@@ -128,7 +175,9 @@ void one_row(const OracleInput& in, size_t query, FloatHead& head) {
   const auto scale = static_cast<float>(in.scale), alpha = static_cast<float>(alpha_of(in));
   const float* q = head.q.data() + query * width;
   Floats scores(n);
-  for (size_t key = 0; key < n; ++key) scores[key] = scale * dot(q, head.k.data() + key * width, width);
+  for (size_t key = 0; key < n; ++key) {
+    scores[key] = scale * dot(q, head.k.data() + key * width, width) + term_in_float(head, {in, query, key});
+  }
   const std::vector<size_t> keys = selected_in_float(in, row_of(in, static_cast<int64_t>(query)), scores);
   if (keys.empty()) return;
   Floats s, p, dp, u;
@@ -146,11 +195,18 @@ void one_row(const OracleInput& in, size_t query, FloatHead& head) {
     const float factor = in.factor.empty() ? 1 : static_cast<float>(in.factor[query * n + keys[i]]);
     add_scaled(head.out.data() + query * width, p[i] * factor, head.v.data() + keys[i] * width, width);
     add_scaled(head.dv.data() + keys[i] * width, p[i] * factor, grad, width);
-    dp.push_back(factor * dot(grad, head.v.data() + keys[i] * width, width));
+    float dweight = dot(grad, head.v.data() + keys[i] * width, width);
+    if (in.terms.sums.count > 0) {
+      const size_t at = PairPlace{in, query, keys[i]}.by_query(in.terms.sums);
+      head.terms.sums[at] += p[i] * factor;
+      dweight += head.terms.grad_sums[at];
+    }
+    dp.push_back(factor * dweight);
     along += u[i] * dp[i], total += u[i];
   }
   for (size_t i = 0; i < keys.size(); ++i) {
-    const float ds = scale * u[i] * (dp[i] - (is_normalised(t) ? along / total : 0));
+    const float dscore = u[i] * (dp[i] - (is_normalised(t) ? along / total : 0)), ds = scale * dscore;
+    add_term_gradient(head, {in, query, keys[i]}, dscore);
     add_scaled(head.dq.data() + query * width, ds, head.k.data() + keys[i] * width, width);
     add_scaled(head.dk.data() + keys[i] * width, ds, q, width);
   }
@@ -175,8 +231,30 @@ double sum_of_magnitudes(const double* a, const double* b, size_t width) {
   return sum;
 }
 
+double score_magnitude(const PairPlace& at) {
+  const OracleInput& in = at.in;
+  const OracleTerms& has = in.terms;
+  const size_t width = static_cast<size_t>(in.head_dim);
+  double sum =
+      std::abs(in.scale) * sum_of_magnitudes(in.q.data() + at.query * width, in.k.data() + at.key * width, width);
+  if (has.by_head.count > 0) sum += std::abs(has.by_head.values[at.of(has.by_head)]);
+  if (has.by_query.count > 0) sum += std::abs(has.by_query.values[at.by_query(has.by_query)]);
+  if (has.rows.count == 0) return sum;
+  const double* row = has.rows.values.data() + at.of(has.rows) * width;
+  return sum + std::abs(in.scale) * sum_of_magnitudes(has.queries.data() + at.query * width, row, width);
+}
+
+// Of one query.
+struct RowCotangents {
+  const double *out, *sums;  // sums: null without
+};
+RowCotangents row_of(const OracleInput& in, const HeadCotangents& given, size_t query) {
+  const auto width = static_cast<size_t>(in.head_dim), count = static_cast<size_t>(in.terms.sums.count);
+  return {given.out.data() + query * width, count == 0 ? nullptr : given.sums.data() + query * count};
+}
+
 // score: the magnitude of the row's scores.
-std::vector<Term> terms_of(const OracleInput& in, const OracleOutput& output, size_t query, const double* grad,
+std::vector<Term> terms_of(const OracleInput& in, const OracleOutput& output, size_t query, const RowCotangents& grad,
                            double score) {
   const size_t n = static_cast<size_t>(in.num_keys), width = static_cast<size_t>(in.head_dim);
   std::vector<Term> out;
@@ -188,7 +266,8 @@ std::vector<Term> terms_of(const OracleInput& in, const OracleOutput& output, si
     const double slope = normalised ? std::pow(p, 2 - alpha) : 1;
     const double bend = normalised && is_bent(alpha) ? std::abs(2 - alpha) * std::pow(p, 1 - alpha) : 0;
     const double factor = in.factor.empty() ? 1 : in.factor[query * n + key];
-    const double weight_grad = factor * sum_of_magnitudes(grad, in.v.data() + key * width, width);
+    const double of_sum = grad.sums == nullptr ? 0 : std::abs(grad.sums[PairPlace{in, query, key}.of(in.terms.sums)]);
+    const double weight_grad = factor * (sum_of_magnitudes(grad.out, in.v.data() + key * width, width) + of_sum);
     out.push_back({key, std::abs(p), slope, factor, weight_grad, slope * (1 + bend * score)});
   }
   return out;
@@ -196,6 +275,17 @@ std::vector<Term> terms_of(const OracleInput& in, const OracleOutput& output, si
 
 void add_magnitudes(double* to, double factor, const double* from, size_t width) {
   for (size_t i = 0; i < width; ++i) to[i] += std::abs(factor * from[i]);
+}
+
+void add_term_magnitudes(HeadValues& m, const PairPlace& at, double dscore) {
+  const OracleTerms& has = at.in.terms;
+  if (has.by_head.count > 0) m.by_head[at.of(has.by_head)] += dscore;
+  if (has.by_query.count > 0) m.by_query[at.by_query(has.by_query)] += dscore;
+  if (has.rows.count == 0) return;
+  const size_t width = static_cast<size_t>(at.in.head_dim), query = at.query * width, row = at.of(has.rows) * width;
+  const double scaled = std::abs(at.in.scale) * dscore;
+  add_magnitudes(m.queries.data() + query, scaled, has.rows.values.data() + row, width);
+  add_magnitudes(m.rows.data() + row, scaled, has.queries.data() + query, width);
 }
 
 double alpha_magnitude(const std::vector<Term>& terms, double alpha) {
@@ -211,31 +301,43 @@ double alpha_magnitude(const std::vector<Term>& terms, double alpha) {
 
 }  // namespace
 
-HeadValues naive_float(const OracleInput& in, const std::vector<double>& grad_out) {
+HeadValues naive_float(const OracleInput& in, const HeadCotangents& given) {
   FloatHead head{narrow(in.q),
                  narrow(in.k),
                  narrow(in.v),
-                 narrow(grad_out),
+                 narrow(given.out),
                  Floats(in.q.size()),
                  Floats(in.q.size()),
                  Floats(in.k.size()),
                  Floats(in.v.size()),
+                 FloatTerms(in, given),
                  0,
                  static_cast<size_t>(in.head_dim)};
   for (int64_t query = 0; query < in.num_queries; ++query) one_row(in, static_cast<size_t>(query), head);
-  return {widen(head.out), widen(head.dq), widen(head.dk), widen(head.dv), head.dalpha};
+  const FloatTerms& t = head.terms;
+  return {widen(head.out), widen(head.dq),    widen(head.dk),     widen(head.dv),    head.dalpha,
+          widen(t.sums),   widen(t.dby_head), widen(t.dby_query), widen(t.dqueries), widen(t.drows)};
 }
 
-HeadValues magnitudes(const OracleInput& in, const OracleOutput& output, const std::vector<double>& grad_out) {
-  HeadValues m{std::vector<double>(in.q.size()), std::vector<double>(in.q.size()), std::vector<double>(in.k.size()),
-               std::vector<double>(in.v.size()), 0};
+HeadValues magnitudes(const OracleInput& in, const OracleOutput& output, const HeadCotangents& given) {
+  const auto zeros = [](const std::vector<double>& like) { return std::vector<double>(like.size()); };
+  const OracleTerms& has = in.terms;
+  HeadValues m{zeros(in.q),
+               zeros(in.q),
+               zeros(in.k),
+               zeros(in.v),
+               0,
+               zeros(output.sums),
+               zeros(has.by_head.values),
+               zeros(has.by_query.values),
+               zeros(has.queries),
+               zeros(has.rows.values)};
   const size_t n = static_cast<size_t>(in.num_keys), width = static_cast<size_t>(in.head_dim);
   for (size_t query = 0; query < static_cast<size_t>(in.num_queries); ++query) {
     const double* q = in.q.data() + query * width;
-    const double* grad = grad_out.data() + query * width;
+    const RowCotangents grad = row_of(in, given, query);
     double score = 0;
-    for (size_t key = 0; key < n; ++key)
-      score = std::max(score, std::abs(in.scale) * sum_of_magnitudes(q, in.k.data() + key * width, width));
+    for (size_t key = 0; key < n; ++key) score = std::max(score, score_magnitude({in, query, key}));
     const std::vector<Term> terms = terms_of(in, output, query, grad, score);
     double along = 0, bent_along = 0, total = 0, bent_total = 0;
     for (const Term& t : terms) {
@@ -246,11 +348,14 @@ HeadValues magnitudes(const OracleInput& in, const OracleOutput& output, const s
     const double mean = has_mean ? (bent_along + (bent_total / total - 1) * along) / total : 0;
     for (const Term& t : terms) {
       const double weight = (t.weight + t.slope * score) * t.factor;
-      const double ds = std::abs(in.scale) * t.bent * (t.grad + mean) * (1 + score);
+      const double dscore = t.bent * (t.grad + mean) * (1 + score), ds = std::abs(in.scale) * dscore;
       add_magnitudes(m.out.data() + query * width, weight, in.v.data() + t.key * width, width);
-      add_magnitudes(m.v.data() + t.key * width, weight, grad, width);
+      add_magnitudes(m.v.data() + t.key * width, weight, grad.out, width);
       add_magnitudes(m.q.data() + query * width, ds, in.k.data() + t.key * width, width);
       add_magnitudes(m.k.data() + t.key * width, ds, q, width);
+      const PairPlace at{in, query, t.key};
+      add_term_magnitudes(m, at, dscore);
+      if (has.sums.count > 0) m.sums[at.by_query(has.sums)] += std::abs(weight);
     }
     if (alpha_of(in) != 1) m.alpha += (1 + score) * alpha_magnitude(terms, alpha_of(in));
   }
@@ -321,12 +426,10 @@ bool derivative_is_doubtful(const OracleInput& in, const RowTruth& row, double d
 }  // namespace
 
 bool is_doubtful(const OracleInput& in, const OracleOutput& output) {
-  const size_t n = static_cast<size_t>(in.num_keys), width = static_cast<size_t>(in.head_dim);
+  const size_t n = static_cast<size_t>(in.num_keys);
   for (size_t query = 0; query < static_cast<size_t>(in.num_queries); ++query) {
     double magnitude = 0;
-    for (size_t key = 0; key < n; ++key)
-      magnitude = std::max(magnitude, std::abs(in.scale) * sum_of_magnitudes(in.q.data() + query * width,
-                                                                             in.k.data() + key * width, width));
+    for (size_t key = 0; key < n; ++key) magnitude = std::max(magnitude, score_magnitude({in, query, key}));
     const double* scores = output.scores.data() + query * n;
     const std::vector<double> others = competing(in, row_of(in, static_cast<int64_t>(query)), scores);
     if (selection_is_doubtful(in, others, kDoubt * magnitude)) return true;

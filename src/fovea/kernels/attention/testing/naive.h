@@ -8,13 +8,20 @@ namespace fovea::kernels::testing_suite {
 struct HeadValues {
   std::vector<double> out, q, k, v;  // out and gradients of one head
   double alpha = 0;
+  // Of the terms by offset: sums, and gradients.
+  std::vector<double> sums = {}, by_head = {}, by_query = {}, queries = {}, rows = {};
 };
 
-HeadValues naive_float(const OracleInput& input, const std::vector<double>& grad_out);
+// Of a head's outputs and, where it has them, sums.
+struct HeadCotangents {
+  std::vector<double> out, sums;
+};
+
+HeadValues naive_float(const OracleInput& input, const HeadCotangents& given);
 
 // The sums behind each value with every term's magnitude, the score's own rounding included: times the unit roundoff,
 // how far the value moves when each operation rounds once.
-HeadValues magnitudes(const OracleInput& input, const OracleOutput& output, const std::vector<double>& grad_out);
+HeadValues magnitudes(const OracleInput& input, const OracleOutput& output, const HeadCotangents& given);
 
 // Whether rounding may change what is selected or where a gradient jumps: scores near the k-th, near zero for relu,
 // near the edge of the support for sparsemax. Exact ties are no doubt.

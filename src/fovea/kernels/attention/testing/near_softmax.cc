@@ -64,12 +64,12 @@ int check_near_softmax(const Suite& suite) {
     for (size_t s = 0; s < c.problem.sequences.size(); ++s) {
       for (int64_t h = 0; h < c.problem.num_heads; ++h) {
         const OracleInput head = one_head(c.problem, inputs, s, h);
-        const std::vector<double> grad = grad_out_of(c.problem, inputs, s, h);
+        const HeadCotangents grad = cotangents_of(c.problem, inputs, s, h);
         const OracleOutput output = oracle_forward(head);
-        OracleGradients g = oracle_backward(head, output, grad);
+        OracleGradients g = oracle_backward(head, output, grad.out);
         const HeadValues right = {output.out, std::move(g.q), std::move(g.k), std::move(g.v), g.alpha};
         HeadValues reach = magnitudes(head, output, grad);
-        reach.alpha = alpha_reach(output, grad, head);
+        reach.alpha = alpha_reach(output, grad.out, head);
         truths.push_back({right, right, std::move(reach)});  // no allowance for a naive version
       }
     }

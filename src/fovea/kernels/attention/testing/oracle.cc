@@ -188,6 +188,35 @@ void add_scaled(double* to, double factor, const double* from, int64_t width) {
   for (int64_t i = 0; i < width; ++i) to[i] += factor * from[i];
 }
 
+// What the terms add to a score.
+double term_of(const OracleInput& in, int64_t query, int64_t key) {
+  const OracleTerms& t = in.terms;
+  double sum = 0;
+  if (t.by_head.count > 0) sum += t.by_head.values[static_cast<size_t>(oracle_offset(in, t.by_head, query, key))];
+  if (t.by_query.count > 0) {
+    sum += vector_at(t.by_query.values, query, t.by_query.count)[oracle_offset(in, t.by_query, query, key)];
+  }
+  if (t.rows.count > 0) {
+    const double* row = vector_at(t.rows.values, oracle_offset(in, t.rows, query, key), in.head_dim);
+    sum += in.scale * dot(vector_at(t.queries, query, in.head_dim), row, in.head_dim);
+  }
+  return sum;
+}
+
+// What they get of a score's gradient.
+void add_term_gradient(const OracleInput& in, int64_t query, int64_t key, double grad, OracleGradients& grads) {
+  const OracleTerms& t = in.terms;
+  if (t.by_head.count > 0) grads.by_head[static_cast<size_t>(oracle_offset(in, t.by_head, query, key))] += grad;
+  if (t.by_query.count > 0) {
+    vector_at(grads.by_query, query, t.by_query.count)[oracle_offset(in, t.by_query, query, key)] += grad;
+  }
+  if (t.rows.count > 0) {
+    const int64_t at = oracle_offset(in, t.rows, query, key), width = in.head_dim;
+    add_scaled(vector_at(grads.queries, query, width), in.scale * grad, vector_at(t.rows.values, at, width), width);
+    add_scaled(vector_at(grads.rows, at, width), in.scale * grad, vector_at(t.queries, query, width), width);
+  }
+}
+
 // Keys of the row that are weighed: those of `keep`, and of the others the k best with their ties.
 std::vector<int64_t> selected(const OracleInput& in, const Row& row, const double* scores) {
   std::vector<int64_t> kept, others;
@@ -219,7 +248,8 @@ void forward_row(const OracleInput& in, int64_t query, OracleOutput& output) {
   double* weights = vector_at(output.weights, query, in.num_keys);
   for (int64_t key = 0; key < in.num_keys; ++key) {
     if (!contains(in.spec.pairs, row, key)) continue;
-    scores[key] = in.scale * dot(vector_at(in.q, query, in.head_dim), vector_at(in.k, key, in.head_dim), in.head_dim);
+    scores[key] = in.scale * dot(vector_at(in.q, query, in.head_dim), vector_at(in.k, key, in.head_dim), in.head_dim) +
+                  term_of(in, query, key);
   }
   double* out = vector_at(output.out, query, in.head_dim);
   const std::vector<int64_t> keys = selected(in, row, scores);
@@ -231,10 +261,17 @@ void forward_row(const OracleInput& in, int64_t query, OracleOutput& output) {
     weights[key] = p[i];
     const double factor = in.factor.empty() ? 1 : in.factor[static_cast<size_t>(query * in.num_keys + key)];
     if (p[i] * factor != 0) add_scaled(out, p[i] * factor, vector_at(in.v, key, in.head_dim), in.head_dim);
+    const OracleOffsets& sums = in.terms.sums;
+    if (sums.count == 0) continue;
+    vector_at(output.sums, query, sums.count)[oracle_offset(in, sums, query, key)] += p[i] * factor;
   }
 }
 
-void backward_row(const OracleInput& in, const OracleOutput& output, int64_t query, const double* grad_out,
+struct OracleCotangents {
+  const double *out, *sums;  // of one query; sums may be null
+};
+
+void backward_row(const OracleInput& in, const OracleOutput& output, int64_t query, const OracleCotangents& given,
                   OracleGradients& grads) {
   const int64_t width = in.head_dim;
   const double* scores = vector_at(output.scores, query, in.num_keys);
@@ -246,8 +283,9 @@ void backward_row(const OracleInput& in, const OracleOutput& output, int64_t que
     const double factor = in.factor.empty() ? 1 : in.factor[at];
     chosen.push_back(output.scores[at]);
     weights.push_back(output.weights[at]);
-    grad.push_back(factor * dot(grad_out, vector_at(in.v, key, width), width));
-    add_scaled(vector_at(grads.v, key, width), output.weights[at] * factor, grad_out, width);
+    const double of_sum = given.sums == nullptr ? 0 : given.sums[oracle_offset(in, in.terms.sums, query, key)];
+    grad.push_back(factor * (dot(given.out, vector_at(in.v, key, width), width) + of_sum));
+    add_scaled(vector_at(grads.v, key, width), output.weights[at] * factor, given.out, width);
   }
   const RowGradient row = std::visit(
       [&](const auto& t) {
@@ -259,6 +297,7 @@ void backward_row(const OracleInput& in, const OracleOutput& output, int64_t que
     const double g = in.scale * row.scores[i];
     add_scaled(vector_at(grads.q, query, width), g, vector_at(in.k, keys[i], width), width);
     add_scaled(vector_at(grads.k, keys[i], width), g, vector_at(in.q, query, width), width);
+    add_term_gradient(in, query, keys[i], row.scores[i], grads);
   }
 }
 
@@ -271,18 +310,34 @@ Values oracle_transform(const Transform& transform, double alpha, const Values& 
   return std::visit([&](const auto& t) { return weigh(t, alpha, scores); }, transform);
 }
 
+int64_t oracle_offset(const OracleInput& in, const OracleOffsets& of, int64_t query, int64_t key) {
+  const int64_t offset = key - row_of(in, query).query;
+  return std::clamp<int64_t>(offset - of.first, 0, of.count - 1);
+}
+
 OracleOutput oracle_forward(const OracleInput& in) {
   const auto pairs = static_cast<size_t>(in.num_queries * in.num_keys);
   OracleOutput output{Values(static_cast<size_t>(in.num_queries * in.head_dim)), Values(pairs, -kInfinity),
-                      Values(pairs)};
+                      Values(pairs), Values(static_cast<size_t>(in.num_queries * in.terms.sums.count))};
   for (int64_t query = 0; query < in.num_queries; ++query) forward_row(in, query, output);
   return output;
 }
 
-OracleGradients oracle_backward(const OracleInput& in, const OracleOutput& output, const Values& grad_out) {
-  OracleGradients grads{Values(in.q.size()), Values(in.k.size()), Values(in.v.size()), 0};
-  for (int64_t query = 0; query < in.num_queries; ++query)
-    backward_row(in, output, query, vector_at(grad_out, query, in.head_dim), grads);
+OracleGradients oracle_backward(const OracleInput& in, const OracleOutput& output, const Values& grad_out,
+                                const Values& grad_sums) {
+  const OracleTerms& t = in.terms;
+  OracleGradients grads{Values(in.q.size()),
+                        Values(in.k.size()),
+                        Values(in.v.size()),
+                        0,
+                        Values(t.by_head.values.size()),
+                        Values(t.by_query.values.size()),
+                        Values(t.queries.size()),
+                        Values(t.rows.values.size())};
+  for (int64_t query = 0; query < in.num_queries; ++query) {
+    const double* sums = grad_sums.empty() ? nullptr : vector_at(grad_sums, query, t.sums.count);
+    backward_row(in, output, query, {vector_at(grad_out, query, in.head_dim), sums}, grads);
+  }
   return grads;
 }
 

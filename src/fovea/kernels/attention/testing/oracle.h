@@ -11,6 +11,19 @@
 //     a row with a NaN among its candidates' scores is NaN, whatever is selected.
 namespace fovea::kernels {
 
+// Values by the offset of a key from a query, key position less query position, from `first` on; those before the first
+// and behind the last count as these.
+struct OracleOffsets {
+  int64_t first = 0, count = 0;  // 0: none
+  std::vector<double> values;
+};
+// What is added to a score of query i and key j of offset o: by_head[o] + by_query[i][o] + scale queries[i] . rows[o].
+struct OracleTerms {
+  OracleOffsets by_head, by_query, rows;  // [count], [num_queries, count], [count, head_dim]
+  std::vector<double> queries;            // [num_queries, head_dim]
+  OracleOffsets sums;                     // no term: asks for OracleOutput::sums
+};
+
 struct OracleInput {
   AttentionSpec spec;
   AttentionKind kind = AttentionKind::kSelf;
@@ -20,22 +33,29 @@ struct OracleInput {
   double alpha = 1.5;          // entmax(learned) only
   uint64_t stream = 0;         // Row::stream
   std::vector<double> factor;  // [num_queries, num_keys] on the weights (dropout: 0 or 1 / (1 - rate)); empty: none
+  OracleTerms terms = {};
 };
 
+// Where key `key` stands in `of` as query `query` sees it.
+int64_t oracle_offset(const OracleInput& input, const OracleOffsets& of, int64_t query, int64_t key);
+
 struct OracleOutput {
-  std::vector<double> out;      // [num_queries, head_dim]
-  std::vector<double> scores;   // [num_queries, num_keys], -infinity for pairs that are no candidates
-  std::vector<double> weights;  // [num_queries, num_keys], before the factor; zero where dropped
+  std::vector<double> out;        // [num_queries, head_dim]
+  std::vector<double> scores;     // [num_queries, num_keys], -infinity for pairs that are no candidates
+  std::vector<double> weights;    // [num_queries, num_keys], before the factor; zero where dropped
+  std::vector<double> sums = {};  // [num_queries, count]: weights times factor, by offset
 };
 
 struct OracleGradients {
-  std::vector<double> q, k, v;  // as the inputs
-  double alpha = 0;             // entmax(learned) only
+  std::vector<double> q, k, v;                                               // as the inputs
+  double alpha = 0;                                                          // entmax(learned) only
+  std::vector<double> by_head = {}, by_query = {}, queries = {}, rows = {};  // as the terms
 };
 
 OracleOutput oracle_forward(const OracleInput& input);
+// grad_sums: of OracleOutput::sums; empty: zeros.
 OracleGradients oracle_backward(const OracleInput& input, const OracleOutput& output,
-                                const std::vector<double>& grad_out);
+                                const std::vector<double>& grad_out, const std::vector<double>& grad_sums = {});
 
 // Weights of one row's scores by the transform alone; `alpha` for entmax(learned).
 std::vector<double> oracle_transform(const Transform& transform, double alpha, const std::vector<double>& scores);

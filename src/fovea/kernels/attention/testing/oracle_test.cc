@@ -36,9 +36,28 @@ OracleInput random_input(const AttentionSpec& spec, AttentionKind kind, Rng& rng
   return in;
 }
 
-double loss(const OracleInput& in, const Values& grad) {
-  const Values out = oracle_forward(in).out;
-  return std::inner_product(out.begin(), out.end(), grad.begin(), 0.0);
+double loss(const OracleInput& in, const Values& grad, const Values& grad_sums = {}) {
+  const OracleOutput output = oracle_forward(in);
+  const double sums = std::inner_product(grad_sums.begin(), grad_sums.end(), output.sums.begin(), 0.0);
+  return std::inner_product(output.out.begin(), output.out.end(), grad.begin(), sums);
+}
+
+// Terms of ranges that may be narrower than the offsets, lie beside them, or hold them all.
+void draw_terms(OracleInput& in, Rng& rng) {
+  const auto range = [&](OracleOffsets& of) {
+    of.first = static_cast<int64_t>(rng.below(11)) - 8;
+    of.count = 1 + static_cast<int64_t>(rng.below(8));
+  };
+  const auto draw = [&](OracleOffsets& of, int64_t rows, int64_t width) {
+    range(of);
+    of.values = normals(rng, rows * of.count * width);
+  };
+  if (rng.below(2) == 0) draw(in.terms.by_head, 1, 1);
+  if (rng.below(2) == 0) draw(in.terms.by_query, in.num_queries, 1);
+  if (rng.below(2) == 0) range(in.terms.sums);
+  if (rng.below(2) != 0) return;
+  draw(in.terms.rows, 1, in.head_dim);
+  in.terms.queries = normals(rng, in.num_queries * in.head_dim);
 }
 
 // Central differences of the loss at `x` with two steps. A step that crosses a kink or a tie makes the two disagree:
@@ -91,14 +110,21 @@ TEST(Oracle, GradientsAreThoseOfFiniteDifferences) {
     const int64_t keys = 1 + static_cast<int64_t>(rng.below(7));
     const int64_t queries = 1 + static_cast<int64_t>(rng.below(static_cast<uint64_t>(keys)));
     OracleInput in = random_input(spec, kind, rng, queries, keys);
-    const Values grad = normals(rng, queries * 3);
-    const OracleGradients g = oracle_backward(in, oracle_forward(in), grad);
-    const auto value = [&] { return loss(in, grad); };
+    if (trial % 2 == 1) draw_terms(in, rng);
+    const Values grad = normals(rng, queries * 3), grad_sums = normals(rng, queries * in.terms.sums.count);
+    const OracleGradients g = oracle_backward(in, oracle_forward(in), grad, grad_sums);
+    const auto value = [&] { return loss(in, grad, grad_sums); };
     const std::string what = print(spec);
     compared += check_gradients(in.q, g.q, value, what + " q");
     compared += check_gradients(in.k, g.k, value, what + " k");
     compared += check_gradients(in.v, g.v, value, what + " v");
-    all += static_cast<int>(in.q.size() + in.k.size() + in.v.size());
+    OracleTerms& t = in.terms;
+    compared += check_gradients(t.by_head.values, g.by_head, value, what + " by head");
+    compared += check_gradients(t.by_query.values, g.by_query, value, what + " by query");
+    compared += check_gradients(t.queries, g.queries, value, what + " product's queries");
+    compared += check_gradients(t.rows.values, g.rows, value, what + " product's rows");
+    all += static_cast<int>(in.q.size() + in.k.size() + in.v.size() + t.by_head.values.size() +
+                            t.by_query.values.size() + t.queries.size() + t.rows.values.size());
     const auto* entmax = std::get_if<Entmax>(&spec.transform);
     if (!entmax || !entmax->learned) continue;
     const Difference d = difference(in.alpha, value);
@@ -107,6 +133,26 @@ TEST(Oracle, GradientsAreThoseOfFiniteDifferences) {
     }
   }
   EXPECT_GT(compared, all * 9 / 10) << "of " << all;
+}
+
+// relu of q = 0 makes each weight the term alone. Query 1 of 2 stands at key position 2 of 3.
+TEST(Oracle, TermsByHand) {
+  OracleInput in;
+  in.spec = parse_attention("relu");
+  in.num_queries = 2, in.num_keys = 3, in.head_dim = 1;
+  in.q = {0, 0}, in.k = {1, 1, 1}, in.v = {1, 10, 100};
+  in.scale = 0.5;
+  in.terms.by_head = {-1, 2, {1, 2}};  // offsets -1 (and below) and 0 (and above)
+  EXPECT_EQ(oracle_forward(in).out, (Values{1 + 20 + 200, 1 + 10 + 200}));
+  in.terms.by_query = {0, 1, {3, 4}};  // one offset: a constant of the row
+  EXPECT_EQ(oracle_forward(in).out, (Values{4 + 50 + 500, 5 + 50 + 600}));
+  in.terms.by_query = {};
+  in.terms.rows = {-2, 3, {6, 2, 4}};
+  in.terms.queries = {1, 2};
+  EXPECT_EQ(oracle_forward(in).out, (Values{(1 + 1) + (2 + 2) * 10 + (2 + 2) * 100, 7 + 30 + 600}));
+  in.terms.sums = {-1, 3, {}};
+  in.factor = {1, 1, 1, 2, 0, 1};
+  EXPECT_EQ(oracle_forward(in).sums, (Values{2, 4, 4, 14, 6, 0}));
 }
 
 TEST(Oracle, NormGradientsAreThoseOfFiniteDifferences) {

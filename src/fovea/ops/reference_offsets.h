@@ -1,0 +1,35 @@
+#pragma once
+#include <ATen/core/Tensor.h>
+
+#include "fovea/ops/reference_plan.h"
+#include "fovea/ops/token_call.h"
+
+// Terms by offset in the reference: gathered for each pair, of operators that autograd can follow.
+namespace fovea::ops {
+
+// What the terms add to the scores of a group, [G, H, N_q, N_k] in `type`.
+at::Tensor offset_scores(const TokenCall& call, const ReferenceGroup& group, at::ScalarType type);
+// In double: how far rounding moves these, broadcasting to the scores.
+at::Tensor offset_slack(const TokenCall& call, const ReferenceGroup& group);
+
+// Weights [G, H, N_q, N_k] summed by the offsets that the problem asks for, [G, H, N_q, count].
+at::Tensor sums_by_offset(const at::Tensor& weights, const ReferenceGroup& group,
+                          const kernels::AttentionProblem& problem);
+// And back: of [G, H, N_q, count] the element of each pair, [G, H, N_q, N_k].
+at::Tensor at_offsets(const at::Tensor& by_offset, const ReferenceGroup& group,
+                      const kernels::AttentionProblem& problem);
+
+// Gradients of the terms that are wanted, summed over groups.
+class OffsetGradientSums {
+ public:
+  OffsetGradientSums(const TokenCall& call, const WantedTerms& wanted);
+  // grad: of the group's scores, [G, H, N_q, N_k].
+  void add(const ReferenceGroup& group, const at::Tensor& grad);
+  TermTensors result() const;  // in the types of the terms
+
+ private:
+  const TokenCall& call_;
+  TermTensors sums_;
+};
+
+}  // namespace fovea::ops

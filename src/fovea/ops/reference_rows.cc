@@ -1,0 +1,30 @@
+#include "fovea/ops/reference_rows.h"
+
+#include <ATen/ops/zeros.h>
+
+namespace fovea::ops {
+
+at::ScalarType compute_type(const at::Tensor& x) { return x.scalar_type() == at::kDouble ? at::kDouble : at::kFloat; }
+
+at::Tensor padded(const at::Tensor& x, const ReferenceGroup& group, const ReferenceSide& side) {
+  const int64_t slots = group.count() * side.length;
+  at::Tensor wide;
+  if (side.tokens.defined()) {
+    const at::Tensor rows = x.index_select(0, side.tokens).to(compute_type(x));
+    wide = at::zeros({slots, x.size(1), x.size(2)}, rows.options()).index_copy_(0, side.slots, rows);
+  } else {
+    wide = x.narrow(0, 0, slots).to(compute_type(x));
+  }
+  return wide.reshape({group.count(), side.length, x.size(1), x.size(2)}).transpose(1, 2);
+}
+
+void unpad(const at::Tensor& x, const ReferenceSide& side, at::Tensor& out) {
+  const at::Tensor rows = x.transpose(1, 2).reshape({x.size(0) * x.size(2), x.size(1), x.size(3)});
+  if (side.tokens.defined()) {
+    out.index_copy_(0, side.tokens, rows.index_select(0, side.slots).to(out.scalar_type()));
+  } else {
+    out.narrow(0, 0, rows.size(0)).copy_(rows);
+  }
+}
+
+}  // namespace fovea::ops

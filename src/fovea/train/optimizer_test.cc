@@ -1,6 +1,5 @@
 #include "fovea/train/optimizer.h"
 
-#include <ATen/Parallel.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/optim.h>
@@ -381,23 +380,6 @@ TEST(Optimizer, DoesNothingForAGradientThatIsNotFinite) {
     const nn::Checkpoint after = toy.checkpoint();
     for (const auto& [key, tensor] : before.optimizer) EXPECT_TRUE(after.optimizer.at(key).equal(tensor)) << key;
     for (const auto& [key, tensor] : before.model) EXPECT_TRUE(after.model.at(key).equal(tensor)) << key;
-  }
-}
-
-TEST(Optimizer, IsTheSameForEveryNumberOfThreads) {
-  for (const std::string& name : split(kOptimizers, '|')) {
-    TrainConfig config = config_of(name);
-    config.clip_norm_tensor = 2.4;
-    config.adafactor_relative_step = true;
-    Toy one(config), three(config);
-    const int threads = at::get_num_threads();
-    at::set_num_threads(1);
-    one.update(1, 5);
-    at::set_num_threads(3);
-    three.update(1, 5);
-    at::set_num_threads(threads);
-    const nn::Checkpoint expected = one.checkpoint(), got = three.checkpoint();
-    for (const auto& [key, tensor] : expected.model) EXPECT_TRUE(got.model.at(key).equal(tensor)) << key;
   }
 }
 

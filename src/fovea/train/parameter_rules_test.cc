@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "fovea/base/test_message.h"
+#include "fovea/nn/checkpoint_module.h"
 #include "fovea/train/toy_task.h"
 #include "fovea/train/updater.h"
 
@@ -60,6 +61,18 @@ TEST(ParameterRules, Float32StaysSoInBfloat16) {
     const AverageInUse average(updater), plain_average(plain);
     EXPECT_TRUE(parameter(name).equal(own())) << name << ", average";
   }
+}
+
+TEST(ParameterRules, HoldInInference) {
+  ToyModule module;
+  nn::move_module(module, at::kCPU, at::kBFloat16, {{"matrix", {.float32 = true}}});
+  const ToyModule before;
+  for (const auto& item : module.named_parameters()) {
+    EXPECT_EQ(item.value().scalar_type(), item.key() == "matrix" ? at::kFloat : at::kBFloat16) << item.key();
+    // bfloat16 holds the numbers of a toy.
+    EXPECT_TRUE(item.value().to(at::kFloat).equal(before.named_parameters()[item.key()])) << item.key();
+  }
+  EXPECT_EQ(module.named_buffers()["buffer"].scalar_type(), at::kFloat);
 }
 
 TEST(ParameterRules, NameParameters) {

@@ -69,6 +69,26 @@ def scores_of(text):
     return [float(line.split()[0]) for line in text.splitlines() if re.match(r"-?\d", line)]
 
 
+class Learned(unittest.TestCase):
+    def test_a_dictionary_is_found(self):
+        """Word by word, the i-th from the i-th: after 400 updates nearly all links are right, and not shifted ones."""
+        draw, words = random.Random(1), [("ama", "xux"), ("bebi", "yoy"), ("coco", "zuzu"), ("dada", "wiwi"), ("efe", "vov"), ("fifi", "kik")]
+        text = [[draw.choice(words) for _ in range(draw.randint(1, 6))] for _ in range(1000)]
+        sides = [write(f"dictionary.{side}", [" ".join(word[side] for word in line) for line in text]) for side in (0, 1)]
+        gold = write("dictionary.gold", [" ".join(f"{i}-{i}" for i in range(len(line))) for line in text])
+        vocab, model = F / "dictionary.spm", F / "dictionary"
+        checked("vocab", "--train-sets", *sides, "--type", "word", "--output", vocab, "--quiet")
+        checked("train", "--model", model, "--train-sets", *sides, "--vocabs", vocab, vocab, "--tied-embeddings-all", "--dim-emb", 32,
+                "--enc-depth", 1, "--dec-depth", 1, "--transformer-heads", 2, "--transformer-dim-ffn", 64, "--mini-batch-words", 200,
+                "--learn-rate", 0.01, "--lr-warmup", 20, "--after-batches", 400, "--cpu-threads", 1, "--quiet")
+        aer = lambda *options: json.loads(align("--gold", gold, "--json", *options, model=model, sides=sides))["aer"]
+        self.assertLess(aer(), 0.2)
+        self.assertGreater(aer("--shifted"), 0.5)
+        for kind in ("shuffled", "swapped", "halved", "untranslated"):
+            tested = json.loads(filtered("--test", kind, "--json", "--test-pairs", 200, model=model, sides=sides).stdout)
+            self.assertGreater(tested["auc"], 0.95, kind)
+
+
 class Refusing(unittest.TestCase):
     def refused(self, *arguments, says, code=1, **options):
         result = run(*arguments, **options)

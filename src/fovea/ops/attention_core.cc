@@ -212,16 +212,16 @@ CoreOutput meta_forward(const CoreTensors& x, const CoreArguments& arguments, Ph
 
 CoreGradients meta_backward(const CoreTensors& x, const CoreArguments& arguments, const WantedTerms& wanted) {
   const auto& alpha = arguments.alpha;
-  const at::Tensor none = at::empty({0}, x.q.options());
+  const auto none = [&] { return at::empty({0}, x.q.options()); };
   CoreGradients grads{empty_gradient(x.q),
                       empty_gradient(x.k),
                       empty_gradient(x.v),
-                      alpha ? at::empty_symint(alpha->sym_sizes(), alpha->options()) : none,
+                      alpha ? at::empty_symint(alpha->sym_sizes(), alpha->options()) : none(),
                       {}};
   for (size_t i = 0; i < kTermTensors.size(); ++i) {
     const at::Tensor& term = arguments.terms.*kTermTensors[i];
     at::Tensor& grad = grads.terms.*kTermTensors[i];
-    grad = none;
+    grad = none();
     if (!wanted[i] || !term.defined()) continue;
     grad = at::empty_symint(term.sym_sizes(), term.options());
     if (kTermTensors[i] == &TermTensors::by_query) grad = empty_like_rows(term);

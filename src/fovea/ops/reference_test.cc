@@ -71,8 +71,8 @@ TermTensors terms_of(const AttentionProblem& problem, const kernels::OffsetTerms
   const at::ScalarType type = problem.dtype == DType::kFloat64 ? at::kDouble : at::kFloat;
   TermTensors terms;
   if (has.by_head.count > 0) {
-    const at::IntArrayRef sizes = {problem.num_heads, has.by_head.count};
-    terms.by_head = at::from_blob(const_cast<float*>(in.by_head), sizes, at::kFloat).to(type);
+    auto* table = const_cast<float*>(in.by_head);
+    terms.by_head = at::from_blob(table, {problem.num_heads, has.by_head.count}, at::kFloat).to(type);
   }
   if (has.by_query.count > 0) terms.by_query = floats_view(problem, in.by_query, has.by_query.count).to(type);
   if (has.product.count > 0) {

@@ -95,8 +95,8 @@ LoadedImages load_folder(const fs::path& folder) {
   if (failed) throw Error(cat("cannot read the folder ", quoted_path(folder), ": ", failed.message()));
   const std::string other_files = cat(thousands(others), others == 1 ? " other file" : " other files");
   if (files.empty())
-    throw Error(cat(quoted_path(folder), ": the folder has no .png file (", other_files,
-                    "); expected a folder of PNG files"));
+    throw Error(
+        cat(quoted_path(folder), ": the folder has no .png file (", other_files, "); expected a folder of PNG files"));
   std::ranges::sort(files);
   ImageShape shape;
   std::vector<uint8_t> values;

@@ -305,7 +305,7 @@ class Filter(Refusing):
         self.refused(*command, "--keep", 0.5, "--output", F / "a", F / "a", says="for both sides; expected two files")
         self.refused(*command, "--keep", 0.5, "--output", F / "a", SOURCE, says="is read too and would be changed")
         self.refused(*command, "--keep", 0.5, "--output", F / "a", F / "no" / "b", says="--output: ")
-        self.refused(*command, "--keep", 0.5, "--output", F / "a", "-", says="got '-', which is no standard stream", code=2)
+        self.refused(*command, "--keep", 0.5, "--output", F / "a", "-", says="got '-', but this option cannot use standard input", code=2)
         self.refused("filter", "--model", forward(), "--train-sets", "-", TARGET, "--show", 1, says="can be read only once", code=2)
         short = write("short.src", lines_of(SOURCE)[:-1])
         self.refused("filter", "--model", forward(), "--train-sets", short, TARGET, says="parallel files need equally many")

@@ -120,7 +120,7 @@ void average_best(const AverageConfig& config, std::span<const tasks::TaskEntry>
     if (is_better) best = std::move(mean), best_value = values.front(), best_ends = ends_of(window);
     print_row(row, width);
   }
-  if (!best) throw Error(cat("--each: no average has a finite ", first.name, "; none was saved"));
+  if (!best) throw Error(cat("--each: the averages do not have a finite ", first.name, "; none was saved"));
   nn::save_checkpoint(output, *best);
   log::info(cat("the best ", first.name, " is ", fixed(*best_value, first.digits), ": ", best_ends));
 }

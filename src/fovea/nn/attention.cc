@@ -47,6 +47,9 @@ Attention::Attention(const AttentionPlace& place, const Mechanism& mechanism, co
   }
   if (needs.gate) gate_ = head_norm_->register_parameter("gate", uniform_tensor({width}, limit, norm_scope / "gate"));
   if (needs.bias) bias_ = head_norm_->register_parameter("bias", at::zeros({width}));
+  if (!clusters_of_heads(mechanism.training).empty())
+    routing_ = register_module("routing", std::make_shared<Routing>(mechanism.training, width / place.heads,
+                                                                    place.routing, scope / "routing"));
   replace_mechanism(mechanism);
 }
 
@@ -63,6 +66,8 @@ void Attention::require_parameters(const Mechanism& mechanism) const {
   if (needs.gate && !gate_.defined()) missing = "its norm's gate";
   if (needs.bias && !bias_.defined()) missing = "its norm's bias";
   if (needs.alpha && !alpha_.defined()) missing = "a learned alpha";
+  const std::vector<int64_t> clusters = clusters_of_heads(mechanism.evaluation);
+  if (!clusters.empty() && (!routing_ || routing_->clusters() != clusters)) missing = "centroids of its clusters";
   if (!missing.empty()) {
     throw Error(cat("--attention ", print(mechanism.evaluation), ": it needs ", missing,
                     ", which this model (trained with ", training_,
@@ -118,18 +123,30 @@ ops::AttentionOptions Attention::options() const {
   return options;
 }
 
+ops::RoutingInputs Attention::routing() const {
+  ops::RoutingInputs inputs = routing_inputs(place_.routing);
+  if (routing_) inputs.centroids = routing_->centroids();
+  return inputs;
+}
+
 at::Tensor Attention::attend(const Projected& inputs, const PackedOffsets& offsets, const ops::DropoutOptions& dropout,
-                             bool training) const {
+                             const ForwardContext& context) const {
   ops::AttentionOptions filled = options();
   filled.q_offsets = offsets.queries;
   filled.k_offsets = offsets.keys;
   filled.dropout = dropout.rate;
   filled.dropout_seed = dropout.seed;
-  const std::string& spec = training ? training_ : evaluation_;
+  ops::RoutingInputs routed = routing();
+  std::vector<ops::RoutedReport> reports;
+  if (context.extras != nullptr) routed.reports = &reports;
+  filled.routing = &routed;
+  const std::string& spec = context.training ? training_ : evaluation_;
   if (const AttentionObserver* observer = AttentionObserver::current(); observer != nullptr) {
     observer->show(place_, ops::attention_weights(inputs.q, inputs.k, spec, filled));
   }
-  return output(ops::attention(inputs.q, inputs.k, inputs.v, spec, filled));
+  const at::Tensor mixed = ops::attention(inputs.q, inputs.k, inputs.v, spec, filled);
+  if (!reports.empty()) add_routing(reports, routing_, place_.routing, context.training, *context.extras);
+  return output(mixed);
 }
 
 at::Tensor Attention::mix(const Projected& inputs, const ops::AttentionOptions& options) const {

@@ -6,7 +6,9 @@
 #include <optional>
 #include <string>
 
+#include "fovea/nn/forward_context.h"
 #include "fovea/nn/layers.h"
+#include "fovea/nn/routing.h"
 #include "fovea/ops/attention.h"
 #include "fovea/spec/attention_spec.h"
 #include "fovea/spec/positions.h"
@@ -21,6 +23,7 @@ struct AttentionPlace {
   int64_t layer = 0;  // unlike any other attention's of the model: random(k) draws from (seed, layer, head)
   int64_t seed = 0;
   std::optional<Rotary> rotary = {};  // self-attention: q and k turn by their positions
+  RoutingConfig routing = {};         // of routed heads
 };
 
 // The mechanism in both phases, canonical text.
@@ -39,7 +42,8 @@ struct PackedOffsets {
 };
 
 // Parameters: qkv (self) or q and kv (cross), out: Linear; head_norm.{gain, gate, bias} [M] as the mechanism's norm
-// needs; alpha [H] for entmax(learned), where alpha = 1 + sigmoid(a).
+// needs; alpha [H] for entmax(learned), where alpha = 1 + sigmoid(a). Buffers: routing.{centroids, counts, means} of
+// routed heads (routing.h).
 class Attention : public torch::nn::Module {
  public:
   Attention(const AttentionPlace& place, const Mechanism& mechanism, const InitScope& scope);
@@ -52,11 +56,13 @@ class Attention : public torch::nn::Module {
 
   // A full pass over a packed batch -> [T, M].
   at::Tensor attend(const Projected& inputs, const PackedOffsets& offsets, const ops::DropoutOptions& dropout,
-                    bool training) const;
+                    const ForwardContext& context) const;
 
   // For decoding, in evaluation: options with this place's parameters filled in, without any offsets; the mechanism,
   // [T, H, D].
   ops::AttentionOptions options() const;
+  // What routed heads read; options().routing may point to it.
+  ops::RoutingInputs routing() const;
   at::Tensor mix(const Projected& inputs, const ops::AttentionOptions& options) const;
   // The projections before (qkv, or q of cross-attention) and after the mechanism, laid out for many small inputs.
   struct Packed {
@@ -83,6 +89,7 @@ class Attention : public torch::nn::Module {
   std::string training_, evaluation_;
   std::shared_ptr<Linear> qkv_, q_, kv_, out_;
   std::shared_ptr<torch::nn::Module> head_norm_;
+  std::shared_ptr<Routing> routing_;  // null without centroids
   at::Tensor alpha_, gain_, gate_, bias_;
 };
 

@@ -5,6 +5,7 @@
 
 #include "fovea/nn/cross_steps.h"
 #include "fovea/nn/embedding.h"
+#include "fovea/nn/routing_steps.h"
 #include "fovea/nn/step_cache.h"
 
 namespace fovea::nn {
@@ -41,7 +42,8 @@ class Stepper {
   std::shared_ptr<const PackedStack> packed_;
   StepCache cache_;
   std::optional<CrossSteps> cross_;
-  std::vector<ops::AttentionOptions> options_;  // of each layer's self-attention
+  std::vector<ops::AttentionOptions> options_;          // of each layer's self-attention
+  std::vector<std::shared_ptr<RoutingSteps>> routing_;  // of each layer's self-attention, or null
 };
 
 }  // namespace fovea::nn

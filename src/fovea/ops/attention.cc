@@ -4,6 +4,7 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/cat.h>
 
+#include <algorithm>
 #include <cmath>
 #include <memory>
 #include <mutex>
@@ -16,6 +17,7 @@
 #include "fovea/ops/attention_checks.h"
 #include "fovea/ops/attention_core.h"
 #include "fovea/ops/attention_norm.h"
+#include "fovea/ops/routing.h"
 #include "fovea/spec/attention_parameters.h"
 
 // fovea::attention: head groups, each through the operator fovea::attention_forward, then the norm over their heads.
@@ -28,12 +30,15 @@ struct Layer {
     int64_t num_heads;
     std::string spec;  // canonical, without the norm
     bool reads_alpha;
+    std::optional<AttentionSpec> routed;  // where it has a route: the same
   };
   std::vector<Group> groups;
   Norm norm;
   AttentionParameters reads;
   bool positional = false;
 };
+
+bool has_route(const HeadGroup& group) { return group.spec.route.has_value(); }
 
 std::shared_ptr<const Layer> resolved(const std::string& text, int64_t num_heads) {
   static std::mutex mutex;
@@ -44,10 +49,12 @@ std::shared_ptr<const Layer> resolved(const std::string& text, int64_t num_heads
   auto layer = std::make_shared<Layer>();
   LayerSpec spec = resolve(parse_layer_spec(text), num_heads);
   layer->reads = parameters_of(spec);
-  layer->positional = compares_positions(spec);
+  // A routed sequence has its own tokens alone as keys, so it has one length.
+  layer->positional = compares_positions(spec) || std::ranges::any_of(spec, has_route);
   for (HeadGroup& group : spec) {
     layer->norm = std::exchange(group.spec.norm, NoNorm{});
-    layer->groups.push_back({group.num_heads, print(group.spec), parameters_of({group}).alpha});
+    layer->groups.push_back({group.num_heads, print(group.spec), parameters_of({group}).alpha, {}});
+    if (group.spec.route) layer->groups.back().routed = group.spec;
   }
   if (cache.size() >= kMostSpecs) cache.clear();
   return cache.emplace(key, std::move(layer)).first->second;
@@ -103,6 +110,41 @@ std::optional<at::Tensor> alpha_of(const Layer::Group& group, const AttentionOpt
   return options.alpha->narrow(0, first_head, group.num_heads);
 }
 
+// The routed groups of a layer one after the other.
+class RoutedGroups {
+ public:
+  RoutedGroups(const Layer& layer, const AttentionOptions& options)
+      : inputs_(options.routing != nullptr ? *options.routing : kNone) {
+    for (const Layer::Group& group : layer.groups) {
+      if (group.routed && group.routed->route->has_centroids()) heads_ += group.num_heads;
+    }
+  }
+  // The output that the caller gave for the next group, if any.
+  std::optional<at::Tensor> given() {
+    if (inputs_.outputs.empty()) return std::nullopt;
+    return inputs_.outputs.at(next_output_++);
+  }
+  RoutedGroup next(const Layer::Group& group) {
+    RoutedGroup out{*group.routed, inputs_, {}, next_head_};
+    if (!group.routed->route->has_centroids()) return out;
+    const at::Tensor& all = inputs_.centroids;
+    const int64_t clusters = group.routed->route->clusters;
+    if (!all.defined() || all.dim() != 3 || all.size(0) != heads_ || all.size(1) < clusters)
+      throw Error(cat("attention: ", group.spec, " needs centroids of ", heads_, " heads and ", clusters,
+                      " clusters, which models learn; got ", all.defined() ? shape(all) : "none"));
+    out.centroids = all.narrow(0, next_head_, group.num_heads).narrow(1, 0, clusters);
+    next_head_ += group.num_heads;
+    return out;
+  }
+
+ private:
+  static const RoutingInputs kNone;
+  const RoutingInputs& inputs_;
+  int64_t heads_ = 0, next_head_ = 0;
+  size_t next_output_ = 0;
+};
+const RoutingInputs RoutedGroups::kNone;
+
 }  // namespace
 
 at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const std::string& spec,
@@ -114,6 +156,7 @@ at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor&
   check_read(*layer, spec, options);
   CoreArguments arguments = arguments_of(q, k, *layer, options);
   const bool whole = layer->groups.size() == 1;
+  RoutedGroups routed(*layer, options);
   std::vector<at::Tensor> outputs;
   for (const Layer::Group& group : layer->groups) {
     const auto heads = [&](const at::Tensor& x) {
@@ -121,7 +164,14 @@ at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor&
     };
     arguments.spec = group.spec;
     arguments.alpha = alpha_of(group, options, arguments.first_head, num_heads);
-    outputs.push_back(call_forward({heads(q), heads(k), heads(v)}, arguments));
+    const CoreTensors own{heads(q), heads(k), heads(v)};
+    const std::optional<at::Tensor> given = group.routed ? routed.given() : std::nullopt;
+    if (given) {
+      outputs.push_back(*given);
+    } else {
+      outputs.push_back(group.routed ? routed_attention(own, arguments, routed.next(group))
+                                     : call_forward(own, arguments));
+    }
     arguments.first_head += group.num_heads;
   }
   // Heads lie side by side in memory in both layouts; concatenated that way the norm and the projection need no copy.
@@ -147,12 +197,14 @@ at::Tensor attention_weights(const at::Tensor& q, const at::Tensor& k, const std
   const std::shared_ptr<const Layer> layer = resolved(spec, q.size(1));
   check_read(*layer, spec, options);
   CoreArguments arguments = arguments_of(q, k, *layer, options);
+  RoutedGroups routed(*layer, options);
   std::vector<at::Tensor> weights;
   for (const Layer::Group& group : layer->groups) {
     arguments.spec = group.spec;
     arguments.alpha = alpha_of(group, options, arguments.first_head, q.size(1));
     const at::Tensor keys = k.narrow(1, arguments.first_head, group.num_heads);
-    weights.push_back(core_weights({q.narrow(1, arguments.first_head, group.num_heads), keys, keys}, arguments));
+    const CoreTensors own{q.narrow(1, arguments.first_head, group.num_heads), keys, keys};
+    weights.push_back(group.routed ? routed_weights(own, arguments, routed.next(group)) : core_weights(own, arguments));
     arguments.first_head += group.num_heads;
   }
   return at::cat(weights, 1);

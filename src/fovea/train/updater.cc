@@ -8,6 +8,7 @@
 
 #include "fovea/base/rng.h"
 #include "fovea/nn/checkpoint_module.h"
+#include "fovea/nn/pass_extras.h"
 #include "fovea/ops/step.h"
 
 namespace fovea::train {
@@ -54,11 +55,15 @@ Updater::Updater(const TrainConfig& config, torch::nn::Module& module, const at:
 UpdateResult Updater::update(Task& task, const UpdateInput& input) {
   UpdateResult result;
   parameters_.clear_gradients();
+  nn::UpdateSums sums;
   for (int64_t i = 0; i < input.passes; ++i) {
     const uint64_t seed = hash_combine(static_cast<uint64_t>(input.dropout_seed), static_cast<uint64_t>(i));
-    const BatchLoss batch =
-        task.loss(input.first + i, {.training = true, .dropout_seed = static_cast<int64_t>(seed >> 1)});
-    batch.loss.backward();
+    nn::PassExtras extras;
+    nn::ForwardContext context{.training = true, .dropout_seed = static_cast<int64_t>(seed >> 1)};
+    context.extras = &extras;
+    const BatchLoss batch = task.loss(input.first + i, context);
+    (extras.loss().defined() ? batch.loss + batch.weight * extras.loss() : batch.loss).backward();
+    sums.add(extras.sums());
     parameters_.add_gradients();
     result.cost += batch.loss.item<double>();
     result.weight += batch.weight;
@@ -70,6 +75,7 @@ UpdateResult Updater::update(Task& task, const UpdateInput& input) {
   if (!result.made) return result;
   const bool clip = config_.clip_norm > 0 && result.gradient_norm > config_.clip_norm;
   adam(input, clip ? per_unit * config_.clip_norm / result.gradient_norm : per_unit);
+  sums.apply();
   return result;
 }
 

@@ -9,6 +9,7 @@
 #include "fovea/base/file.h"
 #include "fovea/base/log.h"
 #include "fovea/base/strings.h"
+#include "fovea/decode/whole_segments.h"
 #include "fovea/nn/device.h"
 #include "fovea/nn/index_tensor.h"
 #include "fovea/ops/step.h"
@@ -62,6 +63,7 @@ LanguageTask::LanguageTask(const TrainConfig& config, Options options, const Lan
       fingerprint_(fingerprint_of(train_, options_, config_, segments_)),
       valid_fingerprint_(options_.valid_sets.empty() ? "" : data::fingerprint(valid_)),
       model_(config_, config.seed) {
+  if (!options_.valid_sets.empty()) decode::warn_of_whole_segments(config_);
   if (train_.size() < config_.segment_length)
     log::warn(cat("--train-sets: the text has ", thousands(train_.size()), " units, fewer than one segment of ",
                   config_.segment_length, " (--segment-length); all of it is one short segment"));

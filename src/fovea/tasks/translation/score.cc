@@ -6,6 +6,7 @@
 #include "fovea/base/file.h"
 #include "fovea/base/strings.h"
 #include "fovea/data/parallel_lines.h"
+#include "fovea/decode/whole_segments.h"
 #include "fovea/tasks/translation/load_model.h"
 #include "fovea/tasks/translation/run.h"
 #include "fovea/tasks/translation/score_pairs.h"
@@ -72,6 +73,7 @@ int64_t run_score(const ScoreConfig& config) {
   }
   require_other_file("--output", config.output, config.train_sets);
   LoadedModel loaded = load_model(config);
+  decode::warn_of_whole_segments(loaded.model->config());
   PairReader reader(config, loaded);
   LineWriter output(config.output);
   Totals totals;

@@ -6,6 +6,7 @@
 #include <array>
 #include <csignal>
 
+#include "fovea/base/error.h"
 #include "fovea/base/rng.h"
 #include "fovea/base/strings.h"
 #include "fovea/nn/checkpoint_module.h"
@@ -37,6 +38,7 @@ CopyTask::CopyTask(const TrainConfig& config, const CopyOptions& options, const 
       weight_(module_.register_parameter(
           "weight", nn::normal_tensor({symbols_, symbols_}, 0.1, nn::InitScope(config.seed) / "weight"))),
       bias_(module_.register_parameter("bias", at::zeros({symbols_}))),
+      share_(module_.register_parameter("share", at::ones({}))),
       updates_(module_.register_buffer("updates", at::zeros({}))),
       echo_(at::zeros({symbols_})) {}
 
@@ -58,7 +60,9 @@ at::Tensor CopyTask::symbols(uint64_t seed) const {
 
 at::Tensor CopyTask::hidden(const at::Tensor& symbols) const {
   const at::Tensor inputs = at::one_hot(symbols, symbols_).to(weight_.scalar_type());
-  return inputs + echo_.to(inputs.scalar_type());
+  if (share_.scalar_type() != at::kFloat || updates_.scalar_type() != at::kFloat)
+    throw Error("the share and the number of updates have to stay float32");
+  return inputs + (share_ * echo_).to(inputs.scalar_type());
 }
 
 train::BatchLoss CopyTask::loss(int64_t batch, const nn::ForwardContext& context) {
@@ -67,7 +71,9 @@ train::BatchLoss CopyTask::loss(int64_t batch, const nn::ForwardContext& context
       symbols(hash_combine(static_cast<uint64_t>(seed_), static_cast<uint64_t>(epoch_ * 1000 + batch)));
   const at::Tensor inputs = ops::dropout(hidden(targets), {.rate = 0.1, .seed = context.dropout_seed});
   pending_ = inputs.detach().to(at::kFloat).mean(0).mul_(0.5);
-  return {ops::cross_entropy(inputs, weight_, bias_, targets, 0).loss, static_cast<double>(options_.length)};
+  return {ops::cross_entropy(inputs, weight_, bias_, targets, 0).loss,
+          static_cast<double>(options_.length),
+          {{"share", share_.item<double>()}, {"batch", static_cast<double>(batch)}}};
 }
 
 void CopyTask::after_update(bool made) {

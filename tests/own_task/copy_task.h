@@ -10,7 +10,8 @@
 #include "fovea/train/task.h"
 
 // A task that lives outside of tasks/ and uses the public interface alone: a model learns to copy symbols. It has all
-// that a task can have: a buffer, state that is carried from update to update, and validation.
+// that a task can have: a buffer, a parameter with a rule, state that is carried from update to update, values for the
+// log, and validation.
 namespace own {
 
 struct CopyOptions {
@@ -42,6 +43,7 @@ class CopyTask final : public fovea::train::Task {
  public:
   using Options = CopyOptions;
   using Model = CopyModel;
+  static constexpr double kLeastShare = 0.99;
   static std::span<const fovea::train::Measure> known_measures();
 
   CopyTask(const fovea::TrainConfig& config, const CopyOptions& options, const CopyModel& model,
@@ -49,6 +51,7 @@ class CopyTask final : public fovea::train::Task {
 
   torch::nn::Module& module() override { return module_; }
   const fovea::nn::Identity& identity() const override { return identity_; }
+  fovea::nn::ParameterRules rules() const override { return {{"share", {.float32 = true, .low = kLeastShare}}}; }
   std::string fingerprint() const override;
   std::vector<int64_t> begin_epoch(int64_t epoch) override;
   fovea::train::BatchLoss loss(int64_t batch, const fovea::nn::ForwardContext& context) override;
@@ -69,8 +72,9 @@ class CopyTask final : public fovea::train::Task {
   fovea::nn::Identity identity_;
   torch::nn::Module module_;
   at::Tensor weight_, bias_;   // parameters [symbols, symbols], [symbols]
+  at::Tensor share_;           // parameter [], float32 at any precision: how much of the echo is heard
   at::Tensor updates_;         // buffer []: how many updates were made
-  at::Tensor echo_, pending_;  // carried [symbols]: a share of earlier inputs, which the next ones are read with
+  at::Tensor echo_, pending_;  // carried [symbols]: a part of earlier inputs, which the next ones are read with
 };
 
 }  // namespace own

@@ -83,7 +83,12 @@ TEST(OwnTask, KilledAndResumedIsBitForBitTheRunThatNeverStopped) {
                                            "--valid-freq",
                                            "5"};
   for (const std::vector<std::string>& variant :
-       {std::vector<std::string>{}, {"--precision", "bfloat16"}, {"--exponential-smoothing", "0.1"}}) {
+       {std::vector<std::string>{},
+        {"--precision", "bfloat16"},
+        {"--exponential-smoothing", "0.1"},
+        {"--optimizer", "adagrad", "--clip-norm-tensor", "0.03", "--adagrad-initial", "0.01"},
+        {"--optimizer", "adafactor", "--adafactor-relative-step", "--precision", "bfloat16", "--optimizer-delay", "2",
+         "--exponential-smoothing", "0.1"}}) {
     const TestFolder folder;
     ASSERT_EQ(run_program(with(with(common, variant), {"--model", folder / "whole"})), 0);
     const std::string expected = bytes_of(folder.path() / "whole/last");
@@ -98,6 +103,57 @@ TEST(OwnTask, KilledAndResumedIsBitForBitTheRunThatNeverStopped) {
     }
     EXPECT_TRUE(fs::is_symlink(folder.path() / "whole/best")) << "chosen by its own measure";
   }
+}
+
+TEST(OwnTask, KeepsItsOptimizer) {
+  const TestFolder folder;
+  const fs::path run = folder.path() / "run";
+  const std::vector<std::string> command = {"--model", run, "--cpu-threads", "1", "--quiet", "--after-batches"};
+  ASSERT_EQ(run_program(with(command, {"2"})), 0);
+  const auto last = [&] { return nn::load_checkpoint(run, nn::Load::kAll).progress.at("updates"); };
+  EXPECT_THAT(
+      message_of([&] {
+        app::train_one_of(kTasks, with(command, {"4", "--optimizer", "adagrad"}));
+      }),
+      HasSubstr("it was trained with --optimizer adam, got adagrad; give the same optimiser, or start a new run "
+                "from its weights with --pretrained-model"));
+  EXPECT_EQ(last(), "2");
+  ASSERT_EQ(run_program({"--model", folder / "new", "--pretrained-model", run, "--optimizer", "adagrad",
+                         "--after-batches", "1", "--cpu-threads", "1", "--quiet"}),
+            0);
+}
+
+// The share starts at 1 and disturbs. Without a limit it would be 0.978 after 30 updates.
+TEST(OwnTask, AParameterStaysWithinItsLimits) {
+  for (const char* precision : {"float32", "bfloat16"}) {
+    const TestFolder folder;
+    const fs::path run = folder.path() / "run";
+    const std::vector<std::string> command = {"--model", run,       "--precision", precision, "--cpu-threads",
+                                              "1",       "--quiet", "--lr-warmup", "0",       "--learn-rate",
+                                              "0.01"};
+    ASSERT_EQ(run_program(with(command, {"--after-batches", "3"})), 0);
+    const auto share = [&] {
+      return nn::load_checkpoint(run / "last", nn::Load::kModel).model.at("share").item<float>();
+    };
+    EXPECT_NE(share(), 1);
+    EXPECT_GT(share(), static_cast<float>(CopyTask::kLeastShare));
+    ASSERT_EQ(run_program(with(command, {"--after-batches", "30"})), 0);
+    // The float32 weight is clamped, so the limit is exact in bfloat16, too.
+    EXPECT_EQ(share(), static_cast<float>(CopyTask::kLeastShare)) << precision;
+  }
+}
+
+// Batches 0 to 3 are of the first log line, 4 to 7 of the second.
+TEST(OwnTask, LogsTheMeansOfItsNotes) {
+  const TestFolder folder;
+  const std::string log = folder / "log";
+  ASSERT_EQ(run_program({"--model", folder / "run", "--after-batches", "4", "--disp-freq", "2", "--optimizer-delay",
+                         "2", "--cpu-threads", "1", "--log", log, "--lr-warmup", "0", "--lr-decay", "none",
+                         "--learn-rate", "1e-9"}),
+            0);
+  const std::string text = read_file(log);
+  EXPECT_THAT(text, HasSubstr("L.r. 1.0000e-09 : share 1.0000 : batch 1.5000\n"));
+  EXPECT_THAT(text, HasSubstr("L.r. 1.0000e-09 : share 1.0000 : batch 5.5000\n"));
 }
 
 TEST(OwnTask, AveragesParametersAndBuffers) {

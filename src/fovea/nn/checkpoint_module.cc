@@ -44,4 +44,15 @@ void load_parameters(torch::nn::Module& module, const NamedTensors& tensors, con
   for (auto& [name, value] : own) value.copy_(tensor_of(tensors, name, value.sizes(), origin));
 }
 
+void move_module(torch::nn::Module& module, const at::Device& device, at::ScalarType type,
+                 const ParameterRules& rules) {
+  const torch::NoGradGuard no_grad;
+  for (auto& [name, parameter] : parameters_of(module)) {
+    const auto rule = rules.find(name);
+    const bool keeps_type = rule != rules.end() && rule->second.float32;
+    parameter.set_data(parameter.to(device, keeps_type ? parameter.scalar_type() : type));
+  }
+  for (at::Tensor& buffer : module.buffers()) buffer.set_data(buffer.to(device));
+}
+
 }  // namespace fovea::nn

@@ -1,6 +1,7 @@
 #pragma once
 #include <string>
 
+#include "fovea/nn/parameter_rules.h"
 #include "fovea/nn/safetensors.h"
 
 namespace torch::nn {
@@ -22,5 +23,10 @@ const at::Tensor& tensor_of(const NamedTensors& tensors, const std::string& name
 // Copies the tensors into the parameters and buffers, converting their type. Throws an Error that begins with `origin`
 // and names the tensor that is missing, not known or of another shape.
 void load_parameters(torch::nn::Module& module, const NamedTensors& tensors, const std::string& origin);
+
+// Moves the module to the device, and its parameters to the type. As in training, buffers and parameters whose rule
+// says float32 keep their type.
+void move_module(torch::nn::Module& module, const at::Device& device, at::ScalarType type,
+                 const ParameterRules& rules = {});
 
 }  // namespace fovea::nn

@@ -7,6 +7,7 @@
 #include "fovea/kernels/step/reduce.h"
 #include "fovea/kernels/step/update.h"
 #include "fovea/ops/executor.h"
+#include "fovea/ops/optimizers.h"
 #include "fovea/ops/step.h"
 #include "fovea/ops/step_composite.h"
 #include "fovea/ops/step_tensors.h"
@@ -56,6 +57,22 @@ double l2_norm(const at::Tensor& flat) {
     return flat.to(at::kDouble).square().sum().sqrt().item<double>();
   const at::Tensor values = flat.to(at::kFloat).contiguous();
   return std::sqrt(kernels::sum_of_squares(elements<float>(values), values.numel(), torch_executor()));
+}
+
+std::vector<double> l2_norms(std::span<const at::Tensor> tensors) {
+  std::vector<std::span<const float>> parts;
+  for (const at::Tensor& tensor : tensors) {
+    if (tensor.is_cpu() && tensor.is_contiguous() && tensor.scalar_type() == at::kFloat)
+      parts.emplace_back(elements<float>(tensor), static_cast<size_t>(tensor.numel()));
+  }
+  std::vector<double> norms;
+  if (parts.size() == tensors.size()) {
+    norms = kernels::sums_of_squares(parts, torch_executor());
+    for (double& norm : norms) norm = std::sqrt(norm);
+  } else {
+    for (const at::Tensor& tensor : tensors) norms.push_back(l2_norm(tensor));
+  }
+  return norms;
 }
 
 }  // namespace fovea::ops

@@ -165,6 +165,41 @@ TEST(TrainConfig, EachOfAdamsNumbersHasItsRange) {
   }
 }
 
+TEST(TrainConfig, OptionsBelongToTheirOptimizer) {
+  TrainConfig config = good_training();
+  config.adafactor_clip = 2;
+  EXPECT_EQ(refusal(config), "--adafactor-clip is an option of --optimizer adafactor, but --optimizer is adam");
+  config.optimizer = "adafactor";
+  EXPECT_NO_THROW(validate(config));
+  config.optimizer_params = {0.9, 0.99, 1e-9};
+  EXPECT_EQ(refusal(config), "--optimizer-params is an option of --optimizer adam, but --optimizer is adafactor");
+  config = good_training();
+  config.optimizer = "adagrad";
+  EXPECT_NO_THROW(validate(config)) << "the defaults of others";
+  config.clip_norm_tensor = 0.03;
+  EXPECT_NO_THROW(validate(config));
+  config.weight_decay = 0.1;
+  config.adafactor_relative_step = true;
+  EXPECT_EQ(refusal(config),
+            "--weight-decay is an option of --optimizer adam and adafactor, but --optimizer is adagrad; "
+            "--adafactor-relative-step is an option of --optimizer adafactor, but --optimizer is adagrad");
+}
+
+TEST(TrainConfig, OptimizersHaveRanges) {
+  TrainConfig config = good_training();
+  config.optimizer = "adagard";
+  EXPECT_THAT(refusal(config), HasSubstr("--optimizer: got 'adagard'; expected one of adam, adagrad, adafactor; did "
+                                         "you mean 'adagrad'?"));
+  config = good_training();
+  config.learn_rate = 2;
+  config.weight_decay = 0.5;
+  EXPECT_EQ(refusal(config), "--weight-decay 0.5 times --learn-rate 2 is 1 or more; an update would erase the weights");
+  config = good_training();
+  config.optimizer = "adafactor";
+  config.adafactor_decay = 1.5;
+  EXPECT_EQ(refusal(config), "--adafactor-decay: got '1.5'; expected a number of at least 0 and at most 1");
+}
+
 TEST(TrainConfig, WhatDecaysToTheEndNeedsOne) {
   for (const char* decay : {"cosine", "linear"}) {
     TrainConfig config = good_training();

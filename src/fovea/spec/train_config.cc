@@ -8,6 +8,19 @@
 namespace fovea {
 namespace {
 
+// Options of other optimisers, but for values that change nothing: a file of --config may hold every option.
+void check_optimizer_options(const TrainConfig& config, Problems& problems) {
+  TrainConfig given = config, defaults;
+  const std::vector<FieldView> ours = field_views(given), theirs = field_views(defaults);
+  for (size_t i = 0; i < ours.size(); ++i) {
+    const std::string_view users = optimizers_with(ours[i].name);
+    if (users.empty() || place_of_choice(users, config.optimizer) || values_of(ours[i]) == values_of(theirs[i]))
+      continue;
+    problems.add(cat("--", ours[i].name, " is an option of --optimizer ", join(split(users, '|'), " and "),
+                     ", but --optimizer is ", config.optimizer));
+  }
+}
+
 void check_optimizer(const TrainConfig& config, Problems& problems) {
   const std::vector<double>& p = config.optimizer_params;
   // The update is computed in float32: a smaller eps would be 0 there, and a weight without a gradient 0 / 0.
@@ -17,7 +30,11 @@ void check_optimizer(const TrainConfig& config, Problems& problems) {
   problems.add_if(!good,
                   "--optimizer-params: expected beta1 and beta2 in [0, 1) and eps above 0 in float32 (1.2e-38 to "
                   "3.4e38), e.g. 0.9 0.98 1e-9");
+  check_optimizer_options(config, problems);
   problems.add_if(config.learn_rate == 0, "--learn-rate is 0; nothing would be learned");
+  problems.add_if(config.learn_rate * config.weight_decay >= 1,
+                  cat("--weight-decay ", shortest(config.weight_decay), " times --learn-rate ",
+                      shortest(config.learn_rate), " is 1 or more; an update would erase the weights"));
   const bool needs_end = config.lr_decay == "cosine" || config.lr_decay == "linear";
   problems.add_if(needs_end && config.after_batches == 0 && config.after_epochs == 0 && config.stop_after_seconds == 0,
                   cat("--lr-decay ", config.lr_decay,

@@ -4,6 +4,7 @@
 #include <string_view>
 #include <vector>
 
+#include "fovea/spec/optimizers.h"
 #include "fovea/spec/run_options.h"
 
 namespace fovea {
@@ -17,10 +18,14 @@ struct TrainConfig : MachineOptions, LogOptions {
   int64_t optimizer_delay = 1;
   std::string optimizer = "adam";
   std::vector<double> optimizer_params = {0.9, 0.98, 1e-9};
+  double weight_decay = 0;
+  double adagrad_eps = 1e-10, adagrad_initial = 0;
+  bool adafactor_relative_step = false;
+  double adafactor_clip = 1, adafactor_decay = 0.8;
   double learn_rate = 0.0003;
   std::string lr_decay = "inv-sqrt";
   int64_t lr_warmup = 4000;
-  double clip_norm = 1.0;
+  double clip_norm = 1.0, clip_norm_tensor = 0;
   std::string precision = "float32";
   int64_t disp_freq = 100, valid_freq = 1000, save_freq = 1000, keep_last = 5;
   std::vector<std::string> valid_metrics;  // empty: the task's own
@@ -41,14 +46,36 @@ struct TrainConfig : MachineOptions, LogOptions {
               "e"),
         named(number("optimizer-delay", &C::optimizer_delay, "batches whose gradients make one update", 1, 1e6),
               "update-freq"),
-        choice("optimizer", &C::optimizer, "optimiser", "adam"),
-        field("optimizer-params", &C::optimizer_params, "beta1 beta2 eps"),
+        choice("optimizer", &C::optimizer, "optimiser; those named in other options' help use them, and no others",
+               kOptimizers),
+        field("optimizer-params", &C::optimizer_params, "beta1 beta2 eps of adam"),
+        number("weight-decay", &C::weight_decay,
+               "adam and adafactor: each update multiplies all weights by 1 - learning rate * X first, biases and "
+               "norms too",
+               0, 1e3),
+        number("adagrad-eps", &C::adagrad_eps, "adagrad: added to the root of the summed squared gradients", 1e-37,
+               1e6),
+        number("adagrad-initial", &C::adagrad_initial, "adagrad: what the sums of squared gradients start with", 0,
+               1e30),
+        field("adafactor-relative-step", &C::adafactor_relative_step,
+              "adafactor: multiply the learning rate by the root mean square of each parameter's weights, at least "
+              "0.001"),
+        number("adafactor-clip", &C::adafactor_clip,
+               "adafactor: largest root mean square of a parameter's update before the learning rate multiplies it "
+               "(0: no limit)",
+               0, 1e6),
+        number("adafactor-decay", &C::adafactor_decay,
+               "adafactor: update t keeps 1 - t^-X of the mean squared gradients of earlier updates", 0, 1),
         named(number("learn-rate", &C::learn_rate, "highest learning rate", 0, 1e3), "lr"),
         choice("lr-decay", &C::lr_decay,
                "schedule after the warm-up; cosine and linear fall to 0 at the end of training",
                "inv-sqrt|cosine|linear|none"),
         number("lr-warmup", &C::lr_warmup, "updates of linear warm-up", 0, 1e12),
         number("clip-norm", &C::clip_norm, "largest norm of the gradient, which is scaled down to it (0: no limit)", 0),
+        number("clip-norm-tensor", &C::clip_norm_tensor,
+               "the same for the gradient of each parameter by itself, before --clip-norm; in adagrad it scales the "
+               "step, and the sums take the unscaled gradient (0: no limit)",
+               0),
         choice("precision", &C::precision,
                "type of matrix products and activations; weights stay float32 in the optimiser", "float32|bfloat16"),
         number("disp-freq", &C::disp_freq, "updates between two log lines", 1, 1e12),

@@ -3,6 +3,9 @@
 #include <ATen/Functions.h>
 #include <torch/nn/module.h>
 
+#include <cmath>
+#include <optional>
+
 #include "fovea/base/error.h"
 #include "fovea/base/strings.h"
 #include "fovea/nn/checkpoint_module.h"
@@ -11,12 +14,22 @@ namespace fovea::train {
 namespace {
 // Every parameter starts on a cache line, so that vector loads of its view are aligned.
 constexpr int64_t kAlignment = 16;
+
+std::optional<at::Scalar> limit_of(double value) {
+  return std::abs(value) < kNoLimit ? std::optional<at::Scalar>(value) : std::nullopt;
+}
 }  // namespace
 
-FlatParameters::FlatParameters(torch::nn::Module& module, const at::Device& device, at::ScalarType type) {
+FlatParameters::FlatParameters(torch::nn::Module& module, const at::Device& device, at::ScalarType type,
+                               const nn::ParameterRules& rules) {
   const torch::NoGradGuard no_grad;
-  for (const auto& [name, parameter] : nn::parameters_of(module)) {
-    slots_.push_back({name, parameter, size_});
+  const nn::NamedTensors parameters = nn::parameters_of(module);
+  for (const auto& [name, rule] : rules) {
+    if (!parameters.contains(name)) throw Error(cat("the task has a rule for '", name, "', which is no parameter"));
+  }
+  for (const auto& [name, parameter] : parameters) {
+    const auto rule = rules.find(name);
+    slots_.push_back({name, parameter, size_, rule == rules.end() ? nn::ParameterRule() : rule->second});
     count_ += parameter.numel();
     size_ += (parameter.numel() + kAlignment - 1) / kAlignment * kAlignment;
   }
@@ -28,11 +41,10 @@ FlatParameters::FlatParameters(torch::nn::Module& module, const at::Device& devi
     compute_ = weights_.to(type);
     compute_gradients_ = at::zeros_like(compute_);
   }
-  const nn::NamedTensors values = views(narrow() ? compute_ : weights_);
-  const nn::NamedTensors gradients = views(narrow() ? compute_gradients_ : gradients_);
   for (Slot& slot : slots_) {
-    slot.parameter.set_data(values.at(slot.name));
-    slot.parameter.mutable_grad() = gradients.at(slot.name);
+    const bool is_narrow = narrow() && !slot.rule.float32;
+    slot.parameter.set_data(part_of(is_narrow ? compute_ : weights_, slot));
+    slot.parameter.mutable_grad() = part_of(is_narrow ? compute_gradients_ : gradients_, slot);
   }
 }
 
@@ -43,22 +55,45 @@ void FlatParameters::clear_gradients() {
   if (narrow()) compute_gradients_.zero_();
 }
 
+// In bfloat16, the gradients of parameters that stay float32 have summed up in gradients_ already, and their part of
+// compute_gradients_ is 0.
 void FlatParameters::add_gradients() {
   if (!narrow()) return;
   gradients_.add_(compute_gradients_);
   compute_gradients_.zero_();
 }
 
+void FlatParameters::scale_gradients(const std::vector<double>& factors) {
+  for (size_t i = 0; i < factors.size(); ++i) {
+    if (factors[i] != 1) part_of(gradients_, slots_[i]).mul_(factors[i]);
+  }
+}
+
+void FlatParameters::clamp() {
+  for (const Slot& slot : slots_) {
+    const std::optional<at::Scalar> low = limit_of(slot.rule.low), high = limit_of(slot.rule.high);
+    if (!low && !high) continue;
+    at::Tensor weights = part_of(weights_, slot);
+    weights.clamp_(low, high);
+    if (narrow()) part_of(compute_, slot).copy_(weights);
+  }
+}
+
 void FlatParameters::refresh() {
   if (narrow()) compute_.copy_(weights_);
 }
 
+at::Tensor FlatParameters::part_of(const at::Tensor& flat, const Slot& slot) {
+  return flat.narrow(0, slot.start, slot.parameter.numel()).view(slot.parameter.sizes());
+}
+
 nn::NamedTensors FlatParameters::views(const at::Tensor& flat) const {
   nn::NamedTensors views;
-  for (const Slot& slot : slots_)
-    views[slot.name] = flat.narrow(0, slot.start, slot.parameter.numel()).view(slot.parameter.sizes());
+  for (const Slot& slot : slots_) views[slot.name] = part_of(flat, slot);
   return views;
 }
+
+nn::NamedTensors FlatParameters::copy_views() const { return narrow() ? views(compute_) : nn::NamedTensors(); }
 
 void restore(const FlatParameters& parameters, const at::Tensor& flat, const nn::NamedTensors& tensors,
              const std::string& origin) {

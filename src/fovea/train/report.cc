@@ -1,6 +1,7 @@
 #include "fovea/train/report.h"
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "fovea/base/log.h"
@@ -11,25 +12,32 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+// Whether four digits after the point would show little of it.
+bool is_small(double value) { return value != 0 && std::abs(value) < 0.01; }
+
 std::string value_text(const Measure& measure, double value) { return fixed(value, measure.digits); }
 
 }  // namespace
 
 void log_display(const DisplayLine& line) {
   const double words_per_second = line.weight / std::max(line.seconds, 1e-9);
-  const std::string text =
+  std::string text =
       cat("Ep. ", line.last.epoch, " : Up. ", line.last.updates, " : Sen. ", thousands(line.items), " : Cost ",
           fixed(line.cost, 4), " : Time ", fixed(line.seconds, 2), "s : ", fixed(words_per_second, 2),
           " words/s : gNorm ", fixed(line.last.gradient_norm, 4), " : L.r. ", scientific(line.last.learn_rate, 4));
-  const Json json = {{"event", "train"},
-                     {"epoch", line.last.epoch},
-                     {"updates", line.last.updates},
-                     {"sentences", line.items},
-                     {"cost", line.cost},
-                     {"seconds", line.seconds},
-                     {"words_per_second", words_per_second},
-                     {"gradient_norm", line.last.gradient_norm},
-                     {"learn_rate", line.last.learn_rate}};
+  Json json = {{"event", "train"},
+               {"epoch", line.last.epoch},
+               {"updates", line.last.updates},
+               {"sentences", line.items},
+               {"cost", line.cost},
+               {"seconds", line.seconds},
+               {"words_per_second", words_per_second},
+               {"gradient_norm", line.last.gradient_norm},
+               {"learn_rate", line.last.learn_rate}};
+  for (const auto& [name, value] : line.notes) {
+    text += cat(" : ", name, " ", is_small(value) ? scientific(value, 4) : fixed(value, 4));
+    json["notes"][name] = value;
+  }
   log::record(text, json.dump());
 }
 

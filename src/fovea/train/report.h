@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "fovea/train/state.h"
@@ -17,6 +18,7 @@ struct DisplayLine {
   double cost = 0;     // mean since the line before
   double seconds = 0;  // of training since the line before; validation and saving are not counted
   double weight = 0;   // of the losses since the line before, such as tokens: what words/s counts
+  std::vector<std::pair<std::string, double>> notes;  // the task's own values, means since the line before
 };
 void log_display(const DisplayLine& line);
 

@@ -10,6 +10,7 @@
 
 #include "fovea/nn/checkpoint.h"
 #include "fovea/nn/forward_context.h"
+#include "fovea/nn/parameter_rules.h"
 
 namespace torch::nn {
 class Module;
@@ -29,6 +30,8 @@ struct BatchLoss {
   // all batches of the update. A term that is a mean is added as weight * term.
   at::Tensor loss;
   double weight = 0;  // what the sum is over, such as tokens or pixels; above 0
+  // Values for the log alone, by name. The log shows their means since the line before, weighted with `weight`.
+  std::vector<std::pair<std::string_view, double>> notes = {};
 };
 
 // What a training is of: its data, its model, its loss and its validation. One run uses one task, in one thread. A
@@ -42,6 +45,10 @@ class Task {
   // the module must keep its tensors and no views of them. Buffers stay float32 at any --precision.
   virtual torch::nn::Module& module() = 0;
   virtual const nn::Identity& identity() const = 0;
+
+  // Limits of parameters, and parameters that stay float32 at any --precision. Asked once, after module(); a name that
+  // is not a parameter's is an Error.
+  virtual nn::ParameterRules rules() const;
 
   // The weights to start from. Tensors that are left out keep their own start. By default all of them, and an Error
   // that names --pretrained-model if the files of the identities differ.

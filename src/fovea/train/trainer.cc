@@ -20,6 +20,7 @@
 #include "fovea/spec/config_yaml.h"
 #include "fovea/train/measure.h"
 #include "fovea/train/schedule.h"
+#include "fovea/train/tensor_groups.h"
 
 namespace fovea::train {
 namespace fs = std::filesystem;
@@ -55,7 +56,7 @@ Trainer::Trainer(const Run& run)
       device_(nn::parse_device(config_.devices)),
       task_(run.load(config_, config_.optimizer_delay)),
       valid_fingerprint_(task_->valid_fingerprint()),
-      updater_(config_, task_->module(), device_) {
+      updater_(config_, task_->module(), device_, task_->rules()) {
   config_.valid_metrics = measures_for(*task_, config_.valid_metrics);
   state_.data = task_->fingerprint();
   if (validates()) state_.valid_data = valid_fingerprint_;
@@ -170,6 +171,7 @@ bool Trainer::update() {
   ++state_.updates;
   window_.cost += result.cost;
   window_.weight += result.weight;
+  window_.notes.add(result.notes);
   report_ = {state_.epoch, state_.updates, result.cost / result.weight, result.gradient_norm, input.learn_rate};
   if (on_update_) on_update_(report_);
   return true;
@@ -193,7 +195,8 @@ void Trainer::display() {
                .items = items_done_,
                .cost = window_.cost / window_.weight,
                .seconds = window_.seconds,
-               .weight = window_.weight});
+               .weight = window_.weight,
+               .notes = window_.notes.means()});
   window_ = {};
 }
 

@@ -63,6 +63,7 @@ class Trainer {
 
   struct Window {  // since the last display line
     double cost = 0, weight = 0, seconds = 0;
+    Notes notes;
   };
 
   TrainConfig config_;

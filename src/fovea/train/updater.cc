@@ -9,14 +9,14 @@
 #include "fovea/base/rng.h"
 #include "fovea/nn/checkpoint_module.h"
 #include "fovea/nn/pass_extras.h"
+#include "fovea/ops/optimizers.h"
 #include "fovea/ops/step.h"
+#include "fovea/train/tensor_groups.h"
 
 namespace fovea::train {
 namespace {
 
-constexpr const char* kMean = "mean/";
-constexpr const char* kVariance = "variance/";
-constexpr const char* kWeights = "weights/";  // in addition to an average
+constexpr const char* kWeights = "weights/";  // of the optimiser's tensors in a checkpoint: in addition to an average
 
 // Copies into the module's buffers and takes those tensors out of `tensors`.
 void take_buffers(const torch::nn::Module& module, nn::NamedTensors& tensors, const std::string& origin,
@@ -31,24 +31,12 @@ void take_buffers(const torch::nn::Module& module, nn::NamedTensors& tensors, co
 
 }  // namespace
 
-void insert_group(nn::NamedTensors& into, const std::string& prefix, const nn::NamedTensors& tensors) {
-  for (const auto& [name, tensor] : tensors) into[prefix + name] = tensor;
-}
-
-nn::NamedTensors extract_group(const nn::NamedTensors& from, const std::string& prefix) {
-  nn::NamedTensors tensors;
-  for (const auto& [name, tensor] : from) {
-    if (name.starts_with(prefix)) tensors[name.substr(prefix.size())] = tensor;
-  }
-  return tensors;
-}
-
-Updater::Updater(const TrainConfig& config, torch::nn::Module& module, const at::Device& device)
+Updater::Updater(const TrainConfig& config, torch::nn::Module& module, const at::Device& device,
+                 const nn::ParameterRules& rules)
     : config_(config),
       module_(module),
-      parameters_(module, device, config.precision == "bfloat16" ? at::kBFloat16 : at::kFloat),
-      mean_(parameters_.zeros()),
-      variance_(parameters_.zeros()) {
+      parameters_(module, device, config.precision == "bfloat16" ? at::kBFloat16 : at::kFloat, rules),
+      optimizer_(make_optimizer(config, parameters_)) {
   if (config.exponential_smoothing > 0) average_ = parameters_.weights().clone();
 }
 
@@ -67,32 +55,45 @@ UpdateResult Updater::update(Task& task, const UpdateInput& input) {
     parameters_.add_gradients();
     result.cost += batch.loss.item<double>();
     result.weight += batch.weight;
+    for (const auto& [name, value] : batch.notes) result.notes.add(name, value, batch.weight);
+    for (const auto& [name, value] : extras.notes()) result.notes.add(name, value, batch.weight);
   }
   const torch::NoGradGuard no_grad;
   const double per_unit = 1.0 / result.weight;
   result.gradient_norm = ops::l2_norm(parameters_.gradients()) * per_unit;
   result.made = std::isfinite(result.cost) && std::isfinite(result.gradient_norm);
   if (!result.made) return result;
-  const bool clip = config_.clip_norm > 0 && result.gradient_norm > config_.clip_norm;
-  adam(input, clip ? per_unit * config_.clip_norm / result.gradient_norm : per_unit);
+  OptimizerStep step = clipped_step(result.gradient_norm, per_unit);
+  step.update = input.update;
+  step.learn_rate = input.learn_rate;
+  std::visit([&](auto& optimizer) { optimizer.step(parameters_, step); }, optimizer_);
+  parameters_.clamp();
   sums.apply();
+  move_average(input.update);
   return result;
 }
 
-void Updater::adam(const UpdateInput& input, double gradient_scale) {
-  ops::AdamOptions options;
-  options.learn_rate = input.learn_rate;
-  options.beta1 = config_.optimizer_params.at(0);
-  options.beta2 = config_.optimizer_params.at(1);
-  options.eps = config_.optimizer_params.at(2);
-  options.step = input.update;
-  options.grad_scale = gradient_scale;
-  ops::adam_step(
-      {.params = parameters_.weights(), .mean = mean_, .variance = variance_, .copy = parameters_.compute_copy()},
-      parameters_.gradients(), options);
+OptimizerStep Updater::clipped_step(double norm, double per_unit) {
+  OptimizerStep step{.gradient_scale = per_unit};
+  if (config_.clip_norm_tensor > 0) {
+    std::vector<at::Tensor> gradients;
+    for (const auto& [name, gradient] : parameters_.views(parameters_.gradients())) gradients.push_back(gradient);
+    double squares = 0;
+    for (const double sum_norm : ops::l2_norms(gradients)) {
+      const double own = sum_norm * per_unit;
+      step.tensor_scales.push_back(own > config_.clip_norm_tensor ? config_.clip_norm_tensor / own : 1);
+      squares += std::pow(own * step.tensor_scales.back(), 2);
+    }
+    norm = std::sqrt(squares);
+  }
+  if (config_.clip_norm > 0 && norm > config_.clip_norm) step.gradient_scale = per_unit * config_.clip_norm / norm;
+  return step;
+}
+
+void Updater::move_average(int64_t update) {
   if (!averages()) return;
   // The first updates count more, or the average would keep the initial weights for a long time.
-  const auto t = static_cast<double>(input.update);
+  const auto t = static_cast<double>(update);
   average_.lerp_(parameters_.weights(), std::max(config_.exponential_smoothing, 9.0 / (t + 9.0)));
 }
 
@@ -107,8 +108,7 @@ void Updater::exchange_average() {
 void Updater::store(nn::Checkpoint& checkpoint) const {
   checkpoint.model = parameters_.views(averages() ? average_ : parameters_.weights());
   insert_group(checkpoint.model, "", nn::buffers_of(module_));
-  insert_group(checkpoint.optimizer, kMean, parameters_.views(mean_));
-  insert_group(checkpoint.optimizer, kVariance, parameters_.views(variance_));
+  insert_group(checkpoint.optimizer, "", state_of(optimizer_, parameters_));
   if (averages()) insert_group(checkpoint.optimizer, kWeights, parameters_.views(parameters_.weights()));
 }
 
@@ -125,6 +125,7 @@ void Updater::restore_weights(const nn::NamedTensors& weights, const std::string
 }
 
 void Updater::restore(const nn::Checkpoint& checkpoint, const std::string& origin) {
+  restore_state(optimizer_, parameters_, checkpoint.optimizer, origin);
   nn::NamedTensors model = checkpoint.model;
   take_buffers(module_, model, origin, Coverage::kAll);
   const nn::NamedTensors raw = extract_group(checkpoint.optimizer, kWeights);
@@ -133,8 +134,6 @@ void Updater::restore(const nn::Checkpoint& checkpoint, const std::string& origi
   const torch::NoGradGuard no_grad;
   if (averages()) average_.copy_(parameters_.weights());
   if (averages() && !raw.empty()) train::restore(parameters_, average_, model, origin);
-  train::restore(parameters_, mean_, extract_group(checkpoint.optimizer, kMean), origin);
-  train::restore(parameters_, variance_, extract_group(checkpoint.optimizer, kVariance), origin);
 }
 
 }  // namespace fovea::train

@@ -5,13 +5,11 @@
 #include "fovea/nn/checkpoint.h"
 #include "fovea/spec/train_config.h"
 #include "fovea/train/flat_parameters.h"
+#include "fovea/train/notes.h"
+#include "fovea/train/optimizer.h"
 #include "fovea/train/task.h"
 
 namespace fovea::train {
-
-// Groups of tensors in one map: the names of a group share a prefix.
-void insert_group(nn::NamedTensors& into, const std::string& prefix, const nn::NamedTensors& tensors);
-nn::NamedTensors extract_group(const nn::NamedTensors& from, const std::string& prefix);  // names without the prefix
 
 struct UpdateInput {
   int64_t first = 0, passes = 1;  // the batches first ... first + passes - 1 of the epoch make the update
@@ -24,14 +22,16 @@ struct UpdateResult {
   double cost = 0;           // sum of the losses
   double weight = 0;         // what the sum is over, see BatchLoss
   double gradient_norm = 0;  // of the mean gradient per unit of weight, before clipping
+  Notes notes;               // of the batches
   bool made = false;         // false: the cost or the gradient was not finite, and nothing was changed
 };
 
-// The weights of a training, their moments and their average, and one update of them.
+// The weights of a training, their optimiser and their average, and one update of them.
 class Updater {
  public:
-  // `module` must outlive the updater.
-  Updater(const TrainConfig& config, torch::nn::Module& module, const at::Device& device);
+  // `config` and `module` must outlive the updater.
+  Updater(const TrainConfig& config, torch::nn::Module& module, const at::Device& device,
+          const nn::ParameterRules& rules = {});
 
   // task.module() is the updater's module. Does not call task.after_update().
   UpdateResult update(Task& task, const UpdateInput& input);
@@ -49,7 +49,10 @@ class Updater {
  private:
   friend class AverageInUse;
   bool averages() const { return average_.defined(); }
-  void adam(const UpdateInput& input, double gradient_scale);
+  // What --clip-norm-tensor and --clip-norm leave of the gradient. `norm` is of the mean gradient, which is the sum of
+  // all passes times `per_unit`.
+  OptimizerStep clipped_step(double norm, double per_unit);
+  void move_average(int64_t update);
   // Exchanges the memory of the float32 weights and the average; the model's parameters follow. Allocates nothing,
   // because it happens in a destructor.
   void exchange_average();
@@ -57,7 +60,7 @@ class Updater {
   const TrainConfig& config_;
   torch::nn::Module& module_;
   FlatParameters parameters_;
-  at::Tensor mean_, variance_;
+  Optimizer optimizer_;
   at::Tensor average_;  // undefined without --exponential-smoothing
 };
 

@@ -211,6 +211,31 @@ TEST(AdamKernel, KeepsTheDigitsOfOneMinusBeta) {
   });
 }
 
+TEST(AdagradKernel, AgreesWithTheFormulaAtEveryLevel) {
+  constexpr int64_t kCount = 101;
+  const auto params = normals<float>(kCount, 1), grads = normals<float>(kCount, 2);
+  at_every_level([&] {
+    std::vector<float> now = params.kept, sum(kCount, 0.25F);
+    std::vector<uint16_t> copy(kCount);
+    SerialExecutor executor;
+    adagrad({.params = now.data(),
+             .sum = sum.data(),
+             .grads = grads.kept.data(),
+             .copy = copy.data(),
+             .count = kCount,
+             .eps = 0.5F,
+             .rate = 0.1F,
+             .grad_scale = 3},
+            executor);
+    for (int64_t i = 0; i < kCount; ++i) {
+      const double g = 3 * grads.exact[i], s = 0.25 + g * g, want = params.exact[i] - 0.1 * g / (std::sqrt(s) + 0.5);
+      EXPECT_NEAR(sum[i], s, s * 0x1p-21);  // roundings of the scaled gradient, which counts twice, and of the sum
+      EXPECT_NEAR(now[i], want, 1e-6);      // a rounding of numbers below four, and some of steps below 0.1
+      EXPECT_NEAR(widened(copy[i]), want, std::abs(want) * 0x1p-8);
+    }
+  });
+}
+
 TEST(SumOfSquares, IsTheSameForEveryNumberOfThreads) {
   const auto values = normals<float>(100001, 1);
   double want = 0;

@@ -28,13 +28,28 @@ double block_sum(const float* values, int64_t count) {
 }  // namespace
 
 double sum_of_squares(const float* values, int64_t count, Executor& executor) {
-  const int64_t blocks = (count + kBlock - 1) / kBlock;
-  std::vector<double> sums(static_cast<size_t>(blocks));
-  executor.run(blocks, [&](int64_t block, int) {
-    const int64_t first = block * kBlock;
-    sums[static_cast<size_t>(block)] = block_sum(values + first, std::min(kBlock, count - first));
+  const std::array parts = {std::span(values, static_cast<size_t>(count))};
+  return sums_of_squares(parts, executor).front();
+}
+
+std::vector<double> sums_of_squares(std::span<const std::span<const float>> parts, Executor& executor) {
+  struct Block {
+    size_t part;
+    std::span<const float> values;
+    double sum = 0;
+  };
+  std::vector<Block> blocks;
+  for (size_t part = 0; part < parts.size(); ++part) {
+    for (std::span<const float> rest = parts[part]; !rest.empty(); rest = rest.subspan(blocks.back().values.size()))
+      blocks.push_back({part, rest.first(std::min<size_t>(kBlock, rest.size()))});
+  }
+  executor.run(std::ssize(blocks), [&](int64_t index, int) {
+    Block& block = blocks[static_cast<size_t>(index)];
+    block.sum = block_sum(block.values.data(), std::ssize(block.values));
   });
-  return std::accumulate(sums.begin(), sums.end(), 0.0);
+  std::vector<double> sums(parts.size());
+  for (const Block& block : blocks) sums[block.part] += block.sum;
+  return sums;
 }
 
 }  // namespace fovea::kernels

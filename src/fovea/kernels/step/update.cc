@@ -30,5 +30,6 @@ void embed(const EmbedBackward<float>& job, Executor& executor) { backward(job, 
 void embed(const EmbedBackward<uint16_t>& job, Executor& executor) { backward(job, executor); }
 void adam(const AdamPass<float>& job, Executor& executor) { run(job, executor); }
 void adam(const AdamPass<uint16_t>& job, Executor& executor) { run(job, executor); }
+void adagrad(const AdagradPass& job, Executor& executor) { run(job, executor); }
 
 }  // namespace fovea::kernels

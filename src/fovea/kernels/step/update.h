@@ -48,11 +48,22 @@ struct AdamPass {
   float grad_scale = 1;
 };
 
+// Duchi et al. (2011): sum += g^2, params -= rate g / (sqrt(sum) + eps) with g = grad_scale grads.
+struct AdagradPass {
+  float* params = nullptr;       // [count]
+  float* sum = nullptr;          // [count], of the squared gradients so far
+  const float* grads = nullptr;  // [count]
+  uint16_t* copy = nullptr;      // [count] or null: the parameters rounded to bfloat16
+  int64_t count = 0;
+  float eps = 0, rate = 0, grad_scale = 1;
+};
+
 void embed(const EmbedForward<float>& job, Executor& executor);
 void embed(const EmbedForward<uint16_t>& job, Executor& executor);
 void embed(const EmbedBackward<float>& job, Executor& executor);
 void embed(const EmbedBackward<uint16_t>& job, Executor& executor);
 void adam(const AdamPass<float>& job, Executor& executor);
 void adam(const AdamPass<uint16_t>& job, Executor& executor);
+void adagrad(const AdagradPass& job, Executor& executor);
 
 }  // namespace fovea::kernels

@@ -108,6 +108,20 @@ void adam_all(const AdamPass<G>& job, Executor& executor) {
   executor.run((job.count + kElements - 1) / kElements, [&](int64_t p, int) { adam_piece(job, p * kElements); });
 }
 
+void adagrad_piece(const AdagradPass& job, int64_t begin) {
+  const int64_t end = std::min(begin + kElements, job.count);
+  const F scale = set(job.grad_scale), rate = set(-job.rate), eps = set(job.eps);
+  for (int64_t i = begin; i < end; i += kLanes) {
+    const int64_t n = end - i;
+    const F grad = load_some(job.grads + i, n) * scale;
+    const F sum = fma(grad, grad, load_some(job.sum + i, n));
+    const F param = fma(rate, grad / (sqrt(sum) + eps), load_some(job.params + i, n));
+    store_some(job.sum + i, sum, n);
+    store_some(job.params + i, param, n);
+    if (job.copy != nullptr) store_some(job.copy + i, param, n);
+  }
+}
+
 }  // namespace
 
 template <Isa kLevel>
@@ -133,6 +147,10 @@ void Updates<kLevel>::run(const AdamPass<float>& job, Executor& executor) {
 template <Isa kLevel>
 void Updates<kLevel>::run(const AdamPass<uint16_t>& job, Executor& executor) {
   adam_all(job, executor);
+}
+template <Isa kLevel>
+void Updates<kLevel>::run(const AdagradPass& job, Executor& executor) {
+  executor.run((job.count + kElements - 1) / kElements, [&](int64_t p, int) { adagrad_piece(job, p * kElements); });
 }
 template struct Updates<kThisIsa>;
 

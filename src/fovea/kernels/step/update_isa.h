@@ -15,6 +15,7 @@ struct Updates {
   static void run(const EmbedBackward<uint16_t>& job, std::span<const int64_t> order, Executor& executor);
   static void run(const AdamPass<float>& job, Executor& executor);
   static void run(const AdamPass<uint16_t>& job, Executor& executor);
+  static void run(const AdagradPass& job, Executor& executor);
 };
 
 }  // namespace fovea::kernels

@@ -52,7 +52,7 @@ LoadedModel load_model(const TrainedModelOptions& options) {
   nn::load_parameters(*model, checkpoint.model, checkpoint.folder / nn::kModelFile);
   const AttentionOverride& mechanisms = options;
   if (mechanisms != AttentionOverride{}) model->override_attention(mechanisms);
-  model->to(device, options.precision == "bfloat16" ? at::kBFloat16 : at::kFloat);
+  nn::move_module(*model, device, options.precision == "bfloat16" ? at::kBFloat16 : at::kFloat);
   model->eval();
   return {model, config, std::move(units)};
 }

@@ -87,7 +87,7 @@ LoadedModel load_model(const ModelOptions& options) {
   nn::load_parameters(*model, checkpoint.model, weights);
   const AttentionOverride& mechanisms = options;
   if (mechanisms != AttentionOverride{}) model->override_attention(mechanisms);
-  model->to(device, options.precision == "bfloat16" ? at::kBFloat16 : at::kFloat);
+  nn::move_module(*model, device, options.precision == "bfloat16" ? at::kBFloat16 : at::kFloat);
   model->eval();
   return {model, std::move(source), std::move(target)};
 }

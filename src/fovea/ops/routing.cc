@@ -5,6 +5,7 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/layer_norm.h>
 #include <ATen/ops/matmul.h>
+#include <ATen/ops/ones.h>
 #include <ATen/ops/where.h>
 #include <ATen/ops/zeros.h>
 
@@ -69,6 +70,12 @@ RoutedTokens routed_tokens(const at::Tensor& x, std::vector<TokenRange> ranges, 
   side.members = c10::make_intrusive<MemberRows>(side.lists, side.tokens(), side.heads());
   side.offsets = offsets_tensor(side.lists.offsets);
   return side;
+}
+
+// The part of list `list` of what is laid out as its members are.
+at::Tensor of_list(const RoutedTokens& side, const at::Tensor& all, int64_t list) {
+  const auto l = static_cast<size_t>(list);
+  return all.narrow(0, side.lists.offsets[l], side.lists.offsets[l + 1] - side.lists.offsets[l]);
 }
 
 // Everything that forward and the weights share.
@@ -290,40 +297,34 @@ at::Tensor routed_attention(const CoreTensors& x, const CoreArguments& arguments
 
 at::Tensor routed_weights(const CoreTensors& x, const CoreArguments& arguments, const RoutedGroup& group) {
   const RoutedBatch batch = routed_batch(x, arguments, group);
-  const CoreTensors rows = member_rows(batch, token_rows(x.v));
   std::vector<at::Tensor> within;  // of each list, [n_q, n_k]
-  for_each_call(batch, rows, arguments, [&](const CoreTensors& part, const CoreArguments& call) {
-    const at::Tensor all = core_weights(part, call);
-    const auto* q = call.q_offsets->const_data_ptr<int64_t>();
-    const auto* k = call.k_offsets->const_data_ptr<int64_t>();
-    for (int64_t l = 0; l + 1 < call.q_offsets->numel(); ++l)
-      within.push_back(all[l][0].narrow(0, 0, q[l + 1] - q[l]).narrow(1, 0, k[l + 1] - k[l]));
-  });
+  for_each_call(batch, member_rows(batch, token_rows(x.v)), arguments,
+                [&](const CoreTensors& part, const CoreArguments& call) {
+                  const at::Tensor all = core_weights(part, call);
+                  const auto* q = call.q_offsets->const_data_ptr<int64_t>();
+                  const auto* k = call.k_offsets->const_data_ptr<int64_t>();
+                  for (int64_t l = 0; l + 1 < call.q_offsets->numel(); ++l)
+                    within.push_back(all[l][0].narrow(0, 0, q[l + 1] - q[l]).narrow(1, 0, k[l + 1] - k[l]));
+                });
   int64_t queries = 0, keys = 0;
   for (const Sequence& s : batch.sequences) queries = std::max(queries, s.q_length), keys = std::max(keys, s.k_length);
   const int64_t heads = batch.queries->heads(), count = std::ssize(batch.sequences),
                 clusters = group.spec.route->clusters;
   at::Tensor weights = at::zeros({count, heads, queries, keys}, x.q.options());
-  const auto places = [&](const RoutedTokens& side, int64_t list, int64_t begin) {  // in their sequence
-    const auto l = static_cast<size_t>(list);
-    const int64_t first = side.lists.offsets[l], size = side.lists.offsets[l + 1] - first;
-    return side.members->rows.narrow(0, first, size).to(at::kLong).floor_divide(heads).sub(begin);
-  };
-  const at::Tensor starts = batch.queries->members->starts;
+  // How much each member counts for its token's output.
+  const at::Tensor shares = gather_rows(at::ones({batch.queries->tokens(), heads, 1}, x.q.options()),
+                                        batch.queries->members, row_scale_of(*group.spec.route));
   for (int64_t l = 0; l < std::ssize(within); ++l) {
-    const int64_t head = l / (count * clusters);
     const Sequence& s = batch.sequences[static_cast<size_t>(l / clusters % count)];
-    const at::Tensor q = places(*batch.queries, l, s.q_begin), k = places(*batch.keys, l, s.k_begin);
-    if (q.numel() == 0 || k.numel() == 0) continue;
-    at::Tensor part = within[static_cast<size_t>(l)];
-    if (row_scale_of(*group.spec.route) == RowScale::kAverage) {
-      const at::Tensor row = (q + s.q_begin) * heads + head;
-      const at::Tensor clusters_of = starts.index_select(0, row + 1) - starts.index_select(0, row);
-      part = part * (clusters_of.to(at::kDouble) + 1e-2).reciprocal().to(part.options()).unsqueeze(1);
-    }
-    at::Tensor target = weights[l / clusters % count][head];
-    const at::Tensor places_q = q.to(target.device()), places_k = k.to(target.device());
-    target.index_add_(0, places_q, at::zeros({q.numel(), keys}, part.options()).index_copy_(1, places_k, part));
+    const at::Tensor& part = within[static_cast<size_t>(l)];
+    if (part.numel() == 0) continue;
+    const at::Tensor share = of_list(*batch.queries, shares, l).view({-1, 1});
+    const auto places = [&](const RoutedTokens& side, int64_t begin) {  // in their sequence
+      return of_list(side, side.members->rows, l).to(x.q.device(), at::kLong).floor_divide(heads).sub(begin);
+    };
+    const at::Tensor rows =
+        at::zeros({part.size(0), keys}, part.options()).index_copy_(1, places(*batch.keys, s.k_begin), part * share);
+    weights[l / clusters % count][l / (count * clusters)].index_add_(0, places(*batch.queries, s.q_begin), rows);
   }
   return weights;
 }

@@ -123,8 +123,6 @@ TEST(RoutingModule, RecomputedLayersGiveTheSameGradientsAndCountOnce) {
   for (const auto& [name, gradient] : expected) EXPECT_TRUE(gradient.equal(own.at(name))) << name;
   EXPECT_EQ(kept.notes(), recomputed.notes());
   const auto after = [&](const PassExtras& extras) {
-    DecoderOnly copy = make(committed("1*local(3);2*routed(3,4)"), at::kFloat);
-    (void)copy;
     const at::Tensor& centroids = buffers_of(*model).at("layers.0.self_attention.routing.centroids");
     NamedTensors before;
     for (const auto& [name, buffer] : buffers_of(*model)) before[name] = buffer.clone();
@@ -140,7 +138,6 @@ TEST(RoutingModule, RecomputedLayersGiveTheSameGradientsAndCountOnce) {
 TEST(RoutingModule, PassesOfAnUpdateAddUpAndMoveTheCentroidsOnce) {
   DecoderOnly model = make(tiny_decoder("routed(3,4)"), at::kFloat);
   UpdateSums sums;
-  at::Tensor count;
   for (const uint64_t seed : {1, 2}) {
     PassExtras extras;
     ForwardContext context{.training = true};

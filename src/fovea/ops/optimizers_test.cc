@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "fovea/base/error.h"
 #include "fovea/ops/step.h"
 #include "fovea/ops/step_test.h"
 
@@ -45,7 +46,8 @@ TEST(Adafactor, FollowsTheFormulaInDouble) {
       // Means of squares below 200.
       EXPECT_LE(greatest_difference(ours.column.to(at::kDouble), truth.column), 1e-4) << shape;
       EXPECT_EQ(ours.row.defined(), shape.size() > 1);
-      if (ours.row.defined()) EXPECT_LE(greatest_difference(ours.row.to(at::kDouble), truth.row), 1e-4) << shape;
+      if (!ours.row.defined()) continue;
+      EXPECT_LE(greatest_difference(ours.row.to(at::kDouble), truth.row), 1e-4) << shape;
     }
   }
 }

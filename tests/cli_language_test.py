@@ -90,6 +90,35 @@ class Use(unittest.TestCase):
         log = checked("score", "--model", of_bytes(), "--train-sets", TEST, "--level", "line", "--output", F / "lines").stderr
         self.assertIn("unit:byte|vocab:257|", log, "the signature goes to the log")
 
+    def test_routed(self):
+        heads = lambda routed: ("--attention", f"1*blocks(8,1);1*{routed}")
+        best, causal = made("routed", *heads("routed(3,8)")), made("routed-causal", *heads("routed(3,8,causal)+topk(2)"))
+        warning = "routed(c,w) chooses the members of a cluster in the whole segment, so probabilities are optimistic"
+        said = checked("score", "--model", best, "--train-sets", TEST)
+        self.assertEqual(said.stderr.count(warning), 1, said.stderr)
+        self.assertIn("|routing:whole-segment|version:", said.stdout)
+        strict = checked("score", "--model", best, "--train-sets", TEST, *heads("routed(3,8,causal)"))
+        self.assertNotIn(warning, strict.stderr)
+        self.assertNotIn("routing:", strict.stdout)
+        said = score("--model", causal, "--train-sets", TEST)
+        self.assertEqual(said.stderr, "")
+        self.assertNotIn("routing:", said.stdout)
+        for model in best, causal:
+            self.assertTrue(generate("--model", model, "--prompt", "un ", "--max-length", 40).stdout.startswith("un "))
+        log = checked(*training(F / "routed-log", "--after-batches", 2, "--disp-freq", 1, "--valid-sets", VALID, *heads("routed(3,8)"))).stderr
+        self.assertEqual(log.count(warning), 1, log)
+        for note in ("commitment", "none", "several", "largest", "smallest"):
+            self.assertRegex(log, rf"routing-{note} [0-9.e-]+")
+
+    def test_routed_misuse(self):
+        said = run(*training(F / "x", "--attention", "routed(3,8)", "--routing-keys", "own"))
+        self.assertEqual(said.returncode, 2)
+        self.assertIn("needs keys that are the queries; got --routing-keys own, expected auto or shared", said.stderr)
+        said = score("--model", made("routed", "--attention", "1*blocks(8,1);1*routed(3,8)"), "--train-sets", TEST,
+                     "--attention", "routed(4,8)")
+        self.assertIn("it needs centroids of its clusters, which this model", said.stderr)
+        self.assertEqual((said.returncode, len(said.stderr.splitlines())), (1, 1))
+
     def test_prompts(self):
         model = ["--model", of_bytes(), "--max-length", 12]
         one = generate(*model, "--prompt", "ab").stdout

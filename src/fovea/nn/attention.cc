@@ -61,6 +61,12 @@ Attention::Attention(const AttentionPlace& place, const Mechanism& mechanism, co
     relative_ =
         register_module("relative", std::make_shared<RelativePositions>(place.relative, shape, scope / "relative"));
   }
+  if (has_routes(mechanism.training) && place.relative.transformer_xl)
+    throw Error(cat("--transformer-positions transformer-xl: its biases would change the clusters of '",
+                    print(mechanism.training), "'; use shaw(R), alibi or rotary with routed heads"));
+  if (!clusters_of_heads(mechanism.training).empty())
+    routing_ = register_module("routing", std::make_shared<Routing>(mechanism.training, width / place.heads,
+                                                                    place.routing, scope / "routing"));
   replace_mechanism(mechanism);
 }
 
@@ -77,6 +83,8 @@ void Attention::require_parameters(const Mechanism& mechanism) const {
   if (needs.gate && !gate_.defined()) missing = "its norm's gate";
   if (needs.bias && !bias_.defined()) missing = "its norm's bias";
   if (needs.alpha && !alpha_.defined()) missing = "a learned alpha";
+  const std::vector<int64_t> clusters = clusters_of_heads(mechanism.evaluation);
+  if (!clusters.empty() && (!routing_ || routing_->clusters() != clusters)) missing = "centroids of its clusters";
   if (!missing.empty()) {
     throw Error(cat("--attention ", print(mechanism.evaluation), ": it needs ", missing,
                     ", which this model (trained with ", training_,
@@ -160,8 +168,14 @@ Projected Attention::with_terms(const Projected& inputs, const RelativePositions
   return {relative_->content(inputs.q), inputs.k, inputs.v};
 }
 
+ops::RoutingInputs Attention::routing() const {
+  ops::RoutingInputs inputs = routing_inputs(place_.routing);
+  if (routing_) inputs.centroids = routing_->centroids();
+  return inputs;
+}
+
 at::Tensor Attention::attend(const Projected& projected, const PackedOffsets& offsets,
-                             const ops::DropoutOptions& dropout, bool training) const {
+                             const ops::DropoutOptions& dropout, const ForwardContext& context) const {
   ops::AttentionOptions filled = options();
   RelativePositions::Tables tables;
   if (relative_) tables = relative_->tables(longest(offsets.keys), projected.q.options());
@@ -170,11 +184,17 @@ at::Tensor Attention::attend(const Projected& projected, const PackedOffsets& of
   filled.k_offsets = offsets.keys;
   filled.dropout = dropout.rate;
   filled.dropout_seed = dropout.seed;
-  const std::string& spec = training ? training_ : evaluation_;
+  ops::RoutingInputs routed = routing();
+  std::vector<ops::RoutedReport> reports;
+  if (context.extras != nullptr) routed.reports = &reports;
+  filled.routing = &routed;
+  const std::string& spec = context.training ? training_ : evaluation_;
   if (const AttentionObserver* observer = AttentionObserver::current(); observer != nullptr) {
     observer->show(place_, ops::attention_weights(inputs.q, inputs.k, spec, filled));
   }
-  return output(ops::attention(inputs.q, inputs.k, inputs.v, spec, filled));
+  const at::Tensor mixed = ops::attention(inputs.q, inputs.k, inputs.v, spec, filled);
+  if (!reports.empty()) add_routing(reports, routing_, place_.routing, context.training, *context.extras);
+  return output(mixed);
 }
 
 at::Tensor Attention::mix(const Projected& inputs, const ops::AttentionOptions& options) const {

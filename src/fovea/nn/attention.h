@@ -6,8 +6,10 @@
 #include <optional>
 #include <string>
 
+#include "fovea/nn/forward_context.h"
 #include "fovea/nn/layers.h"
 #include "fovea/nn/relative_positions.h"
+#include "fovea/nn/routing.h"
 #include "fovea/ops/attention.h"
 #include "fovea/spec/attention_spec.h"
 #include "fovea/spec/positions.h"
@@ -23,6 +25,7 @@ struct AttentionPlace {
   int64_t seed = 0;
   std::optional<Rotary> rotary = {};             // self-attention: q and k turn by their positions
   RelativeSchemes relative = RelativeSchemes();  // self-attention
+  RoutingConfig routing = {};                    // of routed heads
 };
 
 // The mechanism in both phases, canonical text.
@@ -47,7 +50,8 @@ struct PackedOffsets {
 };
 
 // Parameters: qkv (self) or q and kv (cross), out: Linear; head_norm.{gain, gate, bias} [M] as the mechanism's norm
-// needs; alpha [H] for entmax(learned), where alpha = 1 + sigmoid(a); relative...: those of RelativePositions.
+// needs; alpha [H] for entmax(learned), where alpha = 1 + sigmoid(a); relative...: those of RelativePositions. Buffers:
+// routing.{centroids, counts, means} of routed heads (routing.h).
 class Attention : public torch::nn::Module {
  public:
   Attention(const AttentionPlace& place, const Mechanism& mechanism, const InitScope& scope);
@@ -62,11 +66,13 @@ class Attention : public torch::nn::Module {
 
   // A full pass over a packed batch -> [T, M].
   at::Tensor attend(const Projected& inputs, const PackedOffsets& offsets, const ops::DropoutOptions& dropout,
-                    bool training) const;
+                    const ForwardContext& context) const;
 
   // For decoding, in evaluation: options with this place's parameters filled in, without any offsets; the mechanism,
   // [T, H, D].
   ops::AttentionOptions options() const;
+  // What routed heads read; options().routing may point to it.
+  ops::RoutingInputs routing() const;
   at::Tensor mix(const Projected& inputs, const ops::AttentionOptions& options) const;
   // Null without schemes that act on scores.
   const RelativePositions* relative() const { return relative_.get(); }
@@ -100,6 +106,7 @@ class Attention : public torch::nn::Module {
   std::shared_ptr<Linear> qkv_, q_, kv_, out_;
   std::shared_ptr<torch::nn::Module> head_norm_;
   std::shared_ptr<RelativePositions> relative_;
+  std::shared_ptr<Routing> routing_;  // null without centroids
   at::Tensor alpha_, gain_, gate_, bias_;
 };
 

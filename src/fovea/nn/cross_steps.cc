@@ -1,5 +1,6 @@
 #include "fovea/nn/cross_steps.h"
 
+#include <ATen/ops/arange.h>
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
@@ -18,9 +19,15 @@ at::Tensor mix_at_positions(const Attention& attention, Projected inputs, ops::A
     newest.push_back(offsets.back() - 1);
   }
   const at::Tensor places = index_tensor(newest).to(inputs.q.device());
-  at::Tensor padded = at::zeros({offsets.back(), inputs.q.size(1), inputs.q.size(2)}, inputs.q.options());
-  padded.index_copy_(0, places, inputs.q);
-  inputs.q = padded;
+  const auto pad = [&](const at::Tensor& x) {
+    return at::zeros({offsets.back(), x.size(1), x.size(2)}, x.options()).index_copy_(0, places, x);
+  };
+  inputs.q = pad(inputs.q);
+  ops::RoutingInputs routed;
+  if (options.routing != nullptr) {
+    for (const at::Tensor& output : options.routing->outputs) routed.outputs.push_back(pad(output));
+    options.routing = &routed;
+  }
   options.q_offsets = index_tensor(offsets);
   return attention.mix(inputs, options).index_select(0, places);
 }
@@ -33,7 +40,8 @@ CrossSteps::CrossSteps(const Stack& stack, const OtherSide& other, const std::ve
   for (const auto& layer : stack.layers()) {
     const Attention& attention = *layer->cross_attention;
     by_row_ |= uses_random(attention.mechanism().evaluation);
-    layers_.push_back({&attention, attention.project_memory(other.encoded), attention.options()});
+    layers_.push_back({&attention, attention.project_memory(other.encoded), attention.options(), nullptr});
+    layers_.back().routing = RoutingSteps::of_cross(attention, layers_.back().keys, other.offsets, sentences);
   }
   index_rows();
 }
@@ -63,13 +71,22 @@ void CrossSteps::index_rows() {
 at::Tensor CrossSteps::mix(size_t layer, const at::Tensor& q, std::span<const int64_t> lengths) const {
   const Layer& of = layers_[layer];
   const Projected inputs = {q, of.keys.k, of.keys.v};
-  return by_row_ ? mix_at_positions(*of.attention, inputs, of.options, lengths) : of.attention->mix(inputs, of.options);
+  ops::AttentionOptions options = of.options;
+  ops::RoutingInputs routed;
+  if (of.routing) {
+    routed.outputs = of.routing->mix(q, at::arange(q.size(0) + 1, at::kLong), nullptr);
+    options.routing = &routed;
+  }
+  return by_row_ ? mix_at_positions(*of.attention, inputs, options, lengths) : of.attention->mix(inputs, options);
 }
 
 void CrossSteps::inherit(std::span<const int64_t> parents) {
   std::vector<int64_t> sentences;
   for (const int64_t parent : parents) sentences.push_back(sentences_.at(static_cast<size_t>(parent)));
   TORCH_CHECK(std::ranges::is_sorted(sentences), "rows must stay in ascending order of their sentences");
+  for (const Layer& layer : layers_) {
+    if (layer.routing) layer.routing->inherit(parents);
+  }
   if (sentences == sentences_) return;
   sentences_ = std::move(sentences);
   index_rows();

@@ -2,6 +2,7 @@
 #include <span>
 #include <vector>
 
+#include "fovea/nn/routing_steps.h"
 #include "fovea/nn/stack.h"
 
 namespace fovea::nn {
@@ -19,8 +20,9 @@ class CrossSteps {
  private:
   struct Layer {
     const Attention* attention;
-    Projected keys;                 // of all sentences, [T_k, H, D]; q undefined
-    ops::AttentionOptions options;  // queries and keys by sentence, or by row
+    Projected keys;                         // of all sentences, [T_k, H, D]; q undefined
+    ops::AttentionOptions options;          // queries and keys by sentence, or by row
+    std::shared_ptr<RoutingSteps> routing;  // null without routed heads
   };
   void index_rows();
 

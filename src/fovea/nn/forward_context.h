@@ -3,12 +3,15 @@
 
 namespace fovea::nn {
 
+class PassExtras;  // pass_extras.h
+
 // What one forward pass depends on beside its tokens. random(k) draws from the configuration's attention_seed, so that
 // a checkpoint decodes with the pairs that it was trained with.
 struct ForwardContext {
-  bool training = false;     // dropout on, --sparsify train selects
-  int64_t dropout_seed = 0;  // of this pass, from (seed of the run, update); each use derives its own
-  bool recompute = false;    // gradient checkpointing: backward computes each layer again; the same gradients
+  bool training = false;         // dropout on, --sparsify train selects
+  int64_t dropout_seed = 0;      // of this pass, from (seed of the run, update); each use derives its own
+  bool recompute = false;        // gradient checkpointing: backward computes each layer again; the same gradients
+  PassExtras* extras = nullptr;  // takes the terms of the loss and the figures of the pass; null: they are not computed
 };
 
 }  // namespace fovea::nn

@@ -3,6 +3,7 @@
 #include <ATen/core/grad_mode.h>
 #include <c10/core/InferenceMode.h>
 
+#include "fovea/nn/pass_extras.h"
 #include "fovea/nn/recompute.h"
 
 namespace fovea::nn {
@@ -20,7 +21,8 @@ AttentionSetup attention_setup(const StackConfig& config, const StackPlace& plac
                  .heads = config.transformer_heads,
                  .kind = kind_of(sublayer),
                  .layer = sublayer == Sublayer::kCross ? number + 1 : number,
-                 .seed = place.attention_seed};
+                 .seed = place.attention_seed,
+                 .routing = config};
   if (sublayer == Sublayer::kCross) return setup;
   setup.place.rotary = find_scheme<Rotary>(positions.schemes);
   setup.place.relative = positions.relative;
@@ -145,11 +147,11 @@ StackBlocks Stack::full_blocks(const StackInput& input, const OtherSide* other, 
                 const ops::DropoutOptions weights = dropout.attention(DropoutPlace::kSelfAttention, i);
                 if (!input.memory)
                   return attention.attend(attention.project(x, input.positions), {input.offsets, input.offsets},
-                                          weights, dropout.context.training);
+                                          weights, dropout.context);
                 MemoryPass& memory = *input.memory;
                 const PlacedTokens keys{memory.join(i, x), memory.key_positions()};
                 return attention.attend(attention.project({x, memory.positions()}, keys),
-                                        {input.offsets, memory.key_offsets()}, weights, dropout.context.training);
+                                        {input.offsets, memory.key_offsets()}, weights, dropout.context);
               },
           .cross_attention =
               [this, &input, other, dropout](size_t i, const at::Tensor& x) {
@@ -157,7 +159,7 @@ StackBlocks Stack::full_blocks(const StackInput& input, const OtherSide* other, 
                 Projected projected = attention.project_memory(other->encoded);
                 projected.q = attention.project_query(x);
                 return attention.attend(projected, {input.offsets, other->offsets},
-                                        dropout.attention(DropoutPlace::kCrossAttention, i), dropout.context.training);
+                                        dropout.attention(DropoutPlace::kCrossAttention, i), dropout.context);
               },
           .feed_forward = [this, dropout](
                               size_t i,
@@ -171,22 +173,33 @@ at::Tensor Stack::run_recomputed(const StackInput& input, const OtherSide* other
   const at::Tensor other_offsets = other == nullptr ? at::Tensor() : other->offsets;
   ResidualStream::State state = ResidualStream::begin(input.embedded, norms_);
   const bool pre = norms_.pre;
+  // Figures and sums are taken once: when backward computes a layer again, there is nobody left to take them.
+  const auto extras = std::make_shared<PassExtras*>(context.extras);
+  const bool has_extras = context.extras != nullptr;
   for (size_t i = 0; i < layers_.size(); ++i) {
     const size_t block = state.block;
     const Recomputable compute = [=](const std::vector<at::Tensor>& x) -> std::vector<at::Tensor> {
       const OtherSide side{x.back(), other_offsets};
-      const StackDropout dropout{stack->config_, context, stack->place_.dropout};
+      PassExtras own;
+      ForwardContext inner = context;
+      inner.extras = has_extras ? &own : nullptr;
+      const StackDropout dropout{stack->config_, inner, stack->place_.dropout};
       ResidualStream stream(stack->norms_, dropout.residual(), {x[0], x[pre ? 1 : 0], block});
-      stack->run_layer(i, stack->full_blocks(places, &side, context), stream);
-      if (!pre) return {stream.input()};
-      return {stream.state().residual, stream.input()};
+      stack->run_layer(i, stack->full_blocks(places, &side, inner), stream);
+      if (*extras != nullptr) (*extras)->add_figures(own);
+      std::vector<at::Tensor> outputs = {stream.input()};
+      if (pre) outputs.insert(outputs.begin(), stream.state().residual);
+      if (own.loss().defined()) outputs.push_back(own.loss());
+      return outputs;
     };
     std::vector<at::Tensor> inputs = {state.residual};
     if (pre) inputs.push_back(state.input);
     if (other != nullptr) inputs.push_back(other->encoded);
     const std::vector<at::Tensor> outputs = recomputed(compute, inputs, parameters_of_layer(i));
-    state = {outputs.front(), outputs.back(), block + (place_.cross ? 3 : 2)};
+    state = {outputs[0], outputs[pre ? 1 : 0], block + (place_.cross ? 3 : 2)};
+    if (outputs.size() > (pre ? 2U : 1U)) context.extras->add_loss(outputs.back());
   }
+  *extras = nullptr;
   return state.input;
 }
 

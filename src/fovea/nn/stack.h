@@ -20,6 +20,7 @@
 //   layers.I.self_attention.qkv.{weight [3 M, M], bias [3 M]}                q, k, v stacked in this order
 //                          .out.{weight [M, M], bias [M]}
 //                          .head_norm.{gain, gate, bias} [M], .alpha [H]     as the mechanism needs them
+//                          .routing.{centroids, counts, means}               buffers of routed heads, see routing.h
 //   layers.I.self_attention_norm.{weight, bias} [M]                          RMS norms have no bias
 //   layers.I.cross_attention.q.{weight [M, M], bias}, .kv.{weight [2 M, M], bias}, .out..., .head_norm...
 //   layers.I.cross_attention_norm.{weight, bias}

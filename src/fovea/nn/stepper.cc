@@ -33,7 +33,10 @@ Stepper::Stepper(const Parts& parts, StepCache::Rows kind, int64_t rows, std::op
   const c10::InferenceMode guard;
   TORCH_CHECK(packed_ != nullptr && packed_->layers.size() == stack_.layers().size(),
               "the packed layers must be those of this model");
-  for (const auto& layer : stack_.layers()) options_.push_back(layer->self_attention->options());
+  for (const auto& layer : stack_.layers()) {
+    options_.push_back(layer->self_attention->options());
+    routing_.push_back(RoutingSteps::of_self(*layer->self_attention, rows));
+  }
 }
 
 at::Tensor Stepper::step(const at::Tensor& tokens) {
@@ -111,10 +114,18 @@ at::Tensor Stepper::self_attention(size_t layer, const at::Tensor& x, const at::
   const Attention& attention = *stack_.layers()[layer]->self_attention;
   const at::Tensor stacked = packed.project(x);
   const at::Tensor unturned = attention.turn(stacked, positions);  // before the cache, whose keys keep their positions
+  const std::shared_ptr<RoutingSteps>& routing = routing_[layer];
+  if (routing) routing->share_keys(stacked);
   cache_.write(layer, stacked);
   const Projected inputs = {stacked.select(1, 0), cache_.keys(layer), cache_.values(layer), unturned};
-  ops::AttentionOptions& options = options_[layer];
-  return packed.output(attention.mix(attention.with_terms(inputs, tables_[layer], options), options));
+  ops::AttentionOptions options = options_[layer];
+  const Projected mixed = attention.with_terms(inputs, tables_[layer], options);
+  if (!routing) return packed.output(attention.mix(mixed, options));
+  const RoutingSteps::Cache cache{inputs.k, inputs.v, *options.k_begins, options.k_tokens};
+  ops::RoutingInputs routed;
+  routed.outputs = routing->mix(inputs.q, *options.q_offsets, &cache);
+  options.routing = &routed;
+  return packed.output(attention.mix(mixed, options));
 }
 
 void Stepper::lengthen_tables() {
@@ -138,6 +149,9 @@ at::Tensor Stepper::cross_attention(size_t layer, const at::Tensor& x) const {
 void Stepper::reorder(const std::vector<int64_t>& parents) {
   const c10::InferenceMode guard;
   if (cross_) cross_->inherit(parents);
+  for (const auto& routing : routing_) {
+    if (routing) routing->inherit(parents);
+  }
   cache_.inherit(parents);
 }
 

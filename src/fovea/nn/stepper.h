@@ -5,6 +5,7 @@
 
 #include "fovea/nn/cross_steps.h"
 #include "fovea/nn/embedding.h"
+#include "fovea/nn/routing_steps.h"
 #include "fovea/nn/step_cache.h"
 
 namespace fovea::nn {
@@ -57,8 +58,9 @@ class Stepper {
   StreamCut cut_;
   StepCache cache_;
   std::optional<CrossSteps> cross_;
-  std::vector<ops::AttentionOptions> options_;     // of each layer's self-attention
-  std::vector<RelativePositions::Tables> tables_;  // of each layer; longer than the rows
+  std::vector<ops::AttentionOptions> options_;          // of each layer's self-attention
+  std::vector<RelativePositions::Tables> tables_;       // of each layer; longer than the rows
+  std::vector<std::shared_ptr<RoutingSteps>> routing_;  // of each layer's self-attention, or null
 };
 
 }  // namespace fovea::nn

@@ -48,6 +48,8 @@ inline std::vector<std::string> self_specs() {
     all.push_back("window(4)+" + stage);
   }
   all.emplace_back("2*window(2);1*topk(2)");
+  all.emplace_back("routed(2,3,causal)");
+  all.emplace_back("1*routed(3,2,causal)+topk(2);1*local(3);1*routed(2,4,causal)+entmax(learned)");
   all.emplace_back("1*entmax(learned);1*full;1*relu");
   return all;
 }

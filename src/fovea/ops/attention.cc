@@ -6,6 +6,7 @@
 #include <ATen/ops/cat.h>
 #include <ATen/ops/matmul.h>
 
+#include <algorithm>
 #include <cmath>
 #include <memory>
 #include <mutex>
@@ -18,6 +19,7 @@
 #include "fovea/ops/attention_checks.h"
 #include "fovea/ops/attention_core.h"
 #include "fovea/ops/attention_norm.h"
+#include "fovea/ops/routing.h"
 #include "fovea/spec/attention_parameters.h"
 
 // fovea::attention: head groups, each through the operator fovea::attention_forward, then the norm over their heads.
@@ -30,12 +32,15 @@ struct Layer {
     int64_t num_heads;
     std::string spec;  // canonical, without the norm
     bool reads_alpha;
+    std::optional<AttentionSpec> routed;  // where it has a route: the same
   };
   std::vector<Group> groups;
   Norm norm;
   AttentionParameters reads;
   bool positional = false;
 };
+
+bool has_route(const HeadGroup& group) { return group.spec.route.has_value(); }
 
 std::shared_ptr<const Layer> resolved(const std::string& text, int64_t num_heads) {
   static std::mutex mutex;
@@ -46,10 +51,12 @@ std::shared_ptr<const Layer> resolved(const std::string& text, int64_t num_heads
   auto layer = std::make_shared<Layer>();
   LayerSpec spec = resolve(parse_layer_spec(text), num_heads);
   layer->reads = parameters_of(spec);
-  layer->positional = compares_positions(spec);
+  // A routed sequence has its own tokens alone as keys, so it has one length.
+  layer->positional = compares_positions(spec) || std::ranges::any_of(spec, has_route);
   for (HeadGroup& group : spec) {
     layer->norm = std::exchange(group.spec.norm, NoNorm{});
-    layer->groups.push_back({group.num_heads, print(group.spec), parameters_of({group}).alpha});
+    layer->groups.push_back({group.num_heads, print(group.spec), parameters_of({group}).alpha, {}});
+    if (group.spec.route) layer->groups.back().routed = group.spec;
   }
   if (cache.size() >= kMostSpecs) cache.clear();
   return cache.emplace(key, std::move(layer)).first->second;
@@ -124,6 +131,12 @@ TermOffsets offsets_of(const OffsetTerms& given) {
           .sum_count = given.values ? given.values->sym_size(0).guard_int(__FILE__, __LINE__) : 0};
 }
 
+// What a group takes of them. Routed heads take none: a cluster has an order, but no offsets of the sequence.
+void set_terms(const OffsetTerms& given, const at::Tensor& q, const Layer::Group& group, CoreArguments& arguments) {
+  arguments.terms = group.routed ? TermTensors{} : terms_of(given, q, arguments.first_head, group.num_heads);
+  arguments.offsets = group.routed ? TermOffsets{} : offsets_of(given);
+}
+
 void check_offset_terms(const OffsetTerms& given, const at::Tensor& q) {
   // A group of the heads would take the terms of all.
   if (given.by_head && (given.by_head->dim() != 2 || given.by_head->sym_size(0) != q.sym_size(1))) {
@@ -148,6 +161,40 @@ at::Tensor with_offset_values(const CalledOutput& called, const at::Tensor& valu
       packed ? at::matmul(called.sums.transpose(0, 1), rows).transpose(0, 1) : at::matmul(called.sums, rows);
   return called.out + product.to(called.out.scalar_type());
 }
+// The routed groups of a layer one after the other.
+class RoutedGroups {
+ public:
+  RoutedGroups(const Layer& layer, const AttentionOptions& options)
+      : inputs_(options.routing != nullptr ? *options.routing : kNone) {
+    for (const Layer::Group& group : layer.groups) {
+      if (group.routed && group.routed->route->has_centroids()) heads_ += group.num_heads;
+    }
+  }
+  // The output that the caller gave for the next group, if any.
+  std::optional<at::Tensor> given() {
+    if (inputs_.outputs.empty()) return std::nullopt;
+    return inputs_.outputs.at(next_output_++);
+  }
+  RoutedGroup next(const Layer::Group& group) {
+    RoutedGroup out{*group.routed, inputs_, {}, next_head_};
+    if (!group.routed->route->has_centroids()) return out;
+    const at::Tensor& all = inputs_.centroids;
+    const int64_t clusters = group.routed->route->clusters;
+    if (!all.defined() || all.dim() != 3 || all.size(0) != heads_ || all.size(1) < clusters)
+      throw Error(cat("attention: ", group.spec, " needs centroids of ", heads_, " heads and ", clusters,
+                      " clusters, which models learn; got ", all.defined() ? shape(all) : "none"));
+    out.centroids = all.narrow(0, next_head_, group.num_heads).narrow(1, 0, clusters);
+    next_head_ += group.num_heads;
+    return out;
+  }
+
+ private:
+  static const RoutingInputs kNone;
+  const RoutingInputs& inputs_;
+  int64_t heads_ = 0, next_head_ = 0;
+  size_t next_output_ = 0;
+};
+const RoutingInputs RoutedGroups::kNone;
 
 }  // namespace
 
@@ -160,8 +207,8 @@ at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor&
   check_read(*layer, spec, options);
   check_offset_terms(options.offsets, q);
   CoreArguments arguments = arguments_of(q, k, *layer, options);
-  arguments.offsets = offsets_of(options.offsets);
   const bool whole = layer->groups.size() == 1;
+  RoutedGroups routed(*layer, options);
   std::vector<at::Tensor> outputs;
   for (const Layer::Group& group : layer->groups) {
     const auto heads = [&](const at::Tensor& x) {
@@ -169,11 +216,17 @@ at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor&
     };
     arguments.spec = group.spec;
     arguments.alpha = alpha_of(group, options, arguments.first_head, num_heads);
-    arguments.terms = terms_of(options.offsets, q, arguments.first_head, group.num_heads);
-    const CalledOutput called = call_forward({heads(q), heads(k), heads(v)}, arguments);
-    outputs.push_back(called.out);
-    if (const auto& values = options.offsets.values) {
-      outputs.back() = with_offset_values(called, values->sym_size(1) == 1 ? *values : heads(*values));
+    set_terms(options.offsets, q, group, arguments);
+    const CoreTensors own{heads(q), heads(k), heads(v)};
+    if (group.routed) {
+      const std::optional<at::Tensor> given = routed.given();
+      outputs.push_back(given ? *given : routed_attention(own, arguments, routed.next(group)));
+    } else {
+      const CalledOutput called = call_forward(own, arguments);
+      outputs.push_back(called.out);
+      if (const auto& values = options.offsets.values) {
+        outputs.back() = with_offset_values(called, values->sym_size(1) == 1 ? *values : heads(*values));
+      }
     }
     arguments.first_head += group.num_heads;
   }
@@ -201,15 +254,16 @@ at::Tensor attention_weights(const at::Tensor& q, const at::Tensor& k, const std
   check_read(*layer, spec, options);
   check_offset_terms(options.offsets, q);
   CoreArguments arguments = arguments_of(q, k, *layer, options);
-  arguments.offsets = offsets_of(options.offsets);
-  arguments.offsets.sum_count = 0;
+  RoutedGroups routed(*layer, options);
   std::vector<at::Tensor> weights;
   for (const Layer::Group& group : layer->groups) {
     arguments.spec = group.spec;
     arguments.alpha = alpha_of(group, options, arguments.first_head, q.size(1));
-    arguments.terms = terms_of(options.offsets, q, arguments.first_head, group.num_heads);
+    set_terms(options.offsets, q, group, arguments);
     const at::Tensor keys = k.narrow(1, arguments.first_head, group.num_heads);
-    weights.push_back(core_weights({q.narrow(1, arguments.first_head, group.num_heads), keys, keys}, arguments));
+    arguments.offsets.sum_count = 0;
+    const CoreTensors own{q.narrow(1, arguments.first_head, group.num_heads), keys, keys};
+    weights.push_back(group.routed ? routed_weights(own, arguments, routed.next(group)) : core_weights(own, arguments));
     arguments.first_head += group.num_heads;
   }
   return at::cat(weights, 1);

@@ -9,6 +9,8 @@
 
 namespace fovea::ops {
 
+struct RoutingInputs;  // routing.h
+
 // A learned alpha's range. Below, float32's distance from 1 has three digits or less.
 inline constexpr double kLeastAlpha = 1.0001, kGreatestAlpha = 64;
 
@@ -47,6 +49,7 @@ struct AttentionOptions {
   c10::SymInt dropout_seed = 0;               // of this call; a symbol, so that a compiled graph serves every seed
   std::optional<at::Tensor> drawn_seed = {};  // in its place: int64 of no dimension on the CPU, as a generator draws it
   OffsetTerms offsets = {};
+  const RoutingInputs* routing = nullptr;  // what routed(c,w) reads; routed(c,w,random) does without
 };
 
 // Attention of every head group of `spec` ("topk(8)", "4*local(256);4*full"), then the norm over concatenated heads.

@@ -82,8 +82,16 @@ std::string text_of(const AttentionTexts& texts, const AttentionSort& sort, int6
   return text;
 }
 
-void check_spec(const std::string& text, Sublayer sublayer, int64_t heads) {
-  for (const HeadGroup& group : resolve(parse_layer_spec(text), heads)) validate(group.spec, kind_of(sublayer));
+// Throws an Error if a mechanism cannot be used in this sort of attention.
+void check_spec(const std::string& text, Sublayer sublayer, const AttentionTexts& texts) {
+  const AttentionKind kind = kind_of(sublayer);
+  for (const HeadGroup& group : resolve(parse_layer_spec(text), texts.heads)) {
+    validate(group.spec, kind);
+    const bool needs_shared = group.spec.route && (kind == AttentionKind::kCausal || group.spec.route->is_causal());
+    if (needs_shared && !shares_keys(*group.spec.route, kind, texts.routing_keys))
+      throw Error(cat("attention '", print(group.spec), "': a limit to earlier keys needs keys that are the queries; ",
+                      "got --routing-keys own, expected auto or shared"));
+  }
 }
 
 // What is wrong with --attention, each once, with the sorts of attention that need another if some can use it.
@@ -94,7 +102,7 @@ void check_default(const AttentionTexts& texts) {
     if (!sort.attention.empty()) continue;
     ++users;
     try {
-      check_spec(texts.attention, sort.sublayer, texts.heads);
+      check_spec(texts.attention, sort.sublayer, texts);
     } catch (const SpecError&) {
       throw;
     } catch (const Error& error) {
@@ -139,7 +147,7 @@ void add_attention_problems(const AttentionTexts& texts, Problems& problems) {
   for (const AttentionSort& sort : texts.sorts) {
     if (sort.attention.empty()) continue;
     problems.add_thrown_by(cat("attention-", name_of(sort.sublayer)),
-                           [&] { check_spec(sort.attention, sort.sublayer, texts.heads); });
+                           [&] { check_spec(sort.attention, sort.sublayer, texts); });
   }
   for (const std::string& entry : texts.attention_layers) {
     problems.add_thrown_by("attention-layers", [&] {
@@ -147,9 +155,19 @@ void add_attention_problems(const AttentionTexts& texts, Problems& problems) {
       const int64_t depth = sort_of(texts, layers.sublayer)->depth;
       if (layers.last > depth)
         throw Error(cat("got layer ", layers.last, " in '", entry, "'; the model has ", depth, " there"));
-      check_spec(layers.spec, layers.sublayer, texts.heads);
+      check_spec(layers.spec, layers.sublayer, texts);
     });
   }
+}
+
+bool routes_whole_segments(const AttentionTexts& texts) {
+  const AttentionSort* sort = sort_of(texts, Sublayer::kDecoder);
+  for (int64_t layer = 0; sort != nullptr && layer < sort->depth; ++layer) {
+    for (const HeadGroup& group : attention_of(texts, Sublayer::kDecoder, layer)) {
+      if (group.spec.route && group.spec.route->members == Routed::Members::kBest) return true;
+    }
+  }
+  return false;
 }
 
 LayerSpec attention_of(const AttentionTexts& texts, Sublayer sublayer, int64_t layer) {

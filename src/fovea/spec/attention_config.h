@@ -55,10 +55,15 @@ struct AttentionTexts {
   std::string sparsify;
   int64_t heads = 0;
   std::vector<AttentionSort> sorts;
+  std::string routing_keys = "auto";  // --routing-keys
 };
 
 std::string_view name_of(Sublayer sublayer);  // encoder, decoder, cross
 AttentionKind kind_of(Sublayer sublayer);
+
+// Some self-attention of a decoder chooses the members of its clusters in the whole text, so that a full pass knows
+// more than generation does (docs/attention.md).
+bool routes_whole_segments(const AttentionTexts& texts);
 
 // Adds what is wrong with the mechanisms.
 void add_attention_problems(const AttentionTexts& texts, Problems& problems);

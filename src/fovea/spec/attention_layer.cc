@@ -68,6 +68,10 @@ std::string_view counts_from_start(const LayerSpec& spec) {
 
 void validate(const AttentionSpec& spec, AttentionKind kind) {
   if (kind != AttentionKind::kCross) return;
+  if (spec.route && spec.route->is_causal())
+    throw Error(cat("attention '", print(spec), "': 'causal' compares the positions of queries and keys, which belong ",
+                    "to different texts in cross-attention; use routed(", spec.route->clusters, ",", spec.route->window,
+                    ") there"));
   const std::string_view name = positional(spec);
   if (name.empty()) return;
   throw Error(cat("attention '", print(spec), "': '", name,

@@ -73,7 +73,6 @@ const std::vector<Alias>& aliases() {
 
 const std::vector<LaterName>& later_mechanisms() {
   static const std::vector<LaterName> kLater = {
-      {"routed", "Routing Transformer: clusters of queries and keys", {"clusters", "window"}},
       {"span", "adaptive span: a learned length per head", {"limit", "ramp"}},
       {"mix", "learned mixture of several patterns", {}},
       {"clause", "the keys of the query's own clause at a level", {"level"}},
@@ -82,6 +81,12 @@ const std::vector<LaterName>& later_mechanisms() {
 }
 
 std::vector<SpecName> pattern_names() { return names_of<Pattern>(); }
+
+std::vector<SpecName> routing_names() {
+  SpecName name = name_with(Routed::kName, Routed::kHelp, {whole_argument("clusters", 1), whole_argument("window", 1)});
+  name.arguments = Routed::kArguments;
+  return {name};
+}
 
 std::vector<SpecName> transform_names() { return names_of<Transform>(); }
 
@@ -120,6 +125,7 @@ std::vector<std::string> known_pairs() {
   append_words(out, pattern_names());
   for (const Alias& a : aliases())
     if (!a.is_stage) out.emplace_back(a.name);
+  append_words(out, routing_names());
   append_words(out, later_names());
   return out;
 }

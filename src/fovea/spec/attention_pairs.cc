@@ -92,6 +92,7 @@ bool uses_random(const Pairs& pairs) {
 }
 
 bool uses_random(const AttentionSpec& spec) {
+  if (spec.route && !spec.route->has_centroids()) return true;
   return uses_random(spec.pairs) || (spec.select && spec.select->keep && uses_random(*spec.select->keep));
 }
 

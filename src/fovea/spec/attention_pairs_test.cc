@@ -44,6 +44,9 @@ TEST(Patterns, ByHand) {
   EXPECT_EQ(candidates("global(2)", 1, 4, true), (Keys{0, 1}));
   EXPECT_EQ(candidates("global(2)", 0, 4, true), (Keys{0}));
   EXPECT_EQ(candidates("local(3)", 5, 10, false), (Keys{3, 4, 5}));
+  EXPECT_EQ(candidates("others", 1, 4, false), (Keys{0, 2, 3}));
+  EXPECT_EQ(candidates("others", 2, 4, true), (Keys{0, 1}));
+  EXPECT_EQ(candidates("others", 0, 4, true), (Keys{}));
   EXPECT_EQ(candidates("strided(3)", 7, 10, false), (Keys{1, 4, 7}));
   EXPECT_EQ(candidates("fixed(4,1)", 9, 12, false), (Keys{3, 7, 8, 9}));
   EXPECT_EQ(candidates("fixed(4,4)", 9, 12, false), (Keys{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}));

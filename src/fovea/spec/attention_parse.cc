@@ -122,7 +122,7 @@ class Parser {
   }
   static std::vector<std::string> runnable() {
     std::vector<std::string> out;
-    for (const auto& names : {pattern_names(), stage_names(), alias_names()}) {
+    for (const auto& names : {pattern_names(), routing_names(), stage_names(), alias_names()}) {
       for (const SpecName& name : names) out.push_back(name.name);
     }
     return out;
@@ -226,6 +226,8 @@ class Parser {
     skip_spaces();
     const size_t begin = at_;
     const std::string_view name = word("a pattern");
+    if (name == Routed::kName)
+      fail(begin, "'routed' stands alone before the stages, as in routed(16,256)+topk(8); no pattern joins it");
     Pairs out;
     if (item_of(name, begin, out.leaf) || pairs_alias(name, out) || later(name, begin)) return out;
     for (const std::string& stage : known_stages())
@@ -292,15 +294,43 @@ class Parser {
     return false;
   }
 
-  bool next_is_stage() {
+  // The word that comes next, or nothing.
+  std::string_view next_word() {
     skip_spaces();
     const size_t begin = at_;
-    if (done() || !is_letter(peek())) return false;
+    if (done() || !is_letter(peek())) return {};
     const std::string_view name = word("a name");
     at_ = begin;
+    return name;
+  }
+  bool next_is_stage() {
+    const std::string_view name = next_word();
     for (const std::string& stage : known_stages())
       if (name == stage) return true;
     return false;
+  }
+
+  // routed(clusters,window[,causal|random])
+  Routed route() {
+    word("routed");
+    need('(', "after routed");
+    Routed out;
+    out.clusters = whole_number("clusters of routed", 1);
+    need(',', "before window of routed");
+    out.window = whole_number("window of routed", 1);
+    if (take(',')) {
+      skip_spaces();
+      const size_t begin = at_;
+      const std::string_view members = word("causal or random");
+      if (members != "causal" && members != "random")
+        fail(begin, cat("expected causal or random as the third argument of routed, got '", members, "'"));
+      out.members = members == "causal" ? Routed::Members::kCausal : Routed::Members::kRandom;
+    }
+    need(')', "after the arguments of routed");
+    skip_spaces();
+    if (!done() && (peek() == '|' || peek() == '&'))
+      fail(at_, cat("'routed' stands alone before the stages; expected '+', ';' or the end, got ", got()));
+    return out;
   }
 
   AttentionSpec spec() {
@@ -311,6 +341,8 @@ class Parser {
     after_stage_ = false;
     if (next_is_stage()) {
       stage(out, seen);
+    } else if (next_word() == Routed::kName) {
+      out.route = route();
     } else {
       out.pairs = pairs();
     }

@@ -72,10 +72,17 @@ Transform canonical_transform(Transform transform) {
   return transform;
 }
 
+std::string call_of(const Routed& route) {
+  std::string members;
+  if (route.members == Routed::Members::kCausal) members = ",causal";
+  if (route.members == Routed::Members::kRandom) members = ",random";
+  return cat(Routed::kName, "(", text_of(route.clusters), ",", text_of(route.window), members, ")");
+}
+
 }  // namespace
 
 AttentionSpec canonical(AttentionSpec spec) {
-  spec.pairs = canonical_pairs(std::move(spec.pairs));
+  spec.pairs = spec.route ? Pairs{} : canonical_pairs(std::move(spec.pairs));
   if (spec.select && spec.select->keep) spec.select->keep = canonical_pairs(std::move(*spec.select->keep));
   spec.transform = canonical_transform(spec.transform);
   return spec;
@@ -86,6 +93,7 @@ std::string print(const Pairs& pairs) { return print_tree(canonical_pairs(pairs)
 std::string print(const AttentionSpec& given) {
   const AttentionSpec spec = canonical(given);
   std::vector<std::string> parts;
+  if (spec.route) parts.push_back(call_of(*spec.route));
   if (!spec.pairs.is_full()) parts.push_back(print_tree(spec.pairs));
   if (spec.select) {
     const std::string keep = spec.select->keep ? ",keep=" + print_tree(*spec.select->keep) : "";

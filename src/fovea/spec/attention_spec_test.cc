@@ -68,17 +68,18 @@ TEST(AttentionSpec, WhatIsPrintedReadsBack) {
 }
 
 TEST(AttentionSpec, EveryNameOfTheListsParses) {
-  for (const std::string& text : examples(pattern_names())) EXPECT_EQ(canonical_text(text), text);
+  for (const auto& names : {pattern_names(), routing_names()})
+    for (const std::string& text : examples(names)) EXPECT_EQ(canonical_text(text), text);
   for (const std::string& text : examples(stage_names()))
     EXPECT_EQ(canonical_text(text), text == Softmax::kName ? "full" : text);
   EXPECT_NO_THROW(examples(alias_names()));
-  for (const auto& names : {pattern_names(), stage_names(), alias_names(), later_names()})
+  for (const auto& names : {pattern_names(), routing_names(), stage_names(), alias_names(), later_names()})
     for (const SpecName& name : names) EXPECT_FALSE(name.help.empty()) << name.name;
 }
 
 // Below the least value that the lists tell of, a name is refused.
 TEST(AttentionSpec, ArgumentsHaveTheRangesThatTheListsTell) {
-  for (const auto& names : {pattern_names(), stage_names(), alias_names(), later_names()}) {
+  for (const auto& names : {pattern_names(), routing_names(), stage_names(), alias_names(), later_names()}) {
     for (const SpecName& name : names) {
       for (size_t i = 0; i < name.fields.size(); ++i) {
         std::vector<std::string> values;
@@ -184,14 +185,46 @@ TEST(AttentionSpec, WhatIsParsedIsPrintedWithinTheLimits) {
 
 TEST(AttentionSpec, MechanismsOfLaterVersionsAreUnderstoodAndRefused) {
   for (const std::string_view text :
-       {"routed(16,256)", "routed(16,256)+topk(16)", "span(8192,32)+topk(8)", "mix(full,clause(1),clause(2))",
-        "full|clause(1)", "4*local(256);4*routed(16,256)"}) {
+       {"span(8192,32)+topk(8)", "mix(full,clause(1),clause(2))", "full|clause(1)", "4*local(256);4*span(512,32)"}) {
     EXPECT_THAT(refusal(text), testing::HasSubstr("is understood, but this version does not run it; what runs: full"))
         << text;
     EXPECT_THAT(refusal(text), testing::HasSubstr("bigbird")) << text;
   }
-  EXPECT_THAT(refusal("routed(16)"), testing::HasSubstr("column 10: expected ',' before window of routed, got ')'"));
   EXPECT_THAT(refusal("clause(0)"), testing::HasSubstr("column 8: level of clause is 0"));
+}
+
+TEST(AttentionSpec, RoutedStandsAlone) {
+  for (const std::string text : {"routed(16,256)", "routed(16,256,causal)", "routed(16,256,random)",
+                                 "routed(16,256)+topk(8)", "routed(16,256)+topk(8,keep=local(4))+entmax(1.5)+rmsnorm"})
+    EXPECT_EQ(canonical_text(text), text);
+  EXPECT_EQ(canonical_text(" routed ( 2 , 4 , causal ) + softmax"), "routed(2,4,causal)");
+  EXPECT_EQ(print(parse_layer_spec("4*blocks(256,1);4*routed(16,256)")), "4*blocks(256,1);4*routed(16,256)");
+  const AttentionSpec spec = parse_attention("routed(2,4,random)+topk(3)");
+  ASSERT_TRUE(spec.route.has_value());
+  EXPECT_EQ(spec.route->members, Routed::Members::kRandom);
+  EXPECT_TRUE(spec.pairs.is_full());
+  EXPECT_TRUE(uses_random(spec));
+  EXPECT_FALSE(uses_random(parse_attention("routed(2,4)")));
+}
+
+TEST(AttentionSpec, RoutedErrorsPointAtTheMistake) {
+  EXPECT_THAT(refusal("routed(16)"), testing::HasSubstr("column 10: expected ',' before window of routed, got ')'"));
+  EXPECT_THAT(refusal("routed(0,3)"), testing::HasSubstr("column 8: clusters of routed is 0; it must be at least 1"));
+  EXPECT_THAT(refusal("routed(2,3,casual)"),
+              testing::HasSubstr("column 12: expected causal or random as the third argument of routed, got 'casual'"));
+  EXPECT_THAT(refusal("routed(2,3)|local(4)"),
+              testing::HasSubstr("column 12: 'routed' stands alone before the stages; expected '+', ';' or the end"));
+  for (const char* text : {"local(4)&routed(2,3)", "(routed(2,3))", "topk(2,keep=routed(2,3))"})
+    EXPECT_THAT(refusal(text), testing::HasSubstr("'routed' stands alone before the stages, as in routed(16,256)"));
+  EXPECT_THAT(refusal("relu+routed(2,3)"), testing::HasSubstr("patterns come first"));
+}
+
+TEST(AttentionSpec, RoutedInCrossAttentionHasNoOrder) {
+  for (const char* text : {"routed(2,3)", "routed(2,3,random)+topk(2)"})
+    EXPECT_NO_THROW(validate(parse_attention(text), AttentionKind::kCross)) << text;
+  EXPECT_EQ(message_of([] { validate(parse_attention("routed(2,3,causal)"), AttentionKind::kCross); }),
+            "attention 'routed(2,3,causal)': 'causal' compares the positions of queries and keys, which belong to "
+            "different texts in cross-attention; use routed(2,3) there");
 }
 
 TEST(AttentionSpec, PositionsBelongToSelfAttention) {
@@ -226,7 +259,7 @@ TEST(AttentionSpec, RandomTextNeverCrashesAndWhatParsesReadsBack) {
   const std::vector<std::string> pieces = {"window", "(",    ")",     "|",          "&",       "+",      ";",
                                            "*",      ",",    "keep=", "topk(",      "8",       "0",      "-1",
                                            "1.5",    "full", "relu",  "entmax(",    "learned", "rela-g", "oow(4)",
-                                           " ",      "\n",   "\xff",  "9999999999", "mix("};
+                                           " ",      "\n",   "\xff",  "9999999999", "mix(",    "routed(2,3", "causal"};
   int parsed = 0;
   for (int i = 0; i < 50000; ++i) {
     std::string text;

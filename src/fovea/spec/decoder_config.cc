@@ -10,7 +10,8 @@ AttentionTexts decoder_texts_of(const DecoderConfig& config) {
           .attention_layers = config.attention_layers,
           .sparsify = config.sparsify,
           .heads = config.transformer_heads,
-          .sorts = {{Sublayer::kDecoder, config.attention_decoder, config.dec_depth}}};
+          .sorts = {{Sublayer::kDecoder, config.attention_decoder, config.dec_depth}},
+          .routing_keys = config.routing_keys};
 }
 
 }  // namespace
@@ -38,5 +39,7 @@ DecoderConfig with_attention(DecoderConfig config, const AttentionOverride& mech
 LayerSpec attention_of(const DecoderConfig& config, Sublayer sublayer, int64_t layer) {
   return attention_of(decoder_texts_of(config), sublayer, layer);
 }
+
+bool routes_whole_segments(const DecoderConfig& config) { return routes_whole_segments(decoder_texts_of(config)); }
 
 }  // namespace fovea

@@ -37,4 +37,7 @@ DecoderConfig with_attention(DecoderConfig config, const AttentionOverride& mech
 // The mechanism of layer `layer` (from 0), heads resolved; `sublayer` is kDecoder.
 LayerSpec attention_of(const DecoderConfig& config, Sublayer sublayer, int64_t layer);
 
+// See attention_config.h.
+bool routes_whole_segments(const DecoderConfig& config);
+
 }  // namespace fovea

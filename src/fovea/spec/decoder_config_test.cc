@@ -49,6 +49,34 @@ TEST(DecoderConfig, OverridesSelectInBothPhases) {
   EXPECT_EQ(decoder_mechanism(with_attention(config, {.attention = "relu"}), 5), "8*relu");
 }
 
+// Of a decoder's routed heads the keys are the queries, or the future would leak through the members' order.
+TEST(DecoderConfig, RoutedHeadsShareTheirKeys) {
+  DecoderConfig config;
+  config.attention = "4*local(8);4*routed(4,16)";
+  EXPECT_NO_THROW(validate(config));
+  config.routing_keys = "shared";
+  EXPECT_NO_THROW(validate(config));
+  config.routing_keys = "own";
+  EXPECT_EQ(decoder_refusal(config),
+            "--attention: attention 'routed(4,16)': a limit to earlier keys needs keys that are the queries; got "
+            "--routing-keys own, expected auto or shared");
+  config.attention = "full";
+  EXPECT_NO_THROW(validate(config));
+  config.routing_start = "random";
+  EXPECT_THAT(decoder_refusal(config), HasSubstr("--routing-start: got 'random'; expected one of fixed, faithful"));
+}
+
+TEST(DecoderConfig, WholeSegmentsAreRoutedByThePublishedFormAlone) {
+  DecoderConfig config;
+  EXPECT_FALSE(routes_whole_segments(config));
+  config.attention_layers = {"decoder.6=4*full;4*routed(4,16)"};
+  EXPECT_TRUE(routes_whole_segments(config));
+  for (const char* text : {"routed(4,16,causal)", "routed(4,16,random)"}) {
+    config.attention_layers = {std::string("decoder.6=") + text};
+    EXPECT_FALSE(routes_whole_segments(config)) << text;
+  }
+}
+
 // Options for parts that the model does not have.
 TEST(DecoderConfig, SaysThatThereIsNoEncoder) {
   DecoderConfig config;

@@ -1,5 +1,7 @@
 #include "fovea/spec/draw.h"
 
+#include "fovea/base/strings.h"
+
 namespace fovea {
 namespace {
 
@@ -24,7 +26,13 @@ std::string draw(const LayerSpec& spec, int64_t length, AttentionKind kind) {
   for (const HeadGroup& group : spec) {
     validate(group.spec, kind);
     if (spec.size() > 1) out += "\n" + print(LayerSpec{group}) + "\n";
-    out += draw_pairs(group.spec.pairs, length, kind, stream++);
+    if (group.spec.route) {
+      out +=
+          cat("The candidates of ", Routed::kName, " depend on the data: those of a query share a cluster with it\n");
+    } else {
+      out += draw_pairs(group.spec.pairs, length, kind, stream);
+    }
+    ++stream;
   }
   return out;
 }

@@ -16,6 +16,14 @@ TEST(Draw, ABlockAHeadGroup) {
             "2*local(1);1*full\n\n2*local(1)\n#.\n.#\n\n1*full\n##\n##\n");
 }
 
+TEST(Draw, OfRoutedHeadsOneLine) {
+  const std::string line = "The candidates of routed depend on the data: those of a query share a cluster with it\n";
+  EXPECT_EQ(draw(parse_layer_spec("routed(2,4,causal)+topk(2)"), 3, AttentionKind::kCausal),
+            "routed(2,4,causal)+topk(2)\n" + line);
+  EXPECT_EQ(draw(parse_layer_spec("2*local(1);1*routed(2,4)"), 2, AttentionKind::kSelf),
+            "2*local(1);1*routed(2,4)\n\n2*local(1)\n#.\n.#\n\n1*routed(2,4)\n" + line);
+}
+
 TEST(Draw, PositionsNeedSelfAttention) {
   EXPECT_THROW(draw(parse_layer_spec("local(2)"), 3, AttentionKind::kCross), Error);
   EXPECT_THROW(draw(parse_layer_spec("2*relu+rmsnorm;2*relu+layernorm"), 3, AttentionKind::kSelf), Error);

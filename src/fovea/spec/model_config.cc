@@ -12,7 +12,8 @@ AttentionTexts texts_of(const ModelConfig& config) {
           .heads = config.transformer_heads,
           .sorts = {{Sublayer::kEncoder, config.attention_encoder, config.enc_depth},
                     {Sublayer::kDecoder, config.attention_decoder, config.dec_depth},
-                    {Sublayer::kCross, config.attention_cross, config.dec_depth}}};
+                    {Sublayer::kCross, config.attention_cross, config.dec_depth}},
+          .routing_keys = config.routing_keys};
 }
 
 }  // namespace
@@ -47,5 +48,7 @@ ModelConfig with_attention(ModelConfig config, const AttentionOverride& mechanis
 LayerSpec attention_of(const ModelConfig& config, Sublayer sublayer, int64_t layer) {
   return attention_of(texts_of(config), sublayer, layer);
 }
+
+bool routes_whole_segments(const ModelConfig& config) { return routes_whole_segments(texts_of(config)); }
 
 }  // namespace fovea

@@ -44,4 +44,7 @@ ModelConfig with_attention(ModelConfig config, const AttentionOverride& mechanis
 // The mechanism of one attention of layer `layer` (from 0), heads resolved.
 LayerSpec attention_of(const ModelConfig& config, Sublayer sublayer, int64_t layer);
 
+// See attention_config.h.
+bool routes_whole_segments(const ModelConfig& config);
+
 }  // namespace fovea

@@ -170,6 +170,18 @@ struct Local {
   bool operator==(const Local&) const = default;
 };
 
+struct Others {
+  static constexpr std::string_view kName = "others", kHelp = "every key but the query's own";
+  static constexpr bool kPositional = true, kDraws = false;
+  static constexpr auto fields() { return std::tuple<>(); }
+  bool contains(const Row& row, int64_t key) const { return key != row.query; }
+  void spans(const Row& row, auto&& emit) const {
+    emit(Span{0, row.query});
+    emit(Span{row.query + 1, row.keys});
+  }
+  bool operator==(const Others&) const = default;
+};
+
 struct Strided {
   int64_t s = 1;
   static constexpr std::string_view kName = "strided", kHelp = "every s-th key back from the query";
@@ -205,6 +217,6 @@ struct Fixed {
 };
 
 // The one list.
-using Pattern = std::variant<Full, Window, Dilated, Block, Blocks, Global, Random, Local, Strided, Fixed>;
+using Pattern = std::variant<Full, Window, Dilated, Block, Blocks, Global, Random, Local, Others, Strided, Fixed>;
 
 }  // namespace fovea

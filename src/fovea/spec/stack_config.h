@@ -6,12 +6,13 @@
 #include "fovea/base/fields.h"
 #include "fovea/spec/config_problems.h"
 #include "fovea/spec/positions.h"
+#include "fovea/spec/routing_config.h"
 
 namespace fovea {
 
 // The fields that a stack of Transformer layers has in every family of models, as a base of their configurations.
 // Marian's names where it has them.
-struct StackConfig {
+struct StackConfig : RoutingConfig {
   int64_t dim_emb = 512;
   int64_t transformer_heads = 8;
   int64_t transformer_dim_ffn = 2048;
@@ -30,28 +31,32 @@ struct StackConfig {
   template <class... Depths>
   static constexpr auto fields(const Depths&... depths) {
     using C = StackConfig;
-    return std::tuple(
-        number("dim-emb", &C::dim_emb, "width of the model", 1, 65536), depths...,
-        number("transformer-heads", &C::transformer_heads, "attention heads; must divide --dim-emb", 1, 1024),
-        number("transformer-dim-ffn", &C::transformer_dim_ffn, "width inside the feed-forward blocks", 1, 1 << 20),
-        choice("transformer-norm", &C::transformer_norm, "norm after each block's residual, or before the block",
-               "post|pre"),
-        choice("transformer-norm-kind", &C::transformer_norm_kind,
-               "layer norm, or division by the root mean square with a gain alone", "layer|rms"),
-        field("transformer-positions", &C::transformer_positions,
-              "how the model knows positions: sinusoidal or learned (added to the embeddings), rotary (turns queries "
-              "and keys of self-attention), shaw(R), transformer-xl or alibi (add to the scores of self-attention), "
-              "e.g. learned+rotary, image (vectors of row, column and channel, added), or none"),
-        choice("transformer-ffn-activation", &C::transformer_ffn_activation,
-               "between the two feed-forward layers; geglu and swiglu gate one half of the first layer by the other",
-               "relu|gelu|geglu|swiglu"),
-        number("transformer-dropout", &C::transformer_dropout, "dropout on embeddings and residuals", 0, 0.99),
-        number("transformer-dropout-attention", &C::transformer_dropout_attention, "dropout on attention weights", 0,
-               0.99),
-        number("transformer-dropout-ffn", &C::transformer_dropout_ffn, "dropout inside the feed-forward blocks", 0,
-               0.99),
-        number("transformer-dropout-embedding", &C::transformer_dropout_embedding,
-               "dropout on embeddings (-1: as --transformer-dropout)", -1, 0.99));
+    return std::tuple_cat(
+        std::tuple(
+            number("dim-emb", &C::dim_emb, "width of the model", 1, 65536), depths...,
+            number("transformer-heads", &C::transformer_heads, "attention heads; must divide --dim-emb", 1, 1024),
+            number("transformer-dim-ffn", &C::transformer_dim_ffn, "width inside the feed-forward blocks", 1, 1 << 20),
+            choice("transformer-norm", &C::transformer_norm, "norm after each block's residual, or before the block",
+                   "post|pre"),
+            choice("transformer-norm-kind", &C::transformer_norm_kind,
+                   "layer norm, or division by the root mean square with a gain alone", "layer|rms"),
+            field(
+                "transformer-positions", &C::transformer_positions,
+                "how the model knows positions: sinusoidal or learned (added to the embeddings), rotary (turns queries "
+                "and keys of self-attention), shaw(R), transformer-xl or alibi (add to the scores of self-attention), "
+                "e.g. learned+rotary, image (vectors of row, column and channel, added), or none"),
+            choice(
+                "transformer-ffn-activation", &C::transformer_ffn_activation,
+                "between the two feed-forward layers; geglu and swiglu gate one half of the first layer by the other",
+                "relu|gelu|geglu|swiglu"),
+            number("transformer-dropout", &C::transformer_dropout, "dropout on embeddings and residuals", 0, 0.99),
+            number("transformer-dropout-attention", &C::transformer_dropout_attention, "dropout on attention weights",
+                   0, 0.99),
+            number("transformer-dropout-ffn", &C::transformer_dropout_ffn, "dropout inside the feed-forward blocks", 0,
+                   0.99),
+            number("transformer-dropout-embedding", &C::transformer_dropout_embedding,
+                   "dropout on embeddings (-1: as --transformer-dropout)", -1, 0.99)),
+        RoutingConfig::fields());
   }
   static constexpr auto max_positions_field(std::string_view help) {
     return number("max-positions", &StackConfig::max_positions, help, 1, 1 << 24);

@@ -64,7 +64,8 @@ class Task {
 
   // The forward pass of one batch: a function of (weights, buffers, carried state, batch, context). Every tensor in the
   // graph owns its memory, because backward runs after the return. The batches of one update may be asked for in any
-  // order, so none may read what another batch of the same update leaves.
+  // order, so none may read what another batch of the same update leaves. Models add their own terms of the loss to
+  // context.extras, which the updater adds as weight * term; the cost in the log is without them.
   virtual BatchLoss loss(int64_t batch, const nn::ForwardContext& context) = 0;
 
   // Called once for each update, after the weights have changed. `made` is false if the loss or its gradient was not

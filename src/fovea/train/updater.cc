@@ -8,6 +8,7 @@
 
 #include "fovea/base/rng.h"
 #include "fovea/nn/checkpoint_module.h"
+#include "fovea/nn/pass_extras.h"
 #include "fovea/ops/optimizers.h"
 #include "fovea/ops/step.h"
 #include "fovea/train/tensor_groups.h"
@@ -42,15 +43,20 @@ Updater::Updater(const TrainConfig& config, torch::nn::Module& module, const at:
 UpdateResult Updater::update(Task& task, const UpdateInput& input) {
   UpdateResult result;
   parameters_.clear_gradients();
+  nn::UpdateSums sums;
   for (int64_t i = 0; i < input.passes; ++i) {
     const uint64_t seed = hash_combine(static_cast<uint64_t>(input.dropout_seed), static_cast<uint64_t>(i));
-    const BatchLoss batch =
-        task.loss(input.first + i, {.training = true, .dropout_seed = static_cast<int64_t>(seed >> 1)});
-    batch.loss.backward();
+    nn::PassExtras extras;
+    nn::ForwardContext context{.training = true, .dropout_seed = static_cast<int64_t>(seed >> 1)};
+    context.extras = &extras;
+    const BatchLoss batch = task.loss(input.first + i, context);
+    (extras.loss().defined() ? batch.loss + batch.weight * extras.loss() : batch.loss).backward();
+    sums.add(extras.sums());
     parameters_.add_gradients();
     result.cost += batch.loss.item<double>();
     result.weight += batch.weight;
     for (const auto& [name, value] : batch.notes) result.notes.add(name, value, batch.weight);
+    for (const auto& [name, value] : extras.notes()) result.notes.add(name, value, batch.weight);
   }
   const torch::NoGradGuard no_grad;
   const double per_unit = 1.0 / result.weight;
@@ -62,6 +68,7 @@ UpdateResult Updater::update(Task& task, const UpdateInput& input) {
   step.learn_rate = input.learn_rate;
   std::visit([&](auto& optimizer) { optimizer.step(parameters_, step); }, optimizer_);
   parameters_.clamp();
+  sums.apply();
   move_average(input.update);
   return result;
 }

@@ -1,5 +1,7 @@
 #include "fovea/tasks/language/config.h"
 
+#include <algorithm>
+
 #include "fovea/base/error.h"
 #include "fovea/base/strings.h"
 
@@ -15,7 +17,13 @@ void validate(const LanguageConfig& config) {
   problems.add_if(config.same_length && config.memory_length == 0,
                   "--same-length is set without --memory-length, which says how far each unit sees; set both");
   for (int64_t layer = 0; config.memory_length > 0 && layer < config.dec_depth; ++layer) {
-    const std::string_view name = counts_from_start(attention_of(config, Sublayer::kDecoder, layer));
+    const LayerSpec spec = attention_of(config, Sublayer::kDecoder, layer);
+    if (std::ranges::any_of(spec, [](const HeadGroup& group) { return group.spec.route.has_value(); })) {
+      problems.add(cat("--memory-length: layer ", layer + 1, " has '", print(spec),
+                       "', and routed heads cannot see memory; use --memory-length 0"));
+      break;
+    }
+    const std::string_view name = counts_from_start(spec);
     if (name.empty()) continue;
     problems.add(cat("--memory-length: layer ", layer + 1, " has the pattern '", name,
                      "', which counts positions from the beginning of a segment, and memory moves that; use a pattern "

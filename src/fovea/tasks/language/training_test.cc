@@ -51,6 +51,15 @@ std::vector<Variant> variants() {
              run.train.precision = "bfloat16";
              run.with_validation();
            }},
+          {"routed", [](TestRun& run) { run.model.attention = "1*routed(3,6);1*routed(2,4,causal)+topk(3)"; }},
+          {"routed, faithful, average, bfloat16, delay",
+           [](TestRun& run) {
+             run.model.attention = "routed(3,6)+topk(3)";
+             run.model.routing_start = "faithful";
+             run.train.exponential_smoothing = 0.1;
+             run.train.precision = "bfloat16";
+             run.train.optimizer_delay = 2;
+           }},
           {"dropouts, random keys", [](TestRun& run) {
              run.model.transformer_dropout_attention = run.model.transformer_dropout_ffn = 0.2;
              run.model.attention = "random(3)";
@@ -89,7 +98,7 @@ TEST(LanguageTraining, ResumedIsBitForBitTheRunThatNeverStopped) {
 
 TEST(LanguageTraining, GradientCheckpointingChangesNoBit) {
   for (const char* precision : {"float32", "bfloat16"}) {
-    for (const char* attention : {"full", "random(3)", "topk(4)"}) {
+    for (const char* attention : {"full", "random(3)", "topk(4)", "1*routed(3,6);1*routed(2,4,causal)"}) {
       TestRun test;
       test.train.precision = precision;
       test.train.after_batches = 8;
@@ -103,6 +112,27 @@ TEST(LanguageTraining, GradientCheckpointingChangesNoBit) {
       EXPECT_EQ(bytes_of(test.train.model), expected) << precision << " " << attention;
     }
   }
+}
+
+// One update of two passes moves the centroids once, by the tokens of both.
+TEST(LanguageTraining, PassesOfAnUpdateMoveCentroidsOnce) {
+  const auto after_one_update = [](int64_t delay, int64_t streams) {
+    TestRun test;
+    test.model.attention = "routed(3,6)";
+    test.model.transformer_dropout = 0;
+    test.train.optimizer_delay = delay;
+    test.data.mini_batch = streams;
+    test.train.after_batches = 1;
+    run(test);
+    return nn::load_checkpoint(test.train.model, nn::Load::kModel).model;
+  };
+  const nn::NamedTensors one = after_one_update(1, 4), two = after_one_update(2, 2);
+  const std::string place = "layers.0.self_attention.routing.";
+  const at::Tensor counts = one.at(place + "counts");
+  // The first layer's tokens are those of the same embeddings: the same counts, and sums in another order.
+  EXPECT_TRUE(counts.equal(two.at(place + "counts")));
+  EXPECT_TRUE(one.at(place + "centroids").allclose(two.at(place + "centroids"), 1e-5, 1e-6));
+  EXPECT_NEAR(counts[0].sum().item<double>(), 0.999 * 3 + 0.001 * 64, 1e-5);
 }
 
 // After the first letters of a line all others are certain.

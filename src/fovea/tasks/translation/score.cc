@@ -4,6 +4,7 @@
 
 #include "fovea/base/file.h"
 #include "fovea/base/strings.h"
+#include "fovea/decode/whole_segments.h"
 #include "fovea/tasks/translation/load_model.h"
 #include "fovea/tasks/translation/pair_reader.h"
 #include "fovea/tasks/translation/run.h"
@@ -30,6 +31,7 @@ int64_t run_score(const ScoreConfig& config) {
   require_parallel_text(config.train_sets);
   require_other_file("--output", config.output, config.train_sets);
   LoadedModel loaded = load_model(config);
+  decode::warn_of_whole_segments(loaded.model->config());
   PairReader reader(config.train_sets);
   PairEncoder encoder(loaded, config.max_length);
   LineWriter output(config.output);

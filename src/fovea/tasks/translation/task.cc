@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "fovea/decode/whole_segments.h"
 #include "fovea/nn/device.h"
 #include "fovea/ops/step.h"
 #include "fovea/tasks/translation/batch.h"
@@ -21,6 +22,7 @@ TranslationTask::TranslationTask(const TrainConfig& config, Options options, con
       validation_(config, options_, data_, device_) {
   check_positions(config_, data_.train, "--train-sets");
   check_positions(config_, validation_.corpus(), "--valid-sets");
+  if (!options_.valid_sets.empty()) decode::warn_of_whole_segments(config_);
 }
 
 torch::nn::Module& TranslationTask::module() { return *model_; }

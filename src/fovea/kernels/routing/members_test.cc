@@ -1,0 +1,122 @@
+#include "fovea/kernels/routing/members.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+namespace fovea::kernels {
+namespace {
+
+using Rows = std::vector<int32_t>;
+
+// Scores of [H, T, C] in one list.
+ClusterScores<float> view(const std::vector<float>& scores, int64_t heads, int64_t clusters) {
+  return {scores.data(), heads, std::ssize(scores) / (heads * clusters), clusters};
+}
+
+Rows list(const MemberLists& lists, size_t l) {
+  return {lists.rows.begin() + lists.offsets[l], lists.rows.begin() + lists.offsets[l + 1]};
+}
+
+TEST(Members, AreTheBestOfEachClusterInTheOrderOfTheText) {
+  SerialExecutor executor;
+  const std::vector<float> scores = {0.5F, 3, 2, 1, 1, 9, 4, 0};  // T = 4, C = 2
+  const std::vector<TokenRange> all = {{0, 4}};
+  const MemberLists lists = best_members(view(scores, 1, 2), all, 2, executor);
+  ASSERT_EQ(lists.offsets, (std::vector<int64_t>{0, 2, 4}));
+  EXPECT_EQ(list(lists, 0), (Rows{1, 3}));
+  EXPECT_EQ(list(lists, 1), (Rows{0, 2}));
+}
+
+TEST(Members, OfEqualScoresTheEarlier) {
+  SerialExecutor executor;
+  const std::vector<float> scores = {1, 2, 2, -0.0F, 2, 2, 0};
+  const std::vector<TokenRange> all = {{0, 7}};
+  EXPECT_EQ(list(best_members(view(scores, 1, 1), all, 3, executor), 0), (Rows{1, 2, 4}));
+  EXPECT_EQ(list(best_members(view(scores, 1, 1), all, 6, executor), 0), (Rows{0, 1, 2, 3, 4, 5}));  // -0 is 0
+}
+
+// A row is token * H + head; each sequence has its own lists, a short one all of its tokens.
+TEST(Members, OfHeadsAndSequencesApart) {
+  SerialExecutor executor;
+  const std::vector<float> scores = {5, 1, 2, 7, /* head 1: */ 1, 2, 3, 4};
+  const std::vector<TokenRange> ranges = {{0, 3}, {3, 1}};
+  const MemberLists lists = best_members(view(scores, 2, 1), ranges, 2, executor);
+  ASSERT_EQ(lists.offsets, (std::vector<int64_t>{0, 2, 3, 5, 6}));
+  EXPECT_EQ(list(lists, 0), (Rows{0, 4}));
+  EXPECT_EQ(list(lists, 1), (Rows{6}));
+  EXPECT_EQ(list(lists, 2), (Rows{3, 5}));
+  EXPECT_EQ(list(lists, 3), (Rows{7}));
+}
+
+TEST(Members, NotFiniteScoresHaveAnOrder) {
+  SerialExecutor executor;
+  const float nan = std::numeric_limits<float>::quiet_NaN(), infinity = std::numeric_limits<float>::infinity();
+  std::vector<float> scores(1000);
+  for (size_t i = 0; i < scores.size(); ++i) scores[i] = i % 3 == 0 ? nan : i % 3 == 1 ? -infinity : infinity;
+  const std::vector<TokenRange> all = {{0, 1000}};
+  const MemberLists lists = best_members(view(scores, 1, 1), all, 500, executor);
+  EXPECT_EQ(lists.rows.size(), 500U);
+  EXPECT_TRUE(std::ranges::is_sorted(lists.rows));
+  EXPECT_LT(rank_of(-infinity), rank_of(-1.0F));
+  EXPECT_LT(rank_of(-1.0F), rank_of(0.0F));
+  EXPECT_EQ(rank_of(-0.0F), rank_of(0.0F));
+  EXPECT_LT(rank_of(1.0F), rank_of(infinity));
+}
+
+TEST(Members, OfTheNearestClusterEachTokenOnce) {
+  SerialExecutor executor;
+  const std::vector<float> scores = {1, 1, 0, 2, 3, 0, 5, 4};  // T = 4, C = 2; the first is a tie
+  const std::vector<int32_t> nearest = nearest_clusters(view(scores, 1, 2), executor);
+  EXPECT_EQ(nearest, (std::vector<int32_t>{0, 1, 0, 0}));
+  const std::vector<TokenRange> ranges = {{0, 2}, {2, 2}};
+  const MemberLists lists = nearest_members({nearest, 1, 2}, ranges, executor);
+  EXPECT_EQ(list(lists, 0), (Rows{0}));
+  EXPECT_EQ(list(lists, 1), (Rows{1}));
+  EXPECT_EQ(list(lists, 2), (Rows{2, 3}));
+  EXPECT_EQ(list(lists, 3), (Rows{}));
+}
+
+TEST(Members, AtRandomAreEquallyLikely) {
+  ThreadExecutor executor(2);
+  std::vector<uint64_t> streams(500);
+  std::iota(streams.begin(), streams.end(), uint64_t{1});
+  const std::vector<TokenRange> all = {{0, 20}};
+  const MemberLists lists = random_members({streams, 4}, all, 5, executor);
+  std::vector<int> counts(20);
+  for (const int32_t row : lists.rows) ++counts[static_cast<size_t>(row / 500)];
+  // 2,000 draws of 5 of 20: each token 500 times, with a standard deviation of about 19.
+  for (const int count : counts) EXPECT_NEAR(count, 500, 100);
+  EXPECT_EQ(random_members({streams, 4}, all, 5, executor).rows, lists.rows);
+}
+
+TEST(Members, TheBestPlacesOfAColumn) {
+  const std::vector<uint32_t> ranks = {4, 9, 1, 9, 6, 9, 4, 9};  // column 0: 4 1 6 4
+  EXPECT_EQ(best_places({ranks, 0, 2}, 2), (Rows{0, 2}));
+  EXPECT_EQ(best_places({ranks, 0, 2}, 3), (Rows{0, 2, 3}));
+  EXPECT_EQ(best_places({ranks, 0, 2}, 9), (Rows{0, 1, 2, 3}));
+  EXPECT_EQ(best_places({ranks, 1, 2}, 2), (Rows{0, 1}));
+}
+
+TEST(Members, PlacesLeadBack) {
+  const Rows rows = {3, 0, 3, 1, 0, 3};
+  const RowPlaces places = places_of(rows, 5);
+  EXPECT_EQ(places.starts, (Rows{0, 2, 3, 3, 6, 6}));
+  EXPECT_EQ(places.places, (Rows{1, 4, 3, 0, 2, 5}));
+}
+
+TEST(Members, SumsOfEachClusterAreOverTheTokensOfTheSequences) {
+  SerialExecutor executor;
+  const std::vector<float> x = {1, 2, 10, 20, 100, 200};  // T = 3, H = 1, D = 2
+  const std::vector<int32_t> nearest = {1, 0, 1};
+  std::vector<double> counts(2), sums(4);
+  add_cluster_sums<float>({x.data(), 1, 2}, {nearest, 1, 2}, std::vector<TokenRange>{{0, 1}, {2, 1}}, counts, sums,
+                          executor);
+  EXPECT_EQ(counts, (std::vector<double>{0, 2}));
+  EXPECT_EQ(sums, (std::vector<double>{0, 0, 101, 202}));
+}
+
+}  // namespace
+}  // namespace fovea::kernels

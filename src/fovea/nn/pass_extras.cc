@@ -1,0 +1,48 @@
+#include "fovea/nn/pass_extras.h"
+
+#include <ATen/core/grad_mode.h>
+
+#include <algorithm>
+
+namespace fovea::nn {
+
+void UpdateSums::add(const void* owner, const std::vector<at::Tensor>& sums, Apply apply) {
+  const at::NoGradGuard no_grad;
+  const auto found = std::ranges::find(entries_, owner, &Entry::owner);
+  if (found == entries_.end()) {
+    entries_.push_back({owner, sums, std::move(apply)});
+    return;
+  }
+  for (size_t i = 0; i < sums.size(); ++i) found->sums[i] = found->sums[i] + sums[i];
+}
+
+void UpdateSums::add(const UpdateSums& pass) {
+  for (const Entry& entry : pass.entries_) add(entry.owner, entry.sums, entry.apply);
+}
+
+void UpdateSums::apply() const {
+  const at::NoGradGuard no_grad;
+  for (const Entry& entry : entries_) entry.apply(entry.sums);
+}
+
+void PassExtras::add_note(std::string_view name, double value) {
+  Mean& mean = notes_[name];
+  mean.sum += value;
+  mean.count += 1;
+}
+
+std::vector<std::pair<std::string_view, double>> PassExtras::notes() const {
+  std::vector<std::pair<std::string_view, double>> all;
+  for (const auto& [name, mean] : notes_) all.emplace_back(name, mean.sum / mean.count);
+  return all;
+}
+
+void PassExtras::add_figures(const PassExtras& part) {
+  for (const auto& [name, mean] : part.notes_) {
+    notes_[name].sum += mean.sum;
+    notes_[name].count += mean.count;
+  }
+  sums_.add(part.sums_);
+}
+
+}  // namespace fovea::nn

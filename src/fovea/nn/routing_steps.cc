@@ -1,0 +1,283 @@
+#include "fovea/nn/routing_steps.h"
+
+#include <ATen/ops/cat.h>
+#include <ATen/ops/where.h>
+#include <ATen/ops/zeros.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "fovea/nn/index_tensor.h"
+#include "fovea/ops/executor.h"
+#include "fovea/ops/routing_rows.h"
+#include "fovea/spec/attention_parameters.h"
+
+namespace fovea::nn {
+namespace {
+
+// [tokens, H, D] of a larger buffer as rows [N, 1, D]: token t of head h is row t * stride + h.
+struct FlatRows {
+  at::Tensor rows;
+  int64_t stride;
+};
+FlatRows flat_rows(const at::Tensor& x) {
+  const int64_t width = x.size(2), stride = x.stride(0) / width;
+  const int64_t count = (x.size(0) - 1) * stride + x.size(1);
+  return {x.as_strided({count, 1, width}, {width, width, 1}), stride};
+}
+
+std::vector<int64_t> numbers_of(const at::Tensor& x) {
+  const auto* data = x.const_data_ptr<int64_t>();
+  return {data, data + x.numel()};
+}
+
+}  // namespace
+
+RoutingSteps::RoutingSteps(const Attention& attention, int64_t rows)
+    : inputs_(attention.routing()), options_(attention.options()), lengths_(static_cast<size_t>(rows), 0) {
+  int64_t head = 0, with_centroids = 0;
+  for (const HeadGroup& part : attention.mechanism().evaluation) {
+    const int64_t first = head;
+    head += part.num_heads;
+    if (!part.spec.route) continue;
+    Group group;
+    group.spec = part.spec;
+    group.within = ops::spec_within_cluster(part.spec, options_.kind, inputs_);
+    group.first_head = first, group.heads = part.num_heads;
+    if (part.spec.route->has_centroids()) {
+      group.centroids =
+          inputs_.centroids.narrow(0, with_centroids, group.heads).narrow(1, 0, part.spec.route->clusters);
+      with_centroids += group.heads;
+    }
+    group.states.resize(static_cast<size_t>(rows * group.heads));
+    groups_.push_back(std::move(group));
+  }
+}
+
+std::shared_ptr<RoutingSteps> RoutingSteps::of_self(const Attention& attention, int64_t rows) {
+  std::shared_ptr<RoutingSteps> steps(new RoutingSteps(attention, rows));
+  return steps->groups_.empty() ? nullptr : steps;
+}
+
+std::shared_ptr<RoutingSteps> RoutingSteps::of_cross(const Attention& attention, const Projected& keys,
+                                                     const at::Tensor& offsets, std::span<const int64_t> sentences) {
+  std::shared_ptr<RoutingSteps> steps(new RoutingSteps(attention, std::ssize(sentences)));
+  if (steps->groups_.empty()) return nullptr;
+  steps->take_keys(keys, offsets);
+  steps->sentences_.assign(sentences.begin(), sentences.end());
+  return steps;
+}
+
+void RoutingSteps::take_keys(const Projected& keys, const at::Tensor& offsets) {
+  const auto* bounds = offsets.const_data_ptr<int64_t>();
+  std::vector<kernels::TokenRange> ranges;
+  for (int64_t b = 0; b + 1 < offsets.numel(); ++b) ranges.push_back({bounds[b], bounds[b + 1] - bounds[b]});
+  sequences_ = std::ssize(ranges);
+  for (Group& group : groups_) {
+    const at::Tensor vectors = ops::routing_vectors(keys.k.narrow(1, group.first_head, group.heads));
+    group.key_members =
+        ops::members_of(vectors, ranges, {group.spec, inputs_, group.centroids, 0}, streams_of(group, true));
+    group.keys = vectors.reshape({-1, 1, vectors.size(2)});
+    group.values = keys.v.narrow(1, group.first_head, group.heads).reshape(group.keys.sizes());
+  }
+}
+
+std::vector<uint64_t> RoutingSteps::streams_of(const Group& group, bool own_keys) const {
+  ops::CoreArguments arguments;
+  arguments.seed = options_.seed, arguments.layer = options_.layer, arguments.first_head = group.first_head;
+  return ops::member_streams(arguments, group.heads, own_keys);
+}
+
+void RoutingSteps::share_keys(const at::Tensor& stacked) const {
+  for (const Group& group : groups_) {
+    const auto heads = [&](int64_t part) { return stacked.select(1, part).narrow(1, group.first_head, group.heads); };
+    heads(1).copy_(ops::routing_vectors(heads(0)));
+  }
+}
+
+void RoutingSteps::append(Group& group, const at::Tensor& vectors, const at::Tensor& offsets) const {
+  const int64_t clusters = group.route().clusters, tokens = vectors.size(0);
+  const std::vector<int64_t> bounds = numbers_of(offsets);
+  at::Tensor scores;
+  std::vector<int32_t> nearest;
+  if (group.centroids.defined()) scores = ops::cluster_scores(vectors, group.centroids).to(at::kFloat);
+  if (group.route().is_causal())
+    nearest = kernels::nearest_clusters<float>({scores.const_data_ptr<float>(), group.heads, tokens, clusters},
+                                               ops::torch_executor());
+  const std::vector<uint64_t> streams = streams_of(group, false);
+  ops::torch_executor().run(std::ssize(group.states), [&](int64_t index, int) {
+    const int64_t row = index / group.heads, head = index % group.heads;
+    HeadState& state = group.states[static_cast<size_t>(index)];
+    state.members.resize(group.route().is_causal() ? static_cast<size_t>(clusters) : 0);
+    int64_t position = lengths_[static_cast<size_t>(row)];
+    for (int64_t t = bounds[static_cast<size_t>(row)]; t < bounds[static_cast<size_t>(row) + 1]; ++t, ++position) {
+      if (group.route().is_causal()) {
+        state.members[static_cast<size_t>(nearest[static_cast<size_t>(head * tokens + t)])].push_back(
+            static_cast<int32_t>(position));
+        continue;
+      }
+      for (int64_t c = 0; c < clusters; ++c) {
+        state.ranks.push_back(scores.defined()
+                                  ? kernels::rank_of(scores.const_data_ptr<float>()[(head * tokens + t) * clusters + c])
+                                  : kernels::random_rank(streams[static_cast<size_t>(head)], c, position));
+      }
+    }
+  });
+}
+
+std::vector<int32_t> RoutingSteps::members(const Group& group, int64_t head, int64_t cluster,
+                                           const NewTokens& tokens) const {
+  const HeadState& state = group.states[static_cast<size_t>(tokens.row * group.heads + head)];
+  const int64_t window = group.route().window;
+  if (group.route().is_causal()) {
+    const std::vector<int32_t>& all = state.members[static_cast<size_t>(cluster)];
+    const auto first_new = std::ranges::lower_bound(all, static_cast<int32_t>(tokens.first));
+    const auto earlier = std::min<int64_t>(first_new - all.begin(), window - 1);
+    return {first_new - earlier, all.end()};
+  }
+  const int64_t clusters = group.route().clusters, count = std::ssize(state.ranks) / clusters;
+  if (count > window && tokens.first + 1 == count) {
+    // One new token: most often it is not among the best, which is known without finding them.
+    const uint32_t own = state.ranks[static_cast<size_t>(tokens.first * clusters + cluster)];
+    int64_t better = 0;
+    for (int64_t i = 0; i < tokens.first; ++i)
+      better += state.ranks[static_cast<size_t>(i * clusters + cluster)] >= own ? 1 : 0;
+    if (better >= window) return {};
+  }
+  return kernels::best_places({state.ranks, cluster, clusters}, window);
+}
+
+RoutingSteps::List RoutingSteps::list_of(const Group& group, int64_t head, int64_t cluster, const NewTokens& tokens,
+                                         const Cache* cache) const {
+  const std::vector<int32_t> positions = members(group, head, cluster, tokens);
+  List list;
+  for (const int32_t position : positions) {
+    if (position >= tokens.first)
+      list.queries.push_back(static_cast<int32_t>((tokens.token + position - tokens.first) * group.heads + head));
+  }
+  if (list.queries.empty()) return list;
+  if (cache == nullptr) {
+    const int64_t l =
+        (head * sequences_ + sentences_[static_cast<size_t>(tokens.row)]) * group.route().clusters + cluster;
+    const auto& [rows, offsets] = group.key_members;
+    list.keys.assign(rows.begin() + offsets[static_cast<size_t>(l)],
+                     rows.begin() + offsets[static_cast<size_t>(l) + 1]);
+    return list;
+  }
+  const int64_t begin = cache->begins.const_data_ptr<int64_t>()[tokens.row];
+  const auto* places = cache->tokens ? cache->tokens->const_data_ptr<int64_t>() : nullptr;
+  const int64_t stride = cache->keys.stride(0) / cache->keys.size(2);
+  for (const int32_t position : positions) {
+    const int64_t token = places != nullptr ? places[begin + position] : begin + position;
+    list.keys.push_back(token * stride + group.first_head + head);
+  }
+  return list;
+}
+
+RoutingSteps::Lists RoutingSteps::lists_of(const Group& group, const at::Tensor& offsets, const Cache* cache) const {
+  const int64_t rows = std::ssize(lengths_), clusters = group.route().clusters;
+  const std::vector<int64_t> bounds = numbers_of(offsets);
+  std::vector<List> all(static_cast<size_t>(group.heads * rows * clusters));
+  ops::torch_executor().run(group.heads * rows, [&](int64_t index, int) {
+    const int64_t head = index / rows, row = index % rows;
+    const NewTokens tokens{row, lengths_[static_cast<size_t>(row)], bounds[static_cast<size_t>(row)]};
+    for (int64_t c = 0; c < clusters; ++c)
+      all[static_cast<size_t>(index * clusters + c)] = list_of(group, head, c, tokens, cache);
+  });
+  Lists lists;
+  lists.queries.offsets = {0};
+  for (size_t l = 0; l < all.size(); ++l) {
+    if (l % static_cast<size_t>(rows * clusters) == 0) lists.head_starts.push_back(lists.key_begins.size());
+    if (all[l].queries.empty()) continue;
+    lists.queries.rows.insert(lists.queries.rows.end(), all[l].queries.begin(), all[l].queries.end());
+    lists.queries.offsets.push_back(std::ssize(lists.queries.rows));
+    lists.key_begins.push_back(std::ssize(lists.keys));
+    lists.key_lengths.push_back(std::ssize(all[l].keys));
+    lists.keys.insert(lists.keys.end(), all[l].keys.begin(), all[l].keys.end());
+  }
+  lists.head_starts.push_back(lists.key_begins.size());
+  return lists;
+}
+
+at::Tensor RoutingSteps::attend(const Group& group, const at::Tensor& queries, const Lists& lists,
+                                const Cache* cache) const {
+  const std::string spec = print(group.within);
+  const at::Tensor keys = cache != nullptr ? flat_rows(cache->keys).rows : group.keys;
+  const at::Tensor values = cache != nullptr ? flat_rows(cache->values).rows : group.values;
+  ops::CoreArguments arguments;
+  arguments.spec = spec;
+  arguments.kind = name_of(options_.kind);
+  arguments.scale = ops::scale_within_cluster(inputs_, queries.size(2));
+  arguments.seed = options_.seed, arguments.layer = options_.layer;
+  arguments.k_tokens = index_tensor(lists.keys);
+  // One call, or one for each head where each has an alpha of its own.
+  const bool by_head = options_.alpha.has_value() && learns_argument(group.spec.transform);
+  const int64_t calls = by_head ? group.heads : 1;
+  std::vector<at::Tensor> parts;
+  for (int64_t call = 0; call < calls; ++call) {
+    const size_t first = by_head ? lists.head_starts[static_cast<size_t>(call)] : 0;
+    const size_t last = by_head ? lists.head_starts[static_cast<size_t>(call) + 1] : lists.key_begins.size();
+    const int64_t begin = lists.queries.offsets[first], end = lists.queries.offsets[last];
+    if (begin == end) continue;
+    std::vector<int64_t> offsets(lists.queries.offsets.begin() + static_cast<int64_t>(first),
+                                 lists.queries.offsets.begin() + static_cast<int64_t>(last) + 1);
+    for (int64_t& offset : offsets) offset -= begin;
+    const auto part = [&](const std::vector<int64_t>& all) {
+      return index_tensor(std::span(all).subspan(first, last - first));
+    };
+    arguments.q_offsets = index_tensor(std::move(offsets));
+    arguments.k_begins = part(lists.key_begins);
+    arguments.k_lengths = part(lists.key_lengths);
+    arguments.first_head = group.first_head + call;
+    if (by_head) arguments.alpha = options_.alpha->narrow(0, group.first_head + call, 1);
+    parts.push_back(ops::call_forward({queries.narrow(0, begin, end - begin), keys, values}, arguments));
+  }
+  at::Tensor mixed = at::cat(parts);
+  if (cache == nullptr || inputs_.self != ops::SelfKey::kLast) return mixed;
+  // A query without another key sees its own, which is the first key of its list.
+  std::vector<int64_t> own;
+  at::Tensor alone = at::zeros({mixed.size(0), 1, 1}, at::kBool);
+  for (size_t l = 0; l < lists.key_begins.size(); ++l) {
+    const int64_t first = lists.queries.offsets[l], count = lists.queries.offsets[l + 1] - first;
+    const bool is_alone = group.route().is_causal() && group.route().window == 1;
+    for (int64_t i = 0; i < count; ++i) {
+      const int64_t rank = lists.key_lengths[l] - count + i;
+      own.push_back(lists.keys[static_cast<size_t>(lists.key_begins[l] + rank)]);
+      alone.mutable_data_ptr<bool>()[first + i] = rank == 0 || is_alone;
+    }
+  }
+  return at::where(alone.to(mixed.device()), values.index_select(0, index_tensor(own).to(values.device())), mixed);
+}
+
+at::Tensor RoutingSteps::mix_group(Group& group, const at::Tensor& q, const at::Tensor& offsets, const Cache* cache) {
+  const at::Tensor vectors = ops::routing_vectors(q.narrow(1, group.first_head, group.heads));
+  append(group, vectors, offsets);
+  const Lists lists = lists_of(group, offsets, cache);
+  if (lists.queries.rows.empty()) return at::zeros(vectors.sizes(), vectors.options());
+  const auto members = c10::make_intrusive<ops::MemberRows>(lists.queries, vectors.size(0), group.heads);
+  const at::Tensor mixed = attend(group, ops::gather_rows(vectors, members), lists, cache);
+  return ops::sum_rows(mixed, members, ops::row_scale_of(group.route()));
+}
+
+std::vector<at::Tensor> RoutingSteps::mix(const at::Tensor& q, const at::Tensor& offsets, const Cache* cache) {
+  std::vector<at::Tensor> outputs;
+  for (Group& group : groups_) outputs.push_back(mix_group(group, q, offsets, cache));
+  const std::vector<int64_t> bounds = numbers_of(offsets);
+  for (size_t r = 0; r < lengths_.size(); ++r) lengths_[r] += bounds[r + 1] - bounds[r];
+  return outputs;
+}
+
+void RoutingSteps::inherit(std::span<const int64_t> parents) {
+  const auto at_parents = [&](const auto& all, int64_t each) {
+    std::decay_t<decltype(all)> next;
+    for (const int64_t parent : parents) {
+      for (int64_t i = 0; i < each; ++i) next.push_back(all.at(static_cast<size_t>(parent * each + i)));
+    }
+    return next;
+  };
+  for (Group& group : groups_) group.states = at_parents(group.states, group.heads);
+  lengths_ = at_parents(lengths_, 1);
+  if (!sentences_.empty()) sentences_ = at_parents(sentences_, 1);
+}
+
+}  // namespace fovea::nn

@@ -1,0 +1,74 @@
+#pragma once
+#include <ATen/core/Tensor.h>
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "fovea/kernels/routing/members.h"
+#include "fovea/ops/attention_core.h"
+#include "fovea/ops/routing_rows.h"
+#include "fovea/spec/attention_spec.h"
+
+// Routed attention (spec/routed.h) of one head group: H heads of D, c clusters. Queries and keys are normalised to the
+// norm sqrt(D), clusters take their members, and the kernels compute attention within each of them.
+namespace fovea::ops {
+
+// Where keys are queries: what becomes of a query's own key. kLast: it counts only if there is no other.
+enum class SelfKey : uint8_t { kKeep, kLast, kNever };
+
+// What one side, the queries or keys of their own, leaves for the centroids and the loss.
+struct RoutedSide {
+  at::Tensor counts;    // [H, c]: tokens nearest to each centroid
+  at::Tensor sums;      // [H, c, D]: the sum of their normalised vectors
+  at::Tensor distance;  // [], differentiable: the mean of (x - centroid)^2 over all numbers of all tokens
+};
+struct RoutedReport {
+  int64_t first_head = 0;                        // of the group among the heads that have centroids
+  std::vector<RoutedSide> sides;                 // none of routed(c,w,random)
+  double rows = 0, in_none = 0, in_several = 0;  // queries times heads; of them in no cluster, in more than one
+};
+
+// What routed mechanisms read besides q, k and v.
+struct RoutingInputs {
+  // [R, C, D] of the layer's R heads that have centroids, in their order. A group reads its first c clusters.
+  at::Tensor centroids;
+  std::string keys = "auto";  // --routing-keys
+  SelfKey self = SelfKey::kKeep;
+  bool scaled = false;                           // scores times 1 / sqrt(D)
+  std::vector<RoutedReport>* reports = nullptr;  // gets one for each routed group
+  std::vector<at::Tensor> outputs = {};          // of each routed group, where the caller has computed them [T, H, D]
+};
+
+struct RoutedGroup {
+  const AttentionSpec& spec;  // with a route
+  const RoutingInputs& inputs;
+  at::Tensor centroids;  // [H, c, D]; undefined without
+  int64_t first_head = 0;
+};
+
+// As call_forward(), with the spec of `group`; `arguments` tell of neither spec nor scale. Throws an Error for keys in
+// caches, and where keys are queries but not as many.
+at::Tensor routed_attention(const CoreTensors& x, const CoreArguments& arguments, const RoutedGroup& group);
+// As core_weights(): what each query gives to each key, averaged over its clusters as the outputs are.
+at::Tensor routed_weights(const CoreTensors& x, const CoreArguments& arguments, const RoutedGroup& group);
+
+// The parts of it, for steps over caches.
+// x [T, H, D] normalised: mean 0 and variance 1 over D.
+at::Tensor routing_vectors(const at::Tensor& x);
+// Their products with the centroids, [H, T, c] on the CPU, float32, or float64 where x is.
+at::Tensor cluster_scores(const at::Tensor& vectors, const at::Tensor& centroids);
+// The members that `route` gives the clusters; `streams` as member_streams() gives them. `nearest`, unless null, gets
+// the nearest cluster of each token, [H, T], where there are centroids.
+kernels::MemberLists members_of(const at::Tensor& vectors, std::span<const kernels::TokenRange> ranges,
+                                const RoutedGroup& group, const std::vector<uint64_t>& streams,
+                                std::vector<int32_t>* nearest = nullptr);
+// How outputs of several clusters become one: each token of routed(c,w,causal) is in one cluster.
+RowScale row_scale_of(const Routed& route);
+// The mechanism within a cluster, without a route and a norm.
+AttentionSpec spec_within_cluster(const AttentionSpec& spec, AttentionKind kind, const RoutingInputs& inputs);
+// What random members of each head are drawn from; keys of their own are drawn apart from queries.
+std::vector<uint64_t> member_streams(const CoreArguments& arguments, int64_t heads, bool own_keys);
+double scale_within_cluster(const RoutingInputs& inputs, int64_t head_dim);
+
+}  // namespace fovea::ops

@@ -1,0 +1,21 @@
+#pragma once
+#include <ATen/core/Tensor.h>
+
+#include <span>
+#include <vector>
+
+#include "fovea/kernels/routing/members.h"
+
+namespace fovea::ops {
+
+// The tokens that count, and the nearest cluster of each token, [H, T].
+struct NearestOfTokens {
+  std::vector<int32_t> nearest;
+  std::vector<kernels::TokenRange> ranges;
+};
+
+// The mean of (x - centroid)^2 over the tokens of all ranges: x [T, H, D], centroids [H, c, D] as constants -> [], in
+// float32, or float64 where x is. Differentiable once in x. The same bits on any number of threads.
+at::Tensor distance_to_centroids(const at::Tensor& x, const at::Tensor& centroids, NearestOfTokens tokens);
+
+}  // namespace fovea::ops

@@ -1,0 +1,37 @@
+#pragma once
+#include <cstdint>
+#include <string_view>
+
+#include "fovea/spec/attention_kind.h"
+
+// Routing attention (Roy, Saffar, Vaswani, Grangier 2021), "routed(c,w)": queries and keys are put into c clusters by
+// online k-means, and attention runs within each cluster. It stands in the place of a spec's pairs; the stages after
+// it act within a cluster, where a token's position is its rank among the members.
+namespace fovea {
+
+struct Routed {
+  enum class Members : uint8_t {
+    kBest,    // each cluster takes the w tokens nearest to its centroid, in the whole sequence
+    kCausal,  // each token joins its nearest cluster, and sees the last w members up to itself
+    kRandom,  // as kBest, but each cluster takes w tokens at random
+  };
+  int64_t clusters = 1, window = 1;
+  Members members = Members::kBest;
+
+  static constexpr std::string_view kName = "routed", kArguments = "clusters,window[,causal|random]",
+                                    kHelp =
+                                        "online k-means: the `window` tokens nearest to each centroid; causal: "
+                                        "the last of the query's cluster; random: any";
+  bool is_causal() const { return members == Members::kCausal; }
+  // The clusters' centroids are part of the model.
+  bool has_centroids() const { return members != Members::kRandom; }
+  bool operator==(const Routed&) const = default;
+};
+
+// Whether the keys are the queries, under --routing-keys `keys`: auto, shared or own.
+inline bool shares_keys(const Routed& route, AttentionKind kind, std::string_view keys) {
+  if (kind == AttentionKind::kCross) return false;
+  return keys == "shared" || (keys == "auto" && (kind == AttentionKind::kCausal || route.is_causal()));
+}
+
+}  // namespace fovea

@@ -79,10 +79,11 @@ TermTensors terms_of(const AttentionProblem& problem, const kernels::OffsetTerms
     terms.queries = queries(problem).read(in.queries);
     const at::Tensor all =
         queries(problem).view(const_cast<void*>(in.rows.data), in.rows.token_stride, in.rows.head_stride);
-    // Heads that share rows get gradients apart, as those of kernels are.
+    // Heads that share rows get gradients apart, as from kernels.
     terms.rows =
         at::from_blob(const_cast<void*>(in.rows.data), {has.product.count, problem.num_heads, problem.head_dim},
-                      {in.rows.token_stride, in.rows.head_stride, 1}, all.options());
+                      {in.rows.token_stride, in.rows.head_stride, 1}, all.options())
+            .to(type);  // gradients in float, as those of kernels are
   }
   return terms;
 }

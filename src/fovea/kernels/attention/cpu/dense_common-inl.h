@@ -84,7 +84,8 @@ inline F exp_below(F s, F top) {
 // As narrow as tiles take weights, so that these sum to 1.
 inline F weight_of(F e) { return narrowed(e); }
 #else
-inline F exp_below(F s, F top) { return exp_below_one(s - top); }
+// Sums over keys may begin with the smallest weights, as scores that fall with the distance have them.
+inline F exp_below(F s, F top) { return zero_if_tiny(exp_below_one(s - top)); }
 inline F weight_of(F e) { return e; }
 #endif
 
@@ -177,7 +178,7 @@ struct DenseSoftmax {
     for (int r = 0; r < kRows; ++r) running[r].total += sum(total[r]);
   }
   static void bring_down(RunningRow& row, float top, float* out, int64_t padded) {
-    const F by = exp_below_one(set(row.top) - set(top));
+    const F by = zero_if_tiny(exp_below_one(set(row.top) - set(top)));
     float one[kLanes];
     store(one, by);
     row.top = top;

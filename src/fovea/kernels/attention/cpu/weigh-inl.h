@@ -64,7 +64,7 @@ struct SoftmaxRow {
     }
     for (int64_t j = 0; j < rows.n; j += kLanes) {
       for (int r = 0; r < kRows; ++r) {
-        const F e = exp_below_one(load(rows.row(r) + j) - most[r]);
+        const F e = zero_if_tiny(exp_below_one(load(rows.row(r) + j) - most[r]));
         total[r] = total[r] + e;
         store(rows.row(r) + j, e);
       }

@@ -230,7 +230,7 @@ at::Tensor RoutingSteps::attend(const Group& group, const at::Tensor& queries, c
     arguments.k_lengths = part(lists.key_lengths);
     arguments.first_head = group.first_head + call;
     if (by_head) arguments.alpha = options_.alpha->narrow(0, group.first_head + call, 1);
-    parts.push_back(ops::call_forward({queries.narrow(0, begin, end - begin), keys, values}, arguments));
+    parts.push_back(ops::call_forward({queries.narrow(0, begin, end - begin), keys, values}, arguments).out);
   }
   at::Tensor mixed = at::cat(parts);
   if (cache == nullptr || inputs_.self != ops::SelfKey::kLast) return mixed;

@@ -286,8 +286,9 @@ at::Tensor routed_attention(const CoreTensors& x, const CoreArguments& arguments
   const RoutedBatch batch = routed_batch(x, arguments, group);
   const CoreTensors rows = member_rows(batch, token_rows(x.v));
   std::vector<at::Tensor> parts;
-  for_each_call(batch, rows, arguments,
-                [&](const CoreTensors& part, const CoreArguments& call) { parts.push_back(call_forward(part, call)); });
+  for_each_call(batch, rows, arguments, [&](const CoreTensors& part, const CoreArguments& call) {
+    parts.push_back(call_forward(part, call).out);
+  });
   at::Tensor mixed = parts.size() == 1 ? parts[0] : at::cat(parts);
   if (batch.shared && group.inputs.self == SelfKey::kLast)
     mixed = at::where(lonely_members(batch, *group.spec.route).to(mixed.device()), rows.v, mixed);

@@ -76,7 +76,7 @@ TEST(Plan, HoldsEveryPairOnce) {
       while (!std::holds_alternative<P>(pattern));
       for (const Sequence& s : lengths)
         for (const auto kind : {AttentionKind::kSelf, AttentionKind::kCausal})
-          check({{Pairs::Op::kLeaf, pattern, {}}, {}, {}, {}}, kind, s, rng());
+          check({{Pairs::Op::kLeaf, pattern, {}}, {}, {}, {}, {}}, kind, s, rng());
     }
   });
 }

@@ -123,7 +123,7 @@ TEST(RoutingModule, RecomputedLayersGiveTheSameGradientsAndCountOnce) {
   for (const auto& [name, gradient] : expected) EXPECT_TRUE(gradient.equal(own.at(name))) << name;
   EXPECT_EQ(kept.notes(), recomputed.notes());
   const auto after = [&](const PassExtras& extras) {
-    const at::Tensor& centroids = buffers_of(*model).at("layers.0.self_attention.routing.centroids");
+    const at::Tensor centroids = buffers_of(*model).at("layers.0.self_attention.routing.centroids");
     NamedTensors before;
     for (const auto& [name, buffer] : buffers_of(*model)) before[name] = buffer.clone();
     extras.sums().apply();

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdlib>
 #include <limits>
 
 #include "fovea/base/rng.h"
@@ -163,8 +164,11 @@ void check_spoilt_head(const Spoilt& x, size_t index, int64_t h) {
     for (int64_t e = 0; e < x.problem.head_dim; ++e) {
       const double expected = right.out[static_cast<size_t>(i * x.problem.head_dim + e)];
       if (!touched) {
-        EXPECT_EQ(x.after.out.bits(s.q_begin + i, h, e), x.before.out.bits(s.q_begin + i, h, e))
-            << "row " << i << ", " << x.what;
+        // A head with a number that is not finite is computed without tiles, and its sums may round to a neighbour.
+        const auto places = x.problem.dtype == DType::kBFloat16 ? 1 : 0;
+        const auto after = static_cast<int64_t>(x.after.out.bits(s.q_begin + i, h, e));
+        const auto before = static_cast<int64_t>(x.before.out.bits(s.q_begin + i, h, e));
+        EXPECT_LE(std::abs(after - before), places) << "row " << i << ", " << x.what;
       } else if (!std::isfinite(expected) && is_decided(right, s, i, x.place)) {
         EXPECT_FALSE(std::isfinite(x.after.out.get(s.q_begin + i, h, e))) << "row " << i << ", " << x.what;
       }

@@ -2,7 +2,6 @@
 
 #include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
-#include <ATen/ops/matmul.h>
 #include <ATen/ops/pow.h>
 #include <ATen/ops/tensor.h>
 
@@ -10,7 +9,10 @@
 #include <bit>
 #include <cmath>
 #include <memory>
+#include <optional>
 #include <vector>
+
+#include "fovea/ops/step.h"
 
 namespace fovea::nn {
 namespace {
@@ -26,6 +28,11 @@ Offsets offsets_within(int64_t length, int64_t reach, bool causal) {
 
 at::Tensor offset_numbers(const Offsets& offsets, const at::TensorOptions& options) {
   return at::arange(offsets.first, offsets.first + offsets.count, options.dtype(at::kFloat));
+}
+
+// x [N, A] times rows [B, A] transposed -> [N, B]. A row of the result does not depend on the number of rows.
+at::Tensor product_of_rows(const at::Tensor& x, const at::Tensor& rows) {
+  return ops::linear(x, rows, std::nullopt, ops::Activation::kNone);
 }
 
 // The type in which terms are added to scores.
@@ -81,7 +88,7 @@ RelativePositions::Tables RelativePositions::tables(int64_t length, const at::Te
     const Offsets offsets = offsets_within(length, clamp > 0 ? clamp : length, shape_.causal);
     const int64_t width = shape_.heads * shape_.head_dim;
     const at::Tensor sines = distance_table(-offset_numbers(offsets, options), width).to(weight_.scalar_type());
-    tables.rows = at::matmul(sines, weight_.t()).view({offsets.count, shape_.heads, shape_.head_dim});
+    tables.rows = product_of_rows(sines, weight_).view({offsets.count, shape_.heads, shape_.head_dim});
     tables.rows_first = offsets.first;
   }
   return tables;
@@ -96,11 +103,15 @@ ops::OffsetTerms RelativePositions::terms(const at::Tensor& q, const Tables& tab
   if (schemes_.shaw) {
     // Sums in float32: the scores that these are added to have no fewer digits.
     const at::ScalarType type = term_type(q);
-    terms.by_query = at::matmul(q.to(type), keys_.to(type).t()) * scale;
+    const at::Tensor products = product_of_rows(q.to(type).reshape({-1, q.size(2)}), keys_.to(type));
+    terms.by_query = products.view({q.size(0), q.size(1), products.size(1)}) * scale;
     terms.by_query_first = -schemes_.shaw->reach();
     if (values_.defined()) {
       terms.values = values_.unsqueeze(1);
       terms.values_first = -schemes_.shaw->reach();
+      terms.product = [](const at::Tensor& sums, const at::Tensor& values) {
+        return product_of_rows(sums, values.t());
+      };
     }
   }
   if (schemes_.transformer_xl) {

@@ -24,7 +24,7 @@ std::vector<Specs> all_specs() {
   std::vector<Specs> all;
   for (const std::string& self : self_specs()) {
     const size_t stage = self.find('+');
-    if (stage == std::string::npos) {
+    if (stage == std::string::npos || self.find(';') != std::string::npos) {
       all.push_back({self, self == "random(3)" ? self : "full"});
     } else if (self.find("keep") != std::string::npos) {
       all.push_back({self, self.starts_with("full") ? "topk(2)" : "random(2)+topk(1)"});

@@ -154,7 +154,12 @@ void check_offset_terms(const OffsetTerms& given, const at::Tensor& q) {
 }
 
 // out + sums . values, the values of some heads [count, H or 1, D].
-at::Tensor with_offset_values(const CalledOutput& called, const at::Tensor& values) {
+at::Tensor with_offset_values(const CalledOutput& called, const at::Tensor& values, const OffsetTerms& terms) {
+  if (terms.product != nullptr && called.sums.dim() == 3 && values.size(1) == 1) {
+    const at::Tensor all = values.select(1, 0).to(called.sums.scalar_type());
+    const at::Tensor product = terms.product(called.sums.flatten(0, 1), all);
+    return called.out + product.view(called.out.sizes()).to(called.out.scalar_type());
+  }
   const at::Tensor rows = values.to(called.sums.scalar_type()).transpose(0, 1);  // [H or 1, count, D]
   const bool packed = called.out.dim() == 3;
   const at::Tensor product =
@@ -225,7 +230,7 @@ at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor&
       const CalledOutput called = call_forward(own, arguments);
       outputs.push_back(called.out);
       if (const auto& values = options.offsets.values) {
-        outputs.back() = with_offset_values(called, values->sym_size(1) == 1 ? *values : heads(*values));
+        outputs.back() = with_offset_values(called, values->sym_size(1) == 1 ? *values : heads(*values), options.offsets);
       }
     }
     arguments.first_head += group.num_heads;

@@ -22,6 +22,9 @@ struct OffsetTerms {
   std::optional<at::Tensor> queries, rows;  // q's shape, [count, H or 1, D]: adds scale queries[t, h] . rows[o, h]
   std::optional<at::Tensor> values;         // [count, H or 1, D]: a key's value is v + values[o, h]
   int64_t by_head_first = 0, by_query_first = 0, rows_first = 0, values_first = 0;
+  // For packed tensors and values that the heads share: sums [T_q H, count] of weights times values [count, D]. Null:
+  // ATen's product, whose bits depend on the number of rows.
+  at::Tensor (*product)(const at::Tensor& sums, const at::Tensor& values) = nullptr;
 };
 
 // Inputs beside q, k and v. Layouts:

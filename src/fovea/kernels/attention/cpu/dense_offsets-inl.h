@@ -134,7 +134,8 @@ class DenseTerms {
     product.b = b_.queries + run.first * padded;
     product.c = shared.rows + (met_.first - shared.rows_range.first) * padded;
     product.depth = run.count;
-    multiply(product, met_.count, vecs);
+    const int64_t count = summed_offsets(shared, met_.first, met_.count);
+    if (count > 0) multiply(product, count, vecs);
   }
 
   const DenseView& view_;

@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -29,6 +30,12 @@ struct SharedTermSums {
   float* rows = nullptr;     // [count][padded head_dim]
   OffsetRange by_head_range, rows_range;
 };
+
+// How many of the product's offsets from `first` on, of `count`, have a place in a task's sums: a block of scores also
+// meets offsets of pairs behind the causal limit, whose gradients are zero, and the next task's sums lie there.
+inline int64_t summed_offsets(const SharedTermSums& sums, int64_t first, int64_t count) {
+  return std::min(count, sums.rows_range.first + sums.rows_range.count - first);
+}
 
 // The sums of a call's tasks.
 class SharedTerms {

@@ -244,7 +244,8 @@ class RowTerms {
     product.c = shared.rows + (met_.first + met.begin - shared.rows_range.first) * padded;
     product.depth = chunk.rows;
     product.add = true;
-    kernels::multiply(product, met.size(), vecs);
+    const int64_t count = summed_offsets(shared, met_.first + met.begin, met.size());
+    if (count > 0) kernels::multiply(product, count, vecs);
   }
 
   void grade_listed(const RowChunk& chunk, int64_t r, const SharedTermSums& shared, const float* grads) const {

@@ -370,7 +370,8 @@ void check_hard(const Kernel& kernel, const char* spec, const Hard& hard, Attent
   const bool vanishes = hard.q_power + hard.k_power < -150;
   if (vanishes) one.q.assign(one.q.size(), 0);
   const OracleOutput right = oracle_forward(one);
-  const OracleGradients grads = oracle_backward(one, right, testing_suite::cotangents_of(h.problem, h.inputs, 0, 1).out);
+  const OracleGradients grads =
+      oracle_backward(one, right, testing_suite::cotangents_of(h.problem, h.inputs, 0, 1).out);
   const Sequence& s = h.problem.sequences[0];
   const double tolerance = 600 * 0x1p-24 * 4, derivative = greatest_derivative(transform);
   SerialExecutor serial;

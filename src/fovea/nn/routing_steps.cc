@@ -8,7 +8,7 @@
 #include <numeric>
 
 #include "fovea/nn/index_tensor.h"
-#include "fovea/ops/executor.h"
+#include "fovea/ops/executor_for.h"
 #include "fovea/ops/routing_rows.h"
 #include "fovea/spec/attention_parameters.h"
 
@@ -103,9 +103,9 @@ void RoutingSteps::append(Group& group, const at::Tensor& vectors, const at::Ten
   if (group.centroids.defined()) scores = ops::cluster_scores(vectors, group.centroids).to(at::kFloat);
   if (group.route().is_causal())
     nearest = kernels::nearest_clusters<float>({scores.const_data_ptr<float>(), group.heads, tokens, clusters},
-                                               ops::torch_executor());
+                                               ops::executor_for(scores.numel()));
   const std::vector<uint64_t> streams = streams_of(group, false);
-  ops::torch_executor().run(std::ssize(group.states), [&](int64_t index, int) {
+  ops::executor_for(vectors.numel()).run(std::ssize(group.states), [&](int64_t index, int) {
     const int64_t row = index / group.heads, head = index % group.heads;
     HeadState& state = group.states[static_cast<size_t>(index)];
     state.members.resize(group.route().is_causal() ? static_cast<size_t>(clusters) : 0);
@@ -178,7 +178,8 @@ RoutingSteps::Lists RoutingSteps::lists_of(const Group& group, const at::Tensor&
   const int64_t rows = std::ssize(lengths_), clusters = group.route().clusters;
   const std::vector<int64_t> bounds = numbers_of(offsets);
   std::vector<List> all(static_cast<size_t>(group.heads * rows * clusters));
-  ops::torch_executor().run(group.heads * rows, [&](int64_t index, int) {
+  const int64_t tokens_so_far = std::accumulate(lengths_.begin(), lengths_.end(), bounds.back());
+  ops::executor_for(tokens_so_far * group.heads * clusters).run(group.heads * rows, [&](int64_t index, int) {
     const int64_t head = index / rows, row = index % rows;
     const NewTokens tokens{row, lengths_[static_cast<size_t>(row)], bounds[static_cast<size_t>(row)]};
     for (int64_t c = 0; c < clusters; ++c)

@@ -18,7 +18,7 @@
 #include "fovea/kernels/attention/dropout.h"
 #include "fovea/kernels/step/product.h"
 #include "fovea/ops/attention_layout.h"
-#include "fovea/ops/executor.h"
+#include "fovea/ops/executor_for.h"
 #include "fovea/ops/recycled.h"
 #include "fovea/ops/routing_distance.h"
 #include "fovea/ops/routing_rows.h"
@@ -186,7 +186,7 @@ RoutedSide side_of(const RoutedTokens& tokens, const at::Tensor& centroids) {
   };
   const auto add = [&]<class T>(T) {
     kernels::add_cluster_sums<T>({wide.const_data_ptr<T>(), heads, width}, {tokens.nearest, heads, clusters},
-                                 tokens.ranges, all(counts), all(sums), torch_executor());
+                                 tokens.ranges, all(counts), all(sums), executor_for(wide.numel()));
   };
   type == at::kDouble ? add(double()) : add(float());
   RoutedSide side;
@@ -239,7 +239,7 @@ at::Tensor cluster_scores(const at::Tensor& vectors, const at::Tensor& centroids
 kernels::MemberLists members_of(const at::Tensor& vectors, std::span<const TokenRange> ranges, const RoutedGroup& group,
                                 const std::vector<uint64_t>& streams, std::vector<int32_t>* nearest) {
   const Routed& route = *group.spec.route;
-  Executor& executor = torch_executor();
+  Executor& executor = executor_for(vectors.numel());
   if (!route.has_centroids()) return kernels::random_members({streams, route.clusters}, ranges, route.window, executor);
   const int64_t tokens = vectors.size(0), heads = vectors.size(1);
   const at::Tensor scores = cluster_scores(vectors, group.centroids);

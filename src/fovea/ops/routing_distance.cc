@@ -11,7 +11,7 @@
 #include <numeric>
 #include <utility>
 
-#include "fovea/ops/executor.h"
+#include "fovea/ops/executor_for.h"
 #include "fovea/ops/routing_rows.h"
 #include "fovea/ops/step_tensors.h"
 
@@ -62,7 +62,7 @@ double squares(const at::Tensor& x, const at::Tensor& centroids, const NearestOf
   const at::Tensor means = wide_centroids<T>(centroids);
   const CentroidRows<T> rows(x, means, tokens);
   std::vector<double> sums(static_cast<size_t>(rows.heads));
-  torch_executor().run(rows.heads, [&](int64_t head, int) {
+  executor_for(x.numel()).run(rows.heads, [&](int64_t head, int) {
     double sum = 0;
     for (const kernels::TokenRange& range : tokens.ranges) {
       for (int64_t t = range.begin; t < range.begin + range.length; ++t) {
@@ -89,7 +89,7 @@ at::Tensor scaled_differences(const at::Tensor& x, const at::Tensor& centroids, 
   at::Tensor out = at::zeros_like(x);
   T* to = out.mutable_data_ptr<T>();
   using Wide = typename CentroidRows<T>::Wide;
-  torch_executor().run(std::ssize(tokens.ranges) * rows.heads, [&](int64_t piece, int) {
+  executor_for(x.numel()).run(std::ssize(tokens.ranges) * rows.heads, [&](int64_t piece, int) {
     const kernels::TokenRange& range = tokens.ranges[static_cast<size_t>(piece / rows.heads)];
     const int64_t head = piece % rows.heads;
     for (int64_t t = range.begin; t < range.begin + range.length; ++t) {

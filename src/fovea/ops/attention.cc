@@ -230,7 +230,8 @@ at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor&
       const CalledOutput called = call_forward(own, arguments);
       outputs.push_back(called.out);
       if (const auto& values = options.offsets.values) {
-        outputs.back() = with_offset_values(called, values->sym_size(1) == 1 ? *values : heads(*values), options.offsets);
+        outputs.back() =
+            with_offset_values(called, values->sym_size(1) == 1 ? *values : heads(*values), options.offsets);
       }
     }
     arguments.first_head += group.num_heads;

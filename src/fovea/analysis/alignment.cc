@@ -8,8 +8,7 @@ namespace {
 
 void sort_links(Links& links) {
   std::ranges::sort(links);
-  const auto repeated = std::ranges::unique(links);
-  links.erase(repeated.begin(), repeated.end());
+  links.erase(std::unique(links.begin(), links.end()), links.end());
 }
 
 int64_t count_common(const Links& a, const Links& b) {

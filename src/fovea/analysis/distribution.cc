@@ -27,7 +27,7 @@ double area_under_curve(std::span<const double> good, std::span<const double> ba
   const std::vector<double> others = sorted_scores(bad);
   double won = 0;
   for (const double score : good) {
-    const auto [first, last] = std::ranges::equal_range(others, score);
+    const auto [first, last] = std::equal_range(others.begin(), others.end(), score);
     won += static_cast<double>(first - others.begin()) + 0.5 * static_cast<double>(last - first);
   }
   return won / static_cast<double>(good.size()) / static_cast<double>(bad.size());

@@ -8,7 +8,7 @@ import re
 import subprocess
 import unittest
 
-from fovea_program import PROGRAM, TINY, Workplace, checked, run, without_privilege
+from fovea_program import PROGRAM, TINY, Refusals, Workplace, checked, run, without_privilege
 
 PLACE = Workplace()
 F = PLACE.folder
@@ -89,16 +89,6 @@ class Learned(unittest.TestCase):
             self.assertGreater(tested["auc"], 0.95, kind)
 
 
-class Refusing(unittest.TestCase):
-    def refused(self, *arguments, says, code=1, **options):
-        result = run(*arguments, **options)
-        errors = [line for line in result.stderr.splitlines() if line.startswith("Error: ")]
-        self.assertEqual(result.returncode, code, result.stderr)
-        self.assertEqual(len(errors), 1, result.stderr)
-        for part in [says] if isinstance(says, str) else says:
-            self.assertIn(part, errors[0])
-
-
 class Align(unittest.TestCase):
     def test_each_pair_has_a_line_of_links_between_its_words(self):
         links = parsed(align())
@@ -159,7 +149,7 @@ class Align(unittest.TestCase):
         self.assertNotEqual(other, align("--layer", 1, "--reverse-model", backward(), "--symmetrize", "union"))
 
 
-class Gold(Refusing):
+class Gold(Refusals):
     def gold(self):
         path = F / "gold"
         if not path.exists():
@@ -239,7 +229,7 @@ class Gold(Refusing):
         self.assertIsNone(json.loads(align("--gold", possible, "--json"))["recall"])
 
 
-class Filter(Refusing):
+class Filter(Refusals):
     def test_a_score_per_pair(self):
         scores = filtered("--score", "log-probability").stdout.splitlines()
         sums = checked("score", "--model", forward(), "--train-sets", SOURCE, TARGET, "--quiet").stdout.splitlines()
@@ -314,7 +304,7 @@ class Filter(Refusing):
                      says="none of the 1 pairs of --train-sets can be made wrong this way")
 
 
-class Translate(Refusing):
+class Translate(Refusals):
     def test_links_are_those_of_align(self):
         source = write("first.src", lines_of(SOURCE)[:12] + [""])
         for options in ([], ["layer", 2, "head", 1], ["layer", 1, "shifted", None]):
@@ -343,7 +333,7 @@ class Translate(Refusing):
             self.assertRegex(line, rf"^0 \|\|\| .* \|\|\| {links} \|\|\| F0= {number} \|\|\| {number}$")
 
 
-class BadInput(Refusing):
+class BadInput(Refusals):
     def test_models_layers_and_options(self):
         command = ["align", "--model", forward(), "--train-sets", SOURCE, TARGET]
         self.refused(*command, "--layer", 3, says="--layer: got 3; the model's decoder has 2 layers")

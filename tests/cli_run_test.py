@@ -8,7 +8,7 @@ import struct
 import unittest
 import xml.etree.ElementTree as xml
 
-from fovea_program import Workplace, checked, run, without_privilege
+from fovea_program import Refusals, Workplace, checked, run, without_privilege
 
 PLACE = Workplace()
 VALIDATION = ["--valid-sets", *PLACE.sides["valid"], "--valid-metrics", "perplexity", "ce-mean-words", "--valid-freq", 4]
@@ -27,16 +27,6 @@ def weights(model):
 
 def records(model):
     return [json.loads(line) for line in (model / "log.jsonl").read_text().splitlines()]
-
-
-class Refusals(unittest.TestCase):
-    def refused(self, *arguments, says, code=1, **options):
-        result = run(*arguments, **options)
-        errors = [line for line in result.stderr.splitlines() if line.startswith("Error: ")]
-        self.assertEqual(result.returncode, code, result.stderr)
-        self.assertEqual(len(errors), 1, result.stderr)
-        for part in says:
-            self.assertIn(part, errors[0])
 
 
 class Configuration(Refusals):

@@ -6,24 +6,13 @@ import shutil
 import subprocess
 import unittest
 
-from fovea_program import PROGRAM, Workplace, checked, run, without_privilege
+from fovea_program import PROGRAM, Refusals, Workplace, checked, without_privilege
 
 PLACE = Workplace()
 
 
-class BadInput(unittest.TestCase):
+class BadInput(Refusals):
     """One line that says what is wrong; exit 1, or 2 for the command line itself; never a trace or an abort."""
-
-    def refused(self, *arguments, says, code=1, **options):
-        result = run(*arguments, **options)
-        errors = [line for line in result.stderr.splitlines() if line.startswith("Error: ")]
-        self.assertEqual(result.returncode, code, result.stderr)
-        self.assertEqual(len(errors), 1, result.stderr)
-        for part in [says] if isinstance(says, str) else says:
-            self.assertIn(part, errors[0])
-        for trace in ("terminate called", "Exception raised from", "frame #"):
-            self.assertNotIn(trace, result.stderr)
-        return result
 
     def test_command_line(self):
         self.refused("trian", says="unknown command 'trian'; did you mean 'train'?", code=2)
@@ -318,29 +307,6 @@ class BadInput(unittest.TestCase):
             self.assertEqual(result.returncode, 1, "output was lost in silence")
         self.refused(*translate, "--log", "/dev/full", says=["cannot write the log file '/dev/full'", "No space left"])
 
-    def test_evaluate_and_corpus(self):
-        reference = PLACE.sides["test"][1]
-        evaluate = ["evaluate", "--reference", reference]
-        self.refused(*evaluate, says=["50", "1"], stdin="one line\n")
-        self.refused(*evaluate, "--compound-split", says="got the metric bleu; expected multi-bleu", code=2)
-        self.refused(*evaluate, "--baseline", PLACE.folder / "none", says="--baseline: no such file", code=1)
-        compared = checked(*evaluate, "--input", reference, "--baseline", PLACE.sides["test"][0]).stdout
-        self.assertRegex(compared, r"\n\nbaseline .*test.src:\n  BLEU  .*; difference \+\d.*, p = 0\.\d{4}\n$")
-        self.refused("corpus", PLACE.folder / "none.tsv", "--output", PLACE.folder / "c", says="no such file")
-        tmx = PLACE.folder / "bad.tmx"
-        tmx.write_text("<tmx><body><tu>")
-        self.refused("corpus", tmx, "--languages", "en", "de", "--output", PLACE.folder / "c", says="bad.tmx")
-        self.refused("corpus", "--generate", 10, "--output", PLACE.folder / "c", "--log", PLACE.folder / "c" / "train.src",
-                     says="would be a file of the corpus", code=2)
-        self.refused("corpus", "-l", "en", "de", tmx, "--output", PLACE.folder / "c", says="bad.tmx")
-        self.refused("corpus", "-l", "en", "de", "-l", "fr", says="--languages: got 3 values; expected at most 2", code=2)
-        tmx.write_text("<?xml version='1.0' encoding='x-klingon'?><tmx/>")
-        self.refused("corpus", tmx, "--output", PLACE.folder / "c", says=["'x-klingon'", "iconv"])
-        self.assertFalse((PLACE.folder / "c").exists(), "an empty folder was left")
-        checked("corpus", "--generate", 10, "--valid", 1, "--test", 1, "--output", PLACE.folder / "c", "--log",
-                PLACE.folder / "c" / "corpus.log")
-        self.assertIn("pairs read", (PLACE.folder / "c" / "corpus.log").read_text())
-
     def test_protected_outputs(self):
         output = PLACE.folder / "protected"
         output.write_text("kept")
@@ -357,57 +323,6 @@ class BadInput(unittest.TestCase):
         self.refused("corpus", tmx, "--output", closed, says=["--output: cannot write into the folder", "Permission denied"],
                      before=without_privilege())
 
-    def test_a_file_is_cut_by_bytes(self):
-        text, output = PLACE.folder / "bytes.txt", PLACE.folder / "cut"
-        text.write_bytes(b"0123456789\n")
-        command = ["corpus", "--split-bytes", 5, 3, 2, text, "--output", output]
-        self.assertIn("has more bytes, which are in none of them", checked(*command).stderr)
-        self.assertEqual([(output / f"{part}.txt").read_bytes() for part in ("train", "valid", "test")], [b"01234", b"567", b"89"])
-        self.refused("corpus", "--split-bytes", 5, 5, 5, text, "--output", output, says=["has 11 bytes", "at least 15"])
-        self.refused(*command, "--languages", "en", "de", says="--languages: is for parallel text; got it beside --split-bytes", code=2)
-        self.refused(*command, text, says="got 2 files; expected one", code=2)
-        self.refused("corpus", "--split-bytes", 5, text, "--output", output, says="--split-bytes", code=2)
-
-    def test_a_corpus_is_replaced_as_a_whole(self):
-        output = PLACE.folder / "replaced"
-        command = ["corpus", "--generate", 1000, "--valid", 5, "--test", 5, "--output", output, "--seed"]
-        checked(*command, 1)
-        before = {path.name: path.read_bytes() for path in output.iterdir()}
-        sizes = sorted(len(before[f"train.{side}"]) for side in ("src", "trg"))
-        limit = sum(sizes) // 2
-        self.refused(*command, 2, says="File too large",
-                     preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)))
-        self.assertEqual({path.name: path.read_bytes() for path in output.iterdir()}, before)
-
-    def test_vocab_says_how_many_pieces(self):
-        said = checked("vocab", "--train-sets", *PLACE.sides["train"], "--dim-vocabs", 1000, "--output", PLACE.folder / "big.spm").stderr
-        self.assertIn(": 1,000 pieces", said)
-
-    def test_vocab_of_words_and_characters(self):
-        text, output = PLACE.folder / "counted.txt", PLACE.folder / "counted.spm"
-        text.write_text("the  cat @-@ sat\nthe cat\n")
-        command = ["vocab", "--train-sets", text, "--output", output]
-        said = checked(*command, "--type", "word").stderr
-        self.assertIn("taking 4 of 4 different words, which make up 100.00% of the text's 6\n", said)
-        self.assertIn(": 6 pieces\n", said)
-        said = checked(*command, "--type", "word", "--dim-vocabs", 4).stderr
-        self.assertIn("taking 2 of 4 different words, which make up 66.67% of the text's 6\n", said)
-        self.assertIn("taking 9 of 9 different characters", checked(*command, "--type", "char", "--dim-vocabs", 8000).stderr)
-        self.refused(*command, "--type", "char", "--byte-fallback", says="--byte-fallback: is for --type unigram and bpe; got --type char")
-        self.refused(*command, "--type", "word", "--dim-vocabs", 2, says="--dim-vocabs: got 2; expected 0, the default, or at least 3")
-        self.refused(*command, "--type", "words", says="expected one of unigram, bpe, word, char; did you mean 'word'?", code=2)
-        text.write_bytes(b"a\nb\xff\n")
-        self.refused(*command, "--type", "char", says="counted.txt', line 2: is not UTF-8")
-
-    def test_vocab_into_a_pipe(self):
-        command = ["vocab", "--train-sets", *PLACE.sides["train"], "--dim-vocabs", 300, "--output"]
-        with subprocess.Popen([PROGRAM, *map(str, command), "/dev/stdout"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as vocab:
-            try:
-                model = vocab.communicate(timeout=60)[0]
-            finally:
-                vocab.kill()
-        self.assertEqual(model, PLACE.vocab.read_bytes())
-
     def test_a_folder_that_is_gone(self):
         gone = PLACE.folder / "gone"
         gone.mkdir()
@@ -421,73 +336,6 @@ class BadInput(unittest.TestCase):
         wide = [{"16": "65536"}.get(value, value) for value in map(str, PLACE.training(PLACE.folder / "wide"))]
         self.refused(*wide, "--after-batches", 1, says="out of memory; use a smaller model",
                      preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (3_000_000 << 10,) * 2))
-
-
-class Lines(unittest.TestCase):
-    def translate(self, text, *options):
-        return checked("translate", "--model", PLACE.model(), "--beam-size", 2, "--cpu-threads", 1, "--quiet",
-                       "--max-length-factor", 1, *options, stdin=text)
-
-    def test_as_many_out_as_in(self):
-        for text in ("", "\n", "a\n\n\nb", b"\xff\xfe broken \xc3\n ok\n", " \t \n"):
-            lines = text.count(b"\n" if isinstance(text, bytes) else "\n") + (not text.endswith(b"\n" if isinstance(text, bytes) else "\n") if text else 0)
-            self.assertEqual(self.translate(text).stdout.count("\n"), lines, repr(text))
-
-    def test_lines_that_are_not_utf8_are_named(self):
-        said = self.translate(b"ok\n\xff\n" + b"\xfe\n" * 6).stderr
-        self.assertIn("line 2 is not UTF-8", said)
-        self.assertEqual(said.count(" is not UTF-8"), 5, said)
-        self.assertIn("7 lines were not UTF-8", said)
-
-    def test_a_million_tokens_are_cut_with_a_warning(self):
-        result = checked("translate", "--model", PLACE.model(), "--beam-size", 1, "--cpu-threads", 1,
-                         "--max-length", 50, "--max-length-factor", 1, stdin="un " * 1_000_000 + "\nke\n")
-        self.assertEqual(result.stdout.count("\n"), 2)
-        self.assertIn("cut to 50", result.stderr)
-
-    def test_packed_input_and_output(self):
-        import bz2
-        import gzip
-        import lzma
-        text = PLACE.sides["test"][0].read_bytes()
-        packed, out = PLACE.folder / "in.gz", PLACE.folder / "out.gz"
-        packed.write_bytes(gzip.compress(text))
-        self.translate("", "--input", packed, "--output", out)
-        plain = self.translate(text).stdout
-        self.assertEqual(gzip.decompress(out.read_bytes()).decode(), plain)
-        for name, unpack in {"bz2": bz2.decompress, "xz": lzma.decompress}.items():
-            out = PLACE.folder / f"out.{name}"
-            self.translate("", "--input", packed, "--output", out)
-            self.assertEqual(unpack(out.read_bytes()).decode(), plain)
-
-    def test_n_best_and_scores(self):
-        lines = self.translate("un stelli .\n", "--n-best").stdout.splitlines()
-        self.assertEqual(len(lines), 2)
-        for line in lines:
-            self.assertRegex(line, r"^0 \|\|\| .* \|\|\| F0= -[0-9.e-]+ \|\|\| -[0-9.e-]+$")
-
-    def test_precisions_agree(self):
-        # The best score, a mean of log-probabilities of some units, of which two digits are kept: near, not the same.
-        def score(*options):
-            return float(self.translate("un stelli .\n", "--n-best", *options).stdout.splitlines()[0].split(" ||| ")[3])
-
-        exact = score()
-        for precision in ("bfloat16", "int8"):
-            rounded = score("--precision", precision)
-            self.assertNotEqual(rounded, exact, precision)
-            self.assertAlmostEqual(rounded, exact, delta=0.05 * abs(exact), msg=precision)
-
-    def test_score_is_the_sum_of_the_n_best(self):
-        line = self.translate("un stelli .\n", "--n-best", "--normalize", 0).stdout.splitlines()[0]
-        _, text, feature, _ = line.split(" ||| ")
-        source, target = PLACE.folder / "one.src", PLACE.folder / "one.trg"
-        source.write_text("un stelli .\n")
-        target.write_text(text + "\n")
-        scored = checked("score", "--model", PLACE.model(), "--train-sets", source, target, "--quiet").stdout
-        # Four digits are printed of sums of float32 logarithms; the text may be cut into other pieces than were
-        # generated, then the score is lower, though not by much in a model that has hardly learnt.
-        self.assertLessEqual(float(scored), float(feature[4:]) + 1e-3)
-        self.assertGreater(float(scored), 3 * float(feature[4:]))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
-"""What translate, score and evaluate do where a signal comes, their input ends too early or is too long."""
+"""translate, score and evaluate as filters of lines, and where a signal comes, their input ends too early or is too long."""
+import bz2
 import gzip
+import lzma
 import signal
 import subprocess
 import time
@@ -9,6 +11,70 @@ import unittest
 from fovea_program import PROGRAM, Workplace, checked, run
 
 PLACE = Workplace()
+
+
+class Lines(unittest.TestCase):
+    def translate(self, text, *options):
+        return checked("translate", "--model", PLACE.model(), "--beam-size", 2, "--cpu-threads", 1, "--quiet",
+                       "--max-length-factor", 1, *options, stdin=text)
+
+    def test_as_many_out_as_in(self):
+        for text in ("", "\n", "a\n\n\nb", b"\xff\xfe broken \xc3\n ok\n", " \t \n"):
+            lines = text.count(b"\n" if isinstance(text, bytes) else "\n") + (not text.endswith(b"\n" if isinstance(text, bytes) else "\n") if text else 0)
+            self.assertEqual(self.translate(text).stdout.count("\n"), lines, repr(text))
+
+    def test_lines_that_are_not_utf8_are_named(self):
+        said = self.translate(b"ok\n\xff\n" + b"\xfe\n" * 6).stderr
+        self.assertIn("line 2 is not UTF-8", said)
+        self.assertEqual(said.count(" is not UTF-8"), 5, said)
+        self.assertIn("7 lines were not UTF-8", said)
+
+    def test_a_million_tokens_are_cut_with_a_warning(self):
+        result = checked("translate", "--model", PLACE.model(), "--beam-size", 1, "--cpu-threads", 1,
+                         "--max-length", 50, "--max-length-factor", 1, stdin="un " * 1_000_000 + "\nke\n")
+        self.assertEqual(result.stdout.count("\n"), 2)
+        self.assertIn("cut to 50", result.stderr)
+
+    def test_packed_input_and_output(self):
+        text = PLACE.sides["test"][0].read_bytes()
+        packed, out = PLACE.folder / "in.gz", PLACE.folder / "out.gz"
+        packed.write_bytes(gzip.compress(text))
+        self.translate("", "--input", packed, "--output", out)
+        plain = self.translate(text).stdout
+        self.assertEqual(gzip.decompress(out.read_bytes()).decode(), plain)
+        for name, unpack in {"bz2": bz2.decompress, "xz": lzma.decompress}.items():
+            out = PLACE.folder / f"out.{name}"
+            self.translate("", "--input", packed, "--output", out)
+            self.assertEqual(unpack(out.read_bytes()).decode(), plain)
+
+    def test_n_best_and_scores(self):
+        lines = self.translate("un stelli .\n", "--n-best").stdout.splitlines()
+        self.assertEqual(len(lines), 2)
+        for line in lines:
+            self.assertRegex(line, r"^0 \|\|\| .* \|\|\| F0= -[0-9.e-]+ \|\|\| -[0-9.e-]+$")
+
+    def test_precisions_agree(self):
+        # The best score, a mean of log-probabilities of some units, of which two digits are kept: near, not the same.
+        def score(*options):
+            return float(self.translate("un stelli .\n", "--n-best", *options).stdout.splitlines()[0].split(" ||| ")[3])
+
+        exact = score()
+        for precision in ("bfloat16", "int8"):
+            rounded = score("--precision", precision)
+            self.assertNotEqual(rounded, exact, precision)
+            self.assertAlmostEqual(rounded, exact, delta=0.05 * abs(exact), msg=precision)
+
+    def test_score_is_the_sum_of_the_n_best(self):
+        line = self.translate("un stelli .\n", "--n-best", "--normalize", 0).stdout.splitlines()[0]
+        _, text, feature, _ = line.split(" ||| ")
+        source, target = PLACE.folder / "one.src", PLACE.folder / "one.trg"
+        source.write_text("un stelli .\n")
+        target.write_text(text + "\n")
+        scored = checked("score", "--model", PLACE.model(), "--train-sets", source, target, "--quiet").stdout
+        # Four digits are printed of sums of float32 logarithms; the text may be cut into other pieces than were
+        # generated, then the score is lower, though not by much in a model that has hardly learnt.
+        self.assertLessEqual(float(scored), float(feature[4:]) + 1e-3)
+        self.assertGreater(float(scored), 3 * float(feature[4:]))
 
 
 class Signals(unittest.TestCase):

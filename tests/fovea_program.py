@@ -1,4 +1,4 @@
-"""The program under test, and a small trained model that the end-to-end tests share."""
+"""The program under test, what it is to say of bad input, and a small trained model that the end-to-end tests share."""
 import atexit
 import os
 import pathlib
@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import unittest
 
 # Shells ignore it in background jobs, and so would every program started here.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -38,6 +39,19 @@ def checked(*arguments, **options):
     if result.returncode != 0:
         raise AssertionError(f"fovea {' '.join(map(str, arguments))}: exit {result.returncode}\n{result.stderr}")
     return result
+
+
+class Refusals(unittest.TestCase):
+    def refused(self, *arguments, says, code=1, **options):
+        result = run(*arguments, **options)
+        errors = [line for line in result.stderr.splitlines() if line.startswith("Error: ")]
+        self.assertEqual(result.returncode, code, result.stderr)
+        self.assertEqual(len(errors), 1, result.stderr)
+        for part in [says] if isinstance(says, str) else says:
+            self.assertIn(part, errors[0])
+        for trace in ("terminate called", "Exception raised from", "frame #"):
+            self.assertNotIn(trace, result.stderr)
+        return result
 
 
 class Workplace:

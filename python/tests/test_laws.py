@@ -328,14 +328,6 @@ def test_nan_reaches_its_rows_and_no_others(dtype):
         assert out[0, 1, 4:].isnan().all() and out.isnan().sum() == D * (N - 4)
 
 
-def test_dropout_without_a_seed_draws_one_from_torchs_generator():
-    x = qkv(torch.float32)
-    torch.manual_seed(5)
-    first, second = (fovea.attention(*x, dropout=0.4) for _ in range(2))
-    torch.manual_seed(5)
-    assert torch.equal(first, fovea.attention(*x, dropout=0.4)) and not torch.equal(first, second)
-
-
 @DTYPES
 def test_a_block_before_the_first_key_is_empty(dtype):
     q, k, v = qkv(dtype, n=9)
@@ -373,28 +365,6 @@ def test_relu_skips_what_is_not_positive(live, causal):
         torch.testing.assert_close(ours.double(), truth, rtol=1e-5, atol=n * 2**-22)
 
 
-def test_dropout_is_a_function_of_its_seed():
-    x = qkv(torch.float32, n=64)
-    draws = [fovea.attention(*x, dropout=0.4, dropout_seed=s) for s in (1, 1, 2)]
-    assert torch.equal(draws[0], draws[1]) and not torch.equal(draws[0], draws[2])
-    # The kept share of 3 * 64 * 64 weights: 0.6, standard deviation 0.0044; five of them.
-    ones = torch.zeros(1, H, 64, 64), torch.zeros(1, H, 64, 64), torch.eye(64).expand(1, H, 64, 64)
-    kept = fovea.attention(*ones, dropout=0.4, dropout_seed=3) > 0
-    assert abs(kept.float().mean().item() - 0.6) < 0.022
-    # The reference in double and the kernel in float32 draw the same mask.
-    double = fovea.attention(*(t.double() for t in ones), dropout=0.4, dropout_seed=3) > 0
-    assert torch.equal(kept, double)
-
-
-def test_random_pairs_are_drawn_from_seed_layer_and_head():
-    q, k, _ = qkv(torch.float64, n=30)
-    first = fovea.attention_weights(q, k, "random(4)", seed=1, layer=2) > 0
-    assert torch.equal(first, fovea.attention_weights(2 * q, k, "random(4)", seed=1, layer=2) > 0)
-    assert (first.sum(-1) == 4).all() and not torch.equal(first[:, 0], first[:, 1])
-    for other in ({"seed": 2, "layer": 2}, {"seed": 1, "layer": 3}):
-        assert not torch.equal(first, fovea.attention_weights(q, k, "random(4)", **other) > 0)
-
-
 @pytest.mark.parametrize("spec", ["full", "topk(3)", "sparsemax", "window(4)", "rela-g"])
 def test_bfloat16_is_float32_of_rounded_inputs(spec):
     x = qkv(torch.bfloat16)
@@ -403,32 +373,3 @@ def test_bfloat16_is_float32_of_rounded_inputs(spec):
     wide = run([t.float() for t in x], spec, causal=True)
     # One rounding of the output to 8 bits, and for norms one of z before.
     torch.testing.assert_close(out.float(), wide, rtol=2**-6, atol=2**-6)
-
-
-@pytest.mark.parametrize("kernel", ["", "reference"])
-@pytest.mark.parametrize("spec", ["full", "topk(3)", "window(3)|global(1)", "relu", "1*random(2);2*dilated(4,2)"])
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
-def test_keys_by_lists(spec, kernel, dtype, monkeypatch):
-    """Rows of one list are copies that lie side by side: caches in pieces, prefixes in common."""
-    monkeypatch.setenv("FOVEA_KERNEL", kernel)
-    q, k, v = (torch.randn(n, H, D, dtype=dtype) for n in (5, 20, 20))
-    tokens = torch.tensor([17, 3, 9, 4, 17, 3, 9, 12, 0, 19])
-    ranges = {"q_offsets": torch.tensor([0, 2, 5]), "k_begins": torch.tensor([0, 3]), "k_lengths": torch.tensor([4, 7])}
-    out = fovea.attention(q, k, v, spec, causal=True, k_tokens=tokens, **ranges)
-    side_by_side = fovea.attention(q, k[tokens], v[tokens], spec, causal=True, **ranges)
-    assert torch.equal(out, side_by_side)
-    assert torch.equal(fovea.attention_weights(q, k, spec, causal=True, k_tokens=tokens, **ranges),
-                       fovea.attention_weights(q, k[tokens], spec, causal=True, **ranges))
-
-
-@pytest.mark.parametrize("spec", ["full", "topk(3)", "window(3)|global(1)", "relu"])
-def test_keys_by_ranges(spec):
-    """Rows that share a memory: two queries each over ranges of one list of keys."""
-    q, k, v = (torch.randn(n, H, D) for n in (6, 20, 20))
-    begins, lengths = torch.tensor([3, 3, 10]), torch.tensor([7, 9, 10])
-    out = fovea.attention(q, k, v, spec, causal=True, q_offsets=torch.tensor([0, 2, 4, 6]), k_begins=begins,
-                          k_lengths=lengths)
-    for b in range(3):
-        keys = slice(begins[b], begins[b] + lengths[b])
-        alone = fovea.attention(q[2 * b:2 * b + 2], k[keys], v[keys], spec, causal=True)
-        close(out[2 * b:2 * b + 2], alone, torch.float32)

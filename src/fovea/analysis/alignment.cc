@@ -6,11 +6,6 @@
 namespace fovea::analysis {
 namespace {
 
-void sort_links(Links& links) {
-  std::ranges::sort(links);
-  links.erase(std::unique(links.begin(), links.end()), links.end());
-}
-
 int64_t count_common(const Links& a, const Links& b) {
   Links common;
   std::ranges::set_intersection(a, b, std::back_inserter(common));
@@ -23,6 +18,11 @@ std::optional<double> share(int64_t part, int64_t of) {
 }
 
 }  // namespace
+
+void sort_links(Links& links) {
+  std::ranges::sort(links);
+  links.erase(std::unique(links.begin(), links.end()), links.end());
+}
 
 Links strongest_links(const AlignmentWeights& weights) {
   Links links;

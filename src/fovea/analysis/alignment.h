@@ -16,6 +16,8 @@ struct Link {
   auto operator<=>(const Link&) const = default;
 };
 using Links = std::vector<Link>;  // sorted, each link once
+// Sorts links and leaves each of them once.
+void sort_links(Links& links);
 
 // Attention weights of a sentence pair: target units in rows, `stride` apart, source units in columns. </s> is in
 // neither.

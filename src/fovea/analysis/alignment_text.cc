@@ -1,6 +1,6 @@
 #include <algorithm>
 #include <charconv>
-#include <iterator>
+#include <utility>
 
 #include "fovea/analysis/alignment.h"
 #include "fovea/base/error.h"
@@ -55,10 +55,8 @@ GoldLinks parse_gold_links(std::string_view line, const LinkFormat& format, cons
     if (!is_possible) gold.sure.push_back(link);
     gold.possible.push_back(link);
   }
-  for (Links* links : {&gold.sure, &gold.possible}) {
-    std::ranges::sort(*links);
-    links->erase(std::unique(links->begin(), links->end()), links->end());
-  }
+  sort_links(gold.sure);
+  sort_links(gold.possible);
   return gold;
 }
 

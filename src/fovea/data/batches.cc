@@ -2,17 +2,11 @@
 #include <numeric>
 #include <utility>
 
-#include "fovea/base/rng.h"
+#include "fovea/base/shuffle.h"
 #include "fovea/data/corpus.h"
 
 namespace fovea::data {
 namespace {
-
-// Fisher and Yates's shuffle on our own generator: std::shuffle's order differs between standard libraries.
-template <class T>
-void shuffle(std::vector<T>& items, Rng& rng) {
-  for (size_t i = items.size(); i > 1; --i) std::swap(items[i - 1], items[rng.below(i)]);
-}
 
 void sort_by_length(std::span<int64_t> sentences, const ParallelCorpus& corpus) {
   std::stable_sort(sentences.begin(), sentences.end(), [&](int64_t a, int64_t b) {

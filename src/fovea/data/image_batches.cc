@@ -2,9 +2,8 @@
 
 #include <algorithm>
 #include <numeric>
-#include <utility>
 
-#include "fovea/base/rng.h"
+#include "fovea/base/shuffle.h"
 
 namespace fovea::data {
 
@@ -22,9 +21,8 @@ ImageBatches::ImageBatches(const ImageSet& images, const ImageBatchOptions& opti
       epoch_(static_cast<uint64_t>(epoch)),
       order_(static_cast<size_t>(images.size())) {
   std::iota(order_.begin(), order_.end(), 0);
-  // Fisher and Yates's shuffle on our own generator: std::shuffle's order differs between standard libraries.
   Rng rng(options_.seed, epoch_);
-  for (size_t i = order_.size(); i > 1; --i) std::swap(order_[i - 1], order_[rng.below(i)]);
+  shuffle(order_, rng);
 }
 
 int64_t ImageBatches::size() const { return (images_.size() + options_.mini_batch - 1) / options_.mini_batch; }

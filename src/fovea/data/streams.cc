@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "fovea/base/error.h"
-#include "fovea/base/rng.h"
+#include "fovea/base/shuffle.h"
 #include "fovea/base/strings.h"
 
 namespace fovea::data {
@@ -31,9 +31,8 @@ SegmentBatches::SegmentBatches(const TokenText& text, int64_t eos, const Segment
     for (int64_t at = text_.documents[d]; at < end; at += options_.segment_length)
       shuffled_.push_back({at, std::min(end, at + options_.segment_length)});
   }
-  // Fisher and Yates's shuffle on our own generator: std::shuffle's order differs between standard libraries.
   Rng rng(options_.seed, static_cast<uint64_t>(epoch));
-  for (size_t i = shuffled_.size(); i > 1; --i) std::swap(shuffled_[i - 1], shuffled_[rng.below(i)]);
+  shuffle(shuffled_, rng);
 }
 
 int64_t SegmentBatches::num_streams() const { return std::min(options_.mini_batch * options_.shards, text_.size()); }

@@ -6,6 +6,7 @@
 #include <limits>
 #include <utility>
 
+#include "fovea/base/rng.h"
 #include "fovea/base/signals.h"
 #include "fovea/decode/diverged.h"
 #include "fovea/nn/index_tensor.h"
@@ -26,6 +27,11 @@ struct PackedPrompts {
 };
 
 }  // namespace
+
+uint64_t draft_seed(int64_t seed, int64_t index, int64_t count) {
+  const uint64_t of_prompt = hash_combine(static_cast<uint64_t>(seed), static_cast<uint64_t>(index / count));
+  return hash_combine(of_prompt, static_cast<uint64_t>(index % count));
+}
 
 // Logits rounded to bfloat16 would have two digits, so the output layer is never computed in that type.
 Sampler::Sampler(nn::DecoderOnly model, const SamplingRules& rules, ops::PackedLayer::Format format)

@@ -14,7 +14,7 @@
 
 namespace fovea::metrics {
 
-std::string_view metrics_help();  // of --metrics, from the list of them in evaluate.cc
+std::string_view metrics_help();  // of --metrics, from the list of them in metric.cc
 
 struct EvaluateOptions {
   std::vector<std::string> reference, baseline;

@@ -13,7 +13,7 @@
 #include "fovea/base/strings.h"
 #include "fovea/base/test_folder.h"
 #include "fovea/base/test_message.h"
-#include "fovea/spec/model_config.h"
+#include "fovea/nn/test_checkpoints.h"
 
 namespace fovea::nn {
 namespace {
@@ -21,36 +21,6 @@ namespace fs = std::filesystem;
 using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
-
-Checkpoint some_checkpoint(int64_t updates) {
-  ModelConfig config;
-  config.dim_emb = 12;
-  config.transformer_heads = 2;
-  config.dim_vocabs = {7, 9};
-  config.attention = "topk(8)+relu";
-  config.attention_layers = {"encoder.1=window(4)"};
-  Checkpoint checkpoint;
-  checkpoint.identity = identity_of("translation", config,
-                                    {{"source.spm", std::string("source\0bytes", 12)}, {"target.spm", "target bytes"}});
-  checkpoint.model = {{"a.weight", at::full({3, 2}, static_cast<float>(updates))}, {"b", at::arange(4, at::kFloat)}};
-  checkpoint.optimizer = {{"mean/b", at::full({4}, 0.25F)}};
-  checkpoint.progress = {{"updates", std::to_string(updates)}, {"note", "a: \"b\"\n"}};
-  return checkpoint;
-}
-
-ModelConfig config_of(const Checkpoint& checkpoint) {
-  return nn::config_of<ModelConfig>(checkpoint.identity, checkpoint.folder / "config.yml");
-}
-
-fs::path save(const fs::path& run, int64_t updates, const std::string& save_freq = "") {
-  fs::create_directories(run / "checkpoints");
-  const fs::path path = checkpoint_path(run, updates);
-  Checkpoint checkpoint = some_checkpoint(updates);
-  if (!save_freq.empty()) checkpoint.progress["save-freq"] = save_freq;
-  save_checkpoint(path, checkpoint);
-  link_checkpoint(run, "last", path);
-  return path;
-}
 
 std::vector<std::string> names(const std::vector<fs::path>& paths) {
   std::vector<std::string> out;
@@ -73,8 +43,6 @@ void edit_config(const fs::path& checkpoint, std::string_view from, std::string_
   write_file(checkpoint / "config.yml", config);
   write_file(checkpoint / "checksums.yml", sums);
 }
-
-std::string resumed(const fs::path& run) { return load_checkpoint(run, Load::kAll).progress.at("updates"); }
 
 std::vector<fs::path> files_of(const fs::path& folder) {
   std::vector<fs::path> files;
@@ -381,91 +349,6 @@ TEST(Checkpoint, CleaningRemovesWhatAKilledProcessLeft) {
   EXPECT_EQ(files_of(run.path() / "checkpoints").size(), 2U);
   EXPECT_EQ(load_checkpoint(run.path(), Load::kAll).progress.at("updates"), "30") << "it was whole under its old name";
   EXPECT_FALSE(fs::is_symlink(run.path() / "last.tmp77"));
-}
-
-TEST(Checkpoint, AveragingIsTheMean) {
-  const TestFolder run;
-  for (const int64_t updates : {1, 2, 4, 9}) save(run.path(), updates);
-  average_checkpoints(run.path(), 3, run / "mean");
-  const Checkpoint mean = load_checkpoint(run / "mean", Load::kModel);
-  EXPECT_TRUE(mean.model.at("a.weight").equal(at::full({3, 2}, 5.0F)));
-  EXPECT_TRUE(mean.model.at("b").equal(at::arange(4, at::kFloat)));
-  EXPECT_EQ(mean.identity.files, some_checkpoint(1).identity.files);
-  EXPECT_THAT(message_of([&] { average_checkpoints(run.path(), 5, run / "mean"); }), HasSubstr("has 4 checkpoints"));
-}
-
-TEST(Checkpoint, AveragingHeedsWhatLastNamesAndLeavesOutTheBestAlone) {
-  const TestFolder run;
-  for (const int64_t updates : {2, 4, 7, 8, 11, 14}) save(run.path(), updates, "2");
-  link_checkpoint(run.path(), "last", checkpoint_path(run.path(), 11));
-  const auto mean = [&](int64_t count) {
-    average_checkpoints(run.path(), count, run / "mean");
-    return load_checkpoint(run / "mean", Load::kModel).model.at("a.weight")[0][0].item<double>();
-  };
-  EXPECT_DOUBLE_EQ(mean(1), 11);
-  EXPECT_DOUBLE_EQ(mean(4), (2 + 4 + 8 + 11) / 4.0);
-  EXPECT_FLOAT_EQ(mean(5), (2 + 4 + 7 + 8 + 11) / 5.0F) << "too few without";
-  EXPECT_THAT(message_of([&] { mean(6); }), HasSubstr("has 5 checkpoints"));
-  EXPECT_THAT(message_of([&] { mean(0); }), HasSubstr("--last 0"));
-}
-
-TEST(Checkpoint, AveragingRefusesCheckpointsOfOtherModels) {
-  const TestFolder run;
-  const auto refusal = [&](const std::function<void(Checkpoint&)>& change) {
-    Checkpoint other = some_checkpoint(1);
-    change(other);
-    save_checkpoint(checkpoint_path(run.path(), 1), other);
-    save(run.path(), 2);
-    return message_of([&] { average_checkpoints(run.path(), 2, run / "mean"); });
-  };
-  const std::string first = checkpoint_path(run.path(), 1), second = checkpoint_path(run.path(), 2);
-  EXPECT_EQ(refusal([](Checkpoint& c) {
-              ModelConfig config = config_of(c);
-              config.transformer_norm = "pre";
-              c.identity.config = to_yaml(config);
-            }),
-            cat(first, "/config.yml: transformer-norm is 'pre', but 'post' in '", second,
-                "'; average the checkpoints of one model"));
-  EXPECT_THAT(refusal([](Checkpoint& c) { c.identity.files["source.spm"] += "x"; }),
-              HasSubstr(first + "/source.spm: is not"));
-  EXPECT_THAT(refusal([](Checkpoint& c) { c.identity.files["target.spm"] += "x"; }),
-              HasSubstr(first + "/target.spm: is not"));
-  EXPECT_FALSE(fs::exists(run / "mean"));
-}
-
-TEST(Checkpoint, AveragingWritesOverNoRun) {
-  const TestFolder run, elsewhere;
-  const fs::path path = save(run.path(), 1);
-  const auto refusal = [&](const fs::path& output) {
-    return message_of([&] { average_checkpoints(run.path(), 1, output); });
-  };
-  fs::create_directory_symlink(run.path(), elsewhere.path() / "link");
-  for (const fs::path& output : {path, path / "", path / "deeper", run.path() / "checkpoints/new", run.path() / "last",
-                                 run.path() / "last/", run.path() / "best", elsewhere.path() / "link/best/"})
-    EXPECT_THAT(refusal(output), HasSubstr("among the run's own checkpoints")) << output;
-  link_checkpoint(run.path(), "best", path);
-  EXPECT_THAT(refusal(run.path() / "best"), HasSubstr("among the run's own checkpoints"));
-  const fs::path other = save(elsewhere.path(), 1);
-  EXPECT_THAT(refusal(other), HasSubstr("is a checkpoint that training resumes from"));
-  EXPECT_EQ(resumed(run.path()), "1");
-  EXPECT_EQ(resumed(elsewhere.path()), "1");
-}
-
-TEST(Checkpoint, AveragingFollowsALinkThatIsItsOutput) {
-  const TestFolder run;
-  save(run.path(), 1);
-  fs::create_directory_symlink("folder", run.path() / "output");
-  EXPECT_THAT(message_of([&] { average_checkpoints(run.path(), 1, run / "output"); }),
-              HasSubstr("is a link to 'folder', which does not exist"));
-  fs::create_directory(run.path() / "folder");
-  for (int i = 0; i < 2; ++i) average_checkpoints(run.path(), 1, run / "output");
-  EXPECT_TRUE(fs::is_symlink(run.path() / "output"));
-  EXPECT_TRUE(is_checkpoint(run.path() / "folder"));
-  // An average that serves as the run's best is made anew.
-  fs::remove(run.path() / "best");
-  fs::create_directory_symlink("folder", run.path() / "best");
-  average_checkpoints(run.path(), 1, run / "folder");
-  EXPECT_THAT(message_of([&] { average_checkpoints(run.path(), 1, run / "best/"); }), HasSubstr("own checkpoints"));
 }
 
 }  // namespace

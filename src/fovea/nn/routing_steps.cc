@@ -15,15 +15,11 @@
 namespace fovea::nn {
 namespace {
 
-// [tokens, H, D] of a larger buffer as rows [N, 1, D]: token t of head h is row t * stride + h.
-struct FlatRows {
-  at::Tensor rows;
-  int64_t stride;
-};
-FlatRows flat_rows(const at::Tensor& x) {
-  const int64_t width = x.size(2), stride = x.stride(0) / width;
-  const int64_t count = (x.size(0) - 1) * stride + x.size(1);
-  return {x.as_strided({count, 1, width}, {width, width, 1}), stride};
+// [tokens, H, D] of a larger buffer as rows [N, 1, D]: token t of head h is row t * row_stride(x) + h.
+int64_t row_stride(const at::Tensor& x) { return x.stride(0) / x.size(2); }
+at::Tensor flat_rows(const at::Tensor& x) {
+  const int64_t width = x.size(2), count = (x.size(0) - 1) * row_stride(x) + x.size(1);
+  return x.as_strided({count, 1, width}, {width, width, 1});
 }
 
 std::vector<int64_t> numbers_of(const at::Tensor& x) {
@@ -166,7 +162,7 @@ RoutingSteps::List RoutingSteps::list_of(const Group& group, int64_t head, int64
   }
   const int64_t begin = cache->begins.const_data_ptr<int64_t>()[tokens.row];
   const auto* places = cache->tokens ? cache->tokens->const_data_ptr<int64_t>() : nullptr;
-  const int64_t stride = cache->keys.stride(0) / cache->keys.size(2);
+  const int64_t stride = row_stride(cache->keys);
   for (const int32_t position : positions) {
     const int64_t token = places != nullptr ? places[begin + position] : begin + position;
     list.keys.push_back(token * stride + group.first_head + head);
@@ -203,8 +199,8 @@ RoutingSteps::Lists RoutingSteps::lists_of(const Group& group, const at::Tensor&
 at::Tensor RoutingSteps::attend(const Group& group, const at::Tensor& queries, const Lists& lists,
                                 const Cache* cache) const {
   const std::string spec = print(group.within);
-  const at::Tensor keys = cache != nullptr ? flat_rows(cache->keys).rows : group.keys;
-  const at::Tensor values = cache != nullptr ? flat_rows(cache->values).rows : group.values;
+  const at::Tensor keys = cache != nullptr ? flat_rows(cache->keys) : group.keys;
+  const at::Tensor values = cache != nullptr ? flat_rows(cache->values) : group.values;
   ops::CoreArguments arguments;
   arguments.spec = spec;
   arguments.kind = name_of(options_.kind);

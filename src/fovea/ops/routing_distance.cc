@@ -142,8 +142,9 @@ at::Tensor composed_distance(const at::Tensor& x, const at::Tensor& centroids, c
                                  .flatten(0, 1)
                                  .index_select(0, rows.flatten().to(x.device()))
                                  .view(x.sizes());
+  const at::Tensor differences = wide - nearest;
   for (const kernels::TokenRange& range : tokens.ranges)
-    parts.push_back((wide - nearest).narrow(0, range.begin, range.length));
+    parts.push_back(differences.narrow(0, range.begin, range.length));
   return parts.empty() ? wide.sum() * 0 : at::cat(parts).square().mean();
 }
 

@@ -35,13 +35,14 @@ std::string expected_of(const PositionsWord<S>& word) {
   return cat("'", word.name, "'");
 }
 
-// An argument and its place among those that have no name.
+// An argument and its place among all arguments.
 struct PositionsArgument {
   std::string_view text;
   size_t place = 0;
 };
 
-// Whether the argument, which is at place `place` among the scheme's fields without a name, is of this field and fits.
+// Sets the field, whose place among the scheme's fields is `place`. False if the argument is another field's or does
+// not fit. An argument without a name belongs to the field at its own place.
 template <class S>
 bool read_field(S& scheme, const PositionsField<S>& field, size_t place, PositionsArgument argument) {
   if (field.is_named) {

@@ -6,6 +6,17 @@
 
 namespace fovea {
 
+// The fields of commands that read parallel text with a model: how its pairs are batched and cut.
+template <class C>
+constexpr auto pair_batch_fields() {
+  return std::tuple(named(number("mini-batch-words", &C::mini_batch_words,
+                                 "target tokens in a batch, at most; of the source, four times as many", 1, 1e9),
+                          "max-tokens"),
+                    number("mini-batch", &C::mini_batch, "sentences in a batch, at most", 1, 1e9),
+                    number("maxi-batch", &C::maxi_batch, "batches' worth of lines sorted by length together", 1, 1e6),
+                    number("max-length", &C::max_length, "longer lines, in tokens, are cut, with a warning", 1, 1e6));
+}
+
 // Log-probabilities of given translations under a trained model.
 struct ScoreConfig : ModelOptions, LogOptions {
   std::string output = "-";
@@ -19,14 +30,8 @@ struct ScoreConfig : ModelOptions, LogOptions {
         std::tuple(named("train-sets", &C::train_sets,
                          "source and target text to score, one sentence per line, may be compressed", "t"),
                    named("output", &C::output, "where the log-probabilities go; - is standard output", "o"),
-                   field("summary", &C::summary, "one line for the whole text instead of one per sentence"),
-                   named(number("mini-batch-words", &C::mini_batch_words,
-                                "target tokens in a batch, at most; of the source, four times as many", 1, 1e9),
-                         "max-tokens"),
-                   number("mini-batch", &C::mini_batch, "sentences in a batch, at most", 1, 1e9),
-                   number("maxi-batch", &C::maxi_batch, "batches' worth of lines sorted by length together", 1, 1e6),
-                   number("max-length", &C::max_length, "longer lines, in tokens, are cut, with a warning", 1, 1e6));
-    return std::tuple_cat(ModelOptions::fields(), own, LogOptions::fields());
+                   field("summary", &C::summary, "one line for the whole text instead of one per sentence"));
+    return std::tuple_cat(ModelOptions::fields(), own, pair_batch_fields<C>(), LogOptions::fields());
   }
 
   // The files that the command reads.

@@ -73,7 +73,7 @@ UpdateResult Updater::update(Task& task, const UpdateInput& input) {
   return result;
 }
 
-OptimizerStep Updater::clipped_step(double norm, double per_unit) {
+OptimizerStep Updater::clipped_step(double norm, double per_unit) const {
   OptimizerStep step{.gradient_scale = per_unit};
   if (config_.clip_norm_tensor > 0) {
     std::vector<at::Tensor> gradients;

@@ -36,6 +36,9 @@ void validate(const ImageConfig& config) {
       config.image_shape.size() == 3 && (is_unknown(shape_of(config)) || is_possible(shape_of(config)));
   problems.add_if(!is_shape, cat("--image-shape: expected height, width and channels (1 or 3), with at most ",
                                  thousands(data::kMostImageValues), " values in an image"));
+  const bool is_cut = is_shape && crop.size() == 2 && !is_unknown(shape_of(config));
+  problems.add_if(is_cut && (crop[0] != config.image_shape[0] || crop[1] != config.image_shape[1]),
+                  "--crop and --image-shape have different heights or widths; leave one of them out");
   if (is_shape) {
     const std::string problem = problem_of_positions(config);
     problems.add_if(!problem.empty(), problem);

@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <filesystem>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "fovea/base/error.h"
 #include "fovea/base/log.h"
-#include "fovea/base/rng.h"
 #include "fovea/base/strings.h"
 #include "fovea/data/image_batches.h"
 #include "fovea/decode/sampler.h"
@@ -18,6 +18,7 @@
 #include "fovea/tasks/image/pictures.h"
 
 namespace fovea::image {
+namespace fs = std::filesystem;
 namespace {
 
 using Values = std::vector<int64_t>;
@@ -57,11 +58,20 @@ Beginnings beginnings_of(const GenerateOptions& options, const ImageConfig& conf
   return result;
 }
 
-// By the beginning and the place among its images, so that --count does not change them.
-uint64_t seed_of_image(const GenerateOptions& options, int64_t index) {
-  const auto beginning = static_cast<uint64_t>(index / options.count),
-             place = static_cast<uint64_t>(index % options.count);
-  return hash_combine(hash_combine(static_cast<uint64_t>(options.seed), beginning), place);
+// Throws an Error if a picture would replace an image that is read. configure_log() looks at single files alone.
+void require_other_pictures(const GenerateOptions& options, const PictureFiles& files, int64_t total) {
+  if (options.complete.empty()) return;
+  for (int64_t index = 0; index < (files.is_folder() ? total : 1); ++index) {
+    const fs::path path = files.path(index, total);
+    std::error_code none_there;
+    if (!fs::exists(path, none_there)) continue;
+    for (const std::string& input : options.complete) {
+      const fs::path same = fs::is_directory(input, none_there) ? fs::absolute(path).parent_path() : path;
+      if (fs::equivalent(same, input, none_there))
+        throw Error(cat("--output: '", path.string(), "' is read too, as an image of --complete, and would be ",
+                        "replaced; name another ", files.is_folder() ? "folder" : "file"));
+    }
+  }
 }
 
 // What the model saw of an image; the other rows are grey.
@@ -72,12 +82,16 @@ data::Image upper_rows(data::Image image, int64_t rows) {
 }
 
 // One picture of all images: a row for each image that was completed, which shows the rows that were kept, the
-// completions and the image itself; without those, as square as it gets.
+// completions and the image itself; without those, as square as it gets. A single tile stands alone.
+GridPlan plan_of_picture(int64_t images, int64_t originals) {
+  if (originals > 0) return {images + 2 * originals, images / originals + 2};
+  return {images, static_cast<int64_t>(std::ceil(std::sqrt(static_cast<double>(images))))};
+}
+
 data::Image picture_of(std::vector<data::Image> images, const std::vector<data::Image>& originals, int64_t rows) {
-  if (originals.empty()) {
-    if (images.size() == 1) return std::move(images.front());
-    return grid_of(images, static_cast<int64_t>(std::ceil(std::sqrt(static_cast<double>(images.size())))));
-  }
+  const GridPlan plan = plan_of_picture(std::ssize(images), std::ssize(originals));
+  if (plan.count == 1) return std::move(images.front());
+  if (originals.empty()) return grid_of(images, plan.columns);
   const size_t count = images.size() / originals.size();
   std::vector<data::Image> tiles;
   for (size_t i = 0; i < originals.size(); ++i) {
@@ -85,7 +99,7 @@ data::Image picture_of(std::vector<data::Image> images, const std::vector<data::
     for (size_t c = 0; c < count; ++c) tiles.push_back(std::move(images[i * count + c]));
     tiles.push_back(originals[i]);
   }
-  return grid_of(tiles, static_cast<int64_t>(count) + 2);
+  return grid_of(tiles, plan.columns);
 }
 
 decode::Sampler sampler_of(const GenerateOptions& options, const LoadedModel& loaded, int64_t length) {
@@ -120,6 +134,9 @@ int64_t run_generate(const GenerateOptions& options) {
   const Beginnings beginnings = beginnings_of(options, loaded.config);
   const int64_t total = std::ssize(beginnings.prompts) * options.count;
   const int64_t length = shape.values() + 1 - std::ssize(beginnings.prompts.front());  // values that an image lacks
+  require_other_pictures(options, files, total);
+  // Before the work, which may take hours.
+  if (!files.is_folder()) grid_shape(shape, plan_of_picture(total, std::ssize(beginnings.originals)));
   const decode::Sampler sampler = sampler_of(options, loaded, length);
   log::Progress progress("generating, values", static_cast<double>(total * length));
   const auto start = std::chrono::steady_clock::now();
@@ -128,7 +145,8 @@ int64_t run_generate(const GenerateOptions& options) {
   for (int64_t first = 0; first < total; first += options.mini_batch) {
     std::vector<decode::Draft> drafts;
     for (int64_t i = first; i < std::min(total, first + options.mini_batch); ++i)
-      drafts.push_back({beginnings.prompts[static_cast<size_t>(i / options.count)], seed_of_image(options, i)});
+      drafts.push_back({beginnings.prompts[static_cast<size_t>(i / options.count)],
+                        decode::draft_seed(options.seed, i, options.count)});
     std::vector<Values> values;
     for (const decode::Draft& draft : drafts) values.emplace_back(draft.prompt.begin() + 1, draft.prompt.end());
     sampler.run(drafts, [&](size_t draft, int64_t value) {

@@ -124,6 +124,31 @@ TEST_F(GenerateImages, SaysWhatIsWrong) {
   EXPECT_EQ(refusal(), "--output is missing; expected a .png file, or a folder that ends in /");
 }
 
+TEST_F(GenerateImages, NeverReplaceAnImageThatTheyComplete) {
+  const std::string folder = write_images(test_.folder / "inputs", 1, {4, 5, 3}, 1);
+  std::filesystem::rename(folder + "/0.png", folder + "/0001.png");
+  const std::string original = read_file(folder + "/0001.png");
+  options_.rows = 2;
+  for (const std::string& output : {folder, folder + "/", folder + "/0001.png"}) {
+    options_.output = output;
+    options_.complete = {folder};
+    EXPECT_THAT(refusal(), HasSubstr("0001.png' is read too, as an image of --complete, and would be replaced"));
+    options_.complete = {folder + "/0001.png"};
+    EXPECT_THAT(refusal(), HasSubstr("0001.png' is read too, as an image of --complete, and would be replaced"));
+  }
+  EXPECT_EQ(read_file(folder + "/0001.png"), original);
+  options_.output = folder + "/0002.png";
+  options_.complete = {folder + "/0001.png"};
+  EXPECT_EQ(run_generate(options_), 1) << "another file of the folder";
+}
+
+TEST_F(GenerateImages, RefuseAGridThatIsTooLargeBeforeTheyAreMade) {
+  options_.complete = {test_.folder / "train"};  // ten images
+  options_.rows = 2;
+  options_.count = 1'000'000;
+  EXPECT_THAT(refusal(), HasSubstr("is too large; name a folder"));
+}
+
 TEST(PictureGrid, IsRefusedIfItIsTooLarge) {
   const std::vector<data::Image> images(30, {{4000, 4000, 1}, {}});
   EXPECT_THAT(message_of([&] { grid_of(images, 6); }), HasSubstr("is too large; name a folder"));

@@ -17,14 +17,19 @@ constexpr int64_t kMostGridValues = int64_t{1} << 28;
 
 }  // namespace
 
+data::ImageShape grid_shape(const data::ImageShape& tile, const GridPlan& plan) {
+  const int64_t rows = (plan.count + plan.columns - 1) / plan.columns;
+  const int64_t height = rows * (tile.height + kLine) + kLine, width = plan.columns * (tile.width + kLine) + kLine;
+  if (height > kMostGridValues / width / tile.channels)
+    throw Error(cat("--output: a grid of ", plan.count, " images of ", print(tile), " is too large; name a folder, ",
+                    "which ends in /, for one file per image"));
+  return {height, width, tile.channels};
+}
+
 data::Image grid_of(std::span<const data::Image> images, int64_t columns) {
   const data::ImageShape tile = images.front().shape;
-  const int64_t rows = (std::ssize(images) + columns - 1) / columns;
   data::Image grid;
-  grid.shape = {rows * (tile.height + kLine) + kLine, columns * (tile.width + kLine) + kLine, tile.channels};
-  if (grid.shape.values() > kMostGridValues)
-    throw Error(cat("--output: a grid of ", images.size(), " images of ", print(tile), " is too large; name a folder, ",
-                    "which ends in /, for one file per image"));
+  grid.shape = grid_shape(tile, {std::ssize(images), columns});
   grid.values.assign(static_cast<size_t>(grid.shape.values()), 255);
   for (int64_t i = 0; i < std::ssize(images); ++i) {
     const int64_t top = kLine + i / columns * (tile.height + kLine), left = kLine + i % columns * (tile.width + kLine);
@@ -51,10 +56,15 @@ PictureFiles::PictureFiles(const std::string& output) : output_(output), is_fold
   if (failed) throw Error(cat("--output: cannot make the folder '", output, "': ", failed.message()));
 }
 
-void PictureFiles::write(const data::Image& image, int64_t index, int64_t total) const {
+fs::path PictureFiles::path(int64_t index, int64_t total) const {
+  if (!is_folder_) return output_;
   const std::string number = cat(index + 1);
   const size_t digits = std::max<size_t>(4, cat(total).size());
-  write_file(fs::path(output_) / cat(std::string(digits - number.size(), '0'), number, ".png"), encode_png(image));
+  return fs::path(output_) / cat(std::string(digits - number.size(), '0'), number, ".png");
+}
+
+void PictureFiles::write(const data::Image& image, int64_t index, int64_t total) const {
+  write_file(path(index, total), encode_png(image));
 }
 
 void PictureFiles::write(const data::Image& picture) const { write_file(output_, encode_png(picture)); }

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <filesystem>
 #include <span>
 #include <string>
 #include <vector>
@@ -7,6 +8,13 @@
 #include "fovea/data/image.h"
 
 namespace fovea::image {
+
+// How the tiles of a picture lie: `count` of them, `columns` in each row.
+struct GridPlan {
+  int64_t count = 1, columns = 1;
+};
+// The shape of a grid of images of the shape `tile`. Throws an Error that names --output if the grid is too large.
+data::ImageShape grid_shape(const data::ImageShape& tile, const GridPlan& plan);
 
 // Images of one shape side by side, `columns` in each row, with white lines of 2 pixels between them and around.
 data::Image grid_of(std::span<const data::Image> images, int64_t columns);
@@ -18,7 +26,9 @@ class PictureFiles {
   // `output` is neither, or cannot be written.
   explicit PictureFiles(const std::string& output);
   bool is_folder() const { return is_folder_; }
-  // Image `index` (from 0) of a folder, which has `total`: 0001.png and so on.
+  // Where image `index` (from 0) of `total` goes: 0001.png and so on in a folder, or the one file.
+  std::filesystem::path path(int64_t index, int64_t total) const;
+  // Writes an image of a folder.
   void write(const data::Image& image, int64_t index, int64_t total) const;
   // The one file.
   void write(const data::Image& picture) const;

@@ -140,6 +140,14 @@ TEST(ImageTraining, SaysWhatIsWrongWithTheConfiguration) {
            {4, 4}, {4, 4, 2}, {4, 0, 3}, {0, 0, 3}, {1 << 24, 1 << 24, 3}, {4096, 4097, 1}})
     EXPECT_THAT(problem([&](ImageConfig& c) { c.image_shape = wrong; }), HasSubstr(shape));
   EXPECT_EQ(problem([](ImageConfig& c) { c.image_shape = {4096, 4096, 1}; }), "nothing was thrown");
+  for (const std::vector<int64_t>& crop : std::vector<std::vector<int64_t>>{{4, 5}, {4, 6}, {3, 5}}) {
+    const bool is_same = crop == std::vector<int64_t>{4, 5};
+    EXPECT_EQ(problem([&](ImageConfig& c) {
+                c.crop = crop, c.image_shape = {4, 5, 3};
+              }),
+              is_same ? "nothing was thrown"
+                      : "--crop and --image-shape have different heights or widths; leave one of them out");
+  }
 }
 
 }  // namespace

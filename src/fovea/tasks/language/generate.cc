@@ -11,7 +11,6 @@
 #include "fovea/base/error.h"
 #include "fovea/base/file.h"
 #include "fovea/base/log.h"
-#include "fovea/base/rng.h"
 #include "fovea/base/strings.h"
 #include "fovea/decode/sampler.h"
 #include "fovea/spec/config_problems.h"
@@ -30,9 +29,9 @@ std::vector<Prompt> read_prompts(const GenerateOptions& options) {
   for (const std::string& text : options.prompt) prompts.push_back({text, "--prompt"});
   const bool is_terminal = options.input == "-" && isatty(STDIN_FILENO) != 0;
   if (prompts.empty() && !is_terminal) {
-    const std::string file = options.input == "-" ? "standard input" : cat("'", options.input, "'");
     LineReader reader(options.input);
-    for (std::string line; reader.next(line);) prompts.push_back({line, cat(file, ", line ", reader.line_number())});
+    for (std::string line; reader.next(line);)
+      prompts.push_back({line, cat(input_name(options.input), ", line ", reader.line_number())});
   }
   if (prompts.empty()) prompts.emplace_back();
   return prompts;
@@ -56,13 +55,6 @@ void check_length(const std::vector<int64_t>& prompt, const GenerateOptions& opt
   throw Error(cat("--max-length: got ", options.max_length, " after a prompt of ", length - 1,
                   " units; the model has learned positions for ", most, " units; expected at most ",
                   std::max<int64_t>(0, most - length + 1), "; shorten the prompt or --max-length"));
-}
-
-// Of text `index` of all: by the prompt and the place among its texts, so that --count does not change them.
-uint64_t seed_of(const GenerateOptions& options, int64_t index) {
-  const auto prompt = static_cast<uint64_t>(index / options.count),
-             place = static_cast<uint64_t>(index % options.count);
-  return hash_combine(hash_combine(static_cast<uint64_t>(options.seed), prompt), place);
 }
 
 decode::SamplingRules rules_of(const GenerateOptions& options, const LoadedModel& loaded) {
@@ -162,7 +154,7 @@ int64_t run_generate(const GenerateOptions& options) {
     std::vector<std::string> texts;
     for (int64_t i = first; i < std::min(total, first + options.mini_batch); ++i) {
       const auto prompt = static_cast<size_t>(i / options.count);
-      drafts.push_back({tokens[prompt], seed_of(options, i)});
+      drafts.push_back({tokens[prompt], decode::draft_seed(options.seed, i, options.count)});
       texts.push_back(prompts[prompt].text);
     }
     writer.begin(drafts, std::move(texts), loaded.units);

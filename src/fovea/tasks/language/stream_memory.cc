@@ -11,7 +11,7 @@
 namespace fovea::language {
 namespace {
 
-// A tensor of the checkpoint, float32 or float64, of so many dimensions.
+// A tensor of the checkpoint, float32 or float64, with this number of dimensions.
 const at::Tensor& carried_tensor(const nn::NamedTensors& tensors, const std::string& name, int64_t dimensions,
                                  const std::string& origin) {
   const auto found = tensors.find(name);

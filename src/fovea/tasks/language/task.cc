@@ -27,6 +27,16 @@ LanguageConfig with_vocabulary(LanguageConfig config, const text::Units& units) 
   return config;
 }
 
+// Refuses memory for segments in random order, before the text is read.
+LanguageConfig with_order(LanguageConfig config, const Options& options) {
+  const auto order = parse_choice<data::SegmentOrder>(data::kSegmentOrderNames, options.order, "--order: got");
+  if (config.memory_length > 0 && order == data::SegmentOrder::kShuffled)
+    throw UsageError(cat("--memory-length ", config.memory_length,
+                         " with --order shuffled: segments in random order have no units before them to remember; use "
+                         "--order stream"));
+  return config;
+}
+
 std::string fingerprint_of(const data::TokenText& text, const Options& options, const LanguageConfig& config,
                            const data::SegmentOptions& segments) {
   return checksum(cat(data::fingerprint(text), " ", segments.mini_batch, " ", segments.shards, " ",
@@ -40,7 +50,7 @@ LanguageTask::LanguageTask(const TrainConfig& config, Options options, const Lan
     : options_(std::move(options)),
       device_(nn::parse_device(config.devices)),
       units_(text::Units::load(options_.vocabs)),
-      config_(with_vocabulary(model, units_)),
+      config_(with_order(with_vocabulary(model, units_), options_)),
       identity_(nn::identity_of(kTask, config_, {{units_.file_name(), units_.contents()}})),
       train_(load_text(options_.train_sets, units_, config_,
                        {.threads = tasks::encoding_threads(config), .option = "--train-sets"})),
@@ -54,10 +64,6 @@ LanguageTask::LanguageTask(const TrainConfig& config, Options options, const Lan
       fingerprint_(fingerprint_of(train_, options_, config_, segments_)),
       valid_fingerprint_(options_.valid_sets.empty() ? "" : data::fingerprint(valid_)),
       model_(config_, config.seed) {
-  if (config_.memory_length > 0 && segments_.order == data::SegmentOrder::kShuffled)
-    throw UsageError(cat("--memory-length ", config_.memory_length,
-                         " with --order shuffled: segments in random order have no units before them to remember; use "
-                         "--order stream"));
   const PositionSchemes positions = parse_positions(config_.transformer_positions);
   if (config_.memory_length > 0 && (find_scheme<Sinusoidal>(positions) || find_scheme<Learned>(positions)))
     log::warn(cat("--memory-length with --transformer-positions ", config_.transformer_positions,

@@ -10,7 +10,7 @@
 #include "fovea/base/test_folder.h"
 #include "fovea/tasks/language/task.h"
 #include "fovea/text/vocab.h"
-#include "fovea/train/train.h"
+#include "fovea/train/test_training.h"
 
 namespace fovea::language {
 
@@ -65,23 +65,8 @@ struct TestRun {
 };
 
 // Trains; returns the cost of the last update in nats per unit.
-inline double run(const TestRun& test) {
-  double cost = 0;
-  const auto load = [&](const TrainConfig& config, int64_t batches_an_update) -> std::unique_ptr<train::Task> {
-    return std::make_unique<LanguageTask>(config, test.data, test.model, batches_an_update);
-  };
-  train::run_training({.config = test.train, .load = load, .on_update = [&](const train::UpdateReport& report) {
-                         cost = report.cost;
-                       }});
-  return cost;
-}
+inline double run(const TestRun& test) { return train::train_task<LanguageTask>(test.train, test.data, test.model); }
 
-// Every file of the run's last checkpoint, as one string.
-inline std::string bytes_of(const std::string& run) {
-  std::string bytes;
-  for (const std::string& file : names_in(std::filesystem::path(run) / "last"))
-    bytes += cat(file, "\n", read_file(std::filesystem::path(run) / "last" / file), "\n--\n");
-  return bytes;
-}
+using train::bytes_of;
 
 }  // namespace fovea::language

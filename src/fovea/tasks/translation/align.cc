@@ -13,7 +13,6 @@
 #include "fovea/base/log.h"
 #include "fovea/base/strings.h"
 #include "fovea/spec/config_problems.h"
-#include "fovea/spec/score_config.h"
 #include "fovea/tasks/translation/alignment_report.h"
 #include "fovea/tasks/translation/gold_reader.h"
 #include "fovea/tasks/translation/head_search.h"

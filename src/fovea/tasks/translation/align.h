@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "fovea/spec/run_options.h"
+#include "fovea/spec/score_config.h"
 
 namespace fovea::translation {
 
@@ -40,14 +40,8 @@ struct AlignOptions : ModelOptions, LogOptions {
         number("gold-base", &C::gold_base, "number of the first word in --gold", 0, 1),
         field("gold-reversed", &C::gold_reversed, "the links of --gold have the target word first"),
         field("search", &C::search, "print AER for every layer and head, as it is and shifted; needs --gold"),
-        field("json", &C::json, "print one JSON object instead of text"),
-        named(number("mini-batch-words", &C::mini_batch_words,
-                     "target tokens in a batch, at most; of the source, four times as many", 1, 1e9),
-              "max-tokens"),
-        number("mini-batch", &C::mini_batch, "sentences in a batch, at most", 1, 1e9),
-        number("maxi-batch", &C::maxi_batch, "batches' worth of lines sorted by length together", 1, 1e6),
-        number("max-length", &C::max_length, "longer lines, in tokens, are cut, with a warning", 1, 1e6));
-    return std::tuple_cat(ModelOptions::fields(), own, LogOptions::fields());
+        field("json", &C::json, "print one JSON object instead of text"));
+    return std::tuple_cat(ModelOptions::fields(), own, pair_batch_fields<C>(), LogOptions::fields());
   }
   std::vector<std::vector<std::string>> inputs() const { return {train_sets, vocabs, {gold}}; }
 };

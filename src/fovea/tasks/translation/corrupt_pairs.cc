@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "fovea/base/rng.h"
+#include "fovea/base/shuffle.h"
 #include "fovea/base/strings.h"
 
 namespace fovea::translation {
@@ -48,7 +48,7 @@ class Corrupter {
   Corrupter(const std::vector<TextPair>& pairs, Corruption how, uint64_t seed) : pairs_(pairs), how_(how), rng_(seed) {
     order_.resize(pairs.size());
     std::iota(order_.begin(), order_.end(), size_t{0});
-    for (size_t i = order_.size(); i > 1; --i) std::swap(order_[i - 1], order_[rng_.below(i)]);
+    shuffle(order_, rng_);
     if (how == Corruption::kNeighbour) {
       for (const TextPair& pair : pairs) lengths_.push_back(TextUnits(pair.target).size());
       std::ranges::stable_sort(order_, [&](size_t a, size_t b) { return lengths_[a] < lengths_[b]; });

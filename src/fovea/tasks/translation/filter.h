@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "fovea/spec/run_options.h"
+#include "fovea/spec/score_config.h"
 
 namespace fovea::translation {
 
@@ -39,14 +39,8 @@ struct FilterOptions : ModelOptions, LogOptions {
         number("test-pairs", &C::test_pairs, "pairs drawn from the text for --test, at most", 2, 1e8),
         number("show", &C::show, "print N pairs of the tenth with the best scores and N of the worst", 0, 1e6),
         number("seed", &C::seed, "random seed of --show and --test", 0, 9e15),
-        field("json", &C::json, "print one JSON object instead of text"),
-        named(number("mini-batch-words", &C::mini_batch_words,
-                     "target tokens in a batch, at most; of the source, four times as many", 1, 1e9),
-              "max-tokens"),
-        number("mini-batch", &C::mini_batch, "sentences in a batch, at most", 1, 1e9),
-        number("maxi-batch", &C::maxi_batch, "batches' worth of lines sorted by length together", 1, 1e6),
-        number("max-length", &C::max_length, "longer lines, in tokens, are cut, with a warning", 1, 1e6));
-    return std::tuple_cat(ModelOptions::fields(), own, LogOptions::fields());
+        field("json", &C::json, "print one JSON object instead of text"));
+    return std::tuple_cat(ModelOptions::fields(), own, pair_batch_fields<C>(), LogOptions::fields());
   }
   std::vector<std::vector<std::string>> inputs() const { return {train_sets, vocabs}; }
   bool keeps() const { return keep > 0 || !threshold.empty(); }

@@ -6,7 +6,6 @@
 #include "fovea/base/output_target.h"
 #include "fovea/base/strings.h"
 #include "fovea/spec/config_problems.h"
-#include "fovea/spec/score_config.h"
 #include "fovea/tasks/translation/filter.h"
 
 namespace fovea::translation {

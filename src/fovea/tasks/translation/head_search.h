@@ -14,7 +14,7 @@ namespace fovea::translation {
 // Compares the links of every layer and head with a gold alignment, as they are and shifted.
 class HeadSearch {
  public:
-  // Of a model with so many layers and heads; `soft` as in LinkChoice.
+  // For a model with this number of layers and heads; `soft` as in LinkChoice.
   HeadSearch(int64_t layers, int64_t heads, bool soft);
   void add(const at::Tensor& weights, const WordPair& pair, const analysis::GoldLinks& gold);
 

@@ -11,7 +11,7 @@
 #include "fovea/nn/checkpoint.h"
 #include "fovea/tasks/translation/task.h"
 #include "fovea/text/vocab.h"
-#include "fovea/train/train.h"
+#include "fovea/train/test_training.h"
 
 namespace fovea::translation {
 
@@ -100,13 +100,7 @@ inline void run(const TestTask& task, const Hooks& hooks = {}) {
   train::run_training({.config = task.train, .load = load, .on_update = hooks.on_update});
 }
 
-// Every file of the checkpoint that run/name links to, as one string.
-inline std::string bytes_of(const std::string& run, const std::string& name = "last") {
-  std::string bytes;
-  for (const char* file : {"config.yml", "model.safetensors", "optimizer.safetensors", "progress.yml", "checksums.yml"})
-    bytes += read_file(std::filesystem::path(run) / name / file) + "\n--\n";
-  return bytes;
-}
+using train::bytes_of;
 
 // The names of a run's checkpoints, and where its `last` leads.
 inline std::string checkpoints_of(const std::string& run) {

@@ -1,0 +1,223 @@
+#include <gmock/gmock.h>
+
+#include <array>
+#include <map>
+#include <string>
+
+#include "fovea/base/file.h"
+#include "fovea/base/strings.h"
+#include "fovea/base/test_message.h"
+#include "fovea/text/corpus_readers.h"
+#include "fovea/text/test_readers.h"
+
+namespace fovea::text {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+constexpr const char* kHeader =
+    "msgid \"\"\nmsgstr \"\"\n\"Language: de\\n\"\n\"Content-Type: text/plain; charset=UTF-8\\n\"\n\n";
+
+TEST_F(ReadersTest, PoMessagesContextsPluralsAndEscapes) {
+  const std::string path = file("de.po", std::string(kHeader) +
+                                             "#. a remark\n#: file.c:12\nmsgid \"Open\"\nmsgstr \"Öffnen\"\n\n"
+                                             "msgctxt \"menu\"\nmsgid \"File\"\nmsgstr \"Datei\"\n\n"
+                                             "msgid \"one \\\"%d\\\" file\"\nmsgid_plural \"%d \"\n\"files\"\n"
+                                             "msgstr[0] \"eine Datei\"\nmsgstr[1] \"%d Dateien\"\n\n"
+                                             "msgid \"a\\tb\\nc\\\\\"\nmsgstr \"d\\te\"\n");
+  const Bitext bitext = read_po(path);
+  EXPECT_EQ(bitext.source_lang, "en");
+  EXPECT_EQ(bitext.target_lang, "de");
+  EXPECT_THAT(bitext.pairs,
+              ElementsAre(is_pair("Open", "Öffnen"), is_pair("File", "Datei"), is_pair("one \"%d\" file", "eine Datei"),
+                          is_pair("%d files", "%d Dateien"), is_pair("a\tb\nc\\", "d\te")));
+}
+
+TEST_F(ReadersTest, PoEscapesAreThoseOfC) {
+  const std::string path =
+      file("de.po", std::string(kHeader) + R"(msgid "\a\b\f\n\r\t\v\\\"")"
+                                           "\n"
+                                           R"(msgstr "Men\303\274 jetzt \x41\xe4\xbb\xB6 \x041z \1013 \7q")"
+                                           "\n");
+  EXPECT_THAT(read_po(path).pairs, ElementsAre(is_pair("\a\b\f\n\r\t\v\\\"", "Menü jetzt A件 Az A3 \aq")));
+}
+
+TEST_F(ReadersTest, PoEscapesAreBytesOfItsCharacterSet) {
+  const std::string path = file("de.po",
+                                "msgid \"\"\nmsgstr \"Content-Type: text/plain; charset=ISO-8859-1\\n\"\n\n"
+                                R"(msgid "nice")"
+                                "\n"
+                                R"(msgstr "sch\366n \xFC")"
+                                "\n");
+  EXPECT_THAT(read_po(path).pairs, ElementsAre(is_pair("nice", "schön ü")));
+}
+
+// The last byte of each of these letters is that of a backslash. Whoever escapes them byte by byte escapes that too.
+TEST_F(ReadersTest, PoEscapesAreNoHalvesOfCharacters) {
+  for (const auto& [charset, letter, escaped, meaning] :
+       {std::array{"Big5", "\xa5\x5c", R"(\245\\)", "功"}, std::array{"Shift_JIS", "\x95\x5c", R"(\x95\\)", "表"},
+        std::array{"GBK", "\xd5\x5c", R"(\325\x5c)", "誠"}, std::array{"GB18030", "\xd5\x5c", R"(\325\134)", "誠"},
+        std::array{"Big5-HKSCS", "\xb3\x5c", R"(\263\\)", "許"}}) {
+    const std::string header = cat("msgid \"\"\nmsgstr \"Content-Type: text/plain; charset=", charset, "\\n\"\n\n");
+    const std::string text = cat("\"", letter, "n\\\"", letter, "\\\\\\t\"\n\"", letter, "\"\n");
+    const std::string path =
+        file("a.po", cat(header, "msgid \"raw\"\nmsgstr ", text, "\nmsgid \"escaped\"\nmsgstr \"", escaped, "n\"\n"));
+    EXPECT_THAT(read_po(path).pairs, ElementsAre(is_pair("raw", cat(meaning, "n\"", meaning, "\\\t", meaning)),
+                                                 is_pair("escaped", cat(meaning, "n"))))
+        << charset;
+  }
+  EXPECT_THAT(message_of([&] { read_po(file("b.po", "msgid \"\"\nmsgstr \"Content-Type: ; charset=x-klingon\"\n")); }),
+              HasSubstr("b.po': got the character set 'x-klingon'; expected a known one"));
+}
+
+// As msgcat writes it: an escape right behind the shift back to ASCII.
+TEST_F(ReadersTest, PoEscapesFollowShiftsOfIso2022) {
+  const std::string path = file("a.po",
+                                "msgid \"\"\nmsgstr \"Content-Type: text/plain; charset=ISO-2022-JP\\n\"\n\n"
+                                "msgid \"raw\"\nmsgstr \"\x1b$B$\"\x1b(B\\tb\"\n");
+  EXPECT_THAT(read_po(path).pairs, ElementsAre(is_pair("raw", "あ\tb")));
+}
+
+TEST_F(ReadersTest, PoPluralFormsOutOfOrderAreAnError) {
+  const std::string plural = "msgid \"cat\"\nmsgid_plural \"cats\"\n";
+  EXPECT_THAT(message_of([&] { read_po(file("a.po", plural + "msgstr[1] \"Katzen\"\nmsgstr[0] \"Katze\"\n")); }),
+              HasSubstr("a.po' line 3: got 'msgstr[1]'; expected 'msgstr[0]'; put the plural's forms in order"));
+  EXPECT_THAT(message_of([&] { read_po(file("b.po", plural + "msgstr[0] \"Katze\"\nmsgstr[2] \"Katzen\"\n")); }),
+              HasSubstr("b.po' line 4: got 'msgstr[2]'; expected 'msgstr[1]'"));
+}
+
+TEST_F(ReadersTest, PoLeavesOutWhatIsNotTranslated) {
+  const std::string path = file("de.po", std::string(kHeader) +
+                                             "#, fuzzy, c-format\n#| msgid \"Old\"\nmsgid \"New\"\nmsgstr \"Alt\"\n\n"
+                                             "msgid \"Empty\"\nmsgstr \"\"\n\n"
+                                             "msgid \"Kept\"\nmsgstr \"Behalten\"\n\n"
+                                             "#~ msgid \"Gone\"\n#~ msgstr \"Weg\"\n");
+  EXPECT_THAT(read_po(path).pairs, ElementsAre(is_pair("Kept", "Behalten")));
+  EXPECT_EQ(read_po(path).unfinished, 1);
+}
+
+TEST_F(ReadersTest, PoOneFormForAllNumbers) {
+  const std::string path = file("ja.po", "msgid \"one cat\"\nmsgid_plural \"%d cats\"\nmsgstr[0] \"猫 %d 匹\"\n");
+  EXPECT_THAT(read_po(path).pairs, ElementsAre(is_pair("%d cats", "猫 %d 匹")));
+}
+
+TEST_F(ReadersTest, PoInAnotherCharacterSet) {
+  const std::string path = file("de.po",
+                                "msgid \"\"\nmsgstr \"Content-Type: text/plain; charset=ISO-8859-1\\n\"\n\nmsgid "
+                                "\"nice\"\nmsgstr \"sch\xf6n\"\n");
+  EXPECT_THAT(read_po(path).pairs, ElementsAre(is_pair("nice", "schön")));
+  const std::string unknown = file(
+      "xx.po", "msgid \"\"\nmsgstr \"Content-Type: text/plain; charset=klingon\\n\"\n\nmsgid \"nice\"\nmsgstr \"x\"\n");
+  EXPECT_THAT(message_of([&] { read_po(unknown); }), AllOf(HasSubstr("xx.po"), HasSubstr("'klingon'")));
+}
+
+// The forms between the first and the last are for numbers that English does not tell apart.
+TEST_F(ReadersTest, PoOfThreeFormsGivesTheFirstAndTheLast) {
+  const std::string path = file("pl.po",
+                                "msgid \"cat\"\nmsgid_plural \"cats\"\n"
+                                "msgstr[0] \"kot\"\nmsgstr[1] \"koty\"\nmsgstr[2] \"kotów\"\n");
+  EXPECT_THAT(read_po(path).pairs, ElementsAre(is_pair("cat", "kot"), is_pair("cats", "kotów")));
+}
+
+// A template names no character set.
+TEST_F(ReadersTest, PoIsUtf8UnlessItSaysOtherwise) {
+  for (const char* charset : {"CHARSET", "utf8", "UTF-8", "us-ascii"}) {
+    const std::string path = file("a.po", cat("msgid \"\"\nmsgstr \"Content-Type: text/plain; charset=", charset,
+                                              "\\n\"\n\nmsgid \"a\"\nmsgstr \"ä\"\n"));
+    EXPECT_THAT(read_po(path).pairs, ElementsAre(is_pair("a", "ä"))) << charset;
+  }
+}
+
+TEST_F(ReadersTest, PoMayBeginWithAMarkAndHaveDomains) {
+  const std::string message = "msgid \"a\"\nmsgstr \"b\"\n";
+  // "fuzzy" in a remark is no flag.
+  for (const std::string& before : {std::string(), std::string("domain \"x\"\n#. a fuzzy remark\n")})
+    EXPECT_THAT(read_po(file("a.po", cat("\ufeff", before, message))).pairs, ElementsAre(is_pair("a", "b")));
+}
+
+TEST_F(ReadersTest, PoSaysTheLine) {
+  EXPECT_THAT(message_of([&] { read_po(file("a.po", "msgid \"a\"\nhello\n")); }),
+              AllOf(HasSubstr("a.po' line 2: got 'hello'"), HasSubstr("expected msgid")));
+  EXPECT_THAT(message_of([&] { read_po(file("b.po", "msgid open\n")); }),
+              AllOf(HasSubstr("line 1: got 'open'"), HasSubstr("quotes")));
+  EXPECT_THAT(message_of([&] { read_po(file("c.po", "\"text\"\n")); }), HasSubstr("line 1"));
+}
+
+// A catalogue as msgfmt lays it out: header, two tables of lengths and positions, strings ended by a zero.
+std::string make_mo(const std::map<std::string, std::string>& messages, bool swapped) {
+  std::string bytes, strings;
+  const auto number = [&](std::string& out, uint32_t value) {
+    if (swapped) value = __builtin_bswap32(value);
+    out.append(reinterpret_cast<const char*>(&value), 4);
+  };
+  const auto count = static_cast<uint32_t>(messages.size());
+  const uint32_t first_string = 28 + 16 * count;
+  for (const uint32_t value : {0x950412deU, 0U, count, 28U, 28 + 8 * count, 0U, first_string}) number(bytes, value);
+  std::string table[2];
+  for (int side = 0; side < 2; ++side) {
+    for (const auto& [id, translation] : messages) {
+      const std::string& text = side == 0 ? id : translation;
+      number(table[side], static_cast<uint32_t>(text.size()));
+      number(table[side], first_string + static_cast<uint32_t>(strings.size()));
+      strings += text + '\0';
+    }
+  }
+  return bytes + table[0] + table[1] + strings;
+}
+
+TEST_F(ReadersTest, MoInEitherByteOrder) {
+  using std::string_literals::operator""s;
+  const std::map<std::string, std::string> messages = {{"", "Language: de\nContent-Type: text/plain; charset=UTF-8\n"},
+                                                       {"Open", "Öffnen"},
+                                                       {"menu\x04"
+                                                        "File",
+                                                        "Datei"},
+                                                       {"one\0many"s, "eins\0viele"s}};
+  for (const bool swapped : {false, true}) {
+    const Bitext bitext = read_mo(file("de.mo", make_mo(messages, swapped)));
+    EXPECT_EQ(bitext.target_lang, "de");
+    EXPECT_THAT(bitext.pairs, ElementsAre(is_pair("Open", "Öffnen"), is_pair("File", "Datei"), is_pair("one", "eins"),
+                                          is_pair("many", "viele")));
+  }
+}
+
+TEST_F(ReadersTest, PackedMo) {
+  LineWriter packed(folder_ / "de.mo.gz");
+  packed.write(make_mo({{"", "Language: de\n"}, {"a\r", "b\r"}}, false));
+  packed.close();
+  EXPECT_THAT(read_mo(folder_ / "de.mo.gz").pairs, ElementsAre(is_pair("a\r", "b\r")));
+}
+
+TEST_F(ReadersTest, FlagsOfAnObsoleteMessageAreItsOwn) {
+  const std::string path = file("de.po", std::string(kHeader) +
+                                             "\nmsgid \"Before\"\nmsgstr \"Vorher\"\n"
+                                             "#, fuzzy\n#~ msgid \"Gone\"\n#~ msgstr \"Weg\"\n"
+                                             "msgid \"Here\"\nmsgstr \"Hier\"\n");
+  EXPECT_THAT(read_po(path).pairs, ElementsAre(is_pair("Before", "Vorher"), is_pair("Here", "Hier")));
+}
+
+TEST_F(ReadersTest, MoCutShortAnywhereIsAnError) {
+  const std::string whole = make_mo({{"", "Language: de\n"}, {"a", "b"}, {"c", "d"}}, false);
+  // The zero after the last string is no part of it.
+  for (size_t size = 0; size + 1 < whole.size(); ++size)
+    EXPECT_THAT(message_of([&] { read_mo(file("cut.mo", whole.substr(0, size))); }), HasSubstr("not a whole .mo"))
+        << size;
+  EXPECT_THAT(message_of([&] { read_mo(file("text.mo", std::string(100, 'x'))); }), HasSubstr("magic number"));
+}
+
+// Entries that are each the whole file would take its size squared.
+TEST_F(ReadersTest, MoWhoseTextsOverlapIsAnError) {
+  constexpr uint32_t kCount = 50, kTable = 28, kSize = kTable + 8 * kCount;
+  std::string bytes;
+  const auto number = [&](uint32_t value) { bytes.append(reinterpret_cast<const char*>(&value), 4); };
+  for (const uint32_t value : {0x950412deU, 0U, kCount, kTable, kTable, 0U, 0U}) number(value);
+  for (uint32_t i = 0; i < kCount; ++i) number(kSize), number(0);
+  EXPECT_THAT(message_of([&] { read_mo(file("x.mo", bytes)); }),
+              HasSubstr("x.mo' is not a whole .mo catalogue: its first 3 texts overlap to more than 4 times its size; "
+                        "expected what msgfmt writes"));
+}
+
+}  // namespace
+}  // namespace fovea::text

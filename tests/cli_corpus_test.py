@@ -1,0 +1,89 @@
+#!/usr/bin/env python3
+"""corpus, vocab and evaluate: what they make and what they refuse."""
+import resource
+import subprocess
+import unittest
+
+from fovea_program import PROGRAM, Refusals, Workplace, checked
+
+PLACE = Workplace()
+
+
+class Corpus(Refusals):
+    def test_evaluate_and_corpus(self):
+        reference = PLACE.sides["test"][1]
+        evaluate = ["evaluate", "--reference", reference]
+        self.refused(*evaluate, says=["50", "1"], stdin="one line\n")
+        self.refused(*evaluate, "--compound-split", says="got the metric bleu; expected multi-bleu", code=2)
+        self.refused(*evaluate, "--baseline", PLACE.folder / "none", says="--baseline: no such file", code=1)
+        compared = checked(*evaluate, "--input", reference, "--baseline", PLACE.sides["test"][0]).stdout
+        self.assertRegex(compared, r"\n\nbaseline .*test.src:\n  BLEU  .*; difference \+\d.*, p = 0\.\d{4}\n$")
+        self.refused("corpus", PLACE.folder / "none.tsv", "--output", PLACE.folder / "c", says="no such file")
+        tmx = PLACE.folder / "bad.tmx"
+        tmx.write_text("<tmx><body><tu>")
+        self.refused("corpus", tmx, "--languages", "en", "de", "--output", PLACE.folder / "c", says="bad.tmx")
+        self.refused("corpus", "--generate", 10, "--output", PLACE.folder / "c", "--log", PLACE.folder / "c" / "train.src",
+                     says="would be a file of the corpus", code=2)
+        self.refused("corpus", "-l", "en", "de", tmx, "--output", PLACE.folder / "c", says="bad.tmx")
+        self.refused("corpus", "-l", "en", "de", "-l", "fr", says="--languages: got 3 values; expected at most 2", code=2)
+        tmx.write_text("<?xml version='1.0' encoding='x-klingon'?><tmx/>")
+        self.refused("corpus", tmx, "--output", PLACE.folder / "c", says=["'x-klingon'", "iconv"])
+        self.assertFalse((PLACE.folder / "c").exists(), "an empty folder was left")
+        checked("corpus", "--generate", 10, "--valid", 1, "--test", 1, "--output", PLACE.folder / "c", "--log",
+                PLACE.folder / "c" / "corpus.log")
+        self.assertIn("pairs read", (PLACE.folder / "c" / "corpus.log").read_text())
+
+    def test_a_file_is_cut_by_bytes(self):
+        text, output = PLACE.folder / "bytes.txt", PLACE.folder / "cut"
+        text.write_bytes(b"0123456789\n")
+        command = ["corpus", "--split-bytes", 5, 3, 2, text, "--output", output]
+        self.assertIn("has more bytes, which are in none of them", checked(*command).stderr)
+        self.assertEqual([(output / f"{part}.txt").read_bytes() for part in ("train", "valid", "test")], [b"01234", b"567", b"89"])
+        self.refused("corpus", "--split-bytes", 5, 5, 5, text, "--output", output, says=["has 11 bytes", "at least 15"])
+        self.refused(*command, "--languages", "en", "de", says="--languages: is for parallel text; got it beside --split-bytes", code=2)
+        self.refused(*command, text, says="got 2 files; expected one", code=2)
+        self.refused("corpus", "--split-bytes", 5, text, "--output", output, says="--split-bytes", code=2)
+
+    def test_a_corpus_is_replaced_as_a_whole(self):
+        output = PLACE.folder / "replaced"
+        command = ["corpus", "--generate", 1000, "--valid", 5, "--test", 5, "--output", output, "--seed"]
+        checked(*command, 1)
+        before = {path.name: path.read_bytes() for path in output.iterdir()}
+        sizes = sorted(len(before[f"train.{side}"]) for side in ("src", "trg"))
+        limit = sum(sizes) // 2
+        self.refused(*command, 2, says="File too large",
+                     preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)))
+        self.assertEqual({path.name: path.read_bytes() for path in output.iterdir()}, before)
+
+    def test_vocab_says_how_many_pieces(self):
+        said = checked("vocab", "--train-sets", *PLACE.sides["train"], "--dim-vocabs", 1000, "--output", PLACE.folder / "big.spm").stderr
+        self.assertIn(": 1,000 pieces", said)
+
+    def test_vocab_of_words_and_characters(self):
+        text, output = PLACE.folder / "counted.txt", PLACE.folder / "counted.spm"
+        text.write_text("the  cat @-@ sat\nthe cat\n")
+        command = ["vocab", "--train-sets", text, "--output", output]
+        said = checked(*command, "--type", "word").stderr
+        self.assertIn("taking 4 of 4 different words, which make up 100.00% of the text's 6\n", said)
+        self.assertIn(": 6 pieces\n", said)
+        said = checked(*command, "--type", "word", "--dim-vocabs", 4).stderr
+        self.assertIn("taking 2 of 4 different words, which make up 66.67% of the text's 6\n", said)
+        self.assertIn("taking 9 of 9 different characters", checked(*command, "--type", "char", "--dim-vocabs", 8000).stderr)
+        self.refused(*command, "--type", "char", "--byte-fallback", says="--byte-fallback: is for --type unigram and bpe; got --type char")
+        self.refused(*command, "--type", "word", "--dim-vocabs", 2, says="--dim-vocabs: got 2; expected 0, the default, or at least 3")
+        self.refused(*command, "--type", "words", says="expected one of unigram, bpe, word, char; did you mean 'word'?", code=2)
+        text.write_bytes(b"a\nb\xff\n")
+        self.refused(*command, "--type", "char", says="counted.txt', line 2: is not UTF-8")
+
+    def test_vocab_into_a_pipe(self):
+        command = ["vocab", "--train-sets", *PLACE.sides["train"], "--dim-vocabs", 300, "--output"]
+        with subprocess.Popen([PROGRAM, *map(str, command), "/dev/stdout"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as vocab:
+            try:
+                model = vocab.communicate(timeout=60)[0]
+            finally:
+                vocab.kill()
+        self.assertEqual(model, PLACE.vocab.read_bytes())
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

@@ -27,7 +27,9 @@
 //   layers.I.feed_forward.in.{weight [F, M], bias [F]}, .out.{weight [M, F], bias [M]}    in: 2 F rows if gated
 //   layers.I.feed_forward_norm.{weight, bias}
 //                          .relative.{keys, values} [2 R + 1, D], .weight [M, M]    positions shaw, transformer-xl
+//                          .span.share [S]                                   of the S heads with an adaptive span
 //   relative.{content_bias, position_bias} [H, D]                            positions transformer-xl
+//   distances.weight [L, D]                                                  adaptive spans, L their greatest limit
 //   norm.{weight, bias}                                                      pre-norm only
 namespace fovea::nn {
 
@@ -133,6 +135,7 @@ class Stack {
   StackConfig config_;
   StackPlace place_;
   RelativeSchemes relative_;
+  SpanScheme spans_;
   std::vector<std::shared_ptr<Layer>> layers_;
   NormChain norms_;
 };

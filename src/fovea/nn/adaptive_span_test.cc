@@ -93,7 +93,7 @@ struct Computed {
   explicit Computed(const SpanCase& c, const SpanValues& x, at::ScalarType type = at::kDouble) {
     const LayerSpec spec = resolve(parse_layer_spec(c.text()), c.heads());
     SpanScheme scheme;
-    scheme.distances = x.table.to(type);
+    scheme.distances = x.table.to(type).clone();
     spans = std::make_shared<AdaptiveSpans>(spec, scheme);
     spans->to(type == at::kDouble ? at::kDouble : at::kFloat);
     {
@@ -101,7 +101,7 @@ struct Computed {
       spans->parameters()[0].copy_(x.share);
     }
     tables = spans->tables(spec);
-    q = x.q.to(type), k = x.k.to(type), v = x.v.to(type), table = scheme.distances;
+    q = x.q.to(type).clone(), k = x.k.to(type).clone(), v = x.v.to(type).clone(), table = scheme.distances;
     for (at::Tensor* tensor : {&q, &k, &v}) tensor->requires_grad_();
     scheme.distances.requires_grad_();
     options.kind = AttentionKind::kCausal;
@@ -212,8 +212,10 @@ TEST(AdaptiveSpan, GroupsOfHeadsChangeNothing) {
         one.shares = {c.shares[static_cast<size_t>(h)]};
         const SpanValues own = {x.q.narrow(1, h, 1), x.k.narrow(1, h, 1), x.v.narrow(1, h, 1), x.table,
                                 x.share.narrow(0, h, 1)};
-        // The kernel is the same, so the bits are too.
-        EXPECT_TRUE(Computed(one, own, type).out.equal(all.out.narrow(1, h, 1))) << "head " << h;
+        const at::Tensor alone = Computed(one, own, type).out, together = all.out.narrow(1, h, 1);
+        // The fast kernels give the same bits; the reference sums in an order of its own choice.
+        if (type == at::kFloat) EXPECT_TRUE(alone.equal(together)) << "head " << h;
+        EXPECT_LT(greatest_difference(alone, together), 1e-13) << "head " << h;
       }
       if (k > 0) continue;
       // Without a selection, keys behind the reach have a mask of 0, so a head sees them in vain.

@@ -156,6 +156,13 @@ def flex_part(given, report, _roof):
     report.table("flex", "Patterns against compiled FlexAttention, normal inputs", rows)
 
 
+def spans_part(given, report, _roof):
+    import spans
+
+    title = "Adaptive span against its published algorithm in eager PyTorch, 8 heads of 64"
+    report.table("spans", title, spans.rows(given.seconds))
+
+
 def memory_part(given, report, _roof):
     import attention
 
@@ -206,7 +213,7 @@ def generation_part(given, report, _roof):
 
 
 # Of --only, in the order of measuring: `peers` begins with malloc's own settings, which tuned ones replace for good.
-PARTS = {"peers": peers_part, "sdpa": sdpa_part, "kernels": kernels_part, "flex": flex_part, "memory": memory_part,
+PARTS = {"peers": peers_part, "sdpa": sdpa_part, "kernels": kernels_part, "flex": flex_part, "spans": spans_part, "memory": memory_part,
          "training": training_part, "decoding": decoding_part, "language": language_part, "generation": generation_part}
 
 

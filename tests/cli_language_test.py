@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Language models from the command line, as a newcomer uses and misuses them."""
+import json
 import os
 import re
 import signal
@@ -109,6 +110,52 @@ class Use(unittest.TestCase):
         self.assertEqual(log.count(warning), 1, log)
         for note in ("commitment", "none", "several", "largest", "smallest"):
             self.assertRegex(log, rf"routing-{note} [0-9.e-]+")
+
+    def test_spans(self):
+        heads = ("--attention", "1*span(40,4);1*span(20,4)+topk(3)", "--transformer-positions", "none", "--span-start", 0.5)
+        log = checked(*training(F / "span-log", "--after-batches", 2, "--disp-freq", 1, "--valid-sets", VALID, *heads)).stderr
+        mean, largest = (float(re.findall(rf"span-{note} ([0-9.]+)", log)[0]) for note in ("mean", "largest"))
+        self.assertLess(abs(mean - 15), 1)  # 20 and 10, moved by one update
+        self.assertLess(abs(largest - 20), 1)
+        model = made("span", *heads)
+        lines = checked("analyze", "--model", model).stdout.splitlines()
+        self.assertEqual(lines[:2], ["span in tokens", "layer     mean   head 1   head 2"])
+        shown = [float(word) for word in lines[2].split()]
+        self.assertEqual(len(lines), 3)
+        records = json.loads(checked("analyze", "--model", model, "--json").stdout)["figures"]
+        self.assertEqual([(r["kind"], r["layer"], r["head"]) for r in records], [("decoder", 1, head) for head in (0, 1, 2)])
+        spans = [r["span"] for r in records]
+        self.assertAlmostEqual(spans[0], (spans[1] + spans[2]) / 2, places=4)
+        for number, span in zip(shown[1:], spans):
+            self.assertLess(abs(number - span), 0.06)
+        self.assertIn("|memory:40|", checked("score", "--model", model, "--train-sets", TEST, "--quiet").stdout)
+        self.assertIn("memory-length: -1", (model / "last" / "config.yml").read_text())
+        text = checked("generate", "--model", model, "--prompt", "un ", "--max-length", 70, "--temperature", 0, "--quiet").stdout
+        self.assertEqual(len(text.encode().rstrip(b"\n")), 73)
+        checked("average", "--model", model, "--last", 1, "--output", F / "span-average")
+        self.assertEqual(checked("analyze", "--model", F / "span-average").stdout.splitlines(), lines)
+
+    def test_span_misuse(self):
+        for options, says in (
+                (("--attention", "span(8,0)"), "ramp of span is 0; it must be at least 1"),
+                (("--attention", "span(0,2)"), "limit of span is 0; it must be at least 1"),
+                (("--attention", "span(8,2)", "--transformer-positions", "alibi"), "'span' brings its own table of distances; got "),
+                (("--attention", "span(8,2)|local(2)"), "'span' joins no other pattern"),
+                (("--attention", "1*span(8,2);1*full", "--span-cold-cache", "zeros"), "needs span(limit,ramp) in all heads"),
+                (("--attention", "span(8,2)", "--order", "shuffled"), "--memory-length 8 (the limit of span) with --order shuffled"),
+                (("--span-start", 2), "--span-start")):
+            with self.subTest(options=options):
+                said = run(*training(F / "x", *options))
+                self.assertNotEqual(said.returncode, 0)
+                self.assertIn(says, said.stderr)
+        said = run(*PLACE.training(F / "x", "--attention", "span(8,2)"))
+        self.assertIn("so it needs causal self-attention", said.stderr)
+        self.assertIn("(set --attention-encoder and --attention-cross)", said.stderr)
+        self.assertFalse((F / "x").exists())
+        said = run("analyze", "--model", of_bytes())
+        self.assertIn("--source is missing", said.stderr)
+        said = score("--model", made("bytes"), "--train-sets", TEST, "--attention", "span(8,2)")
+        self.assertIn("it needs learned spans of these heads, limits and ramps, which this model", said.stderr)
 
     def test_routed_misuse(self):
         said = run(*training(F / "x", "--attention", "routed(3,8)", "--routing-keys", "own"))

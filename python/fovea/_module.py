@@ -39,6 +39,9 @@ class Attention(nn.Module):
         self.embed_dim, self.num_heads, self.spec = embed_dim, num_heads, parse(spec, num_heads)
         self.causal, self.dropout, self.seed, self.layer = causal, dropout, seed, layer
         self._properties = properties(spec)
+        if "span" in self._properties:
+            raise ValueError(f"fovea.Attention has no learned spans, which '{spec}' needs; train them with fovea train, or "
+                             "call fovea.attention with each head's mask as offset_bias")
         made = {"device": device, "dtype": dtype}
         self.q_proj, self.k_proj, self.v_proj, self.out_proj = (
             nn.Linear(embed_dim, embed_dim, bias=bias, **made) for _ in range(4))

@@ -226,3 +226,54 @@ def test_says_what_does_not_fit():
     assert "offset_values is Float [4, 3, 7]" in refusal(offset_values=torch.zeros(4, H, 7))
     with pytest.raises(TypeError, match="offset_first"):
         fovea.attention(q, k, v, offset_bias=torch.zeros(H, 3), offset_first=1.5)
+
+
+def masked_by_span(q, k, v, rows, z, limit, ramp, count):
+    """Adaptive span from its definition: softmax over the `limit` keys before each query, of which topk keeps `count`, then
+    the mask, then division by the sum."""
+    n = q.size(-2)
+    distance = torch.arange(n)[:, None] - torch.arange(n)
+    seen = (distance >= 1) & (distance <= limit)
+    scores = (q @ k.transpose(-1, -2) + (q @ rows.T).gather(-1, (limit - distance).clamp(0, limit - 1).expand(H, n, n))) / D ** 0.5
+    scores = scores.masked_fill(~seen, -torch.inf)
+    if count:
+        least = scores.topk(min(count, n), -1).values[..., -1:]
+        scores = scores.masked_fill(scores < least, -torch.inf)
+    mask = ((z[:, None, None] * limit - (distance - 1)) / ramp + 1).clamp(0, 1)
+    weights = torch.where(seen, scores, 0).exp() * torch.isfinite(scores) * mask
+    total = weights.sum(-1, keepdim=True)
+    return weights / torch.where(total == 0, 1, total) @ v
+
+
+@pytest.mark.parametrize("count", [0, 3])
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+def test_adaptive_span_by_its_definition(count, dtype):
+    limit, ramp, n = 20, 4, 37
+    q, k, v = (torch.randn(H, n, D, dtype=torch.float64).to(dtype).requires_grad_() for _ in range(3))
+    rows = torch.randn(limit, D, dtype=torch.float64).to(dtype).requires_grad_()
+    z = torch.tensor([0.013, 0.33, 0.97], dtype=torch.float64, requires_grad=True)
+    before = torch.arange(limit - 1, -1, -1.0, dtype=torch.float64)
+    mask = ((z[:, None] * limit - before) / ramp + 1).clamp(0, 1)
+    bias = torch.where(mask > 0, torch.where(mask > 0, mask, 1).log(), -torch.inf).to(dtype)
+    spec = f"span({limit},{ramp})" + (f"+topk({count})" if count else "")
+    out = fovea.attention(q[None], k[None], v[None], spec, causal=True, offset_bias=bias, offset_first=-limit,
+                          offset_queries=q[None], offset_rows=rows[:, None], offset_rows_first=-limit)[0]
+    wide = [x.detach().double().requires_grad_() for x in (q, k, v, rows)] + [z.detach().clone().requires_grad_()]
+    expected = masked_by_span(*wide, limit, ramp, count)
+    # Sums of 37 numbers near 1, in the type.
+    tolerance = 1e-11 if dtype == torch.float64 else 3e-5
+    torch.testing.assert_close(out.double(), expected, atol=tolerance, rtol=tolerance)
+    grad = torch.randn_like(expected)
+    mine = torch.autograd.grad(out, (q, k, v, rows, z), grad.to(dtype))
+    for got, want in zip(mine, torch.autograd.grad(expected, wide, grad)):
+        torch.testing.assert_close(got.double(), want, atol=20 * tolerance, rtol=20 * tolerance)
+
+
+def test_spans_that_are_refused():
+    q = torch.randn(1, H, 6, D)
+    with pytest.raises(RuntimeError, match="needs causal self-attention, such as a decoder's; got self-attention that is not"):
+        fovea.attention(q, q, q, "span(4,2)")
+    with pytest.raises(RuntimeError, match="'span' weighs with softmax; got sparsemax"):
+        fovea.attention(q, q, q, "span(4,2)+sparsemax", causal=True)
+    with pytest.raises(ValueError, match="fovea.Attention has no learned spans"):
+        fovea.Attention(H * D, H, "span(4,2)", causal=True)

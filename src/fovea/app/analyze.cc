@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "fovea/analysis/picture.h"
+#include "fovea/app/analyze_spans.h"
 #include "fovea/app/options.h"
 #include "fovea/base/error.h"
 #include "fovea/base/strings.h"
@@ -22,14 +23,16 @@ constexpr int64_t kMostDrawn = 1000;  // tokens of a side
 struct AnalyzeConfig : ModelOptions, LogOptions {
   std::string source, target;
   int64_t layer = 0, head = 0, beam_size = 5;
+  bool json = false;
 
   static constexpr auto fields() {
     using C = AnalyzeConfig;
-    const auto own = std::tuple(field("source", &C::source, "the sentence"),
+    const auto own = std::tuple(field("source", &C::source, "the sentence; none: the spans of a model with span(limit,ramp)"),
                                 field("target", &C::target, "its translation (default: the model's own)"),
                                 number("layer", &C::layer, "decoder layer, from 1 (0: mean of all)", 0, 1000),
                                 number("head", &C::head, "head, from 1 (0: mean of all)", 0, 1024),
-                                number("beam-size", &C::beam_size, "beam of the translation", 1, 1000));
+                                number("beam-size", &C::beam_size, "beam of the translation", 1, 1000),
+                                field("json", &C::json, "spans as one JSON object"));
     return std::tuple_cat(ModelOptions::fields(), own, LogOptions::fields());
   }
 };
@@ -38,7 +41,8 @@ void validate(const AnalyzeConfig& config) {
   Problems problems;
   problems.add_ranges(config);
   add_model_problems(config, problems);
-  problems.add_if(trim(config.source).empty(), "--source is missing; expected a sentence");
+  problems.add_if(trim(config.source).empty() && (config.model.empty() || !has_spans(config.model)),
+                  "--source is missing; expected a sentence");
   problems.throw_if_any();
 }
 
@@ -97,13 +101,17 @@ at::Tensor cross_attention(translation::LoadedModel& loaded, const AnalyzeConfig
 
 int run_analyze(const std::vector<std::string>& arguments) {
   AnalyzeConfig config;
-  Options options("analyze", "Draws the cross-attention of a sentence and its translation.",
-                  "--model DIR --source TEXT [--target TEXT] [--layer N] [--head N]");
+  Options options("analyze", "Draws the cross-attention of a sentence and its translation, or prints a model's spans.",
+                  "--model DIR [--source TEXT] [--target TEXT] [--layer N] [--head N]");
   options.add(config, "Options");
   options.epilogue("  fovea analyze --model run --source 'The file cannot be opened.'");
   if (!options.parse(arguments)) return 0;
   configure_log(config, {config.vocabs});
   validate(config);
+  if (trim(config.source).empty()) {
+    print_spans(config.model, config.json, std::cout);
+    return 0;
+  }
   translation::LoadedModel loaded = translation::load_model(config);
   const ModelConfig& model = loaded.model->config();
   const decode::Sentence source = tokens_of(loaded.source, config.source, model, "--source");

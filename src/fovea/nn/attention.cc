@@ -1,5 +1,8 @@
 #include "fovea/nn/attention.h"
 
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/diff.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/zeros.h>
 
@@ -61,6 +64,8 @@ Attention::Attention(const AttentionPlace& place, const Mechanism& mechanism, co
     relative_ =
         register_module("relative", std::make_shared<RelativePositions>(place.relative, shape, scope / "relative"));
   }
+  if (longest_span(mechanism.training) > 0)
+    spans_ = register_module("span", std::make_shared<AdaptiveSpans>(mechanism.training, place.spans));
   if (has_routes(mechanism.training) && place.relative.transformer_xl)
     throw Error(cat("--transformer-positions transformer-xl: its biases would change the clusters of '",
                     print(mechanism.training), "'; use shaw(R), alibi or rotary with routed heads"));
@@ -85,6 +90,8 @@ void Attention::require_parameters(const Mechanism& mechanism) const {
   if (needs.alpha && !alpha_.defined()) missing = "a learned alpha";
   const std::vector<int64_t> clusters = clusters_of_heads(mechanism.evaluation);
   if (!clusters.empty() && (!routing_ || routing_->clusters() != clusters)) missing = "centroids of its clusters";
+  if (longest_span(mechanism.evaluation) > 0 && (!spans_ || !spans_->fits(mechanism.evaluation)))
+    missing = "learned spans of these heads, limits and ramps";
   if (!missing.empty()) {
     throw Error(cat("--attention ", print(mechanism.evaluation), ": it needs ", missing,
                     ", which this model (trained with ", training_,
@@ -99,12 +106,12 @@ Projected Attention::project(const at::Tensor& x, const at::Tensor& positions) c
   if (place_.rotary) {
     const at::Tensor heads = product.view({x.size(0), 3 * place_.heads, head_dim});
     // It may turn in place.
-    const at::Tensor unturned = relative_ ? heads.narrow(1, 0, place_.heads).clone() : at::Tensor();
+    const at::Tensor unturned = has_terms() ? heads.narrow(1, 0, place_.heads).clone() : at::Tensor();
     const ops::RotaryHeads turned = ops::rotary_heads(heads, place_.heads, positions, place_.rotary->base);
     return {turned.q, turned.k, turned.v, unturned};
   }
   const auto parts = product.view({x.size(0), 3, place_.heads, head_dim}).unbind(1);
-  return {parts[0], parts[1], parts[2], relative_ ? parts[0] : at::Tensor()};
+  return {parts[0], parts[1], parts[2], has_terms() ? parts[0] : at::Tensor()};
 }
 
 Projected Attention::project(const PlacedTokens& queries, const PlacedTokens& keys) const {
@@ -116,7 +123,7 @@ Projected Attention::project(const PlacedTokens& queries, const PlacedTokens& ke
   };
   const at::Tensor q = rows(queries, 0, 1).select(1, 0);
   const auto halves = rows(keys, 1, 2).unbind(1);
-  const at::Tensor unturned = relative_ ? q : at::Tensor();
+  const at::Tensor unturned = has_terms() ? q : at::Tensor();
   if (!place_.rotary) return {q, halves[0], halves[1], unturned};
   const double base = place_.rotary->base;
   return {ops::rotary(q, queries.positions, base), ops::rotary(halves[0], keys.positions, base), halves[1], unturned};
@@ -124,8 +131,8 @@ Projected Attention::project(const PlacedTokens& queries, const PlacedTokens& ke
 
 at::Tensor Attention::turn(const at::Tensor& stacked, const at::Tensor& positions) const {
   const at::Tensor q = stacked.select(1, 0);
-  if (!place_.rotary) return relative_ ? q : at::Tensor();
-  const at::Tensor unturned = relative_ ? q.clone() : at::Tensor();
+  if (!place_.rotary) return has_terms() ? q : at::Tensor();
+  const at::Tensor unturned = has_terms() ? q.clone() : at::Tensor();
   const ops::RotaryHeads turned =
       ops::rotary_heads(stacked.flatten(1, 2), place_.heads, positions, place_.rotary->base);
   if (turned.q.is_alias_of(stacked)) return unturned;  // in place where a kernel computes
@@ -160,11 +167,35 @@ ops::AttentionOptions Attention::options() const {
   return options;
 }
 
-Projected Attention::with_terms(const Projected& inputs, const RelativePositions::Tables& tables,
-                                ops::AttentionOptions& options) const {
+Attention::Tables Attention::tables(int64_t length, const at::TensorOptions& options, bool training) const {
+  Tables tables;
+  tables.length = length;
+  if (relative_) tables.relative = relative_->tables(length, options);
+  if (spans_) tables.spans = spans_->tables(training ? mechanism_.training : mechanism_.evaluation);
+  return tables;
+}
+
+Projected Attention::with_terms(const Projected& inputs, const Tables& tables, ops::AttentionOptions& options) const {
+  if (tables.spans.by_head.defined()) {
+    options.offsets = spans_->terms(inputs.unturned, tables.spans);
+    if (!place_.spans.has_cold_zeros()) return inputs;
+    const bool packed = options.k_offsets.has_value();
+    const WarmKeys warm = {inputs.k, inputs.v,
+                           packed ? options.k_offsets->narrow(0, 0, options.k_offsets->numel() - 1) : *options.k_begins,
+                           packed ? options.k_offsets->diff() : *options.k_lengths, options.k_tokens};
+    const ColdKeys cold = with_cold_keys(warm, *options.q_offsets, -tables.spans.by_head_first);
+    options.k_tokens.reset();
+    if (packed) {
+      options.k_offsets = at::cat({cold.begins, cold.begins.narrow(0, -1, 1) + cold.lengths.narrow(0, -1, 1)});
+    } else {
+      options.k_begins = cold.begins;
+      options.k_lengths = cold.lengths;
+    }
+    return {inputs.q, cold.k, cold.v};
+  }
   if (!relative_) return inputs;
   const double scale = 1 / std::sqrt(static_cast<double>(inputs.q.size(-1)));
-  options.offsets = relative_->terms(inputs.unturned, tables, scale);
+  options.offsets = relative_->terms(inputs.unturned, tables.relative, scale);
   return {relative_->content(inputs.q), inputs.k, inputs.v};
 }
 
@@ -177,28 +208,29 @@ ops::RoutingInputs Attention::routing() const {
 at::Tensor Attention::attend(const Projected& projected, const PackedOffsets& offsets,
                              const ops::DropoutOptions& dropout, const ForwardContext& context) const {
   ops::AttentionOptions filled = options();
-  RelativePositions::Tables tables;
-  if (relative_) tables = relative_->tables(longest(offsets.keys), projected.q.options());
-  const Projected inputs = with_terms(projected, tables, filled);
   filled.q_offsets = offsets.queries;
   filled.k_offsets = offsets.keys;
+  Tables terms;
+  if (has_terms()) terms = tables(longest(offsets.keys), projected.q.options(), context.training);
+  const Projected inputs = with_terms(projected, terms, filled);
   filled.dropout = dropout.rate;
   filled.dropout_seed = dropout.seed;
   ops::RoutingInputs routed = routing();
   std::vector<ops::RoutedReport> reports;
   if (context.extras != nullptr) routed.reports = &reports;
   filled.routing = &routed;
-  const std::string& spec = context.training ? training_ : evaluation_;
+  const std::string& spec = spans_ ? terms.spans.mechanism : context.training ? training_ : evaluation_;
   if (const AttentionObserver* observer = AttentionObserver::current(); observer != nullptr) {
     observer->show(place_, ops::attention_weights(inputs.q, inputs.k, spec, filled));
   }
   const at::Tensor mixed = ops::attention(inputs.q, inputs.k, inputs.v, spec, filled);
+  if (spans_ && context.extras != nullptr) spans_->report(context.training, *context.extras);
   if (!reports.empty()) add_routing(reports, routing_, place_.routing, context.training, *context.extras);
   return output(mixed);
 }
 
-at::Tensor Attention::mix(const Projected& inputs, const ops::AttentionOptions& options) const {
-  return ops::attention(inputs.q, inputs.k, inputs.v, evaluation_, options);
+at::Tensor Attention::mix(const Projected& inputs, const Tables& tables, const ops::AttentionOptions& options) const {
+  return ops::attention(inputs.q, inputs.k, inputs.v, spans_ ? tables.spans.mechanism : evaluation_, options);
 }
 
 at::Tensor Attention::output(const at::Tensor& heads) const { return (*out_)(heads.reshape({-1, place_.width})); }

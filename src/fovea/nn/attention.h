@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "fovea/nn/adaptive_span.h"
 #include "fovea/nn/forward_context.h"
 #include "fovea/nn/layers.h"
 #include "fovea/nn/relative_positions.h"
@@ -26,6 +27,7 @@ struct AttentionPlace {
   std::optional<Rotary> rotary = {};             // self-attention: q and k turn by their positions
   RelativeSchemes relative = RelativeSchemes();  // self-attention
   RoutingConfig routing = {};                    // of routed heads
+  SpanScheme spans = {};                         // of heads with an adaptive span
 };
 
 // The mechanism in both phases, canonical text.
@@ -50,8 +52,8 @@ struct PackedOffsets {
 };
 
 // Parameters: qkv (self) or q and kv (cross), out: Linear; head_norm.{gain, gate, bias} [M] as the mechanism's norm
-// needs; alpha [H] for entmax(learned), where alpha = 1 + sigmoid(a); relative...: those of RelativePositions. Buffers:
-// routing.{centroids, counts, means} of routed heads (routing.h).
+// needs; alpha [H] for entmax(learned), where alpha = 1 + sigmoid(a); relative...: those of RelativePositions; span...:
+// those of AdaptiveSpans. Buffers: routing.{centroids, counts, means} of routed heads (routing.h).
 class Attention : public torch::nn::Module {
  public:
   Attention(const AttentionPlace& place, const Mechanism& mechanism, const InitScope& scope);
@@ -73,12 +75,19 @@ class Attention : public torch::nn::Module {
   ops::AttentionOptions options() const;
   // What routed heads read; options().routing may point to it.
   ops::RoutingInputs routing() const;
-  at::Tensor mix(const Projected& inputs, const ops::AttentionOptions& options) const;
-  // Null without schemes that act on scores.
-  const RelativePositions* relative() const { return relative_.get(); }
-  // Sets the terms by offset of `options` and gives the inputs that go with them.
-  Projected with_terms(const Projected& inputs, const RelativePositions::Tables& tables,
-                       ops::AttentionOptions& options) const;
+  // What the terms by offset read besides queries: of sequences of up to `length` tokens.
+  struct Tables {
+    int64_t length = 0;
+    RelativePositions::Tables relative = {};
+    AdaptiveSpans::Tables spans = {};
+  };
+  bool has_terms() const { return relative_ || spans_; }
+  Tables tables(int64_t length, const at::TensorOptions& options) const { return tables(length, options, false); }
+  // Sets the terms by offset of `options` and gives the inputs that go with them. The options name the queries and keys
+  // of all sequences by then.
+  Projected with_terms(const Projected& inputs, const Tables& tables, ops::AttentionOptions& options) const;
+  // In evaluation.
+  at::Tensor mix(const Projected& inputs, const Tables& tables, const ops::AttentionOptions& options) const;
   // The projections before (qkv, or q of cross-attention) and after the mechanism, laid out for many small inputs.
   struct Packed {
     ops::PackedLayer in, out;
@@ -99,6 +108,7 @@ class Attention : public torch::nn::Module {
 
  private:
   at::Tensor output(const at::Tensor& heads) const;  // [T, H, D] -> [T, M]
+  Tables tables(int64_t length, const at::TensorOptions& options, bool training) const;
 
   AttentionPlace place_;
   Mechanism mechanism_;
@@ -106,7 +116,8 @@ class Attention : public torch::nn::Module {
   std::shared_ptr<Linear> qkv_, q_, kv_, out_;
   std::shared_ptr<torch::nn::Module> head_norm_;
   std::shared_ptr<RelativePositions> relative_;
-  std::shared_ptr<Routing> routing_;  // null without centroids
+  std::shared_ptr<AdaptiveSpans> spans_;  // null without a span
+  std::shared_ptr<Routing> routing_;      // null without centroids
   at::Tensor alpha_, gain_, gate_, bias_;
 };
 

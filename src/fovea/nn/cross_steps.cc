@@ -29,7 +29,7 @@ at::Tensor mix_at_positions(const Attention& attention, Projected inputs, ops::A
     options.routing = &routed;
   }
   options.q_offsets = index_tensor(offsets);
-  return attention.mix(inputs, options).index_select(0, places);
+  return attention.mix(inputs, {}, options).index_select(0, places);
 }
 
 }  // namespace
@@ -77,7 +77,7 @@ at::Tensor CrossSteps::mix(size_t layer, const at::Tensor& q, std::span<const in
     routed.outputs = of.routing->mix(q, at::arange(q.size(0) + 1, at::kLong), nullptr);
     options.routing = &routed;
   }
-  return by_row_ ? mix_at_positions(*of.attention, inputs, options, lengths) : of.attention->mix(inputs, options);
+  return by_row_ ? mix_at_positions(*of.attention, inputs, options, lengths) : of.attention->mix(inputs, {}, options);
 }
 
 void CrossSteps::inherit(std::span<const int64_t> parents) {

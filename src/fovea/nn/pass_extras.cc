@@ -31,9 +31,15 @@ void PassExtras::add_note(std::string_view name, double value) {
   mean.count += 1;
 }
 
+void PassExtras::add_greatest(std::string_view name, double value) {
+  const auto [note, is_new] = greatest_.emplace(name, value);
+  if (!is_new) note->second = std::max(note->second, value);
+}
+
 std::vector<std::pair<std::string_view, double>> PassExtras::notes() const {
   std::vector<std::pair<std::string_view, double>> all;
   for (const auto& [name, mean] : notes_) all.emplace_back(name, mean.sum / mean.count);
+  all.insert(all.end(), greatest_.begin(), greatest_.end());
   return all;
 }
 
@@ -42,6 +48,7 @@ void PassExtras::add_figures(const PassExtras& part) {
     notes_[name].sum += mean.sum;
     notes_[name].count += mean.count;
   }
+  for (const auto& [name, value] : part.greatest_) add_greatest(name, value);
   sums_.add(part.sums_);
 }
 

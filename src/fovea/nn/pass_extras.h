@@ -39,6 +39,8 @@ class PassExtras {
 
   // A figure for the log; figures of one name are averaged. The name must outlive the object.
   void add_note(std::string_view name, double value);
+  // The same, but the greatest of one name counts.
+  void add_greatest(std::string_view name, double value);
   std::vector<std::pair<std::string_view, double>> notes() const;
 
   UpdateSums& sums() { return sums_; }
@@ -53,6 +55,7 @@ class PassExtras {
   };
   at::Tensor loss_;
   std::map<std::string_view, Mean> notes_;
+  std::map<std::string_view, double> greatest_;
   UpdateSums sums_;
 };
 

@@ -3,6 +3,8 @@
 #include <ATen/core/grad_mode.h>
 #include <c10/core/InferenceMode.h>
 
+#include <algorithm>
+
 #include "fovea/nn/pass_extras.h"
 #include "fovea/nn/recompute.h"
 
@@ -12,6 +14,7 @@ namespace {
 struct StackPositions {
   PositionSchemes schemes;
   const RelativeSchemes& relative;
+  const SpanScheme& spans;
 };
 AttentionSetup attention_setup(const StackConfig& config, const StackPlace& place, const StackPositions& positions,
                                Sublayer sublayer, int64_t layer) {
@@ -26,6 +29,7 @@ AttentionSetup attention_setup(const StackConfig& config, const StackPlace& plac
   if (sublayer == Sublayer::kCross) return setup;
   setup.place.rotary = find_scheme<Rotary>(positions.schemes);
   setup.place.relative = positions.relative;
+  setup.place.spans = positions.spans;
   return setup;
 }
 
@@ -98,7 +102,12 @@ Stack::Stack(torch::nn::Module& owner, const StackConfig& config, const StackPla
              const InitScope& scope)
     : config_(config), place_(place), relative_(parse_positions(config.transformer_positions)) {
   relative_.register_shared(owner, config.transformer_heads, config.dim_emb / config.transformer_heads, scope);
-  const StackPositions positions = {parse_positions(config.transformer_positions), relative_};
+  spans_.config = config;
+  int64_t longest = 0;
+  for (int64_t i = 0; i < place.depth; ++i)
+    longest = std::max(longest, longest_span(mechanisms(place.self, i).training));
+  spans_.register_table(owner, longest, config.dim_emb / config.transformer_heads, scope);
+  const StackPositions positions = {parse_positions(config.transformer_positions), relative_, spans_};
   auto list = owner.register_module("layers", std::make_shared<torch::nn::Module>());
   for (int64_t i = 0; i < place.depth; ++i) {
     AttentionSetup self = attention_setup(config, place, positions, place.self, i);
@@ -214,7 +223,7 @@ std::vector<at::Tensor> Stack::parameters_of_layer(size_t layer) const {
   if (of.cross_attention) add(*of.cross_attention);
   add(*of.feed_forward);
   for (size_t norm = first; norm < first + blocks; ++norm) add(*norms_.norms[norm]);
-  for (const at::Tensor& shared : {relative_.content_bias, relative_.position_bias}) {
+  for (const at::Tensor& shared : {relative_.content_bias, relative_.position_bias, spans_.distances}) {
     if (shared.defined()) all.push_back(shared);
   }
   return all;

@@ -22,12 +22,14 @@
 //                          .head_norm.{gain, gate, bias} [M], .alpha [H]     as the mechanism needs them
 //                          .routing.{centroids, counts, means}               buffers of routed heads, see routing.h
 //                          .relative.{keys, values} [2 R + 1, D], .weight [M, M]    positions shaw, transformer-xl
+//                          .span.share [S]                                  of the S heads with an adaptive span
 //   layers.I.self_attention_norm.{weight, bias} [M]                          RMS norms have no bias
 //   layers.I.cross_attention.q.{weight [M, M], bias}, .kv.{weight [2 M, M], bias}, .out..., .head_norm...
 //   layers.I.cross_attention_norm.{weight, bias}
 //   layers.I.feed_forward.in.{weight [F, M], bias [F]}, .out.{weight [M, F], bias [M]}    in: 2 F rows if gated
 //   layers.I.feed_forward_norm.{weight, bias}
 //   relative.{content_bias, position_bias} [H, D]                            positions transformer-xl
+//   distances.weight [L, D]                                                  adaptive spans, L their greatest limit
 //   norm.{weight, bias}                                                      pre-norm only
 namespace fovea::nn {
 
@@ -133,6 +135,7 @@ class Stack {
   StackConfig config_;
   StackPlace place_;
   RelativeSchemes relative_;
+  SpanScheme spans_;
   std::vector<std::shared_ptr<Layer>> layers_;
   NormChain norms_;
 };

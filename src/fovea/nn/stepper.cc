@@ -120,12 +120,12 @@ at::Tensor Stepper::self_attention(size_t layer, const at::Tensor& x, const at::
   const Projected inputs = {stacked.select(1, 0), cache_.keys(layer), cache_.values(layer), unturned};
   ops::AttentionOptions options = options_[layer];
   const Projected mixed = attention.with_terms(inputs, tables_[layer], options);
-  if (!routing) return packed.output(attention.mix(mixed, options));
+  if (!routing) return packed.output(attention.mix(mixed, tables_[layer], options));
   const RoutingSteps::Cache cache{inputs.k, inputs.v, *options.k_begins, options.k_tokens};
   ops::RoutingInputs routed;
   routed.outputs = routing->mix(inputs.q, *options.q_offsets, &cache);
   options.routing = &routed;
-  return packed.output(attention.mix(mixed, options));
+  return packed.output(attention.mix(mixed, tables_[layer], options));
 }
 
 void Stepper::lengthen_tables() {
@@ -133,11 +133,11 @@ void Stepper::lengthen_tables() {
   const auto lengths = cache_.lengths();
   const int64_t longest = lengths.empty() ? 0 : *std::ranges::max_element(lengths);
   for (size_t layer = 0; layer < tables_.size(); ++layer) {
-    const RelativePositions* relative = stack_.layers()[layer]->self_attention->relative();
-    if (relative == nullptr || longest <= tables_[layer].length) continue;
+    const Attention& attention = *stack_.layers()[layer]->self_attention;
+    if (!attention.has_terms() || longest <= tables_[layer].length) continue;
     // Twice as long each time: the work for all steps together stays that for the longest row.
     const auto length = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(longest)));
-    tables_[layer] = relative->tables(std::max<int64_t>(length, 64), embedding_.weight().options());
+    tables_[layer] = attention.tables(std::max<int64_t>(length, 64), embedding_.weight().options());
   }
 }
 

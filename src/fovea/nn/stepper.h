@@ -59,7 +59,7 @@ class Stepper {
   StepCache cache_;
   std::optional<CrossSteps> cross_;
   std::vector<ops::AttentionOptions> options_;          // of each layer's self-attention
-  std::vector<RelativePositions::Tables> tables_;       // of each layer; longer than the rows
+  std::vector<Attention::Tables> tables_;               // of each layer; longer than the rows
   std::vector<std::shared_ptr<RoutingSteps>> routing_;  // of each layer's self-attention, or null
 };
 

@@ -33,6 +33,7 @@ struct Layer {
     std::string spec;  // canonical, without the norm
     bool reads_alpha;
     std::optional<AttentionSpec> routed;  // where it has a route: the same
+    int64_t span = 0;                     // the limit of an adaptive span, 0 without one
   };
   std::vector<Group> groups;
   Norm norm;
@@ -55,7 +56,8 @@ std::shared_ptr<const Layer> resolved(const std::string& text, int64_t num_heads
   layer->positional = compares_positions(spec) || std::ranges::any_of(spec, has_route);
   for (HeadGroup& group : spec) {
     layer->norm = std::exchange(group.spec.norm, NoNorm{});
-    layer->groups.push_back({group.num_heads, print(group.spec), parameters_of({group}).alpha, {}});
+    layer->groups.push_back({group.num_heads, print(group.spec), parameters_of({group}).alpha, {}, 0});
+    if (const AdaptiveSpan* span = adaptive_span(group.spec)) layer->groups.back().span = span->limit;
     if (group.spec.route) layer->groups.back().routed = group.spec;
   }
   if (cache.size() >= kMostSpecs) cache.clear();
@@ -131,10 +133,24 @@ TermOffsets offsets_of(const OffsetTerms& given) {
           .sum_count = given.values ? given.values->sym_size(0).guard_int(__FILE__, __LINE__) : 0};
 }
 
+// The part of a term that the keys of an adaptive span meet, so that a short span costs what it sees. `dim` is that of
+// the offsets.
+void cut_term(int64_t span, int64_t dim, at::Tensor& term, int64_t& first) {
+  if (!term.defined()) return;
+  const kernels::OffsetRange all = {first, term.sym_size(dim).guard_int(__FILE__, __LINE__)};
+  const int64_t begin = all.index(-span), count = all.index(-1) + 1 - begin;
+  term = term.narrow(dim, begin, count);
+  first += begin;
+}
+
 // What a group takes of them. Routed heads take none: a cluster has an order, but no offsets of the sequence.
 void set_terms(const OffsetTerms& given, const at::Tensor& q, const Layer::Group& group, CoreArguments& arguments) {
-  arguments.terms = group.routed ? TermTensors{} : terms_of(given, q, arguments.first_head, group.num_heads);
-  arguments.offsets = group.routed ? TermOffsets{} : offsets_of(given);
+  const bool takes = !group.routed && (group.span > 0 || !given.for_spans);
+  arguments.terms = takes ? terms_of(given, q, arguments.first_head, group.num_heads) : TermTensors{};
+  arguments.offsets = takes ? offsets_of(given) : TermOffsets{};
+  if (!takes || group.span == 0) return;
+  cut_term(group.span, 1, arguments.terms.by_head, arguments.offsets.by_head);
+  cut_term(group.span, 0, arguments.terms.rows, arguments.offsets.rows);
 }
 
 void check_offset_terms(const OffsetTerms& given, const at::Tensor& q) {
@@ -166,6 +182,14 @@ at::Tensor with_offset_values(const CalledOutput& called, const at::Tensor& valu
       packed ? at::matmul(called.sums.transpose(0, 1), rows).transpose(0, 1) : at::matmul(called.sums, rows);
   return called.out + product.to(called.out.scalar_type());
 }
+// The heads of each group. One split, whose gradient is one concatenation.
+std::vector<at::Tensor> split_heads(const at::Tensor& x, const Layer& layer) {
+  if (layer.groups.size() == 1) return {x};
+  std::vector<int64_t> sizes;
+  for (const Layer::Group& group : layer.groups) sizes.push_back(group.num_heads);
+  return x.split_with_sizes(sizes, 1);
+}
+
 // The routed groups of a layer one after the other.
 class RoutedGroups {
  public:
@@ -215,14 +239,17 @@ at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor&
   const bool whole = layer->groups.size() == 1;
   RoutedGroups routed(*layer, options);
   std::vector<at::Tensor> outputs;
+  const std::vector<at::Tensor> queries = split_heads(q, *layer), keys = split_heads(k, *layer),
+                                values_of = split_heads(v, *layer);
   for (const Layer::Group& group : layer->groups) {
     const auto heads = [&](const at::Tensor& x) {
       return whole ? x : x.narrow(1, arguments.first_head, group.num_heads);
     };
+    const size_t at = outputs.size();
     arguments.spec = group.spec;
     arguments.alpha = alpha_of(group, options, arguments.first_head, num_heads);
     set_terms(options.offsets, q, group, arguments);
-    const CoreTensors own{heads(q), heads(k), heads(v)};
+    const CoreTensors own{queries[at], keys[at], values_of[at]};
     if (group.routed) {
       const std::optional<at::Tensor> given = routed.given();
       outputs.push_back(given ? *given : routed_attention(own, arguments, routed.next(group)));

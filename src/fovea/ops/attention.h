@@ -15,13 +15,15 @@ struct RoutingInputs;  // routing.h
 inline constexpr double kLeastAlpha = 1.0001, kGreatestAlpha = 64;
 
 // What is added to a score of self-attention by the offset o of its key from its query, key position less query
-// position. A term has the offsets first ... first + count - 1, and any other offset counts as the nearest of these.
+// position. With span(limit,ramp)+topk(k), by_head is added to selected scores alone: it is the ramp. A term has the offsets first ... first + count - 1, and any other offset counts as the nearest of these.
 struct OffsetTerms {
   std::optional<at::Tensor> by_head;        // [H, count]: adds by_head[h, o]
   std::optional<at::Tensor> by_query;       // q's shape with count in place of D: adds by_query[t, h, o]
   std::optional<at::Tensor> queries, rows;  // q's shape, [count, H or 1, D]: adds scale queries[t, h] . rows[o, h]
   std::optional<at::Tensor> values;         // [count, H or 1, D]: a key's value is v + values[o, h]
   int64_t by_head_first = 0, by_query_first = 0, rows_first = 0, values_first = 0;
+  // Heads whose spec has an adaptive span take the terms, and the others none.
+  bool for_spans = false;
   // For packed tensors and values that the heads share: sums [T_q H, count] of weights times values [count, D]. Null:
   // ATen's product, whose bits depend on the number of rows.
   at::Tensor (*product)(const at::Tensor& sums, const at::Tensor& values) = nullptr;

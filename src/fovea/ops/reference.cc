@@ -45,8 +45,10 @@ RankedScores ranked_scores(const TokenCall& call, const ReferenceGroup& plan, co
   at::Tensor slack = at::matmul(q_norm.mul(unit * std::abs(call.scale)), k_norm);
   const at::Tensor products = at::matmul(wide_q, wide_k.transpose(-1, -2)).mul_(call.scale);
   if (!call.problem.offsets.changes_scores()) return {products, slack.nan_to_num_(0, 0, 0)};
+  const at::Tensor added = offset_scores(call, plan, at::kDouble);
+  if (!added.defined()) return {products, slack.nan_to_num_(0, 0, 0)};
   slack = slack + offset_slack(call, plan);
-  return {products + offset_scores(call, plan, at::kDouble), slack.nan_to_num_(0, 0, 0)};
+  return {products + added, slack.nan_to_num_(0, 0, 0)};
 }
 
 // True where a candidate is below the k-th greatest score of its row among the candidates that compete for the k.
@@ -132,10 +134,16 @@ ComputedGroup compute_group(const TokenCall& call, const ReferenceGroup& plan) {
     // Scaled after the product: scores that tie as products still tie.
     group.rows.scores = at::matmul(group.q, group.k.transpose(-1, -2)).mul_(call.scale);
     if (call.problem.offsets.changes_scores()) {
-      group.rows.scores = group.rows.scores + offset_scores(call, plan, compute_type(call.q));
+      const at::Tensor added = offset_scores(call, plan, compute_type(call.q));
+      if (added.defined()) group.rows.scores = group.rows.scores + added;
     }
     group.rows.dropped = dropped_pairs(call, plan, {group.rows.scores, {}});
   }
+  if (const at::Tensor ramp = ramp_scores(call, plan, compute_type(call.q)); ramp.defined())
+    group.rows.scores = group.rows.scores + ramp;
+  // All that a row selects may be left out: the row is then zeros, not NaN.
+  if (const at::Tensor out = pairs_left_out(call, plan); out.defined())
+    group.rows.dropped = group.rows.dropped.defined() ? group.rows.dropped.logical_or(out) : out;
   if (call.alpha.defined()) group.rows.alpha = call.alpha.to(at::kDouble);
   const Transform& transform = call.problem.spec.transform;
   const bool recorded = group.rows.scores.requires_grad();  // second_order.h

@@ -45,18 +45,30 @@ at::Tensor scattered(const at::Tensor& by_pair, const at::Tensor& index, int64_t
 // [count, H or 1, D] -> [H or 1, count, D].
 at::Tensor rows_by_head(const at::Tensor& rows, at::ScalarType type) { return rows.to(type).transpose(0, 1); }
 
+// [G or 1, H, N_q, N_k].
+at::Tensor by_head_scores(const TokenCall& call, const ReferenceGroup& group, at::ScalarType type) {
+  const at::Tensor index = offset_index(group, call.problem.offsets.by_head, call.q.device());
+  const at::Tensor terms = call.terms.by_head.to(type).index_select(1, index.flatten());
+  return terms.view({terms.size(0), index.size(0), index.size(2), index.size(3)}).transpose(0, 1);
+}
+
 }  // namespace
+
+at::Tensor ramp_scores(const TokenCall& call, const ReferenceGroup& group, at::ScalarType type) {
+  return kernels::adds_by_head_last(call.problem) ? by_head_scores(call, group, type) : at::Tensor();
+}
+
+at::Tensor pairs_left_out(const TokenCall& call, const ReferenceGroup& group) {
+  if (call.problem.offsets.by_head.count == 0 || adaptive_span(call.problem.spec) == nullptr) return {};
+  return by_head_scores(call, group, call.terms.by_head.scalar_type()).eq(-std::numeric_limits<double>::infinity());
+}
 
 at::Tensor offset_scores(const TokenCall& call, const ReferenceGroup& group, at::ScalarType type) {
   const kernels::OffsetRanges& has = call.problem.offsets;
   const at::Device device = call.q.device();
   at::Tensor sum;
   const auto add = [&](const at::Tensor& term) { sum = sum.defined() ? sum + term : term; };
-  if (has.by_head.count > 0) {
-    const at::Tensor index = offset_index(group, has.by_head, device);
-    const at::Tensor terms = call.terms.by_head.to(type).index_select(1, index.flatten());
-    add(terms.view({terms.size(0), index.size(0), index.size(2), index.size(3)}).transpose(0, 1));
-  }
+  if (has.by_head.count > 0 && !kernels::adds_by_head_last(call.problem)) add(by_head_scores(call, group, type));
   if (has.by_query.count > 0) {
     const at::Tensor terms = padded(call.terms.by_query, group, group.q).to(type);
     add(gathered(terms, offset_index(group, has.by_query, device)));
@@ -72,7 +84,9 @@ at::Tensor offset_scores(const TokenCall& call, const ReferenceGroup& group, at:
 
 at::Tensor offset_slack(const TokenCall& call, const ReferenceGroup& group) {
   const double epsilon = std::numeric_limits<double>::epsilon();
-  at::Tensor slack = offset_scores(call, group, at::kDouble).abs() * (4 * epsilon);
+  const at::Tensor added = offset_scores(call, group, at::kDouble);
+  if (!added.defined()) return {};
+  at::Tensor slack = added.abs() * (4 * epsilon);
   if (call.problem.offsets.product.count == 0) return slack;
   const at::Tensor queries = padded(call.terms.queries, group, group.q).to(at::kDouble);
   const at::Tensor rows = rows_by_head(call.terms.rows, at::kDouble);

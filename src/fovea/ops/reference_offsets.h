@@ -7,9 +7,14 @@
 // Terms by offset in the reference: gathered for each pair, of operators that autograd can follow.
 namespace fovea::ops {
 
-// What the terms add to the scores of a group, [G, H, N_q, N_k] in `type`.
+// What the terms add to the scores of a group before keys are selected, [G, H, N_q, N_k] in `type`. Undefined: nothing.
 at::Tensor offset_scores(const TokenCall& call, const ReferenceGroup& group, at::ScalarType type);
-// In double: how far rounding moves these, broadcasting to the scores.
+// What they add to selected scores, broadcasting to them: the ramp of an adaptive span. Undefined: nothing.
+at::Tensor ramp_scores(const TokenCall& call, const ReferenceGroup& group, at::ScalarType type);
+// The pairs that by_head leaves out, where it is minus infinity: bool, broadcasts to the scores. Undefined: none, or the
+// spec has no adaptive span, whose masks do that.
+at::Tensor pairs_left_out(const TokenCall& call, const ReferenceGroup& group);
+// In double: how far rounding moves offset_scores(), broadcasting to the scores. Undefined where these are.
 at::Tensor offset_slack(const TokenCall& call, const ReferenceGroup& group);
 
 // Weights [G, H, N_q, N_k] summed by the offsets that the problem asks for, [G, H, N_q, count].

@@ -137,11 +137,13 @@ std::vector<std::string> parameters_op(std::string_view text) {
 //     selection     selects among the candidates
 //     pointwise     a weight is a function of its own score alone, in all heads
 //     norm          of the concatenated heads
+//     span          some head has an adaptive span, whose mask the caller gives
 //     uniform_gain  its gain starts uniform in +-sqrt(3 / width), not at one
 std::vector<std::string> properties_op(std::string_view text) {
   const LayerSpec layer = parse_layer_spec(text);
   const Norm& norm = layer.front().spec.norm;
   const auto selects = [](const HeadGroup& group) { return group.spec.select.has_value(); };
+  const auto spans = [](const HeadGroup& group) { return adaptive_span(group.spec) != nullptr; };
   const auto is_by_score = [](const HeadGroup& group) { return is_pointwise(group.spec.transform); };
   std::vector<std::string> names;
   const auto add_if = [&](bool holds, const char* name) {
@@ -152,6 +154,7 @@ std::vector<std::string> properties_op(std::string_view text) {
   add_if(std::ranges::any_of(layer, selects), "selection");
   add_if(std::ranges::all_of(layer, is_by_score), "pointwise");
   add_if(!std::holds_alternative<NoNorm>(norm), "norm");
+  add_if(std::ranges::any_of(layer, spans), "span");
   add_if(parts_of(norm).uniform_gain, "uniform_gain");
   return names;
 }
@@ -167,13 +170,14 @@ std::string text_of(const std::vector<SpecArgument>& fields) {
   return join(parts, ",");
 }
 
-// "part\tname\targuments\thelp\tfields" of everything that a spec may name, patterns first.
+// "part\tname\targuments\thelp\tfields" of everything that a spec may name, patterns first. The part of a pattern that
+// joins no other is its name.
 std::vector<std::string> spec_names_op() {
   std::vector<std::string> lines;
   for (const auto& [part, names] : {std::pair("pattern", pattern_names()), std::pair("stage", stage_names()),
                                     std::pair("alias", alias_names()), std::pair("later", later_names())}) {
     for (const SpecName& name : names)
-      lines.push_back(cat(part, '\t', name.name, '\t', name.arguments, '\t', name.help, '\t', text_of(name.fields)));
+      lines.push_back(cat(name.name == AdaptiveSpan::kName ? "span" : part, '\t', name.name, '\t', name.arguments, '\t', name.help, '\t', text_of(name.fields)));
   }
   return lines;
 }

@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <utility>
 
 #include "fovea/base/strings.h"
+#include "fovea/spec/adaptive_span.h"
+#include "fovea/spec/positions.h"
 
 namespace fovea {
 namespace {
@@ -82,16 +85,45 @@ std::string text_of(const AttentionTexts& texts, const AttentionSort& sort, int6
   return text;
 }
 
+// The first scheme of --transformer-positions that adds to scores, or nothing. A text that does not parse is refused
+// elsewhere.
+std::string_view scheme_of_scores(const std::string& positions) {
+  try {
+    for (const PositionScheme& scheme : parse_positions(positions)) {
+      const auto [act, name] = std::visit([]<class S>(const S&) { return std::pair(S::kAct, S::kName); }, scheme);
+      if (act == PositionsAct::kOnScores) return name;
+    }
+  } catch (const UsageError&) {
+    return {};
+  }
+  return {};
+}
+
+// What is wrong with a layer's adaptive spans beside the rest of the model, or nothing.
+std::string problem_of_spans(const LayerSpec& spec, const AttentionTexts& texts) {
+  if (longest_span(spec) == 0) return "";
+  if (const std::string_view scheme = scheme_of_scores(texts.positions); !scheme.empty())
+    return cat("'span' brings its own table of distances; got --transformer-positions ", texts.positions,
+               ", expected positions without ", scheme, ", such as rotary or none");
+  const bool all = std::ranges::all_of(spec, [](const HeadGroup& group) { return adaptive_span(group.spec) != nullptr; });
+  if (texts.span_cold_cache != "none" && !all)
+    return "--span-cold-cache zeros needs span(limit,ramp) in all heads of a layer, as other heads would see the zeros";
+  return "";
+}
+
 // Throws an Error if a mechanism cannot be used in this sort of attention.
 void check_spec(const std::string& text, Sublayer sublayer, const AttentionTexts& texts) {
   const AttentionKind kind = kind_of(sublayer);
-  for (const HeadGroup& group : resolve(parse_layer_spec(text), texts.heads)) {
+  const LayerSpec spec = resolve(parse_layer_spec(text), texts.heads);
+  for (const HeadGroup& group : spec) {
     validate(group.spec, kind);
     const bool needs_shared = group.spec.route && (kind == AttentionKind::kCausal || group.spec.route->is_causal());
     if (needs_shared && !shares_keys(*group.spec.route, kind, texts.routing_keys))
       throw Error(cat("attention '", print(group.spec), "': a limit to earlier keys needs keys that are the queries; ",
                       "got --routing-keys own, expected auto or shared"));
   }
+  if (const std::string problem = problem_of_spans(spec, texts); !problem.empty())
+    throw Error(cat("attention '", print(spec), "': ", problem));
 }
 
 // What is wrong with --attention, each once, with the sorts of attention that need another if some can use it.
@@ -200,6 +232,10 @@ AttentionTexts with_attention(AttentionTexts texts, const AttentionOverride& mec
 
 LayerSpec within_reach(LayerSpec spec, int64_t keys) {
   for (HeadGroup& group : spec) {
+    if (const AdaptiveSpan* span = adaptive_span(group.spec)) {
+      group.spec.pairs.leaf = AdaptiveSpan{std::clamp<int64_t>(keys - 1, 1, span->limit), span->ramp};
+      continue;
+    }
     Pairs reach{.op = Pairs::Op::kLeaf, .leaf = Local{keys}, .parts = {}};
     group.spec.pairs = {.op = Pairs::Op::kIntersection, .leaf = {}, .parts = {group.spec.pairs, std::move(reach)}};
     group.spec = canonical(group.spec);

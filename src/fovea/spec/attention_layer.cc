@@ -39,6 +39,28 @@ std::string_view from_start(const Pairs& pairs) {
   return {};
 }
 
+// The tree has an adaptive span.
+bool has_span(const Pairs& pairs) {
+  if (pairs.op == Pairs::Op::kLeaf) return std::holds_alternative<AdaptiveSpan>(pairs.leaf);
+  return std::ranges::any_of(pairs.parts, has_span);
+}
+
+// What an adaptive span does not take, or nothing.
+std::string problem_of_span(const AttentionSpec& spec, AttentionKind kind) {
+  const bool keeps = spec.select && spec.select->keep;
+  if (!has_span(spec.pairs) && !(keeps && has_span(*spec.select->keep))) return "";
+  if (spec.pairs.op != Pairs::Op::kLeaf || !has_span(spec.pairs))
+    return "'span' joins no other pattern; write span(limit,ramp) alone, or span(limit,ramp)+topk(k)";
+  if (keeps) return "'span' takes topk(k) without keep; leave keep out";
+  if (!std::holds_alternative<Softmax>(spec.transform))
+    return cat("'span' weighs with softmax; got ",
+               std::visit([]<class T>(const T&) { return T::kName; }, spec.transform), ", leave that stage out");
+  if (kind == AttentionKind::kCausal) return "";
+  return cat("'span' reads the keys before a query, so it needs causal self-attention, such as a decoder's; got ",
+             kind == AttentionKind::kCross ? "cross-attention" : "self-attention that is not causal",
+             ", use full or random(k) there");
+}
+
 // "full or random(k)": what is left for cross-attention.
 std::string known_without_positions() {
   const std::vector<SpecName> names = pattern_names();
@@ -66,7 +88,13 @@ std::string_view counts_from_start(const LayerSpec& spec) {
   return {};
 }
 
+const AdaptiveSpan* adaptive_span(const AttentionSpec& spec) {
+  return spec.pairs.op == Pairs::Op::kLeaf ? std::get_if<AdaptiveSpan>(&spec.pairs.leaf) : nullptr;
+}
+
 void validate(const AttentionSpec& spec, AttentionKind kind) {
+  if (const std::string problem = problem_of_span(spec, kind); !problem.empty())
+    throw Error(cat("attention '", print(spec), "': ", problem));
   if (kind != AttentionKind::kCross) return;
   if (spec.route && spec.route->is_causal())
     throw Error(cat("attention '", print(spec), "': 'causal' compares the positions of queries and keys, which belong ",

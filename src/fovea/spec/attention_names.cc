@@ -73,7 +73,6 @@ const std::vector<Alias>& aliases() {
 
 const std::vector<LaterName>& later_mechanisms() {
   static const std::vector<LaterName> kLater = {
-      {"span", "adaptive span: a learned length per head", {"limit", "ramp"}},
       {"mix", "learned mixture of several patterns", {}},
       {"clause", "the keys of the query's own clause at a level", {"level"}},
   };

@@ -69,8 +69,12 @@ std::string print(const AttentionSpec& spec);
 std::string print(const Pairs& pairs);
 size_t hash_value(const AttentionSpec& spec);
 
-// Throws an Error (of no column) whose sentence names what `spec` cannot do on this kind (positions on
-// cross-attention).
+// The adaptive span of a spec, or null. A spec that has one has no other pattern, weighs with softmax, and may select
+// with topk(k); its term by_head is the ramp, which acts behind the selection.
+const AdaptiveSpan* adaptive_span(const AttentionSpec& spec);
+
+// Throws an Error (of no column) whose sentence names what `spec` cannot do on this kind: positions on cross-attention,
+// an adaptive span that is not causal or stands with what it does not take.
 void validate(const AttentionSpec& spec, AttentionKind kind);
 
 // THE definition of the pairs: row.query may attend to `key`. The causal limit is applied here (row.causal).

@@ -185,12 +185,38 @@ TEST(AttentionSpec, WhatIsParsedIsPrintedWithinTheLimits) {
 
 TEST(AttentionSpec, MechanismsOfLaterVersionsAreUnderstoodAndRefused) {
   for (const std::string_view text :
-       {"span(8192,32)+topk(8)", "mix(full,clause(1),clause(2))", "full|clause(1)", "4*local(256);4*span(512,32)"}) {
+       {"mix(full,clause(1),clause(2))", "full|clause(1)", "4*local(256);4*clause(2)"}) {
     EXPECT_THAT(refusal(text), testing::HasSubstr("is understood, but this version does not run it; what runs: full"))
         << text;
     EXPECT_THAT(refusal(text), testing::HasSubstr("bigbird")) << text;
   }
   EXPECT_THAT(refusal("clause(0)"), testing::HasSubstr("column 8: level of clause is 0"));
+}
+
+TEST(AttentionSpec, SpanReadsTheKeysBeforeTheQueryOfACausalLayer) {
+  for (const std::string text : {"span(8192,32)", "span(8192,32)+topk(8)", "span(4,1)+rmsnorm"}) {
+    EXPECT_EQ(canonical_text(text), text);
+    EXPECT_NO_THROW(validate(parse_attention(text), AttentionKind::kCausal)) << text;
+    EXPECT_NE(adaptive_span(parse_attention(text)), nullptr);
+  }
+  EXPECT_EQ(adaptive_span(parse_attention("local(4)")), nullptr);
+  EXPECT_THAT(refusal("span(0,4)"), testing::HasSubstr("column 6: limit of span is 0; it must be at least 1"));
+  EXPECT_THAT(refusal("span(8,0)"), testing::HasSubstr("column 8: ramp of span is 0; it must be at least 1"));
+  const auto refused = [](const char* text, AttentionKind kind) {
+    return message_of([&] { validate(parse_attention(text), kind); });
+  };
+  EXPECT_EQ(refused("span(8,2)", AttentionKind::kSelf),
+            "attention 'span(8,2)': 'span' reads the keys before a query, so it needs causal self-attention, such as a "
+            "decoder's; got self-attention that is not causal, use full or random(k) there");
+  EXPECT_THAT(refused("span(8,2)", AttentionKind::kCross), testing::HasSubstr("got cross-attention, use full"));
+  EXPECT_EQ(refused("span(8,2)|global(1)", AttentionKind::kCausal),
+            "attention 'span(8,2)|global(1)': 'span' joins no other pattern; write span(limit,ramp) alone, or "
+            "span(limit,ramp)+topk(k)");
+  EXPECT_THAT(refused("topk(2,keep=span(8,2))", AttentionKind::kCausal), testing::HasSubstr("joins no other pattern"));
+  EXPECT_THAT(refused("span(8,2)+topk(2,keep=local(1))", AttentionKind::kCausal),
+              testing::HasSubstr("'span' takes topk(k) without keep; leave keep out"));
+  EXPECT_THAT(refused("span(8,2)+sparsemax", AttentionKind::kCausal),
+              testing::HasSubstr("'span' weighs with softmax; got sparsemax, leave that stage out"));
 }
 
 TEST(AttentionSpec, RoutedStandsAlone) {

@@ -11,7 +11,9 @@ AttentionTexts decoder_texts_of(const DecoderConfig& config) {
           .sparsify = config.sparsify,
           .heads = config.transformer_heads,
           .sorts = {{Sublayer::kDecoder, config.attention_decoder, config.dec_depth}},
-          .routing_keys = config.routing_keys};
+          .routing_keys = config.routing_keys,
+          .positions = config.transformer_positions,
+          .span_cold_cache = config.span_cold_cache};
 }
 
 }  // namespace

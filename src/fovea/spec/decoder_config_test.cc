@@ -49,6 +49,32 @@ TEST(DecoderConfig, OverridesSelectInBothPhases) {
   EXPECT_EQ(decoder_mechanism(with_attention(config, {.attention = "relu"}), 5), "8*relu");
 }
 
+TEST(DecoderConfig, SpansBringTheirOwnDistances) {
+  DecoderConfig config;
+  config.attention = "4*span(64,8)+topk(4);4*full";
+  for (const char* positions : {"none", "sinusoidal", "learned+rotary"}) {
+    config.transformer_positions = positions;
+    EXPECT_NO_THROW(validate(config)) << positions;
+  }
+  for (const char* positions : {"alibi", "shaw(4)", "transformer-xl"}) {
+    config.transformer_positions = positions;
+    EXPECT_THAT(decoder_refusal(config), HasSubstr("'span' brings its own table of distances")) << positions;
+  }
+  config.transformer_positions = "rotary+alibi";
+  EXPECT_EQ(decoder_refusal(config),
+            "--attention: attention '4*span(64,8)+topk(4);4*full': 'span' brings its own table of distances; got "
+            "--transformer-positions rotary+alibi, expected positions without alibi, such as rotary or none");
+  config.transformer_positions = "none";
+  config.span_cold_cache = "zeros";
+  EXPECT_THAT(decoder_refusal(config),
+              HasSubstr("--span-cold-cache zeros needs span(limit,ramp) in all heads of a layer, as other heads would "
+                        "see the zeros"));
+  config.attention = "4*span(64,8)+topk(4);4*span(8,1)";
+  EXPECT_NO_THROW(validate(config));
+  config.attention = "span(64,8)&local(4)";
+  EXPECT_THAT(decoder_refusal(config), HasSubstr("'span' joins no other pattern"));
+}
+
 // Of a decoder's routed heads the keys are the queries, or the future would leak through the members' order.
 TEST(DecoderConfig, RoutedHeadsShareTheirKeys) {
   DecoderConfig config;

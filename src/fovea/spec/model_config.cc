@@ -13,7 +13,9 @@ AttentionTexts texts_of(const ModelConfig& config) {
           .sorts = {{Sublayer::kEncoder, config.attention_encoder, config.enc_depth},
                     {Sublayer::kDecoder, config.attention_decoder, config.dec_depth},
                     {Sublayer::kCross, config.attention_cross, config.dec_depth}},
-          .routing_keys = config.routing_keys};
+          .routing_keys = config.routing_keys,
+          .positions = config.transformer_positions,
+          .span_cold_cache = config.span_cold_cache};
 }
 
 }  // namespace

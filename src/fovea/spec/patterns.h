@@ -216,7 +216,25 @@ struct Fixed {
   bool operator==(const Fixed&) const = default;
 };
 
+// Adaptive span (Sukhbaatar et al. 2019). Which of these keys a head sees, and how much of them, is learned: the ramp is
+// a term of the scores by distance, which spec/adaptive_span.h describes.
+struct AdaptiveSpan {
+  int64_t limit = 1, ramp = 1;
+  static constexpr std::string_view kName = "span",
+                                    kHelp = "the `limit` keys before the query, of which each head learns how many to "
+                                            "use; the last `ramp` of them fade out";
+  static constexpr bool kPositional = true, kDraws = false;
+  static constexpr auto fields() {
+    return std::tuple(PatternField<AdaptiveSpan>{"limit", &AdaptiveSpan::limit, 1},
+                      PatternField<AdaptiveSpan>{"ramp", &AdaptiveSpan::ramp, 1});
+  }
+  bool contains(const Row& row, int64_t key) const { return key < row.query && row.query - key <= limit; }
+  void spans(const Row& row, auto&& emit) const { emit(Span{row.query - limit, row.query}); }
+  bool operator==(const AdaptiveSpan&) const = default;
+};
+
 // The one list.
-using Pattern = std::variant<Full, Window, Dilated, Block, Blocks, Global, Random, Local, Others, Strided, Fixed>;
+using Pattern =
+    std::variant<Full, Window, Dilated, Block, Blocks, Global, Random, Local, Others, Strided, Fixed, AdaptiveSpan>;
 
 }  // namespace fovea

@@ -7,12 +7,13 @@
 #include "fovea/spec/config_problems.h"
 #include "fovea/spec/positions.h"
 #include "fovea/spec/routing_config.h"
+#include "fovea/spec/span_config.h"
 
 namespace fovea {
 
 // The fields that a stack of Transformer layers has in every family of models, as a base of their configurations.
 // Marian's names where it has them.
-struct StackConfig : RoutingConfig {
+struct StackConfig : RoutingConfig, SpanConfig {
   int64_t dim_emb = 512;
   int64_t transformer_heads = 8;
   int64_t transformer_dim_ffn = 2048;
@@ -56,7 +57,7 @@ struct StackConfig : RoutingConfig {
                    0.99),
             number("transformer-dropout-embedding", &C::transformer_dropout_embedding,
                    "dropout on embeddings (-1: as --transformer-dropout)", -1, 0.99)),
-        RoutingConfig::fields());
+        RoutingConfig::fields(), SpanConfig::fields());
   }
   static constexpr auto max_positions_field(std::string_view help) {
     return number("max-positions", &StackConfig::max_positions, help, 1, 1 << 24);

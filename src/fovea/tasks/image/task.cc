@@ -6,6 +6,7 @@
 
 #include "fovea/base/file.h"
 #include "fovea/base/strings.h"
+#include "fovea/nn/adaptive_span.h"
 #include "fovea/nn/device.h"
 #include "fovea/nn/index_tensor.h"
 #include "fovea/ops/step.h"
@@ -41,6 +42,8 @@ ImageTask::ImageTask(const TrainConfig& config, Options options, const ImageConf
 }
 
 torch::nn::Module& ImageTask::module() { return *model_; }
+
+nn::ParameterRules ImageTask::rules() const { return nn::span_rules(*model_); }
 
 std::vector<int64_t> ImageTask::begin_epoch(int64_t epoch) {
   batches_.emplace(train_, batch_options_, epoch);

@@ -15,7 +15,7 @@ inline constexpr const char* kTask = "language";
 struct LanguageConfig : DecoderConfig {
   int64_t segment_length = 512;
   std::string documents = "no";
-  int64_t memory_length = 0;
+  int64_t memory_length = -1;  // -1: as far as spans reach, see memory_of()
   bool same_length = false;
 
   static constexpr auto fields() {
@@ -28,13 +28,17 @@ struct LanguageConfig : DecoderConfig {
                    "file",
                    "no|blank|file"),
             number("memory-length", &C::memory_length,
-                   "units before each segment whose states self-attention sees too (Transformer-XL); 0: none", 0,
-                   1 << 24),
+                   "units before each segment whose states self-attention sees too (Transformer-XL); 0: none, -1: the "
+                   "limit of span(limit,ramp), none without it",
+                   -1, 1 << 24),
             field("same-length", &C::same_length,
                   "every unit sees itself and --memory-length units before it, not those of its segment as well")),
         DecoderConfig::fields());
   }
 };
+
+// Units of memory: --memory-length or, if that is -1, the greatest limit of a span.
+int64_t memory_of(const LanguageConfig& config);
 
 // Throws an Error that names every forbidden combination found, one after the other in one line.
 void validate(const LanguageConfig& config);

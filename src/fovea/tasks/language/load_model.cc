@@ -31,13 +31,14 @@ void check_units(const nn::Checkpoint& checkpoint, const LanguageConfig& config,
 }  // namespace
 
 nn::StreamCut stream_cut(const LanguageConfig& config) {
-  if (config.memory_length == 0) return {};
-  return {.segment = config.segment_length, .memory = config.memory_length};
+  const int64_t memory = memory_of(config);
+  return memory == 0 ? nn::StreamCut{} : nn::StreamCut{.segment = config.segment_length, .memory = memory};
 }
 
 LoadedModel load_model(const LanguageModelOptions& options) {
   const nn::Checkpoint checkpoint = decode::open_checkpoint(options.model, {kTask});
   LanguageConfig config = nn::config_of<LanguageConfig>(checkpoint.identity, checkpoint.folder / nn::kConfigFile);
+  config.memory_length = memory_of(config);  // as trained, whatever mechanism the options bring
   text::Units units = load_units(checkpoint);
   check_units(checkpoint, config, units);
   nn::DecoderOnly model = decode::load_decoder(checkpoint, config, options);

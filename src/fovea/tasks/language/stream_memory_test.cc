@@ -152,6 +152,11 @@ TEST(StreamMemory, NeedsStreamsAndPatternsOfDistances) {
   EXPECT_EQ(message_of([&] { shuffled.task(); }),
             "--memory-length 4 with --order shuffled: segments in random order have no units before them to remember; "
             "use --order stream");
+  shuffled.model.memory_length = -1;
+  shuffled.model.attention = "span(6,2)";
+  EXPECT_EQ(message_of([&] { shuffled.task(); }),
+            "--memory-length 6 (the limit of span) with --order shuffled: segments in random order have no units before "
+            "them to remember; use --order stream, or --memory-length 0");
   LanguageConfig config;
   config.memory_length = 4;
   config.attention = "local(3)|global(1)";
@@ -162,6 +167,13 @@ TEST(StreamMemory, NeedsStreamsAndPatternsOfDistances) {
   config.attention = "full", config.memory_length = 0, config.same_length = true;
   EXPECT_EQ(message_of([&] { validate(config); }),
             "--same-length is set without --memory-length, which says how far each unit sees; set both");
+  EXPECT_EQ(memory_of(LanguageConfig{}), 0);
+  LanguageConfig spans;
+  spans.attention = "4*span(6,2);4*local(9)";
+  spans.attention_layers = {"decoder.3=span(40,2)"};
+  EXPECT_EQ(memory_of(spans), 40);
+  spans.memory_length = 3;
+  EXPECT_EQ(memory_of(spans), 3);
 }
 
 }  // namespace

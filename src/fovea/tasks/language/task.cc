@@ -10,6 +10,7 @@
 #include "fovea/base/log.h"
 #include "fovea/base/strings.h"
 #include "fovea/decode/whole_segments.h"
+#include "fovea/nn/adaptive_span.h"
 #include "fovea/nn/device.h"
 #include "fovea/nn/index_tensor.h"
 #include "fovea/ops/step.h"
@@ -30,10 +31,13 @@ LanguageConfig with_vocabulary(LanguageConfig config, const text::Units& units) 
 // Refuses memory for segments in random order, before the text is read.
 LanguageConfig with_order(LanguageConfig config, const Options& options) {
   const auto order = parse_choice<data::SegmentOrder>(data::kSegmentOrderNames, options.order, "--order: got");
-  if (config.memory_length > 0 && order == data::SegmentOrder::kShuffled)
-    throw UsageError(cat("--memory-length ", config.memory_length,
+  const int64_t memory = memory_of(config);
+  const bool by_span = config.memory_length < 0;
+  if (memory > 0 && order == data::SegmentOrder::kShuffled)
+    throw UsageError(cat("--memory-length ", memory, by_span ? " (the limit of span)" : "",
                          " with --order shuffled: segments in random order have no units before them to remember; use "
-                         "--order stream"));
+                         "--order stream",
+                         by_span ? ", or --memory-length 0" : ""));
   return config;
 }
 
@@ -64,6 +68,7 @@ LanguageTask::LanguageTask(const TrainConfig& config, Options options, const Lan
       fingerprint_(fingerprint_of(train_, options_, config_, segments_)),
       valid_fingerprint_(options_.valid_sets.empty() ? "" : data::fingerprint(valid_)),
       model_(config_, config.seed) {
+  config_.memory_length = memory_of(config_);  // the identity keeps what was asked for
   const PositionSchemes positions = parse_positions(config_.transformer_positions);
   if (config_.memory_length > 0 && (find_scheme<Sinusoidal>(positions) || find_scheme<Learned>(positions)))
     log::warn(cat("--memory-length with --transformer-positions ", config_.transformer_positions,
@@ -78,6 +83,8 @@ LanguageTask::LanguageTask(const TrainConfig& config, Options options, const Lan
 }
 
 torch::nn::Module& LanguageTask::module() { return *model_; }
+
+nn::ParameterRules LanguageTask::rules() const { return nn::span_rules(*model_); }
 
 std::vector<int64_t> LanguageTask::begin_epoch(int64_t epoch) {
   batches_.emplace(train_, units_.eos(), segments_, epoch);

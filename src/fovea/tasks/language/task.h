@@ -32,6 +32,7 @@ class LanguageTask final : public train::Task {
   LanguageTask(const TrainConfig& config, Options options, const LanguageConfig& model, int64_t batches_an_update);
 
   torch::nn::Module& module() override;
+  nn::ParameterRules rules() const override;
   const nn::Identity& identity() const override { return identity_; }
   std::string fingerprint() const override { return fingerprint_; }
   std::vector<int64_t> begin_epoch(int64_t epoch) override;

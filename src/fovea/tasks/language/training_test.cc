@@ -51,6 +51,17 @@ std::vector<Variant> variants() {
              run.train.precision = "bfloat16";
              run.with_validation();
            }},
+          {"span", [](TestRun& run) { run.model.attention = "1*span(9,3);1*span(20,4)+topk(3)"; }},
+          {"span, cold cache, average, bfloat16, delay",
+           [](TestRun& run) {
+             run.model.attention = "span(30,4)";
+             run.model.span_cold_cache = "zeros";
+             run.model.span_start = 0.2;
+             run.train.exponential_smoothing = 0.1;
+             run.train.precision = "bfloat16";
+             run.train.optimizer_delay = 2;
+             run.with_validation();
+           }},
           {"routed", [](TestRun& run) { run.model.attention = "1*routed(3,6);1*routed(2,4,causal)+topk(3)"; }},
           {"routed, faithful, average, bfloat16, delay",
            [](TestRun& run) {

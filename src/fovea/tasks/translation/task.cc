@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "fovea/decode/whole_segments.h"
+#include "fovea/nn/adaptive_span.h"
 #include "fovea/nn/device.h"
 #include "fovea/ops/step.h"
 #include "fovea/tasks/translation/batch.h"
@@ -26,6 +27,8 @@ TranslationTask::TranslationTask(const TrainConfig& config, Options options, con
 }
 
 torch::nn::Module& TranslationTask::module() { return *model_; }
+
+nn::ParameterRules TranslationTask::rules() const { return nn::span_rules(*model_); }
 
 std::vector<int64_t> TranslationTask::begin_epoch(int64_t epoch) {
   batches_ = data::batches_of_epoch(data_.train, data_.batches, epoch);

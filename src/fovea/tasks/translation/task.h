@@ -31,6 +31,7 @@ class TranslationTask : public train::Task {
   TranslationTask(const TrainConfig& config, Options options, const ModelConfig& model, int64_t batches_an_update);
 
   torch::nn::Module& module() override;
+  nn::ParameterRules rules() const override;
   const nn::Identity& identity() const override { return identity_; }
   std::string fingerprint() const override { return data_.fingerprint; }
   std::vector<int64_t> begin_epoch(int64_t epoch) override;

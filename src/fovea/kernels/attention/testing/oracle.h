@@ -18,6 +18,7 @@ struct OracleOffsets {
   std::vector<double> values;
 };
 // What is added to a score of query i and key j of offset o: by_head[o] + by_query[i][o] + scale queries[i] . rows[o].
+// by_head[o] to selected scores alone, if oracle_ramps() of the spec.
 struct OracleTerms {
   OracleOffsets by_head, by_query, rows;  // [count], [num_queries, count], [count, head_dim]
   std::vector<double> queries;            // [num_queries, head_dim]
@@ -35,6 +36,11 @@ struct OracleInput {
   std::vector<double> factor;  // [num_queries, num_keys] on the weights (dropout: 0 or 1 / (1 - rate)); empty: none
   OracleTerms terms = {};
 };
+
+// The spec is span(limit,ramp)+topk(k), whose ramp acts behind the selection.
+inline bool oracle_ramps(const AttentionSpec& spec) {
+  return spec.select && spec.pairs.op == Pairs::Op::kLeaf && std::holds_alternative<AdaptiveSpan>(spec.pairs.leaf);
+}
 
 // Where key `key` stands in `of` as query `query` sees it.
 int64_t oracle_offset(const OracleInput& input, const OracleOffsets& of, int64_t query, int64_t key);

@@ -1,0 +1,122 @@
+#include "fovea/app/analyze_spans.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "fovea/base/error.h"
+#include "fovea/base/strings.h"
+#include "fovea/decode/open_checkpoint.h"
+#include "fovea/nn/checkpoint.h"
+#include "fovea/nn/checkpoint_files.h"
+#include "fovea/nn/checkpoint_module.h"
+#include "fovea/spec/adaptive_span.h"
+#include "fovea/spec/decoder_config.h"
+#include "fovea/spec/model_config.h"
+#include "fovea/tasks/image/config.h"
+#include "fovea/tasks/language/config.h"
+#include "fovea/tasks/translation/task.h"
+
+namespace fovea::app {
+namespace {
+
+// Of a decoder's layers, the spans of their heads in tokens; nothing for a head without one.
+using LayerLengths = std::vector<std::optional<double>>;
+
+template <class Config>
+std::vector<LayerLengths> decoder_lengths(const nn::Checkpoint& checkpoint, const std::string& prefix) {
+  const std::string origin = (checkpoint.folder / nn::kConfigFile).string();
+  const auto config = nn::config_of<Config>(checkpoint.identity, origin);
+  std::vector<LayerLengths> layers;
+  for (int64_t layer = 0; layer < config.dec_depth; ++layer) {
+    const auto spans = spans_of_heads(attention_of(config, Sublayer::kDecoder, layer));
+    LayerLengths lengths(spans.size());
+    const int64_t count = std::ranges::count_if(spans, [](const auto& span) { return span.has_value(); });
+    layers.push_back(lengths);
+    if (count == 0) continue;
+    const std::string name = cat(prefix, "layers.", layer, ".self_attention.span.share");
+    const at::Tensor shares =
+        nn::tensor_of(checkpoint.model, name, {count}, checkpoint.folder.string()).to(at::kDouble);
+    int64_t own = 0;
+    for (size_t head = 0; head < spans.size(); ++head) {
+      if (spans[head])
+        layers.back()[head] = shares.const_data_ptr<double>()[own++] * static_cast<double>(spans[head]->limit);
+    }
+  }
+  return layers;
+}
+
+std::vector<LayerLengths> lengths_of(const std::string& model) {
+  const nn::Checkpoint checkpoint =
+      decode::open_checkpoint(model, {language::kTask, image::kTask, translation::kTask});
+  const std::string& task = checkpoint.identity.task;
+  if (task == language::kTask) return decoder_lengths<language::LanguageConfig>(checkpoint, "");
+  if (task == image::kTask) return decoder_lengths<image::ImageConfig>(checkpoint, "");
+  return decoder_lengths<ModelConfig>(checkpoint, "decoder.");
+}
+
+// The mean of a layer's heads that have a span, or nothing.
+std::optional<double> mean_of(const LayerLengths& lengths) {
+  double sum = 0, count = 0;
+  for (const auto& length : lengths) {
+    sum += length.value_or(0);
+    count += length ? 1 : 0;
+  }
+  return count > 0 ? std::optional(sum / count) : std::nullopt;
+}
+
+std::string json_of(const std::vector<LayerLengths>& layers) {
+  nlohmann::ordered_json records = nlohmann::ordered_json::array();
+  const auto add = [&](size_t layer, size_t head, double span) {
+    records.push_back({{"kind", "decoder"}, {"layer", layer + 1}, {"head", head}, {"span", span}});
+  };
+  for (size_t layer = 0; layer < layers.size(); ++layer) {
+    const auto mean = mean_of(layers[layer]);
+    if (!mean) continue;
+    add(layer, 0, *mean);
+    for (size_t head = 0; head < layers[layer].size(); ++head) {
+      if (layers[layer][head]) add(layer, head + 1, *layers[layer][head]);
+    }
+  }
+  return nlohmann::ordered_json({{"figures", records}}).dump();
+}
+
+// A line per layer, with "-" for a head without a span.
+std::string table_of(const std::vector<LayerLengths>& layers) {
+  constexpr size_t kWidth = 9;
+  const auto cell = [](const std::string& text) {
+    return std::string(text.size() < kWidth ? kWidth - text.size() : 1, ' ') + text;
+  };
+  std::string text = "span in tokens\nlayer" + cell("mean");
+  for (size_t head = 0; head < layers.front().size(); ++head) text += cell(cat("head ", head + 1));
+  for (size_t layer = 0; layer < layers.size(); ++layer) {
+    const auto mean = mean_of(layers[layer]);
+    if (!mean) continue;
+    const std::string number = std::to_string(layer + 1);
+    text += "\n" + std::string(number.size() < 5 ? 5 - number.size() : 0, ' ') + number + cell(fixed(*mean, 1));
+    for (const auto& length : layers[layer]) text += cell(length ? fixed(*length, 1) : "-");
+  }
+  return text + "\n";
+}
+
+}  // namespace
+
+bool has_spans(const std::string& model) {
+  try {
+    for (const LayerLengths& layer : lengths_of(model)) {
+      if (mean_of(layer)) return true;
+    }
+  } catch (const Error&) {
+    return false;
+  }
+  return false;
+}
+
+void print_spans(const std::string& model, bool as_json, std::ostream& out) {
+  const std::vector<LayerLengths> layers = lengths_of(model);
+  out << (as_json ? json_of(layers) + "\n" : table_of(layers));
+}
+
+}  // namespace fovea::app

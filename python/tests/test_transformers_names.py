@@ -79,8 +79,10 @@ def test_ranges_are_the_mask(q_length, q_offset, buffer, side):
     if side == "left":
         mask[0, :4] = False
     for window in (None, 3):
+        masks = transformers.masking_utils
+        rule = masks.sliding_window_causal_mask_function(window) if window else masks.causal_mask_function
         made = _masks.mask(batch_size=2, q_length=q_length, kv_length=buffer, q_offset=q_offset, attention_mask=mask,
-                           mask_function=None, local_size=window, allow_is_causal_skip=True)
+                           mask_function=rule, local_size=window, allow_is_causal_skip=True)
         ranges = _masks.Ranges.decode(made)
         i = torch.arange(q_length)[:, None] + q_offset
         j = torch.arange(buffer)[None]
@@ -91,9 +93,16 @@ def test_ranges_are_the_mask(q_length, q_offset, buffer, side):
 
 
 def test_prepared_masks_may_come_again():
-    made = _masks.mask(batch_size=2, q_length=4, kv_length=4, q_offset=0, local_size=3)
+    rule = transformers.masking_utils.sliding_window_causal_mask_function(3)
+    made = _masks.mask(batch_size=2, q_length=4, kv_length=4, q_offset=0, mask_function=rule, local_size=3)
     assert made.shape[:2] == (1, 4) and made.stride(1) == 0 and made.untyped_storage().nbytes() < 300
-    assert _masks.is_encoded(made)
+    config = hf.config("mistral")
+    config._attn_implementation = fovea.transformers.register("full")
+    again = transformers.masking_utils.create_sliding_window_causal_mask(
+        config=config, attention_mask=made, past_key_values=None, position_ids=None,
+        **({"inputs_embeds": torch.randn(2, 4, 48)} if hf.VERSION >= (5, 0) else
+           {"input_embeds": torch.randn(2, 4, 48), "cache_position": torch.arange(4)}))
+    assert again is made
 
 
 def test_masks_of_four_dimensions():

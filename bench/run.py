@@ -212,9 +212,17 @@ def generation_part(given, report, _roof):
     report.table("generation", "Generating 500 bytes after 100, greedy, against eager PyTorch", rows)
 
 
+def huggingface_part(given, report, _roof):
+    import huggingface
+
+    rows = huggingface.rows((2048,) if given.quick else (2048, 8192), given.seconds)
+    report.table("huggingface", "A random Llama-like model of transformers, 8 layers, width 512, 8 query and 2 key heads", rows)
+
+
 # Of --only, in the order of measuring: `peers` begins with malloc's own settings, which tuned ones replace for good.
 PARTS = {"peers": peers_part, "sdpa": sdpa_part, "kernels": kernels_part, "flex": flex_part, "spans": spans_part, "memory": memory_part,
-         "training": training_part, "decoding": decoding_part, "language": language_part, "generation": generation_part}
+         "training": training_part, "decoding": decoding_part, "language": language_part, "generation": generation_part,
+         "huggingface": huggingface_part}
 
 
 def line_of(error):

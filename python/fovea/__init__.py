@@ -12,6 +12,9 @@ _library.load()
 
 from ._functional import SpecError, attention, attention_weights, parameters, parse, properties, spec_names  # noqa: E402
 from ._module import Attention  # noqa: E402
+from . import transformers  # noqa: E402
+from .transformers import sparsify, sweep  # noqa: E402
 
-__all__ = ["Attention", "SpecError", "attention", "attention_weights", "parameters", "parse", "properties", "spec_names"]
+__all__ = ["Attention", "SpecError", "attention", "attention_weights", "parameters", "parse", "properties", "sparsify",
+           "spec_names", "sweep", "transformers"]
 __version__ = "0.1.0"

@@ -122,13 +122,14 @@ def attention(q: Tensor, k: Tensor, v: Tensor, spec: str = "full", *, causal: bo
               bias: Tensor | None = None, scale: float | None = None, dropout: float = 0.0, seed: int = 0,
               layer: int = 0, dropout_seed: int | Tensor | None = None, offset_bias: Tensor | None = None,
               offset_first: int = 0, offset_queries: Tensor | None = None, offset_rows: Tensor | None = None,
-              offset_rows_first: int = 0, offset_values: Tensor | None = None, offset_values_first: int = 0) -> Tensor:
+              offset_rows_first: int = 0, offset_values: Tensor | None = None, offset_values_first: int = 0,
+              enable_gqa: bool = False) -> Tensor:
     """Attention by any mechanism, differentiable in q, k, v, alpha, gain, gate, bias and the terms by offset; works in
     torch.compile.
 
     Args:
         q (Tensor): [B, H, N_q, D], or packed without padding [T_q, H, D].
-        k, v (Tensor): [B, H, N_k, D], or packed [T_k, H, D]; q's type and device.
+        k, v (Tensor): [B, H, N_k, D], or packed [T_k, H, D]; q's type and device. v may have another D, D_v.
         spec (str): the mechanism, "topk(8)", "window(64)|global(4)", "relu+gated-rmsnorm", "4*local(256);4*full".
         causal (bool): a query sees no key after itself. Query i stands at key position i + N_k - N_q.
         cross (bool): queries and keys are of different texts, so that specs which compare positions are refused.
@@ -143,7 +144,7 @@ def attention(q: Tensor, k: Tensor, v: Tensor, spec: str = "full", *, causal: bo
         k_tokens (Tensor, optional): packed: [N] int64 on the CPU, with k_begins, which are ranges of it then: key j of
             sequence b is row k_tokens[k_begins[b] + j] of k and v. For caches in pieces.
         alpha (Tensor, optional): [H] in [1.0001, 64], for entmax(learned).
-        gain, gate, bias (Tensor, optional): [H * D], for norms; gain is one and bias zero where left out.
+        gain, gate, bias (Tensor, optional): [H * D_v], for norms; gain is one and bias zero where left out.
         scale (float, optional): of q . k; default 1 / sqrt(D).
         dropout (float): rate on the weights; the mask is a function of dropout_seed, head and positions.
         seed, layer (int): random(k) draws from (seed, layer, head).
@@ -154,10 +155,12 @@ def attention(q: Tensor, k: Tensor, v: Tensor, spec: str = "full", *, causal: bo
             offset_first + count - 1; any other counts as the nearest of these. For self-attention, here and below.
         offset_queries, offset_rows (Tensor, optional): q's shape and [count, H or 1, D]: scale offset_queries .
             offset_rows[o - offset_rows_first] is added, without memory for all offsets of all queries.
-        offset_values (Tensor, optional): [count, H or 1, D]: a key's value is v + offset_values[o -
+        offset_values (Tensor, optional): [count, H or 1, D_v]: a key's value is v + offset_values[o -
             offset_values_first].
+        enable_gqa (bool): k and v may have fewer heads than q, H_kv, a divisor of H: head h reads their head
+            h // (H // H_kv). The fast kernels read keys where they are and do not repeat them.
     Returns:
-        Tensor: q's shape. A row without a candidate is zero.
+        Tensor: q's shape, with D_v in place of D. A row without a candidate is zero.
     Raises:
         SpecError: spec does not parse.
         TypeError, ValueError, RuntimeError: another argument does not fit; the message names it.
@@ -168,7 +171,7 @@ def attention(q: Tensor, k: Tensor, v: Tensor, spec: str = "full", *, causal: bo
                "offset_values": offset_values}
     _check_numbers(scale=1 if scale is None else scale, dropout=dropout)
     _check_seeds(seed=seed, layer=layer, offset_first=offset_first, offset_rows_first=offset_rows_first,
-                 offset_values_first=offset_values_first)
+                 offset_values_first=offset_values_first, enable_gqa=bool(enable_gqa))
     drawn_seed = None  # not made a number: that would cut a compiled graph in two
     if dropout_seed is None:
         dropout_seed = 0
@@ -184,7 +187,7 @@ def attention(q: Tensor, k: Tensor, v: Tensor, spec: str = "full", *, causal: bo
     return _call(torch.ops.fovea.attention, q, k, v, spec=spec, tensors=tensors, kind=_kind(causal, cross), scale=scale,
                  dropout=dropout, seed=seed, layer=layer, dropout_seed=dropout_seed, drawn_seed=drawn_seed,
                  offset_first=offset_first, offset_rows_first=offset_rows_first,
-                 offset_values_first=offset_values_first)
+                 offset_values_first=offset_values_first, enable_gqa=bool(enable_gqa))
 
 
 def attention_weights(q: Tensor, k: Tensor, spec: str = "full", *, causal: bool = False, cross: bool = False,
@@ -193,7 +196,7 @@ def attention_weights(q: Tensor, k: Tensor, spec: str = "full", *, causal: bool 
                       k_tokens: Tensor | None = None, alpha: Tensor | None = None, scale: float | None = None,
                       seed: int = 0, layer: int = 0, offset_bias: Tensor | None = None, offset_first: int = 0,
                       offset_queries: Tensor | None = None, offset_rows: Tensor | None = None,
-                      offset_rows_first: int = 0) -> Tensor:
+                      offset_rows_first: int = 0, enable_gqa: bool = False) -> Tensor:
     """The weights that attention() would use, whole: for looking at, constants to every kind of derivative. Arguments
     as there.
 
@@ -206,7 +209,8 @@ def attention_weights(q: Tensor, k: Tensor, spec: str = "full", *, causal: bool 
     _check_numbers(scale=1 if scale is None else scale)
     _check_seeds(seed=seed, layer=layer, offset_first=offset_first, offset_rows_first=offset_rows_first)
     return _call(torch.ops.fovea.attention_weights, q, k, spec=spec, tensors=tensors, kind=_kind(causal, cross),
-                 scale=scale, seed=seed, layer=layer, offset_first=offset_first, offset_rows_first=offset_rows_first)
+                 scale=scale, seed=seed, layer=layer, offset_first=offset_first, offset_rows_first=offset_rows_first,
+                 enable_gqa=bool(enable_gqa))
 
 
 @torch.library.register_fake("fovea::attention_weights")

@@ -167,7 +167,7 @@ def test_operator_passes_opcheck():
     q, k, v = inputs(2, H, 6, D, dtype=torch.float32)
     terms = [torch.randn(H, 5, requires_grad=True), torch.randn(2, H, 6, 4, requires_grad=True),
              torch.randn(2, H, 6, D, requires_grad=True), torch.randn(3, H, D, requires_grad=True)]
-    arguments = (q, k, v, None, terms, [-3, -2, -1, -4, 7], [None] * 7, "topk(3)", "causal", 0.5, 0.0, [0, 0, 0], 0, True)
+    arguments = (q, k, v, None, terms, [-3, -2, -1, -4, 7], [None] * 7, "topk(3)", "causal", 0.5, 0.0, [0, 0, 0, 1], 0, True)
     most = ("test_schema", "test_autograd_registration", "test_faketensor")
     torch.library.opcheck(torch.ops.fovea.attention_forward.default, arguments, test_utils=most)
     out, stats, kept, sums = (x.detach() for x in torch.ops.fovea.attention_forward(*arguments))

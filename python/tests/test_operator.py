@@ -48,7 +48,7 @@ def test_gradcheck(spec, kind):
 def operator_arguments(spec, dtype, layout=(None,) * 7, shape=(2, H, 6, D)):
     q, k, v = specs.inputs(*shape, dtype=dtype, requires_grad=True)
     alpha = specs.extras("entmax(learned)", H, D, dtype, True)["alpha"] if "learned" in spec else None
-    return (q, k, v, alpha, [], [], list(layout), spec, "self", 0.5, 0.1, [1, 0, 0], 7, True)
+    return (q, k, v, alpha, [], [], list(layout), spec, "self", 0.5, 0.1, [1, 0, 0, 1], 7, True)
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16], ids=str)
@@ -74,7 +74,7 @@ def test_lists_of_keys_without_their_ranges():
                       (q, [torch.tensor([0, 5]), None, None, tokens, None, None, None]),
                       (q[None], [None, None, torch.tensor([0]), tokens, None, torch.tensor([2]), None])):
         with pytest.raises(RuntimeError, match="k_tokens go with k_begins"):
-            torch.ops.fovea.attention_forward(x, x, x, None, [], [], layout, "full", "self", 1.0, 0.0, [0, 0, 0], 0, False)
+            torch.ops.fovea.attention_forward(x, x, x, None, [], [], layout, "full", "self", 1.0, 0.0, [0, 0, 0, 1], 0, False)
 
 
 @pytest.mark.parametrize("spec", ["topk(3)", "window(3)"])

@@ -18,10 +18,9 @@
 namespace fovea::nn {
 namespace {
 
-// A [k * M, M] matrix out of k stacked ones: each gets the limit of a matrix of its own.
-std::shared_ptr<Linear> stacked(int64_t width, int64_t count, const InitScope& scope) {
-  return std::make_shared<Linear>(Linear::Shape{width, count * width, xavier_limit(width, width, std::sqrt(0.5))},
-                                  scope);
+// A [rows, M] matrix out of stacked ones: each gets the limit of an [M, M] matrix of its own.
+std::shared_ptr<Linear> stacked(int64_t width, int64_t rows, const InitScope& scope) {
+  return std::make_shared<Linear>(Linear::Shape{width, rows, xavier_limit(width, width, std::sqrt(0.5))}, scope);
 }
 
 // Of sequences that begin and end at `offsets`.
@@ -35,12 +34,15 @@ int64_t longest(const at::Tensor& offsets) {
 }  // namespace
 
 Attention::Attention(const AttentionPlace& place, const Mechanism& mechanism, const InitScope& scope) : place_(place) {
-  const int64_t width = place.width;
+  const int64_t width = place.width, of_keys = 2 * place.key_heads() * place.head_dim();
+  if (place.key_heads() < place.heads && has_routes(mechanism.training))
+    throw Error(cat("--transformer-heads-kv ", place.heads_kv, ": routed heads have keys of their own in '",
+                    print(mechanism.training), "'; leave the option out"));
   if (place.kind == AttentionKind::kCross) {
-    q_ = register_module("q", stacked(width, 1, scope / "q"));
-    kv_ = register_module("kv", stacked(width, 2, scope / "kv"));
+    q_ = register_module("q", stacked(width, width, scope / "q"));
+    kv_ = register_module("kv", stacked(width, of_keys, scope / "kv"));
   } else {
-    qkv_ = register_module("qkv", stacked(width, 3, scope / "qkv"));
+    qkv_ = register_module("qkv", stacked(width, width + of_keys, scope / "qkv"));
   }
   out_ = register_module(
       "out", std::make_shared<Linear>(Linear::Shape{width, width, xavier_limit(width, width)}, scope / "out"));
@@ -102,9 +104,13 @@ void Attention::require_parameters(const Mechanism& mechanism) const {
 Projected Attention::project(const at::Tensor& x, const at::Tensor& positions) const {
   // One product; the parts' backward is a single stack.
   const at::Tensor product = (*qkv_)(x);
-  const int64_t head_dim = place_.width / place_.heads;
-  if (place_.rotary) {
-    const at::Tensor heads = product.view({x.size(0), 3 * place_.heads, head_dim});
+  const int64_t head_dim = place_.head_dim(), keys = place_.key_heads();
+  if (place_.rotary || keys < place_.heads) {
+    const at::Tensor heads = product.view({x.size(0), place_.heads + 2 * keys, head_dim});
+    if (!place_.rotary) {
+      const auto parts = heads.split_with_sizes({place_.heads, keys, keys}, 1);
+      return {parts[0], parts[1], parts[2], has_terms() ? parts[0] : at::Tensor()};
+    }
     // It may turn in place.
     const at::Tensor unturned = has_terms() ? heads.narrow(1, 0, place_.heads).clone() : at::Tensor();
     const ops::RotaryHeads turned = ops::rotary_heads(heads, place_.heads, positions, place_.rotary->base);
@@ -115,14 +121,14 @@ Projected Attention::project(const at::Tensor& x, const at::Tensor& positions) c
 }
 
 Projected Attention::project(const PlacedTokens& queries, const PlacedTokens& keys) const {
-  const int64_t head_dim = place_.width / place_.heads, width = place_.width;
-  const auto rows = [&](const PlacedTokens& tokens, int64_t first, int64_t count) {
-    const at::Tensor product = ops::linear(tokens.x, qkv_->weight.narrow(0, first * width, count * width),
-                                           qkv_->bias.narrow(0, first * width, count * width));
-    return product.view({tokens.x.size(0), count, place_.heads, head_dim});
+  const int64_t head_dim = place_.head_dim(), of_keys = place_.key_heads();
+  const auto heads = [&](const PlacedTokens& tokens, int64_t first, int64_t count) {
+    const at::Tensor product = ops::linear(tokens.x, qkv_->weight.narrow(0, first * head_dim, count * head_dim),
+                                           qkv_->bias.narrow(0, first * head_dim, count * head_dim));
+    return product.view({tokens.x.size(0), count, head_dim});
   };
-  const at::Tensor q = rows(queries, 0, 1).select(1, 0);
-  const auto halves = rows(keys, 1, 2).unbind(1);
+  const at::Tensor q = heads(queries, 0, place_.heads);
+  const auto halves = heads(keys, place_.heads, 2 * of_keys).view({-1, 2, of_keys, head_dim}).unbind(1);
   const at::Tensor unturned = has_terms() ? q : at::Tensor();
   if (!place_.rotary) return {q, halves[0], halves[1], unturned};
   const double base = place_.rotary->base;
@@ -130,14 +136,14 @@ Projected Attention::project(const PlacedTokens& queries, const PlacedTokens& ke
 }
 
 at::Tensor Attention::turn(const at::Tensor& stacked, const at::Tensor& positions) const {
-  const at::Tensor q = stacked.select(1, 0);
+  const at::Tensor q = stacked.narrow(1, 0, place_.heads);
   if (!place_.rotary) return has_terms() ? q : at::Tensor();
   const at::Tensor unturned = has_terms() ? q.clone() : at::Tensor();
   const ops::RotaryHeads turned =
-      ops::rotary_heads(stacked.flatten(1, 2), place_.heads, positions, place_.rotary->base);
+      ops::rotary_heads(stacked, place_.heads, positions, place_.rotary->base);
   if (turned.q.is_alias_of(stacked)) return unturned;  // in place where a kernel computes
   q.copy_(turned.q);
-  stacked.select(1, 1).copy_(turned.k);
+  stacked.narrow(1, place_.heads, place_.key_heads()).copy_(turned.k);
   return unturned;
 }
 
@@ -146,7 +152,7 @@ at::Tensor Attention::project_query(const at::Tensor& x) const {
 }
 
 Projected Attention::project_memory(const at::Tensor& memory) const {
-  const auto parts = (*kv_)(memory).view({memory.size(0), 2, place_.heads, place_.width / place_.heads}).unbind(1);
+  const auto parts = (*kv_)(memory).view({memory.size(0), 2, place_.key_heads(), place_.head_dim()}).unbind(1);
   return {{}, parts[0], parts[1]};
 }
 
@@ -155,6 +161,7 @@ ops::AttentionOptions Attention::options() const {
   options.kind = place_.kind;
   options.seed = place_.seed;
   options.layer = place_.layer;
+  options.enable_gqa = place_.key_heads() < place_.heads;
   const AttentionParameters needs = parameters_of(mechanism_.training);
   // In bf16 a learned alpha would keep two digits, so it is computed in float32 at least.
   if (needs.alpha) {
@@ -241,7 +248,7 @@ Attention::Packed Attention::packed(ops::PackedLayer::Format format) const {
 
 at::Tensor Attention::Packed::project(const at::Tensor& x) const {
   const at::Tensor projected = in(x);
-  return projected.view({x.size(0), projected.size(1) / x.size(1), heads, x.size(1) / heads});
+  return projected.view({x.size(0), projected.size(1) * heads / x.size(1), x.size(1) / heads});
 }
 
 at::Tensor Attention::Packed::output(const at::Tensor& mixed) const {

@@ -15,12 +15,13 @@
 #include "fovea/spec/attention_spec.h"
 #include "fovea/spec/positions.h"
 
-// One attention of a layer: projections, mechanism, output projection. H heads of D, M = H D.
+// One attention of a layer: projections, mechanism, output projection. H heads of D, M = H D, K heads of keys and values.
 namespace fovea::nn {
 
 // Where an attention stands; fixed when the model is built.
 struct AttentionPlace {
   int64_t width = 0, heads = 0;
+  int64_t heads_kv = 0;  // of k and v, a divisor of heads; 0: heads
   AttentionKind kind = AttentionKind::kSelf;
   int64_t layer = 0;  // unlike any other attention's of the model: random(k) draws from (seed, layer, head)
   int64_t seed = 0;
@@ -28,6 +29,9 @@ struct AttentionPlace {
   RelativeSchemes relative = RelativeSchemes();  // self-attention
   RoutingConfig routing = {};                    // of routed heads
   SpanScheme spans = {};                         // of heads with an adaptive span
+
+  int64_t key_heads() const { return heads_kv == 0 ? heads : heads_kv; }  // K
+  int64_t head_dim() const { return width / heads; }
 };
 
 // The mechanism in both phases, canonical text.
@@ -35,7 +39,7 @@ struct Mechanism {
   LayerSpec training, evaluation;
 };
 
-// q, k, v of one call, [tokens, H, D] each.
+// q, k, v of one call, [tokens, H, D], and [tokens, K, D] k and v.
 struct Projected {
   at::Tensor q, k, v;
   at::Tensor unturned = {};  // q without its turn by positions, if terms by offset need it
@@ -60,7 +64,7 @@ class Attention : public torch::nn::Module {
 
   // x [T, M] -> q, k, v of self-attention; positions [T] on the CPU.
   Projected project(const at::Tensor& x, const at::Tensor& positions) const;
-  // The same with keys and values of more tokens than the queries', as memory adds them: k and v [T_k, H, D].
+  // The same with keys and values of more tokens than the queries', as memory adds them: k and v [T_k, K, D].
   Projected project(const PlacedTokens& queries, const PlacedTokens& keys) const;
   // The cross-attention's halves.
   at::Tensor project_query(const at::Tensor& x) const;
@@ -92,11 +96,11 @@ class Attention : public torch::nn::Module {
   struct Packed {
     ops::PackedLayer in, out;
     int64_t heads;
-    at::Tensor project(const at::Tensor& x) const;     // [T, M] -> [T, 3, H, D], or [T, 1, H, D] of cross-attention
+    at::Tensor project(const at::Tensor& x) const;     // [T, M] -> [T, H + 2 K, D], or [T, H, D] of cross-attention
     at::Tensor output(const at::Tensor& mixed) const;  // [T, H, D] -> [T, M]
   };
   Packed packed(ops::PackedLayer::Format format) const;
-  // What project() does to q and k by their positions, in place: stacked [T, 3, H, D] of Packed::project(). Returns
+  // What project() does to q and k by their positions, in place: stacked [T, H + 2 K, D] of Packed::project(). Returns
   // Projected::unturned.
   at::Tensor turn(const at::Tensor& stacked, const at::Tensor& positions) const;
 

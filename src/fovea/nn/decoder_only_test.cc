@@ -53,6 +53,7 @@ std::vector<DecoderConfig> variants(const std::string& attention) {
   modern.transformer_norm_kind = "rms";
   modern.transformer_ffn_activation = "swiglu";
   modern.tied_embeddings = true;
+  if (attention.find("routed") == std::string::npos) modern.transformer_heads_kv = 1, plain.transformer_heads_kv = 3;
   bare.transformer_positions = "none";
   bare.transformer_ffn_activation = "geglu";
   return {plain, modern, bare};
@@ -98,6 +99,20 @@ TEST(DecoderOnly, RowsMayBeginEmptyAndGrowInPieces) {
     expect_step(model, *state, rows, rng);
     EXPECT_EQ(std::vector<int64_t>(state->lengths().begin(), state->lengths().end()), std::vector<int64_t>({5, 3}));
   }
+}
+
+// As many numbers as the heads of keys say: of qkv, and of a cache.
+TEST(DecoderOnly, FewerHeadsOfKeysAreFewerNumbers) {
+  DecoderConfig config = tiny_decoder();
+  const auto rows = [&] {
+    DecoderOnly model(config, 3);
+    return model->named_parameters()["layers.0.self_attention.qkv.weight"].size(0);
+  };
+  EXPECT_EQ(rows(), 3 * 12);
+  config.transformer_heads_kv = 1;
+  EXPECT_EQ(rows(), 12 + 2 * 4);
+  config.attention = "routed(2,3,causal)";
+  EXPECT_THROW(rows(), Error);
 }
 
 // Histories chosen by hand: one prompt is continued by several rows, rows cross over, leave and multiply again.

@@ -86,7 +86,8 @@ std::vector<uint64_t> RoutingSteps::streams_of(const Group& group, bool own_keys
 
 void RoutingSteps::share_keys(const at::Tensor& stacked) const {
   for (const Group& group : groups_) {
-    const auto heads = [&](int64_t part) { return stacked.select(1, part).narrow(1, group.first_head, group.heads); };
+    const int64_t all = stacked.size(1) / 3;  // of q, as of k and of v
+    const auto heads = [&](int64_t part) { return stacked.narrow(1, part * all + group.first_head, group.heads); };
     heads(1).copy_(ops::routing_vectors(heads(0)));
   }
 }

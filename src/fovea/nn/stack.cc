@@ -22,6 +22,7 @@ AttentionSetup attention_setup(const StackConfig& config, const StackPlace& plac
   AttentionSetup setup;
   setup.place = {.width = config.dim_emb,
                  .heads = config.transformer_heads,
+                 .heads_kv = config.transformer_heads_kv,
                  .kind = kind_of(sublayer),
                  .layer = sublayer == Sublayer::kCross ? number + 1 : number,
                  .seed = place.attention_seed,

@@ -103,7 +103,9 @@ void StepCache::append_apart(const int64_t* bounds) {
 }
 
 void StepCache::write(size_t layer, const at::Tensor& stacked) {
-  const at::Tensor kept = stacked.narrow(1, 1, 2);
+  const int64_t both = 2 * shape_.heads;
+  const at::Tensor kept =
+      stacked.narrow(1, stacked.size(1) - both, both).view({stacked.size(0), 2, shape_.heads, shape_.head_dim});
   if (places_.defined()) {
     buffers_[layer].index_copy_(0, places_, kept);
   } else {

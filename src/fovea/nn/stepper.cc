@@ -17,7 +17,7 @@ StepCache empty_cache(const Stepper::Parts& parts, StepCache::Rows kind, int64_t
   const AttentionPlace& place = parts.stack.layers().front()->self_attention->place();
   return {kind,
           rows,
-          {parts.stack.place().depth, place.heads, place.width / place.heads},
+          {parts.stack.place().depth, place.key_heads(), place.head_dim()},
           parts.embedding.weight().options()};
 }
 
@@ -117,7 +117,8 @@ at::Tensor Stepper::self_attention(size_t layer, const at::Tensor& x, const at::
   const std::shared_ptr<RoutingSteps>& routing = routing_[layer];
   if (routing) routing->share_keys(stacked);
   cache_.write(layer, stacked);
-  const Projected inputs = {stacked.select(1, 0), cache_.keys(layer), cache_.values(layer), unturned};
+  const at::Tensor q = stacked.narrow(1, 0, packed.heads);
+  const Projected inputs = {q, cache_.keys(layer), cache_.values(layer), unturned};
   ops::AttentionOptions options = options_[layer];
   const Projected mixed = attention.with_terms(inputs, tables_[layer], options);
   if (!routing) return packed.output(attention.mix(mixed, tables_[layer], options));
@@ -143,7 +144,7 @@ void Stepper::lengthen_tables() {
 
 at::Tensor Stepper::cross_attention(size_t layer, const at::Tensor& x) const {
   const Attention::Packed& packed = *packed_->layers[layer].cross_attention;
-  return packed.output(cross_->mix(layer, packed.project(x).select(1, 0), cache_.lengths()));
+  return packed.output(cross_->mix(layer, packed.project(x), cache_.lengths()));
 }
 
 void Stepper::reorder(const std::vector<int64_t>& parents) {

@@ -47,6 +47,7 @@ ModelConfig with(const Specs& specs, const std::string& norm) {
     config.transformer_positions = "rotary";
     config.transformer_norm_kind = "rms";
     config.transformer_ffn_activation = "swiglu";
+    if (!is_routed) config.transformer_heads_kv = 1;
   }
   config.attention_encoder = config.attention_decoder = specs.self;
   config.attention_cross = specs.cross;

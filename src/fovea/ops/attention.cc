@@ -4,7 +4,9 @@
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/cat.h>
+#include <ATen/ops/constant_pad_nd.h>
 #include <ATen/ops/matmul.h>
+#include <ATen/ops/stack.h>
 
 #include <algorithm>
 #include <cmath>
@@ -104,6 +106,73 @@ void check_read(const Layer& layer, const std::string& spec, const AttentionOpti
   }
 }
 
+// The heads of q that share one of k and v, and none before them.
+kernels::KeySharing key_sharing(const at::Tensor& q, const at::Tensor& k, const AttentionOptions& options) {
+  if (!options.enable_gqa || q.dim() < 3 || k.dim() != q.dim()) return {};
+  const int64_t heads = q.sym_size(1).guard_int(__FILE__, __LINE__);
+  const int64_t of_keys = k.sym_size(1).guard_int(__FILE__, __LINE__);
+  if (heads == of_keys) return {};
+  if (of_keys < 1 || heads % of_keys != 0) {
+    throw Error(cat("attention: q has ", heads, " heads and k ", of_keys,
+                    "; with enable_gqa expected a number of heads of k that divides that of q"));
+  }
+  return {.share = heads / of_keys};
+}
+
+// The heads of k or v that `count` heads from `first` on read.
+at::Tensor key_heads_of(const at::Tensor& x, const kernels::KeySharing& keys, int64_t first, int64_t count) {
+  const int64_t begin = keys.key_head(first);
+  return x.narrow(1, begin, keys.key_head(first + count - 1) + 1 - begin);
+}
+
+// What a routed group takes: k and v have a head for each of q's, as the rows of a cluster are gathered head by head.
+struct RoutedCall {
+  CoreTensors x;
+  CoreArguments arguments;
+};
+RoutedCall routed_call(const CoreTensors& x, const CoreArguments& arguments) {
+  RoutedCall call{x, arguments};
+  call.arguments.heads_per_key = 1;
+  const int64_t share = arguments.heads_per_key;
+  if (share == 1) return call;
+  const kernels::KeySharing keys{share, arguments.first_head % share};
+  std::vector<at::Tensor> k, v;
+  for (int64_t h = 0; h < x.q.size(1); ++h) {
+    k.push_back(x.k.select(1, keys.key_head(h)));
+    v.push_back(x.v.select(1, keys.key_head(h)));
+  }
+  call.x.k = at::stack(k, 1), call.x.v = at::stack(v, 1);
+  return call;
+}
+
+// Inputs of one width. Zeros behind q and k leave the scores as they are, and those behind v give zeros.
+struct EvenInputs {
+  at::Tensor q, k, v;
+  int64_t value_width = 0;
+};
+
+at::Tensor padded_to_width(const at::Tensor& x, int64_t width) {
+  const int64_t missing = width - x.sym_size(-1).guard_int(__FILE__, __LINE__);
+  return missing > 0 ? at::constant_pad_nd(x, {0, missing}) : x;
+}
+
+// Pads the terms of `options` too, and fills in the scale.
+EvenInputs of_one_width(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, AttentionOptions& options) {
+  if (q.dim() < 3 || v.dim() != k.dim()) return {q, k, v};
+  const int64_t width = q.sym_size(-1).guard_int(__FILE__, __LINE__);
+  EvenInputs x{q, k, v, v.sym_size(-1).guard_int(__FILE__, __LINE__)};
+  const auto rows = static_cast<size_t>(k.dim() - 1);
+  const bool alike = k.sym_sizes().slice(0, rows) == v.sym_sizes().slice(0, rows) && k.sym_size(-1) == q.sym_size(-1);
+  if (x.value_width == width || !alike) return x;
+  if (!options.scale) options.scale = 1 / std::sqrt(static_cast<double>(width));
+  const int64_t wide = std::max(width, x.value_width);
+  x.q = padded_to_width(q, wide), x.k = padded_to_width(k, wide), x.v = padded_to_width(v, wide);
+  for (std::optional<at::Tensor>* term : {&options.offsets.queries, &options.offsets.rows, &options.offsets.values}) {
+    if (*term) *term = padded_to_width(**term, wide);
+  }
+  return x;
+}
+
 std::optional<at::Tensor> alpha_of(const Layer::Group& group, const AttentionOptions& options, int64_t first_head,
                                    int64_t num_heads) {
   if (!group.reads_alpha) return std::nullopt;
@@ -153,7 +222,7 @@ void set_terms(const OffsetTerms& given, const at::Tensor& q, const Layer::Group
   cut_term(group.span, 0, arguments.terms.rows, arguments.offsets.rows);
 }
 
-void check_offset_terms(const OffsetTerms& given, const at::Tensor& q) {
+void check_offset_terms(const OffsetTerms& given, const at::Tensor& q, const c10::SymInt& value_width) {
   // A group of the heads would take the terms of all.
   if (given.by_head && (given.by_head->dim() != 2 || given.by_head->sym_size(0) != q.sym_size(1))) {
     throw Error(cat("attention: offset_bias has shape ", shape(*given.by_head), "; expected [", q.sym_size(1),
@@ -161,7 +230,7 @@ void check_offset_terms(const OffsetTerms& given, const at::Tensor& q) {
   }
   if (!given.values) return;
   const at::Tensor& values = *given.values;
-  const bool fits = values.dim() == 3 && values.sym_size(0) > 0 && values.sym_size(2) == q.sym_size(-1) &&
+  const bool fits = values.dim() == 3 && values.sym_size(0) > 0 && values.sym_size(2) == value_width &&
                     (values.sym_size(1) == 1 || values.sym_size(1) == q.sym_size(1));
   if (fits && at::isFloatingType(values.scalar_type()) && values.device() == q.device()) return;
   throw Error(cat("attention: offset_values is ", values.scalar_type(), ' ', shape(values), " on ",
@@ -182,6 +251,7 @@ at::Tensor with_offset_values(const CalledOutput& called, const at::Tensor& valu
       packed ? at::matmul(called.sums.transpose(0, 1), rows).transpose(0, 1) : at::matmul(called.sums, rows);
   return called.out + product.to(called.out.scalar_type());
 }
+
 // The heads of each group. One split, whose gradient is one concatenation.
 std::vector<at::Tensor> split_heads(const at::Tensor& x, const Layer& layer) {
   if (layer.groups.size() == 1) return {x};
@@ -227,20 +297,27 @@ const RoutingInputs RoutedGroups::kNone;
 
 }  // namespace
 
-at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const std::string& spec,
-                     const AttentionOptions& options) {
-  check_inputs({q, k, v});
+at::Tensor attention(const at::Tensor& given_q, const at::Tensor& given_k, const at::Tensor& given_v,
+                     const std::string& spec, const AttentionOptions& given) {
+  const kernels::KeySharing keys = key_sharing(given_q, given_k, given);
+  AttentionOptions options = given;
+  const auto [q, k, v, value_width] = of_one_width(given_q, given_k, given_v, options);
+  check_inputs({q, k, v}, keys);
   check_options({q, k, v}, options);
   const int64_t num_heads = q.sym_size(1).guard_int(__FILE__, __LINE__);
   const std::shared_ptr<const Layer> layer = resolved(spec, num_heads);
   check_read(*layer, spec, options);
-  check_offset_terms(options.offsets, q);
+  check_offset_terms(given.offsets, q, value_width);
   CoreArguments arguments = arguments_of(q, k, *layer, options);
+  arguments.heads_per_key = keys.share;
   const bool whole = layer->groups.size() == 1;
   RoutedGroups routed(*layer, options);
   std::vector<at::Tensor> outputs;
-  const std::vector<at::Tensor> queries = split_heads(q, *layer), keys = split_heads(k, *layer),
-                                values_of = split_heads(v, *layer);
+  // Heads of queries that share keys may need keys of a neighbouring group too, so those are cut group by group.
+  using Parts = std::vector<at::Tensor>;
+  const bool apart = whole || keys.share == 1;
+  const Parts queries = split_heads(q, *layer), key_parts = apart ? split_heads(k, *layer) : Parts{},
+              value_parts = apart ? split_heads(v, *layer) : Parts{};
   for (const Layer::Group& group : layer->groups) {
     const auto heads = [&](const at::Tensor& x) {
       return whole ? x : x.narrow(1, arguments.first_head, group.num_heads);
@@ -249,10 +326,14 @@ at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor&
     arguments.spec = group.spec;
     arguments.alpha = alpha_of(group, options, arguments.first_head, num_heads);
     set_terms(options.offsets, q, group, arguments);
-    const CoreTensors own{queries[at], keys[at], values_of[at]};
+    const auto of_keys = [&](const at::Tensor& x, const std::vector<at::Tensor>& parts) {
+      return parts.empty() ? key_heads_of(x, keys, arguments.first_head, group.num_heads) : parts[at];
+    };
+    const CoreTensors own{queries[at], of_keys(k, key_parts), of_keys(v, value_parts)};
     if (group.routed) {
-      const std::optional<at::Tensor> given = routed.given();
-      outputs.push_back(given ? *given : routed_attention(own, arguments, routed.next(group)));
+      const std::optional<at::Tensor> ready = routed.given();
+      const RoutedCall call = routed_call(own, arguments);
+      outputs.push_back(ready ? *ready : routed_attention(call.x, call.arguments, routed.next(group)));
     } else {
       const CalledOutput called = call_forward(own, arguments);
       outputs.push_back(called.out);
@@ -273,6 +354,7 @@ at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor&
     out = at::cat(outputs, -2);
     if (!packed) out = out.transpose(1, 2);
   }
+  if (out.sym_size(-1) != value_width) out = out.narrow(-1, 0, value_width);
   return norm_over_heads(layer->norm, out, {options.gain, options.gate, options.bias});
 }
 
@@ -281,22 +363,29 @@ at::Tensor attention_weights(const at::Tensor& q, const at::Tensor& k, const std
   // Constants to every kind of derivative.
   const at::NoGradGuard no_grad;
   const at::AutoDispatchBelowADInplaceOrView below;
-  check_inputs({q, k, k});
+  const kernels::KeySharing keys = key_sharing(q, k, options);
+  check_inputs({q, k, k}, keys);
   check_options({q, k, k}, options);
   const std::shared_ptr<const Layer> layer = resolved(spec, q.size(1));
   check_read(*layer, spec, options);
-  check_offset_terms(options.offsets, q);
+  check_offset_terms(options.offsets, q, q.size(-1));
   CoreArguments arguments = arguments_of(q, k, *layer, options);
+  arguments.heads_per_key = keys.share;
   RoutedGroups routed(*layer, options);
   std::vector<at::Tensor> weights;
   for (const Layer::Group& group : layer->groups) {
     arguments.spec = group.spec;
     arguments.alpha = alpha_of(group, options, arguments.first_head, q.size(1));
     set_terms(options.offsets, q, group, arguments);
-    const at::Tensor keys = k.narrow(1, arguments.first_head, group.num_heads);
+    const at::Tensor own_keys = key_heads_of(k, keys, arguments.first_head, group.num_heads);
     arguments.offsets.sum_count = 0;
-    const CoreTensors own{q.narrow(1, arguments.first_head, group.num_heads), keys, keys};
-    weights.push_back(group.routed ? routed_weights(own, arguments, routed.next(group)) : core_weights(own, arguments));
+    const CoreTensors own{q.narrow(1, arguments.first_head, group.num_heads), own_keys, own_keys};
+    if (group.routed) {
+      const RoutedCall call = routed_call(own, arguments);
+      weights.push_back(routed_weights(call.x, call.arguments, routed.next(group)));
+    } else {
+      weights.push_back(core_weights(own, arguments));
+    }
     arguments.first_head += group.num_heads;
   }
   return at::cat(weights, 1);

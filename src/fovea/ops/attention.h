@@ -20,7 +20,7 @@ struct OffsetTerms {
   std::optional<at::Tensor> by_head;        // [H, count]: adds by_head[h, o]
   std::optional<at::Tensor> by_query;       // q's shape with count in place of D: adds by_query[t, h, o]
   std::optional<at::Tensor> queries, rows;  // q's shape, [count, H or 1, D]: adds scale queries[t, h] . rows[o, h]
-  std::optional<at::Tensor> values;         // [count, H or 1, D]: a key's value is v + values[o, h]
+  std::optional<at::Tensor> values;         // [count, H or 1, D_v]: a key's value is v + values[o, h]
   int64_t by_head_first = 0, by_query_first = 0, rows_first = 0, values_first = 0;
   // Heads whose spec has an adaptive span take the terms, and the others none.
   bool for_spans = false;
@@ -29,7 +29,8 @@ struct OffsetTerms {
   at::Tensor (*product)(const at::Tensor& sums, const at::Tensor& values) = nullptr;
 };
 
-// Inputs beside q, k and v. Layouts:
+// Inputs beside q, k and v; v may be of another width than q and k, [.., D_v], and the output is then as wide as it.
+// Layouts:
 //   packed: q [T_q, H, D], k and v [T_k, H, D], with q_offsets, k_offsets [B + 1].
 //           With k_begins and k_lengths [B] instead of k_offsets, sequence b has the keys [k_begins[b], k_begins[b] +
 //           k_lengths[b]) of k, which may overlap and leave gaps: caches, and rows that share a memory; no gradients.
@@ -46,7 +47,7 @@ struct AttentionOptions {
   std::optional<at::Tensor> k_tokens;              // packed: with k_begins
   std::optional<at::Tensor> q_lengths, k_lengths;  // dense; default: all of N
   std::optional<at::Tensor> alpha;                 // [H], entmax(learned), in the range above
-  std::optional<at::Tensor> gain, gate, bias;      // [H * D], norms: gain all, gate gated-rmsnorm, bias layernorm
+  std::optional<at::Tensor> gain, gate, bias;      // [H * D_v], norms: gain all, gate gated-rmsnorm, bias layernorm
   std::optional<double> scale;                     // default 1 / sqrt(D)
   double dropout = 0;                              // on the weights; 0 in evaluation
   int64_t seed = 0;                                // of the run: random(k) draws from (seed, layer, head)
@@ -54,11 +55,13 @@ struct AttentionOptions {
   c10::SymInt dropout_seed = 0;               // of this call; a symbol, so that a compiled graph serves every seed
   std::optional<at::Tensor> drawn_seed = {};  // in its place: int64 of no dimension on the CPU, as a generator draws it
   OffsetTerms offsets = {};
+  // k and v may have fewer heads than q, a divisor of them: head h reads theirs h / (H / H_kv).
+  bool enable_gqa = false;
   const RoutingInputs* routing = nullptr;  // what routed(c,w) reads; routed(c,w,random) does without
 };
 
 // Attention of every head group of `spec` ("topk(8)", "4*local(256);4*full"), then the norm over concatenated heads.
-// The layout of q; differentiable in q, k, v, alpha, gain, gate, bias and the terms by offset.
+// The layout of q, as wide as v; differentiable in q, k, v, alpha, gain, gate, bias and the terms by offset.
 at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const std::string& spec,
                      const AttentionOptions& options);
 

@@ -40,7 +40,18 @@ std::string shape(const at::Tensor& x) {
   return cat('[', join(sizes, ", "), ']');
 }
 
-void check_inputs(const CoreTensors& inputs) {
+namespace {
+
+// The heads of k that q's read; known wherever heads share keys.
+c10::SymInt key_heads(const at::Tensor& q, const kernels::KeySharing& keys) {
+  if (!keys.any()) return q.sym_size(1);
+  const int64_t heads = q.sym_size(1).guard_int(__FILE__, __LINE__);
+  return heads == 0 ? 0 : keys.key_head(heads - 1) + 1;
+}
+
+}  // namespace
+
+void check_inputs(const CoreTensors& inputs, const kernels::KeySharing& keys) {
   const auto& [q, k, v] = inputs;
   for (const auto& [name, x] : {std::pair("q", &q), std::pair("k", &k), std::pair("v", &v)}) {
     if (x->layout() != at::kStrided || x->is_nested())
@@ -50,10 +61,12 @@ void check_inputs(const CoreTensors& inputs) {
   if (q.dim() != 3 && q.dim() != 4) {
     throw Error(cat("attention: q has shape ", shape(q), "; expected [T, H, D] or [B, H, N, D]"));
   }
-  if (k.dim() != q.dim() || v.dim() != q.dim() || k.sym_sizes() != v.sym_sizes() || k.sym_size(1) != q.sym_size(1) ||
+  if (k.dim() != q.dim() || v.dim() != q.dim() || k.sym_sizes() != v.sym_sizes() || k.sym_size(1) != key_heads(q, keys) ||
       k.sym_size(-1) != q.sym_size(-1) || (q.dim() == 4 && k.sym_size(0) != q.sym_size(0))) {
     throw Error(cat("attention: q has shape ", shape(q), ", k ", shape(k), " and v ", shape(v),
-                    "; expected equal heads, head sizes and batches, and k like v"));
+                    "; expected equal heads, head sizes and batches, and k like v",
+                    q.dim() == k.dim() && k.sym_size(1) < q.sym_size(1) ? "; fewer heads of k and v go with enable_gqa"
+                                                                        : ""));
   }
   if (k.scalar_type() != q.scalar_type() || v.scalar_type() != q.scalar_type() || k.device() != q.device() ||
       v.device() != q.device() || !is_supported(q.scalar_type())) {

@@ -10,8 +10,8 @@ namespace fovea::ops {
 
 std::string shape(const at::Tensor& x);  // "[2, 8, 100, 64]"
 
-// q, k and v: [T, H, D] or [B, H, N, D], of one floating type, on one device.
-void check_inputs(const CoreTensors& inputs);
+// q, k and v: [T, H, D] or [B, H, N, D], of one floating type, on one device; k and v have the heads that q's read.
+void check_inputs(const CoreTensors& inputs, const kernels::KeySharing& keys = {});
 
 // The options of a call on inputs that passed check_inputs().
 void check_options(const CoreTensors& inputs, const AttentionOptions& options);

@@ -3,6 +3,7 @@
 #include <ATen/ops/empty.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
+#include <algorithm>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -56,8 +57,11 @@ kernels::OffsetRanges offset_ranges(const CoreTensors& x, const CoreArguments& a
 
 // Heads are dimension 1 of both layouts.
 AttentionProblem problem_of(const CoreTensors& x, const CoreArguments& arguments, Phase phase) {
-  check_inputs(x);
+  const int64_t share = std::max<int64_t>(arguments.heads_per_key, 1);
+  const kernels::KeySharing keys{share, arguments.first_head % share};
+  check_inputs(x, keys);
   AttentionProblem problem;
+  problem.keys = keys;
   problem.spec = parsed(arguments.spec);
   problem.kind = parse_kind(arguments.kind);
   problem.dtype = dtype_of(x.q.scalar_type());

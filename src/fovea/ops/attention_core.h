@@ -32,12 +32,13 @@ struct TermOffsets {
   int64_t by_head = 0, by_query = 0, rows = 0, sums = 0, sum_count = 0;
 };
 
-// Everything beside q, k and v; as AttentionOptions, with the spec of one head group, norm left out.
+// Everything beside q, k and v; k and v have the heads that those of q read. As AttentionOptions, with the spec of one head group, norm left out.
 struct CoreArguments {
   std::optional<at::Tensor> q_offsets, k_offsets, k_begins, k_tokens, q_lengths, k_lengths, alpha;
   std::string_view spec, kind;
   double scale = 1, dropout = 0;
-  int64_t seed = 0, layer = 0, first_head = 0;
+  int64_t seed = 0, layer = 0, first_head = 0;  // of the heads of a layer, which q has from first_head on
+  int64_t heads_per_key = 1;                    // so many heads of the layer share one of k and v
   c10::SymInt dropout_seed = 0;
   std::optional<at::Tensor> drawn_seed;
   TermTensors terms;

@@ -124,8 +124,9 @@ struct ComputedGroup {
 ComputedGroup compute_group(const TokenCall& call, const ReferenceGroup& plan) {
   ComputedGroup group;
   group.q = padded(call.q, plan, plan.q);
-  group.k = padded(call.k, plan, plan.k);
-  group.v = padded(call.v, plan, plan.k);
+  // Beside scores of all pairs, rows for every head take little.
+  group.k = by_query_head(padded(call.k, plan, plan.k), call.problem);
+  group.v = by_query_head(padded(call.v, plan, plan.k), call.problem);
   if (call.problem.spec.select && call.q.device().is_cpu()) {
     const RankedScores ranked = ranked_scores(call, plan, group.q, group.k);
     group.rows.scores = ranked.scores.to(compute_type(call.q));
@@ -180,14 +181,15 @@ TokenGradients reference_backward(const TokenCall& call, const TokenCotangents& 
   for (const ReferenceGroup& g : plan->groups) {
     const ComputedGroup group = compute_group(call, g);
     const at::Tensor grad = padded(given.out, g, g.q);
-    unpad(at::matmul(group.used().transpose(-1, -2), grad), g.k, grads.v);
+    unpad(by_key_head(at::matmul(group.used().transpose(-1, -2), grad), call.problem), g.k, grads.v);
     at::Tensor grad_weights = at::matmul(grad, group.v.transpose(-1, -2));
     if (given.sums.defined()) grad_weights = grad_weights + at_offsets(padded(given.sums, g, g.q), g, call.problem);
     if (group.factors.defined()) grad_weights.mul_(group.factors);
     const TransformGradient inner =
         transform_backward(call.problem.spec.transform, group.rows, group.weights, grad_weights);
     unpad(at::matmul(inner.scores, group.k).mul_(call.scale), g.q, grads.q);
-    unpad(at::matmul(inner.scores.transpose(-1, -2), group.q).mul_(call.scale), g.k, grads.k);
+    const at::Tensor grad_k = at::matmul(inner.scores.transpose(-1, -2), group.q).mul_(call.scale);
+    unpad(by_key_head(grad_k, call.problem), g.k, grads.k);
     terms.add(g, inner.scores);
     if (inner.alpha.defined()) grad_alpha = grad_alpha.defined() ? grad_alpha + inner.alpha : inner.alpha;
   }

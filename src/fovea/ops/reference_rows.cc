@@ -1,5 +1,6 @@
 #include "fovea/ops/reference_rows.h"
 
+#include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
 
 namespace fovea::ops {
@@ -25,6 +26,27 @@ void unpad(const at::Tensor& x, const ReferenceSide& side, at::Tensor& out) {
   } else {
     out.narrow(0, 0, rows.size(0)).copy_(rows);
   }
+}
+
+namespace {
+
+// The head of k and v that each head reads, [H].
+at::Tensor key_heads(const kernels::AttentionProblem& problem, at::Device device) {
+  const at::Tensor heads = at::empty({problem.num_heads}, at::kLong);
+  for (int64_t h = 0; h < problem.num_heads; ++h) heads.mutable_data_ptr<int64_t>()[h] = problem.key_head(h);
+  return heads.to(device);
+}
+
+}  // namespace
+
+at::Tensor by_query_head(const at::Tensor& x, const kernels::AttentionProblem& problem) {
+  return problem.keys.any() ? x.index_select(1, key_heads(problem, x.device())) : x;
+}
+
+at::Tensor by_key_head(const at::Tensor& x, const kernels::AttentionProblem& problem) {
+  if (!problem.keys.any()) return x;
+  const at::Tensor sums = at::zeros({x.size(0), problem.num_key_heads(), x.size(2), x.size(3)}, x.options());
+  return sums.index_add_(1, key_heads(problem, x.device()), x);
 }
 
 }  // namespace fovea::ops

@@ -15,4 +15,9 @@ at::Tensor padded(const at::Tensor& x, const ReferenceGroup& group, const Refere
 // The way back: rows of `x` [G, H, N, D] into `out` [T, H, D].
 void unpad(const at::Tensor& x, const ReferenceSide& side, at::Tensor& out);
 
+// Keys or values [G, H_kv, N, D] for each head of the queries, [G, H, N, D]; and what the heads give to them, summed by
+// key head. The tensor itself where no heads share keys.
+at::Tensor by_query_head(const at::Tensor& x, const kernels::AttentionProblem& problem);
+at::Tensor by_key_head(const at::Tensor& x, const kernels::AttentionProblem& problem);
+
 }  // namespace fovea::ops

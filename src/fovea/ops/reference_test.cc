@@ -31,12 +31,13 @@ struct Side {
   const AttentionProblem& problem;
   int64_t Sequence::*begin;
   int64_t Sequence::*length;
+  int64_t heads;
 
   at::Tensor view(void* data, int64_t token_stride, int64_t head_stride) const {
     const at::ScalarType type = problem.dtype == DType::kFloat64   ? at::kDouble
                                 : problem.dtype == DType::kFloat32 ? at::kFloat
                                                                    : at::kBFloat16;
-    return at::from_blob(data, {tokens(problem, begin, length), problem.num_heads, problem.head_dim},
+    return at::from_blob(data, {tokens(problem, begin, length), heads, problem.head_dim},
                          {token_stride, head_stride, 1}, type);
   }
   at::Tensor read(const Rows<const void>& rows) const {
@@ -50,8 +51,10 @@ struct Side {
   }
 };
 
-Side queries(const AttentionProblem& problem) { return {problem, &Sequence::q_begin, &Sequence::q_length}; }
-Side keys(const AttentionProblem& problem) { return {problem, &Sequence::k_begin, &Sequence::k_length}; }
+Side queries(const AttentionProblem& problem) { return {problem, &Sequence::q_begin, &Sequence::q_length, problem.num_heads}; }
+Side keys(const AttentionProblem& problem) {
+  return {problem, &Sequence::k_begin, &Sequence::k_length, problem.num_key_heads()};
+}
 
 // Floats by offset, [tokens, H, count], which the reference reads in its own type.
 at::Tensor floats_view(const AttentionProblem& problem, const Rows<const float>& rows, int64_t count) {

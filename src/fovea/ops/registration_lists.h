@@ -19,7 +19,8 @@ inline constexpr std::array kLayout{&CoreArguments::q_offsets, &CoreArguments::k
                                     &CoreArguments::drawn_seed};
 inline constexpr std::array kOffsets{&TermOffsets::by_head, &TermOffsets::by_query, &TermOffsets::rows,
                                      &TermOffsets::sums, &TermOffsets::sum_count};
-inline constexpr std::array kStream{&CoreArguments::seed, &CoreArguments::layer, &CoreArguments::first_head};
+inline constexpr std::array kStream{&CoreArguments::seed, &CoreArguments::layer, &CoreArguments::first_head,
+                                    &CoreArguments::heads_per_key};
 
 struct Text {
   std::string_view spec, kind;

@@ -25,13 +25,13 @@ constexpr const char* kAttentionSchema =
     "Tensor? k_lengths=None, Tensor? alpha=None, Tensor? gain=None, Tensor? gate=None, Tensor? bias=None, "
     "float? scale=None, float dropout=0., int seed=0, int layer=0, SymInt dropout_seed=0, Tensor? drawn_seed=None, "
     "Tensor? offset_bias=None, int offset_first=0, Tensor? offset_queries=None, Tensor? offset_rows=None, "
-    "int offset_rows_first=0, Tensor? offset_values=None, int offset_values_first=0) -> Tensor";
+    "int offset_rows_first=0, Tensor? offset_values=None, int offset_values_first=0, bool enable_gqa=False) -> Tensor";
 constexpr const char* kWeightsSchema =
     "attention_weights(Tensor q, Tensor k, str spec='full', *, str kind='self', Tensor? q_offsets=None, "
     "Tensor? k_offsets=None, Tensor? k_begins=None, Tensor? k_tokens=None, Tensor? q_lengths=None, "
     "Tensor? k_lengths=None, Tensor? alpha=None, float? scale=None, int seed=0, int layer=0, "
     "Tensor? offset_bias=None, int offset_first=0, Tensor? offset_queries=None, Tensor? offset_rows=None, "
-    "int offset_rows_first=0) -> Tensor";
+    "int offset_rows_first=0, bool enable_gqa=False) -> Tensor";
 
 // offset_bias is by head if it has two dimensions, else by query.
 OffsetTerms offset_terms(const OptionalTensor& bias, int64_t first) {
@@ -50,7 +50,8 @@ at::Tensor attention_op(const at::Tensor& q, const at::Tensor& k, const at::Tens
                         double dropout, int64_t seed, int64_t layer, c10::SymInt dropout_seed,
                         const OptionalTensor& drawn_seed, const OptionalTensor& offset_bias, int64_t offset_first,
                         const OptionalTensor& offset_queries, const OptionalTensor& offset_rows,
-                        int64_t offset_rows_first, const OptionalTensor& offset_values, int64_t offset_values_first) {
+                        int64_t offset_rows_first, const OptionalTensor& offset_values, int64_t offset_values_first,
+                        bool enable_gqa) {
   AttentionOptions options{parse_kind(kind), q_offsets, k_offsets, k_begins, k_tokens, q_lengths,
                            k_lengths,        alpha,     {},        {},       {},       {}};
   options.gain = gain, options.gate = gate, options.bias = bias;
@@ -60,6 +61,7 @@ at::Tensor attention_op(const at::Tensor& q, const at::Tensor& k, const at::Tens
   options.offsets.queries = offset_queries, options.offsets.rows = offset_rows;
   options.offsets.values = offset_values;
   options.offsets.rows_first = offset_rows_first, options.offsets.values_first = offset_values_first;
+  options.enable_gqa = enable_gqa;
   return attention(q, k, v, std::string(spec), options);
 }
 
@@ -68,13 +70,14 @@ at::Tensor weights_op(const at::Tensor& q, const at::Tensor& k, std::string_view
                       const OptionalTensor& k_tokens, const OptionalTensor& q_lengths, const OptionalTensor& k_lengths,
                       const OptionalTensor& alpha, std::optional<double> scale, int64_t seed, int64_t layer,
                       const OptionalTensor& offset_bias, int64_t offset_first, const OptionalTensor& offset_queries,
-                      const OptionalTensor& offset_rows, int64_t offset_rows_first) {
+                      const OptionalTensor& offset_rows, int64_t offset_rows_first, bool enable_gqa) {
   AttentionOptions options{parse_kind(kind), q_offsets, k_offsets, k_begins, k_tokens, q_lengths,
                            k_lengths,        alpha,     {},        {},       {},       {}};
   options.scale = scale, options.seed = seed, options.layer = layer;
   options.offsets = offset_terms(offset_bias, offset_first);
   options.offsets.queries = offset_queries, options.offsets.rows = offset_rows;
   options.offsets.rows_first = offset_rows_first;
+  options.enable_gqa = enable_gqa;
   return attention_weights(q, k, std::string(spec), options);
 }
 
@@ -85,11 +88,11 @@ at::Tensor call_weights(const at::Tensor& q, const at::Tensor& k, std::string_vi
                         const OptionalTensor& k_lengths, const OptionalTensor& alpha, std::optional<double> scale,
                         int64_t seed, int64_t layer, const OptionalTensor& offset_bias, int64_t offset_first,
                         const OptionalTensor& offset_queries, const OptionalTensor& offset_rows,
-                        int64_t offset_rows_first) {
+                        int64_t offset_rows_first, bool enable_gqa) {
   static const auto kHandle =
       c10::Dispatcher::singleton().findSchemaOrThrow("fovea::attention_weights", "").typed<decltype(weights_op)>();
   return kHandle.call(q, k, spec, kind, q_offsets, k_offsets, k_begins, k_tokens, q_lengths, k_lengths, alpha, scale,
-                      seed, layer, offset_bias, offset_first, offset_queries, offset_rows, offset_rows_first);
+                      seed, layer, offset_bias, offset_first, offset_queries, offset_rows, offset_rows_first, enable_gqa);
 }
 
 // Under autocast q, k and v become the region's type, as those of PyTorch's own attention do. Of an operator's type;

@@ -28,6 +28,9 @@ void add_stack_problems(const StackConfig& config, Problems& problems) {
   problems.add_if(
       config.transformer_heads > 0 && config.dim_emb % config.transformer_heads != 0,
       cat("--dim-emb ", config.dim_emb, " is not a multiple of --transformer-heads ", config.transformer_heads));
+  problems.add_if(config.transformer_heads_kv > 0 && config.transformer_heads % config.transformer_heads_kv != 0,
+                  cat("--transformer-heads ", config.transformer_heads, " is not a multiple of --transformer-heads-kv ",
+                      config.transformer_heads_kv));
   add_position_problems(config, problems);
   const double dropout = config.transformer_dropout_embedding;
   problems.add_if(dropout < 0 && dropout != -1,

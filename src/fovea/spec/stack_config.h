@@ -16,6 +16,7 @@ namespace fovea {
 struct StackConfig : RoutingConfig, SpanConfig {
   int64_t dim_emb = 512;
   int64_t transformer_heads = 8;
+  int64_t transformer_heads_kv = 0;  // 0: transformer_heads
   int64_t transformer_dim_ffn = 2048;
   std::string transformer_norm = "post";
   std::string transformer_norm_kind = "layer";
@@ -36,6 +37,10 @@ struct StackConfig : RoutingConfig, SpanConfig {
         std::tuple(
             number("dim-emb", &C::dim_emb, "width of the model", 1, 65536), depths...,
             number("transformer-heads", &C::transformer_heads, "attention heads; must divide --dim-emb", 1, 1024),
+            number("transformer-heads-kv", &C::transformer_heads_kv,
+                   "heads of keys and values, which divide --transformer-heads: that many query heads share one, and "
+                   "the decoder's cache shrinks (0: one for each query head)",
+                   0, 1024),
             number("transformer-dim-ffn", &C::transformer_dim_ffn, "width inside the feed-forward blocks", 1, 1 << 20),
             choice("transformer-norm", &C::transformer_norm, "norm after each block's residual, or before the block",
                    "post|pre"),

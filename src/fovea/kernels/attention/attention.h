@@ -50,6 +50,18 @@ struct OffsetRanges {
   bool operator==(const OffsetRanges&) const = default;
 };
 
+// Grouped queries: `share` heads that follow one another read the same head of k and v. A call on some heads of a layer
+// may begin within such a group: `skipped` heads of the group of its first head belong to other calls.
+struct KeySharing {
+  int64_t share = 1, skipped = 0;
+  // The head of k and v that `head` of the call reads.
+  int64_t key_head(int64_t head) const { return (head + skipped) / share; }
+  // The first head that reads `key_head`; of key_head + 1 the end of these heads, at most num_heads of the call.
+  int64_t first_head(int64_t key_head) const { return std::max<int64_t>(key_head * share - skipped, 0); }
+  bool any() const { return share > 1; }
+  bool operator==(const KeySharing&) const = default;
+};
+
 // What is fixed before any number is known; kernels accept or refuse it, and plans are cached by it.
 struct AttentionProblem {
   AttentionSpec spec;
@@ -57,11 +69,17 @@ struct AttentionProblem {
   DType dtype = DType::kFloat32;  // of q, k, v, out and their gradients; sums are float (double for kFloat64)
   int64_t num_heads = 1;          // in this call
   int64_t head_dim = 64;
+  KeySharing keys = {};         // k, v and their gradients have num_key_heads() heads
   bool needs_backward = false;  // forward must fill `stats` and `kept`
   float dropout = 0;            // on the weights; kept weights are divided by 1 - dropout
   bool keys_listed = false;     // forward alone: AttentionForward::key_tokens says where keys lie
   OffsetRanges offsets = {};
   std::vector<Sequence> sequences;
+
+  int64_t key_head(int64_t head) const { return keys.key_head(head); }
+  int64_t num_key_heads() const { return num_heads == 0 ? 0 : key_head(num_heads - 1) + 1; }
+  // The end of the heads that read `key_head`.
+  int64_t heads_end(int64_t key_head) const { return std::min(keys.first_head(key_head + 1), num_heads); }
 };
 
 // by_head is the ramp of an adaptive span, the logarithm of its mask: it acts on what the other scores have selected.

@@ -33,8 +33,9 @@ std::vector<std::string> refuses(const AttentionProblem& problem) {
 // Rows of sums of a task, padded floats each.
 int64_t rows_of_sums(const AttentionProblem& problem, const OffsetGradients& wanted, const DenseTask& task,
                      int64_t padded) {
-  if (task.parts == 1) return 0;
-  return (QuerySums(problem, wanted, task.sequence->q_length, padded).end + padded - 1) / padded;
+  const int64_t of_keys = problem.keys.any() ? key_sums(task) : 0;
+  if (task.parts == 1) return of_keys;
+  return of_keys + (QuerySums(problem, wanted, task.sequence->q_length, padded).end + padded - 1) / padded;
 }
 
 SavedPerRow saved(const AttentionProblem& problem) {
@@ -69,6 +70,10 @@ std::vector<DenseTask> backward_tasks(const AttentionProblem& problem) {
     }
   }
   return tasks;
+}
+
+bool is_first_of_key_head(const AttentionProblem& problem, const DenseTask& task) {
+  return task.head == problem.keys.first_head(problem.key_head(task.head));
 }
 
 bool always(int64_t, int64_t) { return true; }
@@ -117,7 +122,12 @@ void backward(const AttentionProblem& problem, const AttentionBackward& in, Exec
     for (const DenseTask& task : tasks) sharers.push_back({task.sequence, task.head});
     const SharedTerms shared(problem, in.grad_terms, std::move(sharers), padded);
     call.shared_terms = &shared;
-    run_parts<Level>(call, executor, rows);
+    run_parts<Level>(call, executor, rows, [&] {
+      if (!problem.keys.any()) return;
+      executor.run(static_cast<int64_t>(tasks.size()), [&](int64_t i, int) {
+        if (is_first_of_key_head(problem, tasks[static_cast<size_t>(i)])) Level::join_heads(call, i);
+      });
+    });
     shared.add_up(executor);
   });
   if (in.grad_alpha != nullptr) std::fill_n(in.grad_alpha, problem.num_heads, 0.0F);

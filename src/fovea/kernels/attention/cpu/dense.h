@@ -35,11 +35,15 @@ struct DenseCall {
   const AttentionBackward* backward = nullptr;
   const Bf16Products* bf16 = nullptr;
   const TiledHeads* tiled = nullptr;
-  // Backward where parts > 1: sums of each task, at partial_at[task]: those of QuerySums.
+  // Backward: sums of each task, at partial_at[task]: where heads share keys key_sums(task) rows, then, where
+  // parts > 1, those of QuerySums.
   float* partials = nullptr;
   std::vector<int64_t> partial_at = {};
   const SharedTerms* shared_terms = nullptr;  // backward
 };
+
+// Rows of a task's dK and dV.
+inline int64_t key_sums(const DenseTask& task) { return 2 * (task.end - task.begin); }
 
 // Where backward's sums over keys lie, in floats: dQ [q_length, padded], then those of terms by offset that are wanted,
 // the product's queries [q_length, padded] and by_query [q_length, count]. The first two have room for whole tiles.
@@ -57,6 +61,8 @@ struct DenseKernel {
   static void backward(const DenseCall& call, int64_t task, float* scratch);
   // Adds up the partial sums of `task` (part 0) and those after it into dQ.
   static void join(const DenseCall& call, int64_t task);
+  // Where heads share keys: adds up those of `task` and of the same keys under the heads after it into dK and dV.
+  static void join_heads(const DenseCall& call, int64_t task);
 };
 
 extern const Kernel kDenseKernel;

@@ -51,20 +51,22 @@ class DenseBackwardTask {
         b_(dense_backward_buffers(arena_, call, task_)),
         terms_(view_, in_.terms, window_buffers(arena_, call), in_.scale),
         shared_(call.shared_terms->of(index)) {
-    if (task_.parts > 1) b_.grad_queries = call.partials + call.partial_at[static_cast<size_t>(index)];
+    float* partial = call.partials + call.partial_at[static_cast<size_t>(index)];
+    if (view_.problem.keys.any()) key_sums_ = partial, partial += key_sums(task_) * view_.padded;
+    if (task_.parts > 1) b_.grad_queries = partial;
     const QuerySums places = query_sums();
     if (in_.grad_terms.queries.data != nullptr) sums_.queries = b_.grad_queries + places.queries;
     if (in_.grad_terms.by_query.data != nullptr) sums_.by_query = b_.grad_queries + places.by_query;
     const DType dtype = view_.problem.dtype;
     queries_ = head_rows(in_.q, task_.head, dtype);
-    keys_ = head_rows(in_.k, task_.head, dtype);
+    keys_ = head_rows(in_.k, view_.key_head(), dtype);
     grad_out_ = head_rows(in_.grad_out, task_.head, dtype);
     scores_ = RowDots(queries_, keys_, view_.width, view_.words(call.bf16->scores));
     weight_grads_ =
-        RowDots(grad_out_, head_rows(in_.v, task_.head, dtype), view_.width, view_.words(call.bf16->weight_grads));
+        RowDots(grad_out_, head_rows(in_.v, view_.key_head(), dtype), view_.width, view_.words(call.bf16->weight_grads));
 #if defined(FOVEA_TILES)
     if (!tiled_) return;
-    b_.tiles.begin({queries_, keys_, head_rows(in_.v, task_.head, dtype), grad_out_}, view_.queries(0),
+    b_.tiles.begin({queries_, keys_, head_rows(in_.v, view_.key_head(), dtype), grad_out_}, view_.queries(0),
                    view_.sequence.q_length, in_.scale);
 #endif
   }
@@ -124,6 +126,12 @@ class DenseBackwardTask {
 #if defined(FOVEA_TILES)
     if (tiled_) b_.tiles.take_sums(columns, b_.grad_keys, b_.grad_values);
 #endif
+    if (key_sums_ != nullptr) {  // others read these keys too
+      float* to = key_sums_ + (begin - task_.begin) * view_.padded;
+      std::copy_n(b_.grad_keys, columns * view_.padded, to);
+      std::copy_n(b_.grad_values, columns * view_.padded, to + (task_.end - task_.begin) * view_.padded);
+      return;
+    }
     unpack_rows({b_.grad_keys, view_.padded, view_.width}, head_rows(in_.grad_k, task_.head, dtype), keys, columns);
     unpack_rows({b_.grad_values, view_.padded, view_.width}, head_rows(in_.grad_v, task_.head, dtype), keys, columns);
   }
@@ -293,6 +301,7 @@ class DenseBackwardTask {
   DenseTerms terms_;
   QueryTermSums sums_;
   SharedTermSums shared_;
+  float* key_sums_ = nullptr;  // where heads share keys: dK, then dV, of the task's keys
 };
 
 }  // namespace

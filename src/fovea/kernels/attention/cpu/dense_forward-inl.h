@@ -41,16 +41,16 @@ class DenseForwardTask {
         b_(dense_forward_buffers(arena_, count(), view_.width)),
         terms_(view_, in_.terms, window_buffers(arena_, call), in_.scale) {
     const DType dtype = view_.problem.dtype;
-    scores_ = RowDots(head_rows(in_.q, task.head, dtype), head_rows(in_.k, task.head, dtype), view_.width,
+    scores_ = RowDots(head_rows(in_.q, task.head, dtype), head_rows(in_.k, view_.key_head(), dtype), view_.width,
                       view_.words(call.bf16->scores));
-    values_ = head_rows(in_.v, task.head, dtype);
+    values_ = head_rows(in_.v, view_.key_head(), dtype);
     out_ = head_rows(in_.out, task.head, dtype);
     tiled_ = call.tiled->of(view_.index(), task.head);
     if (!tiled_) scores_.pack_left(view_.queries(task.begin), count(), b_.queries);
     fill(b_.out, 0, count() * view_.padded, 0);
     for (int64_t i = 0; i < count(); ++i) running()[i] = {};
 #if defined(FOVEA_TILES)
-    const HeadRows queries = head_rows(in_.q, task.head, dtype), keys = head_rows(in_.k, task.head, dtype);
+    const HeadRows queries = head_rows(in_.q, task.head, dtype), keys = head_rows(in_.k, view_.key_head(), dtype);
     if (tiled_) b_.tiles.begin({queries, view_.queries(task.begin), count(), view_.width}, keys, values_, in_.scale);
 #endif
   }

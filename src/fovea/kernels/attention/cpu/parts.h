@@ -15,9 +15,9 @@ constexpr int64_t kPairsInOnePart = 1 << 19;
 constexpr int64_t parts_of(int64_t pairs) { return pairs > kPairsInOnePart ? 4 : 1; }
 
 // Runs the call's tasks, then joins the sums of those that share a sequence and head. Level: the kernel's code of one
-// instruction set. rows(task): how many rows of sums it keeps.
-template <class Level, class Call, class Rows>
-void run_parts(Call& call, Executor& executor, const Rows& rows) {
+// instruction set. rows(task): how many rows of sums it keeps; finish() may read these.
+template <class Level, class Call, class Rows, class Finish>
+void run_parts(Call& call, Executor& executor, const Rows& rows, const Finish& finish) {
   const WorkerScratch scratch(call.tasks, executor.num_threads(),
                               [&](const auto& task) { return Level::backward_scratch(call, task); });
   const int64_t padded = padded_to(Level::lanes(), call.problem->head_dim);
@@ -34,6 +34,11 @@ void run_parts(Call& call, Executor& executor, const Rows& rows) {
     const auto& task = call.tasks[static_cast<size_t>(i)];
     if (task.parts > 1 && task.part == 0) Level::join(call, i);
   });
+  finish();
+}
+template <class Level, class Call, class Rows>
+void run_parts(Call& call, Executor& executor, const Rows& rows) {
+  run_parts<Level>(call, executor, rows, [] {});
 }
 
 }  // namespace fovea::kernels

@@ -169,6 +169,7 @@ struct SequenceView {
   }
 
   int64_t stats_at(int64_t query) const { return stats_begin + (query * problem.num_heads + head) * stats; }
+  int64_t key_head() const { return problem.key_head(head); }
   int64_t index() const { return &sequence - problem.sequences.data(); }
   // What the head's products multiply.
   Words words(const Bf16Flags& flags) const {

@@ -114,18 +114,20 @@ void bound_keys(const Candidates& table, RowsTask& task) {
 std::vector<RowsTask> backward_tasks(const AttentionProblem& problem, const CandidateTables& tables) {
   std::vector<RowsTask> tasks;
   for (int64_t s = 0; s < static_cast<int64_t>(problem.sequences.size()); ++s) {
-    for (int64_t h = 0; h < problem.num_heads; ++h) {
-      const Candidates& table = tables.of(s, h);
-      const std::vector<int64_t> begins = split_groups(table, parts_of(table.pairs));
-      const auto parts = static_cast<int64_t>(begins.size()) - 1;
-      for (int64_t part = 0; part < parts; ++part) {
-        tasks.push_back({.sequence = s,
-                         .head = h,
-                         .group_begin = begins[static_cast<size_t>(part)],
-                         .group_end = begins[static_cast<size_t>(part) + 1],
-                         .part = part,
-                         .parts = parts});
-        if (parts > 1) bound_keys(table, tasks.back());
+    for (int64_t k = 0; k < problem.num_key_heads(); ++k) {
+      const size_t first = tasks.size();
+      for (int64_t h = problem.keys.first_head(k); h < problem.heads_end(k); ++h) {
+        const Candidates& table = tables.of(s, h);
+        const std::vector<int64_t> begins = split_groups(table, parts_of(table.pairs));
+        for (size_t part = 0; part + 1 < begins.size(); ++part) {
+          tasks.push_back(
+              {.sequence = s, .head = h, .group_begin = begins[part], .group_end = begins[part + 1], .part = std::ssize(tasks) - static_cast<int64_t>(first)});
+        }
+      }
+      const auto parts = static_cast<int64_t>(tasks.size() - first);
+      for (size_t i = first; i < tasks.size(); ++i) {
+        tasks[i].parts = parts;
+        if (parts > 1) bound_keys(tables.of(s, tasks[i].head), tasks[i]);
       }
     }
   }

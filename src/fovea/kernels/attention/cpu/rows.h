@@ -14,11 +14,12 @@ namespace fovea::kernels {
 
 constexpr int64_t kMaxRowsHeadDim = 1024;
 
-// Some groups of queries of one sequence under one head.
+// Some groups of queries of one sequence under one head. Backward: the parts are of a sequence and a head of its keys,
+// so of all query heads that read this one, and they follow one another.
 struct RowsTask {
   int64_t sequence = 0, head = 0;
   int64_t group_begin = 0, group_end = 0;
-  int64_t part = 0, parts = 1;           // backward: which share of the sequence's groups this is
+  int64_t part = 0, parts = 1;           // backward: which share of the pairs this is
   int64_t keys_begin = 0, keys_end = 0;  // where parts > 1: the groups' keys lie in it
 };
 

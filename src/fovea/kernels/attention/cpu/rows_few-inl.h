@@ -38,13 +38,14 @@ class FewQueries {
   void ask_for(const Sequence& sequence, const Sequence& before) const {
     const TokenList tokens = keys_of(sequence), asked = keys_of(before);
     const int64_t size = problem_.dtype == DType::kBFloat16 ? 2 : 4;
+    const int64_t bytes = problem_.num_key_heads() * problem_.head_dim * size;
     for (const Rows<const void>* rows : {&in_.k, &in_.v}) {
       if (rows->head_stride != problem_.head_dim) continue;  // heads apart: not worth it
       for (int64_t key = 0; key < sequence.k_length; ++key) {
         const int64_t token = tokens[key];
         if (key < before.k_length && asked[key] == token) continue;
         const char* row = static_cast<const char*>(rows->data) + token * rows->token_stride * size;
-        for (int64_t at = 0; at < problem_.num_heads * problem_.head_dim * size; at += 64) __builtin_prefetch(row + at);
+        for (int64_t at = 0; at < bytes; at += 64) __builtin_prefetch(row + at);
       }
     }
   }
@@ -67,7 +68,7 @@ class FewQueries {
   }
 
   SingleRow single(const Sequence& sequence, const Rows<const void>& rows, int64_t head) const {
-    return {.rows = head_rows(rows, head, problem_.dtype),
+    return {.rows = head_rows(rows, problem_.key_head(head), problem_.dtype),
             .tokens = keys_of(sequence),
             .width = problem_.head_dim,
             .ahead = 0};

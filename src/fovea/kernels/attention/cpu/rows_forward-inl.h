@@ -52,9 +52,9 @@ class ForwardTask {
         terms_(view_, in_.terms, product_buffers(arena_, call, task_), in_.scale) {
     const DType dtype = view_.problem.dtype;
     queries_ = head_rows(in_.q, task_.head, dtype);
-    keys_ = head_rows(in_.k, task_.head, dtype);
+    keys_ = head_rows(in_.k, view_.key_head(), dtype);
     scores_ = RowDots(queries_, keys_, view_.width, view_.words(call.bf16->scores));
-    values_ = head_rows(in_.v, task_.head, dtype);
+    values_ = head_rows(in_.v, view_.key_head(), dtype);
     out_ = head_rows(in_.out, task_.head, dtype);
   }
 

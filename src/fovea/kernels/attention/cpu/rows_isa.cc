@@ -59,7 +59,7 @@ void join_parts(const RowsCall& call, int64_t index) {
   const Sequence& sequence = problem.sequences[static_cast<size_t>(task.sequence)];
   for (const bool values : {false, true}) {
     const Rows<void>& out = values ? call.backward->grad_v : call.backward->grad_k;
-    const HeadRows rows = head_rows(out, task.head, problem.dtype);
+    const HeadRows rows = head_rows(out, problem.key_head(task.head), problem.dtype);
     for (int64_t key = 0; key < sequence.k_length; ++key) {
       const float* sum = join_key(call, index, key, values);
       unpack_rows({sum == nullptr ? kZeros : sum, 0, problem.head_dim}, rows, {sequence.k_begin + key, 1, nullptr}, 1);

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <span>
 
 #include "fovea/kernels/attention/cpu/screen_attention.h"
 #include "fovea/kernels/attention/cpu/screen_copy.h"
@@ -20,10 +21,17 @@ struct Pair {
   float gradient, weight;
 };
 
+// The keys and values of a sequence under one of their heads, and the pieces that read them.
+struct BackwardKeys {
+  KeyPieces pieces;
+  HeadRows k, v;
+};
+
 struct BackwardPiece {
   Piece piece;
+  const BackwardKeys* keys = nullptr;
   Selection selection;
-  HeadRows q, k, v, grad_out;
+  HeadRows q, grad_out;
   // Of listed pairs: where a row's begin, 16 more behind those of a task, and what backward makes of them. Rows whose
   // lists found no room have none.
   std::vector<int64_t> row_begin;  // [queries + 1]
@@ -67,8 +75,14 @@ struct WeightGradients {
   float* weights = nullptr;    // [count]; null where they are what forward saved, or not wanted
 };
 
-struct BackwardTask {
+// Queries first ... first + count - 1 of a piece.
+struct RowTask {
   BackwardPiece* piece = nullptr;
+  int64_t first = 0, count = 0;
+};
+// Keys first ... first + count - 1, and the pieces that read them.
+struct KeyTask {
+  std::span<const BackwardPiece> pieces;
   int64_t first = 0, count = 0;
 };
 
@@ -81,13 +95,16 @@ struct Backward {
 
   SavedList list_of(const BackwardPiece& p, int64_t row) const;
   void prepare(BackwardPiece& p) const;
-  void copy(BackwardPiece& p, int64_t which) const;
+  void copy_queries(BackwardPiece& p, int64_t which) const;
+  void copy_keys(BackwardKeys& of, int64_t which) const;
   int64_t pairs_of(const BackwardPiece& p, int64_t key) const;
   void load_pairs(const BackwardPiece& p, int64_t key, BackwardWorker& w) const;
   void fetch_pairs(const BackwardPiece& p, int64_t row) const;
-  void row_step(const BackwardTask& task, BackwardWorker& w) const;
+  void row_step(const RowTask& task, BackwardWorker& w) const;
   void transpose(BackwardPiece& p) const;
-  void key_step(const BackwardTask& task, BackwardWorker& w) const;
+  void key_step(const KeyTask& task, BackwardWorker& w) const;
+  // Adds what one piece gives to the gradients of the task's keys, which are zero before the first.
+  void add_piece(const KeyTask& task, const BackwardPiece& p, BackwardWorker& w) const;
   // Whether the weights that values are summed with are others than what forward saved.
   bool has_own_weights(const BackwardPiece& p) const { return p.selection.saves_scores() || problem.dropout > 0; }
   // Gradients of a row's weights and, unless null, its weights after dropout.
@@ -131,14 +148,16 @@ void Backward::prepare(BackwardPiece& p) const {
   p.by_head.assign(static_cast<size_t>((rows + kTaskRows - 1) / kTaskRows * by_head), 0);
 }
 
-// One of the four arrays, so that a single piece keeps several threads busy.
-void Backward::copy(BackwardPiece& p, int64_t which) const {
+// One of two arrays, so that a single piece keeps several threads busy.
+void Backward::copy_queries(BackwardPiece& p, int64_t which) const {
   const Sequence& s = *p.piece.sequence;
-  const int64_t head = p.piece.head;
-  if (which == 0) p.q.read({args.q, problem, head}, s.q_begin, s.q_length);
-  if (which == 1) p.k.read({args.k, problem, head}, s.k_begin, s.k_length);
-  if (which == 2) p.v.read({args.v, problem, head}, s.k_begin, s.k_length);
-  if (which == 3) p.grad_out.read({args.grad_out, problem, head}, s.q_begin, s.q_length);
+  if (which == 0) p.q.read({args.q, problem, p.piece.head}, s.q_begin, s.q_length);
+  if (which == 1) p.grad_out.read({args.grad_out, problem, p.piece.head}, s.q_begin, s.q_length);
+}
+void Backward::copy_keys(BackwardKeys& of, int64_t which) const {
+  const auto& [sequence, head] = of.pieces.keys;
+  if (which == 0) of.k.read({args.k, problem, head}, sequence->k_begin, sequence->k_length);
+  if (which == 1) of.v.read({args.v, problem, head}, sequence->k_begin, sequence->k_length);
 }
 
 SavedList Backward::relist(const BackwardPiece& p, int64_t row, Span range, BackwardWorker& w) const {
@@ -151,14 +170,14 @@ SavedList Backward::relist(const BackwardPiece& p, int64_t row, Span range, Back
   w.room(w.keys.num_compete() + w.keys.num_stay());
   RowList list = {w.list.data(), w.values.data(), list_keys(w.keys.compete, w.list.data(), 0)};
   const float* stats = list_of(p, row).stats;
-  RowScores scores = {p.q.row(row, width), p.k.get(), width, args.scale};
+  RowScores scores = {p.q.row(row, width), p.keys->k.get(), width, args.scale};
   if (problem.offsets.changes_scores()) scores.terms = terms_of(problem, args.terms, p.piece, row, 0);
   recompute_row(p.selection, scores, w.keys, {stats[0], stats[1], stats[2], stats[3]}, list);
   return {stats, list.count, list.keys, list.values};
 }
 
 void Backward::weight_gradients(const BackwardPiece& p, int64_t row, const SavedList& list, WeightGradients out) const {
-  screen_ops().dots({p.v.get(), width, list.keys, list.count}, p.grad_out.row(row, width), 1, out.gradients);
+  screen_ops().dots({p.keys->v.get(), width, list.keys, list.count}, p.grad_out.row(row, width), 1, out.gradients);
   if (out.weights != nullptr) saved_to_weights(p.selection, list.values, list.count, out.weights);
   if (const OffsetRange& range = problem.offsets.sums; range.count > 0 && args.grad_terms.sums.data != nullptr) {
     const float* of_sums = float_row_of(args.grad_terms.sums, p.piece, row);
@@ -180,11 +199,11 @@ void Backward::weight_gradients(const BackwardPiece& p, int64_t row, const Saved
 void Backward::fetch_pairs(const BackwardPiece& p, int64_t row) const {
   const SavedList list = list_of(p, row);
   if (list.keys == nullptr || is_near(p.piece.sequence->k_length, width)) return;
-  screen_ops().fetch({p.v.get(), width, list.keys, list.count});
-  screen_ops().fetch({p.k.get(), width, list.keys, list.count});
+  screen_ops().fetch({p.keys->v.get(), width, list.keys, list.count});
+  screen_ops().fetch({p.keys->k.get(), width, list.keys, list.count});
 }
 
-void Backward::row_step(const BackwardTask& task, BackwardWorker& w) const {
+void Backward::row_step(const RowTask& task, BackwardWorker& w) const {
   BackwardPiece& p = *task.piece;
   const Selection& selection = p.selection;
   const OneHead<void> grad_q(args.grad_q, problem, p.piece.head);
@@ -207,7 +226,7 @@ void Backward::row_step(const BackwardTask& task, BackwardWorker& w) const {
     if (selection.learned) p.alpha_grads[at] = alpha_gradient(selection, weights, p.means[at], out.gradients);
     score_gradients(selection, weights, p.means[at], out.gradients);
     if (problem.offsets.changes_scores()) term_gradients(p, row, list, out.gradients);
-    screen_ops().weighted_sum({p.k.get(), width, list.keys, list.count}, out.gradients, w.out);
+    screen_ops().weighted_sum({p.keys->k.get(), width, list.keys, list.count}, out.gradients, w.out);
     write_row(grad_q, p.piece.sequence->q_begin + row, w.out, args.scale);
   }
 }
@@ -269,17 +288,24 @@ void Backward::load_pairs(const BackwardPiece& p, int64_t key, BackwardWorker& w
   }
 }
 
-void Backward::key_step(const BackwardTask& task, BackwardWorker& w) const {
-  const BackwardPiece& p = *task.piece;
+void add_row(float* to, const float* from, int64_t width) {
+  for (int64_t i = 0; i < width; ++i) to[i] += from[i];
+}
+
+void Backward::add_piece(const KeyTask& task, const BackwardPiece& p, BackwardWorker& w) const {
   const ScreenOps& ops = screen_ops();
-  w.grad_keys.resize(static_cast<size_t>(kTaskRows * width));
-  w.grad_values.resize(static_cast<size_t>(kTaskRows * width));
+  const bool first = &p == task.pieces.data();
+  // Rows of the first piece are the sums; those of another one are added to them.
+  const auto sum = [&](const ListedRows& rows, const float* factors, float* to) {
+    ops.weighted_sum(rows, factors, first ? to : w.out);
+    if (!first) add_row(to, w.out, width);
+  };
   load_pairs(p, task.first, w);
   for (int64_t i = 0; i < task.count; ++i) {
     const int64_t count = pairs_of(p, task.first + i);
     const int32_t* list = w.list.data();
-    ops.weighted_sum({p.q.get(), width, list, count}, w.gradients.data(), w.grad_keys.data() + i * width);
-    ops.weighted_sum({p.grad_out.get(), width, list, count}, w.weights.data(), w.grad_values.data() + i * width);
+    sum({p.q.get(), width, list, count}, w.gradients.data(), w.grad_keys.data() + i * width);
+    sum({p.grad_out.get(), width, list, count}, w.weights.data(), w.grad_values.data() + i * width);
     if (i + 1 < task.count) load_pairs(p, task.first + i + 1, w);
   }
   for (const int32_t row : p.long_rows) {
@@ -293,22 +319,41 @@ void Backward::key_step(const BackwardTask& task, BackwardWorker& w) const {
     to.rows = w.grad_values.data();
     ops.scatter(to, weights, p.grad_out.row(row, width));
   }
-  const OneHead<void> grad_k(args.grad_k, problem, p.piece.head), grad_v(args.grad_v, problem, p.piece.head);
+}
+
+void Backward::key_step(const KeyTask& task, BackwardWorker& w) const {
+  w.grad_keys.resize(static_cast<size_t>(kTaskRows * width));
+  w.grad_values.resize(static_cast<size_t>(kTaskRows * width));
+  for (const BackwardPiece& p : task.pieces) add_piece(task, p, w);
+  const auto& [sequence, head] = task.pieces.front().keys->pieces.keys;
+  const OneHead<void> grad_k(args.grad_k, problem, head), grad_v(args.grad_v, problem, head);
   for (int64_t i = 0; i < task.count; ++i) {
-    const int64_t token = p.piece.sequence->k_begin + task.first + i;
+    const int64_t token = sequence->k_begin + task.first + i;
     write_row(grad_k, token, w.grad_keys.data() + i * width, args.scale);
     write_row(grad_v, token, w.grad_values.data() + i * width, 1);
   }
 }
 
-std::vector<BackwardTask> tasks_of(std::vector<BackwardPiece>& pieces, size_t count, bool by_key) {
-  std::vector<BackwardTask> tasks;
-  for (size_t i = 0; i < count; ++i) {
-    const Sequence& s = *pieces[i].piece.sequence;
-    const int64_t rows = by_key ? s.k_length : s.q_length;
-    for (int64_t first = 0; first < rows; first += kTaskRows) {
-      tasks.push_back({&pieces[i], first, std::min(kTaskRows, rows - first)});
-    }
+// Calls add(first, count) for the blocks of kTaskRows rows.
+template <class Add>
+void cut(int64_t rows, const Add& add) {
+  for (int64_t first = 0; first < rows; first += kTaskRows) add(first, std::min(kTaskRows, rows - first));
+}
+
+std::vector<RowTask> row_tasks(std::span<BackwardPiece> pieces) {
+  std::vector<RowTask> tasks;
+  for (BackwardPiece& p : pieces) {
+    cut(p.piece.sequence->q_length, [&](int64_t first, int64_t count) { tasks.push_back({&p, first, count}); });
+  }
+  return tasks;
+}
+
+std::vector<KeyTask> key_tasks(std::span<const BackwardPiece> pieces, std::span<const BackwardKeys> keys) {
+  std::vector<KeyTask> tasks;
+  for (const BackwardKeys& of : keys) {
+    const auto readers = pieces.subspan(of.pieces.begin, of.pieces.end - of.pieces.begin);
+    cut(of.pieces.keys.sequence->k_length,
+        [&](int64_t first, int64_t count) { tasks.push_back({readers, first, count}); });
   }
   return tasks;
 }
@@ -319,27 +364,37 @@ void screened_backward(const AttentionProblem& problem, const AttentionBackward&
   const Backward backward = {problem, args, SavedRows(problem, args.saved), padded_width(problem.head_dim)};
   std::vector<BackwardWorker> workers(static_cast<size_t>(executor.num_threads()));
   std::vector<BackwardPiece> pieces;
+  std::vector<BackwardKeys> keys;
   std::vector<double> alpha_grads(static_cast<size_t>(problem.num_heads));
   const int64_t offsets = args.grad_terms.by_head == nullptr ? 0 : problem.offsets.by_head.count;
   std::vector<double> by_head(static_cast<size_t>(problem.num_heads * offsets));
   for (const std::vector<Piece>& group : piece_groups(problem)) {
     if (pieces.size() < group.size()) pieces.resize(group.size());
-    for (size_t i = 0; i < group.size(); ++i) pieces[i].piece = group[i];
+    const std::vector<KeyPieces> shared = key_pieces(problem, group);
+    if (keys.size() < shared.size()) keys.resize(shared.size());
+    for (size_t k = 0; k < shared.size(); ++k) {
+      keys[k].pieces = shared[k];
+      for (size_t i = shared[k].begin; i < shared[k].end; ++i) pieces[i].piece = group[i], pieces[i].keys = &keys[k];
+    }
     const auto each_piece = [&](auto&& work) {
       executor.run(static_cast<int64_t>(group.size()), [&](int64_t i, int) { work(pieces[static_cast<size_t>(i)]); });
     };
-    const auto each_task = [&](bool by_key, auto&& work) {
-      const std::vector<BackwardTask> tasks = tasks_of(pieces, group.size(), by_key);
+    const auto each_task = [&](const auto& tasks, auto&& work) {
       executor.run(static_cast<int64_t>(tasks.size()), [&](int64_t i, int thread) {
         work(tasks[static_cast<size_t>(i)], workers[static_cast<size_t>(thread)]);
       });
     };
     each_piece([&](BackwardPiece& p) { backward.prepare(p); });
-    executor.run(static_cast<int64_t>(4 * group.size()),
-                 [&](int64_t i, int) { backward.copy(pieces[static_cast<size_t>(i / 4)], i % 4); });
-    each_task(false, [&](const BackwardTask& task, BackwardWorker& w) { backward.row_step(task, w); });
+    const auto copies = static_cast<int64_t>(2 * group.size());
+    executor.run(copies + static_cast<int64_t>(2 * shared.size()), [&](int64_t i, int) {
+      if (i < copies) return backward.copy_queries(pieces[static_cast<size_t>(i / 2)], i % 2);
+      backward.copy_keys(keys[static_cast<size_t>((i - copies) / 2)], i % 2);
+    });
+    const std::span<BackwardPiece> now(pieces.data(), group.size());
+    each_task(row_tasks(now), [&](const RowTask& task, BackwardWorker& w) { backward.row_step(task, w); });
     each_piece([&](BackwardPiece& p) { backward.transpose(p); });
-    each_task(true, [&](const BackwardTask& task, BackwardWorker& w) { backward.key_step(task, w); });
+    each_task(key_tasks(now, {keys.data(), shared.size()}),
+              [&](const KeyTask& task, BackwardWorker& w) { backward.key_step(task, w); });
     for (size_t i = 0; i < group.size(); ++i) {
       for (const double gradient : pieces[i].alpha_grads) {
         alpha_grads[static_cast<size_t>(group[i].head)] += gradient;

@@ -58,7 +58,8 @@ std::vector<std::vector<Piece>> piece_groups(const AttentionProblem& problem) {
   for (const Sequence& sequence : problem.sequences) {
     if (sequence.q_length == 0 && sequence.k_length == 0) continue;
     for (int64_t head = 0; head < problem.num_heads; ++head) {
-      if (tokens >= kGroupTokens) {
+      const bool begins = head == problem.keys.first_head(problem.key_head(head));
+      if (begins && tokens >= kGroupTokens) {
         groups.emplace_back();
         tokens = 0;
       }
@@ -67,6 +68,16 @@ std::vector<std::vector<Piece>> piece_groups(const AttentionProblem& problem) {
     }
   }
   return groups;
+}
+
+std::vector<KeyPieces> key_pieces(const AttentionProblem& problem, const std::vector<Piece>& group) {
+  std::vector<KeyPieces> all;
+  for (size_t i = 0; i < group.size(); ++i) {
+    const Piece keys = {group[i].sequence, problem.key_head(group[i].head)};
+    if (all.empty() || all.back().keys != keys) all.push_back({keys, i, i});
+    all.back().end = i + 1;
+  }
+  return all;
 }
 
 void HeadRows::read(const OneHead<const void>& from, int64_t first, int64_t count) {

@@ -35,8 +35,15 @@ struct Piece {
   int64_t head = 0;
   bool operator==(const Piece&) const = default;
 };
-// Pieces worked on together: enough to share among threads, few enough to bound the memory of their copies.
+// Pieces worked on together: enough to share among threads, few enough to bound the memory of their copies. The heads
+// that read the same keys stay together, one after the other.
 std::vector<std::vector<Piece>> piece_groups(const AttentionProblem& problem);
+// The pieces of a group, in their order, that read the same head of the keys.
+struct KeyPieces {
+  Piece keys;  // head: of k and v
+  size_t begin = 0, end = 0;
+};
+std::vector<KeyPieces> key_pieces(const AttentionProblem& problem, const std::vector<Piece>& group);
 
 // The rows of one head of one sequence, [count, width]: a copy, or the caller's where few already lie so.
 class HeadRows {

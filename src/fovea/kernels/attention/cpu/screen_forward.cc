@@ -9,15 +9,19 @@
 namespace fovea::kernels {
 namespace {
 
-// The keys and values of one piece.
-struct PreparedPiece {
-  Piece piece;
-  Selection selection;
+// The keys and values of a sequence under one of their heads.
+struct PreparedKeys {
+  Piece piece;  // head: of k and v
   HeadRows keys, values;
   Grown<float> mean;
   Grown<uint32_t> words;
   std::vector<KeyBlock> blocks;
   PackedKeys packed;
+};
+struct PreparedPiece {
+  Piece piece;
+  const PreparedKeys* keys = nullptr;
+  Selection selection;
   float most_by_head = 0;  // of its terms by offset, in magnitude
 };
 
@@ -62,8 +66,9 @@ struct Forward {
   const AttentionForward& args;
   SavedRows rows;
 
-  void pack_keys(PreparedPiece& p) const;
-  void copy_values(PreparedPiece& p) const;
+  void prepare(PreparedPiece& p) const;
+  void pack_keys(PreparedKeys& p) const;
+  void copy_values(PreparedKeys& p) const;
   void run(ForwardTask& task, ForwardWorker& worker) const;
   void keep_lists(ForwardTask& task, CandidateSearch& search) const;
   // The lists of a task all find room, or none.
@@ -79,18 +84,21 @@ struct Forward {
   void sum_weights(const Piece& piece, int64_t query, const RowList& list) const;
 };
 
-void Forward::copy_values(PreparedPiece& p) const {
+void Forward::copy_values(PreparedKeys& p) const {
   const Sequence& s = *p.piece.sequence;
   p.values.read({args.v, problem, p.piece.head}, s.k_begin, s.k_length);
 }
 
-void Forward::pack_keys(PreparedPiece& p) const {
-  const Sequence& s = *p.piece.sequence;
-  const int64_t width = padded_width(problem.head_dim);
+void Forward::prepare(PreparedPiece& p) const {
   p.selection = selection_of(problem.spec, args.alpha == nullptr ? nullptr : args.alpha + p.piece.head);
   if (const int64_t count = problem.offsets.by_head.count; count > 0) {
     p.most_by_head = greatest_magnitude(args.terms.by_head + p.piece.head * count, count);
   }
+}
+
+void Forward::pack_keys(PreparedKeys& p) const {
+  const Sequence& s = *p.piece.sequence;
+  const int64_t width = padded_width(problem.head_dim);
   p.keys.read({args.k, problem, p.piece.head}, s.k_begin, s.k_length);
   sample_mean(p.keys, s.k_length, width, p.mean.at_least(width));
 
@@ -173,7 +181,7 @@ int64_t token_of(const ForwardTask& task, int64_t index) {
   return task.piece->piece.sequence->q_begin + task.first + index;
 }
 
-void fetch_list(const PreparedPiece& p, const float* rows, const RowList& list) {
+void fetch_list(const PreparedKeys& p, const float* rows, const RowList& list) {
   constexpr int64_t kMost = 256;  // more would push one another out
   if (is_near(p.packed.num_keys, p.packed.width)) return;
   screen_ops().fetch({rows, p.packed.width, list.keys, std::min(list.count, kMost)});
@@ -181,12 +189,13 @@ void fetch_list(const PreparedPiece& p, const float* rows, const RowList& list) 
 
 void Forward::weigh_rows(const ForwardTask& task, ForwardWorker& worker) const {
   const PreparedPiece& p = *task.piece;
+  const PreparedKeys& keys = *p.keys;
   for (int64_t i = 0; i < task.count; ++i) {
-    if (i + 1 < task.count) fetch_list(p, p.packed.rows, worker.search.row(i + 1).list);
+    if (i + 1 < task.count) fetch_list(keys, keys.packed.rows, worker.search.row(i + 1).list);
     ScreenedQuery& query = worker.search.row(i);
-    const RowScores scores = {worker.search.query(i), p.packed.rows, p.packed.width, args.scale, query.terms};
+    const RowScores scores = {worker.search.query(i), keys.packed.rows, keys.packed.width, args.scale, query.terms};
     const RowStats stats = select_row(p.selection, scores, query.keys, query.list, query.least_mu(p.selection.power));
-    fetch_list(p, p.values.get(), query.list);
+    fetch_list(keys, keys.values.get(), query.list);
     if (problem.needs_backward) save_row(rows.of(p.piece, task.first + i), stats, query.list);
   }
 }
@@ -200,7 +209,7 @@ void Forward::sum_rows(const ForwardTask& task, ForwardWorker& worker) const {
     if (p.selection.saves_scores() || problem.dropout > 0) {
       list = drop_weights(p.selection, list, place, worker);
     }
-    screen_ops().weighted_sum({p.values.get(), p.packed.width, list.keys, list.count}, list.values, worker.out);
+    screen_ops().weighted_sum({p.keys->values.get(), p.keys->packed.width, list.keys, list.count}, list.values, worker.out);
     write_row(out, place.token, worker.out, 1);
     if (problem.offsets.sums.count > 0) sum_weights(task.piece->piece, task.first + i, list);
   }
@@ -231,7 +240,7 @@ void Forward::run(ForwardTask& task, ForwardWorker& worker) const {
   }
   if (worker.piece != p.piece) worker.search.forget();
   worker.piece = p.piece;
-  worker.search.run(p.selection, p.packed, args.scale, task.count);
+  worker.search.run(p.selection, p.keys->packed, args.scale, task.count);
   weigh_rows(task, worker);
   if (problem.needs_backward) keep_lists(task, worker.search);
   sum_rows(task, worker);
@@ -244,14 +253,23 @@ void screened_forward(const AttentionProblem& problem, const AttentionForward& a
   for (const Sequence& s : problem.sequences) most_keys = std::max(most_keys, s.k_length);
   std::vector<std::unique_ptr<ForwardWorker>> workers(static_cast<size_t>(executor.num_threads()));
   std::vector<PreparedPiece> pieces;
+  std::vector<PreparedKeys> keys;
   const Forward forward = {problem, args, SavedRows(problem, args.saved)};
   std::vector<int64_t> used(problem.sequences.size());  // of the sequences' room for lists
   for (const std::vector<Piece>& group : piece_groups(problem)) {
-    if (pieces.size() < group.size()) pieces.resize(group.size());
-    for (size_t i = 0; i < group.size(); ++i) pieces[i].piece = group[i];
-    executor.run(static_cast<int64_t>(2 * group.size()), [&](int64_t i, int) {
-      PreparedPiece& piece = pieces[static_cast<size_t>(i / 2)];
-      i % 2 == 0 ? forward.pack_keys(piece) : forward.copy_values(piece);
+    const std::vector<KeyPieces> shared = key_pieces(problem, group);
+    pieces.resize(group.size());
+    if (keys.size() < shared.size()) keys.resize(shared.size());
+    for (size_t k = 0; k < shared.size(); ++k) {
+      keys[k].piece = shared[k].keys;
+      for (size_t i = shared[k].begin; i < shared[k].end; ++i) {
+        pieces[i] = {group[i], &keys[k], {}, 0};
+        forward.prepare(pieces[i]);
+      }
+    }
+    executor.run(static_cast<int64_t>(2 * shared.size()), [&](int64_t i, int) {
+      PreparedKeys& of = keys[static_cast<size_t>(i / 2)];
+      i % 2 == 0 ? forward.pack_keys(of) : forward.copy_values(of);
     });
 
     std::vector<ForwardTask> tasks;

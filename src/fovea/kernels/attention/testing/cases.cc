@@ -66,6 +66,15 @@ OffsetRanges draw_offsets(int number, Rng& rng) {
   return out;
 }
 
+// Grouped queries in every fourth case: whole groups, and calls that begin or end within one.
+void share_keys(int number, AttentionProblem& p) {
+  if (number % 4 != 3) return;
+  Rng rng(2026, static_cast<uint64_t>(number));
+  p.num_heads = 2 + static_cast<int64_t>(rng.below(4));
+  p.keys.share = 2 + static_cast<int64_t>(rng.below(3));
+  if (rng.below(3) == 0) p.keys.skipped = static_cast<int64_t>(rng.below(static_cast<uint64_t>(p.keys.share)));
+}
+
 bool is_allowed(const AttentionSpec& spec, AttentionKind kind) {
   try {
     validate(spec, kind);
@@ -124,6 +133,7 @@ std::vector<Case> all_cases(const Suite& suite) {
       Rng rng(2024, static_cast<uint64_t>(number));
       Case c{number, problem_of(suite, spec, kind, rng), static_cast<Layout>(rng.below(3)),
              static_cast<Layout>(rng.below(3)), rng()};
+      share_keys(number, c.problem);
       if (suite.kernel->refuses(c.problem).empty()) out.push_back(std::move(c));
     }
   };
@@ -143,6 +153,7 @@ std::vector<Case> all_cases(const Suite& suite) {
     Case c{number, problem_of(suite, specs[i], kind, own), static_cast<Layout>(own.below(3)),
            static_cast<Layout>(own.below(3)), own()};
     c.problem.offsets = draw_offsets(static_cast<int>(i / 6), own);
+    share_keys(number, c.problem);
     if (suite.kernel->refuses(c.problem).empty()) out.push_back(std::move(c));
   }
   return out;
@@ -183,6 +194,7 @@ std::vector<Case> long_cases(const Suite& suite) {
     p.kind = number % 2 == 0 ? AttentionKind::kCausal : AttentionKind::kSelf;
     p.dtype = suite.dtype;
     p.num_heads = 2;
+    if (number % 5 < 2) p.num_heads = 3, p.keys.share = 2;
     p.head_dim = number % 3 == 0 ? 64 : 40;
     p.needs_backward = true;
     p.dropout = number % 4 == 0 ? 0.2F : 0;
@@ -209,7 +221,8 @@ Inputs draw_inputs(const Case& c, const Draw& draw, uint64_t seed) {
   const Sequence last = p.sequences.back();
   const int64_t queries = last.q_begin + last.q_length, keys = last.k_begin + last.k_length;
   const auto array = [&](int64_t tokens) { return Array(p.dtype, c.inputs, tokens, p.num_heads, p.head_dim); };
-  Inputs in{array(queries), array(keys), array(keys), array(queries), {}, 0, {}};
+  const auto of_keys = [&] { return Array(p.dtype, c.inputs, keys, p.num_key_heads(), p.head_dim); };
+  Inputs in{array(queries), of_keys(), of_keys(), array(queries), {}, 0, {}};
   Rng rng(seed);
   const auto fill = [&](Array& to, double deviation, bool coarse) {
     for (int64_t t = 0; t < to.tokens(); ++t) {

@@ -50,7 +50,7 @@ std::string compare(const Case& c, const Compared& what, const std::vector<Truth
                              std::abs(round_to(dtype, (truth.naive.*what.values)[i]) - (truth.right.*what.values)[i]));
   size_t at = 0;
   for (const Sequence& s : c.problem.sequences) {
-    for (int64_t h = 0; h < c.problem.num_heads; ++h, ++at) {
+    for (int64_t h = 0; h < what.got->heads(); ++h, ++at) {
       const int64_t begin = what.by_query ? s.q_begin : s.k_begin, length = what.by_query ? s.q_length : s.k_length;
       for (int64_t t = 0; t < length; ++t) {
         for (int64_t i = 0; i < width; ++i) {
@@ -68,6 +68,27 @@ std::string compare(const Case& c, const Compared& what, const std::vector<Truth
     }
   }
   return what.got->intact() ? "" : cat(what.name, ": written outside its rows");
+}
+
+void add_to(std::vector<double>& sums, const std::vector<double>& more) {
+  for (size_t i = 0; i < sums.size(); ++i) sums[i] += more[i];
+}
+
+// The truths of the gradients of k and v: sums over the heads that read a head of the keys; by sequence, then key head.
+std::vector<Truth> by_key_head(const AttentionProblem& problem, const std::vector<Truth>& truths) {
+  std::vector<Truth> all;
+  for (size_t at = 0; at < truths.size(); ++at) {
+    const int64_t head = static_cast<int64_t>(at) % problem.num_heads;
+    if (head == problem.keys.first_head(problem.key_head(head))) {
+      all.push_back(truths[at]);
+      continue;
+    }
+    for (HeadValues Truth::*const of : {&Truth::right, &Truth::naive, &Truth::reach}) {
+      add_to((all.back().*of).k, (truths[at].*of).k);
+      add_to((all.back().*of).v, (truths[at].*of).v);
+    }
+  }
+  return all;
 }
 
 std::string compare_alpha(const Case& c, const Results& got, const std::vector<Truth>& truths) {
@@ -143,11 +164,12 @@ std::string compare_all(const Case& c, const Results& got, const std::vector<Tru
     wrong = compare(c, {"sums", &got.sums, &HeadValues::sums, true, DType::kFloat32}, truths);
   }
   if (!wrong.empty() || !c.problem.needs_backward) return wrong;
+  const std::vector<Truth> by_key = by_key_head(c.problem, truths);
   if (!got.saved_intact) return "stats or kept: written outside the rows of a sequence";
   for (const Compared& what : {Compared{"grad_q", &got.grad_q, &HeadValues::q, true, dtype},
                                Compared{"grad_k", &got.grad_k, &HeadValues::k, false, dtype},
                                Compared{"grad_v", &got.grad_v, &HeadValues::v, false, dtype}})
-    if (wrong = compare(c, what, truths); !wrong.empty()) return wrong;
+    if (wrong = compare(c, what, what.by_query ? truths : by_key); !wrong.empty()) return wrong;
   if (wrong = compare_alpha(c, got, truths); !wrong.empty()) return wrong;
   return compare_terms(c, got, truths);
 }

@@ -207,8 +207,8 @@ OracleInput one_head(const AttentionProblem& problem, const Inputs& in, size_t s
   out.num_keys = s.k_length;
   out.head_dim = problem.head_dim;
   out.q = rows_of(in.q, s.q_begin, s.q_length, head);
-  out.k = rows_of(in.k, s.k_begin, s.k_length, head);
-  out.v = rows_of(in.v, s.k_begin, s.k_length, head);
+  out.k = rows_of(in.k, s.k_begin, s.k_length, problem.key_head(head));
+  out.v = rows_of(in.v, s.k_begin, s.k_length, problem.key_head(head));
   out.scale = in.scale;
   out.alpha = in.alpha[static_cast<size_t>(head)];
   out.stream = pattern_stream(in.random.seed, in.random.layer, in.random.first_head + head);
@@ -237,6 +237,7 @@ std::vector<double> of_head(const std::vector<float>& all, const AttentionProble
 std::string describe(const AttentionProblem& problem) {
   std::string out = cat(print(problem.spec), " ", name_of(problem.kind), " ", name_of(problem.dtype), " heads ",
                         problem.num_heads, " head_dim ", problem.head_dim, " dropout ", problem.dropout,
+                        problem.keys.any() ? cat(" key heads ", problem.num_key_heads(), " after ", problem.keys.skipped) : "",
                         problem.needs_backward ? " with" : " without", " backward");
   const auto add = [&](const char* name, const OffsetRange& range) {
     if (range.count > 0) out += cat(", ", name, " from ", range.first, " to ", range.first + range.count - 1);

@@ -193,7 +193,7 @@ void check_spoilt(const Suite& suite, const Case& c, Place place, double rubbish
   Array& array = place == Place::kQuery ? inputs.q : place == Place::kKey ? inputs.k : inputs.v;
   if (array.tokens() == 0) return;
   const int64_t token = array.tokens() / 2;
-  for (int64_t h = 0; h < c.problem.num_heads; ++h) array.set(token, h, c.problem.head_dim / 2, rubbish);
+  for (int64_t h = 0; h < array.heads(); ++h) array.set(token, h, c.problem.head_dim / 2, rubbish);
   const Spoilt x{suite,
                  c.problem,
                  place,

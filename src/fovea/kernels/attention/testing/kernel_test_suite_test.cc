@@ -17,6 +17,7 @@ enum class Fault : uint8_t {
   kSmallError,     // one part in 10,000 in the output
   kNoDropout,      // forgotten
   kWrongGradient,  // of k, in one element
+  kOneOfGroup,     // gradients of k and v are those of one of the heads that share them
   kOtherSequence,  // the output depends on the number of sequences
   kThreads,        // the output depends on the number of threads
   kWritesOutside,  // behind a row
@@ -51,10 +52,10 @@ int64_t queries_of(const AttentionProblem& p) { return p.sequences.back().q_begi
 Inputs inputs_of(const AttentionProblem& p, const Rows<const void>& q, const Rows<const void>& k,
                  const Rows<const void>& v) {
   const int64_t keys = p.sequences.back().k_begin + p.sequences.back().k_length;
-  const auto copy = [&](const Rows<const void>& from, int64_t tokens) {
-    return copied(from, {tokens, p.num_heads, p.head_dim});
+  const auto of_keys = [&](const Rows<const void>& from) {
+    return copied(from, {keys, p.num_key_heads(), p.head_dim});
   };
-  return {copy(q, queries_of(p)), copy(k, keys), copy(v, keys), {}, {}, 1, {}};
+  return {copied(q, {queries_of(p), p.num_heads, p.head_dim}), of_keys(k), of_keys(v), {}, {}, 1, {}};
 }
 
 void copy_terms(const AttentionProblem& p, const OffsetTerms& terms, Inputs& in) {
@@ -65,6 +66,15 @@ void copy_terms(const AttentionProblem& p, const OffsetTerms& terms, Inputs& in)
   if (has.product.count == 0) return;
   in.queries = copied(terms.queries, {queries, heads, p.head_dim});
   in.rows = copied(terms.rows, {has.product.count, heads, p.head_dim});
+}
+
+// Adds rows that the heads of a group share, which the first of them writes.
+void add(const Rows<void>& to, int64_t token, int64_t head, const std::vector<double>& rows, int64_t index,
+         int64_t width, bool first) {
+  for (int64_t i = 0; i < width; ++i) {
+    const auto x = static_cast<float>(rows[static_cast<size_t>(index * width + i)]);
+    row(to, token, head)[i] = first ? x : row(to, token, head)[i] + x;
+  }
 }
 
 template <class T>
@@ -163,8 +173,10 @@ void backward(const AttentionProblem& p, const AttentionBackward& b, Executor&) 
           to.rows[(o * p.num_heads + h) * p.head_dim + i] +=
               static_cast<float>(g.rows[static_cast<size_t>(o * p.head_dim + i)]);
       for (int64_t j = 0; j < sequence.k_length; ++j) {
-        write(b.grad_k, sequence.k_begin + j, h, g.k, j, p.head_dim);
-        write(b.grad_v, sequence.k_begin + j, h, g.v, j, p.head_dim);
+        const int64_t key_head = p.key_head(h);
+        const bool first = fault == Fault::kOneOfGroup || h == p.keys.first_head(key_head);
+        add(b.grad_k, sequence.k_begin + j, key_head, g.k, j, p.head_dim, first);
+        add(b.grad_v, sequence.k_begin + j, key_head, g.v, j, p.head_dim, first);
       }
       alphas[static_cast<size_t>(h)] += g.alpha;
     }
@@ -200,6 +212,7 @@ TEST(KernelTestSuite, FaultsAreFound) {
   EXPECT_GT(failures(Fault::kSmallError, check_against_oracle), 0);
   EXPECT_GT(failures(Fault::kNoDropout, check_against_oracle), 0);
   EXPECT_GT(failures(Fault::kWrongGradient, check_against_oracle), 0);
+  EXPECT_GT(failures(Fault::kOneOfGroup, check_against_oracle), 0);
   EXPECT_GT(failures(Fault::kWritesOutside, check_against_oracle), 0);
   EXPECT_GT(failures(Fault::kNoTerms, check_against_oracle), 0);
   EXPECT_GT(failures(Fault::kWrongTerm, check_against_oracle), 0);

@@ -1,0 +1,162 @@
+"""The attention function that transformers calls: fn(module, query, key, value, mask, **kwargs) -> (output, weights)."""
+import sys
+
+import torch
+
+from .._functional import attention, attention_weights, properties
+from ._masks import Ranges, from_dense, is_encoded, ranges_of
+from ._names import within
+
+# Arguments that change what attention computes, and what they are.
+_REFUSED = {"softcap": "soft caps of the scores", "s_aux": "attention sinks", "sinks": "attention sinks",
+            "position_bias": "position biases", "head_mask": "head masks", "cache": "paged caches",
+            "indices": "given indices", "block_indices": "given indices of blocks"}
+
+calls = 0  # of the function, in this process; models that accept a name and never call it are found by it
+
+
+def _count():
+    global calls
+    calls += 1
+
+
+@torch.compiler.assume_constant_result  # texts are read when a graph is made
+def _resolved(spec, window):
+    """The spec within a window of so many keys (0: none), and its properties."""
+    spec = within(spec, f"window({window})") if window else spec
+    return spec, properties(spec)
+
+
+def _layer(module, mechanism):
+    if not mechanism.by_layer:
+        return 0
+    layer = getattr(module, "fovea_layer", getattr(module, "layer_idx", None))
+    if layer is None:
+        raise ValueError(f"fovea: '{mechanism.name}' names layers, and {type(module).__name__} has no layer_idx; "
+                         "call fovea.sparsify(model, ...), which numbers them")
+    return layer
+
+
+def _wants_weights(kwargs):
+    if kwargs.get("output_attentions"):
+        return True
+    capturing = sys.modules.get("transformers.utils.output_capturing")
+    collector = capturing._active_collector.get() if capturing else None
+    return collector is not None and any("attentions" in key for key in collector)
+
+
+def _tokens(x):
+    """[B, H, N, D] as rows [B N, H, D], a view where the strides allow one."""
+    return x.transpose(1, 2).flatten(0, 1)
+
+
+def _ranges(query, key, mask, causal):
+    batch, q_length, k_length = query.size(0), query.size(2), key.size(2)
+    if mask is None:
+        return None
+    if is_encoded(mask):
+        return Ranges.decode(mask)
+    if mask.dim() == 2 and mask.shape == (batch, k_length):
+        first = k_length - q_length if causal else 0
+        return ranges_of(mask.to(torch.bool), None, q_length, first, causal)
+    return from_dense(mask, q_length, k_length, batch)
+
+
+def _check(module, query, kwargs):
+    for name, what in _REFUSED.items():
+        if kwargs.get(name) is not None:
+            raise NotImplementedError(f"fovea: {type(module).__name__} passes {name}, and {what} are not supported; load "
+                                      "the model with attn_implementation='eager'")
+    if query.dtype == torch.float16 and query.device.type == "cpu":
+        raise ValueError("fovea: float16 on a CPU is not supported; load the model in bfloat16 or float32")
+
+
+def _key_rows(x):
+    """The rows of [B, H, N, D] where they are, and how many rows lie between two batch rows: for calls without
+    gradients, so that a cache is not copied at each step."""
+    batch, heads, length, width = x.shape
+    token = x.stride(2)
+    if batch == 1 or token == 0 or x.stride(0) % token:
+        return _tokens(x), length
+    step = x.stride(0) // token
+    return x.as_strided(((batch - 1) * step + length, heads, width), (token, x.stride(1), x.stride(3))), step
+
+
+def _by_ranges(query, key, value, spec, ranges, aligned, options):
+    q_offsets = ranges.queries if aligned else ranges.every
+    batch, length = key.size(0), key.size(2)
+    grads = torch.is_grad_enabled() and any(x.requires_grad for x in (query, key, value))
+    if grads or torch.compiler.is_compiling() or batch == 1 or key.shape[-1] != value.shape[-1]:
+        return attention(_tokens(query), _tokens(key), _tokens(value), spec, q_offsets=q_offsets, k_offsets=ranges.keys,
+                         **options)
+    (k, step), (v, v_step) = _key_rows(key), _key_rows(value)
+    if step != v_step:
+        (k, step), v = (_tokens(key), length), _tokens(value)
+    begins, ends = ranges.keys[:-1], ranges.keys[1:]
+    rows = (begins // length).clamp(max=batch - 1)
+    return attention(_tokens(query), k, v, spec, q_offsets=q_offsets, k_begins=begins + rows * (step - length),
+                     k_lengths=ends - begins, **options)
+
+
+def _weights(query, key, spec, ranges, aligned, options):
+    """[B, H, N_q, N_k]; sequence by sequence, as rows of a batch may hold several."""
+    batch, heads, q_length, _ = query.shape
+    k_length = key.size(2)
+    out = query.new_zeros(batch, heads, q_length, k_length)
+    q, k = _tokens(query), _tokens(key)
+    q_offsets, k_offsets = (ranges.queries if aligned else ranges.every).tolist(), ranges.keys.tolist()
+    for (q0, q1), (k0, k1) in zip(zip(q_offsets, q_offsets[1:]), zip(k_offsets, k_offsets[1:])):
+        if q0 < q1 and k0 < k1:
+            b, row, column = q0 // q_length, q0 % q_length, k0 % k_length
+            out[b, :, row:row + q1 - q0, column:column + k1 - k0] = attention_weights(q[q0:q1], k[k0:k1], spec, **options)[0]
+    return out
+
+
+def function(mechanism):
+    """The attention function of a Mechanism."""
+    def fovea_attention(module, query, key, value, attention_mask, dropout=0.0, scaling=None, is_causal=None,
+                        sliding_window=None, **kwargs):
+        if not torch.compiler.is_compiling():
+            _count()
+        _check(module, query, kwargs)
+        batch, heads, q_length, _ = query.shape
+        layer = _layer(module, mechanism)
+        spec = mechanism.spec(layer)
+        causal = getattr(module, "is_causal", True) if is_causal is None else is_causal
+        ranges = _ranges(query, key, attention_mask, causal)
+        if ranges is None:
+            causal = bool(causal) and q_length > 1
+            if causal and key.size(2) > q_length:  # a static cache, filled from its begin
+                key, value = key[:, :, :q_length], value[:, :, :q_length]
+            window = 0 if sliding_window is None else sliding_window if causal else sliding_window - 1
+            if q_length == 1 and key.size(2) > 1 and window:
+                key, value, window = key[:, :, -sliding_window:], value[:, :, -sliding_window:], 0
+        else:
+            causal, window = ranges.causal, ranges.window
+        spec, has = _resolved(spec, 0 if not window else window if causal else 2 * window + 1)
+        positional = "positional" in has
+        if positional and not causal and (q_length != key.size(2) and q_length != 1 or _is_cross(module, kwargs)):
+            raise ValueError(f"fovea: cross-attention cannot take '{spec}', which compares positions; give the model a "
+                             "spec without a pattern")
+        aligned = causal or positional
+        options = {"causal": causal, "cross": not aligned and ranges is not None, "scale": scaling,
+                   "enable_gqa": key.size(1) != heads}
+        if "seed" in has:
+            options["layer"] = getattr(module, "layer_idx", None) or 0
+        dropped = {**options, "dropout": dropout}
+        weights = None
+        if ranges is None:
+            out = attention(query, key, value, spec, **dropped).transpose(1, 2)
+            if _wants_weights(kwargs):
+                weights = attention_weights(query, key, spec, **options)
+        else:
+            out = _by_ranges(query, key, value, spec, ranges, aligned, dropped).unflatten(0, (batch, q_length))
+            if _wants_weights(kwargs):
+                weights = _weights(query, key, spec, ranges, aligned, options)
+        return out.contiguous(), weights
+
+    return fovea_attention
+
+
+def _is_cross(module, kwargs):
+    return getattr(module, "is_cross_attention", False) or kwargs.get("encoder_hidden_states") is not None

@@ -1,0 +1,114 @@
+"""Names of attention implementations: `fovea:topk(32)`, or by layer `fovea:0-3=window(512),*=topk(64)`."""
+import re
+from dataclasses import dataclass
+
+from .._functional import SpecError, parameters, parse as parse_spec, spec_names
+
+PREFIX = "fovea:"
+# transformers reads more than a name into these.
+_TAKEN = re.compile(r"flash|sdpa|flex_attention|^paged\|")
+_LAYERS = re.compile(r"(\d+)(?:-(\d+))?")
+
+
+def _split(text, separator):
+    """The parts between separators that stand in no parentheses."""
+    parts, depth = [""], 0
+    for character in text:
+        depth += (character == "(") - (character == ")")
+        if character == separator and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += character
+    return parts
+
+
+@dataclass(frozen=True)
+class Mechanism:
+    """What a name stands for: specs by layer, (first, last, spec) each, and the spec of all other layers."""
+    by_layer: tuple = ()
+    rest: str = "full"
+
+    def spec(self, layer):
+        for first, last, spec in self.by_layer:
+            if first <= layer <= last:
+                return spec
+        return self.rest
+
+    @property
+    def text(self):
+        """Canonical, equal for equal mechanisms."""
+        if not self.by_layer:
+            return self.rest
+        layers = [f"{a}={spec}" if a == b else f"{a}-{b}={spec}" for a, b, spec in self.by_layer]
+        return ",".join([*layers, f"*={self.rest}"])
+
+    @property
+    def name(self):
+        return PREFIX + self.text
+
+
+def _checked_spec(text):
+    spec = parse_spec(text.strip())
+    learned = [name for name in parameters(spec) if name in ("alpha", "gate")]
+    if learned:
+        raise ValueError(f"fovea: '{spec}' learns {learned[0]}, and models of transformers have no such parameter; "
+                         "choose a spec without it")
+    return spec
+
+
+def parse(text):
+    """The Mechanism of a name, with or without its prefix.
+
+    Raises:
+        SpecError: a spec does not parse.
+        ValueError: the layers do not, or transformers would read the name as another's.
+    """
+    if not isinstance(text, str):
+        raise TypeError(f"fovea: the mechanism is of type {type(text).__name__}; expected a text such as 'topk(32)'")
+    text = text.removeprefix(PREFIX)
+    by_layer, rest = [], None
+    for part in _split(text, ","):
+        selector, equals, spec = part.partition("=")
+        selector = selector.strip()
+        layers = _LAYERS.fullmatch(selector)
+        if not equals or "(" in selector:
+            if len(_split(text, ",")) > 1:
+                raise ValueError(f"fovea: '{part}' names no layers; expected LAYERS=SPEC, such as 0-3=window(512) or *=full")
+            selector, spec = "*", part
+        if selector == "*":
+            if rest is not None:
+                raise ValueError(f"fovea: '{text}' names the other layers (*) twice")
+            rest = _checked_spec(spec)
+            continue
+        if layers is None:
+            raise ValueError(f"fovea: got layers '{selector}'; expected a number, a range such as 0-3, or *")
+        first, last = int(layers[1]), int(layers[2] or layers[1])
+        if last < first or any(a <= last and first <= b for a, b, _ in by_layer):
+            raise ValueError(f"fovea: layers '{selector}' of '{text}' are empty or named twice")
+        by_layer.append((first, last, _checked_spec(spec)))
+    mechanism = Mechanism(tuple(sorted(by_layer)), rest or "full")
+    if _TAKEN.search(mechanism.text):
+        raise ValueError(f"fovea: transformers would take '{mechanism.name}' for an implementation of its own")
+    return mechanism
+
+
+_PATTERNS = {name.name for name in spec_names() if name.part == "pattern"}
+
+
+def within(spec, window):
+    """The spec with its candidates limited to those of the pattern `window`, in every group of heads."""
+    groups = []
+    for group in _split(spec, ";"):
+        count, star, rest = group.partition("*")
+        heads, rest = (count + star, rest) if star and count.strip().isdigit() else ("", group)
+        pairs, *stages = _split(rest, "+")
+        first = re.match(r"\(*([a-z_]+)", pairs)
+        if first and first[1] in _PATTERNS:
+            pairs = window if pairs == "full" else f"({pairs})&{window}"
+        else:
+            pairs, stages = window, [pairs, *stages]
+        groups.append(heads + "+".join([pairs, *stages]))
+    return ";".join(groups)
+
+
+__all__ = ["Mechanism", "SpecError", "parse", "within"]

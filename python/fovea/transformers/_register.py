@@ -1,0 +1,76 @@
+"""Registers names in transformers' two tables, and looks at models that are loaded with them."""
+import functools
+import sys
+import warnings
+
+from ._attention import function
+from ._masks import mask
+from ._names import PREFIX, parse
+
+KEY = "fovea_attention"  # in config.json
+
+
+def _transformers():
+    try:
+        import transformers
+    except ImportError:
+        raise ImportError("fovea.transformers needs the package transformers; pip install transformers") from None
+    return transformers
+
+
+def register(spec):
+    """Makes a mechanism known to transformers and returns its name for `attn_implementation`.
+
+    Args:
+        spec (str): "topk(32)", or by layer "0-3=window(512),*=topk(64)"; layers that are not named get "full". With or
+            without the prefix "fovea:".
+    Raises:
+        SpecError, ValueError: the text does not parse, or needs parameters that models of transformers do not have.
+    """
+    mechanism = parse(spec)
+    _transformers()
+    from transformers.masking_utils import AttentionMaskInterface
+    from transformers.modeling_utils import AttentionInterface
+
+    install()
+    for name in {mechanism.name, PREFIX + spec.removeprefix(PREFIX)}:
+        AttentionInterface.register(name, function(mechanism))
+        AttentionMaskInterface.register(name, mask)
+    return mechanism.name
+
+
+def _calls_interface(model):
+    """Whether the file of the model's class, or of one that it is derived from, calls functions by their names."""
+    for cls in type(model).__mro__:
+        if cls.__module__ in ("transformers.modeling_utils", "transformers.generation.utils"):
+            continue
+        if hasattr(sys.modules.get(cls.__module__), "ALL_ATTENTION_FUNCTIONS"):
+            return True
+    return bool(getattr(model.config, "sub_configs", None))  # its parts are looked at by themselves
+
+
+def install():
+    """Lets transformers restore the mechanism that a checkpoint's config.json names, and refuse names for models that
+    would ignore them. `register` calls it."""
+    _transformers()
+    from transformers import PreTrainedModel
+
+    inner = PreTrainedModel.get_correct_attn_implementation
+    if getattr(inner, "by_fovea", False):
+        return
+
+    @functools.wraps(inner)
+    def get_correct_attn_implementation(self, requested, *arguments, **kwargs):
+        stored = getattr(self.config, KEY, None)
+        if stored is not None and requested is None:
+            requested = register(stored)
+        elif stored is not None and requested != PREFIX + stored and not kwargs.get("by_sparsify"):
+            warnings.warn(f"the checkpoint's config.json names the attention '{PREFIX}{stored}'; loading it with "
+                          f"'{requested}'", stacklevel=2)
+        if requested is not None and requested.startswith(PREFIX) and not _calls_interface(self):
+            raise ValueError(f"fovea: {type(self).__name__} has an attention of its own and never calls "
+                             f"'{requested}'; models whose file uses ALL_ATTENTION_FUNCTIONS do")
+        return inner(self, requested, *arguments, **kwargs)
+
+    get_correct_attn_implementation.by_fovea = True
+    PreTrainedModel.get_correct_attn_implementation = get_correct_attn_implementation

@@ -1,0 +1,16 @@
+#pragma once
+#include <span>
+#include <string_view>
+
+#include "fovea/metrics/conll.h"
+#include "fovea/train/task.h"
+
+namespace fovea::tagging {
+
+// f1, precision and recall of chunks (of words, for labels without chunks), and accuracy.
+std::span<const train::Measure> measures();
+
+// The value of one of these measures, a share from 0 to 1.
+double value_of(const metrics::ConllScore& score, std::string_view measure);
+
+}  // namespace fovea::tagging

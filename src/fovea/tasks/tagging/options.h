@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <tuple>
@@ -47,8 +48,8 @@ struct Options {
 
 // Adds what is wrong with --label-column.
 inline void add_column_problems(const std::vector<int64_t>& columns, Problems& problems) {
-  for (const int64_t column : columns)
-    problems.add_if(column < 2, "--label-column: expected numbers from 2; the first column is the word");
+  const bool is_word = std::ranges::any_of(columns, [](int64_t column) { return column < 2; });
+  problems.add_if(is_word, "--label-column: expected numbers from 2; the first column is the word");
 }
 
 inline void add_problems(const Options& options, Problems& problems) {

@@ -28,7 +28,8 @@ void load_columns(std::string_view bytes) {
   const data::LabelledText text = data::load_columns({file.put(bytes)}, {});
   require(text.size() > 0 && text.words.size() == text.labels.size(), "sentences and labels differ in number");
   for (size_t s = 0; s < text.words.size(); ++s) {
-    require(!text.words[s].empty() && text.words[s].size() == text.labels[s].size(), "words and labels differ in number");
+    require(!text.words[s].empty() && text.words[s].size() == text.labels[s].size(),
+            "words and labels differ in number");
     check_labels(text.labels[s]);
   }
 }
@@ -39,8 +40,7 @@ void load_word_pieces(std::string_view bytes) {
   for (const bool uncased : {false, true}) {
     const text::WordPiece pieces(std::string(bytes.substr(0, end)), "vocab.txt",
                                  {.lowercase = uncased, .strip_accents = uncased});
-    for (const int64_t id : pieces.encode(text))
-      require(id >= 0 && id < pieces.size(), "a piece is not in the list");
+    for (const int64_t id : pieces.encode(text)) require(id >= 0 && id < pieces.size(), "a piece is not in the list");
   }
 }
 

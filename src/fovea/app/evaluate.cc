@@ -12,8 +12,10 @@ namespace fovea::app {
 
 int run_evaluate(const std::vector<std::string>& arguments) {
   metrics::EvaluateOptions config;
-  Options options("evaluate", "BLEU and chrF of translations, equal to sacreBLEU's, with its signature; BERTScore, equal to bert-score's.",
-                  "--reference REF < translations");
+  Options options(
+      "evaluate",
+      "BLEU and chrF of translations, equal to sacreBLEU's, with its signature; BERTScore, equal to bert-score's.",
+      "--reference REF < translations");
   options.add(config, "Options");
   bert::BertScoreOptions bertscore;
   options.add(bertscore, "BERTScore (--metrics bertscore)");

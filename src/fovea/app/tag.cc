@@ -7,14 +7,13 @@
 namespace fovea::app {
 
 int run_tag(const std::vector<std::string>& arguments) {
-  run_task_command(
-      {.name = "tag",
-       .summary = "Labels the words of sentences: columns come back with one more.",
-       .usage = "--model DIR [OPTIONS] < columns",
-       .epilogue = "  fovea tag --model ner < eng.testa > eng.testa.tagged\n"
-                   "  echo 'Anna lives in Paris.' | fovea tag --model ner --input-format text",
-       .maker = &tasks::TaskEntry::tag},
-      tasks::task_list(), arguments);
+  run_task_command({.name = "tag",
+                    .summary = "Labels the words of sentences: columns come back with one more.",
+                    .usage = "--model DIR [OPTIONS] < columns",
+                    .epilogue = "  fovea tag --model ner < eng.testa > eng.testa.tagged\n"
+                                "  echo 'Anna lives in Paris.' | fovea tag --model ner --input-format text",
+                    .maker = &tasks::TaskEntry::tag},
+                   tasks::task_list(), arguments);
   return 0;
 }
 

@@ -75,8 +75,8 @@ LabelledText load_columns(const std::vector<std::string>& paths, const ColumnOpt
     const int64_t before = text.size();
     ColumnFile(path, options).read(text);
     if (text.size() == before)
-      throw Error(cat(options.option, ": ", input_name(path),
-                      " has no words; expected a word and its label in each line"));
+      throw Error(
+          cat(options.option, ": ", input_name(path), " has no words; expected a word and its label in each line"));
   }
   return text;
 }

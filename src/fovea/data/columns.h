@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-// Text in columns, as the CoNLL shared tasks have it: one word a line, columns between blanks or tabs, an empty line
+// Text in columns, as the CoNLL shared tasks have it: one word per line, columns between blanks or tabs, an empty line
 // behind each sentence. A line whose first column is -DOCSTART- begins a document and is no word.
 namespace fovea::data {
 

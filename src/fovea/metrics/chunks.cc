@@ -35,7 +35,8 @@ char prefix_of(const Chunk& chunk, int64_t word, LabelDialect dialect, bool touc
 
 LabelParts parts_of_label(std::string_view label) {
   if (label == "O") return {};
-  const bool has_prefix = label.size() > 2 && label[1] == '-' && std::string_view("BIESLU").find(label[0]) != std::string_view::npos;
+  const bool has_prefix =
+      label.size() > 2 && label[1] == '-' && std::string_view("BIESLU").find(label[0]) != std::string_view::npos;
   if (!has_prefix) return {'W', label};
   const char prefix = label[0] == 'L' ? 'E' : label[0] == 'U' ? 'S' : label[0];
   return {prefix, label.substr(2)};
@@ -61,7 +62,8 @@ void DialectFinder::add(std::span<const std::string> labels) {
   std::string_view before = "O";
   for (const std::string& label : labels) {
     const LabelParts now = parts_of_label(label), last = parts_of_label(before);
-    if (now.prefix == 'E' || now.prefix == 'S') (label[0] == 'E' || label[0] == 'S' ? has_end_or_single_ : has_last_or_unit_) = true;
+    if (now.prefix == 'E' || now.prefix == 'S')
+      (label[0] == 'E' || label[0] == 'S' ? has_end_or_single_ : has_last_or_unit_) = true;
     if (now.prefix == 'I' && begins_chunk(last, now)) has_inner_begin_ = true;
     before = label;
   }
@@ -77,7 +79,8 @@ std::vector<std::string> labels_of(std::span<const Chunk> chunks, int64_t words,
   std::vector<std::string> labels(static_cast<size_t>(words), "O");
   const Chunk* before = nullptr;
   for (const Chunk& chunk : chunks) {
-    const bool touches = before != nullptr && before->end == chunk.begin && before->type == chunk.type && !before->is_word;
+    const bool touches =
+        before != nullptr && before->end == chunk.begin && before->type == chunk.type && !before->is_word;
     for (int64_t word = chunk.begin; word < chunk.end; ++word) {
       labels[static_cast<size_t>(word)] =
           chunk.is_word ? chunk.type : cat(prefix_of(chunk, word, dialect, touches), "-", chunk.type);

@@ -10,8 +10,8 @@
 // begins with B, I, E or S.
 namespace fovea::metrics {
 
-// A label as its parts: "B-PER" is 'B' and "PER", "O" is 'O' and nothing. L and U count as E and S. A label without such
-// a prefix, such as "NNP", is 'W' and itself: a word that stands alone.
+// A label as its parts: "B-PER" is 'B' and "PER", "O" is 'O' and nothing. L and U count as E and S. A label without
+// such a prefix, such as "NNP", is 'W' and itself: a word that stands alone.
 struct LabelParts {
   char prefix = 'O';
   std::string_view type = {};
@@ -26,8 +26,8 @@ struct Chunk {
   auto operator<=>(const Chunk&) const = default;
 };
 
-// The chunks of a sentence's labels by the rules of conlleval: a chunk begins at B and S, at another type, and at I or E
-// behind O, E or S. Labels of all dialects can be read.
+// The chunks of a sentence's labels by the rules of conlleval: a chunk begins at B and S, at another type, and at I or
+// E behind O, E or S. Labels of all dialects can be read.
 std::vector<Chunk> chunks_of(std::span<const std::string> labels);
 
 enum class LabelDialect : uint8_t { kIob1, kIob2, kIobes, kBilou };

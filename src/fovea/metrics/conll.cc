@@ -79,9 +79,9 @@ double ConllScore::accuracy() const { return share(equal_, tokens_); }
 
 std::string ConllScore::report() const {
   const ChunkCounts all = total();
-  std::string text = cat("processed ", tokens_, " tokens with ", all.gold, " phrases; found: ", all.found,
-                         " phrases; correct: ", all.correct, ".\n", "accuracy: ", percent(accuracy()), "%; ",
-                         scores_of(all), "\n");
+  std::string text =
+      cat("processed ", tokens_, " tokens with ", all.gold, " phrases; found: ", all.found,
+          " phrases; correct: ", all.correct, ".\n", "accuracy: ", percent(accuracy()), "%; ", scores_of(all), "\n");
   for (const auto& [type, counts] : types_)
     text += cat(right_aligned(type.name, 17), ": ", scores_of(counts), "  ", counts.found, "\n");
   return text;

@@ -22,8 +22,8 @@ StackPlace encoder_only_place(const EncoderConfig& config) {
 // A table "weight" of a module `name`, small enough to change little of the embeddings at first (BERT's 0.02).
 at::Tensor type_table(torch::nn::Module& root, const EncoderConfig& config, const InitScope& scope) {
   auto module = root.register_module("token_types", std::make_shared<torch::nn::Module>());
-  return module->register_parameter(
-      "weight", normal_tensor({config.token_types, config.dim_emb}, 0.02, scope / "token_types"));
+  return module->register_parameter("weight",
+                                    normal_tensor({config.token_types, config.dim_emb}, 0.02, scope / "token_types"));
 }
 
 BlockNorm::Shape embedding_norm_shape(const EncoderConfig& config) {
@@ -48,8 +48,7 @@ struct EncoderOnlyImpl::Parts {
         stack(root, config, encoder_only_place(config), mechanisms_of(config), scope) {}
 
   // [T, M], as the stack reads them.
-  at::Tensor embedded(const EncoderInput& input, const TokenPositions& positions,
-                      const ForwardContext& context) const {
+  at::Tensor embedded(const EncoderInput& input, const TokenPositions& positions, const ForwardContext& context) const {
     const ops::DropoutOptions dropout = stack.embedding_dropout(context);
     if (!norm && !types.defined()) return embedding(input.tokens, positions, dropout);
     at::Tensor sum = embedding(input.tokens, positions, {});

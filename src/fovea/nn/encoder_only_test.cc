@@ -89,7 +89,8 @@ TEST(EncoderOnly, ComputesBert) {
       const at::Tensor first = bert_by_hand(config, parameters_of(*model), input.tokens.narrow(0, 0, 5), type, count);
       const at::Tensor second = bert_by_hand(config, parameters_of(*model), input.tokens.narrow(0, 5, 3), type, count);
       // float32 against double
-      EXPECT_TRUE(at::allclose(layers[static_cast<size_t>(count)].to(at::kDouble), at::cat({first, second}), 1e-5, 1e-5))
+      EXPECT_TRUE(
+          at::allclose(layers[static_cast<size_t>(count)].to(at::kDouble), at::cat({first, second}), 1e-5, 1e-5))
           << count;
     }
     EXPECT_TRUE(EncoderOnly(model)->forward(input, {}).equal(layers.back()));

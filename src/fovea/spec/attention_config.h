@@ -8,8 +8,8 @@
 #include "fovea/spec/config_problems.h"
 #include "fovea/spec/run_options.h"
 
-// Which mechanism each attention of a model uses. A family of models (model_config.h, decoder_config.h, encoder_config.h) says which
-// sorts of attention it has; the rules for its options are here.
+// Which mechanism each attention of a model uses. A family of models (model_config.h, decoder_config.h,
+// encoder_config.h) says which sorts of attention it has; the rules for its options are here.
 namespace fovea {
 
 enum class Sublayer : uint8_t { kEncoder, kDecoder, kCross };

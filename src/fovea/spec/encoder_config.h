@@ -27,10 +27,9 @@ struct EncoderConfig : StackConfig, AttentionConfig {
             number("token-types", &C::token_types, "vectors of token types, added to the embeddings (0: none)", 0,
                    65536),
             field("dim-vocabs", &C::dim_vocabs, "size of the vocabulary, which --vocabs must have; 0: as it is")),
-        AttentionConfig::fields(
-            std::tuple(field("attention-encoder", &C::attention_encoder,
-                             "mechanism of the encoder's self-attention (default: --attention)")),
-            "exceptions: encoder.LAYERS=SPEC, e.g. encoder.1-2=window(16), layers from 1"));
+        AttentionConfig::fields(std::tuple(field("attention-encoder", &C::attention_encoder,
+                                                 "mechanism of the encoder's self-attention (default: --attention)")),
+                                "exceptions: encoder.LAYERS=SPEC, e.g. encoder.1-2=window(16), layers from 1"));
   }
 };
 

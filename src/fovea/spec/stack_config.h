@@ -25,7 +25,7 @@ struct StackConfig : RoutingConfig {
   double transformer_dropout_ffn = 0;
   double transformer_dropout_embedding = -1;  // -1: transformer_dropout
   int64_t max_positions = 1024;
-  double norm_epsilon = 0;  // added to the variance in norms; 0: 1e-5 in layer norm, 1e-6 in RMS norm
+  double norm_epsilon = 0;                // added to the variance in norms; 0: 1e-5 in layer norm, 1e-6 in RMS norm
   std::vector<int64_t> image_shape = {};  // [height, width, channels] in models of images; empty in all others
 
   // `depths` are the family's numbers of layers.

@@ -15,8 +15,8 @@ namespace fovea::text {
 // model, </s> behind it.
 class EncoderVocab {
  public:
-  // Of an option's value: the path of a SentencePiece model or of a vocab.txt, told apart by the contents. A vocab.txt is
-  // taken for a cased one if its pieces have capitals. Throws an Error that names the path.
+  // Of an option's value: the path of a SentencePiece model or of a vocab.txt, told apart by the contents. A vocab.txt
+  // is taken for a cased one if its pieces have capitals. Throws an Error that names the path.
   static EncoderVocab load(const std::string& path);
   static EncoderVocab word_pieces(WordPiece pieces, std::string contents);
   // What a checkpoint keeps. Throws an Error that begins with `origin` if a file is missing or damaged.

@@ -25,7 +25,9 @@ bool is_wordpiece_control(UChar32 c) {
   return (U_MASK(u_charType(c)) & kControl) != 0;
 }
 
-bool is_wordpiece_space(UChar32 c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r' || u_isUWhiteSpace(c) != 0; }
+bool is_wordpiece_space(UChar32 c) {
+  return c == ' ' || c == '\t' || c == '\n' || c == '\r' || u_isUWhiteSpace(c) != 0;
+}
 
 // All of ASCII that is neither letter nor digit, "$" and "+" too, and Unicode's punctuation.
 bool is_wordpiece_punctuation(UChar32 c) {
@@ -143,8 +145,8 @@ bool is_punctuation(std::string_view character) {
 
 WordPiece::WordPiece(const std::string& contents, const std::string& name, const WordPieceOptions& options)
     : options_(options) {
-  if (contents.empty()) throw Error(cat(name, ": the file is empty; expected one piece a line"));
-  if (!is_valid_utf8(contents)) throw Error(cat(name, ": is not UTF-8; expected one piece a line"));
+  if (contents.empty()) throw Error(cat(name, ": the file is empty; expected one piece per line"));
+  if (!is_valid_utf8(contents)) throw Error(cat(name, ": is not UTF-8; expected one piece per line"));
   pieces_ = split(contents, '\n');
   if (pieces_.back().empty()) pieces_.pop_back();
   for (size_t i = 0; i < pieces_.size(); ++i) {
@@ -161,7 +163,7 @@ WordPiece::WordPiece(const std::string& contents, const std::string& name, const
 int64_t WordPiece::id_of(const std::string& piece, const std::string& name) const {
   const auto found = ids_.find(piece);
   if (found == ids_.end())
-    throw Error(cat(name, ": the piece ", piece, " is missing; expected BERT's vocab.txt, one piece a line"));
+    throw Error(cat(name, ": the piece ", piece, " is missing; expected BERT's vocab.txt, one piece per line"));
   return found->second;
 }
 
@@ -178,7 +180,9 @@ void WordPiece::encode_word(const std::string& word, std::vector<int64_t>& ids) 
     const std::string_view prefix = begin == 0 ? "" : kContinued;
     // A piece ends between characters: bytes that cannot begin one are skipped from the right.
     size_t end = std::min(word.size(), begin + longest_);
-    const auto splits_character = [&] { return end < word.size() && (static_cast<unsigned char>(word[end]) & 0xc0) == 0x80; };
+    const auto splits_character = [&] {
+      return end < word.size() && (static_cast<unsigned char>(word[end]) & 0xc0) == 0x80;
+    };
     is_known = false;
     for (; end > begin; --end) {
       if (splits_character()) continue;

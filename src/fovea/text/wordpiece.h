@@ -11,8 +11,8 @@ namespace fovea::text {
 
 struct WordPieceOptions {
   bool lowercase = true;
-  bool strip_accents = true;    // NFD, then without marks
-  bool split_chinese = true;    // every CJK ideograph is a word
+  bool strip_accents = true;  // NFD, then without marks
+  bool split_chinese = true;  // every CJK ideograph is a word
   bool operator==(const WordPieceOptions&) const = default;
 };
 
@@ -23,8 +23,8 @@ std::vector<std::string> basic_words(std::string_view text, const WordPieceOptio
 // Whether a text of one character is punctuation, as BERT's tokeniser has it.
 bool is_punctuation(std::string_view character);
 
-// The list of pieces: a vocab.txt with one piece a line, whose numbers are the lines from 0. Pieces that continue a word
-// begin with "##".
+// The list of pieces: a vocab.txt with one piece per line, whose numbers are the lines from 0. Pieces that continue a
+// word begin with "##".
 class WordPiece {
  public:
   // `contents` is that of a vocab.txt. Throws an Error that begins with `name` if it is not a list of pieces that has

@@ -21,7 +21,8 @@ std::string list_of(const std::string& pieces) { return "[PAD]\n[UNK]\n[CLS]\n[S
 
 // Expected words are those of the tests of Google's BERT (tokenization_test.py) and of its rules.
 TEST(WordPiece, SplitsTextIntoWords) {
-  EXPECT_THAT(basic_words(" \tHeLLo!how  \n Are yoU?  ", kUncased), ElementsAre("hello", "!", "how", "are", "you", "?"));
+  EXPECT_THAT(basic_words(" \tHeLLo!how  \n Are yoU?  ", kUncased),
+              ElementsAre("hello", "!", "how", "are", "you", "?"));
   EXPECT_THAT(basic_words("H\u00e9llo", kUncased), ElementsAre("hello"));
   EXPECT_THAT(basic_words(" \tHeLLo!how  \n Are yoU?  ", kCased), ElementsAre("HeLLo", "!", "how", "Are", "yoU", "?"));
   EXPECT_THAT(basic_words("H\u00e9llo", kCased), ElementsAre("H\u00e9llo"));
@@ -30,11 +31,19 @@ TEST(WordPiece, SplitsTextIntoWords) {
 }
 
 TEST(WordPiece, ControlsAndSpacesAndPunctuation) {
-  EXPECT_THAT(basic_words(std::string("a\0b\x01" "c\u200bd\ufffd e", 14), kCased), ElementsAre("abcd", "e"));
-  EXPECT_THAT(basic_words("a\u00a0b\u3000c\u2028" "d\re", kCased), ElementsAre("a", "b", "c", "d", "e"));
+  EXPECT_THAT(basic_words(std::string("a\0b\x01"
+                                      "c\u200bd\ufffd e",
+                                      14),
+                          kCased),
+              ElementsAre("abcd", "e"));
+  EXPECT_THAT(basic_words("a\u00a0b\u3000c\u2028"
+                          "d\re",
+                          kCased),
+              ElementsAre("a", "b", "c", "d", "e"));
   EXPECT_THAT(basic_words("$5+^`~ \u00bfno\u2026 a_b", kCased),
               ElementsAre("$", "5", "+", "^", "`", "~", "\u00bf", "no", "\u2026", "a", "_", "b"));
-  EXPECT_THAT(basic_words("\u20ac9 \u00b0C", kCased), ElementsAre("\u20ac9", "\u00b0C")) << "symbols are no punctuation";
+  EXPECT_THAT(basic_words("\u20ac9 \u00b0C", kCased), ElementsAre("\u20ac9", "\u00b0C"))
+      << "symbols are no punctuation";
   EXPECT_THAT(basic_words("\u30ab\u30bf \ud55c\uad6d", kCased), ElementsAre("\u30ab\u30bf", "\ud55c\uad6d"))
       << "kana and Hangul are not split";
   EXPECT_THAT(basic_words("", kUncased), IsEmpty());
@@ -68,10 +77,10 @@ TEST(WordPiece, SaysWhatIsWrong) {
   const auto problem = [](const std::string& contents) {
     return message_of([&] { WordPiece(contents, "vocab.txt", kCased); });
   };
-  EXPECT_EQ(problem(""), "vocab.txt: the file is empty; expected one piece a line");
-  EXPECT_EQ(problem("a\n\xff\n"), "vocab.txt: is not UTF-8; expected one piece a line");
+  EXPECT_EQ(problem(""), "vocab.txt: the file is empty; expected one piece per line");
+  EXPECT_EQ(problem("a\n\xff\n"), "vocab.txt: is not UTF-8; expected one piece per line");
   EXPECT_EQ(problem("a\n[UNK]\n[CLS]\n"),
-            "vocab.txt: the piece [SEP] is missing; expected BERT's vocab.txt, one piece a line");
+            "vocab.txt: the piece [SEP] is missing; expected BERT's vocab.txt, one piece per line");
 }
 
 TEST(EncoderVocab, KnowsCasedListsAndKeepsTheOptions) {
@@ -79,7 +88,8 @@ TEST(EncoderVocab, KnowsCasedListsAndKeepsTheOptions) {
   EXPECT_TRUE(is_cased_vocabulary(list_of("Paris\n")));
   EXPECT_TRUE(is_cased_vocabulary(list_of("\u00c4\n")));
   const std::string list = list_of("a\n##a\n");
-  const EncoderVocab vocab = EncoderVocab::word_pieces(WordPiece(list, "x", {.lowercase = true, .strip_accents = false}), list);
+  const EncoderVocab vocab =
+      EncoderVocab::word_pieces(WordPiece(list, "x", {.lowercase = true, .strip_accents = false}), list);
   const EncoderVocab again = EncoderVocab::from_files(vocab.files(), "model");
   EXPECT_EQ(again.files(), vocab.files());
   EXPECT_EQ(again.files().at("wordpiece.txt"), "lowercase split-chinese\n");
@@ -94,8 +104,7 @@ TEST(EncoderVocab, SaysWhatIsWrongWithFiles) {
   const auto problem = [](const std::map<std::string, std::string>& files) {
     return message_of([&] { EncoderVocab::from_files(files, "model"); });
   };
-  EXPECT_EQ(problem({}),
-            "model: damaged: expected the file units.spm, or vocab.txt and wordpiece.txt");
+  EXPECT_EQ(problem({}), "model: damaged: expected the file units.spm, or vocab.txt and wordpiece.txt");
   EXPECT_EQ(problem({{"vocab.txt", list_of("a\n")}, {"wordpiece.txt", "upper"}}),
             "model: wordpiece.txt: got 'upper'; expected some of lowercase, strip-accents and split-chinese");
   EXPECT_THAT(problem({{"vocab.txt", "a\n"}, {"wordpiece.txt", ""}}), HasSubstr("model/vocab.txt: the piece [UNK]"));

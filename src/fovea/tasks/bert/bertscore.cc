@@ -120,7 +120,8 @@ class EncodedLines {
 
 double rescaled(double value, double baseline) { return (value - baseline) / (1 - baseline); }
 
-std::string signature_of(const BertScoreOptions& options, const TextEncoder& encoder, int64_t layer, size_t references) {
+std::string signature_of(const BertScoreOptions& options, const TextEncoder& encoder, int64_t layer,
+                         size_t references) {
   return cat("nrefs:", references, "|model:", encoder.name, "|layer:", layer, "|idf:", options.idf ? "yes" : "no",
              "|rescaled:", options.baseline.empty() ? "no" : "yes", "|version:", FOVEA_VERSION);
 }
@@ -181,8 +182,8 @@ BertScore read_baseline(const std::string& path, int64_t layer) {
     fits = !text.empty() && *end == '\0' && std::isfinite(*values[i]) && *values[i] < 1;
   }
   if (!fits)
-    throw Error(cat("--bertscore-baseline: '", path, "', line ", row + 1,
-                    ": expected LAYER,P,R,F with numbers below 1"));
+    throw Error(
+        cat("--bertscore-baseline: '", path, "', line ", row + 1, ": expected LAYER,P,R,F with numbers below 1"));
   return baseline;
 }
 
@@ -226,8 +227,8 @@ void evaluate_bertscore(const metrics::EvaluateOptions& evaluate, const BertScor
   if (hypotheses.empty()) throw Error("evaluate: got no translations; expected a line for each reference");
   for (size_t r = 0; r < references.size(); ++r) {
     if (references[r].size() != hypotheses.size())
-      throw Error(cat("evaluate: got ", hypotheses.size(), " translations and ", references[r].size(),
-                      " references (", evaluate.reference[r], "); expected as many lines of each"));
+      throw Error(cat("evaluate: got ", hypotheses.size(), " translations and ", references[r].size(), " references (",
+                      evaluate.reference[r], "); expected as many lines of each"));
   }
   BertScore mean;
   const auto count = static_cast<double>(hypotheses.size());
@@ -240,7 +241,8 @@ void evaluate_bertscore(const metrics::EvaluateOptions& evaluate, const BertScor
     mean.recall += score.recall / count;
     mean.f1 += score.f1 / count;
   }
-  if (!evaluate.sentence_level) out << summary(evaluate, mean, signature_of(options, encoder, layer, references.size()));
+  if (!evaluate.sentence_level)
+    out << summary(evaluate, mean, signature_of(options, encoder, layer, references.size()));
 }
 
 }  // namespace fovea::bert

@@ -29,10 +29,11 @@ struct BertScoreOptions : MachineOptions {
             field("bertscore-model", &C::model,
                   "the encoder: a folder of BERT's (Hugging Face), of a run or of a checkpoint; of a translation model "
                   "its source side"),
-            number("bertscore-layer", &C::layer,
-                   "the layer whose vectors are compared (0: embeddings; -1: that of bert-score's table by the folder's "
-                   "name, else the last)",
-                   -1, 1000),
+            number(
+                "bertscore-layer", &C::layer,
+                "the layer whose vectors are compared (0: embeddings; -1: that of bert-score's table by the folder's "
+                "name, else the last)",
+                -1, 1000),
             field("bertscore-idf", &C::idf, "weight tokens by how few references have them"),
             field("bertscore-baseline", &C::baseline,
                   "rescale by the row of the layer in this file of baselines: LAYER,P,R,F after a line of names")),

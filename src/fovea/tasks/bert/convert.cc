@@ -17,8 +17,7 @@ void check(const ConvertOptions& options) {
   Problems problems;
   problems.add_if(options.from.empty() == options.to.empty(),
                   "--from and --to: expected one of the two, --from bert or --to bert");
-  problems.add_if(options.input.size() != 1,
-                  cat("got ", options.input.size(), " folders to convert; expected one"));
+  problems.add_if(options.input.size() != 1, cat("got ", options.input.size(), " folders to convert; expected one"));
   problems.add_if(options.output.empty(), "--output is missing; expected a folder to write");
   problems.throw_if_any();
 }

@@ -14,10 +14,9 @@ struct ConvertOptions {
 
   static constexpr auto fields() {
     using C = ConvertOptions;
-    return std::tuple(
-        choice("from", &C::from, "read a model of this form: bert is a folder of Hugging Face's", "bert"),
-        choice("to", &C::to, "write a model of Fovea's in this form", "bert"),
-        named("output", &C::output, "folder to write", "o"));
+    return std::tuple(choice("from", &C::from, "read a model of this form: bert is a folder of Hugging Face's", "bert"),
+                      choice("to", &C::to, "write a model of Fovea's in this form", "bert"),
+                      named("output", &C::output, "folder to write", "o"));
   }
 };
 

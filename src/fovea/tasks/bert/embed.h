@@ -19,15 +19,15 @@ struct EmbedOptions : MachineOptions, LogOptions {
   static constexpr auto fields() {
     using C = EmbedOptions;
     return std::tuple_cat(
-        std::tuple(named("model", &C::model, "a folder of BERT's (Hugging Face), of a run or of a checkpoint", "m"),
-                   named("input", &C::input, "text, one sentence a line, may be compressed; - is standard input", "i"),
-                   named("output", &C::output,
-                         "where the vectors go: a safetensors file with one tensor [tokens, width] a line, named after "
-                         "the line from 0",
-                         "o"),
-                   number("layer", &C::layer, "the layer whose vectors are written (0: embeddings; -1: the last)", -1,
-                          1000),
-                   field("pieces", &C::pieces, "write the pieces of each line as text instead of vectors")),
+        std::tuple(
+            named("model", &C::model, "a folder of BERT's (Hugging Face), of a run or of a checkpoint", "m"),
+            named("input", &C::input, "text, one sentence per line, may be compressed; - is standard input", "i"),
+            named("output", &C::output,
+                  "where the vectors go: a safetensors file with one tensor [tokens, width] a line, named after "
+                  "the line from 0",
+                  "o"),
+            number("layer", &C::layer, "the layer whose vectors are written (0: embeddings; -1: the last)", -1, 1000),
+            field("pieces", &C::pieces, "write the pieces of each line as text instead of vectors")),
         MachineOptions::fields(), LogOptions::fields());
   }
   std::vector<std::vector<std::string>> inputs() const { return {{input}}; }

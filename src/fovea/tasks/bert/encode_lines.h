@@ -8,8 +8,8 @@
 
 namespace fovea::bert {
 
-// The number of layers to compute for an option's value: -1 stands for all. Throws an Error that names the option if the
-// model has fewer.
+// The number of layers to compute for an option's value: -1 stands for all. Throws an Error that names the option if
+// the model has fewer.
 int64_t layer_of(const TextEncoder& encoder, int64_t layer, const std::string& option);
 
 // Shows each sequence's vectors after `layer` layers, [tokens, M] float32 on the CPU, in any order. Throws Interrupted

@@ -23,8 +23,10 @@ Json object_of(const std::string& text, const std::string& origin) {
   return json;
 }
 
-// A value for messages, in one line and not longer than one.
+// A value for messages, in one line and not longer than one. Writing nested values would need as much stack as a
+// stranger's file asks for.
 std::string shown(const Json& value) {
+  if (value.is_structured()) return cat("an ", value.type_name());
   const std::string text = value.dump(-1, ' ', true, Json::error_handler_t::replace);
   return text.size() > 60 ? text.substr(0, 60) + "..." : text;
 }
@@ -105,7 +107,8 @@ nn::NamedTensors plain_names(const nn::NamedTensors& tensors) {
 // Takes tensors out of a file one by one.
 class TensorTaker {
  public:
-  TensorTaker(nn::NamedTensors tensors, std::string origin) : tensors_(std::move(tensors)), origin_(std::move(origin)) {}
+  TensorTaker(nn::NamedTensors tensors, std::string origin)
+      : tensors_(std::move(tensors)), origin_(std::move(origin)) {}
 
   at::Tensor take(const std::string& name, const std::vector<int64_t>& shape) {
     const auto found = tensors_.find(name);

@@ -7,8 +7,8 @@
 #include "fovea/spec/encoder_config.h"
 #include "fovea/text/encoder_vocab.h"
 
-// BERT models in the form of Hugging Face's `transformers`: a folder with config.json, model.safetensors, vocab.txt and,
-// if there is one, tokenizer_config.json.
+// BERT models in the form of Hugging Face's `transformers`: a folder with config.json, model.safetensors, vocab.txt
+// and, if there is one, tokenizer_config.json.
 namespace fovea::bert {
 
 // The task of converted models.

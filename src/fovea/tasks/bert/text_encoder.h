@@ -26,8 +26,8 @@ struct TextEncoder {
   std::function<std::vector<at::Tensor>(const std::vector<std::vector<int64_t>>& sequences, int64_t count)> layers;
 };
 
-// `path` is a folder of Hugging Face's, a run or a checkpoint; `option` named it. Sets the threads. Throws an Error for a
-// model of a task without an encoder.
+// `path` is a folder of Hugging Face's, a run or a checkpoint; `option` named it. Sets the threads. Throws an Error for
+// a model of a task without an encoder.
 TextEncoder load_encoder(const std::string& path, const MachineOptions& machine, const std::string& option);
 
 // A converted BERT, or a tagger's encoder, out of a checkpoint. Throws an Error that names the tasks for any other.

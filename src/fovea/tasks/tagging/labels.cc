@@ -47,10 +47,12 @@ LabelSet LabelSet::from_contents(const std::string& contents, const std::string&
   for (const std::string& name : names) {
     const metrics::LabelParts parts = metrics::parts_of_label(name);
     if (parts.prefix == 'I') is_whole = is_whole && different.contains(cat("B-", parts.type));
-    if (parts.prefix == 'B') is_whole = is_whole && different.contains(cat("I-", parts.type)) && different.contains("O");
+    if (parts.prefix == 'B')
+      is_whole = is_whole && different.contains(cat("I-", parts.type)) && different.contains("O");
     if (parts.prefix == 'E' || parts.prefix == 'S') is_whole = false;
   }
-  if (!is_whole) throw Error(cat(origin, ": damaged: expected different labels, one a line, I-TYPE with each B-TYPE"));
+  if (!is_whole)
+    throw Error(cat(origin, ": damaged: expected different labels, one per line, I-TYPE with each B-TYPE"));
   return LabelSet(std::move(names));
 }
 

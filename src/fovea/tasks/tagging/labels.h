@@ -21,7 +21,7 @@ class LabelSet {
   static LabelSet of(std::span<const Labels> sentences);
   // What contents() gave. Throws an Error that begins with `origin` for anything else.
   static LabelSet from_contents(const std::string& contents, const std::string& origin);
-  std::string contents() const;  // one label a line
+  std::string contents() const;  // one label per line
 
   int64_t size() const { return std::ssize(names_); }
   // The number of each word's label, whatever the dialect of `labels`; -1 for a label that is not in the set.
@@ -40,8 +40,8 @@ class LabelSet {
   bool has_chunks_ = false;
 };
 
-// The most probable labels of a sentence in which I follows only B or I of its type. `scores` are the natural logarithms
-// of probabilities, [words, labels] row by row. Of equal ones the first label counts.
+// The most probable labels of a sentence in which I follows only B or I of its type. `scores` are the natural
+// logarithms of probabilities, [words, labels] row by row. Of equal ones the first label counts.
 std::vector<int64_t> best_labels(std::span<const double> scores, const LabelSet& labels);
 
 }  // namespace fovea::tagging

@@ -42,7 +42,7 @@ TEST(LabelSet, OfWordsHasNoMore) {
 TEST(LabelSet, SaysWhatIsDamaged) {
   for (const char* contents : {"", "\n", "O\nO\n", "O\nI-X\n", "O\nB-X\n", "B-X\nI-X\n", "O\nS-X\n", "O\n\nX\n"})
     EXPECT_EQ(message_of([&] { LabelSet::from_contents(contents, "labels.txt"); }),
-              "labels.txt: damaged: expected different labels, one a line, I-TYPE with each B-TYPE")
+              "labels.txt: damaged: expected different labels, one per line, I-TYPE with each B-TYPE")
         << contents;
 }
 

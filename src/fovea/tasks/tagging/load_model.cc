@@ -46,13 +46,12 @@ LoadedTagger load_tagger(const TrainedModelOptions& options) {
   const nn::Checkpoint checkpoint = decode::open_checkpoint(options.model, {kTask});
   const std::string origin = checkpoint.folder / nn::kConfigFile;
   const auto config = nn::config_of<TaggingConfig>(checkpoint.identity, origin);
-  LoadedTagger loaded = {
-      .model = nullptr,
-      .config = config,
-      .vocab = text::EncoderVocab::from_files(checkpoint.identity.files, checkpoint.folder.string()),
-      .labels = load_labels(checkpoint),
-      .dialect = parse_choice<metrics::LabelDialect>(metrics::kLabelDialectNames, config.label_dialect,
-                                                     cat(origin, ": label-dialect: got"))};
+  LoadedTagger loaded = {.model = nullptr,
+                         .config = config,
+                         .vocab = text::EncoderVocab::from_files(checkpoint.identity.files, checkpoint.folder.string()),
+                         .labels = load_labels(checkpoint),
+                         .dialect = parse_choice<metrics::LabelDialect>(
+                             metrics::kLabelDialectNames, config.label_dialect, cat(origin, ": label-dialect: got"))};
   check_tagger_sizes(checkpoint, config, loaded);
   if (options.cpu_threads > 0) at::set_num_threads(static_cast<int>(options.cpu_threads));
   const at::Device device = nn::parse_device(options.devices);

@@ -25,6 +25,11 @@ constexpr auto kKnown = [] {
 
 std::span<const train::Measure> measures() { return kKnown; }
 
+std::vector<std::string> usual_measures(const LabelSet& labels) {
+  if (labels.has_chunks()) return {"f1", "accuracy"};
+  return {"accuracy"};
+}
+
 double value_of(const metrics::ConllScore& score, std::string_view measure) {
   const auto* const found = std::ranges::find(kTaggingMeasures, measure, &TaggingMeasure::name);
   return found->value(score);

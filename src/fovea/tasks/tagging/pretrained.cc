@@ -16,10 +16,19 @@
 namespace fovea::tagging {
 namespace {
 
-constexpr std::array<std::string_view, 13> kShapeFields = {
-    "dim-emb",        "enc-depth",     "transformer-heads", "transformer-dim-ffn",        "transformer-norm",
-    "transformer-norm-kind", "transformer-positions", "max-positions", "norm-epsilon", "transformer-ffn-activation",
-    "embedding-norm", "token-types",   "dim-vocabs"};
+constexpr std::array<std::string_view, 13> kShapeFields = {"dim-emb",
+                                                           "enc-depth",
+                                                           "transformer-heads",
+                                                           "transformer-dim-ffn",
+                                                           "transformer-norm",
+                                                           "transformer-norm-kind",
+                                                           "transformer-positions",
+                                                           "max-positions",
+                                                           "norm-epsilon",
+                                                           "transformer-ffn-activation",
+                                                           "embedding-norm",
+                                                           "token-types",
+                                                           "dim-vocabs"};
 constexpr std::array<std::string_view, 5> kAttentionFields = {"attention", "attention-encoder", "attention-layers",
                                                               "sparsify", "attention-seed"};
 
@@ -46,7 +55,8 @@ TaggingConfig adopted(TaggingConfig given, TaggingConfig loaded) {
   const std::vector<FieldView> own = field_views(given), theirs = field_views(loaded), usual = field_views(defaults);
   bool has_attention = false;
   for (size_t i = 0; i < own.size(); ++i)
-    has_attention = has_attention || (is_one_of(kAttentionFields, own[i].name) && values_of(own[i]) != values_of(usual[i]));
+    has_attention =
+        has_attention || (is_one_of(kAttentionFields, own[i].name) && values_of(own[i]) != values_of(usual[i]));
   for (size_t i = 0; i < own.size(); ++i) {
     const bool is_shape = is_one_of(kShapeFields, own[i].name);
     if (!is_shape && (has_attention || !is_one_of(kAttentionFields, own[i].name))) continue;
@@ -72,9 +82,9 @@ Beginning begin_model(const TrainConfig& train, const TaggingConfig& given, cons
   if (!pretrained && vocabs.empty())
     throw UsageError("--vocabs is missing; expected a SentencePiece model (fovea vocab) or BERT's vocab.txt");
   TaggingConfig config = pretrained ? adopted(given, config_of_pretrained(*pretrained)) : given;
-  text::EncoderVocab vocab = pretrained ? text::EncoderVocab::from_files(pretrained->identity.files,
-                                                                         pretrained->folder.string())
-                                        : text::EncoderVocab::load(vocabs);
+  text::EncoderVocab vocab =
+      pretrained ? text::EncoderVocab::from_files(pretrained->identity.files, pretrained->folder.string())
+                 : text::EncoderVocab::load(vocabs);
   if (pretrained && !vocabs.empty() && text::EncoderVocab::load(vocabs).files() != vocab.files())
     throw Error(cat("--vocabs: '", vocabs, "' is not the vocabulary of '", pretrained->folder.string(),
                     "'; leave the option out"));
@@ -109,11 +119,11 @@ nn::NamedTensors tagger_weights(const nn::Checkpoint& pretrained, const torch::n
     log::info(cat("[model] '", pretrained.folder.string(), "' ", is_tagger ? "has other labels" : "has no labels",
                   "; the output layer starts with new weights"));
   if (!fresh.empty())
-    log::info(cat("[model] parameters that '", pretrained.folder.string(), "' lacks start with new weights: ",
-                  join(fresh, ", ")));
+    log::info(cat("[model] parameters that '", pretrained.folder.string(),
+                  "' lacks start with new weights: ", join(fresh, ", ")));
   if (!unused.empty())
-    log::info(cat("[model] parameters of '", pretrained.folder.string(), "' that this model does not have are left out: ",
-                  join(unused, ", ")));
+    log::info(cat("[model] parameters of '", pretrained.folder.string(),
+                  "' that this model does not have are left out: ", join(unused, ", ")));
   return weights;
 }
 

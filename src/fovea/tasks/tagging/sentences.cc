@@ -58,9 +58,11 @@ LabelledBatch batch_of(const TaggedText& text, const data::Batch& parts) {
   LabelledBatch batch;
   const data::ParallelCorpus& all = text.parts;
   for (const int64_t part : parts) {
-    const int64_t words = all.source_offsets[static_cast<size_t>(part)], tokens = all.target_offsets[static_cast<size_t>(part)];
+    const int64_t words = all.source_offsets[static_cast<size_t>(part)],
+                  tokens = all.target_offsets[static_cast<size_t>(part)];
     const std::vector<int64_t> ids(all.target.begin() + tokens, all.target.begin() + tokens + all.target_length(part));
-    batch.add(ids, std::span(text.firsts).subspan(static_cast<size_t>(words), static_cast<size_t>(all.source_length(part))));
+    batch.add(ids,
+              std::span(text.firsts).subspan(static_cast<size_t>(words), static_cast<size_t>(all.source_length(part))));
     batch.labels.insert(batch.labels.end(), all.source.begin() + words,
                         all.source.begin() + words + all.source_length(part));
   }

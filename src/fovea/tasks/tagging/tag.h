@@ -18,7 +18,7 @@ struct TagOptions : TrainedModelOptions, LogOptions {
         named("input", &C::input, "what to tag, may be compressed; - is standard input", "i"),
         named("output", &C::output, "where the labels go; - is standard output", "o"),
         choice("input-format", &C::input_format,
-               "columns with the word first, or text: one sentence a line, whose words stand between white space; "
+               "columns with the word first, or text: one sentence per line, whose words stand between white space; "
                "punctuation around a word is split from it",
                "columns|text"),
         number("mini-batch-words", &C::mini_batch_words, "pieces computed together; results do not depend on it", 1,

@@ -66,7 +66,8 @@ std::vector<Labels> tag_sentences(const TaggingParts& parts, std::span<const std
     for (const int64_t i : batch) {
       const PlacedPart& part = placed[static_cast<size_t>(i)];
       const auto size = static_cast<std::ptrdiff_t>(part.part.firsts.size() * count);
-      std::copy(next, next + size, scores[part.sentence].begin() + static_cast<std::ptrdiff_t>(part.first_word * count));
+      std::copy(next, next + size,
+                scores[part.sentence].begin() + static_cast<std::ptrdiff_t>(part.first_word * count));
       next += size;
     }
   }

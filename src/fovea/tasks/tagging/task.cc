@@ -31,8 +31,7 @@ metrics::LabelDialect settle_dialect(TaggingConfig& config, const data::Labelled
     for (const Labels& labels : text.labels) finder.add(labels);
     config.label_dialect = split(metrics::kLabelDialectNames, '|').at(static_cast<size_t>(finder.dialect()));
   }
-  return parse_choice<metrics::LabelDialect>(metrics::kLabelDialectNames, config.label_dialect,
-                                             "--label-dialect: got");
+  return parse_choice<metrics::LabelDialect>(metrics::kLabelDialectNames, config.label_dialect, "--label-dialect: got");
 }
 
 TaggedText encode_training(const data::LabelledText& text, const LabelSet& labels, const Beginning& begin) {
@@ -117,15 +116,11 @@ train::BatchLoss TaggingTask::loss(int64_t batch, const nn::ForwardContext& cont
           words};
 }
 
-std::vector<std::string> TaggingTask::default_measures() const {
-  if (labels_.has_chunks()) return {"f1", "accuracy"};
-  return {"accuracy"};
-}
+std::vector<std::string> TaggingTask::default_measures() const { return usual_measures(labels_); }
 
 std::vector<double> TaggingTask::validate(const std::vector<std::string>& names) {
-  const metrics::ConllScore score =
-      score_text({model_, begin_.vocab, labels_, dialect_, longest_sequence(begin_.config), options_.mini_batch_words},
-                 valid_);
+  const metrics::ConllScore score = score_text(
+      {model_, begin_.vocab, labels_, dialect_, longest_sequence(begin_.config), options_.mini_batch_words}, valid_);
   std::vector<double> values;
   for (const std::string& name : names) values.push_back(value_of(score, name));
   return values;
@@ -139,11 +134,9 @@ tasks::ModelValidation TaggingTask::load_validation(const TrainConfig& config, c
   model.cpu_threads = config.cpu_threads;
   const auto loaded = std::make_shared<LoadedTagger>(load_tagger(model));
   const auto text = std::make_shared<data::LabelledText>(load_labelled(options.valid_sets, options, "--valid-sets"));
-  const std::vector<std::string> usual =
-      loaded->labels.has_chunks() ? std::vector<std::string>{"f1", "accuracy"} : std::vector<std::string>{"accuracy"};
   return {.module = loaded->model.ptr(),
           .measures = known_measures(),
-          .default_measures = usual,
+          .default_measures = usual_measures(loaded->labels),
           .validate = [loaded, text, tokens = options.mini_batch_words](const std::vector<std::string>& names) {
             const metrics::ConllScore score = score_text(loaded->parts(tokens), *text);
             std::vector<double> values;

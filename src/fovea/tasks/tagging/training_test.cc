@@ -96,8 +96,7 @@ TEST(Tag, GivesColumnsBackWithOneMore) {
   test.train.after_batches = 150;
   run(test);
   const std::string input = "-DOCSTART- -X-\n\nama W\nto\tT\nAmax N  \nAmax N\n\n\ncoco W\n";
-  const std::string expected =
-      "-DOCSTART- -X- O\n\nama W O\nto\tT\tO\nAmax N I-PER\nAmax N I-PER\n\n\ncoco W O\n";
+  const std::string expected = "-DOCSTART- -X- O\n\nama W O\nto\tT\tO\nAmax N I-PER\nAmax N I-PER\n\n\ncoco W O\n";
   EXPECT_EQ(tagged(test, input), expected) << "in the dialect of the training data";
   EXPECT_EQ(tagged(test, input, "columns", 1), expected) << "sentences may be read line by line";
   EXPECT_EQ(tagged(test, "ama to Amax, coco.\n\ndada\n", "text"),
@@ -159,10 +158,12 @@ TEST(TaggingTraining, StartsFromATaggerWithOtherLabels) {
   test.data.label_column = {2};
   testing::internal::CaptureStderr();
   const nn::NamedTensors after = started(test);
-  EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("has other labels; the output layer starts with new weights"));
+  EXPECT_THAT(testing::internal::GetCapturedStderr(),
+              HasSubstr("has other labels; the output layer starts with new weights"));
   EXPECT_EQ(after.at("output.weight").size(0), 3) << "W, N and T";
   EXPECT_TRUE(after.at("encoder.embeddings.weight").equal(before.at("encoder.embeddings.weight")));
-  EXPECT_TRUE(after.at("encoder.layers.1.feed_forward.in.weight").equal(before.at("encoder.layers.1.feed_forward.in.weight")));
+  EXPECT_TRUE(
+      after.at("encoder.layers.1.feed_forward.in.weight").equal(before.at("encoder.layers.1.feed_forward.in.weight")));
 }
 
 TEST(TaggingTraining, StartsFromATaggerWithTheSameLabelsAndOtherMechanisms) {
@@ -174,7 +175,8 @@ TEST(TaggingTraining, StartsFromATaggerWithTheSameLabelsAndOtherMechanisms) {
   test.model.attention = "rela-g";
   testing::internal::CaptureStderr();
   const nn::NamedTensors after = started(test);
-  EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("lacks start with new weights: encoder.layers.0.self_attention.head_norm"));
+  EXPECT_THAT(testing::internal::GetCapturedStderr(),
+              HasSubstr("lacks start with new weights: encoder.layers.0.self_attention.head_norm"));
   EXPECT_TRUE(after.at("output.weight").equal(before.at("output.weight")));
   EXPECT_TRUE(after.contains("encoder.layers.0.self_attention.head_norm.gain"));
 }

@@ -18,12 +18,26 @@ struct Loader {
   void (*load)(std::string_view bytes);
 };
 constexpr std::array kLoaders = {
-    Loader{'a', load_aligned},     Loader{'b', load_byte_text},     Loader{'c', load_tsv},
-    Loader{'g', load_gold},        Loader{'h', load_help},          Loader{'i', load_image_file},
-    Loader{'j', load_run_record},  Loader{'k', load_counted_text},  Loader{'l', load_lines},
-    Loader{'m', load_mo},          Loader{'n', load_npy},           Loader{'p', load_po},
-    Loader{'s', load_safetensors}, Loader{'t', load_tmx},           Loader{'u', load_units},
-    Loader{'v', load_vocab},       Loader{'w', load_written_lines}, Loader{'x', load_xliff},
+    Loader{'a', load_aligned},
+    Loader{'b', load_byte_text},
+    Loader{'c', load_tsv},
+    Loader{'g', load_gold},
+    Loader{'h', load_help},
+    Loader{'i', load_image_file},
+    Loader{'j', load_run_record},
+    Loader{'k', load_counted_text},
+    Loader{'l', load_lines},
+    Loader{'m', load_mo},
+    Loader{'n', load_npy},
+    Loader{'o', load_columns},
+    Loader{'p', load_po},
+    Loader{'q', load_word_pieces},
+    Loader{'s', load_safetensors},
+    Loader{'t', load_tmx},
+    Loader{'u', load_units},
+    Loader{'v', load_vocab},
+    Loader{'w', load_written_lines},
+    Loader{'x', load_xliff},
     Loader{'y', load_yaml},
 };
 

@@ -49,6 +49,10 @@ void load_units(std::string_view bytes);
 void load_image_file(std::string_view bytes);
 void load_npy(std::string_view bytes);
 
+// Text in columns; BERT's vocab.txt and, behind its first NUL byte, a text.
+void load_columns(std::string_view bytes);
+void load_word_pieces(std::string_view bytes);
+
 void load_yaml(std::string_view bytes);
 void load_run_record(std::string_view bytes);
 void load_safetensors(std::string_view bytes);

@@ -1,24 +1,37 @@
 #include "fovea/metrics/evaluate.h"
 
+#include <algorithm>
 #include <iostream>
 #include <string>
 #include <vector>
 
 #include "fovea/app/options.h"
+#include "fovea/tasks/bert/bertscore.h"
 
 namespace fovea::app {
 
 int run_evaluate(const std::vector<std::string>& arguments) {
   metrics::EvaluateOptions config;
-  Options options("evaluate", "BLEU and chrF of translations, equal to sacreBLEU's, with its signature.",
-                  "--reference REF < translations");
+  Options options(
+      "evaluate",
+      "BLEU and chrF of translations, equal to sacreBLEU's, with its signature; BERTScore, equal to bert-score's.",
+      "--reference REF < translations");
   options.add(config, "Options");
+  bert::BertScoreOptions bertscore;
+  options.add(bertscore, "BERTScore (--metrics bertscore)");
   options.epilogue(
       "  fovea evaluate --reference test.de < test.out\n"
       "  fovea evaluate --reference test.de --metrics bleu chrf --json < test.out\n"
-      "  fovea evaluate --reference test.de --baseline full.out < topk.out");
+      "  fovea evaluate --reference test.de --baseline full.out < topk.out\n"
+      "  fovea evaluate --reference test.de --metrics bertscore --bertscore-model bert-base-multilingual-cased < "
+      "test.out");
   if (!options.parse(arguments)) return 0;
-  metrics::evaluate(config, std::cout);
+  const bool wants_bertscore = std::ranges::find(config.metrics, bert::kBertScore) != config.metrics.end();
+  if (wants_bertscore) {
+    bert::evaluate_bertscore(config, bertscore, std::cout);
+  } else {
+    metrics::evaluate(config, std::cout);
+  }
   return 0;
 }
 

@@ -7,7 +7,7 @@ namespace fovea::nn {
 at::Tensor Embedding::operator()(const at::Tensor& tokens, const TokenPositions& positions,
                                  const ops::DropoutOptions& dropout) const {
   const PositionVectors added = positions_->vectors(positions, weight_);
-  const double scale = std::sqrt(static_cast<double>(weight_.size(1)));
+  const double scale = scale_ == EmbeddingScale::kOne ? 1 : std::sqrt(static_cast<double>(weight_.size(1)));
   return ops::embed(tokens, added.index, weight_, added.table, scale, dropout);
 }
 

@@ -6,11 +6,15 @@
 
 namespace fovea::nn {
 
-// The first step of a family: sqrt(M) weight[token] + positions[position], with dropout. Sides may share `weight`.
+enum class EmbeddingScale : uint8_t { kRootOfWidth, kOne };
+
+// The first step of a family: scale weight[token] + positions[position], with dropout; the scale is sqrt(M) or 1. Sides
+// may share `weight`.
 class Embedding {
  public:
-  Embedding(const at::Tensor& weight, const std::shared_ptr<Positions>& positions)
-      : weight_(weight), positions_(positions) {}
+  Embedding(const at::Tensor& weight, const std::shared_ptr<Positions>& positions,
+            EmbeddingScale scale = EmbeddingScale::kRootOfWidth)
+      : weight_(weight), positions_(positions), scale_(scale) {}
   // tokens [T] int64 -> [T, M].
   at::Tensor operator()(const at::Tensor& tokens, const TokenPositions& positions,
                         const ops::DropoutOptions& dropout) const;
@@ -19,6 +23,7 @@ class Embedding {
  private:
   at::Tensor weight_;  // [V, M]
   std::shared_ptr<Positions> positions_;
+  EmbeddingScale scale_;
 };
 
 // The last step of a family: logits = hidden weight^T + bias.

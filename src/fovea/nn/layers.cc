@@ -15,18 +15,19 @@ Linear::Linear(const Shape& shape, const InitScope& scope)
     : weight(register_parameter("weight", uniform_tensor({shape.out, shape.in}, shape.limit, scope / "weight"))),
       bias(register_parameter("bias", at::zeros({shape.out}))) {}
 
-BlockNorm::BlockNorm(int64_t width, Kind kind) : kind_(kind), weight_(register_parameter("weight", at::ones({width}))) {
-  if (kind == Kind::kLayer) bias_ = register_parameter("bias", at::zeros({width}));
+BlockNorm::BlockNorm(const Shape& shape)
+    : kind_(shape.kind), epsilon_(shape.epsilon), weight_(register_parameter("weight", at::ones({shape.width}))) {
+  if (kind_ == Kind::kLayer) bias_ = register_parameter("bias", at::zeros({shape.width}));
 }
 
 at::Tensor BlockNorm::operator()(const at::Tensor& x) const {
-  return kind_ == Kind::kRms ? ops::rms_norm(x, weight_) : ops::layer_norm(x, weight_, bias_);
+  return kind_ == Kind::kRms ? ops::rms_norm(x, weight_, epsilon_) : ops::layer_norm(x, weight_, bias_, epsilon_);
 }
 
 std::tuple<at::Tensor, at::Tensor> BlockNorm::add(const at::Tensor& x, const at::Tensor& residual,
                                                   const ops::DropoutOptions& dropout) const {
-  return kind_ == Kind::kRms ? ops::add_rms_norm(x, residual, weight_, dropout)
-                             : ops::add_norm(x, residual, weight_, bias_, dropout);
+  return kind_ == Kind::kRms ? ops::add_rms_norm(x, residual, weight_, dropout, epsilon_)
+                             : ops::add_norm(x, residual, weight_, bias_, dropout, epsilon_);
 }
 
 FeedForward::FeedForward(const Shape& shape, const InitScope& scope)

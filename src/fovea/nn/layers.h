@@ -37,7 +37,12 @@ class Linear : public torch::nn::Module {
 class BlockNorm : public torch::nn::Module {
  public:
   enum class Kind : uint8_t { kLayer, kRms };
-  BlockNorm(int64_t width, Kind kind);
+  struct Shape {
+    int64_t width;
+    Kind kind;
+    double epsilon;  // added to the variance
+  };
+  explicit BlockNorm(const Shape& shape);
   at::Tensor operator()(const at::Tensor& x) const;
   // sum = residual + dropout(x); returns (sum, norm(sum)).
   std::tuple<at::Tensor, at::Tensor> add(const at::Tensor& x, const at::Tensor& residual,
@@ -45,6 +50,7 @@ class BlockNorm : public torch::nn::Module {
 
  private:
   Kind kind_;
+  double epsilon_;
   at::Tensor weight_, bias_;  // [M]; bias undefined in RMS norm
 };
 

@@ -34,10 +34,6 @@ AttentionSetup attention_setup(const StackConfig& config, const StackPlace& plac
   return setup;
 }
 
-BlockNorm::Kind norm_kind(const StackConfig& config) {
-  return config.transformer_norm_kind == "rms" ? BlockNorm::Kind::kRms : BlockNorm::Kind::kLayer;
-}
-
 FeedForward::Shape feed_forward_shape(const StackConfig& config) {
   const std::string& name = config.transformer_ffn_activation;
   ops::Activation activation = ops::Activation::kRelu;
@@ -70,10 +66,17 @@ struct StackDropout {
 
 }  // namespace
 
+BlockNorm::Shape norm_shape(const StackConfig& config) {
+  const bool is_rms = config.transformer_norm_kind == "rms";
+  const double usual = is_rms ? 1e-6 : 1e-5;
+  return {config.dim_emb, is_rms ? BlockNorm::Kind::kRms : BlockNorm::Kind::kLayer,
+          config.norm_epsilon > 0 ? config.norm_epsilon : usual};
+}
+
 Layer::Layer(const StackConfig& config, const AttentionSetup& self, const AttentionSetup* cross,
              const InitScope& scope) {
   const auto norm = [&](const char* name) {
-    return register_module(name, std::make_shared<BlockNorm>(config.dim_emb, norm_kind(config)));
+    return register_module(name, std::make_shared<BlockNorm>(norm_shape(config)));
   };
   const auto attention = [&](const char* name, const AttentionSetup& setup) {
     return register_module(name, std::make_shared<Attention>(setup.place, setup.mechanism, scope / name));
@@ -122,7 +125,7 @@ Stack::Stack(torch::nn::Module& owner, const StackConfig& config, const StackPla
   }
   if (config.transformer_norm != "pre") return;
   norms_.pre = true;
-  norms_.norms.push_back(owner.register_module("norm", std::make_shared<BlockNorm>(config.dim_emb, norm_kind(config))));
+  norms_.norms.push_back(owner.register_module("norm", std::make_shared<BlockNorm>(norm_shape(config))));
 }
 
 ops::DropoutOptions Stack::embedding_dropout(const ForwardContext& context) const {
@@ -134,6 +137,19 @@ at::Tensor Stack::run(const at::Tensor& embedded, const ops::DropoutOptions& res
   ResidualStream stream(norms_, residual, ResidualStream::begin(embedded, norms_));
   for (size_t i = 0; i < layers_.size(); ++i) run_layer(i, blocks, stream);
   return stream.input();
+}
+
+std::vector<at::Tensor> Stack::first_layers(const StackInput& input, int64_t count,
+                                            const ForwardContext& context) const {
+  const StackDropout dropout{config_, context, place_.dropout};
+  const StackBlocks blocks = full_blocks(input, nullptr, context);
+  ResidualStream stream(norms_, dropout.residual(), ResidualStream::begin(input.embedded, norms_));
+  std::vector<at::Tensor> outputs = {input.embedded};
+  for (int64_t i = 0; i < count; ++i) {
+    run_layer(static_cast<size_t>(i), blocks, stream);
+    outputs.push_back(stream.input());
+  }
+  return outputs;
 }
 
 void Stack::run_layer(size_t layer, const StackBlocks& blocks, ResidualStream& stream) const {

@@ -55,6 +55,9 @@ Mechanisms mechanisms_of(const Config& config) {
   };
 }
 
+// The norm of each block of a stack.
+BlockNorm::Shape norm_shape(const StackConfig& config);
+
 struct AttentionSetup {
   AttentionPlace place;
   Mechanism mechanism;
@@ -114,6 +117,9 @@ class Stack {
 
   // A full pass over a packed batch -> [T, M]. `other` is for cross-attention, else null.
   at::Tensor operator()(const StackInput& input, const OtherSide* other, const ForwardContext& context) const;
+  // What the first `count` layers make of the tokens, for a stack without cross-attention: count + 1 tensors [T, M],
+  // the first the embeddings. With pre-norm, a layer's output is as the next block reads it, normalised.
+  std::vector<at::Tensor> first_layers(const StackInput& input, int64_t count, const ForwardContext& context) const;
   // Dropout of the embeddings that the stack reads.
   ops::DropoutOptions embedding_dropout(const ForwardContext& context) const;
 

@@ -102,6 +102,13 @@ at::Tensor TransformerImpl::encode(const at::Tensor& tokens, const at::Tensor& o
   return parts_->encoder({embedded, offsets, positions.position}, nullptr, context);
 }
 
+std::vector<at::Tensor> TransformerImpl::encoder_layers(const at::Tensor& tokens, const at::Tensor& offsets,
+                                                        int64_t count) {
+  const TokenPositions positions = token_positions(offsets);
+  const at::Tensor embedded = parts_->source(tokens, positions, {});
+  return parts_->encoder.first_layers({embedded, offsets, positions.position}, count, {});
+}
+
 at::Tensor TransformerImpl::decode(const at::Tensor& inputs, const at::Tensor& offsets, const at::Tensor& memory,
                                    const at::Tensor& memory_offsets, const ForwardContext& context) {
   const TokenPositions positions = token_positions(offsets);

@@ -42,6 +42,9 @@ class TransformerImpl : public torch::nn::Module {
   // tokens [T_src] int64 -> memory [T_src, M].
   at::Tensor encode(const at::Tensor& tokens, const at::Tensor& offsets, const ForwardContext& context);
 
+  // The embeddings and the outputs of the first `count` layers of the encoder, [T_src, M] each, in evaluation.
+  std::vector<at::Tensor> encoder_layers(const at::Tensor& tokens, const at::Tensor& offsets, int64_t count);
+
   // Teacher forcing: inputs [T_trg] (</s>, y1, ...), memory of encode -> hidden [T_trg, M] before the output layer.
   at::Tensor decode(const at::Tensor& inputs, const at::Tensor& offsets, const at::Tensor& memory,
                     const at::Tensor& memory_offsets, const ForwardContext& context);

@@ -47,6 +47,11 @@ int64_t read_layer(std::string_view digits, const std::string& text) {
   return layer;
 }
 
+// What a model of one stack lacks.
+std::string_view absent_part(const AttentionTexts& texts) {
+  return sort_of(texts, Sublayer::kDecoder) == nullptr ? "decoder" : "encoder";
+}
+
 Sublayer read_sublayer(const std::string& where, const std::string& text, const AttentionTexts& texts) {
   std::vector<std::string> known;
   for (const AttentionSort& sort : texts.sorts) {
@@ -55,7 +60,8 @@ Sublayer read_sublayer(const std::string& where, const std::string& text, const 
   }
   for (const SublayerName& sublayer : kSublayers) {
     if (sublayer.name == where)
-      throw Error(cat("got '", where, "' in '", text, "'; the model has no encoder, only ", join(known, ", ")));
+      throw Error(cat("got '", where, "' in '", text, "'; the model has no ", absent_part(texts), ", only ",
+                      join(known, ", ")));
   }
   throw Error(cat("got '", where, "' in '", text, "'; expected ", known.size() > 1 ? "one of " : "", join(known, ", "),
                   did_you_mean(where, known)));
@@ -163,8 +169,8 @@ void refuse_absent_parts(const AttentionTexts& texts, const AttentionOverride& m
   for (size_t i = 0; i < kSublayers.size(); ++i) {
     if ((mechanisms.*kSublayers[i].replacement).empty() || sort_of(texts, static_cast<Sublayer>(i)) != nullptr)
       continue;
-    throw UsageError(
-        cat("--attention-", kSublayers[i].name, ": the model has no encoder; use --attention or --attention-decoder"));
+    throw UsageError(cat("--attention-", kSublayers[i].name, ": the model has no ", absent_part(texts),
+                         "; use --attention or --attention-", name_of(texts.sorts.front().sublayer)));
   }
 }
 

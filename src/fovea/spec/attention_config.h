@@ -8,8 +8,8 @@
 #include "fovea/spec/config_problems.h"
 #include "fovea/spec/run_options.h"
 
-// Which mechanism each attention of a model uses. A family of models (model_config.h, decoder_config.h) says which
-// sorts of attention it has; the rules for its options are here.
+// Which mechanism each attention of a model uses. A family of models (model_config.h, decoder_config.h,
+// encoder_config.h) says which sorts of attention it has; the rules for its options are here.
 namespace fovea {
 
 enum class Sublayer : uint8_t { kEncoder, kDecoder, kCross };
@@ -22,22 +22,22 @@ struct AttentionConfig {
   std::string sparsify = "both";
   int64_t attention_seed = 1;
 
-  // The fields in the order of --help. `encoder` goes before --attention-decoder, `cross` behind it; each is a tuple
-  // of a field or of none.
-  template <class Encoder, class Cross>
-  static constexpr auto fields(const Encoder& encoder, const Cross& cross, std::string_view layers_help) {
+  // The fields in the order of --help. `sorts` are those of the family's sorts of attention, as a tuple.
+  template <class Sorts>
+  static constexpr auto fields(const Sorts& sorts, std::string_view layers_help) {
     using C = AttentionConfig;
     return std::tuple_cat(
         std::tuple(field("attention", &C::attention, "mechanism of every attention, e.g. 'topk(8)' (see fovea spec)")),
-        encoder,
-        std::tuple(field("attention-decoder", &C::attention_decoder,
-                         "mechanism of the decoder's self-attention (default: --attention)")),
-        cross,
+        sorts,
         std::tuple(
             field("attention-layers", &C::attention_layers, layers_help),
             choice("sparsify", &C::sparsify, "top-k selection in training only, or in both phases", "both|train"),
             number("attention-seed", &C::attention_seed, "random(k) draws its keys from this, a layer and a head", 0,
                    9e15)));
+  }
+  static constexpr auto decoder_field() {
+    return field("attention-decoder", &AttentionConfig::attention_decoder,
+                 "mechanism of the decoder's self-attention (default: --attention)");
   }
 };
 

@@ -23,7 +23,7 @@ struct DecoderConfig : StackConfig, AttentionConfig {
             field("tied-embeddings", &C::tied_embeddings, "embeddings are the output layer's weights"),
             max_positions_field("rows of learned position vectors; no longer text can be read or made"),
             field("dim-vocabs", &C::dim_vocabs, "size of the vocabulary, which --vocabs must have; 0: as it is")),
-        AttentionConfig::fields(std::tuple<>(), std::tuple<>(),
+        AttentionConfig::fields(std::tuple(decoder_field()),
                                 "exceptions: decoder.LAYERS=SPEC, e.g. decoder.1-2=window(16), layers from 1"));
   }
 };

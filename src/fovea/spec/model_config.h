@@ -28,8 +28,9 @@ struct ModelConfig : StackConfig, AttentionConfig {
             field("dim-vocabs", &C::dim_vocabs, "sizes of the vocabularies, which --vocabs must have; 0: as they are")),
         AttentionConfig::fields(
             std::tuple(field("attention-encoder", &C::attention_encoder,
-                             "mechanism of the encoder's self-attention (default: --attention)")),
-            std::tuple(field("attention-cross", &C::attention_cross,
+                             "mechanism of the encoder's self-attention (default: --attention)"),
+                       decoder_field(),
+                       field("attention-cross", &C::attention_cross,
                              "mechanism of the cross-attention (default: --attention)")),
             "exceptions: WHERE.LAYERS=SPEC, e.g. encoder.1-2=window(16) cross.6=topk(8), layers from 1"));
   }

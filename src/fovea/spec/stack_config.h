@@ -27,6 +27,7 @@ struct StackConfig : RoutingConfig, SpanConfig {
   double transformer_dropout_ffn = 0;
   double transformer_dropout_embedding = -1;  // -1: transformer_dropout
   int64_t max_positions = 1024;
+  double norm_epsilon = 0;                // added to the variance in norms; 0: 1e-5 in layer norm, 1e-6 in RMS norm
   std::vector<int64_t> image_shape = {};  // [height, width, channels] in models of images; empty in all others
 
   // `depths` are the family's numbers of layers.
@@ -66,6 +67,10 @@ struct StackConfig : RoutingConfig, SpanConfig {
   }
   static constexpr auto max_positions_field(std::string_view help) {
     return number("max-positions", &StackConfig::max_positions, help, 1, 1 << 24);
+  }
+  static constexpr auto norm_epsilon_field() {
+    return number("norm-epsilon", &StackConfig::norm_epsilon,
+                  "added to the variance in norms (0: 1e-5 in layer norm, 1e-6 in RMS norm)", 0, 1);
   }
 };
 

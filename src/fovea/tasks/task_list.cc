@@ -8,6 +8,9 @@
 #include "fovea/tasks/language/generate.h"
 #include "fovea/tasks/language/score.h"
 #include "fovea/tasks/language/task.h"
+#include "fovea/tasks/tagging/score.h"
+#include "fovea/tasks/tagging/tag.h"
+#include "fovea/tasks/tagging/task.h"
 #include "fovea/tasks/translation/align.h"
 #include "fovea/tasks/translation/filter.h"
 #include "fovea/tasks/translation/run.h"
@@ -34,6 +37,11 @@ std::span<const TaskEntry> task_list() {
                 .train = train_setup<image::ImageTask>,
                 .score = [] { return command_setup(image::run_score); },
                 .generate = [] { return command_setup(image::run_generate); }},
+      TaskEntry{.name = tagging::kTask,
+                .summary = "labels of words, such as names or parts of speech, by an encoder-only model",
+                .train = train_setup<tagging::TaggingTask>,
+                .score = [] { return command_setup(tagging::run_score); },
+                .tag = [] { return command_setup(tagging::run_tag); }},
   };
   return kTasks;
 }

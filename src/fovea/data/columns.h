@@ -1,0 +1,34 @@
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+// Text in columns, as the CoNLL shared tasks have it: one word per line, columns between blanks or tabs, an empty line
+// behind each sentence. A line whose first column is -DOCSTART- begins a document and is no word.
+namespace fovea::data {
+
+inline constexpr std::string_view kDocumentMark = "-DOCSTART-";
+
+// The words of sentences and their labels.
+struct LabelledText {
+  std::vector<std::vector<std::string>> words, labels;
+  int64_t size() const { return std::ssize(words); }
+};
+
+struct ColumnOptions {
+  // The column of the labels, from 1; none: the last. Of two columns, a word has the first one's label, or the second's
+  // if the first one's is O.
+  std::vector<int64_t> labels = {};
+  std::string option = "--train-sets";  // that named the files, for messages
+};
+
+// Reads files, plain or compressed; "-" is standard input. The word is the first column. Throws an Error that names the
+// file and the line if a line has another number of columns than the first or none for the labels, and for a text
+// without words.
+LabelledText load_columns(const std::vector<std::string>& paths, const ColumnOptions& options);
+
+// XXH3 of all words and labels.
+std::string fingerprint(const LabelledText& text);
+
+}  // namespace fovea::data

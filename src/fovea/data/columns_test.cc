@@ -1,0 +1,57 @@
+#include "fovea/data/columns.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "fovea/base/file.h"
+#include "fovea/base/test_folder.h"
+#include "fovea/base/test_message.h"
+
+namespace fovea::data {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+LabelledText load(const std::string& contents, const std::vector<int64_t>& labels = {}) {
+  const TestFolder folder;
+  write_file(folder / "text", contents);
+  return load_columns({folder / "text"}, {.labels = labels});
+}
+
+TEST(Columns, ReadsSentences) {
+  const LabelledText text =
+      load("-DOCSTART- -X- O\n\nEU NNP I-ORG\nrejects\tVBZ  O \r\n\n \t\n-DOCSTART-\nGerman JJ I-MISC\n");
+  EXPECT_THAT(text.words, ElementsAre(ElementsAre("EU", "rejects"), ElementsAre("German")));
+  EXPECT_THAT(text.labels, ElementsAre(ElementsAre("I-ORG", "O"), ElementsAre("I-MISC")));
+}
+
+TEST(Columns, TheLabelIsAnyColumnOrOneOfTwo) {
+  const std::string contents = "EU NNP I-ORG\nof IN O\n, , O\n";
+  EXPECT_THAT(load(contents, {2}).labels, ElementsAre(ElementsAre("NNP", "IN", ",")));
+  EXPECT_THAT(load(contents, {3, 2}).labels, ElementsAre(ElementsAre("I-ORG", "IN", ",")));
+  EXPECT_THAT(load("a O O\n", {3, 2}).labels, ElementsAre(ElementsAre("O")));
+}
+
+TEST(Columns, FingerprintsTellTextsApart) {
+  const std::string plain = fingerprint(load("a O\nb O\n"));
+  EXPECT_NE(plain, fingerprint(load("a O\n\nb O\n")));
+  EXPECT_NE(plain, fingerprint(load("a O\nb I-X\n")));
+  EXPECT_EQ(plain, fingerprint(load("\na\tO\nb O")));
+}
+
+TEST(Columns, SaysWhatIsWrong) {
+  const auto problem = [](const std::string& contents, const std::vector<int64_t>& labels = {}) {
+    return message_of([&] { load(contents, labels); });
+  };
+  EXPECT_THAT(problem("a N O\n\nb O\n"), HasSubstr("line 3: got 2 columns; expected 3 as in line 1"));
+  EXPECT_THAT(problem("a\n"), HasSubstr("line 1: got one column; expected a word and its label"));
+  EXPECT_THAT(problem("a O\n", {3}), HasSubstr("line 1: got 2 columns; expected at least 3, the --label-column"));
+  EXPECT_THAT(problem("\n-DOCSTART- O\n"), HasSubstr("has no words; expected a word and its label in each line"));
+  EXPECT_THAT(problem("a\xff O\n"), HasSubstr("UTF-8"));
+  EXPECT_THAT(message_of([] { load_columns({"/nowhere/x"}, {.option = "--valid-sets"}); }), HasSubstr("--valid-sets"));
+}
+
+}  // namespace
+}  // namespace fovea::data

@@ -1,0 +1,45 @@
+#pragma once
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+
+#include "fovea/metrics/chunks.h"
+
+// The scores of labelled words as the script conlleval of the CoNLL shared tasks counts them.
+namespace fovea::metrics {
+
+struct ChunkCounts {
+  int64_t gold = 0, found = 0, correct = 0;
+  ChunkCounts& operator+=(const ChunkCounts& other);
+  // Shares from 0 to 1; 0 if there is nothing to divide by, as conlleval has it.
+  double precision() const;
+  double recall() const;
+  double f1() const;
+};
+
+class ConllScore {
+ public:
+  // The labels of one sentence, as many of both. A chunk is correct if both have it, with its type.
+  void add(std::span<const std::string> gold, std::span<const std::string> found);
+
+  ChunkCounts total() const;
+  ChunkCounts chunks() const;  // of labels with a prefix, such as names
+  ChunkCounts words() const;   // of labels without
+  double accuracy() const;     // share of words whose labels are equal
+  int64_t tokens() const { return tokens_; }
+  // conlleval's report: two lines about all chunks, and one line for each type. Without a label that has a prefix, the
+  // types are the labels themselves.
+  std::string report() const;
+
+ private:
+  struct Type {
+    std::string name;
+    bool is_word;
+    auto operator<=>(const Type&) const = default;
+  };
+  std::map<Type, ChunkCounts> types_;
+  int64_t tokens_ = 0, equal_ = 0;
+};
+
+}  // namespace fovea::metrics

@@ -1,0 +1,49 @@
+#include "fovea/tasks/bert/convert.h"
+
+#include <filesystem>
+
+#include "fovea/base/error.h"
+#include "fovea/base/log.h"
+#include "fovea/base/strings.h"
+#include "fovea/nn/checkpoint.h"
+#include "fovea/spec/config_problems.h"
+#include "fovea/tasks/bert/hugging_face.h"
+#include "fovea/tasks/bert/text_encoder.h"
+
+namespace fovea::bert {
+namespace {
+
+void check(const ConvertOptions& options) {
+  Problems problems;
+  problems.add_if(options.from.empty() == options.to.empty(),
+                  "--from and --to: expected one of the two, --from bert or --to bert");
+  problems.add_if(options.input.size() != 1, cat("got ", options.input.size(), " folders to convert; expected one"));
+  problems.add_if(options.output.empty(), "--output is missing; expected a folder to write");
+  problems.throw_if_any();
+}
+
+void convert_from_bert(const std::string& input, const std::string& output) {
+  if (std::filesystem::exists(output) && !nn::is_checkpoint(output, "--output"))
+    throw Error(cat("--output: '", output, "' exists already and is not a checkpoint; name a new folder"));
+  BertModel model = read_bert(input);
+  nn::Checkpoint checkpoint;
+  checkpoint.identity = nn::identity_of(kTask, model.config, model.vocab.files());
+  checkpoint.model = std::move(model.weights);
+  nn::save_checkpoint(output, checkpoint);
+  if (!model.unused.empty())
+    log::info(cat("left out: tensors that do not belong to the encoder: ", join(model.unused, ", ")));
+  log::info(cat("converted '", input, "': ", model.config.enc_depth, " layers, width ", model.config.dim_emb, ", ",
+                thousands(model.config.dim_vocabs.front()), " pieces"));
+}
+
+}  // namespace
+
+void convert(const ConvertOptions& options) {
+  check(options);
+  const std::string& input = options.input.front();
+  if (!options.from.empty()) return convert_from_bert(input, options.output);
+  write_bert(encoder_of_checkpoint(nn::load_checkpoint(input, nn::Load::kModel, "the model"), "the model"),
+             options.output);
+}
+
+}  // namespace fovea::bert

@@ -1,0 +1,321 @@
+#include "fovea/tasks/bert/hugging_face.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "fovea/base/error.h"
+#include "fovea/base/file.h"
+#include "fovea/base/strings.h"
+
+namespace fovea::bert {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr const char* kConfigJson = "config.json";
+constexpr const char* kTokenizerJson = "tokenizer_config.json";
+
+Json object_of(const std::string& text, const std::string& origin) {
+  Json json = Json::parse(text, nullptr, false);
+  if (json.is_discarded() || !json.is_object()) throw Error(cat(origin, ": is not a JSON object"));
+  return json;
+}
+
+// A value for messages, in one line and not longer than one. Writing nested values would need as much stack as a
+// stranger's file asks for.
+std::string shown(const Json& value) {
+  if (value.is_structured()) return cat("an ", value.type_name());
+  const std::string text = value.dump(-1, ' ', true, Json::error_handler_t::replace);
+  return text.size() > 60 ? text.substr(0, 60) + "..." : text;
+}
+
+int64_t whole_number(const Json& json, const std::string& name, int64_t most, const std::string& origin) {
+  const auto found = json.find(name);
+  if (found == json.end()) throw Error(cat(origin, ": ", name, " is missing"));
+  const bool fits = found->is_number_integer() && *found >= 1 && *found <= most;
+  if (!fits)
+    throw Error(cat(origin, ": ", name, ": got ", shown(*found), "; expected a whole number from 1 to ", most));
+  return found->get<int64_t>();
+}
+
+double rate_of(const Json& json, const std::string& name, double usual, double most, const std::string& origin) {
+  const auto found = json.find(name);
+  if (found == json.end()) return usual;
+  if (!found->is_number() || !(found->get<double>() >= 0) || found->get<double>() > most)
+    throw Error(cat(origin, ": ", name, ": got ", shown(*found), "; expected a number from 0 to ", shortest(most)));
+  return found->get<double>();
+}
+
+// The text of a field that may be missing.
+std::string word_of(const Json& json, const std::string& name, const std::string& usual, const std::string& origin) {
+  const auto found = json.find(name);
+  if (found == json.end()) return usual;
+  if (!found->is_string()) throw Error(cat(origin, ": ", name, ": got ", shown(*found), "; expected a text"));
+  return found->get<std::string>();
+}
+
+void require_word(const std::string& value, const std::string& name, const std::vector<std::string>& known,
+                  const std::string& origin) {
+  if (std::ranges::find(known, value) == known.end())
+    throw Error(cat(origin, ": ", name, ": got '", value, "'; expected ", join(known, " or ")));
+}
+
+bool truth_of(const Json& json, const std::string& name, bool usual, const std::string& origin) {
+  const auto found = json.find(name);
+  if (found == json.end() || found->is_null()) return usual;
+  if (!found->is_boolean()) throw Error(cat(origin, ": ", name, ": got ", shown(*found), "; expected true or false"));
+  return found->get<bool>();
+}
+
+// Hugging Face's name of a tensor of one layer, and ours.
+struct LayerTensor {
+  std::string_view theirs, ours;
+};
+constexpr std::array kLayerTensors = {
+    LayerTensor{"attention.output.dense", "self_attention.out"},
+    LayerTensor{"attention.output.LayerNorm", "self_attention_norm"},
+    LayerTensor{"intermediate.dense", "feed_forward.in"},
+    LayerTensor{"output.dense", "feed_forward.out"},
+    LayerTensor{"output.LayerNorm", "feed_forward_norm"},
+};
+constexpr std::array<std::string_view, 3> kProjections = {"query", "key", "value"};
+constexpr std::array<std::string_view, 2> kParts = {"weight", "bias"};
+constexpr std::array kTables = {LayerTensor{"embeddings.word_embeddings.weight", "embeddings.weight"},
+                                LayerTensor{"embeddings.position_embeddings.weight", "positions.weight"},
+                                LayerTensor{"embeddings.token_type_embeddings.weight", "token_types.weight"},
+                                LayerTensor{"embeddings.LayerNorm.weight", "embedding_norm.weight"},
+                                LayerTensor{"embeddings.LayerNorm.bias", "embedding_norm.bias"}};
+
+std::string projection_name(int64_t layer, std::string_view projection, std::string_view part) {
+  return cat("encoder.layer.", layer, ".attention.self.", projection, ".", part);
+}
+
+// The tensors of a file by BertModel's names: without the prefix of models with a head, old names of norms replaced.
+nn::NamedTensors plain_names(const nn::NamedTensors& tensors) {
+  nn::NamedTensors plain;
+  for (const auto& [name, tensor] : tensors) {
+    std::string own = name.starts_with("bert.") ? name.substr(5) : name;
+    if (own.ends_with(".gamma")) own.replace(own.size() - 5, 5, "weight");
+    if (own.ends_with(".beta")) own.replace(own.size() - 4, 4, "bias");
+    plain[own] = tensor;
+  }
+  return plain;
+}
+
+// Takes tensors out of a file one by one.
+class TensorTaker {
+ public:
+  TensorTaker(nn::NamedTensors tensors, std::string origin)
+      : tensors_(std::move(tensors)), origin_(std::move(origin)) {}
+
+  at::Tensor take(const std::string& name, const std::vector<int64_t>& shape) {
+    const auto found = tensors_.find(name);
+    if (found == tensors_.end()) throw Error(cat(origin_, ": tensor '", name, "' is missing"));
+    const at::Tensor tensor = found->second;
+    if (tensor.sizes() != at::IntArrayRef(shape))
+      throw Error(cat(origin_, ": tensor '", name, "' has the shape ", tensor.sizes(), ", config.json needs ",
+                      at::IntArrayRef(shape)));
+    if (!tensor.is_floating_point())
+      throw Error(cat(origin_, ": tensor '", name, "' holds whole numbers; expected weights"));
+    tensors_.erase(found);
+    return tensor.to(at::kFloat);
+  }
+  // Names that nobody took; the positions 0, 1 ... that old versions wrote do not count.
+  std::vector<std::string> rest() const {
+    std::vector<std::string> names;
+    for (const auto& [name, tensor] : tensors_) {
+      if (name != "embeddings.position_ids") names.push_back(name);
+    }
+    return names;
+  }
+
+ private:
+  nn::NamedTensors tensors_;
+  std::string origin_;
+};
+
+std::vector<int64_t> shape_of_layer_tensor(const EncoderConfig& config, std::string_view ours, std::string_view part) {
+  const int64_t width = config.dim_emb, inner = config.transformer_dim_ffn;
+  const int64_t rows = ours == "feed_forward.in" ? inner : width;
+  if (part == "bias" || ours.ends_with("norm")) return {rows};
+  return {rows, ours == "feed_forward.out" ? inner : width};
+}
+
+void take_layer(TensorTaker& tensors, const EncoderConfig& config, int64_t layer, nn::NamedTensors& weights) {
+  const int64_t width = config.dim_emb;
+  for (const std::string_view part : kParts) {
+    std::vector<at::Tensor> stacked;
+    for (const std::string_view projection : kProjections) {
+      const auto shape = part == "bias" ? std::vector<int64_t>{width} : std::vector<int64_t>{width, width};
+      stacked.push_back(tensors.take(projection_name(layer, projection, part), shape));
+    }
+    weights[cat("layers.", layer, ".self_attention.qkv.", part)] = at::cat(stacked);
+    for (const LayerTensor& tensor : kLayerTensors)
+      weights[cat("layers.", layer, ".", tensor.ours, ".", part)] =
+          tensors.take(cat("encoder.layer.", layer, ".", tensor.theirs, ".", part),
+                       shape_of_layer_tensor(config, tensor.ours, part));
+  }
+}
+
+std::vector<int64_t> shape_of_table(const EncoderConfig& config, std::string_view ours) {
+  if (ours == "embeddings.weight") return {config.dim_vocabs[0], config.dim_emb};
+  if (ours == "positions.weight") return {config.max_positions, config.dim_emb};
+  if (ours == "token_types.weight") return {config.token_types, config.dim_emb};
+  return {config.dim_emb};
+}
+
+text::EncoderVocab read_vocabulary(const std::filesystem::path& folder) {
+  const std::string path = folder / text::kWordPieceFile, contents = read_file(path);
+  const bool is_cased = text::is_cased_vocabulary(contents);
+  text::WordPieceOptions options{.lowercase = !is_cased, .strip_accents = !is_cased};
+  const std::filesystem::path tokenizer = folder / kTokenizerJson;
+  if (std::filesystem::exists(tokenizer)) options = parse_tokenizer_config(read_file(tokenizer), tokenizer, options);
+  return text::EncoderVocab::word_pieces(text::WordPiece(contents, path, options), contents);
+}
+
+void require_expressible(const EncoderConfig& config, const text::EncoderVocab& vocab) {
+  const auto refuse = [](const std::string& what) {
+    throw Error(cat("--to bert: the model has ", what, ", which BERT does not have"));
+  };
+  if (!vocab.is_word_piece()) refuse("a SentencePiece vocabulary");
+  if (config.transformer_norm != "post" || config.transformer_norm_kind != "layer")
+    refuse(cat(config.transformer_norm, "-norm of the kind ", config.transformer_norm_kind));
+  if (!config.embedding_norm || config.token_types == 0) refuse("embeddings without a norm or token types");
+  if (config.transformer_positions != "learned") refuse(cat("the positions ", config.transformer_positions));
+  if (config.transformer_ffn_activation != "gelu" && config.transformer_ffn_activation != "relu")
+    refuse(cat("the activation ", config.transformer_ffn_activation));
+  for (int64_t layer = 0; layer < config.enc_depth; ++layer) {
+    const std::string spec = print(attention_of(config, Sublayer::kEncoder, layer));
+    if (spec != "full") refuse(cat("the attention ", spec));
+  }
+}
+
+Json config_json(const EncoderConfig& config) {
+  return {{"architectures", {"BertModel"}},
+          {"model_type", "bert"},
+          {"vocab_size", config.dim_vocabs[0]},
+          {"hidden_size", config.dim_emb},
+          {"num_hidden_layers", config.enc_depth},
+          {"num_attention_heads", config.transformer_heads},
+          {"intermediate_size", config.transformer_dim_ffn},
+          {"hidden_act", config.transformer_ffn_activation},
+          {"hidden_dropout_prob", config.transformer_dropout},
+          {"attention_probs_dropout_prob", config.transformer_dropout_attention},
+          {"max_position_embeddings", config.max_positions},
+          {"type_vocab_size", config.token_types},
+          {"layer_norm_eps", config.norm_epsilon > 0 ? config.norm_epsilon : 1e-5},
+          {"position_embedding_type", "absolute"},
+          {"torch_dtype", "float32"}};
+}
+
+nn::NamedTensors hugging_face_tensors(const BertModel& model) {
+  nn::NamedTensors tensors;
+  for (const LayerTensor& table : kTables)
+    tensors[std::string(table.theirs)] = model.weights.at(std::string(table.ours));
+  for (int64_t layer = 0; layer < model.config.enc_depth; ++layer) {
+    for (const std::string_view part : kParts) {
+      const std::vector<at::Tensor> stacked =
+          model.weights.at(cat("layers.", layer, ".self_attention.qkv.", part)).chunk(3);
+      for (size_t i = 0; i < kProjections.size(); ++i)
+        tensors[projection_name(layer, kProjections[i], part)] = stacked[i].contiguous();
+      for (const LayerTensor& tensor : kLayerTensors)
+        tensors[cat("encoder.layer.", layer, ".", tensor.theirs, ".", part)] =
+            model.weights.at(cat("layers.", layer, ".", tensor.ours, ".", part));
+    }
+  }
+  return tensors;
+}
+
+}  // namespace
+
+bool is_hugging_face_folder(const std::filesystem::path& folder) {
+  return std::filesystem::exists(folder / kConfigJson);
+}
+
+EncoderConfig parse_bert_config(const std::string& json, const std::string& origin) {
+  const Json object = object_of(json, origin);
+  require_word(word_of(object, "model_type", "bert", origin), "model_type", {"bert"}, origin);
+  require_word(word_of(object, "position_embedding_type", "absolute", origin), "position_embedding_type", {"absolute"},
+               origin);
+  EncoderConfig config;
+  config.transformer_ffn_activation = word_of(object, "hidden_act", "gelu", origin);
+  require_word(config.transformer_ffn_activation, "hidden_act", {"gelu", "relu"}, origin);
+  config.dim_emb = whole_number(object, "hidden_size", 65536, origin);
+  config.enc_depth = whole_number(object, "num_hidden_layers", 1000, origin);
+  config.transformer_heads = whole_number(object, "num_attention_heads", 1024, origin);
+  config.transformer_dim_ffn = whole_number(object, "intermediate_size", 1 << 20, origin);
+  config.max_positions = whole_number(object, "max_position_embeddings", 1 << 24, origin);
+  config.token_types = whole_number(object, "type_vocab_size", 65536, origin);
+  config.dim_vocabs = {whole_number(object, "vocab_size", 1 << 24, origin)};
+  config.norm_epsilon = rate_of(object, "layer_norm_eps", 1e-12, 1, origin);
+  config.transformer_dropout = rate_of(object, "hidden_dropout_prob", 0.1, 0.99, origin);
+  config.transformer_dropout_attention = rate_of(object, "attention_probs_dropout_prob", 0.1, 0.99, origin);
+  config.transformer_positions = "learned";
+  config.embedding_norm = true;
+  if (config.dim_emb % config.transformer_heads != 0)
+    throw Error(cat(origin, ": hidden_size ", config.dim_emb, " is not a multiple of num_attention_heads ",
+                    config.transformer_heads));
+  validate(config);
+  return config;
+}
+
+text::WordPieceOptions parse_tokenizer_config(const std::string& json, const std::string& origin,
+                                              text::WordPieceOptions options) {
+  const Json object = object_of(json, origin);
+  options.lowercase = truth_of(object, "do_lower_case", options.lowercase, origin);
+  options.strip_accents = truth_of(object, "strip_accents", options.lowercase, origin);
+  options.split_chinese = truth_of(object, "tokenize_chinese_chars", true, origin);
+  return options;
+}
+
+BertModel read_bert(const std::filesystem::path& folder) {
+  const std::string config_path = folder / kConfigJson, weights_path = folder / "model.safetensors";
+  BertModel model{.config = parse_bert_config(read_file(config_path), config_path),
+                  .vocab = read_vocabulary(folder),
+                  .weights = {},
+                  .unused = {}};
+  const int64_t rows = model.config.dim_vocabs[0], pieces = model.vocab.size();
+  if (pieces > rows)
+    throw Error(cat((folder / text::kWordPieceFile).string(), ": got ", pieces, " pieces, but vocab_size is ", rows,
+                    "; expected at most that"));
+  if (!std::filesystem::exists(weights_path))
+    throw Error(cat(weights_path, " is missing; save the model with safe_serialization=True"));
+  TensorTaker tensors(plain_names(nn::parse_safetensors(read_file(weights_path), weights_path)), weights_path);
+  for (const LayerTensor& table : kTables)
+    model.weights[std::string(table.ours)] =
+        tensors.take(std::string(table.theirs), shape_of_table(model.config, table.ours));
+  for (int64_t layer = 0; layer < model.config.enc_depth; ++layer)
+    take_layer(tensors, model.config, layer, model.weights);
+  // Rows that fill the table up to a round number belong to no piece.
+  model.config.dim_vocabs = {pieces};
+  at::Tensor& table = model.weights["embeddings.weight"];
+  table = table.narrow(0, 0, pieces).clone();
+  model.unused = tensors.rest();
+  return model;
+}
+
+void write_bert(const BertModel& model, const std::filesystem::path& folder) {
+  require_expressible(model.config, model.vocab);
+  if (std::filesystem::exists(folder))
+    throw Error(cat("--output: '", folder.string(), "' exists already; name a new folder"));
+  const auto files = model.vocab.files();
+  const std::string& words = files.at(text::kWordPieceOptionsFile);
+  const auto has = [&](std::string_view word) { return words.find(word) != std::string::npos; };
+  const Json tokenizer = {{"tokenizer_class", "BertTokenizer"},
+                          {"do_lower_case", has("lowercase")},
+                          {"strip_accents", has("strip-accents")},
+                          {"tokenize_chinese_chars", has("split-chinese")},
+                          {"model_max_length", model.config.max_positions}};
+  const std::string weights = nn::print_safetensors(hugging_face_tensors(model), {{"format", "pt"}});
+  std::error_code failed;
+  if (!std::filesystem::create_directories(folder, failed))
+    throw Error(cat("--output: cannot make the folder '", folder.string(), "': ", failed.message()));
+  write_file(folder / kTokenizerJson, tokenizer.dump(2) + "\n");
+  write_file(folder / text::kWordPieceFile, files.at(text::kWordPieceFile));
+  write_file(folder / "model.safetensors", weights);
+  write_file(folder / kConfigJson, config_json(model.config).dump(2) + "\n");
+}
+
+}  // namespace fovea::bert

@@ -1,0 +1,40 @@
+#pragma once
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "fovea/nn/safetensors.h"
+#include "fovea/spec/encoder_config.h"
+#include "fovea/text/encoder_vocab.h"
+
+// BERT models in the form of Hugging Face's `transformers`: a folder with config.json, model.safetensors, vocab.txt
+// and, if there is one, tokenizer_config.json.
+namespace fovea::bert {
+
+// The task of converted models.
+inline constexpr const char* kTask = "bert";
+
+struct BertModel {
+  EncoderConfig config;  // with the vocabulary's size
+  text::EncoderVocab vocab;
+  nn::NamedTensors weights;         // by the names of nn/encoder_only.h, float32
+  std::vector<std::string> unused;  // tensors of the file that an encoder does not have, such as heads
+};
+
+// Whether the folder has a config.json.
+bool is_hugging_face_folder(const std::filesystem::path& folder);
+
+// Throws an Error that names the file and the tensor or field for what is missing, damaged or not BERT. The text is
+// lower-cased and loses accents if tokenizer_config.json says so; without one, if no piece has capitals.
+BertModel read_bert(const std::filesystem::path& folder);
+
+// The text of config.json, without the others.
+EncoderConfig parse_bert_config(const std::string& json, const std::string& origin);
+// The text of tokenizer_config.json; `options` stand for what it does not say.
+text::WordPieceOptions parse_tokenizer_config(const std::string& json, const std::string& origin,
+                                              text::WordPieceOptions options);
+
+// Writes a new folder. Throws an Error if the folder exists, or if BERT cannot express the model.
+void write_bert(const BertModel& model, const std::filesystem::path& folder);
+
+}  // namespace fovea::bert

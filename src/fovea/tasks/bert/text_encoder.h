@@ -1,0 +1,36 @@
+#pragma once
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "fovea/nn/checkpoint.h"
+#include "fovea/spec/run_options.h"
+#include "fovea/tasks/bert/hugging_face.h"
+
+namespace fovea::bert {
+
+// The encoder of a trained model and its vocabulary: of a converted BERT, of a tagger, or of a translation model (its
+// source side).
+struct TextEncoder {
+  std::string name;   // of the model's folder
+  int64_t depth = 0;  // layers
+  // A line as one sequence, with the tokens around it; what the model's positions do not reach is left out.
+  std::function<std::vector<int64_t>(std::string_view line)> encode;
+  std::function<std::string(int64_t token)> piece;
+  std::function<bool(int64_t token)> is_special;  // stands for no text
+  // Sequences -> the embeddings and the outputs of the first `count` layers, each [tokens of all, M].
+  std::function<std::vector<at::Tensor>(const std::vector<std::vector<int64_t>>& sequences, int64_t count)> layers;
+};
+
+// `path` is a folder of Hugging Face's, a run or a checkpoint; `option` named it. Sets the threads. Throws an Error for
+// a model of a task without an encoder.
+TextEncoder load_encoder(const std::string& path, const MachineOptions& machine, const std::string& option);
+
+// A converted BERT, or a tagger's encoder, out of a checkpoint. Throws an Error that names the tasks for any other.
+BertModel encoder_of_checkpoint(const nn::Checkpoint& checkpoint, const std::string& option);
+
+}  // namespace fovea::bert

@@ -1,0 +1,45 @@
+#include "fovea/tasks/tagging/score.h"
+
+#include <algorithm>
+
+#include "fovea/base/error.h"
+#include "fovea/base/file.h"
+#include "fovea/base/strings.h"
+#include "fovea/spec/config_problems.h"
+#include "fovea/tasks/tagging/options.h"
+
+namespace fovea::tagging {
+
+void validate(const ScoreOptions& options) {
+  Problems problems;
+  problems.add_ranges(options);
+  add_model_problems(options, problems);
+  problems.add_if(options.train_sets.empty(), "--train-sets is missing; expected one or more files of columns");
+  problems.add_if(std::ranges::count(options.train_sets, "-") > 1,
+                  "--train-sets: got '-', standard input, more than once; give it once");
+  add_column_problems(options.label_column, problems);
+  problems.throw_if_any();
+}
+
+int64_t run_score(const ScoreOptions& options) {
+  validate(options);
+  for (const std::string& path : options.train_sets) {
+    if (path != "-") require_file(path, "--train-sets");
+  }
+  const LoadedTagger loaded = load_tagger(options);
+  const data::LabelledText text =
+      data::load_columns(options.train_sets, {.labels = options.label_column, .option = "--train-sets"});
+  const metrics::ConllScore score = score_text(loaded.parts(options.mini_batch_words), text);
+  LineWriter output(options.output);
+  output.write(score.report());
+  output.line(cat("F1 ", fixed(100 * score.total().f1(), 2)));
+  const bool has_both = score.chunks().gold > 0 && score.words().gold > 0;
+  if (has_both) {
+    output.line(cat("F1-names ", fixed(100 * score.chunks().f1(), 2)));
+    output.line(cat("F1-words ", fixed(100 * score.words().f1(), 2)));
+  }
+  output.close();
+  return score.tokens();
+}
+
+}  // namespace fovea::tagging

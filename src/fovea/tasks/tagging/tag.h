@@ -1,0 +1,42 @@
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "fovea/tasks/tagging/load_model.h"
+
+namespace fovea::tagging {
+
+// `fovea tag`.
+struct TagOptions : TrainedModelOptions, LogOptions {
+  std::string input = "-", output = "-", input_format = "columns";
+  int64_t mini_batch_words = 4096, window = 10000;
+
+  static constexpr auto fields() {
+    using C = TagOptions;
+    const auto own = std::tuple(
+        named("input", &C::input, "what to tag, may be compressed; - is standard input", "i"),
+        named("output", &C::output, "where the labels go; - is standard output", "o"),
+        choice("input-format", &C::input_format,
+               "columns with the word first, or text: one sentence per line, whose words stand between white space; "
+               "punctuation around a word is split from it",
+               "columns|text"),
+        number("mini-batch-words", &C::mini_batch_words, "pieces computed together; results do not depend on it", 1,
+               1e9),
+        number("window", &C::window, "lines read before their sentences are tagged", 1, 1e9));
+    return std::tuple_cat(model_fields<C>(), own, LogOptions::fields());
+  }
+  std::vector<std::vector<std::string>> inputs() const { return {{input}}; }
+};
+void validate(const TagOptions& options);
+
+// Writes each line of columns with the label of its word as one more column; empty lines come back as they are, and a
+// line -DOCSTART- gets O (-X- from models whose labels mark no names). Of text, a line "word label" for each word and
+// an empty line behind each sentence. Returns the number of words.
+int64_t run_tag(const TagOptions& options);
+
+// The words of running text: between white space, each punctuation character at the beginning or the end of such a word
+// being a word of its own. A full stop stays with a word that has another one inside, such as "U.S.".
+std::vector<std::string> words_of_text(std::string_view line);
+
+}  // namespace fovea::tagging

@@ -1,0 +1,90 @@
+#include "fovea/tasks/tagging/tag_sentences.h"
+
+#include <ATen/ops/log_softmax.h>
+#include <c10/core/InferenceMode.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "fovea/base/signals.h"
+#include "fovea/decode/batches.h"
+#include "fovea/decode/diverged.h"
+#include "fovea/nn/index_tensor.h"
+#include "fovea/ops/step.h"
+
+namespace fovea::tagging {
+namespace {
+
+// log p of each label for each word of a batch, [words x labels] row by row.
+std::vector<double> word_scores(Tagger model, TagBatch batch) {
+  const c10::InferenceMode guard;
+  const at::Device device = model->output_bias.device();
+  const nn::EncoderInput input = {nn::index_tensor(std::move(batch.tokens)).to(device),
+                                  nn::index_tensor(std::move(batch.offsets))};
+  const at::Tensor words = model->words(input, nn::index_tensor(std::move(batch.firsts)).to(device), {});
+  const at::Tensor logits = ops::linear(words, model->output_weight, model->output_bias);
+  const at::Tensor scores = at::log_softmax(logits.to(at::kDouble), 1).cpu().contiguous();
+  const auto* data = scores.const_data_ptr<double>();
+  return {data, data + scores.numel()};
+}
+
+// A part of a sentence, and where its words lie in it.
+struct PlacedPart {
+  Part part;
+  size_t sentence, first_word;
+};
+
+}  // namespace
+
+std::vector<Labels> tag_sentences(const TaggingParts& parts, std::span<const std::vector<std::string>> sentences) {
+  const auto count = static_cast<size_t>(parts.labels.size());
+  SentenceEncoder encoder(parts.vocab, parts.longest);
+  std::vector<PlacedPart> placed;
+  std::vector<decode::Sentence> tokens;
+  std::vector<std::vector<double>> scores(sentences.size());
+  for (size_t s = 0; s < sentences.size(); ++s) {
+    size_t word = 0;
+    for (Part& part : encoder.encode(sentences[s])) {
+      tokens.push_back(part.tokens);
+      const size_t words = part.firsts.size();
+      placed.push_back({std::move(part), s, word});
+      word += words;
+    }
+    scores[s].resize(word * count);
+  }
+  const decode::BatchLimits limits = {.max_words = parts.batch_tokens, .max_sentences = 1 << 20};
+  for (const std::vector<int64_t>& batch : decode::length_batches(tokens, limits)) {
+    throw_if_interrupted("tagging");
+    TagBatch together;
+    for (const int64_t i : batch) {
+      const Part& part = placed[static_cast<size_t>(i)].part;
+      together.add(part.tokens, part.firsts);
+    }
+    const std::vector<double> all = word_scores(parts.model, std::move(together));
+    if (!std::ranges::all_of(all, [](double x) { return std::isfinite(x); })) decode::refuse_diverged();
+    auto next = all.begin();
+    for (const int64_t i : batch) {
+      const PlacedPart& part = placed[static_cast<size_t>(i)];
+      const auto size = static_cast<std::ptrdiff_t>(part.part.firsts.size() * count);
+      std::copy(next, next + size,
+                scores[part.sentence].begin() + static_cast<std::ptrdiff_t>(part.first_word * count));
+      next += size;
+    }
+  }
+  std::vector<Labels> result;
+  for (const std::vector<double>& sentence : scores)
+    result.push_back(parts.labels.decode(best_labels(sentence, parts.labels), parts.dialect));
+  return result;
+}
+
+metrics::ConllScore score_text(const TaggingParts& parts, const data::LabelledText& text) {
+  const std::vector<Labels> found = tag_sentences(parts, text.words);
+  metrics::ConllScore score;
+  for (size_t s = 0; s < found.size(); ++s) {
+    const Labels& gold = text.labels[s];
+    score.add(metrics::labels_of(metrics::chunks_of(gold), std::ssize(gold), parts.dialect), found[s]);
+  }
+  return score;
+}
+
+}  // namespace fovea::tagging

@@ -1,0 +1,30 @@
+#pragma once
+#include <span>
+#include <string>
+#include <vector>
+
+#include "fovea/metrics/conll.h"
+#include "fovea/tasks/tagging/labels.h"
+#include "fovea/tasks/tagging/model.h"
+#include "fovea/tasks/tagging/sentences.h"
+
+namespace fovea::tagging {
+
+// What tagging needs of a model; all must outlive the calls.
+struct TaggingParts {
+  Tagger model;
+  const text::EncoderVocab& vocab;
+  const LabelSet& labels;
+  metrics::LabelDialect dialect;
+  int64_t longest = 0;  // tokens of a sequence, see longest_sequence()
+  int64_t batch_tokens = 4096;
+};
+
+// The labels of each word of sentences, none of which is empty, in the model's dialect. A sentence's labels do not
+// depend on the others. Throws Interrupted when a signal comes, and an Error if the model's scores are not finite.
+std::vector<Labels> tag_sentences(const TaggingParts& parts, std::span<const std::vector<std::string>> sentences);
+
+// The scores of a model's labels against those of a text, which may be in another dialect.
+metrics::ConllScore score_text(const TaggingParts& parts, const data::LabelledText& text);
+
+}  // namespace fovea::tagging

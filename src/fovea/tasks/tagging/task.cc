@@ -1,0 +1,148 @@
+#include "fovea/tasks/tagging/task.h"
+
+#include <torch/nn/module.h>
+
+#include <set>
+#include <utility>
+
+#include "fovea/base/choices.h"
+#include "fovea/base/error.h"
+#include "fovea/base/file.h"
+#include "fovea/base/log.h"
+#include "fovea/base/strings.h"
+#include "fovea/nn/device.h"
+#include "fovea/nn/index_tensor.h"
+#include "fovea/ops/step.h"
+#include "fovea/tasks/tagging/load_model.h"
+
+namespace fovea::tagging {
+namespace {
+
+data::LabelledText load_labelled(const std::vector<std::string>& files, const Options& options,
+                                 const std::string& option) {
+  if (files.empty()) return {};
+  return data::load_columns(files, {.labels = options.label_column, .option = option});
+}
+
+// Sets the dialect that `auto` stands for.
+metrics::LabelDialect settle_dialect(TaggingConfig& config, const data::LabelledText& text) {
+  if (config.label_dialect == "auto") {
+    metrics::DialectFinder finder;
+    for (const Labels& labels : text.labels) finder.add(labels);
+    config.label_dialect = split(metrics::kLabelDialectNames, '|').at(static_cast<size_t>(finder.dialect()));
+  }
+  return parse_choice<metrics::LabelDialect>(metrics::kLabelDialectNames, config.label_dialect, "--label-dialect: got");
+}
+
+TaggedText encode_training(const data::LabelledText& text, const LabelSet& labels, const Beginning& begin) {
+  SentenceEncoder encoder(begin.vocab, longest_sequence(begin.config));
+  TaggedText result = encode_text(text, labels, encoder);
+  if (result.parts.size() > result.sentences)
+    log::info(cat("[data] sentences of more than ", begin.config.max_positions,
+                  " pieces (--max-positions) are read in parts: ", thousands(result.sentences), " sentences, ",
+                  thousands(result.parts.size()), " parts"));
+  return result;
+}
+
+nn::Identity identity_of_tagger(const Beginning& begin, const LabelSet& labels) {
+  std::map<std::string, std::string> files = begin.vocab.files();
+  files[kLabelsFile] = labels.contents();
+  return nn::identity_of(kTask, begin.config, std::move(files));
+}
+
+void warn_of_unknown_labels(const data::LabelledText& text, const LabelSet& labels) {
+  std::set<std::string> unknown;
+  for (const Labels& sentence : text.labels) {
+    const std::vector<int64_t> ids = labels.encode(sentence);
+    for (size_t i = 0; i < ids.size(); ++i) {
+      if (ids[i] < 0) unknown.insert(sentence[i]);
+    }
+  }
+  if (unknown.empty()) return;
+  const std::vector<std::string> names(unknown.begin(), unknown.end());
+  log::warn(cat("--valid-sets: the training data do not have the labels ", join(names, ", "),
+                "; the model cannot predict them"));
+}
+
+}  // namespace
+
+TaggingTask::TaggingTask(const TrainConfig& config, Options options, const TaggingConfig& model,
+                         int64_t /*batches_an_update*/)
+    : options_(std::move(options)),
+      device_(nn::parse_device(config.devices)),
+      train_(load_labelled(options_.train_sets, options_, "--train-sets")),
+      valid_(load_labelled(options_.valid_sets, options_, "--valid-sets")),
+      begin_(begin_model(config, model, options_.vocabs)),
+      labels_(LabelSet::of(train_.labels)),
+      dialect_(settle_dialect(begin_.config, train_)),
+      text_(encode_training(train_, labels_, begin_)),
+      identity_(identity_of_tagger(begin_, labels_)),
+      batch_options_{.max_target_tokens = options_.mini_batch_words,
+                     .max_sentences = options_.mini_batch,
+                     .maxi_batch = options_.maxi_batch,
+                     .seed = static_cast<uint64_t>(config.seed)},
+      fingerprint_(checksum(cat(data::fingerprint(text_.parts), " ", options_.mini_batch, " ",
+                                options_.mini_batch_words, " ", options_.maxi_batch, " ", config.seed))),
+      valid_fingerprint_(options_.valid_sets.empty() ? "" : data::fingerprint(valid_)),
+      model_(begin_.config, labels_.size(), config.seed) {
+  warn_of_unknown_labels(valid_, labels_);
+}
+
+torch::nn::Module& TaggingTask::module() { return *model_; }
+
+nn::NamedTensors TaggingTask::weights_of(const nn::Checkpoint& pretrained) const {
+  const auto labels = pretrained.identity.files.find(kLabelsFile);
+  const bool has_same = labels != pretrained.identity.files.end() && labels->second == labels_.contents();
+  return tagger_weights(pretrained, *model_, has_same);
+}
+
+std::vector<int64_t> TaggingTask::begin_epoch(int64_t epoch) {
+  batches_ = data::batches_of_epoch(text_.parts, batch_options_, epoch);
+  std::vector<int64_t> items;
+  for (const data::Batch& batch : batches_) items.push_back(std::ssize(batch));
+  return items;
+}
+
+train::BatchLoss TaggingTask::loss(int64_t batch, const nn::ForwardContext& context) {
+  LabelledBatch in = batch_of(text_, batches_.at(static_cast<size_t>(batch)));
+  const auto words = static_cast<double>(in.labels.size());
+  nn::ForwardContext complete = context;
+  complete.recompute = options_.gradient_checkpointing;
+  const nn::EncoderInput input = {nn::index_tensor(std::move(in.tokens)).to(device_),
+                                  nn::index_tensor(std::move(in.offsets))};
+  const at::Tensor hidden = model_->words(input, nn::index_tensor(std::move(in.firsts)).to(device_), complete);
+  const at::Tensor labels = nn::index_tensor(std::move(in.labels)).to(device_);
+  return {ops::cross_entropy(hidden, model_->output_weight, model_->output_bias, labels, options_.label_smoothing).loss,
+          words};
+}
+
+std::vector<std::string> TaggingTask::default_measures() const { return usual_measures(labels_); }
+
+std::vector<double> TaggingTask::validate(const std::vector<std::string>& names) {
+  const metrics::ConllScore score = score_text(
+      {model_, begin_.vocab, labels_, dialect_, longest_sequence(begin_.config), options_.mini_batch_words}, valid_);
+  std::vector<double> values;
+  for (const std::string& name : names) values.push_back(value_of(score, name));
+  return values;
+}
+
+tasks::ModelValidation TaggingTask::load_validation(const TrainConfig& config, const Options& options) {
+  if (options.valid_sets.empty()) throw UsageError("--valid-sets is missing; expected one or more files of columns");
+  TrainedModelOptions model;
+  model.model = config.model;
+  model.devices = config.devices;
+  model.cpu_threads = config.cpu_threads;
+  const auto loaded = std::make_shared<LoadedTagger>(load_tagger(model));
+  const auto text = std::make_shared<data::LabelledText>(load_labelled(options.valid_sets, options, "--valid-sets"));
+  return {.module = loaded->model.ptr(),
+          .measures = known_measures(),
+          .default_measures = usual_measures(loaded->labels),
+          .validate = [loaded, text, tokens = options.mini_batch_words](const std::vector<std::string>& names) {
+            const metrics::ConllScore score = score_text(loaded->parts(tokens), *text);
+            std::vector<double> values;
+            for (const std::string& name : names) values.push_back(value_of(score, name));
+            return values;
+          }};
+}
+
+}  // namespace fovea::tagging

@@ -1,0 +1,212 @@
+#include "fovea/text/wordpiece.h"
+
+#include <unicode/locid.h>
+#include <unicode/normalizer2.h>
+#include <unicode/uchar.h>
+#include <unicode/unistr.h>
+#include <unicode/utf8.h>
+
+#include <algorithm>
+#include <array>
+
+#include "fovea/base/error.h"
+#include "fovea/base/strings.h"
+
+namespace fovea::text {
+namespace {
+
+constexpr int64_t kMostCharacters = 100;  // of a word
+constexpr std::string_view kContinued = "##";
+
+// The category names of Python's unicodedata that begin with C; tab and line ends are white space instead.
+bool is_wordpiece_control(UChar32 c) {
+  if (c == '\t' || c == '\n' || c == '\r') return false;
+  constexpr uint32_t kControl = U_GC_CC_MASK | U_GC_CF_MASK | U_GC_CN_MASK | U_GC_CO_MASK | U_GC_CS_MASK;
+  return (U_MASK(u_charType(c)) & kControl) != 0;
+}
+
+bool is_wordpiece_space(UChar32 c) {
+  return c == ' ' || c == '\t' || c == '\n' || c == '\r' || u_isUWhiteSpace(c) != 0;
+}
+
+// All of ASCII that is neither letter nor digit, "$" and "+" too, and Unicode's punctuation.
+bool is_wordpiece_punctuation(UChar32 c) {
+  if (c < 0x80) return c > ' ' && c < 0x7f && u_isalnum(c) == 0;
+  return (U_MASK(u_charType(c)) & U_GC_P_MASK) != 0;
+}
+
+struct CharacterRange {
+  UChar32 first, last;
+};
+// The blocks of ideographs that BERT's tokeniser names; kana and Hangul are not among them.
+constexpr std::array<CharacterRange, 8> kIdeographs = {{{0x4e00, 0x9fff},
+                                                        {0x3400, 0x4dbf},
+                                                        {0x20000, 0x2a6df},
+                                                        {0x2a700, 0x2b73f},
+                                                        {0x2b740, 0x2b81f},
+                                                        {0x2b820, 0x2ceaf},
+                                                        {0xf900, 0xfaff},
+                                                        {0x2f800, 0x2fa1f}}};
+
+bool is_ideograph(UChar32 c) {
+  return std::ranges::any_of(kIdeographs, [c](const CharacterRange& r) { return r.first <= c && c <= r.last; });
+}
+
+void append_utf8(std::string& out, UChar32 c) { icu::UnicodeString(c).toUTF8String(out); }
+
+// Calls visit(character) for each; bytes that are not UTF-8 come as U+FFFD.
+template <class Visit>
+void each_code_point(std::string_view text, const Visit& visit) {
+  const auto* bytes = reinterpret_cast<const uint8_t*>(text.data());
+  const size_t size = text.size();
+  for (size_t i = 0; i < size;) {
+    UChar32 c = 0;
+    U8_NEXT_OR_FFFD(bytes, i, size, c);
+    visit(c);
+  }
+}
+
+int64_t count_code_points(std::string_view text) {
+  return std::ranges::count_if(text, [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; });
+}
+
+bool is_all_ascii(std::string_view text) {
+  return std::ranges::all_of(text, [](char c) { return static_cast<unsigned char>(c) < 0x80; });
+}
+
+std::string lower_case(const std::string& word) {
+  if (is_all_ascii(word)) return lower(word);
+  icu::UnicodeString units = icu::UnicodeString::fromUTF8(word);
+  std::string out;
+  units.toLower(icu::Locale::getRoot()).toUTF8String(out);
+  return out;
+}
+
+std::string without_accents(const std::string& word) {
+  if (is_all_ascii(word)) return word;
+  UErrorCode status = U_ZERO_ERROR;
+  const icu::Normalizer2* normalizer = icu::Normalizer2::getNFDInstance(status);
+  const icu::UnicodeString parts = normalizer->normalize(icu::UnicodeString::fromUTF8(word), status);
+  if (U_FAILURE(status)) return word;
+  std::string out;
+  for (int32_t i = 0; i < parts.length(); i = parts.moveIndex32(i, 1)) {
+    const UChar32 c = parts.char32At(i);
+    if (u_charType(c) != U_NON_SPACING_MARK) append_utf8(out, c);
+  }
+  return out;
+}
+
+// Without control characters; white space is a blank, and blanks stand around ideographs.
+std::string cleaned(std::string_view text, bool split_chinese) {
+  std::string out;
+  each_code_point(text, [&](UChar32 c) {
+    if (c == 0 || c == 0xfffd || is_wordpiece_control(c)) return;
+    if (is_wordpiece_space(c)) {
+      out.push_back(' ');
+    } else if (split_chinese && is_ideograph(c)) {
+      out.push_back(' ');
+      append_utf8(out, c);
+      out.push_back(' ');
+    } else {
+      append_utf8(out, c);
+    }
+  });
+  return out;
+}
+
+// Each punctuation character a word of its own.
+void split_punctuation(const std::string& word, std::vector<std::string>& words) {
+  bool begins = true;
+  each_code_point(word, [&](UChar32 c) {
+    const bool is_mark = is_wordpiece_punctuation(c);
+    if (begins || is_mark) words.emplace_back();
+    append_utf8(words.back(), c);
+    begins = is_mark;
+  });
+}
+
+}  // namespace
+
+std::vector<std::string> basic_words(std::string_view text, const WordPieceOptions& options) {
+  std::vector<std::string> words;
+  for (std::string word : split_words(cleaned(text, options.split_chinese))) {
+    if (options.lowercase) word = lower_case(word);
+    if (options.strip_accents) word = without_accents(word);
+    split_punctuation(word, words);
+  }
+  return words;
+}
+
+bool is_punctuation(std::string_view character) {
+  bool is_mark = false;
+  each_code_point(character, [&](UChar32 c) { is_mark = is_wordpiece_punctuation(c); });
+  return is_mark;
+}
+
+WordPiece::WordPiece(const std::string& contents, const std::string& name, const WordPieceOptions& options)
+    : options_(options) {
+  if (contents.empty()) throw Error(cat(name, ": the file is empty; expected one piece per line"));
+  if (!is_valid_utf8(contents)) throw Error(cat(name, ": is not UTF-8; expected one piece per line"));
+  pieces_ = split(contents, '\n');
+  if (pieces_.back().empty()) pieces_.pop_back();
+  for (size_t i = 0; i < pieces_.size(); ++i) {
+    std::string& piece = pieces_[i];
+    if (piece.ends_with('\r')) piece.pop_back();
+    longest_ = std::max(longest_, piece.size());
+    ids_[piece] = static_cast<int64_t>(i);
+  }
+  unk_ = id_of("[UNK]", name);
+  cls_ = id_of("[CLS]", name);
+  sep_ = id_of("[SEP]", name);
+}
+
+int64_t WordPiece::id_of(const std::string& piece, const std::string& name) const {
+  const auto found = ids_.find(piece);
+  if (found == ids_.end())
+    throw Error(cat(name, ": the piece ", piece, " is missing; expected BERT's vocab.txt, one piece per line"));
+  return found->second;
+}
+
+std::vector<int64_t> WordPiece::encode(std::string_view text) const {
+  std::vector<int64_t> ids;
+  for (const std::string& word : basic_words(text, options_)) encode_word(word, ids);
+  return ids;
+}
+
+void WordPiece::encode_word(const std::string& word, std::vector<int64_t>& ids) const {
+  const size_t before = ids.size();
+  bool is_known = count_code_points(word) <= kMostCharacters;
+  for (size_t begin = 0; is_known && begin < word.size();) {
+    const std::string_view prefix = begin == 0 ? "" : kContinued;
+    // A piece ends between characters: bytes that cannot begin one are skipped from the right.
+    size_t end = std::min(word.size(), begin + longest_);
+    const auto splits_character = [&] {
+      return end < word.size() && (static_cast<unsigned char>(word[end]) & 0xc0) == 0x80;
+    };
+    is_known = false;
+    for (; end > begin; --end) {
+      if (splits_character()) continue;
+      const auto found = ids_.find(cat(prefix, word.substr(begin, end - begin)));
+      if (found == ids_.end()) continue;
+      ids.push_back(found->second);
+      is_known = true;
+      break;
+    }
+    begin = end;
+  }
+  if (is_known) return;
+  ids.resize(before);
+  ids.push_back(unk_);
+}
+
+bool is_cased_vocabulary(std::string_view contents) {
+  for (const std::string& piece : split(contents, '\n')) {
+    if (piece.starts_with('[')) continue;
+    bool has_capital = false;
+    each_code_point(piece, [&](UChar32 c) { has_capital = has_capital || u_isupper(c) != 0; });
+    if (has_capital) return true;
+  }
+  return false;
+}
+
+}  // namespace fovea::text

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "fovea/base/error.h"
 #include "fovea/base/strings.h"
 
 namespace fovea::analysis {
@@ -75,6 +76,12 @@ void Report::begin_pass(size_t sentence, const ReportTokens& tokens) {
 void Report::add(const ReportAttention& attention) {
   Pass& pass = models_.back().passes.back();
   const HeadWeights& weights = attention.weights;
+  weights_ += weights.heads * weights.pairs();
+  if (weights_ > kMostReportWeights)
+    throw Error(
+        cat("the report would hold more than ", thousands(kMostReportWeights),
+            " attention weights, which is too much for a browser; show fewer sentences (--sentences) or shorter "
+            "ones"));
   Attention kept = {attention.sublayer, attention.layer, weights.heads,  weights.rows,
                     weights.columns,    /*scales=*/{},   /*figures=*/{}, attention.clusters};
   for (int64_t h = 0; h < weights.heads; ++h) {
@@ -148,11 +155,7 @@ std::string Report::data_json(int levels) const {
 }
 
 std::string Report::html() const {
-  int64_t weights = 0;
-  for (const Model& model : models_) {
-    for (const Pass& pass : model.passes) weights += static_cast<int64_t>(pass.codes.size());
-  }
-  const bool is_large = weights > kManyReportWeights;
+  const bool is_large = weights_ > kManyReportWeights;
   ReportPage page = {title_, data_json(is_large ? kFewWeightLevels : kMostWeightLevels), {}};
   for (size_t m = 0; m < models_.size(); ++m) {
     for (size_t p = 0; p < models_[m].passes.size(); ++p) {

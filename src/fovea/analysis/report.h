@@ -1,8 +1,8 @@
 #pragma once
-#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "fovea/analysis/report_weights.h"
@@ -72,6 +72,7 @@ class Report {
   void begin_model(const std::string& name, const std::vector<ReportText>& details);
   // The model's pass over sentence `sentence`, from 0.
   void begin_pass(size_t sentence, const ReportTokens& tokens);
+  // Throws an Error if the page would hold more than kMostReportWeights.
   void add(const ReportAttention& attention);
 
   // The whole page.
@@ -101,6 +102,7 @@ class Report {
   std::string title_;
   std::vector<ReportSentence> sentences_;
   std::vector<Model> models_;
+  int64_t weights_ = 0;
 };
 
 // Returns the page out of its parts. `data` is JSON, `weights` the text of each pass's element, by its id.

@@ -4,12 +4,12 @@
 function rangeText(values, text) {
   const mean = values.reduce((sum, value) => sum + value, 0) / values.length;
   if (values.length === 1) return text(mean);
-  return `${text(mean)} (${text(Math.min(...values))} to ${text(Math.max(...values))})`;
+  return `${text(mean)} (${text(Math.min(...values)).replace("%", "")}–${text(Math.max(...values))})`;
 }
 
 function statisticsTable(model) {
   const table = element("table", {});
-  table.append(element("caption", {}, `${model.name}: mean of heads (least to greatest)`));
+  table.append(element("caption", {}, `${model.name}: mean of heads (least–greatest)`));
   const head = element("tr", {});
   for (const [text, kind] of [["Attention", "text"], ["Layer", ""], ["Exact zeros", ""], ["Entropy, nats", ""],
                               ["Null rows", ""], ["Rows", ""], ["Pairs", ""]])

@@ -25,7 +25,7 @@ function overviewOf({weights, sublayer, palette, scale, layer, head, width, onCh
   const thumb = (l, h) => {
     const matrix = weights.matrix(sublayer, l, h);
     const figures = l > 0 ? figuresOf(attentions, l, h) : null;
-    const text = `${layerText(l)}, ${headText(h)}${figures ? `: ${figuresText(figures)}` : ""}`;
+    const text = `${layerText(l)}, ${headText(h)}${figures && h > 0 ? `: ${figuresText(figures)}` : ""}`;
     const isChosen = l === layer && h === head;
     const button = element("button", {type: "button", "aria-pressed": isChosen, "aria-label": text, title: text,
                                       tabindex: isChosen ? "0" : "-1", "data-place": `${l}-${h}`});

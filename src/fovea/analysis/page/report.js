@@ -29,10 +29,11 @@ function Card(model) {
   const details = element("dl", {class: "details"});
   for (const [name, text] of model.details) details.append(element("dt", {}, name), element("dd", {}, visible(text)));
   this.mapBox = element("div", {class: "map-box"}, this.map.box, this.readout);
-  this.detail = element("div", {class: "detail"}, this.mapBox, element("div", {class: "ribbon-box"}, this.ribbons.box));
+  this.ribbonBox = element("div", {class: "ribbon-box"}, this.ribbons.box);
+  this.detail = element("div", {class: "detail"}, this.mapBox, this.ribbonBox,
+                        element("div", {class: "overview-box"}, element("h3", {}, "All layers and heads"), this.overview));
   this.box = element("article", {class: "card", "aria-label": model.name}, element("h2", {}, visible(model.name)), details,
-                     this.missing, this.caption, this.detail, this.clusters,
-                     element("h3", {}, "All layers and heads"), this.overview);
+                     this.missing, this.caption, this.detail, this.clusters);
 }
 
 function moveCursor(card, {row, column, rows = 0, columns = 0}, follow) {
@@ -60,10 +61,11 @@ function showCursor(card, follow) {
                                element("b", {class: "value"}, weightText(weight)));
 }
 
-// The size of cells that `card` uses; 0 means to fit.
+// The size of the card's cells. A map that fits leaves room for the ribbons beside it if the card is wide.
 function cellOf(card, labels) {
   if (state.cell > 0) return state.cell;
-  return fittingCell(labels, card.mapBox.clientWidth || 600, window.innerWidth < 520);
+  const width = card.detail.clientWidth || 600;
+  return fittingCell(labels, width < 800 ? width : 0.62 * width, window.innerWidth < 520);
 }
 
 function zoom(step) {
@@ -78,7 +80,7 @@ function drawCard(card, weights, palette) {
   const {pass} = weights;
   const matrix = weights.matrix(state.sublayer, state.layer, state.head);
   card.missing.hidden = matrix !== null;
-  card.detail.hidden = card.caption.hidden = matrix === null;
+  card.mapBox.hidden = card.ribbonBox.hidden = card.caption.hidden = matrix === null;
   card.missing.textContent = `This model does not have ${layerText(state.layer)}, ${headText(state.head)}.`;
   card.overview.replaceChildren(overviewOf({weights, ...state, palette, width: card.box.clientWidth, onChoose: (layer, head) => {
     Object.assign(state, {layer, head});
@@ -88,7 +90,8 @@ function drawCard(card, weights, palette) {
   card.clusters.replaceChildren(...[state.layer > 0 && clustersOf(pass, state.sublayer, state.layer, state.head)].filter(Boolean));
   if (!matrix) return;
   const attentions = pass.attentions.filter(attention => attention.sublayer === state.sublayer);
-  const figures = state.layer > 0 ? figuresText(figuresOf(attentions, state.layer, state.head)) : "";
+  const figures = state.layer > 0
+      ? `${state.head === 0 ? "on average, a head has " : ""}${figuresText(figuresOf(attentions, state.layer, state.head))}` : "";
   const place = `${SUBLAYER_NAMES[state.sublayer]}, ${layerText(state.layer)}, ${headText(state.head)}`;
   card.caption.replaceChildren(element("b", {}, place), figures ? `: ${figures}` : "");
   const labels = labelsOf(pass, state.sublayer, state.rows);

@@ -29,7 +29,11 @@ function ribbonGroup({matrix, labels, palette, threshold, chosen}) {
   const layout = ribbonLayout(labels), {line, font, left} = layout;
   const {links, nulls} = linksOf(matrix, threshold);
   const group = svgElement("g", {"font-size": font, fill: palette.text});
-  const yOf = (i, count) => (i + 0.5) * line + 4 + (layout.height - 8 - count * line) / 2;
+  // The shorter side spreads, but not far, and stands in the middle.
+  const yOf = (i, count) => {
+    const space = Math.min(1.6 * line, (layout.height - 8) / count);
+    return (i + 0.5) * space + 4 + (layout.height - 8 - count * space) / 2;
+  };
   const columnY = c => yOf(c, labels.columns.length), rowY = r => yOf(r, labels.rows.length);
   const paths = svgElement("g", {fill: "none", stroke: palette.ribbon});
   const half = left + RIBBON_GAP / 2, end = left + RIBBON_GAP;

@@ -13,12 +13,13 @@ function svgElement(name, attributes = {}, ...children) {
   return out;
 }
 
-// Control characters, which XML and canvases do not draw, as pictures of them; what else XML does not have as U+FFFD.
+// Control characters, which XML and canvases do not draw, as signs; what else would not show, or turns the direction of
+// the text around it, as U+FFFD.
 function visible(token) {
   if (/^ +$/.test(token)) return "\u2423".repeat(token.length);
-  return token.replace(/[\u0000-\u001f]/g, c => String.fromCharCode(0x2400 + c.charCodeAt(0)))
-      .replace(/\u007f/g, "\u2421").replace(/[\u0080-\u009f\u202a-\u202e\u2066-\u2069\ufffe\uffff]/g, "\ufffd")
-      || "(empty)";
+  return token.replace(/\n/g, "\u21b5").replace(/\t/g, "\u21e5")
+      .replace(/[\u0000-\u001f\u007f]/g, c => `\\x${c.charCodeAt(0).toString(16).padStart(2, "0")}`)
+      .replace(/[\u0080-\u009f\u202a-\u202e\u2066-\u2069\ufffe\uffff]/g, "\ufffd") || "(empty)";
 }
 
 const measuring = document.createElement("canvas").getContext("2d");

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "fovea/analysis/svg.h"
 #include "fovea/base/strings.h"
 #include "fovea/text/unicode.h"
 
@@ -45,34 +46,9 @@ struct Axis {
   }
 };
 
-std::string escaped(const std::string& text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '&') {
-      out += "&amp;";
-    } else if (c == '<') {
-      out += "&lt;";
-    } else if (c == '>') {
-      out += "&gt;";
-    } else {
-      out += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? ' ' : c;  // XML has no control characters
-    }
-  }
-  return is_valid_utf8(out) ? out : std::string("(not UTF-8)");
-}
-
-std::string px(double value) {
-  const std::string text = fixed(value, 1);
-  return text.ends_with(".0") ? text.substr(0, text.size() - 2) : text;
-}
-
-std::string text_at(double x, double y, const std::string& attributes, const std::string& text) {
-  return cat("<text x=\"", px(x), "\" y=\"", px(y), "\"", attributes.empty() ? "" : " ", attributes, ">", escaped(text),
-             "</text>\n");
-}
-
 std::string line(double x1, double y1, double x2, double y2, const char* colour) {
-  return cat("<path d=\"M", px(x1), " ", px(y1), "L", px(x2), " ", px(y2), "\" stroke=\"", colour, "\"/>\n");
+  return cat("<path d=\"M", svg_length(x1), " ", svg_length(y1), "L", svg_length(x2), " ", svg_length(y2),
+             "\" stroke=\"", colour, "\"/>\n");
 }
 
 // A mark as text, with as many digits as its neighbours need.
@@ -180,12 +156,12 @@ struct Frame {  // of a panel's axes
 std::string polyline(const std::vector<PixelPoint>& points, size_t name) {
   if (points.empty()) return "";
   std::string path;
-  for (const auto& [x, y] : thinned(points)) path += cat(path.empty() ? "M" : "L", px(x), " ", px(y));
+  for (const auto& [x, y] : thinned(points)) path += cat(path.empty() ? "M" : "L", svg_length(x), " ", svg_length(y));
   std::string out = cat("<path d=\"", path, "\" fill=\"none\" stroke-linejoin=\"round\" ", stroke_of(name), "/>\n");
   if (points.size() > kFewPoints) return out;
   for (const auto& [x, y] : points)
-    out += cat("<circle cx=\"", px(x), "\" cy=\"", px(y), "\" r=\"2.4\" fill=\"", kColours.at(name % kColours.size()),
-               "\"/>\n");
+    out += cat("<circle cx=\"", svg_length(x), "\" cy=\"", svg_length(y), "\" r=\"2.4\" fill=\"",
+               kColours.at(name % kColours.size()), "\"/>\n");
   return out;
 }
 
@@ -203,9 +179,9 @@ std::string draw_curve(const PlotCurve& curve, const Frame& frame) {
   out += polyline(piece, curve.name);
   if (!curve.marked) return out;
   if (const auto& [x, y] = curve.points.at(*curve.marked); is_drawn(x, y)) {
-    out +=
-        cat("<circle cx=\"", px(frame.x_at(x)), "\" cy=\"", px(frame.y_at(y)), "\" r=\"5.5\" fill=\"none\" stroke=\"",
-            kColours.at(curve.name % kColours.size()), "\" stroke-width=\"1.6\"/>\n");
+    out += cat("<circle cx=\"", svg_length(frame.x_at(x)), "\" cy=\"", svg_length(frame.y_at(y)),
+               "\" r=\"5.5\" fill=\"none\" stroke=\"", kColours.at(curve.name % kColours.size()),
+               "\" stroke-width=\"1.6\"/>\n");
   }
   return out;
 }
@@ -213,20 +189,20 @@ std::string draw_curve(const PlotCurve& curve, const Frame& frame) {
 std::string draw_axes(const Frame& frame, const std::string& title, const std::string& x_title) {
   constexpr const char *kGrid = "#e3e3e3", *kAxis = "#444444";
   const double right = frame.left + kPlotWidth, bottom = frame.top + kPlotHeight;
-  std::string out =
-      text_at(frame.left, frame.top - 13, "font-weight=\"bold\"", cat(title, frame.y.is_log ? " (logarithmic)" : ""));
+  std::string out = svg_text({frame.left, frame.top - 13}, "font-weight=\"bold\"",
+                             cat(title, frame.y.is_log ? " (logarithmic)" : ""));
   for (size_t i = 0; i < frame.y.ticks.size(); ++i) {
     const double y = frame.y_at(frame.y.ticks[i]);
     out += line(frame.left, y, right, y, kGrid);
-    out += text_at(frame.left - 8, y + 4, "text-anchor=\"end\"", label_of(frame.y, i));
+    out += svg_text({frame.left - 8, y + 4}, "text-anchor=\"end\"", label_of(frame.y, i));
   }
   for (size_t i = 0; i < frame.x.ticks.size(); ++i) {
     const double x = frame.x_at(frame.x.ticks[i]);
     out += line(x, frame.top, x, bottom, kGrid);
-    out += text_at(x, bottom + 18, "text-anchor=\"middle\"", label_of(frame.x, i));
+    out += svg_text({x, bottom + 18}, "text-anchor=\"middle\"", label_of(frame.x, i));
   }
   out += line(frame.left, bottom, right, bottom, kAxis) + line(frame.left, frame.top, frame.left, bottom, kAxis);
-  return out + text_at(frame.left + kPlotWidth / 2, bottom + 38, "text-anchor=\"middle\"", x_title);
+  return out + svg_text({frame.left + kPlotWidth / 2, bottom + 38}, "text-anchor=\"middle\"", x_title);
 }
 
 // Names beside their colours, in rows.
@@ -238,10 +214,12 @@ Legend draw_legend(const std::vector<std::string>& names, double width) {
   Legend legend;
   double x = kLeft, y = kLegendTop + kLegendRow / 2;
   for (size_t i = 0; i < names.size(); ++i) {
-    const double needed = kSwatch + 8 + kLetter * static_cast<double>(text::terminal_columns(escaped(names[i]))) + 20;
+    const double needed =
+        kSwatch + 8 + kLetter * static_cast<double>(text::terminal_columns(escaped_xml(names[i]))) + 20;
     if (x > kLeft && x + needed > width) x = kLeft, y += kLegendRow;
-    legend.text += cat("<path d=\"M", px(x), " ", px(y), "L", px(x + kSwatch), " ", px(y), "\" ", stroke_of(i), "/>\n");
-    legend.text += text_at(x + kSwatch + 8, y + 4, "", names[i]);
+    legend.text += cat("<path d=\"M", svg_length(x), " ", svg_length(y), "L", svg_length(x + kSwatch), " ",
+                       svg_length(y), "\" ", stroke_of(i), "/>\n");
+    legend.text += svg_text({x + kSwatch + 8, y + 4}, "", names[i]);
     x += needed;
   }
   legend.height = y + kLegendRow / 2;
@@ -256,8 +234,8 @@ std::string svg(const Plot& plot) {
   const Legend legend = draw_legend(plot.names, width);
   const double height = legend.height + kPanelHeight * static_cast<double>(rows);
   const Axis x = x_axis_of(plot);
-  std::string out = cat("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"", px(width), "\" height=\"", px(height),
-                        "\" viewBox=\"0 0 ", px(width), " ", px(height),
+  std::string out = cat("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"", svg_length(width), "\" height=\"",
+                        svg_length(height), "\" viewBox=\"0 0 ", svg_length(width), " ", svg_length(height),
                         "\" font-family=\"Helvetica, Arial, 'DejaVu Sans', sans-serif\" font-size=\"12\" "
                         "fill=\"#222222\">\n<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n",
                         legend.text);

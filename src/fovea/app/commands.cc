@@ -6,7 +6,7 @@ namespace fovea::app {
 
 using Run = int(const std::vector<std::string>&);
 Run run_align, run_analyze, run_average, run_convert, run_corpus, run_curves, run_embed, run_evaluate, run_filter,
-    run_generate, run_kernels, run_score, run_spec, run_tag, run_train, run_translate, run_vocab;
+    run_generate, run_kernels, run_report, run_score, run_spec, run_tag, run_train, run_translate, run_vocab;
 
 std::span<const Command> commands() {
   static constexpr std::array kCommands = {
@@ -21,6 +21,7 @@ std::span<const Command> commands() {
       Command{"score", "how probable a text or an image is under a model, or how good its labels", run_score},
       Command{"evaluate", "BLEU, chrF and BERTScore of translations", run_evaluate},
       Command{"analyze", "draw the attention of a sentence", run_analyze},
+      Command{"report", "a page of a model's attention for a browser", run_report},
       Command{"align", "word alignments out of a model's attention, and their error", run_align},
       Command{"filter", "tell good sentence pairs from bad ones by a model", run_filter},
       Command{"convert", "read and write the weights of BERT", run_convert},

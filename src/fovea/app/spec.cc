@@ -2,8 +2,11 @@
 #include <string>
 #include <vector>
 
+#include "fovea/analysis/candidates_picture.h"
 #include "fovea/app/options.h"
 #include "fovea/base/error.h"
+#include "fovea/base/file.h"
+#include "fovea/base/strings.h"
 #include "fovea/spec/draw.h"
 
 namespace fovea::app {
@@ -13,11 +16,13 @@ struct SpecConfig {
   std::vector<std::string> specs;
   int64_t length = 16;
   bool causal = false;
+  std::string output;
 
   static constexpr auto fields() {
     using C = SpecConfig;
     return std::tuple(number("length", &C::length, "queries and keys to draw", 1, 4096),
-                      field("causal", &C::causal, "as in a decoder: no key after its query"));
+                      field("causal", &C::causal, "as in a decoder: no key after its query"),
+                      named("output", &C::output, "draw a picture instead, a name that ends in .svg", "o"));
   }
 };
 
@@ -36,7 +41,7 @@ int run_spec(const std::vector<std::string>& arguments) {
   SpecConfig config;
   Options options("spec",
                   "Prints a mechanism's canonical form and draws its candidates: a line a query, # a candidate.",
-                  "SPEC [--length 16] [--causal]");
+                  "SPEC [--length 16] [--causal] [--output FILE.svg]");
   options.positional("SPEC", config.specs, "e.g. 'window(16)|global(2)+topk(8)'", 1);
   options.add(config, "Options");
   options.epilogue("Mechanisms of groups of heads: 4*local(256);4*full. entmax(learned) learns alpha.\n" +
@@ -46,8 +51,17 @@ int run_spec(const std::vector<std::string>& arguments) {
   if (!options.parse(arguments)) return 0;
   if (config.specs.empty())
     throw UsageError("expected one SPEC, e.g. fovea spec 'topk(8)'; quote it, | and ( mean something to the shell");
-  std::cout << draw(parse_layer_spec(config.specs[0]), config.length,
-                    config.causal ? AttentionKind::kCausal : AttentionKind::kSelf);
+  const LayerSpec spec = parse_layer_spec(config.specs[0]);
+  const AttentionKind kind = config.causal ? AttentionKind::kCausal : AttentionKind::kSelf;
+  if (config.output.empty()) {
+    std::cout << draw(spec, config.length, kind);
+    return 0;
+  }
+  if (!config.output.ends_with(".svg"))
+    throw UsageError(cat("--output: got '", config.output, "'; expected a name that ends in .svg"));
+  require_writable("--output", config.output);
+  write_file(config.output, analysis::candidates_svg(spec, config.length, kind));
+  std::cout << print(spec) << "\n";
   return 0;
 }
 

@@ -228,7 +228,12 @@ at::Tensor Attention::attend(const Projected& projected, const PackedOffsets& of
   filled.routing = &routed;
   const std::string& spec = spans_ ? terms.spans.mechanism : context.training ? training_ : evaluation_;
   if (const AttentionObserver* observer = AttentionObserver::current(); observer != nullptr) {
-    observer->show(place_, ops::attention_weights(inputs.q, inputs.k, spec, filled));
+    std::vector<ops::RoutedMembers> members;
+    routed.members = &members;
+    const at::Tensor weights = ops::attention_weights(inputs.q, inputs.k, spec, filled);
+    routed.members = nullptr;
+    observer->show_members(place_, members);
+    observer->show(place_, weights);
   }
   const at::Tensor mixed = ops::attention(inputs.q, inputs.k, inputs.v, spec, filled);
   if (spans_ && context.extras != nullptr) spans_->report(context.training, *context.extras);

@@ -9,7 +9,8 @@ thread_local const AttentionObserver* innermost = nullptr;
 
 }  // namespace
 
-AttentionObserver::AttentionObserver(See see) : see_(std::move(see)), outer_(std::exchange(innermost, this)) {}
+AttentionObserver::AttentionObserver(See see, SeeMembers see_members)
+    : see_(std::move(see)), see_members_(std::move(see_members)), outer_(std::exchange(innermost, this)) {}
 AttentionObserver::~AttentionObserver() { innermost = outer_; }
 const AttentionObserver* AttentionObserver::current() { return innermost; }
 

@@ -2,8 +2,10 @@
 #include <ATen/core/Tensor.h>
 
 #include <functional>
+#include <vector>
 
 #include "fovea/nn/attention.h"
+#include "fovea/ops/routing.h"
 
 namespace fovea::nn {
 
@@ -12,7 +14,9 @@ namespace fovea::nn {
 class AttentionObserver {
  public:
   using See = std::function<void(const AttentionPlace& place, const at::Tensor& weights_BHQK)>;
-  explicit AttentionObserver(See see);
+  // Sees the clusters of the attention's routed groups; none of other attentions. Comes before its weights.
+  using SeeMembers = std::function<void(const AttentionPlace& place, const std::vector<ops::RoutedMembers>& members)>;
+  explicit AttentionObserver(See see, SeeMembers see_members = nullptr);
   ~AttentionObserver();
   AttentionObserver(const AttentionObserver&) = delete;
   AttentionObserver& operator=(const AttentionObserver&) = delete;
@@ -32,9 +36,13 @@ class AttentionObserver {
   };
 
   void show(const AttentionPlace& place, const at::Tensor& weights_BHQK) const { see_(place, weights_BHQK); }
+  void show_members(const AttentionPlace& place, const std::vector<ops::RoutedMembers>& members) const {
+    if (see_members_) see_members_(place, members);
+  }
 
  private:
   See see_;
+  SeeMembers see_members_;
   const AttentionObserver* outer_;
 };
 

@@ -327,6 +327,8 @@ at::Tensor routed_weights(const CoreTensors& x, const CoreArguments& arguments, 
         at::zeros({part.size(0), keys}, part.options()).index_copy_(1, places(*batch.keys, s.k_begin), part * share);
     weights[l / clusters % count][l / (count * clusters)].index_add_(0, places(*batch.queries, s.q_begin), rows);
   }
+  if (group.inputs.members != nullptr)
+    group.inputs.members->push_back({arguments.first_head, heads, clusters, batch.queries->lists});
   return weights;
 }
 

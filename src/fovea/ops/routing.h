@@ -29,15 +29,22 @@ struct RoutedReport {
   double rows = 0, in_none = 0, in_several = 0;  // queries times heads; of them in no cluster, in more than one
 };
 
+// The members of the clusters of a head group's queries.
+struct RoutedMembers {
+  int64_t first_head = 0, heads = 0, clusters = 0;  // first_head: of the group in its layer
+  kernels::MemberLists lists;                       // rows are token * heads + head
+};
+
 // What routed mechanisms read besides q, k and v.
 struct RoutingInputs {
   // [R, C, D] of the layer's R heads that have centroids, in their order. A group reads its first c clusters.
   at::Tensor centroids;
   std::string keys = "auto";  // --routing-keys
   SelfKey self = SelfKey::kKeep;
-  bool scaled = false;                           // scores times 1 / sqrt(D)
-  std::vector<RoutedReport>* reports = nullptr;  // gets one for each routed group
-  std::vector<at::Tensor> outputs = {};          // of each routed group, where the caller has computed them [T, H, D]
+  bool scaled = false;                            // scores times 1 / sqrt(D)
+  std::vector<RoutedReport>* reports = nullptr;   // gets one for each routed group
+  std::vector<RoutedMembers>* members = nullptr;  // routed_weights() adds one for each routed group
+  std::vector<at::Tensor> outputs = {};           // of each routed group, where the caller has computed them [T, H, D]
 };
 
 struct RoutedGroup {

@@ -88,6 +88,7 @@ struct TaskEntry {
   CommandSetup (*align)() = nullptr;
   CommandSetup (*filter)() = nullptr;
   CommandSetup (*tag)() = nullptr;
+  CommandSetup (*report)() = nullptr;
 };
 
 }  // namespace fovea::tasks

@@ -1,0 +1,169 @@
+#include "fovea/analysis/report.h"
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "fovea/base/error.h"
+#include "fovea/base/strings.h"
+
+namespace fovea::analysis {
+namespace {
+
+using ReportJson = nlohmann::ordered_json;
+
+// Above this number, weights have fewer levels, to keep the page small.
+constexpr int64_t kManyReportWeights = 4'000'000;
+
+// A share or an entropy with four digits behind the point, which is more than anyone reads.
+double four_digits(double value) { return std::round(value * 1e4) / 1e4; }
+
+ReportJson figures_json(const HeadFigures& figures) {
+  return {four_digits(figures.zero_share()), four_digits(figures.mean_entropy()), four_digits(figures.null_share())};
+}
+
+ReportJson texts_json(const std::vector<ReportText>& texts) {
+  ReportJson out = ReportJson::array();
+  for (const ReportText& text : texts) out.push_back({text.heading, text.text});
+  return out;
+}
+
+std::string weights_id(size_t model, size_t pass) { return cat("weights-", model, "-", pass); }
+
+}  // namespace
+
+void HeadFigures::add(const HeadFigures& other) {
+  rows += other.rows, null_rows += other.null_rows;
+  pairs += other.pairs, zeros += other.zeros;
+  entropy += other.entropy;
+}
+
+HeadFigures figures_of(const HeadWeights& weights, int64_t head) {
+  HeadFigures out;
+  for (int64_t r = 0; r < weights.rows; ++r) {
+    const float* const row = weights.row(head, r);
+    double sum = 0, weighted_logs = 0;
+    for (int64_t c = 0; c < weights.row_length(r); ++c) {
+      const double w = std::abs(static_cast<double>(row[c]));
+      ++out.pairs;
+      if (w == 0) {
+        ++out.zeros;
+      } else {
+        sum += w, weighted_logs += w * std::log(w);
+      }
+    }
+    ++out.rows;
+    if (sum == 0) {
+      ++out.null_rows;
+    } else {
+      out.entropy += std::max(0.0, std::log(sum) - weighted_logs / sum);
+    }
+  }
+  return out;
+}
+
+Report::Report(std::string title, std::vector<ReportSentence> sentences)
+    : title_(std::move(title)), sentences_(std::move(sentences)) {}
+
+void Report::begin_model(const std::string& name, const std::vector<ReportText>& details) {
+  models_.push_back({name, details, {}});
+}
+
+void Report::begin_pass(size_t sentence, const ReportTokens& tokens) {
+  models_.back().passes.push_back({sentence, tokens, {}, {}});
+}
+
+void Report::add(const ReportAttention& attention) {
+  Pass& pass = models_.back().passes.back();
+  const HeadWeights& weights = attention.weights;
+  weights_ += weights.heads * weights.pairs();
+  if (weights_ > kMostReportWeights)
+    throw Error(
+        cat("the report would hold more than ", thousands(kMostReportWeights),
+            " attention weights, which is too much for a browser; show fewer sentences (--sentences) or shorter "
+            "ones"));
+  Attention kept = {attention.sublayer, attention.layer, weights.heads,  weights.rows,
+                    weights.columns,    /*scales=*/{},   /*figures=*/{}, attention.clusters};
+  for (int64_t h = 0; h < weights.heads; ++h) {
+    kept.scales.push_back(weight_scale(weights, h));
+    kept.figures.push_back(figures_of(weights, h));
+    append_weight_codes(weights, h, kept.scales.back(), pass.codes);
+  }
+  pass.attentions.push_back(std::move(kept));
+}
+
+std::string Report::data_json(int levels) const {
+  const auto attention_json = [](const Attention& attention) {
+    ReportJson figures = ReportJson::array(), clusters = ReportJson::array();
+    for (const HeadFigures& head : attention.figures) figures.push_back(figures_json(head));
+    for (const ReportClusters& head : attention.clusters) clusters.push_back({head.head, head.members});
+    return ReportJson{{"sublayer", static_cast<int>(attention.sublayer)},
+                      {"layer", attention.layer},
+                      {"heads", attention.heads},
+                      {"rows", attention.rows},
+                      {"columns", attention.columns},
+                      {"scales", attention.scales},
+                      {"figures", figures},
+                      {"clusters", clusters}};
+  };
+  // Figures of all sentences together. Every pass of a model has the same attentions in the same order.
+  const auto statistics_json = [](const Model& model) {
+    std::vector<std::vector<HeadFigures>> sums;
+    for (const Pass& pass : model.passes) {
+      sums.resize(pass.attentions.size());
+      for (size_t a = 0; a < sums.size(); ++a) {
+        sums[a].resize(pass.attentions[a].figures.size());
+        for (size_t h = 0; h < sums[a].size(); ++h) sums[a][h].add(pass.attentions[a].figures[h]);
+      }
+    }
+    ReportJson out = ReportJson::array();
+    for (size_t a = 0; a < sums.size(); ++a) {
+      const Attention& place = model.passes.front().attentions[a];
+      ReportJson heads = ReportJson::array();
+      for (const HeadFigures& head : sums[a]) heads.push_back(figures_json(head));
+      const HeadFigures& first = sums[a].front();
+      out.push_back({{"sublayer", static_cast<int>(place.sublayer)},
+                     {"layer", place.layer},
+                     {"rows", first.rows},
+                     {"pairs", first.pairs},
+                     {"heads", heads}});
+    }
+    return out;
+  };
+  ReportJson data = {{"title", title_}, {"levels", levels}};
+  for (const ReportSentence& sentence : sentences_)
+    data["sentences"].push_back({{"line", sentence.line}, {"texts", texts_json(sentence.texts)}});
+  for (size_t m = 0; m < models_.size(); ++m) {
+    ReportJson passes = ReportJson::array();
+    for (size_t p = 0; p < models_[m].passes.size(); ++p) {
+      const Pass& pass = models_[m].passes[p];
+      ReportJson attentions = ReportJson::array();
+      for (const Attention& attention : pass.attentions) attentions.push_back(attention_json(attention));
+      passes.push_back({{"sentence", pass.sentence},
+                        {"source", pass.tokens.source},
+                        {"inputs", pass.tokens.inputs},
+                        {"outputs", pass.tokens.outputs},
+                        {"weights", weights_id(m, p)},
+                        {"attentions", attentions}});
+    }
+    data["models"].push_back({{"name", models_[m].name},
+                              {"details", texts_json(models_[m].details)},
+                              {"statistics", statistics_json(models_[m])},
+                              {"passes", passes}});
+  }
+  return data.dump(-1, ' ', true, ReportJson::error_handler_t::replace);
+}
+
+std::string Report::html() const {
+  const bool is_large = weights_ > kManyReportWeights;
+  ReportPage page = {title_, data_json(is_large ? kFewWeightLevels : kMostWeightLevels), {}};
+  for (size_t m = 0; m < models_.size(); ++m) {
+    for (size_t p = 0; p < models_[m].passes.size(); ++p) {
+      const std::string& codes = models_[m].passes[p].codes;
+      page.weights.emplace_back(weights_id(m, p), base64(deflated(is_large ? with_few_levels(codes) : codes)));
+    }
+  }
+  return report_html(page);
+}
+
+}  // namespace fovea::analysis

@@ -1,0 +1,115 @@
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "fovea/analysis/report_weights.h"
+
+// Reports of attention: one HTML file that holds tokens, weights and statistics, and needs no network.
+namespace fovea::analysis {
+
+// Whose attention: the encoder's on itself, the decoder's on itself, the decoder's on the encoder.
+enum class ReportSublayer : uint8_t { kEncoder, kDecoder, kCross };
+
+// A text of a sentence, such as the source, under a heading.
+struct ReportText {
+  std::string heading, text;
+};
+
+// A line of the input, as all models of the report get it.
+struct ReportSentence {
+  int64_t line = 0;  // from 1
+  std::vector<ReportText> texts;
+};
+
+// A sentence as one model reads it; labels are UTF-8. Row t of the decoder reads inputs[t] and predicts outputs[t].
+struct ReportTokens {
+  std::vector<std::string> source;  // none in language models
+  std::vector<std::string> inputs, outputs;
+  int64_t size() const { return static_cast<int64_t>(source.size() + inputs.size()); }
+};
+
+// The tokens in each cluster of a routed head, ascending.
+struct ReportClusters {
+  int64_t head = 0;  // from 0
+  std::vector<std::vector<int64_t>> members;
+};
+
+// One attention in a pass over one sentence: weights [heads, rows, columns]. The decoder's weights on itself are square
+// and exactly 0 above the diagonal.
+struct ReportAttention {
+  ReportSublayer sublayer = ReportSublayer::kCross;
+  int64_t layer = 0;  // from 1
+  HeadWeights weights;
+  std::vector<ReportClusters> clusters;  // of its routed heads
+};
+
+// Figures of one head over all sentences of the report.
+struct HeadFigures {
+  int64_t rows = 0, null_rows = 0;  // null: every weight is exactly 0
+  int64_t pairs = 0, zeros = 0;     // of a query and a key that does not come after it; exactly 0
+  double entropy = 0;               // sum over the rows that are not null, in nats
+  void add(const HeadFigures& other);
+  double zero_share() const { return pairs == 0 ? 0 : static_cast<double>(zeros) / static_cast<double>(pairs); }
+  double null_share() const { return rows == 0 ? 0 : static_cast<double>(null_rows) / static_cast<double>(rows); }
+  double mean_entropy() const { return rows == null_rows ? 0 : entropy / static_cast<double>(rows - null_rows); }
+};
+
+// Returns the figures of head `head`. A row's entropy is that of its weights' magnitudes divided by their sum.
+HeadFigures figures_of(const HeadWeights& weights, int64_t head);
+
+// The weights that a page can hold. Browsers take minutes for more.
+inline constexpr int64_t kMostReportWeights = 100'000'000;
+
+// Collects passes and writes the page: all sentences, then begin_model(), and for each sentence begin_pass() and add().
+class Report {
+ public:
+  Report(std::string title, std::vector<ReportSentence> sentences);
+
+  // A model of the report, or a model under another mechanism. `details` are facts such as its mechanisms.
+  void begin_model(const std::string& name, const std::vector<ReportText>& details);
+  // The model's pass over sentence `sentence`, from 0.
+  void begin_pass(size_t sentence, const ReportTokens& tokens);
+  // Throws an Error if the page would hold more than kMostReportWeights.
+  void add(const ReportAttention& attention);
+
+  // The whole page.
+  std::string html() const;
+
+ private:
+  struct Attention {
+    ReportSublayer sublayer;
+    int64_t layer, heads, rows, columns;
+    std::vector<float> scales;         // of each head
+    std::vector<HeadFigures> figures;  // of each head
+    std::vector<ReportClusters> clusters;
+  };
+  struct Pass {
+    size_t sentence;
+    ReportTokens tokens;
+    std::vector<Attention> attentions;
+    std::string codes;  // of all attentions
+  };
+  struct Model {
+    std::string name;
+    std::vector<ReportText> details;
+    std::vector<Pass> passes;
+  };
+  std::string data_json(int levels) const;
+
+  std::string title_;
+  std::vector<ReportSentence> sentences_;
+  std::vector<Model> models_;
+  int64_t weights_ = 0;
+};
+
+// Returns the page out of its parts. `data` is JSON, `weights` the text of each pass's element, by its id.
+struct ReportPage {
+  std::string title, data;
+  std::vector<std::pair<std::string, std::string>> weights;
+};
+std::string report_html(const ReportPage& page);
+
+}  // namespace fovea::analysis

@@ -1,0 +1,140 @@
+#include "fovea/tasks/language/report.h"
+
+#include <c10/core/InferenceMode.h>
+
+#include <algorithm>
+#include <optional>
+#include <span>
+#include <utility>
+
+#include "fovea/analysis/report.h"
+#include "fovea/base/error.h"
+#include "fovea/base/file.h"
+#include "fovea/base/log.h"
+#include "fovea/base/signals.h"
+#include "fovea/base/strings.h"
+#include "fovea/nn/index_tensor.h"
+#include "fovea/spec/config_problems.h"
+#include "fovea/tasks/language/load_model.h"
+#include "fovea/tasks/report_pass.h"
+
+namespace fovea::language {
+namespace {
+
+struct ShownText {
+  std::string text;
+  int64_t line = 0;  // from 1, over all files
+};
+
+std::vector<ShownText> read_shown_texts(const ReportOptions& options) {
+  if (!options.source.empty()) return {{options.source, 1}};
+  std::vector<ShownText> texts;
+  int64_t number = 0;
+  bool has_more = false;
+  for (const std::string& path : options.train_sets.empty() ? std::vector{options.input} : options.train_sets) {
+    LineReader reader(path);
+    for (std::string line; !has_more && reader.next(line);) {
+      ++number;
+      has_more = std::ssize(texts) == options.sentences;
+      if (!has_more && !trim(line).empty()) texts.push_back({line, number});
+    }
+  }
+  if (has_more) log::info(cat("the text has more lines; --sentences N shows more than ", options.sentences));
+  if (texts.empty())
+    throw Error(cat(options.input.empty() ? "--train-sets" : "--input",
+                    ": the text has no line with words; expected a ", "sentence per line"));
+  return texts;
+}
+
+// A byte that does not stand alone as a character is shown by its number.
+std::string label_of(const text::Units& units, int64_t unit) {
+  if (unit == units.eos()) return "</s>";
+  if (!units.is_bytes()) return units.vocab().piece(unit);
+  const std::string text = units.decode(std::span(&unit, 1));
+  const auto byte = static_cast<unsigned char>(text.at(0));
+  if (byte >= 0x20 && byte < 0x7f) return text;
+  static constexpr std::string_view kDigits = "0123456789abcdef";
+  return byte == '\n' ? "\n" : cat("<", kDigits[byte / 16], kDigits[byte % 16], ">");
+}
+
+std::vector<int64_t> shown_units(const text::Units& units, const ShownText& text, const std::string& place) {
+  if (!units.is_bytes() && !is_valid_utf8(text.text))
+    throw Error(cat(place, ": got bytes that are not UTF-8; the model reads ", units.unit_name(),
+                    "s; convert the text to UTF-8"));
+  std::vector<int32_t> ids;
+  units.encode(text.text + "\n", ids);
+  return {ids.begin(), ids.end()};
+}
+
+// Row t reads inputs[t] and predicts unit t of the text: the unit that begins every text comes first.
+void add_passes(LoadedModel& loaded, const ReportOptions& options, const std::vector<ShownText>& texts,
+                analysis::Report& report) {
+  const c10::InferenceMode guard;
+  const text::Units& units = loaded.units;
+  const int64_t positions = has_learned_positions(loaded.config) ? loaded.config.max_positions : options.max_length;
+  log::Progress progress("reading attention, sentences", static_cast<double>(texts.size()));
+  for (size_t i = 0; i < texts.size(); ++i) {
+    throw_if_interrupted("the report");
+    const std::string place = tasks::report_place(options, texts[i].line);
+    std::vector<int64_t> ids = shown_units(units, texts[i], place);
+    const int64_t length = std::ssize(ids);
+    tasks::require_report_length(place, length, {options.max_length, positions});
+    analysis::ReportTokens tokens;
+    for (const int64_t id : ids) tokens.outputs.push_back(label_of(units, id));
+    std::rotate(ids.begin(), ids.end() - 1, ids.end());
+    ids.front() = units.eos();
+    for (const int64_t id : ids) tokens.inputs.push_back(label_of(units, id));
+    report.begin_pass(i, tokens);
+    const tasks::ReportObserver observer(report);
+    loaded.model->forward(nn::index_tensor(std::move(ids)).to(loaded.model->output_weight().device()),
+                          nn::index_tensor(std::vector<int64_t>{0, length}), {});
+    progress.at(static_cast<double>(i + 1));
+  }
+  progress.finish();
+}
+
+std::vector<analysis::ReportText> details_of(const LanguageConfig& config) {
+  return {{"Model", cat(config.dec_depth, " layers of ", config.transformer_heads, " heads, width ", config.dim_emb)},
+          {"Mechanism", tasks::mechanisms_text(config, Sublayer::kDecoder, config.dec_depth)}};
+}
+
+}  // namespace
+
+void validate(const ReportOptions& options) {
+  Problems problems;
+  problems.add_ranges(options);
+  add_model_problems(options, problems);
+  tasks::add_report_problems(options, problems);
+  problems.add_if(std::ranges::count(options.train_sets, "-") > 1,
+                  "--train-sets: got '-', standard input, more than once; give it once");
+  problems.throw_if_any();
+}
+
+int64_t run_report(const ReportOptions& options) {
+  validate(options);
+  for (const std::string& path : options.train_sets) {
+    if (path != "-") require_file(path, "--train-sets");
+  }
+  if (!options.input.empty() && options.input != "-") require_file(options.input, "--input");
+  require_writable("--output", options.output);
+  const std::vector<ShownText> texts = read_shown_texts(options);
+  std::vector<analysis::ReportSentence> sentences;
+  for (const ShownText& text : texts) sentences.push_back({text.line, {{"Text", text.text}}});
+  analysis::Report report(cat("Attention of ", options.model), std::move(sentences));
+  std::optional<LoadedModel> loaded(load_model(options));
+  report.begin_model(options.model, details_of(loaded->config));
+  add_passes(*loaded, options, texts, report);
+  if (tasks::compares(options)) {
+    loaded.reset();  // before the other takes memory
+    const ReportOptions other = tasks::compared(options);
+    loaded.emplace(load_model(other));
+    report.begin_model(tasks::compared_name(options, options.model), details_of(loaded->config));
+    add_passes(*loaded, other, texts, report);
+  }
+  write_file(options.output, report.html());
+  log::info(cat("wrote ", options.output, ": ", thousands(std::ssize(texts)),
+                texts.size() == 1 ? " sentence" : " sentences"));
+  return std::ssize(texts);
+}
+
+}  // namespace fovea::language

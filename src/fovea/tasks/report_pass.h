@@ -1,0 +1,87 @@
+#pragma once
+#include <ATen/core/Tensor.h>
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "fovea/analysis/report.h"
+#include "fovea/base/strings.h"
+#include "fovea/decode/diverged.h"
+#include "fovea/nn/attention_observer.h"
+#include "fovea/spec/attention_config.h"
+
+// From passes of models to reports, for any task.
+namespace fovea::tasks {
+
+// While it lives, adds every attention of this thread's passes, over one sentence each, to the pass that `report` is
+// at. An attention's layer is its place among those of its kind.
+class ReportObserver {
+ public:
+  explicit ReportObserver(analysis::Report& report)
+      : report_(report),
+        observer_([this](const nn::AttentionPlace& place, const at::Tensor& weights) { add(place, weights); },
+                  [this](const nn::AttentionPlace&, const std::vector<ops::RoutedMembers>& members) {
+                    clusters_ = clusters_of(members);
+                  }) {}
+
+ private:
+  // The lists of a batch of one sentence.
+  static std::vector<analysis::ReportClusters> clusters_of(const std::vector<ops::RoutedMembers>& members) {
+    std::vector<analysis::ReportClusters> out;
+    for (const ops::RoutedMembers& group : members) {
+      for (int64_t head = 0; head < group.heads; ++head) {
+        analysis::ReportClusters clusters = {group.first_head + head, {}};
+        for (int64_t c = 0; c < group.clusters; ++c) {
+          const auto list = static_cast<size_t>(head * group.clusters + c);
+          auto& tokens = clusters.members.emplace_back();
+          for (int64_t i = group.lists.offsets[list]; i < group.lists.offsets[list + 1]; ++i)
+            tokens.push_back(group.lists.rows[static_cast<size_t>(i)] / group.heads);
+        }
+        out.push_back(std::move(clusters));
+      }
+    }
+    return out;
+  }
+
+  void add(const nn::AttentionPlace& place, const at::Tensor& weights) {
+    const at::Tensor own = weights[0].to(at::kCPU, at::kFloat).contiguous();
+    if (!own.isfinite().all().item<bool>()) decode::refuse_diverged();
+    using analysis::ReportSublayer;
+    static constexpr std::array kSublayers = {ReportSublayer::kEncoder, ReportSublayer::kDecoder,
+                                              ReportSublayer::kCross};  // in the order of AttentionKind
+    const auto kind = static_cast<size_t>(place.kind);
+    report_.add({.sublayer = kSublayers.at(kind),
+                 .layer = ++layers_.at(kind),
+                 .weights = {own.const_data_ptr<float>(), own.size(0), own.size(1), own.size(2),
+                             place.kind == AttentionKind::kCausal},
+                 .clusters = std::exchange(clusters_, {})});
+  }
+
+  analysis::Report& report_;
+  std::array<int64_t, 3> layers_ = {};
+  std::vector<analysis::ReportClusters> clusters_;  // of the attention whose weights come next
+  nn::AttentionObserver observer_;
+};
+
+// The mechanisms of a model's layers in evaluation: "topk(8)", or "1-2 window(16); 3 full" if they differ. `config` is
+// a family's configuration.
+template <class Config>
+std::string mechanisms_text(const Config& config, Sublayer sublayer, int64_t depth) {
+  std::vector<std::string> parts;
+  const auto text_of = [&](int64_t layer) {
+    const LayerSpec spec = attention_of(config, sublayer, layer);
+    return print(config.sparsify == "train" ? without_selection(spec) : spec);
+  };
+  for (int64_t first = 0, end = 0; first < depth; first = end) {
+    const std::string text = text_of(first);
+    for (end = first + 1; end < depth && text_of(end) == text;) ++end;
+    if (first == 0 && end == depth) return text;
+    parts.push_back(cat("layer", end > first + 1 ? cat("s ", first + 1, "-", end) : cat(" ", end), " ", text));
+  }
+  return join(parts, "; ");
+}
+
+}  // namespace fovea::tasks

@@ -47,7 +47,8 @@ void load_npy(std::string_view bytes) {
 void load_npy_features(std::string_view bytes) {
   const data::NpyFeatureHeader header = data::parse_npy_features(bytes, bytes.size(), "a.npy");
   const auto values = static_cast<size_t>(header.items * header.rows * header.width);
-  require(values > 0 && header.data_start + values * sizeof(float) == bytes.size(), "the values do not end with the file");
+  require(values > 0 && header.data_start + values * sizeof(float) == bytes.size(),
+          "the values do not end with the file");
 }
 
 void load_captions(std::string_view bytes) {

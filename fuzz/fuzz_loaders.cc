@@ -21,6 +21,8 @@ constexpr std::array kLoaders = {
     Loader{'a', load_aligned},
     Loader{'b', load_byte_text},
     Loader{'c', load_tsv},
+    Loader{'d', load_captions},
+    Loader{'f', load_npy_features},
     Loader{'g', load_gold},
     Loader{'h', load_help},
     Loader{'i', load_image_file},

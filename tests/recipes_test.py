@@ -10,7 +10,7 @@ import unittest
 from fovea_program import Workplace, checked
 
 RECIPES = pathlib.Path(__file__).resolve().parent.parent / "recipes"
-OWN = {"demo", "demo-language", "multi30k-tiny"}  # settings that no paper has published
+OWN = {"caption-scenes", "demo", "demo-language", "multi30k-tiny"}  # settings that no paper has published
 PLACE = Workplace()
 
 ONE_UPDATE = ["--after-batches", 1, "--after-epochs", 0, "--optimizer-delay", 1, "--save-freq", 1, "--valid-freq", 1,
@@ -48,7 +48,14 @@ def image(recipe):
             "--crop", 14, 14, "--mini-batch", 2]  # 588 symbols
 
 
-SMALL = {"translation": translation, "language": language, "image": image}
+def caption(recipe):
+    captions = PLACE.folder / "captions.tsv"
+    captions.write_text("".join(f"{i}\t{line}" for i, line in enumerate(PLACE.sides["train"][0].open()) if i < 4))
+    data = [image_batch("train", 4), "--captions", captions]
+    return ["--features", *data, "--valid-captions", captions, "--vocabs", PLACE.vocab, "--enc-depth", 1, "--max-length", 1000]
+
+
+SMALL = {"translation": translation, "language": language, "image": image, "caption": caption}
 
 
 def values(text):

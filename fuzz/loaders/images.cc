@@ -1,10 +1,11 @@
+#include "fovea/data/captions.h"
 #include "fovea/data/image_batches.h"
 #include "fovea/data/image_set.h"
 #include "fovea/data/npy.h"
 #include "fovea/data/png.h"
 #include "loaders/loaders.h"
 
-// Images to train on.
+// Images to train on, their features and their captions.
 namespace fovea::fuzz {
 namespace {
 
@@ -41,6 +42,19 @@ void load_npy(std::string_view bytes) {
   require(header.images > 0 && header.shape.values() > 0, "an array without images");
   const auto values = static_cast<size_t>(header.images * header.shape.values());
   require(header.data_start + values == bytes.size(), "the values do not end with the file");
+}
+
+void load_npy_features(std::string_view bytes) {
+  const data::NpyFeatureHeader header = data::parse_npy_features(bytes, bytes.size(), "a.npy");
+  const auto values = static_cast<size_t>(header.items * header.rows * header.width);
+  require(values > 0 && header.data_start + values * sizeof(float) == bytes.size(),
+          "the values do not end with the file");
+}
+
+void load_captions(std::string_view bytes) {
+  const std::vector<data::Caption> captions = data::parse_captions(bytes, "captions", {"train"});
+  require(!captions.empty(), "a file without captions");
+  for (const data::Caption& caption : captions) require(!caption.image.empty(), "a caption without an image");
 }
 
 }  // namespace fovea::fuzz

@@ -47,6 +47,8 @@ void load_units(std::string_view bytes);
 
 // Images: a file of any kind, and the header of an .npy array alone.
 void load_image_file(std::string_view bytes);
+void load_captions(std::string_view bytes);
+void load_npy_features(std::string_view bytes);
 void load_npy(std::string_view bytes);
 
 // Text in columns; BERT's vocab.txt and, behind its first NUL byte, a text.

@@ -5,21 +5,22 @@
 namespace fovea::app {
 
 using Run = int(const std::vector<std::string>&);
-Run run_align, run_analyze, run_average, run_convert, run_corpus, run_curves, run_embed, run_evaluate, run_filter,
-    run_generate, run_kernels, run_report, run_score, run_spec, run_tag, run_train, run_translate, run_vocab;
+Run run_align, run_analyze, run_average, run_caption, run_convert, run_corpus, run_curves, run_embed, run_evaluate,
+    run_filter, run_generate, run_kernels, run_report, run_score, run_spec, run_tag, run_train, run_translate, run_vocab;
 
 std::span<const Command> commands() {
   static constexpr std::array kCommands = {
       Command{"corpus", "clean parallel text and split it for training", run_corpus},
       Command{"vocab", "learn a SentencePiece vocabulary", run_vocab},
-      Command{"train", "train a model: translation, language, images, tagging", run_train},
+      Command{"train", "train a model: translation, language, images, tagging, captions", run_train},
       Command{"average", "average the last checkpoints of a run", run_average},
       Command{"curves", "draw the loss and the measures of runs", run_curves},
       Command{"translate", "translate lines of text", run_translate},
+      Command{"caption", "write captions of images", run_caption},
       Command{"generate", "make text or images with a model", run_generate},
       Command{"tag", "label the words of sentences: names, parts of speech", run_tag},
       Command{"score", "how probable a text or an image is under a model, or how good its labels", run_score},
-      Command{"evaluate", "BLEU, chrF and BERTScore of translations", run_evaluate},
+      Command{"evaluate", "BLEU, chrF and BERTScore of translations, CIDEr of captions", run_evaluate},
       Command{"analyze", "draw the attention of a sentence", run_analyze},
       Command{"report", "a page of a model's attention for a browser", run_report},
       Command{"align", "word alignments out of a model's attention, and their error", run_align},

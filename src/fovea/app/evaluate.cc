@@ -14,7 +14,8 @@ int run_evaluate(const std::vector<std::string>& arguments) {
   metrics::EvaluateOptions config;
   Options options(
       "evaluate",
-      "BLEU and chrF of translations, equal to sacreBLEU's, with its signature; BERTScore, equal to bert-score's.",
+      "BLEU and chrF of translations, equal to sacreBLEU's, with its signature; BERTScore, equal to bert-score's; "
+      "COCO-BLEU and CIDEr of captions, equal to COCO's.",
       "--reference REF < translations");
   options.add(config, "Options");
   bert::BertScoreOptions bertscore;
@@ -24,7 +25,8 @@ int run_evaluate(const std::vector<std::string>& arguments) {
       "  fovea evaluate --reference test.de --metrics bleu chrf --json < test.out\n"
       "  fovea evaluate --reference test.de --baseline full.out < topk.out\n"
       "  fovea evaluate --reference test.de --metrics bertscore --bertscore-model bert-base-multilingual-cased < "
-      "test.out");
+      "test.out\n"
+      "  fovea evaluate --reference test.cap.1 test.cap.2 test.cap.3 --metrics coco-bleu cider < test.out");
   if (!options.parse(arguments)) return 0;
   const bool wants_bertscore = std::ranges::find(config.metrics, bert::kBertScore) != config.metrics.end();
   if (wants_bertscore) {

@@ -8,10 +8,10 @@
 namespace fovea::data {
 namespace {
 
-void sort_by_length(std::span<int64_t> sentences, const ParallelCorpus& corpus) {
+void sort_by_length(std::span<int64_t> sentences, const PairLengths& lengths) {
   std::stable_sort(sentences.begin(), sentences.end(), [&](int64_t a, int64_t b) {
-    return std::pair(corpus.target_length(a), corpus.source_length(a)) <
-           std::pair(corpus.target_length(b), corpus.source_length(b));
+    return std::pair(lengths.target_length(a), lengths.source_length(a)) <
+           std::pair(lengths.target_length(b), lengths.source_length(b));
   });
 }
 
@@ -19,12 +19,12 @@ struct Limits {
   int64_t tokens, sentences;  // of the target; sentences 0: no limit
 };
 
-void cut(std::span<const int64_t> sentences, const ParallelCorpus& corpus, const Limits& limits,
+void cut(std::span<const int64_t> sentences, const PairLengths& lengths, const Limits& limits,
          std::vector<Batch>& batches) {
   Batch batch;
   int64_t tokens = 0, source_tokens = 0;
   for (const int64_t sentence : sentences) {
-    const int64_t length = corpus.target_length(sentence), source_length = corpus.source_length(sentence);
+    const int64_t length = lengths.target_length(sentence), source_length = lengths.source_length(sentence);
     const bool full = tokens + length > limits.tokens ||
                       source_tokens + source_length > kSourceTokensPerTarget * limits.tokens ||
                       (limits.sentences > 0 && static_cast<int64_t>(batch.size()) == limits.sentences);
@@ -40,12 +40,12 @@ void cut(std::span<const int64_t> sentences, const ParallelCorpus& corpus, const
 }
 
 // How many of `sentences` make up `maxi_batch` batches.
-size_t window_of(std::span<const int64_t> sentences, const ParallelCorpus& corpus, const BatchOptions& options) {
+size_t window_of(std::span<const int64_t> sentences, const PairLengths& lengths, const BatchOptions& options) {
   const double most_tokens = static_cast<double>(options.max_target_tokens) * static_cast<double>(options.maxi_batch);
   const double most_sentences = static_cast<double>(options.max_sentences) * static_cast<double>(options.maxi_batch);
   double tokens = 0;
   for (size_t i = 0; i < sentences.size(); ++i) {
-    tokens += static_cast<double>(corpus.target_length(sentences[i]));
+    tokens += static_cast<double>(lengths.target_length(sentences[i]));
     const bool enough_sentences = options.max_sentences > 0 && static_cast<double>(i + 1) >= most_sentences;
     if (tokens >= most_tokens || enough_sentences) return i + 1;
   }
@@ -54,29 +54,29 @@ size_t window_of(std::span<const int64_t> sentences, const ParallelCorpus& corpu
 
 }  // namespace
 
-std::vector<Batch> batches_of_epoch(const ParallelCorpus& corpus, const BatchOptions& options, int64_t epoch) {
+std::vector<Batch> batches_of_epoch(const PairLengths& lengths, const BatchOptions& options, int64_t epoch) {
   Rng rng(options.seed, static_cast<uint64_t>(epoch));
-  std::vector<int64_t> order(static_cast<size_t>(corpus.size()));
+  std::vector<int64_t> order(static_cast<size_t>(lengths.size()));
   std::iota(order.begin(), order.end(), 0);
   shuffle(order, rng);
   std::vector<Batch> batches;
   const Limits limits = {options.max_target_tokens, options.max_sentences};
   for (std::span<int64_t> rest(order); !rest.empty();) {
-    const std::span<int64_t> window = rest.first(window_of(rest, corpus, options));
-    sort_by_length(window, corpus);
-    cut(window, corpus, limits, batches);
+    const std::span<int64_t> window = rest.first(window_of(rest, lengths, options));
+    sort_by_length(window, lengths);
+    cut(window, lengths, limits, batches);
     rest = rest.subspan(window.size());
   }
   shuffle(batches, rng);
   return batches;
 }
 
-std::vector<Batch> batches_by_length(const ParallelCorpus& corpus, int64_t max_target_tokens) {
-  std::vector<int64_t> order(static_cast<size_t>(corpus.size()));
+std::vector<Batch> batches_by_length(const PairLengths& lengths, int64_t max_target_tokens) {
+  std::vector<int64_t> order(static_cast<size_t>(lengths.size()));
   std::iota(order.begin(), order.end(), 0);
-  sort_by_length(order, corpus);
+  sort_by_length(order, lengths);
   std::vector<Batch> batches;
-  cut(order, corpus, {max_target_tokens, 0}, batches);
+  cut(order, lengths, {max_target_tokens, 0}, batches);
   return batches;
 }
 

@@ -8,6 +8,14 @@
 
 namespace fovea::data {
 
+// The lengths in tokens of pairs, by where each begins: [pairs + 1].
+struct PairLengths {
+  std::span<const int64_t> source_offsets, target_offsets;
+  int64_t size() const { return static_cast<int64_t>(source_offsets.size()) - 1; }
+  int64_t target_length(int64_t pair) const { return target_offsets[pair + 1] - target_offsets[pair]; }
+  int64_t source_length(int64_t pair) const { return source_offsets[pair + 1] - source_offsets[pair]; }
+};
+
 // Parallel text as token ids, all in two flat arrays; </s> ends every sentence.
 struct ParallelCorpus {
   std::vector<int32_t> source, target;                  // ids of all sentences
@@ -15,6 +23,7 @@ struct ParallelCorpus {
   int64_t size() const { return static_cast<int64_t>(source_offsets.size()) - 1; }
   int64_t target_length(int64_t sentence) const { return target_offsets[sentence + 1] - target_offsets[sentence]; }
   int64_t source_length(int64_t sentence) const { return source_offsets[sentence + 1] - source_offsets[sentence]; }
+  PairLengths lengths() const { return {source_offsets, target_offsets}; }
 };
 
 struct CorpusOptions {
@@ -56,10 +65,17 @@ struct BatchOptions {
 
 // The batches of one epoch, a function of (options, epoch) alone: shuffle, sort within windows, cut, shuffle the
 // batches. A position in training is thus (epoch, index).
-std::vector<Batch> batches_of_epoch(const ParallelCorpus& corpus, const BatchOptions& options, int64_t epoch);
+std::vector<Batch> batches_of_epoch(const PairLengths& lengths, const BatchOptions& options, int64_t epoch);
 
 // Batches in the order of length, the same always, with the same limits: for validation.
-std::vector<Batch> batches_by_length(const ParallelCorpus& corpus, int64_t max_target_tokens);
+std::vector<Batch> batches_by_length(const PairLengths& lengths, int64_t max_target_tokens);
+
+inline std::vector<Batch> batches_of_epoch(const ParallelCorpus& corpus, const BatchOptions& options, int64_t epoch) {
+  return batches_of_epoch(corpus.lengths(), options, epoch);
+}
+inline std::vector<Batch> batches_by_length(const ParallelCorpus& corpus, int64_t max_target_tokens) {
+  return batches_by_length(corpus.lengths(), max_target_tokens);
+}
 
 // Packed tokens: what nn::Transformer takes.
 struct PackedBatch {

@@ -1,7 +1,6 @@
 #include "fovea/data/image_set.h"
 
 #include <fcntl.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -18,6 +17,7 @@
 #include "fovea/base/signals.h"
 #include "fovea/base/strings.h"
 #include "fovea/data/cifar.h"
+#include "fovea/data/mapped_file.h"
 #include "fovea/data/npy.h"
 #include "fovea/data/png.h"
 
@@ -39,23 +39,6 @@ LoadedImages in_memory(const ImageShape& shape, std::vector<uint8_t> values) {
   return {shape, {std::move(owner), data, images}};
 }
 
-// The pages of a file, read when they are used.
-class MappedFile {
- public:
-  MappedFile(const Descriptor& file, size_t size, const fs::path& path)
-      : memory_(mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.get(), 0)), size_(size) {
-    if (memory_ == MAP_FAILED) fail_on_file("map", path, errno);
-  }
-  ~MappedFile() { munmap(memory_, size_); }
-  MappedFile(const MappedFile&) = delete;
-  MappedFile& operator=(const MappedFile&) = delete;
-  const uint8_t* data() const { return static_cast<const uint8_t*>(memory_); }
-
- private:
-  void* memory_;
-  size_t size_;
-};
-
 // Nothing if the file is not an .npy array that can be mapped.
 std::optional<LoadedImages> map_npy(const fs::path& path) {
   std::error_code ignored;
@@ -69,7 +52,7 @@ std::optional<LoadedImages> map_npy(const fs::path& path) {
   if (fstat(file.get(), &status) != 0) fail_on_file("read", path, errno);
   const auto size = static_cast<size_t>(status.st_size);
   auto owner = std::make_shared<const MappedFile>(file, size, path);
-  const std::string_view begin(reinterpret_cast<const char*>(owner->data()), std::min(size, kLongestNpyHeader));
+  const std::string_view begin = owner->bytes().substr(0, kLongestNpyHeader);
   const NpyHeader header = parse_npy_header(begin, size, quoted_path(path));
   const uint8_t* values = owner->data() + header.data_start;
   return LoadedImages{header.shape, {std::move(owner), values, header.images}};

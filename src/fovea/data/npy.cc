@@ -65,7 +65,7 @@ class NpyDictionary {
   void read_type() {
     skip_blanks();
     if (rest_.starts_with('['))
-      throw Error(cat(name_, ": an array of records; expected uint8; save one array of images"));
+      throw Error(cat(name_, ": an array of records; expected an array of numbers; save one array"));
     type = read_string();
   }
   void read_order() {
@@ -143,14 +143,33 @@ std::string_view dictionary_text(std::string_view begin, const std::string& name
   return begin.substr(start, length);
 }
 
-void check_type(const NpyDictionary& header, const std::string& name) {
+NpyDictionary read_dictionary(std::string_view begin, const std::string& name) {
+  if (!begins_npy(begin)) throw Error(cat(name, ": is not an .npy file"));
+  return {dictionary_text(begin, name), name};
+}
+
+// `wanted` is a type as numpy writes it, and what is said of it in an error.
+void check_type(const NpyDictionary& header, std::string_view wanted, std::string_view description,
+                const std::string& name) {
   const std::string& type = *header.type;
-  if (type != "|u1" && type != "u1")
-    throw Error(cat(name, ": an array of type '", type.substr(0, 40),
-                    "'; expected '|u1', which is uint8 with values from 0 to 255; convert it with "
-                    "array.astype('uint8')"));
+  if (type != wanted && type != wanted.substr(1))
+    throw Error(
+        cat(name, ": an array of type '", type.substr(0, 40), "'; expected '", wanted, "', which is ", description));
   if (*header.is_fortran)
     throw Error(cat(name, ": an array in Fortran's order; expected C order; save numpy.ascontiguousarray(array)"));
+}
+
+size_t data_start_of(std::string_view begin, const std::string& name) {
+  const std::string_view text = dictionary_text(begin, name);
+  return static_cast<size_t>(text.data() - begin.data()) + text.size();
+}
+
+// Whether the file's values are those of its shape. One item of the array has `item_bytes`.
+void check_size(const NpyDictionary& header, size_t item_bytes, size_t data_bytes, const std::string& name) {
+  const auto items = static_cast<size_t>(header.shape->front());
+  if (data_bytes % item_bytes == 0 && data_bytes / item_bytes == items) return;
+  throw Error(cat(name, ": the header says ", shape_text(*header.shape), ", but the file has ",
+                  thousands(static_cast<int64_t>(data_bytes)), " bytes of values; it is truncated or damaged"));
 }
 
 ImageShape check_shape(const std::vector<int64_t>& shape, const std::string& name) {
@@ -170,20 +189,33 @@ ImageShape check_shape(const std::vector<int64_t>& shape, const std::string& nam
 bool begins_npy(std::string_view bytes) { return bytes.starts_with(kNpyMagic); }
 
 NpyHeader parse_npy_header(std::string_view begin, size_t size, const std::string& name) {
-  if (!begins_npy(begin)) throw Error(cat(name, ": is not an .npy file"));
-  const std::string_view text = dictionary_text(begin, name);
-  const NpyDictionary dictionary(text, name);
-  check_type(dictionary, name);
+  const NpyDictionary dictionary = read_dictionary(begin, name);
+  check_type(dictionary, "|u1", "uint8 with values from 0 to 255; convert it with array.astype('uint8')", name);
   NpyHeader header;
   header.shape = check_shape(*dictionary.shape, name);
   header.images = dictionary.shape->front();
-  header.data_start = static_cast<size_t>(text.data() - begin.data()) + text.size();
-  const auto image_bytes = static_cast<size_t>(header.shape.values()), data_bytes = size - header.data_start;
-  const bool fits = data_bytes % image_bytes == 0 && data_bytes / image_bytes == static_cast<size_t>(header.images);
-  if (!fits)
-    throw Error(cat(name, ": the header says ", shape_text(*dictionary.shape), ", but the file has ",
-                    thousands(static_cast<int64_t>(data_bytes)), " bytes of values; it is truncated or damaged"));
+  header.data_start = data_start_of(begin, name);
+  check_size(dictionary, static_cast<size_t>(header.shape.values()), size - header.data_start, name);
   return header;
 }
+
+NpyFeatureHeader parse_npy_features(std::string_view begin, size_t size, const std::string& name) {
+  constexpr int64_t kMost = 1 << 24;  // numbers of one item
+  const NpyDictionary dictionary = read_dictionary(begin, name);
+  check_type(dictionary, "<f4", "float32; convert it with array.astype('float32')", name);
+  const std::vector<int64_t>& shape = *dictionary.shape;
+  const bool is_possible = shape.size() == 3 && shape[0] > 0 && shape[1] > 0 && shape[2] > 0 && shape[1] <= kMost &&
+                           shape[2] <= kMost / shape[1];
+  if (!is_possible)
+    throw Error(cat(name, ": an array of the shape ", shape_text(shape),
+                    "; expected [images, regions, width], with at ", "most ", thousands(kMost),
+                    " numbers of an image"));
+  const NpyFeatureHeader header = {shape[0], shape[1], shape[2], data_start_of(begin, name)};
+  check_size(dictionary, static_cast<size_t>(header.rows * header.width) * sizeof(float), size - header.data_start,
+             name);
+  return header;
+}
+
+std::string npy_type(std::string_view begin, const std::string& name) { return *read_dictionary(begin, name).type; }
 
 }  // namespace fovea::data

@@ -25,6 +25,7 @@ struct EvaluateOptions {
   bool lowercase = false, chrf_whitespace = false, compound_split = false, sentence_level = false, confidence = false;
   int64_t confidence_n = 1000, seed = kBootstrapSeed, width = 2;
   bool json = false, score_only = false;
+  std::string meteor_jar;
 
   static auto fields() {
     using O = EvaluateOptions;
@@ -48,6 +49,7 @@ struct EvaluateOptions {
         number("confidence-n", &O::confidence_n, "resamples of the bootstrap", 2, 1e7),
         number("seed", &O::seed, "random seed of the bootstrap; sacreBLEU's is the default", 0, 4294967295),
         named(number("width", &O::width, "digits after the decimal point", 0, 15), "w"),
+        field("meteor-jar", &O::meteor_jar, "program of METEOR 1.5, a file that Java runs; adds METEOR to the metrics"),
         field("json", &O::json, "print JSON as sacreBLEU does"),
         named("score-only", &O::score_only, "print nothing but the score", "b"));
   }

@@ -243,7 +243,9 @@ TEST_F(EvaluateTest, TheHelpIsThatOfTheLists) {
       if (field.name == name) return cat(field.help, " {", field.choices, "}");
     return std::string("no field");
   };
-  EXPECT_EQ(help("metrics"), "what to compute: bleu, chrf, chrf++, multi-bleu (of text tokenised already) {}");
+  EXPECT_EQ(help("metrics"),
+            "what to compute: bleu, chrf, chrf++, multi-bleu (of text tokenised already), coco-bleu (of captions "
+            "tokenised already), cider (the same), meteor (by --meteor-jar) {}");
   EXPECT_THAT(help("tokenize"), HasSubstr("tokens of BLEU; 13a: as mteval-v13a.pl, for most languages; none: "));
   EXPECT_THAT(help("smooth-method"), HasSubstr("{exp|floor|add-k|none}"));
   EXPECT_EQ(help("smooth-value"), "value of floor and add-k; -1: their defaults, 0.1 and 1 {}");

@@ -4,7 +4,9 @@
 #include <array>
 
 #include "fovea/base/error.h"
+#include "fovea/base/file.h"
 #include "fovea/base/strings.h"
+#include "fovea/metrics/caption_metrics.h"
 #include "fovea/metrics/chrf.h"
 
 namespace fovea::metrics {
@@ -101,6 +103,9 @@ constexpr std::array kMetrics = {
     MetricName{"chrf", "", make_chrf<0>},
     MetricName{"chrf++", "", make_chrf<2>},
     MetricName{"multi-bleu", " (of text tokenised already)", make_multi_bleu},
+    MetricName{"coco-bleu", " (of captions tokenised already)", make_coco_bleu},
+    MetricName{"cider", " (the same)", make_cider},
+    MetricName{"meteor", " (by --meteor-jar)", make_meteor},
 };
 
 void check_names(const std::vector<std::string>& names) {
@@ -111,6 +116,16 @@ void check_names(const std::vector<std::string>& names) {
     if (std::find(known.begin(), known.end(), name) == known.end())
       throw UsageError(
           cat("--metrics: got '", name, "'; expected some of ", join(known, ", "), did_you_mean(name, known)));
+}
+
+// METEOR is a program of its own; its file adds it to the metrics.
+void check_meteor(EvaluateOptions& options) {
+  const bool is_named = std::find(options.metrics.begin(), options.metrics.end(), "meteor") != options.metrics.end();
+  if (is_named && options.meteor_jar.empty())
+    throw UsageError("--metrics: meteor is computed by METEOR's own program; expected its file in --meteor-jar");
+  if (options.meteor_jar.empty()) return;
+  require_file(options.meteor_jar, "--meteor-jar");
+  if (!is_named) options.metrics.emplace_back("meteor");
 }
 
 void check_combinations(const EvaluateOptions& options) {
@@ -140,8 +155,10 @@ std::string_view metrics_help() {
   return kHelp;
 }
 
-Metrics make_metrics(const EvaluateOptions& options) {
+Metrics make_metrics(const EvaluateOptions& given) {
+  EvaluateOptions options = given;
   check_names(options.metrics);
+  check_meteor(options);
   find_tokenizer(options.tokenize);  // a wrong name is an error for metrics too that do not read it
   check_combinations(options);
   Metrics metrics;

@@ -11,6 +11,14 @@ at::Tensor Embedding::operator()(const at::Tensor& tokens, const TokenPositions&
   return ops::embed(tokens, added.index, weight_, added.table, scale, dropout);
 }
 
+at::Tensor VectorEmbedding::operator()(const at::Tensor& vectors, const TokenPositions& positions,
+                                       const ops::DropoutOptions& dropout) const {
+  const at::Tensor embedded = (*linear_)(vectors);
+  const PositionVectors added = positions_->vectors(positions, embedded);
+  if (!added.table.defined()) return ops::dropout(embedded, dropout);
+  return ops::dropout(embedded + added.table.index_select(0, added.index), dropout);
+}
+
 at::Tensor embedding_weight(torch::nn::Module& owner, const TableShape& shape, const InitScope& scope) {
   auto module = owner.register_module("embeddings", std::make_shared<torch::nn::Module>());
   const double stddev = 1 / std::sqrt(static_cast<double>(shape.width));

@@ -1,6 +1,7 @@
 #pragma once
 #include <memory>
 
+#include "fovea/nn/layers.h"
 #include "fovea/nn/positions.h"
 #include "fovea/ops/step.h"
 
@@ -24,6 +25,20 @@ class Embedding {
   at::Tensor weight_;  // [V, M]
   std::shared_ptr<Positions> positions_;
   EmbeddingScale scale_;
+};
+
+// The first step of a family that reads vectors: linear(x) + positions[position], with dropout.
+class VectorEmbedding {
+ public:
+  VectorEmbedding(const std::shared_ptr<Linear>& linear, const std::shared_ptr<Positions>& positions)
+      : linear_(linear), positions_(positions) {}
+  // vectors [T, F] -> [T, M].
+  at::Tensor operator()(const at::Tensor& vectors, const TokenPositions& positions,
+                        const ops::DropoutOptions& dropout) const;
+
+ private:
+  std::shared_ptr<Linear> linear_;
+  std::shared_ptr<Positions> positions_;
 };
 
 // The last step of a family: logits = hidden weight^T + bias.

@@ -2,6 +2,8 @@
 
 #include <c10/core/InferenceMode.h>
 
+#include <variant>
+
 #include "fovea/nn/embedding.h"
 #include "fovea/nn/stack.h"
 #include "fovea/nn/stepper.h"
@@ -46,13 +48,25 @@ std::shared_ptr<Positions> make_positions(const ModelConfig& config, Module& own
   return owner.register_module("positions", std::make_shared<Positions>(config, scope / "positions"));
 }
 
+// Of the encoder, whose positions depend on what it reads.
+ModelConfig encoder_config(ModelConfig config, const VectorInput& vectors) {
+  if (vectors.width == 0) return config;
+  config.transformer_positions = vectors.places > 0 ? "learned" : "none";
+  config.max_positions = vectors.places;
+  return config;
+}
+
+using Source = std::variant<Embedding, VectorEmbedding>;
+
 }  // namespace
 
 struct TransformerImpl::Parts {
   struct Tables {
-    Tables(const ModelConfig& config, Owners& owners, const InitScope& scope) {
-      const TableShape from{config.dim_vocabs[0], config.dim_emb}, to{config.dim_vocabs[1], config.dim_emb};
-      if (config.tied_embeddings_src || config.tied_embeddings_all) {
+    Tables(const ModelConfig& config, bool reads_tokens, Owners& owners, const InitScope& scope) {
+      const TableShape from{config.dim_vocabs.front(), config.dim_emb}, to{config.dim_vocabs.back(), config.dim_emb};
+      if (!reads_tokens) {
+        target = embedding_weight(*owners.decoder, to, scope / "decoder");
+      } else if (config.tied_embeddings_src || config.tied_embeddings_all) {
         source = target = embedding_weight(owners.root, from, scope);
       } else {
         source = embedding_weight(*owners.encoder, from, scope / "encoder");
@@ -65,27 +79,40 @@ struct TransformerImpl::Parts {
     Output output;
   };
 
-  Parts(const ModelConfig& model_config, Owners owners, const InitScope& scope)
+  Parts(const ModelConfig& model_config, const VectorInput& vectors, Owners owners, const InitScope& scope)
       : config(model_config),
-        tables(config, owners, scope),
-        source(tables.source, make_positions(config, *owners.encoder, scope / "encoder")),
+        tables(config, vectors.width == 0, owners, scope),
+        source(make_source(config, vectors, tables, owners, scope / "encoder")),
         target(tables.target, make_positions(config, *owners.decoder, scope / "decoder")),
-        encoder(*owners.encoder, config, encoder_place(config), mechanisms_of(config), scope / "encoder"),
+        encoder(*owners.encoder, encoder_config(config, vectors), encoder_place(config), mechanisms_of(config),
+                scope / "encoder"),
         decoder(*owners.decoder, config, decoder_place(config), mechanisms_of(config), scope / "decoder") {}
+
+  static Source make_source(const ModelConfig& config, const VectorInput& vectors, const Tables& tables,
+                            const Owners& owners, const InitScope& scope) {
+    const auto positions = make_positions(encoder_config(config, vectors), *owners.encoder, scope);
+    if (vectors.width == 0) return Embedding(tables.source, positions);
+    const Linear::Shape shape{vectors.width, config.dim_emb, xavier_limit(vectors.width, config.dim_emb)};
+    return VectorEmbedding(
+        owners.encoder->register_module("features", std::make_shared<Linear>(shape, scope / "features")), positions);
+  }
 
   ModelConfig config;
   Tables tables;
-  Embedding source, target;
+  Source source;
+  Embedding target;
   Stack encoder, decoder;
 };
 
-TransformerImpl::TransformerImpl(const ModelConfig& config, std::optional<int64_t> seed) {
+TransformerImpl::TransformerImpl(const ModelConfig& config, std::optional<int64_t> seed, const VectorInput& vectors) {
   const std::vector<int64_t>& sizes = config.dim_vocabs;
   const bool shared = config.tied_embeddings_src || config.tied_embeddings_all;
-  TORCH_INTERNAL_ASSERT(sizes.size() == 2 && sizes[0] > 0 && sizes[1] > 0 && (!shared || sizes[0] == sizes[1]) &&
-                            config.dim_emb % config.transformer_heads == 0,
+  const bool has_vocabularies =
+      vectors.width > 0 ? sizes.size() == 1 && sizes[0] > 0 && !shared
+                        : sizes.size() == 2 && sizes[0] > 0 && sizes[1] > 0 && (!shared || sizes[0] == sizes[1]);
+  TORCH_INTERNAL_ASSERT(has_vocabularies && config.dim_emb % config.transformer_heads == 0,
                         "a configuration that validate() would refuse, or without the vocabularies' sizes");
-  parts_ = std::make_unique<Parts>(config, Owners(*this), InitScope(seed));
+  parts_ = std::make_unique<Parts>(config, vectors, Owners(*this), InitScope(seed));
 }
 
 TransformerImpl::~TransformerImpl() = default;
@@ -98,7 +125,9 @@ at::Tensor TransformerImpl::output_bias() const { return parts_->tables.output.b
 
 at::Tensor TransformerImpl::encode(const at::Tensor& tokens, const at::Tensor& offsets, const ForwardContext& context) {
   const TokenPositions positions = token_positions(offsets);
-  const at::Tensor embedded = parts_->source(tokens, positions, parts_->encoder.embedding_dropout(context));
+  const at::Tensor embedded = std::visit(
+      [&](const auto& source) { return source(tokens, positions, parts_->encoder.embedding_dropout(context)); },
+      parts_->source);
   return parts_->encoder({embedded, offsets, positions.position}, nullptr, context);
 }
 

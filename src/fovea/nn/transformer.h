@@ -18,6 +18,7 @@
 //   embeddings.weight [V, M]                           shared by both sides, or else
 //   encoder.embeddings.weight, decoder.embeddings.weight
 //   encoder.positions.weight, decoder.positions.weight [max_positions, M]      learned positions only
+//   encoder.features.{weight [M, F], bias [M]}         instead of encoder.embeddings in a model that reads vectors
 //   encoder..., decoder...                             those of stack.h, the decoder's with cross-attention
 //   output.weight [V, M]                               unless tied
 //   output.bias [V]
@@ -26,11 +27,18 @@ namespace fovea::nn {
 class Stepper;
 struct PackedStack;
 
+// What the encoder reads instead of tokens: vectors, such as the parts of an image.
+struct VectorInput {
+  int64_t width = 0;   // F, numbers of a vector; 0: the encoder reads tokens
+  int64_t places = 0;  // vectors of an input, which get learned positions; 0: any number, without positions
+};
+
 class TransformerImpl : public torch::nn::Module {
  public:
   // `config` is one that validate() lets pass, with the sizes of both vocabularies. Initialises by `seed` alone
   // (counter-based: the same weights on every machine and thread count); without one, all weights are 0, to be loaded.
-  TransformerImpl(const ModelConfig& config, std::optional<int64_t> seed);
+  // A model that reads vectors has one vocabulary, the target's, and --transformer-positions are its decoder's.
+  TransformerImpl(const ModelConfig& config, std::optional<int64_t> seed, const VectorInput& vectors = {});
   ~TransformerImpl() override;
 
   const ModelConfig& config() const;
@@ -39,7 +47,7 @@ class TransformerImpl : public torch::nn::Module {
   // needs parameters that the model lacks or cannot be used where it is to go.
   void override_attention(const AttentionOverride& mechanisms);
 
-  // tokens [T_src] int64 -> memory [T_src, M].
+  // tokens [T_src] int64, or vectors [T_src, F] of the parameters' type -> memory [T_src, M].
   at::Tensor encode(const at::Tensor& tokens, const at::Tensor& offsets, const ForwardContext& context);
 
   // The embeddings and the outputs of the first `count` layers of the encoder, [T_src, M] each, in evaluation.

@@ -2,17 +2,14 @@
 #include <string>
 #include <vector>
 
+#include "fovea/spec/beam_config.h"
 #include "fovea/spec/run_options.h"
 
 namespace fovea {
 
 // Translation with a trained model.
-struct DecodeConfig : ModelOptions, LogOptions {
+struct DecodeConfig : ModelOptions, BeamConfig, LogOptions {
   std::string input = "-", output = "-";
-  int64_t beam_size = 5;
-  double normalize = 1;
-  std::string length_penalty = "power";
-  bool n_best = false, scores = false, allow_unk = false;
   int64_t mini_batch_words = 2048, mini_batch = 64, maxi_batch = 100;
   double max_length_factor = 3;
   int64_t max_length = 1000;
@@ -21,15 +18,10 @@ struct DecodeConfig : ModelOptions, LogOptions {
 
   static constexpr auto fields() {
     using C = DecodeConfig;
-    const auto own = std::tuple(
+    const auto files = std::tuple(
         named("input", &C::input, "text, one sentence per line, may be compressed; - is standard input", "i"),
-        named("output", &C::output, "where the translations go; - is standard output", "o"),
-        named(number("beam-size", &C::beam_size, "hypotheses kept; 1 is greedy", 1, 1000), "b"),
-        named(number("normalize", &C::normalize, "exponent of the length penalty; 0 is none", 0, 100), "n"),
-        choice("length-penalty", &C::length_penalty,
-               "power: log p / length^x (Marian, fairseq); gnmt: log p / ((5 + length) / 6)^x", "power|gnmt"),
-        field("n-best", &C::n_best, "all hypotheses of the beam: ID ||| text ||| F0= log p ||| score"),
-        field("scores", &C::scores, "score ||| text"),
+        named("output", &C::output, "where the translations go; - is standard output", "o"));
+    const auto own = std::tuple(
         field("alignment", &C::alignment,
               "links between source and target words beside each translation: text ||| 0-0 1-2"),
         number("alignment-layer", &C::alignment_layer,
@@ -37,7 +29,7 @@ struct DecodeConfig : ModelOptions, LogOptions {
         number("alignment-head", &C::alignment_head, "its head, from 1 (0: mean of all)", 0, 1024),
         field("alignment-shifted", &C::alignment_shifted,
               "link a target word by the step whose input it is, not by the one before"),
-        field("allow-unk", &C::allow_unk, "translations may have unknown words, which are shown as \u2047"),
+        allow_unk_field("translations may have unknown words, which are shown as \u2047"),
         named(number("mini-batch-words", &C::mini_batch_words, "source tokens in a batch, at most", 1, 1e9),
               "max-tokens"),
         number("mini-batch", &C::mini_batch, "sentences in a batch, at most", 1, 1e9),
@@ -48,7 +40,7 @@ struct DecodeConfig : ModelOptions, LogOptions {
     const auto model = ModelOptions::fields("float32|bfloat16|int8",
                                             "type of matrix products and activations; int8: of the decoder's "
                                             "products only");
-    return std::tuple_cat(model, own, LogOptions::fields());
+    return std::tuple_cat(model, files, BeamConfig::fields(), own, LogOptions::fields());
   }
 
   // The files that the command reads.

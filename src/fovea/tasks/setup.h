@@ -89,6 +89,7 @@ struct TaskEntry {
   CommandSetup (*filter)() = nullptr;
   CommandSetup (*tag)() = nullptr;
   CommandSetup (*report)() = nullptr;
+  CommandSetup (*caption)() = nullptr;
 };
 
 }  // namespace fovea::tasks

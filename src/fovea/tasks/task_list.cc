@@ -2,6 +2,8 @@
 
 #include <array>
 
+#include "fovea/tasks/captions/caption.h"
+#include "fovea/tasks/captions/task.h"
 #include "fovea/tasks/image/generate.h"
 #include "fovea/tasks/image/score.h"
 #include "fovea/tasks/image/task.h"
@@ -46,6 +48,10 @@ std::span<const TaskEntry> task_list() {
                 .train = train_setup<tagging::TaggingTask>,
                 .score = [] { return command_setup(tagging::run_score); },
                 .tag = [] { return command_setup(tagging::run_tag); }},
+      TaskEntry{.name = captions::kTask,
+                .summary = "captions of images or of their features, by an encoder-decoder",
+                .train = train_setup<captions::CaptionTask>,
+                .caption = [] { return command_setup(captions::run_caption); }},
   };
   return kTasks;
 }

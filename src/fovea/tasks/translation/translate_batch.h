@@ -1,33 +1,23 @@
 #pragma once
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <vector>
 
 #include "fovea/decode/batches.h"
-#include "fovea/nn/transformer.h"
-#include "fovea/ops/packed_layer.h"
+#include "fovea/decode/beam.h"
 #include "fovea/search/beam.h"
 
-// From the tokens of a batch to the hypotheses of the search: a live model as a scorer of continuations.
+// From the tokens of a batch to the hypotheses of the search.
 namespace fovea::translation {
 
 using decode::BatchLimits;
+using decode::SearchModel;
 using decode::Sentence;
 
 struct TranslateOptions {
   search::BeamOptions beam;      // vocabulary, start and eos are filled in from the model and `target_eos`
   double max_length_factor = 3;  // a translation has at most so many times the source's tokens
   int64_t target_eos = 0;
-};
-
-// A model with its decoder and output layer laid out for the search; its weights do not change while this lives.
-struct SearchModel {
-  explicit SearchModel(nn::Transformer live, ops::PackedLayer::Format format = ops::PackedLayer::Format::kExact);
-
-  nn::Transformer model;
-  std::shared_ptr<const nn::TransformerImpl::PackedDecoder> decoder;
-  ops::PackedLayer output;
 };
 
 // Packed tokens of several sentences, and their offsets [B + 1] on the CPU.

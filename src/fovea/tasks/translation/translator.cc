@@ -45,11 +45,7 @@ void LineWarnings::warn(int64_t line, std::string_view what) {
 
 Translator::Options translator_options(const DecodeConfig& config) {
   Translator::Options options;
-  search::BeamOptions& beam = options.search.beam;
-  beam.beam_size = config.beam_size;
-  beam.normalize = config.normalize;
-  beam.penalty = config.length_penalty == "gnmt" ? search::LengthPenalty::kGnmt : search::LengthPenalty::kPower;
-  beam.num_best = config.n_best ? config.beam_size : 1;
+  options.search.beam = decode::beam_options(config);
   using Format = ops::PackedLayer::Format;
   options.layers = config.precision == "int8" ? Format::kInt8 : Format::kExact;
   options.search.max_length_factor = config.max_length_factor;
@@ -82,18 +78,6 @@ Sentence Translator::encode(const std::string& line) {
   counts_.source_tokens += static_cast<int64_t>(encoded.tokens.size());
   return std::move(encoded.tokens);
 }
-
-namespace {
-
-// A line's translation is a line, though a vocabulary with --byte-fallback can spell its end.
-std::string as_line(std::string text) {
-  for (char& c : text) {
-    if (c == '\n' || c == '\r') c = ' ';
-  }
-  return text;
-}
-
-}  // namespace
 
 // What the search saw of a hypothesis step by step is what a full pass over it sees, and the search keeps no weights of
 // hypotheses that it drops.
@@ -137,7 +121,7 @@ std::vector<std::vector<Translation>> Translator::translate(std::span<const std:
   for (size_t i = 0; i < translated.size(); ++i) {
     for (const search::Hypothesis& hypothesis : translated[i]) {
       results[line_of[i]].push_back(
-          {as_line(loaded_.target.decode(hypothesis.tokens)), hypothesis.log_prob, hypothesis.score});
+          {decode::as_line(loaded_.target.decode(hypothesis.tokens)), hypothesis.log_prob, hypothesis.score});
       if (options_.alignment) hypotheses[line_of[i]].push_back(hypothesis.tokens);
     }
     counts_.target_tokens += static_cast<int64_t>(translated[i].front().tokens.size()) + 1;

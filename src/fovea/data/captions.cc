@@ -1,0 +1,182 @@
+#include "fovea/data/captions.h"
+
+#include <algorithm>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <utility>
+
+#include "fovea/base/error.h"
+#include "fovea/base/file.h"
+#include "fovea/base/log.h"
+#include "fovea/base/signals.h"
+#include "fovea/base/strings.h"
+
+namespace fovea::data {
+namespace {
+using Json = nlohmann::json;
+
+// Collects captions while the parser reads, so that a file of a hundred megabytes is never held as a tree.
+class CaptionJson : public nlohmann::json_sax<Json> {
+ public:
+  explicit CaptionJson(const std::vector<std::string>& splits) : splits_(splits) {}
+
+  std::vector<Caption> captions;
+  std::set<std::string> other_splits;  // that were not asked for
+  std::string problem;                 // empty: there is none
+
+  bool start_object(size_t) override {
+    if (path_ == kAnnotation) annotation_ = {}, ++annotations_;
+    if (path_ == kImage) image_ = {}, ++images_;
+    if (path_ == kSentence) sentence_ = {};
+    return descend("");
+  }
+  bool end_object() override {
+    ascend();
+    if (path_ == kAnnotation) add(annotation_.id, annotation_.text, cat("annotation ", thousands(annotations_)));
+    if (path_ == kImage) end_image();
+    if (path_ == kSentence) image_.sentences.push_back(sentence_.tokens.empty() ? sentence_.raw : sentence_.tokens);
+    return problem.empty();
+  }
+  bool key(string_t& name) override {
+    path_.resize(starts_.back());
+    path_ += cat(".", name);
+    return true;
+  }
+  bool start_array(size_t) override { return descend("[]"); }
+  bool end_array() override {
+    ascend();
+    return true;
+  }
+  bool number_integer(number_integer_t value) override { return see_id(std::to_string(value)); }
+  bool number_unsigned(number_unsigned_t value) override { return see_id(std::to_string(value)); }
+  bool string(string_t& text) override {
+    if (path_ == ".annotations[].caption") annotation_.text = text;
+    if (path_ == ".images[].split") image_.split = text;
+    if (path_ == ".images[].sentences[].raw") sentence_.raw = text;
+    if (path_ == ".images[].sentences[].tokens[]") sentence_.tokens += cat(sentence_.tokens.empty() ? "" : " ", text);
+    return see_id(text);
+  }
+  bool parse_error(size_t, const std::string&, const nlohmann::json::exception& error) override {
+    problem = cat("is not JSON: ", error.what());
+    return false;
+  }
+  bool null() override { return true; }
+  bool boolean(bool) override { return true; }
+  bool number_float(number_float_t, const string_t&) override { return true; }
+  bool binary(binary_t&) override { return true; }
+
+ private:
+  static constexpr std::string_view kAnnotation = ".annotations[]", kImage = ".images[]",
+                                    kSentence = ".images[].sentences[]";
+  struct Annotation {
+    std::string id, text;
+  };
+  struct Image {
+    std::string split, coco, number;
+    std::vector<std::string> sentences;
+  };
+  struct Sentence {
+    std::string raw, tokens;
+  };
+
+  // The path of a value is that of its object, a dot and its key; arrays add "[]".
+  bool descend(std::string_view added) {
+    constexpr size_t kMaxDepth = 100;
+    if (starts_.size() == kMaxDepth) problem = "is nested too deeply";
+    outer_.push_back(path_.size());
+    path_ += added;
+    starts_.push_back(path_.size());
+    return problem.empty();
+  }
+  void ascend() {
+    path_.resize(outer_.back());
+    outer_.pop_back();
+    starts_.pop_back();
+  }
+  bool see_id(const std::string& id) {
+    if (path_ == ".annotations[].image_id") annotation_.id = id;
+    if (path_ == ".images[].cocoid") image_.coco = id;
+    if (path_ == ".images[].imgid") image_.number = id;
+    return true;
+  }
+  void end_image() {
+    if (image_.sentences.empty()) return;  // COCO's own list of images
+    if (std::ranges::find(splits_, image_.split) == splits_.end()) {
+      other_splits.insert(image_.split);
+      return;
+    }
+    const std::string& id = image_.coco.empty() ? image_.number : image_.coco;
+    for (const std::string& text : image_.sentences) add(id, text, cat("image ", thousands(images_)));
+  }
+  void add(const std::string& id, const std::string& text, const std::string& place) {
+    if (id.empty()) {
+      problem = cat(place, " has no id (image_id, cocoid or imgid)");
+    } else {
+      captions.push_back({id, text});
+    }
+  }
+
+  const std::vector<std::string>& splits_;
+  std::string path_;
+  std::vector<size_t> outer_, starts_;  // of each open object or array: the path's length before it and inside
+  int64_t annotations_ = 0, images_ = 0;
+  Annotation annotation_;
+  Image image_;
+  Sentence sentence_;
+};
+
+std::vector<Caption> parse_json(std::string_view bytes, const std::string& name,
+                                const std::vector<std::string>& splits) {
+  CaptionJson reader(splits);
+  Json::sax_parse(bytes.begin(), bytes.end(), &reader);
+  if (!reader.problem.empty()) throw Error(cat(name, ": ", reader.problem));
+  const std::vector<std::string> others(reader.other_splits.begin(), reader.other_splits.end());
+  if (reader.captions.empty() && !others.empty())
+    throw Error(cat(name, ": has no captions of the split ", join(splits, " or "), "; it has ", join(others, ", ")));
+  if (reader.captions.empty())
+    throw Error(
+        cat(name, ": is JSON without captions; expected COCO's annotations or Karpathy's images with sentences"));
+  return std::move(reader.captions);
+}
+
+std::vector<Caption> parse_tsv(std::string_view bytes, const std::string& name) {
+  std::vector<Caption> captions;
+  for (int64_t number = 1; !bytes.empty(); ++number) {
+    const size_t end = bytes.find('\n');
+    std::string_view line = bytes.substr(0, end);
+    bytes.remove_prefix(end == std::string_view::npos ? bytes.size() : end + 1);
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    const size_t tab = line.find('\t');
+    if (tab == std::string_view::npos || tab == 0)
+      throw Error(cat(name, ": line ", thousands(number), " is '", line.substr(0, 40),
+                      "'; expected an image's id, a tab and a caption"));
+    captions.push_back({std::string(line.substr(0, tab)), std::string(line.substr(tab + 1))});
+  }
+  if (captions.empty()) throw Error(cat(name, ": the file is empty; expected captions"));
+  return captions;
+}
+
+}  // namespace
+
+std::vector<Caption> parse_captions(std::string_view bytes, const std::string& name,
+                                    const std::vector<std::string>& splits) {
+  if (trim(bytes.substr(0, 64)).starts_with('{')) return parse_json(bytes, name, splits);
+  if (!is_valid_utf8(bytes)) throw Error(cat(name, ": is not UTF-8 text; expected TSV or JSON"));
+  return parse_tsv(bytes, name);
+}
+
+std::vector<Caption> read_captions(const std::vector<std::string>& paths, const std::string& option,
+                                   const std::vector<std::string>& splits) {
+  std::vector<Caption> all;
+  for (const std::string& path : paths) {
+    throw_if_interrupted("reading captions");
+    require_file(path, option);
+    std::vector<Caption> captions = parse_captions(read_unpacked(path), input_name(path), splits);
+    log::info(cat("[data] ", thousands(std::ssize(captions)), " captions from ", input_name(path)));
+    std::ranges::move(captions, std::back_inserter(all));
+  }
+  return all;
+}
+
+}  // namespace fovea::data

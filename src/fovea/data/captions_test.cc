@@ -1,0 +1,62 @@
+#include "fovea/data/captions.h"
+
+#include <gmock/gmock.h>
+
+#include "fovea/base/strings.h"
+#include "fovea/base/test_message.h"
+
+namespace fovea::data {
+namespace {
+
+using testing::ElementsAre;
+
+std::vector<Caption> parsed(std::string_view bytes, const std::vector<std::string>& splits = {"train"}) {
+  return parse_captions(bytes, "'file'", splits);
+}
+std::string refused(std::string_view bytes, const std::vector<std::string>& splits = {"train"}) {
+  return message_of([&] { parsed(bytes, splits); });
+}
+
+TEST(Captions, OfTsv) {
+  EXPECT_THAT(parsed("7\ta dog\r\nb.jpg\ta cat\ta mat\n7\t\n"),
+              ElementsAre(Caption{"7", "a dog"}, Caption{"b.jpg", "a cat\ta mat"}, Caption{"7", ""}));
+  EXPECT_THAT(parsed("7\tno end"), ElementsAre(Caption{"7", "no end"}));
+}
+
+TEST(Captions, OfCoco) {
+  EXPECT_THAT(parsed(R"( {"info": {"year": 2014, "image_id": 5},
+    "images": [{"id": 57, "file_name": "x.jpg", "size": [1.5, null, true]}],
+    "annotations": [{"image_id": 57, "id": 1, "caption": "A dog."}, {"caption": "two \"cats\"\u00e9", "image_id": "s9"}]})"),
+              ElementsAre(Caption{"57", "A dog."}, Caption{"s9", "two \"cats\"é"}));
+}
+
+constexpr const char* kKarpathy = R"({"dataset": "coco", "images": [
+  {"split": "train", "cocoid": 42, "imgid": 0, "filename": "a.jpg", "sentids": [1, 2],
+   "sentences": [{"tokens": ["a", "dog"], "raw": "A dog!", "imgid": 0}, {"raw": "Another dog."}]},
+  {"sentences": [{"tokens": ["kept"]}], "split": "restval", "imgid": 3},
+  {"split": "val", "cocoid": 43, "sentences": [{"tokens": ["a", "cat"]}]}]})";
+
+TEST(Captions, OfKarpathysSplits) {
+  EXPECT_THAT(parsed(kKarpathy, {"train", "restval"}),
+              ElementsAre(Caption{"42", "a dog"}, Caption{"42", "Another dog."}, Caption{"3", "kept"}));
+  EXPECT_THAT(parsed(kKarpathy, {"val"}), ElementsAre(Caption{"43", "a cat"}));
+  EXPECT_EQ(refused(kKarpathy, {"test"}), "'file': has no captions of the split test; it has restval, train, val");
+}
+
+TEST(Captions, SayWhatIsWrong) {
+  EXPECT_EQ(refused(""), "'file': the file is empty; expected captions");
+  EXPECT_EQ(refused("7\ta\nno tab\n"), "'file': line 2 is 'no tab'; expected an image's id, a tab and a caption");
+  EXPECT_EQ(refused("\ta\n"), "'file': line 1 is '\ta'; expected an image's id, a tab and a caption");
+  EXPECT_EQ(refused("7\ta\xff\n"), "'file': is not UTF-8 text; expected TSV or JSON");
+  EXPECT_THAT(refused(R"({"annotations": [)"), testing::StartsWith("'file': is not JSON: "));
+  EXPECT_EQ(refused(R"({"annotations": []})"),
+            "'file': is JSON without captions; expected COCO's annotations or Karpathy's images with sentences");
+  EXPECT_EQ(refused(R"({"annotations": [{"image_id": 1, "caption": "a"}, {"caption": "b"}]})"),
+            "'file': annotation 2 has no id (image_id, cocoid or imgid)");
+  EXPECT_EQ(refused(R"({"images": [{"split": "train", "sentences": [{"raw": "a"}]}]})"),
+            "'file': image 1 has no id (image_id, cocoid or imgid)");
+  EXPECT_EQ(refused(R"({"a":)" + std::string(200, '[')), "'file': is nested too deeply");
+}
+
+}  // namespace
+}  // namespace fovea::data

@@ -1,0 +1,72 @@
+#include "fovea/decode/beam.h"
+
+#include <numeric>
+#include <utility>
+
+#include "fovea/base/signals.h"
+#include "fovea/decode/diverged.h"
+#include "fovea/nn/index_tensor.h"
+
+namespace fovea::decode {
+namespace {
+
+class ModelScorer final : public search::Scorer {
+ public:
+  ModelScorer(SearchModel& model, const EncodedInputs& inputs, int64_t eos, const char* what)
+      : model_(model.model), output_(model.output), eos_(eos), what_(what) {
+    std::vector<int64_t> rows(static_cast<size_t>(inputs.offsets.numel() - 1));
+    std::iota(rows.begin(), rows.end(), 0);
+    state_ = model_->start(inputs.memory, inputs.offsets, rows, model.decoder);
+  }
+
+  void step(std::span<const int64_t> parents, std::span<const int64_t> tokens, int64_t n,
+            search::Continuations& next) override {
+    throw_if_interrupted(what_);
+    if (started_) model_->reorder(*state_, {parents.begin(), parents.end()});
+    started_ = true;
+    const at::Tensor hidden = model_->step(*state_, nn::index_tensor(tokens).to(model_->output_weight().device()));
+    if (output_.next_words(hidden.to(at::kFloat), {n, eos_}, next) > 0) refuse_diverged();
+  }
+
+ private:
+  nn::Transformer& model_;
+  const ops::PackedLayer& output_;
+  int64_t eos_;
+  const char* what_;
+  bool started_ = false;
+  std::shared_ptr<nn::TransformerImpl::DecoderState> state_;
+};
+
+}  // namespace
+
+// Logits rounded to bf16 would have two digits, so the output layer is never computed in that.
+SearchModel::SearchModel(nn::Transformer live, ops::PackedLayer::Format format)
+    : model(std::move(live)),
+      decoder(model->pack_decoder(format)),
+      output(model->output_weight().to(at::kFloat), model->output_bias().to(at::kFloat), format) {}
+
+std::vector<std::vector<search::Hypothesis>> beam_search(SearchModel& model, const EncodedInputs& inputs,
+                                                         std::span<const int64_t> max_lengths,
+                                                         search::BeamOptions options, const char* what) {
+  options.vocabulary = model.model->output_weight().size(0);
+  ModelScorer scorer(model, inputs, options.eos, what);
+  return search::beam_search(scorer, max_lengths, options);
+}
+
+search::BeamOptions beam_options(const BeamConfig& config) {
+  search::BeamOptions beam;
+  beam.beam_size = config.beam_size;
+  beam.normalize = config.normalize;
+  beam.penalty = config.length_penalty == "gnmt" ? search::LengthPenalty::kGnmt : search::LengthPenalty::kPower;
+  beam.num_best = config.n_best ? config.beam_size : 1;
+  return beam;
+}
+
+std::string as_line(std::string text) {
+  for (char& c : text) {
+    if (c == '\n' || c == '\r') c = ' ';
+  }
+  return text;
+}
+
+}  // namespace fovea::decode

@@ -1,0 +1,41 @@
+#pragma once
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "fovea/nn/transformer.h"
+#include "fovea/ops/packed_layer.h"
+#include "fovea/search/beam.h"
+#include "fovea/spec/beam_config.h"
+
+// Beam search with an encoder-decoder: a live model as a scorer of continuations.
+namespace fovea::decode {
+
+// A model with its decoder and output layer laid out for the search; its weights do not change while this lives.
+struct SearchModel {
+  explicit SearchModel(nn::Transformer live, ops::PackedLayer::Format format = ops::PackedLayer::Format::kExact);
+
+  nn::Transformer model;
+  std::shared_ptr<const nn::TransformerImpl::PackedDecoder> decoder;
+  ops::PackedLayer output;
+};
+
+// What the decoder attends to: memory of encode() [T, M] and offsets [inputs + 1] on the CPU.
+struct EncodedInputs {
+  at::Tensor memory, offsets;
+};
+
+// Returns the hypotheses of each input, best first. Input s gets at most max_lengths[s] tokens. The model's vocabulary
+// is filled in; `options` has start and eos. Throws Interrupted when a signal comes, as "X stopped", X being `what`,
+// and an Error if the model's scores are not finite. For c10::InferenceMode.
+std::vector<std::vector<search::Hypothesis>> beam_search(SearchModel& model, const EncodedInputs& inputs,
+                                                         std::span<const int64_t> max_lengths,
+                                                         search::BeamOptions options, const char* what);
+
+// The options of a search that `config` asks for.
+search::BeamOptions beam_options(const BeamConfig& config);
+
+// A hypothesis's text as one line: a vocabulary with --byte-fallback can spell the end of a line.
+std::string as_line(std::string text);
+
+}  // namespace fovea::decode

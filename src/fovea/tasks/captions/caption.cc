@@ -1,0 +1,83 @@
+#include "fovea/tasks/captions/caption.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <numeric>
+
+#include "fovea/base/file.h"
+#include "fovea/base/log.h"
+#include "fovea/base/strings.h"
+#include "fovea/spec/config_problems.h"
+#include "fovea/tasks/captions/captioner.h"
+#include "fovea/tasks/captions/load_model.h"
+
+namespace fovea::captions {
+namespace {
+
+CaptionerOptions captioner_options(const CaptionCommand& config) {
+  using Format = ops::PackedLayer::Format;
+  return {.beam = decode::beam_options(config),
+          .max_length = config.max_length,
+          .mini_batch = config.mini_batch,
+          .allow_unk = config.allow_unk,
+          .layers = config.precision == "int8" ? Format::kInt8 : Format::kExact};
+}
+
+// One image's output, in the forms of `fovea translate`.
+void write_captions(LineWriter& output, const CaptionCommand& config, int64_t image,
+                    const std::vector<CaptionText>& captions) {
+  constexpr int kDigits = 6;
+  if (config.n_best) {
+    for (const CaptionText& caption : captions)
+      output.line(cat(image, " ||| ", caption.text, " ||| F0= ", fixed(caption.log_prob, kDigits), " ||| ",
+                      fixed(caption.score, kDigits)));
+  } else if (config.scores) {
+    output.line(cat(fixed(captions.front().score, kDigits), " ||| ", captions.front().text));
+  } else {
+    output.line(captions.front().text);
+  }
+}
+
+}  // namespace
+
+void validate(const CaptionCommand& config) {
+  Problems problems;
+  problems.add_ranges(config);
+  problems.add_if(config.model.empty(), "--model is missing; expected the folder of a run or of a checkpoint");
+  problems.add_if(config.features.empty(), "--features is missing; expected files of images or of features");
+  problems.add_if(config.n_best && config.scores, "--n-best prints the scores already; leave out --scores");
+  problems.throw_if_any();
+}
+
+int64_t run_caption(const CaptionCommand& config) {
+  validate(config);
+  LoadedCaptionModel loaded = load_caption_model(config);
+  const Inputs inputs({.features = config.features, .ids = config.image_ids}, loaded.config.patch_size);
+  require_fitting(loaded.config, inputs, "--features");
+  Captioner captioner(loaded.model, loaded.vocab, captioner_options(config));
+  LineWriter output(config.output);
+  const auto start = std::chrono::steady_clock::now();
+  // Between captions on a terminal it would be in their way.
+  const bool shows = config.output != "-" || isatty(STDOUT_FILENO) == 0;
+  log::Progress progress("captioning, images", inputs.size());
+  std::vector<int64_t> images(static_cast<size_t>(inputs.size()));
+  std::iota(images.begin(), images.end(), 0);
+  for (std::span<const int64_t> rest = images; !rest.empty();) {
+    const auto batch = rest.first(std::min(rest.size(), static_cast<size_t>(config.mini_batch)));
+    rest = rest.subspan(batch.size());
+    const std::vector<std::vector<CaptionText>> written = captioner.run(inputs, batch);
+    for (size_t i = 0; i < batch.size(); ++i) write_captions(output, config, batch[i], written[i]);
+    output.flush();
+    if (shows) progress.at(static_cast<double>(inputs.size() - std::ssize(rest)));
+  }
+  progress.finish();
+  output.close();
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  log::info(cat("wrote captions of ", thousands(inputs.size()), inputs.size() == 1 ? " image" : " images", " in ",
+                fixed(seconds, 1), " s"));
+  return inputs.size();
+}
+
+}  // namespace fovea::captions

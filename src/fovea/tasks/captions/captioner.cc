@@ -1,0 +1,37 @@
+#include "fovea/tasks/captions/captioner.h"
+
+#include <c10/core/InferenceMode.h>
+
+#include <algorithm>
+
+#include "fovea/tasks/captions/batch.h"
+
+namespace fovea::captions {
+
+Captioner::Captioner(nn::Transformer model, const text::Vocab& vocab, const CaptionerOptions& options)
+    : model_(std::move(model), options.layers), vocab_(vocab), options_(options) {
+  options_.beam.start = options_.beam.eos = vocab.eos();
+  if (!options.allow_unk) options_.beam.never = vocab.unk();
+  options_.max_length = longest_text(model_.model->config(), options.max_length);
+}
+
+std::vector<std::vector<CaptionText>> Captioner::run(const Inputs& inputs, std::span<const int64_t> images) {
+  const c10::InferenceMode guard;
+  std::vector<std::vector<CaptionText>> results;
+  for (std::span<const int64_t> rest = images; !rest.empty();) {
+    const auto batch = rest.first(std::min(rest.size(), static_cast<size_t>(options_.mini_batch)));
+    rest = rest.subspan(batch.size());
+    const ImageBatch tensors(inputs, batch, model_.model->output_bias());
+    const at::Tensor memory = model_.model->encode(tensors.vectors, tensors.offsets, {});
+    const std::vector<int64_t> max_lengths(batch.size(), options_.max_length);
+    const auto found = decode::beam_search(model_, {memory, tensors.offsets}, max_lengths, options_.beam, "captioning");
+    for (const std::vector<search::Hypothesis>& hypotheses : found) {
+      std::vector<CaptionText>& captions = results.emplace_back();
+      for (const search::Hypothesis& hypothesis : hypotheses)
+        captions.push_back({decode::as_line(vocab_.decode(hypothesis.tokens)), hypothesis.log_prob, hypothesis.score});
+    }
+  }
+  return results;
+}
+
+}  // namespace fovea::captions

@@ -1,0 +1,40 @@
+#pragma once
+#include <span>
+#include <string>
+#include <vector>
+
+#include "fovea/decode/beam.h"
+#include "fovea/tasks/captions/inputs.h"
+#include "fovea/text/vocab.h"
+
+namespace fovea::captions {
+
+struct CaptionText {
+  std::string text;
+  double log_prob = 0, score = 0;
+};
+
+struct CaptionerOptions {
+  search::BeamOptions beam;                                            // vocabulary, start, eos and never are filled in
+  int64_t max_length = 50;                                             // tokens of a caption, at most
+  int64_t mini_batch = 64;                                             // images computed together
+  bool allow_unk = false;                                              // or captions do not have the unknown word
+  ops::PackedLayer::Format layers = ops::PackedLayer::Format::kExact;  // of the decoder's steps and the output layer
+};
+
+// Writes captions, by a model whose weights do not change while this lives.
+class Captioner {
+ public:
+  // `vocab` must outlive this.
+  Captioner(nn::Transformer model, const text::Vocab& vocab, const CaptionerOptions& options);
+
+  // Results in the order of the images (numbers of `inputs`), each best first. Throws Interrupted when a signal comes.
+  std::vector<std::vector<CaptionText>> run(const Inputs& inputs, std::span<const int64_t> images);
+
+ private:
+  decode::SearchModel model_;
+  const text::Vocab& vocab_;
+  CaptionerOptions options_;
+};
+
+}  // namespace fovea::captions

@@ -1,0 +1,47 @@
+#pragma once
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "fovea/nn/transformer.h"
+#include "fovea/tasks/captions/corpus.h"
+#include "fovea/tasks/captions/options.h"
+#include "fovea/train/task.h"
+
+namespace fovea::captions {
+
+// The measures: ce-mean-words is the mean of -log p over tokens, </s> included; perplexity is its exponential; accuracy
+// is the share of those tokens that are the most probable; coco-bleu (BLEU-4) and cider are of the captions that the
+// model writes, from 0 to 100 and 1,000.
+std::span<const train::Measure> measures();
+std::vector<std::string> default_measures();
+
+// --valid-captions and its measures.
+class Validation {
+ public:
+  // `train` are the inputs of training, which validation shares if --valid-features is not given.
+  Validation(const Options& options, int64_t patch_size, const std::shared_ptr<const Inputs>& train,
+             const text::Vocab& vocab);
+  bool enabled() const { return inputs_ != nullptr; }
+  const Inputs& inputs() const { return *inputs_; }        // if enabled
+  const CaptionCorpus& corpus() const { return corpus_; }  // empty if not enabled
+  std::string fingerprint() const;                         // of the data; empty if not enabled
+  // The values of `names` in their order. Throws Interrupted when a signal comes.
+  std::vector<double> run(nn::Transformer& model, const std::vector<std::string>& names) const;
+
+ private:
+  struct Forced {  // by teacher forcing
+    double cross_entropy = 0, accuracy = 0;
+  };
+  Forced force(nn::Transformer& model) const;
+  std::vector<std::string> write(nn::Transformer& model) const;
+
+  const Options& options_;
+  const text::Vocab& vocab_;
+  std::shared_ptr<const Inputs> inputs_;  // null: not enabled
+  CaptionedImages captioned_;
+  CaptionCorpus corpus_;
+};
+
+}  // namespace fovea::captions

@@ -189,10 +189,14 @@ at::Tensor Attention::attend(const Projected& projected, const PackedOffsets& of
   if (context.extras != nullptr) routed.reports = &reports;
   filled.routing = &routed;
   const std::string& spec = context.training ? training_ : evaluation_;
-  if (const AttentionObserver* observer = AttentionObserver::current(); observer != nullptr) {
-    observer->show(place_, ops::attention_weights(inputs.q, inputs.k, spec, filled));
-  }
+  const AttentionObserver* observer = AttentionObserver::current();
+  std::vector<ops::RoutedRows> rows;
+  if (observer != nullptr) routed.rows = &rows;
   const at::Tensor mixed = ops::attention(inputs.q, inputs.k, inputs.v, spec, filled);
+  if (observer != nullptr) {
+    routed.rows = nullptr, routed.known = &rows;
+    observer->show({place_, inputs.q, inputs.k, spec, filled, rows});
+  }
   if (!reports.empty()) add_routing(reports, routing_, place_.routing, context.training, *context.extras);
   return output(mixed);
 }

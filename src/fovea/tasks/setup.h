@@ -87,6 +87,7 @@ struct TaskEntry {
   CommandSetup (*generate)() = nullptr;
   CommandSetup (*align)() = nullptr;
   CommandSetup (*filter)() = nullptr;
+  CommandSetup (*analyze)() = nullptr;
 };
 
 }  // namespace fovea::tasks

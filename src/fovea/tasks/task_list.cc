@@ -5,10 +5,12 @@
 #include "fovea/tasks/image/generate.h"
 #include "fovea/tasks/image/score.h"
 #include "fovea/tasks/image/task.h"
+#include "fovea/tasks/language/analyze/analyze.h"
 #include "fovea/tasks/language/generate.h"
 #include "fovea/tasks/language/score.h"
 #include "fovea/tasks/language/task.h"
 #include "fovea/tasks/translation/align.h"
+#include "fovea/tasks/translation/analyze/analyze.h"
 #include "fovea/tasks/translation/filter.h"
 #include "fovea/tasks/translation/run.h"
 #include "fovea/tasks/translation/task.h"
@@ -23,12 +25,14 @@ std::span<const TaskEntry> task_list() {
                 .translate = [] { return command_setup(translation::run_translate); },
                 .score = [] { return command_setup(translation::run_score); },
                 .align = [] { return command_setup(translation::run_align); },
-                .filter = [] { return command_setup(translation::run_filter); }},
+                .filter = [] { return command_setup(translation::run_filter); },
+                .analyze = [] { return command_setup(translation::run_analyze); }},
       TaskEntry{.name = language::kTask,
                 .summary = "text, unit by unit, by a decoder-only model",
                 .train = train_setup<language::LanguageTask>,
                 .score = [] { return command_setup(language::run_score); },
-                .generate = [] { return command_setup(language::run_generate); }},
+                .generate = [] { return command_setup(language::run_generate); },
+                .analyze = [] { return command_setup(language::run_analyze); }},
       TaskEntry{.name = image::kTask,
                 .summary = "images, value by value, by a decoder-only model",
                 .train = train_setup<image::ImageTask>,

@@ -227,15 +227,14 @@ at::Tensor Attention::attend(const Projected& projected, const PackedOffsets& of
   if (context.extras != nullptr) routed.reports = &reports;
   filled.routing = &routed;
   const std::string& spec = spans_ ? terms.spans.mechanism : context.training ? training_ : evaluation_;
-  if (const AttentionObserver* observer = AttentionObserver::current(); observer != nullptr) {
-    std::vector<ops::RoutedMembers> members;
-    routed.members = &members;
-    const at::Tensor weights = ops::attention_weights(inputs.q, inputs.k, spec, filled);
-    routed.members = nullptr;
-    observer->show_members(place_, members);
-    observer->show(place_, weights);
-  }
+  const AttentionObserver* observer = AttentionObserver::current();
+  std::vector<ops::RoutedRows> rows;
+  if (observer != nullptr) routed.rows = &rows;
   const at::Tensor mixed = ops::attention(inputs.q, inputs.k, inputs.v, spec, filled);
+  if (observer != nullptr) {
+    routed.rows = nullptr, routed.known = &rows;
+    observer->show({place_, inputs.q, inputs.k, spec, filled, rows});
+  }
   if (spans_ && context.extras != nullptr) spans_->report(context.training, *context.extras);
   if (!reports.empty()) add_routing(reports, routing_, place_.routing, context.training, *context.extras);
   return output(mixed);

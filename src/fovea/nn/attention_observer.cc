@@ -9,8 +9,11 @@ thread_local const AttentionObserver* innermost = nullptr;
 
 }  // namespace
 
-AttentionObserver::AttentionObserver(See see, SeeMembers see_members)
-    : see_(std::move(see)), see_members_(std::move(see_members)), outer_(std::exchange(innermost, this)) {}
+AttentionObserver::AttentionObserver(See see)
+    : AttentionObserver(SeeCall([see = std::move(see)](const SeenAttention& seen) {
+        see(seen.place, ops::attention_weights(seen.q, seen.k, seen.spec, seen.options));
+      })) {}
+AttentionObserver::AttentionObserver(SeeCall see) : see_(std::move(see)), outer_(std::exchange(innermost, this)) {}
 AttentionObserver::~AttentionObserver() { innermost = outer_; }
 const AttentionObserver* AttentionObserver::current() { return innermost; }
 

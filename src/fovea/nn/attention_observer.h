@@ -2,6 +2,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <functional>
+#include <string>
 #include <vector>
 
 #include "fovea/nn/attention.h"
@@ -9,14 +10,25 @@
 
 namespace fovea::nn {
 
-// While one lives, every full pass of an attention in this thread also shows its weights to `see`: dense
-// [B, H, N_q, N_k], by the reference, before dropout. For analysis; decoding step by step is not shown.
+// A full pass of one attention, as the mechanism got it. weight_blocks.h computes its weights a block at a time.
+struct SeenAttention {
+  const AttentionPlace& place;
+  const at::Tensor& q;  // packed, [T, H, D]
+  const at::Tensor& k;
+  const std::string& spec;
+  const ops::AttentionOptions& options;          // with offsets; dropout is to be left out
+  const std::vector<ops::RoutedRows>& routed;    // the weights of routed heads
+};
+
+// While one lives, every full pass of an attention in this thread is also shown to it, before dropout. For analysis;
+// decoding step by step is not shown.
 class AttentionObserver {
  public:
+  // Sees weights: dense [B, H, N_q, N_k], by the reference.
   using See = std::function<void(const AttentionPlace& place, const at::Tensor& weights_BHQK)>;
-  // Sees the clusters of the attention's routed groups; none of other attentions. Comes before its weights.
-  using SeeMembers = std::function<void(const AttentionPlace& place, const std::vector<ops::RoutedMembers>& members)>;
-  explicit AttentionObserver(See see, SeeMembers see_members = nullptr);
+  using SeeCall = std::function<void(const SeenAttention& seen)>;
+  explicit AttentionObserver(See see);
+  explicit AttentionObserver(SeeCall see);
   ~AttentionObserver();
   AttentionObserver(const AttentionObserver&) = delete;
   AttentionObserver& operator=(const AttentionObserver&) = delete;
@@ -35,14 +47,10 @@ class AttentionObserver {
     const AttentionObserver* paused_;
   };
 
-  void show(const AttentionPlace& place, const at::Tensor& weights_BHQK) const { see_(place, weights_BHQK); }
-  void show_members(const AttentionPlace& place, const std::vector<ops::RoutedMembers>& members) const {
-    if (see_members_) see_members_(place, members);
-  }
+  void show(const SeenAttention& seen) const { see_(seen); }
 
  private:
-  See see_;
-  SeeMembers see_members_;
+  SeeCall see_;
   const AttentionObserver* outer_;
 };
 

@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <tuple>
 #include <vector>
 
@@ -201,24 +202,28 @@ TokenGradients reference_backward(const TokenCall& call, const TokenCotangents& 
   return grads;
 }
 
-at::Tensor reference_weights(const TokenCall& call) {
+at::Tensor reference_weights(const TokenCall& given) {
+  TokenCall call = given;
+  call.problem.dropout = 0;
+  const std::vector<Sequence>& sequences = call.problem.sequences;
   int64_t queries = 0, keys = 0;
-  for (const Sequence& s : call.problem.sequences) {
+  std::map<int64_t, int64_t> place;  // of the sequence whose queries begin there
+  for (size_t b = 0; b < sequences.size(); ++b) {
+    const Sequence& s = sequences[b];
     queries = std::max(queries, s.q_length), keys = std::max(keys, s.k_length);
+    if (s.q_length > 0) place[s.q_begin] = static_cast<int64_t>(b);
   }
-  const auto count = static_cast<int64_t>(call.problem.sequences.size());
-  at::Tensor all = at::zeros({count, call.problem.num_heads, queries, keys}, call.q.options());
-  for (int64_t b = 0; b < count; ++b) {  // one by one: what is looked at is a sentence or a few
-    TokenCall one = call;
-    const Sequence s = call.problem.sequences[static_cast<size_t>(b)];
-    if (s.q_length == 0 || s.k_length == 0) continue;
-    one.problem.sequences = {s};
-    one.problem.dropout = 0;
-    const auto plan = reference_plan(one.problem, one.random, one.q.device());
-    all.select(0, b)
-        .narrow(1, 0, s.q_length)
-        .narrow(2, 0, s.k_length)
-        .copy_(compute_group(one, plan->groups[0]).weights[0]);
+  at::Tensor all = at::zeros({std::ssize(sequences), call.problem.num_heads, queries, keys}, call.q.options());
+  const auto plan = reference_plan(call.problem, call.random, call.q.device());
+  for (const ReferenceGroup& group : plan->groups) {
+    const at::Tensor weights = compute_group(call, group).weights;
+    for (int64_t g = 0; g < group.count(); ++g) {
+      const Sequence& s = group.members[static_cast<size_t>(g)];
+      const auto own = [&](const at::Tensor& x, int64_t b) {
+        return x.select(0, b).narrow(1, 0, s.q_length).narrow(2, 0, s.k_length);
+      };
+      own(all, place.at(s.q_begin)).copy_(own(weights, g));
+    }
   }
   return all;
 }

@@ -29,10 +29,17 @@ struct RoutedReport {
   double rows = 0, in_none = 0, in_several = 0;  // queries times heads; of them in no cluster, in more than one
 };
 
-// The members of the clusters of a head group's queries.
-struct RoutedMembers {
-  int64_t first_head = 0, heads = 0, clusters = 0;  // first_head: of the group in its layer
-  kernels::MemberLists lists;                       // rows are token * heads + head
+// The weights of a routed head group as lists. Row token * H + head has the entries starts[row] ... starts[row + 1] - 1,
+// none of weight 0. A key that shares several clusters with the query has an entry for each.
+struct RoutedRows {
+  int64_t first_head = 0, heads = 0;  // of the layer
+  int64_t num_clusters = 0;           // of a head, C
+  kernels::MemberLists queries;       // the rows in cluster c of head h in sequence b are its list (h * B + b) * C + c
+  std::vector<int64_t> starts;        // [T_q * H + 1]
+  std::vector<int32_t> keys;          // positions in the sequence of the query
+  std::vector<double> weights;        // averaged over the query's clusters as the outputs are
+  std::vector<int32_t> clusters;      // [T_q * H]: how many clusters the query is in
+  std::vector<int64_t> lists, members;  // [H]: clusters that have members, in all sequences, and their members together
 };
 
 // What routed mechanisms read besides q, k and v.
@@ -41,10 +48,14 @@ struct RoutingInputs {
   at::Tensor centroids;
   std::string keys = "auto";  // --routing-keys
   SelfKey self = SelfKey::kKeep;
-  bool scaled = false;                            // scores times 1 / sqrt(D)
-  std::vector<RoutedReport>* reports = nullptr;   // gets one for each routed group
-  std::vector<RoutedMembers>* members = nullptr;  // routed_weights() adds one for each routed group
-  std::vector<at::Tensor> outputs = {};           // of each routed group, where the caller has computed them [T, H, D]
+  bool scaled = false;                           // scores times 1 / sqrt(D)
+  std::vector<RoutedReport>* reports = nullptr;  // gets one for each routed group
+  std::vector<at::Tensor> outputs = {};          // of each routed group, where the caller has computed them [T, H, D]
+  std::vector<RoutedRows>* rows = nullptr;       // routed_attention() gives it the weights of each routed group
+  // What routed_weights() reads instead of q and k, where an earlier routed_attention() has left it: those of the
+  // layer's groups. Token t of q is token known_begin + t of that call.
+  const std::vector<RoutedRows>* known = nullptr;
+  int64_t known_begin = 0;
 };
 
 struct RoutedGroup {

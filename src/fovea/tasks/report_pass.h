@@ -4,7 +4,6 @@
 #include <array>
 #include <cstdint>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "fovea/analysis/report.h"
@@ -22,23 +21,20 @@ class ReportObserver {
  public:
   explicit ReportObserver(analysis::Report& report)
       : report_(report),
-        observer_([this](const nn::AttentionPlace& place, const at::Tensor& weights) { add(place, weights); },
-                  [this](const nn::AttentionPlace&, const std::vector<ops::RoutedMembers>& members) {
-                    clusters_ = clusters_of(members);
-                  }) {}
+        observer_(nn::AttentionObserver::SeeCall([this](const nn::SeenAttention& seen) { add(seen); })) {}
 
  private:
   // The lists of a batch of one sentence.
-  static std::vector<analysis::ReportClusters> clusters_of(const std::vector<ops::RoutedMembers>& members) {
+  static std::vector<analysis::ReportClusters> clusters_of(const std::vector<ops::RoutedRows>& groups) {
     std::vector<analysis::ReportClusters> out;
-    for (const ops::RoutedMembers& group : members) {
+    for (const ops::RoutedRows& group : groups) {
       for (int64_t head = 0; head < group.heads; ++head) {
         analysis::ReportClusters clusters = {group.first_head + head, {}};
-        for (int64_t c = 0; c < group.clusters; ++c) {
-          const auto list = static_cast<size_t>(head * group.clusters + c);
+        for (int64_t c = 0; c < group.num_clusters; ++c) {
+          const auto list = static_cast<size_t>(head * group.num_clusters + c);
           auto& tokens = clusters.members.emplace_back();
-          for (int64_t i = group.lists.offsets[list]; i < group.lists.offsets[list + 1]; ++i)
-            tokens.push_back(group.lists.rows[static_cast<size_t>(i)] / group.heads);
+          for (int64_t i = group.queries.offsets[list]; i < group.queries.offsets[list + 1]; ++i)
+            tokens.push_back(group.queries.rows[static_cast<size_t>(i)] / group.heads);
         }
         out.push_back(std::move(clusters));
       }
@@ -46,7 +42,9 @@ class ReportObserver {
     return out;
   }
 
-  void add(const nn::AttentionPlace& place, const at::Tensor& weights) {
+  void add(const nn::SeenAttention& seen) {
+    const nn::AttentionPlace& place = seen.place;
+    const at::Tensor weights = ops::attention_weights(seen.q, seen.k, seen.spec, seen.options);
     const at::Tensor own = weights[0].to(at::kCPU, at::kFloat).contiguous();
     if (!own.isfinite().all().item<bool>()) decode::refuse_diverged();
     using analysis::ReportSublayer;
@@ -57,12 +55,11 @@ class ReportObserver {
                  .layer = ++layers_.at(kind),
                  .weights = {own.const_data_ptr<float>(), own.size(0), own.size(1), own.size(2),
                              place.kind == AttentionKind::kCausal},
-                 .clusters = std::exchange(clusters_, {})});
+                 .clusters = clusters_of(seen.routed)});
   }
 
   analysis::Report& report_;
   std::array<int64_t, 3> layers_ = {};
-  std::vector<analysis::ReportClusters> clusters_;  // of the attention whose weights come next
   nn::AttentionObserver observer_;
 };
 

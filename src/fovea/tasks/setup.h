@@ -90,6 +90,7 @@ struct TaskEntry {
   CommandSetup (*tag)() = nullptr;
   CommandSetup (*report)() = nullptr;
   CommandSetup (*caption)() = nullptr;
+  CommandSetup (*analyze)() = nullptr;
 };
 
 }  // namespace fovea::tasks

@@ -7,6 +7,7 @@
 #include "fovea/tasks/image/generate.h"
 #include "fovea/tasks/image/score.h"
 #include "fovea/tasks/image/task.h"
+#include "fovea/tasks/language/analyze/analyze.h"
 #include "fovea/tasks/language/generate.h"
 #include "fovea/tasks/language/report.h"
 #include "fovea/tasks/language/score.h"
@@ -15,6 +16,7 @@
 #include "fovea/tasks/tagging/tag.h"
 #include "fovea/tasks/tagging/task.h"
 #include "fovea/tasks/translation/align.h"
+#include "fovea/tasks/translation/analyze/analyze.h"
 #include "fovea/tasks/translation/filter.h"
 #include "fovea/tasks/translation/report.h"
 #include "fovea/tasks/translation/run.h"
@@ -31,13 +33,15 @@ std::span<const TaskEntry> task_list() {
                 .score = [] { return command_setup(translation::run_score); },
                 .align = [] { return command_setup(translation::run_align); },
                 .filter = [] { return command_setup(translation::run_filter); },
-                .report = [] { return command_setup(translation::run_report); }},
+                .report = [] { return command_setup(translation::run_report); },
+                .analyze = [] { return command_setup(translation::run_analyze); }},
       TaskEntry{.name = language::kTask,
                 .summary = "text, unit by unit, by a decoder-only model",
                 .train = train_setup<language::LanguageTask>,
                 .score = [] { return command_setup(language::run_score); },
                 .generate = [] { return command_setup(language::run_generate); },
-                .report = [] { return command_setup(language::run_report); }},
+                .report = [] { return command_setup(language::run_report); },
+                .analyze = [] { return command_setup(language::run_analyze); }},
       TaskEntry{.name = image::kTask,
                 .summary = "images, value by value, by a decoder-only model",
                 .train = train_setup<image::ImageTask>,

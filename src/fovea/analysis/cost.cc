@@ -1,0 +1,128 @@
+#include "fovea/analysis/cost.h"
+
+#include <algorithm>
+#include <variant>
+
+#include "fovea/base/rng.h"
+
+namespace fovea::analysis {
+namespace {
+
+struct PairCounts {
+  double scored = 0, weighted = 0, rows = 0;
+  double cluster_products = 0;  // of queries or keys with centroids
+};
+
+int64_t candidates_of(const Pairs& pairs, const Row& row) {
+  if (pairs.is_full()) return row.limit();
+  int64_t total = 0;
+  for (const Span& span : spans(pairs, row)) total += span.end - span.begin;
+  return total;
+}
+
+int64_t selected_of(const AttentionSpec& spec, const Row& row, int64_t candidates) {
+  if (!spec.select) return candidates;
+  if (!spec.select->keep) return std::min(candidates, spec.select->k);
+  const Pairs both{.op = Pairs::Op::kIntersection, .leaf = Full{}, .parts = {spec.pairs, *spec.select->keep}};
+  const int64_t kept = candidates_of(both, row);
+  return kept + std::min(spec.select->k, candidates - kept);
+}
+
+PairCounts count_rows(const AttentionSpec& spec, const CostProblem& problem, uint64_t stream) {
+  PairCounts counts;
+  for (int64_t i = 0; i < problem.queries; ++i) {
+    const bool cross = problem.kind == AttentionKind::kCross;
+    const Row row{.query = cross ? i : i + problem.keys - problem.queries,
+                  .keys = problem.keys,
+                  .causal = problem.kind == AttentionKind::kCausal,
+                  .stream = stream};
+    const int64_t candidates = candidates_of(spec.pairs, row);
+    counts.scored += static_cast<double>(candidates);
+    counts.weighted += static_cast<double>(selected_of(spec, row, candidates));
+  }
+  counts.rows = static_cast<double>(problem.queries);
+  return counts;
+}
+
+// Every cluster is a sequence of its members.
+PairCounts count_clusters(const AttentionSpec& spec, const CostProblem& problem, uint64_t stream) {
+  const Routed& route = *spec.route;
+  const bool causal = route.is_causal() || problem.kind == AttentionKind::kCausal;
+  const auto members = [&](int64_t tokens) {
+    return route.is_causal() ? (tokens + route.clusters - 1) / route.clusters : std::min(route.window, tokens);
+  };
+  CostProblem within = problem;
+  within.queries = members(problem.queries), within.keys = members(problem.keys);
+  within.kind = causal ? AttentionKind::kCausal : AttentionKind::kSelf;
+  AttentionSpec inner = spec;
+  inner.route.reset();
+  if (route.is_causal()) inner.pairs = {.op = Pairs::Op::kLeaf, .leaf = Local{route.window}, .parts = {}};
+  PairCounts counts = count_rows(inner, within, stream);
+  const auto clusters = static_cast<double>(route.clusters);
+  counts.scored *= clusters, counts.weighted *= clusters, counts.rows *= clusters;
+  if (route.has_centroids()) {
+    const bool own_keys = problem.kind != AttentionKind::kCausal && !route.is_causal();
+    counts.cluster_products = clusters * static_cast<double>(problem.queries + (own_keys ? problem.keys : 0));
+  }
+  return counts;
+}
+
+// Operations per pair that may have a weight, and per query.
+struct TransformCost {
+  double by_pair = 0, by_row = 0;
+};
+TransformCost transform_cost(const Transform& transform) {
+  return std::visit(
+      [](const auto& t) -> TransformCost {
+        using T = std::decay_t<decltype(t)>;
+        if constexpr (std::is_same_v<T, Softmax>) return {3, -1};
+        if constexpr (std::is_same_v<T, Sparsemax>) return {4, 0};
+        if constexpr (std::is_same_v<T, Entmax>) return {6, 0};
+        return {1, 0};
+      },
+      transform);
+}
+
+}  // namespace
+
+AttentionCost& AttentionCost::operator+=(const AttentionCost& other) {
+  scored += other.scored, weighted += other.weighted;
+  score_flops += other.score_flops, transform_flops += other.transform_flops, value_flops += other.value_flops;
+  bytes += other.bytes;
+  return *this;
+}
+
+AttentionCost cost_of(const LayerSpec& spec, const CostProblem& problem) {
+  AttentionCost cost;
+  int64_t heads = 0;
+  const auto width = static_cast<double>(problem.head_dim);
+  const auto number = static_cast<double>(problem.bytes_per_number);
+  for (const HeadGroup& group : spec) {
+    const bool draws = uses_random(group.spec);
+    PairCounts counts;
+    for (int64_t h = 0; h < group.num_heads; ++h, ++heads) {
+      const uint64_t stream = hash_combine(hash_combine(1, 0), static_cast<uint64_t>(heads));
+      if (h == 0 || draws)
+        counts = group.spec.route ? count_clusters(group.spec, problem, stream) : count_rows(group.spec, problem, stream);
+      const TransformCost transform = transform_cost(group.spec.transform);
+      AttentionCost head;
+      head.scored = counts.scored, head.weighted = counts.weighted;
+      head.score_flops = 2 * width * (counts.scored + counts.cluster_products);
+      head.transform_flops = transform.by_pair * counts.weighted + transform.by_row * counts.rows;
+      if (group.spec.select) head.transform_flops += counts.scored;  // each score is compared with the threshold
+      head.value_flops = 2 * width * counts.weighted;
+      head.bytes = 2 * width * number * static_cast<double>(problem.queries + problem.keys);
+      constexpr double kListed = 8;  // a key and its weight
+      if (group.spec.select || group.spec.route) head.bytes += kListed * counts.weighted;
+      cost += head;
+    }
+  }
+  const NormParts norm = parts_of(spec.front().spec.norm);
+  if (norm.gain) {
+    const double numbers = static_cast<double>(problem.queries) * static_cast<double>(heads) * width;
+    cost.transform_flops += (norm.gate ? 10 : 4) * numbers + static_cast<double>(problem.queries);
+  }
+  return cost;
+}
+
+}  // namespace fovea::analysis

@@ -1,0 +1,55 @@
+#pragma once
+#include <cstdint>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "fovea/spec/config_problems.h"
+
+namespace fovea::tasks {
+
+// What `fovea analyze` takes for models of every task.
+struct AnalysisOptions {
+  std::vector<std::string> models, train_sets, sweep;
+  std::string output = "-", source;
+  bool json = false, cost = false;
+  std::vector<double> tau = {1};
+  std::vector<int64_t> lengths = {32, 128, 512};
+  int64_t draws = 10, seed = 1;
+
+  template <class C>
+  static constexpr auto fields(std::string_view train_sets_help) {
+    return std::tuple(
+        named("train-sets", &C::train_sets, train_sets_help, "t"),
+        field("sweep", &C::sweep,
+              "measure the model under these mechanisms instead, without training: SPEC, or encoder=SPEC, decoder=SPEC "
+              "or cross=SPEC for one sort of attention"),
+        field("cost", &C::cost,
+              "print operations and bytes of the model's mechanisms, or of those of --sweep; with --train-sets, words a "
+              "second too"),
+        at_most(64, field("lengths", &C::lengths, "lengths for --cost, in tokens")),
+        at_most(16, field("tau", &C::tau, "powers of unnormalised weights (ReLA's) in the diversity")),
+        number("draws", &C::draws, "drawn pairs of heads for the divergence of sorts of heads", 1, 1e6),
+        number("seed", &C::seed, "random seed of these draws", 0, 9e15),
+        field("json", &C::json, "print one JSON object instead of tables"),
+        named("output", &C::output, "where the result goes, - is standard output; with --sweep, an SVG picture too",
+              "o"));
+  }
+};
+
+inline void add_analysis_problems(const AnalysisOptions& options, Problems& problems) {
+  for (const double tau : options.tau)
+    problems.add_if(!(tau > 0 && tau <= 100), "--tau: expected numbers above 0, at most 100");
+  problems.add_if(options.tau.empty(), "--tau: got no number; expected one at least");
+  for (const int64_t length : options.lengths)
+    problems.add_if(length < 1 || length > (int64_t{1} << 20), "--lengths: expected lengths of 1 to 1048576 tokens");
+  const bool one_model = options.models.size() <= 1;
+  problems.add_if(!one_model && (!options.sweep.empty() || options.cost),
+                  "--sweep and --cost compare the mechanisms of one model; give one --model");
+  problems.add_if(options.sweep.empty() && !options.cost && options.train_sets.empty() && options.source.empty(),
+                  "--source is missing; expected a sentence, or text files in --train-sets");
+  problems.add_if(!options.train_sets.empty() && !options.source.empty(),
+                  "--source and --train-sets: expected one of them");
+}
+
+}  // namespace fovea::tasks

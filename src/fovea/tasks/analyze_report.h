@@ -1,0 +1,57 @@
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "fovea/spec/run_options.h"
+#include "fovea/tasks/attention_statistics.h"
+
+// What `fovea analyze` prints, for models of every task.
+namespace fovea::tasks {
+
+// The figures of one model.
+struct ModelFigures {
+  std::string model;
+  std::vector<AttentionRecord> records;
+  std::vector<SortRecord> sorts;
+  std::vector<LabelRecord> labels;
+};
+ModelFigures figures_of(const std::string& model, const AttentionStatistics& statistics);
+
+// What the figures are of.
+struct AnalyzedText {
+  std::string unit;                  // word or piece
+  int64_t sequences = 0;             // pairs of sentences, or segments
+  std::string sequence_name;         // "pairs"
+  std::vector<std::string> labels;   // names of labels; empty: no figures by label
+  std::string by;                    // --by
+};
+
+// Tables or one JSON object. With several models each figure is the mean over them, with its deviation beside it.
+// Throws an Error unless all of them have the same records.
+std::string analysis_table(const std::vector<ModelFigures>& models, const AnalyzedText& text);
+std::string analysis_json(const std::vector<ModelFigures>& models, const AnalyzedText& text);
+
+// One mechanism of a sweep.
+struct SweepPoint {
+  std::string spec;  // as given
+  double loss = 0;   // cross-entropy per unit, in nats
+  double bleu = -1;  // negative: not measured
+};
+struct Sweep {
+  std::string unit;  // of the loss: "target token"
+  int64_t units = 0, beam_size = 0;
+  std::vector<SweepPoint> points;
+};
+std::string sweep_table(const Sweep& sweep);
+std::string sweep_json(const Sweep& sweep);
+// Specs that differ in one number, such as topk(4) and topk(8), are a curve over that number; others a level line.
+std::string sweep_svg(const Sweep& sweep);
+
+// The mechanisms that an entry of --sweep sets: "cross=topk(4)" one sort of attention, "topk(4)" all.
+AttentionOverride override_of(const std::string& entry);
+
+// `cells` under `header`, in columns.
+std::string aligned_table(const std::vector<std::string>& header, const std::vector<std::vector<std::string>>& cells);
+
+}  // namespace fovea::tasks

@@ -1,0 +1,116 @@
+#include "fovea/tasks/cost_report.h"
+
+#include <nlohmann/json.hpp>
+
+#include "fovea/base/strings.h"
+#include "fovea/tasks/analyze_report.h"
+
+namespace fovea::tasks {
+namespace {
+
+using CostJson = nlohmann::ordered_json;
+
+// 1234567 -> "1.235 M".
+std::string scaled(double value) {
+  constexpr double kStep = 1000;
+  constexpr std::array kUnits = {"", " k", " M", " G", " T", " P"};
+  size_t unit = 0;
+  while (value >= kStep && unit + 1 < kUnits.size()) value /= kStep, ++unit;
+  return fixed(value, unit == 0 ? 0 : 3) + kUnits[unit];
+}
+
+bool is_same_row(const CostRecord& a, const CostRecord& b) {
+  return a.spec == b.spec && a.sublayer == b.sublayer && a.length == b.length && a.mechanism == b.mechanism;
+}
+
+std::string speed_table(const std::vector<SpeedRecord>& speeds) {
+  std::vector<std::vector<std::string>> rows;
+  for (const SpeedRecord& s : speeds) {
+    rows.push_back({s.spec, std::to_string(s.group), cat(s.shortest, "-", s.longest), std::to_string(s.pairs),
+                    fixed(s.training, 0), fixed(s.decoding, 0)});
+  }
+  return aligned_table({"spec", "tenth", "source tokens", "pairs", "training", "decoding"}, rows) +
+         "\ntraining, decoding: target tokens a second, of a forward and backward pass in batches, and of a translation "
+         "of one sentence at a time; pairs in ten equal groups by source length\n";
+}
+
+}  // namespace
+
+std::vector<CostRecord> cost_records(const std::string& spec, const CostShape& shape,
+                                     const std::function<LayerSpec(Sublayer sublayer, int64_t layer)>& mechanism,
+                                     const std::vector<int64_t>& lengths) {
+  std::vector<CostRecord> records;
+  for (const int64_t length : lengths) {
+    for (const auto& [sublayer, depth] : shape.depths) {
+      analysis::AttentionCost last;
+      std::string last_mechanism;
+      for (int64_t layer = 0; layer < depth; ++layer) {
+        const LayerSpec own = resolve(mechanism(sublayer, layer), shape.heads);
+        CostRecord record{spec, sublayer, layer + 1, print(own), length, {}, 0};
+        if (record.mechanism != last_mechanism) {
+          last = analysis::cost_of(own, {.kind = kind_of(sublayer), .queries = length, .keys = length,
+                                         .head_dim = shape.width / shape.heads});
+          last_mechanism = record.mechanism;
+        }
+        record.cost = last;
+        const auto width = static_cast<double>(shape.width);
+        record.projection_flops = 2 * 4 * static_cast<double>(length) * width * width;
+        records.push_back(std::move(record));
+      }
+    }
+  }
+  return records;
+}
+
+std::string cost_table(const std::vector<CostRecord>& costs, const std::vector<SpeedRecord>& speeds) {
+  std::vector<std::vector<std::string>> rows;
+  for (size_t first = 0, last = 0; first < costs.size(); first = last) {
+    while (last < costs.size() && is_same_row(costs[first], costs[last])) ++last;
+    const CostRecord& r = costs[first];
+    const std::string layers = last - first == 1 ? std::to_string(r.layer) : cat(r.layer, "-", costs[last - 1].layer);
+    rows.push_back({r.spec, std::to_string(r.length), std::string(name_of(r.sublayer)), layers, scaled(r.cost.scored),
+                    scaled(r.cost.weighted), scaled(r.cost.score_flops), scaled(r.cost.transform_flops),
+                    scaled(r.cost.value_flops), scaled(r.cost.flops()), scaled(r.cost.bytes),
+                    scaled(r.projection_flops)});
+  }
+  std::string text = aligned_table({"spec", "length", "kind", "layers", "scored", "weighted", "scores", "transform",
+                                    "values", "FLOPs", "bytes", "projections"},
+                                   rows) +
+                     "\nof each layer, all heads, one sequence of that many queries and keys, forward. scored, "
+                     "weighted: pairs whose score is computed, and that are left after the selection; scores, "
+                     "transform, values and projections: operations (FLOPs are the first three); bytes: q, k, v, "
+                     "output and lists of selected pairs, once each\n";
+  return speeds.empty() ? text : text + "\n" + speed_table(speeds);
+}
+
+std::string cost_json(const std::vector<CostRecord>& costs, const std::vector<SpeedRecord>& speeds) {
+  CostJson object = {{"records", CostJson::array()}};
+  for (const CostRecord& r : costs) {
+    object["records"].push_back({{"spec", r.spec},
+                                 {"mechanism", r.mechanism},
+                                 {"kind", name_of(r.sublayer)},
+                                 {"layer", r.layer},
+                                 {"length", r.length},
+                                 {"scored", r.cost.scored},
+                                 {"weighted", r.cost.weighted},
+                                 {"score_flops", r.cost.score_flops},
+                                 {"transform_flops", r.cost.transform_flops},
+                                 {"value_flops", r.cost.value_flops},
+                                 {"flops", r.cost.flops()},
+                                 {"bytes", r.cost.bytes},
+                                 {"projection_flops", r.projection_flops}});
+  }
+  if (!speeds.empty()) object["speeds"] = CostJson::array();
+  for (const SpeedRecord& s : speeds) {
+    object["speeds"].push_back({{"spec", s.spec},
+                                {"group", s.group},
+                                {"pairs", s.pairs},
+                                {"shortest", s.shortest},
+                                {"longest", s.longest},
+                                {"training", s.training},
+                                {"decoding", s.decoding}});
+  }
+  return object.dump(-1, ' ', false, CostJson::error_handler_t::replace) + "\n";
+}
+
+}  // namespace fovea::tasks

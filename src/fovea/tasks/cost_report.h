@@ -1,0 +1,43 @@
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "fovea/analysis/cost.h"
+#include "fovea/spec/attention_config.h"
+
+// What `fovea analyze --cost` prints.
+namespace fovea::tasks {
+
+// The cost of one layer's attention under one mechanism, at one length.
+struct CostRecord {
+  std::string spec;  // as given; "trained" for the model's own
+  Sublayer sublayer = Sublayer::kDecoder;
+  int64_t layer = 0;  // from 1
+  std::string mechanism;
+  int64_t length = 0;
+  analysis::AttentionCost cost;
+  double projection_flops = 0;
+};
+
+struct CostShape {
+  int64_t heads = 0, width = 0;
+  std::vector<std::pair<Sublayer, int64_t>> depths;
+};
+// The records of a model's attentions, all sublayers of `shape`, with as many keys as queries.
+std::vector<CostRecord> cost_records(const std::string& spec, const CostShape& shape,
+                                     const std::function<LayerSpec(Sublayer sublayer, int64_t layer)>& mechanism,
+                                     const std::vector<int64_t>& lengths);
+
+// Words (target tokens) a second of one tenth of the pairs, by source length.
+struct SpeedRecord {
+  std::string spec;
+  int64_t group = 0, pairs = 0, shortest = 0, longest = 0;  // from 1; source lengths in tokens
+  double training = 0, decoding = 0;
+};
+
+std::string cost_table(const std::vector<CostRecord>& costs, const std::vector<SpeedRecord>& speeds);
+std::string cost_json(const std::vector<CostRecord>& costs, const std::vector<SpeedRecord>& speeds);
+
+}  // namespace fovea::tasks

@@ -1,0 +1,272 @@
+#include "fovea/tasks/language/analyze/analyze.h"
+
+#include <c10/core/InferenceMode.h>
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "fovea/base/choices.h"
+#include "fovea/base/error.h"
+#include "fovea/base/file.h"
+#include "fovea/base/log.h"
+#include "fovea/base/signals.h"
+#include "fovea/base/strings.h"
+#include "fovea/data/streams.h"
+#include "fovea/data/token_text.h"
+#include "fovea/nn/attention_observer.h"
+#include "fovea/nn/index_tensor.h"
+#include "fovea/tasks/analyze_report.h"
+#include "fovea/tasks/cost_report.h"
+#include "fovea/tasks/encoding_threads.h"
+#include "fovea/tasks/language/load_model.h"
+#include "fovea/tasks/language/score_text.h"
+
+namespace fovea::language {
+namespace {
+
+using tasks::AttentionStatistics;
+
+AnalyzeOptions with_mechanism(const AnalyzeOptions& options, const std::string& entry) {
+  AnalyzeOptions own = options;
+  own.model = options.models.front();
+  if (entry.empty()) return own;
+  const AttentionOverride given = tasks::override_of(entry);
+  for (const auto& [text, sort] : {std::pair(given.attention_encoder, "encoder"), {given.attention_cross, "cross"}}) {
+    if (!text.empty())
+      throw UsageError(cat("--sweep: got '", entry, "'; a language model has no ", sort,
+                           sort == std::string_view("cross") ? "-attention" : "", ", only decoder=SPEC or SPEC"));
+  }
+  AttentionOverride& mechanisms = own;
+  mechanisms = given;
+  return own;
+}
+
+data::TokenText read_text(const AnalyzeOptions& options, const LoadedModel& loaded) {
+  if (options.train_sets.empty()) {
+    data::TokenText text;
+    loaded.units.encode(options.source, text.ids);
+    text.documents = {0};
+    if (text.ids.empty()) throw Error("--source: the text has no units; expected one at least");
+    return text;
+  }
+  return data::load_token_text(
+      options.train_sets, loaded.units,
+      {.documents = parse_choice<data::Documents>(data::kDocumentsNames, loaded.config.documents, "documents"),
+       .threads = tasks::encoding_threads(options),
+       .option = "--train-sets"});
+}
+
+bool is_blank(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
+
+// The word of each unit of a text. A word begins behind white space, or with a unit that itself begins with some;
+// </s> is a word of its own.
+class WordCounter {
+ public:
+  explicit WordCounter(const text::Units& units) {
+    for (int64_t id = 0; id < units.size(); ++id) {
+      std::string text = units.is_bytes() ? (id < 256 ? std::string(1, static_cast<char>(id)) : "")
+                                          : units.vocab().surface(id);
+      const bool blank = !text.empty() && std::all_of(text.begin(), text.end(), is_blank);
+      kinds_.push_back({text.empty() || is_blank(text.front()), blank});
+    }
+    kinds_[static_cast<size_t>(units.eos())] = {true, false};
+    eos_ = units.eos();
+  }
+  // Of the next unit, from 0.
+  int32_t next(int64_t id) {
+    const Kind& kind = kinds_[static_cast<size_t>(id)];
+    const bool begins = word_ < 0 || after_end_ || (kind.begins && !after_blank_) || (id == eos_);
+    if (begins) ++word_;
+    after_blank_ = kind.is_blank, after_end_ = id == eos_;
+    return word_;
+  }
+
+ private:
+  struct Kind {
+    bool begins, is_blank;
+  };
+  std::vector<Kind> kinds_;
+  int64_t eos_ = 0;
+  int32_t word_ = -1;
+  bool after_blank_ = false, after_end_ = false;
+};
+
+// Reads a text's segments one by one, and shows the statistics what their attention does.
+class SegmentAnalysis {
+ public:
+  SegmentAnalysis(const AnalyzeOptions& options, LoadedModel loaded)
+      : options_(options),
+        loaded_(std::move(loaded)),
+        statistics_({.taus = options.tau, .draws = options.draws, .seed = options.seed}) {}
+
+  int64_t run(const data::TokenText& text) {
+    const c10::InferenceMode guard;
+    const int64_t segment = segment_length();
+    const data::ScoringWindows windows(text, loaded_.units.eos(), {.context = segment, .stride = segment});
+    log::Progress progress("analysing, segments", static_cast<double>(windows.size()));
+    for (int64_t document = 0; document < windows.num_documents(); ++document) {
+      WordCounter words(loaded_.units);
+      units_.assign(1, 0);
+      nn::Memory memory = nn::Memory::none(1);
+      for (int64_t w = windows.first_of(document); w < windows.first_of(document + 1); ++w) {
+        throw_if_interrupted("analysing");
+        data::Window window = windows.at(w);
+        for (const int64_t unit : window.outputs) units_.push_back(words.next(unit) + 1);
+        memory = pass(std::move(window.inputs), std::move(memory));
+        // The last unit is the next segment's first input; before it, what memory holds.
+        const int64_t keep = std::min<int64_t>(loaded_.config.memory_length, std::ssize(units_) - 1) + 1;
+        units_.erase(units_.begin(), units_.end() - keep);
+        progress.at(static_cast<double>(w + 1));
+      }
+    }
+    progress.finish();
+    return windows.size();
+  }
+  const AttentionStatistics& statistics() const { return statistics_; }
+
+ private:
+  int64_t segment_length() const { return options_.segment > 0 ? options_.segment : loaded_.config.segment_length; }
+
+  nn::Memory pass(std::vector<int64_t> inputs, nn::Memory memory) {
+    const int64_t count = std::ssize(inputs);
+    const int64_t limit = loaded_.config.memory_length;
+    const nn::AttentionObserver observer([&](const nn::SeenAttention& seen) {
+      statistics_.add(seen, [&](AttentionKind, int64_t) { return segment_units(count); });
+    });
+    nn::DecoderOnly& model = loaded_.model;
+    const at::Tensor tokens = nn::index_tensor(std::move(inputs)).to(model->output_weight().device());
+    const at::Tensor offsets = nn::index_tensor({0, count});
+    const auto pass = limit > 0 ? std::make_shared<nn::MemoryPass>(std::move(memory), limit) : nullptr;
+    model->forward(tokens, offsets, {}, pass);
+    return pass ? pass->take() : nn::Memory{};
+  }
+
+  // units_ holds the units of the inputs from the beginning of the memory on, and of the last output.
+  tasks::SequenceUnits segment_units(int64_t count) {
+    if (options_.unit == "piece") return {};
+    const auto size = std::ssize(units_);
+    keys_.assign(units_.begin(), units_.end() - 1);
+    queries_.assign(units_.begin() + (size - count), units_.end());
+    const int32_t first = keys_.front(), first_query = queries_.front();
+    for (int32_t& key : keys_) key -= first;
+    for (int32_t& query : queries_) query -= first_query;
+    tasks::SequenceUnits units{.queries = queries_, .keys = keys_};
+    units.first_position = first_query - 1 - first;
+    return units;
+  }
+
+  const AnalyzeOptions& options_;
+  LoadedModel loaded_;
+  AttentionStatistics statistics_;
+  std::vector<int32_t> units_, keys_, queries_;
+};
+
+int64_t analyze_text(const AnalyzeOptions& options) {
+  std::vector<LoadedModel> loaded;
+  for (const std::string& model : options.models) {
+    AnalyzeOptions own = options;
+    own.model = model;
+    loaded.push_back(load_model(own));
+    const LanguageConfig &first = loaded.front().config, &other = loaded.back().config;
+    if (first.dec_depth != other.dec_depth || first.transformer_heads != other.transformer_heads)
+      throw Error(cat("--model: '", model, "' has ", other.dec_depth, " layers of ", other.transformer_heads,
+                      " heads, but '", options.models.front(), "' has ", first.dec_depth, " layers of ",
+                      first.transformer_heads, "; expected models of one shape, such as seeds of one training"));
+  }
+  LineWriter output(options.output);
+  tasks::AnalyzedText about{.unit = options.unit, .sequences = 0, .sequence_name = "segments", .labels = {}, .by = ""};
+  std::vector<tasks::ModelFigures> figures;
+  int64_t units = 0;
+  for (size_t m = 0; m < loaded.size(); ++m) {
+    const data::TokenText text = read_text(options, loaded[m]);
+    units = text.size();
+    SegmentAnalysis analysis(options, std::move(loaded[m]));
+    about.sequences = analysis.run(text);
+    figures.push_back(tasks::figures_of(options.models[m], analysis.statistics()));
+  }
+  output.write(options.json ? tasks::analysis_json(figures, about) : tasks::analysis_table(figures, about));
+  output.close();
+  return units;
+}
+
+int64_t sweep_mechanisms(const AnalyzeOptions& options) {
+  for (const std::string& entry : options.sweep) load_model(with_mechanism(options, entry));
+  tasks::Sweep sweep{.unit = "unit", .units = 0, .beam_size = 0, .points = {}};
+  for (const std::string& entry : options.sweep) {
+    const LoadedModel loaded = load_model(with_mechanism(options, entry));
+    const data::TokenText text = read_text(options, loaded);
+    const int64_t trained = loaded.config.segment_length, memory = loaded.config.memory_length;
+    // As `score` cuts a text without options.
+    const int64_t context = options.segment > 0 ? options.segment : trained;
+    const int64_t stride = memory > 0 ? context : std::max<int64_t>(1, context - trained / 2);
+    const ScoreText scorer(loaded.model, {.context = context,
+                                          .stride = stride,
+                                          .mini_batch = options.mini_batch,
+                                          .memory = memory});
+    log::Progress progress(cat(entry, ", units"), static_cast<double>(text.size()));
+    int64_t done = 0;
+    const TextScore score = scorer.run(text, loaded.units.eos(), [&](double) {
+      if ((++done & 0xfff) == 0) progress.at(static_cast<double>(done));
+    });
+    progress.finish();
+    sweep.units = score.units;
+    sweep.points.push_back({entry, score.nll / static_cast<double>(score.units)});
+  }
+  LineWriter output("-");
+  output.write(options.json ? tasks::sweep_json(sweep) : tasks::sweep_table(sweep));
+  output.close();
+  if (options.output != "-") write_file(options.output, tasks::sweep_svg(sweep));
+  return sweep.units;
+}
+
+int64_t analyze_cost(const AnalyzeOptions& options) {
+  std::vector<std::string> entries = options.sweep;
+  if (entries.empty()) entries.emplace_back();
+  LineWriter output(options.output);
+  std::vector<tasks::CostRecord> costs;
+  for (const std::string& entry : entries) {
+    LoadedModel loaded = load_model(with_mechanism(options, entry));
+    const DecoderConfig& model = loaded.model->config();
+    const tasks::CostShape shape{model.transformer_heads, model.dim_emb, {{Sublayer::kDecoder, model.dec_depth}}};
+    const auto own = tasks::cost_records(
+        entry.empty() ? "trained" : entry, shape,
+        [&](Sublayer sublayer, int64_t layer) { return attention_of(model, sublayer, layer); }, options.lengths);
+    costs.insert(costs.end(), own.begin(), own.end());
+  }
+  output.write(options.json ? tasks::cost_json(costs, {}) : tasks::cost_table(costs, {}));
+  output.close();
+  return 0;
+}
+
+}  // namespace
+
+void validate(const AnalyzeOptions& options) {
+  Problems problems;
+  problems.add_ranges(options);
+  AnalyzeOptions first = options;
+  first.model = options.models.empty() ? "" : options.models.front();
+  add_model_problems(static_cast<const TrainedModelOptions&>(first), problems);
+  tasks::add_analysis_problems(options, problems);
+  problems.add_if(options.train_sets.empty() && options.source.empty() && !options.sweep.empty() && !options.cost,
+                  "--sweep needs --train-sets, the text to measure");
+  problems.add_if(options.cost && (!options.train_sets.empty() || !options.source.empty()),
+                  "--cost measures no speeds of language models; leave out --train-sets and --source");
+  const bool reads_input = std::ranges::count(options.train_sets, "-") > 0;
+  problems.add_if(reads_input && (options.models.size() > 1 || options.sweep.size() > 1),
+                  "--train-sets: the text is read once for each model or mechanism; expected files, not '-'");
+  problems.throw_if_any();
+}
+
+int64_t run_analyze(const AnalyzeOptions& options) {
+  validate(options);
+  for (const std::string& path : options.train_sets) {
+    if (path != "-") require_file(path, "--train-sets");
+  }
+  if (options.output != "-") require_writable("--output", options.output);
+  if (options.cost) return analyze_cost(options);
+  if (!options.sweep.empty()) return sweep_mechanisms(options);
+  return analyze_text(options);
+}
+
+}  // namespace fovea::language

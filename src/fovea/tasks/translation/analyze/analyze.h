@@ -1,0 +1,73 @@
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "fovea/spec/run_options.h"
+#include "fovea/tasks/analyze_options.h"
+#include "fovea/tasks/translation/load_model.h"
+#include "fovea/tasks/translation/pair_reader.h"
+
+namespace fovea::translation {
+
+// `fovea analyze` for translation models.
+struct AnalyzeOptions : ModelOptions, LogOptions, tasks::AnalysisOptions {
+  std::string target, unit = "word", by;
+  int64_t layer = 0, head = 0, beam_size = 0, cost_pairs = 1000;
+  int64_t mini_batch_words = 4096, mini_batch = 256, maxi_batch = 20, max_length = 1000;
+
+  static constexpr auto fields() {
+    using C = AnalyzeOptions;
+    const auto model = std::tuple(
+        named("model", &C::models,
+              "folder of a run or of a checkpoint; with several of one shape, figures are means and deviations", "m"),
+        named("vocabs", &C::vocabs, "SentencePiece models (default: those of the checkpoint)", "v"));
+    const auto machine = std::tuple(choice("precision", &C::precision, "type of matrix products and activations",
+                                           "float32|bfloat16"));
+    const auto own = std::tuple(
+        field("source", &C::source, "analyse this sentence; without other options, draw its cross-attention"),
+        field("target", &C::target, "its translation (default: the model's own)"),
+        number("layer", &C::layer, "decoder layer of the picture, from 1 (0: mean of all)", 0, 1000),
+        number("head", &C::head, "head of the picture, from 1 (0: mean of all)", 0, 1024),
+        number("beam-size", &C::beam_size,
+               "beam of translations: for the picture (0: 5), for speeds (0: 4), and for BLEU in --sweep (0: no BLEU)",
+               0, 1000),
+        choice("unit", &C::unit, "figures count words, or pieces of the vocabularies", "word|piece"),
+        field("by", &C::by,
+              "figures of the decoder by the target word just produced: previous (the word), or column:FILE (its entry "
+              "in FILE, one line per pair with as many entries as target words)"));
+    const auto batches = std::tuple(
+        number("cost-pairs", &C::cost_pairs, "pairs of --train-sets whose speed --cost measures, the first ones", 10,
+               1e6),
+        named(number("mini-batch-words", &C::mini_batch_words,
+                     "target tokens in a batch, at most; of the source, four times as many", 1, 1e9),
+              "max-tokens"),
+        number("mini-batch", &C::mini_batch, "sentences in a batch, at most", 1, 1e9),
+        number("maxi-batch", &C::maxi_batch, "batches' worth of lines sorted by length together", 1, 1e6),
+        number("max-length", &C::max_length, "longer lines, in tokens, are cut, with a warning", 1, 1e6));
+    return std::tuple_cat(model, AttentionOverride::fields(), machine, MachineOptions::fields(), own,
+                          tasks::AnalysisOptions::fields<C>(
+                              "source and target text to analyse, one sentence per line, may be compressed"),
+                          batches, LogOptions::fields());
+  }
+  std::vector<std::vector<std::string>> inputs() const { return {train_sets, vocabs}; }
+};
+void validate(const AnalyzeOptions& options);
+
+// Draws or measures the attention of a model, by the options. Returns the number of pairs read.
+int64_t run_analyze(const AnalyzeOptions& options);
+
+// Its parts. The options for a model of --model, and for one entry of --sweep.
+AnalyzeOptions with_model(const AnalyzeOptions& options, const std::string& model);
+AnalyzeOptions with_mechanism(const AnalyzeOptions& options, const std::string& entry);
+// The pairs of the text, or the sentence of --source with its translation by the first model.
+std::string translation_of_source(const AnalyzeOptions& options);
+void draw_sentence(const AnalyzeOptions& options);
+int64_t analyze_text(const AnalyzeOptions& options);
+int64_t sweep_mechanisms(const AnalyzeOptions& options);
+int64_t analyze_cost(const AnalyzeOptions& options);
+
+}  // namespace fovea::translation

@@ -1,0 +1,139 @@
+#include <torch/nn/module.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "fovea/base/file.h"
+#include "fovea/base/log.h"
+#include "fovea/base/signals.h"
+#include "fovea/base/strings.h"
+#include "fovea/ops/step.h"
+#include "fovea/tasks/cost_report.h"
+#include "fovea/tasks/translation/analyze/analyze.h"
+#include "fovea/tasks/translation/score_pairs.h"
+#include "fovea/tasks/translation/translator.h"
+
+// The cost of analyze.h.
+namespace fovea::translation {
+namespace {
+
+constexpr int64_t kTenths = 10, kBeamOfSpeeds = 4;
+
+double seconds_now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+std::vector<TextPair> first_pairs(const AnalyzeOptions& options) {
+  PairReader reader(options.train_sets);
+  std::vector<TextPair> pairs;
+  while (std::ssize(pairs) < options.cost_pairs) {
+    std::vector<TextPair> window = reader.next(static_cast<size_t>(options.cost_pairs - std::ssize(pairs)));
+    if (window.empty()) break;
+    std::move(window.begin(), window.end(), std::back_inserter(pairs));
+  }
+  if (std::ssize(pairs) < kTenths)
+    throw Error(cat("--train-sets: got ", pairs.size(), " pairs; --cost measures ten groups, expected 10 pairs at least"));
+  return pairs;
+}
+
+int64_t target_tokens(const std::vector<SentencePair>& pairs) {
+  int64_t tokens = 0;
+  for (const SentencePair& pair : pairs) tokens += std::ssize(pair.target);
+  return tokens;
+}
+
+// Forward and backward passes over all pairs, without an update.
+double training_speed(nn::Transformer& model, const std::vector<SentencePair>& pairs, const BatchLimits& limits) {
+  const double start = seconds_now();
+  for (const std::vector<int64_t>& batch : pair_batches(pairs, limits)) {
+    throw_if_interrupted("measuring");
+    const ForcedBatch forced(pairs, batch, model->output_weight().device());
+    const nn::ForwardContext context{.training = true, .dropout_seed = 1};
+    const at::Tensor memory = model->encode(forced.source.tokens, forced.source.offsets, context);
+    const at::Tensor hidden =
+        model->decode(forced.input.tokens, forced.input.offsets, memory, forced.source.offsets, context);
+    ops::cross_entropy(hidden, model->output_weight(), model->output_bias(), forced.outputs, 0).loss.backward();
+    model->zero_grad();
+  }
+  return static_cast<double>(target_tokens(pairs)) / (seconds_now() - start);
+}
+
+double decoding_speed(Translator& translator, const std::vector<TextPair>& pairs) {
+  const int64_t before = translator.counts().target_tokens;
+  const double start = seconds_now();
+  for (const TextPair& pair : pairs) translator.translate(std::vector<std::string>{pair.source});
+  return static_cast<double>(translator.counts().target_tokens - before) / (seconds_now() - start);
+}
+
+std::vector<tasks::SpeedRecord> speeds_of(LoadedModel& loaded, const AnalyzeOptions& options, const std::string& spec,
+                                          const std::vector<TextPair>& texts) {
+  PairEncoder encoder(loaded, options.max_length);
+  const std::vector<SentencePair> tokens = encoder.encode(texts);
+  std::vector<size_t> order(texts.size());
+  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return tokens[a].source.size() < tokens[b].source.size(); });
+  DecodeConfig decode;
+  decode.beam_size = options.beam_size > 0 ? options.beam_size : kBeamOfSpeeds;
+  decode.max_length = options.max_length;
+  Translator translator({loaded.model, text::Vocab::from_bytes(loaded.source.bytes(), "source"),
+                         text::Vocab::from_bytes(loaded.target.bytes(), "target")},
+                        translator_options(decode));
+  log::Progress progress(cat(spec, ", groups"), kTenths);
+  std::vector<tasks::SpeedRecord> records;
+  for (int64_t group = 0; group < kTenths; ++group) {
+    const auto size = std::ssize(order);
+    std::vector<TextPair> own_texts;
+    std::vector<SentencePair> own;
+    for (int64_t i = size * group / kTenths; i < size * (group + 1) / kTenths; ++i) {
+      own_texts.push_back(texts[order[static_cast<size_t>(i)]]);
+      own.push_back(tokens[order[static_cast<size_t>(i)]]);
+    }
+    tasks::SpeedRecord record{spec, group + 1, std::ssize(own), std::ssize(own.front().source),
+                              std::ssize(own.back().source)};
+    const BatchLimits limits{options.mini_batch_words, options.mini_batch};
+    training_speed(loaded.model, own, limits);  // plans and buffers of these lengths
+    record.training = training_speed(loaded.model, own, limits);
+    record.decoding = decoding_speed(translator, own_texts);
+    records.push_back(std::move(record));
+    progress.at(static_cast<double>(group + 1));
+  }
+  progress.finish();
+  encoder.report();
+  return records;
+}
+
+}  // namespace
+
+int64_t analyze_cost(const AnalyzeOptions& options) {
+  std::vector<std::string> entries = options.sweep;
+  if (entries.empty()) entries.emplace_back();  // the model's own
+  std::vector<TextPair> texts;
+  if (!options.train_sets.empty()) texts = first_pairs(options);
+  LineWriter output(options.output);
+  std::vector<tasks::CostRecord> costs;
+  std::vector<tasks::SpeedRecord> speeds;
+  for (const std::string& entry : entries) {
+    LoadedModel loaded =
+        load_model(entry.empty() ? with_model(options, options.models.front()) : with_mechanism(options, entry));
+    const ModelConfig& model = loaded.model->config();
+    const std::string spec = entry.empty() ? "trained" : entry;
+    const tasks::CostShape shape{model.transformer_heads,
+                                 model.dim_emb,
+                                 {{Sublayer::kEncoder, model.enc_depth},
+                                  {Sublayer::kDecoder, model.dec_depth},
+                                  {Sublayer::kCross, model.dec_depth}}};
+    const auto own = tasks::cost_records(
+        spec, shape, [&](Sublayer sublayer, int64_t layer) { return attention_of(model, sublayer, layer); },
+        options.lengths);
+    costs.insert(costs.end(), own.begin(), own.end());
+    if (texts.empty()) continue;
+    const auto measured = speeds_of(loaded, options, spec, texts);
+    speeds.insert(speeds.end(), measured.begin(), measured.end());
+  }
+  output.write(options.json ? tasks::cost_json(costs, speeds) : tasks::cost_table(costs, speeds));
+  output.close();
+  return std::ssize(texts);
+}
+
+}  // namespace fovea::translation

@@ -1,10 +1,14 @@
 #include <algorithm>
+#include <array>
 #include <iostream>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "fovea/app/analyze_spans.h"
 #include "fovea/app/task_commands.h"
+#include "fovea/base/strings.h"
 #include "fovea/spec/logging.h"
 #include "fovea/tasks/task_list.h"
 
@@ -23,13 +27,17 @@ struct SpanOptions : LogOptions {
   }
 };
 
-// Without a text, sweep, cost or help to show, a model with adaptive spans shows these.
+// Without a text, a sweep, costs or help to show, a model with adaptive spans shows these.
 bool asks_for_spans(const std::vector<std::string>& arguments) {
-  for (const char* option : {"source", "target", "train-sets", "sweep", "cost", "config", "help"}) {
-    if (peek(arguments, option, *option)) return false;
-  }
+  static constexpr std::array kOthers = {"--source", "--target", "--train-sets", "--sweep", "--cost", "--config",
+                                         "-c",       "--help",   "-h"};
+  const bool asks_for_other = std::ranges::any_of(arguments, [](const std::string& argument) {
+    return std::ranges::any_of(kOthers, [&](const std::string_view option) {
+      return argument == option || argument.starts_with(cat(option, "="));
+    });
+  });
   const std::optional<std::string> model = peek(arguments, "model", 'm');
-  return model && has_spans(*model);
+  return !asks_for_other && model && has_spans(*model);
 }
 
 void show_spans(const std::vector<std::string>& arguments) {

@@ -52,6 +52,7 @@ Translator::Options translator_options(const DecodeConfig& config) {
   beam.num_best = config.n_best ? config.beam_size : 1;
   using Format = ops::PackedLayer::Format;
   options.layers = config.precision == "int8" ? Format::kInt8 : Format::kExact;
+  beam.ends_twice = config.documents;
   options.search.max_length_factor = config.max_length_factor;
   options.limits = {config.mini_batch_words, config.mini_batch};
   options.max_length = config.max_length;
@@ -83,17 +84,12 @@ Sentence Translator::encode(const std::string& line) {
   return std::move(encoded.tokens);
 }
 
-namespace {
-
-// A line's translation is a line, though a vocabulary with --byte-fallback can spell its end.
 std::string as_line(std::string text) {
   for (char& c : text) {
     if (c == '\n' || c == '\r') c = ' ';
   }
   return text;
 }
-
-}  // namespace
 
 // What the search saw of a hypothesis step by step is what a full pass over it sees, and the search keeps no weights of
 // hypotheses that it drops.
@@ -117,6 +113,16 @@ void Translator::add_links(std::span<const std::string> lines, const std::vector
   see_cross_attention(loaded_.model, tokens, options_.limits, "translating", [&](size_t i, const at::Tensor& weights) {
     *links[i] = word_links(weights, words[i], *options_.alignment);
   });
+}
+
+std::vector<Sentence> Translator::translate_tokens(std::span<const Sentence> sources) {
+  std::vector<Sentence> best;
+  for (auto& hypotheses : translate_all(model_, sources, options_.search, options_.limits)) {
+    best.push_back(std::move(hypotheses.front().tokens));
+    counts_.target_tokens += std::ssize(best.back()) + 1;
+  }
+  for (const Sentence& source : sources) counts_.source_tokens += std::ssize(source);
+  return best;
 }
 
 std::vector<std::vector<Translation>> Translator::translate(std::span<const std::string> lines) {

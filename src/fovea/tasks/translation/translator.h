@@ -44,6 +44,9 @@ LineLimit line_limit(const ModelConfig& model, int64_t max_length);
 std::string cut_message(const Encoded& encoded, const LineLimit& limit);
 void warn_of_cut_lines(int64_t count, const LineLimit& limit);  // at the end, of all; none is no warning
 
+// A line's translation is a line, though a vocabulary with --byte-fallback can spell its end.
+std::string as_line(std::string text);
+
 std::string count_lines(int64_t count);  // "1 line", "2,000 lines"
 
 // Counts lines with something odd about them; warns of the first few.
@@ -74,6 +77,11 @@ class Translator {
   // Results in the order of the lines, each best first. An empty line, or one of white space, gives one empty text.
   std::vector<std::vector<Translation>> translate(std::span<const std::string> lines);
 
+  // Returns the best tokens of each source, whose tokens end with </s>; none of a source without others.
+  std::vector<Sentence> translate_tokens(std::span<const Sentence> sources);
+
+  const text::Vocab& source_vocab() const { return loaded_.source; }
+  const text::Vocab& target_vocab() const { return loaded_.target; }
   const TranslationCounts& counts() const { return counts_; }
   const LineLimit& limit() const { return limit_; }
 

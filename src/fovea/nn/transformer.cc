@@ -77,6 +77,8 @@ struct TransformerImpl::Parts {
   Tables tables;
   Embedding source, target;
   Stack encoder, decoder;
+  ClauseSplitter splitter = {};
+  bool has_clauses = uses_clauses(config);
 };
 
 TransformerImpl::TransformerImpl(const ModelConfig& config, std::optional<int64_t> seed) {
@@ -99,8 +101,14 @@ at::Tensor TransformerImpl::output_bias() const { return parts_->tables.output.b
 at::Tensor TransformerImpl::encode(const at::Tensor& tokens, const at::Tensor& offsets, const ForwardContext& context) {
   const TokenPositions positions = token_positions(offsets);
   const at::Tensor embedded = parts_->source(tokens, positions, parts_->encoder.embedding_dropout(context));
-  return parts_->encoder({embedded, offsets, positions.position}, nullptr, context);
+  if (!parts_->has_clauses || context.clauses || !parts_->splitter)
+    return parts_->encoder({embedded, offsets, positions.position}, nullptr, context);
+  ForwardContext with_clauses = context;
+  with_clauses.clauses = std::make_shared<const Clauses>(parts_->splitter(tokens.cpu(), offsets));
+  return parts_->encoder({embedded, offsets, positions.position}, nullptr, with_clauses);
 }
+
+void TransformerImpl::split_clauses_by(ClauseSplitter splitter) { parts_->splitter = std::move(splitter); }
 
 at::Tensor TransformerImpl::decode(const at::Tensor& inputs, const at::Tensor& offsets, const at::Tensor& memory,
                                    const at::Tensor& memory_offsets, const ForwardContext& context) {
@@ -117,6 +125,7 @@ void TransformerImpl::override_attention(const AttentionOverride& mechanisms) {
   for (const MechanismChange& change : parts_->decoder.changes(mechanisms_of(config))) changes.push_back(change);
   apply_changes(changes);
   parts_->config = config;
+  parts_->has_clauses = uses_clauses(config);
 }
 
 std::shared_ptr<const PackedStack> TransformerImpl::pack_decoder(ops::PackedLayer::Format format) const {

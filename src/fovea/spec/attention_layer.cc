@@ -67,6 +67,9 @@ std::string_view counts_from_start(const LayerSpec& spec) {
 }
 
 void validate(const AttentionSpec& spec, AttentionKind kind) {
+  if (spec.clauses && kind != AttentionKind::kSelf)
+    throw Error(cat("attention '", print(spec), "': clauses are those of an encoder's text; use it in the encoder's ",
+                    "self-attention alone"));
   if (kind != AttentionKind::kCross) return;
   if (spec.route && spec.route->is_causal())
     throw Error(cat("attention '", print(spec), "': 'causal' compares the positions of queries and keys, which belong ",

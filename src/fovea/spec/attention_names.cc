@@ -74,8 +74,6 @@ const std::vector<Alias>& aliases() {
 const std::vector<LaterName>& later_mechanisms() {
   static const std::vector<LaterName> kLater = {
       {"span", "adaptive span: a learned length per head", {"limit", "ramp"}},
-      {"mix", "learned mixture of several patterns", {}},
-      {"clause", "the keys of the query's own clause at a level", {"level"}},
   };
   return kLater;
 }
@@ -86,6 +84,12 @@ std::vector<SpecName> routing_names() {
   SpecName name = name_with(Routed::kName, Routed::kHelp, {whole_argument("clusters", 1), whole_argument("window", 1)});
   name.arguments = Routed::kArguments;
   return {name};
+}
+
+std::vector<SpecName> clause_names() {
+  SpecName mix = name_with(ClauseAttention::kMix, ClauseAttention::kMixHelp, {});
+  mix.arguments = ClauseAttention::kArguments;
+  return {name_with(ClauseAttention::kClause, ClauseAttention::kClauseHelp, {whole_argument("level", 1)}), mix};
 }
 
 std::vector<SpecName> transform_names() { return names_of<Transform>(); }
@@ -126,6 +130,7 @@ std::vector<std::string> known_pairs() {
   for (const Alias& a : aliases())
     if (!a.is_stage) out.emplace_back(a.name);
   append_words(out, routing_names());
+  append_words(out, clause_names());
   append_words(out, later_names());
   return out;
 }

@@ -122,7 +122,7 @@ class Parser {
   }
   static std::vector<std::string> runnable() {
     std::vector<std::string> out;
-    for (const auto& names : {pattern_names(), routing_names(), stage_names(), alias_names()}) {
+    for (const auto& names : {pattern_names(), routing_names(), clause_names(), stage_names(), alias_names()}) {
       for (const SpecName& name : names) out.push_back(name.name);
     }
     return out;
@@ -226,6 +226,8 @@ class Parser {
     skip_spaces();
     const size_t begin = at_;
     const std::string_view name = word("a pattern");
+    if (name == ClauseAttention::kClause || name == ClauseAttention::kMix)
+      fail(begin, cat("'", name, "' stands alone before the stages, as in clause(1)+topk(8); no pattern joins it"));
     if (name == Routed::kName)
       fail(begin, "'routed' stands alone before the stages, as in routed(16,256)+topk(8); no pattern joins it");
     Pairs out;
@@ -333,6 +335,79 @@ class Parser {
     return out;
   }
 
+  // clause(level)
+  int64_t clause_level() {
+    skip_spaces();
+    const size_t begin = at_;
+    if (word("clause(level)") != ClauseAttention::kClause) fail(begin, "expected clause(level)");
+    need('(', "after clause");
+    skip_spaces();
+    const size_t number = at_;
+    const int64_t level = whole_number("level of clause", 1);
+    if (level > ClauseAttention::kMaxLevel)
+      fail(number, cat("level of clause is ", level, "; it must be at most ", ClauseAttention::kMaxLevel));
+    need(')', "after the level of clause");
+    return level;
+  }
+
+  // clause(level) or mix(full,clause(1),...[,constant(P)|token])
+  ClauseAttention clauses() {
+    ClauseAttention out;
+    if (next_word() == ClauseAttention::kClause) {
+      out.levels = {clause_level()};
+    } else {
+      mixture(out);
+    }
+    skip_spaces();
+    if (!done() && (peek() == '|' || peek() == '&'))
+      fail(at_, cat("'", out.is_mixture() ? ClauseAttention::kMix : ClauseAttention::kClause,
+                    "' stands alone before the stages; expected '+', ';' or the end, got ", got()));
+    return out;
+  }
+
+  void mixture(ClauseAttention& out) {
+    out.weights = ClauseAttention::Weights::kLearned;
+    word("mix");
+    need('(', "after mix");
+    skip_spaces();
+    const size_t begin = at_;
+    if (word("full") != Full::kName) fail(begin, "mix begins with full, as in mix(full,clause(1),clause(2))");
+    need(',', "before clause(level) of mix");
+    do {
+      skip_spaces();
+      const size_t part = at_;
+      if (!out.levels.empty() && next_word() != ClauseAttention::kClause) {
+        mixture_weights(out);
+        break;
+      }
+      const int64_t level = clause_level();
+      if (!out.levels.empty() && level <= out.levels.back())
+        fail(part, cat("the levels of mix rise; got ", level, " after ", out.levels.back()));
+      out.levels.push_back(level);
+    } while (take(','));
+    need(')', "after the arguments of mix");
+  }
+
+  void mixture_weights(ClauseAttention& out) {
+    skip_spaces();
+    const size_t begin = at_;
+    const std::string_view name = word("clause(level), constant(P) or token");
+    if (name == "token") {
+      out.weights = ClauseAttention::Weights::kByToken;
+      return;
+    }
+    if (name != "constant") fail(begin, cat("expected clause(level), constant(P) or token in mix, got '", name, "'"));
+    out.weights = ClauseAttention::Weights::kConstant;
+    need('(', "after constant");
+    skip_spaces();
+    const size_t number = at_;
+    const auto [end, error] = std::from_chars(text_.data() + at_, text_.data() + text_.size(), out.constant);
+    if (error != std::errc() || !(out.constant >= 0 && out.constant <= 1))
+      fail(number, "expected a number from 0 to 1 for P of constant");
+    at_ = static_cast<size_t>(end - text_.data());
+    need(')', "after P of constant");
+  }
+
   AttentionSpec spec() {
     AttentionSpec out;
     Seen seen;
@@ -343,6 +418,8 @@ class Parser {
       stage(out, seen);
     } else if (next_word() == Routed::kName) {
       out.route = route();
+    } else if (next_word() == ClauseAttention::kClause || next_word() == ClauseAttention::kMix) {
+      out.clauses = clauses();
     } else {
       out.pairs = pairs();
     }

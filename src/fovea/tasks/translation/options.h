@@ -14,6 +14,7 @@ struct Options {
   int64_t mini_batch_words = 4096, mini_batch = 0, maxi_batch = 200;
   int64_t max_length = 100;
   bool max_length_crop = false;
+  std::string clause_dictionary;
   bool documents = false;
   int64_t document_length = 512;
   double label_smoothing = 0.1;
@@ -33,6 +34,8 @@ struct Options {
         number("maxi-batch", &C::maxi_batch, "batches' worth of sentences sorted by length together", 1, 1e6),
         number("max-length", &C::max_length, "longer training sentences, in tokens, are left out", 1, 1e6),
         field("max-length-crop", &C::max_length_crop, "cut longer training sentences instead of leaving them out"),
+        field("clause-dictionary", &C::clause_dictionary,
+              "signal words that split the source into clauses, for mechanisms with clauses (default: English)"),
         field("documents", &C::documents,
               "train on documents in blocks of sentences; a line <d> or an empty line begins a document"),
         number("document-length", &C::document_length,
@@ -46,7 +49,7 @@ struct Options {
   }
 
   // The files that training reads.
-  std::vector<std::vector<std::string>> inputs() const { return {train_sets, valid_sets, vocabs}; }
+  std::vector<std::vector<std::string>> inputs() const { return {train_sets, valid_sets, vocabs, {clause_dictionary}}; }
 };
 
 inline void add_problems(const Options& options, Problems& problems) {

@@ -19,6 +19,7 @@ struct Loader {
 };
 constexpr std::array kLoaders = {
     Loader{'a', load_aligned},     Loader{'b', load_byte_text},     Loader{'c', load_tsv},
+    Loader{'d', load_clauses},
     Loader{'g', load_gold},        Loader{'h', load_help},          Loader{'i', load_image_file},
     Loader{'j', load_run_record},  Loader{'k', load_counted_text},  Loader{'l', load_lines},
     Loader{'m', load_mo},          Loader{'n', load_npy},           Loader{'p', load_po},

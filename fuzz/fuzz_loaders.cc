@@ -22,6 +22,7 @@ constexpr std::array kLoaders = {
     Loader{'b', load_byte_text},
     Loader{'c', load_tsv},
     Loader{'d', load_captions},
+    Loader{'e', load_clauses},
     Loader{'f', load_npy_features},
     Loader{'g', load_gold},
     Loader{'h', load_help},

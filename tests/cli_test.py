@@ -45,7 +45,7 @@ class BadInput(Refusals):
         result = self.refused("spec", "window(3)+tokp(8)", says="did you mean 'topk'?", code=2)
         self.assertIn("\n  window(3)+tokp(8)\n            ^", result.stderr)
         self.refused("spec", "topk(0)", says="at least 1", code=2)
-        self.refused("spec", "mix(full,clause(1))", says="mix", code=2)
+        self.refused("spec", "mix(clause(1))", says="mix begins with full", code=2)
         for routed in ("routed(2,4)", "routed(2,4)+topk(2)", "routed(2,4,random)"):
             self.assertEqual(checked("spec", routed, "--length", 8).stdout,
                              f"{routed}\nThe candidates of routed depend on the data: those of a query share a cluster with it\n")

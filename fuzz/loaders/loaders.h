@@ -43,6 +43,7 @@ void load_written_lines(std::string_view bytes);  // the first byte chooses how 
 // Texts of language models: as bytes; and as the words and the characters that are counted in them.
 void load_byte_text(std::string_view bytes);
 void load_counted_text(std::string_view bytes);
+void load_clauses(std::string_view bytes);
 void load_units(std::string_view bytes);
 
 // Images: a file of any kind, and the header of an .npy array alone.

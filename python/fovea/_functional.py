@@ -43,7 +43,7 @@ def parse(spec: str, num_heads: int | None = None) -> str:
 
 
 def spec_names() -> list[SpecName]:
-    """Every name that a spec may use, as (part, name, arguments, help, fields); parts: pattern, span, stage, alias, later.
+    """Every name that a spec may use, as (part, name, arguments, help, fields); parts: pattern, span, stage, alias.
 
     fields are the arguments that have to be given, each a (name, least, greatest, step, keyword): a multiple of step
     from least to greatest, or any number there where step is 0; keyword, if not empty, may stand in its place.

@@ -5,12 +5,14 @@
 namespace fovea::app {
 
 using Run = int(const std::vector<std::string>&);
-Run run_align, run_analyze, run_average, run_caption, run_convert, run_corpus, run_curves, run_embed, run_evaluate,
-    run_filter, run_generate, run_kernels, run_report, run_score, run_spec, run_tag, run_train, run_translate, run_vocab;
+Run run_align, run_analyze, run_average, run_caption, run_clauses, run_convert, run_corpus, run_curves, run_embed,
+    run_evaluate, run_filter, run_generate, run_kernels, run_report, run_score, run_spec, run_tag, run_train,
+    run_translate, run_vocab;
 
 std::span<const Command> commands() {
   static constexpr std::array kCommands = {
       Command{"corpus", "clean parallel text and split it for training", run_corpus},
+      Command{"clauses", "split sentences into clauses, label signal words", run_clauses},
       Command{"vocab", "learn a SentencePiece vocabulary", run_vocab},
       Command{"train", "train a model: translation, language, images, tagging, captions", run_train},
       Command{"average", "average the last checkpoints of a run", run_average},

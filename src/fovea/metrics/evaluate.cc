@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "fovea/base/documents.h"
 #include "fovea/base/error.h"
 #include "fovea/base/file.h"
 #include "fovea/base/log.h"
@@ -72,8 +73,8 @@ void add_resampled(const Resampling& resampling, const Metric& metric, std::span
   }
 }
 
-std::string corpus_report(const EvaluateOptions& options, const Metrics& metrics, std::span<const Measured> baselines,
-                          size_t segments, size_t references) {
+std::vector<MetricResult> corpus_results(const EvaluateOptions& options, const Metrics& metrics,
+                                         std::span<const Measured> baselines, size_t segments, size_t references) {
   const Resampling resampling{
       .segments = segments, .samples = options.confidence_n, .seed = static_cast<uint32_t>(options.seed)};
   std::vector<MetricResult> results;
@@ -84,7 +85,7 @@ std::string corpus_report(const EvaluateOptions& options, const Metrics& metrics
     if (options.confidence || !baselines.empty()) add_resampled(resampling, *metrics[m], baselines, m, result);
     results.push_back(std::move(result));
   }
-  return format_results(options, results);
+  return results;
 }
 
 void check_lengths(const NamedLines& system, std::span<const NamedLines> others, std::string_view what) {
@@ -133,19 +134,86 @@ void check_standard_input(const EvaluateOptions& options) {
 
 }  // namespace
 
+namespace {
+
+// The texts of an evaluation, of equally many segments.
+struct Texts {
+  NamedLines system;
+  std::vector<NamedLines> references, baselines;
+};
+
+std::vector<MetricResult> results_of(const EvaluateOptions& options, const Texts& texts) {
+  const Metrics metrics = measure(options, texts.system.lines, texts.references);
+  std::vector<Measured> others;
+  for (const NamedLines& baseline : texts.baselines)
+    others.push_back({baseline.name, measure(options, baseline.lines, texts.references)});
+  return corpus_results(options, metrics, others, texts.system.lines.size(), texts.references.size());
+}
+
+template <class F>
+Texts each_of(const Texts& texts, const F& change) {
+  Texts changed = texts;
+  change(changed.system);
+  for (NamedLines& reference : changed.references) change(reference);
+  for (NamedLines& baseline : changed.baselines) change(baseline);
+  return changed;
+}
+
+// A text without the lines that begin documents gets them: the reference says where they are.
+NamedLines with_boundaries(const NamedLines& text, const NamedLines& marks) {
+  const auto sentences = std::ranges::count_if(marks.lines, [](const auto& line) { return !begins_document(line); });
+  if (text.lines.size() == marks.lines.size() || std::ssize(text.lines) != sentences) return text;
+  NamedLines placed{text.name, {}};
+  size_t next = 0;
+  for (const std::string& line : marks.lines) placed.lines.push_back(begins_document(line) ? line : text.lines[next++]);
+  return placed;
+}
+
+// An empty line where the reference has a sentence is an empty translation.
+void check_boundaries(const NamedLines& text, const NamedLines& marks) {
+  for (size_t i = 0; i < marks.lines.size(); ++i) {
+    if (trim(text.lines[i]).empty() && !begins_document(marks.lines[i])) continue;
+    require_same_boundary(static_cast<long long>(i) + 1, {marks.name, marks.lines[i]}, {text.name, text.lines[i]});
+  }
+}
+
+// The results of whole documents, then of lines.
+std::vector<MetricResult> document_results(const EvaluateOptions& options, Texts texts) {
+  const NamedLines marks = texts.references.front();
+  texts = each_of(texts, [&](NamedLines& text) { text = with_boundaries(text, marks); });
+  check_lengths(texts.system, texts.references, "references");
+  check_lengths(texts.system, texts.baselines, "translations of a baseline");
+  each_of(texts, [&](const NamedLines& text) { check_boundaries(text, marks); });
+  const Texts documents =
+      each_of(texts, [&](NamedLines& text) { text.lines = join_documents(text.lines, marks.lines); });
+  if (documents.system.lines.empty())
+    throw Error(cat("evaluate: the reference (", marks.name, ") has no sentence; expected documents, a line per sentence"));
+  const Texts lines = each_of(texts, [&](NamedLines& text) {
+    size_t kept = 0;
+    for (size_t i = 0; i < marks.lines.size(); ++i)
+      if (!begins_document(marks.lines[i])) text.lines[kept++] = text.lines[i];
+    text.lines.resize(kept);
+  });
+  std::vector<MetricResult> results = results_of(options, documents);
+  for (MetricResult& result : results) result.name = "d-" + result.name;
+  for (MetricResult& result : results_of(options, lines)) results.push_back(std::move(result));
+  return results;
+}
+
+}  // namespace
+
 std::string report(const EvaluateOptions& options, const NamedLines& system, std::span<const NamedLines> references,
                    std::span<const NamedLines> baselines) {
   check_references(references.size());
   if (system.lines.empty()) throw Error("evaluate: got no translations; expected a line for each reference");
+  const Texts texts = {system, {references.begin(), references.end()}, {baselines.begin(), baselines.end()}};
+  if (options.documents) return format_results(options, document_results(options, texts));
   check_lengths(system, references, "references");
   check_lengths(system, baselines, "translations of a baseline");
-  const Metrics metrics = measure(options, system.lines, references);
-  if (options.sentence_level) return sentence_lines(options, *metrics[0], system.lines.size(), references.size());
-
-  std::vector<Measured> others;
-  for (const NamedLines& baseline : baselines)
-    others.push_back({baseline.name, measure(options, baseline.lines, references)});
-  return corpus_report(options, metrics, others, system.lines.size(), references.size());
+  if (options.sentence_level)
+    return sentence_lines(options, *measure(options, system.lines, references)[0], system.lines.size(),
+                          references.size());
+  return format_results(options, results_of(options, texts));
 }
 
 void evaluate(const EvaluateOptions& options, std::ostream& out) {

@@ -23,6 +23,7 @@ struct EvaluateOptions {
   std::string tokenize = "13a", smooth_method = "exp";
   double smooth_value = -1;
   bool lowercase = false, chrf_whitespace = false, compound_split = false, sentence_level = false, confidence = false;
+  bool documents = false;
   int64_t confidence_n = 1000, seed = kBootstrapSeed, width = 2;
   bool json = false, score_only = false;
   std::string meteor_jar;
@@ -45,6 +46,8 @@ struct EvaluateOptions {
             "compound-split", &O::compound_split,
             "before multi-bleu, split a-b into a ##AT##-##AT## b in both texts, as published English-German scores do"),
         named("sentence-level", &O::sentence_level, "print one score per line, by one metric", "sl"),
+        field("documents", &O::documents,
+              "score whole documents (d-BLEU) and lines; a line <d> or an empty line of the reference begins a document"),
         named("confidence", &O::confidence, "95% confidence interval by bootstrap resampling", "ci"),
         number("confidence-n", &O::confidence_n, "resamples of the bootstrap", 2, 1e7),
         number("seed", &O::seed, "random seed of the bootstrap; sacreBLEU's is the default", 0, 4294967295),
@@ -63,7 +66,8 @@ struct NamedLines {
 };
 
 // Returns the report on a system's translations against one or several lists of references, and against baselines, all
-// of the same length; it ends with a newline.
+// of the same length; it ends with a newline. With `documents`, each metric comes twice: of documents, whose lines are
+// joined by blanks, with "d-" before its name, and of lines.
 std::string report(const EvaluateOptions& options, const NamedLines& system, std::span<const NamedLines> references,
                    std::span<const NamedLines> baselines = {});
 

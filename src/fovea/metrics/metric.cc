@@ -137,6 +137,8 @@ void check_combinations(const EvaluateOptions& options) {
     throw UsageError("--baseline: systems are compared on all sentences together; leave out --sentence-level");
   if (options.score_only && !options.baseline.empty())
     throw UsageError("--baseline: a comparison has more figures than one score; leave out --score-only");
+  if (options.sentence_level && options.documents)
+    throw UsageError("--documents: single sentences are scored without documents; leave out --sentence-level");
   const auto other = std::find_if(options.metrics.begin(), options.metrics.end(),
                                   [](const std::string& name) { return name != "multi-bleu"; });
   if (options.compound_split && other != options.metrics.end())

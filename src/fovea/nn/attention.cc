@@ -12,6 +12,8 @@
 #include "fovea/base/error.h"
 #include "fovea/base/strings.h"
 #include "fovea/nn/attention_observer.h"
+#include "fovea/nn/clause_attention.h"
+#include "fovea/ops/attention_norm.h"
 #include "fovea/ops/rotary.h"
 #include "fovea/spec/attention_parameters.h"
 
@@ -68,6 +70,15 @@ Attention::Attention(const AttentionPlace& place, const Mechanism& mechanism, co
   }
   if (longest_span(mechanism.training) > 0)
     spans_ = register_module("span", std::make_shared<AdaptiveSpans>(mechanism.training, place.spans));
+  if (needs.mix_levels > 0) clause_mix_ = register_parameter("clause_mix", at::zeros({needs.mix_levels, place.heads}));
+  if (needs.mix_by_token)
+    clause_mix_weight_ = register_parameter("clause_mix_weight", at::zeros({needs.mix_levels * place.heads, width}));
+  if (has_clauses(mechanism.training) && place.key_heads() < place.heads)
+    throw Error(cat("--transformer-heads-kv ", place.heads_kv, ": heads with clauses have keys of their own in '",
+                    print(mechanism.training), "'; leave the option out"));
+  if (has_clauses(mechanism.training) && mechanism.training.size() > 1 && place.relative.any())
+    throw Error(cat("--transformer-positions: positions that act on scores do not go with head groups of which some have ",
+                    "clauses ('", print(mechanism.training), "'); use one mechanism for all heads"));
   if (has_routes(mechanism.training) && place.relative.transformer_xl)
     throw Error(cat("--transformer-positions transformer-xl: its biases would change the clusters of '",
                     print(mechanism.training), "'; use shaw(R), alibi or rotary with routed heads"));
@@ -90,6 +101,8 @@ void Attention::require_parameters(const Mechanism& mechanism) const {
   if (needs.gate && !gate_.defined()) missing = "its norm's gate";
   if (needs.bias && !bias_.defined()) missing = "its norm's bias";
   if (needs.alpha && !alpha_.defined()) missing = "a learned alpha";
+  if (needs.mix_levels > (clause_mix_.defined() ? clause_mix_.size(0) : 0)) missing = "the weights of its mixture";
+  if (needs.mix_by_token && !clause_mix_weight_.defined()) missing = "the weights of its mixture by token";
   const std::vector<int64_t> clusters = clusters_of_heads(mechanism.evaluation);
   if (!clusters.empty() && (!routing_ || routing_->clusters() != clusters)) missing = "centroids of its clusters";
   if (longest_span(mechanism.evaluation) > 0 && (!spans_ || !spans_->fits(mechanism.evaluation)))
@@ -103,21 +116,21 @@ void Attention::require_parameters(const Mechanism& mechanism) const {
 
 Projected Attention::project(const at::Tensor& x, const at::Tensor& positions) const {
   // One product; the parts' backward is a single stack.
-  const at::Tensor product = (*qkv_)(x);
+  const at::Tensor product = (*qkv_)(x), input = clause_mix_weight_.defined() ? x : at::Tensor();
   const int64_t head_dim = place_.head_dim(), keys = place_.key_heads();
   if (place_.rotary || keys < place_.heads) {
     const at::Tensor heads = product.view({x.size(0), place_.heads + 2 * keys, head_dim});
     if (!place_.rotary) {
       const auto parts = heads.split_with_sizes({place_.heads, keys, keys}, 1);
-      return {parts[0], parts[1], parts[2], has_terms() ? parts[0] : at::Tensor()};
+      return {parts[0], parts[1], parts[2], has_terms() ? parts[0] : at::Tensor(), input};
     }
     // It may turn in place.
     const at::Tensor unturned = has_terms() ? heads.narrow(1, 0, place_.heads).clone() : at::Tensor();
     const ops::RotaryHeads turned = ops::rotary_heads(heads, place_.heads, positions, place_.rotary->base);
-    return {turned.q, turned.k, turned.v, unturned};
+    return {turned.q, turned.k, turned.v, unturned, input};
   }
   const auto parts = product.view({x.size(0), 3, place_.heads, head_dim}).unbind(1);
-  return {parts[0], parts[1], parts[2], has_terms() ? parts[0] : at::Tensor()};
+  return {parts[0], parts[1], parts[2], has_terms() ? parts[0] : at::Tensor(), input};
 }
 
 Projected Attention::project(const PlacedTokens& queries, const PlacedTokens& keys) const {
@@ -203,7 +216,7 @@ Projected Attention::with_terms(const Projected& inputs, const Tables& tables, o
   if (!relative_) return inputs;
   const double scale = 1 / std::sqrt(static_cast<double>(inputs.q.size(-1)));
   options.offsets = relative_->terms(inputs.unturned, tables.relative, scale);
-  return {relative_->content(inputs.q), inputs.k, inputs.v};
+  return {relative_->content(inputs.q), inputs.k, inputs.v, {}, inputs.input};
 }
 
 ops::RoutingInputs Attention::routing() const {
@@ -222,6 +235,8 @@ at::Tensor Attention::attend(const Projected& projected, const PackedOffsets& of
   const Projected inputs = with_terms(projected, terms, filled);
   filled.dropout = dropout.rate;
   filled.dropout_seed = dropout.seed;
+  if (has_clauses(context.training ? mechanism_.training : mechanism_.evaluation))
+    return output(attend_clauses(inputs, offsets, filled, context));
   ops::RoutingInputs routed = routing();
   std::vector<ops::RoutedReport> reports;
   if (context.extras != nullptr) routed.reports = &reports;
@@ -233,11 +248,33 @@ at::Tensor Attention::attend(const Projected& projected, const PackedOffsets& of
   const at::Tensor mixed = ops::attention(inputs.q, inputs.k, inputs.v, spec, filled);
   if (observer != nullptr) {
     routed.rows = nullptr, routed.known = &rows;
-    observer->show({place_, inputs.q, inputs.k, spec, filled, rows});
+    observer->show({place_, inputs.q, inputs.k, spec, filled, rows, {}});
   }
   if (spans_ && context.extras != nullptr) spans_->report(context.training, *context.extras);
   if (!reports.empty()) add_routing(reports, routing_, place_.routing, context.training, *context.extras);
   return output(mixed);
+}
+
+at::Tensor Attention::mixture_probability(const at::Tensor& input) const {
+  if (!clause_mix_.defined()) return {};
+  const int64_t levels = clause_mix_.size(0), heads = place_.heads;
+  if (!clause_mix_weight_.defined()) return clause_mix_.sigmoid().unsqueeze(-1);
+  const at::Tensor by_token = ops::linear(input, clause_mix_weight_, clause_mix_.view({levels * heads}));
+  return by_token.view({-1, levels, heads, 1}).transpose(0, 1).sigmoid();
+}
+
+at::Tensor Attention::attend_clauses(const Projected& inputs, const PackedOffsets& offsets,
+                                     const ops::AttentionOptions& options, const ForwardContext& context) const {
+  const LayerSpec& spec = context.training ? mechanism_.training : mechanism_.evaluation;
+  const std::vector<ClauseHeads> heads = clause_heads(spec);
+  const ClauseInputs parts = {inputs.q, inputs.k, inputs.v, offsets.queries, mixture_probability(inputs.input),
+                              context.clauses.get()};
+  if (const AttentionObserver* observer = AttentionObserver::current(); observer != nullptr) {
+    observer->show({place_, inputs.q, inputs.k, context.training ? training_ : evaluation_, options, {},
+                    clause_weights(heads, parts, options)});
+  }
+  return ops::norm_over_heads(spec.front().spec.norm, attend_to_clauses(heads, parts, options),
+                              {options.gain, options.gate, options.bias});
 }
 
 at::Tensor Attention::mix(const Projected& inputs, const Tables& tables, const ops::AttentionOptions& options) const {

@@ -43,6 +43,7 @@ struct Mechanism {
 struct Projected {
   at::Tensor q, k, v;
   at::Tensor unturned = {};  // q without its turn by positions, if terms by offset need it
+  at::Tensor input = {};     // the layer's input [T, M], if weights of a mixture by token need it
 };
 
 // Tokens [T, M] and their positions, [T] int64 on the CPU.
@@ -56,8 +57,10 @@ struct PackedOffsets {
 };
 
 // Parameters: qkv (self) or q and kv (cross), out: Linear; head_norm.{gain, gate, bias} [M] as the mechanism's norm
-// needs; alpha [H] for entmax(learned), where alpha = 1 + sigmoid(a); relative...: those of RelativePositions; span...:
-// those of AdaptiveSpans. Buffers: routing.{centroids, counts, means} of routed heads (routing.h).
+// needs; alpha [H] for entmax(learned), where alpha = 1 + sigmoid(a); clause_mix [L, H] for the L levels of mix(...),
+// where p = sigmoid(clause_mix), and clause_mix_weight [L H, M] for `token`, whose product with the layer's input is
+// added before the sigmoid; relative...: those of RelativePositions; span...: those of AdaptiveSpans. Buffers:
+// routing.{centroids, counts, means} of routed heads (routing.h).
 class Attention : public torch::nn::Module {
  public:
   Attention(const AttentionPlace& place, const Mechanism& mechanism, const InitScope& scope);
@@ -113,6 +116,10 @@ class Attention : public torch::nn::Module {
  private:
   at::Tensor output(const at::Tensor& heads) const;  // [T, H, D] -> [T, M]
   Tables tables(int64_t length, const at::TensorOptions& options, bool training) const;
+  // The full pass of mechanisms with clauses, after the norm -> [T, H, D].
+  at::Tensor attend_clauses(const Projected& inputs, const PackedOffsets& offsets, const ops::AttentionOptions& options,
+                            const ForwardContext& context) const;
+  at::Tensor mixture_probability(const at::Tensor& input) const;  // see ClauseInputs
 
   AttentionPlace place_;
   Mechanism mechanism_;
@@ -122,7 +129,7 @@ class Attention : public torch::nn::Module {
   std::shared_ptr<RelativePositions> relative_;
   std::shared_ptr<AdaptiveSpans> spans_;  // null without a span
   std::shared_ptr<Routing> routing_;      // null without centroids
-  at::Tensor alpha_, gain_, gate_, bias_;
+  at::Tensor alpha_, gain_, gate_, bias_, clause_mix_, clause_mix_weight_;
 };
 
 }  // namespace fovea::nn

@@ -174,7 +174,7 @@ TEST(RoutingModule, ObserversSeeTheClustersThatTheWeightsComeFrom) {
   const AttentionObserver observer(
       AttentionObserver::SeeCall([&](const SeenAttention& call) {
         const std::vector<ops::RoutedRows>& seen = call.routed;
-        const at::Tensor weights_BHQK = ops::attention_weights(call.q, call.k, call.spec, call.options);
+        const at::Tensor weights_BHQK = call.dense();
         ASSERT_EQ(seen.size(), 1U);
         EXPECT_EQ(seen[0].first_head, 1);
         EXPECT_EQ(seen[0].heads, 2);

@@ -97,11 +97,20 @@ struct TransformerImpl::Parts {
         owners.encoder->register_module("features", std::make_shared<Linear>(shape, scope / "features")), positions);
   }
 
+  // The clauses of the source, where the encoder needs them and the pass has none.
+  ForwardContext with_clauses(const at::Tensor& tokens, const at::Tensor& offsets, ForwardContext context) const {
+    if (has_clauses && !context.clauses && splitter)
+      context.clauses = std::make_shared<const Clauses>(splitter(tokens.cpu(), offsets));
+    return context;
+  }
+
   ModelConfig config;
   Tables tables;
   Source source;
   Embedding target;
   Stack encoder, decoder;
+  ClauseSplitter splitter = {};
+  bool has_clauses = uses_clauses(config);
 };
 
 TransformerImpl::TransformerImpl(const ModelConfig& config, std::optional<int64_t> seed, const VectorInput& vectors) {
@@ -128,15 +137,19 @@ at::Tensor TransformerImpl::encode(const at::Tensor& tokens, const at::Tensor& o
   const at::Tensor embedded = std::visit(
       [&](const auto& source) { return source(tokens, positions, parts_->encoder.embedding_dropout(context)); },
       parts_->source);
-  return parts_->encoder({embedded, offsets, positions.position}, nullptr, context);
+  return parts_->encoder({embedded, offsets, positions.position}, nullptr,
+                         parts_->with_clauses(tokens, offsets, context));
 }
 
 std::vector<at::Tensor> TransformerImpl::encoder_layers(const at::Tensor& tokens, const at::Tensor& offsets,
                                                         int64_t count) {
   const TokenPositions positions = token_positions(offsets);
   const at::Tensor embedded = parts_->source(tokens, positions, {});
-  return parts_->encoder.first_layers({embedded, offsets, positions.position}, count, {});
+  return parts_->encoder.first_layers({embedded, offsets, positions.position}, count,
+                                      parts_->with_clauses(tokens, offsets, {}));
 }
+
+void TransformerImpl::split_clauses_by(ClauseSplitter splitter) { parts_->splitter = std::move(splitter); }
 
 at::Tensor TransformerImpl::decode(const at::Tensor& inputs, const at::Tensor& offsets, const at::Tensor& memory,
                                    const at::Tensor& memory_offsets, const ForwardContext& context) {
@@ -153,6 +166,7 @@ void TransformerImpl::override_attention(const AttentionOverride& mechanisms) {
   for (const MechanismChange& change : parts_->decoder.changes(mechanisms_of(config))) changes.push_back(change);
   apply_changes(changes);
   parts_->config = config;
+  parts_->has_clauses = uses_clauses(config);
 }
 
 std::shared_ptr<const PackedStack> TransformerImpl::pack_decoder(ops::PackedLayer::Format format) const {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "fovea/nn/clauses.h"
 #include "fovea/nn/forward_context.h"
 #include "fovea/ops/packed_layer.h"
 #include "fovea/spec/model_config.h"
@@ -46,6 +47,9 @@ class TransformerImpl : public torch::nn::Module {
   // Mechanisms replaced, in both phases (translate --attention topk(8)). Throws an Error, and changes nothing, if one
   // needs parameters that the model lacks or cannot be used where it is to go.
   void override_attention(const AttentionOverride& mechanisms);
+
+  // How the encoder's text is split where its mechanisms need clauses and the pass has none of its own.
+  void split_clauses_by(ClauseSplitter splitter);
 
   // tokens [T_src] int64, or vectors [T_src, F] of the parameters' type -> memory [T_src, M].
   at::Tensor encode(const at::Tensor& tokens, const at::Tensor& offsets, const ForwardContext& context);

@@ -115,9 +115,28 @@ class WeightBlocks {
   bool can_cut_ = false;
 };
 
+// Weights that are there already.
+void each_sequence(const SeenAttention& seen, const std::function<void(const WeightBlock&)>& see) {
+  const at::Tensor weights = seen.weights.to(at::kCPU, at::kFloat).contiguous();
+  const auto* q = seen.options.q_offsets->const_data_ptr<int64_t>();
+  const auto* k = seen.options.k_offsets->const_data_ptr<int64_t>();
+  for (int64_t b = 0; b < weights.size(0); ++b) {
+    const int64_t keys = k[b + 1] - k[b];
+    see({.sequence = b,
+         .queries = q[b + 1] - q[b],
+         .heads = weights.size(1),
+         .keys = keys,
+         .columns = keys,
+         .data = weights.const_data_ptr<float>() + b * weights.stride(0),
+         .head_stride = weights.stride(1),
+         .row_stride = weights.stride(2)});
+  }
+}
+
 }  // namespace
 
 void each_weight_block(const SeenAttention& seen, const std::function<void(const WeightBlock&)>& see, int64_t most) {
+  if (seen.weights.defined()) return each_sequence(seen, see);
   WeightBlocks(seen, most).run(see);
 }
 

@@ -57,6 +57,9 @@ std::shared_ptr<const Layer> resolved(const std::string& text, int64_t num_heads
   // A routed sequence has its own tokens alone as keys, so it has one length.
   layer->positional = compares_positions(spec) || std::ranges::any_of(spec, has_route);
   for (HeadGroup& group : spec) {
+    if (group.spec.clauses)
+      throw Error(cat("attention '", print(group.spec), "': the operator knows no clauses; give each clause as a sequence, ",
+                      "by its offsets, with the mechanism inside it"));
     layer->norm = std::exchange(group.spec.norm, NoNorm{});
     layer->groups.push_back({group.num_heads, print(group.spec), parameters_of({group}).alpha, {}, 0});
     if (const AdaptiveSpan* span = adaptive_span(group.spec)) layer->groups.back().span = span->limit;

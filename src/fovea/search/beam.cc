@@ -106,7 +106,7 @@ class Sentence {
     for (size_t rank = 0; rank < considered && next_.size() < beam; ++rank) {
       const Extension& extension = extensions_[rank];
       const int64_t parent = live_[static_cast<size_t>(extension.row)].node;
-      if (extension.token == options.eos) {
+      if (extension.token == options.eos && ends(parent, options)) {
         if (rank < beam) finish({parent, extension.log_prob, 0}, options);
         continue;
       }
@@ -115,6 +115,12 @@ class Sentence {
       origins_.push_back(extension.row);
     }
     live_.swap(next_);
+  }
+
+  // Whether an end of the sentence behind `node` finishes the hypothesis.
+  bool ends(int64_t node, const BeamOptions& options) const {
+    if (!options.ends_twice || length_ > max_length_) return true;
+    return node >= 0 && nodes_[static_cast<size_t>(node)].token == options.eos;
   }
 
   void finish(Finished finished, const BeamOptions& options) {

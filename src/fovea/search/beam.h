@@ -43,10 +43,11 @@ struct BeamOptions {
   int64_t vocabulary = 0;             // number of tokens
   int64_t start = 0, eos = 0;         // first input; the end of a sentence
   std::optional<int64_t> never = {};  // a token that no hypothesis has, as of probability 0; the others keep theirs
+  bool ends_twice = false;  // hypotheses have several sentences, each with its end, and a second end ends the last
 };
 
 struct Hypothesis {
-  std::vector<int64_t> tokens;  // without the end of the sentence
+  std::vector<int64_t> tokens;  // without the end that finished it
   double log_prob = 0;          // sum over the steps, the end of the sentence among them
   double score = 0;             // log_prob / length_penalty
 };

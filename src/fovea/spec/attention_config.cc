@@ -198,6 +198,15 @@ void add_attention_problems(const AttentionTexts& texts, Problems& problems) {
   }
 }
 
+bool uses_clauses(const AttentionTexts& texts) {
+  const AttentionSort* sort = sort_of(texts, Sublayer::kEncoder);
+  for (int64_t layer = 0; sort != nullptr && layer < sort->depth; ++layer) {
+    for (const HeadGroup& group : attention_of(texts, Sublayer::kEncoder, layer))
+      if (group.spec.clauses) return true;
+  }
+  return false;
+}
+
 bool routes_whole_segments(const AttentionTexts& texts) {
   const AttentionSort* sort = sort_of(texts, Sublayer::kDecoder);
   for (int64_t layer = 0; sort != nullptr && layer < sort->depth; ++layer) {

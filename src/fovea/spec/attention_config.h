@@ -63,6 +63,9 @@ struct AttentionTexts {
 std::string_view name_of(Sublayer sublayer);  // encoder, decoder, cross
 AttentionKind kind_of(Sublayer sublayer);
 
+// Whether some mechanism of the encoder is within clauses.
+bool uses_clauses(const AttentionTexts& texts);
+
 // Some self-attention of a decoder chooses the members of its clusters in the whole text, so that a full pass knows
 // more than generation does (docs/attention.md).
 bool routes_whole_segments(const AttentionTexts& texts);

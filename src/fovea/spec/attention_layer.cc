@@ -95,6 +95,9 @@ const AdaptiveSpan* adaptive_span(const AttentionSpec& spec) {
 void validate(const AttentionSpec& spec, AttentionKind kind) {
   if (const std::string problem = problem_of_span(spec, kind); !problem.empty())
     throw Error(cat("attention '", print(spec), "': ", problem));
+  if (spec.clauses && kind != AttentionKind::kSelf)
+    throw Error(cat("attention '", print(spec), "': clauses are those of an encoder's text; use it in the encoder's ",
+                    "self-attention alone"));
   if (kind != AttentionKind::kCross) return;
   if (spec.route && spec.route->is_causal())
     throw Error(cat("attention '", print(spec), "': 'causal' compares the positions of queries and keys, which belong ",

@@ -71,20 +71,18 @@ const std::vector<Alias>& aliases() {
   return kAliases;
 }
 
-const std::vector<LaterName>& later_mechanisms() {
-  static const std::vector<LaterName> kLater = {
-      {"mix", "learned mixture of several patterns", {}},
-      {"clause", "the keys of the query's own clause at a level", {"level"}},
-  };
-  return kLater;
-}
-
 std::vector<SpecName> pattern_names() { return names_of<Pattern>(); }
 
 std::vector<SpecName> routing_names() {
   SpecName name = name_with(Routed::kName, Routed::kHelp, {whole_argument("clusters", 1), whole_argument("window", 1)});
   name.arguments = Routed::kArguments;
   return {name};
+}
+
+std::vector<SpecName> clause_names() {
+  SpecName mix = name_with(ClauseAttention::kMix, ClauseAttention::kMixHelp, {});
+  mix.arguments = ClauseAttention::kArguments;
+  return {name_with(ClauseAttention::kClause, ClauseAttention::kClauseHelp, {whole_argument("level", 1)}), mix};
 }
 
 std::vector<SpecName> transform_names() { return names_of<Transform>(); }
@@ -108,24 +106,13 @@ std::vector<SpecName> alias_names() {
   return out;
 }
 
-std::vector<SpecName> later_names() {
-  std::vector<SpecName> out;
-  for (const LaterName& later : later_mechanisms()) {
-    std::vector<SpecArgument> fields;
-    for (const std::string_view argument : later.arguments) fields.push_back(whole_argument(argument, 1));
-    out.push_back(name_with(later.name, later.help, std::move(fields)));
-    if (later.arguments.empty()) out.back().arguments = "PAIRS,PAIRS...";
-  }
-  return out;
-}
-
 std::vector<std::string> known_pairs() {
   std::vector<std::string> out;
   append_words(out, pattern_names());
   for (const Alias& a : aliases())
     if (!a.is_stage) out.emplace_back(a.name);
   append_words(out, routing_names());
-  append_words(out, later_names());
+  append_words(out, clause_names());
   return out;
 }
 

@@ -30,13 +30,6 @@ struct Alias {
 };
 const std::vector<Alias>& aliases();
 
-// Mechanisms whose spelling is fixed but which this version does not run.
-struct LaterName {
-  std::string_view name, help;
-  std::vector<std::string_view> arguments;  // whole numbers of at least 1; none: a list of pairs
-};
-const std::vector<LaterName>& later_mechanisms();
-
 // Every name that may stand where pairs (stages) are expected.
 std::vector<std::string> known_pairs();
 std::vector<std::string> known_stages();

@@ -17,7 +17,15 @@ bool learns_argument(const Transform& transform) {
 AttentionParameters parameters_of(const LayerSpec& spec) {
   const NormParts parts = parts_of(spec.front().spec.norm);  // of all groups: see resolve()
   const auto learns = [](const HeadGroup& group) { return learns_argument(group.spec.transform); };
-  return {.gain = parts.gain, .gate = parts.gate, .bias = parts.bias, .alpha = std::ranges::any_of(spec, learns)};
+  AttentionParameters needs{
+      .gain = parts.gain, .gate = parts.gate, .bias = parts.bias, .alpha = std::ranges::any_of(spec, learns)};
+  for (const HeadGroup& group : spec) {
+    const std::optional<ClauseAttention>& clauses = group.spec.clauses;
+    if (!clauses || !clauses->is_mixture() || clauses->weights == ClauseAttention::Weights::kConstant) continue;
+    needs.mix_levels = std::max(needs.mix_levels, static_cast<int64_t>(clauses->levels.size()));
+    needs.mix_by_token |= clauses->weights == ClauseAttention::Weights::kByToken;
+  }
+  return needs;
 }
 
 }  // namespace fovea

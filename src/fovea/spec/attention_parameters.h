@@ -7,6 +7,8 @@ namespace fovea {
 // value a head.
 struct AttentionParameters {
   bool gain = false, gate = false, bias = false, alpha = false;
+  int64_t mix_levels = 0;     // of mixtures of clauses with learned weights
+  bool mix_by_token = false;  // some of them have weights by token
 };
 AttentionParameters parameters_of(const LayerSpec& spec);
 

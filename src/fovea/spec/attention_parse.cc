@@ -114,18 +114,6 @@ class Parser {
           after_stage_ ? "patterns come before all stages; expected '+'" : "expected '|', '&', '+'";
       fail(at_, cat("unexpected ", got(), "; ", first, ends));
     }
-    // Only now, so that a mistake in the text is reported first.
-    if (!later_.empty()) {
-      fail(later_at_,
-           cat("'", later_, "' is understood, but this version does not run it; what runs: ", join(runnable(), ", ")));
-    }
-  }
-  static std::vector<std::string> runnable() {
-    std::vector<std::string> out;
-    for (const auto& names : {pattern_names(), routing_names(), stage_names(), alias_names()}) {
-      for (const SpecName& name : names) out.push_back(name.name);
-    }
-    return out;
   }
 
   std::string_view word(std::string_view expected) {
@@ -226,10 +214,12 @@ class Parser {
     skip_spaces();
     const size_t begin = at_;
     const std::string_view name = word("a pattern");
+    if (name == ClauseAttention::kClause || name == ClauseAttention::kMix)
+      fail(begin, cat("'", name, "' stands alone before the stages, as in clause(1)+topk(8); no pattern joins it"));
     if (name == Routed::kName)
       fail(begin, "'routed' stands alone before the stages, as in routed(16,256)+topk(8); no pattern joins it");
     Pairs out;
-    if (item_of(name, begin, out.leaf) || pairs_alias(name, out) || later(name, begin)) return out;
+    if (item_of(name, begin, out.leaf) || pairs_alias(name, out)) return out;
     for (const std::string& stage : known_stages())
       if (name == stage) fail(begin, cat("'", name, "' is a stage, not a pattern; stages follow a '+'"));
     std::vector<std::string> known = known_pairs();
@@ -267,27 +257,6 @@ class Parser {
       if (alias.is_stage || name != alias.name) continue;
       deeper();  // a union, which an intersection prints in parentheses
       out = parse_attention(alias.expansion(alias_argument(alias))).pairs;
-      --depth_;
-      return true;
-    }
-    return false;
-  }
-
-  bool later(std::string_view name, size_t name_at) {
-    for (const LaterName& mechanism : later_mechanisms()) {
-      if (name != mechanism.name) continue;
-      if (later_.empty()) later_ = name, later_at_ = name_at;
-      need('(', cat("after ", name));
-      deeper();
-      if (mechanism.arguments.empty()) {
-        pairs();
-        while (take(',')) pairs();
-      }
-      for (size_t i = 0; i < mechanism.arguments.size(); ++i) {
-        if (i > 0) need(',', cat("before ", mechanism.arguments[i], " of ", name));
-        whole_number(cat(mechanism.arguments[i], " of ", name), 1);
-      }
-      need(')', cat("after the arguments of ", name));
       --depth_;
       return true;
     }
@@ -333,6 +302,79 @@ class Parser {
     return out;
   }
 
+  // clause(level)
+  int64_t clause_level() {
+    skip_spaces();
+    const size_t begin = at_;
+    if (word("clause(level)") != ClauseAttention::kClause) fail(begin, "expected clause(level)");
+    need('(', "after clause");
+    skip_spaces();
+    const size_t number = at_;
+    const int64_t level = whole_number("level of clause", 1);
+    if (level > ClauseAttention::kMaxLevel)
+      fail(number, cat("level of clause is ", level, "; it must be at most ", ClauseAttention::kMaxLevel));
+    need(')', "after the level of clause");
+    return level;
+  }
+
+  // clause(level) or mix(full,clause(1),...[,constant(P)|token])
+  ClauseAttention clauses() {
+    ClauseAttention out;
+    if (next_word() == ClauseAttention::kClause) {
+      out.levels = {clause_level()};
+    } else {
+      mixture(out);
+    }
+    skip_spaces();
+    if (!done() && (peek() == '|' || peek() == '&'))
+      fail(at_, cat("'", out.is_mixture() ? ClauseAttention::kMix : ClauseAttention::kClause,
+                    "' stands alone before the stages; expected '+', ';' or the end, got ", got()));
+    return out;
+  }
+
+  void mixture(ClauseAttention& out) {
+    out.weights = ClauseAttention::Weights::kLearned;
+    word("mix");
+    need('(', "after mix");
+    skip_spaces();
+    const size_t begin = at_;
+    if (word("full") != Full::kName) fail(begin, "mix begins with full, as in mix(full,clause(1),clause(2))");
+    need(',', "before clause(level) of mix");
+    do {
+      skip_spaces();
+      const size_t part = at_;
+      if (!out.levels.empty() && next_word() != ClauseAttention::kClause) {
+        mixture_weights(out);
+        break;
+      }
+      const int64_t level = clause_level();
+      if (!out.levels.empty() && level <= out.levels.back())
+        fail(part, cat("the levels of mix rise; got ", level, " after ", out.levels.back()));
+      out.levels.push_back(level);
+    } while (take(','));
+    need(')', "after the arguments of mix");
+  }
+
+  void mixture_weights(ClauseAttention& out) {
+    skip_spaces();
+    const size_t begin = at_;
+    const std::string_view name = word("clause(level), constant(P) or token");
+    if (name == "token") {
+      out.weights = ClauseAttention::Weights::kByToken;
+      return;
+    }
+    if (name != "constant") fail(begin, cat("expected clause(level), constant(P) or token in mix, got '", name, "'"));
+    out.weights = ClauseAttention::Weights::kConstant;
+    need('(', "after constant");
+    skip_spaces();
+    const size_t number = at_;
+    const auto [end, error] = std::from_chars(text_.data() + at_, text_.data() + text_.size(), out.constant);
+    if (error != std::errc() || !(out.constant >= 0 && out.constant <= 1))
+      fail(number, "expected a number from 0 to 1 for P of constant");
+    at_ = static_cast<size_t>(end - text_.data());
+    need(')', "after P of constant");
+  }
+
   AttentionSpec spec() {
     AttentionSpec out;
     Seen seen;
@@ -343,6 +385,8 @@ class Parser {
       stage(out, seen);
     } else if (next_word() == Routed::kName) {
       out.route = route();
+    } else if (next_word() == ClauseAttention::kClause || next_word() == ClauseAttention::kMix) {
+      out.clauses = clauses();
     } else {
       out.pairs = pairs();
     }
@@ -416,8 +460,6 @@ class Parser {
   size_t spec_begin_ = 0;     // of the head group being read
   bool after_stage_ = false;  // patterns of the group are over
   int depth_ = 0;
-  std::string_view later_;  // the first mechanism that this version does not run
-  size_t later_at_ = 0;
 };
 
 }  // namespace

@@ -79,10 +79,21 @@ std::string call_of(const Routed& route) {
   return cat(Routed::kName, "(", text_of(route.clusters), ",", text_of(route.window), members, ")");
 }
 
+std::string call_of(const ClauseAttention& clauses) {
+  using Weights = ClauseAttention::Weights;
+  const auto level = [](int64_t l) { return cat(ClauseAttention::kClause, "(", text_of(l), ")"); };
+  if (!clauses.is_mixture()) return level(clauses.levels.front());
+  std::vector<std::string> parts = {std::string(Full::kName)};
+  for (const int64_t l : clauses.levels) parts.push_back(level(l));
+  if (clauses.weights == Weights::kConstant) parts.push_back(cat("constant(", shortest(clauses.constant), ")"));
+  if (clauses.weights == Weights::kByToken) parts.emplace_back("token");
+  return cat(ClauseAttention::kMix, "(", join(parts, ","), ")");
+}
+
 }  // namespace
 
 AttentionSpec canonical(AttentionSpec spec) {
-  spec.pairs = spec.route ? Pairs{} : canonical_pairs(std::move(spec.pairs));
+  spec.pairs = spec.route || spec.clauses ? Pairs{} : canonical_pairs(std::move(spec.pairs));
   if (spec.select && spec.select->keep) spec.select->keep = canonical_pairs(std::move(*spec.select->keep));
   spec.transform = canonical_transform(spec.transform);
   return spec;
@@ -94,6 +105,7 @@ std::string print(const AttentionSpec& given) {
   const AttentionSpec spec = canonical(given);
   std::vector<std::string> parts;
   if (spec.route) parts.push_back(call_of(*spec.route));
+  if (spec.clauses) parts.push_back(call_of(*spec.clauses));
   if (!spec.pairs.is_full()) parts.push_back(print_tree(spec.pairs));
   if (spec.select) {
     const std::string keep = spec.select->keep ? ",keep=" + print_tree(*spec.select->keep) : "";

@@ -9,6 +9,7 @@
 
 #include "fovea/base/error.h"
 #include "fovea/spec/attention_kind.h"
+#include "fovea/spec/clause_attention.h"
 #include "fovea/spec/norms.h"
 #include "fovea/spec/patterns.h"
 #include "fovea/spec/routed.h"
@@ -16,7 +17,7 @@
 
 // An attention mechanism as a value: which pairs may attend, which of them are selected, how scores become weights,
 // how the output is normalised.
-//     spec  = (pairs | routed | stage) { "+" stage }      pairs left out = full, stages in any order, each kind once
+//     spec  = (pairs | routed | clause | mix | stage) { "+" stage }      pairs left out = full, stages in any order, each kind once
 //     pairs = both { "|" both }                  union
 //     both  = atom { "&" atom }                  intersection, binds tighter
 //     atom  = name [ "(" args ")" ] | "(" pairs ")"
@@ -41,8 +42,9 @@ struct TopK {
 };
 
 struct AttentionSpec {
-  Pairs pairs;                  // full where `route` is given
+  Pairs pairs;                  // full where `route` or `clauses` is given
   std::optional<Routed> route;  // in place of pairs
+  std::optional<ClauseAttention> clauses = {};  // in place of pairs
   std::optional<TopK> select;
   Transform transform;
   Norm norm;
@@ -120,7 +122,7 @@ std::vector<SpecName> pattern_names();
 std::vector<SpecName> transform_names();
 std::vector<SpecName> stage_names();  // selections, transforms and norms
 std::vector<SpecName> alias_names();
+std::vector<SpecName> clause_names();   // what stands in the place of all pairs of an encoder
 std::vector<SpecName> routing_names();  // what stands in the place of all pairs
-std::vector<SpecName> later_names();    // parsed, but not run by this version
 
 }  // namespace fovea

@@ -73,13 +73,13 @@ TEST(AttentionSpec, EveryNameOfTheListsParses) {
   for (const std::string& text : examples(stage_names()))
     EXPECT_EQ(canonical_text(text), text == Softmax::kName ? "full" : text);
   EXPECT_NO_THROW(examples(alias_names()));
-  for (const auto& names : {pattern_names(), routing_names(), stage_names(), alias_names(), later_names()})
+  for (const auto& names : {pattern_names(), routing_names(), stage_names(), alias_names()})
     for (const SpecName& name : names) EXPECT_FALSE(name.help.empty()) << name.name;
 }
 
 // Below the least value that the lists tell of, a name is refused.
 TEST(AttentionSpec, ArgumentsHaveTheRangesThatTheListsTell) {
-  for (const auto& names : {pattern_names(), routing_names(), stage_names(), alias_names(), later_names()}) {
+  for (const auto& names : {pattern_names(), routing_names(), stage_names(), alias_names()}) {
     for (const SpecName& name : names) {
       for (size_t i = 0; i < name.fields.size(); ++i) {
         std::vector<std::string> values;
@@ -183,14 +183,34 @@ TEST(AttentionSpec, WhatIsParsedIsPrintedWithinTheLimits) {
   EXPECT_EQ(canonical_text(canonical_text(nested(99))), canonical_text(nested(99)));
 }
 
-TEST(AttentionSpec, MechanismsOfLaterVersionsAreUnderstoodAndRefused) {
-  for (const std::string_view text :
-       {"mix(full,clause(1),clause(2))", "full|clause(1)", "4*local(256);4*clause(2)"}) {
-    EXPECT_THAT(refusal(text), testing::HasSubstr("is understood, but this version does not run it; what runs: full"))
-        << text;
-    EXPECT_THAT(refusal(text), testing::HasSubstr("bigbird")) << text;
-  }
-  EXPECT_THAT(refusal("clause(0)"), testing::HasSubstr("column 8: level of clause is 0"));
+TEST(AttentionSpec, ClausesStandAlone) {
+  for (const std::string text :
+       {"clause(1)", "clause(6)+topk(8)+entmax(1.5)+rmsnorm", "mix(full,clause(1),clause(2))", "mix(full,clause(2))+topk(4)",
+        "mix(full,clause(1),clause(3),constant(0.25))", "mix(full,clause(1),token)"})
+    EXPECT_EQ(canonical_text(text), text);
+  EXPECT_EQ(canonical_text(" mix ( full , clause ( 1 ) , constant ( .50 ) )"), "mix(full,clause(1),constant(0.5))");
+  EXPECT_EQ(print(parse_layer_spec("2*mix(full,clause(1));2*full")), "2*mix(full,clause(1));2*full");
+  const AttentionSpec spec = parse_attention("mix(full,clause(1),clause(2))");
+  ASSERT_TRUE(spec.clauses.has_value());
+  EXPECT_THAT(spec.clauses->levels, testing::ElementsAre(1, 2));
+  EXPECT_NO_THROW(validate(spec, AttentionKind::kSelf));
+  for (const AttentionKind kind : {AttentionKind::kCausal, AttentionKind::kCross})
+    EXPECT_THAT(message_of([&] { validate(spec, kind); }), testing::HasSubstr("use it in the encoder's self-attention alone"));
+}
+
+TEST(AttentionSpec, ClauseErrorsPointAtTheMistake) {
+  EXPECT_THAT(refusal("clause(0)"), testing::HasSubstr("column 8: level of clause is 0; it must be at least 1"));
+  EXPECT_THAT(refusal("clause(7)"), testing::HasSubstr("column 8: level of clause is 7; it must be at most 6"));
+  EXPECT_THAT(refusal("clause(1)|global(1)"), testing::HasSubstr("column 10: 'clause' stands alone before the stages"));
+  EXPECT_THAT(refusal("full|clause(1)"), testing::HasSubstr("column 6: 'clause' stands alone before the stages"));
+  EXPECT_THAT(refusal("window(4)&mix(full,clause(1))"), testing::HasSubstr("column 11: 'mix' stands alone"));
+  EXPECT_THAT(refusal("mix(clause(1))"), testing::HasSubstr("column 5: mix begins with full"));
+  EXPECT_THAT(refusal("mix(full)"), testing::HasSubstr("column 9: expected ',' before clause(level) of mix"));
+  EXPECT_THAT(refusal("mix(full,window(3))"), testing::HasSubstr("column 10: expected clause(level)"));
+  EXPECT_THAT(refusal("mix(full,clause(2),clause(2))"), testing::HasSubstr("column 20: the levels of mix rise; got 2 after 2"));
+  EXPECT_THAT(refusal("mix(full,clause(1),tokens)"), testing::HasSubstr("column 20: expected clause(level), constant(P) or token"));
+  EXPECT_THAT(refusal("mix(full,clause(1),constant(2))"), testing::HasSubstr("column 29: expected a number from 0 to 1"));
+  EXPECT_THAT(refusal("mix(full,clause(1),token,clause(2))"), testing::HasSubstr("expected ')' after the arguments of mix"));
 }
 
 TEST(AttentionSpec, SpanReadsTheKeysBeforeTheQueryOfACausalLayer) {

@@ -13,6 +13,8 @@ struct DecodeConfig : ModelOptions, BeamConfig, LogOptions {
   int64_t mini_batch_words = 2048, mini_batch = 64, maxi_batch = 100;
   double max_length_factor = 3;
   int64_t max_length = 1000;
+  bool documents = false;
+  int64_t document_length = 512;
   bool alignment = false, alignment_shifted = false;
   int64_t alignment_layer = 0, alignment_head = 0;
 
@@ -22,6 +24,9 @@ struct DecodeConfig : ModelOptions, BeamConfig, LogOptions {
         named("input", &C::input, "text, one sentence per line, may be compressed; - is standard input", "i"),
         named("output", &C::output, "where the translations go; - is standard output", "o"));
     const auto own = std::tuple(
+        field("documents", &C::documents,
+              "translate documents in blocks of sentences; a line <d> or an empty line begins a document"),
+        number("document-length", &C::document_length, "tokens in a block of a document, at most", 2, 1e6),
         field("alignment", &C::alignment,
               "links between source and target words beside each translation: text ||| 0-0 1-2"),
         number("alignment-layer", &C::alignment_layer,

@@ -26,7 +26,9 @@ std::string draw(const LayerSpec& spec, int64_t length, AttentionKind kind) {
   for (const HeadGroup& group : spec) {
     validate(group.spec, kind);
     if (spec.size() > 1) out += "\n" + print(LayerSpec{group}) + "\n";
-    if (group.spec.route) {
+    if (group.spec.clauses) {
+      out += "The candidates of clause depend on the text: those of a query are in its clause\n";
+    } else if (group.spec.route) {
       out +=
           cat("The candidates of ", Routed::kName, " depend on the data: those of a query share a cluster with it\n");
     } else {

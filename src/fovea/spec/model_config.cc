@@ -51,6 +51,8 @@ LayerSpec attention_of(const ModelConfig& config, Sublayer sublayer, int64_t lay
   return attention_of(texts_of(config), sublayer, layer);
 }
 
+bool uses_clauses(const ModelConfig& config) { return uses_clauses(texts_of(config)); }
+
 bool routes_whole_segments(const ModelConfig& config) { return routes_whole_segments(texts_of(config)); }
 
 }  // namespace fovea

@@ -47,5 +47,6 @@ LayerSpec attention_of(const ModelConfig& config, Sublayer sublayer, int64_t lay
 
 // See attention_config.h.
 bool routes_whole_segments(const ModelConfig& config);
+bool uses_clauses(const ModelConfig& config);
 
 }  // namespace fovea

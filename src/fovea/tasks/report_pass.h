@@ -44,7 +44,7 @@ class ReportObserver {
 
   void add(const nn::SeenAttention& seen) {
     const nn::AttentionPlace& place = seen.place;
-    const at::Tensor weights = ops::attention_weights(seen.q, seen.k, seen.spec, seen.options);
+    const at::Tensor weights = seen.dense();
     const at::Tensor own = weights[0].to(at::kCPU, at::kFloat).contiguous();
     if (!own.isfinite().all().item<bool>()) decode::refuse_diverged();
     using analysis::ReportSublayer;

@@ -8,6 +8,7 @@
 #include "fovea/base/signals.h"
 #include "fovea/base/strings.h"
 #include "fovea/text/corpus_clean.h"
+#include "fovea/text/corpus_documents.h"
 #include "fovea/text/corpus_formats.h"
 #include "fovea/text/corpus_readers.h"
 #include "fovea/text/corpus_split.h"
@@ -98,6 +99,7 @@ Bitext read_all(const CorpusOptions& options, CorpusReport& report) {
 
 void check(const CorpusOptions& options) {
   if (options.output.empty()) throw UsageError("--output: got none; expected a folder to write into");
+  if (options.documents) check_document_options(options);
   const bool reads = !options.inputs.empty() || !options.libreoffice.empty();
   if (!reads && options.generate == 0)
     throw UsageError(
@@ -112,7 +114,8 @@ void check(const CorpusOptions& options) {
     throw UsageError("--languages: got none; --libreoffice expects two, from and into: en de");
 }
 
-// Suffixes of file names: what a file says of its language is not trusted with more than letters.
+}  // namespace
+
 void name_languages(Bitext& bitext) {
   const auto clean = [](std::string& name) {
     const bool plain = std::all_of(name.begin(), name.end(), [](unsigned char c) {
@@ -127,7 +130,7 @@ void name_languages(Bitext& bitext) {
     bitext.target_lang = bitext.source_lang == "trg" ? "trg2" : "trg";
 }
 
-[[noreturn]] void nothing_left(const CorpusReport& report) {
+void nothing_left(const CorpusReport& report) {
   std::vector<std::string> reasons;
   for (const auto& [what, pairs] : report.dropped)
     if (pairs > 0) reasons.push_back(cat(thousands(pairs), " ", what));
@@ -135,12 +138,14 @@ void name_languages(Bitext& bitext) {
                   reasons.empty() ? "; expected files with translated text" : ": " + join(reasons, ", ")));
 }
 
-}  // namespace
-
 CorpusReport run_corpus(const CorpusOptions& options) {
   check(options);
   const CorpusFolder folder(options.output);
   CorpusReport report;
+  if (options.documents) {
+    write_documents(read_documents(options, report), options, report);
+    return report;
+  }
   Bitext bitext;
   if (options.generate > 0) {
     bitext = generate_bitext({.pairs = options.generate, .seed = options.seed});

@@ -5,6 +5,7 @@
 #include <cctype>
 #include <cmath>
 #include <functional>
+#include <memory>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -203,6 +204,23 @@ void drop_unusable(std::vector<Pair>& pairs, const CorpusOptions& options, std::
   if (options.keep_duplicates) return;
   std::unordered_set<std::string> seen;
   drop("duplicate", [&](const Pair& p) { return !seen.insert(folded(p.source) + '\n' + folded(p.target)).second; });
+}
+
+std::vector<DropReason> document_reasons(const std::vector<Pair>& documents, const CorpusOptions& options) {
+  const double proportion = length_proportion(documents);
+  std::vector<DropReason> reasons = {
+      {"cannot be decoded", [](const Pair& p) { return !is_decoded(p.source) || !is_decoded(p.target); }},
+      {"no letters", [](const Pair& p) { return measure(p.source).letters == 0 || measure(p.target).letters == 0; }},
+      {"untranslated",
+       [most = options.max_copied](const Pair& p) { return p.source == p.target || share_copied(p) > most; }},
+      {"lengths too different",
+       [=, most = options.max_ratio](const Pair& p) { return lengths_differ(p, proportion, most); }}};
+  if (options.keep_duplicates) return reasons;
+  const auto seen = std::make_shared<std::unordered_set<std::string>>();
+  reasons.push_back({"duplicate", [seen](const Pair& p) {
+                       return !seen->insert(folded(p.source) + '\n' + folded(p.target)).second;
+                     }});
+  return reasons;
 }
 
 }  // namespace fovea::text

@@ -1,4 +1,5 @@
 #pragma once
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,14 @@ class Rewriter {
 
 // Drops pairs that no model should learn from; each is counted under the first reason that applies.
 void drop_unusable(std::vector<Pair>& pairs, const CorpusOptions& options, std::vector<CorpusReport::Count>& dropped);
+
+// Why a document goes, and whether it does; the reasons are those of pairs that hold for whole documents.
+struct DropReason {
+  std::string name;
+  std::function<bool(const Pair&)> drops;
+};
+// `documents` are pairs of whole texts.
+std::vector<DropReason> document_reasons(const std::vector<Pair>& documents, const CorpusOptions& options);
 
 // The steps, for tests.
 std::string strip_markup(const std::string& text);

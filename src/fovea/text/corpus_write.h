@@ -21,6 +21,12 @@ class CorpusFolder {
   std::vector<std::filesystem::path> made_;  // the innermost first
 };
 
+// The suffixes of the files: a language that a file states is used only if it is short and of plain letters.
+void name_languages(Bitext& bitext);
+
+// Throws the Error that tells why no pair is left.
+[[noreturn]] void nothing_left(const CorpusReport& report);
+
 // Writes all files of a split or, where one cannot be written, none; `report` gets the parts and the files' names.
 void write_split(const Split& split, const Bitext& languages, const CorpusOptions& options, CorpusReport& report);
 

@@ -11,6 +11,7 @@
 #include "fovea/nn/checkpoint_files.h"
 #include "fovea/nn/checkpoint_module.h"
 #include "fovea/nn/device.h"
+#include "fovea/tasks/translation/source_clauses.h"
 #include "fovea/tasks/translation/task.h"
 
 namespace fovea::translation {
@@ -87,6 +88,12 @@ LoadedModel load_model(const ModelOptions& options) {
   nn::load_parameters(*model, checkpoint.model, weights);
   const AttentionOverride& mechanisms = options;
   if (mechanisms != AttentionOverride{}) model->override_attention(mechanisms);
+  // English is the default of training, too.
+  const auto dictionary = checkpoint.identity.files.find(kClausesFile);
+  if (uses_clauses(model->config()))
+    model->split_clauses_by(clause_splitter(source.bytes(), dictionary != checkpoint.identity.files.end()
+                                                                ? dictionary->second
+                                                                : text::ClauseDictionary::english().bytes()));
   nn::move_module(*model, device, options.precision == "bfloat16" ? at::kBFloat16 : at::kFloat);
   model->eval();
   return {model, std::move(source), std::move(target)};

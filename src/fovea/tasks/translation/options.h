@@ -14,6 +14,9 @@ struct Options {
   int64_t mini_batch_words = 4096, mini_batch = 0, maxi_batch = 200;
   int64_t max_length = 100;
   bool max_length_crop = false;
+  std::string clause_dictionary;
+  bool documents = false;
+  int64_t document_length = 512;
   double label_smoothing = 0.1;
   int64_t valid_beam_size = 1, valid_mini_batch_words = 4096;
   double valid_max_length_factor = 2.0;
@@ -31,6 +34,12 @@ struct Options {
         number("maxi-batch", &C::maxi_batch, "batches' worth of sentences sorted by length together", 1, 1e6),
         number("max-length", &C::max_length, "longer training sentences, in tokens, are left out", 1, 1e6),
         field("max-length-crop", &C::max_length_crop, "cut longer training sentences instead of leaving them out"),
+        field("clause-dictionary", &C::clause_dictionary,
+              "signal words that split the source into clauses, for mechanisms with clauses (default: English)"),
+        field("documents", &C::documents,
+              "train on documents in blocks of sentences; a line <d> or an empty line begins a document"),
+        number("document-length", &C::document_length,
+               "with --documents: tokens in a block, at most, on either side; takes the place of --max-length", 2, 1e6),
         number("label-smoothing", &C::label_smoothing, "share of the target's mass spread over the vocabulary", 0,
                0.99),
         number("valid-beam-size", &C::valid_beam_size, "beam of the translations in validation", 1, 1000),
@@ -40,13 +49,15 @@ struct Options {
   }
 
   // The files that training reads.
-  std::vector<std::vector<std::string>> inputs() const { return {train_sets, valid_sets, vocabs}; }
+  std::vector<std::vector<std::string>> inputs() const { return {train_sets, valid_sets, vocabs, {clause_dictionary}}; }
 };
 
 inline void add_problems(const Options& options, Problems& problems) {
   problems.add_ranges(options);
   problems.add_unless_two_sides("train-sets", options.train_sets);
   problems.add_unless_two_sides("vocabs", options.vocabs);
+  problems.add_if(options.documents && (options.max_length_crop || options.max_length != Options{}.max_length),
+                  "--documents has no --max-length; use --document-length");
   if (!options.valid_sets.empty()) problems.add_unless_two_sides("valid-sets", options.valid_sets);
 }
 

@@ -1,5 +1,9 @@
 #include "fovea/tasks/translation/task.h"
 
+#include <ATen/ops/full_like.h>
+#include <ATen/ops/zeros_like.h>
+
+#include <map>
 #include <utility>
 
 #include "fovea/decode/whole_segments.h"
@@ -7,8 +11,20 @@
 #include "fovea/nn/device.h"
 #include "fovea/ops/step.h"
 #include "fovea/tasks/translation/batch.h"
+#include "fovea/tasks/translation/source_clauses.h"
 
 namespace fovea::translation {
+namespace {
+
+std::map<std::string, std::string> files_of(const ModelConfig& model, const Options& options, const TrainingData& data) {
+  std::map<std::string, std::string> files = {{kSourceVocabFile, data.source_vocab.bytes()},
+                                              {kTargetVocabFile, data.target_vocab.bytes()}};
+  const std::string dictionary = clause_dictionary(model, options.clause_dictionary);
+  if (!dictionary.empty()) files[kClausesFile] = dictionary;
+  return files;
+}
+
+}  // namespace
 
 TranslationTask::TranslationTask(const TrainConfig& config, Options options, const ModelConfig& model,
                                  int64_t /*batches_an_update*/)
@@ -16,11 +32,11 @@ TranslationTask::TranslationTask(const TrainConfig& config, Options options, con
       device_(nn::parse_device(config.devices)),
       data_(load_training_data(config, options_)),
       config_(with_vocabularies(model, data_)),
-      identity_(nn::identity_of(
-          kTask, config_,
-          {{kSourceVocabFile, data_.source_vocab.bytes()}, {kTargetVocabFile, data_.target_vocab.bytes()}})),
+      identity_(nn::identity_of(kTask, config_, files_of(config_, options_, data_))),
       model_(config_, config.seed),
       validation_(config, options_, data_, device_) {
+  if (const auto dictionary = identity_.files.find(kClausesFile); dictionary != identity_.files.end())
+    model_->split_clauses_by(clause_splitter(data_.source_vocab.bytes(), dictionary->second));
   check_positions(config_, data_.train, "--train-sets");
   check_positions(config_, validation_.corpus(), "--valid-sets");
   if (!options_.valid_sets.empty()) decode::warn_of_whole_segments(config_);
@@ -29,6 +45,22 @@ TranslationTask::TranslationTask(const TrainConfig& config, Options options, con
 torch::nn::Module& TranslationTask::module() { return *model_; }
 
 nn::ParameterRules TranslationTask::rules() const { return nn::span_rules(*model_); }
+
+// A model without clauses becomes one with a mixture: all its weights, and little weight on the clauses.
+nn::NamedTensors TranslationTask::weights_of(const nn::Checkpoint& pretrained) const {
+  constexpr double kStart = -3;  // p = 0.047
+  const auto mine = identity_.files.find(kClausesFile);
+  if (mine == identity_.files.end() || pretrained.identity.files.contains(kClausesFile)) return Task::weights_of(pretrained);
+  nn::Checkpoint with_clauses = pretrained;
+  with_clauses.identity.files.insert(*mine);
+  nn::NamedTensors weights = Task::weights_of(with_clauses);
+  for (const auto& parameter : model_->named_parameters()) {
+    if (weights.contains(parameter.key())) continue;
+    if (parameter.key().ends_with(".clause_mix")) weights[parameter.key()] = at::full_like(parameter.value(), kStart);
+    if (parameter.key().ends_with(".clause_mix_weight")) weights[parameter.key()] = at::zeros_like(parameter.value());
+  }
+  return weights;
+}
 
 std::vector<int64_t> TranslationTask::begin_epoch(int64_t epoch) {
   batches_ = data::batches_of_epoch(data_.train, data_.batches, epoch);

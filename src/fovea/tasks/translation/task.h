@@ -33,6 +33,7 @@ class TranslationTask : public train::Task {
   torch::nn::Module& module() override;
   nn::ParameterRules rules() const override;
   const nn::Identity& identity() const override { return identity_; }
+  nn::NamedTensors weights_of(const nn::Checkpoint& pretrained) const override;
   std::string fingerprint() const override { return data_.fingerprint; }
   std::vector<int64_t> begin_epoch(int64_t epoch) override;
   train::BatchLoss loss(int64_t batch, const nn::ForwardContext& context) override;

@@ -8,6 +8,7 @@
 #include "fovea/base/log.h"
 #include "fovea/base/strings.h"
 #include "fovea/decode/line_source.h"
+#include "fovea/tasks/translation/documents.h"
 #include "fovea/tasks/translation/run.h"
 #include "fovea/tasks/translation/translator.h"
 
@@ -52,6 +53,7 @@ void report(const Translator& translator, double seconds) {
 
 int64_t run_translate(const DecodeConfig& config) {
   validate(config);
+  if (config.documents) return translate_documents(config);
   require_other_file("--output", config.output, {config.input});
   decode::LineSource input(config.input);
   Translator translator(config);

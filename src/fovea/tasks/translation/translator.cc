@@ -48,6 +48,7 @@ Translator::Options translator_options(const DecodeConfig& config) {
   options.search.beam = decode::beam_options(config);
   using Format = ops::PackedLayer::Format;
   options.layers = config.precision == "int8" ? Format::kInt8 : Format::kExact;
+  options.search.beam.ends_twice = config.documents;
   options.search.max_length_factor = config.max_length_factor;
   options.limits = {config.mini_batch_words, config.mini_batch};
   options.max_length = config.max_length;
@@ -101,6 +102,16 @@ void Translator::add_links(std::span<const std::string> lines, const std::vector
   see_cross_attention(loaded_.model, tokens, options_.limits, "translating", [&](size_t i, const at::Tensor& weights) {
     *links[i] = word_links(weights, words[i], *options_.alignment);
   });
+}
+
+std::vector<Sentence> Translator::translate_tokens(std::span<const Sentence> sources) {
+  std::vector<Sentence> best;
+  for (auto& hypotheses : translate_all(model_, sources, options_.search, options_.limits)) {
+    best.push_back(std::move(hypotheses.front().tokens));
+    counts_.target_tokens += std::ssize(best.back()) + 1;
+  }
+  for (const Sentence& source : sources) counts_.source_tokens += std::ssize(source);
+  return best;
 }
 
 std::vector<std::vector<Translation>> Translator::translate(std::span<const std::string> lines) {

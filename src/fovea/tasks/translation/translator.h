@@ -74,6 +74,11 @@ class Translator {
   // Results in the order of the lines, each best first. An empty line, or one of white space, gives one empty text.
   std::vector<std::vector<Translation>> translate(std::span<const std::string> lines);
 
+  // Returns the best tokens of each source, whose tokens end with </s>; none of a source without others.
+  std::vector<Sentence> translate_tokens(std::span<const Sentence> sources);
+
+  const text::Vocab& source_vocab() const { return loaded_.source; }
+  const text::Vocab& target_vocab() const { return loaded_.target; }
   const TranslationCounts& counts() const { return counts_; }
   const LineLimit& limit() const { return limit_; }
 

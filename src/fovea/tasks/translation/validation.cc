@@ -8,15 +8,18 @@
 #include <cmath>
 #include <optional>
 
+#include "fovea/base/documents.h"
 #include "fovea/base/error.h"
 #include "fovea/base/file.h"
 #include "fovea/base/signals.h"
 #include "fovea/base/strings.h"
+#include "fovea/data/document_corpus.h"
 #include "fovea/metrics/bleu.h"
 #include "fovea/metrics/chrf.h"
 #include "fovea/ops/step.h"
 #include "fovea/tasks/encoding_threads.h"
 #include "fovea/tasks/translation/batch.h"
+#include "fovea/tasks/translation/documents.h"
 #include "fovea/tasks/translation/translator.h"
 #include "fovea/train/measure.h"
 
@@ -64,8 +67,10 @@ Validation::Validation(const TrainConfig& config, const Options& options, const 
   if (!enabled()) return;
   for (const std::string& file : options.valid_sets) require_file(file, "--valid-sets");
   text_ = data::read_parallel(options.valid_sets[0], options.valid_sets[1]);
-  corpus_ =
-      data::encode_corpus(text_, data.source_vocab, data.target_vocab, {.threads = tasks::encoding_threads(config)});
+  const int threads = tasks::encoding_threads(config);
+  corpus_ = options.documents ? data::load_documents(text_, data.source_vocab, data.target_vocab,
+                                                     {options.document_length, threads})
+                              : data::encode_corpus(text_, data.source_vocab, data.target_vocab, {.threads = threads});
   batches_ = data::batches_by_length(corpus_, options.valid_mini_batch_words);
 }
 
@@ -96,9 +101,14 @@ std::vector<std::string> Validation::translate(nn::Transformer& model) const {
   decode.max_length_factor = options_.valid_max_length_factor;
   decode.mini_batch_words = options_.valid_mini_batch_words;
   decode.mini_batch = options_.valid_mini_batch_words;
+  decode.documents = options_.documents;
   Translator translator({model, text::Vocab::from_bytes(data_.source_vocab.bytes(), "source"),
                          text::Vocab::from_bytes(data_.target_vocab.bytes(), "target")},
                         translator_options(decode));
+  if (options_.documents) {
+    DocumentTranslator documents(translator, options_.document_length);
+    return join_documents(documents.translate(text_.source), text_.target);
+  }
   std::vector<std::string> texts;
   for (const std::vector<Translation>& best : translator.translate(text_.source)) texts.push_back(best.front().text);
   return texts;
@@ -108,6 +118,8 @@ std::vector<double> Validation::run(nn::Transformer& model, const std::vector<st
   const torch::NoGradGuard no_grad;
   std::optional<Forced> forced;
   std::optional<std::vector<std::string>> translations;
+  const std::vector<std::string> references =
+      options_.documents ? join_documents(text_.target, text_.target) : text_.target;
   std::vector<double> values;
   for (const std::string& name : names) {
     const KnownMeasure& measure = known(name);
@@ -124,10 +136,10 @@ std::vector<double> Validation::run(nn::Transformer& model, const std::vector<st
         values.push_back(forced->accuracy);
         break;
       case MeasureKind::kBleu:
-        values.push_back(metrics::corpus_bleu(*translations, text_.target).score);
+        values.push_back(metrics::corpus_bleu(*translations, references).score);
         break;
       case MeasureKind::kChrf:
-        values.push_back(chrf(*translations, text_.target));
+        values.push_back(chrf(*translations, references));
         break;
     }
   }

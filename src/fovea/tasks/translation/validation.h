@@ -12,7 +12,8 @@
 namespace fovea::translation {
 
 // The measures: ce-mean-words is the mean of -log p over target tokens, </s> included; perplexity is its exponential;
-// accuracy is the share of those tokens that are the most probable; bleu and chrf are sacreBLEU's on the translations.
+// accuracy is the share of those tokens that are the most probable; bleu and chrf are sacreBLEU's on the translations,
+// with --documents on whole documents.
 std::span<const train::Measure> measures();
 std::vector<std::string> default_measures();
 

@@ -5,6 +5,7 @@
 #include "fovea/base/error.h"
 #include "fovea/base/file.h"
 #include "fovea/base/strings.h"
+#include "fovea/data/document_corpus.h"
 #include "fovea/tasks/encoding_threads.h"
 
 namespace fovea::translation {
@@ -12,9 +13,15 @@ namespace fovea::translation {
 TrainingData load_training_data(const TrainConfig& config, const Options& options) {
   for (const std::string& file : options.train_sets) require_file(file, "--train-sets");
   TrainingData data = {text::Vocab::load(options.vocabs[0]), text::Vocab::load(options.vocabs[1]), {}, {}, {}};
-  const data::CorpusOptions corpus = {options.max_length, options.max_length_crop, tasks::encoding_threads(config)};
-  data.train =
-      data::load_corpus(options.train_sets[0], options.train_sets[1], data.source_vocab, data.target_vocab, corpus);
+  const int threads = tasks::encoding_threads(config);
+  if (options.documents) {
+    data.train = data::load_documents(data::read_parallel(options.train_sets[0], options.train_sets[1]),
+                                      data.source_vocab, data.target_vocab, {options.document_length, threads});
+  } else {
+    const data::CorpusOptions corpus = {options.max_length, options.max_length_crop, threads};
+    data.train =
+        data::load_corpus(options.train_sets[0], options.train_sets[1], data.source_vocab, data.target_vocab, corpus);
+  }
   data.batches = {options.mini_batch_words, options.mini_batch, options.maxi_batch, static_cast<uint64_t>(config.seed)};
   data.fingerprint = checksum(cat(data::fingerprint(data.train), " ", options.mini_batch_words, " ", options.mini_batch,
                                   " ", options.maxi_batch, " ", config.optimizer_delay, " ", config.seed));

@@ -1,0 +1,195 @@
+#include "fovea/text/clause_dictionary.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "fovea/base/error.h"
+#include "fovea/base/file.h"
+#include "fovea/base/strings.h"
+#include "fovea/text/clause_english.h"
+#include "fovea/text/utf8.h"
+
+namespace fovea::text {
+namespace {
+
+constexpr size_t kMostDictionaryBytes = size_t{16} << 20, kMostPhrase = 16;
+
+bool is_ascii_alnum(char c) {
+  return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+// Scripts that write words without blanks: kana, Chinese characters.
+bool stands_alone(std::string_view character) {
+  if (character.size() < 3) return false;
+  uint32_t code = static_cast<unsigned char>(character[0]) & (character.size() == 3 ? 0x0fU : 0x07U);
+  for (size_t i = 1; i < character.size(); ++i) code = code << 6U | (static_cast<unsigned char>(character[i]) & 0x3fU);
+  return (code >= 0x3040 && code <= 0x30ff) || (code >= 0x3400 && code <= 0x9fff) || (code >= 0xf900 && code <= 0xfaff) ||
+         code >= 0x20000;
+}
+
+// Characters inside a word: "don't", "well-known", "3.5", "U.S".
+bool joins(char c) { return std::string_view("'.-_@&/").find(c) != std::string_view::npos; }
+
+std::optional<size_t> kind_of(std::string_view name) {
+  const auto found = std::ranges::find(kSignalNames, name);
+  if (found == kSignalNames.end()) return std::nullopt;
+  return static_cast<size_t>(found - kSignalNames.begin());
+}
+
+std::vector<std::string> known_kinds() {
+  std::vector<std::string> known(kSignalNames.begin(), kSignalNames.end());
+  known.insert(known.end(), {"closing", "abbreviation"});
+  return known;
+}
+
+// The next character's bytes; a byte that is no character is one.
+std::string_view character_at(std::string_view text, size_t at) {
+  return text.substr(at, first_character(text.substr(at)).size);
+}
+
+}  // namespace
+
+ClauseDictionary ClauseDictionary::load(const std::string& path) {
+  require_file(path, "the dictionary of clauses");
+  return parse(read_unpacked(path), path);
+}
+
+const ClauseDictionary& ClauseDictionary::english() {
+  static const ClauseDictionary kEnglish = parse(kEnglishClauses, "the English dictionary of clauses");
+  return kEnglish;
+}
+
+ClauseDictionary ClauseDictionary::parse(std::string_view bytes, const std::string& name) {
+  if (bytes.size() > kMostDictionaryBytes)
+    throw Error(cat("'", name, "' has ", thousands(static_cast<int64_t>(bytes.size())),
+                    " bytes; expected a dictionary of signal words of at most ",
+                    thousands(static_cast<int64_t>(kMostDictionaryBytes))));
+  ClauseDictionary dictionary;
+  dictionary.bytes_ = bytes;
+  size_t number = 0;
+  for (const std::string& line : split(bytes, '\n')) {
+    ++number;
+    const std::string place = cat("'", name, "' line ", number);
+    if (const auto bad = find_bad_byte(line)) throw Error(cat(place, ": ", bad->why));
+    if (trim(line).empty() || line.starts_with('#')) continue;
+    dictionary.add(line, place);
+  }
+  if (dictionary.entries_.empty() && dictionary.by_tag_.empty())
+    throw Error(cat("'", name, "' has no signal words; expected lines of a kind, a tab and words"));
+  for (auto& [first, entries] : dictionary.entries_)
+    std::ranges::stable_sort(entries, [](const Entry& a, const Entry& b) { return a.words.size() > b.words.size(); });
+  return dictionary;
+}
+
+void ClauseDictionary::add(std::string_view line, const std::string& place) {
+  const std::vector<std::string> columns = split(line, '\t');
+  if (columns.size() < 2 || columns.size() > 3)
+    throw Error(cat(place, ": got ", columns.size(), columns.size() == 1 ? " column" : " columns",
+                    "; expected a kind, words and perhaps tags, apart by tabs"));
+  const std::string kind(trim(columns[0]));
+  const std::optional<size_t> signal = kind_of(kind);
+  if (!signal && kind != "closing" && kind != "abbreviation")
+    throw Error(cat(place, ": got the kind '", kind, "'; expected one of ", join(known_kinds(), ", "),
+                    did_you_mean(kind, known_kinds())));
+  Entry entry{.words = split_words(columns[1]), .tags = split_words(columns.size() > 2 ? columns[2] : "")};
+  if (entry.words.empty() || entry.words.size() > kMostPhrase)
+    throw Error(cat(place, ": got ", entry.words.size(), " words; expected 1 to ", kMostPhrase));
+  for (std::string& word : entry.words) word = lower(word);
+  if (kind == "abbreviation") {
+    abbreviations_[entry.words.front()] = true;
+    return;
+  }
+  if (signal) entry.signal = static_cast<Signal>(*signal);
+  if (!signal) entry.role = Role::kClosing;
+  if (kind == "punctuation" || kind == "closing") {
+    for (const std::string& word : entry.words) {
+      marks_[word] = true;
+      entries_[word].push_back({{word}, entry.tags, entry.role, entry.signal});
+    }
+    return;
+  }
+  if (entry.words.front() == "*") {
+    if (entry.tags.empty() || entry.words.size() > 1)
+      throw Error(cat(place, ": '*' stands for any word with certain tags; expected it alone, and tags in a third column"));
+    by_tag_.push_back(std::move(entry));
+    return;
+  }
+  // A phrase in a script without blanks is a token per character.
+  std::vector<std::string> tokens_of_phrase;
+  for (const std::string& word : entry.words)
+    for (const TextToken& token : tokens(word)) tokens_of_phrase.push_back(word.substr(token.begin, token.end - token.begin));
+  if (tokens_of_phrase.empty()) throw Error(cat(place, ": got no word; expected one"));
+  entry.words = std::move(tokens_of_phrase);
+  entries_[entry.words.front()].push_back(std::move(entry));
+}
+
+std::vector<TextToken> ClauseDictionary::tokens(std::string_view text) const {
+  std::vector<TextToken> result;
+  const auto is_word_character = [&](std::string_view character) {
+    if (character.size() == 1 && static_cast<unsigned char>(character[0]) < 0x80) return is_ascii_alnum(character[0]);
+    return !is_mark(character) && white_space_size(character) == 0;
+  };
+  bool in_word = false;
+  for (size_t at = 0; at < text.size();) {
+    if (const size_t blank = white_space_size(text.substr(at)); blank > 0) {
+      at += blank;
+      in_word = false;
+      continue;
+    }
+    const std::string_view character = character_at(text, at);
+    const size_t end = at + character.size();
+    const bool next_is_word = end < text.size() && is_word_character(character_at(text, end));
+    const bool alone = stands_alone(character);
+    bool continues = in_word && !alone && is_word_character(character);
+    if (in_word && joins(character[0]) && next_is_word) continues = true;
+    const bool between_digits = at > 0 && text[at - 1] >= '0' && text[at - 1] <= '9' && next_is_word && text[end] >= '0' &&
+                                text[end] <= '9';
+    if (in_word && (character == "," || character == ":") && between_digits) continues = true;
+    if (continues) {
+      result.back().end = end;
+      at = end;
+      continue;
+    }
+    if (character == "." && in_word && is_abbreviation(lower(text.substr(result.back().begin, at - result.back().begin)))) {
+      result.back().end = at = end;
+      continue;
+    }
+    in_word = !alone && is_word_character(character);
+    result.push_back({at, end, in_word || alone});
+    at = end;
+  }
+  return result;
+}
+
+const ClauseDictionary::Entry* ClauseDictionary::match(std::span<const std::string> folded,
+                                                       std::span<const std::string> tags, size_t at) const {
+  const auto fits = [&](const Entry& entry) {
+    if (!tags.empty() && !entry.tags.empty() && std::ranges::find(entry.tags, tags[at]) == entry.tags.end()) return false;
+    if (entry.words.size() > folded.size() - at) return false;
+    return std::ranges::equal(entry.words, folded.subspan(at, entry.words.size()));
+  };
+  if (const auto found = entries_.find(folded[at]); found != entries_.end()) {
+    const auto entry = std::ranges::find_if(found->second, fits);
+    if (entry != found->second.end()) return &*entry;
+  }
+  if (tags.empty()) return nullptr;
+  const auto entry = std::ranges::find_if(
+      by_tag_, [&](const Entry& e) { return std::ranges::find(e.tags, tags[at]) != e.tags.end(); });
+  return entry == by_tag_.end() ? nullptr : &*entry;
+}
+
+std::vector<ClauseDictionary::Tagged> ClauseDictionary::signals(std::span<const std::string> words,
+                                                                std::span<const std::string> tags) const {
+  std::vector<std::string> folded;
+  folded.reserve(words.size());
+  for (const std::string& word : words) folded.push_back(lower(word));
+  std::vector<Tagged> result(words.size());
+  for (size_t i = 0; i < words.size();) {
+    const Entry* entry = match(folded, tags, i);
+    if (entry != nullptr) result[i] = {entry->role, entry->signal};
+    i += entry != nullptr ? std::max<size_t>(entry->words.size(), 1) : 1;
+  }
+  return result;
+}
+
+}  // namespace fovea::text

@@ -1,0 +1,83 @@
+#include "fovea/text/clauses.h"
+
+#include <algorithm>
+
+#include "fovea/text/utf8.h"
+
+namespace fovea::text {
+namespace {
+
+using Role = ClauseDictionary::Role;
+
+// Where clauses begin, in tokens.
+std::vector<ClauseStart> starts_of(std::span<const ClauseDictionary::Tagged> signals) {
+  std::vector<ClauseStart> starts;
+  bool after_punctuation = false;
+  for (size_t i = 0; i < signals.size(); ++i) {
+    const bool is_signal = signals[i].role == Role::kSignal, is_punctuation = is_signal && signals[i].signal == Signal::kPunctuation;
+    const bool stays = is_punctuation || signals[i].role == Role::kClosing;
+    if (after_punctuation && stays) continue;
+    int64_t level = is_signal && !is_punctuation ? level_of(signals[i].signal) : 0;
+    if (after_punctuation) level = level_of(Signal::kPunctuation);
+    if (level > 0 && i > 0) starts.push_back({i, level});
+    after_punctuation = is_punctuation;
+  }
+  return starts;
+}
+
+}  // namespace
+
+std::vector<ClauseStart> clause_starts(std::span<const std::string> words, std::span<const std::string> tags,
+                                       const ClauseDictionary& dictionary) {
+  return starts_of(dictionary.signals(words, tags));
+}
+
+std::vector<ClauseStart> clause_starts(std::string_view text, const ClauseDictionary& dictionary) {
+  const std::vector<TextToken> tokens = dictionary.tokens(text);
+  std::vector<std::string> words;
+  words.reserve(tokens.size());
+  for (const TextToken& token : tokens) words.emplace_back(text.substr(token.begin, token.end - token.begin));
+  std::vector<ClauseStart> starts = starts_of(dictionary.signals(words, {}));
+  for (ClauseStart& start : starts) start.at = tokens[start.at].begin;
+  return starts;
+}
+
+std::vector<std::string> clauses(std::string_view text, std::span<const ClauseStart> starts, int64_t level) {
+  std::vector<std::string> parts;
+  if (text.empty()) return parts;
+  size_t begin = 0;
+  for (const ClauseStart& start : starts) {
+    if (start.level > level) continue;
+    parts.emplace_back(text.substr(begin, start.at - begin));
+    begin = start.at;
+  }
+  parts.emplace_back(text.substr(begin));
+  return parts;
+}
+
+std::vector<uint8_t> clause_levels(const Vocab& vocab, const ClauseDictionary& dictionary,
+                                   std::span<const int64_t> pieces) {
+  std::string text;
+  std::vector<size_t> ends;
+  for (const int64_t id : pieces) {
+    text += vocab.surface(id);
+    ends.push_back(text.size());
+  }
+  const std::vector<ClauseStart> starts = clause_starts(text, dictionary);
+  std::vector<uint8_t> levels(pieces.size(), 0);
+  size_t next = 0, begin = 0;
+  for (size_t i = 0; i < pieces.size(); begin = ends[i++]) {
+    size_t first = begin;  // of its text, behind blanks
+    for (size_t blank = 0; first < ends[i] && (blank = white_space_size(std::string_view(text).substr(first))) > 0;)
+      first += blank;
+    if (first >= ends[i]) continue;
+    for (; next < starts.size() && starts[next].at <= first; ++next) {
+      const auto level = static_cast<uint8_t>(starts[next].level);
+      levels[i] = levels[i] == 0 ? level : std::min(levels[i], level);
+    }
+  }
+  if (!levels.empty()) levels.front() = 1;
+  return levels;
+}
+
+}  // namespace fovea::text

@@ -94,7 +94,8 @@ TEST(ClauseAttention, IsItsDefinitionForwardAndBackward) {
       const at::Tensor weight = at::randn_like(wanted);
       (out * weight.to(type)).sum().backward();
       (wanted * weight).sum().backward();
-      const std::array pairs = {std::pair{&in.q, &exact.q}, {&in.k, &exact.k}, {&in.v, &exact.v}, {&in.p, &exact.p}};
+      const std::array<std::pair<at::Tensor*, at::Tensor*>, 4> pairs = {
+          {{&in.q, &exact.q}, {&in.k, &exact.k}, {&in.v, &exact.v}, {&in.p, &exact.p}}};
       for (const auto& [mine, theirs] : pairs) {
         const double scale = theirs->grad().abs().max().item<double>() + 1;
         EXPECT_TRUE(at::allclose(mine->grad().to(at::kDouble), theirs->grad(), 0, tolerance * scale)) << most << type;

@@ -144,7 +144,7 @@ at::Tensor TransformerImpl::encode(const at::Tensor& tokens, const at::Tensor& o
 std::vector<at::Tensor> TransformerImpl::encoder_layers(const at::Tensor& tokens, const at::Tensor& offsets,
                                                         int64_t count) {
   const TokenPositions positions = token_positions(offsets);
-  const at::Tensor embedded = parts_->source(tokens, positions, {});
+  const at::Tensor embedded = std::get<Embedding>(parts_->source)(tokens, positions, {});
   return parts_->encoder.first_layers({embedded, offsets, positions.position}, count,
                                       parts_->with_clauses(tokens, offsets, {}));
 }

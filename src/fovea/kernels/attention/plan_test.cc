@@ -74,9 +74,10 @@ TEST(Plan, HoldsEveryPairOnce) {
       Pattern pattern;
       do pattern = random_pattern(rng, true);
       while (!std::holds_alternative<P>(pattern));
+      AttentionSpec spec;
+      spec.pairs = {Pairs::Op::kLeaf, pattern, {}};
       for (const Sequence& s : lengths)
-        for (const auto kind : {AttentionKind::kSelf, AttentionKind::kCausal})
-          check({{Pairs::Op::kLeaf, pattern, {}}, {}, {}, {}, {}}, kind, s, rng());
+        for (const auto kind : {AttentionKind::kSelf, AttentionKind::kCausal}) check(spec, kind, s, rng());
     }
   });
 }

@@ -41,8 +41,9 @@ struct CaptionConfig : ModelConfig {
             field("dim-vocabs", &C::dim_vocabs, "size of the vocabulary, which --vocabs must have; 0: as it is")),
         AttentionConfig::fields(
             std::tuple(field("attention-encoder", &C::attention_encoder,
-                             "mechanism of the encoder's self-attention (default: --attention)")),
-            std::tuple(field("attention-cross", &C::attention_cross,
+                             "mechanism of the encoder's self-attention (default: --attention)"),
+                       decoder_field(),
+                       field("attention-cross", &C::attention_cross,
                              "mechanism of the cross-attention (default: --attention)")),
             "exceptions: WHERE.LAYERS=SPEC, e.g. encoder.1-2=topk(16) cross.6=topk(8), layers from 1"));
   }

@@ -19,7 +19,7 @@ std::span<const Command> commands() {
       Command{"generate", "make text or images with a model", run_generate},
       Command{"score", "how probable a text or an image is under a model", run_score},
       Command{"evaluate", "BLEU and chrF of translations", run_evaluate},
-      Command{"analyze", "draw the attention of a sentence", run_analyze},
+      Command{"analyze", "what a model's attention does, in figures and pictures", run_analyze},
       Command{"align", "word alignments out of a model's attention, and their error", run_align},
       Command{"filter", "tell good sentence pairs from bad ones by a model", run_filter},
       Command{"spec", "print and draw an attention mechanism", run_spec},

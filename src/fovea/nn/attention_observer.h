@@ -14,8 +14,8 @@ struct SeenAttention {
   const at::Tensor& q;  // packed, [T, H, D]
   const at::Tensor& k;
   const std::string& spec;
-  const ops::AttentionOptions& options;          // with offsets; dropout is to be left out
-  const std::vector<ops::RoutedRows>& routed;    // the weights of routed heads
+  const ops::AttentionOptions& options;        // with offsets; dropout is to be left out
+  const std::vector<ops::RoutedRows>& routed;  // the weights of routed heads
 };
 
 // While one lives, every full pass of an attention in this thread is also shown to it, before dropout. For analysis;

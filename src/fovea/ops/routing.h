@@ -29,14 +29,14 @@ struct RoutedReport {
   double rows = 0, in_none = 0, in_several = 0;  // queries times heads; of them in no cluster, in more than one
 };
 
-// The weights of a routed head group as lists. Row token * H + head has the entries starts[row] ... starts[row + 1] - 1,
-// none of weight 0. A key that shares several clusters with the query has an entry for each.
+// The weights of a routed head group as lists. Row token * H + head has the entries starts[row] ... starts[row + 1] -
+// 1, none of weight 0. A key that shares several clusters with the query has an entry for each.
 struct RoutedRows {
-  int64_t first_head = 0, heads = 0;  // of the layer
-  std::vector<int64_t> starts;        // [T_q * H + 1]
-  std::vector<int32_t> keys;          // positions in the sequence of the query
-  std::vector<double> weights;        // averaged over the query's clusters as the outputs are
-  std::vector<int32_t> clusters;      // [T_q * H]: how many clusters the query is in
+  int64_t first_head = 0, heads = 0;    // of the layer
+  std::vector<int64_t> starts;          // [T_q * H + 1]
+  std::vector<int32_t> keys;            // positions in the sequence of the query
+  std::vector<double> weights;          // averaged over the query's clusters as the outputs are
+  std::vector<int32_t> clusters;        // [T_q * H]: how many clusters the query is in
   std::vector<int64_t> lists, members;  // [H]: clusters that have members, in all sequences, and their members together
 };
 

@@ -239,7 +239,7 @@ class BadInput(unittest.TestCase):
         other = PLACE.model()
         self.refuse(1, "a model of the task language", "translate", "--model", of_bytes(), stdin="a\n")
         self.refuse(1, "a model of the task translation", "generate", "--model", other)
-        self.refuse(1, "a model of the task language", "analyze", "--model", of_bytes(), "--source", "ab")
+        self.refuse(1, "a model of the task language", "align", "--model", of_bytes(), "--train-sets", TEST, TEST)
         self.refuse(1, "task", *training(other, "--after-batches", 30))
         self.refuse(2, "'--context' is an option of a model of the task language",
                     "score", "--model", other, "--train-sets", *PLACE.sides["test"], "--context", 4)

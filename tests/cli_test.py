@@ -71,8 +71,9 @@ class BadInput(Refusals):
 
     def test_analyze(self):
         self.refused("analyze", says="--model is missing", code=2)
-        self.refused("analyze", "--model", "m", says="--source is missing", code=2)
-        self.refused("analyze", "--model", "m", "--source", "a", "--vocabs", "v", says="--vocabs has 1 file", code=2)
+        self.refused("analyze", "--model", "m", "--source", "a", says="no such")
+        self.refused("analyze", "--model", PLACE.model(), says="--source is missing", code=2)
+        self.refused("analyze", "--model", PLACE.model(), "--source", "a", "--vocabs", "v", says="--vocabs has 1 file", code=2)
         analyze = ["analyze", "--model", PLACE.model(), "--source"]
         self.refused(*analyze, " ", says="--source is missing", code=2)
         self.refused(*analyze, "un", "--layer", 99, says=["--layer: got 99", "the model's decoder has"])

@@ -103,7 +103,8 @@ AttentionCost cost_of(const LayerSpec& spec, const CostProblem& problem) {
     for (int64_t h = 0; h < group.num_heads; ++h, ++heads) {
       const uint64_t stream = hash_combine(hash_combine(1, 0), static_cast<uint64_t>(heads));
       if (h == 0 || draws)
-        counts = group.spec.route ? count_clusters(group.spec, problem, stream) : count_rows(group.spec, problem, stream);
+        counts =
+            group.spec.route ? count_clusters(group.spec, problem, stream) : count_rows(group.spec, problem, stream);
       const TransformCost transform = transform_cost(group.spec.transform);
       AttentionCost head;
       head.scored = counts.scored, head.weighted = counts.weighted;

@@ -10,9 +10,7 @@ namespace fovea::analysis {
 struct HeadRows {
   const float* weights = nullptr;
   int64_t heads = 0, head_stride = 0, keys = 0;
-  std::span<const float> of(int64_t head) const {
-    return {weights + head * head_stride, static_cast<size_t>(keys)};
-  }
+  std::span<const float> of(int64_t head) const { return {weights + head * head_stride, static_cast<size_t>(keys)}; }
 };
 
 // Computes the generalised Jensen-Shannon divergence of heads (Correia, Niculae, Martins 2019): the entropy of the mean

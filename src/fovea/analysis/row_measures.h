@@ -22,9 +22,9 @@ struct QueryWeights {
 
 // Sums over the queries of one head, or of the mean over a layer's heads.
 struct RowSums {
-  int64_t rows = 0, null_rows = 0;                                // queries; those without any weight
-  int64_t pairs = 0, zeros = 0, underflow = 0;                    // legal pairs; with weight 0, underflow apart
-  double entropy = 0, distance = 0, on_end = 0, on_last = 0;      // over the rows that are not null
+  int64_t rows = 0, null_rows = 0;                            // queries; those without any weight
+  int64_t pairs = 0, zeros = 0, underflow = 0;                // legal pairs; with weight 0, underflow apart
+  double entropy = 0, distance = 0, on_end = 0, on_last = 0;  // over the rows that are not null
   int64_t weighted_rows() const { return rows - null_rows; }
   int64_t kept() const { return pairs - zeros - underflow; }
   void add(std::span<const float> row, int64_t underflow_zeros, const QueryWeights& query);
@@ -39,8 +39,8 @@ struct LabelSums {
 class LayerMeasures {
  public:
   struct Options {
-    std::vector<bool> rectified;             // [H], see HeadDiversity
-    std::vector<double> taus = {1};          // of the diversity
+    std::vector<bool> rectified;                               // [H], see HeadDiversity
+    std::vector<double> taus = {1};                            // of the diversity
     std::vector<std::pair<int64_t, int64_t>> head_pairs = {};  // whose divergence is wanted
   };
   explicit LayerMeasures(Options options);

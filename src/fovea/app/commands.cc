@@ -23,7 +23,7 @@ std::span<const Command> commands() {
       Command{"tag", "label the words of sentences: names, parts of speech", run_tag},
       Command{"score", "how probable a text or an image is under a model, or how good its labels", run_score},
       Command{"evaluate", "BLEU, chrF and BERTScore of translations, CIDEr of captions", run_evaluate},
-      Command{"analyze", "draw the attention of a sentence", run_analyze},
+      Command{"analyze", "what a model's attention does, in figures and pictures", run_analyze},
       Command{"report", "a page of a model's attention for a browser", run_report},
       Command{"align", "word alignments out of a model's attention, and their error", run_align},
       Command{"filter", "tell good sentence pairs from bad ones by a model", run_filter},

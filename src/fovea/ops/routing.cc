@@ -240,8 +240,8 @@ void for_each_list(const CoreTensors& part, const CoreArguments& call, int64_t f
 RoutedRows rows_of(const RoutedBatch& batch, const CoreTensors& rows, const CoreArguments& arguments,
                    const RoutedGroup& group) {
   const at::NoGradGuard no_grad;
-  const int64_t heads = batch.queries->heads(), tokens = batch.queries->tokens(),
-                clusters = group.spec.route->clusters, count = std::ssize(batch.sequences);
+  const int64_t heads = batch.queries->heads(), tokens = batch.queries->tokens(), clusters = group.spec.route->clusters,
+                count = std::ssize(batch.sequences);
   RoutedRows out;
   out.first_head = arguments.first_head, out.heads = heads, out.num_clusters = clusters;
   out.queries = batch.queries->lists;
@@ -254,8 +254,9 @@ RoutedRows rows_of(const RoutedBatch& batch, const CoreTensors& rows, const Core
     out.lists[head] += offsets[at + 1] > offsets[at] ? 1 : 0, out.members[head] += offsets[at + 1] - offsets[at];
   }
   // How much each member counts for its token's output.
-  const at::Tensor shares = gather_rows(at::ones({tokens, heads, 1}, at::kDouble), batch.queries->members,
-                                        row_scale_of(*group.spec.route)).contiguous();
+  const at::Tensor shares =
+      gather_rows(at::ones({tokens, heads, 1}, at::kDouble), batch.queries->members, row_scale_of(*group.spec.route))
+          .contiguous();
   struct Entry {
     int64_t row;
     int32_t key;

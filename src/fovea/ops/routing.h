@@ -29,8 +29,8 @@ struct RoutedReport {
   double rows = 0, in_none = 0, in_several = 0;  // queries times heads; of them in no cluster, in more than one
 };
 
-// The weights of a routed head group as lists. Row token * H + head has the entries starts[row] ... starts[row + 1] - 1,
-// none of weight 0. A key that shares several clusters with the query has an entry for each.
+// The weights of a routed head group as lists. Row token * H + head has the entries starts[row] ... starts[row + 1] -
+// 1, none of weight 0. A key that shares several clusters with the query has an entry for each.
 struct RoutedRows {
   int64_t first_head = 0, heads = 0;  // of the layer
   int64_t num_clusters = 0;           // of a head, C

@@ -24,9 +24,10 @@ struct AnalysisOptions {
         field("sweep", &C::sweep,
               "measure the model under these mechanisms instead, without training: SPEC, or encoder=SPEC, decoder=SPEC "
               "or cross=SPEC for one sort of attention"),
-        field("cost", &C::cost,
-              "print operations and bytes of the model's mechanisms, or of those of --sweep; with --train-sets, words a "
-              "second too"),
+        field(
+            "cost", &C::cost,
+            "print operations and bytes of the model's mechanisms, or of those of --sweep; with --train-sets, words a "
+            "second too"),
         at_most(64, field("lengths", &C::lengths, "lengths for --cost, in tokens")),
         at_most(16, field("tau", &C::tau, "powers of unnormalised weights (ReLA's) in the diversity")),
         number("draws", &C::draws, "drawn pairs of heads for the divergence of sorts of heads", 1, 1e6),

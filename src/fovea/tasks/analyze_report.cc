@@ -36,9 +36,10 @@ constexpr std::array kFigureMeanings = {
     FigureMeaning{"no_cluster", "no cluster", "share of queries in no cluster"},
     FigureMeaning{"several_clusters", "several", "share of queries in more than one cluster"},
     FigureMeaning{"cluster_size", "cluster size", "members, mean over the clusters that have any"},
-    FigureMeaning{"divergence", "divergence",
-                  "nats, Jensen-Shannon divergence of two heads, mean over queries for which both have weight, then over "
-                  "the drawn pairs"},
+    FigureMeaning{
+        "divergence", "divergence",
+        "nats, Jensen-Shannon divergence of two heads, mean over queries for which both have weight, then over "
+        "the drawn pairs"},
 };
 
 bool is_count(std::string_view name) {

@@ -20,11 +20,11 @@ ModelFigures figures_of(const std::string& model, const AttentionStatistics& sta
 
 // What the figures are of.
 struct AnalyzedText {
-  std::string unit;                  // word or piece
-  int64_t sequences = 0;             // pairs of sentences, or segments
-  std::string sequence_name;         // "pairs"
-  std::vector<std::string> labels;   // names of labels; empty: no figures by label
-  std::string by;                    // --by
+  std::string unit;                 // word or piece
+  int64_t sequences = 0;            // pairs of sentences, or segments
+  std::string sequence_name;        // "pairs"
+  std::vector<std::string> labels;  // names of labels; empty: no figures by label
+  std::string by;                   // --by
 };
 
 // Tables or one JSON object. With several models each figure is the mean over them, with its deviation beside it.

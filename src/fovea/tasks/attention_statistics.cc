@@ -118,8 +118,8 @@ AttentionStatistics::Place& AttentionStatistics::place_of(const nn::SeenAttentio
   analysis::LayerMeasures::Options options{.rectified = {}, .taus = options_.taus};
   for (const HeadGroup& group : place->spec) {
     for (int64_t i = 0; i < group.num_heads; ++i) {
-      place->streams.push_back(kernels::pattern_stream(static_cast<uint64_t>(seen.place.seed), seen.place.layer,
-                                                       std::ssize(place->heads)));
+      place->streams.push_back(
+          kernels::pattern_stream(static_cast<uint64_t>(seen.place.seed), seen.place.layer, std::ssize(place->heads)));
       place->heads.push_back(&group.spec);
       options.rectified.push_back(is_rectified(group.spec.transform));
     }
@@ -158,8 +158,8 @@ class UnitRows {
       }
       underflow_.clear();
       for (int64_t h = 0; h < block.heads; ++h)
-        underflow_.push_back(lost_keys(row_of_head(row, h), {weights + h * block.head_stride, size(row.limit())},
-                                       *heads_[size(h)]));
+        underflow_.push_back(
+            lost_keys(row_of_head(row, h), {weights + h * block.head_stride, size(row.limit())}, *heads_[size(h)]));
       analysis::QueryWeights one;
       one.rows = {weights, block.heads, block.head_stride, row.limit()};
       one.position = static_cast<double>(row.query);
@@ -275,12 +275,9 @@ std::vector<AttentionRecord> AttentionStatistics::records() const {
       AttentionRecord record{std::string(kind_name(key.first)), layer, head, {}};
       Figures& figures = record.figures;
       const auto by_row = [&](double sum) { return ratio(sum, static_cast<double>(sums.weighted_rows())); };
-      figures = {{"zeros", ratio(sums.zeros, sums.pairs)},
-                 {"underflow", ratio(sums.underflow, sums.pairs)},
-                 {"null_rate", ratio(sums.null_rows, sums.rows)},
-                 {"entropy", by_row(sums.entropy)},
-                 {"kept", ratio(sums.kept(), sums.rows)},
-                 {"distance", by_row(sums.distance)}};
+      figures = {{"zeros", ratio(sums.zeros, sums.pairs)},        {"underflow", ratio(sums.underflow, sums.pairs)},
+                 {"null_rate", ratio(sums.null_rows, sums.rows)}, {"entropy", by_row(sums.entropy)},
+                 {"kept", ratio(sums.kept(), sums.rows)},         {"distance", by_row(sums.distance)}};
       if (place->has_end) {
         figures.emplace_back("on_eos", by_row(sums.on_end));
         figures.emplace_back("on_last_word", by_row(sums.on_last));
@@ -326,12 +323,13 @@ std::vector<SortRecord> AttentionStatistics::sorts() const {
       }
       const auto draws = static_cast<double>(sort.draws.size());
       const double mean = sum / draws, variance = squares / draws - mean * mean;
-      records.push_back({std::string(kind_name(key.first)),
-                         layer,
-                         sort.name,
-                         {{"divergence", mean},
-                          {"divergence_deviation", std::isnan(variance) ? variance : std::sqrt(std::max(0.0, variance))},
-                          {"draws", draws}}});
+      records.push_back(
+          {std::string(kind_name(key.first)),
+           layer,
+           sort.name,
+           {{"divergence", mean},
+            {"divergence_deviation", std::isnan(variance) ? variance : std::sqrt(std::max(0.0, variance))},
+            {"draws", draws}}});
     }
   }
   return records;

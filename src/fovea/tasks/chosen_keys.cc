@@ -31,8 +31,8 @@ int64_t chosen_of(const AttentionSpec& spec, const Row& row) {
 
 int64_t lost_keys(const Row& row, std::span<const float> weights, const AttentionSpec& spec) {
   if (spec.route || !std::holds_alternative<Softmax>(spec.transform)) return 0;
-  const auto nonzero = static_cast<int64_t>(
-      std::count_if(weights.begin(), weights.end(), [](float weight) { return weight != 0; }));
+  const auto nonzero =
+      static_cast<int64_t>(std::count_if(weights.begin(), weights.end(), [](float weight) { return weight != 0; }));
   if (nonzero == static_cast<int64_t>(weights.size())) return 0;
   return std::max<int64_t>(0, chosen_of(spec, row) - nonzero);
 }

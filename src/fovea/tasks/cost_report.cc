@@ -30,7 +30,8 @@ std::string speed_table(const std::vector<SpeedRecord>& speeds) {
                     fixed(s.training, 0), fixed(s.decoding, 0)});
   }
   return aligned_table({"spec", "tenth", "source tokens", "pairs", "training", "decoding"}, rows) +
-         "\ntraining, decoding: target tokens a second, of a forward and backward pass in batches, and of a translation "
+         "\ntraining, decoding: target tokens a second, of a forward and backward pass in batches, and of a "
+         "translation "
          "of one sentence at a time; pairs in ten equal groups by source length\n";
 }
 
@@ -48,8 +49,9 @@ std::vector<CostRecord> cost_records(const std::string& spec, const CostShape& s
         const LayerSpec own = resolve(mechanism(sublayer, layer), shape.heads);
         CostRecord record{spec, sublayer, layer + 1, print(own), length, {}, 0};
         if (record.mechanism != last_mechanism) {
-          last = analysis::cost_of(own, {.kind = kind_of(sublayer), .queries = length, .keys = length,
-                                         .head_dim = shape.width / shape.heads});
+          last = analysis::cost_of(
+              own,
+              {.kind = kind_of(sublayer), .queries = length, .keys = length, .head_dim = shape.width / shape.heads});
           last_mechanism = record.mechanism;
         }
         record.cost = last;

@@ -39,9 +39,9 @@ AttentionOverride override_of(const std::string& entry) {
     std::string_view prefix;
     std::string AttentionOverride::*member;
   };
-  for (const Sort& sort : {Sort{"encoder=", &AttentionOverride::attention_encoder},
-                           Sort{"decoder=", &AttentionOverride::attention_decoder},
-                           Sort{"cross=", &AttentionOverride::attention_cross}}) {
+  for (const Sort& sort :
+       {Sort{"encoder=", &AttentionOverride::attention_encoder},
+        Sort{"decoder=", &AttentionOverride::attention_decoder}, Sort{"cross=", &AttentionOverride::attention_cross}}) {
     if (!entry.starts_with(sort.prefix)) continue;
     mechanisms.*sort.member = entry.substr(sort.prefix.size());
     if ((mechanisms.*sort.member).empty())
@@ -62,8 +62,8 @@ std::string sweep_table(const Sweep& sweep) {
     rows.push_back({point.spec, fixed(point.loss, 6), fixed(std::exp(point.loss), 4)});
     if (has_bleu) rows.back().push_back(fixed(point.bleu, 2));
   }
-  std::string text = aligned_table(header, rows) +
-                     cat("\nloss: nats per ", sweep.unit, ", mean over ", thousands(sweep.units), "\n");
+  std::string text =
+      aligned_table(header, rows) + cat("\nloss: nats per ", sweep.unit, ", mean over ", thousands(sweep.units), "\n");
   if (has_bleu) text += cat("BLEU: of the whole text, beam ", sweep.beam_size, "\n");
   return text;
 }

@@ -14,6 +14,7 @@
 #include "fovea/base/strings.h"
 #include "fovea/data/streams.h"
 #include "fovea/data/token_text.h"
+#include "fovea/decode/whole_segments.h"
 #include "fovea/nn/attention_observer.h"
 #include "fovea/nn/index_tensor.h"
 #include "fovea/tasks/analyze_report.h"
@@ -65,8 +66,8 @@ class WordCounter {
  public:
   explicit WordCounter(const text::Units& units) {
     for (int64_t id = 0; id < units.size(); ++id) {
-      std::string text = units.is_bytes() ? (id < 256 ? std::string(1, static_cast<char>(id)) : "")
-                                          : units.vocab().surface(id);
+      std::string text =
+          units.is_bytes() ? (id < 256 ? std::string(1, static_cast<char>(id)) : "") : units.vocab().surface(id);
       const bool blank = !text.empty() && std::all_of(text.begin(), text.end(), is_blank);
       kinds_.push_back({text.empty() || is_blank(text.front()), blank});
     }
@@ -195,15 +196,14 @@ int64_t sweep_mechanisms(const AnalyzeOptions& options) {
   tasks::Sweep sweep{.unit = "unit", .units = 0, .beam_size = 0, .points = {}};
   for (const std::string& entry : options.sweep) {
     const LoadedModel loaded = load_model(with_mechanism(options, entry));
+    decode::warn_of_whole_segments(loaded.model->config());
     const data::TokenText text = read_text(options, loaded);
     const int64_t trained = loaded.config.segment_length, memory = loaded.config.memory_length;
     // As `score` cuts a text without options.
     const int64_t context = options.segment > 0 ? options.segment : trained;
     const int64_t stride = memory > 0 ? context : std::max<int64_t>(1, context - trained / 2);
-    const ScoreText scorer(loaded.model, {.context = context,
-                                          .stride = stride,
-                                          .mini_batch = options.mini_batch,
-                                          .memory = memory});
+    const ScoreText scorer(loaded.model,
+                           {.context = context, .stride = stride, .mini_batch = options.mini_batch, .memory = memory});
     log::Progress progress(cat(entry, ", units"), static_cast<double>(text.size()));
     int64_t done = 0;
     const TextScore score = scorer.run(text, loaded.units.eos(), [&](double) {

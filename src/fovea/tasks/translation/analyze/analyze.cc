@@ -27,8 +27,8 @@ void validate(const AnalyzeOptions& options) {
                   cat("--by: got '", options.by, "'; expected previous or column:FILE"));
   problems.add_if(!options.by.empty() && options.unit != "word", "--by needs --unit word");
   problems.add_if(by_column && options.train_sets.empty(), "--by column:FILE needs --train-sets");
-  const bool reads_input = std::find(options.train_sets.begin(), options.train_sets.end(), "-") !=
-                           options.train_sets.end();
+  const bool reads_input =
+      std::find(options.train_sets.begin(), options.train_sets.end(), "-") != options.train_sets.end();
   problems.add_if(reads_input && (options.models.size() > 1 || options.sweep.size() > 1),
                   "--train-sets: the text is read once for each model or mechanism; expected files, not '-'");
   problems.throw_if_any();

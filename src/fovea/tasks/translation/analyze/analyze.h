@@ -25,8 +25,8 @@ struct AnalyzeOptions : ModelOptions, LogOptions, tasks::AnalysisOptions {
         named("model", &C::models,
               "folder of a run or of a checkpoint; with several of one shape, figures are means and deviations", "m"),
         named("vocabs", &C::vocabs, "SentencePiece models (default: those of the checkpoint)", "v"));
-    const auto machine = std::tuple(choice("precision", &C::precision, "type of matrix products and activations",
-                                           "float32|bfloat16"));
+    const auto machine =
+        std::tuple(choice("precision", &C::precision, "type of matrix products and activations", "float32|bfloat16"));
     const auto own = std::tuple(
         field("source", &C::source, "analyse this sentence; without other options, draw its cross-attention"),
         field("target", &C::target, "its translation (default: the model's own)"),
@@ -39,15 +39,15 @@ struct AnalyzeOptions : ModelOptions, LogOptions, tasks::AnalysisOptions {
         field("by", &C::by,
               "figures of the decoder by the target word just produced: previous (the word), or column:FILE (its entry "
               "in FILE, one line per pair with as many entries as target words)"));
-    const auto batches = std::tuple(
-        number("cost-pairs", &C::cost_pairs, "pairs of --train-sets whose speed --cost measures, the first ones", 10,
-               1e6),
-        named(number("mini-batch-words", &C::mini_batch_words,
-                     "target tokens in a batch, at most; of the source, four times as many", 1, 1e9),
-              "max-tokens"),
-        number("mini-batch", &C::mini_batch, "sentences in a batch, at most", 1, 1e9),
-        number("maxi-batch", &C::maxi_batch, "batches' worth of lines sorted by length together", 1, 1e6),
-        number("max-length", &C::max_length, "longer lines, in tokens, are cut, with a warning", 1, 1e6));
+    const auto batches =
+        std::tuple(number("cost-pairs", &C::cost_pairs,
+                          "pairs of --train-sets whose speed --cost measures, the first ones", 10, 1e6),
+                   named(number("mini-batch-words", &C::mini_batch_words,
+                                "target tokens in a batch, at most; of the source, four times as many", 1, 1e9),
+                         "max-tokens"),
+                   number("mini-batch", &C::mini_batch, "sentences in a batch, at most", 1, 1e9),
+                   number("maxi-batch", &C::maxi_batch, "batches' worth of lines sorted by length together", 1, 1e6),
+                   number("max-length", &C::max_length, "longer lines, in tokens, are cut, with a warning", 1, 1e6));
     return std::tuple_cat(model, AttentionOverride::fields(), machine, MachineOptions::fields(), own,
                           tasks::AnalysisOptions::fields<C>(
                               "source and target text to analyse, one sentence per line, may be compressed"),

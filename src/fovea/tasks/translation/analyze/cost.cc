@@ -32,7 +32,8 @@ std::vector<TextPair> first_pairs(const AnalyzeOptions& options) {
     std::move(window.begin(), window.end(), std::back_inserter(pairs));
   }
   if (std::ssize(pairs) < kTenths)
-    throw Error(cat("--train-sets: got ", pairs.size(), " pairs; --cost measures ten groups, expected 10 pairs at least"));
+    throw Error(
+        cat("--train-sets: got ", pairs.size(), " pairs; --cost measures ten groups, expected 10 pairs at least"));
   return pairs;
 }
 

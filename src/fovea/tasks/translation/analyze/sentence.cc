@@ -17,7 +17,7 @@
 namespace fovea::translation {
 namespace {
 
-constexpr int64_t kMostDrawn = 1000;     // tokens of a side
+constexpr int64_t kMostDrawn = 1000;  // tokens of a side
 constexpr int64_t kBeamOfPicture = 5;
 
 std::vector<std::string> piece_names(const text::Vocab& vocab, const Sentence& tokens) {
@@ -27,8 +27,7 @@ std::vector<std::string> piece_names(const text::Vocab& vocab, const Sentence& t
 }
 
 // The tokens of a text that is short enough to be drawn, and for the model's position vectors.
-Sentence tokens_of(const text::Vocab& vocab, const std::string& text, const ModelConfig& model,
-                           std::string_view what) {
+Sentence tokens_of(const text::Vocab& vocab, const std::string& text, const ModelConfig& model, std::string_view what) {
   const int64_t most = longest_text(model, kMostDrawn);
   Encoded encoded = encode_line(vocab, text, most);
   if (encoded.cut_from > 0)
@@ -40,14 +39,14 @@ std::string own_translation(const LoadedModel& loaded, const AnalyzeOptions& con
   DecodeConfig decode;
   decode.beam_size = config.beam_size > 0 ? config.beam_size : kBeamOfPicture;
   Translator translator({loaded.model, text::Vocab::from_bytes(loaded.source.bytes(), "source"),
-                                      text::Vocab::from_bytes(loaded.target.bytes(), "target")},
-                                     translator_options(decode));
+                         text::Vocab::from_bytes(loaded.target.bytes(), "target")},
+                        translator_options(decode));
   return translator.translate(std::vector<std::string>{config.source}).front().front().text;
 }
 
 // Weights [T, S] of the cross-attention, the mean of the layers and heads that `config` asks for.
-at::Tensor cross_attention(LoadedModel& loaded, const AnalyzeOptions& config,
-                           const Sentence& source, const Sentence& inputs) {
+at::Tensor cross_attention(LoadedModel& loaded, const AnalyzeOptions& config, const Sentence& source,
+                           const Sentence& inputs) {
   const ModelConfig& model = loaded.model->config();
   if (config.layer > model.dec_depth)
     throw Error(cat("--layer: got ", config.layer, "; the model's decoder has ", model.dec_depth, " layers"));

@@ -97,8 +97,8 @@ class TargetLabels {
 struct AnalyzedPair {
   SentencePair tokens;
   std::vector<int32_t> source, target_outputs, target_inputs;  // the unit of each token
-  std::vector<int64_t> labels;                                  // of each unit of target_outputs; may be empty
-  int64_t end_key = 0, last_begin = 0, last_end = 0;            // units of the source
+  std::vector<int64_t> labels;                                 // of each unit of target_outputs; may be empty
+  int64_t end_key = 0, last_begin = 0, last_end = 0;           // units of the source
 };
 
 // Units without gaps: a word without pieces of its own has none. `words` gets the word of each unit.
@@ -231,8 +231,8 @@ int64_t analyze_text(const AnalyzeOptions& options) {
   if (options.train_sets.empty())
     one = {options.source, options.target.empty() ? translation_of_source(options) : options.target, 1};
   LineWriter output(options.output);
-  tasks::AnalyzedText text{.unit = options.unit, .sequences = 0, .sequence_name = "pairs", .labels = {},
-                           .by = options.by};
+  tasks::AnalyzedText text{
+      .unit = options.unit, .sequences = 0, .sequence_name = "pairs", .labels = {}, .by = options.by};
   std::vector<tasks::ModelFigures> figures;
   for (size_t m = 0; m < loaded.size(); ++m) {
     PairAnalysis analysis(options, std::move(loaded[m]));

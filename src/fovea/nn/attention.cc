@@ -132,8 +132,7 @@ at::Tensor Attention::turn(const at::Tensor& stacked, const at::Tensor& position
   const at::Tensor q = stacked.narrow(1, 0, place_.heads);
   if (!place_.rotary) return relative_ ? q : at::Tensor();
   const at::Tensor unturned = relative_ ? q.clone() : at::Tensor();
-  const ops::RotaryHeads turned =
-      ops::rotary_heads(stacked, place_.heads, positions, place_.rotary->base);
+  const ops::RotaryHeads turned = ops::rotary_heads(stacked, place_.heads, positions, place_.rotary->base);
   if (turned.q.is_alias_of(stacked)) return unturned;  // in place where a kernel computes
   q.copy_(turned.q);
   stacked.narrow(1, place_.heads, place_.key_heads()).copy_(turned.k);

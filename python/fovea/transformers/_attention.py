@@ -98,6 +98,15 @@ def _by_ranges(query, key, value, spec, ranges, aligned, options):
                      k_lengths=ends - begins, **options)
 
 
+def _check_documents(ranges, given):
+    """Documents that a caller names beside the mask are those of the mask."""
+    if given is None or torch.compiler.is_compiling() or ranges is not None and torch.equal(
+            ranges.keys.unique(), given.to("cpu", torch.int64)) or ranges is None and given.numel() == 2:
+        return
+    raise ValueError("fovea: cu_seq_lens_k names other documents than the mask; pass position_ids that restart with each "
+                     "document, and no attention_mask and no cache")
+
+
 def _weights(query, key, spec, ranges, aligned, options):
     """[B, H, N_q, N_k]; sequence by sequence, as rows of a batch may hold several."""
     batch, heads, q_length, _ = query.shape
@@ -124,6 +133,7 @@ def function(mechanism):
         spec = mechanism.spec(layer)
         causal = getattr(module, "is_causal", True) if is_causal is None else is_causal
         ranges = _ranges(query, key, attention_mask, causal)
+        _check_documents(ranges, kwargs.get("cu_seq_lens_k"))
         if ranges is None:
             causal = bool(causal) and q_length > 1
             if causal and key.size(2) > q_length:  # a static cache, filled from its begin
@@ -135,9 +145,12 @@ def function(mechanism):
             causal, window = ranges.causal, ranges.window
         spec, has = _resolved(spec, 0 if not window else window if causal else 2 * window + 1)
         positional = "positional" in has
-        if positional and not causal and (q_length != key.size(2) and q_length != 1 or _is_cross(module, kwargs)):
-            raise ValueError(f"fovea: cross-attention cannot take '{spec}', which compares positions; give the model a "
-                             "spec without a pattern")
+        if positional and not causal and (q_length != key.size(2) or _is_cross(module, kwargs)):
+            spec, has = _resolved(mechanism.rest, 0)
+            positional = "positional" in has
+            if positional:
+                raise ValueError(f"fovea: cross-attention cannot take '{spec}', which compares positions; give the other "
+                                 "layers (*) a spec without a pattern")
         aligned = causal or positional
         options = {"causal": causal, "cross": not aligned and ranges is not None, "scale": scaling,
                    "enable_gqa": key.size(1) != heads}

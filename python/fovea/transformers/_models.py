@@ -8,14 +8,14 @@ from ._names import parse
 from ._register import KEY, register
 
 _NUMBER = re.compile(r"\.(\d+)(?:\.|$)")
+_ATTENTION = re.compile("attn|attention", re.IGNORECASE)
 
 
 def _number_layers(model):
     """For attention modules without a layer_idx: the number in their path, "encoder.layer.3.attention.self" is 3."""
     for path, module in model.named_modules():
         number = _NUMBER.search(path)
-        if number and getattr(module, "layer_idx", None) is None and "attn" in f"{path} {type(module).__name__}".lower() or \
-                number and getattr(module, "layer_idx", None) is None and "attention" in path.lower():
+        if number and getattr(module, "layer_idx", None) is None and _ATTENTION.search(f"{path} {type(module).__name__}"):
             module.fovea_layer = int(number[1])
 
 

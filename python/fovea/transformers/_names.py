@@ -2,11 +2,12 @@
 import re
 from dataclasses import dataclass
 
-from .._functional import SpecError, parameters, parse as parse_spec, spec_names
+from .._functional import parameters, parse as parse_spec, spec_names
 
 PREFIX = "fovea:"
 # transformers reads more than a name into these.
 _TAKEN = re.compile(r"flash|sdpa|flex_attention|^paged\|")
+_ENTRY = re.compile(r"([^=()]*)=(.*)")  # not the "=" of an argument
 _LAYERS = re.compile(r"(\d+)(?:-(\d+))?")
 
 
@@ -66,20 +67,18 @@ def parse(text):
     if not isinstance(text, str):
         raise TypeError(f"fovea: the mechanism is of type {type(text).__name__}; expected a text such as 'topk(32)'")
     text = text.removeprefix(PREFIX)
-    by_layer, rest = [], None
-    for part in _split(text, ","):
-        selector, equals, spec = part.partition("=")
-        selector = selector.strip()
-        layers = _LAYERS.fullmatch(selector)
-        if not equals or "(" in selector:
-            if len(_split(text, ",")) > 1:
-                raise ValueError(f"fovea: '{part}' names no layers; expected LAYERS=SPEC, such as 0-3=window(512) or *=full")
-            selector, spec = "*", part
+    by_layer, rest, parts = [], None, _split(text, ",")
+    for part in parts:
+        found = _ENTRY.fullmatch(part)
+        if not found and len(parts) > 1:
+            raise ValueError(f"fovea: '{part}' names no layers; expected LAYERS=SPEC, such as 0-3=window(512) or *=full")
+        selector, spec = (found[1].strip(), found[2]) if found else ("*", part)
         if selector == "*":
             if rest is not None:
                 raise ValueError(f"fovea: '{text}' names the other layers (*) twice")
             rest = _checked_spec(spec)
             continue
+        layers = _LAYERS.fullmatch(selector)
         if layers is None:
             raise ValueError(f"fovea: got layers '{selector}'; expected a number, a range such as 0-3, or *")
         first, last = int(layers[1]), int(layers[2] or layers[1])
@@ -110,5 +109,3 @@ def within(spec, window):
         groups.append(heads + "+".join([pairs, *stages]))
     return ";".join(groups)
 
-
-__all__ = ["Mechanism", "SpecError", "parse", "within"]

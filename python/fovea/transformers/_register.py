@@ -60,17 +60,17 @@ def install():
         return
 
     @functools.wraps(inner)
-    def get_correct_attn_implementation(self, requested, *arguments, **kwargs):
+    def get_correct_attn_implementation(self, requested, *arguments):
         stored = getattr(self.config, KEY, None)
         if stored is not None and requested is None:
             requested = register(stored)
-        elif stored is not None and requested != PREFIX + stored and not kwargs.get("by_sparsify"):
+        elif stored is not None and requested != PREFIX + stored:
             warnings.warn(f"the checkpoint's config.json names the attention '{PREFIX}{stored}'; loading it with "
                           f"'{requested}'", stacklevel=2)
         if requested is not None and requested.startswith(PREFIX) and not _calls_interface(self):
             raise ValueError(f"fovea: {type(self).__name__} has an attention of its own and never calls "
                              f"'{requested}'; models whose file uses ALL_ATTENTION_FUNCTIONS do")
-        return inner(self, requested, *arguments, **kwargs)
+        return inner(self, requested, *arguments)
 
     get_correct_attn_implementation.by_fovea = True
     PreTrainedModel.get_correct_attn_implementation = get_correct_attn_implementation

@@ -15,7 +15,8 @@
 #include "fovea/spec/attention_spec.h"
 #include "fovea/spec/positions.h"
 
-// One attention of a layer: projections, mechanism, output projection. H heads of D, M = H D, K heads of keys and values.
+// One attention of a layer: projections, mechanism, output projection. H heads of D, M = H D, K heads of keys and
+// values.
 namespace fovea::nn {
 
 // Where an attention stands; fixed when the model is built.

@@ -17,7 +17,8 @@
 //
 // Names of parameters, all stable (they are the keys of model.safetensors), under the module that owns the stack.
 // M = dim_emb, F = dim_ffn, H heads:
-//   layers.I.self_attention.qkv.{weight [3 M, M], bias [3 M]}                q, k, v stacked in this order; with K heads
+//   layers.I.self_attention.qkv.{weight [3 M, M], bias [3 M]}                q, k, v stacked in this order; with K
+//   heads
 //                                                             of k and v of D each M + 2 K D in place of 3 M
 //                          .out.{weight [M, M], bias [M]}
 //                          .head_norm.{gain, gate, bias} [M], .alpha [H]     as the mechanism needs them

@@ -15,10 +15,8 @@ namespace {
 
 StepCache empty_cache(const Stepper::Parts& parts, StepCache::Rows kind, int64_t rows) {
   const AttentionPlace& place = parts.stack.layers().front()->self_attention->place();
-  return {kind,
-          rows,
-          {parts.stack.place().depth, place.key_heads(), place.head_dim()},
-          parts.embedding.weight().options()};
+  return {
+      kind, rows, {parts.stack.place().depth, place.key_heads(), place.head_dim()}, parts.embedding.weight().options()};
 }
 
 }  // namespace

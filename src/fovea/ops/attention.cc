@@ -111,7 +111,7 @@ void check_read(const Layer& layer, const std::string& spec, const AttentionOpti
 
 // The heads of q that share one of k and v, and none before them.
 kernels::KeySharing key_sharing(const at::Tensor& q, const at::Tensor& k, const AttentionOptions& options) {
-  if (!options.enable_gqa || q.dim() < 3 || k.dim() != q.dim()) return {};
+  if (!options.enable_gqa || q.is_nested() || k.is_nested() || q.dim() < 3 || k.dim() != q.dim()) return {};
   const int64_t heads = q.sym_size(1).guard_int(__FILE__, __LINE__);
   const int64_t of_keys = k.sym_size(1).guard_int(__FILE__, __LINE__);
   if (heads == of_keys) return {};
@@ -161,7 +161,8 @@ at::Tensor padded_to_width(const at::Tensor& x, int64_t width) {
 
 // Pads the terms of `options` too, and fills in the scale.
 EvenInputs of_one_width(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, AttentionOptions& options) {
-  if (q.dim() < 3 || v.dim() != k.dim()) return {q, k, v};
+  const bool plain = !q.is_nested() && !k.is_nested() && !v.is_nested();
+  if (!plain || q.dim() < 3 || v.dim() != k.dim()) return {q, k, v};  // check_inputs() refuses these
   const int64_t width = q.sym_size(-1).guard_int(__FILE__, __LINE__);
   EvenInputs x{q, k, v, v.sym_size(-1).guard_int(__FILE__, __LINE__)};
   const auto rows = static_cast<size_t>(k.dim() - 1);

@@ -61,12 +61,13 @@ void check_inputs(const CoreTensors& inputs, const kernels::KeySharing& keys) {
   if (q.dim() != 3 && q.dim() != 4) {
     throw Error(cat("attention: q has shape ", shape(q), "; expected [T, H, D] or [B, H, N, D]"));
   }
-  if (k.dim() != q.dim() || v.dim() != q.dim() || k.sym_sizes() != v.sym_sizes() || k.sym_size(1) != key_heads(q, keys) ||
-      k.sym_size(-1) != q.sym_size(-1) || (q.dim() == 4 && k.sym_size(0) != q.sym_size(0))) {
-    throw Error(cat("attention: q has shape ", shape(q), ", k ", shape(k), " and v ", shape(v),
-                    "; expected equal heads, head sizes and batches, and k like v",
-                    q.dim() == k.dim() && k.sym_size(1) < q.sym_size(1) ? "; fewer heads of k and v go with enable_gqa"
-                                                                        : ""));
+  if (k.dim() != q.dim() || v.dim() != q.dim() || k.sym_sizes() != v.sym_sizes() ||
+      k.sym_size(1) != key_heads(q, keys) || k.sym_size(-1) != q.sym_size(-1) ||
+      (q.dim() == 4 && k.sym_size(0) != q.sym_size(0))) {
+    throw Error(
+        cat("attention: q has shape ", shape(q), ", k ", shape(k), " and v ", shape(v),
+            "; expected equal heads, head sizes and batches, and k like v",
+            q.dim() == k.dim() && k.sym_size(1) < q.sym_size(1) ? "; fewer heads of k and v go with enable_gqa" : ""));
   }
   if (k.scalar_type() != q.scalar_type() || v.scalar_type() != q.scalar_type() || k.device() != q.device() ||
       v.device() != q.device() || !is_supported(q.scalar_type())) {

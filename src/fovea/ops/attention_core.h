@@ -32,7 +32,8 @@ struct TermOffsets {
   int64_t by_head = 0, by_query = 0, rows = 0, sums = 0, sum_count = 0;
 };
 
-// Everything beside q, k and v; k and v have the heads that those of q read. As AttentionOptions, with the spec of one head group, norm left out.
+// Everything beside q, k and v; k and v have the heads that those of q read. As AttentionOptions, with the spec of one
+// head group, norm left out.
 struct CoreArguments {
   std::optional<at::Tensor> q_offsets, k_offsets, k_begins, k_tokens, q_lengths, k_lengths, alpha;
   std::string_view spec, kind;

@@ -51,7 +51,9 @@ struct Side {
   }
 };
 
-Side queries(const AttentionProblem& problem) { return {problem, &Sequence::q_begin, &Sequence::q_length, problem.num_heads}; }
+Side queries(const AttentionProblem& problem) {
+  return {problem, &Sequence::q_begin, &Sequence::q_length, problem.num_heads};
+}
 Side keys(const AttentionProblem& problem) {
   return {problem, &Sequence::k_begin, &Sequence::k_length, problem.num_key_heads()};
 }

@@ -92,7 +92,8 @@ at::Tensor call_weights(const at::Tensor& q, const at::Tensor& k, std::string_vi
   static const auto kHandle =
       c10::Dispatcher::singleton().findSchemaOrThrow("fovea::attention_weights", "").typed<decltype(weights_op)>();
   return kHandle.call(q, k, spec, kind, q_offsets, k_offsets, k_begins, k_tokens, q_lengths, k_lengths, alpha, scale,
-                      seed, layer, offset_bias, offset_first, offset_queries, offset_rows, offset_rows_first, enable_gqa);
+                      seed, layer, offset_bias, offset_first, offset_queries, offset_rows, offset_rows_first,
+                      enable_gqa);
 }
 
 // Under autocast q, k and v become the region's type, as those of PyTorch's own attention do. Of an operator's type;

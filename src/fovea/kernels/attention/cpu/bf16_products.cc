@@ -43,7 +43,8 @@ Bf16Flags::Bf16Flags(const AttentionProblem& problem, const Factors& factors, co
     const Sequence& s = problem.sequences[static_cast<size_t>(index / num_heads_)];
     const auto& [left, right, key_tokens] = factors;
     const Bf16Rows queries = {head_of(left, head), left.token_stride, s.q_begin, s.q_length, width};
-    const Bf16Rows keys = {head_of(right, problem.key_head(head)), right.token_stride, s.k_begin, s.k_length, width, key_tokens};
+    const Bf16Rows keys = {
+        head_of(right, problem.key_head(head)), right.token_stride, s.k_begin, s.k_length, width, key_tokens};
     flags_[static_cast<size_t>(index)] = fit(queries, keys) ? 1 : 0;
   });
 }
@@ -78,7 +79,8 @@ TiledHeads::TiledHeads(const AttentionProblem& problem, const Arrays& by_query, 
       suits = suits && suits_tiles({head_of(array, head), array.token_stride, s.q_begin, s.q_length, width});
     }
     for (const Rows<const void>& array : by_key) {
-      suits = suits && suits_tiles({head_of(array, problem.key_head(head)), array.token_stride, s.k_begin, s.k_length, width});
+      suits = suits &&
+              suits_tiles({head_of(array, problem.key_head(head)), array.token_stride, s.k_begin, s.k_length, width});
     }
     flags_[static_cast<size_t>(index)] = suits ? 1 : 0;
   });

@@ -62,8 +62,8 @@ class DenseBackwardTask {
     keys_ = head_rows(in_.k, view_.key_head(), dtype);
     grad_out_ = head_rows(in_.grad_out, task_.head, dtype);
     scores_ = RowDots(queries_, keys_, view_.width, view_.words(call.bf16->scores));
-    weight_grads_ =
-        RowDots(grad_out_, head_rows(in_.v, view_.key_head(), dtype), view_.width, view_.words(call.bf16->weight_grads));
+    weight_grads_ = RowDots(grad_out_, head_rows(in_.v, view_.key_head(), dtype), view_.width,
+                            view_.words(call.bf16->weight_grads));
 #if defined(FOVEA_TILES)
     if (!tiled_) return;
     b_.tiles.begin({queries_, keys_, head_rows(in_.v, view_.key_head(), dtype), grad_out_}, view_.queries(0),

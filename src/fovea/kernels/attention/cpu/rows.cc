@@ -120,8 +120,11 @@ std::vector<RowsTask> backward_tasks(const AttentionProblem& problem, const Cand
         const Candidates& table = tables.of(s, h);
         const std::vector<int64_t> begins = split_groups(table, parts_of(table.pairs));
         for (size_t part = 0; part + 1 < begins.size(); ++part) {
-          tasks.push_back(
-              {.sequence = s, .head = h, .group_begin = begins[part], .group_end = begins[part + 1], .part = std::ssize(tasks) - static_cast<int64_t>(first)});
+          tasks.push_back({.sequence = s,
+                           .head = h,
+                           .group_begin = begins[part],
+                           .group_end = begins[part + 1],
+                           .part = std::ssize(tasks) - static_cast<int64_t>(first)});
         }
       }
       const auto parts = static_cast<int64_t>(tasks.size() - first);

@@ -59,8 +59,8 @@ class BackwardTask {
     keys_ = head_rows(in_.k, view_.key_head(), dtype);
     grad_out_ = head_rows(in_.grad_out, task_.head, dtype);
     scores_ = RowDots(queries_, keys_, view_.width, view_.words(call.bf16->scores));
-    weight_grads_ =
-        RowDots(grad_out_, head_rows(in_.v, view_.key_head(), dtype), view_.width, view_.words(call.bf16->weight_grads));
+    weight_grads_ = RowDots(grad_out_, head_rows(in_.v, view_.key_head(), dtype), view_.width,
+                            view_.words(call.bf16->weight_grads));
     grad_q_ = head_rows(in_.grad_q, task_.head, dtype);
     owns_ = owns_keys(view_.table, task_);
     if (task_.parts > 1) {
@@ -88,10 +88,10 @@ class BackwardTask {
     if (task_.parts > 1) return;
     const RowGroup& group = view_.table.groups[static_cast<size_t>(task_.group_begin)];
     const int64_t first = owns_ ? group.key_begin : 0, count = owns_ ? group.columns : view_.sequence.k_length;
-    write_keys(head_rows(in_.grad_k, view_.key_head(), view_.problem.dtype), owns_ ? b_.grad_keys : b_.all_grad_keys, first,
-               count);
-    write_keys(head_rows(in_.grad_v, view_.key_head(), view_.problem.dtype), owns_ ? b_.grad_values : b_.all_grad_values,
+    write_keys(head_rows(in_.grad_k, view_.key_head(), view_.problem.dtype), owns_ ? b_.grad_keys : b_.all_grad_keys,
                first, count);
+    write_keys(head_rows(in_.grad_v, view_.key_head(), view_.problem.dtype),
+               owns_ ? b_.grad_values : b_.all_grad_values, first, count);
   }
 
  private:

@@ -352,8 +352,9 @@ std::vector<KeyTask> key_tasks(std::span<const BackwardPiece> pieces, std::span<
   std::vector<KeyTask> tasks;
   for (const BackwardKeys& of : keys) {
     const auto readers = pieces.subspan(of.pieces.begin, of.pieces.end - of.pieces.begin);
-    cut(of.pieces.keys.sequence->k_length,
-        [&](int64_t first, int64_t count) { tasks.push_back({readers, first, count}); });
+    cut(of.pieces.keys.sequence->k_length, [&](int64_t first, int64_t count) {
+      tasks.push_back({readers, first, count});
+    });
   }
   return tasks;
 }

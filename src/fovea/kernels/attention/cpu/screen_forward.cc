@@ -209,7 +209,8 @@ void Forward::sum_rows(const ForwardTask& task, ForwardWorker& worker) const {
     if (p.selection.saves_scores() || problem.dropout > 0) {
       list = drop_weights(p.selection, list, place, worker);
     }
-    screen_ops().weighted_sum({p.keys->values.get(), p.keys->packed.width, list.keys, list.count}, list.values, worker.out);
+    screen_ops().weighted_sum({p.keys->values.get(), p.keys->packed.width, list.keys, list.count}, list.values,
+                              worker.out);
     write_row(out, place.token, worker.out, 1);
     if (problem.offsets.sums.count > 0) sum_weights(task.piece->piece, task.first + i, list);
   }

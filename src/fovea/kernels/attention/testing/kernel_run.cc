@@ -235,10 +235,11 @@ std::vector<double> of_head(const std::vector<float>& all, const AttentionProble
 }
 
 std::string describe(const AttentionProblem& problem) {
-  std::string out = cat(print(problem.spec), " ", name_of(problem.kind), " ", name_of(problem.dtype), " heads ",
-                        problem.num_heads, " head_dim ", problem.head_dim, " dropout ", problem.dropout,
-                        problem.keys.any() ? cat(" key heads ", problem.num_key_heads(), " after ", problem.keys.skipped) : "",
-                        problem.needs_backward ? " with" : " without", " backward");
+  std::string out =
+      cat(print(problem.spec), " ", name_of(problem.kind), " ", name_of(problem.dtype), " heads ", problem.num_heads,
+          " head_dim ", problem.head_dim, " dropout ", problem.dropout,
+          problem.keys.any() ? cat(" key heads ", problem.num_key_heads(), " after ", problem.keys.skipped) : "",
+          problem.needs_backward ? " with" : " without", " backward");
   const auto add = [&](const char* name, const OffsetRange& range) {
     if (range.count > 0) out += cat(", ", name, " from ", range.first, " to ", range.first + range.count - 1);
   };

@@ -1,5 +1,7 @@
 #include "fovea/tasks/captions/batch.h"
 
+#include <ATen/ops/from_blob.h>
+
 #include <utility>
 
 #include "fovea/nn/index_tensor.h"

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "fovea/base/fields.h"
+#include "fovea/base/strings.h"
 #include "fovea/spec/config_problems.h"
 #include "fovea/tasks/captions/inputs.h"
 

@@ -227,8 +227,7 @@ TEST(CaptionTraining, LearnsFromFeatures) {
   images.model = test.train.model;
   images.features = {test.folder / "images"};
   EXPECT_EQ(message_of([&] { run_caption(images); }),
-            "--features: images of 4x4x3 (height x width x channels) cannot be cut into patches of 8x8; expected a "
-            "--patch-size that divides height and width");
+            "--features: got images of 4x4x3 (height x width x channels), but the model reads features of width 6");
 }
 
 std::string refusal(const TestRun& test) {

@@ -4,7 +4,7 @@
     zcat eng.train.gz | recipes/signal_words.py > train.columns
 
 The second column must be Penn Treebank parts of speech. PUNCT is punctuation, SCONJ a conjunction, PRON a relative or
-interrogative word, ADP a preposition, TO the infinitive's "to", and PART a participle.
+interrogative word, ADP a preposition, TO the word "to", and PART a participle.
 """
 import sys
 

@@ -1,7 +1,8 @@
 #include "fovea/tasks/bert/bertscore.h"
 
-#include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/matmul.h>
 #include <c10/core/InferenceMode.h>
 
 #include <algorithm>

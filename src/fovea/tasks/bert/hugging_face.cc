@@ -1,5 +1,7 @@
 #include "fovea/tasks/bert/hugging_face.h"
 
+#include <ATen/ops/cat.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>

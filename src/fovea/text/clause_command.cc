@@ -20,12 +20,34 @@ void write_clauses(std::string_view text, std::span<const ClauseStart> starts, i
     output.line(join(clauses(text, starts, l), "\t"));
 }
 
+// The line with "<c2> " before a signal of level 2.
+std::string flagged(const std::string& line, const ClauseDictionary& dictionary, int64_t level) {
+  const std::vector<TextToken> tokens = dictionary.tokens(line);
+  std::vector<std::string> words;
+  for (const TextToken& token : tokens) words.push_back(line.substr(token.begin, token.end - token.begin));
+  const auto signals = dictionary.signals(words, {});
+  std::string result;
+  size_t copied = 0;
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    const int64_t own = level_of(signals[i].signal);
+    if (signals[i].role != ClauseDictionary::Role::kSignal || (level > 0 && own > level)) continue;
+    result += line.substr(copied, tokens[i].begin - copied);
+    result += cat(result.empty() || is_space(result.back()) ? "" : " ", "<c", own, "> ");
+    copied = tokens[i].begin;
+  }
+  return result + line.substr(copied);
+}
+
 void split_lines(const ClauseOptions& options, const ClauseDictionary& dictionary, LineReader& input,
                  LineWriter& output) {
   for (std::string line; input.next_text(line);) {
     throw_if_interrupted("splitting clauses");
     std::ranges::replace(line, '\t', ' ');  // tabs are what stands between clauses
-    write_clauses(line, clause_starts(line, dictionary), options.level, output);
+    if (options.flags) {
+      output.line(flagged(line, dictionary, options.level));
+    } else {
+      write_clauses(line, clause_starts(line, dictionary), options.level, output);
+    }
   }
 }
 
@@ -135,6 +157,8 @@ void write_columns(const ColumnSentence& sentence, const ClauseDictionary& dicti
 void check_clause_options(const ClauseOptions& options) {
   if (!options.corrections.empty() && !options.label)
     throw UsageError("--corrections: they are of labels; give --label too");
+  if (options.flags && (options.label || options.tag_column > 0))
+    throw UsageError("--flags: it reads text; leave out --label and --tag-column");
   if (options.label && options.level > 0)
     throw UsageError("--level: labels are of all levels; leave out --level or --label");
   if (options.word_column != 1 && options.tag_column == 0 && !options.label)

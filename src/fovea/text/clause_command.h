@@ -12,7 +12,7 @@ namespace fovea::text {
 struct ClauseOptions {
   std::string input = "-", output = "-", dictionary, corrections;
   int64_t level = 0, word_column = 1, tag_column = 0;
-  bool label = false;
+  bool flags = false, label = false;
 
   static auto fields() {
     using O = ClauseOptions;
@@ -27,6 +27,8 @@ struct ClauseOptions {
                "this column, from 1 (0: the input is text; with --label: 2)",
                0, 1000),
         number("word-column", &O::word_column, "column of the words, from 1", 1, 1000),
+        field("flags", &O::flags,
+              "print each line with a word <c1> to <c6> before each signal word, the level of its kind, up to --level"),
         field("label", &O::label, "print the columns and one more: PUNCT, SCONJ, PRON, ADP, TO, PART or O for each word"),
         field("corrections", &O::corrections,
               "with --label: file of lines WORD TAG LABEL that win over the dictionary; the tag * is any"));

@@ -113,6 +113,16 @@ TEST(ClauseCommand, PrintsALinePerLineAndLevel) {
   EXPECT_THAT(split(text.run(), '\n'), testing::SizeIs(3 * kClauseLevels + 1));
 }
 
+TEST(ClauseCommand, FlagsSignalWords) {
+  Columns text("He came,and left.\n\nno\n");
+  text.options.flags = true;
+  EXPECT_EQ(text.run(), "He came <c1> , <c2> and left <c1> .\n\nno\n");
+  text.options.level = 1;
+  EXPECT_EQ(text.run(), "He came <c1> ,and left <c1> .\n\nno\n");
+  text.options.label = true;
+  EXPECT_THAT(text.refusal(), HasSubstr("--flags: it reads text"));
+}
+
 TEST(ClauseCommand, LabelsWordsAndLetsCorrectionsWin) {
   Columns text("He PRP x\ncame VBD x\n, , x\nthat WDT x\n\nto TO x\n");
   text.options.label = true;

@@ -14,7 +14,7 @@ from fovea_program import Workplace, checked, run
 F = pathlib.Path(tempfile.mkdtemp(prefix="fovea-test-"))
 unittest.addModuleCleanup(shutil.rmtree, F, ignore_errors=True)
 SIZES = ["--dim-emb", 16, "--enc-depth", 1, "--transformer-heads", 2, "--transformer-dim-ffn", 32, "--mini-batch", 8,
-         "--learn-rate", "0.01", "--lr-warmup", 5, "--cpu-threads", 1]
+         "--learn-rate", "0.01", "--lr-warmup", 5, "--lr-decay", "none", "--cpu-threads", 1]
 DATA = pathlib.Path(os.environ.get("FOVEA_DATA", "")) / "conll2003"
 
 
@@ -38,7 +38,7 @@ def train(model, *options):
 
 
 def error_of(*arguments, code=1, **options):
-    result = run(*arguments, **options)
+    result = run(*arguments, "--quiet", **options)
     assert result.returncode == code and result.stderr.count("\n") == 1, result.stderr
     return result.stderr
 
@@ -50,7 +50,7 @@ class Tagging(unittest.TestCase):
         (F / "valid").write_text(columns(20, 2))
         (F / "words").write_text("ama bebi coco dada to Amax Bebix Cocoy ,\n")
         checked("vocab", "--train-sets", F / "words", "--type", "word", "--output", F / "v.spm")
-        cls.log = checked(*train(F / "run", "--valid-sets", F / "valid", "--valid-freq", 50, "--after-batches", 150,
+        cls.log = checked(*train(F / "run", "--valid-sets", F / "valid", "--valid-freq", 400, "--after-batches", 400,
                                  "--transformer-dropout", 0)).stderr
 
     def test_validation_and_score(self):
@@ -86,7 +86,7 @@ class Tagging(unittest.TestCase):
         text = re.sub(r"^(\S+ \S+ \S+)$", r"\1 O", text, flags=re.M)
         (F / "fused").write_text(text)
         checked("train", "--task", "tagging", "--model", F / "fusion", "--train-sets", F / "fused", "--vocabs", F / "v.spm",
-                *SIZES, "--label-column", 3, 4, "--after-batches", 150, "--transformer-dropout", 0)
+                *SIZES, "--label-column", 3, 4, "--after-batches", 400, "--transformer-dropout", 0)
         report = checked("score", "--model", F / "fusion", "--train-sets", F / "fused", "--label-column", 3, 4).stdout
         self.assertEqual(report.splitlines()[-3:], ["F1 100.00", "F1-names 100.00", "F1-words 100.00"])
         output = checked("tag", "--model", F / "fusion", stdin="to\nAmax\n,\n").stdout
@@ -97,7 +97,7 @@ class Tagging(unittest.TestCase):
         checked(*train(F / "resumed", *options, "--after-batches", 10))
         log = checked(*train(F / "resumed", *options, "--after-batches", 20)).stderr
         self.assertIn("resuming after update 10", log)
-        checked("average", "--model", F / "resumed", "--output", F / "average")
+        checked("average", "--model", F / "resumed", "--last", 2, "--output", F / "average")
         self.assertIn("F1 ", checked("score", "--model", F / "average", "--train-sets", F / "valid").stdout)
 
     def test_attention_of_a_trained_model_can_be_replaced(self):

@@ -48,6 +48,7 @@ struct TestRun {
     train.model = folder / "run";
     train.learn_rate = 0.01;
     train.lr_warmup = 5;
+    train.lr_decay = "none";
     train.cpu_threads = 1;
     train.save_freq = train.disp_freq = 1000;
     data.train_sets = {folder / "train"};

@@ -63,7 +63,7 @@ TEST(TaggingTraining, LearnsTheNames) {
   test.with_validation();
   test.train.valid_freq = 1000;
   test.model.transformer_dropout = 0;
-  test.train.after_batches = 150;
+  test.train.after_batches = 400;
   EXPECT_LT(run(test), 0.1) << "nats per word; 1.6 if all labels are as likely";
   ScoreOptions score;
   score.model = test.train.model;
@@ -93,7 +93,7 @@ std::string tagged(const TestRun& test, const std::string& input, const std::str
 TEST(Tag, GivesColumnsBackWithOneMore) {
   TestRun test;
   test.model.transformer_dropout = 0;
-  test.train.after_batches = 150;
+  test.train.after_batches = 400;
   run(test);
   const std::string input = "-DOCSTART- -X-\n\nama W\nto\tT\nAmax N  \nAmax N\n\n\ncoco W\n";
   const std::string expected = "-DOCSTART- -X- O\n\nama W O\nto\tT\tO\nAmax N I-PER\nAmax N I-PER\n\n\ncoco W O\n";

@@ -15,7 +15,7 @@ namespace fovea::captions {
 // Files of images or of features.
 struct InputFiles {
   std::vector<std::string> features;  // one kind of: images (data/image_set.h), .npy of float32, .safetensors
-  std::string ids;                    // file of the images' ids, one per line; empty: see Inputs
+  std::string ids = {};               // file of the images' ids, one per line; empty: see Inputs
   std::string features_option = "--features", ids_option = "--image-ids";
 };
 

@@ -28,7 +28,7 @@ LanguageConfig with_vocabulary(LanguageConfig config, const text::Units& units) 
   return config;
 }
 
-// Refuses memory for segments in random order, before the text is read.
+// With the memory that the spans need. Refuses memory for segments in random order, before the text is read.
 LanguageConfig with_order(LanguageConfig config, const Options& options) {
   const auto order = parse_choice<data::SegmentOrder>(data::kSegmentOrderNames, options.order, "--order: got");
   const int64_t memory = memory_of(config);
@@ -38,6 +38,7 @@ LanguageConfig with_order(LanguageConfig config, const Options& options) {
                          " with --order shuffled: segments in random order have no units before them to remember; use "
                          "--order stream",
                          by_span ? ", or --memory-length 0" : ""));
+  config.memory_length = memory;
   return config;
 }
 
@@ -68,7 +69,6 @@ LanguageTask::LanguageTask(const TrainConfig& config, Options options, const Lan
       fingerprint_(fingerprint_of(train_, options_, config_, segments_)),
       valid_fingerprint_(options_.valid_sets.empty() ? "" : data::fingerprint(valid_)),
       model_(config_, config.seed) {
-  config_.memory_length = memory_of(config_);  // the identity keeps what was asked for
   const PositionSchemes positions = parse_positions(config_.transformer_positions);
   if (config_.memory_length > 0 && (find_scheme<Sinusoidal>(positions) || find_scheme<Learned>(positions)))
     log::warn(cat("--memory-length with --transformer-positions ", config_.transformer_positions,

@@ -43,7 +43,8 @@ int against_oracle(const Suite& suite, const std::vector<Case>& cases, const Dra
     const std::string wrong = compare_all(c, run(suite, c, inputs), truths);
     EXPECT_EQ(wrong, "") << title(suite, c);
   }
-  EXPECT_LE(undecided, ran / 10) << "cases without inputs on which rounding decides nothing";
+  // A part of the long cases is a handful, of which one may be undecided.
+  EXPECT_LE(undecided, std::max(1, ran / 10)) << "cases without inputs on which rounding decides nothing";
   return ran;
 }
 

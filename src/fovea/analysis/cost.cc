@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <variant>
 
+#include "fovea/analysis/chosen_keys.h"
 #include "fovea/base/rng.h"
 
 namespace fovea::analysis {
@@ -13,21 +14,6 @@ struct PairCounts {
   double cluster_products = 0;  // of queries or keys with centroids
 };
 
-int64_t candidates_of(const Pairs& pairs, const Row& row) {
-  if (pairs.is_full()) return row.limit();
-  int64_t total = 0;
-  for (const Span& span : spans(pairs, row)) total += span.end - span.begin;
-  return total;
-}
-
-int64_t selected_of(const AttentionSpec& spec, const Row& row, int64_t candidates) {
-  if (!spec.select) return candidates;
-  if (!spec.select->keep) return std::min(candidates, spec.select->k);
-  const Pairs both{.op = Pairs::Op::kIntersection, .leaf = Full{}, .parts = {spec.pairs, *spec.select->keep}};
-  const int64_t kept = candidates_of(both, row);
-  return kept + std::min(spec.select->k, candidates - kept);
-}
-
 PairCounts count_rows(const AttentionSpec& spec, const CostProblem& problem, uint64_t stream) {
   PairCounts counts;
   for (int64_t i = 0; i < problem.queries; ++i) {
@@ -36,9 +22,8 @@ PairCounts count_rows(const AttentionSpec& spec, const CostProblem& problem, uin
                   .keys = problem.keys,
                   .causal = problem.kind == AttentionKind::kCausal,
                   .stream = stream};
-    const int64_t candidates = candidates_of(spec.pairs, row);
-    counts.scored += static_cast<double>(candidates);
-    counts.weighted += static_cast<double>(selected_of(spec, row, candidates));
+    counts.scored += static_cast<double>(candidate_count(spec.pairs, row));
+    counts.weighted += static_cast<double>(chosen_count(spec, row));
   }
   counts.rows = static_cast<double>(problem.queries);
   return counts;

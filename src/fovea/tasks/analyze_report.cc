@@ -61,13 +61,15 @@ template <class Record>
 std::vector<std::vector<MeanFigure>> means_of(const std::vector<ModelFigures>& models,
                                               std::vector<Record> ModelFigures::*records) {
   const std::vector<Record>& first = models.front().*records;
+  for (const ModelFigures& model : models) {
+    if ((model.*records).size() != first.size()) refuse_other_shape(models.front(), model);
+  }
   std::vector<std::vector<MeanFigure>> all;
   for (size_t r = 0; r < first.size(); ++r) {
     std::vector<MeanFigure>& means = all.emplace_back();
     for (size_t f = 0; f < first[r].figures.size(); ++f) {
       double sum = 0, squares = 0;
       for (const ModelFigures& model : models) {
-        if ((model.*records).size() != first.size()) refuse_other_shape(models.front(), model);
         const Figures& figures = (model.*records)[r].figures;
         if (figures.size() != first[r].figures.size() || figures[f].first != first[r].figures[f].first)
           refuse_other_shape(models.front(), model);

@@ -4,11 +4,11 @@
 #include <cmath>
 #include <limits>
 
+#include "fovea/analysis/chosen_keys.h"
 #include "fovea/base/rng.h"
 #include "fovea/base/strings.h"
 #include "fovea/decode/diverged.h"
 #include "fovea/kernels/attention/dropout.h"
-#include "fovea/tasks/chosen_keys.h"
 
 namespace fovea::tasks {
 namespace {
@@ -158,8 +158,8 @@ class UnitRows {
       }
       underflow_.clear();
       for (int64_t h = 0; h < block.heads; ++h)
-        underflow_.push_back(
-            lost_keys(row_of_head(row, h), {weights + h * block.head_stride, size(row.limit())}, *heads_[size(h)]));
+        underflow_.push_back(analysis::lost_keys(
+            row_of_head(row, h), {weights + h * block.head_stride, size(row.limit())}, *heads_[size(h)]));
       analysis::QueryWeights one;
       one.rows = {weights, block.heads, block.head_stride, row.limit()};
       one.position = static_cast<double>(row.query);
@@ -219,7 +219,7 @@ class UnitRows {
   // Which keys softmax's underflow took is known if nothing was selected.
   void mark_lost(const Row& row, std::span<const float> weights, int64_t head) {
     const AttentionSpec& spec = *heads_[size(head)];
-    if (spec.select || lost_keys(row, weights, spec) == 0) return;
+    if (spec.select || analysis::lost_keys(row, weights, spec) == 0) return;
     for (const Span& span : spans(spec.pairs, row)) {
       for (int64_t j = span.begin; j < span.end; ++j) {
         if (weights[size(j)] == 0) lost_[size(head * stride_ + units_.keys[size(j)])] = 1;

@@ -58,8 +58,6 @@ data::TokenText read_text(const AnalyzeOptions& options, const LoadedModel& load
        .option = "--train-sets"});
 }
 
-bool is_blank(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
-
 // The word of each unit of a text. A word begins behind white space, or with a unit that itself begins with some;
 // </s> is a word of its own.
 class WordCounter {
@@ -68,8 +66,8 @@ class WordCounter {
     for (int64_t id = 0; id < units.size(); ++id) {
       std::string text =
           units.is_bytes() ? (id < 256 ? std::string(1, static_cast<char>(id)) : "") : units.vocab().surface(id);
-      const bool blank = !text.empty() && std::all_of(text.begin(), text.end(), is_blank);
-      kinds_.push_back({text.empty() || is_blank(text.front()), blank});
+      const bool blank = !text.empty() && std::all_of(text.begin(), text.end(), is_space);
+      kinds_.push_back({text.empty() || is_space(text.front()), blank});
     }
     kinds_[static_cast<size_t>(units.eos())] = {true, false};
     eos_ = units.eos();

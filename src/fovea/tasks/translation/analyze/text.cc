@@ -44,20 +44,6 @@ class LabelNames {
   std::vector<std::string> names_;
 };
 
-std::vector<std::string> entries_of(const std::string& line) {
-  std::vector<std::string> entries;
-  std::string entry;
-  for (const char c : line + " ") {
-    if (c == ' ' || (c >= '\t' && c <= '\r')) {
-      if (!entry.empty()) entries.push_back(std::move(entry));
-      entry.clear();
-    } else {
-      entry += c;
-    }
-  }
-  return entries;
-}
-
 // One entry for each target word of each pair: the words themselves, or those of a file.
 class TargetLabels {
  public:
@@ -70,13 +56,13 @@ class TargetLabels {
     }
   }
   std::vector<std::string> next(const TextPair& pair) {
-    std::vector<std::string> words = entries_of(pair.target);
+    std::vector<std::string> words = split_words(pair.target);
     if (!lines_) return words;
     std::string line;
     if (!lines_->next_text(line))
       throw Error(cat("--by: '", path_, "' ends after line ", thousands(pair.line - 1),
                       "; expected one line for each pair of --train-sets"));
-    std::vector<std::string> entries = entries_of(line);
+    std::vector<std::string> entries = split_words(line);
     if (entries.size() != words.size())
       throw Error(cat("--by: line ", thousands(pair.line), " of '", path_, "' has ", entries.size(),
                       " entries; expected ", words.size(), ", one for each word of the target"));

@@ -1,0 +1,20 @@
+#pragma once
+#include <cstdint>
+#include <span>
+
+#include "fovea/spec/attention_spec.h"
+
+// How many keys a mechanism leaves a query, whatever the scores are.
+namespace fovea::analysis {
+
+// The keys that `pairs` give the query.
+int64_t candidate_count(const Pairs& pairs, const Row& row);
+
+// The keys that are left after the selection of `spec`, if none ties with its k-th best.
+int64_t chosen_count(const AttentionSpec& spec, const Row& row);
+
+// Returns how many keys softmax's underflow left without weight: chosen ones whose weight is 0. `weights` are those of
+// the keys up to row.limit(). Other transforms' zeros are meant, and routed heads are not told apart: 0 for both.
+int64_t lost_keys(const Row& row, std::span<const float> weights, const AttentionSpec& spec);
+
+}  // namespace fovea::analysis

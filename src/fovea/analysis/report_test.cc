@@ -7,7 +7,6 @@
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
-#include <regex>
 
 #include "fovea/base/rng.h"
 #include "fovea/base/strings.h"
@@ -151,8 +150,10 @@ TEST(Report, EscapesEveryText) {
   EXPECT_EQ(parsed["models"][0]["passes"][0]["source"][0], readable);
   EXPECT_EQ(parsed["models"][0]["name"], "model " + readable);
   EXPECT_EQ(parsed["sentences"][0]["texts"][0][1], readable);
-  // Elements: the style, the data, two passes, the script; the title is text in <title> and <h1>.
-  EXPECT_EQ(std::distance(std::sregex_iterator(html.begin(), html.end(), std::regex("<script")), {}), 4);
+  // The data, two passes, and the page's own script; the title is text in <title> and <h1>.
+  size_t scripts = 0;
+  for (size_t at = html.find("<script"); at != std::string::npos; at = html.find("<script", at + 1)) ++scripts;
+  EXPECT_EQ(scripts, 4U);
 }
 
 TEST(Report, TouchesNoNetwork) {

@@ -68,7 +68,7 @@ TEST(ReportWeights, KeepZerosSignsAndTheRightLevel) {
   append_weight_codes(head, 0, weight_scale(head, 0), codes);
   EXPECT_EQ(codes, std::string({0, 1, 64, 127, static_cast<char>(128 + 64), 0}));  // round(127 sqrt(1/4)) = 64
   const std::string fewer = with_few_levels(codes);
-  EXPECT_EQ(fewer, std::string({0, 1, 32, 63, static_cast<char>(128 + 32), 0}));
+  EXPECT_EQ(fewer, std::string({0, 1, 24, 47, static_cast<char>(128 + 24), 0}));
 }
 
 TEST(ReportWeights, LargeOnesAreScaledAndCausalOnesAreHalf) {

@@ -7,7 +7,6 @@
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
-#include <regex>
 
 #include "fovea/base/rng.h"
 #include "fovea/base/strings.h"
@@ -69,7 +68,7 @@ TEST(ReportWeights, KeepZerosSignsAndTheRightLevel) {
   append_weight_codes(head, 0, weight_scale(head, 0), codes);
   EXPECT_EQ(codes, std::string({0, 1, 64, 127, static_cast<char>(128 + 64), 0}));  // round(127 sqrt(1/4)) = 64
   const std::string fewer = with_few_levels(codes);
-  EXPECT_EQ(fewer, std::string({0, 1, 32, 63, static_cast<char>(128 + 32), 0}));
+  EXPECT_EQ(fewer, std::string({0, 1, 24, 47, static_cast<char>(128 + 24), 0}));
 }
 
 TEST(ReportWeights, LargeOnesAreScaledAndCausalOnesAreHalf) {
@@ -151,9 +150,10 @@ TEST(Report, EscapesEveryText) {
   EXPECT_EQ(parsed["models"][0]["passes"][0]["source"][0], readable);
   EXPECT_EQ(parsed["models"][0]["name"], "model " + readable);
   EXPECT_EQ(parsed["sentences"][0]["texts"][0][1], readable);
-  // Elements: the style, the data, two passes, the script; the title is text in <title> and <h1>.
-  const std::regex script("<script");
-  EXPECT_EQ(std::distance(std::sregex_iterator(html.begin(), html.end(), script), {}), 4);
+  // The data, two passes, and the page's own script; the title is text in <title> and <h1>.
+  size_t scripts = 0;
+  for (size_t at = html.find("<script"); at != std::string::npos; at = html.find("<script", at + 1)) ++scripts;
+  EXPECT_EQ(scripts, 4U);
 }
 
 TEST(Report, TouchesNoNetwork) {

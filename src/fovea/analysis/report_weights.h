@@ -18,7 +18,7 @@ struct HeadWeights {
 
 // A weight w is the byte round(levels sqrt(|w| / scale)), at least 1, plus 128 if w < 0. Only an exact zero is 0. The
 // square root spends the levels where weights are small.
-inline constexpr int kMostWeightLevels = 127, kFewWeightLevels = 63;
+inline constexpr int kMostWeightLevels = 127, kFewWeightLevels = 47;
 
 // Returns the scale of a head: 1 if its weights are in [-1, 1], else the greatest magnitude.
 float weight_scale(const HeadWeights& weights, int64_t head);
@@ -26,7 +26,7 @@ float weight_scale(const HeadWeights& weights, int64_t head);
 // Appends the bytes of a head with kMostWeightLevels, row by row, without the pairs that a causal head does not have.
 void append_weight_codes(const HeadWeights& weights, int64_t head, float scale, std::string& codes);
 
-// Returns codes with kFewWeightLevels, which compress to about three quarters of the size.
+// Returns codes with kFewWeightLevels, which compress to about two thirds of the size.
 std::string with_few_levels(const std::string& codes);
 
 // Returns the bytes in zlib's format (RFC 1950), which browsers call "deflate".

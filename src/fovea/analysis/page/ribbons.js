@@ -1,16 +1,24 @@
 // Ribbons from source tokens to target tokens, or from keys to queries: their widths are the shares of the row's weight.
 const RIBBON_GAP = 130;
 
-// A row's links {row, column, share} with at least `threshold` of the row's weight, and whether the row is null.
+// The links {row, column, share}: the greatest of each row, and those with at least `threshold` of the row's weight. And
+// the null rows.
 function linksOf(matrix, threshold) {
   const links = [], nulls = [];
   for (let r = 0; r < matrix.rows; ++r) {
-    let sum = 0;
-    for (let c = 0; c < matrix.columns; ++c) sum += Math.abs(matrix.values[r * matrix.columns + c]) || 0;
-    if (sum === 0) nulls.push(r);
+    let sum = 0, best = 0;
+    const size = c => Math.abs(matrix.values[r * matrix.columns + c]) || 0;
     for (let c = 0; c < matrix.columns; ++c) {
-      const share = Math.abs(matrix.values[r * matrix.columns + c]) / sum;
-      if (share >= threshold) links.push({row: r, column: c, share});
+      sum += size(c);
+      if (size(c) > size(best)) best = c;
+    }
+    if (sum === 0) {
+      nulls.push(r);
+      continue;
+    }
+    for (let c = 0; c < matrix.columns; ++c) {
+      const share = size(c) / sum;
+      if (c === best || share >= threshold) links.push({row: r, column: c, share});
     }
   }
   return {links, nulls};

@@ -37,8 +37,9 @@ CONFIG = {"model_type": "bert", "hidden_size": 24, "num_hidden_layers": 3, "num_
 def pieces(words, cased):
     """A vocab.txt that spells everything of ASCII, and the words whole."""
     alphabet = [chr(c) for c in range(33, 127) if cased or not chr(c).isupper()]
-    return ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *alphabet, *("##" + c for c in alphabet if c.isalnum()),
-            *(w for w in words if len(w) > 1)]
+    every = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *alphabet, *("##" + c for c in alphabet if c.isalnum()),
+             *(w for w in words if len(w) > 1 and (cased or w == w.lower()))]
+    return list(dict.fromkeys(every))
 
 
 def tensors_of(config, seed=1):

@@ -130,7 +130,7 @@ class Convert(unittest.TestCase):
     def test_a_tagger_starts_from_it(self):
         (F / "ner").write_text("The O\ncat B-CAT\nsat O\n\nParis B-LOC\n\n" * 4)
         log = checked("train", "--task", "tagging", "--model", F / "tagger", "--train-sets", F / "ner", "--after-batches", 2,
-                      "--learn-rate", 0, "--pretrained-model", F / "model", "--attention", "topk(2)", "--cpu-threads", 1).stderr
+                      "--learn-rate", "1e-30", "--pretrained-model", F / "model", "--attention", "topk(2)", "--cpu-threads", 1).stderr
         self.assertIn("has no labels; the output layer starts with new weights", log)
         tagger = read_safetensors(F / "tagger" / "last" / "model.safetensors")
         name = "layers.2.feed_forward.in.weight"

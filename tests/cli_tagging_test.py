@@ -27,7 +27,7 @@ def columns(count, seed):
             if draw.random() < 0.4:
                 name = draw.choice(["Amax", "Bebix", "Cocoy"])
                 label = "I-LOC" if name.endswith("y") else "I-PER"
-                text += f"to TO O\n{name} N {label}\n" + draw.choice(["", f"{name} N {label}\n"])
+                text += f"to TO O\n{name} N {label}\n" + draw.choice(["", ("City" if name.endswith("y") else "Zed") + f" N {label}\n"])
         text += ", , O\n\n"
     return text
 
@@ -48,7 +48,7 @@ class Tagging(unittest.TestCase):
     def setUpClass(cls):
         (F / "train").write_text(columns(60, 1))
         (F / "valid").write_text(columns(20, 2))
-        (F / "words").write_text("ama bebi coco dada to Amax Bebix Cocoy ,\n")
+        (F / "words").write_text("ama bebi coco dada to Amax Bebix Cocoy Zed City ,\n")
         checked("vocab", "--train-sets", F / "words", "--type", "word", "--output", F / "v.spm")
         cls.log = checked(*train(F / "run", "--valid-sets", F / "valid", "--valid-freq", 400, "--after-batches", 400,
                                  "--transformer-dropout", 0)).stderr

@@ -19,10 +19,10 @@ TEST(EncoderConfig, MechanismsAreTheEncoders) {
   config.attention = "topk(4)";
   config.attention_layers = {"encoder.2=window(3)"};
   EXPECT_EQ(problem(config), "nothing was thrown");
-  EXPECT_EQ(print(attention_of(config, Sublayer::kEncoder, 0)), "topk(4)");
-  EXPECT_EQ(print(attention_of(config, Sublayer::kEncoder, 1)), "window(3)");
+  EXPECT_EQ(print(attention_of(config, Sublayer::kEncoder, 0)), "8*topk(4)");
+  EXPECT_EQ(print(attention_of(config, Sublayer::kEncoder, 1)), "8*window(3)");
   config.attention_encoder = "sparsemax";
-  EXPECT_EQ(print(attention_of(config, Sublayer::kEncoder, 0)), "sparsemax");
+  EXPECT_EQ(print(attention_of(config, Sublayer::kEncoder, 0)), "8*sparsemax");
   config.attention_layers.clear();
   EXPECT_EQ(with_attention(config, {.attention = "full"}).attention_encoder, "");
   EXPECT_EQ(with_attention(config, {.attention_encoder = "full"}).attention_encoder, "full");

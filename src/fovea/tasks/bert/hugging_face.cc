@@ -189,8 +189,9 @@ void require_expressible(const EncoderConfig& config, const text::EncoderVocab& 
   if (config.transformer_ffn_activation != "gelu" && config.transformer_ffn_activation != "relu")
     refuse(cat("the activation ", config.transformer_ffn_activation));
   for (int64_t layer = 0; layer < config.enc_depth; ++layer) {
-    const std::string spec = print(attention_of(config, Sublayer::kEncoder, layer));
-    if (spec != "full") refuse(cat("the attention ", spec));
+    const LayerSpec spec = attention_of(config, Sublayer::kEncoder, layer);
+    const bool is_full = std::ranges::all_of(spec, [](const HeadGroup& group) { return print(group.spec) == "full"; });
+    if (!is_full) refuse(cat("the attention ", print(spec)));
   }
 }
 

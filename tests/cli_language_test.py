@@ -122,16 +122,17 @@ class Use(unittest.TestCase):
         self.assertEqual(lines[:2], ["span in tokens", "layer     mean   head 1   head 2"])
         shown = [float(word) for word in lines[2].split()]
         self.assertEqual(len(lines), 3)
-        records = json.loads(checked("analyze", "--model", model, "--json").stdout)["figures"]
+        records = json.loads(checked("analyze", "--model", model, "--json").stdout)["records"]
         self.assertEqual([(r["kind"], r["layer"], r["head"]) for r in records], [("decoder", 1, head) for head in (0, 1, 2)])
         spans = [r["span"] for r in records]
         self.assertAlmostEqual(spans[0], (spans[1] + spans[2]) / 2, places=4)
         for number, span in zip(shown[1:], spans):
             self.assertLess(abs(number - span), 0.06)
         self.assertIn("|memory:40|", checked("score", "--model", model, "--train-sets", TEST, "--quiet").stdout)
-        self.assertIn("memory-length: -1", (model / "last" / "config.yml").read_text())
+        self.assertIn("memory-length: 40", (model / "last" / "config.yml").read_text())
         text = checked("generate", "--model", model, "--prompt", "un ", "--max-length", 70, "--temperature", 0, "--quiet").stdout
-        self.assertEqual(len(text.encode().rstrip(b"\n")), 73)
+        self.assertTrue(text.startswith("un "), text)
+        self.assertGreaterEqual(len(text.encode().rstrip(b"\n")), 73)  # a byte that is no text is written as three
         checked("average", "--model", model, "--last", 1, "--output", F / "span-average")
         self.assertEqual(checked("analyze", "--model", F / "span-average").stdout.splitlines(), lines)
 
@@ -205,7 +206,7 @@ class Use(unittest.TestCase):
         self.assertIn("Task language:", own)
         self.assertLess(own.index("--segment-length"), own.index("With --task translation"))
         self.assertGreater(own.index("--attention-encoder"), own.index("With --task translation"))
-        self.assertIn("For models of the tasks translation, language, image.", checked("score", "--help").stdout)
+        self.assertIn("For models of the tasks translation, language, image, tagging.", checked("score", "--help").stdout)
         self.assertIn("For models of the tasks language, image.", checked("generate", "--help").stdout)
 
 
@@ -219,7 +220,7 @@ class BadInput(unittest.TestCase):
         self.assertIn(expected, errors[0])
 
     def test_options_of_another_task(self):
-        self.refuse(2, "--task: got 'langauge'; expected one of translation, language, image; did you mean 'language'?",
+        self.refuse(2, "--task: got 'langauge'; expected one of translation, language, image, tagging, caption; did you mean 'language'?",
                     "train", "--task", "langauge", "--model", F / "no")
         self.refuse(2, "'--segment-length' is an option of --task language", *PLACE.training(F / "no", "--segment-length", 32))
         for option in ("--attention-encoder", "--attention-cross"):

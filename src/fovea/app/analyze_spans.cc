@@ -80,7 +80,7 @@ std::string json_of(const std::vector<LayerLengths>& layers) {
       if (layers[layer][head]) add(layer, head + 1, *layers[layer][head]);
     }
   }
-  return nlohmann::ordered_json({{"figures", records}}).dump();
+  return nlohmann::ordered_json({{"records", records}}).dump();
 }
 
 // A line per layer, with "-" for a head without a span.

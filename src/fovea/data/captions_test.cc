@@ -46,7 +46,7 @@ TEST(Captions, OfKarpathysSplits) {
 TEST(Captions, SayWhatIsWrong) {
   EXPECT_EQ(refused(""), "'file': the file is empty; expected captions");
   EXPECT_EQ(refused("7\ta\nno tab\n"), "'file': line 2 is 'no tab'; expected an image's id, a tab and a caption");
-  EXPECT_EQ(refused("\ta\n"), "'file': line 1 is '\ta'; expected an image's id, a tab and a caption");
+  EXPECT_EQ(refused("\ta\n"), "'file': line 1 is ' a'; expected an image's id, a tab and a caption");
   EXPECT_EQ(refused("7\ta\xff\n"), "'file': is not UTF-8 text; expected TSV or JSON");
   EXPECT_THAT(refused(R"({"annotations": [)"), testing::StartsWith("'file': is not JSON: "));
   EXPECT_EQ(refused(R"({"annotations": []})"),

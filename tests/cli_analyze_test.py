@@ -28,7 +28,7 @@ def language(attention, *options):
     path = F / ("language-" + re.sub(r"\W", "-", attention))
     if not path.exists():
         checked("train", "--task", "language", "--model", path, "--train-sets", TARGET, "--vocabs", "bytes",
-                "--segment-length", SEGMENT, "--dim-emb", WIDTH, "--dec-depth", 2, "--transformer-heads", HEADS,
+                "--segment-length", SEGMENT, "--dim-emb", WIDTH, "--dec-depth", 2, "--transformer-norm", "post", "--transformer-heads", HEADS,
                 "--transformer-dim-ffn", 16, "--mini-batch", 8, "--learn-rate", "0.02", "--lr-warmup", 2, "--cpu-threads", 1,
                 "--after-batches", 8, "--quiet", "--attention", attention, "--transformer-positions", "learned", *options)
     return path
@@ -402,7 +402,9 @@ class BadInput(unittest.TestCase):
 
     def test_models(self):
         deeper = F / "deeper"
-        checked(*PLACE.training(deeper, "--after-batches", 1, "--quiet", "--dec-depth", 2))
+        arguments = PLACE.training(deeper, "--after-batches", 1, "--quiet")
+        arguments[arguments.index("--dec-depth") + 1] = 2
+        checked(*arguments)
         self.refused("--model", translation(), deeper, "--train-sets", SOURCE, TARGET,
                      says="expected models of one shape")
         self.refused("--model", translation(), language("full"), "--train-sets", SOURCE, TARGET, says="task")

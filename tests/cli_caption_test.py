@@ -180,7 +180,9 @@ class BadInput(unittest.TestCase):
         self.refuse(2, "--features is missing", "train", "--task", "caption", "--model", F / "no")
         self.refuse(2, "--features is missing", "caption", "--model", model())
         self.refuse(2, "--model is missing", "caption", "--features", scenes() / "test.npy")
-        self.refuse(1, "cannot be cut into patches of 5x5", *training(F / "no", "--patch-size", 5))
+        arguments = training(F / "no")
+        arguments[arguments.index("--patch-size") + 1] = 5
+        self.refuse(1, "cannot be cut into patches of 5x5", *arguments)
         other = write("other.npy", npy((1, 16, 16, 3), bytes(768)))
         self.refuse(1, "got images of 16x16x3 (height x width x channels), but the model reads images of 32x32x3",
                     "caption", "--model", model(), "--features", other)

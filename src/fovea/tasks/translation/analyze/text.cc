@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <tuple>
 #include <utility>
 
 #include "fovea/base/error.h"
@@ -200,7 +201,15 @@ void require_shape_of(const ModelConfig& first, const ModelConfig& other, const 
   const auto shape = [](const ModelConfig& model) {
     return cat(model.enc_depth, " + ", model.dec_depth, " layers of ", model.transformer_heads, " heads");
   };
-  if (shape(first) == shape(other)) return;
+  const auto mechanisms = [](const ModelConfig& model) {
+    return std::tie(model.attention, model.attention_encoder, model.attention_decoder, model.attention_cross,
+                    model.attention_layers, model.sparsify);
+  };
+  if (shape(first) == shape(other)) {
+    if (mechanisms(first) == mechanisms(other)) return;
+    throw Error(cat("--model: '", models[index], "' has other mechanisms than '", models.front(),
+                    "'; expected models of one shape, such as seeds of one training"));
+  }
   throw Error(cat("--model: '", models[index], "' has ", shape(other), ", but '", models.front(), "' has ",
                   shape(first), "; expected models of one shape, such as seeds of one training"));
 }

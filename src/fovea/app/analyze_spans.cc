@@ -49,8 +49,7 @@ std::vector<LayerLengths> decoder_lengths(const nn::Checkpoint& checkpoint, cons
 }
 
 std::vector<LayerLengths> lengths_of(const std::string& model) {
-  const nn::Checkpoint checkpoint =
-      decode::open_checkpoint(model, {language::kTask, image::kTask, translation::kTask});
+  const nn::Checkpoint checkpoint = decode::open_checkpoint(model, {language::kTask, image::kTask, translation::kTask});
   const std::string& task = checkpoint.identity.task;
   if (task == language::kTask) return decoder_lengths<language::LanguageConfig>(checkpoint, "");
   if (task == image::kTask) return decoder_lengths<image::ImageConfig>(checkpoint, "");

@@ -47,8 +47,8 @@ int run_spec(const std::vector<std::string>& arguments) {
   options.epilogue("Mechanisms of groups of heads: 4*local(256);4*full. entmax(learned) learns alpha.\n" +
                    names("Patterns, joined by | (union) and & (intersection):", pattern_names()) +
                    names("In their place, alone:", routing_names()) +
-                   names("In an encoder, in their place:", clause_names()) + names("Stages, joined by +:", stage_names()) +
-                   names("Aliases:", alias_names()));
+                   names("In an encoder, in their place:", clause_names()) +
+                   names("Stages, joined by +:", stage_names()) + names("Aliases:", alias_names()));
   if (!options.parse(arguments)) return 0;
   if (config.specs.empty())
     throw UsageError("expected one SPEC, e.g. fovea spec 'topk(8)'; quote it, | and ( mean something to the shell");

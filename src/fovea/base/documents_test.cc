@@ -26,7 +26,9 @@ TEST(Documents, AreJoinedAtTheBoundariesOfTheOtherText) {
 
 TEST(Documents, RefuseABoundaryOnOneSideOnly) {
   EXPECT_NO_THROW(require_same_boundary(3, {"a", "<d>"}, {"b", ""}));
-  EXPECT_THAT(message_of([] { require_same_boundary(3, {"a", "text"}, {"b", "<d>"}); }),
+  EXPECT_THAT(message_of([] {
+                require_same_boundary(3, {"a", "text"}, {"b", "<d>"});
+              }),
               HasSubstr("line 3: 'b' begins a document there (<d>), but 'a' has a sentence"));
   EXPECT_THAT(message_of([] { require_same_boundary(3, {"a", ""}, {"b", "x"}); }), HasSubstr("(an empty line)"));
 }

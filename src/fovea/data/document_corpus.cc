@@ -25,7 +25,8 @@ std::vector<DocumentPair> encode_documents(const ParallelText& text, const text:
   threads.run((lines + kLines - 1) / kLines, [&](int64_t piece, int) {
     for (int64_t i = piece * kLines; i < std::min<int64_t>(lines, (piece + 1) * kLines); ++i) {
       const auto at = static_cast<size_t>(i);
-      if (!begins_document(text.source[at])) pairs[at] = {source.encode(text.source[at]), target.encode(text.target[at])};
+      if (!begins_document(text.source[at]))
+        pairs[at] = {source.encode(text.source[at]), target.encode(text.target[at])};
     }
   });
   throw_if_interrupted("reading the corpus");
@@ -72,8 +73,8 @@ class Blocks {
                   thousands(corpus_.size()), " blocks (", thousands(std::ssize(corpus_.source)), " and ",
                   thousands(std::ssize(corpus_.target)), " tokens)"));
     if (cut_ > 0)
-      log::warn(cat("[data] ", thousands(cut_), cut_ == 1 ? " sentence was" : " sentences were", " longer than a block of ",
-                    limit_, " tokens and cut (--document-length)"));
+      log::warn(cat("[data] ", thousands(cut_), cut_ == 1 ? " sentence was" : " sentences were",
+                    " longer than a block of ", limit_, " tokens and cut (--document-length)"));
     return std::move(corpus_);
   }
 

@@ -44,12 +44,14 @@ TEST(DocumentCorpus, CutsDocumentsIntoBlocksOfWholeSentences) {
   EXPECT_EQ(block(corpus.target, corpus.target_offsets, 0), v.tokens({"a", "b c"}, 2));
   EXPECT_EQ(block(corpus.source, corpus.source_offsets, 1), v.tokens({"d"}, 1));
   EXPECT_EQ(block(corpus.target, corpus.target_offsets, 2), v.tokens({"f"}, 2));
-  EXPECT_EQ(fingerprint(corpus), fingerprint(load_documents(text, v.vocab, v.vocab, {.block_tokens = 5, .threads = 3})));
+  EXPECT_EQ(fingerprint(corpus),
+            fingerprint(load_documents(text, v.vocab, v.vocab, {.block_tokens = 5, .threads = 3})));
 }
 
 TEST(DocumentCorpus, CutsASentenceThatIsLongerThanABlock) {
   const DocumentVocab v;
-  const ParallelCorpus corpus = load_documents({"s", "t", {"a", "a b c d e", "f"}, {"a", "b", "c"}}, v.vocab, v.vocab, {.block_tokens = 4});
+  const ParallelCorpus corpus =
+      load_documents({"s", "t", {"a", "a b c d e", "f"}, {"a", "b", "c"}}, v.vocab, v.vocab, {.block_tokens = 4});
   ASSERT_EQ(corpus.size(), 3);
   EXPECT_EQ(block(corpus.source, corpus.source_offsets, 1), v.tokens({"a b c"}, 1));
 }
@@ -59,7 +61,8 @@ TEST(DocumentCorpus, RefusesWhatIsNoDocuments) {
   const auto refusal = [&](const std::vector<std::string>& source, const std::vector<std::string>& target) {
     return message_of([&] { load_documents({"s", "t", source, target}, v.vocab, v.vocab, {}); });
   };
-  EXPECT_THAT(refusal({"a", "<d>"}, {"a", "b"}), HasSubstr("line 2: 's' begins a document there (<d>), but 't' has a sentence"));
+  EXPECT_THAT(refusal({"a", "<d>"}, {"a", "b"}),
+              HasSubstr("line 2: 's' begins a document there (<d>), but 't' has a sentence"));
   EXPECT_THAT(refusal({"<d>", ""}, {"<d>", ""}), HasSubstr("have no sentence"));
 }
 

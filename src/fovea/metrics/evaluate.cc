@@ -187,7 +187,8 @@ std::vector<MetricResult> document_results(const EvaluateOptions& options, Texts
   const Texts documents =
       each_of(texts, [&](NamedLines& text) { text.lines = join_documents(text.lines, marks.lines); });
   if (documents.system.lines.empty())
-    throw Error(cat("evaluate: the reference (", marks.name, ") has no sentence; expected documents, a line per sentence"));
+    throw Error(
+        cat("evaluate: the reference (", marks.name, ") has no sentence; expected documents, a line per sentence"));
   const Texts lines = each_of(texts, [&](NamedLines& text) {
     size_t kept = 0;
     for (size_t i = 0; i < marks.lines.size(); ++i)

@@ -46,8 +46,9 @@ struct EvaluateOptions {
             "compound-split", &O::compound_split,
             "before multi-bleu, split a-b into a ##AT##-##AT## b in both texts, as published English-German scores do"),
         named("sentence-level", &O::sentence_level, "print one score per line, by one metric", "sl"),
-        field("documents", &O::documents,
-              "score whole documents (d-BLEU) and lines; a line <d> or an empty line of the reference begins a document"),
+        field(
+            "documents", &O::documents,
+            "score whole documents (d-BLEU) and lines; a line <d> or an empty line of the reference begins a document"),
         named("confidence", &O::confidence, "95% confidence interval by bootstrap resampling", "ci"),
         number("confidence-n", &O::confidence_n, "resamples of the bootstrap", 2, 1e7),
         number("seed", &O::seed, "random seed of the bootstrap; sacreBLEU's is the default", 0, 4294967295),

@@ -129,7 +129,8 @@ ColdKeys with_cold_keys(const WarmKeys& keys, const at::Tensor& q_offsets, int64
     new_begins.push_back(std::ssize(rows));
     new_lengths.push_back(zeros + lengths[b]);
     rows.insert(rows.end(), static_cast<size_t>(zeros), 0);
-    for (int64_t i = begins[b]; i < begins[b] + lengths[b]; ++i) rows.push_back(1 + (tokens == nullptr ? i : tokens[i]));
+    for (int64_t i = begins[b]; i < begins[b] + lengths[b]; ++i)
+      rows.push_back(1 + (tokens == nullptr ? i : tokens[i]));
   }
   const at::Tensor places = index_tensor(std::move(rows)).to(keys.k.device());
   const auto chosen = [&](const at::Tensor& x) {

@@ -20,7 +20,8 @@ namespace fovea::nn {
 // What a model's spans share.
 struct SpanScheme {
   SpanConfig config = {};
-  at::Tensor distances = {};  // [longest limit of the model, D]: row -t from the end is of distance t; undefined: no span
+  at::Tensor distances =
+      {};  // [longest limit of the model, D]: row -t from the end is of distance t; undefined: no span
   bool has_cold_zeros() const { return config.span_cold_cache == "zeros"; }
   // Registers the table as "distances.weight" if `longest` is above 0.
   void register_table(torch::nn::Module& owner, int64_t longest, int64_t head_dim, const InitScope& scope);
@@ -34,8 +35,8 @@ class AdaptiveSpans : public torch::nn::Module {
 
   // What the spans make of a mechanism that fits(). by_head is undefined if that has no span.
   struct Tables {
-    std::string mechanism;     // each head's limit cut to its reach
-    at::Tensor by_head;        // [H, reach]: the logarithm of the mask, minus infinity where that is 0
+    std::string mechanism;      // each head's limit cut to its reach
+    at::Tensor by_head;         // [H, reach]: the logarithm of the mask, minus infinity where that is 0
     int64_t by_head_first = 0;  // minus the longest reach
   };
   Tables tables(const LayerSpec& mechanism) const;
@@ -62,8 +63,8 @@ struct ColdKeys {
   at::Tensor k, v;
   at::Tensor begins, lengths;  // [B] int64 on the CPU
 };
-// k and v [T_k, H, D] of sequences with so many queries each, and zeros before those with fewer than `reach` keys before
-// their first query. `tokens` as in ops::AttentionOptions::k_tokens.
+// k and v [T_k, H, D] of sequences with so many queries each, and zeros before those with fewer than `reach` keys
+// before their first query. `tokens` as in ops::AttentionOptions::k_tokens.
 struct WarmKeys {
   at::Tensor k, v;
   at::Tensor begins, lengths;        // [B] int64 on the CPU

@@ -31,9 +31,7 @@ struct SpanCase {
   int64_t tokens, limit, ramp, k;  // k: of topk, 0: none
   std::vector<double> shares;
   int64_t head_dim = 5;
-  std::string text() const {
-    return cat("span(", limit, ",", ramp, ")", k > 0 ? cat("+topk(", k, ")") : "");
-  }
+  std::string text() const { return cat("span(", limit, ",", ramp, ")", k > 0 ? cat("+topk(", k, ")") : ""); }
   int64_t heads() const { return std::ssize(shares); }
 };
 
@@ -49,8 +47,8 @@ SpanValues values_of(const SpanCase& c, uint64_t seed) {
           torch::tensor(c.shares, at::kDouble)};
 }
 
-// By the definition alone, in loops over tokens, heads and distances: section 5 of the mechanisms. `cold`: tokens before
-// the first have zeros as keys and values.
+// By the definition alone, in loops over tokens, heads and distances: section 5 of the mechanisms. `cold`: tokens
+// before the first have zeros as keys and values.
 at::Tensor by_definition(const SpanCase& c, const SpanValues& x, bool cold = false) {
   at::Tensor out = torch::zeros_like(x.q);
   const double scale = 1 / std::sqrt(static_cast<double>(c.head_dim));
@@ -123,7 +121,7 @@ std::vector<SpanCase> span_cases() {
           {33, 40, 7, 5, {0.0, 0.31, 1.0}},
           {90, 150, 16, 0, {0.013, 0.52, 0.27}},
           {90, 150, 16, 8, {0.013, 0.52, 0.27}},
-          {21, 9, 30, 3, {0.6, 0.2}},    // a ramp that is longer than the limit
+          {21, 9, 30, 3, {0.6, 0.2}},  // a ramp that is longer than the limit
           {140, 130, 3, 4, {0.02, 0.9}}};
 }
 
@@ -317,8 +315,8 @@ TEST(AdaptiveSpan, SegmentsWithMemoryAreTheWholeText) {
       for (int64_t begin = 0; begin < 31; begin += 4) {
         const int64_t count = std::min<int64_t>(4, 31 - begin);
         const auto pass = std::make_shared<MemoryPass>(std::move(memory), 9);
-        parts.push_back(model->forward(text.tokens.narrow(0, begin, count), torch::tensor({int64_t{0}, count}), {},
-                                       pass));
+        parts.push_back(
+            model->forward(text.tokens.narrow(0, begin, count), torch::tensor({int64_t{0}, count}), {}, pass));
         memory = pass->take();
       }
       EXPECT_LT(greatest_difference(torch::cat(parts), whole), 1e-11);
@@ -345,11 +343,10 @@ TEST(AdaptiveSpan, AColdCacheOfZerosDampsTheBeginning) {
 
 TEST(AdaptiveSpan, ColdKeysOfRowsThatShareTokens) {
   const at::Tensor k = torch::arange(1, 6, at::kDouble).view({5, 1, 1});
-  const ColdKeys cold = with_cold_keys({k, -k, torch::tensor({int64_t{0}, int64_t{3}}),
-                                        torch::tensor({int64_t{2}, int64_t{3}}),
-                                        torch::tensor({int64_t{4}, int64_t{0}, int64_t{9}, int64_t{1}, int64_t{2},
-                                                       int64_t{3}})},
-                                       torch::tensor({int64_t{0}, int64_t{1}, int64_t{3}}), 2);
+  const ColdKeys cold =
+      with_cold_keys({k, -k, torch::tensor({int64_t{0}, int64_t{3}}), torch::tensor({int64_t{2}, int64_t{3}}),
+                      torch::tensor({int64_t{4}, int64_t{0}, int64_t{9}, int64_t{1}, int64_t{2}, int64_t{3}})},
+                     torch::tensor({int64_t{0}, int64_t{1}, int64_t{3}}), 2);
   const std::vector<double> expected = {0, 5, 1, 0, 2, 3, 4};
   EXPECT_TRUE(cold.k.flatten().equal(torch::tensor(expected, at::kDouble))) << cold.k;
   EXPECT_TRUE(cold.v.equal(-cold.k));
@@ -444,9 +441,10 @@ TEST(AdaptiveSpan, AnotherMechanismNeedsTheTrainedSpans) {
     }
     return std::string();
   };
-  EXPECT_EQ(refusal("3*span(8,3)"),
-            "--attention 3*span(8,3): it needs learned spans of these heads, limits and ramps, which this model (trained "
-            "with 2*span(8,3);1*full) does not have; use a mechanism without it, or train one with it");
+  EXPECT_EQ(
+      refusal("3*span(8,3)"),
+      "--attention 3*span(8,3): it needs learned spans of these heads, limits and ramps, which this model (trained "
+      "with 2*span(8,3);1*full) does not have; use a mechanism without it, or train one with it");
   EXPECT_NE(refusal("2*span(9,3);1*full"), "");
   EXPECT_NE(refusal("2*span(8,4);1*full"), "");
   for (const char* attention : {"2*span(8,3)+topk(2);1*full", "1*full;1*span(5,3);1*local(3)", "full"}) {

@@ -77,8 +77,9 @@ Attention::Attention(const AttentionPlace& place, const Mechanism& mechanism, co
     throw Error(cat("--transformer-heads-kv ", place.heads_kv, ": heads with clauses have keys of their own in '",
                     print(mechanism.training), "'; leave the option out"));
   if (has_clauses(mechanism.training) && mechanism.training.size() > 1 && place.relative.any())
-    throw Error(cat("--transformer-positions: positions that act on scores do not go with head groups of which some have ",
-                    "clauses ('", print(mechanism.training), "'); use one mechanism for all heads"));
+    throw Error(
+        cat("--transformer-positions: positions that act on scores do not go with head groups of which some have ",
+            "clauses ('", print(mechanism.training), "'); use one mechanism for all heads"));
   if (has_routes(mechanism.training) && place.relative.transformer_xl)
     throw Error(cat("--transformer-positions transformer-xl: its biases would change the clusters of '",
                     print(mechanism.training), "'; use shaw(R), alibi or rotary with routed heads"));
@@ -152,8 +153,7 @@ at::Tensor Attention::turn(const at::Tensor& stacked, const at::Tensor& position
   const at::Tensor q = stacked.narrow(1, 0, place_.heads);
   if (!place_.rotary) return has_terms() ? q : at::Tensor();
   const at::Tensor unturned = has_terms() ? q.clone() : at::Tensor();
-  const ops::RotaryHeads turned =
-      ops::rotary_heads(stacked, place_.heads, positions, place_.rotary->base);
+  const ops::RotaryHeads turned = ops::rotary_heads(stacked, place_.heads, positions, place_.rotary->base);
   if (turned.q.is_alias_of(stacked)) return unturned;  // in place where a kernel computes
   q.copy_(turned.q);
   stacked.narrow(1, place_.heads, place_.key_heads()).copy_(turned.k);
@@ -267,10 +267,15 @@ at::Tensor Attention::attend_clauses(const Projected& inputs, const PackedOffset
                                      const ops::AttentionOptions& options, const ForwardContext& context) const {
   const LayerSpec& spec = context.training ? mechanism_.training : mechanism_.evaluation;
   const std::vector<ClauseHeads> heads = clause_heads(spec);
-  const ClauseInputs parts = {inputs.q, inputs.k, inputs.v, offsets.queries, mixture_probability(inputs.input),
-                              context.clauses.get()};
+  const ClauseInputs parts = {
+      inputs.q, inputs.k, inputs.v, offsets.queries, mixture_probability(inputs.input), context.clauses.get()};
   if (const AttentionObserver* observer = AttentionObserver::current(); observer != nullptr) {
-    observer->show({place_, inputs.q, inputs.k, context.training ? training_ : evaluation_, options, {},
+    observer->show({place_,
+                    inputs.q,
+                    inputs.k,
+                    context.training ? training_ : evaluation_,
+                    options,
+                    {},
                     clause_weights(heads, parts, options)});
   }
   return ops::norm_over_heads(spec.front().spec.norm, attend_to_clauses(heads, parts, options),

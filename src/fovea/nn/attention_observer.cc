@@ -14,8 +14,8 @@ at::Tensor SeenAttention::dense() const {
 }
 
 AttentionObserver::AttentionObserver(See see)
-    : AttentionObserver(
-          SeeCall([see = std::move(see)](const SeenAttention& seen) { see(seen.place, seen.dense()); })) {}
+    : AttentionObserver(SeeCall([see = std::move(see)](const SeenAttention& seen) { see(seen.place, seen.dense()); })) {
+}
 AttentionObserver::AttentionObserver(SeeCall see) : see_(std::move(see)), outer_(std::exchange(innermost, this)) {}
 AttentionObserver::~AttentionObserver() { innermost = outer_; }
 const AttentionObserver* AttentionObserver::current() { return innermost; }

@@ -16,9 +16,9 @@ struct SeenAttention {
   const at::Tensor& q;  // packed, [T, H, D]
   const at::Tensor& k;
   const std::string& spec;
-  const ops::AttentionOptions& options;          // with offsets; dropout is to be left out
-  const std::vector<ops::RoutedRows>& routed;    // the weights of routed heads
-  const at::Tensor weights;                      // dense [B, H, N_q, N_k], of attention with clauses alone
+  const ops::AttentionOptions& options;        // with offsets; dropout is to be left out
+  const std::vector<ops::RoutedRows>& routed;  // the weights of routed heads
+  const at::Tensor weights;                    // dense [B, H, N_q, N_k], of attention with clauses alone
 
   at::Tensor dense() const;  // the weights of any attention, before dropout, [B, H, N_q, N_k]
 };

@@ -17,8 +17,8 @@ namespace {
 
 const Clauses& clauses_of(const ClauseInputs& inputs, const ClauseHeads& heads) {
   if (inputs.clauses == nullptr)
-    throw Error(cat("attention '", heads.part, "' within clauses: this input has no clauses; use it in the encoder of a ",
-                    "translation model"));
+    throw Error(cat("attention '", heads.part,
+                    "' within clauses: this input has no clauses; use it in the encoder of a ", "translation model"));
   return *inputs.clauses;
 }
 
@@ -65,7 +65,9 @@ at::Tensor placed(const at::Tensor& weights, const at::Tensor& clauses, const at
   for (int64_t c = 0; c + 1 < clauses.numel(); ++c) {
     while (bounds[sentence + 1] <= starts[c] && sentence + 2 < offsets.numel()) ++sentence;
     const int64_t begin = starts[c] - bounds[sentence], length = starts[c + 1] - starts[c];
-    into.select(0, sentence).narrow(1, begin, length).narrow(2, begin, length)
+    into.select(0, sentence)
+        .narrow(1, begin, length)
+        .narrow(2, begin, length)
         .copy_(weights.select(0, c).narrow(1, 0, length).narrow(2, 0, length));
   }
   return into;
@@ -123,9 +125,7 @@ at::Tensor attend_to_clauses(const std::vector<ClauseHeads>& heads, const Clause
       outputs.push_back(ops::clause_mix(*in));
       continue;
     }
-    const auto own = [&](const at::Tensor& x) {
-      return heads.size() == 1 ? x : x.narrow(1, group.first, group.count);
-    };
+    const auto own = [&](const at::Tensor& x) { return heads.size() == 1 ? x : x.narrow(1, group.first, group.count); };
     const at::Tensor q = own(inputs.q), k = own(inputs.k), v = own(inputs.v);
     ops::AttentionOptions options = options_of(group, shared, g, heads.size() == 1);
     const int64_t seed = options.dropout_seed.expect_int();
@@ -172,7 +172,8 @@ at::Tensor clause_weights(const std::vector<ClauseHeads>& heads, const ClauseInp
           for (int64_t b = 0; b < outer.size(0); ++b) {
             const int64_t length = bounds[b + 1] - bounds[b];
             const at::Tensor own = p.narrow(0, bounds[b], length).transpose(0, 1);  // [H, n, 1]
-            mixed.select(0, b).narrow(1, 0, length)
+            mixed.select(0, b)
+                .narrow(1, 0, length)
                 .copy_(at::lerp(outer.select(0, b).narrow(1, 0, length), inner.select(0, b).narrow(1, 0, length), own));
           }
           return mixed;

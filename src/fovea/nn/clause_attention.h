@@ -26,9 +26,9 @@ struct ClauseHeads {
 std::vector<ClauseHeads> clause_heads(const LayerSpec& spec);
 
 struct ClauseInputs {
-  at::Tensor q, k, v;           // [T, H, D]
-  at::Tensor offsets;           // [B + 1]
-  at::Tensor probability;       // p of each level, [L, H, 1] or [L, T, H, 1]; undefined without a learned mixture
+  at::Tensor q, k, v;      // [T, H, D]
+  at::Tensor offsets;      // [B + 1]
+  at::Tensor probability;  // p of each level, [L, H, 1] or [L, T, H, 1]; undefined without a learned mixture
   const Clauses* clauses;
 };
 

@@ -142,7 +142,8 @@ TEST(ClauseAttention, OneClauseIsFullAndZeroIsFullToTheBit) {
   in.p.zero_();
   EXPECT_TRUE(at::equal(by(text.clauses, "mix(full,clause(1),clause(2))"), full));
   in.p.fill_(1);
-  EXPECT_TRUE(at::allclose(by(text.clauses, "mix(full,clause(1),clause(2))"), by(text.clauses, "clause(2)"), 1e-5, 1e-6));
+  EXPECT_TRUE(
+      at::allclose(by(text.clauses, "mix(full,clause(1),clause(2))"), by(text.clauses, "clause(2)"), 1e-5, 1e-6));
 }
 
 TEST(ClauseAttention, KeepsDigitsOfClausesFarBelowTheBestKey) {
@@ -189,12 +190,13 @@ TEST(ClauseAttention, DoesNotDependOnTheBatchOrTheThreads) {
   at::set_num_threads(static_cast<int>(threads));
   const int64_t end = text.offsets[1].item<int64_t>();
   Clauses first;
-  for (const at::Tensor& level : text.clauses.offsets) first.offsets.push_back(level.index({level <= end}).contiguous());
+  for (const at::Tensor& level : text.clauses.offsets)
+    first.offsets.push_back(level.index({level <= end}).contiguous());
   MixInputs alone = in;
   for (at::Tensor* x : {&alone.q, &alone.k, &alone.v}) *x = x->slice(0, 0, end);
-  const at::Tensor out = attend_to_clauses(
-      clause_heads(mixture_of(4)),
-      {alone.q, alone.k, alone.v, text.offsets.slice(0, 0, 2).contiguous(), in.p, &first}, {});
+  const at::Tensor out =
+      attend_to_clauses(clause_heads(mixture_of(4)),
+                        {alone.q, alone.k, alone.v, text.offsets.slice(0, 0, 2).contiguous(), in.p, &first}, {});
   EXPECT_TRUE(at::equal(out, together.slice(0, 0, end)));
 }
 

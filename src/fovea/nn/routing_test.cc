@@ -171,32 +171,31 @@ TEST(RoutingModule, EvaluationLeavesFiguresAlone) {
 TEST(RoutingModule, ObserversSeeTheClustersThatTheWeightsComeFrom) {
   DecoderOnly model = make(tiny_decoder("1*local(3);2*routed(3,4)"), at::kFloat);
   int64_t attentions = 0;
-  const AttentionObserver observer(
-      AttentionObserver::SeeCall([&](const SeenAttention& call) {
-        const std::vector<ops::RoutedRows>& seen = call.routed;
-        const at::Tensor weights_BHQK = call.dense();
-        ASSERT_EQ(seen.size(), 1U);
-        EXPECT_EQ(seen[0].first_head, 1);
-        EXPECT_EQ(seen[0].heads, 2);
-        EXPECT_EQ(seen[0].num_clusters, 3);
-        for (int64_t list = 0; list < 6; ++list) {
-          const auto begin = seen[0].queries.offsets[static_cast<size_t>(list)],
-                     end = seen[0].queries.offsets[static_cast<size_t>(list) + 1];
-          EXPECT_EQ(end - begin, 4);  // each cluster takes four tokens of the nine
-        }
-        // A query gives weight to the keys with which it shares a cluster, up to itself.
-        at::Tensor together = at::zeros({2, 9, 9}, at::kBool);
-        for (int64_t list = 0; list < 6; ++list) {
-          for (auto i = seen[0].queries.offsets[static_cast<size_t>(list)];
-               i < seen[0].queries.offsets[static_cast<size_t>(list) + 1]; ++i) {
-            for (auto j = seen[0].queries.offsets[static_cast<size_t>(list)]; j <= i; ++j)
-              together[list / 3][seen[0].queries.rows[static_cast<size_t>(i)] / 2]
-                      [seen[0].queries.rows[static_cast<size_t>(j)] / 2] = true;
-          }
-        }
-        EXPECT_TRUE(weights_BHQK[0].narrow(0, 1, 2).gt(0).equal(together));
-        ++attentions;
-      }));
+  const AttentionObserver observer(AttentionObserver::SeeCall([&](const SeenAttention& call) {
+    const std::vector<ops::RoutedRows>& seen = call.routed;
+    const at::Tensor weights_BHQK = call.dense();
+    ASSERT_EQ(seen.size(), 1U);
+    EXPECT_EQ(seen[0].first_head, 1);
+    EXPECT_EQ(seen[0].heads, 2);
+    EXPECT_EQ(seen[0].num_clusters, 3);
+    for (int64_t list = 0; list < 6; ++list) {
+      const auto begin = seen[0].queries.offsets[static_cast<size_t>(list)],
+                 end = seen[0].queries.offsets[static_cast<size_t>(list) + 1];
+      EXPECT_EQ(end - begin, 4);  // each cluster takes four tokens of the nine
+    }
+    // A query gives weight to the keys with which it shares a cluster, up to itself.
+    at::Tensor together = at::zeros({2, 9, 9}, at::kBool);
+    for (int64_t list = 0; list < 6; ++list) {
+      for (auto i = seen[0].queries.offsets[static_cast<size_t>(list)];
+           i < seen[0].queries.offsets[static_cast<size_t>(list) + 1]; ++i) {
+        for (auto j = seen[0].queries.offsets[static_cast<size_t>(list)]; j <= i; ++j)
+          together[list / 3][seen[0].queries.rows[static_cast<size_t>(i)] / 2]
+                  [seen[0].queries.rows[static_cast<size_t>(j)] / 2] = true;
+      }
+    }
+    EXPECT_TRUE(weights_BHQK[0].narrow(0, 1, 2).gt(0).equal(together));
+    ++attentions;
+  }));
   const torch::NoGradGuard no_grad;
   loss_of(model, random_batch({9}, 17, 3), {});
   EXPECT_EQ(attentions, 2);

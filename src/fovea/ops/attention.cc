@@ -58,7 +58,8 @@ std::shared_ptr<const Layer> resolved(const std::string& text, int64_t num_heads
   layer->positional = compares_positions(spec) || std::ranges::any_of(spec, has_route);
   for (HeadGroup& group : spec) {
     if (group.spec.clauses)
-      throw Error(cat("attention '", print(group.spec), "': the operator knows no clauses; give each clause as a sequence, ",
+      throw Error(cat("attention '", print(group.spec),
+                      "': the operator knows no clauses; give each clause as a sequence, ",
                       "by its offsets, with the mechanism inside it"));
     layer->norm = std::exchange(group.spec.norm, NoNorm{});
     layer->groups.push_back({group.num_heads, print(group.spec), parameters_of({group}).alpha, {}, 0});

@@ -15,7 +15,8 @@ struct RoutingInputs;  // routing.h
 inline constexpr double kLeastAlpha = 1.0001, kGreatestAlpha = 64;
 
 // What is added to a score of self-attention by the offset o of its key from its query, key position less query
-// position. With span(limit,ramp)+topk(k), by_head is added to selected scores alone: it is the ramp. A term has the offsets first ... first + count - 1, and any other offset counts as the nearest of these.
+// position. With span(limit,ramp)+topk(k), by_head is added to selected scores alone: it is the ramp. A term has the
+// offsets first ... first + count - 1, and any other offset counts as the nearest of these.
 struct OffsetTerms {
   std::optional<at::Tensor> by_head;        // [H, count]: adds by_head[h, o]
   std::optional<at::Tensor> by_query;       // q's shape with count in place of D: adds by_query[t, h, o]

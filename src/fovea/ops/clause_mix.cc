@@ -34,8 +34,10 @@ Shape shape_of(const ClauseMixInputs& in) {
   for (const at::Tensor& level : in.clauses) {
     const auto* bounds = level.const_data_ptr<int64_t>();
     for (int64_t c = 0; c + 1 < level.numel(); ++c) {
-      shape.begins.insert(shape.begins.end(), static_cast<size_t>(bounds[c + 1] - bounds[c]), static_cast<int32_t>(bounds[c]));
-      shape.ends.insert(shape.ends.end(), static_cast<size_t>(bounds[c + 1] - bounds[c]), static_cast<int32_t>(bounds[c + 1]));
+      shape.begins.insert(shape.begins.end(), static_cast<size_t>(bounds[c + 1] - bounds[c]),
+                          static_cast<int32_t>(bounds[c]));
+      shape.ends.insert(shape.ends.end(), static_cast<size_t>(bounds[c + 1] - bounds[c]),
+                        static_cast<int32_t>(bounds[c + 1]));
     }
   }
   return shape;
@@ -44,8 +46,10 @@ Shape shape_of(const ClauseMixInputs& in) {
 at::Tensor mix_forward(const ClauseMixInputs& in, const Shape& shape) {
   at::Tensor out = at::empty(in.q.sizes(), in.q.options());
   kernels::clause_mix(shape,
-                      kernels::ClauseMixForward{.q = const_mix_rows(in.q), .k = const_mix_rows(in.k),
-                                                .v = const_mix_rows(in.v), .out = mix_rows<void>(out),
+                      kernels::ClauseMixForward{.q = const_mix_rows(in.q),
+                                                .k = const_mix_rows(in.k),
+                                                .v = const_mix_rows(in.v),
+                                                .out = mix_rows<void>(out),
                                                 .p = in.p.const_data_ptr<float>()},
                       torch_executor());
   return out;
@@ -57,7 +61,8 @@ struct ClauseMix : torch::autograd::Function<ClauseMix> {
     std::vector<at::Tensor> saved = {q, k, v, p, places.offsets};
     saved.insert(saved.end(), places.clauses.begin(), places.clauses.end());
     context->save_for_backward(saved);
-    return mix_forward({q, k, v, p, places.offsets, places.clauses}, shape_of({q, k, v, p, places.offsets, places.clauses}));
+    return mix_forward({q, k, v, p, places.offsets, places.clauses},
+                       shape_of({q, k, v, p, places.offsets, places.clauses}));
   }
 
   static variable_list backward(AutogradContext* context, variable_list grads) {
@@ -70,10 +75,14 @@ struct ClauseMix : torch::autograd::Function<ClauseMix> {
     const at::Tensor grad_p = at::empty(in.p.sizes(), in.p.options());
     const variable_list parts = grad.unbind(1);
     kernels::clause_mix(shape_of(in),
-                        kernels::ClauseMixBackward{.q = const_mix_rows(in.q), .k = const_mix_rows(in.k),
-                                                   .v = const_mix_rows(in.v), .grad_out = const_mix_rows(grad_out),
-                                                   .grad_q = mix_rows<void>(parts[0]), .grad_k = mix_rows<void>(parts[1]),
-                                                   .grad_v = mix_rows<void>(parts[2]), .p = in.p.const_data_ptr<float>(),
+                        kernels::ClauseMixBackward{.q = const_mix_rows(in.q),
+                                                   .k = const_mix_rows(in.k),
+                                                   .v = const_mix_rows(in.v),
+                                                   .grad_out = const_mix_rows(grad_out),
+                                                   .grad_q = mix_rows<void>(parts[0]),
+                                                   .grad_k = mix_rows<void>(parts[1]),
+                                                   .grad_v = mix_rows<void>(parts[2]),
+                                                   .p = in.p.const_data_ptr<float>(),
                                                    .grad_p = grad_p.mutable_data_ptr<float>()},
                         torch_executor());
     return {parts[0], parts[1], parts[2], grad_p, {}};

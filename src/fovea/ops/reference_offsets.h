@@ -11,8 +11,8 @@ namespace fovea::ops {
 at::Tensor offset_scores(const TokenCall& call, const ReferenceGroup& group, at::ScalarType type);
 // What they add to selected scores, broadcasting to them: the ramp of an adaptive span. Undefined: nothing.
 at::Tensor ramp_scores(const TokenCall& call, const ReferenceGroup& group, at::ScalarType type);
-// The pairs that by_head leaves out, where it is minus infinity: bool, broadcasts to the scores. Undefined: none, or the
-// spec has no adaptive span, whose masks do that.
+// The pairs that by_head leaves out, where it is minus infinity: bool, broadcasts to the scores. Undefined: none, or
+// the spec has no adaptive span, whose masks do that.
 at::Tensor pairs_left_out(const TokenCall& call, const ReferenceGroup& group);
 // In double: how far rounding moves offset_scores(), broadcasting to the scores. Undefined where these are.
 at::Tensor offset_slack(const TokenCall& call, const ReferenceGroup& group);

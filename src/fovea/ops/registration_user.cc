@@ -178,10 +178,11 @@ std::string text_of(const std::vector<SpecArgument>& fields) {
 // joins no other is its name.
 std::vector<std::string> spec_names_op() {
   std::vector<std::string> lines;
-  for (const auto& [part, names] : {std::pair("pattern", pattern_names()), std::pair("stage", stage_names()),
-                                    std::pair("alias", alias_names())}) {
+  for (const auto& [part, names] :
+       {std::pair("pattern", pattern_names()), std::pair("stage", stage_names()), std::pair("alias", alias_names())}) {
     for (const SpecName& name : names)
-      lines.push_back(cat(name.name == AdaptiveSpan::kName ? "span" : part, '\t', name.name, '\t', name.arguments, '\t', name.help, '\t', text_of(name.fields)));
+      lines.push_back(cat(name.name == AdaptiveSpan::kName ? "span" : part, '\t', name.name, '\t', name.arguments, '\t',
+                          name.help, '\t', text_of(name.fields)));
   }
   return lines;
 }

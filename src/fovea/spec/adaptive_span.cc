@@ -16,7 +16,8 @@ std::vector<std::optional<AdaptiveSpan>> spans_of_heads(const LayerSpec& spec) {
   std::vector<std::optional<AdaptiveSpan>> spans;
   for (const HeadGroup& group : spec) {
     const AdaptiveSpan* span = adaptive_span(group.spec);
-    spans.insert(spans.end(), static_cast<size_t>(group.num_heads), span == nullptr ? std::nullopt : std::optional(*span));
+    spans.insert(spans.end(), static_cast<size_t>(group.num_heads),
+                 span == nullptr ? std::nullopt : std::optional(*span));
   }
   return spans;
 }

@@ -5,12 +5,12 @@
 
 #include "fovea/spec/attention_spec.h"
 
-// Adaptive span (Sukhbaatar, Grave, Bojanowski, Joulin 2019), "span(limit,ramp)": a head learns a number z in [0, 1]. The
-// key at distance t = 1, 2 ... limit before the query has the mask
+// Adaptive span (Sukhbaatar, Grave, Bojanowski, Joulin 2019), "span(limit,ramp)": a head learns a number z in [0, 1].
+// The key at distance t = 1, 2 ... limit before the query has the mask
 //     m(t) = min(max((z limit - (t - 1)) / ramp + 1, 0), 1)
-// and the weight m(t) exp(score), divided by the row's sum of these. With topk(k) the scores select before the mask acts.
-// A head reaches `reach` keys, those whose mask is above 0, and some more as in the published code, which cuts the limit
-// by multiples of 64. Keys behind the reach are no candidates.
+// and the weight m(t) exp(score), divided by the row's sum of these. With topk(k) the scores select before the mask
+// acts. A head reaches `reach` keys, those whose mask is above 0, and some more as in the published code, which cuts
+// the limit by multiples of 64. Keys behind the reach are no candidates.
 namespace fovea {
 
 // How many keys before a query a head with this z reaches, at most span.limit.

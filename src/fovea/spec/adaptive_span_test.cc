@@ -10,16 +10,16 @@ namespace {
 // By the published code: max_size = ceil(z limit) + ramp within the limit, and a row is cut by multiples of 64.
 TEST(AdaptiveSpan, ReachesItsMaskAndUpTo63KeysMore) {
   const AdaptiveSpan span{8192, 32};
-  EXPECT_EQ(reach_of(span, 0), 64);                 // 32 keys
-  EXPECT_EQ(reach_of(span, 32.0 / 8192), 64);       // 64
-  EXPECT_EQ(reach_of(span, 32.5 / 8192), 128);      // 65
-  EXPECT_EQ(reach_of(span, 390.0 / 8192), 448);     // 422
+  EXPECT_EQ(reach_of(span, 0), 64);              // 32 keys
+  EXPECT_EQ(reach_of(span, 32.0 / 8192), 64);    // 64
+  EXPECT_EQ(reach_of(span, 32.5 / 8192), 128);   // 65
+  EXPECT_EQ(reach_of(span, 390.0 / 8192), 448);  // 422
   EXPECT_EQ(reach_of(span, 1), 8192);
   EXPECT_EQ(reach_of(span, 0.9999), 8192);
-  EXPECT_EQ(reach_of({100, 5}, 0), 36);             // 100 - 64
-  EXPECT_EQ(reach_of({100, 5}, 0.5), 100);          // 55: only 45 to cut
+  EXPECT_EQ(reach_of({100, 5}, 0), 36);     // 100 - 64
+  EXPECT_EQ(reach_of({100, 5}, 0.5), 100);  // 55: only 45 to cut
   EXPECT_EQ(reach_of({3, 500}, 0), 3);
-  EXPECT_EQ(reach_of({64, 1}, 0), 64);              // at least one key stays
+  EXPECT_EQ(reach_of({64, 1}, 0), 64);  // at least one key stays
   for (int64_t length = 0; length <= 300; ++length) {
     const double z = static_cast<double>(length) / 300;
     EXPECT_GE(reach_of({300, 7}, z), std::min<int64_t>(300, length + 7));

@@ -111,7 +111,8 @@ std::string problem_of_spans(const LayerSpec& spec, const AttentionTexts& texts)
   if (const std::string_view scheme = scheme_of_scores(texts.positions); !scheme.empty())
     return cat("'span' brings its own table of distances; got --transformer-positions ", texts.positions,
                ", expected positions without ", scheme, ", such as rotary or none");
-  const bool all = std::ranges::all_of(spec, [](const HeadGroup& group) { return adaptive_span(group.spec) != nullptr; });
+  const bool all =
+      std::ranges::all_of(spec, [](const HeadGroup& group) { return adaptive_span(group.spec) != nullptr; });
   if (texts.span_cold_cache != "none" && !all)
     return "--span-cold-cache zeros needs span(limit,ramp) in all heads of a layer, as other heads would see the zeros";
   return "";

@@ -55,9 +55,9 @@ struct AttentionTexts {
   std::string sparsify;
   int64_t heads = 0;
   std::vector<AttentionSort> sorts;
-  std::string routing_keys = "auto";      // --routing-keys
-  std::string positions = "none";         // --transformer-positions
-  std::string span_cold_cache = "none";   // --span-cold-cache
+  std::string routing_keys = "auto";     // --routing-keys
+  std::string positions = "none";        // --transformer-positions
+  std::string span_cold_cache = "none";  // --span-cold-cache
 };
 
 std::string_view name_of(Sublayer sublayer);  // encoder, decoder, cross

@@ -17,10 +17,9 @@
 
 // An attention mechanism as a value: which pairs may attend, which of them are selected, how scores become weights,
 // how the output is normalised.
-//     spec  = (pairs | routed | clause | mix | stage) { "+" stage }      pairs left out = full, stages in any order, each kind once
-//     pairs = both { "|" both }                  union
-//     both  = atom { "&" atom }                  intersection, binds tighter
-//     atom  = name [ "(" args ")" ] | "(" pairs ")"
+//     spec  = (pairs | routed | clause | mix | stage) { "+" stage }      pairs left out = full, stages in any order,
+//     each kind once pairs = both { "|" both }                  union both  = atom { "&" atom } intersection, binds
+//     tighter atom  = name [ "(" args ")" ] | "(" pairs ")"
 // docs/attention.md lists the names; patterns.h, transforms.h and norms.h define them, one struct each.
 namespace fovea {
 
@@ -42,8 +41,8 @@ struct TopK {
 };
 
 struct AttentionSpec {
-  Pairs pairs;                  // full where `route` or `clauses` is given
-  std::optional<Routed> route;  // in place of pairs
+  Pairs pairs;                                  // full where `route` or `clauses` is given
+  std::optional<Routed> route;                  // in place of pairs
   std::optional<ClauseAttention> clauses = {};  // in place of pairs
   std::optional<TopK> select;
   Transform transform;

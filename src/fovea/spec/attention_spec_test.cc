@@ -185,8 +185,8 @@ TEST(AttentionSpec, WhatIsParsedIsPrintedWithinTheLimits) {
 
 TEST(AttentionSpec, ClausesStandAlone) {
   for (const std::string text :
-       {"clause(1)", "clause(6)+topk(8)+entmax(1.5)+rmsnorm", "mix(full,clause(1),clause(2))", "mix(full,clause(2))+topk(4)",
-        "mix(full,clause(1),clause(3),constant(0.25))", "mix(full,clause(1),token)"})
+       {"clause(1)", "clause(6)+topk(8)+entmax(1.5)+rmsnorm", "mix(full,clause(1),clause(2))",
+        "mix(full,clause(2))+topk(4)", "mix(full,clause(1),clause(3),constant(0.25))", "mix(full,clause(1),token)"})
     EXPECT_EQ(canonical_text(text), text);
   EXPECT_EQ(canonical_text(" mix ( full , clause ( 1 ) , constant ( .50 ) )"), "mix(full,clause(1),constant(0.5))");
   EXPECT_EQ(print(parse_layer_spec("2*mix(full,clause(1));2*full")), "2*mix(full,clause(1));2*full");
@@ -195,7 +195,8 @@ TEST(AttentionSpec, ClausesStandAlone) {
   EXPECT_THAT(spec.clauses->levels, testing::ElementsAre(1, 2));
   EXPECT_NO_THROW(validate(spec, AttentionKind::kSelf));
   for (const AttentionKind kind : {AttentionKind::kCausal, AttentionKind::kCross})
-    EXPECT_THAT(message_of([&] { validate(spec, kind); }), testing::HasSubstr("use it in the encoder's self-attention alone"));
+    EXPECT_THAT(message_of([&] { validate(spec, kind); }),
+                testing::HasSubstr("use it in the encoder's self-attention alone"));
 }
 
 TEST(AttentionSpec, ClauseErrorsPointAtTheMistake) {
@@ -207,10 +208,14 @@ TEST(AttentionSpec, ClauseErrorsPointAtTheMistake) {
   EXPECT_THAT(refusal("mix(clause(1))"), testing::HasSubstr("column 5: mix begins with full"));
   EXPECT_THAT(refusal("mix(full)"), testing::HasSubstr("column 9: expected ',' before clause(level) of mix"));
   EXPECT_THAT(refusal("mix(full,window(3))"), testing::HasSubstr("column 10: expected clause(level)"));
-  EXPECT_THAT(refusal("mix(full,clause(2),clause(2))"), testing::HasSubstr("column 20: the levels of mix rise; got 2 after 2"));
-  EXPECT_THAT(refusal("mix(full,clause(1),tokens)"), testing::HasSubstr("column 20: expected clause(level), constant(P) or token"));
-  EXPECT_THAT(refusal("mix(full,clause(1),constant(2))"), testing::HasSubstr("column 29: expected a number from 0 to 1"));
-  EXPECT_THAT(refusal("mix(full,clause(1),token,clause(2))"), testing::HasSubstr("expected ')' after the arguments of mix"));
+  EXPECT_THAT(refusal("mix(full,clause(2),clause(2))"),
+              testing::HasSubstr("column 20: the levels of mix rise; got 2 after 2"));
+  EXPECT_THAT(refusal("mix(full,clause(1),tokens)"),
+              testing::HasSubstr("column 20: expected clause(level), constant(P) or token"));
+  EXPECT_THAT(refusal("mix(full,clause(1),constant(2))"),
+              testing::HasSubstr("column 29: expected a number from 0 to 1"));
+  EXPECT_THAT(refusal("mix(full,clause(1),token,clause(2))"),
+              testing::HasSubstr("expected ')' after the arguments of mix"));
 }
 
 TEST(AttentionSpec, SpanReadsTheKeysBeforeTheQueryOfACausalLayer) {
@@ -302,9 +307,9 @@ TEST(AttentionSpec, AlphaIsReadWhereAnyGroupLearnsIt) {
 
 TEST(AttentionSpec, RandomTextNeverCrashesAndWhatParsesReadsBack) {
   Rng rng(3);
-  const std::vector<std::string> pieces = {"window", "(",    ")",     "|",          "&",       "+",      ";",
-                                           "*",      ",",    "keep=", "topk(",      "8",       "0",      "-1",
-                                           "1.5",    "full", "relu",  "entmax(",    "learned", "rela-g", "oow(4)",
+  const std::vector<std::string> pieces = {"window", "(",    ")",     "|",          "&",       "+",          ";",
+                                           "*",      ",",    "keep=", "topk(",      "8",       "0",          "-1",
+                                           "1.5",    "full", "relu",  "entmax(",    "learned", "rela-g",     "oow(4)",
                                            " ",      "\n",   "\xff",  "9999999999", "mix(",    "routed(2,3", "causal"};
   int parsed = 0;
   for (int i = 0; i < 50000; ++i) {

@@ -23,8 +23,9 @@ struct ClauseAttention {
 
   static constexpr std::string_view kClause = "clause", kMix = "mix", kArguments = "full,clause(1),clause(2)",
                                     kClauseHelp = "the keys of the query's clause at a level; encoder alone",
-                                    kMixHelp = "all keys and clauses, mixed with learned weights; a last argument "
-                                               "constant(P) or token gives others; encoder alone";
+                                    kMixHelp =
+                                        "all keys and clauses, mixed with learned weights; a last argument "
+                                        "constant(P) or token gives others; encoder alone";
   static constexpr int64_t kMaxLevel = 6;
   bool is_mixture() const { return weights != Weights::kAlone; }
   bool operator==(const ClauseAttention&) const = default;

@@ -216,13 +216,14 @@ struct Fixed {
   bool operator==(const Fixed&) const = default;
 };
 
-// Adaptive span (Sukhbaatar et al. 2019). Which of these keys a head sees, and how much of them, is learned: the ramp is
-// a term of the scores by distance, which spec/adaptive_span.h describes.
+// Adaptive span (Sukhbaatar et al. 2019). Which of these keys a head sees, and how much of them, is learned: the ramp
+// is a term of the scores by distance, which spec/adaptive_span.h describes.
 struct AdaptiveSpan {
   int64_t limit = 1, ramp = 1;
   static constexpr std::string_view kName = "span",
-                                    kHelp = "the `limit` keys before the query, of which each head learns how many to "
-                                            "use; the last `ramp` of them fade out";
+                                    kHelp =
+                                        "the `limit` keys before the query, of which each head learns how many to "
+                                        "use; the last `ramp` of them fade out";
   static constexpr bool kPositional = true, kDraws = false;
   static constexpr auto fields() {
     return std::tuple(PatternField<AdaptiveSpan>{"limit", &AdaptiveSpan::limit, 1},

@@ -172,7 +172,8 @@ void run_clauses(const ClauseOptions& given) {
   ClauseOptions options = given;
   if (options.label && options.tag_column == 0) options.tag_column = 2;
   require_other_file("--output", options.output, {options.input, options.dictionary, options.corrections});
-  const ClauseDictionary own = options.dictionary.empty() ? ClauseDictionary::english() : ClauseDictionary::load(options.dictionary);
+  const ClauseDictionary own =
+      options.dictionary.empty() ? ClauseDictionary::english() : ClauseDictionary::load(options.dictionary);
   const Corrections corrections = read_corrections(options.corrections);
   if (options.input != "-") require_file(options.input, "--input");
   LineReader input(options.input);

@@ -17,7 +17,8 @@ struct ClauseOptions {
   static auto fields() {
     using O = ClauseOptions;
     return std::tuple(
-        named("input", &O::input, "text, one sentence per line, or columns; may be compressed; - is standard input", "i"),
+        named("input", &O::input, "text, one sentence per line, or columns; may be compressed; - is standard input",
+              "i"),
         named("output", &O::output, "where the clauses go; - is standard output", "o"),
         number("level", &O::level,
                "print the clauses of this level, 1 to 6, one line per sentence (0: of each level, a line each)", 0, 6),
@@ -29,7 +30,8 @@ struct ClauseOptions {
         number("word-column", &O::word_column, "column of the words, from 1", 1, 1000),
         field("flags", &O::flags,
               "print each line with a word <c1> to <c6> before each signal word, the level of its kind, up to --level"),
-        field("label", &O::label, "print the columns and one more: PUNCT, SCONJ, PRON, ADP, TO, PART or O for each word"),
+        field("label", &O::label,
+              "print the columns and one more: PUNCT, SCONJ, PRON, ADP, TO, PART or O for each word"),
         field("corrections", &O::corrections,
               "with --label: file of lines WORD TAG LABEL that win over the dictionary; the tag * is any"));
   }

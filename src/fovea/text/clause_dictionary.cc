@@ -14,17 +14,15 @@ namespace {
 
 constexpr size_t kMostDictionaryBytes = size_t{16} << 20, kMostPhrase = 16;
 
-bool is_ascii_alnum(char c) {
-  return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-}
+bool is_ascii_alnum(char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
 // Scripts that write words without blanks: kana, Chinese characters.
 bool stands_alone(std::string_view character) {
   if (character.size() < 3) return false;
   uint32_t code = static_cast<unsigned char>(character[0]) & (character.size() == 3 ? 0x0fU : 0x07U);
   for (size_t i = 1; i < character.size(); ++i) code = code << 6U | (static_cast<unsigned char>(character[i]) & 0x3fU);
-  return (code >= 0x3040 && code <= 0x30ff) || (code >= 0x3400 && code <= 0x9fff) || (code >= 0xf900 && code <= 0xfaff) ||
-         code >= 0x20000;
+  return (code >= 0x3040 && code <= 0x30ff) || (code >= 0x3400 && code <= 0x9fff) ||
+         (code >= 0xf900 && code <= 0xfaff) || code >= 0x20000;
 }
 
 // Characters inside a word: "don't", "well-known", "3.5", "U.S".
@@ -110,14 +108,16 @@ void ClauseDictionary::add(std::string_view line, const std::string& place) {
   }
   if (entry.words.front() == "*") {
     if (entry.tags.empty() || entry.words.size() > 1)
-      throw Error(cat(place, ": '*' stands for any word with certain tags; expected it alone, and tags in a third column"));
+      throw Error(
+          cat(place, ": '*' stands for any word with certain tags; expected it alone, and tags in a third column"));
     by_tag_.push_back(std::move(entry));
     return;
   }
   // A phrase in a script without blanks is a token per character.
   std::vector<std::string> tokens_of_phrase;
   for (const std::string& word : entry.words)
-    for (const TextToken& token : tokens(word)) tokens_of_phrase.push_back(word.substr(token.begin, token.end - token.begin));
+    for (const TextToken& token : tokens(word))
+      tokens_of_phrase.push_back(word.substr(token.begin, token.end - token.begin));
   if (tokens_of_phrase.empty()) throw Error(cat(place, ": got no word; expected one"));
   entry.words = std::move(tokens_of_phrase);
   entries_[entry.words.front()].push_back(std::move(entry));
@@ -142,15 +142,16 @@ std::vector<TextToken> ClauseDictionary::tokens(std::string_view text) const {
     const bool alone = stands_alone(character);
     bool continues = in_word && !alone && is_word_character(character);
     if (in_word && joins(character[0]) && next_is_word) continues = true;
-    const bool between_digits = at > 0 && text[at - 1] >= '0' && text[at - 1] <= '9' && next_is_word && text[end] >= '0' &&
-                                text[end] <= '9';
+    const bool between_digits =
+        at > 0 && text[at - 1] >= '0' && text[at - 1] <= '9' && next_is_word && text[end] >= '0' && text[end] <= '9';
     if (in_word && (character == "," || character == ":") && between_digits) continues = true;
     if (continues) {
       result.back().end = end;
       at = end;
       continue;
     }
-    if (character == "." && in_word && is_abbreviation(lower(text.substr(result.back().begin, at - result.back().begin)))) {
+    if (character == "." && in_word &&
+        is_abbreviation(lower(text.substr(result.back().begin, at - result.back().begin)))) {
       result.back().end = at = end;
       continue;
     }
@@ -164,7 +165,8 @@ std::vector<TextToken> ClauseDictionary::tokens(std::string_view text) const {
 const ClauseDictionary::Entry* ClauseDictionary::match(std::span<const std::string> folded,
                                                        std::span<const std::string> tags, size_t at) const {
   const auto fits = [&](const Entry& entry) {
-    if (!tags.empty() && !entry.tags.empty() && std::ranges::find(entry.tags, tags[at]) == entry.tags.end()) return false;
+    if (!tags.empty() && !entry.tags.empty() && std::ranges::find(entry.tags, tags[at]) == entry.tags.end())
+      return false;
     if (entry.words.size() > folded.size() - at) return false;
     return std::ranges::equal(entry.words, folded.subspan(at, entry.words.size()));
   };

@@ -29,11 +29,11 @@ struct TextToken {
 
 // A dictionary of one language: UTF-8 lines of
 //     KIND <tab> WORD... [<tab> TAG...]
-// KIND is one of kSignalNames, or `closing` for punctuation that stays with the punctuation before it, or `abbreviation`
-// for a word whose full stop ends nothing. Several words are a phrase, of which the first begins the clause. TAGs are
-// the part-of-speech tags that the first word may have if the text has tags; an entry with the word * is of all words
-// with these tags, and is used only then. Of several entries that fit, the longest counts, then the first. Lines that
-// begin with # and lines without text count as nothing.
+// KIND is one of kSignalNames, or `closing` for punctuation that stays with the punctuation before it, or
+// `abbreviation` for a word whose full stop ends nothing. Several words are a phrase, of which the first begins the
+// clause. TAGs are the part-of-speech tags that the first word may have if the text has tags; an entry with the word *
+// is of all words with these tags, and is used only then. Of several entries that fit, the longest counts, then the
+// first. Lines that begin with # and lines without text count as nothing.
 class ClauseDictionary {
  public:
   // Throws an Error of one line that names the place of what is wrong.

@@ -3,7 +3,8 @@
 namespace fovea::text {
 
 // Columns stand apart by tabs.
-const std::string_view kEnglishClauses = R"EN(# English signal words, from grammar. KIND <tab> WORDS [<tab> TAGS]; tags are Universal and Penn Treebank tags.
+const std::string_view kEnglishClauses =
+    R"EN(# English signal words, from grammar. KIND <tab> WORDS [<tab> TAGS]; tags are Universal and Penn Treebank tags.
 punctuation	, . ; : ! ? … – — ， 。 ； ： ！ ？ 、
 punctuation	- -- ...
 closing	" ' ” ’ » ) ] }

@@ -14,7 +14,8 @@ std::vector<ClauseStart> starts_of(std::span<const ClauseDictionary::Tagged> sig
   std::vector<ClauseStart> starts;
   bool after_punctuation = false;
   for (size_t i = 0; i < signals.size(); ++i) {
-    const bool is_signal = signals[i].role == Role::kSignal, is_punctuation = is_signal && signals[i].signal == Signal::kPunctuation;
+    const bool is_signal = signals[i].role == Role::kSignal,
+               is_punctuation = is_signal && signals[i].signal == Signal::kPunctuation;
     const bool stays = is_punctuation || signals[i].role == Role::kClosing;
     if (after_punctuation && stays) continue;
     int64_t level = is_signal && !is_punctuation ? level_of(signals[i].signal) : 0;

@@ -30,13 +30,15 @@ TEST(Clauses, SignalsOfEachLevelAddBoundaries) {
 
 TEST(Clauses, PunctuationEndsAClauseWithWhatClosesIt) {
   EXPECT_THAT(split_english("\"Go!\" (Now.) He went?!", 1), ElementsAre("\"Go!\" ", "(Now.) ", "He went?!"));
-  EXPECT_THAT(split_english("Mr. Lee paid 3.5 or 1,000 at 10:30.", 1), ElementsAre("Mr. Lee paid 3.5 or 1,000 at 10:30."));
+  EXPECT_THAT(split_english("Mr. Lee paid 3.5 or 1,000 at 10:30.", 1),
+              ElementsAre("Mr. Lee paid 3.5 or 1,000 at 10:30."));
   EXPECT_THAT(split_english("well-known, don't", 1), ElementsAre("well-known, ", "don't"));
   EXPECT_THAT(split_english("他来了，但是她没来。", 1), ElementsAre("他来了，", "但是她没来。"));
 }
 
 TEST(Clauses, JoinedAreTheText) {
-  for (const std::string text : {"", " ", " a , b ", ",,,", "and and and", "a\xc3\xa4, \xff b", "。，x", "(", "to", ". to ."}) {
+  for (const std::string text :
+       {"", " ", " a , b ", ",,,", "and and and", "a\xc3\xa4, \xff b", "。，x", "(", "to", ". to ."}) {
     std::vector<size_t> places;
     for (const ClauseStart& start : clause_starts(text, ClauseDictionary::english())) places.push_back(start.at);
     EXPECT_TRUE(std::ranges::is_sorted(places));
@@ -58,7 +60,8 @@ TEST(Clauses, TagsDecide) {
   const std::vector<std::string> words = {"the", "fact", "that", "that", "singing", "ended"};
   const auto levels = [&](const std::vector<std::string>& tags) {
     std::vector<int64_t> result;
-    for (const ClauseStart& start : clause_starts(words, tags, english)) result.push_back(start.level * 10 + static_cast<int64_t>(start.at));
+    for (const ClauseStart& start : clause_starts(words, tags, english))
+      result.push_back(start.level * 10 + static_cast<int64_t>(start.at));
     return result;
   };
   EXPECT_THAT(levels({"DT", "NN", "IN", "DT", "VBG", "VBD"}), ElementsAre(32, 64));
@@ -73,7 +76,8 @@ TEST(Clauses, DictionaryErrorsNameTheLine) {
   EXPECT_THAT(refusal(""), HasSubstr("'d.txt' has no signal words"));
   EXPECT_THAT(refusal("# only\n\n"), HasSubstr("has no signal words"));
   EXPECT_THAT(refusal("conjunction and"), HasSubstr("line 1: got 1 column; expected a kind, words and perhaps tags"));
-  EXPECT_THAT(refusal("conjunction\tand\nrelativ\twho\n"), HasSubstr("line 2: got the kind 'relativ'; expected one of"));
+  EXPECT_THAT(refusal("conjunction\tand\nrelativ\twho\n"),
+              HasSubstr("line 2: got the kind 'relativ'; expected one of"));
   EXPECT_THAT(refusal("relativ\twho"), HasSubstr("did you mean 'relative'?"));
   EXPECT_THAT(refusal("relative\t \tWP"), HasSubstr("line 1: got 0 words; expected 1 to 16"));
   EXPECT_THAT(refusal("participle\t*"), HasSubstr("'*' stands for any word with certain tags"));
@@ -149,7 +153,8 @@ TEST(ClauseCommand, RefusesBadInputInOneLine) {
   labels.options.label = true;
   write_file(labels.folder / "fix", "a NN NOUN\n");
   labels.options.corrections = labels.folder / "fix";
-  EXPECT_THAT(labels.refusal(), HasSubstr("line 1: got the label 'NOUN'; expected one of PUNCT, SCONJ, PRON, ADP, TO, PART, O"));
+  EXPECT_THAT(labels.refusal(),
+              HasSubstr("line 1: got the label 'NOUN'; expected one of PUNCT, SCONJ, PRON, ADP, TO, PART, O"));
   write_file(labels.folder / "fix", "a NN\n");
   EXPECT_THAT(labels.refusal(), HasSubstr("line 1: got 2 columns; expected three"));
   labels.options.label = false;

@@ -79,14 +79,13 @@ void drop_unusable_documents(std::vector<Document>& documents, const CorpusOptio
   for (const Document& document : documents) texts.push_back(joined(document));
   // A sentence that cleaning left empty would be a document's boundary.
   const auto has_gap = [](const Document& document, const Pair&) {
-    return std::ranges::any_of(document.pairs, [](const Pair& pair) {
-      return begins_document(pair.source) || begins_document(pair.target);
-    });
+    return std::ranges::any_of(
+        document.pairs, [](const Pair& pair) { return begins_document(pair.source) || begins_document(pair.target); });
   };
   drop_documents(documents, texts, "a sentence became empty", has_gap, report);
   for (const DropReason& reason : document_reasons(texts, options))
-    drop_documents(documents, texts, reason.name,
-                   [&](const Document&, const Pair& text) { return reason.drops(text); }, report);
+    drop_documents(
+        documents, texts, reason.name, [&](const Document&, const Pair& text) { return reason.drops(text); }, report);
 }
 
 // The documents in the order of the draw, which depends on the seed and their sources alone.

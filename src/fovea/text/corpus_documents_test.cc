@@ -40,7 +40,8 @@ TEST(DocumentCorpus, SetsWholeDocumentsAside) {
   std::string source, target;
   for (int d = 0; d < 10; ++d) {
     source += "<d>\n", target += "<d>\n";
-    for (int i = 0; i < 3; ++i) source += cat("document ", d, " sentence ", i, "\n"), target += cat("Text ", d, " Satz ", i, "\n");
+    for (int i = 0; i < 3; ++i)
+      source += cat("document ", d, " sentence ", i, "\n"), target += cat("Text ", d, " Satz ", i, "\n");
   }
   DocumentFiles files(source, target);
   files.options.valid = 4, files.options.test = 1;
@@ -57,7 +58,8 @@ TEST(DocumentCorpus, RefusesABoundaryOnOneSideAndOtherOptions) {
   DocumentFiles files("<d>\na b\n\nc d\n", "<d>\nx y\nz\nw v\n");
   EXPECT_THAT(message_of([&] { run_corpus(files.options); }), HasSubstr("line 3: '"));
   files.options.max_words = 50;
-  EXPECT_THAT(message_of([&] { run_corpus(files.options); }), HasSubstr("--max-words: --documents drops whole documents"));
+  EXPECT_THAT(message_of([&] { run_corpus(files.options); }),
+              HasSubstr("--max-words: --documents drops whole documents"));
 }
 
 TEST(DocumentCorpus, ATextWithoutABoundaryIsOneDocument) {

@@ -51,9 +51,10 @@ struct CorpusOptions {
         number("max-ratio", &O::max_ratio, "drop pairs whose lengths differ by more, beyond what the corpus shows", 1,
                1e9),
         number("max-copied", &O::max_copied, "drop pairs that share more of their words: untranslated", 0, 1),
-        field("documents", &O::documents,
-              "keep sentences in order and drop whole documents; a line <d> or an empty line begins a document; --valid "
-              "and --test take whole documents until they have N sentences"),
+        field(
+            "documents", &O::documents,
+            "keep sentences in order and drop whole documents; a line <d> or an empty line begins a document; --valid "
+            "and --test take whole documents until they have N sentences"),
         field("keep-duplicates", &O::keep_duplicates, "keep pairs that occur again"),
         field("keep-markup", &O::keep_markup, "leave tags and entities as they are"),
         field("keep-accelerators", &O::keep_accelerators, "leave the marks of _File, ~File and &File"),

@@ -154,9 +154,10 @@ TEST(StreamMemory, NeedsStreamsAndPatternsOfDistances) {
             "use --order stream");
   shuffled.model.memory_length = -1;
   shuffled.model.attention = "span(6,2)";
-  EXPECT_EQ(message_of([&] { shuffled.task(); }),
-            "--memory-length 6 (the limit of span) with --order shuffled: segments in random order have no units before "
-            "them to remember; use --order stream, or --memory-length 0");
+  EXPECT_EQ(
+      message_of([&] { shuffled.task(); }),
+      "--memory-length 6 (the limit of span) with --order shuffled: segments in random order have no units before "
+      "them to remember; use --order stream, or --memory-length 0");
   LanguageConfig config;
   config.memory_length = 4;
   config.attention = "local(3)|global(1)";

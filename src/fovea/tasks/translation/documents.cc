@@ -72,8 +72,8 @@ std::vector<DocumentTranslator::Block> DocumentTranslator::blocks_of(std::span<c
     Sentence tokens = translator_.source_vocab().encode(lines[i]);
     const int64_t length = std::ssize(tokens);
     if (data::cut_to_block(tokens, block_tokens_))
-      cut_.warn(lines_before_ + static_cast<int64_t>(i) + 1,
-                cat("has ", thousands(length), " tokens; cut to ", thousands(block_tokens_ - 1), " (--document-length)"));
+      cut_.warn(lines_before_ + static_cast<int64_t>(i) + 1, cat("has ", thousands(length), " tokens; cut to ",
+                                                                 thousands(block_tokens_ - 1), " (--document-length)"));
     tokens.push_back(translator_.source_vocab().eos());
     if (!in_document) ++counts_.documents;
     in_document = true;

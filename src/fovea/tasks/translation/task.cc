@@ -16,7 +16,8 @@
 namespace fovea::translation {
 namespace {
 
-std::map<std::string, std::string> files_of(const ModelConfig& model, const Options& options, const TrainingData& data) {
+std::map<std::string, std::string> files_of(const ModelConfig& model, const Options& options,
+                                            const TrainingData& data) {
   std::map<std::string, std::string> files = {{kSourceVocabFile, data.source_vocab.bytes()},
                                               {kTargetVocabFile, data.target_vocab.bytes()}};
   const std::string dictionary = clause_dictionary(model, options.clause_dictionary);
@@ -50,7 +51,8 @@ nn::ParameterRules TranslationTask::rules() const { return nn::span_rules(*model
 nn::NamedTensors TranslationTask::weights_of(const nn::Checkpoint& pretrained) const {
   constexpr double kStart = -3;  // p = 0.047
   const auto mine = identity_.files.find(kClausesFile);
-  if (mine == identity_.files.end() || pretrained.identity.files.contains(kClausesFile)) return Task::weights_of(pretrained);
+  if (mine == identity_.files.end() || pretrained.identity.files.contains(kClausesFile))
+    return Task::weights_of(pretrained);
   nn::Checkpoint with_clauses = pretrained;
   with_clauses.identity.files.insert(*mine);
   nn::NamedTensors weights = Task::weights_of(with_clauses);

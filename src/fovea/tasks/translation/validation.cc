@@ -68,9 +68,9 @@ Validation::Validation(const TrainConfig& config, const Options& options, const 
   for (const std::string& file : options.valid_sets) require_file(file, "--valid-sets");
   text_ = data::read_parallel(options.valid_sets[0], options.valid_sets[1]);
   const int threads = tasks::encoding_threads(config);
-  corpus_ = options.documents ? data::load_documents(text_, data.source_vocab, data.target_vocab,
-                                                     {options.document_length, threads})
-                              : data::encode_corpus(text_, data.source_vocab, data.target_vocab, {.threads = threads});
+  corpus_ = options.documents
+                ? data::load_documents(text_, data.source_vocab, data.target_vocab, {options.document_length, threads})
+                : data::encode_corpus(text_, data.source_vocab, data.target_vocab, {.threads = threads});
   batches_ = data::batches_by_length(corpus_, options.valid_mini_batch_words);
 }
 

@@ -60,7 +60,8 @@ void clause_mix(const ClauseMixShape& shape, const ClauseMixBackward& job, Execu
   std::vector<double> sums(static_cast<size_t>(shape.levels * shape.heads), 0.0);
   for (size_t i = 0; i < tasks.size(); ++i)
     for (int64_t l = 0; l < shape.levels; ++l)
-      sums[static_cast<size_t>(l * shape.heads + tasks[i].head)] += parts[i * static_cast<size_t>(shape.levels) + static_cast<size_t>(l)];
+      sums[static_cast<size_t>(l * shape.heads + tasks[i].head)] +=
+          parts[i * static_cast<size_t>(shape.levels) + static_cast<size_t>(l)];
   std::ranges::transform(sums, job.grad_p, [](double sum) { return static_cast<float>(sum); });
 }
 

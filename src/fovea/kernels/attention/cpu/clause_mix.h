@@ -17,8 +17,9 @@ inline constexpr int64_t kMostClauseLevels = 6;
 
 struct ClauseMixShape {
   int64_t heads = 0, head_dim = 0, levels = 0;
-  std::vector<int64_t> offsets = {};     // [B + 1], of the sequences
-  std::vector<int32_t> begins = {}, ends = {};  // [levels, T]: the clause of token t, in tokens from the batch's beginning
+  std::vector<int64_t> offsets = {};  // [B + 1], of the sequences
+  std::vector<int32_t> begins = {},
+                       ends = {};  // [levels, T]: the clause of token t, in tokens from the batch's beginning
   float scale = 1;
 };
 

@@ -1,35 +1,13 @@
-#include <charconv>
-#include <cmath>
-
 #include "fovea/base/strings.h"
 #include "fovea/spec/attention_names.h"
 #include "fovea/spec/attention_spec.h"
+#include "fovea/spec/spec_cursor.h"
 
 namespace fovea {
 namespace {
 
 constexpr size_t kMaxText = 10000;  // characters of a spec
 constexpr int kMaxDepth = 100;      // parentheses inside one another
-
-bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-bool continues_character(char c) { return (static_cast<unsigned char>(c) & 0xc0) == 0x80; }  // of UTF-8
-
-// The sentence, the text (control characters blanked, far ends cut) and a caret under the column.
-std::string picture(const std::string& why, std::string_view text, size_t at) {
-  constexpr size_t kAround = 100;
-  const auto whole = [&](size_t cut) {  // not within a character
-    while (cut < text.size() && continues_character(text[cut])) ++cut;
-    return cut;
-  };
-  const size_t begin = whole(at > kAround ? at - kAround : 0), end = whole(begin + 2 * kAround);
-  std::string line(text.substr(begin, end - begin)), caret;
-  for (size_t i = 0; i < line.size(); ++i) {
-    if (static_cast<unsigned char>(line[i]) < 0x20 || line[i] == 0x7f) line[i] = ' ';
-    if (begin + i < at && !continues_character(line[i])) caret += ' ';
-  }
-  return cat("attention spec, column ", at + 1, ": ", why, "\n  ", line, "\n  ", caret, "^");
-}
 
 void check_length(std::string_view text, std::string_view what) {
   if (text.size() <= kMaxText) return;
@@ -44,9 +22,9 @@ Spec checked(Spec spec) {
   return spec;
 }
 
-class Parser {
+class Parser : private SpecCursor {
  public:
-  explicit Parser(std::string_view text) : text_(text) { check_length(text, ""); }
+  explicit Parser(std::string_view text) : SpecCursor(text) { check_length(text, ""); }
 
   AttentionSpec single() {
     AttentionSpec out = spec();
@@ -85,28 +63,6 @@ class Parser {
     bool select = false, transform = false, norm = false;
   };
 
-  [[noreturn]] void fail(size_t at, const std::string& why) const { throw SpecError(picture(why, text_, at), at + 1); }
-
-  bool done() const { return at_ >= text_.size(); }
-  char peek() const { return text_[at_]; }
-  void skip_spaces() {
-    while (!done() && is_space(peek())) ++at_;
-  }
-  bool take(char c) {
-    skip_spaces();
-    if (done() || peek() != c) return false;
-    ++at_;
-    return true;
-  }
-  std::string got() const {
-    if (done()) return "the end";
-    size_t end = at_ + 1;
-    while (end < text_.size() && continues_character(text_[end])) ++end;
-    return cat("'", text_.substr(at_, end - at_), "'");
-  }
-  void need(char c, std::string_view where) {
-    if (!take(c)) fail(at_, cat("expected '", std::string(1, c), "' ", where, ", got ", got()));
-  }
   void finish(std::string_view ends) {
     skip_spaces();
     if (!done()) {
@@ -114,47 +70,6 @@ class Parser {
           after_stage_ ? "patterns come before all stages; expected '+'" : "expected '|', '&', '+'";
       fail(at_, cat("unexpected ", got(), "; ", first, ends));
     }
-  }
-
-  std::string_view word(std::string_view expected) {
-    skip_spaces();
-    const size_t begin = at_;
-    while (!done() && (is_letter(peek()) || (at_ > begin && (peek() == '-' || peek() == '_' || is_digit(peek())))))
-      ++at_;
-    if (at_ == begin) fail(begin, cat("expected ", expected, ", got ", got()));
-    return text_.substr(begin, at_ - begin);
-  }
-
-  int64_t whole_number(std::string_view what, int64_t min) {
-    skip_spaces();
-    const size_t begin = at_;
-    int64_t value = 0;
-    const auto [end, error] = std::from_chars(text_.data() + at_, text_.data() + text_.size(), value);
-    if (error == std::errc::invalid_argument) fail(begin, cat("expected a whole number for ", what, ", got ", got()));
-    if (error == std::errc() && value < min) fail(begin, cat(what, " is ", value, "; it must be at least ", min));
-    if (error != std::errc() || value > kMaxArgument)
-      fail(begin, cat(what, " is too large; it must be at most ", kMaxArgument));
-    at_ = static_cast<size_t>(end - text_.data());
-    return value;
-  }
-
-  template <class S>
-  void real_number(S& out, const RealField<S>& field) {
-    skip_spaces();
-    const size_t begin = at_;
-    if (field.chosen && !done() && is_letter(peek())) {
-      if (word("a number") != field.keyword)
-        fail(begin, cat("expected a number or '", field.keyword, "' for ", field.name));
-      out.*field.chosen = true;
-      return;
-    }
-    double value = 0;
-    const auto [end, error] = std::from_chars(text_.data() + at_, text_.data() + text_.size(), value);
-    if (error == std::errc::invalid_argument) fail(begin, cat("expected a number for ", field.name, ", got ", got()));
-    if (error != std::errc() || !(value >= field.min && value <= field.max))
-      fail(begin, cat(field.name, " must be between ", shortest(field.min), " and ", shortest(field.max)));
-    at_ = static_cast<size_t>(end - text_.data());
-    out.*field.member = value;
   }
 
   // "(" arguments ")" by the fields of T, or nothing when T has none.
@@ -455,8 +370,6 @@ class Parser {
     }
   }
 
-  std::string_view text_;
-  size_t at_ = 0;
   size_t spec_begin_ = 0;     // of the head group being read
   bool after_stage_ = false;  // patterns of the group are over
   int depth_ = 0;

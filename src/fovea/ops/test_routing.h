@@ -17,6 +17,7 @@
 #include "fovea/kernels/attention/dropout.h"
 #include "fovea/kernels/attention/testing/oracle.h"
 #include "fovea/ops/attention.h"
+#include "fovea/ops/routing.h"
 
 namespace fovea::ops {
 

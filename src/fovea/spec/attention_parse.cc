@@ -1,7 +1,7 @@
 #include "fovea/base/strings.h"
+#include "fovea/spec/attention_cursor.h"
 #include "fovea/spec/attention_names.h"
 #include "fovea/spec/attention_spec.h"
-#include "fovea/spec/spec_cursor.h"
 
 namespace fovea {
 namespace {

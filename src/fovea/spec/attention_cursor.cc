@@ -1,4 +1,4 @@
-#include "fovea/spec/spec_cursor.h"
+#include "fovea/spec/attention_cursor.h"
 
 #include "fovea/spec/attention_names.h"
 

@@ -220,9 +220,9 @@ def huggingface_part(given, report, _roof):
 
 
 # Of --only, in the order of measuring: `peers` begins with malloc's own settings, which tuned ones replace for good.
-PARTS = {"peers": peers_part, "sdpa": sdpa_part, "kernels": kernels_part, "flex": flex_part, "spans": spans_part, "memory": memory_part,
-         "training": training_part, "decoding": decoding_part, "language": language_part, "generation": generation_part,
-         "huggingface": huggingface_part}
+PARTS = {"peers": peers_part, "sdpa": sdpa_part, "kernels": kernels_part, "flex": flex_part, "spans": spans_part,
+         "memory": memory_part, "training": training_part, "decoding": decoding_part, "language": language_part,
+         "generation": generation_part, "huggingface": huggingface_part}
 
 
 def line_of(error):

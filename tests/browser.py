@@ -1,5 +1,4 @@
 """A headless Chromium for tests, by its DevTools protocol over two pipes."""
-import base64
 import json
 import os
 import pathlib
@@ -117,7 +116,3 @@ class Browser:
     def press(self, key):
         self.call("Input.dispatchKeyEvent", type="keyDown", key=key)
         self.call("Input.dispatchKeyEvent", type="keyUp", key=key)
-
-    def screenshot(self, path, whole=True):
-        data = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=whole)["data"]
-        pathlib.Path(path).write_bytes(base64.b64decode(data))

@@ -29,7 +29,7 @@ DATA = pathlib.Path(os.environ.get("FOVEA_DATA", ""))
 
 def lacks(*modules):
     missing = [name for name in modules if importlib.util.find_spec(name) is None]
-    return unittest.skipIf(missing, f"Python's {', '.join(missing)} cannot be imported")
+    return unittest.skipIf(missing, f"Python cannot import {', '.join(missing)}")
 
 
 def embedded(model, lines, layer):
@@ -338,4 +338,4 @@ class AgainstBertScore(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    unittest.main(verbosity=2)

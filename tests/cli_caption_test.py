@@ -9,6 +9,7 @@ import sys
 import tempfile
 import unittest
 
+from array_file import npy
 from fovea_program import Workplace, checked, run
 
 F = pathlib.Path(tempfile.mkdtemp(prefix="fovea-test-"))
@@ -16,11 +17,6 @@ unittest.addModuleCleanup(shutil.rmtree, F, ignore_errors=True)
 RECIPES = pathlib.Path(__file__).resolve().parent.parent / "recipes"
 SIZES = ["--dim-emb", 16, "--enc-depth", 1, "--dec-depth", 1, "--transformer-heads", 2, "--transformer-dim-ffn", 32,
          "--patch-size", 16, "--mini-batch", 8, "--learn-rate", "0.01", "--lr-warmup", 5, "--cpu-threads", 1]
-
-
-def npy(shape, values, kind="|u1", order=False):
-    header = f"{{'descr': '{kind}', 'fortran_order': {order}, 'shape': {shape}, }}".ljust(117) + "\n"
-    return b"\x93NUMPY\x01\0" + struct.pack("<H", len(header)) + header.encode() + values
 
 
 def safetensors(tensors):
@@ -197,4 +193,4 @@ class BadInput(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    unittest.main(verbosity=2)

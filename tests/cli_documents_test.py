@@ -90,12 +90,18 @@ class Documents(unittest.TestCase):
         self.assertIn("line 4:", result.stderr)
         result = run("evaluate", "--reference", reference, "--input", hypothesis, "--documents", "--sentence-level")
         self.assertEqual(result.returncode, 2)
+
+    def test_evaluate_agrees_with_sacrebleu(self):
         try:
             import sacrebleu
         except ImportError:
-            return
-        texts = [path.read_text().splitlines() for path in joined]
-        self.assertAlmostEqual(records[0]["score"], sacrebleu.corpus_bleu(texts[1], [texts[0]]).score, delta=0.0051)
+            self.skipTest("sacrebleu is not installed: d-BLEU was not compared with it")
+        reference, hypothesis = "The cat sat on the mat .\nIt slept .\n", "The cat sat on a mat .\nIt slept .\n"
+        more = "<d>\nA dog barked at the cat .\n"
+        files = [write("sr", "<d>\n" + reference + more), write("sh", "<d>\n" + hypothesis + more.replace(" at the cat", ""))]
+        record = json.loads(checked("evaluate", "--reference", files[0], "--input", files[1], "--documents", "--json").stdout)[0]
+        texts = [[" ".join(part.split("\n")).strip() for part in path.read_text().split("<d>\n")[1:]] for path in files]
+        self.assertAlmostEqual(record["score"], sacrebleu.corpus_bleu(texts[1], [texts[0]]).score, delta=0.0051)
 
     def test_clause_attention(self):
         model = self.train("mixed", "--attention-encoder", "mix(full,clause(1),clause(2))")

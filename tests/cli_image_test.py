@@ -4,7 +4,6 @@ import lzma
 import os
 import pathlib
 import random
-import re
 import shutil
 import signal
 import struct
@@ -14,6 +13,7 @@ import time
 import unittest
 import zlib
 
+from array_file import npy
 from fovea_program import PROGRAM, Workplace, checked, run
 
 F = pathlib.Path(tempfile.mkdtemp(prefix="fovea-test-"))
@@ -63,11 +63,6 @@ def image(seed, width=6, height=5):
     draw = random.Random(seed)
     first, slope = draw.randrange(100), draw.randrange(20)
     return [bytes(first + slope * x + 20 * c + draw.randrange(3) for x in range(width) for c in range(3)) for _ in range(height)]
-
-
-def npy(shape, values, kind="|u1", order=False):
-    header = f"{{'descr': '{kind}', 'fortran_order': {order}, 'shape': {shape}, }}".ljust(117) + "\n"
-    return b"\x93NUMPY\x01\0" + struct.pack("<H", len(header)) + header.encode() + values
 
 
 def write(name, content):

@@ -264,7 +264,7 @@ class TensorBoard(unittest.TestCase):
         try:
             from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
         except ImportError:
-            self.skipTest("pip's tensorboard is not installed")
+            self.skipTest("tensorboard is not installed")
         accumulator = EventAccumulator(str(self.folder), size_guidance={"scalars": 0, "tensors": 0})
         accumulator.Reload()
         got = {tag: [(event.step, event.value) for event in accumulator.Scalars(tag)] for tag in accumulator.Tags()["scalars"]}

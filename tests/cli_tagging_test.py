@@ -150,4 +150,4 @@ class Conll2003(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    unittest.main(verbosity=2)

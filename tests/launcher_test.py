@@ -23,7 +23,7 @@ class SpinCount(unittest.TestCase):
         shown = run(PROGRAM, "--version", env=CLEAN | {"OMP_DISPLAY_ENV": "verbose"} | variables).stderr
         lines = [line for line in shown.splitlines() if "GOMP_SPINCOUNT" in line]
         if not lines:
-            self.skipTest("libtorch's OpenMP is not libgomp: it does not show GOMP_SPINCOUNT")
+            self.skipTest("the OpenMP of libtorch is not libgomp: it does not show GOMP_SPINCOUNT")
         return lines[-1].split("'")[1]
 
     def test_fovea_sets_it(self):

@@ -49,11 +49,7 @@ def translation_report():
 class Report(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.browser = Browser(find_browser())
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.browser.__exit__()
+        cls.browser = cls.enterClassContext(Browser(find_browser()))
 
     def setUp(self):
         self.browser.requests.clear()
@@ -208,4 +204,4 @@ class Report(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    unittest.main(verbosity=2)

@@ -40,6 +40,7 @@ def test_names_are_canonical():
     ("*=full,*=relu", "twice"),
     ("entmax(learned)", "learns alpha, and models of transformers have no such parameter"),
     ("rela-g", "learns gate"),
+    ("4*span(64,8);4*full", "learns span"),
 ])
 def test_bad_names(text, message):
     with pytest.raises(ValueError, match=message):

@@ -2,7 +2,7 @@
 import re
 from dataclasses import dataclass
 
-from .._functional import parameters, parse as parse_spec, spec_names
+from .._functional import parameters, parse as parse_spec, properties, spec_names
 
 PREFIX = "fovea:"
 # transformers reads more than a name into these.
@@ -51,6 +51,7 @@ class Mechanism:
 def _checked_spec(text):
     spec = parse_spec(text.strip())
     learned = [name for name in parameters(spec) if name in ("alpha", "gate")]
+    learned += ["span"] if "span" in properties(spec) else []
     if learned:
         raise ValueError(f"fovea: '{spec}' learns {learned[0]}, and models of transformers have no such parameter; "
                          "choose a spec without it")
@@ -108,4 +109,3 @@ def within(spec, window):
             pairs, stages = window, [pairs, *stages]
         groups.append(heads + "+".join([pairs, *stages]))
     return ";".join(groups)
-

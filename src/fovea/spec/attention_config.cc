@@ -133,7 +133,8 @@ void check_spec(const std::string& text, Sublayer sublayer, const AttentionTexts
     throw Error(cat("attention '", print(spec), "': ", problem));
 }
 
-// What is wrong with --attention, each once, with the sorts of attention that need another if some can use it.
+// Throws an Error if a sort of attention cannot use --attention. If other sorts can, the message has one reason and the
+// options to set; otherwise every reason once.
 void check_default(const AttentionTexts& texts) {
   std::vector<std::string> wrong, flags;
   size_t users = 0;
@@ -150,8 +151,8 @@ void check_default(const AttentionTexts& texts) {
     }
   }
   if (wrong.empty()) return;
-  const std::string advice = flags.size() < users ? cat(" (set ", join(flags, " and "), ")") : "";
-  throw Error(join(wrong, "; ") + advice);
+  if (flags.size() < users) throw Error(cat(wrong.front(), " (set ", join(flags, " and "), ")"));
+  throw Error(join(wrong, "; "));
 }
 
 // What --sparsify train leaves of a text outside training.
@@ -173,6 +174,28 @@ void refuse_absent_parts(const AttentionTexts& texts, const AttentionOverride& m
     throw UsageError(cat("--attention-", kSublayers[i].name, ": the model has no ", absent_part(texts),
                          "; use --attention or --attention-", name_of(texts.sorts.front().sublayer)));
   }
+}
+
+// Whether `holds` for the mechanism of some head group in this sort of attention.
+template <class F>
+bool some_group(const AttentionTexts& texts, Sublayer sublayer, const F& holds) {
+  const AttentionSort* sort = sort_of(texts, sublayer);
+  for (int64_t layer = 0; sort != nullptr && layer < sort->depth; ++layer) {
+    for (const HeadGroup& group : attention_of(texts, sublayer, layer))
+      if (holds(group.spec)) return true;
+  }
+  return false;
+}
+
+// Adds the options that are set for a mechanism, unless some head group of the model has it.
+template <class Options, class F>
+void add_idle_options(const AttentionTexts& texts, const Options& options, std::string_view mechanism, const F& is_it,
+                      Problems& problems) {
+  const std::vector<std::string_view> changed = changed_fields(options);
+  const auto has_it = [&](const AttentionSort& sort) { return some_group(texts, sort.sublayer, is_it); };
+  if (changed.empty() || std::ranges::any_of(texts.sorts, has_it)) return;
+  for (const std::string_view name : changed)
+    problems.add(cat("--", name, " is an option of ", mechanism, ", but the model does not use it; leave it out"));
 }
 
 }  // namespace
@@ -199,23 +222,24 @@ void add_attention_problems(const AttentionTexts& texts, Problems& problems) {
   }
 }
 
+void refuse_idle_options(const AttentionTexts& texts, const StackConfig& config) {
+  Problems problems;
+  add_idle_options<SpanConfig>(
+      texts, config, "span(limit,ramp)", [](const AttentionSpec& spec) { return adaptive_span(spec) != nullptr; },
+      problems);
+  add_idle_options<RoutingConfig>(
+      texts, config, "routed(c,w)", [](const AttentionSpec& spec) { return spec.route.has_value(); }, problems);
+  problems.throw_if_any();
+}
+
 bool uses_clauses(const AttentionTexts& texts) {
-  const AttentionSort* sort = sort_of(texts, Sublayer::kEncoder);
-  for (int64_t layer = 0; sort != nullptr && layer < sort->depth; ++layer) {
-    for (const HeadGroup& group : attention_of(texts, Sublayer::kEncoder, layer))
-      if (group.spec.clauses) return true;
-  }
-  return false;
+  return some_group(texts, Sublayer::kEncoder, [](const AttentionSpec& spec) { return spec.clauses.has_value(); });
 }
 
 bool routes_whole_segments(const AttentionTexts& texts) {
-  const AttentionSort* sort = sort_of(texts, Sublayer::kDecoder);
-  for (int64_t layer = 0; sort != nullptr && layer < sort->depth; ++layer) {
-    for (const HeadGroup& group : attention_of(texts, Sublayer::kDecoder, layer)) {
-      if (group.spec.route && group.spec.route->members == Routed::Members::kBest) return true;
-    }
-  }
-  return false;
+  return some_group(texts, Sublayer::kDecoder, [](const AttentionSpec& spec) {
+    return spec.route && spec.route->members == Routed::Members::kBest;
+  });
 }
 
 LayerSpec attention_of(const AttentionTexts& texts, Sublayer sublayer, int64_t layer) {
@@ -244,6 +268,12 @@ AttentionTexts with_attention(AttentionTexts texts, const AttentionOverride& mec
   }
   texts.sparsify = "both";
   return texts;
+}
+
+void set_attention(const AttentionTexts& texts, AttentionConfig& config) {
+  config.attention = texts.attention;
+  config.attention_layers = texts.attention_layers;
+  config.sparsify = texts.sparsify;
 }
 
 LayerSpec within_reach(LayerSpec spec, int64_t keys) {

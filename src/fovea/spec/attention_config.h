@@ -1,12 +1,14 @@
 #pragma once
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "fovea/base/fields.h"
 #include "fovea/spec/attention_spec.h"
 #include "fovea/spec/config_problems.h"
 #include "fovea/spec/run_options.h"
+#include "fovea/spec/stack_config.h"
 
 // Which mechanism each attention of a model uses. A family of models (model_config.h, decoder_config.h,
 // encoder_config.h) says which sorts of attention it has; the rules for its options are here.
@@ -60,6 +62,19 @@ struct AttentionTexts {
   std::string span_cold_cache = "none";  // --span-cold-cache
 };
 
+// The texts of a family's configuration, which has `sorts`.
+template <class Config>
+AttentionTexts attention_texts(const Config& config, std::vector<AttentionSort> sorts) {
+  return {.attention = config.attention,
+          .attention_layers = config.attention_layers,
+          .sparsify = config.sparsify,
+          .heads = config.transformer_heads,
+          .sorts = std::move(sorts),
+          .routing_keys = config.routing_keys,
+          .positions = config.transformer_positions,
+          .span_cold_cache = config.span_cold_cache};
+}
+
 std::string_view name_of(Sublayer sublayer);  // encoder, decoder, cross
 AttentionKind kind_of(Sublayer sublayer);
 
@@ -73,11 +88,18 @@ bool routes_whole_segments(const AttentionTexts& texts);
 // Adds what is wrong with the mechanisms.
 void add_attention_problems(const AttentionTexts& texts, Problems& problems);
 
+// Throws a UsageError that names the options of span(limit,ramp) and routed(c,w) that differ from their defaults
+// although the model does not use the mechanism. For new trainings only: a saved model may lose the mechanism to an
+// override. The configuration has passed validate().
+void refuse_idle_options(const AttentionTexts& texts, const StackConfig& config);
+
 // The mechanism of one attention of layer `layer` (from 0), heads resolved.
 LayerSpec attention_of(const AttentionTexts& texts, Sublayer sublayer, int64_t layer);
 
 // Other mechanisms, which select in both phases. Throws an Error if one is for a part that the model does not have.
 AttentionTexts with_attention(AttentionTexts texts, const AttentionOverride& mechanisms);
+// Copies all but the mechanisms of `sorts` into a family's configuration.
+void set_attention(const AttentionTexts& texts, AttentionConfig& config);
 
 // The same spec with its selection removed: what --sparsify train uses outside training.
 LayerSpec without_selection(LayerSpec spec);

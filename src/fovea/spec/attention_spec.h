@@ -17,9 +17,11 @@
 
 // An attention mechanism as a value: which pairs may attend, which of them are selected, how scores become weights,
 // how the output is normalised.
-//     spec  = (pairs | routed | clause | mix | stage) { "+" stage }      pairs left out = full, stages in any order,
-//     each kind once pairs = both { "|" both }                  union both  = atom { "&" atom } intersection, binds
-//     tighter atom  = name [ "(" args ")" ] | "(" pairs ")"
+//     spec  = (pairs | routed | clause | mix | stage) { "+" stage }
+//     pairs = both { "|" both }                  union
+//     both  = atom { "&" atom }                  intersection, binds tighter
+//     atom  = name [ "(" args ")" ] | "(" pairs ")"
+// Pairs left out are full; stages come in any order, each kind once.
 // docs/attention.md lists the names; patterns.h, transforms.h and norms.h define them, one struct each.
 namespace fovea {
 

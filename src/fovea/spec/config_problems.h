@@ -10,6 +10,17 @@
 // What is wrong with a configuration, gathered so that one message names everything.
 namespace fovea {
 
+// The names of the fields whose values differ from those of a default-made configuration.
+template <class Config>
+std::vector<std::string_view> changed_fields(Config config) {
+  Config defaults;
+  const std::vector<FieldView> ours = field_views(config), theirs = field_views(defaults);
+  std::vector<std::string_view> names;
+  for (size_t i = 0; i < ours.size(); ++i)
+    if (values_of(ours[i]) != values_of(theirs[i])) names.push_back(ours[i].name);
+  return names;
+}
+
 class Problems {
  public:
   void add(std::string sentence) { sentences_.push_back(std::move(sentence)); }

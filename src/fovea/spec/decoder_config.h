@@ -31,6 +31,9 @@ struct DecoderConfig : StackConfig, AttentionConfig {
 // Throws an Error that names every forbidden combination found, one after the other in one line.
 void validate(const DecoderConfig& config);
 
+// See attention_config.h.
+void refuse_idle_options(const DecoderConfig& config);
+
 // The configuration with other mechanisms, selecting in both phases. Throws an Error if one is for an encoder.
 DecoderConfig with_attention(DecoderConfig config, const AttentionOverride& mechanisms);
 

@@ -75,6 +75,23 @@ TEST(DecoderConfig, SpansBringTheirOwnDistances) {
   EXPECT_THAT(decoder_refusal(config), HasSubstr("'span' joins no other pattern"));
 }
 
+TEST(DecoderConfig, OptionsOfAMechanismNeedIt) {
+  DecoderConfig config;
+  EXPECT_NO_THROW(refuse_idle_options(config));
+  config.span_loss = 1e-3;
+  EXPECT_EQ(message_of([&] { refuse_idle_options(config); }),
+            "--span-loss is an option of span(limit,ramp), but the model does not use it; leave it out");
+  config.attention_layers = {"decoder.6=4*full;4*span(8,2)"};
+  EXPECT_NO_THROW(refuse_idle_options(config));
+  config.routing_keys = "shared", config.routing_decay = 0.9;
+  EXPECT_EQ(message_of([&] { refuse_idle_options(config); }),
+            "--routing-keys is an option of routed(c,w), but the model does not use it; leave it out; --routing-decay "
+            "is an option of routed(c,w), but the model does not use it; leave it out");
+  config.attention = "routed(4,16)";
+  EXPECT_NO_THROW(refuse_idle_options(config));
+  EXPECT_NO_THROW(validate(with_attention(config, {.attention = "full"}))) << "an override of a saved model";
+}
+
 // Of a decoder's routed heads the keys are the queries, or the future would leak through the members' order.
 TEST(DecoderConfig, RoutedHeadsShareTheirKeys) {
   DecoderConfig config;

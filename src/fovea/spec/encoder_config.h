@@ -36,6 +36,9 @@ struct EncoderConfig : StackConfig, AttentionConfig {
 // Throws an Error that names every forbidden combination found, one after the other in one line.
 void validate(const EncoderConfig& config);
 
+// See attention_config.h.
+void refuse_idle_options(const EncoderConfig& config);
+
 // The configuration with other mechanisms, selecting in both phases. Throws an Error if one is for a decoder.
 EncoderConfig with_attention(EncoderConfig config, const AttentionOverride& mechanisms);
 

@@ -42,5 +42,13 @@ TEST(EncoderConfig, SaysWhatIsWrong) {
             "--attention-decoder: the model has no decoder; use --attention or --attention-encoder");
 }
 
+TEST(EncoderConfig, OptionsOfAMechanismNeedIt) {
+  EncoderConfig config;
+  config.span_start = 0.5, config.span_cold_cache = "zeros";
+  EXPECT_EQ(message_of([&] { refuse_idle_options(config); }),
+            "--span-start is an option of span(limit,ramp), but the model does not use it; leave it out; "
+            "--span-cold-cache is an option of span(limit,ramp), but the model does not use it; leave it out");
+}
+
 }  // namespace
 }  // namespace fovea

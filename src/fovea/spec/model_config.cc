@@ -6,16 +6,9 @@ namespace fovea {
 namespace {
 
 AttentionTexts texts_of(const ModelConfig& config) {
-  return {.attention = config.attention,
-          .attention_layers = config.attention_layers,
-          .sparsify = config.sparsify,
-          .heads = config.transformer_heads,
-          .sorts = {{Sublayer::kEncoder, config.attention_encoder, config.enc_depth},
-                    {Sublayer::kDecoder, config.attention_decoder, config.dec_depth},
-                    {Sublayer::kCross, config.attention_cross, config.dec_depth}},
-          .routing_keys = config.routing_keys,
-          .positions = config.transformer_positions,
-          .span_cold_cache = config.span_cold_cache};
+  return attention_texts(config, {{Sublayer::kEncoder, config.attention_encoder, config.enc_depth},
+                                  {Sublayer::kDecoder, config.attention_decoder, config.dec_depth},
+                                  {Sublayer::kCross, config.attention_cross, config.dec_depth}});
 }
 
 }  // namespace
@@ -25,9 +18,7 @@ void validate(const ModelConfig& config) {
   problems.add_ranges(config);
   add_stack_problems(config, problems);
   const std::vector<int64_t>& sizes = config.dim_vocabs;
-  problems.add_if(sizes.empty() || sizes.size() > 2,
-                  cat("--dim-vocabs has ", sizes.size(), " numbers; expected one or two"));
-  for (const int64_t size : sizes) problems.add_if(size < 0, cat("--dim-vocabs ", size, " is negative"));
+  add_vocabulary_problems(sizes, 2, problems);
   problems.add_if(
       sizes.size() == 2 && sizes[0] != sizes[1] && (config.tied_embeddings_src || config.tied_embeddings_all),
       cat("--tied-embeddings-", config.tied_embeddings_all ? "all" : "src", " needs one vocabulary for both ",
@@ -38,14 +29,14 @@ void validate(const ModelConfig& config) {
 
 ModelConfig with_attention(ModelConfig config, const AttentionOverride& mechanisms) {
   const AttentionTexts texts = with_attention(texts_of(config), mechanisms);
-  config.attention = texts.attention;
-  config.attention_layers = texts.attention_layers;
-  config.sparsify = texts.sparsify;
+  set_attention(texts, config);
   config.attention_encoder = texts.sorts[0].attention;
   config.attention_decoder = texts.sorts[1].attention;
   config.attention_cross = texts.sorts[2].attention;
   return config;
 }
+
+void refuse_idle_options(const ModelConfig& config) { refuse_idle_options(texts_of(config), config); }
 
 LayerSpec attention_of(const ModelConfig& config, Sublayer sublayer, int64_t layer) {
   return attention_of(texts_of(config), sublayer, layer);

@@ -39,6 +39,9 @@ struct ModelConfig : StackConfig, AttentionConfig {
 // Throws an Error that names every forbidden combination found, one after the other in one line.
 void validate(const ModelConfig& config);
 
+// See attention_config.h.
+void refuse_idle_options(const ModelConfig& config);
+
 // The configuration with other mechanisms, selecting in both phases.
 ModelConfig with_attention(ModelConfig config, const AttentionOverride& mechanisms);
 

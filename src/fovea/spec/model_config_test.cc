@@ -85,6 +85,24 @@ TEST(ModelConfig, EveryProblemInOneLine) {
   EXPECT_THAT(message, Not(HasSubstr("\n")));
 }
 
+TEST(ModelConfig, AMechanismForTheDecoderAloneHasOneReason) {
+  ModelConfig config;
+  config.attention = "span(256,32)";
+  EXPECT_EQ(message_of([&] { validate(config); }),
+            "--attention: attention 'span(256,32)': 'span' reads the keys before a query, so it needs causal "
+            "self-attention, such as a decoder's; got self-attention that is not causal, use full or random(k) there "
+            "(set --attention-encoder and --attention-cross)");
+}
+
+TEST(ModelConfig, OptionsOfAMechanismNeedIt) {
+  ModelConfig config;
+  config.span_loss = 0;
+  EXPECT_EQ(message_of([&] { refuse_idle_options(config); }),
+            "--span-loss is an option of span(limit,ramp), but the model does not use it; leave it out");
+  config.attention_decoder = "span(8,2)";
+  EXPECT_NO_THROW(refuse_idle_options(config));
+}
+
 TEST(ModelConfig, WidthsAndVocabulariesThatCannotBe) {
   ModelConfig config;
   config.dim_emb = 9;

@@ -1,7 +1,9 @@
 #include "fovea/spec/positions.h"
 
+#include <array>
 #include <charconv>
 #include <cmath>
+#include <utility>
 
 #include "fovea/base/error.h"
 #include "fovea/base/strings.h"
@@ -73,14 +75,17 @@ void read_arguments(Scheme& scheme, std::string_view arguments, std::string_view
     throw UsageError(cat("got '", text, "'; ", Scheme::kName, " takes no argument"));
   } else {
     size_t place = 0;
+    std::array<bool, std::tuple_size_v<decltype(kFields)>> given{};
     for (const std::string& part : split(arguments, ',')) {
+      size_t fields = 0;  // tried; the last one is the argument's if it was read
       const bool read = std::apply(
           [&](const auto&... field) {
-            size_t at = 0;
-            return (read_field(scheme, field, at++, {trim(part), place}) || ...);
+            return (read_field(scheme, field, fields++, {trim(part), place}) || ...);
           },
           kFields);
       ++place;
+      if (read && std::exchange(given.at(fields - 1), true))
+        throw UsageError(cat("got '", text, "'; give each argument once"));
       if (read) continue;
       std::vector<std::string> expected;
       std::apply([&](const auto&... field) { (expected.push_back(expected_of(field)), ...); }, kFields);

@@ -105,8 +105,8 @@ using PositionScheme =
 using PositionSchemes = std::vector<PositionScheme>;
 
 // "learned", "sinusoidal+rotary", "rotary(1000000)", "shaw(16,values)+alibi": schemes joined by '+'. Throws a
-// UsageError for an unknown name, an argument out of its range, a scheme that is given twice, a second one that is
-// added, and `none` beside another.
+// UsageError for an unknown name, an argument out of its range, a scheme or an argument that is given twice, a second
+// scheme that is added, and `none` beside another.
 PositionSchemes parse_positions(std::string_view text);
 // The shortest text that reads back as the same schemes.
 std::string print(const PositionSchemes& schemes);

@@ -51,6 +51,9 @@ TEST(Positions, SaysWhatIsWrong) {
   const std::string xl = "; expected clamp=N, N between 0 and 1e+06, e.g. transformer-xl(clamp=400)";
   EXPECT_EQ(positions_refusal("transformer-xl(400)"), "got 'transformer-xl(400)'" + xl);
   EXPECT_EQ(positions_refusal("transformer-xl(clamp=-1)"), "got 'transformer-xl(clamp=-1)'" + xl);
+  EXPECT_EQ(positions_refusal("transformer-xl(clamp=1,clamp=2)"),
+            "got 'transformer-xl(clamp=1,clamp=2)'; give each argument once");
+  EXPECT_EQ(positions_refusal("shaw(4,values,values)"), "got 'shaw(4,values,values)'; give each argument once");
   EXPECT_EQ(positions_refusal("alibi(8)"), "got 'alibi(8)'; alibi takes no argument");
 }
 

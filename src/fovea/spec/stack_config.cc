@@ -38,6 +38,12 @@ void add_stack_problems(const StackConfig& config, Problems& problems) {
                       "'; expected a rate from 0 to 0.99, or -1 for that of --transformer-dropout"));
 }
 
+void add_vocabulary_problems(const std::vector<int64_t>& sizes, size_t most, Problems& problems) {
+  problems.add_if(sizes.empty() || sizes.size() > most,
+                  cat("--dim-vocabs has ", sizes.size(), " numbers; expected ", most == 1 ? "one" : "one or two"));
+  for (const int64_t size : sizes) problems.add_if(size < 0, cat("--dim-vocabs ", size, " is negative"));
+}
+
 double embedding_dropout(const StackConfig& config) {
   return config.transformer_dropout_embedding < 0 ? config.transformer_dropout : config.transformer_dropout_embedding;
 }

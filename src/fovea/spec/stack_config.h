@@ -77,6 +77,9 @@ struct StackConfig : RoutingConfig, SpanConfig {
 // What validate() of a family asks of these fields; their ranges are checked by the caller.
 void add_stack_problems(const StackConfig& config, Problems& problems);
 
+// The same of --dim-vocabs, the sizes of up to `most` (1 or 2) vocabularies.
+void add_vocabulary_problems(const std::vector<int64_t>& sizes, size_t most, Problems& problems);
+
 double embedding_dropout(const StackConfig& config);
 
 // Whether the feed-forward blocks are gated: their first matrix has then 2 transformer_dim_ffn rows.

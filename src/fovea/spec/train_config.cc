@@ -10,13 +10,10 @@ namespace {
 
 // Refuses options of other optimisers, unless they have their default values: a --config file may list every option.
 void check_optimizer_options(const TrainConfig& config, Problems& problems) {
-  TrainConfig given = config, defaults;
-  const std::vector<FieldView> ours = field_views(given), theirs = field_views(defaults);
-  for (size_t i = 0; i < ours.size(); ++i) {
-    const std::string_view users = optimizers_with(ours[i].name);
-    if (users.empty() || place_of_choice(users, config.optimizer) || values_of(ours[i]) == values_of(theirs[i]))
-      continue;
-    problems.add(cat("--", ours[i].name, " is an option of --optimizer ", join(split(users, '|'), " and "),
+  for (const std::string_view name : changed_fields(config)) {
+    const std::string_view users = optimizers_with(name);
+    if (users.empty() || place_of_choice(users, config.optimizer)) continue;
+    problems.add(cat("--", name, " is an option of --optimizer ", join(split(users, '|'), " and "),
                      ", but --optimizer is ", config.optimizer));
   }
 }

@@ -52,7 +52,10 @@ TrainSetup train_setup() {
     add_problems(values->options, problems);
     train::check_measures(T::known_measures(), config.valid_metrics, problems);
   };
-  setup.check_model = [values] { validate(values->model); };
+  setup.check_model = [values] {
+    validate(values->model);
+    refuse_idle_options(values->model);
+  };
   setup.inputs = [values] { return values->options.inputs(); };
   setup.load = [values](const TrainConfig& config, int64_t batches_an_update) -> std::unique_ptr<train::Task> {
     return std::make_unique<T>(config, values->options, values->model, batches_an_update);

@@ -1,0 +1,64 @@
+#!/usr/bin/env python3
+"""What `fovea analyze` says of options, texts and models that do not fit."""
+import unittest
+
+from analyzed_models import F, PAIRS, PLACE, SOURCE, TARGET, language, translation
+from fovea_program import Refusals, checked, without_privilege
+
+
+class BadInput(Refusals):
+    def refused(self, *arguments, **options):
+        self.assertEqual(super().refused("analyze", *arguments, **options).stdout, "")
+
+    def test_options(self):
+        model = ["--model", translation()]
+        text = ["--train-sets", SOURCE, TARGET]
+        self.refused(*model, says="--source is missing; expected a sentence, or text files in --train-sets", code=2)
+        self.refused(*model, *text, "--source", "un", says="--source and --train-sets: expected one of them", code=2)
+        self.refused(*model, *text, "--unit", "letter", says="--unit", code=2)
+        self.refused(*model, *text, "--tau", 0, says="--tau: expected numbers above 0", code=2)
+        self.refused(*model, *text, "--by", "tag", says="--by: got 'tag'; expected previous or column:FILE", code=2)
+        self.refused(*model, *text, "--by", "previous", "--unit", "piece", says="--by needs --unit word", code=2)
+        self.refused(*model, "--sweep", "full", says="--sweep needs --train-sets", code=2)
+        self.refused(*model, *text, "--sweep", "cross=", says="--sweep: got 'cross='", code=2)
+        self.refused(*model, translation(), *text, "--cost", says="give one --model", code=2)
+        self.refused(*model, "--train-sets", SOURCE, says="--train-sets", code=2)
+        self.refused(*model, *text, "--output", F / "no" / "folder", says="--output")
+        self.refused("--model", language("full"), "--train-sets", TARGET, "--sweep", "cross=full", says="a language model has no",
+                     code=2)
+
+    def test_output_in_a_folder_that_may_not_change(self):
+        folder = F / "fixed"
+        folder.mkdir()
+        folder.chmod(0o555)
+        self.refused("--model", translation(), "--train-sets", SOURCE, TARGET, "--output", folder / "x", says="--output",
+                     before=without_privilege())
+
+    def test_text(self):
+        empty, short = F / "empty", F / "short"
+        empty.write_text("")
+        short.write_text("a b\n")
+        model = ["--model", translation()]
+        self.refused(*model, "--train-sets", empty, empty, says="--train-sets: the text has no lines")
+        self.refused(*model, "--cost", "--train-sets", short, short, says="expected 10 pairs at least")
+        self.refused(*model, "--train-sets", SOURCE, TARGET, "--by", f"column:{F / 'none'}", says="none")
+        self.refused(*model, "--train-sets", SOURCE, TARGET, "--by", f"column:{empty}", says="ends after line 0")
+        wrong = F / "wrong"
+        wrong.write_text("".join("X\n" for _ in range(PAIRS)))
+        self.refused(*model, "--train-sets", SOURCE, TARGET, "--by", f"column:{wrong}", says=" entries; expected ")
+        self.refused(*model, "--train-sets", short, short, "--by", f"column:{TARGET}", says=" entries; expected 2")
+
+    def test_models(self):
+        deeper = F / "deeper"
+        arguments = PLACE.training(deeper, "--after-batches", 1, "--quiet")
+        arguments[arguments.index("--dec-depth") + 1] = 2
+        checked(*arguments)
+        self.refused("--model", translation(), deeper, "--train-sets", SOURCE, TARGET,
+                     says="expected models of one shape")
+        self.refused("--model", translation(), language("full"), "--train-sets", SOURCE, TARGET, says="task")
+        routed = translation("mixed", "--attention-encoder", "1*full;1*window(3)")
+        self.refused("--model", translation(), routed, "--train-sets", SOURCE, TARGET, says="expected models of one shape")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

@@ -7,11 +7,10 @@ import huggingface
 import timing
 from attention import MORE_SPECS, PASSES
 from attention import SPECS as ALL_SPECS
+from crossover import Crossover
 from huggingface import SPECS, in_turns, registered, type_of
 
 HEADS, KEY_HEADS, HEAD_DIM = 8, 2, 64
-LEAST, MOST = 32, 8192  # tokens, between which mechanisms overtake sdpa
-HALVINGS = 3            # of the last step between two lengths
 
 
 class Layer(torch.nn.Module):
@@ -82,51 +81,24 @@ def grouped_rows(given):
                               for kind in ("", "repeated ")}}
 
 
-class Crossover:
-    """Forward and backward of mechanisms against dense sdpa, at more and more lengths."""
+def ratios_of(given, dtype):
+    """(n, specs) -> {spec: times faster than dense sdpa, forward and backward}."""
+    def measure(n, specs):
+        inputs, both = inputs_of(n, dtype), PASSES["both"]
+        sides = {"sdpa": both(sdpa, inputs), **{spec: both(grouped(spec, dtype), inputs) for spec in specs}}
+        times = timing.in_turns(sides, given.seconds / 4)
+        return {spec: times["sdpa"].seconds / times[spec].seconds for spec in specs}
 
-    def __init__(self, given, dtype):
-        self.given, self.dtype = given, dtype
-        self.ratios = {spec: {} for spec in dict.fromkeys([*ALL_SPECS, *MORE_SPECS])}  # {spec: {n: times faster}}
-
-    def measure(self, n, specs):
-        inputs = inputs_of(n, self.dtype)
-        both = PASSES["both"]
-        sides = {"sdpa": both(sdpa, inputs), **{spec: both(grouped(spec, self.dtype), inputs) for spec in specs}}
-        times = timing.in_turns(sides, self.given.seconds / 4)
-        for spec in specs:
-            self.ratios[spec][n] = times["sdpa"].seconds / times[spec].seconds
-
-    def first_win(self, spec):
-        """The shortest length from which on all that were measured win; None if there is none."""
-        lengths = sorted(self.ratios[spec])
-        losses = [n for n in lengths if self.ratios[spec][n] < 1]
-        return next((n for n in lengths if not losses or n > losses[-1]), None)
-
-    def last_loss(self, spec):
-        return max((n for n, ratio in self.ratios[spec].items() if ratio < 1), default=None)
-
-    def run(self):
-        lengths = [LEAST << step for step in range((MOST // LEAST).bit_length())]
-        for n in [n for n in lengths if n <= max(self.given.lengths)]:
-            self.measure(n, self.ratios)
-        for spec in self.ratios:
-            for _ in range(HALVINGS):
-                win, loss = self.first_win(spec), self.last_loss(spec)
-                if win is None or loss is None or win - loss <= 8:
-                    break
-                self.measure((win + loss) // 2 // 8 * 8 or 8, [spec])
-        return self.ratios
+    return measure
 
 
 def crossover_rows(given, curves):
     """A row for each mechanism; fills curves, {title: {spec: [(n, times faster)]}}."""
+    specs = list(dict.fromkeys([*ALL_SPECS, *MORE_SPECS]))
     for dtype in given.types:
-        crossover = Crossover(given, type_of(dtype))
-        ratios = crossover.run()
-        curves[dtype] = {spec: sorted(points.items()) for spec, points in ratios.items()}
-        for spec, points in ratios.items():
-            first, last = crossover.first_win(spec), max(points)
-            yield {"type": dtype, "mechanism": spec, "faster from": first if first else f"not up to {last}",
-                   "times faster there": points[first] if first else points[last],
-                   "longest": last, "times faster at the longest": points[last]}
+        found = Crossover(specs, ratios_of(given, type_of(dtype)), max(given.lengths)).run()
+        curves[dtype] = {spec: sorted(points.items()) for spec, points in found.ratios.items()}
+        for spec, points in found.ratios.items():
+            first, last = found.first_win(spec), max(points)
+            yield {"type": dtype, "mechanism": spec, "faster from": first or f"not up to {last}",
+                   "times faster there": points[first or last], "longest": last, "times faster at the longest": points[last]}

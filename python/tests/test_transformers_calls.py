@@ -44,6 +44,20 @@ def test_a_static_cache_selects_among_the_tokens_seen(kind):
                                          **arguments), expected)
 
 
+@pytest.mark.parametrize("kind", ["llama", "mistral"])
+def test_compiled_steps_with_a_static_cache(kind):
+    made, ids = hf.model(kind, fovea.transformers.register("topk(3)")), hf.tokens(2, 12)
+    run = torch.compile(made, fullgraph=True, backend="aot_eager", dynamic=False)
+    cache = transformers.StaticCache(config=made.config, max_cache_len=24)
+    parts = []
+    with torch.no_grad():
+        for begin, end in ((0, 8), (8, 9), (9, 10), (10, 12)):
+            places = torch.arange(begin, end)
+            where = {"position_ids": places.expand(2, -1)} if hf.VERSION >= (5, 0) else {"cache_position": places}
+            parts.append(run(ids[:, begin:end], past_key_values=cache, use_cache=True, **where).logits)
+        torch.testing.assert_close(torch.cat(parts, 1), made(ids).logits, **CLOSE)
+
+
 def test_views_and_keys_of_one_row():
     """Projections are transposed, not copied; one row of keys may stand for a batch."""
     rows = [torch.randn(3, 9, heads, 8) for heads in (6, 2, 2)]

@@ -76,17 +76,25 @@ def options():
     parser.add_argument("--output", default=str(ROOT / "build" / "bench"), type=made_folder, metavar="DIR", help="folder of the tables [build/bench]")
     parser.add_argument("--build", default=str(ROOT / "build" / "release"), type=built, metavar="DIR", help="[build/release]")
     parser.add_argument("--threads", type=positive, default=2, help="[2]")
-    parser.add_argument("--sizes", type=positive, nargs="+", metavar="N", help="sequence lengths of the sdpa part [512 2048 8192 16384]")
+    parser.add_argument("--sizes", type=positive, nargs="+", metavar="N", help="sequence lengths of the parts sdpa [512 2048 8192 16384] and huggingface [2048 8192 32768]")
     parser.add_argument("--seconds", type=finite, default=1.0, help="of a comparison at least, five rounds in any case [1]")
     parser.add_argument("--bfloat16", action="store_true", help="the sdpa part in bfloat16 too, in a table of its own")
     parser.add_argument("--model", type=existing, metavar="DIR", help="the trained model whose queries and keys are taken; default: a small one, trained first")
     parser.add_argument("--corpus", nargs=2, type=existing, metavar="FILE", help="source and target text for training; default made up")
     parser.add_argument("--text", type=existing, metavar="FILE", help="text of the language and generation parts; default made up")
     parser.add_argument("--language-model", type=existing, metavar="DIR", help="the language model of bytes that generates; default: a small one, trained first")
+    model = parser.add_argument_group("of the part huggingface")
+    for name, more in HUGGINGFACE_OPTIONS.items():
+        model.add_argument(f"--{name}", **more)
     given = parser.parse_args()
-    for name, part in (("sizes", "sdpa"), ("bfloat16", "sdpa"), ("model", "sdpa"), ("corpus", "training"), ("language-model", "generation")):
+    if given.sizes and not {"sdpa", "huggingface"} & set(given.only):
+        parser.error("--sizes is for the parts sdpa and huggingface, which --only leaves out")
+    for name, part in (*((name, "huggingface") for name in HUGGINGFACE_OPTIONS), ("bfloat16", "sdpa"), ("model", "sdpa"), ("corpus", "training"), ("language-model", "generation")):
         if getattr(given, name.replace("-", "_")) and part not in given.only:
             parser.error(f"--{name} is for the part {part}, which --only leaves out")
+    for name, default in HUGGINGFACE_DEFAULTS.items():
+        if getattr(given, name) is None:
+            setattr(given, name, default)
     if given.text and not {"language", "generation"} & set(given.only):
         parser.error("--text is for the parts language and generation, which --only leaves out")
     return given
@@ -214,10 +222,40 @@ def generation_part(given, report, _roof):
 
 def huggingface_part(given, report, _roof):
     import huggingface
+    import huggingface_attention
+    import huggingface_memory
 
-    rows = huggingface.rows((2048,) if given.quick else (2048, 8192), given.seconds)
-    report.table("huggingface", "A random Llama-like model of transformers, 8 layers, width 512, 8 query and 2 key heads", rows)
+    given.lengths = given.sizes or ([2048] if given.quick else [2048, 8192, 32768])
+    width = f"{given.layers} layers, width 512, 8 query and 2 key heads"
+    whole, heads = f"a random Llama-like model of transformers, {width}", "8 query and 2 key heads of 64, causal"
+    curves = {}
+    rows = {
+        "model": (f"Whole model against sdpa: {whole}", huggingface.model_rows),
+        "attention": (f"Its attention alone: {heads}", huggingface_attention.attention_rows),
+        "window": (f"A model with a sliding window, against sdpa: {whole}", huggingface.window_rows),
+        "padded": (f"Two rows, one with an eighth of padding, against two without: {whole}", huggingface.padded_rows),
+        "memory": (f"Peak memory of a step: {whole}", huggingface_memory.memory_rows),
+        "grouped": (f"Grouped queries against repeated heads: {heads}", huggingface_attention.grouped_rows),
+        "crossover": (f"The length from which forward and backward are faster than dense sdpa: {heads}",
+                      lambda given: huggingface_attention.crossover_rows(given, curves))}
+    for name in given.rows:
+        report.table(f"huggingface-{name}", rows[name][0], rows[name][1](given))
+    from plot import log_plot
 
+    for dtype, points in curves.items():
+        svg = log_plot(f"Forward and backward against dense sdpa, {dtype}", "tokens", "times faster", points)
+        report.picture(f"huggingface-crossover-{dtype}", svg, f"times faster than dense sdpa by length, {dtype}")
+
+
+HUGGINGFACE_ROWS = ["model", "attention", "window", "padded", "memory", "grouped", "crossover"]
+HUGGINGFACE_TYPES = ["float32", "bfloat16"]
+HUGGINGFACE_OPTIONS = {
+    "rows": {"choices": HUGGINGFACE_ROWS, "nargs": "+", "metavar": "ROWS", "help": "some of its tables, of " + ", ".join(HUGGINGFACE_ROWS)},
+    "types": {"choices": HUGGINGFACE_TYPES, "nargs": "+", "metavar": "TYPE", "help": "float32, bfloat16 [both]"},
+    "layers": {"type": positive, "metavar": "N", "help": "of the model [8]"},
+    "repetitions": {"type": positive, "metavar": "N", "help": "of each side at least [3]"},
+    "once-above": {"type": finite, "metavar": "SECONDS", "help": "a side that takes longer is run once [20]"}}
+HUGGINGFACE_DEFAULTS = {"rows": HUGGINGFACE_ROWS, "types": HUGGINGFACE_TYPES, "layers": 8, "repetitions": 3, "once_above": 20.0}
 
 # Of --only, in the order of measuring: `peers` begins with malloc's own settings, which tuned ones replace for good.
 PARTS = {"peers": peers_part, "sdpa": sdpa_part, "kernels": kernels_part, "flex": flex_part, "spans": spans_part,

@@ -90,7 +90,19 @@ def _check_seeds(**values):
             raise ValueError(f"attention: {name} {value} is not in [-2^63, 2^63)")
 
 
+def _check_device(q):
+    """The dispatcher's own message for another device is a table of all backends."""
+    kind = q.device.type if isinstance(q, torch.Tensor) else "cpu"  # other types are refused by name
+    if kind in ("cpu", "meta"):
+        return
+    if kind != "cuda":
+        raise ValueError(f"attention: q is on {q.device}; expected the CPU or CUDA; move the tensors there")
+    if torch.version.cuda is None and torch.version.hip is None:
+        raise ValueError(f"attention: q is on {q.device}, and this torch has no CUDA; move the tensors to the CPU")
+
+
 def _call(called, *qkv, spec, tensors, **options):
+    _check_device(qkv[0])
     if torch.compiler.is_compiling():
         return called(*qkv, spec=spec, **tensors, **options)
     for name, value in zip("qkv", qkv):

@@ -48,9 +48,15 @@ def padding(side, rows=3, length=LENGTH):
     return mask
 
 
+def switch(made, implementation):
+    """transformers 4 logs that a model has no other attention, and keeps its own."""
+    made.set_attn_implementation(implementation)
+    assert made.config._attn_implementation == implementation
+
+
 def pass_of(made, implementation, ids, **arguments):
     """Logits of the tokens that are no padding, and the gradient of all parameters."""
-    made.set_attn_implementation(implementation)
+    switch(made, implementation)
     made.zero_grad()
     logits = made(ids, **arguments).logits
     mask = arguments.get("attention_mask")
@@ -61,5 +67,5 @@ def pass_of(made, implementation, ids, **arguments):
 
 
 def generated(made, implementation, ids, **arguments):
-    made.set_attn_implementation(implementation)
+    switch(made, implementation)
     return made.generate(ids, max_new_tokens=64, do_sample=False, **arguments)

@@ -79,7 +79,6 @@ def test_packed_documents_do_not_see_one_another(kind):
         made(ids, cu_seq_lens_k=ends[[0, 1, 3]], **given)
 
 
-@hf.newer
 def test_chunks():
     """Llama 4's layers that attend within chunks."""
     from transformers import Llama4TextConfig, Llama4ForCausalLM
@@ -89,11 +88,11 @@ def test_chunks():
                               attention_chunk_size=6, num_local_experts=1, pad_token_id=0, bos_token_id=1, eos_token_id=2)
     made, ids, name = Llama4ForCausalLM(config).eval(), hf.tokens(), fovea.transformers.register("full")
     for arguments in ({}, {"attention_mask": hf.padding("left")}):
-        made.set_attn_implementation("eager")
+        hf.switch(made, "eager")
         mask = arguments.get("attention_mask", torch.ones_like(ids)).bool()
         with torch.no_grad():
             expected = made(ids, **arguments).logits[mask]
-            made.set_attn_implementation(name)
+            hf.switch(made, name)
             torch.testing.assert_close(made(ids, **arguments).logits[mask], expected, **CLOSE)
 
 
@@ -145,13 +144,13 @@ def test_an_encoder_and_its_decoder():
     for mask in (hf.padding("left"), hf.padding("right")):
         for arguments in ({"decoder_input_ids": target}, {"decoder_input_ids": hf.tokens(3, hf.LENGTH, 7)}):
             with torch.no_grad():
-                made.set_attn_implementation("sdpa")
+                hf.switch(made, "sdpa")
                 expected = made(ids, attention_mask=mask, **arguments).logits
-                made.set_attn_implementation(name)
+                hf.switch(made, name)
                 torch.testing.assert_close(made(ids, attention_mask=mask, **arguments).logits, expected, **CLOSE)
-    made.set_attn_implementation(fovea.transformers.register("0-1=window(4)"))  # of self-attention: the other takes full
+    hf.switch(made, fovea.transformers.register("0-1=window(4)"))  # of self-attention: the other takes full
     assert made(ids, decoder_input_ids=target).logits.isfinite().all()
-    made.set_attn_implementation(fovea.transformers.register("window(4)"))
+    hf.switch(made, fovea.transformers.register("window(4)"))
     with pytest.raises(ValueError, match="cross-attention cannot take 'window"):
         made(ids, decoder_input_ids=target)
 
@@ -165,13 +164,13 @@ def test_layers_have_mechanisms_of_their_own():
     for layer in made.model.layers:
         layer.self_attn.register_forward_pre_hook(lambda module, args, kwargs: inputs.append(kwargs["hidden_states"]),
                                                   with_kwargs=True)
-    made.set_attn_implementation(fovea.transformers.register("0=window(4),1-2=topk(2)"))
+    hf.switch(made, fovea.transformers.register("0=window(4),1-2=topk(2)"))
     with torch.no_grad():
         made(ids)
     mixed = list(outputs)
     for layer, spec in ((0, "window(4)"), (1, "topk(2)"), (2, "topk(2)")):
         for name in ("window(4)", "topk(2)", "full"):
-            outputs.clear(), made.set_attn_implementation(fovea.transformers.register(name))
+            outputs.clear(), hf.switch(made, fovea.transformers.register(name))
             attention = made.model.layers[layer].self_attn
             with torch.no_grad():
                 embeddings = made.model.rotary_emb(ids[..., None].float(), torch.arange(hf.LENGTH)[None])
@@ -184,7 +183,7 @@ def test_weights_are_exact():
     made, ids, mask = hf.model("mistral", "eager"), hf.tokens(), hf.padding("left")
     with torch.no_grad():
         expected = made(ids, attention_mask=mask, output_attentions=True).attentions
-        made.set_attn_implementation(fovea.transformers.register("full"))
+        hf.switch(made, fovea.transformers.register("full"))
         got = made(ids, attention_mask=mask, output_attentions=True)
         assert not any(x is not None for x in made(ids).attentions or ())
     assert len(got.attentions) == 3
@@ -213,7 +212,6 @@ def test_gradient_checkpointing_draws_the_same_dropout():
     assert not torch.equal(made(ids, labels=ids, use_cache=False).loss, other)  # a new mask at each call
 
 
-@hf.newer
 @pytest.mark.parametrize("kind", ["llama", "mistral"])
 def test_compiles_whole(kind):
     made, ids = hf.model(kind, fovea.transformers.register("topk(3)")), hf.tokens()

@@ -129,6 +129,8 @@ def function(mechanism):
             _count()
         _check(module, query, kwargs)
         batch, heads, q_length, _ = query.shape
+        if key.size(0) != batch and key.size(0) == 1:  # one row of keys for all
+            key, value = key.expand(batch, -1, -1, -1), value.expand(batch, -1, -1, -1)
         layer = _layer(module, mechanism)
         spec = mechanism.spec(layer)
         causal = getattr(module, "is_causal", True) if is_causal is None else is_causal

@@ -5,7 +5,7 @@ import torch
 
 from . import _attention
 from ._names import parse
-from ._register import KEY, register
+from ._register import KEY, check_interface, register
 
 _NUMBER = re.compile(r"\.(\d+)(?:\.|$)")
 _ATTENTION = re.compile("attn|attention", re.IGNORECASE)
@@ -27,15 +27,15 @@ def _check_layers(model, mechanism):
             raise ValueError(f"fovea: '{mechanism.text}' names layers {named}, and the model has 0 to {layers - 1}")
 
 
-def _check_called(model):
+def _check_called(model, name):
     """Raises at the model's next call if that call does not come to Fovea's function."""
     before = _attention.calls
 
     def after_call(module, *_):
         handle.remove()
         if _attention.calls == before and not torch.compiler.is_compiling():
-            raise RuntimeError(f"fovea: {type(module).__name__} accepted '{module.config._attn_implementation}' and did not "
-                               "call it; its attention is its own")
+            raise RuntimeError(f"fovea: {type(module).__name__} accepted '{name}' and did not call it; its "
+                               "attention is its own")
 
     handle = model.register_forward_hook(after_call)
 
@@ -55,10 +55,11 @@ def sparsify(model, spec):
     mechanism = parse(spec)
     _check_layers(model, mechanism)
     name = register(spec)
+    check_interface(model, name)
     _number_layers(model)
     setattr(model.config, KEY, mechanism.text)
     model.set_attn_implementation(name)
-    _check_called(model)
+    _check_called(model, name)
     return model
 
 

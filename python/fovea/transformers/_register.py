@@ -40,13 +40,23 @@ def register(spec):
 
 
 def _calls_interface(model):
-    """Whether the file of the model's class, or of one that it is derived from, calls functions by their names."""
+    """Whether the file of the model's class, or of one that it is derived from, looks attention up by name."""
     for cls in type(model).__mro__:
         if cls.__module__ in ("transformers.modeling_utils", "transformers.generation.utils"):
             continue
         if hasattr(sys.modules.get(cls.__module__), "ALL_ATTENTION_FUNCTIONS"):
             return True
-    return bool(getattr(model.config, "sub_configs", None))  # its parts are looked at by themselves
+    # Parts that are models are looked at by themselves. Other parts are settings: FSMT's decoder, MPT's attention.
+    from transformers import MODEL_MAPPING
+    parts = (getattr(model.config, name, None) for name in getattr(model.config, "sub_configs", None) or ())
+    return any(type(part) in MODEL_MAPPING for part in parts)
+
+
+def check_interface(model, name):
+    """Refuses a model that would accept the name and ignore it."""
+    if not _calls_interface(model):
+        raise ValueError(f"fovea: {type(model).__name__} has an attention of its own and never calls '{name}'; models "
+                         "whose file uses ALL_ATTENTION_FUNCTIONS do")
 
 
 def install():
@@ -67,9 +77,8 @@ def install():
         elif stored is not None and requested != PREFIX + stored:
             warnings.warn(f"the checkpoint's config.json names the attention '{PREFIX}{stored}'; loading it with "
                           f"'{requested}'", stacklevel=2)
-        if requested is not None and requested.startswith(PREFIX) and not _calls_interface(self):
-            raise ValueError(f"fovea: {type(self).__name__} has an attention of its own and never calls "
-                             f"'{requested}'; models whose file uses ALL_ATTENTION_FUNCTIONS do")
+        if requested is not None and requested.startswith(PREFIX):
+            check_interface(self, requested)
         return inner(self, requested, *arguments)
 
     get_correct_attn_implementation.by_fovea = True

@@ -16,6 +16,13 @@ class AtLevel : public testing::TestWithParam<Isa> {
   void TearDown() override { set_isa(best_isa()); }
 };
 
+// The instruction-set level of a scope.
+class AtIsa {
+ public:
+  explicit AtIsa(Isa level) { set_isa(level); }
+  ~AtIsa() { set_isa(best_isa()); }
+};
+
 inline std::string level_title(const testing::TestParamInfo<Isa>& level) {
   std::string text(name(level.param));
   std::replace(text.begin(), text.end(), '-', '_');

@@ -6,7 +6,6 @@
 
 #include "fovea/base/strings.h"
 #include "fovea/kernels/attention/cpu/kernels.h"
-#include "fovea/kernels/attention/cpu/parts.h"
 
 namespace fovea::kernels {
 namespace {
@@ -30,12 +29,13 @@ std::vector<std::string> refuses(const AttentionProblem& problem) {
   return reasons;
 }
 
-// Rows of sums of a task, padded floats each.
-int64_t rows_of_sums(const AttentionProblem& problem, const OffsetGradients& wanted, const DenseTask& task,
+SumRows rows_of_sums(const AttentionProblem& problem, const OffsetGradients& wanted, const DenseTask& task,
                      int64_t padded) {
-  const int64_t of_keys = problem.keys.any() ? key_sums(task) : 0;
-  if (task.parts == 1) return of_keys;
-  return of_keys + (QuerySums(problem, wanted, task.sequence->q_length, padded).end + padded - 1) / padded;
+  SumRows rows{.keys = problem.keys.any() ? key_sums(task) : 0};
+  if (task.parts > 1) {
+    rows.own = (QuerySums(problem, wanted, task.sequence->q_length, padded).end + padded - 1) / padded;
+  }
+  return rows;
 }
 
 SavedPerRow saved(const AttentionProblem& problem) {
@@ -59,14 +59,35 @@ std::vector<DenseTask> forward_tasks(const AttentionProblem& problem) {
   return tasks;
 }
 
+// How many of the `heads` heads that share keys read them in one chain: a divisor, the greatest that leaves
+// kLeastChains chains of the sequence.
+int64_t links_of(const AttentionProblem& problem, int64_t heads, int64_t parts) {
+  int64_t links = heads;
+  while (links > 1 && (heads % links != 0 || problem.num_heads * parts < kLeastChains * links)) --links;
+  return links;
+}
+
 std::vector<DenseTask> backward_tasks(const AttentionProblem& problem) {
   std::vector<DenseTask> tasks;
   for (const Sequence& s : problem.sequences) {
     const int64_t parts = parts_of(s.q_length * s.k_length);
-    for (int64_t head = 0; head < problem.num_heads; ++head) {
+    for (int64_t head = 0; head < problem.num_heads;) {
+      const int64_t key_head = problem.key_head(head),
+                    heads = problem.heads_end(key_head) - problem.keys.first_head(key_head);
+      const int64_t links = links_of(problem, heads, parts);
       for (int64_t part = 0; part < parts; ++part) {
-        tasks.push_back({&s, head, s.k_length * part / parts, s.k_length * (part + 1) / parts, part, parts});
+        for (int64_t link = 0; link < links; ++link) {
+          tasks.push_back({.sequence = &s,
+                           .head = head + link,
+                           .begin = s.k_length * part / parts,
+                           .end = s.k_length * (part + 1) / parts,
+                           .part = part,
+                           .parts = parts,
+                           .link = link,
+                           .links = links});
+        }
       }
+      head += links;
     }
   }
   return tasks;

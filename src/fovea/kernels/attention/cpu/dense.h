@@ -5,6 +5,7 @@
 #include "fovea/kernels/attention/attention.h"
 #include "fovea/kernels/attention/cpu/bf16_products.h"
 #include "fovea/kernels/attention/cpu/offsets.h"
+#include "fovea/kernels/attention/cpu/parts.h"
 #include "fovea/kernels/simd/isa.h"
 
 // "cpu-dense": all pairs of a long sequence by blocks of keys, whose scores never leave the nearer caches: softmax with
@@ -20,12 +21,16 @@ inline int64_t dense_stats(const AttentionProblem& problem) {
   return 2 + (problem.dtype == DType::kBFloat16 ? (problem.head_dim + 1) / 2 : 0);
 }
 
-// Forward: some queries of one sequence under one head, all keys. Backward: all queries, some keys.
+// Forward: some queries of one sequence under one head, all keys. Backward: all queries, some keys, which heads that
+// share them may read one after the other, as links of a chain (parts.h). The chains of some heads follow one another,
+// those of the next heads come after them.
 struct DenseTask {
   const Sequence* sequence = nullptr;
   int64_t head = 0;
   int64_t begin = 0, end = 0;  // forward: queries; backward: keys
   int64_t part = 0, parts = 1;
+  int64_t link = 0, links = 1;
+  bool begins_join() const { return parts > 1 && part == 0; }
 };
 
 struct DenseCall {
@@ -35,10 +40,8 @@ struct DenseCall {
   const AttentionBackward* backward = nullptr;
   const Bf16Products* bf16 = nullptr;
   const TiledHeads* tiled = nullptr;
-  // Backward: sums of each task, at partial_at[task]: where heads share keys key_sums(task) rows, then, where
-  // parts > 1, those of QuerySums.
-  float* partials = nullptr;
-  std::vector<int64_t> partial_at = {};
+  // Backward: of keys key_sums(task) rows where heads share them; a task's own are those of QuerySums where parts > 1.
+  PartialSums sums = {};
   const SharedTerms* shared_terms = nullptr;  // backward
 };
 
@@ -59,9 +62,10 @@ struct DenseKernel {
   static int64_t backward_scratch(const DenseCall& call, const DenseTask& task);
   static void forward(const DenseCall& call, int64_t task, float* scratch);
   static void backward(const DenseCall& call, int64_t task, float* scratch);
-  // Adds up the partial sums of `task` (part 0) and those after it into dQ.
+  // Adds up the sums of `task` (part 0) and of the head's other parts into dQ.
   static void join(const DenseCall& call, int64_t task);
-  // Where heads share keys: adds up those of `task` and of the same keys under the heads after it into dK and dV.
+  // Where heads share keys: adds up those of the chain of `task` and of the chains of further heads that read the same
+  // keys into dK and dV.
   static void join_heads(const DenseCall& call, int64_t task);
 };
 

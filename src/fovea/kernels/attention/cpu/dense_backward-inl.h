@@ -39,7 +39,7 @@ inline DenseBackwardBuffers dense_backward_buffers(Arena& arena, const DenseCall
 }
 
 // Recomputes the scores of each block and multiplies: dQ += dS K, dK += dS^T Q, dV += P^T dO. dK and dV of the task's
-// keys are its own.
+// keys are its chain's own.
 class DenseBackwardTask {
  public:
   DenseBackwardTask(const DenseCall& call, int64_t index, float* scratch)
@@ -51,9 +51,8 @@ class DenseBackwardTask {
         b_(dense_backward_buffers(arena_, call, task_)),
         terms_(view_, in_.terms, window_buffers(arena_, call), in_.scale),
         shared_(call.shared_terms->of(index)) {
-    float* partial = call.partials + call.partial_at[static_cast<size_t>(index)];
-    if (view_.problem.keys.any()) key_sums_ = partial, partial += key_sums(task_) * view_.padded;
-    if (task_.parts > 1) b_.grad_queries = partial;
+    if (view_.problem.keys.any()) key_sums_ = call.sums.keys(index);
+    if (task_.parts > 1) b_.grad_queries = call.sums.own(index);
     const QuerySums places = query_sums();
     if (in_.grad_terms.queries.data != nullptr) sums_.queries = b_.grad_queries + places.queries;
     if (in_.grad_terms.by_query.data != nullptr) sums_.by_query = b_.grad_queries + places.by_query;
@@ -128,12 +127,17 @@ class DenseBackwardTask {
 #endif
     if (key_sums_ != nullptr) {  // others read these keys too
       float* to = key_sums_ + (begin - task_.begin) * view_.padded;
-      std::copy_n(b_.grad_keys, columns * view_.padded, to);
-      std::copy_n(b_.grad_values, columns * view_.padded, to + (task_.end - task_.begin) * view_.padded);
+      add_to_chain(b_.grad_keys, columns * view_.padded, to);
+      add_to_chain(b_.grad_values, columns * view_.padded, to + (task_.end - task_.begin) * view_.padded);
       return;
     }
     unpack_rows({b_.grad_keys, view_.padded, view_.width}, head_rows(in_.grad_k, task_.head, dtype), keys, columns);
     unpack_rows({b_.grad_values, view_.padded, view_.width}, head_rows(in_.grad_v, task_.head, dtype), keys, columns);
+  }
+
+  void add_to_chain(const float* from, int64_t count, float* to) const {
+    if (task_.link > 0) return add_floats(to, from, count);
+    std::copy_n(from, count, to);
   }
 
   void pack_keys(const TokenList& keys, int64_t columns) {

@@ -53,12 +53,10 @@ void DenseKernel<kIsa>::join(const DenseCall& call, int64_t task) {
   const DenseTask& first = call.tasks[static_cast<size_t>(task)];
   const int64_t width = call.problem->head_dim, padded = round_up(width, kLanes);
   const QuerySums places(*call.problem, call.backward->grad_terms, first.sequence->q_length, padded);
-  const auto sums_of = [&](int64_t index) {
-    const int64_t of_keys = call.problem->keys.any() ? key_sums(call.tasks[static_cast<size_t>(index)]) : 0;
-    return call.partials + call.partial_at[static_cast<size_t>(index)] + of_keys * padded;
-  };
-  float* sums = sums_of(task);
-  for (int64_t part = 1; part < first.parts; ++part) add_floats(sums, sums_of(task + part), places.end);
+  float* sums = call.sums.own(task);
+  for (int64_t part = 1; part < first.parts; ++part) {
+    add_floats(sums, call.sums.own(task + part * first.links), places.end);
+  }
   unpack_rows({sums, padded, width}, head_rows(call.backward->grad_q, first.head, call.problem->dtype),
               {first.sequence->q_begin, 1, nullptr}, first.sequence->q_length);
   QueryTermSums of_terms;
@@ -73,10 +71,9 @@ void DenseKernel<kIsa>::join_heads(const DenseCall& call, int64_t task) {
   const AttentionProblem& problem = *call.problem;
   const int64_t width = problem.head_dim, padded = round_up(width, kLanes), count = first.end - first.begin;
   const int64_t key_head = problem.key_head(first.head), heads = problem.heads_end(key_head) - first.head;
-  float* sums = call.partials + call.partial_at[static_cast<size_t>(task)];
-  for (int64_t h = 1; h < heads; ++h) {
-    const float* more = call.partials + call.partial_at[static_cast<size_t>(task + h * first.parts)];
-    add_floats(sums, more, 2 * count * padded);
+  float* sums = call.sums.keys(task);
+  for (int64_t h = first.links; h < heads; h += first.links) {
+    add_floats(sums, call.sums.keys(task + h * first.parts), 2 * count * padded);
   }
   const TokenList keys{first.sequence->k_begin + first.begin, 1, nullptr};
   unpack_rows({sums, padded, width}, head_rows(call.backward->grad_k, key_head, problem.dtype), keys, count);

@@ -4,7 +4,6 @@
 #include <variant>
 
 #include "fovea/base/strings.h"
-#include "fovea/kernels/attention/cpu/parts.h"
 
 namespace fovea::kernels {
 namespace {
@@ -111,28 +110,65 @@ void bound_keys(const Candidates& table, RowsTask& task) {
   if (begin < end) task.keys_begin = begin, task.keys_end = end;
 }
 
+// Gives the tasks of a chain the range of all their groups.
+void bound_chain(const CandidateTables& tables, std::span<RowsTask> chain) {
+  Span keys{INT64_MAX, 0};
+  for (RowsTask& task : chain) {
+    bound_keys(tables.of(task.sequence, task.head), task);
+    if (task.keys_begin == task.keys_end) continue;
+    keys = {std::min(keys.begin, task.keys_begin), std::max(keys.end, task.keys_end)};
+  }
+  if (keys.begin >= keys.end) return;
+  for (RowsTask& task : chain) task.keys_begin = keys.begin, task.keys_end = keys.end;
+}
+
+// How many parts a head's pairs are split into where `heads` query heads share its keys. Terms by offset have sums for
+// each task, which more parts would multiply.
+int64_t parts_of_head(const AttentionProblem& problem, const Candidates& table, int64_t heads) {
+  const int64_t parts = parts_of(table.pairs);
+  if (problem.offsets.any()) return parts;
+  const int64_t chains = parts * problem.num_key_heads();
+  return parts * std::min(heads, (kLeastChains + chains - 1) / chains);
+}
+
+// Adds the tasks of the query heads that share a head of keys, chain by chain.
+void add_key_head(const AttentionProblem& problem, const CandidateTables& tables, int64_t sequence, int64_t key_head,
+                  std::vector<RowsTask>& tasks) {
+  const auto first = std::ssize(tasks);
+  const int64_t first_head = problem.keys.first_head(key_head), heads = problem.heads_end(key_head) - first_head;
+  std::vector<std::vector<int64_t>> begins;
+  size_t most = 0;
+  for (int64_t h = first_head; h < first_head + heads; ++h) {
+    const Candidates& table = tables.of(sequence, h);
+    begins.push_back(split_groups(table, parts_of_head(problem, table, heads)));
+    most = std::max(most, begins.back().size());
+  }
+  for (size_t share = 0; share + 1 < most; ++share) {
+    const auto chain = std::ssize(tasks);
+    for (int64_t h = 0; h < heads; ++h) {
+      const std::vector<int64_t>& of_head = begins[static_cast<size_t>(h)];
+      if (share + 1 >= of_head.size()) continue;
+      tasks.push_back({.sequence = sequence,
+                       .head = first_head + h,
+                       .group_begin = of_head[share],
+                       .group_end = of_head[share + 1],
+                       .part = std::ssize(tasks) - first,
+                       .link = std::ssize(tasks) - chain});
+    }
+  }
+  const std::span<RowsTask> added = std::span(tasks).subspan(static_cast<size_t>(first));
+  if (added.size() == 1) return;
+  for (RowsTask& task : added) task.parts = std::ssize(added);
+  for (size_t begin = 0, end = 0; begin < added.size(); begin = end) {
+    for (end = begin + 1; end < added.size() && added[end].link > 0;) ++end;
+    bound_chain(tables, added.subspan(begin, end - begin));
+  }
+}
+
 std::vector<RowsTask> backward_tasks(const AttentionProblem& problem, const CandidateTables& tables) {
   std::vector<RowsTask> tasks;
   for (int64_t s = 0; s < static_cast<int64_t>(problem.sequences.size()); ++s) {
-    for (int64_t k = 0; k < problem.num_key_heads(); ++k) {
-      const size_t first = tasks.size();
-      for (int64_t h = problem.keys.first_head(k); h < problem.heads_end(k); ++h) {
-        const Candidates& table = tables.of(s, h);
-        const std::vector<int64_t> begins = split_groups(table, parts_of(table.pairs));
-        for (size_t part = 0; part + 1 < begins.size(); ++part) {
-          tasks.push_back({.sequence = s,
-                           .head = h,
-                           .group_begin = begins[part],
-                           .group_end = begins[part + 1],
-                           .part = std::ssize(tasks) - static_cast<int64_t>(first)});
-        }
-      }
-      const auto parts = static_cast<int64_t>(tasks.size() - first);
-      for (size_t i = first; i < tasks.size(); ++i) {
-        tasks[i].parts = parts;
-        if (parts > 1) bound_keys(tables.of(s, tasks[i].head), tasks[i]);
-      }
-    }
+    for (int64_t k = 0; k < problem.num_key_heads(); ++k) add_key_head(problem, tables, s, k, tasks);
   }
   return tasks;
 }
@@ -183,8 +219,8 @@ void backward(const AttentionProblem& problem, const AttentionBackward& in, Exec
   call.grad_alpha = grad_alpha.data();
   with_isa([&](auto tag) {
     using Level = RowsKernel<decltype(tag)::kIsa>;
-    // Rows of dK and of dV; none where the task's sums are the result.
-    const auto rows = [](const RowsTask& task) { return 2 * (task.keys_end - task.keys_begin); };
+    // Of dK and of dV; none where the task's sums are the result.
+    const auto rows = [](const RowsTask& task) { return SumRows{.keys = 2 * (task.keys_end - task.keys_begin)}; };
     const SharedTerms shared(problem, in.grad_terms, sharers(problem, tasks),
                              padded_to(Level::lanes(), problem.head_dim));
     call.shared_terms = &shared;

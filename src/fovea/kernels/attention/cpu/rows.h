@@ -6,6 +6,7 @@
 #include "fovea/kernels/attention/cpu/bf16_products.h"
 #include "fovea/kernels/attention/cpu/candidates.h"
 #include "fovea/kernels/attention/cpu/offsets.h"
+#include "fovea/kernels/attention/cpu/parts.h"
 #include "fovea/kernels/simd/isa.h"
 
 // "cpu-rows": score rows held whole, a block of queries at a time, so that any mechanism is a function of its rows.
@@ -15,12 +16,15 @@ namespace fovea::kernels {
 constexpr int64_t kMaxRowsHeadDim = 1024;
 
 // Some groups of queries of one sequence under one head. Backward: the parts are of a sequence and a head of its keys,
-// so of all query heads that read this one, and they follow one another.
+// so of all query heads that read this one, and they follow one another. Those of a chain (parts.h) have like shares of
+// the queries, each under another head.
 struct RowsTask {
   int64_t sequence = 0, head = 0;
   int64_t group_begin = 0, group_end = 0;
   int64_t part = 0, parts = 1;           // backward: which share of the pairs this is
-  int64_t keys_begin = 0, keys_end = 0;  // where parts > 1: the groups' keys lie in it
+  int64_t link = 0;                      // backward: place in its chain
+  int64_t keys_begin = 0, keys_end = 0;  // where parts > 1: the keys of the chain's groups lie in it
+  bool begins_join() const { return parts > 1 && part == 0; }
 };
 
 struct RowsCall {
@@ -31,9 +35,7 @@ struct RowsCall {
   const AttentionForward* forward = nullptr;
   const AttentionBackward* backward = nullptr;
   const Bf16Products* bf16 = nullptr;
-  // Backward where parts > 1: sums of dK, then of dV, of each task's keys, at partial_at[task], padded head_dim a key.
-  float* partials = nullptr;
-  std::vector<int64_t> partial_at = {};
+  PartialSums sums = {};  // backward where parts > 1: of dK, then of dV, of a chain's keys, padded head_dim a key
   double* grad_alpha = nullptr;               // of each task
   const SharedTerms* shared_terms = nullptr;  // backward
 };
@@ -48,7 +50,7 @@ struct RowsKernel {
   static int64_t few_scratch(const RowsCall& call);
   static void forward_few(const RowsCall& call, int64_t begin, int64_t end, float* scratch);
   static void backward(const RowsCall& call, int64_t task, float* scratch);
-  // Adds up the partial sums of `task` (part 0) and those after it into dK and dV.
+  // Adds up the sums of the chains of `task` (part 0) and of those after it into dK and dV.
   static void join(const RowsCall& call, int64_t task);
 };
 

@@ -43,7 +43,7 @@ inline BackwardBuffers backward_buffers(Arena& arena, const Candidates& table, c
 }
 
 // Recomputes the scores of a block of queries, turns them and dO V^T into weights and score gradients row by row, and
-// multiplies: dQ = dS K, dK += dS^T Q, dV += P^T dO. dK and dV belong to this task alone.
+// multiplies: dQ = dS K, dK += dS^T Q, dV += P^T dO. dK and dV belong to the task's chain alone.
 class BackwardTask {
  public:
   BackwardTask(const RowsCall& call, int64_t index, float* scratch)
@@ -64,7 +64,7 @@ class BackwardTask {
     grad_q_ = head_rows(in_.grad_q, task_.head, dtype);
     owns_ = owns_keys(view_.table, task_);
     if (task_.parts > 1) {
-      b_.all_grad_keys = call.partials + call.partial_at[static_cast<size_t>(index)];
+      b_.all_grad_keys = call.sums.keys(index);
       b_.all_grad_values = b_.all_grad_keys + all_keys() * view_.padded;
     }
   }
@@ -73,7 +73,7 @@ class BackwardTask {
   void run(Transform& transform) {
     if (shared_.by_head != nullptr) std::fill_n(shared_.by_head, shared_.by_head_range.count, 0.0F);
     if (shared_.rows != nullptr) std::fill_n(shared_.rows, shared_.rows_range.count * view_.padded, 0.0F);
-    if (!owns_) {
+    if (!owns_ && task_.link == 0) {  // the other links of a chain add to these
       fill(b_.all_grad_keys, 0, all_keys() * view_.padded, 0);
       fill(b_.all_grad_values, 0, all_keys() * view_.padded, 0);
     }

@@ -40,9 +40,9 @@ const float* join_key(const RowsCall& call, int64_t index, int64_t key, bool val
   float* sum = nullptr;
   for (int64_t i = index; i < index + call.tasks[static_cast<size_t>(index)].parts; ++i) {
     const RowsTask& part = call.tasks[static_cast<size_t>(i)];
-    if (key < part.keys_begin || key >= part.keys_end) continue;
+    if (part.link > 0 || key < part.keys_begin || key >= part.keys_end) continue;
     const int64_t row = key - part.keys_begin + (values ? part.keys_end - part.keys_begin : 0);
-    float* more = call.partials + call.partial_at[static_cast<size_t>(i)] + row * padded;
+    float* more = call.sums.keys(i) + row * padded;
     if (sum == nullptr) {
       sum = more;
       continue;

@@ -1,0 +1,153 @@
+"""What fovea.transformers refuses, each in one line: models, masks, devices and services that it cannot serve."""
+import pytest
+import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
+
+import fovea
+import hf
+from hf import transformers
+
+FULL = fovea.transformers.register("full")
+FUNCTION = transformers.modeling_utils.ALL_ATTENTION_FUNCTIONS[FULL]
+# Small sizes under the names that these configurations use.
+SMALL = {"vocab_size": 97, "hidden_size": 48, "d_model": 48, "num_hidden_layers": 1, "n_layer": 1, "n_layers": 1,
+         "encoder_layers": 1, "decoder_layers": 1, "num_layers": 1, "num_attention_heads": 6, "n_head": 6, "n_heads": 6}
+OWN_ATTENTION = ["XLNet", "Bloom", "Longformer", "FSMT", "Deberta", "DebertaV2", "Falcon", "Reformer"]
+OWN_ATTENTION_IN_4 = ["T5", "Mpt", "Bert", "Roberta", "ModernBert"]
+
+
+def one_line(error):
+    return "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("kind", OWN_ATTENTION + (OWN_ATTENTION_IN_4 if hf.VERSION < (5, 0) else []))
+def test_models_with_an_attention_of_their_own(kind):
+    config = getattr(transformers, f"{kind}Config")()
+    for name, value in SMALL.items():
+        if name in config.to_dict() and isinstance(getattr(config, name), int):
+            setattr(config, name, value)
+    with torch.device("meta"), pytest.raises(
+            ValueError, match=f"{kind}.* has an attention of its own and never calls 'fovea:full'") as error:
+        getattr(transformers, f"{kind}Model")._from_config(config, attn_implementation=FULL)
+    assert one_line(error)
+
+
+def test_loaded_models_with_an_attention_of_their_own():
+    made = transformers.BloomModel(transformers.BloomConfig(n_layer=1, hidden_size=48, n_head=6, vocab_size=97))
+    with pytest.raises(ValueError, match=r"BloomModel has an attention of its own and never calls 'fovea:topk\(3\)'"):
+        fovea.sparsify(made, "topk(3)")
+    assert not hasattr(made.config, "fovea_attention")
+
+
+class OwnConfig(transformers.PretrainedConfig):
+    model_type = "own"
+
+
+class OwnModel(transformers.PreTrainedModel):
+    """A class of somebody's own, as remote code has it, whose file does not look attention up by name."""
+    config_class = OwnConfig
+    _supports_sdpa = _supports_attention_backend = True
+
+
+def test_a_class_of_remote_code():
+    with pytest.raises(ValueError, match="OwnModel has an attention of its own and never calls 'fovea:full'"):
+        OwnModel._from_config(OwnConfig(), attn_implementation=FULL)
+
+
+def test_continuous_batching():
+    """generate_batch keeps its cache in pages, which only its own implementations read."""
+    made = hf.model("llama", FULL)
+    with pytest.raises(Exception, match="paged caches are not supported|is not supported for continuous batching"):
+        made.init_continuous_batching().switch_to_cb_friendly_attn(made) if hf.VERSION >= (5, 0) else FUNCTION(
+            made.model.layers[0].self_attn, *[torch.randn(1, 2, 4, 8)] * 3, None, cache=object())
+
+
+def test_sinks_of_gpt_oss():
+    config = transformers.GptOssConfig(**hf.SIZES, head_dim=8, num_local_experts=2, num_experts_per_tok=1, **hf.ENDS)
+    made = transformers.AutoModelForCausalLM.from_config(config, attn_implementation=FULL)
+    with pytest.raises(NotImplementedError, match="GptOssAttention passes s_aux, and attention sinks are not supported"):
+        made(hf.tokens())
+
+
+@hf.newer
+def test_biases_of_t5():
+    config = transformers.T5Config(vocab_size=97, d_model=48, d_kv=8, d_ff=64, num_layers=1, num_heads=6)
+    made = transformers.T5Model._from_config(config, attn_implementation=FULL)
+    with pytest.raises(NotImplementedError, match="T5Attention passes position_bias, and position biases"):
+        made(input_ids=hf.tokens(), decoder_input_ids=hf.tokens())
+
+
+def test_masks_of_another_kind():
+    """Rules that ranges cannot say: or_mask_function, and_mask_function, a prefix that is seen from both sides."""
+    config, ids = hf.config("llama"), hf.tokens()
+    config._attn_implementation = FULL
+    inputs = {"config": config, "attention_mask": None, "past_key_values": None,
+              **({"inputs_embeds": torch.randn(*ids.shape, 48)} if hf.VERSION >= (5, 0) else
+                 {"input_embeds": torch.randn(*ids.shape, 48), "cache_position": torch.arange(hf.LENGTH)})}
+    create = transformers.masking_utils.create_causal_mask
+
+    def prefix(batch, head, query, key):
+        return key < 4
+
+    for name in ("or_mask_function", "and_mask_function"):
+        with pytest.raises(NotImplementedError, match="another than causal, windowed, chunked or packed; load the model"):
+            create(**inputs, **{name: prefix})
+
+
+def test_float16_and_other_devices():
+    x = torch.randn(1, 2, 4, 8)
+    with pytest.raises(ValueError, match="float16 on a CPU is not supported; load the model in bfloat16 or float32"):
+        FUNCTION(torch.nn.Module(), x.half(), x.half(), x.half(), None)
+    if torch.version.cuda is None and torch.version.hip is None:
+        with FakeTensorMode():
+            x = torch.empty(1, 2, 4, 8, device="cuda")
+            with pytest.raises(ValueError, match="q is on cuda:0, and this torch has no CUDA; move the tensors to the CPU") as e:
+                FUNCTION(torch.nn.Module(), x, x, x, None)
+            assert one_line(e)
+    with FakeTensorMode():
+        x = torch.empty(1, 2, 4, 8, device="xpu")
+        with pytest.raises(ValueError, match="q is on xpu:0; expected the CPU or CUDA") as error:
+            fovea.attention(x, x, x)
+        assert one_line(error)
+
+
+def test_half_of_the_heads_do_not_divide():
+    q, k = torch.randn(1, 6, 4, 8), torch.randn(1, 4, 4, 8)
+    with pytest.raises(RuntimeError, match="q has 6 heads and k 4; with enable_gqa expected a number of heads of k that"):
+        FUNCTION(torch.nn.Module(), q, k, k, None)
+
+
+def test_weights_that_the_configuration_asks_for():
+    """transformers itself allows this with eager alone; the argument of a call works."""
+    made = hf.model("llama", FULL)
+    with pytest.raises(ValueError, match="output_attentions"):
+        made.config.output_attentions = True
+    assert made(hf.tokens(), output_attentions=True).attentions[0].shape == (3, 6, hf.LENGTH, hf.LENGTH)
+
+
+@pytest.mark.parametrize("name", ["flash", "sdpa", "flex_attention", "paged|full", "a/b", "a/b:full"])
+def test_names_that_transformers_reads_otherwise(name):
+    with pytest.raises(ValueError):
+        fovea.transformers.register(name)
+
+
+@hf.newer
+def test_learned_indexers():
+    """Models that choose their keys themselves are either computed with their choice or refused, never dense."""
+    from transformers import DeepseekV32Config, DeepseekV32ForCausalLM
+    torch.manual_seed(3)
+    config = DeepseekV32Config(
+        vocab_size=97, hidden_size=48, intermediate_size=64, moe_intermediate_size=32, num_hidden_layers=2,
+        num_attention_heads=4, num_key_value_heads=4, q_lora_rank=24, kv_lora_rank=16, qk_rope_head_dim=8,
+        qk_nope_head_dim=16, v_head_dim=12, n_routed_experts=4, num_experts_per_tok=2, n_group=1, topk_group=1,
+        first_k_dense_replace=2, index_topk=5, index_n_heads=2, index_head_dim=16, max_position_embeddings=64,
+        pad_token_id=0, bos_token_id=1, eos_token_id=2)
+    made, ids = DeepseekV32ForCausalLM(config).eval(), hf.tokens()
+    with torch.no_grad():
+        made.set_attn_implementation("eager")
+        expected = made(ids).logits
+        made.set_attn_implementation(FULL)
+        try:
+            torch.testing.assert_close(made(ids).logits, expected, rtol=1e-4, atol=1e-4)
+        except NotImplementedError as refusal:
+            assert "models that choose their keys by an indexer" in str(refusal) and "\n" not in str(refusal)

@@ -14,11 +14,11 @@ struct ClausesConfig : text::ClauseOptions, MachineOptions {
   int64_t mini_batch_words = 4096;
 
   static auto fields() {
-    return std::tuple_cat(text::ClauseOptions::fields(),
-                          std::tuple(number("mini-batch-words", &ClausesConfig::mini_batch_words,
-                                            "with --tagger: pieces computed together; results do not depend on it", 1,
-                                            1e9)),
-                          MachineOptions::fields());
+    return std::tuple_cat(
+        text::ClauseOptions::fields(),
+        std::tuple(number("mini-batch-words", &ClausesConfig::mini_batch_words,
+                          "with --tagger: pieces computed together; results do not depend on it", 1, 1e9)),
+        MachineOptions::fields());
   }
 };
 
@@ -37,7 +37,8 @@ int run_clauses(const std::vector<std::string>& arguments) {
       "  fovea clauses --label < words-and-tags > words-tags-and-labels\n"
       "  fovea clauses --level 6 --tag-column 2 < words-and-tags");
   if (!options.parse(arguments)) return 0;
-  text::run_clauses(config, [&] { return tagging::load_clause_tagger(config.tagger, config, config.mini_batch_words); });
+  text::run_clauses(config,
+                    [&] { return tagging::load_clause_tagger(config.tagger, config, config.mini_batch_words); });
   return 0;
 }
 

@@ -58,17 +58,17 @@ int run_vocab(const std::vector<std::string>& arguments) {
   configure_log(config, {config.train_sets});
   if (config.train_sets.empty()) throw UsageError("--train-sets: got none; expected one or more text files");
   if (config.output.empty()) throw UsageError("--output: got none; expected a file to write, e.g. joint.spm");
-  const int64_t pieces = text::train_vocab({.inputs = config.train_sets,
-                                            .output = config.output,
-                                            .size = config.dim_vocabs,
-                                            .type = config.type,
-                                            .character_coverage = config.character_coverage,
-                                            .byte_fallback = config.byte_fallback,
-                                            .max_sentences = config.max_lines,
-                                            .seed = config.seed,
-                                            .threads = config.cpu_threads,
-                                            .control_pieces = config.clause_flags ? text::clause_flags()
-                                                                                  : std::vector<std::string>()});
+  const int64_t pieces =
+      text::train_vocab({.inputs = config.train_sets,
+                         .output = config.output,
+                         .size = config.dim_vocabs,
+                         .type = config.type,
+                         .character_coverage = config.character_coverage,
+                         .byte_fallback = config.byte_fallback,
+                         .max_sentences = config.max_lines,
+                         .seed = config.seed,
+                         .threads = config.cpu_threads,
+                         .control_pieces = config.clause_flags ? text::clause_flags() : std::vector<std::string>()});
   log::info(cat("wrote ", config.output, ": ", thousands(pieces), " pieces"));
   return 0;
 }

@@ -60,8 +60,8 @@ class ColumnFile {
   // A model that reads the column of its labels would learn to copy it.
   void check_tags(int64_t columns) const {
     if (options_.tags > columns)
-      throw Error(cat(place(), "got ", columns, " columns; expected at least ", options_.tags,
-                      ", the --clause-tag-column"));
+      throw Error(
+          cat(place(), "got ", columns, " columns; expected at least ", options_.tags, ", the --clause-tag-column"));
     const std::vector<int64_t> labels = options_.labels.empty() ? std::vector{columns} : options_.labels;
     if (std::ranges::find(labels, options_.tags) != labels.end())
       throw Error(cat(place(), "column ", options_.tags, " is the --clause-tag-column and holds the labels; expected ",

@@ -17,8 +17,9 @@ namespace {
 
 const Clauses& clauses_of(const ClauseInputs& inputs, const ClauseHeads& heads) {
   if (inputs.clauses == nullptr)
-    throw Error(cat("attention '", heads.part,
-                    "' within clauses: this input has no clauses; use it in the encoder of a model that translates or tags text"));
+    throw Error(cat(
+        "attention '", heads.part,
+        "' within clauses: this input has no clauses; use it in the encoder of a model that translates or tags text"));
   return *inputs.clauses;
 }
 

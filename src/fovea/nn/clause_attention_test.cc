@@ -166,13 +166,13 @@ TEST(ClauseAttention, OneClauseIsFullAndZeroIsFullToTheBit) {
 TEST(ClauseAttention, HeadGroupsHaveMechanismsOfTheirOwn) {
   const ClauseCase text(5, 40, 17);
   MixInputs in(text.tokens, 4, 8, at::kDouble);
-  const at::Tensor out =
-      attend(in, text, mixture_of(4, "1*clause(2);1*window(5);2*mix(full,clause(1),clause(2))"));
+  const at::Tensor out = attend(in, text, mixture_of(4, "1*clause(2);1*window(5);2*mix(full,clause(1),clause(2))"));
   MixInputs alone = in;
   alone.p = in.p.clone();
   alone.p.select(1, 0).fill_(1);  // all weight on the clauses of level 2
   const at::Tensor wanted = oracle(alone, text);
-  for (const int64_t head : {0, 2, 3}) EXPECT_TRUE(at::allclose(out.select(1, head), wanted.select(1, head), 1e-12, 1e-12));
+  for (const int64_t head : {0, 2, 3})
+    EXPECT_TRUE(at::allclose(out.select(1, head), wanted.select(1, head), 1e-12, 1e-12));
   const auto* bounds = text.offsets.const_data_ptr<int64_t>();
   for (int64_t b = 0; b < 5; ++b) {
     for (int64_t i = bounds[b]; i < bounds[b + 1]; ++i) {

@@ -27,9 +27,10 @@ struct ModelConfig : StackConfig, AttentionConfig {
             max_positions_field(
                 "rows of learned position vectors; longer training text is refused, longer input to translate cut"),
             field("dim-vocabs", &C::dim_vocabs, "sizes of the vocabularies, which --vocabs must have; 0: as they are"),
-            field("clause-flags", &C::clause_flags,
-                  "read a piece <c1> to <c6> before each signal word of the source, the level of its kind; the source's "
-                  "vocabulary is one of vocab --clause-flags")),
+            field(
+                "clause-flags", &C::clause_flags,
+                "read a piece <c1> to <c6> before each signal word of the source, the level of its kind; the source's "
+                "vocabulary is one of vocab --clause-flags")),
         AttentionConfig::fields(
             std::tuple(field("attention-encoder", &C::attention_encoder,
                              "mechanism of the encoder's self-attention (default: --attention)"),

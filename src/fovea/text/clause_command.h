@@ -25,8 +25,9 @@ struct ClauseOptions {
         number("level", &O::level,
                "print the clauses of this level, 1 to 6, one line per sentence (0: of each level, a line each)", 0, 6),
         field("dictionary", &O::dictionary, "file of signal words (default: English)"),
-        field("tagger", &O::tagger,
-              "a trained tagging model that gives the words their part-of-speech tags, or their labels as signal words"),
+        field(
+            "tagger", &O::tagger,
+            "a trained tagging model that gives the words their part-of-speech tags, or their labels as signal words"),
         number("tag-column", &O::tag_column,
                "the input has columns, a word per line and an empty line between sentences; part-of-speech tags are in "
                "this column, from 1 (0: the input is text; with --label: 2)",
@@ -55,8 +56,8 @@ struct ClauseTagger {
 // Loads the model of options.tagger once the options are found to fit together.
 using TaggerLoader = std::function<ClauseTagger()>;
 
-// Reads the input and writes the output; options without a tagger need no loader. Throws an Error of one line that names
-// the place of what is wrong.
+// Reads the input and writes the output; options without a tagger need no loader. Throws an Error of one line that
+// names the place of what is wrong.
 void run_clauses(const ClauseOptions& options, const TaggerLoader& load_tagger = {});
 
 }  // namespace fovea::text

@@ -216,14 +216,13 @@ TEST(ClauseCommand, RefusesOptionsThatDoNotGoWithATagger) {
 
 TEST(Clauses, LabelsOfWordsAreSignals) {
   const std::vector<std::string> words = {"\"", "Go", "!", "\"", "when", "x"};
-  const auto signals =
-      ClauseDictionary::english().labelled_signals(words, std::vector<std::string>{"PUNCT", "O", "PUNCT", "PUNCT",
-                                                                                   "SCONJ", "NN"});
+  const auto signals = ClauseDictionary::english().labelled_signals(
+      words, std::vector<std::string>{"PUNCT", "O", "PUNCT", "PUNCT", "SCONJ", "NN"});
   using Role = ClauseDictionary::Role;
   std::vector<Role> roles;
   for (const auto& signal : signals) roles.push_back(signal.role);
-  EXPECT_THAT(roles, ElementsAre(Role::kClosing, Role::kOther, Role::kSignal, Role::kClosing, Role::kSignal,
-                                 Role::kOther));
+  EXPECT_THAT(roles,
+              ElementsAre(Role::kClosing, Role::kOther, Role::kSignal, Role::kClosing, Role::kSignal, Role::kOther));
   EXPECT_EQ(signals[4].signal, Signal::kConjunction);
   EXPECT_THAT(clause_starts(signals), ElementsAre(ClauseStart{4, 1}));
 }

@@ -30,8 +30,8 @@ struct AddedPiece {
 // Returns what encoding adds to a line; the places never fall.
 using PieceAdder = std::function<std::vector<AddedPiece>(std::string_view line)>;
 
-// A SentencePiece model; copies share it. </s> is 0, <unk> is 1 in models that `fovea vocab` trains; other models' ids are read from
-// them.
+// A SentencePiece model; copies share it. </s> is 0, <unk> is 1 in models that `fovea vocab` trains; other models' ids
+// are read from them.
 class Vocab {
  public:
   // Throws an Error that names the path for what is missing or not a SentencePiece model.

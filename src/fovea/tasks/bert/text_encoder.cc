@@ -110,9 +110,10 @@ TextEncoder load_any(const std::string& path, const at::Device& device, const st
   if (checkpoint.identity.task == kTranslationTask) return translation_encoder(checkpoint, device);
   BertModel encoder = encoder_of_checkpoint(checkpoint, option);
   if (uses_clauses(encoder.config))
-    throw Error(cat(option, ": the encoder of '", checkpoint.folder.string(),
-                    "' attends within clauses of tagged words, which a line of text does not have; expected an encoder ",
-                    "with other mechanisms"));
+    throw Error(
+        cat(option, ": the encoder of '", checkpoint.folder.string(),
+            "' attends within clauses of tagged words, which a line of text does not have; expected an encoder ",
+            "with other mechanisms"));
   return encoder_only(std::move(encoder), device, checkpoint.folder / nn::kModelFile);
 }
 

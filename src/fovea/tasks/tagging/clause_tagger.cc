@@ -41,10 +41,8 @@ text::ClauseTagger load_clause_tagger(const std::string& model, const MachineOpt
   if (loaded->clauses && loaded->config.clause_tag_column > 0)
     throw Error(cat("--tagger: '", model, "' finds clauses by the tags of column ", loaded->config.clause_tag_column,
                     ", which the input lacks; expected a model that reads words alone"));
-  return {.tag = [loaded, mini_batch_words](
-                     std::span<const text::ClauseTagger::Sentence> sentences) -> std::vector<Labels> {
-            return tag_sentences(loaded->parts(mini_batch_words), sentences);
-          },
+  return {.tag = [loaded, mini_batch_words](std::span<const text::ClauseTagger::Sentence> sentences)
+              -> std::vector<Labels> { return tag_sentences(loaded->parts(mini_batch_words), sentences); },
           .gives_labels = gives_labels};
 }
 

@@ -109,11 +109,11 @@ TEST(TaggingClauses, ClauseAttentionIsThatOfEachClauseAlone) {
   AttentionOverride full;
   full.attention_encoder = "full";
   loaded.model->encoder->override_attention(full);
-  const at::Tensor alone = loaded.model->words({nn::index_tensor(tokens), nn::index_tensor(clauses)},
-                                               nn::index_tensor(firsts), {});
+  const at::Tensor alone =
+      loaded.model->words({nn::index_tensor(tokens), nn::index_tensor(clauses)}, nn::index_tensor(firsts), {});
   EXPECT_TRUE(within.allclose(alone, 1e-5, 1e-6)) << (within - alone).abs().max().item<float>();
-  const at::Tensor whole = loaded.model->words({nn::index_tensor(tokens), nn::index_tensor(offsets)},
-                                               nn::index_tensor(firsts), {});
+  const at::Tensor whole =
+      loaded.model->words({nn::index_tensor(tokens), nn::index_tensor(offsets)}, nn::index_tensor(firsts), {});
   EXPECT_FALSE(whole.allclose(alone, 1e-2, 1e-2)) << "the clauses matter";
 }
 

@@ -37,7 +37,7 @@ struct LoadedTagger {
   std::optional<text::ClauseDictionary> clauses = {};  // none: the mechanisms need no clauses
   // They refer to this.
   TaggingParts parts(int64_t batch_tokens) const {
-    return {model, vocab, labels, dialect, ClauseFinder(clauses ? &*clauses : nullptr), longest_sequence(config),
+    return {model,       vocab, labels, dialect, ClauseFinder(clauses ? &*clauses : nullptr), longest_sequence(config),
             batch_tokens};
   }
 };

@@ -21,14 +21,14 @@ struct Beginning {
 };
 
 // With --pretrained-model, or when a run resumes, fields of the model's shape that have their default are those of that
-// model; so are its mechanisms, and how it finds clauses, unless an --attention option is given. Throws a UsageError for
-// a field that differs and for options of clauses that the model does not have, an Error for a model of another task,
-// for another vocabulary, and if there is no vocabulary.
+// model; so are its mechanisms, and how it finds clauses, unless an --attention option is given. Throws a UsageError
+// for a field that differs and for options of clauses that the model does not have, an Error for a model of another
+// task, for another vocabulary, and if there is no vocabulary.
 Beginning begin_model(const TrainConfig& train, const TaggingConfig& given, const Options& options);
 
 // The weights of a tagger that starts from `pretrained`. The output layer starts with the module's own weights if
-// `has_same_labels` is false, and so do parameters that `pretrained` lacks, but those of mixtures of clauses start where
-// little changes (nn::add_mixtures); the log says so.
+// `has_same_labels` is false, and so do parameters that `pretrained` lacks, but those of mixtures of clauses start
+// where little changes (nn::add_mixtures); the log says so.
 nn::NamedTensors tagger_weights(const nn::Checkpoint& pretrained, const torch::nn::Module& module,
                                 bool has_same_labels);
 

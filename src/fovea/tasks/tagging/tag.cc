@@ -88,8 +88,8 @@ void add_columns(std::string line, const std::string& place, const TagColumns& h
   if (columns.empty()) return writer.add_line("");
   if (columns.front() == data::kDocumentMark) return writer.add_line(line, how.mark_label);
   if (how.tags > std::ssize(columns))
-    throw Error(cat(place, "got ", columns.size(), columns.size() == 1 ? " column" : " columns",
-                    "; expected at least ", how.tags, ", the --clause-tag-column (0: clauses by words alone)"));
+    throw Error(cat(place, "got ", columns.size(), columns.size() == 1 ? " column" : " columns", "; expected at least ",
+                    how.tags, ", the --clause-tag-column (0: clauses by words alone)"));
   std::string tag = how.tags > 0 ? columns[static_cast<size_t>(how.tags - 1)] : "";
   writer.add_word(std::move(columns.front()), std::move(line), std::move(tag));
 }

@@ -22,8 +22,8 @@ struct TaggingParts {
 };
 
 // The labels of each word of sentences, none of which is empty, in the model's dialect. `tags` are the words'
-// part-of-speech tags, by which a model finds clauses, or empty. A sentence's labels do not depend on the others. Throws
-// Interrupted when a signal comes, and an Error if the model's scores are not finite.
+// part-of-speech tags, by which a model finds clauses, or empty. A sentence's labels do not depend on the others.
+// Throws Interrupted when a signal comes, and an Error if the model's scores are not finite.
 std::vector<Labels> tag_sentences(const TaggingParts& parts, std::span<const std::vector<std::string>> sentences,
                                   std::span<const std::vector<std::string>> tags = {});
 

@@ -26,8 +26,7 @@ struct LabelledFiles {
 };
 data::LabelledText load_labelled(const LabelledFiles& files, const Options& options, int64_t tag_column) {
   if (files.paths.empty()) return {};
-  return data::load_columns(files.paths,
-                            {.labels = options.label_column, .tags = tag_column, .option = files.option});
+  return data::load_columns(files.paths, {.labels = options.label_column, .tags = tag_column, .option = files.option});
 }
 
 std::optional<text::ClauseDictionary> clauses_of(const Beginning& begin) {
@@ -95,9 +94,9 @@ TaggingTask::TaggingTask(const TrainConfig& config, Options options, const Taggi
                      .max_sentences = options_.mini_batch,
                      .maxi_batch = options_.maxi_batch,
                      .seed = static_cast<uint64_t>(config.seed)},
-      fingerprint_(checksum(cat(data::fingerprint(text_.parts), " ", options_.mini_batch, " ",
-                                options_.mini_batch_words, " ", options_.maxi_batch, " ", config.seed,
-                                std::string(text_.levels.begin(), text_.levels.end())))),
+      fingerprint_(
+          checksum(cat(data::fingerprint(text_.parts), " ", options_.mini_batch, " ", options_.mini_batch_words, " ",
+                       options_.maxi_batch, " ", config.seed, std::string(text_.levels.begin(), text_.levels.end())))),
       valid_fingerprint_(options_.valid_sets.empty() ? "" : data::fingerprint(valid_)),
       model_(begin_.config, labels_.size(), config.seed) {
   warn_of_unknown_labels(valid_, labels_);
@@ -135,10 +134,9 @@ train::BatchLoss TaggingTask::loss(int64_t batch, const nn::ForwardContext& cont
 std::vector<std::string> TaggingTask::default_measures() const { return usual_measures(labels_); }
 
 std::vector<double> TaggingTask::validate(const std::vector<std::string>& names) {
-  const metrics::ConllScore score = score_text(
-      {model_, begin_.vocab, labels_, dialect_, clause_finder(), longest_sequence(begin_.config),
-       options_.mini_batch_words},
-      valid_);
+  const metrics::ConllScore score = score_text({model_, begin_.vocab, labels_, dialect_, clause_finder(),
+                                                longest_sequence(begin_.config), options_.mini_batch_words},
+                                               valid_);
   std::vector<double> values;
   for (const std::string& name : names) values.push_back(value_of(score, name));
   return values;

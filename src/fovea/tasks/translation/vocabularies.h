@@ -17,7 +17,7 @@ struct TrainingData {
   data::ParallelCorpus train;
   data::BatchOptions batches;
   std::string clause_dictionary = {};  // the bytes of the signal words by which the model splits its source; may be ""
-  std::string fingerprint = {};  // of the text and of what orders it: a position in it means nothing elsewhere
+  std::string fingerprint = {};        // of the text and of what orders it: a position in it means nothing elsewhere
 };
 // Loads --vocabs, --clause-dictionary and --train-sets of options that add_problems() accepts.
 TrainingData load_training_data(const TrainConfig& config, const Options& options, const ModelConfig& model);

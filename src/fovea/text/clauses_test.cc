@@ -239,7 +239,10 @@ Vocab flagged_vocab(const TestFolder& folder, const std::string& type, const std
 }
 
 TEST(ClauseFlags, StandBeforeThePieceInWhichTheWordBegins) {
-  const std::string text = "the cat , and who ran . he saw that to be it";
+  std::string text = "the cat , and who ran . he saw that to be it\n";
+  for (const char* word :
+       {"the", "then", "there", "cat", "cats", "caught", "ran", "rant", "who", "whose", "saw", "sawed"})
+    for (const char* next : {"that", "those", "bed", "bet", "and", "hands"}) text += cat(word, " ", next, " to it\n");
   for (const char* type : {"word", "char", "unigram", "bpe"}) {
     SCOPED_TRACE(type);
     const TestFolder folder;

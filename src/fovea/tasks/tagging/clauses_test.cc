@@ -1,4 +1,3 @@
-#include <ATen/ops/cat.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/nn/module.h>
@@ -202,7 +201,9 @@ TEST(TaggingClauses, NewMixturesStartWhereLittleChanges) {
     const at::Tensor mix = weights.at("encoder.layers.1.self_attention.clause_mix");
     EXPECT_TRUE(mix.eq(-3).all().item<bool>());
     const auto by_token = weights.find("encoder.layers.1.self_attention.clause_mix_weight");
-    if (by_token != weights.end()) EXPECT_TRUE(by_token->second.eq(0).all().item<bool>());
+    if (by_token != weights.end()) {
+      EXPECT_TRUE(by_token->second.eq(0).all().item<bool>());
+    }
     // A tagger that starts from it finds clauses as it does.
     ClauseRun next;
     next.train.pretrained_model = grown.train.model;

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Documents and clauses from the command line: corpus, train, translate, evaluate, clauses."""
 import json
+import re
 import unittest
 
 from fovea_program import Workplace, checked, run
@@ -128,6 +129,67 @@ class Documents(unittest.TestCase):
                      "--attention-encoder", "clause(1)", "--clause-dictionary", bad)
         self.assertEqual(result.returncode, 1)
         self.assertIn("line 2: got the kind 'relativ'", result.stderr)
+
+    def test_clause_flags(self):
+        plain = self.train("unflagged")
+        vocabs = [PLACE.folder / "flags.spm", self.vocabs[1]]
+        checked("vocab", "--train-sets", self.source, "--type", "word", "--clause-flags", "--output", vocabs[0])
+        model = PLACE.folder / "flagged"
+        data = ["--train-sets", self.source, self.target]
+        train = ["train", *data, "--model", model, *self.small, "--after-batches", 6, "--clause-flags"]
+        result = run(*train, "--vocabs", *self.vocabs)
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("en.spm': the vocabulary has no piece <c1>, which --clause-flags needs; make it with `fovea vocab --clause-flags`",
+                      result.stderr)
+        log = PLACE.folder / "flagged.log"
+        checked(*train, "--vocabs", *vocabs, "--valid-sets", self.source, self.target, "--valid-freq", 6, "--valid-metrics",
+                "ce-mean-words", "--log", log)
+        self.assertTrue((model / "last" / "clauses.txt").exists())
+        # Validation and score read the same pieces; those without flags give another figure.
+        found = re.search(r"ce-mean-words\D*([0-9.]+)", log.read_text())
+        summary = checked("score", "--model", model, *data, "--summary").stdout
+        self.assertAlmostEqual(float(re.search(r"-?[0-9]+\.[0-9]+", summary)[0]), -float(found[1]), delta=2e-4, msg=summary)
+        text = "the cat , and a dog .\n"
+        cut = run("translate", "--model", model, "--max-length", 5, stdin=text)
+        self.assertIn("has 10 tokens; cut to 5", cut.stderr)
+        self.assertIn("has 7 tokens; cut to 5", run("translate", "--model", plain, "--max-length", 5, stdin=text).stderr)
+        pairs = [write("f.en", text), write("f.de", "die Katze , und ein Hund .\n")]
+        links = checked("align", "--model", model, "--train-sets", *pairs).stdout.split()
+        self.assertTrue(links and all(0 <= int(side) < 7 for link in links for side in link.split("-")), links)
+        pictured = checked("analyze", "--model", model, "--source", text.strip()).stdout
+        self.assertIn("<c2>", pictured)
+        again = run(*train, "--vocabs", *vocabs, "--pretrained-model", plain, "--overwrite")
+        self.assertEqual(again.returncode, 1)
+        self.assertIn("has another source.spm than this run", again.stderr)
+
+    def test_clauses_by_a_tagger(self):
+        columns = write("pos", "that DT O\nsong NN O\n, , PUNCT\nsinging VBG O\n\n" * 30)
+        words = write("pos.words", "that song , singing\n")
+        checked("vocab", "--train-sets", words, "--type", "word", "--output", PLACE.folder / "pos.spm")
+        for model, column in (("postagger", 2), ("signals", 3)):
+            checked("train", "--task", "tagging", "--model", PLACE.folder / model, "--train-sets", columns, "--label-column", column,
+                    "--vocabs", PLACE.folder / "pos.spm", "--dim-emb", 16, "--enc-depth", 1, "--transformer-heads", 2,
+                    "--transformer-dim-ffn", 16, "--learn-rate", 0.01, "--lr-warmup", 5, "--after-batches", 200, "--transformer-dropout",
+                    0, "--quiet", "--cpu-threads", 1)
+        text = "that song, singing\n\nsong singing\n"
+        by_tags = run("clauses", "--level", 6, "--tagger", PLACE.folder / "postagger", "--cpu-threads", 1, stdin=text)
+        self.assertEqual(by_tags.stdout, "that song, \tsinging\n\nsong \tsinging\n", by_tags.stderr)
+        by_labels = run("clauses", "--level", 6, "--tagger", PLACE.folder / "signals", stdin=text)
+        self.assertEqual(by_labels.stdout, "that song, \tsinging\n\nsong singing\n", by_labels.stderr)
+        labelled = checked("clauses", "--label", "--tagger", PLACE.folder / "postagger", stdin="song\nsinging\n").stdout
+        self.assertEqual(labelled, "song O\nsinging PART\n\n")
+        flagged = checked("clauses", "--flags", "--tagger", PLACE.folder / "postagger", stdin="song singing\n").stdout
+        self.assertEqual(flagged, "song <c6> singing\n")
+        for options, says in ((["--tagger", PLACE.folder / "none"], "none"),
+                              (["--tagger", PLACE.folder / "postagger", "--tag-column", 2], "both say where tags come from"),
+                              (["--window", 3], "--window: it is for --tagger")):
+            result = run("clauses", *options, stdin=text)
+            self.assertNotEqual(result.returncode, 0)
+            self.assertIn(says, result.stderr)
+            self.assertEqual(result.stderr.count("\n"), 1, result.stderr)
+        translation = self.train("notagger")
+        result = run("clauses", "--tagger", translation, stdin=text)
+        self.assertIn("tagging", result.stderr)
 
     def test_clauses(self):
         self.assertEqual(run("clauses", "--level", 2, stdin="He came, and left.\n\n").stdout, "He came, \tand left.\n\n")

@@ -71,6 +71,27 @@ class Tagging(unittest.TestCase):
         output = checked("tag", "--model", F / "run", "--input-format", "text", stdin="ama to Amax, coco\n").stdout
         self.assertEqual(output, "ama O\nto O\nAmax I-PER\n, O\ncoco O\n\n")
 
+    def test_clause_attention(self):
+        spec = ["--attention-encoder", "mix(full,clause(1),clause(2))", "--clause-tag-column", 2]
+        checked(*train(F / "mixed", *spec, "--valid-sets", F / "valid", "--valid-freq", 40, "--after-batches", 40))
+        self.assertTrue((F / "mixed" / "last" / "clauses.txt").exists())
+        checked("score", "--model", F / "mixed", "--train-sets", F / "valid")
+        output = checked("tag", "--model", F / "mixed", stdin="ama V\n, ,\ncoco V\n").stdout
+        self.assertEqual(output.count("\n"), 3)
+        message = error_of("tag", "--model", F / "mixed", "--input-format", "text", stdin="ama\n", code=2)
+        self.assertIn("finds clauses by the part-of-speech tags of column 2, and text has no tags", message)
+        text = ["tag", "--model", F / "mixed", "--input-format", "text", "--clause-tag-column", 0]
+        self.assertEqual(checked(*text, stdin="ama, coco\n").stdout.count("\n"), 4)
+        self.assertIn("line 1: got 1 column; expected at least 2, the --clause-tag-column",
+                      error_of("tag", "--model", F / "mixed", stdin="ama\n"))
+        self.assertIn("the model has no clauses", error_of("score", "--model", F / "run", "--train-sets", F / "valid",
+                                                           "--clause-tag-column", 2, code=2))
+        self.assertIn("holds the labels", error_of(*train(F / "leak", *spec, "--label-column", 2)))
+        self.assertIn("attends within clauses of tagged words", error_of("embed", "--model", F / "mixed", stdin="ama\n"))
+        log = checked("train", "--task", "tagging", "--model", F / "grown", "--train-sets", F / "train", "--pretrained-model",
+                      F / "run", *spec, "--after-batches", 2, "--cpu-threads", 1).stderr
+        self.assertIn("start with little weight on the clauses: encoder.layers.0.self_attention.clause_mix", log)
+
     def test_any_column_is_the_label(self):
         log = checked(*train(F / "pos", "--valid-sets", F / "valid", "--label-column", 2, "--after-batches", 100,
                              "--valid-freq", 100, "--transformer-dropout", 0)).stderr

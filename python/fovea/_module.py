@@ -42,6 +42,12 @@ class Attention(nn.Module):
         if "span" in self._properties:
             raise ValueError(f"fovea.Attention has no learned spans, which '{spec}' needs; train them with fovea train, or "
                              "call fovea.attention with each head's mask as offset_bias")
+        if "clauses" in self._properties:
+            raise ValueError(f"fovea.Attention knows no clauses of a text, which '{spec}' needs; train it with fovea train, "
+                             "or give each clause as a sequence of its own, with the mechanism inside it")
+        if "centroids" in self._properties:
+            raise ValueError(f"fovea.Attention has no learned centroids, which '{spec}' needs; train them with fovea train, "
+                             "or use routed(clusters,window,random)")
         made = {"device": device, "dtype": dtype}
         self.q_proj, self.k_proj, self.v_proj, self.out_proj = (
             nn.Linear(embed_dim, embed_dim, bias=bias, **made) for _ in range(4))

@@ -231,6 +231,20 @@ def test_causal_and_cross_exclude_each_other():
         fovea.attention(q, q, q, causal=True, cross=True)
 
 
+@pytest.mark.parametrize("spec,message", [
+    ("clause(1)", "knows no clauses of a text, which 'clause\\(1\\)' needs"),
+    ("mix(full,clause(1),clause(2))", "knows no clauses of a text"),
+    ("2*full;2*clause(2)+topk(4)", "knows no clauses of a text"),
+    ("routed(4,8)", "has no learned centroids, which 'routed\\(4,8\\)' needs"),
+    ("2*routed(4,8,causal);2*window(4)", "has no learned centroids"),
+])
+def test_specs_of_models_are_refused_at_construction(spec, message):
+    with pytest.raises(ValueError, match=message) as caught:
+        fovea.Attention(16, 4, spec)
+    assert "\n" not in str(caught.value)
+    assert fovea.Attention(16, 4, "routed(2,4,random)")(torch.randn(2, 6, 16)).shape == (2, 6, 16)
+
+
 def test_spec_error_points_at_the_column():
     with pytest.raises(fovea.SpecError, match="column 7") as caught:
         fovea.parse("topk(8")

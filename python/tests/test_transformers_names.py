@@ -41,6 +41,8 @@ def test_names_are_canonical():
     ("entmax(learned)", "learns alpha, and models of transformers have no such parameter"),
     ("rela-g", "learns gate"),
     ("4*span(64,8);4*full", "learns span"),
+    ("routed(4,8)", "learns centroids"),
+    ("2*full;2*clause(1)", "attends within clauses of a text, which models of transformers do not know"),
 ])
 def test_bad_names(text, message):
     with pytest.raises(ValueError, match=message):

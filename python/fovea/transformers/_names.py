@@ -51,7 +51,10 @@ class Mechanism:
 def _checked_spec(text):
     spec = parse_spec(text.strip())
     learned = [name for name in parameters(spec) if name in ("alpha", "gate")]
-    learned += ["span"] if "span" in properties(spec) else []
+    learned += [name for name in ("span", "centroids") if name in properties(spec)]
+    if "clauses" in properties(spec):
+        raise ValueError(f"fovea: '{spec}' attends within clauses of a text, which models of transformers do not know; "
+                         "choose a spec without them")
     if learned:
         raise ValueError(f"fovea: '{spec}' learns {learned[0]}, and models of transformers have no such parameter; "
                          "choose a spec without it")

@@ -1,13 +1,31 @@
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "fovea/app/options.h"
+#include "fovea/spec/run_options.h"
+#include "fovea/tasks/tagging/clause_tagger.h"
 #include "fovea/text/clause_command.h"
 
 namespace fovea::app {
+namespace {
+
+struct ClausesConfig : text::ClauseOptions, MachineOptions {
+  int64_t mini_batch_words = 4096;
+
+  static auto fields() {
+    return std::tuple_cat(
+        text::ClauseOptions::fields(),
+        std::tuple(number("mini-batch-words", &ClausesConfig::mini_batch_words,
+                          "with --tagger: pieces computed together; results do not depend on it", 1, 1e9)),
+        MachineOptions::fields());
+  }
+};
+
+}  // namespace
 
 int run_clauses(const std::vector<std::string>& arguments) {
-  text::ClauseOptions config;
+  ClausesConfig config;
   Options options("clauses",
                   "Splits sentences into clauses at signal words, in six levels: punctuation, conjunctions, relative "
                   "words, prepositions, infinitives, participles (which need tags).",
@@ -15,10 +33,12 @@ int run_clauses(const std::vector<std::string>& arguments) {
   options.add(config, "Options");
   options.epilogue(
       "  fovea clauses --level 2 < test.en\n"
+      "  fovea clauses --level 6 --tagger pos < test.en\n"
       "  fovea clauses --label < words-and-tags > words-tags-and-labels\n"
       "  fovea clauses --level 6 --tag-column 2 < words-and-tags");
   if (!options.parse(arguments)) return 0;
-  text::run_clauses(config);
+  text::run_clauses(config,
+                    [&] { return tagging::load_clause_tagger(config.tagger, config, config.mini_batch_words); });
   return 0;
 }
 

@@ -7,6 +7,7 @@
 #include "fovea/base/strings.h"
 #include "fovea/spec/logging.h"
 #include "fovea/spec/run_options.h"
+#include "fovea/text/clause_flags.h"
 #include "fovea/text/vocab.h"
 
 namespace fovea::app {
@@ -17,7 +18,7 @@ struct VocabConfig : LogOptions {
   int64_t dim_vocabs = 0;
   std::string output, type = "unigram";
   double character_coverage = 1;
-  bool byte_fallback = false;
+  bool byte_fallback = false, clause_flags = false;
   int64_t max_lines = text::kDefaultVocabSample, seed = 1, cpu_threads = 1;
 
   static constexpr auto fields() {
@@ -32,6 +33,8 @@ struct VocabConfig : LogOptions {
         number("character-coverage", &C::character_coverage, "unigram, bpe: share of all characters that get a piece",
                text::kMinCharacterCoverage, 1),
         field("byte-fallback", &C::byte_fallback, "unigram, bpe: spell unknown characters in bytes"),
+        field("clause-flags", &C::clause_flags,
+              "add the pieces <c1> to <c6>, which train --clause-flags puts before signal words"),
         number("max-lines", &C::max_lines, "unigram, bpe: learn from a sample of N lines", 1, 1e12),
         number("seed", &C::seed, "random seed for the sample", 0, 9e15),
         number("cpu-threads", &C::cpu_threads, "unigram: number of threads, on which its pieces depend", 1, 4096));
@@ -55,15 +58,17 @@ int run_vocab(const std::vector<std::string>& arguments) {
   configure_log(config, {config.train_sets});
   if (config.train_sets.empty()) throw UsageError("--train-sets: got none; expected one or more text files");
   if (config.output.empty()) throw UsageError("--output: got none; expected a file to write, e.g. joint.spm");
-  const int64_t pieces = text::train_vocab({.inputs = config.train_sets,
-                                            .output = config.output,
-                                            .size = config.dim_vocabs,
-                                            .type = config.type,
-                                            .character_coverage = config.character_coverage,
-                                            .byte_fallback = config.byte_fallback,
-                                            .max_sentences = config.max_lines,
-                                            .seed = config.seed,
-                                            .threads = config.cpu_threads});
+  const int64_t pieces =
+      text::train_vocab({.inputs = config.train_sets,
+                         .output = config.output,
+                         .size = config.dim_vocabs,
+                         .type = config.type,
+                         .character_coverage = config.character_coverage,
+                         .byte_fallback = config.byte_fallback,
+                         .max_sentences = config.max_lines,
+                         .seed = config.seed,
+                         .threads = config.cpu_threads,
+                         .control_pieces = config.clause_flags ? text::clause_flags() : std::vector<std::string>()});
   log::info(cat("wrote ", config.output, ": ", thousands(pieces), " pieces"));
   return 0;
 }

@@ -1,5 +1,7 @@
 #include "fovea/data/columns.h"
 
+#include <algorithm>
+
 #include "fovea/base/error.h"
 #include "fovea/base/file.h"
 #include "fovea/base/strings.h"
@@ -25,10 +27,12 @@ class ColumnFile {
       if (begins) {
         text.words.emplace_back();
         text.labels.emplace_back();
+        if (options_.tags > 0) text.tags.emplace_back();
       }
       begins = false;
       text.words.back().push_back(columns.front());
       text.labels.back().push_back(label_of(columns));
+      if (options_.tags > 0) text.tags.back().push_back(columns[static_cast<size_t>(options_.tags - 1)]);
     }
   }
 
@@ -46,10 +50,22 @@ class ColumnFile {
         if (column > count)
           throw Error(cat(place(), "got ", count, " columns; expected at least ", column, ", the --label-column"));
       }
+      check_tags(count);
     }
     if (count != columns_)
       throw Error(cat(place(), "got ", count, count == 1 ? " column" : " columns", "; expected ", columns_,
                       " as in line ", first_line_));
+  }
+
+  // A model that reads the column of its labels would learn to copy it.
+  void check_tags(int64_t columns) const {
+    if (options_.tags > columns)
+      throw Error(
+          cat(place(), "got ", columns, " columns; expected at least ", options_.tags, ", the --clause-tag-column"));
+    const std::vector<int64_t> labels = options_.labels.empty() ? std::vector{columns} : options_.labels;
+    if (std::ranges::find(labels, options_.tags) != labels.end())
+      throw Error(cat(place(), "column ", options_.tags, " is the --clause-tag-column and holds the labels; expected ",
+                      "tags in another column than what the model predicts"));
   }
 
   const std::string& label_of(const std::vector<std::string>& columns) const {
@@ -84,7 +100,11 @@ LabelledText load_columns(const std::vector<std::string>& paths, const ColumnOpt
 std::string fingerprint(const LabelledText& text) {
   std::string all;
   for (size_t s = 0; s < text.words.size(); ++s) {
-    for (size_t w = 0; w < text.words[s].size(); ++w) all += text.words[s][w] + "\t" + text.labels[s][w] + "\n";
+    for (size_t w = 0; w < text.words[s].size(); ++w) {
+      all += text.words[s][w] + "\t" + text.labels[s][w];
+      if (!text.tags.empty()) all += "\t" + text.tags[s][w];
+      all += "\n";
+    }
     all += "\n";
   }
   return checksum(all);

@@ -13,6 +13,7 @@ inline constexpr std::string_view kDocumentMark = "-DOCSTART-";
 // The words of sentences and their labels.
 struct LabelledText {
   std::vector<std::vector<std::string>> words, labels;
+  std::vector<std::vector<std::string>> tags;  // part-of-speech tags; empty without ColumnOptions::tags
   int64_t size() const { return std::ssize(words); }
 };
 
@@ -20,15 +21,16 @@ struct ColumnOptions {
   // The column of the labels, from 1; none: the last. Of two columns, a word has the first one's label, or the second's
   // if the first one's is O.
   std::vector<int64_t> labels = {};
+  int64_t tags = 0;                     // column of the part-of-speech tags, from 1; 0: none
   std::string option = "--train-sets";  // that named the files, for messages
 };
 
 // Reads files, plain or compressed; "-" is standard input. The word is the first column. Throws an Error that names the
-// file and the line if a line has another number of columns than the first or none for the labels, and for a text
-// without words.
+// file and the line if a line has another number of columns than the first, or none for the labels or tags, or if the
+// tags are the labels, and for a text without words.
 LabelledText load_columns(const std::vector<std::string>& paths, const ColumnOptions& options);
 
-// XXH3 of all words and labels.
+// XXH3 of all words, labels and tags.
 std::string fingerprint(const LabelledText& text);
 
 }  // namespace fovea::data

@@ -34,6 +34,24 @@ TEST(Columns, TheLabelIsAnyColumnOrOneOfTwo) {
   EXPECT_THAT(load("a O O\n", {3, 2}).labels, ElementsAre(ElementsAre("O")));
 }
 
+TEST(Columns, TagsAreAColumnBesideTheLabels) {
+  const TestFolder folder;
+  write_file(folder / "text", "EU NNP I-NP I-ORG\nof IN O O\n\n, , O O\n");
+  const auto load_tagged = [&](int64_t tags, const std::vector<int64_t>& labels = {}) {
+    return load_columns({folder / "text"}, {.labels = labels, .tags = tags});
+  };
+  const LabelledText text = load_tagged(2);
+  EXPECT_THAT(text.tags, ElementsAre(ElementsAre("NNP", "IN"), ElementsAre(",")));
+  EXPECT_THAT(text.labels, ElementsAre(ElementsAre("I-ORG", "O"), ElementsAre("O")));
+  EXPECT_THAT(load_tagged(0).tags, IsEmpty());
+  EXPECT_NE(fingerprint(text), fingerprint(load_tagged(3)));
+  EXPECT_THAT(message_of([&] { load_tagged(5); }),
+              HasSubstr("line 1: got 4 columns; expected at least 5, the --clause-tag-column"));
+  const std::string leak = "is the --clause-tag-column and holds the labels; expected tags in another column";
+  EXPECT_THAT(message_of([&] { load_tagged(4); }), HasSubstr(leak)) << "the last column is the label";
+  EXPECT_THAT(message_of([&] { load_tagged(2, {4, 2}); }), HasSubstr(leak));
+}
+
 TEST(Columns, FingerprintsTellTextsApart) {
   const std::string plain = fingerprint(load("a O\nb O\n"));
   EXPECT_NE(plain, fingerprint(load("a O\n\nb O\n")));

@@ -17,8 +17,9 @@ namespace {
 
 const Clauses& clauses_of(const ClauseInputs& inputs, const ClauseHeads& heads) {
   if (inputs.clauses == nullptr)
-    throw Error(cat("attention '", heads.part,
-                    "' within clauses: this input has no clauses; use it in the encoder of a ", "translation model"));
+    throw Error(cat(
+        "attention '", heads.part,
+        "' within clauses: this input has no clauses; use it in the encoder of a model that translates or tags text"));
   return *inputs.clauses;
 }
 
@@ -94,10 +95,6 @@ std::optional<ops::ClauseMixInputs> kernel_inputs(const ClauseHeads& group, cons
 }
 
 }  // namespace
-
-const at::Tensor& Clauses::of_level(int64_t level) const {
-  return offsets.at(static_cast<size_t>(std::clamp<int64_t>(level, 1, std::ssize(offsets)) - 1));
-}
 
 bool has_clauses(const LayerSpec& spec) {
   return std::ranges::any_of(spec, [](const HeadGroup& group) { return group.spec.clauses.has_value(); });

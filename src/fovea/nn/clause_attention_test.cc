@@ -70,6 +70,22 @@ at::Tensor oracle(const MixInputs& in, const ClauseCase& text) {
   return at::einsum("hij,jhd->ihd", {mixed, in.v});
 }
 
+TEST(Clauses, OfLevelsAreNestedAndEndWithTheSentences) {
+  const std::vector<uint8_t> levels = {0, 2, 0, 1, 6, 3, 0, 2};
+  const std::vector<int64_t> offsets = {0, 3, 3, 8};
+  const Clauses clauses = clauses_of_levels(levels, offsets);
+  ASSERT_EQ(clauses.offsets.size(), 6U);
+  for (int64_t level = 1; level <= 6; ++level) {
+    std::vector<int64_t> expected;  // the beginnings of sentences and of clauses of this level or a lower one
+    for (int64_t i = 0; i < 8; ++i) {
+      const int64_t own = levels[static_cast<size_t>(i)];
+      if (i == 0 || i == 3 || (own > 0 && own <= level)) expected.push_back(i);
+    }
+    expected.push_back(8);
+    EXPECT_TRUE(clauses.of_level(level).equal(index_tensor(expected))) << level;
+  }
+}
+
 LayerSpec mixture_of(int64_t heads, const char* text = "mix(full,clause(1),clause(2))") {
   return resolve(parse_layer_spec(text), heads);
 }
@@ -144,6 +160,28 @@ TEST(ClauseAttention, OneClauseIsFullAndZeroIsFullToTheBit) {
   in.p.fill_(1);
   EXPECT_TRUE(
       at::allclose(by(text.clauses, "mix(full,clause(1),clause(2))"), by(text.clauses, "clause(2)"), 1e-5, 1e-6));
+}
+
+// Each group by its own mask: the clause of a level; a window; the mixture.
+TEST(ClauseAttention, HeadGroupsHaveMechanismsOfTheirOwn) {
+  const ClauseCase text(5, 40, 17);
+  MixInputs in(text.tokens, 4, 8, at::kDouble);
+  const at::Tensor out = attend(in, text, mixture_of(4, "1*clause(2);1*window(5);2*mix(full,clause(1),clause(2))"));
+  MixInputs alone = in;
+  alone.p = in.p.clone();
+  alone.p.select(1, 0).fill_(1);  // all weight on the clauses of level 2
+  const at::Tensor wanted = oracle(alone, text);
+  for (const int64_t head : {0, 2, 3})
+    EXPECT_TRUE(at::allclose(out.select(1, head), wanted.select(1, head), 1e-12, 1e-12));
+  const auto* bounds = text.offsets.const_data_ptr<int64_t>();
+  for (int64_t b = 0; b < 5; ++b) {
+    for (int64_t i = bounds[b]; i < bounds[b + 1]; ++i) {
+      const int64_t first = std::max(bounds[b], i - 2), end = std::min(bounds[b + 1], i + 3);
+      const at::Tensor keys = in.k.slice(0, first, end).select(1, 1), values = in.v.slice(0, first, end).select(1, 1);
+      const at::Tensor weights = (keys.matmul(in.q[i][1]) / std::sqrt(8.0)).softmax(0);
+      EXPECT_TRUE(at::allclose(out[i][1], weights.matmul(values), 1e-12, 1e-12)) << i;
+    }
+  }
 }
 
 TEST(ClauseAttention, KeepsDigitsOfClausesFarBelowTheBestKey) {

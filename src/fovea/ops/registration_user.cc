@@ -142,12 +142,18 @@ std::vector<std::string> parameters_op(std::string_view text) {
 //     pointwise     a weight is a function of its own score alone, in all heads
 //     norm          of the concatenated heads
 //     span          some head has an adaptive span, whose mask the caller gives
+//     clauses       some head attends within clauses of a text, which operators do not know
+//     centroids     some head is routed by centroids, which models learn
 //     uniform_gain  its gain starts uniform in +-sqrt(3 / width), not at one
 std::vector<std::string> properties_op(std::string_view text) {
   const LayerSpec layer = parse_layer_spec(text);
   const Norm& norm = layer.front().spec.norm;
   const auto selects = [](const HeadGroup& group) { return group.spec.select.has_value(); };
   const auto spans = [](const HeadGroup& group) { return adaptive_span(group.spec) != nullptr; };
+  const auto has_clauses = [](const HeadGroup& group) { return group.spec.clauses.has_value(); };
+  const auto has_centroids = [](const HeadGroup& group) {
+    return group.spec.route.has_value() && group.spec.route->has_centroids();
+  };
   const auto is_by_score = [](const HeadGroup& group) { return is_pointwise(group.spec.transform); };
   std::vector<std::string> names;
   const auto add_if = [&](bool holds, const char* name) {
@@ -159,6 +165,8 @@ std::vector<std::string> properties_op(std::string_view text) {
   add_if(std::ranges::all_of(layer, is_by_score), "pointwise");
   add_if(!std::holds_alternative<NoNorm>(norm), "norm");
   add_if(std::ranges::any_of(layer, spans), "span");
+  add_if(std::ranges::any_of(layer, has_clauses), "clauses");
+  add_if(std::ranges::any_of(layer, has_centroids), "centroids");
   add_if(parts_of(norm).uniform_gain, "uniform_gain");
   return names;
 }

@@ -126,6 +126,12 @@ LayerSpec resolve(const LayerSpec& spec, int64_t num_heads) {
   if (total != num_heads)
     throw Error(cat("attention '", print(spec), "' is for ", total, " heads; the layer has ", num_heads));
   require_one_norm(out);
+  const auto has_clauses = [](const HeadGroup& group) { return group.spec.clauses.has_value(); };
+  const auto has_route = [](const HeadGroup& group) { return group.spec.route.has_value(); };
+  if (std::ranges::any_of(out, has_clauses) && std::ranges::any_of(out, has_route))
+    throw Error(cat("attention '", print(spec),
+                    "': heads with clauses do not go with routed heads in one layer; use a ",
+                    "pattern such as window(16) for the others, or --attention-layers"));
   return out;
 }
 

@@ -199,6 +199,12 @@ TEST(AttentionSpec, ClausesStandAlone) {
                 testing::HasSubstr("use it in the encoder's self-attention alone"));
 }
 
+TEST(AttentionSpec, ClausesDoNotGoWithRoutedHeads) {
+  EXPECT_THAT(message_of([] { resolve(parse_layer_spec("2*clause(1);2*routed(2,4)"), 4); }),
+              testing::HasSubstr("heads with clauses do not go with routed heads in one layer; use a pattern"));
+  EXPECT_EQ(resolve(parse_layer_spec("2*clause(1);2*window(16)"), 4).size(), 2U);
+}
+
 TEST(AttentionSpec, ClauseErrorsPointAtTheMistake) {
   EXPECT_THAT(refusal("clause(0)"), testing::HasSubstr("column 8: level of clause is 0; it must be at least 1"));
   EXPECT_THAT(refusal("clause(7)"), testing::HasSubstr("column 8: level of clause is 7; it must be at most 6"));

@@ -31,4 +31,6 @@ LayerSpec attention_of(const EncoderConfig& config, Sublayer sublayer, int64_t l
   return attention_of(encoder_texts_of(config), sublayer, layer);
 }
 
+bool uses_clauses(const EncoderConfig& config) { return uses_clauses(encoder_texts_of(config)); }
+
 }  // namespace fovea

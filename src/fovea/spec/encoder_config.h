@@ -45,4 +45,7 @@ EncoderConfig with_attention(EncoderConfig config, const AttentionOverride& mech
 // The mechanism of layer `layer` (from 0), heads resolved; `sublayer` is kEncoder.
 LayerSpec attention_of(const EncoderConfig& config, Sublayer sublayer, int64_t layer);
 
+// See attention_config.h.
+bool uses_clauses(const EncoderConfig& config);
+
 }  // namespace fovea

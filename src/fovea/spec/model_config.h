@@ -13,6 +13,7 @@ struct ModelConfig : StackConfig, AttentionConfig {
   bool tied_embeddings = false, tied_embeddings_src = false, tied_embeddings_all = false;
   std::vector<int64_t> dim_vocabs = {0, 0};  // as trained: source, target
   std::string attention_encoder, attention_cross;
+  bool clause_flags = false;
 
   static constexpr auto fields() {
     using C = ModelConfig;
@@ -25,7 +26,11 @@ struct ModelConfig : StackConfig, AttentionConfig {
             field("tied-embeddings-all", &C::tied_embeddings_all, "all three are one (one vocabulary)"),
             max_positions_field(
                 "rows of learned position vectors; longer training text is refused, longer input to translate cut"),
-            field("dim-vocabs", &C::dim_vocabs, "sizes of the vocabularies, which --vocabs must have; 0: as they are")),
+            field("dim-vocabs", &C::dim_vocabs, "sizes of the vocabularies, which --vocabs must have; 0: as they are"),
+            field(
+                "clause-flags", &C::clause_flags,
+                "read a piece <c1> to <c6> before each signal word of the source, the level of its kind; the source's "
+                "vocabulary is one of vocab --clause-flags")),
         AttentionConfig::fields(
             std::tuple(field("attention-encoder", &C::attention_encoder,
                              "mechanism of the encoder's self-attention (default: --attention)"),

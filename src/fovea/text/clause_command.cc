@@ -1,7 +1,6 @@
 #include "fovea/text/clause_command.h"
 
 #include <algorithm>
-#include <map>
 #include <optional>
 #include <utility>
 
@@ -9,68 +8,88 @@
 #include "fovea/base/file.h"
 #include "fovea/base/signals.h"
 #include "fovea/base/strings.h"
+#include "fovea/text/clause_labels.h"
 #include "fovea/text/clauses.h"
 
 namespace fovea::text {
 namespace {
 
-// One line per level that is asked for.
-void write_clauses(std::string_view text, std::span<const ClauseStart> starts, int64_t level, LineWriter& output) {
-  for (int64_t l = level == 0 ? 1 : level; l <= (level == 0 ? kClauseLevels : level); ++l)
-    output.line(join(clauses(text, starts, l), "\t"));
-}
+using Tagged = ClauseDictionary::Tagged;
 
-// The line with "<c2> " before a signal of level 2.
-std::string flagged(const std::string& line, const ClauseDictionary& dictionary, int64_t level) {
-  const std::vector<TextToken> tokens = dictionary.tokens(line);
-  std::vector<std::string> words;
-  for (const TextToken& token : tokens) words.push_back(line.substr(token.begin, token.end - token.begin));
-  const auto signals = dictionary.signals(words, {});
-  std::string result;
-  size_t copied = 0;
-  for (size_t i = 0; i < tokens.size(); ++i) {
-    const int64_t own = level_of(signals[i].signal);
-    if (signals[i].role != ClauseDictionary::Role::kSignal || (level > 0 && own > level)) continue;
-    result += line.substr(copied, tokens[i].begin - copied);
-    result += cat(result.empty() || is_space(result.back()) ? "" : " ", "<c", own, "> ");
-    copied = tokens[i].begin;
-  }
-  return result + line.substr(copied);
-}
-
-void split_lines(const ClauseOptions& options, const ClauseDictionary& dictionary, LineReader& input,
-                 LineWriter& output) {
-  for (std::string line; input.next_text(line);) {
-    throw_if_interrupted("splitting clauses");
-    std::ranges::replace(line, '\t', ' ');  // tabs are what stands between clauses
-    if (options.flags) {
-      output.line(flagged(line, dictionary, options.level));
-    } else {
-      write_clauses(line, clause_starts(line, dictionary), options.level, output);
-    }
-  }
-}
-
-// A sentence of columns.
-struct ColumnSentence {
+// A sentence of the input: a line of text, or lines of columns.
+struct ClauseSentence {
+  std::string text;
+  std::vector<TextToken> tokens;  // of `text`
   std::vector<std::string> lines, words, tags;
 };
 
-class ColumnReader {
+// Signals by the dictionary, with tags or without, or by the labels of a model.
+class SignalFinder {
  public:
-  ColumnReader(const ClauseOptions& options, LineReader& input)
+  SignalFinder(const ClauseDictionary& dictionary, std::optional<ClauseTagger> tagger)
+      : dictionary_(dictionary), tagger_(std::move(tagger)) {}
+
+  bool has_tagger() const { return tagger_.has_value(); }
+  // Gives each word its tag, if there is a model.
+  void tag(std::vector<ClauseSentence>& sentences) const {
+    if (!tagger_) return;
+    std::vector<ClauseTagger::Sentence> words;
+    for (const ClauseSentence& sentence : sentences)
+      if (!sentence.words.empty()) words.push_back(sentence.words);
+    std::vector<ClauseTagger::Sentence> tags = tagger_->tag(words);
+    auto next = tags.begin();
+    for (ClauseSentence& sentence : sentences)
+      if (!sentence.words.empty()) sentence.tags = std::move(*next++);
+  }
+  std::vector<Tagged> signals(const ClauseSentence& sentence) const {
+    const bool by_label = tagger_ && tagger_->gives_labels;
+    return by_label ? dictionary_.labelled_signals(sentence.words, sentence.tags)
+                    : dictionary_.signals(sentence.words, sentence.tags);
+  }
+
+ private:
+  const ClauseDictionary& dictionary_;
+  std::optional<ClauseTagger> tagger_;
+};
+
+// Sentences are text lines, whose words are those of the dictionary.
+class SentenceLines {
+ public:
+  SentenceLines(const ClauseDictionary& dictionary, LineReader& input) : dictionary_(dictionary), input_(input) {}
+
+  bool next(ClauseSentence& sentence) {
+    sentence = {};
+    if (!input_.next_text(sentence.text)) return false;
+    std::ranges::replace(sentence.text, '\t', ' ');  // tabs are what stands between clauses
+    sentence.tokens = dictionary_.tokens(sentence.text);
+    sentence.words = words_of(sentence.tokens, sentence.text);
+    return true;
+  }
+
+ private:
+  const ClauseDictionary& dictionary_;
+  LineReader& input_;
+};
+
+// Sentences are lines of columns up to an empty one. Their text is the words with blanks between them.
+class SentenceColumns {
+ public:
+  // Without a column of tags if tag_column is 0.
+  SentenceColumns(const ClauseOptions& options, LineReader& input)
       : word_(static_cast<size_t>(options.word_column)), tag_(static_cast<size_t>(options.tag_column)), input_(input) {}
 
-  // The next lines up to an empty one; false at the end.
-  bool next(ColumnSentence& sentence) {
+  bool next(ClauseSentence& sentence) {
     sentence = {};
     for (std::string line; input_.next_text(line);) {
-      throw_if_interrupted("splitting clauses");
       std::vector<std::string> columns = split_words(line);
       if (columns.empty()) return true;
       check(columns.size());
-      sentence.words.push_back(columns[word_ - 1]);
-      sentence.tags.push_back(columns[tag_ - 1]);
+      const std::string& word = columns[word_ - 1];
+      if (!sentence.text.empty()) sentence.text += ' ';
+      sentence.tokens.push_back({sentence.text.size(), sentence.text.size() + word.size(), true});
+      sentence.text += word;
+      sentence.words.push_back(word);
+      if (tag_ > 0) sentence.tags.push_back(columns[tag_ - 1]);
       sentence.lines.push_back(std::move(line));
     }
     return !sentence.lines.empty();
@@ -81,8 +100,8 @@ class ColumnReader {
     const std::string place = cat(input_name(input_.path()), " line ", input_.line_number());
     const char* const word = columns == 1 ? " column" : " columns";
     if (columns < std::max(word_, tag_))
-      throw Error(cat(place, ": got ", columns, word, "; expected at least ", std::max(word_, tag_),
-                      "; see --word-column and --tag-column"));
+      throw Error(cat(place, ": got ", columns, word, "; expected at least ", std::max(word_, tag_), "; see ",
+                      tag_ > 0 ? "--word-column and --tag-column" : "--word-column"));
     if (columns_ != 0 && columns != columns_)
       throw Error(cat(place, ": got ", columns, word, "; expected ", columns_, " as in the lines before"));
     columns_ = columns;
@@ -92,66 +111,52 @@ class ColumnReader {
   LineReader& input_;
 };
 
-std::vector<std::string> known_labels() {
-  std::vector<std::string> labels(kSignalLabels.begin(), kSignalLabels.end());
-  labels.emplace_back(kNoSignalLabel);
-  return labels;
+// One line per level that is asked for.
+void write_clauses(const ClauseSentence& sentence, std::span<const Tagged> signals, int64_t level, LineWriter& output) {
+  std::vector<ClauseStart> starts = clause_starts(signals);
+  for (ClauseStart& start : starts) start.at = sentence.tokens[start.at].begin;
+  for (int64_t l = level == 0 ? 1 : level; l <= (level == 0 ? kClauseLevels : level); ++l)
+    output.line(join(clauses(sentence.text, starts, l), "\t"));
 }
 
-// Labels by word, in lower case, and tag.
-using Corrections = std::map<std::pair<std::string, std::string>, std::string>;
-
-Corrections read_corrections(const std::string& path) {
-  Corrections corrections;
-  if (path.empty()) return corrections;
-  require_file(path, "--corrections");
-  LineReader input(path);
-  const std::vector<std::string> labels = known_labels();
-  for (std::string line; input.next_text(line);) {
-    const std::vector<std::string> columns = split_words(line);
-    if (columns.empty() || line.starts_with('#')) continue;
-    const std::string place = cat("'", path, "' line ", input.line_number());
-    if (columns.size() != 3)
-      throw Error(cat(place, ": got ", columns.size(), columns.size() == 1 ? " column" : " columns",
-                      "; expected three: a word, its tag or *, and a label"));
-    if (std::ranges::find(labels, columns[2]) == labels.end())
-      throw Error(cat(place, ": got the label '", columns[2], "'; expected one of ", join(labels, ", "),
-                      did_you_mean(columns[2], labels)));
-    corrections[{lower(columns[0]), columns[1]}] = columns[2];
+// The line with "<c2> " before a signal of level 2.
+std::string flagged(const ClauseSentence& sentence, std::span<const Tagged> signals, int64_t level) {
+  const std::string& line = sentence.text;
+  std::string result;
+  size_t copied = 0;
+  for (size_t i = 0; i < signals.size(); ++i) {
+    const int64_t own = level_of(signals[i].signal);
+    if (signals[i].role != ClauseDictionary::Role::kSignal || (level > 0 && own > level)) continue;
+    const size_t at = sentence.tokens[i].begin;
+    result += line.substr(copied, at - copied);
+    result += cat(result.empty() || is_space(result.back()) ? "" : " ", "<c", own, "> ");
+    copied = at;
   }
-  return corrections;
+  return result + line.substr(copied);
 }
 
-std::string label_of(const ClauseDictionary::Tagged& tagged) {
-  if (tagged.role == ClauseDictionary::Role::kOther) return std::string(kNoSignalLabel);
-  return std::string(kSignalLabels[static_cast<size_t>(tagged.signal)]);
-}
-
-void write_labels(const ColumnSentence& sentence, const ClauseDictionary& dictionary, const Corrections& corrections,
+void write_labels(const ClauseSentence& sentence, std::span<const Tagged> signals, const Corrections& corrections,
                   LineWriter& output) {
-  const auto signals = dictionary.signals(sentence.words, sentence.tags);
   for (size_t i = 0; i < sentence.lines.size(); ++i) {
-    std::string label = label_of(signals[i]);
-    const std::string word = lower(sentence.words[i]);
-    for (const std::string& tag : {std::string("*"), sentence.tags[i]})
-      if (const auto found = corrections.find({word, tag}); found != corrections.end()) label = found->second;
     const bool tabs = sentence.lines[i].find('\t') != std::string::npos;
-    output.line(cat(sentence.lines[i], tabs ? "\t" : " ", label));
+    output.line(cat(sentence.lines[i], tabs ? "\t" : " ",
+                    label_of(signals[i], sentence.words[i], sentence.tags[i], corrections)));
   }
+  output.line("");
 }
 
-// Sentences of words as lines: words stand apart by blanks.
-void write_columns(const ColumnSentence& sentence, const ClauseDictionary& dictionary, int64_t level,
-                   LineWriter& output) {
-  std::vector<ClauseStart> starts = clause_starts(sentence.words, sentence.tags, dictionary);
-  std::vector<size_t> begins;
-  std::string text;
-  for (const std::string& word : sentence.words) {
-    begins.push_back(text.size());
-    text += cat(word, begins.size() < sentence.words.size() ? " " : "");
+// Reads sentences in windows, so that a model tags many together, and writes each by write(sentence, signals).
+template <class Reader, class Write>
+void each_sentence(Reader& reader, const SignalFinder& finder, int64_t window, const Write& write) {
+  const auto most = static_cast<size_t>(finder.has_tagger() ? window : 1);
+  for (bool more = true; more;) {
+    throw_if_interrupted("splitting clauses");
+    std::vector<ClauseSentence> sentences;
+    ClauseSentence sentence;
+    while (sentences.size() < most && (more = reader.next(sentence))) sentences.push_back(std::move(sentence));
+    finder.tag(sentences);
+    for (const ClauseSentence& one : sentences) write(one, finder.signals(one));
   }
-  for (ClauseStart& start : starts) start.at = begins[start.at];
-  write_clauses(text, starts, level, output);
 }
 
 void check_clause_options(const ClauseOptions& options) {
@@ -161,35 +166,56 @@ void check_clause_options(const ClauseOptions& options) {
     throw UsageError("--flags: it reads text; leave out --label and --tag-column");
   if (options.label && options.level > 0)
     throw UsageError("--level: labels are of all levels; leave out --level or --label");
+  if (!options.tagger.empty() && options.tag_column > 0)
+    throw UsageError("--tagger and --tag-column: both say where tags come from; leave one of them out");
   if (options.word_column != 1 && options.tag_column == 0 && !options.label)
     throw UsageError("--word-column: the input is text unless --tag-column says where its tags are");
+  if (options.window != ClauseOptions{}.window && options.tagger.empty())
+    throw UsageError("--window: it is for --tagger; give --tagger or leave it out");
+}
+
+void split_text(const ClauseOptions& options, const ClauseDictionary& dictionary, const SignalFinder& finder,
+                LineReader& input, LineWriter& output) {
+  SentenceLines reader(dictionary, input);
+  each_sentence(reader, finder, options.window, [&](const ClauseSentence& sentence, std::span<const Tagged> signals) {
+    if (options.flags) {
+      output.line(flagged(sentence, signals, options.level));
+    } else {
+      write_clauses(sentence, signals, options.level, output);
+    }
+  });
+}
+
+void split_columns(const ClauseOptions& options, const Corrections& corrections, const SignalFinder& finder,
+                   LineReader& input, LineWriter& output) {
+  SentenceColumns reader(options, input);
+  each_sentence(reader, finder, options.window, [&](const ClauseSentence& sentence, std::span<const Tagged> signals) {
+    if (options.label) {
+      write_labels(sentence, signals, corrections, output);
+    } else if (!sentence.words.empty()) {
+      write_clauses(sentence, signals, options.level, output);
+    }
+  });
 }
 
 }  // namespace
 
-void run_clauses(const ClauseOptions& given) {
+void run_clauses(const ClauseOptions& given, const TaggerLoader& load_tagger) {
   check_clause_options(given);
   ClauseOptions options = given;
-  if (options.label && options.tag_column == 0) options.tag_column = 2;
+  if (options.label && options.tag_column == 0 && options.tagger.empty()) options.tag_column = 2;
   require_other_file("--output", options.output, {options.input, options.dictionary, options.corrections});
-  const ClauseDictionary own =
+  const ClauseDictionary dictionary =
       options.dictionary.empty() ? ClauseDictionary::english() : ClauseDictionary::load(options.dictionary);
   const Corrections corrections = read_corrections(options.corrections);
   if (options.input != "-") require_file(options.input, "--input");
+  const SignalFinder finder(dictionary, options.tagger.empty() ? std::nullopt : std::optional(load_tagger()));
   LineReader input(options.input);
   LineWriter output(options.output);
-  if (options.tag_column == 0) {
-    split_lines(options, own, input, output);
+  if (options.label || options.tag_column > 0) {
+    split_columns(options, corrections, finder, input, output);
   } else {
-    ColumnReader columns(options, input);
-    for (ColumnSentence sentence; columns.next(sentence);) {
-      if (options.label) {
-        write_labels(sentence, own, corrections, output);
-        output.line("");
-      } else if (!sentence.words.empty()) {
-        write_columns(sentence, own, options.level, output);
-      }
-    }
+    split_text(options, dictionary, finder, input, output);
   }
   output.close();
 }

@@ -1,5 +1,7 @@
 #pragma once
 #include <cstdint>
+#include <functional>
+#include <span>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -10,8 +12,8 @@ namespace fovea::text {
 
 // `fovea clauses`.
 struct ClauseOptions {
-  std::string input = "-", output = "-", dictionary, corrections;
-  int64_t level = 0, word_column = 1, tag_column = 0;
+  std::string input = "-", output = "-", dictionary, tagger, corrections;
+  int64_t level = 0, word_column = 1, tag_column = 0, window = 10000;
   bool flags = false, label = false;
 
   static auto fields() {
@@ -23,6 +25,9 @@ struct ClauseOptions {
         number("level", &O::level,
                "print the clauses of this level, 1 to 6, one line per sentence (0: of each level, a line each)", 0, 6),
         field("dictionary", &O::dictionary, "file of signal words (default: English)"),
+        field(
+            "tagger", &O::tagger,
+            "a trained tagging model that gives the words their part-of-speech tags, or their labels as signal words"),
         number("tag-column", &O::tag_column,
                "the input has columns, a word per line and an empty line between sentences; part-of-speech tags are in "
                "this column, from 1 (0: the input is text; with --label: 2)",
@@ -33,14 +38,26 @@ struct ClauseOptions {
         field("label", &O::label,
               "print the columns and one more: PUNCT, SCONJ, PRON, ADP, TO, PART or O for each word"),
         field("corrections", &O::corrections,
-              "with --label: file of lines WORD TAG LABEL that win over the dictionary; the tag * is any"));
+              "with --label: file of lines WORD TAG LABEL that win over the dictionary; the tag * is any"),
+        number("window", &O::window, "with --tagger: sentences read before they are tagged", 1, 1e9));
   }
 
   // The files that the command reads.
   std::vector<std::vector<std::string>> inputs() const { return {{input}, {dictionary}, {corrections}}; }
 };
 
-// Reads the input and writes the output. Throws an Error of one line that names the place of what is wrong.
-void run_clauses(const ClauseOptions& options);
+// The model of --tagger.
+struct ClauseTagger {
+  using Sentence = std::vector<std::string>;  // its words, or their tags
+  // The tags of sentences, none of which is empty.
+  std::function<std::vector<Sentence>(std::span<const Sentence> sentences)> tag;
+  bool gives_labels = false;  // the tags are labels of signal words; all but kSignalLabels count as O
+};
+// Loads the model of options.tagger once the options are found to fit together.
+using TaggerLoader = std::function<ClauseTagger()>;
+
+// Reads the input and writes the output; options without a tagger need no loader. Throws an Error of one line that
+// names the place of what is wrong.
+void run_clauses(const ClauseOptions& options, const TaggerLoader& load_tagger = {});
 
 }  // namespace fovea::text

@@ -162,6 +162,13 @@ std::vector<TextToken> ClauseDictionary::tokens(std::string_view text) const {
   return result;
 }
 
+std::vector<std::string> words_of(std::span<const TextToken> tokens, std::string_view text) {
+  std::vector<std::string> words;
+  words.reserve(tokens.size());
+  for (const TextToken& token : tokens) words.emplace_back(text.substr(token.begin, token.end - token.begin));
+  return words;
+}
+
 const ClauseDictionary::Entry* ClauseDictionary::match(std::span<const std::string> folded,
                                                        std::span<const std::string> tags, size_t at) const {
   const auto fits = [&](const Entry& entry) {
@@ -190,6 +197,21 @@ std::vector<ClauseDictionary::Tagged> ClauseDictionary::signals(std::span<const 
     const Entry* entry = match(folded, tags, i);
     if (entry != nullptr) result[i] = {entry->role, entry->signal};
     i += entry != nullptr ? std::max<size_t>(entry->words.size(), 1) : 1;
+  }
+  return result;
+}
+
+std::vector<ClauseDictionary::Tagged> ClauseDictionary::labelled_signals(std::span<const std::string> words,
+                                                                         std::span<const std::string> labels) const {
+  std::vector<Tagged> result(words.size());
+  for (size_t i = 0; i < words.size(); ++i) {
+    const auto* const label = std::ranges::find(kSignalLabels, labels[i]);
+    if (label == kSignalLabels.end()) continue;
+    result[i] = {Role::kSignal, static_cast<Signal>(label - kSignalLabels.begin())};
+    const auto mark = entries_.find(lower(words[i]));
+    const bool is_closing = result[i].signal == Signal::kPunctuation && mark != entries_.end() &&
+                            mark->second.front().role == Role::kClosing;
+    if (is_closing) result[i].role = Role::kClosing;
   }
   return result;
 }

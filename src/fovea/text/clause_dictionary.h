@@ -27,6 +27,9 @@ struct TextToken {
   bool is_word = false;
 };
 
+// The bytes of each token.
+std::vector<std::string> words_of(std::span<const TextToken> tokens, std::string_view text);
+
 // A dictionary of one language: UTF-8 lines of
 //     KIND <tab> WORD... [<tab> TAG...]
 // KIND is one of kSignalNames, or `closing` for punctuation that stays with the punctuation before it, or
@@ -53,7 +56,9 @@ class ClauseDictionary {
   };
   // `words` are the tokens' texts; `tags` are theirs, or empty.
   std::vector<Tagged> signals(std::span<const std::string> words, std::span<const std::string> tags) const;
-  // The words of a text that people split: "don't" is one, "end." is two.
+  // The same by labels of the words: those of kSignalLabels; all others are no signals. The dictionary says which
+  // punctuation is closing.
+  std::vector<Tagged> labelled_signals(std::span<const std::string> words, std::span<const std::string> labels) const;
   bool is_abbreviation(std::string_view word) const { return abbreviations_.contains(std::string(word)); }
 
  private:

@@ -1,7 +1,9 @@
 #include "fovea/text/clauses.h"
 
 #include <algorithm>
+#include <utility>
 
+#include "fovea/text/clause_flags.h"
 #include "fovea/text/utf8.h"
 
 namespace fovea::text {
@@ -9,8 +11,9 @@ namespace {
 
 using Role = ClauseDictionary::Role;
 
-// Where clauses begin, in tokens.
-std::vector<ClauseStart> starts_of(std::span<const ClauseDictionary::Tagged> signals) {
+}  // namespace
+
+std::vector<ClauseStart> clause_starts(std::span<const ClauseDictionary::Tagged> signals) {
   std::vector<ClauseStart> starts;
   bool after_punctuation = false;
   for (size_t i = 0; i < signals.size(); ++i) {
@@ -26,19 +29,23 @@ std::vector<ClauseStart> starts_of(std::span<const ClauseDictionary::Tagged> sig
   return starts;
 }
 
-}  // namespace
-
 std::vector<ClauseStart> clause_starts(std::span<const std::string> words, std::span<const std::string> tags,
                                        const ClauseDictionary& dictionary) {
-  return starts_of(dictionary.signals(words, tags));
+  return clause_starts(dictionary.signals(words, tags));
+}
+
+std::vector<SignalWord> signal_words(std::string_view text, const ClauseDictionary& dictionary) {
+  const std::vector<TextToken> tokens = dictionary.tokens(text);
+  const auto signals = dictionary.signals(words_of(tokens, text), {});
+  std::vector<SignalWord> words;
+  for (size_t i = 0; i < tokens.size(); ++i)
+    if (signals[i].role == Role::kSignal) words.push_back({tokens[i].begin, signals[i].signal});
+  return words;
 }
 
 std::vector<ClauseStart> clause_starts(std::string_view text, const ClauseDictionary& dictionary) {
   const std::vector<TextToken> tokens = dictionary.tokens(text);
-  std::vector<std::string> words;
-  words.reserve(tokens.size());
-  for (const TextToken& token : tokens) words.emplace_back(text.substr(token.begin, token.end - token.begin));
-  std::vector<ClauseStart> starts = starts_of(dictionary.signals(words, {}));
+  std::vector<ClauseStart> starts = clause_starts(dictionary.signals(words_of(tokens, text), {}));
   for (ClauseStart& start : starts) start.at = tokens[start.at].begin;
   return starts;
 }
@@ -76,6 +83,8 @@ std::vector<uint8_t> clause_levels(const Vocab& vocab, const ClauseDictionary& d
       const auto level = static_cast<uint8_t>(starts[next].level);
       levels[i] = levels[i] == 0 ? level : std::min(levels[i], level);
     }
+    for (size_t flag = i; flag > 0 && is_clause_flag(vocab, pieces[flag - 1]); --flag)
+      std::swap(levels[flag - 1], levels[flag]);
   }
   if (!levels.empty()) levels.front() = 1;
   return levels;

@@ -12,12 +12,22 @@
 // clause; punctuation ends one, together with the punctuation behind it.
 namespace fovea::text {
 
+// A signal word of a text, which begins with the byte `at`.
+struct SignalWord {
+  size_t at = 0;
+  Signal signal = Signal::kPunctuation;
+};
+std::vector<SignalWord> signal_words(std::string_view text, const ClauseDictionary& dictionary);
+
 // A clause begins before the byte `at` in all levels from `level` on. Positions rise, and none is 0.
 struct ClauseStart {
   size_t at = 0;
   int64_t level = 1;
   bool operator==(const ClauseStart&) const = default;
 };
+
+// The starts between the tokens of a text, but for the first clause's; `at` counts tokens.
+std::vector<ClauseStart> clause_starts(std::span<const ClauseDictionary::Tagged> signals);
 
 // The starts within a text, but for the first clause's.
 std::vector<ClauseStart> clause_starts(std::string_view text, const ClauseDictionary& dictionary);
@@ -31,7 +41,7 @@ std::vector<std::string> clauses(std::string_view text, std::span<const ClauseSt
 
 // For each piece of a sentence, the level from which on a clause begins with it; 0: in none. The first piece begins
 // one in all levels. A piece belongs to the clause in which its text begins; pieces without text, </s> among them, to
-// the clause before them.
+// the clause before them, but a flag (clause_flags.h) to that of the piece behind it.
 std::vector<uint8_t> clause_levels(const Vocab& vocab, const ClauseDictionary& dictionary,
                                    std::span<const int64_t> pieces);
 

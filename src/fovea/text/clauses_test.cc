@@ -2,11 +2,15 @@
 
 #include <gmock/gmock.h>
 
+#include <map>
+
 #include "fovea/base/file.h"
 #include "fovea/base/strings.h"
 #include "fovea/base/test_folder.h"
 #include "fovea/base/test_message.h"
 #include "fovea/text/clause_command.h"
+#include "fovea/text/clause_flags.h"
+#include "fovea/text/words.h"
 
 namespace fovea::text {
 namespace {
@@ -141,6 +145,159 @@ TEST(ClauseCommand, SplitsColumnsByTags) {
   text.options.tag_column = 2;
   text.options.level = 6;
   EXPECT_EQ(text.run(), "Who is \tsinging\nhe\n");
+}
+
+// Tags by the words alone, as a model would.
+ClauseTagger tagger_of(const std::map<std::string, std::string>& tags, bool gives_labels, size_t* calls) {
+  return {.tag = [=](std::span<const ClauseTagger::Sentence> sentences) -> std::vector<ClauseTagger::Sentence> {
+            ++*calls;
+            std::vector<ClauseTagger::Sentence> result;
+            for (const ClauseTagger::Sentence& words : sentences) {
+              EXPECT_FALSE(words.empty());
+              result.emplace_back();
+              for (const std::string& word : words)
+                result.back().push_back(tags.contains(word) ? tags.at(word) : gives_labels ? "O" : "NN");
+            }
+            return result;
+          },
+          .gives_labels = gives_labels};
+}
+
+TEST(ClauseCommand, TagsComeFromAModel) {
+  Columns text("The fact that that song, singing.\n\n\tthat\n");
+  text.options.tagger = "model";
+  text.options.level = 6;
+  size_t calls = 0;
+  const auto run = [&](const ClauseTagger& tagger) {
+    calls = 0;
+    run_clauses(text.options, [&] { return tagger; });
+    return read_file(text.options.output);
+  };
+  const ClauseTagger pos = tagger_of({{"that", "DT"}, {"singing", "VBG"}, {",", ","}, {".", "."}}, false, &calls);
+  EXPECT_EQ(run(pos), "The fact that that song, \tsinging.\n\n that\n") << "no 'that' is a relative word";
+  EXPECT_EQ(calls, 1U) << "all sentences at once";
+  text.options.window = 2;
+  EXPECT_EQ(run(pos), "The fact that that song, \tsinging.\n\n that\n");
+  EXPECT_EQ(calls, 2U);
+  // The labels of a model count, not the dictionary; names among them are no signals.
+  const ClauseTagger labels = tagger_of({{"fact", "SCONJ"}, {"song", "B-PER"}, {",", "PUNCT"}}, true, &calls);
+  EXPECT_EQ(run(labels), "The \tfact that that song, \tsinging.\n\n that\n");
+  text.options.level = 0;
+  text.options.flags = true;
+  EXPECT_EQ(run(labels), "The <c2> fact that that song <c1> , singing.\n\n that\n");
+}
+
+TEST(ClauseCommand, LabelsByAModel) {
+  Columns text("that x\n\" x\n, x\n\" x\n\nsinging\tx\n");
+  text.options.tagger = "model";
+  text.options.label = true;
+  size_t calls = 0;
+  const auto run = [&](const ClauseTagger& tagger) {
+    run_clauses(text.options, [&] { return tagger; });
+    return read_file(text.options.output);
+  };
+  EXPECT_EQ(run(tagger_of({{"that", "WDT"}, {"singing", "VBG"}, {",", ","}}, false, &calls)),
+            "that x PRON\n\" x PUNCT\n, x PUNCT\n\" x PUNCT\n\nsinging\tx\tPART\n\n");
+  EXPECT_EQ(run(tagger_of({{"that", "ADP"}, {"\"", "PUNCT"}}, true, &calls)),
+            "that x ADP\n\" x PUNCT\n, x O\n\" x PUNCT\n\nsinging\tx\tO\n\n");
+  write_file(text.folder / "fix", "that * TO\n");
+  text.options.corrections = text.folder / "fix";
+  EXPECT_THAT(run(tagger_of({}, true, &calls)), StartsWith("that x TO\n"));
+}
+
+TEST(ClauseCommand, RefusesOptionsThatDoNotGoWithATagger) {
+  Columns text("a\n");
+  text.options.window = 5;
+  EXPECT_THAT(text.refusal(), HasSubstr("--window: it is for --tagger"));
+  text.options.tagger = "model";
+  text.options.tag_column = 2;
+  EXPECT_THAT(text.refusal(), HasSubstr("--tagger and --tag-column: both say where tags come from"));
+}
+
+TEST(Clauses, LabelsOfWordsAreSignals) {
+  const std::vector<std::string> words = {"\"", "Go", "!", "\"", "when", "x"};
+  const auto signals = ClauseDictionary::english().labelled_signals(
+      words, std::vector<std::string>{"PUNCT", "O", "PUNCT", "PUNCT", "SCONJ", "NN"});
+  using Role = ClauseDictionary::Role;
+  std::vector<Role> roles;
+  for (const auto& signal : signals) roles.push_back(signal.role);
+  EXPECT_THAT(roles,
+              ElementsAre(Role::kClosing, Role::kOther, Role::kSignal, Role::kClosing, Role::kSignal, Role::kOther));
+  EXPECT_EQ(signals[4].signal, Signal::kConjunction);
+  EXPECT_THAT(clause_starts(signals), ElementsAre(ClauseStart{4, 1}));
+}
+
+// A vocabulary with flags, of a text.
+Vocab flagged_vocab(const TestFolder& folder, const std::string& type, const std::string& text) {
+  write_file(folder / "words", text);
+  train_vocab({.inputs = {folder / "words"},
+               .output = folder / "v.spm",
+               .size = type == "word" || type == "char" ? 0 : 40,
+               .type = type,
+               .control_pieces = clause_flags()});
+  return Vocab::load(folder / "v.spm");
+}
+
+TEST(ClauseFlags, StandBeforeThePieceInWhichTheWordBegins) {
+  std::string text = "the cat , and who ran . he saw that to be it\n";
+  for (const char* word :
+       {"the", "then", "there", "cat", "cats", "caught", "ran", "rant", "who", "whose", "saw", "sawed"})
+    for (const char* next : {"that", "those", "bed", "bet", "and", "hands"}) text += cat(word, " ", next, " to it\n");
+  for (const char* type : {"word", "char", "unigram", "bpe"}) {
+    SCOPED_TRACE(type);
+    const TestFolder folder;
+    const Vocab plain = flagged_vocab(folder, type, text);
+    Vocab vocab = plain;
+    add_clause_flags(vocab, ClauseDictionary::english(), "v.spm");
+    for (const std::string line : {"the cat , and who ran .", "", " ", ",", "and", "cat zzz , <c1> it", "it, and"}) {
+      SCOPED_TRACE(line);
+      // By hand: each piece that has the first byte of signal words has their flags before it.
+      std::vector<int64_t> ids, words;
+      std::vector<std::string> pieces;
+      const std::vector<PieceSpan> spans = plain.encode_spans(line);
+      const std::vector<std::string> own = plain.pieces(line);
+      for (size_t i = 0; i < spans.size(); ++i) {
+        for (const SignalWord& word : signal_words(line, ClauseDictionary::english())) {
+          if (word.at < spans[i].begin || word.at >= spans[i].end) continue;
+          const std::string flag = cat("<c", level_of(word.signal), ">");
+          ids.push_back(*plain.find(flag));
+          pieces.push_back(flag);
+        }
+        ids.push_back(spans[i].id);
+        pieces.push_back(own[i]);
+      }
+      EXPECT_EQ(vocab.encode(line), ids);
+      EXPECT_EQ(vocab.pieces(line), pieces);
+      EXPECT_EQ(vocab.decode(ids), plain.decode(plain.encode(line))) << "flags are not printed";
+      const WordPieces aligned = encode_words(vocab, line);
+      if (aligned.num_words > 0) {
+        EXPECT_EQ(aligned.pieces, ids);
+        EXPECT_TRUE(std::ranges::is_sorted(aligned.words));
+      }
+    }
+  }
+}
+
+TEST(ClauseFlags, BelongToTheWordBehindThem) {
+  const TestFolder folder;
+  Vocab vocab = flagged_vocab(folder, "word", "the cat , and ran");
+  add_clause_flags(vocab, ClauseDictionary::english(), "v.spm");
+  const std::string line = "the cat , and ran";
+  EXPECT_EQ(join(vocab.pieces(line), " "), "\u2581the \u2581cat <c1> \u2581, <c2> \u2581and \u2581ran");
+  EXPECT_THAT(encode_words(vocab, line).words, ElementsAre(0, 1, 2, 2, 3, 3, 4));
+  std::vector<int64_t> ids = vocab.encode(line);
+  ids.push_back(vocab.eos());
+  EXPECT_THAT(clause_levels(vocab, ClauseDictionary::english(), ids), ElementsAre(1, 0, 0, 0, 1, 0, 0, 0));
+}
+
+TEST(ClauseFlags, AVocabularyWithoutThemIsRefused) {
+  const TestFolder folder;
+  write_file(folder / "words", "a b <c1>\n");
+  train_vocab({.inputs = {folder / "words"}, .output = folder / "v.spm", .type = "word"});
+  Vocab vocab = Vocab::load(folder / "v.spm");
+  EXPECT_EQ(message_of([&] { add_clause_flags(vocab, ClauseDictionary::english(), "v.spm"); }),
+            "v.spm: the vocabulary has no piece <c1>, which --clause-flags needs; make it with `fovea vocab "
+            "--clause-flags`");
 }
 
 TEST(ClauseCommand, RefusesBadInputInOneLine) {

@@ -95,17 +95,20 @@ ModelSpec read_model_spec(std::string_view model) {
   return spec;
 }
 
-std::string write_counted_model(VocabType type, const std::vector<CountedPiece>& pieces) {
+std::string write_counted_model(VocabType type, const std::vector<CountedPiece>& pieces,
+                                const std::vector<std::string>& control_pieces) {
   double total = 0;
   for (const CountedPiece& piece : pieces) total += static_cast<double>(piece.count);
   std::string model;
   put_protobuf_bytes(model, proto::kPieces, piece_message("</s>", 0, proto::kControlPiece));
   put_protobuf_bytes(model, proto::kPieces, piece_message("<unk>", 0, proto::kUnknownPiece));
+  for (const std::string& piece : control_pieces)
+    put_protobuf_bytes(model, proto::kPieces, piece_message(piece, 0, proto::kControlPiece));
   for (const CountedPiece& piece : pieces) {
     const double score = std::log(static_cast<double>(piece.count) / total);
     put_protobuf_bytes(model, proto::kPieces, piece_message(piece.text, score, proto::kNormalPiece));
   }
-  put_protobuf_bytes(model, proto::kTrainerSpec, trainer_spec(type, pieces.size() + 2));
+  put_protobuf_bytes(model, proto::kTrainerSpec, trainer_spec(type, pieces.size() + control_pieces.size() + 2));
   put_protobuf_bytes(model, proto::kNormalizerSpec, normalizer_spec(type));
   return model;
 }

@@ -37,9 +37,10 @@ struct CountedPiece {
   std::string text;  // with U+2581 for a blank
   int64_t count = 0;
 };
-// A serialised model of words or characters: </s> is 0, <unk> is 1, then come the pieces. Words stand between white
-// space (kWhiteSpaces) and are printed with one blank between them, unknown ones as <unk>; of characters none is
-// changed, and unknown ones are printed as U+2047.
-std::string write_counted_model(VocabType type, const std::vector<CountedPiece>& pieces);
+// A serialised model of words or characters: </s> is 0, <unk> is 1, then come the control pieces and the others. Words
+// stand between white space (kWhiteSpaces) and are printed with one blank between them, unknown ones as <unk>; of
+// characters none is changed, and unknown ones are printed as U+2047.
+std::string write_counted_model(VocabType type, const std::vector<CountedPiece>& pieces,
+                                const std::vector<std::string>& control_pieces = {});
 
 }  // namespace fovea::text

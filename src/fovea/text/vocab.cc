@@ -85,10 +85,7 @@ struct Vocab::Model {
   }
 };
 
-Vocab::Vocab() : model_(std::make_unique<Model>()) {}
-Vocab::~Vocab() = default;
-Vocab::Vocab(Vocab&&) noexcept = default;
-Vocab& Vocab::operator=(Vocab&&) noexcept = default;
+Vocab::Vocab() : model_(std::make_shared<Model>()) {}
 
 Vocab Vocab::load(const std::string& path) {
   require_file(path, "vocabulary");
@@ -126,6 +123,10 @@ const std::string& Vocab::bytes() const { return model_->bytes; }
 VocabType Vocab::type() const { return model_->spec.type; }
 
 void Vocab::encode(std::string_view line, std::vector<int32_t>& ids) const {
+  if (adder_) {
+    for (const PieceSpan& span : encode_spans(line)) ids.push_back(static_cast<int32_t>(span.id));
+    return;
+  }
   if (model_->table && is_valid_utf8(line)) {
     model_->table->encode(line, static_cast<int32_t>(unk()), ids);
     return;
@@ -145,17 +146,47 @@ std::vector<int64_t> Vocab::encode(std::string_view line) const {
   return {ids.begin(), ids.end()};
 }
 
-std::vector<std::string> Vocab::pieces(std::string_view line) const {
-  std::vector<std::string> pieces;
-  if (model_->has_units()) {
-    each_unit(model_->processor, type(), line, [&](std::string_view piece, int) { pieces.emplace_back(piece); });
-    return pieces;
+// Calls add(AddedPiece, the piece before which it stands) and keep(i) for all pieces of a line in their order.
+template <class Add, class Keep>
+void Vocab::merge_added(std::string_view line, const std::vector<PieceSpan>& own, const Add& add,
+                        const Keep& keep) const {
+  const std::vector<AddedPiece> added = adder_ ? adder_(line) : std::vector<AddedPiece>();
+  auto next = added.begin();
+  for (size_t i = 0; i < own.size(); ++i) {
+    for (; next != added.end() && next->at < own[i].end; ++next) add(*next, own[i]);
+    keep(i);
   }
-  require_encoded(model_->processor.Encode(absl::string_view(line.data(), line.size()), &pieces));
+}
+
+std::vector<std::string> Vocab::pieces(std::string_view line) const {
+  std::vector<std::string> own;
+  if (model_->has_units()) {
+    each_unit(model_->processor, type(), line, [&](std::string_view piece, int) { own.emplace_back(piece); });
+  } else {
+    require_encoded(model_->processor.Encode(absl::string_view(line.data(), line.size()), &own));
+  }
+  if (!adder_) return own;
+  std::vector<std::string> pieces;
+  merge_added(
+      line, own_spans(line), [&](const AddedPiece& added, const PieceSpan&) { pieces.push_back(piece(added.id)); },
+      [&](size_t i) { pieces.push_back(std::move(own.at(i))); });
   return pieces;
 }
 
 std::vector<PieceSpan> Vocab::encode_spans(std::string_view line) const {
+  std::vector<PieceSpan> own = own_spans(line);
+  if (!adder_) return own;
+  std::vector<PieceSpan> spans;
+  merge_added(
+      line, own,
+      [&](const AddedPiece& added, const PieceSpan& before) {
+        spans.push_back({added.id, before.begin, before.begin});
+      },
+      [&](size_t i) { spans.push_back(own[i]); });
+  return spans;
+}
+
+std::vector<PieceSpan> Vocab::own_spans(std::string_view line) const {
   std::vector<PieceSpan> spans;
   sentencepiece::ImmutableSentencePieceText result;
   require_encoded(model_->processor.Encode(absl::string_view(line.data(), line.size()), result.mutable_proto()));
@@ -190,6 +221,12 @@ std::string Vocab::decode(const std::vector<int64_t>& ids) const {
 int Vocab::checked(int64_t id) const {
   if (id < 0 || id >= size()) throw Error(cat("vocabulary: got piece ", id, "; expected 0 to ", size() - 1));
   return static_cast<int>(id);
+}
+
+std::optional<int64_t> Vocab::find(std::string_view piece) const {
+  const int id = model_->processor.PieceToId(absl::string_view(piece.data(), piece.size()));
+  if (id < 0 || id >= size() || model_->processor.IdToPiece(id) != piece) return std::nullopt;
+  return id;
 }
 
 std::string Vocab::piece(int64_t id) const { return model_->processor.IdToPiece(checked(id)); }

@@ -1,8 +1,11 @@
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace fovea::text {
@@ -19,16 +22,25 @@ struct PieceSpan {
   size_t begin = 0, end = 0;
 };
 
-// A SentencePiece model. </s> is 0, <unk> is 1 in models that `fovea vocab` trains; other models' ids are read from
-// them.
+// A piece that encoding adds to a line: before the piece in which byte `at` of the line lies.
+struct AddedPiece {
+  size_t at = 0;
+  int64_t id = 0;
+};
+// Returns what encoding adds to a line; the places never fall.
+using PieceAdder = std::function<std::vector<AddedPiece>(std::string_view line)>;
+
+// A SentencePiece model; copies share it. </s> is 0, <unk> is 1 in models that `fovea vocab` trains; other models' ids
+// are read from them.
 class Vocab {
  public:
   // Throws an Error that names the path for what is missing or not a SentencePiece model.
   static Vocab load(const std::string& path);
   static Vocab from_bytes(const std::string& bytes, const std::string& name);
-  ~Vocab();
-  Vocab(Vocab&&) noexcept;
-  Vocab& operator=(Vocab&&) noexcept;
+
+  // From now on encode(), encode_spans() and pieces() have the pieces of `adder` too, which stand for no bytes. It is
+  // called by several threads at once.
+  void add_pieces(PieceAdder adder) { adder_ = std::move(adder); }
 
   int64_t size() const;
   int64_t eos() const;
@@ -43,6 +55,7 @@ class Vocab {
   std::string decode(const std::vector<int64_t>& ids) const;
   std::vector<std::string> pieces(std::string_view line) const;
   std::string piece(int64_t id) const;
+  std::optional<int64_t> find(std::string_view piece) const;  // none if the model does not have it
   // How a line is put together out of pieces. The text of a piece behind others: with blanks for U+2581, nothing for
   // control pieces, a single byte for a piece of --byte-fallback.
   std::string surface(int64_t id) const;
@@ -56,8 +69,12 @@ class Vocab {
  private:
   Vocab();
   int checked(int64_t id) const;
+  std::vector<PieceSpan> own_spans(std::string_view line) const;  // without those of the adder
+  template <class Add, class Keep>
+  void merge_added(std::string_view line, const std::vector<PieceSpan>& own, const Add& add, const Keep& keep) const;
   struct Model;
-  std::unique_ptr<Model> model_;
+  std::shared_ptr<Model> model_;
+  PieceAdder adder_;
 };
 
 inline constexpr double kMinCharacterCoverage = 0.98;  // SentencePiece's
@@ -75,6 +92,7 @@ struct VocabTraining {
   bool byte_fallback = false;
   int64_t max_sentences = kDefaultVocabSample;
   int64_t seed = 1, threads = 1;
+  std::vector<std::string> control_pieces = {};  // behind <unk>; no text is encoded as one of them, or printed for it
 };
 // Learns pieces with SentencePiece, or counts the words or characters of the text. Returns the number of pieces. The
 // same input and seed give the same file; for unigram, the same number of threads too. Throws if `size` is impossible

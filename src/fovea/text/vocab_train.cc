@@ -29,7 +29,8 @@ void silence_sentencepiece() {
 
 namespace {
 
-constexpr int64_t kLeastSize = 3;
+// </s>, <unk>, the control pieces and a piece of the text.
+int64_t least_size(const VocabTraining& options) { return 3 + std::ssize(options.control_pieces); }
 
 class SampleIterator : public sentencepiece::SentenceIterator {
  public:
@@ -80,9 +81,10 @@ void refuse_learning_options(const VocabTraining& options) {
 void check(const VocabTraining& options) {
   if (options.inputs.empty()) throw Error("--train-sets: got none; expected one or more text files");
   if (options.output.empty()) throw Error("--output: got none; expected a file to write, e.g. joint.spm");
-  if (options.size < 0 || (options.size > 0 && options.size < kLeastSize))
-    throw Error(cat("--dim-vocabs: got ", options.size, "; expected 0, the default, or at least ", kLeastSize,
-                    ": </s>, <unk> and a piece of the text"));
+  if (options.size < 0 || (options.size > 0 && options.size < least_size(options)))
+    throw Error(cat("--dim-vocabs: got ", options.size, "; expected 0, the default, or at least ", least_size(options),
+                    ": </s>, <unk>", options.control_pieces.empty() ? "" : ", ", join(options.control_pieces, ", "),
+                    " and a piece of the text"));
   if (is_counted(options)) refuse_learning_options(options);
   for (const std::string& path : options.inputs)
     if (path != "-") require_file(path, "--train-sets");
@@ -100,16 +102,16 @@ int64_t train_counted(const VocabTraining& options) {
   UnitCounts counts = count_units(options.inputs, type);
   const auto kinds = std::ssize(counts.units);
   if (kinds == 0) throw Error(cat("--train-sets: no ", units, " in ", join(options.inputs, ", "), "; expected text"));
-  const int64_t all = kinds + kLeastSize - 1;
+  const int64_t others = least_size(options) - 1, all = kinds + others;
   const int64_t default_size = type == VocabType::kWord ? kDefaultVocabSize : all;
   const int64_t size = std::min(all, options.size == 0 ? default_size : options.size);
-  counts.units.resize(static_cast<size_t>(size - kLeastSize + 1));
+  counts.units.resize(static_cast<size_t>(size - others));
   int64_t covered = 0;
   for (const CountedPiece& unit : counts.units) covered += unit.count;
   const double share = static_cast<double>(covered) / static_cast<double>(counts.total);
   log::info(cat("taking ", thousands(std::ssize(counts.units)), " of ", thousands(kinds), " different ", units,
                 ", which make up ", fixed(100 * share, 2), "% of the text's ", thousands(counts.total)));
-  return store(options, write_counted_model(type, counts.units));
+  return store(options, write_counted_model(type, counts.units, options.control_pieces));
 }
 
 int64_t train_learned(const VocabTraining& options) {
@@ -129,7 +131,7 @@ int64_t train_learned(const VocabTraining& options) {
 
   // The library stores the number of threads in the model. For bpe it only reads with them, a twentieth of the work;
   // for unigram it adds up expectations a thread, and the pieces change with the rounding.
-  const std::unordered_map<std::string, std::string> arguments = {
+  std::unordered_map<std::string, std::string> arguments = {
       {"vocab_size", std::to_string(options.size)},
       {"model_type", options.type},
       {"character_coverage", shortest(options.character_coverage)},
@@ -142,6 +144,7 @@ int64_t train_learned(const VocabTraining& options) {
       {"pad_id", "-1"},
       {"minloglevel", "3"},
   };
+  if (!options.control_pieces.empty()) arguments["control_symbols"] = join(options.control_pieces, ",");
   SampleIterator lines(sample.lines);
   std::string model;
   const auto status = [&] {

@@ -8,12 +8,14 @@
 
 #include "fovea/base/error.h"
 #include "fovea/base/strings.h"
+#include "fovea/decode/source_clauses.h"
 #include "fovea/nn/checkpoint_files.h"
 #include "fovea/nn/checkpoint_module.h"
 #include "fovea/nn/device.h"
 #include "fovea/nn/encoder_only.h"
 #include "fovea/nn/index_tensor.h"
 #include "fovea/nn/transformer.h"
+#include "fovea/text/clause_flags.h"
 
 namespace fovea::bert {
 namespace {
@@ -22,12 +24,14 @@ constexpr const char* kTaggingTask = "tagging";
 constexpr const char* kTranslationTask = "translation";
 constexpr const char* kSourceFile = "source.spm";
 
-// A tagger's configuration, which has a field of its own.
+// A tagger's configuration, which has fields of its own.
 struct TaggerEncoderConfig : EncoderConfig {
+  int64_t clause_tag_column = 0;
   std::string label_dialect;
   static constexpr auto fields() {
     return std::tuple_cat(EncoderConfig::fields(),
-                          std::tuple(field("label-dialect", &TaggerEncoderConfig::label_dialect, "")));
+                          std::tuple(field("clause-tag-column", &TaggerEncoderConfig::clause_tag_column, ""),
+                                     field("label-dialect", &TaggerEncoderConfig::label_dialect, "")));
   }
 };
 
@@ -68,13 +72,17 @@ TextEncoder translation_encoder(const nn::Checkpoint& checkpoint, const at::Devi
   const auto file = checkpoint.identity.files.find(kSourceFile);
   if (file == checkpoint.identity.files.end())
     throw Error(cat(checkpoint.folder.string(), ": damaged: the file ", kSourceFile, " is missing"));
-  const auto vocab = std::make_shared<const text::Vocab>(text::Vocab::from_bytes(file->second, kSourceFile));
+  text::Vocab source = text::Vocab::from_bytes(file->second, kSourceFile);
+  const text::ClauseDictionary dictionary = decode::clause_dictionary_of(checkpoint.identity);
+  if (config.clause_flags) text::add_clause_flags(source, dictionary, kSourceFile);
+  const auto vocab = std::make_shared<const text::Vocab>(std::move(source));
   if (config.dim_vocabs.front() != vocab->size())
     throw Error(cat((checkpoint.folder / nn::kConfigFile).string(), ": dim-vocabs: expected ", vocab->size(),
                     ", the size of ", kSourceFile));
   nn::Transformer model(config, std::nullopt);
   nn::load_parameters(*model, checkpoint.model, checkpoint.folder / nn::kModelFile);
   nn::move_module(*model, device, at::kFloat);
+  if (uses_clauses(config)) model->split_clauses_by(decode::clause_splitter(*vocab, dictionary));
   model->eval();
   const auto room = static_cast<size_t>(longest_text(config, 1 << 24));
   return {.name = {},
@@ -100,7 +108,13 @@ TextEncoder load_any(const std::string& path, const at::Device& device, const st
   if (is_hugging_face_folder(path)) return encoder_only(read_bert(path), device, path);
   const nn::Checkpoint checkpoint = nn::load_checkpoint(path, nn::Load::kModel, option);
   if (checkpoint.identity.task == kTranslationTask) return translation_encoder(checkpoint, device);
-  return encoder_only(encoder_of_checkpoint(checkpoint, option), device, checkpoint.folder / nn::kModelFile);
+  BertModel encoder = encoder_of_checkpoint(checkpoint, option);
+  if (uses_clauses(encoder.config))
+    throw Error(
+        cat(option, ": the encoder of '", checkpoint.folder.string(),
+            "' attends within clauses of tagged words, which a line of text does not have; expected an encoder ",
+            "with other mechanisms"));
+  return encoder_only(std::move(encoder), device, checkpoint.folder / nn::kModelFile);
 }
 
 }  // namespace

@@ -42,6 +42,7 @@ void validate(const CaptionConfig& config) {
       cat("--patch-size ", config.patch_size, " does not divide --image-shape"));
   problems.add_if(find_scheme<ImagePositions>(parse_positions(config.transformer_positions)).has_value(),
                   "--transformer-positions image is for models that write images; captions need another scheme");
+  problems.add_if(uses_clauses(config), "--attention-encoder: images have no clauses; expected another mechanism");
   problems.add_if(config.dim_vocabs.size() != 1,
                   cat("--dim-vocabs has ", config.dim_vocabs.size(), " numbers; expected one"));
   problems.throw_if_any();

@@ -24,6 +24,7 @@ class LabelSet {
   std::string contents() const;  // one label per line
 
   int64_t size() const { return std::ssize(names_); }
+  const Labels& names() const { return names_; }  // in IOB2
   // The number of each word's label, whatever the dialect of `labels`; -1 for a label that is not in the set.
   std::vector<int64_t> encode(const Labels& labels) const;
   // The labels of these numbers in a dialect.

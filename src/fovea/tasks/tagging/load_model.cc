@@ -9,6 +9,7 @@
 #include "fovea/base/error.h"
 #include "fovea/base/strings.h"
 #include "fovea/decode/open_checkpoint.h"
+#include "fovea/decode/source_clauses.h"
 #include "fovea/nn/checkpoint_files.h"
 #include "fovea/nn/checkpoint_module.h"
 #include "fovea/nn/device.h"
@@ -59,9 +60,18 @@ LoadedTagger load_tagger(const TrainedModelOptions& options) {
   nn::load_parameters(*loaded.model, checkpoint.model, checkpoint.folder / nn::kModelFile);
   const AttentionOverride& mechanisms = options;
   if (mechanisms != AttentionOverride{}) loaded.model->encoder->override_attention(mechanisms);
+  if (uses_clauses(loaded.model->encoder->config())) loaded.clauses = decode::clause_dictionary_of(checkpoint.identity);
   nn::move_module(*loaded.model, device, options.precision == "bfloat16" ? at::kBFloat16 : at::kFloat);
   loaded.model->eval();
   return loaded;
+}
+
+int64_t clause_tag_column(const LoadedTagger& loaded, int64_t given) {
+  if (given == -1) return loaded.clauses ? loaded.config.clause_tag_column : 0;
+  if (!loaded.clauses) throw UsageError("--clause-tag-column: the model has no clauses; leave the option out");
+  if (given == 1)
+    throw UsageError("--clause-tag-column: expected -1, 0 or a number from 2; the first column is the word");
+  return given;
 }
 
 }  // namespace fovea::tagging

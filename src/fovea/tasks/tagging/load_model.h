@@ -1,4 +1,6 @@
 #pragma once
+#include <cstdint>
+#include <optional>
 #include <tuple>
 
 #include "fovea/metrics/chunks.h"
@@ -11,6 +13,13 @@
 namespace fovea::tagging {
 
 // The fields that the commands on a tagger share.
+template <class C>
+constexpr auto clause_tag_column_field() {
+  return number("clause-tag-column", &C::clause_tag_column,
+                "column of part-of-speech tags by which a model with clauses finds them (0: by words alone; -1: as in "
+                "training)",
+                -1, 1000);
+}
 template <class C>
 constexpr auto model_fields() {
   const auto overrides = std::tuple(
@@ -25,10 +34,17 @@ struct LoadedTagger {
   text::EncoderVocab vocab;
   LabelSet labels;
   metrics::LabelDialect dialect;
+  std::optional<text::ClauseDictionary> clauses = {};  // none: the mechanisms need no clauses
+  // They refer to this.
   TaggingParts parts(int64_t batch_tokens) const {
-    return {model, vocab, labels, dialect, longest_sequence(config), batch_tokens};
+    return {model,       vocab, labels, dialect, ClauseFinder(clauses ? &*clauses : nullptr), longest_sequence(config),
+            batch_tokens};
   }
 };
+
+// The column of part-of-speech tags by which the model finds clauses: `given`, or that of its training if it is -1.
+// Throws a UsageError if the model has no clauses and `given` is not -1, or if it is the column of the words.
+int64_t clause_tag_column(const LoadedTagger& loaded, int64_t given);
 
 // Sets the threads, and loads the model to its device in its precision, with its mechanisms as `options` have them.
 // Throws an Error for a model of another task.

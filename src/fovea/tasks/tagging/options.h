@@ -13,7 +13,7 @@ namespace fovea::tagging {
 // The options that training takes for this task alone.
 struct Options {
   std::vector<std::string> train_sets, valid_sets;
-  std::string vocabs;
+  std::string vocabs, clause_dictionary;
   std::vector<int64_t> label_column;
   int64_t mini_batch = 32, mini_batch_words = 4096, maxi_batch = 100;
   double label_smoothing = 0;
@@ -29,6 +29,9 @@ struct Options {
         at_most(2, field("label-column", &C::label_column,
                          "column of the labels, from 1; of two columns, a word has the second one's label if the first "
                          "one's is O (default: the last column)")),
+        field("clause-dictionary", &C::clause_dictionary,
+              "signal words that split sentences into clauses, for mechanisms with clauses (default: that of "
+              "--pretrained-model, else English)"),
         number("mini-batch", &C::mini_batch, "sentences in a batch", 1, 1e9),
         number("mini-batch-words", &C::mini_batch_words, "pieces in a batch, at most", 1, 1e9),
         number("maxi-batch", &C::maxi_batch, "batches' worth of sentences that are sorted by length together", 1, 1e6),
@@ -42,6 +45,7 @@ struct Options {
   std::vector<std::vector<std::string>> inputs() const {
     std::vector<std::vector<std::string>> files = {train_sets, valid_sets};
     if (!vocabs.empty()) files.push_back({vocabs});
+    if (!clause_dictionary.empty()) files.push_back({clause_dictionary});
     return files;
   }
 };

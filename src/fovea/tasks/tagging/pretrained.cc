@@ -9,8 +9,10 @@
 #include "fovea/base/error.h"
 #include "fovea/base/log.h"
 #include "fovea/base/strings.h"
+#include "fovea/decode/source_clauses.h"
 #include "fovea/nn/checkpoint_files.h"
 #include "fovea/nn/checkpoint_module.h"
+#include "fovea/nn/clauses.h"
 #include "fovea/train/run_folder.h"
 
 namespace fovea::tagging {
@@ -29,6 +31,8 @@ constexpr std::array<std::string_view, 13> kShapeFields = {"dim-emb",
                                                            "embedding-norm",
                                                            "token-types",
                                                            "dim-vocabs"};
+// Adopted with the mechanisms.
+constexpr std::string_view kClauseField = "clause-tag-column";
 constexpr std::array<std::string_view, 5> kAttentionFields = {"attention", "attention-encoder", "attention-layers",
                                                               "sparsify", "attention-seed"};
 
@@ -58,8 +62,8 @@ TaggingConfig adopted(TaggingConfig given, TaggingConfig loaded) {
     has_attention =
         has_attention || (is_one_of(kAttentionFields, own[i].name) && values_of(own[i]) != values_of(usual[i]));
   for (size_t i = 0; i < own.size(); ++i) {
-    const bool is_shape = is_one_of(kShapeFields, own[i].name);
-    if (!is_shape && (has_attention || !is_one_of(kAttentionFields, own[i].name))) continue;
+    const bool is_attention = is_one_of(kAttentionFields, own[i].name) || own[i].name == kClauseField;
+    if (!is_one_of(kShapeFields, own[i].name) && (has_attention || !is_attention)) continue;
     if (values_of(own[i]) != values_of(usual[i]) && values_of(own[i]) != values_of(theirs[i]))
       throw UsageError(cat("--", own[i].name, ": got ", join(values_of(own[i]), " "), ", but --pretrained-model has ",
                            join(values_of(theirs[i]), " "), "; leave the option out"));
@@ -75,9 +79,20 @@ std::optional<nn::Checkpoint> model_to_adopt(const TrainConfig& train) {
   return nn::load_checkpoint(train.pretrained_model, nn::Load::kModel, "--pretrained-model");
 }
 
+std::string dictionary_of_beginning(const TaggingConfig& config, const std::string& path,
+                                    const std::optional<nn::Checkpoint>& pretrained) {
+  const bool has_clauses = uses_clauses(config);
+  if (!has_clauses && config.clause_tag_column > 0)
+    throw UsageError(
+        "--clause-tag-column: the model has no clauses; give --attention-encoder some, such as mix(full,clause(1))");
+  if (has_clauses && path.empty() && pretrained) return decode::clause_dictionary_of(pretrained->identity).bytes();
+  return decode::new_clause_dictionary(path, has_clauses);
+}
+
 }  // namespace
 
-Beginning begin_model(const TrainConfig& train, const TaggingConfig& given, const std::string& vocabs) {
+Beginning begin_model(const TrainConfig& train, const TaggingConfig& given, const Options& options) {
+  const std::string& vocabs = options.vocabs;
   const std::optional<nn::Checkpoint> pretrained = model_to_adopt(train);
   if (!pretrained && vocabs.empty())
     throw UsageError("--vocabs is missing; expected a SentencePiece model (fovea vocab) or BERT's vocab.txt");
@@ -94,7 +109,8 @@ Beginning begin_model(const TrainConfig& train, const TaggingConfig& given, cons
                     " pieces; leave the option out, its size is the vocabulary's"));
   config.dim_vocabs = {vocab.size()};
   validate(config);
-  return {std::move(config), std::move(vocab)};
+  std::string dictionary = dictionary_of_beginning(config, options.clause_dictionary, pretrained);
+  return {std::move(config), std::move(vocab), std::move(dictionary)};
 }
 
 nn::NamedTensors tagger_weights(const nn::Checkpoint& pretrained, const torch::nn::Module& module,
@@ -102,7 +118,7 @@ nn::NamedTensors tagger_weights(const nn::Checkpoint& pretrained, const torch::n
   const bool is_tagger = pretrained.identity.task == kTask;
   nn::NamedTensors own = nn::parameters_of(module), weights;
   own.merge(nn::buffers_of(module));
-  std::vector<std::string> fresh, unused;
+  std::vector<std::string> fresh, mixtures, unused;
   for (const auto& [name, tensor] : pretrained.model) {
     const std::string here = is_tagger ? name : cat("encoder.", name);
     if (here.starts_with("output.") && !has_same_labels) continue;
@@ -111,6 +127,11 @@ nn::NamedTensors tagger_weights(const nn::Checkpoint& pretrained, const torch::n
     } else {
       unused.push_back(here);
     }
+  }
+  nn::NamedTensors mixed = weights;
+  nn::add_mixtures(module, mixed);
+  for (const auto& [name, tensor] : mixed) {
+    if (weights.emplace(name, tensor).second) mixtures.push_back(name);
   }
   for (const auto& [name, tensor] : own) {
     if (weights.emplace(name, tensor).second && !name.starts_with("output.")) fresh.push_back(name);
@@ -121,6 +142,9 @@ nn::NamedTensors tagger_weights(const nn::Checkpoint& pretrained, const torch::n
   if (!fresh.empty())
     log::info(cat("[model] parameters that '", pretrained.folder.string(),
                   "' lacks start with new weights: ", join(fresh, ", ")));
+  if (!mixtures.empty())
+    log::info(cat("[model] mixtures of clauses that '", pretrained.folder.string(),
+                  "' lacks start with little weight on the clauses: ", join(mixtures, ", ")));
   if (!unused.empty())
     log::info(cat("[model] parameters of '", pretrained.folder.string(),
                   "' that this model does not have are left out: ", join(unused, ", ")));

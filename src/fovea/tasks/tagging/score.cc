@@ -28,7 +28,9 @@ int64_t run_score(const ScoreOptions& options) {
   }
   const LoadedTagger loaded = load_tagger(options);
   const data::LabelledText text =
-      data::load_columns(options.train_sets, {.labels = options.label_column, .option = "--train-sets"});
+      data::load_columns(options.train_sets, {.labels = options.label_column,
+                                              .tags = clause_tag_column(loaded, options.clause_tag_column),
+                                              .option = "--train-sets"});
   const metrics::ConllScore score = score_text(loaded.parts(options.mini_batch_words), text);
   LineWriter output(options.output);
   output.write(score.report());

@@ -12,7 +12,7 @@ struct ScoreOptions : TrainedModelOptions, LogOptions {
   std::vector<std::string> train_sets;
   std::vector<int64_t> label_column;
   std::string output = "-";
-  int64_t mini_batch_words = 4096;
+  int64_t mini_batch_words = 4096, clause_tag_column = -1;
 
   static constexpr auto fields() {
     using C = ScoreOptions;
@@ -22,7 +22,7 @@ struct ScoreOptions : TrainedModelOptions, LogOptions {
         at_most(2, field("label-column", &C::label_column,
                          "column of the labels, from 1; of two columns, a word has the second one's label if the first "
                          "one's is O (default: the last column)")),
-        named("output", &C::output, "where the results go; - is standard output", "o"),
+        clause_tag_column_field<C>(), named("output", &C::output, "where the results go; - is standard output", "o"),
         number("mini-batch-words", &C::mini_batch_words, "pieces computed together; results do not depend on it", 1,
                1e9));
     return std::tuple_cat(model_fields<C>(), own, LogOptions::fields());

@@ -22,16 +22,20 @@ class TagWriter {
     end_sentence();
     lines_.push_back({std::move(line), label, false});
   }
-  void add_word(std::string word, std::string line) {
+  // `tag` is the word's part of speech if the model finds clauses by it.
+  void add_word(std::string word, std::string line, std::string tag = "") {
     open_.push_back(std::move(word));
+    if (!tag.empty()) open_tags_.push_back(std::move(tag));
     lines_.push_back({std::move(line), "", true});
   }
   void end_sentence() {
-    if (!open_.empty()) sentences_.push_back(std::exchange(open_, {}));
+    if (open_.empty()) return;
+    sentences_.push_back(std::exchange(open_, {}));
+    if (!open_tags_.empty()) tags_.push_back(std::exchange(open_tags_, {}));
   }
   // Writes all but the lines of a sentence that has not ended.
   int64_t flush() {
-    const std::vector<Labels> labels = tag_sentences(parts_, sentences_);
+    const std::vector<Labels> labels = tag_sentences(parts_, sentences_, tags_);
     const size_t complete = lines_.size() - open_.size();
     size_t sentence = 0, word = 0;
     int64_t words = 0;
@@ -49,6 +53,7 @@ class TagWriter {
     }
     output_.flush();
     sentences_.clear();
+    tags_.clear();
     lines_.erase(lines_.begin(), lines_.begin() + static_cast<std::ptrdiff_t>(complete));
     return words;
   }
@@ -67,16 +72,26 @@ class TagWriter {
   const TaggingParts& parts_;
   LineWriter& output_;
   std::vector<Line> lines_;
-  std::vector<std::vector<std::string>> sentences_;
-  std::vector<std::string> open_;  // words of a sentence whose end has not come
+  std::vector<std::vector<std::string>> sentences_, tags_;
+  std::vector<std::string> open_, open_tags_;  // words of a sentence whose end has not come, and their tags
 };
 
-void add_columns(std::string line, const std::string& mark_label, TagWriter& writer) {
+// How lines of columns are read.
+struct TagColumns {
+  std::string mark_label;  // of a line that begins a document
+  int64_t tags = 0;        // column of the part-of-speech tags; 0: none
+};
+
+void add_columns(std::string line, const std::string& place, const TagColumns& how, TagWriter& writer) {
   std::vector<std::string> columns = split_words(line);
   while (!line.empty() && is_space(line.back())) line.pop_back();
   if (columns.empty()) return writer.add_line("");
-  if (columns.front() == data::kDocumentMark) return writer.add_line(line, mark_label);
-  writer.add_word(std::move(columns.front()), std::move(line));
+  if (columns.front() == data::kDocumentMark) return writer.add_line(line, how.mark_label);
+  if (how.tags > std::ssize(columns))
+    throw Error(cat(place, "got ", columns.size(), columns.size() == 1 ? " column" : " columns", "; expected at least ",
+                    how.tags, ", the --clause-tag-column (0: clauses by words alone)"));
+  std::string tag = how.tags > 0 ? columns[static_cast<size_t>(how.tags - 1)] : "";
+  writer.add_word(std::move(columns.front()), std::move(line), std::move(tag));
 }
 
 void add_text(const std::string& line, TagWriter& writer) {
@@ -131,19 +146,23 @@ int64_t run_tag(const TagOptions& options) {
   decode::LineSource source(options.input);
   LineWriter output(options.output);
   TagWriter writer(parts, output);
-  const std::string mark_label = loaded.labels.has_chunks() ? "O" : "-X-";
+  const TagColumns how = {.mark_label = loaded.labels.has_chunks() ? "O" : "-X-",
+                          .tags = clause_tag_column(loaded, options.clause_tag_column)};
+  if (how.tags > 0 && options.input_format == "text")
+    throw UsageError(cat("--input-format text: the model finds clauses by the part-of-speech tags of column ", how.tags,
+                         ", and text has no tags; give --clause-tag-column 0 to find them by words alone"));
   int64_t words = 0, number = 0;
   for (;;) {
     std::vector<std::string> lines = source.next(static_cast<size_t>(options.window));
     if (lines.empty()) break;
     for (std::string& line : lines) {
       ++number;
-      if (!is_valid_utf8(line))
-        throw Error(cat(input_name(options.input), ", line ", number, ": is not UTF-8; convert the text first"));
+      const std::string place = cat(input_name(options.input), ", line ", number, ": ");
+      if (!is_valid_utf8(line)) throw Error(cat(place, "is not UTF-8; convert the text first"));
       if (options.input_format == "text") {
         add_text(line, writer);
       } else {
-        add_columns(std::move(line), mark_label, writer);
+        add_columns(std::move(line), place, how, writer);
       }
     }
     words += writer.flush();

@@ -10,7 +10,7 @@ namespace fovea::tagging {
 // `fovea tag`.
 struct TagOptions : TrainedModelOptions, LogOptions {
   std::string input = "-", output = "-", input_format = "columns";
-  int64_t mini_batch_words = 4096, window = 10000;
+  int64_t mini_batch_words = 4096, window = 10000, clause_tag_column = -1;
 
   static constexpr auto fields() {
     using C = TagOptions;
@@ -21,6 +21,7 @@ struct TagOptions : TrainedModelOptions, LogOptions {
                "columns with the word first, or text: one sentence per line, whose words stand between white space; "
                "punctuation around a word is split from it",
                "columns|text"),
+        clause_tag_column_field<C>(),
         number("mini-batch-words", &C::mini_batch_words, "pieces computed together; results do not depend on it", 1,
                1e9),
         number("window", &C::window, "lines read before their sentences are tagged", 1, 1e9));

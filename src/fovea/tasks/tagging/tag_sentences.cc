@@ -19,9 +19,10 @@ namespace {
 std::vector<double> word_scores(Tagger model, TagBatch batch) {
   const c10::InferenceMode guard;
   const at::Device device = model->output_bias.device();
+  const nn::ForwardContext context = {.clauses = batch.clauses()};
   const nn::EncoderInput input = {nn::index_tensor(std::move(batch.tokens)).to(device),
                                   nn::index_tensor(std::move(batch.offsets))};
-  const at::Tensor words = model->words(input, nn::index_tensor(std::move(batch.firsts)).to(device), {});
+  const at::Tensor words = model->words(input, nn::index_tensor(std::move(batch.firsts)).to(device), context);
   const at::Tensor logits = ops::linear(words, model->output_weight, model->output_bias);
   const at::Tensor scores = at::log_softmax(logits.to(at::kDouble), 1).cpu().contiguous();
   const auto* data = scores.const_data_ptr<double>();
@@ -36,7 +37,8 @@ struct PlacedPart {
 
 }  // namespace
 
-std::vector<Labels> tag_sentences(const TaggingParts& parts, std::span<const std::vector<std::string>> sentences) {
+std::vector<Labels> tag_sentences(const TaggingParts& parts, std::span<const std::vector<std::string>> sentences,
+                                  std::span<const std::vector<std::string>> tags) {
   const auto count = static_cast<size_t>(parts.labels.size());
   SentenceEncoder encoder(parts.vocab, parts.longest);
   std::vector<PlacedPart> placed;
@@ -44,7 +46,7 @@ std::vector<Labels> tag_sentences(const TaggingParts& parts, std::span<const std
   std::vector<std::vector<double>> scores(sentences.size());
   for (size_t s = 0; s < sentences.size(); ++s) {
     size_t word = 0;
-    for (Part& part : encoder.encode(sentences[s])) {
+    for (Part& part : encoder.encode(sentences[s], parts.clauses.levels(sentences[s], tags_of(tags, s)))) {
       tokens.push_back(part.tokens);
       const size_t words = part.firsts.size();
       placed.push_back({std::move(part), s, word});
@@ -58,7 +60,7 @@ std::vector<Labels> tag_sentences(const TaggingParts& parts, std::span<const std
     TagBatch together;
     for (const int64_t i : batch) {
       const Part& part = placed[static_cast<size_t>(i)].part;
-      together.add(part.tokens, part.firsts);
+      together.add(part.tokens, part.firsts, part.levels);
     }
     const std::vector<double> all = word_scores(parts.model, std::move(together));
     if (!std::ranges::all_of(all, [](double x) { return std::isfinite(x); })) decode::refuse_diverged();
@@ -78,7 +80,7 @@ std::vector<Labels> tag_sentences(const TaggingParts& parts, std::span<const std
 }
 
 metrics::ConllScore score_text(const TaggingParts& parts, const data::LabelledText& text) {
-  const std::vector<Labels> found = tag_sentences(parts, text.words);
+  const std::vector<Labels> found = tag_sentences(parts, text.words, text.tags);
   metrics::ConllScore score;
   for (size_t s = 0; s < found.size(); ++s) {
     const Labels& gold = text.labels[s];

@@ -16,13 +16,16 @@ struct TaggingParts {
   const text::EncoderVocab& vocab;
   const LabelSet& labels;
   metrics::LabelDialect dialect;
+  ClauseFinder clauses;
   int64_t longest = 0;  // tokens of a sequence, see longest_sequence()
   int64_t batch_tokens = 4096;
 };
 
-// The labels of each word of sentences, none of which is empty, in the model's dialect. A sentence's labels do not
-// depend on the others. Throws Interrupted when a signal comes, and an Error if the model's scores are not finite.
-std::vector<Labels> tag_sentences(const TaggingParts& parts, std::span<const std::vector<std::string>> sentences);
+// The labels of each word of sentences, none of which is empty, in the model's dialect. `tags` are the words'
+// part-of-speech tags, by which a model finds clauses, or empty. A sentence's labels do not depend on the others.
+// Throws Interrupted when a signal comes, and an Error if the model's scores are not finite.
+std::vector<Labels> tag_sentences(const TaggingParts& parts, std::span<const std::vector<std::string>> sentences,
+                                  std::span<const std::vector<std::string>> tags = {});
 
 // The scores of a model's labels against those of a text, which may be in another dialect.
 metrics::ConllScore score_text(const TaggingParts& parts, const data::LabelledText& text);

@@ -10,6 +10,7 @@
 #include "fovea/base/file.h"
 #include "fovea/base/log.h"
 #include "fovea/base/strings.h"
+#include "fovea/decode/source_clauses.h"
 #include "fovea/nn/device.h"
 #include "fovea/nn/index_tensor.h"
 #include "fovea/ops/step.h"
@@ -18,10 +19,19 @@
 namespace fovea::tagging {
 namespace {
 
-data::LabelledText load_labelled(const std::vector<std::string>& files, const Options& options,
-                                 const std::string& option) {
-  if (files.empty()) return {};
-  return data::load_columns(files, {.labels = options.label_column, .option = option});
+// Of the files that an option named.
+struct LabelledFiles {
+  const std::vector<std::string>& paths;
+  std::string option;
+};
+data::LabelledText load_labelled(const LabelledFiles& files, const Options& options, int64_t tag_column) {
+  if (files.paths.empty()) return {};
+  return data::load_columns(files.paths, {.labels = options.label_column, .tags = tag_column, .option = files.option});
+}
+
+std::optional<text::ClauseDictionary> clauses_of(const Beginning& begin) {
+  if (begin.clause_dictionary.empty()) return std::nullopt;
+  return text::ClauseDictionary::parse(begin.clause_dictionary, "--clause-dictionary");
 }
 
 // Sets the dialect that `auto` stands for.
@@ -34,9 +44,10 @@ metrics::LabelDialect settle_dialect(TaggingConfig& config, const data::Labelled
   return parse_choice<metrics::LabelDialect>(metrics::kLabelDialectNames, config.label_dialect, "--label-dialect: got");
 }
 
-TaggedText encode_training(const data::LabelledText& text, const LabelSet& labels, const Beginning& begin) {
+TaggedText encode_training(const data::LabelledText& text, const LabelSet& labels, const Beginning& begin,
+                           const ClauseFinder& clauses) {
   SentenceEncoder encoder(begin.vocab, longest_sequence(begin.config));
-  TaggedText result = encode_text(text, labels, encoder);
+  TaggedText result = encode_text(text, labels, encoder, clauses);
   if (result.parts.size() > result.sentences)
     log::info(cat("[data] sentences of more than ", begin.config.max_positions,
                   " pieces (--max-positions) are read in parts: ", thousands(result.sentences), " sentences, ",
@@ -47,6 +58,7 @@ TaggedText encode_training(const data::LabelledText& text, const LabelSet& label
 nn::Identity identity_of_tagger(const Beginning& begin, const LabelSet& labels) {
   std::map<std::string, std::string> files = begin.vocab.files();
   files[kLabelsFile] = labels.contents();
+  if (!begin.clause_dictionary.empty()) files[decode::kClausesFile] = begin.clause_dictionary;
   return nn::identity_of(kTask, begin.config, std::move(files));
 }
 
@@ -70,19 +82,21 @@ TaggingTask::TaggingTask(const TrainConfig& config, Options options, const Taggi
                          int64_t /*batches_an_update*/)
     : options_(std::move(options)),
       device_(nn::parse_device(config.devices)),
-      train_(load_labelled(options_.train_sets, options_, "--train-sets")),
-      valid_(load_labelled(options_.valid_sets, options_, "--valid-sets")),
-      begin_(begin_model(config, model, options_.vocabs)),
+      begin_(begin_model(config, model, options_)),
+      clauses_(clauses_of(begin_)),
+      train_(load_labelled({options_.train_sets, "--train-sets"}, options_, begin_.config.clause_tag_column)),
+      valid_(load_labelled({options_.valid_sets, "--valid-sets"}, options_, begin_.config.clause_tag_column)),
       labels_(LabelSet::of(train_.labels)),
       dialect_(settle_dialect(begin_.config, train_)),
-      text_(encode_training(train_, labels_, begin_)),
+      text_(encode_training(train_, labels_, begin_, clause_finder())),
       identity_(identity_of_tagger(begin_, labels_)),
       batch_options_{.max_target_tokens = options_.mini_batch_words,
                      .max_sentences = options_.mini_batch,
                      .maxi_batch = options_.maxi_batch,
                      .seed = static_cast<uint64_t>(config.seed)},
-      fingerprint_(checksum(cat(data::fingerprint(text_.parts), " ", options_.mini_batch, " ",
-                                options_.mini_batch_words, " ", options_.maxi_batch, " ", config.seed))),
+      fingerprint_(
+          checksum(cat(data::fingerprint(text_.parts), " ", options_.mini_batch, " ", options_.mini_batch_words, " ",
+                       options_.maxi_batch, " ", config.seed, std::string(text_.levels.begin(), text_.levels.end())))),
       valid_fingerprint_(options_.valid_sets.empty() ? "" : data::fingerprint(valid_)),
       model_(begin_.config, labels_.size(), config.seed) {
   warn_of_unknown_labels(valid_, labels_);
@@ -108,6 +122,7 @@ train::BatchLoss TaggingTask::loss(int64_t batch, const nn::ForwardContext& cont
   const auto words = static_cast<double>(in.labels.size());
   nn::ForwardContext complete = context;
   complete.recompute = options_.gradient_checkpointing;
+  complete.clauses = in.clauses();
   const nn::EncoderInput input = {nn::index_tensor(std::move(in.tokens)).to(device_),
                                   nn::index_tensor(std::move(in.offsets))};
   const at::Tensor hidden = model_->words(input, nn::index_tensor(std::move(in.firsts)).to(device_), complete);
@@ -119,8 +134,9 @@ train::BatchLoss TaggingTask::loss(int64_t batch, const nn::ForwardContext& cont
 std::vector<std::string> TaggingTask::default_measures() const { return usual_measures(labels_); }
 
 std::vector<double> TaggingTask::validate(const std::vector<std::string>& names) {
-  const metrics::ConllScore score = score_text(
-      {model_, begin_.vocab, labels_, dialect_, longest_sequence(begin_.config), options_.mini_batch_words}, valid_);
+  const metrics::ConllScore score = score_text({model_, begin_.vocab, labels_, dialect_, clause_finder(),
+                                                longest_sequence(begin_.config), options_.mini_batch_words},
+                                               valid_);
   std::vector<double> values;
   for (const std::string& name : names) values.push_back(value_of(score, name));
   return values;
@@ -133,7 +149,8 @@ tasks::ModelValidation TaggingTask::load_validation(const TrainConfig& config, c
   model.devices = config.devices;
   model.cpu_threads = config.cpu_threads;
   const auto loaded = std::make_shared<LoadedTagger>(load_tagger(model));
-  const auto text = std::make_shared<data::LabelledText>(load_labelled(options.valid_sets, options, "--valid-sets"));
+  const auto text = std::make_shared<data::LabelledText>(load_labelled(
+      {options.valid_sets, "--valid-sets"}, options, loaded->clauses ? loaded->config.clause_tag_column : 0));
   return {.module = loaded->model.ptr(),
           .measures = known_measures(),
           .default_measures = usual_measures(loaded->labels),

@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -38,10 +39,13 @@ class TaggingTask final : public train::Task {
   std::vector<double> validate(const std::vector<std::string>& names) override;
 
  private:
+  ClauseFinder clause_finder() const { return ClauseFinder(clauses_ ? &*clauses_ : nullptr); }
+
   Options options_;
   at::Device device_;
-  data::LabelledText train_, valid_;
   Beginning begin_;
+  std::optional<text::ClauseDictionary> clauses_;  // none: the model has no clauses
+  data::LabelledText train_, valid_;
   LabelSet labels_;
   metrics::LabelDialect dialect_;
   TaggedText text_;

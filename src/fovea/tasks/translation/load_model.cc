@@ -7,12 +7,13 @@
 #include "fovea/base/error.h"
 #include "fovea/base/strings.h"
 #include "fovea/decode/open_checkpoint.h"
+#include "fovea/decode/source_clauses.h"
 #include "fovea/nn/checkpoint.h"
 #include "fovea/nn/checkpoint_files.h"
 #include "fovea/nn/checkpoint_module.h"
 #include "fovea/nn/device.h"
-#include "fovea/tasks/translation/source_clauses.h"
 #include "fovea/tasks/translation/task.h"
+#include "fovea/text/clause_flags.h"
 
 namespace fovea::translation {
 namespace {
@@ -88,12 +89,9 @@ LoadedModel load_model(const ModelOptions& options) {
   nn::load_parameters(*model, checkpoint.model, weights);
   const AttentionOverride& mechanisms = options;
   if (mechanisms != AttentionOverride{}) model->override_attention(mechanisms);
-  // English is the default of training, too.
-  const auto dictionary = checkpoint.identity.files.find(kClausesFile);
-  if (uses_clauses(model->config()))
-    model->split_clauses_by(clause_splitter(source.bytes(), dictionary != checkpoint.identity.files.end()
-                                                                ? dictionary->second
-                                                                : text::ClauseDictionary::english().bytes()));
+  const text::ClauseDictionary dictionary = decode::clause_dictionary_of(checkpoint.identity);
+  if (config.clause_flags) text::add_clause_flags(source, dictionary, cat(folder, "/", kSourceVocabFile));
+  if (uses_clauses(model->config())) model->split_clauses_by(decode::clause_splitter(source, dictionary));
   nn::move_module(*model, device, options.precision == "bfloat16" ? at::kBFloat16 : at::kFloat);
   model->eval();
   return {model, std::move(source), std::move(target)};

@@ -20,7 +20,7 @@ struct ValidatedModel {
   ValidatedModel(const TrainConfig& config, const Options& given, LoadedModel model)
       : options(given),
         loaded(std::move(model)),
-        data{std::move(loaded.source), std::move(loaded.target), {}, {}, {}},
+        data{std::move(loaded.source), std::move(loaded.target), {}, {}},
         validation(config, options, data, nn::parse_device(config.devices)) {}
 };
 

@@ -34,8 +34,10 @@ struct Options {
         number("maxi-batch", &C::maxi_batch, "batches' worth of sentences sorted by length together", 1, 1e6),
         number("max-length", &C::max_length, "longer training sentences, in tokens, are left out", 1, 1e6),
         field("max-length-crop", &C::max_length_crop, "cut longer training sentences instead of leaving them out"),
-        field("clause-dictionary", &C::clause_dictionary,
-              "signal words that split the source into clauses, for mechanisms with clauses (default: English)"),
+        field(
+            "clause-dictionary", &C::clause_dictionary,
+            "signal words that split the source into clauses, for mechanisms with clauses and --clause-flags (default: "
+            "English)"),
         field("documents", &C::documents,
               "train on documents in blocks of sentences; a line <d> or an empty line begins a document"),
         number("document-length", &C::document_length,

@@ -107,9 +107,7 @@ void add_own_translations(const LoadedModel& loaded, const ReportOptions& option
   if (sources.empty()) return;
   DecodeConfig decode;
   decode.beam_size = options.beam_size;
-  Translator translator({loaded.model, text::Vocab::from_bytes(loaded.source.bytes(), "source"),
-                         text::Vocab::from_bytes(loaded.target.bytes(), "target")},
-                        translator_options(decode));
+  Translator translator(loaded, translator_options(decode));
   const auto translations = translator.translate(sources);
   size_t next = 0;
   for (ShownLine& line : lines) {

@@ -1,27 +1,22 @@
 #include "fovea/tasks/translation/task.h"
 
-#include <ATen/ops/full_like.h>
-#include <ATen/ops/zeros_like.h>
-
 #include <map>
 #include <utility>
 
+#include "fovea/decode/source_clauses.h"
 #include "fovea/decode/whole_segments.h"
 #include "fovea/nn/adaptive_span.h"
 #include "fovea/nn/device.h"
 #include "fovea/ops/step.h"
 #include "fovea/tasks/translation/batch.h"
-#include "fovea/tasks/translation/source_clauses.h"
 
 namespace fovea::translation {
 namespace {
 
-std::map<std::string, std::string> files_of(const ModelConfig& model, const Options& options,
-                                            const TrainingData& data) {
+std::map<std::string, std::string> files_of(const TrainingData& data) {
   std::map<std::string, std::string> files = {{kSourceVocabFile, data.source_vocab.bytes()},
                                               {kTargetVocabFile, data.target_vocab.bytes()}};
-  const std::string dictionary = clause_dictionary(model, options.clause_dictionary);
-  if (!dictionary.empty()) files[kClausesFile] = dictionary;
+  if (!data.clause_dictionary.empty()) files[decode::kClausesFile] = data.clause_dictionary;
   return files;
 }
 
@@ -31,13 +26,13 @@ TranslationTask::TranslationTask(const TrainConfig& config, Options options, con
                                  int64_t /*batches_an_update*/)
     : options_(std::move(options)),
       device_(nn::parse_device(config.devices)),
-      data_(load_training_data(config, options_)),
+      data_(load_training_data(config, options_, model)),
       config_(with_vocabularies(model, data_)),
-      identity_(nn::identity_of(kTask, config_, files_of(config_, options_, data_))),
+      identity_(nn::identity_of(kTask, config_, files_of(data_))),
       model_(config_, config.seed),
       validation_(config, options_, data_, device_) {
-  if (const auto dictionary = identity_.files.find(kClausesFile); dictionary != identity_.files.end())
-    model_->split_clauses_by(clause_splitter(data_.source_vocab.bytes(), dictionary->second));
+  if (uses_clauses(config_))
+    model_->split_clauses_by(decode::clause_splitter(data_.source_vocab, decode::clause_dictionary_of(identity_)));
   check_positions(config_, data_.train, "--train-sets");
   check_positions(config_, validation_.corpus(), "--valid-sets");
   if (!options_.valid_sets.empty()) decode::warn_of_whole_segments(config_);
@@ -49,18 +44,13 @@ nn::ParameterRules TranslationTask::rules() const { return nn::span_rules(*model
 
 // A model without clauses becomes one with a mixture: all its weights, and little weight on the clauses.
 nn::NamedTensors TranslationTask::weights_of(const nn::Checkpoint& pretrained) const {
-  constexpr double kStart = -3;  // p = 0.047
-  const auto mine = identity_.files.find(kClausesFile);
-  if (mine == identity_.files.end() || pretrained.identity.files.contains(kClausesFile))
+  const auto mine = identity_.files.find(decode::kClausesFile);
+  if (mine == identity_.files.end() || pretrained.identity.files.contains(decode::kClausesFile))
     return Task::weights_of(pretrained);
   nn::Checkpoint with_clauses = pretrained;
   with_clauses.identity.files.insert(*mine);
   nn::NamedTensors weights = Task::weights_of(with_clauses);
-  for (const auto& parameter : model_->named_parameters()) {
-    if (weights.contains(parameter.key())) continue;
-    if (parameter.key().ends_with(".clause_mix")) weights[parameter.key()] = at::full_like(parameter.value(), kStart);
-    if (parameter.key().ends_with(".clause_mix_weight")) weights[parameter.key()] = at::zeros_like(parameter.value());
-  }
+  nn::add_mixtures(*model_, weights);
   return weights;
 }
 

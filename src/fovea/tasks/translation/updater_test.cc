@@ -22,7 +22,7 @@ namespace {
 struct Setting {
   TestTask task;
   TrainingData data;
-  Setting() : data(load_training_data(task.train, task.data)) {
+  Setting() : data(load_training_data(task.train, task.data, task.model)) {
     task.model.transformer_dropout = 0;
     task.model = with_vocabularies(task.model, data);
     task.train.clip_norm = 0;

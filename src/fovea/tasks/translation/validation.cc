@@ -102,9 +102,7 @@ std::vector<std::string> Validation::translate(nn::Transformer& model) const {
   decode.mini_batch_words = options_.valid_mini_batch_words;
   decode.mini_batch = options_.valid_mini_batch_words;
   decode.documents = options_.documents;
-  Translator translator({model, text::Vocab::from_bytes(data_.source_vocab.bytes(), "source"),
-                         text::Vocab::from_bytes(data_.target_vocab.bytes(), "target")},
-                        translator_options(decode));
+  Translator translator({model, data_.source_vocab, data_.target_vocab}, translator_options(decode));
   if (options_.documents) {
     DocumentTranslator documents(translator, options_.document_length);
     return join_documents(documents.translate(text_.source), text_.target);

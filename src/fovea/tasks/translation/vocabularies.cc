@@ -6,13 +6,21 @@
 #include "fovea/base/file.h"
 #include "fovea/base/strings.h"
 #include "fovea/data/document_corpus.h"
+#include "fovea/decode/source_clauses.h"
 #include "fovea/tasks/encoding_threads.h"
+#include "fovea/text/clause_flags.h"
 
 namespace fovea::translation {
 
-TrainingData load_training_data(const TrainConfig& config, const Options& options) {
+TrainingData load_training_data(const TrainConfig& config, const Options& options, const ModelConfig& model) {
   for (const std::string& file : options.train_sets) require_file(file, "--train-sets");
-  TrainingData data = {text::Vocab::load(options.vocabs[0]), text::Vocab::load(options.vocabs[1]), {}, {}, {}};
+  TrainingData data = {text::Vocab::load(options.vocabs[0]), text::Vocab::load(options.vocabs[1]), {}, {}};
+  data.clause_dictionary =
+      decode::new_clause_dictionary(options.clause_dictionary, uses_clauses(model) || model.clause_flags);
+  if (model.clause_flags)
+    text::add_clause_flags(data.source_vocab,
+                           text::ClauseDictionary::parse(data.clause_dictionary, "--clause-dictionary"),
+                           cat("--vocabs: '", options.vocabs[0], "'"));
   const int threads = tasks::encoding_threads(config);
   if (options.documents) {
     data.train = data::load_documents(data::read_parallel(options.train_sets[0], options.train_sets[1]),

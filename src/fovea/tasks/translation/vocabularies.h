@@ -16,10 +16,11 @@ struct TrainingData {
   text::Vocab source_vocab, target_vocab;
   data::ParallelCorpus train;
   data::BatchOptions batches;
-  std::string fingerprint;  // of the text and of what orders it: a position in it means nothing elsewhere
+  std::string clause_dictionary = {};  // the bytes of the signal words by which the model splits its source; may be ""
+  std::string fingerprint = {};        // of the text and of what orders it: a position in it means nothing elsewhere
 };
-// Loads --vocabs and --train-sets of options that add_problems() accepts.
-TrainingData load_training_data(const TrainConfig& config, const Options& options);
+// Loads --vocabs, --clause-dictionary and --train-sets of options that add_problems() accepts.
+TrainingData load_training_data(const TrainConfig& config, const Options& options, const ModelConfig& model);
 
 // Throws an Error if the model has learned positions and fewer than a sentence of the corpus needs. `option` names the
 // corpus.

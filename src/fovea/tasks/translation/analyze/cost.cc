@@ -77,9 +77,7 @@ std::vector<tasks::SpeedRecord> speeds_of(LoadedModel& loaded, const AnalyzeOpti
   DecodeConfig decode;
   decode.beam_size = options.beam_size > 0 ? options.beam_size : kBeamOfSpeeds;
   decode.max_length = options.max_length;
-  Translator translator({loaded.model, text::Vocab::from_bytes(loaded.source.bytes(), "source"),
-                         text::Vocab::from_bytes(loaded.target.bytes(), "target")},
-                        translator_options(decode));
+  Translator translator(loaded, translator_options(decode));
   log::Progress progress(cat(spec, ", groups"), kTenths);
   std::vector<tasks::SpeedRecord> records;
   for (int64_t group = 0; group < kTenths; ++group) {

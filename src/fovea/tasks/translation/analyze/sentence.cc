@@ -38,9 +38,7 @@ Sentence tokens_of(const text::Vocab& vocab, const std::string& text, const Mode
 std::string own_translation(const LoadedModel& loaded, const AnalyzeOptions& config) {
   DecodeConfig decode;
   decode.beam_size = config.beam_size > 0 ? config.beam_size : kBeamOfPicture;
-  Translator translator({loaded.model, text::Vocab::from_bytes(loaded.source.bytes(), "source"),
-                         text::Vocab::from_bytes(loaded.target.bytes(), "target")},
-                        translator_options(decode));
+  Translator translator(loaded, translator_options(decode));
   return translator.translate(std::vector<std::string>{config.source}).front().front().text;
 }
 

@@ -45,9 +45,7 @@ Measured measure(const AnalyzeOptions& options, const std::string& spec) {
     DecodeConfig decode;
     decode.beam_size = options.beam_size;
     decode.max_length = options.max_length;
-    translator.emplace(LoadedModel{loaded.model, text::Vocab::from_bytes(loaded.source.bytes(), "source"),
-                                   text::Vocab::from_bytes(loaded.target.bytes(), "target")},
-                       translator_options(decode));
+    translator.emplace(loaded, translator_options(decode));
   }
   PairReader reader(options.train_sets);
   log::Progress progress(cat(spec, ", pairs"), 0);

@@ -1,0 +1,24 @@
+#pragma once
+#include <string>
+
+#include "fovea/nn/checkpoint.h"
+#include "fovea/nn/clauses.h"
+#include "fovea/text/clause_dictionary.h"
+#include "fovea/text/vocab.h"
+
+// Models with clauses split their text themselves, by the dictionary of signal words in their checkpoint.
+namespace fovea::decode {
+
+inline constexpr const char* kClausesFile = "clauses.txt";  // in a checkpoint
+
+// Returns the splitter of texts in the pieces of a vocabulary.
+nn::ClauseSplitter clause_splitter(const text::Vocab& vocab, const text::ClauseDictionary& dictionary);
+
+// The dictionary of a new model: the bytes of `path`, or of the English one if `path` is empty; "" if the model does
+// not need any. Throws a UsageError for a path that the model does not need.
+std::string new_clause_dictionary(const std::string& path, bool is_needed);
+
+// The dictionary of a trained model; English if it has none, which is so if its trained mechanisms have no clauses.
+text::ClauseDictionary clause_dictionary_of(const nn::Identity& identity);
+
+}  // namespace fovea::decode

@@ -11,7 +11,7 @@ struct IndexOptions {
   bool causal = true;  // query i of a sequence sees its keys up to i + N_k - N_q
   // Packed only: [B + 1] int64 on the CPU, where sequences begin and end. k_offsets default to q_offsets, both to a
   // single sequence.
-  std::optional<at::Tensor> q_offsets, k_offsets;
+  std::optional<at::Tensor> q_offsets = {}, k_offsets = {};
 };
 
 // Returns, for each query, the `k_best` keys with the greatest scores, the sum over heads h of

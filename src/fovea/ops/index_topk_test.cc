@@ -3,7 +3,11 @@
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
 
+#include <algorithm>
+#include <array>
 #include <limits>
+#include <utility>
+#include <vector>
 
 #include "fovea/base/test_message.h"
 #include "fovea/ops/step_test.h"

@@ -23,7 +23,8 @@ def _probabilities(query, key, indices, scale):
     """Of the queries [H, N, D] of one sequence: [H_kv, N, H / H_kv, n]."""
     chosen = key[:, indices.clamp(min=0).long().flatten()].unflatten(1, indices.shape)
     groups = query.unflatten(0, (key.size(0), -1)).transpose(1, 2)           # [H_kv, N, H / H_kv, D]
-    scores = torch.matmul(groups, chosen.transpose(2, 3)).float() * scale
+    scores = torch.matmul(groups, chosen.transpose(2, 3))
+    scores = scores.to(torch.promote_types(scores.dtype, torch.float32)) * scale
     missing = (indices < 0)[None, :, None]
     weights = scores.masked_fill(missing, torch.finfo(scores.dtype).min).softmax(-1)
     return weights.masked_fill(missing, 0)

@@ -29,11 +29,11 @@ def _check_layers(model, mechanism):
 
 def _check_called(model):
     """Raises at the model's next call if that call does not come to Fovea's function."""
-    before = _attention.calls
+    before, name = _attention.calls, model.config._attn_implementation
 
     def after_call(module, *_):
         handle.remove()
-        if _attention.calls == before and not torch.compiler.is_compiling():
+        if name == module.config._attn_implementation and _attention.calls == before and not torch.compiler.is_compiling():
             raise RuntimeError(f"fovea: {type(module).__name__} accepted '{module.config._attn_implementation}' and did not "
                                "call it; its attention is its own")
 

@@ -50,8 +50,7 @@ def index_loss(q: Tensor, k: Tensor, weights: Tensor, indices: Tensor, target: T
     Args:
         q, k, weights (Tensor): [B, S, H, D], [B, T, D] and [B, S, H], as of index_topk().
         indices (Tensor): [B, S, n] int32 or int64, keys of each query, -1 for none. No key stands in a row twice.
-        target (Tensor): [B, S, n], 0 or more, such as the weights of the attention that the indexer feeds, averaged over
-            its heads. Each row is divided by its sum. No gradient flows to it.
+        target (Tensor): [B, S, n], 0 or more, such as index_target(). Each row is divided by its sum. No gradient flows to it.
         reduction (str): "mean" over the queries, or "sum". Queries without a key or with a target of zeros do not count.
     Returns:
         Tensor: float32 without dimensions (float64 if q is).
@@ -63,6 +62,24 @@ def index_loss(q: Tensor, k: Tensor, weights: Tensor, indices: Tensor, target: T
     wanted = torch.is_grad_enabled() and any(x.requires_grad for x in (q, k, weights))
     loss, counted, *_ = torch.ops.fovea.index_loss_sums(q, k, weights, indices, target.detach(), wanted)
     return loss / counted.clamp(min=1) if reduction == "mean" else loss
+
+
+def index_target(q: Tensor, k: Tensor, indices: Tensor, scale: float | None = None) -> Tensor:
+    """The target of index_loss(): what softmax attention over the chosen keys gives to each of them, averaged over its
+    heads. A constant to derivatives; works in torch.compile.
+
+    Args:
+        q (Tensor): [B, H, S, D], the queries of the attention that the indexer feeds.
+        k (Tensor): [B, H_kv, T, D], its keys; head h reads key head h // (H // H_kv).
+        indices (Tensor): [B, S, n] int32, keys of each query, -1 for none.
+        scale (float, optional): of q . k; default 1 / sqrt(D).
+    Returns:
+        Tensor: [B, S, n], float32 (float64 if q is); 0 where indices are -1.
+    """
+    if not torch.compiler.is_compiling():
+        for name, value in {"q": q, "k": k, "indices": indices}.items():
+            _check_type(f"index_target: {name}", value, Tensor, "a tensor")
+    return torch.ops.fovea.index_target(q, k, indices, scale)
 
 
 def _check_loss(q, k, weights, indices, target, reduction):
@@ -116,6 +133,8 @@ def _loss_sums(q: Tensor, k: Tensor, weights: Tensor, indices: Tensor, target: T
                gradients: bool) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
     """The loss summed over queries, how many count, and the gradients of the sum: of size 0 if they are not wanted.
     They are computed at once, as their inputs, the gathered keys, are not kept."""
+    if q.device.type == "cpu" and q.dtype in (torch.float32, torch.bfloat16):
+        return torch.ops.fovea.index_loss_kernel(q, k, weights, indices, target, gradients)
     kind = torch.float64 if q.dtype == torch.float64 else torch.float32
     loss, counted = q.new_zeros((), dtype=kind), q.new_zeros((), dtype=kind)
     grad_q, grad_k, grad_weights = (torch.zeros_like(x, dtype=kind, memory_format=torch.contiguous_format)

@@ -131,6 +131,45 @@ def test_loss_by_finite_differences():
     assert torch.autograd.gradcheck(lambda *x: fovea.index_loss(*x, indices, target), leaves)
 
 
+@pytest.mark.parametrize("sizes", [(2, 9, 23, 3, 5, 7), (1, 300, 400, 4, 64, 96), (3, 40, 1, 1, 16, 1)])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_loss_of_the_kernel(sizes, dtype):
+    *sizes, count = sizes
+    leaves = [x.requires_grad_() for x in random(*sizes, dtype=dtype)]
+    exact = [x.detach().double().requires_grad_() for x in leaves]
+    indices, target = chosen(*sizes[1:3], count, sizes[0]), torch.rand(sizes[0], sizes[1], count)
+    ours, plain = fovea.index_loss(*leaves, indices, target), dense_loss(*exact, indices, target.double()).mean()
+    assert ours.dtype == torch.float32
+    torch.testing.assert_close(ours.double(), plain, rtol=1e-5, atol=1e-6)
+    least = 1e-5 if dtype == torch.float32 else 1e-2  # of the greatest gradient
+    for a, b in zip(torch.autograd.grad(ours, leaves), torch.autograd.grad(plain, exact)):
+        assert a.dtype == dtype and (a - b).abs().max() <= least * b.abs().max() + 1e-6
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64])
+@pytest.mark.parametrize("shape", [(2, 6, 2, 9, 12, 5, 4), (1, 4, 4, 70, 300, 64, 33)])
+def test_target_is_the_mean_of_the_heads(shape, dtype):
+    batch, heads, key_heads, queries, keys, width, count = shape
+    q, k = (torch.randn(batch, h, n, width, dtype=torch.float64).to(dtype) for h, n in ((heads, queries), (key_heads, keys)))
+    indices = chosen(queries, keys, count, batch)
+    scores = torch.matmul(q.double(), k.double().repeat_interleave(heads // key_heads, 1).transpose(2, 3)) * 0.3
+    picked = scores.gather(3, indices.clamp(min=0)[:, None].expand(-1, heads, -1, -1))
+    expected = picked.masked_fill((indices < 0)[:, None], -torch.inf).softmax(-1).mean(1).masked_fill(indices < 0, 0)
+    found = fovea.index_target(q, k, indices.int(), 0.3)
+    torch.testing.assert_close(found.double(), expected, rtol=1e-5, atol=1e-6)
+    assert torch.equal(fovea.index_target(q.requires_grad_(), k, indices.int(), 0.3), found)
+
+
+def test_target_refuses():
+    q, k, indices = torch.ones(2, 6, 9, 5), torch.ones(2, 2, 12, 5), torch.zeros(2, 9, 4, dtype=torch.int32)
+    with pytest.raises(RuntimeError, match=r"index_target: q has shape \[2, 6, 9, 5\], k \[2, 4, 12, 5\]"):
+        fovea.index_target(q, torch.ones(2, 4, 12, 5), indices)
+    with pytest.raises(RuntimeError, match=r"indices lie in \[0, 12\]; expected -1 or keys below 12"):
+        fovea.index_target(q, k, indices.index_fill(2, torch.tensor([1]), 12))
+    with pytest.raises(RuntimeError, match="indices Long; expected one floating type and int32"):
+        fovea.index_target(q, k, indices.long())
+
+
 def test_loss_in_bfloat16_and_without_gradients():
     q, k, weights = random(dtype=torch.float32)
     indices, target = chosen(9, 23, 7), torch.rand(2, 9, 7)

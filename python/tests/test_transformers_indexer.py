@@ -44,14 +44,6 @@ def test_attention_is_over_the_chosen_keys_alone():
     assert (_chosen.attention_over(*x, indices, 0.3, 0)[1, 3] == 0).all()
 
 
-def test_mean_weights_are_those_of_the_heads():
-    query, key = torch.randn(2, 6, 9, 8), torch.randn(2, 2, 12, 8)
-    indices = torch.stack([torch.randperm(12)[:4] for _ in range(18)]).view(2, 9, 4)
-    scores = torch.matmul(query, key.repeat_interleave(3, 1).transpose(2, 3)) * 0.3
-    expected = scores.gather(3, indices[:, None].expand(-1, 6, -1, -1)).softmax(-1).mean(1)
-    torch.testing.assert_close(_chosen.mean_weights(query, key, indices, 0.3), expected)
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_steps_with_a_cache_are_the_full_pass(kind):
     made, ids = sparse(kind), hf.tokens(2)

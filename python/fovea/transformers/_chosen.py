@@ -1,7 +1,7 @@
 """Attention over the keys that an indexer chooses, as the attention function of a layer."""
 import torch
 
-from .._indexer import blocks_of, index_loss, index_topk
+from .._indexer import blocks_of, index_loss, index_target, index_topk
 from ._indexer import NAME
 
 
@@ -36,14 +36,6 @@ def _block(query, key, value, indices, scale, dropout):
         weights = torch.nn.functional.dropout(weights, dropout)
     chosen = value[:, indices.clamp(min=0).long().flatten()].unflatten(1, indices.shape)
     return torch.matmul(weights, chosen).transpose(0, 1).flatten(1, 2)       # [N, H, D_v]
-
-
-@torch.no_grad()
-def mean_weights(query, key, indices, scale):
-    """What attention over `indices` gives to each of them, averaged over heads: [B, S, n]."""
-    return torch.stack([
-        torch.cat([_probabilities(query[b, :, block], key[b], indices[b, block], scale).mean((0, 2))
-                   for block in _blocks(query, key, indices)]) for b in range(query.size(0))])
 
 
 class _WithLoss(torch.autograd.Function):
@@ -84,7 +76,7 @@ def chosen_attention(module, query, key, value, count, *, ranges, causal, scale,
     out = attention_over(query, key, value, indices, scale, dropout)
     if module.training and torch.is_grad_enabled() and parts[0].requires_grad:
         wide = choose(parts, count * indexer.candidates, ranges, causal)
-        loss = index_loss(*parts, wide, mean_weights(query, key, wide, scale))
+        loss = index_loss(*parts, wide, index_target(query, key, wide, scale))
         if not torch.compiler.is_compiling():
             indexer.loss = loss.detach()
         out = _WithLoss.apply(out, loss)

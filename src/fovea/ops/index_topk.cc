@@ -1,5 +1,6 @@
 #include "fovea/ops/index_topk.h"
 
+#include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
 #include <torch/library.h>
 
@@ -94,6 +95,7 @@ at::Tensor index_topk_meta(const at::Tensor& q, const at::Tensor& k, const at::T
 
 at::Tensor index_topk(const at::Tensor& q, const at::Tensor& k, const at::Tensor& weights, int64_t k_best,
                       const IndexOptions& options) {
+  const at::NoGradGuard constant;
   check_index(q, k, weights, k_best);
   const std::vector<kernels::Sequence> sequences = index_sequences(q, k, options);
   if (q.dim() == 3) return packed_index({q, k, weights}, sequences, k_best, options.causal);

@@ -1,5 +1,5 @@
-"""What a dense model loses when its layers choose their keys: a small byte-level Llama is trained on a text, then goes on
-for some updates as it is and, from the same weights with the same batches, sparsified; both are validated.
+"""What a dense model loses when its layers choose their keys. A small byte-level Llama is trained on a text. Then it is
+trained further twice, from the same weights and with the same batches: as it is, and sparsified.
 
     python3 bench/sparsify.py --text lm/english.train.txt.xz --valid lm/english.valid.txt.xz
 """
@@ -71,13 +71,17 @@ def main():
     torch.manual_seed(1)
     text, valid = tokens_of(options.text), tokens_of(options.valid)
     dense = small_llama(options.length)
+
+    def show(name, model, updates, seconds):
+        loss = validated(model, valid, options.length)
+        print(f"{name:20} {updates:5} updates {seconds:6.0f} s {loss:8.4f} nats", flush=True)
+
     seconds = train(dense, batches(text, options.length, 4, 1), options.updates, 3e-3)
-    print(f"{'dense':24} {options.updates:5} updates {seconds:6.0f} s {validated(dense, valid, options.length):8.4f} nats")
+    show("dense", dense, options.updates, seconds)
     sparse = fovea.sparsify(copy.deepcopy(dense), options.spec)
-    print(f"{options.spec + ' untrained':24} {0:5} updates {0:6} s {validated(sparse, valid, options.length):8.4f} nats")
+    show(options.spec, sparse, 0, 0)
     for name, model in (("dense", dense), (options.spec, sparse)):
-        seconds = train(model, batches(text, options.length, 4, 2), options.more, 1e-3)
-        print(f"{name:24} {options.more:5} updates {seconds:6.0f} s {validated(model, valid, options.length):8.4f} nats")
+        show(name, model, options.more, train(model, batches(text, options.length, 4, 2), options.more, 1e-3))
 
 
 if __name__ == "__main__":

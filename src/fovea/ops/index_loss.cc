@@ -20,7 +20,7 @@
 namespace fovea::ops {
 namespace {
 
-constexpr int64_t kRowStep = 16;                   // of the kernels' rows
+constexpr int64_t kRowStep = 16;                     // of the kernels' rows
 constexpr int64_t kMostGathered = int64_t{1} << 22;  // numbers of keys that are gathered together
 
 // Rows as the kernels read them: float32, padded with zeros.
@@ -55,8 +55,7 @@ void check_target_inputs(const at::Tensor& q, const at::Tensor& k, const at::Ten
     throw Error(cat("index_target: q has shape ", shape(q), ", k ", shape(k), " and indices ", shape(indices),
                     "; expected [B, H, S, D], [B, H_kv, T, D] with H_kv a divisor of H, and [B, S, n]"));
   }
-  if (!at::isFloatingType(q.scalar_type()) || k.scalar_type() != q.scalar_type() ||
-      indices.scalar_type() != at::kInt) {
+  if (!at::isFloatingType(q.scalar_type()) || k.scalar_type() != q.scalar_type() || indices.scalar_type() != at::kInt) {
     throw Error(cat("index_target: q is ", q.scalar_type(), ", k ", k.scalar_type(), " and indices ",
                     indices.scalar_type(), "; expected one floating type and int32"));
   }
@@ -71,7 +70,8 @@ at::Tensor target_block(const at::Tensor& q, const at::Tensor& k, const at::Tens
   const at::Tensor keys = k.index_select(1, list).view({key_heads, queries, indices.size(1), width});
   const at::Tensor groups = q.reshape({key_heads, -1, queries, width}).transpose(1, 2);
   const at::Tensor scores = at::matmul(groups, keys.transpose(2, 3)) * scale;  // [H_kv, N, H / H_kv, n]
-  const at::Tensor weights = scores.masked_fill(missing.unsqueeze(1), -std::numeric_limits<double>::infinity()).softmax(-1);
+  const at::Tensor weights =
+      scores.masked_fill(missing.unsqueeze(1), -std::numeric_limits<double>::infinity()).softmax(-1);
   return weights.mean(at::IntArrayRef({0, 2})).masked_fill(missing, 0);
 }
 
@@ -83,7 +83,8 @@ at::Tensor composite_target(const at::Tensor& q, const at::Tensor& k, const at::
     const at::Tensor own = q[b].to(out.scalar_type()), keys = k[b].to(out.scalar_type());
     for (int64_t first = 0; first < queries; first += step) {
       const int64_t count = std::min(step, queries - first);
-      out[b].narrow(0, first, count)
+      out[b]
+          .narrow(0, first, count)
           .copy_(target_block(own.narrow(1, first, count), keys, indices[b].narrow(0, first, count), scale));
     }
   }

@@ -49,20 +49,23 @@ at::Tensor definition(const Problem& p) {
 }
 
 TEST(IndexLossOperator, IsItsDefinitionWithItsGradients) {
-  for (const auto& [batch, queries, keys, heads, width, count] :
-       {std::array<int64_t, 6>{2, 9, 23, 3, 5, 7}, {1, 290, 400, 4, 64, 96}, {1, 3, 5, 1, 1, 1}, {2, 20, 65, 17, 33, 65}}) {
+  for (const auto& [batch, queries, keys, heads, width, count] : {std::array<int64_t, 6>{2, 9, 23, 3, 5, 7},
+                                                                  {1, 290, 400, 4, 64, 96},
+                                                                  {1, 3, 5, 1, 1, 1},
+                                                                  {2, 20, 65, 17, 33, 65}}) {
     Problem p = problem(batch, queries, keys, heads, width, count);
     Problem leaves = p;
-    for (at::Tensor* x : {&leaves.q, &leaves.k, &leaves.weights}) *x = x->to(at::kFloat).to(at::kDouble).requires_grad_();
+    for (at::Tensor* x : {&leaves.q, &leaves.k, &leaves.weights})
+      *x = x->to(at::kFloat).to(at::kDouble).requires_grad_();
     const at::Tensor loss = definition(leaves);
     loss.backward();
     at_every_level([&] {
-      const IndexLossSums sums = index_loss(p.q.to(at::kFloat), p.k.to(at::kFloat), p.weights.to(at::kFloat), p.indices,
-                                            p.target, true);
+      const IndexLossSums sums =
+          index_loss(p.q.to(at::kFloat), p.k.to(at::kFloat), p.weights.to(at::kFloat), p.indices, p.target, true);
       EXPECT_NEAR(sums.loss.item<double>(), loss.item<double>(), 1e-5 * loss.item<double>() + 1e-6);
-      EXPECT_EQ(sums.queries.item<double>(),
-                p.target.masked_fill(p.indices < 0, 0).sum(-1).gt(0).sum().item<double>());
-      for (const auto& [ours, leaf] : {std::pair(sums.q, leaves.q), {sums.k, leaves.k}, {sums.weights, leaves.weights}}) {
+      EXPECT_EQ(sums.queries.item<double>(), p.target.masked_fill(p.indices < 0, 0).sum(-1).gt(0).sum().item<double>());
+      for (const auto& [ours, leaf] :
+           {std::pair(sums.q, leaves.q), {sums.k, leaves.k}, {sums.weights, leaves.weights}}) {
         const double most = leaf.grad().abs().max().item<double>();
         EXPECT_LE((ours - leaf.grad()).abs().max().item<double>(), 2e-5 * most + 1e-6);
       }
@@ -115,7 +118,9 @@ TEST(IndexLossOperator, RefusesWhatDoesNotFit) {
   EXPECT_EQ(message_of([&] { index_loss(q, k, weights, p.indices, p.target[0], true); }),
             "index_loss: got q [2, 3, 2, 4], k [2, 5, 4], weights [2, 3, 2], indices [2, 3, 3] and target [3, 3]; "
             "expected [B, S, H, D], [B, T, D], [B, S, H] and twice [B, S, n]");
-  EXPECT_EQ(message_of([&] { index_loss(q, k, weights, at::full({2, 3, 3}, 5, at::kInt), p.target, true); }),
+  EXPECT_EQ(message_of([&] {
+              index_loss(q, k, weights, at::full({2, 3, 3}, 5, at::kInt), p.target, true);
+            }),
             "index_loss: indices lie in [5, 5]; expected -1 or keys below 5");
   EXPECT_EQ(message_of([&] { index_loss(p.q, p.k, p.weights, p.indices, p.target, true); }),
             "index_loss: q is Double on cpu and k Double on cpu; expected float32 or bfloat16 on the CPU");

@@ -27,7 +27,8 @@ void check_index(const at::Tensor& q, const at::Tensor& k, const at::Tensor& wei
   const auto dims = q.dim();
   const bool dense = dims == 4;
   if ((dims != 3 && dims != 4) || k.dim() != dims - 1 || weights.dim() != dims - 1 ||
-      k.sym_size(-1) != q.sym_size(-1) || weights.sym_sizes() != q.sym_sizes().slice(0, static_cast<size_t>(dims - 1)) ||
+      k.sym_size(-1) != q.sym_size(-1) ||
+      weights.sym_sizes() != q.sym_sizes().slice(0, static_cast<size_t>(dims - 1)) ||
       (dense && k.sym_size(0) != q.sym_size(0)) || q.sym_size(-1) == 0 || q.sym_size(-2) == 0) {
     throw Error(cat("index_topk: q has shape ", shape(q), ", k ", shape(k), " and weights ", shape(weights),
                     "; expected [B, S, H, D], [B, T, D] and [B, S, H], or packed [T_q, H, D], [T_k, D] and [T_q, H]"));

@@ -16,9 +16,9 @@ at::Tensor block_scores(const IndexInputs& x, int64_t first_limit, bool causal) 
   const auto type = x.q.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
   const at::Tensor dots = at::matmul(x.q.to(type), x.k.to(type).t()).relu();  // [N, H, keys]
   const double infinity = std::numeric_limits<double>::infinity();
-  const double lowest = type == at::kDouble ? std::numeric_limits<double>::lowest() : std::numeric_limits<float>::lowest();
-  const at::Tensor scores =
-      at::nan_to_num((dots * x.weights.to(type).unsqueeze(2)).sum(1), infinity, infinity, lowest);
+  const double lowest =
+      type == at::kDouble ? std::numeric_limits<double>::lowest() : std::numeric_limits<float>::lowest();
+  const at::Tensor scores = at::nan_to_num((dots * x.weights.to(type).unsqueeze(2)).sum(1), infinity, infinity, lowest);
   if (!causal) return scores;
   const auto integers = x.q.options().dtype(at::kLong);
   const at::Tensor limits = at::arange(first_limit, first_limit + x.q.size(0), integers).unsqueeze(1);

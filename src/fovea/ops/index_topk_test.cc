@@ -21,7 +21,8 @@ using testing::words;
 at::Tensor offsets(std::initializer_list<int64_t> values) { return at::tensor(values, at::kLong); }
 
 // By its definition, on small whole numbers, whose sums are exact in any type and often equal.
-at::Tensor definition(const at::Tensor& q, const at::Tensor& k, const at::Tensor& weights, int64_t k_best, bool causal) {
+at::Tensor definition(const at::Tensor& q, const at::Tensor& k, const at::Tensor& weights, int64_t k_best,
+                      bool causal) {
   at::Tensor out = at::full({q.size(0), q.size(1), k_best}, -1, at::kInt);
   for (int64_t b = 0; b < q.size(0); ++b) {
     for (int64_t s = 0; s < q.size(1); ++s) {
@@ -66,13 +67,16 @@ TEST(IndexTopkOperator, IsItsDefinitionInEveryType) {
 }
 
 TEST(IndexTopkOperator, PackedSequencesCountFromTheirFirstKey) {
-  const at::Tensor q = normal({12, 3, 5}, 1).round(), k = normal({40, 5}, 2).round(), weights = normal({12, 3}, 3).round();
+  const at::Tensor q = normal({12, 3, 5}, 1).round(), k = normal({40, 5}, 2).round(),
+                   weights = normal({12, 3}, 3).round();
   for (const auto type : {at::kFloat, at::kDouble}) {
     const at::Tensor out = index_topk(q.to(type), k.to(type), weights.to(type), 6,
                                       {.q_offsets = offsets({0, 5, 5, 12}), .k_offsets = offsets({0, 17, 20, 40})});
     for (const auto& [first, last, first_key, last_key] :
          {std::array<int64_t, 4>{0, 5, 0, 17}, std::array<int64_t, 4>{5, 12, 20, 40}}) {
-      const auto batch = [](const at::Tensor& x, int64_t from, int64_t to) { return x.slice(0, from, to).unsqueeze(0); };
+      const auto batch = [](const at::Tensor& x, int64_t from, int64_t to) {
+        return x.slice(0, from, to).unsqueeze(0);
+      };
       EXPECT_TRUE(at::equal(batch(out, first, last), definition(batch(q, first, last), batch(k, first_key, last_key),
                                                                 batch(weights, first, last), 6, true)));
     }
@@ -113,14 +117,18 @@ TEST(IndexTopkOperator, TakesEmptySides) {
 
 TEST(IndexTopkOperator, RefusesWhatDoesNotFit) {
   const at::Tensor q = at::ones({2, 3, 4, 5}), k = at::ones({2, 7, 5}), weights = at::ones({2, 3, 4});
-  EXPECT_EQ(message_of([&] { index_topk(q, at::ones({2, 7, 6}), weights, 2); }),
+  EXPECT_EQ(message_of([&] {
+              index_topk(q, at::ones({2, 7, 6}), weights, 2);
+            }),
             "index_topk: q has shape [2, 3, 4, 5], k [2, 7, 6] and weights [2, 3, 4]; expected [B, S, H, D], "
             "[B, T, D] and [B, S, H], or packed [T_q, H, D], [T_k, D] and [T_q, H]");
   EXPECT_EQ(message_of([&] { index_topk(q, k.to(at::kBFloat16), weights, 2); }),
             "index_topk: q is Float on cpu, k BFloat16 on cpu and weights Float on cpu; expected one floating type, "
             "weights of it or float32, and one device");
   EXPECT_EQ(message_of([&] { index_topk(q, k, weights, 0); }), "index_topk: got k_best 0; expected 1 or more");
-  EXPECT_EQ(message_of([&] { index_topk(q, k, weights, 2, {.q_offsets = offsets({0, 6})}); }),
+  EXPECT_EQ(message_of([&] {
+              index_topk(q, k, weights, 2, {.q_offsets = offsets({0, 6})});
+            }),
             "index_topk: got offsets for dense tensors [B, S, H, D]; flatten them to [B S, H, D]");
   EXPECT_EQ(message_of([&] {
               index_topk(q[0], k[0], weights[0], 2, {.q_offsets = offsets({0, 2}), .k_offsets = offsets({0, 7})});

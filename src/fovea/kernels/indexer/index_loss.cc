@@ -27,7 +27,8 @@ struct LossRow {
 
 struct LossScratch {
   explicit LossScratch(int64_t count)
-      : scores(aligned<float>(count + kLossRoom)), softmax(aligned<float>(count + kLossRoom)),
+      : scores(aligned<float>(count + kLossRoom)),
+        softmax(aligned<float>(count + kLossRoom)),
         target(aligned<float>(count)) {}
   Aligned<float> scores, softmax, target;
 };
@@ -69,7 +70,8 @@ class LossPass {
     const int64_t keys = job_.chosen.keys;
     const int64_t ranges = std::clamp<int64_t>(keys / kLeastKeys, 1, 4 * int64_t{executor_.num_threads()});
     executor_.run(ranges, [&](int64_t range, int) {
-      const auto low = static_cast<int32_t>(keys * range / ranges), high = static_cast<int32_t>(keys * (range + 1) / ranges);
+      const auto low = static_cast<int32_t>(keys * range / ranges),
+                 high = static_cast<int32_t>(keys * (range + 1) / ranges);
       for (int64_t i = 0; i < count; ++i) {
         const LossRow& row = rows_[static_cast<size_t>(i)];
         const int32_t* list = row.list.keys();

@@ -6,8 +6,8 @@
 
 namespace fovea::kernels {
 
-// An attention whose weights an indexer is to learn. Rows are float32, `width` long, a multiple of 16, with zeros behind
-// the head's own numbers.
+// An attention whose weights an indexer is to learn. Rows are float32, `width` long, a multiple of 16, with zeros
+// behind the head's own numbers.
 struct IndexTarget {
   const float* q = nullptr;  // [batch, queries, heads, width]
   const float* k = nullptr;  // [batch, key_heads, keys, width]; head h reads h / (heads / key_heads)
@@ -17,8 +17,8 @@ struct IndexTarget {
   float scale = 1;
 };
 
-// Writes the softmax of scale q . k over the chosen keys, averaged over the heads; zero where no key was chosen. Results
-// do not depend on threads.
+// Writes the softmax of scale q . k over the chosen keys, averaged over the heads; zero where no key was chosen.
+// Results do not depend on threads.
 void index_target(const IndexTarget& job, Executor& executor);
 
 }  // namespace fovea::kernels

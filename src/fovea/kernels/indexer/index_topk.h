@@ -11,14 +11,14 @@
 namespace fovea::kernels {
 
 struct IndexTopk {
-  const void* q = nullptr;           // [T_q, heads, head_dim]
-  const void* k = nullptr;           // [T_k, head_dim], shared by the heads
-  DType dtype = DType::kFloat32;     // of q and k
-  const float* weights = nullptr;    // [T_q, heads]
-  int32_t* indices = nullptr;        // [T_q, k_best]
-  int64_t heads = 0, head_dim = 0;   // above 0
-  int64_t k_best = 0;                // above 0
-  bool causal = true;                // query i of a sequence sees its keys up to i + k_length - q_length
+  const void* q = nullptr;          // [T_q, heads, head_dim]
+  const void* k = nullptr;          // [T_k, head_dim], shared by the heads
+  DType dtype = DType::kFloat32;    // of q and k
+  const float* weights = nullptr;   // [T_q, heads]
+  int32_t* indices = nullptr;       // [T_q, k_best]
+  int64_t heads = 0, head_dim = 0;  // above 0
+  int64_t k_best = 0;               // above 0
+  bool causal = true;               // query i of a sequence sees its keys up to i + k_length - q_length
   std::span<const Sequence> sequences;
 };
 

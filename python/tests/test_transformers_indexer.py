@@ -189,11 +189,20 @@ def test_bad_input(spec, sizes, message):
         fovea.sparsify(hf.model("llama"), spec, **sizes)
 
 
+def test_encoder_decoders_are_refused():
+    config = hf.transformers.BartConfig(vocab_size=97, d_model=48, encoder_layers=1, decoder_layers=1, encoder_ffn_dim=64,
+                                        decoder_ffn_dim=64, encoder_attention_heads=6, decoder_attention_heads=6)
+    made = hf.transformers.AutoModelForSeq2SeqLM.from_config(config)
+    with pytest.raises(ValueError, match="has an encoder and a decoder; dsa.k. is for models of one stack"):
+        fovea.sparsify(made, "dsa(5)")
+    assert made.config._attn_implementation == "sdpa"
+
+
 def test_register_asks_for_sparsify():
     with pytest.raises(ValueError, match=r"'dsa\(5\)' needs indexers, which a loaded model gets from fovea.sparsify"):
         fovea.transformers.register("dsa(5)")
 
 
 def test_windowed_layers_are_refused():
-    with pytest.raises(NotImplementedError, match=r"'dsa\(5\)' on a layer with a sliding window is not supported"):
+    with pytest.raises(NotImplementedError, match=r"'dsa\(5\)' on a layer with a sliding window is not supported; give layer 0 "):
         sparse("mistral")(hf.tokens())

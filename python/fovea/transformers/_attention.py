@@ -148,7 +148,7 @@ def function(mechanism):
         if chosen is not None:
             if window:
                 raise NotImplementedError(f"fovea: '{spec}' on a layer with a sliding window is not supported; give layer "
-                                          f"{layer} another spec, such as full, which is its window")
+                                          f"{getattr(module, 'layer_idx', layer)} another spec, such as full, its window")
             out, indices = chosen_attention(module, query, key, value, chosen, ranges=ranges, causal=causal, scale=scaling,
                                             dropout=dropout)
             return out, dense_weights(query, key, indices, scaling) if _wants_weights(kwargs) else None

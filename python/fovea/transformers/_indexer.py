@@ -70,6 +70,8 @@ def _shape(path, module, config):
 def sizes_of(model, given):
     """The sizes of the model's indexers: those given, else those of its configuration, else the default ones."""
     config = model.config.get_text_config()
+    if model.config.is_encoder_decoder:
+        raise ValueError(f"fovea: {type(model).__name__} has an encoder and a decoder; dsa(k) is for models of one stack")
     heads = config.num_attention_heads
     sizes = {"heads": next(n for n in (4, 3, 2, 1) if heads % n == 0), "width": 64, "candidates": 4,
              **(getattr(model.config, NAME, None) or {}), **{name: n for name, n in given.items() if n is not None}}

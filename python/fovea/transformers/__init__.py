@@ -9,11 +9,12 @@ Importing this package does not import transformers; `register`, `sparsify` and 
 """
 import sys
 
+from ._indexer import indexers
 from ._models import sparsify, sweep
 from ._names import Mechanism, parse
 from ._register import install, register
 
-__all__ = ["Mechanism", "install", "parse", "register", "sparsify", "sweep"]
+__all__ = ["Mechanism", "indexers", "install", "parse", "register", "sparsify", "sweep"]
 
 if "transformers" in sys.modules and hasattr(sys.modules["transformers"], "__version__"):
     install()

@@ -4,8 +4,9 @@ import sys
 import torch
 
 from .._functional import attention, attention_weights, properties
+from ._chosen import chosen_attention, dense_weights
 from ._masks import Ranges, from_dense, is_encoded, ranges_of
-from ._names import within
+from ._names import chosen_keys, within
 
 # Arguments that change what attention computes, and what they are.
 _REFUSED = {"softcap": "soft caps of the scores", "s_aux": "attention sinks", "sinks": "attention sinks",
@@ -145,6 +146,14 @@ def function(mechanism):
                 key, value, window = key[:, :, -sliding_window:], value[:, :, -sliding_window:], 0
         else:
             causal, window = ranges.causal, ranges.window
+        chosen = chosen_keys(spec)
+        if chosen is not None:
+            if window:
+                raise NotImplementedError(f"fovea: '{spec}' on a layer with a sliding window is not supported; give layer "
+                                          f"{getattr(module, 'layer_idx', layer)} another spec, such as full, its window")
+            out, indices = chosen_attention(module, query, key, value, chosen, ranges=ranges, causal=causal, scale=scaling,
+                                            dropout=dropout)
+            return out, dense_weights(query, key, indices, scaling) if _wants_weights(kwargs) else None
         spec, has = _resolved(spec, 0 if not window else window if causal else 2 * window + 1)
         positional = "positional" in has
         if positional and not causal and (q_length != key.size(2) or _is_cross(module, kwargs)):

@@ -9,6 +9,7 @@ PREFIX = "fovea:"
 _TAKEN = re.compile(r"flash|sdpa|flex_attention|^paged\|")
 _ENTRY = re.compile(r"([^=()]*)=(.*)")  # not the "=" of an argument
 _LAYERS = re.compile(r"(\d+)(?:-(\d+))?")
+_CHOSEN = re.compile(r"dsa\(\s*([^()]*?)\s*\)")  # the keys that an indexer chooses
 
 
 def _split(text, separator):
@@ -36,6 +37,10 @@ class Mechanism:
         return self.rest
 
     @property
+    def has_indexer(self):
+        return any(chosen_keys(spec) for spec in (self.rest, *(spec for *_, spec in self.by_layer)))
+
+    @property
     def text(self):
         """Canonical, equal for equal mechanisms."""
         if not self.by_layer:
@@ -48,7 +53,18 @@ class Mechanism:
         return PREFIX + self.text
 
 
+def chosen_keys(spec):
+    """How many keys the indexer of a layer chooses; None if the spec has no indexer."""
+    found = _CHOSEN.fullmatch(spec)
+    return int(found[1]) if found else None
+
+
 def _checked_spec(text):
+    found = _CHOSEN.fullmatch(text.strip())
+    if found:
+        if not found[1].isdecimal() or int(found[1]) < 1:
+            raise ValueError(f"fovea: got '{text.strip()}'; expected dsa(k) with a whole number k of 1 or more")
+        return f"dsa({int(found[1])})"
     spec = parse_spec(text.strip())
     learned = [name for name in parameters(spec) if name in ("alpha", "gate")]
     learned += [name for name in ("span", "centroids") if name in properties(spec)]

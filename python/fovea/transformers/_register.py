@@ -3,6 +3,7 @@ import functools
 import sys
 import warnings
 
+from . import _indexer
 from ._attention import function
 from ._masks import mask
 from ._names import PREFIX, parse
@@ -28,6 +29,14 @@ def register(spec):
         SpecError, ValueError: the text does not parse, or needs parameters that models of transformers do not have.
     """
     mechanism = parse(spec)
+    if mechanism.has_indexer:
+        raise ValueError(f"fovea: '{mechanism.text}' needs indexers, which a loaded model gets from fovea.sparsify(model, "
+                         f"'{mechanism.text}')")
+    return enter(mechanism, spec)
+
+
+def enter(mechanism, spec):
+    """Enters a mechanism in transformers' tables, also under the name that the caller wrote; returns its name."""
     _transformers()
     from transformers.masking_utils import AttentionMaskInterface
     from transformers.modeling_utils import AttentionInterface
@@ -73,7 +82,7 @@ def install():
     def get_correct_attn_implementation(self, requested, *arguments):
         stored = getattr(self.config, KEY, None)
         if stored is not None and requested is None:
-            requested = register(stored)
+            requested = enter(parse(stored), stored)
         elif stored is not None and requested != PREFIX + stored:
             warnings.warn(f"the checkpoint's config.json names the attention '{PREFIX}{stored}'; loading it with "
                           f"'{requested}'", stacklevel=2)
@@ -83,3 +92,11 @@ def install():
 
     get_correct_attn_implementation.by_fovea = True
     PreTrainedModel.get_correct_attn_implementation = get_correct_attn_implementation
+    inner_end = PreTrainedModel.post_init
+
+    @functools.wraps(inner_end)
+    def post_init(self):
+        inner_end(self)
+        _indexer.restore(self, KEY)
+
+    PreTrainedModel.post_init = post_init

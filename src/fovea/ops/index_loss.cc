@@ -1,0 +1,185 @@
+#include "fovea/ops/index_loss.h"
+
+#include <ATen/Functions.h>
+#include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
+#include <torch/library.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <tuple>
+
+#include "fovea/base/strings.h"
+#include "fovea/kernels/indexer/index_loss.h"
+#include "fovea/kernels/indexer/index_target.h"
+#include "fovea/ops/attention_checks.h"
+#include "fovea/ops/executor_for.h"
+#include "fovea/ops/step_tensors.h"
+
+namespace fovea::ops {
+namespace {
+
+constexpr int64_t kRowStep = 16;                     // of the kernels' rows
+constexpr int64_t kMostGathered = int64_t{1} << 22;  // numbers of keys that are gathered together
+
+// Rows as the kernels read them: float32, padded with zeros.
+at::Tensor kernel_rows(const at::Tensor& x) {
+  const int64_t missing = (kRowStep - x.size(-1) % kRowStep) % kRowStep;
+  const at::Tensor wide = x.to(at::kFloat);
+  return missing == 0 ? wide.contiguous() : at::constant_pad_nd(wide, {0, missing}).contiguous();
+}
+
+// As kernel rows come back: without the padding, of the type of `like`.
+at::Tensor without_padding(const at::Tensor& rows, const at::Tensor& like) {
+  return rows.narrow(-1, 0, like.size(-1)).to(like.scalar_type()).contiguous();
+}
+
+void check_indices(const at::Tensor& indices, int64_t keys, std::string_view name) {
+  if (indices.numel() == 0) return;
+  const auto [least, greatest] = at::aminmax(indices);
+  const auto low = least.item<int64_t>(), high = greatest.item<int64_t>();
+  if (low >= -1 && high < keys) return;
+  throw Error(cat(name, ": indices lie in [", low, ", ", high, "]; expected -1 or keys below ", keys));
+}
+
+kernels::ChosenKeys chosen_of(const at::Tensor& indices, int64_t keys) {
+  return {indices.const_data_ptr<int32_t>(), indices.size(0), indices.size(1), keys, indices.size(2)};
+}
+
+void check_target_inputs(const at::Tensor& q, const at::Tensor& k, const at::Tensor& indices) {
+  const bool fits = q.dim() == 4 && k.dim() == 4 && indices.dim() == 3 && k.sym_size(0) == q.sym_size(0) &&
+                    k.sym_size(3) == q.sym_size(3) && indices.sym_size(0) == q.sym_size(0) &&
+                    indices.sym_size(1) == q.sym_size(2) && k.sym_size(1) > 0 && q.sym_size(1) % k.sym_size(1) == 0;
+  if (!fits) {
+    throw Error(cat("index_target: q has shape ", shape(q), ", k ", shape(k), " and indices ", shape(indices),
+                    "; expected [B, H, S, D], [B, H_kv, T, D] with H_kv a divisor of H, and [B, S, n]"));
+  }
+  if (!at::isFloatingType(q.scalar_type()) || k.scalar_type() != q.scalar_type() || indices.scalar_type() != at::kInt) {
+    throw Error(cat("index_target: q is ", q.scalar_type(), ", k ", k.scalar_type(), " and indices ",
+                    indices.scalar_type(), "; expected one floating type and int32"));
+  }
+}
+
+at::ScalarType target_type(const at::Tensor& q) { return q.scalar_type() == at::kDouble ? at::kDouble : at::kFloat; }
+
+// Of some queries [H, N, D] of one sequence, by torch's operators: [N, n].
+at::Tensor target_block(const at::Tensor& q, const at::Tensor& k, const at::Tensor& indices, double scale) {
+  const int64_t key_heads = k.size(0), queries = q.size(1), width = q.size(2);
+  const at::Tensor missing = indices < 0, list = indices.clamp_min(0).flatten().to(at::kLong);
+  const at::Tensor keys = k.index_select(1, list).view({key_heads, queries, indices.size(1), width});
+  const at::Tensor groups = q.reshape({key_heads, -1, queries, width}).transpose(1, 2);
+  const at::Tensor scores = at::matmul(groups, keys.transpose(2, 3)) * scale;  // [H_kv, N, H / H_kv, n]
+  const at::Tensor weights =
+      scores.masked_fill(missing.unsqueeze(1), -std::numeric_limits<double>::infinity()).softmax(-1);
+  return weights.mean(at::IntArrayRef({0, 2})).masked_fill(missing, 0);
+}
+
+at::Tensor composite_target(const at::Tensor& q, const at::Tensor& k, const at::Tensor& indices, double scale) {
+  at::Tensor out = at::empty(indices.sizes(), q.options().dtype(target_type(q)));
+  const int64_t queries = q.size(2), each = indices.size(2) * (k.size(1) * q.size(3) + q.size(1));
+  const int64_t step = std::max<int64_t>(1, kMostGathered / std::max<int64_t>(1, each));
+  for (int64_t b = 0; b < q.size(0); ++b) {
+    const at::Tensor own = q[b].to(out.scalar_type()), keys = k[b].to(out.scalar_type());
+    for (int64_t first = 0; first < queries; first += step) {
+      const int64_t count = std::min(step, queries - first);
+      out[b]
+          .narrow(0, first, count)
+          .copy_(target_block(own.narrow(1, first, count), keys, indices[b].narrow(0, first, count), scale));
+    }
+  }
+  return out;
+}
+
+at::Tensor target_meta(const at::Tensor& q, const at::Tensor& k, const at::Tensor& indices,
+                       std::optional<double> /*scale*/) {
+  check_target_inputs(q, k, indices);
+  return at::empty_symint(indices.sym_sizes(), q.options().dtype(target_type(q)));
+}
+
+void check_loss_inputs(const at::Tensor& q, const at::Tensor& k, const at::Tensor& weights, const at::Tensor& indices,
+                       const at::Tensor& target) {
+  const bool fits = q.dim() == 4 && k.dim() == 3 && weights.dim() == 3 && indices.dim() == 3 &&
+                    k.size(0) == q.size(0) && k.size(2) == q.size(3) && weights.sizes() == q.sizes().slice(0, 3) &&
+                    indices.sizes().slice(0, 2) == q.sizes().slice(0, 2) && target.sizes() == indices.sizes();
+  if (!fits) {
+    throw Error(cat("index_loss: got q ", shape(q), ", k ", shape(k), ", weights ", shape(weights), ", indices ",
+                    shape(indices), " and target ", shape(target),
+                    "; expected [B, S, H, D], [B, T, D], [B, S, H] and twice [B, S, n]"));
+  }
+  if (!fits_kernels({q, k}) || !indices.is_cpu()) {
+    throw Error(cat("index_loss: q is ", q.scalar_type(), " on ", q.device().str(), " and k ", k.scalar_type(), " on ",
+                    k.device().str(), "; expected float32 or bfloat16 on the CPU"));
+  }
+}
+
+std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor> index_loss_op(
+    const at::Tensor& q, const at::Tensor& k, const at::Tensor& weights, const at::Tensor& indices,
+    const at::Tensor& target, bool gradients) {
+  IndexLossSums sums = index_loss(q, k, weights, indices, target, gradients);
+  return {sums.loss, sums.queries, sums.q, sums.k, sums.weights};
+}
+
+}  // namespace
+
+at::Tensor index_target(const at::Tensor& q, const at::Tensor& k, const at::Tensor& indices,
+                        std::optional<double> scale) {
+  const at::NoGradGuard constant;
+  check_target_inputs(q, k, indices);
+  check_indices(indices, k.size(2), "index_target");
+  const double factor = scale.value_or(1 / std::sqrt(static_cast<double>(q.size(3))));
+  if (!fits_kernels({q, k})) return composite_target(q, k, indices, factor);
+  const at::Tensor queries = kernel_rows(q.transpose(1, 2)), keys = kernel_rows(k), list = indices.contiguous();
+  at::Tensor out = at::empty(indices.sizes(), q.options().dtype(at::kFloat));
+  kernels::IndexTarget job;
+  job.q = queries.const_data_ptr<float>(), job.k = keys.const_data_ptr<float>();
+  job.chosen = chosen_of(list, k.size(2)), job.weights = out.mutable_data_ptr<float>();
+  job.heads = q.size(1), job.key_heads = k.size(1), job.width = queries.size(3);
+  job.scale = static_cast<float>(factor);
+  kernels::index_target(job, executor_for(queries.numel() * indices.size(2)));
+  return out;
+}
+
+IndexLossSums index_loss(const at::Tensor& q, const at::Tensor& k, const at::Tensor& weights, const at::Tensor& indices,
+                         const at::Tensor& target, bool gradients) {
+  const at::NoGradGuard by_hand;
+  check_loss_inputs(q, k, weights, indices, target);
+  check_indices(indices, k.size(1), "index_loss");
+  const at::Tensor queries = kernel_rows(q), keys = kernel_rows(k), list = indices.to(at::kInt).contiguous();
+  const at::Tensor own_weights = weights.to(at::kFloat).contiguous(), wanted = target.to(at::kFloat).contiguous();
+  kernels::IndexLoss job;
+  job.q = queries.const_data_ptr<float>(), job.k = keys.const_data_ptr<float>();
+  job.weights = own_weights.const_data_ptr<float>(), job.target = wanted.const_data_ptr<float>();
+  job.chosen = chosen_of(list, k.size(1)), job.heads = q.size(2), job.width = queries.size(3);
+  IndexLossSums sums;
+  for (at::Tensor* gradient : {&sums.q, &sums.k, &sums.weights}) *gradient = at::empty({0}, queries.options());
+  if (gradients) {
+    sums.q = at::empty_like(queries), sums.k = at::empty_like(keys), sums.weights = at::empty_like(own_weights);
+    job.grad_q = sums.q.mutable_data_ptr<float>(), job.grad_k = sums.k.mutable_data_ptr<float>();
+    job.grad_weights = sums.weights.mutable_data_ptr<float>();
+  }
+  const kernels::IndexLossSum sum = kernels::index_loss(job, executor_for(queries.numel() * indices.size(2)));
+  sums.loss = at::scalar_tensor(sum.loss, queries.options());
+  sums.queries = at::scalar_tensor(static_cast<double>(sum.queries), queries.options());
+  if (gradients) {
+    sums.q = without_padding(sums.q, q), sums.k = without_padding(sums.k, k);
+    sums.weights = sums.weights.to(weights.scalar_type());
+  }
+  return sums;
+}
+
+TORCH_LIBRARY_FRAGMENT(fovea, m) {
+  m.def("index_target(Tensor q, Tensor k, Tensor indices, float? scale=None) -> Tensor", {at::Tag::pt2_compliant_tag});
+  for (const c10::DispatchKey key : {c10::DispatchKey::CPU, c10::DispatchKey::CUDA}) {
+    m.impl("index_target", torch::dispatch(key, TORCH_FN(index_target)));
+  }
+  m.impl("index_target", torch::dispatch(c10::DispatchKey::Meta, TORCH_FN(target_meta)));
+  m.impl("index_target", torch::dispatch(c10::DispatchKey::Autograd, torch::CppFunction::makeFallthrough()));
+  // Python's fovea::index_loss_sums, which has the fake and the derivative, calls this on the CPU.
+  m.def(
+      "index_loss_kernel(Tensor q, Tensor k, Tensor weights, Tensor indices, Tensor target, bool gradients) -> "
+      "(Tensor, Tensor, Tensor, Tensor, Tensor)");
+  m.impl("index_loss_kernel", torch::dispatch(c10::DispatchKey::CPU, TORCH_FN(index_loss_op)));
+}
+
+}  // namespace fovea::ops

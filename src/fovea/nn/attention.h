@@ -45,6 +45,7 @@ struct Projected {
   at::Tensor q, k, v;
   at::Tensor unturned = {};  // q without its turn by positions, if terms by offset need it
   at::Tensor input = {};     // the layer's input [T, M], if weights of a mixture by token need it
+  at::Tensor memory_queries = {};  // ops::RoutingInputs
 };
 
 // Tokens [T, M] and their positions, [T] int64 on the CPU.

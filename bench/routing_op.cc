@@ -12,8 +12,8 @@
 // Routed attention with given centroids as an operator of torch: otherwise models alone have centroids.
 namespace {
 
-// One causal layer as training runs it: queries and keys q, values v [1, H, N, D], centroids [H, C, D] -> the output, and
-// the mean square distance of the queries to their centroids, both with a graph.
+// One causal layer as training runs it: queries and keys q, values v [1, H, N, D], centroids [H, C, D] -> the output,
+// and the mean square distance of the queries to their centroids, both with a graph.
 std::tuple<at::Tensor, at::Tensor> routed(const at::Tensor& q, const at::Tensor& v, const at::Tensor& centroids,
                                           std::string_view spec, std::string_view self_key, bool scaled) {
   std::vector<fovea::ops::RoutedReport> reports;

@@ -23,16 +23,15 @@ using Texts = std::vector<std::vector<int64_t>>;
 constexpr double kExact = 1e-11;
 
 std::vector<std::string> memory_specs() {
-  return {
-      "full",
-      "topk(3)",
-      "entmax(1.5)",
-      "relu+gated-rmsnorm",
-      "window(4)",
-      "dilated(3,2)",
-      "2*local(5);1*strided(2)",
-      "routed(3,4,causal)",
-      "1*routed(3,9,causal)+entmax(1.5);1*local(5);1*routed(2,2,causal)"};
+  return {"full",
+          "topk(3)",
+          "entmax(1.5)",
+          "relu+gated-rmsnorm",
+          "window(4)",
+          "dilated(3,2)",
+          "2*local(5);1*strided(2)",
+          "routed(3,4,causal)",
+          "1*routed(3,9,causal)+entmax(1.5);1*local(5);1*routed(2,2,causal)"};
 }
 
 DecoderOnly memory_model(const std::string& attention, const std::string& positions, const std::string& norm,

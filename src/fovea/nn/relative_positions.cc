@@ -104,8 +104,7 @@ ops::OffsetTerms RelativePositions::terms(const at::Tensor& q, const Tables& tab
     // Sums in float32: the scores that these are added to have no fewer digits.
     const at::ScalarType type = term_type(q);
     const int64_t reach = schemes_.shaw->reach(), met = shape_.causal ? reach + 1 : 2 * reach + 1;  // no later keys
-    const at::Tensor products =
-        product_of_rows(q.to(type).reshape({-1, q.size(2)}), keys_.narrow(0, 0, met).to(type));
+    const at::Tensor products = product_of_rows(q.to(type).reshape({-1, q.size(2)}), keys_.narrow(0, 0, met).to(type));
     terms.by_query = products.view({q.size(0), q.size(1), met}) * scale;
     terms.by_query_first = -reach;
     if (values_.defined()) {

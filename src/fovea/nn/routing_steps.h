@@ -15,8 +15,8 @@ namespace fovea::nn {
 // The routed heads of one attention, step by step: for each row, what its tokens so far say about the clusters.
 //
 // routed(c,w,causal) keeps the members of each cluster, and a step equals the full pass, over segments with memory too.
-// The other two choose members among all tokens so far at each step, so a step equals the last token of a full pass over these tokens only if no
-// earlier state depends on members: a model of one layer.
+// The other two choose members among all tokens so far at each step, so a step equals the last token of a full pass
+// over these tokens only if no earlier state depends on members: a model of one layer.
 class RoutingSteps {
  public:
   // Self-attention of `rows` empty rows. Null if no head is routed.

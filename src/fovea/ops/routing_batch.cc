@@ -102,8 +102,9 @@ void check_lengths(const std::vector<Sequence>& sequences, const CoreArguments& 
 // The queries of all tokens of the keys, for the heads of the group: [T_k, H, D].
 at::Tensor queries_with_memory(const CoreTensors& x, const RoutedBatch& batch, const RoutedGroup& group) {
   if (!batch.shared || !group.spec.route->is_causal())
-    throw Error(cat("attention '", print(group.spec), "': its clusters choose among the queries alone, so they have no ",
-                    "memory; use routed(", group.spec.route->clusters, ",", group.spec.route->window, ",causal)"));
+    throw Error(cat("attention '", print(group.spec),
+                    "': its clusters choose among the queries alone, so they have no ", "memory; use routed(",
+                    group.spec.route->clusters, ",", group.spec.route->window, ",causal)"));
   const at::Tensor& all = group.inputs.memory_queries;
   const int64_t heads = x.q.size(1);
   const bool fits = x.q.dim() == 3 && all.dim() == 3 && all.size(0) == x.k.size(0) && all.size(2) == x.q.size(2) &&

@@ -128,9 +128,10 @@ TEST(RoutingMemory, Refusals) {
             "attention 'routed(3,4)+topk(2)': its clusters choose among the queries alone, so they have no memory; use "
             "routed(3,4,causal)");
   inputs.memory_queries = problem.all.q.narrow(0, 0, 18);
-  EXPECT_EQ(run("routed(3,4,causal)"),
-            "attention: queries of memory are Double [18, 2, 6]; expected Double [19, heads with centroids, 6], packed, "
-            "for k of shape [19, 2, 6]");
+  EXPECT_EQ(
+      run("routed(3,4,causal)"),
+      "attention: queries of memory are Double [18, 2, 6]; expected Double [19, heads with centroids, 6], packed, "
+      "for k of shape [19, 2, 6]");
   inputs.memory_queries = problem.all.q;
   options.q_offsets = at::tensor({0, 4, 5, 13}, at::kLong);
   EXPECT_EQ(message_of([&] {

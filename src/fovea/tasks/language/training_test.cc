@@ -71,7 +71,8 @@ std::vector<Variant> variants() {
              run.train.precision = "bfloat16";
              run.train.optimizer_delay = 2;
            }},
-          {"routed, memory", [](TestRun& run) {
+          {"routed, memory",
+           [](TestRun& run) {
              run.model.attention = "1*local(6);1*routed(2,4,causal)+topk(3)";
              run.model.memory_length = 11;
            }},

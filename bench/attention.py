@@ -132,14 +132,19 @@ def against_flex(quick, seconds):
 MEMORY_PEERS = {"topk(32) in PyTorch": peers.topk(32), "SDPA": peers.sdpa(False)}
 
 
+def peak_mib(name, n, threads):
+    """Peak memory beyond the inputs, in a process of its own."""
+    script = pathlib.Path(__file__).with_name("attention_memory.py")
+    command = [sys.executable, str(script), name, str(n), str(threads)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return float(done.stdout.split()[-1])
+
+
 def memory(n, peer_n, threads):
     """Peak memory beyond the inputs, each in a process of its own."""
     rows = []
     for name, size in [*((name, n) for name in (*SPECS, "SDPA")),
                        *((name, peer_n) for name in ("topk(32)", "full", *MEMORY_PEERS))]:
-        script = pathlib.Path(__file__).with_name("attention_memory.py")
-        command = [sys.executable, str(script), name, str(size), str(threads)]
-        done = subprocess.run(command, capture_output=True, text=True, check=True)
-        mib = float(done.stdout.split()[-1])
+        mib = peak_mib(name, size, threads)
         rows.append({"mechanism": name, "n": size, "MiB beyond the inputs": mib, "KiB a query and head": mib * 1024 / size / made.HEADS})
     return rows

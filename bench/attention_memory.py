@@ -7,7 +7,9 @@ import torch
 
 sys.path[:0] = [str(pathlib.Path(__file__).resolve().parent.parent / "python")]
 import attention  # noqa: E402
+import distances  # noqa: E402
 import inputs  # noqa: E402
+import routing  # noqa: E402
 
 
 def status_mib(name):
@@ -19,12 +21,22 @@ def forget_peak():
     pathlib.Path("/proc/self/clear_refs").write_text("5")
 
 
+def pass_of(name, n):
+    """A forward and backward pass at n tokens: of a peer, of a mechanism, of "MECHANISM causal with TERM" or of
+    routed(c,w)."""
+    if name.startswith("routed("):
+        return routing.training_pass(routing.ours(name), routing.inputs_of(n, *routing.sizes_of(name)))
+    mechanism, _, term = name.partition(" causal with ")
+    if term:
+        return distances.training_pass(distances.ours(mechanism, term), distances.inputs_of(n, term))
+    return attention.forward_backward(attention.MEMORY_PEERS.get(name) or attention.ours(name, False), inputs.normal(n))
+
+
 def main():
     name, n, threads = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
     torch.set_num_threads(threads)
-    function = attention.MEMORY_PEERS.get(name) or attention.ours(name, False)
-    attention.forward_backward(function, inputs.normal(64))()  # what loading and thread pools take
-    run = attention.forward_backward(function, inputs.normal(n))
+    pass_of(name, 64)()  # what loading and thread pools take
+    run = pass_of(name, n)
     forget_peak()
     before = status_mib("VmRSS")
     run()

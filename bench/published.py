@@ -50,6 +50,31 @@ class AdaptiveSpan:
         return skewed(weights) @ v
 
 
+def routing(q, v, means, window):
+    """Roy et al. 2020, algorithm 1, causal, whose keys are the queries: each cluster takes the `window` tokens that are
+    nearest to its centroid and attends within them; a token's outputs are averaged. The vectors are normalised, and the
+    average has 0.01 more in its divisor, as in the released code. q, v [H, N, D], means [H, C, D] -> [H, N, D]."""
+    heads, tokens, width = q.shape
+    x = F.layer_norm(q, (width,), eps=1e-6)
+    places = (means @ x.transpose(-1, -2)).topk(min(window, tokens), -1).indices.sort(-1).values
+    flat = places.flatten(1)[..., None]
+    rows, values = (t.gather(1, flat.expand(-1, -1, width)).view(*places.shape, width) for t in (x, v))
+    future = torch.ones(places.size(-1), places.size(-1), dtype=torch.bool).triu(1)
+    weights = (rows @ rows.transpose(-1, -2)).masked_fill(future, float("-inf")).softmax(-1)
+    mixed = (weights @ values).flatten(1, 2)
+    total = torch.zeros_like(v).scatter_add(1, flat.expand_as(mixed), mixed)
+    count = v.new_zeros(heads, tokens, 1).scatter_add(1, flat, torch.ones_like(flat, dtype=v.dtype))
+    return total / (count + 0.01)
+
+
+def with_term(q, k, v, term, keeps):
+    """Dense causal attention [H, N, D] with a term [H, N, N] added to its scores; keeps(scores) says which of them count
+    beside the causal limit, as a bool tensor."""
+    future = torch.ones(q.size(1), k.size(1), dtype=torch.bool).triu(1)
+    scores = (q @ k.transpose(-1, -2) * q.size(-1) ** -0.5 + term).masked_fill(future, float("-inf"))
+    return scores.masked_fill(~keeps(scores), float("-inf")).softmax(-1) @ v
+
+
 def shifted(scores):
     """Dai et al. 2019, appendix B: [H, N, K] by distance, the greatest first -> by key; what lies behind the query is
     not defined."""

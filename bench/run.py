@@ -171,6 +171,27 @@ def spans_part(given, report, _roof):
     report.table("spans", title, spans.rows(given.seconds))
 
 
+def routing_part(given, report, _roof):
+    import routing
+
+    report.table("routing", "Routed attention, causal, 8 heads of 64, forward and backward with the commitment loss",
+                 routing.against_others(given.quick, given.seconds))
+    rows, slope = routing.by_length(given)
+    title = f"Routed attention with as many clusters as tokens in a cluster: time grows as n^{slope:.2f}"
+    report.table("routing-lengths", title, rows)
+
+
+def distances_part(given, report, _roof):
+    import distances
+
+    rows = distances.against_transformer_xl(given.quick, given.seconds)
+    report.table("transformer-xl", "Transformer-XL's attention against its published algorithm in eager PyTorch", rows)
+    title = "Terms by distance, causal, 8 heads of 64, forward and backward, beside the same call without"
+    report.table("distances", title, distances.cost_of_terms(given.quick, given.seconds))
+    rows = distances.memory_of_terms(1024 if given.quick else 16384, given.threads)
+    report.table("distances-memory", "Peak memory of terms by distance, causal, forward and backward", rows)
+
+
 def memory_part(given, report, _roof):
     import attention
 
@@ -259,7 +280,7 @@ HUGGINGFACE_DEFAULTS = {"rows": HUGGINGFACE_ROWS, "types": HUGGINGFACE_TYPES, "l
 
 # Of --only, in the order of measuring: `peers` begins with malloc's own settings, which tuned ones replace for good.
 PARTS = {"peers": peers_part, "sdpa": sdpa_part, "kernels": kernels_part, "flex": flex_part, "spans": spans_part,
-         "memory": memory_part, "training": training_part, "decoding": decoding_part, "language": language_part,
+         "routing": routing_part, "distances": distances_part, "memory": memory_part, "training": training_part, "decoding": decoding_part, "language": language_part,
          "generation": generation_part, "huggingface": huggingface_part}
 
 

@@ -111,6 +111,20 @@ class Use(unittest.TestCase):
         for note in ("commitment", "none", "several", "largest", "smallest"):
             self.assertRegex(log, rf"routing-{note} [0-9.e-]+")
 
+    def test_routed_with_memory(self):
+        model = made("routed-memory", "--attention", "1*local(6);1*routed(3,8,causal)", "--memory-length", 20,
+                     "--transformer-positions", "rotary")
+        whole = score("--model", model, "--train-sets", TEST)
+        self.assertEqual((whole.returncode, whole.stderr), (0, ""))
+        self.assertIn("|memory:20|", whole.stdout)
+        self.assertNotIn("routing:", whole.stdout)
+        bits = [float(score("--model", model, "--train-sets", TEST, "--memory-length", length).stdout.split()[1]) for length in (0, 20)]
+        self.assertEqual(bits[1], float(whole.stdout.split()[1]))
+        self.assertNotEqual(bits[0], bits[1])
+        text = generate("--model", model, "--prompt", "un ", "--max-length", 70, "--temperature", 0).stdout
+        self.assertTrue(text.startswith("un "), text)
+        self.assertGreaterEqual(len(text.encode().rstrip(b"\n")), 73)
+
     def test_spans(self):
         heads = ("--attention", "1*span(40,4);1*span(20,4)+topk(3)", "--transformer-positions", "none", "--span-start", 0.5)
         log = checked(*training(F / "span-log", "--after-batches", 2, "--disp-freq", 1, "--valid-sets", VALID, *heads)).stderr
@@ -166,6 +180,13 @@ class Use(unittest.TestCase):
                      "--attention", "routed(4,8)")
         self.assertIn("it needs centroids of its clusters, which this model", said.stderr)
         self.assertEqual((said.returncode, len(said.stderr.splitlines())), (1, 1))
+        said = run(*training(F / "x", "--attention", "1*local(8);1*routed(3,8)", "--memory-length", 20))
+        self.assertEqual((said.returncode, len(said.stderr.splitlines())), (2, 1))
+        self.assertIn("choose among the tokens of a segment and have no memory; use routed(3,8,causal), or --memory-length 0", said.stderr)
+        said = score("--model", made("routed-memory", "--attention", "1*local(6);1*routed(3,8,causal)", "--memory-length", 20,
+                                     "--transformer-positions", "rotary"), "--train-sets", TEST, "--same-length")
+        self.assertEqual((said.returncode, len(said.stderr.splitlines())), (2, 1))
+        self.assertIn("which counts members of a cluster, not units; leave --same-length out", said.stderr)
 
     def test_prompts(self):
         model = ["--model", of_bytes(), "--max-length", 12]

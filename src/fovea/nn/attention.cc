@@ -144,9 +144,20 @@ Projected Attention::project(const PlacedTokens& queries, const PlacedTokens& ke
   const at::Tensor q = heads(queries, 0, place_.heads);
   const auto halves = heads(keys, place_.heads, 2 * of_keys).view({-1, 2, of_keys, head_dim}).unbind(1);
   const at::Tensor unturned = has_terms() ? q : at::Tensor();
-  if (!place_.rotary) return {q, halves[0], halves[1], unturned};
-  const double base = place_.rotary->base;
-  return {ops::rotary(q, queries.positions, base), ops::rotary(halves[0], keys.positions, base), halves[1], unturned};
+  // Keys of routed heads are queries.
+  std::vector<at::Tensor> routed;
+  int64_t first = 0;
+  for (const HeadGroup& group : mechanism_.training) {
+    if (group.spec.route && group.spec.route->has_centroids()) routed.push_back(heads(keys, first, group.num_heads));
+    first += group.num_heads;
+  }
+  const at::Tensor all = routed.empty() ? at::Tensor() : routed.size() == 1 ? routed[0] : at::cat(routed, 1);
+  if (!place_.rotary) return {q, halves[0], halves[1], unturned, {}, all};
+  const auto turned = [&](const at::Tensor& x, const at::Tensor& positions) {
+    return x.defined() ? ops::rotary(x, positions, place_.rotary->base) : x;
+  };
+  return {turned(q, queries.positions), turned(halves[0], keys.positions), halves[1], unturned, {},
+          turned(all, keys.positions)};
 }
 
 at::Tensor Attention::turn(const at::Tensor& stacked, const at::Tensor& positions) const {
@@ -238,6 +249,7 @@ at::Tensor Attention::attend(const Projected& projected, const PackedOffsets& of
   if (has_clauses(context.training ? mechanism_.training : mechanism_.evaluation))
     return output(attend_clauses(inputs, offsets, filled, context));
   ops::RoutingInputs routed = routing();
+  routed.memory_queries = projected.memory_queries;
   std::vector<ops::RoutedReport> reports;
   if (context.extras != nullptr) routed.reports = &reports;
   filled.routing = &routed;

@@ -43,8 +43,9 @@ struct Mechanism {
 // q, k, v of one call, [tokens, H, D], and [tokens, K, D] k and v.
 struct Projected {
   at::Tensor q, k, v;
-  at::Tensor unturned = {};  // q without its turn by positions, if terms by offset need it
-  at::Tensor input = {};     // the layer's input [T, M], if weights of a mixture by token need it
+  at::Tensor unturned = {};        // q without its turn by positions, if terms by offset need it
+  at::Tensor input = {};           // the layer's input [T, M], if weights of a mixture by token need it
+  at::Tensor memory_queries = {};  // ops::RoutingInputs
 };
 
 // Tokens [T, M] and their positions, [T] int64 on the CPU.

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "fovea/base/rng.h"
+#include "fovea/nn/checkpoint_module.h"
 #include "fovea/nn/decoder_only.h"
 #include "fovea/nn/test_models.h"
 
@@ -22,8 +23,15 @@ using Texts = std::vector<std::vector<int64_t>>;
 constexpr double kExact = 1e-11;
 
 std::vector<std::string> memory_specs() {
-  return {
-      "full", "topk(3)", "entmax(1.5)", "relu+gated-rmsnorm", "window(4)", "dilated(3,2)", "2*local(5);1*strided(2)"};
+  return {"full",
+          "topk(3)",
+          "entmax(1.5)",
+          "relu+gated-rmsnorm",
+          "window(4)",
+          "dilated(3,2)",
+          "2*local(5);1*strided(2)",
+          "routed(3,4,causal)",
+          "1*routed(3,9,causal)+entmax(1.5);1*local(5);1*routed(2,2,causal)"};
 }
 
 DecoderOnly memory_model(const std::string& attention, const std::string& positions, const std::string& norm,
@@ -167,21 +175,55 @@ TEST(Memory, HasNoGradient) {
 }
 
 TEST(Memory, RecomputedGivesTheSameBitsAndMemory) {
-  DecoderOnly model = memory_model("topk(3)", "rotary", "pre", 3);
-  const Texts texts = random_texts({20, 13}, 7);
-  const auto gradients = [&](bool recompute) {
-    model->zero_grad();
-    const std::vector<at::Tensor> hidden = in_segments(model, texts, 5, 6, {.recompute = recompute});
-    at::cat(hidden).square().sum().backward();
-    std::vector<at::Tensor> all = {at::cat(hidden).detach()};
-    for (const at::Tensor& parameter : model->parameters())
-      if (parameter.grad().defined()) all.push_back(parameter.grad().clone());
-    return all;
+  for (const char* attention : {"topk(3)", "1*local(4);2*routed(3,4,causal)"}) {
+    DecoderOnly model = memory_model(attention, "rotary", "pre", 3);
+    const Texts texts = random_texts({20, 13}, 7);
+    const auto gradients = [&](bool recompute) {
+      model->zero_grad();
+      const std::vector<at::Tensor> hidden = in_segments(model, texts, 5, 6, {.recompute = recompute});
+      at::cat(hidden).square().sum().backward();
+      std::vector<at::Tensor> all = {at::cat(hidden).detach()};
+      for (const at::Tensor& parameter : model->parameters())
+        if (parameter.grad().defined()) all.push_back(parameter.grad().clone());
+      return all;
+    };
+    const std::vector<at::Tensor> plain = gradients(false), recomputed = gradients(true);
+    ASSERT_EQ(plain.size(), recomputed.size());
+    EXPECT_GT(plain.size(), 30);
+    for (size_t i = 0; i < plain.size(); ++i) EXPECT_TRUE(at::equal(plain[i], recomputed[i])) << attention << " " << i;
+  }
+}
+
+// The tokens of memory are keys of clusters. The centroids and the figures of the log are those of the segment.
+TEST(Memory, MovesNoCentroid) {
+  DecoderConfig config = tiny_decoder("routed(3,4,causal)");
+  config.transformer_positions = "none";
+  DecoderOnly model = make(config);
+  const Texts texts = random_texts({14}, 9);
+  const auto counts_of = [&](int64_t limit) {
+    Memory memory = Memory::none(1);
+    PassExtras extras;
+    for (int64_t begin = 0; begin < 14; begin += 7) {
+      extras = {};
+      ForwardContext context{.training = true};
+      context.extras = &extras;
+      const auto pass = std::make_shared<MemoryPass>(std::move(memory), limit);
+      const Packed batch = packed({slice(texts[0], begin, begin + 7)});
+      model->forward(batch.tokens, batch.offsets, context, pass);
+      memory = pass->take();
+    }
+    const at::Tensor counts = buffers_of(*model).at("layers.0.self_attention.routing.counts");
+    const at::Tensor before = counts.clone();
+    extras.sums().apply();
+    const at::Tensor moved = counts.clone();
+    const torch::NoGradGuard guard;
+    counts.copy_(before);
+    return moved;
   };
-  const std::vector<at::Tensor> plain = gradients(false), recomputed = gradients(true);
-  ASSERT_EQ(plain.size(), recomputed.size());
-  EXPECT_GT(plain.size(), 30);
-  for (size_t i = 0; i < plain.size(); ++i) EXPECT_TRUE(at::equal(plain[i], recomputed[i])) << i;
+  // The first layer's queries are those of the segment, whatever lies in memory.
+  const at::Tensor with = counts_of(7), without = counts_of(0);
+  EXPECT_TRUE(with.equal(without));
+  EXPECT_LT((with.sum(1) - (0.999 * 3 + 0.001 * 7)).abs().max().item<double>(), 1e-12);
 }
 
 // Prompts shorter and longer than a segment, then steps over several boundaries.

@@ -103,12 +103,13 @@ ops::OffsetTerms RelativePositions::terms(const at::Tensor& q, const Tables& tab
   if (schemes_.shaw) {
     // Sums in float32: the scores that these are added to have no fewer digits.
     const at::ScalarType type = term_type(q);
-    const at::Tensor products = product_of_rows(q.to(type).reshape({-1, q.size(2)}), keys_.to(type));
-    terms.by_query = products.view({q.size(0), q.size(1), products.size(1)}) * scale;
-    terms.by_query_first = -schemes_.shaw->reach();
+    const int64_t reach = schemes_.shaw->reach(), met = shape_.causal ? reach + 1 : 2 * reach + 1;  // no later keys
+    const at::Tensor products = product_of_rows(q.to(type).reshape({-1, q.size(2)}), keys_.narrow(0, 0, met).to(type));
+    terms.by_query = products.view({q.size(0), q.size(1), met}) * scale;
+    terms.by_query_first = -reach;
     if (values_.defined()) {
-      terms.values = values_.unsqueeze(1);
-      terms.values_first = -schemes_.shaw->reach();
+      terms.values = values_.narrow(0, 0, met).unsqueeze(1);
+      terms.values_first = -reach;
       terms.product = [](const at::Tensor& sums, const at::Tensor& values) {
         return product_of_rows(sums, values.t());
       };

@@ -129,7 +129,8 @@ std::vector<int32_t> RoutingSteps::members(const Group& group, int64_t head, int
   if (group.route().is_causal()) {
     const std::vector<int32_t>& all = state.members[static_cast<size_t>(cluster)];
     const auto first_new = std::ranges::lower_bound(all, static_cast<int32_t>(tokens.first));
-    const auto earlier = std::min<int64_t>(first_new - all.begin(), window - 1);
+    const auto first_seen = std::lower_bound(all.begin(), first_new, static_cast<int32_t>(tokens.seen));
+    const auto earlier = std::min<int64_t>(first_new - first_seen, window - 1);
     return {first_new - earlier, all.end()};
   }
   const int64_t clusters = group.route().clusters, count = std::ssize(state.ranks) / clusters;
@@ -165,7 +166,7 @@ RoutingSteps::List RoutingSteps::list_of(const Group& group, int64_t head, int64
   const auto* places = cache->tokens ? cache->tokens->const_data_ptr<int64_t>() : nullptr;
   const int64_t stride = row_stride(cache->keys);
   for (const int32_t position : positions) {
-    const int64_t token = places != nullptr ? places[begin + position] : begin + position;
+    const int64_t place = begin + position - tokens.seen, token = places != nullptr ? places[place] : place;
     list.keys.push_back(token * stride + group.first_head + head);
   }
   return list;
@@ -178,7 +179,10 @@ RoutingSteps::Lists RoutingSteps::lists_of(const Group& group, const at::Tensor&
   const int64_t tokens_so_far = std::accumulate(lengths_.begin(), lengths_.end(), bounds.back());
   ops::executor_for(tokens_so_far * group.heads * clusters).run(group.heads * rows, [&](int64_t index, int) {
     const int64_t head = index / rows, row = index % rows;
-    const NewTokens tokens{row, lengths_[static_cast<size_t>(row)], bounds[static_cast<size_t>(row)]};
+    const auto r = static_cast<size_t>(row);
+    const int64_t length = lengths_[r] + bounds[r + 1] - bounds[r];
+    const int64_t seen = cache == nullptr ? 0 : length - cache->lengths.const_data_ptr<int64_t>()[row];
+    const NewTokens tokens{row, lengths_[r], bounds[r], seen};
     for (int64_t c = 0; c < clusters; ++c)
       all[static_cast<size_t>(index * clusters + c)] = list_of(group, head, c, tokens, cache);
   });

@@ -14,9 +14,9 @@ namespace fovea::nn {
 
 // The routed heads of one attention, step by step: for each row, what its tokens so far say about the clusters.
 //
-// routed(c,w,causal) keeps the members of each cluster, and a step equals the full pass. The other two choose members
-// among all tokens so far at each step, so a step equals the last token of a full pass over these tokens only if no
-// earlier state depends on members: a model of one layer.
+// routed(c,w,causal) keeps the members of each cluster, and a step equals the full pass, over segments with memory too.
+// The other two choose members among all tokens so far at each step, so a step equals the last token of a full pass
+// over these tokens only if no earlier state depends on members: a model of one layer.
 class RoutingSteps {
  public:
   // Self-attention of `rows` empty rows. Null if no head is routed.
@@ -31,7 +31,7 @@ class RoutingSteps {
   // The keys and values of self-attention, [tokens, H, D] each, and where the keys of each row lie (StepCache::Keys).
   struct Cache {
     at::Tensor keys, values;
-    at::Tensor begins;                 // [R]
+    at::Tensor begins, lengths;        // [R]; the lengths leave out tokens that memory has forgotten
     std::optional<at::Tensor> tokens;  // [N]
   };
   // The outputs of the routed groups for the next tokens of each row, [T, heads of the group, D] each:
@@ -76,9 +76,10 @@ class RoutingSteps {
   at::Tensor mix_group(Group& group, const at::Tensor& q, const at::Tensor& offsets, const Cache* cache);
   at::Tensor attend(const Group& group, const at::Tensor& queries, const Lists& lists, const Cache* cache) const;
   void append(Group& group, const at::Tensor& vectors, const at::Tensor& offsets) const;
-  // Of a row: its new tokens begin at position `first` of the row, and at token `token` of q.
+  // Of a row: its new tokens begin at position `first` of the row, and at token `token` of q. They see no position
+  // before `seen`.
   struct NewTokens {
-    int64_t row, first, token;
+    int64_t row, first, token, seen;
   };
   std::vector<int32_t> members(const Group& group, int64_t head, int64_t cluster, const NewTokens& tokens) const;
   List list_of(const Group& group, int64_t head, int64_t cluster, const NewTokens& tokens, const Cache* cache) const;

@@ -120,7 +120,7 @@ at::Tensor Stepper::self_attention(size_t layer, const at::Tensor& x, const at::
   ops::AttentionOptions options = options_[layer];
   const Projected mixed = attention.with_terms(inputs, tables_[layer], options);
   if (!routing) return packed.output(attention.mix(mixed, tables_[layer], options));
-  const RoutingSteps::Cache cache{inputs.k, inputs.v, *options.k_begins, options.k_tokens};
+  const RoutingSteps::Cache cache{inputs.k, inputs.v, *options.k_begins, *options.k_lengths, options.k_tokens};
   ops::RoutingInputs routed;
   routed.outputs = routing->mix(inputs.q, *options.q_offsets, &cache);
   options.routing = &routed;

@@ -56,6 +56,10 @@ struct RoutingInputs {
   // layer's groups. Token t of q is token known_begin + t of that call.
   const std::vector<RoutedRows>* known = nullptr;
   int64_t known_begin = 0;
+  // With memory of earlier tokens, for routed(c,w,causal): [T_k, R, D], the queries of all tokens of the keys in the R
+  // heads above. The queries of a sequence are its last tokens; the others are members of clusters as keys alone, and
+  // count neither for the reports nor for the centroids. Packed tensors; undefined: every key is a query.
+  at::Tensor memory_queries = {};
 };
 
 struct RoutedGroup {
@@ -66,7 +70,7 @@ struct RoutedGroup {
 };
 
 // As call_forward(), with the spec of `group`; `arguments` tell of neither spec nor scale. Throws an Error for keys in
-// caches, and where keys are queries but not as many.
+// caches, and where keys are queries but not as many, unless the inputs have those of memory.
 at::Tensor routed_attention(const CoreTensors& x, const CoreArguments& arguments, const RoutedGroup& group);
 // As core_weights(): what each query gives to each key, averaged over its clusters as the outputs are.
 at::Tensor routed_weights(const CoreTensors& x, const CoreArguments& arguments, const RoutedGroup& group);

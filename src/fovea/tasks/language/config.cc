@@ -1,12 +1,33 @@
 #include "fovea/tasks/language/config.h"
 
 #include <algorithm>
+#include <optional>
+#include <string>
 
 #include "fovea/base/error.h"
 #include "fovea/base/strings.h"
 #include "fovea/spec/adaptive_span.h"
 
 namespace fovea::language {
+namespace {
+
+// Why the routed heads of layer `layer` cannot have memory, or nothing.
+std::string problem_of_routes(const LayerSpec& spec, int64_t layer, bool same_length) {
+  for (const HeadGroup& group : spec) {
+    const std::optional<Routed>& route = group.spec.route;
+    if (!route) continue;
+    const std::string causal = cat("routed(", route->clusters, ",", route->window, ",causal)");
+    if (!route->is_causal())
+      return cat("--memory-length: layer ", layer, " has '", print(group.spec), "', whose clusters choose among the ",
+                 "tokens of a segment and have no memory; use ", causal, ", or --memory-length 0");
+    if (same_length)
+      return cat("--same-length: layer ", layer, " has '", print(group.spec), "', which counts members of a cluster, ",
+                 "not units; leave --same-length out");
+  }
+  return "";
+}
+
+}  // namespace
 
 int64_t memory_of(const LanguageConfig& config) {
   if (config.memory_length >= 0) return config.memory_length;
@@ -28,9 +49,8 @@ void validate(const LanguageConfig& config) {
                   "--same-length is set without --memory-length, which says how far each unit sees; set both");
   for (int64_t layer = 0; memory > 0 && layer < config.dec_depth; ++layer) {
     const LayerSpec spec = attention_of(config, Sublayer::kDecoder, layer);
-    if (std::ranges::any_of(spec, [](const HeadGroup& group) { return group.spec.route.has_value(); })) {
-      problems.add(cat("--memory-length: layer ", layer + 1, " has '", print(spec),
-                       "', and routed heads cannot see memory; use --memory-length 0"));
+    if (const std::string problem = problem_of_routes(spec, layer + 1, config.same_length); !problem.empty()) {
+      problems.add(problem);
       break;
     }
     const std::string_view name = counts_from_start(spec);

@@ -165,7 +165,18 @@ TEST(StreamMemory, NeedsStreamsAndPatternsOfDistances) {
       message_of([&] { validate(config); }),
       "--memory-length: layer 1 has the pattern 'global', which counts positions from the beginning of a segment, "
       "and memory moves that; use a pattern of distances, such as local(w)");
-  config.attention = "full", config.memory_length = 0, config.same_length = true;
+  config.attention = "4*local(8);4*routed(3,8)+topk(2)";
+  EXPECT_EQ(message_of([&] { validate(config); }),
+            "--memory-length: layer 1 has 'routed(3,8)+topk(2)', whose clusters choose among the tokens of a segment "
+            "and have no memory; use routed(3,8,causal), or --memory-length 0");
+  config.attention = "full", config.attention_layers = {"decoder.2=routed(3,8,causal)"};
+  EXPECT_EQ(message_of([&] { validate(config); }), "nothing was thrown");
+  config.same_length = true;
+  EXPECT_EQ(message_of([&] { validate(config); }),
+            "--same-length: layer 2 has 'routed(3,8,causal)', which counts members of a cluster, not units; leave "
+            "--same-length out");
+  config.attention_layers.clear();
+  config.memory_length = 0;
   EXPECT_EQ(message_of([&] { validate(config); }),
             "--same-length is set without --memory-length, which says how far each unit sees; set both");
   EXPECT_EQ(memory_of(LanguageConfig{}), 0);

@@ -71,6 +71,22 @@ std::vector<Variant> variants() {
              run.train.precision = "bfloat16";
              run.train.optimizer_delay = 2;
            }},
+          {"routed, memory",
+           [](TestRun& run) {
+             run.model.attention = "1*local(6);1*routed(2,4,causal)+topk(3)";
+             run.model.memory_length = 11;
+           }},
+          {"routed, memory, documents, delay, bfloat16, checkpointing",
+           [](TestRun& run) {
+             run.model.attention = "routed(3,6,causal)";
+             run.model.memory_length = 40;
+             run.model.documents = "blank";
+             run.model.transformer_positions = "rotary";
+             run.train.optimizer_delay = 2;
+             run.train.precision = "bfloat16";
+             run.data.gradient_checkpointing = true;
+             run.with_validation();
+           }},
           {"dropouts, random keys", [](TestRun& run) {
              run.model.transformer_dropout_attention = run.model.transformer_dropout_ffn = 0.2;
              run.model.attention = "random(3)";

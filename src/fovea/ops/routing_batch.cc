@@ -1,0 +1,193 @@
+#include "fovea/ops/routing_batch.h"
+
+#include <ATen/ops/empty.h>
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+#include <utility>
+
+#include "fovea/base/strings.h"
+#include "fovea/ops/attention_checks.h"
+#include "fovea/ops/attention_layout.h"
+
+namespace fovea::ops {
+namespace {
+
+using kernels::Sequence;
+using kernels::TokenRange;
+
+std::vector<TokenRange> ranges_of(const std::vector<Sequence>& sequences, int64_t Sequence::*begin,
+                                  int64_t Sequence::*length) {
+  std::vector<TokenRange> ranges;
+  for (const Sequence& s : sequences) ranges.push_back({s.*begin, s.*length});
+  return ranges;
+}
+
+at::Tensor offsets_tensor(const std::vector<int64_t>& offsets) {
+  at::Tensor out = at::empty({std::ssize(offsets)}, at::kLong);
+  std::ranges::copy(offsets, out.mutable_data_ptr<int64_t>());
+  return out;
+}
+
+void set_members(RoutedTokens& side) {
+  side.members = c10::make_intrusive<MemberRows>(side.lists, side.tokens(), side.heads());
+  side.offsets = offsets_tensor(side.lists.offsets);
+}
+
+RoutedTokens routed_tokens(const at::Tensor& x, std::vector<TokenRange> ranges, const RoutedGroup& group,
+                           const std::vector<uint64_t>& streams) {
+  RoutedTokens side;
+  side.vectors = routing_vectors(x);
+  side.ranges = std::move(ranges);
+  if (x.size(0) * x.size(1) > std::numeric_limits<int32_t>::max())
+    throw Error(cat("attention: ", x.size(0), " tokens of ", x.size(1), " heads are too many for ", Routed::kName));
+  side.lists = members_of(side.vectors, side.ranges, group, streams, &side.nearest);
+  side.members = c10::make_intrusive<MemberRows>(side.lists, side.tokens(), side.heads());
+  set_members(side);
+  return side;
+}
+
+// x [T_k, H, D] of the keys -> [T_q, H, D] of the queries, the last tokens of each sequence.
+at::Tensor last_rows(const at::Tensor& x, const std::vector<Sequence>& sequences) {
+  const auto heads = static_cast<int32_t>(x.size(1));
+  kernels::MemberLists rows;
+  for (const Sequence& s : sequences) {
+    for (int64_t i = 0; i < s.q_length * heads; ++i)
+      rows.rows.push_back(static_cast<int32_t>((s.k_begin + s.k_length - s.q_length) * heads + i));
+  }
+  return gather_rows(x, c10::make_intrusive<MemberRows>(rows, x.size(0), heads)).view({-1, heads, x.size(2)});
+}
+
+// With memory, the queries among the tokens of the keys. Their clusters are those of the keys, so that a token is in
+// the same cluster as either.
+RoutedTokens queries_among(const RoutedTokens& keys, const std::vector<Sequence>& sequences) {
+  RoutedTokens side;
+  side.vectors = last_rows(keys.vectors, sequences);
+  side.ranges = ranges_of(sequences, &Sequence::q_begin, &Sequence::q_length);
+  const int64_t heads = side.heads(), tokens = side.tokens(), count = std::ssize(sequences);
+  const int64_t lists = std::ssize(keys.lists.offsets) - 1, clusters = count > 0 ? lists / (heads * count) : 1;
+  side.nearest.resize(static_cast<size_t>(heads * tokens));
+  for (int64_t h = 0; h < heads; ++h) {
+    for (const Sequence& s : sequences) {
+      const auto first = keys.nearest.begin() + h * keys.tokens() + s.k_begin + s.k_length - s.q_length;
+      std::copy_n(first, s.q_length, side.nearest.begin() + h * tokens + s.q_begin);
+    }
+  }
+  side.lists.offsets = {0};
+  for (int64_t l = 0; l < lists; ++l) {
+    const Sequence& s = sequences[static_cast<size_t>(l / clusters % count)];
+    const int64_t begin = s.k_begin + s.k_length - s.q_length;
+    for (int64_t i = keys.lists.offsets[static_cast<size_t>(l)]; i < keys.lists.offsets[static_cast<size_t>(l) + 1];
+         ++i) {
+      const int64_t row = keys.lists.rows[static_cast<size_t>(i)] - begin * heads;
+      if (row >= 0) side.lists.rows.push_back(static_cast<int32_t>(s.q_begin * heads + row));
+    }
+    side.lists.offsets.push_back(std::ssize(side.lists.rows));
+  }
+  set_members(side);
+  return side;
+}
+
+void check_lengths(const std::vector<Sequence>& sequences, const CoreArguments& arguments, bool shared) {
+  if (arguments.k_begins) throw Error("attention: routed reads whole sequences; give k_offsets, not k_begins");
+  if (!shared) return;
+  for (const Sequence& s : sequences) {
+    if (s.q_begin == s.k_begin && s.q_length == s.k_length) continue;
+    throw Error(cat("attention: routed with keys that are the queries got ", s.q_length, " queries and ", s.k_length,
+                    " keys in a sequence; expected the same tokens"));
+  }
+}
+
+// The queries of all tokens of the keys, for the heads of the group: [T_k, H, D].
+at::Tensor queries_with_memory(const CoreTensors& x, const RoutedBatch& batch, const RoutedGroup& group) {
+  if (!batch.shared || !group.spec.route->is_causal())
+    throw Error(cat("attention '", print(group.spec),
+                    "': its clusters choose among the queries alone, so they have no ", "memory; use routed(",
+                    group.spec.route->clusters, ",", group.spec.route->window, ",causal)"));
+  const at::Tensor& all = group.inputs.memory_queries;
+  const int64_t heads = x.q.size(1);
+  const bool fits = x.q.dim() == 3 && all.dim() == 3 && all.size(0) == x.k.size(0) && all.size(2) == x.q.size(2) &&
+                    all.size(1) >= group.first_head + heads && all.scalar_type() == x.q.scalar_type();
+  if (!fits)
+    throw Error(cat("attention: queries of memory are ", all.scalar_type(), ' ', shape(all), "; expected ",
+                    x.q.scalar_type(), " [", x.k.size(0), ", heads with centroids, ", x.q.size(2),
+                    "], packed, for k of shape ", shape(x.k)));
+  for (const Sequence& s : batch.sequences) {
+    if (s.q_length > s.k_length)
+      throw Error(cat("attention: got ", s.q_length, " queries and ", s.k_length, " keys in a sequence with memory; ",
+                      "expected at least as many keys, of which the last are the queries"));
+  }
+  return all.narrow(1, group.first_head, heads);
+}
+
+}  // namespace
+
+RoutedBatch routed_batch(const CoreTensors& x, const CoreArguments& arguments, const RoutedGroup& group) {
+  RoutedBatch batch;
+  batch.kind = parse_kind(arguments.kind);
+  batch.shared = shares_keys(*group.spec.route, batch.kind, group.inputs.keys);
+  if (!batch.shared && batch.kind == AttentionKind::kCausal)
+    throw Error("attention: routed with keys of their own has no limit to earlier keys; share the keys");
+  batch.sequences = sequences_of({x.q, x.k}, arguments);
+  const bool with_memory = group.inputs.memory_queries.defined();
+  check_lengths(batch.sequences, arguments, batch.shared && !with_memory);
+  const auto side = [&](const at::Tensor& tokens, int64_t Sequence::*begin, int64_t Sequence::*length, bool own_keys) {
+    return std::make_shared<const RoutedTokens>(routed_tokens(token_rows(tokens),
+                                                              ranges_of(batch.sequences, begin, length), group,
+                                                              member_streams(arguments, tokens.size(1), own_keys)));
+  };
+  if (with_memory) {
+    batch.keys = side(queries_with_memory(x, batch, group), &Sequence::k_begin, &Sequence::k_length, false);
+    batch.queries = std::make_shared<const RoutedTokens>(queries_among(*batch.keys, batch.sequences));
+  } else {
+    batch.queries = side(x.q, &Sequence::q_begin, &Sequence::q_length, false);
+    batch.keys = batch.shared ? batch.queries : side(x.k, &Sequence::k_begin, &Sequence::k_length, true);
+  }
+  batch.spec = print(spec_within_cluster(group.spec, batch.kind, group.inputs));
+  batch.scale = scale_within_cluster(group.inputs, x.q.size(-1));
+  return batch;
+}
+
+CoreTensors member_rows(const RoutedBatch& batch, const at::Tensor& v) {
+  CoreTensors rows;
+  rows.q = gather_rows(batch.queries->vectors, batch.queries->members);
+  rows.k = batch.same_tokens() ? rows.q : gather_rows(batch.keys->vectors, batch.keys->members);
+  rows.v = gather_rows(v, batch.keys->members);
+  return rows;
+}
+
+at::Tensor own_values(const RoutedBatch& batch, const CoreTensors& rows, const at::Tensor& v) {
+  return batch.same_tokens() ? rows.v : gather_rows(last_rows(v, batch.sequences), batch.queries->members);
+}
+
+void for_each_call(const RoutedBatch& batch, const CoreTensors& rows, const CoreArguments& given,
+                   const VisitCall& visit) {
+  CoreArguments arguments = given;
+  arguments.spec = batch.spec;
+  arguments.kind = name_of(batch.kind);
+  arguments.scale = batch.scale;
+  arguments.q_lengths = arguments.k_lengths = std::nullopt;
+  const int64_t heads = batch.queries->heads(), lists = batch.queries->offsets.numel() - 1;
+  const int64_t calls = given.alpha ? heads : 1;
+  for (int64_t h = 0; h < calls; ++h) {
+    const auto part = [&](const at::Tensor& all, const at::Tensor& offsets, at::Tensor& own) {
+      own = offsets.narrow(0, h * lists / calls, lists / calls + 1);
+      const int64_t first = own[0].item<int64_t>(), last = own[-1].item<int64_t>();
+      own = own - first;
+      return calls == 1 ? all : all.narrow(0, first, last - first);
+    };
+    at::Tensor q_offsets, k_offsets;
+    const at::Tensor q = part(rows.q, batch.queries->offsets, q_offsets);
+    const at::Tensor k = batch.same_tokens() ? q : part(rows.k, batch.keys->offsets, k_offsets);
+    const at::Tensor v = part(rows.v, batch.keys->offsets, k_offsets);
+    arguments.q_offsets = q_offsets, arguments.k_offsets = k_offsets;
+    if (given.alpha) {
+      arguments.alpha = given.alpha->narrow(0, h, 1);
+      arguments.first_head = given.first_head + h;
+    }
+    visit(CoreTensors{q, k, v}, arguments);
+  }
+}
+
+}  // namespace fovea::ops

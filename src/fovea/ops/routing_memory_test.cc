@@ -1,0 +1,145 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "fovea/base/test_message.h"
+#include "fovea/ops/attention.h"
+#include "fovea/ops/routing.h"
+#include "fovea/ops/test_routing.h"
+
+// routed(c,w,causal) with memory: the queries are the last tokens of each sequence, and all tokens are keys. By
+// definition that is the end of attention over all tokens.
+namespace fovea::ops {
+namespace {
+
+// Of the 11, 1 and 7 tokens of routing_cases(): memory before the queries, none, and nothing but memory.
+struct MemoryProblem {
+  RoutingProblem all;
+  std::vector<int64_t> q_offsets = {0, 4, 5, 5}, tokens = {7, 8, 9, 10, 11};
+  explicit MemoryProblem(const RoutingCase& which) : all(which) {}
+  at::Tensor rows() const { return at::tensor(tokens, at::kLong); }
+};
+
+std::vector<RoutingCase> causal_cases() {
+  std::vector<RoutingCase> cases;
+  for (const RoutingCase& which : routing_cases()) {
+    if (which.route().is_causal()) cases.push_back(which);
+  }
+  cases.push_back({"routed(2,100,causal)", "local(100)"});
+  cases.push_back({"routed(2,4,causal)+topk(2)+entmax(learned)", "local(4)+topk(2)+entmax(learned)"});
+  cases.push_back({"routed(3,2,causal)", "local(2)", AttentionKind::kCausal, "auto", SelfKey::kKeep, true});
+  return cases;
+}
+
+at::Tensor computed_with_memory(const RoutingCase& which, const MemoryProblem& problem,
+                                std::vector<RoutedReport>* reports = nullptr) {
+  RoutingInputs inputs = routing_inputs_of(which, problem.all);
+  inputs.memory_queries = problem.all.q;
+  inputs.reports = reports;
+  AttentionOptions options = routing_options(which, problem.all, inputs);
+  options.q_offsets = at::tensor(problem.q_offsets, at::kLong);
+  return attention(problem.all.q.index_select(0, problem.rows()), problem.all.k, problem.all.v, which.spec, options);
+}
+
+TEST(RoutingMemory, IsTheEndOfItsDefinition) {
+  for (const RoutingCase& which : causal_cases()) {
+    SCOPED_TRACE(which.name());
+    MemoryProblem problem(which);
+    const at::Tensor right = defined_attention(which, problem.all).index_select(0, problem.rows());
+    EXPECT_LT(routing_difference(computed_with_memory(which, problem), right), 1e-11);
+    problem.all = in_type(problem.all, at::kFloat);
+    EXPECT_LT(routing_difference(computed_with_memory(which, problem), right), 3e-5);
+  }
+}
+
+// Along random directions of the queries, those of memory among them, and of v, by central differences of the
+// definition.
+TEST(RoutingMemory, GradientsAreThoseOfItsDefinition) {
+  for (const RoutingCase& which : causal_cases()) {
+    SCOPED_TRACE(which.name());
+    MemoryProblem problem(which);
+    problem.all.q.requires_grad_();
+    problem.all.v.requires_grad_();
+    const at::Tensor cotangent = routing_noise({5, kHeads, kWidth}, 9);
+    (computed_with_memory(which, problem) * cotangent).sum().backward();
+    uint64_t seed = 10;
+    for (at::Tensor RoutingProblem::*input : {&RoutingProblem::q, &RoutingProblem::v}) {
+      const at::Tensor direction = routing_noise({19, kHeads, kWidth}, ++seed);
+      constexpr double kStep = 1e-6;
+      const auto loss_at = [&](double step) {
+        RoutingProblem moved(which);
+        (moved.*input).add_(direction, step);
+        return (defined_attention(which, moved).index_select(0, problem.rows()) * cotangent).sum().item<double>();
+      };
+      const double difference = (loss_at(kStep) - loss_at(-kStep)) / (2 * kStep);
+      const double own = ((problem.all.*input).grad() * direction).sum().item<double>();
+      EXPECT_NEAR(own, difference, 1e-7 * (10 + std::abs(difference))) << "input at seed " << seed;
+    }
+  }
+}
+
+TEST(RoutingMemory, ReportsCountQueriesAlone) {
+  const RoutingCase which{"routed(3,4,causal)", "local(4)"};
+  const MemoryProblem problem(which);
+  std::vector<RoutedReport> reports, expected;
+  computed_with_memory(which, problem, &reports);
+  RoutingInputs inputs = routing_inputs_of(which, problem.all);
+  inputs.reports = &expected;
+  AttentionOptions options = routing_options(which, problem.all, inputs);
+  options.q_offsets = options.k_offsets = at::tensor(problem.q_offsets, at::kLong);
+  const at::Tensor q = problem.all.q.index_select(0, problem.rows());
+  attention(q, q, q, which.spec, options);
+  ASSERT_EQ(reports.size(), 1U);
+  EXPECT_EQ(reports[0].rows, 5 * kHeads);
+  EXPECT_EQ(reports[0].in_none, 0);
+  ASSERT_EQ(reports[0].sides.size(), 1U);
+  EXPECT_TRUE(reports[0].sides[0].counts.equal(expected.at(0).sides.at(0).counts));
+  EXPECT_TRUE(reports[0].sides[0].sums.equal(expected[0].sides[0].sums));
+  EXPECT_EQ(reports[0].sides[0].distance.item<double>(), expected[0].sides[0].distance.item<double>());
+}
+
+TEST(RoutingMemory, WeightsTimesValuesAreTheOutputs) {
+  const RoutingCase which{"routed(2,4,causal)+topk(3)", "local(4)+topk(3)"};
+  const MemoryProblem problem(which);
+  RoutingInputs inputs = routing_inputs_of(which, problem.all);
+  inputs.memory_queries = problem.all.q;
+  AttentionOptions options = routing_options(which, problem.all, inputs);
+  options.q_offsets = at::tensor(problem.q_offsets, at::kLong);
+  const at::Tensor q = problem.all.q.index_select(0, problem.rows());
+  const at::Tensor first = attention_weights(q, problem.all.k, which.spec, options)[0];  // [H, 4, 11]
+  const at::Tensor out = at::matmul(first, problem.all.v.narrow(0, 0, 11).transpose(0, 1)).transpose(0, 1);
+  EXPECT_LT(routing_difference(out, computed_with_memory(which, problem).narrow(0, 0, 4)), 1e-11);
+}
+
+TEST(RoutingMemory, Refusals) {
+  const RoutingCase which{"routed(3,4,causal)", "local(4)"};
+  const MemoryProblem problem(which);
+  RoutingInputs inputs = routing_inputs_of(which, problem.all);
+  inputs.memory_queries = problem.all.q;
+  AttentionOptions options = routing_options(which, problem.all, inputs);
+  options.q_offsets = at::tensor(problem.q_offsets, at::kLong);
+  const at::Tensor q = problem.all.q.index_select(0, problem.rows());
+  const auto run = [&](const std::string& spec) {
+    return message_of([&] { attention(q, problem.all.k, problem.all.v, spec, options); });
+  };
+  EXPECT_EQ(run("routed(3,4)+topk(2)"),
+            "attention 'routed(3,4)+topk(2)': its clusters choose among the queries alone, so they have no memory; use "
+            "routed(3,4,causal)");
+  inputs.memory_queries = problem.all.q.narrow(0, 0, 18);
+  EXPECT_EQ(
+      run("routed(3,4,causal)"),
+      "attention: queries of memory are Double [18, 2, 6]; expected Double [19, heads with centroids, 6], packed, "
+      "for k of shape [19, 2, 6]");
+  inputs.memory_queries = problem.all.q;
+  options.q_offsets = at::tensor({0, 4, 5, 13}, at::kLong);
+  EXPECT_EQ(message_of([&] {
+              attention(problem.all.q.narrow(0, 0, 13), problem.all.k, problem.all.v, "routed(3,4,causal)", options);
+            }),
+            "attention: got 8 queries and 7 keys in a sequence with memory; expected at least as many keys, of which "
+            "the last are the queries");
+}
+
+}  // namespace
+}  // namespace fovea::ops

@@ -123,7 +123,9 @@ def _starts(mask_function, batch, k_length, k_offset, device):
 
 def mask(**given):
     """The mask function of transformers' AttentionMaskInterface, in the forms of 4.57 and 5.x."""
-    if getattr(given.get("config"), "index_topk", None) is None:
+    config = given.get("config")
+    indexed = getattr(config, "index_topk", None) or "indexed_attention" in (getattr(config, "layer_types", None) or ())
+    if not indexed or given.get("local_size") is not None:  # windows are of layers without an indexer
         return _ranges_mask(**given)
     # A learned indexer reads the mask itself, pair by pair; its scores are as large.
     from transformers.masking_utils import sdpa_mask

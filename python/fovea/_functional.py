@@ -136,7 +136,8 @@ def attention(q: Tensor, k: Tensor, v: Tensor, spec: str = "full", *, causal: bo
               layer: int = 0, dropout_seed: int | Tensor | None = None, offset_bias: Tensor | None = None,
               offset_first: int = 0, offset_queries: Tensor | None = None, offset_rows: Tensor | None = None,
               offset_rows_first: int = 0, offset_values: Tensor | None = None, offset_values_first: int = 0,
-              enable_gqa: bool = False) -> Tensor:
+              enable_gqa: bool = False, indices: Tensor | None = None, block_indices: Tensor | None = None,
+              block_size: int = 128) -> Tensor:
     """Attention by any mechanism, differentiable in q, k, v, alpha, gain, gate, bias and the terms by offset; works in
     torch.compile.
 
@@ -172,6 +173,14 @@ def attention(q: Tensor, k: Tensor, v: Tensor, spec: str = "full", *, causal: bo
             offset_values_first].
         enable_gqa (bool): k and v may have fewer heads than q, H_kv, a divisor of H: head h reads their head
             h // (H // H_kv). The fast kernels read keys where they are and do not repeat them.
+        indices (Tensor, optional): [B, N_q, k], or packed [T_q, k], int32 or int64 on q's device: the keys of its
+            sequence that each query attends to, under all heads; in any order, each once, -1 in places left over. A
+            pattern of the spec takes the keys that both have; a selection selects among them. Causally no entry may lie
+            behind its query.
+        block_indices (Tensor, optional): [B, H_kv, N_q, k], or packed [T_q, H_kv, k]: the same for each head of k, by
+            blocks: block j is keys j * block_size ... j * block_size + block_size - 1. Causally the keys of a block that
+            lie behind the query are left out.
+        block_size (int): keys of a block; with block_indices.
     Returns:
         Tensor: q's shape, with D_v in place of D. A row without a candidate is zero.
     Raises:
@@ -181,10 +190,10 @@ def attention(q: Tensor, k: Tensor, v: Tensor, spec: str = "full", *, causal: bo
     tensors = {"q_offsets": q_offsets, "k_offsets": k_offsets, "k_begins": k_begins, "k_tokens": k_tokens,
                "q_lengths": q_lengths, "k_lengths": k_lengths, "alpha": alpha, "gain": gain, "gate": gate, "bias": bias,
                "offset_bias": offset_bias, "offset_queries": offset_queries, "offset_rows": offset_rows,
-               "offset_values": offset_values}
+               "offset_values": offset_values, "indices": indices, "block_indices": block_indices}
     _check_numbers(scale=1 if scale is None else scale, dropout=dropout)
     _check_seeds(seed=seed, layer=layer, offset_first=offset_first, offset_rows_first=offset_rows_first,
-                 offset_values_first=offset_values_first, enable_gqa=bool(enable_gqa))
+                 offset_values_first=offset_values_first, enable_gqa=bool(enable_gqa), block_size=block_size)
     drawn_seed = None  # not made a number: that would cut a compiled graph in two
     if dropout_seed is None:
         dropout_seed = 0
@@ -200,7 +209,7 @@ def attention(q: Tensor, k: Tensor, v: Tensor, spec: str = "full", *, causal: bo
     return _call(torch.ops.fovea.attention, q, k, v, spec=spec, tensors=tensors, kind=_kind(causal, cross), scale=scale,
                  dropout=dropout, seed=seed, layer=layer, dropout_seed=dropout_seed, drawn_seed=drawn_seed,
                  offset_first=offset_first, offset_rows_first=offset_rows_first,
-                 offset_values_first=offset_values_first, enable_gqa=bool(enable_gqa))
+                 offset_values_first=offset_values_first, enable_gqa=bool(enable_gqa), block_size=block_size)
 
 
 def attention_weights(q: Tensor, k: Tensor, spec: str = "full", *, causal: bool = False, cross: bool = False,
@@ -209,7 +218,8 @@ def attention_weights(q: Tensor, k: Tensor, spec: str = "full", *, causal: bool 
                       k_tokens: Tensor | None = None, alpha: Tensor | None = None, scale: float | None = None,
                       seed: int = 0, layer: int = 0, offset_bias: Tensor | None = None, offset_first: int = 0,
                       offset_queries: Tensor | None = None, offset_rows: Tensor | None = None,
-                      offset_rows_first: int = 0, enable_gqa: bool = False) -> Tensor:
+                      offset_rows_first: int = 0, enable_gqa: bool = False, indices: Tensor | None = None,
+                      block_indices: Tensor | None = None, block_size: int = 128) -> Tensor:
     """The weights that attention() would use, whole: for looking at, constants to every kind of derivative. Arguments
     as there.
 
@@ -218,12 +228,14 @@ def attention_weights(q: Tensor, k: Tensor, spec: str = "full", *, causal: bool 
     """
     tensors = {"q_offsets": q_offsets, "k_offsets": k_offsets, "k_begins": k_begins, "k_tokens": k_tokens,
                "q_lengths": q_lengths, "k_lengths": k_lengths, "alpha": alpha, "offset_bias": offset_bias,
-               "offset_queries": offset_queries, "offset_rows": offset_rows}
+               "offset_queries": offset_queries, "offset_rows": offset_rows, "indices": indices,
+               "block_indices": block_indices}
     _check_numbers(scale=1 if scale is None else scale)
-    _check_seeds(seed=seed, layer=layer, offset_first=offset_first, offset_rows_first=offset_rows_first)
+    _check_seeds(seed=seed, layer=layer, offset_first=offset_first, offset_rows_first=offset_rows_first,
+                 block_size=block_size)
     return _call(torch.ops.fovea.attention_weights, q, k, spec=spec, tensors=tensors, kind=_kind(causal, cross),
                  scale=scale, seed=seed, layer=layer, offset_first=offset_first, offset_rows_first=offset_rows_first,
-                 enable_gqa=bool(enable_gqa))
+                 enable_gqa=bool(enable_gqa), block_size=block_size)
 
 
 @torch.library.register_fake("fovea::attention_weights")

@@ -79,7 +79,8 @@ class Attention(nn.Module):
 
     def forward(self, query: Tensor, key: Tensor | None = None, value: Tensor | None = None, *,
                 q_lengths: Tensor | None = None, k_lengths: Tensor | None = None,
-                dropout_seed: int | Tensor | None = None) -> Tensor:
+                dropout_seed: int | Tensor | None = None, indices: Tensor | None = None,
+                block_indices: Tensor | None = None, block_size: int = 128) -> Tensor:
         """
         Args:
             query (Tensor): [B, N_q, M].
@@ -88,6 +89,8 @@ class Attention(nn.Module):
             q_lengths, k_lengths (Tensor, optional): [B] int64 on the CPU; in self-attention, so without a key or where
                 positions are compared, one stands for both.
             dropout_seed (int or Tensor, optional): default a new one from torch's generator.
+            indices, block_indices (Tensor, optional), block_size (int): the keys that each query attends to, as of
+                fovea.attention.
         Returns:
             Tensor: [B, N_q, M].
         """
@@ -117,7 +120,7 @@ class Attention(nn.Module):
             self._split(self.q_proj(query)), self._split(self.k_proj(key)), self._split(self.v_proj(value)), self.spec,
             causal=self.causal, cross=cross, q_lengths=q_lengths, k_lengths=k_lengths, gain=self.gain, gate=self.gate,
             bias=self.bias, alpha=None if self.a is None else self._alpha(), dropout=rate, dropout_seed=dropout_seed,
-            **draws)
+            indices=indices, block_indices=block_indices, block_size=block_size, **draws)
         return self.out_proj(heads.transpose(1, 2).flatten(2))
 
     def _alpha(self):

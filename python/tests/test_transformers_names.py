@@ -137,7 +137,7 @@ def test_padding_between_tokens_is_refused():
 
 @pytest.mark.parametrize("name, what", [
     ("softcap", "soft caps"), ("s_aux", "sinks"), ("sinks", "sinks"), ("position_bias", "position biases"),
-    ("cache", "paged caches"), ("head_mask", "head masks"), ("indices", "given indices")])
+    ("cache", "paged caches"), ("head_mask", "head masks")])
 def test_arguments_that_change_attention_are_refused(name, what):
     function = transformers.modeling_utils.ALL_ATTENTION_FUNCTIONS[fovea.transformers.register("full")]
     x = torch.randn(1, 2, 4, 8)

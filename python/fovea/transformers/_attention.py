@@ -5,13 +5,13 @@ import torch
 
 from .._functional import attention, attention_weights, properties
 from ._chosen import chosen_attention, dense_weights
+from ._indexed import listed_blocks, with_indices
 from ._masks import Ranges, from_dense, is_encoded, ranges_of
 from ._names import chosen_keys, within
 
 # Arguments that change what attention computes, and what they are.
 _REFUSED = {"softcap": "soft caps of the scores", "s_aux": "attention sinks", "sinks": "attention sinks",
-            "position_bias": "position biases", "head_mask": "head masks", "cache": "paged caches",
-            "indices": "given indices", "block_indices": "given indices of blocks"}
+            "position_bias": "position biases", "head_mask": "head masks", "cache": "paged caches"}
 
 calls = 0  # of the function, in this process; models that accept a name and never call it are found by it
 
@@ -113,11 +113,12 @@ def _weights(query, key, spec, ranges, aligned, options):
     batch, heads, q_length, _ = query.shape
     k_length = key.size(2)
     out = query.new_zeros(batch, heads, q_length, k_length)
-    q, k = _tokens(query), _tokens(key)
+    q, k, blocks = _tokens(query), _tokens(key), options.get("block_indices")
     q_offsets, k_offsets = (ranges.queries if aligned else ranges.every).tolist(), ranges.keys.tolist()
     for (q0, q1), (k0, k1) in zip(zip(q_offsets, q_offsets[1:]), zip(k_offsets, k_offsets[1:])):
         if q0 < q1 and k0 < k1:
             b, row, column = q0 // q_length, q0 % q_length, k0 % k_length
+            options = options if blocks is None else {**options, "block_indices": blocks[q0:q1]}
             out[b, :, row:row + q1 - q0, column:column + k1 - k0] = attention_weights(q[q0:q1], k[k0:k1], spec, **options)[0]
     return out
 
@@ -135,6 +136,13 @@ def function(mechanism):
         layer = _layer(module, mechanism)
         spec = mechanism.spec(layer)
         causal = getattr(module, "is_causal", True) if is_causal is None else is_causal
+        if kwargs.get("indices") is not None:
+            spec, has = _resolved(spec, 0)
+            own = {"scale": scaling, "dropout": dropout}
+            if "seed" in has:
+                own["layer"] = getattr(module, "layer_idx", None) or 0
+            return with_indices((query, key, value), attention_mask, kwargs["indices"], (spec, has), own,
+                                _wants_weights(kwargs))
         ranges = _ranges(query, key, attention_mask, causal)
         _check_documents(ranges, kwargs.get("cu_seq_lens_k"))
         if ranges is None:
@@ -167,6 +175,8 @@ def function(mechanism):
                    "enable_gqa": key.size(1) != heads}
         if "seed" in has:
             options["layer"] = getattr(module, "layer_idx", None) or 0
+        if kwargs.get("block_indices") is not None:
+            options |= listed_blocks(module, kwargs["block_indices"], ranges, key.size(2))
         dropped = {**options, "dropout": dropout}
         weights = None
         if ranges is None:

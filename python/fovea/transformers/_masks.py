@@ -121,13 +121,21 @@ def _starts(mask_function, batch, k_length, k_offset, device):
     return torch.cat([same.new_zeros(batch, 1), ~same.expand(batch, -1)], 1)
 
 
-def mask(*, batch_size, kv_length, kv_offset=0, mask_function=None, attention_mask=None, q_length=None, q_offset=None,
-         cache_position=None, local_size=None, use_vmap=False, config=None, device=None, **others):
+def mask(**given):
     """The mask function of transformers' AttentionMaskInterface, in the forms of 4.57 and 5.x."""
+    config = given.get("config")
+    indexed = getattr(config, "index_topk", None) or "indexed_attention" in (getattr(config, "layer_types", None) or ())
+    if not indexed or given.get("local_size") is not None:  # windows are of layers without an indexer
+        return _ranges_mask(**given)
+    # A learned indexer reads the mask itself, pair by pair; its scores are as large.
+    from transformers.masking_utils import sdpa_mask
+    return sdpa_mask(**{**given, "allow_is_causal_skip": False})
+
+
+def _ranges_mask(*, batch_size, kv_length, kv_offset=0, mask_function=None, attention_mask=None, q_length=None,
+                 q_offset=None, cache_position=None, local_size=None, use_vmap=False, config=None, device=None, **others):
     if cache_position is not None:
         q_length, q_offset = cache_position.shape[0], cache_position[0]
-    if getattr(config, "index_topk", None) is not None:
-        _refuse("models that choose their keys by an indexer read a dense mask")
     compiling = torch.compiler.is_compiling()
     plain = getattr(mask_function, "__name__", "") in ("causal_mask_function", "bidirectional_mask_function")
     if use_vmap or not (compiling or mask_function is None or _is_known(mask_function)):
@@ -178,14 +186,19 @@ def _check_holes(valid, starts):
         raise ValueError(message)
 
 
-def from_dense(mask, q_length, k_length, batch):
-    """Ranges of a mask [B, 1, N_q, N_k] that a caller made, bool or added to scores, if it has any."""
+def allowed_pairs(mask, q_length, k_length, batch):
+    """[B, N_q, N_k] bool of a mask [B, 1, N_q, N_k], bool or added to scores."""
     if mask.dim() != 4 or mask.size(1) != 1 or mask.size(-1) < k_length or mask.size(-2) not in (1, q_length):
         raise ValueError(f"fovea: the attention mask has shape {list(mask.shape)}; expected [{batch}, {k_length}], "
                          f"or [{batch}, 1, {q_length}, {k_length}] of a causal or padding mask")
     mask = mask[:, 0, :, :k_length]
     allowed = mask if mask.dtype == torch.bool else mask > torch.finfo(mask.dtype).min / 2
-    allowed = allowed.expand(batch, q_length, k_length)
+    return allowed.expand(batch, q_length, k_length)
+
+
+def from_dense(mask, q_length, k_length, batch):
+    """Ranges of a mask [B, 1, N_q, N_k] that a caller made, bool or added to scores, if it has any."""
+    allowed = allowed_pairs(mask, q_length, k_length, batch)
     valid, rows = allowed.any(1), allowed.any(2, keepdim=True)
     earlier = torch.ones(q_length, k_length, dtype=torch.bool, device=mask.device).tril(k_length - q_length)
     for causal in (False, True):

@@ -21,6 +21,7 @@
 #include "fovea/ops/attention_checks.h"
 #include "fovea/ops/attention_core.h"
 #include "fovea/ops/attention_norm.h"
+#include "fovea/ops/given_pairs.h"
 #include "fovea/ops/routing.h"
 #include "fovea/spec/attention_parameters.h"
 
@@ -147,6 +148,18 @@ RoutedCall routed_call(const CoreTensors& x, const CoreArguments& arguments) {
   }
   call.x.k = at::stack(k, 1), call.x.v = at::stack(v, 1);
   return call;
+}
+
+// What the heads of a group from `first` on read of the pairs that come with the call.
+void set_given(const GivenArgument& given, const at::Tensor& q, const kernels::KeySharing& keys,
+               const Layer::Group& group, CoreArguments& arguments) {
+  if (!given.lists) return;
+  if (group.routed) {
+    throw Error(cat("attention: indices and '", group.spec, "' both choose the keys of a query; leave one of them out"));
+  }
+  const bool by_head = given.lists->dim() == q.dim();
+  arguments.given = by_head ? key_heads_of(*given.lists, keys, arguments.first_head, group.num_heads) : *given.lists;
+  arguments.given_block = given.block;
 }
 
 // Inputs of one width. Zeros behind q and k leave the scores as they are, and those behind v give zeros.
@@ -315,6 +328,7 @@ at::Tensor attention(const at::Tensor& given_q, const at::Tensor& given_k, const
   check_offset_terms(given.offsets, q, value_width);
   CoreArguments arguments = arguments_of(q, k, *layer, options);
   arguments.heads_per_key = keys.share;
+  const GivenArgument lists = given_argument({q, k, v}, options);
   const bool whole = layer->groups.size() == 1;
   RoutedGroups routed(*layer, options);
   std::vector<at::Tensor> outputs;
@@ -331,6 +345,7 @@ at::Tensor attention(const at::Tensor& given_q, const at::Tensor& given_k, const
     arguments.spec = group.spec;
     arguments.alpha = alpha_of(group, options, arguments.first_head, num_heads);
     set_terms(options.offsets, q, group, arguments);
+    set_given(lists, q, keys, group, arguments);
     const auto of_keys = [&](const at::Tensor& x, const std::vector<at::Tensor>& parts) {
       return parts.empty() ? key_heads_of(x, keys, arguments.first_head, group.num_heads) : parts[at];
     };
@@ -376,12 +391,14 @@ at::Tensor attention_weights(const at::Tensor& q, const at::Tensor& k, const std
   check_offset_terms(options.offsets, q, q.size(-1));
   CoreArguments arguments = arguments_of(q, k, *layer, options);
   arguments.heads_per_key = keys.share;
+  const GivenArgument lists = given_argument({q, k, k}, options);
   RoutedGroups routed(*layer, options);
   std::vector<at::Tensor> weights;
   for (const Layer::Group& group : layer->groups) {
     arguments.spec = group.spec;
     arguments.alpha = alpha_of(group, options, arguments.first_head, q.size(1));
     set_terms(options.offsets, q, group, arguments);
+    set_given(lists, q, keys, group, arguments);
     const at::Tensor own_keys = key_heads_of(k, keys, arguments.first_head, group.num_heads);
     arguments.offsets.sum_count = 0;
     const CoreTensors own{q.narrow(1, arguments.first_head, group.num_heads), own_keys, own_keys};

@@ -14,6 +14,8 @@ struct RoutingInputs;  // routing.h
 // A learned alpha's range. Below, float32's distance from 1 has three digits or less.
 inline constexpr double kLeastAlpha = 1.0001, kGreatestAlpha = 64;
 
+inline constexpr int64_t kUsualBlock = 128;
+
 // What is added to a score of self-attention by the offset o of its key from its query, key position less query
 // position. With span(limit,ramp)+topk(k), by_head is added to selected scores alone: it is the ramp. A term has the
 // offsets first ... first + count - 1, and any other offset counts as the nearest of these.
@@ -59,6 +61,13 @@ struct AttentionOptions {
   // k and v may have fewer heads than q, a divisor of them: head h reads theirs h / (H / H_kv).
   bool enable_gqa = false;
   const RoutingInputs* routing = nullptr;  // what routed(c,w) reads; routed(c,w,random) does without
+  // Pairs that come with the call: each query attends to those keys of its sequence, or blocks of block_size keys, that
+  // its list names, and that the spec's own pattern has, if any. int32 or int64 on q's device; in any order, each once,
+  // -1 in places left over. An entry that is none of the sequence's or lies behind its query under a causal limit is an
+  // Error. Only one of the two is given, and no head may have routed(c,w).
+  std::optional<at::Tensor> indices = {};        // [B, N_q, k], packed [T_q, k]: keys, for all heads
+  std::optional<at::Tensor> block_indices = {};  // [B, H_kv, N_q, k], packed [T_q, H_kv, k]: blocks, for each head of k
+  int64_t block_size = kUsualBlock;
 };
 
 // Attention of every head group of `spec` ("topk(8)", "4*local(256);4*full"), then the norm over concatenated heads.

@@ -14,6 +14,7 @@
 #include "fovea/ops/attention_checks.h"
 #include "fovea/ops/attention_kernel.h"
 #include "fovea/ops/attention_layout.h"
+#include "fovea/ops/given_pairs.h"
 #include "fovea/ops/recycled.h"
 #include "fovea/ops/reference.h"
 #include "fovea/ops/step_tensors.h"
@@ -72,6 +73,7 @@ AttentionProblem problem_of(const CoreTensors& x, const CoreArguments& arguments
   check_rate(arguments.dropout, "attention: dropout");
   problem.keys_listed = arguments.k_tokens.has_value();
   problem.offsets = offset_ranges(x, arguments);
+  problem.given = given_pairs(x, arguments);
   validate(problem.spec, problem.kind);
   if (problem.offsets.any() && problem.kind == AttentionKind::kCross) {
     throw Error("attention: terms by offset are for self-attention; cross-attention has no offsets, leave them out");
@@ -84,6 +86,7 @@ TokenCall call_of(const CoreTensors& x, const CoreArguments& arguments, Attentio
   call.problem = std::move(problem);
   call.problem.sequences = sequences_of({x.q, x.k}, arguments);
   call.key_tokens = key_tokens_of(x.k, arguments);
+  if (arguments.given) call.given = given_lists(*arguments.given, call.problem, x.q.dim() == 3);
   const int64_t dropout_seed = arguments.drawn_seed ? arguments.drawn_seed->item<int64_t>()
                                                     : arguments.dropout_seed.guard_int(__FILE__, __LINE__);
   call.random = {static_cast<uint64_t>(arguments.seed), static_cast<uint64_t>(dropout_seed), arguments.layer,

@@ -44,6 +44,8 @@ struct CoreArguments {
   std::optional<at::Tensor> drawn_seed;
   TermTensors terms;
   TermOffsets offsets;
+  std::optional<at::Tensor> given = {};  // lists of pairs, given_pairs.h
+  int64_t given_block = 0;
 };
 
 struct CoreOutput {

@@ -6,6 +6,7 @@
 
 #include "fovea/ops/attention_layout.h"
 #include "fovea/ops/executor.h"
+#include "fovea/ops/given_pairs.h"
 #include "fovea/ops/recycled.h"
 
 namespace fovea::ops {
@@ -106,6 +107,7 @@ TokenOutput kernel_forward(const kernels::Division& division, const TokenCall& c
   in.q = input_rows(call.q), in.k = input_rows(call.k), in.v = input_rows(call.v), in.out = output_rows(out);
   in.key_tokens = call.key_tokens.data();
   in.scale = static_cast<float>(call.scale), in.alpha = pointer(alpha), in.random = call.random;
+  in.given = lists_of(call.given);
   const KernelTerms terms(call);
   in.terms = terms.pointers;
   at::Tensor sums;
@@ -139,6 +141,7 @@ TokenGradients kernel_backward(const kernels::Division& division, const TokenCal
   if (alpha.defined()) in.grad_alpha = grads.alpha.mutable_data_ptr<float>();
   in.stats = saved.stats.const_data_ptr<float>(), in.kept = saved.kept.const_data_ptr<int32_t>();
   in.saved = {saved.stats.size(2), saved.kept.size(2)};
+  in.given = lists_of(call.given);
   const KernelTerms terms(call);
   const KernelTermGradients grad_terms(call, wanted);
   in.terms = terms.pointers, in.grad_terms = grad_terms.pointers();

@@ -19,6 +19,7 @@
 
 #include "fovea/kernels/attention/dropout.h"
 #include "fovea/ops/attention_layout.h"
+#include "fovea/ops/given_pairs.h"
 #include "fovea/ops/reference_offsets.h"
 #include "fovea/ops/reference_plan.h"
 #include "fovea/ops/reference_rows.h"
@@ -62,9 +63,17 @@ at::Tensor below_kth(const RankedScores& ranked, const at::Tensor& not_competing
   return (ranked.slack.defined() ? masked + ranked.slack : masked) < best.amin({-1}, true);
 }
 
+// Pairs that are no candidates.
+at::Tensor outside_of(const TokenCall& call, const ReferenceGroup& group) {
+  if (!call.given.defined()) return group.outside;
+  const at::Tensor unlisted =
+      unlisted_pairs(call.given, call.problem, {group.members, group.q.length, group.k.length}).to(call.q.device());
+  return group.outside.defined() ? group.outside.logical_or(unlisted) : unlisted;
+}
+
 // Pairs that take no part: not candidates, or not selected.
 at::Tensor dropped_pairs(const TokenCall& call, const ReferenceGroup& group, const RankedScores& scores) {
-  const at::Tensor& outside = group.outside;
+  const at::Tensor outside = outside_of(call, group);
   if (!call.problem.spec.select) return outside;
   const int64_t k = call.problem.spec.select->k;
   if (!group.keep.defined()) {

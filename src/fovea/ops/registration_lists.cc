@@ -8,7 +8,8 @@ namespace fovea::ops {
 CoreArguments arguments_of(const OptionalTensor& alpha, const Lists& lists, const Text& text) {
   CoreArguments a;
   const auto& [terms, offsets, layout, stream] = lists;
-  if (layout.size() != kLayout.size() || stream.size() != kStream.size()) {
+  if (layout.size() < kLeastLayout || layout.size() > kLayout.size() || stream.size() < kLeastStream ||
+      stream.size() > kStream.size()) {
     throw Error(cat("attention: layout has ", layout.size(), " tensors and stream ", stream.size(),
                     " numbers; expected ", kLayout.size(), " and ", kStream.size()));
   }

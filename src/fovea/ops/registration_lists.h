@@ -13,14 +13,16 @@ namespace fovea::ops {
 using OptionalTensor = std::optional<at::Tensor>;
 using OptionalTensors = c10::List<OptionalTensor>;
 
-// What the operators' `layout`, `offsets` and `stream` hold, in this order; `terms` are kTermTensors.
+// What the operators' `layout`, `offsets` and `stream` hold, in this order; `terms` are kTermTensors. Graphs that were
+// stored before a list got longer leave out its end: at least so many.
+inline constexpr size_t kLeastLayout = 7, kLeastStream = 4;
 inline constexpr std::array kLayout{&CoreArguments::q_offsets, &CoreArguments::k_offsets, &CoreArguments::k_begins,
                                     &CoreArguments::k_tokens,  &CoreArguments::q_lengths, &CoreArguments::k_lengths,
-                                    &CoreArguments::drawn_seed};
+                                    &CoreArguments::drawn_seed, &CoreArguments::given};
 inline constexpr std::array kOffsets{&TermOffsets::by_head, &TermOffsets::by_query, &TermOffsets::rows,
                                      &TermOffsets::sums, &TermOffsets::sum_count};
 inline constexpr std::array kStream{&CoreArguments::seed, &CoreArguments::layer, &CoreArguments::first_head,
-                                    &CoreArguments::heads_per_key};
+                                    &CoreArguments::heads_per_key, &CoreArguments::given_block};
 
 struct Text {
   std::string_view spec, kind;

@@ -25,13 +25,15 @@ constexpr const char* kAttentionSchema =
     "Tensor? k_lengths=None, Tensor? alpha=None, Tensor? gain=None, Tensor? gate=None, Tensor? bias=None, "
     "float? scale=None, float dropout=0., int seed=0, int layer=0, SymInt dropout_seed=0, Tensor? drawn_seed=None, "
     "Tensor? offset_bias=None, int offset_first=0, Tensor? offset_queries=None, Tensor? offset_rows=None, "
-    "int offset_rows_first=0, Tensor? offset_values=None, int offset_values_first=0, bool enable_gqa=False) -> Tensor";
+    "int offset_rows_first=0, Tensor? offset_values=None, int offset_values_first=0, bool enable_gqa=False, "
+    "Tensor? indices=None, Tensor? block_indices=None, int block_size=128) -> Tensor";
 constexpr const char* kWeightsSchema =
     "attention_weights(Tensor q, Tensor k, str spec='full', *, str kind='self', Tensor? q_offsets=None, "
     "Tensor? k_offsets=None, Tensor? k_begins=None, Tensor? k_tokens=None, Tensor? q_lengths=None, "
     "Tensor? k_lengths=None, Tensor? alpha=None, float? scale=None, int seed=0, int layer=0, "
     "Tensor? offset_bias=None, int offset_first=0, Tensor? offset_queries=None, Tensor? offset_rows=None, "
-    "int offset_rows_first=0, bool enable_gqa=False) -> Tensor";
+    "int offset_rows_first=0, bool enable_gqa=False, Tensor? indices=None, Tensor? block_indices=None, "
+    "int block_size=128) -> Tensor";
 
 // offset_bias is by head if it has two dimensions, else by query.
 OffsetTerms offset_terms(const OptionalTensor& bias, int64_t first) {
@@ -51,7 +53,8 @@ at::Tensor attention_op(const at::Tensor& q, const at::Tensor& k, const at::Tens
                         const OptionalTensor& drawn_seed, const OptionalTensor& offset_bias, int64_t offset_first,
                         const OptionalTensor& offset_queries, const OptionalTensor& offset_rows,
                         int64_t offset_rows_first, const OptionalTensor& offset_values, int64_t offset_values_first,
-                        bool enable_gqa) {
+                        bool enable_gqa, const OptionalTensor& indices, const OptionalTensor& block_indices,
+                        int64_t block_size) {
   AttentionOptions options{parse_kind(kind), q_offsets, k_offsets, k_begins, k_tokens, q_lengths,
                            k_lengths,        alpha,     {},        {},       {},       {}};
   options.gain = gain, options.gate = gate, options.bias = bias;
@@ -62,6 +65,7 @@ at::Tensor attention_op(const at::Tensor& q, const at::Tensor& k, const at::Tens
   options.offsets.values = offset_values;
   options.offsets.rows_first = offset_rows_first, options.offsets.values_first = offset_values_first;
   options.enable_gqa = enable_gqa;
+  options.indices = indices, options.block_indices = block_indices, options.block_size = block_size;
   return attention(q, k, v, std::string(spec), options);
 }
 
@@ -70,7 +74,8 @@ at::Tensor weights_op(const at::Tensor& q, const at::Tensor& k, std::string_view
                       const OptionalTensor& k_tokens, const OptionalTensor& q_lengths, const OptionalTensor& k_lengths,
                       const OptionalTensor& alpha, std::optional<double> scale, int64_t seed, int64_t layer,
                       const OptionalTensor& offset_bias, int64_t offset_first, const OptionalTensor& offset_queries,
-                      const OptionalTensor& offset_rows, int64_t offset_rows_first, bool enable_gqa) {
+                      const OptionalTensor& offset_rows, int64_t offset_rows_first, bool enable_gqa,
+                      const OptionalTensor& indices, const OptionalTensor& block_indices, int64_t block_size) {
   AttentionOptions options{parse_kind(kind), q_offsets, k_offsets, k_begins, k_tokens, q_lengths,
                            k_lengths,        alpha,     {},        {},       {},       {}};
   options.scale = scale, options.seed = seed, options.layer = layer;
@@ -78,6 +83,7 @@ at::Tensor weights_op(const at::Tensor& q, const at::Tensor& k, std::string_view
   options.offsets.queries = offset_queries, options.offsets.rows = offset_rows;
   options.offsets.rows_first = offset_rows_first;
   options.enable_gqa = enable_gqa;
+  options.indices = indices, options.block_indices = block_indices, options.block_size = block_size;
   return attention_weights(q, k, std::string(spec), options);
 }
 
@@ -88,12 +94,13 @@ at::Tensor call_weights(const at::Tensor& q, const at::Tensor& k, std::string_vi
                         const OptionalTensor& k_lengths, const OptionalTensor& alpha, std::optional<double> scale,
                         int64_t seed, int64_t layer, const OptionalTensor& offset_bias, int64_t offset_first,
                         const OptionalTensor& offset_queries, const OptionalTensor& offset_rows,
-                        int64_t offset_rows_first, bool enable_gqa) {
+                        int64_t offset_rows_first, bool enable_gqa, const OptionalTensor& indices,
+                        const OptionalTensor& block_indices, int64_t block_size) {
   static const auto kHandle =
       c10::Dispatcher::singleton().findSchemaOrThrow("fovea::attention_weights", "").typed<decltype(weights_op)>();
   return kHandle.call(q, k, spec, kind, q_offsets, k_offsets, k_begins, k_tokens, q_lengths, k_lengths, alpha, scale,
                       seed, layer, offset_bias, offset_first, offset_queries, offset_rows, offset_rows_first,
-                      enable_gqa);
+                      enable_gqa, indices, block_indices, block_size);
 }
 
 // Under autocast q, k and v become the region's type, as those of PyTorch's own attention do. Of an operator's type;

@@ -62,6 +62,15 @@ struct KeySharing {
   bool operator==(const KeySharing&) const = default;
 };
 
+// Pairs that come with the call: a list for each query. It attends to a key only where its list names the key and the
+// spec's pairs have it too.
+struct GivenPairs {
+  int64_t block = 0;         // 0: no lists; 1: lists of keys; else of blocks of so many keys, the first from key 0 on
+  int64_t count = 0;         // entries of a list
+  bool by_key_head = false;  // each head of k has lists of its own; else all heads share them
+  bool any() const { return block > 0; }
+};
+
 // What is fixed before any number is known; kernels accept or refuse it, and plans are cached by it.
 struct AttentionProblem {
   AttentionSpec spec;
@@ -74,6 +83,7 @@ struct AttentionProblem {
   float dropout = 0;            // on the weights; kept weights are divided by 1 - dropout
   bool keys_listed = false;     // forward alone: AttentionForward::key_tokens says where keys lie
   OffsetRanges offsets = {};
+  GivenPairs given = {};
   std::vector<Sequence> sequences;
 
   int64_t key_head(int64_t head) const { return keys.key_head(head); }
@@ -132,6 +142,11 @@ struct OffsetGradients {
   float* rows = nullptr;     // [count, H, D], apart for heads that share rows
 };
 
+// Lists of GivenPairs, [T_q, 1 or num_key_heads(), count], numbers side by side: of each query, ascending and each once,
+// keys or blocks of its sequence that begin below Row::limit(), then -1 up to the list's end. Readable for 16 numbers
+// behind the last list.
+using GivenLists = Rows<const int32_t>;
+
 struct AttentionForward {
   Rows<const void> q, k, v;
   Rows<void> out;
@@ -147,6 +162,7 @@ struct AttentionForward {
   SavedPerRow saved;        // at least Kernel::saved
   RandomStream random;
   OffsetTerms terms;
+  GivenLists given;
 };
 
 struct AttentionBackward {
@@ -161,6 +177,7 @@ struct AttentionBackward {
   RandomStream random;
   OffsetTerms terms;  // sums as forward left them
   OffsetGradients grad_terms;
+  GivenLists given;
 };
 
 // The sequences for which a kernel is faster than what follows it in the list: those of at least so many tokens.

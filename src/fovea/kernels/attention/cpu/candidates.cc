@@ -27,12 +27,6 @@ void find_steps(const Pairs& pairs, std::vector<int64_t>& steps) {
   for (const Pairs& part : pairs.parts) find_steps(part, steps);
 }
 
-void add(RangeList& list, std::span<const ColumnRange> ranges) {
-  if (list.first.empty()) list.first.push_back(0);
-  list.ranges.insert(list.ranges.end(), ranges.begin(), ranges.end());
-  list.first.push_back(static_cast<int32_t>(list.ranges.size()));
-}
-
 // Full pairs: every query sees a prefix of the keys.
 void lower_full(const AttentionProblem& problem, const Sequence& sequence, Candidates& table) {
   table.hull.reserve(static_cast<size_t>(sequence.q_length));
@@ -127,10 +121,10 @@ void add_group(const PatternRows& rows, RowGroup group, Candidates& table) {
     const std::vector<ColumnRange> ranges = columns_of(members[static_cast<size_t>(r)], keys);
     std::vector<ColumnRange> gaps;
     for (size_t i = 1; i < ranges.size(); ++i) gaps.push_back({ranges[i - 1].end, ranges[i].begin});
-    add(table.gaps, gaps);
+    table.gaps.add(gaps);
     table.hull.push_back(ranges.empty() ? ColumnRange{} : ColumnRange{ranges.front().begin, ranges.back().end});
     table.pairs += table.hull.back().end - table.hull.back().begin;
-    if (rows.keeps()) add(table.keep, columns_of(rows.kept(query_of(r)), keys));
+    if (rows.keeps()) table.keep.add(columns_of(rows.kept(query_of(r)), keys));
   }
   table.groups.push_back(group);
 }
@@ -231,7 +225,22 @@ Candidates lower(const AttentionProblem& problem, const Sequence& sequence, uint
   return table;
 }
 
-CandidateTables::CandidateTables(const AttentionProblem& problem, const RandomStream& random) {
+Span Candidates::keys_of(const RowGroup& group) const {
+  const int64_t last = group.columns - 1;
+  if (block > 0) {
+    const int64_t last_block = given[group.list_at + last / block];
+    return {given[group.list_at] * block, last_block * block + last % block + 1};
+  }
+  const int32_t* keys = list(group);  // ascending
+  if (keys != nullptr) return {keys[0], int64_t{keys[last]} + 1};
+  return {group.key_begin, group.key_begin + last * group.key_step + 1};
+}
+
+CandidateTables::CandidateTables(const AttentionProblem& problem, const RandomStream& random, const GivenLists& given) {
+  if (problem.given.any()) {
+    lower_given(problem, random, given);
+    return;
+  }
   const auto& select = problem.spec.select;
   const bool keeps = select && select->keep;
   const bool by_head = uses_random(problem.spec);

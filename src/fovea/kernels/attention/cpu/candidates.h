@@ -20,6 +20,12 @@ struct ColumnRange {
 struct RangeList {
   std::vector<int32_t> first;  // empty: no ranges at all
   std::vector<ColumnRange> ranges;
+  // Those of the next row.
+  void add(std::span<const ColumnRange> more) {
+    if (first.empty()) first.push_back(0);
+    ranges.insert(ranges.end(), more.begin(), more.end());
+    first.push_back(static_cast<int32_t>(ranges.size()));
+  }
   std::span<const ColumnRange> of(int64_t row) const {
     if (first.empty()) return {};
     const auto i = static_cast<size_t>(row);
@@ -31,7 +37,7 @@ struct RangeList {
 struct RowGroup {
   int32_t first_query = 0, query_step = 1, queries = 0;
   int32_t columns = 0, key_begin = 0, key_step = 1;
-  int32_t list_at = -1;  // >= 0: column c is key lists[list_at + c]
+  int64_t list_at = -1;  // >= 0: column c is key lists[list_at + c], or of pairs that come with the call, see given
   int32_t row = 0;       // index of its first query in hull, gaps and keep
 };
 
@@ -43,27 +49,44 @@ struct Candidates {
   RangeList gaps;                 // columns inside the hull that are no candidates
   RangeList keep;                 // candidates that topk's keep pattern holds back from the selection
   int64_t pairs = 0;              // columns inside the hulls
+  // Pairs that come with the call: a group a query, whose columns are the keys of the blocks given[list_at], ... of so
+  // many keys each, but for the last one, which the causal limit or the sequence's end may cut.
+  const int32_t* given = nullptr;
+  int64_t block = 0;  // 0: none come with the call
   int64_t bytes() const;
   const int32_t* list(const RowGroup& group) const {
     return group.list_at < 0 ? nullptr : lists.data() + group.list_at;
   }
+  // The keys of a group with columns lie in it.
+  Span keys_of(const RowGroup& group) const;
 };
 
 // Tables of a call, one for each distinct (q_length, k_length), and for each head where the pattern draws numbers.
-// Tables of patterns are kept for later calls, up to a bound.
+// Tables of patterns are kept for later calls, up to a bound. Of pairs that come with the call, one for each sequence
+// and those of its heads whose lists differ; `given` is read as long as the tables live.
 class CandidateTables {
  public:
-  CandidateTables(const AttentionProblem& problem, const RandomStream& random);
+  CandidateTables(const AttentionProblem& problem, const RandomStream& random, const GivenLists& given);
   const Candidates& of(int64_t sequence, int64_t head) const {
     return *tables_[static_cast<size_t>(sequence * heads_ + (heads_ > 1 ? head : 0))];
   }
 
  private:
-  int64_t heads_;  // tables a sequence: 1 or num_heads
+  void lower_given(const AttentionProblem& problem, const RandomStream& random, const GivenLists& given);
+
+  int64_t heads_ = 1;  // tables a sequence: 1 or num_heads
   std::vector<std::shared_ptr<const Candidates>> tables_;
 };
 
 // The rows of one sequence, lowered. `stream` is Row::stream.
 Candidates lower(const AttentionProblem& problem, const Sequence& sequence, uint64_t stream);
+
+// The same of pairs that come with the call: the lists of the sequence's queries lie at `lists`, `stride` apart.
+struct QueryLists {
+  const int32_t* lists = nullptr;
+  int64_t stride = 0;
+};
+Candidates lower_lists(const AttentionProblem& problem, const Sequence& sequence, uint64_t stream,
+                       const QueryLists& given);
 
 }  // namespace fovea::kernels

@@ -25,6 +25,7 @@ constexpr int64_t chunk_rows(int64_t queries, int64_t columns) {
 struct TaskSize {
   int64_t columns = 0, rows = 0, scores = 0;  // rows of a chunk, floats of its scores
   int64_t packed = 0;                         // columns of groups of several queries: single() packs no keys or values
+  int64_t listed = 0;                         // columns whose keys HeadView::begin_group() writes down
 };
 inline TaskSize size_of(const Candidates& table, const RowsTask& task) {
   TaskSize size;
@@ -36,6 +37,7 @@ inline TaskSize size_of(const Candidates& table, const RowsTask& task) {
     size.rows = std::max(size.rows, rows);
     size.scores = std::max(size.scores, rows * score_stride(group.columns));
   }
+  if (table.block > 1) size.listed = score_stride(size.columns);
   return size;
 }
 
@@ -190,14 +192,28 @@ struct SequenceView {
 // The same with its candidates.
 struct HeadView : SequenceView {
   const Candidates& table;
+  int32_t* room = nullptr;  // [TaskSize::listed]
 
   template <class Args>
   HeadView(const RowsCall& call, const RowsTask& task, const Args& args)
       : SequenceView(*call.problem, call.problem->sequences[static_cast<size_t>(task.sequence)], task.head, args),
         table(call.tables->of(task.sequence, task.head)) {}
 
+  // Comes before all that asks for the group's keys.
+  void begin_group(const RowGroup& group) {
+    if (table.block == 0 || group.columns == 0) return;
+    const int32_t* blocks = table.given + group.list_at;
+    given_ = table.block == 1 ? blocks : room;
+    if (table.block == 1) return;
+    for (int64_t c = 0; c < group.columns; ++blocks) {
+      const int64_t first = *blocks * table.block, end = std::min<int64_t>(c + table.block, group.columns);
+      for (int64_t begin = c; c < end; ++c) room[c] = static_cast<int32_t>(first + c - begin);
+    }
+  }
+  // The keys of the group's columns; null: the progression.
+  const int32_t* list(const RowGroup& group) const { return table.block > 0 ? given_ : table.list(group); }
   TokenList keys(const RowGroup& group) const {
-    const int32_t* list = table.list(group);
+    const int32_t* list = this->list(group);
     return {sequence.k_begin + (list == nullptr ? group.key_begin : 0), group.key_step, list, key_tokens};
   }
   TokenList queries(const RowGroup& group, int64_t first) const {
@@ -206,9 +222,12 @@ struct HeadView : SequenceView {
   int64_t stats_of(int64_t token) const { return stats_at(token - sequence.q_begin); }
   RowDropout dropout(const RowGroup& group, int64_t token) const {
     RowDropout row = dropout_of(token, group.key_begin, group.key_step);
-    row.list = table.list(group);
+    row.list = list(group);
     return row;
   }
+
+ private:
+  const int32_t* given_ = nullptr;
 };
 
 // Where a product writes: the array itself where its rows are whole vectors of floats, else rows of scratch.

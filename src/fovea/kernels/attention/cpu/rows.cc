@@ -54,7 +54,7 @@ std::vector<int64_t> split_groups(const Candidates& table, int64_t parts) {
 // What a sequence gets depends on itself alone, never on the others of the call.
 bool is_few(const AttentionProblem& problem, const Sequence& sequence) {
   return sequence.q_length <= kFewQueries && sequence.k_length <= kFewKeys && !problem.needs_backward &&
-         problem.dropout == 0 && problem.spec.pairs.is_full() && !problem.spec.select &&
+         problem.dropout == 0 && problem.spec.pairs.is_full() && !problem.given.any() && !problem.spec.select &&
          std::holds_alternative<Softmax>(problem.spec.transform);
 }
 
@@ -102,10 +102,9 @@ void bound_keys(const Candidates& table, RowsTask& task) {
   for (int64_t g = task.group_begin; g < task.group_end; ++g) {
     const RowGroup& group = table.groups[static_cast<size_t>(g)];
     if (group.columns == 0) continue;
-    const int32_t* list = table.list(group);  // ascending
-    const int64_t last = group.columns - 1;
-    begin = std::min<int64_t>(begin, list == nullptr ? group.key_begin : list[0]);
-    end = std::max<int64_t>(end, (list == nullptr ? group.key_begin + last * group.key_step : list[last]) + 1);
+    const Span keys = table.keys_of(group);
+    begin = std::min(begin, keys.begin);
+    end = std::max(end, keys.end);
   }
   if (begin < end) task.keys_begin = begin, task.keys_end = end;
 }
@@ -173,9 +172,11 @@ std::vector<RowsTask> backward_tasks(const AttentionProblem& problem, const Cand
   return tasks;
 }
 
-// Whether a query sees so many keys, on average, that reading all rows once is little beside the products.
+// Whether a query sees so many keys, on average, that reading all rows once is little beside the products. Queries with
+// lists of their own have no products of several rows.
 Bf16Flags::Pays pays_bf16(const AttentionProblem& problem, const CandidateTables& tables) {
   return [&](int64_t sequence, int64_t head) {
+    if (problem.given.any()) return false;
     return tables.of(sequence, head).pairs >= kManyPairs * problem.sequences[static_cast<size_t>(sequence)].q_length;
   };
 }
@@ -184,7 +185,7 @@ void forward(const AttentionProblem& problem, const AttentionForward& in, Execut
   const std::vector<int64_t> few = few_sequences(problem);
   if (!few.empty()) forward_few({.problem = &problem, .few = few, .forward = &in}, executor);
   if (few.size() == problem.sequences.size()) return;
-  const CandidateTables tables(problem, in.random);
+  const CandidateTables tables(problem, in.random, in.given);
   const std::vector<RowsTask> tasks = forward_tasks(problem, tables);
   const Bf16Products bf16(problem, in, pays_bf16(problem, tables), executor);
   const RowsCall call{.problem = &problem, .tables = &tables, .tasks = tasks, .forward = &in, .bf16 = &bf16};
@@ -211,7 +212,7 @@ std::vector<SharedTerms::Task> sharers(const AttentionProblem& problem, const st
 }
 
 void backward(const AttentionProblem& problem, const AttentionBackward& in, Executor& executor) {
-  const CandidateTables tables(problem, in.random);
+  const CandidateTables tables(problem, in.random, in.given);
   const std::vector<RowsTask> tasks = backward_tasks(problem, tables);
   std::vector<double> grad_alpha(tasks.size());
   const Bf16Products bf16(problem, in, pays_bf16(problem, tables), executor);

@@ -14,6 +14,7 @@ struct BackwardBuffers {
   float *grad_keys, *grad_values;            // of the group's columns
   float *all_grad_keys, *all_grad_values;    // of the task's keys, where more than one group adds to them
   float* aside;
+  float* list;  // int32: HeadView::room
 };
 
 // Whether the task's one group covers the keys it touches in order, so that its sums are the result.
@@ -26,20 +27,22 @@ inline BackwardBuffers backward_buffers(Arena& arena, const Candidates& table, c
   const TaskSize size = size_of(table, task);
   const int64_t padded = round_up(shape.width, kLanes);
   const bool sums = task.parts == 1 && !owns_keys(table, task);
-  return {.key_panels = arena.take(panel_floats(size.columns, shape.width)),
-          .value_panels = arena.take(panel_floats(size.columns, shape.width)),
-          .keys = arena.take(size.columns * padded),
+  const int64_t packed = table.block > 0 ? 0 : size.columns;  // BackwardTask::single() packs none
+  return {.key_panels = arena.take(panel_floats(packed, shape.width)),
+          .value_panels = arena.take(panel_floats(packed, shape.width)),
+          .keys = arena.take(packed * padded),
           .queries = arena.take(size.rows * padded),
           .grad_out = arena.take(size.rows * padded),
           .grad_queries = arena.take(size.rows * padded),
           .left = arena.take(size.rows * padded),
           .weights = arena.take(size.scores),
           .grads = arena.take(size.scores),
-          .grad_keys = arena.take(size.columns * padded),
-          .grad_values = arena.take(size.columns * padded),
+          .grad_keys = arena.take(packed * padded),
+          .grad_values = arena.take(packed * padded),
           .all_grad_keys = arena.take(sums ? shape.keys * padded : 0),
           .all_grad_values = arena.take(sums ? shape.keys * padded : 0),
-          .aside = arena.take(std::max(score_stride(size.columns), padded))};
+          .aside = arena.take(std::max(score_stride(size.columns), padded)),
+          .list = arena.take(size.listed)};
 }
 
 // Recomputes the scores of a block of queries, turns them and dO V^T into weights and score gradients row by row, and
@@ -55,12 +58,13 @@ class BackwardTask {
         terms_(view_, in_.terms, product_buffers(arena_, call, task_), in_.scale),
         shared_(call.shared_terms->of(index)) {
     const DType dtype = view_.problem.dtype;
+    view_.room = reinterpret_cast<int32_t*>(b_.list);
     queries_ = head_rows(in_.q, task_.head, dtype);
     keys_ = head_rows(in_.k, view_.key_head(), dtype);
     grad_out_ = head_rows(in_.grad_out, task_.head, dtype);
     scores_ = RowDots(queries_, keys_, view_.width, view_.words(call.bf16->scores));
-    weight_grads_ = RowDots(grad_out_, head_rows(in_.v, view_.key_head(), dtype), view_.width,
-                            view_.words(call.bf16->weight_grads));
+    values_ = head_rows(in_.v, view_.key_head(), dtype);
+    weight_grads_ = RowDots(grad_out_, values_, view_.width, view_.words(call.bf16->weight_grads));
     grad_q_ = head_rows(in_.grad_q, task_.head, dtype);
     owns_ = owns_keys(view_.table, task_);
     if (task_.parts > 1) {
@@ -79,6 +83,11 @@ class BackwardTask {
     }
     for (int64_t g = task_.group_begin; g < task_.group_end; ++g) {
       const RowGroup& group = view_.table.groups[static_cast<size_t>(g)];
+      view_.begin_group(group);
+      if (view_.table.block > 0) {
+        if (group.queries > 0) single(transform, group);
+        continue;
+      }
       run_group(transform, group);
       if (!owns_) {
         scatter(group, b_.grad_keys, b_.all_grad_keys);
@@ -150,6 +159,44 @@ class BackwardTask {
     multiply(product, columns, padded / kLanes);
   }
 
+  // A query whose keys come with the call. Nothing is packed, and what it gives to keys is added where their sums lie.
+  template <class Transform>
+  void single(Transform& transform, const RowGroup& group) {
+    if (terms_.any()) terms_.begin_group(group);
+    const ColumnPart part = hull_of(view_.table, group, 0, 1);
+    const TokenList tokens = view_.queries(group, 0);
+    pack_rows(queries_, tokens, 1, view_.width, b_.queries);
+    pack_rows(grad_out_, tokens, 1, view_.width, b_.grad_out);
+    SingleRow row{.query = b_.queries, .rows = keys_, .tokens = view_.keys(group), .width = view_.width};
+    if (view_.table.block == 1) row.ahead = 0;
+    score_single(row, group.columns, in_.scale, b_.weights);
+    row.query = b_.grad_out, row.rows = values_;
+    score_single(row, group.columns, 1, b_.grads);
+    grade(transform, group, 0, 1, part);
+    const int64_t columns = std::min<int64_t>(part.end, group.columns);
+    const Target target = target_of(grad_q_, tokens, view_.width, b_.grad_queries);
+    row.rows = keys_;
+    mix_single<false>(row, columns, b_.grads, in_.scale, target.data);
+    if (!target.direct) unpack_rows({target.data, target.stride, view_.width}, grad_q_, tokens, 1);
+    add_to_keys(group, columns);
+  }
+
+  // Adds what the query at b_.queries, of gradient b_.grad_out, gives to the sums of its keys.
+  void add_to_keys(const RowGroup& group, int64_t columns) const {
+    const int32_t* list = view_.list(group);
+    for (int64_t c = 0; c < columns; ++c) {
+      const float weight = b_.weights[c], grad = b_.grads[c] * in_.scale;
+      if (weight == 0 && grad == 0) continue;  // most columns, behind a selection
+      const int64_t at = (list[c] - task_.keys_begin) * view_.padded;
+      const F of_key = set(grad), of_value = set(weight);
+      float *keys = b_.all_grad_keys + at, *values = b_.all_grad_values + at;
+      for (int64_t i = 0; i < view_.padded; i += kLanes) {
+        store(keys + i, fma(of_key, load(b_.queries + i), load(keys + i)));
+        store(values + i, fma(of_value, load(b_.grad_out + i), load(values + i)));
+      }
+    }
+  }
+
   // Scores and gradients of weights to weights and gradients of scores.
   template <class Transform>
   void grade(Transform& transform, const RowGroup& group, int64_t first, int64_t rows, ColumnPart part) {
@@ -196,7 +243,7 @@ class BackwardTask {
 
   // Adds the sums of the group's columns to those of the task's keys.
   void scatter(const RowGroup& group, const float* from, float* to) const {
-    const int32_t* list = view_.table.list(group);
+    const int32_t* list = view_.list(group);
     for (int64_t c = 0; c < group.columns; ++c, from += view_.padded) {
       const int64_t key = list == nullptr ? group.key_begin + c * group.key_step : list[c];
       float* row = to + (key - task_.keys_begin) * view_.padded;
@@ -215,9 +262,9 @@ class BackwardTask {
   }
 
   const RowsTask& task_;
-  const HeadView view_;
+  HeadView view_;
   const AttentionBackward& in_;
-  HeadRows queries_, keys_, grad_out_, grad_q_;
+  HeadRows queries_, keys_, values_, grad_out_, grad_q_;
   RowDots scores_, weight_grads_;
   bool owns_ = false;
   Arena arena_;

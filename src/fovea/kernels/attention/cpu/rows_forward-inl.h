@@ -10,6 +10,7 @@ struct ForwardBuffers {
   float *keys, *values;           // of the group: panels of keys; rows of values
   float *scores, *queries, *out;  // of the chunk
   float *factors, *aside;
+  float* list;  // int32: HeadView::room
 };
 
 inline ForwardBuffers forward_buffers(Arena& arena, const TaskSize& size, int64_t width) {
@@ -20,7 +21,8 @@ inline ForwardBuffers forward_buffers(Arena& arena, const TaskSize& size, int64_
           .queries = arena.take(size.rows * padded),
           .out = arena.take(size.rows * padded),
           .factors = arena.take(size.rows),
-          .aside = arena.take(score_stride(size.columns))};
+          .aside = arena.take(score_stride(size.columns)),
+          .list = arena.take(size.listed)};
 }
 
 inline bool all_finite(const float* x, int64_t n) {
@@ -51,6 +53,7 @@ class ForwardTask {
         b_(forward_buffers(arena_, size_of(view_.table, task_), view_.width)),
         terms_(view_, in_.terms, product_buffers(arena_, call, task_), in_.scale) {
     const DType dtype = view_.problem.dtype;
+    view_.room = reinterpret_cast<int32_t*>(b_.list);
     queries_ = head_rows(in_.q, task_.head, dtype);
     keys_ = head_rows(in_.k, view_.key_head(), dtype);
     scores_ = RowDots(queries_, keys_, view_.width, view_.words(call.bf16->scores));
@@ -62,6 +65,7 @@ class ForwardTask {
   void run(const Transform& transform) {
     for (int64_t g = task_.group_begin; g < task_.group_end; ++g) {
       const RowGroup& group = view_.table.groups[static_cast<size_t>(g)];
+      view_.begin_group(group);
       if (terms_.any()) terms_.begin_group(group);
       if (group.queries == 1) {
         single(transform, group);
@@ -127,7 +131,8 @@ class ForwardTask {
     const ColumnPart part = hull_of(view_.table, group, 0, 1);
     pack_rows(queries_, tokens, 1, view_.width, b_.queries);
     SingleRow row{.query = b_.queries, .rows = keys_, .tokens = view_.keys(group), .width = view_.width};
-    if (row.tokens.places != nullptr) row.ahead = 0;  // what lies behind a row is not the next one
+    // What lies behind a row is not the next one.
+    if (row.tokens.places != nullptr || view_.table.block == 1) row.ahead = 0;
     score_single(row, group.columns, in_.scale, b_.scores);
     weigh(transform, group, 0, 1, part);
     row.rows = values_;
@@ -161,7 +166,7 @@ class ForwardTask {
   }
 
   const RowsTask& task_;
-  const HeadView view_;
+  HeadView view_;
   const AttentionForward& in_;
   HeadRows queries_, keys_, values_, out_;
   RowDots scores_;

@@ -182,7 +182,7 @@ class RowTerms {
   ColumnOffsets offsets(const RowGroup& group, int64_t r) const {
     const Sequence& s = view_.sequence;
     const int64_t position = group.first_query + r * group.query_step + s.k_length - s.q_length;
-    const int32_t* list = view_.table.list(group);
+    const int32_t* list = view_.list(group);
     return {(list == nullptr ? group.key_begin : 0) - position, group.key_step, list};
   }
   ColumnRange hull_of_row(const RowGroup& group, int64_t r) const {

@@ -66,6 +66,34 @@ OffsetRanges draw_offsets(int number, Rng& rng) {
   return out;
 }
 
+// Lists of keys or blocks, shared by the heads or not, shorter and longer than the sequences.
+GivenPairs choose_given(int number) {
+  constexpr std::array<GivenPairs, 6> kChoices = {{{1, 6}, {1, 40, true}, {5, 3, true}, {128, 2}, {1, 0}, {4, 9}}};
+  return kChoices.at(static_cast<size_t>(number) % kChoices.size());
+}
+
+// Lists that kernels may be given: some rows empty, some full.
+std::vector<int32_t> draw_given(const AttentionProblem& p, int64_t queries, Rng& rng) {
+  const int64_t heads = p.given.by_key_head ? p.num_key_heads() : 1, count = p.given.count;
+  std::vector<int32_t> lists(static_cast<size_t>(queries * heads * count) + 16, -1);
+  for (const Sequence& s : p.sequences) {
+    for (int64_t i = 0; i < s.q_length; ++i) {
+      const int64_t limit = std::max<int64_t>(row_of(p, s, i).limit(), 0);
+      const int64_t units = (limit + p.given.block - 1) / p.given.block;
+      for (int64_t h = 0; h < heads; ++h) {
+        int32_t* list = lists.data() + ((s.q_begin + i) * heads + h) * count;
+        // Each unit with a chance that is drawn by row.
+        const uint64_t chance = rng.below(5);
+        int64_t at = 0;
+        for (int64_t unit = 0; unit < units && at < count; ++unit) {
+          if (rng.below(4) < chance) list[at++] = static_cast<int32_t>(unit);
+        }
+      }
+    }
+  }
+  return lists;
+}
+
 // Grouped queries in every fourth case: whole groups, and calls that begin or end within one.
 void share_keys(int number, AttentionProblem& p) {
   if (number % 4 != 3) return;
@@ -156,6 +184,20 @@ std::vector<Case> all_cases(const Suite& suite) {
     share_keys(number, c.problem);
     if (suite.kernel->refuses(c.problem).empty()) out.push_back(std::move(c));
   }
+  // With pairs that come with the call, by themselves and with terms.
+  for (size_t i = 0; i < specs.size(); ++i) {
+    if (i % 2 == 0 && !specs[i].pairs.is_full()) continue;
+    const auto kind = static_cast<AttentionKind>(i % 3);
+    if (!is_allowed(specs[i], kind)) continue;
+    const int number = next++;
+    Rng own(2027, static_cast<uint64_t>(number));
+    Case c{number, problem_of(suite, specs[i], kind, own), static_cast<Layout>(own.below(3)),
+           static_cast<Layout>(own.below(3)), own()};
+    c.problem.given = choose_given(number);
+    if (number % 5 == 0 && kind != AttentionKind::kCross) c.problem.offsets = draw_offsets(number / 5, own);
+    share_keys(number, c.problem);
+    if (suite.kernel->refuses(c.problem).empty()) out.push_back(std::move(c));
+  }
   return out;
 }
 
@@ -212,6 +254,14 @@ std::vector<Case> long_cases(const Suite& suite) {
       with_terms.problem.offsets = offsets;
       if (suite.kernel->refuses(with_terms.problem).empty()) out.push_back(std::move(with_terms));
     }
+    // And with pairs that come with the call.
+    for (const GivenPairs& given : {GivenPairs{1, 60, number % 2 == 0}, GivenPairs{128, 2, number % 2 == 1}}) {
+      if (number % 4 != 0) continue;
+      Case with_lists = c;
+      with_lists.number = term_number++;
+      with_lists.problem.given = given;
+      if (suite.kernel->refuses(with_lists.problem).empty()) out.push_back(std::move(with_lists));
+    }
   }
   return out;
 }
@@ -264,6 +314,7 @@ Inputs draw_inputs(const Case& c, const Draw& draw, uint64_t seed) {
     in.grad_sums = floats(has.sums.count);
     fill(in.grad_sums, 1, false);
   }
+  if (p.given.any()) in.given = draw_given(p, queries, rng);
   return in;
 }
 

@@ -1,5 +1,6 @@
 #include "fovea/kernels/attention/testing/kernel_run.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <type_traits>
@@ -49,6 +50,12 @@ Rows<T> floats_of(const Array& array) {
   return {static_cast<T*>(rows.data), rows.token_stride, rows.head_stride};
 }
 
+GivenLists lists_of(const AttentionProblem& problem, const Inputs& in) {
+  if (!problem.given.any()) return {};
+  const int64_t count = problem.given.count, heads = problem.given.by_key_head ? problem.num_key_heads() : 1;
+  return {in.given.data(), heads * count, problem.given.by_key_head ? count : 0};
+}
+
 AttentionForward forward_of(const AttentionProblem& problem, const Inputs& in, const Results& results, Saved& saved) {
   AttentionForward forward;
   forward.q = in.q.rows<const void>();
@@ -61,6 +68,7 @@ AttentionForward forward_of(const AttentionProblem& problem, const Inputs& in, c
   forward.kept = saved.kept.data();
   forward.saved = saved.room;
   forward.random = in.random;
+  forward.given = lists_of(problem, in);
   const OffsetRanges& has = problem.offsets;
   if (has.by_head.count > 0) forward.terms.by_head = in.by_head.data();
   if (has.by_query.count > 0) forward.terms.by_query = floats_of<const float>(in.by_query);
@@ -91,6 +99,7 @@ AttentionBackward backward_of(const AttentionProblem& problem, const AttentionFo
   backward.kept = forward.kept;
   backward.saved = forward.saved;
   backward.random = in.random;
+  backward.given = forward.given;
   backward.terms = forward.terms;
   const OffsetRanges& has = problem.offsets;
   OffsetGradients& grads = backward.grad_terms;
@@ -196,6 +205,22 @@ std::vector<double> dropout_factors(const AttentionProblem& problem, const Rando
   return out;
 }
 
+// Pairs that come with the call, as a mask [q_length, k_length].
+std::vector<bool> given_pairs(const AttentionProblem& problem, const Inputs& in, const Sequence& s, int64_t head) {
+  std::vector<bool> mask(static_cast<size_t>(s.q_length * s.k_length));
+  const GivenLists lists = lists_of(problem, in);
+  const int64_t block = problem.given.block, key_head = problem.key_head(head);
+  for (int64_t i = 0; i < s.q_length; ++i) {
+    const int32_t* list = lists.data + (s.q_begin + i) * lists.token_stride + key_head * lists.head_stride;
+    for (int64_t e = 0; e < problem.given.count && list[e] >= 0; ++e) {
+      for (int64_t j = list[e] * block; j < std::min((list[e] + 1) * block, s.k_length); ++j) {
+        mask[static_cast<size_t>(i * s.k_length + j)] = true;
+      }
+    }
+  }
+  return mask;
+}
+
 }  // namespace
 
 OracleInput one_head(const AttentionProblem& problem, const Inputs& in, size_t sequence, int64_t head) {
@@ -214,6 +239,7 @@ OracleInput one_head(const AttentionProblem& problem, const Inputs& in, size_t s
   out.stream = pattern_stream(in.random.seed, in.random.layer, in.random.first_head + head);
   out.terms = terms_of(problem, in, s, head);
   if (problem.dropout > 0) out.factor = dropout_factors(problem, in.random, s, head);
+  if (problem.given.any()) out.given = given_pairs(problem, in, s, head);
   return out;
 }
 
@@ -245,6 +271,9 @@ std::string describe(const AttentionProblem& problem) {
   };
   add("by head", problem.offsets.by_head), add("by query", problem.offsets.by_query);
   add("product", problem.offsets.product), add("sums", problem.offsets.sums);
+  if (const GivenPairs& given = problem.given; given.any()) {
+    out += cat(", lists of ", given.count, " by ", given.block, given.by_key_head ? " of each key head" : "");
+  }
   out += ", queries x keys:";
   for (const Sequence& s : problem.sequences) out += cat(" ", s.q_length, "x", s.k_length);
   return out;

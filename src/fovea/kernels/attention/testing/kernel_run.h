@@ -19,6 +19,7 @@ struct Inputs {
   std::vector<float> by_head = {};               // [H, count]
   Array by_query = {}, queries = {}, rows = {};  // rows [count, H or 1, D]
   Array grad_sums = {};
+  std::vector<int32_t> given = {};  // GivenLists, one list head after the other for each query
 };
 
 // What a call writes.

@@ -133,20 +133,16 @@ struct Spoilt {
   std::string what;
 };
 
-// Whether the rubbish may reach query row `i` of (sequence s, head h), whose truth is `right`. A value does by its
-// weight.
-bool reaches(const Spoilt& x, const OracleOutput& right, const Sequence& s, int64_t h, int64_t i) {
+// Whether the rubbish may reach query row `i` of sequence s under the head of `one`, whose truth is `right`. A value
+// does by its weight.
+bool reaches(const Spoilt& x, const OracleInput& one, const OracleOutput& right, const Sequence& s, int64_t i) {
   if (x.place == Place::kQuery) return s.q_begin + i == x.token;
   const int64_t key = x.token - s.k_begin;
   if (key < 0 || key >= s.k_length) return false;
   if (x.place == Place::kValue) {
     return x.suite.zero_weights_spoil || right.weights[static_cast<size_t>(i * s.k_length + key)] != 0;
   }
-  const RandomStream& random = x.inputs.random;
-  const uint64_t stream = random.pattern(h);
-  const bool cross = x.problem.kind == AttentionKind::kCross;
-  const Row row{cross ? i : i + s.k_length - s.q_length, s.k_length, x.problem.kind == AttentionKind::kCausal, stream};
-  return contains(x.problem.spec.pairs, row, key);
+  return oracle_candidate(one, row_of(x.problem, s, i, one.stream), i, key);
 }
 
 // Whether a row that is not finite must be so. A score of minus infinity may count as none at all.
@@ -166,9 +162,10 @@ double greatest_of_row(const OracleOutput& right, int64_t at, const Spoilt& x) {
 
 void check_spoilt_head(const Spoilt& x, size_t index, int64_t h) {
   const Sequence& s = x.problem.sequences[index];
-  const OracleOutput right = oracle_forward(one_head(x.problem, x.inputs, index, h));
+  const OracleInput one = one_head(x.problem, x.inputs, index, h);
+  const OracleOutput right = oracle_forward(one);
   for (int64_t i = 0; i < s.q_length; ++i) {
-    const bool touched = reaches(x, right, s, h, i);
+    const bool touched = reaches(x, one, right, s, i);
     for (int64_t e = 0; e < x.problem.head_dim; ++e) {
       const double expected = right.out[static_cast<size_t>(i * x.problem.head_dim + e)];
       if (!touched) {

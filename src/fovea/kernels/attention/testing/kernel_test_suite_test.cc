@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <numeric>
 #include <type_traits>
 
 #include "fovea/kernels/attention/testing/kernel_run.h"
@@ -26,6 +27,7 @@ enum class Fault : uint8_t {
   kZeroTimesNan,  // all values of a sequence go into every sum
   kNoTerms,       // forgotten
   kWrongTerm,     // the gradients of terms, in one element
+  kIgnoresLists,   // of pairs that come with the call
 };
 Fault fault = Fault::kNone;
 
@@ -66,6 +68,13 @@ void copy_terms(const AttentionProblem& p, const OffsetTerms& terms, Inputs& in)
   if (has.product.count == 0) return;
   in.queries = copied(terms.queries, {queries, heads, p.head_dim});
   in.rows = copied(terms.rows, {has.product.count, heads, p.head_dim});
+}
+
+void copy_lists(const AttentionProblem& p, const GivenLists& lists, Inputs& in) {
+  if (!p.given.any()) return;
+  const int64_t heads = p.given.by_key_head ? p.num_key_heads() : 1;
+  in.given.assign(lists.data, lists.data + queries_of(p) * heads * p.given.count);
+  if (fault == Fault::kIgnoresLists) std::iota(in.given.begin(), in.given.end(), 0);
 }
 
 // Adds rows that the heads of a group share, which the first of them writes.
@@ -111,6 +120,7 @@ SavedPerRow saved(const AttentionProblem&) { return {}; }
 void forward(const AttentionProblem& p, const AttentionForward& f, Executor& executor) {
   Inputs in = inputs_of(p, f.q, f.k, f.v);
   copy_terms(p, f.terms, in);
+  copy_lists(p, f.given, in);
   in.scale = f.scale;
   in.random = f.random;
   double factor = fault == Fault::kSmallError ? 1.0001 : 1;
@@ -140,6 +150,7 @@ void backward(const AttentionProblem& p, const AttentionBackward& b, Executor&) 
   Inputs in = inputs_of(p, b.q, b.k, b.v);
   in.grad_out = inputs_of(p, b.grad_out, b.k, b.v).q;
   copy_terms(p, b.terms, in);
+  copy_lists(p, b.given, in);
   const OffsetRanges& has = p.offsets;
   const OffsetGradients& to = b.grad_terms;
   if (has.sums.count > 0) in.grad_sums = copied(to.sums, {queries_of(p), p.num_heads, has.sums.count});
@@ -216,6 +227,7 @@ TEST(KernelTestSuite, FaultsAreFound) {
   EXPECT_GT(failures(Fault::kWritesOutside, check_against_oracle), 0);
   EXPECT_GT(failures(Fault::kNoTerms, check_against_oracle), 0);
   EXPECT_GT(failures(Fault::kWrongTerm, check_against_oracle), 0);
+  EXPECT_GT(failures(Fault::kIgnoresLists, check_against_oracle), 0);
   EXPECT_GT(failures(Fault::kOtherSequence, check_same_bits), 0);
   EXPECT_GT(failures(Fault::kThreads, check_same_bits), 0);
   EXPECT_GT(failures(Fault::kDropsTies, check_ties), 0);

@@ -66,14 +66,21 @@ float slope_at(const Transform& t, float s) {
   return s > 0 ? 1 : static_cast<float>(slope_of(t));
 }
 
+Row row_of(const OracleInput& in, int64_t query) {
+  const bool cross = in.kind == AttentionKind::kCross;
+  return {cross ? query : query + in.num_keys - in.num_queries, in.num_keys, in.kind == AttentionKind::kCausal,
+          in.stream};
+}
+
 // The keys of a row that its scores in float select.
-std::vector<size_t> selected_in_float(const OracleInput& in, const Row& row, const Floats& scores) {
+std::vector<size_t> selected_in_float(const OracleInput& in, int64_t query, const Floats& scores) {
+  const Row row = row_of(in, query);
   std::vector<size_t> out;
   Floats others;
   const auto kept = [&](size_t key) {
     return !in.spec.select || (in.spec.select->keep && contains(*in.spec.select->keep, row, static_cast<int64_t>(key)));
   };
-  const auto candidate = [&](size_t key) { return contains(in.spec.pairs, row, static_cast<int64_t>(key)); };
+  const auto candidate = [&](size_t key) { return oracle_candidate(in, row, query, static_cast<int64_t>(key)); };
   for (size_t key = 0; key < scores.size(); ++key)
     if (candidate(key) && !kept(key)) others.push_back(scores[key]);
   float threshold = -INFINITY;
@@ -85,12 +92,6 @@ std::vector<size_t> selected_in_float(const OracleInput& in, const Row& row, con
   for (size_t key = 0; key < scores.size(); ++key)
     if (candidate(key) && (kept(key) || scores[key] >= threshold)) out.push_back(key);
   return out;
-}
-
-Row row_of(const OracleInput& in, int64_t query) {
-  const bool cross = in.kind == AttentionKind::kCross;
-  return {cross ? query : query + in.num_keys - in.num_queries, in.num_keys, in.kind == AttentionKind::kCausal,
-          in.stream};
 }
 
 struct FloatTerms {
@@ -178,7 +179,7 @@ void one_row(const OracleInput& in, size_t query, FloatHead& head) {
   for (size_t key = 0; key < n; ++key) {
     scores[key] = scale * dot(q, head.k.data() + key * width, width) + term_in_float(head, {in, query, key});
   }
-  const std::vector<size_t> keys = selected_in_float(in, row_of(in, static_cast<int64_t>(query)), scores);
+  const std::vector<size_t> keys = selected_in_float(in, static_cast<int64_t>(query), scores);
   if (keys.empty()) return;
   Floats s, p, dp, u;
   for (const size_t key : keys) {
@@ -370,11 +371,12 @@ namespace {
 constexpr double kDoubt = 4e-6;  // of a score's magnitude; float dot products of these sizes are within 1e-6 of it
 
 // The scores that compete for the k places, in descending order.
-std::vector<double> competing(const OracleInput& in, const Row& row, const double* scores) {
+std::vector<double> competing(const OracleInput& in, int64_t query, const double* scores) {
+  const Row row = row_of(in, query);
   std::vector<double> out;
   if (!in.spec.select) return out;
   for (int64_t key = 0; key < in.num_keys; ++key)
-    if (contains(in.spec.pairs, row, key) && !(in.spec.select->keep && contains(*in.spec.select->keep, row, key)))
+    if (oracle_candidate(in, row, query, key) && !(in.spec.select->keep && contains(*in.spec.select->keep, row, key)))
       out.push_back(scores[key]);
   std::sort(out.begin(), out.end(), std::greater<>());
   return out;
@@ -434,7 +436,7 @@ bool is_doubtful(const OracleInput& in, const OracleOutput& output) {
     double magnitude = 0;
     for (size_t key = 0; key < n; ++key) magnitude = std::max(magnitude, score_magnitude({in, query, key}));
     const double* scores = output.scores.data() + query * n;
-    const std::vector<double> others = competing(in, row_of(in, static_cast<int64_t>(query)), scores);
+    const std::vector<double> others = competing(in, static_cast<int64_t>(query), scores);
     if (selection_is_doubtful(in, others, kDoubt * magnitude)) return true;
     const RowTruth row{scores, output.weights.data() + query * n, least_selected(in, others)};
     if (derivative_is_doubtful(in, row, kDoubt * magnitude)) return true;

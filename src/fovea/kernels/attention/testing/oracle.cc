@@ -227,12 +227,13 @@ void add_term_gradient(const OracleInput& in, int64_t query, int64_t key, double
 }
 
 // Keys of the row that are weighed: those of `keep`, and of the others the k best with their ties.
-std::vector<int64_t> selected(const OracleInput& in, const Row& row, const double* scores) {
+std::vector<int64_t> selected(const OracleInput& in, int64_t query, const double* scores) {
+  const Row row = row_of(in, query);
   std::vector<int64_t> kept, others;
   bool has_nan = false;
   const auto& select = in.spec.select;
   for (int64_t key = 0; key < in.num_keys; ++key) {
-    if (!contains(in.spec.pairs, row, key)) continue;
+    if (!oracle_candidate(in, row, query, key)) continue;
     const bool keep = !select || (select->keep && contains(*select->keep, row, key));
     // Nothing is better or worse than a NaN: the row is NaN whatever is taken.
     if (std::isnan(scores[key])) has_nan = true;
@@ -256,12 +257,12 @@ void forward_row(const OracleInput& in, int64_t query, OracleOutput& output) {
   double* scores = vector_at(output.scores, query, in.num_keys);
   double* weights = vector_at(output.weights, query, in.num_keys);
   for (int64_t key = 0; key < in.num_keys; ++key) {
-    if (!contains(in.spec.pairs, row, key)) continue;
+    if (!oracle_candidate(in, row, query, key)) continue;
     scores[key] = in.scale * dot(vector_at(in.q, query, in.head_dim), vector_at(in.k, key, in.head_dim), in.head_dim) +
                   term_of(in, query, key);
   }
   double* out = vector_at(output.out, query, in.head_dim);
-  const std::vector<int64_t> keys = selected(in, row, scores);
+  const std::vector<int64_t> keys = selected(in, query, scores);
   Values chosen;
   for (const int64_t key : keys) chosen.push_back(scores[key] + ramp_of(in, query, key));
   const Values p = oracle_transform(in.spec.transform, in.alpha, chosen);
@@ -284,7 +285,7 @@ void backward_row(const OracleInput& in, const OracleOutput& output, int64_t que
                   OracleGradients& grads) {
   const int64_t width = in.head_dim;
   const double* scores = vector_at(output.scores, query, in.num_keys);
-  const std::vector<int64_t> keys = selected(in, row_of(in, query), scores);
+  const std::vector<int64_t> keys = selected(in, query, scores);
   if (keys.empty()) return;
   Values chosen, weights, grad;
   for (const int64_t key : keys) {
@@ -317,6 +318,11 @@ Values oracle_transform(const Transform& transform, double alpha, const Values& 
   if (std::any_of(scores.begin(), scores.end(), [](double s) { return std::isnan(s); }))
     return Values(scores.size(), kNan);
   return std::visit([&](const auto& t) { return weigh(t, alpha, scores); }, transform);
+}
+
+bool oracle_candidate(const OracleInput& in, const Row& row, int64_t query, int64_t key) {
+  if (!in.given.empty() && !in.given[static_cast<size_t>(query * in.num_keys + key)]) return false;
+  return contains(in.spec.pairs, row, key);
 }
 
 int64_t oracle_offset(const OracleInput& in, const OracleOffsets& of, int64_t query, int64_t key) {

@@ -35,7 +35,11 @@ struct OracleInput {
   uint64_t stream = 0;         // Row::stream
   std::vector<double> factor;  // [num_queries, num_keys] on the weights (dropout: 0 or 1 / (1 - rate)); empty: none
   OracleTerms terms = {};
+  std::vector<bool> given = {};  // [num_queries, num_keys] pairs that come with the call; empty: the spec's alone
 };
+
+// Whether the key is a candidate of the query: the spec's pairs have it, and so have those that come with the call.
+bool oracle_candidate(const OracleInput& input, const Row& row, int64_t query, int64_t key);
 
 // The spec is span(limit,ramp)+topk(k), whose ramp acts behind the selection.
 inline bool oracle_ramps(const AttentionSpec& spec) {

@@ -1,0 +1,57 @@
+"""Keys that a model's own learned indexer chose: transformers hands them to every implementation but eager and sdpa, as
+`indices` [B, N_q, k] of keys for all heads (DeepSeek-V3.2 and others), or `block_indices` [B, H_kv, N_q, k] (MiniMax M3).
+"""
+import torch
+
+from .._functional import attention, attention_weights
+from ._masks import allowed_pairs, is_encoded
+
+
+def with_indices(qkv, mask, indices, resolved, options, wants_weights):
+    """What an attention function returns, of attention to the keys of `indices` that the mask allows.
+
+    Args:
+        mask (Tensor, optional): [B, 1, N_q, N_k], bool or added to scores; none is causal.
+        resolved (tuple): a spec and its properties.
+    """
+    (query, key, value), (spec, has) = qkv, resolved
+    batch, heads, q_length, _ = query.shape
+    k_length = key.size(2)
+    if "positional" in has:
+        raise ValueError(f"fovea: '{spec}' compares positions, and the model's indexer chooses the keys of this layer; give "
+                         "it a spec without a pattern, such as full or topk(32)")
+    if is_encoded(mask):
+        raise NotImplementedError("fovea: the model passes indices of keys without a mask of its pairs; load it with "
+                                  "attn_implementation='sdpa'")
+    entries = indices.long()
+    if mask is None:
+        last = torch.arange(k_length - q_length, k_length, device=entries.device)[:, None]
+        allowed = entries <= last
+    else:
+        allowed = allowed_pairs(mask, q_length, k_length, batch).gather(-1, entries.clamp(min=0))
+    # Where a query sees fewer keys than its list has places, the rest of the list is any of the others.
+    options = {**options, "indices": entries.where(allowed, -1).to(torch.int32), "enable_gqa": key.size(1) != heads}
+    out = attention(query, key, value, spec, **options).transpose(1, 2)
+    options.pop("dropout")
+    weights = attention_weights(query, key, spec, **options) if wants_weights else None
+    return out.contiguous(), weights
+
+
+def listed_blocks(module, block_indices, ranges, k_length):
+    """Options of `attention` for the blocks: of [B, H, N, D], or of the ranges' tokens."""
+    options = {"block_indices": block_indices, "block_size": module.config.index_block_size}
+    if ranges is None:
+        return options
+    queries, keys = ranges.queries, ranges.keys
+    reads = (queries.diff() > 0) & (keys.diff() > 0)
+    message = "fovea: an indexer counts blocks from a row's first place; pad the texts on the right"
+    shifted = (reads & (keys[:-1] % k_length != 0)).any()
+    if torch.compiler.is_compiling():
+        torch._assert_async(~shifted, message)
+    elif bool(shifted):
+        raise ValueError(message)
+    entries = block_indices.transpose(1, 2).flatten(0, 1)
+    # Queries that are padding see no key, whatever their list names.
+    sees = torch.repeat_interleave(reads, queries.diff(), output_size=entries.size(0)).to(entries.device)
+    options["block_indices"] = entries.where(sees[:, None, None], -1)
+    return options

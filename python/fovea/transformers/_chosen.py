@@ -1,22 +1,17 @@
 """Attention over the keys that an indexer chooses, as the attention function of a layer."""
 import torch
 
-from .._indexer import blocks_of, index_loss, index_target, index_topk
+from .._functional import attention
+from .._indexer import index_loss, index_target, index_topk
 from ._indexer import NAME
 
 
 def attention_over(query, key, value, indices, scale, dropout):
     """Attention of [B, H, S, D] over the keys [B, H_kv, T, D] that `indices` [B, S, n] names, -1 for none: [B, S, H, D_v].
     A query without a key gets zeros."""
-    out = []
-    for b in range(query.size(0)):
-        out.append(torch.cat([_block(query[b, :, block], key[b], value[b], indices[b, block], scale, dropout)
-                              for block in _blocks(query, key, indices)]))
-    return torch.stack(out)
-
-
-def _blocks(query, key, indices):
-    return blocks_of(query.size(2), indices.size(2) * (key.size(1) * key.size(3) + query.size(1)))
+    out = attention(query, key, value, "full", indices=indices, scale=scale, dropout=dropout,
+                    enable_gqa=key.size(1) != query.size(1))
+    return out.transpose(1, 2).contiguous()
 
 
 def _probabilities(query, key, indices, scale):
@@ -28,14 +23,6 @@ def _probabilities(query, key, indices, scale):
     missing = (indices < 0)[None, :, None]
     weights = scores.masked_fill(missing, torch.finfo(scores.dtype).min).softmax(-1)
     return weights.masked_fill(missing, 0)
-
-
-def _block(query, key, value, indices, scale, dropout):
-    weights = _probabilities(query, key, indices, scale).to(value.dtype)
-    if dropout:
-        weights = torch.nn.functional.dropout(weights, dropout)
-    chosen = value[:, indices.clamp(min=0).long().flatten()].unflatten(1, indices.shape)
-    return torch.matmul(weights, chosen).transpose(0, 1).flatten(1, 2)       # [N, H, D_v]
 
 
 class _WithLoss(torch.autograd.Function):

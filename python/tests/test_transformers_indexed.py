@@ -105,3 +105,13 @@ def test_what_does_not_go_with_an_indexer():
     made.set_attn_implementation(fovea.transformers.register("full"))
     with pytest.raises(ValueError, match="counts blocks from a row's first place; pad the texts on the right"):
         made(ids, attention_mask=hf.padding("left"))
+
+
+@pytest.mark.parametrize("make", [deepseek, minimax])
+def test_compiles_into_one_graph(make):
+    made, ids = make(), hf.tokens()
+    made.set_attn_implementation(fovea.transformers.register("full"))
+    torch._dynamo.reset()
+    with torch.no_grad():
+        run = torch.compile(lambda ids: output(made, ids, use_cache=False), fullgraph=True, backend="aot_eager")
+        torch.testing.assert_close(run(ids), output(made, ids, use_cache=False))

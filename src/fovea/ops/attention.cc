@@ -155,7 +155,8 @@ void set_given(const GivenArgument& given, const at::Tensor& q, const kernels::K
                const Layer::Group& group, CoreArguments& arguments) {
   if (!given.lists) return;
   if (group.routed) {
-    throw Error(cat("attention: indices and '", group.spec, "' both choose the keys of a query; leave one of them out"));
+    throw Error(
+        cat("attention: indices and '", group.spec, "' both choose the keys of a query; leave one of them out"));
   }
   const bool by_head = given.lists->dim() == q.dim();
   arguments.given = by_head ? key_heads_of(*given.lists, keys, arguments.first_head, group.num_heads) : *given.lists;

@@ -20,13 +20,13 @@ using kernels::AttentionProblem;
 using kernels::GivenPairs;
 using kernels::Sequence;
 
-constexpr int64_t kReadBehind = 16;  // kernels::GivenLists
-constexpr int64_t kTaskRows = 64;
+constexpr int64_t kReadBehindLists = 16;  // kernels::GivenLists
+constexpr int64_t kListTaskRows = 64;
 
 const char* name_of_lists(bool by_head) { return by_head ? "block_indices" : "indices"; }
 
 // [.., count] of q's queries, with q's heads left out or those of k in their place.
-bool fits(const at::Tensor& lists, bool by_head, const CoreTensors& x) {
+bool lists_fit(const at::Tensor& lists, bool by_head, const CoreTensors& x) {
   const at::Tensor& q = x.q;
   if (lists.dim() != q.dim() - (by_head ? 0 : 1) || lists.sym_size(0) != q.sym_size(0)) return false;
   if (by_head && lists.sym_size(1) != x.k.sym_size(1)) return false;
@@ -37,7 +37,8 @@ void check_lists(const at::Tensor& lists, int64_t block, bool by_head, const Cor
   if (block < 1 || block > std::numeric_limits<int32_t>::max())
     throw Error(cat("attention: block_size is ", block, "; expected the keys of a block, 1 or more"));
   const bool is_index = lists.scalar_type() == at::kInt || lists.scalar_type() == at::kLong;
-  if (fits(lists, by_head, x) && is_index && lists.device() == x.q.device() && lists.layout() == at::kStrided) return;
+  if (lists_fit(lists, by_head, x) && is_index && lists.device() == x.q.device() && lists.layout() == at::kStrided)
+    return;
   const bool packed = x.q.dim() == 3;
   const std::string expected =
       by_head ? cat(packed ? "[T_q, H_kv, k]" : "[B, H_kv, N_q, k]", ", a list for each head of k,")
@@ -52,7 +53,7 @@ struct QueryPlace {
 };
 
 // What an entry must be.
-struct Rule {
+struct EntryRule {
   GivenPairs lists;
   int64_t keys = 0, limit = 0;  // keys of the sequence, and Row::limit()
   int64_t block = lists.block;
@@ -60,14 +61,14 @@ struct Rule {
   int64_t allowed() const { return (std::max<int64_t>(limit, 0) + block - 1) / block; }
 };
 
-[[noreturn]] void refuse(const Rule& rule, const QueryPlace& at, int64_t entry, bool twice) {
-  const std::string what = cat("attention: ", name_of_lists(rule.lists.by_key_head), " names ",
-                               rule.block == 1 ? "key " : "block ", entry, " for query ", at.query, " of sequence ",
-                               at.sequence);
+[[noreturn]] void refuse_entry(const EntryRule& rule, const QueryPlace& at, int64_t entry, bool twice) {
+  const std::string what =
+      cat("attention: ", name_of_lists(rule.lists.by_key_head), " names ", rule.block == 1 ? "key " : "block ", entry,
+          " for query ", at.query, " of sequence ", at.sequence);
   if (twice) throw Error(cat(what, " twice; expected each once, and -1 in places left over"));
   if (entry < 0 || entry >= rule.units()) {
-    throw Error(cat(what, "; expected 0 to ", rule.units() - 1, " of the sequence's ", rule.keys,
-                    " keys, or -1 for none"));
+    throw Error(
+        cat(what, "; expected 0 to ", rule.units() - 1, " of the sequence's ", rule.keys, " keys, or -1 for none"));
   }
   throw Error(cat(what, ", which lies behind the query under the causal limit; expected ",
                   rule.allowed() > 0 ? cat("0 to ", rule.allowed() - 1, ", or -1") : std::string("-1"), " for none"));
@@ -77,7 +78,7 @@ struct Rule {
 class ListSorter {
  public:
   template <class T>
-  bool sort(std::span<const T> given, const Rule& rule, std::span<int32_t> out) {
+  bool sort(std::span<const T> given, const EntryRule& rule, std::span<int32_t> out) {
     const int64_t allowed = rule.allowed();
     size_t count = 0;
     for (const T entry : given) {
@@ -114,7 +115,7 @@ class ListSorter {
 
 // One row of lists: where its entries lie in the tensor that was given, side by side.
 template <class T>
-struct Lists {
+struct ListRows {
   const T* data = nullptr;
   int64_t token_stride = 0, head_stride = 0, batch_stride = 0, queries = 0;  // queries: N_q; 0: packed
   int64_t count = 0;
@@ -126,8 +127,8 @@ struct Lists {
 };
 
 template <class T>
-Lists<T> lists_at(const at::Tensor& x, bool by_head, bool packed) {
-  Lists<T> out{.data = x.const_data_ptr<T>(), .count = x.size(-1)};
+ListRows<T> lists_at(const at::Tensor& x, bool by_head, bool packed) {
+  ListRows<T> out{.data = x.const_data_ptr<T>(), .count = x.size(-1)};
   out.head_stride = by_head ? x.stride(1) : 0;
   if (packed) {
     out.token_stride = x.stride(0);
@@ -137,33 +138,33 @@ Lists<T> lists_at(const at::Tensor& x, bool by_head, bool packed) {
   return out;
 }
 
-Rule rule_of(const AttentionProblem& problem, const Sequence& s, int64_t query) {
+EntryRule rule_of(const AttentionProblem& problem, const Sequence& s, int64_t query) {
   return {problem.given, s.k_length, kernels::row_of(problem, s, query).limit()};
 }
 
 // Names the first fault of a list that has one.
 template <class T>
-[[noreturn]] void find_fault(std::span<const T> given, const Rule& rule, const QueryPlace& at) {
+[[noreturn]] void find_fault(std::span<const T> given, const EntryRule& rule, const QueryPlace& at) {
   std::vector<T> seen;
   for (const T entry : given) {
     if (entry == -1) continue;
     const bool twice = std::find(seen.begin(), seen.end(), entry) != seen.end();
-    if (twice || entry < 0 || entry >= rule.allowed()) refuse(rule, at, entry, twice);
+    if (twice || entry < 0 || entry >= rule.allowed()) refuse_entry(rule, at, entry, twice);
     seen.push_back(entry);
   }
   throw Error("attention: lists of pairs changed while they were read");
 }
 
 template <class T>
-void fill_lists(const Lists<T>& given, const AttentionProblem& problem, const at::Tensor& out) {
+void fill_lists(const ListRows<T>& given, const AttentionProblem& problem, const at::Tensor& out) {
   struct Task {
     int64_t sequence, first, count;
   };
   std::vector<Task> tasks;
   for (int64_t s = 0; s < std::ssize(problem.sequences); ++s) {
     const int64_t queries = problem.sequences[static_cast<size_t>(s)].q_length;
-    for (int64_t first = 0; first < queries; first += kTaskRows) {
-      tasks.push_back({s, first, std::min(kTaskRows, queries - first)});
+    for (int64_t first = 0; first < queries; first += kListTaskRows) {
+      tasks.push_back({s, first, std::min(kListTaskRows, queries - first)});
     }
   }
   const int64_t heads = out.size(1);
@@ -173,16 +174,17 @@ void fill_lists(const Lists<T>& given, const AttentionProblem& problem, const at
   const auto each_row = [&](const Task& task, const auto& work) {
     const Sequence& s = problem.sequences[static_cast<size_t>(task.sequence)];
     for (int64_t i = task.first; i < task.first + task.count; ++i) {
-      const Rule rule = rule_of(problem, s, i);
+      const EntryRule rule = rule_of(problem, s, i);
       for (int64_t h = 0; h < heads; ++h) {
-        const std::span<int32_t> row(to + ((s.q_begin + i) * heads + h) * given.count, static_cast<size_t>(given.count));
+        const std::span<int32_t> row(to + ((s.q_begin + i) * heads + h) * given.count,
+                                     static_cast<size_t>(given.count));
         if (!work(given.of(s.q_begin + i, h), rule, row, QueryPlace{task.sequence, i})) return false;
       }
     }
     return true;
   };
   torch_executor().run(std::ssize(tasks), [&](int64_t t, int worker) {
-    const bool good = each_row(tasks[static_cast<size_t>(t)], [&](auto list, const Rule& rule, auto row, auto) {
+    const bool good = each_row(tasks[static_cast<size_t>(t)], [&](auto list, const EntryRule& rule, auto row, auto) {
       return sorters[static_cast<size_t>(worker)].sort(list, rule, row);
     });
     int64_t first = faulty.load();
@@ -191,10 +193,11 @@ void fill_lists(const Lists<T>& given, const AttentionProblem& problem, const at
   });
   if (faulty == std::numeric_limits<int64_t>::max()) return;
   ListSorter again;
-  each_row(tasks[static_cast<size_t>(faulty.load())], [&](auto list, const Rule& rule, auto row, const QueryPlace& at) {
-    if (!again.sort(list, rule, row)) find_fault(list, rule, at);
-    return true;
-  });
+  each_row(tasks[static_cast<size_t>(faulty.load())],
+           [&](auto list, const EntryRule& rule, auto row, const QueryPlace& at) {
+             if (!again.sort(list, rule, row)) find_fault(list, rule, at);
+             return true;
+           });
 }
 
 }  // namespace
@@ -228,8 +231,8 @@ at::Tensor given_lists(const at::Tensor& given, const AttentionProblem& problem,
   const bool by_head = problem.given.by_key_head;
   const int64_t tokens = packed ? x.size(0) : x.size(0) * x.size(-2), heads = by_head ? x.size(1) : 1;
   const int64_t count = problem.given.count;
-  const at::Tensor room = at::empty({tokens * heads * count + kReadBehind}, at::kInt);
-  std::fill_n(room.mutable_data_ptr<int32_t>() + tokens * heads * count, kReadBehind, -1);
+  const at::Tensor room = at::empty({tokens * heads * count + kReadBehindLists}, at::kInt);
+  std::fill_n(room.mutable_data_ptr<int32_t>() + tokens * heads * count, kReadBehindLists, -1);
   const at::Tensor out = room.narrow(0, 0, tokens * heads * count).view({tokens, heads, count});
   if (x.scalar_type() == at::kInt) {
     fill_lists(lists_at<int32_t>(x, by_head, packed), problem, out);

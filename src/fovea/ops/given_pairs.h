@@ -11,7 +11,8 @@ namespace fovea::ops {
 // What the options give, as arguments of a call on q and k; the tensor is undefined where they give none. Throws an
 // Error if both are given, or shapes, types or devices do not fit; values are not read.
 struct GivenArgument {
-  std::optional<at::Tensor> lists;  // [B, N_q, count] or [B, H_kv, N_q, count]; packed [T_q, count] or [T_q, H_kv, count]
+  std::optional<at::Tensor>
+      lists;  // [B, N_q, count] or [B, H_kv, N_q, count]; packed [T_q, count] or [T_q, H_kv, count]
   int64_t block = 0;
 };
 GivenArgument given_argument(const CoreTensors& x, const AttentionOptions& options);

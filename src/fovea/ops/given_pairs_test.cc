@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
 
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -49,7 +50,7 @@ at::Tensor by_mask(const std::vector<at::Tensor>& x, const at::Tensor& entries, 
             if (list[b][entries.size(1) == 1 ? 0 : h / share][i][e] == j / unit) mask[b][h][i][j] = true;
   const at::Tensor q = x[0].to(at::kDouble), k = x[1].to(at::kDouble).repeat_interleave(share, 1),
                    v = x[2].to(at::kDouble).repeat_interleave(share, 1);
-  const at::Tensor scores = at::matmul(q, k.transpose(-1, -2)) / std::sqrt(static_cast<double>(kWidth));
+  const at::Tensor scores = at::matmul(q, k.transpose(-1, -2)).mul(1 / std::sqrt(static_cast<double>(kWidth)));
   return at::matmul(at::softmax(scores.masked_fill(listed.logical_not(), -INFINITY), -1), v);
 }
 

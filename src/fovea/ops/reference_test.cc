@@ -101,7 +101,8 @@ TokenCall call_of(const AttentionProblem& problem, const In& in) {
   call.terms = terms_of(problem, in.terms);
   if (problem.given.any()) {
     const int64_t heads = problem.given.by_key_head ? problem.num_key_heads() : 1;
-    call.given = at::from_blob(const_cast<int32_t*>(in.given.data), {call.q.size(0), heads, problem.given.count}, at::kInt);
+    call.given =
+        at::from_blob(const_cast<int32_t*>(in.given.data), {call.q.size(0), heads, problem.given.count}, at::kInt);
   }
   if (in.alpha) call.alpha = at::from_blob(const_cast<float*>(in.alpha), {problem.num_heads}, at::kFloat);
   return call;

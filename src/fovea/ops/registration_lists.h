@@ -16,8 +16,8 @@ using OptionalTensors = c10::List<OptionalTensor>;
 // What the operators' `layout`, `offsets` and `stream` hold, in this order; `terms` are kTermTensors. Graphs that were
 // stored before a list got longer leave out its end: at least so many.
 inline constexpr size_t kLeastLayout = 7, kLeastStream = 4;
-inline constexpr std::array kLayout{&CoreArguments::q_offsets, &CoreArguments::k_offsets, &CoreArguments::k_begins,
-                                    &CoreArguments::k_tokens,  &CoreArguments::q_lengths, &CoreArguments::k_lengths,
+inline constexpr std::array kLayout{&CoreArguments::q_offsets,  &CoreArguments::k_offsets, &CoreArguments::k_begins,
+                                    &CoreArguments::k_tokens,   &CoreArguments::q_lengths, &CoreArguments::k_lengths,
                                     &CoreArguments::drawn_seed, &CoreArguments::given};
 inline constexpr std::array kOffsets{&TermOffsets::by_head, &TermOffsets::by_query, &TermOffsets::rows,
                                      &TermOffsets::sums, &TermOffsets::sum_count};

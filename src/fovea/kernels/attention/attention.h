@@ -142,9 +142,9 @@ struct OffsetGradients {
   float* rows = nullptr;     // [count, H, D], apart for heads that share rows
 };
 
-// Lists of GivenPairs, [T_q, 1 or num_key_heads(), count], numbers side by side: of each query, ascending and each once,
-// keys or blocks of its sequence that begin below Row::limit(), then -1 up to the list's end. Readable for 16 numbers
-// behind the last list.
+// Lists of GivenPairs, [T_q, 1 or num_key_heads(), count], numbers side by side: of each query, ascending and each
+// once, keys or blocks of its sequence that begin below Row::limit(), then -1 up to the list's end. Readable for 16
+// numbers behind the last list.
 using GivenLists = Rows<const int32_t>;
 
 struct AttentionForward {

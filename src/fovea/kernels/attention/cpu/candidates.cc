@@ -106,27 +106,14 @@ class PatternRows {
   std::vector<std::vector<Span>> held_;
 };
 
-void add_group(const PatternRows& rows, RowGroup group, Candidates& table) {
-  std::vector<std::vector<Span>> members;
-  KeyUnion keys;
-  const auto query_of = [&](int64_t r) { return group.first_query + r * group.query_step; };
+void add_pattern_group(const PatternRows& rows, const RowGroup& group, Candidates& table) {
+  GroupRows members;
   for (int64_t r = 0; r < group.queries; ++r) {
-    members.push_back(rows.of(query_of(r)));
-    keys.add(members.back());
+    const int64_t query = group.first_query + r * group.query_step;
+    members.keys.push_back(rows.of(query));
+    if (rows.keeps()) members.kept.push_back(rows.kept(query));
   }
-  keys.number_columns();
-  group.row = static_cast<int32_t>(table.hull.size());
-  name_columns(keys, group, table.lists);
-  for (int64_t r = 0; r < group.queries; ++r) {
-    const std::vector<ColumnRange> ranges = columns_of(members[static_cast<size_t>(r)], keys);
-    std::vector<ColumnRange> gaps;
-    for (size_t i = 1; i < ranges.size(); ++i) gaps.push_back({ranges[i - 1].end, ranges[i].begin});
-    table.gaps.add(gaps);
-    table.hull.push_back(ranges.empty() ? ColumnRange{} : ColumnRange{ranges.front().begin, ranges.back().end});
-    table.pairs += table.hull.back().end - table.hull.back().begin;
-    if (rows.keeps()) table.keep.add(columns_of(rows.kept(query_of(r)), keys));
-  }
-  table.groups.push_back(group);
+  add_group(members, group, table);
 }
 
 // Groups of the queries of each residue class modulo `step`.
@@ -157,11 +144,11 @@ void lower_pattern(const PatternRows& rows, Candidates& table) {
   for (size_t residue = 0; residue < best.sizes.size(); ++residue) {
     auto first = static_cast<int64_t>(residue);
     for (const int64_t size : best.sizes[residue]) {
-      add_group(rows,
-                {.first_query = static_cast<int32_t>(first),
-                 .query_step = static_cast<int32_t>(best.step),
-                 .queries = static_cast<int32_t>(size)},
-                table);
+      add_pattern_group(rows,
+                        {.first_query = static_cast<int32_t>(first),
+                         .query_step = static_cast<int32_t>(best.step),
+                         .queries = static_cast<int32_t>(size)},
+                        table);
       first += size * best.step;
     }
   }
@@ -213,6 +200,24 @@ int64_t Candidates::bytes() const {
   return static_cast<int64_t>(ranges * sizeof(ColumnRange) + ints * sizeof(int32_t) + groups.size() * sizeof(RowGroup));
 }
 
+void add_group(const GroupRows& rows, RowGroup group, Candidates& table) {
+  KeyUnion keys;
+  for (const std::vector<Span>& row : rows.keys) keys.add(row);
+  keys.number_columns();
+  group.row = static_cast<int32_t>(table.hull.size());
+  name_columns(keys, group, table.lists);
+  for (size_t r = 0; r < rows.keys.size(); ++r) {
+    const std::vector<ColumnRange> ranges = columns_of(rows.keys[r], keys);
+    std::vector<ColumnRange> gaps;
+    for (size_t i = 1; i < ranges.size(); ++i) gaps.push_back({ranges[i - 1].end, ranges[i].begin});
+    table.gaps.add(gaps);
+    table.hull.push_back(ranges.empty() ? ColumnRange{} : ColumnRange{ranges.front().begin, ranges.back().end});
+    table.pairs += table.hull.back().end - table.hull.back().begin;
+    if (!rows.kept.empty()) table.keep.add(columns_of(rows.kept[r], keys));
+  }
+  table.groups.push_back(group);
+}
+
 Candidates lower(const AttentionProblem& problem, const Sequence& sequence, uint64_t stream) {
   Candidates table;
   const auto& select = problem.spec.select;
@@ -227,7 +232,7 @@ Candidates lower(const AttentionProblem& problem, const Sequence& sequence, uint
 
 Span Candidates::keys_of(const RowGroup& group) const {
   const int64_t last = group.columns - 1;
-  if (block > 0) {
+  if (group.given) {
     const int64_t last_block = given[group.list_at + last / block];
     return {given[group.list_at] * block, last_block * block + last % block + 1};
   }

@@ -37,8 +37,9 @@ struct RangeList {
 struct RowGroup {
   int32_t first_query = 0, query_step = 1, queries = 0;
   int32_t columns = 0, key_begin = 0, key_step = 1;
-  int64_t list_at = -1;  // >= 0: column c is key lists[list_at + c], or of pairs that come with the call, see given
+  int64_t list_at = -1;  // >= 0: column c is key lists[list_at + c]; but see `given`
   int32_t row = 0;       // index of its first query in hull, gaps and keep
+  bool given = false;    // of one query, whose list came with the call and lies at Candidates::given[list_at]
 };
 
 // The pairs of one sequence (and head, for random patterns).
@@ -49,10 +50,10 @@ struct Candidates {
   RangeList gaps;                 // columns inside the hull that are no candidates
   RangeList keep;                 // candidates that topk's keep pattern holds back from the selection
   int64_t pairs = 0;              // columns inside the hulls
-  // Pairs that come with the call: a group a query, whose columns are the keys of the blocks given[list_at], ... of so
-  // many keys each, but for the last one, which the causal limit or the sequence's end may cut.
+  // Lists that came with the call: blocks of so many keys, but for a list's last one, which the causal limit or the
+  // sequence's end may cut. Columns of a group that is `given` are the keys of its blocks.
   const int32_t* given = nullptr;
-  int64_t block = 0;  // 0: none come with the call
+  int64_t block = 0;  // 0: none came with the call
   int64_t bytes() const;
   const int32_t* list(const RowGroup& group) const {
     return group.list_at < 0 ? nullptr : lists.data() + group.list_at;
@@ -80,6 +81,14 @@ class CandidateTables {
 
 // The rows of one sequence, lowered. `stream` is Row::stream.
 Candidates lower(const AttentionProblem& problem, const Sequence& sequence, uint64_t stream);
+
+// Keys of a group's queries, sorted, disjoint and not touching; and those that topk's keep pattern holds back, empty
+// where the spec keeps none.
+struct GroupRows {
+  std::vector<std::vector<Span>> keys, kept;
+};
+// Adds the group with its columns, hulls, gaps and keep; `group` has its queries.
+void add_group(const GroupRows& rows, RowGroup group, Candidates& table);
 
 // The same of pairs that come with the call: the lists of the sequence's queries lie at `lists`, `stride` apart.
 struct QueryLists {

@@ -25,6 +25,7 @@ constexpr int64_t chunk_rows(int64_t queries, int64_t columns) {
 struct TaskSize {
   int64_t columns = 0, rows = 0, scores = 0;  // rows of a chunk, floats of its scores
   int64_t packed = 0;                         // columns of groups of several queries: single() packs no keys or values
+  int64_t gathered = 0;                       // columns of groups that are not RowGroup::given
   int64_t listed = 0;                         // columns whose keys HeadView::begin_group() writes down
 };
 inline TaskSize size_of(const Candidates& table, const RowsTask& task) {
@@ -34,10 +35,11 @@ inline TaskSize size_of(const Candidates& table, const RowsTask& task) {
     const int64_t rows = chunk_rows(group.queries, group.columns);
     size.columns = std::max<int64_t>(size.columns, group.columns);
     if (group.queries > 1) size.packed = std::max<int64_t>(size.packed, group.columns);
+    if (!group.given) size.gathered = std::max<int64_t>(size.gathered, group.columns);
+    if (group.given && table.block > 1) size.listed = std::max(size.listed, score_stride(group.columns));
     size.rows = std::max(size.rows, rows);
     size.scores = std::max(size.scores, rows * score_stride(group.columns));
   }
-  if (table.block > 1) size.listed = score_stride(size.columns);
   return size;
 }
 
@@ -201,7 +203,7 @@ struct HeadView : SequenceView {
 
   // Comes before all that asks for the group's keys.
   void begin_group(const RowGroup& group) {
-    if (table.block == 0 || group.columns == 0) return;
+    if (!group.given || group.columns == 0) return;
     const int32_t* blocks = table.given + group.list_at;
     given_ = table.block == 1 ? blocks : room;
     if (table.block == 1) return;
@@ -211,7 +213,7 @@ struct HeadView : SequenceView {
     }
   }
   // The keys of the group's columns; null: the progression.
-  const int32_t* list(const RowGroup& group) const { return table.block > 0 ? given_ : table.list(group); }
+  const int32_t* list(const RowGroup& group) const { return group.given ? given_ : table.list(group); }
   TokenList keys(const RowGroup& group) const {
     const int32_t* list = this->list(group);
     return {sequence.k_begin + (list == nullptr ? group.key_begin : 0), group.key_step, list, key_tokens};

@@ -27,18 +27,17 @@ inline BackwardBuffers backward_buffers(Arena& arena, const Candidates& table, c
   const TaskSize size = size_of(table, task);
   const int64_t padded = round_up(shape.width, kLanes);
   const bool sums = task.parts == 1 && !owns_keys(table, task);
-  const int64_t packed = table.block > 0 ? 0 : size.columns;  // BackwardTask::single() packs none
-  return {.key_panels = arena.take(panel_floats(packed, shape.width)),
-          .value_panels = arena.take(panel_floats(packed, shape.width)),
-          .keys = arena.take(packed * padded),
+  return {.key_panels = arena.take(panel_floats(size.gathered, shape.width)),
+          .value_panels = arena.take(panel_floats(size.gathered, shape.width)),
+          .keys = arena.take(size.gathered * padded),
           .queries = arena.take(size.rows * padded),
           .grad_out = arena.take(size.rows * padded),
           .grad_queries = arena.take(size.rows * padded),
           .left = arena.take(size.rows * padded),
           .weights = arena.take(size.scores),
           .grads = arena.take(size.scores),
-          .grad_keys = arena.take(packed * padded),
-          .grad_values = arena.take(packed * padded),
+          .grad_keys = arena.take(size.gathered * padded),
+          .grad_values = arena.take(size.gathered * padded),
           .all_grad_keys = arena.take(sums ? shape.keys * padded : 0),
           .all_grad_values = arena.take(sums ? shape.keys * padded : 0),
           .aside = arena.take(std::max(score_stride(size.columns), padded)),
@@ -84,8 +83,8 @@ class BackwardTask {
     for (int64_t g = task_.group_begin; g < task_.group_end; ++g) {
       const RowGroup& group = view_.table.groups[static_cast<size_t>(g)];
       view_.begin_group(group);
-      if (view_.table.block > 0) {
-        if (group.queries > 0) single(transform, group);
+      if (group.given) {
+        single(transform, group);
         continue;
       }
       run_group(transform, group);
@@ -159,7 +158,7 @@ class BackwardTask {
     multiply(product, columns, padded / kLanes);
   }
 
-  // A query whose keys come with the call. Nothing is packed, and what it gives to keys is added where their sums lie.
+  // A query whose list came with the call. Nothing is packed, and what it gives to keys is added where their sums lie.
   template <class Transform>
   void single(Transform& transform, const RowGroup& group) {
     if (terms_.any()) terms_.begin_group(group);

@@ -132,7 +132,7 @@ class ForwardTask {
     pack_rows(queries_, tokens, 1, view_.width, b_.queries);
     SingleRow row{.query = b_.queries, .rows = keys_, .tokens = view_.keys(group), .width = view_.width};
     // What lies behind a row is not the next one.
-    if (row.tokens.places != nullptr || view_.table.block == 1) row.ahead = 0;
+    if (row.tokens.places != nullptr || (group.given && view_.table.block == 1)) row.ahead = 0;
     score_single(row, group.columns, in_.scale, b_.scores);
     weigh(transform, group, 0, 1, part);
     row.rows = values_;

@@ -27,7 +27,7 @@ enum class Fault : uint8_t {
   kZeroTimesNan,  // all values of a sequence go into every sum
   kNoTerms,       // forgotten
   kWrongTerm,     // the gradients of terms, in one element
-  kIgnoresLists,   // of pairs that come with the call
+  kIgnoresLists,  // of pairs that come with the call
 };
 Fault fault = Fault::kNone;
 

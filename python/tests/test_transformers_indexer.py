@@ -136,6 +136,17 @@ def test_compiles_whole():
         torch.testing.assert_close(compiled(ids).logits, expected, **CLOSE)
 
 
+def test_training_compiles_whole():
+    made, ids = sparse().train(), hf.tokens()
+    made(ids, labels=ids).loss.backward()
+    expected = {name: p.grad.clone() for name, p in made.named_parameters()}
+    made.zero_grad()
+    torch._dynamo.reset()
+    torch.compile(made, fullgraph=True, backend="aot_eager")(ids, labels=ids).loss.backward()
+    for name, parameter in made.named_parameters():
+        torch.testing.assert_close(parameter.grad, expected[name])
+
+
 def test_weights_are_exact():
     made, ids = sparse(), hf.tokens()
     with torch.no_grad():

@@ -13,7 +13,7 @@ struct IndexLoss {
   const float* k = nullptr;        // [batch, keys, width]
   const float* weights = nullptr;  // [batch, queries, heads]
   const float* target = nullptr;   // [batch, queries, count], 0 or more; each row is divided by its sum
-  ChosenKeys chosen;
+  ChosenKeys chosen = {};
   int64_t heads = 0, width = 0;
   // Of the sum of the losses, shaped as q, k and weights; null if no gradients are asked for.
   float *grad_q = nullptr, *grad_k = nullptr, *grad_weights = nullptr;

@@ -11,7 +11,7 @@ namespace fovea::kernels {
 struct IndexTarget {
   const float* q = nullptr;  // [batch, queries, heads, width]
   const float* k = nullptr;  // [batch, key_heads, keys, width]; head h reads h / (heads / key_heads)
-  ChosenKeys chosen;
+  ChosenKeys chosen = {};
   float* weights = nullptr;  // [batch, queries, count]
   int64_t heads = 0, key_heads = 0, width = 0;
   float scale = 1;

@@ -141,14 +141,14 @@ class Documents(unittest.TestCase):
         self.assertEqual(result.returncode, 1)
         self.assertIn("en.spm': the vocabulary has no piece <c1>, which --clause-flags needs; make it with `fovea vocab --clause-flags`",
                       result.stderr)
-        log = PLACE.folder / "flagged.log"
         checked(*train, "--vocabs", *vocabs, "--valid-sets", self.source, self.target, "--valid-freq", 6, "--valid-metrics",
-                "ce-mean-words", "--log", log)
+                "ce-mean-words")
         self.assertTrue((model / "last" / "clauses.txt").exists())
-        # Validation and score read the same pieces; those without flags give another figure.
-        found = re.search(r"ce-mean-words\D*([0-9.]+)", log.read_text())
-        summary = checked("score", "--model", model, *data, "--summary").stdout
-        self.assertAlmostEqual(float(re.search(r"-?[0-9]+\.[0-9]+", summary)[0]), -float(found[1]), delta=2e-4, msg=summary)
+        # Validation and score read the same pieces.
+        events = [json.loads(line) for line in (model / "log.jsonl").read_text().splitlines()]
+        found = [event["value"] for event in events if event["event"] == "valid"][-1]
+        summary = checked("score", "--model", model / "last", *data, "--summary").stdout
+        self.assertAlmostEqual(float(re.search(r"ce-mean-words ([0-9.]+)", summary)[1]), found, delta=1e-5, msg=summary)
         text = "the cat , and a dog .\n"
         cut = run("translate", "--model", model, "--max-length", 5, stdin=text)
         self.assertIn("has 10 tokens; cut to 5", cut.stderr)
@@ -156,8 +156,8 @@ class Documents(unittest.TestCase):
         pairs = [write("f.en", text), write("f.de", "die Katze , und ein Hund .\n")]
         links = checked("align", "--model", model, "--train-sets", *pairs).stdout.split()
         self.assertTrue(links and all(0 <= int(side) < 7 for link in links for side in link.split("-")), links)
-        pictured = checked("analyze", "--model", model, "--source", text.strip()).stdout
-        self.assertIn("<c2>", pictured)
+        pieces = checked("embed", "--model", model, "--pieces", stdin="cat and\n").stdout
+        self.assertEqual(pieces, "\u2581cat <c2> \u2581and </s>\n")
         again = run(*train, "--vocabs", *vocabs, "--pretrained-model", plain, "--overwrite")
         self.assertEqual(again.returncode, 1)
         self.assertIn("has another source.spm than this run", again.stderr)

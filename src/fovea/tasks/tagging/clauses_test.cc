@@ -139,7 +139,7 @@ TEST(TaggingClauses, TrainingScoreAndTagReadTheSameTags) {
   ClauseRun test;
   test.with_validation();
   run(test);
-  EXPECT_EQ(read_file(test.folder / "run" / "last" / "clauses.txt"), read_file(test.folder / "d.txt"));
+  EXPECT_EQ(read_file(cat(test.train.model, "/last/clauses.txt")), read_file(test.folder / "d.txt"));
   const auto score_of = [&](int64_t column) {
     ScoreOptions score;
     score.model = test.train.model;

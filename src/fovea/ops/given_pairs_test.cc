@@ -1,5 +1,6 @@
 #include "fovea/ops/given_pairs.h"
 
+#include <ATen/TensorOperators.h>
 #include <ATen/ops/allclose.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>

@@ -319,7 +319,7 @@ TEST(Training, ASecondTrainingInTheSameFolderIsRefused) {
 }
 
 TEST(Training, SaysWhatIsWrong) {
-  const auto refusal = [](const Change& change) {
+  const auto refusal = [](const std::function<void(TestTask&)>& change) {
     TestTask task;
     task.train.after_batches = 1;
     change(task);

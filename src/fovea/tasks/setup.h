@@ -54,7 +54,7 @@ TrainSetup train_setup() {
   };
   setup.check_model = [values] {
     validate(values->model);
-    refuse_idle_options(values->model);
+    if constexpr (requires { refuse_idle_options(values->model); }) refuse_idle_options(values->model);
   };
   setup.inputs = [values] { return values->options.inputs(); };
   setup.load = [values](const TrainConfig& config, int64_t batches_an_update) -> std::unique_ptr<train::Task> {

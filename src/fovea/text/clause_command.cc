@@ -58,25 +58,43 @@ struct ColumnSentence {
 
 class ColumnReader {
  public:
-  ColumnReader(const ClauseOptions& options, LineReader& input)
-      : word_(static_cast<size_t>(options.word_column)), tag_(static_cast<size_t>(options.tag_column)), input_(input) {}
+  ColumnReader(const ClauseOptions& options, const ClauseDictionary& dictionary, LineReader& input)
+      : word_(static_cast<size_t>(options.word_column)),
+        tag_(static_cast<size_t>(options.tag_column)),
+        dictionary_(dictionary),
+        input_(input) {}
 
   // The next lines up to an empty one; false at the end.
   bool next(ColumnSentence& sentence) {
     sentence = {};
+    bool is_ended = false;
     for (std::string line; input_.next_text(line);) {
       throw_if_interrupted("splitting clauses");
       std::vector<std::string> columns = split_words(line);
-      if (columns.empty()) return true;
+      is_ended = columns.empty();
+      if (is_ended) break;
       check(columns.size());
       sentence.words.push_back(columns[word_ - 1]);
       sentence.tags.push_back(columns[tag_ - 1]);
       sentence.lines.push_back(std::move(line));
     }
-    return !sentence.lines.empty();
+    if (is_first_ && !sentence.tags.empty()) require_tags(sentence);
+    is_first_ = is_first_ && sentence.tags.empty();
+    return is_ended || !sentence.lines.empty();
   }
 
  private:
+  // Plain text may pass for columns, with words for tags. Tags are in capitals, or the dictionary knows them.
+  void require_tags(const ColumnSentence& sentence) const {
+    const auto is_tag = [&](const std::string& tag) {
+      return dictionary_.knows_tag(tag) || std::ranges::none_of(tag, [](char c) { return c >= 'a' && c <= 'z'; });
+    };
+    if (std::ranges::any_of(sentence.tags, is_tag)) return;
+    throw Error(cat(input_name(input_.path()), ", the first sentence: got '", sentence.tags.front(), "' in column ",
+                    tag_, " of the word '", sentence.words.front(),
+                    "', and no other word has a part-of-speech tag there; expected a word and its tag per line; for "
+                    "plain text leave out --tag-column and --label"));
+  }
   void check(size_t columns) {
     const std::string place = cat(input_name(input_.path()), " line ", input_.line_number());
     const char* const word = columns == 1 ? " column" : " columns";
@@ -84,11 +102,14 @@ class ColumnReader {
       throw Error(cat(place, ": got ", columns, word, "; expected at least ", std::max(word_, tag_),
                       "; see --word-column and --tag-column"));
     if (columns_ != 0 && columns != columns_)
-      throw Error(cat(place, ": got ", columns, word, "; expected ", columns_, " as in the lines before"));
+      throw Error(cat(place, ": got ", columns, word, "; expected ", columns_, " as in the lines before",
+                      is_first_ ? "; for plain text leave out --tag-column and --label" : ""));
     columns_ = columns;
   }
 
   size_t word_, tag_, columns_ = 0;
+  bool is_first_ = true;  // no sentence is complete
+  const ClauseDictionary& dictionary_;
   LineReader& input_;
 };
 
@@ -181,7 +202,7 @@ void run_clauses(const ClauseOptions& given) {
   if (options.tag_column == 0) {
     split_lines(options, own, input, output);
   } else {
-    ColumnReader columns(options, input);
+    ColumnReader columns(options, own, input);
     for (ColumnSentence sentence; columns.next(sentence);) {
       if (options.label) {
         write_labels(sentence, own, corrections, output);

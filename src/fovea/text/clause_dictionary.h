@@ -2,6 +2,7 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -53,6 +54,8 @@ class ClauseDictionary {
   };
   // `words` are the tokens' texts; `tags` are theirs, or empty.
   std::vector<Tagged> signals(std::span<const std::string> words, std::span<const std::string> tags) const;
+  // Whether an entry is of words with this tag.
+  bool knows_tag(const std::string& tag) const { return tags_.contains(tag); }
   // The words of a text that people split: "don't" is one, "end." is two.
   bool is_abbreviation(std::string_view word) const { return abbreviations_.contains(std::string(word)); }
 
@@ -70,6 +73,7 @@ class ClauseDictionary {
   std::string bytes_;
   std::map<std::string, std::vector<Entry>> entries_;  // by first word, longest first
   std::vector<Entry> by_tag_;
+  std::set<std::string> tags_;                         // of all entries
   std::map<std::string, bool> marks_, abbreviations_;  // characters of punctuation; lower-case words
 };
 

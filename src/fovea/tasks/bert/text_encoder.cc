@@ -63,7 +63,7 @@ TextEncoder encoder_only(BertModel bert, const at::Device& device, const std::st
               }};
 }
 
-TextEncoder translation_encoder(const nn::Checkpoint& checkpoint, const at::Device& device) {
+TextEncoder translation_encoder(const nn::Checkpoint& checkpoint, const at::Device& device, const std::string& option) {
   const auto config = nn::config_of<ModelConfig>(checkpoint.identity, checkpoint.folder / nn::kConfigFile);
   const auto file = checkpoint.identity.files.find(kSourceFile);
   if (file == checkpoint.identity.files.end())
@@ -72,6 +72,10 @@ TextEncoder translation_encoder(const nn::Checkpoint& checkpoint, const at::Devi
   if (config.dim_vocabs.front() != vocab->size())
     throw Error(cat((checkpoint.folder / nn::kConfigFile).string(), ": dim-vocabs: expected ", vocab->size(),
                     ", the size of ", kSourceFile));
+  if (uses_clauses(config))
+    throw Error(cat(option, ": the encoder of '", checkpoint.folder.string(), "' attends within clauses (",
+                    print(attention_of(config, Sublayer::kEncoder, 0)),
+                    "), and this command does not split text into clauses; expected an encoder without them"));
   nn::Transformer model(config, std::nullopt);
   nn::load_parameters(*model, checkpoint.model, checkpoint.folder / nn::kModelFile);
   nn::move_module(*model, device, at::kFloat);
@@ -99,7 +103,12 @@ TextEncoder translation_encoder(const nn::Checkpoint& checkpoint, const at::Devi
 TextEncoder load_any(const std::string& path, const at::Device& device, const std::string& option) {
   if (is_hugging_face_folder(path)) return encoder_only(read_bert(path), device, path);
   const nn::Checkpoint checkpoint = nn::load_checkpoint(path, nn::Load::kModel, option);
-  if (checkpoint.identity.task == kTranslationTask) return translation_encoder(checkpoint, device);
+  const std::string& task = checkpoint.identity.task;
+  if (task == kTranslationTask) return translation_encoder(checkpoint, device, option);
+  if (task != kTask && task != kTaggingTask)
+    throw Error(cat(option, ": '", checkpoint.folder.string(), "' is a model of the task ", task,
+                    "; expected one with an encoder of text, of the tasks ", kTask, ", ", kTaggingTask, ", ",
+                    kTranslationTask));
   return encoder_only(encoder_of_checkpoint(checkpoint, option), device, checkpoint.folder / nn::kModelFile);
 }
 

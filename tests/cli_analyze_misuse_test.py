@@ -20,6 +20,7 @@ class BadInput(Refusals):
         self.refused(*model, *text, "--by", "tag", says="--by: got 'tag'; expected previous or column:FILE", code=2)
         self.refused(*model, *text, "--by", "previous", "--unit", "piece", says="--by needs --unit word", code=2)
         self.refused(*model, "--sweep", "full", says="--sweep needs --train-sets", code=2)
+        self.refused(*model, *text, "--sweep", "full", "--output", F / "curve.png", says="expected a name that ends in .svg", code=2)
         self.refused(*model, *text, "--sweep", "cross=", says="--sweep: got 'cross='", code=2)
         self.refused(*model, translation(), *text, "--cost", says="give one --model", code=2)
         self.refused(*model, "--train-sets", SOURCE, says="--train-sets", code=2)

@@ -217,6 +217,17 @@ class BertScore(unittest.TestCase):
                        place.sides["test"][0], stdin=lines).stdout
         self.assertIn("F1 1.000000\n", text)
         self.assertIn("|model:model|layer:1|", text)
+        clauses = F / "with-clauses"
+        checked(*place.training(clauses, "--after-batches", 1, "--quiet", "--attention-encoder", "mix(full,clause(1))"))
+        result = run("embed", "--model", clauses, "--output", F / "never", stdin=lines)
+        self.assertEqual((result.returncode, result.stderr.count("\n")), (1, 1), result.stderr)
+        self.assertIn("attends within clauses (2*mix(full,clause(1))), and this command does not split text into clauses; "
+                      "expected an encoder without them", result.stderr)
+        language = F / "a-language-model"
+        checked("train", "--task", "language", "--model", language, "--train-sets", place.sides["test"][0], "--vocabs", "bytes",
+                "--dim-emb", 16, "--dec-depth", 1, "--transformer-heads", 2, "--transformer-dim-ffn", 16, "--after-batches", 1, "--quiet")
+        self.assertIn("is a model of the task language; expected one with an encoder of text, of the tasks bert, tagging, translation",
+                      run("embed", "--model", language, "--output", F / "never", stdin=lines).stderr)
 
     def test_says_what_is_wrong(self):
         def problem(*options, stdin="a\nb\nc\nd\n"):

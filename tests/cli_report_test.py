@@ -104,6 +104,67 @@ class Page(unittest.TestCase):
         self.assertEqual([(a["sublayer"], a["layer"], a["rows"]) for a in entry["attentions"]], [(1, 1, length), (1, 2, length)])
         self.assertEqual(len(codes_of(page, entry)), 2 * 2 * length * (length + 1) // 2)
 
+    def test_sweep(self):
+        """The losses are those that `analyze --sweep` finds for the same sentences."""
+        specs, sides = ["full", "topk(2)", "topk(1)", "cross=topk(1)"], []
+        for path in (SOURCE, TARGET):
+            sides.append(F / f"first-{path.name}")
+            sides[-1].write_text("".join(path.read_text().splitlines(keepends=True)[:4]))
+        page = data_of(report("--train-sets", SOURCE, TARGET, "--sentences", 4, "--sweep", *specs))["sweep"]
+        found = json.loads(checked("analyze", "--model", PLACE.model(), "--train-sets", *sides, "--sweep", *specs, "--json",
+                                   "--cpu-threads", 1, "--quiet").stdout)
+        self.assertEqual((page["unit"], page["units"]), ("target token", found["units"]))
+        self.assertEqual([spec for spec, _ in page["points"]], specs)
+        for (spec, loss), record in zip(page["points"], found["records"]):
+            self.assertAlmostEqual(loss, record["loss"], places=9, msg=spec)
+        losses = dict(page["points"])
+        curves = {curve["name"]: (curve["level"], curve["points"]) for curve in page["curves"]}
+        self.assertEqual(curves["topk(k)"], (False, [[1, losses["topk(1)"]], [2, losses["topk(2)"]]]))
+        self.assertEqual(curves["full"], (True, [[1, losses["full"]], [2, losses["full"]]]))
+        self.assertNotIn("sweep", data_of(report("--train-sets", SOURCE, TARGET, "--sentences", 1)))
+
+    def test_sweep_of_a_language_model(self):
+        line = F / "line"
+        line.write_text("a b c\n")
+        page = data_of(report("--input", line, "--sweep", "full", "topk(1)", model=language_model()))["sweep"]
+        found = json.loads(checked("analyze", "--model", language_model(), "--train-sets", line, "--sweep", "full", "topk(1)",
+                                   "--json", "--cpu-threads", 1, "--quiet").stdout)
+        self.assertEqual((page["unit"], page["units"]), ("unit", found["units"]))
+        for (_, loss), record in zip(page["points"], found["records"]):
+            self.assertAlmostEqual(loss, record["loss"], places=6)
+
+    def test_spans(self):
+        for cold in ("none", "zeros"):
+            model = F / f"span-{cold}"
+            checked("train", "--task", "language", "--model", model, "--train-sets", SOURCE, "--vocabs", "bytes", "--dim-emb", 16,
+                    "--dec-depth", 2, "--transformer-heads", 2, "--transformer-dim-ffn", 16, "--segment-length", 32,
+                    "--attention", "1*span(16,4);1*full", "--span-start", "0.4", "--span-cold-cache", cold, "--memory-length", 0,
+                    "--transformer-positions", "none", "--after-batches", 2, "--cpu-threads", 1, "--quiet")
+            known = json.loads(checked("analyze", "--model", model, "--json").stdout)["records"]
+            page = data_of(report("--input", SOURCE, "--sentences", 1, model=model))
+            for place in page["models"][0]["statistics"]:
+                span = next(r["span"] for r in known if (r["layer"], r["head"]) == (place["layer"], 1))
+                self.assertAlmostEqual(place["spans"][0], span, delta=0.051)
+                self.assertIsNone(place["spans"][1])
+            shorter = data_of(report("--input", SOURCE, "--sentences", 1, "--attention", "1*span(4,4);1*full", model=model))
+            self.assertEqual([place["spans"] for place in shorter["models"][0]["statistics"]], [[4, None]] * 2)
+        plain = data_of(report("--input", SOURCE, "--sentences", 1, model=language_model()))
+        self.assertEqual([place["spans"] for place in plain["models"][0]["statistics"]], [[], []])
+
+    def test_clauses(self):
+        """At each level, the page has the clauses that `fovea clauses` finds."""
+        model, text = F / "clauses", "She said that he came, and when they left, it rained."
+        checked(*PLACE.training(model, "--after-batches", 1, "--quiet", "--attention-encoder", "mix(full,clause(1),clause(3))"))
+        entry = data_of(report("--source", text, "--target", "a b", model=model))["models"][0]["passes"][0]
+        self.assertEqual(len(entry["clauses"]), len(entry["source"]))
+        self.assertEqual(entry["clauses"][0], 1)
+        for level in (1, 3):
+            clauses = checked("clauses", "--level", level, stdin=text + "\n").stdout.rstrip("\n").split("\t")
+            self.assertEqual(sum(0 < own <= level for own in entry["clauses"]), len(clauses), level)
+        self.assertEqual(set(entry["clauses"]), {0, 1, 3})
+        plain = data_of(report("--source", text, "--target", "a b"))["models"][0]["passes"][0]
+        self.assertEqual(plain["clauses"], [])
+
     def test_sizes(self):
         """20 sentences of 100 tokens with 4 + 4 layers of 4 heads; dense weights that are neither equal nor sparse."""
         model, text = F / "four", F / "long.txt"
@@ -142,6 +203,11 @@ class BadInput(unittest.TestCase):
         self.assertIn("choose one", self.said(*model, *page, "--input", SOURCE, "--source", "a", code=2))
         self.assertIn("--output is missing; expected a name that ends in .html", self.said(*model, "--source", "a", code=2))
         self.assertIn("expected a name that ends in .html", self.said(*model, "--source", "a", "--output", F / "a.txt", code=2))
+        self.assertIn("expected a name that ends in .html", self.said(*model, "--source", "a", "--output", F / "a.htm", code=2))
+        self.assertIn("--sweep: got 'cross='", self.said(*model, *page, "--source", "a", "--sweep", "cross=", code=2))
+        self.assertIn("which this model (trained with", self.said(*model, *page, "--source", "a", "--sweep", "rela-g"))
+        self.assertIn("a language model has no cross-attention", self.said("--model", language_model(), *page, "--source", "a",
+                                                                            "--sweep", "cross=full", code=2))
         self.assertIn("--reference needs --input", self.said(*model, *page, "--source", "a", "--reference", TARGET, code=2))
         self.assertIn("--target needs --source", self.said(*model, *page, "--input", SOURCE, "--target", "a", code=2))
         self.assertIn("--compare and --compare-attention", self.said(*model, *page, "--source", "a", "--compare", "m",
@@ -156,6 +222,9 @@ class BadInput(unittest.TestCase):
         error = self.said("--model", PLACE.model(), "--input", SOURCE, "--reference", short, "--output", F / "bad.html")
         self.assertIn(str(short), error)
         self.assertIn("3 lines", error)
+        # Lines that the page does not show count too.
+        for files in (("--input", SOURCE, "--reference", short), ("--train-sets", short, TARGET)):
+            self.assertIn("3 lines", self.said("--model", PLACE.model(), *files, "--sentences", 2, "--output", F / "bad.html"))
 
     def test_long_sentences(self):
         error = self.said("--model", PLACE.model(), "--source", "x " * 60, "--max-length", 50, "--output", F / "bad.html")
@@ -163,8 +232,7 @@ class BadInput(unittest.TestCase):
 
     def test_other_tasks(self):
         error = self.said("--model", PLACE.model(), "--source", "a", "--compare", language_model(), "--output", F / "bad.html")
-        self.assertIn("language", error)
-        self.assertIn("translation", error)
+        self.assertIn(f"--compare: '{language_model()}' is a model of the task language; expected one of the task translation", error)
 
     def test_unwritable_output(self):
         folder = F / "locked"

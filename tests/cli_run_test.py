@@ -324,6 +324,14 @@ class AverageEach(Refusals):
         self.refused(*average, "--valid-sets", "a", "b", says=["--valid-sets is for --each"], code=2)
         self.refused(*average, "--each", 1, "--valid-sets", "a", says=["--valid-sets"], code=2)
         self.refused(*average, "--each", 1, "--valid-metrics", "blue", says=["--valid-metrics: got 'blue'", "did you mean 'bleu'?"], code=2)
+        edited = PLACE.folder / "edited"
+        shutil.copytree(self.model, edited, symlinks=True)
+        text, changes = (edited / "train.yml").read_text(), 0
+        for value in ("0", "-3"):
+            changed, changes = re.subn(r"(?m)^valid-beam-size: .*$", f"valid-beam-size: {value}", text)
+            (edited / "train.yml").write_text(changed if changes else f"{text}valid-beam-size: {value}\n")
+            self.refused("average", "--model", edited, "--output", PLACE.folder / "x", "--each", 1,
+                         says=[f"{edited / 'train.yml'}: --valid-beam-size: got '{value}'; expected"])
         bare = PLACE.folder / "bare"
         shutil.copytree(self.model, bare, symlinks=True)
         (bare / "train.yml").unlink()

@@ -73,5 +73,19 @@ class Costs(unittest.TestCase):
         self.assertIn("tenth", analyze(translation(), "--cost", "--train-sets", SOURCE, TARGET, "--beam-size", 1))
 
 
+    def test_speeds_of_a_language_model(self):
+        found = json.loads(analyze(language("full"), "--cost", "--train-sets", TARGET, "--lengths", 8, 16, "--cost-units", 40,
+                                   "--sweep", "full", "topk(2)", "--json"))
+        self.assertEqual([(r["spec"], r["length"], r["segments"]) for r in found["speeds"]],
+                         [("full", 8, 5), ("full", 16, 2), ("topk(2)", 8, 5), ("topk(2)", 16, 2)])
+        self.assertTrue(all(r["training"] > 0 and r["decoding"] > 0 for r in found["speeds"]))
+        self.assertIn("units a second", analyze(language("full"), "--cost", "--train-sets", TARGET, "--lengths", 8))
+        for options, says in ((("--lengths", 100000), "--cost measures segments of 100,000 units; give more text"),
+                              (("--lengths", 2000), "the model has learned positions for")):
+            result = run("analyze", "--model", language("full"), "--cost", "--train-sets", TARGET, *options)
+            self.assertEqual((result.returncode, result.stdout, result.stderr.count("\n")), (1, "", 1), result.stderr)
+            self.assertIn(says, result.stderr)
+
+
 if __name__ == "__main__":
     unittest.main(verbosity=2)

@@ -180,6 +180,25 @@ class Report(unittest.TestCase):
         later = self.browser.evaluate("css(PALETTES.light.later)")
         self.assertTrue(any(node.get("fill") == later for node in root.iter()))
 
+    def test_clauses_and_the_sweep(self):
+        model = F / "clauses"
+        checked(*PLACE.training(model, "--after-batches", 1, "--quiet", "--attention-encoder", "mix(full,clause(1))"))
+        specs = ("decoder=full", "decoder=topk(1)", "decoder=topk(2)")
+        page = report("clauses-page", "--model", model, "--source", "He came, and she left.", "--target", "a b", "--sweep", *specs)
+        for width in (400, 1400):
+            self.browser.open(page, "#attention=encoder&layer=1&head=1", width=width)
+            starts = self.browser.evaluate("report.models[0].passes[0].clauses.filter(level => level > 0).length")
+            self.assertGreater(starts, 1)
+            self.assertEqual(self.browser.evaluate("document.querySelectorAll('.clauses .clause').length"), starts)
+            signs = "cards[0].shown.labels.rows.filter(label => label.startsWith('\u2460')).length"
+            self.assertEqual(self.browser.evaluate(signs), starts - 1)
+            self.assertEqual(self.browser.evaluate("document.querySelectorAll('#sweep .chart circle').length"), 2)
+            rows = self.browser.evaluate("[...document.querySelectorAll('#sweep tbody th')].map(cell => cell.textContent)")
+            self.assertEqual(rows, list(specs))
+            self.assertLessEqual(self.browser.evaluate("document.documentElement.scrollWidth"), width)
+        self.browser.open(page, "#attention=decoder&layer=1&head=1")
+        self.assertEqual(self.browser.evaluate("document.querySelectorAll('.clauses').length"), 0)
+
     def test_clusters_of_routed_heads(self):
         model, text = F / "routed", F / "lines.txt"
         text.write_text("the cat sat on the mat\nthe dog ran away\n" * 20)
@@ -193,6 +212,7 @@ class Report(unittest.TestCase):
         # With routed(..., causal), each token is in one cluster.
         length = self.browser.evaluate("report.models[0].passes[0].inputs.length")
         self.assertEqual(sorted(place for members in clusters[0][1] for place in members), list(range(length)))
+        self.assertTrue(self.browser.evaluate("document.getElementById('sweep').hidden"))
         self.assertEqual(self.browser.evaluate("document.querySelectorAll('.clusters li').length"), 3)
         self.assertEqual(self.browser.evaluate("document.querySelectorAll('.clusters .token').length"), length)
         # Tokens of different clusters do not see each other.

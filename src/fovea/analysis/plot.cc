@@ -153,12 +153,12 @@ struct Frame {  // of a panel's axes
   double y_at(double value) const { return top + (1 - y.place(value)) * kPlotHeight; }
 };
 
-std::string polyline(const std::vector<PixelPoint>& points, size_t name) {
+std::string polyline(const std::vector<PixelPoint>& points, size_t name, bool has_dots) {
   if (points.empty()) return "";
   std::string path;
   for (const auto& [x, y] : thinned(points)) path += cat(path.empty() ? "M" : "L", svg_length(x), " ", svg_length(y));
   std::string out = cat("<path d=\"", path, "\" fill=\"none\" stroke-linejoin=\"round\" ", stroke_of(name), "/>\n");
-  if (points.size() > kFewPoints) return out;
+  if (!has_dots || points.size() > kFewPoints) return out;
   for (const auto& [x, y] : points)
     out += cat("<circle cx=\"", svg_length(x), "\" cy=\"", svg_length(y), "\" r=\"2.4\" fill=\"",
                kColours.at(name % kColours.size()), "\"/>\n");
@@ -172,11 +172,11 @@ std::string draw_curve(const PlotCurve& curve, const Frame& frame) {
     if (is_drawn(x, y)) {
       piece.emplace_back(frame.x_at(x), frame.y_at(y));
     } else {
-      out += polyline(piece, curve.name);
+      out += polyline(piece, curve.name, !curve.is_level);
       piece.clear();
     }
   }
-  out += polyline(piece, curve.name);
+  out += polyline(piece, curve.name, !curve.is_level);
   if (!curve.marked) return out;
   if (const auto& [x, y] = curve.points.at(*curve.marked); is_drawn(x, y)) {
     out += cat("<circle cx=\"", svg_length(frame.x_at(x)), "\" cy=\"", svg_length(frame.y_at(y)),

@@ -12,6 +12,7 @@ struct PlotCurve {
   size_t name = 0;                                // its place in Plot::names, which chooses its colour
   std::vector<std::pair<double, double>> points;  // (x, y), x rising; a value of 1e30 or more, or NaN, leaves a gap
   std::optional<size_t> marked = {};              // the place of a point that gets a ring
+  bool is_level = false;                          // one value, drawn from side to side without dots
 };
 
 struct PlotPanel {

@@ -1,5 +1,6 @@
 #include "fovea/analysis/report.h"
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -26,6 +27,22 @@ ReportJson texts_json(const std::vector<ReportText>& texts) {
   ReportJson out = ReportJson::array();
   for (const ReportText& text : texts) out.push_back({text.heading, text.text});
   return out;
+}
+
+// A span with a digit behind the point; null for a head without one.
+ReportJson spans_json(const std::vector<std::optional<double>>& spans) {
+  ReportJson out = ReportJson::array();
+  for (const auto& span : spans) out.push_back(span ? ReportJson(std::round(*span * 10) / 10) : ReportJson());
+  return out;
+}
+
+ReportJson sweep_json(const ReportSweep& sweep) {
+  ReportJson points = ReportJson::array(), curves = ReportJson::array();
+  for (const ReportSweep::Point& point : sweep.points) points.push_back({point.spec, point.loss});
+  for (const PlotCurve& curve : sweep.plot.panels.front().curves)
+    curves.push_back({{"name", sweep.plot.names.at(curve.name)}, {"level", curve.is_level}, {"points", curve.points}});
+  return {
+      {"unit", sweep.unit}, {"units", sweep.units}, {"x", sweep.plot.x_title}, {"points", points}, {"curves", curves}};
 }
 
 std::string weights_id(size_t model, size_t pass) { return cat("weights-", model, "-", pass); }
@@ -70,7 +87,15 @@ void Report::begin_model(const std::string& name, const std::vector<ReportText>&
 }
 
 void Report::begin_pass(size_t sentence, const ReportTokens& tokens) {
-  models_.back().passes.push_back({sentence, tokens, {}, {}});
+  models_.back().passes.push_back({sentence, tokens, {}, {}, {}});
+}
+
+void Report::mark_clauses(const std::vector<int64_t>& levels) {
+  std::vector<int64_t>& own = models_.back().passes.back().clauses;
+  own.resize(levels.size());
+  for (size_t i = 0; i < levels.size(); ++i) {
+    if (levels[i] > 0) own[i] = own[i] == 0 ? levels[i] : std::min(own[i], levels[i]);
+  }
 }
 
 void Report::add(const ReportAttention& attention) {
@@ -82,8 +107,9 @@ void Report::add(const ReportAttention& attention) {
         cat("the report would hold more than ", thousands(kMostReportWeights),
             " attention weights, which is too much for a browser; show fewer sentences (--sentences) or shorter "
             "ones"));
-  Attention kept = {attention.sublayer, attention.layer, weights.heads,  weights.rows,
-                    weights.columns,    /*scales=*/{},   /*figures=*/{}, attention.clusters};
+  Attention kept = {attention.sublayer, attention.layer,    weights.heads,
+                    weights.rows,       weights.columns,    /*scales=*/{},
+                    /*figures=*/{},     attention.clusters, attention.spans};
   for (int64_t h = 0; h < weights.heads; ++h) {
     kept.scales.push_back(weight_scale(weights, h));
     kept.figures.push_back(figures_of(weights, h));
@@ -126,7 +152,8 @@ std::string Report::data_json(int levels) const {
                      {"layer", place.layer},
                      {"rows", first.rows},
                      {"pairs", first.pairs},
-                     {"heads", heads}});
+                     {"heads", heads},
+                     {"spans", spans_json(place.spans)}});
     }
     return out;
   };
@@ -143,6 +170,7 @@ std::string Report::data_json(int levels) const {
                         {"source", pass.tokens.source},
                         {"inputs", pass.tokens.inputs},
                         {"outputs", pass.tokens.outputs},
+                        {"clauses", pass.clauses},
                         {"weights", weights_id(m, p)},
                         {"attentions", attentions}});
     }
@@ -151,6 +179,7 @@ std::string Report::data_json(int levels) const {
                               {"statistics", statistics_json(models_[m])},
                               {"passes", passes}});
   }
+  if (sweep_) data["sweep"] = sweep_json(*sweep_);
   return data.dump(-1, ' ', true, ReportJson::error_handler_t::replace);
 }
 

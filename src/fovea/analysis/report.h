@@ -1,10 +1,12 @@
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "fovea/analysis/plot.h"
 #include "fovea/analysis/report_weights.h"
 
 // Reports of attention: one HTML file that holds tokens, weights and statistics, and needs no network.
@@ -44,6 +46,20 @@ struct ReportAttention {
   int64_t layer = 0;  // from 1
   HeadWeights weights;
   std::vector<ReportClusters> clusters;  // of its routed heads
+  // The adaptive span of each head in tokens, of the model and not of the sentence; empty without any.
+  std::vector<std::optional<double>> spans = {};
+};
+
+// The loss of the first model under several mechanisms, over the sentences of the report.
+struct ReportSweep {
+  struct Point {
+    std::string spec;
+    double loss = 0;  // nats per unit
+  };
+  std::string unit;  // "target token"
+  int64_t units = 0;
+  std::vector<Point> points;
+  Plot plot;  // of one panel
 };
 
 // Figures of one head over all sentences of the report.
@@ -74,6 +90,11 @@ class Report {
   void begin_pass(size_t sentence, const ReportTokens& tokens);
   // Throws an Error if the page would hold more than kMostReportWeights.
   void add(const ReportAttention& attention);
+  // Marks clauses in that pass: for each source token, the lowest level whose clause begins with it, 0 for none. Marks
+  // of several attentions are joined.
+  void mark_clauses(const std::vector<int64_t>& levels);
+
+  void set_sweep(ReportSweep sweep) { sweep_ = std::move(sweep); }
 
   // The whole page.
   std::string html() const;
@@ -85,10 +106,12 @@ class Report {
     std::vector<float> scales;         // of each head
     std::vector<HeadFigures> figures;  // of each head
     std::vector<ReportClusters> clusters;
+    std::vector<std::optional<double>> spans;
   };
   struct Pass {
     size_t sentence;
     ReportTokens tokens;
+    std::vector<int64_t> clauses;  // [source], or empty
     std::vector<Attention> attentions;
     std::string codes;  // of all attentions
   };
@@ -102,6 +125,7 @@ class Report {
   std::string title_;
   std::vector<ReportSentence> sentences_;
   std::vector<Model> models_;
+  std::optional<ReportSweep> sweep_;
   int64_t weights_ = 0;
 };
 

@@ -168,6 +168,28 @@ TEST(Report, TouchesNoNetwork) {
   EXPECT_THAT(rest, Not(HasSubstr("innerHTML")));
 }
 
+TEST(Report, HoldsSpansClausesAndTheSweep) {
+  const std::vector<float> weights(8, 0.5F);
+  Report report("t", {{1, {}}});
+  report.begin_model("m", {});
+  report.begin_pass(0, {{"a", "b"}, {}, {}});
+  report.mark_clauses({1, 0});
+  report.mark_clauses({2, 3});
+  report.mark_clauses({1, 2});
+  report.add({ReportSublayer::kEncoder, 1, {weights.data(), 2, 2, 2}, {}, {{}, 7.06}});
+  ReportSweep sweep{"unit " + kHostile, 5, {{kHostile, 1.5}}, {}};
+  sweep.plot.names = {"topk(k)"};
+  sweep.plot.panels.push_back({"", {{0, {{1, 2.5}, {8, 1.5}}}}});
+  report.set_sweep(std::move(sweep));
+  const std::string text = element_text(report.html(), "data");
+  EXPECT_THAT(text, Not(HasSubstr("<")));
+  const auto data = nlohmann::json::parse(text);
+  EXPECT_EQ(data["models"][0]["passes"][0]["clauses"], (nlohmann::json{1, 2}));
+  EXPECT_EQ(data["models"][0]["statistics"][0]["spans"], (nlohmann::json{nullptr, 7.1}));
+  EXPECT_EQ(data["sweep"]["points"][0][1], 1.5);
+  EXPECT_EQ(data["sweep"]["curves"][0]["points"], nlohmann::json::parse("[[1.0, 2.5], [8.0, 1.5]]"));
+}
+
 TEST(Report, OfManyWeightsHasFewerLevels) {
   const std::vector<float> weights(2'100'000, 1.0F / 1400);
   Report report("t", {{1, {}}});

@@ -33,6 +33,17 @@ tasks::TrainSetup setup_of_run(const std::string& run, std::span<const tasks::Ta
   return setup;
 }
 
+// A file that was edited by hand may hold values that no command line would take.
+void require_ranges(std::span<const FieldView> fields, const std::string& file) {
+  Problems problems;
+  for (const FieldView& field : fields) problems.add_range(field);
+  try {
+    problems.throw_if_any();
+  } catch (const UsageError& error) {
+    throw Error(cat(file, ": ", error.what()));
+  }
+}
+
 // The options of the run, into `setup` and the result, with those of the command line over them.
 TrainConfig config_of_run(const AverageConfig& config, const tasks::TrainSetup& setup) {
   TrainConfig train;
@@ -43,6 +54,7 @@ TrainConfig config_of_run(const AverageConfig& config, const tasks::TrainSetup& 
   const fs::path file = fs::path(config.model) / kRunConfigFile;
   std::error_code failed;
   if (fs::exists(file, failed)) from_versioned_yaml(read_file(file), file.string(), kVersion, fields);
+  require_ranges(std::span(fields).first(settable), file.string());
   train.model = config.model;
   train.devices = config.devices;
   train.cpu_threads = config.cpu_threads;

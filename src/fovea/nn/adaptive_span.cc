@@ -107,6 +107,18 @@ std::vector<double> AdaptiveSpans::lengths() const {
   return lengths;
 }
 
+std::vector<std::optional<double>> AdaptiveSpans::lengths(const LayerSpec& mechanism) const {
+  const std::vector<double> own = lengths();
+  const auto asked = spans_of_heads(mechanism);
+  std::vector<std::optional<double>> lengths(asked.size());
+  for (size_t head = 0, next = 0; head < spans_.size(); ++head) {
+    if (!spans_[head]) continue;
+    const double length = own.at(next++);
+    if (asked[head]) lengths[head] = std::min(length, static_cast<double>(asked[head]->limit));
+  }
+  return lengths;
+}
+
 void AdaptiveSpans::report(bool training, PassExtras& extras) const {
   for (const double length : lengths()) {
     extras.add_note(kMeanNote, length);

@@ -44,6 +44,10 @@ class AdaptiveSpans : public torch::nn::Module {
   // q [T, H, D], not turned by its positions.
   ops::OffsetTerms terms(const at::Tensor& q, const Tables& tables) const;
 
+  // [H], the span of each head in tokens under a mechanism that fits(), whose limits cut it; nothing for a head
+  // without.
+  std::vector<std::optional<double>> lengths(const LayerSpec& mechanism) const;
+
   // Every span of `mechanism` is that of the same head here, of the same limit or a shorter one, which cuts it.
   bool fits(const LayerSpec& mechanism) const;
   // The mean and the greatest span for the log, in tokens, and in training the loss that shortens them.

@@ -443,8 +443,9 @@ TEST(AdaptiveSpan, AnotherMechanismNeedsTheTrainedSpans) {
   };
   EXPECT_EQ(
       refusal("3*span(8,3)"),
-      "--attention 3*span(8,3): it needs learned spans of these heads, limits and ramps, which this model (trained "
-      "with 2*span(8,3);1*full) does not have; use a mechanism without it, or train one with it");
+      "--attention 3*span(8,3): it needs learned spans of these heads and ramps, of these limits or longer ones (a "
+      "limit may only be shortened), which this model (trained with 2*span(8,3);1*full) does not have; use a mechanism "
+      "without it, or train one with it");
   EXPECT_NE(refusal("2*span(9,3);1*full"), "");
   EXPECT_NE(refusal("2*span(8,4);1*full"), "");
   for (const char* attention : {"2*span(8,3)+topk(2);1*full", "1*full;1*span(5,3);1*local(3)", "full"}) {

@@ -107,7 +107,10 @@ void Attention::require_parameters(const Mechanism& mechanism) const {
   const std::vector<int64_t> clusters = clusters_of_heads(mechanism.evaluation);
   if (!clusters.empty() && (!routing_ || routing_->clusters() != clusters)) missing = "centroids of its clusters";
   if (longest_span(mechanism.evaluation) > 0 && (!spans_ || !spans_->fits(mechanism.evaluation)))
-    missing = "learned spans of these heads, limits and ramps";
+    missing =
+        spans_
+            ? "learned spans of these heads and ramps, of these limits or longer ones (a limit may only be shortened)"
+            : "learned spans of these heads, limits and ramps";
   if (!missing.empty()) {
     throw Error(cat("--attention ", print(mechanism.evaluation), ": it needs ", missing,
                     ", which this model (trained with ", training_,
@@ -260,7 +263,9 @@ at::Tensor Attention::attend(const Projected& projected, const PackedOffsets& of
   const at::Tensor mixed = ops::attention(inputs.q, inputs.k, inputs.v, spec, filled);
   if (observer != nullptr) {
     routed.rows = nullptr, routed.known = &rows;
-    observer->show({place_, inputs.q, inputs.k, spec, filled, rows, {}});
+    auto spans = spans_ ? spans_->lengths(context.training ? mechanism_.training : mechanism_.evaluation)
+                        : std::vector<std::optional<double>>();
+    observer->show({place_, inputs.q, inputs.k, spec, filled, rows, {}, nullptr, std::move(spans)});
   }
   if (spans_ && context.extras != nullptr) spans_->report(context.training, *context.extras);
   if (!reports.empty()) add_routing(reports, routing_, place_.routing, context.training, *context.extras);
@@ -288,7 +293,8 @@ at::Tensor Attention::attend_clauses(const Projected& inputs, const PackedOffset
                     context.training ? training_ : evaluation_,
                     options,
                     {},
-                    clause_weights(heads, parts, options)});
+                    clause_weights(heads, parts, options),
+                    context.clauses.get()});
   }
   return ops::norm_over_heads(spec.front().spec.norm, attend_to_clauses(heads, parts, options),
                               {options.gain, options.gate, options.bias});

@@ -2,10 +2,12 @@
 #include <ATen/core/Tensor.h>
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "fovea/nn/attention.h"
+#include "fovea/nn/clauses.h"
 #include "fovea/ops/routing.h"
 
 namespace fovea::nn {
@@ -16,9 +18,11 @@ struct SeenAttention {
   const at::Tensor& q;  // packed, [T, H, D]
   const at::Tensor& k;
   const std::string& spec;
-  const ops::AttentionOptions& options;        // with offsets; dropout is to be left out
-  const std::vector<ops::RoutedRows>& routed;  // the weights of routed heads
-  const at::Tensor weights;                    // dense [B, H, N_q, N_k], of attention with clauses alone
+  const ops::AttentionOptions& options;                 // with offsets; dropout is to be left out
+  const std::vector<ops::RoutedRows>& routed;           // the weights of routed heads
+  const at::Tensor weights;                             // dense [B, H, N_q, N_k], of attention with clauses alone
+  const Clauses* clauses = nullptr;                     // of the same
+  const std::vector<std::optional<double>> spans = {};  // [H] in tokens, of attention with adaptive spans alone
 
   at::Tensor dense() const;  // the weights of any attention, before dropout, [B, H, N_q, N_k]
 };

@@ -4,6 +4,7 @@
 #include <tuple>
 #include <vector>
 
+#include "fovea/base/strings.h"
 #include "fovea/spec/config_problems.h"
 
 namespace fovea::tasks {
@@ -26,15 +27,15 @@ struct AnalysisOptions {
               "or cross=SPEC for one sort of attention"),
         field(
             "cost", &C::cost,
-            "print operations and bytes of the model's mechanisms, or of those of --sweep; with --train-sets, words a "
+            "print operations and bytes of the model's mechanisms, or of those of --sweep; with --train-sets, tokens a "
             "second too"),
         at_most(64, field("lengths", &C::lengths, "lengths for --cost, in tokens")),
         at_most(16, field("tau", &C::tau, "powers of unnormalised weights (ReLA's) in the diversity")),
         number("draws", &C::draws, "drawn pairs of heads for the divergence of sorts of heads", 1, 1e6),
         number("seed", &C::seed, "random seed of these draws", 0, 9e15),
         field("json", &C::json, "print one JSON object instead of tables"),
-        named("output", &C::output, "where the result goes, - is standard output; with --sweep, an SVG picture too",
-              "o"));
+        named("output", &C::output,
+              "where the result goes, - is standard output; with --sweep, the picture, a name that ends in .svg", "o"));
   }
 };
 
@@ -44,6 +45,9 @@ inline void add_analysis_problems(const AnalysisOptions& options, Problems& prob
   problems.add_if(options.tau.empty(), "--tau: got no number; expected one at least");
   for (const int64_t length : options.lengths)
     problems.add_if(length < 1 || length > (int64_t{1} << 20), "--lengths: expected lengths of 1 to 1048576 tokens");
+  problems.add_if(
+      !options.sweep.empty() && !options.cost && options.output != "-" && !options.output.ends_with(".svg"),
+      cat("--output: got '", options.output, "'; --sweep draws a picture, expected a name that ends in .svg"));
   const bool one_model = options.models.size() <= 1;
   problems.add_if(!one_model && (!options.sweep.empty() || options.cost),
                   "--sweep and --cost compare the mechanisms of one model; give one --model");

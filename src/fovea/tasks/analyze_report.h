@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "fovea/analysis/plot.h"
 #include "fovea/spec/run_options.h"
 #include "fovea/tasks/attention_statistics.h"
 
@@ -46,10 +47,15 @@ struct Sweep {
 std::string sweep_table(const Sweep& sweep);
 std::string sweep_json(const Sweep& sweep);
 // Specs that differ in one number, such as topk(4) and topk(8), are a curve over that number; others a level line.
+analysis::Plot sweep_plot(const Sweep& sweep);
 std::string sweep_svg(const Sweep& sweep);
 
 // The mechanisms that an entry of --sweep sets: "cross=topk(4)" one sort of attention, "topk(4)" all.
 AttentionOverride override_of(const std::string& entry);
+// The same over mechanisms that the options name: one for all sorts replaces them, one for a sort leaves the others.
+AttentionOverride override_by(const AttentionOverride& mechanisms, const std::string& entry);
+// Throws a UsageError for an entry of a sort of attention that a decoder alone does not have.
+void require_decoder_entry(const std::string& entry);
 
 // `cells` under `header`, in columns.
 std::string aligned_table(const std::vector<std::string>& header, const std::vector<std::vector<std::string>>& cells);

@@ -35,6 +35,17 @@ std::string speed_table(const std::vector<SpeedRecord>& speeds) {
          "of one sentence at a time; pairs in ten equal groups by source length\n";
 }
 
+std::string speed_table(const std::vector<LengthSpeedRecord>& speeds) {
+  std::vector<std::vector<std::string>> rows;
+  for (const LengthSpeedRecord& s : speeds) {
+    rows.push_back(
+        {s.spec, std::to_string(s.length), std::to_string(s.segments), fixed(s.training, 0), fixed(s.decoding, 0)});
+  }
+  return aligned_table({"spec", "length", "segments", "training", "decoding"}, rows) +
+         "\ntraining, decoding: units a second, of a forward and backward pass over segments of that length, and of "
+         "one text of that length made unit by unit\n";
+}
+
 }  // namespace
 
 std::vector<CostRecord> cost_records(const std::string& spec, const CostShape& shape,
@@ -64,7 +75,7 @@ std::vector<CostRecord> cost_records(const std::string& spec, const CostShape& s
   return records;
 }
 
-std::string cost_table(const std::vector<CostRecord>& costs, const std::vector<SpeedRecord>& speeds) {
+std::string cost_table(const std::vector<CostRecord>& costs, const CostSpeeds& speeds) {
   std::vector<std::vector<std::string>> rows;
   for (size_t first = 0, last = 0; first < costs.size(); first = last) {
     while (last < costs.size() && is_same_row(costs[first], costs[last])) ++last;
@@ -82,10 +93,12 @@ std::string cost_table(const std::vector<CostRecord>& costs, const std::vector<S
                      "weighted: pairs whose score is computed, and that are left after the selection; scores, "
                      "transform, values and projections: operations (FLOPs are the first three); bytes: q, k, v, "
                      "output and lists of selected pairs, once each\n";
-  return speeds.empty() ? text : text + "\n" + speed_table(speeds);
+  if (!speeds.by_source.empty()) text += "\n" + speed_table(speeds.by_source);
+  if (!speeds.by_length.empty()) text += "\n" + speed_table(speeds.by_length);
+  return text;
 }
 
-std::string cost_json(const std::vector<CostRecord>& costs, const std::vector<SpeedRecord>& speeds) {
+std::string cost_json(const std::vector<CostRecord>& costs, const CostSpeeds& speeds) {
   CostJson object = {{"records", CostJson::array()}};
   for (const CostRecord& r : costs) {
     object["records"].push_back({{"spec", r.spec},
@@ -102,8 +115,15 @@ std::string cost_json(const std::vector<CostRecord>& costs, const std::vector<Sp
                                  {"bytes", r.cost.bytes},
                                  {"projection_flops", r.projection_flops}});
   }
-  if (!speeds.empty()) object["speeds"] = CostJson::array();
-  for (const SpeedRecord& s : speeds) {
+  if (!speeds.by_source.empty() || !speeds.by_length.empty()) object["speeds"] = CostJson::array();
+  for (const LengthSpeedRecord& s : speeds.by_length) {
+    object["speeds"].push_back({{"spec", s.spec},
+                                {"length", s.length},
+                                {"segments", s.segments},
+                                {"training", s.training},
+                                {"decoding", s.decoding}});
+  }
+  for (const SpeedRecord& s : speeds.by_source) {
     object["speeds"].push_back({{"spec", s.spec},
                                 {"group", s.group},
                                 {"pairs", s.pairs},

@@ -37,7 +37,19 @@ struct SpeedRecord {
   double training = 0, decoding = 0;
 };
 
-std::string cost_table(const std::vector<CostRecord>& costs, const std::vector<SpeedRecord>& speeds);
-std::string cost_json(const std::vector<CostRecord>& costs, const std::vector<SpeedRecord>& speeds);
+// Units a second of a language model at one length.
+struct LengthSpeedRecord {
+  std::string spec;
+  int64_t length = 0, segments = 0;  // segments of that length that were trained on
+  double training = 0, decoding = 0;
+};
+
+// What was measured; both may be empty.
+struct CostSpeeds {
+  std::vector<SpeedRecord> by_source = {};
+  std::vector<LengthSpeedRecord> by_length = {};
+};
+std::string cost_table(const std::vector<CostRecord>& costs, const CostSpeeds& speeds);
+std::string cost_json(const std::vector<CostRecord>& costs, const CostSpeeds& speeds);
 
 }  // namespace fovea::tasks

@@ -16,7 +16,7 @@ namespace fovea::tasks {
 // What `fovea report` asks for with every task.
 struct ReportFields {
   std::string output, input, source, compare, compare_attention;
-  std::vector<std::string> train_sets;
+  std::vector<std::string> train_sets, sweep;
   int64_t sentences = 20, max_length = 512;
 };
 
@@ -30,14 +30,17 @@ constexpr auto report_fields(std::string_view train_sets_help) {
       number("max-length", &C::max_length, "longest sentence that is accepted, in tokens", 1, 2000),
       field("compare", &C::compare, "second model to show beside the first: folder of a run or of a checkpoint"),
       field("compare-attention", &C::compare_attention,
-            "show the same model beside it with this mechanism in every attention"));
+            "show the same model beside it with this mechanism in every attention"),
+      at_most(64, field("sweep", &C::sweep,
+                        "draw the loss of the sentences under these mechanisms too, without training: SPEC, or "
+                        "encoder=SPEC, decoder=SPEC or cross=SPEC for one sort of attention")));
 }
 
 inline void add_report_problems(const ReportFields& fields, Problems& problems) {
-  const bool is_page = fields.output.ends_with(".html") || fields.output.ends_with(".htm");
-  problems.add_if(!is_page, fields.output.empty()
-                                ? std::string("--output is missing; expected a name that ends in .html")
-                                : cat("--output: got '", fields.output, "'; expected a name that ends in .html"));
+  problems.add_if(!fields.output.ends_with(".html"),
+                  fields.output.empty()
+                      ? std::string("--output is missing; expected a name that ends in .html")
+                      : cat("--output: got '", fields.output, "'; expected a name that ends in .html"));
   const int inputs =
       (fields.input.empty() ? 0 : 1) + (fields.source.empty() ? 0 : 1) + (fields.train_sets.empty() ? 0 : 1);
   problems.add_if(inputs == 0, "no text to show; give --input FILE, --source TEXT or --train-sets");

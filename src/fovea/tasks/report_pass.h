@@ -1,6 +1,7 @@
 #pragma once
 #include <ATen/core/Tensor.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <string>
@@ -10,6 +11,7 @@
 #include "fovea/base/strings.h"
 #include "fovea/decode/diverged.h"
 #include "fovea/nn/attention_observer.h"
+#include "fovea/nn/clause_attention.h"
 #include "fovea/spec/attention_config.h"
 
 // From passes of models to reports, for any task.
@@ -42,10 +44,29 @@ class ReportObserver {
     return out;
   }
 
+  // For each token, the lowest level in use at which a clause begins with it; 0: none.
+  static std::vector<int64_t> clause_marks(const nn::SeenAttention& seen) {
+    std::vector<int64_t> marks(static_cast<size_t>(seen.q.size(0)));
+    for (const nn::ClauseHeads& heads : nn::clause_heads(resolve(parse_layer_spec(seen.spec), seen.place.heads))) {
+      if (!heads.clauses) continue;
+      for (const int64_t level : heads.clauses->levels) {
+        const at::Tensor& offsets = seen.clauses->of_level(level);
+        for (int64_t i = 0; i + 1 < offsets.numel(); ++i) {
+          int64_t& mark = marks[static_cast<size_t>(offsets.const_data_ptr<int64_t>()[i])];
+          mark = mark == 0 ? level : std::min(mark, level);
+        }
+      }
+    }
+    return marks;
+  }
+
   void add(const nn::SeenAttention& seen) {
+    if (seen.clauses != nullptr) report_.mark_clauses(clause_marks(seen));
     const nn::AttentionPlace& place = seen.place;
-    const at::Tensor weights = seen.dense();
-    const at::Tensor own = weights[0].to(at::kCPU, at::kFloat).contiguous();
+    at::Tensor own = seen.dense()[0].to(at::kCPU, at::kFloat);
+    // Keys of zeros before the text (--span-cold-cache) are no tokens.
+    if (place.kind == AttentionKind::kCausal) own = own.narrow(2, own.size(2) - own.size(1), own.size(1));
+    own = own.contiguous();
     if (!own.isfinite().all().item<bool>()) decode::refuse_diverged();
     using analysis::ReportSublayer;
     static constexpr std::array kSublayers = {ReportSublayer::kEncoder, ReportSublayer::kDecoder,
@@ -55,7 +76,8 @@ class ReportObserver {
                  .layer = ++layers_.at(kind),
                  .weights = {own.const_data_ptr<float>(), own.size(0), own.size(1), own.size(2),
                              place.kind == AttentionKind::kCausal},
-                 .clusters = clusters_of(seen.routed)});
+                 .clusters = clusters_of(seen.routed),
+                 .spans = seen.spans});
   }
 
   analysis::Report& report_;

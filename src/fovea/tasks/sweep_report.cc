@@ -53,6 +53,25 @@ AttentionOverride override_of(const std::string& entry) {
   return mechanisms;
 }
 
+AttentionOverride override_by(const AttentionOverride& mechanisms, const std::string& entry) {
+  const AttentionOverride given = override_of(entry);
+  if (!given.attention.empty()) return given;
+  AttentionOverride out = mechanisms;
+  for (const auto member : {&AttentionOverride::attention_encoder, &AttentionOverride::attention_decoder,
+                            &AttentionOverride::attention_cross}) {
+    if (!(given.*member).empty()) out.*member = given.*member;
+  }
+  return out;
+}
+
+void require_decoder_entry(const std::string& entry) {
+  const AttentionOverride given = override_of(entry);
+  const bool is_encoder = !given.attention_encoder.empty();
+  if (is_encoder || !given.attention_cross.empty())
+    throw UsageError(cat("--sweep: got '", entry, "'; a language model has no ",
+                         is_encoder ? "encoder" : "cross-attention", ", only decoder=SPEC or SPEC"));
+}
+
 std::string sweep_table(const Sweep& sweep) {
   const bool has_bleu = sweep.beam_size > 0;
   std::vector<std::string> header = {"spec", "loss", "perplexity"};
@@ -80,7 +99,7 @@ std::string sweep_json(const Sweep& sweep) {
   return object.dump(-1, ' ', false, SweepJson::error_handler_t::replace) + "\n";
 }
 
-std::string sweep_svg(const Sweep& sweep) {
+analysis::Plot sweep_plot(const Sweep& sweep) {
   std::map<std::string, std::vector<const SweepPoint*>> families;
   for (const SweepPoint& point : sweep.points) families[numbered(point.spec).family].push_back(&point);
   double low = HUGE_VAL, high = -HUGE_VAL;
@@ -91,9 +110,12 @@ std::string sweep_svg(const Sweep& sweep) {
       low = std::min(low, number), high = std::max(high, number);
     }
   }
-  if (!(low < high)) low = 0, high = 1;  // level lines alone
   analysis::Plot plot;
-  plot.x_title = "k";
+  if (low < high) {
+    plot.x_title = "k";
+  } else {
+    low = 0, high = 1;  // level lines alone
+  }
   plot.panels.push_back({cat("loss per ", sweep.unit), {}});
   if (sweep.beam_size > 0) plot.panels.push_back({"BLEU", {}});
   for (const auto& [family, points] : families) {
@@ -106,12 +128,15 @@ std::string sweep_svg(const Sweep& sweep) {
         std::sort(curve.points.begin(), curve.points.end());
       } else {
         curve.points = {{low, points.front()->*value}, {high, points.front()->*value}};
+        curve.is_level = true;
       }
       plot.panels[value == &SweepPoint::loss ? 0 : 1].curves.push_back(std::move(curve));
     }
     plot.names.push_back(is_curve ? family : points.front()->spec);
   }
-  return analysis::svg(plot);
+  return plot;
 }
+
+std::string sweep_svg(const Sweep& sweep) { return analysis::svg(sweep_plot(sweep)); }
 
 }  // namespace fovea::tasks

@@ -29,6 +29,7 @@ class SignalFinder {
   SignalFinder(const ClauseDictionary& dictionary, std::optional<ClauseTagger> tagger)
       : dictionary_(dictionary), tagger_(std::move(tagger)) {}
 
+  const ClauseDictionary& dictionary() const { return dictionary_; }
   bool has_tagger() const { return tagger_.has_value(); }
   // Gives each word its tag, if there is a model.
   void tag(std::vector<ClauseSentence>& sentences) const {
@@ -75,14 +76,19 @@ class SentenceLines {
 class SentenceColumns {
  public:
   // Without a column of tags if tag_column is 0.
-  SentenceColumns(const ClauseOptions& options, LineReader& input)
-      : word_(static_cast<size_t>(options.word_column)), tag_(static_cast<size_t>(options.tag_column)), input_(input) {}
+  SentenceColumns(const ClauseOptions& options, const ClauseDictionary& dictionary, LineReader& input)
+      : word_(static_cast<size_t>(options.word_column)),
+        tag_(static_cast<size_t>(options.tag_column)),
+        dictionary_(dictionary),
+        input_(input) {}
 
   bool next(ClauseSentence& sentence) {
     sentence = {};
+    bool is_ended = false;
     for (std::string line; input_.next_text(line);) {
       std::vector<std::string> columns = split_words(line);
-      if (columns.empty()) return true;
+      is_ended = columns.empty();
+      if (is_ended) break;
       check(columns.size());
       const std::string& word = columns[word_ - 1];
       if (!sentence.text.empty()) sentence.text += ' ';
@@ -92,10 +98,23 @@ class SentenceColumns {
       if (tag_ > 0) sentence.tags.push_back(columns[tag_ - 1]);
       sentence.lines.push_back(std::move(line));
     }
-    return !sentence.lines.empty();
+    if (is_first_ && !sentence.tags.empty()) require_tags(sentence);
+    is_first_ = is_first_ && sentence.lines.empty();
+    return is_ended || !sentence.lines.empty();
   }
 
  private:
+  // Plain text may pass for columns, with words for tags. Tags are in capitals, or the dictionary knows them.
+  void require_tags(const ClauseSentence& sentence) const {
+    const auto is_tag = [&](const std::string& tag) {
+      return dictionary_.knows_tag(tag) || std::ranges::none_of(tag, [](char c) { return c >= 'a' && c <= 'z'; });
+    };
+    if (std::ranges::any_of(sentence.tags, is_tag)) return;
+    throw Error(cat(input_name(input_.path()), ", the first sentence: got '", sentence.tags.front(), "' in column ",
+                    tag_, " of the word '", sentence.words.front(),
+                    "', and no other word has a part-of-speech tag there; expected a word and its tag per line; for "
+                    "plain text leave out --tag-column and --label"));
+  }
   void check(size_t columns) {
     const std::string place = cat(input_name(input_.path()), " line ", input_.line_number());
     const char* const word = columns == 1 ? " column" : " columns";
@@ -103,11 +122,14 @@ class SentenceColumns {
       throw Error(cat(place, ": got ", columns, word, "; expected at least ", std::max(word_, tag_), "; see ",
                       tag_ > 0 ? "--word-column and --tag-column" : "--word-column"));
     if (columns_ != 0 && columns != columns_)
-      throw Error(cat(place, ": got ", columns, word, "; expected ", columns_, " as in the lines before"));
+      throw Error(cat(place, ": got ", columns, word, "; expected ", columns_, " as in the lines before",
+                      is_first_ ? "; for plain text leave out --tag-column and --label" : ""));
     columns_ = columns;
   }
 
   size_t word_, tag_, columns_ = 0;
+  bool is_first_ = true;  // no sentence is complete
+  const ClauseDictionary& dictionary_;
   LineReader& input_;
 };
 
@@ -188,7 +210,7 @@ void split_text(const ClauseOptions& options, const ClauseDictionary& dictionary
 
 void split_columns(const ClauseOptions& options, const Corrections& corrections, const SignalFinder& finder,
                    LineReader& input, LineWriter& output) {
-  SentenceColumns reader(options, input);
+  SentenceColumns reader(options, finder.dictionary(), input);
   each_sentence(reader, finder, options.window, [&](const ClauseSentence& sentence, std::span<const Tagged> signals) {
     if (options.label) {
       write_labels(sentence, signals, corrections, output);

@@ -90,6 +90,7 @@ void ClauseDictionary::add(std::string_view line, const std::string& place) {
     throw Error(cat(place, ": got the kind '", kind, "'; expected one of ", join(known_kinds(), ", "),
                     did_you_mean(kind, known_kinds())));
   Entry entry{.words = split_words(columns[1]), .tags = split_words(columns.size() > 2 ? columns[2] : "")};
+  tags_.insert(entry.tags.begin(), entry.tags.end());
   if (entry.words.empty() || entry.words.size() > kMostPhrase)
     throw Error(cat(place, ": got ", entry.words.size(), " words; expected 1 to ", kMostPhrase));
   for (std::string& word : entry.words) word = lower(word);

@@ -2,6 +2,7 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -59,6 +60,8 @@ class ClauseDictionary {
   // The same by labels of the words: those of kSignalLabels; all others are no signals. The dictionary says which
   // punctuation is closing.
   std::vector<Tagged> labelled_signals(std::span<const std::string> words, std::span<const std::string> labels) const;
+  // Whether an entry is of words with this tag.
+  bool knows_tag(const std::string& tag) const { return tags_.contains(tag); }
   bool is_abbreviation(std::string_view word) const { return abbreviations_.contains(std::string(word)); }
 
  private:
@@ -75,6 +78,7 @@ class ClauseDictionary {
   std::string bytes_;
   std::map<std::string, std::vector<Entry>> entries_;  // by first word, longest first
   std::vector<Entry> by_tag_;
+  std::set<std::string> tags_;                         // of all entries
   std::map<std::string, bool> marks_, abbreviations_;  // characters of punctuation; lower-case words
 };
 

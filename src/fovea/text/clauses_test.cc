@@ -145,6 +145,13 @@ TEST(ClauseCommand, SplitsColumnsByTags) {
   text.options.tag_column = 2;
   text.options.level = 6;
   EXPECT_EQ(text.run(), "Who is \tsinging\nhe\n");
+  // Tags in small letters are tags if the dictionary has one of them.
+  Columns own("who wp\nruns vbz\n");
+  write_file(own.folder / "words", "relative\twho\twp\n");
+  own.options.dictionary = own.folder / "words";
+  own.options.tag_column = 2;
+  own.options.level = 3;
+  EXPECT_EQ(own.run(), "who runs\n");
 }
 
 // Tags by the words alone, as a model would.
@@ -306,6 +313,14 @@ TEST(ClauseCommand, RefusesBadInputInOneLine) {
   EXPECT_THAT(ragged.refusal(), HasSubstr("line 2: got 2 columns; expected 3 as in the lines before"));
   ragged.options.tag_column = 4;
   EXPECT_THAT(ragged.refusal(), HasSubstr("line 1: got 3 columns; expected at least 4"));
+  Columns plain("A man in a hat\n");
+  plain.options.tag_column = 2;
+  EXPECT_THAT(plain.refusal(),
+              HasSubstr("got 'man' in column 2 of the word 'A', and no other word has a part-of-speech "
+                        "tag there; expected a word and its tag per line; for plain text leave out"));
+  Columns longer("A man in a hat .\nTwo men\n");
+  longer.options.tag_column = 2;
+  EXPECT_THAT(longer.refusal(), HasSubstr("line 2: got 2 columns; expected 6 as in the lines before; for plain text"));
   Columns labels("a NN\n");
   labels.options.label = true;
   write_file(labels.folder / "fix", "a NN NOUN\n");

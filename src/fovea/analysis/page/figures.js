@@ -7,12 +7,27 @@ function rangeText(values, text) {
   return `${text(mean)} (${text(Math.min(...values)).replace("%", "")}–${text(Math.max(...values))})`;
 }
 
+// Adaptive spans; heads without one do not count.
+function spanRange(spans) {
+  const lengths = spans.filter(span => span !== null);
+  return lengths.length === 0 ? "\u2013" : rangeText(lengths, span => span.toFixed(1));
+}
+
+// The span of a head, or with head 0 the mean of those of a layer; "" without any.
+function spanText(model, sublayer, layer, head) {
+  const place = model.statistics.find(entry => entry.sublayer === sublayer && entry.layer === layer);
+  const spans = (place ? (head === 0 ? place.spans : place.spans.slice(head - 1, head)) : []).filter(span => span !== null);
+  if (spans.length === 0) return "";
+  return `; ${head === 0 ? "mean " : ""}span ${(spans.reduce((sum, span) => sum + span, 0) / spans.length).toFixed(1)} tokens`;
+}
+
 function statisticsTable(model) {
   const table = element("table", {});
   table.append(element("caption", {}, `${model.name}: mean of heads (least–greatest)`));
   const head = element("tr", {});
+  const hasSpans = model.statistics.some(place => place.spans.length > 0);
   for (const [text, kind] of [["Attention", "text"], ["Layer", ""], ["Exact zeros", ""], ["Entropy, nats", ""],
-                              ["Null rows", ""], ["Rows", ""], ["Pairs", ""]])
+                              ["Null rows", ""], ...(hasSpans ? [["Span, tokens", ""]] : []), ["Rows", ""], ["Pairs", ""]])
     head.append(element("th", {scope: "col", class: kind}, text));
   table.append(element("thead", {}, head));
   const body = element("tbody", {});
@@ -22,7 +37,7 @@ function statisticsTable(model) {
       const of = i => place.heads.map(figures => figures[i]);
       const row = element("tr", {}, element("th", {scope: "row", class: "text"}, SUBLAYER_NAMES[sublayer]));
       for (const text of [place.layer, rangeText(of(0), percent), rangeText(of(1), value => value.toFixed(2)),
-                          rangeText(of(2), percent), place.rows.toLocaleString("en"), place.pairs.toLocaleString("en")])
+                          rangeText(of(2), percent), ...(hasSpans ? [spanRange(place.spans)] : []), place.rows.toLocaleString("en"), place.pairs.toLocaleString("en")])
         row.append(element("td", {}, String(text)));
       body.append(row);
     }

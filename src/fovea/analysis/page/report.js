@@ -87,11 +87,12 @@ function drawCard(card, weights, palette) {
     draw().then(() => card.overview.querySelector('[aria-pressed="true"]')?.focus());
   }}));
   card.shown = null;
-  card.clusters.replaceChildren(...[state.layer > 0 && clustersOf(pass, state.sublayer, state.layer, state.head)].filter(Boolean));
+  card.clusters.replaceChildren(...[state.layer > 0 && clustersOf(pass, state.sublayer, state.layer, state.head),
+                                 state.sublayer !== DECODER && clausesBox(pass)].filter(Boolean));
   if (!matrix) return;
   const attentions = pass.attentions.filter(attention => attention.sublayer === state.sublayer);
   const figures = state.layer > 0
-      ? `${state.head === 0 ? "on average, a head has " : ""}${figuresText(figuresOf(attentions, state.layer, state.head))}` : "";
+      ? `${state.head === 0 ? "on average, a head has " : ""}${figuresText(figuresOf(attentions, state.layer, state.head))}${spanText(card.model, state.sublayer, state.layer, state.head)}` : "";
   const place = `${SUBLAYER_NAMES[state.sublayer]}, ${layerText(state.layer)}, ${headText(state.head)}`;
   card.caption.replaceChildren(element("b", {}, place), figures ? `: ${figures}` : "");
   const labels = labelsOf(pass, state.sublayer, state.rows);
@@ -234,6 +235,7 @@ function connectControls() {
 function start() {
   byId("cards").append(...cards.map(card => card.box));
   drawStatistics(byId("statistics"));
+  drawSweep(byId("sweep"));
   connectControls();
   readAddress();
   return draw();

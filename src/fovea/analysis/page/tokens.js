@@ -41,9 +41,10 @@ function shortened(token, width, size) {
 
 // The labels of an attention's rows and columns.
 function labelsOf(pass, sublayer, rows) {
-  if (sublayer === ENCODER) return {rows: pass.source, columns: pass.source};
+  const source = sourceLabels(pass);
+  if (sublayer === ENCODER) return {rows: source, columns: source};
   if (sublayer === DECODER) return {rows: pass.inputs, columns: pass.inputs};
-  return {rows: rows === "inputs" ? pass.inputs : pass.outputs, columns: pass.source};
+  return {rows: rows === "inputs" ? pass.inputs : pass.outputs, columns: source};
 }
 
 function percent(share) { return `${(100 * share).toFixed(1)}%`; }

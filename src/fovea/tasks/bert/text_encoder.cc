@@ -107,7 +107,12 @@ TextEncoder translation_encoder(const nn::Checkpoint& checkpoint, const at::Devi
 TextEncoder load_any(const std::string& path, const at::Device& device, const std::string& option) {
   if (is_hugging_face_folder(path)) return encoder_only(read_bert(path), device, path);
   const nn::Checkpoint checkpoint = nn::load_checkpoint(path, nn::Load::kModel, option);
-  if (checkpoint.identity.task == kTranslationTask) return translation_encoder(checkpoint, device);
+  const std::string& task = checkpoint.identity.task;
+  if (task == kTranslationTask) return translation_encoder(checkpoint, device);
+  if (task != kTask && task != kTaggingTask)
+    throw Error(cat(option, ": '", checkpoint.folder.string(), "' is a model of the task ", task,
+                    "; expected one with an encoder of text, of the tasks ", kTask, ", ", kTaggingTask, ", ",
+                    kTranslationTask));
   BertModel encoder = encoder_of_checkpoint(checkpoint, option);
   if (uses_clauses(encoder.config))
     throw Error(

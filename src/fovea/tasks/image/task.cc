@@ -2,18 +2,29 @@
 
 #include <torch/nn/module.h>
 
+#include <memory>
 #include <utility>
 
+#include "fovea/base/error.h"
 #include "fovea/base/file.h"
 #include "fovea/base/strings.h"
 #include "fovea/nn/adaptive_span.h"
 #include "fovea/nn/device.h"
 #include "fovea/nn/index_tensor.h"
 #include "fovea/ops/step.h"
+#include "fovea/tasks/image/load_model.h"
 #include "fovea/tasks/image/score_images.h"
 
 namespace fovea::image {
 namespace {
+
+std::vector<std::string> usual_measures() { return {"bits-per-dim"}; }
+
+std::vector<double> measure_values(const ImageScore& score, const std::vector<std::string>& names) {
+  std::vector<double> values;
+  for (const std::string& name : names) values.push_back(value_of(score, name));
+  return values;
+}
 
 std::string batches_fingerprint(const data::ImageSet& images, const data::ImageBatchOptions& options) {
   return checksum(cat(data::fingerprint(images), " ", options.mini_batch, " ", print(options.shape), " ", options.flips,
@@ -65,10 +76,26 @@ train::BatchLoss ImageTask::loss(int64_t batch, const nn::ForwardContext& contex
 }
 
 std::vector<double> ImageTask::validate(const std::vector<std::string>& names) {
-  const ImageScore score = ScoreImages(model_, shape_of(config_), options_.mini_batch).run(valid_);
-  std::vector<double> values;
-  for (const std::string& name : names) values.push_back(value_of(score, name));
-  return values;
+  return measure_values(ScoreImages(model_, shape_of(config_), options_.mini_batch).run(valid_), names);
+}
+
+std::vector<std::string> ImageTask::default_measures() const { return usual_measures(); }
+
+tasks::ModelValidation ImageTask::load_validation(const TrainConfig& config, const Options& options) {
+  if (options.valid_sets.empty()) throw UsageError("--valid-sets is missing; expected folders or files of images");
+  TrainedModelOptions model;
+  model.model = config.model;
+  model.devices = config.devices;
+  model.cpu_threads = config.cpu_threads;
+  const auto loaded = std::make_shared<LoadedModel>(load_model(model));
+  const auto images = std::make_shared<data::ImageSet>(data::load_images(options.valid_sets, "--valid-sets"));
+  require_fitting(loaded->config, *images, "--valid-sets");
+  return {.module = loaded->model.ptr(),
+          .measures = known_measures(),
+          .default_measures = usual_measures(),
+          .validate = [loaded, images, mini_batch = options.mini_batch](const std::vector<std::string>& names) {
+            return measure_values(ScoreImages(loaded->model, shape_of(loaded->config), mini_batch).run(*images), names);
+          }};
 }
 
 }  // namespace fovea::image

@@ -11,6 +11,7 @@
 #include "fovea/tasks/image/config.h"
 #include "fovea/tasks/image/measures.h"
 #include "fovea/tasks/image/options.h"
+#include "fovea/tasks/model_validation.h"
 #include "fovea/train/task.h"
 
 namespace fovea::image {
@@ -21,6 +22,7 @@ class ImageTask final : public train::Task {
   using Options = image::Options;
   using Model = ImageConfig;
   static std::span<const train::Measure> known_measures() { return image::measures(); }
+  static tasks::ModelValidation load_validation(const TrainConfig& config, const Options& options);
 
   // Batches of an update do not depend on each other, so their number plays no part.
   ImageTask(const TrainConfig& config, Options options, const ImageConfig& model, int64_t batches_an_update);
@@ -32,7 +34,7 @@ class ImageTask final : public train::Task {
   std::vector<int64_t> begin_epoch(int64_t epoch) override;
   train::BatchLoss loss(int64_t batch, const nn::ForwardContext& context) override;
   std::span<const train::Measure> measures() const override { return image::measures(); }
-  std::vector<std::string> default_measures() const override { return {"bits-per-dim"}; }
+  std::vector<std::string> default_measures() const override;
   std::string valid_fingerprint() const override { return valid_fingerprint_; }
   std::vector<double> validate(const std::vector<std::string>& names) override;
 

@@ -35,8 +35,8 @@ nn::StreamCut stream_cut(const LanguageConfig& config) {
   return memory == 0 ? nn::StreamCut{} : nn::StreamCut{.segment = config.segment_length, .memory = memory};
 }
 
-LoadedModel load_model(const LanguageModelOptions& options) {
-  const nn::Checkpoint checkpoint = decode::open_checkpoint(options.model, {kTask});
+LoadedModel load_model(const LanguageModelOptions& options, std::string_view option) {
+  const nn::Checkpoint checkpoint = decode::open_checkpoint(options.model, {kTask}, option);
   LanguageConfig config = nn::config_of<LanguageConfig>(checkpoint.identity, checkpoint.folder / nn::kConfigFile);
   config.memory_length = memory_of(config);  // as trained, whatever mechanism the options bring
   text::Units units = load_units(checkpoint);

@@ -1,4 +1,6 @@
 #pragma once
+#include <string_view>
+
 #include "fovea/nn/decoder_only.h"
 #include "fovea/tasks/language/config.h"
 #include "fovea/tasks/language/model_options.h"
@@ -13,8 +15,9 @@ struct LoadedModel {
 };
 
 // Sets the threads, and loads the model to its device in its precision, with its mechanisms and its memory as `options`
-// has them, which `config` says. Throws an Error for a model of another task.
-LoadedModel load_model(const LanguageModelOptions& options);
+// has them, which `config` says. Throws an Error for a model of another task. `option` is the flag that
+// named the model.
+LoadedModel load_model(const LanguageModelOptions& options, std::string_view option = "--model");
 
 // How generation reads a text as training did.
 nn::StreamCut stream_cut(const LanguageConfig& config);

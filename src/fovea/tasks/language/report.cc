@@ -14,9 +14,12 @@
 #include "fovea/base/signals.h"
 #include "fovea/base/strings.h"
 #include "fovea/nn/index_tensor.h"
+#include "fovea/ops/step.h"
 #include "fovea/spec/config_problems.h"
+#include "fovea/tasks/analyze_report.h"
 #include "fovea/tasks/language/load_model.h"
 #include "fovea/tasks/report_pass.h"
+#include "fovea/tasks/report_sweep.h"
 
 namespace fovea::language {
 namespace {
@@ -93,6 +96,36 @@ void add_passes(LoadedModel& loaded, const ReportOptions& options, const std::ve
   progress.finish();
 }
 
+ReportOptions swept(const ReportOptions& options, const std::string& entry) {
+  ReportOptions own = options;
+  tasks::require_decoder_entry(entry);
+  static_cast<AttentionOverride&>(own) = tasks::override_by(own, entry);
+  return own;
+}
+
+// The loss of the texts, each read as its page's pass reads it.
+tasks::ReportLoss loss_of(const ReportOptions& options, const std::vector<ShownText>& texts) {
+  const c10::InferenceMode guard;
+  LoadedModel loaded = load_model(options);
+  const at::Device device = loaded.model->output_weight().device();
+  tasks::ReportLoss loss;
+  for (const ShownText& text : texts) {
+    throw_if_interrupted("the report");
+    std::vector<int64_t> outputs = shown_units(loaded.units, text, tasks::report_place(options, text.line));
+    std::vector<int64_t> inputs = {loaded.units.eos()};
+    inputs.insert(inputs.end(), outputs.begin(), outputs.end() - 1);
+    const int64_t length = std::ssize(outputs);
+    const at::Tensor hidden = loaded.model->forward(nn::index_tensor(std::move(inputs)).to(device),
+                                                    nn::index_tensor(std::vector<int64_t>{0, length}), {});
+    const ops::TokenScores scores =
+        ops::token_scores(hidden, loaded.model->output_weight(), loaded.model->output_bias(),
+                          nn::index_tensor(std::move(outputs)).to(device));
+    loss.nats += scores.nll.sum(at::kDouble).item<double>();
+    loss.units += length;
+  }
+  return loss;
+}
+
 std::vector<analysis::ReportText> details_of(const LanguageConfig& config) {
   return {{"Model", cat(config.dec_depth, " layers of ", config.transformer_heads, " heads, width ", config.dim_emb)},
           {"Mechanism", tasks::mechanisms_text(config, Sublayer::kDecoder, config.dec_depth)}};
@@ -121,13 +154,16 @@ int64_t run_report(const ReportOptions& options) {
   std::vector<analysis::ReportSentence> sentences;
   for (const ShownText& text : texts) sentences.push_back({text.line, {{"Text", text.text}}});
   analysis::Report report(cat("Attention of ", options.model), std::move(sentences));
+  for (const std::string& entry : options.sweep) load_model(swept(options, entry));  // refuses before a pass
   std::optional<LoadedModel> loaded(load_model(options));
   report.begin_model(options.model, details_of(loaded->config));
   add_passes(*loaded, options, texts, report);
+  loaded.reset();  // before others take memory
+  tasks::add_report_sweep(
+      options.sweep, "unit", [&](const std::string& entry) { return loss_of(swept(options, entry), texts); }, report);
   if (tasks::compares(options)) {
-    loaded.reset();  // before the other takes memory
     const ReportOptions other = tasks::compared(options);
-    loaded.emplace(load_model(other));
+    loaded.emplace(load_model(other, options.compare.empty() ? "--model" : "--compare"));
     report.begin_model(tasks::compared_name(options, options.model), details_of(loaded->config));
     add_passes(*loaded, other, texts, report);
   }

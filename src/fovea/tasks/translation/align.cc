@@ -61,7 +61,7 @@ class BothWays {
     aligner.reversed = true;
     if (options.reverse_layer >= 0) aligner.choice.layer = options.reverse_layer;
     if (options.reverse_head >= 0) aligner.choice.head = options.reverse_head;
-    backward_.emplace(load_model(reverse), aligner);
+    backward_.emplace(load_model(reverse, "--reverse-model"), aligner);
   }
 
   std::vector<Links> align(const std::vector<TextPair>& pairs) {

@@ -1,5 +1,6 @@
 #pragma once
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "fovea/nn/transformer.h"
@@ -13,7 +14,8 @@ struct LoadedModel {
   text::Vocab source, target;
 };
 
-// Threads set, model on its device in its precision, vocabularies checked against it.
-LoadedModel load_model(const ModelOptions& options);
+// Threads set, model on its device in its precision, vocabularies checked against it. `option` is the flag that
+// named the model.
+LoadedModel load_model(const ModelOptions& options, std::string_view option = "--model");
 
 }  // namespace fovea::translation

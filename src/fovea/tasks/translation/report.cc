@@ -14,78 +14,15 @@
 #include "fovea/base/strings.h"
 #include "fovea/spec/config_problems.h"
 #include "fovea/spec/score_config.h"
+#include "fovea/tasks/analyze_report.h"
 #include "fovea/tasks/report_pass.h"
-#include "fovea/tasks/translation/pair_reader.h"
+#include "fovea/tasks/report_sweep.h"
+#include "fovea/tasks/translation/report_text.h"
+#include "fovea/tasks/translation/score_pairs.h"
 #include "fovea/tasks/translation/translator.h"
 
 namespace fovea::translation {
 namespace {
-
-// A pair whose target may still be to come from the model.
-struct ShownLine {
-  TextPair text;
-  bool has_target = false;
-};
-
-bool is_blank(const std::string& text) { return trim(text).empty(); }
-
-// Keeps the first lines with a source text.
-class LineChoice {
- public:
-  LineChoice(const ReportOptions& options) : options_(options) {}
-  bool is_full() const { return std::ssize(lines_) == options_.sentences; }
-  void add(TextPair pair, bool has_target) {
-    if (is_blank(pair.source) || (has_target && is_blank(pair.target))) {
-      ++blank_;
-    } else {
-      lines_.push_back({std::move(pair), has_target});
-    }
-  }
-  std::vector<ShownLine> take(bool has_more) {
-    if (blank_ > 0) log::warn(cat(count_lines(blank_), " without words ", blank_ == 1 ? "was" : "were", " left out"));
-    if (has_more) log::info(cat("the text has more lines; --sentences N shows more than ", options_.sentences));
-    return std::move(lines_);
-  }
-
- private:
-  const ReportOptions& options_;
-  std::vector<ShownLine> lines_;
-  int64_t blank_ = 0;
-};
-
-std::vector<ShownLine> lines_of_pairs(const ReportOptions& options, const std::vector<std::string>& files) {
-  LineChoice lines(options);
-  PairReader reader(files);
-  std::vector<TextPair> next = reader.next(1);
-  for (; !next.empty() && !lines.is_full(); next = reader.next(1)) lines.add(std::move(next.front()), true);
-  return lines.take(!next.empty());
-}
-
-std::vector<ShownLine> lines_of_input(const ReportOptions& options) {
-  LineChoice lines(options);
-  LineReader reader(options.input);
-  std::string line;
-  bool has_more = reader.next_text(line);
-  for (; has_more && !lines.is_full(); has_more = reader.next_text(line))
-    lines.add({line, "", reader.line_number()}, false);
-  return lines.take(has_more);
-}
-
-std::vector<ShownLine> read_shown_lines(const ReportOptions& options) {
-  if (!options.source.empty()) return {{{options.source, options.target, 1}, !options.target.empty()}};
-  std::vector<ShownLine> lines;
-  if (!options.train_sets.empty()) {
-    lines = lines_of_pairs(options, options.train_sets);
-  } else if (!options.reference.empty()) {
-    lines = lines_of_pairs(options, {options.input, options.reference});
-  } else {
-    lines = lines_of_input(options);
-  }
-  if (lines.empty())
-    throw Error(cat(options.input.empty() ? "--train-sets" : "--input",
-                    ": the text has no line with words; expected a ", "sentence per line"));
-  return lines;
-}
 
 // The tokens of a text, </s> included.
 Sentence shown_tokens(const text::Vocab& vocab, const std::string& text, const std::string& place,
@@ -168,6 +105,28 @@ void add_passes(LoadedModel& loaded, const ReportOptions& options, const std::ve
   progress.finish();
 }
 
+ReportOptions swept(const ReportOptions& options, const std::string& entry) {
+  ReportOptions own = options;
+  static_cast<AttentionOverride&>(own) = tasks::override_by(own, entry);
+  return own;
+}
+
+tasks::ReportLoss loss_of(const ReportOptions& options, const std::vector<ShownLine>& lines) {
+  LoadedModel loaded = load_model(options);
+  const tasks::ReportLimit limit = limit_of(loaded, options);
+  std::vector<SentencePair> pairs;
+  tasks::ReportLoss loss;
+  for (const ShownLine& line : lines) {
+    const std::string place = tasks::report_place(options, line.text.line);
+    pairs.push_back({shown_tokens(loaded.source, line.text.source, place, limit),
+                     shown_tokens(loaded.target, line.text.target, place, limit)});
+    loss.units += std::ssize(pairs.back().target);
+  }
+  constexpr BatchLimits kLimits = {4096, 256};
+  for (const double log_probability : score_pairs(loaded.model, pairs, kLimits)) loss.nats -= log_probability;
+  return loss;
+}
+
 // Before a search that may take long: whether the model can read all sources.
 void check_sources(const LoadedModel& loaded, const ReportOptions& options, const std::vector<ShownLine>& lines) {
   for (const ShownLine& line : lines)
@@ -214,15 +173,19 @@ int64_t run_report(const ReportOptions& options) {
   std::vector<ShownLine> lines = read_shown_lines(options);
   std::optional<LoadedModel> loaded(load_model(options));
   check_sources(*loaded, options, lines);
+  for (const std::string& entry : options.sweep) load_model(swept(options, entry));
   add_own_translations(*loaded, options, lines);
   analysis::Report report(cat("Attention of ", options.model), sentences_of(lines));
   report.begin_model(options.model, details_of(loaded->model->config()));
   add_passes(*loaded, options, lines, report);
+  loaded.reset();  // before others take memory
+  tasks::add_report_sweep(
+      options.sweep, "target token", [&](const std::string& entry) { return loss_of(swept(options, entry), lines); },
+      report);
   if (tasks::compares(options)) {
-    loaded.reset();  // before the other takes memory
     ReportOptions other = tasks::compared(options);
     if (!options.compare.empty()) other.vocabs.clear();
-    loaded.emplace(load_model(other));
+    loaded.emplace(load_model(other, options.compare.empty() ? "--model" : "--compare"));
     report.begin_model(tasks::compared_name(options, options.model), details_of(loaded->model->config()));
     add_passes(*loaded, other, lines, report);
   }

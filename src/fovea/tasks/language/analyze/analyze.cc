@@ -18,7 +18,6 @@
 #include "fovea/nn/attention_observer.h"
 #include "fovea/nn/index_tensor.h"
 #include "fovea/tasks/analyze_report.h"
-#include "fovea/tasks/cost_report.h"
 #include "fovea/tasks/encoding_threads.h"
 #include "fovea/tasks/language/load_model.h"
 #include "fovea/tasks/language/score_text.h"
@@ -27,36 +26,6 @@ namespace fovea::language {
 namespace {
 
 using tasks::AttentionStatistics;
-
-AnalyzeOptions with_mechanism(const AnalyzeOptions& options, const std::string& entry) {
-  AnalyzeOptions own = options;
-  own.model = options.models.front();
-  if (entry.empty()) return own;
-  const AttentionOverride given = tasks::override_of(entry);
-  for (const auto& [text, sort] : {std::pair(given.attention_encoder, "encoder"), {given.attention_cross, "cross"}}) {
-    if (!text.empty())
-      throw UsageError(cat("--sweep: got '", entry, "'; a language model has no ", sort,
-                           sort == std::string_view("cross") ? "-attention" : "", ", only decoder=SPEC or SPEC"));
-  }
-  AttentionOverride& mechanisms = own;
-  mechanisms = given;
-  return own;
-}
-
-data::TokenText read_text(const AnalyzeOptions& options, const LoadedModel& loaded) {
-  if (options.train_sets.empty()) {
-    data::TokenText text;
-    loaded.units.encode(options.source, text.ids);
-    text.documents = {0};
-    if (text.ids.empty()) throw Error("--source: the text has no units; expected one at least");
-    return text;
-  }
-  return data::load_token_text(
-      options.train_sets, loaded.units,
-      {.documents = parse_choice<data::Documents>(data::kDocumentsNames, loaded.config.documents, "documents"),
-       .threads = tasks::encoding_threads(options),
-       .option = "--train-sets"});
-}
 
 // The word of each unit of a text. A word begins behind white space, or with a unit that itself begins with some;
 // </s> is a word of its own.
@@ -218,26 +187,31 @@ int64_t sweep_mechanisms(const AnalyzeOptions& options) {
   return sweep.units;
 }
 
-int64_t analyze_cost(const AnalyzeOptions& options) {
-  std::vector<std::string> entries = options.sweep;
-  if (entries.empty()) entries.emplace_back();
-  LineWriter output(options.output);
-  std::vector<tasks::CostRecord> costs;
-  for (const std::string& entry : entries) {
-    LoadedModel loaded = load_model(with_mechanism(options, entry));
-    const DecoderConfig& model = loaded.model->config();
-    const tasks::CostShape shape{model.transformer_heads, model.dim_emb, {{Sublayer::kDecoder, model.dec_depth}}};
-    const auto own = tasks::cost_records(
-        entry.empty() ? "trained" : entry, shape,
-        [&](Sublayer sublayer, int64_t layer) { return attention_of(model, sublayer, layer); }, options.lengths);
-    costs.insert(costs.end(), own.begin(), own.end());
-  }
-  output.write(options.json ? tasks::cost_json(costs, {}) : tasks::cost_table(costs, {}));
-  output.close();
-  return 0;
+}  // namespace
+
+AnalyzeOptions with_mechanism(const AnalyzeOptions& options, const std::string& entry) {
+  AnalyzeOptions own = options;
+  own.model = options.models.front();
+  if (entry.empty()) return own;
+  tasks::require_decoder_entry(entry);
+  static_cast<AttentionOverride&>(own) = tasks::override_by(own, entry);
+  return own;
 }
 
-}  // namespace
+data::TokenText read_text(const AnalyzeOptions& options, const LoadedModel& loaded) {
+  if (options.train_sets.empty()) {
+    data::TokenText text;
+    loaded.units.encode(options.source, text.ids);
+    text.documents = {0};
+    if (text.ids.empty()) throw Error("--source: the text has no units; expected one at least");
+    return text;
+  }
+  return data::load_token_text(
+      options.train_sets, loaded.units,
+      {.documents = parse_choice<data::Documents>(data::kDocumentsNames, loaded.config.documents, "documents"),
+       .threads = tasks::encoding_threads(options),
+       .option = "--train-sets"});
+}
 
 void validate(const AnalyzeOptions& options) {
   Problems problems;
@@ -248,8 +222,8 @@ void validate(const AnalyzeOptions& options) {
   tasks::add_analysis_problems(options, problems);
   problems.add_if(options.train_sets.empty() && options.source.empty() && !options.sweep.empty() && !options.cost,
                   "--sweep needs --train-sets, the text to measure");
-  problems.add_if(options.cost && (!options.train_sets.empty() || !options.source.empty()),
-                  "--cost measures no speeds of language models; leave out --train-sets and --source");
+  problems.add_if(options.cost && !options.source.empty(),
+                  "--cost measures speeds on files; give them in --train-sets");
   const bool reads_input = std::ranges::count(options.train_sets, "-") > 0;
   problems.add_if(reads_input && (options.models.size() > 1 || options.sweep.size() > 1),
                   "--train-sets: the text is read once for each model or mechanism; expected files, not '-'");

@@ -4,7 +4,9 @@
 #include <tuple>
 #include <vector>
 
+#include "fovea/data/token_text.h"
 #include "fovea/tasks/analyze_options.h"
+#include "fovea/tasks/language/load_model.h"
 #include "fovea/tasks/language/model_options.h"
 
 namespace fovea::language {
@@ -12,7 +14,7 @@ namespace fovea::language {
 // `fovea analyze` for language models.
 struct AnalyzeOptions : LanguageModelOptions, LogOptions, tasks::AnalysisOptions {
   std::string unit = "word";
-  int64_t segment = 0, mini_batch = 16;
+  int64_t segment = 0, mini_batch = 16, cost_units = 16384;
 
   static constexpr auto fields() {
     using C = AnalyzeOptions;
@@ -29,7 +31,11 @@ struct AnalyzeOptions : LanguageModelOptions, LogOptions, tasks::AnalysisOptions
         field("source", &C::source, "analyse this text"),
         choice("unit", &C::unit, "figures count words, or the model's units (pieces or bytes)", "word|piece"),
         number("segment", &C::segment, "units of a segment (0: as it was trained)", 0, 1 << 24),
-        number("mini-batch", &C::mini_batch, "segments of a pass in --sweep, at most", 1, 1e6));
+        number("mini-batch", &C::mini_batch, "segments of a pass in --sweep and --cost, at most", 1, 1e6),
+        number("cost-units", &C::cost_units,
+               "units of --train-sets on which --cost measures training at each of --lengths, the first ones; at least "
+               "one segment",
+               1, 1e9));
     return std::tuple_cat(own, MachineOptions::fields(),
                           tasks::AnalysisOptions::fields<C>("text to analyse, may be compressed; - is standard input"),
                           LogOptions::fields());
@@ -40,5 +46,10 @@ void validate(const AnalyzeOptions& options);
 
 // Returns the number of units read.
 int64_t run_analyze(const AnalyzeOptions& options);
+
+// Its parts. The options for one entry of --sweep; the text, or that of --source, in the model's units.
+AnalyzeOptions with_mechanism(const AnalyzeOptions& options, const std::string& entry);
+data::TokenText read_text(const AnalyzeOptions& options, const LoadedModel& loaded);
+int64_t analyze_cost(const AnalyzeOptions& options);
 
 }  // namespace fovea::language

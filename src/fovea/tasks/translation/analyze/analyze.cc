@@ -42,16 +42,7 @@ AnalyzeOptions with_model(const AnalyzeOptions& options, const std::string& mode
 
 AnalyzeOptions with_mechanism(const AnalyzeOptions& options, const std::string& entry) {
   AnalyzeOptions own = with_model(options, options.models.front());
-  const AttentionOverride given = tasks::override_of(entry);
-  AttentionOverride& mechanisms = own;
-  if (!given.attention.empty()) {
-    mechanisms = given;
-  } else {
-    for (const auto member : {&AttentionOverride::attention_encoder, &AttentionOverride::attention_decoder,
-                              &AttentionOverride::attention_cross}) {
-      if (!(given.*member).empty()) mechanisms.*member = given.*member;
-    }
-  }
+  static_cast<AttentionOverride&>(own) = tasks::override_by(own, entry);
   return own;
 }
 

@@ -111,7 +111,7 @@ int64_t analyze_cost(const AnalyzeOptions& options) {
   if (!options.train_sets.empty()) texts = first_pairs(options);
   LineWriter output(options.output);
   std::vector<tasks::CostRecord> costs;
-  std::vector<tasks::SpeedRecord> speeds;
+  tasks::CostSpeeds speeds;
   for (const std::string& entry : entries) {
     LoadedModel loaded =
         load_model(entry.empty() ? with_model(options, options.models.front()) : with_mechanism(options, entry));
@@ -128,7 +128,7 @@ int64_t analyze_cost(const AnalyzeOptions& options) {
     costs.insert(costs.end(), own.begin(), own.end());
     if (texts.empty()) continue;
     const auto measured = speeds_of(loaded, options, spec, texts);
-    speeds.insert(speeds.end(), measured.begin(), measured.end());
+    speeds.by_source.insert(speeds.by_source.end(), measured.begin(), measured.end());
   }
   output.write(options.json ? tasks::cost_json(costs, speeds) : tasks::cost_table(costs, speeds));
   output.close();

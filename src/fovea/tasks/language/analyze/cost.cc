@@ -1,0 +1,138 @@
+#include <torch/nn/module.h>
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <utility>
+
+#include "fovea/base/error.h"
+#include "fovea/base/file.h"
+#include "fovea/base/log.h"
+#include "fovea/base/signals.h"
+#include "fovea/base/strings.h"
+#include "fovea/data/streams.h"
+#include "fovea/decode/sampler.h"
+#include "fovea/nn/index_tensor.h"
+#include "fovea/nn/memory.h"
+#include "fovea/ops/step.h"
+#include "fovea/tasks/cost_report.h"
+#include "fovea/tasks/language/analyze/analyze.h"
+
+// The cost of analyze.h.
+namespace fovea::language {
+namespace {
+
+double clock_seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+// Measures one model at one length. A model with memory reads its segments one by one, each with what it remembers.
+class LengthSpeeds {
+ public:
+  LengthSpeeds(LoadedModel& loaded, const AnalyzeOptions& options, const data::TokenText& text, int64_t length)
+      : loaded_(loaded),
+        length_(length),
+        memory_(loaded.config.memory_length),
+        windows_(text, loaded.units.eos(), {.context = length, .stride = length}),
+        segments_(std::max<int64_t>(1, std::min(options.cost_units, text.size()) / length)),
+        batch_(memory_ > 0 ? 1 : options.mini_batch) {}
+
+  tasks::LengthSpeedRecord measure(const std::string& spec) {
+    train(std::min(segments_, batch_));  // plans and buffers of this length
+    tasks::LengthSpeedRecord record{spec, length_, segments_};
+    double start = clock_seconds();
+    train(segments_);
+    record.training = static_cast<double>(segments_ * length_) / (clock_seconds() - start);
+    const decode::SamplingRules rules{.choice = {.top_k = 1},
+                                      .max_length = length_,
+                                      .never = {loaded_.units.eos()},
+                                      .cut = stream_cut(loaded_.config)};
+    const decode::Sampler sampler(loaded_.model, rules, ops::PackedLayer::Format::kExact);
+    const decode::Draft draft{{loaded_.units.eos()}};
+    int64_t units = 0;
+    start = clock_seconds();
+    sampler.run({&draft, 1}, [&](size_t, int64_t) { ++units; });
+    record.decoding = static_cast<double>(units) / (clock_seconds() - start);
+    return record;
+  }
+
+ private:
+  // Forward and backward passes over the first `count` segments, without an update.
+  void train(int64_t count) {
+    nn::Memory memory = nn::Memory::none(1);
+    for (int64_t first = 0; first < count; first += batch_) {
+      throw_if_interrupted("measuring");
+      std::vector<int64_t> inputs, outputs, offsets = {0};
+      for (int64_t i = first; i < std::min(count, first + batch_); ++i) {
+        const data::Window window = windows_.at(i);
+        inputs.insert(inputs.end(), window.inputs.begin(), window.inputs.end());
+        outputs.insert(outputs.end(), window.outputs.begin(), window.outputs.end());
+        offsets.push_back(std::ssize(inputs));
+      }
+      nn::DecoderOnly& model = loaded_.model;
+      const at::Device device = model->output_weight().device();
+      const auto pass = memory_ > 0 ? std::make_shared<nn::MemoryPass>(std::move(memory), memory_) : nullptr;
+      const at::Tensor hidden =
+          model->forward(nn::index_tensor(std::move(inputs)).to(device), nn::index_tensor(std::move(offsets)),
+                         {.training = true, .dropout_seed = 1}, pass);
+      if (pass) memory = pass->take();
+      ops::cross_entropy(hidden, model->output_weight(), model->output_bias(),
+                         nn::index_tensor(std::move(outputs)).to(device), 0)
+          .loss.backward();
+      model->zero_grad();
+    }
+  }
+
+  LoadedModel& loaded_;
+  int64_t length_, memory_;
+  data::ScoringWindows windows_;
+  int64_t segments_, batch_;
+};
+
+void require_length(const LoadedModel& loaded, const data::TokenText& text, int64_t length) {
+  if (text.size() < length)
+    throw Error(cat("--train-sets: the text has ", thousands(text.size()), " units; --cost measures segments of ",
+                    thousands(length), " units; give more text or shorter --lengths"));
+  const DecoderConfig& config = loaded.config;
+  if (has_learned_positions(config) && loaded.config.memory_length == 0 && length > config.max_positions)
+    throw Error(cat("--lengths: got ", thousands(length), "; the model has learned positions for ",
+                    thousands(config.max_positions), " units; expected at most as many"));
+}
+
+}  // namespace
+
+int64_t analyze_cost(const AnalyzeOptions& options) {
+  std::vector<std::string> entries = options.sweep;
+  if (entries.empty()) entries.emplace_back();
+  LineWriter output(options.output);
+  std::vector<tasks::CostRecord> costs;
+  tasks::CostSpeeds speeds;
+  int64_t units = 0;
+  for (const std::string& entry : entries) {
+    LoadedModel loaded = load_model(with_mechanism(options, entry));
+    const DecoderConfig& model = loaded.model->config();
+    const std::string spec = entry.empty() ? "trained" : entry;
+    const tasks::CostShape shape{model.transformer_heads, model.dim_emb, {{Sublayer::kDecoder, model.dec_depth}}};
+    const auto own = tasks::cost_records(
+        spec, shape, [&](Sublayer sublayer, int64_t layer) { return attention_of(model, sublayer, layer); },
+        options.lengths);
+    costs.insert(costs.end(), own.begin(), own.end());
+    if (options.train_sets.empty()) continue;
+    data::TokenText text = read_text(options, loaded);
+    text.documents = {0};  // segments of one length
+    units = text.size();
+    for (const int64_t length : options.lengths) require_length(loaded, text, length);
+    log::Progress progress(cat(spec, ", lengths"), static_cast<double>(options.lengths.size()));
+    int64_t done = 0;
+    for (const int64_t length : options.lengths) {
+      speeds.by_length.push_back(LengthSpeeds(loaded, options, text, length).measure(spec));
+      progress.at(static_cast<double>(++done));
+    }
+    progress.finish();
+  }
+  output.write(options.json ? tasks::cost_json(costs, speeds) : tasks::cost_table(costs, speeds));
+  output.close();
+  return units;
+}
+
+}  // namespace fovea::language

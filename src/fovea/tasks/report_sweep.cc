@@ -1,0 +1,33 @@
+#include "fovea/tasks/report_sweep.h"
+
+#include <cmath>
+#include <utility>
+
+#include "fovea/base/log.h"
+#include "fovea/base/signals.h"
+#include "fovea/decode/diverged.h"
+#include "fovea/tasks/analyze_report.h"
+
+namespace fovea::tasks {
+
+void add_report_sweep(const std::vector<std::string>& entries, const std::string& unit,
+                      const std::function<ReportLoss(const std::string& entry)>& measure, analysis::Report& report) {
+  if (entries.empty()) return;
+  Sweep sweep{.unit = unit, .units = 0, .beam_size = 0, .points = {}};
+  analysis::ReportSweep shown{.unit = unit, .units = 0, .points = {}, .plot = {}};
+  log::Progress progress("measuring mechanisms", static_cast<double>(entries.size()));
+  for (const std::string& entry : entries) {
+    throw_if_interrupted("the report");
+    const ReportLoss loss = measure(entry);
+    if (!std::isfinite(loss.nats)) decode::refuse_diverged();
+    sweep.points.push_back({entry, loss.nats / static_cast<double>(loss.units)});
+    shown.points.push_back({entry, sweep.points.back().loss});
+    sweep.units = shown.units = loss.units;
+    progress.at(static_cast<double>(sweep.points.size()));
+  }
+  progress.finish();
+  shown.plot = sweep_plot(sweep);
+  report.set_sweep(std::move(shown));
+}
+
+}  // namespace fovea::tasks

@@ -1,0 +1,24 @@
+#pragma once
+#include <string>
+#include <vector>
+
+#include "fovea/base/strings.h"
+#include "fovea/tasks/translation/pair_reader.h"
+#include "fovea/tasks/translation/report.h"
+
+// The text that `fovea report` shows.
+namespace fovea::translation {
+
+// A pair whose target may still be to come from the model.
+struct ShownLine {
+  TextPair text;
+  bool has_target = false;
+};
+
+inline bool is_blank(const std::string& text) { return trim(text).empty(); }
+
+// The first lines with words of what the options name. Throws an Error if there are none, and for source and target
+// text with different numbers of lines.
+std::vector<ShownLine> read_shown_lines(const ReportOptions& options);
+
+}  // namespace fovea::translation

@@ -136,9 +136,3 @@ def test_an_encoder_and_a_decoder_share_numbers():
         full, changed = run("full"), run("0=topk(1),1=full")
     assert not torch.allclose(changed.encoder_hidden_states[1], full.encoder_hidden_states[1])
     assert not torch.allclose(changed.decoder_hidden_states[1], full.decoder_hidden_states[1])
-
-
-def test_given_block_indices_are_refused_with_another_mechanism():
-    x = torch.randn(1, 2, 4, 8)
-    with pytest.raises(NotImplementedError, match="passes block_indices, and given indices"):
-        function_of("topk(2)")(torch.nn.Module(), x, x, x, None, block_indices=torch.zeros(1, 2, 4, 1, dtype=torch.int64))

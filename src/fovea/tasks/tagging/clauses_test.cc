@@ -202,7 +202,7 @@ TEST(TaggingClauses, NewMixturesStartWhereLittleChanges) {
     EXPECT_TRUE(mix.eq(-3).all().item<bool>());
     const auto by_token = weights.find("encoder.layers.1.self_attention.clause_mix_weight");
     if (by_token != weights.end()) {
-      EXPECT_TRUE(by_token->second.eq(0).all().item<bool>());
+      EXPECT_LT(by_token->second.abs().max().item<double>(), 1e-20) << "one update at such a rate moves it by little";
     }
     // A tagger that starts from it finds clauses as it does.
     ClauseRun next;

@@ -113,7 +113,7 @@ class Use(unittest.TestCase):
 
     def test_routed_with_memory(self):
         model = made("routed-memory", "--attention", "1*local(6);1*routed(3,8,causal)", "--memory-length", 20,
-                     "--transformer-positions", "rotary")
+                     "--transformer-positions", "shaw(9)")
         whole = score("--model", model, "--train-sets", TEST)
         self.assertEqual((whole.returncode, whole.stderr), (0, ""))
         self.assertIn("|memory:20|", whole.stdout)
@@ -183,8 +183,12 @@ class Use(unittest.TestCase):
         said = run(*training(F / "x", "--attention", "1*local(8);1*routed(3,8)", "--memory-length", 20))
         self.assertEqual((said.returncode, len(said.stderr.splitlines())), (2, 1))
         self.assertIn("choose among the tokens of a segment and have no memory; use routed(3,8,causal), or --memory-length 0", said.stderr)
+        said = run(*training(F / "x", "--attention", "1*local(8);1*routed(3,8,causal)", "--memory-length", 20,
+                             "--transformer-positions", "rotary"))
+        self.assertEqual((said.returncode, len(said.stderr.splitlines())), (2, 1))
+        self.assertIn("whose clusters depend on the turn of rotary positions", said.stderr)
         said = score("--model", made("routed-memory", "--attention", "1*local(6);1*routed(3,8,causal)", "--memory-length", 20,
-                                     "--transformer-positions", "rotary"), "--train-sets", TEST, "--same-length")
+                                     "--transformer-positions", "shaw(9)"), "--train-sets", TEST, "--same-length")
         self.assertEqual((said.returncode, len(said.stderr.splitlines())), (2, 1))
         self.assertIn("which counts members of a cluster, not units; leave --same-length out", said.stderr)
 

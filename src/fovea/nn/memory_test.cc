@@ -229,9 +229,11 @@ TEST(Memory, MovesNoCentroid) {
 // Prompts shorter and longer than a segment, then steps over several boundaries.
 TEST(Memory, StepByStepIsThePassOverSegments) {
   const torch::NoGradGuard guard;
-  for (const char* positions : {"rotary", "sinusoidal", "learned"}) {
+  for (const char* positions : {"rotary", "sinusoidal", "learned", "shaw(4)"}) {
     for (const std::string& attention : memory_specs()) {
       if (attention == "topk(3)" && positions != std::string("rotary")) continue;  // equal words, equal scores
+      // Clusters depend on the turn of a query, which counts from the memory's beginning in a pass, and in steps not.
+      if (attention.find("routed") != std::string::npos && positions == std::string("rotary")) continue;
       for (const StepCache::Rows kind : {StepCache::Rows::kApart, StepCache::Rows::kShared}) {
         DecoderOnly model = memory_model(attention, positions, "post", 2);
         const int64_t segment = 5, limit = 3;

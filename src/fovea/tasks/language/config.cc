@@ -12,7 +12,7 @@ namespace fovea::language {
 namespace {
 
 // Why the routed heads of layer `layer` cannot have memory, or nothing.
-std::string problem_of_routes(const LayerSpec& spec, int64_t layer, bool same_length) {
+std::string problem_of_routes(const LayerSpec& spec, int64_t layer, const LanguageConfig& config) {
   for (const HeadGroup& group : spec) {
     const std::optional<Routed>& route = group.spec.route;
     if (!route) continue;
@@ -20,7 +20,12 @@ std::string problem_of_routes(const LayerSpec& spec, int64_t layer, bool same_le
     if (!route->is_causal())
       return cat("--memory-length: layer ", layer, " has '", print(group.spec), "', whose clusters choose among the ",
                  "tokens of a segment and have no memory; use ", causal, ", or --memory-length 0");
-    if (same_length)
+    // A token's positions in training count from its memory's first unit, and while generating from the text's.
+    if (find_scheme<Rotary>(parse_positions(config.transformer_positions)))
+      return cat("--memory-length: layer ", layer, " has '", print(group.spec), "', whose clusters depend on the turn of ",
+                 "rotary positions, and memory moves that; use --transformer-positions shaw(R), transformer-xl or alibi, ",
+                 "or --memory-length 0");
+    if (config.same_length)
       return cat("--same-length: layer ", layer, " has '", print(group.spec), "', which counts members of a cluster, ",
                  "not units; leave --same-length out");
   }
@@ -49,7 +54,7 @@ void validate(const LanguageConfig& config) {
                   "--same-length is set without --memory-length, which says how far each unit sees; set both");
   for (int64_t layer = 0; memory > 0 && layer < config.dec_depth; ++layer) {
     const LayerSpec spec = attention_of(config, Sublayer::kDecoder, layer);
-    if (const std::string problem = problem_of_routes(spec, layer + 1, config.same_length); !problem.empty()) {
+    if (const std::string problem = problem_of_routes(spec, layer + 1, config); !problem.empty()) {
       problems.add(problem);
       break;
     }

@@ -81,7 +81,7 @@ std::vector<Variant> variants() {
              run.model.attention = "routed(3,6,causal)";
              run.model.memory_length = 40;
              run.model.documents = "blank";
-             run.model.transformer_positions = "rotary";
+             run.model.transformer_positions = "shaw(9)";
              run.train.optimizer_delay = 2;
              run.train.precision = "bfloat16";
              run.data.gradient_checkpointing = true;

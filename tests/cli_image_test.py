@@ -132,7 +132,7 @@ class Use(unittest.TestCase):
         values = dict(line.split(" ") for line in score("--model", F / "best", "--train-sets", VALID).stdout.splitlines())
         self.assertAlmostEqual(min(float(row[2]) for row in rows), float(values["bits-per-dim"]), delta=0.000051)
         other = run("average", "--model", F / "each", "--each", 1, "--last", 1, "--valid-sets", folder("wide", 1, width=7),
-                    "--output", F / "none")
+                    "--output", F / "none", "--quiet")
         self.assertEqual((other.returncode, other.stderr.count("\n")), (1, 1), other.stderr)
         self.assertIn("--valid-sets", other.stderr)
 

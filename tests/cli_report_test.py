@@ -134,35 +134,48 @@ class Page(unittest.TestCase):
             self.assertAlmostEqual(loss, record["loss"], places=6)
 
     def test_spans(self):
-        for cold in ("none", "zeros"):
+        """In the model that sees zeros before the text, all heads have spans; in the other one the first head."""
+        for cold, heads in (("none", "1*span({},4);1*full"), ("zeros", "2*span({},4)")):
             model = F / f"span-{cold}"
             checked("train", "--task", "language", "--model", model, "--train-sets", SOURCE, "--vocabs", "bytes", "--dim-emb", 16,
                     "--dec-depth", 2, "--transformer-heads", 2, "--transformer-dim-ffn", 16, "--segment-length", 32,
-                    "--attention", "1*span(16,4);1*full", "--span-start", "0.4", "--span-cold-cache", cold, "--memory-length", 0,
+                    "--attention", heads.format(16), "--span-start", "0.4", "--span-cold-cache", cold, "--memory-length", 0,
                     "--transformer-positions", "none", "--after-batches", 2, "--cpu-threads", 1, "--quiet")
-            known = json.loads(checked("analyze", "--model", model, "--json").stdout)["records"]
-            page = data_of(report("--input", SOURCE, "--sentences", 1, model=model))
-            for place in page["models"][0]["statistics"]:
-                span = next(r["span"] for r in known if (r["layer"], r["head"]) == (place["layer"], 1))
-                self.assertAlmostEqual(place["spans"][0], span, delta=0.051)
-                self.assertIsNone(place["spans"][1])
-            shorter = data_of(report("--input", SOURCE, "--sentences", 1, "--attention", "1*span(4,4);1*full", model=model))
-            self.assertEqual([place["spans"] for place in shorter["models"][0]["statistics"]], [[4, None]] * 2)
+            known = {(r["layer"], r["head"]): r["span"]
+                     for r in json.loads(checked("analyze", "--model", model, "--json").stdout)["records"]}
+            data = data_of(report("--input", SOURCE, "--sentences", 1, model=model))
+            for place in data["models"][0]["statistics"]:
+                for head, span in enumerate(place["spans"], 1):
+                    if (place["layer"], head) in known:
+                        self.assertAlmostEqual(span, known[place["layer"], head], delta=0.051)
+                    else:
+                        self.assertIsNone(span)
+            length = len(data["models"][0]["passes"][0]["inputs"])
+            self.assertEqual({(a["rows"], a["columns"]) for a in data["models"][0]["passes"][0]["attentions"]}, {(length, length)})
+            shorter = data_of(report("--input", SOURCE, "--sentences", 1, "--attention", heads.format(4), model=model))
+            spans = [place["spans"] for place in shorter["models"][0]["statistics"]]
+            self.assertEqual(spans, [[4, 4 if cold == "zeros" else None]] * 2)
         plain = data_of(report("--input", SOURCE, "--sentences", 1, model=language_model()))
         self.assertEqual([place["spans"] for place in plain["models"][0]["statistics"]], [[], []])
 
     def test_clauses(self):
         """At each level, the page has the clauses that `fovea clauses` finds."""
-        model, text = F / "clauses", "She said that he came, and when they left, it rained."
-        checked(*PLACE.training(model, "--after-batches", 1, "--quiet", "--attention-encoder", "mix(full,clause(1),clause(3))"))
-        entry = data_of(report("--source", text, "--target", "a b", model=model))["models"][0]["passes"][0]
+        model, text, vocab = F / "clauses", F / "clauses.txt", F / "clauses.spm"
+        line = "she said that he came , and when they left , it rained ."
+        text.write_text(f"{line}\n" * 50)
+        checked("vocab", "--train-sets", text, "--type", "word", "--dim-vocabs", 17, "--output", vocab, "--quiet")
+        checked("train", "--model", model, "--train-sets", text, text, "--vocabs", vocab, vocab, *TINY, "--after-batches", 1,
+                "--quiet", "--attention-encoder", "mix(full,clause(1),clause(3))")
+        entry = data_of(report("--source", line, "--target", line, model=model))["models"][0]["passes"][0]
         self.assertEqual(len(entry["clauses"]), len(entry["source"]))
-        self.assertEqual(entry["clauses"][0], 1)
         for level in (1, 3):
-            clauses = checked("clauses", "--level", level, stdin=text + "\n").stdout.rstrip("\n").split("\t")
-            self.assertEqual(sum(0 < own <= level for own in entry["clauses"]), len(clauses), level)
+            clauses = checked("clauses", "--level", level, stdin=line + "\n").stdout.rstrip("\n").split("\t")
+            begins = [i for i, own in enumerate(entry["clauses"]) if 0 < own <= level]
+            words = [entry["source"][first:last] for first, last in zip(begins, [*begins[1:], -1])]
+            self.assertEqual([" ".join(word.lstrip("\u2581") for word in clause) for clause in words],
+                             [clause.strip() for clause in clauses], level)
         self.assertEqual(set(entry["clauses"]), {0, 1, 3})
-        plain = data_of(report("--source", text, "--target", "a b"))["models"][0]["passes"][0]
+        plain = data_of(report("--source", "a", "--target", "a b"))["models"][0]["passes"][0]
         self.assertEqual(plain["clauses"], [])
 
     def test_sizes(self):

@@ -326,12 +326,13 @@ class AverageEach(Refusals):
         self.refused(*average, "--each", 1, "--valid-metrics", "blue", says=["--valid-metrics: got 'blue'", "did you mean 'bleu'?"], code=2)
         edited = PLACE.folder / "edited"
         shutil.copytree(self.model, edited, symlinks=True)
-        text, changes = (edited / "train.yml").read_text(), 0
-        for value in ("0", "-3"):
-            changed, changes = re.subn(r"(?m)^valid-beam-size: .*$", f"valid-beam-size: {value}", text)
-            (edited / "train.yml").write_text(changed if changes else f"{text}valid-beam-size: {value}\n")
-            self.refused("average", "--model", edited, "--output", PLACE.folder / "x", "--each", 1,
-                         says=[f"{edited / 'train.yml'}: --valid-beam-size: got '{value}'; expected"])
+        text = (edited / "train.yml").read_text()
+        for key, value, says in (("valid-beam-size", "0", "valid-beam-size: got '0'; expected a whole number of at least 1"),
+                                 ("valid-sets", "[a]", "train.yml: --valid-sets"),
+                                 ("vocabs", "[a, b, c]", "train.yml: --vocabs")):
+            changed = re.sub(rf"(?m)^{key}:.*\n(?: *- .*\n)*", "", text)
+            (edited / "train.yml").write_text(f"{changed}{key}: {value}\n")
+            self.refused("average", "--model", edited, "--output", PLACE.folder / "x", "--each", 1, says=[str(edited), says])
         bare = PLACE.folder / "bare"
         shutil.copytree(self.model, bare, symlinks=True)
         (bare / "train.yml").unlink()

@@ -82,7 +82,7 @@ class Costs(unittest.TestCase):
         self.assertIn("units a second", analyze(language("full"), "--cost", "--train-sets", TARGET, "--lengths", 8))
         for options, says in ((("--lengths", 100000), "--cost measures segments of 100,000 units; give more text"),
                               (("--lengths", 2000), "the model has learned positions for")):
-            result = run("analyze", "--model", language("full"), "--cost", "--train-sets", TARGET, *options)
+            result = run("analyze", "--model", language("full"), "--cost", "--train-sets", TARGET, "--quiet", *options)
             self.assertEqual((result.returncode, result.stdout, result.stderr.count("\n")), (1, "", 1), result.stderr)
             self.assertIn(says, result.stderr)
 

@@ -181,10 +181,14 @@ class Report(unittest.TestCase):
         self.assertTrue(any(node.get("fill") == later for node in root.iter()))
 
     def test_clauses_and_the_sweep(self):
-        model = F / "clauses"
-        checked(*PLACE.training(model, "--after-batches", 1, "--quiet", "--attention-encoder", "mix(full,clause(1))"))
+        model, text, vocab = F / "clauses", F / "clauses.txt", F / "clauses.spm"
+        line = "he came , and she left ."
+        text.write_text(f"{line}\n" * 50)
+        checked("vocab", "--train-sets", text, "--type", "word", "--dim-vocabs", 11, "--output", vocab, "--quiet")
+        checked("train", "--model", model, "--train-sets", text, text, "--vocabs", vocab, vocab, *TINY, "--after-batches", 1,
+                "--quiet", "--attention-encoder", "mix(full,clause(1))")
         specs = ("decoder=full", "decoder=topk(1)", "decoder=topk(2)")
-        page = report("clauses-page", "--model", model, "--source", "He came, and she left.", "--target", "a b", "--sweep", *specs)
+        page = report("clauses-page", "--model", model, "--source", line, "--target", line, "--sweep", *specs)
         for width in (400, 1400):
             self.browser.open(page, "#attention=encoder&layer=1&head=1", width=width)
             starts = self.browser.evaluate("report.models[0].passes[0].clauses.filter(level => level > 0).length")

@@ -33,10 +33,10 @@ tasks::TrainSetup setup_of_run(const std::string& run, std::span<const tasks::Ta
   return setup;
 }
 
-// A file that was edited by hand may hold values that no command line would take.
-void require_ranges(std::span<const FieldView> fields, const std::string& file) {
+// The file was checked when the training began, but may have been edited since.
+void require_usable(const tasks::TrainSetup& setup, const TrainConfig& train, const std::string& file) {
   Problems problems;
-  for (const FieldView& field : fields) problems.add_range(field);
+  setup.add_problems(train, problems);
   try {
     problems.throw_if_any();
   } catch (const UsageError& error) {
@@ -53,8 +53,10 @@ TrainConfig config_of_run(const AverageConfig& config, const tasks::TrainSetup& 
   fields.insert(fields.end(), setup.model.begin(), setup.model.end());
   const fs::path file = fs::path(config.model) / kRunConfigFile;
   std::error_code failed;
-  if (fs::exists(file, failed)) from_versioned_yaml(read_file(file), file.string(), kVersion, fields);
-  require_ranges(std::span(fields).first(settable), file.string());
+  if (fs::exists(file, failed)) {
+    from_versioned_yaml(read_file(file), file.string(), kVersion, fields);
+    require_usable(setup, train, file.string());
+  }
   train.model = config.model;
   train.devices = config.devices;
   train.cpu_threads = config.cpu_threads;

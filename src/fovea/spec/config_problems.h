@@ -44,12 +44,12 @@ class Problems {
     Config copy = config;
     for (const FieldView& field : field_views(copy)) add_range(field);
   }
-  void add_range(const FieldView& field);
   // Throws a UsageError with everything added, in one line; an attention spec's caret follows when it is the only
   // problem.
   void throw_if_any() const;
 
  private:
+  void add_range(const FieldView& field);
   std::vector<std::string> sentences_;
 };
 

@@ -11,15 +11,14 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
-#include <mutex>
 #include <tuple>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "fovea/base/strings.h"
 #include "fovea/ops/attention_checks.h"
 #include "fovea/ops/attention_core.h"
+#include "fovea/ops/attention_layer.h"
 #include "fovea/ops/attention_norm.h"
 #include "fovea/ops/given_pairs.h"
 #include "fovea/ops/routing.h"
@@ -29,51 +28,9 @@
 namespace fovea::ops {
 namespace {
 
-// A layer's text, resolved: what each group passes to the operator.
-struct Layer {
-  struct Group {
-    int64_t num_heads;
-    std::string spec;  // canonical, without the norm
-    bool reads_alpha;
-    std::optional<AttentionSpec> routed;  // where it has a route: the same
-    int64_t span = 0;                     // the limit of an adaptive span, 0 without one
-  };
-  std::vector<Group> groups;
-  Norm norm;
-  AttentionParameters reads;
-  bool positional = false;
-};
-
-bool has_route(const HeadGroup& group) { return group.spec.route.has_value(); }
-
-std::shared_ptr<const Layer> resolved(const std::string& text, int64_t num_heads) {
-  static std::mutex mutex;
-  static std::unordered_map<std::string, std::shared_ptr<const Layer>> cache;
-  const std::string key = cat(num_heads, ' ', text);
-  const std::scoped_lock lock(mutex);
-  if (const auto found = cache.find(key); found != cache.end()) return found->second;
-  auto layer = std::make_shared<Layer>();
-  LayerSpec spec = resolve(parse_layer_spec(text), num_heads);
-  layer->reads = parameters_of(spec);
-  // A routed sequence has its own tokens alone as keys, so it has one length.
-  layer->positional = compares_positions(spec) || std::ranges::any_of(spec, has_route);
-  for (HeadGroup& group : spec) {
-    if (group.spec.clauses)
-      throw Error(cat("attention '", print(group.spec),
-                      "': the operator knows no clauses; give each clause as a sequence, ",
-                      "by its offsets, with the mechanism inside it"));
-    layer->norm = std::exchange(group.spec.norm, NoNorm{});
-    layer->groups.push_back({group.num_heads, print(group.spec), parameters_of({group}).alpha, {}, 0});
-    if (const AdaptiveSpan* span = adaptive_span(group.spec)) layer->groups.back().span = span->limit;
-    if (group.spec.route) layer->groups.back().routed = group.spec;
-  }
-  if (cache.size() >= kMostSpecs) cache.clear();
-  return cache.emplace(key, std::move(layer)).first->second;
-}
-
 // Sequences against themselves: what is padding among the queries is padding among the keys. Otherwise positions would
 // be counted from the end of the padding.
-void share_lengths(const at::Tensor& q, const at::Tensor& k, const Layer& layer, AttentionOptions& options) {
+void share_lengths(const at::Tensor& q, const at::Tensor& k, const AttentionLayer& layer, AttentionOptions& options) {
   const bool compares =
       options.kind == AttentionKind::kCausal || (options.kind == AttentionKind::kSelf && layer.positional);
   if (!compares || q.dim() != 4 || options.q_lengths.has_value() == options.k_lengths.has_value()) return;
@@ -82,7 +39,7 @@ void share_lengths(const at::Tensor& q, const at::Tensor& k, const Layer& layer,
   missing = options.q_lengths ? options.q_lengths : options.k_lengths;
 }
 
-CoreArguments arguments_of(const at::Tensor& q, const at::Tensor& k, const Layer& layer, AttentionOptions options) {
+CoreArguments arguments_of(const at::Tensor& q, const at::Tensor& k, const AttentionLayer& layer, AttentionOptions options) {
   share_lengths(q, k, layer, options);
   const auto dense = [](const std::optional<at::Tensor>& x) { return x ? std::optional(x->contiguous()) : x; };
   const int64_t head_dim = q.sym_size(-1).guard_int(__FILE__, __LINE__);
@@ -99,7 +56,7 @@ CoreArguments arguments_of(const at::Tensor& q, const at::Tensor& k, const Layer
 }
 
 // A tensor that the mechanism does not read would never be learned.
-void check_read(const Layer& layer, const std::string& spec, const AttentionOptions& options) {
+void check_read(const AttentionLayer& layer, const std::string& spec, const AttentionOptions& options) {
   const std::tuple<const char*, const std::optional<at::Tensor>*, bool> all[] = {
       {"alpha", &options.alpha, layer.reads.alpha},
       {"gain", &options.gain, layer.reads.gain},
@@ -152,7 +109,7 @@ RoutedCall routed_call(const CoreTensors& x, const CoreArguments& arguments) {
 
 // What the heads of a group from `first` on read of the pairs that come with the call.
 void set_given(const GivenArgument& given, const at::Tensor& q, const kernels::KeySharing& keys,
-               const Layer::Group& group, CoreArguments& arguments) {
+               const AttentionLayer::Group& group, CoreArguments& arguments) {
   if (!given.lists) return;
   if (group.routed) {
     throw Error(
@@ -192,7 +149,7 @@ EvenInputs of_one_width(const at::Tensor& q, const at::Tensor& k, const at::Tens
   return x;
 }
 
-std::optional<at::Tensor> alpha_of(const Layer::Group& group, const AttentionOptions& options, int64_t first_head,
+std::optional<at::Tensor> alpha_of(const AttentionLayer::Group& group, const AttentionOptions& options, int64_t first_head,
                                    int64_t num_heads) {
   if (!group.reads_alpha) return std::nullopt;
   if (!options.alpha || options.alpha->dim() != 1 || options.alpha->size(0) != num_heads) {
@@ -232,7 +189,7 @@ void cut_term(int64_t span, int64_t dim, at::Tensor& term, int64_t& first) {
 }
 
 // What a group takes of them. Routed heads take none: a cluster has an order, but no offsets of the sequence.
-void set_terms(const OffsetTerms& given, const at::Tensor& q, const Layer::Group& group, CoreArguments& arguments) {
+void set_terms(const OffsetTerms& given, const at::Tensor& q, const AttentionLayer::Group& group, CoreArguments& arguments) {
   const bool takes = !group.routed && (group.span > 0 || !given.for_spans);
   arguments.terms = takes ? terms_of(given, q, arguments.first_head, group.num_heads) : TermTensors{};
   arguments.offsets = takes ? offsets_of(given) : TermOffsets{};
@@ -272,19 +229,19 @@ at::Tensor with_offset_values(const CalledOutput& called, const at::Tensor& valu
 }
 
 // The heads of each group. One split, whose gradient is one concatenation.
-std::vector<at::Tensor> split_heads(const at::Tensor& x, const Layer& layer) {
+std::vector<at::Tensor> split_heads(const at::Tensor& x, const AttentionLayer& layer) {
   if (layer.groups.size() == 1) return {x};
   std::vector<int64_t> sizes;
-  for (const Layer::Group& group : layer.groups) sizes.push_back(group.num_heads);
+  for (const AttentionLayer::Group& group : layer.groups) sizes.push_back(group.num_heads);
   return x.split_with_sizes(sizes, 1);
 }
 
 // The routed groups of a layer one after the other.
 class RoutedGroups {
  public:
-  RoutedGroups(const Layer& layer, const AttentionOptions& options)
+  RoutedGroups(const AttentionLayer& layer, const AttentionOptions& options)
       : inputs_(options.routing != nullptr ? *options.routing : kNone) {
-    for (const Layer::Group& group : layer.groups) {
+    for (const AttentionLayer::Group& group : layer.groups) {
       if (group.routed && group.routed->route->has_centroids()) heads_ += group.num_heads;
     }
   }
@@ -293,7 +250,7 @@ class RoutedGroups {
     if (inputs_.outputs.empty()) return std::nullopt;
     return inputs_.outputs.at(next_output_++);
   }
-  RoutedGroup next(const Layer::Group& group) {
+  RoutedGroup next(const AttentionLayer::Group& group) {
     RoutedGroup out{*group.routed, inputs_, {}, next_head_};
     if (!group.routed->route->has_centroids()) return out;
     const at::Tensor& all = inputs_.centroids;
@@ -324,7 +281,7 @@ at::Tensor attention(const at::Tensor& given_q, const at::Tensor& given_k, const
   check_inputs({q, k, v}, keys);
   check_options({q, k, v}, options);
   const int64_t num_heads = q.sym_size(1).guard_int(__FILE__, __LINE__);
-  const std::shared_ptr<const Layer> layer = resolved(spec, num_heads);
+  const std::shared_ptr<const AttentionLayer> layer = resolved_layer(spec, num_heads);
   check_read(*layer, spec, options);
   check_offset_terms(given.offsets, q, value_width);
   CoreArguments arguments = arguments_of(q, k, *layer, options);
@@ -338,7 +295,7 @@ at::Tensor attention(const at::Tensor& given_q, const at::Tensor& given_k, const
   const bool apart = whole || keys.share == 1;
   const Parts queries = split_heads(q, *layer), key_parts = apart ? split_heads(k, *layer) : Parts{},
               value_parts = apart ? split_heads(v, *layer) : Parts{};
-  for (const Layer::Group& group : layer->groups) {
+  for (const AttentionLayer::Group& group : layer->groups) {
     const auto heads = [&](const at::Tensor& x) {
       return whole ? x : x.narrow(1, arguments.first_head, group.num_heads);
     };
@@ -387,7 +344,7 @@ at::Tensor attention_weights(const at::Tensor& q, const at::Tensor& k, const std
   const kernels::KeySharing keys = key_sharing(q, k, options);
   check_inputs({q, k, k}, keys);
   check_options({q, k, k}, options);
-  const std::shared_ptr<const Layer> layer = resolved(spec, q.size(1));
+  const std::shared_ptr<const AttentionLayer> layer = resolved_layer(spec, q.size(1));
   check_read(*layer, spec, options);
   check_offset_terms(options.offsets, q, q.size(-1));
   CoreArguments arguments = arguments_of(q, k, *layer, options);
@@ -395,7 +352,7 @@ at::Tensor attention_weights(const at::Tensor& q, const at::Tensor& k, const std
   const GivenArgument lists = given_argument({q, k, k}, options);
   RoutedGroups routed(*layer, options);
   std::vector<at::Tensor> weights;
-  for (const Layer::Group& group : layer->groups) {
+  for (const AttentionLayer::Group& group : layer->groups) {
     arguments.spec = group.spec;
     arguments.alpha = alpha_of(group, options, arguments.first_head, q.size(1));
     set_terms(options.offsets, q, group, arguments);

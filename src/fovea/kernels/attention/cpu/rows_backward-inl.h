@@ -171,6 +171,7 @@ class BackwardTask {
     score_single(row, group.columns, in_.scale, b_.weights);
     row.query = b_.grad_out, row.rows = values_;
     score_single(row, group.columns, 1, b_.grads);
+    fill(b_.grads, group.columns, part.end, 0);  // rubbish times a weight of zero may be no number
     grade(transform, group, 0, 1, part);
     const int64_t columns = std::min<int64_t>(part.end, group.columns);
     const Target target = target_of(grad_q_, tokens, view_.width, b_.grad_queries);

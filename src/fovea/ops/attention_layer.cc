@@ -1,0 +1,44 @@
+#include "fovea/ops/attention_layer.h"
+
+#include <algorithm>
+#include <mutex>
+#include <unordered_map>
+#include <utility>
+
+#include "fovea/base/error.h"
+#include "fovea/base/strings.h"
+#include "fovea/ops/attention_core.h"
+
+namespace fovea::ops {
+namespace {
+
+bool has_route(const HeadGroup& group) { return group.spec.route.has_value(); }
+
+}  // namespace
+
+std::shared_ptr<const AttentionLayer> resolved_layer(const std::string& text, int64_t num_heads) {
+  static std::mutex mutex;
+  static std::unordered_map<std::string, std::shared_ptr<const AttentionLayer>> cache;
+  const std::string key = cat(num_heads, ' ', text);
+  const std::scoped_lock lock(mutex);
+  if (const auto found = cache.find(key); found != cache.end()) return found->second;
+  auto layer = std::make_shared<AttentionLayer>();
+  LayerSpec spec = resolve(parse_layer_spec(text), num_heads);
+  layer->reads = parameters_of(spec);
+  // A routed sequence has its own tokens alone as keys, so it has one length.
+  layer->positional = compares_positions(spec) || std::ranges::any_of(spec, has_route);
+  for (HeadGroup& group : spec) {
+    if (group.spec.clauses)
+      throw Error(cat("attention '", print(group.spec),
+                      "': the operator knows no clauses; give each clause as a sequence, ",
+                      "by its offsets, with the mechanism inside it"));
+    layer->norm = std::exchange(group.spec.norm, NoNorm{});
+    layer->groups.push_back({group.num_heads, print(group.spec), parameters_of({group}).alpha, {}, 0});
+    if (const AdaptiveSpan* span = adaptive_span(group.spec)) layer->groups.back().span = span->limit;
+    if (group.spec.route) layer->groups.back().routed = group.spec;
+  }
+  if (cache.size() >= kMostSpecs) cache.clear();
+  return cache.emplace(key, std::move(layer)).first->second;
+}
+
+}  // namespace fovea::ops

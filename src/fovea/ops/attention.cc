@@ -39,7 +39,8 @@ void share_lengths(const at::Tensor& q, const at::Tensor& k, const AttentionLaye
   missing = options.q_lengths ? options.q_lengths : options.k_lengths;
 }
 
-CoreArguments arguments_of(const at::Tensor& q, const at::Tensor& k, const AttentionLayer& layer, AttentionOptions options) {
+CoreArguments arguments_of(const at::Tensor& q, const at::Tensor& k, const AttentionLayer& layer,
+                           AttentionOptions options) {
   share_lengths(q, k, layer, options);
   const auto dense = [](const std::optional<at::Tensor>& x) { return x ? std::optional(x->contiguous()) : x; };
   const int64_t head_dim = q.sym_size(-1).guard_int(__FILE__, __LINE__);
@@ -149,8 +150,8 @@ EvenInputs of_one_width(const at::Tensor& q, const at::Tensor& k, const at::Tens
   return x;
 }
 
-std::optional<at::Tensor> alpha_of(const AttentionLayer::Group& group, const AttentionOptions& options, int64_t first_head,
-                                   int64_t num_heads) {
+std::optional<at::Tensor> alpha_of(const AttentionLayer::Group& group, const AttentionOptions& options,
+                                   int64_t first_head, int64_t num_heads) {
   if (!group.reads_alpha) return std::nullopt;
   if (!options.alpha || options.alpha->dim() != 1 || options.alpha->size(0) != num_heads) {
     throw Error(cat("attention: ", group.spec, " needs alpha of shape [", num_heads, "], a value a head; got ",
@@ -189,7 +190,8 @@ void cut_term(int64_t span, int64_t dim, at::Tensor& term, int64_t& first) {
 }
 
 // What a group takes of them. Routed heads take none: a cluster has an order, but no offsets of the sequence.
-void set_terms(const OffsetTerms& given, const at::Tensor& q, const AttentionLayer::Group& group, CoreArguments& arguments) {
+void set_terms(const OffsetTerms& given, const at::Tensor& q, const AttentionLayer::Group& group,
+               CoreArguments& arguments) {
   const bool takes = !group.routed && (group.span > 0 || !given.for_spans);
   arguments.terms = takes ? terms_of(given, q, arguments.first_head, group.num_heads) : TermTensors{};
   arguments.offsets = takes ? offsets_of(given) : TermOffsets{};

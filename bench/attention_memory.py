@@ -21,6 +21,16 @@ def forget_peak():
     pathlib.Path("/proc/self/clear_refs").write_text("5")
 
 
+def peak_of(step, n):
+    """MiB that step(n)() takes beyond what stands before it; `step` makes a function to run at a length."""
+    step(64)()  # what loading and thread pools take
+    run = step(n)
+    forget_peak()
+    before = status_mib("VmRSS")
+    run()
+    return status_mib("VmHWM") - before
+
+
 def pass_of(name, n):
     """A forward and backward pass at n tokens: of a peer, of a mechanism, of "MECHANISM causal with TERM" or of
     routed(c,w)."""
@@ -35,12 +45,7 @@ def pass_of(name, n):
 def main():
     name, n, threads = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
     torch.set_num_threads(threads)
-    pass_of(name, 64)()  # what loading and thread pools take
-    run = pass_of(name, n)
-    forget_peak()
-    before = status_mib("VmRSS")
-    run()
-    print(status_mib("VmHWM") - before)
+    print(peak_of(lambda length: pass_of(name, length), n))
 
 
 if __name__ == "__main__":

@@ -46,17 +46,11 @@ def steps(what, dtype, mechanism, which, layers):
 
 
 def main():
-    from attention_memory import forget_peak, status_mib
+    from attention_memory import peak_of
 
     what, n, dtype, mechanism, which, layers, threads = sys.argv[1:]
     torch.set_num_threads(int(threads))
-    step = steps(what, getattr(torch, dtype), mechanism, which, int(layers))
-    step(64)()  # what loading and thread pools take
-    run = step(int(n))
-    forget_peak()
-    before = status_mib("VmRSS")
-    run()
-    print(status_mib("VmHWM") - before)
+    print(peak_of(steps(what, getattr(torch, dtype), mechanism, which, int(layers)), int(n)))
 
 
 if __name__ == "__main__":

@@ -33,14 +33,28 @@ std::vector<RoutingCase> causal_cases() {
   return cases;
 }
 
+// The arguments of a call whose queries see memory. Options point at the inputs, so it stays where it is.
+struct MemoryCall {
+  MemoryCall(const RoutingCase& which, const MemoryProblem& problem)
+      : inputs(routing_inputs_of(which, problem.all)),
+        options(routing_options(which, problem.all, inputs)),
+        q(problem.all.q.index_select(0, problem.rows())) {
+    inputs.memory_queries = problem.all.q;
+    options.q_offsets = at::tensor(problem.q_offsets, at::kLong);
+  }
+  MemoryCall(const MemoryCall&) = delete;
+  MemoryCall& operator=(const MemoryCall&) = delete;
+
+  RoutingInputs inputs;
+  AttentionOptions options;
+  at::Tensor q;
+};
+
 at::Tensor computed_with_memory(const RoutingCase& which, const MemoryProblem& problem,
                                 std::vector<RoutedReport>* reports = nullptr) {
-  RoutingInputs inputs = routing_inputs_of(which, problem.all);
-  inputs.memory_queries = problem.all.q;
-  inputs.reports = reports;
-  AttentionOptions options = routing_options(which, problem.all, inputs);
-  options.q_offsets = at::tensor(problem.q_offsets, at::kLong);
-  return attention(problem.all.q.index_select(0, problem.rows()), problem.all.k, problem.all.v, which.spec, options);
+  MemoryCall call(which, problem);
+  call.inputs.reports = reports;
+  return attention(call.q, problem.all.k, problem.all.v, which.spec, call.options);
 }
 
 TEST(RoutingMemory, IsTheEndOfItsDefinition) {
@@ -103,12 +117,8 @@ TEST(RoutingMemory, ReportsCountQueriesAlone) {
 TEST(RoutingMemory, WeightsTimesValuesAreTheOutputs) {
   const RoutingCase which{"routed(2,4,causal)+topk(3)", "local(4)+topk(3)"};
   const MemoryProblem problem(which);
-  RoutingInputs inputs = routing_inputs_of(which, problem.all);
-  inputs.memory_queries = problem.all.q;
-  AttentionOptions options = routing_options(which, problem.all, inputs);
-  options.q_offsets = at::tensor(problem.q_offsets, at::kLong);
-  const at::Tensor q = problem.all.q.index_select(0, problem.rows());
-  const at::Tensor first = attention_weights(q, problem.all.k, which.spec, options)[0];  // [H, 4, 11]
+  const MemoryCall call(which, problem);
+  const at::Tensor first = attention_weights(call.q, problem.all.k, which.spec, call.options)[0];  // [H, 4, 11]
   const at::Tensor out = at::matmul(first, problem.all.v.narrow(0, 0, 11).transpose(0, 1)).transpose(0, 1);
   EXPECT_LT(routing_difference(out, computed_with_memory(which, problem).narrow(0, 0, 4)), 1e-11);
 }
@@ -116,26 +126,23 @@ TEST(RoutingMemory, WeightsTimesValuesAreTheOutputs) {
 TEST(RoutingMemory, Refusals) {
   const RoutingCase which{"routed(3,4,causal)", "local(4)"};
   const MemoryProblem problem(which);
-  RoutingInputs inputs = routing_inputs_of(which, problem.all);
-  inputs.memory_queries = problem.all.q;
-  AttentionOptions options = routing_options(which, problem.all, inputs);
-  options.q_offsets = at::tensor(problem.q_offsets, at::kLong);
-  const at::Tensor q = problem.all.q.index_select(0, problem.rows());
+  MemoryCall call(which, problem);
   const auto run = [&](const std::string& spec) {
-    return message_of([&] { attention(q, problem.all.k, problem.all.v, spec, options); });
+    return message_of([&] { attention(call.q, problem.all.k, problem.all.v, spec, call.options); });
   };
   EXPECT_EQ(run("routed(3,4)+topk(2)"),
             "attention 'routed(3,4)+topk(2)': its clusters choose among the queries alone, so they have no memory; use "
             "routed(3,4,causal)");
-  inputs.memory_queries = problem.all.q.narrow(0, 0, 18);
+  call.inputs.memory_queries = problem.all.q.narrow(0, 0, 18);
   EXPECT_EQ(
       run("routed(3,4,causal)"),
       "attention: queries of memory are Double [18, 2, 6]; expected Double [19, heads with centroids, 6], packed, "
       "for k of shape [19, 2, 6]");
-  inputs.memory_queries = problem.all.q;
-  options.q_offsets = at::tensor({0, 4, 5, 13}, at::kLong);
+  call.inputs.memory_queries = problem.all.q;
+  call.options.q_offsets = at::tensor({0, 4, 5, 13}, at::kLong);
   EXPECT_EQ(message_of([&] {
-              attention(problem.all.q.narrow(0, 0, 13), problem.all.k, problem.all.v, "routed(3,4,causal)", options);
+              attention(problem.all.q.narrow(0, 0, 13), problem.all.k, problem.all.v, "routed(3,4,causal)",
+                        call.options);
             }),
             "attention: got 8 queries and 7 keys in a sequence with memory; expected at least as many keys, of which "
             "the last are the queries");

@@ -17,6 +17,7 @@
 #include "fovea/base/signals.h"
 #include "fovea/base/strings.h"
 #include "fovea/ops/attention.h"
+#include "fovea/tasks/task_list.h"
 
 namespace fovea::app {
 namespace {
@@ -36,6 +37,7 @@ int run(const std::vector<std::string>& arguments) {
     print_help();
     return kUsageError;
   }
+  tasks::connect_tasks();
   const std::string& name = arguments[0];
   if (name == "--help" || name == "-h" || name == "help") {
     print_help();

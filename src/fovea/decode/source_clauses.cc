@@ -1,37 +1,132 @@
 #include "fovea/decode/source_clauses.h"
 
 #include <memory>
+#include <mutex>
+#include <span>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "fovea/base/error.h"
+#include "fovea/decode/clause_tagger.h"
 #include "fovea/text/clauses.h"
 
 namespace fovea::decode {
 namespace {
 
-struct SplitText {
-  text::Vocab vocab;
-  text::ClauseDictionary dictionary;
+// The clauses of texts that were tagged, so that training tags each text in its first epoch alone.
+class KnownClauses {
+ public:
+  using Levels = std::vector<uint8_t>;
+  static std::string key_of(std::span<const int64_t> pieces) {
+    return {reinterpret_cast<const char*>(pieces.data()), pieces.size_bytes()};
+  }
+  const Levels* find(std::span<const int64_t> pieces) const {
+    const auto found = known_.find(key_of(pieces));
+    return found == known_.end() ? nullptr : &found->second;
+  }
+  // Forgets all others if there would be too many.
+  void add(std::span<const int64_t> pieces, const Levels& levels) {
+    if (pieces_ > kMostPieces) {
+      known_.clear();
+      pieces_ = 0;
+    }
+    pieces_ += std::ssize(pieces);
+    known_.emplace(key_of(pieces), levels);
+  }
+
+ private:
+  static constexpr int64_t kMostPieces = 1 << 24;  // 9 bytes each: 150 MB
+  std::unordered_map<std::string, Levels> known_;
+  int64_t pieces_ = 0;
 };
 
-nn::Clauses split_source(const SplitText& text, const at::Tensor& tokens, const at::Tensor& offsets) {
-  const at::Tensor ids = tokens.contiguous();
-  const auto* id = ids.const_data_ptr<int64_t>();
-  const auto* bounds = offsets.const_data_ptr<int64_t>();
-  std::vector<uint8_t> levels;
-  for (int64_t b = 0; b + 1 < offsets.numel(); ++b) {
-    const std::vector<uint8_t> own = text::clause_levels(
-        text.vocab, text.dictionary, {id + bounds[b], static_cast<size_t>(bounds[b + 1] - bounds[b])});
-    levels.insert(levels.end(), own.begin(), own.end());
+using Pieces = std::span<const int64_t>;
+
+class SourceSplitter {
+ public:
+  SourceSplitter(const text::Vocab& vocab, const SignalFinder& finder) : vocab_(vocab), finder_(finder) {}
+
+  nn::Clauses split(const at::Tensor& tokens, const at::Tensor& offsets) {
+    const at::Tensor ids = tokens.contiguous();
+    const auto* id = ids.const_data_ptr<int64_t>();
+    const auto* bounds = offsets.const_data_ptr<int64_t>();
+    std::vector<Pieces> texts;
+    for (int64_t b = 0; b + 1 < offsets.numel(); ++b)
+      texts.emplace_back(id + bounds[b], static_cast<size_t>(bounds[b + 1] - bounds[b]));
+    std::vector<uint8_t> levels;
+    for (const std::vector<uint8_t>& own : finder_.tagger ? by_tagger(texts) : by_dictionary(texts))
+      levels.insert(levels.end(), own.begin(), own.end());
+    return nn::clauses_of_levels(levels, {bounds, static_cast<size_t>(offsets.numel())});
   }
-  return nn::clauses_of_levels(levels, {bounds, static_cast<size_t>(offsets.numel())});
-}
+
+ private:
+  std::vector<std::vector<uint8_t>> by_dictionary(const std::vector<Pieces>& texts) const {
+    std::vector<std::vector<uint8_t>> levels;
+    levels.reserve(texts.size());
+    for (const Pieces& pieces : texts) levels.push_back(text::clause_levels(vocab_, finder_.dictionary, pieces));
+    return levels;
+  }
+
+  std::vector<std::vector<uint8_t>> by_tagger(const std::vector<Pieces>& texts) {
+    const std::lock_guard lock(mutex_);
+    std::vector<std::vector<uint8_t>> levels(texts.size());
+    std::vector<size_t> unknown;
+    for (size_t i = 0; i < texts.size(); ++i) {
+      const auto* const found = known_.find(texts[i]);
+      if (found != nullptr) {
+        levels[i] = *found;
+      } else {
+        unknown.push_back(i);
+      }
+    }
+    tag(texts, unknown, levels);
+    for (const size_t i : unknown) known_.add(texts[i], levels[i]);
+    return levels;
+  }
+
+  // Finds the levels of those texts, tagged together.
+  void tag(const std::vector<Pieces>& texts, std::span<const size_t> which,
+           std::vector<std::vector<uint8_t>>& levels) const {
+    struct Tokens {
+      text::PieceText text;
+      std::vector<text::TextToken> tokens;
+    };
+    std::vector<Tokens> split;
+    std::vector<text::ClauseTagger::Sentence> words;  // of the texts that have any
+    for (const size_t i : which) {
+      Tokens& own = split.emplace_back(Tokens{text::text_of(vocab_, texts[i]), {}});
+      own.tokens = finder_.dictionary.tokens(own.text.text);
+      if (!own.tokens.empty()) words.push_back(text::words_of(own.tokens, own.text.text));
+    }
+    const std::vector<text::ClauseTagger::Sentence> tags = finder_.tagger->tag(words);
+    size_t next = 0;
+    for (size_t k = 0; k < which.size(); ++k) {
+      std::vector<text::ClauseStart> starts;
+      if (!split[k].tokens.empty()) {
+        starts = text::clause_starts(finder_.tagger->signals(finder_.dictionary, words[next], tags[next]));
+        ++next;
+      }
+      for (text::ClauseStart& start : starts) start.at = split[k].tokens[start.at].begin;
+      levels[which[k]] = text::clause_levels(vocab_, texts[which[k]], split[k].text, starts);
+    }
+  }
+
+  text::Vocab vocab_;
+  SignalFinder finder_;
+  std::mutex mutex_;  // of known_
+  KnownClauses known_;
+};
 
 }  // namespace
 
-nn::ClauseSplitter clause_splitter(const text::Vocab& vocab, const text::ClauseDictionary& dictionary) {
-  const auto text = std::make_shared<const SplitText>(SplitText{vocab, dictionary});
-  return [text](const at::Tensor& tokens, const at::Tensor& offsets) { return split_source(*text, tokens, offsets); };
+SignalFinder signal_finder_of(const nn::Identity& identity) {
+  return {clause_dictionary_of(identity), clause_tagger_of(identity)};
+}
+
+nn::ClauseSplitter clause_splitter(const text::Vocab& vocab, const SignalFinder& finder) {
+  const auto splitter = std::make_shared<SourceSplitter>(vocab, finder);
+  return [splitter](const at::Tensor& tokens, const at::Tensor& offsets) { return splitter->split(tokens, offsets); };
 }
 
 std::string new_clause_dictionary(const std::string& path, bool is_needed) {

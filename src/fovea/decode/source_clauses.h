@@ -1,18 +1,29 @@
 #pragma once
+#include <optional>
 #include <string>
 
 #include "fovea/nn/checkpoint.h"
 #include "fovea/nn/clauses.h"
 #include "fovea/text/clause_dictionary.h"
+#include "fovea/text/clause_tagger.h"
 #include "fovea/text/vocab.h"
 
-// Models with clauses split their text themselves, by the dictionary of signal words in their checkpoint.
+// Models with clauses split their text themselves, by the dictionary of signal words and perhaps the tagger in their
+// checkpoint.
 namespace fovea::decode {
 
 inline constexpr const char* kClausesFile = "clauses.txt";  // in a checkpoint
 
-// Returns the splitter of texts in the pieces of a vocabulary.
-nn::ClauseSplitter clause_splitter(const text::Vocab& vocab, const text::ClauseDictionary& dictionary);
+// What finds signal words.
+struct SignalFinder {
+  text::ClauseDictionary dictionary;
+  std::optional<text::ClauseTagger> tagger = {};  // none: the dictionary, by words alone
+};
+SignalFinder signal_finder_of(const nn::Identity& identity);
+
+// Returns the splitter of texts in the pieces of a vocabulary. With a tagger it tags a text once, and remembers its
+// clauses.
+nn::ClauseSplitter clause_splitter(const text::Vocab& vocab, const SignalFinder& finder);
 
 // The dictionary of a new model: the bytes of `path`, or of the English one if `path` is empty; "" if the model does
 // not need any. Throws a UsageError for a path that the model does not need.

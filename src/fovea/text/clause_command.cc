@@ -43,9 +43,8 @@ class SignalFinder {
       if (!sentence.words.empty()) sentence.tags = std::move(*next++);
   }
   std::vector<Tagged> signals(const ClauseSentence& sentence) const {
-    const bool by_label = tagger_ && tagger_->gives_labels;
-    return by_label ? dictionary_.labelled_signals(sentence.words, sentence.tags)
-                    : dictionary_.signals(sentence.words, sentence.tags);
+    return tagger_ ? tagger_->signals(dictionary_, sentence.words, sentence.tags)
+                   : dictionary_.signals(sentence.words, sentence.tags);
   }
 
  private:

@@ -1,12 +1,12 @@
 #pragma once
 #include <cstdint>
 #include <functional>
-#include <span>
 #include <string>
 #include <tuple>
 #include <vector>
 
 #include "fovea/base/fields.h"
+#include "fovea/text/clause_tagger.h"
 
 namespace fovea::text {
 
@@ -46,13 +46,6 @@ struct ClauseOptions {
   std::vector<std::vector<std::string>> inputs() const { return {{input}, {dictionary}, {corrections}}; }
 };
 
-// The model of --tagger.
-struct ClauseTagger {
-  using Sentence = std::vector<std::string>;  // its words, or their tags
-  // The tags of sentences, none of which is empty.
-  std::function<std::vector<Sentence>(std::span<const Sentence> sentences)> tag;
-  bool gives_labels = false;  // the tags are labels of signal words; all but kSignalLabels count as O
-};
 // Loads the model of options.tagger once the options are found to fit together.
 using TaggerLoader = std::function<ClauseTagger()>;
 

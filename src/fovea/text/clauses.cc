@@ -63,15 +63,18 @@ std::vector<std::string> clauses(std::string_view text, std::span<const ClauseSt
   return parts;
 }
 
-std::vector<uint8_t> clause_levels(const Vocab& vocab, const ClauseDictionary& dictionary,
-                                   std::span<const int64_t> pieces) {
-  std::string text;
-  std::vector<size_t> ends;
+PieceText text_of(const Vocab& vocab, std::span<const int64_t> pieces) {
+  PieceText result;
   for (const int64_t id : pieces) {
-    text += vocab.surface(id);
-    ends.push_back(text.size());
+    result.text += vocab.surface(id);
+    result.ends.push_back(result.text.size());
   }
-  const std::vector<ClauseStart> starts = clause_starts(text, dictionary);
+  return result;
+}
+
+std::vector<uint8_t> clause_levels(const Vocab& vocab, std::span<const int64_t> pieces, const PieceText& of,
+                                   std::span<const ClauseStart> starts) {
+  const auto& [text, ends] = of;
   std::vector<uint8_t> levels(pieces.size(), 0);
   size_t next = 0, begin = 0;
   for (size_t i = 0; i < pieces.size(); begin = ends[i++]) {
@@ -88,6 +91,12 @@ std::vector<uint8_t> clause_levels(const Vocab& vocab, const ClauseDictionary& d
   }
   if (!levels.empty()) levels.front() = 1;
   return levels;
+}
+
+std::vector<uint8_t> clause_levels(const Vocab& vocab, const ClauseDictionary& dictionary,
+                                   std::span<const int64_t> pieces) {
+  const PieceText text = text_of(vocab, pieces);
+  return clause_levels(vocab, pieces, text, clause_starts(text.text, dictionary));
 }
 
 }  // namespace fovea::text

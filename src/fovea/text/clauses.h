@@ -39,9 +39,21 @@ std::vector<ClauseStart> clause_starts(std::span<const std::string> words, std::
 // The clauses of a level, which joined are the text; none of an empty text.
 std::vector<std::string> clauses(std::string_view text, std::span<const ClauseStart> starts, int64_t level);
 
-// For each piece of a sentence, the level from which on a clause begins with it; 0: in none. The first piece begins
-// one in all levels. A piece belongs to the clause in which its text begins; pieces without text, </s> among them, to
-// the clause before them, but a flag (clause_flags.h) to that of the piece behind it.
+// The text of a sentence's pieces, and where each piece ends in it.
+struct PieceText {
+  std::string text;
+  std::vector<size_t> ends;
+};
+PieceText text_of(const Vocab& vocab, std::span<const int64_t> pieces);
+
+// For each piece of a sentence, the level from which on a clause begins with it; 0: in none. `text` is that of the
+// pieces and `starts` are its clauses'. The first piece begins one in all levels. A piece belongs to the clause in
+// which its text begins; pieces without text, </s> among them, to the clause before them, but a flag (clause_flags.h)
+// to that of the piece behind it.
+std::vector<uint8_t> clause_levels(const Vocab& vocab, std::span<const int64_t> pieces, const PieceText& text,
+                                   std::span<const ClauseStart> starts);
+
+// The same by the signal words of a dictionary.
 std::vector<uint8_t> clause_levels(const Vocab& vocab, const ClauseDictionary& dictionary,
                                    std::span<const int64_t> pieces);
 

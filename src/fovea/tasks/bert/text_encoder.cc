@@ -73,8 +73,8 @@ TextEncoder translation_encoder(const nn::Checkpoint& checkpoint, const at::Devi
   if (file == checkpoint.identity.files.end())
     throw Error(cat(checkpoint.folder.string(), ": damaged: the file ", kSourceFile, " is missing"));
   text::Vocab source = text::Vocab::from_bytes(file->second, kSourceFile);
-  const text::ClauseDictionary dictionary = decode::clause_dictionary_of(checkpoint.identity);
-  if (config.clause_flags) text::add_clause_flags(source, dictionary, kSourceFile);
+  if (config.clause_flags)
+    text::add_clause_flags(source, decode::clause_dictionary_of(checkpoint.identity), kSourceFile);
   const auto vocab = std::make_shared<const text::Vocab>(std::move(source));
   if (config.dim_vocabs.front() != vocab->size())
     throw Error(cat((checkpoint.folder / nn::kConfigFile).string(), ": dim-vocabs: expected ", vocab->size(),
@@ -82,7 +82,8 @@ TextEncoder translation_encoder(const nn::Checkpoint& checkpoint, const at::Devi
   nn::Transformer model(config, std::nullopt);
   nn::load_parameters(*model, checkpoint.model, checkpoint.folder / nn::kModelFile);
   nn::move_module(*model, device, at::kFloat);
-  if (uses_clauses(config)) model->split_clauses_by(decode::clause_splitter(*vocab, dictionary));
+  if (uses_clauses(config))
+    model->split_clauses_by(decode::clause_splitter(*vocab, decode::signal_finder_of(checkpoint.identity)));
   model->eval();
   const auto room = static_cast<size_t>(longest_text(config, 1 << 24));
   return {.name = {},

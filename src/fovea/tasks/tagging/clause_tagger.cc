@@ -5,6 +5,7 @@
 
 #include "fovea/base/error.h"
 #include "fovea/base/strings.h"
+#include "fovea/decode/open_checkpoint.h"
 #include "fovea/tasks/tagging/load_model.h"
 #include "fovea/text/clause_dictionary.h"
 
@@ -25,6 +26,34 @@ bool labels_signals(const LabelSet& labels) {
          std::ranges::any_of(names, is_signal_label);
 }
 
+// How a tagger works and where its errors come from.
+struct Use {
+  std::string_view option;
+  int64_t batch_tokens;
+  OnSignal on_signal;
+};
+
+text::ClauseTagger clause_tagger(const nn::Checkpoint& checkpoint, const TrainedModelOptions& options, const Use& use) {
+  const std::string model = options.model.empty() ? checkpoint.folder.string() : options.model;
+  decode::require_task(model, checkpoint.identity.task, {kTask}, use.option);
+  const auto loaded = std::make_shared<const LoadedTagger>(load_tagger(checkpoint, options));
+  const bool gives_labels = labels_signals(loaded->labels);
+  if (!gives_labels && loaded->labels.has_chunks())
+    throw Error(cat(use.option, ": '", model, "' labels names (", join(loaded->labels.names(), ", "),
+                    "); expected a model of part-of-speech tags or of signal words (",
+                    join(std::vector<std::string>(text::kSignalLabels.begin(), text::kSignalLabels.end()), ", "), ")"));
+  if (loaded->clauses && loaded->config.clause_tag_column > 0)
+    throw Error(cat(use.option, ": '", model, "' finds clauses by the tags of column ",
+                    loaded->config.clause_tag_column,
+                    ", which the input lacks; expected a model that reads words alone"));
+  return {.tag = [loaded, use](std::span<const text::ClauseTagger::Sentence> sentences) -> std::vector<Labels> {
+            TaggingParts parts = loaded->parts(use.batch_tokens);
+            parts.on_signal = use.on_signal;
+            return tag_sentences(parts, sentences);
+          },
+          .gives_labels = gives_labels};
+}
+
 }  // namespace
 
 text::ClauseTagger load_clause_tagger(const std::string& model, const MachineOptions& machine,
@@ -32,18 +61,13 @@ text::ClauseTagger load_clause_tagger(const std::string& model, const MachineOpt
   TrainedModelOptions options;
   static_cast<MachineOptions&>(options) = machine;
   options.model = model;
-  const auto loaded = std::make_shared<const LoadedTagger>(load_tagger(options));
-  const bool gives_labels = labels_signals(loaded->labels);
-  if (!gives_labels && loaded->labels.has_chunks())
-    throw Error(cat("--tagger: '", model, "' labels names (", join(loaded->labels.names(), ", "),
-                    "); expected a model of part-of-speech tags or of signal words (",
-                    join(std::vector<std::string>(text::kSignalLabels.begin(), text::kSignalLabels.end()), ", "), ")"));
-  if (loaded->clauses && loaded->config.clause_tag_column > 0)
-    throw Error(cat("--tagger: '", model, "' finds clauses by the tags of column ", loaded->config.clause_tag_column,
-                    ", which the input lacks; expected a model that reads words alone"));
-  return {.tag = [loaded, mini_batch_words](std::span<const text::ClauseTagger::Sentence> sentences)
-              -> std::vector<Labels> { return tag_sentences(loaded->parts(mini_batch_words), sentences); },
-          .gives_labels = gives_labels};
+  constexpr std::string_view kOption = "--tagger";
+  return clause_tagger(nn::load_checkpoint(model, nn::Load::kModel, kOption), options,
+                       {kOption, mini_batch_words, OnSignal::kThrow});
+}
+
+text::ClauseTagger clause_tagger_of(const nn::Checkpoint& model, std::string_view option) {
+  return clause_tagger(model, {}, {option, TaggingParts::kBatchTokens, OnSignal::kFinish});
 }
 
 }  // namespace fovea::tagging

@@ -1,9 +1,11 @@
 #pragma once
 #include <cstdint>
 #include <string>
+#include <string_view>
 
+#include "fovea/nn/checkpoint.h"
 #include "fovea/spec/run_options.h"
-#include "fovea/text/clause_command.h"
+#include "fovea/text/clause_tagger.h"
 
 namespace fovea::tagging {
 
@@ -12,5 +14,9 @@ namespace fovea::tagging {
 // Throws an Error of one line for a model of another task or with other labels, or one that reads tags itself.
 text::ClauseTagger load_clause_tagger(const std::string& model, const MachineOptions& machine,
                                       int64_t mini_batch_words);
+
+// The same of a model of another task, whose clauses it finds, on the CPU: a signal does not end its work. Errors begin
+// with `option`.
+text::ClauseTagger clause_tagger_of(const nn::Checkpoint& model, std::string_view option);
 
 }  // namespace fovea::tagging

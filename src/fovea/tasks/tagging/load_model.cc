@@ -44,7 +44,10 @@ void check_tagger_sizes(const nn::Checkpoint& checkpoint, const TaggingConfig& c
 }  // namespace
 
 LoadedTagger load_tagger(const TrainedModelOptions& options) {
-  const nn::Checkpoint checkpoint = decode::open_checkpoint(options.model, {kTask});
+  return load_tagger(decode::open_checkpoint(options.model, {kTask}), options);
+}
+
+LoadedTagger load_tagger(const nn::Checkpoint& checkpoint, const TrainedModelOptions& options) {
   const std::string origin = checkpoint.folder / nn::kConfigFile;
   const auto config = nn::config_of<TaggingConfig>(checkpoint.identity, origin);
   LoadedTagger loaded = {.model = nullptr,

@@ -4,6 +4,7 @@
 #include <tuple>
 
 #include "fovea/metrics/chunks.h"
+#include "fovea/nn/checkpoint.h"
 #include "fovea/spec/run_options.h"
 #include "fovea/tasks/tagging/labels.h"
 #include "fovea/tasks/tagging/model.h"
@@ -49,5 +50,8 @@ int64_t clause_tag_column(const LoadedTagger& loaded, int64_t given);
 // Sets the threads, and loads the model to its device in its precision, with its mechanisms as `options` have them.
 // Throws an Error for a model of another task.
 LoadedTagger load_tagger(const TrainedModelOptions& options);
+
+// The same of a checkpoint's model in place of options.model.
+LoadedTagger load_tagger(const nn::Checkpoint& checkpoint, const TrainedModelOptions& options);
 
 }  // namespace fovea::tagging

@@ -56,7 +56,7 @@ std::vector<Labels> tag_sentences(const TaggingParts& parts, std::span<const std
   }
   const decode::BatchLimits limits = {.max_words = parts.batch_tokens, .max_sentences = 1 << 20};
   for (const std::vector<int64_t>& batch : decode::length_batches(tokens, limits)) {
-    throw_if_interrupted("tagging");
+    if (parts.on_signal == OnSignal::kThrow) throw_if_interrupted("tagging");
     TagBatch together;
     for (const int64_t i : batch) {
       const Part& part = placed[static_cast<size_t>(i)].part;

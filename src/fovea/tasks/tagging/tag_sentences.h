@@ -1,4 +1,5 @@
 #pragma once
+#include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
@@ -10,20 +11,24 @@
 
 namespace fovea::tagging {
 
+enum class OnSignal : uint8_t { kThrow, kFinish };
+
 // What tagging needs of a model; all must outlive the calls.
 struct TaggingParts {
+  static constexpr int64_t kBatchTokens = 4096;
   Tagger model;
   const text::EncoderVocab& vocab;
   const LabelSet& labels;
   metrics::LabelDialect dialect;
   ClauseFinder clauses;
   int64_t longest = 0;  // tokens of a sequence, see longest_sequence()
-  int64_t batch_tokens = 4096;
+  int64_t batch_tokens = kBatchTokens;
+  OnSignal on_signal = OnSignal::kThrow;  // an Interrupted
 };
 
 // The labels of each word of sentences, none of which is empty, in the model's dialect. `tags` are the words'
 // part-of-speech tags, by which a model finds clauses, or empty. A sentence's labels do not depend on the others.
-// Throws Interrupted when a signal comes, and an Error if the model's scores are not finite.
+// Throws Interrupted when a signal comes, if `parts` say so, and an Error if the model's scores are not finite.
 std::vector<Labels> tag_sentences(const TaggingParts& parts, std::span<const std::vector<std::string>> sentences,
                                   std::span<const std::vector<std::string>> tags = {});
 

@@ -89,9 +89,11 @@ LoadedModel load_model(const ModelOptions& options, std::string_view option) {
   nn::load_parameters(*model, checkpoint.model, weights);
   const AttentionOverride& mechanisms = options;
   if (mechanisms != AttentionOverride{}) model->override_attention(mechanisms);
-  const text::ClauseDictionary dictionary = decode::clause_dictionary_of(checkpoint.identity);
-  if (config.clause_flags) text::add_clause_flags(source, dictionary, cat(folder, "/", kSourceVocabFile));
-  if (uses_clauses(model->config())) model->split_clauses_by(decode::clause_splitter(source, dictionary));
+  if (config.clause_flags)
+    text::add_clause_flags(source, decode::clause_dictionary_of(checkpoint.identity),
+                           cat(folder, "/", kSourceVocabFile));
+  if (uses_clauses(model->config()))
+    model->split_clauses_by(decode::clause_splitter(source, decode::signal_finder_of(checkpoint.identity)));
   nn::move_module(*model, device, options.precision == "bfloat16" ? at::kBFloat16 : at::kFloat);
   model->eval();
   return {model, std::move(source), std::move(target)};

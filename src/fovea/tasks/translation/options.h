@@ -14,7 +14,7 @@ struct Options {
   int64_t mini_batch_words = 4096, mini_batch = 0, maxi_batch = 200;
   int64_t max_length = 100;
   bool max_length_crop = false;
-  std::string clause_dictionary;
+  std::string clause_dictionary, clause_tagger;
   bool documents = false;
   int64_t document_length = 512;
   double label_smoothing = 0.1;
@@ -38,6 +38,9 @@ struct Options {
             "clause-dictionary", &C::clause_dictionary,
             "signal words that split the source into clauses, for mechanisms with clauses and --clause-flags (default: "
             "English)"),
+        field("clause-tagger", &C::clause_tagger,
+              "a trained tagging model that finds the signal words of mechanisms with clauses, by its parts of speech "
+              "or its labels of signal words; the checkpoint keeps it"),
         field("documents", &C::documents,
               "train on documents in blocks of sentences; a line <d> or an empty line begins a document"),
         number("document-length", &C::document_length,

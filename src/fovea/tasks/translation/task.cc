@@ -14,9 +14,9 @@ namespace fovea::translation {
 namespace {
 
 std::map<std::string, std::string> files_of(const TrainingData& data) {
-  std::map<std::string, std::string> files = {{kSourceVocabFile, data.source_vocab.bytes()},
-                                              {kTargetVocabFile, data.target_vocab.bytes()}};
-  if (!data.clause_dictionary.empty()) files[decode::kClausesFile] = data.clause_dictionary;
+  std::map<std::string, std::string> files = data.clause_files;
+  files[kSourceVocabFile] = data.source_vocab.bytes();
+  files[kTargetVocabFile] = data.target_vocab.bytes();
   return files;
 }
 
@@ -32,7 +32,7 @@ TranslationTask::TranslationTask(const TrainConfig& config, Options options, con
       model_(config_, config.seed),
       validation_(config, options_, data_, device_) {
   if (uses_clauses(config_))
-    model_->split_clauses_by(decode::clause_splitter(data_.source_vocab, decode::clause_dictionary_of(identity_)));
+    model_->split_clauses_by(decode::clause_splitter(data_.source_vocab, decode::signal_finder_of(identity_)));
   check_positions(config_, data_.train, "--train-sets");
   check_positions(config_, validation_.corpus(), "--valid-sets");
   if (!options_.valid_sets.empty()) decode::warn_of_whole_segments(config_);
@@ -44,11 +44,10 @@ nn::ParameterRules TranslationTask::rules() const { return nn::span_rules(*model
 
 // A model without clauses becomes one with a mixture: all its weights, and little weight on the clauses.
 nn::NamedTensors TranslationTask::weights_of(const nn::Checkpoint& pretrained) const {
-  const auto mine = identity_.files.find(decode::kClausesFile);
-  if (mine == identity_.files.end() || pretrained.identity.files.contains(decode::kClausesFile))
+  if (data_.clause_files.empty() || pretrained.identity.files.contains(decode::kClausesFile))
     return Task::weights_of(pretrained);
   nn::Checkpoint with_clauses = pretrained;
-  with_clauses.identity.files.insert(*mine);
+  with_clauses.identity.files.insert(data_.clause_files.begin(), data_.clause_files.end());
   nn::NamedTensors weights = Task::weights_of(with_clauses);
   nn::add_mixtures(*model_, weights);
   return weights;

@@ -1,26 +1,44 @@
 #include "fovea/tasks/translation/vocabularies.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "fovea/base/error.h"
 #include "fovea/base/file.h"
 #include "fovea/base/strings.h"
 #include "fovea/data/document_corpus.h"
+#include "fovea/decode/clause_tagger.h"
 #include "fovea/decode/source_clauses.h"
 #include "fovea/tasks/encoding_threads.h"
 #include "fovea/text/clause_flags.h"
 
 namespace fovea::translation {
+namespace {
+
+std::map<std::string, std::string> clause_files(const Options& options, const ModelConfig& model) {
+  if (!options.clause_tagger.empty() && !uses_clauses(model))
+    throw UsageError(cat("--clause-tagger: ",
+                         model.clause_flags ? "--clause-flags are found by words, and" : "the model has no clauses:",
+                         " no mechanism attends within clauses; leave it out, or give --attention-encoder one such as "
+                         "mix(full,clause(1))"));
+  std::map<std::string, std::string> files = decode::clause_tagger_files(options.clause_tagger, "--clause-tagger");
+  const bool is_needed = uses_clauses(model) || model.clause_flags;
+  std::string dictionary = decode::new_clause_dictionary(options.clause_dictionary, is_needed);
+  if (is_needed) files[decode::kClausesFile] = std::move(dictionary);
+  return files;
+}
+
+}  // namespace
 
 TrainingData load_training_data(const TrainConfig& config, const Options& options, const ModelConfig& model) {
   for (const std::string& file : options.train_sets) require_file(file, "--train-sets");
   TrainingData data = {text::Vocab::load(options.vocabs[0]), text::Vocab::load(options.vocabs[1]), {}, {}};
-  data.clause_dictionary =
-      decode::new_clause_dictionary(options.clause_dictionary, uses_clauses(model) || model.clause_flags);
+  data.clause_files = clause_files(options, model);
   if (model.clause_flags)
-    text::add_clause_flags(data.source_vocab,
-                           text::ClauseDictionary::parse(data.clause_dictionary, "--clause-dictionary"),
-                           cat("--vocabs: '", options.vocabs[0], "'"));
+    text::add_clause_flags(
+        data.source_vocab,
+        text::ClauseDictionary::parse(data.clause_files.at(decode::kClausesFile), "--clause-dictionary"),
+        cat("--vocabs: '", options.vocabs[0], "'"));
   const int threads = tasks::encoding_threads(config);
   if (options.documents) {
     data.train = data::load_documents(data::read_parallel(options.train_sets[0], options.train_sets[1]),

@@ -1,4 +1,5 @@
 #pragma once
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,10 +17,11 @@ struct TrainingData {
   text::Vocab source_vocab, target_vocab;
   data::ParallelCorpus train;
   data::BatchOptions batches;
-  std::string clause_dictionary = {};  // the bytes of the signal words by which the model splits its source; may be ""
-  std::string fingerprint = {};        // of the text and of what orders it: a position in it means nothing elsewhere
+  // What the checkpoint keeps to split the source into clauses: a dictionary, perhaps a tagger; empty if not needed.
+  std::map<std::string, std::string> clause_files = {};
+  std::string fingerprint = {};  // of the text and of what orders it: a position in it means nothing elsewhere
 };
-// Loads --vocabs, --clause-dictionary and --train-sets of options that add_problems() accepts.
+// Loads --vocabs, --clause-dictionary, --clause-tagger and --train-sets of options that add_problems() accepts.
 TrainingData load_training_data(const TrainConfig& config, const Options& options, const ModelConfig& model);
 
 // Throws an Error if the model has learned positions and fewer than a sentence of the corpus needs. `option` names the

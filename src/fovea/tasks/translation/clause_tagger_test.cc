@@ -1,0 +1,127 @@
+#include "fovea/decode/clause_tagger.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "fovea/base/test_message.h"
+#include "fovea/decode/source_clauses.h"
+#include "fovea/nn/index_tensor.h"
+#include "fovea/tasks/translation/load_model.h"
+#include "fovea/tasks/translation/test_task.h"
+
+// Translation models whose clauses a tagger finds.
+namespace fovea::translation {
+namespace {
+
+using testing::HasSubstr;
+
+// Of words, whether each is "coco": then a conjunction, as no dictionary has it. Counts the sentences that it tags.
+int64_t tagged = 0;  // NOLINT(*-avoid-non-const-global-variables)
+
+text::ClauseTagger tagger_of_coco(const nn::Checkpoint& model, std::string_view option) {
+  if (model.identity.task != kTask) throw Error(cat(option, ": not a model of this test"));
+  EXPECT_TRUE(model.identity.files.contains(kSourceVocabFile));
+  EXPECT_FALSE(model.model.empty());
+  return {.tag =
+              [](std::span<const text::ClauseTagger::Sentence> sentences) {
+                tagged += std::ssize(sentences);
+                std::vector<text::ClauseTagger::Sentence> labels(sentences.begin(), sentences.end());
+                for (text::ClauseTagger::Sentence& sentence : labels)
+                  for (std::string& word : sentence) word = word == "coco" ? "SCONJ" : "O";
+                return labels;
+              },
+          .gives_labels = true};
+}
+
+struct TaggedTask : TestTask {
+  TaggedTask() {
+    decode::set_clause_tagger_loader(tagger_of_coco);
+    tagger.train.after_batches = 1;
+    run(tagger);
+    model.attention_encoder = "mix(full,clause(2))";
+    data.clause_tagger = tagger.train.model;
+  }
+  TestTask tagger;  // its model stands for one that tags
+};
+
+std::vector<uint8_t> levels_of(const nn::Clauses& clauses, int64_t tokens) {
+  std::vector<uint8_t> starts(static_cast<size_t>(tokens) + 1);
+  const at::Tensor& offsets = clauses.of_level(2);
+  for (int64_t i = 0; i < offsets.numel(); ++i) starts[static_cast<size_t>(offsets[i].item<int64_t>())] = 1;
+  return starts;
+}
+
+TEST(ClauseTaggers, SplitTheSourceOfTheModelThatHoldsThem) {
+  TaggedTask test;
+  test.train.after_batches = 2;
+  run(test);
+  std::filesystem::remove_all(test.tagger.train.model);  // the checkpoint holds what it needs
+  const nn::Identity identity = nn::load_checkpoint(test.train.model, nn::Load::kModel).identity;
+  const text::Vocab vocab = text::Vocab::load(test.data.vocabs[0]);
+  const nn::ClauseSplitter by_tagger = decode::clause_splitter(vocab, decode::signal_finder_of(identity));
+  const nn::ClauseSplitter by_words = decode::clause_splitter(vocab, {text::ClauseDictionary::english()});
+  std::vector<int64_t> tokens, offsets = {0};
+  std::vector<uint8_t> expected;
+  // The last line has no words.
+  for (const std::string line : {"ama coco bebi", "dada", "coco efe coco coco", ""}) {
+    std::string before;
+    for (const std::string& word : split_words(line)) {
+      const std::string with = before.empty() ? word : cat(before, " ", word);
+      const size_t size = vocab.encode(with).size() - vocab.encode(before).size();
+      expected.push_back(before.empty() || word == "coco" ? 1 : 0);
+      expected.resize(expected.size() + size - 1, 0);
+      before = with;
+    }
+    std::vector<int64_t> pieces = vocab.encode(line);
+    pieces.push_back(vocab.eos());
+    expected.push_back(line.empty() ? 1 : 0);
+    tokens.insert(tokens.end(), pieces.begin(), pieces.end());
+    offsets.push_back(std::ssize(tokens));
+  }
+  expected.push_back(1);  // the end of all
+  const at::Tensor ids = nn::index_tensor(tokens), bounds = nn::index_tensor(offsets);
+  tagged = 0;
+  EXPECT_EQ(levels_of(by_tagger(ids, bounds), ids.numel()), expected);
+  EXPECT_EQ(tagged, 3) << "a line without words has no tags";
+  EXPECT_EQ(levels_of(by_tagger(ids, bounds), ids.numel()), expected);
+  EXPECT_EQ(tagged, 3) << "it remembers them";
+  EXPECT_NE(levels_of(by_words(ids, bounds), ids.numel()), expected) << "no signal word of English";
+}
+
+TEST(ClauseTaggers, AResumedRunIsTheRunThatNeverStopped) {
+  TaggedTask test;
+  test.train.after_batches = 16;
+  run(test);
+  const std::string expected = bytes_of(test.train.model);
+  test.train.model = test.folder / "stopped";
+  for (const int64_t updates : {3, 14, 16}) {
+    test.train.after_batches = updates;
+    run(test);
+  }
+  EXPECT_EQ(bytes_of(test.train.model), expected);
+  test.data.clause_tagger = "";
+  test.train.model = test.folder / "by words";
+  run(test);
+  EXPECT_NE(bytes_of(test.train.model), expected);
+}
+
+TEST(ClauseTaggers, OthersAreRefused) {
+  TaggedTask test;
+  test.train.after_batches = 1;
+  const auto refusal = [&] { return message_of([&] { run(test); }); };
+  test.data.clause_tagger = test.folder / "none";
+  EXPECT_THAT(refusal(), HasSubstr("--clause-tagger: no such folder"));
+  test.data.clause_tagger = test.tagger.train.model;
+  test.model.attention_encoder = "full";
+  EXPECT_THAT(refusal(), HasSubstr("--clause-tagger: the model has no clauses"));
+  test.model.attention_encoder = "clause(1)";
+  decode::set_clause_tagger_loader([](const nn::Checkpoint&, std::string_view option) -> text::ClauseTagger {
+    throw Error(cat(option, ": a model of names"));
+  });
+  EXPECT_EQ(refusal(), "--clause-tagger: a model of names");
+  decode::set_clause_tagger_loader({});
+  EXPECT_THAT(refusal(), HasSubstr("--clause-tagger: this program has no tagging models"));
+}
+
+}  // namespace
+}  // namespace fovea::translation

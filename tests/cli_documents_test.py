@@ -130,6 +130,27 @@ class Documents(unittest.TestCase):
         self.assertEqual(result.returncode, 1)
         self.assertIn("line 2: got the kind 'relativ'", result.stderr)
 
+    def test_clauses_by_a_tagger(self):
+        labels = {"and": "SCONJ", ".": "PUNCT"}
+        columns = write("signals", "".join("".join(f"{word} {labels.get(word, 'O')}\n" for word in line.split()) + "\n"
+                                           for line in self.source.read_text().splitlines() if line != "<d>"))
+        tagger = PLACE.folder / "signal-words"
+        checked("train", "--task", "tagging", "--train-sets", columns, "--vocabs", self.vocabs[0], "--model", tagger, "--dim-emb", 16,
+                "--transformer-heads", 2, "--enc-depth", 1, "--transformer-dim-ffn", 16, "--after-batches", 2, "--quiet")
+        options = ["--attention-encoder", "mix(full,clause(1),clause(2))", "--clause-tagger"]
+        model = self.train("studied", *options, tagger)
+        tagger.rename(PLACE.folder / "elsewhere")
+        self.assertEqual((model / "last" / "clause-tagger.task").read_text(), "tagging")
+        text = "the cat , and a dog .\n\nit runs\n"
+        result = run("translate", "--model", model, stdin=text)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(result.stdout.count("\n"), 3)
+        checked("score", "--model", model, "--train-sets", self.source, self.target, "--summary")
+        result = run("train", "--train-sets", self.source, self.target, "--vocabs", *self.vocabs, "--model", PLACE.folder / "w", *self.small,
+                     *options, model)
+        self.assertEqual(result.returncode, 1)
+        self.assertRegex(result.stderr, "--clause-tagger: '.*studied.*' is a model of the task translation; expected one of the task tagging")
+
     def test_clause_flags(self):
         plain = self.train("unflagged")
         vocabs = [PLACE.folder / "flags.spm", self.vocabs[1]]

@@ -64,12 +64,12 @@ struct AttentionTexts {
 
 // The texts of a family's configuration, which has `sorts`.
 template <class Config>
-AttentionTexts attention_texts(const Config& config, std::vector<AttentionSort> sorts) {
+AttentionTexts attention_texts(const Config& config, const std::vector<AttentionSort>& sorts) {
   return {.attention = config.attention,
           .attention_layers = config.attention_layers,
           .sparsify = config.sparsify,
           .heads = config.transformer_heads,
-          .sorts = std::move(sorts),
+          .sorts = sorts,
           .routing_keys = config.routing_keys,
           .positions = config.transformer_positions,
           .span_cold_cache = config.span_cold_cache};

@@ -22,9 +22,10 @@ std::string problem_of_routes(const LayerSpec& spec, int64_t layer, const Langua
                  "tokens of a segment and have no memory; use ", causal, ", or --memory-length 0");
     // A token's positions in training count from its memory's first unit, and while generating from the text's.
     if (find_scheme<Rotary>(parse_positions(config.transformer_positions)))
-      return cat("--memory-length: layer ", layer, " has '", print(group.spec), "', whose clusters depend on the turn of ",
-                 "rotary positions, and memory moves that; use --transformer-positions shaw(R), transformer-xl or alibi, ",
-                 "or --memory-length 0");
+      return cat(
+          "--memory-length: layer ", layer, " has '", print(group.spec), "', whose clusters depend on the turn of ",
+          "rotary positions, and memory moves that; use --transformer-positions shaw(R), transformer-xl or alibi, ",
+          "or --memory-length 0");
     if (config.same_length)
       return cat("--same-length: layer ", layer, " has '", print(group.spec), "', which counts members of a cluster, ",
                  "not units; leave --same-length out");

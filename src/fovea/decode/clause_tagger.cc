@@ -27,12 +27,10 @@ text::ClauseTagger make_tagger(const nn::Checkpoint& model, std::string_view opt
 
 void set_clause_tagger_loader(ClauseTaggerLoader new_loader) { loader() = std::move(new_loader); }
 
-bool is_clause_tagger_file(std::string_view name) { return name.starts_with(kPrefix); }
-
 std::map<std::string, std::string> clause_tagger_files(const std::string& model, std::string_view option) {
   if (model.empty()) return {};
   const nn::Checkpoint tagger = nn::load_checkpoint(model, nn::Load::kModel, option);
-  make_tagger(tagger, option);  // for its errors
+  make_tagger(tagger, option);  // says what is wrong before the training data are read
   std::map<std::string, std::string> files;
   const auto add = [&](std::string_view name, std::string contents) {
     files[cat(kPrefix, name)] = std::move(contents);
@@ -47,7 +45,7 @@ std::map<std::string, std::string> clause_tagger_files(const std::string& model,
 std::optional<text::ClauseTagger> clause_tagger_of(const nn::Identity& identity) {
   nn::Checkpoint tagger;
   for (const auto& [name, contents] : identity.files)
-    if (is_clause_tagger_file(name)) tagger.identity.files[name.substr(kPrefix.size())] = contents;
+    if (name.starts_with(kPrefix)) tagger.identity.files[name.substr(kPrefix.size())] = contents;
   if (tagger.identity.files.empty()) return std::nullopt;
   const auto take = [&](std::string_view name) {
     auto found = tagger.identity.files.extract(std::string(name));

@@ -22,9 +22,6 @@ void set_clause_tagger_loader(ClauseTaggerLoader loader);
 // Error of one line that begins with `option` for one that is missing, damaged or of another kind.
 std::map<std::string, std::string> clause_tagger_files(const std::string& model, std::string_view option);
 
-// Whether the file of a checkpoint belongs to its tagger.
-bool is_clause_tagger_file(std::string_view name);
-
 // The tagger of a model; none if its identity holds none.
 std::optional<text::ClauseTagger> clause_tagger_of(const nn::Identity& identity);
 

@@ -36,7 +36,7 @@ class KnownClauses {
   }
 
  private:
-  static constexpr int64_t kMostPieces = 1 << 24;  // 9 bytes each: 150 MB
+  static constexpr int64_t kMostPieces = 1 << 24;  // some 10 bytes each: 170 MB
   std::unordered_map<std::string, Levels> known_;
   int64_t pieces_ = 0;
 };
@@ -45,7 +45,7 @@ using Pieces = std::span<const int64_t>;
 
 class SourceSplitter {
  public:
-  SourceSplitter(const text::Vocab& vocab, const SignalFinder& finder) : vocab_(vocab), finder_(finder) {}
+  SourceSplitter(const text::Vocab& vocab, const ClauseSource& source) : vocab_(vocab), source_(source) {}
 
   nn::Clauses split(const at::Tensor& tokens, const at::Tensor& offsets) {
     const at::Tensor ids = tokens.contiguous();
@@ -55,7 +55,7 @@ class SourceSplitter {
     for (int64_t b = 0; b + 1 < offsets.numel(); ++b)
       texts.emplace_back(id + bounds[b], static_cast<size_t>(bounds[b + 1] - bounds[b]));
     std::vector<uint8_t> levels;
-    for (const std::vector<uint8_t>& own : finder_.tagger ? by_tagger(texts) : by_dictionary(texts))
+    for (const std::vector<uint8_t>& own : source_.tagger ? by_tagger(texts) : by_dictionary(texts))
       levels.insert(levels.end(), own.begin(), own.end());
     return nn::clauses_of_levels(levels, {bounds, static_cast<size_t>(offsets.numel())});
   }
@@ -64,7 +64,7 @@ class SourceSplitter {
   std::vector<std::vector<uint8_t>> by_dictionary(const std::vector<Pieces>& texts) const {
     std::vector<std::vector<uint8_t>> levels;
     levels.reserve(texts.size());
-    for (const Pieces& pieces : texts) levels.push_back(text::clause_levels(vocab_, finder_.dictionary, pieces));
+    for (const Pieces& pieces : texts) levels.push_back(text::clause_levels(vocab_, source_.dictionary, pieces));
     return levels;
   }
 
@@ -88,44 +88,36 @@ class SourceSplitter {
   // Finds the levels of those texts, tagged together.
   void tag(const std::vector<Pieces>& texts, std::span<const size_t> which,
            std::vector<std::vector<uint8_t>>& levels) const {
-    struct Tokens {
-      text::PieceText text;
-      std::vector<text::TextToken> tokens;
-    };
-    std::vector<Tokens> split;
-    std::vector<text::ClauseTagger::Sentence> words;  // of the texts that have any
+    std::vector<text::PieceText> split;
+    std::vector<std::vector<text::TextToken>> tokens;
+    std::vector<text::ClauseTagger::Sentence> words;
     for (const size_t i : which) {
-      Tokens& own = split.emplace_back(Tokens{text::text_of(vocab_, texts[i]), {}});
-      own.tokens = finder_.dictionary.tokens(own.text.text);
-      if (!own.tokens.empty()) words.push_back(text::words_of(own.tokens, own.text.text));
+      const std::string& own = split.emplace_back(text::text_of(vocab_, texts[i])).text;
+      words.push_back(text::words_of(tokens.emplace_back(source_.dictionary.tokens(own)), own));
     }
-    const std::vector<text::ClauseTagger::Sentence> tags = finder_.tagger->tag(words);
-    size_t next = 0;
+    const std::vector<text::ClauseTagger::Sentence> tags = source_.tagger->tags_of(words);
     for (size_t k = 0; k < which.size(); ++k) {
-      std::vector<text::ClauseStart> starts;
-      if (!split[k].tokens.empty()) {
-        starts = text::clause_starts(finder_.tagger->signals(finder_.dictionary, words[next], tags[next]));
-        ++next;
-      }
-      for (text::ClauseStart& start : starts) start.at = split[k].tokens[start.at].begin;
-      levels[which[k]] = text::clause_levels(vocab_, texts[which[k]], split[k].text, starts);
+      std::vector<text::ClauseStart> starts =
+          text::clause_starts(source_.tagger->signals(source_.dictionary, words[k], tags[k]));
+      for (text::ClauseStart& start : starts) start.at = tokens[k][start.at].begin;
+      levels[which[k]] = text::clause_levels(vocab_, texts[which[k]], split[k], starts);
     }
   }
 
   text::Vocab vocab_;
-  SignalFinder finder_;
+  ClauseSource source_;
   std::mutex mutex_;  // of known_
   KnownClauses known_;
 };
 
 }  // namespace
 
-SignalFinder signal_finder_of(const nn::Identity& identity) {
+ClauseSource clause_source_of(const nn::Identity& identity) {
   return {clause_dictionary_of(identity), clause_tagger_of(identity)};
 }
 
-nn::ClauseSplitter clause_splitter(const text::Vocab& vocab, const SignalFinder& finder) {
-  const auto splitter = std::make_shared<SourceSplitter>(vocab, finder);
+nn::ClauseSplitter clause_splitter(const text::Vocab& vocab, const ClauseSource& source) {
+  const auto splitter = std::make_shared<SourceSplitter>(vocab, source);
   return [splitter](const at::Tensor& tokens, const at::Tensor& offsets) { return splitter->split(tokens, offsets); };
 }
 

@@ -14,16 +14,16 @@ namespace fovea::decode {
 
 inline constexpr const char* kClausesFile = "clauses.txt";  // in a checkpoint
 
-// What finds signal words.
-struct SignalFinder {
+// What a model finds the clauses of its texts by.
+struct ClauseSource {
   text::ClauseDictionary dictionary;
   std::optional<text::ClauseTagger> tagger = {};  // none: the dictionary, by words alone
 };
-SignalFinder signal_finder_of(const nn::Identity& identity);
+ClauseSource clause_source_of(const nn::Identity& identity);
 
 // Returns the splitter of texts in the pieces of a vocabulary. With a tagger it tags a text once, and remembers its
 // clauses.
-nn::ClauseSplitter clause_splitter(const text::Vocab& vocab, const SignalFinder& finder);
+nn::ClauseSplitter clause_splitter(const text::Vocab& vocab, const ClauseSource& source);
 
 // The dictionary of a new model: the bytes of `path`, or of the English one if `path` is empty; "" if the model does
 // not need any. Throws a UsageError for a path that the model does not need.

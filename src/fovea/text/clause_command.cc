@@ -35,12 +35,10 @@ class SignalFinder {
   void tag(std::vector<ClauseSentence>& sentences) const {
     if (!tagger_) return;
     std::vector<ClauseTagger::Sentence> words;
-    for (const ClauseSentence& sentence : sentences)
-      if (!sentence.words.empty()) words.push_back(sentence.words);
-    std::vector<ClauseTagger::Sentence> tags = tagger_->tag(words);
-    auto next = tags.begin();
-    for (ClauseSentence& sentence : sentences)
-      if (!sentence.words.empty()) sentence.tags = std::move(*next++);
+    words.reserve(sentences.size());
+    for (const ClauseSentence& sentence : sentences) words.push_back(sentence.words);
+    std::vector<ClauseTagger::Sentence> tags = tagger_->tags_of(words);
+    for (size_t i = 0; i < sentences.size(); ++i) sentences[i].tags = std::move(tags[i]);
   }
   std::vector<Tagged> signals(const ClauseSentence& sentence) const {
     return tagger_ ? tagger_->signals(dictionary_, sentence.words, sentence.tags)

@@ -15,6 +15,8 @@ struct ClauseTagger {
   std::function<std::vector<Sentence>(std::span<const Sentence> sentences)> tag;
   bool gives_labels = false;  // the tags are labels of signal words; all but kSignalLabels count as O
 
+  // The tags of sentences, tagged together; one without words has none.
+  std::vector<Sentence> tags_of(std::span<const Sentence> sentences) const;
   std::vector<ClauseDictionary::Tagged> signals(const ClauseDictionary& dictionary, const Sentence& words,
                                                 const Sentence& tags) const {
     return gives_labels ? dictionary.labelled_signals(words, tags) : dictionary.signals(words, tags);

@@ -83,7 +83,7 @@ TextEncoder translation_encoder(const nn::Checkpoint& checkpoint, const at::Devi
   nn::load_parameters(*model, checkpoint.model, checkpoint.folder / nn::kModelFile);
   nn::move_module(*model, device, at::kFloat);
   if (uses_clauses(config))
-    model->split_clauses_by(decode::clause_splitter(*vocab, decode::signal_finder_of(checkpoint.identity)));
+    model->split_clauses_by(decode::clause_splitter(*vocab, decode::clause_source_of(checkpoint.identity)));
   model->eval();
   const auto room = static_cast<size_t>(longest_text(config, 1 << 24));
   return {.name = {},

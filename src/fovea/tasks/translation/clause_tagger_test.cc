@@ -58,7 +58,7 @@ TEST(ClauseTaggers, SplitTheSourceOfTheModelThatHoldsThem) {
   std::filesystem::remove_all(test.tagger.train.model);  // the checkpoint holds what it needs
   const nn::Identity identity = nn::load_checkpoint(test.train.model, nn::Load::kModel).identity;
   const text::Vocab vocab = text::Vocab::load(test.data.vocabs[0]);
-  const nn::ClauseSplitter by_tagger = decode::clause_splitter(vocab, decode::signal_finder_of(identity));
+  const nn::ClauseSplitter by_tagger = decode::clause_splitter(vocab, decode::clause_source_of(identity));
   const nn::ClauseSplitter by_words = decode::clause_splitter(vocab, {text::ClauseDictionary::english()});
   std::vector<int64_t> tokens, offsets = {0};
   std::vector<uint8_t> expected;

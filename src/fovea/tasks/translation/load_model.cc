@@ -93,7 +93,7 @@ LoadedModel load_model(const ModelOptions& options, std::string_view option) {
     text::add_clause_flags(source, decode::clause_dictionary_of(checkpoint.identity),
                            cat(folder, "/", kSourceVocabFile));
   if (uses_clauses(model->config()))
-    model->split_clauses_by(decode::clause_splitter(source, decode::signal_finder_of(checkpoint.identity)));
+    model->split_clauses_by(decode::clause_splitter(source, decode::clause_source_of(checkpoint.identity)));
   nn::move_module(*model, device, options.precision == "bfloat16" ? at::kBFloat16 : at::kFloat);
   model->eval();
   return {model, std::move(source), std::move(target)};

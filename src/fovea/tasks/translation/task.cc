@@ -32,7 +32,7 @@ TranslationTask::TranslationTask(const TrainConfig& config, Options options, con
       model_(config_, config.seed),
       validation_(config, options_, data_, device_) {
   if (uses_clauses(config_))
-    model_->split_clauses_by(decode::clause_splitter(data_.source_vocab, decode::signal_finder_of(identity_)));
+    model_->split_clauses_by(decode::clause_splitter(data_.source_vocab, decode::clause_source_of(identity_)));
   check_positions(config_, data_.train, "--train-sets");
   check_positions(config_, validation_.corpus(), "--valid-sets");
   if (!options_.valid_sets.empty()) decode::warn_of_whole_segments(config_);

@@ -1,9 +1,9 @@
 #include "fovea/ops/routing.h"
 
+#include <ATen/ops/addcmul.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/layer_norm.h>
 #include <ATen/ops/matmul.h>
-#include <ATen/ops/where.h>
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
@@ -28,22 +28,22 @@ using kernels::TokenRange;
 constexpr double kNormEps = 1e-6;
 constexpr uint64_t kOwnKeys = 0x6b657973;  // parts the random members of keys from those of queries
 
-// Members whose own key is the only one that they may see, [N, 1, 1].
+// Members whose own key is the only one that they may see, [N, 1, 1]: 1, the others 0.
 at::Tensor lonely_members(const RoutedBatch& batch, const Routed& route) {
   const std::vector<int64_t>&offsets = batch.queries->lists.offsets, &keys = batch.keys->lists.offsets;
-  at::Tensor mask = at::zeros({batch.queries->members->rows.numel(), 1, 1}, at::kBool);
-  auto* out = mask.mutable_data_ptr<bool>();
+  at::Tensor lonely = at::zeros({batch.queries->members->rows.numel(), 1, 1});
+  auto* out = lonely.mutable_data_ptr<float>();
   const bool up_to_itself = batch.kind == AttentionKind::kCausal || route.is_causal();
   for (size_t l = 0; l + 1 < offsets.size(); ++l) {
     const int64_t first = offsets[l], last = offsets[l + 1];
     const bool has_earlier = keys[l + 1] - keys[l] > last - first;  // of memory
     if (route.is_causal() && route.window == 1) {
-      std::fill(out + first, out + last, true);
+      std::fill(out + first, out + last, 1.0F);
     } else if (last > first && !has_earlier && (up_to_itself || last - first == 1)) {
-      out[first] = true;
+      out[first] = 1;
     }
   }
-  return mask;
+  return lonely;
 }
 
 RoutedSide side_of(const RoutedTokens& tokens, const at::Tensor& centroids) {
@@ -162,12 +162,17 @@ at::Tensor routed_attention(const CoreTensors& x, const CoreArguments& arguments
   for_each_call(batch, rows, arguments, [&](const CoreTensors& part, const CoreArguments& call) {
     parts.push_back(call_forward(part, call).out);
   });
-  at::Tensor mixed = parts.size() == 1 ? parts[0] : at::cat(parts);
-  if (batch.shared && group.inputs.self == SelfKey::kLast)
-    mixed = at::where(lonely_members(batch, *group.spec.route).to(mixed.device()), own_values(batch, rows, v), mixed);
+  const at::Tensor mixed = parts.size() == 1 ? parts[0] : at::cat(parts);
+  const RowScale scale = row_scale_of(*group.spec.route);
+  at::Tensor out = sum_rows(mixed, batch.queries->members, scale);
+  if (batch.shared && group.inputs.self == SelfKey::kLast) {
+    // A lonely member, whose output is zero so far, takes its own value, which counts as the output would have.
+    const at::Tensor lonely = lonely_members(batch, *group.spec.route).to(out.options());
+    out = at::addcmul(out, own_values(batch, v), sum_rows(lonely, batch.queries->members, scale));
+  }
   if (group.inputs.reports != nullptr) report(batch, group);
   if (group.inputs.rows != nullptr) group.inputs.rows->push_back(weight_lists(batch, rows, arguments, group));
-  return from_token_rows(sum_rows(mixed, batch.queries->members, row_scale_of(*group.spec.route)), x.q);
+  return from_token_rows(out, x.q);
 }
 
 at::Tensor routed_weights(const CoreTensors& x, const CoreArguments& arguments, const RoutedGroup& group) {

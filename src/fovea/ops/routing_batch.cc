@@ -157,8 +157,8 @@ CoreTensors member_rows(const RoutedBatch& batch, const at::Tensor& v) {
   return rows;
 }
 
-at::Tensor own_values(const RoutedBatch& batch, const CoreTensors& rows, const at::Tensor& v) {
-  return batch.same_tokens() ? rows.v : gather_rows(last_rows(v, batch.sequences), batch.queries->members);
+at::Tensor own_values(const RoutedBatch& batch, const at::Tensor& v) {
+  return batch.same_tokens() ? v : last_rows(v, batch.sequences);
 }
 
 void for_each_call(const RoutedBatch& batch, const CoreTensors& rows, const CoreArguments& given,

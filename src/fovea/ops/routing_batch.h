@@ -44,8 +44,8 @@ RoutedBatch routed_batch(const CoreTensors& x, const CoreArguments& arguments, c
 
 // Rows of q, k and v in the order of members, [N, 1, D] of each side; v [T_k, H, D].
 CoreTensors member_rows(const RoutedBatch& batch, const at::Tensor& v);
-// Where keys are queries: the rows of v of the queries' own tokens, in the order of q's rows; `rows` are member_rows().
-at::Tensor own_values(const RoutedBatch& batch, const CoreTensors& rows, const at::Tensor& v);
+// Where keys are queries: the rows of v of the queries' own tokens, [T_q, H, D].
+at::Tensor own_values(const RoutedBatch& batch, const at::Tensor& v);
 
 // Calls visit(part of the rows, arguments) for all lists, or head by head where each head has an alpha of its own.
 using VisitCall = std::function<void(const CoreTensors& part, const CoreArguments& call)>;

@@ -40,6 +40,11 @@ Sum scale_of(int32_t members, RowScale scale) {
 template <class T>
 using SumOf = std::conditional_t<std::is_same_v<T, double>, double, float>;
 
+template <class T>
+void prefetch(const T* row, int64_t width) {
+  for (int64_t i = 0; i < width; i += static_cast<int64_t>(64 / sizeof(T))) __builtin_prefetch(row + i);
+}
+
 // Calls work(first, last) for pieces of [0, count).
 template <class Work>
 void in_pieces(int64_t count, const Work& work) {
@@ -74,6 +79,9 @@ at::Tensor gather_on_cpu(const at::Tensor& given, const MemberRows& members, Row
   return out;
 }
 
+// Members of a row lie anywhere: those of later rows are asked for early.
+constexpr int64_t kMembersAhead = 8;
+
 template <class T>
 at::Tensor sum_on_cpu(const at::Tensor& given, const MemberRows& members, RowScale scale) {
   using Sum = SumOf<T>;
@@ -82,18 +90,26 @@ at::Tensor sum_on_cpu(const at::Tensor& given, const MemberRows& members, RowSca
   at::Tensor out = recycled({members.tokens, members.heads, width}, y.options());
   const auto starts = numbers(members.starts), places = numbers(members.places);
   const T* from = y.const_data_ptr<T>();
+  const auto source_of = [&](int64_t m) { return from + static_cast<int64_t>(places[static_cast<size_t>(m)]) * width; };
   T* to = out.mutable_data_ptr<T>();
   in_pieces(rows, [&](int64_t first, int64_t last) {
-    std::vector<Sum> sum(static_cast<size_t>(width));
+    std::vector<Sum> room(std::is_same_v<T, Sum> ? 0 : static_cast<size_t>(width));
     for (int64_t row = first; row < last; ++row) {
       const auto r = static_cast<size_t>(row);
-      std::ranges::fill(sum, Sum(0));
-      for (int32_t m = starts[r]; m < starts[r + 1]; ++m) {
-        const T* source = from + static_cast<int64_t>(places[static_cast<size_t>(m)]) * width;
-        for (int64_t i = 0; i < width; ++i) sum[static_cast<size_t>(i)] += static_cast<Sum>(source[i]);
+      Sum* sum = nullptr;
+      if constexpr (std::is_same_v<T, Sum>) {
+        sum = to + row * width;
+      } else {
+        sum = room.data();
+      }
+      std::fill_n(sum, width, Sum(0));
+      for (int64_t m = starts[r]; m < starts[r + 1]; ++m) {
+        if (m + kMembersAhead < std::ssize(places)) prefetch(source_of(m + kMembersAhead), width);
+        const T* source = source_of(m);
+        for (int64_t i = 0; i < width; ++i) sum[i] += static_cast<Sum>(source[i]);
       }
       const auto factor = scale_of<Sum>(starts[r + 1] - starts[r], scale);
-      for (int64_t i = 0; i < width; ++i) to[row * width + i] = static_cast<T>(sum[static_cast<size_t>(i)] * factor);
+      for (int64_t i = 0; i < width; ++i) to[row * width + i] = static_cast<T>(sum[i] * factor);
     }
   });
   return out;

@@ -1,5 +1,6 @@
 #pragma once
 #include "fovea/kernels/attention/cpu/dense_offsets-inl.h"
+#include "fovea/kernels/attention/cpu/dense_seen-inl.h"
 #if defined(FOVEA_TILES)
 #include "fovea/kernels/attention/cpu/dense_tiles-inl.h"
 #endif
@@ -10,8 +11,8 @@ namespace {
 struct DenseBackwardBuffers {
   float *key_panels, *value_panels, *keys;  // of a block of keys
   float *grad_keys, *grad_values;
-  float *queries, *grad_out;  // of a block of queries
-  float* left;                // of one of its products with panels, where that goes in bfloat16
+  float *queries, *grad_out;  // of packed_queries() queries
+  float* left;                // of one of a block's products with panels, where that goes in bfloat16
   float *weights, *grads;     // scores, then weights; gradients of weights, then of scores
   float* dots;                // dO . O of all queries
   float* grad_queries;        // of all queries: QuerySums
@@ -20,6 +21,10 @@ struct DenseBackwardBuffers {
 #endif
 };
 
+// A task packs the queries of a sequence up to this length once, not for each block of keys again.
+constexpr int64_t kHeldQueries = 1024;
+constexpr int64_t packed_queries(int64_t q_length) { return q_length <= kHeldQueries ? q_length : kBlockRows; }
+
 inline DenseBackwardBuffers dense_backward_buffers(Arena& arena, const DenseCall& call, const DenseTask& task) {
   const int64_t width = call.problem->head_dim;
   const int64_t padded = round_up(width, kLanes), queries = task.sequence->q_length;
@@ -27,7 +32,7 @@ inline DenseBackwardBuffers dense_backward_buffers(Arena& arena, const DenseCall
     .key_panels = arena.take(panel_floats(kBlockColumns, width)),
     .value_panels = arena.take(panel_floats(kBlockColumns, width)), .keys = arena.take(kBlockColumns * padded),
     .grad_keys = arena.take(kBlockColumns * padded), .grad_values = arena.take(kBlockColumns * padded),
-    .queries = arena.take(kBlockRows * padded), .grad_out = arena.take(kBlockRows * padded),
+    .queries = arena.take(packed_queries(queries) * padded), .grad_out = arena.take(packed_queries(queries) * padded),
     .left = arena.take(kBlockRows * padded), .weights = arena.take(kBlockRows * kBlockStride),
     .grads = arena.take(kBlockRows * kBlockStride), .dots = arena.take(queries),
     .grad_queries =
@@ -47,6 +52,7 @@ class DenseBackwardTask {
         view_(call, task_, *call.backward),
         in_(*call.backward),
         tiled_(call.tiled->of(view_.index(), task_.head)),
+        holds_queries_(!tiled_ && view_.sequence.q_length <= kHeldQueries),
         arena_(scratch),
         b_(dense_backward_buffers(arena_, call, task_)),
         terms_(view_, in_.terms, window_buffers(arena_, call), in_.scale),
@@ -77,6 +83,11 @@ class DenseBackwardTask {
     if (shared_.by_head != nullptr) std::fill_n(shared_.by_head, shared_.by_head_range.count, 0.0F);
     if (shared_.rows != nullptr) std::fill_n(shared_.rows, shared_.rows_range.count * view_.padded, 0.0F);
     const TiledRun tiled(tiled_);
+    if (holds_queries_) {
+      const DenseBlock all{.first = 0, .rows = view_.sequence.q_length};
+      pack_queries(all);
+      pack_grad_out(all);
+    }
     if (view_.stats > 0) find_dots();
     for (int64_t begin = task_.begin; begin < task_.end; begin += kBlockColumns) {
       key_block(transform, begin, std::min(kBlockColumns, task_.end - begin));
@@ -90,22 +101,34 @@ class DenseBackwardTask {
  private:
   QuerySums query_sums() const { return {view_.problem, in_.grad_terms, view_.sequence.q_length, view_.padded}; }
 
+  // The block's rows, of packed queries or gradients of outputs.
+  float* of_block(float* packed, const DenseBlock& block) const {
+    return holds_queries_ ? packed + block.first * view_.padded : packed;
+  }
+  void pack_queries(const DenseBlock& block) {
+    pack_rows(queries_, view_.queries(block.first), block.rows, view_.width, of_block(b_.queries, block));
+  }
+  void pack_grad_out(const DenseBlock& block) {
+    pack_rows(grad_out_, view_.queries(block.first), block.rows, view_.width, of_block(b_.grad_out, block));
+  }
+
   void find_dots() {
     const HeadRows out = head_rows(in_.out, task_.head, view_.problem.dtype), residuals = view_.residuals(in_.stats);
     for (int64_t first = 0; first < view_.sequence.q_length; first += kBlockRows) {
-      const int64_t rows = std::min(kBlockRows, view_.sequence.q_length - first);
-      pack_rows(out, view_.queries(first), rows, view_.width, b_.queries);
-      pack_rows(grad_out_, view_.queries(first), rows, view_.width, b_.grad_out);
+      const DenseBlock block{.first = first, .rows = std::min(kBlockRows, view_.sequence.q_length - first)};
+      if (!holds_queries_) pack_grad_out(block);
+      pack_rows(out, view_.queries(first), block.rows, view_.width, b_.left);
       if (residuals.data != nullptr) {
-        pack_rows(residuals, {first, 1, nullptr}, rows, view_.width, b_.keys);
-        for (int64_t i = 0; i < rows * view_.padded; i += kLanes) {
-          store(b_.queries + i, as_float(as_int(load(b_.queries + i)) + (as_int(load(b_.keys + i)) >> 16)));
+        pack_rows(residuals, {first, 1, nullptr}, block.rows, view_.width, b_.keys);
+        for (int64_t i = 0; i < block.rows * view_.padded; i += kLanes) {
+          store(b_.left + i, as_float(as_int(load(b_.left + i)) + (as_int(load(b_.keys + i)) >> 16)));
         }
       }
-      for (int64_t r = 0; r < rows; ++r) {
+      const float* grads = of_block(b_.grad_out, block);
+      for (int64_t r = 0; r < block.rows; ++r) {
         F dot = set(0);
         for (int64_t i = r * view_.padded; i < (r + 1) * view_.padded; i += kLanes) {
-          dot = fma(load(b_.queries + i), load(b_.grad_out + i), dot);
+          dot = fma(load(b_.left + i), load(grads + i), dot);
         }
         b_.dots[first + r] = sum(dot);
       }
@@ -177,30 +200,32 @@ class DenseBackwardTask {
 #if defined(FOVEA_TILES)
     if (tiled_) return add_tiled_block(transform, block);
 #endif
-    const int64_t padded = view_.padded;
+    const int64_t vecs = view_.padded / kLanes;
     const TokenList queries = view_.queries(block.first);
-    pack_rows(queries_, queries, block.rows, view_.width, b_.queries);
-    const float* left = scores_.left(queries, block.rows, b_.queries, b_.left);
-    scores_.multiply({left, scores_.stride(), b_.key_panels, b_.weights, kBlockStride, in_.scale}, block.rows,
-                     block.part());
+    const SeenPairs pairs(view_, block);
+    if (!holds_queries_) pack_queries(block);
+    const float* left = scores_.left(queries, block.rows, of_block(b_.queries, block), b_.left);
+    pairs.multiply_scores(scores_, {left, scores_.stride(), b_.key_panels, b_.weights, kBlockStride, in_.scale},
+                          {0, block.rows});
     if (terms_.any()) terms_.add(block, b_.weights);
     mask_block(view_, block, b_.weights, -kInfinity);
     PositiveScores positive;
-    if constexpr (Transform::kSkips)
-      PositiveSearch(b_.weights, block, padded / kLanes, kPassingCosts.backward).run(positive);
+    if constexpr (Transform::kSkips) PositiveSearch(b_.weights, block, vecs, kPassingCosts.backward).run(positive);
     if (positive.live == 0) return;
-    pack_rows(grad_out_, queries, block.rows, view_.width, b_.grad_out);
-    grad_left_ = weight_grads_.left(queries, block.rows, b_.grad_out, b_.left);
+    if (!holds_queries_) pack_grad_out(block);
+    grad_left_ = weight_grads_.left(queries, block.rows, of_block(b_.grad_out, block), b_.left);
     const RowRun first = next_run(positive.live, block.rows, 0);
     int64_t end = first.first;
     for (RowRun run = first; run.count > 0; run = next_run(positive.live, block.rows, end)) {
       if (!positive.few) clear(end, run.first);
-      grade_rows(transform, block, run);
-      add_rows(block, run, positive);
+      grade_rows(transform, block, pairs, run);
+      if (!positive.few) pairs.multiply_rows(query_product(block), run, vecs);
       end = run.first + run.count;
     }
-    if (positive.few) return add_marked_columns(block, positive);
-    add_columns(block, first.first, end);
+    if (positive.few) return add_marked(block, positive);
+    const RowRun rows{first.first, end - first.first};
+    pairs.multiply_transposed(key_product(block), rows, vecs);
+    pairs.multiply_transposed(value_product(block), rows, vecs);
   }
 
   // Rows between two runs: the sums over rows pass through them.
@@ -213,63 +238,56 @@ class DenseBackwardTask {
 
   // Weights and gradients of scores of some of the block's rows.
   template <class Transform>
-  void grade_rows(const Transform& transform, const DenseBlock& block, RowRun run) {
-    weight_grads_.multiply({grad_left_ + run.first * weight_grads_.stride(), weight_grads_.stride(), b_.value_panels,
-                            b_.grads + run.first * kBlockStride, kBlockStride},
-                           run.count, block.part());
+  void grade_rows(const Transform& transform, const DenseBlock& block, const SeenPairs& pairs, RowRun run) {
+    pairs.multiply_scores(weight_grads_, {grad_left_, weight_grads_.stride(), b_.value_panels, b_.grads, kBlockStride},
+                          run);
     grade(transform, block, run);
   }
 
-  // What they add to dQ.
-  void add_rows(const DenseBlock& block, RowRun run, const PositiveScores& positive) {
+  // dQ of the block's queries, and the transposed left sides of dK and dV of its keys.
+  Product query_product(const DenseBlock& block) const {
     const int64_t padded = view_.padded;
-    const Product product = {.a = b_.grads + run.first * kBlockStride,
-                             .a_row = kBlockStride,
-                             .b = b_.keys,
-                             .b_step = padded,
-                             .c = b_.grad_queries + (block.first + run.first) * padded,
-                             .c_row = padded,
-                             .depth = block.columns,
-                             .factor = &in_.scale,
-                             .add = true};
-    if (!positive.few) return multiply(product, run.count, padded / kLanes);
-    multiply_marked(product, positive.rows_from(run.first), run.count, padded / kLanes);
-  }
-
-  // The transposed left sides of dK and dV, over the block's rows from `begin` on.
-  Product key_product(int64_t begin, int64_t depth) const {
-    return {.a = b_.grads + begin * kBlockStride,
-            .a_row = 1,
-            .a_step = kBlockStride,
-            .b = b_.queries + begin * view_.padded,
-            .b_step = view_.padded,
-            .c = b_.grad_keys,
-            .c_row = view_.padded,
-            .depth = depth,
+    return {.a = b_.grads,
+            .a_row = kBlockStride,
+            .b = b_.keys,
+            .b_step = padded,
+            .c = b_.grad_queries + block.first * padded,
+            .c_row = padded,
+            .depth = block.columns,
             .factor = &in_.scale,
             .add = true};
   }
-  Product value_product(int64_t begin, int64_t depth) const {
+  Product key_product(const DenseBlock& block) const {
+    return {.a = b_.grads,
+            .a_row = 1,
+            .a_step = kBlockStride,
+            .b = of_block(b_.queries, block),
+            .b_step = view_.padded,
+            .c = b_.grad_keys,
+            .c_row = view_.padded,
+            .depth = block.rows,
+            .factor = &in_.scale,
+            .add = true};
+  }
+  Product value_product(const DenseBlock& block) const {
     static constexpr float kOne = 1;
-    Product product = key_product(begin, depth);
-    product.a = b_.weights + begin * kBlockStride;
-    product.b = b_.grad_out + begin * view_.padded;
+    Product product = key_product(block);
+    product.a = b_.weights;
+    product.b = of_block(b_.grad_out, block);
     product.c = b_.grad_values;
     product.factor = &kOne;
     return product;
   }
 
-  // What the block's rows [begin, end) add to dK and dV.
-  void add_columns(const DenseBlock& block, int64_t begin, int64_t end) {
-    multiply(key_product(begin, end - begin), block.columns, view_.padded / kLanes);
-    multiply(value_product(begin, end - begin), block.columns, view_.padded / kLanes);
-  }
-  void add_marked_columns(const DenseBlock& block, const PositiveScores& positive) {
+  // What the marked pairs add to all three.
+  void add_marked(const DenseBlock& block, const PositiveScores& positive) {
+    const int64_t vecs = view_.padded / kLanes;
     uint64_t words[kBlockColumns * kColumnWords];
-    transpose_marks(positive.rows_from(0), block.rows, block.columns, words, kColumnWords);
-    const Marks columns{words, kColumnWords};
-    multiply_marked(key_product(0, block.rows), columns, block.columns, view_.padded / kLanes);
-    multiply_marked(value_product(0, block.rows), columns, block.columns, view_.padded / kLanes);
+    const Marks rows = positive.rows_from(0), columns{words, kColumnWords};
+    transpose_marks(rows, block.rows, block.columns, words, kColumnWords);
+    multiply_marked(query_product(block), rows, block.rows, vecs);
+    multiply_marked(key_product(block), columns, block.columns, vecs);
+    multiply_marked(value_product(block), columns, block.columns, vecs);
   }
 
   GradedRow graded(int64_t query) const {
@@ -299,7 +317,7 @@ class DenseBackwardTask {
   HeadRows queries_, keys_, grad_out_;
   RowDots scores_, weight_grads_;
   const float* grad_left_ = nullptr;  // of the block at hand
-  const bool tiled_;
+  const bool tiled_, holds_queries_;
   Arena arena_;
   DenseBackwardBuffers b_;
   DenseTerms terms_;

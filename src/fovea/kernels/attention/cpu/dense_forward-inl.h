@@ -1,5 +1,6 @@
 #pragma once
 #include "fovea/kernels/attention/cpu/dense_offsets-inl.h"
+#include "fovea/kernels/attention/cpu/dense_seen-inl.h"
 #include "fovea/kernels/attention/cpu/rows_forward-inl.h"
 #if defined(FOVEA_TILES)
 #include "fovea/kernels/attention/cpu/dense_tiles-inl.h"
@@ -113,9 +114,10 @@ class DenseForwardTask {
     if (tiled_) return add_tiled_block(transform, block);
 #endif
     const int64_t at = block.first - task_.begin, padded = view_.padded;
-    scores_.multiply(
-        {b_.queries + at * scores_.stride(), scores_.stride(), b_.keys, b_.scores, kBlockStride, in_.scale}, block.rows,
-        block.part());
+    const SeenPairs pairs(view_, block);
+    pairs.multiply_scores(
+        scores_, {b_.queries + at * scores_.stride(), scores_.stride(), b_.keys, b_.scores, kBlockStride, in_.scale},
+        {0, block.rows});
     if (terms_.any()) terms_.add(block, b_.scores);
     mask_block(view_, block, b_.scores, -kInfinity);
     PositiveScores positive;
@@ -124,30 +126,30 @@ class DenseForwardTask {
     if (positive.live == 0) return;
     transform.weigh(b_.scores, block, running() + at, b_.out + at * padded, padded);
     if (view_.problem.dropout > 0) drop_weights(block);
-    sum_values(block, positive);
+    sum_values(block, pairs, positive);
   }
 
-  // Weights times values, of the block's rows from `first` on.
-  Product value_product(const DenseBlock& block, int64_t first) const {
+  // Weights times values.
+  Product value_product(const DenseBlock& block) const {
     static constexpr float kOne = 1;
     const int64_t padded = view_.padded;
-    return {.a = b_.scores + first * kBlockStride,
+    return {.a = b_.scores,
             .a_row = kBlockStride,
             .b = b_.values,
             .b_step = padded,
-            .c = b_.out + (block.first - task_.begin + first) * padded,
+            .c = b_.out + (block.first - task_.begin) * padded,
             .c_row = padded,
             .depth = block.columns,
             .factor = &kOne,
             .add = true};
   }
 
-  void sum_values(const DenseBlock& block, const PositiveScores& positive) {
+  void sum_values(const DenseBlock& block, const SeenPairs& pairs, const PositiveScores& positive) {
     const int64_t vecs = view_.padded / kLanes;
-    if (positive.few) return multiply_marked(value_product(block, 0), positive.rows_from(0), block.rows, vecs);
+    if (positive.few) return multiply_marked(value_product(block), positive.rows_from(0), block.rows, vecs);
     RowRun run = next_run(positive.live, block.rows, 0);
     for (; run.count > 0; run = next_run(positive.live, block.rows, run.first + run.count)) {
-      multiply(value_product(block, run.first), run.count, vecs);
+      pairs.multiply_rows(value_product(block), run, vecs);
     }
   }
 

@@ -104,38 +104,78 @@ class DenseTerms {
     pack_panels(rows_, rows, met_.count, view_.width, b_.panels);
     if (b_.rows != nullptr) pack_rows(rows_, rows, met_.count, view_.width, b_.rows);
     pack_rows(queries_, view_.queries(block.first), block.rows, view_.width, b_.queries);
-    const ScoreProduct product = {b_.queries,  view_.padded,  b_.panels, view_.width,
-                                  b_.products, kWindowStride, &scale_};
-    multiply_panels(product, block.rows, {0, round_up(met_.count, kLanes)});
+    for (int64_t r = 0; r < block.rows; r += kStep) {
+      const int64_t end = std::min(r + kStep, block.rows);
+      const ScoreProduct product = {b_.queries + r * view_.padded,   view_.padded,  b_.panels, view_.width,
+                                    b_.products + r * kWindowStride, kWindowStride, &scale_};
+      const MetPlaces places = places_of(block, {r, end - r});
+      multiply_panels(product, end - r, {round_down(places.begin, kLanes), round_up(places.end, kLanes)});
+    }
   }
 
   void grade_window(const DenseBlock& block, RowRun run, const float* grads, const QueryTermSums& sums,
                     const SharedTermSums& shared) const {
-    const int64_t padded = view_.padded, vecs = padded / kLanes;
-    float* products = b_.products + run.first * kWindowStride;
-    for (int64_t r = 0; r < run.count; ++r) {
-      const int64_t at = run.first + r;
-      std::fill_n(products + r * kWindowStride, met_.count, 0.0F);
-      sum_by_offset(grads + at * kBlockStride, columns_of(block, at), offsets_of(block, at), met_,
-                    products + r * kWindowStride);
+    for (int64_t r = run.first; r < run.first + run.count; ++r) {
+      float* products = b_.products + r * kWindowStride;
+      std::fill_n(products, met_.count, 0.0F);
+      sum_by_offset(grads + r * kBlockStride, columns_of(block, r), offsets_of(block, r), met_, products);
     }
-    Product product = {.a = products,
-                       .a_row = kWindowStride,
-                       .b = b_.rows,
-                       .b_step = padded,
-                       .c = sums.queries + (block.first + run.first) * padded,
-                       .c_row = padded,
-                       .depth = met_.count,
-                       .factor = &scale_,
-                       .add = true};
-    if (sums.queries != nullptr) multiply(product, run.count, vecs);
-    if (shared.rows == nullptr) return;
-    product.a_row = 1, product.a_step = kWindowStride;
-    product.b = b_.queries + run.first * padded;
-    product.c = shared.rows + (met_.first - shared.rows_range.first) * padded;
-    product.depth = run.count;
-    const int64_t count = summed_offsets(shared, met_.first, met_.count);
-    if (count > 0) multiply(product, count, vecs);
+    if (sums.queries != nullptr) grade_queries(block, run, sums.queries + block.first * view_.padded);
+    if (shared.rows != nullptr) grade_rows(block, run, shared);
+  }
+
+  // queries: of the block's, [rows][padded].
+  void grade_queries(const DenseBlock& block, RowRun run, float* queries) const {
+    const int64_t padded = view_.padded, run_end = run.first + run.count;
+    for (int64_t r = run.first; r < run_end; r += kStep) {
+      const int64_t rows = std::min(kStep, run_end - r);
+      const MetPlaces places = places_of(block, {r, rows});
+      multiply({.a = b_.products + r * kWindowStride + places.begin,
+                .a_row = kWindowStride,
+                .b = b_.rows + places.begin * padded,
+                .b_step = padded,
+                .c = queries + r * padded,
+                .c_row = padded,
+                .depth = places.end - places.begin,
+                .factor = &scale_,
+                .add = true},
+               rows, padded / kLanes);
+    }
+  }
+
+  void grade_rows(const DenseBlock& block, RowRun run, const SharedTermSums& shared) const {
+    const int64_t padded = view_.padded, count = summed_offsets(shared, met_.first, met_.count);
+    // Each row meets no greater offsets than the one before: those that meet some of them follow each other.
+    int64_t begin = run.first + run.count, end = begin;
+    for (int64_t place = 0; place < count; place += kStep) {
+      const int64_t places = std::min(kStep, count - place);
+      while (begin > run.first && places_of(block, {begin - 1, 1}).begin < place + places) --begin;
+      while (end > begin && places_of(block, {end - 1, 1}).end <= place) --end;
+      if (end == begin) continue;
+      multiply({.a = b_.products + begin * kWindowStride + place,
+                .a_row = 1,
+                .a_step = kWindowStride,
+                .b = b_.queries + begin * padded,
+                .b_step = padded,
+                .c = shared.rows + (met_.first - shared.rows_range.first + place) * padded,
+                .c_row = padded,
+                .depth = end - begin,
+                .factor = &scale_,
+                .add = true},
+               places, padded / kLanes);
+    }
+  }
+
+  static constexpr int64_t kStep = 24;  // rows of a product at once: whole tiles at all levels
+
+  // Where among met_ the offsets of some of the block's rows lie.
+  struct MetPlaces {
+    int64_t begin = 0, end = 0;
+  };
+  MetPlaces places_of(const DenseBlock& block, RowRun run) const {
+    const auto place = [&](int64_t offset) { return std::clamp<int64_t>(offset - met_.first, 0, met_.count - 1); };
+    return {place(offsets_of(block, run.first + run.count - 1)[0]),
+            place(offsets_of(block, run.first)[block.columns - 1]) + 1};
   }
 
   const DenseView& view_;

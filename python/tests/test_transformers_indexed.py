@@ -9,17 +9,38 @@ pytestmark = hf.newer
 CLOSE = {"rtol": 2e-5, "atol": 2e-5}
 
 
-def deepseek(layers=2):
+def deepseek(layers=2, family="DeepseekV32", folder="deepseek_v32"):
     """DeepSeek-V3.2's shape: latent keys, v narrower than q and k, 6 keys a query."""
-    pytest.importorskip("transformers.models.deepseek_v32")
-    from transformers import DeepseekV32Config, DeepseekV32ForCausalLM
+    pytest.importorskip(f"transformers.models.{folder}")
+    import transformers
     torch.manual_seed(5)
-    config = DeepseekV32Config(
+    config = getattr(transformers, f"{family}Config")(
         vocab_size=97, hidden_size=48, intermediate_size=64, moe_intermediate_size=32, num_hidden_layers=layers,
         num_attention_heads=4, num_key_value_heads=4, n_routed_experts=4, num_experts_per_tok=2, n_group=1, topk_group=1,
         n_shared_experts=1, first_k_dense_replace=layers, q_lora_rank=24, kv_lora_rank=16, qk_nope_head_dim=8,
         qk_rope_head_dim=8, v_head_dim=8, index_n_heads=2, index_head_dim=16, index_topk=6, **hf.ENDS)
-    return scaled(DeepseekV32ForCausalLM(config))
+    return scaled(getattr(transformers, f"{family}ForCausalLM")(config))
+
+
+def glm():
+    return deepseek(2, "GlmMoeDsa", "glm_moe_dsa")
+
+
+def axk2():
+    return deepseek(2, "AXK2", "axk2")
+
+
+def dots3():
+    pytest.importorskip("transformers.models.dots3_note")
+    from transformers.models.dots3_note import modeling_dots3_note as m
+    torch.manual_seed(7)
+    config = m.Dots3NoteTextConfig(
+        vocab_size=97, hidden_size=48, intermediate_size=64, moe_intermediate_size=32, num_hidden_layers=2,
+        num_attention_heads=4, num_key_value_heads=4, n_routed_experts=4, num_experts_per_tok=2, n_group=1, topk_group=1,
+        shared_experts_intermediate_size=32, q_lora_rank=24, kv_lora_rank=16, qk_nope_head_dim=8, qk_rope_head_dim=8,
+        v_head_dim=8, head_dim=16, index_n_heads=2, index_head_dim=16, index_topk=6, max_position_embeddings=64,
+        mlp_layer_types=["dense", "dense"], layer_types=["indexed_attention"] * 2, **hf.ENDS)
+    return scaled(m.Dots3NoteTextModel(config))
 
 
 def minimax():
@@ -48,6 +69,16 @@ def output(made, ids, **arguments):
     return result.logits if "logits" in result else result.last_hidden_state
 
 
+@pytest.fixture
+def stable(monkeypatch):
+    """Of equal scores, zeros above all, the model's own indexer takes the earlier key too, not any."""
+    def topk(scores, k, dim=-1, **_):
+        values, indices = torch.sort(scores, dim=dim, descending=True, stable=True)
+        return torch.return_types.topk((values.narrow(dim, 0, k), indices.narrow(dim, 0, k)))
+
+    monkeypatch.setattr(torch.Tensor, "topk", topk)
+
+
 def passes(made, implementation, ids, **arguments):
     made.set_attn_implementation(implementation)
     made.zero_grad()
@@ -58,7 +89,9 @@ def passes(made, implementation, ids, **arguments):
 
 
 @pytest.mark.parametrize("spec", ["full", "topk(500)"])
-@pytest.mark.parametrize("make, sides", [(deepseek, ("", "left", "right")), (minimax, ("", "right"))])
+@pytest.mark.parametrize("make, sides", [(deepseek, ("", "left", "right")), (glm, ("", "left", "right")),
+                                         (axk2, ("", "left")), (dots3, ("", "left")), (minimax, ("", "right"))])
+@pytest.mark.usefixtures("stable")
 def test_equals_eager(make, sides, spec):
     made, ids, name = make(), hf.tokens(), fovea.transformers.register(spec)
     for side in sides:
@@ -67,6 +100,17 @@ def test_equals_eager(make, sides, spec):
         out, grad = passes(made, name, ids, **arguments)
         torch.testing.assert_close(out, expected, **CLOSE)
         torch.testing.assert_close(grad, expected_grad, rtol=1e-4, atol=1e-4 * float(expected_grad.abs().max()))
+
+
+@pytest.mark.parametrize("make", [deepseek, glm, axk2, dots3])
+def test_the_models_indexer_reads_ranges(make):
+    made, ids, seen = make(), hf.tokens(), []
+    indexers = [module for path, module in made.named_modules() if path.endswith("self_attn.indexer")]
+    for indexer in indexers:
+        indexer.register_forward_pre_hook(lambda _, given: seen.append(given[3]))
+    made.set_attn_implementation(fovea.transformers.register("full"))
+    made(ids)
+    assert len(seen) == 2 and all(mask.dtype == torch.int64 and mask.numel() < ids.size(1) for mask in seen)
 
 
 def test_selects_among_the_listed_keys():
@@ -80,6 +124,7 @@ def test_selects_among_the_listed_keys():
 
 
 @pytest.mark.parametrize("side", ["", "left"])
+@pytest.mark.usefixtures("stable")
 def test_generates_as_eager(side):
     made, ids, name = deepseek(), hf.tokens(), fovea.transformers.register("full")
     arguments = {"attention_mask": hf.padding(side)} if side else {}

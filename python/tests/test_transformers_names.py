@@ -84,7 +84,7 @@ def test_ranges_are_the_mask(q_length, q_offset, buffer, side):
     for window in (None, 3):
         masks = transformers.masking_utils
         rule = masks.sliding_window_causal_mask_function(window) if window else masks.causal_mask_function
-        made = _masks.mask(batch_size=2, q_length=q_length, kv_length=buffer, q_offset=q_offset, attention_mask=mask,
+        made = _masks.ranges_mask(batch_size=2, q_length=q_length, kv_length=buffer, q_offset=q_offset, attention_mask=mask,
                            mask_function=rule, local_size=window, allow_is_causal_skip=True)
         ranges = _masks.Ranges.decode(made)
         i = torch.arange(q_length)[:, None] + q_offset
@@ -97,7 +97,7 @@ def test_ranges_are_the_mask(q_length, q_offset, buffer, side):
 
 def test_prepared_masks_may_come_again():
     rule = transformers.masking_utils.sliding_window_causal_mask_function(3)
-    made = _masks.mask(batch_size=2, q_length=4, kv_length=4, q_offset=0, mask_function=rule, local_size=3)
+    made = _masks.ranges_mask(batch_size=2, q_length=4, kv_length=4, q_offset=0, mask_function=rule, local_size=3)
     assert made.shape[:2] == (1, 4) and made.stride(1) == 0 and made.untyped_storage().nbytes() < 300
     config = hf.config("mistral")
     config._attn_implementation = fovea.transformers.register("full")

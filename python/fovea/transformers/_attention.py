@@ -142,7 +142,7 @@ def function(mechanism):
             if "seed" in has:
                 own["layer"] = getattr(module, "layer_idx", None) or 0
             return with_indices((query, key, value), attention_mask, kwargs["indices"], (spec, has), own,
-                                _wants_weights(kwargs))
+                                _wants_weights(kwargs), getattr(module, "config", None))
         ranges = _ranges(query, key, attention_mask, causal)
         _check_documents(ranges, kwargs.get("cu_seq_lens_k"))
         if ranges is None:

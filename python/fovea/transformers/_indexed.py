@@ -5,13 +5,15 @@ import torch
 
 from .._functional import attention, attention_weights
 from ._masks import allowed_pairs, is_encoded
+from ._own_indexers import takes_ranges
 
 
-def with_indices(qkv, mask, indices, resolved, options, wants_weights):
+def with_indices(qkv, mask, indices, resolved, options, wants_weights, config=None):
     """What an attention function returns, of attention to the keys of `indices` that the mask allows.
 
     Args:
-        mask (Tensor, optional): [B, 1, N_q, N_k], bool or added to scores; none is causal.
+        mask (Tensor, optional): [B, 1, N_q, N_k], bool or added to scores; none is causal. Ranges, which the model's
+            indexer has read already, leave every key of `indices`.
         resolved (tuple): a spec and its properties.
     """
     (query, key, value), (spec, has) = qkv, resolved
@@ -20,11 +22,13 @@ def with_indices(qkv, mask, indices, resolved, options, wants_weights):
     if "positional" in has:
         raise ValueError(f"fovea: '{spec}' compares positions, and the model's indexer chooses the keys of this layer; give "
                          "it a spec without a pattern, such as full or topk(32)")
-    if is_encoded(mask):
-        raise NotImplementedError("fovea: the model passes indices of keys without a mask of its pairs; load it with "
-                                  "attn_implementation='sdpa'")
     entries = indices.long()
-    if mask is None:
+    if is_encoded(mask):
+        if not takes_ranges(config):
+            raise NotImplementedError("fovea: the model passes indices of keys without a mask of its pairs; load it with "
+                                      "attn_implementation='sdpa'")
+        allowed = entries >= 0
+    elif mask is None:
         last = torch.arange(k_length - q_length, k_length, device=entries.device)[:, None]
         allowed = entries <= last
     else:

@@ -121,19 +121,9 @@ def _starts(mask_function, batch, k_length, k_offset, device):
     return torch.cat([same.new_zeros(batch, 1), ~same.expand(batch, -1)], 1)
 
 
-def mask(**given):
-    """The mask function of transformers' AttentionMaskInterface, in the forms of 4.57 and 5.x."""
-    config = given.get("config")
-    indexed = getattr(config, "index_topk", None) or "indexed_attention" in (getattr(config, "layer_types", None) or ())
-    if not indexed or given.get("local_size") is not None:  # windows are of layers without an indexer
-        return _ranges_mask(**given)
-    # A learned indexer reads the mask itself, pair by pair; its scores are as large.
-    from transformers.masking_utils import sdpa_mask
-    return sdpa_mask(**{**given, "allow_is_causal_skip": False})
-
-
-def _ranges_mask(*, batch_size, kv_length, kv_offset=0, mask_function=None, attention_mask=None, q_length=None,
-                 q_offset=None, cache_position=None, local_size=None, use_vmap=False, config=None, device=None, **others):
+def ranges_mask(*, batch_size, kv_length, kv_offset=0, mask_function=None, attention_mask=None, q_length=None,
+                q_offset=None, cache_position=None, local_size=None, use_vmap=False, config=None, device=None, **others):
+    """A mask in the form of Ranges.encode, from what transformers gives mask functions, in the forms of 4.57 and 5.x."""
     if cache_position is not None:
         q_length, q_offset = cache_position.shape[0], cache_position[0]
     compiling = torch.compiler.is_compiling()

@@ -5,8 +5,8 @@ import warnings
 
 from . import _indexer
 from ._attention import function
-from ._masks import mask
 from ._names import PREFIX, parse
+from ._own_indexers import mask, replace_forward
 
 KEY = "fovea_attention"  # in config.json
 
@@ -88,6 +88,7 @@ def install():
                           f"'{requested}'", stacklevel=2)
         if requested is not None and requested.startswith(PREFIX):
             check_interface(self, requested)
+            replace_forward(self)
         return inner(self, requested, *arguments)
 
     get_correct_attn_implementation.by_fovea = True

@@ -1,0 +1,83 @@
+"""Learned indexers that models of transformers bring along (DeepSeek-V3.2 and those built like it). Their own forward
+scores all pairs; under a mechanism of Fovea, fovea.index_topk chooses the same keys without a score of every pair, and
+the mask stays a list of ranges."""
+import functools
+import inspect
+import sys
+
+import torch
+from torch import nn
+
+from .._indexer import index_topk
+from ._masks import Ranges, ranges_mask
+
+# By model_type: the function of the model's file that turns an indexer's queries and keys by their positions.
+ROTARY = {"deepseek_v32": "apply_rotary_pos_emb", "axk2": "apply_rotary_pos_emb",
+          "glm_moe_dsa": "apply_rotary_pos_emb_interleave", "dots3_note_text": "apply_rotary_pos_emb_interleave"}
+_PARAMETERS = ["self", "hidden_states", "q_resid", "position_embeddings", "attention_mask", "position_ids", "cache"]
+_replaced = set()  # model types
+
+
+def takes_ranges(config):
+    """Whether the indexers of the model read a mask in the form of Ranges."""
+    return getattr(config, "model_type", None) in _replaced
+
+
+def mask(**given):
+    """The mask function of transformers' AttentionMaskInterface."""
+    config = given.get("config")
+    indexed = getattr(config, "index_topk", None) or "indexed_attention" in (getattr(config, "layer_types", None) or ())
+    # Windows are of layers without an indexer.
+    if not indexed or given.get("local_size") is not None or takes_ranges(config):
+        return ranges_mask(**given)
+    # Other indexers read the mask themselves, pair by pair; their scores are as large.
+    from transformers.masking_utils import sdpa_mask
+    return sdpa_mask(**{**given, "allow_is_causal_skip": False})
+
+
+def replace_forward(model):
+    """Lets the indexers of the model's file choose by fovea.index_topk wherever they get Ranges."""
+    for cls in type(model).__mro__:
+        file = sys.modules.get(cls.__module__)
+        kind = getattr(getattr(cls, "config_class", None), "model_type", None)
+        if kind not in ROTARY or kind in _replaced or not hasattr(file, ROTARY[kind]):
+            continue
+        found = [x for x in vars(file).values() if inspect.isclass(x) and issubclass(x, nn.Module)
+                 and x.__name__.endswith("Indexer") and x.__module__ == cls.__module__]
+        if [list(inspect.signature(x.forward).parameters) for x in found] != [_PARAMETERS]:
+            continue  # another version's: it keeps its mask of all pairs
+        found[0].forward = _over_ranges(found[0].forward, getattr(file, ROTARY[kind]))
+        _replaced.add(kind)
+
+
+def _over_ranges(forward, rotate):
+    @functools.wraps(forward)
+    @torch.no_grad()
+    def over_ranges(self, hidden_states, q_resid, position_embeddings, attention_mask, position_ids=None, cache=None,
+                    **others):
+        if attention_mask.dtype != torch.int64:
+            return forward(self, hidden_states, q_resid, position_embeddings, attention_mask, position_ids, cache=cache,
+                           **others)
+        batch, queries = hidden_states.shape[:2]
+        q = self.wq_b(q_resid).view(batch, queries, self.n_heads, self.head_dim)
+        k = self.k_norm(self.wk(hidden_states)).unsqueeze(2)
+        turned = rotate(*(x[..., :self.qk_rope_head_dim] for x in (q, k)), *position_embeddings, unsqueeze_dim=2)
+        q, k = (torch.cat([t, x[..., self.qk_rope_head_dim:]], -1) for t, x in zip(turned, (q, k)))
+        k = k.squeeze(2)
+        if cache is not None:
+            k = cache.update_indexer(k, self.layer_idx)
+        weights = self.weights_proj(hidden_states.to(self.weights_proj.weight.dtype)).float()
+        weights = weights * (self.n_heads ** -0.5 * self.softmax_scale)
+        return _chosen(q, k.to(q.dtype), weights, min(self.index_topk, k.size(1)), Ranges.decode(attention_mask[None]))
+
+    return over_ranges
+
+
+def _chosen(q, k, weights, count, ranges):
+    """Places of keys in their row, [B, N_q, count]; -1 for none."""
+    batch, queries = q.shape[:2]
+    indices = index_topk(q.flatten(0, 1), k.flatten(0, 1), weights.flatten(0, 1), count, q_offsets=ranges.queries.cpu(),
+                         k_offsets=ranges.keys.cpu())
+    begins = torch.repeat_interleave(ranges.keys[:-1] % k.size(1), ranges.queries.diff(), output_size=batch * queries)
+    places = indices + begins.to(indices.device, torch.int32)[:, None]
+    return places.where(indices >= 0, -1).view(batch, queries, count)

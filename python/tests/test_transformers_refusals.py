@@ -129,25 +129,3 @@ def test_weights_that_the_configuration_asks_for():
 def test_names_that_transformers_reads_otherwise(name):
     with pytest.raises(ValueError):
         fovea.transformers.register(name)
-
-
-@hf.newer
-def test_learned_indexers():
-    """Models that choose their keys themselves are either computed with their choice or refused, never dense."""
-    from transformers import DeepseekV32Config, DeepseekV32ForCausalLM
-    torch.manual_seed(3)
-    config = DeepseekV32Config(
-        vocab_size=97, hidden_size=48, intermediate_size=64, moe_intermediate_size=32, num_hidden_layers=2,
-        num_attention_heads=4, num_key_value_heads=4, q_lora_rank=24, kv_lora_rank=16, qk_rope_head_dim=8,
-        qk_nope_head_dim=16, v_head_dim=12, n_routed_experts=4, num_experts_per_tok=2, n_group=1, topk_group=1,
-        first_k_dense_replace=2, index_topk=5, index_n_heads=2, index_head_dim=16, max_position_embeddings=64,
-        pad_token_id=0, bos_token_id=1, eos_token_id=2)
-    made, ids = DeepseekV32ForCausalLM(config).eval(), hf.tokens()
-    with torch.no_grad():
-        made.set_attn_implementation("eager")
-        expected = made(ids).logits
-        made.set_attn_implementation(FULL)
-        try:
-            torch.testing.assert_close(made(ids).logits, expected, rtol=1e-4, atol=1e-4)
-        except NotImplementedError as refusal:
-            assert "models that choose their keys by an indexer" in str(refusal) and "\n" not in str(refusal)

@@ -102,6 +102,18 @@ def test_equals_eager(make, sides, spec):
         torch.testing.assert_close(grad, expected_grad, rtol=1e-4, atol=1e-4 * float(expected_grad.abs().max()))
 
 
+@pytest.mark.parametrize("side", ["", "left"])
+@pytest.mark.usefixtures("stable")
+def test_queries_that_see_later_keys_equal_eager(side):
+    made, ids, name = deepseek(), hf.tokens(), fovea.transformers.register("full")
+    made.config.is_causal = False
+    arguments = {"attention_mask": hf.padding(side)} if side else {}
+    expected, expected_grad = passes(made, "eager", ids, **arguments)
+    out, grad = passes(made, name, ids, **arguments)
+    torch.testing.assert_close(out, expected, **CLOSE)
+    torch.testing.assert_close(grad, expected_grad, rtol=1e-4, atol=1e-4 * float(expected_grad.abs().max()))
+
+
 @pytest.mark.parametrize("make", [deepseek, glm, axk2, dots3])
 def test_the_models_indexer_reads_ranges(make):
     made, ids, seen = make(), hf.tokens(), []
@@ -160,3 +172,20 @@ def test_compiles_into_one_graph(make):
     with torch.no_grad():
         run = torch.compile(lambda ids: output(made, ids, use_cache=False), fullgraph=True, backend="aot_eager")
         torch.testing.assert_close(run(ids), output(made, ids, use_cache=False))
+
+
+def test_compiled_once_for_all_lengths():
+    made, ids, graphs = deepseek(), hf.tokens(), []
+    made.set_attn_implementation(fovea.transformers.register("full"))
+    torch._dynamo.reset()
+
+    def backend(graph, _):
+        graphs.append(graph)
+        return graph.forward
+
+    with torch.no_grad():
+        run = torch.compile(lambda ids: output(made, ids, use_cache=False), fullgraph=True, dynamic=True, backend=backend)
+        for length in (21, 12, 5):
+            text = ids[:, :length].contiguous()
+            torch.testing.assert_close(run(text), output(made, text, use_cache=False))
+    assert len(graphs) == 1

@@ -22,19 +22,20 @@ def with_indices(qkv, mask, indices, resolved, options, wants_weights, config=No
     if "positional" in has:
         raise ValueError(f"fovea: '{spec}' compares positions, and the model's indexer chooses the keys of this layer; give "
                          "it a spec without a pattern, such as full or topk(32)")
-    entries = indices.long()
     if is_encoded(mask):
         if not takes_ranges(config):
             raise NotImplementedError("fovea: the model passes indices of keys without a mask of its pairs; load it with "
                                       "attn_implementation='sdpa'")
-        allowed = entries >= 0
-    elif mask is None:
-        last = torch.arange(k_length - q_length, k_length, device=entries.device)[:, None]
-        allowed = entries <= last
     else:
-        allowed = allowed_pairs(mask, q_length, k_length, batch).gather(-1, entries.clamp(min=0))
-    # Where a query sees fewer keys than its list has places, the rest of the list is any of the others.
-    options = {**options, "indices": entries.where(allowed, -1).to(torch.int32), "enable_gqa": key.size(1) != heads}
+        entries = indices.long()
+        if mask is None:
+            last = torch.arange(k_length - q_length, k_length, device=entries.device)[:, None]
+            allowed = entries <= last
+        else:
+            allowed = allowed_pairs(mask, q_length, k_length, batch).gather(-1, entries.clamp(min=0))
+        # Where a query sees fewer keys than its list has places, the rest of the list is any of the others.
+        indices = entries.where(allowed, -1).to(torch.int32)
+    options = {**options, "indices": indices, "enable_gqa": key.size(1) != heads}
     out = attention(query, key, value, spec, **options).transpose(1, 2)
     options.pop("dropout")
     weights = attention_weights(query, key, spec, **options) if wants_weights else None

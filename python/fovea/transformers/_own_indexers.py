@@ -8,12 +8,16 @@ import sys
 import torch
 from torch import nn
 
-from .._indexer import index_topk
+from ._chosen import choose
 from ._masks import Ranges, ranges_mask
 
 # By model_type: the function of the model's file that turns an indexer's queries and keys by their positions.
 ROTARY = {"deepseek_v32": "apply_rotary_pos_emb", "axk2": "apply_rotary_pos_emb",
           "glm_moe_dsa": "apply_rotary_pos_emb_interleave", "dots3_note_text": "apply_rotary_pos_emb_interleave"}
+# What the forward that is replaced computes, besides: another version's may compute something else.
+_LINES = ["q = self.wq_b(q_resid)", "k = self.k_norm(self.wk(hidden_states)).unsqueeze(2)", "{rotate}(q_rot, k_rot, cos, sin",
+          "q = torch.cat([q_rot, q_pass], dim=-1)", "k.transpose(-1, -2).float().unsqueeze(1)) * self.softmax_scale",
+          "scores = F.relu(scores)", ".float() * (self.n_heads**-0.5)"]
 _PARAMETERS = ["self", "hidden_states", "q_resid", "position_embeddings", "attention_mask", "position_ids", "cache"]
 _replaced = set()  # model types
 
@@ -40,14 +44,21 @@ def replace_forward(model):
     for cls in type(model).__mro__:
         file = sys.modules.get(cls.__module__)
         kind = getattr(getattr(cls, "config_class", None), "model_type", None)
-        if kind not in ROTARY or kind in _replaced or not hasattr(file, ROTARY[kind]):
+        if kind not in ROTARY or kind in _replaced or not cls.__module__.startswith("transformers.models."):
             continue
         found = [x for x in vars(file).values() if inspect.isclass(x) and issubclass(x, nn.Module)
                  and x.__name__.endswith("Indexer") and x.__module__ == cls.__module__]
-        if [list(inspect.signature(x.forward).parameters) for x in found] != [_PARAMETERS]:
-            continue  # another version's: it keeps its mask of all pairs
+        if len(found) != 1 or not _is_known(found[0].forward, ROTARY[kind]):
+            continue  # it keeps its mask of all pairs
         found[0].forward = _over_ranges(found[0].forward, getattr(file, ROTARY[kind]))
         _replaced.add(kind)
+
+
+def _is_known(forward, rotate):
+    if list(inspect.signature(forward).parameters) != _PARAMETERS:
+        return False
+    source = inspect.getsource(forward)
+    return all(line.format(rotate=rotate) in source for line in _LINES)
 
 
 def _over_ranges(forward, rotate):
@@ -68,16 +79,9 @@ def _over_ranges(forward, rotate):
             k = cache.update_indexer(k, self.layer_idx)
         weights = self.weights_proj(hidden_states.to(self.weights_proj.weight.dtype)).float()
         weights = weights * (self.n_heads ** -0.5 * self.softmax_scale)
-        return _chosen(q, k.to(q.dtype), weights, min(self.index_topk, k.size(1)), Ranges.decode(attention_mask[None]))
+        # A count that differs from text to text would be compiled anew for each.
+        count = self.index_topk if torch.compiler.is_compiling() else min(self.index_topk, k.size(1))
+        ranges = Ranges.decode(attention_mask[None])
+        return choose((q, k.to(q.dtype), weights), count, ranges, ranges.causal)
 
     return over_ranges
-
-
-def _chosen(q, k, weights, count, ranges):
-    """Places of keys in their row, [B, N_q, count]; -1 for none."""
-    batch, queries = q.shape[:2]
-    indices = index_topk(q.flatten(0, 1), k.flatten(0, 1), weights.flatten(0, 1), count, q_offsets=ranges.queries.cpu(),
-                         k_offsets=ranges.keys.cpu())
-    begins = torch.repeat_interleave(ranges.keys[:-1] % k.size(1), ranges.queries.diff(), output_size=batch * queries)
-    places = indices + begins.to(indices.device, torch.int32)[:, None]
-    return places.where(indices >= 0, -1).view(batch, queries, count)

@@ -1,13 +1,17 @@
 #include "fovea/ops/routing.h"
 
-#include <ATen/ops/addcmul.h>
+#include <ATen/TensorOperators.h>
 #include <ATen/ops/cat.h>
+#include <ATen/ops/index.h>
+#include <ATen/ops/index_put.h>
 #include <ATen/ops/layer_norm.h>
 #include <ATen/ops/matmul.h>
+#include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "fovea/base/strings.h"
 #include "fovea/kernels/attention/dropout.h"
@@ -28,22 +32,45 @@ using kernels::TokenRange;
 constexpr double kNormEps = 1e-6;
 constexpr uint64_t kOwnKeys = 0x6b657973;  // parts the random members of keys from those of queries
 
-// Members whose own key is the only one that they may see, [N, 1, 1]: 1, the others 0.
-at::Tensor lonely_members(const RoutedBatch& batch, const Routed& route) {
+// Calls visit(member) for those whose own key is the only one that they may see.
+template <class Visit>
+void for_each_lonely_member(const RoutedBatch& batch, const Routed& route, const Visit& visit) {
   const std::vector<int64_t>&offsets = batch.queries->lists.offsets, &keys = batch.keys->lists.offsets;
-  at::Tensor lonely = at::zeros({batch.queries->members->rows.numel(), 1, 1});
-  auto* out = lonely.mutable_data_ptr<float>();
   const bool up_to_itself = batch.kind == AttentionKind::kCausal || route.is_causal();
   for (size_t l = 0; l + 1 < offsets.size(); ++l) {
     const int64_t first = offsets[l], last = offsets[l + 1];
     const bool has_earlier = keys[l + 1] - keys[l] > last - first;  // of memory
     if (route.is_causal() && route.window == 1) {
-      std::fill(out + first, out + last, 1.0F);
+      for (int64_t member = first; member < last; ++member) visit(member);
     } else if (last > first && !has_earlier && (up_to_itself || last - first == 1)) {
-      out[first] = 1;
+      visit(first);
     }
   }
-  return lonely;
+}
+
+// `out` [T, H, D], sums over members: a lonely member, whose output is zero so far, takes its own value, which counts
+// as the output would have. Other rows are not read, so that no value of theirs can spoil anything.
+at::Tensor with_own_values(const at::Tensor& out, const RoutedBatch& batch, const Routed& route, const at::Tensor& v) {
+  const MemberRows& members = *batch.queries->members;
+  const auto* row_of = members.rows.const_data_ptr<int32_t>();
+  std::map<int64_t, double> shares;  // of a row's own value
+  for_each_lonely_member(batch, route, [&](int64_t member) {
+    shares[row_of[member]] += row_factor(members, row_of[member], row_scale_of(route));
+  });
+  if (shares.empty()) return out;
+  std::vector<int64_t> tokens, heads;
+  std::vector<double> factors;
+  for (const auto& [row, share] : shares) {
+    tokens.push_back(row / members.heads), heads.push_back(row % members.heads), factors.push_back(share);
+  }
+  const auto indices = [&](const std::vector<int64_t>& values) {
+    return at::tensor(values, at::kLong).to(out.device());
+  };
+  const c10::List<std::optional<at::Tensor>> rows({indices(tokens), indices(heads)});
+  const auto type = out.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
+  const at::Tensor factor = at::tensor(factors, at::kDouble).to(out.device(), type).unsqueeze(1);
+  const at::Tensor own = at::index(own_values(batch, v), rows).to(type) * factor;
+  return at::index_put(out, rows, own.to(out.scalar_type()), /*accumulate=*/true);
 }
 
 RoutedSide side_of(const RoutedTokens& tokens, const at::Tensor& centroids) {
@@ -163,13 +190,8 @@ at::Tensor routed_attention(const CoreTensors& x, const CoreArguments& arguments
     parts.push_back(call_forward(part, call).out);
   });
   const at::Tensor mixed = parts.size() == 1 ? parts[0] : at::cat(parts);
-  const RowScale scale = row_scale_of(*group.spec.route);
-  at::Tensor out = sum_rows(mixed, batch.queries->members, scale);
-  if (batch.shared && group.inputs.self == SelfKey::kLast) {
-    // A lonely member, whose output is zero so far, takes its own value, which counts as the output would have.
-    const at::Tensor lonely = lonely_members(batch, *group.spec.route).to(out.options());
-    out = at::addcmul(out, own_values(batch, v), sum_rows(lonely, batch.queries->members, scale));
-  }
+  at::Tensor out = sum_rows(mixed, batch.queries->members, row_scale_of(*group.spec.route));
+  if (batch.shared && group.inputs.self == SelfKey::kLast) out = with_own_values(out, batch, *group.spec.route, v);
   if (group.inputs.reports != nullptr) report(batch, group);
   if (group.inputs.rows != nullptr) group.inputs.rows->push_back(weight_lists(batch, rows, arguments, group));
   return from_token_rows(out, x.q);

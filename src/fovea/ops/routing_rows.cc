@@ -171,6 +171,11 @@ MemberRows::MemberRows(const kernels::MemberLists& lists, int64_t token_count, i
   places = int_tensor(found.places);
 }
 
+double row_factor(const MemberRows& members, int64_t row, RowScale scale) {
+  const auto* starts = members.starts.const_data_ptr<int32_t>() + row;
+  return scale_of<double>(starts[1] - starts[0], scale);
+}
+
 at::Tensor gather_rows(const at::Tensor& x, const MemberRowsPointer& members, RowScale scale) {
   return MoveRows::apply(x, members, Direction::kGather, scale);
 }

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -150,6 +151,26 @@ TEST(Routing, TheFutureMovesNothingBeforeIfCausal) {
   const double moved = routing_difference(run("routed(5,60)"), best);
   EXPECT_GT(moved, 0.1);
   RecordProperty("largest change of an earlier output, routed(5,60)", std::to_string(moved));
+}
+
+// A query that sees others gives its own key no weight, so its own value cannot spoil it.
+TEST(Routing, AnOwnValueOfLastResortReachesNobodyElse) {
+  const at::Tensor x = routing_noise({19, kHeads, kWidth}, 1).to(at::kFloat);
+  const at::Tensor v = routing_noise({19, kHeads, kWidth}, 2).to(at::kFloat);
+  RoutingInputs inputs;
+  inputs.centroids = routing_noise({kHeads, 2, kWidth}, 3).to(at::kFloat);
+  inputs.self = SelfKey::kLast;
+  AttentionOptions options;
+  options.kind = AttentionKind::kCausal;
+  options.routing = &inputs;
+  const auto with_last = [&](double value) {
+    at::Tensor changed = v.clone();
+    changed[18].fill_(value);
+    return attention(x, x, changed, "routed(2,19,causal)", options);
+  };
+  const at::Tensor clean = with_last(1);
+  ASSERT_TRUE(at::equal(with_last(2), clean));  // the last token is not alone in its clusters
+  EXPECT_TRUE(at::equal(with_last(std::numeric_limits<float>::infinity()), clean));
 }
 
 TEST(Routing, ReportsCountTokensAndClusters) {

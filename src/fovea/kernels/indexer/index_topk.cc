@@ -9,11 +9,15 @@
 namespace fovea::kernels {
 namespace {
 
-// Pieces of at most `most` tokens of each sequence.
-std::vector<IndexPiece> pieces_of(std::span<const Sequence> sequences, int64_t Sequence::*length, int64_t most) {
+// Keys that somebody may read: those of padding and of a cache's empty places have no queries.
+int64_t read_keys(const Sequence& sequence) { return sequence.q_length == 0 ? 0 : sequence.k_length; }
+
+// Pieces of at most `most` of the length(sequence) tokens of each sequence.
+template <class Length>
+std::vector<IndexPiece> pieces_of(std::span<const Sequence> sequences, const Length& length, int64_t most) {
   std::vector<IndexPiece> pieces;
   for (size_t s = 0; s < sequences.size(); ++s) {
-    const int64_t tokens = sequences[s].*length;
+    const int64_t tokens = length(sequences[s]);
     for (int64_t first = 0; first < tokens; first += most)
       pieces.push_back({static_cast<int64_t>(s), first, std::min(most, tokens - first)});
   }
@@ -27,18 +31,19 @@ void run(const IndexTopk& job, Executor& executor) {
   int64_t floats = 0;
   for (const Sequence& sequence : job.sequences) {
     begins.push_back(floats);
-    floats += (sequence.k_length + kIndexPackKeys - 1) / kIndexPackKeys * kIndexPackKeys * job.head_dim;
+    floats += (read_keys(sequence) + kIndexPackKeys - 1) / kIndexPackKeys * kIndexPackKeys * job.head_dim;
   }
   const Aligned<float> panels = aligned<float>(floats);
   const auto of = [&](const IndexPiece& piece) { return panels.get() + begins[static_cast<size_t>(piece.sequence)]; };
-  const std::vector<IndexPiece> keys = pieces_of(job.sequences, &Sequence::k_length, kIndexPackKeys);
+  const std::vector<IndexPiece> keys = pieces_of(job.sequences, read_keys, kIndexPackKeys);
   executor.run(std::ssize(keys), [&](int64_t i, int) {
     const IndexPiece& piece = keys[static_cast<size_t>(i)];
     Search::pack(job, piece, of(piece));
   });
   const IndexScratch scratch = Search::scratch(job);
   const Aligned<float> space = aligned<float>(scratch.floats * executor.num_threads());
-  const std::vector<IndexPiece> queries = pieces_of(job.sequences, &Sequence::q_length, scratch.queries);
+  const std::vector<IndexPiece> queries = pieces_of(
+      job.sequences, [](const Sequence& sequence) { return sequence.q_length; }, scratch.queries);
   const auto count = std::ssize(queries);
   executor.run(count, [&](int64_t i, int worker) {
     const IndexPiece& piece = queries[static_cast<size_t>(count - 1 - i)];  // causal: those with most keys first

@@ -12,7 +12,7 @@ struct DenseBackwardBuffers {
   float *key_panels, *value_panels, *keys;  // of a block of keys
   float *grad_keys, *grad_values;
   float *queries, *grad_out;  // of packed_queries() queries
-  float* left;                // of one of a block's products with panels, where that goes in bfloat16
+  float* left;                // a block's left side in bfloat16; in find_dots() its outputs
   float *weights, *grads;     // scores, then weights; gradients of weights, then of scores
   float* dots;                // dO . O of all queries
   float* grad_queries;        // of all queries: QuerySums

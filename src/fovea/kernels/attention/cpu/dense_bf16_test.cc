@@ -31,8 +31,8 @@ struct Shape {
   int64_t queries = 110, keys = 330, dim = 64;
   const Kernel* kernel = &kDenseKernel;
 };
-// Several blocks of queries and of keys; backward in parts.
-constexpr Shape kLong = {.queries = 800, .keys = 900, .dim = 20};
+// Several blocks of queries, too many to be packed all at once, and of keys; backward in parts.
+constexpr Shape kLong = {.queries = 1100, .keys = 1150, .dim = 20};
 
 // Element (token, head, i) of an array of `tokens`.
 using Element = std::function<double(int64_t token, int64_t head, int64_t i)>;

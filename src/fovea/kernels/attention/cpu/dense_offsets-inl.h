@@ -104,8 +104,8 @@ class DenseTerms {
     pack_panels(rows_, rows, met_.count, view_.width, b_.panels);
     if (b_.rows != nullptr) pack_rows(rows_, rows, met_.count, view_.width, b_.rows);
     pack_rows(queries_, view_.queries(block.first), block.rows, view_.width, b_.queries);
-    for (int64_t r = 0; r < block.rows; r += kStep) {
-      const int64_t end = std::min(r + kStep, block.rows);
+    for (int64_t r = 0; r < block.rows; r += kRowStep) {
+      const int64_t end = std::min(r + kRowStep, block.rows);
       const ScoreProduct product = {b_.queries + r * view_.padded,   view_.padded,  b_.panels, view_.width,
                                     b_.products + r * kWindowStride, kWindowStride, &scale_};
       const MetPlaces places = places_of(block, {r, end - r});
@@ -127,8 +127,8 @@ class DenseTerms {
   // queries: of the block's, [rows][padded].
   void grade_queries(const DenseBlock& block, RowRun run, float* queries) const {
     const int64_t padded = view_.padded, run_end = run.first + run.count;
-    for (int64_t r = run.first; r < run_end; r += kStep) {
-      const int64_t rows = std::min(kStep, run_end - r);
+    for (int64_t r = run.first; r < run_end; r += kRowStep) {
+      const int64_t rows = std::min(kRowStep, run_end - r);
       const MetPlaces places = places_of(block, {r, rows});
       multiply({.a = b_.products + r * kWindowStride + places.begin,
                 .a_row = kWindowStride,
@@ -147,8 +147,8 @@ class DenseTerms {
     const int64_t padded = view_.padded, count = summed_offsets(shared, met_.first, met_.count);
     // Each row meets no greater offsets than the one before: those that meet some of them follow each other.
     int64_t begin = run.first + run.count, end = begin;
-    for (int64_t place = 0; place < count; place += kStep) {
-      const int64_t places = std::min(kStep, count - place);
+    for (int64_t place = 0; place < count; place += kRowStep) {
+      const int64_t places = std::min(kRowStep, count - place);
       while (begin > run.first && places_of(block, {begin - 1, 1}).begin < place + places) --begin;
       while (end > begin && places_of(block, {end - 1, 1}).end <= place) --end;
       if (end == begin) continue;
@@ -165,8 +165,6 @@ class DenseTerms {
                places, padded / kLanes);
     }
   }
-
-  static constexpr int64_t kStep = 24;  // rows of a product at once: whole tiles at all levels
 
   // Where among met_ the offsets of some of the block's rows lie.
   struct MetPlaces {

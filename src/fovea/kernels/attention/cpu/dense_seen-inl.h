@@ -35,7 +35,7 @@ class SeenPairs {
 
   // Rows of weights, or of their gradients, times rows of keys; `product` begins at the block's first row.
   void multiply_rows(const Product& product, RowRun run, int64_t vecs) const {
-    const int64_t run_end = run.first + run.count, step = all_ ? run.count : kStep;
+    const int64_t run_end = run.first + run.count, step = all_ ? run.count : kRowStep;
     for (int64_t first = run.first; first < run_end; first += step) {
       const int64_t rows = std::min(step, run_end - first);
       Product part = product;
@@ -47,10 +47,10 @@ class SeenPairs {
     }
   }
 
-  // Their columns times the run's rows of queries, or of gradients of outputs; `product` begins at the block's first
-  // row.
+  // Columns of weights, or of their gradients, times the run's rows of gradients of outputs, or of queries; `product`
+  // begins at the block's first row.
   void multiply_transposed(const Product& product, RowRun run, int64_t vecs) const {
-    const int64_t run_end = run.first + run.count, step = all_ ? block_.columns : kStep;
+    const int64_t run_end = run.first + run.count, step = all_ ? block_.columns : kRowStep;
     int64_t row = run.first;
     for (int64_t column = 0; column < block_.columns; column += step) {
       row = first_row(row, run_end, column);
@@ -65,8 +65,6 @@ class SeenPairs {
   }
 
  private:
-  static constexpr int64_t kStep = 24;  // whole tiles at all levels
-
   // The first of rows [row, end) that sees the column, or end.
   int64_t first_row(int64_t row, int64_t end, int64_t column) const {
     while (row < end && view_.seen_of(block_, row) <= column) ++row;

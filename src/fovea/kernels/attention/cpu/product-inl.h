@@ -15,6 +15,10 @@ constexpr int tile_rows(int vecs) {
   return vecs == 1 ? 8 : 6;
 }
 
+// Rows of a product of which parts are left out, taken together: whole tiles at all levels.
+constexpr int64_t kRowStep = 24;
+static_assert(kRowStep % tile_rows(1) == 0 && kRowStep % tile_rows(kMaxVecs) == 0);
+
 // C[r][n] = factor[r] sum_k A[r][k] B[k][n] (+ C[r][n]), n a whole number of vectors.
 struct Product {
   const float* a = nullptr;  // A[r][k] at a[r * a_row + k * a_step]

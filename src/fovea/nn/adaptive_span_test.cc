@@ -6,14 +6,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
-#include <map>
 #include <memory>
-#include <set>
 #include <string>
 #include <vector>
 
-#include "fovea/nn/memory.h"
 #include "fovea/nn/test_gradients.h"
 #include "fovea/nn/test_models.h"
 
@@ -239,91 +235,6 @@ TEST(AdaptiveSpan, MasksAreZeroWithoutAGradientBehindTheRamp) {
   EXPECT_GT(computed.share().grad().abs().item<double>(), 0);
 }
 
-DecoderConfig span_config(const std::string& attention, const std::string& cold = "none") {
-  DecoderConfig config = tiny_decoder(attention);
-  config.transformer_positions = "none";
-  config.span_start = 0.3;
-  config.span_cold_cache = cold;
-  return config;
-}
-
-// make() moves every parameter, and so the spans, which are some value in [0, 1] in training.
-DecoderOnly span_model(const DecoderConfig& config, at::ScalarType type) {
-  DecoderOnly model = make(config, type);
-  const torch::NoGradGuard guard;
-  for (auto& item : model->named_parameters())
-    if (item.key().find("span") != std::string::npos) item.value().clamp_(0.02, 0.98);
-  return model;
-}
-
-constexpr const char* kSpecs[] = {"span(9,3)", "span(9,3)+topk(2)", "1*span(4,2);2*topk(3)",
-                                  "1*span(70,2)+topk(3);2*span(6,1)"};
-
-TEST(AdaptiveSpan, StepByStepIsTheFullPass) {
-  for (const std::string attention : kSpecs) {
-    for (const std::string cold : {"none", "zeros"}) {
-      if (cold == "zeros" && attention.find(";2*topk") != std::string::npos) continue;
-      for (const at::ScalarType type : {at::kDouble, at::kFloat}) {
-        SCOPED_TRACE(cat(attention, " ", cold, " ", at::toString(type)));
-        DecoderConfig config = span_config(attention, cold);
-        config.transformer_positions = "rotary";
-        DecoderOnly model = span_model(config, type);
-        for (const StepCache::Rows kind : {StepCache::Rows::kApart, StepCache::Rows::kShared}) {
-          std::vector<std::vector<int64_t>> rows = {{3, 1, 4}, {5}, {9, 2, 6, 5, 3, 5, 8, 9, 7, 9, 3, 2, 3, 8, 4}};
-          auto state = model->start(3, model->pack(), kind);
-          const Packed batch = packed(rows);
-          const double bound = type == at::kDouble ? 1e-11 : 1e-4;
-          EXPECT_LT(greatest_difference(model->prefill(*state, batch.tokens, batch.offsets), last_states(model, rows)),
-                    bound);
-          for (int64_t token = 0; token < 4; ++token) {
-            for (std::vector<int64_t>& row : rows) row.push_back(token);
-            const at::Tensor hidden = model->step(*state, torch::full({3}, token, at::kLong));
-            EXPECT_LT(greatest_difference(hidden, last_states(model, rows)), bound) << "token " << token;
-          }
-        }
-      }
-    }
-  }
-}
-
-TEST(AdaptiveSpan, LaterTokensChangeNothingBefore) {
-  for (const std::string attention : kSpecs) {
-    SCOPED_TRACE(attention);
-    DecoderOnly model = span_model(span_config(attention), at::kFloat);
-    const torch::NoGradGuard guard;
-    at::Tensor tokens = torch::arange(14, at::kLong);
-    const at::Tensor offsets = torch::tensor({int64_t{0}, int64_t{14}});
-    const at::Tensor before = model->forward(tokens, offsets, {});
-    tokens[9] = 16;
-    const at::Tensor after = model->forward(tokens, offsets, {});
-    EXPECT_TRUE(after.slice(0, 0, 9).equal(before.slice(0, 0, 9)));
-    EXPECT_FALSE(after[9].equal(before[9]));
-  }
-}
-
-// A memory of the limit is all that a token of any layer sees, so segments give what the whole text gives.
-TEST(AdaptiveSpan, SegmentsWithMemoryAreTheWholeText) {
-  for (const char* attention : {"span(9,3)", "span(9,3)+topk(2)"}) {
-    for (const char* cold : {"none", "zeros"}) {
-      SCOPED_TRACE(cat(attention, " ", cold));
-      DecoderOnly model = span_model(span_config(attention, cold), at::kDouble);
-      const torch::NoGradGuard guard;
-      const Packed text = random_batch({31}, 17, 4);
-      const at::Tensor whole = model->forward(text.tokens, text.offsets, {});
-      std::vector<at::Tensor> parts;
-      Memory memory = Memory::none(1);
-      for (int64_t begin = 0; begin < 31; begin += 4) {
-        const int64_t count = std::min<int64_t>(4, 31 - begin);
-        const auto pass = std::make_shared<MemoryPass>(std::move(memory), 9);
-        parts.push_back(
-            model->forward(text.tokens.narrow(0, begin, count), torch::tensor({int64_t{0}, count}), {}, pass));
-        memory = pass->take();
-      }
-      EXPECT_LT(greatest_difference(torch::cat(parts), whole), 1e-11);
-    }
-  }
-}
-
 // The published code begins with a cache of zeros, whose scores are those of the table and whose values are zero.
 TEST(AdaptiveSpan, AColdCacheOfZerosDampsTheBeginning) {
   for (const int64_t k : {0, 3}) {
@@ -352,106 +263,6 @@ TEST(AdaptiveSpan, ColdKeysOfRowsThatShareTokens) {
   EXPECT_TRUE(cold.v.equal(-cold.k));
   EXPECT_TRUE(cold.begins.equal(torch::tensor({int64_t{0}, int64_t{3}})));
   EXPECT_TRUE(cold.lengths.equal(torch::tensor({int64_t{3}, int64_t{4}})));
-}
-
-TEST(AdaptiveSpan, ModelsHaveTheGradientsOfFiniteDifferences) {
-  for (const char* attention : {"span(6,3)", "1*span(4,2)+topk(2);2*window(3)"}) {
-    SCOPED_TRACE(attention);
-    DecoderOnly model = span_model(span_config(attention), at::kDouble);
-    const Packed text = random_batch({9, 1, 6}, 17, 8);
-    check_gradients(*model, [&] { return loss_of(model, text, {}); });
-  }
-}
-
-TEST(AdaptiveSpan, RecomputedGradientsAreTheSame) {
-  DecoderOnly model = span_model(span_config("1*span(6,3);1*span(6,3)+topk(2);1*span(4,1)"), at::kFloat);
-  const Packed text = random_batch({9, 1, 16}, 17, 8);
-  const auto gradients = [&](bool recompute) {
-    PassExtras extras;
-    ForwardContext context{.training = true, .dropout_seed = 3, .recompute = recompute};
-    context.extras = &extras;
-    const at::Tensor loss = loss_of(model, text, context);
-    EXPECT_EQ(extras.notes().size(), 2U);
-    return gradients_of(*model, loss + 1e3 * extras.loss());
-  };
-  const auto plain = gradients(false), again = gradients(true);
-  for (const auto& [name, gradient] : plain) EXPECT_TRUE(again.at(name).equal(gradient)) << name;
-}
-
-TEST(AdaptiveSpan, ReportsSpansAndTheLossThatShortensThem) {
-  DecoderConfig config = span_config("2*span(10,3);1*full");
-  config.attention_layers = {"decoder.2=span(40,3)"};
-  config.span_loss = 0.5;
-  DecoderOnly model(config, 1);
-  {
-    const torch::NoGradGuard guard;
-    auto parameters = model->named_parameters();
-    parameters["layers.0.self_attention.span.share"].copy_(torch::tensor({0.2, 0.4}));
-    parameters["layers.1.self_attention.span.share"].copy_(torch::tensor({0.5, 0.0, 0.1}));
-  }
-  const Packed text = random_batch({5}, 17, 8);
-  const auto extras_of = [&](bool training) {
-    PassExtras extras;
-    ForwardContext context{.training = training};
-    context.extras = &extras;
-    model->forward(text.tokens, text.offsets, context);
-    return extras;
-  };
-  const PassExtras training = extras_of(true), evaluation = extras_of(false);
-  std::map<std::string, double> notes;
-  for (const auto& [name, value] : training.notes()) notes[std::string(name)] = value;
-  ASSERT_EQ(notes.size(), 2U);
-  EXPECT_NEAR(notes["span-mean"], (2 + 4 + 20 + 0 + 4) / 5.0, 1e-6);
-  EXPECT_NEAR(notes["span-largest"], 20, 1e-6);
-  // In each layer the mean of its heads' spans: 3, and 8.
-  EXPECT_NEAR(training.loss().item<double>(), 0.5 * (3 + 8), 1e-6);
-  EXPECT_FALSE(evaluation.loss().defined());
-}
-
-TEST(AdaptiveSpan, NamesAndRulesOfParameters) {
-  DecoderConfig config = span_config("2*span(8,3);1*full");
-  config.attention_layers = {"decoder.2=span(20,3)"};
-  DecoderOnly model(config, 1);
-  std::map<std::string, std::vector<int64_t>> shapes;
-  for (const auto& item : model->named_parameters()) {
-    const std::string& name = item.key();
-    if (name.find("span") != std::string::npos || name.find("distances") != std::string::npos)
-      shapes[name] = item.value().sizes().vec();
-  }
-  const std::map<std::string, std::vector<int64_t>> expected = {{"distances.weight", {20, 4}},
-                                                                {"layers.0.self_attention.span.share", {2}},
-                                                                {"layers.1.self_attention.span.share", {3}}};
-  EXPECT_EQ(shapes, expected);
-  EXPECT_TRUE(model->named_parameters()["layers.0.self_attention.span.share"].equal(torch::full({2}, 0.3)));
-  const ParameterRules rules = span_rules(*model);
-  ASSERT_EQ(rules.size(), 2U);
-  for (const auto& [name, rule] : rules) {
-    EXPECT_TRUE(rule.float32 && rule.low == 0 && rule.high == 1) << name;
-  }
-  EXPECT_TRUE(span_rules(*DecoderOnly(tiny_decoder(), 1)).empty());
-}
-
-TEST(AdaptiveSpan, AnotherMechanismNeedsTheTrainedSpans) {
-  DecoderOnly model = span_model(span_config("2*span(8,3);1*full"), at::kFloat);
-  const auto refusal = [&](const std::string& attention) {
-    try {
-      model->override_attention({.attention = attention});
-    } catch (const Error& error) {
-      return std::string(error.what());
-    }
-    return std::string();
-  };
-  EXPECT_EQ(
-      refusal("3*span(8,3)"),
-      "--attention 3*span(8,3): it needs learned spans of these heads and ramps, of these limits or longer ones (a "
-      "limit may only be shortened), which this model (trained with 2*span(8,3);1*full) does not have; use a mechanism "
-      "without it, or train one with it");
-  EXPECT_NE(refusal("2*span(9,3);1*full"), "");
-  EXPECT_NE(refusal("2*span(8,4);1*full"), "");
-  for (const char* attention : {"2*span(8,3)+topk(2);1*full", "1*full;1*span(5,3);1*local(3)", "full"}) {
-    EXPECT_EQ(refusal(attention), "") << attention;
-    EXPECT_TRUE(last_states(model, {{1, 2, 3, 4}}).isfinite().all().item<bool>());
-  }
 }
 
 }  // namespace

@@ -68,13 +68,15 @@ struct TokenList {
   }
 };
 
-// Rows of one head lie far apart: without help each waits for memory.
-constexpr int64_t kPackedAhead = 8;
+// Asks for the token's row; it may lie behind the array's end.
 inline void prefetch_row(const HeadRows& rows, int64_t token, int64_t width) {
-  const int64_t size = rows.lane == Lane::kBFloat16 ? 2 : 4;
-  const char* row = static_cast<const char*>(rows.data) + token * rows.stride * (rows.lane == Lane::kFloat ? 4 : 2);
-  for (int64_t byte = 0; byte < width * size; byte += 64) __builtin_prefetch(row + byte);
+  const int64_t element = rows.lane == Lane::kFloat ? 4 : 2, lane = rows.lane == Lane::kBFloat16 ? 2 : 4;
+  const char* row = static_cast<const char*>(rows.data) + token * rows.stride * element;
+  for (int64_t byte = 0; byte < width * lane; byte += 64) __builtin_prefetch(row + byte);
 }
+
+// Rows of one head lie far apart: without help, packing waits for each.
+constexpr int64_t kPackedAhead = 8;
 
 // out[t][i], t < tokens, i < round_up(width, kLanes); rows `stride` apart.
 inline void pack_rows(const HeadRows& rows, const TokenList& at, int64_t tokens, int64_t width, float* out) {

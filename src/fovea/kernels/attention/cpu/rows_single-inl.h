@@ -19,10 +19,7 @@ struct SingleRow {
 };
 
 inline void ask_ahead(const SingleRow& in, int64_t token) {
-  if (in.ahead == 0) return;
-  const int64_t size = in.rows.lane == Lane::kFloat ? 4 : 2;
-  const char* row = static_cast<const char*>(in.rows.data) + (token + in.ahead) * in.rows.stride * size;
-  for (int64_t i = 0; i < in.width * size; i += 64) __builtin_prefetch(row + i);
+  if (in.ahead > 0) prefetch_row(in.rows, token + in.ahead, in.width);
 }
 
 // Scores of columns [0, columns), and rubbish behind up to a multiple of four: sums over vectors first, then across

@@ -29,7 +29,7 @@ IndexScratch index_scratch(const IndexTopk& job) {
   IndexScratch out;
   out.queries = std::clamp<int64_t>(kIndexRows / job.heads, 1, kIndexQueries);
   out.width = round_up(job.head_dim, kLanes);
-  // Twice k_best: each time that the list is full, half of it goes. A panel more fits in, and a vector behind it.
+  // Twice k_best: each time that the list is full, about half of it goes. A panel more fits in, and a vector behind it.
   out.capacity = round_up(2 * job.k_best + 4 * kPanel, kLanes) + kLanes;
   out.floats = round_up(out.queries * (job.heads * (out.width + kPanel) + 2 * out.capacity), 16);
   return out;
@@ -56,19 +56,59 @@ struct BestKeys {
     store(scores + count, set(-kInfinity));
     least = kth_greatest(scores, round_up(count, kLanes), k);
     const F bound = set(least);
-    int64_t equal = k, kept = 0;  // equal: how many of those at the bound stay
+    int64_t equal = k;  // how many of those at the bound stay
     for (int64_t i = 0; i < count; i += kLanes) equal -= __builtin_popcount(bits(less(bound, load(scores + i))));
-    for (int64_t i = 0; i < count; i += kLanes) {
-      const F score = load(scores + i);
+    keep([&](F score) {
       const uint32_t greater = bits(less(bound, score));
       uint32_t at_bound = bits(less_equal(bound, score)) & ~greater;
       while (__builtin_popcount(at_bound) > equal) at_bound ^= 1U << (31 - __builtin_clz(at_bound));
       equal -= __builtin_popcount(at_bound);
-      const I key = load_int(keys + i);
-      compress_store(scores + kept, greater | at_bound, score);
-      kept += compress_store(keys + kept, greater | at_bound, key);
+      return greater | at_bound;
+    });
+  }
+
+  // Makes room: keeps the k best and up to a quarter more, whose least score is found in a few steps.
+  void thin(int64_t k) {
+    store(scores + count, set(-kInfinity));
+    F lowest = set(kInfinity), highest = set(-kInfinity);
+    for (int64_t i = 0; i < count; i += kLanes) {
+      const F score = load(scores + i);
+      lowest = min(select(less_equal(set(kLowest), score), score, set(kInfinity)), lowest);
+      highest = max(score, highest);
     }
-    count = kept;
+    float low = -greatest(set(0) - lowest), high = greatest(highest);
+    for (int step = 0; step < kThinSteps; ++step) {
+      const float middle = 0.5F * low + 0.5F * high;
+      const F bound = set(middle);
+      int64_t reach = 0;
+      for (int64_t i = 0; i < count; i += kLanes) {
+        reach += __builtin_popcount(bits(less_equal(bound, load(scores + i))));
+      }
+      if (reach >= k && reach <= k + k / 4) {
+        least = middle;
+        keep([&](F score) { return bits(less_equal(bound, score)); });
+        return;
+      }
+      (reach > k ? low : high) = middle;
+    }
+    shrink(k);
+  }
+
+ private:
+  static constexpr int kThinSteps = 8;
+
+  // Keeps those of which `kept` gives the bits, in order.
+  template <class Kept>
+  void keep(const Kept& kept) {
+    int64_t stay = 0;
+    for (int64_t i = 0; i < count; i += kLanes) {
+      const F score = load(scores + i);
+      const I key = load_int(keys + i);
+      const uint32_t mask = kept(score);
+      compress_store(scores + stay, mask, score);
+      stay += compress_store(keys + stay, mask, key);
+    }
+    count = stay;
   }
 };
 
@@ -140,7 +180,7 @@ class IndexBlock {
       score = select(is_nan(score), set(kInfinity), max(set(kLowest), score));
       row.append(score, key + v * kLanes);
     }
-    if (row.count + kPanel + kLanes > sizes_.capacity) row.shrink(job_.k_best);
+    if (row.count + kPanel + kLanes > sizes_.capacity) row.thin(job_.k_best);
   }
 
   const IndexTopk& job_;

@@ -2,6 +2,7 @@
 """What commands log, and what they leave behind when a signal stops them."""
 import datetime
 import json
+import os
 import signal
 import subprocess
 import time
@@ -26,6 +27,15 @@ class Logs(unittest.TestCase):
             self.assertIsNotNone(datetime.datetime.fromisoformat(line["time"]).tzinfo)
         self.assertEqual([line["event"] for line in lines if "event" in line], ["train", "save"])
         self.assertEqual(lines[-2]["path"], str(model / "checkpoints" / "update-00000001"))
+
+
+    def test_says_where_bfloat16_gains_no_time(self):
+        def said(name, *arguments):
+            return checked(*PLACE.training(PLACE.folder / name, "--after-batches", 1, *arguments),
+                           env=os.environ | {"FOVEA_CPU": "portable"}).stderr
+        line = "bfloat16 takes as long as float32 on this processor (portable)"
+        self.assertIn(line, said("bf16", "--precision", "bfloat16"))
+        self.assertNotIn(line, said("float32"))
 
 
 class Signals(unittest.TestCase):

@@ -15,6 +15,7 @@
 #include "fovea/base/rng.h"
 #include "fovea/base/signals.h"
 #include "fovea/base/strings.h"
+#include "fovea/kernels/simd/isa.h"
 #include "fovea/nn/checkpoint_files.h"
 #include "fovea/nn/device.h"
 #include "fovea/nn/paths.h"
@@ -80,6 +81,10 @@ Trainer::Trainer(const Run& run)
 void Trainer::log_start() const {
   log::info(cat("[model] ", thousands(updater_.parameter_count()), " parameters, ", config_.precision, " on ",
                 device_.str(), ", ", at::get_num_threads(), " CPU threads"));
+  if (device_.is_cpu() && config_.precision == "bfloat16" && !kernels::has_fast_bf16()) {
+    log::info(cat("[model] bfloat16 takes as long as float32 on this processor (", kernels::name(kernels::isa()),
+                  "), but less memory"));
+  }
 }
 
 void Trainer::resume(const nn::Checkpoint& checkpoint) {

@@ -128,6 +128,8 @@ bool has_int8_product() {
 #endif
 }
 
+bool has_fast_bf16() { return isa() == Isa::kAvx512Bf16 || isa() == Isa::kAvx512Amx; }
+
 void set_isa(Isa level) {
   if (!runs(level)) throw Error(cat("set_isa: ", name(level), " is above this machine's ", name(best_isa())));
   current() = level;

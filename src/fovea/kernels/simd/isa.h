@@ -33,6 +33,8 @@ std::vector<Isa> runnable_isas();
 Isa vector_isa();
 // Whether vectors of that level have products of bytes (VNNI).
 bool has_int8_product();
+// Whether isa() multiplies bfloat16 faster than floats: by pairs or by tiles. Elsewhere bfloat16 becomes float first.
+bool has_fast_bf16();
 std::string_view name(Isa level);
 
 // work(IsaTag<vector_isa()>{}).

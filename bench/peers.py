@@ -53,7 +53,7 @@ def entmax_package(spec):
             ",": {f"k={k}": attend(functools.partial(weights, k=k)) for k in (32, 64, 128, 256)}}
 
 
-def flex(keeps, causal, n, tile):
+def flex(keeps, causal, n, tile, device="cpu"):
     """Compiled FlexAttention over the pairs that keeps(query, key) allows, in tiles of so many keys; it has no backward
     on the CPU."""
     from torch.nn.attention.flex_attention import create_block_mask, flex_attention
@@ -61,7 +61,7 @@ def flex(keeps, causal, n, tile):
     def mask(_batch, _head, query, key):
         return keeps(query, key) & (query >= key) if causal else keeps(query, key)
 
-    block_mask = create_block_mask(mask, None, None, n, n, device="cpu", BLOCK_SIZE=tile)
+    block_mask = create_block_mask(mask, None, None, n, n, device=device, BLOCK_SIZE=tile)
     # Each mask is a program of its own. Past the limit of them, 8, FlexAttention would fall back to dense scores.
     torch._dynamo.config.recompile_limit = 1000
     torch._dynamo.config.fail_on_recompile_limit_hit = True

@@ -64,8 +64,8 @@ Isa find_highest() {
 }
 
 Isa highest() {
-  static const Isa level = find_highest();
-  return level;
+  static const Isa kLevel = find_highest();
+  return kLevel;
 }
 
 // Products of pairs of bfloat16 are Intel's slowest: two of them take as long as four of floats, measured where tiles
@@ -114,8 +114,8 @@ std::vector<Isa> runnable_isas() {
 Isa isa() { return current(); }
 
 Isa vector_isa() {
-  static const Isa best = std::min(highest(), Isa::kAvx512Bf16);
-  return isa() >= Isa::kAvx512Amx ? best : isa();
+  static const Isa kBest = std::min(highest(), Isa::kAvx512Bf16);
+  return isa() >= Isa::kAvx512Amx ? kBest : isa();
 }
 
 bool has_tiles() { return isa() >= Isa::kAvx512Amx; }

@@ -223,6 +223,9 @@ class BadInput(Refusals):
         self.refused(*PLACE.training(PLACE.folder / "x", "--dim-vocabs", 77, 77), says=["got 77", "has 300 pieces"])
         self.refused(*PLACE.training(PLACE.folder / "x", "--pretrained-model", PLACE.folder / "none"),
                      says="--pretrained-model: no such folder")
+        self.refused(*PLACE.training(PLACE.folder / "x", "--pretrained-model", PLACE.model(),
+                                     "--transformer-positions", "learned"),
+                     says=["is missing; that model has --transformer-positions 'sinusoidal', not 'learned'"])
 
     def test_checkpoints(self):
         self.refused("translate", "--model", PLACE.folder / "none", says="none")

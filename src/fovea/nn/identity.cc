@@ -39,23 +39,30 @@ std::optional<IdentityDifference> first_file_difference(const Identity& saved, c
 
 }  // namespace
 
-std::optional<IdentityDifference> first_difference(const Identity& saved, const Identity& wanted) {
+std::vector<IdentityDifference> field_differences(const Identity& saved, const Identity& wanted) {
   using Kind = IdentityDifference::Kind;
-  if (saved.task != wanted.task) return IdentityDifference{Kind::kTask, "task", saved.task, wanted.task};
-  if (auto difference = first_file_difference(saved, wanted)) return difference;
+  std::vector<IdentityDifference> differences;
   const Fields saved_fields = fields_of(saved.config), wanted_fields = fields_of(wanted.config);
   std::map<std::string, std::string> known(saved_fields.begin(), saved_fields.end());
   for (const auto& [name, value] : fields_of(wanted.defaults)) known.emplace(name, value);
   for (const auto& [name, value] : wanted_fields) {
     const auto before = known.find(name);
     if (before != known.end() && before->second != value)
-      return IdentityDifference{Kind::kField, name, before->second, value};
+      differences.push_back({Kind::kField, name, before->second, value});
   }
   const std::map<std::string, std::string> now(wanted_fields.begin(), wanted_fields.end());
   for (const auto& [name, value] : saved_fields) {
-    if (!wanted.defaults.empty() && !now.contains(name)) return IdentityDifference{Kind::kField, name, value, ""};
+    if (!wanted.defaults.empty() && !now.contains(name)) differences.push_back({Kind::kField, name, value, ""});
   }
-  return std::nullopt;
+  return differences;
+}
+
+std::optional<IdentityDifference> first_difference(const Identity& saved, const Identity& wanted) {
+  if (saved.task != wanted.task)
+    return IdentityDifference{IdentityDifference::Kind::kTask, "task", saved.task, wanted.task};
+  if (auto difference = first_file_difference(saved, wanted)) return difference;
+  const std::vector<IdentityDifference> fields = field_differences(saved, wanted);
+  return fields.empty() ? std::nullopt : std::optional(fields.front());
 }
 
 }  // namespace fovea::nn

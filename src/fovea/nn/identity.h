@@ -3,6 +3,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "fovea/base/error.h"
 #include "fovea/base/strings.h"
@@ -44,9 +45,11 @@ struct IdentityDifference {
   std::string name;           // of the field or file
   std::string first, second;  // the values of a field, the two tasks; for a file "" if it is missing
 };
-// The first difference: task, then files, then fields in the order of `wanted`. A field that `saved` lacks is younger
-// than the checkpoint and counts as its value in wanted.defaults. Of two loaded identities, which have no defaults, the
-// fields that both have are compared.
+// The fields that differ, in the order of `wanted`. A field that `saved` lacks is younger than the checkpoint and
+// counts as its value in wanted.defaults. Of two loaded identities, which have no defaults, the fields that both have
+// are compared.
+std::vector<IdentityDifference> field_differences(const Identity& saved, const Identity& wanted);
+// The first difference: task, then files, then fields.
 std::optional<IdentityDifference> first_difference(const Identity& saved, const Identity& wanted);
 
 }  // namespace fovea::nn

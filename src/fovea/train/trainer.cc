@@ -50,6 +50,16 @@ std::vector<std::string> measures_for(const Task& task, const std::vector<std::s
 
 constexpr const char* kCarried = "carried/";
 
+// What to make equal so that the weights fit; "" if nothing is known.
+std::string differing_options(const nn::Identity& pretrained, const nn::Identity& wanted) {
+  if (pretrained.task != wanted.task) return "";
+  std::string text;
+  for (const nn::IdentityDifference& field : nn::field_differences(pretrained, wanted)) {
+    text += cat(text.empty() ? "" : ", ", "--", field.name, " '", field.first, "', not '", field.second, "'");
+  }
+  return text.empty() ? "" : cat("; that model has ", text);
+}
+
 }  // namespace
 
 Trainer::Trainer(const Run& run)
@@ -124,7 +134,11 @@ void Trainer::load_pretrained() {
   const nn::NamedTensors weights = task_->weights_of(checkpoint);
   using Coverage = Updater::Coverage;
   const Coverage coverage = weights.size() == checkpoint.model.size() ? Coverage::kAll : Coverage::kPart;
-  updater_.restore_weights(weights, cat("--pretrained-model '", config_.pretrained_model, "'"), coverage);
+  try {
+    updater_.restore_weights(weights, cat("--pretrained-model '", config_.pretrained_model, "'"), coverage);
+  } catch (const Error& error) {
+    throw Error(cat(error.what(), differing_options(checkpoint.identity, task_->identity())));
+  }
 }
 
 void Trainer::start_epoch() {

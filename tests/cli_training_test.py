@@ -28,7 +28,6 @@ class Logs(unittest.TestCase):
         self.assertEqual([line["event"] for line in lines if "event" in line], ["train", "save"])
         self.assertEqual(lines[-2]["path"], str(model / "checkpoints" / "update-00000001"))
 
-
     def test_says_where_bfloat16_gains_no_time(self):
         def said(name, *arguments):
             return checked(*PLACE.training(PLACE.folder / name, "--after-batches", 1, *arguments),

@@ -4,15 +4,14 @@ import torch
 import fovea
 import peers
 from attention import PASSES, ours, require_equal
+from inputs import normal
 from timing import compared, in_turns
 
 SPECS = ("topk(32)", "window(256)", "sparsemax", "entmax(1.5)", "relu", "full")
-HEADS = 8
 
 
 def inputs(n, head_dim, dtype, device):
-    random = torch.Generator().manual_seed(n)
-    return [torch.randn(1, HEADS, n, head_dim, generator=random).to(device, dtype) for _ in range(3)]
+    return [x.to(device, dtype) for x in normal(n, head_dim=head_dim)]
 
 
 def waited(run, device):
@@ -93,4 +92,4 @@ def memory(given, dtype):
 
 def described(device):
     name = torch.cuda.get_device_name() if device == "cuda" else "CPU"
-    return f"## {name}, PyTorch {torch.__version__}, operators of {fovea._library.find().parent.parent.name}\n"
+    return f"## {name}, PyTorch {torch.__version__}, {fovea._library.find()}\n"

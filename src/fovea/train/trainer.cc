@@ -92,8 +92,8 @@ void Trainer::log_start() const {
   log::info(cat("[model] ", thousands(updater_.parameter_count()), " parameters, ", config_.precision, " on ",
                 device_.str(), ", ", at::get_num_threads(), " CPU threads"));
   if (device_.is_cpu() && config_.precision == "bfloat16" && !kernels::has_fast_bf16()) {
-    log::info(cat("[model] bfloat16 takes as long as float32 on this processor (", kernels::name(kernels::isa()),
-                  "), but less memory"));
+    log::info(cat("[model] float32 is at least as fast as bfloat16 on this processor (", kernels::name(kernels::isa()),
+                  "); bfloat16 only takes less memory"));
   }
 }
 

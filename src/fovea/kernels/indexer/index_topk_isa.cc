@@ -79,14 +79,10 @@ struct BestKeys {
     float low = -greatest(set(0) - lowest), high = greatest(highest);
     for (int step = 0; step < kThinSteps; ++step) {
       const float middle = 0.5F * low + 0.5F * high;
-      const F bound = set(middle);
-      int64_t reach = 0;
-      for (int64_t i = 0; i < count; i += kLanes) {
-        reach += __builtin_popcount(bits(less_equal(bound, load(scores + i))));
-      }
+      const int64_t reach = count_from(scores, round_up(count, kLanes), middle);
       if (reach >= k && reach <= k + k / 4) {
         least = middle;
-        keep([&](F score) { return bits(less_equal(bound, score)); });
+        keep([bound = set(middle)](F score) { return bits(less_equal(bound, score)); });
         return;
       }
       (reach > k ? low : high) = middle;

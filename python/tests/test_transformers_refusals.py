@@ -117,6 +117,14 @@ def test_half_of_the_heads_do_not_divide():
         FUNCTION(torch.nn.Module(), q, k, k, None)
 
 
+@pytest.mark.parametrize("shape", [(2, hf.LENGTH), (4, hf.LENGTH), (3, 1, hf.LENGTH), (3, 1, hf.LENGTH, hf.LENGTH - 1)])
+def test_masks_of_another_shape(shape):
+    made = hf.model("llama", FULL)
+    with pytest.raises(ValueError, match=rf"has shape \[{', '.join(map(str, shape))}\]; expected \[3, {hf.LENGTH}\]") as error:
+        made(hf.tokens(), attention_mask=torch.ones(shape))
+    assert one_line(error)
+
+
 def test_weights_that_the_configuration_asks_for():
     """transformers itself allows this with eager alone; the argument of a call works."""
     made = hf.model("llama", FULL)

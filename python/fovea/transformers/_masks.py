@@ -141,6 +141,9 @@ def ranges_mask(*, batch_size, kv_length, kv_offset=0, mask_function=None, atten
     if not causal:
         valid = torch.ones_like(valid)
     if attention_mask is not None:
+        if attention_mask.dim() != 2 or attention_mask.shape[0] not in (1, batch_size):
+            raise ValueError(f"fovea: the attention mask has shape {list(attention_mask.shape)}; expected "
+                             f"[{batch_size}, {kv_length + kv_offset}]")
         padding = attention_mask.to(torch.bool)
         missing = kv_length + kv_offset - padding.shape[-1]
         if missing > 0:

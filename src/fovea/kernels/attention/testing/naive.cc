@@ -4,25 +4,16 @@
 #include <cmath>
 #include <functional>
 
+#include "fovea/kernels/attention/testing/oracle_pair.h"
+
 namespace fovea::kernels::testing_suite {
 namespace {
-
-// What asks here for a transform by its type knows these: another one has to be told apart everywhere below.
-static_assert(kAreAllTransforms<Softmax, Sparsemax, Entmax, Relu, Gelu, LeakyRelu>);
 
 using Floats = std::vector<float>;
 
 Floats narrow(const std::vector<double>& x) { return {x.begin(), x.end()}; }
 std::vector<double> widen(const Floats& x) { return {x.begin(), x.end()}; }
 
-double alpha_of(const OracleInput& in) {
-  if (const auto* entmax = std::get_if<Entmax>(&in.spec.transform)) return entmax->learned ? in.alpha : entmax->alpha;
-  return std::holds_alternative<Sparsemax>(in.spec.transform) ? 2 : 1;
-}
-bool is_normalised(const Transform& t) {
-  return std::holds_alternative<Softmax>(t) || std::holds_alternative<Sparsemax>(t) ||
-         std::holds_alternative<Entmax>(t);
-}
 double slope_of(const Transform& t) {
   const auto* leaky = std::get_if<LeakyRelu>(&t);
   return leaky ? leaky->slope : 0;
@@ -64,12 +55,6 @@ float slope_at(const Transform& t, float s) {
   if (std::holds_alternative<Gelu>(t))
     return 0.5F * std::erfc(-s * 0.70710678F) + s * 0.39894228F * std::exp(-s * s / 2);
   return s > 0 ? 1 : static_cast<float>(slope_of(t));
-}
-
-Row row_of(const OracleInput& in, int64_t query) {
-  const bool cross = in.kind == AttentionKind::kCross;
-  return {cross ? query : query + in.num_keys - in.num_queries, in.num_keys, in.kind == AttentionKind::kCausal,
-          in.stream};
 }
 
 // The keys of a row that its scores in float select.
@@ -114,15 +99,6 @@ struct FloatHead {
   FloatTerms terms;
   float dalpha = 0;
   size_t width = 0;
-};
-
-struct PairPlace {
-  const OracleInput& in;
-  size_t query, key;
-  size_t of(const OracleOffsets& range) const {
-    return static_cast<size_t>(oracle_offset(in, range, static_cast<int64_t>(query), static_cast<int64_t>(key)));
-  }
-  size_t by_query(const OracleOffsets& range) const { return query * static_cast<size_t>(range.count) + of(range); }
 };
 
 float dot(const float* a, const float* b, size_t width) {
@@ -224,29 +200,6 @@ struct Term {
   double weight, slope, factor, grad;  // slope: d weight / d score; grad: of the weight, in magnitude
   double bent;                         // slope, and by what a score's rounding bends it
 };
-
-// Whether the slope p^(2 - alpha) changes without bound at the edge of the support: d slope / d score is slope times
-// (2 - alpha) p^(1 - alpha).
-bool is_bent(double alpha) { return alpha > 1.5 && alpha != 2; }
-
-double sum_of_magnitudes(const double* a, const double* b, size_t width) {
-  double sum = 0;
-  for (size_t i = 0; i < width; ++i) sum += std::abs(a[i] * b[i]);
-  return sum;
-}
-
-double score_magnitude(const PairPlace& at) {
-  const OracleInput& in = at.in;
-  const OracleTerms& has = in.terms;
-  const size_t width = static_cast<size_t>(in.head_dim);
-  double sum =
-      std::abs(in.scale) * sum_of_magnitudes(in.q.data() + at.query * width, in.k.data() + at.key * width, width);
-  if (has.by_head.count > 0) sum += std::abs(has.by_head.values[at.of(has.by_head)]);
-  if (has.by_query.count > 0) sum += std::abs(has.by_query.values[at.by_query(has.by_query)]);
-  if (has.rows.count == 0) return sum;
-  const double* row = has.rows.values.data() + at.of(has.rows) * width;
-  return sum + std::abs(in.scale) * sum_of_magnitudes(has.queries.data() + at.query * width, row, width);
-}
 
 // Of one query.
 struct RowCotangents {
@@ -364,84 +317,6 @@ HeadValues magnitudes(const OracleInput& in, const OracleOutput& output, const H
     if (alpha_of(in) != 1) m.alpha += (1 + score) * alpha_magnitude(terms, alpha_of(in));
   }
   return m;
-}
-
-namespace {
-
-constexpr double kDoubt = 4e-6;  // of a score's magnitude; float dot products of these sizes are within 1e-6 of it
-
-// The scores that compete for the k places, in descending order.
-std::vector<double> competing(const OracleInput& in, int64_t query, const double* scores) {
-  const Row row = row_of(in, query);
-  std::vector<double> out;
-  if (!in.spec.select) return out;
-  for (int64_t key = 0; key < in.num_keys; ++key)
-    if (oracle_candidate(in, row, query, key) && !(in.spec.select->keep && contains(*in.spec.select->keep, row, key)))
-      out.push_back(scores[key]);
-  std::sort(out.begin(), out.end(), std::greater<>());
-  return out;
-}
-
-// The k-th score of the others is apart from the next.
-bool selection_is_doubtful(const OracleInput& in, const std::vector<double>& others, double doubt) {
-  if (!in.spec.select) return false;
-  const auto k = static_cast<size_t>(in.spec.select->k);
-  if (others.size() <= k) return false;
-  for (size_t i = 1; i < others.size(); ++i) {
-    const double gap = std::abs(others[i] - others[k - 1]);
-    if (gap != 0 && gap < doubt) return true;
-  }
-  return false;
-}
-
-// What a key of the row must reach to be selected; one that stays whatever its score may lie below.
-double least_selected(const OracleInput& in, const std::vector<double>& others) {
-  if (!in.spec.select || in.spec.select->keep) return -INFINITY;
-  const auto k = static_cast<size_t>(in.spec.select->k);
-  return others.size() <= k ? -INFINITY : others[k - 1];
-}
-
-// Of kDoubt: what is further from the edge of the support, rounding moves by so small a part of its distance that the
-// derivative there tells what becomes of it.
-constexpr double kBentEdge = 16;
-
-struct RowTruth {
-  const double *scores, *weights;  // [num_keys]
-  double least_selected;
-};
-
-// A selected score lies where the transform's derivative jumps: at zero, or at the edge of the support.
-bool derivative_is_doubtful(const OracleInput& in, const RowTruth& row, double doubt) {
-  const double alpha = alpha_of(in);
-  const bool normalised = is_normalised(in.spec.transform);
-  if ((normalised && alpha <= 1.5) || std::holds_alternative<Gelu>(in.spec.transform)) return false;
-  double edge = 0;  // in units of the score
-  for (int64_t key = 0; key < in.num_keys; ++key)
-    if (normalised && row.weights[key] > 0)
-      edge = row.scores[key] - std::pow(row.weights[key], alpha - 1) / (alpha - 1);
-  for (int64_t key = 0; key < in.num_keys; ++key) {
-    if (normalised && row.weights[key] == 1) continue;  // alone, whatever its score
-    if (row.scores[key] < row.least_selected) continue;
-    const double distance = std::abs(row.scores[key] - edge);
-    if (distance < (is_bent(alpha) ? kBentEdge : 1) * doubt && (normalised || distance != 0)) return true;
-  }
-  return false;
-}
-
-}  // namespace
-
-bool is_doubtful(const OracleInput& in, const OracleOutput& output) {
-  const size_t n = static_cast<size_t>(in.num_keys);
-  for (size_t query = 0; query < static_cast<size_t>(in.num_queries); ++query) {
-    double magnitude = 0;
-    for (size_t key = 0; key < n; ++key) magnitude = std::max(magnitude, score_magnitude({in, query, key}));
-    const double* scores = output.scores.data() + query * n;
-    const std::vector<double> others = competing(in, static_cast<int64_t>(query), scores);
-    if (selection_is_doubtful(in, others, kDoubt * magnitude)) return true;
-    const RowTruth row{scores, output.weights.data() + query * n, least_selected(in, others)};
-    if (derivative_is_doubtful(in, row, kDoubt * magnitude)) return true;
-  }
-  return false;
 }
 
 }  // namespace fovea::kernels::testing_suite

@@ -1,0 +1,87 @@
+#include <algorithm>
+#include <cmath>
+#include <functional>
+
+#include "fovea/kernels/attention/testing/naive.h"
+#include "fovea/kernels/attention/testing/oracle_pair.h"
+
+namespace fovea::kernels::testing_suite {
+namespace {
+
+constexpr double kDoubt = 4e-6;  // of a score's magnitude; float dot products of these sizes are within 1e-6 of it
+
+// The scores that compete for the k places, in descending order.
+std::vector<double> competing(const OracleInput& in, int64_t query, const double* scores) {
+  const Row row = row_of(in, query);
+  std::vector<double> out;
+  if (!in.spec.select) return out;
+  for (int64_t key = 0; key < in.num_keys; ++key)
+    if (oracle_candidate(in, row, query, key) && !(in.spec.select->keep && contains(*in.spec.select->keep, row, key)))
+      out.push_back(scores[key]);
+  std::sort(out.begin(), out.end(), std::greater<>());
+  return out;
+}
+
+// The k-th score of the others is apart from the next.
+bool selection_is_doubtful(const OracleInput& in, const std::vector<double>& others, double doubt) {
+  if (!in.spec.select) return false;
+  const auto k = static_cast<size_t>(in.spec.select->k);
+  if (others.size() <= k) return false;
+  for (size_t i = 1; i < others.size(); ++i) {
+    const double gap = std::abs(others[i] - others[k - 1]);
+    if (gap != 0 && gap < doubt) return true;
+  }
+  return false;
+}
+
+// What a key of the row must reach to be selected; one that stays whatever its score may lie below.
+double least_selected(const OracleInput& in, const std::vector<double>& others) {
+  if (!in.spec.select || in.spec.select->keep) return -INFINITY;
+  const auto k = static_cast<size_t>(in.spec.select->k);
+  return others.size() <= k ? -INFINITY : others[k - 1];
+}
+
+// Of kDoubt: what is further from the edge of the support, rounding moves by so small a part of its distance that the
+// derivative there tells what becomes of it.
+constexpr double kBentEdge = 16;
+
+struct RowTruth {
+  const double *scores, *weights;  // [num_keys]
+  double least_selected;
+};
+
+// A selected score lies where the transform's derivative jumps: at zero, or at the edge of the support.
+bool derivative_is_doubtful(const OracleInput& in, const RowTruth& row, double doubt) {
+  const double alpha = alpha_of(in);
+  const bool normalised = is_normalised(in.spec.transform);
+  if ((normalised && alpha <= 1.5) || std::holds_alternative<Gelu>(in.spec.transform)) return false;
+  double edge = 0;  // in units of the score
+  for (int64_t key = 0; key < in.num_keys; ++key)
+    if (normalised && row.weights[key] > 0)
+      edge = row.scores[key] - std::pow(row.weights[key], alpha - 1) / (alpha - 1);
+  for (int64_t key = 0; key < in.num_keys; ++key) {
+    if (normalised && row.weights[key] == 1) continue;  // alone, whatever its score
+    if (row.scores[key] < row.least_selected) continue;
+    const double distance = std::abs(row.scores[key] - edge);
+    if (distance < (is_bent(alpha) ? kBentEdge : 1) * doubt && (normalised || distance != 0)) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+bool is_doubtful(const OracleInput& in, const OracleOutput& output) {
+  const size_t n = static_cast<size_t>(in.num_keys);
+  for (size_t query = 0; query < static_cast<size_t>(in.num_queries); ++query) {
+    double magnitude = 0;
+    for (size_t key = 0; key < n; ++key) magnitude = std::max(magnitude, score_magnitude({in, query, key}));
+    const double* scores = output.scores.data() + query * n;
+    const std::vector<double> others = competing(in, static_cast<int64_t>(query), scores);
+    if (selection_is_doubtful(in, others, kDoubt * magnitude)) return true;
+    const RowTruth row{scores, output.weights.data() + query * n, least_selected(in, others)};
+    if (derivative_is_doubtful(in, row, kDoubt * magnitude)) return true;
+  }
+  return false;
+}
+
+}  // namespace fovea::kernels::testing_suite

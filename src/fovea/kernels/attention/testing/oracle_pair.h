@@ -1,0 +1,34 @@
+#pragma once
+#include "fovea/kernels/attention/testing/oracle.h"
+
+// What naive.cc and doubt.cc read off an input of the oracle.
+namespace fovea::kernels::testing_suite {
+
+// Who asks for a transform by its type here, in naive.cc and in doubt.cc knows these: another one has to be told apart
+// in all three.
+static_assert(kAreAllTransforms<Softmax, Sparsemax, Entmax, Relu, Gelu, LeakyRelu>);
+
+// Of entmax; 2 for sparsemax, 1 for all others.
+double alpha_of(const OracleInput& in);
+// Whether a row's weights sum to 1.
+bool is_normalised(const Transform& t);
+Row row_of(const OracleInput& in, int64_t query);
+// Whether the slope p^(2 - alpha) changes without bound at the edge of the support: d slope / d score is slope times
+// (2 - alpha) p^(1 - alpha).
+bool is_bent(double alpha);
+
+// A query and a key, and the places of their terms by offset.
+struct PairPlace {
+  const OracleInput& in;
+  size_t query, key;
+  size_t of(const OracleOffsets& range) const {
+    return static_cast<size_t>(oracle_offset(in, range, static_cast<int64_t>(query), static_cast<int64_t>(key)));
+  }
+  size_t by_query(const OracleOffsets& range) const { return query * static_cast<size_t>(range.count) + of(range); }
+};
+
+double sum_of_magnitudes(const double* a, const double* b, size_t width);
+// The sum of the magnitudes of a score's terms.
+double score_magnitude(const PairPlace& at);
+
+}  // namespace fovea::kernels::testing_suite

@@ -114,7 +114,8 @@ run_tests() {
   shorten_spins
   local failed=0 log=build/release/Testing/Temporary/LastTest.log
   rm -f "$log"
-  ctest --preset release "$@" || failed=1
+  # Most tests use one thread. Options of the caller come later and win.
+  ctest --preset release --parallel "$(nproc)" "$@" || failed=1
   tell_skips "$log"
   [ $failed = 0 ] || exit 1
   # Whoever names tests wants those alone.

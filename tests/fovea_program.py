@@ -8,6 +8,8 @@ import subprocess
 import tempfile
 import unittest
 
+from forked_program import can_fork, run_forked
+
 # Shells ignore it in background jobs, and so would every program started here.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -27,8 +29,11 @@ def without_privilege():
 def run(*arguments, stdin="", before=(), **options):
     """Runs fovea; the result has returncode, stdout and stderr as text."""
     data = stdin if isinstance(stdin, bytes) else stdin.encode()
-    command = [*before, PROGRAM, *map(str, arguments)]
-    result = subprocess.run(command, input=data, capture_output=True, timeout=600, **options)
+    words = [argument if isinstance(argument, bytes) else str(argument) for argument in arguments]
+    if not before and can_fork(PROGRAM, **options):
+        result = run_forked(PROGRAM, words, data, 600, **options)
+    else:
+        result = subprocess.run([*before, PROGRAM, *words], input=data, capture_output=True, timeout=600, **options)
     result.stdout = result.stdout.decode(errors="replace")
     result.stderr = result.stderr.decode(errors="replace")
     return result

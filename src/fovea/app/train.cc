@@ -9,6 +9,7 @@
 #include "fovea/app/run_config.h"
 #include "fovea/app/train_command.h"
 #include "fovea/base/aside.h"
+#include "fovea/base/file.h"
 #include "fovea/base/output_target.h"
 #include "fovea/base/strings.h"
 #include "fovea/nn/paths.h"

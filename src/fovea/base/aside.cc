@@ -136,18 +136,31 @@ int create_aside(const fs::path& path) {
 
 bool is_abandoned(const fs::path& path, pid_t process) { return has_ended(process, path) && !is_locked(path); }
 
+namespace {
+
+// The process of "OUT.tmp123.old", given "OUT".
+std::optional<pid_t> process_of_replaced(std::string_view name, const std::string& out) {
+  if (!name.ends_with(kReplaced)) return std::nullopt;
+  return process_of_aside(name.substr(0, name.size() - kReplaced.size()), cat(out, kNewAside));
+}
+
+// The process that gave this name to content of `out`, unless a user may have done so.
+std::optional<pid_t> process_of_leftover(const fs::path& path, const std::string& out) {
+  const std::string name = path.filename();
+  if (const auto process = process_of_aside(name, cat(out, kNewAside))) return process;
+  return is_plain_folder(path) ? process_of_replaced(name, out) : process_of_aside(name, cat(out, kOldAside));
+}
+
+}  // namespace
+
 std::vector<fs::path> leftovers_of(const fs::path& path) {
   std::vector<fs::path> found;
   const std::string name = path.filename();
   std::error_code ignored;
   for (fs::directory_iterator entry(folder_of(path), ignored), end; !ignored && entry != end;
        entry.increment(ignored)) {
-    for (const std::string_view kind : {kNewAside, kOldAside}) {
-      const fs::path& aside = entry->path();
-      const std::optional<pid_t> process = process_of_aside(aside.filename().string(), cat(name, kind));
-      const bool may_be_a_users = kind == kOldAside && is_plain_folder(aside);
-      if (process && !may_be_a_users && is_abandoned(aside, *process)) found.push_back(aside);
-    }
+    const std::optional<pid_t> process = process_of_leftover(entry->path(), name);
+    if (process && is_abandoned(entry->path(), *process)) found.push_back(entry->path());
   }
   return found;
 }
@@ -189,19 +202,27 @@ void AsideFolder::commit() {
   remove(leftovers_of(place_));
 }
 
+namespace {
+
+// Whether a process that was killed between the two renames of a replacement left `old`, which was `place`.
+bool is_replaced_content(const fs::path& old, const fs::path& place) {
+  const std::string name = old.filename(), out = place.filename();
+  if (const auto process = process_of_replaced(name, out)) return is_abandoned(old, *process);
+  // Earlier versions wrote "OUT.old123", and had both then. A folder of that name without the other is a user's.
+  const auto process = process_of_aside(name, cat(out, kOldAside));
+  if (!process) return false;
+  const fs::path unfinished = cat(place.string(), kNewAside, *process);
+  return is_plain_folder(unfinished) && is_abandoned(unfinished, *process);
+}
+
+}  // namespace
+
 void restore_folder(const fs::path& place) {
   std::error_code failed;
   if (fs::exists(fs::symlink_status(place, failed))) return;
-  const std::string name = place.filename();
   for (fs::directory_iterator entry(folder_of(place), failed), end; !failed && entry != end; entry.increment(failed)) {
-    const fs::path old = entry->path();
-    const std::optional<pid_t> process = process_of_aside(old.filename().string(), cat(name, kOldAside));
-    if (!process) continue;
-    fs::path unfinished = place;
-    unfinished += cat(kNewAside, *process);
-    // Between its two renames, the call had both. A folder of that name without the other is a user's.
-    if (!fs::exists(unfinished, failed) || !is_abandoned(unfinished, *process)) continue;
-    if (rename(old.c_str(), place.c_str()) != 0) fail_on_file("restore", place, errno);
+    if (!is_plain_folder(entry->path()) || !is_replaced_content(entry->path(), place)) continue;
+    if (rename(entry->path().c_str(), place.c_str()) != 0) fail_on_file("restore", place, errno);
     sync_path(folder_of(place));
     return;
   }
@@ -214,14 +235,17 @@ void replace_folder(const fs::path& finished, const fs::path& path) {
     if (rename(finished.c_str(), path.c_str()) != 0) fail_on_file("rename onto", path, errno);
   } else if (renameat2(AT_FDCWD, finished.c_str(), AT_FDCWD, path.c_str(), RENAME_EXCHANGE) != 0) {
     // Some file systems cannot exchange names. restore_folder() knows this order.
-    const fs::path old = aside_of(path, kOldAside);
+    fs::path old = finished;
+    old += kReplaced;
     if (rename(path.c_str(), old.c_str()) != 0) fail_on_file("replace", path, errno);
     if (rename(finished.c_str(), path.c_str()) != 0) {
       const int error = errno;
       (void)rename(old.c_str(), path.c_str());
       fail_on_file("rename onto", path, error);
     }
-    (void)rename(old.c_str(), finished.c_str());
+    sync_path(folder_of(path));
+    fs::remove_all(old, failed);
+    return;
   }
   sync_path(folder_of(path));
   if (replaces) fs::remove_all(finished, failed);

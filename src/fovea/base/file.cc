@@ -56,6 +56,20 @@ void require_writable(std::string_view option, const fs::path& path) {
   throw Error(cat(option, ": cannot write '", path.string(), "': ", std::strerror(errno)));
 }
 
+void require_own_place(std::string_view option, const fs::path& path, OwnPlace kind) {
+  std::error_code none_there;
+  const fs::file_type type = fs::symlink_status(path, none_there).type();
+  const bool is_folder = kind == OwnPlace::kFolder;
+  if (type == fs::file_type::symlink)
+    throw Error(cat(option, ": '", path.string(), "' is a link to '", fs::read_symlink(path, none_there).string(),
+                    "', so that writing would change what is there; remove the link (the folder that holds it may ",
+                    "itself be a link)"));
+  if (type == fs::file_type::not_found || type == fs::file_type::none) return;
+  if (type != (is_folder ? fs::file_type::directory : fs::file_type::regular))
+    throw Error(cat(option, ": '", path.string(), "' is not a ", is_folder ? "folder" : "regular file",
+                    "; move it away or use another folder"));
+}
+
 std::string read_file(const fs::path& path) {
   require_file(path, "reading");
   const Descriptor file(open_input(path), "read", path);

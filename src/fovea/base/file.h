@@ -22,6 +22,12 @@ void require_other_file(std::string_view option, const std::string& output, cons
 // changed, and `path` is no folder. `option` is as above.
 void require_writable(std::string_view option, const std::filesystem::path& path);
 
+// Throws if something else than a regular file or a folder is at `path`, whose name the program chose itself. A folder
+// that came from someone else may have a link of that name, which leads the writing elsewhere, or a pipe. `option`
+// named the folder.
+enum class OwnPlace { kFile, kFolder };
+void require_own_place(std::string_view option, const std::filesystem::path& path, OwnPlace kind);
+
 // Writes `path` so that a crash leaves the old content or the new, never a mixture: a temporary file beside it,
 // fsync, rename, fsync of the folder. Every failure, a full disk too, throws and removes the temporary file. Temporary
 // files that killed calls left are removed in the end.

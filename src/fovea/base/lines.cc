@@ -254,7 +254,7 @@ void checked_read(const LineReader& reader, const Read& read) {
     throw;
   } catch (const std::bad_alloc&) {
     throw Error(cat("cannot read ", input_name(reader.path()), place_in(reader),
-                    ": there is not enough memory; give the program more, or a smaller or less packed file"));
+                    ": there is not enough memory; give the program more, or unpack the file first"));
   } catch (const std::exception&) {  // Boost's texts say no more than "iostream error"
     const std::string place = place_in(reader);
     throw Error(cat("cannot unpack ", input_name(reader.path()), place, ": the archive is damaged or cut short"));

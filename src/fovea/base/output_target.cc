@@ -61,20 +61,6 @@ bool is_same_file_to_write(const fs::path& a, const fs::path& b) {
   return one.replaces && other.replaces && !place.empty() && place == other_place;
 }
 
-void require_own_place(std::string_view option, const fs::path& path, OwnPlace kind) {
-  std::error_code none_there;
-  const fs::file_type type = fs::symlink_status(path, none_there).type();
-  const bool is_folder = kind == OwnPlace::kFolder;
-  if (type == fs::file_type::symlink)
-    throw Error(cat(option, ": '", path.string(), "' is a link to '", fs::read_symlink(path, none_there).string(),
-                    "', so that writing would change what is there; remove the link (the folder that holds it may ",
-                    "itself be a link)"));
-  if (type == fs::file_type::not_found || type == fs::file_type::none) return;
-  if (type != (is_folder ? fs::file_type::directory : fs::file_type::regular))
-    throw Error(cat(option, ": '", path.string(), "' is not a ", is_folder ? "folder" : "regular file",
-                    "; move it away or use another folder"));
-}
-
 int open_output(const OutputTarget& target, const fs::path& temporary) {
   if (target.descriptor >= 0) return fcntl(target.descriptor, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
   if (target.replaces) {

@@ -20,12 +20,6 @@ OutputTarget output_target(const std::filesystem::path& path);
 // Whether writing to both names would give one regular file, there or not yet.
 bool is_same_file_to_write(const std::filesystem::path& a, const std::filesystem::path& b);
 
-// Throws if something else than a regular file or a folder is at `path`, whose name the program chose itself. A folder
-// that came from someone else may have a link of that name, which leads the writing elsewhere, or a pipe. `option`
-// named the folder.
-enum class OwnPlace { kFile, kFolder };
-void require_own_place(std::string_view option, const std::filesystem::path& path, OwnPlace kind);
-
 // Opens what is not replaced, or `temporary` with the target's mode; -1 and errno on failure, as where the file to
 // replace is protected from writing. a signal that stops while it waits for a pipe's reader throws Interrupted.
 int open_output(const OutputTarget& target, const std::filesystem::path& temporary);

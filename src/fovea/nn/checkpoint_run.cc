@@ -38,6 +38,11 @@ bool is_aside(std::string_view ending, std::string_view aside) {
   return ending.starts_with(aside) && is_number(ending.substr(aside.size()));
 }
 
+// Of what a finished checkpoint replaced, see base/aside.h.
+bool is_replaced(std::string_view ending) {
+  return ending.ends_with(kReplaced) && is_aside(ending.substr(0, ending.size() - kReplaced.size()), kNewAside);
+}
+
 int64_t updates_of(const fs::path& path) { return std::stoll(path.filename().string().substr(kPrefix.size())); }
 
 // A number of a checkpoint's progress; nothing where there is none, or it is damaged.
@@ -162,8 +167,8 @@ void remove_checkpoints(const fs::path& run) {
   for (const fs::path& path : entries_of(checkpoints_of(run), "--overwrite")) {
     const std::string name = path.filename().string(), stem = name.substr(0, name.find('.'));
     const std::string_view ending = std::string_view(name).substr(stem.size());
-    const bool is_own =
-        ending.empty() || is_aside(ending, kNewAside) || is_aside(ending, kOldAside) || is_aside(ending, ".");
+    const bool is_own = ending.empty() || is_aside(ending, kNewAside) || is_aside(ending, kOldAside) ||
+                        is_replaced(ending) || is_aside(ending, ".");
     if (is_checkpoint_name(stem) && is_own) continue;
     throw Error(cat("--overwrite: '", path.string(), "' is not a checkpoint; move it away or use another --model"));
   }
@@ -180,11 +185,12 @@ void clean_checkpoints(const fs::path& run) {
       continue;
     }
     const fs::path whole = path.parent_path() / name.substr(0, dot);
-    const bool is_old = is_aside(name.substr(dot), kOldAside);
+    const std::string ending = name.substr(dot);
+    const bool is_old = is_aside(ending, kOldAside) || is_replaced(ending);
     // Killed between the two renames of a replacement: the old one is still whole.
     if (is_old && !path_exists(whole, kRunOption)) {
       rename_path(path, whole, kRunOption);
-    } else if (is_old || is_aside(name.substr(dot), kNewAside)) {
+    } else if (is_old || is_aside(ending, kNewAside)) {
       remove_path(path, kRunOption);
     }
   }

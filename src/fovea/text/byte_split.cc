@@ -8,7 +8,6 @@
 #include "fovea/base/file.h"
 #include "fovea/base/file_set.h"
 #include "fovea/base/log.h"
-#include "fovea/base/output_target.h"
 #include "fovea/base/strings.h"
 #include "fovea/text/corpus_split.h"
 

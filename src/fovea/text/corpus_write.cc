@@ -9,7 +9,6 @@
 #include "fovea/base/error.h"
 #include "fovea/base/file.h"
 #include "fovea/base/file_set.h"
-#include "fovea/base/output_target.h"
 #include "fovea/base/strings.h"
 #include "fovea/text/unicode.h"
 

@@ -10,8 +10,8 @@
 
 #include "fovea/base/descriptor.h"
 #include "fovea/base/error.h"
+#include "fovea/base/file.h"
 #include "fovea/base/log.h"
-#include "fovea/base/output_target.h"
 #include "fovea/base/strings.h"
 #include "fovea/nn/checkpoint_files.h"
 #include "fovea/nn/paths.h"

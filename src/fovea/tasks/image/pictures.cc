@@ -5,7 +5,6 @@
 
 #include "fovea/base/error.h"
 #include "fovea/base/file.h"
-#include "fovea/base/output_target.h"
 #include "fovea/base/strings.h"
 #include "fovea/data/png.h"
 

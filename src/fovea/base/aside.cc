@@ -5,8 +5,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <array>
 #include <cerrno>
 #include <charconv>
 #include <csignal>
@@ -64,7 +62,8 @@ bool has_ended(pid_t process, const fs::path& path) {
 
 // Whether another open descriptor holds the lock. A link has none.
 bool is_locked(const fs::path& path) {
-  const int file = open(path.c_str(), O_RDONLY | kNoLinks);
+  int file = open(path.c_str(), O_RDWR | kNoLinks);  // NFS asks for it
+  if (file < 0) file = open(path.c_str(), O_RDONLY | kNoLinks);
   if (file < 0) return false;
   const bool locked = flock(file, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
   close(file);
@@ -94,7 +93,7 @@ std::mutex& tidy_mutex() {
   return mutex;
 }
 
-void remove(const std::vector<fs::path>& paths) {
+void remove_each(const std::vector<fs::path>& paths) {
   std::error_code ignored;
   for (const fs::path& path : paths) fs::remove_all(path, ignored);
 }
@@ -171,7 +170,7 @@ void remove_leftovers(const fs::path& path) {
     const std::scoped_lock lock(tidy_mutex());
     if (tidy_folders().contains(folder)) return;
   }
-  remove(leftovers_of(path));
+  remove_each(leftovers_of(path));
   std::error_code failed;
   fs::directory_iterator entry(folder, failed);
   for (const fs::directory_iterator end; !failed && entry != end; entry.increment(failed))
@@ -199,7 +198,7 @@ AsideFolder::~AsideFolder() {
 void AsideFolder::commit() {
   replace_folder(path_, place_);
   is_in_place_ = true;
-  remove(leftovers_of(place_));
+  remove_each(leftovers_of(place_));
 }
 
 namespace {

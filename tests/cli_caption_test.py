@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Captions from the command line, as a newcomer uses and misuses them."""
 import json
+import os
 import pathlib
 import shutil
 import struct
@@ -10,7 +11,7 @@ import tempfile
 import unittest
 
 from array_file import npy
-from fovea_program import Workplace, checked, run
+from fovea_program import PROGRAM, Workplace, checked, run
 
 F = pathlib.Path(tempfile.mkdtemp(prefix="fovea-test-"))
 unittest.addModuleCleanup(shutil.rmtree, F, ignore_errors=True)
@@ -63,6 +64,31 @@ def model():
 
 def caption(*arguments):
     return run("caption", "--cpu-threads", 1, "--quiet", "--model", model(), *arguments)
+
+
+class Cut(unittest.TestCase):
+    def test_an_array_that_is_cut_costs_no_update(self):
+        features, folder = F / "cut.npy", F / "cut"
+        whole = (scenes() / "train.npy").read_bytes()
+        features.write_bytes(whole)
+        command = training(folder, "--after-batches", 100000, "--save-freq", 100000, "--disp-freq", 1, features=features)
+        with subprocess.Popen([PROGRAM, *map(str, command)], stderr=subprocess.PIPE, text=True) as process:
+            log = []
+            for line in process.stderr:
+                log.append(line)
+                if "Up. 3 " in line:
+                    os.truncate(features, 1000)
+        self.assertEqual(process.returncode, 1, log)
+        errors = [line for line in log if line.startswith("Error")]
+        self.assertEqual(len(errors), 1, log)
+        self.assertIn("cut.npy' was cut while it was in use", errors[0])
+        updates = int((folder / "last").resolve().name.removeprefix("update-"))
+        self.assertEqual(updates, sum(" : Up. " in line for line in log))
+        self.assertGreaterEqual(updates, 3)
+        features.write_bytes(whole)
+        log = checked(*training(folder, "--after-batches", updates + 1, features=features)).stderr
+        self.assertIn(f"resuming after update {updates}", log)
+        self.assertNotIn("Warning", log)
 
 
 class Use(unittest.TestCase):

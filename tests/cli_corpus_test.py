@@ -1,6 +1,9 @@
 #!/usr/bin/env python3
 """corpus, vocab and evaluate: what they make and what they refuse."""
+import gzip
+import os
 import resource
+import shutil
 import subprocess
 import unittest
 
@@ -54,6 +57,25 @@ class Corpus(Refusals):
         self.refused(*command, 2, says="File too large",
                      preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)))
         self.assertEqual({path.name: path.read_bytes() for path in output.iterdir()}, before)
+
+    def test_a_corpus_does_not_follow_links_in_its_folder(self):
+        output, mine = PLACE.folder / "theirs", PLACE.folder / "mine.txt"
+        mine.write_text("precious")
+        text = PLACE.folder / "ten.txt"
+        text.write_text("0123456789")
+        for command, name in ((["--generate", 100, "--valid", 5, "--test", 5], "valid.trg"), (["--split-bytes", 5, 3, 2, text], "test.txt")):
+            output.mkdir()
+            (output / name).symlink_to(mine)
+            self.refused("corpus", *command, "--output", output, says=[f"--output: '{output / name}' is a link to '{mine}'"])
+            self.assertEqual(mine.read_text(), "precious")
+            shutil.rmtree(output)
+
+    def test_archives_that_fill_the_memory_are_refused(self):
+        for content, says in ((b"\0" * (110 << 20), "grows to more than 500 times its size"),
+                              (os.urandom(1 << 20).replace(b"\n", b"") * 140, "line 1: has more than 134,217,728 bytes")):
+            bomb = PLACE.folder / "bomb.gz"
+            bomb.write_bytes(gzip.compress(content, 6))
+            self.refused("vocab", "--train-sets", bomb, "--output", PLACE.folder / "bomb.spm", says=says)
 
     def test_vocab_says_how_many_pieces(self):
         said = checked("vocab", "--train-sets", *PLACE.sides["train"], "--dim-vocabs", 1000, "--output", PLACE.folder / "big.spm").stderr

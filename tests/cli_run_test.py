@@ -5,6 +5,7 @@ import json
 import re
 import shutil
 import struct
+import subprocess
 import unittest
 import xml.etree.ElementTree as xml
 
@@ -88,6 +89,51 @@ class Configuration(Refusals):
         for name in ("train.yml", "log.jsonl"):
             self.refused(*PLACE.training(PLACE.folder / "own", "--log", PLACE.folder / "own" / name),
                          says=[f"is the run's own {name}; name another file"])
+
+
+    def test_a_strangers_folder_leads_nowhere(self):
+        """Links in place of a run's own files would change what they lead to."""
+        model, _ = train("strangers", updates=2)
+        mine, theirs = PLACE.folder / "mine", PLACE.folder / "mine.d"
+        theirs.mkdir()
+        for name in (".lock", "train.yml", "log.jsonl", "checkpoints", "tensorboard"):
+            copy = PLACE.folder / "strange"
+            shutil.copytree(model, copy, symlinks=True)
+            path = copy / name
+            shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
+            for target in (mine, theirs, PLACE.folder / "not-there"):
+                mine.write_text("precious")
+                path.symlink_to(target)
+                self.refused(*PLACE.training(copy, "--after-batches", 4, "--tensorboard"),
+                             says=[f"--model: '{path}' is a link to '{target}'", "remove the link"])
+                self.assertEqual(mine.read_text(), "precious")
+                self.assertEqual(list(theirs.iterdir()), [])
+                self.assertFalse((PLACE.folder / "not-there").exists())
+                path.unlink()
+            shutil.rmtree(copy)
+        (model / "train.log").symlink_to(mine)
+        self.refused(*PLACE.training(model, "--after-batches", 4, "--log", model / "train.log"), says="train.log' is a link to")
+        self.assertEqual(mine.read_text(), "precious")
+
+    def test_the_folder_of_a_run_may_be_a_link(self):
+        disk, model = PLACE.folder / "disk", PLACE.folder / "linked"
+        disk.mkdir()
+        model.symlink_to(disk)
+        train("linked", updates=2)
+        train("linked", updates=4)
+        self.assertTrue((disk / "checkpoints" / "update-00000004").is_dir())
+
+    def test_leftovers_of_killed_calls_go(self):
+        gone = subprocess.Popen(["true"])
+        gone.wait()
+        model, _ = train("left", updates=4)
+        left = [model / f"train.yml.tmp{gone.pid}", PLACE.folder / f"left-average.tmp{gone.pid}"]
+        left[0].write_text("half")
+        left[1].mkdir()
+        (left[1] / "model.safetensors").write_text("half")
+        train("left", updates=8)
+        checked("average", "--model", model, "--last", 1, "--output", PLACE.folder / "left-average")
+        self.assertEqual([path for path in left if path.exists()], [])
 
 
 class Curves(Refusals):

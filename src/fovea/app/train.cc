@@ -8,6 +8,8 @@
 #include "fovea/app/options.h"
 #include "fovea/app/run_config.h"
 #include "fovea/app/train_command.h"
+#include "fovea/base/aside.h"
+#include "fovea/base/file.h"
 #include "fovea/base/output_target.h"
 #include "fovea/base/strings.h"
 #include "fovea/nn/paths.h"
@@ -37,6 +39,11 @@ void check_log_in_run(const TrainConfig& config) {
     if (!config.log.empty() && is_same_file_to_write(config.log, fs::path(config.model) / name))
       throw Error(cat("--log: '", config.log, "' is the run's own ", name, "; name another file"));
   }
+  // The folder of a run may come from someone else.
+  const fs::path log = config.log;
+  const bool is_in_run =
+      !config.log.empty() && nn::resolved_path(folder_of(log), "--log") == nn::resolved_path(config.model, "--model");
+  if (is_in_run) require_own_place("--log", log, OwnPlace::kFile);
 }
 
 // All options of a training.

@@ -53,10 +53,8 @@ void write_all(int fd, std::string_view content, const fs::path& path) {
   }
 }
 
-void sync_and_close(Descriptor& file, const fs::path& path) {
+void sync_file(const Descriptor& file, const fs::path& path) {
   if (sync_at_last(file.get()) != 0) fail_on_file("write", path, errno);
-  // Linux closes before it says EINTR.
-  if (::close(file.release()) != 0 && errno != EINTR) fail_on_file("write", path, errno);
 }
 
 }  // namespace fovea

@@ -37,7 +37,7 @@ class Descriptor {
 // `path` names the file in errors.
 void write_all(int fd, std::string_view content, const std::filesystem::path& path);
 
-// fsync, then close.
-void sync_and_close(Descriptor& file, const std::filesystem::path& path);
+// fsync; `path` names the file in errors.
+void sync_file(const Descriptor& file, const std::filesystem::path& path);
 
 }  // namespace fovea

@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "fovea/base/aside.h"
 #include "fovea/base/descriptor.h"
 #include "fovea/base/error.h"
 #include "fovea/base/output_target.h"
@@ -48,11 +49,25 @@ void require_writable(std::string_view option, const fs::path& path) {
   const OutputTarget target = output_target(path);
   if (target.descriptor >= 0) return;
   // Regular files are replaced by rename, which asks for rights in the folder.
-  const fs::path folder = target.path.has_parent_path() ? target.path.parent_path() : fs::path(".");
+  const fs::path folder = folder_of(target.path);
   const bool may_rename = !target.replaces || access(folder.c_str(), W_OK | X_OK) == 0;
   const bool is_new = target.replaces && !target.mode;
   if (may_rename && (is_new || access(target.path.c_str(), W_OK) == 0)) return;
   throw Error(cat(option, ": cannot write '", path.string(), "': ", std::strerror(errno)));
+}
+
+void require_own_place(std::string_view option, const fs::path& path, OwnPlace kind) {
+  std::error_code none_there;
+  const fs::file_type type = fs::symlink_status(path, none_there).type();
+  const bool is_folder = kind == OwnPlace::kFolder;
+  if (type == fs::file_type::symlink)
+    throw Error(cat(option, ": '", path.string(), "' is a link to '", fs::read_symlink(path, none_there).string(),
+                    "', so that writing would change what is there; remove the link (the folder that holds it may ",
+                    "itself be a link)"));
+  if (type == fs::file_type::not_found || type == fs::file_type::none) return;
+  if (type != (is_folder ? fs::file_type::directory : fs::file_type::regular))
+    throw Error(cat(option, ": '", path.string(), "' is not a ", is_folder ? "folder" : "regular file",
+                    "; move it away or use another folder"));
 }
 
 std::string read_file(const fs::path& path) {
@@ -81,36 +96,22 @@ void sync_path(const fs::path& path) {
 
 void write_file(const fs::path& path, std::string_view content) {
   const OutputTarget target = output_target(path);
-  fs::path temporary = target.path;
-  temporary += cat(".tmp", getpid());
-  Descriptor file(open_output(target, temporary), "write", path);
+  const fs::path temporary = aside_of(target.path, kNewAside);
+  const Descriptor file(open_output(target, temporary), "write", path);  // holds the lock until the rename is done
   if (!target.replaces) {
     write_all(file.get(), content, path);
     return;
   }
   try {
     write_all(file.get(), content, path);
-    sync_and_close(file, path);
+    sync_file(file, path);
     if (rename(temporary.c_str(), target.path.c_str()) != 0) fail_on_file("rename onto", path, errno);
   } catch (...) {
     unlink(temporary.c_str());
     throw;
   }
-  sync_path(target.path.has_parent_path() ? target.path.parent_path() : fs::path("."));
-}
-
-void replace_folder(const fs::path& finished, const fs::path& path) {
-  fs::path old = path;
-  old += cat(".old", getpid());
-  const bool replaces = rename(path.c_str(), old.c_str()) == 0;
-  if (!replaces && errno != ENOENT) fail_on_file("replace", path, errno);
-  if (rename(finished.c_str(), path.c_str()) != 0) {
-    const int error = errno;
-    if (replaces) (void)rename(old.c_str(), path.c_str());
-    fail_on_file("rename onto", path, error);
-  }
-  sync_path(path.has_parent_path() ? path.parent_path() : fs::path("."));
-  if (replaces) fs::remove_all(old);
+  sync_path(folder_of(target.path));
+  remove_leftovers(target.path);
 }
 
 std::string checksum(std::string_view bytes) {

@@ -22,15 +22,19 @@ void require_other_file(std::string_view option, const std::string& output, cons
 // changed, and `path` is no folder. `option` is as above.
 void require_writable(std::string_view option, const std::filesystem::path& path);
 
+// Throws if something else than a regular file or a folder is at `path`, whose name the program chose itself. A folder
+// that came from someone else may have a link of that name, which leads the writing elsewhere, or a pipe. `option`
+// named the folder.
+enum class OwnPlace { kFile, kFolder };
+void require_own_place(std::string_view option, const std::filesystem::path& path, OwnPlace kind);
+
 // Writes `path` so that a crash leaves the old content or the new, never a mixture: a temporary file beside it,
-// fsync, rename, fsync of the folder. Every failure, a full disk too, throws and removes the temporary file.
+// fsync, rename, fsync of the folder. Every failure, a full disk too, throws and removes the temporary file. Temporary
+// files that killed calls left are removed in the end.
 void write_file(const std::filesystem::path& path, std::string_view content);
 
 // fsync of a file or folder that was written by other means.
 void sync_path(const std::filesystem::path& path);
-
-// Puts a finished folder in place of `path` by rename, and removes what was there.
-void replace_folder(const std::filesystem::path& finished, const std::filesystem::path& path);
 
 // XXH3-64 of the bytes, 16 hexadecimal digits.
 std::string checksum(std::string_view bytes);
@@ -42,10 +46,14 @@ std::string input_name(const std::string& path);
 // Reading a corrupt or truncated archive throws an Error with the path.
 class LineReader {
  public:
+  // In bytes. text8, 100 MB of words without a line end, is shorter.
+  static constexpr size_t kLongestLine = size_t{128} << 20;
+
   explicit LineReader(const std::string& path);
   ~LineReader();
   LineReader(LineReader&&) noexcept;
-  // The next line without its end ("\n" or "\r\n"); false at the end. The last line may lack its end.
+  // The next line without its end ("\n" or "\r\n"); false at the end. The last line may lack its end. Throws for a line
+  // that is longer than kLongestLine.
   bool next(std::string& line);
   // The same; throws where the line is not UTF-8.
   bool next_text(std::string& line);

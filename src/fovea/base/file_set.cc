@@ -3,11 +3,11 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <charconv>
-#include <csignal>
 #include <cstdio>
 #include <set>
 
+#include "fovea/base/aside.h"
+#include "fovea/base/commit_mark.h"
 #include "fovea/base/file.h"
 #include "fovea/base/signals.h"
 #include "fovea/base/strings.h"
@@ -17,30 +17,10 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr size_t kBuffer = 1 << 16;
-// New content and old, aside; the process's number follows.
-constexpr std::string_view kNew = ".tmp", kOld = ".old";
-
-fs::path folder_of(const fs::path& path) { return path.has_parent_path() ? path.parent_path() : fs::path("."); }
-
-// Whether `name` is one that a process which lives no more gave to `path`'s new or old content.
-bool is_leftover(const std::string& name, const fs::path& path, std::string_view aside) {
-  const std::string stem = cat(path.filename().string(), aside);
-  if (!name.starts_with(stem)) return false;
-  const std::string_view digits = std::string_view(name).substr(stem.size());
-  pid_t process = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), process);
-  if (error != std::errc() || end != digits.data() + digits.size() || process <= 0) return false;
-  return kill(process, 0) != 0 && errno == ESRCH;
-}
-
-void remove_leftovers(const fs::path& path) {
-  std::error_code ignored;
-  for (fs::directory_iterator entry(folder_of(path), ignored), end; !ignored && entry != end; entry.increment(ignored))
-    if (is_leftover(entry->path().filename(), path, kNew) || is_leftover(entry->path().filename(), path, kOld))
-      unlink(entry->path().c_str());
-}
 
 }  // namespace
+
+FileSet::FileSet(const std::vector<fs::path>& paths) { finish_killed_commits(paths); }
 
 FileSet::~FileSet() {
   for (const File& file : files_)
@@ -50,12 +30,8 @@ FileSet::~FileSet() {
 void FileSet::begin(const fs::path& path) {
   end();
   File file = {.target = output_target(path), .shown = path};
-  if (file.target.replaces) {
-    remove_leftovers(file.target.path);
-    file.temporary = file.target.path;
-    file.temporary += cat(kNew, getpid());
-  }
-  open_.emplace(open_output(file.target, file.temporary), "write", path);
+  if (file.target.replaces) file.temporary = aside_of(file.target.path, kNewAside);
+  file.open = std::make_unique<Descriptor>(open_output(file.target, file.temporary), "write", path);
   files_.push_back(std::move(file));
 }
 
@@ -66,43 +42,59 @@ void FileSet::append(std::string_view text) {
 
 void FileSet::flush() {
   throw_if_interrupted("writing");
-  write_all(open_->get(), buffer_, files_.back().shown);
+  write_all(files_.back().open->get(), buffer_, files_.back().shown);
   buffer_.clear();
 }
 
 void FileSet::end() {
-  if (!open_) return;
+  if (files_.empty() || !files_.back().open) return;
   flush();
-  if (!files_.back().temporary.empty()) sync_and_close(*open_, files_.back().shown);
-  open_.reset();
+  if (files_.back().temporary.empty()) {
+    files_.back().open.reset();  // the reader of a pipe waits for its end
+  } else {
+    sync_file(*files_.back().open, files_.back().shown);
+  }
 }
 
 void FileSet::commit() {
   end();
   std::erase_if(files_, [](const File& file) { return file.temporary.empty(); });
+  if (files_.size() == 1) put_in_place();
+  if (files_.size() > 1) replace_all();
+  for (const File& file : files_)
+    for (const fs::path& leftover : leftovers_of(file.target.path)) unlink(leftover.c_str());
+  files_.clear();
+}
+
+// One rename replaces a single file; a set has a mark meanwhile.
+void FileSet::put_in_place() {
   std::set<fs::path> folders;
-  for (const File& file : files_) folders.insert(folder_of(file.target.path));
+  for (File& file : files_) {
+    if (rename(file.temporary.c_str(), file.target.path.c_str()) != 0) fail_on_file("rename onto", file.shown, errno);
+    file.is_in_place = true;
+    folders.insert(folder_of(file.target.path));
+  }
+  for (const fs::path& folder : folders) sync_path(folder);
+}
+
+void FileSet::replace_all() {
+  std::vector<fs::path> targets;
+  for (const File& file : files_) targets.push_back(file.target.path);
+  const CommitMark mark(targets);
   try {
     move_old_aside();
-    for (const fs::path& folder : folders) sync_path(folder);
-    for (File& file : files_) {
-      if (rename(file.temporary.c_str(), file.target.path.c_str()) != 0) fail_on_file("rename onto", file.shown, errno);
-      file.is_in_place = true;
-    }
-    for (const fs::path& folder : folders) sync_path(folder);
+    put_in_place();
   } catch (...) {
     restore_old();
     throw;
   }
   for (const File& file : files_)
     if (!file.old.empty()) unlink(file.old.c_str());
-  files_.clear();
 }
 
 void FileSet::move_old_aside() {
   for (File& file : files_) {
-    fs::path old = file.target.path;
-    old += cat(kOld, getpid());
+    fs::path old = aside_of(file.target.path, kOldAside);
     if (rename(file.target.path.c_str(), old.c_str()) == 0) {
       file.old = std::move(old);
     } else if (errno != ENOENT) {
@@ -111,12 +103,19 @@ void FileSet::move_old_aside() {
   }
 }
 
-// New ones first: no old one may stand beside them.
+// New ones first: no old one may stand beside them. They go back to where the mark says, in case the process is killed
+// meanwhile.
 void FileSet::restore_old() {
-  for (const File& file : files_)
-    if (file.is_in_place) unlink(file.target.path.c_str());
+  for (File& file : files_)
+    if (file.is_in_place) file.is_in_place = rename(file.target.path.c_str(), file.temporary.c_str()) != 0;
   for (const File& file : files_)
     if (!file.old.empty()) (void)rename(file.old.c_str(), file.target.path.c_str());
+}
+
+void finish_killed_commits(const std::vector<fs::path>& paths) {
+  std::set<fs::path> folders;
+  for (const fs::path& path : paths) folders.insert(folder_of(output_target(path).path));
+  finish_marked_commits(std::vector<fs::path>(folders.begin(), folders.end()));
 }
 
 }  // namespace fovea

@@ -35,20 +35,6 @@ namespace fs = std::filesystem;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-TEST(File, ReplacesFoldersWhole) {
-  const TestFolder folder;
-  const fs::path finished = folder / "new", place = folder / "old";
-  fs::create_directory(finished), fs::create_directory(place);
-  write_file(finished / "a", "1"), write_file(place / "b", "2");
-  replace_folder(finished, place);
-  EXPECT_EQ(read_file(place / "a"), "1");
-  EXPECT_THAT(names_in(place), ElementsAre("a"));
-  EXPECT_THAT(folder.names(), ElementsAre("old"));
-  EXPECT_THAT(message_of([&] { replace_folder(folder / "none", place); }), HasSubstr("rename onto"));
-  EXPECT_EQ(read_file(place / "a"), "1") << "what was there did not come back";
-  EXPECT_THAT(folder.names(), ElementsAre("old"));
-}
-
 TEST(File, LeavesNothingWhereTheDiskIsFull) {
   const TestFolder folder;
   write_file(folder / "x", "old");
@@ -111,7 +97,7 @@ TEST(File, IsSyncedThoughASignalComes) {
     out.close();
   };
   const auto write_set = [&] {
-    FileSet files;
+    FileSet files({file});
     files.begin(file);
     files.append("x\n");
     files.commit();

@@ -13,6 +13,7 @@
 #include <functional>
 #include <system_error>
 
+#include "fovea/base/aside.h"
 #include "fovea/base/descriptor.h"
 #include "fovea/base/error.h"
 #include "fovea/base/file.h"
@@ -119,7 +120,7 @@ LineWriter::LineWriter(const std::string& path) : path_(path), stream_(std::make
   } else {
     const OutputTarget target = output_target(path);
     stream_->target = target.path;
-    if (target.replaces) stream_->temporary = cat(target.path.string(), ".tmp", getpid());
+    if (target.replaces) stream_->temporary = aside_of(target.path, kNewAside).string();
     stream_->fd = open_output(target, stream_->temporary);
   }
   if (stream_->fd < 0) {
@@ -157,6 +158,7 @@ void LineWriter::close() {
     if (sync_at_last(stream_->fd) != 0 || rename(stream_->temporary.c_str(), stream_->target.c_str()) != 0)
       throw std::system_error(errno, std::generic_category());
     stream_->temporary.clear();
+    remove_leftovers(stream_->target);
   });
 }
 

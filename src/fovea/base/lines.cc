@@ -10,7 +10,9 @@
 #include <cerrno>
 #include <cstring>
 #include <exception>
+#include <istream>
 #include <iterator>
+#include <new>
 
 #include "fovea/base/descriptor.h"
 #include "fovea/base/error.h"
@@ -32,7 +34,7 @@ class Growth {
   explicit Growth(std::string name) : name_(std::move(name)) {}
   void add_packed(std::streamsize size) { packed_ += size; }
   void add_unpacked(std::streamsize size) {
-    constexpr std::streamsize kAlways = 100 << 20, kMost = 2000;  // gzip cannot do more than 1032 of anything
+    constexpr std::streamsize kAlways = 100 << 20, kMost = 500;  // gzip can do 1032, of one repeated character
     unpacked_ += size;
     if (unpacked_ > kAlways && unpacked_ / kMost > packed_)
       throw Error(cat("cannot unpack ", name_, ": it grows to more than ", thousands(kMost),
@@ -201,6 +203,7 @@ std::string input_name(const std::string& path) { return path == "-" ? "standard
 struct LineReader::Stream {
   int fd = -1;
   io::filtering_istream in;
+  std::array<char, 1 << 14> part = {};  // of a line
   ~Stream() {
     in.reset();
     if (fd > STDERR_FILENO) ::close(fd);
@@ -224,6 +227,22 @@ LineReader::LineReader(LineReader&&) noexcept = default;
 
 namespace {
 
+std::string place_in(const LineReader& reader) {
+  return reader.line_number() > 0 ? cat(" after line ", reader.line_number()) : "";
+}
+
+// Appends the rest of a line, or as much as fits into `part`. False at the end of the input.
+template <class Part>
+bool append_part(std::istream& in, Part& part, std::string& line, bool& line_ended) {
+  in.getline(part.data(), std::ssize(part));
+  const auto got = static_cast<size_t>(in.gcount());  // counts the line's end
+  line_ended = in.good();
+  line.append(part.data(), got - (line_ended ? 1 : 0));
+  const bool is_full = in.fail() && !in.eof();
+  if (is_full) in.clear();
+  return line_ended || got > 0;
+}
+
 // What reading throws, in words.
 template <class Read>
 void checked_read(const LineReader& reader, const Read& read) {
@@ -233,8 +252,11 @@ void checked_read(const LineReader& reader, const Read& read) {
     throw;
   } catch (const Interrupted&) {
     throw;
+  } catch (const std::bad_alloc&) {
+    throw Error(cat("cannot read ", input_name(reader.path()), place_in(reader),
+                    ": there is not enough memory; give the program more, or unpack the file first"));
   } catch (const std::exception&) {  // Boost's texts say no more than "iostream error"
-    const std::string place = reader.line_number() > 0 ? cat(" after line ", reader.line_number()) : "";
+    const std::string place = place_in(reader);
     throw Error(cat("cannot unpack ", input_name(reader.path()), place, ": the archive is damaged or cut short"));
   }
 }
@@ -243,7 +265,17 @@ void checked_read(const LineReader& reader, const Read& read) {
 
 bool LineReader::next(std::string& line) {
   bool more = false;
-  checked_read(*this, [&] { more = static_cast<bool>(std::getline(stream_->in, line)); });
+  line.clear();
+  checked_read(*this, [&] {
+    bool line_ended = false;
+    while (!line_ended && append_part(stream_->in, stream_->part, line, line_ended)) {
+      more = true;
+      if (line.size() <= kLongestLine) continue;
+      throw Error(cat(input_name(path_), ", line ", line_number_ + 1, ": has more than ",
+                      thousands(static_cast<int64_t>(kLongestLine)),
+                      " bytes, as no line of text does; is it a text file? Break the line into shorter ones"));
+    }
+  });
   if (!more) return false;
   if (!line.empty() && line.back() == '\r') line.pop_back();
   ++line_number_;

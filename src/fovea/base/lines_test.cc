@@ -1,13 +1,18 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
+#include <boost/iostreams/filter/lzma.hpp>
+#include <boost/iostreams/filtering_stream.hpp>
 #include <chrono>
 #include <csignal>
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -108,10 +113,82 @@ TEST(LineReader, RefusesArchivesThatFillTheMemory) {
   const TestFolder folder;
   packed(folder / "x.zst", std::string(101 << 20, 'x'));
   const std::string refusal = cat("cannot unpack '", folder / "x.zst",
-                                  "': it grows to more than 2,000 times its size, as no text does; if it is meant to, "
+                                  "': it grows to more than 500 times its size, as no text does; if it is meant to, "
                                   "unpack it first");
   EXPECT_EQ(message_of([&] { read_unpacked(folder / "x.zst"); }), refusal);
   EXPECT_EQ(message_of([&] { read_lines(folder / "x.zst"); }), refusal);
+}
+
+// Zeros of a file without blocks on the disk.
+TEST(LineReader, RefusesALineThatFillsTheMemory) {
+  const TestFolder folder;
+  const std::string path = folder / "x";
+  write_file(path, "first\n");
+  std::filesystem::resize_file(path, LineReader::kLongestLine + 7);
+  LineReader reader(path);
+  std::string line;
+  ASSERT_TRUE(reader.next(line));
+  EXPECT_EQ(
+      message_of([&] { reader.next(line); }),
+      cat("'", path,
+          "', line 2: has more than 134,217,728 bytes, as no line of text does; is it a text file? Break the line "
+          "into shorter ones"));
+  std::filesystem::resize_file(path, LineReader::kLongestLine + 6);
+  LineReader longest(path);
+  ASSERT_TRUE(longest.next(line) && longest.next(line));
+  EXPECT_EQ(line.size(), LineReader::kLongestLine);
+  EXPECT_FALSE(longest.next(line));
+}
+
+// Lines that end where the reader's own parts do.
+TEST(LineReader, ReadsLinesOfAnyLength) {
+  const TestFolder folder;
+  std::string text;
+  std::vector<std::string> expected;
+  for (size_t part = 1 << 12; part <= 1 << 15; part *= 2) {
+    for (size_t size = part - 2; size <= part + 1; ++size) {
+      expected.emplace_back(size, static_cast<char>('a' + size % 26));
+      text += expected.back() + "\n";
+    }
+  }
+  for (const std::string& ending : {std::string(), std::string("\n")}) {
+    write_file(folder / "x", text + "the end" + ending);
+    std::vector<std::string> all = expected;
+    all.emplace_back("the end");
+    EXPECT_EQ(read_lines(folder / "x"), all);
+  }
+}
+
+// A process that may have no more memory than it has now reads an archive that takes 64 MiB to unpack.
+TEST(LineReader, SaysThatMemoryIsMissing) {
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "the sanitizer needs the addresses that this test takes away";
+#endif
+  const TestFolder folder;
+  const std::string path = folder / "x.xz";
+  {
+    std::ofstream file(path);
+    boost::iostreams::filtering_ostream out;
+    constexpr int kLargestDictionary = 9;
+    out.push(boost::iostreams::lzma_compressor(boost::iostreams::lzma_params(kLargestDictionary)));
+    out.push(file);
+    out << "one\n";
+  }
+  const pid_t child = fork();
+  if (child == 0) {
+    std::ifstream sizes("/proc/self/statm");
+    rlim_t pages = 0;
+    sizes >> pages;
+    constexpr rlim_t kFew = 16 << 20;
+    const rlim_t most = pages * static_cast<rlim_t>(sysconf(_SC_PAGESIZE)) + kFew;
+    const rlimit limit = {.rlim_cur = most, .rlim_max = most};
+    if (setrlimit(RLIMIT_AS, &limit) != 0) _exit(2);
+    const std::string message = message_of([&] { read_unpacked(path); });
+    _exit(message.find("there is not enough memory") != std::string::npos ? 0 : 1);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
 // Shorter than what tells an archive; whoever writes the next line may wait for what becomes of this one.

@@ -8,6 +8,7 @@
 #include <charconv>
 #include <string>
 
+#include "fovea/base/aside.h"
 #include "fovea/base/descriptor.h"
 #include "fovea/base/error.h"
 #include "fovea/base/signals.h"
@@ -20,8 +21,7 @@ namespace {
 // The number of a name in the folder of this process's open descriptors, or -1.
 int descriptor_of(const fs::path& path) {
   std::error_code none_there;
-  const fs::path folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
-  if (!fs::equivalent(folder, "/proc/self/fd", none_there)) return -1;
+  if (!fs::equivalent(folder_of(path), "/proc/self/fd", none_there)) return -1;
   const std::string name = path.filename();
   int number = -1;
   const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
@@ -66,7 +66,7 @@ int open_output(const OutputTarget& target, const fs::path& temporary) {
   if (target.replaces) {
     // The rename would not ask whether the file there is protected.
     if (target.mode && access(target.path.c_str(), W_OK) != 0) return -1;
-    const int file = open_at_last(temporary, O_WRONLY | O_CREAT | O_TRUNC);
+    const int file = create_aside(temporary);
     if (file >= 0 && target.mode) (void)fchmod(file, *target.mode);
     return file;
   }

@@ -1,9 +1,11 @@
 #pragma once
 #include <zstd.h>
+#include <zstd_errors.h>
 
 #include <boost/iostreams/categories.hpp>
 #include <boost/iostreams/read.hpp>
 #include <memory>
+#include <new>
 #include <stdexcept>
 #include <vector>
 
@@ -15,7 +17,8 @@ class ZstdUnpacker {
   using char_type = char;
   using category = boost::iostreams::multichar_input_filter_tag;
 
-  // Bytes unpacked into [to, to + size), or -1 at the end. Throws std::runtime_error for what is damaged or cut short.
+  // Bytes unpacked into [to, to + size), or -1 at the end. Throws std::runtime_error for what is damaged or cut short,
+  // std::bad_alloc if it needs more memory than there is.
   template <class Source>
   std::streamsize read(Source& source, char* to, std::streamsize size) {
     State& s = *state_;
@@ -29,6 +32,7 @@ class ZstdUnpacker {
         s.in = {s.packed.data(), static_cast<size_t>(got), 0};
       }
       s.wanted = ZSTD_decompressStream(s.context.get(), &out, &s.in);
+      require_memory(s.wanted);
       if (ZSTD_isError(s.wanted) != 0) throw std::runtime_error(ZSTD_getErrorName(s.wanted));
       s.filled = out.pos == out.size && s.wanted != 0;  // 0: the frame ended, and all of it is out
     }
@@ -36,6 +40,13 @@ class ZstdUnpacker {
   }
 
  private:
+  // zstd asks for more memory than its usual limit with `--long=31` alone.
+  static void require_memory(size_t result) {
+    const ZSTD_ErrorCode error = ZSTD_getErrorCode(result);
+    if (error == ZSTD_error_memory_allocation || error == ZSTD_error_frameParameter_windowTooLarge)
+      throw std::bad_alloc();
+  }
+
   struct Free {
     void operator()(ZSTD_DCtx* context) const { ZSTD_freeDCtx(context); }
   };

@@ -16,8 +16,7 @@ ImageSet counting_images(int64_t images, const ImageShape& shape, int64_t step =
   for (int64_t i = 0; i < images; ++i) {
     for (int64_t v = 0; v < shape.values(); ++v) values->push_back(static_cast<uint8_t>(step * i + v));
   }
-  const uint8_t* data = values->data();
-  return {shape, {{std::move(values), data, images}}};
+  return {shape, {{.images = images, .memory = std::move(values)}}};
 }
 
 TEST(ImageBatches, LooksAsItIsDrawnHere) {

@@ -1,23 +1,15 @@
 #include "fovea/data/image_set.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <array>
-#include <cerrno>
 #include <filesystem>
 #include <optional>
 
-#include "fovea/base/descriptor.h"
 #include "fovea/base/error.h"
 #include "fovea/base/file.h"
 #include "fovea/base/log.h"
 #include "fovea/base/signals.h"
 #include "fovea/base/strings.h"
 #include "fovea/data/cifar.h"
-#include "fovea/data/mapped_file.h"
 #include "fovea/data/npy.h"
 #include "fovea/data/png.h"
 
@@ -33,29 +25,19 @@ struct LoadedImages {
 std::string quoted_path(const fs::path& path) { return cat("'", path.string(), "'"); }
 
 LoadedImages in_memory(const ImageShape& shape, std::vector<uint8_t> values) {
-  auto owner = std::make_shared<const std::vector<uint8_t>>(std::move(values));
-  const uint8_t* data = owner->data();
-  const int64_t images = std::ssize(*owner) / shape.values();
-  return {shape, {std::move(owner), data, images}};
+  const int64_t images = std::ssize(values) / shape.values();
+  return {shape, {.images = images, .memory = std::make_shared<const std::vector<uint8_t>>(std::move(values))}};
 }
 
-// Nothing if the file is not an .npy array that can be mapped.
-std::optional<LoadedImages> map_npy(const fs::path& path) {
+// Nothing if the path is not a regular file with an .npy array.
+std::optional<LoadedImages> open_npy(const fs::path& path) {
   std::error_code ignored;
-  if (!fs::is_regular_file(path, ignored)) return std::nullopt;
-  const Descriptor file(open_input(path), "read", path);
-  std::array<char, 6> magic = {};
-  const ssize_t got = pread(file.get(), magic.data(), magic.size(), 0);
-  if (got < 0) fail_on_file("read", path, errno);
-  if (!begins_npy({magic.data(), static_cast<size_t>(got)})) return std::nullopt;
-  struct stat status = {};
-  if (fstat(file.get(), &status) != 0) fail_on_file("read", path, errno);
-  const auto size = static_cast<size_t>(status.st_size);
-  auto owner = std::make_shared<const MappedFile>(file, size, path);
-  const std::string_view begin = owner->bytes().substr(0, kLongestNpyHeader);
-  const NpyHeader header = parse_npy_header(begin, size, quoted_path(path));
-  const uint8_t* values = owner->data() + header.data_start;
-  return LoadedImages{header.shape, {std::move(owner), values, header.images}};
+  if (!fs::is_regular_file(path, ignored) || fs::is_empty(path, ignored)) return std::nullopt;
+  const auto file = std::make_shared<const ValueFile>(path);
+  const std::string begin = file->begin(kLongestNpyHeader);
+  if (!begins_npy(begin)) return std::nullopt;
+  const NpyHeader header = parse_npy_header(begin, file->size(), quoted_path(path));
+  return LoadedImages{header.shape, {.images = header.images, .file = file, .data_start = header.data_start}};
 }
 
 void require_same_shape(const ImageShape& shape, const std::string& name, const ImageShape& first,
@@ -98,7 +80,7 @@ LoadedImages load_path(const std::string& path, const std::string& option) {
   std::error_code ignored;
   if (fs::is_directory(path, ignored)) return load_folder(path);
   require_file(path, option);
-  if (std::optional<LoadedImages> mapped = map_npy(path)) return *std::move(mapped);
+  if (std::optional<LoadedImages> array = open_npy(path)) return *std::move(array);
   LineReader reader(path);
   constexpr size_t kPart = 1024;
   std::string begin;
@@ -117,10 +99,17 @@ ImageSet::ImageSet(const ImageShape& shape, std::vector<Part> parts) : shape_(sh
   for (const Part& part : parts_) first_.push_back(first_.back() + part.images);
 }
 
-std::span<const uint8_t> ImageSet::at(int64_t index) const {
-  const auto part = static_cast<size_t>(std::ranges::upper_bound(first_, index) - first_.begin()) - 1;
-  const auto values = static_cast<size_t>(shape_.values());
-  return {parts_[part].values + static_cast<size_t>(index - first_[part]) * values, values};
+std::vector<uint8_t> ImageSet::at(int64_t index) const {
+  const auto found = static_cast<size_t>(std::ranges::upper_bound(first_, index) - first_.begin()) - 1;
+  const Part& part = parts_[found];
+  const auto values = static_cast<size_t>(shape_.values()), at = static_cast<size_t>(index - first_[found]) * values;
+  if (part.memory) {
+    const auto begin = part.memory->begin() + static_cast<std::ptrdiff_t>(at);
+    return {begin, begin + static_cast<std::ptrdiff_t>(values)};
+  }
+  std::vector<uint8_t> image(values);
+  part.file->read(part.data_start + at, image.data(), values);
+  return image;
 }
 
 ImageSet load_images(const std::vector<std::string>& paths, const std::string& option) {
@@ -144,7 +133,7 @@ std::string fingerprint(const ImageSet& images) {
   const int64_t most = std::max<int64_t>(1, kMostBytes / images.shape().values());
   const int64_t count = std::min(images.size(), most);
   for (int64_t i = 0; i < count; ++i) {
-    const std::span<const uint8_t> values = images.at(i * images.size() / count);
+    const std::vector<uint8_t> values = images.at(i * images.size() / count);
     sums += checksum({reinterpret_cast<const char*>(values.data()), values.size()});
   }
   return checksum(sums);

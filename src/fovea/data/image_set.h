@@ -1,30 +1,31 @@
 #pragma once
 #include <cstdint>
 #include <memory>
-#include <span>
 #include <string>
 #include <vector>
 
 #include "fovea/data/image.h"
+#include "fovea/data/value_file.h"
 
 namespace fovea::data {
 
-// Images of one shape. Those of an .npy file stay in it: the file is mapped, not read.
+// Images of one shape. Those of an .npy file stay in it, and are read when they are used.
 class ImageSet {
  public:
-  // Images that lie behind each other; `owner` keeps the memory.
+  // Images that lie behind each other, in memory or in a file from byte `data_start` on.
   struct Part {
-    std::shared_ptr<const void> owner;
-    const uint8_t* values = nullptr;
     int64_t images = 0;
+    std::shared_ptr<const std::vector<uint8_t>> memory = nullptr;
+    std::shared_ptr<const ValueFile> file = nullptr;
+    size_t data_start = 0;
   };
   ImageSet() = default;
   ImageSet(const ImageShape& shape, std::vector<Part> parts);
 
   int64_t size() const { return first_.back(); }
   const ImageShape& shape() const { return shape_; }
-  // The values of an image, [height, width, channels].
-  std::span<const uint8_t> at(int64_t index) const;
+  // The values of an image, [height, width, channels]. Throws an Error if its file no longer has them.
+  std::vector<uint8_t> at(int64_t index) const;
 
  private:
   ImageShape shape_;

@@ -104,7 +104,7 @@ TEST_F(ImageSetTest, SaysWhatIsWrongWithCifar) {
   EXPECT_THAT(refusal(folder_ / "gone"), HasSubstr("--train-sets: no such file"));
 }
 
-TEST_F(ImageSetTest, NpyIsMappedAsItLies) {
+TEST_F(ImageSetTest, NpyIsReadAsItLies) {
   for (const char version : {1, 2, 3}) {
     const std::string bytes = counted(2 * 3 * 4 * 3);
     const ImageSet images = load_images({file("a.npy", npy_file(dictionary_of("(2, 3, 4, 3)"), bytes, version))}, "x");
@@ -115,6 +115,15 @@ TEST_F(ImageSetTest, NpyIsMappedAsItLies) {
   const std::string other = "{\"shape\":(1,1,2,1),'fortran_order':False,'descr':'|u1'}";
   EXPECT_EQ(values_of_image(load_images({file("a.npy", npy_file(other, "ab"))}, "x"), 0),
             (std::vector<uint8_t>{'a', 'b'}));
+}
+
+// A mapped file would end the process with SIGBUS.
+TEST_F(ImageSetTest, NpyThatIsCutMeanwhileIsAnError) {
+  const std::string path = file("a.npy", npy_file(dictionary_of("(4, 32, 32, 3)"), counted(4 * 3072)));
+  const ImageSet images = load_images({path}, "x");
+  std::filesystem::resize_file(path, 5000);
+  EXPECT_EQ(images.at(0).size(), 3072);
+  EXPECT_THAT(message_of([&] { images.at(3); }), HasSubstr("a.npy' was cut while it was in use: it had 12,"));
 }
 
 TEST_F(ImageSetTest, SaysWhatIsWrongWithNpy) {

@@ -3,8 +3,6 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/diff.h>
-#include <ATen/ops/ones.h>
-#include <ATen/ops/zeros.h>
 
 #include <algorithm>
 #include <cmath>
@@ -49,7 +47,7 @@ Attention::Attention(const AttentionPlace& place, const Mechanism& mechanism, co
   out_ = register_module(
       "out", std::make_shared<Linear>(Linear::Shape{width, width, xavier_limit(width, width)}, scope / "out"));
   const AttentionParameters needs = parameters_of(mechanism.training);
-  if (needs.alpha) alpha_ = register_parameter("alpha", at::zeros({place.heads}));
+  if (needs.alpha) alpha_ = register_parameter("alpha", constant_tensor({place.heads}, 0, scope));
 
   // resolve() makes sure that all head groups share the norm.
   const NormParts norm = parts_of(mechanism.training.front().spec.norm);
@@ -58,11 +56,12 @@ Attention::Attention(const AttentionPlace& place, const Mechanism& mechanism, co
   if (needs.gain || needs.gate || needs.bias)
     head_norm_ = register_module("head_norm", std::make_shared<torch::nn::Module>());
   if (needs.gain) {
-    gain_ = head_norm_->register_parameter(
-        "gain", norm.uniform_gain ? uniform_tensor({width}, limit, norm_scope / "gain") : at::ones({width}));
+    gain_ =
+        head_norm_->register_parameter("gain", norm.uniform_gain ? uniform_tensor({width}, limit, norm_scope / "gain")
+                                                                 : constant_tensor({width}, 1, scope));
   }
   if (needs.gate) gate_ = head_norm_->register_parameter("gate", uniform_tensor({width}, limit, norm_scope / "gate"));
-  if (needs.bias) bias_ = head_norm_->register_parameter("bias", at::zeros({width}));
+  if (needs.bias) bias_ = head_norm_->register_parameter("bias", constant_tensor({width}, 0, scope));
   if (place.relative.any()) {
     const RelativeShape shape = {place.heads, width / place.heads, place.kind == AttentionKind::kCausal};
     relative_ =
@@ -70,9 +69,11 @@ Attention::Attention(const AttentionPlace& place, const Mechanism& mechanism, co
   }
   if (longest_span(mechanism.training) > 0)
     spans_ = register_module("span", std::make_shared<AdaptiveSpans>(mechanism.training, place.spans));
-  if (needs.mix_levels > 0) clause_mix_ = register_parameter("clause_mix", at::zeros({needs.mix_levels, place.heads}));
+  if (needs.mix_levels > 0)
+    clause_mix_ = register_parameter("clause_mix", constant_tensor({needs.mix_levels, place.heads}, 0, scope));
   if (needs.mix_by_token)
-    clause_mix_weight_ = register_parameter("clause_mix_weight", at::zeros({needs.mix_levels * place.heads, width}));
+    clause_mix_weight_ =
+        register_parameter("clause_mix_weight", constant_tensor({needs.mix_levels * place.heads, width}, 0, scope));
   if (has_clauses(mechanism.training) && place.key_heads() < place.heads)
     throw Error(cat("--transformer-heads-kv ", place.heads_kv, ": heads with clauses have keys of their own in '",
                     print(mechanism.training), "'; leave the option out"));

@@ -1,11 +1,10 @@
 #include "fovea/nn/checkpoint.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <string_view>
 #include <utility>
 
+#include "fovea/base/aside.h"
 #include "fovea/base/error.h"
 #include "fovea/base/fields.h"
 #include "fovea/base/file.h"
@@ -75,31 +74,19 @@ Identity parse_config(std::string_view text, const std::string& source) {
 
 class CheckpointWriter {
  public:
-  explicit CheckpointWriter(fs::path folder) : folder_(std::move(folder)) {
-    std::error_code error;
-    fs::remove_all(folder_, error);
-    fs::create_directories(folder_, error);
-    if (error) throw Error(cat("cannot make the folder '", folder_.string(), "': ", error.message()));
-  }
-  ~CheckpointWriter() {
-    std::error_code ignored;
-    if (!finished_) fs::remove_all(folder_, ignored);
-  }
-  CheckpointWriter(const CheckpointWriter&) = delete;
-  CheckpointWriter& operator=(const CheckpointWriter&) = delete;
+  explicit CheckpointWriter(const fs::path& folder) : folder_(folder) {}
 
   void file(const std::string& name, std::string_view bytes) {
-    write_file(folder_ / name, bytes);
+    write_file(folder_.path() / name, bytes);
     sums_[name] = checksum(bytes);
   }
   void tensors(const std::string& name, const NamedTensors& tensors) {
     file(name, print_safetensors(tensors));
     for (const auto& [tensor_name, tensor] : tensors) sums_[cat(name, "/", tensor_name)] = sum_of(tensor);
   }
-  void finish(const fs::path& path) {
-    write_file(folder_ / kChecksumFile, print_map(sums_));
-    replace_folder(folder_, path);
-    finished_ = true;
+  void finish() {
+    write_file(folder_.path() / kChecksumFile, print_map(sums_));
+    folder_.commit();
   }
 
   static std::string sum_of(const at::Tensor& tensor) {
@@ -108,9 +95,8 @@ class CheckpointWriter {
   }
 
  private:
-  fs::path folder_;
+  AsideFolder folder_;
   std::map<std::string, std::string> sums_;
-  bool finished_ = false;
 };
 
 class CheckpointReader {
@@ -244,15 +230,13 @@ void save_checkpoint(const fs::path& path, const Checkpoint& checkpoint) {
   const bool replaces = is_checkpoint(folder, kWhat) || (is_folder(folder, kWhat) && entries_of(folder, kWhat).empty());
   if (!replaces && path_exists(folder, kWhat))
     throw Error(cat("'", folder.string(), "' exists and is not a checkpoint; choose another folder"));
-  fs::path aside = folder;
-  aside += cat(".tmp", getpid());
-  CheckpointWriter writer(aside);
+  CheckpointWriter writer(folder);
   writer.file(kConfigFile, print_config(checkpoint.identity));
   for (const auto& [name, contents] : checkpoint.identity.files) writer.file(name, contents);
   writer.tensors(kModelFile, checkpoint.model);
   if (!checkpoint.optimizer.empty()) writer.tensors(kOptimizerFile, checkpoint.optimizer);
   if (!checkpoint.progress.empty()) writer.file(kProgressFile, print_map(checkpoint.progress));
-  writer.finish(folder);
+  writer.finish();
 }
 
 bool is_checkpoint(const fs::path& folder, std::string_view option) {

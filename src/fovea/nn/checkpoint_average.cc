@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "fovea/base/aside.h"
 #include "fovea/base/error.h"
 #include "fovea/base/signals.h"
 #include "fovea/base/strings.h"
@@ -48,6 +49,7 @@ fs::path checked_output(const fs::path& run, const fs::path& output) {
   if (fs::is_symlink(resolved, none_there))
     throw Error(cat("--output: '", output.string(), "' is a link to '", fs::read_symlink(resolved, none_there).string(),
                     "', which does not exist; make that folder or remove the link"));
+  restore_folder(resolved);
   return resolved;
 }
 

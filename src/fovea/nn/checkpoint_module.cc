@@ -41,7 +41,9 @@ void load_parameters(torch::nn::Module& module, const NamedTensors& tensors, con
   for (const auto& [name, tensor] : tensors) {
     if (!own.contains(name)) throw Error(cat(origin, ": tensor '", name, "' does not belong to this model"));
   }
-  for (auto& [name, value] : own) value.copy_(tensor_of(tensors, name, value.sizes(), origin));
+  for (const auto& [name, value] : own) tensor_of(tensors, name, value.sizes(), origin);
+  for (auto& [name, value] : own)
+    value.set_data(tensors.at(name).detach().to(value.device(), value.scalar_type()).contiguous());
 }
 
 void move_module(torch::nn::Module& module, const at::Device& device, at::ScalarType type,

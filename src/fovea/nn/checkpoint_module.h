@@ -20,8 +20,9 @@ NamedTensors buffers_of(const torch::nn::Module& module);
 const at::Tensor& tensor_of(const NamedTensors& tensors, const std::string& name, at::IntArrayRef shape,
                             const std::string& origin);
 
-// Copies the tensors into the parameters and buffers, converting their type. Throws an Error that begins with `origin`
-// and names the tensor that is missing, not known or of another shape.
+// Gives the tensors to the parameters and buffers, which share their memory unless type or device differ. Throws an
+// Error that begins with `origin` and names the tensor that is missing, not known or of another shape; then nothing was
+// changed, and a blank module (nn/init.h) took no memory.
 void load_parameters(torch::nn::Module& module, const NamedTensors& tensors, const std::string& origin);
 
 // Moves the module to the device, and its parameters to the type. As in training, buffers and parameters whose rule

@@ -5,6 +5,7 @@
 #include <optional>
 #include <set>
 
+#include "fovea/base/aside.h"
 #include "fovea/base/error.h"
 #include "fovea/base/file.h"
 #include "fovea/base/log.h"
@@ -18,11 +19,10 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::string_view kPrefix = "update-";
-constexpr int kDigits = 8, kMaxDigits = 18;               // at least, and what an int64_t holds
-constexpr std::string_view kNew = ".tmp", kOld = ".old";  // content aside; the process's number follows
+constexpr int kDigits = 8, kMaxDigits = 18;  // at least, and what an int64_t holds
 constexpr std::string_view kRunOption = "--model";
 
-fs::path folder_of(const fs::path& run) { return run / kCheckpointsFolder; }
+fs::path checkpoints_of(const fs::path& run) { return run / kCheckpointsFolder; }
 
 bool is_number(std::string_view text) {
   return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
@@ -36,6 +36,11 @@ bool is_checkpoint_name(std::string_view name) {
 // Of a name's ending: what a user calls `.old-good` is the user's.
 bool is_aside(std::string_view ending, std::string_view aside) {
   return ending.starts_with(aside) && is_number(ending.substr(aside.size()));
+}
+
+// Of what a finished checkpoint replaced, see base/aside.h.
+bool is_replaced(std::string_view ending) {
+  return ending.ends_with(kReplaced) && is_aside(ending.substr(0, ending.size() - kReplaced.size()), kNewAside);
 }
 
 int64_t updates_of(const fs::path& path) { return std::stoll(path.filename().string().substr(kPrefix.size())); }
@@ -57,7 +62,7 @@ std::optional<int64_t> progress_number(const fs::path& folder, const char* name)
 // The updates of the run's checkpoint that run/name is a link to, or a copy of.
 std::optional<int64_t> linked_updates(const fs::path& run, const char* name) {
   std::error_code none_there;
-  for (const fs::path& path : entries_of(folder_of(run), kRunOption)) {
+  for (const fs::path& path : entries_of(checkpoints_of(run), kRunOption)) {
     const bool linked = fs::equivalent(run / name, path, none_there);
     if (linked && is_checkpoint_name(path.filename().string())) return updates_of(path);
   }
@@ -95,12 +100,12 @@ void move_aside_unless_checkpoint(const fs::path& path) {
 fs::path checkpoint_path(const fs::path& run, int64_t updates) {
   std::string number = std::to_string(updates);
   if (number.size() < kDigits) number.insert(0, kDigits - number.size(), '0');
-  return folder_of(run) / cat(kPrefix, number);
+  return checkpoints_of(run) / cat(kPrefix, number);
 }
 
 std::vector<fs::path> list_checkpoints(const fs::path& run, std::string_view option) {
   std::vector<fs::path> found;
-  for (const fs::path& path : entries_of(folder_of(run), option)) {
+  for (const fs::path& path : entries_of(checkpoints_of(run), option)) {
     if (is_checkpoint_name(path.filename().string()) && is_checkpoint(path, option)) found.push_back(path);
   }
   std::sort(found.begin(), found.end(),
@@ -122,7 +127,7 @@ std::vector<fs::path> checkpoints_to_average(const fs::path& run, int64_t count)
 }
 
 void link_checkpoint(const fs::path& run, const std::string& name, const fs::path& checkpoint) {
-  const fs::path link = run / name, aside = run / cat(name, kNew, getpid());
+  const fs::path link = run / name, aside = run / cat(name, kNewAside, getpid());
   move_aside_unless_link(link);
   std::error_code error;
   fs::remove(aside, error);
@@ -152,25 +157,26 @@ void prune_checkpoints(const fs::path& run, const Pruning& pruning) {
     if (is_regular(*path, pruning.every) && regular++ < pruning.keep) continue;
     if (kept.contains(updates_of(*path))) continue;
     // Renamed first: a folder half removed must not look like a checkpoint.
-    const fs::path aside = cat(path->string(), kNew, getpid());
+    const fs::path aside = cat(path->string(), kNewAside, getpid());
     rename_path(*path, aside, kRunOption);
     remove_path(aside, kRunOption);
   }
 }
 
 void remove_checkpoints(const fs::path& run) {
-  for (const fs::path& path : entries_of(folder_of(run), "--overwrite")) {
+  for (const fs::path& path : entries_of(checkpoints_of(run), "--overwrite")) {
     const std::string name = path.filename().string(), stem = name.substr(0, name.find('.'));
     const std::string_view ending = std::string_view(name).substr(stem.size());
-    const bool is_own = ending.empty() || is_aside(ending, kNew) || is_aside(ending, kOld) || is_aside(ending, ".");
+    const bool is_own = ending.empty() || is_aside(ending, kNewAside) || is_aside(ending, kOldAside) ||
+                        is_replaced(ending) || is_aside(ending, ".");
     if (is_checkpoint_name(stem) && is_own) continue;
     throw Error(cat("--overwrite: '", path.string(), "' is not a checkpoint; move it away or use another --model"));
   }
-  remove_path(folder_of(run), "--overwrite");
+  remove_path(checkpoints_of(run), "--overwrite");
 }
 
 void clean_checkpoints(const fs::path& run) {
-  for (const fs::path& path : entries_of(folder_of(run), kRunOption)) {
+  for (const fs::path& path : entries_of(checkpoints_of(run), kRunOption)) {
     const std::string name = path.filename().string();
     const size_t dot = name.find('.');
     if (!is_checkpoint_name(name.substr(0, dot))) continue;
@@ -179,11 +185,12 @@ void clean_checkpoints(const fs::path& run) {
       continue;
     }
     const fs::path whole = path.parent_path() / name.substr(0, dot);
-    const bool is_old = is_aside(name.substr(dot), kOld);
+    const std::string ending = name.substr(dot);
+    const bool is_old = is_aside(ending, kOldAside) || is_replaced(ending);
     // Killed between the two renames of a replacement: the old one is still whole.
     if (is_old && !path_exists(whole, kRunOption)) {
       rename_path(path, whole, kRunOption);
-    } else if (is_old || is_aside(name.substr(dot), kNew)) {
+    } else if (is_old || is_aside(ending, kNewAside)) {
       remove_path(path, kRunOption);
     }
   }
@@ -191,7 +198,7 @@ void clean_checkpoints(const fs::path& run) {
     const std::string name = path.filename().string();
     std::error_code none_there;
     const bool half_made =
-        std::ranges::any_of(kCheckpointLinks, [&](const char* link) { return is_aside(name, cat(link, kNew)); });
+        std::ranges::any_of(kCheckpointLinks, [&](const char* link) { return is_aside(name, cat(link, kNewAside)); });
     if (half_made && fs::is_symlink(path, none_there)) remove_path(path, kRunOption);
   }
 }

@@ -31,7 +31,7 @@ Output make_output(torch::nn::Module& module, const TableShape& shape, const at:
       tied.defined()
           ? tied
           : module.register_parameter("weight", normal_tensor({shape.rows, shape.width}, stddev, scope / "output"));
-  return {weight, module.register_parameter("bias", at::zeros({shape.rows}))};
+  return {weight, module.register_parameter("bias", constant_tensor({shape.rows}, 0, scope))};
 }
 
 }  // namespace fovea::nn

@@ -42,9 +42,9 @@ struct EncoderOnlyImpl::Parts {
                   root.register_module("positions", std::make_shared<Positions>(config, scope / "positions")),
                   config.embedding_norm ? EmbeddingScale::kOne : EmbeddingScale::kRootOfWidth),
         types(config.token_types > 0 ? type_table(root, config, scope) : at::Tensor()),
-        norm(config.embedding_norm
-                 ? root.register_module("embedding_norm", std::make_shared<BlockNorm>(embedding_norm_shape(config)))
-                 : nullptr),
+        norm(config.embedding_norm ? root.register_module("embedding_norm", std::make_shared<BlockNorm>(
+                                                                                embedding_norm_shape(config), scope))
+                                   : nullptr),
         stack(root, config, encoder_only_place(config), mechanisms_of(config), scope) {}
 
   // [T, M], as the stack reads them.

@@ -1,6 +1,7 @@
 #include "fovea/nn/init.h"
 
 #include <ATen/ops/empty.h>
+#include <ATen/ops/full.h>
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
@@ -21,9 +22,12 @@ double uniform_at(uint64_t key, int64_t counter) {
   return static_cast<double>(bits >> 11) * 0x1.0p-53;
 }
 
+// One zero, seen through the whole shape.
+at::Tensor blank_tensor(at::IntArrayRef shape) { return at::zeros({}, at::kFloat).expand(shape); }
+
 template <class Draw>
 at::Tensor filled(at::IntArrayRef shape, const InitScope& scope, const Draw& draw) {
-  if (scope.blank()) return at::zeros(shape, at::kFloat);
+  if (scope.blank()) return blank_tensor(shape);
   at::Tensor tensor = at::empty(shape, at::kFloat);
   auto* data = tensor.mutable_data_ptr<float>();
   const int64_t count = tensor.numel();
@@ -56,6 +60,10 @@ at::Tensor normal_tensor(at::IntArrayRef shape, double stddev, const InitScope& 
     const double radius = std::sqrt(-2 * std::log(1 - uniform_at(scope.key(), 2 * i)));
     return stddev * radius * std::cos(2 * std::numbers::pi * uniform_at(scope.key(), 2 * i + 1));
   });
+}
+
+at::Tensor constant_tensor(at::IntArrayRef shape, double value, const InitScope& scope) {
+  return scope.blank() ? blank_tensor(shape) : at::full(shape, value, at::kFloat);
 }
 
 double xavier_limit(int64_t in, int64_t out, double gain) {

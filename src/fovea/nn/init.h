@@ -12,7 +12,9 @@ namespace fovea::nn {
 // The place of a parameter's name, from the root down: InitScope(seed) / "encoder" / "layers.0" / "weight".
 class InitScope {
  public:
-  explicit InitScope(std::optional<int64_t> seed);  // without one, everything starts at 0: weights will be loaded
+  // Without a seed, weights will be loaded: tensors are zero and take no memory, whatever their shape, until
+  // load_parameters() gives them their data. Nothing may be written into them before.
+  explicit InitScope(std::optional<int64_t> seed);
   InitScope operator/(std::string_view name) const;
   uint64_t key() const { return key_; }
   bool blank() const { return blank_; }
@@ -24,6 +26,7 @@ class InitScope {
 
 at::Tensor uniform_tensor(at::IntArrayRef shape, double limit, const InitScope& scope);  // float32, in [-limit, limit)
 at::Tensor normal_tensor(at::IntArrayRef shape, double stddev, const InitScope& scope);
+at::Tensor constant_tensor(at::IntArrayRef shape, double value, const InitScope& scope);
 
 // Glorot and Bengio 2010: the limit of the uniform distribution for a [out, in] matrix.
 double xavier_limit(int64_t in, int64_t out, double gain = 1);

@@ -1,8 +1,5 @@
 #include "fovea/nn/layers.h"
 
-#include <ATen/ops/ones.h>
-#include <ATen/ops/zeros.h>
-
 #include "fovea/base/rng.h"
 
 namespace fovea::nn {
@@ -13,11 +10,13 @@ int64_t derive_seed(int64_t seed, uint64_t first, uint64_t second) {
 
 Linear::Linear(const Shape& shape, const InitScope& scope)
     : weight(register_parameter("weight", uniform_tensor({shape.out, shape.in}, shape.limit, scope / "weight"))),
-      bias(register_parameter("bias", at::zeros({shape.out}))) {}
+      bias(register_parameter("bias", constant_tensor({shape.out}, 0, scope))) {}
 
-BlockNorm::BlockNorm(const Shape& shape)
-    : kind_(shape.kind), epsilon_(shape.epsilon), weight_(register_parameter("weight", at::ones({shape.width}))) {
-  if (kind_ == Kind::kLayer) bias_ = register_parameter("bias", at::zeros({shape.width}));
+BlockNorm::BlockNorm(const Shape& shape, const InitScope& scope)
+    : kind_(shape.kind),
+      epsilon_(shape.epsilon),
+      weight_(register_parameter("weight", constant_tensor({shape.width}, 1, scope))) {
+  if (kind_ == Kind::kLayer) bias_ = register_parameter("bias", constant_tensor({shape.width}, 0, scope));
 }
 
 at::Tensor BlockNorm::operator()(const at::Tensor& x) const {

@@ -42,7 +42,7 @@ class BlockNorm : public torch::nn::Module {
     Kind kind;
     double epsilon;  // added to the variance
   };
-  explicit BlockNorm(const Shape& shape);
+  BlockNorm(const Shape& shape, const InitScope& scope);
   at::Tensor operator()(const at::Tensor& x) const;
   // sum = residual + dropout(x); returns (sum, norm(sum)).
   std::tuple<at::Tensor, at::Tensor> add(const at::Tensor& x, const at::Tensor& residual,

@@ -1,9 +1,6 @@
 #include "fovea/nn/routing.h"
 
-#include <ATen/ops/full.h>
 #include <ATen/ops/layer_norm.h>
-#include <ATen/ops/ones.h>
-#include <ATen/ops/zeros.h>
 
 #include <algorithm>
 
@@ -55,8 +52,8 @@ Routing::Routing(const LayerSpec& mechanism, int64_t head_dim, const RoutingConf
   const at::Tensor drawn = normal_tensor({heads, most, head_dim}, 1, scope / "centroids");
   const at::Tensor start = scope.blank() ? drawn : at::layer_norm(drawn, {head_dim}, {}, {}, 1e-6);
   centroids_ = register_buffer("centroids", start);
-  counts_ = register_buffer("counts", at::full({heads, most}, config.routing_start == "fixed" ? 1.0 : 0.0, at::kFloat));
-  means_ = register_buffer("means", start.clone());
+  counts_ = register_buffer("counts", constant_tensor({heads, most}, config.routing_start == "fixed" ? 1 : 0, scope));
+  means_ = register_buffer("means", scope.blank() ? start.detach() : start.clone());
 }
 
 at::Tensor Routing::centroids() const {

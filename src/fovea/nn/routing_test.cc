@@ -223,6 +223,24 @@ TEST(RoutingModule, OtherClustersAreRefused) {
       << message;
 }
 
+// A checkpoint's configuration may ask for any sizes.
+TEST(RoutingModule, ABlankModelTakesNoMemory) {
+  DecoderOnly blank(tiny_decoder("routed(20000000,1)"), std::nullopt);
+  NamedTensors all = parameters_of(*blank);
+  all.merge(buffers_of(*blank));
+  EXPECT_EQ(all.at("layers.0.self_attention.routing.means").sizes(), (std::vector<int64_t>{3, 20000000, 4}));
+  for (const auto& [name, tensor] : all) EXPECT_EQ(tensor.storage().nbytes(), sizeof(float)) << name;
+
+  // What is loaded is apart from what is blank, and each tensor from the others.
+  DecoderOnly model = make(tiny_decoder("routed(2,4)")), loaded(tiny_decoder("routed(2,4)"), std::nullopt);
+  NamedTensors saved = parameters_of(*model);
+  saved.merge(buffers_of(*model));
+  load_parameters(*loaded, saved, "run");
+  NamedTensors now = parameters_of(*loaded);
+  now.merge(buffers_of(*loaded));
+  for (const auto& [name, tensor] : saved) EXPECT_TRUE(now.at(name).equal(tensor)) << name;
+}
+
 // Without earlier layers the state of a token depends on the members of now alone, so the published form steps as a
 // full pass over the tokens so far.
 TEST(RoutingModule, OneLayerStepsAsItsFullPass) {

@@ -18,7 +18,7 @@ using Json = nlohmann::json;  // finds a key by its tree; ordered_json looks thr
 
 static_assert(std::endian::native == std::endian::little, "tensors are written as they lie in memory");
 
-constexpr size_t kLengthBytes = 8;
+constexpr size_t kLengthBytes = kSafetensorsLengthBytes;
 constexpr uint64_t kMaxHeaderBytes = 100'000'000;  // the format's own limit
 constexpr int kMaxDepth = 3;                       // { name: { shape: [ ... ] } }
 
@@ -87,7 +87,8 @@ class HeaderCheck : public nlohmann::json_sax<Json> {
 // Everything that is wrong with a file is said with its name.
 class HeaderReader {
  public:
-  HeaderReader(std::string_view file, std::string_view source) : file_(file), source_(source) {}
+  HeaderReader(std::string_view begin, std::string_view source, size_t file_size)
+      : begin_(begin), source_(source), file_size_(file_size) {}
 
   SafetensorsHeader read() {
     SafetensorsHeader header;
@@ -113,14 +114,14 @@ class HeaderReader {
   }
 
   std::string_view json_text() const {
-    if (file_.empty()) refuse("the file is empty; a safetensors file is expected");
-    if (file_.size() < kLengthBytes) refuse("cut short: ", file_.size(), " bytes, not even the header's length");
+    if (file_size_ == 0) refuse("the file is empty; a safetensors file is expected");
+    if (file_size_ < kLengthBytes) refuse("cut short: ", file_size_, " bytes, not even the header's length");
     uint64_t length = 0;
-    std::memcpy(&length, file_.data(), kLengthBytes);
+    std::memcpy(&length, begin_.data(), kLengthBytes);
     if (length > kMaxHeaderBytes) refuse("not a safetensors file: its header would have ", length, " bytes");
-    if (length > file_.size() - kLengthBytes)
-      refuse("cut short: the header has ", length, " bytes, the file only ", file_.size());
-    const std::string_view text = file_.substr(kLengthBytes, length);
+    if (length > file_size_ - kLengthBytes)
+      refuse("cut short: the header has ", length, " bytes, the file only ", file_size_);
+    const std::string_view text = begin_.substr(kLengthBytes, length);
     if (text.empty() || text[0] != '{') refuse("not a safetensors file: its header does not begin with '{'");
     return text;
   }
@@ -184,7 +185,7 @@ class HeaderReader {
     std::stable_sort(header.entries.begin(), header.entries.end(), [](const auto& a, const auto& b) {
       return std::pair(a.begin, a.end) < std::pair(b.begin, b.end);
     });
-    const uint64_t available = file_.size() - header.data_start;
+    const uint64_t available = file_size_ - header.data_start;
     uint64_t reached = 0;
     for (const SafetensorsEntry& entry : header.entries) {
       if (entry.begin > reached) refuse("a hole of ", entry.begin - reached, " bytes before tensor '", entry.name, "'");
@@ -196,7 +197,8 @@ class HeaderReader {
     if (reached != available) refuse(available - reached, " bytes after the last tensor");
   }
 
-  std::string_view file_, source_;
+  std::string_view begin_, source_;
+  size_t file_size_;
 };
 
 }  // namespace
@@ -208,8 +210,18 @@ uint64_t safetensors_element_size(std::string_view dtype) {
   return 0;
 }
 
+size_t safetensors_head_bytes(std::string_view begin) {
+  uint64_t length = 0;
+  std::memcpy(&length, begin.data(), std::min(begin.size(), kLengthBytes));
+  return kLengthBytes + std::min(length, kMaxHeaderBytes);
+}
+
+SafetensorsHeader parse_safetensors_header(std::string_view begin, std::string_view source, size_t file_size) {
+  return HeaderReader(begin, source, file_size).read();
+}
+
 SafetensorsHeader parse_safetensors_header(std::string_view file, std::string_view source) {
-  return HeaderReader(file, source).read();
+  return HeaderReader(file, source, file.size()).read();
 }
 
 std::string print_safetensors_header(const SafetensorsHeader& header) {

@@ -76,7 +76,7 @@ BlockNorm::Shape norm_shape(const StackConfig& config) {
 Layer::Layer(const StackConfig& config, const AttentionSetup& self, const AttentionSetup* cross,
              const InitScope& scope) {
   const auto norm = [&](const char* name) {
-    return register_module(name, std::make_shared<BlockNorm>(norm_shape(config)));
+    return register_module(name, std::make_shared<BlockNorm>(norm_shape(config), scope / name));
   };
   const auto attention = [&](const char* name, const AttentionSetup& setup) {
     return register_module(name, std::make_shared<Attention>(setup.place, setup.mechanism, scope / name));
@@ -125,7 +125,8 @@ Stack::Stack(torch::nn::Module& owner, const StackConfig& config, const StackPla
   }
   if (config.transformer_norm != "pre") return;
   norms_.pre = true;
-  norms_.norms.push_back(owner.register_module("norm", std::make_shared<BlockNorm>(norm_shape(config))));
+  norms_.norms.push_back(
+      owner.register_module("norm", std::make_shared<BlockNorm>(norm_shape(config), scope / "norm")));
 }
 
 ops::DropoutOptions Stack::embedding_dropout(const ForwardContext& context) const {

@@ -55,12 +55,13 @@ ByteParts split_bytes(const CorpusOptions& options) {
   ByteParts parts;
   for (const char* name : kPartNames) {
     parts.files.push_back((std::filesystem::path(options.output) / cat(name, ".txt")).string());
+    require_own_place("--output", parts.files.back(), OwnPlace::kFile);
     require_other_file("--output", parts.files.back(), options.inputs);
     require_writable("--output", parts.files.back());
   }
   const int64_t wanted = std::accumulate(options.split_bytes.begin(), options.split_bytes.end(), int64_t{0});
   LineReader reader(input);
-  FileSet files;
+  FileSet files({parts.files.begin(), parts.files.end()});
   log::Progress progress("cutting, bytes", static_cast<double>(wanted));
   int64_t done = 0;
   for (size_t part = 0; part < parts.files.size(); ++part) {

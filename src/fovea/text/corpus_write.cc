@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "fovea/base/commit_mark.h"
 #include "fovea/base/error.h"
 #include "fovea/base/file.h"
 #include "fovea/base/file_set.h"
@@ -31,6 +32,7 @@ CorpusFolder::CorpusFolder(const std::string& path) {
   if (failed) throw Error(cat("--output: cannot make the folder '", path, "': ", failed.message()));
   if (access(path.c_str(), W_OK | X_OK) != 0)
     throw Error(cat("--output: cannot write into the folder '", path, "': ", std::strerror(errno)));
+  finish_marked_commits(std::vector<fs::path>{path});
 }
 
 CorpusFolder::~CorpusFolder() {
@@ -50,13 +52,16 @@ void write_split(const Split& split, const Bitext& languages, const CorpusOption
   const auto path_of = [&](size_t part, const Side& side) {
     return (fs::path(options.output) / cat(kPartNames[part], ".", side.suffix)).string();
   };
+  std::vector<fs::path> paths;
   for (size_t part = 0; part < split.size(); ++part) {
     for (const Side& side : sides) {
+      paths.emplace_back(path_of(part, side));
+      require_own_place("--output", paths.back(), OwnPlace::kFile);
       require_other_file("--output", path_of(part, side), options.inputs);
       require_writable("--output", path_of(part, side));
     }
   }
-  FileSet files;
+  FileSet files(paths);
   for (size_t part = 0; part < split.size(); ++part) {
     const std::vector<Pair>& pairs = split[part];
     for (const Side& side : sides) {

@@ -3,6 +3,7 @@
 #include <sentencepiece_processor.h>
 
 #include <algorithm>
+#include <new>
 #include <optional>
 
 #include "fovea/base/error.h"
@@ -22,6 +23,8 @@ bool load_into(sentencepiece::SentencePieceProcessor& processor, std::string_vie
   if (!has_sound_charsmaps(model) || !has_sound_user_pieces(model)) return false;
   try {
     return processor.LoadFromSerializedProto(absl::string_view(model.data(), model.size())).ok();
+  } catch (const std::bad_alloc&) {
+    throw;
   } catch (const std::exception&) {
     return false;
   }

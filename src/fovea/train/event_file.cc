@@ -66,7 +66,7 @@ fs::path new_path(const fs::path& folder) {
 }
 
 // Appends to one of that name, which this process alone can have written.
-int open_events(const fs::path& path) { return open_at_last(path, O_WRONLY | O_CREAT | O_APPEND); }
+int open_events(const fs::path& path) { return open_at_last(path, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW); }
 
 }  // namespace
 

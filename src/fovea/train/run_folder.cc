@@ -10,6 +10,7 @@
 
 #include "fovea/base/descriptor.h"
 #include "fovea/base/error.h"
+#include "fovea/base/file.h"
 #include "fovea/base/log.h"
 #include "fovea/base/strings.h"
 #include "fovea/nn/checkpoint_files.h"
@@ -22,6 +23,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::string_view kModelOption = "--model";
+constexpr const char* kLockFile = ".lock";
 
 void remove_links(const fs::path& run) {
   for (const char* name : nn::kCheckpointLinks) nn::unlink_checkpoint(run, name);
@@ -48,6 +50,14 @@ void remove_run_files(const fs::path& run) {
   }
 }
 
+// The folder may come from someone else, and its links may lead to the user's files.
+void require_own_files(const fs::path& run) {
+  for (const char* name : {kLockFile, kRunConfigFile, kRunRecordFile})
+    require_own_place(kModelOption, run / name, OwnPlace::kFile);
+  for (const char* name : {nn::kCheckpointsFolder, kEventsFolder})
+    require_own_place(kModelOption, run / name, OwnPlace::kFolder);
+}
+
 // An open file that no other process has, or -1 where files cannot be locked. Makes the folder.
 int lock(const fs::path& run) {
   if (run.empty()) throw Error("--model: got none; expected the folder of the run");
@@ -57,8 +67,9 @@ int lock(const fs::path& run) {
   std::error_code failed;
   fs::create_directories(run, failed);
   if (failed) throw Error(cat("--model: cannot make the folder '", run.string(), "': ", failed.message()));
-  const std::string path = run / ".lock";
-  const int file = open_at_last(path, O_RDWR | O_CREAT);
+  require_own_files(run);
+  const std::string path = run / kLockFile;
+  const int file = open_at_last(path, O_RDWR | O_CREAT | O_NOFOLLOW);
   if (file < 0) throw Error(cat("--model: cannot write in '", run.string(), "': ", std::strerror(errno)));
   if (flock(file, LOCK_EX | LOCK_NB) == 0) return file;
   const int error = errno;

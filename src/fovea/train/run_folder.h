@@ -10,9 +10,10 @@ namespace fovea::train {
 // The folder of a run, held by one process: a second training in it is refused.
 class RunFolder {
  public:
-  // Makes the folder, unless it is a checkpoint itself, locks it, removes what a killed process left half written and
-  // moves checkpoints cut off in copying aside. With --overwrite the checkpoints and the run's other files there are
-  // deleted, with --no-reload they are moved aside (checkpoints.1 ...).
+  // Makes the folder, unless it is a checkpoint itself, refuses links in place of the run's own files, locks it,
+  // removes what a killed process left half written and moves checkpoints cut off in copying aside. With --overwrite
+  // the checkpoints and the run's other files there are deleted, with --no-reload they are moved aside (checkpoints.1
+  // ...).
   explicit RunFolder(const TrainConfig& config);
 
   const std::filesystem::path& path() const { return path_; }

@@ -32,7 +32,8 @@ std::string utc_now() {
 }  // namespace
 
 RunRecord::RunRecord(const std::filesystem::path& run)
-    : path_(run / kRunRecordFile), file_(open_at_last(path_, O_WRONLY | O_CREAT | O_APPEND), "write", path_) {
+    : path_(run / kRunRecordFile),
+      file_(open_at_last(path_, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW), "write", path_) {
   const std::string before = read_file(path_);
   const size_t whole = before.rfind('\n') + 1;  // 0 without any line end
   if (whole < before.size() && ftruncate(file_.get(), static_cast<off_t>(whole)) != 0)

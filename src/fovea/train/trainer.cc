@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <exception>
 #include <numeric>
 #include <utility>
 
@@ -176,7 +177,7 @@ bool Trainer::update() {
                              .update = state_.updates + 1,
                              .dropout_seed = dropout_seed(),
                              .learn_rate = next_learn_rate()};
-  const UpdateResult result = updater_.update(*task_, input);
+  const UpdateResult result = update_or_save(input);
   task_->after_update(result.made);
   const auto first = items_.begin() + state_.batch;
   items_done_ = std::accumulate(first, first + passes, items_done_);
@@ -197,6 +198,19 @@ bool Trainer::update() {
   report_ = {state_.epoch, state_.updates, result.cost / result.weight, result.gradient_norm, input.learn_rate};
   if (on_update_) on_update_(report_);
   return true;
+}
+
+// An error in the data, such as a file that was cut, or a full memory must not cost the updates since the last
+// checkpoint.
+UpdateResult Trainer::update_or_save(const UpdateInput& input) {
+  try {
+    return updater_.update(*task_, input);
+  } catch (const Interrupted&) {
+    throw;
+  } catch (...) {
+    save_before_error();
+    throw;
+  }
 }
 
 void Trainer::skip(const UpdateResult& result) {
@@ -259,10 +273,20 @@ void Trainer::validate_or_save() {
     throw;
   } catch (...) {
     state_.best = best;
-    if (saved_ != state_.updates) save();
+    save_before_error();
     throw;
   }
   saved_ = -1;  // what a run that ended before the validation saved at this update is without it
+}
+
+// The error that ends the run matters more than a second one, of a disk that is full for instance.
+void Trainer::save_before_error() {
+  if (state_.updates == 0 || saved_ == state_.updates || !updater_.is_whole()) return;
+  try {
+    save();
+  } catch (const std::exception& e) {
+    log::warn(cat("the updates since the last checkpoint are lost: ", e.what()));
+  }
 }
 
 void Trainer::validate() {

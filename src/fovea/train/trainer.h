@@ -33,6 +33,7 @@ class Trainer {
 
   // One update; false if it was skipped.
   bool update();
+  UpdateResult update_or_save(const UpdateInput& input);
   int64_t dropout_seed() const;  // of the place in the data
   double next_learn_rate() const;
   void skip(const UpdateResult& result);
@@ -52,6 +53,7 @@ class Trainer {
   void validate_or_save();
   void validate();
   void save();
+  void save_before_error();
   void link_best();
   void link(const char* name, const std::filesystem::path& checkpoint);  // unless it is so
   void work_after_update();

@@ -66,10 +66,12 @@ UpdateResult Updater::update(Task& task, const UpdateInput& input) {
   OptimizerStep step = clipped_step(result.gradient_norm, per_unit);
   step.update = input.update;
   step.learn_rate = input.learn_rate;
+  is_whole_ = false;
   std::visit([&](auto& optimizer) { optimizer.step(parameters_, step); }, optimizer_);
   parameters_.clamp();
   sums.apply();
   move_average(input.update);
+  is_whole_ = true;
   return result;
 }
 

@@ -44,6 +44,9 @@ class Updater {
   enum class Coverage : uint8_t { kAll, kPart };
   void restore_weights(const nn::NamedTensors& weights, const std::string& origin, Coverage coverage);
 
+  // False if an error ended update() while the weights changed: then they are not to be saved.
+  bool is_whole() const { return is_whole_; }
+
   int64_t parameter_count() const { return parameters_.count(); }
 
  private:
@@ -62,6 +65,7 @@ class Updater {
   FlatParameters parameters_;
   Optimizer optimizer_;
   at::Tensor average_;  // undefined without --exponential-smoothing
+  bool is_whole_ = true;
 };
 
 // While it lives, the model computes with the averaged weights, if the run keeps any.

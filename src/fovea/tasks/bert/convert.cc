@@ -2,6 +2,7 @@
 
 #include <filesystem>
 
+#include "fovea/base/aside.h"
 #include "fovea/base/error.h"
 #include "fovea/base/log.h"
 #include "fovea/base/strings.h"
@@ -23,6 +24,7 @@ void check(const ConvertOptions& options) {
 }
 
 void convert_from_bert(const std::string& input, const std::string& output) {
+  restore_folder(output);
   if (std::filesystem::exists(output) && !nn::is_checkpoint(output, "--output"))
     throw Error(cat("--output: '", output, "' exists already and is not a checkpoint; name a new folder"));
   BertModel model = read_bert(input);

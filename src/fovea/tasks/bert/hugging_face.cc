@@ -7,6 +7,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "fovea/base/aside.h"
 #include "fovea/base/error.h"
 #include "fovea/base/file.h"
 #include "fovea/base/strings.h"
@@ -312,13 +313,12 @@ void write_bert(const BertModel& model, const std::filesystem::path& folder) {
                           {"tokenize_chinese_chars", has("split-chinese")},
                           {"model_max_length", model.config.max_positions}};
   const std::string weights = nn::print_safetensors(hugging_face_tensors(model), {{"format", "pt"}});
-  std::error_code failed;
-  if (!std::filesystem::create_directories(folder, failed))
-    throw Error(cat("--output: cannot make the folder '", folder.string(), "': ", failed.message()));
-  write_file(folder / kTokenizerJson, tokenizer.dump(2) + "\n");
-  write_file(folder / text::kWordPieceFile, files.at(text::kWordPieceFile));
-  write_file(folder / "model.safetensors", weights);
-  write_file(folder / kConfigJson, config_json(model.config).dump(2) + "\n");
+  AsideFolder aside(folder.has_filename() ? folder : folder.parent_path());  // without a slash at the end
+  write_file(aside.path() / kTokenizerJson, tokenizer.dump(2) + "\n");
+  write_file(aside.path() / text::kWordPieceFile, files.at(text::kWordPieceFile));
+  write_file(aside.path() / "model.safetensors", weights);
+  write_file(aside.path() / kConfigJson, config_json(model.config).dump(2) + "\n");
+  aside.commit();
 }
 
 }  // namespace fovea::bert

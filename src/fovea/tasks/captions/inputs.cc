@@ -8,8 +8,8 @@
 #include "fovea/base/file.h"
 #include "fovea/base/log.h"
 #include "fovea/base/strings.h"
-#include "fovea/data/mapped_file.h"
 #include "fovea/data/npy.h"
+#include "fovea/data/value_file.h"
 #include "fovea/nn/safetensors_header.h"
 
 namespace fovea::captions {
@@ -35,10 +35,11 @@ struct NamedFeatures {
   data::FeatureSet features;
 };
 
-NamedFeatures map_safetensors(const std::string& path) {
-  const auto file = std::make_shared<const data::MappedFile>(path);
+NamedFeatures open_safetensors(const std::string& path) {
+  const auto file = std::make_shared<const data::ValueFile>(path);
   const std::string name = cat("'", path, "'");
-  const nn::SafetensorsHeader header = nn::parse_safetensors_header(file->bytes(), name);
+  const std::string begin = file->begin(nn::safetensors_head_bytes(file->begin(nn::kSafetensorsLengthBytes)));
+  const nn::SafetensorsHeader header = nn::parse_safetensors_header(begin, name, file->size());
   if (header.entries.empty()) throw Error(cat(name, ": has no tensor; expected one for each image"));
   NamedFeatures named{{},
                       data::FeatureSet(header.entries.front().shape.empty() ? 0 : header.entries.front().shape.back())};
@@ -48,10 +49,7 @@ NamedFeatures map_safetensors(const std::string& path) {
     if (!fits)
       throw Error(cat(name, ": the tensor '", entry.name, "' has the type ", entry.dtype, " and ", entry.shape.size(),
                       " dimensions; expected F32 [regions, width] with one width for all images"));
-    const size_t begin = header.data_start + entry.begin;
-    if (begin % sizeof(float) != 0)
-      throw Error(cat(name, ": the tensor '", entry.name, "' begins at byte ", begin, "; expected a multiple of 4"));
-    named.features.add(file, reinterpret_cast<const float*>(file->data() + begin), entry.shape[0]);
+    named.features.add(file, header.data_start + entry.begin, entry.shape[0]);
     named.ids.push_back(entry.name);
   }
   return named;
@@ -82,9 +80,9 @@ Inputs::Inputs(const InputFiles& files, int64_t patch_size) : patch_size_(patch_
       throw Error(
           cat(files.features_option, ": '", path, "' and '", files.features.front(),
               "' are of different kinds; expected images, or features in .npy files, or in .safetensors files"));
-    if (kind == FileKind::kNpy) append_features(data::map_npy_features(path), path, features);
+    if (kind == FileKind::kNpy) append_features(data::read_npy_features(path), path, features);
     if (kind != FileKind::kSafetensors) continue;
-    const NamedFeatures named = map_safetensors(path);
+    const NamedFeatures named = open_safetensors(path);
     append_features(named.features, path, features);
     names.insert(names.end(), named.ids.begin(), named.ids.end());
   }
@@ -175,10 +173,10 @@ void Inputs::append_patches(std::span<const uint8_t> values, std::vector<float>&
 void Inputs::append(int64_t image, std::vector<float>& out) const {
   const int64_t place = place_[static_cast<size_t>(image)];
   if (are_images()) return append_patches(std::get<data::ImageSet>(source_).at(place), out);
-  const std::span<const float> values = std::get<data::FeatureSet>(source_).at(place);
-  if (!std::ranges::all_of(values, [](float value) { return std::isfinite(value); }))
+  const auto before = std::ssize(out);
+  std::get<data::FeatureSet>(source_).append(place, out);
+  if (!std::all_of(out.begin() + before, out.end(), [](float value) { return std::isfinite(value); }))
     throw Error(cat("the features of the image '", id(image), "' are not all finite; expected numbers without NaN"));
-  out.insert(out.end(), values.begin(), values.end());
 }
 
 std::string Inputs::fingerprint() const {

@@ -35,22 +35,6 @@ CaptionConfig config_of_checkpoint(const nn::Checkpoint& checkpoint) {
   return config;
 }
 
-// Before a model of the configuration's sizes takes memory: the tensors that each of them rules.
-void check_sizes_of_checkpoint(const nn::Checkpoint& checkpoint, const CaptionConfig& config) {
-  const std::string weights = checkpoint.folder / nn::kModelFile;
-  const nn::VectorInput input = vector_input(config);
-  const auto require = [&](const std::string& name, std::initializer_list<int64_t> shape) {
-    nn::tensor_of(checkpoint.model, name, shape, weights);
-  };
-  require("encoder.features.weight", {config.dim_emb, input.width});
-  if (input.places > 0) require("encoder.positions.weight", {input.places, config.dim_emb});
-  require("decoder.embeddings.weight", {config.dim_vocabs.at(0), config.dim_emb});
-  if (has_learned_positions(config)) require("decoder.positions.weight", {config.max_positions, config.dim_emb});
-  for (const auto& [stack, depth] : {std::pair("encoder", config.enc_depth), std::pair("decoder", config.dec_depth)})
-    require(cat(stack, ".layers.", depth - 1, ".feed_forward.out.weight"),
-            {config.dim_emb, config.transformer_dim_ffn});
-}
-
 // The validation refers to the others.
 struct ValidatedCaptionModel {
   Options options;
@@ -75,7 +59,6 @@ LoadedCaptionModel load_caption_model(const TrainedModelOptions& options) {
   const nn::Checkpoint checkpoint = decode::open_checkpoint(options.model, {kTask});
   const CaptionConfig config = config_of_checkpoint(checkpoint);
   text::Vocab vocab = vocab_of(checkpoint, config);
-  check_sizes_of_checkpoint(checkpoint, config);
   nn::Transformer model(config, std::nullopt, vector_input(config));
   nn::load_parameters(*model, checkpoint.model, checkpoint.folder / nn::kModelFile);
   const AttentionOverride& mechanisms = options;

@@ -64,7 +64,9 @@ fs::path PictureFiles::path(int64_t index, int64_t total) const {
 }
 
 void PictureFiles::write(const data::Image& image, int64_t index, int64_t total) const {
-  write_file(path(index, total), encode_png(image));
+  const fs::path file = path(index, total);
+  if (is_folder_) require_own_place("--output", file, OwnPlace::kFile);
+  write_file(file, encode_png(image));
 }
 
 void PictureFiles::write(const data::Image& picture) const { write_file(output_, encode_png(picture)); }

@@ -24,21 +24,10 @@ LabelSet load_labels(const nn::Checkpoint& checkpoint) {
   return LabelSet::from_contents(found->second, origin);
 }
 
-// Before a model of the configuration's sizes takes memory.
-void check_tagger_sizes(const nn::Checkpoint& checkpoint, const TaggingConfig& config, const LoadedTagger& parts) {
-  const std::string weights = checkpoint.folder / nn::kModelFile;
+void check_vocabulary(const nn::Checkpoint& checkpoint, const TaggingConfig& config, const LoadedTagger& parts) {
   if (config.dim_vocabs != std::vector<int64_t>{parts.vocab.size()})
     throw Error(cat((checkpoint.folder / nn::kConfigFile).string(), ": dim-vocabs: expected [", parts.vocab.size(),
                     "], the size of the vocabulary"));
-  const auto require = [&](const std::string& name, std::initializer_list<int64_t> shape) {
-    nn::tensor_of(checkpoint.model, name, shape, weights);
-  };
-  require("encoder.embeddings.weight", {config.dim_vocabs.front(), config.dim_emb});
-  require(cat("encoder.layers.", config.enc_depth - 1, ".feed_forward.out.weight"),
-          {config.dim_emb, config.transformer_dim_ffn});
-  if (has_learned_positions(config)) require("encoder.positions.weight", {config.max_positions, config.dim_emb});
-  if (config.token_types > 0) require("encoder.token_types.weight", {config.token_types, config.dim_emb});
-  require("output.weight", {parts.labels.size(), config.dim_emb});
 }
 
 }  // namespace
@@ -56,7 +45,7 @@ LoadedTagger load_tagger(const nn::Checkpoint& checkpoint, const TrainedModelOpt
                          .labels = load_labels(checkpoint),
                          .dialect = parse_choice<metrics::LabelDialect>(
                              metrics::kLabelDialectNames, config.label_dialect, cat(origin, ": label-dialect: got"))};
-  check_tagger_sizes(checkpoint, config, loaded);
+  check_vocabulary(checkpoint, config, loaded);
   if (options.cpu_threads > 0) at::set_num_threads(static_cast<int>(options.cpu_threads));
   const at::Device device = nn::parse_device(options.devices);
   loaded.model = Tagger(config, loaded.labels.size(), std::nullopt);

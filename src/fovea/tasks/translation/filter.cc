@@ -50,7 +50,7 @@ std::vector<double> score_text(const FilterOptions& options, PairScorer& scorer,
 }
 
 void write_kept(const FilterOptions& options, const std::vector<bool>& kept) {
-  FileSet files;
+  FileSet files({options.outputs.begin(), options.outputs.end()});
   for (size_t side = 0; side < 2; ++side) {
     files.begin(options.outputs[side]);
     LineReader lines(options.train_sets[side]);

@@ -3,6 +3,7 @@
 
 #include "fovea/base/error.h"
 #include "fovea/base/file.h"
+#include "fovea/base/file_set.h"
 #include "fovea/base/output_target.h"
 #include "fovea/base/strings.h"
 #include "fovea/spec/config_problems.h"
@@ -60,6 +61,7 @@ void check_outputs(const FilterOptions& options) {
   }
   if (options.outputs.size() == 2 && is_same_file_to_write(options.outputs[0], options.outputs[1]))
     throw Error(cat("--output: got '", options.outputs[1], "' for both sides; expected two files"));
+  finish_killed_commits({options.outputs.begin(), options.outputs.end()});
 }
 
 }  // namespace fovea::translation

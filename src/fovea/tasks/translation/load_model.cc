@@ -40,16 +40,6 @@ text::Vocab load_vocab(const VocabSource& from, const std::string& folder) {
   return vocab;
 }
 
-// Before a model of the configuration's sizes takes memory: whether the tensors that each of them rules agree.
-void check_sizes(const nn::Checkpoint& checkpoint, const ModelConfig& config, const std::string& source) {
-  for (const auto& [stack, depth] : {std::pair("encoder", config.enc_depth), std::pair("decoder", config.dec_depth)}) {
-    nn::tensor_of(checkpoint.model, cat(stack, ".layers.", depth - 1, ".feed_forward.in.weight"),
-                  {config.transformer_dim_ffn * (has_gated_feed_forward(config) ? 2 : 1), config.dim_emb}, source);
-    if (has_learned_positions(config))
-      nn::tensor_of(checkpoint.model, cat(stack, ".positions.weight"), {config.max_positions, config.dim_emb}, source);
-  }
-}
-
 ModelConfig read_config(const nn::Checkpoint& checkpoint) {
   const std::string origin = checkpoint.folder / nn::kConfigFile;
   ModelConfig config = nn::config_of<ModelConfig>(checkpoint.identity, origin);
@@ -84,7 +74,6 @@ LoadedModel load_model(const ModelOptions& options, std::string_view option) {
   text::Vocab target = load_vocab({"target", kTargetVocabFile, given ? options.vocabs[1] : "",
                                    file_of(checkpoint, kTargetVocabFile), config.dim_vocabs.at(1)},
                                   folder);
-  check_sizes(checkpoint, config, weights);
   nn::Transformer model(config, std::nullopt);
   nn::load_parameters(*model, checkpoint.model, weights);
   const AttentionOverride& mechanisms = options;

@@ -130,17 +130,13 @@ TEST_F(RunTest, RefusesWeightsOfOtherSizesBeforeTheModelTakesMemory) {
   };
   const std::string weights = (folder_ / "other/model.safetensors").string();
   EXPECT_EQ(refusal([](ModelConfig& c) { c.dim_emb = 65536; }),
-            weights +
-                ": tensor 'encoder.layers.0.feed_forward.in.weight' has the shape [16, 16], the model needs "
-                "[16, 65536]");
+            weights + ": tensor 'decoder.embeddings.weight' has the shape [16, 16], the model needs [16, 65536]");
   EXPECT_EQ(refusal([](ModelConfig& c) { c.transformer_dim_ffn = 1 << 20; }),
-            weights +
-                ": tensor 'encoder.layers.0.feed_forward.in.weight' has the shape [16, 16], the model needs "
-                "[1048576, 16]");
+            weights + ": tensor 'decoder.layers.0.feed_forward.in.bias' has the shape [16], the model needs [1048576]");
   EXPECT_EQ(refusal([](ModelConfig& c) { c.dec_depth = 900; }),
-            weights + ": tensor 'decoder.layers.899.feed_forward.in.weight' is missing");
+            weights + ": tensor 'decoder.layers.1.cross_attention.kv.bias' is missing");
   EXPECT_EQ(refusal([](ModelConfig& c) { c.transformer_positions = "learned", c.max_positions = 1 << 24; }),
-            weights + ": tensor 'encoder.positions.weight' is missing");
+            weights + ": tensor 'decoder.positions.weight' is missing");
 }
 
 TEST_F(RunTest, OddLinesKeepTheirPlaces) {

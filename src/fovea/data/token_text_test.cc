@@ -29,11 +29,8 @@ class TokenTextTest : public testing::Test {
   }
   Units trained(const std::string& normalization = text::kIdentity) const {
     const std::string path = file("v.txt", "aba abba bab\nbaba abab\naab \u00e4\u00df\n");
-    text::train_vocab({.inputs = {path},
-                       .output = folder_ / "v.spm",
-                       .size = 9,
-                       .type = "bpe",
-                       .normalization = normalization});
+    text::train_vocab(
+        {.inputs = {path}, .output = folder_ / "v.spm", .size = 9, .type = "bpe", .normalization = normalization});
     return Units::load(folder_ / "v.spm");
   }
   TokenText load(const Units& units, std::string_view content, Documents documents = Documents::kNo) const {

@@ -57,7 +57,7 @@ struct LetterCounts {
 
 std::string_view better_tokenizer(std::span<const std::string> references, std::string_view tokenize) {
   constexpr size_t kLines = 2000;  // enough to tell
-  if (tokenize != "13a" && tokenize != "intl") return "";
+  if (tokenize == "zh" || tokenize == "char") return "";
   LetterCounts counts;
   for (const std::string& line : references.first(std::min(references.size(), kLines))) counts.add(line);
   const bool is_mostly_unspaced = counts.unspaced() * 2 > counts.letters;

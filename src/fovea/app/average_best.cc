@@ -54,7 +54,7 @@ TrainConfig config_of_run(const AverageConfig& config, const tasks::TrainSetup& 
   const fs::path file = fs::path(config.model) / kRunConfigFile;
   std::error_code failed;
   if (fs::exists(file, failed)) {
-    from_versioned_yaml(read_file(file), file.string(), kVersion, fields);
+    from_versioned_yaml(read_text_file(file), file.string(), kVersion, fields);
     require_usable(setup, train, file.string());
   }
   train.model = config.model;

@@ -77,9 +77,9 @@ const FieldView* find_by_flag(const std::vector<FieldView>& fields, const std::s
 std::string config_text(const std::string& path) {
   static std::map<std::string, std::string> pipes;
   std::error_code ignored;
-  if (std::filesystem::is_regular_file(path, ignored)) return read_file(path);
+  if (std::filesystem::is_regular_file(path, ignored)) return read_text_file(path);
   const auto found = pipes.find(path);
-  return found != pipes.end() ? found->second : pipes.emplace(path, read_file(path)).first->second;
+  return found != pipes.end() ? found->second : pipes.emplace(path, read_text_file(path)).first->second;
 }
 
 // One line of help for a field that is only shown.

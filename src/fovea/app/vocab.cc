@@ -16,7 +16,7 @@ namespace {
 struct VocabConfig : LogOptions {
   std::vector<std::string> train_sets;
   int64_t dim_vocabs = 0;
-  std::string output, type = "unigram";
+  std::string output, type = "unigram", normalization = text::kIdentity;
   double character_coverage = 1;
   bool byte_fallback = false, clause_flags = false;
   int64_t max_lines = text::kDefaultVocabSample, seed = 1, cpu_threads = 1;
@@ -30,6 +30,10 @@ struct VocabConfig : LogOptions {
         named("output", &C::output, "SentencePiece model to write (.spm)", "o"),
         choice("type", &C::type, "pieces that SentencePiece learns, words between white space, or characters",
                text::kVocabTypeNames),
+        choice("normalization", &C::normalization,
+               "unigram, bpe: characters that become others, by SentencePiece's names; identity keeps the text as it "
+               "is, the others also join blanks",
+               text::kNormalizationNames),
         number("character-coverage", &C::character_coverage, "unigram, bpe: share of all characters that get a piece",
                text::kMinCharacterCoverage, 1),
         field("byte-fallback", &C::byte_fallback, "unigram, bpe: spell unknown characters in bytes"),
@@ -63,6 +67,7 @@ int run_vocab(const std::vector<std::string>& arguments) {
                          .output = config.output,
                          .size = config.dim_vocabs,
                          .type = config.type,
+                         .normalization = config.normalization,
                          .character_coverage = config.character_coverage,
                          .byte_fallback = config.byte_fallback,
                          .max_sentences = config.max_lines,

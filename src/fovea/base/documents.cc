@@ -1,21 +1,19 @@
 #include "fovea/base/documents.h"
 
+#include "fovea/base/empty_line.h"
 #include "fovea/base/error.h"
 #include "fovea/base/strings.h"
 
 namespace fovea {
 
-bool begins_document(std::string_view line) {
-  const std::string_view text = trim(line);
-  return text.empty() || text == kDocumentLine;
-}
+bool begins_document(std::string_view line) { return is_empty_line(line) || trim(line) == kDocumentLine; }
 
 void require_same_boundary(long long line, const PlacedLine& a, const PlacedLine& b) {
   const bool in_a = begins_document(a.text), in_b = begins_document(b.text);
   if (in_a == in_b) return;
   const PlacedLine &with = in_a ? a : b, &without = in_a ? b : a;
   throw Error(cat("line ", line, ": '", with.file, "' begins a document there (",
-                  trim(with.text).empty() ? "an empty line" : kDocumentLine, "), but '", without.file,
+                  is_empty_line(with.text) ? "an empty line" : kDocumentLine, "), but '", without.file,
                   "' has a sentence; expected documents to begin at the same lines of both"));
 }
 

@@ -7,7 +7,7 @@
 // Text of one sentence per line in which lines of their own begin documents. A text without such lines is one document.
 namespace fovea {
 
-// The line that begins a document. A line without text does so too.
+// The line that begins a document. A line without visible text (base/empty_line.h) does so too.
 inline constexpr std::string_view kDocumentLine = "<d>";
 
 // Returns whether a line begins a document. Such a line is no sentence.

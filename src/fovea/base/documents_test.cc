@@ -12,7 +12,8 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 
 TEST(Documents, BeginAtMarksAndAtLinesWithoutText) {
-  for (const char* line : {"<d>", " <d> ", "", " \t", "\r", "<d>\r"}) EXPECT_TRUE(begins_document(line)) << line;
+  for (const char* line : {"<d>", " <d> ", "", " \t", "\r", "<d>\r", "\u200b", "\u3000\ufeff"})
+    EXPECT_TRUE(begins_document(line)) << line;
   for (const char* line : {"<d> a", "<D>", "d", "."}) EXPECT_FALSE(begins_document(line)) << line;
 }
 

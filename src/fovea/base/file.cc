@@ -89,6 +89,12 @@ std::string read_file(const fs::path& path) {
   }
 }
 
+std::string read_text_file(const fs::path& path) {
+  std::string content = read_file(path);
+  if (content.starts_with(kByteOrderMark)) content.erase(0, kByteOrderMark.size());
+  return content;
+}
+
 void sync_path(const fs::path& path) {
   const Descriptor file(open_at_last(path, O_RDONLY), "open", path);
   if (sync_at_last(file.get()) != 0 && errno != EINVAL) fail_on_file("sync", path, errno);

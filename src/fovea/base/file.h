@@ -11,6 +11,9 @@ namespace fovea {
 // All of a file. Errors name the path and say missing, directory, unreadable, as the case is.
 std::string read_file(const std::filesystem::path& path);
 
+// The same of a text file, without a byte order mark at its beginning.
+std::string read_text_file(const std::filesystem::path& path);
+
 // Throws unless `path` is a readable regular file or stream; `what` names it in the message ("--train-sets").
 void require_file(const std::filesystem::path& path, std::string_view what);
 
@@ -42,14 +45,18 @@ std::string checksum(std::string_view bytes);
 // How messages name a text input: its path in quotes, or "standard input" for "-".
 std::string input_name(const std::string& path);
 
-// Text input: "-" is standard input; .gz, .xz, .bz2 and .zst are unpacked by content, not by name.
+// Whether an input's first bytes may be a byte order mark, which is not text, or are data like the others.
+enum class Content : uint8_t { kText, kBytes };
+
+// Text input: "-" is standard input; .gz, .xz, .bz2 and .zst are unpacked by content, not by name. A byte order mark at
+// the beginning of a text is left out; further ones stay.
 // Reading a corrupt or truncated archive throws an Error with the path.
 class LineReader {
  public:
   // In bytes. text8, 100 MB of words without a line end, is shorter.
   static constexpr size_t kLongestLine = size_t{128} << 20;
 
-  explicit LineReader(const std::string& path);
+  explicit LineReader(const std::string& path, Content content = Content::kText);
   ~LineReader();
   LineReader(LineReader&&) noexcept;
   // The next line without its end ("\n" or "\r\n"); false at the end. The last line may lack its end. Throws for a line
@@ -65,13 +72,14 @@ class LineReader {
 
  private:
   struct Stream;
+  void skip_byte_order_mark();
   std::string path_;
   std::unique_ptr<Stream> stream_;
   int64_t line_number_ = 0;
 };
 
 // All of a file, unpacked.
-std::string read_unpacked(const std::string& path);
+std::string read_unpacked(const std::string& path, Content content = Content::kText);
 
 // All lines of a UTF-8 text.
 std::vector<std::string> read_lines(const std::string& path);

@@ -13,6 +13,7 @@
 #include <istream>
 #include <iterator>
 #include <new>
+#include <utility>
 
 #include "fovea/base/descriptor.h"
 #include "fovea/base/error.h"
@@ -204,13 +205,16 @@ struct LineReader::Stream {
   int fd = -1;
   io::filtering_istream in;
   std::array<char, 1 << 14> part = {};  // of a line
+  bool may_have_mark = false;           // nothing of a text was read yet
+  std::string begin;                    // bytes that were taken from `in` and are to be read
   ~Stream() {
     in.reset();
     if (fd > STDERR_FILENO) ::close(fd);
   }
 };
 
-LineReader::LineReader(const std::string& path) : path_(path), stream_(std::make_unique<Stream>()) {
+LineReader::LineReader(const std::string& path, Content content) : path_(path), stream_(std::make_unique<Stream>()) {
+  stream_->may_have_mark = content == Content::kText;
   const std::string name = input_name(path);
   if (path != "-") require_file(path, "reading");
   stream_->fd = path == "-" ? STDIN_FILENO : open_input(path);
@@ -263,10 +267,23 @@ void checked_read(const LineReader& reader, const Read& read) {
 
 }  // namespace
 
+// Looks at one byte after the other, and only as long as they make up the mark: a pipe may give no more for now.
+void LineReader::skip_byte_order_mark() {
+  if (!std::exchange(stream_->may_have_mark, false)) return;
+  std::string& begin = stream_->begin;
+  for (const char byte : kByteOrderMark) {
+    if (stream_->in.peek() != static_cast<unsigned char>(byte)) return;
+    begin.push_back(static_cast<char>(stream_->in.get()));
+  }
+  begin.clear();
+}
+
 bool LineReader::next(std::string& line) {
   bool more = false;
-  line.clear();
   checked_read(*this, [&] {
+    skip_byte_order_mark();
+    line = std::exchange(stream_->begin, {});
+    more = !line.empty();
     bool line_ended = false;
     while (!line_ended && append_part(stream_->in, stream_->part, line, line_ended)) {
       more = true;
@@ -293,15 +310,20 @@ size_t LineReader::read(std::string& bytes, size_t most) {
   const size_t before = bytes.size();
   size_t got = 0;
   checked_read(*this, [&] {
+    skip_byte_order_mark();
+    std::string& begin = stream_->begin;
+    bytes.append(begin, 0, most);
+    got = bytes.size() - before;
+    begin.erase(0, got);
     bytes.resize(before + most);
-    stream_->in.read(bytes.data() + before, static_cast<std::streamsize>(most));
-    got = static_cast<size_t>(stream_->in.gcount());
+    stream_->in.read(bytes.data() + before + got, static_cast<std::streamsize>(most - got));
+    got += static_cast<size_t>(stream_->in.gcount());
   });
   bytes.resize(before + got);
   return got;
 }
 
-std::string read_unpacked(const std::string& path) { return LineReader(path).rest(); }
+std::string read_unpacked(const std::string& path, Content content) { return LineReader(path, content).rest(); }
 
 bool LineReader::next_text(std::string& line) {
   if (!next(line)) return false;

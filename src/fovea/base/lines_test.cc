@@ -101,6 +101,47 @@ TEST(LineReader, ReadsBytesInPartsBesideLines) {
   }
 }
 
+constexpr std::string_view kMark = "\xef\xbb\xbf";
+
+TEST(LineReader, LeavesOutAByteOrderMark) {
+  const TestFolder folder;
+  for (const char* name : {"t.txt", "t.gz"}) {
+    packed(folder / name, cat(kMark, "one\n", kMark, "two\n"));
+    EXPECT_THAT(read_all(folder / name).lines, ElementsAre("one", cat(kMark, "two"))) << "a later one is text";
+    EXPECT_EQ(read_unpacked(folder / name), cat("one\n", kMark, "two\n"));
+    EXPECT_EQ(read_unpacked(folder / name, Content::kBytes), cat(kMark, "one\n", kMark, "two\n"));
+    LineReader reader(folder / name);
+    std::string bytes;
+    EXPECT_EQ(reader.read(bytes, 2), 2U);
+    EXPECT_EQ(bytes, "on");
+  }
+  write_file(folder / "f", cat(kMark, "a: 1\n"));
+  EXPECT_EQ(read_text_file(folder / "f"), "a: 1\n");
+  EXPECT_EQ(read_file(folder / "f"), cat(kMark, "a: 1\n"));
+}
+
+TEST(LineReader, KeepsWhatIsNoByteOrderMark) {
+  const TestFolder folder;
+  const auto lines_of = [&](std::string_view text) {
+    write_file(folder / "t", text);
+    return read_all(folder / "t").lines;
+  };
+  EXPECT_THAT(lines_of("\xef\xbb"), ElementsAre("\xef\xbb"));
+  EXPECT_THAT(lines_of("\xef\xbb\nx"), ElementsAre("\xef\xbb", "x"));
+  EXPECT_THAT(lines_of("\xef\xbc\x81x\n\n"), ElementsAre("\xef\xbc\x81x", ""));
+  EXPECT_THAT(lines_of("\xef\r\n"), ElementsAre("\xef"));
+  EXPECT_THAT(lines_of(cat(kMark, kMark)), ElementsAre(std::string(kMark)));
+  EXPECT_THAT(lines_of(kMark), testing::IsEmpty());
+  EXPECT_THAT(lines_of(cat(kMark, "\n")), ElementsAre(""));
+  for (const std::string_view text : {"\xef\xbb", "\xef", "\xef\xbc\x81!"}) {
+    write_file(folder / "t", text);
+    LineReader reader(folder / "t");
+    std::string bytes;
+    while (reader.read(bytes, 1) == 1) continue;
+    EXPECT_EQ(bytes, text);
+  }
+}
+
 TEST(LineReader, SaysNoLineWhereNoneWasRead) {
   const TestFolder folder;
   const std::string path = folder / "x.gz", whole = packed(path, "one\n");

@@ -37,6 +37,9 @@ struct CharacterStart {
 CharacterStart first_character(std::string_view text);
 bool is_valid_utf8(std::string_view text);
 
+// U+FEFF in UTF-8, with which some programs begin text files.
+inline constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
+
 // The known name of which `name` is the beginning or a part between dashes, else the nearest by edit distance if near
 // enough to be a slip; else empty.
 std::string nearest(std::string_view name, std::span<const std::string> known);

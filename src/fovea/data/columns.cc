@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "fovea/base/empty_line.h"
 #include "fovea/base/error.h"
 #include "fovea/base/file.h"
 #include "fovea/base/strings.h"
@@ -19,7 +20,7 @@ class ColumnFile {
     for (std::string line; reader_.next_text(line);) {
       const std::vector<std::string> columns = split_words(line);
       const bool is_mark = !columns.empty() && columns.front() == kDocumentMark;
-      if (columns.empty() || is_mark) {
+      if (is_empty_line(line) || is_mark) {
         begins = true;
         continue;
       }

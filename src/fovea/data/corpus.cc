@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "fovea/base/empty_line.h"
 #include "fovea/base/error.h"
 #include "fovea/base/executor.h"
 #include "fovea/base/file.h"
@@ -9,6 +10,7 @@
 #include "fovea/base/signals.h"
 #include "fovea/base/strings.h"
 #include "fovea/data/parallel_lines.h"
+#include "fovea/text/text_changes.h"
 
 namespace fovea::data {
 namespace {
@@ -27,7 +29,7 @@ struct EncodedPair {
 class Loader {
  public:
   Loader(const text::Vocab& source, const text::Vocab& target, const CorpusOptions& options)
-      : source_(source), target_(target), options_(options), threads_(options.threads) {
+      : source_(source), target_(target), options_(options), threads_(options.threads), changes_(target) {
     corpus_.source_offsets = corpus_.target_offsets = {0};
   }
 
@@ -35,10 +37,14 @@ class Loader {
     const auto lines = static_cast<int64_t>(text.source.size());
     std::vector<EncodedPair> pairs(text.source.size());
     threads_.run((lines + kPieceLines - 1) / kPieceLines, [&](int64_t piece, int) {
-      for (int64_t i = piece * kPieceLines; i < std::min(lines, (piece + 1) * kPieceLines); ++i)
+      for (int64_t i = piece * kPieceLines; i < std::min(lines, (piece + 1) * kPieceLines); ++i) {
+        if (is_empty_line(text.source[i]) || is_empty_line(text.target[i])) continue;
         pairs[i] = {source_.encode(text.source[i]), target_.encode(text.target[i])};
+      }
     });
     for (EncodedPair& pair : pairs) append(pair);
+    if (!options_.trains) return;
+    for (const std::string& line : text.target) changes_.add(line);
   }
 
   ParallelCorpus finish(const ParallelText& text) {
@@ -57,6 +63,7 @@ class Loader {
               total == 0 ? "both are empty" : cat("of ", total, " lines, ", skipped_.empty, " have an empty side"),
               skipped_.too_long == 0 ? "" : cat(" and ", skipped_.too_long, limit)));
     log::info(line);
+    text::warn_of_changes(changes_, target_, "target lines");
     return std::move(corpus_);
   }
 
@@ -90,6 +97,7 @@ class Loader {
   const text::Vocab &source_, &target_;
   CorpusOptions options_;
   ThreadExecutor threads_;
+  text::TextChanges changes_;  // of the target
   ParallelCorpus corpus_;
   Skipped skipped_;
 };

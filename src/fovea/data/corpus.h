@@ -30,6 +30,7 @@ struct CorpusOptions {
   int64_t max_length = 0;  // tokens without </s>; 0: no limit
   bool crop = false;       // cut longer sentences instead of leaving the pair out
   int threads = 1;         // that encode; the result does not depend on it
+  bool trains = false;     // a model learns to write the target: warn if its vocabulary changes many lines
 };
 
 // Lines of two files, of each equally many.
@@ -41,7 +42,8 @@ struct ParallelText {
 // Throws if the files differ in their number of lines.
 ParallelText read_parallel(const std::string& source_path, const std::string& target_path);
 
-// Throws if nothing is left. Pairs with an empty side, and too long ones, are left out and counted in the log.
+// Throws if nothing is left. Pairs with an empty side (base/empty_line.h), and too long ones, are left out and counted
+// in the log.
 ParallelCorpus encode_corpus(const ParallelText& text, const text::Vocab& source, const text::Vocab& target,
                              const CorpusOptions& options);
 

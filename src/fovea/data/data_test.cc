@@ -74,6 +74,20 @@ TEST(Corpus, LeavesOutWhatCannotBeUsed) {
   EXPECT_EQ(cropped.source.back(), vocab.eos());
 }
 
+// A vocabulary of characters has units for blanks and for marks without width.
+TEST(Corpus, LinesWithoutVisibleTextAreEmptyForAllVocabularies) {
+  const Files files("w1\n\u200b\n\u3000 \u00ad\nw2\nw3\n", "w1\nw2\nw3\n\ufeff\n\ufe0f \n");
+  for (const char* type : {"unigram", "bpe", "word", "char"}) {
+    text::VocabTraining training{.inputs = {files.folder / "v.txt", files.source, files.target},
+                                 .output = files.vocab_path,
+                                 .size = 0,
+                                 .type = type};
+    if (training.type == "unigram" || training.type == "bpe") training.size = 40;
+    text::train_vocab(training);
+    EXPECT_EQ(files.load().size(), 1) << type;
+  }
+}
+
 TEST(Corpus, SaysWhatIsWrong) {
   const Files unequal("a\nb\nc\n", "a\nb\nc\nd\ne\n");
   EXPECT_THAT(message_of([&] { unequal.load(); }),

@@ -8,6 +8,7 @@
 #include "fovea/base/log.h"
 #include "fovea/base/signals.h"
 #include "fovea/base/strings.h"
+#include "fovea/text/text_changes.h"
 
 namespace fovea::data {
 namespace {
@@ -116,14 +117,18 @@ ParallelCorpus load_documents(const ParallelText& text, const text::Vocab& sourc
                           {text.target_path, text.target[i]});
   std::vector<DocumentPair> pairs = encode_documents(text, source, target, options.threads);
   Blocks blocks(source, target, options);
+  text::TextChanges changes(target);
   for (size_t i = 0; i < pairs.size(); ++i) {
     if (begins_document(text.source[i])) {
       blocks.end_document();
     } else {
       blocks.add(pairs[i]);
+      if (options.trains) changes.add(text.target[i]);
     }
   }
-  return blocks.finish(text);
+  ParallelCorpus corpus = blocks.finish(text);
+  text::warn_of_changes(changes, target, "target lines");
+  return corpus;
 }
 
 }  // namespace fovea::data

@@ -35,6 +35,7 @@ bool cut_to_block(std::vector<int64_t>& tokens, int64_t limit);
 struct DocumentOptions {
   int64_t block_tokens = kDefaultBlockTokens;
   int threads = 1;
+  bool trains = false;  // as in CorpusOptions
 };
 
 // Returns blocks in place of sentences: in each, every sentence ends in </s>, and on the target's side another </s>

@@ -1,6 +1,6 @@
 #include "fovea/data/document_finder.h"
 
-#include "fovea/base/strings.h"
+#include "fovea/base/empty_line.h"
 
 namespace fovea::data {
 
@@ -9,7 +9,11 @@ std::vector<size_t> DocumentFinder::find(std::string_view text) {
   size_t line = 0;  // where it begins
   for (size_t at = 0; at < text.size();) {
     if (line_is_blank_) {
-      while (at < text.size() && text[at] != '\n' && is_space(text[at])) ++at;
+      while (at < text.size() && text[at] != '\n') {
+        const size_t size = unseen_size(text.substr(at));
+        if (size == 0) break;
+        at += size;
+      }
       if (at == text.size()) break;
       if (text[at] == '\n') {
         after_blank_ = true;

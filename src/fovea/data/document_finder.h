@@ -5,10 +5,11 @@
 
 namespace fovea::data {
 
-// Finds documents that lines without text separate. A line of white space alone is such a line.
+// Finds documents that lines without visible text (base/empty_line.h) separate.
 class DocumentFinder {
  public:
-  // The places in `text` at which a document begins, but for the first of all. Each text continues the one before.
+  // The places in `text` at which a document begins, except the first of all. Each text continues the one before, and
+  // none ends inside a character.
   std::vector<size_t> find(std::string_view text);
 
  private:

@@ -81,7 +81,7 @@ LoadedImages load_path(const std::string& path, const std::string& option) {
   if (fs::is_directory(path, ignored)) return load_folder(path);
   require_file(path, option);
   if (std::optional<LoadedImages> array = open_npy(path)) return *std::move(array);
-  LineReader reader(path);
+  LineReader reader(path, Content::kBytes);
   constexpr size_t kPart = 1024;
   std::string begin;
   reader.read(begin, kPart);

@@ -11,6 +11,8 @@
 #include "fovea/base/signals.h"
 #include "fovea/base/strings.h"
 #include "fovea/data/document_finder.h"
+#include "fovea/text/text_changes.h"
+#include "fovea/text/unit_split.h"
 #include "fovea/text/utf8.h"
 
 namespace fovea::data {
@@ -47,6 +49,7 @@ WordCount count_words(std::string_view text) {
 struct Slice {
   std::string_view text;
   bool begins_document = false;
+  text::Units::Begin begin = text::Units::Begin::kLine;
   std::vector<int32_t> ids = {};
   WordCount words = {};
   int64_t line_ends = 0;
@@ -61,7 +64,9 @@ std::string names_of_texts(const std::vector<std::string>& paths) {
 class TokenTextLoader {
  public:
   TokenTextLoader(const text::Units& units, const TokenTextOptions& options)
-      : units_(units), options_(options), threads_(options.threads) {}
+      : units_(units), options_(options), threads_(options.threads) {
+    if (options.trains && !units.is_bytes()) changes_.emplace(units.vocab());
+  }
 
   void load(const std::string& path) {
     if (path != "-") require_file(path, options_.option);
@@ -69,7 +74,8 @@ class TokenTextLoader {
     offset_ = lines_before_ = 0;
     words_ = {};
     begins_file_ = true;
-    LineReader reader(path);
+    begin_ = text::Units::Begin::kLine;
+    LineReader reader(path, units_.is_bytes() ? Content::kBytes : Content::kText);
     std::string text;
     char last = '\n';
     for (bool more = true; more;) {
@@ -107,6 +113,7 @@ class TokenTextLoader {
       if (const auto unknown = std::ranges::count(result_.ids, static_cast<int32_t>(*unk)); unknown > 0)
         line += cat("; ", thousands(unknown), " of them unknown");
     log::info(line);
+    if (changes_) text::warn_of_changes(*changes_, units_.vocab(), "lines");
     return std::move(result_);
   }
 
@@ -116,11 +123,12 @@ class TokenTextLoader {
     if (!units_.is_bytes()) require_text(slices);
     threads_.run(std::ssize(slices), [&](int64_t i, int) {
       Slice& slice = slices[static_cast<size_t>(i)];
-      units_.encode(slice.text, slice.ids);
+      units_.encode(slice.text, slice.ids, slice.begin);
       slice.words = count_words(slice.text);
       slice.line_ends = std::ranges::count(slice.text, '\n');
     });
     for (const Slice& slice : slices) append(slice);
+    if (changes_) text::each_line(text, [this](std::string_view line, bool /*has_end*/) { changes_->add(line); });
     offset_ += std::ssize(text);
     reserve();
   }
@@ -138,7 +146,8 @@ class TokenTextLoader {
       if (begins_document) ++next;
       const size_t end = next < begins.size() ? begins[next] : text.size();
       const size_t size = slice_size(text.substr(at, end - at));
-      slices.push_back({text.substr(at, size), begins_document});
+      slices.push_back({text.substr(at, size), begins_document, begin_});
+      begin_ = text[at + size - 1] == '\n' ? text::Units::Begin::kLine : text::Units::Begin::kInside;
       at += size;
     }
     return slices;
@@ -190,6 +199,7 @@ class TokenTextLoader {
   const text::Units& units_;
   const TokenTextOptions& options_;
   ThreadExecutor threads_;
+  std::optional<text::TextChanges> changes_;
   TokenText result_;
   DocumentFinder finder_;
   uint64_t expected_bytes_ = 0;
@@ -199,6 +209,7 @@ class TokenTextLoader {
   int64_t offset_ = 0, lines_before_ = 0;  // bytes and line ends that are encoded
   WordCount words_;
   bool begins_file_ = true;
+  text::Units::Begin begin_ = text::Units::Begin::kLine;  // of the next slice
 };
 
 }  // namespace

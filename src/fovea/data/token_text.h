@@ -31,6 +31,7 @@ struct TokenTextOptions {
   Documents documents = Documents::kNo;
   int threads = 1;                      // that encode; the result does not depend on it
   std::string option = "--train-sets";  // that named the files, for messages
+  bool trains = false;                  // a model learns to write the text: warn if the vocabulary changes many lines
 };
 
 // Reads text files, plain or compressed; "-" is standard input. With bytes, Units::eos() ends each document but the

@@ -27,9 +27,10 @@ class TokenTextTest : public testing::Test {
     write_file(folder_ / name, content);
     return folder_ / name;
   }
-  Units trained() const {
+  Units trained(const std::string& normalization = text::kIdentity) const {
     const std::string path = file("v.txt", "aba abba bab\nbaba abab\naab \u00e4\u00df\n");
-    text::train_vocab({.inputs = {path}, .output = folder_ / "v.spm", .size = 9, .type = "bpe"});
+    text::train_vocab(
+        {.inputs = {path}, .output = folder_ / "v.spm", .size = 9, .type = "bpe", .normalization = normalization});
     return Units::load(folder_ / "v.spm");
   }
   TokenText load(const Units& units, std::string_view content, Documents documents = Documents::kNo) const {
@@ -46,7 +47,7 @@ TEST_F(TokenTextTest, HoldsTheTextAndCountsIt) {
   EXPECT_EQ(bytes.words, 4);
   EXPECT_EQ(bytes.lines, 3);
   EXPECT_THAT(bytes.documents, ElementsAre(0));
-  const Units pieces = trained();
+  const Units pieces = trained("nmt_nfkc");
   const TokenText encoded = load(pieces, text);
   EXPECT_EQ(encoded.bytes, bytes.bytes);
   EXPECT_EQ(encoded.words, bytes.words);
@@ -97,6 +98,14 @@ TEST_F(TokenTextTest, ThreadsAndPackingChangeNothing) {
   EXPECT_NE(fingerprint(one), fingerprint(load_token_text({plain}, units, {})));
 }
 
+// Bytes are data; pieces are of text, which a byte order mark is not.
+TEST_F(TokenTextTest, AByteOrderMarkIsNoText) {
+  const std::string text = "ab\nba\n", marked = cat(kByteOrderMark, text);
+  EXPECT_EQ(decoded(Units::bytes(), load(Units::bytes(), marked)), marked);
+  const Units pieces = trained();
+  EXPECT_EQ(fingerprint(load(pieces, marked)), fingerprint(load(pieces, text)));
+}
+
 TEST_F(TokenTextTest, AnEmptyLineBeginsADocument) {
   const std::string text = "\n\nab\nba\n\n \r\nbab\n\n";
   const TokenText bytes = load(Units::bytes(), text, Documents::kBlank);
@@ -125,13 +134,13 @@ TEST_F(TokenTextTest, EveryFileIsADocument) {
   const TokenText one = load_token_text(paths, Units::bytes(), {});
   EXPECT_THAT(one.documents, ElementsAre(0));
   EXPECT_EQ(one.size(), bytes.size() - 1);
-  const Units pieces = trained();
+  const Units pieces = trained("nmt_nfkc");  // of blanks it leaves nothing
   const std::vector<std::string> blank_ends = {file("4.txt", " "), paths[1], file("5.txt", "  ")};
   EXPECT_THAT(load_token_text(blank_ends, pieces, {.documents = Documents::kFile}).documents, ElementsAre(0));
 }
 
 TEST(DocumentFinder, FindsTheSameInAnyParts) {
-  const std::string text = " \n\nab\n\n\n cd\nef\n\t\r\n\ngh\n\n";
+  const std::string text = " \n\nab\n\n\n cd\nef\n\t\r\n\u3000\u200b\n\ngh\n\n";
   DocumentFinder at_once;
   EXPECT_THAT(at_once.find(text), ElementsAre(text.find(" cd"), text.find("gh")));
   for (size_t cut = 1; cut < text.size(); ++cut) {

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "fovea/base/documents.h"
+#include "fovea/base/empty_line.h"
 #include "fovea/base/error.h"
 #include "fovea/base/file.h"
 #include "fovea/base/log.h"
@@ -12,6 +13,7 @@
 #include "fovea/metrics/bootstrap.h"
 #include "fovea/metrics/metric.h"
 #include "fovea/metrics/report.h"
+#include "fovea/metrics/unspaced.h"
 
 namespace fovea::metrics {
 namespace {
@@ -109,6 +111,12 @@ void warn_if_tokenised(const EvaluateOptions& options, const Lines& hypotheses) 
                   "detokenise it, or say --tokenize none"));
 }
 
+void warn_if_unspaced(const EvaluateOptions& options, std::span<const NamedLines> references) {
+  const bool has_bleu = std::ranges::find(options.metrics, "bleu") != options.metrics.end();
+  const std::string_view better = has_bleu ? better_tokenizer(references.front().lines, options.tokenize) : "";
+  if (!better.empty()) log::warn(unspaced_message("--tokenize", options.tokenize, better));
+}
+
 NamedLines read_segments(const std::string& path, std::string_view what) {
   if (path == "-") return {"standard input", read_lines(path)};
   require_file(path, what);
@@ -172,7 +180,7 @@ NamedLines with_boundaries(const NamedLines& text, const NamedLines& marks) {
 // An empty line where the reference has a sentence is an empty translation.
 void check_boundaries(const NamedLines& text, const NamedLines& marks) {
   for (size_t i = 0; i < marks.lines.size(); ++i) {
-    if (trim(text.lines[i]).empty() && !begins_document(marks.lines[i])) continue;
+    if (is_empty_line(text.lines[i]) && !begins_document(marks.lines[i])) continue;
     require_same_boundary(static_cast<long long>(i) + 1, {marks.name, marks.lines[i]}, {text.name, text.lines[i]});
   }
 }
@@ -225,6 +233,7 @@ void evaluate(const EvaluateOptions& options, std::ostream& out) {
   const std::vector<NamedLines> baselines = read_all(options.baseline, "--baseline");
   const NamedLines system = read_segments(options.input, "--input");
   warn_if_tokenised(options, system.lines);
+  warn_if_unspaced(options, references);
   out << report(options, system, references, baselines);
 }
 

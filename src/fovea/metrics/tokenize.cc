@@ -132,6 +132,15 @@ std::string_view tokenizers_help() {
   return kHelp;
 }
 
+std::string_view tokenizer_choices() {
+  static const std::string kChoices = [] {
+    std::string names;
+    for (const Tokenizer& tokenizer : tokenizers()) names += cat(names.empty() ? "" : "|", tokenizer.name);
+    return names;
+  }();
+  return kChoices;
+}
+
 const Tokenizer& find_tokenizer(std::string_view name) {
   std::vector<std::string> known;
   for (const Tokenizer& tokenizer : tokenizers()) {

@@ -14,6 +14,7 @@ struct Tokenizer {
 
 std::span<const Tokenizer> tokenizers();
 std::string_view tokenizers_help();                      // of --tokenize: each name with what it does
+std::string_view tokenizer_choices();                    // "13a|none|..."
 const Tokenizer& find_tokenizer(std::string_view name);  // throws an Error that lists the names
 
 }  // namespace fovea::metrics

@@ -60,7 +60,7 @@ ByteParts split_bytes(const CorpusOptions& options) {
     require_writable("--output", parts.files.back());
   }
   const int64_t wanted = std::accumulate(options.split_bytes.begin(), options.split_bytes.end(), int64_t{0});
-  LineReader reader(input);
+  LineReader reader(input, Content::kBytes);
   FileSet files({parts.files.begin(), parts.files.end()});
   log::Progress progress("cutting, bytes", static_cast<double>(wanted));
   int64_t done = 0;

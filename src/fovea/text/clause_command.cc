@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "fovea/base/empty_line.h"
 #include "fovea/base/error.h"
 #include "fovea/base/file.h"
 #include "fovea/base/signals.h"
@@ -84,7 +85,7 @@ class SentenceColumns {
     bool is_ended = false;
     for (std::string line; input_.next_text(line);) {
       std::vector<std::string> columns = split_words(line);
-      is_ended = columns.empty();
+      is_ended = is_empty_line(line);
       if (is_ended) break;
       check(columns.size());
       const std::string& word = columns[word_ - 1];

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "fovea/base/empty_line.h"
 #include "fovea/base/error.h"
 #include "fovea/base/file.h"
 #include "fovea/base/strings.h"
@@ -69,7 +70,7 @@ ClauseDictionary ClauseDictionary::parse(std::string_view bytes, const std::stri
     ++number;
     const std::string place = cat("'", name, "' line ", number);
     if (const auto bad = find_bad_byte(line)) throw Error(cat(place, ": ", bad->why));
-    if (trim(line).empty() || line.starts_with('#')) continue;
+    if (is_empty_line(line) || line.starts_with('#')) continue;
     dictionary.add(line, place);
   }
   if (dictionary.entries_.empty() && dictionary.by_tag_.empty())

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "fovea/base/empty_line.h"
 #include "fovea/base/error.h"
 #include "fovea/base/file.h"
 #include "fovea/base/strings.h"
@@ -26,7 +27,7 @@ Corrections read_corrections(const std::string& path) {
   const std::vector<std::string> labels = known_labels();
   for (std::string line; input.next_text(line);) {
     const std::vector<std::string> columns = split_words(line);
-    if (columns.empty() || line.starts_with('#')) continue;
+    if (is_empty_line(line) || line.starts_with('#')) continue;
     const std::string place = cat("'", path, "' line ", input.line_number());
     if (columns.size() != 3)
       throw Error(cat(place, ": got ", columns.size(), columns.size() == 1 ? " column" : " columns",

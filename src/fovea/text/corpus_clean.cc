@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "fovea/base/empty_line.h"
 #include "fovea/base/log.h"
 #include "fovea/base/signals.h"
 #include "fovea/base/strings.h"
@@ -191,7 +192,7 @@ void Rewriter::rewrite(Pair& pair, Kind kind) {
 void drop_unusable(std::vector<Pair>& pairs, const CorpusOptions& options, std::vector<CorpusReport::Count>& dropped) {
   const auto drop = [&](const std::string& name, const Reason& reason) { apply(pairs, {name, reason}, dropped); };
   drop("cannot be decoded", [](const Pair& p) { return !is_decoded(p.source) || !is_decoded(p.target); });
-  drop("empty", [](const Pair& p) { return p.source.empty() || p.target.empty(); });
+  drop("empty", [](const Pair& p) { return is_empty_line(p.source) || is_empty_line(p.target); });
   drop("no letters", [](const Pair& p) { return measure(p.source).letters == 0 || measure(p.target).letters == 0; });
   drop(cat("shorter than ", options.min_words, " words"), [&](const Pair& p) {
     return options.min_words > 1 && fewest_words(p) < static_cast<double>(options.min_words);

@@ -110,7 +110,6 @@ class PoParser {
   }
 
   void take(std::string_view line) {
-    if (reader_.line_number() == 1 && line.starts_with("\xef\xbb\xbf")) line.remove_prefix(3);
     if (line.empty()) return;
     if (line[0] == '#') {
       take_comment(line);
@@ -208,7 +207,7 @@ class PoParser {
 // Numbers and strings out of a .mo file, every position checked.
 class MoFile {
  public:
-  explicit MoFile(const std::string& path) : path_(path), bytes_(read_unpacked(path)) {
+  explicit MoFile(const std::string& path) : path_(path), bytes_(read_unpacked(path, Content::kBytes)) {
     if (bytes_.size() < 20) fail("it is shorter than a header");
     const uint32_t magic = number(0);
     if (magic != 0x950412deU && magic != 0xde120495U) fail("it does not start with a catalogue's magic number");

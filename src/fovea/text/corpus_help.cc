@@ -124,7 +124,8 @@ Bitext read_help(const std::string& source_folder, const std::string& target_fol
     const fs::path translation = fs::path(target_folder) / page;
     if (!fs::exists(translation)) continue;
     ++common;
-    pair_up(paragraphs_of(read_file(fs::path(source_folder) / page)), paragraphs_of(read_file(translation)), bitext);
+    pair_up(paragraphs_of(read_text_file(fs::path(source_folder) / page)), paragraphs_of(read_text_file(translation)),
+            bitext);
   }
   if (common == 0)
     throw Error(cat("'", source_folder, "' and '", target_folder,

@@ -69,7 +69,7 @@ std::string converted(std::string content, const std::string& encoding, const st
 }
 
 void load(pugi::xml_document& document, const std::string& path) {
-  std::string content = read_unpacked(path);
+  std::string content = read_unpacked(path, Content::kBytes);  // the parser knows the mark
   const std::string encoding = declared_encoding(content);
   content = converted(std::move(content), encoding, path);
   // White space between inline elements is text. The parser knows few encodings by name, but all by their first bytes.

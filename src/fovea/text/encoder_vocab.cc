@@ -42,7 +42,7 @@ WordPieceOptions parse_options(const std::string& text, const std::string& origi
 }  // namespace
 
 EncoderVocab EncoderVocab::load(const std::string& path) {
-  const std::string contents = read_file(path);
+  const std::string contents = read_text_file(path);
   const bool is_list = contents.find("[UNK]") != std::string::npos && is_valid_utf8(contents);
   if (!is_list && !path.ends_with(".txt")) {
     EncoderVocab result;

@@ -37,6 +37,7 @@ void read_normalizer_spec(std::string_view message, ModelSpec& spec, Encoding& e
     if (field.number == proto::kDummyPrefix && field.value) spec.add_dummy_prefix = *field.value != 0;
     if (field.number == proto::kRemoveBlanks && field.value) spec.remove_extra_whitespaces = *field.value != 0;
     if (field.number == proto::kCharsmap && field.bytes) encoding.charsmap = *field.bytes;
+    if (field.number == proto::kNormalizerName && field.bytes) spec.normalization = *field.bytes;
     return true;
   });
 }

@@ -28,6 +28,7 @@ struct ModelSpec {
   bool add_dummy_prefix = true;          // a line is encoded with a blank before it
   bool remove_extra_whitespaces = true;  // blanks at the ends of a line, and all but one of a run
   bool has_charsmap = false;             // characters are normalised
+  std::string normalization;             // the name of the rules, of kNormalizationNames in models of `fovea vocab`
   bool is_counted = false;               // write_counted_model() would give a model that encodes as this one
 };
 // A damaged model gives what was read of it so far.

@@ -122,17 +122,6 @@ std::string normalise(std::string_view text) {
   return out;
 }
 
-bool has_visible(std::string_view text) {
-  const auto* bytes = reinterpret_cast<const uint8_t*>(text.data());
-  const size_t size = text.size();
-  for (size_t i = 0; i < size;) {
-    UChar32 c = 0;
-    U8_NEXT_OR_FFFD(bytes, i, size, c);
-    if (!is_blank(c) && !is_invisible(c)) return true;
-  }
-  return false;
-}
-
 int64_t terminal_columns(std::string_view text) {
   int64_t columns = 0;
   each_character(text, [&columns](UChar32 c) {

@@ -13,9 +13,6 @@ namespace fovea::text {
 // marks and other invisible marks go. The text must be valid UTF-8.
 std::string normalise(std::string_view text);
 
-// Whether normalise() would leave anything of the text.
-bool has_visible(std::string_view text);
-
 // The columns of a terminal that the text takes: two a wide character, as of Chinese, none a mark on the one before.
 int64_t terminal_columns(std::string_view text);
 

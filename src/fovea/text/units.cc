@@ -42,11 +42,13 @@ std::optional<int64_t> Units::unk() const { return is_bytes() ? std::nullopt : s
 std::string Units::file_name() const { return std::string(is_bytes() ? kBytesFile : kVocabFile); }
 std::string Units::contents() const { return is_bytes() ? cat(kBytesName, "\n") : vocab_->bytes(); }
 
-void Units::encode(std::string_view text, std::vector<int32_t>& ids) const {
+void Units::encode(std::string_view text, std::vector<int32_t>& ids, Begin begin) const {
   if (is_bytes()) {
     for (const char c : text) ids.push_back(static_cast<unsigned char>(c));
     return;
   }
+  // The vocabulary puts a blank before a line, which stands for the one at which the line was cut.
+  if (begin == Begin::kInside && vocab_->splits_at_blanks() && text.starts_with(' ')) text.remove_prefix(1);
   each_line(text, [&](std::string_view line, bool has_end) {
     vocab_->encode(line, ids);
     if (has_end) ids.push_back(static_cast<int32_t>(vocab_->eos()));
@@ -63,8 +65,13 @@ size_t Units::cut(std::string_view text, size_t most) const {
     return part.size() - cut_character(part);
   }
   if (!vocab_->splits_at_blanks()) return 0;
-  const size_t blank = text.rfind(' ', most);
-  return blank == std::string_view::npos ? 0 : blank;
+  // Before the blank of a word: of several blanks the last, and none at the end of a line.
+  constexpr std::string_view kNoWord = " \r\n";
+  for (size_t blank = text.rfind(' ', most); blank != std::string_view::npos && blank > 0;
+       blank = text.rfind(' ', blank - 1)) {
+    if (blank + 1 < text.size() && kNoWord.find(text[blank + 1]) == std::string_view::npos) return blank;
+  }
+  return 0;
 }
 
 std::string Units::decode(std::span<const int64_t> ids) const {

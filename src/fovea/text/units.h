@@ -30,11 +30,13 @@ class Units {
   int64_t eos() const;
   std::optional<int64_t> unk() const;  // none of bytes
 
+  // Where a text begins that encode() is given: at the beginning of a line, or where cut() cut one.
+  enum class Begin : uint8_t { kLine, kInside };
   // Appends the units of a text of any number of lines. What comes before a line end, or with bytes before any place,
   // does not change the units of what comes after it.
-  void encode(std::string_view text, std::vector<int32_t>& ids) const;
+  void encode(std::string_view text, std::vector<int32_t>& ids, Begin begin = Begin::kLine) const;
   // The largest place, at most `most`, at which `text` may be cut without a change of its units, whatever follows it;
-  // 0 if there is none. It is behind a line end, else in a long line before a blank or between characters.
+  // 0 if there is none. It is behind a line end, else in a long line before the blank of a word or between characters.
   size_t cut(std::string_view text, size_t most) const;
   // The text, with "\n" for each </s> of a model; of bytes, </s> gives nothing. See UnitDecoder for parts of a text.
   std::string decode(std::span<const int64_t> ids) const;

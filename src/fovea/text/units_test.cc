@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
+
 #include "fovea/base/file.h"
 #include "fovea/base/rng.h"
 #include "fovea/base/strings.h"
@@ -35,12 +37,13 @@ std::vector<int64_t> wide(const std::vector<int32_t>& ids) { return {ids.begin()
 class UnitsTest : public testing::Test {
  protected:
   UnitsTest() { write_file(folder_ / "a.txt", "aba abba bab\nbaba abab\naab \u00e4\u00df\n"); }
-  Units trained(const std::string& type, bool byte_fallback = false) {
-    const std::string path = folder_ / cat(type, byte_fallback, ".spm");
+  Units trained(const std::string& type, bool byte_fallback = false, const std::string& normalization = kIdentity) {
+    const std::string path = folder_ / cat(type, byte_fallback, normalization, ".spm");
     train_vocab({.inputs = {folder_ / "a.txt"},
                  .output = path,
                  .size = byte_fallback ? 265 : 9,
                  .type = type,
+                 .normalization = normalization,
                  .byte_fallback = byte_fallback});
     return Units::load(path);
   }
@@ -106,6 +109,20 @@ TEST_F(UnitsTest, WordsAndCharactersGiveTheTextBack) {
   EXPECT_EQ(characters.decode(wide(ids_of(characters, "axx\r\nb"))), "a\u2047\u2047\nb");
 }
 
+// Of a vocabulary that does not normalise, U+2581 alone comes back changed.
+TEST_F(UnitsTest, PiecesGiveTheTextBack) {
+  write_file(folder_ / "a.txt", read_file(folder_ / "a.txt") + "ab\tba\n");
+  const std::vector<Units> all = {trained("unigram", true), trained("bpe", true)};
+  for (const Units& units : all) {
+    for (std::string text : kAwkward) {
+      const std::string given = text;
+      for (size_t at = 0; (at = text.find("\u2581")) != std::string::npos;) text.replace(at, 3, " ");
+      text.erase(std::remove(text.begin(), text.end(), '\r'), text.end());
+      EXPECT_EQ(units.decode(wide(ids_of(units, given))), text);
+    }
+  }
+}
+
 TEST_F(UnitsTest, DecodingAsItGoesGivesTheWholeText) {
   const std::vector<Units> all = {Units::bytes(), trained("unigram"), trained("bpe", true), trained("word"),
                                   trained("char")};
@@ -142,17 +159,18 @@ TEST_F(UnitsTest, ACharacterComesOutWithItsLastByte) {
 
 // What is before a cut does not change the units of what is behind it.
 TEST_F(UnitsTest, CutsChangeNothing) {
-  const std::vector<Units> all = {Units::bytes(), trained("unigram"), trained("bpe", true), trained("word"),
-                                  trained("char")};
+  const std::vector<Units> all = {Units::bytes(),  trained("unigram"), trained("bpe", true),
+                                  trained("word"), trained("char"),    trained("bpe", false, "nmt_nfkc")};
   for (const Units& units : all) {
-    for (const std::string text :
-         {"baba abab\naba ab  ba\u00e4\u00df", "ab ab   ab\r\nab", "\u4f60\u597d ab\r\r\n ab"}) {
+    for (const std::string text : {"baba abab\naba ab  ba\u00e4\u00df", "ab ab   ab\r\nab", "\u4f60\u597d ab\r\r\n ab",
+                                   "ab \r\n  ab  \nab \u2581ab "}) {
       const std::vector<int32_t> whole = ids_of(units, text);
       for (size_t most = 1; most <= text.size(); ++most) {
         const size_t at = units.cut(text, most);
         EXPECT_LE(at, most);
         std::vector<int32_t> parts = ids_of(units, std::string_view(text).substr(0, at));
-        units.encode(std::string_view(text).substr(at), parts);
+        const bool is_inside = at > 0 && text[at - 1] != '\n';
+        units.encode(std::string_view(text).substr(at), parts, is_inside ? Units::Begin::kInside : Units::Begin::kLine);
         EXPECT_EQ(parts, whole) << units.unit_name() << " '" << text << "' at " << at;
       }
     }

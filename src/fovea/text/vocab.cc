@@ -34,6 +34,12 @@ void require_encoded(const sentencepiece::util::Status& status) {
   if (!status.ok()) throw Error(cat("vocabulary: a line cannot be split into pieces: ", status.ToString()));
 }
 
+std::string with_blanks(std::string text) {
+  for (size_t at = 0; (at = text.find(kBlankSign, at)) != std::string::npos; ++at)
+    text.replace(at, kBlankSign.size(), " ");
+  return text;
+}
+
 // The size of the first word, with its sign of a blank, or of the first character.
 size_t unit_size(std::string_view text, VocabType type) {
   return type == VocabType::kChar ? first_character(text).size : std::min(text.find(kBlankSign, 1), text.size());
@@ -209,6 +215,26 @@ std::vector<PieceSpan> Vocab::own_spans(std::string_view line) const {
   return spans;
 }
 
+std::string Vocab::spelt(std::string_view line) const {
+  if (keeps_text()) return std::string(line);
+  sentencepiece::ImmutableSentencePieceText result;
+  require_encoded(model_->processor.Encode(absl::string_view(line.data(), line.size()), result.mutable_proto()));
+  std::string text;
+  for (size_t i = 0; i < result.pieces_size(); ++i) {
+    const auto found = result.pieces(static_cast<int>(i));
+    text += is_byte(found.id()) ? surface(found.id()) : found.piece();
+  }
+  text = with_blanks(std::move(text));
+  if (model_->spec.add_dummy_prefix && text.starts_with(' ')) text.erase(0, 1);
+  return text;
+}
+
+bool Vocab::keeps_text() const { return !model_->spec.has_charsmap && !model_->spec.remove_extra_whitespaces; }
+
+const std::string& Vocab::normalization() const { return model_->spec.normalization; }
+
+bool Vocab::is_counted() const { return model_->spec.is_counted; }
+
 std::string Vocab::decode(const std::vector<int64_t>& ids) const {
   std::vector<int> known;
   known.reserve(ids.size());
@@ -245,9 +271,7 @@ std::string Vocab::surface(int64_t id) const {
     constexpr size_t kDigits = 3;
     return {static_cast<char>(std::stoi(text.substr(kDigits, 2), nullptr, 16))};
   }
-  for (size_t at = 0; (at = text.find(kBlankSign, at)) != std::string::npos; ++at)
-    text.replace(at, kBlankSign.size(), " ");
-  return text;
+  return with_blanks(std::move(text));
 }
 
 LeadingBlanks Vocab::leading_blanks() const {
@@ -257,7 +281,7 @@ LeadingBlanks Vocab::leading_blanks() const {
 
 bool Vocab::splits_at_blanks() const {
   const ModelSpec& spec = model_->spec;
-  return spec.add_dummy_prefix && spec.remove_extra_whitespaces && !model_->has_blanks_inside;
+  return spec.add_dummy_prefix && !model_->has_blanks_inside;
 }
 
 bool Vocab::splits_anywhere() const {

@@ -54,6 +54,13 @@ class Vocab {
   std::vector<PieceSpan> encode_spans(std::string_view line) const;
   std::string decode(const std::vector<int64_t>& ids) const;
   std::vector<std::string> pieces(std::string_view line) const;
+  // The text that the pieces of a line spell: after normalisation, with unknown text as it is. It is what the best
+  // model can write for the line.
+  std::string spelt(std::string_view line) const;
+  // Whether spelt() gives every line back, except that U+2581 is a blank.
+  bool keeps_text() const;
+  const std::string& normalization() const;  // the name of the model's rules; may be empty
+  bool is_counted() const;                   // write_counted_model() may have written the model
   std::string piece(int64_t id) const;
   std::optional<int64_t> find(std::string_view piece) const;  // none if the model does not have it
   // How a line is put together out of pieces. The text of a piece behind others: with blanks for U+2581, nothing for
@@ -61,7 +68,8 @@ class Vocab {
   std::string surface(int64_t id) const;
   bool is_byte(int64_t id) const;
   LeadingBlanks leading_blanks() const;
-  // Whether a line that is cut before a blank, or anywhere between characters, has the pieces of its two parts.
+  // Whether a line that is cut at a blank between two words, or anywhere between characters, has the pieces of its two
+  // parts. The blank itself belongs to neither part: encoding puts one before each line.
   bool splits_at_blanks() const;
   bool splits_anywhere() const;
   const std::string& bytes() const;  // the serialised model, as the file has it
@@ -82,12 +90,17 @@ inline constexpr int64_t kDefaultVocabSize = 8000, kDefaultVocabSample = 2'000'0
 
 inline constexpr std::string_view kVocabTypeNames = "unigram|bpe|word|char";
 
+// SentencePiece's names. identity keeps the text as it is, its blanks too; all others also join blanks.
+inline constexpr std::string_view kNormalizationNames = "identity|nfkc|nmt_nfkc|nfkc_cf|nmt_nfkc_cf";
+inline constexpr const char* kIdentity = "identity";
+
 struct VocabTraining {
   std::vector<std::string> inputs;  // text files, may be packed
   std::string output;               // .spm
   int64_t size = 0;                 // 0: kDefaultVocabSize; all characters of char. Of word and char, the most pieces
   std::string type = "unigram";     // of kVocabTypeNames
-  // Of unigram and bpe alone; the others count the whole text.
+  // Of unigram and bpe alone; the others count the whole text as it is.
+  std::string normalization = kIdentity;  // of kNormalizationNames
   double character_coverage = 1.0;
   bool byte_fallback = false;
   int64_t max_sentences = kDefaultVocabSample;

@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <utility>
 
+#include "fovea/base/empty_line.h"
 #include "fovea/base/file.h"
 #include "fovea/base/log.h"
 #include "fovea/base/rng.h"
 #include "fovea/base/signals.h"
 #include "fovea/text/sentencepiece_model.h"
-#include "fovea/text/unicode.h"
 
 namespace fovea::text {
 namespace {
@@ -20,7 +20,7 @@ constexpr std::string_view kReserved = "\u2585";
 bool has_text(std::string line) {
   for (const std::string_view blank : {"\u2581", "\ufffd"})
     for (size_t at = 0; (at = line.find(blank, at)) != std::string::npos;) line.erase(at, blank.size());
-  return has_visible(line);
+  return !is_empty_line(line);
 }
 
 // A uniform sample of at most `limit` lines in one pass (reservoir sampling, Vitter 1985, algorithm R). The library's

@@ -107,6 +107,75 @@ TEST_F(VocabTest, DecodeUndoesEncode) {
   EXPECT_EQ(vocab.decode({0}), "");
 }
 
+// Full-width and other compatibility characters, blanks of all kinds, marks without width, tabs.
+TEST_F(VocabTest, TextComesBackAsItIs) {
+  const std::vector<std::string> lines = {"\uff08\u4ed6\u8bf4\uff0c\u201c\u662f\uff01\u201d\uff09",
+                                          "\u3000\u4ed6\u662f\u3002\u3000",
+                                          "\u00bd \ufb01n \u2460 \u2026 m\u00b2",
+                                          "\u00ab\u00a0oui\u202f!\u00a0\u00bb",
+                                          "  two  blanks   ",
+                                          "a\tb",
+                                          " ",
+                                          "e\u0301 \u1112\u1161\u11ab \uff76\uff9e",
+                                          "\u0645\u06cc\u200c\u062e",
+                                          "\U0001f468\u200d\U0001f469\ufe0f",
+                                          "\u00adx\ufeff"};
+  write_file(folder_ / "b.txt", join(lines, "\n") + "\n");
+  for (const char* type : {"unigram", "bpe", "char"}) {
+    VocabTraining options = training("v.spm");
+    options.type = type;
+    if (options.type == "char") options.size = 0;
+    train_vocab(options);
+    const Vocab vocab = Vocab::load(options.output);
+    EXPECT_TRUE(vocab.keeps_text());
+    EXPECT_EQ(vocab.normalization(), kIdentity);
+    for (const std::string& line : lines) {
+      EXPECT_EQ(vocab.decode(vocab.encode(line)), line) << type;
+      EXPECT_EQ(vocab.spelt(line), line);
+    }
+  }
+}
+
+TEST_F(VocabTest, NormalisationIsThatOfItsName) {
+  write_file(folder_ / "b.txt", "\uff21 \ufb01n\u3000\u00bd \u200b x\tY\n");
+  const std::map<std::string, std::string> spelt = {{"nfkc", "A fin 1\u2044 2 \u200b x\tY"},
+                                                    {"nmt_nfkc", "A fin 1/2 x Y"},
+                                                    {"nfkc_cf", "a fin 1\u2044 2 x\ty"},
+                                                    {"nmt_nfkc_cf", "a fin 1/2 x y"}};
+  for (const auto& [name, text] : spelt) {
+    VocabTraining options = training("v.spm");
+    options.normalization = name;
+    train_vocab(options);
+    const Vocab vocab = Vocab::load(options.output);
+    EXPECT_EQ(vocab.normalization(), name);
+    EXPECT_FALSE(vocab.keeps_text());
+    EXPECT_EQ(vocab.spelt("\uff21 \ufb01n\u3000\u00bd \u200b x\tY"), text) << name;
+    EXPECT_EQ(vocab.decode(vocab.encode("  kel   mor ")), "kel mor");
+  }
+}
+
+// Unknown text stays as it is, in bytes too.
+TEST_F(VocabTest, SpeltTextHasUnknownCharacters) {
+  for (const bool bytes : {false, true}) {
+    VocabTraining options = training("v.spm");
+    options.normalization = "nfkc";
+    options.byte_fallback = bytes;
+    options.size = bytes ? 400 : 120;
+    train_vocab(options);
+    EXPECT_EQ(Vocab::load(options.output).spelt("\u4f60\uff0c \u03a9 mor"), "\u4f60, \u03a9 mor");
+  }
+}
+
+TEST_F(VocabTest, WordsAndCharactersAreNotNormalised) {
+  for (const char* type : {"word", "char"}) {
+    VocabTraining options = training("v.spm");
+    options.type = type;
+    options.normalization = "nfkc";
+    EXPECT_THAT(message_of([&] { train_vocab(options); }),
+                HasSubstr(cat("--normalization nfkc: is for --type unigram and bpe; got --type ", type)));
+  }
+}
+
 TEST_F(VocabTest, UnknownAndInvalidTextIsUnknownOrBytes) {
   train_vocab(training("v.spm"));
   const Vocab vocab = Vocab::load(folder_ / "v.spm");

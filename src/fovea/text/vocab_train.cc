@@ -11,6 +11,7 @@
 #include "fovea/base/signals.h"
 #include "fovea/base/strings.h"
 #include "fovea/text/sentencepiece_log.h"
+#include "fovea/text/text_changes.h"
 #include "fovea/text/vocab.h"
 #include "fovea/text/vocab_count.h"
 #include "fovea/text/vocab_sample.h"
@@ -70,10 +71,11 @@ bool is_counted(const VocabTraining& options) {
 
 // Words and characters are counted, all of them: no text is left out and nothing is spelt.
 void refuse_learning_options(const VocabTraining& options) {
-  const auto refuse = [&](std::string_view option) {
+  const auto refuse = [&](const std::string& option) {
     throw Error(cat(option, ": is for --type unigram and bpe; got --type ", options.type, "; leave it out"));
   };
   if (options.byte_fallback) refuse("--byte-fallback");
+  if (options.normalization != kIdentity) refuse(cat("--normalization ", options.normalization));
   if (options.character_coverage < 1) refuse("--character-coverage");
   if (options.max_sentences != kDefaultVocabSample) refuse("--max-lines");
 }
@@ -94,6 +96,16 @@ int64_t store(const VocabTraining& options, const std::string& model) {
   const int64_t pieces = Vocab::from_bytes(model, options.output).size();
   write_file(options.output, model);
   return pieces;
+}
+
+// A vocabulary may serve the source alone, where normalisation does no harm.
+void warn_of_normalization(const VocabTraining& options, const Vocab& vocab, const std::vector<std::string>& lines) {
+  TextChanges changes(vocab);
+  for (const std::string& line : lines) changes.add(line);
+  if (!changes.are_many()) return;
+  log::warn(cat("--normalization ", options.normalization, " changes ", changes.in_words(),
+                "; a model that writes with this vocabulary writes the changed form; --normalization ", kIdentity,
+                " keeps the text as it is"));
 }
 
 int64_t train_counted(const VocabTraining& options) {
@@ -129,6 +141,7 @@ int64_t train_learned(const VocabTraining& options) {
   log::info(cat("learning ", thousands(options.size), " pieces from ", thousands(std::ssize(sample.lines)), " of ",
                 thousands(sample.seen), " lines"));
 
+  const bool keeps_text = options.normalization == kIdentity;
   // The library stores the number of threads in the model. For bpe it only reads with them, a twentieth of the work;
   // for unigram it adds up expectations a thread, and the pieces change with the rounding.
   std::unordered_map<std::string, std::string> arguments = {
@@ -136,6 +149,8 @@ int64_t train_learned(const VocabTraining& options) {
       {"model_type", options.type},
       {"character_coverage", shortest(options.character_coverage)},
       {"byte_fallback", options.byte_fallback ? "true" : "false"},
+      {"normalization_rule_name", options.normalization},
+      {"remove_extra_whitespaces", keeps_text ? "false" : "true"},
       {"num_threads", std::to_string(options.type == "unigram" ? options.threads : 1)},
       {"max_sentence_length", std::to_string(kMaxVocabLineBytes)},
       {"eos_id", "0"},
@@ -145,6 +160,10 @@ int64_t train_learned(const VocabTraining& options) {
       {"minloglevel", "3"},
   };
   if (!options.control_pieces.empty()) arguments["control_symbols"] = join(options.control_pieces, ",");
+  // The library keeps tabs for itself while it learns, and would give them no piece.
+  const auto has_tab = [](const std::string& line) { return line.find('\t') != std::string::npos; };
+  if (!options.normalization.starts_with("nmt_") && std::ranges::any_of(sample.lines, has_tab))
+    arguments["user_defined_symbols"] = "\t";
   SampleIterator lines(sample.lines);
   std::string model;
   const auto status = [&] {
@@ -153,7 +172,9 @@ int64_t train_learned(const VocabTraining& options) {
     return sentencepiece::SentencePieceTrainer::Train(arguments, &lines, &model);
   }();
   if (!status.ok()) fail(options, status.ToString());
-  return store(options, model);
+  const int64_t pieces = store(options, model);
+  warn_of_normalization(options, Vocab::from_bytes(model, options.output), sample.lines);
+  return pieces;
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "fovea/base/empty_line.h"
 #include "fovea/base/strings.h"
 
 namespace fovea::text {
@@ -16,7 +17,7 @@ WordPieces words_of_spans(std::string_view line, std::span<const PieceSpan> span
     if (!is_space(line[i]) && is_last) ends.push_back(i + 1);
   }
   result.num_words = static_cast<int64_t>(ends.size());
-  if (ends.empty()) return result;
+  if (is_empty_line(line)) return result;
   size_t word = 0;
   for (const PieceSpan& span : spans) {
     size_t first = span.begin;

@@ -10,7 +10,7 @@ namespace fovea::text {
 
 // A line as pieces that know their words. Words stand between ASCII white space, as in files of word alignments.
 struct WordPieces {
-  std::vector<int64_t> pieces;  // token ids without </s>; none if the line has no words
+  std::vector<int64_t> pieces;  // token ids without </s>; none if the line is empty (base/empty_line.h)
   std::vector<int64_t> words;   // the word of each piece, from 0, never falling
   int64_t num_words = 0;
 };

@@ -18,11 +18,12 @@ constexpr const char* kText =
     "sleeping under a green table\ncats like sleeping on little mats and tables\nsome green frogs were jumping over "
     "the logs\nthe frog jumped over the table and slept\nnobody likes a jumping dog\nunder the hats slept some cats\n";
 
-Vocab trained(const std::string& type, int64_t size) {
+Vocab trained(const std::string& type, int64_t size, const std::string& normalization = kIdentity) {
   const TestFolder folder;
   write_file(folder / "a.txt", kText);
   VocabTraining training{.inputs = {folder / "a.txt"}, .output = folder / "v.spm", .size = size};
   training.type = type;
+  training.normalization = normalization;
   train_vocab(training);
   return Vocab::load(folder / "v.spm");
 }
@@ -60,7 +61,7 @@ TEST(Words, OfCountedVocabularies) {
 }
 
 TEST(Words, SurviveNormalisation) {
-  const Vocab vocab = trained("unigram", 40);
+  const Vocab vocab = trained("unigram", 40, "nmt_nfkc");
   // A no-break space is none of the line's own blanks, but a blank for SentencePiece; an ideographic space, too.
   for (const std::string line : {"the 10\u00a0cats sat", "the a\u3000dog sat", "the \u00b4 sat"}) {
     const WordPieces found = encode_words(vocab, line);

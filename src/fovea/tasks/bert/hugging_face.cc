@@ -170,11 +170,12 @@ std::vector<int64_t> shape_of_table(const EncoderConfig& config, std::string_vie
 }
 
 text::EncoderVocab read_vocabulary(const std::filesystem::path& folder) {
-  const std::string path = folder / text::kWordPieceFile, contents = read_file(path);
+  const std::string path = folder / text::kWordPieceFile, contents = read_text_file(path);
   const bool is_cased = text::is_cased_vocabulary(contents);
   text::WordPieceOptions options{.lowercase = !is_cased, .strip_accents = !is_cased};
   const std::filesystem::path tokenizer = folder / kTokenizerJson;
-  if (std::filesystem::exists(tokenizer)) options = parse_tokenizer_config(read_file(tokenizer), tokenizer, options);
+  if (std::filesystem::exists(tokenizer))
+    options = parse_tokenizer_config(read_text_file(tokenizer), tokenizer, options);
   return text::EncoderVocab::word_pieces(text::WordPiece(contents, path, options), contents);
 }
 
@@ -276,7 +277,7 @@ text::WordPieceOptions parse_tokenizer_config(const std::string& json, const std
 
 BertModel read_bert(const std::filesystem::path& folder) {
   const std::string config_path = folder / kConfigJson, weights_path = folder / "model.safetensors";
-  BertModel model{.config = parse_bert_config(read_file(config_path), config_path),
+  BertModel model{.config = parse_bert_config(read_text_file(config_path), config_path),
                   .vocab = read_vocabulary(folder),
                   .weights = {},
                   .unused = {}};

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "fovea/base/empty_line.h"
 #include "fovea/base/error.h"
 #include "fovea/base/strings.h"
 #include "fovea/decode/source_clauses.h"
@@ -123,6 +124,11 @@ TextEncoder load_any(const std::string& path, const at::Device& device, const st
   return encoder_only(std::move(encoder), device, checkpoint.folder / nn::kModelFile);
 }
 
+// The model reads nothing of an empty line, whatever marks it consists of.
+auto without_unseen(std::function<std::vector<int64_t>(std::string_view)> encode) {
+  return [encode = std::move(encode)](std::string_view line) { return encode(is_empty_line(line) ? "" : line); };
+}
+
 }  // namespace
 
 BertModel encoder_of_checkpoint(const nn::Checkpoint& checkpoint, const std::string& option) {
@@ -159,6 +165,7 @@ TextEncoder load_encoder(const std::string& path, const MachineOptions& machine,
   std::filesystem::path folder = path;
   if (folder.filename().empty()) folder = folder.parent_path();
   encoder.name = folder.filename();
+  encoder.encode = without_unseen(std::move(encoder.encode));
   return encoder;
 }
 

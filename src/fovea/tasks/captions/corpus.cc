@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "fovea/base/empty_line.h"
 #include "fovea/base/error.h"
 #include "fovea/base/file.h"
 #include "fovea/base/log.h"
@@ -26,7 +27,7 @@ CaptionedImages pair_captions(const Inputs& inputs, const std::vector<data::Capt
     const std::optional<int64_t> image = inputs.find(caption.image);
     if (!image && lost++ == 0) lost_id = caption.image;
     if (!image) continue;
-    if (trim(caption.text).empty()) {
+    if (is_empty_line(caption.text)) {
       ++empty;
     } else {
       of_image[static_cast<size_t>(*image)].push_back(caption.text);

@@ -22,7 +22,7 @@ FileKind kind_of_file(const std::string& path, const std::string& option) {
   if (std::filesystem::is_directory(path, ignored)) return FileKind::kImages;
   require_file(path, option);
   if (path.ends_with(".safetensors")) return FileKind::kSafetensors;
-  LineReader reader(path);
+  LineReader reader(path, Content::kBytes);
   std::string begin;
   reader.read(begin, data::kLongestNpyHeader);
   if (!data::begins_npy(begin)) return FileKind::kImages;

@@ -11,6 +11,7 @@
 #include "fovea/nn/device.h"
 #include "fovea/ops/step.h"
 #include "fovea/tasks/captions/batch.h"
+#include "fovea/text/text_changes.h"
 
 namespace fovea::captions {
 namespace {
@@ -19,6 +20,11 @@ CaptionCorpus train_corpus(const Options& options, const Inputs& inputs, const t
   const std::string option = "--captions";
   const CaptionedImages captioned =
       pair_captions(inputs, data::read_captions(options.captions, option, options.splits), option);
+  text::TextChanges changes(vocab);
+  for (const std::vector<std::string>& texts : captioned.texts) {
+    for (const std::string& text : texts) changes.add(text);
+  }
+  text::warn_of_changes(changes, vocab, "captions");
   return encode_captions(inputs, captioned, vocab, options.max_length, option);
 }
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "fovea/analysis/report.h"
+#include "fovea/base/empty_line.h"
 #include "fovea/base/error.h"
 #include "fovea/base/file.h"
 #include "fovea/base/log.h"
@@ -39,7 +40,7 @@ std::vector<ShownText> read_shown_texts(const ReportOptions& options) {
     for (std::string line; !has_more && reader.next(line);) {
       ++number;
       has_more = std::ssize(texts) == options.sentences;
-      if (!has_more && !trim(line).empty()) texts.push_back({line, number});
+      if (!has_more && !is_empty_line(line)) texts.push_back({line, number});
     }
   }
   if (has_more) log::info(cat("the text has more lines; --sentences N shows more than ", options.sentences));

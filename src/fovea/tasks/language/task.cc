@@ -58,7 +58,7 @@ LanguageTask::LanguageTask(const TrainConfig& config, Options options, const Lan
       config_(with_order(with_vocabulary(model, units_), options_)),
       identity_(nn::identity_of(kTask, config_, {{units_.file_name(), units_.contents()}})),
       train_(load_text(options_.train_sets, units_, config_,
-                       {.threads = tasks::encoding_threads(config), .option = "--train-sets"})),
+                       {.threads = tasks::encoding_threads(config), .option = "--train-sets", .trains = true})),
       valid_(load_text(options_.valid_sets, units_, config_,
                        {.threads = tasks::encoding_threads(config), .option = "--valid-sets"})),
       segments_{.order = parse_choice<data::SegmentOrder>(data::kSegmentOrderNames, options_.order, "--order: got"),

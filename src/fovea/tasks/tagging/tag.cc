@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "fovea/base/empty_line.h"
 #include "fovea/base/error.h"
 #include "fovea/base/file.h"
 #include "fovea/base/strings.h"
@@ -85,7 +86,7 @@ struct TagColumns {
 void add_columns(std::string line, const std::string& place, const TagColumns& how, TagWriter& writer) {
   std::vector<std::string> columns = split_words(line);
   while (!line.empty() && is_space(line.back())) line.pop_back();
-  if (columns.empty()) return writer.add_line("");
+  if (is_empty_line(line)) return writer.add_line("");
   if (columns.front() == data::kDocumentMark) return writer.add_line(line, how.mark_label);
   if (how.tags > std::ssize(columns))
     throw Error(cat(place, "got ", columns.size(), columns.size() == 1 ? " column" : " columns", "; expected at least ",
@@ -95,7 +96,9 @@ void add_columns(std::string line, const std::string& place, const TagColumns& h
 }
 
 void add_text(const std::string& line, TagWriter& writer) {
-  for (std::string& word : words_of_text(line)) writer.add_word(word, word);
+  if (!is_empty_line(line)) {
+    for (std::string& word : words_of_text(line)) writer.add_word(word, word);
+  }
   writer.add_line("");
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "fovea/base/empty_line.h"
 #include "fovea/base/shuffle.h"
 #include "fovea/base/strings.h"
 
@@ -156,7 +157,7 @@ class Corrupter {
 CorruptedPairs corrupt(const std::vector<TextPair>& pairs, Corruption how, uint64_t seed) {
   std::vector<TextPair> usable;
   std::ranges::copy_if(pairs, std::back_inserter(usable),
-                       [](const TextPair& pair) { return !trim(pair.source).empty() && !trim(pair.target).empty(); });
+                       [](const TextPair& pair) { return !is_empty_line(pair.source) && !is_empty_line(pair.target); });
   CorruptedPairs result;
   Corrupter corrupter(usable, how, seed);
   for (size_t i = 0; i < usable.size(); ++i) {

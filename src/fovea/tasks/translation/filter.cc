@@ -5,11 +5,13 @@
 #include <algorithm>
 #include <cmath>
 #include <iostream>
+#include <limits>
 #include <numeric>
 #include <utility>
 
 #include "fovea/analysis/distribution.h"
 #include "fovea/base/choices.h"
+#include "fovea/base/empty_line.h"
 #include "fovea/base/error.h"
 #include "fovea/base/file.h"
 #include "fovea/base/file_set.h"
@@ -25,24 +27,32 @@ namespace {
 
 size_t window_of(const FilterOptions& options) { return static_cast<size_t>(options.maxi_batch * options.mini_batch); }
 
-// The scores of all pairs, eight bytes each; each is written when it is known, unless `output` is null.
-std::vector<double> score_text(const FilterOptions& options, PairScorer& scorer, LineWriter* output) {
+// The scores of all pairs, and which pairs have an empty side.
+struct ScoredText {
+  std::vector<double> scores;
+  std::vector<bool> has_empty_side;
+};
+
+// Each score is written when it is known, unless `output` is null.
+ScoredText score_text(const FilterOptions& options, PairScorer& scorer, LineWriter* output) {
   PairReader reader(options.train_sets);
   const bool shows = output == nullptr || isatty(STDOUT_FILENO) == 0;
   log::Progress progress("scoring, pairs", 0);
-  std::vector<double> scores;
+  ScoredText text;
   for (;;) {
     const std::vector<TextPair> window = reader.next(window_of(options));
     if (window.empty()) break;
+    for (const TextPair& pair : window)
+      text.has_empty_side.push_back(is_empty_line(pair.source) || is_empty_line(pair.target));
     for (const double score : scorer.score(window)) {
-      scores.push_back(score);
+      text.scores.push_back(score);
       if (output != nullptr) output->line(fixed(score, kScoreDigits));
     }
     if (output != nullptr) output->flush();
-    if (shows) progress.at(static_cast<double>(scores.size()));
+    if (shows) progress.at(static_cast<double>(text.scores.size()));
   }
   progress.finish();
-  return scores;
+  return text;
 }
 
 [[noreturn]] void refuse_changed(const std::string& path) {
@@ -63,13 +73,20 @@ void write_kept(const FilterOptions& options, const std::vector<bool>& kept) {
   files.commit();
 }
 
-std::vector<bool> kept_of(const FilterOptions& options, const std::vector<double>& scores) {
-  if (!options.threshold.empty()) {
-    std::vector<bool> kept;
-    for (const double score : scores) kept.push_back(score >= options.threshold.front());
-    return kept;
+// A pair with an empty side is never kept: no translation is worse than any.
+std::vector<bool> kept_of(const FilterOptions& options, const ScoredText& text) {
+  std::vector<double> scores = text.scores;
+  for (size_t i = 0; i < scores.size(); ++i) {
+    if (text.has_empty_side[i]) scores[i] = -std::numeric_limits<double>::infinity();
   }
-  return analysis::best_of(scores, std::llround(options.keep * static_cast<double>(scores.size())));
+  std::vector<bool> kept;
+  if (options.threshold.empty()) {
+    kept = analysis::best_of(scores, std::llround(options.keep * static_cast<double>(scores.size())));
+  } else {
+    for (const double score : scores) kept.push_back(score >= options.threshold.front());
+  }
+  for (size_t i = 0; i < kept.size(); ++i) kept[i] = kept[i] && !text.has_empty_side[i];
+  return kept;
 }
 
 // Indices of random pairs of the best and of the worst tenth, each by falling score.
@@ -114,10 +131,11 @@ std::vector<ShownPair> shown_pairs(const FilterOptions& options, const std::vect
 
 int64_t score_and_keep(const FilterOptions& options, PairScorer& scorer, const std::string& name) {
   LineWriter output("-");
-  const std::vector<double> scores = score_text(options, scorer, options.json ? nullptr : &output);
+  const ScoredText text = score_text(options, scorer, options.json ? nullptr : &output);
+  const std::vector<double>& scores = text.scores;
   FilterSummary summary{.score = name, .scores = scores, .keeps = options.keeps()};
   if (summary.keeps) {
-    const std::vector<bool> kept = kept_of(options, scores);
+    const std::vector<bool> kept = kept_of(options, text);
     summary.kept = std::ranges::count(kept, true);
     write_kept(options, kept);
   }
@@ -130,7 +148,10 @@ int64_t score_and_keep(const FilterOptions& options, PairScorer& scorer, const s
   output.close();
   log::info(cat(name, " of ", thousands(std::ssize(scores)), " pairs"));
   for (const std::string& line : histogram_lines(scores)) log::info(line);
-  if (summary.keeps) log::info(cat("kept ", thousands(summary.kept), " of ", thousands(std::ssize(scores)), " pairs"));
+  const int64_t empty = std::ranges::count(text.has_empty_side, true);
+  if (summary.keeps)
+    log::info(cat("kept ", thousands(summary.kept), " of ", thousands(std::ssize(scores)), " pairs",
+                  empty > 0 ? cat("; left out ", thousands(empty), " with an empty side") : ""));
   return std::ssize(scores);
 }
 

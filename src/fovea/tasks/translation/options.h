@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "fovea/base/fields.h"
+#include "fovea/metrics/tokenize.h"
 #include "fovea/spec/config_problems.h"
 
 namespace fovea::translation {
@@ -20,6 +21,7 @@ struct Options {
   double label_smoothing = 0.1;
   int64_t valid_beam_size = 1, valid_mini_batch_words = 4096;
   double valid_max_length_factor = 2.0;
+  std::string valid_tokenize = "13a";
 
   static auto fields() {
     using C = Options;
@@ -50,7 +52,9 @@ struct Options {
         number("valid-beam-size", &C::valid_beam_size, "beam of the translations in validation", 1, 1000),
         number("valid-mini-batch-words", &C::valid_mini_batch_words, "tokens in a validation batch", 1, 1e9),
         number("valid-max-length-factor", &C::valid_max_length_factor, "like --max-length-factor of translate", 0.1,
-               100));
+               100),
+        choice("valid-tokenize", &C::valid_tokenize, "tokens of BLEU in validation, like --tokenize of evaluate",
+               metrics::tokenizer_choices()));
   }
 
   // The files that training reads.

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "fovea/analysis/report.h"
+#include "fovea/base/empty_line.h"
 #include "fovea/base/error.h"
 #include "fovea/base/file.h"
 #include "fovea/base/log.h"
@@ -159,7 +160,8 @@ void validate(const ReportOptions& options) {
                   "--reference: '-', standard input, is --input already");
   for (const auto& [name, text] : {std::pair("--source", options.source), std::pair("--target", options.target)})
     problems.add_if(!is_valid_utf8(text), cat(name, ": got bytes that are not UTF-8; expected UTF-8 text"));
-  problems.add_if(!options.source.empty() && is_blank(options.source), "--source: got no words; expected a sentence");
+  problems.add_if(!options.source.empty() && is_empty_line(options.source),
+                  "--source: got no words; expected a sentence");
   problems.throw_if_any();
 }
 

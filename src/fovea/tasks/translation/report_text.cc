@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "fovea/base/empty_line.h"
 #include "fovea/base/error.h"
 #include "fovea/base/file.h"
 #include "fovea/base/log.h"
@@ -17,7 +18,7 @@ class LineChoice {
   explicit LineChoice(const ReportOptions& options) : options_(options) {}
   bool is_full() const { return std::ssize(lines_) == options_.sentences; }
   void add(TextPair pair, bool has_target) {
-    if (is_blank(pair.source) || (has_target && is_blank(pair.target))) {
+    if (is_empty_line(pair.source) || (has_target && is_empty_line(pair.target))) {
       ++blank_;
     } else {
       lines_.push_back({std::move(pair), has_target});

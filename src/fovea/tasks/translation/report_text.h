@@ -2,7 +2,6 @@
 #include <string>
 #include <vector>
 
-#include "fovea/base/strings.h"
 #include "fovea/tasks/translation/pair_reader.h"
 #include "fovea/tasks/translation/report.h"
 
@@ -14,8 +13,6 @@ struct ShownLine {
   TextPair text;
   bool has_target = false;
 };
-
-inline bool is_blank(const std::string& text) { return trim(text).empty(); }
 
 // The first lines with words of what the options name. Throws an Error if there are none, and for source and target
 // text with different numbers of lines.

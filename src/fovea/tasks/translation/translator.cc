@@ -3,13 +3,14 @@
 #include <algorithm>
 #include <utility>
 
+#include "fovea/base/empty_line.h"
 #include "fovea/base/log.h"
 #include "fovea/base/strings.h"
 
 namespace fovea::translation {
 
 Encoded encode_line(const text::Vocab& vocab, const std::string& line, int64_t max_length) {
-  Encoded encoded{vocab.encode(line), 0};
+  Encoded encoded{is_empty_line(line) ? Sentence() : vocab.encode(line), 0};
   const auto length = static_cast<int64_t>(encoded.tokens.size());
   if (length > max_length) {
     encoded.cut_from = length;

@@ -28,7 +28,7 @@ struct TranslationCounts {
   int64_t not_utf8 = 0;  // lines with bytes that are no text
 };
 
-// Token ids of a line, at most max_length of them, and </s>.
+// Token ids of a line, at most max_length of them, and </s>. An empty line (base/empty_line.h) is </s> alone.
 struct Encoded {
   Sentence tokens;
   int64_t cut_from = 0;  // the line's length in tokens, if it was cut
@@ -71,7 +71,7 @@ class Translator {
   Translator(LoadedModel loaded, const Options& options);
   explicit Translator(const DecodeConfig& config);
 
-  // Results in the order of the lines, each best first. An empty line, or one of white space, gives one empty text.
+  // Results in the order of the lines, each best first. An empty line (base/empty_line.h) gives one empty text.
   std::vector<std::vector<Translation>> translate(std::span<const std::string> lines);
 
   // Returns the best tokens of each source, whose tokens end with </s>; none of a source without others.

@@ -11,11 +11,13 @@
 #include "fovea/base/documents.h"
 #include "fovea/base/error.h"
 #include "fovea/base/file.h"
+#include "fovea/base/log.h"
 #include "fovea/base/signals.h"
 #include "fovea/base/strings.h"
 #include "fovea/data/document_corpus.h"
 #include "fovea/metrics/bleu.h"
 #include "fovea/metrics/chrf.h"
+#include "fovea/metrics/unspaced.h"
 #include "fovea/ops/step.h"
 #include "fovea/tasks/encoding_threads.h"
 #include "fovea/tasks/translation/batch.h"
@@ -72,6 +74,11 @@ Validation::Validation(const TrainConfig& config, const Options& options, const 
                 ? data::load_documents(text_, data.source_vocab, data.target_vocab, {options.document_length, threads})
                 : data::encode_corpus(text_, data.source_vocab, data.target_vocab, {.threads = threads});
   batches_ = data::batches_by_length(corpus_, options.valid_mini_batch_words);
+  const std::vector<std::string> measured = config.valid_metrics.empty() ? default_measures() : config.valid_metrics;
+  const bool has_bleu = std::ranges::find(measured, "bleu") != measured.end();
+  const std::string_view better =
+      has_bleu ? metrics::better_tokenizer(text_.target, options.valid_tokenize) : std::string_view();
+  if (!better.empty()) log::warn(metrics::unspaced_message("--valid-tokenize", options.valid_tokenize, better));
 }
 
 std::string Validation::fingerprint() const {
@@ -134,7 +141,7 @@ std::vector<double> Validation::run(nn::Transformer& model, const std::vector<st
         values.push_back(forced->accuracy);
         break;
       case MeasureKind::kBleu:
-        values.push_back(metrics::corpus_bleu(*translations, references).score);
+        values.push_back(metrics::corpus_bleu(*translations, references, {.tokenize = options_.valid_tokenize}).score);
         break;
       case MeasureKind::kChrf:
         values.push_back(chrf(*translations, references));

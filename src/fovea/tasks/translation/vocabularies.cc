@@ -42,9 +42,9 @@ TrainingData load_training_data(const TrainConfig& config, const Options& option
   const int threads = tasks::encoding_threads(config);
   if (options.documents) {
     data.train = data::load_documents(data::read_parallel(options.train_sets[0], options.train_sets[1]),
-                                      data.source_vocab, data.target_vocab, {options.document_length, threads});
+                                      data.source_vocab, data.target_vocab, {options.document_length, threads, true});
   } else {
-    const data::CorpusOptions corpus = {options.max_length, options.max_length_crop, threads};
+    const data::CorpusOptions corpus = {options.max_length, options.max_length_crop, threads, true};
     data.train =
         data::load_corpus(options.train_sets[0], options.train_sets[1], data.source_vocab, data.target_vocab, corpus);
   }

@@ -1,7 +1,5 @@
 #include "fovea/decode/load_decoder.h"
 
-#include <ATen/Parallel.h>
-
 #include <optional>
 #include <string>
 
@@ -33,7 +31,7 @@ void check_sizes(const nn::Checkpoint& checkpoint, const DecoderConfig& config) 
 
 nn::DecoderOnly load_decoder(const nn::Checkpoint& checkpoint, const DecoderConfig& config,
                              const TrainedModelOptions& options) {
-  if (options.cpu_threads > 0) at::set_num_threads(static_cast<int>(options.cpu_threads));
+  nn::set_cpu_threads(options.cpu_threads);
   const at::Device device = nn::parse_device(options.devices);
   check_sizes(checkpoint, config);
   nn::DecoderOnly model(config, std::nullopt);

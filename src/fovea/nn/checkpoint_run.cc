@@ -1,13 +1,13 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
 #include <set>
 
 #include "fovea/base/error.h"
 #include "fovea/base/file.h"
 #include "fovea/base/log.h"
+#include "fovea/base/numbers.h"
 #include "fovea/base/strings.h"
 #include "fovea/nn/checkpoint.h"
 #include "fovea/nn/checkpoint_files.h"
@@ -38,7 +38,10 @@ bool is_aside(std::string_view ending, std::string_view aside) {
   return ending.starts_with(aside) && is_number(ending.substr(aside.size()));
 }
 
-int64_t updates_of(const fs::path& path) { return std::stoll(path.filename().string().substr(kPrefix.size())); }
+// The number in the name of a checkpoint.
+int64_t updates_of(const fs::path& path) {
+  return number_in<int64_t>(path.filename().string().substr(kPrefix.size())).value_or(0);
+}
 
 // A number of a checkpoint's progress; nothing where there is none, or it is damaged.
 std::optional<int64_t> progress_number(const fs::path& folder, const char* name) {
@@ -46,9 +49,7 @@ std::optional<int64_t> progress_number(const fs::path& folder, const char* name)
   if (!path_exists(progress, kRunOption)) return std::nullopt;
   try {
     const std::string text = parse_map(read_file(progress.string()), progress.string())[name];
-    int64_t number = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-    if (error == std::errc() && end == text.data() + text.size()) return number;
+    return number_in<int64_t>(text);
   } catch (const Error&) {
   }
   return std::nullopt;

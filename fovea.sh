@@ -122,9 +122,14 @@ run_tests() {
   [ $# -gt 0 ] || fuzz_if_possible
 }
 
+# A preset of CMakePresets.json, then CTest's options.
 sanitize() {
+  local preset=$1
+  shift
   need_packages "${packages[@]}"
-  cmake --preset asan >/dev/null && cmake --build --preset asan && ctest --preset asan "$@"
+  [ "$preset" != asan-torch ] || need_torch
+  configure "$preset"
+  cmake --build --preset "$preset" && ctest --preset "$preset" "$@"
 }
 
 run_fuzz() { cmake --preset fuzz >/dev/null && cmake --build --preset fuzz --target fuzz_targets && ctest --preset fuzz "$@"; }
@@ -221,7 +226,8 @@ Usage: ./fovea.sh VERB
   bench [OPTIONS]                  measure against other systems; prints Markdown, writes CSV
   install PREFIX                   a relocatable tree with the program, the library and its CMake package
   format, lint [REGEX]             clang-format the sources; check them with clang-format and clang-tidy
-  asan, fuzz [CTEST OPTIONS]       the torch-free layers under AddressSanitizer and UBSan; the fuzz targets
+  asan, asan-torch [CTEST OPTIONS] AddressSanitizer and UBSan: the layers without torch; those that need it
+  tsan, fuzz [CTEST OPTIONS]       ThreadSanitizer on executors and readers; the fuzz targets
 
 Torch_DIR names a libtorch to use instead of pip's; pip's own variables choose its index.
 TEXT
@@ -242,7 +248,7 @@ main() {
     install) install_tree "$@" ;;
     format) format ;;
     lint) lint "$@" ;;
-    asan) sanitize "$@" ;;
+    asan | asan-torch | tsan) sanitize "$verb" "$@" ;;
     fuzz) fuzz "$@" ;;
     help | -h | --help) usage ;;
     *) usage >&2; fail "unknown verb '$verb'" ;;

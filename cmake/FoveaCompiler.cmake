@@ -36,7 +36,18 @@ target_compile_options(fovea_flags INTERFACE
   # GCC 12 reports moved-from std::string and std::variant members as uninitialised.
   $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized -Wno-restrict -Wno-error=stringop-overflow -Wno-error=array-bounds>)
 target_include_directories(fovea_flags INTERFACE ${PROJECT_SOURCE_DIR}/src)
+get_target_property(plain_options fovea_flags INTERFACE_COMPILE_OPTIONS)
 if(FOVEA_SANITIZE)
   target_compile_options(fovea_flags INTERFACE -fsanitize=${FOVEA_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all -g1)
   target_link_options(fovea_flags INTERFACE -fsanitize=${FOVEA_SANITIZE})
+endif()
+# For the kernels of each instruction set. Without sanitizers they are compiled as in a release, so that the compiler
+# cache has them.
+if(FOVEA_SANITIZE AND NOT FOVEA_SANITIZE_KERNELS)
+  target_compile_options(fovea_flags INTERFACE -O1)
+  add_library(fovea_kernel_flags INTERFACE)
+  target_compile_options(fovea_kernel_flags INTERFACE ${plain_options})
+  target_include_directories(fovea_kernel_flags INTERFACE ${PROJECT_SOURCE_DIR}/src)
+else()
+  add_library(fovea_kernel_flags ALIAS fovea_flags)
 endif()

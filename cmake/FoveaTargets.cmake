@@ -76,7 +76,7 @@ function(fovea_isa_objects name)
   # meaning: no -ffast-math. GCC 12 takes its own _mm512_undefined_ps(), and the undefined operands inside its
   # reductions, for uninitialised variables.
   target_compile_options(${name} PRIVATE -O3 -fno-math-errno -fno-trapping-math -Wno-psabi -Wno-uninitialized)
-  target_link_libraries(${name} PRIVATE ${ARG_LINK} fovea_flags)
+  target_link_libraries(${name} PRIVATE ${ARG_LINK} fovea_kernel_flags)
 endfunction()
 
 # fovea_test(NAME SOURCES ... LINK ...): a GoogleTest program, run once by CTest.

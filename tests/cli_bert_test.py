@@ -241,7 +241,7 @@ class BertScore(unittest.TestCase):
         self.assertIn("bertscore has no intervals", problem(*model, "--confidence"))
         (F / "short.tsv").write_text("LAYER,P,R,F\n0,x,0,0\n")
         self.assertIn("has 1 rows; expected one for layer 3", problem(*model, "--bertscore-baseline", F / "short.tsv"))
-        self.assertIn("line 2: expected LAYER,P,R,F", problem(*model, "--bertscore-baseline", F / "short.tsv",
+        self.assertIn("line 2: got '0,x,0,0'; expected 0,P,R,F with numbers", problem(*model, "--bertscore-baseline", F / "short.tsv",
                                                               "--bertscore-layer", 0))
 
 

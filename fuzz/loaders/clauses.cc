@@ -1,6 +1,7 @@
 #include <string>
 
 #include "fovea/base/strings.h"
+#include "fovea/text/clause_labels.h"
 #include "fovea/text/clauses.h"
 #include "loaders/loaders.h"
 
@@ -20,6 +21,12 @@ void load_clauses(std::string_view bytes) {
     require(parts.size() >= before, "a level has fewer clauses than the one below");
     before = parts.size();
   }
+}
+
+void load_corrections(std::string_view bytes) {
+  static const MemoryFile file;
+  for (const auto& [word, label] : text::read_corrections(file.put(bytes)))
+    require(!word.first.empty() && !label.empty(), "a correction without a word or a label");
 }
 
 }  // namespace fovea::fuzz

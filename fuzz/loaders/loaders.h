@@ -52,6 +52,9 @@ void load_captions(std::string_view bytes);
 void load_npy_features(std::string_view bytes);
 void load_npy(std::string_view bytes);
 
+// Corrections of clause labels.
+void load_corrections(std::string_view bytes);
+
 // Text in columns; BERT's vocab.txt and, behind its first NUL byte, a text.
 void load_columns(std::string_view bytes);
 void load_word_pieces(std::string_view bytes);
@@ -60,6 +63,15 @@ void load_yaml(std::string_view bytes);
 void load_run_record(std::string_view bytes);
 void load_safetensors(std::string_view bytes);
 void load_vocab(std::string_view bytes);
+// The state of a training; a checkpoint's list of checksums; the labels of a tagger; the options of BERT's vocab.txt.
+void load_progress(std::string_view bytes);
+void load_checksums(std::string_view bytes);
+void load_labels(std::string_view bytes);
+void load_word_piece_options(std::string_view bytes);
+// Rows of baselines; the first byte is the layer.
+void load_baseline(std::string_view bytes);
+// A run's train.yml, as another version may have written it.
+void load_train_options(std::string_view bytes);
 
 // A line of links; the first byte chooses how it is read.
 void load_gold(std::string_view bytes);

@@ -1,7 +1,11 @@
 #include <algorithm>
 
+#include "fovea/base/strings.h"
 #include "fovea/data/columns.h"
 #include "fovea/metrics/chunks.h"
+#include "fovea/tasks/bert/baseline.h"
+#include "fovea/tasks/tagging/labels.h"
+#include "fovea/text/encoder_vocab.h"
 #include "fovea/text/wordpiece.h"
 #include "loaders/loaders.h"
 
@@ -42,6 +46,32 @@ void load_word_pieces(std::string_view bytes) {
                                  {.lowercase = uncased, .strip_accents = uncased});
     for (const int64_t id : pieces.encode(text)) require(id >= 0 && id < pieces.size(), "a piece is not in the list");
   }
+}
+
+void load_labels(std::string_view bytes) {
+  const tagging::LabelSet labels = tagging::LabelSet::from_contents(std::string(bytes), "labels.txt");
+  const tagging::LabelSet again =
+      must_load([&] { return tagging::LabelSet::from_contents(labels.contents(), "written"); });
+  require(again.names() == labels.names(), "labels change as they are written");
+  std::vector<int64_t> ids;
+  for (int64_t id = 0; id < labels.size(); ++id) ids.push_back(id);
+  require(std::ssize(labels.decode(ids, LabelDialect::kIob1)) == labels.size(), "a label is lost");
+  const std::vector<double> scores(ids.size() * 3, -1);
+  require(best_labels(scores, labels).size() == 3, "a word has no label");
+}
+
+void load_word_piece_options(std::string_view bytes) {
+  const text::EncoderVocab vocab = text::EncoderVocab::from_files(
+      {{text::kWordPieceFile, "[UNK]\n[CLS]\n[SEP]\na\n"}, {text::kWordPieceOptionsFile, std::string(bytes)}}, "model");
+  require(vocab.encode("a b").size() == 2, "words are lost");
+}
+
+void load_baseline(std::string_view bytes) {
+  if (bytes.empty()) return;
+  const int64_t layer = static_cast<unsigned char>(bytes[0]) % 4;
+  const bert::BertScore baseline = bert::parse_baseline(split(bytes.substr(1), '\n'), "baseline.tsv", layer);
+  for (const double value : {baseline.precision, baseline.recall, baseline.f1})
+    require(value >= -1 && value < 1, "a baseline is not a mean of cosines below 1");
 }
 
 }  // namespace fovea::fuzz

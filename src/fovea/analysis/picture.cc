@@ -5,6 +5,7 @@
 #include <cmath>
 #include <span>
 
+#include "fovea/base/error.h"
 #include "fovea/base/strings.h"
 #include "fovea/text/unicode.h"
 
@@ -13,8 +14,9 @@ namespace {
 
 constexpr size_t kLongestLabel = 16;  // characters
 
-// Each with the marks on it.
-std::vector<std::string> characters(const std::string& label) {
+// The characters of a label, each with the marks on it.
+std::vector<std::string> characters(const std::string& text) {
+  const std::string label = one_line(text);
   std::vector<std::string> out;
   for (size_t i = 0, end = 0; i < label.size(); i = end) {
     for (end = i + 1; end < label.size() && (static_cast<unsigned char>(label[end]) & 0xC0U) == 0x80U;) ++end;

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "fovea/analysis/svg.h"
+#include "fovea/base/numbers.h"
 #include "fovea/base/strings.h"
 #include "fovea/text/unicode.h"
 
@@ -24,8 +25,11 @@ constexpr std::array<const char*, 7> kColours = {"#0072b2", "#d55e00", "#009e73"
                                                  "#e69f00", "#56b4e9", "#000000"};
 constexpr std::array<const char*, 4> kDashes = {"", "7 3", "2 3", "8 3 2 3"};
 
-// What is drawn; the rest would leave nothing to see of the other values.
+// Whether a point is drawn; a larger one would leave nothing to see of the others.
 bool is_drawn(double x, double y) { return std::abs(x) < 1e30 && std::abs(y) < 1e30; }
+
+// Nearer to 0 than any mark on an axis can tell; the ratio of a denormal number to a usual one overflows.
+double without_specks(double value) { return std::abs(value) < 1e-30 ? 0 : value; }
 
 struct Range {
   double low = std::numeric_limits<double>::infinity(), high = -low;
@@ -54,7 +58,8 @@ std::string line(double x1, double y1, double x2, double y2, const char* colour)
 // A mark as text, with as many digits as its neighbours need.
 std::string tick_label(double value, double step) {
   const double size = std::abs(value);
-  if (size >= 1e7 || (size > 0 && size < 1e-4)) return cat(shortest(std::stod(scientific(value, 3))));
+  if (size >= 1e7 || (size > 0 && size < 1e-4))
+    return shortest(number_in<double>(scientific(value, 3)).value_or(value));
   const int digits = std::clamp(static_cast<int>(std::ceil(-std::log10(step) - 1e-9)), 0, 6);
   return digits == 0 ? thousands(std::llround(value)) : fixed(value, digits);
 }
@@ -228,7 +233,13 @@ Legend draw_legend(const std::vector<std::string>& names, double width) {
 
 }  // namespace
 
-std::string svg(const Plot& plot) {
+std::string svg(const Plot& given) {
+  Plot plot = given;
+  for (PlotPanel& panel : plot.panels) {
+    for (PlotCurve& curve : panel.curves) {
+      for (auto& [x, y] : curve.points) x = without_specks(x), y = without_specks(y);
+    }
+  }
   const size_t columns = std::min<size_t>(plot.panels.size(), 2), rows = (plot.panels.size() + 1) / 2;
   const double width = kPanelWidth * static_cast<double>(columns);
   const Legend legend = draw_legend(plot.names, width);

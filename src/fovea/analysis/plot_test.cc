@@ -69,6 +69,18 @@ TEST(Plot, LeavesAGapForAValueThatIsNotFinite) {
   EXPECT_THAT(svg(plot_of({{0, kNone}})), HasSubstr("</svg>"));
 }
 
+// A cost of a damaged record; the ratio of such values overflows, and so does the number of digits.
+TEST(Plot, DrawsAnyFiniteValue) {
+  for (const auto& points : {std::vector<std::pair<double, double>>{{0, 1e-320}, {1, 5}},
+                             {{0, 1e-320}},
+                             {{0, 5e-324}, {1, 1e-300}},
+                             {{0, 1e29}, {1, -1e29}},
+                             {{0, 1e300}, {1, 2}},
+                             {{1e-320, 1}, {1e29, 2}},
+                             {{0, 1e-29}, {1, 1e29}}})
+    EXPECT_EQ(count(svg(plot_of(points)), "nan|inf"), 0U);
+}
+
 TEST(Plot, DrawsOnePointAndEqualValues) {
   for (const auto& points : {std::vector<std::pair<double, double>>{{7, 7}}, {{0, 0}}, {{1, 2}, {2, 2}}, {{0, -3}}})
     EXPECT_EQ(count(svg(plot_of(points)), "nan|inf"), 0U);

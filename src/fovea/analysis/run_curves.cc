@@ -26,9 +26,19 @@ double number_of(const RecordJson& record, const char* key) {
 }
 
 int64_t updates_of_record(const RecordJson& record) {
+  constexpr int64_t kMost = 1'000'000'000'000'000;
   const auto found = record.find("updates");
   if (found == record.end() || !found->is_number_integer()) throw Error("has no whole number 'updates'");
+  const bool fits = !found->is_number_unsigned() || found->get<uint64_t>() <= uint64_t{kMost};
+  if (!fits || found->get<int64_t>() < 0) throw Error(cat("has 'updates' outside of 0 to ", kMost));
   return found->get<int64_t>();
+}
+
+double seconds_of_record(const RecordJson& record) {
+  constexpr double kMost = 1e10;  // three centuries
+  const double seconds = number_of(record, "elapsed");
+  if (!(seconds >= 0 && seconds <= kMost)) throw Error("has 'elapsed' outside of 0 to 1e10 seconds");
+  return seconds;
 }
 
 std::string text_of_record(const RecordJson& record, const char* key) {
@@ -46,7 +56,7 @@ class CurveReader {
     if (event != "start" && event != "train" && event != "valid" && event != "save") return;  // of a later version
     const int64_t updates = updates_of_record(record);
     if (event == "start") resume_after(updates);
-    const double seconds = before_ + number_of(record, "elapsed");
+    const double seconds = before_ + seconds_of_record(record);
     clock_.push_back({updates, seconds, 0});
     if (event == "train") add(loss_, {updates, seconds, number_of(record, "cost")});
     if (event != "valid") return;

@@ -81,6 +81,20 @@ TEST(RunCurves, NamesTheLineThatIsNotARecord) {
   EXPECT_EQ(refusal(R"({"event":"train"})"), "run/log.jsonl:2: has no whole number 'updates'" + expected);
   EXPECT_EQ(refusal(R"({"event":"train","updates":1,"elapsed":"x"})"),
             "run/log.jsonl:2: has no number 'elapsed'" + expected);
+  for (const char* updates : {"-1", "9223372036854775807", "18446744073709551615"})
+    EXPECT_EQ(refusal(cat(R"({"event":"train","updates":)", updates, R"(,"elapsed":1})")),
+              "run/log.jsonl:2: has 'updates' outside of 0 to 1000000000000000" + expected);
+  for (const char* elapsed : {"-1", "1e300", "null"})
+    EXPECT_EQ(refusal(cat(R"({"event":"train","updates":1,"elapsed":)", elapsed, "}")),
+              "run/log.jsonl:2: has 'elapsed' outside of 0 to 1e10 seconds" + expected);
+}
+
+TEST(RunCurves, ReadsTheSmallestNumber) {
+  EXPECT_EQ(parse_run_curves(start(0) + R"({"event":"train","updates":1,"cost":1e-320,"elapsed":1})" + "\n", "x")
+                .at(0)
+                .points.at(0)
+                .value,
+            1e-320);
 }
 
 TEST(RunCurves, SaysWhatIsWrongWithAFolder) {

@@ -7,6 +7,7 @@
 #include <iostream>
 #include <new>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "fovea/app/commands.h"
@@ -16,6 +17,7 @@
 #include "fovea/base/malloc.h"
 #include "fovea/base/signals.h"
 #include "fovea/base/strings.h"
+#include "fovea/nn/device.h"
 #include "fovea/ops/attention.h"
 #include "fovea/tasks/task_list.h"
 
@@ -49,7 +51,10 @@ int run(const std::vector<std::string>& arguments) {
   }
   std::vector<std::string> known;
   for (const Command& command : commands()) {
-    if (command.name == name) return command.run({arguments.begin() + 1, arguments.end()});
+    if (command.name == name) {
+      nn::limit_cpu_threads();
+      return command.run({arguments.begin() + 1, arguments.end()});
+    }
     known.emplace_back(command.name);
   }
   const std::string hint = did_you_mean(name, known);
@@ -72,6 +77,11 @@ int tell_of_no_memory() {
   return kUserError;
 }
 
+int tell_of_bug(const std::string& text) {
+  log::error(cat("internal: ", text.substr(0, text.find('\n'))));
+  return kUserError;
+}
+
 int guarded(const std::vector<std::string>& arguments) {
   try {
     return flush_output(run(arguments));
@@ -84,6 +94,10 @@ int guarded(const std::vector<std::string>& arguments) {
   } catch (const Interrupted& e) {
     log::stopped(e.what());
     return 128 + interrupting_signal();
+  } catch (const std::system_error& e) {
+    if (e.code() != std::errc::resource_unavailable_try_again) return tell_of_bug(e.what());
+    log::error("the system does not let this process start another thread; see ulimit -u, or give fewer --cpu-threads");
+    return kUserError;
   } catch (const std::bad_alloc&) {
     return tell_of_no_memory();
   } catch (const c10::OutOfMemoryError&) {
@@ -92,8 +106,7 @@ int guarded(const std::vector<std::string>& arguments) {
     // libtorch's messages carry a stack trace after their first line.
     const std::string text = e.what();
     if (tells_of_no_memory(text)) return tell_of_no_memory();
-    log::error(cat("internal: ", text.substr(0, text.find('\n'))));
-    return kUserError;
+    return tell_of_bug(text);
   }
 }
 

@@ -5,6 +5,7 @@
 #include "fovea/base/error.h"
 #include "fovea/base/log.h"
 #include "fovea/base/strings.h"
+#include "fovea/base/threads.h"
 #include "fovea/spec/logging.h"
 #include "fovea/spec/run_options.h"
 #include "fovea/text/clause_flags.h"
@@ -62,6 +63,7 @@ int run_vocab(const std::vector<std::string>& arguments) {
   configure_log(config, {config.train_sets});
   if (config.train_sets.empty()) throw UsageError("--train-sets: got none; expected one or more text files");
   if (config.output.empty()) throw UsageError("--output: got none; expected a file to write, e.g. joint.spm");
+  require_threads("--cpu-threads", config.cpu_threads);
   const int64_t pieces =
       text::train_vocab({.inputs = config.train_sets,
                          .output = config.output,

@@ -1,16 +1,21 @@
 #include <poll.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <boost/iostreams/filter/bzip2.hpp>
 #include <boost/iostreams/filter/gzip.hpp>
 #include <boost/iostreams/filter/lzma.hpp>
 #include <boost/iostreams/filter/zstd.hpp>
 #include <boost/iostreams/filtering_stream.hpp>
 #include <cerrno>
+#include <chrono>
+#include <climits>
 #include <cstdio>
 #include <cstring>
 #include <exception>
 #include <functional>
+#include <optional>
 #include <system_error>
 
 #include "fovea/base/aside.h"
@@ -18,6 +23,7 @@
 #include "fovea/base/error.h"
 #include "fovea/base/file.h"
 #include "fovea/base/output_target.h"
+#include "fovea/base/reader_watch.h"
 #include "fovea/base/signals.h"
 #include "fovea/base/strings.h"
 
@@ -32,12 +38,13 @@ class CheckedSink {
  public:
   using char_type = char;
   using category = io::sink_tag;
-  CheckedSink(int fd, std::shared_ptr<int> failure) : fd_(fd), failure_(std::move(failure)) {}
+  CheckedSink(int fd, std::streamsize part, std::shared_ptr<int> failure)
+      : fd_(fd), part_(part), failure_(std::move(failure)) {}
   std::streamsize write(const char* text, std::streamsize size) {
     if (*failure_ != 0) return size;  // what is left when a stream is destroyed would fail, or wait, again
     for (std::streamsize done = 0; done < size;) {
       wait_for_room();
-      const ssize_t written = ::write(fd_, text + done, static_cast<size_t>(size - done));
+      const ssize_t written = ::write(fd_, text + done, static_cast<size_t>(std::min(size - done, part_)));
       if (written < 0 && errno == EINTR) continue;
       if (written < 0) {
         *failure_ = errno;
@@ -65,6 +72,7 @@ class CheckedSink {
   }
 
   int fd_;
+  std::streamsize part_;          // that is written at once
   std::shared_ptr<int> failure_;  // errno of the first failure: Boost's flush loses the exception
 };
 
@@ -85,6 +93,9 @@ struct LineWriter::Stream {
   fs::path target;        // what it replaces
   std::shared_ptr<int> failure = std::make_shared<int>(0);
   io::filtering_ostream out;
+  std::optional<ReaderWatch> watch;                  // of what is not a regular file
+  bool shows_lines = false;                          // to such a reader, as they come
+  std::chrono::steady_clock::time_point shown = {};  // when the reader last got all that there was
 
   void checked(const std::string& path, const std::function<void()>& action) {
     try {
@@ -128,8 +139,15 @@ LineWriter::LineWriter(const std::string& path) : path_(path), stream_(std::make
     throw Error(cat("cannot write '", path, "': ", std::strerror(errno)));
   }
   push_packer(stream_->out, path);
-  stream_->out.push(CheckedSink(stream_->fd, stream_->failure), 1 << 16);
+  const bool is_packed = stream_->out.size() > 0;
+  struct stat status = {};
+  const bool is_file = fstat(stream_->fd, &status) == 0 && S_ISREG(status.st_mode);
+  // A pipe that has any room takes so many bytes without waiting for its reader.
+  constexpr std::streamsize kBuffer = 1 << 16, kWithoutWaiting = PIPE_BUF;
+  stream_->out.push(CheckedSink(stream_->fd, is_file ? kBuffer : kWithoutWaiting, stream_->failure), kBuffer);
   stream_->out.exceptions(std::ios::badbit);
+  if (!is_file) stream_->watch.emplace(stream_->fd, output_name(path));
+  stream_->shows_lines = !is_file && !is_packed;
 }
 
 LineWriter::~LineWriter() = default;
@@ -139,9 +157,17 @@ void LineWriter::write(std::string_view text) {
   stream_->checked(path_, [&] { stream_->out.write(text.data(), static_cast<std::streamsize>(text.size())); });
 }
 
+// A reader gets a first line when it is there, and further ones a few times a second: one that wanted no more than that
+// must be able to leave before a buffer is full.
 void LineWriter::line(std::string_view text) {
+  constexpr auto kPause = std::chrono::milliseconds(200);
   write(text);
   write("\n");
+  if (!stream_->shows_lines) return;
+  const auto now = std::chrono::steady_clock::now();
+  if (now - stream_->shown < kPause) return;
+  stream_->shown = now;
+  flush();
 }
 
 void LineWriter::flush() {
@@ -149,6 +175,7 @@ void LineWriter::flush() {
 }
 
 void LineWriter::close() {
+  stream_->watch.reset();
   stream_->checked(path_, [&] {
     stream_->out.flush();
     stream_->out.reset();

@@ -97,9 +97,42 @@ void clear_bar() {
   state().bar_shown = false;
 }
 
+// One line without anything that a terminal obeys: names of files and texts out of them are a stranger's. The lines
+// with a spec and a caret, which end an error of a spec, stay lines of their own; their indentation tells them from
+// lines of the log.
+std::string printable(std::string_view text) {
+  const size_t caret = text.rfind('\n');
+  const size_t spec = caret == std::string_view::npos || caret == 0 ? caret : text.rfind('\n', caret - 1);
+  const std::string_view last = caret == std::string_view::npos ? "" : text.substr(caret + 1);
+  const bool has_picture = spec != std::string_view::npos && spec < caret && text.substr(spec + 1).starts_with("  ") &&
+                           last.starts_with("  ") && last.find_first_not_of(' ') + 1 == last.size() &&
+                           last.ends_with('^');
+  if (!has_picture) return one_line(std::string(text));
+  return cat(one_line(std::string(text.substr(0, spec))), "\n",
+             one_line(std::string(text.substr(spec + 1, caret - spec - 1))), "\n", last);
+}
+
+// The same of a JSON object, as escapes in its strings, which lose nothing. JSON has none of these characters
+// elsewhere.
+std::string printable_json(std::string_view object) {
+  std::string line;
+  for (std::string_view rest = object; !rest.empty();) {
+    const CharacterStart next = first_character(rest);
+    const std::string character(rest.substr(0, next.kind == CharacterStart::Kind::kWhole ? next.size : 1));
+    rest.remove_prefix(character.size());
+    if (one_line(character) == character) {
+      line += character;
+      continue;
+    }
+    const std::string quoted = nlohmann::json(character).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
+    line += quoted.substr(1, quoted.size() - 2);
+  }
+  return line;
+}
+
 // An object that is not empty.
 void write_json(spdlog::level::level_enum level, std::string_view object) {
-  state().logger->log(level, "{}", object.substr(1));
+  state().logger->log(level, "{}", printable_json(object.substr(1)));
 }
 
 void write(Level rank, std::string_view prefix, std::string_view line) {
@@ -108,12 +141,12 @@ void write(Level rank, std::string_view prefix, std::string_view line) {
   if (state().options.format == Format::kText) {
     // What ends the program stands at the start of its line, as the shell's other programs have it.
     if (level == spdlog::level::err) state().logger->set_pattern("%v");
-    state().logger->log(level, "{}{}", prefix, line);
+    state().logger->log(level, "{}{}", prefix, printable(line));
     if (level == spdlog::level::err) state().logger->set_pattern(kPattern);
     return;
   }
   const std::string name(choice_at(kLevelNames, static_cast<size_t>(rank)));
-  const nlohmann::json object = {{"level", name}, {"message", std::string(line)}};
+  const nlohmann::json object = {{"level", name}, {"message", printable(line)}};
   write_json(level, object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
@@ -143,7 +176,7 @@ void record(std::string_view text, std::string_view json) {
   if (state().options.format == Format::kJson)
     write_json(spdlog::level::info, json);
   else
-    state().logger->info("{}", text);
+    state().logger->info("{}", printable(text));
 }
 
 Progress::Progress(std::string what, double total) : what_(std::move(what)), total_(total), start_(now()) {}
@@ -169,7 +202,7 @@ void Progress::at(double done, std::string_view note) {
   }
   if (!note.empty()) line += cat(", ", note);
   if (terminal) {
-    std::fprintf(stderr, "\r\033[K%s", line.c_str());
+    std::fprintf(stderr, "\r\033[K%s", one_line(line).c_str());
     std::fflush(stderr);
     state().bar_shown = true;
   } else {

@@ -42,5 +42,47 @@ TEST(Log, LeavesOutLowerLevels) {
   }
 }
 
+// Names of files are a stranger's, and terminals obey what is in them.
+TEST(Log, HasOneLineAndNoControlCharacters) {
+  const std::string name = "a\n[2026-01-01 00:00:00] Training finished\x1b[2J \u009b1m \u202egpj\u2028.";
+  const std::string cleaned = "a [2026-01-01 00:00:00] Training finished [2J  1m  gpj .";
+  const TestFolder folder;
+  const std::string file = folder / "log";
+  log::configure({.format = log::Format::kText, .level = log::Level::kInfo, .file = file});
+  log::info(name);
+  log::warn(name);
+  log::record(name, "{}");
+  log::error(name);
+  log::configure({});
+  const std::vector<std::string> lines = read_lines(file);
+  ASSERT_EQ(lines.size(), 4U);
+  for (const std::string& line : lines) EXPECT_TRUE(line.ends_with(cleaned)) << line;
+}
+
+TEST(Log, KeepsTheLinesThatPointIntoASpec) {
+  const TestFolder folder;
+  const std::string file = folder / "log";
+  log::configure({.format = log::Format::kText, .level = log::Level::kInfo, .file = file});
+  log::error("attention spec, column 2: a\nb\n  x\ry\n   ^");
+  log::error("two\n  lines\nmore");
+  log::configure({});
+  EXPECT_EQ(read_lines(file), (std::vector<std::string>{"Error: attention spec, column 2: a b", "  x y", "   ^",
+                                                        "Error: two   lines more"}));
+}
+
+// What JSON does not need to escape would still reach the terminal.
+TEST(Log, EscapesControlCharactersInJson) {
+  const TestFolder folder;
+  const std::string file = folder / "log";
+  log::configure({.format = log::Format::kJson, .level = log::Level::kInfo, .file = file});
+  log::record("text", "{\"path\":\"\u00e4\u009b\x7f\u202e\\n\"}");
+  log::info("a\u009bb");
+  log::configure({});
+  const std::vector<std::string> lines = read_lines(file);
+  ASSERT_EQ(lines.size(), 2U);
+  EXPECT_TRUE(lines[0].ends_with("\"path\":\"\u00e4\\u009b\\u007f\\u202e\\n\"}")) << lines[0];
+  EXPECT_TRUE(lines[1].ends_with("\"message\":\"a b\"}")) << lines[1];
+}
+
 }  // namespace
 }  // namespace fovea

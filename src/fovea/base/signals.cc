@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "fovea/base/error.h"
+#include "fovea/base/reader_watch.h"
 #include "fovea/base/strings.h"
 
 namespace fovea {
@@ -36,7 +37,7 @@ struct sigaction set_unless_ignored(int signal, void (*handler)(int)) {
 
 void install_signal_handlers() {
   for (const int signal : kStopSignals) set_unless_ignored(signal, remember);
-  // A closed pipe (`fovea translate | head`) becomes a write error that is reported.
+  // A closed pipe (`fovea translate | head`) becomes a write error that is reported (reader_watch.h).
   std::signal(SIGPIPE, SIG_IGN);
   // So does a file that ulimit -f lets grow no more.
   std::signal(SIGXFSZ, SIG_IGN);
@@ -45,6 +46,7 @@ void install_signal_handlers() {
 int interrupting_signal() { return caught.load(); }
 
 void throw_if_interrupted(const char* what) {
+  throw_if_reader_left();
   if (caught.load(std::memory_order_relaxed) == 0) return;
   throw Interrupted(cat(what, " stopped by SIG", sigabbrev_np(caught)));
 }

@@ -58,6 +58,21 @@ void write_into_a_closed_pipe() {
   std::_Exit(message.find("Broken pipe") != std::string::npos ? kGood : kWrong);
 }
 
+// While lines are computed, before the next is written.
+void compute_for_a_closed_pipe() {
+  install();
+  const Pipe pipe;
+  LineWriter out(pipe.name(1));
+  out.line("x");
+  char line = 0;
+  if (read(pipe.ends[0], &line, 1) != 1 || line != 'x') std::_Exit(kWrong);  // a reader gets a line when it is there
+  throw_if_interrupted("computing");
+  close(pipe.ends[0]);
+  std::this_thread::sleep_for(std::chrono::milliseconds(150));
+  const std::string message = message_of([] { throw_if_interrupted("computing"); });
+  std::_Exit(message == cat("cannot write '", pipe.name(1), "': Broken pipe") ? kGood : kWrong);
+}
+
 // The signal comes more than once, lest the first come before `action` waits.
 void interrupt(const std::function<void()>& action) {
   install();
@@ -83,6 +98,18 @@ TEST(SignalsDeathTest, TheSecondInterruptEndsAtOnce) {
 
 TEST(SignalsDeathTest, AClosedPipeIsAnError) {
   EXPECT_EXIT(write_into_a_closed_pipe(), testing::ExitedWithCode(kGood), "");
+}
+
+TEST(SignalsDeathTest, WorkForAClosedPipeEnds) {
+  EXPECT_EXIT(compute_for_a_closed_pipe(), testing::ExitedWithCode(kGood), "");
+}
+
+TEST(Signals, WorkForAFileGoesOn) {
+  const TestFolder folder;
+  LineWriter out(folder / "lines");
+  out.line("x");
+  EXPECT_NO_THROW(throw_if_interrupted("computing"));
+  out.close();
 }
 
 // A pipe that nobody writes into, and one that nobody opens at its other end.

@@ -1,7 +1,5 @@
 #include "fovea/decode/load_decoder.h"
 
-#include <ATen/Parallel.h>
-
 #include <optional>
 #include <string>
 
@@ -12,7 +10,7 @@
 namespace fovea::decode {
 nn::DecoderOnly load_decoder(const nn::Checkpoint& checkpoint, const DecoderConfig& config,
                              const TrainedModelOptions& options) {
-  if (options.cpu_threads > 0) at::set_num_threads(static_cast<int>(options.cpu_threads));
+  nn::set_cpu_threads(options.cpu_threads);
   const at::Device device = nn::parse_device(options.devices);
   nn::DecoderOnly model(config, std::nullopt);
   nn::load_parameters(*model, checkpoint.model, checkpoint.folder / nn::kModelFile);

@@ -83,7 +83,7 @@ std::string ConllScore::report() const {
       cat("processed ", tokens_, " tokens with ", all.gold, " phrases; found: ", all.found,
           " phrases; correct: ", all.correct, ".\n", "accuracy: ", percent(accuracy()), "%; ", scores_of(all), "\n");
   for (const auto& [type, counts] : types_)
-    text += cat(right_aligned(type.name, 17), ": ", scores_of(counts), "  ", counts.found, "\n");
+    text += cat(right_aligned(one_line(type.name), 17), ": ", scores_of(counts), "  ", counts.found, "\n");
   return text;
 }
 

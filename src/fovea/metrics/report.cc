@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "fovea/base/error.h"
+#include "fovea/base/numbers.h"
 #include "fovea/base/strings.h"
 
 namespace fovea::metrics {
@@ -17,7 +19,7 @@ class Digits {
   std::string interval(const Interval& interval) const {
     return cat("μ = ", text(interval.mean), " ± ", text(interval.half_width));
   }
-  double rounded(double value) const { return std::stod(text(value)); }
+  double rounded(double value) const { return number_in<double>(text(value)).value_or(value); }
 
  private:
   int width_;
@@ -85,7 +87,7 @@ std::string comparisons(const Digits& digits, std::span<const MetricResult> resu
   for (const MetricResult& result : results) widest = std::max(widest, result.name.size());
   std::string text;
   for (size_t b = 0; b < results.front().baselines.size(); ++b) {
-    text += cat("\nbaseline ", results.front().baselines[b].name, ":\n");
+    text += cat("\nbaseline ", one_line(results.front().baselines[b].name), ":\n");
     for (const MetricResult& result : results)
       text += cat("  ", result.name, std::string(widest + 2 - result.name.size(), ' '),
                   baseline_line(digits, result.baselines[b]));

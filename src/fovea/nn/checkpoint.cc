@@ -99,12 +99,21 @@ class CheckpointWriter {
   std::map<std::string, std::string> sums_;
 };
 
+bool is_checksum(std::string_view text) {
+  return text.size() == 16 && text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
 class CheckpointReader {
  public:
   CheckpointReader(fs::path folder, std::string_view option) : folder_(std::move(folder)), option_(option) {
     if (!is_checkpoint(folder_, option))
       throw Error(cat("'", folder_.string(), "' is not a checkpoint: it has no ", kChecksumFile));
-    sums_ = parse_map(read_file(path(kChecksumFile)), path(kChecksumFile));
+    sums_ = parse_map(read_regular(kChecksumFile), path(kChecksumFile));
+    for (const auto& [name, sum] : sums_) {
+      if (!is_checksum(sum))
+        throw Error(cat(path(kChecksumFile), ": damaged: '", name, "': got '", sum,
+                        "'; expected a checksum of 16 hexadecimal digits"));
+    }
   }
 
   bool has(const std::string& name) const { return sums_.contains(name); }
@@ -140,9 +149,17 @@ class CheckpointReader {
     const auto sum = sums_.find(name);
     if (sum == sums_.end()) throw Error(cat(path(kChecksumFile), ": damaged: it does not name ", name));
     if (!path_exists(path(name), option_)) throw Error(cat(path(name), ": missing from the checkpoint"));
-    std::string bytes = read_file(path(name));
+    std::string bytes = read_regular(name);
     const bool good = checksum(bytes) == sum->second;
     return {std::move(bytes), good};
+  }
+
+  // A named pipe or a device in a stranger's folder would never end.
+  std::string read_regular(const std::string& name) const {
+    std::error_code none_there;
+    if (!fs::is_regular_file(path(name), none_there))
+      throw Error(cat(path(name), ": is not a regular file; expected the file of a checkpoint"));
+    return read_file(path(name));
   }
 
   void check_tensors(const std::string& name, const NamedTensors& tensors) const {

@@ -1,7 +1,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
 #include <set>
 
@@ -9,6 +8,7 @@
 #include "fovea/base/error.h"
 #include "fovea/base/file.h"
 #include "fovea/base/log.h"
+#include "fovea/base/numbers.h"
 #include "fovea/base/strings.h"
 #include "fovea/nn/checkpoint.h"
 #include "fovea/nn/checkpoint_files.h"
@@ -43,7 +43,10 @@ bool is_replaced(std::string_view ending) {
   return ending.ends_with(kReplaced) && is_aside(ending.substr(0, ending.size() - kReplaced.size()), kNewAside);
 }
 
-int64_t updates_of(const fs::path& path) { return std::stoll(path.filename().string().substr(kPrefix.size())); }
+// The number in the name of a checkpoint.
+int64_t updates_of(const fs::path& path) {
+  return number_in<int64_t>(path.filename().string().substr(kPrefix.size())).value_or(0);
+}
 
 // A number of a checkpoint's progress; nothing where there is none, or it is damaged.
 std::optional<int64_t> progress_number(const fs::path& folder, const char* name) {
@@ -51,9 +54,7 @@ std::optional<int64_t> progress_number(const fs::path& folder, const char* name)
   if (!path_exists(progress, kRunOption)) return std::nullopt;
   try {
     const std::string text = parse_map(read_file(progress.string()), progress.string())[name];
-    int64_t number = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-    if (error == std::errc() && end == text.data() + text.size()) return number;
+    return number_in<int64_t>(text);
   } catch (const Error&) {
   }
   return std::nullopt;

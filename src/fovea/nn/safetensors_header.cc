@@ -20,6 +20,7 @@ static_assert(std::endian::native == std::endian::little, "tensors are written a
 
 constexpr size_t kLengthBytes = kSafetensorsLengthBytes;
 constexpr uint64_t kMaxHeaderBytes = 100'000'000;  // the format's own limit
+constexpr size_t kMaxDimensions = 64;              // libtorch's own limit
 constexpr int kMaxDepth = 3;                       // { name: { shape: [ ... ] } }
 
 constexpr std::array<std::pair<std::string_view, uint64_t>, 13> kElementSizes = {{{"F64", 8},
@@ -170,6 +171,8 @@ class HeaderReader {
         refuse("tensor '", name, "' has an impossible shape");
       entry.shape.push_back(static_cast<int64_t>(size));
     }
+    if (entry.shape.size() > kMaxDimensions)
+      refuse("tensor '", name, "' has ", entry.shape.size(), " dimensions; expected at most ", kMaxDimensions);
     if (empty) bytes = 0;
     const std::vector<uint64_t> offsets = numbers(name, value, "data_offsets");
     if (offsets.size() != 2 || offsets[0] > offsets[1])

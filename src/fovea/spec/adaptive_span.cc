@@ -7,7 +7,8 @@ namespace fovea {
 
 int64_t reach_of(const AdaptiveSpan& span, double z) {
   constexpr int64_t kStep = 64;
-  const double length = std::ceil(std::clamp(z, 0.0, 1.0) * static_cast<double>(span.limit));
+  const double share = z > 0 ? std::min(z, 1.0) : 0;  // 0 for NaN too, which a damaged model may have
+  const double length = std::ceil(share * static_cast<double>(span.limit));
   const int64_t used = std::min(static_cast<int64_t>(length) + span.ramp, span.limit);
   return span.limit - std::min(span.limit - 1, span.limit - used) / kStep * kStep;
 }

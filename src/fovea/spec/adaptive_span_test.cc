@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "fovea/spec/attention_config.h"
 
 namespace fovea {
@@ -15,6 +17,10 @@ TEST(AdaptiveSpan, ReachesItsMaskAndUpTo63KeysMore) {
   EXPECT_EQ(reach_of(span, 32.5 / 8192), 128);   // 65
   EXPECT_EQ(reach_of(span, 390.0 / 8192), 448);  // 422
   EXPECT_EQ(reach_of(span, 1), 8192);
+  // A damaged model.
+  EXPECT_EQ(reach_of(span, std::numeric_limits<double>::quiet_NaN()), reach_of(span, 0));
+  EXPECT_EQ(reach_of(span, -1e300), reach_of(span, 0));
+  EXPECT_EQ(reach_of(span, std::numeric_limits<double>::infinity()), 8192);
   EXPECT_EQ(reach_of(span, 0.9999), 8192);
   EXPECT_EQ(reach_of({100, 5}, 0), 36);     // 100 - 64
   EXPECT_EQ(reach_of({100, 5}, 0.5), 100);  // 55: only 45 to cut

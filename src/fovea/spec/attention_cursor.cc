@@ -1,5 +1,8 @@
 #include "fovea/spec/attention_cursor.h"
 
+#include <algorithm>
+
+#include "fovea/base/error.h"
 #include "fovea/spec/attention_names.h"
 
 namespace fovea {
@@ -7,7 +10,7 @@ namespace {
 
 bool continues_character(char c) { return (static_cast<unsigned char>(c) & 0xc0) == 0x80; }  // of UTF-8
 
-// The sentence, the text (control characters blanked, far ends cut) and a caret under the column.
+// The sentence, the text (blanks for control characters, far ends cut) and a caret under the column.
 std::string picture(const std::string& why, std::string_view text, size_t at) {
   constexpr size_t kAround = 100;
   const auto whole = [&](size_t cut) {  // not within a character
@@ -15,12 +18,12 @@ std::string picture(const std::string& why, std::string_view text, size_t at) {
     return cut;
   };
   const size_t begin = whole(at > kAround ? at - kAround : 0), end = whole(begin + 2 * kAround);
-  std::string line(text.substr(begin, end - begin)), caret;
-  for (size_t i = 0; i < line.size(); ++i) {
-    if (static_cast<unsigned char>(line[i]) < 0x20 || line[i] == 0x7f) line[i] = ' ';
-    if (begin + i < at && !continues_character(line[i])) caret += ' ';
-  }
-  return cat("attention spec, column ", at + 1, ": ", why, "\n  ", line, "\n  ", caret, "^");
+  const size_t column = std::min(at, end);
+  const std::string before = one_line(std::string(text.substr(begin, column - begin))),
+                    behind = one_line(std::string(text.substr(column, end - column)));
+  const auto characters = std::ranges::count_if(before, [](char c) { return !continues_character(c); });
+  const std::string caret(static_cast<size_t>(characters), ' ');
+  return cat("attention spec, column ", at + 1, ": ", one_line(why), "\n  ", before, behind, "\n  ", caret, "^");
 }
 
 }  // namespace

@@ -199,6 +199,7 @@ void add_figures(AnalyzeJson& object, const std::vector<MeanFigure>& figures, bo
 std::string aligned_table(const std::vector<std::string>& header, const std::vector<std::vector<std::string>>& cells) {
   std::vector<std::vector<std::string>> rows = {header};
   rows.insert(rows.end(), cells.begin(), cells.end());
+  for (auto& row : rows) std::ranges::transform(row, row.begin(), one_line);
   const auto width_of = [](const std::string& cell) {  // characters of UTF-8
     return static_cast<size_t>(std::count_if(cell.begin(), cell.end(), [](char c) { return (c & 0xC0) != 0x80; }));
   };

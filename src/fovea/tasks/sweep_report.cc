@@ -6,6 +6,7 @@
 
 #include "fovea/analysis/plot.h"
 #include "fovea/base/error.h"
+#include "fovea/base/numbers.h"
 #include "fovea/base/strings.h"
 #include "fovea/spec/run_options.h"
 #include "fovea/tasks/analyze_report.h"
@@ -28,7 +29,8 @@ NumberedSpec numbered(const std::string& spec) {
   if (begin == std::string::npos) return {spec, {}};
   size_t end = spec.find_first_not_of("0123456789.", begin);
   if (end == std::string::npos) end = spec.size();
-  return {spec.substr(0, begin) + "k" + spec.substr(end), std::stod(spec.substr(begin, end - begin))};
+  return {spec.substr(0, begin) + "k" + spec.substr(end),
+          number_in<double>(spec.substr(begin, end - begin)).value_or(0)};
 }
 
 }  // namespace

@@ -3,6 +3,8 @@
 #include <sentencepiece_processor.h>
 
 #include <algorithm>
+#include <charconv>
+#include <cstdint>
 #include <new>
 #include <optional>
 
@@ -269,7 +271,9 @@ std::string Vocab::surface(int64_t id) const {
   std::string text = piece(id);
   if (is_byte(id)) {  // "<0x41>"
     constexpr size_t kDigits = 3;
-    return {static_cast<char>(std::stoi(text.substr(kDigits, 2), nullptr, 16))};
+    uint8_t byte = 0;
+    std::from_chars(text.data() + std::min(kDigits, text.size()), text.data() + text.size(), byte, 16);
+    return {static_cast<char>(byte)};
   }
   return with_blanks(std::move(text));
 }

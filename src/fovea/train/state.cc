@@ -1,14 +1,21 @@
 #include "fovea/train/state.h"
 
-#include <charconv>
+#include <limits>
+#include <optional>
+#include <type_traits>
 
 #include "fovea/base/error.h"
+#include "fovea/base/numbers.h"
 #include "fovea/base/strings.h"
 
 namespace fovea::train {
 namespace {
 
 constexpr std::string_view kBest = "best.", kBestUpdates = "best-updates.", kStalled = "stalled.";
+// Far beyond what a run reaches, and far from what an int64_t overflows at. A checkpoint's name has room for as many
+// updates.
+constexpr int64_t kMostUpdates = 1'000'000'000'000'000;
+constexpr double kMostSeconds = 1e10;  // three centuries
 
 class StateReader {
  public:
@@ -20,13 +27,19 @@ class StateReader {
     return found->second;
   }
 
+  // A finite number within [low, high].
   template <class T>
-  void number(const std::string& key, T& out) const {
+  void number(const std::string& key, T& out, std::type_identity_t<T> low = std::numeric_limits<T>::lowest(),
+              std::type_identity_t<T> high = std::numeric_limits<T>::max()) const {
     const std::string& value = text(key);
-    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), out);
-    if (error != std::errc() || end != value.data() + value.size())
-      throw Error(cat(origin_, ": ", key, ": got '", value, "'; expected a number"));
+    const std::optional<T> number = number_in<T>(value, low, high);
+    if (!number) {
+      constexpr const char* kKind = std::is_integral_v<T> ? "a whole number" : "a number";
+      throw Error(cat(origin_, ": ", key, ": got '", value, "'; expected ", kKind, " from ", low, " to ", high));
+    }
+    out = *number;
   }
+  void count(const std::string& key, int64_t& out, int64_t most) const { number(key, out, 0, most); }
 
  private:
   const std::map<std::string, std::string>& map_;
@@ -56,21 +69,24 @@ std::map<std::string, std::string> to_map(const TrainState& state) {
 TrainState from_map(const std::map<std::string, std::string>& map, const std::string& origin) {
   const StateReader reader(map, origin);
   TrainState state;
-  reader.number("updates", state.updates);
-  reader.number("epoch", state.epoch);
-  reader.number("batch", state.batch);
-  reader.number("skipped", state.skipped);
-  reader.number("skipped-in-a-row", state.skipped_in_a_row);
-  reader.number("validated", state.validated);
-  reader.number("seconds", state.seconds);
+  reader.count("updates", state.updates, kMostUpdates);
+  reader.count("skipped", state.skipped, kMostUpdates);
+  reader.count("skipped-in-a-row", state.skipped_in_a_row, state.skipped);
+  // An epoch has a batch at least, which makes an update or is skipped.
+  reader.number("epoch", state.epoch, 1, 1 + state.updates + state.skipped);
+  reader.count("batch", state.batch, kMostUpdates);
+  reader.count("validated", state.validated, state.updates);
+  reader.number("seconds", state.seconds, 0, kMostSeconds);
   state.data = reader.text("data");
   state.valid_data = reader.text("valid-data");
   for (const auto& [key, value] : map) {
-    if (!key.starts_with(kStalled)) continue;
-    const std::string metric = key.substr(kStalled.size());
-    BestValue& best = state.best[metric];
-    reader.number(key, best.stalled);
-    reader.number(cat(kBestUpdates, metric), best.updates);
+    for (const std::string_view prefix : {kBest, kBestUpdates, kStalled}) {
+      if (key.starts_with(prefix)) state.best.try_emplace(key.substr(prefix.size()));
+    }
+  }
+  for (auto& [metric, best] : state.best) {
+    reader.count(cat(kBestUpdates, metric), best.updates, state.updates);
+    reader.count(cat(kStalled, metric), best.stalled, state.updates);
     if (map.contains(cat(kBest, metric))) reader.number(cat(kBest, metric), best.value.emplace());
   }
   return state;

@@ -39,8 +39,41 @@ TEST(TrainState, SaysWhatIsMissingOrMalformed) {
   };
   EXPECT_EQ(message("epoch", nullptr), "origin: no 'epoch'");
   EXPECT_EQ(message("valid-data", nullptr), "origin: no 'valid-data'");
-  EXPECT_EQ(message("epoch", "1x"), "origin: epoch: got '1x'; expected a number");
-  EXPECT_EQ(message("seconds", ""), "origin: seconds: got ''; expected a number");
+  EXPECT_EQ(message("epoch", "1x"), "origin: epoch: got '1x'; expected a whole number from 1 to 1");
+  EXPECT_EQ(message("seconds", ""), "origin: seconds: got ''; expected a number from 0 to 1e+10");
+}
+
+// A stranger's run, or a damaged disk.
+TEST(TrainState, RefusesNumbersThatNoRunReaches) {
+  TrainState state;
+  state.updates = 100;
+  state.epoch = 3;
+  state.best["bleu"] = {25, 50, 4};
+  const std::map<std::string, std::string> map = to_map(state);
+  const auto is_refused = [&](const std::string& key, const char* value) {
+    std::map<std::string, std::string> changed = map;
+    changed[key] = value;
+    const std::string message = message_of([&] { from_map(changed, "origin"); });
+    return message.starts_with("origin: ") && message.find(value) != std::string::npos;
+  };
+  for (const char* key :
+       {"updates", "epoch", "batch", "skipped", "skipped-in-a-row", "validated", "best-updates.bleu", "stalled.bleu"}) {
+    for (const char* value : {"-5", "9223372036854775807", "9223372036854775808", "1e3", "0x1", "nan", "+1"})
+      EXPECT_TRUE(is_refused(key, value)) << key << " " << value;
+  }
+  for (const auto& [key, value] : {std::pair("epoch", "0"),
+                                   {"epoch", "102"},
+                                   {"validated", "101"},
+                                   {"stalled.bleu", "101"},
+                                   {"best-updates.bleu", "101"},
+                                   {"skipped-in-a-row", "1"}})
+    EXPECT_TRUE(is_refused(key, value)) << key << " " << value;
+  for (const char* value : {"-1", "1e300", "inf", "nan", "1e999"}) EXPECT_TRUE(is_refused("seconds", value)) << value;
+  for (const char* value : {"inf", "nan", "1e999"}) EXPECT_TRUE(is_refused("best.bleu", value)) << value;
+  std::map<std::string, std::string> half = map;
+  half.erase("stalled.bleu");
+  EXPECT_EQ(message_of([&] { from_map(half, "origin"); }), "origin: no 'stalled.bleu'");
+  EXPECT_EQ(to_map(from_map(map, "origin")), map);
 }
 
 }  // namespace

@@ -36,7 +36,7 @@ double seconds_since(Clock::time_point start) { return std::chrono::duration<dou
 
 const TrainConfig& checked(const TrainConfig& config) {
   validate(config);
-  if (config.cpu_threads > 0) at::set_num_threads(static_cast<int>(config.cpu_threads));
+  nn::set_cpu_threads(config.cpu_threads);
   return config;
 }
 
@@ -101,7 +101,11 @@ void Trainer::log_start() const {
 void Trainer::resume(const nn::Checkpoint& checkpoint) {
   check_same_model(checkpoint, task_->identity(), folder_->path());
   const std::string origin = cat("resuming '", folder_->path().string(), "'");
-  state_ = from_map(checkpoint.progress, origin);
+  const std::string progress_file = (checkpoint.folder / nn::kProgressFile).string();
+  state_ = from_map(checkpoint.progress, progress_file);
+  if (nn::checkpoint_path(folder_->path(), state_.updates).filename() != checkpoint.folder.filename())
+    throw Error(cat(progress_file, ": updates: got ", state_.updates, "; expected the number in the folder's name, ",
+                    checkpoint.folder.filename().string()));
   updater_.restore(checkpoint, origin);
   saved_ = state_.updates;
   log::info(cat("[run] resuming after update ", state_.updates, " in epoch ", state_.epoch,
@@ -144,7 +148,10 @@ void Trainer::load_pretrained() {
 
 void Trainer::start_epoch() {
   items_ = task_->begin_epoch(state_.epoch);
-  state_.batch = std::min(state_.batch, std::ssize(items_));
+  if (state_.batch > std::ssize(items_))
+    throw Error(cat("resuming '", folder_->path().string(), "': ", nn::kProgressFile, ": batch: got ", state_.batch,
+                    ", but epoch ", state_.epoch, " has ", thousands(std::ssize(items_)),
+                    " batches; begin again with --overwrite or another --model"));
   items_done_ = std::accumulate(items_.begin(), items_.begin() + state_.batch, int64_t{0});
 }
 

@@ -167,25 +167,7 @@ int64_t usual_layer(const std::string& name) {
 
 BertScore read_baseline(const std::string& path, int64_t layer) {
   require_file(path, "--bertscore-baseline");
-  const std::vector<std::string> lines = read_lines(path);
-  const auto row = static_cast<size_t>(layer) + 1;  // behind the line of names
-  if (row >= lines.size())
-    throw Error(cat("--bertscore-baseline: '", path, "' has ", lines.empty() ? 0 : lines.size() - 1,
-                    " rows; expected one for layer ", layer, " (LAYER,P,R,F)"));
-  const std::vector<std::string> columns = split(lines[row], ',');
-  BertScore baseline;
-  const std::array<double*, 3> values = {&baseline.precision, &baseline.recall, &baseline.f1};
-  bool fits = columns.size() == 4;
-  for (size_t i = 0; fits && i < values.size(); ++i) {
-    char* end = nullptr;
-    const std::string text(trim(columns[i + 1]));
-    *values[i] = std::strtod(text.c_str(), &end);
-    fits = !text.empty() && *end == '\0' && std::isfinite(*values[i]) && *values[i] < 1;
-  }
-  if (!fits)
-    throw Error(
-        cat("--bertscore-baseline: '", path, "', line ", row + 1, ": expected LAYER,P,R,F with numbers below 1"));
-  return baseline;
+  return parse_baseline(read_lines(path), path, layer);
 }
 
 std::vector<BertScore> bert_scores(const TextEncoder& encoder, int64_t layer, bool idf,

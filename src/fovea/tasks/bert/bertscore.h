@@ -9,6 +9,7 @@
 #include "fovea/base/fields.h"
 #include "fovea/metrics/evaluate.h"
 #include "fovea/spec/run_options.h"
+#include "fovea/tasks/bert/baseline.h"
 #include "fovea/tasks/bert/text_encoder.h"
 
 // BERTScore (Zhang et al. 2020), as the package bert-score computes it: each token of one text is matched with the most
@@ -39,10 +40,6 @@ struct BertScoreOptions : MachineOptions {
                   "rescale by the row of the layer in this file of baselines: LAYER,P,R,F after a line of names")),
         MachineOptions::fields());
   }
-};
-
-struct BertScore {
-  double precision = 0, recall = 0, f1 = 0;
 };
 
 // The layer that bert-score takes for a model of this name; -1 if it has none.

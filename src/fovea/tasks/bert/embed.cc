@@ -44,10 +44,10 @@ int64_t embed(const EmbedOptions& options) {
   }
   std::vector<std::vector<int64_t>> sequences;
   for (const std::string& line : lines) sequences.push_back(encoder.encode(line));
+  LineWriter output(options.output);
   nn::NamedTensors vectors;
   each_vector(encoder, sequences, layer,
               [&](size_t line, const at::Tensor& vector) { vectors[std::to_string(line)] = vector; });
-  LineWriter output(options.output);
   output.write(nn::print_safetensors(vectors));
   output.close();
   return std::ssize(lines);

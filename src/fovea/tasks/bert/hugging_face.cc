@@ -15,7 +15,8 @@
 namespace fovea::bert {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Json = nlohmann::json;  // finds a key by its tree; ordered_json looks through all of them at each new key
+using WrittenJson = nlohmann::ordered_json;
 
 constexpr const char* kConfigJson = "config.json";
 constexpr const char* kTokenizerJson = "tokenizer_config.json";
@@ -197,7 +198,7 @@ void require_expressible(const EncoderConfig& config, const text::EncoderVocab& 
   }
 }
 
-Json config_json(const EncoderConfig& config) {
+WrittenJson config_json(const EncoderConfig& config) {
   return {{"architectures", {"BertModel"}},
           {"model_type", "bert"},
           {"vocab_size", config.dim_vocabs[0]},
@@ -262,7 +263,11 @@ EncoderConfig parse_bert_config(const std::string& json, const std::string& orig
   if (config.dim_emb % config.transformer_heads != 0)
     throw Error(cat(origin, ": hidden_size ", config.dim_emb, " is not a multiple of num_attention_heads ",
                     config.transformer_heads));
-  validate(config);
+  try {
+    validate(config);
+  } catch (const Error& error) {
+    throw Error(cat(origin, ": ", error.what()));
+  }
   return config;
 }
 
@@ -308,11 +313,11 @@ void write_bert(const BertModel& model, const std::filesystem::path& folder) {
   const auto files = model.vocab.files();
   const std::string& words = files.at(text::kWordPieceOptionsFile);
   const auto has = [&](std::string_view word) { return words.find(word) != std::string::npos; };
-  const Json tokenizer = {{"tokenizer_class", "BertTokenizer"},
-                          {"do_lower_case", has("lowercase")},
-                          {"strip_accents", has("strip-accents")},
-                          {"tokenize_chinese_chars", has("split-chinese")},
-                          {"model_max_length", model.config.max_positions}};
+  const WrittenJson tokenizer = {{"tokenizer_class", "BertTokenizer"},
+                                 {"do_lower_case", has("lowercase")},
+                                 {"strip_accents", has("strip-accents")},
+                                 {"tokenize_chinese_chars", has("split-chinese")},
+                                 {"model_max_length", model.config.max_positions}};
   const std::string weights = nn::print_safetensors(hugging_face_tensors(model), {{"format", "pt"}});
   AsideFolder aside(folder.has_filename() ? folder : folder.parent_path());  // without a slash at the end
   write_file(aside.path() / kTokenizerJson, tokenizer.dump(2) + "\n");

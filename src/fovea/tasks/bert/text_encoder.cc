@@ -1,6 +1,5 @@
 #include "fovea/tasks/bert/text_encoder.h"
 
-#include <ATen/Parallel.h>
 #include <c10/core/InferenceMode.h>
 
 #include <algorithm>
@@ -159,7 +158,7 @@ BertModel encoder_of_checkpoint(const nn::Checkpoint& checkpoint, const std::str
 }
 
 TextEncoder load_encoder(const std::string& path, const MachineOptions& machine, const std::string& option) {
-  if (machine.cpu_threads > 0) at::set_num_threads(static_cast<int>(machine.cpu_threads));
+  nn::set_cpu_threads(machine.cpu_threads);
   const at::Device device = nn::parse_device(machine.devices);
   TextEncoder encoder = load_any(path, device, option);
   std::filesystem::path folder = path;

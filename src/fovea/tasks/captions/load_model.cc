@@ -1,7 +1,5 @@
 #include "fovea/tasks/captions/load_model.h"
 
-#include <ATen/Parallel.h>
-
 #include <memory>
 #include <optional>
 #include <utility>
@@ -54,7 +52,7 @@ struct ValidatedCaptionModel {
 }  // namespace
 
 LoadedCaptionModel load_caption_model(const TrainedModelOptions& options) {
-  if (options.cpu_threads > 0) at::set_num_threads(static_cast<int>(options.cpu_threads));
+  nn::set_cpu_threads(options.cpu_threads);
   const at::Device device = nn::parse_device(options.devices);
   const nn::Checkpoint checkpoint = decode::open_checkpoint(options.model, {kTask});
   const CaptionConfig config = config_of_checkpoint(checkpoint);

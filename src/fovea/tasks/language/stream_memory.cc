@@ -76,7 +76,7 @@ void StreamMemory::restore(const nn::NamedTensors& tensors, const Expected& expe
     bool fits = true;
     for (const int64_t length : memory.lengths) {
       fits = fits && length >= 0 && length <= limit_;
-      units += length;
+      if (fits) units += length;
     }
     for (int64_t layer = 0; layer < expected.layers; ++layer) {
       const at::Tensor& inputs = carried_tensor(tensors, cat(shard, "/", layer), 2, origin);

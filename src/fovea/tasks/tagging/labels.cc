@@ -50,6 +50,7 @@ LabelSet LabelSet::from_contents(const std::string& contents, const std::string&
     if (parts.prefix == 'B')
       is_whole = is_whole && different.contains(cat("I-", parts.type)) && different.contains("O");
     if (parts.prefix == 'E' || parts.prefix == 'S') is_whole = false;
+    if (!is_valid_utf8(name) || std::ranges::any_of(name, is_space)) is_whole = false;
   }
   if (!is_whole)
     throw Error(cat(origin, ": damaged: expected different labels, one per line, I-TYPE with each B-TYPE"));

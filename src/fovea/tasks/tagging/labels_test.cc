@@ -40,7 +40,8 @@ TEST(LabelSet, OfWordsHasNoMore) {
 }
 
 TEST(LabelSet, SaysWhatIsDamaged) {
-  for (const char* contents : {"", "\n", "O\nO\n", "O\nI-X\n", "O\nB-X\n", "B-X\nI-X\n", "O\nS-X\n", "O\n\nX\n"})
+  for (const char* contents : {"", "\n", "O\nO\n", "O\nI-X\n", "O\nB-X\n", "B-X\nI-X\n", "O\nS-X\n", "O\n\nX\n",
+                               "O\r\n", "O\na b\n", "O\n\xff\n", "\tO\n"})
     EXPECT_EQ(message_of([&] { LabelSet::from_contents(contents, "labels.txt"); }),
               "labels.txt: damaged: expected different labels, one per line, I-TYPE with each B-TYPE")
         << contents;

@@ -1,7 +1,5 @@
 #include "fovea/tasks/tagging/load_model.h"
 
-#include <ATen/Parallel.h>
-
 #include <string>
 #include <utility>
 
@@ -46,7 +44,7 @@ LoadedTagger load_tagger(const nn::Checkpoint& checkpoint, const TrainedModelOpt
                          .dialect = parse_choice<metrics::LabelDialect>(
                              metrics::kLabelDialectNames, config.label_dialect, cat(origin, ": label-dialect: got"))};
   check_vocabulary(checkpoint, config, loaded);
-  if (options.cpu_threads > 0) at::set_num_threads(static_cast<int>(options.cpu_threads));
+  nn::set_cpu_threads(options.cpu_threads);
   const at::Device device = nn::parse_device(options.devices);
   loaded.model = Tagger(config, loaded.labels.size(), std::nullopt);
   nn::load_parameters(*loaded.model, checkpoint.model, checkpoint.folder / nn::kModelFile);

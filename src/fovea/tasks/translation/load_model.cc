@@ -1,7 +1,5 @@
 #include "fovea/tasks/translation/load_model.h"
 
-#include <ATen/Parallel.h>
-
 #include <optional>
 
 #include "fovea/base/error.h"
@@ -62,7 +60,7 @@ const std::string& file_of(const nn::Checkpoint& checkpoint, const std::string& 
 }  // namespace
 
 LoadedModel load_model(const ModelOptions& options, std::string_view option) {
-  if (options.cpu_threads > 0) at::set_num_threads(static_cast<int>(options.cpu_threads));
+  nn::set_cpu_threads(options.cpu_threads);
   const at::Device device = nn::parse_device(options.devices);
   const nn::Checkpoint checkpoint = decode::open_checkpoint(options.model, {kTask}, option);
   const std::string folder = checkpoint.folder.string(), weights = cat(folder, "/", nn::kModelFile);

@@ -87,7 +87,7 @@ void draw_sentence(const AnalyzeOptions& config) {
   inputs.insert(inputs.end(), outputs.begin(), outputs.end() - 1);
   const at::Tensor weights = cross_attention(loaded, config, source, inputs);
   const auto* data = weights.const_data_ptr<float>();
-  std::cout << target << "\n\n"
+  std::cout << one_line(target) << "\n\n"
             << analysis::draw({.sources = piece_names(loaded.source, source),
                                .targets = piece_names(loaded.target, outputs),
                                .weights = {data, data + weights.numel()}})

@@ -4,11 +4,13 @@
 
 #include "fovea/base/error.h"
 #include "fovea/base/strings.h"
+#include "fovea/nn/checkpoint_files.h"
 
 namespace fovea::train {
 namespace {
 
-constexpr std::string_view kBest = "best.", kBestUpdates = "best-updates.", kStalled = "stalled.";
+constexpr std::string_view kBest = nn::kBestEntry, kBestUpdates = nn::kBestUpdatesEntry, kStalled = "stalled.";
+constexpr const char* kLearnRate = "learn-rate";
 
 class StateReader {
  public:
@@ -36,7 +38,7 @@ class StateReader {
 }  // namespace
 
 std::map<std::string, std::string> to_map(const TrainState& state) {
-  std::map<std::string, std::string> map = {{"updates", std::to_string(state.updates)},
+  std::map<std::string, std::string> map = {{nn::kUpdatesEntry, std::to_string(state.updates)},
                                             {"epoch", std::to_string(state.epoch)},
                                             {"batch", std::to_string(state.batch)},
                                             {"skipped", std::to_string(state.skipped)},
@@ -45,6 +47,7 @@ std::map<std::string, std::string> to_map(const TrainState& state) {
                                             {"seconds", shortest(state.seconds)},
                                             {"data", state.data},
                                             {"valid-data", state.valid_data}};
+  if (state.learn_rate) map[kLearnRate] = shortest(*state.learn_rate);
   for (const auto& [metric, best] : state.best) {
     if (best.value) map[cat(kBest, metric)] = shortest(*best.value);
     map[cat(kBestUpdates, metric)] = std::to_string(best.updates);
@@ -56,13 +59,14 @@ std::map<std::string, std::string> to_map(const TrainState& state) {
 TrainState from_map(const std::map<std::string, std::string>& map, const std::string& origin) {
   const StateReader reader(map, origin);
   TrainState state;
-  reader.number("updates", state.updates);
+  reader.number(nn::kUpdatesEntry, state.updates);
   reader.number("epoch", state.epoch);
   reader.number("batch", state.batch);
   reader.number("skipped", state.skipped);
   reader.number("skipped-in-a-row", state.skipped_in_a_row);
   reader.number("validated", state.validated);
   reader.number("seconds", state.seconds);
+  if (map.contains(kLearnRate)) reader.number(kLearnRate, state.learn_rate.emplace());
   state.data = reader.text("data");
   state.valid_data = reader.text("valid-data");
   for (const auto& [key, value] : map) {

@@ -129,7 +129,7 @@ class Options(unittest.TestCase):
         rate = ["--learn-rate", 0.01, "--lr-warmup", 2]
         for name, first, then, jumps in (
                 ("cosine", ["--lr-decay", "cosine", "--after-batches", 8], ["--after-batches", 16], True),
-                ("linear", ["--lr-decay", "linear", "--after-epochs", 1], ["--after-epochs", 2], True),
+                ("linear", ["--lr-decay", "linear", "--after-batches", 0, "--after-epochs", 1], ["--after-epochs", 2], True),
                 ("higher", ["--after-batches", 8], ["--after-batches", 9, "--learn-rate", 0.02], True),
                 ("lower", ["--after-batches", 8], ["--after-batches", 9, "--learn-rate", 0.005], True),
                 ("rewarmed", ["--after-batches", 8], ["--after-batches", 9, "--lr-warmup", 4000], True),
@@ -138,18 +138,15 @@ class Options(unittest.TestCase):
                 ("done", ["--lr-decay", "cosine", "--after-batches", 8], [], False)):
             with self.subTest(name):
                 model = PLACE.folder / f"rate-{name}"
-                training = ["--mini-batch-words", 5000, "--save-freq", 100]
-                checked(*PLACE.training(model, *rate, *training, *first)) if name != "warming" else checked(
-                    *PLACE.training(model, "--learn-rate", 0.01, *training, *first))
-                again = {"warming": ["--learn-rate", 0.01]}.get(name, rate)
-                merged = dict(zip(map(str, [*again, *first, *then][::2]), [*again, *first, *then][1::2]))
-                said = checked(*PLACE.training(model, *training, *[part for pair in merged.items() for part in pair])).stderr
+                train(model, *rate, *first)
+                said = train(model, *rate, *first, *then)
                 found = [line for line in warnings(said) if "the learning rate jumps from " in line]
                 self.assertEqual(len(found), jumps, said)
 
     def test_a_run_that_is_done_has_no_new_best(self):
         model = PLACE.folder / "done"
-        options = ["--valid-sets", *PLACE.sides["valid"], "--valid-metrics", "ce-mean-words", "perplexity", "--valid-freq", 5]
+        options = ["--valid-sets", *PLACE.sides["valid"], "--valid-metrics", "ce-mean-words", "perplexity", "--valid-freq", 5,
+                   "--learn-rate", 0.01, "--lr-warmup", 2]
         self.assertIn("new best", train(model, *options))
         for _ in range(2):
             said = train(model, *options)
@@ -168,7 +165,8 @@ class Choice(Refusals):
     @classmethod
     def setUpClass(cls):
         cls.model = PLACE.folder / "chosen"
-        train(cls.model, *VALIDATION, "--keep-last", 3, updates=12)
+        # Nothing gets better: the first validation chose the best checkpoint.
+        train(cls.model, *VALIDATION, "--keep-last", 3, "--learn-rate", 0, updates=12)
 
     def said(self, model, *options):
         return checked("translate", "--model", model, *options, stdin="un stelli .\n").stderr
@@ -226,9 +224,8 @@ class Choice(Refusals):
         self.assertIn("resuming after update 12", said)
         best = copy(self.model, "lost-best-folder")
         shutil.rmtree(best / os.readlink(best / "best"))
-        if (best / "last").exists():
-            said = train(best, *VALIDATION, "--keep-last", 3, updates=13)
-            self.assertIn("the checkpoint of the best ce-mean-words, '", said)
+        said = train(best, *VALIDATION, "--keep-last", 3, updates=13)
+        self.assertIn("the checkpoint of the best ce-mean-words, '", said)
 
     def test_runs_as_they_are_do_not_warn(self):
         model = PLACE.folder / "plain-run"

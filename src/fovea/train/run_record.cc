@@ -19,11 +19,11 @@
 namespace fovea::train {
 namespace {
 
-using Json = nlohmann::json;
+using RecordJson = nlohmann::json;
 
 // Calls `see` with each line that is a JSON object with the text "event", until it has been called for the last.
 void read_records(const std::filesystem::path& run,
-                  const std::function<void(const std::string& event, const Json& line)>& see) {
+                  const std::function<void(const std::string& event, const RecordJson& line)>& see) {
   const std::filesystem::path path = run / kRunRecordFile;
   std::error_code none_there;
   if (!std::filesystem::is_regular_file(path, none_there)) return;
@@ -32,20 +32,20 @@ void read_records(const std::filesystem::path& run,
     end = std::min(text.find('\n', begin), text.size());
     const std::string_view line = std::string_view(text).substr(begin, end - begin);
     if (line.find(R"("event":"train")") != std::string_view::npos) continue;  // most lines: they need not be parsed
-    const Json record = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+    const RecordJson record = RecordJson::parse(line, nullptr, /*allow_exceptions=*/false);
     if (!record.is_object()) continue;
     const auto event = record.find("event");
     if (event != record.end() && event->is_string()) see(event->get<std::string>(), record);
   }
 }
 
-bool is_after(const Json& record, int64_t updates) {
+bool is_after(const RecordJson& record, int64_t updates) {
   const auto found = record.find("updates");
   return found != record.end() && found->is_number_integer() && found->get<int64_t>() == updates;
 }
 
 // Adds the member `name`, an object of texts; false if there is none.
-bool add_texts(const Json& record, const char* name, std::map<std::string, std::string>& texts) {
+bool add_texts(const RecordJson& record, const char* name, std::map<std::string, std::string>& texts) {
   const auto found = record.find(name);
   if (found == record.end() || !found->is_object()) return false;
   for (const auto& [key, value] : found->items()) {
@@ -78,13 +78,13 @@ RunRecord::RunRecord(const std::filesystem::path& run)
 }
 
 std::map<std::string, std::string> recorded_options(const std::filesystem::path& run, int64_t updates) {
-  Json start, saver;
-  read_records(run, [&](const std::string& event, const Json& record) {
+  RecordJson start, saver;
+  read_records(run, [&](const std::string& event, const RecordJson& record) {
     if (event == "start") start = record;
     if (event == "save" && is_after(record, updates)) saver = start;
   });
   std::map<std::string, std::string> options;
-  const Json& process = saver.is_object() ? saver : start;
+  const RecordJson& process = saver.is_object() ? saver : start;
   if (!process.is_object() || !add_texts(process, "options", options) || !add_texts(process, "defaults", options))
     return {};
   return options;
@@ -94,7 +94,7 @@ std::map<std::string, double> recorded_values(const std::filesystem::path& run, 
                                               const std::string& valid_data) {
   std::map<std::string, double> values;
   bool is_same_data = true;
-  read_records(run, [&](const std::string& event, const Json& record) {
+  read_records(run, [&](const std::string& event, const RecordJson& record) {
     const auto data = record.find("valid_data");
     if (event == "start") is_same_data = data == record.end() || *data == valid_data;
     if (event != "valid" || !is_same_data || !is_after(record, updates)) return;
@@ -107,7 +107,8 @@ std::map<std::string, double> recorded_values(const std::filesystem::path& run, 
 
 std::string as_recorded(const std::string& text) {
   if (is_valid_utf8(text)) return text;
-  return Json::parse(Json(text).dump(-1, ' ', false, Json::error_handler_t::replace)).get<std::string>();
+  return RecordJson::parse(RecordJson(text).dump(-1, ' ', false, RecordJson::error_handler_t::replace))
+      .get<std::string>();
 }
 
 void RunRecord::write(std::string_view object) {

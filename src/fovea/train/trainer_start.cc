@@ -133,7 +133,7 @@ void Trainer::compare_options(const RunOptions& options, bool is_same_data) cons
   if (!is_known && rates.next < rates.last) return;  // a schedule that falls explains it
   const bool falls_to_limit = config_.lr_decay == "cosine" || config_.lr_decay == "linear";
   log::warn(cat("the learning rate jumps from ", scientific(rates.last, 4), " at update ", state_.updates, " to ",
-                scientific(rates.next, 4), " at update ", update, "",
+                scientific(rates.next, 4), " at update ", update,
                 is_known ? cat(", where the options of the run so far give ", scientific(rates.planned, 4)) : "",
                 falls_to_limit ? cat("; --lr-decay ", config_.lr_decay, " falls to 0 at the limit of the run, so ",
                                      "another limit changes the whole schedule")

@@ -136,6 +136,16 @@ class Use(unittest.TestCase):
         self.assertEqual((other.returncode, other.stderr.count("\n")), (1, 1), other.stderr)
         self.assertIn("--valid-sets", other.stderr)
 
+    def test_routed(self):
+        """Warned of once in training and in scoring, and in the signature, as for text."""
+        warning = "routed(c,w) chooses the members of a cluster in the whole segment, so probabilities are optimistic"
+        for name, attention, count in (("routed", "1*full;1*routed(3,8)", 1), ("routed-causal", "1*full;1*routed(3,8,causal)", 0)):
+            options = ["--after-batches", 4, "--valid-sets", VALID, "--valid-freq", 2, "--attention", attention]
+            self.assertEqual(checked(*training(F / name, *options)).stderr.count(warning), count)
+            said = checked("score", "--model", F / name, "--train-sets", VALID, "--cpu-threads", 1)
+            self.assertEqual(said.stderr.count(warning), count, said.stderr)
+            self.assertEqual(said.stdout.count("|routing:whole-segment|version:"), count, said.stdout)
+
     def test_the_kinds_of_files_are_one(self):
         rows = [image(i) for i in range(12)]
         array = write("images.npy", npy((12, 5, 6, 3), b"".join(b"".join(image) for image in rows)))

@@ -30,8 +30,6 @@ class BadInput(Refusals):
         self.refused("translate", "--beam-size", "none", says=["--beam-size: got 'none'", "a whole number of at least 1"], code=2)
         self.refused("train", "--transformer-norm", "pst", says="expected one of post, pre; did you mean 'post'?", code=2)
         self.refused("vocab", "--dim-vocabs", 10**8, says="a whole number of at least 0 and at most 10,000,000", code=2)
-        self.refused("train", "--model", "a", "--model", "b", says="--model: got 2 values; expected one", code=2)
-        self.refused("train", "--mini-batch-words", 1, "--mini-batch-words", 2, says="--mini-batch-words: got 2", code=2)
         self.refused("train", "--train-sets", "a", "b", "--model", says="--model: got no value; expected one", code=2)
         self.refused("train", "--model", "--train-sets", "a", "b", says="--model: got no value, but --train-sets", code=2)
         for value in ("maybe", "1.5"):
@@ -40,6 +38,20 @@ class BadInput(Refusals):
         self.refused("vocab", says="--train-sets: got none", code=2)
         self.refused("translate", says="--model", code=2)
         self.refused("train", "--model", PLACE.folder / "x", says=["--train-sets", "--vocabs"], code=2)
+
+    def test_the_last_of_a_repeated_option_counts(self):
+        twice = ["-m", "a", "--learn-rate", 1, "--lr", 2, "--quiet", "--quiet=false", "--model", "b", "--task", "image", "--task=translation"]
+        dumped = checked("train", *twice, "--dump-config").stdout
+        for line in ('model: "b"', "learn-rate: 2", "quiet: false", 'task: "translation"'):
+            self.assertIn(f"{line}\n", dumped)
+        # A file of --config counts less, wherever it stands; a list takes all values.
+        config = PLACE.folder / "repeated.yml"
+        config.write_text("model: file\ntrain-sets: [f]\n")
+        dumped = checked("train", "--model", "a", "-c", config, "--train-sets", "x", "--train-sets", "y", "--dump-config").stdout
+        self.assertIn('model: "a"\n', dumped)
+        self.assertIn('train-sets: ["x", "y"]\n', dumped)
+        self.refused("train", "--model", "--quiet", "--model", "b", says="--model: got no value, but --quiet", code=2)
+        self.refused("train", "--mini-batch-words", 1, 2, says="unexpected argument '2'", code=2)
 
     def test_spec(self):
         result = self.refused("spec", "window(3)+tokp(8)", says="did you mean 'topk'?", code=2)

@@ -109,7 +109,8 @@ void average_best(const AverageConfig& config, std::span<const tasks::TaskEntry>
   const std::vector<fs::path> checkpoints = nn::require_checkpoints(config.model, config.last);
   const fs::path output = nn::checked_output(config.model, config.output);
   const tasks::TrainSetup setup = setup_of_run(config.model, list);
-  const TrainConfig train = config_of_run(config, setup);
+  TrainConfig train = config_of_run(config, setup);
+  train.model = checkpoints.back();  // its weights give way to those of each average
   const tasks::ModelValidation validation = setup.load_validation(train);
   const std::vector<std::string> names = measures_of(config, train, validation);
   const train::Measure& first = train::measure_of(validation.measures, names.front());

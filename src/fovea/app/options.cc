@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <filesystem>
+#include <functional>
 #include <iostream>
 #include <map>
 #include <utility>
@@ -101,6 +102,8 @@ struct Options::State {
   std::vector<FieldView> fields;
   std::vector<std::string> not_streams;   // flags of paths for which '-' is none of the standard streams
   std::vector<std::string> config_files;  // as given
+  std::map<std::string, std::string, std::less<>> config_of_field;
+  std::function<void(const std::string& path)> after_config;
   std::vector<std::pair<std::string, std::vector<FieldView>>> others;
   std::string epilogue;
   bool dump = false;
@@ -125,10 +128,17 @@ struct Options::State {
     config_files = paths;
     for (const std::string& path : paths) {
       require_file(path, "--config");
+      std::vector<std::vector<std::string>> before;
+      before.reserve(fields.size());
+      for (const FieldView& field : fields) before.push_back(values_of(field));
       from_versioned_yaml(config_text(path), path, kVersion, fields, [this](const std::string& key) {
         const std::string choice = other_choice_of(cat("--", key));
         return choice.empty() ? "" : cat("; it is an option of ", choice);
       });
+      for (size_t i = 0; i < fields.size(); ++i) {
+        if (values_of(fields[i]) != before[i]) config_of_field[std::string(fields[i].name)] = path;
+      }
+      if (after_config) after_config(path);
     }
   }
 
@@ -232,8 +242,8 @@ void Options::add_fields(const std::vector<FieldView>& fields, const std::string
       state_->not_streams.push_back(cat("--", field.name));
     const CLI::callback_t take = [state = state_.get(), field](const CLI::results_t& values) {
       const std::vector<std::string> known = state->known_flags();
-      for (const std::string& value : values) {
-        // CLI11 gives an option that wants a value whatever comes next.
+      // All that were given, not the last alone: CLI11 gives an option that wants a value whatever comes next.
+      for (const std::string& value : state->app.get_option(cat("--", field.name))->results()) {
         if (std::ranges::find(known, value.substr(0, value.find('='))) != known.end()) {
           throw UsageError(cat("--", field.name, ": got no value, but ", value, " next", see_help(state->command)));
         }
@@ -249,7 +259,11 @@ void Options::add_fields(const std::vector<FieldView>& fields, const std::string
     } else {
       option = state_->app.add_option(flags_of(field), take, help_of(field));
       option->type_name(type_of(field))->type_size(1);
-      if (field.is_list()) option->expected(1, field.most > 0 ? static_cast<int>(field.most) : 1 << 20);
+      if (field.is_list()) {
+        option->expected(1, field.most > 0 ? static_cast<int>(field.most) : 1 << 20);
+      } else {
+        option->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+      }
     }
     option->group(heading);
   }
@@ -262,6 +276,17 @@ void Options::positional(const std::string& name, std::vector<std::string>& valu
 }
 
 void Options::epilogue(const std::string& text) { state_->epilogue = text; }
+
+void Options::after_config(std::function<void(const std::string& path)> call) {
+  state_->after_config = std::move(call);
+}
+
+std::optional<std::string> Options::config_of(std::string_view name) const {
+  const CLI::Option* option = state_->app.get_option_no_throw(cat("--", name));
+  const auto found = state_->config_of_field.find(name);
+  if (found == state_->config_of_field.end() || (option != nullptr && option->count() > 0)) return std::nullopt;
+  return found->second;
+}
 
 void Options::add_other(const std::string& choice, const std::vector<FieldView>& fields) {
   state_->others.emplace_back(choice, fields);

@@ -1,7 +1,9 @@
 #pragma once
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "fovea/base/fields.h"
@@ -9,7 +11,8 @@
 namespace fovea::app {
 
 // The command line of one subcommand, made of the fields of its configuration structs. Also gives every subcommand
-// -c/--config FILE (YAML, may be repeated, later ones win, flags win over all), --dump-config and --help.
+// -c/--config FILE (YAML, may be repeated, later ones win, flags win over all), --dump-config and --help. An option
+// with one value that is given several times has its last value; the values of a list are put together.
 class Options {
  public:
   Options(const std::string& command, const std::string& summary, const std::string& usage);
@@ -29,10 +32,15 @@ class Options {
                   std::optional<int> most = std::nullopt);
   // Shown after the options: examples.
   void epilogue(const std::string& text);
+  // Called after each file of --config was read into the fields, with its path as given.
+  void after_config(std::function<void(const std::string& path)> call);
 
   // False when help or the configuration was printed and there is nothing to do. Throws UsageError, and Error where
   // --output or --log would change a file of --config or of a checkpoint.
   bool parse(const std::vector<std::string>& arguments);
+
+  // The file of --config that the field `name` has its value from; nothing if the command line gave it, or no file.
+  std::optional<std::string> config_of(std::string_view name) const;
 
  private:
   void add_fields(const std::vector<FieldView>& fields, const std::string& heading);

@@ -1,10 +1,12 @@
 #pragma once
 #include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
+#include "fovea/app/options.h"
 #include "fovea/base/fields.h"
+#include "fovea/spec/train_config.h"
+#include "fovea/train/train.h"
 
 namespace fovea::app {
 
@@ -13,8 +15,25 @@ namespace fovea::app {
 // the folder at which relative ones start. An option that is not UTF-8, as YAML is, is left out, with a comment.
 std::string run_config(std::span<const FieldView> fields);
 
-// Names and values of the fields whose values differ from those of the same name in `defaults`.
-std::vector<std::pair<std::string, std::string>> changed_options(std::span<const FieldView> fields,
-                                                                 std::span<const FieldView> defaults);
+// The options of a run with these fields; `defaults` are the same fields of a default-made configuration.
+train::RunOptions run_options(std::span<const FieldView> fields, std::span<const FieldView> defaults);
+
+// The run of -c FOLDER/train.yml is the one in FOLDER, even if the folder was renamed, moved or copied since.
+class RunOfConfig {
+ public:
+  // After the file `path` of --config was read into `config`: if it is the train.yml of a run, config.model becomes
+  // that run's folder, and a --log within the folder that the file names moves with it.
+  void adopt(const std::string& path, TrainConfig& config);
+  // Logs a line if config.model is the folder of such a file, which names another one.
+  void say(const TrainConfig& config) const;
+
+ private:
+  std::string folder_, named_;  // of the last file that names another folder than its own
+};
+
+// Throws an Error for a relative path of one of `inputs` that a file of --config names and that does not exist: such
+// paths start at the current folder, which may not be that of the run. `fields` are those that name the inputs.
+void check_paths_of_config(const Options& options, std::span<const FieldView> fields,
+                           const std::vector<std::vector<std::string>>& inputs);
 
 }  // namespace fovea::app

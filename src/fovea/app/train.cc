@@ -106,6 +106,8 @@ void train_one_of(std::span<const tasks::TaskEntry> list, const std::vector<std:
                    "  fovea train --task language --model run --train-sets train.txt --vocabs bytes --valid-sets "
                    "valid.txt \\\n"
                    "      --after-batches 20000");
+  RunOfConfig run_of_config;
+  options.after_config([&](const std::string& path) { run_of_config.adopt(path, config); });
   if (!options.parse(arguments)) return;
   Problems problems;
   add_problems(config, problems);
@@ -115,12 +117,12 @@ void train_one_of(std::span<const tasks::TaskEntry> list, const std::vector<std:
   check_log_in_run(config);
   make_folder_of_log(config);
   configure_log(config, setup.inputs());
+  run_of_config.say(config);
+  check_paths_of_config(options, setup.options, setup.inputs());
   TrainConfig default_config;
   const tasks::TrainSetup default_setup = chosen.train();
   const std::vector<FieldView> fields = fields_of(config, setup), defaults = fields_of(default_config, default_setup);
-  train::run_training({.config = config,
-                       .load = setup.load,
-                       .options = {.text = run_config(fields), .changed = changed_options(fields, defaults)}});
+  train::run_training({.config = config, .load = setup.load, .options = run_options(fields, defaults)});
 }
 
 int run_train(const std::vector<std::string>& arguments) {

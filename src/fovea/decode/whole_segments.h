@@ -1,16 +1,24 @@
 #pragma once
-#include "fovea/base/log.h"
+#include <string_view>
 
+// Models whose decoder's routed heads choose the members of their clusters in the whole text. A full pass, as in
+// training and scoring, then knows more than generation does. `Config` is a family's configuration.
 namespace fovea::decode {
 
-// Warns if the decoder's routed heads choose the members of their clusters in the whole text: a full pass then knows
-// more than generation does. `config` is a family's configuration.
+// Warns that probabilities of a full pass are optimistic; once, however often it is called.
+void warn_of_optimistic_scores();
+
+// Warns if the model is such a one. Every function that computes probabilities of given texts calls this, and so does
+// the beginning of a training.
 template <class Config>
 void warn_of_whole_segments(const Config& config) {
-  if (!routes_whole_segments(config)) return;
-  log::warn(
-      "routed(c,w) chooses the members of a cluster in the whole segment, so probabilities are optimistic: later units "
-      "take part in the choice; routed(c,w,causal) does without them");
+  if (routes_whole_segments(config)) warn_of_optimistic_scores();
+}
+
+// What a signature of scores says of such a model, with the separator before it; "" for any other model.
+template <class Config>
+std::string_view routing_in_signature(const Config& config) {
+  return routes_whole_segments(config) ? "|routing:whole-segment" : "";
 }
 
 }  // namespace fovea::decode

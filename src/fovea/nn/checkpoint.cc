@@ -10,6 +10,7 @@
 #include "fovea/base/file.h"
 #include "fovea/base/log.h"
 #include "fovea/base/strings.h"
+#include "fovea/nn/checkpoint_choice.h"
 #include "fovea/nn/checkpoint_files.h"
 #include "fovea/nn/paths.h"
 #include "fovea/spec/config_yaml.h"
@@ -228,6 +229,7 @@ Checkpoint resume(const fs::path& run) {
   for (auto path = candidates.rbegin(); path != candidates.rend(); ++path) {
     try {
       Checkpoint checkpoint = load_folder(*path, Load::kAll, "--model");
+      warn_of_choice(problem_of_last(run), *path);
       if (!first_problem.empty()) log::warn(cat(first_problem, "; resuming from ", path->string()));
       return checkpoint;
     } catch (const Error& e) {
@@ -262,35 +264,37 @@ bool is_checkpoint(const fs::path& folder, std::string_view option) {
 
 namespace {
 
-// The checkpoint that `folder` stands for: itself, or a run's best, last or newest.
-fs::path model_folder(const fs::path& folder, std::string_view option) {
-  if (is_checkpoint(folder, option)) return folder;
-  for (const char* name : kCheckpointLinks) {
-    if (path_exists(folder / name, option)) return folder / name;
-  }
-  const std::vector<fs::path> found = list_checkpoints(folder, option);
-  if (found.empty())
-    throw Error(cat(option, ": '", folder.string(), "' is neither a checkpoint nor a run that has one"));
-  return found.back();
-}
-
 void require_folder(const fs::path& folder, std::string_view option) {
-  if (!path_exists(folder, option)) throw Error(cat(option, ": no such folder: '", folder.string(), "'"));
+  if (!path_exists(folder, option)) {
+    std::error_code none_there;
+    const fs::path target = fs::read_symlink(folder.has_filename() ? folder : folder.parent_path(), none_there);
+    throw Error(cat(option, ": no such folder: '", folder.string(), "'",
+                    target.empty() ? "" : cat(", a link to '", target.string(), "', which does not exist")));
+  }
   if (!is_folder(folder, option))
     throw Error(cat(option, ": '", folder.string(), "' is a file; a run's or a checkpoint's folder is expected"));
 }
 
 }  // namespace
 
-Checkpoint load_checkpoint(const fs::path& folder, Load what, std::string_view option) {
+Checkpoint read_checkpoint(const fs::path& folder, Load what, std::string_view option) {
   require_folder(folder, option);
   if (what == Load::kAll && !is_checkpoint(folder, option)) return resume(folder);
-  return load_followed(model_folder(folder, option), what, option);
+  const ChosenCheckpoint chosen = choose_model(folder, option);
+  Checkpoint checkpoint = load_followed(chosen.folder, what, option);
+  if (what == Load::kModel) warn_of_choice(chosen.problem, checkpoint.folder);
+  return checkpoint;
+}
+
+Checkpoint load_checkpoint(const fs::path& folder, Load what, std::string_view option) {
+  Checkpoint checkpoint = read_checkpoint(folder, what, option);
+  if (what == Load::kModel) say_checkpoint(folder, checkpoint);
+  return checkpoint;
 }
 
 std::string task_of_checkpoint(const fs::path& folder, std::string_view option) {
   require_folder(folder, option);
-  return load_followed(model_folder(folder, option), Load::kIdentity, option).identity.task;
+  return load_followed(choose_model(folder, option).folder, Load::kIdentity, option).identity.task;
 }
 
 }  // namespace fovea::nn

@@ -8,8 +8,10 @@
 
 #include "fovea/base/aside.h"
 #include "fovea/base/error.h"
+#include "fovea/base/log.h"
 #include "fovea/base/signals.h"
 #include "fovea/base/strings.h"
+#include "fovea/nn/checkpoint_choice.h"
 #include "fovea/nn/checkpoint_files.h"
 #include "fovea/nn/paths.h"
 
@@ -69,6 +71,7 @@ void add(NamedTensors& sums, const NamedTensors& model, const fs::path& path) {
 
 std::vector<fs::path> require_checkpoints(const fs::path& run, int64_t count) {
   std::vector<fs::path> found = checkpoints_to_average(run, count);
+  if (!found.empty()) warn_of_choice(problem_of_last(run), found.back());
   if (found.empty()) {
     throw Error(cat("--model: '", run.string(), "' ",
                     path_exists(run, "--model") ? "has no checkpoints" : "does not exist",
@@ -81,12 +84,12 @@ std::vector<fs::path> require_checkpoints(const fs::path& run, int64_t count) {
 }
 
 Checkpoint mean_of(std::span<const fs::path> checkpoints) {
-  Checkpoint mean = load_checkpoint(checkpoints.back(), Load::kModel);
+  Checkpoint mean = read_checkpoint(checkpoints.back(), Load::kModel);
   NamedTensors sums;
   for (const auto& [name, tensor] : mean.model) sums[name] = tensor.to(at::kDouble);
   for (auto path = checkpoints.rbegin() + 1; path != checkpoints.rend(); ++path) {
     throw_if_interrupted("averaging");
-    const Checkpoint checkpoint = load_checkpoint(*path, Load::kModel);
+    const Checkpoint checkpoint = read_checkpoint(*path, Load::kModel);
     check_same_model(checkpoint, mean);
     add(sums, checkpoint.model, *path);
   }
@@ -99,7 +102,11 @@ Checkpoint mean_of(std::span<const fs::path> checkpoints) {
 void average_checkpoints(const fs::path& run, int64_t count, const fs::path& output) {
   const std::vector<fs::path> found = require_checkpoints(run, count);
   const fs::path folder = checked_output(run, output);
-  const Checkpoint mean = mean_of(std::span(found).last(static_cast<size_t>(count)));
+  const std::span<const fs::path> newest = std::span(found).last(static_cast<size_t>(count));
+  std::vector<std::string> names;
+  for (const fs::path& path : newest) names.push_back(path.filename().string());
+  log::info(cat("[model] averaging ", join(names, ", "), " of ", (run / kCheckpointsFolder).string()));
+  const Checkpoint mean = mean_of(newest);
   save_checkpoint(folder, mean);
 }
 

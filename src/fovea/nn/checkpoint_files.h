@@ -21,6 +21,10 @@ inline constexpr const char* kProgressFile = "progress.yml";
 inline constexpr const char* kConfigFile = "config.yml";
 inline constexpr const char* kChecksumFile = "checksums.yml";
 
+// In the progress, which train/state.h fills: updates, and by measure the best value and the updates at which it was.
+inline constexpr const char* kUpdatesEntry = "updates";
+inline constexpr std::string_view kBestEntry = "best.", kBestUpdatesEntry = "best-updates.";
+
 // In the progress, beside the state of the training: the --save-freq that the checkpoint was saved under.
 inline constexpr const char* kSaveFreqEntry = "save-freq";
 

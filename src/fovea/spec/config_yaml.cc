@@ -145,21 +145,34 @@ void from_yaml(std::string_view text, std::string_view source, std::span<const F
   }
 }
 
-std::map<std::string, std::string> scalars_of_yaml(std::string_view text) {
-  std::map<std::string, std::string> values;
+std::map<std::string, std::vector<std::string>> values_of_yaml(std::string_view text) {
+  std::map<std::string, std::vector<std::string>> values;
   try {
     refuse_stray_commas(std::string(text));
     const YAML::Node root = YAML::Load(std::string(text));
     if (!root.IsMap()) return values;
     for (const auto& entry : root) {
-      const bool is_list_of_one = entry.second.IsSequence() && entry.second.size() == 1;
-      const YAML::Node value = is_list_of_one ? entry.second[0] : entry.second;
-      if (entry.first.IsScalar() && value.IsScalar()) values[with_dashes(entry.first.Scalar())] = value.Scalar();
+      const YAML::Node& value = entry.second;
+      const auto is_plain = [](const YAML::Node& item) { return item.IsScalar(); };
+      const bool is_list = value.IsSequence() && std::all_of(value.begin(), value.end(), is_plain);
+      if (!entry.first.IsScalar() || (!value.IsScalar() && !is_list)) continue;
+      std::vector<std::string>& found = values[with_dashes(entry.first.Scalar())];
+      found.clear();
+      if (value.IsScalar()) found.push_back(value.Scalar());
+      for (const YAML::Node& item : value) found.push_back(item.Scalar());
     }
   } catch (const YAML::Exception& e) {
     throw Error(cat("not YAML at line ", e.mark.line + 1, ": ", e.msg));
   }
   return values;
+}
+
+std::map<std::string, std::string> scalars_of_yaml(std::string_view text) {
+  std::map<std::string, std::string> scalars;
+  for (const auto& [name, values] : values_of_yaml(text)) {
+    if (values.size() == 1) scalars[name] = values.front();
+  }
+  return scalars;
 }
 
 }  // namespace fovea

@@ -26,11 +26,11 @@ struct ScoreConfig : ModelOptions, LogOptions {
 
   static constexpr auto fields() {
     using C = ScoreConfig;
-    const auto own =
-        std::tuple(named("train-sets", &C::train_sets,
-                         "source and target text to score, one sentence per line, may be compressed", "t"),
-                   named("output", &C::output, "where the log-probabilities go; - is standard output", "o"),
-                   field("summary", &C::summary, "one line for the whole text instead of one per sentence"));
+    const auto own = std::tuple(
+        named("train-sets", &C::train_sets, "source and target text to score, one sentence per line, may be compressed",
+              "t"),
+        named("output", &C::output, "where the log-probabilities go; - is standard output", "o"),
+        field("summary", &C::summary, "sums over the whole text and a signature instead of one line per sentence"));
     return std::tuple_cat(ModelOptions::fields(), own, pair_batch_fields<C>(), LogOptions::fields());
   }
 

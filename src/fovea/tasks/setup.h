@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "fovea/base/fields.h"
+#include "fovea/decode/whole_segments.h"
 #include "fovea/spec/config_problems.h"
 #include "fovea/spec/logging.h"
 #include "fovea/spec/train_config.h"
@@ -58,6 +59,7 @@ TrainSetup train_setup() {
   };
   setup.inputs = [values] { return values->options.inputs(); };
   setup.load = [values](const TrainConfig& config, int64_t batches_an_update) -> std::unique_ptr<train::Task> {
+    if constexpr (requires { routes_whole_segments(values->model); }) decode::warn_of_whole_segments(values->model);
     return std::make_unique<T>(config, values->options, values->model, batches_an_update);
   };
   if constexpr (requires(const TrainConfig& config) { T::load_validation(config, values->options); })

@@ -47,12 +47,19 @@ void log_options(const RunOptions& options) {
 }
 
 RunReport::RunReport(const std::filesystem::path& folder, const TrainConfig& config, const RunOptions& options,
-                     int64_t updates)
+                     const TrainState& start)
     : record_(folder) {
-  if (config.tensorboard) events_.emplace(folder / kEventsFolder, updates);
-  Json changed = Json::object();
+  if (config.tensorboard) events_.emplace(folder / kEventsFolder, start.updates);
+  Json changed = Json::object(), defaults = Json::object();
   for (const auto& [name, value] : options.changed) changed[name] = value;
-  write_record(record_, {{"event", "start"}, {"updates", updates}, {"options", changed}}, elapsed_);
+  for (const auto& [name, value] : options.defaults) defaults[name] = value;
+  write_record(record_,
+               {{"event", "start"},
+                {"updates", start.updates},
+                {"options", changed},
+                {"defaults", defaults},
+                {"valid_data", start.valid_data}},
+               elapsed_);
 }
 
 void RunReport::display(const DisplayLine& line) {
@@ -86,11 +93,11 @@ void RunReport::display(const DisplayLine& line) {
 }
 
 void RunReport::valid(const ValidLine& line) {
-  const bool improved = line.best.stalled == 0;
+  const bool is_best = line.best.stalled == 0, improved = is_best && !line.is_repeated;
   std::string text = cat("[valid] Ep. ", line.epoch, " : Up. ", line.updates, " : ", line.measure.name, " : ",
                          value_text(line.measure, line.value), " : ");
-  text += improved
-              ? "new best"
+  text += is_best
+              ? (improved ? "new best" : "the best, as before")
               : cat("stalled ", line.best.stalled,
                     " times (last best: ", line.best.value ? value_text(line.measure, *line.best.value) : "none", ")");
   const Json json = {{"event", "valid"},

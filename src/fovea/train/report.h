@@ -30,7 +30,8 @@ struct ValidLine {
   int64_t epoch = 0, updates = 0;
   Measure measure;
   double value = 0;
-  BestValue best;  // after this value was entered; stalled 0: it is the new best
+  BestValue best;            // after this value was entered; stalled 0: it is the best
+  bool is_repeated = false;  // the best is this very value, found by an earlier process at the same update
 };
 
 // The options that are not the defaults, in lines "[config] name: value, name: value"; all of them at the level debug.
@@ -38,8 +39,9 @@ void log_options(const RunOptions& options);
 
 class RunReport {
  public:
-  // Opens the files in `folder`, once the run is sure to start there. `updates`: those that it resumes after.
-  RunReport(const std::filesystem::path& folder, const TrainConfig& config, const RunOptions& options, int64_t updates);
+  // Opens the files in `folder`, once the run is sure to start there. `start` is the state that it starts with.
+  RunReport(const std::filesystem::path& folder, const TrainConfig& config, const RunOptions& options,
+            const TrainState& start);
 
   // Of training since the process began; the files have it with each of the following.
   void add_seconds(double seconds) { elapsed_ += seconds; }

@@ -1,5 +1,8 @@
 #pragma once
+#include <cstdint>
 #include <filesystem>
+#include <map>
+#include <string>
 #include <string_view>
 
 #include "fovea/base/descriptor.h"
@@ -9,7 +12,9 @@ namespace fovea::train {
 // log.jsonl in a run's folder, which every run leaves, whatever it logs elsewhere: a JSON object per line, each with
 // the "event" (start, train, valid, save), its "time" (ISO 8601), "updates" and "elapsed", the seconds of training
 // since this process began. A process that resumes appends; its "start" names the update that it resumed after, and
-// what earlier processes recorded of later updates no longer counts. analysis/run_curves.h reads it.
+// what earlier processes recorded of later updates no longer counts. Its "options" and "defaults" are all options by
+// name, those that differ from their defaults apart, and its "valid_data" is a checksum of the validation data.
+// analysis/run_curves.h reads the record.
 class RunRecord {
  public:
   // Opens the record of the run in this folder. A last line without an end, as a killed process leaves it, is cut off.
@@ -21,5 +26,16 @@ class RunRecord {
   std::filesystem::path path_;
   Descriptor file_;
 };
+
+// All options, by name, of the process that saved the run's checkpoint after `updates`, or of the latest process if no
+// line tells of that; empty if the record does not have them. Lines that are not a record count for nothing.
+std::map<std::string, std::string> recorded_options(const std::filesystem::path& run, int64_t updates);
+
+// The latest value of each measure of the validations after `updates` updates with these validation data.
+std::map<std::string, double> recorded_values(const std::filesystem::path& run, int64_t updates,
+                                              const std::string& valid_data);
+
+// The text as a JSON string in a record has it: bytes that are not UTF-8 are replaced.
+std::string as_recorded(const std::string& text);
 
 }  // namespace fovea::train

@@ -31,5 +31,22 @@ TEST(RunRecord, CutsOffAnUnfinishedLine) {
   }
 }
 
+TEST(RunRecord, HasTheLatestValuesOfAnUpdate) {
+  const TestFolder folder;
+  EXPECT_TRUE(recorded_values(folder.path(), 4, "a").empty());
+  write_file(folder / "log.jsonl", R"({"event":"start","valid_data":"a"}
+{"event":"valid","updates":4,"metric":"bleu","value":1.5}
+{"event":"valid","updates":8,"metric":"bleu","value":3.5}
+{"event":"start","valid_data":"b"}
+{"event":"valid","updates":4,"metric":"bleu","value":9}
+{"event":"start"}
+{"event":"valid","updates":4,"metric":"chrf","value":2}
+{"event":"valid","updates":4,"metric":"accuracy","value":null}
+{"event":"valid","updates":"4","metric":"f1","value":1}
+cut off)");
+  EXPECT_EQ(recorded_values(folder.path(), 4, "a"), (std::map<std::string, double>{{"bleu", 1.5}, {"chrf", 2}}));
+  EXPECT_EQ(recorded_values(folder.path(), 4, "b"), (std::map<std::string, double>{{"bleu", 9}, {"chrf", 2}}));
+}
+
 }  // namespace
 }  // namespace fovea::train

@@ -7,11 +7,13 @@
 #include "fovea/base/error.h"
 #include "fovea/base/numbers.h"
 #include "fovea/base/strings.h"
+#include "fovea/nn/checkpoint_files.h"
 
 namespace fovea::train {
 namespace {
 
-constexpr std::string_view kBest = "best.", kBestUpdates = "best-updates.", kStalled = "stalled.";
+constexpr std::string_view kBest = nn::kBestEntry, kBestUpdates = nn::kBestUpdatesEntry, kStalled = "stalled.";
+constexpr const char* kLearnRate = "learn-rate";
 // Far beyond what a run reaches, and far from what an int64_t overflows at. A checkpoint's name has room for as many
 // updates.
 constexpr int64_t kMostUpdates = 1'000'000'000'000'000;
@@ -49,7 +51,7 @@ class StateReader {
 }  // namespace
 
 std::map<std::string, std::string> to_map(const TrainState& state) {
-  std::map<std::string, std::string> map = {{"updates", std::to_string(state.updates)},
+  std::map<std::string, std::string> map = {{nn::kUpdatesEntry, std::to_string(state.updates)},
                                             {"epoch", std::to_string(state.epoch)},
                                             {"batch", std::to_string(state.batch)},
                                             {"skipped", std::to_string(state.skipped)},
@@ -58,6 +60,7 @@ std::map<std::string, std::string> to_map(const TrainState& state) {
                                             {"seconds", shortest(state.seconds)},
                                             {"data", state.data},
                                             {"valid-data", state.valid_data}};
+  if (state.learn_rate) map[kLearnRate] = shortest(*state.learn_rate);
   for (const auto& [metric, best] : state.best) {
     if (best.value) map[cat(kBest, metric)] = shortest(*best.value);
     map[cat(kBestUpdates, metric)] = std::to_string(best.updates);
@@ -69,7 +72,7 @@ std::map<std::string, std::string> to_map(const TrainState& state) {
 TrainState from_map(const std::map<std::string, std::string>& map, const std::string& origin) {
   const StateReader reader(map, origin);
   TrainState state;
-  reader.count("updates", state.updates, kMostUpdates);
+  reader.count(nn::kUpdatesEntry, state.updates, kMostUpdates);
   reader.count("skipped", state.skipped, kMostUpdates);
   reader.count("skipped-in-a-row", state.skipped_in_a_row, state.skipped);
   // An epoch has a batch at least, which makes an update or is skipped.
@@ -77,6 +80,8 @@ TrainState from_map(const std::map<std::string, std::string>& map, const std::st
   reader.count("batch", state.batch, kMostUpdates);
   reader.count("validated", state.validated, state.updates);
   reader.number("seconds", state.seconds, 0, kMostSeconds);
+  if (map.contains(kLearnRate))
+    reader.number(kLearnRate, state.learn_rate.emplace(), 0, std::numeric_limits<double>::max());
   state.data = reader.text("data");
   state.valid_data = reader.text("valid-data");
   for (const auto& [key, value] : map) {

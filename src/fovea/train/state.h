@@ -18,6 +18,7 @@ struct TrainState {
   int64_t epoch = 1, batch = 0;               // the next batch is this one of the epoch
   int64_t skipped = 0, skipped_in_a_row = 0;  // updates left out for a gradient that was not finite
   int64_t validated = 0;                      // updates at the last validation that was finished
+  std::optional<double> learn_rate;           // of the last update; older checkpoints do not have it
   double seconds = 0;      // of training, kept only for --stop-after-seconds: else files would differ from run to run
   std::string data;        // fingerprint of the data and of what orders it
   std::string valid_data;  // fingerprint of the data that `best` is of; empty: no validation yet

@@ -16,6 +16,7 @@ TEST(TrainState, ReadsBackToTheLastBit) {
   state.skipped = 2;
   state.skipped_in_a_row = 1;
   state.validated = 1000;
+  state.learn_rate = 0.1 * 0.3;
   state.seconds = 0.1 + 0.2;
   state.data = "0123456789abcdef";
   state.valid_data = "fedcba9876543210";
@@ -27,6 +28,10 @@ TEST(TrainState, ReadsBackToTheLastBit) {
   EXPECT_EQ(back.best.at("bleu").value, state.best.at("bleu").value);
   EXPECT_EQ(back.best.at("ce-mean-words").value, std::nullopt);
   EXPECT_EQ(back.validated, 1000);
+  EXPECT_EQ(back.learn_rate, state.learn_rate);
+  std::map<std::string, std::string> older = to_map(state);
+  older.erase("learn-rate");
+  EXPECT_EQ(from_map(older, "x").learn_rate, std::nullopt);
   EXPECT_EQ(back.skipped_in_a_row, 1);
 }
 

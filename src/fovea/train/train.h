@@ -19,8 +19,9 @@ struct UpdateReport {
 
 // The options of a run, as its log and its folder show them.
 struct RunOptions {
-  std::string text;                                               // of train.yml; empty: none is written
-  std::vector<std::pair<std::string, std::string>> changed = {};  // name and value of those that are not the defaults
+  std::string text;                                                // of train.yml; empty: none is written
+  std::vector<std::pair<std::string, std::string>> changed = {};   // name and value of those that are not the defaults
+  std::vector<std::pair<std::string, std::string>> defaults = {};  // of the others
 };
 
 // One run: its configuration, and how its task is made.

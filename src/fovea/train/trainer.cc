@@ -1,6 +1,5 @@
 #include "fovea/train/trainer.h"
 
-#include <ATen/Parallel.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,12 +15,11 @@
 #include "fovea/base/rng.h"
 #include "fovea/base/signals.h"
 #include "fovea/base/strings.h"
-#include "fovea/kernels/simd/isa.h"
 #include "fovea/nn/checkpoint_files.h"
-#include "fovea/nn/device.h"
 #include "fovea/nn/paths.h"
 #include "fovea/spec/run_files.h"
 #include "fovea/train/measure.h"
+#include "fovea/train/run_record.h"
 #include "fovea/train/schedule.h"
 #include "fovea/train/tensor_groups.h"
 
@@ -34,135 +32,16 @@ constexpr int64_t kMaxSkips = 5;  // in a row
 using Clock = std::chrono::steady_clock;
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
-const TrainConfig& checked(const TrainConfig& config) {
-  validate(config);
-  nn::set_cpu_threads(config.cpu_threads);
-  return config;
-}
-
-// The measures by name, the task's own if none are given.
-std::vector<std::string> measures_for(const Task& task, const std::vector<std::string>& given) {
-  if (given.empty()) return task.default_measures();
-  Problems problems;
-  check_measures(task.measures(), given, problems);
-  problems.throw_if_any();
-  return given;
-}
-
-constexpr const char* kCarried = "carried/";
-
-// What to make equal so that the weights fit; "" if nothing is known.
-std::string differing_options(const nn::Identity& pretrained, const nn::Identity& wanted) {
-  if (pretrained.task != wanted.task) return "";
-  std::string text;
-  for (const nn::IdentityDifference& field : nn::field_differences(pretrained, wanted)) {
-    text += cat(text.empty() ? "" : ", ", "--", field.name, " '", field.first, "', not '", field.second, "'");
-  }
-  return text.empty() ? "" : cat("; that model has ", text);
-}
-
 }  // namespace
 
-Trainer::Trainer(const Run& run)
-    : config_(checked(run.config)),
-      on_update_(run.on_update),
-      device_(nn::parse_device(config_.devices)),
-      task_(run.load(config_, config_.optimizer_delay)),
-      valid_fingerprint_(task_->valid_fingerprint()),
-      updater_(config_, task_->module(), device_, task_->rules()) {
-  config_.valid_metrics = measures_for(*task_, config_.valid_metrics);
-  state_.data = task_->fingerprint();
-  if (validates()) state_.valid_data = valid_fingerprint_;
-  const bool pretrained = !config_.pretrained_model.empty() && !goes_on(config_);
-  if (pretrained) load_pretrained();
-  folder_.emplace(config_);
-  log_start();
-  if (const std::optional<nn::Checkpoint> last = folder_->last()) {
-    resume(*last);
-  } else {
-    if (pretrained) log::info(cat("[run] starting from the weights of ", config_.pretrained_model));
-    start_epoch();
-  }
-  if (!run.options.text.empty()) write_file(folder_->path() / kRunConfigFile, run.options.text);
-  run_report_.emplace(folder_->path(), config_, run.options, state_.updates);
-  const Progress now = progress();
-  first_share_ = now.limit > 0 ? now.done / now.limit : now.done;
-}
-
-void Trainer::log_start() const {
-  log::info(cat("[model] ", thousands(updater_.parameter_count()), " parameters, ", config_.precision, " on ",
-                device_.str(), ", ", at::get_num_threads(), " CPU threads"));
-  if (device_.is_cpu() && config_.precision == "bfloat16" && !kernels::has_fast_bf16()) {
-    log::info(cat("[model] float32 is at least as fast as bfloat16 on this processor (", kernels::name(kernels::isa()),
-                  "); bfloat16 only takes less memory"));
-  }
-}
-
-void Trainer::resume(const nn::Checkpoint& checkpoint) {
-  check_same_model(checkpoint, task_->identity(), folder_->path());
-  const std::string origin = cat("resuming '", folder_->path().string(), "'");
-  const std::string progress_file = (checkpoint.folder / nn::kProgressFile).string();
-  state_ = from_map(checkpoint.progress, progress_file);
-  if (nn::checkpoint_path(folder_->path(), state_.updates).filename() != checkpoint.folder.filename())
-    throw Error(cat(progress_file, ": updates: got ", state_.updates, "; expected the number in the folder's name, ",
-                    checkpoint.folder.filename().string()));
-  updater_.restore(checkpoint, origin);
-  saved_ = state_.updates;
-  log::info(cat("[run] resuming after update ", state_.updates, " in epoch ", state_.epoch,
-                config_.pretrained_model.empty() ? "" : "; --pretrained-model was for the beginning of the run"));
-  const std::string now = task_->fingerprint();
-  const bool is_same_data = state_.data == now;
-  if (!is_same_data) {
-    log::warn(cat("the training data, its batches or the seed differ from those of the run so far; epoch ",
-                  state_.epoch, " starts again"));
-    state_.data = now;
-    state_.batch = 0;
-  }
-  resume_validation();
-  start_epoch();
-  if (is_same_data && state_.batch > 0) task_->restore(extract_group(checkpoint.optimizer, kCarried), origin);
-  link(nn::kLastLink, checkpoint.folder);  // else it would keep naming a damaged one if no update is left to make
-  link_best();
-}
-
-void Trainer::resume_validation() {
-  if (!validates()) return;
-  const std::string before = std::exchange(state_.valid_data, valid_fingerprint_);
-  if (before.empty() || before == state_.valid_data) return;
-  log::warn("the validation data differ from those of the run so far; their best values are forgotten");
-  state_.best.clear();
-}
-
-void Trainer::load_pretrained() {
-  const nn::Checkpoint checkpoint =
-      nn::load_checkpoint(config_.pretrained_model, nn::Load::kModel, "--pretrained-model");
-  const nn::NamedTensors weights = task_->weights_of(checkpoint);
-  using Coverage = Updater::Coverage;
-  const Coverage coverage = weights.size() == checkpoint.model.size() ? Coverage::kAll : Coverage::kPart;
-  try {
-    updater_.restore_weights(weights, cat("--pretrained-model '", config_.pretrained_model, "'"), coverage);
-  } catch (const Error& error) {
-    throw Error(cat(error.what(), differing_options(checkpoint.identity, task_->identity())));
-  }
-}
-
-void Trainer::start_epoch() {
-  items_ = task_->begin_epoch(state_.epoch);
-  if (state_.batch > std::ssize(items_))
-    throw Error(cat("resuming '", folder_->path().string(), "': ", nn::kProgressFile, ": batch: got ", state_.batch,
-                    ", but epoch ", state_.epoch, " has ", thousands(std::ssize(items_)),
-                    " batches; begin again with --overwrite or another --model"));
-  items_done_ = std::accumulate(items_.begin(), items_.begin() + state_.batch, int64_t{0});
-}
-
-double Trainer::next_learn_rate() const {
+double Trainer::learn_rate_of(const TrainConfig& config, int64_t update) const {
   RunShare share;
   const auto size = static_cast<double>(items_.size());
-  if (config_.after_epochs > 0)
+  if (config.after_epochs > 0)
     share.epochs = (static_cast<double>(state_.epoch - 1) + static_cast<double>(state_.batch) / size) /
-                   static_cast<double>(config_.after_epochs);
-  if (config_.stop_after_seconds > 0) share.seconds = state_.seconds / config_.stop_after_seconds;
-  return learning_rate(config_, state_.updates + 1, share);
+                   static_cast<double>(config.after_epochs);
+  if (config.stop_after_seconds > 0) share.seconds = state_.seconds / config.stop_after_seconds;
+  return learning_rate(config, update, share);
 }
 
 int64_t Trainer::dropout_seed() const {
@@ -183,7 +62,7 @@ bool Trainer::update() {
                              .passes = passes,
                              .update = state_.updates + 1,
                              .dropout_seed = dropout_seed(),
-                             .learn_rate = next_learn_rate()};
+                             .learn_rate = learn_rate_of(config_, state_.updates + 1)};
   const UpdateResult result = update_or_save(input);
   task_->after_update(result.made);
   const auto first = items_.begin() + state_.batch;
@@ -199,6 +78,7 @@ bool Trainer::update() {
   }
   state_.skipped_in_a_row = 0;
   ++state_.updates;
+  state_.learn_rate = input.learn_rate;
   window_.cost += result.cost;
   window_.weight += result.weight;
   window_.notes.add(result.notes);
@@ -305,14 +185,25 @@ void Trainer::validate() {
   for (size_t i = 0; i < values.size(); ++i) {
     const Measure& measure = measure_of(task_->measures(), config_.valid_metrics[i]);
     BestValue& best = state_.best[config_.valid_metrics[i]];
+    const bool is_repeated = best.value == values[i] && best.updates == state_.updates;
     if (is_better(measure, values[i], best.value)) {
       best = {values[i], state_.updates, 0};
-    } else {
+    } else if (!is_repeated) {
       ++best.stalled;
     }
-    run_report_->valid({state_.epoch, state_.updates, measure, values[i], best});
+    run_report_->valid({state_.epoch, state_.updates, measure, values[i], best, is_repeated});
   }
   state_.validated = state_.updates;
+}
+
+void Trainer::recall_validation() {
+  const std::map<std::string, double> values = recorded_values(folder_->path(), state_.updates, valid_fingerprint_);
+  for (const std::string& name : config_.valid_metrics) {
+    const auto found = values.find(name);
+    BestValue& best = state_.best[name];
+    if (found != values.end() && is_better(measure_of(task_->measures(), name), found->second, best.value))
+      best = {found->second, state_.updates, 0};
+  }
 }
 
 void Trainer::save() {
@@ -377,11 +268,13 @@ void Trainer::finish(const std::string& reason) {
   nn::prune_checkpoints(folder_->path(), {.keep = config_.keep_last, .every = config_.save_freq});
   // A validation out of turn is for the log and for `best`, not for the state: were it stored, a run that goes on from
   // here would differ from one that never stopped. The state's own best one stays for such a run.
+  const bool is_done_already = state_.updates == first_updates_;
   if (validates() && state_.validated != state_.updates) {
+    if (is_done_already) recall_validation();
     validate();
     link_best();
   }
-  log::info(cat("Training finished after ", reason));
+  log::info(cat("Training finished after ", reason, is_done_already ? "; there was nothing left to do" : ""));
 }
 
 void Trainer::leave_on_signal() {

@@ -17,6 +17,9 @@
 
 namespace fovea::train {
 
+// In a checkpoint, of the tensors that the task carries.
+inline constexpr const char* kCarried = "carried/";
+
 // One run: the loop over updates, and what happens between them.
 class Trainer {
  public:
@@ -26,7 +29,10 @@ class Trainer {
  private:
   // Beginning.
   void log_start() const;
-  void resume(const nn::Checkpoint& checkpoint);
+  void resume(const nn::Checkpoint& checkpoint, const RunOptions& options);
+  // Logs what differs from the options of the run so far, and warns of a learning rate that jumps.
+  void compare_options(const RunOptions& options, bool is_same_data) const;
+  void warn_of_lost_best() const;
   void resume_validation();  // forgets the best values of other data
   void load_pretrained();
   void start_epoch();  // loads the order of state_.epoch
@@ -35,7 +41,8 @@ class Trainer {
   bool update();
   UpdateResult update_or_save(const UpdateInput& input);
   int64_t dropout_seed() const;  // of the place in the data
-  double next_learn_rate() const;
+  // Of the update after so many batches of this epoch, by these options.
+  double learn_rate_of(const TrainConfig& config, int64_t update) const;
   void skip(const UpdateResult& result);
   void display();
 
@@ -52,6 +59,7 @@ class Trainer {
   bool validation_due() const;
   void validate_or_save();
   void validate();
+  void recall_validation();  // the values that an earlier process found after the same update
   void save();
   void save_before_error();
   void link_best();
@@ -78,6 +86,7 @@ class Trainer {
   std::optional<RunReport> run_report_;  // made when the run is sure to start in the folder
   TrainState state_;
   double first_share_ = 0;      // of the nearest limit, when this process began
+  int64_t first_updates_ = 0;   // when this process began
   int64_t saved_ = -1;          // updates at the last save of this process, whose state is still the present one
   std::vector<int64_t> items_;  // of each batch of the epoch
   int64_t items_done_ = 0;      // of this epoch so far

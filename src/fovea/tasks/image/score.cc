@@ -3,6 +3,7 @@
 #include "fovea/base/file.h"
 #include "fovea/base/log.h"
 #include "fovea/base/strings.h"
+#include "fovea/decode/whole_segments.h"
 #include "fovea/spec/config_problems.h"
 #include "fovea/tasks/image/load_model.h"
 #include "fovea/tasks/image/score_images.h"
@@ -11,15 +12,16 @@ namespace fovea::image {
 namespace {
 
 // One line that says how the numbers were made, so that others can be compared with them.
-std::string score_signature(const ScoreOptions& options, const ImageConfig& config, const data::ImageShape& images,
+std::string score_signature(const ScoreOptions& options, const LoadedModel& loaded, const data::ImageShape& images,
                             const ImageScore& score) {
-  std::string text = cat("images:", score.images, "|size:", print(shape_of(config)));
-  if (images != shape_of(config)) text += cat("|middle-of:", print(images));
+  const data::ImageShape shape = shape_of(loaded.config);
+  std::string text = cat("images:", score.images, "|size:", print(shape));
+  if (images != shape) text += cat("|middle-of:", print(images));
   text += cat("|values:", score.values);
   if (options.precision != "float32") text += cat("|precision:", options.precision);
   if (options.attention != "") text += cat("|attention:", options.attention);
   if (options.attention_decoder != "") text += cat("|attention-decoder:", options.attention_decoder);
-  return cat(text, "|version:", FOVEA_VERSION);
+  return cat(text, decode::routing_in_signature(loaded.model->config()), "|version:", FOVEA_VERSION);
 }
 
 }  // namespace
@@ -47,7 +49,7 @@ int64_t run_score(const ScoreOptions& options) {
     if (of_images) output.line(fixed(log_prob, 6));
   });
   progress.finish();
-  const std::string how = score_signature(options, loaded.config, images.shape(), score);
+  const std::string how = score_signature(options, loaded, images.shape(), score);
   if (of_images) {
     log::info(how);
   } else {

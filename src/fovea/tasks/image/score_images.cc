@@ -10,6 +10,7 @@
 #include "fovea/base/signals.h"
 #include "fovea/data/image_batches.h"
 #include "fovea/decode/diverged.h"
+#include "fovea/decode/whole_segments.h"
 #include "fovea/nn/index_tensor.h"
 #include "fovea/ops/step.h"
 
@@ -18,6 +19,7 @@ namespace fovea::image {
 ImageScore ScoreImages::run(const data::ImageSet& images, const See& see) const {
   const at::NoGradGuard no_grad;
   nn::DecoderOnly model = model_;
+  decode::warn_of_whole_segments(model->config());
   const at::Device device = model->output_weight().device();
   const data::ImageCut middle = data::centre_cut(images.shape(), shape_);
   ImageScore score;

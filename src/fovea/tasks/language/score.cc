@@ -93,8 +93,7 @@ std::string signature(const ScoreOptions& options, const LoadedModel& loaded, co
   if (options.precision != "float32") text += cat("|precision:", options.precision);
   if (options.attention != "") text += cat("|attention:", options.attention);
   if (options.attention_decoder != "") text += cat("|attention-decoder:", options.attention_decoder);
-  if (routes_whole_segments(loaded.model->config())) text += "|routing:whole-segment";
-  return cat(text, "|version:", FOVEA_VERSION);
+  return cat(text, decode::routing_in_signature(loaded.model->config()), "|version:", FOVEA_VERSION);
 }
 
 void write_measures(LineWriter& output, const TextScore& score) {
@@ -120,7 +119,6 @@ int64_t run_score(const ScoreOptions& options) {
     if (path != "-") require_file(path, "--train-sets");
   }
   const LoadedModel loaded = load_model(options);
-  decode::warn_of_whole_segments(loaded.model->config());
   const Cut cut = cut_of(options, loaded.config);
   const data::TokenText text = data::load_token_text(
       options.train_sets, loaded.units,

@@ -13,6 +13,7 @@
 #include "fovea/base/error.h"
 #include "fovea/base/signals.h"
 #include "fovea/decode/diverged.h"
+#include "fovea/decode/whole_segments.h"
 #include "fovea/nn/index_tensor.h"
 #include "fovea/ops/step.h"
 
@@ -122,6 +123,7 @@ void ScoreText::run_streams(const data::ScoringWindows& windows, Tally& tally) c
 
 TextScore ScoreText::run(const data::TokenText& text, int64_t eos, const See& see) const {
   const at::NoGradGuard no_grad;
+  decode::warn_of_whole_segments(model_->config());
   const data::ScoringWindows windows(text, eos, {.context = options_.context, .stride = options_.stride});
   TextScore score{.bytes = text.bytes, .words = text.words};
   Tally tally(score, see);

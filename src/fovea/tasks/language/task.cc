@@ -9,7 +9,6 @@
 #include "fovea/base/file.h"
 #include "fovea/base/log.h"
 #include "fovea/base/strings.h"
-#include "fovea/decode/whole_segments.h"
 #include "fovea/nn/adaptive_span.h"
 #include "fovea/nn/device.h"
 #include "fovea/nn/index_tensor.h"
@@ -76,7 +75,6 @@ LanguageTask::LanguageTask(const TrainConfig& config, Options options, const Lan
                   "rotary counts distances"));
   if (config_.memory_length > 0) memory_.emplace(config_.memory_length, segments_.shards);
   if (config_.same_length) model_->limit_reach(config_.memory_length + 1);
-  if (!options_.valid_sets.empty()) decode::warn_of_whole_segments(config_);
   if (train_.size() < config_.segment_length)
     log::warn(cat("--train-sets: the text has ", thousands(train_.size()), " units, fewer than one segment of ",
                   config_.segment_length, " (--segment-length); all of it is one short segment"));

@@ -10,6 +10,7 @@
 #include "fovea/base/log.h"
 #include "fovea/base/strings.h"
 #include "fovea/decode/source_clauses.h"
+#include "fovea/nn/checkpoint_choice.h"
 #include "fovea/nn/checkpoint_files.h"
 #include "fovea/nn/checkpoint_module.h"
 #include "fovea/nn/clauses.h"
@@ -75,7 +76,7 @@ TaggingConfig adopted(TaggingConfig given, TaggingConfig loaded) {
 // The checkpoint whose model this training has: the run's own when it resumes.
 std::optional<nn::Checkpoint> model_to_adopt(const TrainConfig& train) {
   if (train.pretrained_model.empty()) return std::nullopt;
-  if (train::goes_on(train)) return nn::load_checkpoint(train.model, nn::Load::kModel, "--model");
+  if (train::goes_on(train)) return nn::read_checkpoint(train.model, nn::Load::kModel, "--model");
   return nn::load_checkpoint(train.pretrained_model, nn::Load::kModel, "--pretrained-model");
 }
 

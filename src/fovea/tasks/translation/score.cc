@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "fovea/base/file.h"
+#include "fovea/base/log.h"
 #include "fovea/base/strings.h"
 #include "fovea/decode/whole_segments.h"
 #include "fovea/tasks/translation/load_model.h"
@@ -18,6 +19,20 @@ struct Totals {
   double log_prob = 0;
 };
 
+// One line that says how the numbers were made, so that others can be compared with them.
+std::string signature_of_pairs(const ScoreConfig& config, const LoadedModel& loaded, const Totals& totals) {
+  std::string text = cat("sentences:", totals.sentences, "|tokens:", totals.tokens, "|max-length:", config.max_length);
+  const auto add = [&](std::string_view name, const std::string& value, std::string_view usual) {
+    if (value != usual) text += cat("|", name, ":", value);
+  };
+  add("precision", config.precision, ScoreConfig().precision);
+  add("attention", config.attention, "");
+  add("attention-encoder", config.attention_encoder, "");
+  add("attention-decoder", config.attention_decoder, "");
+  add("attention-cross", config.attention_cross, "");
+  return cat(text, decode::routing_in_signature(loaded.model->config()), "|version:", FOVEA_VERSION);
+}
+
 std::string summary(const Totals& totals) {
   const double mean = totals.tokens > 0 ? -totals.log_prob / static_cast<double>(totals.tokens) : 0;
   return cat("sentences ", totals.sentences, " tokens ", totals.tokens, " log-prob ", fixed(totals.log_prob, 4),
@@ -31,7 +46,6 @@ int64_t run_score(const ScoreConfig& config) {
   require_parallel_text(config.train_sets);
   require_other_file("--output", config.output, config.train_sets);
   LoadedModel loaded = load_model(config);
-  decode::warn_of_whole_segments(loaded.model->config());
   PairReader reader(config.train_sets);
   PairEncoder encoder(loaded, config.max_length);
   LineWriter output(config.output);
@@ -48,7 +62,13 @@ int64_t run_score(const ScoreConfig& config) {
       if (!config.summary) output.line(fixed(scores[i], 6));
     }
   }
-  if (config.summary) output.line(summary(totals));
+  const std::string how = signature_of_pairs(config, loaded, totals);
+  if (config.summary) {
+    output.line(summary(totals));
+    output.line(cat("signature ", how));
+  } else {
+    log::info(how);
+  }
   output.close();
   encoder.report();
   return totals.sentences;

@@ -7,6 +7,7 @@
 #include "fovea/base/signals.h"
 #include "fovea/data/corpus.h"
 #include "fovea/decode/diverged.h"
+#include "fovea/decode/whole_segments.h"
 #include "fovea/ops/step.h"
 
 namespace fovea::translation {
@@ -52,6 +53,7 @@ std::vector<double> score_pairs(nn::Transformer& model, std::span<const Sentence
                                 const BatchLimits& limits) {
   const c10::InferenceMode guard;
   const at::Device device = model->output_weight().device();
+  decode::warn_of_whole_segments(model->config());
   std::vector<double> scores(pairs.size());
   for (const std::vector<int64_t>& batch : pair_batches(pairs, limits)) {
     throw_if_interrupted("scoring");

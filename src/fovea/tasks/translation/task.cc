@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "fovea/decode/source_clauses.h"
-#include "fovea/decode/whole_segments.h"
 #include "fovea/nn/adaptive_span.h"
 #include "fovea/nn/device.h"
 #include "fovea/ops/step.h"
@@ -35,7 +34,6 @@ TranslationTask::TranslationTask(const TrainConfig& config, Options options, con
     model_->split_clauses_by(decode::clause_splitter(data_.source_vocab, decode::clause_source_of(identity_)));
   check_positions(config_, data_.train, "--train-sets");
   check_positions(config_, validation_.corpus(), "--valid-sets");
-  if (!options_.valid_sets.empty()) decode::warn_of_whole_segments(config_);
 }
 
 torch::nn::Module& TranslationTask::module() { return *model_; }

@@ -14,7 +14,6 @@
 #include "fovea/base/strings.h"
 #include "fovea/data/streams.h"
 #include "fovea/data/token_text.h"
-#include "fovea/decode/whole_segments.h"
 #include "fovea/nn/attention_observer.h"
 #include "fovea/nn/index_tensor.h"
 #include "fovea/tasks/analyze_report.h"
@@ -163,7 +162,6 @@ int64_t sweep_mechanisms(const AnalyzeOptions& options) {
   tasks::Sweep sweep{.unit = "unit", .units = 0, .beam_size = 0, .points = {}};
   for (const std::string& entry : options.sweep) {
     const LoadedModel loaded = load_model(with_mechanism(options, entry));
-    decode::warn_of_whole_segments(loaded.model->config());
     const data::TokenText text = read_text(options, loaded);
     const int64_t trained = loaded.config.segment_length, memory = loaded.config.memory_length;
     // As `score` cuts a text without options.

@@ -3,7 +3,6 @@
 #include "fovea/base/file.h"
 #include "fovea/base/log.h"
 #include "fovea/base/strings.h"
-#include "fovea/decode/whole_segments.h"
 #include "fovea/metrics/bleu.h"
 #include "fovea/tasks/analyze_report.h"
 #include "fovea/tasks/translation/analyze/analyze.h"
@@ -37,7 +36,6 @@ struct Measured {
 
 Measured measure(const AnalyzeOptions& options, const std::string& spec) {
   LoadedModel loaded = load_model(options);
-  decode::warn_of_whole_segments(loaded.model->config());
   PairEncoder encoder(loaded, options.max_length);
   const metrics::Bleu bleu;
   std::optional<Translator> translator;

@@ -1,0 +1,17 @@
+#include "fovea/decode/whole_segments.h"
+
+#include <atomic>
+
+#include "fovea/base/log.h"
+
+namespace fovea::decode {
+
+void warn_of_optimistic_scores() {
+  static std::atomic<bool> has_warned = false;
+  if (has_warned.exchange(true)) return;
+  log::warn(
+      "routed(c,w) chooses the members of a cluster in the whole segment, so probabilities are optimistic: later units "
+      "take part in the choice; routed(c,w,causal) does without them");
+}
+
+}  // namespace fovea::decode

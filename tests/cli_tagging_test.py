@@ -271,12 +271,12 @@ class LabelForms(unittest.TestCase):
 
     def test_labels_that_only_look_like_chunks(self):
         (self.place / "odd").write_text("Amax B-PER\ndada I-PER\nama O\n\n" * 100 + "ama B_LOC\n")
-        self.assertRegex(self.train("odd"), r"1 word has a label that looks like that of a chunk and is not read as one: B_LOC "
-                                            r"\(first: '.*odd', line 401\)")
+        self.assertRegex(self.train("odd"), r"--train-sets: 1 word has a label like those of chunks or O that is read as "
+                                            r"neither: B_LOC \(first: '.*odd', line 401\)")
         (self.place / "pos").write_text("Amax N\ndada V\nama B\ncoco I\nbebi O\n\n" * 50)
         log = self.train("pos")
         self.assertNotIn("labels mark", log)
-        self.assertNotIn("looks like", log)
+        self.assertNotIn("like those of chunks", log)
         self.assertEqual((self.place / "pos.run" / "last" / "labels.txt").read_text(), "O\nB\nI\nN\nV\n")
         never = self.place / "never"
         self.assertIn("--label-form: no label of --train-sets has the form B_TYPE; expected labels such as B_TYPE",

@@ -1,7 +1,6 @@
 #include "fovea/metrics/find_notation.h"
 
 #include <algorithm>
-#include <map>
 
 #include "fovea/metrics/dialect_votes.h"
 #include "fovea/metrics/label_kinds.h"

@@ -24,7 +24,7 @@ struct FoundNotation {
   LabelNotation notation;
   int64_t chunks = 0;
   OddLabels other_chunks;  // chunks that are not written in the dialect of most chunks
-  OddLabels lookalikes;    // words whose labels look as if they marked chunks, but not in this form
+  OddLabels lookalikes;    // words whose labels resemble those of chunks or O, and are neither in this form
 };
 
 // What is known already; the rest is looked for.

@@ -120,6 +120,14 @@ TEST(FindNotation, AFewStraysChangeNothing) {
   EXPECT_EQ(notation(repeated("B I O | ", 100) + "O I | N"), "iob2 B");
 }
 
+TEST(FindNotation, OtherMarksOutsideAreNamed) {
+  const FoundNotation found = find_in("_ B-PER I-PER _ _ | B-LOC _");
+  EXPECT_EQ(shown_notation(found), "iob2 B-TYPE");
+  EXPECT_EQ(found.lookalikes.count, 4);
+  EXPECT_THAT(found.lookalikes.names, ElementsAre("_"));
+  EXPECT_THAT(find_in("O B-PER , I-LOC").lookalikes.names, IsEmpty());
+}
+
 TEST(FindNotation, KnownPartsAreKept) {
   const auto sentences = sentences_of("O I-PER I-PER | I-PER B-PER B_LOC");
   const FoundNotation as_words = find_notation(sentences, {.dialect = LabelDialect::kWords});

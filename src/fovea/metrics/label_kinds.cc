@@ -47,6 +47,13 @@ bool is_nearly_in_form(std::string_view label, const std::set<std::string, std::
   return label.size() - behind > 1 && types.contains(label.substr(behind));
 }
 
+// "0", and marks such as "_" in the place of O.
+bool is_like_outside(std::string_view label, bool has_outside) {
+  const auto is_part_of_name = [](char c) { return is_ascii_letter(c) || static_cast<unsigned char>(c) >= 0x80; };
+  if (label == "0" || is_outside_label(label)) return true;
+  return !has_outside && label.size() == 1 && std::ranges::none_of(label, is_part_of_name);
+}
+
 }  // namespace
 
 bool FormCandidate::has_foreign() const { return words_foreign * kSlips > words; }
@@ -102,7 +109,7 @@ std::vector<std::string> LabelKinds::lookalikes(const LabelForm& form) const {
     if (parts_of_label(label, form).prefix != 'W') continue;
     const bool has_known_type = std::ranges::any_of(
         possible_forms(label), [&](const PossibleForm& p) { return p.form.has_types && types.contains(p.type); });
-    const bool is_beside_chunks = form.marks_chunks() && (is_outside_label(label) || label == "0" || has_known_type ||
+    const bool is_beside_chunks = form.marks_chunks() && (is_like_outside(label, has_outside(form)) || has_known_type ||
                                                           is_nearly_in_form(label, types));
     if (is_beside_chunks || resembles_others(label)) names.push_back(label);
   }

@@ -32,7 +32,7 @@ class LabelKinds {
   bool has_outside(const LabelForm& form) const { return words_.contains(std::string(form.outside())); }
   // Whether nearly all labels but O are of the candidate's form.
   bool is_alone(const FormCandidate& candidate) const;
-  // The labels that look as if they marked chunks and do not have the form.
+  // The labels that resemble those of chunks or O and do not have the form.
   std::vector<std::string> lookalikes(const LabelForm& form) const;
 
  private:

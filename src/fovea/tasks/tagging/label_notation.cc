@@ -52,8 +52,9 @@ std::optional<TaggingConfig> config_of_run(const TrainConfig& train) {
 void warn_of_names(const data::LabelledText& text, const metrics::OddLabels& odd, const std::string& option) {
   if (odd.count == 0) return;
   log::warn(cat(option, ": ", thousands(odd.count), odd.count == 1 ? " word has a label" : " words have labels",
-                " that looks like that of a chunk and is not read as one: ", listed(odd.names),
-                " (first: ", text.place(odd.sentence, odd.word), "); such labels count as words of their own"));
+                " like those of chunks or O that ", odd.names.size() == 1 ? "is" : "are",
+                " read as neither: ", listed(odd.names), " (first: ", text.place(odd.sentence, odd.word),
+                "); such labels count as words of their own"));
 }
 
 void tell_of_notation(const data::LabelledText& text, const metrics::FoundNotation& found) {

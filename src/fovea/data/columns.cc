@@ -115,7 +115,7 @@ class ColumnFile {
     if (options_.labels.empty()) return columns.back();
     for (const int64_t column : options_.labels) {
       const std::string& label = columns.at(static_cast<size_t>(column - 1));
-      if (label != "O") return label;
+      if (label != "O" && label != "o") return label;
     }
     return columns.at(static_cast<size_t>(options_.labels.front() - 1));
   }

@@ -32,6 +32,7 @@ TEST(Columns, TheLabelIsAnyColumnOrOneOfTwo) {
   EXPECT_THAT(load(contents, {2}).labels, ElementsAre(ElementsAre("NNP", "IN", ",")));
   EXPECT_THAT(load(contents, {3, 2}).labels, ElementsAre(ElementsAre("I-ORG", "IN", ",")));
   EXPECT_THAT(load("a O O\n", {3, 2}).labels, ElementsAre(ElementsAre("O")));
+  EXPECT_THAT(load("a IN b-per\nb IN o\n", {3, 2}).labels, ElementsAre(ElementsAre("b-per", "IN")));
 }
 
 TEST(Columns, TagsAreAColumnBesideTheLabels) {

@@ -32,7 +32,7 @@ TEST(Chunks, OfAllDialects) {
   EXPECT_EQ(read("O B-PER L-PER U-PER U-LOC O U-LOC"), expected) << "BILOU";
   EXPECT_EQ(read("O B-PER M-PER M-PER E-PER W-LOC"), "PER 1-5, LOC 5-6") << "BMEWO";
   EXPECT_EQ(read("I-A E-A I-A B-A"), "A 0-2, A 2-3, A 3-4") << "I behind E begins, as conlleval has it";
-  EXPECT_EQ(read("NNP NNP O I- B-"), "=NNP 0-1, =NNP 1-2, =I- 3-4, =B- 4-5") << "labels without a type are words";
+  EXPECT_EQ(read("NNP NNP O I- I- B-"), "=NNP 0-1, =NNP 1-2,  3-5,  5-6") << "empty types";
   EXPECT_EQ(read("I-PER PUNCT I-PER"), "PER 0-1, =PUNCT 1-2, PER 2-3");
   EXPECT_EQ(read("B-geo-political I-geo-political I-geo"), "geo-political 0-2, geo 2-3");
   EXPECT_EQ(read(""), "");
@@ -49,7 +49,7 @@ TEST(Chunks, OfAllForms) {
   EXPECT_EQ(read("b-TYPE", "o b-per i-per O B-per"), "per 1-3, =O 3-4, =B-per 4-5");
   EXPECT_EQ(read("b-TYPE O", "O b-per i-per"), "per 1-3");
   EXPECT_EQ(shown_chunks(chunks_of(labels_in("O B-PER"), kWordsAlone)), "=B-PER 1-2");
-  EXPECT_EQ(shown_chunks(chunks_of(labels_in("O M-PER B-PER"), kFirstForm)), "=M-PER 1-2, PER 2-3");
+  EXPECT_EQ(shown_chunks(chunks_of(labels_in("O M-PER B-PER B-"), kFirstForm)), "=M-PER 1-2, PER 2-3, =B- 3-4");
 }
 
 TEST(Chunks, AreWrittenInAllDialects) {

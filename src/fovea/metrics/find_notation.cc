@@ -18,26 +18,31 @@ DialectVotes votes_of(LabelSentences sentences, const LabelForm& form) {
   return votes;
 }
 
+// Whether letters without types mark chunks.
+bool letters_mark_chunks(const LabelKinds& kinds, const FormCandidate& candidate, LabelSentences sentences) {
+  if (candidate.has_foreign()) return false;
+  const DialectVotes votes = votes_of(sentences, candidate.form);
+  const bool has_outside = kinds.has_outside(candidate.form);
+  if (!kinds.is_alone(candidate)) return has_outside && votes.has_long_chunk() && votes.share() >= kNearlyAll;
+  if (!has_outside) return candidate.has_letter('B') && votes.share() >= kMostChunks;
+  const bool is_usual = std::ranges::all_of(candidate.letters, [](char c) { return c == 'B' || c == 'I'; });
+  return is_usual || votes.share() >= kMostChunks;
+}
+
 // Whether labels of this candidate's form mark chunks.
 bool marks_chunks(const LabelKinds& kinds, const FormCandidate& candidate, LabelSentences sentences) {
-  const bool has_outside = kinds.has_outside(candidate.form), is_alone = kinds.is_alone(candidate);
-  const bool begins = candidate.has_letter('B') || candidate.has_letter('I');
-  const DialectVotes votes = votes_of(sentences, candidate.form);
-  const double share = votes.share();
-  if (!candidate.form.has_types) {
-    if (!begins || candidate.has_foreign()) return false;
-    if (!is_alone) return has_outside && votes.has_long_chunk() && share >= kNearlyAll;
-    if (!has_outside) return candidate.has_letter('B') && share >= kMostChunks;
-    const bool is_usual = std::ranges::all_of(candidate.letters, [](char c) { return c == 'B' || c == 'I'; });
-    return is_usual || share >= kMostChunks;
-  }
-  const bool is_usual = candidate.form.separator == '-' && !candidate.form.is_type_first && !candidate.form.is_lower;
-  if (candidate.has_foreign())
-    return begins && has_outside && votes.has_long_chunk() && share >= kNearlyAll &&
-           candidate.words_foreign < candidate.words;
-  if (!begins) return is_usual && has_outside;
-  if (is_usual) return is_alone || has_outside || share >= kMostChunks;
-  return is_alone ? has_outside || share >= kMostChunks : has_outside && votes.has_long_chunk() && share >= kMostChunks;
+  const LabelForm& form = candidate.form;
+  const bool has_outside = kinds.has_outside(form), is_alone = kinds.is_alone(candidate);
+  const bool is_usual = form.has_types && form.separator == '-' && !form.is_type_first && !form.is_lower;
+  if (!candidate.has_letter('B') && !candidate.has_letter('I'))
+    return is_usual && has_outside && !candidate.letters.empty() && !candidate.has_foreign();
+  if (!form.has_types) return letters_mark_chunks(kinds, candidate, sentences);
+  if (!candidate.has_foreign() && (is_alone || is_usual) && has_outside) return true;
+  const DialectVotes votes = votes_of(sentences, form);
+  if (candidate.has_foreign() && candidate.words_foreign >= candidate.words) return false;
+  if (!candidate.has_foreign() && is_usual) return is_alone || votes.share() >= kMostChunks;
+  if (!candidate.has_foreign() && is_alone) return votes.share() >= kMostChunks;
+  return has_outside && votes.has_long_chunk() && votes.share() >= (candidate.has_foreign() ? kNearlyAll : kMostChunks);
 }
 
 LabelForm find_form(const LabelKinds& kinds, LabelSentences sentences) {

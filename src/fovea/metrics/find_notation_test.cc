@@ -66,6 +66,7 @@ TEST(FindNotation, KnowsForms) {
   EXPECT_EQ(notation("O B I L | U O"), "bilou B");
   EXPECT_EQ(notation("B M E S | B E S S"), "bmes B") << "words of a text without blanks";
   EXPECT_EQ(notation("B I I B | B I B"), "iob2 B");
+  EXPECT_EQ(notation("O B- I- | B- O"), "iob2 B-TYPE") << "empty types";
   EXPECT_EQ(notation("B-geo-political I-geo-political O"), "iob2 B-TYPE");
 }
 
@@ -97,7 +98,7 @@ TEST(FindNotation, ChunksBesideWords) {
 
 TEST(FindNotation, AFewStraysChangeNothing) {
   const std::string names = repeated("B-PER I-PER O B-LOC O | ", 1000);
-  for (const char* stray : {"O I-LOC O", "B-PER E-PER O", "S-PER", "U-PER O", "M-PER", "B-PER L-PER"}) {
+  for (const char* stray : {"O I-LOC O", "I-", "B-PER E-PER O", "S-PER", "U-PER O", "M-PER", "B-PER L-PER"}) {
     const FoundNotation found = find_in(names + stray);
     EXPECT_EQ(shown_notation(found), "iob2 B-TYPE") << stray;
     EXPECT_EQ(found.chunks, 2001);
@@ -108,7 +109,7 @@ TEST(FindNotation, AFewStraysChangeNothing) {
   const FoundNotation found = find_in(names + "O B-PER E-PER");
   EXPECT_EQ(found.other_chunks.word, 2U);
   EXPECT_THAT(found.other_chunks.names, ElementsAre("E-PER"));
-  for (const char* stray : {"B_PER", "PER-B", "b-PER", "B", "o", "0", "X-PER", "BPER", "I-", "B:PER", "MM_O"}) {
+  for (const char* stray : {"B_PER", "PER-B", "b-PER", "B", "o", "0", "X-PER", "BPER", "B:PER", "MM_O"}) {
     const FoundNotation beside = find_in(names + stray);
     EXPECT_EQ(shown_notation(beside), "iob2 B-TYPE") << stray;
     EXPECT_EQ(beside.other_chunks.count, 0);

@@ -35,7 +35,8 @@ LabelParts parts_of_label(std::string_view label, const LabelForm& form) {
   if (label == form.outside()) return {};
   const LabelParts word = {'W', label, 'W'};
   const size_t size = label.size();
-  if (!form.marks_chunks() || (form.has_types ? size < 3 : size != 1)) return word;
+  const size_t least = form.has_empty_types && !form.is_type_first ? 2 : 3;
+  if (!form.marks_chunks() || (form.has_types ? size < least : size != 1)) return word;
   const bool at_end = form.has_types && form.is_type_first;
   const char letter = at_end ? label[size - 1] : label[0];
   const bool is_lower = letter >= 'a' && letter <= 'z';

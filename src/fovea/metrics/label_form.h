@@ -15,6 +15,7 @@ struct LabelForm {
   bool is_type_first = false;                // "PER-B"
   bool is_lower = false;                     // "b-per"
   bool is_outside_lower = false;             // words outside of chunks have the label "o"
+  bool has_empty_types = true;               // "B-" is a label of a chunk, as conlleval has it
   char separator = '-';
 
   std::string_view outside() const { return is_outside_lower ? "o" : "O"; }
@@ -25,7 +26,7 @@ struct LabelForm {
 // All labels but O are words of their own, such as parts of speech.
 inline constexpr LabelForm kWordsAlone = {.letters = ""};
 // How Fovea read labels before checkpoints named a form.
-inline constexpr LabelForm kFirstForm = {.letters = "BIESLU"};
+inline constexpr LabelForm kFirstForm = {.letters = "BIESLU", .has_empty_types = false};
 
 // A label as its parts: "B-PER" is 'B' and "PER", "O" is 'O' and nothing. L counts as E, M as I, and U and W as S. A
 // label that marks no chunk, such as "NNP", is 'W' and itself: a word that stands alone.

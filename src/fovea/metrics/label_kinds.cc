@@ -27,7 +27,7 @@ std::vector<PossibleForm> possible_forms(std::string_view label) {
     if (is_ascii_letter(letter) && capital != 'O') forms.push_back({form, capital, type});
   };
   if (size == 1) add({.has_types = false}, label[0], "");
-  if (size >= 3 && separates_label_parts(label[1])) add({.separator = label[1]}, label[0], label.substr(2));
+  if (size >= 2 && separates_label_parts(label[1])) add({.separator = label[1]}, label[0], label.substr(2));
   if (size >= 3 && separates_label_parts(label[size - 2]))
     add({.is_type_first = true, .separator = label[size - 2]}, label[size - 1], label.substr(0, size - 2));
   return forms;
@@ -37,10 +37,9 @@ bool is_chunk_letter(char c) {
   return kChunkLetters.find(is_lower_letter(c) ? static_cast<char>(c - 'a' + 'A') : c) != std::string_view::npos;
 }
 
-// "B-", "BPER" and "B--PER" for a known type PER, and "MM_O" and "BB_O_PER", which LingPipe gives words around chunks.
+// "BPER" and "B--PER" for a known type PER, and "MM_O" and "BB_O_PER", which LingPipe gives words around chunks.
 bool is_nearly_in_form(std::string_view label, const std::set<std::string, std::less<>>& types) {
   if (label.empty() || !is_chunk_letter(label[0])) return false;
-  if (label.size() == 2 && separates_label_parts(label[1])) return true;
   if (label.size() >= 4 && label[1] == label[0] && separates_label_parts(label[2]) && label[3] == 'O') return true;
   size_t behind = 1;
   while (behind < label.size() && !is_ascii_letter(label[behind])) ++behind;

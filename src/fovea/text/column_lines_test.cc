@@ -51,6 +51,7 @@ TEST(ColumnLines, WordsMayBeginWithAHash) {
   EXPECT_EQ(kinds("#tag O\na O\n\n#tag HT\na NN\n\n#x B-place\na O"), "W:#tag W:a - W:#tag W:a - W:#x W:a");
   EXPECT_EQ(kinds("# w\na n"), "W:# W:a") << "small letters as the others have";
   EXPECT_EQ(kinds("#\na\n#"), "W:# W:a W:#") << "one column";
+  EXPECT_EQ(kinds("#tag O\na\tO"), "W:#tag W:a");
   EXPECT_EQ(kinds("# O"), "W:#");
   EXPECT_EQ(kinds("a\tO\n\n# O\na O"), "W:a - W:# W:a");
 }

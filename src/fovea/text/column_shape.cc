@@ -63,8 +63,9 @@ bool ColumnShape::is_plausible(const std::string& value) const {
 
 ColumnShape::Verdict ColumnShape::verdict(std::string_view line, std::span<const std::string> columns) const {
   if (!counts_.contains(columns.size())) return Verdict::kByForm;
-  if (columns.size() > 1 && !separators_.contains(separators_of(line))) return Verdict::kByForm;
   const size_t key = columns.front() == "#" ? 1 : 0;
+  const bool may_be_word = key == 0 && is_plausible(columns.back());  // "#tag"
+  if (columns.size() > 1 && !separators_.contains(separators_of(line)) && !may_be_word) return Verdict::kByForm;
   if (columns.size() > key + 2 && columns[key + 1] == "=") return Verdict::kByForm;
   if (columns.size() < 2 || is_plausible(columns.back())) return Verdict::kWord;
   const Value kind = kind_of_value(columns.back());

@@ -76,6 +76,9 @@ TEST(TaggingTraining, ARunFromBeforeFormsGoesOn) {
   std::filesystem::create_directories(folder.parent_path());
   nn::save_checkpoint(folder, checkpoint);
   nn::link_checkpoint(test.train.model, nn::kLastLink, folder);
+  TrainedModelOptions options;
+  options.model = test.train.model;
+  EXPECT_EQ(load_tagger(options).dialect, metrics::LabelDialect::kIob1);
   test.train.after_batches = 3;
   run(test);
   EXPECT_THAT(nn::load_checkpoint(test.train.model, nn::Load::kAll).identity.config,

@@ -37,12 +37,13 @@ bool marks_chunks(const LabelKinds& kinds, const FormCandidate& candidate, Label
   if (!candidate.has_letter('B') && !candidate.has_letter('I'))
     return is_usual && has_outside && !candidate.letters.empty() && !candidate.has_foreign();
   if (!form.has_types) return letters_mark_chunks(kinds, candidate, sentences);
-  if (!candidate.has_foreign() && (is_alone || is_usual) && has_outside) return true;
+  if (!candidate.has_foreign() && is_alone && (is_usual || has_outside)) return true;
+  if (!candidate.has_foreign() && is_usual && has_outside) return true;
+  if (candidate.words_foreign >= candidate.words) return false;
   const DialectVotes votes = votes_of(sentences, form);
-  if (candidate.has_foreign() && candidate.words_foreign >= candidate.words) return false;
-  if (!candidate.has_foreign() && is_usual) return is_alone || votes.share() >= kMostChunks;
-  if (!candidate.has_foreign() && is_alone) return votes.share() >= kMostChunks;
-  return has_outside && votes.has_long_chunk() && votes.share() >= (candidate.has_foreign() ? kNearlyAll : kMostChunks);
+  const bool is_beside_others = has_outside && votes.has_long_chunk();
+  if (candidate.has_foreign()) return is_beside_others && votes.share() >= kNearlyAll;
+  return (is_alone || is_usual || is_beside_others) && votes.share() >= kMostChunks;
 }
 
 LabelForm find_form(const LabelKinds& kinds, LabelSentences sentences) {

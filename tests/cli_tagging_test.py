@@ -156,6 +156,202 @@ class Tagging(unittest.TestCase):
         self.assertFalse((F / "never").exists())
 
 
+def chunks(labels):
+    """The chunks of labels PREFIX-TYPE by the rules of conlleval, as triples of type, begin and end."""
+    found, before = [], ("O", "")
+    for place, label in enumerate(labels):
+        prefix, _, kind = label.partition("-")
+        begins = prefix in "BSUW" or before[0] in "OELSUW" or before[1] != kind
+        if prefix != "O" and begins:
+            found.append([kind, place, place + 1])
+        elif prefix != "O":
+            found[-1][2] = place + 1
+        before = (prefix, kind)
+    return set(map(tuple, found))
+
+
+def f1(gold, found):
+    """In percent, of sentences of labels."""
+    wanted, got, right = 0, 0, 0
+    for one, other in zip(gold, found, strict=True):
+        wanted, got, right = wanted + len(chunks(one)), got + len(chunks(other)), right + len(chunks(one) & chunks(other))
+    return f"{200 * right / (wanted + got):.2f}"
+
+
+def chunk_labels(types, letters):
+    """The labels of neighbouring chunks, pairs of a type and a number of words ("O": outside of chunks)."""
+    single, first, inner, last = letters
+    labels = []
+    for kind, size in types:
+        marks = [single] if size == 1 else [first, *inner * (size - 2), last]
+        labels += ["O"] * size if kind == "O" else [f"{mark}-{kind}" for mark in marks]
+    return labels
+
+
+def random_chunks(seed, sentences):
+    draw = random.Random(seed)
+    return [[(draw.choice(["PER", "O"]), draw.randint(1, 3)) for _ in range(draw.randint(1, 4))] for _ in range(sentences)]
+
+
+class LabelForms(unittest.TestCase):
+    """Labels of chunks in the usual dialects and forms are counted as conlleval counts them, and written as the data's."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.place = pathlib.Path(tempfile.mkdtemp(dir=F))
+        (cls.place / "words").write_text("ama bebi coco dada Amax Bebix # \u7532 \u4e59 \u3002\n")
+        checked("vocab", "--train-sets", cls.place / "words", "--type", "word", "--output", cls.place / "v.spm")
+
+    def command(self, name, *options, model=None):
+        return ["train", "--task", "tagging", "--model", model or self.place / f"{name}.run", "--train-sets",
+                self.place / name, "--vocabs", self.place / "v.spm", *SIZES, "--transformer-dropout", 0, *options]
+
+    def train(self, name, *options, updates=40, **others):
+        return checked(*self.command(name, "--after-batches", updates, *options, **others)).stderr
+
+    def text(self, labels, seed, spell=str, outside="O"):
+        draw, lines = random.Random(seed), []
+        for sentence in labels:
+            for label in sentence:
+                word = draw.choice(["ama", "bebi", "coco"] if label == "O" else ["dada", "Amax", "Bebix"])
+                lines.append(f"{word} {outside if label == 'O' else spell(label)}")
+            lines.append("")
+        return "\n".join(lines) + "\n"
+
+    def check_form(self, name, letters, spell, outside="O", kind="PER"):
+        gold = [chunk_labels(types, letters) for types in random_chunks(2, 30)]
+        (self.place / name).write_text(
+            self.text([chunk_labels(types, letters) for types in random_chunks(1, 60)], 1, spell, outside))
+        (self.place / "gold").write_text(self.text(gold, 2, spell, outside))
+        log = self.train(name, "--valid-sets", self.place / "gold", "--valid-freq", 40)
+        words = re.sub(r" \S+$", "", (self.place / "gold").read_text(), flags=re.M)
+        output = checked("tag", "--model", self.place / f"{name}.run", stdin=words).stdout
+        spelled = {outside: "O"} | {spell(f"{letter}-{kind}"): f"{letter}-{kind}" for letter in "BIESLUMW"}
+        found = [[spelled[line.split()[1]] for line in sentence.split("\n")] for sentence in output.strip("\n").split("\n\n")]
+        report = checked("score", "--model", self.place / f"{name}.run", "--train-sets", self.place / "gold").stdout
+        self.assertEqual(report.splitlines()[-1], f"F1 {f1(gold, found)}")
+        self.assertIn(f" {float(f1(gold, found)) / 100:.4f}", re.search(r".*\[valid\].*f1.*", log)[0])
+        self.assertEqual(found, [chunk_labels(self.types_of(one), letters) for one in found], "all chunks in the dialect")
+        self.assertGreater(float(f1(gold, found)), 0)
+        return log
+
+    @staticmethod
+    def types_of(labels):
+        """The chunks of labels as chunk_labels() takes them."""
+        spans = sorted(chunks(labels), key=lambda chunk: chunk[1])
+        types, place = [], 0
+        for kind, begin, end in spans:
+            types += [("O", 1)] * (begin - place) + [(kind, end - begin)]
+            place = end
+        return types + [("O", 1)] * (len(labels) - place)
+
+    def test_without_types(self):
+        log = self.check_form("bare", "BBII", lambda label: label[0])
+        self.assertRegex(log, r"labels mark \d+ chunks of 1 type; the model writes them in iob2 as B ")
+        self.assertEqual((self.place / "bare.run" / "last" / "labels.txt").read_text(), "O\nB\nI\n")
+
+    def test_other_letters(self):
+        self.assertIn("in bmewo as B-TYPE", self.check_form("bmewo", "WBME", str))
+        self.assertIn("in ioe2 as B-TYPE", self.check_form("ioe2", "EIIE", str))
+
+    def test_other_forms(self):
+        self.assertIn("in iob2 as B_TYPE", self.check_form("low_line", "BBII", lambda label: label.replace("-", "_")))
+        self.assertIn("in bilou as TYPE-B", self.check_form("behind", "UBIL", lambda label: f"{label[2:]}-{label[0]}"))
+        self.assertIn("in iob2 as b-TYPE", self.check_form("small", "BBII", str.lower, "o"))
+
+    def test_a_stray_label_changes_nothing(self):
+        (self.place / "stray").write_text("Amax B-PER\ndada I-PER\nama O\n\n" * 100 + "ama O\nBebix I-LOC\n")
+        log = self.train("stray", updates=60)
+        self.assertRegex(log, r"--train-sets: 1 of 101 chunks is not written in iob2, the dialect of most \(first: I-LOC in "
+                              r"'.*stray', line 402\)")
+        output = checked("tag", "--model", self.place / "stray.run", stdin="Amax\ndada\nama\n").stdout
+        self.assertEqual(output, "Amax B-PER\ndada I-PER\nama O\n")
+        log = self.train("stray", "--label-dialect", "iob1", updates=1, model=self.place / "iob1.run")
+        self.assertNotIn("dialect of most", log)
+
+    def test_labels_that_only_look_like_chunks(self):
+        (self.place / "odd").write_text("Amax B-PER\ndada I-PER\nama O\n\n" * 100 + "ama B_LOC\n")
+        self.assertRegex(self.train("odd"), r"--train-sets: 1 word has a label like those of chunks or O that is read as "
+                                            r"neither: B_LOC \(first: '.*odd', line 401\)")
+        (self.place / "pos").write_text("Amax N\ndada V\nama B\ncoco I\nbebi O\n\n" * 50)
+        log = self.train("pos")
+        self.assertNotIn("labels mark", log)
+        self.assertNotIn("like those of chunks", log)
+        self.assertEqual((self.place / "pos.run" / "last" / "labels.txt").read_text(), "O\nB\nI\nN\nV\n")
+        never = self.place / "never"
+        self.assertIn("--label-form: no label of --train-sets has the form B_TYPE; expected labels such as B_TYPE",
+                      error_of(*self.command("pos", "--label-form", "B_TYPE", model=never)))
+        for wrong in (["--label-form", "X"], ["--label-form", "B-TYPE", "--label-dialect", "words"]):
+            self.assertIn("--label-form: ", error_of(*self.command("pos", *wrong, model=never), code=2))
+
+    def test_comments_are_no_words(self):
+        sentence = "ama _ _ O\nAmax _ _ B-PER\n# _ _ O\n\n# _ _ O\nama _ _ O\n\n"
+        comments = sentence * 5 + "".join(f"# id s{i}\tdomain=en\n{sentence}" for i in range(20))
+        (self.place / "comments").write_text(comments)
+        (self.place / "none").write_text(sentence * 25)
+        log = self.train("comments")
+        self.assertIn("20 comment lines are left out", log)
+        self.train("none")
+        models = [(self.place / f"{name}.run" / "last" / "model.safetensors").read_bytes() for name in ("comments", "none")]
+        self.assertEqual(*models)
+        for name in ("comments", "none"):
+            report = checked("score", "--model", self.place / "none.run", "--train-sets", self.place / name).stdout
+            self.assertTrue(report.startswith("processed 125 tokens"), report)
+        tagged = checked("tag", "--model", self.place / "none.run", stdin=comments).stdout.splitlines()
+        for before, after in zip(comments.splitlines(), tagged, strict=True):
+            is_word = before and "domain" not in before
+            self.assertEqual(len(after.split()), 5 if is_word else len(before.split()), after)
+        labelled = checked("clauses", "--label", stdin="# x = 1\nama NN\n# NN\n\n-DOCSTART- -X-\n\n").stdout
+        self.assertEqual(labelled, "# x = 1\nama NN O\n# NN O\n\n-DOCSTART- -X- O\n\n")
+
+    def test_conll_u(self):
+        rest = "\t_\t_\t_\t_\t_\t_\n"
+        conll_u = (f"# sent_id = 1\n# text = ama Amax\n1-2\tamax\t_\t_{rest}1\tama\t_\tVERB{rest}"
+                   f"2\tAmax\t_\tNOUN{rest}2.1\tx\t_\tX{rest}\n") * 10
+        (self.place / "u").write_text(conll_u)
+        self.assertIn("last column holds no labels; expected --label-column, such as 4",
+                      error_of(*self.command("u", model=self.place / "never")))
+        log = self.train("u", "--label-column", 4)
+        self.assertIn("20 lines of CoNLL-U that are no words of the text (1-2, 1.1) are left out", log)
+        self.assertEqual((self.place / "u.run" / "last" / "labels.txt").read_text(), "NOUN\nVERB\n")
+        tagged = checked("tag", "--model", self.place / "u.run", stdin=conll_u).stdout.splitlines()
+        self.assertEqual([line.split("\t")[-1] for line in tagged[:7]],
+                         ["# sent_id = 1", "# text = ama Amax", "_", "VERB", "NOUN", "_", ""])
+        labels = ["clauses", "--label", "--tag-column", 4]
+        self.assertIn("give --word-column 2", error_of_plain(*labels, stdin=conll_u))
+        labelled = checked(*labels, "--word-column", 2, stdin=conll_u).stdout.splitlines()
+        self.assertEqual([line.split("\t")[-1] for line in labelled[:7]],
+                         ["# sent_id = 1", "# text = ama Amax", "_", "O", "O", "_", ""])
+
+    def test_running_text_without_blanks(self):
+        (self.place / "zh").write_text("\u7532 B-PER\n\u4e59 I-PER\n\u3002 O\n\n" * 50)
+        self.train("zh", updates=60)
+        tag = ["tag", "--model", self.place / "zh.run"]
+        as_text = checked(*tag, "--input-format", "text", stdin="\u7532\u4e59\u3002\n").stdout
+        self.assertEqual(as_text, checked(*tag, stdin="\u7532\n\u4e59\n\u3002\n\n").stdout)
+        self.assertEqual(as_text, "\u7532 B-PER\n\u4e59 I-PER\n\u3002 O\n\n")
+        thai = checked(*tag, "--input-format", "text", stdin="\u0e01" * 40 + "\n").stderr
+        self.assertIn("is read as one word, because its script has no blanks between words", thai)
+
+    def test_plain_text_is_no_columns(self):
+        (self.place / "text").write_text("Amax B-PER\nama O\n\n" * 20)
+        self.train("text", updates=2)
+        tag = ["tag", "--model", self.place / "text.run"]
+        for text in ("Amax saw the dada today.\n", "Amax saw the dada .\nWhat was it ?\n\nNobody knew at all .\n",
+                     "\u7532\u4e59\u7532\u3002\n"):
+            self.assertIn(f"line 1: '{text.splitlines()[0]}' looks like running text, but the input is read as columns",
+                          checked(*tag, stdin=text).stderr)
+        for columns in ("Amax NN Amax\nsaw VBD see\n", "Amax\nsaw\n", "\u7532\u4e59\n\u3002\n"):
+            self.assertNotIn("looks like", checked(*tag, stdin=columns).stderr)
+
+
+def error_of_plain(*arguments, **options):
+    """The error of a command that has no --quiet."""
+    result = run(*arguments, **options)
+    assert result.returncode == 1 and result.stderr.count("\n") == 1, result.stderr
+    return result.stderr
+
+
 @unittest.skipUnless(DATA.is_dir(), "FOVEA_DATA names no folder with conll2003")
 class Conll2003(unittest.TestCase):
     def test_names_are_learned(self):

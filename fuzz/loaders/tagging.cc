@@ -2,7 +2,7 @@
 
 #include "fovea/base/strings.h"
 #include "fovea/data/columns.h"
-#include "fovea/metrics/chunks.h"
+#include "fovea/metrics/find_notation.h"
 #include "fovea/tasks/bert/baseline.h"
 #include "fovea/tasks/tagging/labels.h"
 #include "fovea/text/encoder_vocab.h"
@@ -13,15 +13,13 @@
 namespace fovea::fuzz {
 namespace {
 
-using metrics::LabelDialect;
-
-// Chunks that are written in any dialect are read as they were.
-void check_labels(const std::vector<std::string>& labels) {
-  const std::vector<metrics::Chunk> chunks = metrics::chunks_of(labels);
-  for (const LabelDialect dialect :
-       {LabelDialect::kIob1, LabelDialect::kIob2, LabelDialect::kIobes, LabelDialect::kBilou}) {
-    const std::vector<std::string> written = metrics::labels_of(chunks, std::ssize(labels), dialect);
-    require(metrics::chunks_of(written) == chunks, "chunks change as they are written");
+// Chunks that are written in any dialect are read as they were. IO cannot tell chunks that touch.
+void check_labels(const std::vector<std::string>& labels, const metrics::LabelForm& form) {
+  const std::vector<metrics::Chunk> chunks = metrics::chunks_of(labels, form);
+  for (const metrics::LabelDialect dialect : metrics::chunk_dialects()) {
+    if (dialect == metrics::LabelDialect::kIo || !form.marks_chunks()) continue;
+    const std::vector<std::string> written = metrics::labels_of(chunks, std::ssize(labels), {dialect, form});
+    require(metrics::chunks_of(written, form) == chunks, "chunks change as they are written");
   }
 }
 
@@ -31,10 +29,12 @@ void load_columns(std::string_view bytes) {
   static const MemoryFile file;
   const data::LabelledText text = data::load_columns({file.put(bytes)}, {});
   require(text.size() > 0 && text.words.size() == text.labels.size(), "sentences and labels differ in number");
+  const metrics::FoundNotation found = metrics::find_notation(text.labels);
   for (size_t s = 0; s < text.words.size(); ++s) {
     require(!text.words[s].empty() && text.words[s].size() == text.labels[s].size(),
             "words and labels differ in number");
-    check_labels(text.labels[s]);
+    check_labels(text.labels[s], {});
+    check_labels(text.labels[s], found.notation.form);
   }
 }
 

@@ -32,6 +32,7 @@ TEST(Columns, TheLabelIsAnyColumnOrOneOfTwo) {
   EXPECT_THAT(load(contents, {2}).labels, ElementsAre(ElementsAre("NNP", "IN", ",")));
   EXPECT_THAT(load(contents, {3, 2}).labels, ElementsAre(ElementsAre("I-ORG", "IN", ",")));
   EXPECT_THAT(load("a O O\n", {3, 2}).labels, ElementsAre(ElementsAre("O")));
+  EXPECT_THAT(load("a IN b-per\nb IN o\n", {3, 2}).labels, ElementsAre(ElementsAre("b-per", "IN")));
 }
 
 TEST(Columns, TagsAreAColumnBesideTheLabels) {
@@ -52,6 +53,24 @@ TEST(Columns, TagsAreAColumnBesideTheLabels) {
   EXPECT_THAT(message_of([&] { load_tagged(2, {4, 2}); }), HasSubstr(leak));
 }
 
+TEST(Columns, LeavesOutCommentsAndOtherLinesThatAreNoWords) {
+  const LabelledText text = load("# id s\tdomain=en\na _ O\n# _ B-X\n\n# _ O\nb _ O\n");
+  EXPECT_THAT(text.words, ElementsAre(ElementsAre("a", "#"), ElementsAre("#", "b")));
+  EXPECT_EQ(text.place(0, 1), text.place(0, 0).substr(0, text.place(0, 0).size() - 1) + "3");
+  EXPECT_THAT(text.place(1, 1), HasSubstr("text', line 6"));
+  EXPECT_EQ(fingerprint(text), fingerprint(load("a O\n# B-X\n\n# O\nb O\n")));
+  const std::string rest = "\t_\t_\t_\t_\t_\t_\n";
+  const std::string conll_u = "# text = au\n1-2\tau\t_\t_" + rest + "1\t\u00e0\t_\tADP" + rest + "2\tle\t_\tDET" + rest;
+  testing::internal::CaptureStderr();
+  EXPECT_THAT(load(conll_u, {4}).words, ElementsAre(ElementsAre("\u00e0", "le")));
+  EXPECT_THAT(testing::internal::GetCapturedStderr(),
+              testing::AllOf(HasSubstr("1 comment line is left out"), HasSubstr("1 line of CoNLL-U that is no word")));
+  EXPECT_THAT(load(conll_u, {4}).labels, ElementsAre(ElementsAre("ADP", "DET")));
+  EXPECT_THAT(message_of([&] { load(conll_u); }),
+              HasSubstr("whose last column holds no labels; expected --label-column"));
+  EXPECT_THAT(message_of([&] { load(conll_u, {2}); }), HasSubstr("numbers the words and column 2 holds them"));
+}
+
 TEST(Columns, FingerprintsTellTextsApart) {
   const std::string plain = fingerprint(load("a O\nb O\n"));
   EXPECT_NE(plain, fingerprint(load("a O\n\nb O\n")));
@@ -64,6 +83,7 @@ TEST(Columns, SaysWhatIsWrong) {
     return message_of([&] { load(contents, labels); });
   };
   EXPECT_THAT(problem("a N O\n\nb O\n"), HasSubstr("line 3: got 2 columns; expected 3 as in line 1"));
+  EXPECT_THAT(problem("a O\n# x y\n"), HasSubstr("comments may stand at the beginning of a sentence alone"));
   EXPECT_THAT(problem("a\n"), HasSubstr("line 1: got one column; expected a word and its label"));
   EXPECT_THAT(problem("a O\n", {3}), HasSubstr("line 1: got 2 columns; expected at least 3, the --label-column"));
   EXPECT_THAT(problem("\n-DOCSTART- O\n"), HasSubstr("has no words; expected a word and its label in each line"));

@@ -6,44 +6,66 @@
 #include <string_view>
 #include <vector>
 
-// Labels of words that mark chunks, such as names: "B-PER", "I-PER", "O". The dialects differ in where a chunk's label
-// begins with B, I, E or S.
-namespace fovea::metrics {
+#include "fovea/metrics/label_form.h"
 
-// A label as its parts: "B-PER" is 'B' and "PER", "O" is 'O' and nothing. L and U count as E and S. A label without
-// such a prefix, such as "NNP", is 'W' and itself: a word that stands alone.
-struct LabelParts {
-  char prefix = 'O';
-  std::string_view type = {};
-};
-LabelParts parts_of_label(std::string_view label);
+// Chunks of words, such as names, and their labels: "B-PER", "I-PER", "O". Dialects differ in the letters of a chunk's
+// words.
+namespace fovea::metrics {
 
 // Words [begin, end) of a sentence that have one type.
 struct Chunk {
   int64_t begin = 0, end = 0;
   std::string type;
-  bool is_word = false;  // of a label without a prefix
+  bool is_word = false;  // of a label that marks no chunk
   auto operator<=>(const Chunk&) const = default;
 };
 
 // The chunks of a sentence's labels by the rules of conlleval: a chunk begins at B and S, at another type, and at I or
 // E behind O, E or S. Labels of all dialects can be read.
-std::vector<Chunk> chunks_of(std::span<const std::string> labels);
+std::vector<Chunk> chunks_of(std::span<const std::string> labels, const LabelForm& form = {});
 
-enum class LabelDialect : uint8_t { kIob1, kIob2, kIobes, kBilou };
-inline constexpr std::string_view kLabelDialectNames = "iob1|iob2|iobes|bilou";
+// kWords: labels mark no chunks.
+enum class LabelDialect : uint8_t {
+  kIob1,
+  kIob2,
+  kIobes,
+  kBilou,
+  kIoe1,
+  kIoe2,
+  kIo,
+  kBios,
+  kBieo,
+  kBmes,
+  kBmewo,
+  kBieou,
+  kBiewo,
+  kWords
+};
+// "auto" and the names of the dialects.
+inline constexpr std::string_view kLabelDialectChoices =
+    "auto|iob1|iob2|iobes|bilou|ioe1|ioe2|io|bios|bieo|bmes|bmewo|bieou|biewo|words";
+inline constexpr std::string_view kLabelDialectNames = kLabelDialectChoices.substr(5);
 
-// The dialect that labels are written in; kIob2 if no label tells.
-class DialectFinder {
- public:
-  void add(std::span<const std::string> labels);  // of one sentence
-  LabelDialect dialect() const;
+// The dialects that mark chunks. Of several that fit, the first is the likeliest.
+std::span<const LabelDialect> chunk_dialects();
 
- private:
-  bool has_end_or_single_ = false, has_last_or_unit_ = false, has_inner_begin_ = false;
+// Whether the words before and behind a chunk are of chunks of its type.
+struct ChunkTouch {
+  bool before = false, behind = false;
+};
+ChunkTouch touch_of(std::span<const Chunk> chunks, size_t place);
+
+// The letter that a dialect gives a word of a chunk.
+char letter_of_word(const Chunk& chunk, int64_t word, LabelDialect dialect, ChunkTouch touch);
+
+// How a data set writes labels.
+struct LabelNotation {
+  LabelDialect dialect = LabelDialect::kIob2;
+  LabelForm form = {};
 };
 
-// The labels of `words` words with these chunks, which do not overlap and are in order.
-std::vector<std::string> labels_of(std::span<const Chunk> chunks, int64_t words, LabelDialect dialect);
+// The labels of `words` words with these chunks, which do not overlap and are in order. In kIo, chunks of a type that
+// touch become one.
+std::vector<std::string> labels_of(std::span<const Chunk> chunks, int64_t words, const LabelNotation& notation);
 
 }  // namespace fovea::metrics

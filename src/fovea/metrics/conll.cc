@@ -39,18 +39,23 @@ double ChunkCounts::precision() const { return share(correct, found); }
 double ChunkCounts::recall() const { return share(correct, gold); }
 double ChunkCounts::f1() const { return share(2 * correct, gold + found); }
 
-void ConllScore::add(std::span<const std::string> gold, std::span<const std::string> found) {
-  if (gold.size() != found.size())
-    throw Error(cat("got ", found.size(), " labels for a sentence of ", gold.size(), " words; expected one a word"));
-  tokens_ += std::ssize(gold);
-  for (size_t i = 0; i < gold.size(); ++i) equal_ += gold[i] == found[i] ? 1 : 0;
-  const std::vector<Chunk> wanted = chunks_of(gold), got = chunks_of(found);
-  for (const Chunk& chunk : wanted) ++types_[{chunk.type, chunk.is_word}].gold;
-  for (const Chunk& chunk : got) {
+void ConllScore::add(const LabelledChunks& gold, const LabelledChunks& found) {
+  if (gold.labels.size() != found.labels.size())
+    throw Error(cat("got ", found.labels.size(), " labels for a sentence of ", gold.labels.size(),
+                    " words; expected one a word"));
+  tokens_ += std::ssize(gold.labels);
+  for (size_t i = 0; i < gold.labels.size(); ++i) equal_ += gold.labels[i] == found.labels[i] ? 1 : 0;
+  for (const Chunk& chunk : gold.chunks) ++types_[{chunk.type, chunk.is_word}].gold;
+  for (const Chunk& chunk : found.chunks) {
     ChunkCounts& counts = types_[{chunk.type, chunk.is_word}];
     ++counts.found;
-    counts.correct += std::ranges::binary_search(wanted, chunk) ? 1 : 0;
+    counts.correct += std::ranges::binary_search(gold.chunks, chunk) ? 1 : 0;
   }
+}
+
+void ConllScore::add(std::span<const std::string> gold, std::span<const std::string> found) {
+  const std::vector<Chunk> wanted = chunks_of(gold), got = chunks_of(found);
+  add({gold, wanted}, {found, got});
 }
 
 ChunkCounts ConllScore::total() const {

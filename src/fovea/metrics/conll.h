@@ -18,18 +18,26 @@ struct ChunkCounts {
   double f1() const;
 };
 
+// The labels of one sentence, and the chunks that they mark.
+struct LabelledChunks {
+  std::span<const std::string> labels;
+  std::span<const Chunk> chunks;
+};
+
 class ConllScore {
  public:
   // The labels of one sentence, as many of both. A chunk is correct if both have it, with its type.
+  void add(const LabelledChunks& gold, const LabelledChunks& found);
+  // The same of labels in the usual form.
   void add(std::span<const std::string> gold, std::span<const std::string> found);
 
   ChunkCounts total() const;
-  ChunkCounts chunks() const;  // of labels with a prefix, such as names
-  ChunkCounts words() const;   // of labels without
+  ChunkCounts chunks() const;  // of labels that mark chunks, such as names
+  ChunkCounts words() const;   // of other labels
   double accuracy() const;     // share of words whose labels are equal
   int64_t tokens() const { return tokens_; }
-  // conlleval's report: two lines about all chunks, and one line for each type. Without a label that has a prefix, the
-  // types are the labels themselves.
+  // conlleval's report: two lines about all chunks, and one line for each type. The types of labels that mark no chunks
+  // are the labels themselves.
   std::string report() const;
 
  private:

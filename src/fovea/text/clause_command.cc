@@ -1,27 +1,33 @@
 #include "fovea/text/clause_command.h"
 
 #include <algorithm>
+#include <deque>
 #include <optional>
 #include <utility>
 
-#include "fovea/base/empty_line.h"
 #include "fovea/base/error.h"
 #include "fovea/base/file.h"
 #include "fovea/base/signals.h"
 #include "fovea/base/strings.h"
 #include "fovea/text/clause_labels.h"
 #include "fovea/text/clauses.h"
+#include "fovea/text/column_lines.h"
 
 namespace fovea::text {
 namespace {
 
 using Tagged = ClauseDictionary::Tagged;
 
+// What stands before a further column.
+char column_gap(const std::string& line) { return line.find('\t') != std::string::npos ? '\t' : ' '; }
+
 // A sentence of the input: a line of text, or lines of columns.
 struct ClauseSentence {
   std::string text;
   std::vector<TextToken> tokens;  // of `text`
   std::vector<std::string> lines, words, tags;
+  // Lines of columns that are no words, and the words before them.
+  std::vector<std::pair<size_t, std::string>> other_lines;
 };
 
 // Signals by the dictionary, with tags or without, or by the labels of a model.
@@ -70,7 +76,8 @@ class SentenceLines {
   LineReader& input_;
 };
 
-// Sentences are lines of columns up to an empty one. Their text is the words with blanks between them.
+// Sentences are lines of columns up to an empty one; comments and the like are lines besides. Their text is the words
+// with blanks between them.
 class SentenceColumns {
  public:
   // Without a column of tags if tag_column is 0.
@@ -78,30 +85,50 @@ class SentenceColumns {
       : word_(static_cast<size_t>(options.word_column)),
         tag_(static_cast<size_t>(options.tag_column)),
         dictionary_(dictionary),
-        input_(input) {}
+        input_(input),
+        lines_(input_name(input.path())) {}
 
   bool next(ClauseSentence& sentence) {
     sentence = {};
     bool is_ended = false;
-    for (std::string line; input_.next_text(line);) {
-      std::vector<std::string> columns = split_words(line);
-      is_ended = is_empty_line(line);
-      if (is_ended) break;
-      check(columns.size());
-      const std::string& word = columns[word_ - 1];
-      if (!sentence.text.empty()) sentence.text += ' ';
-      sentence.tokens.push_back({sentence.text.size(), sentence.text.size() + word.size(), true});
-      sentence.text += word;
-      sentence.words.push_back(word);
-      if (tag_ > 0) sentence.tags.push_back(columns[tag_ - 1]);
-      sentence.lines.push_back(std::move(line));
+    for (; !is_ended && (!ready_.empty() || read()); ready_.pop_front()) {
+      ColumnLine& line = ready_.front();
+      if (line.kind == ColumnLine::Kind::kWord) {
+        add(line, sentence);
+      } else if (line.kind == ColumnLine::Kind::kEmpty) {
+        is_ended = true;
+      } else {
+        if (line.kind == ColumnLine::Kind::kDocument) line.text += cat(column_gap(line.text), kNoSignalLabel);
+        if (line.kind == ColumnLine::Kind::kAside) line.text += cat(column_gap(line.text), "_");
+        sentence.other_lines.emplace_back(sentence.words.size(), std::move(line.text));
+      }
     }
     if (is_first_ && !sentence.tags.empty()) require_tags(sentence);
     is_first_ = is_first_ && sentence.lines.empty();
-    return is_ended || !sentence.lines.empty();
+    return is_ended || !sentence.lines.empty() || !sentence.other_lines.empty();
   }
 
  private:
+  // Reads until a line is ready; false at the end.
+  bool read() {
+    for (std::string line; ready_.empty() && !is_read_;) {
+      is_read_ = !input_.next_text(line);
+      if (is_read_) lines_.end();
+      if (!is_read_) lines_.add(std::move(line));
+      for (ColumnLine& next : lines_.take()) ready_.push_back(std::move(next));
+    }
+    return !ready_.empty();
+  }
+  void add(ColumnLine& line, ClauseSentence& sentence) {
+    check(line);
+    const std::string& word = line.columns[word_ - 1];
+    if (!sentence.text.empty()) sentence.text += ' ';
+    sentence.tokens.push_back({sentence.text.size(), sentence.text.size() + word.size(), true});
+    sentence.text += word;
+    sentence.words.push_back(word);
+    if (tag_ > 0) sentence.tags.push_back(line.columns[tag_ - 1]);
+    sentence.lines.push_back(std::move(line.text));
+  }
   // Plain text may pass for columns, with words for tags. Tags are in capitals, or the dictionary knows them.
   void require_tags(const ClauseSentence& sentence) const {
     const auto is_tag = [&](const std::string& tag) {
@@ -113,9 +140,12 @@ class SentenceColumns {
                     "', and no other word has a part-of-speech tag there; expected a word and its tag per line; for "
                     "plain text leave out --tag-column and --label"));
   }
-  void check(size_t columns) {
-    const std::string place = cat(input_name(input_.path()), " line ", input_.line_number());
+  void check(const ColumnLine& line) {
+    const size_t columns = line.columns.size();
+    const std::string place = cat(input_name(input_.path()), " line ", line.number);
     const char* const word = columns == 1 ? " column" : " columns";
+    if (line.word_at > 0 && word_ == 1)
+      throw Error(cat(place, ": the first column numbers the words (as in CoNLL-U); give --word-column 2"));
     if (columns < std::max(word_, tag_))
       throw Error(cat(place, ": got ", columns, word, "; expected at least ", std::max(word_, tag_), "; see ",
                       tag_ > 0 ? "--word-column and --tag-column" : "--word-column"));
@@ -129,6 +159,9 @@ class SentenceColumns {
   bool is_first_ = true;  // no sentence is complete
   const ClauseDictionary& dictionary_;
   LineReader& input_;
+  ColumnLines lines_;
+  std::deque<ColumnLine> ready_;
+  bool is_read_ = false;  // the input has no further line
 };
 
 // One line per level that is asked for.
@@ -157,11 +190,16 @@ std::string flagged(const ClauseSentence& sentence, std::span<const Tagged> sign
 
 void write_labels(const ClauseSentence& sentence, std::span<const Tagged> signals, const Corrections& corrections,
                   LineWriter& output) {
+  auto other = sentence.other_lines.begin();
+  const auto write_others = [&](size_t words) {
+    for (; other != sentence.other_lines.end() && other->first == words; ++other) output.line(other->second);
+  };
   for (size_t i = 0; i < sentence.lines.size(); ++i) {
-    const bool tabs = sentence.lines[i].find('\t') != std::string::npos;
-    output.line(cat(sentence.lines[i], tabs ? "\t" : " ",
+    write_others(i);
+    output.line(cat(sentence.lines[i], column_gap(sentence.lines[i]),
                     label_of(signals[i], sentence.words[i], sentence.tags[i], corrections)));
   }
+  write_others(sentence.lines.size());
   output.line("");
 }
 

@@ -17,15 +17,6 @@ constexpr size_t kMostDictionaryBytes = size_t{16} << 20, kMostPhrase = 16;
 
 bool is_ascii_alnum(char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
-// Scripts that write words without blanks: kana, Chinese characters.
-bool stands_alone(std::string_view character) {
-  if (character.size() < 3) return false;
-  uint32_t code = static_cast<unsigned char>(character[0]) & (character.size() == 3 ? 0x0fU : 0x07U);
-  for (size_t i = 1; i < character.size(); ++i) code = code << 6U | (static_cast<unsigned char>(character[i]) & 0x3fU);
-  return (code >= 0x3040 && code <= 0x30ff) || (code >= 0x3400 && code <= 0x9fff) ||
-         (code >= 0xf900 && code <= 0xfaff) || code >= 0x20000;
-}
-
 // Characters inside a word: "don't", "well-known", "3.5", "U.S".
 bool joins(char c) { return std::string_view("'.-_@&/").find(c) != std::string_view::npos; }
 

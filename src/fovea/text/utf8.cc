@@ -1,6 +1,7 @@
 #include "fovea/text/utf8.h"
 
 #include <algorithm>
+#include <cstdint>
 
 #include "fovea/base/strings.h"
 
@@ -33,6 +34,14 @@ size_t white_space_size(std::string_view text) {
   for (const std::string_view space : kWhiteSpaces)
     if (text.starts_with(space)) return space.size();
   return 0;
+}
+
+bool stands_alone(std::string_view character) {
+  if (character.size() < 3) return false;
+  uint32_t code = static_cast<unsigned char>(character[0]) & (character.size() == 3 ? 0x0fU : 0x07U);
+  for (size_t i = 1; i < character.size(); ++i) code = code << 6U | (static_cast<unsigned char>(character[i]) & 0x3fU);
+  return (code >= 0x3040 && code <= 0x30ff) || (code >= 0x3400 && code <= 0x9fff) ||
+         (code >= 0xf900 && code <= 0xfaff) || code >= 0x20000;
 }
 
 }  // namespace fovea::text

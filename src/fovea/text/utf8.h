@@ -26,4 +26,8 @@ inline constexpr std::array<std::string_view, 29> kWhiteSpaces = {
 // The bytes of the white space character that `text` begins with; 0 if it begins with none.
 size_t white_space_size(std::string_view text);
 
+// Whether the UTF-8 character is kana or a Chinese character, which are written without blanks between words: each is a
+// word of its own.
+bool stands_alone(std::string_view character);
+
 }  // namespace fovea::text

@@ -27,11 +27,12 @@ constexpr const char* kSourceFile = "source.spm";
 // A tagger's configuration, which has fields of its own.
 struct TaggerEncoderConfig : EncoderConfig {
   int64_t clause_tag_column = 0;
-  std::string label_dialect;
+  std::string label_dialect, label_form;
   static constexpr auto fields() {
     return std::tuple_cat(EncoderConfig::fields(),
                           std::tuple(field("clause-tag-column", &TaggerEncoderConfig::clause_tag_column, ""),
-                                     field("label-dialect", &TaggerEncoderConfig::label_dialect, "")));
+                                     field("label-dialect", &TaggerEncoderConfig::label_dialect, ""),
+                                     field("label-form", &TaggerEncoderConfig::label_form, "")));
   }
 };
 

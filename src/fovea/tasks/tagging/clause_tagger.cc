@@ -18,8 +18,8 @@ bool is_signal_label(const std::string& label) {
 
 // Universal parts of speech have PUNCT and ADP too, but no O.
 bool labels_signals(const LabelSet& labels) {
-  const auto is_known = [](const std::string& label) {
-    return label == text::kNoSignalLabel || is_signal_label(label) || metrics::parts_of_label(label).prefix != 'W';
+  const auto is_known = [&](const std::string& label) {
+    return label == text::kNoSignalLabel || is_signal_label(label) || labels.marks_chunk(label);
   };
   const Labels& names = labels.names();
   return std::ranges::find(names, text::kNoSignalLabel) != names.end() && std::ranges::all_of(names, is_known) &&

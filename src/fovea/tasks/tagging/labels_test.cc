@@ -39,6 +39,24 @@ TEST(LabelSet, OfWordsHasNoMore) {
   EXPECT_FALSE(set.has_chunks());
 }
 
+TEST(LabelSet, KeepsTheForm) {
+  const metrics::LabelForm bare = metrics::parse_label_form("B", ""), small = metrics::parse_label_form("b_TYPE", "");
+  const std::vector<Labels> sentences = {{"B", "I", "O", "B-PER"}}, typed = {{"b_x", "e_x", "o", "O"}};
+  const LabelSet letters = LabelSet::of(sentences, bare), types = LabelSet::of(typed, small);
+  EXPECT_EQ(letters.contents(), "O\nB\nI\nB-PER\n");
+  EXPECT_EQ(types.contents(), "o\nb_x\ni_x\nO\n");
+  EXPECT_THAT(types.encode(typed.front()), ElementsAre(1, 2, 0, 3));
+  EXPECT_THAT(types.encode({"B-x", "I-x", "O"}, {}), ElementsAre(1, 2, 0)) << "labels of another form";
+  EXPECT_THAT(types.decode(std::vector<int64_t>{1, 2, 0}, LabelDialect::kBmewo), ElementsAre("b_x", "e_x", "o"));
+  EXPECT_THAT(letters.continued(2), testing::Pair(1, 2));
+  EXPECT_TRUE(letters.marks_chunk("I"));
+  EXPECT_FALSE(letters.marks_chunk("B-PER"));
+  EXPECT_EQ(LabelSet::from_contents(letters.contents(), "x", bare).contents(), letters.contents());
+  EXPECT_EQ(message_of([&] { LabelSet::from_contents("O\nB\n", "x", bare); }),
+            "x: damaged: expected different labels, one per line, I with each B");
+  EXPECT_FALSE(LabelSet::of(sentences, metrics::kWordsAlone).has_chunks());
+}
+
 TEST(LabelSet, SaysWhatIsDamaged) {
   for (const char* contents : {"", "\n", "O\nO\n", "O\nI-X\n", "O\nB-X\n", "B-X\nI-X\n", "O\nS-X\n", "O\n\nX\n",
                                "O\r\n", "O\na b\n", "O\n\xff\n", "\tO\n"})

@@ -3,7 +3,6 @@
 #include <string>
 #include <utility>
 
-#include "fovea/base/choices.h"
 #include "fovea/base/error.h"
 #include "fovea/base/strings.h"
 #include "fovea/decode/open_checkpoint.h"
@@ -15,11 +14,11 @@
 namespace fovea::tagging {
 namespace {
 
-LabelSet load_labels(const nn::Checkpoint& checkpoint) {
+LabelSet load_labels(const nn::Checkpoint& checkpoint, const metrics::LabelForm& form) {
   const auto found = checkpoint.identity.files.find(kLabelsFile);
   const std::string origin = checkpoint.folder / kLabelsFile;
   if (found == checkpoint.identity.files.end()) throw Error(cat(origin, ": damaged: the file is missing"));
-  return LabelSet::from_contents(found->second, origin);
+  return LabelSet::from_contents(found->second, origin, form);
 }
 
 void check_vocabulary(const nn::Checkpoint& checkpoint, const TaggingConfig& config, const LoadedTagger& parts) {
@@ -37,12 +36,12 @@ LoadedTagger load_tagger(const TrainedModelOptions& options) {
 LoadedTagger load_tagger(const nn::Checkpoint& checkpoint, const TrainedModelOptions& options) {
   const std::string origin = checkpoint.folder / nn::kConfigFile;
   const auto config = nn::config_of<TaggingConfig>(checkpoint.identity, origin);
+  const metrics::LabelNotation notation = notation_of(config, cat(origin, ": "));
   LoadedTagger loaded = {.model = nullptr,
                          .config = config,
                          .vocab = text::EncoderVocab::from_files(checkpoint.identity.files, checkpoint.folder.string()),
-                         .labels = load_labels(checkpoint),
-                         .dialect = parse_choice<metrics::LabelDialect>(
-                             metrics::kLabelDialectNames, config.label_dialect, cat(origin, ": label-dialect: got"))};
+                         .labels = load_labels(checkpoint, notation.form),
+                         .dialect = notation.dialect};
   check_vocabulary(checkpoint, config, loaded);
   nn::set_cpu_threads(options.cpu_threads);
   const at::Device device = nn::parse_device(options.devices);

@@ -5,7 +5,9 @@
 #include "fovea/base/error.h"
 #include "fovea/base/file.h"
 #include "fovea/base/strings.h"
+#include "fovea/metrics/find_notation.h"
 #include "fovea/spec/config_problems.h"
+#include "fovea/tasks/tagging/label_notation.h"
 #include "fovea/tasks/tagging/options.h"
 
 namespace fovea::tagging {
@@ -31,6 +33,7 @@ int64_t run_score(const ScoreOptions& options) {
       data::load_columns(options.train_sets, {.labels = options.label_column,
                                               .tags = clause_tag_column(loaded, options.clause_tag_column),
                                               .option = "--train-sets"});
+  warn_of_lookalikes(text, metrics::form_to_read(text.labels, loaded.labels.form()), "--train-sets");
   const metrics::ConllScore score = score_text(loaded.parts(options.mini_batch_words), text);
   LineWriter output(options.output);
   output.write(score.report());

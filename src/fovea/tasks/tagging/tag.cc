@@ -1,17 +1,23 @@
 #include "fovea/tasks/tagging/tag.h"
 
+#include <algorithm>
+#include <span>
 #include <utility>
 
 #include "fovea/base/empty_line.h"
 #include "fovea/base/error.h"
 #include "fovea/base/file.h"
+#include "fovea/base/log.h"
 #include "fovea/base/strings.h"
 #include "fovea/decode/line_source.h"
 #include "fovea/spec/config_problems.h"
-#include "fovea/text/wordpiece.h"
+#include "fovea/tasks/tagging/running_text.h"
+#include "fovea/text/column_lines.h"
 
 namespace fovea::tagging {
 namespace {
+
+using text::ColumnLine;
 
 // Sentences of which all lines are there, and the lines to write when they are labelled.
 class TagWriter {
@@ -29,19 +35,20 @@ class TagWriter {
     if (!tag.empty()) open_tags_.push_back(std::move(tag));
     lines_.push_back({std::move(line), "", true});
   }
+  // A line within a sentence that is no word of it; `label` is its additional column.
+  void add_aside(std::string line, std::string label) { lines_.push_back({std::move(line), std::move(label), false}); }
   void end_sentence() {
     if (open_.empty()) return;
     sentences_.push_back(std::exchange(open_, {}));
     if (!open_tags_.empty()) tags_.push_back(std::exchange(open_tags_, {}));
   }
-  // Writes all but the lines of a sentence that has not ended.
+  // Writes all lines; a sentence has all its lines.
   int64_t flush() {
+    end_sentence();
     const std::vector<Labels> labels = tag_sentences(parts_, sentences_, tags_);
-    const size_t complete = lines_.size() - open_.size();
     size_t sentence = 0, word = 0;
     int64_t words = 0;
-    for (size_t i = 0; i < complete; ++i) {
-      Line& line = lines_[i];
+    for (Line& line : lines_) {
       if (line.is_word) {
         line.label = labels[sentence][word++];
         ++words;
@@ -55,7 +62,7 @@ class TagWriter {
     output_.flush();
     sentences_.clear();
     tags_.clear();
-    lines_.erase(lines_.begin(), lines_.begin() + static_cast<std::ptrdiff_t>(complete));
+    lines_.clear();
     return words;
   }
 
@@ -74,7 +81,7 @@ class TagWriter {
   LineWriter& output_;
   std::vector<Line> lines_;
   std::vector<std::vector<std::string>> sentences_, tags_;
-  std::vector<std::string> open_, open_tags_;  // words of a sentence whose end has not come, and their tags
+  std::vector<std::string> open_, open_tags_;  // words of a sentence that may go on, and their tags
 };
 
 // How lines of columns are read.
@@ -83,57 +90,83 @@ struct TagColumns {
   int64_t tags = 0;        // column of the part-of-speech tags; 0: none
 };
 
-void add_columns(std::string line, const std::string& place, const TagColumns& how, TagWriter& writer) {
-  std::vector<std::string> columns = split_words(line);
-  while (!line.empty() && is_space(line.back())) line.pop_back();
-  if (is_empty_line(line)) return writer.add_line("");
-  if (columns.front() == data::kDocumentMark) return writer.add_line(line, how.mark_label);
-  if (how.tags > std::ssize(columns))
-    throw Error(cat(place, "got ", columns.size(), columns.size() == 1 ? " column" : " columns", "; expected at least ",
-                    how.tags, ", the --clause-tag-column (0: clauses by words alone)"));
-  std::string tag = how.tags > 0 ? columns[static_cast<size_t>(how.tags - 1)] : "";
-  writer.add_word(std::move(columns.front()), std::move(line), std::move(tag));
-}
-
-void add_text(const std::string& line, TagWriter& writer) {
-  if (!is_empty_line(line)) {
-    for (std::string& word : words_of_text(line)) writer.add_word(word, word);
+void add_columns(ColumnLine line, const std::string& input, const TagColumns& how, TagWriter& writer) {
+  switch (line.kind) {
+    case ColumnLine::Kind::kEmpty:
+    case ColumnLine::Kind::kComment:
+      return writer.add_line(std::move(line.text));
+    case ColumnLine::Kind::kDocument:
+      return writer.add_line(std::move(line.text), how.mark_label);
+    case ColumnLine::Kind::kAside:
+      return writer.add_aside(std::move(line.text), "_");
+    case ColumnLine::Kind::kWord:
+      break;
   }
-  writer.add_line("");
+  const auto count = std::ssize(line.columns);
+  if (how.tags > count)
+    throw Error(cat(input, ", line ", line.number, ": got ", count, count == 1 ? " column" : " columns",
+                    "; expected at least ", how.tags, ", the --clause-tag-column (0: clauses by words alone)"));
+  std::string tag = how.tags > 0 ? line.columns[static_cast<size_t>(how.tags - 1)] : "";
+  writer.add_word(line.word(), std::move(line.text), std::move(tag));
 }
 
-// The ends of a word, as one character each, that are punctuation.
-bool begins_with_mark(std::string_view word, size_t& size) {
-  size = first_character(word).size;
-  return text::is_punctuation(word.substr(0, size));
-}
+// Reads running text, and warns once of words that it cannot tell apart.
+class TagTextReader {
+ public:
+  TagTextReader(std::string input, TagWriter& writer) : input_(std::move(input)), writer_(writer) {}
+
+  void add(const std::string& line, int64_t number) {
+    for (std::string& word : is_empty_line(line) ? std::vector<std::string>() : words_of_text(line)) {
+      if (!has_warned_ && runs_words_together(word)) warn(word, number);
+      writer_.add_word(word, word);
+    }
+    writer_.add_line("");
+  }
+
+ private:
+  void warn(const std::string& word, int64_t number) {
+    has_warned_ = true;
+    log::warn(cat(input_, ", line ", number, ": '", word, "' is read as one word, because its script has no blanks ",
+                  "between words; expected columns with one word per line, or text with blanks between words"));
+  }
+
+  std::string input_;
+  TagWriter& writer_;
+  bool has_warned_ = false;
+};
+
+// Reads columns and warns once of lines that look like running text.
+class TagColumnReader {
+ public:
+  TagColumnReader(std::string input, const TagColumns& how, TagWriter& writer)
+      : input_(std::move(input)), how_(how), lines_(input_), writer_(writer) {}
+
+  void add(std::string line) { lines_.add(std::move(line)); }
+  void end() { lines_.end(); }
+  // Hands complete sentences to the writer.
+  void hand_over() {
+    std::vector<ColumnLine> lines = lines_.take();
+    const ColumnLine* first = std::exchange(is_known_, is_known_ || has_words(lines)) ? nullptr : running_text(lines);
+    if (first != nullptr)
+      log::warn(cat(input_, ", line ", first->number, ": '", first->text,
+                    "' looks like running text, but the input is ",
+                    "read as columns, whose first is the word; give --input-format text for one sentence per line"));
+    for (ColumnLine& line : lines) add_columns(std::move(line), input_, how_, writer_);
+  }
+
+ private:
+  static bool has_words(std::span<const ColumnLine> lines) {
+    return std::ranges::any_of(lines, [](const ColumnLine& line) { return line.kind == ColumnLine::Kind::kWord; });
+  }
+
+  std::string input_;
+  const TagColumns& how_;
+  text::ColumnLines lines_;
+  TagWriter& writer_;
+  bool is_known_ = false;  // whether the input is running text
+};
 
 }  // namespace
-
-std::vector<std::string> words_of_text(std::string_view line) {
-  std::vector<std::string> words;
-  for (const std::string& whole : split_words(line)) {
-    std::string_view word = whole;
-    size_t size = 0;
-    while (begins_with_mark(word, size) && size < word.size()) {
-      words.emplace_back(word.substr(0, size));
-      word.remove_prefix(size);
-    }
-    std::vector<std::string> behind;
-    while (word.size() > 1) {
-      size_t last = word.size() - 1;
-      while (last > 0 && (static_cast<unsigned char>(word[last]) & 0xc0) == 0x80) --last;
-      const bool is_abbreviation = word.ends_with('.') && word.substr(0, last).find('.') != std::string_view::npos &&
-                                   word.find("..") == std::string_view::npos;
-      if (last == 0 || is_abbreviation || !text::is_punctuation(word.substr(last))) break;
-      behind.emplace_back(word.substr(last));
-      word = word.substr(0, last);
-    }
-    words.emplace_back(word);
-    words.insert(words.end(), behind.rbegin(), behind.rend());
-  }
-  return words;
-}
 
 void validate(const TagOptions& options) {
   Problems problems;
@@ -149,28 +182,33 @@ int64_t run_tag(const TagOptions& options) {
   decode::LineSource source(options.input);
   LineWriter output(options.output);
   TagWriter writer(parts, output);
-  const TagColumns how = {.mark_label = loaded.labels.has_chunks() ? "O" : "-X-",
-                          .tags = clause_tag_column(loaded, options.clause_tag_column)};
+  const TagColumns how = {
+      .mark_label = loaded.labels.has_chunks() ? std::string(loaded.labels.form().outside()) : "-X-",
+      .tags = clause_tag_column(loaded, options.clause_tag_column)};
   if (how.tags > 0 && options.input_format == "text")
     throw UsageError(cat("--input-format text: the model finds clauses by the part-of-speech tags of column ", how.tags,
                          ", and text has no tags; give --clause-tag-column 0 to find them by words alone"));
+  TagColumnReader columns(input_name(options.input), how, writer);
+  TagTextReader text(input_name(options.input), writer);
   int64_t words = 0, number = 0;
   for (;;) {
     std::vector<std::string> lines = source.next(static_cast<size_t>(options.window));
     if (lines.empty()) break;
     for (std::string& line : lines) {
       ++number;
-      const std::string place = cat(input_name(options.input), ", line ", number, ": ");
-      if (!is_valid_utf8(line)) throw Error(cat(place, "is not UTF-8; convert the text first"));
+      if (!is_valid_utf8(line))
+        throw Error(cat(input_name(options.input), ", line ", number, ": is not UTF-8; convert the text first"));
       if (options.input_format == "text") {
-        add_text(line, writer);
+        text.add(line, number);
       } else {
-        add_columns(std::move(line), place, how, writer);
+        columns.add(std::move(line));
       }
     }
+    columns.hand_over();
     words += writer.flush();
   }
-  writer.end_sentence();
+  columns.end();
+  columns.hand_over();
   words += writer.flush();
   output.close();
   return words;

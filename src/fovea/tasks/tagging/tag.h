@@ -19,7 +19,7 @@ struct TagOptions : TrainedModelOptions, LogOptions {
         named("output", &C::output, "where the labels go; - is standard output", "o"),
         choice("input-format", &C::input_format,
                "columns with the word first, or text: one sentence per line, whose words stand between white space; "
-               "punctuation around a word is split from it",
+               "punctuation around a word is split from it, and each Chinese character and kana is a word",
                "columns|text"),
         clause_tag_column_field<C>(),
         number("mini-batch-words", &C::mini_batch_words, "pieces computed together; results do not depend on it", 1,
@@ -31,13 +31,9 @@ struct TagOptions : TrainedModelOptions, LogOptions {
 };
 void validate(const TagOptions& options);
 
-// Writes each line of columns with the label of its word as one more column; empty lines come back as they are, and a
-// line -DOCSTART- gets O (-X- from models whose labels mark no names). Of text, a line "word label" for each word and
-// an empty line behind each sentence. Returns the number of words.
+// Writes each line of columns with the label of its word as one more column; empty lines and comments come back as they
+// are, a line -DOCSTART- gets O (-X- from models whose labels mark no names), and a line of CoNLL-U that is no word _.
+// Of text, a line "word label" for each word and an empty line behind each sentence. Returns the number of words.
 int64_t run_tag(const TagOptions& options);
-
-// The words of running text: between white space, each punctuation character at the beginning or the end of such a word
-// being a word of its own. A full stop stays with a word that has another one inside, such as "U.S.".
-std::vector<std::string> words_of_text(std::string_view line);
 
 }  // namespace fovea::tagging

@@ -9,6 +9,7 @@
 #include "fovea/base/signals.h"
 #include "fovea/decode/batches.h"
 #include "fovea/decode/diverged.h"
+#include "fovea/metrics/find_notation.h"
 #include "fovea/nn/index_tensor.h"
 #include "fovea/ops/step.h"
 
@@ -81,10 +82,14 @@ std::vector<Labels> tag_sentences(const TaggingParts& parts, std::span<const std
 
 metrics::ConllScore score_text(const TaggingParts& parts, const data::LabelledText& text) {
   const std::vector<Labels> found = tag_sentences(parts, text.words, text.tags);
+  const metrics::LabelForm& form = parts.labels.form();
+  const metrics::LabelForm gold_form = metrics::form_to_read(text.labels, form);
   metrics::ConllScore score;
   for (size_t s = 0; s < found.size(); ++s) {
-    const Labels& gold = text.labels[s];
-    score.add(metrics::labels_of(metrics::chunks_of(gold), std::ssize(gold), parts.dialect), found[s]);
+    const std::vector<metrics::Chunk> gold = metrics::chunks_of(text.labels[s], gold_form),
+                                      got = metrics::chunks_of(found[s], form);
+    const Labels gold_labels = metrics::labels_of(gold, std::ssize(text.labels[s]), {parts.dialect, form});
+    score.add({gold_labels, gold}, {found[s], got});
   }
   return score;
 }

@@ -32,7 +32,8 @@ struct TaggingParts {
 std::vector<Labels> tag_sentences(const TaggingParts& parts, std::span<const std::vector<std::string>> sentences,
                                   std::span<const std::vector<std::string>> tags = {});
 
-// The scores of a model's labels against those of a text, which may be in another dialect.
+// The scores of a model's labels against those of a text, which may be in another dialect and form. Labels are equal if
+// they are so in the model's.
 metrics::ConllScore score_text(const TaggingParts& parts, const data::LabelledText& text);
 
 }  // namespace fovea::tagging

@@ -5,15 +5,16 @@
 #include <set>
 #include <utility>
 
-#include "fovea/base/choices.h"
 #include "fovea/base/error.h"
 #include "fovea/base/file.h"
 #include "fovea/base/log.h"
 #include "fovea/base/strings.h"
 #include "fovea/decode/source_clauses.h"
+#include "fovea/metrics/find_notation.h"
 #include "fovea/nn/device.h"
 #include "fovea/nn/index_tensor.h"
 #include "fovea/ops/step.h"
+#include "fovea/tasks/tagging/label_notation.h"
 #include "fovea/tasks/tagging/load_model.h"
 
 namespace fovea::tagging {
@@ -32,16 +33,6 @@ data::LabelledText load_labelled(const LabelledFiles& files, const Options& opti
 std::optional<text::ClauseDictionary> clauses_of(const Beginning& begin) {
   if (begin.clause_dictionary.empty()) return std::nullopt;
   return text::ClauseDictionary::parse(begin.clause_dictionary, "--clause-dictionary");
-}
-
-// Sets the dialect that `auto` stands for.
-metrics::LabelDialect settle_dialect(TaggingConfig& config, const data::LabelledText& text) {
-  if (config.label_dialect == "auto") {
-    metrics::DialectFinder finder;
-    for (const Labels& labels : text.labels) finder.add(labels);
-    config.label_dialect = split(metrics::kLabelDialectNames, '|').at(static_cast<size_t>(finder.dialect()));
-  }
-  return parse_choice<metrics::LabelDialect>(metrics::kLabelDialectNames, config.label_dialect, "--label-dialect: got");
 }
 
 TaggedText encode_training(const data::LabelledText& text, const LabelSet& labels, const Beginning& begin,
@@ -63,9 +54,11 @@ nn::Identity identity_of_tagger(const Beginning& begin, const LabelSet& labels) 
 }
 
 void warn_of_unknown_labels(const data::LabelledText& text, const LabelSet& labels) {
+  const metrics::LabelForm form = metrics::form_to_read(text.labels, labels.form());
+  warn_of_lookalikes(text, form, "--valid-sets");
   std::set<std::string> unknown;
   for (const Labels& sentence : text.labels) {
-    const std::vector<int64_t> ids = labels.encode(sentence);
+    const std::vector<int64_t> ids = labels.encode(sentence, form);
     for (size_t i = 0; i < ids.size(); ++i) {
       if (ids[i] < 0) unknown.insert(sentence[i]);
     }
@@ -86,8 +79,8 @@ TaggingTask::TaggingTask(const TrainConfig& config, Options options, const Taggi
       clauses_(clauses_of(begin_)),
       train_(load_labelled({options_.train_sets, "--train-sets"}, options_, begin_.config.clause_tag_column)),
       valid_(load_labelled({options_.valid_sets, "--valid-sets"}, options_, begin_.config.clause_tag_column)),
-      labels_(LabelSet::of(train_.labels)),
-      dialect_(settle_dialect(begin_.config, train_)),
+      notation_(settle_notation(begin_.config, config, train_)),
+      labels_(LabelSet::of(train_.labels, notation_.form)),
       text_(encode_training(train_, labels_, begin_, clause_finder())),
       identity_(identity_of_tagger(begin_, labels_)),
       batch_options_{.max_target_tokens = options_.mini_batch_words,
@@ -134,7 +127,7 @@ train::BatchLoss TaggingTask::loss(int64_t batch, const nn::ForwardContext& cont
 std::vector<std::string> TaggingTask::default_measures() const { return usual_measures(labels_); }
 
 std::vector<double> TaggingTask::validate(const std::vector<std::string>& names) {
-  const metrics::ConllScore score = score_text({model_, begin_.vocab, labels_, dialect_, clause_finder(),
+  const metrics::ConllScore score = score_text({model_, begin_.vocab, labels_, notation_.dialect, clause_finder(),
                                                 longest_sequence(begin_.config), options_.mini_batch_words},
                                                valid_);
   std::vector<double> values;

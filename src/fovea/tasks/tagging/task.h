@@ -46,8 +46,8 @@ class TaggingTask final : public train::Task {
   Beginning begin_;
   std::optional<text::ClauseDictionary> clauses_;  // none: the model has no clauses
   data::LabelledText train_, valid_;
+  metrics::LabelNotation notation_;
   LabelSet labels_;
-  metrics::LabelDialect dialect_;
   TaggedText text_;
   nn::Identity identity_;
   data::BatchOptions batch_options_;

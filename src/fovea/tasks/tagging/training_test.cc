@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "fovea/base/test_message.h"
+#include "fovea/nn/checkpoint_files.h"
 #include "fovea/nn/checkpoint_module.h"
 #include "fovea/tasks/tagging/load_model.h"
 #include "fovea/tasks/tagging/score.h"
@@ -58,6 +59,32 @@ TEST(TaggingTraining, ResumedIsBitForBitTheRunThatNeverStopped) {
   }
 }
 
+// Checkpoints from before label forms have none, and were read in fewer dialects: these names as IOB1.
+TEST(TaggingTraining, ARunFromBeforeFormsGoesOn) {
+  TestRun test;
+  test.train.after_batches = 2;
+  run(test);
+  nn::Checkpoint checkpoint = nn::load_checkpoint(test.train.model, nn::Load::kAll);
+  std::string& config = checkpoint.identity.config;
+  EXPECT_THAT(config, HasSubstr("label-dialect: io\n"));
+  config.replace(config.find("label-dialect: io\n"), 18, "label-dialect: iob1\n");
+  const size_t form = config.find("label-form: ");
+  ASSERT_NE(form, std::string::npos);
+  config.erase(form, config.find('\n', form) + 1 - form);
+  test.train.model = test.folder / "old";
+  const std::filesystem::path folder = nn::checkpoint_path(test.train.model, 2);
+  std::filesystem::create_directories(folder.parent_path());
+  nn::save_checkpoint(folder, checkpoint);
+  nn::link_checkpoint(test.train.model, nn::kLastLink, folder);
+  TrainedModelOptions options;
+  options.model = test.train.model;
+  EXPECT_EQ(load_tagger(options).dialect, metrics::LabelDialect::kIob1);
+  test.train.after_batches = 3;
+  run(test);
+  EXPECT_THAT(nn::load_checkpoint(test.train.model, nn::Load::kAll).identity.config,
+              testing::AllOf(HasSubstr("label-dialect: iob1\n"), HasSubstr("label-form: auto\n")));
+}
+
 TEST(TaggingTraining, LearnsTheNames) {
   TestRun test;
   test.with_validation();
@@ -103,14 +130,6 @@ TEST(Tag, GivesColumnsBackWithOneMore) {
             tagged(test, "ama\nto\nAmax\n,\ncoco\n.\n\n\ndada\n\n"));
   EXPECT_EQ(tagged(test, ""), "");
   EXPECT_THAT(message_of([&] { tagged(test, "ama\n\xff\n"); }), HasSubstr("line 2: is not UTF-8"));
-}
-
-TEST(Tag, WordsOfText) {
-  EXPECT_THAT(words_of_text("\"Hello,\" she said (to U.S. men)..."),
-              ElementsAre("\"", "Hello", ",", "\"", "she", "said", "(", "to", "U.S.", "men", ")", ".", ".", "."));
-  EXPECT_THAT(words_of_text("  don't half-life 3.5 \u00bfqu\u00e9? --"),
-              ElementsAre("don't", "half-life", "3.5", "\u00bf", "qu\u00e9", "?", "-", "-"));
-  EXPECT_TRUE(words_of_text(" ").empty());
 }
 
 TEST(TaggingTraining, LongSentencesAreReadInParts) {

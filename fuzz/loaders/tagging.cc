@@ -2,6 +2,7 @@
 
 #include "fovea/data/columns.h"
 #include "fovea/metrics/chunks.h"
+#include "fovea/text/tokenizer_json.h"
 #include "fovea/text/wordpiece.h"
 #include "loaders/loaders.h"
 
@@ -38,10 +39,18 @@ void load_word_pieces(std::string_view bytes) {
   const size_t end = std::min(bytes.find('\0'), bytes.size());
   const std::string_view text = bytes.substr(std::min(end + 1, bytes.size()));
   for (const bool uncased : {false, true}) {
-    const text::WordPiece pieces(std::string(bytes.substr(0, end)), "vocab.txt",
-                                 {.lowercase = uncased, .strip_accents = uncased});
+    const text::WordPiece pieces(
+        {.pieces = std::string(bytes.substr(0, end)), .options = {.lowercase = uncased, .strip_accents = uncased}},
+        "vocab.txt");
     for (const int64_t id : pieces.encode(text)) require(id >= 0 && id < pieces.size(), "a piece is not in the list");
   }
+}
+
+void load_tokenizer_json(std::string_view bytes) {
+  const size_t end = std::min(bytes.find('\0'), bytes.size());
+  const text::WordPiece pieces(text::parse_tokenizer_json(std::string(bytes.substr(0, end)), "tokenizer.json"), "list");
+  for (const int64_t id : pieces.encode(bytes.substr(std::min(end + 1, bytes.size()))))
+    require(id >= 0 && id < pieces.size(), "a piece is not in the list");
 }
 
 }  // namespace fovea::fuzz

@@ -90,6 +90,13 @@ class Corpus(Refusals):
         checked("corpus", "--generate", 100, "--valid", 5, "--test", 5, "--output", output)
         self.assertTrue(other.exists() and (output / "notes").exists())
 
+    def test_options_that_are_not_read(self):
+        generate = ["corpus", "--generate", 10, "--valid", 1, "--test", 1, "--output", PLACE.folder / "unread"]
+        for option in (["--format", "po"], ["--min-words", 2], ["--keep-markup"], ["--sentences", "split"], ["--source-column", 3]):
+            self.refused(*generate, *option, says=f"{option[0]}: is for text that is read", code=2)
+        self.refused("corpus", *PLACE.sides["train"], "--target-column", 3, "--output", PLACE.folder / "unread",
+                     says="--target-column: is for TSV files; got none", code=2)
+
     def test_vocab_says_how_many_pieces(self):
         said = checked("vocab", "--train-sets", *PLACE.sides["train"], "--dim-vocabs", 1000, "--output", PLACE.folder / "big.spm").stderr
         self.assertIn(": 1,000 pieces", said)

@@ -95,7 +95,8 @@ TEST(TokenizerJson, RefusesOthersInOneLine) {
   EXPECT_THAT(problem(R"({"added_tokens": [{"content": "x"}]})"), HasSubstr("added_tokens 1: id is missing"));
   EXPECT_THAT(problem(R"({"added_tokens": [{"id": 4, "content": ""}]})"), HasSubstr("content is missing"));
   EXPECT_THAT(problem(R"({"added_tokens": [{"id": 4, "content": "x", "special": 1}]})"), HasSubstr("special: got 1"));
-  EXPECT_THAT(problem(R"({"added_tokens": [{"id": 9999999, "content": "x"}]})"), HasSubstr("but there are 4 pieces"));
+  EXPECT_THAT(problem(R"({"added_tokens": [{"id": 99999999, "content": "x"}]})"),
+              HasSubstr("added_tokens 1: id: got 9"));
 }
 
 }  // namespace

@@ -171,6 +171,8 @@ void WordPiece::add_tokens(const std::string& name) {
     const auto own = ids_.find(token.content);
     const int64_t expected = own == ids_.end() ? token.id : own->second;
     const std::string place = cat(name, ": the added token '", token.content, "' has the number ", token.id);
+    if (token.id < 0 || token.id >= listed + std::ssize(model_.added) + kMostUnusedNumbers)
+      throw Error(cat(place, ", but there are ", listed, " pieces; expected the next number"));
     if (token.id != expected) throw Error(cat(place, ", but the piece of this name has ", expected));
     if (own == ids_.end() && token.id < listed && !piece(token.id).empty())
       throw Error(cat(place, " of the piece '", piece(token.id), "'; expected one from ", listed, " on"));

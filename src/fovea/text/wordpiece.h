@@ -35,6 +35,9 @@ struct WordPieceModel {
   std::vector<AddedToken> added = {};
 };
 
+// Numbers that neither pieces nor added tokens have, at most: a file with few pieces must not ask for memory for many.
+inline constexpr int64_t kMostUnusedNumbers = 65536;
+
 // The words of a text before they are cut: no control characters, split at white space and around each punctuation
 // character, without case and accents as the options have it. Bytes that are not UTF-8 are left out.
 std::vector<std::string> basic_words(std::string_view text, const WordPieceOptions& options);

@@ -101,6 +101,8 @@ TEST(WordPiece, AddedTokensThatDoNotFit) {
             "t: the added token 'a' has the number 5, but the piece of this name has 4");
   EXPECT_EQ(problem({.content = "y", .id = 5}, fits),
             "t: the added token 'y' has the number 5 of the piece 'b'; expected one from 6 on");
+  EXPECT_EQ(problem({.content = "y", .id = 9999999}, fits),
+            "t: the added token 'y' has the number 9999999, but there are 6 pieces; expected the next number");
   EXPECT_EQ(problem(fits, {.content = "y", .id = 6}), "t: the added token 'y' has the number 6 of the added token 'x'");
 }
 

@@ -103,7 +103,7 @@ class TokenizerSettings {
     const Json& object = config_.object;
     const std::optional<bool> lowercase = text::json_truth(object, "do_lower_case", config_.path);
     options.lowercase = lowercase.value_or(options.lowercase);
-    if (object.contains("strip_accents") || (lowercase && !has_tokenizer_json_))
+    if (object.contains("strip_accents") || lowercase)
       options.strip_accents = text::json_truth(object, "strip_accents", config_.path).value_or(options.lowercase);
     options.split_chinese =
         text::json_truth(object, "tokenize_chinese_chars", config_.path).value_or(options.split_chinese);

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """corpus, vocab and evaluate: what they make and what they refuse."""
 import resource
+import shutil
 import subprocess
 import unittest
 
@@ -57,38 +58,26 @@ class Corpus(Refusals):
 
     def test_the_corpus_before_goes(self):
         output = PLACE.folder / "again"
-        names = lambda: sorted(path.name for path in output.iterdir() if not path.name.startswith("."))
-        command = ["corpus", "--generate", 100, "--valid", 5, "--test", 5, "--output", output]
-        checked(*command, "--languages", "en", "de")
-        (output / "notes").write_text("mine\n")
-        (output / "valid.align").write_text("changed by hand\n")
+        names = lambda: sorted(path.name for path in output.iterdir())
+        parts = lambda *sides: [f"{part}.{side}" for part in ("test", "train", "valid") for side in sides]
+        checked("corpus", "--generate", 100, "--valid", 5, "--test", 5, "--output", output, "--languages", "en", "de")
+        for part in ("train", "valid", "test"):
+            shutil.copy(output / f"{part}.de", output / f"{part}.tok")
+            (output / f"{part}.nl").write_text("of another corpus\n" * 7)
         po = PLACE.folder / "messages.fr.po"
         po.write_text("".join(f'msgid "The {word} house is old."\nmsgstr "La maison {word} est vieille."\n\n'
                               for word in ("red", "green", "blue", "small", "large")))
-        said = checked("corpus", po, "--valid", 1, "--test", 1, "--output", output).stderr
+        command = ["corpus", po, "--valid", 1, "--test", 1, "--output", output]
+        said = checked(*command).stderr
         self.assertIn("does not say its language; its name says fr", said)
-        self.assertIn("removed test.align, test.de, train.align, train.de, valid.de of the corpus that was in", said)
-        parts = [f"{part}.{side}" for part in ("test", "train", "valid") for side in ("en", "fr")]
-        self.assertEqual(names(), sorted([*parts, "notes", "valid.align"]))
-        # files that no record names stay, with a warning
-        for part in ("train", "valid", "test"):
-            (output / f"{part}.trg").write_text("x\n")
-        said = checked("corpus", po, "--valid", 1, "--test", 1, "--output", output).stderr
-        self.assertIn("also has train, valid and test of 'trg', which this call did not write", said)
+        self.assertIn("removed train.align, valid.align, test.align, train.de, valid.de, test.de of the corpus that was in", said)
+        self.assertIn("also has train.nl, valid.nl, test.nl, train.tok, valid.tok, test.tok, which this call did not write", said)
+        self.assertEqual(names(), sorted(parts("en", "fr", "nl", "tok")))
+        self.assertNotIn("removed", checked(*command).stderr)
         text = PLACE.folder / "bytes.cut"
         text.write_bytes(b"0123456789")
-        checked("corpus", "--split-bytes", 5, 3, 2, text, "--output", output)
-        self.assertEqual(names(), sorted(["test.trg", "test.txt", "train.trg", "train.txt", "valid.trg", "valid.txt", "notes",
-                                          "valid.align"]))
-
-    def test_a_record_names_no_other_files(self):
-        output, other = PLACE.folder / "hostile", PLACE.folder / "precious"
-        other.write_text("x\n")
-        output.mkdir()
-        (output / "notes").write_text("x\n")
-        (output / ".corpus").write_bytes(b"2 ../precious\n2 notes\n2 train.x/../../precious\n-1 train.y\n9 \n\xff\n99999999999999999999 train.z\n")
-        checked("corpus", "--generate", 100, "--valid", 5, "--test", 5, "--output", output)
-        self.assertTrue(other.exists() and (output / "notes").exists())
+        self.assertIn("also has train.en", checked("corpus", "--split-bytes", 5, 3, 2, text, "--output", output).stderr)
+        self.assertEqual(names(), sorted(parts("en", "fr", "nl", "tok", "txt")))
 
     def test_options_that_are_not_read(self):
         generate = ["corpus", "--generate", 10, "--valid", 1, "--test", 1, "--output", PLACE.folder / "unread"]

@@ -9,7 +9,7 @@
 #include "fovea/base/file_set.h"
 #include "fovea/base/log.h"
 #include "fovea/base/strings.h"
-#include "fovea/text/corpus_record.h"
+#include "fovea/text/corpus_leftovers.h"
 #include "fovea/text/corpus_split.h"
 
 namespace fovea::text {
@@ -62,12 +62,11 @@ ByteParts split_bytes(const CorpusOptions& options) {
   const int64_t wanted = std::accumulate(options.split_bytes.begin(), options.split_bytes.end(), int64_t{0});
   LineReader reader(input);
   FileSet files;
-  CorpusRecord record(options.output);
+  const CorpusLeftovers leftovers(options.output, {"txt"});
   log::Progress progress("cutting, bytes", static_cast<double>(wanted));
   int64_t done = 0;
   for (size_t part = 0; part < parts.files.size(); ++part) {
     files.begin(parts.files[part]);
-    record.add(std::filesystem::path(parts.files[part]).filename(), options.split_bytes[part]);
     done += copy_bytes(reader, options.split_bytes[part], files, progress, done);
   }
   if (done < wanted)
@@ -75,9 +74,8 @@ ByteParts split_bytes(const CorpusOptions& options) {
                     thousands(wanted), ", the sum of the parts; ask for less"));
   std::string next;
   parts.has_more = reader.read(next, 1) > 0;
-  record.write(files);
   files.commit();
-  record.remove_others();
+  leftovers.remove();
   return parts;
 }
 

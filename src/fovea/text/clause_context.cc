@@ -131,7 +131,9 @@ bool is_adverbial(const ClausePlace& place) {
 bool precedes_infinitive(const ClausePlace& place) {
   size_t next = place.end;
   while (next < place.tags.size() && is_adverb(place.tags[next])) ++next;
-  return next < place.tags.size() && is_among(place.tags[next], {"VB", "VBP", "VERB", "AUX"});
+  // Without a word behind it, "to" stands for its verb: "he wants to."
+  if (next >= place.tags.size() || is_pause(place.tags[next])) return true;
+  return is_among(place.tags[next], {"VB", "VBP", "VERB", "AUX"});
 }
 
 }  // namespace

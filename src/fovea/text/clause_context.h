@@ -17,7 +17,7 @@ enum class ClauseContext : uint8_t {
   kClause,       // a subject and a finite verb follow before the next punctuation
   kPauseClause,  // the same, behind punctuation: "..., for he was late"
   kAdverbial,    // not behind a word that it refers to ("the day when", "asked when"), and not in a question
-  kInfinitive,   // a verb in its base form follows, perhaps behind adverbs
+  kInfinitive,   // a verb in its base form follows, perhaps behind adverbs, or no word does
 };
 // The names in a dictionary, in the order of the values.
 inline constexpr std::array<std::string_view, 6> kClauseContextNames = {"anywhere",     "tagged",    "clause",

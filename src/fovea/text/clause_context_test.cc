@@ -73,7 +73,9 @@ TEST(ClauseContext, ForAndWhen) {
 
 TEST(ClauseContext, ToBeforeAnInfinitiveAndOtherwise) {
   EXPECT_EQ(labels_of("to/TO go/VB to/TO Rome/NNP", "to"), "TO ADP");
-  EXPECT_EQ(labels_of("to/TO boldly/RB go/VB up/RP to/TO", "to"), "TO ADP");
+  EXPECT_EQ(labels_of("to/TO boldly/RB go/VB near/RB to/TO him/PRP", "to"), "TO ADP");
+  EXPECT_EQ(labels_of("he/PRP wants/VBZ to/TO ./.", "to"), "TO");
+  EXPECT_EQ(labels_of("he/PRP wants/VBZ to/TO", "to"), "TO");
   EXPECT_EQ(labels_of("to/PART go/VERB to/ADP Rome/PROPN", "to"), "TO ADP");
 }
 

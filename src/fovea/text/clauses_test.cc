@@ -76,7 +76,8 @@ TEST(Clauses, TagsDecide) {
 TEST(Clauses, OpeningMarksEndNothingAndAreNoWords) {
   EXPECT_THAT(split_english("He said: \u201cAnd now (that) [x].\u201d", 2),
               ElementsAre("He said: ", "\u201cAnd now (that) [x].\u201d"));
-  EXPECT_THAT(split_english("a \u201cand b", 2), ElementsAre("a \u201c", "and b"));
+  EXPECT_THAT(split_english("a (\u201cand b", 2), ElementsAre("a ", "(\u201cand b"));
+  EXPECT_THAT(split_english("(and b", 2), ElementsAre("(and b"));
   const std::vector<std::string> words = {"Go", ",", "``", "now", "''", ".", "-LRB-", "he", "-RRB-"};
   std::vector<size_t> places;
   for (const ClauseStart& start :

@@ -10,6 +10,7 @@
 #include "fovea/base/strings.h"
 #include "fovea/text/corpus_formats.h"
 #include "fovea/text/corpus_readers.h"
+#include "fovea/text/language_code.h"
 #include "fovea/text/unicode.h"
 
 // Catalogues of GNU gettext, as text (.po) and compiled (.mo); their formats are those of gettext's manual.
@@ -40,38 +41,18 @@ bool is_utf8_name(std::string_view charset) {
   return name.empty() || name == "utf-8" || name == "utf8" || name == "ascii" || name == "us-ascii";
 }
 
-// ISO 639-1, and the codes of three letters that are frequent in catalogues.
-constexpr std::string_view kLanguageCodes =
-    " aa ab ae af ak am an ar as av ay az ba be bg bh bi bm bn bo br bs ca ce ch co cr cs cu cv cy da de dv dz ee el "
-    "en "
-    "eo es et eu fa ff fi fj fo fr fy ga gd gl gn gu gv ha he hi ho hr ht hu hy hz ia id ie ig ii ik io is it iu ja jv "
-    "ka kg ki kj kk kl km kn ko kr ks ku kv kw ky la lb lg li ln lo lt lu lv mg mh mi mk ml mn mr ms mt my na nb nd ne "
-    "ng nl nn no nr nv ny oc oj om or os pa pi pl ps pt qu rm rn ro ru rw sa sc sd se sg si sk sl sm sn so sq sr ss st "
-    "su sv sw ta te tg th ti tk tl tn to tr ts tt tw ty ug uk ur uz ve vi vo wa wo xh yi yo za zh zu ast ckb crh csb "
-    "dsb fil fur gsw hsb kab lij mai nds nso sat shn szl wae ";
-
-// "de", "pt_BR", "zh-TW", "sr@latin"; `with_region`: only with a country.
-bool is_language(std::string_view name, bool with_region) {
-  const size_t end = std::min(name.find_first_of("_-@"), name.size());
-  const std::string_view region = name.substr(end);
-  const bool is_country = region.size() == 3 && region[0] != '@' &&
-                          std::ranges::all_of(region.substr(1), [](char c) { return c >= 'A' && c <= 'Z'; });
-  const bool is_variant = region.size() > 1 && region[0] == '@';
-  const bool fits = with_region ? is_country : region.empty() || is_country || is_variant;
-  return fits && end >= 2 && kLanguageCodes.find(cat(" ", name.substr(0, end), " ")) != std::string_view::npos;
-}
-
 // The language in a catalogue's path: messages.de.po, de.po, plugin-de_DE.po, de/LC_MESSAGES/messages.mo.
 std::string language_of_path(const std::string& path) {
   const std::filesystem::path file = without_packed_ending(std::filesystem::absolute(path));
   const std::string stem = file.stem();
   const size_t dot = stem.rfind('.'), dash = stem.rfind('-');
   const std::string last = dot == std::string::npos ? stem : stem.substr(dot + 1);
-  if (is_language(last, false)) return last;
-  if (dash != std::string::npos && is_language(stem.substr(dash + 1), true)) return stem.substr(dash + 1);
+  if (is_language_code(last)) return last;
+  if (dash != std::string::npos && has_country(stem.substr(dash + 1)) && is_language_code(stem.substr(dash + 1)))
+    return stem.substr(dash + 1);
   const std::filesystem::path folder = file.parent_path();
   const std::string above = folder.parent_path().filename();
-  return folder.filename() == "LC_MESSAGES" && is_language(above, false) ? above : "";
+  return folder.filename() == "LC_MESSAGES" && is_language_code(above) ? above : "";
 }
 
 // What `read` gives; its Error names the file too.

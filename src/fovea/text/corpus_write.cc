@@ -9,7 +9,7 @@
 #include "fovea/base/file.h"
 #include "fovea/base/file_set.h"
 #include "fovea/base/strings.h"
-#include "fovea/text/corpus_record.h"
+#include "fovea/text/corpus_leftovers.h"
 #include "fovea/text/unicode.h"
 
 namespace fovea::text {
@@ -58,26 +58,24 @@ void write_split(const Split& split, const Bitext& languages, const CorpusOption
     }
   }
   FileSet files;
-  CorpusRecord record(options.output);
+  std::vector<std::string> suffixes;
+  for (const Side& side : sides) suffixes.push_back(side.suffix);
+  const CorpusLeftovers leftovers(options.output, suffixes);
   for (size_t part = 0; part < split.size(); ++part) {
     const std::vector<Pair>& pairs = split[part];
     for (const Side& side : sides) {
       report.files.push_back(path_of(part, side));
       files.begin(report.files.back());
-      int64_t bytes = 0;
       for (const Pair& pair : pairs) {
         files.append(pair.*side.text);
         files.append("\n");
-        bytes += std::ssize(pair.*side.text) + 1;
       }
-      record.add(fs::path(report.files.back()).filename(), bytes);
     }
     report.parts.push_back(
         {kPartNames[part], std::ssize(pairs), words_of(pairs, &Pair::source), words_of(pairs, &Pair::target)});
   }
-  record.write(files);
   files.commit();
-  record.remove_others();
+  leftovers.remove();
 }
 
 }  // namespace fovea::text

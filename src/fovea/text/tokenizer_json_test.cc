@@ -57,7 +57,7 @@ TEST(TokenizerJson, OtherForms) {
       parse(R"({"post_processor": {"type": "BertProcessing", "single": null, "sep": ["a", 1], "cls": ["<s>", 2]}})")
           .rules.end,
       "a");
-  EXPECT_EQ(parse(R"({"model": {"type": null}})").pieces.size(), 18U) << "old files do not say the type";
+  EXPECT_EQ(parse(R"({"model": {"type": null}})").pieces.size(), 17U) << "old files do not say the type";
   EXPECT_EQ(parse(R"({"model": {"vocab": {"a": null}}})").pieces, "[UNK]\n\n<s>\n</s>\n") << "a number without piece";
   EXPECT_TRUE(parse(R"({"added_tokens": null})").added.empty());
 }

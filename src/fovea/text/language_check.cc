@@ -18,7 +18,7 @@ namespace {
 constexpr size_t kEnglish = SIZE_MAX;
 // A quotation or a foreign name has two different function words at most.
 constexpr size_t kLeastDifferent = 3;
-// Running text has 20% to 45% of its words in the list of its own language, and English below 5% in any other.
+// Running text has 20% to 45% of its words in the list of its own language. English has below 2% in any of the others.
 constexpr double kLeastShare = 0.1;
 // Borrowed words and names give English text 1% of such letters; Polish, Czech and Vietnamese have 8% to 25%.
 constexpr double kMostForeignLetters = 0.08, kLeastEnglishShare = 0.1;

@@ -42,6 +42,7 @@ constexpr std::array kLoaders = {
     Loader{'w', load_written_lines},
     Loader{'x', load_xliff},
     Loader{'y', load_yaml},
+    Loader{'T', load_tokenizer_json},
     Loader{'B', load_baseline},
     Loader{'C', load_corrections},
     Loader{'K', load_checksums},

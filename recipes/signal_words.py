@@ -3,31 +3,17 @@
 
     zcat eng.train.gz | recipes/signal_words.py > train.columns
 
-The second column must be Penn Treebank parts of speech. PUNCT is punctuation, SCONJ a conjunction, PRON a relative or
-interrogative word, ADP a preposition, TO the word "to", and PART a participle.
+The second column must be Penn Treebank parts of speech. The labels are those of `fovea clauses --label`, which this recipe
+runs: PUNCT is punctuation, SCONJ a conjunction, PRON a relative or interrogative word, ADP a preposition, TO the word "to"
+before an infinitive, and PART a participle. Options of `fovea clauses` may follow, such as --corrections FILE. The
+variable FOVEA names another program than build/release/bin/fovea.
 """
+import os
+import pathlib
 import sys
 
-SUBORDINATORS = {"after", "although", "as", "because", "before", "if", "once", "since", "so", "than", "that", "though",
-                 "till", "unless", "until", "whereas", "whether", "while"}
-PUNCTUATION = {",", ".", ":", "``", "''", "\"", "(", ")", "$", "#", "-LRB-", "-RRB-"}
-TAGS = {"CC": "SCONJ", "WDT": "PRON", "WP": "PRON", "WP$": "PRON", "WRB": "PRON", "TO": "TO", "VBG": "PART", "VBN": "PART",
-        "IN": "ADP"}
-
-
-def signal(word, tag):
-    if tag in PUNCTUATION:
-        return "PUNCT"
-    if tag == "IN" and word.lower() in SUBORDINATORS:
-        return "SCONJ"
-    return TAGS.get(tag, "O")
-
-
-for line in sys.stdin:
-    columns = line.split()
-    if not columns:
-        print()
-    elif columns[0] == "-DOCSTART-":
-        print(*columns, "O")
-    else:
-        print(*columns, signal(columns[0], columns[1]))
+program = os.environ.get("FOVEA") or str(pathlib.Path(__file__).resolve().parent.parent / "build/release/bin/fovea")
+try:
+    os.execv(program, [program, "clauses", "--label", "--tag-column", "2", *sys.argv[1:]])
+except OSError as error:
+    sys.exit(f"signal_words.py: cannot run '{program}': {error.strerror}; build Fovea, or set FOVEA to its program")

@@ -80,6 +80,24 @@ def write_bert(folder, words, cased=False, prefix="", more=None, **changes):
     return config, tensors
 
 
+def tokenizer_json(vocabulary, cased=False, added=()):
+    """What transformers 5 writes in place of vocab.txt; `added` are (number, text, changes)."""
+    specials = [(vocabulary[name], name, {"special": True, "normalized": False}) for name in
+                ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]") if name in vocabulary]
+    token = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": True, "special": False}
+    around = [{"SpecialToken": {"id": "[CLS]", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}},
+              {"SpecialToken": {"id": "[SEP]", "type_id": 0}}]
+    return {"version": "1.0", "truncation": None, "padding": None,
+            "added_tokens": [{"id": i, "content": text, **token, **changes} for i, text, changes in [*specials, *added]],
+            "normalizer": {"type": "BertNormalizer", "clean_text": True, "handle_chinese_chars": True,
+                           "strip_accents": None, "lowercase": not cased},
+            "pre_tokenizer": {"type": "BertPreTokenizer"},
+            "post_processor": {"type": "TemplateProcessing", "single": around, "pair": around, "special_tokens": {}},
+            "decoder": {"type": "WordPiece", "prefix": "##", "cleanup": True},
+            "model": {"type": "WordPiece", "unk_token": "[UNK]", "continuing_subword_prefix": "##",
+                      "max_input_chars_per_word": 100, "vocab": vocabulary}}
+
+
 def layers(config, tensors, ids):
     """The embeddings and each layer's output of one sequence, [tokens, width], in double."""
     import torch

@@ -28,6 +28,27 @@ class BadInput(Refusals):
         self.refused("--model", language("full"), "--train-sets", TARGET, "--sweep", "cross=full", says="a language model has no",
                      code=2)
 
+    def test_options_that_the_mode_does_not_read(self):
+        model, text = ["--model", translation()], ["--train-sets", SOURCE, TARGET]
+        picture = [*model, "--source", "un"]
+        for options, wrong in ((picture, ["--unit", "piece"]), (picture, ["--tau", 2]), (picture, ["--lengths", 5]),
+                               (picture, ["--cost-pairs", 20]), (picture, ["--mini-batch", 3]),
+                               ([*model, *text], ["--layer", 1]), ([*model, *text], ["--head", 1]),
+                               ([*model, *text], ["--beam-size", 3]), ([*model, *text], ["--lengths", 5]),
+                               ([*model, *text, "--sweep", "full"], ["--by", "previous"]),
+                               ([*model, *text, "--sweep", "full"], ["--draws", 3]),
+                               ([*model, "--cost"], ["--source", "un"]), ([*model, "--cost"], ["--seed", 3]),
+                               ([*model, "--cost"], ["--beam-size", 3]), ([*model, "--cost"], ["--cost-pairs", 30])):
+            self.refused(*options, *wrong, says=f"{wrong[0]}: is for ", code=2)
+        self.refused(*picture, "--target", "x", "--beam-size", 3, says="--beam-size: is for a translation of --source", code=2)
+        self.refused("--model", translation(), translation(), "--source", "un", says="the picture of --source is of one model",
+                     code=2)
+        model = ["--model", language("full")]
+        for options, wrong in (([*model, "--cost"], ["--source", "un"]), ([*model, "--cost"], ["--segment", 8]),
+                               ([*model, "--cost"], ["--cost-units", 100]), ([*model, "--source", "un"], ["--mini-batch", 3]),
+                               ([*model, "--train-sets", TARGET, "--sweep", "full"], ["--tau", 3])):
+            self.refused(*options, *wrong, says=f"{wrong[0]}: is for ", code=2)
+
     def test_output_in_a_folder_that_may_not_change(self):
         folder = F / "fixed"
         folder.mkdir()

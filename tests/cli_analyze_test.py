@@ -111,6 +111,31 @@ class Laws(unittest.TestCase):
         self.assertEqual(given["records"], of_files["records"])
         self.assertIn("exactly zero: ", analyze(translation(), "--source", source, "--target", target))
 
+    def test_the_picture_goes_where_output_says(self):
+        output = F / "picture.txt"
+        arguments = ["--source", SOURCE.read_text().splitlines()[0], "--target", TARGET.read_text().splitlines()[0]]
+        shown = analyze(translation(), *arguments)
+        self.assertEqual(analyze(translation(), *arguments, "--output", output), "")
+        self.assertEqual(output.read_text(), shown)
+        self.assertRegex(shown, r"\n░ ▒ ▓ █ quarters of the greatest weight, 0\.\d+\nexactly zero: ")
+
+    def test_a_picture_of_weights_above_one(self):
+        model = translation("relu", "--attention", "relu")
+        shown = analyze(model, "--source", SOURCE.read_text().splitlines()[0], "--target", TARGET.read_text().splitlines()[0])
+        self.assertIn("quarters of the greatest weight, ", shown)
+        self.assertIn("██", shown)
+
+    def test_costs_need_no_parameters(self):
+        for model in (translation(), language("full")):
+            found = json.loads(analyze(model, "--cost", "--sweep", "full", "rela-g", "--lengths", 50, "--json"))["records"]
+            costs = {spec: [r for r in found if r["spec"] == spec] for spec in ("full", "rela-g")}
+            self.assertEqual(len(costs["full"]), len(costs["rela-g"]))
+            self.assertEqual({r["mechanism"] for r in costs["rela-g"]}, {"rela-g"})
+            for full, rela in zip(costs["full"], costs["rela-g"]):
+                self.assertEqual(full["scored"], rela["scored"])
+            self.assertEqual(json.loads(analyze(model, "--cost", "--attention", "rela-g", "--lengths", 50, "--json"))["records"][0]
+                             ["mechanism"], "rela-g")
+
     def test_mixed_heads(self):
         model = language("1*local(4);1*routed(2,8)")
         found = json.loads(analyze(model, "--train-sets", TARGET, "--json", "--unit", "piece"))

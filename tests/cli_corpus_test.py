@@ -76,6 +76,35 @@ class Corpus(Refusals):
             bomb = PLACE.folder / "bomb.gz"
             bomb.write_bytes(gzip.compress(content, 6))
             self.refused("vocab", "--train-sets", bomb, "--output", PLACE.folder / "bomb.spm", says=says)
+    def test_the_corpus_before_goes(self):
+        output = PLACE.folder / "again"
+        names = lambda: sorted(path.name for path in output.iterdir())
+        parts = lambda *sides: [f"{part}.{side}" for part in ("test", "train", "valid") for side in sides]
+        checked("corpus", "--generate", 100, "--valid", 5, "--test", 5, "--output", output, "--languages", "en", "de")
+        for part in ("train", "valid", "test"):
+            shutil.copy(output / f"{part}.de", output / f"{part}.tok")
+            (output / f"{part}.nl").write_text("of another corpus\n" * 7)
+        po = PLACE.folder / "messages.fr.po"
+        po.write_text("".join(f'msgid "The {word} house is old."\nmsgstr "La maison {word} est vieille."\n\n'
+                              for word in ("red", "green", "blue", "small", "large")))
+        command = ["corpus", po, "--valid", 1, "--test", 1, "--output", output]
+        said = checked(*command).stderr
+        self.assertIn("does not say its language; its name says fr", said)
+        self.assertIn("removed train.align, valid.align, test.align, train.de, valid.de, test.de of the corpus that was in", said)
+        self.assertIn("also has train.nl, valid.nl, test.nl, train.tok, valid.tok, test.tok, which this call did not write", said)
+        self.assertEqual(names(), sorted(parts("en", "fr", "nl", "tok")))
+        self.assertNotIn("removed", checked(*command).stderr)
+        text = PLACE.folder / "bytes.cut"
+        text.write_bytes(b"0123456789")
+        self.assertIn("also has train.en", checked("corpus", "--split-bytes", 5, 3, 2, text, "--output", output).stderr)
+        self.assertEqual(names(), sorted(parts("en", "fr", "nl", "tok", "txt")))
+
+    def test_options_that_are_not_read(self):
+        generate = ["corpus", "--generate", 10, "--valid", 1, "--test", 1, "--output", PLACE.folder / "unread"]
+        for option in (["--format", "po"], ["--min-words", 2], ["--keep-markup"], ["--sentences", "split"], ["--source-column", 3]):
+            self.refused(*generate, *option, says=f"{option[0]}: is for text that is read", code=2)
+        self.refused("corpus", *PLACE.sides["train"], "--target-column", 3, "--output", PLACE.folder / "unread",
+                     says="--target-column: is for TSV files; got none", code=2)
 
     def test_vocab_says_how_many_pieces(self):
         said = checked("vocab", "--train-sets", *PLACE.sides["train"], "--dim-vocabs", 1000, "--output", PLACE.folder / "big.spm").stderr

@@ -55,8 +55,9 @@ void load_npy(std::string_view bytes);
 // Corrections of clause labels.
 void load_corrections(std::string_view bytes);
 
-// Text in columns; BERT's vocab.txt and, behind its first NUL byte, a text.
+// Text in columns; BERT's vocab.txt or tokenizer.json and, behind its first NUL byte, a text.
 void load_columns(std::string_view bytes);
+void load_tokenizer_json(std::string_view bytes);
 void load_word_pieces(std::string_view bytes);
 
 void load_yaml(std::string_view bytes);

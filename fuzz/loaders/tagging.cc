@@ -6,6 +6,7 @@
 #include "fovea/tasks/bert/baseline.h"
 #include "fovea/tasks/tagging/labels.h"
 #include "fovea/text/encoder_vocab.h"
+#include "fovea/text/tokenizer_json.h"
 #include "fovea/text/wordpiece.h"
 #include "loaders/loaders.h"
 
@@ -42,8 +43,9 @@ void load_word_pieces(std::string_view bytes) {
   const size_t end = std::min(bytes.find('\0'), bytes.size());
   const std::string_view text = bytes.substr(std::min(end + 1, bytes.size()));
   for (const bool uncased : {false, true}) {
-    const text::WordPiece pieces(std::string(bytes.substr(0, end)), "vocab.txt",
-                                 {.lowercase = uncased, .strip_accents = uncased});
+    const text::WordPiece pieces(
+        {.pieces = std::string(bytes.substr(0, end)), .options = {.lowercase = uncased, .strip_accents = uncased}},
+        "vocab.txt");
     for (const int64_t id : pieces.encode(text)) require(id >= 0 && id < pieces.size(), "a piece is not in the list");
   }
 }
@@ -72,6 +74,13 @@ void load_baseline(std::string_view bytes) {
   const bert::BertScore baseline = bert::parse_baseline(split(bytes.substr(1), '\n'), "baseline.tsv", layer);
   for (const double value : {baseline.precision, baseline.recall, baseline.f1})
     require(value >= -1 && value < 1, "a baseline is not a mean of cosines below 1");
+}
+
+void load_tokenizer_json(std::string_view bytes) {
+  const size_t end = std::min(bytes.find('\0'), bytes.size());
+  const text::WordPiece pieces(text::parse_tokenizer_json(std::string(bytes.substr(0, end)), "tokenizer.json"), "list");
+  for (const int64_t id : pieces.encode(bytes.substr(std::min(end + 1, bytes.size()))))
+    require(id >= 0 && id < pieces.size(), "a piece is not in the list");
 }
 
 }  // namespace fovea::fuzz

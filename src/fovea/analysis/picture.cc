@@ -39,13 +39,23 @@ std::string padding(const std::string& label, int64_t columns) {
   return std::string(static_cast<size_t>(std::max<int64_t>(columns - text::terminal_columns(label), 0)), ' ');
 }
 
-// greatest: of the row, in magnitude.
+constexpr std::array<const char*, 4> kShades = {"░", "▒", "▓", "█"};
+
+// greatest: of the picture, in magnitude.
 std::string shade(float weight, float greatest) {
-  static constexpr std::array<const char*, 4> kShades = {"░", "▒", "▓", "█"};
   if (std::isnan(weight)) return "??";
   if (weight == 0) return "· ";
-  const std::string shade = kShades[std::min<size_t>(static_cast<size_t>(4 * std::abs(weight) / greatest), 3)];
+  const float quarter = 4 * (std::abs(weight) / greatest);
+  const std::string shade = kShades[quarter < 4 ? static_cast<size_t>(quarter) : 3];  // infinite weights are the last
   return (weight < 0 ? "-" : shade) + shade;
+}
+
+std::string legend(std::span<const float> weights, float greatest) {
+  if (greatest == 0) return "";
+  const bool has_negative = std::ranges::any_of(weights, [](float weight) { return weight < 0; });
+  return cat("\n", join(std::vector<std::string>(kShades.begin(), kShades.end()), " "),
+             " quarters of the greatest weight", has_negative ? " in magnitude" : "", ", ",
+             fixed(greatest, greatest < 0.1F ? 4 : 2), "\n");
 }
 
 }  // namespace
@@ -75,15 +85,15 @@ std::string draw(const AttentionPicture& picture) {
     out += '\n';
   }
   const size_t num_sources = sources.size();
+  float greatest = 0;
+  for (const float weight : picture.weights) greatest = std::max(greatest, std::abs(weight));
   for (size_t row = 0; row < targets.size(); ++row) {
     out += padding(targets[row], width) + targets[row] + ' ';
-    const std::span<const float> weights(picture.weights.data() + row * num_sources, num_sources);
-    float greatest = 0;
-    for (const float weight : weights) greatest = std::max(greatest, std::abs(weight));
-    for (const float weight : weights) out += shade(weight, greatest);
+    for (const float weight : std::span(picture.weights).subspan(row * num_sources, num_sources))
+      out += shade(weight, greatest);
     out += '\n';
   }
-  return out;
+  return out + legend(picture.weights, greatest);
 }
 
 }  // namespace fovea::analysis

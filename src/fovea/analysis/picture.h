@@ -11,9 +11,9 @@ struct AttentionPicture {
   std::vector<float> weights;                 // [targets, sources]
 };
 
-// The picture for a terminal: source tokens written downwards above their columns, a line a target token, cells from
-// '·' (exactly zero) over four shades to a full block (the row's greatest weights in magnitude, in quarters of it); '-'
-// stands before the shade of a negative one.
+// The picture for a terminal: source tokens written downwards above their columns, a line per target token, and the
+// greatest weight below. Cells go from '·' (exactly zero) over four shades, which are quarters of the picture's
+// greatest weight in magnitude; '-' stands before the shade of a negative one.
 std::string draw(const AttentionPicture& picture);
 
 }  // namespace fovea::analysis

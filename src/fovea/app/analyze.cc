@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <array>
-#include <iostream>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -8,6 +7,7 @@
 
 #include "fovea/app/analyze_spans.h"
 #include "fovea/app/task_commands.h"
+#include "fovea/base/file.h"
 #include "fovea/base/strings.h"
 #include "fovea/spec/logging.h"
 #include "fovea/tasks/task_list.h"
@@ -16,13 +16,14 @@ namespace fovea::app {
 namespace {
 
 struct SpanOptions : LogOptions {
-  std::string model;
+  std::string model, output = "-";
   bool json = false;
 
   static constexpr auto fields() {
     using C = SpanOptions;
-    return std::tuple_cat(std::tuple(field("model", &C::model, "folder of a run or of a checkpoint"),
-                                     field("json", &C::json, "one JSON object")),
+    return std::tuple_cat(std::tuple(named("model", &C::model, "folder of a run or of a checkpoint", "m"),
+                                     field("json", &C::json, "one JSON object"),
+                                     named("output", &C::output, "where the result goes, - is standard output", "o")),
                           LogOptions::fields());
   }
 };
@@ -42,11 +43,13 @@ bool asks_for_spans(const std::vector<std::string>& arguments) {
 
 void show_spans(const std::vector<std::string>& arguments) {
   SpanOptions config;
-  Options options("analyze", "Prints the adaptive spans of a model.", "--model DIR [--json]");
+  Options options("analyze", "Prints the adaptive spans of a model.", "--model DIR [--json] [--output FILE]");
   options.add(config, "Options");
   if (!options.parse(arguments)) return;
   configure_log(config, {});
-  print_spans(config.model, config.json, std::cout);
+  LineWriter output(config.output);
+  output.write(spans_text(config.model, config.json));
+  output.close();
 }
 
 }  // namespace

@@ -113,9 +113,9 @@ bool has_spans(const std::string& model) {
   return false;
 }
 
-void print_spans(const std::string& model, bool as_json, std::ostream& out) {
+std::string spans_text(const std::string& model, bool as_json) {
   const std::vector<LayerLengths> layers = lengths_of(model);
-  out << (as_json ? json_of(layers) + "\n" : table_of(layers));
+  return as_json ? json_of(layers) + "\n" : table_of(layers);
 }
 
 }  // namespace fovea::app

@@ -3,6 +3,8 @@
 #include <vector>
 
 #include "fovea/app/options.h"
+#include "fovea/base/error.h"
+#include "fovea/base/strings.h"
 #include "fovea/spec/run_options.h"
 #include "fovea/tasks/tagging/clause_tagger.h"
 #include "fovea/text/clause_command.h"
@@ -22,6 +24,16 @@ struct ClausesConfig : text::ClauseOptions, MachineOptions {
   }
 };
 
+// Without a tagger, nothing is computed by a model.
+void require_tagger_for_its_options(const ClausesConfig& config) {
+  if (!config.tagger.empty()) return;
+  const auto refuse = [](bool is_given, const char* option) {
+    if (is_given) throw UsageError(cat("--", option, ": it is for --tagger; give --tagger or leave it out"));
+  };
+  refuse(config.mini_batch_words != ClausesConfig{}.mini_batch_words, "mini-batch-words");
+  refuse(config.devices != MachineOptions{}.devices, "devices");
+}
+
 }  // namespace
 
 int run_clauses(const std::vector<std::string>& arguments) {
@@ -37,6 +49,7 @@ int run_clauses(const std::vector<std::string>& arguments) {
       "  fovea clauses --label < words-and-tags > words-tags-and-labels\n"
       "  fovea clauses --level 6 --tag-column 2 < words-and-tags");
   if (!options.parse(arguments)) return 0;
+  require_tagger_for_its_options(config);
   text::run_clauses(config,
                     [&] { return tagging::load_clause_tagger(config.tagger, config, config.mini_batch_words); });
   return 0;

@@ -6,9 +6,23 @@
 #include <vector>
 
 #include "fovea/app/options.h"
+#include "fovea/base/error.h"
+#include "fovea/base/strings.h"
+#include "fovea/spec/config_problems.h"
 #include "fovea/tasks/bert/bertscore.h"
 
 namespace fovea::app {
+
+namespace {
+
+// The other metrics read none of them.
+void require_no_bertscore_options(const bert::BertScoreOptions& options) {
+  for (const std::string_view name : changed_fields(options))
+    if (name.starts_with(bert::kBertScore))
+      throw UsageError(cat("--", name, ": is for --metrics ", bert::kBertScore, "; give that or leave it out"));
+}
+
+}  // namespace
 
 int run_evaluate(const std::vector<std::string>& arguments) {
   metrics::EvaluateOptions config;
@@ -29,6 +43,7 @@ int run_evaluate(const std::vector<std::string>& arguments) {
       "  fovea evaluate --reference test.cap.1 test.cap.2 test.cap.3 --metrics coco-bleu cider < test.out");
   if (!options.parse(arguments)) return 0;
   const bool wants_bertscore = std::ranges::find(config.metrics, bert::kBertScore) != config.metrics.end();
+  if (!wants_bertscore) require_no_bertscore_options(bertscore);
   if (wants_bertscore) {
     bert::evaluate_bertscore(config, bertscore, std::cout);
   } else {

@@ -121,9 +121,14 @@ nn::ClauseSplitter clause_splitter(const text::Vocab& vocab, const ClauseSource&
   return [splitter](const at::Tensor& tokens, const at::Tensor& offsets) { return splitter->split(tokens, offsets); };
 }
 
-std::string new_clause_dictionary(const std::string& path, bool is_needed) {
-  if (is_needed)
-    return path.empty() ? text::ClauseDictionary::english().bytes() : text::ClauseDictionary::load(path).bytes();
+std::string new_clause_dictionary(const std::string& path, bool is_needed, const std::string& trained) {
+  if (is_needed && !path.empty()) return text::ClauseDictionary::load(path).bytes();
+  if (is_needed) {
+    // The English dictionary of an older program may be another one.
+    if (!trained.empty())
+      return clause_dictionary_of(nn::load_checkpoint(trained, nn::Load::kModel, "--model").identity).bytes();
+    return text::ClauseDictionary::english().bytes();
+  }
   if (!path.empty())
     throw UsageError(
         "--clause-dictionary: the model has no clauses; give --attention-encoder some, such as mix(full,clause(1))");

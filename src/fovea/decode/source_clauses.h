@@ -25,9 +25,10 @@ ClauseSource clause_source_of(const nn::Identity& identity);
 // clauses.
 nn::ClauseSplitter clause_splitter(const text::Vocab& vocab, const ClauseSource& source);
 
-// The dictionary of a new model: the bytes of `path`, or of the English one if `path` is empty; "" if the model does
-// not need any. Throws a UsageError for a path that the model does not need.
-std::string new_clause_dictionary(const std::string& path, bool is_needed);
+// The dictionary of a model in training: the bytes of `path`. If `path` is empty, that of the model in the folder
+// `trained`, from which the training resumes or starts, or the English one; "" if the model does not need any. Throws a
+// UsageError for a path that the model does not need.
+std::string new_clause_dictionary(const std::string& path, bool is_needed, const std::string& trained);
 
 // The dictionary of a trained model; English if it has none, which is so if its trained mechanisms have no clauses.
 text::ClauseDictionary clause_dictionary_of(const nn::Identity& identity);

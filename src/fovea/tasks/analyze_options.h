@@ -1,6 +1,10 @@
 #pragma once
+#include <algorithm>
+#include <array>
 #include <cstdint>
+#include <span>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <vector>
 
@@ -38,6 +42,51 @@ struct AnalysisOptions {
               "where the result goes, - is standard output; with --sweep, the picture, a name that ends in .svg", "o"));
   }
 };
+
+// What a call of `fovea analyze` does, one bit each.
+enum class AnalysisMode : uint8_t { kPicture = 1, kFigures = 2, kSweep = 4, kCost = 8, kSpeeds = 16 };
+inline constexpr uint8_t operator|(AnalysisMode a, AnalysisMode b) {
+  return static_cast<uint8_t>(static_cast<uint8_t>(a) | static_cast<uint8_t>(b));
+}
+inline constexpr uint8_t operator|(uint8_t a, AnalysisMode b) {
+  return static_cast<uint8_t>(a | static_cast<uint8_t>(b));
+}
+
+// How help and messages call the modes, in the order of their bits.
+inline constexpr std::array<std::string_view, 5> kAnalysisModeNames = {"the picture of --source", "figures", "--sweep",
+                                                                       "--cost", "--cost with --train-sets"};
+
+// An option, and the modes that read it. Options that no list has are read by all modes.
+struct AnalysisUse {
+  std::string_view option;
+  uint8_t modes;
+};
+inline constexpr std::array kCommonAnalysisUses = {
+    AnalysisUse{"tau", static_cast<uint8_t>(AnalysisMode::kFigures)},
+    AnalysisUse{"draws", static_cast<uint8_t>(AnalysisMode::kFigures)},
+    AnalysisUse{"seed", static_cast<uint8_t>(AnalysisMode::kFigures)},
+    AnalysisUse{"unit", static_cast<uint8_t>(AnalysisMode::kFigures)},
+    AnalysisUse{"lengths", AnalysisMode::kCost | AnalysisMode::kSpeeds},
+    AnalysisUse{"source", AnalysisMode::kPicture | AnalysisMode::kFigures},
+};
+
+// Options that were given, and that the mode would not read.
+template <class C>
+void add_unread_problems(const C& options, AnalysisMode mode, std::span<const AnalysisUse> uses, Problems& problems) {
+  const std::vector<std::string_view> given = changed_fields(options);
+  const auto names_of = [](uint8_t modes) {
+    std::vector<std::string> names;
+    for (size_t bit = 0; bit < kAnalysisModeNames.size(); ++bit)
+      if ((modes >> bit & 1U) != 0) names.emplace_back(kAnalysisModeNames[bit]);
+    return join(names, ", ");
+  };
+  for (const AnalysisUse& use : uses) {
+    const bool is_read = (use.modes & static_cast<uint8_t>(mode)) != 0;
+    if (is_read || std::ranges::find(given, use.option) == given.end()) continue;
+    problems.add(cat("--", use.option, ": is for ", names_of(use.modes), "; got it with ",
+                     names_of(static_cast<uint8_t>(mode)), "; leave it out"));
+  }
+}
 
 inline void add_analysis_problems(const AnalysisOptions& options, Problems& problems) {
   for (const double tau : options.tau)

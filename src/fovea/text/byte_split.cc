@@ -9,6 +9,7 @@
 #include "fovea/base/file_set.h"
 #include "fovea/base/log.h"
 #include "fovea/base/strings.h"
+#include "fovea/text/corpus_leftovers.h"
 #include "fovea/text/corpus_split.h"
 
 namespace fovea::text {
@@ -62,6 +63,7 @@ ByteParts split_bytes(const CorpusOptions& options) {
   const int64_t wanted = std::accumulate(options.split_bytes.begin(), options.split_bytes.end(), int64_t{0});
   LineReader reader(input, Content::kBytes);
   FileSet files({parts.files.begin(), parts.files.end()});
+  const CorpusLeftovers leftovers(options.output, {"txt"});
   log::Progress progress("cutting, bytes", static_cast<double>(wanted));
   int64_t done = 0;
   for (size_t part = 0; part < parts.files.size(); ++part) {
@@ -74,6 +76,7 @@ ByteParts split_bytes(const CorpusOptions& options) {
   std::string next;
   parts.has_more = reader.read(next, 1) > 0;
   files.commit();
+  leftovers.remove();
   return parts;
 }
 

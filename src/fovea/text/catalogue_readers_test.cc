@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 
 #include <array>
+#include <filesystem>
 #include <map>
 #include <string>
 
@@ -33,6 +34,22 @@ TEST_F(ReadersTest, PoMessagesContextsPluralsAndEscapes) {
   EXPECT_THAT(bitext.pairs,
               ElementsAre(is_pair("Open", "Öffnen"), is_pair("File", "Datei"), is_pair("one \"%d\" file", "eine Datei"),
                           is_pair("%d files", "%d Dateien"), is_pair("a\tb\nc\\", "d\te")));
+}
+
+TEST_F(ReadersTest, PoLanguageOfThePathIfTheHeaderNamesNone) {
+  const auto language = [&](const std::string& name, const std::string& header) {
+    return read_po(file(name, header + "msgid \"a\"\nmsgstr \"b\"\n")).target_lang;
+  };
+  EXPECT_EQ(language("messages.de.po", ""), "de");
+  EXPECT_EQ(language("fr.po", ""), "fr");
+  EXPECT_EQ(language("app.pt_BR.po", ""), "pt_BR");
+  EXPECT_EQ(language("app.sr@latin.po", ""), "sr@latin");
+  EXPECT_EQ(language("plugin-de_DE.po", ""), "de_DE");
+  EXPECT_EQ(language("messages.fr.po", kHeader), "de") << "the header counts";
+  std::filesystem::create_directories(std::filesystem::path(file("x", "")).parent_path() / "nl" / "LC_MESSAGES");
+  EXPECT_EQ(language("nl/LC_MESSAGES/app.po", ""), "nl");
+  for (const char* name : {"messages.po", "how-to.po", "log-in.po", "app.xx.po", "de_DE_x.po", "app.de_.po", ".po"})
+    EXPECT_EQ(language(name, ""), "") << name;
 }
 
 TEST_F(ReadersTest, PoEscapesAreThoseOfC) {

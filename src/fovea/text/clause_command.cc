@@ -7,11 +7,13 @@
 
 #include "fovea/base/error.h"
 #include "fovea/base/file.h"
+#include "fovea/base/log.h"
 #include "fovea/base/signals.h"
 #include "fovea/base/strings.h"
 #include "fovea/text/clause_labels.h"
 #include "fovea/text/clauses.h"
 #include "fovea/text/column_lines.h"
+#include "fovea/text/language_check.h"
 
 namespace fovea::text {
 namespace {
@@ -38,6 +40,7 @@ class SignalFinder {
 
   const ClauseDictionary& dictionary() const { return dictionary_; }
   bool has_tagger() const { return tagger_.has_value(); }
+  bool reads_dictionary() const { return !tagger_ || !tagger_->gives_labels; }
   // Gives each word its tag, if there is a model.
   void tag(std::vector<ClauseSentence>& sentences) const {
     if (!tagger_) return;
@@ -203,18 +206,61 @@ void write_labels(const ClauseSentence& sentence, std::span<const Tagged> signal
   output.line("");
 }
 
+// Warns once if the text is not in the language of the dictionary.
+class DictionaryDoubt {
+ public:
+  DictionaryDoubt(const ClauseOptions& options, const SignalFinder& finder)
+      : finder_(finder),
+        dictionary_(options.dictionary),
+        input_(input_name(options.input)),
+        is_open_(finder.reads_dictionary()) {}
+
+  void add(const ClauseSentence& sentence, std::span<const Tagged> signals) {
+    if (!is_open_) return;
+    language_.add(sentence.words);
+    has_signal_ = has_signal_ || std::ranges::any_of(signals, [](const Tagged& word) {
+                    return word.role == ClauseDictionary::Role::kSignal && word.signal != Signal::kPunctuation;
+                  });
+    if (language_.words() >= kWordsOfALanguage) settle();
+  }
+  void settle() {
+    if (!is_open_) return;
+    is_open_ = false;
+    if (dictionary_.empty()) {
+      warn_of_doubt(language_, input_, "--dictionary");
+    } else if (!has_signal_ && language_.words() >= kWordsOfALanguage &&
+               finder_.dictionary().num_words() >= kManyEntries) {
+      log::warn(cat("the first ", thousands(language_.words()), " words of ", input_, " have no signal word of '",
+                    dictionary_, "'; expected a dictionary of the text's language"));
+    }
+  }
+
+ private:
+  static constexpr size_t kManyEntries = 20;
+  const SignalFinder& finder_;
+  std::string dictionary_, input_;
+  LanguageCheck language_;
+  bool is_open_, has_signal_ = false;
+};
+
 // Reads sentences in windows, so that a model tags many together, and writes each by write(sentence, signals).
 template <class Reader, class Write>
-void each_sentence(Reader& reader, const SignalFinder& finder, int64_t window, const Write& write) {
-  const auto most = static_cast<size_t>(finder.has_tagger() ? window : 1);
+void each_sentence(Reader& reader, const SignalFinder& finder, const ClauseOptions& options, const Write& write) {
+  const auto most = static_cast<size_t>(finder.has_tagger() ? options.window : 1);
+  DictionaryDoubt doubt(options, finder);
   for (bool more = true; more;) {
     throw_if_interrupted("splitting clauses");
     std::vector<ClauseSentence> sentences;
     ClauseSentence sentence;
     while (sentences.size() < most && (more = reader.next(sentence))) sentences.push_back(std::move(sentence));
     finder.tag(sentences);
-    for (const ClauseSentence& one : sentences) write(one, finder.signals(one));
+    for (const ClauseSentence& one : sentences) {
+      const std::vector<Tagged> signals = finder.signals(one);
+      doubt.add(one, signals);
+      write(one, signals);
+    }
   }
+  doubt.settle();
 }
 
 void check_clause_options(const ClauseOptions& options) {
@@ -235,7 +281,7 @@ void check_clause_options(const ClauseOptions& options) {
 void split_text(const ClauseOptions& options, const ClauseDictionary& dictionary, const SignalFinder& finder,
                 LineReader& input, LineWriter& output) {
   SentenceLines reader(dictionary, input);
-  each_sentence(reader, finder, options.window, [&](const ClauseSentence& sentence, std::span<const Tagged> signals) {
+  each_sentence(reader, finder, options, [&](const ClauseSentence& sentence, std::span<const Tagged> signals) {
     if (options.flags) {
       output.line(flagged(sentence, signals, options.level));
     } else {
@@ -247,7 +293,7 @@ void split_text(const ClauseOptions& options, const ClauseDictionary& dictionary
 void split_columns(const ClauseOptions& options, const Corrections& corrections, const SignalFinder& finder,
                    LineReader& input, LineWriter& output) {
   SentenceColumns reader(options, finder.dictionary(), input);
-  each_sentence(reader, finder, options.window, [&](const ClauseSentence& sentence, std::span<const Tagged> signals) {
+  each_sentence(reader, finder, options, [&](const ClauseSentence& sentence, std::span<const Tagged> signals) {
     if (options.label) {
       write_labels(sentence, signals, corrections, output);
     } else if (!sentence.words.empty()) {

@@ -1,7 +1,7 @@
 #include "fovea/text/clause_dictionary.h"
 
 #include <algorithm>
-#include <optional>
+#include <array>
 
 #include "fovea/base/empty_line.h"
 #include "fovea/base/error.h"
@@ -20,16 +20,29 @@ bool is_ascii_alnum(char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <=
 // Characters inside a word: "don't", "well-known", "3.5", "U.S".
 bool joins(char c) { return std::string_view("'.-_@&/").find(c) != std::string_view::npos; }
 
-std::optional<size_t> kind_of(std::string_view name) {
-  const auto found = std::ranges::find(kSignalNames, name);
-  if (found == kSignalNames.end()) return std::nullopt;
-  return static_cast<size_t>(found - kSignalNames.begin());
-}
+// Punctuation that is no signal.
+struct MarkKind {
+  std::string_view name;
+  ClauseDictionary::Role role;
+};
+constexpr std::array kMarkKinds = {MarkKind{"closing", ClauseDictionary::Role::kClosing},
+                                   MarkKind{"opening", ClauseDictionary::Role::kOpening}};
+constexpr std::string_view kAbbreviation = "abbreviation";
 
 std::vector<std::string> known_kinds() {
   std::vector<std::string> known(kSignalNames.begin(), kSignalNames.end());
-  known.insert(known.end(), {"closing", "abbreviation"});
+  for (const MarkKind& mark : kMarkKinds) known.emplace_back(mark.name);
+  known.emplace_back(kAbbreviation);
   return known;
+}
+
+ClauseContext context_of(const std::string& name, const std::string& place) {
+  const auto* const found = std::ranges::find(kClauseContextNames, name);
+  const std::vector<std::string> known(kClauseContextNames.begin(), kClauseContextNames.end());
+  if (found == kClauseContextNames.end())
+    throw Error(
+        cat(place, ": got the context '", name, "'; expected one of ", join(known, ", "), did_you_mean(name, known)));
+  return static_cast<ClauseContext>(found - kClauseContextNames.begin());
 }
 
 // The next character's bytes; a byte that is no character is one.
@@ -73,32 +86,46 @@ ClauseDictionary ClauseDictionary::parse(std::string_view bytes, const std::stri
 
 void ClauseDictionary::add(std::string_view line, const std::string& place) {
   const std::vector<std::string> columns = split(line, '\t');
-  if (columns.size() < 2 || columns.size() > 3)
+  if (columns.size() < 2 || columns.size() > 4)
     throw Error(cat(place, ": got ", columns.size(), columns.size() == 1 ? " column" : " columns",
-                    "; expected a kind, words and perhaps tags, apart by tabs"));
+                    "; expected a kind, words and perhaps tags and a context, apart by tabs"));
   const std::string kind(trim(columns[0]));
-  const std::optional<size_t> signal = kind_of(kind);
-  if (!signal && kind != "closing" && kind != "abbreviation")
-    throw Error(cat(place, ": got the kind '", kind, "'; expected one of ", join(known_kinds(), ", "),
-                    did_you_mean(kind, known_kinds())));
   Entry entry{.words = split_words(columns[1]), .tags = split_words(columns.size() > 2 ? columns[2] : "")};
   tags_.insert(entry.tags.begin(), entry.tags.end());
+  if (columns.size() > 3) entry.context = context_of(std::string(trim(columns[3])), place);
   if (entry.words.empty() || entry.words.size() > kMostPhrase)
     throw Error(cat(place, ": got ", entry.words.size(), " words; expected 1 to ", kMostPhrase));
   for (std::string& word : entry.words) word = lower(word);
-  if (kind == "abbreviation") {
+  const auto* const signal = std::ranges::find(kSignalNames, kind);
+  const auto* const mark = std::ranges::find(kMarkKinds, kind, &MarkKind::name);
+  if (kind == kAbbreviation) {
     abbreviations_[entry.words.front()] = true;
-    return;
-  }
-  if (signal) entry.signal = static_cast<Signal>(*signal);
-  if (!signal) entry.role = Role::kClosing;
-  if (kind == "punctuation" || kind == "closing") {
-    for (const std::string& word : entry.words) {
-      marks_[word] = true;
-      entries_[word].push_back({{word}, entry.tags, entry.role, entry.signal});
+  } else if (mark != kMarkKinds.end()) {
+    entry.role = mark->role;
+    add_marks(entry);
+  } else if (signal == kSignalNames.end()) {
+    throw Error(cat(place, ": got the kind '", kind, "'; expected one of ", join(known_kinds(), ", "),
+                    did_you_mean(kind, known_kinds())));
+  } else {
+    entry.signal = static_cast<Signal>(signal - kSignalNames.begin());
+    if (entry.signal == Signal::kPunctuation) {
+      add_marks(entry);
+    } else {
+      add_words(std::move(entry), place);
     }
-    return;
   }
+}
+
+void ClauseDictionary::add_marks(const Entry& entry) {
+  for (const std::string& word : entry.words) {
+    marks_[word] = true;
+    Entry one = entry;
+    one.words = {word};
+    entries_[word].push_back(std::move(one));
+  }
+}
+
+void ClauseDictionary::add_words(Entry entry, const std::string& place) {
   if (entry.words.front() == "*") {
     if (entry.tags.empty() || entry.words.size() > 1)
       throw Error(
@@ -164,19 +191,21 @@ std::vector<std::string> words_of(std::span<const TextToken> tokens, std::string
 
 const ClauseDictionary::Entry* ClauseDictionary::match(std::span<const std::string> folded,
                                                        std::span<const std::string> tags, size_t at) const {
+  const auto has_tag = [&](const Entry& entry) { return std::ranges::find(entry.tags, tags[at]) != entry.tags.end(); };
+  const auto stands = [&](const Entry& entry) {
+    return stands_in(entry.context, {folded, tags, at, at + entry.words.size()});
+  };
   const auto fits = [&](const Entry& entry) {
-    if (!tags.empty() && !entry.tags.empty() && std::ranges::find(entry.tags, tags[at]) == entry.tags.end())
-      return false;
+    if (!tags.empty() && !entry.tags.empty() && !has_tag(entry)) return false;
     if (entry.words.size() > folded.size() - at) return false;
-    return std::ranges::equal(entry.words, folded.subspan(at, entry.words.size()));
+    return std::ranges::equal(entry.words, folded.subspan(at, entry.words.size())) && stands(entry);
   };
   if (const auto found = entries_.find(folded[at]); found != entries_.end()) {
     const auto entry = std::ranges::find_if(found->second, fits);
     if (entry != found->second.end()) return &*entry;
   }
   if (tags.empty()) return nullptr;
-  const auto entry = std::ranges::find_if(
-      by_tag_, [&](const Entry& e) { return std::ranges::find(e.tags, tags[at]) != e.tags.end(); });
+  const auto entry = std::ranges::find_if(by_tag_, [&](const Entry& e) { return has_tag(e) && stands(e); });
   return entry == by_tag_.end() ? nullptr : &*entry;
 }
 
@@ -202,9 +231,7 @@ std::vector<ClauseDictionary::Tagged> ClauseDictionary::labelled_signals(std::sp
     if (label == kSignalLabels.end()) continue;
     result[i] = {Role::kSignal, static_cast<Signal>(label - kSignalLabels.begin())};
     const auto mark = entries_.find(lower(words[i]));
-    const bool is_closing = result[i].signal == Signal::kPunctuation && mark != entries_.end() &&
-                            mark->second.front().role == Role::kClosing;
-    if (is_closing) result[i].role = Role::kClosing;
+    if (result[i].signal == Signal::kPunctuation && mark != entries_.end()) result[i].role = mark->second.front().role;
   }
   return result;
 }

@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "fovea/text/clause_context.h"
+
 // Signal words, which split sentences into clauses (Clause Attention, section 3.2), and where a language has them.
 namespace fovea::text {
 
@@ -32,12 +34,13 @@ struct TextToken {
 std::vector<std::string> words_of(std::span<const TextToken> tokens, std::string_view text);
 
 // A dictionary of one language: UTF-8 lines of
-//     KIND <tab> WORD... [<tab> TAG...]
-// KIND is one of kSignalNames, or `closing` for punctuation that stays with the punctuation before it, or
-// `abbreviation` for a word whose full stop ends nothing. Several words are a phrase, of which the first begins the
-// clause. TAGs are the part-of-speech tags that the first word may have if the text has tags; an entry with the word *
-// is of all words with these tags, and is used only then. Of several entries that fit, the longest counts, then the
-// first. Lines that begin with # and lines without text count as nothing.
+//     KIND <tab> WORD... [<tab> TAG... [<tab> CONTEXT]]
+// KIND is one of kSignalNames, or `closing` for punctuation that stays with the punctuation before it, or `opening` for
+// punctuation that ends nothing, or `abbreviation` for a word whose full stop ends nothing. Several words are a phrase,
+// of which the first begins the clause. TAGs are the part-of-speech tags that the first word may have if the text has
+// tags; an entry with the word * is of all words with these tags, and is used only then. CONTEXT is one of
+// kClauseContextNames. Of several entries that fit, the longest counts, then the first. Lines that begin with # and
+// lines without text count as nothing.
 class ClauseDictionary {
  public:
   // Throws an Error of one line that names the place of what is wrong.
@@ -50,7 +53,7 @@ class ClauseDictionary {
   std::vector<TextToken> tokens(std::string_view text) const;
 
   // A token with its signal.
-  enum class Role : uint8_t { kOther, kSignal, kClosing };
+  enum class Role : uint8_t { kOther, kSignal, kClosing, kOpening };
   struct Tagged {
     Role role = Role::kOther;
     Signal signal = Signal::kPunctuation;
@@ -58,10 +61,12 @@ class ClauseDictionary {
   // `words` are the tokens' texts; `tags` are theirs, or empty.
   std::vector<Tagged> signals(std::span<const std::string> words, std::span<const std::string> tags) const;
   // The same by labels of the words: those of kSignalLabels; all others are no signals. The dictionary says which
-  // punctuation is closing.
+  // punctuation is closing or opening.
   std::vector<Tagged> labelled_signals(std::span<const std::string> words, std::span<const std::string> labels) const;
   // Whether an entry is of words with this tag.
   bool knows_tag(const std::string& tag) const { return tags_.contains(tag); }
+  // Entries other than punctuation, by their first words.
+  size_t num_words() const { return entries_.size() - marks_.size() + by_tag_.size(); }
   bool is_abbreviation(std::string_view word) const { return abbreviations_.contains(std::string(word)); }
 
  private:
@@ -70,9 +75,12 @@ class ClauseDictionary {
     std::vector<std::string> tags;
     Role role = Role::kSignal;
     Signal signal = Signal::kPunctuation;
+    ClauseContext context = ClauseContext::kAnywhere;
   };
   const Entry* match(std::span<const std::string> folded, std::span<const std::string> tags, size_t at) const;
   void add(std::string_view line, const std::string& place);
+  void add_marks(const Entry& entry);
+  void add_words(Entry entry, const std::string& place);
   bool is_mark(std::string_view character) const { return marks_.contains(std::string(character)); }
 
   std::string bytes_;

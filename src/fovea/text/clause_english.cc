@@ -4,10 +4,12 @@ namespace fovea::text {
 
 // Columns stand apart by tabs.
 const std::string_view kEnglishClauses =
-    R"EN(# English signal words, from grammar. KIND <tab> WORDS [<tab> TAGS]; tags are Universal and Penn Treebank tags.
+    R"EN(# English signal words, from grammar. KIND <tab> WORDS [<tab> TAGS [<tab> CONTEXT]]; tags are Universal and Penn
+# Treebank tags.
 punctuation	, . ; : ! ? … – — ， 。 ； ： ！ ？ 、
 punctuation	- -- ...
-closing	" ' ” ’ » ) ] }
+closing	" ' ” ’ » ) ] } '' -rrb- -rsb- -rcb-
+opening	“ ‘ « ( [ { `` -lrb- -lsb- -lcb-
 abbreviation	mr
 abbreviation	mrs
 abbreviation	ms
@@ -84,25 +86,38 @@ conjunction	although	SCONJ CCONJ CC IN WRB RB
 conjunction	though	SCONJ CCONJ CC IN WRB RB
 conjunction	unless	SCONJ CCONJ CC IN WRB RB
 conjunction	until	SCONJ
+conjunction	until	IN	clause
 conjunction	till	SCONJ
+conjunction	till	IN	clause
 conjunction	while	SCONJ CCONJ CC IN WRB RB
 conjunction	whereas	SCONJ CCONJ CC IN WRB RB
 conjunction	whenever	SCONJ CCONJ CC IN WRB RB
 conjunction	wherever	SCONJ CCONJ CC IN WRB RB
 conjunction	once	SCONJ IN
 conjunction	since	SCONJ
+conjunction	since	IN	clause
 conjunction	if	SCONJ CCONJ CC IN WRB RB
 conjunction	whether	SCONJ CCONJ CC IN WRB RB
 conjunction	lest	SCONJ CCONJ CC IN WRB RB
 conjunction	after	SCONJ
+conjunction	after	IN	clause
 conjunction	before	SCONJ
+conjunction	before	IN	clause
 conjunction	as	SCONJ
+conjunction	as	IN	clause
 conjunction	than	SCONJ
+conjunction	than	IN	clause
+conjunction	when	SCONJ
+conjunction	when	ADV WRB	adverbial
+conjunction	for	SCONJ IN	pause-clause
+conjunction	albeit	SCONJ CCONJ CC IN
+conjunction	plus	CCONJ CC	tagged
+conjunction	&	CCONJ CC	tagged
 relative	who	PRON WP
 relative	whom	PRON WP
 relative	whose	PRON DET WP$
 relative	which	PRON DET WDT
-relative	that	PRON SCONJ WDT IN
+relative	that	PRON SCONJ WDT WP IN
 relative	what	PRON DET WP WDT
 relative	whoever	PRON WP
 relative	whatever	PRON DET WP WDT
@@ -141,13 +156,17 @@ preposition	up to
 preposition	such as
 preposition	along with
 preposition	about	ADP IN RP TO
+preposition	aboard	ADP IN RP TO
 preposition	above	ADP IN RP TO
 preposition	across	ADP IN RP TO
 preposition	after	ADP IN RP TO
 preposition	against	ADP IN RP TO
 preposition	along	ADP IN RP TO
+preposition	alongside	ADP IN RP TO
 preposition	amid	ADP IN RP TO
+preposition	amidst	ADP IN RP TO
 preposition	among	ADP IN RP TO
+preposition	amongst	ADP IN RP TO
 preposition	around	ADP IN RP TO
 preposition	as	ADP IN RP TO
 preposition	at	ADP IN RP TO
@@ -177,6 +196,7 @@ preposition	off	ADP IN RP TO
 preposition	on	ADP IN RP TO
 preposition	onto	ADP IN RP TO
 preposition	outside	ADP IN RP TO
+preposition	out	ADP IN	tagged
 preposition	over	ADP IN RP TO
 preposition	past	ADP IN RP TO
 preposition	per	ADP IN RP TO
@@ -192,13 +212,18 @@ preposition	under	ADP IN RP TO
 preposition	underneath	ADP IN RP TO
 preposition	until	ADP IN RP TO
 preposition	unlike	ADP IN RP TO
+preposition	up	ADP IN	tagged
 preposition	upon	ADP IN RP TO
+preposition	v	ADP IN	tagged
+preposition	versus	ADP IN
 preposition	via	ADP IN RP TO
+preposition	vs.	ADP IN
 preposition	with	ADP IN RP TO
 preposition	within	ADP IN RP TO
 preposition	without	ADP IN RP TO
-infinitive	to	PART TO
-preposition	to	ADP IN
+infinitive	to	PART
+infinitive	to	TO	infinitive
+preposition	to	ADP IN TO
 participle	*	VBG VBN
 )EN";
 

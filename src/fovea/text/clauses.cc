@@ -16,14 +16,17 @@ using Role = ClauseDictionary::Role;
 std::vector<ClauseStart> clause_starts(std::span<const ClauseDictionary::Tagged> signals) {
   std::vector<ClauseStart> starts;
   bool after_punctuation = false;
+  size_t begin = 0;  // of the opening marks before the token, which belong to it
   for (size_t i = 0; i < signals.size(); ++i) {
+    if (i == 0 || signals[i - 1].role != Role::kOpening) begin = i;
     const bool is_signal = signals[i].role == Role::kSignal,
                is_punctuation = is_signal && signals[i].signal == Signal::kPunctuation;
     const bool stays = is_punctuation || signals[i].role == Role::kClosing;
     if (after_punctuation && stays) continue;
     int64_t level = is_signal && !is_punctuation ? level_of(signals[i].signal) : 0;
     if (after_punctuation) level = level_of(Signal::kPunctuation);
-    if (level > 0 && i > 0) starts.push_back({i, level});
+    const bool is_new = starts.empty() || starts.back().at < begin;
+    if (level > 0 && begin > 0 && is_new) starts.push_back({begin, level});
     after_punctuation = is_punctuation;
   }
   return starts;

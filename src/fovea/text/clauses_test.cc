@@ -73,6 +73,35 @@ TEST(Clauses, TagsDecide) {
   EXPECT_THAT(levels({}), ElementsAre(32, 33));
 }
 
+TEST(Clauses, OpeningMarksEndNothingAndAreNoWords) {
+  EXPECT_THAT(split_english("He said: \u201cAnd now (that) [x].\u201d", 2),
+              ElementsAre("He said: ", "\u201cAnd now (that) [x].\u201d"));
+  EXPECT_THAT(split_english("a (\u201cand b", 2), ElementsAre("a ", "(\u201cand b"));
+  EXPECT_THAT(split_english("(and b", 2), ElementsAre("(and b"));
+  const std::vector<std::string> words = {"Go", ",", "``", "now", "''", ".", "-LRB-", "he", "-RRB-"};
+  std::vector<size_t> places;
+  for (const ClauseStart& start :
+       clause_starts(words, std::vector<std::string>{"VB", ",", "``", "RB", "''", ".", "-LRB-", "PRP", "-RRB-"},
+                     ClauseDictionary::english()))
+    places.push_back(start.at);
+  EXPECT_THAT(places, ElementsAre(2, 6));
+}
+
+TEST(Clauses, EntriesWithAContextNeedTags) {
+  const ClauseDictionary dictionary =
+      ClauseDictionary::parse("conjunction\tuntil\tIN\tclause\nrelative\tplus\t\ttagged\n", "d");
+  const std::vector<std::string> words = {"until", "plus", "he", "came"};
+  const auto levels = [&](const std::vector<std::string>& tags) {
+    std::vector<bool> signals;
+    for (const auto& word : dictionary.signals(words, tags))
+      signals.push_back(word.role == ClauseDictionary::Role::kSignal);
+    return signals;
+  };
+  EXPECT_THAT(levels({"IN", "CC", "PRP", "VBD"}), ElementsAre(true, true, false, false));
+  EXPECT_THAT(levels({"IN", "CC", "PRP", "NN"}), ElementsAre(false, true, false, false));
+  EXPECT_THAT(levels({}), testing::Each(false));
+}
+
 TEST(Clauses, DictionaryErrorsNameTheLine) {
   const auto refusal = [](const std::string& bytes) {
     return message_of([&] { ClauseDictionary::parse(bytes, "d.txt"); });
@@ -86,7 +115,10 @@ TEST(Clauses, DictionaryErrorsNameTheLine) {
   EXPECT_THAT(refusal("relative\t \tWP"), HasSubstr("line 1: got 0 words; expected 1 to 16"));
   EXPECT_THAT(refusal("participle\t*"), HasSubstr("'*' stands for any word with certain tags"));
   EXPECT_THAT(refusal("relative\twh\xff"), HasSubstr("line 1: is not UTF-8"));
-  EXPECT_THAT(refusal("relative\twho\t\t"), HasSubstr("got 4 columns"));
+  EXPECT_THAT(refusal("relative\twho\t\t\t"), HasSubstr("got 5 columns"));
+  EXPECT_THAT(refusal("relative\twho\tWP\tclaus"),
+              HasSubstr("line 1: got the context 'claus'; expected one of anywhere"));
+  EXPECT_THAT(refusal("relative\twho\tWP\t"), HasSubstr("got the context ''"));
   EXPECT_EQ(ClauseDictionary::parse("relative\tqui\r\n", "d").bytes(), "relative\tqui\r\n");
 }
 

@@ -1,12 +1,14 @@
 #include "fovea/text/corpus.h"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 
 #include "fovea/base/error.h"
 #include "fovea/base/log.h"
 #include "fovea/base/signals.h"
 #include "fovea/base/strings.h"
+#include "fovea/spec/config_problems.h"
 #include "fovea/text/corpus_clean.h"
 #include "fovea/text/corpus_documents.h"
 #include "fovea/text/corpus_formats.h"
@@ -61,11 +63,31 @@ void turn_to_languages(Bitext& bitext, const CorpusOptions& options, const std::
                 "' and '", wanted_target, "', as --languages say"));
 }
 
+// Made-up sentences need no cleaning, and are not read in any format.
+void require_generated_options(const CorpusOptions& options) {
+  static constexpr std::array<std::string_view, 6> kRead = {"output", "languages", "valid", "test", "seed", "generate"};
+  for (const std::string_view name : changed_fields(options))
+    if (std::ranges::find(kRead, name) == kRead.end())
+      throw UsageError(cat("--", name, ": is for text that is read; got it with --generate; leave one of them out"));
+}
+
+void require_columns_to_read(const CorpusOptions& options, const std::vector<CorpusInput>& inputs) {
+  const CorpusOptions usual;
+  const bool has_table = std::ranges::any_of(inputs, [](const CorpusInput& i) { return i.format->name == "tsv"; });
+  const auto refuse = [&](bool is_given, const char* option) {
+    if (is_given && !has_table) throw UsageError(cat(option, ": is for TSV files; got none; leave it out"));
+  };
+  refuse(options.source_column != usual.source_column, "--source-column");
+  refuse(options.target_column != usual.target_column, "--target-column");
+}
+
 // All inputs, rewritten and split into sentences where that is wanted.
 Bitext read_all(const CorpusOptions& options, CorpusReport& report) {
   Bitext all{.source_lang = options.source(), .target_lang = options.target(), .pairs = {}};
   Rewriter rewriter(options);
-  for (const CorpusInput& input : list_corpus_inputs(options)) {
+  const std::vector<CorpusInput> inputs = list_corpus_inputs(options);
+  require_columns_to_read(options, inputs);
+  for (const CorpusInput& input : inputs) {
     throw_if_interrupted("reading the corpus");
     Bitext bitext = input.format->read(input, options);
     if (!options.languages.empty()) {
@@ -106,6 +128,7 @@ void check(const CorpusOptions& options) {
         cat("corpus: got no files; expected ", corpus_inputs_in_words(), "; or --libreoffice FOLDER, or --generate N"));
   if (reads && options.generate > 0)
     throw UsageError("--generate: got files too; expected either files or --generate N");
+  if (options.generate > 0) require_generated_options(options);
   const std::vector<std::string>& languages = options.languages;
   if (!languages.empty() && (languages.size() != 2 || languages[0] == languages[1]))
     throw UsageError(

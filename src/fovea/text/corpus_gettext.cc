@@ -1,11 +1,16 @@
+#include <algorithm>
 #include <charconv>
 #include <cstring>
+#include <filesystem>
 #include <functional>
 
 #include "fovea/base/error.h"
 #include "fovea/base/file.h"
+#include "fovea/base/log.h"
 #include "fovea/base/strings.h"
+#include "fovea/text/corpus_formats.h"
 #include "fovea/text/corpus_readers.h"
+#include "fovea/text/language_code.h"
 #include "fovea/text/unicode.h"
 
 // Catalogues of GNU gettext, as text (.po) and compiled (.mo); their formats are those of gettext's manual.
@@ -36,6 +41,20 @@ bool is_utf8_name(std::string_view charset) {
   return name.empty() || name == "utf-8" || name == "utf8" || name == "ascii" || name == "us-ascii";
 }
 
+// The language in a catalogue's path: messages.de.po, de.po, plugin-de_DE.po, de/LC_MESSAGES/messages.mo.
+std::string language_of_path(const std::string& path) {
+  const std::filesystem::path file = without_packed_ending(std::filesystem::absolute(path));
+  const std::string stem = file.stem();
+  const size_t dot = stem.rfind('.'), dash = stem.rfind('-');
+  const std::string last = dot == std::string::npos ? stem : stem.substr(dot + 1);
+  if (is_language_code(last)) return last;
+  if (dash != std::string::npos && has_country(stem.substr(dash + 1)) && is_language_code(stem.substr(dash + 1)))
+    return stem.substr(dash + 1);
+  const std::filesystem::path folder = file.parent_path();
+  const std::string above = folder.parent_path().filename();
+  return folder.filename() == "LC_MESSAGES" && is_language_code(above) ? above : "";
+}
+
 // What `read` gives; its Error names the file too.
 template <class Read>
 auto read_from(const std::string& path, const Read& read) {
@@ -56,6 +75,11 @@ Bitext bitext_of(const std::vector<Message>& messages, const std::string& path) 
     if (!message.id.empty() || message.translations.empty()) continue;
     charset = charset_of(message.translations[0]);
     bitext.target_lang = header_field(message.translations[0], "Language:");
+  }
+  if (bitext.target_lang.empty()) {
+    bitext.target_lang = language_of_path(path);
+    if (!bitext.target_lang.empty())
+      log::info(cat("'", path, "' does not say its language; its name says ", bitext.target_lang));
   }
   const auto converted = [&](const std::string& text) {
     return is_utf8_name(charset) ? text : read_from(path, [&] { return to_utf8(text, charset); });

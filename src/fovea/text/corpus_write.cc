@@ -10,6 +10,7 @@
 #include "fovea/base/file.h"
 #include "fovea/base/file_set.h"
 #include "fovea/base/strings.h"
+#include "fovea/text/corpus_leftovers.h"
 #include "fovea/text/unicode.h"
 
 namespace fovea::text {
@@ -62,6 +63,9 @@ void write_split(const Split& split, const Bitext& languages, const CorpusOption
     }
   }
   FileSet files(paths);
+  std::vector<std::string> suffixes;
+  for (const Side& side : sides) suffixes.push_back(side.suffix);
+  const CorpusLeftovers leftovers(options.output, suffixes);
   for (size_t part = 0; part < split.size(); ++part) {
     const std::vector<Pair>& pairs = split[part];
     for (const Side& side : sides) {
@@ -76,6 +80,7 @@ void write_split(const Split& split, const Bitext& languages, const CorpusOption
         {kPartNames[part], std::ssize(pairs), words_of(pairs, &Pair::source), words_of(pairs, &Pair::target)});
   }
   files.commit();
+  leftovers.remove();
 }
 
 }  // namespace fovea::text

@@ -15,15 +15,21 @@ namespace fovea::text {
 // model, </s> behind it.
 class EncoderVocab {
  public:
-  // Of an option's value: the path of a SentencePiece model or of a vocab.txt, told apart by the contents. A vocab.txt
-  // is taken for a cased one if its pieces have capitals. Throws an Error that names the path.
+  // Of an option's value: the path of a SentencePiece model, of a vocab.txt, told apart by the contents, or of a
+  // tokenizer.json, whose name ends in .json. A vocab.txt is taken for a cased one if its pieces have capitals. Throws
+  // an Error that names the path.
   static EncoderVocab load(const std::string& path);
-  static EncoderVocab word_pieces(WordPiece pieces, std::string contents);
+  // `name` is that of the pieces' file in messages.
+  static EncoderVocab word_pieces(WordPieceModel model, const std::string& name);
   // What a checkpoint keeps. Throws an Error that begins with `origin` if a file is missing or damaged.
   static EncoderVocab from_files(const std::map<std::string, std::string>& files, const std::string& origin);
 
   int64_t size() const;
   bool is_word_piece() const { return pieces_ != nullptr; }
+  // Of WordPiece alone: what its files said.
+  const WordPieceModel& word_piece_model() const { return pieces_->model(); }
+  // Whether both cut words into the same pieces, by the same numbers. The text may be prepared in other ways.
+  bool has_pieces_of(const EncoderVocab& other) const;
   // The file or files of a model's identity that from_files() reads.
   std::map<std::string, std::string> files() const;
   std::string piece(int64_t id) const;
@@ -42,12 +48,12 @@ class EncoderVocab {
  private:
   std::shared_ptr<const Vocab> vocab_;       // either this
   std::shared_ptr<const WordPiece> pieces_;  // or this
-  std::string contents_;                     // of vocab.txt
 };
 
 // The names of a checkpoint's files.
 inline constexpr const char* kEncoderVocabFile = "units.spm";
 inline constexpr const char* kWordPieceFile = "vocab.txt";
 inline constexpr const char* kWordPieceOptionsFile = "wordpiece.txt";
+inline constexpr const char* kAddedTokensFile = "added-tokens.json";  // only if there are some
 
 }  // namespace fovea::text

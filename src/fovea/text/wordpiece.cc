@@ -8,15 +8,13 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "fovea/base/error.h"
 #include "fovea/base/strings.h"
 
 namespace fovea::text {
 namespace {
-
-constexpr int64_t kMostCharacters = 100;  // of a word
-constexpr std::string_view kContinued = "##";
 
 // The category names of Python's unicodedata that begin with C; tab and line ends are white space instead.
 bool is_wordpiece_control(UChar32 c) {
@@ -96,14 +94,14 @@ std::string without_accents(const std::string& word) {
   return out;
 }
 
-// Without control characters; white space is a blank, and blanks stand around ideographs.
-std::string cleaned(std::string_view text, bool split_chinese) {
+// White space is a blank, blanks stand around ideographs, and control characters are left out, as the options have it.
+std::string cleaned(std::string_view text, const WordPieceOptions& options) {
   std::string out;
   each_code_point(text, [&](UChar32 c) {
-    if (c == 0 || c == 0xfffd || is_wordpiece_control(c)) return;
+    if (c == 0xfffd || (options.drop_controls && (c == 0 || is_wordpiece_control(c)))) return;
     if (is_wordpiece_space(c)) {
       out.push_back(' ');
-    } else if (split_chinese && is_ideograph(c)) {
+    } else if (options.split_chinese && is_ideograph(c)) {
       out.push_back(' ');
       append_utf8(out, c);
       out.push_back(' ');
@@ -112,6 +110,11 @@ std::string cleaned(std::string_view text, bool split_chinese) {
     }
   });
   return out;
+}
+
+std::string normal_form(const std::string& word, const WordPieceOptions& options) {
+  const std::string folded = options.lowercase ? lower_case(word) : word;
+  return options.strip_accents ? without_accents(folded) : folded;
 }
 
 // Each punctuation character a word of its own.
@@ -129,11 +132,8 @@ void split_punctuation(const std::string& word, std::vector<std::string>& words)
 
 std::vector<std::string> basic_words(std::string_view text, const WordPieceOptions& options) {
   std::vector<std::string> words;
-  for (std::string word : split_words(cleaned(text, options.split_chinese))) {
-    if (options.lowercase) word = lower_case(word);
-    if (options.strip_accents) word = without_accents(word);
-    split_punctuation(word, words);
-  }
+  for (const std::string& word : split(cleaned(text, options), ' '))
+    if (!word.empty()) split_punctuation(normal_form(word, options), words);
   return words;
 }
 
@@ -143,11 +143,18 @@ bool is_punctuation(std::string_view character) {
   return is_mark;
 }
 
-WordPiece::WordPiece(const std::string& contents, const std::string& name, const WordPieceOptions& options)
-    : options_(options) {
-  if (contents.empty()) throw Error(cat(name, ": the file is empty; expected one piece per line"));
-  if (!is_valid_utf8(contents)) throw Error(cat(name, ": is not UTF-8; expected one piece per line"));
-  pieces_ = split(contents, '\n');
+WordPiece::WordPiece(WordPieceModel model, const std::string& name) : model_(std::move(model)) {
+  read_pieces(name);
+  add_tokens(name);
+  unk_ = id_of(model_.rules.unknown, name);
+  cls_ = id_of(model_.rules.begin, name);
+  sep_ = id_of(model_.rules.end, name);
+}
+
+void WordPiece::read_pieces(const std::string& name) {
+  if (model_.pieces.empty()) throw Error(cat(name, ": the file is empty; expected one piece per line"));
+  if (!is_valid_utf8(model_.pieces)) throw Error(cat(name, ": is not UTF-8; expected one piece per line"));
+  pieces_ = split(model_.pieces, '\n');
   if (pieces_.back().empty()) pieces_.pop_back();
   for (size_t i = 0; i < pieces_.size(); ++i) {
     std::string& piece = pieces_[i];
@@ -155,29 +162,78 @@ WordPiece::WordPiece(const std::string& contents, const std::string& name, const
     longest_ = std::max(longest_, piece.size());
     ids_[piece] = static_cast<int64_t>(i);
   }
-  unk_ = id_of("[UNK]", name);
-  cls_ = id_of("[CLS]", name);
-  sep_ = id_of("[SEP]", name);
+}
+
+void WordPiece::add_tokens(const std::string& name) {
+  const int64_t listed = size();
+  std::unordered_map<int64_t, const AddedToken*> owners;
+  for (const AddedToken& token : model_.added) {
+    const auto own = ids_.find(token.content);
+    const int64_t expected = own == ids_.end() ? token.id : own->second;
+    const std::string place = cat(name, ": the added token '", token.content, "' has the number ", token.id);
+    if (token.id < 0 || token.id >= listed + std::ssize(model_.added) + kMostUnusedNumbers)
+      throw Error(cat(place, ", but there are ", listed, " pieces; expected the next number"));
+    if (token.id != expected) throw Error(cat(place, ", but the piece of this name has ", expected));
+    if (own == ids_.end() && token.id < listed && !piece(token.id).empty())
+      throw Error(cat(place, " of the piece '", piece(token.id), "'; expected one from ", listed, " on"));
+    if (!owners.emplace(token.id, &token).second)
+      throw Error(cat(place, " of the added token '", owners.at(token.id)->content, "'"));
+    if (token.id >= size()) pieces_.resize(static_cast<size_t>(token.id) + 1);
+    pieces_[static_cast<size_t>(token.id)] = token.content;
+    if (token.normalized) {
+      normalized_.add(normal_form(cleaned(token.content, model_.options), model_.options), token);
+    } else {
+      raw_.add(token.content, token);
+    }
+  }
 }
 
 int64_t WordPiece::id_of(const std::string& piece, const std::string& name) const {
-  const auto found = ids_.find(piece);
-  if (found == ids_.end())
-    throw Error(cat(name, ": the piece ", piece, " is missing; expected BERT's vocab.txt, one piece per line"));
-  return found->second;
+  if (const auto found = ids_.find(piece); found != ids_.end()) return found->second;
+  const auto added = std::ranges::find(model_.added, piece, &AddedToken::content);
+  if (added != model_.added.end()) return added->id;
+  throw Error(cat(name, ": the piece ", piece, " is missing; expected BERT's list of pieces"));
 }
 
 std::vector<int64_t> WordPiece::encode(std::string_view text) const {
   std::vector<int64_t> ids;
-  for (const std::string& word : basic_words(text, options_)) encode_word(word, ids);
+  if (raw_.empty() && normalized_.empty()) {
+    encode_text(text, ids);
+    return ids;
+  }
+  for (const TokenOrText& part : raw_.split(text)) {
+    if (part.token) {
+      ids.push_back(*part.token);
+    } else {
+      encode_text(part.text, ids);
+    }
+  }
   return ids;
+}
+
+void WordPiece::encode_text(std::string_view text, std::vector<int64_t>& ids) const {
+  if (normalized_.empty()) {
+    for (const std::string& word : basic_words(text, model_.options)) encode_word(word, ids);
+    return;
+  }
+  const std::string normal = normal_form(cleaned(text, model_.options), model_.options);
+  // The text is in its normal form already.
+  const WordPieceOptions only_split{
+      .lowercase = false, .strip_accents = false, .split_chinese = false, .drop_controls = false};
+  for (const TokenOrText& part : normalized_.split(normal)) {
+    if (part.token) {
+      ids.push_back(*part.token);
+      continue;
+    }
+    for (const std::string& word : basic_words(part.text, only_split)) encode_word(word, ids);
+  }
 }
 
 void WordPiece::encode_word(const std::string& word, std::vector<int64_t>& ids) const {
   const size_t before = ids.size();
-  bool is_known = count_code_points(word) <= kMostCharacters;
+  bool is_known = count_code_points(word) <= model_.rules.most_characters;
   for (size_t begin = 0; is_known && begin < word.size();) {
-    const std::string_view prefix = begin == 0 ? "" : kContinued;
+    const std::string_view prefix = begin == 0 ? std::string_view() : model_.rules.continued;
     // A piece ends between characters: bytes that cannot begin one are skipped from the right.
     size_t end = std::min(word.size(), begin + longest_);
     const auto splits_character = [&] {

@@ -17,6 +17,8 @@ void check_embed(const EmbedOptions& options) {
   Problems problems;
   problems.add_ranges(options);
   problems.add_if(options.model.empty(), "--model is missing; expected the folder of a model");
+  problems.add_if(options.pieces && options.layer != EmbedOptions{}.layer,
+                  "--layer: is for vectors; got it with --pieces; leave one of them out");
   problems.throw_if_any();
 }
 

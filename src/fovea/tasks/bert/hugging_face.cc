@@ -4,74 +4,22 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
-#include <nlohmann/json.hpp>
+#include <utility>
 
 #include "fovea/base/aside.h"
 #include "fovea/base/error.h"
 #include "fovea/base/file.h"
 #include "fovea/base/strings.h"
+#include "fovea/tasks/bert/hugging_face_tokenizer.h"
+#include "fovea/text/json_values.h"
 
 namespace fovea::bert {
 namespace {
 
-using Json = nlohmann::json;  // finds a key by its tree; ordered_json looks through all of them at each new key
-using WrittenJson = nlohmann::ordered_json;
+using text::Json;
+using WrittenJson = nlohmann::ordered_json;  // keeps the order of its fields
 
 constexpr const char* kConfigJson = "config.json";
-constexpr const char* kTokenizerJson = "tokenizer_config.json";
-
-Json object_of(const std::string& text, const std::string& origin) {
-  Json json = Json::parse(text, nullptr, false);
-  if (json.is_discarded() || !json.is_object()) throw Error(cat(origin, ": is not a JSON object"));
-  return json;
-}
-
-// A value for messages, in one line and not longer than one. Writing nested values would need as much stack as a
-// stranger's file asks for.
-std::string shown(const Json& value) {
-  if (value.is_structured()) return cat("an ", value.type_name());
-  const std::string text = value.dump(-1, ' ', true, Json::error_handler_t::replace);
-  return text.size() > 60 ? text.substr(0, 60) + "..." : text;
-}
-
-int64_t whole_number(const Json& json, const std::string& name, int64_t most, const std::string& origin) {
-  const auto found = json.find(name);
-  if (found == json.end()) throw Error(cat(origin, ": ", name, " is missing"));
-  const bool fits = found->is_number_integer() && *found >= 1 && *found <= most;
-  if (!fits)
-    throw Error(cat(origin, ": ", name, ": got ", shown(*found), "; expected a whole number from 1 to ", most));
-  return found->get<int64_t>();
-}
-
-double rate_of(const Json& json, const std::string& name, double usual, double most, const std::string& origin) {
-  const auto found = json.find(name);
-  if (found == json.end()) return usual;
-  if (!found->is_number() || !(found->get<double>() >= 0) || found->get<double>() > most)
-    throw Error(cat(origin, ": ", name, ": got ", shown(*found), "; expected a number from 0 to ", shortest(most)));
-  return found->get<double>();
-}
-
-// The text of a field that may be missing.
-std::string word_of(const Json& json, const std::string& name, const std::string& usual, const std::string& origin) {
-  const auto found = json.find(name);
-  if (found == json.end()) return usual;
-  if (!found->is_string()) throw Error(cat(origin, ": ", name, ": got ", shown(*found), "; expected a text"));
-  return found->get<std::string>();
-}
-
-void require_word(const std::string& value, const std::string& name, const std::vector<std::string>& known,
-                  const std::string& origin) {
-  if (std::ranges::find(known, value) == known.end())
-    throw Error(cat(origin, ": ", name, ": got '", value, "'; expected ", join(known, " or ")));
-}
-
-bool truth_of(const Json& json, const std::string& name, bool usual, const std::string& origin) {
-  const auto found = json.find(name);
-  if (found == json.end() || found->is_null()) return usual;
-  if (!found->is_boolean()) throw Error(cat(origin, ": ", name, ": got ", shown(*found), "; expected true or false"));
-  return found->get<bool>();
-}
 
 // Hugging Face's name of a tensor of one layer, and ours.
 struct LayerTensor {
@@ -170,21 +118,12 @@ std::vector<int64_t> shape_of_table(const EncoderConfig& config, std::string_vie
   return {config.dim_emb};
 }
 
-text::EncoderVocab read_vocabulary(const std::filesystem::path& folder) {
-  const std::string path = folder / text::kWordPieceFile, contents = read_text_file(path);
-  const bool is_cased = text::is_cased_vocabulary(contents);
-  text::WordPieceOptions options{.lowercase = !is_cased, .strip_accents = !is_cased};
-  const std::filesystem::path tokenizer = folder / kTokenizerJson;
-  if (std::filesystem::exists(tokenizer))
-    options = parse_tokenizer_config(read_text_file(tokenizer), tokenizer, options);
-  return text::EncoderVocab::word_pieces(text::WordPiece(contents, path, options), contents);
-}
-
 void require_expressible(const EncoderConfig& config, const text::EncoderVocab& vocab) {
   const auto refuse = [](const std::string& what) {
     throw Error(cat("--to bert: the model has ", what, ", which BERT does not have"));
   };
   if (!vocab.is_word_piece()) refuse("a SentencePiece vocabulary");
+  require_writable_tokenizer(vocab);
   if (config.transformer_norm != "post" || config.transformer_norm_kind != "layer")
     refuse(cat(config.transformer_norm, "-norm of the kind ", config.transformer_norm_kind));
   if (!config.embedding_norm || config.token_types == 0) refuse("embeddings without a norm or token types");
@@ -241,23 +180,30 @@ bool is_hugging_face_folder(const std::filesystem::path& folder) {
 }
 
 EncoderConfig parse_bert_config(const std::string& json, const std::string& origin) {
-  const Json object = object_of(json, origin);
-  require_word(word_of(object, "model_type", "bert", origin), "model_type", {"bert"}, origin);
-  require_word(word_of(object, "position_embedding_type", "absolute", origin), "position_embedding_type", {"absolute"},
-               origin);
+  const Json object = text::parse_json_object(json, origin);
+  const auto word = [&](const char* name, const char* usual) {
+    return text::json_text(object, name, origin).value_or(usual);
+  };
+  const auto number = [&](const char* name, int64_t most) {
+    return text::json_number(object, name, {1, most}, origin);
+  };
+  text::require_json_word(word("model_type", "bert"), "model_type", {"bert"}, origin);
+  text::require_json_word(word("position_embedding_type", "absolute"), "position_embedding_type", {"absolute"}, origin);
+  if (text::json_truth(object, "is_decoder", origin).value_or(false))
+    throw Error(cat(origin, ": is_decoder: got true, a model that sees no later token; expected an encoder"));
   EncoderConfig config;
-  config.transformer_ffn_activation = word_of(object, "hidden_act", "gelu", origin);
-  require_word(config.transformer_ffn_activation, "hidden_act", {"gelu", "relu"}, origin);
-  config.dim_emb = whole_number(object, "hidden_size", 65536, origin);
-  config.enc_depth = whole_number(object, "num_hidden_layers", 1000, origin);
-  config.transformer_heads = whole_number(object, "num_attention_heads", 1024, origin);
-  config.transformer_dim_ffn = whole_number(object, "intermediate_size", 1 << 20, origin);
-  config.max_positions = whole_number(object, "max_position_embeddings", 1 << 24, origin);
-  config.token_types = whole_number(object, "type_vocab_size", 65536, origin);
-  config.dim_vocabs = {whole_number(object, "vocab_size", 1 << 24, origin)};
-  config.norm_epsilon = rate_of(object, "layer_norm_eps", 1e-12, 1, origin);
-  config.transformer_dropout = rate_of(object, "hidden_dropout_prob", 0.1, 0.99, origin);
-  config.transformer_dropout_attention = rate_of(object, "attention_probs_dropout_prob", 0.1, 0.99, origin);
+  config.transformer_ffn_activation = word("hidden_act", "gelu");
+  text::require_json_word(config.transformer_ffn_activation, "hidden_act", {"gelu", "relu"}, origin);
+  config.dim_emb = number("hidden_size", 65536);
+  config.enc_depth = number("num_hidden_layers", 1000);
+  config.transformer_heads = number("num_attention_heads", 1024);
+  config.transformer_dim_ffn = number("intermediate_size", 1 << 20);
+  config.max_positions = number("max_position_embeddings", 1 << 24);
+  config.token_types = number("type_vocab_size", 65536);
+  config.dim_vocabs = {number("vocab_size", 1 << 24)};
+  config.norm_epsilon = text::json_rate(object, "layer_norm_eps", 1e-12, 1, origin);
+  config.transformer_dropout = text::json_rate(object, "hidden_dropout_prob", 0.1, 0.99, origin);
+  config.transformer_dropout_attention = text::json_rate(object, "attention_probs_dropout_prob", 0.1, 0.99, origin);
   config.transformer_positions = "learned";
   config.embedding_norm = true;
   if (config.dim_emb % config.transformer_heads != 0)
@@ -271,25 +217,14 @@ EncoderConfig parse_bert_config(const std::string& json, const std::string& orig
   return config;
 }
 
-text::WordPieceOptions parse_tokenizer_config(const std::string& json, const std::string& origin,
-                                              text::WordPieceOptions options) {
-  const Json object = object_of(json, origin);
-  options.lowercase = truth_of(object, "do_lower_case", options.lowercase, origin);
-  options.strip_accents = truth_of(object, "strip_accents", options.lowercase, origin);
-  options.split_chinese = truth_of(object, "tokenize_chinese_chars", true, origin);
-  return options;
-}
-
 BertModel read_bert(const std::filesystem::path& folder) {
   const std::string config_path = folder / kConfigJson, weights_path = folder / "model.safetensors";
-  BertModel model{.config = parse_bert_config(read_text_file(config_path), config_path),
-                  .vocab = read_vocabulary(folder),
-                  .weights = {},
-                  .unused = {}};
+  EncoderConfig config = parse_bert_config(read_text_file(config_path), config_path);
+  FolderTokenizer tokenizer = read_tokenizer(folder);
+  BertModel model{.config = std::move(config), .vocab = std::move(tokenizer.vocab), .weights = {}, .unused = {}};
   const int64_t rows = model.config.dim_vocabs[0], pieces = model.vocab.size();
   if (pieces > rows)
-    throw Error(cat((folder / text::kWordPieceFile).string(), ": got ", pieces, " pieces, but vocab_size is ", rows,
-                    "; expected at most that"));
+    throw Error(cat(tokenizer.file, ": got ", pieces, " pieces, but vocab_size is ", rows, "; expected at most that"));
   if (!std::filesystem::exists(weights_path))
     throw Error(cat(weights_path, " is missing; save the model with safe_serialization=True"));
   TensorTaker tensors(plain_names(nn::parse_safetensors(read_file(weights_path), weights_path)), weights_path);
@@ -310,18 +245,9 @@ void write_bert(const BertModel& model, const std::filesystem::path& folder) {
   require_expressible(model.config, model.vocab);
   if (std::filesystem::exists(folder))
     throw Error(cat("--output: '", folder.string(), "' exists already; name a new folder"));
-  const auto files = model.vocab.files();
-  const std::string& words = files.at(text::kWordPieceOptionsFile);
-  const auto has = [&](std::string_view word) { return words.find(word) != std::string::npos; };
-  const WrittenJson tokenizer = {{"tokenizer_class", "BertTokenizer"},
-                                 {"do_lower_case", has("lowercase")},
-                                 {"strip_accents", has("strip-accents")},
-                                 {"tokenize_chinese_chars", has("split-chinese")},
-                                 {"model_max_length", model.config.max_positions}};
   const std::string weights = nn::print_safetensors(hugging_face_tensors(model), {{"format", "pt"}});
   AsideFolder aside(folder.has_filename() ? folder : folder.parent_path());  // without a slash at the end
-  write_file(aside.path() / kTokenizerJson, tokenizer.dump(2) + "\n");
-  write_file(aside.path() / text::kWordPieceFile, files.at(text::kWordPieceFile));
+  write_tokenizer(model.vocab, model.config.max_positions, aside.path());
   write_file(aside.path() / "model.safetensors", weights);
   write_file(aside.path() / kConfigJson, config_json(model.config).dump(2) + "\n");
   aside.commit();

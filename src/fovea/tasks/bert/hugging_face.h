@@ -7,8 +7,8 @@
 #include "fovea/spec/encoder_config.h"
 #include "fovea/text/encoder_vocab.h"
 
-// BERT models in the form of Hugging Face's `transformers`: a folder with config.json, model.safetensors, vocab.txt
-// and, if there is one, tokenizer_config.json.
+// BERT models in the form of Hugging Face's `transformers`: a folder with config.json, model.safetensors and the files
+// of a tokeniser (hugging_face_tokenizer.h).
 namespace fovea::bert {
 
 // The task of converted models.
@@ -24,15 +24,12 @@ struct BertModel {
 // Whether the folder has a config.json.
 bool is_hugging_face_folder(const std::filesystem::path& folder);
 
-// Throws an Error that names the file and the tensor or field for what is missing, damaged or not BERT. The text is
-// lower-cased and loses accents if tokenizer_config.json says so; without one, if no piece has capitals.
+// Throws an Error that names the file and the tensor or field for what is missing, damaged or not BERT. If no file says
+// whether text is lower-cased and loses its accents, it does if no piece has capitals.
 BertModel read_bert(const std::filesystem::path& folder);
 
 // The text of config.json, without the others.
 EncoderConfig parse_bert_config(const std::string& json, const std::string& origin);
-// The text of tokenizer_config.json; `options` stand for what it does not say.
-text::WordPieceOptions parse_tokenizer_config(const std::string& json, const std::string& origin,
-                                              text::WordPieceOptions options);
 
 // Writes a new folder. Throws an Error if the folder exists, or if BERT cannot express the model.
 void write_bert(const BertModel& model, const std::filesystem::path& folder);

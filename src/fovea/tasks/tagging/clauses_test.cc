@@ -76,7 +76,7 @@ TEST(TaggingClauses, AreThoseOfTheWordsInEachPart) {
 
 TEST(TaggingClauses, TheTokenBeforeASentenceIsOfItsFirstClause) {
   const std::string list = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\n,\nand\n";
-  const text::EncoderVocab vocab = text::EncoderVocab::word_pieces(text::WordPiece(list, "list", {}), list);
+  const text::EncoderVocab vocab = text::EncoderVocab::word_pieces({.pieces = list}, "list");
   const std::vector<std::string> words = {"a", ",", "and"};
   const ClauseFinder finder(&text::ClauseDictionary::english());
   const std::vector<Part> parts = SentenceEncoder(vocab, 0).encode(words, finder.levels(words, {}));

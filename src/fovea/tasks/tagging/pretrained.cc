@@ -80,14 +80,12 @@ std::optional<nn::Checkpoint> model_to_adopt(const TrainConfig& train) {
   return nn::load_checkpoint(train.pretrained_model, nn::Load::kModel, "--pretrained-model");
 }
 
-std::string dictionary_of_beginning(const TaggingConfig& config, const std::string& path,
-                                    const std::optional<nn::Checkpoint>& pretrained) {
+std::string dictionary_of_beginning(const TrainConfig& train, const TaggingConfig& config, const std::string& path) {
   const bool has_clauses = uses_clauses(config);
   if (!has_clauses && config.clause_tag_column > 0)
     throw UsageError(
         "--clause-tag-column: the model has no clauses; give --attention-encoder some, such as mix(full,clause(1))");
-  if (has_clauses && path.empty() && pretrained) return decode::clause_dictionary_of(pretrained->identity).bytes();
-  return decode::new_clause_dictionary(path, has_clauses);
+  return decode::new_clause_dictionary(path, has_clauses, train::goes_on(train) ? train.model : train.pretrained_model);
 }
 
 }  // namespace
@@ -101,7 +99,7 @@ Beginning begin_model(const TrainConfig& train, const TaggingConfig& given, cons
   text::EncoderVocab vocab =
       pretrained ? text::EncoderVocab::from_files(pretrained->identity.files, pretrained->folder.string())
                  : text::EncoderVocab::load(vocabs);
-  if (pretrained && !vocabs.empty() && text::EncoderVocab::load(vocabs).files() != vocab.files())
+  if (pretrained && !vocabs.empty() && !text::EncoderVocab::load(vocabs).has_pieces_of(vocab))
     throw Error(cat("--vocabs: '", vocabs, "' is not the vocabulary of '", pretrained->folder.string(),
                     "'; leave the option out"));
   const int64_t wanted = config.dim_vocabs.empty() ? 0 : config.dim_vocabs.front();
@@ -110,7 +108,7 @@ Beginning begin_model(const TrainConfig& train, const TaggingConfig& given, cons
                     " pieces; leave the option out, its size is the vocabulary's"));
   config.dim_vocabs = {vocab.size()};
   validate(config);
-  std::string dictionary = dictionary_of_beginning(config, options.clause_dictionary, pretrained);
+  std::string dictionary = dictionary_of_beginning(train, config, options.clause_dictionary);
   return {std::move(config), std::move(vocab), std::move(dictionary)};
 }
 

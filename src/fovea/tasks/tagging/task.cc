@@ -16,6 +16,8 @@
 #include "fovea/ops/step.h"
 #include "fovea/tasks/tagging/label_notation.h"
 #include "fovea/tasks/tagging/load_model.h"
+#include "fovea/text/language_check.h"
+#include "fovea/train/run_folder.h"
 
 namespace fovea::tagging {
 namespace {
@@ -51,6 +53,12 @@ nn::Identity identity_of_tagger(const Beginning& begin, const LabelSet& labels) 
   files[kLabelsFile] = labels.contents();
   if (!begin.clause_dictionary.empty()) files[decode::kClausesFile] = begin.clause_dictionary;
   return nn::identity_of(kTask, begin.config, std::move(files));
+}
+
+void warn_of_clause_language(const data::LabelledText& text, const std::vector<std::string>& paths) {
+  text::LanguageCheck check;
+  for (size_t i = 0; i < text.words.size() && check.words() < text::kWordsOfALanguage; ++i) check.add(text.words[i]);
+  text::warn_of_doubt(check, cat("--train-sets: '", join(paths, "', '"), "'"), "--clause-dictionary");
 }
 
 void warn_of_unknown_labels(const data::LabelledText& text, const LabelSet& labels) {
@@ -93,6 +101,8 @@ TaggingTask::TaggingTask(const TrainConfig& config, Options options, const Taggi
       valid_fingerprint_(options_.valid_sets.empty() ? "" : data::fingerprint(valid_)),
       model_(begin_.config, labels_.size(), config.seed) {
   warn_of_unknown_labels(valid_, labels_);
+  const bool is_new = !train::goes_on(config) && config.pretrained_model.empty();
+  if (clauses_ && options_.clause_dictionary.empty() && is_new) warn_of_clause_language(train_, options_.train_sets);
 }
 
 torch::nn::Module& TaggingTask::module() { return *model_; }

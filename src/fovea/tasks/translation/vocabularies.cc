@@ -11,11 +11,14 @@
 #include "fovea/decode/source_clauses.h"
 #include "fovea/tasks/encoding_threads.h"
 #include "fovea/text/clause_flags.h"
+#include "fovea/text/language_check.h"
+#include "fovea/train/run_folder.h"
 
 namespace fovea::translation {
 namespace {
 
-std::map<std::string, std::string> clause_files(const Options& options, const ModelConfig& model) {
+std::map<std::string, std::string> clause_files(const TrainConfig& config, const Options& options,
+                                                const ModelConfig& model) {
   if (!options.clause_tagger.empty() && !uses_clauses(model))
     throw UsageError(cat("--clause-tagger: ",
                          model.clause_flags ? "--clause-flags are found by words, and" : "the model has no clauses:",
@@ -23,7 +26,10 @@ std::map<std::string, std::string> clause_files(const Options& options, const Mo
                          "mix(full,clause(1))"));
   std::map<std::string, std::string> files = decode::clause_tagger_files(options.clause_tagger, "--clause-tagger");
   const bool is_needed = uses_clauses(model) || model.clause_flags;
-  std::string dictionary = decode::new_clause_dictionary(options.clause_dictionary, is_needed);
+  const std::string trained = train::goes_on(config) ? config.model : config.pretrained_model;
+  std::string dictionary = decode::new_clause_dictionary(options.clause_dictionary, is_needed, trained);
+  if (is_needed && options.clause_dictionary.empty() && options.clause_tagger.empty() && trained.empty())
+    text::warn_unless_english(options.train_sets[0], "--clause-dictionary");
   if (is_needed) files[decode::kClausesFile] = std::move(dictionary);
   return files;
 }
@@ -33,7 +39,7 @@ std::map<std::string, std::string> clause_files(const Options& options, const Mo
 TrainingData load_training_data(const TrainConfig& config, const Options& options, const ModelConfig& model) {
   for (const std::string& file : options.train_sets) require_file(file, "--train-sets");
   TrainingData data = {text::Vocab::load(options.vocabs[0]), text::Vocab::load(options.vocabs[1]), {}, {}};
-  data.clause_files = clause_files(options, model);
+  data.clause_files = clause_files(config, options, model);
   if (model.clause_flags)
     text::add_clause_flags(
         data.source_vocab,

@@ -3,6 +3,7 @@
 #include <c10/core/InferenceMode.h>
 
 #include <algorithm>
+#include <array>
 #include <memory>
 #include <utility>
 
@@ -185,6 +186,20 @@ int64_t sweep_mechanisms(const AnalyzeOptions& options) {
   return sweep.units;
 }
 
+using Mode = tasks::AnalysisMode;
+using tasks::AnalysisUse;
+
+constexpr std::array kUses = {
+    AnalysisUse{"segment", Mode::kFigures | Mode::kSweep},
+    AnalysisUse{"mini-batch", Mode::kSweep | Mode::kSpeeds},
+    AnalysisUse{"cost-units", static_cast<uint8_t>(Mode::kSpeeds)},
+};
+
+Mode mode_of(const AnalyzeOptions& options) {
+  if (options.cost) return options.train_sets.empty() ? Mode::kCost : Mode::kSpeeds;
+  return options.sweep.empty() ? Mode::kFigures : Mode::kSweep;
+}
+
 }  // namespace
 
 AnalyzeOptions with_mechanism(const AnalyzeOptions& options, const std::string& entry) {
@@ -220,8 +235,8 @@ void validate(const AnalyzeOptions& options) {
   tasks::add_analysis_problems(options, problems);
   problems.add_if(options.train_sets.empty() && options.source.empty() && !options.sweep.empty() && !options.cost,
                   "--sweep needs --train-sets, the text to measure");
-  problems.add_if(options.cost && !options.source.empty(),
-                  "--cost measures speeds on files; give them in --train-sets");
+  tasks::add_unread_problems(options, mode_of(options), tasks::kCommonAnalysisUses, problems);
+  tasks::add_unread_problems(options, mode_of(options), kUses, problems);
   const bool reads_input = std::ranges::count(options.train_sets, "-") > 0;
   problems.add_if(reads_input && (options.models.size() > 1 || options.sweep.size() > 1),
                   "--train-sets: the text is read once for each model or mechanism; expected files, not '-'");
@@ -234,9 +249,15 @@ int64_t run_analyze(const AnalyzeOptions& options) {
     if (path != "-") require_file(path, "--train-sets");
   }
   if (options.output != "-") require_writable("--output", options.output);
-  if (options.cost) return analyze_cost(options);
-  if (!options.sweep.empty()) return sweep_mechanisms(options);
-  return analyze_text(options);
+  switch (mode_of(options)) {
+    case Mode::kCost:
+    case Mode::kSpeeds:
+      return analyze_cost(options);
+    case Mode::kSweep:
+      return sweep_mechanisms(options);
+    default:
+      return analyze_text(options);
+  }
 }
 
 }  // namespace fovea::language

@@ -99,6 +99,22 @@ void require_length(const LoadedModel& loaded, const data::TokenText& text, int6
                     thousands(config.max_positions), " units; expected at most as many"));
 }
 
+// The model's configuration under the options' mechanisms. Costs follow from it alone, so the model need not have the
+// parameters of a mechanism such as rela-g.
+DecoderConfig config_under(const DecoderConfig& trained, const AnalyzeOptions& options) {
+  const AttentionOverride& mechanisms = options;
+  if (mechanisms == AttentionOverride{}) return trained;
+  DecoderConfig config = with_attention(trained, mechanisms);
+  validate(config);
+  return config;
+}
+
+DecoderConfig trained_config(const AnalyzeOptions& options) {
+  AnalyzeOptions own = with_mechanism(options, "");
+  static_cast<AttentionOverride&>(own) = {};
+  return load_model(own).model->config();
+}
+
 }  // namespace
 
 int64_t analyze_cost(const AnalyzeOptions& options) {
@@ -108,9 +124,10 @@ int64_t analyze_cost(const AnalyzeOptions& options) {
   std::vector<tasks::CostRecord> costs;
   tasks::CostSpeeds speeds;
   int64_t units = 0;
+  const DecoderConfig trained = trained_config(options);
   for (const std::string& entry : entries) {
-    LoadedModel loaded = load_model(with_mechanism(options, entry));
-    const DecoderConfig& model = loaded.model->config();
+    const AnalyzeOptions under = with_mechanism(options, entry);
+    const DecoderConfig model = config_under(trained, under);
     const std::string spec = entry.empty() ? "trained" : entry;
     const tasks::CostShape shape{model.transformer_heads, model.dim_emb, {{Sublayer::kDecoder, model.dec_depth}}};
     const auto own = tasks::cost_records(
@@ -118,6 +135,7 @@ int64_t analyze_cost(const AnalyzeOptions& options) {
         options.lengths);
     costs.insert(costs.end(), own.begin(), own.end());
     if (options.train_sets.empty()) continue;
+    LoadedModel loaded = load_model(under);
     data::TokenText text = read_text(options, loaded);
     text.documents = {0};  // segments of one length
     units = text.size();

@@ -1,6 +1,7 @@
 #include "fovea/tasks/translation/analyze/analyze.h"
 
 #include <algorithm>
+#include <array>
 
 #include "fovea/base/file.h"
 #include "fovea/base/strings.h"
@@ -9,6 +10,40 @@
 #include "fovea/tasks/analyze_report.h"
 
 namespace fovea::translation {
+namespace {
+
+using Mode = tasks::AnalysisMode;
+using tasks::AnalysisUse;
+
+constexpr auto kPictureOnly = static_cast<uint8_t>(Mode::kPicture);
+constexpr uint8_t kWithBatches = Mode::kFigures | Mode::kSweep | Mode::kSpeeds;
+constexpr std::array kUses = {
+    AnalysisUse{"layer", kPictureOnly},
+    AnalysisUse{"head", kPictureOnly},
+    AnalysisUse{"target", Mode::kPicture | Mode::kFigures},
+    AnalysisUse{"by", static_cast<uint8_t>(Mode::kFigures)},
+    AnalysisUse{"beam-size", kWithBatches | Mode::kPicture},
+    AnalysisUse{"cost-pairs", static_cast<uint8_t>(Mode::kSpeeds)},
+    AnalysisUse{"mini-batch-words", kWithBatches},
+    AnalysisUse{"mini-batch", kWithBatches},
+    AnalysisUse{"maxi-batch", Mode::kFigures | Mode::kSweep},
+    AnalysisUse{"max-length", kWithBatches},
+};
+
+Mode mode_of(const AnalyzeOptions& options) {
+  if (options.cost) return options.train_sets.empty() ? Mode::kCost : Mode::kSpeeds;
+  if (!options.sweep.empty()) return Mode::kSweep;
+  const bool is_picture = !options.source.empty() && !options.json && options.by.empty();
+  return is_picture ? Mode::kPicture : Mode::kFigures;
+}
+
+// A beam translates the text of --source, but nothing of --train-sets where figures are asked for.
+bool leaves_beam_unread(const AnalyzeOptions& options, Mode mode) {
+  const bool has_target = !options.target.empty() || (mode == Mode::kFigures && !options.train_sets.empty());
+  return options.beam_size > 0 && has_target && (mode == Mode::kPicture || mode == Mode::kFigures);
+}
+
+}  // namespace
 
 void validate(const AnalyzeOptions& options) {
   Problems problems;
@@ -27,6 +62,15 @@ void validate(const AnalyzeOptions& options) {
                   cat("--by: got '", options.by, "'; expected previous or column:FILE"));
   problems.add_if(!options.by.empty() && options.unit != "word", "--by needs --unit word");
   problems.add_if(by_column && options.train_sets.empty(), "--by column:FILE needs --train-sets");
+  const Mode mode = mode_of(options);
+  tasks::add_unread_problems(options, mode, tasks::kCommonAnalysisUses, problems);
+  tasks::add_unread_problems(options, mode, kUses, problems);
+  problems.add_if(
+      leaves_beam_unread(options, mode),
+      "--beam-size: is for a translation of --source, --sweep and --cost; got a text with its target; leave "
+      "it out");
+  problems.add_if(mode == Mode::kPicture && options.models.size() > 1,
+                  cat("--model: got ", options.models.size(), " models; the picture of --source is of one model"));
   const bool reads_input =
       std::find(options.train_sets.begin(), options.train_sets.end(), "-") != options.train_sets.end();
   problems.add_if(reads_input && (options.models.size() > 1 || options.sweep.size() > 1),
@@ -50,13 +94,19 @@ int64_t run_analyze(const AnalyzeOptions& options) {
   validate(options);
   if (!options.train_sets.empty()) require_parallel_text(options.train_sets);
   if (options.output != "-") require_writable("--output", options.output);
-  if (options.cost) return analyze_cost(options);
-  if (!options.sweep.empty()) return sweep_mechanisms(options);
-  if (!options.source.empty() && !options.json && options.by.empty()) {
-    draw_sentence(options);
-    return 1;
+  switch (mode_of(options)) {
+    case Mode::kCost:
+    case Mode::kSpeeds:
+      return analyze_cost(options);
+    case Mode::kSweep:
+      return sweep_mechanisms(options);
+    case Mode::kFigures:
+      return analyze_text(options);
+    case Mode::kPicture:
+      break;
   }
-  return analyze_text(options);
+  draw_sentence(options);
+  return 1;
 }
 
 }  // namespace fovea::translation

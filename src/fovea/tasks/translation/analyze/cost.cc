@@ -102,6 +102,22 @@ std::vector<tasks::SpeedRecord> speeds_of(LoadedModel& loaded, const AnalyzeOpti
   return records;
 }
 
+// The model's configuration under the options' mechanisms. Costs follow from it alone, so the model need not have the
+// parameters of a mechanism such as rela-g.
+ModelConfig config_under(const ModelConfig& trained, const AnalyzeOptions& options) {
+  const AttentionOverride& mechanisms = options;
+  if (mechanisms == AttentionOverride{}) return trained;
+  ModelConfig config = with_attention(trained, mechanisms);
+  validate(config);
+  return config;
+}
+
+ModelConfig trained_config(const AnalyzeOptions& options) {
+  AnalyzeOptions own = with_model(options, options.models.front());
+  static_cast<AttentionOverride&>(own) = {};
+  return load_model(own).model->config();
+}
+
 }  // namespace
 
 int64_t analyze_cost(const AnalyzeOptions& options) {
@@ -112,10 +128,11 @@ int64_t analyze_cost(const AnalyzeOptions& options) {
   LineWriter output(options.output);
   std::vector<tasks::CostRecord> costs;
   tasks::CostSpeeds speeds;
+  const ModelConfig trained = trained_config(options);
   for (const std::string& entry : entries) {
-    LoadedModel loaded =
-        load_model(entry.empty() ? with_model(options, options.models.front()) : with_mechanism(options, entry));
-    const ModelConfig& model = loaded.model->config();
+    const AnalyzeOptions under =
+        entry.empty() ? with_model(options, options.models.front()) : with_mechanism(options, entry);
+    const ModelConfig model = config_under(trained, under);
     const std::string spec = entry.empty() ? "trained" : entry;
     const tasks::CostShape shape{model.transformer_heads,
                                  model.dim_emb,
@@ -127,6 +144,7 @@ int64_t analyze_cost(const AnalyzeOptions& options) {
         options.lengths);
     costs.insert(costs.end(), own.begin(), own.end());
     if (texts.empty()) continue;
+    LoadedModel loaded = load_model(under);
     const auto measured = speeds_of(loaded, options, spec, texts);
     speeds.by_source.insert(speeds.by_source.end(), measured.begin(), measured.end());
   }

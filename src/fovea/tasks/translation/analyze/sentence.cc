@@ -1,12 +1,12 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/core/grad_mode.h>
 
-#include <iostream>
 #include <string>
 #include <vector>
 
 #include "fovea/analysis/picture.h"
 #include "fovea/base/error.h"
+#include "fovea/base/file.h"
 #include "fovea/base/strings.h"
 #include "fovea/nn/attention_observer.h"
 #include "fovea/tasks/translation/analyze/analyze.h"
@@ -87,12 +87,14 @@ void draw_sentence(const AnalyzeOptions& config) {
   inputs.insert(inputs.end(), outputs.begin(), outputs.end() - 1);
   const at::Tensor weights = cross_attention(loaded, config, source, inputs);
   const auto* data = weights.const_data_ptr<float>();
-  std::cout << one_line(target) << "\n\n"
-            << analysis::draw({.sources = piece_names(loaded.source, source),
+  LineWriter output(config.output);
+  output.line(cat(one_line(target), "\n"));
+  output.write(analysis::draw({.sources = piece_names(loaded.source, source),
                                .targets = piece_names(loaded.target, outputs),
-                               .weights = {data, data + weights.numel()}})
-            << "\nexactly zero: " << fixed(100 * weights.eq(0).to(at::kDouble).mean().item<double>(), 1)
-            << "% of the weights shown\n";
+                               .weights = {data, data + weights.numel()}}));
+  output.line(cat("exactly zero: ", fixed(100 * weights.eq(0).to(at::kDouble).mean().item<double>(), 1),
+                  "% of the weights shown"));
+  output.close();
 }
 
 }  // namespace fovea::translation

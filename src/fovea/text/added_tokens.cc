@@ -1,0 +1,77 @@
+#include "fovea/text/added_tokens.h"
+
+#include <unicode/uchar.h>
+#include <unicode/utf8.h>
+
+#include <algorithm>
+#include <functional>
+
+namespace fovea::text {
+namespace {
+
+// Characters that the regular expression \w matches.
+bool is_of_a_word(UChar32 c) {
+  constexpr uint32_t kOfWords = U_GC_M_MASK | U_GC_ND_MASK | U_GC_PC_MASK;
+  return u_isUAlphabetic(c) != 0 || (U_MASK(u_charType(c)) & kOfWords) != 0 || c == 0x200c || c == 0x200d;
+}
+
+// The character that begins with the byte `at`.
+UChar32 character_from(std::string_view text, size_t at) {
+  const auto* bytes = reinterpret_cast<const uint8_t*>(text.data());
+  UChar32 character = ' ';
+  U8_NEXT_OR_FFFD(bytes, at, text.size(), character);
+  return character;
+}
+
+bool stands_alone_at(std::string_view text, size_t begin, size_t end) {
+  size_t before = begin;
+  while (before > 0 && (static_cast<unsigned char>(text[--before]) & 0xc0) == 0x80) {
+  }
+  const bool begins_word = begin > 0 && is_of_a_word(character_from(text, before));
+  return !begins_word && (end == text.size() || !is_of_a_word(character_from(text, end)));
+}
+
+}  // namespace
+
+void TokenFinder::add(const std::string& content, const AddedToken& token) {
+  if (content.empty()) return;
+  tokens_[content] = {token.id, token.single_word};
+  std::vector<size_t>& sizes = sizes_[static_cast<unsigned char>(content.front())];
+  if (std::ranges::find(sizes, content.size()) == sizes.end()) sizes.push_back(content.size());
+  std::ranges::sort(sizes, std::greater());
+}
+
+const TokenFinder::Found* TokenFinder::find(std::string_view text, size_t at, size_t& size) const {
+  for (const size_t bytes : sizes_[static_cast<unsigned char>(text[at])]) {
+    if (bytes > text.size() - at) continue;
+    const auto found = tokens_.find(std::string(text.substr(at, bytes)));
+    if (found == tokens_.end()) continue;
+    size = bytes;
+    return &found->second;
+  }
+  return nullptr;
+}
+
+std::vector<TokenOrText> TokenFinder::split(std::string_view text) const {
+  std::vector<TokenOrText> parts;
+  size_t begin = 0;
+  for (size_t at = 0; at < text.size();) {
+    size_t size = 0;
+    const Found* const found = find(text, at, size);
+    if (found == nullptr) {
+      ++at;
+      continue;
+    }
+    // A token that must be a word and is not one still hides the tokens within it.
+    if (!found->single_word || stands_alone_at(text, at, at + size)) {
+      if (begin < at) parts.push_back({.text = text.substr(begin, at - begin)});
+      parts.push_back({.text = text.substr(at, size), .token = found->id});
+      begin = at + size;
+    }
+    at += size;
+  }
+  if (begin < text.size()) parts.push_back({.text = text.substr(begin)});
+  return parts;
+}
+
+}  // namespace fovea::text

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,7 +15,6 @@
 #include "fovea/spec/logging.h"
 #include "fovea/spec/run_files.h"
 #include "fovea/tasks/task_list.h"
-#include "fovea/train/run_folder.h"
 
 namespace fovea::app {
 namespace fs = std::filesystem;
@@ -39,6 +37,22 @@ void check_log_in_run(const TrainConfig& config) {
   for (const char* name : {kRunConfigFile, kRunRecordFile}) {
     if (!config.log.empty() && is_same_file_to_write(config.log, fs::path(config.model) / name))
       throw Error(cat("--log: '", config.log, "' is the run's own ", name, "; name another file"));
+  }
+}
+
+// The task's options and model with the defaults of an edition (spec/defaults.h), which `config` takes too.
+tasks::TrainSetup setup_with_defaults(const tasks::TaskEntry& task, int64_t edition, TrainConfig& config) {
+  config.task = task.name;
+  tasks::TrainSetup setup = task.train();
+  if (edition == kNewestDefaults) setup.use_defaults(config);
+  return setup;
+}
+
+// Replaces --learn-rate -1 by the rate for the width of the model. A model without a width keeps it, and is refused.
+void settle_learn_rate(TrainConfig& config, const tasks::TrainSetup& setup) {
+  if (config.learn_rate != kRateByWidth) return;
+  for (const FieldView& field : setup.model) {
+    if (field.name == "dim-emb") config.learn_rate = usual_learn_rate(std::stoll(values_of(field).front()));
   }
 }
 
@@ -74,35 +88,26 @@ std::string help_of_tasks(std::span<const tasks::TaskEntry> list) {
   return text;
 }
 
-// A training as its arguments describe it.
-struct Training {
+}  // namespace
+
+void train_one_of(std::span<const tasks::TaskEntry> list, const std::vector<std::string>& arguments) {
+  const tasks::TaskEntry& chosen = task_of(list, arguments);
+  const int64_t edition = edition_of(arguments);
   TrainConfig config;
-  tasks::TrainSetup setup;
-};
-
-Training new_training(const tasks::TaskEntry& task, int64_t edition) {
-  Training training{.config = {}, .setup = task.train()};
-  if (edition == kNewestDefaults) training.setup.use_defaults(training.config);
-  training.config.task = task.name;
-  return training;
-}
-
-// Reads the arguments into `training`. False if they only ask for a text, such as the help, which is then printed.
-bool parse_training(std::span<const tasks::TaskEntry> list, const std::vector<std::string>& arguments,
-                    Training& training) {
-  const std::string& chosen = training.config.task;
+  const tasks::TrainSetup setup = setup_with_defaults(chosen, edition, config);
   Options options(
       "train", "Trains a model; the same command continues a run that was stopped.",
       "[--task NAME] --model DIR --train-sets A [B] --vocabs V [V] [--valid-sets C [D]] [--attention SPEC]");
-  options.add(training.config, "Training");
-  options.add(training.setup.options, cat("Task ", chosen));
-  options.add(training.setup.model, cat("Model of the task ", chosen));
-  std::vector<Training> others;
+  options.add(config, "Training");
+  options.add(setup.options, cat("Task ", chosen.name));
+  options.add(setup.model, cat("Model of the task ", chosen.name));
+  std::vector<tasks::TrainSetup> others;
   for (const tasks::TaskEntry& entry : list) {
-    if (entry.name == chosen) continue;
-    const Training& other = others.emplace_back(new_training(entry, training.config.defaults));
-    std::vector<FieldView> fields = other.setup.options;
-    fields.insert(fields.end(), other.setup.model.begin(), other.setup.model.end());
+    if (entry.name == chosen.name) continue;
+    TrainConfig unused;
+    const tasks::TrainSetup& other = others.emplace_back(setup_with_defaults(entry, edition, unused));
+    std::vector<FieldView> fields = other.options;
+    fields.insert(fields.end(), other.model.begin(), other.model.end());
     options.add_other(cat("--task ", entry.name), fields);
   }
   options.epilogue(help_of_tasks(list) +
@@ -112,41 +117,12 @@ bool parse_training(std::span<const tasks::TaskEntry> list, const std::vector<st
                    "  fovea train --task language --model run --train-sets train.txt --vocabs bytes --valid-sets "
                    "valid.txt \\\n"
                    "      --after-batches 20000");
-  return options.parse(arguments);
-}
-
-// The same with the defaults of the run that goes on, if it has others than a new one and the arguments name none.
-// Nothing if the arguments only ask for a text.
-std::optional<Training> training_of(std::span<const tasks::TaskEntry> list, const std::vector<std::string>& arguments) {
-  const tasks::TaskEntry& task = task_of(list, arguments);
-  const std::optional<int64_t> given = given_edition(arguments);
-  Training training = new_training(task, given.value_or(kNewestDefaults));
-  if (!parse_training(list, arguments, training)) return std::nullopt;
-  if (given || training.config.model.empty() || !train::goes_on(training.config)) return training;
-  const int64_t edition = edition_of_run(training.config.model);
-  if (edition == training.config.defaults) return training;
-  training = new_training(task, edition);
-  parse_training(list, arguments, training);
-  return training;
-}
-
-// Replaces --learn-rate -1 by the rate for the width of the model. A model without a width keeps it, and is refused.
-void settle_learn_rate(Training& training) {
-  if (training.config.learn_rate != kRateByWidth) return;
-  for (const FieldView& field : training.setup.model) {
-    if (field.name == "dim-emb") training.config.learn_rate = usual_learn_rate(std::stoll(values_of(field).front()));
-  }
-}
-
-}  // namespace
-
-void train_one_of(std::span<const tasks::TaskEntry> list, const std::vector<std::string>& arguments) {
-  std::optional<Training> training = training_of(list, arguments);
-  if (!training) return;
-  TrainConfig& config = training->config;
-  const tasks::TrainSetup& setup = training->setup;
-  const double given_rate = config.learn_rate;
-  settle_learn_rate(*training);
+  if (!options.parse(arguments)) return;
+  TrainConfig default_config;
+  const tasks::TrainSetup default_setup = setup_with_defaults(chosen, edition, default_config);
+  const bool has_default_rate = config.learn_rate == default_config.learn_rate;
+  settle_learn_rate(config, setup);
+  if (has_default_rate) default_config.learn_rate = config.learn_rate;
   Problems problems;
   add_problems(config, problems);
   setup.add_problems(config, problems);
@@ -155,9 +131,7 @@ void train_one_of(std::span<const tasks::TaskEntry> list, const std::vector<std:
   check_log_in_run(config);
   make_folder_of_log(config);
   configure_log(config, setup.inputs());
-  Training usual = new_training(task_of(list, arguments), config.defaults);
-  if (given_rate == usual.config.learn_rate) usual.config.learn_rate = config.learn_rate;
-  const std::vector<FieldView> fields = fields_of(config, setup), defaults = fields_of(usual.config, usual.setup);
+  const std::vector<FieldView> fields = fields_of(config, setup), defaults = fields_of(default_config, default_setup);
   train::run_training({.config = config,
                        .load = setup.load,
                        .options = {.text = run_config(fields), .changed = changed_options(fields, defaults)}});

@@ -165,7 +165,7 @@ class Use(unittest.TestCase):
                 self.assertIn(says, said.stderr)
         said = run(*PLACE.training(F / "x", "--attention", "span(8,2)"))
         self.assertIn("so it needs causal self-attention", said.stderr)
-        self.assertIn("(set --attention-encoder and --attention-cross)", said.stderr)
+        self.assertIn("(set --attention-encoder)", said.stderr)
         self.assertFalse((F / "x").exists())
         said = run("analyze", "--model", of_bytes())
         self.assertIn("--source is missing", said.stderr)

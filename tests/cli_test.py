@@ -226,7 +226,14 @@ class BadInput(Refusals):
     def test_numbers_and_options_that_contradict(self):
         translate = ["translate", "--model", PLACE.model()]
         self.refused(*translate, "--normalize", "nan", says=["got 'nan'", "a number"], code=2)
-        self.refused(*translate, "--attention", "window(3)", says=["compares the positions", "(set --attention-cross)"], code=2)
+        self.refused(*translate, "--attention-cross", "window(3)", says=["--attention-cross", "compares the positions"], code=2)
+        for attention, cross in (("window(3)+topk(2)", "topk(2)"), ("window(3)", "full")):
+            said = checked(*translate, "--attention", attention, stdin="a\n")
+            self.assertIn(f"cross-attention uses '{cross}' for --attention '{attention}'", said.stderr)
+            alone = ("--attention-encoder", attention, "--attention-decoder", attention, "--attention-cross", cross)
+            same = checked(*translate, *alone, stdin="a\n")
+            self.assertEqual(said.stdout, same.stdout)
+            self.assertNotIn("cross-attention uses", same.stderr)
         checked(*translate, "--attention-decoder", "window(3)", stdin="a\n")
         self.refused(*translate, "--precision", "int8", "--devices", 0, says=["int8 runs on the CPU", "--devices is 0"], code=2)
         self.refused("score", "--model", PLACE.model(), "--precision", "int8", says=["--precision", "'int8'", "bfloat16"], code=2)

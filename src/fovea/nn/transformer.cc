@@ -165,6 +165,7 @@ void TransformerImpl::override_attention(const AttentionOverride& mechanisms) {
   std::vector<MechanismChange> changes = parts_->encoder.changes(mechanisms_of(config));
   for (const MechanismChange& change : parts_->decoder.changes(mechanisms_of(config))) changes.push_back(change);
   apply_changes(changes);
+  if (!mechanisms.attention.empty()) log_fallback(config);
   parts_->config = config;
   parts_->has_clauses = uses_clauses(config);
 }

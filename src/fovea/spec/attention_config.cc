@@ -5,7 +5,9 @@
 #include <charconv>
 #include <utility>
 
+#include "fovea/base/log.h"
 #include "fovea/base/strings.h"
+#include "fovea/spec/across_texts.h"
 #include "fovea/spec/adaptive_span.h"
 #include "fovea/spec/positions.h"
 
@@ -81,9 +83,18 @@ LayerOverride read_layer_override(const std::string& text, const AttentionTexts&
   return {sublayer, first, last, text.substr(equals + 1)};
 }
 
-// The text that rules layer `layer` (from 0): the last override that names it, else its sort's, else the default.
+// The text of a sort's attention without --attention-layers. In cross-attention, --attention falls back to what does
+// not compare the positions of two texts.
+std::string sort_text(const AttentionTexts& texts, const AttentionSort& sort) {
+  if (!sort.attention.empty()) return sort.attention;
+  if (kind_of(sort.sublayer) != AttentionKind::kCross) return texts.attention;
+  const LayerSpec spec = parse_layer_spec(texts.attention), cross = across_texts(spec);
+  return cross == spec ? texts.attention : print(cross);
+}
+
+// The text that rules layer `layer` (from 0): the last override that names it, else its sort's.
 std::string text_of(const AttentionTexts& texts, const AttentionSort& sort, int64_t layer) {
-  std::string text = sort.attention.empty() ? texts.attention : sort.attention;
+  std::string text = sort_text(texts, sort);
   for (const std::string& entry : texts.attention_layers) {
     const LayerOverride layers = read_layer_override(entry, texts);
     if (layers.sublayer == sort.sublayer && layers.first <= layer + 1 && layer + 1 <= layers.last) text = layers.spec;
@@ -142,7 +153,7 @@ void check_default(const AttentionTexts& texts) {
     if (!sort.attention.empty()) continue;
     ++users;
     try {
-      check_spec(texts.attention, sort.sublayer, texts);
+      check_spec(sort_text(texts, sort), sort.sublayer, texts);
     } catch (const SpecError&) {
       throw;
     } catch (const Error& error) {
@@ -160,7 +171,7 @@ std::string dense_text(const std::string& text) { return print(without_selection
 
 // One sort's mechanisms as they are outside training, where selections of the other sorts are to act.
 void make_dense(AttentionTexts& texts, AttentionSort& sort) {
-  sort.attention = dense_text(sort.attention.empty() ? texts.attention : sort.attention);
+  sort.attention = dense_text(sort_text(texts, sort));
   for (std::string& entry : texts.attention_layers) {
     const LayerOverride layers = read_layer_override(entry, texts);
     if (layers.sublayer == sort.sublayer) entry = cat(entry.substr(0, entry.find('=') + 1), dense_text(layers.spec));
@@ -268,6 +279,15 @@ AttentionTexts with_attention(AttentionTexts texts, const AttentionOverride& mec
   }
   texts.sparsify = "both";
   return texts;
+}
+
+void log_fallback(const AttentionTexts& texts) {
+  const AttentionSort* cross = sort_of(texts, Sublayer::kCross);
+  if (cross == nullptr || !cross->attention.empty()) return;
+  const std::string text = sort_text(texts, *cross);
+  if (text == texts.attention) return;
+  log::info(cat("[model] cross-attention uses '", text, "' for --attention '", texts.attention,
+                "', because its queries and keys belong to different texts; --attention-cross sets another one"));
 }
 
 void set_attention(const AttentionTexts& texts, AttentionConfig& config) {

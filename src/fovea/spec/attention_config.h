@@ -98,6 +98,8 @@ LayerSpec attention_of(const AttentionTexts& texts, Sublayer sublayer, int64_t l
 
 // Other mechanisms, which select in both phases. Throws an Error if one is for a part that the model does not have.
 AttentionTexts with_attention(AttentionTexts texts, const AttentionOverride& mechanisms);
+// Says in the log if cross-attention uses another mechanism than --attention, which it cannot use.
+void log_fallback(const AttentionTexts& texts);
 // Copies all but the mechanisms of `sorts` into a family's configuration.
 void set_attention(const AttentionTexts& texts, AttentionConfig& config);
 

@@ -1,6 +1,9 @@
 #include <algorithm>
+#include <optional>
+#include <utility>
 
 #include "fovea/base/strings.h"
+#include "fovea/spec/across_texts.h"
 #include "fovea/spec/attention_names.h"
 #include "fovea/spec/attention_parameters.h"
 #include "fovea/spec/attention_spec.h"
@@ -37,6 +40,22 @@ std::string_view from_start(const Pairs& pairs) {
   for (const Pairs& part : pairs.parts)
     if (const std::string_view name = from_start(part); !name.empty()) return name;
   return {};
+}
+
+// The tree without its patterns that compare positions; nothing if no limit is left, or no pair. A union has no limit
+// as soon as one of its parts has none, so `whole` is kUnion for pairs. An intersection has no pair as soon as one of
+// its parts has none, so `whole` is kIntersection for the pairs that topk keeps.
+std::optional<Pairs> without_positional(const Pairs& pairs, Pairs::Op whole) {
+  if (pairs.op == Pairs::Op::kLeaf) return positional(pairs).empty() ? std::optional(pairs) : std::nullopt;
+  Pairs left{.op = pairs.op, .leaf = {}, .parts = {}};
+  for (const Pairs& part : pairs.parts) {
+    if (std::optional<Pairs> kept = without_positional(part, whole)) {
+      left.parts.push_back(std::move(*kept));
+    } else if (pairs.op == whole) {
+      return std::nullopt;
+    }
+  }
+  return left.parts.empty() ? std::nullopt : std::optional(std::move(left));
 }
 
 // The tree has an adaptive span.
@@ -77,6 +96,19 @@ std::string known_without_positions() {
 
 bool compares_positions(const LayerSpec& spec) {
   return std::ranges::any_of(spec, [](const HeadGroup& group) { return !positional(group.spec).empty(); });
+}
+
+LayerSpec across_texts(LayerSpec spec) {
+  for (HeadGroup& group : spec) {
+    AttentionSpec& own = group.spec;
+    own.clauses.reset();
+    if (own.route && own.route->is_causal()) own.route->members = Routed::Members::kBest;
+    own.pairs = without_positional(own.pairs, Pairs::Op::kUnion).value_or(Pairs{});
+    if (own.select && own.select->keep)
+      own.select->keep = without_positional(*own.select->keep, Pairs::Op::kIntersection);
+    own = canonical(own);
+  }
+  return spec;
 }
 
 std::string_view counts_from_start(const LayerSpec& spec) {

@@ -38,6 +38,8 @@ ModelConfig with_attention(ModelConfig config, const AttentionOverride& mechanis
 
 void refuse_idle_options(const ModelConfig& config) { refuse_idle_options(texts_of(config), config); }
 
+void log_fallback(const ModelConfig& config) { log_fallback(texts_of(config)); }
+
 LayerSpec attention_of(const ModelConfig& config, Sublayer sublayer, int64_t layer) {
   return attention_of(texts_of(config), sublayer, layer);
 }

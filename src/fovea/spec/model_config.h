@@ -32,11 +32,12 @@ struct ModelConfig : StackConfig, AttentionConfig {
                 "read a piece <c1> to <c6> before each signal word of the source, the level of its kind; the source's "
                 "vocabulary is one of vocab --clause-flags")),
         AttentionConfig::fields(
-            std::tuple(field("attention-encoder", &C::attention_encoder,
-                             "mechanism of the encoder's self-attention (default: --attention)"),
-                       decoder_field(),
-                       field("attention-cross", &C::attention_cross,
-                             "mechanism of the cross-attention (default: --attention)")),
+            std::tuple(
+                field("attention-encoder", &C::attention_encoder,
+                      "mechanism of the encoder's self-attention (default: --attention)"),
+                decoder_field(),
+                field("attention-cross", &C::attention_cross,
+                      "mechanism of the cross-attention (default: --attention without what compares positions)")),
             "exceptions: WHERE.LAYERS=SPEC, e.g. encoder.1-2=window(16) cross.6=topk(8), layers from 1"));
   }
 };
@@ -46,6 +47,9 @@ void validate(const ModelConfig& config);
 
 // See attention_config.h.
 void refuse_idle_options(const ModelConfig& config);
+
+// See attention_config.h.
+void log_fallback(const ModelConfig& config);
 
 // The configuration with other mechanisms, selecting in both phases.
 ModelConfig with_attention(ModelConfig config, const AttentionOverride& mechanisms);

@@ -69,14 +69,15 @@ TEST(ModelConfig, EveryProblemInOneLine) {
   config.transformer_norm = "prae";
   config.dim_vocabs = {100, 200};
   config.tied_embeddings_all = true;
-  config.attention = "window(4)";
+  config.attention = "clause(1)";
+  config.attention_cross = "window(4)";
   config.attention_layers = {"encoder.9=full", "enc.1=full", "cross.1=4*full", "decoder.2-1=full", "encoder.x=full"};
   const std::string message = refusal(config);
   EXPECT_THAT(message, HasSubstr("--dim-emb 100 is not a multiple of --transformer-heads 8"));
   EXPECT_THAT(message, HasSubstr("--transformer-norm: got 'prae'"));
   EXPECT_THAT(message, HasSubstr("--tied-embeddings-all needs one vocabulary"));
   EXPECT_THAT(message, HasSubstr("'window' compares the positions"));
-  EXPECT_THAT(message, HasSubstr("(set --attention-cross)"));
+  EXPECT_THAT(message, HasSubstr("(set --attention-decoder)"));
   EXPECT_THAT(message, HasSubstr("got layer 9 in 'encoder.9=full'; the model has 6 there"));
   EXPECT_THAT(message, HasSubstr("got 'enc' in 'enc.1=full'; expected one of encoder, decoder, cross"));
   EXPECT_THAT(message, HasSubstr("is for 4 heads; the layer has 8"));
@@ -91,7 +92,56 @@ TEST(ModelConfig, AMechanismForTheDecoderAloneHasOneReason) {
   EXPECT_EQ(message_of([&] { validate(config); }),
             "--attention: attention 'span(256,32)': 'span' reads the keys before a query, so it needs causal "
             "self-attention, such as a decoder's; got self-attention that is not causal, use full or random(k) there "
-            "(set --attention-encoder and --attention-cross)");
+            "(set --attention-encoder)");
+}
+
+TEST(ModelConfig, CrossAttentionLeavesOutWhatComparesPositions) {
+  const auto cross_of = [](const std::string& attention) {
+    ModelConfig config;
+    config.attention = attention;
+    config.attention_encoder = "full";  // adaptive spans and causal clusters are for decoders
+    if (attention.find("clause") != std::string::npos) config.attention_decoder = "full";
+    validate(config);
+    return mechanism(config, Sublayer::kCross, 5);
+  };
+  const std::pair<const char*, const char*> cases[] = {
+      {"window(256)+topk(8)", "8*topk(8)"},
+      {"window(256)", "8*full"},
+      {"4*window(64);4*topk(8)+relu", "4*full;4*topk(8)+relu"},
+      {"6*window(3)|global(1);2*random(4)", "6*full;2*random(4)"},
+      {"window(16)|random(4)", "8*full"},
+      {"window(16)&random(4)+entmax(1.5)", "8*random(4)+entmax(1.5)"},
+      {"(window(3)|random(4))&random(8)", "8*random(8)"},
+      {"topk(8,keep=window(3))", "8*topk(8)"},
+      {"topk(8,keep=window(3)|random(2))", "8*topk(8,keep=random(2))"},
+      {"topk(8,keep=window(3)&random(2))", "8*topk(8)"},
+      {"routed(2,4,causal)+topk(2)", "8*routed(2,4)+topk(2)"},
+      {"span(64,8)+topk(4)", "8*topk(4)"},
+      {"clause(1)+sparsemax", "8*sparsemax"},
+      {"mix(full,clause(1))+rmsnorm", "8*full+rmsnorm"},
+      {"topk(8)+relu", "8*topk(8)+relu"},
+  };
+  for (const auto& [attention, cross] : cases) {
+    const std::string expected = print(parse_layer_spec(cross));
+    EXPECT_EQ(cross_of(attention), expected) << attention;
+  }
+}
+
+TEST(ModelConfig, OwnMechanismsOfCrossAttentionStayAsTheyAre) {
+  ModelConfig config;
+  config.attention = "window(4)+topk(3)";
+  config.attention_cross = "window(4)";
+  EXPECT_THAT(refusal(config), HasSubstr("--attention-cross: attention 'window(4)': 'window' compares the positions"));
+  config.attention_cross = "";
+  config.attention_layers = {"cross.2=window(4)"};
+  EXPECT_THAT(refusal(config), HasSubstr("--attention-layers: attention 'window(4)': 'window' compares the positions"));
+  config.attention_layers = {"cross.2=topk(1)"};
+  EXPECT_EQ(mechanism(config, Sublayer::kCross, 0), "8*topk(3)");
+  EXPECT_EQ(mechanism(config, Sublayer::kCross, 1), "8*topk(1)");
+  EXPECT_EQ(config.attention, "window(4)+topk(3)");
+  config.sparsify = "train";
+  EXPECT_EQ(mechanism(with_attention(config, {.attention_encoder = "full"}), Sublayer::kCross, 0), "8*full");
+  EXPECT_EQ(mechanism(with_attention(config, {.attention = "local(4)+topk(2)"}), Sublayer::kCross, 1), "8*topk(2)");
 }
 
 TEST(ModelConfig, OptionsOfAMechanismNeedIt) {
@@ -233,6 +283,10 @@ TEST(TrainConfig, SaysWhatWouldTeachNothing) {
   TrainConfig config = good_training();
   config.learn_rate = 0;
   EXPECT_THAT(refusal(config), HasSubstr("--learn-rate is 0; nothing would be learned"));
+  config.learn_rate = -0.5;
+  EXPECT_THAT(refusal(config), HasSubstr("--learn-rate: got '-0.5'; expected a rate above 0, or -1"));
+  EXPECT_EQ(usual_learn_rate(128), 0.003977);
+  EXPECT_EQ(usual_learn_rate(512), 0.001989);
 }
 
 TEST(ScoreConfig, SaysWhatIsWrong) {

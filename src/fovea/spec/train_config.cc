@@ -1,6 +1,9 @@
 #include "fovea/spec/train_config.h"
 
+#include <algorithm>
+#include <cmath>
 #include <limits>
+#include <string>
 
 #include "fovea/base/strings.h"
 #include "fovea/spec/config_problems.h"
@@ -29,6 +32,8 @@ void check_optimizer(const TrainConfig& config, Problems& problems) {
                   "3.4e38), e.g. 0.9 0.98 1e-9");
   check_optimizer_options(config, problems);
   problems.add_if(config.learn_rate == 0, "--learn-rate is 0; nothing would be learned");
+  problems.add_if(config.learn_rate < 0, cat("--learn-rate: got '", shortest(config.learn_rate),
+                                             "'; expected a rate above 0, or -1 for that of the model's width"));
   problems.add_if(config.learn_rate * config.weight_decay >= 1,
                   cat("--weight-decay ", shortest(config.weight_decay), " times --learn-rate ",
                       shortest(config.learn_rate), " is 1 or more; an update would erase the weights"));
@@ -40,6 +45,10 @@ void check_optimizer(const TrainConfig& config, Problems& problems) {
 }
 
 }  // namespace
+
+double usual_learn_rate(int64_t width) {
+  return std::stod(fixed(0.045 / std::sqrt(static_cast<double>(std::max<int64_t>(width, 1))), 6));
+}
 
 void add_problems(const TrainConfig& config, Problems& problems) {
   problems.add_ranges(config);

@@ -4,16 +4,25 @@
 #include <string_view>
 #include <vector>
 
+#include "fovea/spec/defaults.h"
 #include "fovea/spec/optimizers.h"
 #include "fovea/spec/run_options.h"
 
 namespace fovea {
+
+// --learn-rate -1, which usual_learn_rate() replaces before a training begins.
+inline constexpr double kRateByWidth = -1;
+
+// The usual highest rate for a model of this width: 0.045 / sqrt(width), to six decimals. Rates fall with the root of the
+// width as in Vaswani et al. (2017).
+double usual_learn_rate(int64_t width);
 
 // One training run of any task. What fixes the model, and what the data are, is in the task's own options. Marian's
 // names where it has them.
 struct TrainConfig : MachineOptions, LogOptions {
   std::string task = "translation";
   std::string model;
+  int64_t defaults = kFirstDefaults;
   int64_t after_batches = 0, after_epochs = 0;
   int64_t optimizer_delay = 1;
   std::string optimizer = "adam";
@@ -42,6 +51,9 @@ struct TrainConfig : MachineOptions, LogOptions {
     const auto own = std::tuple(
         field("task", &C::task, "what to train; each task has options of its own, listed below"),
         named("model", &C::model, "folder of the run: its checkpoints, and links to the best and the last", "m"),
+        number("defaults", &C::defaults,
+               "values of the options that are not given: 2, or 1 for those of the first Fovea; a run keeps its own",
+               kFirstDefaults, kNewestDefaults),
         number("after-batches", &C::after_batches, "stop after N updates (0: no limit)", 0, 1e15),
         named(number("after-epochs", &C::after_epochs, "stop after N passes over the data (0: no limit)", 0, 1e15),
               "e"),
@@ -67,7 +79,9 @@ struct TrainConfig : MachineOptions, LogOptions {
                0, 1e6),
         number("adafactor-decay", &C::adafactor_decay,
                "adafactor: update t keeps 1 - t^-X of the mean squared gradients of earlier updates", 0, 1),
-        named(number("learn-rate", &C::learn_rate, "highest learning rate", 0, 1e3), "lr"),
+        named(number("learn-rate", &C::learn_rate, "highest learning rate (-1: 0.045 divided by the root of --dim-emb)",
+                     kRateByWidth, 1e3),
+              "lr"),
         choice("lr-decay", &C::lr_decay,
                "schedule after the warm-up; cosine and linear fall to 0 at the end of training",
                "inv-sqrt|cosine|linear|none"),

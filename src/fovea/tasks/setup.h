@@ -25,6 +25,8 @@ using InputFiles = std::vector<std::vector<std::string>>;
 struct TrainSetup {
   std::vector<FieldView> options, model;  // fields of the task's own options and of its model's configuration
   std::string measures;                   // names for --valid-metrics
+  // Sets the newest defaults (spec/defaults.h) of all options; to call before any is read.
+  std::function<void(TrainConfig& config)> use_defaults;
   // Adds what is wrong with the options and with the task's part of `config`.
   std::function<void(const TrainConfig& config, Problems& problems)> add_problems;
   std::function<void()> check_model;   // throws a UsageError
@@ -37,7 +39,8 @@ struct TrainSetup {
 
 // T::Options has fields(), inputs() and a function add_problems(); T::Model has fields() and validate(). T is made of
 // (TrainConfig, Options, Model, batches an update), and T::known_measures() are its measures. T::load_validation, from
-// (TrainConfig, Options), may be there.
+// (TrainConfig, Options), may be there, and beside T::Options a function use_defaults(TrainConfig&, Options&, Model&),
+// which sets the newest defaults.
 template <class T>
 TrainSetup train_setup() {
   struct Values {
@@ -49,6 +52,11 @@ TrainSetup train_setup() {
   setup.options = field_views(values->options);
   setup.model = field_views(values->model);
   setup.measures = train::names_of(T::known_measures());
+  setup.use_defaults = [values](TrainConfig& config) {
+    config.defaults = kNewestDefaults;
+    if constexpr (requires { use_defaults(config, values->options, values->model); })
+      use_defaults(config, values->options, values->model);
+  };
   setup.add_problems = [values](const TrainConfig& config, Problems& problems) {
     add_problems(values->options, problems);
     train::check_measures(T::known_measures(), config.valid_metrics, problems);
@@ -60,6 +68,7 @@ TrainSetup train_setup() {
   setup.inputs = [values] { return values->options.inputs(); };
   setup.load = [values](const TrainConfig& config, int64_t batches_an_update) -> std::unique_ptr<train::Task> {
     if constexpr (requires { routes_whole_segments(values->model); }) decode::warn_of_whole_segments(values->model);
+    if constexpr (requires { log_fallback(values->model); }) log_fallback(values->model);
     return std::make_unique<T>(config, values->options, values->model, batches_an_update);
   };
   if constexpr (requires(const TrainConfig& config) { T::load_validation(config, values->options); })

@@ -44,7 +44,7 @@ struct CaptionConfig : ModelConfig {
                              "mechanism of the encoder's self-attention (default: --attention)"),
                        decoder_field(),
                        field("attention-cross", &C::attention_cross,
-                             "mechanism of the cross-attention (default: --attention)")),
+                             "mechanism of the cross-attention (default: --attention without what compares positions)")),
             "exceptions: WHERE.LAYERS=SPEC, e.g. encoder.1-2=topk(16) cross.6=topk(8), layers from 1"));
   }
 };

@@ -8,6 +8,7 @@
 #include "fovea/spec/train_config.h"
 #include "fovea/tasks/captions/config.h"
 #include "fovea/tasks/captions/corpus.h"
+#include "fovea/tasks/captions/defaults.h"
 #include "fovea/tasks/captions/options.h"
 #include "fovea/tasks/captions/validation.h"
 #include "fovea/tasks/model_validation.h"

@@ -9,6 +9,7 @@
 #include "fovea/nn/decoder_only.h"
 #include "fovea/spec/train_config.h"
 #include "fovea/tasks/image/config.h"
+#include "fovea/tasks/image/defaults.h"
 #include "fovea/tasks/image/measures.h"
 #include "fovea/tasks/image/options.h"
 #include "fovea/tasks/model_validation.h"

@@ -10,6 +10,7 @@
 #include "fovea/nn/decoder_only.h"
 #include "fovea/spec/train_config.h"
 #include "fovea/tasks/language/config.h"
+#include "fovea/tasks/language/defaults.h"
 #include "fovea/tasks/language/measures.h"
 #include "fovea/tasks/language/options.h"
 #include "fovea/tasks/language/stream_memory.h"

@@ -8,6 +8,7 @@
 #include "fovea/spec/train_config.h"
 #include "fovea/tasks/model_validation.h"
 #include "fovea/tasks/tagging/config.h"
+#include "fovea/tasks/tagging/defaults.h"
 #include "fovea/tasks/tagging/measures.h"
 #include "fovea/tasks/tagging/options.h"
 #include "fovea/tasks/tagging/pretrained.h"

@@ -8,6 +8,7 @@
 #include "fovea/spec/model_config.h"
 #include "fovea/spec/train_config.h"
 #include "fovea/tasks/model_validation.h"
+#include "fovea/tasks/translation/defaults.h"
 #include "fovea/tasks/translation/options.h"
 #include "fovea/tasks/translation/validation.h"
 #include "fovea/tasks/translation/vocabularies.h"

@@ -4,7 +4,8 @@
 import torch
 
 from .._functional import attention, attention_weights
-from ._masks import allowed_pairs, is_encoded
+from ._dense import Dense, allowed_pairs
+from ._masks import is_encoded
 from ._own_indexers import takes_ranges
 
 
@@ -17,8 +18,7 @@ def with_indices(qkv, mask, indices, resolved, options, wants_weights, config=No
         resolved (tuple): a spec and its properties.
     """
     (query, key, value), (spec, has) = qkv, resolved
-    batch, heads, q_length, _ = query.shape
-    k_length = key.size(2)
+    heads, q_length, k_length = query.size(1), query.size(2), key.size(2)
     if "positional" in has:
         raise ValueError(f"fovea: '{spec}' compares positions, and the model's indexer chooses the keys of this layer; give "
                          "it a spec without a pattern, such as full or topk(32)")
@@ -32,7 +32,7 @@ def with_indices(qkv, mask, indices, resolved, options, wants_weights, config=No
             last = torch.arange(k_length - q_length, k_length, device=entries.device)[:, None]
             allowed = entries <= last
         else:
-            allowed = allowed_pairs(mask, q_length, k_length, batch).gather(-1, entries.clamp(min=0))
+            allowed = allowed_pairs(mask, query, k_length).gather(-1, entries.clamp(min=0))
         # Where a query sees fewer keys than its list has places, the rest of the list is any of the others.
         indices = entries.where(allowed, -1).to(torch.int32)
     options = {**options, "indices": indices, "enable_gqa": key.size(1) != heads}
@@ -45,6 +45,9 @@ def with_indices(qkv, mask, indices, resolved, options, wants_weights, config=No
 def listed_blocks(module, block_indices, ranges, k_length):
     """Options of `attention` for the blocks: of [B, H, N, D], or of the ranges' tokens."""
     options = {"block_indices": block_indices, "block_size": module.config.index_block_size}
+    if isinstance(ranges, Dense):
+        raise NotImplementedError("fovea: the model's indexer chooses blocks of keys, and the attention mask is neither causal "
+                                  "nor of padding alone; load the model with attn_implementation='eager'")
     if ranges is None:
         return options
     queries, keys = ranges.queries, ranges.keys

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from ._chosen import choose
-from ._masks import Ranges, ranges_mask
+from ._masks import Ranges, dense_mask, is_encoded, ranges_mask
 
 # By model_type: the function of the model's file that turns an indexer's queries and keys by their positions.
 ROTARY = {"deepseek_v32": "apply_rotary_pos_emb", "axk2": "apply_rotary_pos_emb",
@@ -31,12 +31,13 @@ def mask(**given):
     """The mask function of transformers' AttentionMaskInterface."""
     config = given.get("config")
     indexed = getattr(config, "index_topk", None) or "indexed_attention" in (getattr(config, "layer_types", None) or ())
-    # Windows are of layers without an indexer.
-    if not indexed or given.get("local_size") is not None or takes_ranges(config):
+    if not indexed:
         return ranges_mask(**given)
+    # Windows are of layers without an indexer.
+    if given.get("local_size") is not None or takes_ranges(config):
+        return ranges_mask(**{**given, "allow_is_causal_skip": True})
     # Other indexers read the mask themselves, pair by pair; their scores are as large.
-    from transformers.masking_utils import sdpa_mask
-    return sdpa_mask(**{**given, "allow_is_causal_skip": False})
+    return dense_mask(given)
 
 
 def replace_forward(model):
@@ -66,7 +67,7 @@ def _over_ranges(forward, rotate):
     @torch.no_grad()
     def over_ranges(self, hidden_states, q_resid, position_embeddings, attention_mask, position_ids=None, cache=None,
                     **others):
-        if attention_mask.dtype != torch.int64:
+        if not is_encoded(attention_mask[:, None]):
             return forward(self, hidden_states, q_resid, position_embeddings, attention_mask, position_ids, cache=cache,
                            **others)
         batch, queries = hidden_states.shape[:2]
@@ -81,7 +82,7 @@ def _over_ranges(forward, rotate):
         weights = weights * (self.n_heads ** -0.5 * self.softmax_scale)
         # A count that differs from text to text would be compiled anew for each.
         count = self.index_topk if torch.compiler.is_compiling() else min(self.index_topk, k.size(1))
-        ranges = Ranges.decode(attention_mask[None])
+        ranges = Ranges.decode(attention_mask[:, None], queries, k.size(1))
         return choose((q, k.to(q.dtype), weights), count, ranges, ranges.causal)
 
     return over_ranges

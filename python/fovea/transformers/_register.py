@@ -3,7 +3,7 @@ import functools
 import sys
 import warnings
 
-from . import _indexer
+from . import _cross, _indexer
 from ._attention import function
 from ._names import PREFIX, parse
 from ._own_indexers import mask, replace_forward
@@ -89,6 +89,7 @@ def install():
         if requested is not None and requested.startswith(PREFIX):
             check_interface(self, requested)
             replace_forward(self)
+            _cross.watch(self)  # a loaded model; one in the making is looked at by post_init
         return inner(self, requested, *arguments)
 
     get_correct_attn_implementation.by_fovea = True
@@ -98,6 +99,8 @@ def install():
     @functools.wraps(inner_end)
     def post_init(self):
         inner_end(self)
+        if str(self.config._attn_implementation).startswith(PREFIX):
+            _cross.watch(self)
         _indexer.restore(self, KEY)
 
     PreTrainedModel.post_init = post_init

@@ -6,13 +6,13 @@ import torch
 from .._functional import attention, attention_weights, properties
 from . import _cross
 from ._chosen import chosen_attention, dense_weights
-from ._dense import Dense, dense_attention, read_mask
-from ._indexed import listed_blocks, with_indices
+from ._dense import Dense, dense_attention, read_mask, with_position_bias
+from ._indexed import listed_blocks, with_indices, within_blocks
 from ._names import chosen_keys, within
 
 # Arguments that change what attention computes, and what they are.
 _REFUSED = {"softcap": "soft caps of the scores", "s_aux": "attention sinks", "sinks": "attention sinks",
-            "position_bias": "position biases", "head_mask": "head masks", "cache": "paged caches"}
+            "head_mask": "head masks", "cache": "paged caches"}
 
 calls = 0  # of the function, in this process; models that accept a name and never call it are found by it
 
@@ -138,8 +138,8 @@ def _over_dense(module, qkv, mask, resolved, options, wants_weights):
 
 
 def _refuse_dense(module, spec):
-    raise NotImplementedError(f"fovea: '{spec}' goes with masks that are causal or of padding at a row's ends, and the mask of "
-                              f"{type(module).__name__} is another; choose a spec such as full or topk(32)")
+    raise NotImplementedError(f"fovea: '{spec}' goes with masks that are causal or of padding at a row's ends, and the one of "
+                              f"{type(module).__name__} is another, or a bias; choose a spec such as full or topk(32)")
 
 
 def _check_places(module, spec, cross, lengths, has_places):
@@ -192,12 +192,15 @@ def function(mechanism):
             return with_indices((query, key, value), attention_mask, kwargs["indices"], (spec, has),
                                 {**options, **_own_number(module, has)}, wants_weights, getattr(module, "config", None))
         ranges = read_mask(attention_mask, query, key, causal)
+        if kwargs.get("position_bias") is not None:
+            ranges = with_position_bias(ranges, kwargs["position_bias"], query, key, causal)
         _check_documents(ranges, kwargs.get("cu_seq_lens_k"))
-        blocks = {} if kwargs.get("block_indices") is None else listed_blocks(module, kwargs["block_indices"], ranges, key.size(2))
+        blocks = kwargs.get("block_indices")
         chosen = chosen_keys(mechanism.spec(layer))
         if chosen is not None:
             _check_chosen(module, mechanism, layer, ranges)
         elif isinstance(ranges, Dense):
+            ranges = ranges if blocks is None else within_blocks(module, ranges, blocks, query, key)
             return _over_dense(module, (query, key, value), ranges, spec_of(module, layer, 0, cross), options, wants_weights)
         if ranges is None:
             key, value, window = _without_mask(key, value, q_length, causal, 0 if chosen or cross else sliding_window)
@@ -218,7 +221,9 @@ def function(mechanism):
             _check_places(module, spec, cross, (q_length, key.size(2)), ranges is not None and ranges.placed)
         aligned = causal or positional
         plain = {"causal": causal, "cross": not aligned and ranges is not None, "scale": scaling,
-                 "enable_gqa": key.size(1) != heads, **_own_number(module, has), **blocks}
+                 "enable_gqa": key.size(1) != heads, **_own_number(module, has)}
+        if blocks is not None:
+            plain |= listed_blocks(module, blocks, ranges, key.size(2))
         options = {**plain, "dropout": dropout}
         if ranges is None:
             out = attention(query, key, value, spec, **options).transpose(1, 2)

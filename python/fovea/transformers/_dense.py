@@ -15,6 +15,10 @@ class Dense:
     allowed: torch.Tensor | None
     bias: torch.Tensor | None
 
+    def with_bias(self, bias):
+        allowed = self.allowed if self.allowed is None or self.allowed.dim() == 4 else self.allowed[None, None]
+        return Dense(allowed, bias if self.bias is None else self.bias + bias)
+
 
 def _check_shape(mask, query, k_length):
     batch, heads, q_length, _ = query.shape
@@ -38,12 +42,13 @@ def _check_values(bias):
 def dense_of(mask, query, k_length):
     """The Dense of a mask of four dimensions: bool, True for visible pairs, or added to scores, where the least number of
     the mask's or the query's type and -inf hide a pair."""
+    if mask.dim() == 4 and mask.dtype != torch.bool and not mask.is_floating_point():
+        raise ValueError(f"fovea: the attention mask is of four dimensions and {mask.dtype}; expected bool, True for visible "
+                         "pairs, a floating type, which is added to scores, or what create_causal_mask made for "
+                         f"{query.size(0)} rows")
     _check_shape(mask, query, k_length)
     if mask.dtype == torch.bool:
         return Dense(mask, None)
-    if not mask.is_floating_point():
-        raise ValueError(f"fovea: the attention mask is of four dimensions and {mask.dtype}; expected bool, True for visible "
-                         "pairs, or a floating type, which is added to scores")
     least = {torch.finfo(mask.dtype).min, torch.finfo(query.dtype).min}
     hidden = mask == -torch.inf
     for value in least:
@@ -119,16 +124,49 @@ def read_mask(mask, query, key, causal):
     if not isinstance(mask, torch.Tensor):
         raise ValueError(f"fovea: the attention mask is of type {type(mask).__name__}; expected a tensor")
     batch, k_length = query.size(0), key.size(2)
-    if is_encoded(mask):
-        if mask.size(0) - 1 != batch:
-            raise ValueError(f"fovea: the attention mask is for {mask.size(0) - 1} rows, and the layer has {batch}; pass a "
-                             "mask of the layer's rows")
+    if is_encoded(mask, batch):
         dense = _of_one_key(mask, query, k_length)
         return Ranges.decode(mask, query.size(2), k_length) if dense is None else _ranges(dense, query, k_length) or dense
     if mask.dim() == 2 and mask.shape == (batch, k_length):
         return _of_rows(mask, query, k_length, causal)
     dense = dense_of(mask, query, k_length)
     return _ranges(dense, query, k_length) or dense
+
+
+def _pairs(ranges, query, k_length):
+    """The pairs that Ranges let meet, [B, 1, N_q, N_k] bool."""
+    batch, q_length = query.size(0), query.size(2)
+    by_place = ranges.causal or ranges.window
+    q_offsets, k_offsets = (ranges.queries if by_place else ranges.every).cpu(), ranges.keys.cpu()
+    sequences = torch.arange(q_offsets.numel() - 1)
+    of_query = torch.repeat_interleave(sequences, q_offsets.diff(), output_size=batch * q_length)
+    of_key = torch.repeat_interleave(sequences, k_offsets.diff(), output_size=batch * k_length)
+    allowed = of_query.view(batch, q_length, 1) == of_key.view(batch, 1, k_length)
+    if by_place:
+        last = k_offsets.diff() - q_offsets.diff()  # a sequence's first query stands at this key of it
+        query_place = torch.arange(batch * q_length) + (last - q_offsets[:-1])[of_query]
+        key_place = torch.arange(batch * k_length) - k_offsets[:-1][of_key]
+        ahead = key_place.view(batch, 1, k_length) - query_place.view(batch, q_length, 1)
+        if ranges.causal:
+            allowed &= ahead <= 0
+        if ranges.window:
+            allowed &= ahead > -ranges.window if ranges.causal else ahead.abs() <= ranges.window
+    return allowed[:, None].to(query.device)
+
+
+def with_position_bias(mask, bias, query, key, causal):
+    """The Dense of what a layer's mask says and a bias of all pairs, which is added to the scores."""
+    k_length = key.size(2)
+    _check_shape(bias, query, k_length)
+    _check_values(bias)
+    if mask is None and causal and query.size(2) > 1:
+        places = torch.arange(k_length, device=query.device)
+        return Dense(places <= places[:query.size(2), None], None).with_bias(bias)
+    if mask is None:
+        return Dense(None, bias)
+    if isinstance(mask, Ranges):
+        mask = Dense(_pairs(mask, query, k_length), None)
+    return mask.with_bias(bias)
 
 
 def allowed_pairs(mask, query, k_length):
@@ -156,11 +194,11 @@ def _with_bias(query, key, bias, scale):
 
 def _lists(allowed, query, key):
     """Options of fovea.attention for the visible keys."""
-    batch, heads, q_length, _ = query.shape
+    batch, q_length = query.size(0), query.size(2)
     places = torch.arange(key.size(2), dtype=torch.int32, device=key.device)
     if allowed.size(1) == 1:
         return {"indices": places.where(allowed[:, 0], -1).expand(batch, q_length, -1)}
-    return {"block_indices": places.where(allowed, -1).expand(batch, heads, q_length, -1), "block_size": 1}
+    return {"block_indices": places.where(allowed, -1).expand(batch, -1, q_length, -1), "block_size": 1}
 
 
 def dense_attention(qkv, dense, spec, options, wants_weights):
@@ -172,7 +210,7 @@ def dense_attention(qkv, dense, spec, options, wants_weights):
     query, key, value = qkv
     options, kind = dict(options), query.dtype
     if dense.allowed is not None:
-        if dense.allowed.size(1) > 1 and key.size(1) != query.size(1):
+        if dense.allowed.size(1) not in (1, key.size(1)):
             share = query.size(1) // key.size(1)
             key, value = key.repeat_interleave(share, 1), value.repeat_interleave(share, 1)
         options |= _lists(dense.allowed, query, key)

@@ -22,7 +22,7 @@ def with_indices(qkv, mask, indices, resolved, options, wants_weights, config=No
     if "positional" in has:
         raise ValueError(f"fovea: '{spec}' compares positions, and the model's indexer chooses the keys of this layer; give "
                          "it a spec without a pattern, such as full or topk(32)")
-    if is_encoded(mask):
+    if is_encoded(mask, query.size(0)):
         if not takes_ranges(config):
             raise NotImplementedError("fovea: the model passes indices of keys without a mask of its pairs; load it with "
                                       "attn_implementation='sdpa'")
@@ -45,9 +45,6 @@ def with_indices(qkv, mask, indices, resolved, options, wants_weights, config=No
 def listed_blocks(module, block_indices, ranges, k_length):
     """Options of `attention` for the blocks: of [B, H, N, D], or of the ranges' tokens."""
     options = {"block_indices": block_indices, "block_size": module.config.index_block_size}
-    if isinstance(ranges, Dense):
-        raise NotImplementedError("fovea: the model's indexer chooses blocks of keys, and the attention mask is neither causal "
-                                  "nor of padding alone; load the model with attn_implementation='eager'")
     if ranges is None:
         return options
     queries, keys = ranges.queries, ranges.keys
@@ -63,3 +60,16 @@ def listed_blocks(module, block_indices, ranges, k_length):
     sees = torch.repeat_interleave(reads, queries.diff(), output_size=entries.size(0)).to(entries.device)
     options["block_indices"] = entries.where(sees[:, None, None], -1)
     return options
+
+
+def within_blocks(module, dense, block_indices, query, key):
+    """The Dense of a mask, limited to the blocks that an indexer chose."""
+    size, heads = module.config.index_block_size, query.size(1)
+    blocks = -(-key.size(2) // size)
+    chosen = torch.zeros(*block_indices.shape[:3], blocks + 1, dtype=torch.bool, device=key.device)  # the last for -1
+    chosen.scatter_(3, block_indices.long().where(block_indices >= 0, blocks), True)
+    pairs = chosen[..., :blocks].repeat_interleave(size, 3)[..., :key.size(2)]
+    if dense.allowed is not None:
+        pairs = pairs if dense.allowed.size(1) == 1 else pairs.repeat_interleave(heads // pairs.size(1), 1)
+        pairs = pairs & dense.allowed
+    return Dense(pairs, dense.bias)

@@ -58,10 +58,10 @@ class Ranges:
         return ranges
 
 
-def is_encoded(mask):
-    """Whether a mask is of Ranges.encode; no dense one is of whole numbers, and theirs have other strides."""
+def is_encoded(mask, batch):
+    """Whether a mask is of Ranges.encode, for a layer of so many rows."""
     return (isinstance(mask, torch.Tensor) and mask.dim() == 4 and mask.dtype == torch.int64 and mask.size(2) in (2, 3)
-            and mask.stride(0) == 0)
+            and mask.size(0) == batch + 1)
 
 
 def ranges_of(valid, starts, q_length, q_offset, causal, window=0):
@@ -147,11 +147,21 @@ def _assert_causal(mask_function, batch, k_length, k_offset, device):
                                       "code needs one of these")
 
 
+def _whole(given):
+    """The arguments of transformers' mask functions under which they leave out no mask."""
+    return {**given, **{name: False for name in ("allow_is_causal_skip", "allow_is_bidirectional_skip") if name in given}}
+
+
 def dense_mask(given):
     """The mask [B, 1, N_q, N_k] bool, from what transformers gives mask functions."""
     from transformers.masking_utils import sdpa_mask
-    skips = {name: False for name in ("allow_is_causal_skip", "allow_is_bidirectional_skip") if name in given}
-    return sdpa_mask(**{**given, **skips})
+    return sdpa_mask(**_whole(given))
+
+
+def added_mask(given):
+    """The same as numbers to add: 0, or the least of the model's type."""
+    from transformers.masking_utils import eager_mask
+    return eager_mask(**_whole(given))
 
 
 def ranges_mask(**given):
@@ -200,8 +210,20 @@ def _ranges_of(*, batch_size, kv_length, kv_offset=0, mask_function=None, attent
         padding = _padding(attention_mask, batch_size, kv_length + kv_offset)
         valid = valid & padding[:, kv_offset:kv_offset + kv_length]
         if not _is_one_range(valid):
+            _check_continued(valid, causal, first)
             return None
     return ranges_of(valid, starts, q_length, first, causal, window)
+
+
+def _check_continued(valid, causal, first):
+    """Refuses new tokens right behind padding: the token before them was made from padding, whose queries get zeros here
+    and other numbers in eager."""
+    first = int(first)
+    if not causal or first < 2 or first >= valid.size(1):
+        return
+    if bool((valid[:, first] & ~valid[:, first - 1] & valid[:, :first - 1].any(1)).any()):
+        raise ValueError("fovea: the attention mask has padding between a row's tokens and the ones that continue it; pad on "
+                         "the left")
 
 
 def _padding(mask, batch, length):

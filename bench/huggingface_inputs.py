@@ -68,6 +68,8 @@ def inputs_of(model):
         if main == "pixel_values" and "attention_mask" not in names or names["input_ids"].default is inspect.Parameter.empty and (
                 "pixel_values" in names and names["pixel_values"].default is inspect.Parameter.empty):
             base["pixel_values"] = _pixels(config)
+        if "bbox" in names and "decoder_input_ids" in names:
+            base["bbox"] = torch.zeros(ROWS, LENGTH, 4)
         if "decoder_input_ids" in names:
             base["decoder_input_ids"] = _tokens(TARGET, 6)
         variants = {"no mask": base}
@@ -85,8 +87,12 @@ def inputs_of(model):
         length = 2 * getattr(config, "max_source_positions", 32) if "Whisper" in type(model).__name__ else 64
         base["input_features"] = torch.randn(2, *((bins, length) if "Whisper" in type(model).__name__ else (length, bins)),
                                              generator=noise)
+    elif "input_values" in names and getattr(config, "frequency_stride", None):
+        base["input_values"] = torch.randn(2, config.max_length, config.num_mel_bins, generator=noise)
     elif "input_values" in names:
         base["input_values"] = torch.randn(2, 4000, generator=noise)
+    elif "flattened_patches" in names:
+        base["flattened_patches"] = torch.rand(2, 12, 2 + 3 * 8 * 8, generator=noise)
     elif "past_values" in names:
         base["past_values"] = torch.randn(2, getattr(config, "context_length", 32), getattr(config, "num_input_channels", 1),
                                           generator=noise)

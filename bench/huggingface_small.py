@@ -37,13 +37,23 @@ RULES = [(re.compile(pattern), value) for pattern, value in (
 
 # By model_type, what the names do not tell.
 SPECIAL = {
-    "esm": {"vocab_size": VOCABULARY}, "informer": {"prediction_length": 8}, "time_series_transformer": {"prediction_length": 8},
+    "esm": {"vocab_size": VOCABULARY, "pad_token_id": 0, "mask_token_id": 3}, "dots1": {"num_experts_per_tok": 2},
+    "deepseek_v2": {"num_experts_per_tok": 2}, "mistral4": {"head_dim": 16}, "longcat_flash": {"qk_head_dim": 16},
     "mobilebert": {"true_hidden_size": WIDTH, "intra_bottleneck_size": WIDTH, "embedding_size": WIDTH},
     "layoutlmv3": {"coordinate_size": 5, "shape_size": 6}, "xmod": {"default_language": "en_XX"},
     "nemotron": {"num_key_value_heads": 2}, "zamba2": {"attention_hidden_size": 2 * WIDTH, "attention_head_dim": 16},
-    "mistral4": {"head_dim": 16}, "longcat_flash": {"qk_head_dim": 16},
-    "wav2vec2-bert": {"feature_projection_input_dim": 16}, "dots1": {"n_routed_experts": 4, "n_shared_experts": 1},
-    "bert": {"is_decoder": False},
+    "wav2vec2-bert": {"feature_projection_input_dim": 16}, "granite_speech5": {"input_dim": 16},
+    "bamba": {"attn_layer_indices": [1]}, "jamba": {"attn_layer_period": 2, "attn_layer_offset": 1},
+    "granitemoehybrid": {"layer_types": ["mamba", "attention"], "num_hidden_layers": 2}, "glm5_next_text": {"index_kpool": 2, "qk_rope_head_dim": 0},
+    "qwen4_exp_text": {"indexer_budget": 8, "indexer_compress_ratio": 4, "indexer_head_dim": 8, "indexer_kv_heads": 2,
+                       "indexer_n_heads": HEADS, "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0},
+    "moonshine": {"encoder_num_key_value_heads": HEADS, "decoder_num_key_value_heads": HEADS},
+    "lfm2_moe": {"layer_types": ["conv", "full_attention"], "num_hidden_layers": 2},
+    "recurrent_gemma": {"block_types": ["recurrent", "attention"], "lru_width": WIDTH, "attention_window_size": 8},
+    **{kind: {"rope_parameters": {"rope_type": "default", "rope_theta": 10000.0, "mrope_section": section}}
+       for kind, section in (("qwen2_vl_text", [2, 1, 1]), ("qwen2_5_vl_text", [2, 1, 1]), ("paddleocr_vl_text", [2, 1, 1]),
+                             ("qwen2_5_omni_text", [2, 1, 1]), ("glm4v_text", [2, 1, 1]), ("glm_ocr_text", [2, 1, 1]),
+                             ("glm_image_text", [2, 1, 1]))},
 }
 
 
@@ -80,7 +90,9 @@ def _own(config, name):
 
 
 def _is_set(config, name):
-    return not isinstance(getattr(type(config), name, None), property)
+    """Whether a configuration takes a field, rather than to compute it."""
+    target = (getattr(type(config), "attribute_map", None) or {}).get(name, name)
+    return not any(isinstance(getattr(type(config), key, None), property) for key in (name, target))
 
 
 def _rope(parameters, head_dim):
@@ -125,6 +137,8 @@ def small_values(config):
     keys = defaults.get("num_key_value_heads")
     if keys is not None and (keys == defaults.get("num_attention_heads") or defaults.get("kv_lora_rank")):
         fields["num_key_value_heads"] = HEADS
+    if "head_dim" in defaults and defaults["head_dim"] is None and "hidden_size" in fields:
+        fields["head_dim"] = WIDTH // HEADS
     if defaults.get("num_experts_per_tok") == 1:
         fields["num_experts_per_tok"] = 1
     for name in ("rope_parameters", "rope_scaling"):

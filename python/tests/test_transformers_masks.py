@@ -1,4 +1,5 @@
 """Masks that a caller or a model makes: understood exactly, added to the scores, or refused in one line."""
+import inspect
 import math
 
 import pytest
@@ -165,6 +166,23 @@ def test_rules_of_another_kind_stay_dense(name):
         made[implementation] = transformers.masking_utils.create_causal_mask(
             **inputs, **{name: lambda batch, head, query, key: key % 5 < 4})
     assert torch.equal(made[FULL], made["sdpa"])
+
+
+@hf.newer
+@pytest.mark.parametrize("sliding", [False, True])
+def test_image_tokens_that_see_each_other(sliding):
+    config, ids = hf.config("mistral"), hf.tokens()
+    blocks = torch.full(ids.shape, -1)
+    blocks[:, 6:11], blocks[1, 14:19] = 0, 1
+    create = getattr(transformers.masking_utils, "create_sliding_window_causal_mask" if sliding else "create_causal_mask")
+    if "block_sequence_ids" not in inspect.signature(create).parameters:
+        pytest.skip("this transformers says blocks otherwise")
+    made = {}
+    for implementation in ("sdpa", FULL):
+        config._attn_implementation = implementation
+        made[implementation] = create(config=config, inputs_embeds=torch.randn(*ids.shape, 48), attention_mask=LEFT,
+                                      past_key_values=None, block_sequence_ids=blocks)
+    assert torch.equal(made[FULL], made["sdpa"]) and made[FULL][2, 0, 6, 10]
 
 
 def holes(length=hf.LENGTH):

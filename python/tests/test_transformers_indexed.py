@@ -122,7 +122,7 @@ def test_the_models_indexer_reads_ranges(make):
         indexer.register_forward_pre_hook(lambda _, given: seen.append(given[3]))
     made.set_attn_implementation(fovea.transformers.register("full"))
     made(ids)
-    assert len(seen) == 2 and all(mask.dtype == torch.int64 and mask.numel() < ids.size(1) for mask in seen)
+    assert len(seen) == 2 and all(mask.dtype == torch.int64 and mask[0].numel() < ids.size(1) for mask in seen)
 
 
 def test_selects_among_the_listed_keys():

@@ -86,7 +86,7 @@ def test_ranges_are_the_mask(q_length, q_offset, buffer, side):
         rule = masks.sliding_window_causal_mask_function(window) if window else masks.causal_mask_function
         made = _masks.ranges_mask(batch_size=2, q_length=q_length, kv_length=buffer, q_offset=q_offset, attention_mask=mask,
                            mask_function=rule, local_size=window, allow_is_causal_skip=True)
-        ranges = _masks.Ranges.decode(made)
+        ranges = _masks.Ranges.decode(made, q_length, buffer)
         i = torch.arange(q_length)[:, None] + q_offset
         j = torch.arange(buffer)[None]
         expected = (j <= i) & (j > i - window if window else j >= 0)
@@ -98,7 +98,7 @@ def test_ranges_are_the_mask(q_length, q_offset, buffer, side):
 def test_prepared_masks_may_come_again():
     rule = transformers.masking_utils.sliding_window_causal_mask_function(3)
     made = _masks.ranges_mask(batch_size=2, q_length=4, kv_length=4, q_offset=0, mask_function=rule, local_size=3)
-    assert made.shape[:2] == (1, 4) and made.stride(1) == 0 and made.untyped_storage().nbytes() < 300
+    assert made.shape[:2] == (3, 4) and made.stride()[:2] == (0, 0) and made.untyped_storage().nbytes() < 300
     config = hf.config("mistral")
     config._attn_implementation = fovea.transformers.register("full")
     again = transformers.masking_utils.create_sliding_window_causal_mask(
@@ -108,35 +108,8 @@ def test_prepared_masks_may_come_again():
     assert again is made
 
 
-def test_masks_of_four_dimensions():
-    made, ids, name = hf.model("llama"), hf.tokens(), fovea.transformers.register("full")
-    left = hf.padding("left")
-    causal = torch.ones(hf.LENGTH, hf.LENGTH, dtype=torch.bool).tril()
-    dense = causal[None, None] & left.bool()[:, None, None, :]
-    added = torch.zeros(dense.shape).masked_fill(~dense, torch.finfo(torch.float32).min)
-    keep = left.bool()
-    with torch.no_grad():
-        expected = made(ids, attention_mask=dense).logits[keep]
-        made.set_attn_implementation(name)
-        for mask in (dense, added):
-            torch.testing.assert_close(made(ids, attention_mask=mask).logits[keep], expected, rtol=1e-5, atol=1e-5)
-        dense[0, 0, 9, 3] ^= True
-        with pytest.raises(NotImplementedError, match="of four dimensions and neither causal nor of padding alone"):
-            made(ids, attention_mask=dense)
-        with pytest.raises(ValueError, match=r"the attention mask has shape \[3, 2, 21, 21\]; expected \[3, 21\]"):
-            made(ids, attention_mask=added.expand(3, 2, -1, -1))
-
-
-def test_padding_between_tokens_is_refused():
-    made, ids = hf.model("llama", fovea.transformers.register("full")), hf.tokens()
-    mask = torch.ones_like(ids)
-    mask[0, 4] = 0
-    with pytest.raises(ValueError, match="padding between a row's tokens; pad on one side"):
-        made(ids, attention_mask=mask)
-
-
 @pytest.mark.parametrize("name, what", [
-    ("softcap", "soft caps"), ("s_aux", "sinks"), ("sinks", "sinks"), ("position_bias", "position biases"),
+    ("softcap", "soft caps"), ("s_aux", "sinks"), ("sinks", "sinks"),
     ("cache", "paged caches"), ("head_mask", "head masks")])
 def test_arguments_that_change_attention_are_refused(name, what):
     function = transformers.modeling_utils.ALL_ATTENTION_FUNCTIONS[fovea.transformers.register("full")]

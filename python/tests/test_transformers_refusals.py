@@ -69,31 +69,6 @@ def test_sinks_of_gpt_oss():
         made(hf.tokens())
 
 
-@hf.newer
-def test_biases_of_t5():
-    config = transformers.T5Config(vocab_size=97, d_model=48, d_kv=8, d_ff=64, num_layers=1, num_heads=6)
-    made = transformers.T5Model._from_config(config, attn_implementation=FULL)
-    with pytest.raises(NotImplementedError, match="T5Attention passes position_bias, and position biases"):
-        made(input_ids=hf.tokens(), decoder_input_ids=hf.tokens())
-
-
-def test_masks_of_another_kind():
-    """Rules that ranges cannot say: or_mask_function, and_mask_function, a prefix that is seen from both sides."""
-    config, ids = hf.config("llama"), hf.tokens()
-    config._attn_implementation = FULL
-    inputs = {"config": config, "attention_mask": None, "past_key_values": None,
-              **({"inputs_embeds": torch.randn(*ids.shape, 48)} if hf.VERSION >= (5, 0) else
-                 {"input_embeds": torch.randn(*ids.shape, 48), "cache_position": torch.arange(hf.LENGTH)})}
-    create = transformers.masking_utils.create_causal_mask
-
-    def prefix(batch, head, query, key):
-        return key < 4
-
-    for name in ("or_mask_function", "and_mask_function"):
-        with pytest.raises(NotImplementedError, match="another than causal, windowed, chunked or packed; load the model"):
-            create(**inputs, **{name: prefix})
-
-
 def test_float16_and_other_devices():
     x = torch.randn(1, 2, 4, 8)
     with pytest.raises(ValueError, match="float16 on a CPU is not supported; load the model in bfloat16 or float32"):

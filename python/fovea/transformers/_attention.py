@@ -4,14 +4,15 @@ import sys
 import torch
 
 from .._functional import attention, attention_weights, properties
+from . import _cross
 from ._chosen import chosen_attention, dense_weights
-from ._indexed import listed_blocks, with_indices
-from ._masks import Ranges, from_dense, is_encoded, ranges_of
+from ._dense import Dense, dense_attention, read_mask, with_position_bias
+from ._indexed import listed_blocks, with_indices, within_blocks
 from ._names import chosen_keys, within
 
 # Arguments that change what attention computes, and what they are.
 _REFUSED = {"softcap": "soft caps of the scores", "s_aux": "attention sinks", "sinks": "attention sinks",
-            "position_bias": "position biases", "head_mask": "head masks", "cache": "paged caches"}
+            "head_mask": "head masks", "cache": "paged caches"}
 
 calls = 0  # of the function, in this process; models that accept a name and never call it are found by it
 
@@ -49,18 +50,6 @@ def _wants_weights(kwargs):
 def _tokens(x):
     """[B, H, N, D] as rows [B N, H, D], a view where the strides allow one."""
     return x.transpose(1, 2).flatten(0, 1)
-
-
-def _ranges(query, key, mask, causal):
-    batch, q_length, k_length = query.size(0), query.size(2), key.size(2)
-    if mask is None:
-        return None
-    if is_encoded(mask):
-        return Ranges.decode(mask)
-    if mask.dim() == 2 and mask.shape == (batch, k_length):
-        first = k_length - q_length if causal else 0
-        return ranges_of(mask.to(torch.bool), None, q_length, first, causal)
-    return from_dense(mask, q_length, k_length, batch)
 
 
 def _check(module, query, kwargs):
@@ -101,8 +90,9 @@ def _by_ranges(query, key, value, spec, ranges, aligned, options):
 
 def _check_documents(ranges, given):
     """Documents that a caller names beside the mask are those of the mask."""
-    if given is None or torch.compiler.is_compiling() or ranges is not None and torch.equal(
-            ranges.keys.unique(), given.to("cpu", torch.int64)) or ranges is None and given.numel() == 2:
+    if given is None or torch.compiler.is_compiling() or ranges is None and given.numel() == 2:
+        return
+    if ranges is not None and not isinstance(ranges, Dense) and torch.equal(ranges.keys.unique(), given.to("cpu", torch.int64)):
         return
     raise ValueError("fovea: cu_seq_lens_k names other documents than the mask; pass position_ids that restart with each "
                      "document, and no attention_mask and no cache")
@@ -123,8 +113,69 @@ def _weights(query, key, spec, ranges, aligned, options):
     return out
 
 
+def _own_number(module, has):
+    """Options of random(k), which draws by layer."""
+    return {"layer": getattr(module, "layer_idx", None) or 0} if "seed" in has else {}
+
+
+def _without_mask(key, value, q_length, causal, sliding_window):
+    """(key, value, window) that the queries see: as in sdpa, a static cache is filled from its begin, and one query sees
+    all keys."""
+    if causal and q_length > 1 and key.size(2) > q_length:
+        key, value = key[:, :, :q_length], value[:, :, :q_length]
+    window = 0 if not sliding_window else sliding_window if causal else sliding_window - 1
+    if q_length == 1 and key.size(2) > 1 and window:
+        key, value, window = key[:, :, -sliding_window:], value[:, :, -sliding_window:], 0
+    return key, value, window
+
+
+def _over_dense(module, qkv, mask, resolved, options, wants_weights):
+    """What an attention function returns, under a mask that is no list of ranges."""
+    spec, has = resolved
+    if "positional" in has:
+        _refuse_dense(module, spec)
+    return dense_attention(qkv, mask, spec, {**options, **_own_number(module, has)}, wants_weights)
+
+
+def _refuse_dense(module, spec):
+    raise NotImplementedError(f"fovea: '{spec}' goes with masks that are causal or of padding at a row's ends, and the one of "
+                              f"{type(module).__name__} is another, or a bias; choose a spec such as full or topk(32)")
+
+
+def _check_places(module, spec, cross, lengths, has_places):
+    """Refuses a pattern where the places of queries and keys are not known to be of one text."""
+    q_length, k_length = lengths
+    if cross is None:
+        raise ValueError(f"fovea: '{spec}' compares positions, and {type(module).__name__} does not tell whether its keys are "
+                         "of its own text; give the layer a spec without a pattern")
+    if q_length != k_length and not has_places:
+        raise ValueError(f"fovea: '{spec}' compares positions, and {type(module).__name__} has {q_length} queries and "
+                         f"{k_length} keys, whose places no mask tells; give the layer a spec without a pattern")
+
+
+def _check_chosen(module, mechanism, layer, ranges):
+    """Refuses dsa(k) where its indexer cannot choose."""
+    spec = mechanism.spec(layer)
+    if isinstance(ranges, Dense):
+        _refuse_dense(module, spec)
+    if ranges is not None and ranges.window:
+        raise NotImplementedError(f"fovea: '{spec}' on a layer with a sliding window is not supported; give layer "
+                                  f"{getattr(module, 'layer_idx', layer)} another spec, such as full, its window")
+
+
 def function(mechanism):
     """The attention function of a Mechanism."""
+    def spec_of(module, layer, window, cross):
+        """The spec of a layer and its properties. Cross-attention takes that of the other layers instead of a pattern."""
+        spec, has = _resolved(mechanism.spec(layer), window)
+        if not cross or "positional" not in has:
+            return spec, has
+        spec, has = _resolved(mechanism.rest, 0)
+        if "positional" in has:
+            raise ValueError(f"fovea: cross-attention cannot take '{spec}', which compares positions; give the other "
+                             "layers (*) a spec without a pattern")
+        return spec, has
+
     def fovea_attention(module, query, key, value, attention_mask, dropout=0.0, scaling=None, is_causal=None,
                         sliding_window=None, **kwargs):
         if not torch.compiler.is_compiling():
@@ -133,64 +184,53 @@ def function(mechanism):
         batch, heads, q_length, _ = query.shape
         if key.size(0) != batch and key.size(0) == 1:  # one row of keys for all
             key, value = key.expand(batch, -1, -1, -1), value.expand(batch, -1, -1, -1)
-        layer = _layer(module, mechanism)
-        spec = mechanism.spec(layer)
-        causal = getattr(module, "is_causal", True) if is_causal is None else is_causal
+        layer, cross, wants_weights = _layer(module, mechanism), _cross.known(module, kwargs), _wants_weights(kwargs)
+        causal = not cross and bool(getattr(module, "is_causal", True) if is_causal is None else is_causal)
+        options = {"scale": scaling, "dropout": dropout}
         if kwargs.get("indices") is not None:
-            spec, has = _resolved(spec, 0)
-            own = {"scale": scaling, "dropout": dropout}
-            if "seed" in has:
-                own["layer"] = getattr(module, "layer_idx", None) or 0
-            return with_indices((query, key, value), attention_mask, kwargs["indices"], (spec, has), own,
-                                _wants_weights(kwargs), getattr(module, "config", None))
-        ranges = _ranges(query, key, attention_mask, causal)
+            spec, has = _resolved(mechanism.spec(layer), 0)
+            return with_indices((query, key, value), attention_mask, kwargs["indices"], (spec, has),
+                                {**options, **_own_number(module, has)}, wants_weights, getattr(module, "config", None))
+        ranges = read_mask(attention_mask, query, key, causal)
+        if kwargs.get("position_bias") is not None:
+            ranges = with_position_bias(ranges, kwargs["position_bias"], query, key, causal)
         _check_documents(ranges, kwargs.get("cu_seq_lens_k"))
-        if ranges is None:
-            causal = bool(causal) and q_length > 1
-            if causal and key.size(2) > q_length:  # a static cache, filled from its begin
-                key, value = key[:, :, :q_length], value[:, :, :q_length]
-            window = 0 if sliding_window is None else sliding_window if causal else sliding_window - 1
-            if q_length == 1 and key.size(2) > 1 and window:
-                key, value, window = key[:, :, -sliding_window:], value[:, :, -sliding_window:], 0
-        else:
-            causal, window = ranges.causal, ranges.window
-        chosen = chosen_keys(spec)
+        blocks = kwargs.get("block_indices")
+        chosen = chosen_keys(mechanism.spec(layer))
         if chosen is not None:
-            if window:
-                raise NotImplementedError(f"fovea: '{spec}' on a layer with a sliding window is not supported; give layer "
-                                          f"{getattr(module, 'layer_idx', layer)} another spec, such as full, its window")
+            _check_chosen(module, mechanism, layer, ranges)
+        elif isinstance(ranges, Dense):
+            ranges = ranges if blocks is None else within_blocks(module, ranges, blocks, query, key)
+            return _over_dense(module, (query, key, value), ranges, spec_of(module, layer, 0, cross), options, wants_weights)
+        if ranges is None:
+            key, value, window = _without_mask(key, value, q_length, causal, 0 if chosen or cross else sliding_window)
+            step, causal = causal and q_length == 1, causal and q_length > 1
+        else:
+            step, causal, window = False, ranges.causal, ranges.window
+        if chosen is not None:
             out, indices = chosen_attention(module, query, key, value, chosen, ranges=ranges, causal=causal, scale=scaling,
                                             dropout=dropout)
-            return out, dense_weights(query, key, indices, scaling) if _wants_weights(kwargs) else None
-        spec, has = _resolved(spec, 0 if not window else window if causal else 2 * window + 1)
+            return out, dense_weights(query, key, indices, scaling) if wants_weights else None
+        if cross and window:
+            raise NotImplementedError(f"fovea: {type(module).__name__} passes a window over another text, which is not "
+                                      "supported; load the model with attn_implementation='eager'")
+        spec, has = spec_of(module, layer, 0 if not window else window if causal else 2 * window + 1, cross)
         positional = "positional" in has
-        if positional and not causal and (q_length != key.size(2) or _is_cross(module, kwargs)):
-            spec, has = _resolved(mechanism.rest, 0)
-            positional = "positional" in has
-            if positional:
-                raise ValueError(f"fovea: cross-attention cannot take '{spec}', which compares positions; give the other "
-                                 "layers (*) a spec without a pattern")
+        causal = causal or step and positional  # one query stands at the last key
+        if positional and not causal:
+            _check_places(module, spec, cross, (q_length, key.size(2)), ranges is not None and ranges.placed)
         aligned = causal or positional
-        options = {"causal": causal, "cross": not aligned and ranges is not None, "scale": scaling,
-                   "enable_gqa": key.size(1) != heads}
-        if "seed" in has:
-            options["layer"] = getattr(module, "layer_idx", None) or 0
-        if kwargs.get("block_indices") is not None:
-            options |= listed_blocks(module, kwargs["block_indices"], ranges, key.size(2))
-        dropped = {**options, "dropout": dropout}
-        weights = None
+        plain = {"causal": causal, "cross": not aligned and ranges is not None, "scale": scaling,
+                 "enable_gqa": key.size(1) != heads, **_own_number(module, has)}
+        if blocks is not None:
+            plain |= listed_blocks(module, blocks, ranges, key.size(2))
+        options = {**plain, "dropout": dropout}
         if ranges is None:
-            out = attention(query, key, value, spec, **dropped).transpose(1, 2)
-            if _wants_weights(kwargs):
-                weights = attention_weights(query, key, spec, **options)
+            out = attention(query, key, value, spec, **options).transpose(1, 2)
+            weights = attention_weights(query, key, spec, **plain) if wants_weights else None
         else:
-            out = _by_ranges(query, key, value, spec, ranges, aligned, dropped).unflatten(0, (batch, q_length))
-            if _wants_weights(kwargs):
-                weights = _weights(query, key, spec, ranges, aligned, options)
+            out = _by_ranges(query, key, value, spec, ranges, aligned, options).unflatten(0, (batch, q_length))
+            weights = _weights(query, key, spec, ranges, aligned, plain) if wants_weights else None
         return out.contiguous(), weights
 
     return fovea_attention
-
-
-def _is_cross(module, kwargs):
-    return getattr(module, "is_cross_attention", False) or kwargs.get("encoder_hidden_states") is not None

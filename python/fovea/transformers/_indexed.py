@@ -4,7 +4,8 @@
 import torch
 
 from .._functional import attention, attention_weights
-from ._masks import allowed_pairs, is_encoded
+from ._dense import Dense, allowed_pairs
+from ._masks import is_encoded
 from ._own_indexers import takes_ranges
 
 
@@ -17,12 +18,11 @@ def with_indices(qkv, mask, indices, resolved, options, wants_weights, config=No
         resolved (tuple): a spec and its properties.
     """
     (query, key, value), (spec, has) = qkv, resolved
-    batch, heads, q_length, _ = query.shape
-    k_length = key.size(2)
+    heads, q_length, k_length = query.size(1), query.size(2), key.size(2)
     if "positional" in has:
         raise ValueError(f"fovea: '{spec}' compares positions, and the model's indexer chooses the keys of this layer; give "
                          "it a spec without a pattern, such as full or topk(32)")
-    if is_encoded(mask):
+    if is_encoded(mask, query.size(0)):
         if not takes_ranges(config):
             raise NotImplementedError("fovea: the model passes indices of keys without a mask of its pairs; load it with "
                                       "attn_implementation='sdpa'")
@@ -32,7 +32,7 @@ def with_indices(qkv, mask, indices, resolved, options, wants_weights, config=No
             last = torch.arange(k_length - q_length, k_length, device=entries.device)[:, None]
             allowed = entries <= last
         else:
-            allowed = allowed_pairs(mask, q_length, k_length, batch).gather(-1, entries.clamp(min=0))
+            allowed = allowed_pairs(mask, query, k_length).gather(-1, entries.clamp(min=0))
         # Where a query sees fewer keys than its list has places, the rest of the list is any of the others.
         indices = entries.where(allowed, -1).to(torch.int32)
     options = {**options, "indices": indices, "enable_gqa": key.size(1) != heads}
@@ -60,3 +60,16 @@ def listed_blocks(module, block_indices, ranges, k_length):
     sees = torch.repeat_interleave(reads, queries.diff(), output_size=entries.size(0)).to(entries.device)
     options["block_indices"] = entries.where(sees[:, None, None], -1)
     return options
+
+
+def within_blocks(module, dense, block_indices, query, key):
+    """The Dense of a mask, limited to the blocks that an indexer chose."""
+    size, heads = module.config.index_block_size, query.size(1)
+    blocks = -(-key.size(2) // size)
+    chosen = torch.zeros(*block_indices.shape[:3], blocks + 1, dtype=torch.bool, device=key.device)  # the last for -1
+    chosen.scatter_(3, block_indices.long().where(block_indices >= 0, blocks), True)
+    pairs = chosen[..., :blocks].repeat_interleave(size, 3)[..., :key.size(2)]
+    if dense.allowed is not None:
+        pairs = pairs if dense.allowed.size(1) == 1 else pairs.repeat_interleave(heads // pairs.size(1), 1)
+        pairs = pairs & dense.allowed
+    return Dense(pairs, dense.bias)

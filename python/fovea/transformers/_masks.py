@@ -3,9 +3,10 @@
 A batch of B rows with N_q queries and N_k keys becomes a list of sequences in tokens [B N_q] and [B N_k]: each run of
 keys that belong together (a text without its padding, one of several packed documents, a chunk) with the queries that
 stand in it; keys and queries of the padding are sequences of their own, without a partner. `Ranges.encode` puts the list
-into one tensor, which models hand on as the attention mask: [1, 1 + window, 2 or 3, sequences + 1] int64. Its second
-dimension has stride 0 and tells the window, its third whether the mask is causal. Models leave masks of four dimensions
-as they are, so a prepared mask may be handed in again.
+into one tensor, which models hand on as the attention mask: [B + 1, 1 + window, 2 or 3, sequences + 1] int64. The first
+two dimensions have stride 0. The first tells B, and no mask that broadcasts over B rows has its size; the second tells the
+window, the third whether the mask is causal. Models leave masks of four dimensions as they are, so a prepared mask may be
+handed in again. Masks that are no list of ranges stay dense (_dense.py).
 """
 from dataclasses import dataclass
 
@@ -20,11 +21,13 @@ _KNOWN = {"causal_mask_function", "bidirectional_mask_function", "and_masks", "s
 class Ranges:
     """Sequences as offsets into the tokens of queries and keys. `every` are the offsets of the queries where each one
     sees all keys of its row; for masks that are not causal. window: 0 for none, else the last `window` keys, or those at
-    most `window` places away."""
+    most `window` places away. placed: the queries are the last of their keys, as a mask of this text says."""
     queries: torch.Tensor
     keys: torch.Tensor
     every: torch.Tensor | None
     window: int = 0
+    batch: int = 0
+    placed: bool = False
 
     @property
     def causal(self):
@@ -32,20 +35,38 @@ class Ranges:
 
     def encode(self):
         rows = [self.queries, self.keys] + ([] if self.causal else [self.every])
-        return torch.stack(rows)[None, None].expand(1, 1 + self.window, len(rows), -1)
+        return torch.stack(rows)[None, None].expand(self.batch + 1, 1 + self.window, len(rows), -1)
 
     @staticmethod
-    def decode(mask):
-        rows = mask[0, 0]
-        return Ranges(rows[0], rows[1], None if mask.size(2) == 2 else rows[2], mask.size(1) - 1)
+    def decode(mask, q_length, k_length):
+        """Of a layer with so many queries and keys in each row.
+
+        Raises:
+            ValueError: the mask is of other lengths, so that its ranges would reach into other rows.
+        """
+        rows, batch = mask[0, 0], mask.size(0) - 1
+        ranges = Ranges(rows[0], rows[1], None if mask.size(2) == 2 else rows[2], mask.size(1) - 1, batch, True)
+        if torch.compiler.is_compiling():
+            fits = (rows[0, -1] == batch * q_length) & (rows[1, -1] == batch * k_length)
+            torch._assert_async(fits, "fovea: the attention mask is of other lengths than the layer's queries and keys")
+            return ranges
+        queries, keys = int(rows[0, -1]), int(rows[1, -1])
+        if (queries, keys) != (batch * q_length, batch * k_length):
+            raise ValueError(f"fovea: the attention mask is for {queries // max(batch, 1)} queries and "
+                             f"{keys // max(batch, 1)} keys a row, and the layer has {q_length} queries and {k_length} keys; "
+                             "pass a mask of the layer's lengths")
+        return ranges
 
 
-def is_encoded(mask):
-    return isinstance(mask, torch.Tensor) and mask.dim() == 4 and mask.dtype == torch.int64
+def is_encoded(mask, batch):
+    """Whether a mask is of Ranges.encode, for a layer of so many rows."""
+    return (isinstance(mask, torch.Tensor) and mask.dim() == 4 and mask.dtype == torch.int64 and mask.size(2) in (2, 3)
+            and mask.size(0) == batch + 1)
 
 
 def ranges_of(valid, starts, q_length, q_offset, causal, window=0):
-    """
+    """The Ranges of a mask.
+
     Args:
         valid (Tensor): [B, N_k] bool, keys that are no padding.
         starts (Tensor, optional): [B, N_k] bool, keys that begin another document or chunk.
@@ -76,9 +97,9 @@ def ranges_of(valid, starts, q_length, q_offset, causal, window=0):
     aligned = _interleaved(q_begin, torch.where(flat, q_end, q_begin), batch * q_length)
     keys = _interleaved(begins, ends, batch * k_length)
     if causal:
-        return Ranges(aligned, keys, None, window)
+        return Ranges(aligned, keys, None, window, batch)
     if starts is not None:
-        return Ranges(aligned, keys, aligned, window)
+        return Ranges(aligned, keys, aligned, window, batch)
     # All queries of the row at its run of keys that are no padding.
     row = (begins // k_length).clamp(max=batch)
     row_end = ((row + 1) * q_length).clamp(max=batch * q_length)
@@ -88,7 +109,7 @@ def ranges_of(valid, starts, q_length, q_offset, causal, window=0):
     every_begin = torch.where(done & ~first, row_end, (row * q_length).clamp(max=batch * q_length))
     every_end = torch.where(done, row_end, every_begin)
     every = _interleaved(every_begin, every_end, batch * q_length)
-    return Ranges(aligned, keys, every, window)
+    return Ranges(aligned, keys, every, window, batch)
 
 
 def _interleaved(begins, middles, end):
@@ -109,10 +130,6 @@ def _is_known(function):
     return all(map(_is_known, inner))
 
 
-def _refuse(reason):
-    raise NotImplementedError(f"fovea: {reason}; load the model with attn_implementation='sdpa'")
-
-
 def _starts(mask_function, batch, k_length, k_offset, device):
     """Where a key is hidden from the token behind it, another document or chunk begins."""
     places = torch.arange(1, k_length, device=device)[None] + k_offset
@@ -121,36 +138,99 @@ def _starts(mask_function, batch, k_length, k_offset, device):
     return torch.cat([same.new_zeros(batch, 1), ~same.expand(batch, -1)], 1)
 
 
-def ranges_mask(*, batch_size, kv_length, kv_offset=0, mask_function=None, attention_mask=None, q_length=None,
-                q_offset=None, cache_position=None, local_size=None, use_vmap=False, config=None, device=None, **others):
-    """A mask in the form of Ranges.encode, from what transformers gives mask functions, in the forms of 4.57 and 5.x."""
+def _assert_causal(mask_function, batch, k_length, k_offset, device):
+    """In compiled code, which cannot look at the function: no token sees the next one."""
+    places = torch.arange(1, k_length, device=device)[None] + k_offset
+    rows = torch.arange(batch, device=device)[:, None]
+    later = mask_function(rows, torch.zeros_like(rows), (places - 1).expand(batch, -1), places.expand(batch, -1))
+    torch._assert_async(~later.any(), "fovea: the model's mask is another than causal, windowed, chunked or packed; compiled "
+                                      "code needs one of these")
+
+
+def _whole(given):
+    """The arguments of transformers' mask functions under which they leave out no mask."""
+    return {**given, **{name: False for name in ("allow_is_causal_skip", "allow_is_bidirectional_skip") if name in given}}
+
+
+def dense_mask(given):
+    """The mask [B, 1, N_q, N_k] bool, from what transformers gives mask functions."""
+    from transformers.masking_utils import sdpa_mask
+    return sdpa_mask(**_whole(given))
+
+
+def added_mask(given):
+    """The same as numbers to add: 0, or the least of the model's type."""
+    from transformers.masking_utils import eager_mask
+    return eager_mask(**_whole(given))
+
+
+def ranges_mask(**given):
+    """A mask in the form of Ranges.encode, from what transformers gives mask functions, in the forms of 4.57 and 5.x; a
+    dense one if it is no list of ranges."""
+    ranges = _ranges_of(**given)
+    return dense_mask(given) if ranges is None else ranges.encode()
+
+
+def _is_read(others, packed, q_length, q_offset):
+    """Whether the model asks for a mask that is never left out, because it reads the mask itself: Doge adds to it, T5Gemma 2
+    joins two. transformers asks the same for packed documents, and for single steps with a static cache, whose offset is a
+    tensor."""
+    if others.get("allow_is_bidirectional_skip") is False:
+        return True
+    if "allow_is_bidirectional_skip" in others or others.get("allow_is_causal_skip") is not False:
+        return False
+    return not packed and not (q_length == 1 and isinstance(q_offset, torch.Tensor))
+
+
+def _ranges_of(*, batch_size, kv_length, kv_offset=0, mask_function=None, attention_mask=None, q_length=None,
+               q_offset=None, cache_position=None, local_size=None, use_vmap=False, config=None, device=None, **others):
     if cache_position is not None:
         q_length, q_offset = cache_position.shape[0], cache_position[0]
     compiling = torch.compiler.is_compiling()
     plain = getattr(mask_function, "__name__", "") in ("causal_mask_function", "bidirectional_mask_function")
     if use_vmap or not (compiling or mask_function is None or _is_known(mask_function)):
-        _refuse("the model's mask is another than causal, windowed, chunked or packed")
+        return None
     causal = "allow_is_bidirectional_skip" not in others
     chunked = local_size is not None and getattr(config, "attention_chunk_size", None) == local_size
     window = 0 if chunked or local_size is None else int(local_size)
+    if _is_read(others, not plain and _is_packed(mask_function), q_length, q_offset):
+        return None
     device = attention_mask.device if attention_mask is not None else (device or "cpu")
     first = q_offset - kv_offset  # the first query's place among the keys
+    if compiling and causal and not plain and mask_function is not None:
+        _assert_causal(mask_function, batch_size, kv_length, kv_offset, device)
     starts = None if plain or (window and not _is_packed(mask_function)) else _starts(
         mask_function, batch_size, kv_length, kv_offset, device)
+    if not causal and (isinstance(first, torch.Tensor) or first + q_length != kv_length) and q_length != kv_length:
+        return None  # a static cache, whose queries are not the last of its places
     valid = (torch.arange(kv_length, device=device) < first + q_length)[None].expand(batch_size, -1)
     if not causal:
         valid = torch.ones_like(valid)
     if attention_mask is not None:
-        if attention_mask.dim() != 2 or attention_mask.shape[0] not in (1, batch_size):
-            raise ValueError(f"fovea: the attention mask has shape {list(attention_mask.shape)}; expected "
-                             f"[{batch_size}, {kv_length + kv_offset}]")
-        padding = attention_mask.to(torch.bool)
-        missing = kv_length + kv_offset - padding.shape[-1]
-        if missing > 0:
-            padding = torch.nn.functional.pad(padding, (0, missing))
+        padding = _padding(attention_mask, batch_size, kv_length + kv_offset)
         valid = valid & padding[:, kv_offset:kv_offset + kv_length]
-        _check_holes(valid, starts)
-    return ranges_of(valid, starts, q_length, first, causal, window).encode()
+        if not _is_one_range(valid):
+            _check_continued(valid, causal, first)
+            return None
+    return ranges_of(valid, starts, q_length, first, causal, window)
+
+
+def _check_continued(valid, causal, first):
+    """Refuses new tokens right behind padding: the token before them was made from padding, whose queries get zeros here
+    and other numbers in eager."""
+    first = int(first)
+    if not causal or first < 2 or first >= valid.size(1):
+        return
+    if bool((valid[:, first] & ~valid[:, first - 1] & valid[:, :first - 1].any(1)).any()):
+        raise ValueError("fovea: the attention mask has padding between a row's tokens and the ones that continue it; pad on "
+                         "the left")
+
+
+def _padding(mask, batch, length):
+    """A mask of two dimensions as [B, length] bool; places that it leaves out are padding, as in transformers."""
+    if mask.dim() != 2 or mask.shape[0] not in (1, batch):
+        raise ValueError(f"fovea: the attention mask has shape {list(mask.shape)}; expected [{batch}, {length}]")
+    return torch.nn.functional.pad(mask.to(torch.bool), (0, max(0, length - mask.shape[-1])))
 
 
 def _is_packed(function):
@@ -167,36 +247,11 @@ def _names_in(function):
     return names
 
 
-def _check_holes(valid, starts):
-    """The keys of a row are one range."""
-    if starts is not None:
-        return
+def _is_one_range(valid):
+    """Whether the keys of each row are one range. Compiled code takes it for granted, and checks it when it runs."""
     rising = (valid[:, 1:] & ~valid[:, :-1]).sum(1) + valid[:, 0]
-    message = "fovea: the attention mask has padding between a row's tokens; pad on one side"
     if torch.compiler.is_compiling():
-        torch._assert_async((rising <= 1).all(), message)
-    elif bool((rising > 1).any()):
-        raise ValueError(message)
-
-
-def allowed_pairs(mask, q_length, k_length, batch):
-    """[B, N_q, N_k] bool of a mask [B, 1, N_q, N_k], bool or added to scores."""
-    if mask.dim() != 4 or mask.size(1) != 1 or mask.size(-1) < k_length or mask.size(-2) not in (1, q_length):
-        raise ValueError(f"fovea: the attention mask has shape {list(mask.shape)}; expected [{batch}, {k_length}], "
-                         f"or [{batch}, 1, {q_length}, {k_length}] of a causal or padding mask")
-    mask = mask[:, 0, :, :k_length]
-    allowed = mask if mask.dtype == torch.bool else mask > torch.finfo(mask.dtype).min / 2
-    return allowed.expand(batch, q_length, k_length)
-
-
-def from_dense(mask, q_length, k_length, batch):
-    """Ranges of a mask [B, 1, N_q, N_k] that a caller made, bool or added to scores, if it has any."""
-    allowed = allowed_pairs(mask, q_length, k_length, batch)
-    valid, rows = allowed.any(1), allowed.any(2, keepdim=True)
-    earlier = torch.ones(q_length, k_length, dtype=torch.bool, device=mask.device).tril(k_length - q_length)
-    for causal in (False, True):
-        expected = valid[:, None, :] & earlier if causal else valid[:, None, :].expand_as(allowed)
-        if torch.equal(expected & rows, allowed):
-            _check_holes(valid, None)
-            return ranges_of(valid, None, q_length, k_length - q_length if causal else 0, causal)
-    _refuse("the attention mask is of four dimensions and neither causal nor of padding alone")
+        torch._assert_async((rising <= 1).all(), "fovea: the attention mask has padding between a row's tokens; pad on one "
+                                                 "side, or do not compile the model")
+        return True
+    return not bool((rising > 1).any())

@@ -3,13 +3,14 @@ scores all pairs; under a mechanism of Fovea, fovea.index_topk chooses the same 
 the mask stays a list of ranges."""
 import functools
 import inspect
+import re
 import sys
 
 import torch
 from torch import nn
 
 from ._chosen import choose
-from ._masks import Ranges, ranges_mask
+from ._masks import Ranges, added_mask, dense_mask, is_encoded, ranges_mask
 
 # By model_type: the function of the model's file that turns an indexer's queries and keys by their positions.
 ROTARY = {"deepseek_v32": "apply_rotary_pos_emb", "axk2": "apply_rotary_pos_emb",
@@ -20,6 +21,8 @@ _LINES = ["q = self.wq_b(q_resid)", "k = self.k_norm(self.wk(hidden_states)).uns
           "scores = F.relu(scores)", ".float() * (self.n_heads**-0.5)"]
 _PARAMETERS = ["self", "hidden_states", "q_resid", "position_embeddings", "attention_mask", "position_ids", "cache"]
 _replaced = set()  # model types
+_READS = re.compile(r"\bmask\.dtype == torch\.bool|attention_mask\.dtype == torch\.bool|attention_scores \+ attention_mask")
+_readers = set()  # model types whose own code reads the mask of pairs
 
 
 def takes_ranges(config):
@@ -31,12 +34,29 @@ def mask(**given):
     """The mask function of transformers' AttentionMaskInterface."""
     config = given.get("config")
     indexed = getattr(config, "index_topk", None) or "indexed_attention" in (getattr(config, "layer_types", None) or ())
+    if not indexed:
+        return added_mask(given) if getattr(config, "model_type", None) in _readers else ranges_mask(**given)
     # Windows are of layers without an indexer.
-    if not indexed or given.get("local_size") is not None or takes_ranges(config):
-        return ranges_mask(**given)
+    if given.get("local_size") is not None or takes_ranges(config):
+        return ranges_mask(**{**given, "allow_is_causal_skip": True})
     # Other indexers read the mask themselves, pair by pair; their scores are as large.
-    from transformers.masking_utils import sdpa_mask
-    return sdpa_mask(**{**given, "allow_is_causal_skip": False})
+    return dense_mask(given)
+
+
+@functools.lru_cache(maxsize=None)
+def _reads_mask(name):
+    try:
+        return _READS.search(inspect.getsource(sys.modules[name])) is not None
+    except (KeyError, OSError, TypeError):
+        return False
+
+
+def note_readers(model):
+    """Notes the parts of a model whose file computes with the mask itself, so that they get one of pairs."""
+    for module in model.modules():
+        kind = getattr(getattr(module, "config", None), "model_type", None)
+        if kind is not None and _reads_mask(type(module).__module__):
+            _readers.add(kind)
 
 
 def replace_forward(model):
@@ -66,7 +86,7 @@ def _over_ranges(forward, rotate):
     @torch.no_grad()
     def over_ranges(self, hidden_states, q_resid, position_embeddings, attention_mask, position_ids=None, cache=None,
                     **others):
-        if attention_mask.dtype != torch.int64:
+        if not is_encoded(attention_mask[:, None], hidden_states.size(0)):
             return forward(self, hidden_states, q_resid, position_embeddings, attention_mask, position_ids, cache=cache,
                            **others)
         batch, queries = hidden_states.shape[:2]
@@ -81,7 +101,7 @@ def _over_ranges(forward, rotate):
         weights = weights * (self.n_heads ** -0.5 * self.softmax_scale)
         # A count that differs from text to text would be compiled anew for each.
         count = self.index_topk if torch.compiler.is_compiling() else min(self.index_topk, k.size(1))
-        ranges = Ranges.decode(attention_mask[None])
+        ranges = Ranges.decode(attention_mask[:, None], queries, k.size(1))
         return choose((q, k.to(q.dtype), weights), count, ranges, ranges.causal)
 
     return over_ranges

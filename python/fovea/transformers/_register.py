@@ -3,10 +3,10 @@ import functools
 import sys
 import warnings
 
-from . import _indexer
+from . import _cross, _indexer
 from ._attention import function
 from ._names import PREFIX, parse
-from ._own_indexers import mask, replace_forward
+from ._own_indexers import mask, note_readers, replace_forward
 
 KEY = "fovea_attention"  # in config.json
 
@@ -68,6 +68,11 @@ def check_interface(model, name):
                          "whose file uses ALL_ATTENTION_FUNCTIONS do")
 
 
+def _look_at(model):
+    _cross.watch(model)
+    note_readers(model)
+
+
 def install():
     """Lets transformers restore the mechanism that a checkpoint's config.json names, and refuse names for models that
     would ignore them. `register` calls it."""
@@ -89,6 +94,7 @@ def install():
         if requested is not None and requested.startswith(PREFIX):
             check_interface(self, requested)
             replace_forward(self)
+            _look_at(self)  # a loaded model; one in the making is looked at by post_init
         return inner(self, requested, *arguments)
 
     get_correct_attn_implementation.by_fovea = True
@@ -98,6 +104,8 @@ def install():
     @functools.wraps(inner_end)
     def post_init(self):
         inner_end(self)
+        if str(self.config._attn_implementation).startswith(PREFIX):
+            _look_at(self)
         _indexer.restore(self, KEY)
 
     PreTrainedModel.post_init = post_init

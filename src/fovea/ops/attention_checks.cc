@@ -2,6 +2,8 @@
 
 #include <ATen/core/grad_mode.h>
 
+#include <cmath>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -77,9 +79,16 @@ void check_inputs(const CoreTensors& inputs, const kernels::KeySharing& keys) {
   }
 }
 
+void check_scale(std::optional<double> scale, std::string_view caller) {
+  // Kernels take it as float32.
+  if (!scale || std::abs(*scale) <= std::numeric_limits<float>::max()) return;
+  throw Error(cat(caller, ": scale is ", *scale, "; expected a finite number of float32, or none for 1 / sqrt(D)"));
+}
+
 void check_options(const CoreTensors& inputs, const AttentionOptions& options) {
   const auto& [q, k, v] = inputs;
   check_devices(q.device(), options);
+  check_scale(options.scale, "attention");
   if (options.drawn_seed && (options.drawn_seed->dim() != 0 || options.drawn_seed->scalar_type() != at::kLong)) {
     throw Error(cat("attention: dropout_seed is ", options.drawn_seed->scalar_type(), " of shape ",
                     shape(*options.drawn_seed), "; expected int64 of no dimension"));

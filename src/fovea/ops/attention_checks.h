@@ -1,5 +1,7 @@
 #pragma once
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "fovea/ops/attention.h"
 #include "fovea/ops/attention_core.h"
@@ -12,6 +14,9 @@ std::string shape(const at::Tensor& x);  // "[2, 8, 100, 64]"
 
 // q, k and v: [T, H, D] or [B, H, N, D], of one floating type, on one device; k and v have the heads that q's read.
 void check_inputs(const CoreTensors& inputs, const kernels::KeySharing& keys = {});
+
+// A scale of scores, if any: NaN, infinity and what float32 cannot hold are Errors that begin with the caller's name.
+void check_scale(std::optional<double> scale, std::string_view caller);
 
 // The options of a call on inputs that passed check_inputs().
 void check_options(const CoreTensors& inputs, const AttentionOptions& options);

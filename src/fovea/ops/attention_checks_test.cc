@@ -3,6 +3,9 @@
 #include <ATen/ops/empty.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <optional>
+
 #include "fovea/base/error.h"
 
 namespace fovea::ops {
@@ -22,6 +25,12 @@ TEST(AttentionChecks, SavedBuffersHaveTheirSizeOnTheCpu) {
   EXPECT_THROW(check(at::kCPU, 0, 0), Error);
   EXPECT_NO_THROW(check(at::kMeta, 0, 0));
   EXPECT_NO_THROW(check(at::kMeta, 2, 3));
+}
+
+TEST(AttentionChecks, ScalesAreFiniteInFloat32) {
+  for (const double good : {-3.0, 0.0, 1e38}) EXPECT_NO_THROW(check_scale(good, "attention"));
+  EXPECT_NO_THROW(check_scale(std::nullopt, "attention"));
+  for (const double bad : {std::nan(""), HUGE_VAL, -HUGE_VAL, 1e39}) EXPECT_THROW(check_scale(bad, "attention"), Error);
 }
 
 }  // namespace

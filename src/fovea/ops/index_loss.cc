@@ -126,6 +126,7 @@ at::Tensor index_target(const at::Tensor& q, const at::Tensor& k, const at::Tens
                         std::optional<double> scale) {
   const at::NoGradGuard constant;
   check_target_inputs(q, k, indices);
+  check_scale(scale, "index_target");
   check_indices(indices, k.size(2), "index_target");
   const double factor = scale.value_or(1 / std::sqrt(static_cast<double>(q.size(3))));
   if (!fits_kernels({q, k})) return composite_target(q, k, indices, factor);

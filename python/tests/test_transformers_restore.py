@@ -3,6 +3,7 @@ not."""
 import copy
 import io
 import json
+import os
 import pickle
 import subprocess
 import sys
@@ -25,15 +26,22 @@ def stored(folder):
     return json.loads((folder / "config.json").read_text())
 
 
+def started(folder, code, *arguments):
+    """A process that finds what this one finds."""
+    return subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, cwd=folder,
+                          env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))})
+
+
 @pytest.mark.parametrize("imports, expected", [
     ("import fovea\nfrom transformers import AutoModelForCausalLM", NAME),
     ("from transformers import AutoModelForCausalLM\nimport fovea", NAME),
     ("import transformers\nimport fovea\nfrom transformers import AutoModelForCausalLM", NAME),
-    ("from transformers import AutoModelForCausalLM", "ValueError")])
+    pytest.param("from transformers import AutoModelForCausalLM", "ValueError", marks=pytest.mark.skipif(
+        hf.VERSION < (5, 0), reason="transformers 4 does not read the name in config.json"))])
 def test_any_order_of_imports(tmp_path, imports, expected):
     fovea.sparsify(hf.model("llama"), SPEC).save_pretrained(tmp_path)
     code = f"{imports}\nprint(AutoModelForCausalLM.from_pretrained({str(tmp_path)!r}).config._attn_implementation)"
-    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path)
+    told = started(tmp_path, code)
     assert told.stdout.strip() == expected or f"{expected}: " in told.stderr and NAME in told.stderr
 
 
@@ -71,7 +79,7 @@ def vision_and_text():
 
 
 @pytest.mark.parametrize("names, expected", [
-    (NAME, [NAME, NAME, NAME]), ({"": "sdpa", "text_config": NAME, "vision_config": "eager"}, ["sdpa", NAME, "eager"])])
+    (NAME, [NAME, NAME, NAME]), ({"": "sdpa", "text_config": NAME, "vision_config": "sdpa"}, ["sdpa", NAME, "sdpa"])])
 def test_parts_of_a_model_keep_their_mechanism(tmp_path, names, expected):
     made = vision_and_text()
     fovea.transformers.register(SPEC)
@@ -129,7 +137,8 @@ def test_other_processes_load_pickled_models(tmp_path):
     code = ("import sys, fovea, transformers, torch\n"
             "model, ids, mask = torch.load(sys.argv[1], weights_only=False)\n"
             "torch.save(model(ids, attention_mask=mask).logits, sys.argv[1])")
-    subprocess.run([sys.executable, "-c", code, str(tmp_path / "model")], check=True, cwd=tmp_path)
+    told = started(tmp_path, code, str(tmp_path / "model"))
+    assert told.returncode == 0, told.stderr
     torch.testing.assert_close(torch.load(tmp_path / "model"), expected)
 
 

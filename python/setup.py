@@ -2,7 +2,6 @@
 
 An editable package has none: it finds what ./fovea.sh build makes in its clone.
 """
-import json
 import os
 import shutil
 import subprocess
@@ -12,24 +11,10 @@ from pathlib import Path
 from setuptools import Distribution, setup
 from setuptools.command.build_py import build_py
 
+from build_backend import installed_torch
+
 CLONE = Path(__file__).resolve().parent.parent
 NAME = "libfovea_ops.so"
-LEAST, MOST = (2, 11), (2, 13)  # versions of torch that the operators are written for
-
-
-def installed_torch():
-    """Version and CMake folder of the environment's torch. pip hides the environment from this process by PYTHONPATH."""
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    code = "import json, torch; print(json.dumps([torch.__version__, torch.utils.cmake_prefix_path]))"
-    found = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, cwd="/")
-    if found.returncode:
-        raise SystemExit(f"fovea: no torch in the environment of {sys.executable}; the operators are built against it. "
-                         "Install it first: pip install torch")
-    version, folder = json.loads(found.stdout.splitlines()[-1])
-    if not LEAST <= tuple(map(int, version.split(".")[:2])) <= MOST:
-        raise SystemExit(f"fovea: got torch {version}; expected {LEAST[0]}.{LEAST[1]} to {MOST[0]}.{MOST[1]}; "
-                         "install one of these first")
-    return version, Path(folder) / "Torch"
 
 
 def run(*command):
@@ -41,7 +26,7 @@ def run(*command):
 
 def build_library(folder, torch):
     """Builds libfovea_ops.so in `folder` and returns its path."""
-    print(f"fovea: building the operators against torch in {torch}; a few minutes on two cores", file=sys.stderr, flush=True)
+    print(f"fovea: building the operators against torch in {torch}; about ten minutes on two cores", file=sys.stderr, flush=True)
     run("cmake", "-S", CLONE, "-B", folder, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release", "-DFOVEA_OPERATORS=ON",
         "-DCMAKE_SKIP_RPATH=ON", f"-DTorch_DIR={torch}")
     run("cmake", "--build", folder, "--target", "fovea_ops", "--parallel", str(os.cpu_count() or 1))

@@ -23,8 +23,10 @@ def test_both_tables_know_both_spellings(tmp_path):
         assert name in transformers.masking_utils.ALL_MASK_ATTENTION_FUNCTIONS.valid_keys()
         made = transformers.AutoModelForCausalLM.from_pretrained(tmp_path, attn_implementation=name)
         assert made.config._attn_implementation == name
-    with pytest.raises(ValueError, match="attn_implementation"):
-        transformers.AutoModelForCausalLM.from_pretrained(tmp_path, attn_implementation="fovea:topk(8)")
+    made = transformers.AutoModelForCausalLM.from_pretrained(tmp_path, attn_implementation="fovea:topk(8)")
+    assert made.config._attn_implementation == "fovea:topk(8)"  # names that were not registered are read as they come
+    with pytest.raises(fovea.SpecError, match="topq"):
+        transformers.AutoModelForCausalLM.from_pretrained(tmp_path, attn_implementation="fovea:topq(8)")
 
 
 def test_models_begin_without_memory():

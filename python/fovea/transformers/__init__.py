@@ -7,14 +7,15 @@
 
 Importing this package does not import transformers; `register`, `sparsify` and `sweep` do. docs/huggingface.md explains.
 """
-import sys
-
+from . import _peft
+from ._imports import when_imported
+from ._index_loss import index_loss
 from ._indexer import indexers
 from ._models import sparsify, sweep
 from ._names import Mechanism, parse
 from ._register import install, register
 
-__all__ = ["Mechanism", "indexers", "install", "parse", "register", "sparsify", "sweep"]
+__all__ = ["Mechanism", "index_loss", "indexers", "install", "parse", "register", "sparsify", "sweep"]
 
-if "transformers" in sys.modules and hasattr(sys.modules["transformers"], "__version__"):
-    install()
+when_imported("transformers.modeling_utils", install)
+when_imported("peft", _peft.install)

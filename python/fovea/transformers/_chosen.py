@@ -25,19 +25,6 @@ def _probabilities(query, key, indices, scale):
     return weights.masked_fill(missing, 0)
 
 
-class _WithLoss(torch.autograd.Function):
-    """Hands `x` on; in backward, `loss` counts as if it had been added to the model's loss."""
-
-    @staticmethod
-    def forward(ctx, x, loss):
-        ctx.save_for_backward(loss)
-        return x.view_as(x)
-
-    @staticmethod
-    def backward(ctx, grad):
-        return grad, torch.ones_like(ctx.saved_tensors[0])
-
-
 def choose(parts, count, ranges, causal):
     """The keys that an indexer chooses in a batch, [B, S, count], as places in their row; -1 for none."""
     q, k, weights = (x.detach() for x in parts)
@@ -52,8 +39,8 @@ def choose(parts, count, ranges, causal):
 
 
 def chosen_attention(module, query, key, value, count, *, ranges, causal, scale, dropout):
-    """(output [B, S, H, D_v], the indices that it is over) of a layer with an indexer. In training, backward teaches the
-    indexer as well."""
+    """(output [B, S, H, D_v], the indices that it is over) of a layer with an indexer. During a call of the model in
+    training, the indexer's loss waits at the indexer for the model's."""
     indexer = getattr(module, NAME, None)
     if indexer is None:
         raise ValueError(f"fovea: {type(module).__name__} has no indexer; call fovea.sparsify(model, 'dsa({count})')")
@@ -61,12 +48,14 @@ def chosen_attention(module, query, key, value, count, *, ranges, causal, scale,
     parts = indexer(query, key)
     indices = choose(parts, count, ranges, causal)
     out = attention_over(query, key, value, indices, scale, dropout)
+    # Outside of such a call too: gradient checkpointing computes all that it did in the first pass once more.
     if module.training and torch.is_grad_enabled() and parts[0].requires_grad:
         wide = choose(parts, count * indexer.candidates, ranges, causal)
         loss = index_loss(*parts, wide, index_target(query, key, wide, scale))
         if not torch.compiler.is_compiling():
             indexer.loss = loss.detach()
-        out = _WithLoss.apply(out, loss)
+        if indexer.collects:
+            indexer.pending = loss if indexer.pending is None else indexer.pending + loss
     return out, indices
 
 

@@ -28,6 +28,7 @@ class Indexer(nn.Module):
         self.key = nn.Linear(key_heads * head_dim, self.width, bias=False, **factory)
         self.weights = nn.Linear(attention_heads * head_dim, self.heads, **factory)
         self.loss = None  # of the last call in training, for logs
+        self.collects, self.pending = False, None  # during a call of the model: whether the loss is wanted; the loss
         if self.key.weight.device.type != "meta":
             self._begin(shape)
 

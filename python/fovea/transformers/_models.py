@@ -1,11 +1,14 @@
 """Mechanisms of loaded models: swapped, and compared."""
 import re
+import sys
 
 import torch
 
 from . import _attention, _indexer
+from ._index_loss import join
 from ._names import chosen_keys, parse
-from ._register import KEY, check_interface, enter
+from ._peft import remember
+from ._register import check_interface, enter, names
 
 _NUMBER = re.compile(r"\.(\d+)(?:\.|$)")
 _ATTENTION = re.compile("attn|attention", re.IGNORECASE)
@@ -27,26 +30,48 @@ def _check_layers(model, mechanism):
             raise ValueError(f"fovea: '{mechanism.text}' names layers {named}, and the model has 0 to {layers - 1}")
 
 
-def _check_called(model, name):
-    """Raises at the model's next call if that call does not come to Fovea's function."""
-    before = _attention.calls
+class _CallCheck:
+    """A hook that raises after the model's next call if that call did not come to Fovea's function. A class of a module,
+    so that a model can be pickled and copied before its first call."""
 
-    def after_call(module, *_):
-        handle.remove()
-        if name == module.config._attn_implementation and _attention.calls == before and not torch.compiler.is_compiling():
-            raise RuntimeError(f"fovea: {type(module).__name__} accepted '{name}' and did not call it; its "
+    def __init__(self, name):
+        self.name, self.before = name, _attention.calls
+
+    def __getstate__(self):
+        return self.name
+
+    def __setstate__(self, name):
+        self.__init__(name)
+
+    def __call__(self, module, *_):
+        if torch.compiler.is_compiling():
+            return
+        for key in [key for key, hook in module._forward_hooks.items() if hook is self]:
+            del module._forward_hooks[key]
+        if self.name == module.config._attn_implementation and _attention.calls == self.before:
+            raise RuntimeError(f"fovea: {type(module).__name__} accepted '{self.name}' and did not call it; its "
                                "attention is its own")
 
-    handle = model.register_forward_hook(after_call)
+
+def _check_called(model, name):
+    for key in [key for key, hook in model._forward_hooks.items() if isinstance(hook, _CallCheck)]:
+        del model._forward_hooks[key]
+    model.register_forward_hook(_CallCheck(name))
+
+
+def _bare(model):
+    """The model of transformers inside one of PEFT's."""
+    unwrap = getattr(model, "get_base_model", None)
+    return unwrap() if unwrap and "peft" in sys.modules else model
 
 
 def sparsify(model, spec, *, index_heads=None, index_width=None, index_candidates=None):
-    """Swaps the mechanism of a loaded model of transformers, and returns the model. `save_pretrained` writes the spec to
-    config.json as "fovea_attention", from where `from_pretrained` restores it once fovea.transformers is installed
-    (`register` and `sparsify` do that; so does importing fovea after transformers).
+    """Swaps the mechanism of a loaded model of transformers, and returns the model. `save_pretrained` writes it to
+    config.json, from where `from_pretrained` restores it in a program that has imported fovea; transformers alone
+    refuses the checkpoint and names the mechanism.
 
     Args:
-        model (PreTrainedModel): any that calls attention functions by name.
+        model (PreTrainedModel): any that calls attention functions by name, also inside a PeftModel.
         spec (str): as of `register`, or dsa(k): each query attends to the k keys that an indexer chooses, new parameters
             of the model. In training, backward adds the indexers' loss to the model's; make the optimizer afterwards.
         index_heads, index_width, index_candidates (int, optional): heads and head size of the indexers, and how many keys
@@ -55,10 +80,14 @@ def sparsify(model, spec, *, index_heads=None, index_width=None, index_candidate
         SpecError, ValueError: the text does not parse or fit, or the model has an attention of its own.
         RuntimeError: at the model's next call, if it does not come to the mechanism.
     """
-    mechanism = _swap(model, spec, {"heads": index_heads, "width": index_width, "candidates": index_candidates})
-    _indexer.detach(model, lambda path, layer: chosen_keys(mechanism.spec(layer)) is not None)
-    if not mechanism.has_indexer and hasattr(model.config, _indexer.NAME):
-        delattr(model.config, _indexer.NAME)
+    inner = _bare(model)
+    mechanism = _swap(inner, spec, {"heads": index_heads, "width": index_width, "candidates": index_candidates})
+    _indexer.detach(inner, lambda path, layer: chosen_keys(mechanism.spec(layer)) is not None)
+    join(inner)
+    if not mechanism.has_indexer and hasattr(inner.config, _indexer.NAME):
+        delattr(inner.config, _indexer.NAME)
+    for holder in {id(m): m for m in (inner, model)}.values():
+        remember(holder)
     return model
 
 
@@ -74,11 +103,11 @@ def _swap(model, spec, sizes):
     name = enter(mechanism, spec)
     check_interface(model, name)
     _number_layers(model)
-    setattr(model.config, KEY, mechanism.text)
     model.set_attn_implementation(name)
     if mechanism.has_indexer:
         _indexer.attach(model, mechanism, sizes)
         setattr(model.config, _indexer.NAME, sizes)
+        join(model)
     _check_called(model, name)
     return mechanism
 
@@ -97,30 +126,26 @@ def sweep(model, batch, specs):
         if batch.get("attention_mask") is not None:
             labels[batch["attention_mask"] == 0] = -100
         batch["labels"] = labels
-    own, training = model.config._attn_implementation, model.training
-    stored = {key: getattr(model.config, key, None) for key in (KEY, _indexer.NAME)}
-    indexers = _indexer.indexers(model)
+    inner, training = _bare(model), model.training
+    own, sizes = names(inner.config), getattr(inner.config, _indexer.NAME, None)
+    indexers = _indexer.indexers(inner)
     losses = {}
     model.eval()
     try:
         for spec in specs:
             if spec in ("sdpa", "eager"):
-                _set(model, spec, dict.fromkeys(stored))
+                inner.set_attn_implementation(spec)
             else:
-                _swap(model, spec, {})
+                _swap(inner, spec, {})
             with torch.no_grad():
                 losses[spec] = float(model(**batch).loss)
     finally:
-        _indexer.detach(model, lambda path, layer: path in indexers)
-        _set(model, own, stored)
+        _indexer.detach(inner, lambda path, layer: path in indexers)
+        join(inner)
+        inner.set_attn_implementation(own)
+        if sizes is not None:
+            setattr(inner.config, _indexer.NAME, sizes)
+        elif hasattr(inner.config, _indexer.NAME):
+            delattr(inner.config, _indexer.NAME)
         model.train(training)
     return losses
-
-
-def _set(model, name, stored):
-    for key, value in stored.items():
-        if value is not None:
-            setattr(model.config, key, value)
-        elif hasattr(model.config, key):
-            delattr(model.config, key)
-    model.set_attn_implementation(name)

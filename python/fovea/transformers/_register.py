@@ -5,6 +5,7 @@ import warnings
 
 from . import _cross, _indexer
 from ._attention import function
+from ._index_loss import join
 from ._names import PREFIX, parse
 from ._own_indexers import mask, note_readers, replace_forward
 
@@ -73,33 +74,103 @@ def _look_at(model):
     note_readers(model)
 
 
+def mechanism_of(config):
+    """The text of the mechanism that a model of this configuration computes; None if it is not one of Fovea's."""
+    name = getattr(config, "_attn_implementation", None)
+    return parse(name).text if isinstance(name, str) and name.startswith(PREFIX) else None
+
+
+def _sub_configs(config):
+    return [(key, sub) for key in getattr(config, "sub_configs", None) or () if (sub := getattr(config, key, None)) is not None]
+
+
+def names(config):
+    """The names of a configuration's attentions as transformers reads them: one text, or {"": own, part: names} where
+    parts differ."""
+    own = getattr(config, "_attn_implementation", None)
+    parts = {key: names(sub) for key, sub in _sub_configs(config)}
+    return own if all(names == own for names in parts.values()) else {"": own, **parts}
+
+
+def _has_mechanism(found):
+    if isinstance(found, dict):
+        return any(map(_has_mechanism, found.values()))
+    return isinstance(found, str) and found.startswith(PREFIX)
+
+
+def _write(config, out):
+    """Writes the mechanism to the dictionary that becomes config.json, from what the model computes. transformers itself
+    reads "attn_implementation", so that it refuses the checkpoint where fovea was not imported."""
+    found, own = names(config), mechanism_of(config)
+    for key in (KEY, "attn_implementation"):
+        out.pop(key, None)
+    if _has_mechanism(found):
+        out["attn_implementation"] = found
+    if own is not None:
+        out[KEY] = own
+    else:
+        out.pop(_indexer.NAME, None)
+
+
+def _restore(config):
+    """For a configuration that names only the mechanism of the whole, which goes to parts without an own one too."""
+    stored = getattr(config, KEY, None)
+    if stored is None or getattr(config, "_attn_implementation", None) is not None:
+        return
+    config._attn_implementation_internal = enter(parse(stored), stored)
+    for _, sub in _sub_configs(config):
+        if getattr(sub, "_attn_implementation", None) is None:
+            sub._attn_implementation = config._attn_implementation
+
+
+def _is(name, text):
+    return name.startswith(PREFIX) and parse(name).text == parse(text).text
+
+
+def _checked(model, requested):
+    """The implementation that a model asks for, registered if it is Fovea's and the model can call it."""
+    stored = getattr(model.config, KEY, None)
+    if stored is not None and requested is None:
+        _restore(model.config)
+        requested = model.config._attn_implementation
+    elif stored is not None and mechanism_of(model.config) != stored and not _is(requested, stored):
+        warnings.warn(f"the checkpoint's config.json names the attention '{PREFIX}{stored}'; loading it with "
+                      f"'{requested}'", stacklevel=3)
+    if requested is not None and requested.startswith(PREFIX):
+        enter(parse(requested), requested)
+        check_interface(model, requested)
+        replace_forward(model)
+        _look_at(model)  # a loaded model; one in the making is looked at by post_init
+    return requested
+
+
+def _keep(config, name):
+    """The configuration's own note of the mechanism follows what the model computes."""
+    if isinstance(name, str) and name.startswith(PREFIX):
+        setattr(config, KEY, parse(name).text)
+    elif hasattr(config, KEY):
+        delattr(config, KEY)
+
+
 def install():
-    """Lets transformers restore the mechanism that a checkpoint's config.json names, and refuse names for models that
-    would ignore them. `register` calls it."""
+    """Lets transformers restore the mechanism that a checkpoint's config.json names, store the one that a model has, and
+    refuse names for models that would ignore them. Importing fovea calls it once transformers is there."""
     _transformers()
-    from transformers import PreTrainedModel
+    from transformers import PretrainedConfig, PreTrainedModel
 
     inner = PreTrainedModel.get_correct_attn_implementation
     if getattr(inner, "by_fovea", False):
         return
 
     @functools.wraps(inner)
-    def get_correct_attn_implementation(self, requested, *arguments):
-        stored = getattr(self.config, KEY, None)
-        if stored is not None and requested is None:
-            requested = enter(parse(stored), stored)
-        elif stored is not None and requested != PREFIX + stored:
-            warnings.warn(f"the checkpoint's config.json names the attention '{PREFIX}{stored}'; loading it with "
-                          f"'{requested}'", stacklevel=2)
-        if requested is not None and requested.startswith(PREFIX):
-            check_interface(self, requested)
-            replace_forward(self)
-            _look_at(self)  # a loaded model; one in the making is looked at by post_init
-        return inner(self, requested, *arguments)
+    def get_correct_attn_implementation(self, requested, *arguments, **named):
+        result = inner(self, _checked(self, requested), *arguments, **named)
+        _keep(self.config, result)
+        return result
 
     get_correct_attn_implementation.by_fovea = True
     PreTrainedModel.get_correct_attn_implementation = get_correct_attn_implementation
-    inner_end = PreTrainedModel.post_init
+    inner_end, inner_dict = PreTrainedModel.post_init, PretrainedConfig.to_dict
 
     @functools.wraps(inner_end)
     def post_init(self):
@@ -107,5 +178,20 @@ def install():
         if str(self.config._attn_implementation).startswith(PREFIX):
             _look_at(self)
         _indexer.restore(self, KEY)
+        join(self)
+
+    @functools.wraps(inner_dict)
+    def to_dict(self):
+        out = inner_dict(self)
+        _write(self, out)
+        return out
+
+    def __setstate__(self, state):
+        self.__dict__.update(state)
+        name = state.get("_attn_implementation_internal")
+        if isinstance(name, str) and name.startswith(PREFIX):
+            enter(parse(name), name)  # a model that another process has pickled
 
     PreTrainedModel.post_init = post_init
+    PretrainedConfig.to_dict = to_dict
+    PretrainedConfig.__setstate__ = __setstate__

@@ -177,18 +177,18 @@ class Choice(Refusals):
         for command in (["translate", "--input", both[0]], ["score", "--train-sets", *both], ["align", "--train-sets", *both],
                         ["filter", "--train-sets", *both], ["analyze", "--train-sets", *both],
                         ["report", "--train-sets", *both, "--output", PLACE.folder / "report.html"]):
-            said = checked(command[0], "--model", self.model, *command[1:]).stderr
+            said = checked(command[0], "--model", self.model, "--log-level", "debug", *command[1:]).stderr
             self.assertEqual(len(re.findall(name, said, re.M)), 1, said)
             self.assertEqual(warnings(said), [], said)
-        said = checked("embed", "--model", self.model, "--pieces", stdin="un\n").stderr
+        said = checked("embed", "--model", self.model, "--pieces", "--log-level", "debug", stdin="un\n").stderr
         self.assertRegex(said, re.compile(name, re.M))
         said = train(PLACE.folder / "from-it", "--pretrained-model", self.model, updates=1)
         self.assertRegex(said, re.compile(name, re.M))
         output = PLACE.folder / "mean"
         said = checked("average", "--model", self.model, "--last", 2, "--output", output).stderr
         self.assertIn("averaging update-00000008, update-00000012 of ", said)
-        self.assertIn("mean, a model alone", self.said(output))
-        self.assertEqual(self.said(self.model, "--quiet"), "")
+        self.assertIn("mean, a model alone", self.said(output, "--log-level", "debug"))
+        self.assertNotIn("checkpoint", self.said(self.model))
 
     def test_a_fallback_warns(self):
         for name in ("best", "last"):

@@ -5,6 +5,7 @@
 #include "fovea/app/options.h"
 #include "fovea/base/error.h"
 #include "fovea/base/strings.h"
+#include "fovea/spec/logging.h"
 #include "fovea/spec/run_options.h"
 #include "fovea/tasks/tagging/clause_tagger.h"
 #include "fovea/text/clause_command.h"
@@ -12,7 +13,7 @@
 namespace fovea::app {
 namespace {
 
-struct ClausesConfig : text::ClauseOptions, MachineOptions {
+struct ClausesConfig : text::ClauseOptions, MachineOptions, LogOptions {
   int64_t mini_batch_words = 4096;
 
   static auto fields() {
@@ -20,7 +21,7 @@ struct ClausesConfig : text::ClauseOptions, MachineOptions {
         text::ClauseOptions::fields(),
         std::tuple(number("mini-batch-words", &ClausesConfig::mini_batch_words,
                           "with --tagger: pieces computed together; results do not depend on it", 1, 1e9)),
-        MachineOptions::fields());
+        MachineOptions::fields(), LogOptions::fields());
   }
 };
 
@@ -49,6 +50,7 @@ int run_clauses(const std::vector<std::string>& arguments) {
       "  fovea clauses --label < words-and-tags > words-tags-and-labels\n"
       "  fovea clauses --level 6 --tag-column 2 < words-and-tags");
   if (!options.parse(arguments)) return 0;
+  configure_log(config, config.inputs());
   require_tagger_for_its_options(config);
   text::run_clauses(config,
                     [&] { return tagging::load_clause_tagger(config.tagger, config, config.mini_batch_words); });

@@ -9,6 +9,7 @@
 #include "fovea/base/error.h"
 #include "fovea/base/strings.h"
 #include "fovea/spec/config_problems.h"
+#include "fovea/spec/logging.h"
 #include "fovea/tasks/bert/bertscore.h"
 
 namespace fovea::app {
@@ -33,7 +34,9 @@ int run_evaluate(const std::vector<std::string>& arguments) {
       "--reference REF < translations");
   options.add(config, "Options");
   bert::BertScoreOptions bertscore;
+  LogOptions log_options;
   options.add(bertscore, "BERTScore (--metrics bertscore)");
+  options.add(log_options, "Options");
   options.epilogue(
       "  fovea evaluate --reference test.de < test.out\n"
       "  fovea evaluate --reference test.de --metrics bleu chrf --json < test.out\n"
@@ -42,6 +45,7 @@ int run_evaluate(const std::vector<std::string>& arguments) {
       "test.out\n"
       "  fovea evaluate --reference test.cap.1 test.cap.2 test.cap.3 --metrics coco-bleu cider < test.out");
   if (!options.parse(arguments)) return 0;
+  configure_log(log_options, {config.reference, {config.input}, config.baseline, {bertscore.baseline}});
   const bool wants_bertscore = std::ranges::find(config.metrics, bert::kBertScore) != config.metrics.end();
   if (!wants_bertscore) require_no_bertscore_options(bertscore);
   if (wants_bertscore) {

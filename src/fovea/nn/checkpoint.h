@@ -31,7 +31,8 @@ enum class Load : uint8_t { kIdentity, kModel, kAll };  // kIdentity: task and c
 // `folder` is a checkpoint, or a run's folder: then its `best` (kModel; `last` if no validation chose one) or its
 // `last` (kAll). What is damaged, missing or of another version throws an Error that names the file and the tensor;
 // only kAll of a run's folder, which is how a run resumes, warns and goes back to the newest whole one before it.
-// kModel logs which checkpoint it is; a link of the run that leads nowhere, or is missing, is a warning.
+// kModel logs which checkpoint it is, at the level debug; a link of the run that leads nowhere, or is missing, is a
+// warning.
 // `option` is the flag that named the folder.
 Checkpoint load_checkpoint(const std::filesystem::path& folder, Load what, std::string_view option = "--model");
 

@@ -1,6 +1,5 @@
 #include "fovea/nn/checkpoint_choice.h"
 
-#include <charconv>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -9,6 +8,7 @@
 #include "fovea/base/error.h"
 #include "fovea/base/file.h"
 #include "fovea/base/log.h"
+#include "fovea/base/numbers.h"
 #include "fovea/base/strings.h"
 #include "fovea/nn/checkpoint_files.h"
 #include "fovea/nn/paths.h"
@@ -30,14 +30,9 @@ std::map<std::string, std::string> progress_of(const fs::path& checkpoint) {
 }
 
 template <class T>
-std::optional<T> number_in(const std::map<std::string, std::string>& progress, const std::string& name) {
+std::optional<T> progress_value(const std::map<std::string, std::string>& progress, const std::string& name) {
   const auto found = progress.find(name);
-  if (found == progress.end()) return std::nullopt;
-  T number{};
-  const char* const end = found->second.data() + found->second.size();
-  const auto [stop, error] = std::from_chars(found->second.data(), end, number);
-  if (error != std::errc() || stop != end) return std::nullopt;
-  return number;
+  return found == progress.end() ? std::nullopt : number_in<T>(found->second);
 }
 
 // "best perplexity 12.5 after update 400, best bleu 30.1 after update 300".
@@ -46,8 +41,8 @@ std::string best_values(const std::map<std::string, std::string>& progress) {
   for (const auto& [name, written] : progress) {
     if (!name.starts_with(kBestEntry)) continue;
     const std::string measure = name.substr(kBestEntry.size());
-    const auto value = number_in<double>(progress, name);
-    const auto updates = number_in<int64_t>(progress, cat(kBestUpdatesEntry, measure));
+    const auto value = progress_value<double>(progress, name);
+    const auto updates = progress_value<int64_t>(progress, cat(kBestUpdatesEntry, measure));
     if (value && updates) text += cat(", best ", measure, " ", *value, " after update ", *updates);
   }
   return text;
@@ -108,13 +103,16 @@ std::string problem_of_last(const fs::path& run) {
   return fs::exists(link, none_there) || list_checkpoints(run).size() < 2 ? "" : missing_last(run);
 }
 
-void say_checkpoint(const fs::path& folder, const Checkpoint& checkpoint) {
+std::string description_of(const fs::path& folder, const Checkpoint& checkpoint) {
   const std::map<std::string, std::string> progress = progress_of(checkpoint.folder);
-  const auto updates = number_in<int64_t>(progress, kUpdatesEntry);
-  const std::string line = cat("[model] ", folder == checkpoint.folder ? "" : cat(folder.string(), ": "), "checkpoint ",
-                               checkpoint.folder.string(), ", ", updates ? cat(*updates, " updates") : "a model alone",
-                               best_values(progress));
-  if (is_first_time(line)) log::info(line);
+  const auto updates = progress_value<int64_t>(progress, kUpdatesEntry);
+  return cat(folder == checkpoint.folder ? "" : cat(folder.string(), ": "), "checkpoint ", checkpoint.folder.string(),
+             ", ", updates ? cat(*updates, " updates") : "a model alone", best_values(progress));
+}
+
+void say_checkpoint(const fs::path& folder, const Checkpoint& checkpoint) {
+  const std::string line = cat("[model] ", description_of(folder, checkpoint));
+  if (is_first_time(line)) log::debug(line);
 }
 
 void warn_of_choice(const std::string& problem, const fs::path& taken) {

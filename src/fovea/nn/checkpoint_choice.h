@@ -20,8 +20,12 @@ ChosenCheckpoint choose_model(const std::filesystem::path& folder, std::string_v
 // What is wrong with the link `last` of a run, whose newest checkpoint counts then; "" if nothing is.
 std::string problem_of_last(const std::filesystem::path& run);
 
-// Logs which checkpoint was taken for `folder`: its path, updates and best values. A line that was logged already is
-// not repeated, because some commands load a model several times.
+// Which checkpoint was taken for `folder`: "run: checkpoint run/checkpoints/update-00000400, 400 updates, best
+// bleu 30.1 after update 400".
+std::string description_of(const std::filesystem::path& folder, const Checkpoint& checkpoint);
+
+// Logs that at the level debug. A line that was logged already is not repeated, because some commands load a model
+// several times.
 void say_checkpoint(const std::filesystem::path& folder, const Checkpoint& checkpoint);
 
 // Warns that `taken` counts because of `problem`, once; does nothing if there is no problem.

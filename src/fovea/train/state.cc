@@ -18,6 +18,7 @@ constexpr const char* kLearnRate = "learn-rate";
 // updates.
 constexpr int64_t kMostUpdates = 1'000'000'000'000'000;
 constexpr double kMostSeconds = 1e10;  // three centuries
+constexpr double kMostRate = 1e3;      // as --learn-rate has it
 
 class StateReader {
  public:
@@ -80,8 +81,7 @@ TrainState from_map(const std::map<std::string, std::string>& map, const std::st
   reader.count("batch", state.batch, kMostUpdates);
   reader.count("validated", state.validated, state.updates);
   reader.number("seconds", state.seconds, 0, kMostSeconds);
-  if (map.contains(kLearnRate))
-    reader.number(kLearnRate, state.learn_rate.emplace(), 0, std::numeric_limits<double>::max());
+  if (map.contains(kLearnRate)) reader.number(kLearnRate, state.learn_rate.emplace(), 0, kMostRate);
   state.data = reader.text("data");
   state.valid_data = reader.text("valid-data");
   for (const auto& [key, value] : map) {

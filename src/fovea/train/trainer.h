@@ -33,9 +33,9 @@ class Trainer {
   // Logs what differs from the options of the run so far, and warns of a learning rate that jumps.
   void compare_options(const RunOptions& options, bool is_same_data) const;
   void warn_of_lost_best() const;
-  void resume_validation();  // forgets the best values of other data
-  void load_pretrained();
-  void start_epoch();  // loads the order of state_.epoch
+  void resume_validation();       // forgets the best values of other data
+  std::string load_pretrained();  // says which checkpoint it was
+  void start_epoch();             // loads the order of state_.epoch
 
   // One update; false if it was skipped.
   bool update();

@@ -9,6 +9,7 @@
 #include "fovea/base/log.h"
 #include "fovea/base/strings.h"
 #include "fovea/kernels/simd/isa.h"
+#include "fovea/nn/checkpoint_choice.h"
 #include "fovea/nn/checkpoint_files.h"
 #include "fovea/nn/device.h"
 #include "fovea/nn/paths.h"
@@ -61,14 +62,14 @@ Trainer::Trainer(const Run& run)
   state_.data = task_->fingerprint();
   if (validates()) state_.valid_data = valid_fingerprint_;
   const bool pretrained = !config_.pretrained_model.empty() && !goes_on(config_);
-  if (pretrained) load_pretrained();
+  const std::string origin = pretrained ? load_pretrained() : "";
   folder_.emplace(config_);
   log_start();
   if (const std::optional<nn::Checkpoint> last = folder_->last()) {
     resume(*last, run.options);
   } else {
     log::info(cat("[run] a new run in '", folder_->path().string(), "'"));
-    if (pretrained) log::info(cat("[run] starting from the weights of ", config_.pretrained_model));
+    if (pretrained) log::info(cat("[run] starting from the weights of ", origin));
     start_epoch();
   }
   if (!run.options.text.empty()) write_file(folder_->path() / kRunConfigFile, run.options.text);
@@ -164,7 +165,7 @@ void Trainer::resume_validation() {
   state_.best.clear();
 }
 
-void Trainer::load_pretrained() {
+std::string Trainer::load_pretrained() {
   const nn::Checkpoint checkpoint =
       nn::load_checkpoint(config_.pretrained_model, nn::Load::kModel, "--pretrained-model");
   const nn::NamedTensors weights = task_->weights_of(checkpoint);
@@ -175,6 +176,7 @@ void Trainer::load_pretrained() {
   } catch (const Error& error) {
     throw Error(cat(error.what(), differing_options(checkpoint.identity, task_->identity())));
   }
+  return nn::description_of(config_.pretrained_model, checkpoint);
 }
 
 void Trainer::start_epoch() {

@@ -48,7 +48,7 @@ class ColumnFile {
         if (options_.tags > 0) text.tags.emplace_back();
       }
       text.words.back().push_back(line.word());
-      text.labels.back().push_back(label_of(line.columns));
+      text.labels.back().push_back(checked_label(line));
       text.lines.back().push_back(static_cast<uint32_t>(line.number));
       if (options_.tags > 0) text.tags.back().push_back(line.columns[static_cast<size_t>(options_.tags - 1)]);
     }
@@ -109,6 +109,14 @@ class ColumnFile {
     if (options_.tags == kWordColumn || std::ranges::find(options_.labels, kWordColumn) != options_.labels.end())
       throw Error(cat(place(line), "the first column numbers the words and column 2 holds them; expected labels and ",
                       "tags in a column from 3"));
+  }
+
+  // Columns between tabs may have blanks.
+  const std::string& checked_label(const ColumnLine& line) const {
+    const std::string& label = label_of(line.columns);
+    if (label.empty() || std::ranges::any_of(label, is_space))
+      throw Error(cat(place(line), "got the label '", label, "'; expected one without blanks"));
+    return label;
   }
 
   const std::string& label_of(const std::vector<std::string>& columns) const {

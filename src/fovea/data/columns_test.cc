@@ -69,6 +69,8 @@ TEST(Columns, LeavesOutCommentsAndOtherLinesThatAreNoWords) {
   EXPECT_THAT(message_of([&] { load(conll_u); }),
               HasSubstr("whose last column holds no labels; expected --label-column"));
   EXPECT_THAT(message_of([&] { load(conll_u, {2}); }), HasSubstr("numbers the words and column 2 holds them"));
+  EXPECT_THAT(message_of([&] { load("1\ta\tX\n2\tb\ty z\n"); }),
+              HasSubstr("line 2: got the label 'y z'; expected one without blanks"));
 }
 
 TEST(Columns, FingerprintsTellTextsApart) {

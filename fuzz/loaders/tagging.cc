@@ -57,7 +57,7 @@ void load_labels(std::string_view bytes) {
   require(again.names() == labels.names(), "labels change as they are written");
   std::vector<int64_t> ids;
   for (int64_t id = 0; id < labels.size(); ++id) ids.push_back(id);
-  require(std::ssize(labels.decode(ids, LabelDialect::kIob1)) == labels.size(), "a label is lost");
+  require(std::ssize(labels.decode(ids, metrics::LabelDialect::kIob1)) == labels.size(), "a label is lost");
   const std::vector<double> scores(ids.size() * 3, -1);
   require(best_labels(scores, labels).size() == 3, "a word has no label");
 }

@@ -21,8 +21,6 @@ const std::string kConfig =
     R"({"model_type": "bert", "vocab_size": 30, "hidden_size": 8, "num_hidden_layers": 2, "num_attention_heads": 2, )"
     R"("intermediate_size": 16, "max_position_embeddings": 12, "type_vocab_size": 2, "layer_norm_eps": 1e-12, )"
     R"("hidden_dropout_prob": 0.1, "position_embedding_type": "absolute", "hidden_act": "gelu"})";
-const std::string kTokenizer = R"({"do_lower_case": true, "strip_accents": null, "tokenize_chinese_chars": false})";
-
 // The text with the value of this field replaced.
 std::string with_value(const std::string& field, const std::string& value) {
   const size_t begin = kConfig.find(cat("\"", field, "\": ")) + field.size() + 4;
@@ -68,18 +66,15 @@ TEST(HuggingFace, NamesTheFileInEveryError) {
 
 // Whatever is wrong with a file, an Error of one line says so.
 TEST(HuggingFace, GivesAValueOrAnErrorForAnyBytes) {
-  for (const std::string& text : {kConfig, kTokenizer}) {
-    for (size_t at = 0; at < text.size(); ++at) {
-      for (const char byte : {'\0', '"', '{', ']', '9', '-', 'e', '\xff', '\n'}) {
-        std::string changed = text;
-        changed[at] = byte;
-        for (const std::string& bytes : {changed, text.substr(0, at)}) {
-          try {
-            parse_bert_config(bytes, "config.json");
-            parse_tokenizer_config(bytes, "tokenizer_config.json", {});
-          } catch (const Error& error) {
-            EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos);
-          }
+  for (size_t at = 0; at < kConfig.size(); ++at) {
+    for (const char byte : {'\0', '"', '{', ']', '9', '-', 'e', '\xff', '\n'}) {
+      std::string changed = kConfig;
+      changed[at] = byte;
+      for (const std::string& bytes : {changed, kConfig.substr(0, at)}) {
+        try {
+          parse_bert_config(bytes, "config.json");
+        } catch (const Error& error) {
+          EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos);
         }
       }
     }

@@ -9,6 +9,7 @@
 
 #include "fovea/base/error.h"
 #include "fovea/decode/clause_tagger.h"
+#include "fovea/nn/checkpoint_choice.h"
 #include "fovea/text/clauses.h"
 
 namespace fovea::decode {
@@ -126,7 +127,7 @@ std::string new_clause_dictionary(const std::string& path, bool is_needed, const
   if (is_needed) {
     // The English dictionary of an older program may be another one.
     if (!trained.empty())
-      return clause_dictionary_of(nn::load_checkpoint(trained, nn::Load::kModel, "--model").identity).bytes();
+      return clause_dictionary_of(nn::read_checkpoint(trained, nn::Load::kModel).identity).bytes();
     return text::ClauseDictionary::english().bytes();
   }
   if (!path.empty())

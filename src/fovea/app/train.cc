@@ -11,6 +11,7 @@
 #include "fovea/app/train_command.h"
 #include "fovea/base/aside.h"
 #include "fovea/base/file.h"
+#include "fovea/base/log.h"
 #include "fovea/base/output_target.h"
 #include "fovea/base/strings.h"
 #include "fovea/nn/paths.h"
@@ -141,6 +142,8 @@ void train_one_of(std::span<const tasks::TaskEntry> list, const std::vector<std:
   make_folder_of_log(config);
   configure_log(config, setup.inputs());
   run_of_config.say(config);
+  if (config.defaults != kNewestDefaults)
+    log::info(cat("[config] --defaults ", config.defaults, ": options that are not given have their earlier values"));
   check_paths_of_config(options, setup.options, setup.inputs());
   const std::vector<FieldView> fields = fields_of(config, setup), defaults = fields_of(default_config, default_setup);
   train::run_training({.config = config, .load = setup.load, .options = run_options(fields, defaults)});

@@ -166,6 +166,11 @@ class BadInput(unittest.TestCase):
         self.assertEqual(len(errors), 1, result.stderr)
         self.assertIn(expected, errors[0])
 
+    def test_a_pattern_for_every_attention(self):
+        said = checked(*training(F / "pattern", "--attention", "window(4)+topk(2)", "--after-batches", 1)).stderr
+        self.assertIn("cross-attention uses 'topk(2)' for --attention 'window(4)+topk(2)'", said)
+        self.refuse(2, "'window' compares the positions", *training(F / "no", "--attention-cross", "window(4)"))
+
     def test_features(self):
         whole = safetensors({"0": ([1, 3], [1, 2, 3])})
         cases = [("double.npy", npy((1, 1, 3), bytes(24), "<f8"), "an array of type '<f8'; expected '<f4', which is float32"),

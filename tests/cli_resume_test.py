@@ -103,7 +103,7 @@ class Options(unittest.TestCase):
         self.assertEqual(self.changes(said), set(), said)
         said = train(model, *VALIDATION, "--learn-rate", 0.0004, "--lr-warmup", 4001, "--label-smoothing", 0.2, "--valid-metrics",
                      "perplexity", updates=10)
-        self.assertEqual(self.changes(said), {"learn-rate: 0.0003 -> 0.0004", "lr-warmup: 4000 -> 4001", "after-batches: 8 -> 10",
+        self.assertEqual(self.changes(said), {"learn-rate: 0.01125 -> 0.0004", "lr-warmup: 100 -> 4001", "after-batches: 8 -> 10",
                                               "label-smoothing: 0.1 -> 0.2", "valid-metrics: ce-mean-words -> perplexity"})
         # What a process that saved nothing used does not count, and neither does an edited train.yml.
         train(model, "--seed", 1, updates=3)

@@ -223,6 +223,27 @@ class BadInput(Refusals):
         checked("translate", "--model", PLACE.model(), "--input", sides[0], "--beam-size", 1, "--output", beside)
         beside.unlink()
 
+    def test_a_pattern_for_every_attention(self):
+        spec, cross = "window(256)+topk(8)", "topk(8)"
+        model, named = PLACE.folder / "pattern", PLACE.folder / "pattern-named"
+        said = checked(*PLACE.training(model, "--attention", spec, "--after-batches", 2)).stderr
+        self.assertEqual(said.count(f"cross-attention uses '{cross}' for --attention '{spec}'"), 1, said)
+        said = checked(*PLACE.training(named, "--attention-encoder", spec, "--attention-decoder", spec, "--attention-cross", cross,
+                                       "--after-batches", 2)).stderr
+        self.assertNotIn("cross-attention uses", said)
+        weights = [(run / "last" / "model.safetensors").read_bytes() for run in (model, named)]
+        self.assertEqual(*weights)
+        for kept in (model / "train.yml", model / "last" / "config.yml"):
+            self.assertIn(f'\nattention: "{spec}"\n', kept.read_text())
+            self.assertIn('\nattention-cross: ""\n', kept.read_text())
+        checked("train", "-c", model / "train.yml", "--after-batches", 3)
+        pairs = ("--train-sets", *PLACE.sides["test"], "--cpu-threads", 1)
+        swept = checked("analyze", "--model", model, *pairs, "--sweep", "1*window(3);1*topk(2)").stdout
+        scored = checked("score", "--model", model, *pairs, "--summary", "--attention", "1*window(3);1*topk(2)").stdout
+        self.assertIn(f"{float(scored.split('ce-mean-words ')[1].split()[0]):.6f}", swept)
+        self.refused(*PLACE.training(PLACE.folder / "x", "--attention", spec, "--attention-cross", spec),
+                     says=["--attention-cross", "'window' compares the positions"], code=2)
+
     def test_numbers_and_options_that_contradict(self):
         translate = ["translate", "--model", PLACE.model()]
         self.refused(*translate, "--normalize", "nan", says=["got 'nan'", "a number"], code=2)
@@ -244,7 +265,7 @@ class BadInput(Refusals):
                      says="--pretrained-model: no such folder")
         self.refused(*PLACE.training(PLACE.folder / "x", "--pretrained-model", PLACE.model(),
                                      "--transformer-positions", "learned"),
-                     says=["is missing; that model has --transformer-positions 'sinusoidal', not 'learned'"])
+                     says=["is missing; that model has --transformer-positions 'rotary', not 'learned'"])
 
     def test_checkpoints(self):
         self.refused("translate", "--model", PLACE.folder / "none", says="none")

@@ -118,7 +118,7 @@ class SentenceColumns {
       is_read_ = !input_.next_text(line);
       if (is_read_) lines_.end();
       if (!is_read_) lines_.add(std::move(line));
-      for (ColumnLine& next : lines_.take()) ready_.push_back(std::move(next));
+      for (ColumnLine& taken : lines_.take()) ready_.push_back(std::move(taken));
     }
     return !ready_.empty();
   }

@@ -9,7 +9,7 @@
 #include "fovea/base/strings.h"
 #include "fovea/base/test_message.h"
 
-namespace fovea::analysis {
+namespace fovea::analysis::alignment_test {
 namespace {
 
 using testing::HasSubstr;
@@ -239,4 +239,4 @@ TEST(ErrorRate, OfNothingIsNone) {
 }
 
 }  // namespace
-}  // namespace fovea::analysis
+}  // namespace fovea::analysis::alignment_test

@@ -10,7 +10,7 @@
 #include "fovea/analysis/svg.h"
 #include "fovea/base/error.h"
 
-namespace fovea::analysis {
+namespace fovea::analysis::candidates_picture_test {
 namespace {
 
 using testing::HasSubstr;
@@ -97,4 +97,4 @@ TEST(Svg, TextIsEscaped) {
 }
 
 }  // namespace
-}  // namespace fovea::analysis
+}  // namespace fovea::analysis::candidates_picture_test

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-namespace fovea::analysis {
+namespace fovea::analysis::chosen_keys_test {
 namespace {
 
 Row row(int64_t query, int64_t keys, bool causal = false) { return {.query = query, .keys = keys, .causal = causal}; }
@@ -29,4 +29,4 @@ TEST(ChosenKeys, LostAreChosenOnesWithoutWeight) {
 }
 
 }  // namespace
-}  // namespace fovea::analysis
+}  // namespace fovea::analysis::chosen_keys_test

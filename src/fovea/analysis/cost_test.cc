@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace fovea::analysis {
+namespace fovea::analysis::cost_test {
 namespace {
 
 AttentionCost cost(const std::string& spec, AttentionKind kind, int64_t length, int64_t heads = 1, int64_t width = 8) {
@@ -49,4 +49,4 @@ TEST(Cost, OfClusters) {
 }
 
 }  // namespace
-}  // namespace fovea::analysis
+}  // namespace fovea::analysis::cost_test

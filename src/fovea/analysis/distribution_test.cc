@@ -7,7 +7,7 @@
 
 #include "fovea/base/rng.h"
 
-namespace fovea::analysis {
+namespace fovea::analysis::distribution_test {
 namespace {
 
 // Scores with many ties.
@@ -87,4 +87,4 @@ TEST(BestOf, KeepsTheFirstOfEqualScores) {
 }
 
 }  // namespace
-}  // namespace fovea::analysis
+}  // namespace fovea::analysis::distribution_test

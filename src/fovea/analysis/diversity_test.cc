@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-namespace fovea::analysis {
+namespace fovea::analysis::diversity_test {
 namespace {
 
 constexpr double kRounding = 1e-12;  // of some sums in double
@@ -59,4 +59,4 @@ TEST(PairDivergence, ByHand) {
 }
 
 }  // namespace
-}  // namespace fovea::analysis
+}  // namespace fovea::analysis::diversity_test

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-namespace fovea::analysis {
+namespace fovea::analysis::picture_test {
 namespace {
 
 std::string legend(const std::string& greatest) {
@@ -69,4 +69,4 @@ TEST(Picture, NegativeWeightsAreNoZeros) {
 TEST(Picture, NothingToDraw) { EXPECT_EQ(draw({}), ""); }
 
 }  // namespace
-}  // namespace fovea::analysis
+}  // namespace fovea::analysis::picture_test

@@ -10,7 +10,7 @@
 
 #include "fovea/base/strings.h"
 
-namespace fovea::analysis {
+namespace fovea::analysis::plot_test {
 namespace {
 
 using testing::DoubleEq;
@@ -134,4 +134,4 @@ TEST(Plot, KeepsTheExtremesOfLongCurves) {
 }
 
 }  // namespace
-}  // namespace fovea::analysis
+}  // namespace fovea::analysis::plot_test

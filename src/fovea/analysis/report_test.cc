@@ -12,7 +12,7 @@
 #include "fovea/base/strings.h"
 #include "fovea/base/test_message.h"
 
-namespace fovea::analysis {
+namespace fovea::analysis::report_test {
 namespace {
 
 using testing::DoubleNear;
@@ -213,4 +213,4 @@ TEST(Report, OfTooManyWeightsIsRefused) {
 }
 
 }  // namespace
-}  // namespace fovea::analysis
+}  // namespace fovea::analysis::report_test

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-namespace fovea::analysis {
+namespace fovea::analysis::row_measures_test {
 namespace {
 
 constexpr double kRounding = 1e-7;  // weights are float32
@@ -100,4 +100,4 @@ TEST(LayerMeasures, DivergenceLeavesOutNullRows) {
 }
 
 }  // namespace
-}  // namespace fovea::analysis
+}  // namespace fovea::analysis::row_measures_test

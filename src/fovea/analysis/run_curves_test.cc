@@ -10,7 +10,7 @@
 #include "fovea/base/test_folder.h"
 #include "fovea/base/test_message.h"
 
-namespace fovea::analysis {
+namespace fovea::analysis::run_curves_test {
 namespace {
 
 std::string start(int updates) { return cat(R"({"event":"start","updates":)", updates, R"(,"elapsed":0.0})", "\n"); }
@@ -109,4 +109,4 @@ TEST(RunCurves, SaysWhatIsWrongWithAFolder) {
 }
 
 }  // namespace
-}  // namespace fovea::analysis
+}  // namespace fovea::analysis::run_curves_test

@@ -15,7 +15,7 @@
 #include "fovea/base/test_kills.h"
 #include "fovea/base/test_message.h"
 
-namespace fovea {
+namespace fovea::aside_test {
 namespace {
 namespace fs = std::filesystem;
 using testing::ElementsAre;
@@ -153,4 +153,4 @@ TEST(Aside, AUsersOwnCopyStays) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::aside_test

@@ -4,7 +4,7 @@
 
 #include "fovea/base/test_message.h"
 
-namespace fovea {
+namespace fovea::documents_test {
 namespace {
 
 using testing::ElementsAre;
@@ -35,4 +35,4 @@ TEST(Documents, RefuseABoundaryOnOneSideOnly) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::documents_test

@@ -4,7 +4,7 @@
 
 #include <string>
 
-namespace fovea {
+namespace fovea::empty_line_test {
 namespace {
 
 TEST(EmptyLine, HasNoVisibleText) {
@@ -29,4 +29,4 @@ TEST(EmptyLine, UnseenCharactersAreWhole) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::empty_line_test

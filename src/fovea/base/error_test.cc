@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace fovea {
+namespace fovea::error_test {
 namespace {
 
 // Names in a stranger's file are quoted as they are.
@@ -28,4 +28,4 @@ TEST(Error, KeepsText) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::error_test

@@ -13,7 +13,7 @@
 
 #include "fovea/base/error.h"
 
-namespace fovea {
+namespace fovea::executor_test {
 namespace {
 
 TEST(Executor, RunsEveryIndexOnceAndPassesExceptionsOn) {
@@ -69,4 +69,4 @@ TEST(Executor, StartsNoMoreThreadsThanThereAreIndices) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::executor_test

@@ -8,7 +8,7 @@
 #include "fovea/base/strings.h"
 #include "fovea/base/test_message.h"
 
-namespace fovea {
+namespace fovea::fields_test {
 namespace {
 
 struct Numbers {
@@ -55,4 +55,4 @@ TEST(Fields, CountTheValuesOfAList) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::fields_test

@@ -15,7 +15,7 @@
 #include "fovea/base/test_kills.h"
 #include "fovea/base/test_message.h"
 
-namespace fovea {
+namespace fovea::file_set_test {
 namespace {
 namespace fs = std::filesystem;
 using testing::ElementsAre;
@@ -193,4 +193,4 @@ TEST_F(FileSetTest, StopsAtASignal) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::file_set_test

@@ -29,7 +29,7 @@ extern "C" int fsync(int fd) {
   return -1;
 }
 
-namespace fovea {
+namespace fovea::file_test {
 namespace {
 namespace fs = std::filesystem;
 using testing::ElementsAre;
@@ -128,4 +128,4 @@ TEST(File, SaysWhatIsWrong) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::file_test

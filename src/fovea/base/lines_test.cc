@@ -27,7 +27,7 @@
 #include "fovea/base/test_folder.h"
 #include "fovea/base/test_message.h"
 
-namespace fovea {
+namespace fovea::lines_test {
 namespace {
 namespace fs = std::filesystem;
 using testing::ElementsAre;
@@ -376,4 +376,4 @@ TEST(Lines, AppearOnlyWhenClosed) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::lines_test

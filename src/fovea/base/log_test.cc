@@ -7,7 +7,7 @@
 #include "fovea/base/file.h"
 #include "fovea/base/test_folder.h"
 
-namespace fovea {
+namespace fovea::log_test {
 namespace {
 
 TEST(Log, TellsTheTimeInEveryJsonObject) {
@@ -85,4 +85,4 @@ TEST(Log, EscapesControlCharactersInJson) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::log_test

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-namespace fovea {
+namespace fovea::numbers_test {
 namespace {
 
 TEST(Numbers, AreAllOfTheText) {
@@ -27,4 +27,4 @@ TEST(Numbers, AreInTheirRange) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::numbers_test

@@ -17,7 +17,7 @@
 #include "fovea/base/test_folder.h"
 #include "fovea/base/test_message.h"
 
-namespace fovea {
+namespace fovea::output_target_test {
 namespace {
 namespace fs = std::filesystem;
 
@@ -112,4 +112,4 @@ TEST(OutputTarget, WhatIsProtectedIsNotReplaced) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::output_target_test

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-namespace fovea {
+namespace fovea::rng_test {
 namespace {
 
 TEST(Rng, IsAFunctionOfSeedStreamAndCount) {
@@ -27,4 +27,4 @@ TEST(Rng, IsAFunctionOfSeedStreamAndCount) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::rng_test

@@ -20,7 +20,7 @@
 #include "fovea/base/test_message.h"
 
 // Each in a process of its own, which the signal may end.
-namespace fovea {
+namespace fovea::signals_test {
 namespace {
 
 constexpr int kGood = 0, kWrong = 1, kTooLate = 2;
@@ -160,4 +160,4 @@ TEST(Signals, AskToStop) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::signals_test

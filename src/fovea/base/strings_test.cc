@@ -10,7 +10,7 @@
 
 #include "fovea/base/rng.h"
 
-namespace fovea {
+namespace fovea::strings_test {
 namespace {
 using testing::ElementsAre;
 
@@ -110,4 +110,4 @@ TEST(Strings, SuggestsAcrossATransposition) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::strings_test

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace fovea {
+namespace fovea::threads_test {
 namespace {
 
 TEST(Threads, AreAsManyAsTheSystemGives) {
@@ -13,4 +13,4 @@ TEST(Threads, AreAsManyAsTheSystemGives) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::threads_test

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-namespace fovea {
+namespace fovea::workspace_test {
 namespace {
 
 constexpr size_t kMiB = size_t{1} << 20;
@@ -45,4 +45,4 @@ TEST(Workspace, IsKeptUpToABound) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::workspace_test

@@ -5,7 +5,7 @@
 #include "fovea/base/strings.h"
 #include "fovea/base/test_message.h"
 
-namespace fovea::data {
+namespace fovea::data::captions_test {
 namespace {
 
 using testing::ElementsAre;
@@ -59,4 +59,4 @@ TEST(Captions, SayWhatIsWrong) {
 }
 
 }  // namespace
-}  // namespace fovea::data
+}  // namespace fovea::data::captions_test

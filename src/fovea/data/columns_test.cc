@@ -7,7 +7,7 @@
 #include "fovea/base/test_folder.h"
 #include "fovea/base/test_message.h"
 
-namespace fovea::data {
+namespace fovea::data::columns_test {
 namespace {
 
 using testing::ElementsAre;
@@ -94,4 +94,4 @@ TEST(Columns, SaysWhatIsWrong) {
 }
 
 }  // namespace
-}  // namespace fovea::data
+}  // namespace fovea::data::columns_test

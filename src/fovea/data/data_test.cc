@@ -14,7 +14,7 @@
 #include "fovea/base/test_message.h"
 #include "fovea/data/corpus.h"
 
-namespace fovea::data {
+namespace fovea::data::data_test {
 namespace {
 
 using testing::ElementsAre;
@@ -227,4 +227,4 @@ TEST(Pack, ShiftsTheTargetByOne) {
 }
 
 }  // namespace
-}  // namespace fovea::data
+}  // namespace fovea::data::data_test

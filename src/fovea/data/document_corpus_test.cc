@@ -6,7 +6,7 @@
 #include "fovea/base/test_folder.h"
 #include "fovea/base/test_message.h"
 
-namespace fovea::data {
+namespace fovea::data::document_corpus_test {
 namespace {
 
 using testing::HasSubstr;
@@ -67,4 +67,4 @@ TEST(DocumentCorpus, RefusesWhatIsNoDocuments) {
 }
 
 }  // namespace
-}  // namespace fovea::data
+}  // namespace fovea::data::document_corpus_test

@@ -7,7 +7,7 @@
 #include "fovea/base/test_folder.h"
 #include "fovea/base/test_message.h"
 
-namespace fovea::data {
+namespace fovea::data::feature_set_test {
 namespace {
 
 using testing::ElementsAre;
@@ -84,4 +84,4 @@ TEST(FeatureSet, SaysWhatIsWrongWithAnArray) {
 }
 
 }  // namespace
-}  // namespace fovea::data
+}  // namespace fovea::data::feature_set_test

@@ -5,7 +5,7 @@
 #include <map>
 #include <set>
 
-namespace fovea::data {
+namespace fovea::data::image_batches_test {
 namespace {
 
 using testing::ElementsAre;
@@ -91,4 +91,4 @@ TEST(ImageBatches, TheMiddleIsCutForScoring) {
 }
 
 }  // namespace
-}  // namespace fovea::data
+}  // namespace fovea::data::image_batches_test

@@ -11,7 +11,7 @@
 #include "fovea/data/npy.h"
 #include "fovea/data/png.h"
 
-namespace fovea::data {
+namespace fovea::data::image_set_test {
 namespace {
 
 using testing::HasSubstr;
@@ -207,4 +207,4 @@ TEST_F(ImageSetTest, FingerprintsAreOfValuesAndShape) {
 }
 
 }  // namespace
-}  // namespace fovea::data
+}  // namespace fovea::data::image_set_test

@@ -7,7 +7,7 @@
 #include "fovea/base/strings.h"
 #include "fovea/base/test_message.h"
 
-namespace fovea::data {
+namespace fovea::data::png_test {
 namespace {
 
 using testing::HasSubstr;
@@ -98,4 +98,4 @@ TEST(Png, SaysWhatIsWrong) {
 }
 
 }  // namespace
-}  // namespace fovea::data
+}  // namespace fovea::data::png_test

@@ -8,7 +8,7 @@
 #include "fovea/base/rng.h"
 #include "fovea/base/test_message.h"
 
-namespace fovea::data {
+namespace fovea::data::streams_test {
 namespace {
 
 using testing::ElementsAre;
@@ -188,4 +188,4 @@ TEST(ScoringWindows, RefuseAStrideThatLeavesUnitsOut) {
 }
 
 }  // namespace
-}  // namespace fovea::data
+}  // namespace fovea::data::streams_test

@@ -9,7 +9,7 @@
 #include "fovea/base/test_message.h"
 #include "fovea/data/document_finder.h"
 
-namespace fovea::data {
+namespace fovea::data::token_text_test {
 namespace {
 
 using testing::ElementsAre;
@@ -172,4 +172,4 @@ TEST_F(TokenTextTest, SaysWhatIsWrong) {
 }
 
 }  // namespace
-}  // namespace fovea::data
+}  // namespace fovea::data::token_text_test

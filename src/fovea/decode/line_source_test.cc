@@ -9,7 +9,7 @@
 #include "fovea/base/strings.h"
 #include "fovea/base/test_folder.h"
 
-namespace fovea::decode {
+namespace fovea::decode::line_source_test {
 namespace {
 
 // A thread reads ahead. ThreadSanitizer runs these tests too (CMakePresets.json).
@@ -60,4 +60,4 @@ TEST(LineSource, MayBeLeftBeforeItsEnd) {
 }
 
 }  // namespace
-}  // namespace fovea::decode
+}  // namespace fovea::decode::line_source_test

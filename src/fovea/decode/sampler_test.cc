@@ -8,7 +8,7 @@
 #include "fovea/decode/sampler.h"
 #include "fovea/decode/test_models.h"
 
-namespace fovea::decode {
+namespace fovea::decode::sampler_test {
 namespace {
 
 using Texts = std::vector<std::vector<int64_t>>;
@@ -153,4 +153,4 @@ TEST(Sampler, FollowsTheModelsProbabilities) {
 }
 
 }  // namespace
-}  // namespace fovea::decode
+}  // namespace fovea::decode::sampler_test

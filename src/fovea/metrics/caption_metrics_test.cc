@@ -9,7 +9,7 @@
 #include "fovea/base/test_folder.h"
 #include "fovea/base/test_message.h"
 
-namespace fovea::metrics {
+namespace fovea::metrics::caption_metrics_test {
 namespace {
 
 using testing::HasSubstr;
@@ -137,4 +137,4 @@ TEST_F(MeteorTest, SaysWhatIsWrongInOneLine) {
 }
 
 }  // namespace
-}  // namespace fovea::metrics
+}  // namespace fovea::metrics::caption_metrics_test

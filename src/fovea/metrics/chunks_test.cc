@@ -6,7 +6,7 @@
 #include "fovea/base/strings.h"
 #include "fovea/base/test_message.h"
 
-namespace fovea::metrics {
+namespace fovea::metrics::chunks_test {
 namespace {
 
 std::vector<std::string> labels_in(const std::string& text) { return split_words(text); }
@@ -94,4 +94,4 @@ TEST(LabelForm, IsAnExample) {
 }
 
 }  // namespace
-}  // namespace fovea::metrics
+}  // namespace fovea::metrics::chunks_test

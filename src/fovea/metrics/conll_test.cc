@@ -6,7 +6,7 @@
 #include "fovea/base/strings.h"
 #include "fovea/base/test_message.h"
 
-namespace fovea::metrics {
+namespace fovea::metrics::conll_test {
 namespace {
 
 std::vector<std::string> labels(const std::string& text) { return split_words(text); }
@@ -45,4 +45,4 @@ TEST(ConllScore, NothingScoresZero) {
 }
 
 }  // namespace
-}  // namespace fovea::metrics
+}  // namespace fovea::metrics::conll_test

@@ -13,7 +13,7 @@
 #include "fovea/base/strings.h"
 #include "fovea/base/test_message.h"
 
-namespace fovea::metrics {
+namespace fovea::metrics::evaluate_test {
 namespace {
 namespace fs = std::filesystem;
 
@@ -262,4 +262,4 @@ TEST_F(EvaluateTest, LongLinesAreScoredAndInvalidBytesRefused) {
 }
 
 }  // namespace
-}  // namespace fovea::metrics
+}  // namespace fovea::metrics::evaluate_test

@@ -6,7 +6,7 @@
 #include "fovea/base/rng.h"
 #include "fovea/base/strings.h"
 
-namespace fovea::metrics {
+namespace fovea::metrics::find_notation_test {
 namespace {
 
 using testing::ElementsAre;
@@ -153,4 +153,4 @@ TEST(FindNotation, OtherFilesAreReadInTheModelsFormOrTheirOwn) {
 }
 
 }  // namespace
-}  // namespace fovea::metrics
+}  // namespace fovea::metrics::find_notation_test

@@ -10,7 +10,7 @@
 #include "fovea/metrics/tokenize.h"
 #include "fovea/metrics/unicode.h"
 
-namespace fovea::metrics {
+namespace fovea::metrics::metrics_test {
 namespace {
 
 using testing::ElementsAre;
@@ -207,4 +207,4 @@ TEST(Bootstrap, ComparisonByHand) {
 }
 
 }  // namespace
-}  // namespace fovea::metrics
+}  // namespace fovea::metrics::metrics_test

@@ -6,7 +6,7 @@
 
 #include "fovea/metrics/tokenize.h"
 
-namespace fovea::metrics {
+namespace fovea::metrics::unspaced_test {
 namespace {
 
 using Lines = std::vector<std::string>;
@@ -36,4 +36,4 @@ TEST(Unspaced, NamesTokenizersThatExist) {
 }
 
 }  // namespace
-}  // namespace fovea::metrics
+}  // namespace fovea::metrics::unspaced_test

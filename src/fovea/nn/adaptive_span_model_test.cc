@@ -14,7 +14,7 @@
 #include "fovea/nn/test_gradients.h"
 #include "fovea/nn/test_models.h"
 
-namespace fovea::nn {
+namespace fovea::nn::adaptive_span_model_test {
 namespace {
 
 using namespace testing;
@@ -209,4 +209,4 @@ TEST(AdaptiveSpan, AnotherMechanismNeedsTheTrainedSpans) {
 }
 
 }  // namespace
-}  // namespace fovea::nn
+}  // namespace fovea::nn::adaptive_span_model_test

@@ -13,7 +13,7 @@
 #include "fovea/nn/test_gradients.h"
 #include "fovea/nn/test_models.h"
 
-namespace fovea::nn {
+namespace fovea::nn::adaptive_span_test {
 namespace {
 
 using namespace testing;
@@ -266,4 +266,4 @@ TEST(AdaptiveSpan, ColdKeysOfRowsThatShareTokens) {
 }
 
 }  // namespace
-}  // namespace fovea::nn
+}  // namespace fovea::nn::adaptive_span_test

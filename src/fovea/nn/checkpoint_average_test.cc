@@ -9,7 +9,7 @@
 #include "fovea/nn/checkpoint.h"
 #include "fovea/nn/test_checkpoints.h"
 
-namespace fovea::nn {
+namespace fovea::nn::checkpoint_average_test {
 namespace {
 namespace fs = std::filesystem;
 using testing::HasSubstr;
@@ -100,4 +100,4 @@ TEST(Checkpoint, AveragingFollowsALinkThatIsItsOutput) {
 }
 
 }  // namespace
-}  // namespace fovea::nn
+}  // namespace fovea::nn::checkpoint_average_test

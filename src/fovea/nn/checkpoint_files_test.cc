@@ -14,7 +14,7 @@
 #include "fovea/base/test_message.h"
 #include "fovea/nn/test_checkpoints.h"
 
-namespace fovea::nn {
+namespace fovea::nn::checkpoint_files_test {
 namespace {
 using testing::HasSubstr;
 
@@ -71,4 +71,4 @@ TEST(CheckpointFiles, AreRegularFiles) {
 }
 
 }  // namespace
-}  // namespace fovea::nn
+}  // namespace fovea::nn::checkpoint_files_test

@@ -15,7 +15,7 @@
 #include "fovea/base/test_message.h"
 #include "fovea/nn/test_checkpoints.h"
 
-namespace fovea::nn {
+namespace fovea::nn::checkpoint_test {
 namespace {
 namespace fs = std::filesystem;
 using testing::AllOf;
@@ -352,4 +352,4 @@ TEST(Checkpoint, CleaningRemovesWhatAKilledProcessLeft) {
 }
 
 }  // namespace
-}  // namespace fovea::nn
+}  // namespace fovea::nn::checkpoint_test

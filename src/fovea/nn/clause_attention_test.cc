@@ -9,7 +9,7 @@
 #include "fovea/nn/index_tensor.h"
 #include "fovea/ops/clause_mix.h"
 
-namespace fovea::nn {
+namespace fovea::nn::clause_attention_test {
 namespace {
 
 // Sentences of 1 to `most` tokens with nested random clauses of two levels.
@@ -239,4 +239,4 @@ TEST(ClauseAttention, DoesNotDependOnTheBatchOrTheThreads) {
 }
 
 }  // namespace
-}  // namespace fovea::nn
+}  // namespace fovea::nn::clause_attention_test

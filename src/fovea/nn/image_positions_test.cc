@@ -5,7 +5,7 @@
 #include "fovea/base/test_message.h"
 #include "fovea/nn/test_models.h"
 
-namespace fovea::nn {
+namespace fovea::nn::image_positions_test {
 namespace {
 
 using namespace testing;
@@ -87,4 +87,4 @@ TEST(ImagePositions, NamesOfParametersAreStable) {
 }
 
 }  // namespace
-}  // namespace fovea::nn
+}  // namespace fovea::nn::image_positions_test

@@ -13,7 +13,7 @@
 #include "fovea/nn/decoder_only.h"
 #include "fovea/nn/test_models.h"
 
-namespace fovea::nn {
+namespace fovea::nn::memory_test {
 namespace {
 
 using namespace testing;
@@ -266,4 +266,4 @@ TEST(Memory, MustBeOfTheSameStreams) {
 }
 
 }  // namespace
-}  // namespace fovea::nn
+}  // namespace fovea::nn::memory_test

@@ -10,7 +10,7 @@
 
 #include "fovea/nn/test_models.h"
 
-namespace fovea::nn {
+namespace fovea::nn::relative_positions_test {
 namespace {
 
 using namespace testing;
@@ -146,4 +146,4 @@ TEST(RelativePositions, NamesOfParametersAreStable) {
 }
 
 }  // namespace
-}  // namespace fovea::nn
+}  // namespace fovea::nn::relative_positions_test

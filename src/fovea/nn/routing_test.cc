@@ -11,7 +11,7 @@
 #include "fovea/nn/checkpoint_module.h"
 #include "fovea/nn/test_gradients.h"
 
-namespace fovea::nn {
+namespace fovea::nn::routing_test {
 namespace {
 
 using namespace testing;
@@ -301,4 +301,4 @@ TEST(RoutingModule, CrossAttentionStepsAsItsFullPass) {
 }
 
 }  // namespace
-}  // namespace fovea::nn
+}  // namespace fovea::nn::routing_test

@@ -12,7 +12,7 @@
 #include "fovea/base/test_message.h"
 #include "fovea/nn/safetensors_header.h"
 
-namespace fovea::nn {
+namespace fovea::nn::safetensors_test {
 namespace {
 
 using testing::HasSubstr;
@@ -127,4 +127,4 @@ TEST(Safetensors, SaysWhatIsWrong) {
 }
 
 }  // namespace
-}  // namespace fovea::nn
+}  // namespace fovea::nn::safetensors_test

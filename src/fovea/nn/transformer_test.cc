@@ -10,7 +10,7 @@
 #include "fovea/base/rng.h"
 #include "fovea/nn/test_models.h"
 
-namespace fovea::nn {
+namespace fovea::nn::transformer_test {
 namespace {
 
 using namespace testing;
@@ -129,4 +129,4 @@ TEST(Transformer, ReorderedRowsContinueTheirParents) {
 }
 
 }  // namespace
-}  // namespace fovea::nn
+}  // namespace fovea::nn::transformer_test

@@ -12,7 +12,7 @@
 #include "fovea/base/error.h"
 #include "fovea/nn/positions.h"
 
-namespace fovea::nn {
+namespace fovea::nn::transformer_train_test {
 namespace {
 
 using namespace testing;
@@ -299,4 +299,4 @@ TEST(Transformer, RunsInBfloat16) {
 }
 
 }  // namespace
-}  // namespace fovea::nn
+}  // namespace fovea::nn::transformer_train_test

@@ -5,7 +5,7 @@
 
 #include "fovea/nn/test_models.h"
 
-namespace fovea::nn {
+namespace fovea::nn::vector_input_test {
 namespace {
 
 ModelConfig config_of(const std::string& positions, std::vector<int64_t> vocabularies) {
@@ -70,4 +70,4 @@ TEST(VectorInput, HasGradients) {
 }
 
 }  // namespace
-}  // namespace fovea::nn
+}  // namespace fovea::nn::vector_input_test

@@ -8,7 +8,7 @@
 #include "fovea/nn/test_models.h"
 #include "fovea/nn/transformer.h"
 
-namespace fovea::nn {
+namespace fovea::nn::weight_blocks_test {
 namespace {
 
 // The blocks of one pass put together again: [B, H, N_q, N_k] as the dense weights are, and how many blocks there were.
@@ -114,4 +114,4 @@ TEST(WeightBlocks, WithMemory) {
 }
 
 }  // namespace
-}  // namespace fovea::nn
+}  // namespace fovea::nn::weight_blocks_test

@@ -8,7 +8,7 @@
 
 #include "fovea/base/error.h"
 
-namespace fovea::ops {
+namespace fovea::ops::attention_checks_test {
 namespace {
 
 // Kernels read through pointers what forward left, so its size counts where they run, on the CPU.
@@ -34,4 +34,4 @@ TEST(AttentionChecks, ScalesAreFiniteInFloat32) {
 }
 
 }  // namespace
-}  // namespace fovea::ops
+}  // namespace fovea::ops::attention_checks_test

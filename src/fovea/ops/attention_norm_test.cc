@@ -11,7 +11,7 @@
 #include "fovea/ops/head_norm.h"
 #include "fovea/spec/attention_names.h"
 
-namespace fovea::ops {
+namespace fovea::ops::attention_norm_test {
 namespace {
 
 constexpr int64_t kTokens = 4, kHeads = 3, kHeadDim = 5, kWidth = kHeads * kHeadDim;
@@ -98,4 +98,4 @@ TEST(AttentionNorm, EveryCombinationOfPartsIsTheComposition) {
 }
 
 }  // namespace
-}  // namespace fovea::ops
+}  // namespace fovea::ops::attention_norm_test

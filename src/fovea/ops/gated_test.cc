@@ -8,7 +8,7 @@
 #include "fovea/ops/step_composite.h"
 #include "fovea/ops/step_test.h"
 
-namespace fovea::ops {
+namespace fovea::ops::gated_test {
 namespace {
 
 using testing::expect_as_good;
@@ -79,4 +79,4 @@ TEST(Gated, RefusesWhatItCannotTake) {
 }
 
 }  // namespace
-}  // namespace fovea::ops
+}  // namespace fovea::ops::gated_test

@@ -17,7 +17,7 @@
 
 #include "fovea/base/error.h"
 
-namespace fovea::ops {
+namespace fovea::ops::given_pairs_test {
 namespace {
 
 constexpr int64_t kBatch = 2, kHeads = 4, kKeyHeads = 2, kLength = 48, kWidth = 16, kListed = 5, kBlock = 8;
@@ -152,4 +152,4 @@ TEST(GivenPairs, BadListsGetOneLine) {
 }
 
 }  // namespace
-}  // namespace fovea::ops
+}  // namespace fovea::ops::given_pairs_test

@@ -10,7 +10,7 @@
 #include "fovea/kernels/step/levels_test.h"
 #include "fovea/ops/step_test.h"
 
-namespace fovea::ops {
+namespace fovea::ops::index_loss_test {
 namespace {
 
 using kernels::testing::at_every_level;
@@ -127,4 +127,4 @@ TEST(IndexLossOperator, RefusesWhatDoesNotFit) {
 }
 
 }  // namespace
-}  // namespace fovea::ops
+}  // namespace fovea::ops::index_loss_test

@@ -12,7 +12,7 @@
 #include "fovea/base/test_message.h"
 #include "fovea/ops/step_test.h"
 
-namespace fovea::ops {
+namespace fovea::ops::index_topk_test {
 namespace {
 
 using testing::normal;
@@ -137,4 +137,4 @@ TEST(IndexTopkOperator, RefusesWhatDoesNotFit) {
 }
 
 }  // namespace
-}  // namespace fovea::ops
+}  // namespace fovea::ops::index_topk_test

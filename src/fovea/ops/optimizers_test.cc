@@ -6,7 +6,7 @@
 #include "fovea/ops/step.h"
 #include "fovea/ops/step_test.h"
 
-namespace fovea::ops {
+namespace fovea::ops::optimizers_test {
 namespace {
 using namespace testing;
 
@@ -62,4 +62,4 @@ TEST(Norms, AreEachTensorsOwn) {
 }
 
 }  // namespace
-}  // namespace fovea::ops
+}  // namespace fovea::ops::optimizers_test

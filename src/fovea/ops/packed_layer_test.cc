@@ -8,7 +8,7 @@
 #include "fovea/base/error.h"
 #include "fovea/search/beam.h"
 
-namespace fovea::ops {
+namespace fovea::ops::packed_layer_test {
 namespace {
 
 struct Problem {
@@ -89,4 +89,4 @@ TEST(PackedLayer, RefusesWhatHasNoSuchWords) {
 }
 
 }  // namespace
-}  // namespace fovea::ops
+}  // namespace fovea::ops::packed_layer_test

@@ -5,7 +5,7 @@
 
 #include "fovea/ops/attention_layout.h"
 
-namespace fovea::ops {
+namespace fovea::ops::recycled_test {
 namespace {
 
 TEST(Recycled, LiesWhereADeadTensorLay) {
@@ -43,4 +43,4 @@ TEST(RowsLike, KeepStridesWithoutGaps) {
 }
 
 }  // namespace
-}  // namespace fovea::ops
+}  // namespace fovea::ops::recycled_test

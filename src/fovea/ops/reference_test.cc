@@ -9,7 +9,7 @@
 #include "fovea/kernels/attention/testing/kernel_test_suite.h"
 
 // The reference under the suite that every kernel has to pass: against the oracle, which shares no code with it.
-namespace fovea::ops {
+namespace fovea::ops::reference_test {
 namespace {
 
 using kernels::AttentionBackward;
@@ -184,4 +184,4 @@ TEST(ReferenceRows, LetNotFiniteThrough) {
 }
 
 }  // namespace
-}  // namespace fovea::ops
+}  // namespace fovea::ops::reference_test

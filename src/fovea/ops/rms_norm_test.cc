@@ -7,7 +7,7 @@
 #include "fovea/ops/step_composite.h"
 #include "fovea/ops/step_test.h"
 
-namespace fovea::ops {
+namespace fovea::ops::rms_norm_test {
 namespace {
 
 using testing::expect_as_good;
@@ -83,4 +83,4 @@ TEST(RmsNorm, RefusesSecondDerivativesAndBadRatesByName) {
 }
 
 }  // namespace
-}  // namespace fovea::ops
+}  // namespace fovea::ops::rms_norm_test

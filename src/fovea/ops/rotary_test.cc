@@ -8,7 +8,7 @@
 #include "fovea/ops/step.h"
 #include "fovea/ops/step_test.h"
 
-namespace fovea::ops {
+namespace fovea::ops::rotary_test {
 namespace {
 
 using testing::expect_as_good;
@@ -151,4 +151,4 @@ TEST(Rotary, RefusesWhatItCannotTake) {
 }
 
 }  // namespace
-}  // namespace fovea::ops
+}  // namespace fovea::ops::rotary_test

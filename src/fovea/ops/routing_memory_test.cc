@@ -11,7 +11,7 @@
 
 // routed(c,w,causal) with memory: the queries are the last tokens of each sequence, and all tokens are keys. By
 // definition that is the end of attention over all tokens.
-namespace fovea::ops {
+namespace fovea::ops::routing_memory_test {
 namespace {
 
 // Of the 11, 1 and 7 tokens of routing_cases(): memory before the queries, none, and nothing but memory.
@@ -149,4 +149,4 @@ TEST(RoutingMemory, Refusals) {
 }
 
 }  // namespace
-}  // namespace fovea::ops
+}  // namespace fovea::ops::routing_memory_test

@@ -20,7 +20,7 @@
 #include "fovea/ops/attention.h"
 #include "fovea/ops/test_routing.h"
 
-namespace fovea::ops {
+namespace fovea::ops::routing_test {
 namespace {
 
 TEST(Routing, IsItsDefinition) {
@@ -356,4 +356,4 @@ TEST(Routing, Refusals) {
 }
 
 }  // namespace
-}  // namespace fovea::ops
+}  // namespace fovea::ops::routing_test

@@ -17,7 +17,7 @@
 #include "fovea/ops/step_composite.h"
 #include "fovea/ops/step_test.h"
 
-namespace fovea::ops {
+namespace fovea::ops::step_test {
 namespace {
 
 using testing::evaluate;
@@ -315,4 +315,4 @@ TEST(Norm, IsExactToDoubleAndIndependentOfThreads) {
 }
 
 }  // namespace
-}  // namespace fovea::ops
+}  // namespace fovea::ops::step_test

@@ -1,7 +1,7 @@
 #include "fovea/ops/step.h"
 #include "fovea/ops/step_test.h"
 
-namespace fovea::ops {
+namespace fovea::ops::token_scores_test {
 namespace {
 
 using testing::normal;
@@ -52,4 +52,4 @@ TEST(TokenScores, CountTiesAndNoNumberThatIsNone) {
 }
 
 }  // namespace
-}  // namespace fovea::ops
+}  // namespace fovea::ops::token_scores_test

@@ -12,7 +12,7 @@
 #include "fovea/base/strings.h"
 #include "fovea/base/test_message.h"
 
-namespace fovea::search {
+namespace fovea::search::sample_test {
 namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
@@ -175,4 +175,4 @@ TEST(Sample, RefusesOptionsOutsideTheirRanges) {
 }
 
 }  // namespace
-}  // namespace fovea::search
+}  // namespace fovea::search::sample_test

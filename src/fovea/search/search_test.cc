@@ -9,7 +9,7 @@
 #include "fovea/base/strings.h"
 #include "fovea/search/beam.h"
 
-namespace fovea::search {
+namespace fovea::search::search_test {
 namespace {
 
 // A toy language: the log-probabilities of the next token depend on the sentence and the whole history by a hash.
@@ -327,4 +327,4 @@ TEST(LengthPenalty, IsWhatThePapersSay) {
 }
 
 }  // namespace
-}  // namespace fovea::search
+}  // namespace fovea::search::search_test

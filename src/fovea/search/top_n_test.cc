@@ -9,7 +9,7 @@
 
 #include "fovea/base/rng.h"
 
-namespace fovea::search {
+namespace fovea::search::top_n_test {
 namespace {
 
 struct TopNResult {
@@ -98,4 +98,4 @@ TEST(TopN, NoNaNIsOverlooked) {
 }
 
 }  // namespace
-}  // namespace fovea::search
+}  // namespace fovea::search::top_n_test

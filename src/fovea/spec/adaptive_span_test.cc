@@ -6,7 +6,7 @@
 
 #include "fovea/spec/attention_config.h"
 
-namespace fovea {
+namespace fovea::adaptive_span_test {
 namespace {
 
 // By the published code: max_size = ceil(z limit) + ramp within the limit, and a row is cut by multiples of 64.
@@ -53,4 +53,4 @@ TEST(AdaptiveSpan, IsCutToTheReachOfALayer) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::adaptive_span_test

@@ -5,7 +5,7 @@
 
 #include "fovea/spec/testing/random_spec.h"
 
-namespace fovea {
+namespace fovea::attention_pairs_test {
 namespace {
 
 // The candidates of a row, written out by the definition.
@@ -163,4 +163,4 @@ TEST(Patterns, SayWhetherTheyDrawKeys) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::attention_pairs_test

@@ -11,7 +11,7 @@
 #include "fovea/spec/testing/examples.h"
 #include "fovea/spec/testing/random_spec.h"
 
-namespace fovea {
+namespace fovea::attention_spec_test {
 namespace {
 
 std::string canonical_text(std::string_view text) { return print(parse_attention(text)); }
@@ -336,4 +336,4 @@ TEST(AttentionSpec, RandomTextNeverCrashesAndWhatParsesReadsBack) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::attention_spec_test

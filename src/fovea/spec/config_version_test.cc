@@ -7,7 +7,7 @@
 
 #include "fovea/base/test_message.h"
 
-namespace fovea {
+namespace fovea::config_version_test {
 namespace {
 
 struct Small {
@@ -50,4 +50,4 @@ TEST(ConfigVersion, TellsOfTheVersionBesideAnUnknownKey) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::config_version_test

@@ -8,7 +8,7 @@
 #include "fovea/spec/model_config.h"
 #include "fovea/spec/train_config.h"
 
-namespace fovea {
+namespace fovea::config_yaml_test {
 namespace {
 
 std::string refusal(std::string_view text) {
@@ -101,4 +101,4 @@ TEST(ConfigYaml, ScalarsAreThoseThatAFieldOfOneValueTakes) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::config_yaml_test

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace fovea {
+namespace fovea::draw_test {
 namespace {
 
 TEST(Draw, OneMechanism) {
@@ -31,4 +31,4 @@ TEST(Draw, PositionsNeedSelfAttention) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::draw_test

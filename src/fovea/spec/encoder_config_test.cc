@@ -5,7 +5,7 @@
 
 #include "fovea/base/test_message.h"
 
-namespace fovea {
+namespace fovea::encoder_config_test {
 namespace {
 
 using testing::HasSubstr;
@@ -51,4 +51,4 @@ TEST(EncoderConfig, OptionsOfAMechanismNeedIt) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::encoder_config_test

@@ -9,7 +9,7 @@
 #include "fovea/spec/score_config.h"
 #include "fovea/spec/train_config.h"
 
-namespace fovea {
+namespace fovea::model_config_test {
 namespace {
 
 using testing::HasSubstr;
@@ -321,4 +321,4 @@ TEST(DecodeConfig, SaysWhatIsWrong) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::model_config_test

@@ -6,7 +6,7 @@
 #include "fovea/base/test_message.h"
 #include "fovea/spec/model_config.h"
 
-namespace fovea {
+namespace fovea::positions_test {
 namespace {
 
 using testing::HasSubstr;
@@ -77,4 +77,4 @@ TEST(Positions, ImageNeedsAModelOfImages) {
 }
 
 }  // namespace
-}  // namespace fovea
+}  // namespace fovea::positions_test

@@ -8,7 +8,7 @@
 #include "fovea/base/test_folder.h"
 #include "fovea/base/test_message.h"
 
-namespace fovea::text {
+namespace fovea::text::byte_split_test {
 namespace {
 
 using testing::HasSubstr;
@@ -64,4 +64,4 @@ TEST_F(ByteSplitTest, SaysWhatIsWrongAndLeavesTheOldFiles) {
 }
 
 }  // namespace
-}  // namespace fovea::text
+}  // namespace fovea::text::byte_split_test

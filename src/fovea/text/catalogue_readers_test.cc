@@ -11,7 +11,7 @@
 #include "fovea/text/corpus_readers.h"
 #include "fovea/text/test_readers.h"
 
-namespace fovea::text {
+namespace fovea::text::catalogue_readers_test {
 namespace {
 
 using testing::AllOf;
@@ -237,4 +237,4 @@ TEST_F(ReadersTest, MoWhoseTextsOverlapIsAnError) {
 }
 
 }  // namespace
-}  // namespace fovea::text
+}  // namespace fovea::text::catalogue_readers_test

@@ -5,7 +5,7 @@
 #include "fovea/base/strings.h"
 #include "fovea/text/clause_dictionary.h"
 
-namespace fovea::text {
+namespace fovea::text::clause_context_test {
 namespace {
 
 // The labels of words with tags, "He/PRP left/VBD": only those of the word `wanted`.
@@ -86,4 +86,4 @@ TEST(ClauseContext, WordsAtTheEnds) {
 }
 
 }  // namespace
-}  // namespace fovea::text
+}  // namespace fovea::text::clause_context_test

@@ -6,7 +6,7 @@
 #include "fovea/text/clause_command.h"
 
 // What `fovea clauses` says of a text that is not in the language of its dictionary.
-namespace fovea::text {
+namespace fovea::text::clause_language_test {
 namespace {
 
 using testing::HasSubstr;
@@ -59,4 +59,4 @@ TEST(ClauseLanguage, WarnsOfADictionaryWithoutAWordOfTheText) {
 }
 
 }  // namespace
-}  // namespace fovea::text
+}  // namespace fovea::text::clause_language_test

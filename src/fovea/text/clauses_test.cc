@@ -12,7 +12,7 @@
 #include "fovea/text/clause_flags.h"
 #include "fovea/text/words.h"
 
-namespace fovea::text {
+namespace fovea::text::clauses_test {
 namespace {
 
 using testing::ElementsAre;
@@ -366,4 +366,4 @@ TEST(ClauseCommand, RefusesBadInputInOneLine) {
 }
 
 }  // namespace
-}  // namespace fovea::text
+}  // namespace fovea::text::clauses_test

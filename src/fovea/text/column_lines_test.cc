@@ -5,7 +5,7 @@
 #include "fovea/base/strings.h"
 #include "fovea/base/test_message.h"
 
-namespace fovea::text {
+namespace fovea::text::column_lines_test {
 namespace {
 
 using testing::HasSubstr;
@@ -101,4 +101,4 @@ TEST(ColumnLines, TellsOfCommentsThatOnlyTheirValueGivesAway) {
 }
 
 }  // namespace
-}  // namespace fovea::text
+}  // namespace fovea::text::column_lines_test

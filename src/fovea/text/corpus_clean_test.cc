@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-namespace fovea::text {
+namespace fovea::text::corpus_clean_test {
 namespace {
 
 using testing::ElementsAre;
@@ -171,4 +171,4 @@ TEST(Clean, AMillionTokensAreOnlyTooLong) {
 }
 
 }  // namespace
-}  // namespace fovea::text
+}  // namespace fovea::text::corpus_clean_test

@@ -6,7 +6,7 @@
 #include "fovea/base/test_message.h"
 #include "fovea/text/corpus.h"
 
-namespace fovea::text {
+namespace fovea::text::corpus_documents_test {
 namespace {
 
 using testing::ElementsAre;
@@ -69,4 +69,4 @@ TEST(DocumentCorpus, ATextWithoutABoundaryIsOneDocument) {
 }
 
 }  // namespace
-}  // namespace fovea::text
+}  // namespace fovea::text::corpus_documents_test

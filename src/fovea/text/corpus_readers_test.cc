@@ -9,7 +9,7 @@
 #include "fovea/base/test_message.h"
 #include "fovea/text/test_readers.h"
 
-namespace fovea::text {
+namespace fovea::text::corpus_readers_test {
 namespace {
 
 using testing::AllOf;
@@ -246,4 +246,4 @@ TEST_F(ReadersTest, BrokenHelpPagesHaveWhatIsWhole) {
 }
 
 }  // namespace
-}  // namespace fovea::text
+}  // namespace fovea::text::corpus_readers_test

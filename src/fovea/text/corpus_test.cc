@@ -14,7 +14,7 @@
 #include "fovea/base/test_message.h"
 #include "fovea/text/unicode.h"
 
-namespace fovea::text {
+namespace fovea::text::corpus_test {
 namespace {
 namespace fs = std::filesystem;
 
@@ -386,4 +386,4 @@ TEST_F(CorpusTest, LanguagesMustAgreeAndNameNoOtherFolder) {
 }
 
 }  // namespace
-}  // namespace fovea::text
+}  // namespace fovea::text::corpus_test

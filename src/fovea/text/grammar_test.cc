@@ -8,7 +8,7 @@
 #include "fovea/base/strings.h"
 #include "fovea/text/grammar_lexicon.h"
 
-namespace fovea::text {
+namespace fovea::text::grammar_test {
 namespace {
 
 using Links = std::set<std::pair<size_t, size_t>>;
@@ -106,4 +106,4 @@ TEST(Grammar, SameSeedSameSentencesAndNoneTwice) {
 }
 
 }  // namespace
-}  // namespace fovea::text
+}  // namespace fovea::text::grammar_test

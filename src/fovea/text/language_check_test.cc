@@ -5,7 +5,7 @@
 #include "fovea/base/strings.h"
 #include "fovea/text/clause_dictionary.h"
 
-namespace fovea::text {
+namespace fovea::text::language_check_test {
 namespace {
 
 using testing::HasSubstr;
@@ -75,4 +75,4 @@ TEST(LanguageCheck, NoDoubtOfEnglishOfAnyRegister) {
 }
 
 }  // namespace
-}  // namespace fovea::text
+}  // namespace fovea::text::language_check_test

@@ -11,7 +11,7 @@
 #include "fovea/base/test_message.h"
 #include "fovea/text/vocab.h"
 
-namespace fovea::text {
+namespace fovea::text::sentencepiece_check_test {
 namespace {
 
 using testing::HasSubstr;
@@ -183,4 +183,4 @@ TEST_F(SentencepieceCheckTest, NoDamageLeadsOutOfMemory) {
 }
 
 }  // namespace
-}  // namespace fovea::text
+}  // namespace fovea::text::sentencepiece_check_test

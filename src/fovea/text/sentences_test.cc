@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-namespace fovea::text {
+namespace fovea::text::sentences_test {
 namespace {
 
 using testing::ElementsAre;
@@ -54,4 +54,4 @@ TEST(Sentences, OtherScriptsAndUnknownLanguages) {
 }
 
 }  // namespace
-}  // namespace fovea::text
+}  // namespace fovea::text::sentences_test

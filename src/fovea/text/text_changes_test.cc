@@ -6,7 +6,7 @@
 #include "fovea/base/strings.h"
 #include "fovea/base/test_folder.h"
 
-namespace fovea::text {
+namespace fovea::text::text_changes_test {
 namespace {
 
 using testing::HasSubstr;
@@ -80,4 +80,4 @@ TEST_F(TextChangesTest, FewLinesAreNotMany) {
 }
 
 }  // namespace
-}  // namespace fovea::text
+}  // namespace fovea::text::text_changes_test

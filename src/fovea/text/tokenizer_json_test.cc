@@ -6,7 +6,7 @@
 #include "fovea/base/test_message.h"
 #include "fovea/text/json_values.h"
 
-namespace fovea::text {
+namespace fovea::text::tokenizer_json_test {
 namespace {
 
 using testing::ElementsAre;
@@ -100,4 +100,4 @@ TEST(TokenizerJson, RefusesOthersInOneLine) {
 }
 
 }  // namespace
-}  // namespace fovea::text
+}  // namespace fovea::text::tokenizer_json_test

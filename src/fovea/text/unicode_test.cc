@@ -11,7 +11,7 @@
 #include "fovea/base/rng.h"
 #include "fovea/base/test_message.h"
 
-namespace fovea::text {
+namespace fovea::text::unicode_test {
 namespace {
 
 using testing::ElementsAre;
@@ -129,4 +129,4 @@ TEST(Unicode, BytesThatAreNoCharacterShow) {
 }
 
 }  // namespace
-}  // namespace fovea::text
+}  // namespace fovea::text::unicode_test

@@ -12,7 +12,7 @@
 #include "fovea/text/unit_decoder.h"
 #include "fovea/text/utf8.h"
 
-namespace fovea::text {
+namespace fovea::text::units_test {
 namespace {
 
 using testing::ElementsAre;
@@ -227,4 +227,4 @@ TEST(Utf8, WhiteSpaceIsPythons) {
 }
 
 }  // namespace
-}  // namespace fovea::text
+}  // namespace fovea::text::units_test

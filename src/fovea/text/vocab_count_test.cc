@@ -11,7 +11,7 @@
 #include "fovea/base/test_folder.h"
 #include "fovea/base/test_message.h"
 
-namespace fovea::text {
+namespace fovea::text::vocab_count_test {
 namespace {
 
 using testing::ElementsAre;
@@ -168,4 +168,4 @@ TEST_F(CountedVocabTest, SaysWhatIsWrong) {
 }
 
 }  // namespace
-}  // namespace fovea::text
+}  // namespace fovea::text::vocab_count_test

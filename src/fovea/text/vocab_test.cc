@@ -12,7 +12,7 @@
 #include "fovea/base/test_folder.h"
 #include "fovea/base/test_message.h"
 
-namespace fovea::text {
+namespace fovea::text::vocab_test {
 namespace {
 
 using testing::AllOf;
@@ -356,4 +356,4 @@ TEST_F(VocabTest, ForeignIdsAreRefused) {
 }
 
 }  // namespace
-}  // namespace fovea::text
+}  // namespace fovea::text::vocab_test

@@ -7,7 +7,7 @@
 #include "fovea/base/test_message.h"
 #include "fovea/text/encoder_vocab.h"
 
-namespace fovea::text {
+namespace fovea::text::wordpiece_test {
 namespace {
 
 using testing::ElementsAre;
@@ -188,4 +188,4 @@ TEST(EncoderVocab, SaysWhatIsWrongWithFiles) {
 }
 
 }  // namespace
-}  // namespace fovea::text
+}  // namespace fovea::text::wordpiece_test

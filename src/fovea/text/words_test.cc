@@ -8,7 +8,7 @@
 #include "fovea/base/strings.h"
 #include "fovea/base/test_folder.h"
 
-namespace fovea::text {
+namespace fovea::text::words_test {
 namespace {
 
 using Words = std::vector<int64_t>;
@@ -116,4 +116,4 @@ TEST(Words, OfProducedPieces) {
 }
 
 }  // namespace
-}  // namespace fovea::text
+}  // namespace fovea::text::words_test

@@ -16,7 +16,7 @@
 
 // The reader of these tests works by the definitions alone: TFRecord's framing, CRC32C bit by bit, protobuf's wire
 // format.
-namespace fovea::train {
+namespace fovea::train::event_file_test {
 namespace {
 
 uint32_t crc32c_by_definition(std::string_view bytes) {
@@ -143,4 +143,4 @@ TEST(EventFile, SaysWhyItCannotBeMade) {
 }
 
 }  // namespace
-}  // namespace fovea::train
+}  // namespace fovea::train::event_file_test

@@ -13,7 +13,7 @@
 #include "fovea/train/toy_task.h"
 #include "fovea/train/updater.h"
 
-namespace fovea::train {
+namespace fovea::train::optimizer_test {
 namespace {
 using testing::HasSubstr;
 
@@ -384,4 +384,4 @@ TEST(Optimizer, DoesNothingForAGradientThatIsNotFinite) {
 }
 
 }  // namespace
-}  // namespace fovea::train
+}  // namespace fovea::train::optimizer_test

@@ -7,7 +7,7 @@
 #include "fovea/train/toy_task.h"
 #include "fovea/train/updater.h"
 
-namespace fovea::train {
+namespace fovea::train::parameter_rules_test {
 namespace {
 
 UpdateResult update(Updater& updater, ToyTask& task, int64_t update) {
@@ -98,4 +98,4 @@ TEST(Notes, AreMeansOverTheBatchesOfAnUpdate) {
 }
 
 }  // namespace
-}  // namespace fovea::train
+}  // namespace fovea::train::parameter_rules_test

@@ -6,7 +6,7 @@
 #include "fovea/base/file.h"
 #include "fovea/base/test_folder.h"
 
-namespace fovea::train {
+namespace fovea::train::resumption_test {
 namespace {
 
 TEST(Resumption, TheOptionsSoFarAreThoseOfTheProcessThatSaved) {
@@ -66,4 +66,4 @@ TEST(Resumption, OnlyWhatTheScheduleDoesNotExplainIsAJump) {
 }
 
 }  // namespace
-}  // namespace fovea::train
+}  // namespace fovea::train::resumption_test

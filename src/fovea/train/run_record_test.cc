@@ -8,7 +8,7 @@
 #include "fovea/base/file.h"
 #include "fovea/base/test_folder.h"
 
-namespace fovea::train {
+namespace fovea::train::run_record_test {
 namespace {
 
 TEST(RunRecord, AppendsLinesWithTheirTime) {
@@ -49,4 +49,4 @@ cut off)");
 }
 
 }  // namespace
-}  // namespace fovea::train
+}  // namespace fovea::train::run_record_test

@@ -7,7 +7,7 @@
 
 #include "fovea/base/test_message.h"
 
-namespace fovea::train {
+namespace fovea::train::schedule_test {
 namespace {
 
 TrainConfig config_of(const std::string& decay) {
@@ -81,4 +81,4 @@ TEST(Schedule, EndsWithTheFirstLimitThatIsReached) {
 }
 
 }  // namespace
-}  // namespace fovea::train
+}  // namespace fovea::train::schedule_test

@@ -5,7 +5,7 @@
 
 #include "fovea/base/test_message.h"
 
-namespace fovea::train {
+namespace fovea::train::state_test {
 namespace {
 
 TEST(TrainState, ReadsBackToTheLastBit) {
@@ -82,4 +82,4 @@ TEST(TrainState, RefusesNumbersThatNoRunReaches) {
 }
 
 }  // namespace
-}  // namespace fovea::train
+}  // namespace fovea::train::state_test

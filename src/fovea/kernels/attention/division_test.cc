@@ -8,7 +8,7 @@
 #include "fovea/kernels/attention/testing/cases.h"
 
 // Which kernel gets which sequence.
-namespace fovea::kernels {
+namespace fovea::kernels::division_test {
 namespace {
 
 using testing_suite::Array;
@@ -160,4 +160,4 @@ TEST_F(KernelChoice, GivesASentenceTheSameBitsInAnyBatch) {
 }
 
 }  // namespace
-}  // namespace fovea::kernels
+}  // namespace fovea::kernels::division_test

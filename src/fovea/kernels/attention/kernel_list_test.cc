@@ -7,7 +7,7 @@
 #include "fovea/kernels/attention/testing/kernel_test_suite.h"
 #include "fovea/kernels/simd/isa.h"
 
-namespace fovea::kernels {
+namespace fovea::kernels::kernel_list_test {
 namespace {
 
 // Every kernel of the list, in both types, at every instruction set of this machine.
@@ -78,4 +78,4 @@ INSTANTIATE_TEST_SUITE_P(Kernels, EveryKernel, ::testing::ValuesIn(subjects()), 
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(EveryKernel);
 
 }  // namespace
-}  // namespace fovea::kernels
+}  // namespace fovea::kernels::kernel_list_test

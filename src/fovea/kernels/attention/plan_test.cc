@@ -7,7 +7,7 @@
 
 // The lowering of pairs that the CPU kernels work by: the tables hold the definition's pairs, each once, at a size that
 // follows the pairs.
-namespace fovea::kernels {
+namespace fovea::kernels::plan_test {
 namespace {
 
 using PairSet = std::set<std::pair<int64_t, int64_t>>;  // query, key
@@ -140,4 +140,4 @@ TEST(Plan, GrowsWithThePairs) {
 }
 
 }  // namespace
-}  // namespace fovea::kernels
+}  // namespace fovea::kernels::plan_test

@@ -7,7 +7,7 @@
 #include "fovea/kernels/indexer/index_target.h"
 #include "fovea/kernels/step/levels_test.h"
 
-namespace fovea::kernels {
+namespace fovea::kernels::index_loss_test {
 namespace {
 
 using testing::at_every_level;
@@ -188,4 +188,4 @@ TEST(IndexTarget, IsTheMeanOfTheHeads) {
 }
 
 }  // namespace
-}  // namespace fovea::kernels
+}  // namespace fovea::kernels::index_loss_test

@@ -8,7 +8,7 @@
 
 #include "fovea/kernels/step/levels_test.h"
 
-namespace fovea::kernels {
+namespace fovea::kernels::index_topk_test {
 namespace {
 
 using testing::at_every_level;
@@ -229,4 +229,4 @@ TEST(IndexTopk, DoNotDependOnOtherSequences) {
 }
 
 }  // namespace
-}  // namespace fovea::kernels
+}  // namespace fovea::kernels::index_topk_test

@@ -6,7 +6,7 @@
 #include <limits>
 #include <numeric>
 
-namespace fovea::kernels {
+namespace fovea::kernels::members_test {
 namespace {
 
 using Rows = std::vector<int32_t>;
@@ -119,4 +119,4 @@ TEST(Members, SumsOfEachClusterAreOverTheTokensOfTheSequences) {
 }
 
 }  // namespace
-}  // namespace fovea::kernels
+}  // namespace fovea::kernels::members_test

@@ -9,7 +9,7 @@
 #include "fovea/kernels/step/levels_test.h"
 #include "fovea/kernels/step/reduce.h"
 
-namespace fovea::kernels {
+namespace fovea::kernels::adafactor_test {
 namespace {
 using namespace testing;
 
@@ -175,4 +175,4 @@ TEST(SumsOfSquares, AreEachPartsOwn) {
 }
 
 }  // namespace
-}  // namespace fovea::kernels
+}  // namespace fovea::kernels::adafactor_test

@@ -6,7 +6,7 @@
 
 #include "fovea/kernels/step/levels_test.h"
 
-namespace fovea::kernels {
+namespace fovea::kernels::cross_entropy_test {
 namespace {
 
 using testing::at_every_level;
@@ -227,4 +227,4 @@ TEST(CrossEntropyKernel, LargeLogitsLoseNoDigitsOfTheLoss) {
 }
 
 }  // namespace
-}  // namespace fovea::kernels
+}  // namespace fovea::kernels::cross_entropy_test

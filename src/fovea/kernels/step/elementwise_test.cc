@@ -7,7 +7,7 @@
 #include "fovea/kernels/step/reduce.h"
 #include "fovea/kernels/step/update.h"
 
-namespace fovea::kernels {
+namespace fovea::kernels::elementwise_test {
 namespace {
 
 using testing::at_every_level;
@@ -247,4 +247,4 @@ TEST(SumOfSquares, IsTheSameForEveryNumberOfThreads) {
 }
 
 }  // namespace
-}  // namespace fovea::kernels
+}  // namespace fovea::kernels::elementwise_test

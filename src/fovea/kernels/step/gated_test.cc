@@ -5,7 +5,7 @@
 #include "fovea/kernels/step/dropout.h"
 #include "fovea/kernels/step/levels_test.h"
 
-namespace fovea::kernels {
+namespace fovea::kernels::gated_test {
 namespace {
 
 using testing::at_every_level;
@@ -112,4 +112,4 @@ TEST(GatedKernel, KeepsItsLimits) {
 }
 
 }  // namespace
-}  // namespace fovea::kernels
+}  // namespace fovea::kernels::gated_test

@@ -2,7 +2,7 @@
 
 #include "fovea/kernels/step/levels_test.h"
 
-namespace fovea::kernels {
+namespace fovea::kernels::head_norm_test {
 namespace {
 
 using testing::at_every_level;
@@ -175,4 +175,4 @@ TEST(HeadNormKernel, GivesTheSameBitsWithAnyNumberOfThreads) {
 }
 
 }  // namespace
-}  // namespace fovea::kernels
+}  // namespace fovea::kernels::head_norm_test

@@ -7,7 +7,7 @@
 #include "fovea/kernels/step/levels_test.h"
 #include "fovea/kernels/step/packed.h"
 
-namespace fovea::kernels {
+namespace fovea::kernels::next_words_test {
 namespace {
 
 using testing::at_every_level;
@@ -87,4 +87,4 @@ TEST(NextWordsOfAnyNumber, OfARowWithoutALogSoftmaxAreTheFirst) {
 }
 
 }  // namespace
-}  // namespace fovea::kernels
+}  // namespace fovea::kernels::next_words_test

@@ -5,7 +5,7 @@
 #include "fovea/kernels/step/dropout.h"
 #include "fovea/kernels/step/levels_test.h"
 
-namespace fovea::kernels {
+namespace fovea::kernels::norm_test {
 namespace {
 
 using testing::at_every_level;
@@ -216,4 +216,4 @@ TEST(NormKernel, DrawsWhatTheDefinitionDrawsWhereTheKeyChanges) {
 }
 
 }  // namespace
-}  // namespace fovea::kernels
+}  // namespace fovea::kernels::norm_test

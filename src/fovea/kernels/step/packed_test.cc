@@ -8,7 +8,7 @@
 #include "fovea/kernels/step/levels_test.h"
 #include "fovea/kernels/step/product.h"
 
-namespace fovea::kernels {
+namespace fovea::kernels::packed_test {
 namespace {
 
 using testing::at_every_level;
@@ -344,4 +344,4 @@ TEST(NextWords, RowsWithoutALogSoftmaxAreCounted) {
 }
 
 }  // namespace
-}  // namespace fovea::kernels
+}  // namespace fovea::kernels::packed_test

@@ -2,7 +2,7 @@
 
 #include "fovea/kernels/step/levels_test.h"
 
-namespace fovea::kernels {
+namespace fovea::kernels::product_test {
 namespace {
 
 using testing::at_every_level;
@@ -96,4 +96,4 @@ TYPED_TEST(ProductTest, SumsOverTokensAgreeWithDouble) {
 }
 
 }  // namespace
-}  // namespace fovea::kernels
+}  // namespace fovea::kernels::product_test

@@ -4,7 +4,7 @@
 
 #include "fovea/kernels/step/levels_test.h"
 
-namespace fovea::kernels {
+namespace fovea::kernels::rotary_test {
 namespace {
 
 using testing::at_every_level;
@@ -91,4 +91,4 @@ TEST(RotaryTable, RoundsTheAnglesOfDoubleAndKeepsItsRowsWhenItGrows) {
 }
 
 }  // namespace
-}  // namespace fovea::kernels
+}  // namespace fovea::kernels::rotary_test

@@ -11,7 +11,7 @@
 #include "fovea/base/test_message.h"
 #include "fovea/tasks/bert/baseline.h"
 
-namespace fovea::bert {
+namespace fovea::bert::hugging_face_test {
 namespace {
 
 using testing::HasSubstr;
@@ -109,4 +109,4 @@ TEST(Baseline, RefusesWhatIsNotABaseline) {
 }
 
 }  // namespace
-}  // namespace fovea::bert
+}  // namespace fovea::bert::hugging_face_test

@@ -11,7 +11,7 @@
 #include "fovea/tasks/captions/load_model.h"
 #include "fovea/tasks/captions/test_run.h"
 
-namespace fovea::captions {
+namespace fovea::captions::training_test {
 namespace {
 
 using testing::HasSubstr;
@@ -290,4 +290,4 @@ TEST(CaptionTraining, SaysWhatIsWrongWithTheModel) {
 }
 
 }  // namespace
-}  // namespace fovea::captions
+}  // namespace fovea::captions::training_test

@@ -7,7 +7,7 @@
 #include "fovea/tasks/image/pictures.h"
 #include "fovea/tasks/image/test_run.h"
 
-namespace fovea::image {
+namespace fovea::image::generate_test {
 namespace {
 
 using testing::HasSubstr;
@@ -155,4 +155,4 @@ TEST(PictureGrid, IsRefusedIfItIsTooLarge) {
 }
 
 }  // namespace
-}  // namespace fovea::image
+}  // namespace fovea::image::generate_test

@@ -11,7 +11,7 @@
 #include "fovea/tasks/image/score_images.h"
 #include "fovea/tasks/image/test_run.h"
 
-namespace fovea::image {
+namespace fovea::image::score_test {
 namespace {
 
 using testing::HasSubstr;
@@ -102,4 +102,4 @@ TEST(ScoreImages, SaysWhatIsWrong) {
 }
 
 }  // namespace
-}  // namespace fovea::image
+}  // namespace fovea::image::score_test

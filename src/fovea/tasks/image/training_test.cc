@@ -6,7 +6,7 @@
 #include "fovea/base/test_message.h"
 #include "fovea/tasks/image/test_run.h"
 
-namespace fovea::image {
+namespace fovea::image::training_test {
 namespace {
 
 using testing::HasSubstr;
@@ -151,4 +151,4 @@ TEST(ImageTraining, SaysWhatIsWrongWithTheConfiguration) {
 }
 
 }  // namespace
-}  // namespace fovea::image
+}  // namespace fovea::image::training_test

@@ -4,7 +4,7 @@
 
 #include "fovea/base/test_message.h"
 
-namespace fovea::language {
+namespace fovea::language::generate_test {
 namespace {
 
 TEST(GenerateText, SaysWhatIsWrongWithItsOptions) {
@@ -24,4 +24,4 @@ TEST(GenerateText, SaysWhatIsWrongWithItsOptions) {
 }
 
 }  // namespace
-}  // namespace fovea::language
+}  // namespace fovea::language::generate_test

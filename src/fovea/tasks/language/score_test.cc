@@ -12,7 +12,7 @@
 #include "fovea/tasks/language/score_text.h"
 #include "fovea/tasks/language/test_run.h"
 
-namespace fovea::language {
+namespace fovea::language::score_test {
 namespace {
 
 using decode::next_log_probs, decode::test_model;
@@ -192,4 +192,4 @@ TEST(Score, LinesAreThoseOfTheFiles) {
 }
 
 }  // namespace
-}  // namespace fovea::language
+}  // namespace fovea::language::score_test

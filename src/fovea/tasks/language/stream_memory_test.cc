@@ -12,7 +12,7 @@
 #include "fovea/tasks/language/score_text.h"
 #include "fovea/tasks/language/test_run.h"
 
-namespace fovea::language {
+namespace fovea::language::stream_memory_test {
 namespace {
 
 using decode::test_model;
@@ -189,4 +189,4 @@ TEST(StreamMemory, NeedsStreamsAndPatternsOfDistances) {
 }
 
 }  // namespace
-}  // namespace fovea::language
+}  // namespace fovea::language::stream_memory_test

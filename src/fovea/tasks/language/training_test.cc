@@ -10,7 +10,7 @@
 #include "fovea/tasks/language/score.h"
 #include "fovea/tasks/language/test_run.h"
 
-namespace fovea::language {
+namespace fovea::language::training_test {
 namespace {
 namespace fs = std::filesystem;
 
@@ -268,4 +268,4 @@ TEST(LanguageTraining, ASchemeThatDoesNotExistIsAProblemOfItsOption) {
 }
 
 }  // namespace
-}  // namespace fovea::language
+}  // namespace fovea::language::training_test

@@ -12,7 +12,7 @@
 #include "fovea/tasks/tagging/tag.h"
 #include "fovea/tasks/tagging/test_run.h"
 
-namespace fovea::tagging {
+namespace fovea::tagging::clauses_test {
 namespace {
 
 using testing::ElementsAre;
@@ -307,4 +307,4 @@ TEST(TaggingClauses, ATaggerGivesTagsOrLabels) {
 }
 
 }  // namespace
-}  // namespace fovea::tagging
+}  // namespace fovea::tagging::clauses_test

@@ -9,7 +9,7 @@
 #include "fovea/base/strings.h"
 #include "fovea/base/test_message.h"
 
-namespace fovea::tagging {
+namespace fovea::tagging::labels_test {
 namespace {
 
 using metrics::LabelDialect;
@@ -112,4 +112,4 @@ TEST(BestLabels, ForbidsAnInsideAtTheBeginning) {
 }
 
 }  // namespace
-}  // namespace fovea::tagging
+}  // namespace fovea::tagging::labels_test

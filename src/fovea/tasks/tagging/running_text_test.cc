@@ -4,7 +4,7 @@
 
 #include "fovea/base/strings.h"
 
-namespace fovea::tagging {
+namespace fovea::tagging::running_text_test {
 namespace {
 
 using testing::ElementsAre;
@@ -59,4 +59,4 @@ TEST(RunningText, IsToldFromColumns) {
 }
 
 }  // namespace
-}  // namespace fovea::tagging
+}  // namespace fovea::tagging::running_text_test

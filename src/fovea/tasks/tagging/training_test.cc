@@ -12,7 +12,7 @@
 #include "fovea/tasks/tagging/tag.h"
 #include "fovea/tasks/tagging/test_run.h"
 
-namespace fovea::tagging {
+namespace fovea::tagging::training_test {
 namespace {
 
 using testing::ElementsAre;
@@ -247,4 +247,4 @@ TEST(TaggingTraining, SaysWhatIsWrongWithOptions) {
 }
 
 }  // namespace
-}  // namespace fovea::tagging
+}  // namespace fovea::tagging::training_test

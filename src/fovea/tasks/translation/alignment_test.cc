@@ -12,7 +12,7 @@
 #include "fovea/tasks/translation/gold_reader.h"
 #include "fovea/tasks/translation/head_search.h"
 
-namespace fovea::translation {
+namespace fovea::translation::alignment_test {
 namespace {
 
 using analysis::Links;
@@ -187,4 +187,4 @@ TEST_F(GoldTest, MustBelongToTheText) {
 }
 
 }  // namespace
-}  // namespace fovea::translation
+}  // namespace fovea::translation::alignment_test

@@ -10,7 +10,7 @@
 #include "fovea/tasks/translation/test_task.h"
 
 // Translation models whose clauses a tagger finds.
-namespace fovea::translation {
+namespace fovea::translation::clause_tagger_test {
 namespace {
 
 using testing::HasSubstr;
@@ -124,4 +124,4 @@ TEST(ClauseTaggers, OthersAreRefused) {
 }
 
 }  // namespace
-}  // namespace fovea::translation
+}  // namespace fovea::translation::clause_tagger_test

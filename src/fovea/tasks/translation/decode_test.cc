@@ -11,7 +11,7 @@
 #include "fovea/tasks/translation/score_pairs.h"
 #include "fovea/tasks/translation/translate_batch.h"
 
-namespace fovea::translation {
+namespace fovea::translation::decode_test {
 namespace {
 
 constexpr int64_t kVocabulary = 41;
@@ -323,4 +323,4 @@ TEST(TranslateBatch, ADivergedModelIsAnErrorInOneLine) {
 }
 
 }  // namespace
-}  // namespace fovea::translation
+}  // namespace fovea::translation::decode_test

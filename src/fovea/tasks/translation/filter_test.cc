@@ -16,7 +16,7 @@
 #include "fovea/tasks/translation/pair_scorer.h"
 #include "fovea/tasks/translation/test_task.h"
 
-namespace fovea::translation {
+namespace fovea::translation::filter_test {
 namespace {
 
 using testing::HasSubstr;
@@ -264,4 +264,4 @@ TEST(FilterOptions, ThatContradictAreRefused) {
 }
 
 }  // namespace
-}  // namespace fovea::translation
+}  // namespace fovea::translation::filter_test

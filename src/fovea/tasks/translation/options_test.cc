@@ -6,7 +6,7 @@
 #include "fovea/tasks/translation/validation.h"
 #include "fovea/train/measure.h"
 
-namespace fovea::translation {
+namespace fovea::translation::options_test {
 namespace {
 using testing::HasSubstr;
 
@@ -40,4 +40,4 @@ TEST(TranslationOptions, RefuseAMeasureGivenTwice) {
 }
 
 }  // namespace
-}  // namespace fovea::translation
+}  // namespace fovea::translation::options_test

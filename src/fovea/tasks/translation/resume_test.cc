@@ -9,7 +9,7 @@
 #include "fovea/nn/checkpoint.h"
 #include "fovea/tasks/translation/test_task.h"
 
-namespace fovea::translation {
+namespace fovea::translation::resume_test {
 namespace {
 namespace fs = std::filesystem;
 
@@ -96,4 +96,4 @@ TEST(Resuming, AfterALogThatCouldNotBeWrittenInAValidationLosesNoUpdate) {
 }
 
 }  // namespace
-}  // namespace fovea::translation
+}  // namespace fovea::translation::resume_test

@@ -23,7 +23,7 @@
 #include "fovea/tasks/translation/translator.h"
 #include "fovea/text/vocab.h"
 
-namespace fovea::translation {
+namespace fovea::translation::run_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -343,4 +343,4 @@ TEST_F(RunTest, ACutLineIsBlamedOnWhatLimitsIt) {
 }
 
 }  // namespace
-}  // namespace fovea::translation
+}  // namespace fovea::translation::run_test

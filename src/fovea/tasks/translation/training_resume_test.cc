@@ -10,7 +10,7 @@
 #include "fovea/base/signals.h"
 
 // Runs that are stopped, by a limit or a signal, and resumed.
-namespace fovea::translation {
+namespace fovea::translation::training_resume_test {
 namespace {
 namespace fs = std::filesystem;
 
@@ -132,4 +132,4 @@ TEST_F(Signalled, ASignalDuringValidationStopsToo) {
 }
 
 }  // namespace
-}  // namespace fovea::translation
+}  // namespace fovea::translation::training_resume_test

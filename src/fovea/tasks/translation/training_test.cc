@@ -15,7 +15,7 @@
 #include "fovea/nn/checkpoint.h"
 #include "fovea/train/measure.h"
 
-namespace fovea::translation {
+namespace fovea::translation::training_test {
 namespace {
 namespace fs = std::filesystem;
 using testing::HasSubstr;
@@ -351,4 +351,4 @@ TEST(Training, SaysWhatIsWrong) {
 }
 
 }  // namespace
-}  // namespace fovea::translation
+}  // namespace fovea::translation::training_test

@@ -16,7 +16,7 @@
 #include "fovea/tasks/translation/vocabularies.h"
 #include "fovea/train/updater.h"
 
-namespace fovea::translation {
+namespace fovea::translation::updater_test {
 namespace {
 
 struct Setting {
@@ -238,4 +238,4 @@ TEST(Updater, TheAverageIsPutBackWithoutMemory) {
 }
 
 }  // namespace
-}  // namespace fovea::translation
+}  // namespace fovea::translation::updater_test

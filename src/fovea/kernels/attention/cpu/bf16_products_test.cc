@@ -10,7 +10,7 @@
 #include "fovea/kernels/attention/cpu/rows.h"
 #include "fovea/kernels/attention/testing/kernel_run.h"
 
-namespace fovea::kernels {
+namespace fovea::kernels::bf16_products_test {
 namespace {
 
 using testing_suite::Array;
@@ -148,4 +148,4 @@ TEST_P(Bf16ProductsTest, AreLookedForWhereAListSays) {
 INSTANTIATE_TEST_SUITE_P(Levels, Bf16ProductsTest, testing::ValuesIn(runnable_isas()), level_title);
 
 }  // namespace
-}  // namespace fovea::kernels
+}  // namespace fovea::kernels::bf16_products_test

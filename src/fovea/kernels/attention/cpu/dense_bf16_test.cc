@@ -15,7 +15,7 @@
 // Attention over many pairs in bfloat16 gives what it gives in float32 for the same inputs, rounded: also where a
 // product in bfloat16 would take numbers for zero, and where a gradient is a small difference of large numbers. Other
 // mechanisms, shapes and inputs are the business of kernel_list_test.cc.
-namespace fovea::kernels {
+namespace fovea::kernels::dense_bf16_test {
 namespace {
 
 using testing_suite::Array;
@@ -208,4 +208,4 @@ TEST_P(DenseBf16, SelectsTheSameInBothPasses) {
 INSTANTIATE_TEST_SUITE_P(Levels, DenseBf16, testing::ValuesIn(runnable_isas()), level_title);
 
 }  // namespace
-}  // namespace fovea::kernels
+}  // namespace fovea::kernels::dense_bf16_test

@@ -15,7 +15,7 @@
 // ReLU's way through blocks of scores, from nearly all positive to nearly none: over small whole numbers every sum is
 // exact, so that what is passed over must be what adds nothing, to the bit. And softmax far from its maximum. Other
 // mechanisms, shapes and types are the business of kernel_list_test.cc.
-namespace fovea::kernels {
+namespace fovea::kernels::dense_test {
 namespace {
 
 using testing_suite::Array;
@@ -157,4 +157,4 @@ TEST_P(Dense, SoftmaxLeavesNoSubnormalNumbers) {
 INSTANTIATE_TEST_SUITE_P(Levels, Dense, testing::ValuesIn(runnable_isas()), level_title);
 
 }  // namespace
-}  // namespace fovea::kernels
+}  // namespace fovea::kernels::dense_test

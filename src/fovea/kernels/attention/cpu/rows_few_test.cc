@@ -11,7 +11,7 @@
 #include "fovea/kernels/attention/cpu/rows_naive_test.h"
 
 // Calls of decoding: few queries of a sequence, and keys that lie where a list says.
-namespace fovea::kernels {
+namespace fovea::kernels::rows_few_test {
 namespace {
 
 using namespace rows_naive;
@@ -124,4 +124,4 @@ TEST(Rows, AloneTakesKeysFromAList) {
 INSTANTIATE_TEST_SUITE_P(Levels, RowsFew, testing::ValuesIn(runnable_isas()), level_title);
 
 }  // namespace
-}  // namespace fovea::kernels
+}  // namespace fovea::kernels::rows_few_test

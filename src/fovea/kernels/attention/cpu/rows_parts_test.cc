@@ -16,7 +16,7 @@
 // Long sequences, whose gradients of keys and values are added up from parts, each of the keys that its queries see.
 // Over small whole numbers ReLU's sums are exact in any order, so that they equal the oracle's to the bit: those of one
 // head, and those of heads that share keys.
-namespace fovea::kernels {
+namespace fovea::kernels::rows_parts_test {
 namespace {
 
 using testing_suite::Array;
@@ -161,4 +161,4 @@ TEST_P(RowsParts, AddUpOverHeads) {
 INSTANTIATE_TEST_SUITE_P(Levels, RowsParts, testing::ValuesIn(runnable_isas()), level_title);
 
 }  // namespace
-}  // namespace fovea::kernels
+}  // namespace fovea::kernels::rows_parts_test

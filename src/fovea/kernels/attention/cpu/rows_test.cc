@@ -14,7 +14,7 @@
 
 // How queries are grouped, against a naive loop in double, gradients against its central differences. Mechanisms,
 // shapes and types are the business of kernel_list_test.cc, which runs every kernel.
-namespace fovea::kernels {
+namespace fovea::kernels::rows_test {
 namespace {
 
 using namespace rows_naive;
@@ -80,4 +80,4 @@ TEST_P(RowsTest, Groups) {
 INSTANTIATE_TEST_SUITE_P(Levels, RowsTest, testing::ValuesIn(runnable_isas()), level_title);
 
 }  // namespace
-}  // namespace fovea::kernels
+}  // namespace fovea::kernels::rows_test

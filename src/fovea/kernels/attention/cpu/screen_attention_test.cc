@@ -9,7 +9,7 @@
 #include "fovea/kernels/attention/testing/cases.h"
 
 // What becomes of the lists that screening leaves: groups of pieces, room, weights.
-namespace fovea::kernels {
+namespace fovea::kernels::screen_attention_test {
 namespace {
 
 using testing_suite::Array;
@@ -119,4 +119,4 @@ TEST_P(ScreenAttention, HalvesAreRoundedToTheEvenNumber) {
 INSTANTIATE_TEST_SUITE_P(Levels, ScreenAttention, testing::ValuesIn(runnable_isas()), level_title);
 
 }  // namespace
-}  // namespace fovea::kernels
+}  // namespace fovea::kernels::screen_attention_test

@@ -15,7 +15,7 @@
 #include "fovea/kernels/attention/cpu/screen_ops.h"
 
 // The bound: every score of the product lies within it of the exact one.
-namespace fovea::kernels {
+namespace fovea::kernels::screen_bound_test {
 namespace {
 
 std::vector<ScreenFormat> formats() {
@@ -160,4 +160,4 @@ TEST(Screening, StaysWithinItsBound) {
 }
 
 }  // namespace
-}  // namespace fovea::kernels
+}  // namespace fovea::kernels::screen_bound_test

@@ -19,7 +19,7 @@
 #include "fovea/kernels/attention/cpu/screen_search.h"
 #include "fovea/kernels/attention/testing/kernel_run.h"
 
-namespace fovea::kernels {
+namespace fovea::kernels::screen_guess_test {
 namespace {
 
 using testing_suite::Array;
@@ -325,4 +325,4 @@ TEST_P(Guesses, AreProved) {
 INSTANTIATE_TEST_SUITE_P(Levels, Guesses, testing::ValuesIn(runnable_isas()), level_title);
 
 }  // namespace
-}  // namespace fovea::kernels
+}  // namespace fovea::kernels::screen_guess_test

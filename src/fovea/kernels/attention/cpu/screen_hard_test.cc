@@ -15,7 +15,7 @@
 #include "fovea/kernels/attention/testing/kernel_run.h"
 
 // Hard rows: small whole numbers, times powers of two, so that scores are exact and ties are ties.
-namespace fovea::kernels {
+namespace fovea::kernels::screen_hard_test {
 namespace {
 
 using testing_suite::Array;
@@ -206,4 +206,4 @@ TEST(Screening, SaysWhyItRefuses) {
 }
 
 }  // namespace
-}  // namespace fovea::kernels
+}  // namespace fovea::kernels::screen_hard_test

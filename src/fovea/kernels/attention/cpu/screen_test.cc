@@ -14,7 +14,7 @@
 #include "fovea/kernels/attention/cpu/screen_ops.h"
 #include "fovea/kernels/attention/testing/kernel_run.h"
 
-namespace fovea::kernels {
+namespace fovea::kernels::screen_test {
 namespace {
 
 TEST(Screening, FindsTheKthGreatest) {
@@ -116,4 +116,4 @@ TEST(Screening, WeighsManyEqualScores) {
 }
 
 }  // namespace
-}  // namespace fovea::kernels
+}  // namespace fovea::kernels::screen_test

@@ -10,7 +10,7 @@
 #include "fovea/kernels/attention/testing/kernel_run.h"
 
 // The suite finds what is wrong: a kernel made of the oracle passes it, and fails it with any of these faults.
-namespace fovea::kernels::testing_suite {
+namespace fovea::kernels::testing_suite::kernel_test_suite_test {
 namespace {
 
 enum class Fault : uint8_t {
@@ -236,4 +236,4 @@ TEST(KernelTestSuite, FaultsAreFound) {
 }
 
 }  // namespace
-}  // namespace fovea::kernels::testing_suite
+}  // namespace fovea::kernels::testing_suite::kernel_test_suite_test

@@ -7,7 +7,7 @@
 
 #include "fovea/spec/testing/random_spec.h"
 
-namespace fovea::kernels {
+namespace fovea::kernels::oracle_test {
 namespace {
 
 using Values = std::vector<double>;
@@ -396,4 +396,4 @@ TEST(Laws, NanSpreadsToTheRowsThatSeeIt) {
 }
 
 }  // namespace
-}  // namespace fovea::kernels
+}  // namespace fovea::kernels::oracle_test

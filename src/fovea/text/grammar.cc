@@ -82,7 +82,7 @@ using Position = size_t;
 struct PhrasePlace {
   Position article = 0, adjective = 0, modifier = 0, noun = 0;
 };
-struct ClausePlace {
+struct SentencePlaces {
   PhrasePlace subject, object, place;
   Position adverb = 0, verb = 0, negation = 0, preposition = 0, conjunction = 0;
 };
@@ -104,8 +104,8 @@ class SourceWriter {
     return at;
   }
 
-  ClausePlace clause(const Clause& c) {
-    ClausePlace at;
+  SentencePlaces clause(const Clause& c) {
+    SentencePlaces at;
     if (c.adverb != nullptr) at.adverb = add(c.adverb->source);
     at.subject = phrase(c.subject);
     if (c.negated) at.negation = add("no");
@@ -137,12 +137,12 @@ class TargetWriter {
     add(target_noun(*p.noun, p.number), {at.noun});
   }
 
-  void finite_verb(const Clause& c, const ClausePlace& at) {
+  void finite_verb(const Clause& c, const SentencePlaces& at) {
     const bool past = c.tense == Tense::kPast;
     add(past ? target_auxiliary(c.subject.number) : target_present(*c.verb, c.subject.number), {at.verb});
   }
 
-  void middle(const Clause& c, const ClausePlace& at) {
+  void middle(const Clause& c, const SentencePlaces& at) {
     if (c.object) phrase(*c.object, at.object);
     if (c.negated) add("nik", {at.negation});
     if (c.preposition != nullptr) {
@@ -152,7 +152,7 @@ class TargetWriter {
     if (c.tense == Tense::kPast) add(target_participle(*c.verb), {at.verb});
   }
 
-  void main_clause(const Clause& c, const ClausePlace& at) {
+  void main_clause(const Clause& c, const SentencePlaces& at) {
     if (c.adverb != nullptr) {
       add(c.adverb->target, {at.adverb});
       finite_verb(c, at);
@@ -164,7 +164,7 @@ class TargetWriter {
     middle(c, at);
   }
 
-  void subordinate_clause(const Clause& c, const ClausePlace& at) {
+  void subordinate_clause(const Clause& c, const SentencePlaces& at) {
     add("dasch", {at.conjunction});
     phrase(c.subject, at.subject);
     if (c.adverb != nullptr) add(c.adverb->target, {at.adverb});
@@ -179,11 +179,11 @@ class TargetWriter {
 Pair write(const Clause& clause) {
   SourceWriter source;
   TargetWriter target;
-  const ClausePlace main = source.clause(clause);
+  const SentencePlaces main = source.clause(clause);
   target.main_clause(clause, main);
   if (clause.subordinate != nullptr) {
     const Position conjunction = source.add("sat");
-    ClausePlace sub = source.clause(*clause.subordinate);
+    SentencePlaces sub = source.clause(*clause.subordinate);
     sub.conjunction = conjunction;
     target.subordinate_clause(*clause.subordinate, sub);
   }

@@ -9,7 +9,7 @@ namespace fovea::image {
 inline void use_defaults(TrainConfig& train, Options& /*options*/, ImageConfig& model) {
   tasks::use_newest_schedule(train);
   tasks::use_newest_layers(model);
-  model.transformer_positions = "image";
+  model.transformer_positions = "image+rotary";
   model.transformer_dropout = 0;
 }
 

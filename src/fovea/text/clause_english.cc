@@ -8,7 +8,8 @@ const std::string_view kEnglishClauses =
 # Treebank tags.
 punctuation	, . ; : ! ? … – — ， 。 ； ： ！ ？ 、
 punctuation	- -- ...
-closing	" ' ” ’ » ) ] } '' -rrb- -rsb- -rcb-
+closing	" ” ’ » ) ] } '' -rrb- -rsb- -rcb-
+closing	'	PUNCT '' " `` :
 opening	“ ‘ « ( [ { `` -lrb- -lsb- -lcb-
 abbreviation	mr
 abbreviation	mrs

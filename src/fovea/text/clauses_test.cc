@@ -87,6 +87,14 @@ TEST(Clauses, OpeningMarksEndNothingAndAreNoWords) {
   EXPECT_THAT(places, ElementsAre(2, 6));
 }
 
+TEST(Clauses, AnApostropheOfAGenitiveIsNoMark) {
+  const std::vector<std::string> words = {"officials", "'", "cars", ",", "'"};
+  const auto signals =
+      ClauseDictionary::english().signals(words, std::vector<std::string>{"NNS", "POS", "NNS", ",", "''"});
+  EXPECT_EQ(signals[1].role, ClauseDictionary::Role::kOther);
+  EXPECT_EQ(signals[4].role, ClauseDictionary::Role::kClosing);
+}
+
 TEST(Clauses, EntriesWithAContextNeedTags) {
   const ClauseDictionary dictionary =
       ClauseDictionary::parse("conjunction\tuntil\tIN\tclause\nrelative\tplus\t\ttagged\n", "d");

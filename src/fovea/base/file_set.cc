@@ -4,7 +4,9 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <optional>
 #include <set>
+#include <utility>
 
 #include "fovea/base/aside.h"
 #include "fovea/base/commit_mark.h"
@@ -22,7 +24,9 @@ constexpr size_t kBuffer = 1 << 16;
 
 FileSet::FileSet(const std::vector<fs::path>& paths) { finish_killed_commits(paths); }
 
-FileSet::~FileSet() {
+FileSet::~FileSet() { remove_temporary(); }
+
+void FileSet::remove_temporary() {
   for (const File& file : files_)
     if (!file.temporary.empty() && !file.is_in_place) unlink(file.temporary.c_str());
 }
@@ -80,12 +84,14 @@ void FileSet::put_in_place() {
 void FileSet::replace_all() {
   std::vector<fs::path> targets;
   for (const File& file : files_) targets.push_back(file.target.path);
-  const CommitMark mark(targets);
+  std::optional<CommitMark> mark(std::in_place, targets);
   try {
     move_old_aside();
     put_in_place();
   } catch (...) {
     restore_old();
+    mark.reset();  // while it is there, the next call would put the new files in place
+    remove_temporary();
     throw;
   }
   for (const File& file : files_)

@@ -42,6 +42,7 @@ class FileSet {
   void replace_all();
   void move_old_aside();
   void restore_old();
+  void remove_temporary();
   void flush();
   void end();
   std::vector<File> files_;

@@ -103,8 +103,8 @@ class Options(unittest.TestCase):
         self.assertEqual(self.changes(said), set(), said)
         said = train(model, *VALIDATION, "--learn-rate", 0.0004, "--lr-warmup", 4001, "--label-smoothing", 0.2, "--valid-metrics",
                      "perplexity", updates=10)
-        self.assertEqual(self.changes(said), {"learn-rate: 0.01125 -> 0.0004", "lr-warmup: 100 -> 4001", "after-batches: 8 -> 10",
-                                              "label-smoothing: 0.1 -> 0.2", "valid-metrics: ce-mean-words -> perplexity"})
+        self.assertEqual(self.changes(said), {"learn-rate: 0.01125 -> 4e-04", "lr-warmup: 100 -> 4001", "after-batches: 8 -> 10",
+                                              "label-smoothing: 0.1 -> 0.2", "valid-metrics: ce-mean-words -> ce-mean-words perplexity"})
         # What a process that saved nothing used does not count, and neither does an edited train.yml.
         train(model, "--seed", 1, updates=3)
         text = (model / "train.yml").read_text()
@@ -166,7 +166,7 @@ class Choice(Refusals):
     def setUpClass(cls):
         cls.model = PLACE.folder / "chosen"
         # Nothing gets better: the first validation chose the best checkpoint.
-        train(cls.model, *VALIDATION, "--keep-last", 3, "--learn-rate", 0, updates=12)
+        train(cls.model, *VALIDATION, "--keep-last", 3, "--learn-rate", "1e-30", updates=12)
 
     def said(self, model, *options):
         return checked("translate", "--model", model, *options, stdin="un stelli .\n").stderr

@@ -16,10 +16,11 @@
 namespace fovea::text {
 namespace {
 
-// The category names of Python's unicodedata that begin with C; tab and line ends are white space instead.
+// Control, format and private characters, as in transformers; tab and line ends are white space instead. Code points
+// that are not assigned are text: they may be letters of a newer Unicode.
 bool is_wordpiece_control(UChar32 c) {
   if (c == '\t' || c == '\n' || c == '\r') return false;
-  constexpr uint32_t kControl = U_GC_CC_MASK | U_GC_CF_MASK | U_GC_CN_MASK | U_GC_CO_MASK | U_GC_CS_MASK;
+  constexpr uint32_t kControl = U_GC_CC_MASK | U_GC_CF_MASK | U_GC_CO_MASK;
   return (U_MASK(u_charType(c)) & kControl) != 0;
 }
 

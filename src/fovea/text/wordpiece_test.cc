@@ -50,6 +50,7 @@ TEST(WordPiece, ControlsAndSpacesAndPunctuation) {
       << "symbols are no punctuation";
   EXPECT_THAT(basic_words("\u30ab\u30bf \ud55c\uad6d", kCased), ElementsAre("\u30ab\u30bf", "\ud55c\uad6d"))
       << "kana and Hangul are not split";
+  EXPECT_THAT(basic_words("a\u0378b \ue000", kCased), ElementsAre("a\u0378b")) << "not assigned; private";
   EXPECT_THAT(basic_words("", kUncased), IsEmpty());
   EXPECT_THAT(basic_words("\xff\xfe", kUncased), IsEmpty()) << "bytes that are not UTF-8";
 }

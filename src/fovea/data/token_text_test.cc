@@ -144,6 +144,7 @@ TEST(DocumentFinder, FindsTheSameInAnyParts) {
   DocumentFinder at_once;
   EXPECT_THAT(at_once.find(text), ElementsAre(text.find(" cd"), text.find("gh")));
   for (size_t cut = 1; cut < text.size(); ++cut) {
+    if ((static_cast<unsigned char>(text[cut]) & 0xc0) == 0x80) continue;  // inside a character
     DocumentFinder finder;
     std::vector<size_t> found = finder.find(text.substr(0, cut));
     for (const size_t at : finder.find(text.substr(cut))) found.push_back(cut + at);

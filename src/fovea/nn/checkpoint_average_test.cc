@@ -12,7 +12,7 @@
 namespace fovea::nn::checkpoint_average_test {
 namespace {
 namespace fs = std::filesystem;
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 TEST(Checkpoint, AveragingIsTheMean) {
   const TestFolder run;

@@ -16,7 +16,7 @@
 
 namespace fovea::nn::checkpoint_files_test {
 namespace {
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 using Map = std::map<std::string, std::string>;
 
@@ -39,7 +39,7 @@ TEST(CheckpointFiles, ReadUsualLinesAsYaml) {
 
 TEST(CheckpointFiles, SayWhatIsDamaged) {
   for (const char* text : {"", "a", "- a\n", "a: [1]\n", "a: \"x\n", "a: \"x\"\n[b", "a: \"\\q\"\n"})
-    EXPECT_THAT(message_of([&] { parse_map(text, "sums.yml"); }), testing::StartsWith("sums.yml: damaged")) << text;
+    EXPECT_THAT(message_of([&] { parse_map(text, "sums.yml"); }), ::testing::StartsWith("sums.yml: damaged")) << text;
 }
 
 // The sum of a file in checksums.yml, replaced.

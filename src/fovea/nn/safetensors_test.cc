@@ -15,8 +15,8 @@
 namespace fovea::nn::safetensors_test {
 namespace {
 
-using testing::HasSubstr;
-using testing::StartsWith;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 // A file as the format's description has it, written without the library.
 std::string file_of(const std::string& json, size_t data_bytes) {

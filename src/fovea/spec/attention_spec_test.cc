@@ -156,7 +156,8 @@ TEST(AttentionSpec, TheCaretStandsBelowWhatIsSeen) {
   EXPECT_THAT(refusal("(full|xä"), testing::HasSubstr("column 7: "));
   EXPECT_THAT(refusal("full\x1b[31m"), testing::HasSubstr("\n  full [31m\n      ^"));
   EXPECT_THAT(refusal("\u4f60\u009bfull\u202e"), testing::HasSubstr("\n  \u4f60 full \n  ^"));
-  EXPECT_THAT(refusal("full \u009b31m"), testing::HasSubstr("got ' '\n  full  31m\n       ^"));
+  EXPECT_THAT(refusal("full \u009b31m"), testing::HasSubstr("column 6: unexpected ' '; expected "));
+  EXPECT_THAT(refusal("full \u009b31m"), testing::HasSubstr("\n  full  31m\n       ^"));
 }
 
 // The limit is on parentheses inside one another.

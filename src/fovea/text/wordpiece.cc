@@ -1,6 +1,5 @@
 #include "fovea/text/wordpiece.h"
 
-#include <unicode/locid.h>
 #include <unicode/normalizer2.h>
 #include <unicode/uchar.h>
 #include <unicode/unistr.h>
@@ -73,11 +72,18 @@ bool is_all_ascii(std::string_view text) {
   return std::ranges::all_of(text, [](char c) { return static_cast<unsigned char>(c) < 0x80; });
 }
 
+// Each character by itself, as in transformers: a capital sigma at the end of a word is a sigma like any other.
 std::string lower_case(const std::string& word) {
   if (is_all_ascii(word)) return lower(word);
-  icu::UnicodeString units = icu::UnicodeString::fromUTF8(word);
+  constexpr UChar32 kDottedCapitalI = 0x130;  // the only character whose lower case is two
   std::string out;
-  units.toLower(icu::Locale::getRoot()).toUTF8String(out);
+  each_code_point(word, [&](UChar32 c) {
+    if (c == kDottedCapitalI) {
+      out += "i\u0307";
+    } else {
+      append_utf8(out, u_tolower(c));
+    }
+  });
   return out;
 }
 

@@ -30,6 +30,9 @@ TEST(WordPiece, SplitsTextIntoWords) {
   EXPECT_THAT(basic_words("H\u00e9llo", kUncased), ElementsAre("hello"));
   EXPECT_THAT(basic_words(" \tHeLLo!how  \n Are yoU?  ", kCased), ElementsAre("HeLLo", "!", "how", "Are", "yoU", "?"));
   EXPECT_THAT(basic_words("H\u00e9llo", kCased), ElementsAre("H\u00e9llo"));
+  EXPECT_THAT(basic_words("\u039f\u03a3 \u0130\u00c9", {.strip_accents = false}),
+              ElementsAre("\u03bf\u03c3", "i\u0307\u00e9"))
+      << "character by character";
   EXPECT_THAT(basic_words("ah\u535a\u63a8zz", kUncased), ElementsAre("ah", "\u535a", "\u63a8", "zz"));
   EXPECT_THAT(basic_words("ah\u535a\u63a8zz", {.split_chinese = false}), ElementsAre("ah\u535a\u63a8zz"));
 }

@@ -130,7 +130,7 @@ TEST_F(RunTest, RefusesWeightsOfOtherSizesBeforeTheModelTakesMemory) {
   };
   const std::string weights = (folder_ / "other/model.safetensors").string();
   EXPECT_EQ(refusal([](ModelConfig& c) { c.dim_emb = 65536; }),
-            weights + ": tensor 'decoder.embeddings.weight' has the shape [16, 16], the model needs [16, 65536]");
+            weights + ": tensor 'decoder.embeddings.weight' has the shape [48, 16], the model needs [48, 65536]");
   EXPECT_EQ(refusal([](ModelConfig& c) { c.transformer_dim_ffn = 1 << 20; }),
             weights + ": tensor 'decoder.layers.0.feed_forward.in.bias' has the shape [16], the model needs [1048576]");
   EXPECT_EQ(refusal([](ModelConfig& c) { c.dec_depth = 900; }),

@@ -137,7 +137,7 @@ class Configuration(Refusals):
 
 class Defaults(unittest.TestCase):
     """Values of the options that are not given: new runs have today's, and a run keeps those it began with."""
-    FIRST = {"defaults": "1", "learn-rate": "0.0003", "lr-warmup": "4000", "lr-decay": '"inv-sqrt"', "clip-norm": "1",
+    FIRST = {"defaults": "1", "learn-rate": "3e-04", "lr-warmup": "4000", "lr-decay": '"inv-sqrt"', "clip-norm": "1",
              "label-smoothing": "0.1", "transformer-norm": '"post"', "transformer-norm-kind": '"layer"',
              "transformer-positions": '"sinusoidal"', "transformer-ffn-activation": '"relu"', "transformer-dropout": "0.1"}
 

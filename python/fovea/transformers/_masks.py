@@ -38,6 +38,11 @@ class Ranges:
         return torch.stack(rows)[None, None].expand(self.batch + 1, 1 + self.window, len(rows), -1)
 
     @staticmethod
+    def lengths(mask):
+        """How many queries and keys an encoded mask is for, in all rows."""
+        return tuple(mask[0, 0, :2, -1].tolist())
+
+    @staticmethod
     def decode(mask, q_length, k_length):
         """Of a layer with so many queries and keys in each row.
 
@@ -45,17 +50,15 @@ class Ranges:
             ValueError: the mask is of other lengths, so that its ranges would reach into other rows.
         """
         rows, batch = mask[0, 0], mask.size(0) - 1
-        ranges = Ranges(rows[0], rows[1], None if mask.size(2) == 2 else rows[2], mask.size(1) - 1, batch, True)
+        wanted = (batch * q_length, batch * k_length)
         if torch.compiler.is_compiling():
-            fits = (rows[0, -1] == batch * q_length) & (rows[1, -1] == batch * k_length)
+            fits = (rows[0, -1] == wanted[0]) & (rows[1, -1] == wanted[1])
             torch._assert_async(fits, "fovea: the attention mask is of other lengths than the layer's queries and keys")
-            return ranges
-        queries, keys = int(rows[0, -1]), int(rows[1, -1])
-        if (queries, keys) != (batch * q_length, batch * k_length):
-            raise ValueError(f"fovea: the attention mask is for {queries // max(batch, 1)} queries and "
-                             f"{keys // max(batch, 1)} keys a row, and the layer has {q_length} queries and {k_length} keys; "
-                             "pass a mask of the layer's lengths")
-        return ranges
+        elif (given := Ranges.lengths(mask)) != wanted:
+            queries, keys = (n // max(batch, 1) for n in given)
+            raise ValueError(f"fovea: the attention mask is for {queries} queries and {keys} keys a row, and the layer has "
+                             f"{q_length} queries and {k_length} keys; pass a mask of the layer's lengths")
+        return Ranges(rows[0], rows[1], None if mask.size(2) == 2 else rows[2], mask.size(1) - 1, batch, True)
 
 
 def is_encoded(mask, batch):

@@ -111,7 +111,7 @@ def test_biases_select_and_are_not_rounded_by_autocast():
     (torch.where(SEEN, math.inf, 0.0), "holds NaN or infinity"),
     (SEEN.expand(3, 2, -1, -1), r"has shape \[3, 2, 21, 21\]; expected \[3, 21\]"),
     (SEEN[:, :, :, :-1], r"has shape \[3, 1, 21, 20\]; expected \[3, 21\]"),
-    (torch.nn.functional.pad(SEEN, (0, 1)), r"has shape \[3, 1, 21, 22\]; expected \[3, 21\]"),
+    pytest.param(torch.nn.functional.pad(SEEN, (0, 1)), r"has shape \[3, 1, 21, 22\]; expected \[3, 21\]", marks=hf.newer),
     (SEEN[:2], r"has shape \[2, 1, 21, 21\]; expected \[3, 21\]")])
 def test_masks_that_are_neither(mask, message):
     made = hf.model("llama", FULL)

@@ -1,11 +1,17 @@
 """Dense masks, of all pairs: what they say, and attention under those that are no list of ranges. Exact, but slower, and of
 O(n^2) memory: hidden pairs become lists of the visible keys, and biases become coordinates of longer queries and keys."""
+import sys
 from dataclasses import dataclass
 
 import torch
 
 from .._functional import attention, attention_weights
 from ._masks import Ranges, is_encoded, ranges_of
+
+@torch.compiler.assume_constant_result
+def _cuts():
+    """Whether models cut masks that are longer than their keys: in transformers 4."""
+    return getattr(sys.modules.get("transformers"), "__version__", "5").startswith("4.")
 
 
 @dataclass
@@ -46,6 +52,8 @@ def dense_of(mask, query, k_length):
         raise ValueError(f"fovea: the attention mask is of four dimensions and {mask.dtype}; expected bool, True for visible "
                          "pairs, a floating type, which is added to scores, or what create_causal_mask made for "
                          f"{query.size(0)} rows")
+    if mask.dim() == 4 and _cuts():
+        mask = mask[..., :k_length]
     _check_shape(mask, query, k_length)
     if mask.dtype == torch.bool:
         return Dense(mask, None)

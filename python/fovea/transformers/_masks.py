@@ -174,15 +174,14 @@ def ranges_mask(**given):
     return dense_mask(given) if ranges is None else ranges.encode()
 
 
-def _is_read(others, packed, q_length, q_offset):
+def _is_read(others, packed, q_offset):
     """Whether the model asks for a mask that is never left out, because it reads the mask itself: Doge adds to it, T5Gemma 2
-    joins two. transformers asks the same for packed documents, and for single steps with a static cache, whose offset is a
-    tensor."""
+    joins two. transformers asks the same for packed documents and for static caches, whose offset is a tensor."""
     if others.get("allow_is_bidirectional_skip") is False:
         return True
     if "allow_is_bidirectional_skip" in others or others.get("allow_is_causal_skip") is not False:
         return False
-    return not packed and not (q_length == 1 and isinstance(q_offset, torch.Tensor))
+    return not packed and not isinstance(q_offset, torch.Tensor)
 
 
 def _ranges_of(*, batch_size, kv_length, kv_offset=0, mask_function=None, attention_mask=None, q_length=None,
@@ -196,7 +195,7 @@ def _ranges_of(*, batch_size, kv_length, kv_offset=0, mask_function=None, attent
     causal = "allow_is_bidirectional_skip" not in others
     chunked = local_size is not None and getattr(config, "attention_chunk_size", None) == local_size
     window = 0 if chunked or local_size is None else int(local_size)
-    if _is_read(others, not plain and _is_packed(mask_function), q_length, q_offset):
+    if _is_read(others, not plain and _is_packed(mask_function), q_offset):
         return None
     device = attention_mask.device if attention_mask is not None else (device or "cpu")
     first = q_offset - kv_offset  # the first query's place among the keys

@@ -45,7 +45,7 @@ SPECIAL = {
     "wav2vec2-bert": {"feature_projection_input_dim": 16}, "granite_speech5": {"input_dim": 16},
     "bamba": {"attn_layer_indices": [1]}, "jamba": {"attn_layer_period": 2, "attn_layer_offset": 1},
     "granitemoehybrid": {"layer_types": ["mamba", "attention"], "num_hidden_layers": 2}, "glm5_next_text": {"index_kpool": 2, "qk_rope_head_dim": 0},
-    "qwen4_exp_text": {"indexer_budget": 8, "indexer_compress_ratio": 4, "indexer_head_dim": 8, "indexer_kv_heads": 2,
+    "qwen4_exp_text": {"indexer_budget": 8, "indexer_compress_ratio": 4, "indexer_head_dim": 8, "indexer_kv_heads": 1,
                        "indexer_n_heads": HEADS, "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0},
     "moonshine": {"encoder_num_key_value_heads": HEADS, "decoder_num_key_value_heads": HEADS},
     "lfm2_moe": {"layer_types": ["conv", "full_attention"], "num_hidden_layers": 2},

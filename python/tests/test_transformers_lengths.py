@@ -42,13 +42,13 @@ def test_rows_of_a_batch_do_not_read_one_another():
 
 
 @pytest.mark.parametrize("queries, keys", [(12, 13), (13, 12), (6, 24), (1, 12)])
-@pytest.mark.parametrize("causal", [True, False])
+@pytest.mark.parametrize("causal", [True, pytest.param(False, marks=hf.newer)])
 def test_masks_of_other_lengths(causal, queries, keys):
     """Their ranges count the places of all rows, and would reach into others."""
     rules = transformers.masking_utils
     given = {"allow_is_causal_skip": True} if causal else {"allow_is_bidirectional_skip": True}
     mask = _masks.ranges_mask(batch_size=2, q_length=12, kv_length=12, q_offset=0, attention_mask=torch.ones(2, 12).bool(),
-                              mask_function=rules.causal_mask_function if causal else rules.bidirectional_mask_function, **given)
+                              mask_function=getattr(rules, f"{'causal' if causal else 'bidirectional'}_mask_function"), **given)
     function, module = transformers.modeling_utils.ALL_ATTENTION_FUNCTIONS[FULL], torch.nn.Module()
     q, k = torch.randn(2, 2, queries, 8), torch.randn(2, 2, keys, 8)
     message = f"is for 12 queries and 12 keys a row, and the layer has {queries} queries and {keys} keys"
@@ -60,6 +60,7 @@ def test_masks_of_other_lengths(causal, queries, keys):
     assert function(module, whole, whole, whole, mask)[0].shape == (2, 12, 2, 8)
 
 
+@hf.newer
 def test_a_mask_that_is_shorter_than_the_text():
     """transformers takes what is missing for padding, or refuses the call; rows stay apart."""
     made, ids = hf.model("llama"), hf.tokens()
@@ -133,6 +134,7 @@ def test_modules_tell_however_the_model_was_made(make):
     assert all((x > 0).sum(-1).max() == 4 for x in weights.encoder_attentions)
 
 
+@hf.newer
 def test_compiled_code_knows_cross_attention():
     made, ids, target = fovea.sparsify(seq2seq("Bart"), "0-1=window(4)"), hf.tokens(2, 12), hf.tokens(2, 12, seed=6)
     with torch.no_grad():

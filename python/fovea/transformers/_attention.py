@@ -129,14 +129,6 @@ def _without_mask(key, value, q_length, causal, sliding_window):
     return key, value, window
 
 
-def _over_dense(module, qkv, mask, resolved, options, wants_weights):
-    """What an attention function returns, under a mask that is no list of ranges."""
-    spec, has = resolved
-    if "positional" in has:
-        _refuse_dense(module, spec)
-    return dense_attention(qkv, mask, spec, {**options, **_own_number(module, has)}, wants_weights)
-
-
 def _refuse_dense(module, spec):
     raise NotImplementedError(f"fovea: '{spec}' goes with masks that are causal or of padding at a row's ends, and the one of "
                               f"{type(module).__name__} is another, or a bias; choose a spec such as full or topk(32)")
@@ -153,12 +145,11 @@ def _check_places(module, spec, cross, lengths, has_places):
                          f"{k_length} keys, whose places no mask tells; give the layer a spec without a pattern")
 
 
-def _check_chosen(module, mechanism, layer, ranges):
+def _check_chosen(module, spec, layer, ranges, sliding_window):
     """Refuses dsa(k) where its indexer cannot choose."""
-    spec = mechanism.spec(layer)
     if isinstance(ranges, Dense):
         _refuse_dense(module, spec)
-    if ranges is not None and ranges.window:
+    if sliding_window if ranges is None else ranges.window:
         raise NotImplementedError(f"fovea: '{spec}' on a layer with a sliding window is not supported; give layer "
                                   f"{getattr(module, 'layer_idx', layer)} another spec, such as full, its window")
 
@@ -198,12 +189,15 @@ def function(mechanism):
         blocks = kwargs.get("block_indices")
         chosen = chosen_keys(mechanism.spec(layer))
         if chosen is not None:
-            _check_chosen(module, mechanism, layer, ranges)
+            _check_chosen(module, mechanism.spec(layer), layer, ranges, sliding_window)
         elif isinstance(ranges, Dense):
             ranges = ranges if blocks is None else within_blocks(module, ranges, blocks, query, key)
-            return _over_dense(module, (query, key, value), ranges, spec_of(module, layer, 0, cross), options, wants_weights)
+            spec, has = spec_of(module, layer, 0, cross)
+            if "positional" in has:
+                _refuse_dense(module, spec)
+            return dense_attention((query, key, value), ranges, spec, {**options, **_own_number(module, has)}, wants_weights)
         if ranges is None:
-            key, value, window = _without_mask(key, value, q_length, causal, 0 if chosen or cross else sliding_window)
+            key, value, window = _without_mask(key, value, q_length, causal, 0 if cross else sliding_window)
             step, causal = causal and q_length == 1, causal and q_length > 1
         else:
             step, causal, window = False, ranges.causal, ranges.window

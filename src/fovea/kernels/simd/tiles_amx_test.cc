@@ -12,7 +12,7 @@
 //
 #include "fovea/kernels/simd/tiles-inl.h"
 
-namespace fovea::kernels::tiles_amx_test {
+namespace fovea::kernels {
 namespace {
 
 template <class Multiply>
@@ -42,6 +42,6 @@ void multiply_int8_by_amx(const TileOperands& of) {
 namespace fovea::kernels {
 void multiply_bf16_by_amx(const TileOperands&) {}  // never called: best_isa() says so
 void multiply_int8_by_amx(const TileOperands&) {}
-}  // namespace fovea::kernels::tiles_amx_test
+}  // namespace fovea::kernels
 
 #endif

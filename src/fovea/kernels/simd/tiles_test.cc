@@ -19,7 +19,7 @@
 //
 #include "fovea/kernels/simd/tiles-inl.h"
 
-namespace fovea::kernels::tiles_test {
+namespace fovea::kernels {
 namespace {
 
 using Words = std::array<uint32_t, kTileSide * kTileSide>;
@@ -150,5 +150,5 @@ TEST(Levels, AreThoseOfTheMachine) {
 }
 
 }  // namespace
-}  // namespace fovea::kernels::tiles_test
+}  // namespace fovea::kernels
 #include "fovea/kernels/simd/isa_end-inl.h"

@@ -312,7 +312,7 @@ class LabelForms(unittest.TestCase):
         self.assertIn("last column holds no labels; expected --label-column, such as 4",
                       error_of(*self.command("u", model=self.place / "never")))
         log = self.train("u", "--label-column", 4)
-        self.assertIn("20 lines of CoNLL-U that are no words of the text (1-2, 1.1) are left out", log)
+        self.assertIn("20 lines of CoNLL-U without a word of the text (1-2, 1.1) are left out", log)
         self.assertEqual((self.place / "u.run" / "last" / "labels.txt").read_text(), "NOUN\nVERB\n")
         tagged = checked("tag", "--model", self.place / "u.run", stdin=conll_u).stdout.splitlines()
         self.assertEqual([line.split("\t")[-1] for line in tagged[:7]],

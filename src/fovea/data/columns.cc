@@ -63,8 +63,8 @@ class ColumnFile {
             cat("[data] ", input_name(path_), ": ", thousands(count), what, count == 1 ? " is" : " are", " left out"));
     };
     tell(lines.comments(), lines.comments() == 1 ? " comment line" : " comment lines");
-    tell(lines.asides(), lines.asides() == 1 ? " line of CoNLL-U that is no word of the text (1-2, 1.1)"
-                                             : " lines of CoNLL-U that are no words of the text (1-2, 1.1)");
+    tell(lines.asides(), lines.asides() == 1 ? " line of CoNLL-U without a word of the text (1-2, 1.1)"
+                                             : " lines of CoNLL-U without a word of the text (1-2, 1.1)");
   }
 
   void check(const ColumnLine& line) {

@@ -33,7 +33,7 @@ struct ColumnOptions {
 };
 
 // Reads files, plain or compressed; "-" is standard input. The word is the first column, or the second if the first
-// numbers the words, as in CoNLL-U. Comments, and the lines of CoNLL-U that are no words of the text, are left out, and
+// numbers the words, as in CoNLL-U. Comments, and the lines of CoNLL-U without a word of the text, are left out, and
 // the log says how many. Throws an Error that names the file and the line if a line has another number of columns than
 // the first, or none for the labels or tags, or if the tags are the labels, and for a text without words.
 LabelledText load_columns(const std::vector<std::string>& paths, const ColumnOptions& options);

@@ -126,8 +126,7 @@ std::string new_clause_dictionary(const std::string& path, bool is_needed, const
   if (is_needed && !path.empty()) return text::ClauseDictionary::load(path).bytes();
   if (is_needed) {
     // The English dictionary of an older program may be another one.
-    if (!trained.empty())
-      return clause_dictionary_of(nn::read_checkpoint(trained, nn::Load::kModel).identity).bytes();
+    if (!trained.empty()) return clause_dictionary_of(nn::read_checkpoint(trained, nn::Load::kModel).identity).bytes();
     return text::ClauseDictionary::english().bytes();
   }
   if (!path.empty())

@@ -221,7 +221,7 @@ TEST(Transformer, OverridesAreThoseOfAModelTrainedSo) {
   };
   EXPECT_NE(message("relu+gated-rmsnorm").find("it needs its norm's gate, which this model"), std::string::npos);
   EXPECT_NE(message("entmax(learned)").find("a learned alpha"), std::string::npos);
-  EXPECT_NE(message("clause(1)"), "");  // clauses are an encoder's
+  EXPECT_NE(message("clause(1)"), "");                                                     // clauses are an encoder's
   EXPECT_TRUE(full_pass(dense, source, target).equal(full_pass(sparse, source, target)));  // nothing changed
 
   ModelConfig mixed = tiny("full");

@@ -13,8 +13,8 @@ namespace fovea {
 // --learn-rate -1, which usual_learn_rate() replaces before a training begins.
 inline constexpr double kRateByWidth = -1;
 
-// The usual highest rate for a model of this width: 0.045 / sqrt(width), to six decimals. Rates fall with the root of the
-// width as in Vaswani et al. (2017).
+// The usual highest rate for a model of this width: 0.045 / sqrt(width), to six decimals. Rates fall with the root of
+// the width as in Vaswani et al. (2017).
 double usual_learn_rate(int64_t width);
 
 // One training run of any task. What fixes the model, and what the data are, is in the task's own options. Marian's

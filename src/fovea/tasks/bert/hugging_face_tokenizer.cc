@@ -35,7 +35,8 @@ struct FolderFile {
 
 FolderFile read_if_there(const std::filesystem::path& folder, const char* name) {
   FolderFile file{.path = folder / name};
-  if (std::filesystem::exists(folder / name)) file.object = text::parse_json_object(read_text_file(file.path), file.path);
+  if (std::filesystem::exists(folder / name))
+    file.object = text::parse_json_object(read_text_file(file.path), file.path);
   return file;
 }
 

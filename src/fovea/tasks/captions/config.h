@@ -40,11 +40,12 @@ struct CaptionConfig : ModelConfig {
             max_positions_field("rows of learned position vectors; longer captions are refused in training"),
             field("dim-vocabs", &C::dim_vocabs, "size of the vocabulary, which --vocabs must have; 0: as it is")),
         AttentionConfig::fields(
-            std::tuple(field("attention-encoder", &C::attention_encoder,
-                             "mechanism of the encoder's self-attention (default: --attention)"),
-                       decoder_field(),
-                       field("attention-cross", &C::attention_cross,
-                             "mechanism of the cross-attention (default: --attention without what compares positions)")),
+            std::tuple(
+                field("attention-encoder", &C::attention_encoder,
+                      "mechanism of the encoder's self-attention (default: --attention)"),
+                decoder_field(),
+                field("attention-cross", &C::attention_cross,
+                      "mechanism of the cross-attention (default: --attention without what compares positions)")),
             "exceptions: WHERE.LAYERS=SPEC, e.g. encoder.1-2=topk(16) cross.6=topk(8), layers from 1"));
   }
 };

@@ -66,8 +66,9 @@ TEST(TaggingTraining, ARunFromBeforeFormsGoesOn) {
   run(test);
   nn::Checkpoint checkpoint = nn::load_checkpoint(test.train.model, nn::Load::kAll);
   std::string& config = checkpoint.identity.config;
-  EXPECT_THAT(config, HasSubstr("label-dialect: io\n"));
-  config.replace(config.find("label-dialect: io\n"), 18, "label-dialect: iob1\n");
+  const std::string dialect = "label-dialect: \"io\"\n";
+  ASSERT_THAT(config, HasSubstr(dialect));
+  config.replace(config.find(dialect), dialect.size(), "label-dialect: \"iob1\"\n");
   const size_t form = config.find("label-form: ");
   ASSERT_NE(form, std::string::npos);
   config.erase(form, config.find('\n', form) + 1 - form);
@@ -82,7 +83,7 @@ TEST(TaggingTraining, ARunFromBeforeFormsGoesOn) {
   test.train.after_batches = 3;
   run(test);
   EXPECT_THAT(nn::load_checkpoint(test.train.model, nn::Load::kAll).identity.config,
-              testing::AllOf(HasSubstr("label-dialect: iob1\n"), HasSubstr("label-form: auto\n")));
+              testing::AllOf(HasSubstr("label-dialect: \"iob1\""), HasSubstr("label-form: \"auto\"")));
 }
 
 TEST(TaggingTraining, LearnsTheNames) {

@@ -21,13 +21,17 @@ std::string_view last_of(std::string_view text) {
   return text.substr(last);
 }
 
+// Punctuation of the scripts without blanks, such as an ideographic comma: it has words on both sides.
+bool is_wide_mark(std::string_view character) { return character >= "\u3000" && text::is_punctuation(character); }
+
 // The characters of a word that has no white space: those that stand alone, and the stretches between them.
 std::vector<std::string_view> stretches(std::string_view text) {
   std::vector<std::string_view> parts;
   bool continues = false;
   for (size_t at = 0; at < text.size();) {
     const std::string_view character = first_of(text.substr(at));
-    const bool is_blank = text::white_space_size(text.substr(at)) > 0, is_alone = text::stands_alone(character);
+    const bool is_blank = text::white_space_size(text.substr(at)) > 0,
+               is_alone = text::stands_alone(character) || is_wide_mark(character);
     if (is_alone || (!is_blank && !continues))
       parts.push_back(text.substr(at, character.size()));
     else if (!is_blank)

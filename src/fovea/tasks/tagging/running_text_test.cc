@@ -24,6 +24,8 @@ TEST(RunningText, CharactersThatStandAloneAreWords) {
               ElementsAre("\u4ed6", "\u4e70", "\u4e86", "iPhone", "15", "\u3001", "\u4e09", "\u4e2a", "(", "\u7ea2",
                           ")", "\u3002"));
   EXPECT_THAT(words_of_text("\u65e5\u672c\u306e\u30ab"), ElementsAre("\u65e5", "\u672c", "\u306e", "\u30ab"));
+  EXPECT_THAT(words_of_text("iPhone\uff0ciPad\u3001A\u00b7B"),
+              ElementsAre("iPhone", "\uff0c", "iPad", "\u3001", "A\u00b7B"));
   EXPECT_THAT(words_of_text("\U00020000x"), ElementsAre("\U00020000", "x"));
   EXPECT_THAT(words_of_text("\ud55c\uad6d\uc5b4 \uc740"), ElementsAre("\ud55c\uad6d\uc5b4", "\uc740"))
       << "Korean has blanks";

@@ -64,7 +64,7 @@ TEST(Columns, LeavesOutCommentsAndOtherLinesThatAreNoWords) {
   testing::internal::CaptureStderr();
   EXPECT_THAT(load(conll_u, {4}).words, ElementsAre(ElementsAre("\u00e0", "le")));
   EXPECT_THAT(testing::internal::GetCapturedStderr(),
-              testing::AllOf(HasSubstr("1 comment line is left out"), HasSubstr("1 line of CoNLL-U that is no word")));
+              testing::AllOf(HasSubstr("1 comment line is left out"), HasSubstr("1 line of CoNLL-U without a word")));
   EXPECT_THAT(load(conll_u, {4}).labels, ElementsAre(ElementsAre("ADP", "DET")));
   EXPECT_THAT(message_of([&] { load(conll_u); }),
               HasSubstr("whose last column holds no labels; expected --label-column"));

@@ -156,7 +156,7 @@ def test_a_trainer_accumulates_the_same_step(tmp_path):
         arguments = TrainingArguments(output_dir=str(tmp_path / str(size)), per_device_train_batch_size=size, max_steps=1,
                                       gradient_accumulation_steps=8 // size, learning_rate=0.1, optim="sgd",
                                       lr_scheduler_type="constant", max_grad_norm=0.5, report_to=[], use_cpu=True,
-                                      save_strategy="no", disable_tqdm=True, train_sampling_strategy="sequential")
+                                      save_strategy="no", disable_tqdm=True)
         Trainer(model=made, args=arguments, train_dataset=Texts()).train()
         return torch.cat([p.detach().flatten() for p in own])
 

@@ -2,7 +2,6 @@
 """BERT's weights and BERTScore from the command line, against a reference of our own and, if they can be imported, against
 `transformers` and `bert-score`."""
 import gzip
-import importlib.util
 import json
 import lzma
 import os
@@ -11,6 +10,7 @@ import shutil
 import tempfile
 import unittest
 
+from bert_commands import embedded, error_of, lacks
 from bert_folder import layers, pieces, read_safetensors, write_bert
 from fovea_program import Workplace, checked, run
 
@@ -25,23 +25,6 @@ WORDS = ["the", "cat", "sat", "##ting", "mat", "on", "Paris", "paris", "##s", "u
 LINES = ["The cat sat on the mat.", "Paris, unwanted; sitting!", "", "caf\u00e9 \u535a\u63a8 A\u200bB \u00bfno?",
          "x " * 50]
 DATA = pathlib.Path(os.environ.get("FOVEA_DATA", ""))
-
-
-def lacks(*modules):
-    missing = [name for name in modules if importlib.util.find_spec(name) is None]
-    return unittest.skipIf(missing, f"Python cannot import {', '.join(missing)}")
-
-
-def embedded(model, lines, layer):
-    output = F / "vectors.safetensors"
-    checked("embed", "--model", model, "--layer", layer, "--output", output, "--cpu-threads", 1, stdin="\n".join(lines))
-    return read_safetensors(output)
-
-
-def error_of(*arguments, **options):
-    result = run(*arguments, **options)
-    assert result.returncode == 1 and result.stderr.count("\n") == 1, result.stderr
-    return result.stderr
 
 
 @lacks("torch")

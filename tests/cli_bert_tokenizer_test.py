@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
 """BERT's tokenisers as `transformers` saves them: tokenizer.json, vocab.txt and the files beside them; against `transformers`
 if it can be imported."""
-import importlib.util
 import json
 import pathlib
 import shutil
 import tempfile
 import unittest
 
+from bert_commands import embedded, error_of, lacks
 from bert_folder import CONFIG, pieces, read_safetensors, tokenizer_json, write_bert
-from fovea_program import checked, run
+from fovea_program import checked
 
 try:
     import torch
@@ -20,23 +20,6 @@ F = pathlib.Path(tempfile.mkdtemp(prefix="fovea-test-"))
 unittest.addModuleCleanup(shutil.rmtree, F, ignore_errors=True)
 WORDS = ["the", "cat", "sat", "mat", "on", "Paris", "paris", "##s", "un", "##want", "##ed"]
 LINES = ["The cat sat on the mat.", "Paris, unwanted; sitting!", "", "caf\u00e9 \u535a\u63a8 A\u200bB \u00bfno?"]
-
-
-def lacks(*modules):
-    missing = [name for name in modules if importlib.util.find_spec(name) is None]
-    return unittest.skipIf(missing, f"Python cannot import {', '.join(missing)}")
-
-
-def embedded(model, lines, layer):
-    output = F / "vectors.safetensors"
-    checked("embed", "--model", model, "--layer", layer, "--output", output, "--cpu-threads", 1, stdin="\n".join(lines))
-    return read_safetensors(output)
-
-
-def error_of(*arguments, **options):
-    result = run(*arguments, **options)
-    assert result.returncode == 1 and result.stderr.count("\n") == 1, result.stderr
-    return result.stderr
 
 
 @lacks("torch")

@@ -8,7 +8,7 @@
 
 #include "fovea/base/error.h"
 #include "fovea/base/strings.h"
-#include "fovea/decode/open_checkpoint.h"
+#include "fovea/models/open_checkpoint.h"
 #include "fovea/nn/checkpoint.h"
 #include "fovea/nn/checkpoint_files.h"
 #include "fovea/nn/checkpoint_module.h"
@@ -49,7 +49,7 @@ std::vector<LayerLengths> decoder_lengths(const nn::Checkpoint& checkpoint, cons
 }
 
 std::vector<LayerLengths> lengths_of(const std::string& model) {
-  const nn::Checkpoint checkpoint = decode::open_checkpoint(model, {language::kTask, image::kTask, translation::kTask});
+  const nn::Checkpoint checkpoint = models::open_checkpoint(model, {language::kTask, image::kTask, translation::kTask});
   const std::string& task = checkpoint.identity.task;
   if (task == language::kTask) return decoder_lengths<language::LanguageConfig>(checkpoint, "");
   if (task == image::kTask) return decoder_lengths<image::ImageConfig>(checkpoint, "");

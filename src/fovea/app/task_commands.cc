@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "fovea/base/strings.h"
-#include "fovea/decode/open_checkpoint.h"
+#include "fovea/models/open_checkpoint.h"
 #include "fovea/nn/checkpoint.h"
 
 namespace fovea::app {
@@ -32,7 +32,7 @@ const tasks::TaskEntry* task_of_model(std::span<const tasks::TaskEntry> able,
   if (asks_for_help) return nullptr;
   std::vector<std::string> names;
   for (const tasks::TaskEntry& entry : able) names.emplace_back(entry.name);
-  decode::require_task(*model, task, names);
+  models::require_task(*model, task, names);
   return nullptr;
 }
 

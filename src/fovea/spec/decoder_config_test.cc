@@ -6,7 +6,7 @@
 #include "fovea/base/test_message.h"
 #include "fovea/spec/config_yaml.h"
 
-namespace fovea::decoder_config_test {
+namespace fovea::modelsr_config_test {
 namespace {
 
 using testing::HasSubstr;
@@ -176,4 +176,4 @@ TEST(DecoderConfig, ReadsBackAsYaml) {
 }
 
 }  // namespace
-}  // namespace fovea::decoder_config_test
+}  // namespace fovea::modelsr_config_test

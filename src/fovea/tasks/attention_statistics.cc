@@ -7,7 +7,7 @@
 #include "fovea/analysis/chosen_keys.h"
 #include "fovea/base/rng.h"
 #include "fovea/base/strings.h"
-#include "fovea/decode/diverged.h"
+#include "fovea/models/diverged.h"
 #include "fovea/kernels/attention/dropout.h"
 
 namespace fovea::tasks {
@@ -192,7 +192,7 @@ class UnitRows {
   static size_t size(int64_t n) { return static_cast<size_t>(n); }
   static void check_finite(std::span<const float> row) {
     if (!std::all_of(row.begin(), row.end(), [](float weight) { return std::isfinite(weight); }))
-      decode::refuse_diverged();
+      models::refuse_diverged();
   }
   Row row_of_head(Row row, int64_t head) const {
     row.stream = streams_[size(head)];

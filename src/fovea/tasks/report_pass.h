@@ -9,7 +9,7 @@
 
 #include "fovea/analysis/report.h"
 #include "fovea/base/strings.h"
-#include "fovea/decode/diverged.h"
+#include "fovea/models/diverged.h"
 #include "fovea/nn/attention_observer.h"
 #include "fovea/nn/clause_attention.h"
 #include "fovea/spec/attention_config.h"
@@ -67,7 +67,7 @@ class ReportObserver {
     // Keys of zeros before the text (--span-cold-cache) are no tokens.
     if (place.kind == AttentionKind::kCausal) own = own.narrow(2, own.size(2) - own.size(1), own.size(1));
     own = own.contiguous();
-    if (!own.isfinite().all().item<bool>()) decode::refuse_diverged();
+    if (!own.isfinite().all().item<bool>()) models::refuse_diverged();
     using analysis::ReportSublayer;
     static constexpr std::array kSublayers = {ReportSublayer::kEncoder, ReportSublayer::kDecoder,
                                               ReportSublayer::kCross};  // in the order of AttentionKind

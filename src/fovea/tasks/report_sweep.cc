@@ -5,7 +5,7 @@
 
 #include "fovea/base/log.h"
 #include "fovea/base/signals.h"
-#include "fovea/decode/diverged.h"
+#include "fovea/models/diverged.h"
 #include "fovea/tasks/analyze_report.h"
 
 namespace fovea::tasks {
@@ -19,7 +19,7 @@ void add_report_sweep(const std::vector<std::string>& entries, const std::string
   for (const std::string& entry : entries) {
     throw_if_interrupted("the report");
     const ReportLoss loss = measure(entry);
-    if (!std::isfinite(loss.nats)) decode::refuse_diverged();
+    if (!std::isfinite(loss.nats)) models::refuse_diverged();
     sweep.points.push_back({entry, loss.nats / static_cast<double>(loss.units)});
     shown.points.push_back({entry, sweep.points.back().loss});
     sweep.units = shown.units = loss.units;

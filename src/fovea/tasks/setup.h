@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "fovea/base/fields.h"
-#include "fovea/decode/whole_segments.h"
+#include "fovea/models/whole_segments.h"
 #include "fovea/spec/config_problems.h"
 #include "fovea/spec/logging.h"
 #include "fovea/spec/train_config.h"
@@ -67,7 +67,7 @@ TrainSetup train_setup() {
   };
   setup.inputs = [values] { return values->options.inputs(); };
   setup.load = [values](const TrainConfig& config, int64_t batches_an_update) -> std::unique_ptr<train::Task> {
-    if constexpr (requires { routes_whole_segments(values->model); }) decode::warn_of_whole_segments(values->model);
+    if constexpr (requires { routes_whole_segments(values->model); }) models::warn_of_whole_segments(values->model);
     if constexpr (requires { log_fallback(values->model); }) log_fallback(values->model);
     return std::make_unique<T>(config, values->options, values->model, batches_an_update);
   };

@@ -2,7 +2,7 @@
 
 #include <array>
 
-#include "fovea/decode/clause_tagger.h"
+#include "fovea/models/clause_tagger.h"
 #include "fovea/tasks/captions/caption.h"
 #include "fovea/tasks/captions/task.h"
 #include "fovea/tasks/image/generate.h"
@@ -26,7 +26,7 @@
 
 namespace fovea::tasks {
 
-void connect_tasks() { decode::set_clause_tagger_loader(tagging::clause_tagger_of); }
+void connect_tasks() { models::set_clause_tagger_loader(tagging::clause_tagger_of); }
 
 std::span<const TaskEntry> task_list() {
   static constexpr std::array kTasks = {

@@ -3,7 +3,7 @@
 #include "fovea/base/error.h"
 #include "fovea/base/signals.h"
 #include "fovea/base/strings.h"
-#include "fovea/decode/batches.h"
+#include "fovea/models/batches.h"
 
 namespace fovea::bert {
 
@@ -16,7 +16,7 @@ int64_t layer_of(const TextEncoder& encoder, int64_t layer, const std::string& o
 void each_vector(const TextEncoder& encoder, const std::vector<std::vector<int64_t>>& sequences, int64_t layer,
                  const std::function<void(size_t sequence, const at::Tensor& vectors)>& see) {
   for (const std::vector<int64_t>& batch :
-       decode::length_batches(sequences, {.max_words = 4096, .max_sentences = 256})) {
+       models::length_batches(sequences, {.max_words = 4096, .max_sentences = 256})) {
     throw_if_interrupted("encoding");
     std::vector<std::vector<int64_t>> some;
     for (const int64_t i : batch) some.push_back(sequences[static_cast<size_t>(i)]);

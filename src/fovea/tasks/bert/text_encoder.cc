@@ -8,7 +8,7 @@
 #include "fovea/base/empty_line.h"
 #include "fovea/base/error.h"
 #include "fovea/base/strings.h"
-#include "fovea/decode/source_clauses.h"
+#include "fovea/models/source_clauses.h"
 #include "fovea/nn/checkpoint_files.h"
 #include "fovea/nn/checkpoint_module.h"
 #include "fovea/nn/device.h"
@@ -75,7 +75,7 @@ TextEncoder translation_encoder(const nn::Checkpoint& checkpoint, const at::Devi
     throw Error(cat(checkpoint.folder.string(), ": damaged: the file ", kSourceFile, " is missing"));
   text::Vocab source = text::Vocab::from_bytes(file->second, kSourceFile);
   if (config.clause_flags)
-    text::add_clause_flags(source, decode::clause_dictionary_of(checkpoint.identity), kSourceFile);
+    text::add_clause_flags(source, models::clause_dictionary_of(checkpoint.identity), kSourceFile);
   const auto vocab = std::make_shared<const text::Vocab>(std::move(source));
   if (config.dim_vocabs.front() != vocab->size())
     throw Error(cat((checkpoint.folder / nn::kConfigFile).string(), ": dim-vocabs: expected ", vocab->size(),
@@ -84,7 +84,7 @@ TextEncoder translation_encoder(const nn::Checkpoint& checkpoint, const at::Devi
   nn::load_parameters(*model, checkpoint.model, checkpoint.folder / nn::kModelFile);
   nn::move_module(*model, device, at::kFloat);
   if (uses_clauses(config))
-    model->split_clauses_by(decode::clause_splitter(*vocab, decode::clause_source_of(checkpoint.identity)));
+    model->split_clauses_by(models::clause_splitter(*vocab, models::clause_source_of(checkpoint.identity)));
   model->eval();
   const auto room = static_cast<size_t>(longest_text(config, 1 << 24));
   return {.name = {},

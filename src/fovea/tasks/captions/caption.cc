@@ -18,7 +18,7 @@ namespace {
 
 CaptionerOptions captioner_options(const CaptionCommand& config) {
   using Format = ops::PackedLayer::Format;
-  return {.beam = decode::beam_options(config),
+  return {.beam = models::beam_options(config),
           .max_length = config.max_length,
           .mini_batch = config.mini_batch,
           .allow_unk = config.allow_unk,

@@ -24,11 +24,11 @@ std::vector<std::vector<CaptionText>> Captioner::run(const Inputs& inputs, std::
     const ImageBatch tensors(inputs, batch, model_.model->output_bias());
     const at::Tensor memory = model_.model->encode(tensors.vectors, tensors.offsets, {});
     const std::vector<int64_t> max_lengths(batch.size(), options_.max_length);
-    const auto found = decode::beam_search(model_, {memory, tensors.offsets}, max_lengths, options_.beam, "captioning");
+    const auto found = models::beam_search(model_, {memory, tensors.offsets}, max_lengths, options_.beam, "captioning");
     for (const std::vector<search::Hypothesis>& hypotheses : found) {
       std::vector<CaptionText>& captions = results.emplace_back();
       for (const search::Hypothesis& hypothesis : hypotheses)
-        captions.push_back({decode::as_line(vocab_.decode(hypothesis.tokens)), hypothesis.log_prob, hypothesis.score});
+        captions.push_back({models::as_line(vocab_.decode(hypothesis.tokens)), hypothesis.log_prob, hypothesis.score});
     }
   }
   return results;

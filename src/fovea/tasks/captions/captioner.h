@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "fovea/decode/beam.h"
+#include "fovea/models/beam.h"
 #include "fovea/tasks/captions/inputs.h"
 #include "fovea/text/vocab.h"
 
@@ -32,7 +32,7 @@ class Captioner {
   std::vector<std::vector<CaptionText>> run(const Inputs& inputs, std::span<const int64_t> images);
 
  private:
-  decode::SearchModel model_;
+  models::SearchModel model_;
   const text::Vocab& vocab_;
   CaptionerOptions options_;
 };

@@ -6,7 +6,7 @@
 
 #include "fovea/base/error.h"
 #include "fovea/base/strings.h"
-#include "fovea/decode/open_checkpoint.h"
+#include "fovea/models/open_checkpoint.h"
 #include "fovea/nn/checkpoint_files.h"
 #include "fovea/nn/checkpoint_module.h"
 #include "fovea/nn/device.h"
@@ -54,7 +54,7 @@ struct ValidatedCaptionModel {
 LoadedCaptionModel load_caption_model(const TrainedModelOptions& options) {
   nn::set_cpu_threads(options.cpu_threads);
   const at::Device device = nn::parse_device(options.devices);
-  const nn::Checkpoint checkpoint = decode::open_checkpoint(options.model, {kTask});
+  const nn::Checkpoint checkpoint = models::open_checkpoint(options.model, {kTask});
   const CaptionConfig config = config_of_checkpoint(checkpoint);
   text::Vocab vocab = vocab_of(checkpoint, config);
   nn::Transformer model(config, std::nullopt, vector_input(config));

@@ -10,7 +10,7 @@
 #include <optional>
 
 #include "fovea/base/signals.h"
-#include "fovea/decode/whole_segments.h"
+#include "fovea/models/whole_segments.h"
 #include "fovea/metrics/cider.h"
 #include "fovea/metrics/coco_bleu.h"
 #include "fovea/ops/step.h"
@@ -72,7 +72,7 @@ Validation::Validation(const Options& options, int64_t patch_size, const std::sh
 std::string Validation::fingerprint() const { return enabled() ? captions::fingerprint(*inputs_, corpus_) : ""; }
 
 Validation::Forced Validation::force(nn::Transformer& model) const {
-  decode::warn_of_whole_segments(model->config());
+  models::warn_of_whole_segments(model->config());
   double nll = 0;
   int64_t best = 0;
   const auto size = static_cast<size_t>(options_.valid_mini_batch);

@@ -12,7 +12,7 @@
 #include "fovea/base/log.h"
 #include "fovea/base/strings.h"
 #include "fovea/data/image_batches.h"
-#include "fovea/decode/sampler.h"
+#include "fovea/models/sampler.h"
 #include "fovea/spec/config_problems.h"
 #include "fovea/tasks/image/load_model.h"
 #include "fovea/tasks/image/pictures.h"
@@ -102,8 +102,8 @@ data::Image picture_of(std::vector<data::Image> images, const std::vector<data::
   return grid_of(tiles, plan.columns);
 }
 
-decode::Sampler sampler_of(const GenerateOptions& options, const LoadedModel& loaded, int64_t length) {
-  decode::SamplingRules rules;
+models::Sampler sampler_of(const GenerateOptions& options, const LoadedModel& loaded, int64_t length) {
+  models::SamplingRules rules;
   rules.choice = {.temperature = options.temperature, .top_k = options.top_k, .top_p = options.top_p};
   rules.max_length = length;
   rules.never = {data::kImageBegin};
@@ -137,18 +137,18 @@ int64_t run_generate(const GenerateOptions& options) {
   require_other_pictures(options, files, total);
   // Before the work, which may take hours.
   if (!files.is_folder()) grid_shape(shape, plan_of_picture(total, std::ssize(beginnings.originals)));
-  const decode::Sampler sampler = sampler_of(options, loaded, length);
+  const models::Sampler sampler = sampler_of(options, loaded, length);
   log::Progress progress("generating, values", static_cast<double>(total * length));
   const auto start = std::chrono::steady_clock::now();
   std::vector<data::Image> images;
   int64_t made = 0;
   for (int64_t first = 0; first < total; first += options.mini_batch) {
-    std::vector<decode::Draft> drafts;
+    std::vector<models::Draft> drafts;
     for (int64_t i = first; i < std::min(total, first + options.mini_batch); ++i)
       drafts.push_back({beginnings.prompts[static_cast<size_t>(i / options.count)],
-                        decode::draft_seed(options.seed, i, options.count)});
+                        models::draft_seed(options.seed, i, options.count)});
     std::vector<Values> values;
-    for (const decode::Draft& draft : drafts) values.emplace_back(draft.prompt.begin() + 1, draft.prompt.end());
+    for (const models::Draft& draft : drafts) values.emplace_back(draft.prompt.begin() + 1, draft.prompt.end());
     sampler.run(drafts, [&](size_t draft, int64_t value) {
       values[draft].push_back(value);
       progress.at(static_cast<double>(++made));

@@ -3,7 +3,7 @@
 #include "fovea/base/file.h"
 #include "fovea/base/log.h"
 #include "fovea/base/strings.h"
-#include "fovea/decode/whole_segments.h"
+#include "fovea/models/whole_segments.h"
 #include "fovea/spec/config_problems.h"
 #include "fovea/tasks/image/load_model.h"
 #include "fovea/tasks/image/score_images.h"
@@ -21,7 +21,7 @@ std::string score_signature(const ScoreOptions& options, const LoadedModel& load
   if (options.precision != "float32") text += cat("|precision:", options.precision);
   if (options.attention != "") text += cat("|attention:", options.attention);
   if (options.attention_decoder != "") text += cat("|attention-decoder:", options.attention_decoder);
-  return cat(text, decode::routing_in_signature(loaded.model->config()), "|version:", FOVEA_VERSION);
+  return cat(text, models::routing_in_signature(loaded.model->config()), "|version:", FOVEA_VERSION);
 }
 
 }  // namespace

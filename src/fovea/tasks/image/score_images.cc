@@ -9,8 +9,8 @@
 
 #include "fovea/base/signals.h"
 #include "fovea/data/image_batches.h"
-#include "fovea/decode/diverged.h"
-#include "fovea/decode/whole_segments.h"
+#include "fovea/models/diverged.h"
+#include "fovea/models/whole_segments.h"
 #include "fovea/nn/index_tensor.h"
 #include "fovea/ops/step.h"
 
@@ -19,7 +19,7 @@ namespace fovea::image {
 ImageScore ScoreImages::run(const data::ImageSet& images, const See& see) const {
   const at::NoGradGuard no_grad;
   nn::DecoderOnly model = model_;
-  decode::warn_of_whole_segments(model->config());
+  models::warn_of_whole_segments(model->config());
   const at::Device device = model->output_weight().device();
   const data::ImageCut middle = data::centre_cut(images.shape(), shape_);
   ImageScore score;
@@ -39,7 +39,7 @@ ImageScore ScoreImages::run(const data::ImageSet& images, const See& see) const 
     for (size_t i = 0; i + 1 < offsets.size(); ++i) {
       double of_image = 0;
       for (int64_t t = offsets[i]; t < offsets[i + 1]; ++t) {
-        if (!std::isfinite(losses[t])) decode::refuse_diverged();
+        if (!std::isfinite(losses[t])) models::refuse_diverged();
         of_image += losses[t];
         score.correct += hits[t] ? 1 : 0;
       }

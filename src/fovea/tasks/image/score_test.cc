@@ -7,7 +7,7 @@
 
 #include "fovea/base/test_message.h"
 #include "fovea/data/image_batches.h"
-#include "fovea/decode/test_models.h"
+#include "fovea/models/test_models.h"
 #include "fovea/tasks/image/score_images.h"
 #include "fovea/tasks/image/test_run.h"
 
@@ -47,7 +47,7 @@ std::vector<double> dense_log_probs(const nn::DecoderOnly& model, const data::Im
         for (int64_t c = 0; c < shape.channels; ++c) {
           const int64_t place = ((top + y) * images.shape().width + left + x) * images.shape().channels + c;
           const int64_t value = images.at(i)[static_cast<size_t>(place)];
-          sum += decode::next_log_probs(model, read)[value].item<double>();
+          sum += models::next_log_probs(model, read)[value].item<double>();
           read.push_back(value);
         }
       }

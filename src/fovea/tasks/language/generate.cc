@@ -12,7 +12,7 @@
 #include "fovea/base/file.h"
 #include "fovea/base/log.h"
 #include "fovea/base/strings.h"
-#include "fovea/decode/sampler.h"
+#include "fovea/models/sampler.h"
 #include "fovea/spec/config_problems.h"
 #include "fovea/tasks/language/load_model.h"
 #include "fovea/text/unit_decoder.h"
@@ -57,8 +57,8 @@ void check_length(const std::vector<int64_t>& prompt, const GenerateOptions& opt
                   std::max<int64_t>(0, most - length + 1), "; shorten the prompt or --max-length"));
 }
 
-decode::SamplingRules rules_of(const GenerateOptions& options, const LoadedModel& loaded) {
-  decode::SamplingRules rules;
+models::SamplingRules rules_of(const GenerateOptions& options, const LoadedModel& loaded) {
+  models::SamplingRules rules;
   rules.choice = {.temperature = options.temperature, .top_k = options.top_k, .top_p = options.top_p};
   rules.max_length = options.max_length;
   rules.cut = stream_cut(loaded.config);
@@ -77,7 +77,7 @@ class TextWriter {
   TextWriter(LineWriter& output, int64_t total) : output_(output), total_(total) {}
 
   // `prompts` are the texts of the drafts' prompts.
-  void begin(std::span<const decode::Draft> drafts, std::vector<std::string> prompts, const text::Units& units) {
+  void begin(std::span<const models::Draft> drafts, std::vector<std::string> prompts, const text::Units& units) {
     texts_ = std::move(prompts);
     decoders_.assign(drafts.size(), text::UnitDecoder(units));
     for (size_t i = 0; i < drafts.size(); ++i) warm_up(decoders_[i], drafts[i]);
@@ -103,7 +103,7 @@ class TextWriter {
 
  private:
   // The decoder stands behind the prompt, so that a first piece with a blank before it shows the blank.
-  static void warm_up(text::UnitDecoder& decoder, const decode::Draft& draft) {
+  static void warm_up(text::UnitDecoder& decoder, const models::Draft& draft) {
     for (size_t i = 1; i < draft.prompt.size(); ++i) decoder.push(draft.prompt[i]);  // 0 begins every text
   }
   void show(const std::string& text) {
@@ -142,7 +142,7 @@ int64_t run_generate(const GenerateOptions& options) {
     check_length(tokens.back(), options, loaded.config);
   }
   using Format = ops::PackedLayer::Format;
-  const decode::Sampler sampler(loaded.model, rules_of(options, loaded),
+  const models::Sampler sampler(loaded.model, rules_of(options, loaded),
                                 options.precision == "int8" ? Format::kInt8 : Format::kExact);
   LineWriter output(options.output);
   const int64_t total = std::ssize(prompts) * options.count;
@@ -150,11 +150,11 @@ int64_t run_generate(const GenerateOptions& options) {
   const auto start = std::chrono::steady_clock::now();
   int64_t units = 0;
   for (int64_t first = 0; first < total; first += options.mini_batch) {
-    std::vector<decode::Draft> drafts;
+    std::vector<models::Draft> drafts;
     std::vector<std::string> texts;
     for (int64_t i = first; i < std::min(total, first + options.mini_batch); ++i) {
       const auto prompt = static_cast<size_t>(i / options.count);
-      drafts.push_back({tokens[prompt], decode::draft_seed(options.seed, i, options.count)});
+      drafts.push_back({tokens[prompt], models::draft_seed(options.seed, i, options.count)});
       texts.push_back(prompts[prompt].text);
     }
     writer.begin(drafts, std::move(texts), loaded.units);

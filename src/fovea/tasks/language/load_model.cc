@@ -5,8 +5,8 @@
 
 #include "fovea/base/error.h"
 #include "fovea/base/strings.h"
-#include "fovea/decode/load_decoder.h"
-#include "fovea/decode/open_checkpoint.h"
+#include "fovea/models/load_decoder.h"
+#include "fovea/models/open_checkpoint.h"
 #include "fovea/nn/checkpoint.h"
 #include "fovea/nn/checkpoint_files.h"
 
@@ -36,12 +36,12 @@ nn::StreamCut stream_cut(const LanguageConfig& config) {
 }
 
 LoadedModel load_model(const LanguageModelOptions& options, std::string_view option) {
-  const nn::Checkpoint checkpoint = decode::open_checkpoint(options.model, {kTask}, option);
+  const nn::Checkpoint checkpoint = models::open_checkpoint(options.model, {kTask}, option);
   LanguageConfig config = nn::config_of<LanguageConfig>(checkpoint.identity, checkpoint.folder / nn::kConfigFile);
   config.memory_length = memory_of(config);  // as trained, whatever mechanism the options bring
   text::Units units = load_units(checkpoint);
   check_units(checkpoint, config, units);
-  nn::DecoderOnly model = decode::load_decoder(checkpoint, config, options);
+  nn::DecoderOnly model = models::load_decoder(checkpoint, config, options);
   static_cast<DecoderConfig&>(config) = model->config();
   if (options.memory_length >= 0) config.memory_length = options.memory_length;
   config.same_length = options.same_length || (config.same_length && config.memory_length > 0);

@@ -14,7 +14,7 @@
 #include "fovea/base/log.h"
 #include "fovea/base/signals.h"
 #include "fovea/base/strings.h"
-#include "fovea/decode/whole_segments.h"
+#include "fovea/models/whole_segments.h"
 #include "fovea/nn/index_tensor.h"
 #include "fovea/ops/step.h"
 #include "fovea/spec/config_problems.h"
@@ -110,7 +110,7 @@ tasks::ReportLoss loss_of(const ReportOptions& options, const std::vector<ShownT
   const c10::InferenceMode guard;
   LoadedModel loaded = load_model(options);
   const at::Device device = loaded.model->output_weight().device();
-  decode::warn_of_whole_segments(loaded.model->config());
+  models::warn_of_whole_segments(loaded.model->config());
   tasks::ReportLoss loss;
   for (const ShownText& text : texts) {
     throw_if_interrupted("the report");

@@ -9,7 +9,7 @@
 #include "fovea/base/log.h"
 #include "fovea/base/strings.h"
 #include "fovea/data/token_text.h"
-#include "fovea/decode/whole_segments.h"
+#include "fovea/models/whole_segments.h"
 #include "fovea/spec/config_problems.h"
 #include "fovea/tasks/encoding_threads.h"
 #include "fovea/tasks/language/load_model.h"
@@ -93,7 +93,7 @@ std::string signature(const ScoreOptions& options, const LoadedModel& loaded, co
   if (options.precision != "float32") text += cat("|precision:", options.precision);
   if (options.attention != "") text += cat("|attention:", options.attention);
   if (options.attention_decoder != "") text += cat("|attention-decoder:", options.attention_decoder);
-  return cat(text, decode::routing_in_signature(loaded.model->config()), "|version:", FOVEA_VERSION);
+  return cat(text, models::routing_in_signature(loaded.model->config()), "|version:", FOVEA_VERSION);
 }
 
 void write_measures(LineWriter& output, const TextScore& score) {

@@ -7,7 +7,7 @@
 
 #include "fovea/base/rng.h"
 #include "fovea/base/test_message.h"
-#include "fovea/decode/test_models.h"
+#include "fovea/models/test_models.h"
 #include "fovea/tasks/language/score.h"
 #include "fovea/tasks/language/score_text.h"
 #include "fovea/tasks/language/test_run.h"
@@ -15,7 +15,7 @@
 namespace fovea::language::score_test {
 namespace {
 
-using decode::next_log_probs, decode::test_model;
+using models::next_log_probs, models::test_model;
 
 constexpr int64_t kEos = 16;
 

@@ -12,8 +12,8 @@
 
 #include "fovea/base/error.h"
 #include "fovea/base/signals.h"
-#include "fovea/decode/diverged.h"
-#include "fovea/decode/whole_segments.h"
+#include "fovea/models/diverged.h"
+#include "fovea/models/whole_segments.h"
 #include "fovea/nn/index_tensor.h"
 #include "fovea/ops/step.h"
 
@@ -44,7 +44,7 @@ class ScoreText::Tally {
  public:
   Tally(TextScore& score, const See& see) : score_(score), see_(see) {}
   void add(float nll, bool is_best) {
-    if (!std::isfinite(nll)) decode::refuse_diverged();
+    if (!std::isfinite(nll)) models::refuse_diverged();
     score_.nll += nll;
     score_.correct += is_best ? 1 : 0;
     ++score_.units;
@@ -123,7 +123,7 @@ void ScoreText::run_streams(const data::ScoringWindows& windows, Tally& tally) c
 
 TextScore ScoreText::run(const data::TokenText& text, int64_t eos, const See& see) const {
   const at::NoGradGuard no_grad;
-  decode::warn_of_whole_segments(model_->config());
+  models::warn_of_whole_segments(model_->config());
   const data::ScoringWindows windows(text, eos, {.context = options_.context, .stride = options_.stride});
   TextScore score{.bytes = text.bytes, .words = text.words};
   Tally tally(score, see);

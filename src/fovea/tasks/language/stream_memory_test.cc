@@ -4,7 +4,7 @@
 #include <torch/torch.h>
 
 #include "fovea/base/test_message.h"
-#include "fovea/decode/test_models.h"
+#include "fovea/models/test_models.h"
 #include "fovea/nn/decoder_only.h"
 #include "fovea/nn/index_tensor.h"
 #include "fovea/ops/step.h"
@@ -15,7 +15,7 @@
 namespace fovea::language::stream_memory_test {
 namespace {
 
-using decode::test_model;
+using models::test_model;
 
 constexpr int64_t kEos = 16;
 

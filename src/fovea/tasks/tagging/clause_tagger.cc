@@ -5,7 +5,7 @@
 
 #include "fovea/base/error.h"
 #include "fovea/base/strings.h"
-#include "fovea/decode/open_checkpoint.h"
+#include "fovea/models/open_checkpoint.h"
 #include "fovea/tasks/tagging/load_model.h"
 #include "fovea/text/clause_dictionary.h"
 
@@ -35,7 +35,7 @@ struct Use {
 
 text::ClauseTagger clause_tagger(const nn::Checkpoint& checkpoint, const TrainedModelOptions& options, const Use& use) {
   const std::string model = options.model.empty() ? checkpoint.folder.string() : options.model;
-  decode::require_task(model, checkpoint.identity.task, {kTask}, use.option);
+  models::require_task(model, checkpoint.identity.task, {kTask}, use.option);
   const auto loaded = std::make_shared<const LoadedTagger>(load_tagger(checkpoint, options));
   const bool gives_labels = labels_signals(loaded->labels);
   if (!gives_labels && loaded->labels.has_chunks())

@@ -3,7 +3,7 @@
 #include <torch/nn/module.h>
 
 #include "fovea/base/test_message.h"
-#include "fovea/decode/clause_tagger.h"
+#include "fovea/models/clause_tagger.h"
 #include "fovea/nn/checkpoint_module.h"
 #include "fovea/nn/index_tensor.h"
 #include "fovea/tasks/tagging/clause_tagger.h"
@@ -225,21 +225,21 @@ TEST(TaggingClauses, ATaggerWithinAnotherModelTagsAsByItself) {
   test.train.after_batches = 3;
   test.data.label_column = {2};
   run(test);
-  decode::set_clause_tagger_loader(clause_tagger_of);
+  models::set_clause_tagger_loader(clause_tagger_of);
   nn::Identity other;
-  other.files = decode::clause_tagger_files(test.train.model, "--clause-tagger");
+  other.files = models::clause_tagger_files(test.train.model, "--clause-tagger");
   other.files["clauses.txt"] = "the other model's own";
   const std::vector<std::vector<std::string>> words = {{"ama", "bebi"}, {"dada"}, {"coco", "Amax", "ama"}};
   const LoadedTagger loaded = load_tagger(options_of(test));
-  EXPECT_EQ(decode::clause_tagger_of(other)->tag(words), tag_sentences(loaded.parts(4096), words));
-  EXPECT_FALSE(decode::clause_tagger_of({}).has_value());
+  EXPECT_EQ(models::clause_tagger_of(other)->tag(words), tag_sentences(loaded.parts(4096), words));
+  EXPECT_FALSE(models::clause_tagger_of({}).has_value());
   other.files.erase("clause-tagger.model.safetensors");
-  EXPECT_EQ(message_of([&] { decode::clause_tagger_of(other); }),
+  EXPECT_EQ(message_of([&] { models::clause_tagger_of(other); }),
             "clause-tagger.model.safetensors: damaged: the file is missing");
   test.data.label_column = {};
   test.train.model = test.folder / "names";
   run(test);
-  EXPECT_THAT(message_of([&] { decode::clause_tagger_files(test.train.model, "--clause-tagger"); }),
+  EXPECT_THAT(message_of([&] { models::clause_tagger_files(test.train.model, "--clause-tagger"); }),
               HasSubstr("--clause-tagger: '"));
 }
 

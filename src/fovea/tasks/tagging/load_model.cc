@@ -5,8 +5,8 @@
 
 #include "fovea/base/error.h"
 #include "fovea/base/strings.h"
-#include "fovea/decode/open_checkpoint.h"
-#include "fovea/decode/source_clauses.h"
+#include "fovea/models/open_checkpoint.h"
+#include "fovea/models/source_clauses.h"
 #include "fovea/nn/checkpoint_files.h"
 #include "fovea/nn/checkpoint_module.h"
 #include "fovea/nn/device.h"
@@ -30,7 +30,7 @@ void check_vocabulary(const nn::Checkpoint& checkpoint, const TaggingConfig& con
 }  // namespace
 
 LoadedTagger load_tagger(const TrainedModelOptions& options) {
-  return load_tagger(decode::open_checkpoint(options.model, {kTask}), options);
+  return load_tagger(models::open_checkpoint(options.model, {kTask}), options);
 }
 
 LoadedTagger load_tagger(const nn::Checkpoint& checkpoint, const TrainedModelOptions& options) {
@@ -49,7 +49,7 @@ LoadedTagger load_tagger(const nn::Checkpoint& checkpoint, const TrainedModelOpt
   nn::load_parameters(*loaded.model, checkpoint.model, checkpoint.folder / nn::kModelFile);
   const AttentionOverride& mechanisms = options;
   if (mechanisms != AttentionOverride{}) loaded.model->encoder->override_attention(mechanisms);
-  if (uses_clauses(loaded.model->encoder->config())) loaded.clauses = decode::clause_dictionary_of(checkpoint.identity);
+  if (uses_clauses(loaded.model->encoder->config())) loaded.clauses = models::clause_dictionary_of(checkpoint.identity);
   nn::move_module(*loaded.model, device, options.precision == "bfloat16" ? at::kBFloat16 : at::kFloat);
   loaded.model->eval();
   return loaded;

@@ -9,7 +9,7 @@
 #include "fovea/base/error.h"
 #include "fovea/base/log.h"
 #include "fovea/base/strings.h"
-#include "fovea/decode/source_clauses.h"
+#include "fovea/models/source_clauses.h"
 #include "fovea/nn/checkpoint_choice.h"
 #include "fovea/nn/checkpoint_files.h"
 #include "fovea/nn/checkpoint_module.h"
@@ -95,7 +95,7 @@ std::string dictionary_of_beginning(const TrainConfig& train, const TaggingConfi
   if (!has_clauses && config.clause_tag_column > 0)
     throw UsageError(
         "--clause-tag-column: the model has no clauses; give --attention-encoder some, such as mix(full,clause(1))");
-  return decode::new_clause_dictionary(path, has_clauses, train::goes_on(train) ? train.model : train.pretrained_model);
+  return models::new_clause_dictionary(path, has_clauses, train::goes_on(train) ? train.model : train.pretrained_model);
 }
 
 }  // namespace

@@ -9,7 +9,7 @@
 #include "fovea/base/file.h"
 #include "fovea/base/log.h"
 #include "fovea/base/strings.h"
-#include "fovea/decode/line_source.h"
+#include "fovea/models/line_source.h"
 #include "fovea/spec/config_problems.h"
 #include "fovea/tasks/tagging/running_text.h"
 #include "fovea/text/column_lines.h"
@@ -179,7 +179,7 @@ int64_t run_tag(const TagOptions& options) {
   validate(options);
   const LoadedTagger loaded = load_tagger(options);
   const TaggingParts parts = loaded.parts(options.mini_batch_words);
-  decode::LineSource source(options.input);
+  models::LineSource source(options.input);
   LineWriter output(options.output);
   TagWriter writer(parts, output);
   const TagColumns how = {

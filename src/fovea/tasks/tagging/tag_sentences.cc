@@ -7,8 +7,8 @@
 #include <cmath>
 
 #include "fovea/base/signals.h"
-#include "fovea/decode/batches.h"
-#include "fovea/decode/diverged.h"
+#include "fovea/models/batches.h"
+#include "fovea/models/diverged.h"
 #include "fovea/metrics/find_notation.h"
 #include "fovea/nn/index_tensor.h"
 #include "fovea/ops/step.h"
@@ -43,7 +43,7 @@ std::vector<Labels> tag_sentences(const TaggingParts& parts, std::span<const std
   const auto count = static_cast<size_t>(parts.labels.size());
   SentenceEncoder encoder(parts.vocab, parts.longest);
   std::vector<PlacedPart> placed;
-  std::vector<decode::Sentence> tokens;
+  std::vector<models::Sentence> tokens;
   std::vector<std::vector<double>> scores(sentences.size());
   for (size_t s = 0; s < sentences.size(); ++s) {
     size_t word = 0;
@@ -55,8 +55,8 @@ std::vector<Labels> tag_sentences(const TaggingParts& parts, std::span<const std
     }
     scores[s].resize(word * count);
   }
-  const decode::BatchLimits limits = {.max_words = parts.batch_tokens, .max_sentences = 1 << 20};
-  for (const std::vector<int64_t>& batch : decode::length_batches(tokens, limits)) {
+  const models::BatchLimits limits = {.max_words = parts.batch_tokens, .max_sentences = 1 << 20};
+  for (const std::vector<int64_t>& batch : models::length_batches(tokens, limits)) {
     if (parts.on_signal == OnSignal::kThrow) throw_if_interrupted("tagging");
     TagBatch together;
     for (const int64_t i : batch) {
@@ -64,7 +64,7 @@ std::vector<Labels> tag_sentences(const TaggingParts& parts, std::span<const std
       together.add(part.tokens, part.firsts, part.levels);
     }
     const std::vector<double> all = word_scores(parts.model, std::move(together));
-    if (!std::ranges::all_of(all, [](double x) { return std::isfinite(x); })) decode::refuse_diverged();
+    if (!std::ranges::all_of(all, [](double x) { return std::isfinite(x); })) models::refuse_diverged();
     auto next = all.begin();
     for (const int64_t i : batch) {
       const PlacedPart& part = placed[static_cast<size_t>(i)];

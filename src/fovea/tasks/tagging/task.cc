@@ -9,7 +9,7 @@
 #include "fovea/base/file.h"
 #include "fovea/base/log.h"
 #include "fovea/base/strings.h"
-#include "fovea/decode/source_clauses.h"
+#include "fovea/models/source_clauses.h"
 #include "fovea/metrics/find_notation.h"
 #include "fovea/nn/device.h"
 #include "fovea/nn/index_tensor.h"
@@ -51,7 +51,7 @@ TaggedText encode_training(const data::LabelledText& text, const LabelSet& label
 nn::Identity identity_of_tagger(const Beginning& begin, const LabelSet& labels) {
   std::map<std::string, std::string> files = begin.vocab.files();
   files[kLabelsFile] = labels.contents();
-  if (!begin.clause_dictionary.empty()) files[decode::kClausesFile] = begin.clause_dictionary;
+  if (!begin.clause_dictionary.empty()) files[models::kClausesFile] = begin.clause_dictionary;
   return nn::identity_of(kTask, begin.config, std::move(files));
 }
 

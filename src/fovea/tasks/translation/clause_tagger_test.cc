@@ -1,10 +1,10 @@
-#include "fovea/decode/clause_tagger.h"
+#include "fovea/models/clause_tagger.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "fovea/base/test_message.h"
-#include "fovea/decode/source_clauses.h"
+#include "fovea/models/source_clauses.h"
 #include "fovea/nn/index_tensor.h"
 #include "fovea/tasks/translation/load_model.h"
 #include "fovea/tasks/translation/test_task.h"
@@ -35,7 +35,7 @@ text::ClauseTagger tagger_of_coco(const nn::Checkpoint& model, std::string_view 
 
 struct TaggedTask : TestTask {
   TaggedTask() {
-    decode::set_clause_tagger_loader(tagger_of_coco);
+    models::set_clause_tagger_loader(tagger_of_coco);
     tagger.train.after_batches = 1;
     run(tagger);
     model.attention_encoder = "mix(full,clause(2))";
@@ -58,8 +58,8 @@ TEST(ClauseTaggers, SplitTheSourceOfTheModelThatHoldsThem) {
   std::filesystem::remove_all(test.tagger.train.model);  // the checkpoint holds what it needs
   const nn::Identity identity = nn::load_checkpoint(test.train.model, nn::Load::kModel).identity;
   const text::Vocab vocab = text::Vocab::load(test.data.vocabs[0]);
-  const nn::ClauseSplitter by_tagger = decode::clause_splitter(vocab, decode::clause_source_of(identity));
-  const nn::ClauseSplitter by_words = decode::clause_splitter(vocab, {text::ClauseDictionary::english()});
+  const nn::ClauseSplitter by_tagger = models::clause_splitter(vocab, models::clause_source_of(identity));
+  const nn::ClauseSplitter by_words = models::clause_splitter(vocab, {text::ClauseDictionary::english()});
   std::vector<int64_t> tokens, offsets = {0};
   std::vector<uint8_t> expected;
   // The last line has no words.
@@ -115,11 +115,11 @@ TEST(ClauseTaggers, OthersAreRefused) {
   test.model.attention_encoder = "full";
   EXPECT_THAT(refusal(), HasSubstr("--clause-tagger: the model has no clauses"));
   test.model.attention_encoder = "clause(1)";
-  decode::set_clause_tagger_loader([](const nn::Checkpoint&, std::string_view option) -> text::ClauseTagger {
+  models::set_clause_tagger_loader([](const nn::Checkpoint&, std::string_view option) -> text::ClauseTagger {
     throw Error(cat(option, ": a model of names"));
   });
   EXPECT_EQ(refusal(), "--clause-tagger: a model of names");
-  decode::set_clause_tagger_loader({});
+  models::set_clause_tagger_loader({});
   EXPECT_THAT(refusal(), HasSubstr("--clause-tagger: this program has no tagging models"));
 }
 

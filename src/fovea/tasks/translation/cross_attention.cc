@@ -10,7 +10,7 @@
 #include "fovea/base/error.h"
 #include "fovea/base/signals.h"
 #include "fovea/base/strings.h"
-#include "fovea/decode/diverged.h"
+#include "fovea/models/diverged.h"
 #include "fovea/nn/attention_observer.h"
 
 namespace fovea::translation {
@@ -51,7 +51,7 @@ at::Tensor batch_weights(nn::Transformer& model, std::span<const SentencePair> p
   });
   model->decode(forced.input.tokens, forced.input.offsets, memory, forced.source.offsets, {});
   at::Tensor all = at::stack(layers);
-  if (!all.isfinite().all().item<bool>()) decode::refuse_diverged();
+  if (!all.isfinite().all().item<bool>()) models::refuse_diverged();
   return all;
 }
 

@@ -7,7 +7,7 @@
 
 #include "fovea/base/rng.h"
 #include "fovea/base/test_message.h"
-#include "fovea/decode/batches.h"
+#include "fovea/models/batches.h"
 #include "fovea/tasks/translation/score_pairs.h"
 #include "fovea/tasks/translation/translate_batch.h"
 

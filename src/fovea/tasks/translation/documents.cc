@@ -8,8 +8,8 @@
 #include "fovea/base/log.h"
 #include "fovea/base/strings.h"
 #include "fovea/data/document_corpus.h"
-#include "fovea/decode/beam.h"
-#include "fovea/decode/line_source.h"
+#include "fovea/models/beam.h"
+#include "fovea/models/line_source.h"
 
 namespace fovea::translation {
 namespace {
@@ -49,7 +49,7 @@ class DocumentSource {
   }
 
  private:
-  decode::LineSource source_;
+  models::LineSource source_;
   size_t enough_;
   std::vector<std::string> ahead_;
 };
@@ -90,7 +90,7 @@ void DocumentTranslator::fill(const Block& block, const Sentence& translation, s
   if (sentences.size() != block.lines.size()) ++counts_.uneven;
   for (size_t i = 0; i < sentences.size(); ++i) {
     std::string& line = lines[block.lines[std::min(i, block.lines.size() - 1)]];
-    const std::string text = decode::as_line(translator_.target_vocab().decode(sentences[i]));
+    const std::string text = models::as_line(translator_.target_vocab().decode(sentences[i]));
     line += line.empty() || text.empty() ? text : cat(" ", text);
   }
 }

@@ -4,8 +4,8 @@
 
 #include "fovea/base/error.h"
 #include "fovea/base/strings.h"
-#include "fovea/decode/open_checkpoint.h"
-#include "fovea/decode/source_clauses.h"
+#include "fovea/models/open_checkpoint.h"
+#include "fovea/models/source_clauses.h"
 #include "fovea/nn/checkpoint.h"
 #include "fovea/nn/checkpoint_files.h"
 #include "fovea/nn/checkpoint_module.h"
@@ -62,7 +62,7 @@ const std::string& file_of(const nn::Checkpoint& checkpoint, const std::string& 
 LoadedModel load_model(const ModelOptions& options, std::string_view option) {
   nn::set_cpu_threads(options.cpu_threads);
   const at::Device device = nn::parse_device(options.devices);
-  const nn::Checkpoint checkpoint = decode::open_checkpoint(options.model, {kTask}, option);
+  const nn::Checkpoint checkpoint = models::open_checkpoint(options.model, {kTask}, option);
   const std::string folder = checkpoint.folder.string(), weights = cat(folder, "/", nn::kModelFile);
   const ModelConfig config = read_config(checkpoint);
   const bool given = !options.vocabs.empty();
@@ -77,10 +77,10 @@ LoadedModel load_model(const ModelOptions& options, std::string_view option) {
   const AttentionOverride& mechanisms = options;
   if (mechanisms != AttentionOverride{}) model->override_attention(mechanisms);
   if (config.clause_flags)
-    text::add_clause_flags(source, decode::clause_dictionary_of(checkpoint.identity),
+    text::add_clause_flags(source, models::clause_dictionary_of(checkpoint.identity),
                            cat(folder, "/", kSourceVocabFile));
   if (uses_clauses(model->config()))
-    model->split_clauses_by(decode::clause_splitter(source, decode::clause_source_of(checkpoint.identity)));
+    model->split_clauses_by(models::clause_splitter(source, models::clause_source_of(checkpoint.identity)));
   nn::move_module(*model, device, options.precision == "bfloat16" ? at::kBFloat16 : at::kFloat);
   model->eval();
   return {model, std::move(source), std::move(target)};

@@ -17,8 +17,8 @@ std::vector<TextPair> PairReader::next(size_t count) {
   std::vector<TextPair> pairs;
   TextPair pair;
   for (size_t bytes = 0;
-       pairs.size() < count && bytes < decode::kWindowBytes && lines_.next(pair.source, pair.target);) {
-    bytes += decode::bytes_of(pair.source) + decode::bytes_of(pair.target);
+       pairs.size() < count && bytes < models::kWindowBytes && lines_.next(pair.source, pair.target);) {
+    bytes += models::bytes_of(pair.source) + models::bytes_of(pair.target);
     pair.line = lines_.line_number();
     pairs.push_back(std::move(pair));
   }

@@ -14,8 +14,8 @@
 #include "fovea/base/rng.h"
 #include "fovea/base/signals.h"
 #include "fovea/base/strings.h"
-#include "fovea/decode/batches.h"
-#include "fovea/decode/line_source.h"
+#include "fovea/models/batches.h"
+#include "fovea/models/line_source.h"
 #include "fovea/nn/checkpoint.h"
 #include "fovea/nn/checkpoint_module.h"
 #include "fovea/nn/transformer.h"
@@ -277,7 +277,7 @@ TEST_F(RunTest, AnInterruptEndsBetweenBatches) {
 // Ctrl-C ends both sides of a pipe: what is at an end then is not the text.
 TEST_F(RunTest, AnInterruptAtTheEndOfTheInputIsNotItsEnd) {
   write_file(folder_ / "lines", "1\n");
-  decode::LineSource source(folder_ / "lines");
+  models::LineSource source(folder_ / "lines");
   EXPECT_EQ(source.next(100).size(), 1U);
   install_signal_handlers();
   std::raise(SIGTERM);
@@ -289,7 +289,7 @@ TEST_F(RunTest, AnInterruptAtTheEndOfTheInputIsNotItsEnd) {
 TEST_F(RunTest, AWindowEndsWhereAPipePauses) {
   const fs::path pipe = folder_ / "pipe";
   ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
-  decode::LineSource source(pipe);
+  models::LineSource source(pipe);
   std::ofstream writer(pipe);
   writer << "one\ntwo\n" << std::flush;
   std::vector<std::string> answered;
@@ -307,17 +307,17 @@ TEST_F(RunTest, AWindowEndsWhereAPipePauses) {
 
 TEST_F(RunTest, WindowsOfAFileAreFull) {
   write_file(folder_ / "lines", "1\n2\n3\n4\n5\n");
-  decode::LineSource source(folder_ / "lines");
+  models::LineSource source(folder_ / "lines");
   EXPECT_EQ(source.next(3).size(), 3U);
   EXPECT_EQ(source.next(3).size(), 2U);
   EXPECT_EQ(source.next(3).size(), 0U);
-  EXPECT_NE(message([] { decode::LineSource missing("/nowhere/at/all"); }).find("no such file"), std::string::npos);
+  EXPECT_NE(message([] { models::LineSource missing("/nowhere/at/all"); }).find("no such file"), std::string::npos);
 }
 
 TEST_F(RunTest, AWindowEndsWhereLinesAreLong) {
-  const std::string line(decode::kWindowBytes / 2, 'x');
+  const std::string line(models::kWindowBytes / 2, 'x');
   write_file(folder_ / "lines", line + "\n" + line + "\n" + line + "\n");
-  decode::LineSource source(folder_ / "lines");
+  models::LineSource source(folder_ / "lines");
   EXPECT_EQ(source.next(100).size(), 2U);
   EXPECT_EQ(source.next(100).size(), 1U);
   EXPECT_EQ(source.next(100).size(), 0U);

@@ -5,7 +5,7 @@
 #include "fovea/base/file.h"
 #include "fovea/base/log.h"
 #include "fovea/base/strings.h"
-#include "fovea/decode/whole_segments.h"
+#include "fovea/models/whole_segments.h"
 #include "fovea/tasks/translation/load_model.h"
 #include "fovea/tasks/translation/pair_reader.h"
 #include "fovea/tasks/translation/run.h"
@@ -30,7 +30,7 @@ std::string signature_of_pairs(const ScoreConfig& config, const LoadedModel& loa
   add("attention-encoder", config.attention_encoder, "");
   add("attention-decoder", config.attention_decoder, "");
   add("attention-cross", config.attention_cross, "");
-  return cat(text, decode::routing_in_signature(loaded.model->config()), "|version:", FOVEA_VERSION);
+  return cat(text, models::routing_in_signature(loaded.model->config()), "|version:", FOVEA_VERSION);
 }
 
 std::string summary(const Totals& totals) {

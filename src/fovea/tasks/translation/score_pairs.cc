@@ -6,8 +6,8 @@
 
 #include "fovea/base/signals.h"
 #include "fovea/data/corpus.h"
-#include "fovea/decode/diverged.h"
-#include "fovea/decode/whole_segments.h"
+#include "fovea/models/diverged.h"
+#include "fovea/models/whole_segments.h"
 #include "fovea/ops/step.h"
 
 namespace fovea::translation {
@@ -17,7 +17,7 @@ std::vector<std::vector<int64_t>> pair_batches(std::span<const SentencePair> pai
   targets.reserve(pairs.size());
   for (const SentencePair& pair : pairs) targets.push_back(pair.target);
   std::vector<std::vector<int64_t>> batches;
-  for (const std::vector<int64_t>& by_target : decode::length_batches(targets, limits)) {
+  for (const std::vector<int64_t>& by_target : models::length_batches(targets, limits)) {
     int64_t words = 0;
     for (const int64_t i : by_target) {
       const auto size = static_cast<int64_t>(pairs[static_cast<size_t>(i)].source.size());
@@ -53,7 +53,7 @@ std::vector<double> score_pairs(nn::Transformer& model, std::span<const Sentence
                                 const BatchLimits& limits) {
   const c10::InferenceMode guard;
   const at::Device device = model->output_weight().device();
-  decode::warn_of_whole_segments(model->config());
+  models::warn_of_whole_segments(model->config());
   std::vector<double> scores(pairs.size());
   for (const std::vector<int64_t>& batch : pair_batches(pairs, limits)) {
     throw_if_interrupted("scoring");
@@ -67,7 +67,7 @@ std::vector<double> score_pairs(nn::Transformer& model, std::span<const Sentence
     for (size_t i = 0; i < batch.size(); ++i) {
       double sum = 0;
       for (int64_t t = bounds[i]; t < bounds[i + 1]; ++t) sum += values[t];
-      if (!std::isfinite(sum)) decode::refuse_diverged();
+      if (!std::isfinite(sum)) models::refuse_diverged();
       scores[static_cast<size_t>(batch[i])] = -sum;
     }
   }

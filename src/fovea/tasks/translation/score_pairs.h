@@ -3,14 +3,14 @@
 #include <span>
 #include <vector>
 
-#include "fovea/decode/batches.h"
+#include "fovea/models/batches.h"
 #include "fovea/nn/transformer.h"
 #include "fovea/tasks/translation/translate_batch.h"
 
 namespace fovea::translation {
 
-using decode::BatchLimits;
-using decode::Sentence;
+using models::BatchLimits;
+using models::Sentence;
 
 // Token ids, each side ending with </s>.
 struct SentencePair {

@@ -3,7 +3,7 @@
 #include <map>
 #include <utility>
 
-#include "fovea/decode/source_clauses.h"
+#include "fovea/models/source_clauses.h"
 #include "fovea/nn/adaptive_span.h"
 #include "fovea/nn/device.h"
 #include "fovea/ops/step.h"
@@ -31,7 +31,7 @@ TranslationTask::TranslationTask(const TrainConfig& config, Options options, con
       model_(config_, config.seed),
       validation_(config, options_, data_, device_) {
   if (uses_clauses(config_))
-    model_->split_clauses_by(decode::clause_splitter(data_.source_vocab, decode::clause_source_of(identity_)));
+    model_->split_clauses_by(models::clause_splitter(data_.source_vocab, models::clause_source_of(identity_)));
   check_positions(config_, data_.train, "--train-sets");
   check_positions(config_, validation_.corpus(), "--valid-sets");
 }
@@ -42,7 +42,7 @@ nn::ParameterRules TranslationTask::rules() const { return nn::span_rules(*model
 
 // A model without clauses becomes one with a mixture: all its weights, and little weight on the clauses.
 nn::NamedTensors TranslationTask::weights_of(const nn::Checkpoint& pretrained) const {
-  if (data_.clause_files.empty() || pretrained.identity.files.contains(decode::kClausesFile))
+  if (data_.clause_files.empty() || pretrained.identity.files.contains(models::kClausesFile))
     return Task::weights_of(pretrained);
   nn::Checkpoint with_clauses = pretrained;
   with_clauses.identity.files.insert(data_.clause_files.begin(), data_.clause_files.end());

@@ -7,7 +7,7 @@
 #include "fovea/base/file.h"
 #include "fovea/base/log.h"
 #include "fovea/base/strings.h"
-#include "fovea/decode/line_source.h"
+#include "fovea/models/line_source.h"
 #include "fovea/tasks/translation/documents.h"
 #include "fovea/tasks/translation/run.h"
 #include "fovea/tasks/translation/translator.h"
@@ -55,7 +55,7 @@ int64_t run_translate(const DecodeConfig& config) {
   validate(config);
   if (config.documents) return translate_documents(config);
   require_other_file("--output", config.output, {config.input});
-  decode::LineSource input(config.input);
+  models::LineSource input(config.input);
   Translator translator(config);
   LineWriter output(config.output);
   const auto start = std::chrono::steady_clock::now();

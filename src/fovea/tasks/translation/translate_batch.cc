@@ -35,13 +35,13 @@ std::vector<std::vector<search::Hypothesis>> translate_batch(SearchModel& model,
   }
   const PackedSentences packed = pack(sources, model.model->output_weight().device());
   const at::Tensor memory = model.model->encode(packed.tokens, packed.offsets, {});
-  return decode::beam_search(model, {memory, packed.offsets}, max_lengths, beam, "translating");
+  return models::beam_search(model, {memory, packed.offsets}, max_lengths, beam, "translating");
 }
 
 std::vector<std::vector<search::Hypothesis>> translate_all(SearchModel& model, std::span<const Sentence> sources,
                                                            const TranslateOptions& options, const BatchLimits& limits) {
   std::vector<std::vector<search::Hypothesis>> results(sources.size());
-  for (const std::vector<int64_t>& batch : decode::length_batches(sources, limits)) {
+  for (const std::vector<int64_t>& batch : models::length_batches(sources, limits)) {
     throw_if_interrupted("translating");
     std::vector<const Sentence*> chosen;
     chosen.reserve(batch.size());

@@ -3,16 +3,16 @@
 #include <span>
 #include <vector>
 
-#include "fovea/decode/batches.h"
-#include "fovea/decode/beam.h"
+#include "fovea/models/batches.h"
+#include "fovea/models/beam.h"
 #include "fovea/search/beam.h"
 
 // From the tokens of a batch to the hypotheses of the search.
 namespace fovea::translation {
 
-using decode::BatchLimits;
-using decode::SearchModel;
-using decode::Sentence;
+using models::BatchLimits;
+using models::SearchModel;
+using models::Sentence;
 
 struct TranslateOptions {
   search::BeamOptions beam;      // vocabulary, start and eos are filled in from the model and `target_eos`

@@ -46,7 +46,7 @@ void LineWarnings::warn(int64_t line, std::string_view what) {
 
 Translator::Options translator_options(const DecodeConfig& config) {
   Translator::Options options;
-  options.search.beam = decode::beam_options(config);
+  options.search.beam = models::beam_options(config);
   using Format = ops::PackedLayer::Format;
   options.layers = config.precision == "int8" ? Format::kInt8 : Format::kExact;
   options.search.beam.ends_twice = config.documents;
@@ -133,7 +133,7 @@ std::vector<std::vector<Translation>> Translator::translate(std::span<const std:
   for (size_t i = 0; i < translated.size(); ++i) {
     for (const search::Hypothesis& hypothesis : translated[i]) {
       results[line_of[i]].push_back(
-          {decode::as_line(loaded_.target.decode(hypothesis.tokens)), hypothesis.log_prob, hypothesis.score});
+          {models::as_line(loaded_.target.decode(hypothesis.tokens)), hypothesis.log_prob, hypothesis.score});
       if (options_.alignment) hypotheses[line_of[i]].push_back(hypothesis.tokens);
     }
     counts_.target_tokens += static_cast<int64_t>(translated[i].front().tokens.size()) + 1;

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "fovea/analysis/alignment.h"
-#include "fovea/decode/batches.h"
+#include "fovea/models/batches.h"
 #include "fovea/spec/decode_config.h"
 #include "fovea/tasks/translation/cross_attention.h"
 #include "fovea/tasks/translation/load_model.h"

@@ -15,7 +15,7 @@
 #include "fovea/base/signals.h"
 #include "fovea/base/strings.h"
 #include "fovea/data/document_corpus.h"
-#include "fovea/decode/whole_segments.h"
+#include "fovea/models/whole_segments.h"
 #include "fovea/metrics/bleu.h"
 #include "fovea/metrics/chrf.h"
 #include "fovea/metrics/unspaced.h"
@@ -88,7 +88,7 @@ std::string Validation::fingerprint() const {
 }
 
 Validation::Forced Validation::force(nn::Transformer& model) const {
-  decode::warn_of_whole_segments(model->config());
+  models::warn_of_whole_segments(model->config());
   double nll = 0;
   int64_t best = 0;
   for (const data::Batch& batch : batches_) {

@@ -7,8 +7,8 @@
 #include "fovea/base/file.h"
 #include "fovea/base/strings.h"
 #include "fovea/data/document_corpus.h"
-#include "fovea/decode/clause_tagger.h"
-#include "fovea/decode/source_clauses.h"
+#include "fovea/models/clause_tagger.h"
+#include "fovea/models/source_clauses.h"
 #include "fovea/tasks/encoding_threads.h"
 #include "fovea/text/clause_flags.h"
 #include "fovea/text/language_check.h"
@@ -24,13 +24,13 @@ std::map<std::string, std::string> clause_files(const TrainConfig& config, const
                          model.clause_flags ? "--clause-flags are found by words, and" : "the model has no clauses:",
                          " no mechanism attends within clauses; leave it out, or give --attention-encoder one such as "
                          "mix(full,clause(1))"));
-  std::map<std::string, std::string> files = decode::clause_tagger_files(options.clause_tagger, "--clause-tagger");
+  std::map<std::string, std::string> files = models::clause_tagger_files(options.clause_tagger, "--clause-tagger");
   const bool is_needed = uses_clauses(model) || model.clause_flags;
   const std::string trained = train::goes_on(config) ? config.model : config.pretrained_model;
-  std::string dictionary = decode::new_clause_dictionary(options.clause_dictionary, is_needed, trained);
+  std::string dictionary = models::new_clause_dictionary(options.clause_dictionary, is_needed, trained);
   if (is_needed && options.clause_dictionary.empty() && options.clause_tagger.empty() && trained.empty())
     text::warn_unless_english(options.train_sets[0], "--clause-dictionary");
-  if (is_needed) files[decode::kClausesFile] = std::move(dictionary);
+  if (is_needed) files[models::kClausesFile] = std::move(dictionary);
   return files;
 }
 
@@ -43,7 +43,7 @@ TrainingData load_training_data(const TrainConfig& config, const Options& option
   if (model.clause_flags)
     text::add_clause_flags(
         data.source_vocab,
-        text::ClauseDictionary::parse(data.clause_files.at(decode::kClausesFile), "--clause-dictionary"),
+        text::ClauseDictionary::parse(data.clause_files.at(models::kClausesFile), "--clause-dictionary"),
         cat("--vocabs: '", options.vocabs[0], "'"));
   const int threads = tasks::encoding_threads(config);
   if (options.documents) {

@@ -11,7 +11,7 @@
 #include "fovea/base/signals.h"
 #include "fovea/base/strings.h"
 #include "fovea/data/streams.h"
-#include "fovea/decode/sampler.h"
+#include "fovea/models/sampler.h"
 #include "fovea/nn/index_tensor.h"
 #include "fovea/nn/memory.h"
 #include "fovea/ops/step.h"
@@ -43,12 +43,12 @@ class LengthSpeeds {
     double start = clock_seconds();
     train(segments_);
     record.training = static_cast<double>(segments_ * length_) / (clock_seconds() - start);
-    const decode::SamplingRules rules{.choice = {.top_k = 1},
+    const models::SamplingRules rules{.choice = {.top_k = 1},
                                       .max_length = length_,
                                       .never = {loaded_.units.eos()},
                                       .cut = stream_cut(loaded_.config)};
-    const decode::Sampler sampler(loaded_.model, rules, ops::PackedLayer::Format::kExact);
-    const decode::Draft draft{{loaded_.units.eos()}};
+    const models::Sampler sampler(loaded_.model, rules, ops::PackedLayer::Format::kExact);
+    const models::Draft draft{{loaded_.units.eos()}};
     int64_t units = 0;
     start = clock_seconds();
     sampler.run({&draft, 1}, [&](size_t, int64_t) { ++units; });

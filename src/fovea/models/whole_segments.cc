@@ -1,10 +1,10 @@
-#include "fovea/decode/whole_segments.h"
+#include "fovea/models/whole_segments.h"
 
 #include <atomic>
 
 #include "fovea/base/log.h"
 
-namespace fovea::decode {
+namespace fovea::models {
 
 void warn_of_optimistic_scores() {
   static std::atomic<bool> has_warned = false;
@@ -14,4 +14,4 @@ void warn_of_optimistic_scores() {
       "take part in the choice; routed(c,w,causal) does without them");
 }
 
-}  // namespace fovea::decode
+}  // namespace fovea::models

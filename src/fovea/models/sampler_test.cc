@@ -5,10 +5,10 @@
 #include <cmath>
 
 #include "fovea/base/strings.h"
-#include "fovea/decode/sampler.h"
-#include "fovea/decode/test_models.h"
+#include "fovea/models/sampler.h"
+#include "fovea/models/test_models.h"
 
-namespace fovea::decode::sampler_test {
+namespace fovea::models::sampler_test {
 namespace {
 
 using Texts = std::vector<std::vector<int64_t>>;
@@ -153,4 +153,4 @@ TEST(Sampler, FollowsTheModelsProbabilities) {
 }
 
 }  // namespace
-}  // namespace fovea::decode::sampler_test
+}  // namespace fovea::models::sampler_test

@@ -1,9 +1,9 @@
-#include "fovea/decode/batches.h"
+#include "fovea/models/batches.h"
 
 #include <algorithm>
 #include <numeric>
 
-namespace fovea::decode {
+namespace fovea::models {
 
 std::vector<std::vector<int64_t>> length_batches(std::span<const Sentence> sentences, const BatchLimits& limits) {
   std::vector<int64_t> order(sentences.size());
@@ -26,4 +26,4 @@ std::vector<std::vector<int64_t>> length_batches(std::span<const Sentence> sente
   return batches;
 }
 
-}  // namespace fovea::decode
+}  // namespace fovea::models

@@ -1,11 +1,11 @@
-#include "fovea/decode/open_checkpoint.h"
+#include "fovea/models/open_checkpoint.h"
 
 #include <algorithm>
 
 #include "fovea/base/error.h"
 #include "fovea/base/strings.h"
 
-namespace fovea::decode {
+namespace fovea::models {
 
 nn::Checkpoint open_checkpoint(const std::filesystem::path& model, const std::vector<std::string>& tasks,
                                std::string_view option) {
@@ -21,4 +21,4 @@ void require_task(const std::filesystem::path& model, const std::string& task, c
                   wanted.size() == 1 ? " " : "s ", join(wanted, ", ")));
 }
 
-}  // namespace fovea::decode
+}  // namespace fovea::models

@@ -9,7 +9,7 @@
 #include "fovea/text/clause_tagger.h"
 
 // Models whose clauses a tagger finds: their checkpoints hold the whole tagger, as files clause-tagger.NAME.
-namespace fovea::decode {
+namespace fovea::models {
 
 // Makes a tagger of a checkpoint's model. Throws an Error of one line that begins with `option` if its task or its
 // labels do not fit.
@@ -25,4 +25,4 @@ std::map<std::string, std::string> clause_tagger_files(const std::string& model,
 // The tagger of a model; none if its identity holds none.
 std::optional<text::ClauseTagger> clause_tagger_of(const nn::Identity& identity);
 
-}  // namespace fovea::decode
+}  // namespace fovea::models

@@ -3,7 +3,7 @@
 
 // Models whose decoder's routed heads choose the members of their clusters in the whole text. A full pass, as in
 // training and scoring, then knows more than generation does. `Config` is a family's configuration.
-namespace fovea::decode {
+namespace fovea::models {
 
 // Warns that probabilities of a full pass are optimistic; once, however often it is called.
 void warn_of_optimistic_scores();
@@ -21,4 +21,4 @@ std::string_view routing_in_signature(const Config& config) {
   return routes_whole_segments(config) ? "|routing:whole-segment" : "";
 }
 
-}  // namespace fovea::decode
+}  // namespace fovea::models

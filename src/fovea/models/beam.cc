@@ -1,13 +1,13 @@
-#include "fovea/decode/beam.h"
+#include "fovea/models/beam.h"
 
 #include <numeric>
 #include <utility>
 
 #include "fovea/base/signals.h"
-#include "fovea/decode/diverged.h"
+#include "fovea/models/diverged.h"
 #include "fovea/nn/index_tensor.h"
 
-namespace fovea::decode {
+namespace fovea::models {
 namespace {
 
 class ModelScorer final : public search::Scorer {
@@ -69,4 +69,4 @@ std::string as_line(std::string text) {
   return text;
 }
 
-}  // namespace fovea::decode
+}  // namespace fovea::models

@@ -1,8 +1,8 @@
-#include "fovea/decode/diverged.h"
+#include "fovea/models/diverged.h"
 
 #include "fovea/base/error.h"
 
-namespace fovea::decode {
+namespace fovea::models {
 
 void refuse_diverged() {
   throw Error(
@@ -10,4 +10,4 @@ void refuse_diverged() {
       "train with a lower --learn-rate");
 }
 
-}  // namespace fovea::decode
+}  // namespace fovea::models

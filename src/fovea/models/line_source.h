@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace fovea::decode {
+namespace fovea::models {
 
 // Lines of a file or stream, read ahead by a thread, in windows. From a pipe or terminal a window ends early when no
 // line comes for a while, so that whoever types or feeds lines one by one gets answers; a window of a regular file
@@ -39,4 +39,4 @@ class LineSource {
   bool interactive_;
 };
 
-}  // namespace fovea::decode
+}  // namespace fovea::models

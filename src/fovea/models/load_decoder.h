@@ -3,7 +3,7 @@
 #include "fovea/nn/decoder_only.h"
 #include "fovea/spec/run_options.h"
 
-namespace fovea::decode {
+namespace fovea::models {
 
 // Returns the decoder-only model of a checkpoint, in evaluation, on its device, in its precision, and with the
 // mechanisms that `options` replace. Sets the threads. `config` is the checkpoint's, with one vocabulary size. Throws
@@ -11,4 +11,4 @@ namespace fovea::decode {
 nn::DecoderOnly load_decoder(const nn::Checkpoint& checkpoint, const DecoderConfig& config,
                              const TrainedModelOptions& options);
 
-}  // namespace fovea::decode
+}  // namespace fovea::models

@@ -9,7 +9,7 @@
 #include "fovea/ops/packed_layer.h"
 #include "fovea/search/sample.h"
 
-namespace fovea::decode {
+namespace fovea::models {
 
 // Which units may follow, and when a text ends.
 struct SamplingRules {
@@ -51,4 +51,4 @@ class Sampler {
   ops::PackedLayer output_;
 };
 
-}  // namespace fovea::decode
+}  // namespace fovea::models

@@ -9,7 +9,7 @@
 #include "fovea/spec/beam_config.h"
 
 // Beam search with an encoder-decoder: a live model as a scorer of continuations.
-namespace fovea::decode {
+namespace fovea::models {
 
 // A model with its decoder and output layer laid out for the search; its weights do not change while this lives.
 struct SearchModel {
@@ -38,4 +38,4 @@ search::BeamOptions beam_options(const BeamConfig& config);
 // A hypothesis's text as one line: a vocabulary with --byte-fallback can spell the end of a line.
 std::string as_line(std::string text);
 
-}  // namespace fovea::decode
+}  // namespace fovea::models

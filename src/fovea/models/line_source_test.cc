@@ -1,4 +1,4 @@
-#include "fovea/decode/line_source.h"
+#include "fovea/models/line_source.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -9,7 +9,7 @@
 #include "fovea/base/strings.h"
 #include "fovea/base/test_folder.h"
 
-namespace fovea::decode::line_source_test {
+namespace fovea::models::line_source_test {
 namespace {
 
 // A thread reads ahead. ThreadSanitizer runs these tests too (CMakePresets.json).
@@ -60,4 +60,4 @@ TEST(LineSource, MayBeLeftBeforeItsEnd) {
 }
 
 }  // namespace
-}  // namespace fovea::decode::line_source_test
+}  // namespace fovea::models::line_source_test

@@ -1,4 +1,4 @@
-#include "fovea/decode/line_source.h"
+#include "fovea/models/line_source.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -9,9 +9,9 @@
 
 #include "fovea/base/file.h"
 #include "fovea/base/signals.h"
-#include "fovea/decode/batches.h"
+#include "fovea/models/batches.h"
 
-namespace fovea::decode {
+namespace fovea::models {
 namespace {
 
 using namespace std::chrono_literals;
@@ -92,4 +92,4 @@ std::vector<std::string> LineSource::next(size_t limit) {
   return {};
 }
 
-}  // namespace fovea::decode
+}  // namespace fovea::models

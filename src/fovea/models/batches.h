@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-namespace fovea::decode {
+namespace fovea::models {
 
 using Sentence = std::vector<int64_t>;
 
@@ -22,4 +22,4 @@ inline size_t bytes_of(const std::string& line) { return line.size() + sizeof(st
 // equal lengths keep their order. Every index appears once.
 std::vector<std::vector<int64_t>> length_batches(std::span<const Sentence> sentences, const BatchLimits& limits);
 
-}  // namespace fovea::decode
+}  // namespace fovea::models

@@ -1,8 +1,8 @@
 #pragma once
 
-namespace fovea::decode {
+namespace fovea::models {
 
 // Throws the Error for a model whose scores are NaN or infinite.
 [[noreturn]] void refuse_diverged();
 
-}  // namespace fovea::decode
+}  // namespace fovea::models

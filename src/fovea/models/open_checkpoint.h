@@ -6,7 +6,7 @@
 
 #include "fovea/nn/checkpoint.h"
 
-namespace fovea::decode {
+namespace fovea::models {
 
 // The model of a run's or checkpoint's folder. Throws an Error that names both tasks if the model is of none of
 // `tasks`. `option` is the flag that named the folder.
@@ -17,4 +17,4 @@ nn::Checkpoint open_checkpoint(const std::filesystem::path& model, const std::ve
 void require_task(const std::filesystem::path& model, const std::string& task, const std::vector<std::string>& wanted,
                   std::string_view option = "--model");
 
-}  // namespace fovea::decode
+}  // namespace fovea::models

@@ -10,7 +10,7 @@
 
 // Models with clauses split their text themselves, by the dictionary of signal words and perhaps the tagger in their
 // checkpoint.
-namespace fovea::decode {
+namespace fovea::models {
 
 inline constexpr const char* kClausesFile = "clauses.txt";  // in a checkpoint
 
@@ -33,4 +33,4 @@ std::string new_clause_dictionary(const std::string& path, bool is_needed, const
 // The dictionary of a trained model; English if it has none, which is so if its trained mechanisms have no clauses.
 text::ClauseDictionary clause_dictionary_of(const nn::Identity& identity);
 
-}  // namespace fovea::decode
+}  // namespace fovea::models

@@ -1,4 +1,4 @@
-#include "fovea/decode/load_decoder.h"
+#include "fovea/models/load_decoder.h"
 
 #include <optional>
 #include <string>
@@ -7,7 +7,7 @@
 #include "fovea/nn/checkpoint_module.h"
 #include "fovea/nn/device.h"
 
-namespace fovea::decode {
+namespace fovea::models {
 nn::DecoderOnly load_decoder(const nn::Checkpoint& checkpoint, const DecoderConfig& config,
                              const TrainedModelOptions& options) {
   nn::set_cpu_threads(options.cpu_threads);
@@ -21,4 +21,4 @@ nn::DecoderOnly load_decoder(const nn::Checkpoint& checkpoint, const DecoderConf
   return model;
 }
 
-}  // namespace fovea::decode
+}  // namespace fovea::models

@@ -1,4 +1,4 @@
-#include "fovea/decode/sampler.h"
+#include "fovea/models/sampler.h"
 
 #include <c10/core/InferenceMode.h>
 
@@ -8,11 +8,11 @@
 
 #include "fovea/base/rng.h"
 #include "fovea/base/signals.h"
-#include "fovea/decode/diverged.h"
+#include "fovea/models/diverged.h"
 #include "fovea/nn/index_tensor.h"
 #include "fovea/ops/executor.h"
 
-namespace fovea::decode {
+namespace fovea::models {
 namespace {
 
 // The prompts behind each other.
@@ -92,4 +92,4 @@ void Sampler::run(std::span<const Draft> drafts, const See& see) const {
   }
 }
 
-}  // namespace fovea::decode
+}  // namespace fovea::models

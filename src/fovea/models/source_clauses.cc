@@ -1,4 +1,4 @@
-#include "fovea/decode/source_clauses.h"
+#include "fovea/models/source_clauses.h"
 
 #include <memory>
 #include <mutex>
@@ -8,11 +8,11 @@
 #include <vector>
 
 #include "fovea/base/error.h"
-#include "fovea/decode/clause_tagger.h"
+#include "fovea/models/clause_tagger.h"
 #include "fovea/nn/checkpoint_choice.h"
 #include "fovea/text/clauses.h"
 
-namespace fovea::decode {
+namespace fovea::models {
 namespace {
 
 // The clauses of texts that were tagged, so that training tags each text in its first epoch alone.
@@ -141,4 +141,4 @@ text::ClauseDictionary clause_dictionary_of(const nn::Identity& identity) {
   return text::ClauseDictionary::parse(found->second, kClausesFile);
 }
 
-}  // namespace fovea::decode
+}  // namespace fovea::models

@@ -7,7 +7,7 @@
 #include "fovea/base/rng.h"
 #include "fovea/nn/decoder_only.h"
 
-namespace fovea::decode {
+namespace fovea::models {
 
 // A small model of 17 units in float32 whose weights are all random, so that what it predicts depends on what it reads.
 inline nn::DecoderOnly test_model(const std::string& attention, const std::string& positions = "sinusoidal",
@@ -42,4 +42,4 @@ inline at::Tensor next_log_probs(nn::DecoderOnly model, const std::vector<int64_
   return at::log_softmax(logits + model->output_bias(), 0);
 }
 
-}  // namespace fovea::decode
+}  // namespace fovea::models

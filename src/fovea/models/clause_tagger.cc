@@ -1,4 +1,4 @@
-#include "fovea/decode/clause_tagger.h"
+#include "fovea/models/clause_tagger.h"
 
 #include <utility>
 
@@ -6,7 +6,7 @@
 #include "fovea/base/strings.h"
 #include "fovea/nn/checkpoint_files.h"
 
-namespace fovea::decode {
+namespace fovea::models {
 namespace {
 
 constexpr std::string_view kPrefix = "clause-tagger.";
@@ -59,4 +59,4 @@ std::optional<text::ClauseTagger> clause_tagger_of(const nn::Identity& identity)
   return make_tagger(tagger, "clause-tagger");
 }
 
-}  // namespace fovea::decode
+}  // namespace fovea::models

@@ -28,59 +28,59 @@ struct Checkpoint {
 void save_checkpoint(const std::filesystem::path& folder, const Checkpoint& checkpoint);
 
 enum class Load : uint8_t { kIdentity, kModel, kAll };  // kIdentity: task and configuration alone
-// `folder` is a checkpoint, or a run's folder: then its `best` (kModel; `last` if no validation chose one) or its
-// `last` (kAll). What is damaged, missing or of another version throws an Error that names the file and the tensor;
-// only kAll of a run's folder, which is how a run resumes, warns and goes back to the newest whole one before it.
-// kModel logs which checkpoint it is, at the level debug; a link of the run that leads nowhere, or is missing, is a
-// warning.
+// Loads the checkpoint `folder`. If `folder` is a run's folder, kModel loads its `best` (`last` if validation chose
+// none) and kAll its `last`. Throws an Error that names the file and the tensor if anything is damaged, missing or from
+// another version. When a run resumes (kAll on a run's folder), it instead warns and loads the newest intact checkpoint
+// before that one. kModel logs at the level debug which checkpoint it loads, and warns if the run's link is missing or
+// leads nowhere.
 // `option` is the flag that named the folder.
 Checkpoint load_checkpoint(const std::filesystem::path& folder, Load what, std::string_view option = "--model");
 
-// The task of the checkpoint that load_checkpoint would load as kModel, from its config.yml alone. Throws an Error if
-// there is no checkpoint.
+// Returns the task of the checkpoint that load_checkpoint would load as kModel, from its config.yml alone. Throws an
+// Error if there is no checkpoint.
 std::string task_of_checkpoint(const std::filesystem::path& folder, std::string_view option = "--model");
 
-// Whether the folder is one checkpoint, by its files' names. `option` is as above, here and below.
+// Returns whether the folder is one checkpoint, by the names of its files. Here and below, `option` is as above.
 bool is_checkpoint(const std::filesystem::path& folder, std::string_view option = "--model");
 
-// A run's checkpoints, oldest first.
+// Returns a run's checkpoints, oldest first.
 std::vector<std::filesystem::path> list_checkpoints(const std::filesystem::path& run,
                                                     std::string_view option = "--model");
 
-// Those that the run may go on from, oldest first: what is newer than the one that `last` names was set aside by the
-// user who moved the link back, or is not linked yet.
+// Returns the checkpoints from which the run may resume, oldest first. A checkpoint newer than the one that `last`
+// names is left out: either the user moved the link back, or a killed run had not linked it yet.
 std::vector<std::filesystem::path> checkpoints_to_resume(const std::filesystem::path& run);
 
-// Those of them whose newest `count` are for averaging: the newest, for a run may end at any update, and before it the
-// regular ones (see Pruning), without one kept as the best alone; all where that leaves fewer than `count`.
+// Returns the checkpoints whose newest `count` are averaged, oldest first: the regular ones (see Pruning) and the
+// newest, without one kept only as the best. Returns all checkpoints to resume from if these are fewer than `count`.
 std::vector<std::filesystem::path> checkpoints_to_average(const std::filesystem::path& run, int64_t count);
 
-// Where a run keeps the checkpoint after so many updates.
+// Returns the folder in which a run keeps the checkpoint after this number of updates.
 std::filesystem::path checkpoint_path(const std::filesystem::path& run, int64_t updates);
 
-// Makes run/name (`last`, `best`) a link to this checkpoint of the run, replacing an older link in one step. A folder
-// of that name, as copies have it that follow links, is moved aside (last.1 ...).
+// Makes run/name (`last` or `best`) a link to this checkpoint of the run, replacing an older link in one step. If a
+// folder has that name, because a copy followed the links, it is moved aside (last.1 ...).
 void link_checkpoint(const std::filesystem::path& run, const std::string& name,
                      const std::filesystem::path& checkpoint);
-// Removes the link; moves a folder of that name aside as above.
+// Removes the link run/name; a folder of that name is moved aside as link_checkpoint() does.
 void unlink_checkpoint(const std::filesystem::path& run, const std::string& name);
 
-// Removes all checkpoints but those that `best` and `last` name and the newest `keep` regular ones, which a multiple of
-// --save-freq updates made: one that an interruption made serves to resume and goes with the next. The --save-freq is
-// what the checkpoint's progress says, for a run may go on with another; `every` where that says none.
+// prune_checkpoints() removes all checkpoints except those that `best` and `last` name and the newest `keep` regular
+// ones, whose updates are a multiple of --save-freq. A checkpoint made by an interruption is not regular and goes with
+// the next. A checkpoint's progress records its --save-freq; `every` stands for it if the progress records none.
 struct Pruning {
   int64_t keep = 1, every = 1;
 };
 void prune_checkpoints(const std::filesystem::path& run, const Pruning& pruning);
 
-// Removes what a killed process left half written, and moves what has a checkpoint's name but is none aside
-// (update-00001000.1 ...). Only for the one process that writes to the run.
+// Removes what a killed process left half written, and moves aside (update-00001000.1 ...) each entry with a
+// checkpoint's name that is not a checkpoint. Only the one process that writes to the run may call this.
 void clean_checkpoints(const std::filesystem::path& run);
-// Removes all of them; throws before the first when anything else lies in their folder.
+// Removes all checkpoints of the run; throws before the first removal if anything else lies in their folder.
 void remove_checkpoints(const std::filesystem::path& run);
 
-// The mean of the models of the newest `count` of checkpoints_to_average, summed in double, as a checkpoint of its own.
-// Throws where they are of different models, and where `output` is a checkpoint that a run may go on from.
+// Writes the mean of the models of the newest `count` of checkpoints_to_average, summed in double, as a checkpoint of
+// its own. Throws if they are of different models, or if `output` is a checkpoint from which a run may resume.
 void average_checkpoints(const std::filesystem::path& run, int64_t count, const std::filesystem::path& output);
 
 }  // namespace fovea::nn

@@ -28,8 +28,8 @@
 namespace fovea::ops {
 namespace {
 
-// Sequences against themselves: what is padding among the queries is padding among the keys. Otherwise positions would
-// be counted from the end of the padding.
+// In self-attention, padding among the queries is padding among the keys, so lengths that are given for one of them
+// hold for both. Otherwise positions would be counted from the end of the padding.
 void share_lengths(const at::Tensor& q, const at::Tensor& k, const AttentionLayer& layer, AttentionOptions& options) {
   const bool compares =
       options.kind == AttentionKind::kCausal || (options.kind == AttentionKind::kSelf && layer.positional);
@@ -56,7 +56,7 @@ CoreArguments arguments_of(const at::Tensor& q, const at::Tensor& k, const Atten
   return arguments;
 }
 
-// A tensor that the mechanism does not read would never be learned.
+// Throws an Error if a tensor is given that the mechanism does not read: it would never be learned.
 void check_read(const AttentionLayer& layer, const std::string& spec, const AttentionOptions& options) {
   const std::tuple<const char*, const std::optional<at::Tensor>*, bool> all[] = {
       {"alpha", &options.alpha, layer.reads.alpha},
@@ -69,7 +69,7 @@ void check_read(const AttentionLayer& layer, const std::string& spec, const Atte
   }
 }
 
-// The heads of q that share one of k and v, and none before them.
+// How many heads of q share each head of k and v. The result is for a call that begins with head 0.
 kernels::KeySharing key_sharing(const at::Tensor& q, const at::Tensor& k, const AttentionOptions& options) {
   if (!options.enable_gqa || q.is_nested() || k.is_nested() || q.dim() < 3 || k.dim() != q.dim()) return {};
   const int64_t heads = q.sym_size(1).guard_int(__FILE__, __LINE__);
@@ -82,13 +82,14 @@ kernels::KeySharing key_sharing(const at::Tensor& q, const at::Tensor& k, const 
   return {.share = heads / of_keys};
 }
 
-// The heads of k or v that `count` heads from `first` on read.
+// The heads of k or v that the heads first ... first + count - 1 of q read.
 at::Tensor key_heads_of(const at::Tensor& x, const kernels::KeySharing& keys, int64_t first, int64_t count) {
   const int64_t begin = keys.key_head(first);
   return x.narrow(1, begin, keys.key_head(first + count - 1) + 1 - begin);
 }
 
-// What a routed group takes: k and v have a head for each of q's, as the rows of a cluster are gathered head by head.
+// The inputs of a routed group. k and v get one head for each head of q, because a cluster's rows are gathered per
+// head.
 struct RoutedCall {
   CoreTensors x;
   CoreArguments arguments;
@@ -108,7 +109,7 @@ RoutedCall routed_call(const CoreTensors& x, const CoreArguments& arguments) {
   return call;
 }
 
-// What the heads of a group from `first` on read of the pairs that come with the call.
+// Sets the given pairs that the heads of this group read; the group begins at arguments.first_head.
 void set_given(const GivenArgument& given, const at::Tensor& q, const kernels::KeySharing& keys,
                const AttentionLayer::Group& group, CoreArguments& arguments) {
   if (!given.lists) return;
@@ -121,7 +122,8 @@ void set_given(const GivenArgument& given, const at::Tensor& q, const kernels::K
   arguments.given_block = given.block;
 }
 
-// Inputs of one width. Zeros behind q and k leave the scores as they are, and those behind v give zeros.
+// q, k and v padded to one width. Zeros behind q and k leave the scores unchanged; zeros behind v give zeros in the
+// output.
 struct EvenInputs {
   at::Tensor q, k, v;
   int64_t value_width = 0;
@@ -132,7 +134,7 @@ at::Tensor padded_to_width(const at::Tensor& x, int64_t width) {
   return missing > 0 ? at::constant_pad_nd(x, {0, missing}) : x;
 }
 
-// Pads the terms of `options` too, and fills in the scale.
+// Returns the padded inputs; also pads the terms of `options` and fills in the scale of the unpadded width.
 EvenInputs of_one_width(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, AttentionOptions& options) {
   const bool plain = !q.is_nested() && !k.is_nested() && !v.is_nested();
   if (!plain || q.dim() < 3 || v.dim() != k.dim()) return {q, k, v};  // check_inputs() refuses these
@@ -160,7 +162,7 @@ std::optional<at::Tensor> alpha_of(const AttentionLayer::Group& group, const Att
   return options.alpha->narrow(0, first_head, group.num_heads);
 }
 
-// The terms of `count` heads from `first` on, in the types that the operator takes.
+// The terms of the heads first ... first + count - 1, converted to the types that the operator takes.
 TermTensors terms_of(const OffsetTerms& given, const at::Tensor& q, int64_t first, int64_t count) {
   const auto narrowed = [&](const std::optional<at::Tensor>& x, int64_t dim, at::ScalarType type) {
     if (!x) return at::Tensor();
@@ -179,8 +181,8 @@ TermOffsets offsets_of(const OffsetTerms& given) {
           .sum_count = given.values ? given.values->sym_size(0).guard_int(__FILE__, __LINE__) : 0};
 }
 
-// The part of a term that the keys of an adaptive span meet, so that a short span costs what it sees. `dim` is that of
-// the offsets.
+// Cuts a term to the offsets that the keys of an adaptive span can have, so that a short span costs only what it sees.
+// `dim` is the term's dimension of offsets.
 void cut_term(int64_t span, int64_t dim, at::Tensor& term, int64_t& first) {
   if (!term.defined()) return;
   const kernels::OffsetRange all = {first, term.sym_size(dim).guard_int(__FILE__, __LINE__)};
@@ -189,7 +191,7 @@ void cut_term(int64_t span, int64_t dim, at::Tensor& term, int64_t& first) {
   first += begin;
 }
 
-// What a group takes of them. Routed heads take none: a cluster has an order, but no offsets of the sequence.
+// Sets the terms that a group takes. Routed heads take none: a cluster has an order, but no offsets of the sequence.
 void set_terms(const OffsetTerms& given, const at::Tensor& q, const AttentionLayer::Group& group,
                CoreArguments& arguments) {
   const bool takes = !group.routed && (group.span > 0 || !given.for_spans);
@@ -201,7 +203,7 @@ void set_terms(const OffsetTerms& given, const at::Tensor& q, const AttentionLay
 }
 
 void check_offset_terms(const OffsetTerms& given, const at::Tensor& q, const c10::SymInt& value_width) {
-  // A group of the heads would take the terms of all.
+  // The shape is checked here, because a single head group would accept the terms of all heads.
   if (given.by_head && (given.by_head->dim() != 2 || given.by_head->sym_size(0) != q.sym_size(1))) {
     throw Error(cat("attention: offset_bias has shape ", shape(*given.by_head), "; expected [", q.sym_size(1),
                     ", offsets] or q's shape with the offsets in place of D, for q of shape ", shape(q)));
@@ -216,7 +218,7 @@ void check_offset_terms(const OffsetTerms& given, const at::Tensor& q, const c10
                   shape(q)));
 }
 
-// out + sums . values, the values of some heads [count, H or 1, D].
+// Returns out + sums . values; values [count, H or 1, D] are those of the heads that were called.
 at::Tensor with_offset_values(const CalledOutput& called, const at::Tensor& values, const OffsetTerms& terms) {
   if (terms.product != nullptr && called.sums.dim() == 3 && values.size(1) == 1) {
     const at::Tensor all = values.select(1, 0).to(called.sums.scalar_type());
@@ -230,7 +232,7 @@ at::Tensor with_offset_values(const CalledOutput& called, const at::Tensor& valu
   return called.out + product.to(called.out.scalar_type());
 }
 
-// The heads of each group. One split, whose gradient is one concatenation.
+// Splits x into the heads of each group, in one operation, so that its gradient is one concatenation.
 std::vector<at::Tensor> split_heads(const at::Tensor& x, const AttentionLayer& layer) {
   if (layer.groups.size() == 1) return {x};
   std::vector<int64_t> sizes;
@@ -238,7 +240,7 @@ std::vector<at::Tensor> split_heads(const at::Tensor& x, const AttentionLayer& l
   return x.split_with_sizes(sizes, 1);
 }
 
-// The routed groups of a layer one after the other.
+// Hands out the inputs of a layer's routed groups, one group after the other.
 class RoutedGroups {
  public:
   RoutedGroups(const AttentionLayer& layer, const AttentionOptions& options)
@@ -247,7 +249,7 @@ class RoutedGroups {
       if (group.routed && group.routed->route->has_centroids()) heads_ += group.num_heads;
     }
   }
-  // The output that the caller gave for the next group, if any.
+  // Returns the next group's output if the caller gave one.
   std::optional<at::Tensor> given() {
     if (inputs_.outputs.empty()) return std::nullopt;
     return inputs_.outputs.at(next_output_++);
@@ -292,7 +294,8 @@ at::Tensor attention(const at::Tensor& given_q, const at::Tensor& given_k, const
   const bool whole = layer->groups.size() == 1;
   RoutedGroups routed(*layer, options);
   std::vector<at::Tensor> outputs;
-  // Heads of queries that share keys may need keys of a neighbouring group too, so those are cut group by group.
+  // Query heads of two neighbouring groups may share a head of keys. Keys with such heads are therefore cut group by
+  // group.
   using Parts = std::vector<at::Tensor>;
   const bool apart = whole || keys.share == 1;
   const Parts queries = split_heads(q, *layer), key_parts = apart ? split_heads(k, *layer) : Parts{},
@@ -324,7 +327,8 @@ at::Tensor attention(const at::Tensor& given_q, const at::Tensor& given_k, const
     }
     arguments.first_head += group.num_heads;
   }
-  // Heads lie side by side in memory in both layouts; concatenated that way the norm and the projection need no copy.
+  // Heads lie side by side in memory in both layouts. After this concatenation, the norm and the projection need no
+  // copy.
   const bool packed = q.dim() == 3;
   at::Tensor out = whole ? outputs[0] : at::Tensor();
   if (!whole) {
@@ -340,7 +344,7 @@ at::Tensor attention(const at::Tensor& given_q, const at::Tensor& given_k, const
 
 at::Tensor attention_weights(const at::Tensor& q, const at::Tensor& k, const std::string& spec,
                              const AttentionOptions& options) {
-  // Constants to every kind of derivative.
+  // No kind of derivative flows through these weights.
   const at::NoGradGuard no_grad;
   const at::AutoDispatchBelowADInplaceOrView below;
   const kernels::KeySharing keys = key_sharing(q, k, options);

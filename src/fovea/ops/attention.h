@@ -11,24 +11,24 @@ namespace fovea::ops {
 
 struct RoutingInputs;  // routing.h
 
-// A learned alpha's range. Below, float32's distance from 1 has three digits or less.
+// The range of a learned alpha. Closer to 1, the distance alpha - 1 has three digits or less in float32.
 inline constexpr double kLeastAlpha = 1.0001, kGreatestAlpha = 64;
 
 inline constexpr int64_t kUsualBlock = 128;
 
-// What is added to a score of self-attention by the offset o of its key from its query, key position less query
-// position. With span(limit,ramp)+topk(k), by_head is added to selected scores alone: it is the ramp. A term has the
-// offsets first ... first + count - 1, and any other offset counts as the nearest of these.
+// Terms that are added to scores of self-attention by the offset o of a key from its query: key position less query
+// position. With span(limit,ramp)+topk(k), by_head is the ramp and is added to selected scores alone. A term has the
+// offsets first ... first + count - 1; any other offset counts as the nearest of these.
 struct OffsetTerms {
   std::optional<at::Tensor> by_head;        // [H, count]: adds by_head[h, o]
   std::optional<at::Tensor> by_query;       // q's shape with count in place of D: adds by_query[t, h, o]
   std::optional<at::Tensor> queries, rows;  // q's shape, [count, H or 1, D]: adds scale queries[t, h] . rows[o, h]
   std::optional<at::Tensor> values;         // [count, H or 1, D_v]: a key's value is v + values[o, h]
   int64_t by_head_first = 0, by_query_first = 0, rows_first = 0, values_first = 0;
-  // Heads whose spec has an adaptive span take the terms, and the others none.
+  // If true, only heads whose spec has an adaptive span take the terms.
   bool for_spans = false;
-  // For packed tensors and values that the heads share: sums [T_q H, count] of weights times values [count, D]. Null:
-  // ATen's product, whose bits depend on the number of rows.
+  // The product of sums [T_q H, count] of weights and values [count, D], for packed tensors and values that the heads
+  // share. Null: ATen's product, whose bits depend on the number of rows.
   at::Tensor (*product)(const at::Tensor& sums, const at::Tensor& values) = nullptr;
 };
 
@@ -58,7 +58,7 @@ struct AttentionOptions {
   c10::SymInt dropout_seed = 0;               // of this call; a symbol, so that a compiled graph serves every seed
   std::optional<at::Tensor> drawn_seed = {};  // in its place: int64 of no dimension on the CPU, as a generator draws it
   OffsetTerms offsets = {};
-  // k and v may have fewer heads than q, a divisor of them: head h reads theirs h / (H / H_kv).
+  // If true, k and v may have H_kv heads, a divisor of q's H: head h of q reads their head h / (H / H_kv).
   bool enable_gqa = false;
   const RoutingInputs* routing = nullptr;  // what routed(c,w) reads; routed(c,w,random) does without
   // Pairs that come with the call: each query attends to those keys of its sequence, or blocks of block_size keys, that

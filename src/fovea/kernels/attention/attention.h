@@ -71,7 +71,7 @@ struct GivenPairs {
   bool any() const { return block > 0; }
 };
 
-// What is fixed before any number is known; kernels accept or refuse it, and plans are cached by it.
+// The part of a call that is fixed before any number is known; kernels accept or refuse it, and plans are cached by it.
 struct AttentionProblem {
   AttentionSpec spec;
   AttentionKind kind = AttentionKind::kSelf;
@@ -133,7 +133,7 @@ struct OffsetTerms {
   Rows<float> sums;                // [T_q, H, count], written
 };
 
-// What backward reads and writes for them; null where nothing is wanted.
+// The inputs and outputs of backward for these terms; an output that is not wanted is null.
 struct OffsetGradients {
   Rows<const float> sums;    // of OffsetTerms::sums, read; none counts as zeros
   float* by_head = nullptr;  // [H, count]
@@ -187,8 +187,8 @@ struct LeastLengths {
   bool hold_for_all() const { return queries == 0 && keys == 0; }
 };
 
-// One implementation. The ordered list attention_kernels() is walked by Division; the reference in ops/ comes after
-// all of these and refuses nothing. `refuses` and `saved` are functions of the problem without its sequences.
+// One implementation. Division walks the ordered list attention_kernels(); the reference in ops/ comes after all of
+// these and refuses nothing. `refuses` and `saved` are functions of the problem without its sequences.
 struct Kernel {
   std::string_view name;     // "cpu-topk", as FOVEA_KERNEL and benchmark rows know it
   std::string_view summary;  // one line

@@ -15,7 +15,7 @@ struct IndexLoss {
   const float* target = nullptr;   // [batch, queries, count], 0 or more; each row is divided by its sum
   ChosenKeys chosen = {};
   int64_t heads = 0, width = 0;
-  // Of the sum of the losses, shaped as q, k and weights; null if no gradients are asked for.
+  // Gradients of the sum of the losses, shaped like q, k and weights; null if no gradients are asked for.
   float *grad_q = nullptr, *grad_k = nullptr, *grad_weights = nullptr;
 };
 

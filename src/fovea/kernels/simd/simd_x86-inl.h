@@ -1,7 +1,7 @@
 #pragma once
 #include <immintrin.h>
 
-// What simd_avx2-inl.h and simd_avx512-inl.h share.
+// Shared by simd_avx2-inl.h and simd_avx512-inl.h.
 namespace fovea::kernels {
 namespace {
 

@@ -13,7 +13,7 @@ namespace {
 constexpr int kTileSide = 16;  // rows, and words of a row
 constexpr int kTileRowBytes = 64;
 
-// Of tile `kTile`, rows `row_bytes` apart in memory.
+// Move tile `kTile` from and to memory; its rows are `row_bytes` apart there.
 template <int kTile>
 void load_tile(const void* rows, int64_t row_bytes);
 template <int kTile>

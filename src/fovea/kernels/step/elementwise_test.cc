@@ -15,7 +15,7 @@ using testing::normals;
 using testing::Values;
 using testing::widened;
 
-// Where the counter passes 2^32 is norm_test.cc's.
+// norm_test.cc tests counters that pass 2^32.
 TEST(DropKernel, DrawsWhatTheDefinitionDraws) {
   const std::vector<float> ones(1000, 1.0F);
   at_every_level([&] {

@@ -32,8 +32,8 @@ class PackedLayer {
   const float* bias() const { return bias_.get(); }  // [padded columns], -infinity beyond the last
   LayerFormat format() const { return format_; }
   const float* scales() const { return scales_.get(); }  // kInt8: [padded columns]
-  // Of a tile's columns, [steps][width of a tile], from `column` on, a multiple of that width. All of them lie in
-  // order.
+  // The panel of a tile's columns, [steps][width of a tile], from `column` on, which is a multiple of that width. All
+  // panels lie in order.
   const float* panel(int64_t column) const { return panels_.get() + column * steps_; }
   float* panel(int64_t column) { return panels_.get() + column * steps_; }
   int64_t steps() const { return steps_; }  // four-byte units of a column

@@ -33,7 +33,7 @@ struct RowsOf {
   bool relu = false;
 };
 
-// What becomes of a tile's sums: `columns` are those left of the row.
+// Writes a tile's sums: adds the bias, applies ReLU. `columns` are those left of the row.
 template <class T, class Bias>
 struct Finish {
   T* out;

@@ -19,7 +19,7 @@ class Scratch {
   Grown<std::byte> bytes_;
 };
 
-// What a thread's scratch is for; a job may hold several of them at once, but not the same one twice.
+// The uses of a thread's scratch; a job may hold several of them at once, but not the same one twice.
 enum class Use : uint8_t {
   kSums,
   kLeft,

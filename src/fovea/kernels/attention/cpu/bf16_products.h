@@ -34,7 +34,7 @@ class Bf16Flags {
   std::vector<uint8_t> flags_;  // [sequences, heads]; empty: none
 };
 
-// Of products of queries with keys, and of gradients of outputs with values.
+// The flags for products of queries with keys, and for products of gradients of outputs with values.
 struct Bf16Products {
   Bf16Flags scores, weight_grads;
   Bf16Products() = default;  // none

@@ -20,7 +20,7 @@ struct ColumnRange {
 struct RangeList {
   std::vector<int32_t> first;  // empty: no ranges at all
   std::vector<ColumnRange> ranges;
-  // Those of the next row.
+  // Appends the ranges of the next row.
   void add(std::span<const ColumnRange> more) {
     if (first.empty()) first.push_back(0);
     ranges.insert(ranges.end(), more.begin(), more.end());
@@ -62,9 +62,9 @@ struct Candidates {
   Span keys_of(const RowGroup& group) const;
 };
 
-// Tables of a call, one for each distinct (q_length, k_length), and for each head where the pattern draws numbers.
-// Tables of patterns are kept for later calls, up to a bound. Of pairs that come with the call, one for each sequence
-// and those of its heads whose lists differ; `given` is read as long as the tables live.
+// The tables of a call, one for each distinct (q_length, k_length), and for each head if the pattern draws numbers.
+// Tables of patterns are kept for later calls, up to a bound. If pairs come with the call, each sequence has a table,
+// and so has each of its heads whose lists differ; `given` is read as long as the tables live.
 class CandidateTables {
  public:
   CandidateTables(const AttentionProblem& problem, const RandomStream& random, const GivenLists& given);
@@ -90,7 +90,7 @@ struct GroupRows {
 // Adds the group with its columns, hulls, gaps and keep; `group` has its queries.
 void add_group(const GroupRows& rows, RowGroup group, Candidates& table);
 
-// The same of pairs that come with the call: the lists of the sequence's queries lie at `lists`, `stride` apart.
+// Lowers pairs that come with the call: the lists of the sequence's queries lie at `lists`, `stride` apart.
 struct QueryLists {
   const int32_t* lists = nullptr;
   int64_t stride = 0;

@@ -10,7 +10,7 @@
 namespace fovea::kernels {
 namespace {
 
-// Of a task: packing the keys for each is small beside the products, which take less time by tiles.
+// The queries of a task: packing the keys for each task is small beside the products, which take less time by tiles.
 constexpr int64_t kForwardQueries = 384, kTiledQueries = 768;
 
 std::vector<std::string> refuses(const AttentionProblem& problem) {

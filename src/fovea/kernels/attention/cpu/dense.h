@@ -48,8 +48,8 @@ struct DenseCall {
 // Rows of a task's dK and dV.
 inline int64_t key_sums(const DenseTask& task) { return 2 * (task.end - task.begin); }
 
-// Where backward's sums over keys lie, in floats: dQ [q_length, padded], then those of terms by offset that are wanted,
-// the product's queries [q_length, padded] and by_query [q_length, count]. The first two have room for whole tiles.
+// Places of backward's sums over keys, in floats: dQ [q_length, padded], then the wanted sums of terms by offset, the
+// product's queries [q_length, padded] and by_query [q_length, count]. The first two have room for whole tiles.
 struct QuerySums {
   int64_t queries = 0, by_query = 0, end = 0;
   QuerySums(const AttentionProblem& problem, const OffsetGradients& wanted, int64_t q_length, int64_t padded);
@@ -64,8 +64,8 @@ struct DenseKernel {
   static void backward(const DenseCall& call, int64_t task, float* scratch);
   // Adds up the sums of `task` (part 0) and of the head's other parts into dQ.
   static void join(const DenseCall& call, int64_t task);
-  // Where heads share keys: adds up those of the chain of `task` and of the chains of further heads that read the same
-  // keys into dK and dV.
+  // If heads share keys: adds up the sums of the chain of `task`, and of the chains of further heads that read the same
+  // keys, into dK and dV.
   static void join_heads(const DenseCall& call, int64_t task);
 };
 

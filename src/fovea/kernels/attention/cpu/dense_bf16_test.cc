@@ -173,7 +173,7 @@ TEST_P(DenseBf16, KeepsProductsBelowTheNormalRange) {
   }
 }
 
-// One such number in the last row of one head, all that there is of its array.
+// The last row of one head holds one such number, the only number of its array that is not zero.
 TEST_P(DenseBf16, FindsALoneNumberBelowTheNormalRange) {
   const auto all = [](double x) -> Element { return [=](int64_t, int64_t, int64_t) { return x; }; };
   const auto lone = [](int64_t tokens) -> Element {

@@ -10,7 +10,7 @@ namespace {
 constexpr int64_t kWindow = kBlockRows + kBlockColumns;
 constexpr int64_t kWindowStride = score_stride(kWindow);
 
-// Of the product's term, for one block.
+// The buffers of the product's term, for one block.
 struct WindowBuffers {
   float *panels, *rows;       // the window's rows: packed; for backward, as rows
   float *queries, *products;  // [rows][padded], [rows][kWindowStride]: products, then their gradients
@@ -75,7 +75,7 @@ class DenseTerms {
     }
   }
 
-  // What the gradients of some of the block's scores give, after add() of the same block.
+  // Adds the gradients of some of the block's scores to the sums of the terms, after add() of the same block.
   void grade(const DenseBlock& block, RowRun run, const float* grads, const QueryTermSums& sums,
              const SharedTermSums& shared) {
     for (int64_t r = run.first; r < run.first + run.count; ++r) {
@@ -166,7 +166,7 @@ class DenseTerms {
     }
   }
 
-  // Where among met_ the offsets of some of the block's rows lie.
+  // The places in met_ of the offsets of some of the block's rows.
   struct MetPlaces {
     int64_t begin = 0, end = 0;
   };

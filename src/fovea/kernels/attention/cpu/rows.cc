@@ -50,8 +50,8 @@ std::vector<int64_t> split_groups(const Candidates& table, int64_t parts) {
   return begins;
 }
 
-// Sequences of so few queries go without candidates and packing where the mechanism is plain softmax over all keys.
-// What a sequence gets depends on itself alone, never on the others of the call.
+// Whether a sequence has so few queries that it goes without candidates and packing; the mechanism must be plain
+// softmax over all keys. The kernel of a sequence depends on itself alone, never on the others of the call.
 bool is_few(const AttentionProblem& problem, const Sequence& sequence) {
   return sequence.q_length <= kFewQueries && sequence.k_length <= kFewKeys && !problem.needs_backward &&
          problem.dropout == 0 && problem.spec.pairs.is_full() && !problem.given.any() && !problem.spec.select &&
@@ -220,7 +220,7 @@ void backward(const AttentionProblem& problem, const AttentionBackward& in, Exec
   call.grad_alpha = grad_alpha.data();
   with_isa([&](auto tag) {
     using Level = RowsKernel<decltype(tag)::kIsa>;
-    // Of dK and of dV; none where the task's sums are the result.
+    // The rows of a task's own sums, for dK and dV; none if its sums are the result.
     const auto rows = [](const RowsTask& task) { return SumRows{.keys = 2 * (task.keys_end - task.keys_begin)}; };
     const SharedTerms shared(problem, in.grad_terms, sharers(problem, tasks),
                              padded_to(Level::lanes(), problem.head_dim));

@@ -18,8 +18,8 @@ inline constexpr std::string_view kNewAside = ".tmp", kOldAside = ".old";
 // The folder of a path, "." for a plain name.
 std::filesystem::path folder_of(const std::filesystem::path& path);
 
-// What a finished folder replaces, if names cannot be exchanged, is called "OUT.tmp123.old" for a moment. No user gives
-// such a name to a copy.
+// If names cannot be exchanged, a folder that a finished one replaces is called "OUT.tmp123.old" for a moment. Users do
+// not give such a name to a copy.
 inline constexpr std::string_view kReplaced = ".old";
 
 // The name beside `path` for this process.
@@ -36,8 +36,8 @@ int create_aside(const std::filesystem::path& path);
 // the last change of `path`.
 bool is_abandoned(const std::filesystem::path& path, pid_t process);
 
-// What ended processes left beside `path`: files of new and old content, and folders of new and replaced content. A
-// folder "RUN.old3" may be a user's own copy.
+// The leftovers of ended processes beside `path`: files of new and old content, and folders of new and replaced
+// content. A folder "RUN.old3" may be a user's own copy.
 std::vector<std::filesystem::path> leftovers_of(const std::filesystem::path& path);
 
 // Removes them. A second call for the folder of `path` takes no time if the first found nothing in all of it.

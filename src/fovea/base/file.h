@@ -11,7 +11,7 @@ namespace fovea {
 // All of a file. Errors name the path and say missing, directory, unreadable, as the case is.
 std::string read_file(const std::filesystem::path& path);
 
-// The same of a text file, without a byte order mark at its beginning.
+// Reads a text file like read_file(), without a byte order mark at its beginning.
 std::string read_text_file(const std::filesystem::path& path);
 
 // Throws unless `path` is a readable regular file or stream; `what` names it in the message ("--train-sets").
@@ -62,7 +62,7 @@ class LineReader {
   // The next line without its end ("\n" or "\r\n"); false at the end. The last line may lack its end. Throws for a line
   // that is longer than kLongestLine.
   bool next(std::string& line);
-  // The same; throws where the line is not UTF-8.
+  // Like next(); throws if the line is not UTF-8.
   bool next_text(std::string& line);
   std::string rest();  // all bytes that are left, line ends as they are
   // Appends the next bytes, line ends as they are, at most `most`; returns how many, 0 at the end.

@@ -15,7 +15,7 @@ namespace fovea {
 // beside new ones. Every failure throws.
 class FileSet {
  public:
-  // Of the files at `paths`. First ends what a killed process left undone there: see finish_killed_commits().
+  // The files at `paths`. First completes a killed process's commits there: see finish_killed_commits().
   explicit FileSet(const std::vector<std::filesystem::path>& paths);
   ~FileSet();  // removes what commit() has not put in place
   FileSet(const FileSet&) = delete;

@@ -109,7 +109,7 @@ struct LineWriter::Stream {
     throw_failure(path);
   }
 
-  // What the sink met: Boost loses the exceptions of a packer's flush and end.
+  // Throws the failure that the sink met: Boost loses the exceptions of a packer's flush and end.
   void throw_failure(const std::string& path) const {
     if (*failure == EINTR) throw_if_interrupted("writing");
     if (*failure != 0) throw Error(cat("cannot write ", output_name(path), ": ", std::strerror(*failure)));

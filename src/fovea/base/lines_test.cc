@@ -40,7 +40,7 @@ std::string packed(const std::string& path, const std::string& text) {
   return read_file(path);
 }
 
-// What comes before an error, and the error.
+// The lines before an error, and the error.
 struct Read {
   std::vector<std::string> lines;
   std::string error;

@@ -70,7 +70,7 @@ TEST(Log, KeepsTheLinesThatPointIntoASpec) {
                                                         "Error: two   lines more"}));
 }
 
-// What JSON does not need to escape would still reach the terminal.
+// Characters that JSON does not need to escape would still reach the terminal.
 TEST(Log, EscapesControlCharactersInJson) {
   const TestFolder folder;
   const std::string file = folder / "log";

@@ -7,7 +7,7 @@
 
 namespace fovea {
 
-// Where output named `path` goes. Links are followed, so that what replaces a file replaces that and not the link.
+// The target of output named `path`. Links are followed, so that the file that a link names is replaced, not the link.
 struct OutputTarget {
   std::filesystem::path path;
   bool replaces = true;  // a regular file, or none yet: written aside, then renamed; else opened as it is

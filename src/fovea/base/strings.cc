@@ -35,7 +35,8 @@ std::string_view without_dashes(std::string_view flag) {
   return flag.substr(std::min(flag.find_first_not_of('-'), flag.size()));
 }
 
-// Of "--valid-beam-size", "beam" and "beam-size" are whole parts.
+// Whether `part` is a sequence of whole words of the name: "beam" and "beam-size" are such parts of
+// "--valid-beam-size".
 bool is_whole_part(std::string_view part, std::string_view name) {
   return cat("-", without_dashes(name), "-").find(cat("-", part, "-")) != std::string::npos;
 }

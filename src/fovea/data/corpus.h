@@ -47,7 +47,7 @@ ParallelText read_parallel(const std::string& source_path, const std::string& ta
 ParallelCorpus encode_corpus(const ParallelText& text, const text::Vocab& source, const text::Vocab& target,
                              const CorpusOptions& options);
 
-// Both, without ever holding the text of a large corpus.
+// Reads and encodes both sides, without ever holding the text of a large corpus.
 ParallelCorpus load_corpus(const std::string& source_path, const std::string& target_path, const text::Vocab& source,
                            const text::Vocab& target, const CorpusOptions& options);
 

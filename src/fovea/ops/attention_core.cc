@@ -100,7 +100,7 @@ TokenCall call_of(const CoreTensors& x, const CoreArguments& arguments, Attentio
   return call;
 }
 
-// Of tensors whose values may be read: not of those that stand in for others while a graph is made.
+// The tensors' values must be readable: tensors that stand in for others while a graph is made do not have any.
 TokenCall checked_call(const CoreTensors& x, const CoreArguments& arguments, Phase phase) {
   AttentionProblem problem = problem_of(x, arguments, phase);
   if (arguments.alpha) {

@@ -17,7 +17,7 @@ namespace fovea::ops {
 inline constexpr size_t kMostSpecs = 1024;
 
 // kernels::OffsetRanges as tensors: by_head and by_query are float32 (float64 if q is), queries and rows of q's type.
-// Others are undefined.
+// Tensors of terms that a call does not have are undefined.
 struct TermTensors {
   at::Tensor by_head;        // [H, count]
   at::Tensor by_query;       // q's shape with count in place of D
@@ -27,7 +27,7 @@ inline constexpr std::array kTermTensors{&TermTensors::by_head, &TermTensors::by
                                          &TermTensors::rows};
 using WantedTerms = std::array<bool, kTermTensors.size()>;  // of their gradients
 
-// Where their ranges begin, and the offsets for which sums of weights are asked.
+// The first offsets of the terms, and the offsets for which sums of weights are asked.
 struct TermOffsets {
   int64_t by_head = 0, by_query = 0, rows = 0, sums = 0, sum_count = 0;
 };
@@ -64,7 +64,7 @@ struct CoreTensors {
   at::Tensor q, k, v;
 };
 
-// What backward is given: gradients of out and sums; those of sums may be undefined.
+// The inputs of backward: gradients of out and sums; the gradients of sums may be undefined.
 struct CoreCotangents {
   at::Tensor out, sums;
 };

@@ -21,7 +21,7 @@ at::Tensor empty_like_rows(const at::Tensor& like);
 // Uninitialised rows for the gradient of rows, with their strides where those leave no gaps: autograd copies a gradient
 // whose layout is not its tensor's.
 at::Tensor rows_like(const at::Tensor& rows, const at::TensorOptions& options);
-// The same of token_rows(like), in the layout of `like`.
+// Returns rows_like() of token_rows(like), in the layout of `like`.
 at::Tensor empty_gradient(const at::Tensor& like);
 
 struct QueryKey {

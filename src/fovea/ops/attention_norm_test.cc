@@ -28,7 +28,7 @@ Values values_of(const at::Tensor& x) {
   return {wide.const_data_ptr<double>(), wide.const_data_ptr<double>() + wide.numel()};
 }
 
-// Of one token.
+// The values of one token.
 Values row_of(const at::Tensor& x, int64_t token) { return values_of(x[token]); }
 
 void expect_near(const Values& got, const Values& right, double tolerance, const std::string& what) {

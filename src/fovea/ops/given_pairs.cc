@@ -52,7 +52,7 @@ struct QueryPlace {
   int64_t sequence = 0, query = 0;
 };
 
-// What an entry must be.
+// The rule for an entry: which numbers it may have.
 struct EntryRule {
   GivenPairs lists;
   int64_t keys = 0, limit = 0;  // keys of the sequence, and Row::limit()

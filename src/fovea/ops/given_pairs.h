@@ -8,8 +8,8 @@
 // the number of keys that an entry stands for (kernels::GivenPairs::block).
 namespace fovea::ops {
 
-// What the options give, as arguments of a call on q and k; the tensor is undefined where they give none. Throws an
-// Error if both are given, or shapes, types or devices do not fit; values are not read.
+// The pairs that the options give, as arguments of a call on q and k; the tensor is undefined if they give none. Throws
+// an Error if both are given, or shapes, types or devices do not fit; values are not read.
 struct GivenArgument {
   std::optional<at::Tensor>
       lists;  // [B, N_q, count] or [B, H_kv, N_q, count]; packed [T_q, count] or [T_q, H_kv, count]

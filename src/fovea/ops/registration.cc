@@ -110,7 +110,7 @@ AttentionBackwardResult attention_backward_meta(const at::Tensor&, const Optiona
   return {grads.q, grads.k, grads.v, grads.alpha, list_of(grads.terms)};
 }
 
-// What is handed on beside the tensors to differentiate.
+// The arguments that are handed on beside the tensors to differentiate.
 struct Rest {
   std::vector<int64_t> offsets;
   OptionalTensors layout;
@@ -120,8 +120,8 @@ struct Rest {
   SymInt dropout_seed;
 };
 
-// What forward leaves for attention_backward. Handed over beside what autograd follows: of its derivatives none is
-// asked.
+// The results of forward that attention_backward reads. They bypass autograd, because none of their derivatives is
+// asked for.
 struct Left {
   at::Tensor out, stats, kept, sums;
 };

@@ -13,8 +13,8 @@ namespace fovea::ops {
 using OptionalTensor = std::optional<at::Tensor>;
 using OptionalTensors = c10::List<OptionalTensor>;
 
-// What the operators' `layout`, `offsets` and `stream` hold, in this order; `terms` are kTermTensors. Graphs that were
-// stored before a list got longer leave out its end: at least so many.
+// The members that the operators' `layout`, `offsets` and `stream` hold, in this order; `terms` are kTermTensors. A
+// graph that was stored before a list got longer leaves out its end; the least lengths are these.
 inline constexpr size_t kLeastLayout = 7, kLeastStream = 4;
 inline constexpr std::array kLayout{&CoreArguments::q_offsets,  &CoreArguments::k_offsets, &CoreArguments::k_begins,
                                     &CoreArguments::k_tokens,   &CoreArguments::q_lengths, &CoreArguments::k_lengths,
@@ -38,7 +38,7 @@ CoreArguments arguments_of(const OptionalTensor& alpha, const Lists& lists, cons
 
 // A bit for each of kTermTensors.
 WantedTerms wanted_of(int64_t bits);
-// Those that require gradients.
+// The bits of the terms that require gradients.
 int64_t wanted_bits(const TermTensors& terms);
 
 std::vector<at::Tensor> list_of(const TermTensors& terms);

@@ -12,7 +12,7 @@
 #include "fovea/ops/attention_core.h"
 #include "fovea/spec/attention_parameters.h"
 
-// What users call through torch.ops: fovea::attention and what tells about specs.
+// The operators that users call through torch.ops: fovea::attention, and functions that describe specs.
 namespace fovea::ops {
 namespace {
 
@@ -103,8 +103,8 @@ at::Tensor call_weights(const at::Tensor& q, const at::Tensor& k, std::string_vi
                       enable_gqa, indices, block_indices, block_size);
 }
 
-// Under autocast q, k and v become the region's type, as those of PyTorch's own attention do. Of an operator's type;
-// the tensors that lead its arguments are those.
+// Under autocast, q, k and v become the region's type, like those of PyTorch's own attention. The template takes an
+// operator's type; the tensors that lead its arguments are cast.
 template <auto* kOperator, class Function = std::remove_pointer_t<decltype(kOperator)>>
 struct Autocast;
 template <auto* kOperator, class... Arguments>
@@ -131,7 +131,7 @@ std::string parse_op(std::string_view spec, std::optional<int64_t> num_heads) {
   return print(layer);
 }
 
-// Of gain, gate, bias and alpha those that a layer of this spec has as parameters.
+// The names among gain, gate, bias and alpha that a layer of this spec has as parameters.
 std::vector<std::string> parameters_op(std::string_view text) {
   const AttentionParameters reads = parameters_of(parse_layer_spec(text));
   std::vector<std::string> names;
@@ -142,12 +142,12 @@ std::vector<std::string> parameters_op(std::string_view text) {
   return names;
 }
 
-// What a layer of this spec is beside its parameters.
+// The properties of a layer of this spec, other than its parameters.
 //     positional    compares positions of queries and keys: self-attention only
 //     seed          draws pairs from (seed, layer, head)
 //     selection     selects among the candidates
 //     pointwise     a weight is a function of its own score alone, in all heads
-//     norm          of the concatenated heads
+//     norm          has a norm of the concatenated heads
 //     span          some head has an adaptive span, whose mask the caller gives
 //     clauses       some head attends within clauses of a text, which operators do not know
 //     centroids     some head is routed by centroids, which models learn

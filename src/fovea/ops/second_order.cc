@@ -14,7 +14,7 @@ at::Tensor variable_of(const at::Tensor& x) {
   return x.requires_grad() ? x.view_as(x) : x.detach().requires_grad_();
 }
 
-// Of those among `all` that are defined.
+// Returns the defined tensors among `all`.
 std::vector<at::Tensor> defined(const std::vector<at::Tensor>& all) {
   std::vector<at::Tensor> some;
   for (const at::Tensor& x : all) {

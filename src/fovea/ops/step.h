@@ -35,7 +35,7 @@ std::tuple<at::Tensor, at::Tensor> add_norm(const at::Tensor& x, const at::Tenso
 // x / sqrt(mean(x^2) + eps) gain over the last dimension, [T, M] (Zhang and Sennrich 2019).
 at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& gain, double eps = 1e-6);
 
-// The same pair as add_norm's, of RMS norm.
+// add_norm() with RMS norm: returns (sum, RMSNorm(sum)).
 std::tuple<at::Tensor, at::Tensor> add_rms_norm(const at::Tensor& x, const at::Tensor& residual, const at::Tensor& gain,
                                                 const DropoutOptions& options, double eps = 1e-6);
 

@@ -46,7 +46,7 @@ inline constexpr std::string_view kLabelDialectChoices =
     "auto|iob1|iob2|iobes|bilou|ioe1|ioe2|io|bios|bieo|bmes|bmewo|bieou|biewo|words";
 inline constexpr std::string_view kLabelDialectNames = kLabelDialectChoices.substr(5);
 
-// The dialects that mark chunks. Of several that fit, the first is the likeliest.
+// The dialects that mark chunks. If several fit, the first is the likeliest.
 std::span<const LabelDialect> chunk_dialects();
 
 // Whether the words before and behind a chunk are of chunks of its type.

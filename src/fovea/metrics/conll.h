@@ -28,7 +28,7 @@ class ConllScore {
  public:
   // The labels of one sentence, as many of both. A chunk is correct if both have it, with its type.
   void add(const LabelledChunks& gold, const LabelledChunks& found);
-  // The same of labels in the usual form.
+  // Like add() above, for labels in the usual form.
   void add(std::span<const std::string> gold, std::span<const std::string> found);
 
   ChunkCounts total() const;

@@ -22,7 +22,7 @@ std::vector<std::optional<AdaptiveSpan>> spans_of_heads(const LayerSpec& spec);
 // The greatest limit of a span in the layer, 0 without any.
 int64_t longest_span(const LayerSpec& spec);
 
-// The same layer with the limit of head h cut to reaches[h], where it has a span: neighbours of one reach make a group.
+// Returns the layer with the limit of head h cut to reaches[h], if it has a span: neighbours of one reach make a group.
 LayerSpec cut_spans(const LayerSpec& spec, const std::vector<int64_t>& reaches);
 
 }  // namespace fovea

@@ -49,7 +49,7 @@ int64_t read_layer(std::string_view digits, const std::string& text) {
   return layer;
 }
 
-// What a model of one stack lacks.
+// The part that a model of one stack lacks.
 std::string_view absent_part(const AttentionTexts& texts) {
   return sort_of(texts, Sublayer::kDecoder) == nullptr ? "decoder" : "encoder";
 }
@@ -116,7 +116,7 @@ std::string_view scheme_of_scores(const std::string& positions) {
   return {};
 }
 
-// What is wrong with a layer's adaptive spans beside the rest of the model, or nothing.
+// The error in a layer's adaptive spans beside the rest of the model, or an empty text.
 std::string problem_of_spans(const LayerSpec& spec, const AttentionTexts& texts) {
   if (longest_span(spec) == 0) return "";
   if (const std::string_view scheme = scheme_of_scores(texts.positions); !scheme.empty())
@@ -166,7 +166,7 @@ void check_default(const AttentionTexts& texts) {
   throw Error(join(wrong, "; "));
 }
 
-// What --sparsify train leaves of a text outside training.
+// The part of a text that --sparsify train uses outside training.
 std::string dense_text(const std::string& text) { return print(without_selection(parse_layer_spec(text))); }
 
 // One sort's mechanisms as they are outside training, where selections of the other sorts are to act.

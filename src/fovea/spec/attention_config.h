@@ -96,17 +96,17 @@ void refuse_idle_options(const AttentionTexts& texts, const StackConfig& config)
 // The mechanism of one attention of layer `layer` (from 0), heads resolved.
 LayerSpec attention_of(const AttentionTexts& texts, Sublayer sublayer, int64_t layer);
 
-// Other mechanisms, which select in both phases. Throws an Error if one is for a part that the model does not have.
+// Returns texts with other mechanisms, selecting in both phases. Throws an Error if one's part is not in the model.
 AttentionTexts with_attention(AttentionTexts texts, const AttentionOverride& mechanisms);
 // Says in the log if cross-attention uses another mechanism than --attention, which it cannot use.
 void log_fallback(const AttentionTexts& texts);
 // Copies all but the mechanisms of `sorts` into a family's configuration.
 void set_attention(const AttentionTexts& texts, AttentionConfig& config);
 
-// The same spec with its selection removed: what --sparsify train uses outside training.
+// Returns the spec with its selection removed: --sparsify train uses it outside training.
 LayerSpec without_selection(LayerSpec spec);
 
-// The same spec for a query that sees itself and the `keys` - 1 keys before it at most.
+// Returns the spec for a query that sees itself and at most the `keys` - 1 keys before it.
 LayerSpec within_reach(LayerSpec spec, int64_t keys);
 
 }  // namespace fovea

@@ -82,7 +82,7 @@ void validate(const AttentionSpec& spec, AttentionKind kind);
 
 // THE definition of the pairs: row.query may attend to `key`. The causal limit is applied here (row.causal).
 bool contains(const Pairs& pairs, const Row& row, int64_t key);
-// The same as sorted, disjoint, non-touching half-open ranges of [0, row.keys).
+// Returns the keys of contains() as sorted, disjoint, non-touching half-open ranges of [0, row.keys).
 std::vector<Span> spans(const Pairs& pairs, const Row& row);
 // A pattern of the tree draws keys at random: pairs depend on Row::stream, and so on the head, on cross-attention too.
 bool uses_random(const Pairs& pairs);

@@ -23,7 +23,7 @@ void from_yaml(std::string_view text, std::string_view source, std::span<const F
 // The entries of a map whose values are plain scalars or lists of them, "_" in keys as "-". Throws an Error for what is
 // not such YAML.
 std::map<std::string, std::vector<std::string>> values_of_yaml(std::string_view text);
-// Those with one value.
+// Returns the keys with one value.
 std::map<std::string, std::string> scalars_of_yaml(std::string_view text);
 
 template <class S>

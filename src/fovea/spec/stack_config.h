@@ -74,10 +74,10 @@ struct StackConfig : RoutingConfig, SpanConfig {
   }
 };
 
-// What validate() of a family asks of these fields; their ranges are checked by the caller.
+// Adds the problems of these fields for validate() of a family; the caller checks their ranges.
 void add_stack_problems(const StackConfig& config, Problems& problems);
 
-// The same of --dim-vocabs, the sizes of up to `most` (1 or 2) vocabularies.
+// Adds the problems of --dim-vocabs, the sizes of up to `most` (1 or 2) vocabularies.
 void add_vocabulary_problems(const std::vector<int64_t>& sizes, size_t most, Problems& problems);
 
 double embedding_dropout(const StackConfig& config);

@@ -20,7 +20,7 @@ namespace {
 
 using Tagged = ClauseDictionary::Tagged;
 
-// What stands before a further column.
+// The separator before a further column of the line.
 char column_gap(const std::string& line) { return line.find('\t') != std::string::npos ? '\t' : ' '; }
 
 // A sentence of the input: a line of text, or lines of columns.
@@ -167,7 +167,7 @@ class SentenceColumns {
   bool is_read_ = false;  // the input has no further line
 };
 
-// One line per level that is asked for.
+// Writes one line for each level that is asked for.
 void write_clauses(const ClauseSentence& sentence, std::span<const Tagged> signals, int64_t level, LineWriter& output) {
   std::vector<ClauseStart> starts = clause_starts(signals);
   for (ClauseStart& start : starts) start.at = sentence.tokens[start.at].begin;

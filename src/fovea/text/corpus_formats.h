@@ -38,7 +38,7 @@ std::string_view corpus_format_choices();
 // ".po, .mo, ..., two aligned files or two folders of ...", for messages.
 std::string corpus_inputs_in_words();
 
-// What the options name, looked up in the file system. Throws for what is missing or not of its format's shape.
+// Returns the inputs that the options name. Throws if one is missing or does not have the shape of its format.
 std::vector<CorpusInput> list_corpus_inputs(const CorpusOptions& options);
 
 // "de.po.gz" -> "de.po".

@@ -15,18 +15,18 @@ namespace fovea::text {
 // model, </s> behind it.
 class EncoderVocab {
  public:
-  // Of an option's value: the path of a SentencePiece model, of a vocab.txt, told apart by the contents, or of a
-  // tokenizer.json, whose name ends in .json. A vocab.txt is taken for a cased one if its pieces have capitals. Throws
-  // an Error that names the path.
+  // Loads the value of an option: the path of a SentencePiece model or of a vocab.txt, told apart by the contents, or
+  // of a tokenizer.json, whose name ends in .json. A vocab.txt is taken for a cased one if its pieces have capitals.
+  // Throws an Error that names the path.
   static EncoderVocab load(const std::string& path);
   // `name` is that of the pieces' file in messages.
   static EncoderVocab word_pieces(WordPieceModel model, const std::string& name);
-  // What a checkpoint keeps. Throws an Error that begins with `origin` if a file is missing or damaged.
+  // Reads the files of a checkpoint. Throws an Error that begins with `origin` if a file is missing or damaged.
   static EncoderVocab from_files(const std::map<std::string, std::string>& files, const std::string& origin);
 
   int64_t size() const;
   bool is_word_piece() const { return pieces_ != nullptr; }
-  // Of WordPiece alone: what its files said.
+  // The contents of a WordPiece model's files; only if is_word_piece().
   const WordPieceModel& word_piece_model() const { return pieces_->model(); }
   // Whether both cut words into the same pieces, by the same numbers. The text may be prepared in other ways.
   bool has_pieces_of(const EncoderVocab& other) const;

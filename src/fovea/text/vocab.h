@@ -13,7 +13,7 @@ namespace fovea::text {
 // How a model's pieces came to be, numbered as in SentencePiece's files.
 enum class VocabType : uint8_t { kUnigram = 1, kBpe, kWord, kChar };
 
-// What decoding does to the blanks that the pieces at the beginning of a line begin with.
+// The treatment in decoding of the blanks with which the pieces at the beginning of a line begin.
 enum class LeadingBlanks : uint8_t { kKept, kFirstDropped, kAllDropped };
 
 // A piece of a line and the bytes [begin, end) of the line that it stands for.
@@ -99,7 +99,7 @@ struct VocabTraining {
   std::string output;               // .spm
   int64_t size = 0;                 // 0: kDefaultVocabSize; all characters of char. Of word and char, the most pieces
   std::string type = "unigram";     // of kVocabTypeNames
-  // Of unigram and bpe alone; the others count the whole text as it is.
+  // Only unigram and bpe use these fields; the others count the whole text as it is.
   std::string normalization = kIdentity;  // of kNormalizationNames
   double character_coverage = 1.0;
   bool byte_fallback = false;

@@ -37,7 +37,7 @@ def peer(task, *options, threads):
     return json.loads(done.stdout.splitlines()[-1])
 
 
-# What rounding may leave between two float32 programs: of a log-probability, and of all gradients over their norm.
+# The most that rounding may change between two float32 programs: a log-probability, and all gradients over their norm.
 MOST_LOG_P, MOST_GRADIENT = 1e-5, 1e-5
 
 

@@ -20,7 +20,7 @@ using namespace fovea::kernels;
 using namespace fovea::kernels::testing_suite;
 
 constexpr size_t kShapeBytes = 6;
-// Of the bytes from 240 on.
+// The head sizes for the bytes from 240 on.
 constexpr int64_t kWideHeads[16] = {63, 64, 65, 96, 100, 127, 128, 129, 136, 160, 192, 193, 200, 249, 255, 256};
 
 bool is_allowed(const fovea::AttentionSpec& spec, fovea::AttentionKind kind) {
@@ -32,7 +32,7 @@ bool is_allowed(const fovea::AttentionSpec& spec, fovea::AttentionKind kind) {
   }
 }
 
-// Where naive float leaves no digits of a gradient: entmax below 1.05, whose power 1 / (alpha - 1) takes them.
+// Whether naive float leaves no digits of a gradient: entmax below 1.05, whose power 1 / (alpha - 1) takes them.
 bool is_near_softmax(const fovea::AttentionSpec& spec) {
   const auto* entmax = std::get_if<fovea::Entmax>(&spec.transform);
   return entmax && !entmax->learned && entmax->alpha < 1.05;

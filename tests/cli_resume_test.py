@@ -105,7 +105,7 @@ class Options(unittest.TestCase):
                      "perplexity", updates=10)
         self.assertEqual(self.changes(said), {"learn-rate: 0.01125 -> 4e-04", "lr-warmup: 100 -> 4001", "after-batches: 8 -> 10",
                                               "label-smoothing: 0.1 -> 0.2", "valid-metrics: ce-mean-words -> ce-mean-words perplexity"})
-        # What a process that saved nothing used does not count, and neither does an edited train.yml.
+        # Options of a process that saved nothing do not count, and neither does an edited train.yml.
         train(model, "--seed", 1, updates=3)
         text = (model / "train.yml").read_text()
         self.assertIn("\nlr-decay: \"inv-sqrt\"\n", text)

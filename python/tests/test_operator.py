@@ -55,8 +55,8 @@ def operator_arguments(spec, dtype, layout=(None,) * 7, shape=(2, H, 6, D)):
 @pytest.mark.parametrize("spec", ["full", "topk(3)", "window(3)+relu", "entmax(1.5)", "entmax(learned)"])
 def test_opcheck(spec, dtype):
     forward, packed = torch.ops.fovea.attention_forward.default, torch.tensor([0, 5, 5, 11])
-    # The dispatch through AOT is compared by outputs. Those for backward, stats and kept, leave room that no kernel
-    # fills, so it is run without gradients here and with them on the whole operator below.
+    # AOT dispatch is compared by outputs. The outputs for backward, stats and kept, leave room that no kernel fills, so
+    # AOT dispatch is run without gradients here, and with gradients on the whole operator below.
     most = ("test_schema", "test_autograd_registration", "test_faketensor")
     for layout, shape in (((None,) * 7, (2, H, 6, D)), ([packed] + [None] * 6, (11, H, D))):
         arguments = operator_arguments(spec, dtype, layout, shape)

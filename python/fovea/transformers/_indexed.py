@@ -33,7 +33,7 @@ def with_indices(qkv, mask, indices, resolved, options, wants_weights, config=No
             allowed = entries <= last
         else:
             allowed = allowed_pairs(mask, query, k_length).gather(-1, entries.clamp(min=0))
-        # Where a query sees fewer keys than its list has places, the rest of the list is any of the others.
+        # If a query sees fewer keys than its list has places, the rest of the list holds any other keys.
         indices = entries.where(allowed, -1).to(torch.int32)
     options = {**options, "indices": indices, "enable_gqa": key.size(1) != heads}
     out = attention(query, key, value, spec, **options).transpose(1, 2)

@@ -15,7 +15,7 @@ from ._masks import Ranges, added_mask, dense_mask, is_encoded, ranges_mask
 # By model_type: the function of the model's file that turns an indexer's queries and keys by their positions.
 ROTARY = {"deepseek_v32": "apply_rotary_pos_emb", "axk2": "apply_rotary_pos_emb",
           "glm_moe_dsa": "apply_rotary_pos_emb_interleave", "dots3_note_text": "apply_rotary_pos_emb_interleave"}
-# What the forward that is replaced computes, besides: another version's may compute something else.
+# Lines of the forward that is replaced: another version's forward may compute something else.
 _LINES = ["q = self.wq_b(q_resid)", "k = self.k_norm(self.wk(hidden_states)).unsqueeze(2)", "{rotate}(q_rot, k_rot, cos, sin",
           "q = torch.cat([q_rot, q_pass], dim=-1)", "k.transpose(-1, -2).float().unsqueeze(1)) * self.softmax_scale",
           "scores = F.relu(scores)", ".float() * (self.n_heads**-0.5)"]

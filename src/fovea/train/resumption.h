@@ -9,8 +9,8 @@
 #include "fovea/spec/train_config.h"
 #include "fovea/train/train.h"
 
-// What a process that resumes a run says of the options: the checkpoint does not hold them, because a run may resume
-// with others, but its folder does.
+// The options of a process that resumes a run. The checkpoint does not hold them, because a run may resume with others,
+// but the run's folder does.
 namespace fovea::train {
 
 using OptionValues = std::map<std::string, std::string>;  // by name; the values of a list are apart by blanks

@@ -6,7 +6,7 @@
 
 namespace fovea::train {
 
-// Where a run stands, beside its weights and moments: all that decides how it goes on.
+// These structs are a run's state, beside its weights and moments: everything that decides how it continues.
 struct BestValue {
   std::optional<double> value;
   int64_t updates = 0;  // when it was reached

@@ -34,8 +34,8 @@ struct BatchLoss {
   std::vector<std::pair<std::string_view, double>> notes = {};
 };
 
-// What a training is of: its data, its model, its loss and its validation. One run uses one task, in one thread. A
-// place in the data is (epoch from 1, batch from 0) and nothing else. The methods throw an Error for what a user did,
+// The subject of a training: its data, its model, its loss and its validation. One run uses one task, in one thread. A
+// place in the data is (epoch from 1, batch from 0) and nothing else. The methods throw an Error for a user's mistake,
 // and the constructor, begin_epoch and validate throw Interrupted when a signal has come.
 class Task {
  public:
@@ -72,8 +72,8 @@ class Task {
   // finite: then nothing was changed, and carried state must start again, or a NaN would live on in it.
   virtual void after_update(bool made);
 
-  // What exact resume needs besides weights, buffers and moments, by name. Restored after begin_epoch of the same epoch
-  // and only if the fingerprint is the same. By default nothing.
+  // The state, by name, that exact resume needs besides weights, buffers and moments. It is restored after begin_epoch
+  // of the same epoch, and only if the fingerprint is the same. By default there is none.
   virtual nn::NamedTensors carried() const;
   // Throws an Error that begins with `origin` if names or shapes do not fit.
   virtual void restore(const nn::NamedTensors& carried, const std::string& origin);

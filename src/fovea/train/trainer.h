@@ -37,11 +37,11 @@ class Trainer {
   std::string load_pretrained();  // says which checkpoint it was
   void start_epoch();             // loads the order of state_.epoch
 
-  // One update; false if it was skipped.
+  // Makes one update; returns false if it was skipped.
   bool update();
   UpdateResult update_or_save(const UpdateInput& input);
   int64_t dropout_seed() const;  // of the place in the data
-  // Of the update after so many batches of this epoch, by these options.
+  // The learning rate of `update` at the run's place in the data, by these options.
   double learn_rate_of(const TrainConfig& config, int64_t update) const;
   void skip(const UpdateResult& result);
   void display();

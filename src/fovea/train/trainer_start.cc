@@ -39,7 +39,7 @@ std::vector<std::string> measures_for(const Task& task, const std::vector<std::s
   return given;
 }
 
-// What to make equal so that the weights fit; "" if nothing is known.
+// The options to make equal so that the weights fit; "" if nothing is known.
 std::string differing_options(const nn::Identity& pretrained, const nn::Identity& wanted) {
   if (pretrained.task != wanted.task) return "";
   std::string text;

@@ -52,8 +52,8 @@ class Updater {
  private:
   friend class AverageInUse;
   bool averages() const { return average_.defined(); }
-  // What --clip-norm-tensor and --clip-norm leave of the gradient. `norm` is of the mean gradient, which is the sum of
-  // all passes times `per_unit`.
+  // Clips the gradient by --clip-norm-tensor and --clip-norm. `norm` is of the mean gradient, which is the sum of all
+  // passes times `per_unit`.
   OptimizerStep clipped_step(double norm, double per_unit) const;
   void move_average(int64_t update);
   // Exchanges the memory of the float32 weights and the average; the model's parameters follow. Allocates nothing,

@@ -7,6 +7,6 @@ namespace {
 class OneThread : public testing::Environment {
   void SetUp() override { at::set_num_threads(1); }
 };
-const auto* const kOneThread = testing::AddGlobalTestEnvironment(new OneThread);
+const auto* const one_thread = testing::AddGlobalTestEnvironment(new OneThread);
 
 }  // namespace

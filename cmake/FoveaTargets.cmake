@@ -1,9 +1,9 @@
-# fovea_library(NAME [SHARED] [TORCH] [NO_TESTS] [NO_UNITY] [SOURCES ...] [LINK ...] [LINK_PRIVATE ...] [TEST_LINK ...])
+# fovea_library(NAME [SHARED] [TORCH] [NO_UNITY] [SOURCES ...] [LINK ...] [LINK_PRIVATE ...] [TEST_LINK ...])
 #   A layer's library out of this folder: every *.cc but the tests, main.cc and program.cc, unless SOURCES names them.
-#   Tests, *_test.cc, become one test program NAME_test. TORCH adds libtorch and the precompiled header;
-#   NO_TESTS leaves the tests to another library of the folder; NO_UNITY compiles the files one by one.
+#   Tests, *_test.cc, become one test program NAME_test. TORCH adds libtorch and the precompiled header; NO_UNITY
+#   compiles the files one by one.
 function(fovea_library name)
-  cmake_parse_arguments(ARG "SHARED;TORCH;NO_TESTS;NO_UNITY" "" "SOURCES;LINK;LINK_PRIVATE;TEST_LINK" ${ARGN})
+  cmake_parse_arguments(ARG "SHARED;TORCH;NO_UNITY" "" "SOURCES;LINK;LINK_PRIVATE;TEST_LINK" ${ARGN})
   set(kind STATIC)
   if(ARG_SHARED)
     set(kind SHARED)
@@ -22,22 +22,37 @@ function(fovea_library name)
     target_link_libraries(${name} PUBLIC fovea_torch)
     target_precompile_headers(${name} REUSE_FROM fovea_torch_pch)
   endif()
-  file(GLOB tests CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*_test.cc)
-  if(FOVEA_TESTS AND tests AND NOT ARG_NO_TESTS)
-    fovea_test(${name}_test SOURCES ${tests} LINK ${name} ${ARG_TEST_LINK})
-    if(ARG_TORCH)
-      # Programs are compiled with -fPIE, the precompiled header with -fPIC: GCC refuses the mixture.
-      target_compile_options(${name}_test PRIVATE -fPIC)
-      target_precompile_headers(${name}_test REUSE_FROM fovea_torch_pch)
-    endif()
+  set(torch "")
+  if(ARG_TORCH)
+    set(torch TORCH)
+  endif()
+  fovea_library_tests(${name} ${name}_test FOLDER ${CMAKE_CURRENT_SOURCE_DIR} LINK ${ARG_TEST_LINK} ${torch})
+endfunction()
+
+# fovea_library_tests(LIBRARY NAME FOLDER folder [TORCH] [LINK ...]): the test program NAME of a folder's *_test.cc, if
+# it has any and tests are built.
+function(fovea_library_tests library name)
+  cmake_parse_arguments(ARG "TORCH" "FOLDER" "LINK" ${ARGN})
+  file(GLOB tests CONFIGURE_DEPENDS ${ARG_FOLDER}/*_test.cc)
+  if(NOT FOVEA_TESTS OR NOT tests)
+    return()
+  endif()
+  if(ARG_TORCH)
+    list(APPEND tests ${PROJECT_SOURCE_DIR}/tests/one_thread.cc)
+  endif()
+  fovea_test(${name} SOURCES ${tests} LINK ${library} ${ARG_LINK})
+  if(ARG_TORCH)
+    # Programs are compiled with -fPIE, the precompiled header with -fPIC: GCC refuses the mixture.
+    target_compile_options(${name} PRIVATE -fPIC)
+    target_precompile_headers(${name} REUSE_FROM fovea_torch_pch)
   endif()
 endfunction()
 
 # fovea_isa_library(NAME [TILES ...] [LINK ...] [TEST_LINK ...])
 #   A library of kernels out of this folder. Each *_isa.cc is compiled once per level of kernels/simd/isa.h: FOVEA_ISA is
 #   its number, and the file itself switches the instruction set on for its own functions alone. Those of TILES, named
-#   without that ending, are compiled for the levels with tiles too: emulated ones beside portable vectors, FOVEA_TILES
-#   0, and Intel's beside those of level 3, FOVEA_TILES 1.
+#   without that ending, are compiled for the levels with tiles too: Intel's beside the vectors of level 3, FOVEA_TILES
+#   1, and for tests alone emulated ones beside portable vectors, FOVEA_TILES 0.
 function(fovea_isa_library name)
   cmake_parse_arguments(ARG "" "" "TILES;LINK;TEST_LINK" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
@@ -46,10 +61,13 @@ function(fovea_isa_library name)
   list(FILTER isa_sources INCLUDE REGEX "_isa\\.cc$")
   list(FILTER sources EXCLUDE REGEX "_isa\\.cc$")
   set(levels 0)
-  set(tiles 0)
+  set(tiles "")
+  if(FOVEA_EMULATED_TILES)
+    set(tiles 0)
+  endif()
   if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
     set(levels 0 1 2 3)
-    set(tiles 0 1)
+    list(APPEND tiles 1)
   endif()
   foreach(level ${levels})
     fovea_isa_objects(${name}_isa${level} SOURCES ${isa_sources} DEFINE FOVEA_ISA=${level} LINK ${ARG_LINK})
@@ -62,6 +80,10 @@ function(fovea_isa_library name)
       fovea_isa_objects(${name}_tiles${unit} SOURCES ${ARG_TILES} DEFINE FOVEA_ISA=${level} FOVEA_TILES=${unit}
                         LINK ${ARG_LINK})
       list(APPEND sources $<TARGET_OBJECTS:${name}_tiles${unit}>)
+      if(unit EQUAL 0)
+        # Nobody waits for emulated tiles, and they take twice as long to compile at -O3.
+        target_compile_options(${name}_tiles0 PRIVATE -O2)
+      endif()
     endforeach()
   endif()
   fovea_library(${name} NO_UNITY SOURCES ${sources} LINK ${ARG_LINK} TEST_LINK ${ARG_TEST_LINK})

@@ -4,7 +4,7 @@
 #include "fovea/data/columns.h"
 #include "fovea/metrics/find_notation.h"
 #include "fovea/tasks/bert/baseline.h"
-#include "fovea/tasks/tagging/labels.h"
+#include "fovea/models/tagging/labels.h"
 #include "fovea/text/encoder_vocab.h"
 #include "fovea/text/tokenizer_json.h"
 #include "fovea/text/wordpiece.h"

@@ -118,6 +118,41 @@ def test_patterns_of_cross_attention_are_refused_at_any_length(build, length):
         made(input_ids=hf.tokens(2, 12), decoder_input_ids=hf.tokens(2, length))
 
 
+def whisper():
+    """Hears 24 frames, which its encoder makes 12 keys of."""
+    torch.manual_seed(5)
+    config = transformers.WhisperConfig(
+        vocab_size=97, num_mel_bins=8, d_model=48, encoder_layers=2, decoder_layers=2, encoder_attention_heads=6,
+        decoder_attention_heads=6, encoder_ffn_dim=64, decoder_ffn_dim=64, max_source_positions=12, max_target_positions=64,
+        dropout=0, pad_token_id=0, bos_token_id=1, eos_token_id=2, decoder_start_token_id=2, suppress_tokens=None,
+        begin_suppress_tokens=None)
+    return scaled(transformers.WhisperForConditionalGeneration(config))
+
+
+def frames():
+    return torch.randn(2, 8, 24, generator=torch.Generator().manual_seed(3))
+
+
+def test_cross_attention_to_sound_of_equal_length():
+    """The window is for layers of self-attention; whatever the number of tokens, each of them sees all 12 keys."""
+    made, target = fovea.sparsify(whisper(), "0-1=window(4)"), hf.tokens(2, 13, seed=6)
+    with torch.no_grad():
+        first, equal, longer = (made(input_features=frames(), decoder_input_ids=target[:, :n]).logits[:, :11]
+                                for n in (11, 12, 13))
+        told = made(input_features=frames(), decoder_input_ids=target[:, :12], output_attentions=True)
+    torch.testing.assert_close(equal, first, **CLOSE)
+    torch.testing.assert_close(longer, first, **CLOSE)
+    assert all(x.shape[-1] == 12 and (x > 0).all() for x in told.cross_attentions)
+    assert all((x > 0).sum(-1).max() == 4 for x in told.decoder_attentions)
+
+
+@pytest.mark.parametrize("length", [11, 12, 13])
+def test_patterns_of_cross_attention_to_sound_are_refused(length):
+    made = fovea.sparsify(whisper(), "window(4)")
+    with pytest.raises(ValueError, match=r"cross-attention cannot take 'window\(4\)', which compares positions"):
+        made(input_features=frames(), decoder_input_ids=hf.tokens(2, length))
+
+
 @pytest.mark.parametrize("make", ["register", "sparsify", "deepcopy", "pickle"])
 def test_modules_tell_however_the_model_was_made(make):
     made = seq2seq("Bart")

@@ -6,7 +6,7 @@ namespace fovea::app {
 
 using Run = int(const std::vector<std::string>&);
 Run run_align, run_analyze, run_average, run_caption, run_clauses, run_convert, run_corpus, run_curves, run_embed,
-    run_evaluate, run_filter, run_generate, run_kernels, run_report, run_score, run_spec, run_tag, run_train,
+    run_evaluate, run_filter, run_generate, run_info, run_kernels, run_report, run_score, run_spec, run_tag, run_train,
     run_translate, run_vocab;
 
 std::span<const Command> commands() {
@@ -16,6 +16,7 @@ std::span<const Command> commands() {
       Command{"vocab", "learn a SentencePiece vocabulary", run_vocab},
       Command{"train", "train a model: translation, language, images, tagging, captions", run_train},
       Command{"average", "average the last checkpoints of a run", run_average},
+      Command{"info", "what a model is: task, size, mechanisms, data, best values", run_info},
       Command{"curves", "draw the loss and the measures of runs", run_curves},
       Command{"translate", "translate lines of text", run_translate},
       Command{"caption", "write captions of images", run_caption},

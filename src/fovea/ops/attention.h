@@ -50,7 +50,7 @@ struct AttentionOptions {
   std::optional<at::Tensor> k_tokens;              // packed: with k_begins
   std::optional<at::Tensor> q_lengths, k_lengths;  // dense; default: all of N
   std::optional<at::Tensor> alpha;                 // [H], entmax(learned), in the range above
-  std::optional<at::Tensor> gain, gate, bias;      // [H * D_v], norms: gain all, gate gated-rmsnorm, bias layernorm
+  std::optional<at::Tensor> gain, gate, bias;      // [H * D_v], norms: gain all, gate gated-*, bias *layernorm
   std::optional<double> scale;                     // default 1 / sqrt(D)
   double dropout = 0;                              // on the weights; 0 in evaluation
   int64_t seed = 0;                                // of the run: random(k) draws from (seed, layer, head)

@@ -45,9 +45,16 @@ struct LayerNorm {
   static constexpr auto fields() { return std::tuple<>(); }
   bool operator==(const LayerNorm&) const = default;
 };
+// ReLA's gate over layer norm in place of RMS norm (Zhang, Titov, Sennrich 2021, table 1).
+struct GatedLayerNorm {
+  static constexpr NormParts kParts = {.gain = true, .gate = true, .bias = true, .centred = true};
+  static constexpr std::string_view kName = "gated-layernorm", kHelp = "g (z - mean) / std sigmoid(w z) + b";
+  static constexpr auto fields() { return std::tuple<>(); }
+  bool operator==(const GatedLayerNorm&) const = default;
+};
 
 // The one list of norms, over the concatenated heads; the default first.
-using Norm = std::variant<NoNorm, RmsNorm, RmsNormXavier, GatedRmsNorm, LayerNorm>;
+using Norm = std::variant<NoNorm, RmsNorm, RmsNormXavier, GatedRmsNorm, LayerNorm, GatedLayerNorm>;
 
 inline NormParts parts_of(const Norm& norm) {
   return std::visit([]<class N>(const N&) { return N::kParts; }, norm);

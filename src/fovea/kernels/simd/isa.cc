@@ -78,17 +78,23 @@ bool has_slow_bf16_pairs() {
 #endif
 }
 
-bool runs(Isa level) { return level == Isa::kAmxEmulated || level <= highest(); }
+bool runs(Isa level) { return level == Isa::kAmxEmulated ? FOVEA_EMULATED_TILES != 0 : level <= highest(); }
 
 Isa asked() {
   const char* text = std::getenv("FOVEA_CPU");
   if (text == nullptr || *text == 0) return best_isa();
   for (size_t i = 0; i < kNames.size(); ++i) {
     if (kNames[i] != text) continue;
-    if (!runs(static_cast<Isa>(i))) {
+    const auto level = static_cast<Isa>(i);
+    if (level == Isa::kAmxEmulated && !runs(level)) {
+      throw Error(cat("FOVEA_CPU=", text,
+                      ": this Fovea was built without tests, which alone use emulated tiles; unset "
+                      "it or name another level"));
+    }
+    if (!runs(level)) {
       throw Error(cat("FOVEA_CPU=", text, ": this machine's best is ", name(best_isa()), "; unset it or name that"));
     }
-    return static_cast<Isa>(i);
+    return level;
   }
   throw Error(cat("FOVEA_CPU=", text,
                   " is not a level; known: ", join(std::vector<std::string>(kNames.begin(), kNames.end()), ", ")));

@@ -11,8 +11,8 @@
 // (simd/tiles-inl.h).
 namespace fovea::kernels {
 
-// kAvx512Amx: the vectors of kAvx512Bf16 and Intel's matrix units, tiles. kAmxEmulated, for tests: the best vectors of
-// the machine and tiles in plain C++.
+// kAvx512Amx: the vectors of kAvx512Bf16 and Intel's matrix units, tiles. kAmxEmulated: the best vectors of the machine
+// and tiles in plain C++, which only builds with tests have (FOVEA_EMULATED_TILES 1).
 enum class Isa : uint8_t { kPortable, kAvx2, kAvx512, kAvx512Bf16, kAvx512Amx, kAmxEmulated };
 
 template <Isa kLevel>
@@ -66,7 +66,9 @@ decltype(auto) with_tiled_isa(Work&& work) {
 #if defined(__x86_64__)
   if (isa() == Isa::kAvx512Amx) return work(IsaTag<Isa::kAvx512Amx>{});
 #endif
+#if FOVEA_EMULATED_TILES
   if (isa() == Isa::kAmxEmulated) return work(IsaTag<Isa::kAmxEmulated>{});
+#endif
   return with_isa(work);
 }
 

@@ -6,7 +6,7 @@
 #include "fovea/base/error.h"
 #include "fovea/base/strings.h"
 #include "fovea/models/open_checkpoint.h"
-#include "fovea/tasks/tagging/load_model.h"
+#include "fovea/models/tagging/loaded_tagger.h"
 #include "fovea/text/clause_dictionary.h"
 
 namespace fovea::tagging {

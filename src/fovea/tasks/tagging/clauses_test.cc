@@ -7,7 +7,7 @@
 #include "fovea/nn/checkpoint_module.h"
 #include "fovea/nn/index_tensor.h"
 #include "fovea/tasks/tagging/clause_tagger.h"
-#include "fovea/tasks/tagging/load_model.h"
+#include "fovea/models/tagging/loaded_tagger.h"
 #include "fovea/tasks/tagging/score.h"
 #include "fovea/tasks/tagging/tag.h"
 #include "fovea/tasks/tagging/test_run.h"

@@ -4,7 +4,7 @@
 #include "fovea/data/columns.h"
 #include "fovea/metrics/chunks.h"
 #include "fovea/spec/train_config.h"
-#include "fovea/tasks/tagging/config.h"
+#include "fovea/models/tagging/config.h"
 
 namespace fovea::tagging {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "fovea/metrics/conll.h"
-#include "fovea/tasks/tagging/labels.h"
+#include "fovea/models/tagging/labels.h"
 #include "fovea/train/task.h"
 
 namespace fovea::tagging {

@@ -3,7 +3,7 @@
 
 #include "fovea/nn/checkpoint.h"
 #include "fovea/spec/train_config.h"
-#include "fovea/tasks/tagging/config.h"
+#include "fovea/models/tagging/config.h"
 #include "fovea/tasks/tagging/options.h"
 #include "fovea/text/encoder_vocab.h"
 

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "fovea/tasks/tagging/load_model.h"
+#include "fovea/models/tagging/loaded_tagger.h"
 
 namespace fovea::tagging {
 

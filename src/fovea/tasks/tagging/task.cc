@@ -15,7 +15,7 @@
 #include "fovea/nn/index_tensor.h"
 #include "fovea/ops/step.h"
 #include "fovea/tasks/tagging/label_notation.h"
-#include "fovea/tasks/tagging/load_model.h"
+#include "fovea/models/tagging/loaded_tagger.h"
 #include "fovea/text/language_check.h"
 #include "fovea/train/run_folder.h"
 

@@ -7,12 +7,12 @@
 
 #include "fovea/spec/train_config.h"
 #include "fovea/tasks/model_validation.h"
-#include "fovea/tasks/tagging/config.h"
+#include "fovea/models/tagging/config.h"
 #include "fovea/tasks/tagging/defaults.h"
 #include "fovea/tasks/tagging/measures.h"
 #include "fovea/tasks/tagging/options.h"
 #include "fovea/tasks/tagging/pretrained.h"
-#include "fovea/tasks/tagging/tag_sentences.h"
+#include "fovea/models/tagging/tag_sentences.h"
 #include "fovea/train/task.h"
 
 namespace fovea::tagging {

@@ -7,7 +7,7 @@
 #include "fovea/base/test_message.h"
 #include "fovea/nn/checkpoint_files.h"
 #include "fovea/nn/checkpoint_module.h"
-#include "fovea/tasks/tagging/load_model.h"
+#include "fovea/models/tagging/loaded_tagger.h"
 #include "fovea/tasks/tagging/score.h"
 #include "fovea/tasks/tagging/tag.h"
 #include "fovea/tasks/tagging/test_run.h"

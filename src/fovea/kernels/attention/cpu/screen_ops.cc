@@ -33,7 +33,9 @@ ScreenProduct screen_product(ScreenFormat format) {
 #if defined(__x86_64__)
   if (format == ScreenFormat::kInt8 && isa() == Isa::kAvx512Amx) return &ScreenTiles<Isa::kAvx512Amx>::product_int8;
 #endif
+#if FOVEA_EMULATED_TILES
   if (format == ScreenFormat::kInt8 && has_tiles()) return &ScreenTiles<Isa::kAmxEmulated>::product_int8;
+#endif
   if (format == ScreenFormat::kInt8) return &screen_product_int8;
   if (format == ScreenFormat::kInt16) return &screen_product_int16;
   if (format == ScreenFormat::kBFloat16) return &screen_product_bf16;

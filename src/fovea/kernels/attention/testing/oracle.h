@@ -73,7 +73,7 @@ std::vector<double> oracle_transform(const Transform& transform, double alpha, c
 // The norm over z, the concatenated heads of one token.
 struct OracleNormInput {
   Norm norm;
-  std::vector<double> z, gain, gate, bias;  // [width] each; gate for gated-rmsnorm, bias for layernorm
+  std::vector<double> z, gain, gate, bias;  // [width] each; gate for gated-*norm, bias for *layernorm
 };
 struct OracleNormGradients {
   std::vector<double> z, gain, gate, bias;

@@ -77,6 +77,14 @@ Values apply(const LayerNorm&, const OracleNormInput& in) {
   for (size_t i = 0; i < c.size(); ++i) y.push_back(in.gain[i] * c[i] * r + in.bias[i]);
   return y;
 }
+// y = gain c r sigmoid(gate z) + bias, where c = z - mean(z) and r is the inverse root of the mean square of c.
+Values apply(const GatedLayerNorm&, const OracleNormInput& in) {
+  const Values c = centred(in.z);
+  const double r = inverse_root(c);
+  Values y;
+  for (size_t i = 0; i < c.size(); ++i) y.push_back(in.gain[i] * c[i] * r * sigmoid(in.gate[i] * in.z[i]) + in.bias[i]);
+  return y;
+}
 
 OracleNormGradients back(const NoNorm&, const OracleNormInput&, const Values& grad) { return {grad, {}, {}, {}}; }
 OracleNormGradients back(const RmsNorm&, const OracleNormInput& in, const Values& grad) {
@@ -99,6 +107,24 @@ OracleNormGradients back(const LayerNorm&, const OracleNormInput& in, const Valu
   }
   out.bias = grad;
   out.z = centred(rms_back(c, u));  // the gradient of centring is centring
+  return out;
+}
+OracleNormGradients back(const GatedLayerNorm&, const OracleNormInput& in, const Values& grad) {
+  OracleNormGradients out;
+  const Values c = centred(in.z);
+  const double r = inverse_root(c);
+  Values u, through_gate;
+  for (size_t i = 0; i < c.size(); ++i) {
+    const double s = sigmoid(in.gate[i] * in.z[i]);
+    const double to_gate = grad[i] * in.gain[i] * c[i] * r * s * (1 - s);  // d loss / d (gate z)
+    u.push_back(grad[i] * in.gain[i] * s);
+    through_gate.push_back(to_gate * in.gate[i]);
+    out.gain.push_back(grad[i] * c[i] * r * s);
+    out.gate.push_back(to_gate * in.z[i]);
+  }
+  out.bias = grad;
+  out.z = centred(rms_back(c, u));
+  for (size_t i = 0; i < c.size(); ++i) out.z[i] += through_gate[i];
   return out;
 }
 

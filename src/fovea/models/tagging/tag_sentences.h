@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "fovea/metrics/conll.h"
-#include "fovea/tasks/tagging/labels.h"
-#include "fovea/tasks/tagging/model.h"
-#include "fovea/tasks/tagging/sentences.h"
+#include "fovea/models/tagging/labels.h"
+#include "fovea/models/tagging/model.h"
+#include "fovea/models/tagging/sentences.h"
 
 namespace fovea::tagging {
 

@@ -1,4 +1,4 @@
-#include "fovea/tasks/tagging/labels.h"
+#include "fovea/models/tagging/labels.h"
 
 #include <algorithm>
 #include <limits>

@@ -1,4 +1,4 @@
-#include "fovea/tasks/tagging/tag_sentences.h"
+#include "fovea/models/tagging/tag_sentences.h"
 
 #include <ATen/ops/log_softmax.h>
 #include <c10/core/InferenceMode.h>

@@ -6,9 +6,9 @@
 #include "fovea/metrics/chunks.h"
 #include "fovea/nn/checkpoint.h"
 #include "fovea/spec/run_options.h"
-#include "fovea/tasks/tagging/labels.h"
-#include "fovea/tasks/tagging/model.h"
-#include "fovea/tasks/tagging/tag_sentences.h"
+#include "fovea/models/tagging/labels.h"
+#include "fovea/models/tagging/model.h"
+#include "fovea/models/tagging/tag_sentences.h"
 #include "fovea/text/encoder_vocab.h"
 
 namespace fovea::tagging {

@@ -1,4 +1,4 @@
-#include "fovea/tasks/tagging/config.h"
+#include "fovea/models/tagging/config.h"
 
 #include "fovea/base/choices.h"
 #include "fovea/base/error.h"

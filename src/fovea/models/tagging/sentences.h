@@ -9,7 +9,7 @@
 #include "fovea/data/columns.h"
 #include "fovea/data/corpus.h"
 #include "fovea/nn/clauses.h"
-#include "fovea/tasks/tagging/labels.h"
+#include "fovea/models/tagging/labels.h"
 #include "fovea/text/clause_dictionary.h"
 #include "fovea/text/encoder_vocab.h"
 

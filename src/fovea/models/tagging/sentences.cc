@@ -1,4 +1,4 @@
-#include "fovea/tasks/tagging/sentences.h"
+#include "fovea/models/tagging/sentences.h"
 
 #include <algorithm>
 

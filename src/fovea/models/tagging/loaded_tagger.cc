@@ -1,4 +1,4 @@
-#include "fovea/tasks/tagging/load_model.h"
+#include "fovea/models/tagging/loaded_tagger.h"
 
 #include <string>
 #include <utility>

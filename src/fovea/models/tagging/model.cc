@@ -1,4 +1,4 @@
-#include "fovea/tasks/tagging/model.h"
+#include "fovea/models/tagging/model.h"
 
 #include <ATen/ops/index_select.h>
 

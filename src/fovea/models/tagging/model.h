@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "fovea/nn/encoder_only.h"
-#include "fovea/tasks/tagging/config.h"
+#include "fovea/models/tagging/config.h"
 
 namespace fovea::tagging {
 

@@ -1,0 +1,201 @@
+#include <yaml-cpp/yaml.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "fovea/analysis/run_curves.h"
+#include "fovea/app/options.h"
+#include "fovea/base/error.h"
+#include "fovea/base/file.h"
+#include "fovea/base/strings.h"
+#include "fovea/nn/checkpoint.h"
+#include "fovea/nn/checkpoint_files.h"
+#include "fovea/nn/safetensors_header.h"
+#include "fovea/spec/run_files.h"
+#include "fovea/train/run_record.h"
+
+namespace fovea::app {
+namespace {
+namespace fs = std::filesystem;
+
+struct InfoConfig {
+  bool json = false;
+
+  static constexpr auto fields() {
+    return std::tuple(field("json", &InfoConfig::json, "one JSON object, with the same names"));
+  }
+};
+
+// Facts by name, in the order of printing; values are texts, numbers or lists of them.
+using Facts = nlohmann::ordered_json;
+
+// A scalar of a configuration: a number if it is one whole, else text.
+Facts scalar_fact(const std::string& text) {
+  const Facts number = Facts::parse(text, nullptr, /*allow_exceptions=*/false);
+  return number.is_number() || number.is_boolean() ? number : Facts(text);
+}
+
+Facts fact_of(const YAML::Node& node) {
+  if (!node.IsSequence()) return scalar_fact(node.IsScalar() ? node.Scalar() : "");
+  Facts list = Facts::array();
+  for (const YAML::Node& item : node) list.push_back(fact_of(item));
+  return list;
+}
+
+// Fields without a value, such as an --attention-encoder that is not set, are no facts.
+bool says_nothing(const Facts& value) { return value == "" || (value.is_array() && value.empty()); }
+
+void add_configuration(const nn::Identity& identity, Facts& facts) {
+  for (const auto& field : YAML::Load(identity.config)) {
+    Facts value = fact_of(field.second);
+    if (!says_nothing(value)) facts[field.first.Scalar()] = std::move(value);
+  }
+}
+
+nn::SafetensorsHeader header_of(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::string begin(nn::kSafetensorsLengthBytes, 0);
+  file.read(begin.data(), static_cast<std::streamsize>(begin.size()));
+  begin.resize(nn::safetensors_head_bytes(begin.substr(0, static_cast<size_t>(file.gcount()))));
+  file.clear();
+  file.seekg(0);
+  file.read(begin.data(), static_cast<std::streamsize>(begin.size()));
+  begin.resize(static_cast<size_t>(file.gcount()));
+  std::error_code unknown;
+  const uintmax_t size = fs::file_size(path, unknown);
+  if (unknown) throw Error(cat("'", path.string(), "': cannot be read: ", unknown.message()));
+  return nn::parse_safetensors_header(begin, path.string(), size);
+}
+
+// Values in the weights' file, which are the parameters and what a model keeps beside them, such as centroids.
+void add_weights(const fs::path& checkpoint, Facts& facts) {
+  uint64_t values = 0, bytes = 0;
+  Facts types = Facts::array();
+  for (const nn::SafetensorsEntry& entry : header_of(checkpoint / nn::kModelFile).entries) {
+    bytes += entry.end - entry.begin;
+    values += (entry.end - entry.begin) / nn::safetensors_element_size(entry.dtype);
+    if (std::ranges::find(types, Facts(entry.dtype)) == types.end()) types.push_back(entry.dtype);
+  }
+  facts["parameters"] = values;
+  facts["weights"] = types.size() == 1 ? types.front() : types;
+  facts["weight bytes"] = bytes;
+}
+
+// The run that holds a checkpoint; an empty path if none does, as for the folder of an average.
+fs::path run_of(const fs::path& checkpoint) {
+  std::error_code unknown;
+  const fs::path folder = fs::canonical(checkpoint, unknown).parent_path();
+  return !unknown && folder.filename() == nn::kCheckpointsFolder ? folder.parent_path() : fs::path();
+}
+
+void add_data(const fs::path& run, int64_t updates, Facts& facts) {
+  const std::map<std::string, std::string> options = train::recorded_options(run, updates);
+  for (const char* name : {"train-sets", "valid-sets"}) {
+    const auto found = options.find(name);
+    if (found != options.end() && !found->second.empty()) facts[name] = found->second;
+  }
+}
+
+// Seconds of training until a measure had its best value; nothing where the run's record does not say.
+void add_best_times(const fs::path& run, const std::map<std::string, std::string>& best_updates, Facts& facts) {
+  std::error_code unknown;
+  if (!fs::is_regular_file(run / kRunRecordFile, unknown)) return;
+  for (const analysis::RunCurve& curve :
+       analysis::parse_run_curves(read_file(run / kRunRecordFile), (run / kRunRecordFile).string())) {
+    const auto found = best_updates.find(curve.name);
+    if (found == best_updates.end()) continue;
+    for (const analysis::CurvePoint& point : curve.points) {
+      if (std::to_string(point.updates) == found->second) facts[cat("best ", curve.name, " seconds")] = point.seconds;
+    }
+  }
+}
+
+// What a training left beside the weights; nothing for an average or a converted model.
+void add_training(const fs::path& checkpoint, Facts& facts) {
+  std::error_code unknown;
+  const fs::path path = checkpoint / nn::kProgressFile;
+  if (!fs::is_regular_file(path, unknown)) return;
+  const std::map<std::string, std::string> progress = nn::parse_map(read_file(path), path.string());
+  std::map<std::string, std::string> best_updates;
+  const auto add = [&](const std::string& name, const std::string& entry) {
+    const auto found = progress.find(entry);
+    if (found != progress.end()) facts[name] = scalar_fact(found->second);
+  };
+  add("updates", nn::kUpdatesEntry);
+  add("epoch", "epoch");
+  for (const auto& [name, value] : progress) {
+    if (!name.starts_with(nn::kBestEntry)) continue;
+    const std::string measure = name.substr(nn::kBestEntry.size());
+    facts[cat("best ", measure)] = scalar_fact(value);
+    add(cat("best ", measure, " updates"), cat(nn::kBestUpdatesEntry, measure));
+    const auto updates = progress.find(cat(nn::kBestUpdatesEntry, measure));
+    if (updates != progress.end()) best_updates[measure] = updates->second;
+  }
+  const fs::path run = run_of(checkpoint);
+  if (run.empty()) return;
+  add_best_times(run, best_updates, facts);
+  const auto updates = facts.find("updates");
+  add_data(run, updates != facts.end() && updates->is_number_integer() ? updates->get<int64_t>() : 0, facts);
+}
+
+void add_files(const fs::path& checkpoint, Facts& facts) {
+  std::vector<fs::path> files;
+  std::error_code unknown;
+  for (const auto& entry : fs::directory_iterator(checkpoint, unknown)) {
+    if (!nn::is_own_file(entry.path().filename().string()) && entry.is_regular_file(unknown))
+      files.push_back(entry.path());
+  }
+  std::ranges::sort(files);
+  for (const fs::path& file : files) {
+    const uintmax_t size = fs::file_size(file, unknown);
+    if (!unknown) facts[cat("file ", file.filename().string(), " bytes")] = size;
+  }
+}
+
+Facts facts_of(const std::string& model) {
+  const nn::Checkpoint checkpoint = nn::load_checkpoint(model, nn::Load::kIdentity, "MODEL");
+  Facts facts;
+  facts["task"] = checkpoint.identity.task;
+  facts["checkpoint"] = checkpoint.folder.string();
+  add_weights(checkpoint.folder, facts);
+  add_training(checkpoint.folder, facts);
+  add_configuration(checkpoint.identity, facts);
+  add_files(checkpoint.folder, facts);
+  return facts;
+}
+
+std::string text_of(const Facts& value) {
+  if (value.is_string()) return one_line(value.get<std::string>());
+  if (!value.is_array()) return value.dump();
+  std::vector<std::string> items;
+  for (const Facts& item : value) items.push_back(text_of(item));
+  return join(items, ", ");
+}
+
+}  // namespace
+
+int run_info(const std::vector<std::string>& arguments) {
+  InfoConfig config;
+  std::vector<std::string> models;
+  Options options("info", "Prints what a model is: task, size, mechanisms, data and its best values.",
+                  "MODEL [--json]");
+  options.positional("MODEL", models, "folder of a run or of a checkpoint", 1);
+  options.add(config, "Options");
+  if (!options.parse(arguments)) return 0;
+  if (models.empty()) throw UsageError("MODEL: got none; expected the folder of a run or of a checkpoint");
+  const Facts facts = facts_of(models[0]);
+  if (config.json) {
+    std::cout << facts.dump(-1, ' ', false, Facts::error_handler_t::replace) << "\n";
+    return 0;
+  }
+  for (const auto& [name, value] : facts.items()) std::cout << one_line(name) << ": " << text_of(value) << "\n";
+  return 0;
+}
+
+}  // namespace fovea::app

@@ -17,7 +17,7 @@ struct ChosenCheckpoint {
 // with `option` if there is none.
 ChosenCheckpoint choose_model(const std::filesystem::path& folder, std::string_view option);
 
-// What is wrong with the link `last` of a run, whose newest checkpoint counts then; "" if nothing is.
+// The problem with the link `last` of a run, whose newest checkpoint counts then; "" if there is none.
 std::string problem_of_last(const std::filesystem::path& run);
 
 // Which checkpoint was taken for `folder`: "run: checkpoint run/checkpoints/update-00000400, 400 updates, best

@@ -74,7 +74,7 @@ at::Tensor placed(const at::Tensor& weights, const at::Tensor& clauses, const at
   return into;
 }
 
-// What the kernel of mixtures takes, if the group is such a mixture.
+// The inputs of the kernel of mixtures, if the group is such a mixture.
 std::optional<ops::ClauseMixInputs> kernel_inputs(const ClauseHeads& group, const ClauseInputs& inputs,
                                                   const ops::AttentionOptions& options) {
   const bool plain = group.part == Full::kName && options.dropout == 0 && !options.offsets.by_head &&

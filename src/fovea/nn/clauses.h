@@ -14,7 +14,7 @@ class Module;
 
 namespace fovea::nn {
 
-// Where the clauses of a packed batch begin, for clause attention.
+// The beginnings of the clauses of a packed batch, for clause attention.
 struct Clauses {
   // By level, from 1: [C + 1] int64 on the CPU, the ends of sentences among them. A level above the last is the last.
   std::vector<at::Tensor> offsets;

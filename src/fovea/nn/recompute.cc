@@ -19,7 +19,7 @@ struct HeldComputation : torch::CustomClassHolder {
   Recomputable compute;
 };
 
-// The same numbers as leaves of a graph of their own.
+// The inputs as leaves of a graph of their own.
 variable_list cut_off(at::TensorList inputs) {
   variable_list leaves;
   for (const at::Tensor& x : inputs) leaves.push_back(x.detach().requires_grad_(x.requires_grad()));

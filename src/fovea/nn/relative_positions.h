@@ -30,14 +30,14 @@ struct RelativeShape {
   bool causal = true;
 };
 
-// Those of one self-attention. Parameters:
+// The relative positions of one self-attention. Parameters:
 //   keys, values [2 R + 1, D]    shaw: of distances -R ... R, shared by the heads; values if the scheme has them
 //   weight [M, M]                transformer-xl: W_r
 class RelativePositions : public torch::nn::Module {
  public:
   RelativePositions(const RelativeSchemes& schemes, const RelativeShape& shape, const InitScope& scope);
 
-  // What does not depend on the queries: tables for sequences of up to `length` tokens.
+  // The tables for sequences of up to `length` tokens; they do not depend on the queries.
   struct Tables {
     int64_t length = 0;
     at::Tensor by_head;  // alibi: [H, offsets]

@@ -135,7 +135,7 @@ std::vector<int32_t> RoutingSteps::members(const Group& group, int64_t head, int
   }
   const int64_t clusters = group.route().clusters, count = std::ssize(state.ranks) / clusters;
   if (count > window && tokens.first + 1 == count) {
-    // One new token: most often it is not among the best, which is known without finding them.
+    // A single new token is most often not among the best, which is known without finding them.
     const uint32_t own = state.ranks[static_cast<size_t>(tokens.first * clusters + cluster)];
     int64_t better = 0;
     for (int64_t i = 0; i < tokens.first; ++i)
@@ -212,7 +212,7 @@ at::Tensor RoutingSteps::attend(const Group& group, const at::Tensor& queries, c
   arguments.scale = ops::scale_within_cluster(inputs_, queries.size(2));
   arguments.seed = options_.seed, arguments.layer = options_.layer;
   arguments.k_tokens = index_tensor(lists.keys);
-  // One call, or one for each head where each has an alpha of its own.
+  // All heads take one call, unless each has an alpha of its own: then each head takes one.
   const bool by_head = options_.alpha.has_value() && learns_argument(group.spec.transform);
   const int64_t calls = by_head ? group.heads : 1;
   std::vector<at::Tensor> parts;

@@ -231,7 +231,7 @@ TEST(RoutingModule, ABlankModelTakesNoMemory) {
   EXPECT_EQ(all.at("layers.0.self_attention.routing.means").sizes(), (std::vector<int64_t>{3, 20000000, 4}));
   for (const auto& [name, tensor] : all) EXPECT_EQ(tensor.storage().nbytes(), sizeof(float)) << name;
 
-  // What is loaded is apart from what is blank, and each tensor from the others.
+  // Loaded tensors share no memory with blank ones, nor with one another.
   DecoderOnly model = make(tiny_decoder("routed(2,4)")), loaded(tiny_decoder("routed(2,4)"), std::nullopt);
   NamedTensors saved = parameters_of(*model);
   saved.merge(buffers_of(*model));

@@ -35,7 +35,7 @@ size_t safetensors_head_bytes(std::string_view begin);
 // begin with `source`.
 SafetensorsHeader parse_safetensors_header(std::string_view begin, std::string_view source, size_t file_size);
 
-// The same of all of a file's bytes.
+// Like parse_safetensors_header() above, from all of a file's bytes.
 SafetensorsHeader parse_safetensors_header(std::string_view file, std::string_view source);
 
 // The length and the padded JSON; entries in the order of their bytes.

@@ -8,8 +8,8 @@
 
 namespace fovea::nn {
 
-// What a stack's self-attention keeps between steps: keys and values of the tokens so far, for all layers, and which of
-// them belong to each row. Rows may have different lengths.
+// The state of a stack's self-attention between steps: keys and values of the tokens so far, for all layers, and which
+// of them belong to each row. Rows may have different lengths.
 class StepCache {
  public:
   // kShared: a token is written once and never moved, and a row is a list of tokens. Rows that continue the same row
@@ -36,7 +36,7 @@ class StepCache {
   // The keys or values of one layer, [tokens, H, D].
   at::Tensor keys(size_t layer) const { return half(layer, 0); }
   at::Tensor values(size_t layer) const { return half(layer, 1); }
-  // Where in keys() the keys of each row lie: k_begins, k_lengths and k_tokens of ops::attention.
+  // The places in keys() of the keys of each row: k_begins, k_lengths and k_tokens of ops::attention.
   struct Keys {
     at::Tensor begins, lengths;        // [R]
     std::optional<at::Tensor> tokens;  // shared

@@ -116,7 +116,7 @@ void add_best_times(const fs::path& run, const std::map<std::string, std::string
   }
 }
 
-// What a training left beside the weights; nothing for an average or a converted model.
+// Adds the facts that a training left beside the weights; none for an average or a converted model.
 void add_training(const fs::path& checkpoint, Facts& facts) {
   std::error_code unknown;
   const fs::path path = checkpoint / nn::kProgressFile;

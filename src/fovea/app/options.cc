@@ -201,7 +201,7 @@ struct Options::State {
     std::cout << to_yaml(std::span<const FieldView>(fields)) << std::flush;
   }
 
-  // What of the other choices' options is not the same here.
+  // The help for options of the other choices that differ from this choice's options.
   std::string help_of_others() const {
     std::string text;
     for (const auto& [choice, other] : others) {

@@ -20,7 +20,7 @@ struct SearchModel {
   ops::PackedLayer output;
 };
 
-// What the decoder attends to: memory of encode() [T, M] and offsets [inputs + 1] on the CPU.
+// The inputs to which the decoder attends: memory of encode() [T, M] and offsets [inputs + 1] on the CPU.
 struct EncodedInputs {
   at::Tensor memory, offsets;
 };

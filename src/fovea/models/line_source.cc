@@ -87,7 +87,7 @@ std::vector<std::string> LineSource::next(size_t limit) {
   if (!window.empty()) return window;
   // Ctrl-C ends the writer of a pipe too: the end that this makes is not the text's.
   throw_if_interrupted("translating");
-  // What came before a failure has been translated.
+  // The lines before a failure have been translated by now.
   if (queue_->failure) std::rethrow_exception(std::exchange(queue_->failure, nullptr));
   return {};
 }

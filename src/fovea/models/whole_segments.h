@@ -15,7 +15,7 @@ void warn_of_whole_segments(const Config& config) {
   if (routes_whole_segments(config)) warn_of_optimistic_scores();
 }
 
-// What a signature of scores says of such a model, with the separator before it; "" for any other model.
+// The mark of such a model in a signature of scores, with the separator before it; "" for any other model.
 template <class Config>
 std::string_view routing_in_signature(const Config& config) {
   return routes_whole_segments(config) ? "|routing:whole-segment" : "";

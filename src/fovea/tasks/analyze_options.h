@@ -13,7 +13,7 @@
 
 namespace fovea::tasks {
 
-// What `fovea analyze` takes for models of every task.
+// The options of `fovea analyze` for models of every task.
 struct AnalysisOptions {
   std::vector<std::string> models, train_sets, sweep;
   std::string output = "-", source;
@@ -43,7 +43,7 @@ struct AnalysisOptions {
   }
 };
 
-// What a call of `fovea analyze` does, one bit each.
+// The parts of a call of `fovea analyze`, one bit each.
 enum class AnalysisMode : uint8_t { kPicture = 1, kFigures = 2, kSweep = 4, kCost = 8, kSpeeds = 16 };
 inline constexpr uint8_t operator|(AnalysisMode a, AnalysisMode b) {
   return static_cast<uint8_t>(static_cast<uint8_t>(a) | static_cast<uint8_t>(b));

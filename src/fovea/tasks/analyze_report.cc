@@ -16,7 +16,7 @@ using AnalyzeJson = nlohmann::ordered_json;
 
 constexpr size_t kMostLabelsShown = 20;
 
-// What a figure counts; the table's foot and "denominators" of the JSON object say it.
+// The meaning of a figure; the table's foot and "denominators" of the JSON object give it.
 struct FigureMeaning {
   std::string_view name, heading, denominator;
 };

@@ -34,7 +34,7 @@ struct AttentionRecord {
   int64_t layer = 0, head = 0;
   Figures figures;
 };
-// The same for the queries of one label.
+// The figures for the queries of one label.
 struct LabelRecord {
   std::string kind;
   int64_t layer = 0, head = 0, label = 0;

@@ -12,7 +12,7 @@ inline constexpr const char* kTask = "tagging";
 // Encoders that `fovea convert` makes: taggers can start from them.
 inline constexpr const char* kEncoderTask = "bert";
 
-// What a checkpoint of a tagger keeps: its encoder, and how its labels are written.
+// The configuration that a tagger's checkpoint keeps: its encoder, and how its labels are written.
 struct TaggingConfig : EncoderConfig {
   int64_t clause_tag_column = 0;
   std::string label_dialect = "auto";  // a trained model's is one of metrics::kLabelDialectNames

@@ -51,7 +51,7 @@ int64_t clause_tag_column(const LoadedTagger& loaded, int64_t given);
 // Throws an Error for a model of another task.
 LoadedTagger load_tagger(const TrainedModelOptions& options);
 
-// The same of a checkpoint's model in place of options.model.
+// Like load_tagger() above, from a checkpoint's model in place of options.model.
 LoadedTagger load_tagger(const nn::Checkpoint& checkpoint, const TrainedModelOptions& options);
 
 }  // namespace fovea::tagging

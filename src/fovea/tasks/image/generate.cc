@@ -23,7 +23,7 @@ namespace {
 
 using Values = std::vector<int64_t>;
 
-// What each image continues: kImageBegin, and the values of the rows that are kept.
+// The beginnings of the images: kImageBegin, and the values of the rows that are kept.
 struct Beginnings {
   std::vector<Values> prompts;
   std::vector<data::Image> originals;  // of --complete, else none
@@ -74,7 +74,7 @@ void require_other_pictures(const GenerateOptions& options, const PictureFiles& 
   }
 }
 
-// What the model saw of an image; the other rows are grey.
+// The rows of an image that the model saw; the other rows are grey.
 data::Image upper_rows(data::Image image, int64_t rows) {
   const auto kept = image.values.begin() + rows * image.shape.width * image.shape.channels;
   std::fill(kept, image.values.end(), uint8_t{128});

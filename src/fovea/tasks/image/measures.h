@@ -7,7 +7,7 @@
 
 namespace fovea::image {
 
-// What was measured of images under a model.
+// The measured values of images under a model.
 struct ImageScore {
   double nll = 0;  // sum of -log p over their values, in nats
   int64_t images = 0;

@@ -7,7 +7,7 @@
 
 namespace fovea::language {
 
-// What was measured of a text under a model.
+// The measured values of a text under a model.
 struct TextScore {
   double nll = 0;                  // sum of -log p over its units, in nats
   int64_t units = 0, correct = 0;  // units scored, and how many of them were the most probable

@@ -7,7 +7,7 @@
 
 namespace fovea::language {
 
-// What the commands on a language model share.
+// The options that the commands on a language model share.
 struct LanguageModelOptions : TrainedModelOptions {
   int64_t memory_length = -1;
   bool same_length = false;

@@ -32,7 +32,7 @@ struct ScoreText::Packed {
   }
 };
 
-// Of each unit of a batch, [units] on the CPU: -log p, and whether it was the most probable one.
+// For each unit of a batch, [units] on the CPU: -log p, and whether it was the most probable one.
 struct ScoreText::Losses {
   at::Tensor nll, best;
   float nll_at(int64_t unit) const { return nll.const_data_ptr<float>()[unit]; }

@@ -20,7 +20,7 @@ class StreamMemory {
   void clear();  // at the beginning of an epoch
   // For the forward pass of a batch: each sequence with the memory of its stream, unless it is fresh.
   std::shared_ptr<nn::MemoryPass> begin(int64_t shard, const data::Segments& segments) const;
-  // What the pass leaves, which counts from the next update on.
+  // Takes the memory that the pass leaves; it counts from the next update on.
   void end(int64_t shard, const data::Segments& segments, nn::MemoryPass& pass);
   // Behind an update: what its passes left replaces what they saw. If it was not made, all streams begin again.
   void after_update(bool made);

@@ -15,8 +15,8 @@ namespace fovea::tagging {
 text::ClauseTagger load_clause_tagger(const std::string& model, const MachineOptions& machine,
                                       int64_t mini_batch_words);
 
-// The same of a model of another task, whose clauses it finds, on the CPU: a signal does not end its work. Errors begin
-// with `option`.
+// The tagger in the checkpoint of a model of another task, whose clauses it finds, on the CPU: a signal does not end
+// its work. Errors begin with `option`.
 text::ClauseTagger clause_tagger_of(const nn::Checkpoint& model, std::string_view option);
 
 }  // namespace fovea::tagging

@@ -15,7 +15,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// Of words, whether each is "coco": then a conjunction, as no dictionary has it. Counts the sentences that it tags.
+// A tagger that takes each "coco" for a conjunction, unlike any dictionary. Counts the sentences that it tags.
 int64_t tagged = 0;  // NOLINT(*-avoid-non-const-global-variables)
 
 text::ClauseTagger tagger_of_coco(const nn::Checkpoint& model, std::string_view option) {

@@ -32,7 +32,7 @@ std::vector<std::vector<search::Hypothesis>> translate_batch(SearchModel& model,
                                                              std::span<const Sentence* const> sources,
                                                              const TranslateOptions& options);
 
-// The same for any number of sentences, batched by length; looks for signals (signals.h) between batches.
+// Like translate_batch(), for any number of sentences, batched by length; looks for signals between batches.
 std::vector<std::vector<search::Hypothesis>> translate_all(SearchModel& model, std::span<const Sentence> sources,
                                                            const TranslateOptions& options, const BatchLimits& limits);
 

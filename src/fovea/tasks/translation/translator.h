@@ -21,7 +21,7 @@ struct Translation {
   analysis::Links links = {};  // between words of the line and of `text`, if they were asked for
 };
 
-// What passed through a translator.
+// Counts of the lines and tokens that passed through a translator.
 struct TranslationCounts {
   int64_t lines = 0, source_tokens = 0, target_tokens = 0;
   int64_t cut = 0;       // lines longer than the limit

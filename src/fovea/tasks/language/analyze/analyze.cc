@@ -41,7 +41,7 @@ class WordCounter {
     kinds_[static_cast<size_t>(units.eos())] = {true, false};
     eos_ = units.eos();
   }
-  // Of the next unit, from 0.
+  // Returns the word of the next unit, from 0.
   int32_t next(int64_t id) {
     const Kind& kind = kinds_[static_cast<size_t>(id)];
     const bool begins = word_ < 0 || after_end_ || (kind.begins && !after_blank_) || (id == eos_);

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Looks for phrases that make prose hard to read: prose_test.py ROOT, the root of the repository. Reads the guides, the
-comments of recipes, and the texts of options and messages. Prints each offence with what to write instead."""
+comments of recipes, and the texts of options and messages; and of every source the first words of its comments. Prints
+each offence with what to write instead."""
 import pathlib
 import re
 import sys
@@ -23,6 +24,11 @@ BANNED = [(re.compile(pattern, re.IGNORECASE), advice) for pattern, advice in (
     (r"\bbut for\b", "write 'except for'"),
     (r"\bwhole numbers? of \d+ bits\b", "name the type, as in int8"),
 )]
+
+# Sources, by the mark of their comments. A comment with such first words cannot be read alone.
+SOURCE_FOLDERS = ("src", "tests", "bench", "fuzz", "python")
+COMMENT_MARKS = {".h": "//", ".cc": "//", ".js": "//", ".py": "#"}
+CLIPPED = re.compile(r"(?:Of|Those|The same|Others|What|Where|As above|Either|Each of them|And|Also)\b")
 
 
 def sentences(text):
@@ -58,6 +64,17 @@ def literals(text):
         yield text.count("\n", 0, match.start()) + 1, re.sub(r'"\s*"', "", match[0]).strip('"')
 
 
+def clipped(path, text):
+    """The comments whose first words need a sentence before them."""
+    mark, inside = COMMENT_MARKS[path.suffix], False
+    for number, line in enumerate(text.splitlines(), 1):
+        comment = re.match(rf"\s*{mark} ?", line)
+        found = None if inside or not comment else CLIPPED.match(line, comment.end())
+        if found:
+            yield f"{path}:{number}: a comment begins with '{found[0]}'; write a sentence that can be read alone"
+        inside = comment is not None
+
+
 def all_offences(root):
     for path in sorted([root / "README.md", root / "CONTRIBUTING.md", root / "bench/README.md", *root.glob("docs/*.md")]):
         yield from offences(path.relative_to(root), guide_text(path.read_text()))
@@ -71,11 +88,14 @@ def all_offences(root):
             yield from offences(name, literal, line)
             if literal.startswith("of ") and "fields()" in text:
                 yield f"{name}:{line}: '{literal}'; a help text begins with what the option sets"
+    for path in sorted(path for folder in SOURCE_FOLDERS for path in (root / folder).rglob("*")):
+        if path.suffix in COMMENT_MARKS and path.is_file():
+            yield from clipped(path.relative_to(root), path.read_text())
 
 
-def finds(text, count):
+def finds(text, count, find=offences):
     """This test's own check: the number of offences in a text."""
-    found = list(offences("example", text))
+    found = list(find(pathlib.Path("example.h"), text))
     return [] if len(found) == count else [f"prose_test.py: found {found} in '{text}'; expected {count}"]
 
 
@@ -86,6 +106,7 @@ def main():
         print(f"prose_test.py: got {got}; expected the root of the repository, as in: prose_test.py .", file=sys.stderr)
         return 2
     own = finds("It is no\npath, as X has it, for so\nmany lines.", 3) + finds("There is no path. It is no longer there.", 0)
+    own += finds("int i;\n  // Of either.\n  // What else.\n", 1, clipped) + finds("// Offsets [B].\n// Of B texts.\n", 0, clipped)
     found = own + list(all_offences(root))
     print("\n".join(found) or "no banned phrase")
     return bool(found)

@@ -53,7 +53,7 @@ struct PlacedTokens {
   at::Tensor x, positions;
 };
 
-// Where the sequences of a packed batch begin among the queries and among the keys: [B + 1] each, int64 on the CPU.
+// The offsets of a packed batch's sequences among the queries and the keys: [B + 1] each, int64 on the CPU.
 struct PackedOffsets {
   at::Tensor queries, keys;
 };

@@ -20,7 +20,7 @@
 //   layers..., norm...                       those of stack.h, without cross-attention
 namespace fovea::nn {
 
-// What the model reads.
+// The inputs of the model.
 struct EncoderInput {
   at::Tensor tokens, offsets;  // [T] int64, [B + 1] int64 on the CPU
   at::Tensor types = {};       // [T] int64, below token_types; undefined: all 0

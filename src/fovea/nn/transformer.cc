@@ -48,7 +48,7 @@ std::shared_ptr<Positions> make_positions(const ModelConfig& config, Module& own
   return owner.register_module("positions", std::make_shared<Positions>(config, scope / "positions"));
 }
 
-// Of the encoder, whose positions depend on what it reads.
+// The configuration of the encoder, whose positions depend on its inputs.
 ModelConfig encoder_config(ModelConfig config, const VectorInput& vectors) {
   if (vectors.width == 0) return config;
   config.transformer_positions = vectors.places > 0 ? "learned" : "none";

@@ -7,7 +7,7 @@
 
 namespace fovea {
 
-// What fixes the parameters and the function of a decoder-only model; stored in every checkpoint.
+// The fields that fix the parameters and the function of a decoder-only model; stored in every checkpoint.
 struct DecoderConfig : StackConfig, AttentionConfig {
   DecoderConfig() { transformer_norm = "pre"; }
 

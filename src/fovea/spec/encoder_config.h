@@ -7,7 +7,7 @@
 
 namespace fovea {
 
-// What fixes the parameters and the function of an encoder-only model; stored in every checkpoint.
+// The fields that fix the parameters and the function of an encoder-only model; stored in every checkpoint.
 struct EncoderConfig : StackConfig, AttentionConfig {
   int64_t enc_depth = 6;
   std::string attention_encoder;

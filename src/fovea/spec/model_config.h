@@ -7,7 +7,7 @@
 
 namespace fovea {
 
-// What fixes the parameters and the function of an encoder-decoder model; stored in every checkpoint.
+// The fields that fix the parameters and the function of an encoder-decoder model; stored in every checkpoint.
 struct ModelConfig : StackConfig, AttentionConfig {
   int64_t enc_depth = 6, dec_depth = 6;
   bool tied_embeddings = false, tied_embeddings_src = false, tied_embeddings_all = false;

@@ -58,7 +58,7 @@ struct ScreenTiles {
 };
 constexpr int kTileQueries = 16;
 
-// What the error bound needs of a block of kBlockKeys keys: the greatest norms in it, in normalised units.
+// Values of a block of kBlockKeys keys for the bound on the error: greatest norms, in normalised units.
 struct KeyBlock {
   float step = 1;      // integers: y of one unit
   float centred = 0;   // |y|

@@ -246,7 +246,7 @@ std::vector<Case> long_cases(const Suite& suite) {
     const int64_t many = c.number == 0 ? 1030 : std::string_view(text) == "gelu" ? 730 : 0;
     if (many > 0) p.sequences.push_back({37, many, 911, many});
     if (suite.kernel->refuses(p).empty()) out.push_back(c);
-    // The same row with terms, each term by itself, as long as the row and shorter.
+    // This row with terms, each term by itself, as long as the row and shorter.
     constexpr OffsetRange kLong = {-700, 900}, kShort = {-33, 50};
     for (const OffsetRanges& offsets : {OffsetRanges{.by_head = kLong}, OffsetRanges{.by_query = kShort},
                                         OffsetRanges{.product = kLong}, OffsetRanges{.sums = kShort}}) {
@@ -255,7 +255,7 @@ std::vector<Case> long_cases(const Suite& suite) {
       with_terms.problem.offsets = offsets;
       if (suite.kernel->refuses(with_terms.problem).empty()) out.push_back(std::move(with_terms));
     }
-    // The same row with pairs that come with the call.
+    // This row with pairs that come with the call.
     for (const GivenPairs& given : {GivenPairs{1, 60, number % 2 == 0}, GivenPairs{128, 2, number % 2 == 1}}) {
       if (number % 4 != 0) continue;
       Case with_lists = c;

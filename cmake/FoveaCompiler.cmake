@@ -30,8 +30,7 @@ endif()
 
 add_library(fovea_flags INTERFACE)
 target_compile_options(fovea_flags INTERFACE
-  # Users build the operators with compilers that we have not seen.
-  $<$<NOT:$<BOOL:${FOVEA_OPERATORS}>>:-Werror>
+  $<$<BOOL:${FOVEA_WERROR}>:-Werror>
   -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual -Wcast-qual
   # GCC 12 reports moved-from std::string and std::variant members as uninitialised.
   $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized -Wno-restrict -Wno-error=stringop-overflow -Wno-error=array-bounds>)

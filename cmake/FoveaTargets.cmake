@@ -86,7 +86,8 @@ function(fovea_isa_library name)
       endif()
     endforeach()
   endif()
-  fovea_library(${name} NO_UNITY SOURCES ${sources} LINK ${ARG_LINK} TEST_LINK ${ARG_TEST_LINK})
+  fovea_library(${name} NO_UNITY SOURCES ${sources} LINK ${ARG_LINK} LINK_PRIVATE fovea_emulated_tiles
+                TEST_LINK ${ARG_TEST_LINK})
 endfunction()
 
 # fovea_isa_objects(NAME SOURCES ... DEFINE ... [LINK ...]): files of kernels at one level.
@@ -105,7 +106,7 @@ endfunction()
 function(fovea_test name)
   cmake_parse_arguments(ARG "" "" "SOURCES;LINK" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
-  target_link_libraries(${name} PRIVATE ${ARG_LINK} fovea_flags GTest::gtest GTest::gmock GTest::gtest_main)
+  target_link_libraries(${name} PRIVATE ${ARG_LINK} fovea_emulated_tiles fovea_flags GTest::gtest GTest::gmock GTest::gtest_main)
   set_target_properties(${name} PROPERTIES UNITY_BUILD ${FOVEA_UNITY})
   add_test(NAME ${name} COMMAND ${name})
   set_tests_properties(${name} PROPERTIES TIMEOUT 900)

@@ -3,6 +3,7 @@
 An editable package has none: it finds what ./fovea.sh build makes in its clone.
 """
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -24,13 +25,17 @@ def run(*command):
                          "compiler, such as Debian's package g++")
 
 
-def build_library(folder, torch):
-    """Builds libfovea_ops.so in `folder` and returns its path."""
+def build_library(torch):
+    """Builds libfovea_ops.so and returns its path. The variable CMAKE_ARGS adds options of cmake."""
+    # As deep in the clone as ./fovea.sh's builds, so that the compiler cache knows the kernels from there.
+    folder = CLONE / "build" / "python"
     print(f"fovea: building the operators against torch in {torch}; about ten minutes on two cores", file=sys.stderr, flush=True)
+    # An earlier build in the folder may have had pip's ninja, which is gone.
     run("cmake", "-S", CLONE, "-B", folder, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release", "-DFOVEA_OPERATORS=ON",
-        "-DCMAKE_SKIP_RPATH=ON", f"-DTorch_DIR={torch}")
+        "-DCMAKE_SKIP_RPATH=ON", f"-DTorch_DIR={torch}", f"-DCMAKE_MAKE_PROGRAM={shutil.which('ninja')}",
+        *shlex.split(os.environ.get("CMAKE_ARGS", "")))
     run("cmake", "--build", folder, "--target", "fovea_ops", "--parallel", str(os.cpu_count() or 1))
-    return Path(folder) / "lib" / NAME
+    return folder / "lib" / NAME
 
 
 class BuildWithLibrary(build_py):
@@ -39,7 +44,7 @@ class BuildWithLibrary(build_py):
         if self.editable_mode:
             return
         version, torch = installed_torch()
-        library = build_library(self.get_finalized_command("build").build_temp, torch)
+        library = build_library(torch)
         package = Path(self.build_lib) / "fovea"
         shutil.copy(library, package / NAME)
         (package / "_built.py").write_text(f"TORCH = {version!r}\n")

@@ -14,7 +14,7 @@
 #include "fovea/base/error.h"
 #include "fovea/base/file.h"
 #include "fovea/base/strings.h"
-#include "fovea/nn/checkpoint.h"
+#include "fovea/nn/checkpoint_choice.h"
 #include "fovea/nn/checkpoint_files.h"
 #include "fovea/nn/safetensors_header.h"
 #include "fovea/spec/run_files.h"
@@ -159,7 +159,7 @@ void add_files(const fs::path& checkpoint, Facts& facts) {
 }
 
 Facts facts_of(const std::string& model) {
-  const nn::Checkpoint checkpoint = nn::load_checkpoint(model, nn::Load::kIdentity, "MODEL");
+  const nn::CheckpointHead checkpoint = nn::read_head(model, "MODEL");
   Facts facts;
   facts["task"] = checkpoint.identity.task;
   facts["checkpoint"] = checkpoint.folder.string();

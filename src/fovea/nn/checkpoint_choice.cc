@@ -11,6 +11,8 @@
 #include "fovea/base/numbers.h"
 #include "fovea/base/strings.h"
 #include "fovea/nn/checkpoint_files.h"
+#include "fovea/nn/checkpoint_reader.h"
+#include "fovea/nn/checkpoint_run.h"
 #include "fovea/nn/paths.h"
 
 namespace fovea::nn {
@@ -103,14 +105,36 @@ std::string problem_of_last(const fs::path& run) {
   return fs::exists(link, none_there) || list_checkpoints(run).size() < 2 ? "" : missing_last(run);
 }
 
-std::string description_of(const fs::path& folder, const Checkpoint& checkpoint) {
-  const std::map<std::string, std::string> progress = progress_of(checkpoint.folder);
-  const auto updates = progress_value<int64_t>(progress, kUpdatesEntry);
-  return cat(folder == checkpoint.folder ? "" : cat(folder.string(), ": "), "checkpoint ", checkpoint.folder.string(),
-             ", ", updates ? cat(*updates, " updates") : "a model alone", best_values(progress));
+CheckpointHead read_head(const fs::path& folder, std::string_view option) {
+  require_folder(folder, option);
+  return read_followed(choose_model(folder, option).folder, [&](const fs::path& path) {
+    return CheckpointHead{CheckpointReader(path, option).identity(), path};
+  });
 }
 
-void say_checkpoint(const fs::path& folder, const Checkpoint& checkpoint) {
+std::string task_of_checkpoint(const fs::path& folder, std::string_view option) {
+  return read_head(folder, option).identity.task;
+}
+
+void require_folder(const fs::path& folder, std::string_view option) {
+  if (!path_exists(folder, option)) {
+    std::error_code none_there;
+    const fs::path target = fs::read_symlink(folder.has_filename() ? folder : folder.parent_path(), none_there);
+    throw Error(cat(option, ": no such folder: '", folder.string(), "'",
+                    target.empty() ? "" : cat(", a link to '", target.string(), "', which does not exist")));
+  }
+  if (!is_folder(folder, option))
+    throw Error(cat(option, ": '", folder.string(), "' is a file; a run's or a checkpoint's folder is expected"));
+}
+
+std::string description_of(const fs::path& folder, const fs::path& checkpoint) {
+  const std::map<std::string, std::string> progress = progress_of(checkpoint);
+  const auto updates = progress_value<int64_t>(progress, kUpdatesEntry);
+  return cat(folder == checkpoint ? "" : cat(folder.string(), ": "), "checkpoint ", checkpoint.string(), ", ",
+             updates ? cat(*updates, " updates") : "a model alone", best_values(progress));
+}
+
+void say_checkpoint(const fs::path& folder, const fs::path& checkpoint) {
   const std::string line = cat("[model] ", description_of(folder, checkpoint));
   if (is_first_time(line)) log::debug(line);
 }

@@ -3,9 +3,9 @@
 #include <string>
 #include <string_view>
 
-#include "fovea/nn/checkpoint.h"
+#include "fovea/nn/identity.h"
 
-// Which checkpoint load_checkpoint takes (checkpoint.h), and how the log says so.
+// Which checkpoint load_checkpoint takes (checkpoint.h), what model it is, and how the log says so.
 namespace fovea::nn {
 
 struct ChosenCheckpoint {
@@ -20,18 +20,29 @@ ChosenCheckpoint choose_model(const std::filesystem::path& folder, std::string_v
 // The problem with the link `last` of a run, whose newest checkpoint counts then; "" if there is none.
 std::string problem_of_last(const std::filesystem::path& run);
 
+// The contents of a checkpoint's config.yml.
+struct CheckpointHead {
+  Identity identity;  // task and configuration; no files
+  std::filesystem::path folder;
+};
+
+// Reads the config.yml of the checkpoint that load_checkpoint would load as kModel. Throws an Error that begins with
+// `option` if there is no checkpoint.
+CheckpointHead read_head(const std::filesystem::path& folder, std::string_view option = "--model");
+std::string task_of_checkpoint(const std::filesystem::path& folder, std::string_view option = "--model");
+
+// Throws an Error that begins with `option` unless `folder` is a folder.
+void require_folder(const std::filesystem::path& folder, std::string_view option);
+
 // Which checkpoint was taken for `folder`: "run: checkpoint run/checkpoints/update-00000400, 400 updates, best
 // bleu 30.1 after update 400".
-std::string description_of(const std::filesystem::path& folder, const Checkpoint& checkpoint);
+std::string description_of(const std::filesystem::path& folder, const std::filesystem::path& checkpoint);
 
 // Logs that at the level debug. A line that was logged already is not repeated, because some commands load a model
 // several times.
-void say_checkpoint(const std::filesystem::path& folder, const Checkpoint& checkpoint);
+void say_checkpoint(const std::filesystem::path& folder, const std::filesystem::path& checkpoint);
 
 // Warns that `taken` counts because of `problem`, once; does nothing if there is no problem.
 void warn_of_choice(const std::string& problem, const std::filesystem::path& taken);
-
-// load_checkpoint without its line in the log, for callers that say themselves which checkpoints they read.
-Checkpoint read_checkpoint(const std::filesystem::path& folder, Load what, std::string_view option = "--model");
 
 }  // namespace fovea::nn

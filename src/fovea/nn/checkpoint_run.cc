@@ -1,3 +1,5 @@
+#include "fovea/nn/checkpoint_run.h"
+
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,7 +12,6 @@
 #include "fovea/base/log.h"
 #include "fovea/base/numbers.h"
 #include "fovea/base/strings.h"
-#include "fovea/nn/checkpoint.h"
 #include "fovea/nn/checkpoint_files.h"
 #include "fovea/nn/paths.h"
 
@@ -97,6 +98,10 @@ void move_aside_unless_checkpoint(const fs::path& path) {
 }
 
 }  // namespace
+
+bool is_checkpoint(const fs::path& folder, std::string_view option) {
+  return path_exists(folder / kChecksumFile, option);
+}
 
 fs::path checkpoint_path(const fs::path& run, int64_t updates) {
   std::string number = std::to_string(updates);

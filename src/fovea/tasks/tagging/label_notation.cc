@@ -11,8 +11,9 @@
 #include "fovea/base/log.h"
 #include "fovea/base/strings.h"
 #include "fovea/metrics/find_notation.h"
-#include "fovea/nn/checkpoint.h"
+#include "fovea/nn/checkpoint_choice.h"
 #include "fovea/nn/checkpoint_files.h"
+#include "fovea/nn/checkpoint_run.h"
 #include "fovea/train/run_folder.h"
 
 namespace fovea::tagging {
@@ -39,7 +40,7 @@ std::optional<TaggingConfig> config_of_run(const TrainConfig& train) {
   const std::vector<std::filesystem::path> checkpoints = nn::list_checkpoints(train.model);
   for (const std::filesystem::path& folder : std::views::reverse(checkpoints)) {
     try {
-      const nn::Checkpoint checkpoint = nn::load_checkpoint(folder, nn::Load::kIdentity);
+      const nn::CheckpointHead checkpoint = nn::read_head(folder);
       if (checkpoint.identity.task == kTask)
         return nn::config_of<TaggingConfig>(checkpoint.identity, folder / nn::kConfigFile);
     } catch (const Error&) {

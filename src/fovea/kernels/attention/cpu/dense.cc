@@ -51,7 +51,7 @@ std::vector<DenseTask> forward_tasks(const AttentionProblem& problem) {
   const int64_t queries = has_tiles() && problem.dtype == DType::kBFloat16 ? kTiledQueries : kForwardQueries;
   for (const Sequence& s : problem.sequences) {
     for (int64_t head = 0; head < problem.num_heads; ++head) {
-      // The last queries first: causal ones see the most keys.
+      // The last queries come first, because causal ones see the most keys.
       for (int64_t end = s.q_length; end > 0; end -= std::min(end, queries)) {
         tasks.push_back({&s, head, end - std::min(end, queries), end});
       }

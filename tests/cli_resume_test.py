@@ -45,7 +45,7 @@ class Folders(Refusals):
         self.assertIn("resuming after update 4", (moved / "logs" / "train.log").read_text())
         self.assertIn(f'\nmodel: "{moved}"\n', (moved / "train.yml").read_text())
         self.assertEqual(last(moved), "6")
-        # From inside, and with nothing left to say.
+        # The command also works from inside the folder, when there is nothing left to say.
         said = checked("train", "-c", "train.yml", "--after-batches", 7, cwd=moved).stderr
         self.assertNotIn("the run is the one in", said)
         self.assertEqual(last(moved), "7")

@@ -24,7 +24,7 @@ def entry(program):
     library = pathlib.Path(program).resolve().parent.parent / "lib" / "libfovea_program.so"
     if not library.exists():
         return None
-    # As main.cc sets it for libgomp.
+    # main.cc sets this for libgomp.
     os.environ.setdefault("GOMP_SPINCOUNT", "5000")
     return ctypes.CDLL(str(library), mode=ctypes.RTLD_GLOBAL | os.RTLD_LAZY).fovea_program
 

@@ -94,7 +94,8 @@ class Attention(nn.Module):
         Returns:
             Tensor: [B, N_q, M].
         """
-        # Not by whether key is the object query: hooks, checkpointing and casts hand on others of the same numbers.
+        # The test is not whether key is the object query: hooks, checkpointing and casts hand on others of the same
+        # numbers.
         cross = key is not None and not (self.causal or "positional" in self._properties)
         key = query if key is None else key
         value = key if value is None else value

@@ -160,7 +160,7 @@ def test_norms_in_one_pass_are_those_in_double(norm):
         torch.testing.assert_close(ours.double(), exact, rtol=1e-4, atol=1e-4 * exact.abs().max().item())
 
 
-# How q, k and v may lie in memory.
+# The ways in which q, k and v may lie in memory.
 LAYOUTS = {
     "one": lambda x, n: x(1, H, n, D),
     "two": lambda x, n: x(2, H, n, D),

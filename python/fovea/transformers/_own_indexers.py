@@ -12,7 +12,7 @@ from torch import nn
 from ._chosen import choose
 from ._masks import Ranges, added_mask, dense_mask, is_encoded, ranges_mask
 
-# By model_type: the function of the model's file that turns an indexer's queries and keys by their positions.
+# For each model_type, the function of the model's file that turns an indexer's queries and keys by their positions.
 ROTARY = {"deepseek_v32": "apply_rotary_pos_emb", "axk2": "apply_rotary_pos_emb",
           "glm_moe_dsa": "apply_rotary_pos_emb_interleave", "dots3_note_text": "apply_rotary_pos_emb_interleave"}
 # Lines of the forward that is replaced: another version's forward may compute something else.

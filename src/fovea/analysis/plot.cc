@@ -99,7 +99,8 @@ Axis y_axis_of(const PlotPanel& panel) {
   return axis;
 }
 
-// From 0, or the first point if all are far from it. One axis serves all panels, so that they compare.
+// The axis begins at 0, or at the first point if all points are far from 0. One axis serves all panels, so that they
+// compare.
 Axis x_axis_of(const Plot& plot) {
   Axis axis;
   for (const PlotPanel& panel : plot.panels) {

@@ -142,7 +142,7 @@ struct Options::State {
     }
   }
 
-  // Which other choice has an option of this flag; nothing if none has.
+  // The other choice that has an option of this flag; empty if none has.
   std::string other_choice_of(const std::string& flag) const {
     for (const auto& [choice, other] : others) {
       if (find_by_flag(other, flag) != nullptr) return choice;
@@ -254,7 +254,7 @@ void Options::add_fields(const std::vector<FieldView>& fields, const std::string
     CLI::Option* option = nullptr;
     if (field.is_flag()) {
       option = state_->app.add_flag(flags_of(field), *std::get<bool*>(field.value), help_of(field));
-      // Before CLI11 takes 1.5 for true; assign() tells what is wrong, or sets the flag as CLI11 will.
+      // This check runs before CLI11 takes 1.5 for true: assign() refuses the value, or sets the flag as CLI11 will.
       option->check([field](const std::string& value) { return assign(field, {value}), std::string(); });
     } else {
       option = state_->app.add_option(flags_of(field), take, help_of(field));

@@ -5,7 +5,7 @@
 
 namespace fovea {
 
-// With blanks for control characters, which names in a stranger's file may have: line ends, what terminals obey.
+// Replaces control characters by blanks. Names from untrusted files can contain newlines and terminal escapes.
 std::string one_line(std::string text);
 
 // A mistake of the user or of the world (a file, a disk), never of the program.

@@ -42,7 +42,7 @@ void sync_path(const std::filesystem::path& path);
 // XXH3-64 of the bytes, 16 hexadecimal digits.
 std::string checksum(std::string_view bytes);
 
-// How messages name a text input: its path in quotes, or "standard input" for "-".
+// The name of a text input in messages: its path in quotes, or "standard input" for "-".
 std::string input_name(const std::string& path);
 
 // Whether an input's first bytes may be a byte order mark, which is not text, or are data like the others.

@@ -76,7 +76,7 @@ class CheckedSink {
   std::shared_ptr<int> failure_;  // errno of the first failure: Boost's flush loses the exception
 };
 
-// By the name's ending.
+// Chooses the packer by the ending of the name.
 void push_packer(io::filtering_ostream& out, const std::string& path) {
   constexpr std::streamsize kBuffer = 1 << 16;
   if (path.ends_with(".gz")) out.push(io::gzip_compressor(), kBuffer);

@@ -340,7 +340,7 @@ TEST(Lines, UnpackByContentAndKeepOddEnds) {
   }
 }
 
-// More than any buffer holds.
+// The text is longer than any buffer.
 TEST(Lines, UnpackLongText) {
   const TestFolder folder;
   std::string text;

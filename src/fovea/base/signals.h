@@ -11,7 +11,7 @@ inline constexpr std::array kStopSignals = {SIGINT, SIGTERM, SIGHUP, SIGUSR1};
 // process at once, as the shell's user expects. One that whoever started the process ignores, as shells ignore SIGINT
 // for their background jobs and nohup ignores SIGHUP, stays ignored.
 void install_signal_handlers();
-// Which signal asked, 0 if none.
+// The signal that asked to stop, 0 if none.
 int interrupting_signal();
 // Throws Interrupted("... stopped by SIGTERM") if one came.
 void throw_if_interrupted(const char* what);

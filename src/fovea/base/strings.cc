@@ -61,7 +61,8 @@ std::string completion(std::string_view start, std::span<const std::string> know
 
 unsigned byte_at(std::string_view text, size_t at) { return static_cast<unsigned char>(text[at]); }
 
-// By the table of well-formed byte sequences of the Unicode standard (3-7): no overlong forms, no surrogates.
+// The ranges are those of the table of well-formed byte sequences in the Unicode standard (3-7): no overlong forms, no
+// surrogates.
 struct ByteRange {
   unsigned least, most;
 };

@@ -8,8 +8,8 @@
 
 namespace fovea::data {
 
-// How training goes through a text: streams are read on segment after segment, side by side; or the segments come in
-// random order. The names are those of --order.
+// The way in which training goes through a text: streams are read segment after segment, side by side; or the segments
+// come in random order. The names are those of --order.
 enum class SegmentOrder : uint8_t { kStream, kShuffled };
 inline constexpr std::string_view kSegmentOrderNames = "stream|shuffled";
 
@@ -46,7 +46,7 @@ class SegmentBatches {
   int64_t size() const;
   int64_t items(int64_t batch) const;  // sequences
   Segments at(int64_t batch) const;
-  // Which of the batches of its update this one is: batches with the same number read the same streams. From 0.
+  // The number of this batch within its update, from 0: batches with the same number read the same streams.
   int64_t shard(int64_t batch) const;
 
  private:

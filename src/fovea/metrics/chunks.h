@@ -58,7 +58,7 @@ ChunkTouch touch_of(std::span<const Chunk> chunks, size_t place);
 // The letter that a dialect gives a word of a chunk.
 char letter_of_word(const Chunk& chunk, int64_t word, LabelDialect dialect, ChunkTouch touch);
 
-// How a data set writes labels.
+// The notation in which a data set writes labels.
 struct LabelNotation {
   LabelDialect dialect = LabelDialect::kIob2;
   LabelForm form = {};

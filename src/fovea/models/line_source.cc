@@ -17,8 +17,8 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr size_t kReadAhead = 16 << 20;  // bytes
-// Without a line for so long: the writer waits for its answer. Who writes more slowly than that loses nothing: lines
-// that come while others are translated make up the next window.
+// After such a pause without a line, the writer is taken to wait for its answer. A writer that is slower than that
+// loses nothing: lines that come while others are translated make up the next window.
 constexpr auto kPause = 10ms;
 constexpr auto kSignalCheck = 100ms;
 

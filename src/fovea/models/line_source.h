@@ -19,8 +19,8 @@ class LineSource {
   LineSource(const LineSource&) = delete;
   LineSource& operator=(const LineSource&) = delete;
 
-  // At most `limit` lines, fewer where they are long; none at the end. Throws what reading throws, and Interrupted at a
-  // signal (signals.h).
+  // Returns at most `limit` lines, fewer if they are long; none at the end. Throws the exceptions of reading, and
+  // Interrupted at a signal (signals.h).
   std::vector<std::string> next(size_t limit);
 
  private:

@@ -13,7 +13,7 @@ namespace fovea::models {
 nn::Checkpoint open_checkpoint(const std::filesystem::path& model, const std::vector<std::string>& tasks,
                                std::string_view option = "--model");
 
-// That check alone.
+// Throws the Error of open_checkpoint() if `task` is not among `wanted`.
 void require_task(const std::filesystem::path& model, const std::string& task, const std::vector<std::string>& wanted,
                   std::string_view option = "--model");
 

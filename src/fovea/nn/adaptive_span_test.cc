@@ -43,8 +43,8 @@ SpanValues values_of(const SpanCase& c, uint64_t seed) {
           torch::tensor(c.shares, at::kDouble)};
 }
 
-// By the definition alone, in loops over tokens, heads and distances: section 5 of the mechanisms. `cold`: tokens
-// before the first have zeros as keys and values.
+// Computes from the definition alone, in loops over tokens, heads and distances: section 5 of the mechanisms. `cold`:
+// tokens before the first have zeros as keys and values.
 at::Tensor by_definition(const SpanCase& c, const SpanValues& x, bool cold = false) {
   at::Tensor out = torch::zeros_like(x.q);
   const double scale = 1 / std::sqrt(static_cast<double>(c.head_dim));

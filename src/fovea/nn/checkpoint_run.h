@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-// Which checkpoints a run has: their folders and links (checkpoint.h says where they lie), not what is in them.
+// The checkpoints of a run: their folders and links (checkpoint.h says where they lie), not their contents.
 namespace fovea::nn {
 
 // Whether the folder is one checkpoint, by its files' names. `option` is the flag that named it, here and below.

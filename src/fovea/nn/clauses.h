@@ -16,7 +16,7 @@ namespace fovea::nn {
 
 // The beginnings of the clauses of a packed batch, for clause attention.
 struct Clauses {
-  // By level, from 1: [C + 1] int64 on the CPU, the ends of sentences among them. A level above the last is the last.
+  // For each level, from 1: [C + 1] int64 on the CPU, with the ends of sentences. A level above the last is the last.
   std::vector<at::Tensor> offsets;
   const at::Tensor& of_level(int64_t level) const;
 };

@@ -12,7 +12,7 @@ struct ParameterRule {
   double low = -kNoLimit, high = kNoLimit;  // clamped to [low, high] after each update
 };
 
-// By the parameter's name in named_parameters(); parameters without a rule may be left out.
+// Rules by the parameters' names in named_parameters(); parameters without a rule may be left out.
 using ParameterRules = std::map<std::string, ParameterRule>;
 
 }  // namespace fovea::nn

@@ -148,7 +148,7 @@ TEST(RoutingModule, PassesOfAnUpdateAddUpAndMoveTheCentroidsOnce) {
   }
   const at::Tensor counts = buffers_of(*model).at("layers.1.self_attention.routing.counts");
   sums.apply();
-  // From 1 for each of three clusters: 46 tokens in all, once.
+  // The counts start at 1 for each of three clusters; the 46 tokens in all were added once.
   EXPECT_LT((counts.sum(1) - (0.999 * 3 + 0.001 * 46)).abs().max().item<double>(), 1e-5);
 }
 

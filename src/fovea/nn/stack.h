@@ -95,7 +95,7 @@ struct OtherSide {
   at::Tensor encoded, offsets;
 };
 
-// How layer i computes its blocks: over whole sequences, or for some more tokens over caches.
+// The blocks of layer i: over whole sequences, or for some more tokens over caches.
 struct StackBlocks {
   std::function<at::Tensor(size_t layer, const at::Tensor&x)> self_attention, cross_attention, feed_forward;
 };

@@ -41,7 +41,7 @@ class StepCache {
     at::Tensor begins, lengths;        // [R]
     std::optional<at::Tensor> tokens;  // shared
   };
-  // Without the first first[r] tokens of row r.
+  // The places of each row r without its first first[r] tokens.
   Keys key_places(std::span<const int64_t> first) const;
 
  private:

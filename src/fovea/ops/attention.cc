@@ -69,7 +69,7 @@ void check_read(const AttentionLayer& layer, const std::string& spec, const Atte
   }
 }
 
-// How many heads of q share each head of k and v. The result is for a call that begins with head 0.
+// The number of heads of q that share each head of k and v. The result is for a call that begins with head 0.
 kernels::KeySharing key_sharing(const at::Tensor& q, const at::Tensor& k, const AttentionOptions& options) {
   if (!options.enable_gqa || q.is_nested() || k.is_nested() || q.dim() < 3 || k.dim() != q.dim()) return {};
   const int64_t heads = q.sym_size(1).guard_int(__FILE__, __LINE__);

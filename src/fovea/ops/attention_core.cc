@@ -129,7 +129,7 @@ std::pair<at::Tensor, at::Tensor> saved_buffers(const AttentionProblem& problem,
   return {buffer(size.floats, at::kFloat), buffer(size.ints, at::kInt)};
 }
 
-// None: the reference's.
+// The kernels that take the call; none if it is the reference's.
 std::optional<kernels::Division> division_of(const TokenCall& call) {
   const at::ScalarType type = call.q.scalar_type();
   // Every kernel refuses float64, aloud where FOVEA_KERNEL names it; of the other types none is DType's.

@@ -91,7 +91,8 @@ class ListSorter {
   }
 
  private:
-  // By a bit for each unit where the words to look through are few beside the entries. False where one comes twice.
+  // Sorts the entries, with a bit for each unit if few words are to be looked through. Returns false if an entry comes
+  // twice.
   bool order(std::span<int32_t> entries, int64_t units) {
     const auto words = static_cast<size_t>((units + 63) / 64);
     if (words > 16 * entries.size()) {

@@ -30,7 +30,7 @@ at::Tensor kernel_rows(const at::Tensor& x) {
   return missing == 0 ? wide.contiguous() : at::constant_pad_nd(wide, {0, missing}).contiguous();
 }
 
-// As kernel rows come back: without the padding, of the type of `like`.
+// The form in which kernel rows are returned: without the padding, in the type of `like`.
 at::Tensor without_padding(const at::Tensor& rows, const at::Tensor& like) {
   return rows.narrow(-1, 0, like.size(-1)).to(like.scalar_type()).contiguous();
 }

@@ -69,23 +69,23 @@ struct RoutedGroup {
   int64_t first_head = 0;
 };
 
-// As call_forward(), with the spec of `group`; `arguments` tell of neither spec nor scale. Throws an Error for keys in
-// caches, and where keys are queries but not as many, unless the inputs have those of memory.
+// Like call_forward(), with the spec of `group`; `arguments` tell of neither spec nor scale. Throws an Error for keys
+// in caches, and if keys are queries but not as many, unless the inputs have those of memory.
 at::Tensor routed_attention(const CoreTensors& x, const CoreArguments& arguments, const RoutedGroup& group);
-// As core_weights(): what each query gives to each key, averaged over its clusters as the outputs are.
+// Like core_weights(): the weight of each key for each query, averaged over its clusters like the outputs.
 at::Tensor routed_weights(const CoreTensors& x, const CoreArguments& arguments, const RoutedGroup& group);
 
 // The parts of it, for steps over caches.
 // x [T, H, D] normalised: mean 0 and variance 1 over D.
 at::Tensor routing_vectors(const at::Tensor& x);
-// Their products with the centroids, [H, T, c] on the CPU, float32, or float64 where x is.
+// The products of the vectors with the centroids, [H, T, c] on the CPU, float32, or float64 if x is.
 at::Tensor cluster_scores(const at::Tensor& vectors, const at::Tensor& centroids);
 // The members that `route` gives the clusters; `streams` as member_streams() gives them. `nearest`, unless null, gets
 // the nearest cluster of each token, [H, T], where there are centroids.
 kernels::MemberLists members_of(const at::Tensor& vectors, std::span<const kernels::TokenRange> ranges,
                                 const RoutedGroup& group, const std::vector<uint64_t>& streams,
                                 std::vector<int32_t>* nearest = nullptr);
-// How outputs of several clusters become one: each token of routed(c,w,causal) is in one cluster.
+// The scale by which outputs of several clusters become one; each token of routed(c,w,causal) is in one cluster.
 RowScale row_scale_of(const Routed& route);
 // The mechanism within a cluster, without a route and a norm.
 AttentionSpec spec_within_cluster(const AttentionSpec& spec, AttentionKind kind, const RoutingInputs& inputs);

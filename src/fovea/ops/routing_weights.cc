@@ -58,7 +58,7 @@ RoutedRows weight_lists(const RoutedBatch& batch, const CoreTensors& rows, const
     const auto at = static_cast<size_t>(l), head = static_cast<size_t>(l / (count * clusters));
     out.lists[head] += offsets[at + 1] > offsets[at] ? 1 : 0, out.members[head] += offsets[at + 1] - offsets[at];
   }
-  // How much each member counts for its token's output.
+  // The share of each member in its token's output.
   const at::Tensor shares =
       gather_rows(at::ones({tokens, heads, 1}, at::kDouble), batch.queries->members, row_scale_of(*group.spec.route))
           .contiguous();

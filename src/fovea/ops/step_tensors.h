@@ -12,7 +12,7 @@
 #include "fovea/kernels/step/norm.h"
 #include "fovea/ops/step.h"
 
-// Between tensors and the kernels of kernels/step: which of them those take, and their pointers.
+// The way between tensors and the kernels of kernels/step: which tensors the kernels take, and their pointers.
 namespace fovea::ops {
 
 inline at::Tensor tensor_or_none(const std::optional<at::Tensor>& tensor) { return tensor ? *tensor : at::Tensor(); }

@@ -13,7 +13,7 @@
 // the limit by multiples of 64. Keys behind the reach are no candidates.
 namespace fovea {
 
-// How many keys before a query a head with this z reaches, at most span.limit.
+// The number of keys before a query that a head with this z reaches, at most span.limit.
 int64_t reach_of(const AdaptiveSpan& span, double z);
 
 // The spans of a layer's heads; nothing for a head without one. `spec` has its heads resolved.

@@ -10,7 +10,7 @@
 #include "fovea/spec/run_options.h"
 #include "fovea/spec/stack_config.h"
 
-// Which mechanism each attention of a model uses. A family of models (model_config.h, decoder_config.h,
+// The choice of a mechanism for each attention of a model. A family of models (model_config.h, decoder_config.h,
 // encoder_config.h) says which sorts of attention it has; the rules for its options are here.
 namespace fovea {
 
@@ -81,8 +81,8 @@ AttentionKind kind_of(Sublayer sublayer);
 // Whether some mechanism of the encoder is within clauses.
 bool uses_clauses(const AttentionTexts& texts);
 
-// Some self-attention of a decoder chooses the members of its clusters in the whole text, so that a full pass knows
-// more than generation does (docs/attention.md).
+// Whether some self-attention of a decoder chooses the members of its clusters in the whole text, so that a full pass
+// knows more than generation does (docs/attention.md).
 bool routes_whole_segments(const AttentionTexts& texts);
 
 // Adds what is wrong with the mechanisms.

@@ -101,7 +101,7 @@ struct Block {
   static constexpr bool kPositional = true, kDraws = false;
   static constexpr bool kFromStart = true;
   static constexpr auto fields() { return std::tuple(PatternField<Block>{"b", &Block::b, 1}); }
-  // With more queries than keys the first positions are negative: blocks of their own, without keys.
+  // If there are more queries than keys, the first positions are negative: blocks of their own, without keys.
   bool contains(const Row& row, int64_t key) const { return row.query >= 0 && key / b == row.query / b; }
   void spans(const Row& row, auto&& emit) const {
     const int64_t begin = row.query / b * b;

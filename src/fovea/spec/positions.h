@@ -7,8 +7,8 @@
 #include <variant>
 #include <vector>
 
-// How a model knows where a token stands: one struct for each scheme, and one list. The parser, the help and the
-// models follow from the list.
+// The ways in which a model knows where a token stands: one struct for each scheme, and one list. The parser, the help
+// and the models follow from the list.
 namespace fovea {
 
 // The place where a scheme acts. A model adds at most one table to its embeddings; any schemes that turn q and k, or

@@ -4,8 +4,8 @@
 #include <type_traits>
 #include <variant>
 
-// How the scores s of a query's candidates become weights: one struct each, and one list.
-// Parser, printer, help and tests follow from the list. kPointwise: a weight is a function of its own score alone.
+// The ways in which the scores s of a query's candidates become weights: one struct each, and one list. Parser,
+// printer, help and tests follow from the list. kPointwise: a weight is a function of its own score alone.
 namespace fovea {
 
 // A real argument in [min, max] (a keyword may stand in its place: it sets `chosen`).

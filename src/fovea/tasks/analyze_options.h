@@ -52,7 +52,7 @@ inline constexpr uint8_t operator|(uint8_t a, AnalysisMode b) {
   return static_cast<uint8_t>(a | static_cast<uint8_t>(b));
 }
 
-// How help and messages call the modes, in the order of their bits.
+// The names of the modes in help and messages, in the order of their bits.
 inline constexpr std::array<std::string_view, 5> kAnalysisModeNames = {"the picture of --source", "figures", "--sweep",
                                                                        "--cost", "--cost with --train-sets"};
 

@@ -216,7 +216,7 @@ class UnitRows {
     }
   }
 
-  // Which keys softmax's underflow took is known if nothing was selected.
+  // The keys that softmax's underflow took are known if nothing was selected.
   void mark_lost(const Row& row, std::span<const float> weights, int64_t head) {
     const AttentionSpec& spec = *heads_[size(head)];
     if (spec.select || analysis::lost_keys(row, weights, spec) == 0) return;

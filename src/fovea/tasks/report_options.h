@@ -66,7 +66,7 @@ inline std::string compared_name(const ReportFields& fields, const std::string& 
   return fields.compare.empty() ? cat(model, " with ", fields.compare_attention) : fields.compare;
 }
 
-// How messages name line `line` of the text.
+// The name of line `line` of the text in messages.
 inline std::string report_place(const ReportFields& fields, int64_t line) {
   if (!fields.source.empty()) return "--source";
   return cat(fields.input.empty() ? "--train-sets" : "--input", ", line ", thousands(line));

@@ -14,7 +14,7 @@
 #include "fovea/nn/clause_attention.h"
 #include "fovea/spec/attention_config.h"
 
-// From passes of models to reports, for any task.
+// Turns passes of models into reports, for any task.
 namespace fovea::tasks {
 
 // While it lives, adds every attention of this thread's passes, over one sentence each, to the pass that `report` is

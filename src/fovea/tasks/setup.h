@@ -16,7 +16,7 @@
 #include "fovea/train/measure.h"
 #include "fovea/train/task.h"
 
-// How the program meets a task: its options as values, and what its commands do.
+// The interface between the program and a task: its options as values, and the functions of its commands.
 namespace fovea::tasks {
 
 using InputFiles = std::vector<std::vector<std::string>>;

@@ -89,7 +89,7 @@ TEST_F(ReadersTest, PoEscapesAreNoHalvesOfCharacters) {
               HasSubstr("b.po': got the character set 'x-klingon'; expected a known one"));
 }
 
-// As msgcat writes it: an escape right behind the shift back to ASCII.
+// msgcat writes an escape right behind the shift back to ASCII.
 TEST_F(ReadersTest, PoEscapesFollowShiftsOfIso2022) {
   const std::string path = file("a.po",
                                 "msgid \"\"\nmsgstr \"Content-Type: text/plain; charset=ISO-2022-JP\\n\"\n\n"

@@ -83,7 +83,7 @@ class SentenceLines {
 // with blanks between them.
 class SentenceColumns {
  public:
-  // Without a column of tags if tag_column is 0.
+  // If tag_column is 0, there is no column of tags.
   SentenceColumns(const ClauseOptions& options, const ClauseDictionary& dictionary, LineReader& input)
       : word_(static_cast<size_t>(options.word_column)),
         tag_(static_cast<size_t>(options.tag_column)),

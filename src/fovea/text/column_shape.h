@@ -8,7 +8,7 @@
 
 namespace fovea::text {
 
-// How the lines of words of a sentence in columns are made.
+// The shape of the lines of words of a sentence in columns.
 class ColumnShape {
  public:
   void add(std::string_view line, std::span<const std::string> columns);

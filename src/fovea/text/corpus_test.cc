@@ -175,7 +175,7 @@ TEST_F(CorpusTest, CataloguesAreSplitByThemselvesAndAlignedFilesAreNot) {
   EXPECT_THAT(lines("out/train.de"), ElementsAre("Eins hier. Zwei hier."));
 }
 
-// Their marks and tags are their subject.
+// The subject of the help pages is marks and tags.
 TEST_F(CorpusTest, HelpPagesAreSplitAndKeepWhatLooksLikeMarkup) {
   file("en-US/text/p.html", "<p id=\"par_1\">Press ~F here. Type &lt;b&gt; now.</p>");
   file("de/text/p.html", "<p id=\"par_1\">Hier F drücken. Jetzt &lt;b&gt; tippen.</p>");

@@ -11,8 +11,8 @@
 
 namespace fovea::text {
 
-// How an encoder-only model reads text: BERT's pieces, [CLS] before a sequence and [SEP] behind it, or a SentencePiece
-// model, </s> behind it.
+// The text side of an encoder-only model: BERT's pieces, [CLS] before a sequence and [SEP] behind it, or a
+// SentencePiece model, </s> behind it.
 class EncoderVocab {
  public:
   // Loads the value of an option: the path of a SentencePiece model or of a vocab.txt, told apart by the contents, or

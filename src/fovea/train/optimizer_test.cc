@@ -275,7 +275,7 @@ TEST(Optimizer, ClipsEachParameterByItself) {
   EXPECT_GT(left, 20);
 }
 
-// As in the code of Sukhbaatar et al. (2019): the sums take the gradient as it is.
+// Like in the code of Sukhbaatar et al. (2019), the sums take the gradient as it is.
 TEST(Optimizer, AdagradsClipScalesTheStep) {
   constexpr double kLimit = 2.4;
   TrainConfig config = config_of("adagrad");

@@ -5,7 +5,7 @@
 
 namespace fovea::train {
 
-// How far a run has come, for the schedules that end with it.
+// The progress of a run, for the schedules that end with it.
 struct RunShare {
   double epochs = 0;   // of --after-epochs, 0 to 1; 0 without the limit
   double seconds = 0;  // of --stop-after-seconds

@@ -137,7 +137,7 @@ Trainer::Progress Trainer::progress() const {
   return nearest;
 }
 
-// Between display lines on a terminal; elsewhere those lines are enough.
+// Shows progress between display lines on a terminal; elsewhere those lines are enough.
 void Trainer::show_progress(log::Progress& bar) const {
   if (isatty(STDERR_FILENO) == 0) return;
   const Progress now = this->progress();
@@ -264,7 +264,8 @@ std::string Trainer::reason_to_stop() const {
 void Trainer::finish(const std::string& reason) {
   if (window_.weight > 0) display();
   if (saved_ != state_.updates) save();
-  // Again after a last save that was killed before it came to these: every run ends with the same links and folders.
+  // Both are repeated, because a last save may have been killed before them: every run ends with the same links and
+  // folders.
   link_best();
   nn::prune_checkpoints(folder_->path(), {.keep = config_.keep_last, .every = config_.save_freq});
   // A validation out of turn is for the log and for `best`, not for the state: were it stored, a run that goes on from

@@ -46,14 +46,14 @@ class Trainer {
   void skip(const UpdateResult& result);
   void display();
 
-  // How far the run has come by the limit that it is nearest to, and that limit: updates, epochs or seconds. Without a
+  // The progress of the run by the limit that it is nearest to, and that limit: updates, epochs or seconds. Without a
   // limit, the number of updates and 0.
   struct Progress {
     double done = 0, limit = 0;
   };
   Progress progress() const;
 
-  // Between updates.
+  // The steps between updates.
   bool validates() const { return !valid_fingerprint_.empty(); }
   void show_progress(log::Progress& bar) const;
   bool validation_due() const;

@@ -40,7 +40,7 @@ class Updater {
   void store(nn::Checkpoint& checkpoint) const;
   // Throws an Error that begins with `origin` if names or shapes differ.
   void restore(const nn::Checkpoint& checkpoint, const std::string& origin);
-  // From weights alone, as at the beginning of a run. With kPart, tensors that `weights` lacks keep their values.
+  // Restores weights alone, as at the beginning of a run. With kPart, tensors that `weights` lacks keep their values.
   enum class Coverage : uint8_t { kAll, kPart };
   void restore_weights(const nn::NamedTensors& weights, const std::string& origin, Coverage coverage);
 

@@ -6,8 +6,8 @@
 
 namespace fovea::kernels {
 
-// How far an indexer's scores (index_topk.h) of the chosen keys are from a target. Rows are float32, `width` long, a
-// multiple of 16, with zeros behind the head's own numbers.
+// The distance of an indexer's scores (index_topk.h) of the chosen keys from a target. Rows are float32, `width` long,
+// a multiple of 16, with zeros behind the head's own numbers.
 struct IndexLoss {
   const float* q = nullptr;        // [batch, queries, heads, width]
   const float* k = nullptr;        // [batch, keys, width]

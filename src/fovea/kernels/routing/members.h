@@ -6,8 +6,8 @@
 #include "fovea/base/executor.h"
 #include "fovea/base/rng.h"
 
-// Which tokens are in which cluster of routed attention, and the way back from members to tokens. A batch has T tokens
-// and H heads; a row is token * H + head. Nothing here depends on the number of threads.
+// The members of each cluster of routed attention, and the way back from members to tokens. A batch has T tokens and H
+// heads; a row is token * H + head. Nothing here depends on the number of threads.
 namespace fovea::kernels {
 
 // The tokens [begin, begin + length) of a batch.
@@ -16,7 +16,7 @@ struct TokenRange {
   bool operator==(const TokenRange&) const = default;
 };
 
-// How near each token is to each centroid: element (head, token, cluster) of [H, T, C].
+// The nearness of each token to each centroid: element (head, token, cluster) of [H, T, C].
 template <class S>
 struct ClusterScores {
   const S* data = nullptr;

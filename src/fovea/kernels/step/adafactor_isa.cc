@@ -164,7 +164,7 @@ class Run {
     }
   }
 
-  // By parameter, over all its matrices.
+  // Finds the rate of each parameter, over all its matrices.
   void find_rates() {
     auto matrix = matrices_.begin();
     for (const AdafactorTensor& tensor : job_.tensors) {

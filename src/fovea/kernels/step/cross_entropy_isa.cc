@@ -32,7 +32,7 @@ constexpr int64_t kTokens = 128;
 constexpr int64_t kGroupColumns = 512;  // of the vocabulary at most: a piece of work; tokens x columns fit L2
 constexpr int64_t kPadding = kLanes;    // floats between rows of logits, so that rows do not share cache sets
 
-// How the vocabulary is divided: by its size alone, so that every sum has one order.
+// The groups of the vocabulary. They depend on its size alone, so that every sum has one order.
 struct Groups {
   explicit Groups(int64_t vocabulary)
       : size(padded_to(pieces_of(vocabulary, padded_to(pieces_of(vocabulary, kGroupColumns), 4)), kTileColumns)),

@@ -134,7 +134,7 @@ TEST(EmbedKernel, SumsEveryWordsTokensAtEveryLevel) {
   });
 }
 
-// More words than one piece of the table holds, and most of them of two tokens that lie far apart.
+// The words fill more than one piece of the table, and most have two tokens that lie far apart.
 TEST(EmbedKernel, SumsTheTokensOfManyWords) {
   constexpr int64_t kWords = 1100, kWidth = 3, kTokens = 2 * kWords;
   std::vector<int64_t> ids;

@@ -72,7 +72,7 @@ def make_case(rng):
     try:
         want = expected(make_metric(sentences), *lines, form)
     except TypeError:
-        # Its bootstrap cannot average chrF's zeros (float) with other scores (numpy.float32).
+        # sacreBLEU's bootstrap cannot average chrF's zeros (float) with other scores (numpy.float32).
         form["confidence"] = False
         want = expected(make_metric(sentences), *lines, form)
     options = options + [[name, str(value).lower()] for name, value in form.items()]

@@ -44,7 +44,7 @@ struct TaggingConfig : EncoderConfig {
 // Throws an Error that names every forbidden combination found, one after the other in one line.
 void validate(const TaggingConfig& config);
 
-// How a trained model writes labels. Errors begin with `origin`.
+// The notation in which a trained model writes labels. Errors begin with `origin`.
 metrics::LabelNotation notation_of(const TaggingConfig& config, const std::string& origin);
 
 // The tokens that the encoder reads at once; 0: no limit.

@@ -80,7 +80,7 @@ class TokenizerSettings {
   bool describes_itself() const {
     return has_tokenizer_json_ && (class_ == "TokenizersBackend" || class_ == "PreTrainedTokenizer");
   }
-  // Without "Fast" at its end; empty if the file names none.
+  // The tokenizer's class without "Fast" at its end; empty if the file names none.
   static std::string class_of(const FolderFile& file) {
     std::string name = text::json_text(file.object, "tokenizer_class", file.path).value_or("");
     if (name.ends_with("Fast")) name.resize(name.size() - 4);

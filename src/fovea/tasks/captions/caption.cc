@@ -59,7 +59,7 @@ int64_t run_caption(const CaptionCommand& config) {
   Captioner captioner(loaded.model, loaded.vocab, captioner_options(config));
   LineWriter output(config.output);
   const auto start = std::chrono::steady_clock::now();
-  // Between captions on a terminal it would be in their way.
+  // The progress bar would be in the way of captions on a terminal.
   const bool shows = config.output != "-" || isatty(STDOUT_FILENO) == 0;
   log::Progress progress("captioning, images", inputs.size());
   std::vector<int64_t> images(static_cast<size_t>(inputs.size()));

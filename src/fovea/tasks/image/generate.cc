@@ -135,7 +135,7 @@ int64_t run_generate(const GenerateOptions& options) {
   const int64_t total = std::ssize(beginnings.prompts) * options.count;
   const int64_t length = shape.values() + 1 - std::ssize(beginnings.prompts.front());  // values that an image lacks
   require_other_pictures(options, files, total);
-  // Before the work, which may take hours.
+  // Checks the grid before the work, which may take hours.
   if (!files.is_folder()) grid_shape(shape, plan_of_picture(total, std::ssize(beginnings.originals)));
   const models::Sampler sampler = sampler_of(options, loaded, length);
   log::Progress progress("generating, values", static_cast<double>(total * length));

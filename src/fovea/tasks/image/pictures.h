@@ -9,7 +9,7 @@
 
 namespace fovea::image {
 
-// How the tiles of a picture lie: `count` of them, `columns` in each row.
+// The layout of a picture's tiles: `count` of them, `columns` in each row.
 struct GridPlan {
   int64_t count = 1, columns = 1;
 };

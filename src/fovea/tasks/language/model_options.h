@@ -13,7 +13,7 @@ struct LanguageModelOptions : TrainedModelOptions {
   bool same_length = false;
 };
 
-// Its fields. --precision is of matrix products and activations.
+// The fields of LanguageModelOptions. --precision is that of matrix products and activations.
 template <class C>
 constexpr auto model_fields(std::string_view precisions) {
   return std::tuple_cat(

@@ -26,7 +26,7 @@ bool labels_signals(const LabelSet& labels) {
          std::ranges::any_of(names, is_signal_label);
 }
 
-// How a tagger works and where its errors come from.
+// The use of a tagger: how it works and where its errors come from.
 struct Use {
   std::string_view option;
   int64_t batch_tokens;

@@ -84,7 +84,7 @@ class TagWriter {
   std::vector<std::string> open_, open_tags_;  // words of a sentence that may go on, and their tags
 };
 
-// How lines of columns are read.
+// The reading of lines in columns.
 struct TagColumns {
   std::string mark_label;  // of a line that begins a document
   int64_t tags = 0;        // column of the part-of-speech tags; 0: none

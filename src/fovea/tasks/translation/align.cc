@@ -159,7 +159,7 @@ int64_t compare_with_gold(const AlignOptions& options) {
 int64_t write_links(const AlignOptions& options) {
   BothWays aligner(options);
   LinkWriter output(options.output, options.json);
-  // Beside links on a terminal it would be in their way.
+  // The progress bar would be in the way of links on a terminal.
   const bool shows = options.output != "-" || isatty(STDOUT_FILENO) == 0;
   const int64_t pairs = each_window(options, shows, [&](const std::vector<TextPair>& window) {
     for (const Links& links : aligner.align(window)) output.write(links);

@@ -23,7 +23,7 @@ using SeeCrossAttention = std::function<void(size_t index, const at::Tensor& wei
 void see_cross_attention(nn::Transformer& model, std::span<const SentencePair> pairs, const BatchLimits& limits,
                          const char* what, const SeeCrossAttention& see);
 
-// Which weights make links, and how.
+// The weights that make links, and how they do.
 struct LinkChoice {
   int64_t layer = 0, head = 0;  // from 1; 0: the mean
   bool shifted = false;         // read target token t from the step whose input it is

@@ -61,7 +61,7 @@ int64_t run_translate(const DecodeConfig& config) {
   const auto start = std::chrono::steady_clock::now();
   const auto window_size = static_cast<size_t>(config.maxi_batch * config.mini_batch);
   int64_t line = 0;
-  // Beside translations on a terminal it would be in their way.
+  // The progress bar would be in the way of translations on a terminal.
   const bool shows = config.output != "-" || isatty(STDOUT_FILENO) == 0;
   log::Progress progress("translating, lines", 0);
   for (;;) {

@@ -7,7 +7,7 @@
 #include "fovea/models/beam.h"
 #include "fovea/search/beam.h"
 
-// From the tokens of a batch to the hypotheses of the search.
+// The way from the tokens of a batch to the hypotheses of the search.
 namespace fovea::translation {
 
 using models::BatchLimits;

@@ -35,7 +35,7 @@ struct Encoded {
 };
 Encoded encode_line(const text::Vocab& vocab, const std::string& line, int64_t max_length);
 
-// How many tokens of a line are read.
+// The number of tokens of a line that are read.
 struct LineLimit {
   int64_t tokens = 0;
   std::string_view set_by;  // an option, or the model

@@ -60,7 +60,7 @@ std::vector<DenseTask> forward_tasks(const AttentionProblem& problem) {
   return tasks;
 }
 
-// How many of the `heads` heads that share keys read them in one chain: a divisor, the greatest that leaves
+// The number of the `heads` heads sharing keys that read them in one chain: a divisor, the greatest that leaves
 // kLeastChains chains of the sequence.
 int64_t links_of(const AttentionProblem& problem, int64_t heads, int64_t parts) {
   int64_t links = heads;
@@ -100,7 +100,7 @@ bool is_first_of_key_head(const AttentionProblem& problem, const DenseTask& task
 
 bool always(int64_t, int64_t) { return true; }
 
-// Which heads go by tiles, or else by pairs of bfloat16.
+// The heads that go by tiles, and the others that go by pairs of bfloat16.
 struct DenseProducts {
   TiledHeads tiled;
   Bf16Products bf16;

@@ -25,7 +25,7 @@ struct DenseView : SequenceView {
     stats = dense_stats(problem);
   }
 
-  // How many keys query i of the sequence sees: the first ones.
+  // The number of keys that query i of the sequence sees: the first ones.
   int64_t seen(int64_t i) const { return std::max<int64_t>(row_of(problem, sequence, i).limit(), 0); }
   // The number of the block's columns that its row r sees.
   int64_t seen_of(const DenseBlock& block, int64_t r) const {
@@ -81,7 +81,7 @@ inline F exp_below(F s, F top) {
   p = fma(p, t, set(1.0F));
   return select(less(below, set(-69.0F)), set(0), p * as_float((I)((U)as_int(shifted) << 23)));
 }
-// As narrow as tiles take weights, so that these sum to 1.
+// Weights are as narrow as tiles take them, so that these sum to 1.
 inline F weight_of(F e) { return narrowed(e); }
 #else
 // Sums over keys may begin with the smallest weights, as scores that fall with the distance have them.

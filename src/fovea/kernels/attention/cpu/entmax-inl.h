@@ -201,7 +201,7 @@ inline float entmax_greatest(const EntmaxPower& power, const EntmaxScores& row) 
     const float near = tolerance * p, excess = at.weights - 1;
     // The sum grows at least as fast as P.
     if (high - low <= near || (excess >= 0 && excess <= near)) break;
-    // From below a bit further: there `high` closes in as well.
+    // From below, the step goes a bit further: there `high` closes in as well.
     float next = p - excess / (at.slopes * std::pow(p, power.slope - 1)) + (excess < 0 ? near : 0);
     // Every third time in the middle: Newton's steps may come near from one side alone.
     if (round % 3 == 2 || !(next > low && next < high)) next = low + (high - low) / 2;

@@ -31,8 +31,8 @@ struct SharedTermSums {
   OffsetRange by_head_range, rows_range;
 };
 
-// How many of the product's offsets from `first` on, of `count`, have a place in a task's sums: a block of scores also
-// meets offsets of pairs behind the causal limit, whose gradients are zero, and the next task's sums lie there.
+// The number of the product's offsets, of `count` from `first` on, with a place in a task's sums. A block of scores
+// also meets offsets behind the causal limit, whose gradients are zero, and the next task's sums lie there.
 inline int64_t summed_offsets(const SharedTermSums& sums, int64_t first, int64_t count) {
   return std::min(count, sums.rows_range.first + sums.rows_range.count - first);
 }

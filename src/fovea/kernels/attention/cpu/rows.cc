@@ -121,8 +121,8 @@ void bound_chain(const CandidateTables& tables, std::span<RowsTask> chain) {
   for (RowsTask& task : chain) task.keys_begin = keys.begin, task.keys_end = keys.end;
 }
 
-// How many parts a head's pairs are split into where `heads` query heads share its keys. Terms by offset have sums for
-// each task, which more parts would multiply.
+// The number of parts into which a head's pairs are split if `heads` query heads share its keys. Terms by offset have
+// sums for each task, which more parts would multiply.
 int64_t parts_of_head(const AttentionProblem& problem, const Candidates& table, int64_t heads) {
   const int64_t parts = parts_of(table.pairs);
   if (problem.offsets.any()) return parts;

@@ -151,7 +151,7 @@ class RowTerms {
     }
   }
 
-  // From the gradients of a chunk's scores.
+  // Adds the gradients of the terms from the gradients of a chunk's scores.
   void grade(const RowChunk& chunk, const OffsetGradients& to, const SharedTermSums& shared, const float* grads,
              int64_t stride) {
     for (int64_t r = 0; r < chunk.rows; ++r) {

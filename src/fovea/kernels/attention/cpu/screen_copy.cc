@@ -7,7 +7,7 @@
 namespace fovea::kernels {
 namespace {
 
-// Enough keys for the tasks of a group to keep many threads busy.
+// This number of tokens gives a group enough tasks to keep many threads busy.
 constexpr int64_t kGroupTokens = 32768;
 // The floats of a head whose pages a core's TLB can hold while four arrays are in use; a larger head is better copied
 // to a workspace, which has huge pages.

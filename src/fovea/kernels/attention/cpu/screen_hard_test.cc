@@ -45,7 +45,7 @@ const std::vector<Hard>& hard_kinds() {
       {"tiny", -100, -3, any},
       {"denormal", -140, 0, any},
       {"too small for a product", -100, -100, any},
-      // Its block is the first: the others' keys are nothing beside it.
+      // The block of this key is the first: the other keys are nothing beside it.
       {"one far below", 0, -93,
        [](Rng& rng, int64_t row, int64_t i) {
          return row != 1 ? small_integer(rng) : i == 0 ? -std::ldexp(1.0, 126) : 0;

@@ -30,7 +30,7 @@ struct TiledProduct {
   bool add = false;
 };
 
-// Which factor comes in two numbers.
+// The factor that comes in two numbers.
 enum class Split : uint8_t { kNone, kLeft, kRight };
 
 // Distances of a product in bytes, in registers: what tiles write might be any object in memory to the compiler.

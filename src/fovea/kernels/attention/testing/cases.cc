@@ -184,7 +184,7 @@ std::vector<Case> all_cases(const Suite& suite) {
     share_keys(number, c.problem);
     if (suite.kernel->refuses(c.problem).empty()) out.push_back(std::move(c));
   }
-  // With pairs that come with the call, by themselves and with terms.
+  // Cases with pairs that come with the call, by themselves and with terms.
   for (size_t i = 0; i < specs.size(); ++i) {
     if (i % 2 == 0 && !specs[i].pairs.is_full()) continue;
     const auto kind = static_cast<AttentionKind>(i % 3);

@@ -24,7 +24,7 @@ std::vector<Case> every_nth(const std::vector<Case>& cases, size_t every, size_t
 // Returns the part of the cases that the suite asks for.
 std::vector<Case> part_of(const Suite& suite, const std::vector<Case>& cases);
 
-// How numbers are drawn.
+// The way in which numbers are drawn.
 struct Draw {
   double q = 1, k = 1, v = 1;  // standard deviations
   bool coarse = false;         // few bits: scores exact in float, many of them equal

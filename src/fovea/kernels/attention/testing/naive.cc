@@ -28,7 +28,7 @@ Floats softmax(const Floats& s) {
   return p;
 }
 
-// By bisection, whatever alpha.
+// Finds the root by bisection, for any alpha.
 Floats entmax(const Floats& s, float alpha) {
   const float top = *std::max_element(s.begin(), s.end()), power = 1 / (alpha - 1);
   float low = -1, high = 0;

@@ -235,7 +235,7 @@ std::vector<int64_t> selected(const OracleInput& in, int64_t query, const double
   for (int64_t key = 0; key < in.num_keys; ++key) {
     if (!oracle_candidate(in, row, query, key)) continue;
     const bool keep = !select || (select->keep && contains(*select->keep, row, key));
-    // Nothing is better or worse than a NaN: the row is NaN whatever is taken.
+    // No score is better or worse than a NaN, so the row is NaN whatever is selected.
     if (std::isnan(scores[key])) has_nan = true;
     (keep ? kept : others).push_back(key);
   }

@@ -165,7 +165,7 @@ int64_t sweep_mechanisms(const AnalyzeOptions& options) {
     const LoadedModel loaded = load_model(with_mechanism(options, entry));
     const data::TokenText text = read_text(options, loaded);
     const int64_t trained = loaded.config.segment_length, memory = loaded.config.memory_length;
-    // As `score` cuts a text without options.
+    // The text is cut as `score` cuts it without options.
     const int64_t context = options.segment > 0 ? options.segment : trained;
     const int64_t stride = memory > 0 ? context : std::max<int64_t>(1, context - trained / 2);
     const ScoreText scorer(loaded.model,

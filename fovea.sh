@@ -105,7 +105,7 @@ tell_skips() {
 # own. fovea sets this itself; the test programs and PyTorch need it from outside.
 shorten_spins() { [ -n "${GOMP_SPINCOUNT+set}${OMP_WAIT_POLICY+set}" ] || export GOMP_SPINCOUNT=5000; }
 
-# Everything but what takes minutes and serves packagers (the label slow); with --all that too; or what CTest's options
+# Everything but what takes minutes and serves developers and packagers alone (the label slow); with --all that too; or what CTest's options
 # name.
 run_tests() {
   local chosen=("$@")
@@ -122,7 +122,7 @@ run_tests() {
   # Most tests use one thread. Options of the caller come later and win.
   ctest --preset release --parallel "$(nproc)" "${chosen[@]}" || failed=1
   tell_skips "$log"
-  [ $# -gt 0 ] || say "left out: the tests of packages in empty environments; ./fovea.sh test --all runs them too"
+  [ $# -gt 0 ] || say "left out: tests of headers and of packages in empty environments; ./fovea.sh test --all runs them too"
   [ $failed = 0 ] || exit 1
   # Whoever names tests wants those alone.
   case ${1:-} in '' | --all) fuzz_if_possible ;; esac
@@ -227,7 +227,7 @@ Usage: ./fovea.sh VERB
   demo [LANGUAGE] [TRAIN OPTIONS]  install what is missing, build, train English to LANGUAGE (de), translate, score
   demo language [TRAIN OPTIONS]    the same with a language model: train, measure bits per byte, generate text
   test [--all] [CTEST OPTIONS]     install what is missing, build, run the tests; without options, fuzz briefly too;
-                                   --all: also the tests of packages in empty environments, as CI does
+                                   --all: also tests of headers and of packages in empty environments, as CI does
   build [BUILD OPTIONS]            install what is missing, build a release (options of cmake --build); ./fovea is
                                    the program
   bench [OPTIONS]                  measure against other systems; prints Markdown, writes CSV

@@ -1,7 +1,7 @@
 # fovea_library(NAME [SHARED] [TORCH] [NO_UNITY] [SOURCES ...] [LINK ...] [LINK_PRIVATE ...] [TEST_LINK ...])
 #   A layer's library out of this folder: every *.cc but the tests, main.cc and program.cc, unless SOURCES names them.
-#   Tests, *_test.cc, become one test program NAME_test. TORCH adds libtorch and the precompiled header; NO_UNITY
-#   compiles the files one by one.
+#   Tests, *_test.cc, become one test program NAME_test. TORCH adds libtorch and the precompiled header, and leaves the
+#   sources out that the library fovea_torch_free has; NO_UNITY compiles the files one by one.
 function(fovea_library name)
   cmake_parse_arguments(ARG "SHARED;TORCH;NO_UNITY" "" "SOURCES;LINK;LINK_PRIVATE;TEST_LINK" ${ARGN})
   set(kind STATIC)
@@ -11,6 +11,10 @@ function(fovea_library name)
   if(NOT ARG_SOURCES)
     file(GLOB ARG_SOURCES CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
     list(FILTER ARG_SOURCES EXCLUDE REGEX "_test\\.cc$|/(main|program)\\.cc$")
+  endif()
+  get_property(torch_free GLOBAL PROPERTY fovea_torch_free)
+  if(ARG_TORCH AND torch_free)
+    list(REMOVE_ITEM ARG_SOURCES ${torch_free})
   endif()
   add_library(${name} ${kind} ${ARG_SOURCES})
   target_link_libraries(${name} PUBLIC ${ARG_LINK} PRIVATE ${ARG_LINK_PRIVATE} fovea_flags)

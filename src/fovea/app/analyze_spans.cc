@@ -8,16 +8,13 @@
 
 #include "fovea/base/error.h"
 #include "fovea/base/strings.h"
-#include "fovea/models/open_checkpoint.h"
-#include "fovea/nn/checkpoint.h"
-#include "fovea/nn/checkpoint_files.h"
+#include "fovea/models/trained_model.h"
+#include "fovea/models/translation/loaded_model.h"
 #include "fovea/nn/checkpoint_module.h"
 #include "fovea/spec/adaptive_span.h"
-#include "fovea/spec/decoder_config.h"
 #include "fovea/spec/model_config.h"
 #include "fovea/tasks/image/config.h"
 #include "fovea/tasks/language/config.h"
-#include "fovea/tasks/translation/task.h"
 
 namespace fovea::app {
 namespace {
@@ -26,9 +23,8 @@ namespace {
 using LayerLengths = std::vector<std::optional<double>>;
 
 template <class Config>
-std::vector<LayerLengths> decoder_lengths(const nn::Checkpoint& checkpoint, const std::string& prefix) {
-  const std::string origin = (checkpoint.folder / nn::kConfigFile).string();
-  const auto config = nn::config_of<Config>(checkpoint.identity, origin);
+std::vector<LayerLengths> decoder_lengths(const models::TrainedModel& trained, const std::string& prefix) {
+  const auto config = trained.config<Config>();
   std::vector<LayerLengths> layers;
   for (int64_t layer = 0; layer < config.dec_depth; ++layer) {
     const auto spans = spans_of_heads(attention_of(config, Sublayer::kDecoder, layer));
@@ -38,7 +34,7 @@ std::vector<LayerLengths> decoder_lengths(const nn::Checkpoint& checkpoint, cons
     if (count == 0) continue;
     const std::string name = cat(prefix, "layers.", layer, ".self_attention.span.share");
     const at::Tensor shares =
-        nn::tensor_of(checkpoint.model, name, {count}, checkpoint.folder.string()).to(at::kDouble);
+        nn::tensor_of(trained.checkpoint().model, name, {count}, trained.folder()).to(at::kDouble);
     int64_t own = 0;
     for (size_t head = 0; head < spans.size(); ++head) {
       if (spans[head])
@@ -49,11 +45,12 @@ std::vector<LayerLengths> decoder_lengths(const nn::Checkpoint& checkpoint, cons
 }
 
 std::vector<LayerLengths> lengths_of(const std::string& model) {
-  const nn::Checkpoint checkpoint = models::open_checkpoint(model, {language::kTask, image::kTask, translation::kTask});
-  const std::string& task = checkpoint.identity.task;
-  if (task == language::kTask) return decoder_lengths<language::LanguageConfig>(checkpoint, "");
-  if (task == image::kTask) return decoder_lengths<image::ImageConfig>(checkpoint, "");
-  return decoder_lengths<ModelConfig>(checkpoint, "decoder.");
+  TrainedModelOptions options;
+  options.model = model;
+  const models::TrainedModel trained(options, {language::kTask, image::kTask, translation::kTask});
+  if (trained.task() == language::kTask) return decoder_lengths<language::LanguageConfig>(trained, "");
+  if (trained.task() == image::kTask) return decoder_lengths<image::ImageConfig>(trained, "");
+  return decoder_lengths<EncoderDecoderConfig>(trained, "decoder.");
 }
 
 // The mean of a layer's heads that have a span, or nothing.

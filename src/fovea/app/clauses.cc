@@ -5,9 +5,9 @@
 #include "fovea/app/options.h"
 #include "fovea/base/error.h"
 #include "fovea/base/strings.h"
+#include "fovea/models/clause_tagger.h"
 #include "fovea/spec/logging.h"
 #include "fovea/spec/run_options.h"
-#include "fovea/tasks/tagging/clause_tagger.h"
 #include "fovea/text/clause_command.h"
 
 namespace fovea::app {
@@ -52,8 +52,7 @@ int run_clauses(const std::vector<std::string>& arguments) {
   if (!options.parse(arguments)) return 0;
   configure_log(config, config.inputs());
   require_tagger_for_its_options(config);
-  text::run_clauses(config,
-                    [&] { return tagging::load_clause_tagger(config.tagger, config, config.mini_batch_words); });
+  text::run_clauses(config, [&] { return models::load_clause_tagger(config.tagger, config, config.mini_batch_words); });
   return 0;
 }
 

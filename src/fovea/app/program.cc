@@ -19,7 +19,6 @@
 #include "fovea/base/strings.h"
 #include "fovea/nn/device.h"
 #include "fovea/ops/attention.h"
-#include "fovea/tasks/task_list.h"
 
 namespace fovea::app {
 namespace {
@@ -39,7 +38,6 @@ int run(const std::vector<std::string>& arguments) {
     print_help();
     return kUsageError;
   }
-  tasks::connect_tasks();
   const std::string& name = arguments[0];
   if (name == "--help" || name == "-h" || name == "help") {
     print_help();

@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "fovea/base/strings.h"
-#include "fovea/models/open_checkpoint.h"
+#include "fovea/models/trained_model.h"
 #include "fovea/nn/checkpoint.h"
 
 namespace fovea::app {

@@ -16,33 +16,33 @@ class ModelScorer final : public search::Scorer {
       : model_(model.model), output_(model.output), eos_(eos), what_(what) {
     std::vector<int64_t> rows(static_cast<size_t>(inputs.offsets.numel() - 1));
     std::iota(rows.begin(), rows.end(), 0);
-    state_ = model_->start(inputs.memory, inputs.offsets, rows, model.decoder);
+    state_ = model_->start({inputs.memory, inputs.offsets}, rows, model.decoder);
   }
 
   void step(std::span<const int64_t> parents, std::span<const int64_t> tokens, int64_t n,
             search::Continuations& next) override {
     throw_if_interrupted(what_);
-    if (started_) model_->reorder(*state_, {parents.begin(), parents.end()});
+    if (started_) state_->reorder({parents.begin(), parents.end()});
     started_ = true;
-    const at::Tensor hidden = model_->step(*state_, nn::index_tensor(tokens).to(model_->output_weight().device()));
+    const at::Tensor hidden = state_->step(nn::index_tensor(tokens).to(model_->output_weight().device()));
     if (output_.next_words(hidden.to(at::kFloat), {n, eos_}, next) > 0) refuse_diverged();
   }
 
  private:
-  nn::Transformer& model_;
+  nn::Model& model_;
   const ops::PackedLayer& output_;
   int64_t eos_;
   const char* what_;
   bool started_ = false;
-  std::shared_ptr<nn::TransformerImpl::DecoderState> state_;
+  std::shared_ptr<nn::Stepper> state_;
 };
 
 }  // namespace
 
 // Logits rounded to bf16 would have two digits, so the output layer is never computed in that.
-SearchModel::SearchModel(nn::Transformer live, ops::PackedLayer::Format format)
+SearchModel::SearchModel(nn::Model live, ops::PackedLayer::Format format)
     : model(std::move(live)),
-      decoder(model->pack_decoder(format)),
+      decoder(model->pack(format)),
       output(model->output_weight().to(at::kFloat), model->output_bias().to(at::kFloat), format) {}
 
 std::vector<std::vector<search::Hypothesis>> beam_search(SearchModel& model, const EncodedInputs& inputs,

@@ -3,7 +3,7 @@
 #include <span>
 #include <vector>
 
-#include "fovea/nn/transformer.h"
+#include "fovea/nn/model.h"
 #include "fovea/ops/packed_layer.h"
 #include "fovea/search/beam.h"
 #include "fovea/spec/beam_config.h"
@@ -13,10 +13,10 @@ namespace fovea::models {
 
 // A model with its decoder and output layer laid out for the search; its weights do not change while this lives.
 struct SearchModel {
-  explicit SearchModel(nn::Transformer live, ops::PackedLayer::Format format = ops::PackedLayer::Format::kExact);
+  explicit SearchModel(nn::Model live, ops::PackedLayer::Format format = ops::PackedLayer::Format::kExact);
 
-  nn::Transformer model;
-  std::shared_ptr<const nn::TransformerImpl::PackedDecoder> decoder;
+  nn::Model model;
+  std::shared_ptr<const nn::PackedStack> decoder;
   ops::PackedLayer output;
 };
 

@@ -34,7 +34,7 @@ uint64_t draft_seed(int64_t seed, int64_t index, int64_t count) {
 }
 
 // Logits rounded to bfloat16 would have two digits, so the output layer is never computed in that type.
-Sampler::Sampler(nn::DecoderOnly model, const SamplingRules& rules, ops::PackedLayer::Format format)
+Sampler::Sampler(nn::Model model, const SamplingRules& rules, ops::PackedLayer::Format format)
     : model_(std::move(model)),
       rules_(rules),
       layers_(model_->pack(format)),
@@ -57,7 +57,7 @@ std::vector<int64_t> Sampler::choose(at::Tensor logits, std::span<const uint64_t
 
 void Sampler::run(std::span<const Draft> drafts, const See& see) const {
   const c10::InferenceMode guard;
-  nn::DecoderOnly model = model_;
+  nn::Model model = model_;
   const at::Device device = model->output_weight().device();
   std::vector<uint64_t> seeds;
   std::vector<size_t> draft_of;  // of each row
@@ -68,8 +68,7 @@ void Sampler::run(std::span<const Draft> drafts, const See& see) const {
   PackedPrompts prompts(drafts);
   const std::shared_ptr<nn::Stepper> state =
       model->start(std::ssize(drafts), layers_, nn::StepCache::Rows::kApart, rules_.cut);
-  at::Tensor hidden = model->prefill(*state, nn::index_tensor(std::move(prompts.tokens)).to(device),
-                                     nn::index_tensor(std::move(prompts.offsets)));
+  at::Tensor hidden = state->prefill(nn::index_tensor(std::move(prompts.tokens)).to(device), nn::index_tensor(std::move(prompts.offsets)));
   for (int64_t step = 0; step < rules_.max_length; ++step) {
     throw_if_interrupted("generating");
     std::vector<int64_t> units = choose(output_(hidden.to(at::kFloat)).cpu(), seeds, step);
@@ -86,9 +85,9 @@ void Sampler::run(std::span<const Draft> drafts, const See& see) const {
         units[i] = units[row], seeds[i] = seeds[row], draft_of[i] = draft_of[row];
       }
       units.resize(goes_on.size()), seeds.resize(goes_on.size()), draft_of.resize(goes_on.size());
-      model->reorder(*state, goes_on);
+      state->reorder(goes_on);
     }
-    hidden = model->step(*state, nn::index_tensor(std::move(units)).to(device));
+    hidden = state->step(nn::index_tensor(std::move(units)).to(device));
   }
 }
 

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "fovea/nn/decoder_only.h"
+#include "fovea/nn/model.h"
 #include "fovea/ops/packed_layer.h"
 #include "fovea/search/sample.h"
 
@@ -33,7 +33,7 @@ uint64_t draft_seed(int64_t seed, int64_t index, int64_t count);
 // Makes texts with a model whose weights do not change while this lives.
 class Sampler {
  public:
-  Sampler(nn::DecoderOnly model, const SamplingRules& rules, ops::PackedLayer::Format format);
+  Sampler(nn::Model model, const SamplingRules& rules, ops::PackedLayer::Format format);
 
   // Makes all drafts together, step by step. Shows each unit as it is chosen: the draft's index and the unit. A text
   // does not depend on the others. Throws Interrupted when a signal comes, and an Error if the model's scores are not
@@ -45,7 +45,7 @@ class Sampler {
   // The next unit of each row: logits [rows, V] on the CPU.
   std::vector<int64_t> choose(at::Tensor logits, std::span<const uint64_t> seeds, int64_t step) const;
 
-  nn::DecoderOnly model_;
+  nn::Model model_;
   SamplingRules rules_;
   std::shared_ptr<const nn::PackedStack> layers_;
   ops::PackedLayer output_;

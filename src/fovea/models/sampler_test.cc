@@ -15,7 +15,7 @@ using Texts = std::vector<std::vector<int64_t>>;
 constexpr int64_t kBegin = 16, kVocabulary = 17;
 constexpr auto kExact = ops::PackedLayer::Format::kExact;
 
-Texts texts_of(const nn::DecoderOnly& model, const SamplingRules& rules, const std::vector<Draft>& drafts) {
+Texts texts_of(const nn::Model& model, const SamplingRules& rules, const std::vector<Draft>& drafts) {
   Texts texts(drafts.size());
   Sampler(model, rules, kExact).run(drafts, [&](size_t draft, int64_t unit) { texts[draft].push_back(unit); });
   return texts;
@@ -30,7 +30,7 @@ std::vector<Draft> some_drafts() {
 }
 
 // Temperature 0 must take, token by token, the best unit of a full pass over all that stands before it.
-void expect_greedy(const nn::DecoderOnly& model, const std::string& what) {
+void expect_greedy(const nn::Model& model, const std::string& what) {
   SamplingRules rules;
   rules.choice.temperature = 0;
   rules.max_length = 25;
@@ -64,7 +64,7 @@ TEST(Sampler, GreedyEqualsFullPasses) {
 
 TEST(Sampler, TextsDependOnTheirSeedAlone) {
   for (const char* attention : {"full", "topk(4)", "2*local(4);1*random(3)"}) {
-    const nn::DecoderOnly model = test_model(attention);
+    const nn::Model model = test_model(attention);
     SamplingRules rules;
     rules.max_length = 30;
     rules.choice = {.temperature = 1.3, .top_k = 12, .top_p = 0.95};
@@ -87,7 +87,7 @@ TEST(Sampler, TextsDependOnTheirSeedAlone) {
 }
 
 TEST(Sampler, TheLastUnitEndsATextAndItsRowLeaves) {
-  const nn::DecoderOnly model = test_model("full");
+  const nn::Model model = test_model("full");
   SamplingRules rules;
   rules.max_length = 40;
   rules.choice.temperature = 2;
@@ -107,7 +107,7 @@ TEST(Sampler, TheLastUnitEndsATextAndItsRowLeaves) {
 }
 
 TEST(Sampler, UnitsThatAreForbiddenNeverCome) {
-  const nn::DecoderOnly model = test_model("full");
+  const nn::Model model = test_model("full");
   std::vector<Draft> drafts;
   for (uint64_t i = 0; i < 50; ++i) drafts.push_back({{kBegin}, i});
   SamplingRules rules;
@@ -126,7 +126,7 @@ TEST(Sampler, UnitsThatAreForbiddenNeverCome) {
 
 // Pearson's chi-square of 20,000 first units against the model's probabilities at a temperature. 16 degrees of freedom:
 // above 45.9 once in 10,000 if the units follow them.
-double chi_square(const nn::DecoderOnly& model, double temperature, const at::Tensor& log_probs) {
+double chi_square(const nn::Model& model, double temperature, const at::Tensor& log_probs) {
   constexpr int64_t kSamples = 20000;
   std::vector<Draft> drafts;
   for (uint64_t i = 0; i < kSamples; ++i) drafts.push_back({{kBegin, 3, 1}, hash_combine(1, i)});
@@ -145,7 +145,7 @@ double chi_square(const nn::DecoderOnly& model, double temperature, const at::Te
 }
 
 TEST(Sampler, FollowsTheModelsProbabilities) {
-  const nn::DecoderOnly model = test_model("full");
+  const nn::Model model = test_model("full");
   const at::Tensor log_probs = next_log_probs(model, {kBegin, 3, 1});
   EXPECT_LT(chi_square(model, 1, log_probs), 45.9);
   EXPECT_LT(chi_square(model, 1.5, at::log_softmax(log_probs / 1.5, 0)), 45.9);

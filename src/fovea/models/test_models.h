@@ -5,12 +5,12 @@
 #include <vector>
 
 #include "fovea/base/rng.h"
-#include "fovea/nn/decoder_only.h"
+#include "fovea/nn/model.h"
 
 namespace fovea::models {
 
 // A small model of 17 units in float32 whose weights are all random, so that what it predicts depends on what it reads.
-inline nn::DecoderOnly test_model(const std::string& attention, const std::string& positions = "sinusoidal",
+inline nn::Model test_model(const std::string& attention, const std::string& positions = "sinusoidal",
                                   const std::string& norm = "pre") {
   DecoderConfig config;
   config.dim_emb = 12;
@@ -22,7 +22,7 @@ inline nn::DecoderOnly test_model(const std::string& attention, const std::strin
   config.transformer_positions = positions;
   config.transformer_norm = norm;
   config.max_positions = 100;
-  nn::DecoderOnly model(config, 3);
+  nn::Model model(config, 3);
   const torch::NoGradGuard guard;
   Rng rng(7);
   for (auto& parameter : model->parameters()) {
@@ -34,10 +34,10 @@ inline nn::DecoderOnly test_model(const std::string& attention, const std::strin
 }
 
 // log p of each unit behind `inputs`, by one full pass over them alone: [V] float64.
-inline at::Tensor next_log_probs(nn::DecoderOnly model, const std::vector<int64_t>& inputs) {
+inline at::Tensor next_log_probs(nn::Model model, const std::vector<int64_t>& inputs) {
   const torch::NoGradGuard guard;
   const at::Tensor hidden =
-      model->forward(torch::tensor(inputs, at::kLong), torch::tensor({int64_t{0}, std::ssize(inputs)}), {})[-1];
+      model->decode({torch::tensor(inputs, at::kLong), torch::tensor({int64_t{0}, std::ssize(inputs)})}, {})[-1];
   const at::Tensor logits = at::matmul(model->output_weight().to(at::kDouble), hidden.to(at::kDouble));
   return at::log_softmax(logits + model->output_bias(), 0);
 }

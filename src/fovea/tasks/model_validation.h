@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "fovea/spec/train_config.h"
 #include "fovea/train/task.h"
 
 namespace fovea::tasks {
@@ -19,5 +20,14 @@ struct ModelValidation {
   // Values of measures in the order of their names, as a training with the same options computes them.
   std::function<std::vector<double>(const std::vector<std::string>& names)> validate;
 };
+
+// The model of config.model, as the function takes it that loads models of its task.
+template <class Options>
+Options options_of_validated(const TrainConfig& config) {
+  Options options;
+  static_cast<MachineOptions&>(options) = config;
+  options.model = config.model;
+  return options;
+}
 
 }  // namespace fovea::tasks

@@ -1,21 +1,17 @@
 #pragma once
-#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
 
 #include "fovea/analysis/report.h"
+#include "fovea/models/scorer.h"
 
 namespace fovea::tasks {
 
-// Cross-entropy of the sentences of a report.
-struct ReportLoss {
-  double nats = 0;  // sum over the units
-  int64_t units = 0;
-};
-
-// Puts the curve of --sweep on the page: the loss that `measure` finds for each entry. `unit` is what it is per.
+// Puts the curve of --sweep on the page: the mean loss of the report's sentences, as `measure` finds it for each entry.
+// `unit` is what it is per.
 void add_report_sweep(const std::vector<std::string>& entries, const std::string& unit,
-                      const std::function<ReportLoss(const std::string& entry)>& measure, analysis::Report& report);
+                      const std::function<models::GivenScore(const std::string& entry)>& measure,
+                      analysis::Report& report);
 
 }  // namespace fovea::tasks

@@ -2,7 +2,6 @@
 
 #include <array>
 
-#include "fovea/models/clause_tagger.h"
 #include "fovea/tasks/captions/caption.h"
 #include "fovea/tasks/captions/task.h"
 #include "fovea/tasks/image/generate.h"
@@ -13,7 +12,6 @@
 #include "fovea/tasks/language/report.h"
 #include "fovea/tasks/language/score.h"
 #include "fovea/tasks/language/task.h"
-#include "fovea/tasks/tagging/clause_tagger.h"
 #include "fovea/tasks/tagging/score.h"
 #include "fovea/tasks/tagging/tag.h"
 #include "fovea/tasks/tagging/task.h"
@@ -25,8 +23,6 @@
 #include "fovea/tasks/translation/task.h"
 
 namespace fovea::tasks {
-
-void connect_tasks() { models::set_clause_tagger_loader(tagging::clause_tagger_of); }
 
 std::span<const TaskEntry> task_list() {
   static constexpr std::array kTasks = {

@@ -7,9 +7,8 @@
 namespace fovea::tagging {
 
 void validate(const TaggingConfig& config) {
-  validate(static_cast<const EncoderConfig&>(config));
+  fovea::validate(config);
   Problems problems;
-  problems.add_ranges(config);
   problems.add_if(has_learned_positions(config) && config.max_positions < 3,
                   "--max-positions: expected at least 3, a piece of a word and the tokens around a sentence");
   problems.add_if(config.clause_tag_column == 1,

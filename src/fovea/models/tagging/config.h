@@ -4,7 +4,7 @@
 
 #include "fovea/base/fields.h"
 #include "fovea/metrics/chunks.h"
-#include "fovea/spec/encoder_config.h"
+#include "fovea/spec/model_config.h"
 
 namespace fovea::tagging {
 

@@ -13,7 +13,7 @@ constexpr uint64_t kWordDropout = 1000;  // the use of the pass's seed; stacks u
 }  // namespace
 
 TaggerImpl::TaggerImpl(const TaggingConfig& config, int64_t labels, std::optional<int64_t> seed)
-    : encoder(register_module("encoder", nn::EncoderOnly(config, seed))), dropout_(config.transformer_dropout) {
+    : encoder(register_module("encoder", nn::Model(config, seed))), dropout_(config.transformer_dropout) {
   const nn::Output output = nn::make_output(*register_module("output", std::make_shared<torch::nn::Module>()),
                                             {labels, config.dim_emb}, {}, nn::InitScope(seed));
   output_weight = output.weight;
@@ -22,7 +22,7 @@ TaggerImpl::TaggerImpl(const TaggingConfig& config, int64_t labels, std::optiona
 
 at::Tensor TaggerImpl::words(const nn::EncoderInput& input, const at::Tensor& firsts,
                              const nn::ForwardContext& context) {
-  const at::Tensor words = encoder->forward(input, context).index_select(0, firsts);
+  const at::Tensor words = encoder->encode(input, context).index_select(0, firsts);
   if (!context.training || dropout_ == 0) return words;
   return ops::dropout(words, {.rate = dropout_, .seed = nn::derive_seed(context.dropout_seed, kWordDropout)});
 }

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "fovea/data/columns.h"
 #include "fovea/metrics/conll.h"
 #include "fovea/models/tagging/labels.h"
 #include "fovea/models/tagging/model.h"

@@ -16,6 +16,7 @@
 #include "fovea/base/strings.h"
 #include "fovea/spec/config_problems.h"
 #include "fovea/tasks/bert/encode_lines.h"
+#include "fovea/tasks/bert/text_encoder.h"
 
 namespace fovea::bert {
 namespace {

@@ -10,11 +10,12 @@
 #include "fovea/metrics/evaluate.h"
 #include "fovea/spec/run_options.h"
 #include "fovea/tasks/bert/baseline.h"
-#include "fovea/tasks/bert/text_encoder.h"
 
 // BERTScore (Zhang et al. 2020), as the package bert-score computes it: each token of one text is matched with the most
 // similar token of the other, by the cosine of their vectors in one layer of an encoder.
 namespace fovea::bert {
+
+class TextEncoder;
 
 inline constexpr const char* kBertScore = "bertscore";  // of --metrics
 

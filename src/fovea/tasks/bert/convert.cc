@@ -44,8 +44,9 @@ void convert(const ConvertOptions& options) {
   check(options);
   const std::string& input = options.input.front();
   if (!options.from.empty()) return convert_from_bert(input, options.output);
-  write_bert(encoder_of_checkpoint(nn::load_checkpoint(input, nn::Load::kModel, "the model"), "the model"),
-             options.output);
+  TrainedModelOptions trained;
+  trained.model = input;
+  write_bert(encoder_of_checkpoint({trained, {kTask, tagging::kTask}, "the model"}), options.output);
 }
 
 }  // namespace fovea::bert

@@ -18,12 +18,12 @@ void each_vector(const TextEncoder& encoder, const std::vector<std::vector<int64
   for (const std::vector<int64_t>& batch :
        models::length_batches(sequences, {.max_words = 4096, .max_sentences = 256})) {
     throw_if_interrupted("encoding");
-    std::vector<std::vector<int64_t>> some;
-    for (const int64_t i : batch) some.push_back(sequences[static_cast<size_t>(i)]);
+    std::vector<const models::Sentence*> some;
+    for (const int64_t i : batch) some.push_back(&sequences[static_cast<size_t>(i)]);
     const at::Tensor vectors = encoder.layers(some, layer).back().to(at::kCPU, at::kFloat);
     int64_t begin = 0;
     for (size_t i = 0; i < batch.size(); ++i) {
-      const auto size = std::ssize(some[i]);
+      const auto size = std::ssize(*some[i]);
       see(static_cast<size_t>(batch[i]), vectors.narrow(0, begin, size).clone());
       begin += size;
     }

@@ -3,8 +3,9 @@
 #include <string>
 #include <vector>
 
+#include "fovea/models/tagging/config.h"
 #include "fovea/nn/safetensors.h"
-#include "fovea/spec/encoder_config.h"
+#include "fovea/spec/model_config.h"
 #include "fovea/text/encoder_vocab.h"
 
 // BERT models in the form of Hugging Face's `transformers`: a folder with config.json, model.safetensors and the files
@@ -12,12 +13,12 @@
 namespace fovea::bert {
 
 // The task of converted models.
-inline constexpr const char* kTask = "bert";
+inline constexpr const char* kTask = tagging::kEncoderTask;
 
 struct BertModel {
   EncoderConfig config;  // with the vocabulary's size
   text::EncoderVocab vocab;
-  nn::NamedTensors weights;         // by the names of nn/encoder_only.h, float32
+  nn::NamedTensors weights;         // by the names of nn/model.h, float32
   std::vector<std::string> unused;  // tensors of the file that an encoder does not have, such as heads
 };
 

@@ -3,11 +3,13 @@
 
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "fovea/nn/checkpoint.h"
+#include "fovea/models/batches.h"
+#include "fovea/models/trained_model.h"
 #include "fovea/spec/run_options.h"
 #include "fovea/tasks/bert/hugging_face.h"
 
@@ -23,14 +25,14 @@ struct TextEncoder {
   std::function<std::string(int64_t token)> piece;
   std::function<bool(int64_t token)> is_special;  // stands for no text
   // Sequences -> the embeddings and the outputs of the first `count` layers, each [tokens of all, M].
-  std::function<std::vector<at::Tensor>(const std::vector<std::vector<int64_t>>& sequences, int64_t count)> layers;
+  std::function<std::vector<at::Tensor>(std::span<const models::Sentence* const> sequences, int64_t count)> layers;
 };
 
 // `path` is a folder of Hugging Face's, a run or a checkpoint; `option` named it. Sets the threads. Throws an Error for
 // a model of a task without an encoder.
 TextEncoder load_encoder(const std::string& path, const MachineOptions& machine, const std::string& option);
 
-// A converted BERT, or a tagger's encoder, out of a checkpoint. Throws an Error that names the tasks for any other.
-BertModel encoder_of_checkpoint(const nn::Checkpoint& checkpoint, const std::string& option);
+// A converted BERT, or the encoder of a tagger: `trained` is a model of one of these two tasks.
+BertModel encoder_of_checkpoint(const models::TrainedModel& trained);
 
 }  // namespace fovea::bert

@@ -9,6 +9,7 @@
 #include "fovea/base/file.h"
 #include "fovea/base/log.h"
 #include "fovea/base/strings.h"
+#include "fovea/models/trained_model.h"
 #include "fovea/spec/config_problems.h"
 #include "fovea/tasks/captions/captioner.h"
 #include "fovea/tasks/captions/load_model.h"
@@ -17,12 +18,11 @@ namespace fovea::captions {
 namespace {
 
 CaptionerOptions captioner_options(const CaptionCommand& config) {
-  using Format = ops::PackedLayer::Format;
   return {.beam = models::beam_options(config),
           .max_length = config.max_length,
           .mini_batch = config.mini_batch,
           .allow_unk = config.allow_unk,
-          .layers = config.precision == "int8" ? Format::kInt8 : Format::kExact};
+          .layers = models::step_format(config)};
 }
 
 // One image's output, in the forms of `fovea translate`.

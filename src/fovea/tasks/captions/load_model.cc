@@ -6,31 +6,16 @@
 
 #include "fovea/base/error.h"
 #include "fovea/base/strings.h"
-#include "fovea/models/open_checkpoint.h"
-#include "fovea/nn/checkpoint_files.h"
-#include "fovea/nn/checkpoint_module.h"
-#include "fovea/nn/device.h"
+#include "fovea/models/trained_model.h"
 #include "fovea/tasks/captions/task.h"
 
 namespace fovea::captions {
 namespace {
 
-text::Vocab vocab_of(const nn::Checkpoint& checkpoint, const CaptionConfig& config) {
-  const auto found = checkpoint.identity.files.find(kVocabFile);
-  const std::string folder = checkpoint.folder.string();
-  if (found == checkpoint.identity.files.end()) throw Error(cat(folder, ": damaged: it has no ", kVocabFile));
-  text::Vocab vocab = text::Vocab::from_bytes(found->second, cat(folder, "/", kVocabFile));
-  if (vocab.size() == config.dim_vocabs.at(0)) return vocab;
-  throw Error(cat(folder, "/", kVocabFile, ": has ", vocab.size(), " pieces, but the model in ", folder,
-                  " was trained with ", config.dim_vocabs.at(0)));
-}
-
-CaptionConfig config_of_checkpoint(const nn::Checkpoint& checkpoint) {
-  const std::string origin = checkpoint.folder / nn::kConfigFile;
-  CaptionConfig config = nn::config_of<CaptionConfig>(checkpoint.identity, origin);
-  if (vector_input(config).width == 0)
-    throw Error(cat(origin, ": has neither image-shape nor dim-features; expected one of them"));
-  return config;
+text::Vocab vocab_of(const models::TrainedModel& trained, const CaptionConfig& config) {
+  text::Vocab vocab = text::Vocab::from_bytes(trained.file(kVocabFile), trained.path(kVocabFile));
+  trained.require_vocabulary(config.dim_vocabs, vocab.size(), cat("the size of ", kVocabFile));
+  return vocab;
 }
 
 // The validation refers to the others.
@@ -52,18 +37,12 @@ struct ValidatedCaptionModel {
 }  // namespace
 
 LoadedCaptionModel load_caption_model(const TrainedModelOptions& options) {
-  nn::set_cpu_threads(options.cpu_threads);
-  const at::Device device = nn::parse_device(options.devices);
-  const nn::Checkpoint checkpoint = models::open_checkpoint(options.model, {kTask});
-  const CaptionConfig config = config_of_checkpoint(checkpoint);
-  text::Vocab vocab = vocab_of(checkpoint, config);
-  nn::Transformer model(config, std::nullopt, vector_input(config));
-  nn::load_parameters(*model, checkpoint.model, checkpoint.folder / nn::kModelFile);
-  const AttentionOverride& mechanisms = options;
-  if (mechanisms != AttentionOverride{}) model->override_attention(mechanisms);
-  nn::move_module(*model, device, options.precision == "bfloat16" ? at::kBFloat16 : at::kFloat);
-  model->eval();
-  return {model, config, std::move(vocab)};
+  const models::TrainedModel trained(options, {kTask});
+  const auto config = trained.config<CaptionConfig>();
+  if (vector_input(config).width == 0)
+    throw Error(cat(trained.path(nn::kConfigFile), ": has neither image-shape nor dim-features; expected one of them"));
+  text::Vocab vocab = vocab_of(trained, config);
+  return {trained.with_weights(nn::Model(config, std::nullopt, media_input(config))), config, std::move(vocab)};
 }
 
 tasks::ModelValidation CaptionTask::load_validation(const TrainConfig& config, const Options& options) {
@@ -72,11 +51,8 @@ tasks::ModelValidation CaptionTask::load_validation(const TrainConfig& config, c
   problems.add_if(options.valid_features.empty() && options.features.empty(),
                   "--valid-features is missing; expected files of images or of features");
   problems.throw_if_any();
-  TrainedModelOptions model;
-  model.model = config.model;
-  model.devices = config.devices;
-  model.cpu_threads = config.cpu_threads;
-  const auto whole = std::make_shared<ValidatedCaptionModel>(options, load_caption_model(model));
+  const auto whole = std::make_shared<ValidatedCaptionModel>(
+      options, load_caption_model(tasks::options_of_validated<TrainedModelOptions>(config)));
   require_fitting(whole->loaded.config, whole->validation.inputs(), "--valid-features");
   return {.module = whole->loaded.model.ptr(),
           .measures = known_measures(),

@@ -13,6 +13,7 @@
 #include "fovea/base/strings.h"
 #include "fovea/data/image_batches.h"
 #include "fovea/models/sampler.h"
+#include "fovea/models/trained_model.h"
 #include "fovea/spec/config_problems.h"
 #include "fovea/tasks/image/load_model.h"
 #include "fovea/tasks/image/pictures.h"
@@ -107,8 +108,7 @@ models::Sampler sampler_of(const GenerateOptions& options, const LoadedModel& lo
   rules.choice = {.temperature = options.temperature, .top_k = options.top_k, .top_p = options.top_p};
   rules.max_length = length;
   rules.never = {data::kImageBegin};
-  using Format = ops::PackedLayer::Format;
-  return {loaded.model, rules, options.precision == "int8" ? Format::kInt8 : Format::kExact};
+  return {loaded.model, rules, models::step_format(options)};
 }
 
 }  // namespace

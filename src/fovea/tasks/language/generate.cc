@@ -13,6 +13,7 @@
 #include "fovea/base/log.h"
 #include "fovea/base/strings.h"
 #include "fovea/models/sampler.h"
+#include "fovea/models/trained_model.h"
 #include "fovea/spec/config_problems.h"
 #include "fovea/tasks/language/load_model.h"
 #include "fovea/text/unit_decoder.h"
@@ -141,9 +142,7 @@ int64_t run_generate(const GenerateOptions& options) {
     tokens.push_back(encode_prompt(prompt, loaded.units));
     check_length(tokens.back(), options, loaded.config);
   }
-  using Format = ops::PackedLayer::Format;
-  const models::Sampler sampler(loaded.model, rules_of(options, loaded),
-                                options.precision == "int8" ? Format::kInt8 : Format::kExact);
+  const models::Sampler sampler(loaded.model, rules_of(options, loaded), models::step_format(options));
   LineWriter output(options.output);
   const int64_t total = std::ssize(prompts) * options.count;
   TextWriter writer(output, total);

@@ -16,7 +16,6 @@
 #include "fovea/base/strings.h"
 #include "fovea/models/whole_segments.h"
 #include "fovea/nn/index_tensor.h"
-#include "fovea/ops/step.h"
 #include "fovea/spec/config_problems.h"
 #include "fovea/tasks/analyze_report.h"
 #include "fovea/tasks/language/load_model.h"
@@ -91,8 +90,7 @@ void add_passes(LoadedModel& loaded, const ReportOptions& options, const std::ve
     for (const int64_t id : ids) tokens.inputs.push_back(label_of(units, id));
     report.begin_pass(i, tokens);
     const tasks::ReportObserver observer(report);
-    loaded.model->forward(nn::index_tensor(std::move(ids)).to(loaded.model->output_weight().device()),
-                          nn::index_tensor(std::vector<int64_t>{0, length}), {});
+    loaded.model->decode({nn::index_tensor(std::move(ids)).to(loaded.model->output_weight().device()), nn::index_tensor(std::vector<int64_t>{0, length})}, {});
     progress.at(static_cast<double>(i + 1));
   }
   progress.finish();
@@ -106,27 +104,22 @@ ReportOptions swept(const ReportOptions& options, const std::string& entry) {
 }
 
 // The loss of the texts, each read as its page's pass reads it.
-tasks::ReportLoss loss_of(const ReportOptions& options, const std::vector<ShownText>& texts) {
+models::GivenScore loss_of(const ReportOptions& options, const std::vector<ShownText>& texts) {
   const c10::InferenceMode guard;
   LoadedModel loaded = load_model(options);
   const at::Device device = loaded.model->output_weight().device();
   models::warn_of_whole_segments(loaded.model->config());
-  tasks::ReportLoss loss;
+  models::GivenScore score;
   for (const ShownText& text : texts) {
     throw_if_interrupted("the report");
     std::vector<int64_t> outputs = shown_units(loaded.units, text, tasks::report_place(options, text.line));
     std::vector<int64_t> inputs = {loaded.units.eos()};
     inputs.insert(inputs.end(), outputs.begin(), outputs.end() - 1);
     const int64_t length = std::ssize(outputs);
-    const at::Tensor hidden = loaded.model->forward(nn::index_tensor(std::move(inputs)).to(device),
-                                                    nn::index_tensor(std::vector<int64_t>{0, length}), {});
-    const ops::TokenScores scores =
-        ops::token_scores(hidden, loaded.model->output_weight(), loaded.model->output_bias(),
-                          nn::index_tensor(std::move(outputs)).to(device));
-    loss.nats += scores.nll.sum(at::kDouble).item<double>();
-    loss.units += length;
+    const at::Tensor hidden = loaded.model->decode({nn::index_tensor(std::move(inputs)).to(device), nn::index_tensor(std::vector<int64_t>{0, length})}, {});
+    score.add(loaded.model, hidden, nn::index_tensor(std::move(outputs)).to(device));
   }
-  return loss;
+  return score;
 }
 
 std::vector<analysis::ReportText> details_of(const LanguageConfig& config) {

@@ -4,18 +4,14 @@
 #include <torch/nn/module.h>
 
 #include <algorithm>
-#include <cmath>
 #include <deque>
 #include <memory>
 #include <utility>
 #include <vector>
 
-#include "fovea/base/error.h"
 #include "fovea/base/signals.h"
-#include "fovea/models/diverged.h"
 #include "fovea/models/whole_segments.h"
 #include "fovea/nn/index_tensor.h"
-#include "fovea/ops/step.h"
 
 namespace fovea::language {
 
@@ -32,19 +28,11 @@ struct ScoreText::Packed {
   }
 };
 
-// For each unit of a batch, [units] on the CPU: -log p, and whether it was the most probable one.
-struct ScoreText::Losses {
-  at::Tensor nll, best;
-  float nll_at(int64_t unit) const { return nll.const_data_ptr<float>()[unit]; }
-  bool best_at(int64_t unit) const { return best.const_data_ptr<bool>()[unit]; }
-};
-
 // Sums over the units in the order of the text.
 class ScoreText::Tally {
  public:
   Tally(TextScore& score, const See& see) : score_(score), see_(see) {}
   void add(float nll, bool is_best) {
-    if (!std::isfinite(nll)) models::refuse_diverged();
     score_.nll += nll;
     score_.correct += is_best ? 1 : 0;
     ++score_.units;
@@ -56,15 +44,12 @@ class ScoreText::Tally {
   const See& see_;
 };
 
-ScoreText::Losses ScoreText::losses_of(Packed& packed, const std::shared_ptr<nn::MemoryPass>& memory) const {
-  nn::DecoderOnly model = model_;
+models::TokenScorer ScoreText::scorer_of(Packed& packed, const std::shared_ptr<nn::MemoryPass>& memory) const {
+  nn::Model model = model_;
   const at::Device device = model->output_weight().device();
   std::vector<int64_t> offsets = packed.offsets;
-  const at::Tensor hidden = model->forward(nn::index_tensor(std::move(packed.inputs)).to(device),
-                                           nn::index_tensor(std::move(offsets)), {}, memory);
-  const at::Tensor targets = nn::index_tensor(std::move(packed.outputs)).to(device);
-  const ops::TokenScores scores = ops::token_scores(hidden, model->output_weight(), model->output_bias(), targets);
-  return {scores.nll.cpu(), scores.best.cpu()};
+  const at::Tensor hidden = model->decode({.tokens = nn::index_tensor(std::move(packed.inputs)).to(device), .offsets = nn::index_tensor(std::move(offsets)), .memory = memory}, {});
+  return {model, hidden, nn::index_tensor(std::move(packed.outputs)).to(device)};
 }
 
 void ScoreText::run_windows(const data::ScoringWindows& windows, Tally& tally) const {
@@ -72,10 +57,10 @@ void ScoreText::run_windows(const data::ScoringWindows& windows, Tally& tally) c
     throw_if_interrupted("scoring");
     Packed packed;
     for (int64_t i = first; i < std::min(first + options_.mini_batch, windows.size()); ++i) packed.add(windows.at(i));
-    const Losses losses = losses_of(packed, nullptr);
+    const models::TokenScorer scorer = scorer_of(packed, nullptr);
     for (size_t w = 0; w + 1 < packed.offsets.size(); ++w) {
       for (int64_t t = packed.first_scored[w]; t < packed.offsets[w + 1]; ++t)
-        tally.add(losses.nll_at(t), losses.best_at(t));
+        tally.add(scorer.nll(t), scorer.is_best(t));
     }
   }
 }
@@ -103,11 +88,11 @@ void ScoreText::run_streams(const data::ScoringWindows& windows, Tally& tally) c
       read.push_back(&reading);
     }
     const auto pass = std::make_shared<nn::MemoryPass>(std::move(memory), options_.memory);
-    const Losses losses = losses_of(packed, pass);
+    const models::TokenScorer scorer = scorer_of(packed, pass);
     std::vector<int64_t> goes_on;
     for (size_t i = 0; i < read.size(); ++i) {
       for (int64_t t = packed.offsets[i]; t < packed.offsets[i + 1]; ++t)
-        read[i]->done.emplace_back(losses.nll_at(t), losses.best_at(t));
+        read[i]->done.emplace_back(scorer.nll(t), scorer.is_best(t));
       if (read[i]->next < read[i]->end) goes_on.push_back(static_cast<int64_t>(i));
     }
     memory = pass->take().of(goes_on);

@@ -4,7 +4,8 @@
 
 #include "fovea/data/streams.h"
 #include "fovea/data/token_text.h"
-#include "fovea/nn/decoder_only.h"
+#include "fovea/models/scorer.h"
+#include "fovea/nn/model.h"
 #include "fovea/tasks/language/measures.h"
 
 namespace fovea::language {
@@ -20,7 +21,7 @@ struct ScoringOptions {
 // Scores texts under a model whose weights do not change while this lives.
 class ScoreText {
  public:
-  ScoreText(nn::DecoderOnly model, const ScoringOptions& options) : model_(std::move(model)), options_(options) {}
+  ScoreText(nn::Model model, const ScoringOptions& options) : model_(std::move(model)), options_(options) {}
 
   // log p of each unit, in the order of the text, if `see` is given. Throws Interrupted when a signal comes, and an
   // Error if the model's scores are not finite.
@@ -33,10 +34,9 @@ class ScoreText {
   void run_windows(const data::ScoringWindows& windows, Tally& tally) const;
   void run_streams(const data::ScoringWindows& windows, Tally& tally) const;
   struct Packed;
-  struct Losses;
-  Losses losses_of(Packed& packed, const std::shared_ptr<nn::MemoryPass>& memory) const;
+  models::TokenScorer scorer_of(Packed& packed, const std::shared_ptr<nn::MemoryPass>& memory) const;
 
-  nn::DecoderOnly model_;
+  nn::Model model_;
   ScoringOptions options_;
 };
 

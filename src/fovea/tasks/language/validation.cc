@@ -33,19 +33,13 @@ std::vector<double> values_of_text(const ValidatedLanguageModel& model, const da
   const ScoreText scorer(
       model.model,
       {.context = length, .stride = length, .mini_batch = model.mini_batch, .memory = model.config.memory_length});
-  const TextScore score = scorer.run(text, model.eos);
-  std::vector<double> values;
-  for (const std::string& name : names) values.push_back(value_of(score, name));
-  return values;
+  return measures().values(scorer.run(text, model.eos), names);
 }
 
 tasks::ModelValidation LanguageTask::load_validation(const TrainConfig& config, const Options& options) {
   if (options.valid_sets.empty()) throw UsageError("--valid-sets is missing; expected one or more text files");
-  LanguageModelOptions model;
-  model.model = config.model;
-  model.devices = config.devices;
-  model.cpu_threads = config.cpu_threads;
-  const auto loaded = std::make_shared<LoadedModel>(load_model(model));
+  const auto loaded =
+      std::make_shared<LoadedModel>(load_model(tasks::options_of_validated<LanguageModelOptions>(config)));
   const auto text = std::make_shared<data::TokenText>(
       load_text(options.valid_sets, loaded->units, loaded->config,
                 {.threads = tasks::encoding_threads(config), .option = "--valid-sets"}));

@@ -4,10 +4,9 @@
 
 #include "fovea/base/test_message.h"
 #include "fovea/models/clause_tagger.h"
+#include "fovea/models/tagging/loaded_tagger.h"
 #include "fovea/nn/checkpoint_module.h"
 #include "fovea/nn/index_tensor.h"
-#include "fovea/tasks/tagging/clause_tagger.h"
-#include "fovea/models/tagging/loaded_tagger.h"
 #include "fovea/tasks/tagging/score.h"
 #include "fovea/tasks/tagging/tag.h"
 #include "fovea/tasks/tagging/test_run.h"
@@ -169,7 +168,7 @@ TEST(TaggingClauses, TrainingScoreAndTagReadTheSameTags) {
 TEST(TaggingClauses, ResumedIsBitForBitTheRunThatNeverStopped) {
   ClauseRun test;
   test.train.after_batches = 8;
-  test.data.gradient_checkpointing = true;
+  test.train.gradient_checkpointing = true;
   run(test);
   const std::string expected = bytes_of(test.train.model);
   test.train.model = test.folder / "stopped";
@@ -225,7 +224,6 @@ TEST(TaggingClauses, ATaggerWithinAnotherModelTagsAsByItself) {
   test.train.after_batches = 3;
   test.data.label_column = {2};
   run(test);
-  models::set_clause_tagger_loader(clause_tagger_of);
   nn::Identity other;
   other.files = models::clause_tagger_files(test.train.model, "--clause-tagger");
   other.files["clauses.txt"] = "the other model's own";
@@ -283,7 +281,9 @@ TEST(TaggingClauses, TagSaysWhatIsWrong) {
   tag.attention_encoder = "full";
   tag.clause_tag_column = 0;
   EXPECT_THAT(tag_refusal(), HasSubstr("the model has no clauses; leave the option out"));
-  const auto tagger_refusal = [&] { return message_of([&] { load_clause_tagger(test.train.model, {}, 4096); }); };
+  const auto tagger_refusal = [&] {
+    return message_of([&] { models::load_clause_tagger(test.train.model, {}, 4096); });
+  };
   EXPECT_THAT(tagger_refusal(), HasSubstr("labels names (O, B-PER, I-PER); expected a model of part-of-speech tags"));
 }
 
@@ -293,7 +293,7 @@ TEST(TaggingClauses, ATaggerGivesTagsOrLabels) {
   tags.train.after_batches = 200;
   tags.model.transformer_dropout = 0;
   run(tags);
-  const text::ClauseTagger tagger = load_clause_tagger(tags.train.model, {}, 4096);
+  const text::ClauseTagger tagger = models::load_clause_tagger(tags.train.model, {}, 4096);
   EXPECT_FALSE(tagger.gives_labels);
   const std::vector<text::ClauseTagger::Sentence> sentences = {{"ama", "to", "Amax"}, {"coco"}};
   EXPECT_THAT(tagger.tag(sentences), ElementsAre(ElementsAre("W", "T", "N"), ElementsAre("W")));
@@ -303,7 +303,7 @@ TEST(TaggingClauses, ATaggerGivesTagsOrLabels) {
   for (size_t at = 0; (at = text.find("to T O", at)) != std::string::npos; ++at) text.replace(at, 6, "to T ADP");
   write_file(labels.folder / "train", text);
   run(labels);
-  EXPECT_TRUE(load_clause_tagger(labels.train.model, {}, 4096).gives_labels) << "names and signal words";
+  EXPECT_TRUE(models::load_clause_tagger(labels.train.model, {}, 4096).gives_labels) << "names and signal words";
 }
 
 }  // namespace

@@ -17,7 +17,6 @@ struct Options {
   std::vector<int64_t> label_column;
   int64_t mini_batch = 32, mini_batch_words = 4096, maxi_batch = 100;
   double label_smoothing = 0;
-  bool gradient_checkpointing = false;
 
   static auto fields() {
     using C = Options;
@@ -35,10 +34,7 @@ struct Options {
         number("mini-batch", &C::mini_batch, "sentences in a batch", 1, 1e9),
         number("mini-batch-words", &C::mini_batch_words, "pieces in a batch, at most", 1, 1e9),
         number("maxi-batch", &C::maxi_batch, "batches' worth of sentences that are sorted by length together", 1, 1e6),
-        number("label-smoothing", &C::label_smoothing, "share of the target's mass spread over all labels", 0, 0.99),
-        field("gradient-checkpointing", &C::gradient_checkpointing,
-              "keep only the layers' inputs for the backward pass and compute the rest again: less memory, same "
-              "gradients"));
+        number("label-smoothing", &C::label_smoothing, "share of the target's mass spread over all labels", 0, 0.99));
   }
 
   // The files that training reads.

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "fovea/models/tagging/loaded_tagger.h"
+#include "fovea/tasks/tagging/model_options.h"
 
 namespace fovea::tagging {
 

@@ -9,13 +9,13 @@
 #include "fovea/base/file.h"
 #include "fovea/base/log.h"
 #include "fovea/base/strings.h"
-#include "fovea/models/source_clauses.h"
 #include "fovea/metrics/find_notation.h"
+#include "fovea/models/source_clauses.h"
+#include "fovea/models/tagging/loaded_tagger.h"
 #include "fovea/nn/device.h"
 #include "fovea/nn/index_tensor.h"
 #include "fovea/ops/step.h"
 #include "fovea/tasks/tagging/label_notation.h"
-#include "fovea/models/tagging/loaded_tagger.h"
 #include "fovea/text/language_check.h"
 #include "fovea/train/run_folder.h"
 
@@ -90,22 +90,23 @@ TaggingTask::TaggingTask(const TrainConfig& config, Options options, const Taggi
       notation_(settle_notation(begin_.config, config, train_)),
       labels_(LabelSet::of(train_.labels, notation_.form)),
       text_(encode_training(train_, labels_, begin_, clause_finder())),
-      identity_(identity_of_tagger(begin_, labels_)),
       batch_options_{.max_target_tokens = options_.mini_batch_words,
                      .max_sentences = options_.mini_batch,
                      .maxi_batch = options_.maxi_batch,
                      .seed = static_cast<uint64_t>(config.seed)},
-      fingerprint_(
-          checksum(cat(data::fingerprint(text_.parts), " ", options_.mini_batch, " ", options_.mini_batch_words, " ",
-                       options_.maxi_batch, " ", config.seed, std::string(text_.levels.begin(), text_.levels.end())))),
-      valid_fingerprint_(options_.valid_sets.empty() ? "" : data::fingerprint(valid_)),
       model_(begin_.config, labels_.size(), config.seed) {
+  parts_ = {.module = model_.ptr(),
+            .identity = identity_of_tagger(begin_, labels_),
+            .fingerprint = checksum(cat(data::fingerprint(text_.parts), " ", options_.mini_batch, " ",
+                                        options_.mini_batch_words, " ", options_.maxi_batch, " ", config.seed,
+                                        std::string(text_.levels.begin(), text_.levels.end()))),
+            .valid_fingerprint = options_.valid_sets.empty() ? "" : data::fingerprint(valid_),
+            .measures = known_measures(),
+            .default_measures = usual_measures(labels_)};
   warn_of_unknown_labels(valid_, labels_);
   const bool is_new = !train::goes_on(config) && config.pretrained_model.empty();
   if (clauses_ && options_.clause_dictionary.empty() && is_new) warn_of_clause_language(train_, options_.train_sets);
 }
-
-torch::nn::Module& TaggingTask::module() { return *model_; }
 
 nn::NamedTensors TaggingTask::weights_of(const nn::Checkpoint& pretrained) const {
   const auto labels = pretrained.identity.files.find(kLabelsFile);
@@ -124,7 +125,6 @@ train::BatchLoss TaggingTask::loss(int64_t batch, const nn::ForwardContext& cont
   LabelledBatch in = batch_of(text_, batches_.at(static_cast<size_t>(batch)));
   const auto words = static_cast<double>(in.labels.size());
   nn::ForwardContext complete = context;
-  complete.recompute = options_.gradient_checkpointing;
   complete.clauses = in.clauses();
   const nn::EncoderInput input = {nn::index_tensor(std::move(in.tokens)).to(device_),
                                   nn::index_tensor(std::move(in.offsets))};
@@ -134,34 +134,28 @@ train::BatchLoss TaggingTask::loss(int64_t batch, const nn::ForwardContext& cont
           words};
 }
 
-std::vector<std::string> TaggingTask::default_measures() const { return usual_measures(labels_); }
-
 std::vector<double> TaggingTask::validate(const std::vector<std::string>& names) {
-  const metrics::ConllScore score = score_text({model_, begin_.vocab, labels_, notation_.dialect, clause_finder(),
-                                                longest_sequence(begin_.config), options_.mini_batch_words},
-                                               valid_);
-  std::vector<double> values;
-  for (const std::string& name : names) values.push_back(value_of(score, name));
-  return values;
+  const TaggingParts parts = {model_,
+                              begin_.vocab,
+                              labels_,
+                              notation_.dialect,
+                              clause_finder(),
+                              longest_sequence(begin_.config),
+                              options_.mini_batch_words};
+  return measures().values(score_text(parts, valid_), names);
 }
 
 tasks::ModelValidation TaggingTask::load_validation(const TrainConfig& config, const Options& options) {
   if (options.valid_sets.empty()) throw UsageError("--valid-sets is missing; expected one or more files of columns");
-  TrainedModelOptions model;
-  model.model = config.model;
-  model.devices = config.devices;
-  model.cpu_threads = config.cpu_threads;
-  const auto loaded = std::make_shared<LoadedTagger>(load_tagger(model));
+  const auto loaded =
+      std::make_shared<LoadedTagger>(load_tagger(tasks::options_of_validated<TrainedModelOptions>(config)));
   const auto text = std::make_shared<data::LabelledText>(load_labelled(
       {options.valid_sets, "--valid-sets"}, options, loaded->clauses ? loaded->config.clause_tag_column : 0));
   return {.module = loaded->model.ptr(),
           .measures = known_measures(),
           .default_measures = usual_measures(loaded->labels),
           .validate = [loaded, text, tokens = options.mini_batch_words](const std::vector<std::string>& names) {
-            const metrics::ConllScore score = score_text(loaded->parts(tokens), *text);
-            std::vector<double> values;
-            for (const std::string& name : names) values.push_back(value_of(score, name));
-            return values;
+            return tagging::measures().values(score_text(loaded->parts(tokens), *text), names);
           }};
 }
 

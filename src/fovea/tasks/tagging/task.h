@@ -5,14 +5,15 @@
 #include <string>
 #include <vector>
 
+#include "fovea/models/tagging/config.h"
+#include "fovea/models/tagging/tag_sentences.h"
 #include "fovea/spec/train_config.h"
 #include "fovea/tasks/model_validation.h"
-#include "fovea/models/tagging/config.h"
 #include "fovea/tasks/tagging/defaults.h"
 #include "fovea/tasks/tagging/measures.h"
 #include "fovea/tasks/tagging/options.h"
 #include "fovea/tasks/tagging/pretrained.h"
-#include "fovea/models/tagging/tag_sentences.h"
+#include "fovea/tasks/tagging/tagged_text.h"
 #include "fovea/train/task.h"
 
 namespace fovea::tagging {
@@ -22,21 +23,15 @@ class TaggingTask final : public train::Task {
  public:
   using Options = tagging::Options;
   using Model = TaggingConfig;
-  static std::span<const train::Measure> known_measures() { return tagging::measures(); }
+  static std::span<const train::Measure> known_measures() { return tagging::measures().known(); }
 
   static tasks::ModelValidation load_validation(const TrainConfig& config, const Options& options);
 
   TaggingTask(const TrainConfig& config, Options options, const TaggingConfig& model, int64_t batches_an_update);
 
-  torch::nn::Module& module() override;
-  const nn::Identity& identity() const override { return identity_; }
   nn::NamedTensors weights_of(const nn::Checkpoint& pretrained) const override;
-  std::string fingerprint() const override { return fingerprint_; }
   std::vector<int64_t> begin_epoch(int64_t epoch) override;
   train::BatchLoss loss(int64_t batch, const nn::ForwardContext& context) override;
-  std::span<const train::Measure> measures() const override { return tagging::measures(); }
-  std::vector<std::string> default_measures() const override;
-  std::string valid_fingerprint() const override { return valid_fingerprint_; }
   std::vector<double> validate(const std::vector<std::string>& names) override;
 
  private:
@@ -50,9 +45,7 @@ class TaggingTask final : public train::Task {
   metrics::LabelNotation notation_;
   LabelSet labels_;
   TaggedText text_;
-  nn::Identity identity_;
   data::BatchOptions batch_options_;
-  std::string fingerprint_, valid_fingerprint_;
   Tagger model_;
   std::vector<data::Batch> batches_;  // of the epoch
 };

@@ -5,9 +5,9 @@
 #include <functional>
 
 #include "fovea/base/test_message.h"
+#include "fovea/models/tagging/loaded_tagger.h"
 #include "fovea/nn/checkpoint_files.h"
 #include "fovea/nn/checkpoint_module.h"
-#include "fovea/models/tagging/loaded_tagger.h"
 #include "fovea/tasks/tagging/score.h"
 #include "fovea/tasks/tagging/tag.h"
 #include "fovea/tasks/tagging/test_run.h"
@@ -38,7 +38,7 @@ std::vector<Variant> variants() {
              run.model.max_positions = 6;
              run.model.norm_epsilon = 1e-12;
              run.model.attention = "1*topk(2);1*window(3)";
-             run.data.gradient_checkpointing = true;
+             run.train.gradient_checkpointing = true;
            }}};
 }
 

@@ -1,47 +1,28 @@
-#include "fovea/models/clause_tagger.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "fovea/base/test_message.h"
 #include "fovea/models/source_clauses.h"
+#include "fovea/models/tagging/test_tagger.h"
+#include "fovea/models/translation/loaded_model.h"
 #include "fovea/nn/index_tensor.h"
-#include "fovea/tasks/translation/load_model.h"
 #include "fovea/tasks/translation/test_task.h"
 
 // Translation models whose clauses a tagger finds.
 namespace fovea::translation::clause_tagger_test {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 
-// A tagger that takes each "coco" for a conjunction, unlike any dictionary. Counts the sentences that it tags.
-int64_t tagged = 0;  // NOLINT(*-avoid-non-const-global-variables)
-
-text::ClauseTagger tagger_of_coco(const nn::Checkpoint& model, std::string_view option) {
-  if (model.identity.task != kTask) throw Error(cat(option, ": not a model of this test"));
-  EXPECT_TRUE(model.identity.files.contains(kSourceVocabFile));
-  EXPECT_FALSE(model.model.empty());
-  return {.tag =
-              [](std::span<const text::ClauseTagger::Sentence> sentences) {
-                tagged += std::ssize(sentences);
-                std::vector<text::ClauseTagger::Sentence> labels(sentences.begin(), sentences.end());
-                for (text::ClauseTagger::Sentence& sentence : labels)
-                  for (std::string& word : sentence) word = word == "coco" ? "SCONJ" : "O";
-                return labels;
-              },
-          .gives_labels = true};
-}
-
+// The tagger says of "coco" that it is a conjunction, as no dictionary has it.
 struct TaggedTask : TestTask {
   TaggedTask() {
-    models::set_clause_tagger_loader(tagger_of_coco);
-    tagger.train.after_batches = 1;
-    run(tagger);
+    tagging::save_test_tagger(tagger, {{"coco", "SCONJ"}});
     model.attention_encoder = "mix(full,clause(2))";
-    data.clause_tagger = tagger.train.model;
+    data.clause_tagger = tagger;
   }
-  TestTask tagger;  // its model stands for one that tags
+  std::string tagger = folder / "tagger";
 };
 
 std::vector<uint8_t> levels_of(const nn::Clauses& clauses, int64_t tokens) {
@@ -55,10 +36,16 @@ TEST(ClauseTaggers, SplitTheSourceOfTheModelThatHoldsThem) {
   TaggedTask test;
   test.train.after_batches = 2;
   run(test);
-  std::filesystem::remove_all(test.tagger.train.model);  // the checkpoint holds what it needs
+  std::filesystem::remove_all(test.tagger);  // the checkpoint holds what it needs
   const nn::Identity identity = nn::load_checkpoint(test.train.model, nn::Load::kModel).identity;
   const text::Vocab vocab = text::Vocab::load(test.data.vocabs[0]);
-  const nn::ClauseSplitter by_tagger = models::clause_splitter(vocab, models::clause_source_of(identity));
+  models::ClauseSource source = models::clause_source_of(identity);
+  int64_t tagged = 0;
+  source.tagger->tag = [&tagged, tag = source.tagger->tag](std::span<const text::ClauseTagger::Sentence> sentences) {
+    tagged += std::ssize(sentences);
+    return tag(sentences);
+  };
+  const nn::ClauseSplitter by_tagger = models::clause_splitter(vocab, source);
   const nn::ClauseSplitter by_words = models::clause_splitter(vocab, {text::ClauseDictionary::english()});
   std::vector<int64_t> tokens, offsets = {0};
   std::vector<uint8_t> expected;
@@ -80,7 +67,6 @@ TEST(ClauseTaggers, SplitTheSourceOfTheModelThatHoldsThem) {
   }
   expected.push_back(1);  // the end of all
   const at::Tensor ids = nn::index_tensor(tokens), bounds = nn::index_tensor(offsets);
-  tagged = 0;
   EXPECT_EQ(levels_of(by_tagger(ids, bounds), ids.numel()), expected);
   EXPECT_EQ(tagged, 3) << "a line without words has no tags";
   EXPECT_EQ(levels_of(by_tagger(ids, bounds), ids.numel()), expected);
@@ -111,16 +97,18 @@ TEST(ClauseTaggers, OthersAreRefused) {
   const auto refusal = [&] { return message_of([&] { run(test); }); };
   test.data.clause_tagger = test.folder / "none";
   EXPECT_THAT(refusal(), HasSubstr("--clause-tagger: no such folder"));
-  test.data.clause_tagger = test.tagger.train.model;
+  test.data.clause_tagger = test.tagger;
   test.model.attention_encoder = "full";
   EXPECT_THAT(refusal(), HasSubstr("--clause-tagger: the model has no clauses"));
   test.model.attention_encoder = "clause(1)";
-  models::set_clause_tagger_loader([](const nn::Checkpoint&, std::string_view option) -> text::ClauseTagger {
-    throw Error(cat(option, ": a model of names"));
-  });
-  EXPECT_EQ(refusal(), "--clause-tagger: a model of names");
-  models::set_clause_tagger_loader({});
-  EXPECT_THAT(refusal(), HasSubstr("--clause-tagger: this program has no tagging models"));
+  tagging::save_test_tagger(test.folder / "names", {{"coco", "B-PER"}});
+  test.data.clause_tagger = test.folder / "names";
+  EXPECT_THAT(refusal(), AllOf(HasSubstr("--clause-tagger: '"), HasSubstr("names' labels names (O, B-PER, I-PER)")));
+  TestTask other;
+  other.train.after_batches = 1;
+  run(other);
+  test.data.clause_tagger = other.train.model;
+  EXPECT_THAT(refusal(), HasSubstr("is a model of the task translation; expected one of the task tagging"));
 }
 
 }  // namespace

@@ -3,8 +3,8 @@
 #include <memory>
 #include <utility>
 
+#include "fovea/models/translation/loaded_model.h"
 #include "fovea/nn/device.h"
-#include "fovea/tasks/translation/load_model.h"
 #include "fovea/tasks/translation/task.h"
 
 namespace fovea::translation {
@@ -30,11 +30,8 @@ tasks::ModelValidation TranslationTask::load_validation(const TrainConfig& confi
   Problems problems;
   problems.add_unless_two_sides("valid-sets", options.valid_sets);
   problems.throw_if_any();
-  ModelOptions model;
-  model.model = config.model;
-  model.devices = config.devices;
-  model.cpu_threads = config.cpu_threads;
-  const auto whole = std::make_shared<ValidatedModel>(config, options, load_model(model));
+  const auto whole =
+      std::make_shared<ValidatedModel>(config, options, load_model(tasks::options_of_validated<ModelOptions>(config)));
   check_positions(whole->loaded.model->config(), whole->validation.corpus(), "--valid-sets");
   return {.module = whole->loaded.model.ptr(),
           .measures = known_measures(),

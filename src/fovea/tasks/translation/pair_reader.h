@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "fovea/data/parallel_lines.h"
-#include "fovea/tasks/translation/load_model.h"
+#include "fovea/models/translation/loaded_model.h"
 #include "fovea/tasks/translation/score_pairs.h"
 #include "fovea/tasks/translation/translator.h"
 

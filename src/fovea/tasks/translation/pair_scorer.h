@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "fovea/tasks/translation/load_model.h"
+#include "fovea/models/translation/loaded_model.h"
 #include "fovea/tasks/translation/pair_reader.h"
 
 namespace fovea::translation {
@@ -32,7 +32,7 @@ class PairScorer {
   void report() const { encoder_.report(); }  // at the end
 
  private:
-  nn::Transformer& model_;
+  nn::Model& model_;
   PairEncoder encoder_;
   Options options_;
 };

@@ -99,8 +99,8 @@ void add_passes(LoadedModel& loaded, const ReportOptions& options, const std::ve
     constexpr int64_t kOnly = 0;
     const ForcedBatch batch(std::span(&pair, 1), std::span(&kOnly, 1), device);
     const tasks::ReportObserver observer(report);
-    const at::Tensor memory = loaded.model->encode(batch.source.tokens, batch.source.offsets, {});
-    loaded.model->decode(batch.input.tokens, batch.input.offsets, memory, batch.source.offsets, {});
+    const at::Tensor memory = loaded.model->encode({batch.source.tokens, batch.source.offsets}, {});
+    loaded.model->decode({batch.input.tokens, batch.input.offsets, memory, batch.source.offsets}, {});
     progress.at(static_cast<double>(i + 1));
   }
   progress.finish();
@@ -112,19 +112,19 @@ ReportOptions swept(const ReportOptions& options, const std::string& entry) {
   return own;
 }
 
-tasks::ReportLoss loss_of(const ReportOptions& options, const std::vector<ShownLine>& lines) {
+models::GivenScore loss_of(const ReportOptions& options, const std::vector<ShownLine>& lines) {
   LoadedModel loaded = load_model(options);
   const tasks::ReportLimit limit = limit_of(loaded, options);
   std::vector<SentencePair> pairs;
-  tasks::ReportLoss loss;
+  models::GivenScore loss;
   for (const ShownLine& line : lines) {
     const std::string place = tasks::report_place(options, line.text.line);
     pairs.push_back({shown_tokens(loaded.source, line.text.source, place, limit),
                      shown_tokens(loaded.target, line.text.target, place, limit)});
-    loss.units += std::ssize(pairs.back().target);
+    loss.tokens += std::ssize(pairs.back().target);
   }
   constexpr BatchLimits kLimits = {4096, 256};
-  for (const double log_probability : score_pairs(loaded.model, pairs, kLimits)) loss.nats -= log_probability;
+  for (const double log_probability : score_pairs(loaded.model, pairs, kLimits)) loss.nll -= log_probability;
   return loss;
 }
 

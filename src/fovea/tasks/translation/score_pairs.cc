@@ -2,13 +2,10 @@
 
 #include <c10/core/InferenceMode.h>
 
-#include <cmath>
-
 #include "fovea/base/signals.h"
 #include "fovea/data/corpus.h"
-#include "fovea/models/diverged.h"
+#include "fovea/models/scorer.h"
 #include "fovea/models/whole_segments.h"
-#include "fovea/ops/step.h"
 
 namespace fovea::translation {
 
@@ -44,12 +41,12 @@ ForcedBatch::ForcedBatch(std::span<const SentencePair> pairs, std::span<const in
     targets.push_back(&pair.target);
   }
   for (const Sentence& sentence : shifted) inputs.push_back(&sentence);
-  source = pack(sources, device);
-  input = pack(inputs, device);
-  outputs = pack(targets, device).tokens;
+  source = models::pack(sources, device);
+  input = models::pack(inputs, device);
+  outputs = models::pack(targets, device).tokens;
 }
 
-std::vector<double> score_pairs(nn::Transformer& model, std::span<const SentencePair> pairs,
+std::vector<double> score_pairs(nn::Model& model, std::span<const SentencePair> pairs,
                                 const BatchLimits& limits) {
   const c10::InferenceMode guard;
   const at::Device device = model->output_weight().device();
@@ -58,18 +55,13 @@ std::vector<double> score_pairs(nn::Transformer& model, std::span<const Sentence
   for (const std::vector<int64_t>& batch : pair_batches(pairs, limits)) {
     throw_if_interrupted("scoring");
     const ForcedBatch forced(pairs, batch, device);
-    const at::Tensor memory = model->encode(forced.source.tokens, forced.source.offsets, {});
+    const at::Tensor memory = model->encode({forced.source.tokens, forced.source.offsets}, {});
     const at::Tensor hidden =
-        model->decode(forced.input.tokens, forced.input.offsets, memory, forced.source.offsets, {});
-    const at::Tensor nll = ops::token_nll(hidden, model->output_weight(), model->output_bias(), forced.outputs).cpu();
-    const auto* values = nll.const_data_ptr<float>();
+        model->decode({forced.input.tokens, forced.input.offsets, memory, forced.source.offsets}, {});
+    const models::TokenScorer scorer(model, hidden, forced.outputs);
     const auto* bounds = forced.input.offsets.const_data_ptr<int64_t>();
-    for (size_t i = 0; i < batch.size(); ++i) {
-      double sum = 0;
-      for (int64_t t = bounds[i]; t < bounds[i + 1]; ++t) sum += values[t];
-      if (!std::isfinite(sum)) models::refuse_diverged();
-      scores[static_cast<size_t>(batch[i])] = -sum;
-    }
+    for (size_t i = 0; i < batch.size(); ++i)
+      scores[static_cast<size_t>(batch[i])] = -scorer.sum(bounds[i], bounds[i + 1]).nll;
   }
   return scores;
 }

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "fovea/models/batches.h"
-#include "fovea/nn/transformer.h"
+#include "fovea/nn/model.h"
 #include "fovea/tasks/translation/translate_batch.h"
 
 namespace fovea::translation {
@@ -29,6 +29,6 @@ struct ForcedBatch {
 std::vector<std::vector<int64_t>> pair_batches(std::span<const SentencePair> pairs, const BatchLimits& limits);
 
 // log p(target | source) of every pair, evaluation mode; looks for signals (signals.h) between batches.
-std::vector<double> score_pairs(nn::Transformer& model, std::span<const SentencePair> pairs, const BatchLimits& limits);
+std::vector<double> score_pairs(nn::Model& model, std::span<const SentencePair> pairs, const BatchLimits& limits);
 
 }  // namespace fovea::translation

@@ -7,18 +7,8 @@
 #include <utility>
 
 #include "fovea/base/signals.h"
-#include "fovea/nn/index_tensor.h"
 
 namespace fovea::translation {
-
-PackedSentences pack(std::span<const Sentence* const> sentences, const at::Device& device) {
-  std::vector<int64_t> tokens, offsets = {0};
-  for (const Sentence* sentence : sentences) {
-    tokens.insert(tokens.end(), sentence->begin(), sentence->end());
-    offsets.push_back(static_cast<int64_t>(tokens.size()));
-  }
-  return {nn::index_tensor(tokens).to(device), nn::index_tensor(offsets)};
-}
 
 std::vector<std::vector<search::Hypothesis>> translate_batch(SearchModel& model,
                                                              std::span<const Sentence* const> sources,
@@ -33,8 +23,8 @@ std::vector<std::vector<search::Hypothesis>> translate_batch(SearchModel& model,
     auto length = static_cast<int64_t>(std::min(limit, 1e9));
     max_lengths.push_back(longest_text(config, length));
   }
-  const PackedSentences packed = pack(sources, model.model->output_weight().device());
-  const at::Tensor memory = model.model->encode(packed.tokens, packed.offsets, {});
+  const PackedSentences packed = models::pack(sources, model.model->output_weight().device());
+  const at::Tensor memory = model.model->encode({packed.tokens, packed.offsets}, {});
   return models::beam_search(model, {memory, packed.offsets}, max_lengths, beam, "translating");
 }
 

@@ -5,12 +5,14 @@
 
 #include "fovea/models/batches.h"
 #include "fovea/models/beam.h"
+#include "fovea/models/scorer.h"
 #include "fovea/search/beam.h"
 
 // The way from the tokens of a batch to the hypotheses of the search.
 namespace fovea::translation {
 
 using models::BatchLimits;
+using models::PackedSentences;
 using models::SearchModel;
 using models::Sentence;
 
@@ -19,12 +21,6 @@ struct TranslateOptions {
   double max_length_factor = 3;  // a translation has at most so many times the source's tokens
   int64_t target_eos = 0;
 };
-
-// Packed tokens of several sentences, and their offsets [B + 1] on the CPU.
-struct PackedSentences {
-  at::Tensor tokens, offsets;
-};
-PackedSentences pack(std::span<const Sentence* const> sentences, const at::Device& device);
 
 // One batch through the model, evaluation mode, on the device of its parameters. Sources end with </s>. Results in the
 // order of the sources.

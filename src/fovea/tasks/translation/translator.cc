@@ -47,8 +47,7 @@ void LineWarnings::warn(int64_t line, std::string_view what) {
 Translator::Options translator_options(const DecodeConfig& config) {
   Translator::Options options;
   options.search.beam = models::beam_options(config);
-  using Format = ops::PackedLayer::Format;
-  options.layers = config.precision == "int8" ? Format::kInt8 : Format::kExact;
+  options.layers = models::step_format(config);
   options.search.beam.ends_twice = config.documents;
   options.search.max_length_factor = config.max_length_factor;
   options.limits = {config.mini_batch_words, config.mini_batch};

@@ -8,9 +8,9 @@
 
 #include "fovea/analysis/alignment.h"
 #include "fovea/models/batches.h"
+#include "fovea/models/translation/loaded_model.h"
 #include "fovea/spec/decode_config.h"
 #include "fovea/tasks/translation/cross_attention.h"
-#include "fovea/tasks/translation/load_model.h"
 #include "fovea/tasks/translation/translate_batch.h"
 
 namespace fovea::translation {

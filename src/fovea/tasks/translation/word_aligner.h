@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "fovea/analysis/alignment.h"
+#include "fovea/models/translation/loaded_model.h"
 #include "fovea/tasks/translation/cross_attention.h"
-#include "fovea/tasks/translation/load_model.h"
 #include "fovea/tasks/translation/pair_reader.h"
 #include "fovea/tasks/translation/translator.h"
 

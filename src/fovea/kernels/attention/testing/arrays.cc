@@ -39,7 +39,9 @@ Array::Array(DType dtype, Layout layout, int64_t tokens, int64_t heads, int64_t 
     token_stride_ = heads * head_stride_ + gap;
   }
   const int64_t elements = start_ + tokens * heads * (width + gap) + tokens * gap + gap;
-  bytes_.resize(static_cast<size_t>(elements) * size_);
+  has_gaps_ = elements != tokens * heads * width;
+  bytes_.resize(static_cast<size_t>(elements) * size_);  // zeros
+  if (!has_gaps_) return;
   for (int64_t at = 0; at < elements; ++at) write(static_cast<size_t>(at), std::numeric_limits<double>::quiet_NaN());
   fill(0);
 }
@@ -78,12 +80,18 @@ double Array::get(int64_t token, int64_t head, int64_t i) const { return read(pl
 void Array::set(int64_t token, int64_t head, int64_t i, double value) { write(place(token, head, i), value); }
 
 void Array::fill(double value) {
+  if (!has_gaps_) {
+    const size_t elements = bytes_.size() / size_;
+    for (size_t at = 0; at < elements; ++at) write(at, value);
+    return;
+  }
   for (int64_t t = 0; t < tokens_; ++t)
     for (int64_t h = 0; h < heads_; ++h)
       for (int64_t i = 0; i < width_; ++i) set(t, h, i, value);
 }
 
 bool Array::intact() const {
+  if (!has_gaps_) return true;
   std::vector<bool> inside(bytes_.size() / size_);
   for (int64_t t = 0; t < tokens_; ++t)
     for (int64_t h = 0; h < heads_; ++h)

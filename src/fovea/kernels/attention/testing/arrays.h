@@ -47,7 +47,8 @@ class Array {
 
   DType dtype_ = DType::kFloat32;
   int64_t tokens_ = 0, heads_ = 0, width_ = 0, start_ = 0, token_stride_ = 0, head_stride_ = 0;
-  size_t size_ = 4;  // bytes of an element
+  size_t size_ = 4;        // bytes of an element
+  bool has_gaps_ = false;  // whether anything lies between the rows
   std::vector<std::byte> bytes_;
 };
 

@@ -58,11 +58,11 @@ at::Tensor cross_attention(LoadedModel& loaded, const AnalyzeOptions& config, co
   const at::Device device = loaded.model->output_weight().device();
   const auto packed = [&](const Sentence& sentence) {
     const Sentence* only = &sentence;
-    return pack(std::span(&only, 1), device);
+    return models::pack(std::span(&only, 1), device);
   };
   const PackedSentences src = packed(source), trg = packed(inputs);
-  const at::Tensor memory = loaded.model->encode(src.tokens, src.offsets, {});
-  loaded.model->decode(trg.tokens, trg.offsets, memory, src.offsets, {});
+  const at::Tensor memory = loaded.model->encode({src.tokens, src.offsets}, {});
+  loaded.model->decode({trg.tokens, trg.offsets, memory, src.offsets}, {});
   at::Tensor weights = config.layer > 0 ? layers.at(config.layer - 1) : at::stack(layers).mean(0);
   weights = config.head > 0 ? weights[config.head - 1] : weights.mean(0);
   return weights.to(at::kCPU, at::kFloat).contiguous();

@@ -1,0 +1,28 @@
+#pragma once
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "fovea/models/trained_model.h"
+#include "fovea/nn/model.h"
+#include "fovea/spec/run_options.h"
+#include "fovea/text/vocab.h"
+
+namespace fovea::translation {
+
+inline constexpr const char* kTask = "translation";
+inline constexpr const char* kSourceVocabFile = "source.spm";  // in a checkpoint
+inline constexpr const char* kTargetVocabFile = "target.spm";
+
+struct LoadedModel {
+  nn::Model model;
+  text::Vocab source, target;
+};
+
+// The model of an opened checkpoint (trained_model.h), which splits its source into clauses if it needs them. `vocabs`
+// are the source's and the target's files, or none for those of the checkpoint. Throws an Error if they are not those
+// of the model's training.
+LoadedModel load_model(const models::TrainedModel& trained, const std::vector<std::string>& vocabs = {});
+LoadedModel load_model(const ModelOptions& options, std::string_view option = "--model");
+
+}  // namespace fovea::translation

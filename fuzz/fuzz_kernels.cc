@@ -12,8 +12,8 @@
 #include "fovea/spec/testing/random_spec.h"
 
 // Kernels against each other and the oracle: the first bytes are the shape of a problem, the rest its spec, or what one
-// is drawn from, for most bytes are no text of a spec. Every kernel that accepts it, at every instruction set, and
-// those that the list divides its sequences among must agree with the oracle, and so with one another.
+// is drawn from, as most bytes are not a text of a spec. Every kernel that accepts it, at every instruction set, and
+// the kernels among which the list divides its sequences must agree with the oracle, and so with one another.
 namespace {
 
 using namespace fovea::kernels;

@@ -58,7 +58,7 @@ class Folders(Refusals):
         said = checked("train", "-c", other / "train.yml", "--after-batches", 6).stderr
         self.assertIn("resuming after update 4", said)
         self.assertEqual({path: path.read_bytes() for path in original.rglob("*") if path.is_file()}, kept)
-        # --model counts, and so does a later file; a train.yml that is no run's is a file like any other.
+        # --model counts, and so does a later file; a train.yml outside of a run is a file like any other.
         third = PLACE.folder / "third"
         said = checked("train", "-c", other / "train.yml", "--model", third, "--after-batches", 1).stderr
         self.assertNotIn("the run is the one in", said)

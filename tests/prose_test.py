@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 """Looks for phrases that make prose hard to read: prose_test.py ROOT, the root of the repository. Reads the guides, the
-comments of recipes, and the texts of options and messages; and of every source the first words of its comments. Prints
-each offence with what to write instead."""
+comments of recipes and sources, and the texts of options and messages. Prints each offence with what to write instead."""
 import pathlib
 import re
 import sys
@@ -20,7 +19,7 @@ BANNED = [(re.compile(pattern, re.IGNORECASE), advice) for pattern, advice in (
     (r"\ba (?:sentence|value|number|file|folder|line|table|row|column) a (?:sentence|value|file|folder|line|table|row|column)\b|"
      r"\bone (?:sentence|word|line|value|row|prompt) a (?:line|sentence|row|file)\b", "write 'per' or 'each'"),
     (r"\bof whatever\b|\bwhat else\b", "name it"),
-    (r"\bno \w+ has\b", "negate the verb: 'a ... does not have'"),
+    (r"\bno (?!longer|more)\w+ has\b", "negate the verb: 'a ... does not have'"),
     (r"\bbut for\b", "write 'except for'"),
     (r"\bwhole numbers? of \d+ bits\b", "name the type, as in int8"),
 )]
@@ -51,9 +50,9 @@ def guide_text(text):
     return re.sub(r"``?[^`\n]+``?", lambda match: "X" * len(match[0]), text)
 
 
-def comments(text):
-    """The comments behind '#'; other lines stay blank."""
-    found = (re.match(r"\s*#(?!!)(.*)", line) for line in text.splitlines())
+def comments(text, mark="#"):
+    """The comments behind the mark; other lines stay blank."""
+    found = (re.match(rf"\s*{mark}(?!!)(.*)", line) for line in text.splitlines())
     return "\n".join(match[1] if match else "." for match in found)
 
 
@@ -64,15 +63,16 @@ def literals(text):
         yield text.count("\n", 0, match.start()) + 1, re.sub(r'"\s*"', "", match[0]).strip('"')
 
 
-def clipped(path, text):
-    """The comments whose first words need a sentence before them."""
-    mark, inside = COMMENT_MARKS[path.suffix], False
-    for number, line in enumerate(text.splitlines(), 1):
-        comment = re.match(rf"\s*{mark} ?", line)
-        found = None if inside or not comment else CLIPPED.match(line, comment.end())
+def comment_offences(path, text):
+    """Banned phrases in comments, and comments whose first words need a sentence before them."""
+    lines = comments(text, COMMENT_MARKS[path.suffix])
+    yield from offences(path, lines)
+    before = "."
+    for number, line in enumerate(lines.splitlines(), 1):
+        found = CLIPPED.match(line.strip()) if before == "." else None
         if found:
             yield f"{path}:{number}: a comment begins with '{found[0]}'; write a sentence that can be read alone"
-        inside = comment is not None
+        before = line
 
 
 def all_offences(root):
@@ -90,7 +90,7 @@ def all_offences(root):
                 yield f"{name}:{line}: '{literal}'; a help text begins with what the option sets"
     for path in sorted(path for folder in SOURCE_FOLDERS for path in (root / folder).rglob("*")):
         if path.suffix in COMMENT_MARKS and path.is_file():
-            yield from clipped(path.relative_to(root), path.read_text())
+            yield from comment_offences(path.relative_to(root), path.read_text())
 
 
 def finds(text, count, find=offences):
@@ -106,7 +106,7 @@ def main():
         print(f"prose_test.py: got {got}; expected the root of the repository, as in: prose_test.py .", file=sys.stderr)
         return 2
     own = finds("It is no\npath, as X has it, for so\nmany lines.", 3) + finds("There is no path. It is no longer there.", 0)
-    own += finds("int i;\n  // Of either.\n  // What else.\n", 1, clipped) + finds("// Offsets [B].\n// Of B texts.\n", 0, clipped)
+    own += finds("int i;\n  // Of a\n  // file anew.\n", 2, comment_offences) + finds("// [B].\n// Of B.\n", 0, comment_offences)
     found = own + list(all_offences(root))
     print("\n".join(found) or "no banned phrase")
     return bool(found)

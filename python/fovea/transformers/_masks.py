@@ -103,7 +103,7 @@ def ranges_of(valid, starts, q_length, q_offset, causal, window=0):
         return Ranges(aligned, keys, None, window, batch)
     if starts is not None:
         return Ranges(aligned, keys, aligned, window, batch)
-    # All queries of the row at its run of keys that are no padding.
+    # All queries of the row at its run of keys that are not padding.
     row = (begins // k_length).clamp(max=batch)
     row_end = ((row + 1) * q_length).clamp(max=batch * q_length)
     seen = flat.long().cumsum(0)

@@ -105,7 +105,7 @@ def _over_ranges(forward, rotate):
             k = cache.update_indexer(k, self.layer_idx)
         weights = self.weights_proj(hidden_states.to(self.weights_proj.weight.dtype)).float()
         weights = weights * (self.n_heads ** -0.5 * self.softmax_scale)
-        # A count that differs from text to text would be compiled anew for each.
+        # A count that differs from text to text would be compiled again for each.
         count = self.index_topk if torch.compiler.is_compiling() else min(self.index_topk, k.size(1))
         ranges = Ranges.decode(attention_mask[:, None], queries, k.size(1))
         return choose((q, k.to(q.dtype), weights), count, ranges, ranges.causal)

@@ -48,7 +48,7 @@ Facts fact_of(const YAML::Node& node) {
   return list;
 }
 
-// Fields without a value, such as an --attention-encoder that is not set, are no facts.
+// Fields without a value, such as an --attention-encoder that is not set, are left out.
 bool says_nothing(const Facts& value) { return value == "" || (value.is_array() && value.empty()); }
 
 void add_configuration(const nn::Identity& identity, Facts& facts) {

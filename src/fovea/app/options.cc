@@ -321,7 +321,7 @@ bool Options::parse(const std::vector<std::string>& given) {
 namespace {
 
 // The values of an option on the command line, "--name VALUE", "--name=VALUE" or "-n VALUE". "-nVALUE" counts if there
-// are no others, because another option's value may look like it.
+// is not any other, because another option's value may look like it.
 std::vector<std::string> values_on_line(const std::vector<std::string>& arguments, const std::string& name,
                                         char letter) {
   const std::string flag = cat("--", name), short_flag = letter == 0 ? flag : cat("-", std::string(1, letter));

@@ -32,7 +32,7 @@ class RunOfConfig {
 };
 
 // Throws an Error for a relative path of one of `inputs` that a file of --config names and that does not exist: such
-// paths start at the current folder, which may not be that of the run. `fields` are those that name the inputs.
+// paths start at the current folder, which may not be that of the run. `fields` name the inputs.
 void check_paths_of_config(const Options& options, std::span<const FieldView> fields,
                            const std::vector<std::vector<std::string>>& inputs);
 

@@ -22,7 +22,7 @@ void require_file(const std::filesystem::path& path, std::string_view what);
 void require_other_file(std::string_view option, const std::string& output, const std::vector<std::string>& inputs);
 
 // Throws unless `path` can be written, as far as that shows before hours of work: its folder is there and may be
-// changed, and `path` is no folder. `option` is as above.
+// changed, and `path` is not a folder. `option` is as above.
 void require_writable(std::string_view option, const std::filesystem::path& path);
 
 // Throws if something else than a regular file or a folder is at `path`, whose name the program chose itself. A folder

@@ -142,7 +142,7 @@ LineWriter::LineWriter(const std::string& path) : path_(path), stream_(std::make
   const bool is_packed = stream_->out.size() > 0;
   struct stat status = {};
   const bool is_file = fstat(stream_->fd, &status) == 0 && S_ISREG(status.st_mode);
-  // A pipe that has any room takes so many bytes without waiting for its reader.
+  // A pipe that has any room takes this number of bytes without waiting for its reader.
   constexpr std::streamsize kBuffer = 1 << 16, kWithoutWaiting = PIPE_BUF;
   stream_->out.push(CheckedSink(stream_->fd, is_file ? kBuffer : kWithoutWaiting, stream_->failure), kBuffer);
   stream_->out.exceptions(std::ios::badbit);

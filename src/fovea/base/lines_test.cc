@@ -232,7 +232,7 @@ TEST(LineReader, SaysThatMemoryIsMissing) {
   EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
-// Shorter than what tells an archive; whoever writes the next line may wait for what becomes of this one.
+// The line is shorter than the bytes that tell an archive; its writer may wait for an answer before the next line.
 TEST(LineReader, GivesAShortLineOfAPipeAtOnce) {
   int ends[2] = {-1, -1};
   ASSERT_EQ(pipe(ends), 0);

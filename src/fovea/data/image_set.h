@@ -24,7 +24,7 @@ class ImageSet {
 
   int64_t size() const { return first_.back(); }
   const ImageShape& shape() const { return shape_; }
-  // The values of an image, [height, width, channels]. Throws an Error if its file no longer has them.
+  // The values of an image, [height, width, channels]. Throws an Error if they are gone from its file.
   std::vector<uint8_t> at(int64_t index) const;
 
  private:

@@ -81,7 +81,7 @@ struct Window {
 };
 
 // Windows that slide over each document, so that each unit of the text is scored exactly once. The first window scores
-// all of its units; the others score those that the window before did not reach, at most `stride`, with at least
+// all of its units; the others score the units that the window before did not reach, at most `stride`, with at least
 // context - stride units before them in the window.
 class ScoringWindows {
  public:

@@ -12,7 +12,7 @@ namespace fovea::metrics {
 struct ChunkCounts {
   int64_t gold = 0, found = 0, correct = 0;
   ChunkCounts& operator+=(const ChunkCounts& other);
-  // Shares from 0 to 1; 0 if there is nothing to divide by, as conlleval has it.
+  // Shares from 0 to 1; 0 if there is nothing to divide by, like in conlleval.
   double precision() const;
   double recall() const;
   double f1() const;

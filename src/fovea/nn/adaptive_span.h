@@ -67,8 +67,8 @@ struct ColdKeys {
   at::Tensor k, v;
   at::Tensor begins, lengths;  // [B] int64 on the CPU
 };
-// k and v [T_k, H, D] of sequences with so many queries each, and zeros before those with fewer than `reach` keys
-// before their first query. `tokens` as in ops::AttentionOptions::k_tokens.
+// k and v [T_k, H, D] of sequences with their queries, and zeros before those with fewer than `reach` keys before their
+// first query. `tokens` as in ops::AttentionOptions::k_tokens.
 struct WarmKeys {
   at::Tensor k, v;
   at::Tensor begins, lengths;        // [B] int64 on the CPU

@@ -145,7 +145,7 @@ TEST(AdaptiveSpan, HasTheGradientsOfItsDefinition) {
     if (c.tokens > 40) continue;
     SCOPED_TRACE(cat(c.text(), " of ", c.tokens));
     SpanValues x = values_of(c, seed += 10);
-    // At 0 and 1 the mask has a kink, where a difference on both sides is no derivative.
+    // At 0 and 1 the mask has a kink, where a difference on both sides is not a derivative.
     x.share = x.share.clamp(0.07, 0.93) + 0.00123;
     const at::Tensor grad = random_like(x.q, 99);
     const auto of = [&](at::ScalarType type) {

@@ -23,7 +23,7 @@ std::shared_ptr<Linear> stacked(int64_t width, int64_t rows, const InitScope& sc
   return std::make_shared<Linear>(Linear::Shape{width, rows, xavier_limit(width, width, std::sqrt(0.5))}, scope);
 }
 
-// The length of the longest sequence among those that begin and end at `offsets` [B + 1].
+// The length of the longest of the sequences that begin and end at `offsets` [B + 1].
 int64_t longest(const at::Tensor& offsets) {
   const auto* bounds = offsets.const_data_ptr<int64_t>();
   int64_t most = 0;

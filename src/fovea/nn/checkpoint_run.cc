@@ -89,7 +89,7 @@ void move_aside_unless_link(const fs::path& path) {
   log::warn(cat("'", path.string(), "' was not a link to a checkpoint; it is now '", aside.string(), "'"));
 }
 
-// A folder cut off in copying is no checkpoint to go on from, and none that saving replaces.
+// A run cannot resume from a folder that was cut off in copying, and saving does not replace it.
 void move_aside_unless_checkpoint(const fs::path& path) {
   if (is_checkpoint(path, kRunOption)) return;
   const fs::path aside = move_aside(path, kRunOption);

@@ -33,7 +33,7 @@ void link_checkpoint(const std::filesystem::path& run, const std::string& name,
 // Removes the link run/name; a folder of that name is moved aside as link_checkpoint() does.
 void unlink_checkpoint(const std::filesystem::path& run, const std::string& name);
 
-// prune_checkpoints() removes all checkpoints except those that `best` and `last` name and the newest `keep` regular
+// prune_checkpoints() removes all checkpoints except the ones that `best` and `last` name and the newest `keep` regular
 // ones, whose updates are a multiple of --save-freq. A checkpoint made by an interruption is not regular and goes with
 // the next. A checkpoint's progress records its --save-freq; `every` stands for it if the progress records none.
 struct Pruning {

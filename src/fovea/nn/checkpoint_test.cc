@@ -85,7 +85,7 @@ TEST(Checkpoint, EveryDamageIsRefusedWithTheFilesName) {
     const fs::path file = path.filename();
     const bool is_sums = file == "checksums.yml";
     const std::string content = read_file(path);
-    // A folder without its checksums is no checkpoint.
+    // A folder without its checksums is not a checkpoint.
     EXPECT_THAT(refusal(file, [](const fs::path& p) { fs::remove(p); }), HasSubstr(is_sums ? bad : bad / file));
     for (size_t i = 0; i < 24; ++i) {
       const size_t at = content.size() * i / 24;

@@ -17,7 +17,7 @@ struct Memory {
 
   // The memory of streams[0], streams[1] ...; -1 is a stream without any.
   Memory of(std::span<const int64_t> streams) const;
-  // An empty one of so many streams.
+  // An empty memory of `streams` streams.
   static Memory none(size_t streams) { return {{}, std::vector<int64_t>(streams, 0)}; }
 };
 

@@ -10,7 +10,7 @@ namespace fovea::nn {
 bool path_exists(const std::filesystem::path& path, std::string_view what);
 bool is_folder(const std::filesystem::path& path, std::string_view what);
 
-// In the order of their names; none where `folder` is no folder.
+// In the order of their names; none if `folder` is not a folder.
 std::vector<std::filesystem::path> entries_of(const std::filesystem::path& folder, std::string_view what);
 
 // The path at which writing to `path` ends up: absolute, links followed, no slash at the end. Nothing need be there.

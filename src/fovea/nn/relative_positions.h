@@ -57,8 +57,8 @@ class RelativePositions : public torch::nn::Module {
   at::Tensor keys_, values_, weight_;
 };
 
-// ALiBi's slope of each head, [H]: a geometric sequence from 2^(-8 / H), and for H that is no power of two that of the
-// next lower power, then every other of the sequence for twice as many heads.
+// ALiBi's slope of each head, [H]: a geometric sequence from 2^(-8 / H), and for H that is not a power of two the
+// sequence of the next lower power, then every other of the sequence for twice as many heads.
 std::vector<double> alibi_slopes(int64_t heads);
 
 // Row i has distance distances[i]: sin(distance f_j), j < M / 2, then cos, f_j = 10000^(-2 j / M). Float32.

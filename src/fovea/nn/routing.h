@@ -42,7 +42,7 @@ class Routing : public torch::nn::Module {
 };
 
 // Figures of a pass for the log: of each name the mean over attentions. In training also the commitment loss and the
-// sums for `routing`, which is null where no head has centroids.
+// sums for `routing`, which is null if none of the heads has centroids.
 void add_routing(const std::vector<ops::RoutedReport>& reports, const std::shared_ptr<Routing>& routing,
                  const RoutingConfig& config, bool training, PassExtras& extras);
 

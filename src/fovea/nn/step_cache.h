@@ -52,7 +52,7 @@ class StepCache {
   void inherit_apart(std::span<const int64_t> parents);
   void make_room(int64_t length);  // of each row: capacity_ grows
   void resize(int64_t tokens);     // of the buffers, shared
-  // Apart: moves the rows to the first of so many slots of so many tokens each. The other slots are free.
+  // Apart: moves the rows to the first of `slots` slots of `capacity` tokens each. The other slots are free.
   void move_rows(int64_t slots, int64_t capacity);
   // A range of tokens and its place in a new buffer.
   struct Move {

@@ -28,7 +28,7 @@ struct QueryKey {
   const at::Tensor& q;
   const at::Tensor& k;
 };
-// Reads the offsets or lengths; throws an Error on those that don't fit the tensors.
+// Reads the offsets or lengths; throws an Error if they do not fit the tensors.
 std::vector<kernels::Sequence> sequences_of(const QueryKey& x, const CoreArguments& arguments);
 
 // k_tokens, all of them tokens of k; empty without; an Error otherwise.

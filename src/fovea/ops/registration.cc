@@ -126,7 +126,7 @@ struct Left {
   at::Tensor out, stats, kept, sums;
 };
 
-// `tensors`, then the layout's, and what is no tensor.
+// Saves `tensors`, then the layout's tensors, and the other arguments.
 void save(AutogradContext* context, variable_list tensors, const Rest& rest) {
   for (size_t i = 0; i < rest.layout.size(); ++i) tensors.push_back(tensor_or_none(rest.layout.get(i)));
   context->save_for_backward(std::move(tensors));

@@ -87,7 +87,7 @@ at::Tensor weights_op(const at::Tensor& q, const at::Tensor& k, std::string_view
   return attention_weights(q, k, std::string(spec), options);
 }
 
-// Through the dispatcher, so that what follows or fakes operators meets this one, not those that it is made of.
+// Through the dispatcher, so that code that follows or fakes operators meets this one, not its parts.
 at::Tensor call_weights(const at::Tensor& q, const at::Tensor& k, std::string_view spec, std::string_view kind,
                         const OptionalTensor& q_offsets, const OptionalTensor& k_offsets,
                         const OptionalTensor& k_begins, const OptionalTensor& k_tokens, const OptionalTensor& q_lengths,

@@ -162,8 +162,8 @@ std::vector<std::vector<Hypothesis>> beam_search(Scorer& scorer, std::span<const
   std::vector<int64_t> parents(sentences.size()), tokens(sentences.size(), options.start);
   std::vector<int64_t> next_parents, next_tokens;
   for (size_t s = 0; s < sentences.size(); ++s) parents[s] = static_cast<int64_t>(s);
-  // More than the beam: the end of the sentence may be among a row's best, and the token that no hypothesis has, and
-  // beam_size others must remain.
+  // More than the beam: the end of the sentence and the excluded token may be among a row's best, and beam_size others
+  // must remain.
   const int64_t n = std::min(options.beam_size + (options.never ? 2 : 1), options.vocabulary);
   Continuations next;
   while (!parents.empty()) {

@@ -10,7 +10,7 @@
 //     m(t) = min(max((z limit - (t - 1)) / ramp + 1, 0), 1)
 // and the weight m(t) exp(score), divided by the row's sum of these. With topk(k) the scores select before the mask
 // acts. A head reaches `reach` keys, those whose mask is above 0, and some more as in the published code, which cuts
-// the limit by multiples of 64. Keys behind the reach are no candidates.
+// the limit by multiples of 64. Keys behind the reach are not candidates.
 namespace fovea {
 
 // The number of keys before a query that a head with this z reaches, at most span.limit.

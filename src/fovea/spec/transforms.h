@@ -42,7 +42,7 @@ struct Entmax {
   bool operator==(const Entmax&) const = default;
 };
 // Entmax's gradient goes by weight^(2 - alpha), which has no bound above alpha = 2: infinities would make NaN of a
-// row's gradient, so whoever computes it takes at most this.
+// row's gradient, so each implementation takes at most this.
 constexpr double kMostEntmaxDerivative = 0x1p64;
 struct Relu {
   static constexpr bool kPointwise = true;

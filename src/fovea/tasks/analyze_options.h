@@ -56,7 +56,7 @@ inline constexpr uint8_t operator|(uint8_t a, AnalysisMode b) {
 inline constexpr std::array<std::string_view, 5> kAnalysisModeNames = {"the picture of --source", "figures", "--sweep",
                                                                        "--cost", "--cost with --train-sets"};
 
-// An option, and the modes that read it. Options that no list has are read by all modes.
+// An option, and the modes that read it. An option outside of all lists is read by all modes.
 struct AnalysisUse {
   std::string_view option;
   uint8_t modes;

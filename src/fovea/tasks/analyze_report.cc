@@ -135,7 +135,7 @@ std::vector<std::string> header_of(std::vector<std::string> header, const std::v
 
 std::string head_name(int64_t head) { return head == 0 ? "mean" : std::to_string(head); }
 
-// Each label's name, by falling number of queries, those that are shown.
+// Each label's name, by falling number of queries; only the shown ones.
 std::vector<int64_t> frequent_labels(const ModelFigures& model, size_t most) {
   std::map<int64_t, double> rows;
   for (const LabelRecord& record : model.labels) {

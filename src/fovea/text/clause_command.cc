@@ -28,7 +28,7 @@ struct ClauseSentence {
   std::string text;
   std::vector<TextToken> tokens;  // of `text`
   std::vector<std::string> lines, words, tags;
-  // Lines of columns that are no words, and the words before them.
+  // Lines of columns that are not words, and the words before them.
   std::vector<std::pair<size_t, std::string>> other_lines;
 };
 

@@ -60,7 +60,7 @@ class ClauseDictionary {
   };
   // `words` are the tokens' texts; `tags` are theirs, or empty.
   std::vector<Tagged> signals(std::span<const std::string> words, std::span<const std::string> tags) const;
-  // Finds signals by labels of the words, those of kSignalLabels; all other labels are no signals. The dictionary says
+  // Finds signals by labels of the words, those of kSignalLabels; other labels do not mark signals. The dictionary says
   // which punctuation is closing or opening.
   std::vector<Tagged> labelled_signals(std::span<const std::string> words, std::span<const std::string> labels) const;
   // Whether an entry is of words with this tag.

@@ -26,10 +26,10 @@ struct ClauseStart {
   bool operator==(const ClauseStart&) const = default;
 };
 
-// The starts between the tokens of a text, but for the first clause's; `at` counts tokens.
+// The starts between the tokens of a text, except for the first clause's; `at` counts tokens.
 std::vector<ClauseStart> clause_starts(std::span<const ClauseDictionary::Tagged> signals);
 
-// The starts within a text, but for the first clause's.
+// The starts within a text, except for the first clause's.
 std::vector<ClauseStart> clause_starts(std::string_view text, const ClauseDictionary& dictionary);
 
 // Like clause_starts() above, for words with part-of-speech tags; `tags` may be empty. `at` counts words.

@@ -226,7 +226,7 @@ TEST(ClauseCommand, TagsComeFromAModel) {
   text.options.window = 2;
   EXPECT_EQ(run(pos), "The fact that that song, \tsinging.\n\n that\n");
   EXPECT_EQ(calls, 2U);
-  // The labels of a model count, not the dictionary; names among them are no signals.
+  // The labels of a model count, not the dictionary; names among them are not signals.
   const ClauseTagger labels = tagger_of({{"fact", "SCONJ"}, {"song", "B-PER"}, {",", "PUNCT"}}, true, &calls);
   EXPECT_EQ(run(labels), "The \tfact that that song, \tsinging.\n\n that\n");
   text.options.level = 0;

@@ -11,7 +11,7 @@ namespace fovea::text {
 struct Bitext;
 struct CorpusOptions;
 
-// Captions of a user interface have marks of access keys, which are no text; pages have lost their markup already.
+// Captions of a user interface have marks of access keys, which are not text; pages have lost their markup already.
 enum class Kind { kProse, kInterface, kPages };
 
 enum class InputShape { kFile, kTwoFiles, kTwoFolders };

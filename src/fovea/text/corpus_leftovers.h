@@ -9,7 +9,7 @@ namespace fovea::text {
 // writes train.en and train.fr.
 class CorpusLeftovers {
  public:
-  // Looks at the folder before anything is written. `suffixes` are those that the call writes.
+  // Looks at the folder before anything is written. The call writes `suffixes`.
   CorpusLeftovers(std::filesystem::path folder, std::vector<std::string> suffixes);
 
   // Call this once the new files are in place: removes the other side of a corpus one of whose sides was replaced, and

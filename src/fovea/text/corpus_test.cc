@@ -147,7 +147,7 @@ TEST_F(CorpusTest, ParagraphsAreSplitWhereTheCountsAgree) {
   EXPECT_TRUE(lines("out/test.de").empty());
 }
 
-// In the character set that the file declares: what is no character of it shows as U+FFFD once it is read.
+// The character set is the one that the file declares: bytes outside of it show as U+FFFD once they are read.
 TEST_F(CorpusTest, WhatTheDeclaredCharacterSetHasNotIsDropped) {
   const std::string header = "msgid \"\"\nmsgstr \"Language: ja\\nContent-Type: text/plain; charset=Shift_JIS\\n\"\n\n";
   const std::string memory =

@@ -81,7 +81,7 @@ void load(pugi::xml_document& document, const std::string& path) {
                   lower(result.description()), "); expected a complete file"));
 }
 
-// Inline elements hold the native code of a format, but for those that mark up text.
+// Inline elements hold the native code of a format, except for elements that mark up text.
 bool holds_code(std::string_view name) {
   static constexpr std::array<std::string_view, 6> kCode = {"bpt", "ept", "ph", "it", "ut", "x"};
   return std::find(kCode.begin(), kCode.end(), name) != kCode.end();

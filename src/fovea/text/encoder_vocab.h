@@ -40,7 +40,7 @@ class EncoderVocab {
   std::vector<int64_t> sequence(std::vector<int64_t> pieces, int64_t most = 0) const;
   // Whether the token begins or ends a sequence and stands for no text.
   bool is_special(int64_t token) const;
-  // Tokens of a sequence that are no pieces.
+  // Tokens of a sequence that are not pieces.
   int64_t extra_tokens() const { return is_word_piece() ? 2 : 1; }
   // The pieces of each word, at least one; a word that leaves none is the unknown piece.
   std::vector<int64_t> encode_word(std::string_view word) const;

@@ -268,8 +268,8 @@ void Trainer::finish(const std::string& reason) {
   // folders.
   link_best();
   nn::prune_checkpoints(folder_->path(), {.keep = config_.keep_last, .every = config_.save_freq});
-  // A validation out of turn is for the log and for `best`, not for the state: were it stored, a run that goes on from
-  // here would differ from one that never stopped. The state's own best one stays for such a run.
+  // A validation out of turn is for the log and for `best`, not for the state: were it stored, a run that resumes here
+  // would differ from one that never stopped. The state's own best one stays for such a run.
   const bool is_done_already = state_.updates == first_updates_;
   if (validates() && state_.validated != state_.updates) {
     if (is_done_already) recall_validation();

@@ -180,7 +180,7 @@ struct AttentionBackward {
   GivenLists given;
 };
 
-// The sequences for which a kernel is faster than what follows it in the list: those of at least so many tokens.
+// The least lengths, in tokens, of sequences for which a kernel is faster than the kernels behind it in the list.
 struct LeastLengths {
   int64_t queries = 0, keys = 0;
   bool hold_for(const Sequence& s) const { return s.q_length >= queries && s.k_length >= keys; }

@@ -25,7 +25,7 @@ const Kernel* forced(std::string_view name, const AttentionProblem& problem) {
       cat("FOVEA_KERNEL: unknown kernel '", name, "'; expected one of ", join(known, ", "), did_you_mean(name, known)));
 }
 
-// The kernels among which a problem's sequences are divided: those that do not refuse it, or the forced one.
+// The kernels among which a problem's sequences are divided: the kernels that do not refuse it, or the forced one.
 std::vector<const Kernel*> candidates(const AttentionProblem& problem) {
   if (const std::string_view name = forced_kernel(); !name.empty()) {
     const Kernel* kernel = forced(name, problem);

@@ -9,9 +9,9 @@
 // layer it has the bits that product.h gives it.
 namespace fovea::kernels {
 
-// kExact: weights as they are. kInt8: weights in whole numbers of 8 bits, with a scale a column, and each row of what
-// they multiply likewise when it comes, with a scale of its own; sums are exact, up to kMostInt8Depth. A row or column
-// that holds what is not finite gives NaN.
+// kExact: weights as they are. kInt8: weights in int8, with one scale per column; each row that they multiply becomes
+// int8 when it comes, with a scale of its own; sums are exact, up to kMostInt8Depth. A row or column that holds what is
+// not finite gives NaN.
 enum class LayerFormat : uint8_t { kExact, kInt8 };
 constexpr int64_t kMostInt8Depth = 65536;
 

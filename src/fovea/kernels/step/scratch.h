@@ -6,8 +6,8 @@
 
 namespace fovea::kernels {
 
-// Memory that only grows, for one type of elements at a time: one a thread and use, so that a training step allocates
-// nothing anew.
+// Memory that only grows, for one type of elements at a time: one per thread and use, so that a training step allocates
+// nothing again.
 class Scratch {
  public:
   template <class T>

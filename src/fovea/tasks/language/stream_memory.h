@@ -27,7 +27,7 @@ class StreamMemory {
 
   // For exact resume: "SHARD/lengths" [streams], "SHARD/LAYER" [units, M] float32.
   nn::NamedTensors tensors() const;
-  // Throws an Error that begins with `origin` if the tensors are not those of so many layers, shards and units.
+  // Throws an Error that begins with `origin` if the tensors do not fit these numbers of layers, shards and units.
   // `options` are those of the model's activations.
   struct Expected {
     int64_t layers, width;

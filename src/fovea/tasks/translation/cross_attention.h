@@ -40,7 +40,7 @@ struct WordPair {
 };
 SentencePair with_eos(const WordPair& pair, int64_t source_eos, int64_t target_eos);
 
-// Returns links between the words of a pair. `weights` are those that see_cross_attention() shows.
+// Returns links between the words of a pair. `weights` are shown by see_cross_attention().
 analysis::Links word_links(const at::Tensor& weights, const WordPair& pair, const LinkChoice& choice);
 
 }  // namespace fovea::translation

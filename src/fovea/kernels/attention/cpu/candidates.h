@@ -50,8 +50,8 @@ struct Candidates {
   RangeList gaps;                 // columns inside the hull that are no candidates
   RangeList keep;                 // candidates that topk's keep pattern holds back from the selection
   int64_t pairs = 0;              // columns inside the hulls
-  // Lists that came with the call: blocks of so many keys, but for a list's last one, which the causal limit or the
-  // sequence's end may cut. Columns of a group that is `given` are the keys of its blocks.
+  // Lists that came with the call: blocks of `block` keys; the causal limit or the sequence's end may cut a list's last
+  // one. Columns of a group that is `given` are the keys of its blocks.
   const int32_t* given = nullptr;
   int64_t block = 0;  // 0: none came with the call
   int64_t bytes() const;
@@ -82,8 +82,8 @@ class CandidateTables {
 // The rows of one sequence, lowered. `stream` is Row::stream.
 Candidates lower(const AttentionProblem& problem, const Sequence& sequence, uint64_t stream);
 
-// Keys of a group's queries, sorted, disjoint and not touching; and those that topk's keep pattern holds back, empty
-// where the spec keeps none.
+// Keys of a group's queries, sorted, disjoint and not touching; and the keys that topk's keep pattern holds back, empty
+// if the spec keeps none.
 struct GroupRows {
   std::vector<std::vector<Span>> keys, kept;
 };

@@ -145,7 +145,7 @@ class DenseTerms {
 
   void grade_rows(const DenseBlock& block, RowRun run, const SharedTermSums& shared) const {
     const int64_t padded = view_.padded, count = summed_offsets(shared, met_.first, met_.count);
-    // Each row meets no greater offsets than the one before: those that meet some of them follow each other.
+    // Each row meets no greater offsets than the one before: rows that meet some of them follow each other.
     int64_t begin = run.first + run.count, end = begin;
     for (int64_t place = 0; place < count; place += kRowStep) {
       const int64_t places = std::min(kRowStep, count - place);

@@ -165,7 +165,7 @@ float entmax_mu(const EntmaxPower& power, const EntmaxScores& row) {
 template <EntmaxCurve kCurve>
 float entmax_base(const EntmaxPower& power, const EntmaxScores& row) {
   constexpr int kRounds = 60;
-  // Steps are the square of those before, times a factor; those of rounding are no smaller than the last.
+  // Steps are the square of the steps before, times a factor; steps of rounding are not smaller than the last.
   constexpr float kEnough = 0x1p-22F, kSmall = 0x1p-12F;
   float y = 1 - power.slope * row.start;
   EntmaxStep previous;

@@ -72,7 +72,7 @@ inline void fill(float* s, int64_t begin, int64_t end, float value) {
   if (begin < end) store_part(s + begin, v, end - begin);
 }
 
-// Writes -inf over what is no candidate within `part`.
+// Writes -inf over all columns within `part` that are not candidates.
 inline void mask_row(float* s, const Candidates& table, int64_t row, ColumnPart part) {
   const ColumnRange hull = table.hull[static_cast<size_t>(row)];
   const int64_t begin = hull.begin == hull.end ? part.end : hull.begin;

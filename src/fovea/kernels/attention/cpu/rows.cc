@@ -8,7 +8,7 @@
 namespace fovea::kernels {
 namespace {
 
-// Queries of a forward task, about; packing a sequence's keys anew for each is small beside the products.
+// Queries of a forward task, about; packing a sequence's keys again for each is small beside the products.
 constexpr int64_t kForwardQueries = 256;
 constexpr int64_t kFewQueries = 8, kFewKeys = 2048;  // of a sequence that is_few()
 constexpr int64_t kManyPairs = 48;                   // of a query, for pays_bf16()
@@ -78,7 +78,7 @@ void forward_few(RowsCall call, Executor& executor) {
   });
 }
 
-// Groups are joined until a task has so many queries.
+// Groups are joined until a task has this number of queries.
 std::vector<RowsTask> forward_tasks(const AttentionProblem& problem, const CandidateTables& tables) {
   std::vector<RowsTask> tasks;
   for (int64_t s = 0; s < static_cast<int64_t>(problem.sequences.size()); ++s) {
@@ -172,7 +172,7 @@ std::vector<RowsTask> backward_tasks(const AttentionProblem& problem, const Cand
   return tasks;
 }
 
-// Whether a query sees so many keys, on average, that reading all rows once is little beside the products. Queries with
+// Whether a query sees enough keys, on average, that reading all rows once is little beside the products. Queries with
 // lists of their own have no products of several rows.
 Bf16Flags::Pays pays_bf16(const AttentionProblem& problem, const CandidateTables& tables) {
   return [&](int64_t sequence, int64_t head) {

@@ -111,7 +111,7 @@ struct Backward {
   void key_step(const KeyTask& task, BackwardWorker& w) const;
   // Adds the part of one piece to the gradients of the task's keys, which are zero before the first piece.
   void add_piece(const KeyTask& task, const BackwardPiece& p, BackwardWorker& w) const;
-  // Whether the values are summed with weights other than those that forward saved.
+  // Whether the values are summed with weights other than the saved ones.
   bool has_own_weights(const BackwardPiece& p) const { return p.selection.saves_scores() || problem.dropout > 0; }
   // Computes gradients of a row's weights and, unless null, its weights after dropout.
   void weight_gradients(const BackwardPiece& p, int64_t row, const SavedList& list, WeightGradients out) const;

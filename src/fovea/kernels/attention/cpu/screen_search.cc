@@ -19,7 +19,7 @@ constexpr float kMuSlack = 1e-4F;
 // A guess lies close to the final threshold, so its list is pruned at this multiple of the usual length.
 constexpr int64_t kLongerLists = 2;
 
-// The rows of a product, with those that a product by tiles touches beyond its own.
+// The rows of a product, with the rows that a product by tiles touches beyond its own.
 constexpr int64_t kProductRows = kBlockQueries + kTileQueries;
 
 int64_t round_up(int64_t x, int64_t unit) { return (x + unit - 1) / unit * unit; }

@@ -52,7 +52,7 @@ void add_scores(const RowScores& s, int64_t first, RowList& list) {
 }
 
 // Drops competing keys below the threshold, then adds the keys that stay. The order of the list is that of the keys,
-// first those that compete.
+// first the competing ones.
 void choose(const RowScores& scores, const RowKeys& keys, float threshold, RowList& list) {
   if (threshold > -kInfinity) list.count = screen_ops().prune(threshold, list.values, list.keys, list.count);
   const int64_t first = list.count;

@@ -25,7 +25,7 @@ struct Selection {
 // alpha: the head's value, for entmax(learned).
 Selection selection_of(const AttentionSpec& spec, const float* alpha);
 
-// The keys to which one query may attend: those that compete, and those that stay whatever their score.
+// The keys to which one query may attend: keys that compete, and keys that stay whatever their score.
 struct RowKeys {
   std::vector<Span> compete, stay;
   int64_t num_compete() const;

@@ -1,7 +1,7 @@
 #pragma once
 #include "fovea/kernels/attention/cpu/entmax-inl.h"
 
-// Score rows to weights and back, a struct a transform. Rows are whole vectors; what is no candidate holds -inf.
+// Score rows to weights and back, one struct per transform. Rows are whole vectors; -inf where there is no candidate.
 //   kStats                      floats that forward leaves for backward, a row
 //   weigh(rows, factors)        scores become the weights divided by the row's factor
 //   gradient(rows, grads)       scores become weights; grads, of the weights, become those of the scores

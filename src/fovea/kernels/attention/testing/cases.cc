@@ -172,7 +172,7 @@ std::vector<Case> all_cases(const Suite& suite) {
   for (int i = 0; i < suite.random_trees; ++i) {
     add(random_spec(rng));
   }
-  // Terms by offset, with every third of the specs: the number of specs made of one pattern is no multiple of it.
+  // Terms by offset, with every third of the specs: the number of specs made of one pattern is not a multiple of it.
   for (size_t i = 0; i < specs.size(); ++i) {
     if (i % 3 != 0) continue;
     const auto kind = i / 3 % 2 == 0 ? AttentionKind::kSelf : AttentionKind::kCausal;
@@ -242,8 +242,8 @@ std::vector<Case> long_cases(const Suite& suite) {
     p.needs_backward = true;
     p.dropout = number % 4 == 0 ? 0.2F : 0;
     p.sequences = {{0, 17, 0, 611}, {17, 20, 611, 300}};
-    // Many queries too: several blocks of them, and backward in several parts. Smooth transforms only: among so many
-    // scores some lie so close to relu's zero that rounding decides.
+    // Many queries too: several blocks of them, and backward in several parts. Smooth transforms only: among thousands
+    // of scores some lie so close to relu's zero that rounding decides.
     const int64_t many = c.number == 0 ? 1030 : std::string_view(text) == "gelu" ? 730 : 0;
     if (many > 0) p.sequences.push_back({37, many, 911, many});
     if (suite.kernel->refuses(p).empty()) out.push_back(c);

@@ -24,7 +24,7 @@ HeadValues naive_float(const OracleInput& input, const HeadCotangents& given);
 HeadValues magnitudes(const OracleInput& input, const OracleOutput& output, const HeadCotangents& given);
 
 // Whether rounding may change what is selected or where a gradient jumps: scores near the k-th, near zero for relu,
-// near the edge of the support for sparsemax. Exact ties are no doubt.
+// near the edge of the support for sparsemax. Exact ties are not doubtful.
 bool is_doubtful(const OracleInput& input, const OracleOutput& output);
 
 }  // namespace fovea::kernels::testing_suite

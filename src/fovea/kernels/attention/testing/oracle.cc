@@ -18,7 +18,7 @@ double cumulative(double s) { return std::erfc(-s / std::numbers::sqrt2) / 2; } 
 
 double greatest(const Values& s) { return *std::max_element(s.begin(), s.end()); }
 
-// p_i = (z_i - tau)_+ ^ power, divided by their sum, which is 1 but for rounding.
+// p_i = (z_i - tau)_+ ^ power, divided by their sum, which is 1 except for rounding.
 Values above(const Values& z, double tau, double power) {
   Values p;
   double sum = 0;

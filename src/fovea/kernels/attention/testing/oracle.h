@@ -38,7 +38,7 @@ struct OracleInput {
   std::vector<bool> given = {};  // [num_queries, num_keys] pairs that come with the call; empty: the spec's alone
 };
 
-// Whether the key is a candidate of the query: the spec's pairs have it, and so have those that come with the call.
+// Whether the key is a candidate of the query: the spec's pairs have it, and so have the pairs that come with the call.
 bool oracle_candidate(const OracleInput& input, const Row& row, int64_t query, int64_t key);
 
 // The spec is span(limit,ramp)+topk(k), whose ramp acts behind the selection.

@@ -94,7 +94,7 @@ def converse(data, write, reads, deadline):
 
 
 def run_forked(program, words, data, timeout, env=None, cwd=None):
-    """What subprocess.run() returns for the program with the arguments `words` and `data` on standard input."""
+    """Returns like subprocess.run() for the program with the arguments `words` and `data` on standard input."""
     inputs, outputs, errors = os.pipe(), os.pipe(), os.pipe()
     child = os.fork()
     if child == 0:

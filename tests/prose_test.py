@@ -24,7 +24,7 @@ BANNED = [(re.compile(pattern, re.IGNORECASE), advice) for pattern, advice in (
     (r"\bwhole numbers? of \d+ bits\b", "name the type, as in int8"),
 )]
 
-# Sources, by the mark of their comments. A comment with such first words cannot be read alone.
+# Sources, by the mark of their comments. A comment, or a docstring, with such first words cannot be read alone.
 SOURCE_FOLDERS = ("src", "tests", "bench", "fuzz", "python")
 COMMENT_MARKS = {".h": "//", ".cc": "//", ".js": "//", ".py": "#"}
 CLIPPED = re.compile(r"(?:Of|Those|The same|Others|What|Where|As above|Either|Each of them|And|Also)\b")
@@ -68,9 +68,9 @@ def comment_offences(path, text):
     lines = comments(text, COMMENT_MARKS[path.suffix])
     yield from offences(path, lines)
     before = "."
-    for number, line in enumerate(lines.splitlines(), 1):
-        found = CLIPPED.match(line.strip()) if before == "." else None
-        if found:
+    for number, (line, code) in enumerate(zip(lines.splitlines(), text.splitlines()), 1):
+        begins = code.strip().removeprefix('"""') if code.strip().startswith('"""') else line.strip() if before == "." else ""
+        if found := CLIPPED.match(begins):
             yield f"{path}:{number}: a comment begins with '{found[0]}'; write a sentence that can be read alone"
         before = line
 

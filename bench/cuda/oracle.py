@@ -66,7 +66,7 @@ TOLERANCE = {torch.float64: 1e-10, torch.float32: 1e-5, torch.bfloat16: 2e-2}
 
 
 def difference(left, right):
-    """Of right's norm."""
+    """The norm of the difference, relative to right's norm."""
     return float((left.double().cpu() - right).norm() / right.norm().clamp(min=1e-12))
 
 

@@ -212,7 +212,7 @@ def test_gradgradcheck(spec, kind):
 
 
 def penalty_gradients(x, more, spec, offsets):
-    """Of the squared norm of first derivatives, packed."""
+    """The gradients of the squared norm of first derivatives, packed."""
     out = fovea.attention(*x, spec, causal=True, q_offsets=offsets, **more)
     first = torch.autograd.grad(out.sin().sum(), (*x, *more.values()), create_graph=True)
     return torch.autograd.grad(sum(g.square().sum() for g in first), (*x, *more.values()))

@@ -10,7 +10,7 @@ from ._own_indexers import takes_ranges
 
 
 def with_indices(qkv, mask, indices, resolved, options, wants_weights, config=None):
-    """What an attention function returns, of attention to the keys of `indices` that the mask allows.
+    """Returns what an attention function does, for attention to the keys of `indices` that the mask allows.
 
     Args:
         mask (Tensor, optional): [B, 1, N_q, N_k], bool or added to scores; none is causal. Ranges, which the model's

@@ -66,7 +66,7 @@ class Bleu {
   SmoothMethod smooth_;  // with the value that is used
 };
 
-// Corpus BLEU against one reference a line.
+// Corpus BLEU against one reference per line.
 BleuScore corpus_bleu(std::span<const std::string> hypotheses, std::span<const std::string> references,
                       const BleuOptions& options = {});
 

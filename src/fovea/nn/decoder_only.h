@@ -52,8 +52,8 @@ class DecoderOnlyImpl : public torch::nn::Module {
   // `rows` empty rows, each with keys and values in a range of its own (kApart), or sharing them (kShared: beams).
   std::shared_ptr<Stepper> start(int64_t rows, const std::shared_ptr<const PackedStack>& layers,
                                  StepCache::Rows kind = StepCache::Rows::kApart, const StreamCut& cut = {}) const;
-  // A full pass over each row's next tokens, at least one a row, that fills the caches: tokens [T], offsets [R + 1] ->
-  // hidden [R, M] of each row's last token. Rows may differ in length, and may have tokens already.
+  // A full pass over each row's next tokens, at least one per row, that fills the caches: tokens [T], offsets [R + 1]
+  // -> hidden [R, M] of each row's last token. Rows may differ in length, and may have tokens already.
   at::Tensor prefill(Stepper& state, const at::Tensor& tokens, const at::Tensor& offsets);
   // tokens [R] -> hidden [R, M]; equal to the last rows of forward() on the tokens so far.
   at::Tensor step(Stepper& state, const at::Tensor& tokens);

@@ -65,7 +65,7 @@ class TransformerImpl : public torch::nn::Module {
   at::Tensor output_weight() const;
   at::Tensor output_bias() const;
 
-  // Incremental decoding of R rows (hypotheses), without gradients. A row grows by a token a step; the
+  // Incremental decoding of R rows (hypotheses), without gradients. A row grows by one token per step; the
   // encoder's side is projected once and shared by a sentence's rows.
   using DecoderState = Stepper;
   // The layers that step() goes through, laid out for it; their weights do not change while this lives.

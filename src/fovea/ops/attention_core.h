@@ -50,8 +50,8 @@ struct CoreArguments {
 
 struct CoreOutput {
   at::Tensor out;    // as q; dense: a [B, N_q, H, D] buffer seen as [B, H, N_q, D], so that heads concatenate for free
-  at::Tensor stats;  // [T_q, H, floats a row] float, what the kernels left for backward; empty without it
-  at::Tensor kept;   // [T_q, H, ints a row] int32
+  at::Tensor stats;  // [T_q, H, floats per row] float, saved by kernels for backward; empty without it
+  at::Tensor kept;   // [T_q, H, ints per row] int32
   at::Tensor sums;  // weights by offset: the layout of q, sum_count wide, of by_query's type; [0] if none are asked for
 };
 

@@ -157,7 +157,7 @@ at::Tensor entmax_u(const at::Tensor& p, const at::Tensor& alpha) {
   return at::where(p == 0, at::zeros_like(p), u);
 }
 
-// d p / d alpha (Correia, Niculae, Martins 2019, proposition 1), summed against the gradient, a value a head.
+// d p / d alpha (Correia, Niculae, Martins 2019, proposition 1), summed against the gradient, one value per head.
 at::Tensor alpha_backward(const at::Tensor& p, const at::Tensor& u, const at::Tensor& grad, const at::Tensor& alpha) {
   const at::Tensor mass = row_sum(u);
   const at::Tensor skewed = u / at::where(mass == 0, at::ones_like(mass), mass);

@@ -33,7 +33,7 @@ struct Sparsemax {
 };
 struct Entmax {
   double alpha = 1.5;    // > 1; 1 prints as softmax, 2 as sparsemax
-  bool learned = false;  // alpha comes with the operator's input instead, one a head, in [1.0001, 64]
+  bool learned = false;  // alpha comes with the operator's input instead, one per head, in [1.0001, 64]
   static constexpr bool kPointwise = false;
   static constexpr std::string_view kName = "entmax", kHelp = "alpha-entmax (Peters, Niculae, Martins 2019)";
   static constexpr auto fields() {

@@ -192,7 +192,7 @@ struct LeastLengths {
 struct Kernel {
   std::string_view name;     // "cpu-topk", as FOVEA_KERNEL and benchmark rows know it
   std::string_view summary;  // one line
-  std::vector<std::string> (*refuses)(const AttentionProblem&);  // empty: can run; else one sentence a reason
+  std::vector<std::string> (*refuses)(const AttentionProblem&);  // empty: can run; else one sentence per reason
   SavedPerRow (*saved)(const AttentionProblem&);
   void (*forward)(const AttentionProblem&, const AttentionForward&, Executor&);
   void (*backward)(const AttentionProblem&, const AttentionBackward&, Executor&);
@@ -237,7 +237,7 @@ class Division {
 // The greatest `saved` of the kernels that accept the problem: buffers must be sized before the lengths are known.
 SavedPerRow saved_at_most(const AttentionProblem& problem);
 
-// The walk, a line a kernel: "cpu-topk: refuses: head_dim 300 is above 256" ... "-> reference".
+// The walk, one line per kernel: "cpu-topk: refuses: head_dim 300 is above 256" ... "-> reference".
 std::string explain(const AttentionProblem& problem);
 
 }  // namespace fovea::kernels

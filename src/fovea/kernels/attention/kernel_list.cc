@@ -47,7 +47,7 @@ size_t place_of(const Sequence& sequence, std::span<const Kernel* const> among) 
   return at;
 }
 
-// The walk as far as sequences may get, a line a kernel.
+// The walk as far as sequences may get, one line per kernel.
 std::string walk(const AttentionProblem& problem) {
   std::string lines;
   for (const Kernel& kernel : attention_kernels()) {

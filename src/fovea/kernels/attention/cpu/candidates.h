@@ -75,7 +75,7 @@ class CandidateTables {
  private:
   void lower_given(const AttentionProblem& problem, const RandomStream& random, const GivenLists& given);
 
-  int64_t heads_ = 1;  // tables a sequence: 1 or num_heads
+  int64_t heads_ = 1;  // tables per sequence: 1 or num_heads
   std::vector<std::shared_ptr<const Candidates>> tables_;
 };
 

@@ -43,7 +43,7 @@ struct Marks {
   int64_t stride = 0;
 };
 
-// The transpose of an 8 x 8 matrix of bits, a byte a row.
+// The transpose of an 8 x 8 matrix of bits, one byte per row.
 inline uint64_t transposed_bits(uint64_t x) {
   const auto exchange = [&x](int distance, uint64_t places) {
     const uint64_t differing = (x ^ (x >> distance)) & places;

@@ -56,7 +56,7 @@ constexpr Field<S, std::vector<T>> at_most(int64_t values, Field<S, std::vector<
   return list;
 }
 
-// A field of one object with its type erased: what flags and files work on.
+// A field of one object with its type erased, for flags and files.
 struct FieldView {
   std::string_view name, help;
   double min, max;

@@ -35,8 +35,8 @@ struct Segments {
 //
 // kStream: the text is cut in mini_batch x shards streams whose lengths differ by one unit at most (fewer streams if
 // the text has fewer units). Batch s x shards + i holds the s-th segment of each of the i-th mini_batch streams, so
-// that an update reads one segment of every stream and no batch of it continues another. The last segments hold what is
-// left, and streams that have ended are not in them. kShuffled: each document is cut in segments, the last one shorter,
+// that an update reads one segment of every stream and no batch of it continues another. The last segments hold the
+// rest, and streams that have ended are not in them. kShuffled: each document is cut in segments, the last one shorter,
 // and a batch takes the next `mini_batch` of them in an order drawn for the epoch. In both, a segment is cut where a
 // document begins.
 class SegmentBatches {

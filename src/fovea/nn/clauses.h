@@ -25,8 +25,8 @@ struct Clauses {
 // sequence begins one in all levels, whatever it has here. offsets [B + 1].
 Clauses clauses_of_levels(std::span<const uint8_t> levels, std::span<const int64_t> offsets);
 
-// Gives the parameters of a module's learned mixtures that `weights` lacks values that change little of what the model
-// does: p = 0.047.
+// Gives the parameters of a module's learned mixtures that `weights` lacks values that hardly change the model's
+// output: p = 0.047.
 void add_mixtures(const torch::nn::Module& module, NamedTensors& weights);
 
 // Splits a packed batch: token ids [T] on the CPU, offsets [B + 1].

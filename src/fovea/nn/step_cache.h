@@ -27,8 +27,8 @@ class StepCache {
 
   // Row r grows by offsets[r + 1] - offsets[r] tokens, [R + 1] int64.
   void append(const at::Tensor& offsets);
-  // The keys and values of one layer for the tokens that the last append() added: stacked [T, .. + 2 H, D], of which
-  // what stands before them, q, is not kept.
+  // Writes the keys and values of one layer for the tokens that the last append() added: stacked [T, .. + 2 H, D], of
+  // which the heads before them, q, are not kept.
   void write(size_t layer, const at::Tensor& stacked);
   // Row r becomes what row parents[r] was.
   void inherit(std::span<const int64_t> parents);

@@ -15,7 +15,7 @@ std::string shape(const at::Tensor& x);  // "[2, 8, 100, 64]"
 // q, k and v: [T, H, D] or [B, H, N, D], of one floating type, on one device; k and v have the heads that q's read.
 void check_inputs(const CoreTensors& inputs, const kernels::KeySharing& keys = {});
 
-// A scale of scores, if any: NaN, infinity and what float32 cannot hold are Errors that begin with the caller's name.
+// Throws an Error that begins with the caller's name if a scale is NaN, infinite or beyond float32's range.
 void check_scale(std::optional<double> scale, std::string_view caller);
 
 // The options of a call on inputs that passed check_inputs().

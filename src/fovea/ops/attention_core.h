@@ -9,8 +9,8 @@
 
 #include "fovea/kernels/attention/attention.h"
 
-// One mechanism on some heads: what the operators fovea::attention_forward and fovea::attention_backward compute,
-// by a fast kernel where one accepts the problem and by the reference elsewhere.
+// One mechanism on some heads, as the operators fovea::attention_forward and fovea::attention_backward compute it: by a
+// fast kernel if one accepts the problem, otherwise by the reference.
 namespace fovea::ops {
 
 // Texts of specs that are kept parsed: a service may be sent any.

@@ -10,7 +10,7 @@
 
 namespace fovea::ops {
 
-// A layer's text, resolved: what each group passes to the operator.
+// A layer's text, resolved into the arguments that each group passes to the operator.
 struct AttentionLayer {
   struct Group {
     int64_t num_heads;

@@ -39,7 +39,7 @@ struct RoutedBatch {
   bool same_tokens() const { return queries == keys; }
 };
 
-// Throws an Error for what routed_attention() refuses.
+// Throws an Error if routed_attention() refuses the call.
 RoutedBatch routed_batch(const CoreTensors& x, const CoreArguments& arguments, const RoutedGroup& group);
 
 // Rows of q, k and v in the order of members, [N, 1, D] of each side; v [T_k, H, D].

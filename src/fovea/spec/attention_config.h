@@ -50,7 +50,7 @@ struct AttentionSort {
   int64_t depth = 0;      // layers
 };
 
-// All that the rules read of a configuration, and what an override changes.
+// The members of a configuration that the rules read and that an override changes.
 struct AttentionTexts {
   std::string attention;
   std::vector<std::string> attention_layers;

@@ -76,8 +76,8 @@ size_t hash_value(const AttentionSpec& spec);
 // with topk(k); its term by_head is the ramp, which acts behind the selection.
 const AdaptiveSpan* adaptive_span(const AttentionSpec& spec);
 
-// Throws an Error (of no column) whose sentence names what `spec` cannot do on this kind: positions on cross-attention,
-// an adaptive span that is not causal or stands with what it does not take.
+// Throws an Error (without a column) if `spec` does not fit this kind: positions on cross-attention, an adaptive span
+// that is not causal or that has a part which it does not take.
 void validate(const AttentionSpec& spec, AttentionKind kind);
 
 // THE definition of the pairs: row.query may attend to `key`. The causal limit is applied here (row.causal).

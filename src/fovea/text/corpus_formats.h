@@ -4,8 +4,8 @@
 #include <string_view>
 #include <vector>
 
-// The formats that `fovea corpus` reads: one table says their names, the files' endings, what an input consists of and
-// how it is read.
+// The formats that `fovea corpus` reads: one table has their names, the files' endings, the parts of an input and its
+// reader.
 namespace fovea::text {
 
 struct Bitext;

@@ -4,7 +4,7 @@
 
 #include "fovea/text/corpus.h"
 
-// A reader a format. Each throws an Error with the path, and the line where there is one, for what it cannot read.
+// One reader per format. Each throws an Error with the path, and the line if any, for text that it cannot read.
 namespace fovea::text {
 
 Bitext read_po(const std::string& path);

@@ -34,7 +34,7 @@ using PieceAdder = std::function<std::vector<AddedPiece>(std::string_view line)>
 // are read from them.
 class Vocab {
  public:
-  // Throws an Error that names the path for what is missing or not a SentencePiece model.
+  // Throws an Error that names the path if the file is missing or not a SentencePiece model.
   static Vocab load(const std::string& path);
   static Vocab from_bytes(const std::string& bytes, const std::string& name);
 

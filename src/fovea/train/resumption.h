@@ -29,7 +29,7 @@ std::vector<OptionChange> changes_since(const OptionValues& before, const RunOpt
 // "learn-rate: 0.1 -> 0.2, valid-metrics: bleu -> none".
 std::string text_of(std::span<const OptionChange> changes);
 
-// `config` with the values of `before`, for what decides about the learning rate.
+// `config` with the values of `before` for the options that decide about the learning rate.
 TrainConfig schedule_so_far(TrainConfig config, const OptionValues& before);
 
 // The learning rate where a run resumes: of the last update, and of the next under the options of the run so far and

@@ -18,7 +18,7 @@ struct TextScore {
 // bits-per-byte, bits-per-unit, perplexity (per unit), perplexity-per-word (per word of the original text), accuracy.
 std::span<const train::Measure> measures();
 
-// The value of one of these measures; NaN if the text has none of what it is per.
+// The value of one of these measures; NaN if the text has none of the measure's units.
 double value_of(const TextScore& score, std::string_view measure);
 
 }  // namespace fovea::language

@@ -14,8 +14,8 @@ namespace fovea::kernels {
 
 constexpr int64_t kMaxDenseHeadDim = 256;
 
-// Floats that forward leaves of a row. Softmax: its maximum, 1 / sum and, where the output is bfloat16, what rounding
-// took from it, [head_dim] in units of float32's last place, int16: the gradient's dO . O wants the output in float32.
+// Floats that forward saves for a row. Softmax: its maximum, 1 / sum and, if the output is bfloat16, its rounding
+// errors [head_dim] in units of float32's last place, int16: the gradient's dO . O wants the output in float32.
 inline int64_t dense_stats(const AttentionProblem& problem) {
   if (is_pointwise(problem.spec.transform)) return 0;
   return 2 + (problem.dtype == DType::kBFloat16 ? (problem.head_dim + 1) / 2 : 0);

@@ -1,8 +1,8 @@
 #pragma once
 #include "fovea/kernels/attention/cpu/positive-inl.h"
 
-// Products of a block of cpu-dense without what its queries do not see: a causal query sees the first keys, each query
-// no fewer than the one before. On the diagonal this is half of a block's pairs.
+// Products of a block of cpu-dense without pairs that its queries do not see: a causal query sees the first keys, each
+// query no fewer than the one before. On the diagonal this is half of a block's pairs.
 namespace fovea::kernels {
 namespace {
 

@@ -92,7 +92,7 @@ struct RowSelection {
       std::memcpy(to + range.begin, from + range.begin, static_cast<size_t>(range.end - range.begin) * sizeof(float));
     }
   }
-  // Drops what is not selected and returns the threshold.
+  // Drops scores that are not selected and returns the threshold.
   float select(float* s, ColumnPart part) const {
     copy_kept(s, aside);
     for (const ColumnRange range : kept) fill(s, range.begin, range.end, -kInfinity);

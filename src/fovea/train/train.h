@@ -7,9 +7,10 @@
 #include <vector>
 
 #include "fovea/spec/train_config.h"
-#include "fovea/train/task.h"
 
 namespace fovea::train {
+
+class Task;
 
 struct UpdateReport {
   int64_t epoch = 0, updates = 0;

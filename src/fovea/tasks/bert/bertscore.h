@@ -15,7 +15,7 @@
 // similar token of the other, by the cosine of their vectors in one layer of an encoder.
 namespace fovea::bert {
 
-class TextEncoder;
+struct TextEncoder;
 
 inline constexpr const char* kBertScore = "bertscore";  // of --metrics
 

@@ -6,10 +6,11 @@
 
 #include "fovea/data/token_text.h"
 #include "fovea/tasks/analyze_options.h"
-#include "fovea/tasks/language/load_model.h"
 #include "fovea/tasks/language/model_options.h"
 
 namespace fovea::language {
+
+struct LoadedModel;
 
 // `fovea analyze` for language models.
 struct AnalyzeOptions : LanguageModelOptions, LogOptions, tasks::AnalysisOptions {

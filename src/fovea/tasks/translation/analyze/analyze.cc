@@ -8,6 +8,7 @@
 #include "fovea/spec/config_problems.h"
 #include "fovea/spec/score_config.h"
 #include "fovea/tasks/analyze_report.h"
+#include "fovea/tasks/translation/pair_reader.h"
 
 namespace fovea::translation {
 namespace {

@@ -6,10 +6,8 @@
 #include <tuple>
 #include <vector>
 
-#include "fovea/models/translation/loaded_model.h"
 #include "fovea/spec/run_options.h"
 #include "fovea/tasks/analyze_options.h"
-#include "fovea/tasks/translation/pair_reader.h"
 
 namespace fovea::translation {
 

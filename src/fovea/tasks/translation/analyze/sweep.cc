@@ -6,6 +6,7 @@
 #include "fovea/metrics/bleu.h"
 #include "fovea/tasks/analyze_report.h"
 #include "fovea/tasks/translation/analyze/analyze.h"
+#include "fovea/tasks/translation/pair_reader.h"
 #include "fovea/tasks/translation/score_pairs.h"
 #include "fovea/tasks/translation/translator.h"
 

@@ -99,8 +99,7 @@ Axis y_axis_of(const PlotPanel& panel) {
   return axis;
 }
 
-// The axis begins at 0, or at the first point if all points are far from 0. One axis serves all panels, so that they
-// compare.
+// The axis begins at 0, or at the first point if all are far from 0. One axis serves all panels, so that they compare.
 Axis x_axis_of(const Plot& plot) {
   Axis axis;
   for (const PlotPanel& panel : plot.panels) {

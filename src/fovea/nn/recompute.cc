@@ -35,8 +35,7 @@ struct Recomputation : torch::autograd::Function<Recomputation> {
     context->saved_data["held"] = c10::IValue::make_capsule(held);
     context->saved_data["inputs"] = static_cast<int64_t>(inputs.size());
     context->set_materialize_grads(false);
-    // The pass makes a graph, which ends with this scope: without one the operators may choose other kernels, of other
-    // bits.
+    // The pass makes a graph, which ends with this scope: without it the operators may choose kernels of other bits.
     const at::AutoGradMode with_graph(true);
     variable_list outputs = held->compute(cut_off(inputs));
     for (at::Tensor& x : outputs) x = x.detach();

@@ -88,8 +88,7 @@ at::Tensor key_heads_of(const at::Tensor& x, const kernels::KeySharing& keys, in
   return x.narrow(1, begin, keys.key_head(first + count - 1) + 1 - begin);
 }
 
-// The inputs of a routed group. k and v get one head for each head of q, because a cluster's rows are gathered per
-// head.
+// The inputs of a routed group. k and v have one head for each head of q, as a cluster's rows are gathered per head.
 struct RoutedCall {
   CoreTensors x;
   CoreArguments arguments;
@@ -122,8 +121,7 @@ void set_given(const GivenArgument& given, const at::Tensor& q, const kernels::K
   arguments.given_block = given.block;
 }
 
-// q, k and v padded to one width. Zeros behind q and k leave the scores unchanged; zeros behind v give zeros in the
-// output.
+// q, k and v of one width. Zeros behind q and k leave the scores unchanged, and zeros behind v give zeros.
 struct EvenInputs {
   at::Tensor q, k, v;
   int64_t value_width = 0;
@@ -294,8 +292,7 @@ at::Tensor attention(const at::Tensor& given_q, const at::Tensor& given_k, const
   const bool whole = layer->groups.size() == 1;
   RoutedGroups routed(*layer, options);
   std::vector<at::Tensor> outputs;
-  // Query heads of two neighbouring groups may share a head of keys. Keys with such heads are therefore cut group by
-  // group.
+  // Query heads of two neighbouring groups may share a head of keys, so shared keys are cut group by group.
   using Parts = std::vector<at::Tensor>;
   const bool apart = whole || keys.share == 1;
   const Parts queries = split_heads(q, *layer), key_parts = apart ? split_heads(k, *layer) : Parts{},
@@ -327,8 +324,7 @@ at::Tensor attention(const at::Tensor& given_q, const at::Tensor& given_k, const
     }
     arguments.first_head += group.num_heads;
   }
-  // Heads lie side by side in memory in both layouts. After this concatenation, the norm and the projection need no
-  // copy.
+  // Heads lie side by side in memory in both layouts: concatenated this way, the norm and the projection need no copy.
   const bool packed = q.dim() == 3;
   at::Tensor out = whole ? outputs[0] : at::Tensor();
   if (!whole) {

@@ -91,8 +91,7 @@ class ListSorter {
   }
 
  private:
-  // Sorts the entries, with a bit for each unit if few words are to be looked through. Returns false if an entry comes
-  // twice.
+  // Sorts the entries, by a bit for each unit if that takes few words. Returns false if an entry comes twice.
   bool order(std::span<int32_t> entries, int64_t units) {
     const auto words = static_cast<size_t>((units + 63) / 64);
     if (words > 16 * entries.size()) {

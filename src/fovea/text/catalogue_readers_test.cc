@@ -71,8 +71,7 @@ TEST_F(ReadersTest, PoEscapesAreBytesOfItsCharacterSet) {
   EXPECT_THAT(read_po(path).pairs, ElementsAre(is_pair("nice", "schön ü")));
 }
 
-// The last byte of each of these letters is that of a backslash. A program that escapes them byte by byte escapes that
-// too.
+// The last byte of each of these letters is that of a backslash. An escape byte by byte escapes that too.
 TEST_F(ReadersTest, PoEscapesAreNoHalvesOfCharacters) {
   for (const auto& [charset, letter, escaped, meaning] :
        {std::array{"Big5", "\xa5\x5c", R"(\245\\)", "功"}, std::array{"Shift_JIS", "\x95\x5c", R"(\x95\\)", "表"},

@@ -298,8 +298,7 @@ TEST(ClauseFlags, StandBeforeThePieceInWhichTheWordBegins) {
     add_clause_flags(vocab, ClauseDictionary::english(), "v.spm");
     for (const std::string line : {"the cat , and who ran .", "", " ", ",", "and", "cat zzz , <c1> it", "it, and"}) {
       SCOPED_TRACE(line);
-      // The expected pieces are made by hand: each piece that has the first byte of signal words has their flags before
-      // it.
+      // Pieces made by hand: each piece that has the first byte of signal words has their flags before it.
       std::vector<int64_t> ids, words;
       std::vector<std::string> pieces;
       const std::vector<PieceSpan> spans = plain.encode_spans(line);

@@ -264,8 +264,7 @@ std::string Trainer::reason_to_stop() const {
 void Trainer::finish(const std::string& reason) {
   if (window_.weight > 0) display();
   if (saved_ != state_.updates) save();
-  // Both are repeated, because a last save may have been killed before them: every run ends with the same links and
-  // folders.
+  // Both again, as a last save may have been killed before them: every run ends with the same links and folders.
   link_best();
   nn::prune_checkpoints(folder_->path(), {.keep = config_.keep_last, .every = config_.save_freq});
   // A validation out of turn is for the log and for `best`, not for the state: were it stored, a run that resumes here

@@ -5,7 +5,8 @@
 // Matrices in tiles of 16 rows by 64 bytes, eight of them, numbered 0 ... 7, and the products of two tiles:
 //   sum[m][n] += over k < 16 of left[m][k] . right[k][n]
 // where left[m][k] and right[k][n] are words of 4 bytes: two of bfloat16, or four of int8; sums are float or int32.
-// Tiles exist within a TileSession; no other library's code may run in it, as it may configure tiles itself.
+// Tiles exist within a TileSession. No other library's code may run in the session, because that code may configure
+// tiles itself.
 namespace fovea::kernels {
 namespace {
 

@@ -127,8 +127,7 @@ class TokenizerSettings {
       *piece = named_token(name).value_or(*piece);
   }
 
-  // Adds the tokens that transformers 4 and older versions list beside vocab.txt: added_tokens_decoder, or
-  // added_tokens.json.
+  // Adds tokens that transformers 4 and older list beside vocab.txt: added_tokens_decoder, or added_tokens.json.
   void add_listed_tokens(WordPieceModel& model) const {
     if (text::find_json(config_.object, "added_tokens_decoder") != nullptr) {
       const std::string origin = cat(config_.path, ": added_tokens_decoder");

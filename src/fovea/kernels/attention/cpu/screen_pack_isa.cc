@@ -230,8 +230,7 @@ PackedQuery ScreenPack<kIsa>::query(const PackedKeys& keys, const float* q, floa
   packed.start = keys.format == ScreenFormat::kInt8 ? static_cast<uint32_t>(-128 * total) : 0;
   packed.residual = norms.residual;
   packed.norm = norms.exact + norms.residual;
-  // Exact scores are computed as products first and are scaled then. If the products overflow, nothing is proved of the
-  // scores.
+  // Exact scores are products that are scaled afterwards. If the products overflow, nothing is proved of the scores.
   packed.finite = __builtin_ldexp(double{packed.norm} * keys.plain, exponent + keys.exponent) < 0x1p126;
   const auto width = static_cast<float>(keys.width);
   packed.exact = packed.norm * (width / kLanes + 32) * 2 * kUnit;

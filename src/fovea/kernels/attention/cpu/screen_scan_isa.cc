@@ -34,8 +34,7 @@ uint32_t groups_with_hits(const uint16_t* hits) {
 #endif
 }
 
-// Loads scores straight from memory: a copy in between would be stored in halves and loaded whole, which delays the
-// load.
+// Loads scores straight from memory: a copy in between would be stored in halves and loaded whole, and the load waits.
 template <bool kIntegers>
 F scores_at(const uint32_t* p) {
   const I raw = load_int(reinterpret_cast<const int32_t*>(p));
@@ -106,8 +105,7 @@ int64_t append_hits(const ScreenedRow& row, const Hits& hits, float* bounds, int
   return count;
 }
 
-// Whether a group hardly ever has two hits. Appending one by one is then faster, because the end of its loop is
-// predicted.
+// Whether a group hardly ever has two hits: appending one by one is then faster, as the end of its loop is predicted.
 bool are_scattered(const Hits& hits) {
   if constexpr (kLanes == kGroupKeys) return false;
   return hits.total * 8 <= __builtin_popcount(hits.groups) * 9;

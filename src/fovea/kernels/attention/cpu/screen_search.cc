@@ -144,8 +144,8 @@ void CandidateSearch::raise_threshold(ScreenedQuery& row) {
   row.raised = list.count;
 }
 
-// Returns the score from which keys are listed, learned from the first block that a row sees whole; without it, the
-// whole block would be listed. -infinity: unknown.
+// The score from which the keys of the first block that a row sees whole are listed, instead of all. -infinity:
+// unknown.
 float CandidateSearch::start_from(ScreenedQuery& row, const ScreenedRow& screened) {
   if (row.may_guess) {
     row.may_guess = false;

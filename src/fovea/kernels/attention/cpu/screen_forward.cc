@@ -51,8 +51,7 @@ struct ForwardWorker {
 struct ForwardTask {
   const PreparedPiece* piece = nullptr;
   int64_t first = 0, count = 0;  // queries of its sequence
-  // For backward: the rows' lists, one after the other, until all tasks' sizes are known; then begin is their place, or
-  // -1.
+  // For backward: the rows' lists, one after the other, until all sizes are known; then begin is their place, or -1.
   Aligned<float> lists;  // the keys, then the values
   int64_t listed = 0, begin = -1;
 };

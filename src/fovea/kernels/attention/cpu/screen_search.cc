@@ -144,8 +144,7 @@ void CandidateSearch::raise_threshold(ScreenedQuery& row) {
   row.raised = list.count;
 }
 
-// The score from which the keys of the first block that a row sees whole are listed, instead of all. -infinity:
-// unknown.
+// The score from which keys of the first block that a row sees whole are listed. -infinity: unknown.
 float CandidateSearch::start_from(ScreenedQuery& row, const ScreenedRow& screened) {
   if (row.may_guess) {
     row.may_guess = false;

@@ -31,6 +31,31 @@ def warnings(said):
     return [line.split("Warning: ", 1)[1] for line in said.splitlines() if "Warning: " in line]
 
 
+class Pretrained(unittest.TestCase):
+    """A run from the weights of another model, which fit: the log says which options of the two models differ."""
+
+    def start(self, name, *options):
+        said = train(PLACE.folder / name, "--pretrained-model", PLACE.model(), *options, updates=1)
+        return warnings(said), [line.split("] ", 1)[1] for line in said.splitlines() if "options of the model" in line]
+
+    def test_equal_options_are_not_mentioned(self):
+        self.assertEqual(self.start("equal"), ([], []))
+
+    def test_mechanisms_and_dropouts_are_mentioned(self):
+        self.assertEqual(self.start("learns-on", "--attention", "topk(3)", "--transformer-dropout", 0), ([], [
+            f"[run] options of the model that differ from those of '{PLACE.model()}': transformer-dropout: 0.1 -> 0, "
+            "attention: full -> topk(3)"]))
+
+    def test_what_changes_the_meaning_of_weights_is_a_warning(self):
+        said = self.start("meaning", "--transformer-ffn-activation", "geglu", "--transformer-heads", 4,
+                          "--transformer-positions", "alibi")
+        self.assertEqual(said, ([
+            f"--pretrained-model: the weights of '{PLACE.model()}' fit, but were trained with other options, so they compute "
+            "something else here: transformer-heads: 2 -> 4, transformer-positions: rotary -> alibi, "
+            "transformer-ffn-activation: swiglu -> geglu; give the options of that model unless you want "
+            "this"], []))
+
+
 class Folders(Refusals):
     """-c FOLDER/train.yml is the run in that folder."""
 

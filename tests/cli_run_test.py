@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """The files that a run leaves: train.yml, its record, event files for TensorBoard; and the `curves` of a run."""
+import json
 import re
 import shutil
 import struct
@@ -9,6 +10,28 @@ import xml.etree.ElementTree as xml
 
 from fovea_program import Refusals, checked, without_privilege
 from short_runs import PLACE, records, train, weights
+
+
+class FirstLines(unittest.TestCase):
+    """Outside of a terminal, the log shows progress before the first line of --disp-freq."""
+
+    def lines(self, name, *options, updates):
+        _, said = train(name, *options, updates=updates)
+        return said, [line.split("] ", 1)[1] for line in said.splitlines() if "[run] update " in line]
+
+    def test_comes_after_the_first_update_of_each_process(self):
+        line = r"\[run\] update %d in epoch 1: cost \d+\.\d{4}, \d+\.\d\d s per update; a line of --disp-freq comes every 1,000 updates"
+        for updates, first in ((4, 1), (8, 5)):
+            said, lines = self.lines("early", "--disp-freq", 1000, updates=updates)
+            self.assertRegex(lines[0], line % first)
+            self.assertLess(said.index(lines[0]), said.index(f"Up. {updates} :"))
+        self.assertEqual([line["updates"] for line in records(PLACE.folder / "early") if line["event"] == "train"], [4, 8])
+
+    def test_ends_with_the_first_line_of_disp_freq(self):
+        self.assertEqual(self.lines("at-once", "--disp-freq", 1, updates=3)[1], [])
+        said, lines = self.lines("json", "--log-format", "json", "--disp-freq", 1000, updates=2)
+        self.assertTrue(all(json.loads(line) for line in said.splitlines()))
+        self.assertIn("update 1 in epoch 1: cost ", lines[0])
 
 
 class Configuration(Refusals):

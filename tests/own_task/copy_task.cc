@@ -3,8 +3,8 @@
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
 
-#include <array>
 #include <csignal>
+#include <memory>
 
 #include "fovea/base/error.h"
 #include "fovea/base/rng.h"
@@ -12,6 +12,7 @@
 #include "fovea/nn/checkpoint_module.h"
 #include "fovea/nn/init.h"
 #include "fovea/ops/step.h"
+#include "fovea/train/measure.h"
 
 namespace own {
 using namespace fovea;
@@ -24,25 +25,41 @@ void validate(const CopyModel& model) {
   problems.throw_if_any();
 }
 
-std::span<const train::Measure> CopyTask::known_measures() {
-  static constexpr std::array kMeasures = {train::Measure{"copied", false, 3}, train::Measure{"nats", true, 4}};
-  return kMeasures;
+namespace {
+
+// The results of validation.
+struct CopyScore {
+  double copied = 0, nats = 0;  // the share of right symbols, and the mean of -log p
+};
+
+const train::MeasureTable<const CopyScore>& measures() {
+  static const train::MeasureTable<const CopyScore> kTable = {
+      {{"copied", false, 3}, [](const CopyScore& s) { return s.copied; }},
+      {{"nats", true, 4}, [](const CopyScore& s) { return s.nats; }}};
+  return kTable;
 }
+
+}  // namespace
+
+std::span<const train::Measure> CopyTask::known_measures() { return measures().known(); }
 
 CopyTask::CopyTask(const TrainConfig& config, const CopyOptions& options, const CopyModel& model,
                    int64_t /*batches_an_update*/)
-    : options_(options),
-      seed_(config.seed),
-      symbols_(model.symbols),
-      identity_(nn::identity_of("copy", model, {{"alphabet.txt", cat(model.symbols, " symbols\n")}})),
-      weight_(module_.register_parameter(
-          "weight", nn::normal_tensor({symbols_, symbols_}, 0.1, nn::InitScope(config.seed) / "weight"))),
-      bias_(module_.register_parameter("bias", at::zeros({symbols_}))),
-      share_(module_.register_parameter("share", at::ones({}))),
-      updates_(module_.register_buffer("updates", at::zeros({}))),
-      echo_(at::zeros({symbols_})) {}
-
-std::string CopyTask::fingerprint() const { return cat("copy ", options_.batches, " ", options_.length, " ", seed_); }
+    : options_(options), seed_(config.seed), symbols_(model.symbols), echo_(at::zeros({symbols_})) {
+  const auto module = std::make_shared<torch::nn::Module>();
+  weight_ = module->register_parameter(
+      "weight", nn::normal_tensor({symbols_, symbols_}, 0.1, nn::InitScope(config.seed) / "weight"));
+  bias_ = module->register_parameter("bias", at::zeros({symbols_}));
+  share_ = module->register_parameter("share", at::ones({}));
+  updates_ = module->register_buffer("updates", at::zeros({}));
+  parts_ = {.module = module,
+            .rules = {{"share", {.float32 = true, .low = kLeastShare}}},
+            .identity = nn::identity_of("copy", model, {{"alphabet.txt", cat(model.symbols, " symbols\n")}}),
+            .fingerprint = cat("copy ", options_.batches, " ", options_.length, " ", seed_),
+            .valid_fingerprint = options_.with_validation ? "made of seed 0" : "",
+            .measures = known_measures(),
+            .default_measures = {"copied"}};
+}
 
 std::vector<int64_t> CopyTask::begin_epoch(int64_t epoch) {
   epoch_ = epoch;
@@ -89,12 +106,9 @@ std::vector<double> CopyTask::validate(const std::vector<std::string>& names) {
   const torch::NoGradGuard no_grad;
   const at::Tensor targets = symbols(0), inputs = at::one_hot(targets, symbols_).to(weight_.scalar_type());
   const at::Tensor logits = ops::linear(inputs, weight_, bias_);
-  std::vector<double> values;
-  for (const std::string& name : names) {
-    values.push_back(name == "copied" ? logits.argmax(1).eq(targets).to(at::kDouble).mean().item<double>()
-                                      : ops::token_nll(inputs, weight_, bias_, targets).mean().item<double>());
-  }
-  return values;
+  const CopyScore score = {.copied = logits.argmax(1).eq(targets).to(at::kDouble).mean().item<double>(),
+                           .nats = ops::token_scores(inputs, weight_, bias_, targets).nll.mean().item<double>()};
+  return measures().values(score, names);
 }
 
 }  // namespace own

@@ -49,18 +49,11 @@ class CopyTask final : public fovea::train::Task {
   CopyTask(const fovea::TrainConfig& config, const CopyOptions& options, const CopyModel& model,
            int64_t batches_an_update);
 
-  torch::nn::Module& module() override { return module_; }
-  const fovea::nn::Identity& identity() const override { return identity_; }
-  fovea::nn::ParameterRules rules() const override { return {{"share", {.float32 = true, .low = kLeastShare}}}; }
-  std::string fingerprint() const override;
   std::vector<int64_t> begin_epoch(int64_t epoch) override;
   fovea::train::BatchLoss loss(int64_t batch, const fovea::nn::ForwardContext& context) override;
   void after_update(bool made) override;
   fovea::nn::NamedTensors carried() const override { return {{"echo", echo_}}; }
   void restore(const fovea::nn::NamedTensors& carried, const std::string& origin) override;
-  std::span<const fovea::train::Measure> measures() const override { return known_measures(); }
-  std::vector<std::string> default_measures() const override { return {"copied"}; }
-  std::string valid_fingerprint() const override { return options_.with_validation ? "made of seed 0" : ""; }
   std::vector<double> validate(const std::vector<std::string>& names) override;
 
  private:
@@ -69,8 +62,6 @@ class CopyTask final : public fovea::train::Task {
 
   CopyOptions options_;
   int64_t seed_, symbols_, epoch_ = 0, calls_ = 0;
-  fovea::nn::Identity identity_;
-  torch::nn::Module module_;
   at::Tensor weight_, bias_;   // parameters [symbols, symbols], [symbols]
   at::Tensor share_;           // parameter [], float32 at any precision: how much of the echo is heard
   at::Tensor updates_;         // buffer []: how many updates were made

@@ -2,11 +2,17 @@
 
 #include <yaml-cpp/yaml.h>
 
+#include <algorithm>
+#include <array>
 #include <utility>
 #include <vector>
 
 namespace fovea::nn {
 namespace {
+
+constexpr std::array<std::string_view, 6> kMeaningFields = {"transformer-heads",          "transformer-norm",
+                                                            "transformer-norm-kind",      "transformer-positions",
+                                                            "transformer-ffn-activation", "norm-epsilon"};
 
 using Fields = std::vector<std::pair<std::string, std::string>>;
 
@@ -63,6 +69,10 @@ std::optional<IdentityDifference> first_difference(const Identity& saved, const 
   if (auto difference = first_file_difference(saved, wanted)) return difference;
   const std::vector<IdentityDifference> fields = field_differences(saved, wanted);
   return fields.empty() ? std::nullopt : std::optional(fields.front());
+}
+
+bool decides_meaning_of_weights(std::string_view field) {
+  return std::ranges::find(kMeaningFields, field) != kMeaningFields.end();
 }
 
 }  // namespace fovea::nn

@@ -52,4 +52,9 @@ std::vector<IdentityDifference> field_differences(const Identity& saved, const I
 // The first difference: task, then files, then fields.
 std::optional<IdentityDifference> first_difference(const Identity& saved, const Identity& wanted);
 
+// Whether the values of this field decide what weights mean although their names and shapes may be the same for all:
+// weights trained with one value compute something else with another. Mechanisms and dropouts are not among these
+// fields, because a model may learn on with others.
+bool decides_meaning_of_weights(std::string_view field);
+
 }  // namespace fovea::nn

@@ -36,6 +36,7 @@ struct TrainConfig : MachineOptions, LogOptions {
   int64_t lr_warmup = 4000;
   double clip_norm = 1.0, clip_norm_tensor = 0;
   std::string precision = "float32";
+  bool gradient_checkpointing = false;
   int64_t disp_freq = 100, valid_freq = 1000, save_freq = 1000, keep_last = 5;
   std::vector<std::string> valid_metrics;  // empty: the task's own
   int64_t early_stopping = 10;
@@ -93,6 +94,9 @@ struct TrainConfig : MachineOptions, LogOptions {
                0),
         choice("precision", &C::precision,
                "type of matrix products and activations; weights stay float32 in the optimiser", "float32|bfloat16"),
+        field("gradient-checkpointing", &C::gradient_checkpointing,
+              "keep only the layers' inputs for the backward pass and compute the rest again: less memory, same "
+              "gradients"),
         number("disp-freq", &C::disp_freq, "updates between two log lines", 1, 1e12),
         number("valid-freq", &C::valid_freq, "updates between two validations", 1, 1e12),
         number("save-freq", &C::save_freq, "updates between two checkpoints", 1, 1e12),

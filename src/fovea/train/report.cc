@@ -48,7 +48,7 @@ void log_options(const RunOptions& options) {
 
 RunReport::RunReport(const std::filesystem::path& folder, const TrainConfig& config, const RunOptions& options,
                      const TrainState& start)
-    : record_(folder) {
+    : display_freq_(config.disp_freq), record_(folder) {
   if (config.tensorboard) events_.emplace(folder / kEventsFolder, start.updates);
   Json changed = Json::object(), defaults = Json::object();
   for (const auto& [name, value] : options.changed) changed[name] = value;
@@ -62,7 +62,17 @@ RunReport::RunReport(const std::filesystem::path& folder, const TrainConfig& con
                elapsed_);
 }
 
+void RunReport::early(const UpdateReport& last, int64_t updates) {
+  if (!first_lines_) return;
+  const std::string_view more = first_lines_->is_first() ? "; a line of --disp-freq comes every " : "";
+  if (!first_lines_->is_due(elapsed_)) return;
+  log::info(cat("[run] update ", last.updates, " in epoch ", last.epoch, ": cost ", fixed(last.cost, 4), ", ",
+                fixed(elapsed_ / static_cast<double>(updates), 2), " s per update", more,
+                more.empty() ? "" : cat(thousands(display_freq_), " updates")));
+}
+
 void RunReport::display(const DisplayLine& line) {
+  first_lines_.reset();
   const double words_per_second = line.weight / std::max(line.seconds, 1e-9);
   std::string text =
       cat("Ep. ", line.last.epoch, " : Up. ", line.last.updates, " : Sen. ", thousands(line.items), " : Cost ",

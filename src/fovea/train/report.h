@@ -8,6 +8,7 @@
 
 #include "fovea/spec/train_config.h"
 #include "fovea/train/event_file.h"
+#include "fovea/train/first_lines.h"
 #include "fovea/train/run_record.h"
 #include "fovea/train/state.h"
 #include "fovea/train/task.h"
@@ -45,12 +46,17 @@ class RunReport {
 
   // Adds seconds of training since the process began; the files have them with each of the following.
   void add_seconds(double seconds) { elapsed_ += seconds; }
+  // Shows in the log alone how far the run is, if its first display line is still to come and a line is due. `updates`
+  // are those of this process.
+  void early(const UpdateReport& last, int64_t updates);
   void display(const DisplayLine& line);
   void valid(const ValidLine& line);
   void save(int64_t updates, const std::filesystem::path& path);
 
  private:
   double elapsed_ = 0;
+  int64_t display_freq_;
+  std::optional<FirstLines> first_lines_ = FirstLines();  // until the first display line
   RunRecord record_;
   std::optional<EventFile> events_;  // with --tensorboard
 };

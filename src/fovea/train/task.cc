@@ -9,7 +9,7 @@ namespace fovea::train {
 
 nn::NamedTensors Task::weights_of(const nn::Checkpoint& pretrained) const {
   const std::string folder = pretrained.folder.string();
-  const auto difference = nn::first_difference(pretrained.identity, identity());
+  const auto difference = nn::first_difference(pretrained.identity, parts_.identity);
   using Kind = nn::IdentityDifference::Kind;
   if (difference && difference->kind == Kind::kTask)
     throw Error(cat("--pretrained-model: '", folder, "' is a model of the task ", difference->first,
@@ -19,8 +19,6 @@ nn::NamedTensors Task::weights_of(const nn::Checkpoint& pretrained) const {
                     " than this run; give the files that it was trained with"));
   return pretrained.model;
 }
-
-nn::ParameterRules Task::rules() const { return {}; }
 
 void Task::after_update(bool /*made*/) {}
 

@@ -2,6 +2,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -11,19 +12,13 @@
 #include "fovea/nn/checkpoint.h"
 #include "fovea/nn/forward_context.h"
 #include "fovea/nn/parameter_rules.h"
+#include "fovea/train/measure.h"
 
 namespace torch::nn {
 class Module;
 }
 
 namespace fovea::train {
-
-// A measure of validation.
-struct Measure {
-  std::string_view name;  // as --valid-metrics names it
-  bool lower_is_better = true;
-  int digits = 4;  // shown in the log
-};
 
 struct BatchLoss {
   // [] float32 with a graph: a sum, not a mean. The updater divides the gradients once, by the sum of the weights of
@@ -34,29 +29,38 @@ struct BatchLoss {
   std::vector<std::pair<std::string_view, double>> notes = {};
 };
 
+// The parts of a task that stay the same for a whole run.
+struct TaskParts {
+  // Parameters and buffers by stable names, float32. The updater lays the parameters into one buffer with set_data, so
+  // the module must keep its tensors and no views of them. Buffers stay float32 at any --precision.
+  std::shared_ptr<torch::nn::Module> module;
+  // Limits of parameters, and parameters that stay float32 at any --precision. A name that is not a parameter's is an
+  // Error.
+  nn::ParameterRules rules = {};
+  nn::Identity identity = {};
+  // A checksum of the training data and of everything that orders it. If it differs on resuming, the epoch starts
+  // again, with a warning.
+  std::string fingerprint = {};
+  // A checksum of the validation data: best values of other data do not compare. Empty without validation.
+  std::string valid_fingerprint = {};
+  std::span<const Measure> measures = {};
+  std::vector<std::string> default_measures = {};  // of --valid-metrics, some of the names; the first decides
+};
+
 // The subject of a training: its data, its model, its loss and its validation. One run uses one task, in one thread. A
-// place in the data is (epoch from 1, batch from 0) and nothing else. The methods throw an Error for a user's mistake,
-// and the constructor, begin_epoch and validate throw Interrupted when a signal has come.
+// place in the data is (epoch from 1, batch from 0) and nothing else. A task sets its parts in the constructor. The
+// methods throw an Error for a user's mistake, and the constructor, begin_epoch and validate throw Interrupted when a
+// signal has come.
 class Task {
  public:
   virtual ~Task() = default;
 
-  // Parameters and buffers by stable names, float32. The updater lays the parameters into one buffer with set_data, so
-  // the module must keep its tensors and no views of them. Buffers stay float32 at any --precision.
-  virtual torch::nn::Module& module() = 0;
-  virtual const nn::Identity& identity() const = 0;
-
-  // Limits of parameters, and parameters that stay float32 at any --precision. Asked once, after module(); a name that
-  // is not a parameter's is an Error.
-  virtual nn::ParameterRules rules() const;
+  const TaskParts& parts() const { return parts_; }
+  torch::nn::Module& module() const { return *parts_.module; }
 
   // The weights to start from. Tensors that are left out keep their own start. By default all of them, and an Error
   // that names --pretrained-model if the files of the identities differ.
   virtual nn::NamedTensors weights_of(const nn::Checkpoint& pretrained) const;
-
-  // A checksum of the data and of everything that orders it. If it differs on resuming, the epoch starts again, with a
-  // warning.
-  virtual std::string fingerprint() const = 0;
 
   // Lays out an epoch, a function of (options, epoch) alone, with carried state as at its beginning. Returns the number
   // of items (the log's "Sen.") of each batch; there is at least one batch.
@@ -78,15 +82,12 @@ class Task {
   // Throws an Error that begins with `origin` if names or shapes do not fit.
   virtual void restore(const nn::NamedTensors& carried, const std::string& origin);
 
-  virtual std::span<const Measure> measures() const = 0;
-  // The default of --valid-metrics, names of measures(); the first decides.
-  virtual std::vector<std::string> default_measures() const = 0;
-
-  // A checksum of the validation data: best values of other data do not compare. Empty without validation.
-  virtual std::string valid_fingerprint() const = 0;
   // The values of the measures `names`, in their order, in evaluation on the weights as they are. Touches no carried
   // state.
   virtual std::vector<double> validate(const std::vector<std::string>& names) = 0;
+
+ protected:
+  TaskParts parts_;
 };
 
 }  // namespace fovea::train

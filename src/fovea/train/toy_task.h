@@ -3,6 +3,7 @@
 #include <ATen/TensorOperators.h>
 #include <torch/nn/module.h>
 
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -36,7 +37,9 @@ struct ToyModule final : torch::nn::Module {
 class ToyTask final : public Task {
  public:
   static constexpr double kWeight = 3;  // of a batch
-  explicit ToyTask(nn::ParameterRules rules = {}) : rules_(std::move(rules)) {}
+  explicit ToyTask(nn::ParameterRules rules = {}) {
+    parts_ = {.module = std::make_shared<ToyModule>(), .rules = std::move(rules), .fingerprint = "toy"};
+  }
 
   static at::Tensor gradient(const std::string& name, at::IntArrayRef shape, int64_t batch) {
     at::Tensor gradient = ToyModule::numbers(shape, static_cast<uint64_t>(batch) + 1, name);
@@ -44,31 +47,19 @@ class ToyTask final : public Task {
     return gradient * at::arange(shape[0]).add(batch).remainder(3).eq(0).unsqueeze(1);
   }
 
-  torch::nn::Module& module() override { return module_; }
-  const nn::Identity& identity() const override { return identity_; }
-  nn::ParameterRules rules() const override { return rules_; }
-  std::string fingerprint() const override { return "toy"; }
   std::vector<int64_t> begin_epoch(int64_t /*epoch*/) override { return {1}; }
   BatchLoss loss(int64_t batch, const nn::ForwardContext& /*context*/) override {
     at::Tensor sum = at::zeros({});
-    for (const auto& item : module_.named_parameters()) {
+    for (const auto& item : module().named_parameters()) {
       const at::Tensor& parameter = item.value();
       const at::Tensor factors = gradient(item.key(), parameter.sizes(), batch).to(parameter.scalar_type());
       sum = sum + (parameter * factors).sum().to(at::kFloat) * scale;
     }
     return {sum, kWeight, {{"batch", static_cast<double>(batch)}}};
   }
-  std::span<const Measure> measures() const override { return {}; }
-  std::vector<std::string> default_measures() const override { return {}; }
-  std::string valid_fingerprint() const override { return ""; }
   std::vector<double> validate(const std::vector<std::string>& /*names*/) override { return {}; }
 
   double scale = 1;  // of the loss
-
- private:
-  ToyModule module_;
-  nn::ParameterRules rules_;
-  nn::Identity identity_;
 };
 
 }  // namespace fovea::train

@@ -137,9 +137,9 @@ Trainer::Progress Trainer::progress() const {
   return nearest;
 }
 
-// Shows progress between display lines on a terminal; elsewhere those lines are enough.
-void Trainer::show_progress(log::Progress& bar) const {
-  if (isatty(STDERR_FILENO) == 0) return;
+// On a terminal a bar, between display lines; elsewhere a few lines before the first of those.
+void Trainer::show_progress(log::Progress& bar) {
+  if (isatty(STDERR_FILENO) == 0) return run_report_->early(report_, state_.updates - first_updates_);
   const Progress now = this->progress();
   bar.at((now.limit > 0 ? now.done / now.limit : now.done) - first_share_,
          cat("epoch ", state_.epoch, ", update ", thousands(state_.updates), ", cost ", fixed(report_.cost, 2)));
@@ -183,7 +183,7 @@ void Trainer::validate() {
     values = task_->validate(config_.valid_metrics);
   }
   for (size_t i = 0; i < values.size(); ++i) {
-    const Measure& measure = measure_of(task_->measures(), config_.valid_metrics[i]);
+    const Measure& measure = measure_of(task_->parts().measures, config_.valid_metrics[i]);
     BestValue& best = state_.best[config_.valid_metrics[i]];
     const bool is_repeated = best.value == values[i] && best.updates == state_.updates;
     if (is_better(measure, values[i], best.value)) {
@@ -201,14 +201,14 @@ void Trainer::recall_validation() {
   for (const std::string& name : config_.valid_metrics) {
     const auto found = values.find(name);
     BestValue& best = state_.best[name];
-    if (found != values.end() && is_better(measure_of(task_->measures(), name), found->second, best.value))
+    if (found != values.end() && is_better(measure_of(task_->parts().measures, name), found->second, best.value))
       best = {found->second, state_.updates, 0};
   }
 }
 
 void Trainer::save() {
   nn::Checkpoint checkpoint;
-  checkpoint.identity = task_->identity();
+  checkpoint.identity = task_->parts().identity;
   updater_.store(checkpoint);
   insert_group(checkpoint.optimizer, kCarried, task_->carried());
   checkpoint.progress = to_map(state_);

@@ -55,7 +55,7 @@ class Trainer {
 
   // The steps between updates.
   bool validates() const { return !valid_fingerprint_.empty(); }
-  void show_progress(log::Progress& bar) const;
+  void show_progress(log::Progress& bar);
   bool validation_due() const;
   void validate_or_save();
   void validate();

@@ -15,6 +15,7 @@
 #include "fovea/nn/paths.h"
 #include "fovea/spec/run_files.h"
 #include "fovea/train/measure.h"
+#include "fovea/train/pretrained.h"
 #include "fovea/train/resumption.h"
 #include "fovea/train/tensor_groups.h"
 #include "fovea/train/trainer.h"
@@ -32,21 +33,11 @@ const TrainConfig& checked(const TrainConfig& config) {
 
 // The measures by name, the task's own if none are given.
 std::vector<std::string> measures_for(const Task& task, const std::vector<std::string>& given) {
-  if (given.empty()) return task.default_measures();
+  if (given.empty()) return task.parts().default_measures;
   Problems problems;
-  check_measures(task.measures(), given, problems);
+  check_measures(task.parts().measures, given, problems);
   problems.throw_if_any();
   return given;
-}
-
-// The options to make equal so that the weights fit; "" if nothing is known.
-std::string differing_options(const nn::Identity& pretrained, const nn::Identity& wanted) {
-  if (pretrained.task != wanted.task) return "";
-  std::string text;
-  for (const nn::IdentityDifference& field : nn::field_differences(pretrained, wanted)) {
-    text += cat(text.empty() ? "" : ", ", "--", field.name, " '", field.first, "', not '", field.second, "'");
-  }
-  return text.empty() ? "" : cat("; that model has ", text);
 }
 
 }  // namespace
@@ -56,10 +47,10 @@ Trainer::Trainer(const Run& run)
       on_update_(run.on_update),
       device_(nn::parse_device(config_.devices)),
       task_(run.load(config_, config_.optimizer_delay)),
-      valid_fingerprint_(task_->valid_fingerprint()),
-      updater_(config_, task_->module(), device_, task_->rules()) {
+      valid_fingerprint_(task_->parts().valid_fingerprint),
+      updater_(config_, task_->module(), device_, task_->parts().rules) {
   config_.valid_metrics = measures_for(*task_, config_.valid_metrics);
-  state_.data = task_->fingerprint();
+  state_.data = task_->parts().fingerprint;
   if (validates()) state_.valid_data = valid_fingerprint_;
   const bool pretrained = !config_.pretrained_model.empty() && !goes_on(config_);
   const std::string origin = pretrained ? load_pretrained() : "";
@@ -89,7 +80,7 @@ void Trainer::log_start() const {
 }
 
 void Trainer::resume(const nn::Checkpoint& checkpoint, const RunOptions& options) {
-  check_same_model(checkpoint, task_->identity(), folder_->path());
+  check_same_model(checkpoint, task_->parts().identity, folder_->path());
   const std::string origin = cat("resuming '", folder_->path().string(), "'");
   const std::string progress_file = (checkpoint.folder / nn::kProgressFile).string();
   state_ = from_map(checkpoint.progress, progress_file);
@@ -101,7 +92,7 @@ void Trainer::resume(const nn::Checkpoint& checkpoint, const RunOptions& options
   log::info(cat("[run] resuming after update ", state_.updates, " in epoch ", state_.epoch, " from '",
                 checkpoint.folder.string(), "'",
                 config_.pretrained_model.empty() ? "" : "; --pretrained-model was for the beginning of the run"));
-  const std::string now = task_->fingerprint();
+  const std::string now = task_->parts().fingerprint;
   const bool is_same_data = state_.data == now;
   if (!is_same_data) {
     log::warn(cat("the training data, its batches or the seed differ from those of the run so far; epoch ",
@@ -174,8 +165,9 @@ std::string Trainer::load_pretrained() {
   try {
     updater_.restore_weights(weights, cat("--pretrained-model '", config_.pretrained_model, "'"), coverage);
   } catch (const Error& error) {
-    throw Error(cat(error.what(), differing_options(checkpoint.identity, task_->identity())));
+    throw Error(cat(error.what(), options_to_make_equal(checkpoint.identity, task_->parts().identity)));
   }
+  log_differing_options(checkpoint.identity, task_->parts().identity, config_.pretrained_model);
   return nn::description_of(config_.pretrained_model, checkpoint);
 }
 

@@ -47,8 +47,10 @@ UpdateResult Updater::update(Task& task, const UpdateInput& input) {
   for (int64_t i = 0; i < input.passes; ++i) {
     const uint64_t seed = hash_combine(static_cast<uint64_t>(input.dropout_seed), static_cast<uint64_t>(i));
     nn::PassExtras extras;
-    nn::ForwardContext context{.training = true, .dropout_seed = static_cast<int64_t>(seed >> 1)};
-    context.extras = &extras;
+    const nn::ForwardContext context{.training = true,
+                                     .dropout_seed = static_cast<int64_t>(seed >> 1),
+                                     .recompute = config_.gradient_checkpointing,
+                                     .extras = &extras};
     const BatchLoss batch = task.loss(input.first + i, context);
     (extras.loss().defined() ? batch.loss + batch.weight * extras.loss() : batch.loss).backward();
     sums.add(extras.sums());

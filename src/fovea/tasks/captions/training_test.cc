@@ -24,7 +24,11 @@ struct Variant {
 std::vector<Variant> variants() {
   return {{"plain", [](TestRun&) {}},
           {"one batch", [](TestRun& run) { run.data.mini_batch = 0; }},
-          {"optimizer-delay", [](TestRun& run) { run.train.optimizer_delay = 2; }},
+          {"optimizer-delay, checkpointing",
+           [](TestRun& run) {
+             run.train.optimizer_delay = 2;
+             run.train.gradient_checkpointing = true;
+           }},
           {"bfloat16", [](TestRun& run) { run.train.precision = "bfloat16"; }},
           {"validation", [](TestRun& run) { run.with_validation(); }},
           {"topk in training", [](TestRun& run) {
@@ -49,6 +53,26 @@ TEST(CaptionTraining, ResumedIsBitForBitTheRunThatNeverStopped) {
       run(test);
     }
     EXPECT_EQ(bytes_of(test.train.model), expected);
+  }
+}
+
+// With all captions of an image in one batch, which share its row of the encoder's output.
+TEST(CaptionTraining, GradientCheckpointingChangesNoBit) {
+  for (const char* attention : {"full", "topk(2)"}) {
+    for (const char* precision : {"float32", "bfloat16"}) {
+      TestRun test;
+      test.train.after_batches = 5;
+      test.train.precision = precision;
+      test.model.attention = attention;
+      test.model.enc_depth = test.model.dec_depth = 2;
+      test.model.transformer_dropout_attention = test.model.transformer_dropout_ffn = 0.2;
+      run(test);
+      const std::string expected = bytes_of(test.train.model);
+      test.train.model = test.folder / "checkpointed";
+      test.train.gradient_checkpointing = true;
+      run(test);
+      EXPECT_EQ(bytes_of(test.train.model), expected) << attention << " " << precision;
+    }
   }
 }
 
@@ -145,7 +169,7 @@ TEST(CaptionTraining, MeasuresValidation) {
   EXPECT_NEAR(values[1], loss.loss.item<double>() / loss.weight, 1e-5);
   EXPECT_NEAR(values[3], std::exp(values[1]), 1e-9);
   for (const double value : values) EXPECT_GE(value, 0);
-  EXPECT_NE(task->valid_fingerprint(), "");
+  EXPECT_NE(task->parts().valid_fingerprint, "");
 }
 
 // Patches row by row, each with its rows of pixels.

@@ -13,7 +13,7 @@ namespace fovea::image {
 struct Options {
   std::vector<std::string> train_sets, valid_sets;
   int64_t mini_batch = 16;
-  bool flip = false, gradient_checkpointing = false;
+  bool flip = false;
 
   static auto fields() {
     using C = Options;
@@ -25,10 +25,7 @@ struct Options {
             "t"),
         field("valid-sets", &C::valid_sets, "images for validation"),
         number("mini-batch", &C::mini_batch, "images in a batch", 1, 1e9),
-        field("flip", &C::flip, "mirror half of the training images, left to right, drawn for each epoch"),
-        field("gradient-checkpointing", &C::gradient_checkpointing,
-              "keep only the layers' inputs for the backward pass and compute the rest again: less memory, same "
-              "gradients"));
+        field("flip", &C::flip, "mirror half of the training images, left to right, drawn for each epoch"));
   }
 
   // The files that training reads.

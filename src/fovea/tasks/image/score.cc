@@ -17,7 +17,7 @@ std::string score_signature(const ScoreOptions& options, const LoadedModel& load
   const data::ImageShape shape = shape_of(loaded.config);
   std::string text = cat("images:", score.images, "|size:", print(shape));
   if (images != shape) text += cat("|middle-of:", print(images));
-  text += cat("|values:", score.values);
+  text += cat("|values:", score.tokens);
   if (options.precision != "float32") text += cat("|precision:", options.precision);
   if (options.attention != "") text += cat("|attention:", options.attention);
   if (options.attention_decoder != "") text += cat("|attention-decoder:", options.attention_decoder);
@@ -53,8 +53,8 @@ int64_t run_score(const ScoreOptions& options) {
   if (of_images) {
     log::info(how);
   } else {
-    for (const train::Measure& measure : measures())
-      output.line(cat(measure.name, " ", fixed(value_of(score, measure.name), 6)));
+    for (const train::Measure& measure : measures().known())
+      output.line(cat(measure.name, " ", fixed(measures().value(score, measure.name), 6)));
     output.line(cat("signature ", how));
   }
   output.close();

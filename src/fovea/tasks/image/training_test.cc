@@ -31,7 +31,7 @@ std::vector<Variant> variants() {
              run.data.train_sets = {write_images(run.folder / "grey", 9, {6, 3, 1}, 1)};
            }},
           {"checkpointing, patterns", [](TestRun& run) {
-             run.data.gradient_checkpointing = true;
+             run.train.gradient_checkpointing = true;
              run.model.attention = "1*local(7);1*strided(5)";
            }}};
 }
@@ -63,7 +63,7 @@ TEST(ImageTraining, GradientCheckpointingChangesNoBit) {
     run(test);
     const std::string expected = bytes_of(test.train.model);
     test.train.model = test.folder / "checkpointed";
-    test.data.gradient_checkpointing = true;
+    test.train.gradient_checkpointing = true;
     run(test);
     EXPECT_EQ(bytes_of(test.train.model), expected) << attention;
   }

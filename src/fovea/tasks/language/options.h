@@ -16,7 +16,6 @@ struct Options {
   int64_t mini_batch = 16;
   std::string order = "stream";
   double label_smoothing = 0;
-  bool gradient_checkpointing = false;
 
   static auto fields() {
     using C = Options;
@@ -29,10 +28,7 @@ struct Options {
                "read the text as mini-batch streams, segment after segment, or its segments in random order",
                "stream|shuffled"),
         number("label-smoothing", &C::label_smoothing, "share of the target's mass spread over the vocabulary", 0,
-               0.99),
-        field("gradient-checkpointing", &C::gradient_checkpointing,
-              "keep only the layers' inputs for the backward pass and compute the rest again: less memory, same "
-              "gradients"));
+               0.99));
   }
 
   // The files that training reads.

@@ -86,7 +86,7 @@ class LevelWriter {
 // One line that says how the numbers were made, so that others can be compared with them.
 std::string signature(const ScoreOptions& options, const LoadedModel& loaded, const Cut& cut, const TextScore& score) {
   std::string text = cat("unit:", loaded.units.unit_name(), "|vocab:", loaded.units.size(), "|context:", cut.context,
-                         "|stride:", cut.stride, "|documents:", loaded.config.documents, "|units:", score.units,
+                         "|stride:", cut.stride, "|documents:", loaded.config.documents, "|units:", score.tokens,
                          "|bytes:", score.bytes, "|words:", score.words, options.words > 0 ? "(given)" : "");
   if (loaded.config.memory_length > 0) text += cat("|memory:", loaded.config.memory_length);
   if (loaded.config.same_length) text += "|same-length";
@@ -97,8 +97,8 @@ std::string signature(const ScoreOptions& options, const LoadedModel& loaded, co
 }
 
 void write_measures(LineWriter& output, const TextScore& score) {
-  for (const train::Measure& measure : measures())
-    output.line(cat(measure.name, " ", fixed(value_of(score, measure.name), 6)));
+  for (const train::Measure& measure : measures().known())
+    output.line(cat(measure.name, " ", fixed(measures().value(score, measure.name), 6)));
 }
 
 }  // namespace
@@ -149,7 +149,7 @@ int64_t run_score(const ScoreOptions& options) {
     log::info(how);
   }
   output.close();
-  return score.units;
+  return score.tokens;
 }
 
 }  // namespace fovea::language

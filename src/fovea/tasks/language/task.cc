@@ -55,7 +55,6 @@ LanguageTask::LanguageTask(const TrainConfig& config, Options options, const Lan
       device_(nn::parse_device(config.devices)),
       units_(text::Units::load(options_.vocabs)),
       config_(with_order(with_vocabulary(model, units_), options_)),
-      identity_(nn::identity_of(kTask, config_, {{units_.file_name(), units_.contents()}})),
       train_(load_text(options_.train_sets, units_, config_,
                        {.threads = tasks::encoding_threads(config), .option = "--train-sets", .trains = true})),
       valid_(load_text(options_.valid_sets, units_, config_,
@@ -65,9 +64,14 @@ LanguageTask::LanguageTask(const TrainConfig& config, Options options, const Lan
                 .segment_length = config_.segment_length,
                 .shards = batches_an_update,
                 .seed = static_cast<uint64_t>(config.seed)},
-      fingerprint_(fingerprint_of(train_, options_, config_, segments_)),
-      valid_fingerprint_(options_.valid_sets.empty() ? "" : data::fingerprint(valid_)),
       model_(config_, config.seed) {
+  parts_ = {.module = model_.ptr(),
+            .rules = nn::span_rules(*model_),
+            .identity = nn::identity_of(kTask, config_, {{units_.file_name(), units_.contents()}}),
+            .fingerprint = fingerprint_of(train_, options_, config_, segments_),
+            .valid_fingerprint = options_.valid_sets.empty() ? "" : data::fingerprint(valid_),
+            .measures = measures().known(),
+            .default_measures = language::default_measures(units_)};
   const PositionSchemes positions = parse_positions(config_.transformer_positions);
   if (config_.memory_length > 0 && (find_scheme<Sinusoidal>(positions) || find_scheme<Learned>(positions)))
     log::warn(cat("--memory-length with --transformer-positions ", config_.transformer_positions,
@@ -80,10 +84,6 @@ LanguageTask::LanguageTask(const TrainConfig& config, Options options, const Lan
                   config_.segment_length, " (--segment-length); all of it is one short segment"));
 }
 
-torch::nn::Module& LanguageTask::module() { return *model_; }
-
-nn::ParameterRules LanguageTask::rules() const { return nn::span_rules(*model_); }
-
 std::vector<int64_t> LanguageTask::begin_epoch(int64_t epoch) {
   batches_.emplace(train_, units_.eos(), segments_, epoch);
   if (memory_) memory_->clear();
@@ -95,12 +95,12 @@ std::vector<int64_t> LanguageTask::begin_epoch(int64_t epoch) {
 train::BatchLoss LanguageTask::loss(int64_t batch, const nn::ForwardContext& context) {
   data::Segments segments = batches_->at(batch);
   const auto units = static_cast<double>(segments.outputs.size());
-  nn::ForwardContext complete = context;
-  complete.recompute = options_.gradient_checkpointing;
   std::shared_ptr<nn::MemoryPass> memory;
   if (memory_) memory = memory_->begin(batches_->shard(batch), segments);
-  const at::Tensor hidden = model_->forward(nn::index_tensor(std::move(segments.inputs)).to(device_),
-                                            nn::index_tensor(std::move(segments.offsets)), complete, memory);
+  const at::Tensor hidden = model_->decode({.tokens = nn::index_tensor(std::move(segments.inputs)).to(device_),
+                                            .offsets = nn::index_tensor(std::move(segments.offsets)),
+                                            .memory = memory},
+                                           context);
   if (memory_) memory_->end(batches_->shard(batch), segments, *memory);
   const at::Tensor outputs = nn::index_tensor(std::move(segments.outputs)).to(device_);
   const ops::CrossEntropy cost =

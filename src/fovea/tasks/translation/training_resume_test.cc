@@ -24,7 +24,11 @@ const std::vector<Variant> kVariants = {
     {"plain", [](TestTask&) {}},
     {"average", [](TestTask& t) { t.train.exponential_smoothing = 0.05; }},
     {"bfloat16", [](TestTask& t) { t.train.precision = "bfloat16"; }},
-    {"delay", [](TestTask& t) { t.train.optimizer_delay = 3; }},
+    {"delay, checkpointing",
+     [](TestTask& t) {
+       t.train.optimizer_delay = 3;
+       t.train.gradient_checkpointing = true;
+     }},
     {"two threads", [](TestTask& t) { t.train.cpu_threads = 2; }},
     {"validation",
      [](TestTask& t) {

@@ -9,6 +9,8 @@
 #include <fstream>
 #include <functional>
 #include <limits>
+#include <utility>
+#include <vector>
 
 #include "fovea/base/error.h"
 #include "fovea/base/test_message.h"
@@ -189,7 +191,7 @@ TEST(Training, AValueThatIsNotFiniteIsNeverTheBest) {
   run(task);
   EXPECT_FALSE(fs::exists(fs::path(task.train.model) / "best"));
   constexpr double kNan = std::numeric_limits<double>::quiet_NaN(), kInf = std::numeric_limits<double>::infinity();
-  const auto measure = [](const char* name) { return train::measure_of(measures(), name); };
+  const auto measure = [](const char* name) { return train::measure_of(measures().known(), name); };
   for (const train::Measure& metric : {measure("ce-mean-words"), measure("bleu")}) {
     EXPECT_FALSE(is_better(metric, kNan, std::nullopt));
     EXPECT_FALSE(is_better(metric, kInf, 3.0));
@@ -222,6 +224,31 @@ TEST(Training, BeginsAgainAsAsked) {
   run(task);
   EXPECT_EQ(bytes_of(task.train.model), first);
   EXPECT_FALSE(fs::exists(fs::path(task.train.model) / "checkpoints/update-00000001"));
+}
+
+TEST(Training, GradientCheckpointingChangesNoBit) {
+  for (const char* encoder : {"full", "topk(3)", "routed(2,4)", "span(8,2)", "mix(full,clause(1),token)"}) {
+    for (const char* precision : {"float32", "bfloat16"}) {
+      TestTask task;
+      task.train.after_batches = 5;
+      task.train.precision = precision;
+      task.model.attention_encoder = encoder;
+      task.model.attention_cross = "entmax(1.5)";
+      task.model.enc_depth = task.model.dec_depth = 2;
+      task.model.transformer_dropout_attention = task.model.transformer_dropout_ffn = 0.2;
+      std::vector<double> costs;
+      Hooks hooks;
+      hooks.on_update = [&](const train::UpdateReport& report) { costs.push_back(report.cost); };
+      run(task, hooks);
+      const std::string expected = bytes_of(task.train.model);
+      const std::vector<double> expected_costs = std::exchange(costs, {});
+      task.train.model = task.folder / "checkpointed";
+      task.train.gradient_checkpointing = true;
+      run(task, hooks);
+      EXPECT_EQ(bytes_of(task.train.model), expected) << encoder << " " << precision;
+      EXPECT_EQ(costs, expected_costs) << encoder << " " << precision;
+    }
+  }
 }
 
 TEST(Training, StartsFromPretrainedWeights) {

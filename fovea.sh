@@ -220,6 +220,13 @@ install_tree() {
   cmake --install "$build" --prefix "$(cd "$caller" && realpath -m -- "$1")"
 }
 
+package() {
+  build
+  need_packages patchelf binutils xz-utils
+  say "packing; the libraries take a minute or two"
+  python3 packaging/make_package.py "$build" dist
+}
+
 usage() {
   cat <<'TEXT'
 Usage: ./fovea.sh VERB
@@ -232,6 +239,7 @@ Usage: ./fovea.sh VERB
                                    the program
   bench [OPTIONS]                  measure against other systems; prints Markdown, writes CSV
   install PREFIX                   a relocatable tree with the program, the library and its CMake package
+  package                          dist/fovea-VERSION-linux-x86_64.tar.xz and a .deb, which run without a build
   format, lint [REGEX]             clang-format the sources; check them with clang-format and clang-tidy
   asan, asan-torch [CTEST OPTIONS] AddressSanitizer and UBSan: the layers without torch; those that need it
   tsan, fuzz [CTEST OPTIONS]       ThreadSanitizer on executors and readers; the fuzz targets
@@ -253,6 +261,7 @@ main() {
     demo) demo "$@" ;;
     bench) bench "$@" ;;
     install) install_tree "$@" ;;
+    package) package ;;
     format) format ;;
     lint) lint "$@" ;;
     asan | asan-torch | tsan) sanitize "$verb" "$@" ;;

@@ -2,7 +2,7 @@
 
 Equal segments without padding; one product for queries, keys and values; scaled_dot_product_attention with is_causal; the
 fused Adam. Generation keeps keys and values in buffers that are allocated once. Parameters have the names of
-src/fovea/nn/decoder_only.h and stack.h, so that a checkpoint of `fovea train` loads as it is.
+src/fovea/nn/model.h and stack.h, so that a checkpoint of `fovea train` loads as it is.
 """
 import argparse
 import json

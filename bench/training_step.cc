@@ -15,7 +15,7 @@
 #include "fovea/base/file.h"
 #include "fovea/base/malloc.h"
 #include "fovea/base/rng.h"
-#include "fovea/nn/transformer.h"
+#include "fovea/nn/model.h"
 #include "fovea/ops/attention.h"
 #include "fovea/ops/step.h"
 #include "fovea/spec/config_yaml.h"
@@ -117,14 +117,14 @@ class Watch {
   double start_ = milliseconds();
 };
 
-Times update(nn::Transformer& model, Optimiser& optimiser, const Batch& batch, int64_t number) {
+Times update(nn::Model& model, Optimiser& optimiser, const Batch& batch, int64_t number) {
   Watch time;
   Times times;
   optimiser.clear();
   const nn::ForwardContext context{.training = true, .dropout_seed = number};
-  const at::Tensor memory = model->encode(batch.source.tokens, batch.source.offsets, context);
+  const at::Tensor memory = model->encode({batch.source.tokens, batch.source.offsets}, context);
   const at::Tensor hidden =
-      model->decode(batch.inputs.tokens, batch.inputs.offsets, memory, batch.source.offsets, context);
+      model->decode({batch.inputs.tokens, batch.inputs.offsets, memory, batch.source.offsets}, context);
   times.forward = time();
   const ops::CrossEntropy cost =
       ops::cross_entropy(hidden, model->output_weight(), model->output_bias(), batch.outputs, 0.1);
@@ -137,7 +137,7 @@ Times update(nn::Transformer& model, Optimiser& optimiser, const Batch& batch, i
 }
 
 void measure(const std::string& precision, int64_t tokens, int64_t updates) {
-  nn::Transformer model(recipe_model(), 1);
+  nn::Model model(recipe_model(), 1);
   Optimiser optimiser(*model, precision == "bfloat16" ? at::kBFloat16 : at::kFloat);
   std::vector<Times> all;
   for (int64_t i = 1; i <= updates + 2; ++i) {

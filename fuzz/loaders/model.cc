@@ -1,7 +1,6 @@
 #include "fovea/base/strings.h"
 #include "fovea/nn/safetensors_header.h"
 #include "fovea/spec/config_yaml.h"
-#include "fovea/spec/decoder_config.h"
 #include "fovea/spec/model_config.h"
 #include "fovea/spec/train_config.h"
 #include "fovea/text/units.h"
@@ -42,7 +41,7 @@ bool are_equal(const nn::SafetensorsHeader& a, const nn::SafetensorsHeader& b) {
 
 void load_yaml(std::string_view bytes) {
   try {
-    load_config<ModelConfig>(bytes);
+    load_config<EncoderDecoderConfig>(bytes);
     load_config<DecoderConfig>(bytes);
   } catch (const Error&) {
     load_config<TrainConfig>(bytes);

@@ -19,7 +19,7 @@
 #include "fovea/base/test_folder.h"
 #include "fovea/base/test_message.h"
 #include "fovea/nn/checkpoint.h"
-#include "fovea/tasks/setup.h"
+#include "fovea/tasks/train_setup.h"
 
 namespace own {
 namespace {

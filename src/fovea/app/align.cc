@@ -2,7 +2,7 @@
 #include <vector>
 
 #include "fovea/app/task_commands.h"
-#include "fovea/tasks/task_list.h"
+#include "fovea/app/torch.h"
 
 namespace fovea::app {
 
@@ -15,7 +15,7 @@ int run_align(const std::vector<std::string>& arguments) {
                    "  fovea align --model run --train-sets test.en test.de --gold test.gold --search\n"
                    "  fovea align --model run --reverse-model back --train-sets test.en test.de --gold test.gold",
        .maker = &tasks::TaskEntry::align},
-      tasks::task_list(), arguments);
+      task_list(), arguments);
   return 0;
 }
 

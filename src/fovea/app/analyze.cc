@@ -7,10 +7,18 @@
 
 #include "fovea/app/analyze_spans.h"
 #include "fovea/app/task_commands.h"
+#include "fovea/app/torch.h"
+#include "fovea/base/error.h"
 #include "fovea/base/file.h"
 #include "fovea/base/strings.h"
+#include "fovea/models/translation/names.h"
+#include "fovea/nn/checkpoint_choice.h"
+#include "fovea/nn/checkpoint_files.h"
+#include "fovea/spec/adaptive_span.h"
 #include "fovea/spec/logging.h"
-#include "fovea/tasks/task_list.h"
+#include "fovea/spec/model_config.h"
+#include "fovea/tasks/image/config.h"
+#include "fovea/tasks/language/config.h"
 
 namespace fovea::app {
 namespace {
@@ -27,6 +35,30 @@ struct SpanOptions : LogOptions {
                           LogOptions::fields());
   }
 };
+
+template <class Config>
+bool has_spans(const nn::CheckpointHead& checkpoint) {
+  const auto config = nn::config_of<Config>(checkpoint.identity, (checkpoint.folder / nn::kConfigFile).string());
+  for (int64_t layer = 0; layer < config.dec_depth; ++layer) {
+    for (const auto& span : spans_of_heads(attention_of(config, Sublayer::kDecoder, layer))) {
+      if (span) return true;
+    }
+  }
+  return false;
+}
+
+// Whether the folder of a run or of a checkpoint holds a model with span(limit,ramp); false if it cannot be read.
+bool has_spans(const std::string& model) {
+  try {
+    const nn::CheckpointHead checkpoint = nn::read_head(model);
+    const std::string& task = checkpoint.identity.task;
+    if (task == language::kTask) return has_spans<language::LanguageConfig>(checkpoint);
+    if (task == image::kTask) return has_spans<image::ImageConfig>(checkpoint);
+    return task == translation::kTask && has_spans<EncoderDecoderConfig>(checkpoint);
+  } catch (const Error&) {
+    return false;
+  }
+}
 
 // Without a text, a sweep, costs or help to show, a model with adaptive spans shows these.
 bool asks_for_spans(const std::vector<std::string>& arguments) {
@@ -46,6 +78,7 @@ void show_spans(const std::vector<std::string>& arguments) {
   Options options("analyze", "Prints the adaptive spans of a model.", "--model DIR [--json] [--output FILE]");
   options.add(config, "Options");
   if (!options.parse(arguments)) return;
+  require_torch();
   configure_log(config, {});
   LineWriter output(config.output);
   output.write(spans_text(config.model, config.json));
@@ -70,7 +103,7 @@ int run_analyze(const std::vector<std::string>& arguments) {
                    "'cross=topk(4)' --output curve.svg\n"
                    "  fovea analyze --model run --cost --sweep full 'topk(8)' --lengths 100 1000",
        .maker = &tasks::TaskEntry::analyze},
-      tasks::task_list(), arguments);
+      task_list(), arguments);
   return 0;
 }
 

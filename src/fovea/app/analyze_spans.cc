@@ -9,7 +9,7 @@
 #include "fovea/base/error.h"
 #include "fovea/base/strings.h"
 #include "fovea/models/trained_model.h"
-#include "fovea/models/translation/loaded_model.h"
+#include "fovea/models/translation/names.h"
 #include "fovea/nn/checkpoint_module.h"
 #include "fovea/spec/adaptive_span.h"
 #include "fovea/spec/model_config.h"
@@ -22,9 +22,8 @@ namespace {
 // The spans of the heads of a decoder's layer, in tokens; nothing for a head without one.
 using LayerLengths = std::vector<std::optional<double>>;
 
-template <class Config>
-std::vector<LayerLengths> decoder_lengths(const models::TrainedModel& trained, const std::string& prefix) {
-  const auto config = trained.config<Config>();
+std::vector<LayerLengths> decoder_lengths(const models::TrainedModel& trained, const ModelConfig& config,
+                                          const std::string& prefix) {
   std::vector<LayerLengths> layers;
   for (int64_t layer = 0; layer < config.dec_depth; ++layer) {
     const auto spans = spans_of_heads(attention_of(config, Sublayer::kDecoder, layer));
@@ -48,9 +47,10 @@ std::vector<LayerLengths> lengths_of(const std::string& model) {
   TrainedModelOptions options;
   options.model = model;
   const models::TrainedModel trained(options, {language::kTask, image::kTask, translation::kTask});
-  if (trained.task() == language::kTask) return decoder_lengths<language::LanguageConfig>(trained, "");
-  if (trained.task() == image::kTask) return decoder_lengths<image::ImageConfig>(trained, "");
-  return decoder_lengths<EncoderDecoderConfig>(trained, "decoder.");
+  if (trained.task() == language::kTask)
+    return decoder_lengths(trained, trained.config<language::LanguageConfig>(), "");
+  if (trained.task() == image::kTask) return decoder_lengths(trained, trained.config<image::ImageConfig>(), "");
+  return decoder_lengths(trained, trained.config<EncoderDecoderConfig>(), "decoder.");
 }
 
 // The mean of a layer's heads that have a span, or nothing.
@@ -98,17 +98,6 @@ std::string table_of(const std::vector<LayerLengths>& layers) {
 }
 
 }  // namespace
-
-bool has_spans(const std::string& model) {
-  try {
-    for (const LayerLengths& layer : lengths_of(model)) {
-      if (mean_of(layer)) return true;
-    }
-  } catch (const Error&) {
-    return false;
-  }
-  return false;
-}
 
 std::string spans_text(const std::string& model, bool as_json) {
   const std::vector<LayerLengths> layers = lengths_of(model);

@@ -1,14 +1,13 @@
 #include <string>
 #include <vector>
 
-#include "fovea/app/average_best.h"
+#include "fovea/app/average_checkpoints.h"
 #include "fovea/app/options.h"
+#include "fovea/app/torch.h"
 #include "fovea/base/error.h"
 #include "fovea/base/log.h"
 #include "fovea/base/strings.h"
-#include "fovea/nn/checkpoint.h"
 #include "fovea/spec/logging.h"
-#include "fovea/tasks/task_list.h"
 
 namespace fovea::app {
 namespace {
@@ -35,14 +34,11 @@ int run_average(const std::vector<std::string>& arguments) {
       "  fovea average --model run --last 5 --output averaged\n"
       "  fovea average --model run --last 10 --each 5 --valid-metrics bleu --output averaged");
   if (!options.parse(arguments)) return 0;
+  require_torch();
   const LogOptions& log_options = config;  // --output is a folder
   configure_log(log_options, {config.valid_sets});
   check(config);
-  if (config.each > 0) {
-    average_best(config, tasks::task_list());
-  } else {
-    nn::average_checkpoints(config.model, config.last, config.output);
-  }
+  average_checkpoints(config);
   log::info(cat("wrote ", config.output));
   return 0;
 }

@@ -2,7 +2,7 @@
 #include <vector>
 
 #include "fovea/app/task_commands.h"
-#include "fovea/tasks/task_list.h"
+#include "fovea/app/torch.h"
 
 namespace fovea::app {
 
@@ -14,7 +14,7 @@ int run_caption(const std::vector<std::string>& arguments) {
                                 "  fovea caption --model run --features test.safetensors --image-ids test.ids "
                                 "--length-penalty gnmt --normalize 0.6",
                     .maker = &tasks::TaskEntry::caption},
-                   tasks::task_list(), arguments);
+                   task_list(), arguments);
   return 0;
 }
 

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "fovea/app/options.h"
+#include "fovea/app/torch.h"
 #include "fovea/base/error.h"
 #include "fovea/base/strings.h"
 #include "fovea/models/clause_tagger.h"
@@ -50,6 +51,7 @@ int run_clauses(const std::vector<std::string>& arguments) {
       "  fovea clauses --label < words-and-tags > words-tags-and-labels\n"
       "  fovea clauses --level 6 --tag-column 2 < words-and-tags");
   if (!options.parse(arguments)) return 0;
+  if (!config.tagger.empty()) require_torch();
   configure_log(config, config.inputs());
   require_tagger_for_its_options(config);
   text::run_clauses(config, [&] { return models::load_clause_tagger(config.tagger, config, config.mini_batch_words); });

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "fovea/app/options.h"
+#include "fovea/app/torch.h"
 #include "fovea/spec/logging.h"
 
 namespace fovea::app {
@@ -20,6 +21,7 @@ int run_convert(const std::vector<std::string>& arguments) {
       "  fovea convert --from bert bert-base-cased --output bert\n"
       "  fovea convert --to bert bert --output bert-again");
   if (!options.parse(arguments)) return 0;
+  require_torch();
   configure_log(log_options, {});
   bert::convert(config);
   return 0;

@@ -11,8 +11,8 @@
 #include "fovea/base/error.h"
 #include "fovea/base/file.h"
 #include "fovea/base/strings.h"
-#include "fovea/nn/checkpoint.h"
 #include "fovea/nn/checkpoint_files.h"
+#include "fovea/nn/checkpoint_run.h"
 #include "fovea/spec/config_version.h"
 #include "fovea/spec/defaults.h"
 

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "fovea/app/options.h"
+#include "fovea/app/torch.h"
 #include "fovea/spec/logging.h"
 
 namespace fovea::app {
@@ -17,6 +18,7 @@ int run_embed(const std::vector<std::string>& arguments) {
       "  fovea embed --model bert --output vectors.safetensors < text\n"
       "  fovea embed --model bert --pieces < text");
   if (!options.parse(arguments)) return 0;
+  require_torch();
   configure_log(config, config.inputs());
   bert::embed(config);
   return 0;

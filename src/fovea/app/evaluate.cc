@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "fovea/app/options.h"
+#include "fovea/app/torch.h"
 #include "fovea/base/error.h"
 #include "fovea/base/strings.h"
 #include "fovea/spec/config_problems.h"
@@ -45,8 +46,9 @@ int run_evaluate(const std::vector<std::string>& arguments) {
       "test.out\n"
       "  fovea evaluate --reference test.cap.1 test.cap.2 test.cap.3 --metrics coco-bleu cider < test.out");
   if (!options.parse(arguments)) return 0;
-  configure_log(log_options, {config.reference, {config.input}, config.baseline, {bertscore.baseline}});
   const bool wants_bertscore = std::ranges::find(config.metrics, bert::kBertScore) != config.metrics.end();
+  if (wants_bertscore) require_torch();
+  configure_log(log_options, {config.reference, {config.input}, config.baseline, {bertscore.baseline}});
   if (!wants_bertscore) require_no_bertscore_options(bertscore);
   if (wants_bertscore) {
     bert::evaluate_bertscore(config, bertscore, std::cout);

@@ -2,7 +2,7 @@
 #include <vector>
 
 #include "fovea/app/task_commands.h"
-#include "fovea/tasks/task_list.h"
+#include "fovea/app/torch.h"
 
 namespace fovea::app {
 
@@ -16,7 +16,7 @@ int run_filter(const std::vector<std::string>& arguments) {
            "  fovea filter --model run --train-sets big.en big.de --keep 0.9 --output kept.en kept.de > big.scores\n"
            "  fovea filter --model run --train-sets test.en test.de --test shuffled",
        .maker = &tasks::TaskEntry::filter},
-      tasks::task_list(), arguments);
+      task_list(), arguments);
   return 0;
 }
 

@@ -2,7 +2,7 @@
 #include <vector>
 
 #include "fovea/app/task_commands.h"
-#include "fovea/tasks/task_list.h"
+#include "fovea/app/torch.h"
 
 namespace fovea::app {
 
@@ -17,7 +17,7 @@ int run_generate(const std::vector<std::string>& arguments) {
                    "  fovea generate --model images --count 16 --output samples.png\n"
                    "  fovea generate --model images --complete photo.png --rows 16 --output completed.png",
        .maker = &tasks::TaskEntry::generate},
-      tasks::task_list(), arguments);
+      task_list(), arguments);
   return 0;
 }
 

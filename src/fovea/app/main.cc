@@ -1,5 +1,5 @@
-// The program without libtorch: it sets what libtorch's libraries read while they are loaded, then loads them with
-// lib/libfovea_program.so, which holds everything else.
+// The executable. It does all work that needs no libtorch itself (torch.h). For the rest it sets the variables that
+// libtorch's libraries read while they are loaded, and loads them with lib/libfovea_program.so.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <unistd.h>
@@ -7,10 +7,18 @@
 #include <array>
 #include <cerrno>
 #include <climits>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <optional>
+#include <string>
+#include <vector>
 
+#include "fovea/app/library.h"
 #include "fovea/app/program.h"
+#include "fovea/app/torch.h"
+#include "fovea/base/malloc.h"
+#include "fovea/base/signals.h"
 
 namespace {
 
@@ -51,8 +59,22 @@ class ShortSpins {
   bool set_;
 };
 
+// Returns nothing if the arguments ask for work that needs libtorch.
+std::optional<int> run_without_torch(const std::vector<std::string>& arguments) {
+  fovea::tune_malloc();
+  fovea::install_signal_handlers();
+  try {
+    return fovea::app::guarded([&] { return fovea::app::run(arguments, [] {}); });
+  } catch (const fovea::app::NeedsTorch&) {
+    return std::nullopt;
+  }
+}
+
+// Nobody looks for signals before the library has its own handlers, so until then a signal ends the process.
 void* load() {
-  const ShortSpins while_loading;
+  const fovea::StoppableAtOnce while_loading;
+  if (const int signal = fovea::interrupting_signal(); signal != 0) (void)std::raise(signal);
+  const ShortSpins short_spins;
   return dlopen("libfovea_program.so", RTLD_LAZY | RTLD_GLOBAL);
 }
 
@@ -64,6 +86,7 @@ int main(int argc, char** argv) {
     (void)std::fputs("Error: the current folder has been deleted; change to another\n", stderr);
     return kUserError;
   }
+  if (const std::optional<int> code = run_without_torch({argv + 1, argv + argc})) return *code;
   void* const library = load();
   void* const symbol = library == nullptr ? nullptr : dlsym(library, "fovea_program");
   if (symbol == nullptr) {

@@ -8,6 +8,7 @@
 #include <map>
 #include <utility>
 
+#include "fovea/app/torch.h"
 #include "fovea/app/version.h"
 #include "fovea/base/error.h"
 #include "fovea/base/file.h"
@@ -79,6 +80,7 @@ std::string config_text(const std::string& path) {
   static std::map<std::string, std::string> pipes;
   std::error_code ignored;
   if (std::filesystem::is_regular_file(path, ignored)) return read_text_file(path);
+  require_torch();
   const auto found = pipes.find(path);
   return found != pipes.end() ? found->second : pipes.emplace(path, read_text_file(path)).first->second;
 }

@@ -1,24 +1,18 @@
 #include "fovea/app/program.h"
 
-#include <c10/util/Exception.h>
-
 #include <cstdio>
 #include <exception>
 #include <iostream>
 #include <new>
-#include <string>
 #include <system_error>
-#include <vector>
 
 #include "fovea/app/commands.h"
+#include "fovea/app/torch.h"
 #include "fovea/app/version.h"
 #include "fovea/base/error.h"
 #include "fovea/base/log.h"
-#include "fovea/base/malloc.h"
 #include "fovea/base/signals.h"
 #include "fovea/base/strings.h"
-#include "fovea/nn/device.h"
-#include "fovea/ops/attention.h"
 
 namespace fovea::app {
 namespace {
@@ -31,32 +25,6 @@ void print_help() {
   for (const Command& command : commands())
     std::cout << "  " << command.name << std::string(12 - command.name.size(), ' ') << command.summary << "\n";
   std::cout << std::flush;
-}
-
-int run(const std::vector<std::string>& arguments) {
-  if (arguments.empty()) {
-    print_help();
-    return kUsageError;
-  }
-  const std::string& name = arguments[0];
-  if (name == "--help" || name == "-h" || name == "help") {
-    print_help();
-    return 0;
-  }
-  if (name == "--version") {
-    std::cout << "fovea " << kVersion << " " << build_info() << std::endl;
-    return 0;
-  }
-  std::vector<std::string> known;
-  for (const Command& command : commands()) {
-    if (command.name == name) {
-      nn::limit_cpu_threads();
-      return command.run({arguments.begin() + 1, arguments.end()});
-    }
-    known.emplace_back(command.name);
-  }
-  const std::string hint = did_you_mean(name, known);
-  throw UsageError(cat("unknown command '", name, "'", hint.empty() ? "; see fovea --help" : hint));
 }
 
 // Standard output may be a full disk or a closed pipe: what was lost must not end in exit 0.
@@ -80,9 +48,38 @@ int tell_of_bug(const std::string& text) {
   return kUserError;
 }
 
-int guarded(const std::vector<std::string>& arguments) {
+}  // namespace
+
+int run(const std::vector<std::string>& arguments, const std::function<void()>& before) {
+  if (arguments.empty()) {
+    print_help();
+    return kUsageError;
+  }
+  const std::string& name = arguments[0];
+  if (name == "--help" || name == "-h" || name == "help") {
+    print_help();
+    return 0;
+  }
+  if (name == "--version") {
+    const std::string build = build_info();
+    std::cout << "fovea " << kVersion << " " << build << std::endl;
+    return 0;
+  }
+  std::vector<std::string> known;
+  for (const Command& command : commands()) {
+    if (command.name == name) {
+      before();
+      return command.run({arguments.begin() + 1, arguments.end()});
+    }
+    known.emplace_back(command.name);
+  }
+  const std::string hint = did_you_mean(name, known);
+  throw UsageError(cat("unknown command '", name, "'", hint.empty() ? "; see fovea --help" : hint));
+}
+
+int guarded(const std::function<int()>& program) {
   try {
-    return flush_output(run(arguments));
+    return flush_output(program());
   } catch (const UsageError& e) {
     log::error(e.what());
     return kUsageError;
@@ -98,8 +95,6 @@ int guarded(const std::vector<std::string>& arguments) {
     return kUserError;
   } catch (const std::bad_alloc&) {
     return tell_of_no_memory();
-  } catch (const c10::OutOfMemoryError&) {
-    return tell_of_no_memory();
   } catch (const std::exception& e) {
     // libtorch's messages carry a stack trace after their first line.
     const std::string text = e.what();
@@ -108,12 +103,4 @@ int guarded(const std::vector<std::string>& arguments) {
   }
 }
 
-}  // namespace
 }  // namespace fovea::app
-
-int fovea_program(int argc, char** argv) {
-  fovea::tune_malloc();
-  fovea::install_signal_handlers();
-  fovea::ops::init();
-  return fovea::app::guarded({argv + 1, argv + argc});
-}

@@ -2,7 +2,7 @@
 #include <vector>
 
 #include "fovea/app/task_commands.h"
-#include "fovea/tasks/task_list.h"
+#include "fovea/app/torch.h"
 
 namespace fovea::app {
 
@@ -15,7 +15,7 @@ int run_report(const std::vector<std::string>& arguments) {
                    "  fovea report --model run --source 'You can insert a row.' --output report.html\n"
                    "  fovea report --model run --input test.en --compare-attention 'topk(8)' --output report.html",
        .maker = &tasks::TaskEntry::report},
-      tasks::task_list(), arguments);
+      task_list(), arguments);
   return 0;
 }
 

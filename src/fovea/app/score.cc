@@ -2,7 +2,7 @@
 #include <vector>
 
 #include "fovea/app/task_commands.h"
-#include "fovea/tasks/task_list.h"
+#include "fovea/app/torch.h"
 
 namespace fovea::app {
 
@@ -14,7 +14,7 @@ int run_score(const std::vector<std::string>& arguments) {
                                 "  fovea score --model run --train-sets test.txt --context 256 --stride 256\n"
                                 "  fovea score --model images --train-sets test_batch.bin",
                     .maker = &tasks::TaskEntry::score},
-                   tasks::task_list(), arguments);
+                   task_list(), arguments);
   return 0;
 }
 

@@ -2,7 +2,7 @@
 #include <vector>
 
 #include "fovea/app/task_commands.h"
-#include "fovea/tasks/task_list.h"
+#include "fovea/app/torch.h"
 
 namespace fovea::app {
 
@@ -13,7 +13,7 @@ int run_tag(const std::vector<std::string>& arguments) {
                     .epilogue = "  fovea tag --model ner < eng.testa > eng.testa.tagged\n"
                                 "  echo 'Anna lives in Paris.' | fovea tag --model ner --input-format text",
                     .maker = &tasks::TaskEntry::tag},
-                   tasks::task_list(), arguments);
+                   task_list(), arguments);
   return 0;
 }
 

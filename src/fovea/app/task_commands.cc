@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <optional>
 
+#include "fovea/app/torch.h"
+#include "fovea/base/error.h"
 #include "fovea/base/strings.h"
-#include "fovea/models/trained_model.h"
-#include "fovea/nn/checkpoint.h"
+#include "fovea/models/model_task.h"
+#include "fovea/nn/checkpoint_choice.h"
 
 namespace fovea::app {
 namespace {
@@ -62,7 +64,9 @@ void run_task_command(const TaskCommand& command, std::span<const tasks::TaskEnt
     options.add_other(cat("a model of the task ", entry.name), others.back().fields);
   }
   options.epilogue(command.epilogue);
-  if (options.parse(arguments)) setup.run();
+  if (!options.parse(arguments)) return;
+  require_torch();
+  setup.run();
 }
 
 }  // namespace fovea::app

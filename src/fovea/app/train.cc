@@ -8,6 +8,7 @@
 #include "fovea/app/defaults_edition.h"
 #include "fovea/app/options.h"
 #include "fovea/app/run_config.h"
+#include "fovea/app/torch.h"
 #include "fovea/app/train_command.h"
 #include "fovea/base/aside.h"
 #include "fovea/base/file.h"
@@ -17,7 +18,6 @@
 #include "fovea/nn/paths.h"
 #include "fovea/spec/logging.h"
 #include "fovea/spec/run_files.h"
-#include "fovea/tasks/task_list.h"
 
 namespace fovea::app {
 namespace fs = std::filesystem;
@@ -138,6 +138,7 @@ void train_one_of(std::span<const tasks::TaskEntry> list, const std::vector<std:
   setup.add_problems(config, problems);
   problems.throw_if_any();
   setup.check_model();
+  require_torch();
   check_log_in_run(config);
   make_folder_of_log(config);
   configure_log(config, setup.inputs());
@@ -150,7 +151,7 @@ void train_one_of(std::span<const tasks::TaskEntry> list, const std::vector<std:
 }
 
 int run_train(const std::vector<std::string>& arguments) {
-  train_one_of(tasks::task_list(), arguments);
+  train_one_of(task_list(), arguments);
   return 0;
 }
 

@@ -2,7 +2,7 @@
 #include <vector>
 
 #include "fovea/app/task_commands.h"
-#include "fovea/tasks/task_list.h"
+#include "fovea/app/torch.h"
 
 namespace fovea::app {
 
@@ -15,7 +15,7 @@ int run_translate(const std::vector<std::string>& arguments) {
            "  fovea translate --model run --beam-size 5 --normalize 1 < test.en > test.out\n"
            "  fovea translate --model run --attention 'topk(8)' --n-best --input test.en.gz --output test.nbest.gz",
        .maker = &tasks::TaskEntry::translate},
-      tasks::task_list(), arguments);
+      task_list(), arguments);
   return 0;
 }
 

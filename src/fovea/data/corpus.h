@@ -79,7 +79,7 @@ inline std::vector<Batch> batches_by_length(const ParallelCorpus& corpus, int64_
   return batches_by_length(corpus.lengths(), max_target_tokens);
 }
 
-// Packed tokens: what nn::Transformer takes.
+// Packed tokens: what an nn::Model reads.
 struct PackedBatch {
   std::vector<int64_t> source, source_offsets;
   std::vector<int64_t> target_inputs, target_outputs, target_offsets;  // inputs: </s> y1 ... ; outputs: y1 ... </s>

@@ -12,11 +12,11 @@ namespace {
 
 class ModelScorer final : public search::Scorer {
  public:
-  ModelScorer(SearchModel& model, const EncodedInputs& inputs, int64_t eos, const char* what)
+  ModelScorer(SearchModel& model, const nn::OtherSide& inputs, int64_t eos, const char* what)
       : model_(model.model), output_(model.output), eos_(eos), what_(what) {
     std::vector<int64_t> rows(static_cast<size_t>(inputs.offsets.numel() - 1));
     std::iota(rows.begin(), rows.end(), 0);
-    state_ = model_->start({inputs.memory, inputs.offsets}, rows, model.decoder);
+    state_ = model_->start(inputs, rows, model.decoder);
   }
 
   void step(std::span<const int64_t> parents, std::span<const int64_t> tokens, int64_t n,
@@ -45,7 +45,7 @@ SearchModel::SearchModel(nn::Model live, ops::PackedLayer::Format format)
       decoder(model->pack(format)),
       output(model->output_weight().to(at::kFloat), model->output_bias().to(at::kFloat), format) {}
 
-std::vector<std::vector<search::Hypothesis>> beam_search(SearchModel& model, const EncodedInputs& inputs,
+std::vector<std::vector<search::Hypothesis>> beam_search(SearchModel& model, const nn::OtherSide& inputs,
                                                          std::span<const int64_t> max_lengths,
                                                          search::BeamOptions options, const char* what) {
   options.vocabulary = model.model->output_weight().size(0);

@@ -20,15 +20,11 @@ struct SearchModel {
   ops::PackedLayer output;
 };
 
-// The inputs to which the decoder attends: memory of encode() [T, M] and offsets [inputs + 1] on the CPU.
-struct EncodedInputs {
-  at::Tensor memory, offsets;
-};
-
-// Returns the hypotheses of each input, best first. Input s gets at most max_lengths[s] tokens. The model's vocabulary
-// is filled in; `options` has start and eos. Throws Interrupted when a signal comes, as "X stopped", X being `what`,
-// and an Error if the model's scores are not finite. For c10::InferenceMode.
-std::vector<std::vector<search::Hypothesis>> beam_search(SearchModel& model, const EncodedInputs& inputs,
+// Returns the hypotheses of each sequence of `inputs`, what encode() made of the source, best first. Input s gets at
+// most max_lengths[s] tokens. The model's vocabulary is filled in; `options` has start and eos. Throws Interrupted when
+// a signal comes, as "X stopped", X being `what`, and an Error if the model's scores are not finite. For
+// c10::InferenceMode.
+std::vector<std::vector<search::Hypothesis>> beam_search(SearchModel& model, const nn::OtherSide& inputs,
                                                          std::span<const int64_t> max_lengths,
                                                          search::BeamOptions options, const char* what);
 

@@ -68,7 +68,8 @@ void Sampler::run(std::span<const Draft> drafts, const See& see) const {
   PackedPrompts prompts(drafts);
   const std::shared_ptr<nn::Stepper> state =
       model->start(std::ssize(drafts), layers_, nn::StepCache::Rows::kApart, rules_.cut);
-  at::Tensor hidden = state->prefill(nn::index_tensor(std::move(prompts.tokens)).to(device), nn::index_tensor(std::move(prompts.offsets)));
+  at::Tensor hidden = state->prefill(nn::index_tensor(std::move(prompts.tokens)).to(device),
+                                     nn::index_tensor(std::move(prompts.offsets)));
   for (int64_t step = 0; step < rules_.max_length; ++step) {
     throw_if_interrupted("generating");
     std::vector<int64_t> units = choose(output_(hidden.to(at::kFloat)).cpu(), seeds, step);

@@ -18,9 +18,9 @@ PackedSentences pack(std::span<const Sentence* const> sentences, const at::Devic
 }
 
 void GivenScore::add(const ops::TokenScores& scores) {
-  nll += scores.nll.sum(at::kDouble).item<double>();
-  tokens += scores.nll.numel();
-  correct += scores.best.sum().item<int64_t>();
+  *this += {.nll = scores.nll.sum(at::kDouble).item<double>(),
+            .tokens = scores.nll.numel(),
+            .correct = scores.best.sum().item<int64_t>()};
 }
 
 float TokenScorer::nll(int64_t token) const {

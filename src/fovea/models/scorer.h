@@ -5,6 +5,7 @@
 #include <span>
 
 #include "fovea/models/batches.h"
+#include "fovea/models/given_score.h"
 #include "fovea/ops/step.h"
 
 // Scores of given tokens, by a full pass of any family of models. T tokens of all sequences without padding.
@@ -16,24 +17,13 @@ struct PackedSentences {
 };
 PackedSentences pack(std::span<const Sentence* const> sentences, const at::Device& device);
 
-// The sums over some tokens.
-struct GivenScore {
-  double nll = 0;  // of -log p, in nats
-  int64_t tokens = 0;
-  int64_t correct = 0;  // tokens that were the most probable ones
+template <class Model>
+void GivenScore::add(const Model& model, const at::Tensor& hidden, const at::Tensor& targets) {
+  add(ops::token_scores(hidden, model->output_weight(), model->output_bias(), targets));
+}
 
-  double mean_nll() const { return nll / static_cast<double>(tokens); }
-  double accuracy() const { return static_cast<double>(correct) / static_cast<double>(tokens); }
-  // Adds the targets [T] int64 of a pass, whose hidden states [T, M] stand before the model's output layer.
-  template <class Model>
-  void add(const Model& model, const at::Tensor& hidden, const at::Tensor& targets) {
-    add(ops::token_scores(hidden, model->output_weight(), model->output_bias(), targets));
-  }
-  void add(const ops::TokenScores& scores);
-};
-
-// The scores token by token, on the CPU. Throws the Error of a model that diverged (diverged.h) if -log p of a token
-// that is asked for is not finite.
+// Scores token by token, on the CPU. Throws the Error of a model that diverged (diverged.h) if -log p of a token that
+// is asked for is not finite.
 class TokenScorer {
  public:
   template <class Model>

@@ -11,7 +11,7 @@ namespace fovea::models {
 
 // A small model of 17 units in float32 whose weights are all random, so that what it predicts depends on what it reads.
 inline nn::Model test_model(const std::string& attention, const std::string& positions = "sinusoidal",
-                                  const std::string& norm = "pre") {
+                            const std::string& norm = "pre") {
   DecoderConfig config;
   config.dim_emb = 12;
   config.dec_depth = 2;

@@ -26,13 +26,6 @@ nn::Checkpoint checkpoint_of(const std::string& model, const std::vector<std::st
 
 }  // namespace
 
-void require_task(const std::string& model, const std::string& task, const std::vector<std::string>& wanted,
-                  std::string_view option) {
-  if (std::ranges::find(wanted, task) != wanted.end()) return;
-  throw Error(cat(option, ": '", model, "' is a model of the task ", task, "; expected one of the task",
-                  wanted.size() == 1 ? " " : "s ", join(wanted, ", ")));
-}
-
 TrainedModel::TrainedModel(const TrainedModelOptions& options, const std::vector<std::string>& tasks,
                            std::string_view option)
     : options_(options), device_(device_of(options)), checkpoint_(checkpoint_of(options.model, tasks, option)) {}

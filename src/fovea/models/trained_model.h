@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "fovea/models/model_task.h"
 #include "fovea/nn/checkpoint.h"
 #include "fovea/nn/checkpoint_files.h"
 #include "fovea/ops/packed_layer.h"
@@ -17,11 +18,6 @@ class Module;
 // The one way to open a checkpoint whose model is to be run. The reading and writing of the model's texts or images is
 // in the files of its task.
 namespace fovea::models {
-
-// Throws an Error that names both sides if `task`, that of the model in the folder `model`, is not one of `wanted`.
-// `option` is the flag that named the folder.
-void require_task(const std::string& model, const std::string& task, const std::vector<std::string>& wanted,
-                  std::string_view option = "--model");
 
 class TrainedModel {
  public:

@@ -6,12 +6,16 @@
 
 namespace fovea::models {
 
-void warn_of_optimistic_scores() {
+void warn_of_whole_segments(const ModelConfig& config) {
   static std::atomic<bool> has_warned = false;
-  if (has_warned.exchange(true)) return;
+  if (!routes_whole_segments(config) || has_warned.exchange(true)) return;
   log::warn(
       "routed(c,w) chooses the members of a cluster in the whole segment, so probabilities are optimistic: later units "
       "take part in the choice; routed(c,w,causal) does without them");
+}
+
+std::string_view routing_in_signature(const ModelConfig& config) {
+  return routes_whole_segments(config) ? "|routing:whole-segment" : "";
 }
 
 }  // namespace fovea::models

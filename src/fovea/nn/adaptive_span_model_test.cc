@@ -32,8 +32,8 @@ DecoderConfig span_config(const std::string& attention, const std::string& cold 
 }
 
 // make() moves every parameter, and so the spans, which are some value in [0, 1] in training.
-DecoderOnly span_model(const DecoderConfig& config, at::ScalarType type) {
-  DecoderOnly model = make(config, type);
+Model span_model(const DecoderConfig& config, at::ScalarType type) {
+  Model model = make(config, type);
   const torch::NoGradGuard guard;
   for (auto& item : model->named_parameters())
     if (item.key().find("span") != std::string::npos) item.value().clamp_(0.02, 0.98);
@@ -51,17 +51,16 @@ TEST(AdaptiveSpan, StepByStepIsTheFullPass) {
         SCOPED_TRACE(cat(attention, " ", cold, " ", at::toString(type)));
         DecoderConfig config = span_config(attention, cold);
         config.transformer_positions = "rotary";
-        DecoderOnly model = span_model(config, type);
+        Model model = span_model(config, type);
         for (const StepCache::Rows kind : {StepCache::Rows::kApart, StepCache::Rows::kShared}) {
           std::vector<std::vector<int64_t>> rows = {{3, 1, 4}, {5}, {9, 2, 6, 5, 3, 5, 8, 9, 7, 9, 3, 2, 3, 8, 4}};
           auto state = model->start(3, model->pack(), kind);
           const Packed batch = packed(rows);
           const double bound = type == at::kDouble ? 1e-11 : 1e-4;
-          EXPECT_LT(greatest_difference(model->prefill(*state, batch.tokens, batch.offsets), last_states(model, rows)),
-                    bound);
+          EXPECT_LT(greatest_difference(state->prefill(batch.tokens, batch.offsets), last_states(model, rows)), bound);
           for (int64_t token = 0; token < 4; ++token) {
             for (std::vector<int64_t>& row : rows) row.push_back(token);
-            const at::Tensor hidden = model->step(*state, torch::full({3}, token, at::kLong));
+            const at::Tensor hidden = state->step(torch::full({3}, token, at::kLong));
             EXPECT_LT(greatest_difference(hidden, last_states(model, rows)), bound) << "token " << token;
           }
         }
@@ -73,13 +72,13 @@ TEST(AdaptiveSpan, StepByStepIsTheFullPass) {
 TEST(AdaptiveSpan, LaterTokensChangeNothingBefore) {
   for (const std::string attention : kSpecs) {
     SCOPED_TRACE(attention);
-    DecoderOnly model = span_model(span_config(attention), at::kFloat);
+    Model model = span_model(span_config(attention), at::kFloat);
     const torch::NoGradGuard guard;
     at::Tensor tokens = torch::arange(14, at::kLong);
     const at::Tensor offsets = torch::tensor({int64_t{0}, int64_t{14}});
-    const at::Tensor before = model->forward(tokens, offsets, {});
+    const at::Tensor before = model->decode({tokens, offsets}, {});
     tokens[9] = 16;
-    const at::Tensor after = model->forward(tokens, offsets, {});
+    const at::Tensor after = model->decode({tokens, offsets}, {});
     EXPECT_TRUE(after.slice(0, 0, 9).equal(before.slice(0, 0, 9)));
     EXPECT_FALSE(after[9].equal(before[9]));
   }
@@ -90,17 +89,19 @@ TEST(AdaptiveSpan, SegmentsWithMemoryAreTheWholeText) {
   for (const char* attention : {"span(9,3)", "span(9,3)+topk(2)"}) {
     for (const char* cold : {"none", "zeros"}) {
       SCOPED_TRACE(cat(attention, " ", cold));
-      DecoderOnly model = span_model(span_config(attention, cold), at::kDouble);
+      Model model = span_model(span_config(attention, cold), at::kDouble);
       const torch::NoGradGuard guard;
       const Packed text = random_batch({31}, 17, 4);
-      const at::Tensor whole = model->forward(text.tokens, text.offsets, {});
+      const at::Tensor whole = model->decode({text.tokens, text.offsets}, {});
       std::vector<at::Tensor> parts;
       Memory memory = Memory::none(1);
       for (int64_t begin = 0; begin < 31; begin += 4) {
         const int64_t count = std::min<int64_t>(4, 31 - begin);
         const auto pass = std::make_shared<MemoryPass>(std::move(memory), 9);
-        parts.push_back(
-            model->forward(text.tokens.narrow(0, begin, count), torch::tensor({int64_t{0}, count}), {}, pass));
+        parts.push_back(model->decode({.tokens = text.tokens.narrow(0, begin, count),
+                                       .offsets = torch::tensor({int64_t{0}, count}),
+                                       .memory = pass},
+                                      {}));
         memory = pass->take();
       }
       EXPECT_LT(greatest_difference(torch::cat(parts), whole), 1e-11);
@@ -111,14 +112,14 @@ TEST(AdaptiveSpan, SegmentsWithMemoryAreTheWholeText) {
 TEST(AdaptiveSpan, ModelsHaveTheGradientsOfFiniteDifferences) {
   for (const char* attention : {"span(6,3)", "1*span(4,2)+topk(2);2*window(3)"}) {
     SCOPED_TRACE(attention);
-    DecoderOnly model = span_model(span_config(attention), at::kDouble);
+    Model model = span_model(span_config(attention), at::kDouble);
     const Packed text = random_batch({9, 1, 6}, 17, 8);
     check_gradients(*model, [&] { return loss_of(model, text, {}); });
   }
 }
 
 TEST(AdaptiveSpan, RecomputedGradientsAreTheSame) {
-  DecoderOnly model = span_model(span_config("1*span(6,3);1*span(6,3)+topk(2);1*span(4,1)"), at::kFloat);
+  Model model = span_model(span_config("1*span(6,3);1*span(6,3)+topk(2);1*span(4,1)"), at::kFloat);
   const Packed text = random_batch({9, 1, 16}, 17, 8);
   const auto gradients = [&](bool recompute) {
     PassExtras extras;
@@ -136,7 +137,7 @@ TEST(AdaptiveSpan, ReportsSpansAndTheLossThatShortensThem) {
   DecoderConfig config = span_config("2*span(10,3);1*full");
   config.attention_layers = {"decoder.2=span(40,3)"};
   config.span_loss = 0.5;
-  DecoderOnly model(config, 1);
+  Model model(config, 1);
   {
     const torch::NoGradGuard guard;
     auto parameters = model->named_parameters();
@@ -148,7 +149,7 @@ TEST(AdaptiveSpan, ReportsSpansAndTheLossThatShortensThem) {
     PassExtras extras;
     ForwardContext context{.training = training};
     context.extras = &extras;
-    model->forward(text.tokens, text.offsets, context);
+    model->decode({text.tokens, text.offsets}, context);
     return extras;
   };
   const PassExtras training = extras_of(true), evaluation = extras_of(false);
@@ -165,7 +166,7 @@ TEST(AdaptiveSpan, ReportsSpansAndTheLossThatShortensThem) {
 TEST(AdaptiveSpan, NamesAndRulesOfParameters) {
   DecoderConfig config = span_config("2*span(8,3);1*full");
   config.attention_layers = {"decoder.2=span(20,3)"};
-  DecoderOnly model(config, 1);
+  Model model(config, 1);
   std::map<std::string, std::vector<int64_t>> shapes;
   for (const auto& item : model->named_parameters()) {
     const std::string& name = item.key();
@@ -182,11 +183,11 @@ TEST(AdaptiveSpan, NamesAndRulesOfParameters) {
   for (const auto& [name, rule] : rules) {
     EXPECT_TRUE(rule.float32 && rule.low == 0 && rule.high == 1) << name;
   }
-  EXPECT_TRUE(span_rules(*DecoderOnly(tiny_decoder(), 1)).empty());
+  EXPECT_TRUE(span_rules(*Model(tiny_decoder(), 1)).empty());
 }
 
 TEST(AdaptiveSpan, AnotherMechanismNeedsTheTrainedSpans) {
-  DecoderOnly model = span_model(span_config("2*span(8,3);1*full"), at::kFloat);
+  Model model = span_model(span_config("2*span(8,3);1*full"), at::kFloat);
   const auto refusal = [&](const std::string& attention) {
     try {
       model->override_attention({.attention = attention});

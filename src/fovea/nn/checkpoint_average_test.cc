@@ -51,7 +51,7 @@ TEST(Checkpoint, AveragingRefusesCheckpointsOfOtherModels) {
   };
   const std::string first = checkpoint_path(run.path(), 1), second = checkpoint_path(run.path(), 2);
   EXPECT_EQ(refusal([](Checkpoint& c) {
-              ModelConfig config = config_of(c);
+              EncoderDecoderConfig config = config_of(c);
               config.transformer_norm = "pre";
               c.identity.config = to_yaml(config);
             }),

@@ -54,7 +54,7 @@ TEST(Checkpoint, ReadsBackAndIsTheSameBytesEachTime) {
   const TestFolder run;
   const fs::path path = save(run.path(), 7);
   const Checkpoint saved = some_checkpoint(7), loaded = load_checkpoint(path, Load::kAll);
-  const ModelConfig config = config_of(loaded);
+  const EncoderDecoderConfig config = config_of(loaded);
   EXPECT_EQ(config.dim_emb, 12);
   EXPECT_EQ(config.attention, "topk(8)+relu");
   EXPECT_EQ(config.attention_layers, config_of(saved).attention_layers);

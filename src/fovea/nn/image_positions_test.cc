@@ -50,20 +50,19 @@ TEST(ImagePositions, GradientsReachEveryTable) {
   EXPECT_TRUE(tables.channels.grad().equal(torch::full({kDepth, 5}, kHeight * kWidth)));
 }
 
-DecoderConfig image_decoder(const std::string& attention) {
+Model image_decoder(const std::string& attention) {
   DecoderConfig config = tiny_decoder(attention);
   config.transformer_positions = "image";
-  config.image_shape = {kHeight, kWidth, kDepth};
-  return config;
+  return make(config, at::kDouble, {.image_shape = {kHeight, kWidth, kDepth}});
 }
 
 TEST(ImagePositions, StepByStepIsTheFullPass) {
   for (const char* attention : {"full", "local(5)", "blocks(4,1)", "strided(3)", "2*local(4);1*strided(3)"}) {
-    DecoderOnly model = make(image_decoder(attention));
+    Model model = image_decoder(attention);
     std::vector<int64_t> row = {16};
     auto state = model->start(1, model->pack());
     for (int64_t t = 0; t < kValues; ++t) {
-      const at::Tensor hidden = model->step(*state, torch::tensor({row.back()}));
+      const at::Tensor hidden = state->step(torch::tensor({row.back()}));
       // In double, sums of some hundred numbers near 1 in another order.
       EXPECT_LT((hidden - last_states(model, {row})).abs().max().item<double>(), 1e-11) << attention << ", " << t;
       row.push_back(t * 7 % 17);
@@ -72,7 +71,7 @@ TEST(ImagePositions, StepByStepIsTheFullPass) {
 }
 
 TEST(ImagePositions, RefuseMoreValuesThanAnImageHas) {
-  DecoderOnly model = make(image_decoder("full"));
+  Model model = image_decoder("full");
   const std::vector<int64_t> longer(static_cast<size_t>(kValues) + 1, 1);
   EXPECT_EQ(message_of([&] { last_states(model, {longer}); }),
             "a sequence of 37 values; the model's images have 36 (3x4x3)");
@@ -80,7 +79,7 @@ TEST(ImagePositions, RefuseMoreValuesThanAnImageHas) {
 
 TEST(ImagePositions, NamesOfParametersAreStable) {
   std::vector<std::string> names;
-  for (const auto& item : make(image_decoder("full"))->named_parameters()) {
+  for (const auto& item : image_decoder("full")->named_parameters()) {
     if (item.key().starts_with("positions.")) names.push_back(cat(item.key(), " ", item.value().size(0)));
   }
   EXPECT_EQ(names, (std::vector<std::string>{"positions.rows 3", "positions.columns 4", "positions.channels 3"}));

@@ -11,7 +11,7 @@
 #include "fovea/ops/packed_layer.h"
 #include "fovea/ops/step.h"
 
-// The layers of a Transformer beside attention. T tokens, M width of the model.
+// The parts of a Transformer beside attention. T tokens, M width of the model.
 namespace fovea::nn {
 
 // Another seed for every use within one pass: (dropout seed of the pass, stack, use).

@@ -10,7 +10,7 @@
 
 #include "fovea/base/rng.h"
 #include "fovea/nn/checkpoint_module.h"
-#include "fovea/nn/decoder_only.h"
+#include "fovea/nn/model.h"
 #include "fovea/nn/test_models.h"
 
 namespace fovea::nn::memory_test {
@@ -34,8 +34,7 @@ std::vector<std::string> memory_specs() {
           "1*routed(3,9,causal)+entmax(1.5);1*local(5);1*routed(2,2,causal)"};
 }
 
-DecoderOnly memory_model(const std::string& attention, const std::string& positions, const std::string& norm,
-                         int64_t depth) {
+Model memory_model(const std::string& attention, const std::string& positions, const std::string& norm, int64_t depth) {
   DecoderConfig config = tiny_decoder(attention);
   config.transformer_positions = positions;
   config.transformer_norm = norm;
@@ -58,7 +57,7 @@ std::vector<int64_t> slice(const std::vector<int64_t>& text, int64_t begin, int6
 }
 
 // The hidden states of all tokens of each text, read side by side in segments of `segment` with so much memory.
-std::vector<at::Tensor> in_segments(DecoderOnly model, const Texts& texts, int64_t segment, int64_t limit,
+std::vector<at::Tensor> in_segments(Model model, const Texts& texts, int64_t segment, int64_t limit,
                                     const ForwardContext& context = {}) {
   std::vector<std::vector<at::Tensor>> parts(texts.size());
   Memory memory = Memory::none(texts.size());
@@ -72,7 +71,8 @@ std::vector<at::Tensor> in_segments(DecoderOnly model, const Texts& texts, int64
     }
     const Packed batch = packed(cut);
     const auto pass = std::make_shared<MemoryPass>(std::move(memory), limit);
-    const at::Tensor hidden = model->forward(batch.tokens, batch.offsets, context, pass);
+    const at::Tensor hidden =
+        model->decode({.tokens = batch.tokens, .offsets = batch.offsets, .memory = pass}, context);
     std::vector<int64_t> rows, left;
     for (size_t i = 0, at = 0; i < active.size(); at += cut[i].size(), ++i) {
       parts[static_cast<size_t>(active[i])].push_back(hidden.narrow(0, static_cast<int64_t>(at), std::ssize(cut[i])));
@@ -88,9 +88,9 @@ std::vector<at::Tensor> in_segments(DecoderOnly model, const Texts& texts, int64
   return hidden;
 }
 
-at::Tensor full_pass(DecoderOnly model, const std::vector<int64_t>& text) {
+at::Tensor full_pass(Model model, const std::vector<int64_t>& text) {
   const Packed batch = packed({text});
-  return model->forward(batch.tokens, batch.offsets, {});
+  return model->decode({batch.tokens, batch.offsets}, {});
 }
 
 double difference(const at::Tensor& a, const at::Tensor& b) { return (a - b).abs().max().item<double>(); }
@@ -104,7 +104,7 @@ TEST(Memory, OfTheWholeTextIsTheFullPass) {
       for (const char* positions : {"none", "rotary"}) {
         // Without positions topk would choose among equal scores of equal words by their rounding.
         if (attention == "topk(3)" && positions == std::string("none")) continue;
-        DecoderOnly model = memory_model(attention, positions, norm, 3);
+        Model model = memory_model(attention, positions, norm, 3);
         const std::vector<at::Tensor> hidden = in_segments(model, texts, 7, 100);
         for (size_t t = 0; t < texts.size(); ++t)
           EXPECT_LT(difference(hidden[t], full_pass(model, texts[t])), kExact)
@@ -119,7 +119,7 @@ TEST(Memory, OfSomeTokensIsTheEndOfALongerSegment) {
   const torch::NoGradGuard guard;
   const Texts texts = random_texts({23, 31}, 4);
   for (const std::string& attention : memory_specs()) {
-    DecoderOnly model = memory_model(attention, "rotary", "pre", 1);
+    Model model = memory_model(attention, "rotary", "pre", 1);
     for (const int64_t segment : {4, 7}) {
       for (const int64_t limit : {1, 5, 9}) {
         const std::vector<at::Tensor> hidden = in_segments(model, texts, segment, limit);
@@ -144,8 +144,8 @@ TEST(Memory, WithTheSameLengthEverywhereIsAWindow) {
   const std::vector<std::pair<const char*, const char*>> same = {
       {"full", "local(6)"}, {"topk(3)", "local(6)+topk(3)"}, {"strided(2)", "local(6)&strided(2)"}};
   for (const auto& [attention, limited] : same) {
-    DecoderOnly model = memory_model(attention, "rotary", "pre", 2);
-    DecoderOnly window = memory_model(limited, "rotary", "pre", 2);
+    Model model = memory_model(attention, "rotary", "pre", 2);
+    Model window = memory_model(limited, "rotary", "pre", 2);
     model->limit_reach(6);
     EXPECT_LT(difference(in_segments(model, texts, 7, 5)[0], full_pass(window, texts[0])), kExact) << attention;
     model->limit_reach(7);
@@ -155,7 +155,7 @@ TEST(Memory, WithTheSameLengthEverywhereIsAWindow) {
 
 // The gradient of a segment's loss ends at its memory: it is that of a pass over given memory.
 TEST(Memory, HasNoGradient) {
-  DecoderOnly model = memory_model("full", "rotary", "pre", 2);
+  Model model = memory_model("full", "rotary", "pre", 2);
   const Texts texts = random_texts({14}, 6);
   const Packed first = packed({slice(texts[0], 0, 7)}), second = packed({slice(texts[0], 7, 14)});
   const auto gradients = [&](bool first_with_graph) {
@@ -163,10 +163,10 @@ TEST(Memory, HasNoGradient) {
     const auto before = std::make_shared<MemoryPass>(Memory::none(1), 7);
     {
       const at::AutoGradMode mode(first_with_graph);
-      model->forward(first.tokens, first.offsets, {}, before);
+      model->decode({.tokens = first.tokens, .offsets = first.offsets, .memory = before}, {});
     }
     const auto pass = std::make_shared<MemoryPass>(before->take(), 7);
-    model->forward(second.tokens, second.offsets, {}, pass).square().sum().backward();
+    model->decode({.tokens = second.tokens, .offsets = second.offsets, .memory = pass}, {}).square().sum().backward();
     return model->parameters().front().grad().clone();
   };
   const at::Tensor with = gradients(true), without = gradients(false);
@@ -176,7 +176,7 @@ TEST(Memory, HasNoGradient) {
 
 TEST(Memory, RecomputedGivesTheSameBitsAndMemory) {
   for (const char* attention : {"topk(3)", "1*local(4);2*routed(3,4,causal)"}) {
-    DecoderOnly model = memory_model(attention, "rotary", "pre", 3);
+    Model model = memory_model(attention, "rotary", "pre", 3);
     const Texts texts = random_texts({20, 13}, 7);
     const auto gradients = [&](bool recompute) {
       model->zero_grad();
@@ -198,7 +198,7 @@ TEST(Memory, RecomputedGivesTheSameBitsAndMemory) {
 TEST(Memory, MovesNoCentroid) {
   DecoderConfig config = tiny_decoder("routed(3,4,causal)");
   config.transformer_positions = "none";
-  DecoderOnly model = make(config);
+  Model model = make(config);
   const Texts texts = random_texts({14}, 9);
   const auto counts_of = [&](int64_t limit) {
     Memory memory = Memory::none(1);
@@ -209,7 +209,7 @@ TEST(Memory, MovesNoCentroid) {
       context.extras = &extras;
       const auto pass = std::make_shared<MemoryPass>(std::move(memory), limit);
       const Packed batch = packed({slice(texts[0], begin, begin + 7)});
-      model->forward(batch.tokens, batch.offsets, context, pass);
+      model->decode({.tokens = batch.tokens, .offsets = batch.offsets, .memory = pass}, context);
       memory = pass->take();
     }
     const at::Tensor counts = buffers_of(*model).at("layers.0.self_attention.routing.counts");
@@ -235,12 +235,12 @@ TEST(Memory, StepByStepIsThePassOverSegments) {
       // Clusters depend on the turn of a query, which counts from the memory's beginning in a pass, and in steps not.
       if (attention.find("routed") != std::string::npos && positions == std::string("rotary")) continue;
       for (const StepCache::Rows kind : {StepCache::Rows::kApart, StepCache::Rows::kShared}) {
-        DecoderOnly model = memory_model(attention, positions, "post", 2);
+        Model model = memory_model(attention, positions, "post", 2);
         const int64_t segment = 5, limit = 3;
         Texts rows = random_texts({17, 1, 5, 9}, 8);
         auto state = model->start(std::ssize(rows), model->pack(), kind, {segment, limit});
         const Packed batch = packed(rows);
-        at::Tensor hidden = model->prefill(*state, batch.tokens, batch.offsets);
+        at::Tensor hidden = state->prefill(batch.tokens, batch.offsets);
         for (int step = 0; step < 12; ++step) {
           const std::vector<at::Tensor> expected = in_segments(model, rows, segment, limit);
           for (size_t r = 0; r < rows.size(); ++r)
@@ -251,7 +251,7 @@ TEST(Memory, StepByStepIsThePassOverSegments) {
             row.push_back((row.back() * 7 + step) % 17);
             next.push_back(row.back());
           }
-          hidden = model->step(*state, torch::tensor(next, at::kLong));
+          hidden = state->step(torch::tensor(next, at::kLong));
         }
       }
     }
@@ -259,10 +259,10 @@ TEST(Memory, StepByStepIsThePassOverSegments) {
 }
 
 TEST(Memory, MustBeOfTheSameStreams) {
-  DecoderOnly model = memory_model("full", "rotary", "pre", 1);
+  Model model = memory_model("full", "rotary", "pre", 1);
   const Packed batch = packed({{1, 2}, {3}});
   const auto pass = std::make_shared<MemoryPass>(Memory::none(3), 4);
-  EXPECT_THROW(model->forward(batch.tokens, batch.offsets, {}, pass), c10::Error);
+  EXPECT_THROW(model->decode({.tokens = batch.tokens, .offsets = batch.offsets, .memory = pass}, {}), c10::Error);
 }
 
 }  // namespace

@@ -12,7 +12,8 @@
 
 namespace fovea::nn {
 
-Positions::Positions(const StackConfig& config, const InitScope& scope) : width_(config.dim_emb), sinusoidal_(false) {
+Positions::Positions(const StackConfig& config, const std::vector<int64_t>& image_shape, const InitScope& scope)
+    : width_(config.dim_emb), sinusoidal_(false) {
   const PositionSchemes schemes = parse_positions(config.transformer_positions);
   sinusoidal_ = find_scheme<Sinusoidal>(schemes).has_value();
   const double stddev = 1 / std::sqrt(static_cast<double>(width_));
@@ -21,9 +22,8 @@ Positions::Positions(const StackConfig& config, const InitScope& scope) : width_
   };
   if (find_scheme<Learned>(schemes)) weight_ = learned("weight", config.max_positions);
   if (find_scheme<ImagePositions>(schemes)) {
-    const std::vector<int64_t>& shape = config.image_shape;
-    TORCH_INTERNAL_ASSERT(shape.size() == 3, "a configuration that validate() would refuse");
-    image_ = {learned("rows", shape[0]), learned("columns", shape[1]), learned("channels", shape[2])};
+    TORCH_INTERNAL_ASSERT(image_shape.size() == 3, "positions of images for a model without them");
+    image_ = {learned("rows", image_shape[0]), learned("columns", image_shape[1]), learned("channels", image_shape[2])};
   }
 }
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "fovea/nn/init.h"
 #include "fovea/spec/stack_config.h"
@@ -36,7 +37,8 @@ struct ImageTables {
 // "weight", max_positions rows; for images the parameters "rows", "columns" and "channels"), or none.
 class Positions : public torch::nn::Module {
  public:
-  Positions(const StackConfig& config, const InitScope& scope);
+  // `image_shape` is [height, width, channels] with the positions "image", else empty.
+  Positions(const StackConfig& config, const std::vector<int64_t>& image_shape, const InitScope& scope);
   // Returns vectors of the type and on the device of `like`. Throws an Error if a learned table is too short.
   PositionVectors vectors(const TokenPositions& positions, const at::Tensor& like);
 

@@ -50,18 +50,17 @@ TEST(RelativePositions, StepByStepIsTheFullPass) {
     for (const char* attention : {"full", "topk(3)", "window(4)", "strided(3)+entmax(1.5)", "relu+gated-rmsnorm"}) {
       for (const at::ScalarType type : {at::kDouble, at::kFloat}) {
         SCOPED_TRACE(positions + " " + attention + " " + at::toString(type));
-        DecoderOnly model = make(positioned(positions, attention), type);
+        Model model = make(positioned(positions, attention), type);
         for (const StepCache::Rows kind : {StepCache::Rows::kApart, StepCache::Rows::kShared}) {
           std::vector<std::vector<int64_t>> rows = {{3, 1, 4}, {5}, {9, 2, 6, 5, 3, 5, 8, 9, 7, 9, 3, 2, 3, 8, 4}};
           auto state = model->start(3, model->pack(), kind);
           const Packed batch = packed(rows);
           // In double, and in float, where the fast kernels run: sums in another order.
           const double bound = type == at::kDouble ? 1e-11 : 1e-4;
-          EXPECT_LT(greatest_difference(model->prefill(*state, batch.tokens, batch.offsets), last_states(model, rows)),
-                    bound);
+          EXPECT_LT(greatest_difference(state->prefill(batch.tokens, batch.offsets), last_states(model, rows)), bound);
           for (int64_t token = 0; token < 4; ++token) {
             for (std::vector<int64_t>& row : rows) row.push_back(token);
-            const at::Tensor hidden = model->step(*state, torch::full({3}, token, at::kLong));
+            const at::Tensor hidden = state->step(torch::full({3}, token, at::kLong));
             EXPECT_LT(greatest_difference(hidden, last_states(model, rows)), bound) << "token " << token;
           }
         }
@@ -73,13 +72,13 @@ TEST(RelativePositions, StepByStepIsTheFullPass) {
 TEST(RelativePositions, LaterTokensChangeNothingBefore) {
   for (const std::string positions : kSchemes) {
     SCOPED_TRACE(positions);
-    DecoderOnly model = make(positioned(positions, "topk(3)"), at::kFloat);
+    Model model = make(positioned(positions, "topk(3)"), at::kFloat);
     const torch::NoGradGuard guard;
     at::Tensor tokens = torch::arange(14, at::kLong);
     const at::Tensor offsets = torch::tensor({int64_t{0}, int64_t{14}});
-    const at::Tensor before = model->forward(tokens, offsets, {});
+    const at::Tensor before = model->decode({tokens, offsets}, {});
     tokens[9] = 16;
-    const at::Tensor after = model->forward(tokens, offsets, {});
+    const at::Tensor after = model->decode({tokens, offsets}, {});
     EXPECT_TRUE(after.slice(0, 0, 9).equal(before.slice(0, 0, 9)));
     EXPECT_FALSE(after[9].equal(before[9]));
   }
@@ -94,7 +93,7 @@ void copy_parameters(const Model& from, Model& to) {
 }
 
 TEST(RelativePositions, ZeroTablesOfShawAreNoPositions) {
-  DecoderOnly plain = make(positioned("none")), shaw = make(positioned("shaw(4,values)"));
+  Model plain = make(positioned("none")), shaw = make(positioned("shaw(4,values)"));
   copy_parameters(plain, shaw);
   const std::vector<std::vector<int64_t>> text = {{1, 2, 3, 4, 5, 6, 7}};
   EXPECT_GT(greatest_difference(last_states(plain, text), last_states(shaw, text)), 1e-3);
@@ -112,28 +111,28 @@ TEST(RelativePositions, EncodersTellBothDirectionsApart) {
     SCOPED_TRACE(positions);
     ModelConfig config = tiny("full");
     config.transformer_positions = positions;
-    Transformer model = make(config);
+    Model model = make(config);
     const torch::NoGradGuard guard;
     const at::Tensor offsets = torch::tensor({int64_t{0}, int64_t{3}});
-    const at::Tensor one = model->encode(torch::tensor({1, 2, 3}, at::kLong), offsets, {});
-    const at::Tensor other = model->encode(torch::tensor({3, 2, 1}, at::kLong), offsets, {});
+    const at::Tensor one = model->encode({torch::tensor({1, 2, 3}, at::kLong), offsets}, {});
+    const at::Tensor other = model->encode({torch::tensor({3, 2, 1}, at::kLong), offsets}, {});
     EXPECT_GT(greatest_difference(one[1], other[1]), 1e-4);
   }
   // ALiBi's slopes are the same in both.
   ModelConfig config = tiny("full");
   config.transformer_positions = "alibi";
-  Transformer model = make(config);
+  Model model = make(config);
   const torch::NoGradGuard guard;
   const at::Tensor offsets = torch::tensor({int64_t{0}, int64_t{3}});
-  const at::Tensor one = model->encode(torch::tensor({1, 2, 3}, at::kLong), offsets, {});
-  EXPECT_LT(greatest_difference(one[1], model->encode(torch::tensor({3, 2, 1}, at::kLong), offsets, {})[1]), 1e-12);
+  const at::Tensor one = model->encode({torch::tensor({1, 2, 3}, at::kLong), offsets}, {});
+  EXPECT_LT(greatest_difference(one[1], model->encode({torch::tensor({3, 2, 1}, at::kLong), offsets}, {})[1]), 1e-12);
 }
 
 TEST(RelativePositions, NamesOfParametersAreStable) {
   DecoderConfig config = positioned("shaw(4,values)+transformer-xl");
   config.dec_depth = 1;
   std::map<std::string, std::vector<int64_t>> shapes;
-  DecoderOnly model(config, 1);
+  Model model(config, 1);
   for (const auto& item : model->named_parameters()) {
     if (item.key().find("relative") != std::string::npos) shapes[item.key()] = item.value().sizes().vec();
   }

@@ -75,7 +75,7 @@ TEST(RoutingModule, GroupsOfOtherClustersHaveTheirOwnAverages) {
 Packed routing_text() { return random_batch({9, 14}, 17, 3); }
 
 TEST(RoutingModule, BuffersAreNamedAndDrawnBySeed) {
-  DecoderOnly model(tiny_decoder("1*local(3);2*routed(3,4)"), 3), same(tiny_decoder("1*local(3);2*routed(3,4)"), 3);
+  Model model(tiny_decoder("1*local(3);2*routed(3,4)"), 3), same(tiny_decoder("1*local(3);2*routed(3,4)"), 3);
   const NamedTensors buffers = buffers_of(*model);
   std::vector<std::string> names;
   for (const auto& [name, buffer] : buffers) names.push_back(name);
@@ -87,11 +87,11 @@ TEST(RoutingModule, BuffersAreNamedAndDrawnBySeed) {
   EXPECT_EQ(first.sizes(), (std::vector<int64_t>{2, 3, 4}));
   EXPECT_TRUE(first.equal(buffers_of(*same).at(names[0])));
   EXPECT_FALSE(first.equal(buffers.at(names[3])));
-  EXPECT_TRUE(buffers_of(*DecoderOnly(tiny_decoder("routed(3,4,random)"), 3)).empty());
+  EXPECT_TRUE(buffers_of(*Model(tiny_decoder("routed(3,4,random)"), 3)).empty());
 }
 
 // The loss of a pass with its extra term, as training adds it.
-at::Tensor loss_with_extras(DecoderOnly& model, ForwardContext context, PassExtras& extras) {
+at::Tensor loss_with_extras(Model& model, ForwardContext context, PassExtras& extras) {
   context.training = true;
   context.extras = &extras;
   const at::Tensor loss = loss_of(model, routing_text(), context);
@@ -108,7 +108,7 @@ TEST(RoutingModule, GradientsOfAModelWithItsCommitment) {
   for (const char* attention :
        {"routed(3,4)", "routed(3,4,causal)+topk(2)", "1*local(3);2*routed(2,30)", "routed(3,4,random)"}) {
     SCOPED_TRACE(attention);
-    DecoderOnly model = make(committed(attention));
+    Model model = make(committed(attention));
     check_gradients(*model, [&] {
       PassExtras extras;
       return loss_with_extras(model, {}, extras);
@@ -117,7 +117,7 @@ TEST(RoutingModule, GradientsOfAModelWithItsCommitment) {
 }
 
 TEST(RoutingModule, RecomputedLayersGiveTheSameGradientsAndCountOnce) {
-  DecoderOnly model = make(committed("1*local(3);2*routed(3,4)"), at::kFloat);
+  Model model = make(committed("1*local(3);2*routed(3,4)"), at::kFloat);
   PassExtras kept, recomputed;
   const auto expected = gradients_of(*model, loss_with_extras(model, {}, kept));
   const auto own = gradients_of(*model, loss_with_extras(model, {.recompute = true}, recomputed));
@@ -137,7 +137,7 @@ TEST(RoutingModule, RecomputedLayersGiveTheSameGradientsAndCountOnce) {
 }
 
 TEST(RoutingModule, PassesOfAnUpdateAddUpAndMoveTheCentroidsOnce) {
-  DecoderOnly model = make(tiny_decoder("routed(3,4)"), at::kFloat);
+  Model model = make(tiny_decoder("routed(3,4)"), at::kFloat);
   UpdateSums sums;
   for (const uint64_t seed : {1, 2}) {
     PassExtras extras;
@@ -153,7 +153,7 @@ TEST(RoutingModule, PassesOfAnUpdateAddUpAndMoveTheCentroidsOnce) {
 }
 
 TEST(RoutingModule, EvaluationLeavesFiguresAlone) {
-  DecoderOnly model = make(tiny_decoder("routed(3,4)"), at::kFloat);
+  Model model = make(tiny_decoder("routed(3,4)"), at::kFloat);
   PassExtras extras;
   ForwardContext context;
   context.extras = &extras;
@@ -169,7 +169,7 @@ TEST(RoutingModule, EvaluationLeavesFiguresAlone) {
 }
 
 TEST(RoutingModule, ObserversSeeTheClustersThatTheWeightsComeFrom) {
-  DecoderOnly model = make(tiny_decoder("1*local(3);2*routed(3,4)"), at::kFloat);
+  Model model = make(tiny_decoder("1*local(3);2*routed(3,4)"), at::kFloat);
   int64_t attentions = 0;
   const AttentionObserver observer(AttentionObserver::SeeCall([&](const SeenAttention& call) {
     const std::vector<ops::RoutedRows>& seen = call.routed;
@@ -202,7 +202,7 @@ TEST(RoutingModule, ObserversSeeTheClustersThatTheWeightsComeFrom) {
 }
 
 TEST(RoutingModule, OtherClustersAreRefused) {
-  DecoderOnly model = make(tiny_decoder("routed(3,4)"));
+  Model model = make(tiny_decoder("routed(3,4)"));
   EXPECT_EQ(message_of([&] { model->override_attention({.attention = "routed(2,4)"}); }),
             "--attention 3*routed(2,4): it needs centroids of its clusters, which this model (trained with "
             "3*routed(3,4)) does not have; use a mechanism without it, or train one with it");
@@ -215,7 +215,7 @@ TEST(RoutingModule, OtherClustersAreRefused) {
     all.merge(buffers_of(*model));
     return all;
   }();
-  DecoderOnly other(tiny_decoder("routed(5,4)"), std::nullopt);
+  Model other(tiny_decoder("routed(5,4)"), std::nullopt);
   const std::string message = message_of([&] { load_parameters(*other, saved, "run"); });
   EXPECT_NE(message.find("run: tensor 'layers.0.self_attention.routing.centroids' has the shape [3, 3, 4], the model "
                          "needs [3, 5, 4]"),
@@ -225,14 +225,14 @@ TEST(RoutingModule, OtherClustersAreRefused) {
 
 // A checkpoint's configuration may ask for any sizes.
 TEST(RoutingModule, ABlankModelTakesNoMemory) {
-  DecoderOnly blank(tiny_decoder("routed(20000000,1)"), std::nullopt);
+  Model blank(tiny_decoder("routed(20000000,1)"), std::nullopt);
   NamedTensors all = parameters_of(*blank);
   all.merge(buffers_of(*blank));
   EXPECT_EQ(all.at("layers.0.self_attention.routing.means").sizes(), (std::vector<int64_t>{3, 20000000, 4}));
   for (const auto& [name, tensor] : all) EXPECT_EQ(tensor.storage().nbytes(), sizeof(float)) << name;
 
   // Loaded tensors share no memory with blank ones, nor with one another.
-  DecoderOnly model = make(tiny_decoder("routed(2,4)")), loaded(tiny_decoder("routed(2,4)"), std::nullopt);
+  Model model = make(tiny_decoder("routed(2,4)")), loaded(tiny_decoder("routed(2,4)"), std::nullopt);
   NamedTensors saved = parameters_of(*model);
   saved.merge(buffers_of(*model));
   load_parameters(*loaded, saved, "run");
@@ -251,22 +251,22 @@ TEST(RoutingModule, OneLayerStepsAsItsFullPass) {
       DecoderConfig config = tiny_decoder(attention);
       config.dec_depth = 1;
       config.routing_self = self;
-      DecoderOnly model = make(config);
+      Model model = make(config);
       std::vector<std::vector<int64_t>> rows = {{3, 1, 4}, {5}};
       for (const StepCache::Rows kind : {StepCache::Rows::kApart, StepCache::Rows::kShared}) {
         auto state = model->start(2, model->pack(), kind);
         std::vector<std::vector<int64_t>> texts = rows;
         const Packed batch = packed(texts);
-        at::Tensor hidden = model->prefill(*state, batch.tokens, batch.offsets);
+        at::Tensor hidden = state->prefill(batch.tokens, batch.offsets);
         EXPECT_LT((hidden - last_states(model, texts)).abs().max().item<double>(), 1e-11);
         for (const int64_t token : {9, 2, 6, 5, 3, 5, 8}) {
           if (token == 6) {
-            model->reorder(*state, {1, 0, 1});
+            state->reorder({1, 0, 1});
             texts = {texts[1], texts[0], texts[1]};
           }
           std::vector<int64_t> next;
           for (auto& text : texts) next.push_back((token + std::ssize(next)) % 17), text.push_back(next.back());
-          hidden = model->step(*state, torch::tensor(next, at::kLong));
+          hidden = state->step(torch::tensor(next, at::kLong));
           EXPECT_LT((hidden - last_states(model, texts)).abs().max().item<double>(), 1e-11);
         }
       }
@@ -283,14 +283,14 @@ TEST(RoutingModule, CrossAttentionStepsAsItsFullPass) {
     config.dec_depth = 1;
     config.attention_encoder = "routed(3,4)";
     config.attention_cross = cross;
-    Transformer model = make(config);
+    Model model = make(config);
     const Packed source = random_batch({7, 4}, 17, 1), target = random_batch({6, 6}, 19, 2);
     const at::Tensor right = full_pass(model, source, target);
     const torch::NoGradGuard guard;
-    const at::Tensor memory = model->encode(source.tokens, source.offsets, {});
-    auto state = model->start(memory, source.offsets, {0, 1}, model->pack_decoder(ops::PackedLayer::Format::kExact));
+    const at::Tensor memory = model->encode({source.tokens, source.offsets}, {});
+    auto state = model->start({memory, source.offsets}, {0, 1}, model->pack(ops::PackedLayer::Format::kExact));
     for (int64_t i = 0; i < 6; ++i) {
-      const at::Tensor hidden = model->step(*state, torch::stack({target.tokens[i], target.tokens[6 + i]}));
+      const at::Tensor hidden = state->step(torch::stack({target.tokens[i], target.tokens[6 + i]}));
       // Members among the tokens so far are those of the whole target at its end alone.
       if (i == 5) {
         EXPECT_LT((hidden[0] - right[5]).abs().max().item<double>(), 1e-11);

@@ -13,7 +13,7 @@
 #include "fovea/spec/attention_config.h"
 #include "fovea/spec/stack_config.h"
 
-// Layers of self-attention, optional cross-attention and feed-forward: every family of models has one stack or two.
+// Layers of self-attention, optional cross-attention and feed-forward: each side of a model has one stack.
 //
 // Names of parameters, all stable (they are the keys of model.safetensors), under the module that owns the stack.
 // M = dim_emb, F = dim_ffn, H heads:
@@ -47,14 +47,6 @@ struct StackPlace {
 
 // The mechanism of each attention.
 using Mechanisms = std::function<Mechanism(Sublayer sublayer, int64_t layer)>;
-
-template <class Config>
-Mechanisms mechanisms_of(const Config& config) {
-  return [config](Sublayer sublayer, int64_t layer) -> Mechanism {
-    const LayerSpec spec = attention_of(config, sublayer, layer);
-    return {spec, config.sparsify == "train" ? without_selection(spec) : spec};
-  };
-}
 
 // The norm of each block of a stack.
 BlockNorm::Shape norm_shape(const StackConfig& config);

@@ -11,7 +11,7 @@
 namespace fovea::nn {
 
 inline Checkpoint some_checkpoint(int64_t updates) {
-  ModelConfig config;
+  EncoderDecoderConfig config;
   config.dim_emb = 12;
   config.transformer_heads = 2;
   config.dim_vocabs = {7, 9};
@@ -26,8 +26,8 @@ inline Checkpoint some_checkpoint(int64_t updates) {
   return checkpoint;
 }
 
-inline ModelConfig config_of(const Checkpoint& checkpoint) {
-  return nn::config_of<ModelConfig>(checkpoint.identity, checkpoint.folder / "config.yml");
+inline EncoderDecoderConfig config_of(const Checkpoint& checkpoint) {
+  return nn::config_of<EncoderDecoderConfig>(checkpoint.identity, checkpoint.folder / "config.yml");
 }
 
 inline std::filesystem::path save(const std::filesystem::path& run, int64_t updates,

@@ -5,14 +5,13 @@
 #include <vector>
 
 #include "fovea/base/rng.h"
-#include "fovea/nn/decoder_only.h"
-#include "fovea/nn/transformer.h"
+#include "fovea/nn/model.h"
 
 // Small models and batches for the tests of this folder.
 namespace fovea::nn::testing {
 
-inline ModelConfig tiny(const std::string& attention = "full") {
-  ModelConfig config;
+inline EncoderDecoderConfig tiny(const std::string& attention = "full") {
+  EncoderDecoderConfig config;
   config.dim_emb = 12;
   config.enc_depth = 2;
   config.dec_depth = 2;
@@ -81,34 +80,27 @@ inline void perturb(torch::nn::Module& model) {
   }
 }
 
-template <class Model, class Config>
-Model make_model(const Config& config, at::ScalarType type) {
-  Model model(config, 3);
+inline Model make(const ModelConfig& config, at::ScalarType type = at::kDouble, const MediaInput& media = {}) {
+  Model model(config, 3, media);
   model->to(type);
   perturb(*model);
   return model;
 }
-inline Transformer make(const ModelConfig& config, at::ScalarType type = at::kDouble) {
-  return make_model<Transformer>(config, type);
-}
-inline DecoderOnly make(const DecoderConfig& config, at::ScalarType type = at::kDouble) {
-  return make_model<DecoderOnly>(config, type);
-}
 
 // Hidden states of the full pass, [T, M].
-inline at::Tensor full_pass(Transformer& model, const Packed& source, const Packed& target) {
+inline at::Tensor full_pass(Model& model, const Packed& source, const Packed& target) {
   const torch::NoGradGuard guard;
-  const at::Tensor memory = model->encode(source.tokens, source.offsets, {});
-  return model->decode(target.tokens, target.offsets, memory, source.offsets, {});
+  const at::Tensor memory = model->encode({source.tokens, source.offsets}, {});
+  return model->decode({target.tokens, target.offsets, memory, source.offsets}, {});
 }
 
 // The last hidden state of each sequence, one sequence at a time, [B, M].
-inline at::Tensor last_states(DecoderOnly& model, const std::vector<std::vector<int64_t>>& sequences) {
+inline at::Tensor last_states(Model& model, const std::vector<std::vector<int64_t>>& sequences) {
   const torch::NoGradGuard guard;
   std::vector<at::Tensor> last;
   for (const std::vector<int64_t>& sequence : sequences) {
     const auto length = static_cast<int64_t>(sequence.size());
-    last.push_back(model->forward(torch::tensor(sequence, at::kLong), torch::tensor({int64_t{0}, length}), {})[-1]);
+    last.push_back(model->decode({torch::tensor(sequence, at::kLong), torch::tensor({int64_t{0}, length})}, {})[-1]);
   }
   return torch::stack(last);
 }

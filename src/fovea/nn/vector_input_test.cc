@@ -18,8 +18,8 @@ ModelConfig config_of(const std::string& positions, std::vector<int64_t> vocabul
 // A model that reads one-hot vectors, times the embeddings' factor, is the model that reads tokens.
 TEST(VectorInput, OneHotVectorsAreTokens) {
   const torch::NoGradGuard guard;
-  Transformer tokens(config_of("none", {17, 19}), 5);
-  Transformer vectors(config_of("none", {19}), 6, VectorInput{.width = 17});
+  Model tokens(config_of("none", {17, 19}), 5);
+  Model vectors(config_of("none", {19}), 6, MediaInput{.vectors = {.width = 17}});
   auto parameters = vectors->named_parameters();
   for (const auto& parameter : tokens->named_parameters()) {
     if (parameter.key() != "encoder.embeddings.weight") parameters[parameter.key()].copy_(parameter.value());
@@ -28,8 +28,8 @@ TEST(VectorInput, OneHotVectorsAreTokens) {
                                               std::sqrt(12.0));
   EXPECT_EQ(parameters.size(), tokens->named_parameters().size() + 1) << "a bias more";
   const at::Tensor ids = at::tensor({3, 16, 0, 3, 5}, at::kLong), offsets = at::tensor({0, 2, 5}, at::kLong);
-  const at::Tensor expected = tokens->encode(ids, offsets, {});
-  const at::Tensor memory = vectors->encode(at::one_hot(ids, 17).to(at::kFloat), offsets, {});
+  const at::Tensor expected = tokens->encode({ids, offsets}, {});
+  const at::Tensor memory = vectors->encode({at::one_hot(ids, 17).to(at::kFloat), offsets}, {});
   EXPECT_TRUE(at::allclose(memory, expected, 1e-5, 1e-5)) << "two products of 17 numbers round differently";
 }
 
@@ -38,21 +38,21 @@ TEST(VectorInput, PlacesAreLearned) {
   const torch::NoGradGuard guard;
   const at::Tensor vectors = at::randn({2, 7}), offsets = at::tensor({0, 2}, at::kLong);
   for (const int64_t places : {0, 2}) {
-    Transformer model(config_of("sinusoidal", {19}), 5, VectorInput{.width = 7, .places = places});
+    Model model(config_of("sinusoidal", {19}), 5, MediaInput{.vectors = {.width = 7, .places = places}});
     EXPECT_EQ(model->named_parameters().contains("encoder.positions.weight"), places > 0);
-    const at::Tensor memory = model->encode(vectors, offsets, {});
-    const at::Tensor turned = model->encode(vectors.flip(0), offsets, {}).flip(0);
+    const at::Tensor memory = model->encode({vectors, offsets}, {});
+    const at::Tensor turned = model->encode({vectors.flip(0), offsets}, {}).flip(0);
     EXPECT_EQ(at::allclose(memory, turned, 1e-5, 1e-5), places == 0);
   }
 }
 
 // The gradient of the linear map by finite differences.
 TEST(VectorInput, HasGradients) {
-  Transformer model(config_of("sinusoidal", {19}), 5, VectorInput{.width = 3, .places = 2});
+  Model model(config_of("sinusoidal", {19}), 5, MediaInput{.vectors = {.width = 3, .places = 2}});
   model->to(at::kDouble);
   const at::Tensor vectors = at::randn({4, 3}, at::kDouble), offsets = at::tensor({0, 2, 4}, at::kLong);
   const at::Tensor direction = at::randn({4, 12}, at::kDouble);
-  const auto value = [&] { return (model->encode(vectors, offsets, {}) * direction).sum(); };
+  const auto value = [&] { return (model->encode({vectors, offsets}, {}) * direction).sum(); };
   value().backward();
   for (const char* name : {"encoder.features.weight", "encoder.features.bias", "encoder.positions.weight"}) {
     at::Tensor weight = model->named_parameters()[name];

@@ -4,9 +4,8 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
-#include "fovea/nn/decoder_only.h"
+#include "fovea/nn/model.h"
 #include "fovea/nn/test_models.h"
-#include "fovea/nn/transformer.h"
 
 namespace fovea::nn::weight_blocks_test {
 namespace {
@@ -51,7 +50,7 @@ TEST(WeightBlocks, AreTheDenseWeights) {
     config.dim_emb = 16, config.transformer_heads = 2, config.dec_depth = 2, config.transformer_dim_ffn = 16;
     config.dim_vocabs = {17};
     config.attention = spec;
-    DecoderOnly model(config, 3);
+    Model model(config, 3);
     model->eval();
     const at::NoGradGuard no_grad;
     int64_t passes = 0;
@@ -62,7 +61,7 @@ TEST(WeightBlocks, AreTheDenseWeights) {
       EXPECT_EQ(collect(seen, 1 << 20).blocks, 3) << spec << ": short ones are not";
     });
     const at::Tensor tokens = at::randint(17, {30}, at::kLong);
-    model->forward(tokens, at::tensor({0, 11, 12, 30}, at::kLong), {});
+    model->decode({tokens, at::tensor({0, 11, 12, 30}, at::kLong)}, {});
     EXPECT_EQ(passes, 2);
   }
 }
@@ -74,7 +73,7 @@ TEST(WeightBlocks, OfBothSides) {
     config.transformer_dim_ffn = 16;
     config.dim_vocabs = {17, 17};
     config.attention = spec;
-    Transformer model(config, 3);
+    Model model(config, 3);
     model->eval();
     const at::NoGradGuard no_grad;
     int64_t passes = 0;
@@ -85,7 +84,7 @@ TEST(WeightBlocks, OfBothSides) {
     });
     const at::Tensor source = at::randint(17, {20}, at::kLong), target = at::randint(17, {15}, at::kLong);
     const at::Tensor offsets = at::tensor({0, 8, 20}, at::kLong);
-    model->decode(target, at::tensor({0, 3, 15}, at::kLong), model->encode(source, offsets, {}), offsets, {});
+    model->decode({target, at::tensor({0, 3, 15}, at::kLong), model->encode({source, offsets}, {}), offsets}, {});
     EXPECT_EQ(passes, 3);
   }
 }
@@ -97,7 +96,7 @@ TEST(WeightBlocks, WithMemory) {
   config.dim_vocabs = {17};
   config.transformer_positions = "shaw(4)";
   config.attention = "topk(3)";
-  DecoderOnly model(config, 3);
+  Model model(config, 3);
   model->eval();
   const at::NoGradGuard no_grad;
   Memory memory = Memory::none(1);
@@ -108,7 +107,8 @@ TEST(WeightBlocks, WithMemory) {
           seen, [&](const WeightBlock& block) { EXPECT_EQ(block.first_position, segment * 6); }, 32);
     });
     const auto pass = std::make_shared<MemoryPass>(std::move(memory), 6);
-    model->forward(at::randint(17, {9}, at::kLong), at::tensor({0, 9}, at::kLong), {}, pass);
+    model->decode({.tokens = at::randint(17, {9}, at::kLong), .offsets = at::tensor({0, 9}, at::kLong), .memory = pass},
+                  {});
     memory = pass->take();
   }
 }

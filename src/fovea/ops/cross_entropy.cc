@@ -136,13 +136,6 @@ CrossEntropy cross_entropy(const at::Tensor& hidden, const at::Tensor& weight, c
   return {.loss = total(solution.loss), .nll = total(solution.nll)};
 }
 
-at::Tensor token_nll(const at::Tensor& hidden, const at::Tensor& weight, const std::optional<at::Tensor>& bias,
-                     const at::Tensor& targets) {
-  const at::Tensor offset = tensor_or_none(bias);
-  if (!fits(hidden, weight, offset, targets)) return composite::token_nll(hidden, weight, bias, targets);
-  return solve(checked(hidden, weight, offset, targets), Results::kLosses).nll;
-}
-
 TokenScores token_scores(const at::Tensor& hidden, const at::Tensor& weight, const std::optional<at::Tensor>& bias,
                          const at::Tensor& targets) {
   const at::Tensor offset = tensor_or_none(bias);

@@ -56,15 +56,12 @@ struct CrossEntropy {
 CrossEntropy cross_entropy(const at::Tensor& hidden, const at::Tensor& weight, const std::optional<at::Tensor>& bias,
                            const at::Tensor& targets, double label_smoothing);
 
-// -log p(target) of every token, [T] float32, no gradient: for scoring and validation.
-at::Tensor token_nll(const at::Tensor& hidden, const at::Tensor& weight, const std::optional<at::Tensor>& bias,
-                     const at::Tensor& targets);
-
 struct TokenScores {
-  at::Tensor nll;   // [T] float32: as token_nll
+  at::Tensor nll;   // [T] float32: -log p(target)
   at::Tensor best;  // [T] bool: no word of the vocabulary has a greater logit than the target; false where nll is NaN
 };
-// token_nll, and in the same pass whether the target is the model's first choice (ties count): its mean is accuracy.
+// For scoring and validation, without gradients: the targets' losses, and whether each target is the model's first
+// choice (ties count), whose mean is accuracy.
 TokenScores token_scores(const at::Tensor& hidden, const at::Tensor& weight, const std::optional<at::Tensor>& bias,
                          const at::Tensor& targets);
 

@@ -127,12 +127,6 @@ CrossEntropy cross_entropy(const at::Tensor& hidden, const at::Tensor& weight, c
   return {.loss = loss, .nll = nll.detach()};
 }
 
-at::Tensor token_nll(const at::Tensor& hidden, const at::Tensor& weight, const std::optional<at::Tensor>& bias,
-                     const at::Tensor& targets) {
-  const at::NoGradGuard no_grad;
-  return target_nll(log_probabilities(hidden, weight, bias), targets).to(at::kFloat);
-}
-
 TokenScores token_scores(const at::Tensor& hidden, const at::Tensor& weight, const std::optional<at::Tensor>& bias,
                          const at::Tensor& targets) {
   const at::NoGradGuard no_grad;

@@ -19,8 +19,6 @@ at::Tensor embed(const at::Tensor& ids, const at::Tensor& position, const at::Te
                  const std::optional<at::Tensor>& positions, double scale);
 CrossEntropy cross_entropy(const at::Tensor& hidden, const at::Tensor& weight, const std::optional<at::Tensor>& bias,
                            const at::Tensor& targets, double label_smoothing);
-at::Tensor token_nll(const at::Tensor& hidden, const at::Tensor& weight, const std::optional<at::Tensor>& bias,
-                     const at::Tensor& targets);
 TokenScores token_scores(const at::Tensor& hidden, const at::Tensor& weight, const std::optional<at::Tensor>& bias,
                          const at::Tensor& targets);
 void adam_step(const AdamState& state, const at::Tensor& grads, const AdamOptions& options);

@@ -193,12 +193,12 @@ TEST(CrossEntropy, NllAgreesWithTheLossWithoutSmoothingAndWithEveryToken) {
   const at::Tensor hidden = normal({150, 24}, 1).to(at::kFloat), weight = normal({200, 24}, 2).to(at::kFloat);
   const at::Tensor targets = words(150, 200, 3);
   const CrossEntropy all = cross_entropy(hidden, weight, std::nullopt, targets, 0);
-  const at::Tensor each = token_nll(hidden, weight, std::nullopt, targets);
+  const at::Tensor each = token_scores(hidden, weight, std::nullopt, targets).nll;
   EXPECT_EQ(all.loss.item<float>(), all.nll.item<float>());
   EXPECT_EQ(all.nll.item<float>(), static_cast<float>(each.to(at::kDouble).sum().item<double>()));
   for (const int64_t t : {0, 127, 149}) {
-    const at::Tensor alone = token_nll(hidden.slice(0, t, t + 1), weight, std::nullopt, targets.slice(0, t, t + 1));
-    EXPECT_EQ(alone.item<float>(), each[t].item<float>()) << "a token alone or among others, bit for bit";
+    const TokenScores alone = token_scores(hidden.slice(0, t, t + 1), weight, std::nullopt, targets.slice(0, t, t + 1));
+    EXPECT_EQ(alone.nll.item<float>(), each[t].item<float>()) << "a token alone or among others, bit for bit";
   }
 }
 

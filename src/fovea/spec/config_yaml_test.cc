@@ -13,7 +13,7 @@ namespace {
 
 std::string refusal(std::string_view text) {
   return message_of([&] {
-    ModelConfig config;
+    EncoderDecoderConfig config;
     from_yaml(text, "x.yml", config);
   });
 }
@@ -29,7 +29,7 @@ TEST(ConfigYaml, EveryFieldSurvivesTheRoundTrip) {
   EXPECT_EQ(back.valid_metrics, train.valid_metrics);
   EXPECT_EQ(back.learn_rate, train.learn_rate);
   EXPECT_TRUE(back.overwrite);
-  ModelConfig model;
+  EncoderDecoderConfig model;
   from_yaml("dim-emb: 128\nattention-layers: [\"encoder.1=window(16)\"]\n", "x", model);
   EXPECT_EQ(model.dim_emb, 128);
   EXPECT_THAT(model.attention_layers, testing::ElementsAre("encoder.1=window(16)"));

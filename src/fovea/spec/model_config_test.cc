@@ -24,10 +24,10 @@ std::string mechanism(const ModelConfig& config, Sublayer sublayer, int64_t laye
   return print(attention_of(config, sublayer, layer));
 }
 
-TEST(ModelConfig, TheDefaultIsValid) { EXPECT_NO_THROW(validate(ModelConfig{})); }
+TEST(ModelConfig, TheDefaultIsValid) { EXPECT_NO_THROW(validate(EncoderDecoderConfig{})); }
 
 TEST(ModelConfig, MechanismsBySublayerAndLayer) {
-  ModelConfig config;
+  EncoderDecoderConfig config;
   config.attention = "topk(8)";
   config.attention_decoder = "window(16)";
   config.attention_layers = {"encoder.2-3=relu", "cross.6=topk(4)", "encoder.3=4*full;4*local(9)"};
@@ -44,7 +44,7 @@ TEST(ModelConfig, MechanismsBySublayerAndLayer) {
 // A mechanism given for one sort of attention changes no other sort, and selects there though the model selected in
 // training only.
 TEST(ModelConfig, OverridesOneSortOfAttention) {
-  ModelConfig config;
+  EncoderDecoderConfig config;
   config.attention = "topk(8)";
   config.attention_cross = "topk(4)+relu";
   config.attention_layers = {"decoder.2=4*topk(3);4*window(5)+topk(2)", "encoder.1=topk(1)"};
@@ -60,10 +60,12 @@ TEST(ModelConfig, OverridesOneSortOfAttention) {
   EXPECT_EQ(mechanism(with_attention(config, {.attention = "topk(2)"}), Sublayer::kDecoder, 1), "8*topk(2)");
   config.sparsify = "both";
   EXPECT_EQ(mechanism(with_attention(config, {.attention_encoder = "full"}), Sublayer::kCross, 0), "8*topk(4)+relu");
+  EXPECT_THAT(message_of([&] { with_attention(config, {.attention_cross = "window(3)"}); }),
+              HasSubstr("--attention-cross: attention 'window(3)': 'window' compares the positions"));
 }
 
 TEST(ModelConfig, EveryProblemInOneLine) {
-  ModelConfig config;
+  EncoderDecoderConfig config;
   config.dim_emb = 100;
   config.transformer_heads = 8;
   config.transformer_norm = "prae";
@@ -87,7 +89,7 @@ TEST(ModelConfig, EveryProblemInOneLine) {
 }
 
 TEST(ModelConfig, AMechanismForTheDecoderAloneHasOneReason) {
-  ModelConfig config;
+  EncoderDecoderConfig config;
   config.attention = "span(256,32)";
   EXPECT_EQ(message_of([&] { validate(config); }),
             "--attention: attention 'span(256,32)': 'span' reads the keys before a query, so it needs causal "
@@ -97,7 +99,7 @@ TEST(ModelConfig, AMechanismForTheDecoderAloneHasOneReason) {
 
 TEST(ModelConfig, CrossAttentionLeavesOutWhatComparesPositions) {
   const auto cross_of = [](const std::string& attention) {
-    ModelConfig config;
+    EncoderDecoderConfig config;
     config.attention = attention;
     config.attention_encoder = "full";  // adaptive spans and causal clusters are for decoders
     if (attention.find("clause") != std::string::npos) config.attention_decoder = "full";
@@ -128,7 +130,7 @@ TEST(ModelConfig, CrossAttentionLeavesOutWhatComparesPositions) {
 }
 
 TEST(ModelConfig, OwnMechanismsOfCrossAttentionStayAsTheyAre) {
-  ModelConfig config;
+  EncoderDecoderConfig config;
   config.attention = "window(4)+topk(3)";
   config.attention_cross = "window(4)";
   EXPECT_THAT(refusal(config), HasSubstr("--attention-cross: attention 'window(4)': 'window' compares the positions"));
@@ -145,7 +147,7 @@ TEST(ModelConfig, OwnMechanismsOfCrossAttentionStayAsTheyAre) {
 }
 
 TEST(ModelConfig, OptionsOfAMechanismNeedIt) {
-  ModelConfig config;
+  EncoderDecoderConfig config;
   config.span_loss = 0;
   EXPECT_EQ(message_of([&] { refuse_idle_options(config); }),
             "--span-loss is an option of span(limit,ramp), but the model does not use it; leave it out");
@@ -154,7 +156,7 @@ TEST(ModelConfig, OptionsOfAMechanismNeedIt) {
 }
 
 TEST(ModelConfig, WidthsAndVocabulariesThatCannotBe) {
-  ModelConfig config;
+  EncoderDecoderConfig config;
   config.dim_emb = 9;
   config.transformer_heads = 3;
   config.dim_vocabs = {};
@@ -173,7 +175,7 @@ TEST(ModelConfig, WidthsAndVocabulariesThatCannotBe) {
 }
 
 TEST(ModelConfig, TiedSourceEmbeddingsNeedOneVocabulary) {
-  ModelConfig config;
+  EncoderDecoderConfig config;
   config.dim_vocabs = {100, 200};
   config.tied_embeddings_all = false;
   config.tied_embeddings_src = true;
@@ -183,7 +185,7 @@ TEST(ModelConfig, TiedSourceEmbeddingsNeedOneVocabulary) {
 }
 
 TEST(ModelConfig, ASpecsCaretStaysWhenItIsTheOnlyProblem) {
-  ModelConfig config;
+  EncoderDecoderConfig config;
   config.attention = "topk(8)+rleu";
   EXPECT_THAT(refusal(config),
               HasSubstr("--attention: attention spec, column 9: unknown stage 'rleu'; did you mean 'relu'?"));

@@ -58,7 +58,7 @@ TEST(Positions, SaysWhatIsWrong) {
 }
 
 TEST(Positions, RotaryNeedsPairsInEachHead) {
-  ModelConfig config;
+  EncoderDecoderConfig config;
   config.dim_emb = 24;
   config.transformer_heads = 8;
   config.transformer_positions = "rotary";
@@ -70,7 +70,7 @@ TEST(Positions, RotaryNeedsPairsInEachHead) {
 }
 
 TEST(Positions, ImageNeedsAModelOfImages) {
-  ModelConfig config;
+  EncoderDecoderConfig config;
   config.transformer_positions = "image";
   EXPECT_EQ(message_of([&] { validate(config); }),
             "--transformer-positions image needs images (--task image); choose another scheme");

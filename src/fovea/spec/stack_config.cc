@@ -7,14 +7,14 @@
 namespace fovea {
 namespace {
 
-void add_position_problems(const StackConfig& config, Problems& problems) {
+void add_position_problems(const StackConfig& config, Media media, Problems& problems) {
   PositionSchemes schemes;
   problems.add_thrown_by("transformer-positions", [&] { schemes = parse_positions(config.transformer_positions); });
   problems.add_if(
       find_scheme<Sinusoidal>(schemes).has_value() && config.dim_emb % 2 != 0,
       cat("--dim-emb ", config.dim_emb, " is odd; --transformer-positions sinusoidal needs pairs of sine and ",
           "cosine, so choose an even width or learned positions"));
-  problems.add_if(find_scheme<ImagePositions>(schemes).has_value() && config.image_shape.empty(),
+  problems.add_if(media == Media::kText && find_scheme<ImagePositions>(schemes).has_value(),
                   "--transformer-positions image needs images (--task image); choose another scheme");
   const int64_t head = config.transformer_heads > 0 ? config.dim_emb / config.transformer_heads : 0;
   problems.add_if(find_scheme<Rotary>(schemes).has_value() && head % 2 != 0,
@@ -24,24 +24,18 @@ void add_position_problems(const StackConfig& config, Problems& problems) {
 
 }  // namespace
 
-void add_stack_problems(const StackConfig& config, Problems& problems) {
+void add_stack_problems(const StackConfig& config, Media media, Problems& problems) {
   problems.add_if(
       config.transformer_heads > 0 && config.dim_emb % config.transformer_heads != 0,
       cat("--dim-emb ", config.dim_emb, " is not a multiple of --transformer-heads ", config.transformer_heads));
   problems.add_if(config.transformer_heads_kv > 0 && config.transformer_heads % config.transformer_heads_kv != 0,
                   cat("--transformer-heads ", config.transformer_heads, " is not a multiple of --transformer-heads-kv ",
                       config.transformer_heads_kv));
-  add_position_problems(config, problems);
+  add_position_problems(config, media, problems);
   const double dropout = config.transformer_dropout_embedding;
   problems.add_if(dropout < 0 && dropout != -1,
                   cat("--transformer-dropout-embedding: got '", shortest(dropout),
                       "'; expected a rate from 0 to 0.99, or -1 for that of --transformer-dropout"));
-}
-
-void add_vocabulary_problems(const std::vector<int64_t>& sizes, size_t most, Problems& problems) {
-  problems.add_if(sizes.empty() || sizes.size() > most,
-                  cat("--dim-vocabs has ", sizes.size(), " numbers; expected ", most == 1 ? "one" : "one or two"));
-  for (const int64_t size : sizes) problems.add_if(size < 0, cat("--dim-vocabs ", size, " is negative"));
 }
 
 double embedding_dropout(const StackConfig& config) {

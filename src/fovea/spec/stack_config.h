@@ -11,7 +11,7 @@
 
 namespace fovea {
 
-// The fields that a stack of Transformer layers has in every family of models, as a base of their configurations.
+// The fields of a stack of Transformer layers, as a base of the configurations of models.
 // Marian's names where it has them.
 struct StackConfig : RoutingConfig, SpanConfig {
   int64_t dim_emb = 512;
@@ -27,12 +27,11 @@ struct StackConfig : RoutingConfig, SpanConfig {
   double transformer_dropout_ffn = 0;
   double transformer_dropout_embedding = -1;  // -1: transformer_dropout
   int64_t max_positions = 1024;
-  double norm_epsilon = 0;                // added to the variance in norms; 0: 1e-5 in layer norm, 1e-6 in RMS norm
-  std::vector<int64_t> image_shape = {};  // [height, width, channels] in models of images; empty in all others
+  double norm_epsilon = 0;  // added to the variance in norms; 0: 1e-5 in layer norm, 1e-6 in RMS norm
 
-  // `depths` are the family's numbers of layers.
+  // `depths` are the fields of the family's numbers of layers.
   template <class... Depths>
-  static constexpr auto fields(const Depths&... depths) {
+  static constexpr auto stack_fields(const Depths&... depths) {
     using C = StackConfig;
     return std::tuple_cat(
         std::tuple(
@@ -74,11 +73,11 @@ struct StackConfig : RoutingConfig, SpanConfig {
   }
 };
 
-// Adds the problems of these fields for validate() of a family; the caller checks their ranges.
-void add_stack_problems(const StackConfig& config, Problems& problems);
+// The input of a model. Positions "image" are for images.
+enum class Media : uint8_t { kText, kImages };
 
-// Adds the problems of --dim-vocabs, the sizes of up to `most` (1 or 2) vocabularies.
-void add_vocabulary_problems(const std::vector<int64_t>& sizes, size_t most, Problems& problems);
+// Adds what is wrong with these fields, except for values out of their ranges.
+void add_stack_problems(const StackConfig& config, Media media, Problems& problems);
 
 double embedding_dropout(const StackConfig& config);
 

@@ -12,7 +12,7 @@
 #include "fovea/models/diverged.h"
 #include "fovea/nn/attention_observer.h"
 #include "fovea/nn/clause_attention.h"
-#include "fovea/spec/attention_config.h"
+#include "fovea/spec/model_config.h"
 
 // Turns passes of models into reports, for any task.
 namespace fovea::tasks {
@@ -85,10 +85,8 @@ class ReportObserver {
   nn::AttentionObserver observer_;
 };
 
-// The mechanisms of a model's layers in evaluation: "topk(8)", or "1-2 window(16); 3 full" if they differ. `config` is
-// a family's configuration.
-template <class Config>
-std::string mechanisms_text(const Config& config, Sublayer sublayer, int64_t depth) {
+// The mechanisms of a model's layers in evaluation: "topk(8)", or "1-2 window(16); 3 full" if they differ.
+inline std::string mechanisms_text(const ModelConfig& config, Sublayer sublayer, int64_t depth) {
   std::vector<std::string> parts;
   const auto text_of = [&](int64_t layer) {
     const LayerSpec spec = attention_of(config, sublayer, layer);

@@ -4,21 +4,23 @@
 #include <memory>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "fovea/base/fields.h"
-#include "fovea/models/whole_segments.h"
 #include "fovea/spec/config_problems.h"
 #include "fovea/spec/logging.h"
 #include "fovea/spec/train_config.h"
-#include "fovea/tasks/model_validation.h"
 #include "fovea/train/measure.h"
-#include "fovea/train/task.h"
 
-// The interface between the program and a task: its options as values, and the functions of its commands.
+namespace fovea::train {
+class Task;
+}
+
+// The interface between the program and a task: its options as values, and the work of its commands. The options need
+// no libtorch, so the program has answered --help and refused wrong options before it loads libtorch (app/torch.h).
 namespace fovea::tasks {
 
+struct ModelValidation;
 using InputFiles = std::vector<std::vector<std::string>>;
 
 // The training of one task. The functions share one object of options, which the fields point into.
@@ -31,23 +33,25 @@ struct TrainSetup {
   std::function<void(const TrainConfig& config, Problems& problems)> add_problems;
   std::function<void()> check_model;   // throws a UsageError
   std::function<InputFiles()> inputs;  // files that training reads
-  std::function<std::unique_ptr<train::Task>(const TrainConfig& config, int64_t batches_an_update)> load;
+
+  // The work, which train_setup() adds (train_setup.h).
+  std::function<std::unique_ptr<train::Task>(const TrainConfig& config, int64_t batches_an_update)> load = nullptr;
   // The model of config.model, a run or a checkpoint, with the validation data of the options. Throws a UsageError
   // unless those are given. Null: the task has no validation apart from a training.
-  std::function<ModelValidation(const TrainConfig& config)> load_validation;
+  std::function<ModelValidation(const TrainConfig& config)> load_validation = nullptr;
 };
 
-// T::Options has fields(), inputs() and a function add_problems(); T::Model has fields() and validate(). T is made of
-// (TrainConfig, Options, Model, batches an update), and T::known_measures() are its measures. T::load_validation, from
-// (TrainConfig, Options), may be there, and beside T::Options a function use_defaults(TrainConfig&, Options&, Model&),
-// which sets the newest defaults.
 template <class T>
-TrainSetup train_setup() {
-  struct Values {
-    typename T::Options options;
-    typename T::Model model;
-  };
-  auto values = std::make_shared<Values>();
+struct TrainValues {
+  typename T::Options options;
+  typename T::Model model;
+};
+
+// The setup without the work. T::Options has fields(), inputs() and a function add_problems(); T::Model has fields()
+// and validate(). T::known_measures() are the measures of validation. Beside T::Options there may be a function
+// use_defaults(TrainConfig&, Options&, Model&), which sets the newest defaults.
+template <class T>
+TrainSetup train_options(const std::shared_ptr<TrainValues<T>>& values = std::make_shared<TrainValues<T>>()) {
   TrainSetup setup;
   setup.options = field_views(values->options);
   setup.model = field_views(values->model);
@@ -66,13 +70,6 @@ TrainSetup train_setup() {
     if constexpr (requires { refuse_idle_options(values->model); }) refuse_idle_options(values->model);
   };
   setup.inputs = [values] { return values->options.inputs(); };
-  setup.load = [values](const TrainConfig& config, int64_t batches_an_update) -> std::unique_ptr<train::Task> {
-    if constexpr (requires { routes_whole_segments(values->model); }) models::warn_of_whole_segments(values->model);
-    if constexpr (requires { log_fallback(values->model); }) log_fallback(values->model);
-    return std::make_unique<T>(config, values->options, values->model, batches_an_update);
-  };
-  if constexpr (requires(const TrainConfig& config) { T::load_validation(config, values->options); })
-    setup.load_validation = [values](const TrainConfig& config) { return T::load_validation(config, values->options); };
   return setup;
 }
 
@@ -82,7 +79,8 @@ struct CommandSetup {
   std::function<void()> run;  // checks the options first
 };
 
-// Config has fields(), inputs(), --log and --output (spec/logging.h); `run` checks it with validate().
+// Config has fields(), inputs(), --log and --output (spec/logging.h); `run` checks it with validate(), and is null
+// in a program without libtorch.
 template <class Config>
 CommandSetup command_setup(int64_t (*run)(const Config&)) {
   auto config = std::make_shared<Config>();
@@ -91,6 +89,19 @@ CommandSetup command_setup(int64_t (*run)(const Config&)) {
             run(*config);
           }};
 }
+
+// The content of the entries of the list of tasks in a program without libtorch: options alone. WithWork
+// (train_setup.h) takes its place in a program with libtorch.
+struct OptionsAlone {
+  template <class T>
+  static TrainSetup train() {
+    return train_options<T>();
+  }
+  template <auto run>
+  static CommandSetup command() {
+    return command_setup(static_cast<decltype(run)>(nullptr));
+  }
+};
 
 // A line of the list of tasks. A null function: models of this task have no such command.
 struct TaskEntry {

@@ -4,15 +4,12 @@
 #include <vector>
 
 #include "fovea/models/trained_model.h"
+#include "fovea/models/translation/names.h"
 #include "fovea/nn/model.h"
 #include "fovea/spec/run_options.h"
 #include "fovea/text/vocab.h"
 
 namespace fovea::translation {
-
-inline constexpr const char* kTask = "translation";
-inline constexpr const char* kSourceVocabFile = "source.spm";  // in a checkpoint
-inline constexpr const char* kTargetVocabFile = "target.spm";
 
 struct LoadedModel {
   nn::Model model;

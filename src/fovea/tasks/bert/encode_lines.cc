@@ -8,9 +8,9 @@
 namespace fovea::bert {
 
 int64_t layer_of(const TextEncoder& encoder, int64_t layer, const std::string& option) {
-  if (layer > encoder.depth)
-    throw Error(cat(option, ": got ", layer, ", but the encoder has ", encoder.depth, " layers"));
-  return layer < 0 ? encoder.depth : layer;
+  if (layer > encoder.depth())
+    throw Error(cat(option, ": got ", layer, ", but the encoder has ", encoder.depth(), " layers"));
+  return layer < 0 ? encoder.depth() : layer;
 }
 
 void each_vector(const TextEncoder& encoder, const std::vector<std::vector<int64_t>>& sequences, int64_t layer,

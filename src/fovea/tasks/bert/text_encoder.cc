@@ -25,27 +25,17 @@ TextEncoder encoder_only(BertModel bert, const at::Device& device, const std::st
   model->eval();
   const int64_t most = has_learned_positions(bert.config) ? bert.config.max_positions : 0;
   const auto vocab = std::make_shared<const text::EncoderVocab>(std::move(bert.vocab));
-  return {.name = {},
-          .depth = bert.config.enc_depth,
+  return {.model = model,
           .encode = [vocab, most](std::string_view line) { return vocab->sequence(vocab->encode(line), most); },
           .piece = [vocab](int64_t token) { return vocab->piece(token); },
-          .is_special = [vocab](int64_t token) { return vocab->is_special(token); },
-          .layers =
-              [model, device](std::span<const models::Sentence* const> sequences, int64_t count) mutable {
-                const c10::InferenceMode guard;
-                const models::PackedSentences in = models::pack(sequences, device);
-                return model->first_layers({in.tokens, in.offsets}, count);
-              }};
+          .is_special = [vocab](int64_t token) { return vocab->is_special(token); }};
 }
 
 // The source's side of a translation model.
-TextEncoder translation_encoder(const models::TrainedModel& trained) {
-  translation::LoadedModel loaded = translation::load_model(trained);
-  const ModelConfig config = loaded.model->config();
+TextEncoder translation_encoder(translation::LoadedModel loaded) {
   const auto vocab = std::make_shared<const text::Vocab>(std::move(loaded.source));
-  const auto room = static_cast<size_t>(longest_text(config, 1 << 24));
-  return {.name = {},
-          .depth = config.enc_depth,
+  const auto room = static_cast<size_t>(longest_text(loaded.model->config(), 1 << 24));
+  return {.model = loaded.model,
           .encode =
               [vocab, room](std::string_view line) {
                 std::vector<int64_t> tokens = vocab->encode(line);
@@ -54,14 +44,7 @@ TextEncoder translation_encoder(const models::TrainedModel& trained) {
                 return tokens;
               },
           .piece = [vocab](int64_t token) { return vocab->piece(token); },
-          .is_special = [vocab](int64_t token) { return token == vocab->eos(); },
-          .layers =
-              [model = loaded.model, device = trained.device()](std::span<const models::Sentence* const> sequences,
-                                                                int64_t count) mutable {
-                const c10::InferenceMode guard;
-                const models::PackedSentences in = models::pack(sequences, device);
-                return model->first_layers({in.tokens, in.offsets}, count);
-              }};
+          .is_special = [vocab](int64_t token) { return token == vocab->eos(); }};
 }
 
 TextEncoder load_any(const TrainedModelOptions& options, const std::string& option) {
@@ -70,7 +53,7 @@ TextEncoder load_any(const TrainedModelOptions& options, const std::string& opti
     return encoder_only(read_bert(options.model), nn::parse_device(options.devices), options.model);
   }
   const models::TrainedModel trained(options, {kTask, tagging::kTask, translation::kTask}, option);
-  if (trained.task() == translation::kTask) return translation_encoder(trained);
+  if (trained.task() == translation::kTask) return translation_encoder(translation::load_model(trained));
   BertModel encoder = encoder_of_checkpoint(trained);
   if (uses_clauses(encoder.config))
     throw Error(
@@ -86,6 +69,13 @@ auto without_unseen(std::function<std::vector<int64_t>(std::string_view)> encode
 }
 
 }  // namespace
+
+std::vector<at::Tensor> TextEncoder::layers(std::span<const models::Sentence* const> sequences, int64_t count) const {
+  const c10::InferenceMode guard;
+  nn::Model shared = model;  // the same weights
+  const models::PackedSentences in = models::pack(sequences, shared->parameters().front().device());
+  return shared->first_layers({in.tokens, in.offsets}, count);
+}
 
 BertModel encoder_of_checkpoint(const models::TrainedModel& trained) {
   BertModel model{.config = {},

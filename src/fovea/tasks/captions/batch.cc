@@ -56,12 +56,12 @@ CaptionBatch::CaptionBatch(const Inputs& source, const CaptionCorpus& corpus, co
   memory_offsets = nn::index_tensor(std::move(row_bounds));
 }
 
-at::Tensor forward(nn::Transformer& model, const CaptionBatch& batch, const nn::ForwardContext& context) {
-  at::Tensor memory = model->encode(batch.images.vectors, batch.images.offsets, context);
+at::Tensor forward(nn::Model& model, const CaptionBatch& batch, const nn::ForwardContext& context) {
+  at::Tensor memory = model->encode({batch.images.vectors, batch.images.offsets}, context);
   if (!batch.memory_rows.defined())
-    return model->decode(batch.inputs, batch.offsets, memory, batch.images.offsets, context);
+    return model->decode({batch.inputs, batch.offsets, memory, batch.images.offsets}, context);
   memory = memory.index_select(0, batch.memory_rows);
-  return model->decode(batch.inputs, batch.offsets, memory, batch.memory_offsets, context);
+  return model->decode({batch.inputs, batch.offsets, memory, batch.memory_offsets}, context);
 }
 
 }  // namespace fovea::captions

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "fovea/nn/transformer.h"
+#include "fovea/nn/model.h"
 #include "fovea/tasks/captions/corpus.h"
 
 namespace fovea::captions {
@@ -33,6 +33,6 @@ struct CaptionBatch {
 };
 
 // Teacher forcing: hidden [T_trg, M] before the output layer. Each image is encoded once.
-at::Tensor forward(nn::Transformer& model, const CaptionBatch& batch, const nn::ForwardContext& context);
+at::Tensor forward(nn::Model& model, const CaptionBatch& batch, const nn::ForwardContext& context);
 
 }  // namespace fovea::captions

@@ -8,7 +8,7 @@
 
 namespace fovea::captions {
 
-Captioner::Captioner(nn::Transformer model, const text::Vocab& vocab, const CaptionerOptions& options)
+Captioner::Captioner(nn::Model model, const text::Vocab& vocab, const CaptionerOptions& options)
     : model_(std::move(model), options.layers), vocab_(vocab), options_(options) {
   options_.beam.start = options_.beam.eos = vocab.eos();
   if (!options.allow_unk) options_.beam.never = vocab.unk();
@@ -22,7 +22,7 @@ std::vector<std::vector<CaptionText>> Captioner::run(const Inputs& inputs, std::
     const auto batch = rest.first(std::min(rest.size(), static_cast<size_t>(options_.mini_batch)));
     rest = rest.subspan(batch.size());
     const ImageBatch tensors(inputs, batch, model_.model->output_bias());
-    const at::Tensor memory = model_.model->encode(tensors.vectors, tensors.offsets, {});
+    const at::Tensor memory = model_.model->encode({tensors.vectors, tensors.offsets}, {});
     const std::vector<int64_t> max_lengths(batch.size(), options_.max_length);
     const auto found = models::beam_search(model_, {memory, tensors.offsets}, max_lengths, options_.beam, "captioning");
     for (const std::vector<search::Hypothesis>& hypotheses : found) {

@@ -26,7 +26,7 @@ struct CaptionerOptions {
 class Captioner {
  public:
   // `vocab` must outlive this.
-  Captioner(nn::Transformer model, const text::Vocab& vocab, const CaptionerOptions& options);
+  Captioner(nn::Model model, const text::Vocab& vocab, const CaptionerOptions& options);
 
   // Results in the order of the images (numbers of `inputs`), each best first. Throws Interrupted when a signal comes.
   std::vector<std::vector<CaptionText>> run(const Inputs& inputs, std::span<const int64_t> images);

@@ -29,9 +29,8 @@ std::string description(const CaptionConfig& config) {
 }  // namespace
 
 void validate(const CaptionConfig& config) {
-  validate(static_cast<const ModelConfig&>(config));
+  fovea::validate(config);
   Problems problems;
-  problems.add_ranges(config);
   const bool is_possible = is_possible_shape(config);
   problems.add_if(!is_possible, cat("--image-shape: expected height, width and channels (1 or 3), with at most ",
                                     thousands(data::kMostImageValues), " values in an image"));

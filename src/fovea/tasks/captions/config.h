@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "fovea/data/image.h"
-#include "fovea/nn/transformer.h"
+#include "fovea/nn/vector_input.h"
 #include "fovea/spec/model_config.h"
 #include "fovea/tasks/captions/inputs.h"
 
@@ -16,10 +16,7 @@ inline constexpr const char* kTask = "caption";
 // The configuration that a captioning model's checkpoint keeps: the encoder-decoder, and the inputs of its encoder.
 // Either `image_shape` or `dim_features` is set, once the data are known.
 struct CaptionConfig : ModelConfig {
-  CaptionConfig() {
-    image_shape = {0, 0, 0};
-    dim_vocabs = {0};
-  }
+  std::vector<int64_t> image_shape = {0, 0, 0};  // height, width, channels; 0: not known before images are loaded
   int64_t patch_size = 8, dim_features = 0;
 
   static constexpr auto fields() {
@@ -33,20 +30,12 @@ struct CaptionConfig : ModelConfig {
                               data::kMostImageValues)),
             number("dim-features", &C::dim_features, "width of the features, which they must have; 0: as it is", 0,
                    1 << 24)),
-        StackConfig::fields(number("enc-depth", &C::enc_depth, "layers of the encoder", 1, 1000),
-                            number("dec-depth", &C::dec_depth, "layers of the decoder", 1, 1000)),
-        std::tuple(
-            field("tied-embeddings", &C::tied_embeddings, "embeddings of the captions are the output layer's weights"),
-            max_positions_field("rows of learned position vectors; longer captions are refused in training"),
-            field("dim-vocabs", &C::dim_vocabs, "size of the vocabulary, which --vocabs must have; 0: as it is")),
-        AttentionConfig::fields(
-            std::tuple(
-                field("attention-encoder", &C::attention_encoder,
-                      "mechanism of the encoder's self-attention (default: --attention)"),
-                decoder_field(),
-                field("attention-cross", &C::attention_cross,
-                      "mechanism of the cross-attention (default: --attention without what compares positions)")),
-            "exceptions: WHERE.LAYERS=SPEC, e.g. encoder.1-2=topk(16) cross.6=topk(8), layers from 1"));
+        stack_fields(enc_depth_field(), dec_depth_field()),
+        std::tuple(tied_embeddings_field("embeddings of the captions are the output layer's weights"),
+                   max_positions_field("rows of learned position vectors; longer captions are refused in training"),
+                   dim_vocabs_field()),
+        attention_fields("exceptions: WHERE.LAYERS=SPEC, e.g. encoder.1-2=topk(16) cross.6=topk(8), layers from 1",
+                         encoder_field(), decoder_field(), cross_field()));
   }
 };
 

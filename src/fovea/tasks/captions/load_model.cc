@@ -42,7 +42,8 @@ LoadedCaptionModel load_caption_model(const TrainedModelOptions& options) {
   if (vector_input(config).width == 0)
     throw Error(cat(trained.path(nn::kConfigFile), ": has neither image-shape nor dim-features; expected one of them"));
   text::Vocab vocab = vocab_of(trained, config);
-  return {trained.with_weights(nn::Model(config, std::nullopt, media_input(config))), config, std::move(vocab)};
+  return {trained.with_weights(nn::Model(config, std::nullopt, nn::MediaInput{.vectors = vector_input(config)})),
+          config, std::move(vocab)};
 }
 
 tasks::ModelValidation CaptionTask::load_validation(const TrainConfig& config, const Options& options) {

@@ -1,5 +1,5 @@
 #pragma once
-#include "fovea/nn/transformer.h"
+#include "fovea/nn/model.h"
 #include "fovea/spec/run_options.h"
 #include "fovea/tasks/captions/config.h"
 #include "fovea/text/vocab.h"
@@ -7,7 +7,7 @@
 namespace fovea::captions {
 
 struct LoadedCaptionModel {
-  nn::Transformer model;
+  nn::Model model;
   CaptionConfig config;
   text::Vocab vocab;
 };

@@ -66,7 +66,8 @@ CaptionTask::CaptionTask(const TrainConfig& config, Options options, const Capti
   if (validation_.enabled()) require_fitting(config_, validation_.inputs(), "--valid-features");
   check_caption_positions(config_, corpus_, "--captions");
   check_caption_positions(config_, validation_.corpus(), "--valid-captions");
-  model_ = nn::Transformer(config_, config.seed, vector_input(config_));  // after the checks: it may be large
+  model_ = nn::Model(config_, config.seed,
+                     nn::MediaInput{.vectors = vector_input(config_)});  // after the checks: it may be large
 }
 
 torch::nn::Module& CaptionTask::module() { return *model_; }

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "fovea/nn/transformer.h"
+#include "fovea/nn/model.h"
 #include "fovea/spec/train_config.h"
 #include "fovea/tasks/captions/config.h"
 #include "fovea/tasks/captions/corpus.h"
@@ -50,7 +50,7 @@ class CaptionTask final : public train::Task {
   data::BatchOptions batch_options_;
   std::string fingerprint_;
   Validation validation_;
-  nn::Transformer model_;
+  nn::Model model_;
   std::vector<data::Batch> batches_;  // of the epoch
 };
 

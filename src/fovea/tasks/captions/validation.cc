@@ -10,9 +10,9 @@
 #include <optional>
 
 #include "fovea/base/signals.h"
-#include "fovea/models/whole_segments.h"
 #include "fovea/metrics/cider.h"
 #include "fovea/metrics/coco_bleu.h"
+#include "fovea/models/whole_segments.h"
 #include "fovea/ops/step.h"
 #include "fovea/tasks/captions/batch.h"
 #include "fovea/tasks/captions/captioner.h"
@@ -71,7 +71,7 @@ Validation::Validation(const Options& options, int64_t patch_size, const std::sh
 
 std::string Validation::fingerprint() const { return enabled() ? captions::fingerprint(*inputs_, corpus_) : ""; }
 
-Validation::Forced Validation::force(nn::Transformer& model) const {
+Validation::Forced Validation::force(nn::Model& model) const {
   models::warn_of_whole_segments(model->config());
   double nll = 0;
   int64_t best = 0;
@@ -91,7 +91,7 @@ Validation::Forced Validation::force(nn::Transformer& model) const {
 }
 
 // Each validation builds a new Captioner, because a Captioner keeps the weights that it was built with.
-std::vector<std::string> Validation::write(nn::Transformer& model) const {
+std::vector<std::string> Validation::write(nn::Model& model) const {
   CaptionerOptions options;
   options.beam.beam_size = options_.valid_beam_size;
   options.max_length = options_.valid_max_length;
@@ -102,7 +102,7 @@ std::vector<std::string> Validation::write(nn::Transformer& model) const {
   return texts;
 }
 
-std::vector<double> Validation::run(nn::Transformer& model, const std::vector<std::string>& names) const {
+std::vector<double> Validation::run(nn::Model& model, const std::vector<std::string>& names) const {
   const torch::NoGradGuard no_grad;
   std::optional<Forced> forced;
   std::optional<std::vector<std::string>> written;

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "fovea/nn/transformer.h"
+#include "fovea/nn/model.h"
 #include "fovea/tasks/captions/corpus.h"
 #include "fovea/tasks/captions/options.h"
 #include "fovea/train/task.h"
@@ -28,14 +28,14 @@ class Validation {
   const CaptionCorpus& corpus() const { return corpus_; }  // empty if not enabled
   std::string fingerprint() const;                         // of the data; empty if not enabled
   // The values of `names` in their order. Throws Interrupted when a signal comes.
-  std::vector<double> run(nn::Transformer& model, const std::vector<std::string>& names) const;
+  std::vector<double> run(nn::Model& model, const std::vector<std::string>& names) const;
 
  private:
   struct Forced {  // by teacher forcing
     double cross_entropy = 0, accuracy = 0;
   };
-  Forced force(nn::Transformer& model) const;
-  std::vector<std::string> write(nn::Transformer& model) const;
+  Forced force(nn::Model& model) const;
+  std::vector<std::string> write(nn::Model& model) const;
 
   const Options& options_;
   const text::Vocab& vocab_;

@@ -26,9 +26,8 @@ std::string problem_of_positions(const ImageConfig& config) {
 }  // namespace
 
 void validate(const ImageConfig& config) {
-  validate(static_cast<const DecoderConfig&>(config));  // first: has_learned_positions() needs positions that parse
+  fovea::validate(config);  // first: has_learned_positions() needs positions that parse
   Problems problems;
-  problems.add_ranges(config);
   const std::vector<int64_t>& crop = config.crop;
   problems.add_if(!crop.empty() && crop.size() != 2,
                   cat("--crop has ", crop.size(), " number; expected two, height and width"));

@@ -6,7 +6,7 @@
 
 #include "fovea/base/fields.h"
 #include "fovea/data/image_set.h"
-#include "fovea/spec/decoder_config.h"
+#include "fovea/spec/model_config.h"
 
 namespace fovea::image {
 
@@ -14,10 +14,9 @@ inline constexpr const char* kTask = "image";
 
 // The configuration that an image model's checkpoint keeps: the decoder-only model, and which images it is for.
 struct ImageConfig : DecoderConfig {
-  ImageConfig() {
-    transformer_positions = "image";
-    image_shape = {0, 0, 0};  // not known before images are loaded
-  }
+  ImageConfig() { transformer_positions = "image"; }
+
+  std::vector<int64_t> image_shape = {0, 0, 0};  // height, width, channels; 0: not known before images are loaded
   std::vector<int64_t> crop;  // height and width; empty: whole images
 
   static constexpr auto fields() {

@@ -15,7 +15,8 @@ LoadedModel load_model(const TrainedModelOptions& options) {
   if (shape_of(config).values() == 0)
     throw Error(cat(trained.path(nn::kConfigFile), ": image-shape: expected the size of the images"));
   trained.require_vocabulary(config.dim_vocabs, data::kImageSymbols, "the number of symbols");
-  return {trained.with_weights(nn::Model(config, std::nullopt)), config};
+  return {trained.with_weights(nn::Model(config, std::nullopt, nn::MediaInput{.image_shape = config.image_shape})),
+          config};
 }
 
 }  // namespace fovea::image

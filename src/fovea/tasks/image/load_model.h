@@ -1,12 +1,12 @@
 #pragma once
-#include "fovea/nn/decoder_only.h"
+#include "fovea/nn/model.h"
 #include "fovea/spec/run_options.h"
 #include "fovea/tasks/image/config.h"
 
 namespace fovea::image {
 
 struct LoadedModel {
-  nn::DecoderOnly model;
+  nn::Model model;
   ImageConfig config;
 };
 

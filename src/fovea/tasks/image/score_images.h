@@ -3,7 +3,7 @@
 #include <functional>
 
 #include "fovea/data/image_set.h"
-#include "fovea/nn/decoder_only.h"
+#include "fovea/nn/model.h"
 #include "fovea/tasks/image/measures.h"
 
 namespace fovea::image {
@@ -12,7 +12,7 @@ namespace fovea::image {
 class ScoreImages {
  public:
   // `shape` is the model's. `mini_batch` images are computed together; results do not depend on it.
-  ScoreImages(nn::DecoderOnly model, const data::ImageShape& shape, int64_t mini_batch)
+  ScoreImages(nn::Model model, const data::ImageShape& shape, int64_t mini_batch)
       : model_(std::move(model)), shape_(shape), mini_batch_(mini_batch) {}
 
   // Scores the middle of each image, as large as the model's. Shows log p of each image in their order, if `see` is
@@ -21,7 +21,7 @@ class ScoreImages {
   ImageScore run(const data::ImageSet& images, const See& see = nullptr) const;
 
  private:
-  nn::DecoderOnly model_;
+  nn::Model model_;
   data::ImageShape shape_;
   int64_t mini_batch_;
 };

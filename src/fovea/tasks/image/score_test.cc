@@ -17,16 +17,15 @@ namespace {
 using testing::HasSubstr;
 
 // A model of images of `shape` whose weights are all random, so that what it predicts depends on what it reads.
-nn::DecoderOnly image_model(const data::ImageShape& shape, const std::string& attention) {
+nn::Model image_model(const data::ImageShape& shape, const std::string& attention) {
   ImageConfig config;
   config.dim_emb = 12;
   config.dec_depth = 2;
   config.transformer_heads = 3;
   config.transformer_dim_ffn = 10;
   config.dim_vocabs = {data::kImageSymbols};
-  config.image_shape = {shape.height, shape.width, shape.channels};
   config.attention = attention;
-  nn::DecoderOnly model(config, 3);
+  nn::Model model(config, 3, nn::MediaInput{.image_shape = {shape.height, shape.width, shape.channels}});
   model->eval();
   return model;
 }
@@ -36,8 +35,8 @@ data::ImageSet some_images(const TestFolder& folder) {
 }
 
 // Each value by a pass of its own over the values before it, with a dense softmax in double.
-std::vector<double> dense_log_probs(const nn::DecoderOnly& model, const data::ImageSet& images,
-                                    const data::ImageShape& shape, int64_t top, int64_t left) {
+std::vector<double> dense_log_probs(const nn::Model& model, const data::ImageSet& images, const data::ImageShape& shape,
+                                    int64_t top, int64_t left) {
   std::vector<double> sums;
   for (int64_t i = 0; i < images.size(); ++i) {
     std::vector<int64_t> read = {256};
@@ -62,7 +61,7 @@ TEST(ScoreImages, EqualsADenseSoftmaxOverWhatStandsBefore) {
   const data::ImageSet images = some_images(folder);
   for (const char* attention : {"full", "2*local(7);1*strided(4)", "blocks(6,1)"}) {
     for (const data::ImageShape& shape : {data::ImageShape{4, 5, 3}, data::ImageShape{2, 2, 3}}) {
-      const nn::DecoderOnly model = image_model(shape, attention);
+      const nn::Model model = image_model(shape, attention);
       const bool is_whole = shape.height == 4;
       const std::vector<double> expected = dense_log_probs(model, images, shape, is_whole ? 0 : 1, is_whole ? 0 : 1);
       std::vector<double> got;

@@ -40,7 +40,8 @@ ImageTask::ImageTask(const TrainConfig& config, Options options, const ImageConf
                      .seed = static_cast<uint64_t>(config.seed)},
       model_(nullptr) {
   if (valid_.size() > 0) require_fitting(config_, valid_, "--valid-sets");
-  model_ = nn::Model(config_, config.seed);  // after the checks: it may be large
+  model_ = nn::Model(config_, config.seed,
+                     nn::MediaInput{.image_shape = config_.image_shape});  // after the checks: it may be large
   parts_ = {.module = model_.ptr(),
             .rules = nn::span_rules(*model_),
             .identity = nn::identity_of(kTask, config_, {}),
@@ -60,7 +61,8 @@ std::vector<int64_t> ImageTask::begin_epoch(int64_t epoch) {
 train::BatchLoss ImageTask::loss(int64_t batch, const nn::ForwardContext& context) {
   data::ImageSequences images = batches_->at(batch);
   const auto values = static_cast<double>(images.outputs.size());
-  const at::Tensor hidden = model_->decode({nn::index_tensor(std::move(images.inputs)).to(device_), nn::index_tensor(std::move(images.offsets))}, context);
+  const at::Tensor hidden = model_->decode(
+      {nn::index_tensor(std::move(images.inputs)).to(device_), nn::index_tensor(std::move(images.offsets))}, context);
   const at::Tensor outputs = nn::index_tensor(std::move(images.outputs)).to(device_);
   const ops::CrossEntropy cost = ops::cross_entropy(hidden, model_->output_weight(), model_->output_bias(), outputs, 0);
   return {cost.loss, values};

@@ -6,7 +6,7 @@
 
 #include "fovea/data/image_batches.h"
 #include "fovea/data/image_set.h"
-#include "fovea/nn/decoder_only.h"
+#include "fovea/nn/model.h"
 #include "fovea/spec/train_config.h"
 #include "fovea/tasks/image/config.h"
 #include "fovea/tasks/image/defaults.h"
@@ -47,7 +47,7 @@ class ImageTask final : public train::Task {
   nn::Identity identity_;
   data::ImageBatchOptions batch_options_;
   std::string fingerprint_, valid_fingerprint_;
-  nn::DecoderOnly model_;
+  nn::Model model_;
   std::optional<data::ImageBatches> batches_;  // of the epoch
 };
 

@@ -44,9 +44,8 @@ int64_t memory_of(const LanguageConfig& config) {
 }
 
 void validate(const LanguageConfig& config) {
-  validate(static_cast<const DecoderConfig&>(config));  // first: has_learned_positions() needs positions that parse
+  fovea::validate(config);  // first: has_learned_positions() needs positions that parse
   Problems problems;
-  problems.add_ranges(config);
   problems.add_if(has_learned_positions(config) && config.segment_length > config.max_positions,
                   cat("--segment-length ", config.segment_length,
                       " needs as many learned positions; --max-positions is ", config.max_positions));

@@ -4,7 +4,7 @@
 #include <tuple>
 
 #include "fovea/base/fields.h"
-#include "fovea/spec/decoder_config.h"
+#include "fovea/spec/model_config.h"
 
 namespace fovea::language {
 

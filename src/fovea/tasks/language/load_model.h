@@ -1,7 +1,7 @@
 #pragma once
 #include <string_view>
 
-#include "fovea/nn/decoder_only.h"
+#include "fovea/nn/model.h"
 #include "fovea/tasks/language/config.h"
 #include "fovea/tasks/language/model_options.h"
 #include "fovea/text/units.h"
@@ -9,7 +9,7 @@
 namespace fovea::language {
 
 struct LoadedModel {
-  nn::DecoderOnly model;
+  nn::Model model;
   LanguageConfig config;
   text::Units units;
 };

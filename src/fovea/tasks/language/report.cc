@@ -90,7 +90,9 @@ void add_passes(LoadedModel& loaded, const ReportOptions& options, const std::ve
     for (const int64_t id : ids) tokens.inputs.push_back(label_of(units, id));
     report.begin_pass(i, tokens);
     const tasks::ReportObserver observer(report);
-    loaded.model->decode({nn::index_tensor(std::move(ids)).to(loaded.model->output_weight().device()), nn::index_tensor(std::vector<int64_t>{0, length})}, {});
+    loaded.model->decode({nn::index_tensor(std::move(ids)).to(loaded.model->output_weight().device()),
+                          nn::index_tensor(std::vector<int64_t>{0, length})},
+                         {});
     progress.at(static_cast<double>(i + 1));
   }
   progress.finish();
@@ -116,7 +118,8 @@ models::GivenScore loss_of(const ReportOptions& options, const std::vector<Shown
     std::vector<int64_t> inputs = {loaded.units.eos()};
     inputs.insert(inputs.end(), outputs.begin(), outputs.end() - 1);
     const int64_t length = std::ssize(outputs);
-    const at::Tensor hidden = loaded.model->decode({nn::index_tensor(std::move(inputs)).to(device), nn::index_tensor(std::vector<int64_t>{0, length})}, {});
+    const at::Tensor hidden = loaded.model->decode(
+        {nn::index_tensor(std::move(inputs)).to(device), nn::index_tensor(std::vector<int64_t>{0, length})}, {});
     score.add(loaded.model, hidden, nn::index_tensor(std::move(outputs)).to(device));
   }
   return score;

@@ -27,15 +27,14 @@ data::TokenText random_text(int64_t size, const std::vector<int64_t>& documents,
   return text;
 }
 
-std::vector<double> log_probs(const nn::DecoderOnly& model, const ScoringOptions& options,
-                              const data::TokenText& text) {
+std::vector<double> log_probs(const nn::Model& model, const ScoringOptions& options, const data::TokenText& text) {
   std::vector<double> all;
   ScoreText(model, options).run(text, kEos, [&](double log_prob) { all.push_back(log_prob); });
   return all;
 }
 
 // The window of one unit, by itself: the first window of a document scores all its units, each later one `stride`.
-double naive_log_prob(nn::DecoderOnly model, const ScoringOptions& options, const data::TokenText& text, int64_t unit,
+double naive_log_prob(nn::Model model, const ScoringOptions& options, const data::TokenText& text, int64_t unit,
                       int64_t* seen) {
   int64_t document = 0;
   for (const int64_t begin : text.documents)
@@ -51,7 +50,7 @@ double naive_log_prob(nn::DecoderOnly model, const ScoringOptions& options, cons
 TEST(Score, EqualsEachUnitInItsOwnWindow) {
   for (const char* attention : {"full", "window(5)", "topk(4)", "strided(3)", "entmax(1.5)"}) {
     for (const char* positions : {"sinusoidal", "learned"}) {
-      nn::DecoderOnly model = test_model(attention, positions);
+      nn::Model model = test_model(attention, positions);
       const data::TokenText text = random_text(61, {0, 7, 8, 40}, 5);
       for (const ScoringOptions options : {ScoringOptions{12, 5}, {8, 8}, {9, 1}, {100, 100}}) {
         const std::vector<double> scores = log_probs(model, options, text);
@@ -78,7 +77,7 @@ TEST(Score, EqualsEachUnitInItsOwnWindow) {
 
 TEST(Score, DoesNotDependOnTheBatch) {
   for (const char* attention : {"full", "window(5)", "topk(4)", "entmax(1.5)", "random(3)"}) {
-    const nn::DecoderOnly model = test_model(attention);
+    const nn::Model model = test_model(attention);
     const data::TokenText text = random_text(150, {0, 40, 41}, 6);
     const std::vector<double> expected = log_probs(model, {12, 5, 1}, text);
     for (const int64_t batch : {2, 3, 16, 1000})
@@ -87,7 +86,7 @@ TEST(Score, DoesNotDependOnTheBatch) {
 }
 
 TEST(Score, ADocumentDoesNotSeeAnother) {
-  const nn::DecoderOnly model = test_model("full");
+  const nn::Model model = test_model("full");
   const data::TokenText text = random_text(40, {0, 17}, 7);
   data::TokenText changed = text;
   for (size_t i = 0; i < 17; ++i) changed.ids[i] = (changed.ids[i] + 5) % static_cast<int32_t>(kEos);
@@ -101,7 +100,7 @@ TEST(Score, ADocumentDoesNotSeeAnother) {
 
 // A model whose probabilities are those of a table whatever it reads.
 TEST(Score, MeasuresByHand) {
-  nn::DecoderOnly model = test_model("full");
+  nn::Model model = test_model("full");
   {
     const torch::NoGradGuard guard;
     for (auto& parameter : model->parameters()) parameter.zero_();

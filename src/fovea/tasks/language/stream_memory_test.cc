@@ -5,8 +5,8 @@
 
 #include "fovea/base/test_message.h"
 #include "fovea/models/test_models.h"
-#include "fovea/nn/decoder_only.h"
 #include "fovea/nn/index_tensor.h"
+#include "fovea/nn/model.h"
 #include "fovea/ops/step.h"
 #include "fovea/tasks/language/score.h"
 #include "fovea/tasks/language/score_text.h"
@@ -28,16 +28,15 @@ data::TokenText some_text(int64_t size, const std::vector<int64_t>& documents) {
   return text;
 }
 
-std::vector<double> log_probs(const nn::DecoderOnly& model, const ScoringOptions& options,
-                              const data::TokenText& text) {
+std::vector<double> log_probs(const nn::Model& model, const ScoringOptions& options, const data::TokenText& text) {
   std::vector<double> all;
   ScoreText(model, options).run(text, kEos, [&](double log_prob) { all.push_back(log_prob); });
   return all;
 }
 
 // -log p of each unit of a text as training with memory reads it, by place in the text.
-std::vector<double> in_training_order(nn::DecoderOnly model, const data::TokenText& text,
-                                      const data::SegmentOptions& options, int64_t limit) {
+std::vector<double> in_training_order(nn::Model model, const data::TokenText& text, const data::SegmentOptions& options,
+                                      int64_t limit) {
   const torch::NoGradGuard guard;
   const data::SegmentBatches batches(text, kEos, options, 1);
   StreamMemory memory(limit, options.shards);
@@ -46,8 +45,9 @@ std::vector<double> in_training_order(nn::DecoderOnly model, const data::TokenTe
     const data::Segments segments = batches.at(batch);
     const int64_t shard = batches.shard(batch);
     const auto pass = memory.begin(shard, segments);
-    const at::Tensor hidden =
-        model->forward(nn::index_tensor(segments.inputs), nn::index_tensor(segments.offsets), {}, pass);
+    const at::Tensor hidden = model->decode(
+        {.tokens = nn::index_tensor(segments.inputs), .offsets = nn::index_tensor(segments.offsets), .memory = pass},
+        {});
     memory.end(shard, segments, *pass);
     const ops::TokenScores scores =
         ops::token_scores(hidden, model->output_weight(), model->output_bias(), nn::index_tensor(segments.outputs));
@@ -65,7 +65,7 @@ std::vector<double> in_training_order(nn::DecoderOnly model, const data::TokenTe
 
 // One stream of training is a text; scoring reads it in the same segments.
 TEST(StreamMemory, ScoringReadsWhatTrainingReads) {
-  const nn::DecoderOnly model = test_model("full", "rotary");
+  const nn::Model model = test_model("full", "rotary");
   for (const std::vector<int64_t>& documents : {std::vector<int64_t>{0}, {0, 16, 40}}) {
     const data::TokenText text = some_text(61, documents);
     const std::vector<double> trained = in_training_order(model, text, {.mini_batch = 1, .segment_length = 8}, 6);
@@ -77,7 +77,7 @@ TEST(StreamMemory, ScoringReadsWhatTrainingReads) {
 
 // Six streams in one batch an update, or in several.
 TEST(StreamMemory, AStreamDoesNotDependOnItsBatch) {
-  const nn::DecoderOnly model = test_model("full", "rotary");
+  const nn::Model model = test_model("full", "rotary");
   const data::TokenText text = some_text(120, {0});
   const std::vector<double> together = in_training_order(model, text, {.mini_batch = 6, .segment_length = 7}, 9);
   ASSERT_EQ(together.size(), 120);
@@ -89,7 +89,7 @@ TEST(StreamMemory, AStreamDoesNotDependOnItsBatch) {
 }
 
 TEST(StreamMemory, ScoresDoNotDependOnTheBatch) {
-  const nn::DecoderOnly model = test_model("topk(4)", "rotary");
+  const nn::Model model = test_model("topk(4)", "rotary");
   const data::TokenText text = some_text(150, {0, 40, 41, 60, 100});
   const std::vector<double> expected =
       log_probs(model, {.context = 9, .stride = 9, .mini_batch = 1, .memory = 7}, text);
@@ -99,7 +99,7 @@ TEST(StreamMemory, ScoresDoNotDependOnTheBatch) {
 }
 
 TEST(StreamMemory, HelpsOnlyWhatSeesIt) {
-  const nn::DecoderOnly model = test_model("full", "rotary");
+  const nn::Model model = test_model("full", "rotary");
   const data::TokenText text = some_text(40, {0});
   const std::vector<double> with = log_probs(model, {.context = 10, .stride = 10, .memory = 10}, text);
   const std::vector<double> without = log_probs(model, {.context = 10, .stride = 10}, text);
@@ -110,11 +110,13 @@ TEST(StreamMemory, HelpsOnlyWhatSeesIt) {
 TEST(StreamMemory, StartsAgainWhenAnUpdateIsNotMade) {
   StreamMemory memory(4, 1);
   const data::Segments segments{.inputs = {1, 2}, .outputs = {2, 3}, .offsets = {0, 2}, .streams = {0}, .fresh = {0}};
-  const nn::DecoderOnly model = test_model("full", "rotary");
+  const nn::Model model = test_model("full", "rotary");
   const auto step = [&] {
-    nn::DecoderOnly reader = model;
+    nn::Model reader = model;
     const auto pass = memory.begin(0, segments);
-    reader->forward(nn::index_tensor(segments.inputs), nn::index_tensor(segments.offsets), {}, pass);
+    reader->decode(
+        {.tokens = nn::index_tensor(segments.inputs), .offsets = nn::index_tensor(segments.offsets), .memory = pass},
+        {});
     memory.end(0, segments, *pass);
   };
   step();

@@ -7,7 +7,7 @@
 
 #include "fovea/data/streams.h"
 #include "fovea/data/token_text.h"
-#include "fovea/nn/decoder_only.h"
+#include "fovea/nn/model.h"
 #include "fovea/spec/train_config.h"
 #include "fovea/tasks/language/config.h"
 #include "fovea/tasks/language/defaults.h"
@@ -55,7 +55,7 @@ class LanguageTask final : public train::Task {
   data::TokenText train_, valid_;
   data::SegmentOptions segments_;
   std::string fingerprint_, valid_fingerprint_;
-  nn::DecoderOnly model_;
+  nn::Model model_;
   std::optional<data::SegmentBatches> batches_;  // of the epoch
   std::optional<StreamMemory> memory_;           // --memory-length
 };

@@ -39,7 +39,7 @@ std::vector<Variant> variants() {
           {"bfloat16", [](TestRun& run) { run.train.precision = "bfloat16"; }},
           {"validation", [](TestRun& run) { run.with_validation(); }},
           {"average", [](TestRun& run) { run.train.exponential_smoothing = 0.1; }},
-          {"checkpointing", [](TestRun& run) { run.data.gradient_checkpointing = true; }},
+          {"checkpointing", [](TestRun& run) { run.train.gradient_checkpointing = true; }},
           {"memory", [](TestRun& run) { run.model.memory_length = 11; }},
           {"memory, documents, delay, bfloat16",
            [](TestRun& run) {
@@ -84,7 +84,7 @@ std::vector<Variant> variants() {
              run.model.transformer_positions = "shaw(9)";
              run.train.optimizer_delay = 2;
              run.train.precision = "bfloat16";
-             run.data.gradient_checkpointing = true;
+             run.train.gradient_checkpointing = true;
              run.with_validation();
            }},
           {"dropouts, random keys", [](TestRun& run) {
@@ -134,7 +134,7 @@ TEST(LanguageTraining, GradientCheckpointingChangesNoBit) {
       run(test);
       const std::string expected = bytes_of(test.train.model);
       test.train.model = test.folder / "checkpointed";
-      test.data.gradient_checkpointing = true;
+      test.train.gradient_checkpointing = true;
       run(test);
       EXPECT_EQ(bytes_of(test.train.model), expected) << precision << " " << attention;
     }
@@ -205,7 +205,7 @@ TEST(LanguageTraining, AnEpochHasEachUnitOnce) {
   for (const char* order : {"stream", "shuffled"}) {
     test.data.order = order;
     const std::unique_ptr<LanguageTask> task = test.task();
-    auto& model = dynamic_cast<nn::DecoderOnlyImpl&>(task->module());
+    auto& model = dynamic_cast<nn::ModelImpl&>(task->module());
     model.eval();
     const std::string text = read_file(test.folder / "train");
     std::vector<int64_t> inputs = {256}, outputs;  // a document ends behind its empty line
@@ -220,10 +220,10 @@ TEST(LanguageTraining, AnEpochHasEachUnitOnce) {
     std::iota(offsets.begin(), offsets.end(), 0);
     const auto size = static_cast<int64_t>(outputs.size());
     const at::Tensor hidden =
-        model.forward(nn::index_tensor(std::move(inputs)), nn::index_tensor(std::move(offsets)), {});
+        model.decode({nn::index_tensor(std::move(inputs)), nn::index_tensor(std::move(offsets))}, {});
     const auto expected =
-        ops::token_nll(hidden, model.output_weight(), model.output_bias(), nn::index_tensor(std::move(outputs)))
-            .sum()
+        ops::token_scores(hidden, model.output_weight(), model.output_bias(), nn::index_tensor(std::move(outputs)))
+            .nll.sum()
             .item<double>();
     double loss = 0, units = 0;
     int64_t items = 0;

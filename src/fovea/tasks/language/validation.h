@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "fovea/data/token_text.h"
-#include "fovea/nn/decoder_only.h"
+#include "fovea/nn/model.h"
 #include "fovea/tasks/language/config.h"
 #include "fovea/text/units.h"
 
@@ -18,7 +18,7 @@ data::TokenText load_text(const std::vector<std::string>& files, const text::Uni
 std::vector<std::string> default_measures(const text::Units& units);
 
 struct ValidatedLanguageModel {
-  nn::DecoderOnly model;
+  nn::Model model;
   const LanguageConfig& config;
   int64_t mini_batch, eos;
 };

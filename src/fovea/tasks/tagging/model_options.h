@@ -1,11 +1,12 @@
 #pragma once
+#include <cstdint>
 #include <tuple>
 
-#include "fovea/base/error.h"
-#include "fovea/models/tagging/loaded_tagger.h"
 #include "fovea/spec/run_options.h"
 
 namespace fovea::tagging {
+
+struct LoadedTagger;
 
 // The fields that the commands on a tagger share.
 template <class C>
@@ -25,12 +26,6 @@ constexpr auto model_fields() {
 
 // The column of part-of-speech tags by which the model finds clauses: `given`, or that of its training if it is -1.
 // Throws a UsageError if the model has no clauses and `given` is not -1, or if it is the column of the words.
-inline int64_t clause_tag_column(const LoadedTagger& loaded, int64_t given) {
-  if (given == -1) return loaded.clauses ? loaded.config.clause_tag_column : 0;
-  if (!loaded.clauses) throw UsageError("--clause-tag-column: the model has no clauses; leave the option out");
-  if (given == 1)
-    throw UsageError("--clause-tag-column: expected -1, 0 or a number from 2; the first column is the word");
-  return given;
-}
+int64_t clause_tag_column(const LoadedTagger& loaded, int64_t given);
 
 }  // namespace fovea::tagging

@@ -101,7 +101,7 @@ TaggingTask::TaggingTask(const TrainConfig& config, Options options, const Taggi
                                         options_.mini_batch_words, " ", options_.maxi_batch, " ", config.seed,
                                         std::string(text_.levels.begin(), text_.levels.end()))),
             .valid_fingerprint = options_.valid_sets.empty() ? "" : data::fingerprint(valid_),
-            .measures = known_measures(),
+            .measures = measures().known(),
             .default_measures = usual_measures(labels_)};
   warn_of_unknown_labels(valid_, labels_);
   const bool is_new = !train::goes_on(config) && config.pretrained_model.empty();
@@ -152,7 +152,7 @@ tasks::ModelValidation TaggingTask::load_validation(const TrainConfig& config, c
   const auto text = std::make_shared<data::LabelledText>(load_labelled(
       {options.valid_sets, "--valid-sets"}, options, loaded->clauses ? loaded->config.clause_tag_column : 0));
   return {.module = loaded->model.ptr(),
-          .measures = known_measures(),
+          .measures = measures().known(),
           .default_measures = usual_measures(loaded->labels),
           .validate = [loaded, text, tokens = options.mini_batch_words](const std::vector<std::string>& names) {
             return tagging::measures().values(score_text(loaded->parts(tokens), *text), names);

@@ -21,10 +21,6 @@ namespace fovea::tagging {
 // Training of an encoder-only model that labels words.
 class TaggingTask final : public train::Task {
  public:
-  using Options = tagging::Options;
-  using Model = TaggingConfig;
-  static std::span<const train::Measure> known_measures() { return tagging::measures().known(); }
-
   static tasks::ModelValidation load_validation(const TrainConfig& config, const Options& options);
 
   TaggingTask(const TrainConfig& config, Options options, const TaggingConfig& model, int64_t batches_an_update);

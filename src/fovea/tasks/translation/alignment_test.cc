@@ -31,7 +31,7 @@ std::vector<SentencePair> random_pairs(const std::vector<std::pair<int, int>>& l
   return pairs;
 }
 
-std::vector<at::Tensor> seen_weights(nn::Transformer& model, const std::vector<SentencePair>& pairs,
+std::vector<at::Tensor> seen_weights(nn::Model& model, const std::vector<SentencePair>& pairs,
                                      const BatchLimits& limits) {
   std::vector<at::Tensor> seen(pairs.size());
   see_cross_attention(model, pairs, limits, "testing", [&](size_t i, const at::Tensor& weights) {
@@ -42,7 +42,7 @@ std::vector<at::Tensor> seen_weights(nn::Transformer& model, const std::vector<S
 }
 
 TEST(CrossAttention, IsShownForEveryPairWhateverItsBatch) {
-  nn::Transformer model = nn::testing::make(nn::testing::tiny(), at::kFloat);
+  nn::Model model = nn::testing::make(nn::testing::tiny(), at::kFloat);
   model->eval();
   const std::vector<SentencePair> pairs = random_pairs({{3, 5}, {7, 1}, {1, 4}, {9, 9}, {2, 2}, {6, 5}});
   const std::vector<at::Tensor> together = seen_weights(model, pairs, {1000, 100});
@@ -57,7 +57,7 @@ TEST(CrossAttention, IsShownForEveryPairWhateverItsBatch) {
 }
 
 TEST(CrossAttention, OfARowDependsOnTheTokensBeforeItAlone) {
-  nn::Transformer model = nn::testing::make(nn::testing::tiny(), at::kFloat);
+  nn::Model model = nn::testing::make(nn::testing::tiny(), at::kFloat);
   model->eval();
   std::vector<SentencePair> pairs = random_pairs({{5, 6}});
   pairs.push_back(pairs.front());
@@ -71,7 +71,7 @@ TEST(CrossAttention, OfARowDependsOnTheTokensBeforeItAlone) {
 }
 
 TEST(CrossAttention, OfADivergedModelIsRefused) {
-  nn::Transformer model = nn::testing::make(nn::testing::tiny(), at::kFloat);
+  nn::Model model = nn::testing::make(nn::testing::tiny(), at::kFloat);
   {
     const torch::NoGradGuard guard;
     model->named_parameters()["encoder.embeddings.weight"].fill_(std::numeric_limits<float>::quiet_NaN());

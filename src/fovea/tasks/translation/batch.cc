@@ -16,9 +16,9 @@ ModelBatch::ModelBatch(const data::ParallelCorpus& corpus, const data::Batch& ba
   target_offsets = nn::index_tensor(std::move(packed.target_offsets));
 }
 
-at::Tensor forward(nn::Transformer& model, const ModelBatch& batch, const nn::ForwardContext& context) {
-  const at::Tensor memory = model->encode(batch.source, batch.source_offsets, context);
-  return model->decode(batch.target_inputs, batch.target_offsets, memory, batch.source_offsets, context);
+at::Tensor forward(nn::Model& model, const ModelBatch& batch, const nn::ForwardContext& context) {
+  const at::Tensor memory = model->encode({batch.source, batch.source_offsets}, context);
+  return model->decode({batch.target_inputs, batch.target_offsets, memory, batch.source_offsets}, context);
 }
 
 }  // namespace fovea::translation

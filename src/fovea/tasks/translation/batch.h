@@ -2,7 +2,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "fovea/data/corpus.h"
-#include "fovea/nn/transformer.h"
+#include "fovea/nn/model.h"
 
 namespace fovea::translation {
 
@@ -17,6 +17,6 @@ struct ModelBatch {
 };
 
 // Teacher forcing: hidden [T_trg, M] before the output layer.
-at::Tensor forward(nn::Transformer& model, const ModelBatch& batch, const nn::ForwardContext& context);
+at::Tensor forward(nn::Model& model, const ModelBatch& batch, const nn::ForwardContext& context);
 
 }  // namespace fovea::translation

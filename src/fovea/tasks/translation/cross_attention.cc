@@ -41,15 +41,14 @@ std::vector<std::vector<int64_t>> cut_by_weights(std::span<const SentencePair> p
 }
 
 // Weights [layers, B, heads, T_target, T_source] of a batch, padded.
-at::Tensor batch_weights(nn::Transformer& model, std::span<const SentencePair> pairs,
-                         const std::vector<int64_t>& batch) {
+at::Tensor batch_weights(nn::Model& model, std::span<const SentencePair> pairs, const std::vector<int64_t>& batch) {
   const ForcedBatch forced(pairs, batch, model->output_weight().device());
-  const at::Tensor memory = model->encode(forced.source.tokens, forced.source.offsets, {});
+  const at::Tensor memory = model->encode({forced.source.tokens, forced.source.offsets}, {});
   std::vector<at::Tensor> layers;
   const nn::AttentionObserver observer([&](const nn::AttentionPlace& place, const at::Tensor& weights) {
     if (place.kind == AttentionKind::kCross) layers.push_back(weights.to(at::kCPU, at::kFloat));
   });
-  model->decode(forced.input.tokens, forced.input.offsets, memory, forced.source.offsets, {});
+  model->decode({forced.input.tokens, forced.input.offsets, memory, forced.source.offsets}, {});
   at::Tensor all = at::stack(layers);
   if (!all.isfinite().all().item<bool>()) models::refuse_diverged();
   return all;
@@ -57,7 +56,7 @@ at::Tensor batch_weights(nn::Transformer& model, std::span<const SentencePair> p
 
 }  // namespace
 
-void see_cross_attention(nn::Transformer& model, std::span<const SentencePair> pairs, const BatchLimits& limits,
+void see_cross_attention(nn::Model& model, std::span<const SentencePair> pairs, const BatchLimits& limits,
                          const char* what, const SeeCrossAttention& see) {
   const c10::InferenceMode guard;
   for (const std::vector<int64_t>& by_length : pair_batches(pairs, limits)) {

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "fovea/analysis/alignment.h"
-#include "fovea/nn/transformer.h"
+#include "fovea/nn/model.h"
 #include "fovea/tasks/translation/score_pairs.h"
 #include "fovea/text/words.h"
 
@@ -20,7 +20,7 @@ using SeeCrossAttention = std::function<void(size_t index, const at::Tensor& wei
 
 // Shows `see` every pair once, in batches of similar lengths: a full pass with the given target, in evaluation. The
 // weights of a batch take at most 64 MiB unless a single pair needs more. Stops at signals; `what` names the work.
-void see_cross_attention(nn::Transformer& model, std::span<const SentencePair> pairs, const BatchLimits& limits,
+void see_cross_attention(nn::Model& model, std::span<const SentencePair> pairs, const BatchLimits& limits,
                          const char* what, const SeeCrossAttention& see);
 
 // The weights that make links, and how they do.

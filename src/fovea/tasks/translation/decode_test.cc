@@ -16,8 +16,8 @@ namespace {
 
 constexpr int64_t kVocabulary = 41;
 
-nn::Transformer make_model(const std::string& attention, const std::string& positions = "sinusoidal",
-                           const std::string& cross = "") {
+nn::Model make_model(const std::string& attention, const std::string& positions = "sinusoidal",
+                     const std::string& cross = "") {
   ModelConfig config;
   config.dim_emb = 32;
   config.enc_depth = config.dec_depth = 2;
@@ -29,7 +29,7 @@ nn::Transformer make_model(const std::string& attention, const std::string& posi
   config.dim_vocabs = {kVocabulary, kVocabulary};
   config.attention = attention;
   config.attention_cross = cross;
-  nn::Transformer model(config, 11);
+  nn::Model model(config, 11);
   const torch::NoGradGuard guard;
   uint64_t seed = 3;
   for (auto& parameter : model->parameters()) {  // steep enough that translations differ, and end
@@ -63,7 +63,7 @@ TranslateOptions beam(int64_t size, int64_t num_best = 1) {
 
 using Format = ops::PackedLayer::Format;
 
-std::vector<std::vector<search::Hypothesis>> translate(nn::Transformer& model, const std::vector<Sentence>& sources,
+std::vector<std::vector<search::Hypothesis>> translate(nn::Model& model, const std::vector<Sentence>& sources,
                                                        const TranslateOptions& options, int64_t batch,
                                                        Format format = Format::kExact) {
   SearchModel laid_out(model, format);
@@ -106,20 +106,20 @@ TEST(PairBatches, EndWhereLongSourcesOfShortTargetsAreFourTimesTheLimit) {
 }
 
 // Log-softmax of the full pass over `inputs`, the last row, in double.
-at::Tensor next_log_probs(nn::Transformer& model, const Sentence& source, const Sentence& inputs) {
+at::Tensor next_log_probs(nn::Model& model, const Sentence& source, const Sentence& inputs) {
   const torch::NoGradGuard guard;
   const auto offsets = [](const Sentence& s) {
     return torch::tensor({int64_t{0}, static_cast<int64_t>(s.size())}, at::kLong);
   };
-  const at::Tensor memory = model->encode(torch::tensor(source, at::kLong), offsets(source), {});
+  const at::Tensor memory = model->encode({torch::tensor(source, at::kLong), offsets(source)}, {});
   const at::Tensor hidden =
-      model->decode(torch::tensor(inputs, at::kLong), offsets(inputs), memory, offsets(source), {});
+      model->decode({torch::tensor(inputs, at::kLong), offsets(inputs), memory, offsets(source)}, {});
   const at::Tensor last = hidden[hidden.size(0) - 1].to(at::kDouble);
   return (model->output_weight().to(at::kDouble).mv(last) + model->output_bias().to(at::kDouble)).log_softmax(0);
 }
 
 TEST(TranslateBatch, ABeamOfOneIsGreedyOverFullPasses) {
-  nn::Transformer model = make_model("topk(3)");
+  nn::Model model = make_model("topk(3)");
   const std::vector<Sentence> sources = random_sentences(12, 2);
   model->output_bias().data_ptr<float>()[0] += 1;
   const auto found = translate(model, sources, beam(1), 12);
@@ -146,7 +146,7 @@ TEST(TranslateBatch, ABeamOfOneIsGreedyOverFullPasses) {
 
 // The others keep their probabilities.
 TEST(TranslateBatch, ATokenThatNoHypothesisHasIsPassedOver) {
-  nn::Transformer model = make_model("full");
+  nn::Model model = make_model("full");
   const std::vector<Sentence> sources = random_sentences(8, 6);
   constexpr int64_t kNever = 7;
   model->output_bias().data_ptr<float>()[kNever] += 6;
@@ -180,7 +180,7 @@ TEST(TranslateBatch, ATokenThatNoHypothesisHasIsPassedOver) {
 
 TEST(TranslateBatch, ScoresAreThoseOfTeacherForcing) {
   for (const std::string attention : {"full", "topk(3)", "relu+gated-rmsnorm", "random(4)", "entmax(1.5)"}) {
-    nn::Transformer model = make_model(attention);
+    nn::Model model = make_model(attention);
     const std::vector<Sentence> sources = random_sentences(9, 5);
     const auto found = translate(model, sources, beam(4, 4), 9);
     std::vector<SentencePair> pairs;
@@ -212,7 +212,7 @@ TEST(TranslateBatch, ASentenceAloneIsTheSameAsAmong64) {
     specs.emplace_back(self, "full");
   for (const auto& [attention, cross] : specs) {
     SCOPED_TRACE(attention);
-    nn::Transformer model = make_model(attention, "sinusoidal", cross);
+    nn::Model model = make_model(attention, "sinusoidal", cross);
     const std::vector<Sentence> sources = random_sentences(64, 7);
     const auto together = translate(model, sources, beam(3, 3), 64);
     for (size_t s = 0; s < sources.size(); s += 5) {
@@ -228,7 +228,7 @@ TEST(TranslateBatch, ASentenceAloneIsTheSameAsAmong64) {
 }
 
 TEST(TranslateBatch, In8BitsASentenceAloneIsTheSameAndItsScoreNear) {
-  nn::Transformer model = make_model("full", "sinusoidal", "");
+  nn::Model model = make_model("full", "sinusoidal", "");
   const std::vector<Sentence> sources = random_sentences(64, 7);
   // Greedy, for a word or two: where one wins by a hair it may be another in 8 bits.
   TranslateOptions options = beam(1, 1);
@@ -252,7 +252,7 @@ TEST(TranslateBatch, In8BitsASentenceAloneIsTheSameAndItsScoreNear) {
 }
 
 TEST(TranslateBatch, APermutedBatchGivesPermutedResults) {
-  nn::Transformer model = make_model("topk(2)");
+  nn::Model model = make_model("topk(2)");
   std::vector<Sentence> sources = random_sentences(30, 8);
   const auto found = translate(model, sources, beam(3), 8);
   std::ranges::reverse(sources);
@@ -264,7 +264,7 @@ TEST(TranslateBatch, APermutedBatchGivesPermutedResults) {
 
 // The weights that are laid out for decoding are a copy.
 TEST(TranslateBatch, AModelThatChangedIsLaidOutAnew) {
-  nn::Transformer model = make_model("topk(3)");
+  nn::Model model = make_model("topk(3)");
   const std::vector<Sentence> sources = random_sentences(4, 4);
   const double before = translate(model, sources, beam(2), 4)[0][0].log_prob;
   {
@@ -276,14 +276,14 @@ TEST(TranslateBatch, AModelThatChangedIsLaidOutAnew) {
 
 // Validation translates between two updates: nothing that it leaves behind may hinder gradients.
 TEST(TranslateBatch, AModelInTrainingCanBeLent) {
-  nn::Transformer model = make_model("topk(3)");
+  nn::Model model = make_model("topk(3)");
   const std::vector<Sentence> sources = random_sentences(4, 4);
   const auto before = translate(model, sources, beam(2), 4);
   const Sentence& source = sources[0];
   const at::Tensor offsets = torch::tensor({int64_t{0}, static_cast<int64_t>(source.size())}, at::kLong);
   const at::Tensor tokens = torch::tensor(source, at::kLong);
   const nn::ForwardContext context{.training = true, .dropout_seed = 1};
-  model->decode(tokens, offsets, model->encode(tokens, offsets, context), offsets, context).sum().backward();
+  model->decode({tokens, offsets, model->encode({tokens, offsets}, context), offsets}, context).sum().backward();
   for (const at::Tensor& parameter : model->parameters()) {
     if (!parameter.is_same(model->output_weight()) && !parameter.is_same(model->output_bias())) {
       EXPECT_TRUE(parameter.grad().defined());
@@ -294,7 +294,7 @@ TEST(TranslateBatch, AModelInTrainingCanBeLent) {
 }
 
 TEST(TranslateBatch, LearnedPositionsBoundTheLength) {
-  nn::Transformer model = make_model("full", "learned");
+  nn::Model model = make_model("full", "learned");
   {
     const torch::NoGradGuard guard;
     model->output_bias()[0] = -50;  // never wants to end
@@ -306,7 +306,7 @@ TEST(TranslateBatch, LearnedPositionsBoundTheLength) {
 }
 
 TEST(TranslateBatch, ADivergedModelIsAnErrorInOneLine) {
-  nn::Transformer model = make_model("full");
+  nn::Model model = make_model("full");
   const auto sources = random_sentences(2, 4);
   const char* expected =
       "the model gives scores that are not finite numbers; it diverged in training: use an earlier checkpoint, or "

@@ -6,7 +6,7 @@
 namespace fovea::translation {
 
 // Sets the newest defaults (spec/defaults.h).
-inline void use_defaults(TrainConfig& train, Options& /*options*/, ModelConfig& model) {
+inline void use_defaults(TrainConfig& train, Options& /*options*/, EncoderDecoderConfig& model) {
   tasks::use_newest_schedule(train);
   tasks::use_newest_layers(model);
 }

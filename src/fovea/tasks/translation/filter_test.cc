@@ -156,7 +156,7 @@ class PairScorerTest : public testing::Test {
     ModelConfig config = with_cross(cross);
     text::Vocab vocab = text::Vocab::load(task_.data.vocabs[0]);
     config.dim_vocabs = {vocab.size(), vocab.size()};
-    nn::Transformer model = nn::testing::make(config, at::kFloat);
+    nn::Model model = nn::testing::make(config, at::kFloat);
     model->eval();
     return {model, std::move(vocab), text::Vocab::load(task_.data.vocabs[1])};
   }

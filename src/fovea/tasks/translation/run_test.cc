@@ -18,7 +18,7 @@
 #include "fovea/models/line_source.h"
 #include "fovea/nn/checkpoint.h"
 #include "fovea/nn/checkpoint_module.h"
-#include "fovea/nn/transformer.h"
+#include "fovea/nn/model.h"
 #include "fovea/tasks/translation/task.h"
 #include "fovea/tasks/translation/translator.h"
 #include "fovea/text/vocab.h"
@@ -49,13 +49,13 @@ class RunTest : public testing::Test {
   static void TearDownTestSuite() { fs::remove_all(folder_); }
 
   static void save_model(const fs::path& to, const text::Vocab& vocab) {
-    ModelConfig config;
+    EncoderDecoderConfig config;
     config.dim_emb = 16;
     config.enc_depth = config.dec_depth = 1;
     config.transformer_heads = 2;
     config.transformer_dim_ffn = 16;
     config.dim_vocabs = {vocab.size(), vocab.size()};
-    nn::Transformer model(config, 4);
+    nn::Model model(config, 4);
     nn::Checkpoint checkpoint;
     checkpoint.model = nn::parameters_of(*model);
     checkpoint.identity =
@@ -118,9 +118,9 @@ TEST_F(RunTest, LinesInAreLinesOutWhateverTheBatches) {
 }
 
 TEST_F(RunTest, RefusesWeightsOfOtherSizesBeforeTheModelTakesMemory) {
-  const auto refusal = [&](const std::function<void(ModelConfig&)>& change) {
+  const auto refusal = [&](const std::function<void(EncoderDecoderConfig&)>& change) {
     nn::Checkpoint checkpoint = nn::load_checkpoint(folder_ / "model", nn::Load::kModel);
-    ModelConfig config = nn::config_of<ModelConfig>(checkpoint.identity, "config.yml");
+    EncoderDecoderConfig config = nn::config_of<EncoderDecoderConfig>(checkpoint.identity, "config.yml");
     change(config);
     checkpoint.identity.config = to_yaml(config);
     nn::save_checkpoint(folder_ / "other", checkpoint);
@@ -129,13 +129,13 @@ TEST_F(RunTest, RefusesWeightsOfOtherSizesBeforeTheModelTakesMemory) {
     return message([&] { run_translate(of); });
   };
   const std::string weights = (folder_ / "other/model.safetensors").string();
-  EXPECT_EQ(refusal([](ModelConfig& c) { c.dim_emb = 65536; }),
+  EXPECT_EQ(refusal([](EncoderDecoderConfig& c) { c.dim_emb = 65536; }),
             weights + ": tensor 'decoder.embeddings.weight' has the shape [48, 16], the model needs [48, 65536]");
-  EXPECT_EQ(refusal([](ModelConfig& c) { c.transformer_dim_ffn = 1 << 20; }),
+  EXPECT_EQ(refusal([](EncoderDecoderConfig& c) { c.transformer_dim_ffn = 1 << 20; }),
             weights + ": tensor 'decoder.layers.0.feed_forward.in.bias' has the shape [16], the model needs [1048576]");
-  EXPECT_EQ(refusal([](ModelConfig& c) { c.dec_depth = 900; }),
+  EXPECT_EQ(refusal([](EncoderDecoderConfig& c) { c.dec_depth = 900; }),
             weights + ": tensor 'decoder.layers.1.cross_attention.kv.bias' is missing");
-  EXPECT_EQ(refusal([](ModelConfig& c) { c.transformer_positions = "learned", c.max_positions = 1 << 24; }),
+  EXPECT_EQ(refusal([](EncoderDecoderConfig& c) { c.transformer_positions = "learned", c.max_positions = 1 << 24; }),
             weights + ": tensor 'decoder.positions.weight' is missing");
 }
 
@@ -333,7 +333,7 @@ TEST_F(RunTest, ACutLineKeepsNoMoreMemoryThanItNeeds) {
 }
 
 TEST_F(RunTest, ACutLineIsBlamedOnWhatLimitsIt) {
-  ModelConfig model;
+  EncoderDecoderConfig model;
   model.max_positions = 30;
   const auto says = [&](int64_t max_length) { return cut_message({{}, 2000}, line_limit(model, max_length)); };
   EXPECT_EQ(says(1000), "has 2,000 tokens; cut to 1,000 (--max-length)");

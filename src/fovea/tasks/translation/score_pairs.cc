@@ -46,8 +46,7 @@ ForcedBatch::ForcedBatch(std::span<const SentencePair> pairs, std::span<const in
   outputs = models::pack(targets, device).tokens;
 }
 
-std::vector<double> score_pairs(nn::Model& model, std::span<const SentencePair> pairs,
-                                const BatchLimits& limits) {
+std::vector<double> score_pairs(nn::Model& model, std::span<const SentencePair> pairs, const BatchLimits& limits) {
   const c10::InferenceMode guard;
   const at::Device device = model->output_weight().device();
   models::warn_of_whole_segments(model->config());

@@ -21,7 +21,7 @@ std::map<std::string, std::string> files_of(const TrainingData& data) {
 
 }  // namespace
 
-TranslationTask::TranslationTask(const TrainConfig& config, Options options, const ModelConfig& model,
+TranslationTask::TranslationTask(const TrainConfig& config, Options options, const EncoderDecoderConfig& model,
                                  int64_t /*batches_an_update*/)
     : options_(std::move(options)),
       device_(nn::parse_device(config.devices)),

@@ -20,7 +20,7 @@ struct TestTask {
   TestFolder folder;
   TrainConfig train;
   Options data;
-  ModelConfig model;
+  EncoderDecoderConfig model;
 
   TestTask() {
     write("train", 120, 1);

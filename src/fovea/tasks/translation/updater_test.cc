@@ -27,13 +27,13 @@ struct Setting {
     task.model = with_vocabularies(task.model, data);
     task.train.clip_norm = 0;
   }
-  nn::Transformer model() const { return nn::Transformer(task.model, 1); }
+  nn::Model model() const { return nn::Model(task.model, 1); }
 };
 
 // The given batches of the corpus as an epoch, for a model made by the setting.
 class FixedBatches final : public train::Task {
  public:
-  FixedBatches(const Setting& setting, nn::Transformer model, std::vector<data::Batch> batches)
+  FixedBatches(const Setting& setting, nn::Model model, std::vector<data::Batch> batches)
       : setting_(setting), model_(std::move(model)), batches_(std::move(batches)) {}
   torch::nn::Module& module() override { return *model_; }
   const nn::Identity& identity() const override { return identity_; }
@@ -53,14 +53,14 @@ class FixedBatches final : public train::Task {
 
  private:
   const Setting& setting_;
-  nn::Transformer model_;
+  nn::Model model_;
   std::vector<data::Batch> batches_;
   nn::Identity identity_;
 };
 
 // A model with its updater.
 struct Trained {
-  nn::Transformer model;
+  nn::Model model;
   train::Updater updater;
   const Setting& setting;
   Trained(const TrainConfig& config, const Setting& of)
@@ -90,7 +90,7 @@ double largest_difference(const nn::NamedTensors& a, const nn::NamedTensors& b) 
 TEST(Updater, IsAdamOnTheMeanGradientOfTheTargetTokens) {
   const Setting setting;
   Trained updater(setting.task.train, setting);
-  nn::Transformer plain = setting.model();
+  nn::Model plain = setting.model();
   nn::NamedTensors mean, variance;
   for (int64_t update = 1; update <= 3; ++update) {
     const std::vector<data::Batch> batches = {{update, update + 1, 7}};
@@ -212,7 +212,7 @@ TEST(Updater, TheAverageIsPutBackWithoutMemory) {
     setting.task.train.exponential_smoothing = 0.05;
     setting.task.train.precision = precision;
     Trained updater(setting.task.train, setting);
-    const nn::Transformer model = updater.model;
+    const nn::Model model = updater.model;
     const std::vector<data::Batch> batches = {{1, 2, 3}};
     for (int64_t update = 1; update <= 4; ++update) updater.update(batches, update);
     const nn::NamedTensors average = weights_of(updater.updater);

@@ -15,10 +15,10 @@
 #include "fovea/base/signals.h"
 #include "fovea/base/strings.h"
 #include "fovea/data/document_corpus.h"
-#include "fovea/models/whole_segments.h"
 #include "fovea/metrics/bleu.h"
 #include "fovea/metrics/chrf.h"
 #include "fovea/metrics/unspaced.h"
+#include "fovea/models/whole_segments.h"
 #include "fovea/ops/step.h"
 #include "fovea/tasks/encoding_threads.h"
 #include "fovea/tasks/translation/batch.h"
@@ -87,7 +87,7 @@ std::string Validation::fingerprint() const {
   return checksum(checksum(join(text_.source, "\n")) + checksum(join(text_.target, "\n")));
 }
 
-Validation::Forced Validation::force(nn::Transformer& model) const {
+Validation::Forced Validation::force(nn::Model& model) const {
   models::warn_of_whole_segments(model->config());
   double nll = 0;
   int64_t best = 0;
@@ -104,7 +104,7 @@ Validation::Forced Validation::force(nn::Transformer& model) const {
 }
 
 // Each validation builds a new Translator, because a Translator keeps the weights that it was built with.
-std::vector<std::string> Validation::translate(nn::Transformer& model) const {
+std::vector<std::string> Validation::translate(nn::Model& model) const {
   DecodeConfig decode;
   decode.beam_size = options_.valid_beam_size;
   decode.max_length_factor = options_.valid_max_length_factor;
@@ -121,7 +121,7 @@ std::vector<std::string> Validation::translate(nn::Transformer& model) const {
   return texts;
 }
 
-std::vector<double> Validation::run(nn::Transformer& model, const std::vector<std::string>& names) const {
+std::vector<double> Validation::run(nn::Model& model, const std::vector<std::string>& names) const {
   const torch::NoGradGuard no_grad;
   std::optional<Forced> forced;
   std::optional<std::vector<std::string>> translations;

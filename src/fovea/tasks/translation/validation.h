@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "fovea/data/corpus.h"
-#include "fovea/nn/transformer.h"
+#include "fovea/nn/model.h"
 #include "fovea/tasks/translation/options.h"
 #include "fovea/tasks/translation/vocabularies.h"
 #include "fovea/train/task.h"
@@ -25,14 +25,14 @@ class Validation {
   const data::ParallelCorpus& corpus() const { return corpus_; }  // empty if not enabled
   std::string fingerprint() const;                                // of the text; empty if not enabled
   // The values of `names` in their order. Throws Interrupted when a signal comes.
-  std::vector<double> run(nn::Transformer& model, const std::vector<std::string>& names) const;
+  std::vector<double> run(nn::Model& model, const std::vector<std::string>& names) const;
 
  private:
   struct Forced {  // by teacher forcing
     double cross_entropy = 0, accuracy = 0;
   };
-  Forced force(nn::Transformer& model) const;
-  std::vector<std::string> translate(nn::Transformer& model) const;
+  Forced force(nn::Model& model) const;
+  std::vector<std::string> translate(nn::Model& model) const;
 
   const Options& options_;
   const TrainingData& data_;

@@ -18,7 +18,7 @@ namespace fovea::translation {
 namespace {
 
 std::map<std::string, std::string> clause_files(const TrainConfig& config, const Options& options,
-                                                const ModelConfig& model) {
+                                                const EncoderDecoderConfig& model) {
   if (!options.clause_tagger.empty() && !uses_clauses(model))
     throw UsageError(cat("--clause-tagger: ",
                          model.clause_flags ? "--clause-flags are found by words, and" : "the model has no clauses:",
@@ -36,7 +36,7 @@ std::map<std::string, std::string> clause_files(const TrainConfig& config, const
 
 }  // namespace
 
-TrainingData load_training_data(const TrainConfig& config, const Options& options, const ModelConfig& model) {
+TrainingData load_training_data(const TrainConfig& config, const Options& options, const EncoderDecoderConfig& model) {
   for (const std::string& file : options.train_sets) require_file(file, "--train-sets");
   TrainingData data = {text::Vocab::load(options.vocabs[0]), text::Vocab::load(options.vocabs[1]), {}, {}};
   data.clause_files = clause_files(config, options, model);
@@ -72,7 +72,7 @@ void check_positions(const ModelConfig& model, const data::ParallelCorpus& corpu
                   option == "--train-sets" ? cat(" (--max-length ", model.max_positions - 1, ")") : ""));
 }
 
-ModelConfig with_vocabularies(ModelConfig model, const TrainingData& data) {
+EncoderDecoderConfig with_vocabularies(EncoderDecoderConfig model, const TrainingData& data) {
   const std::vector<int64_t> sizes = {data.source_vocab.size(), data.target_vocab.size()};
   for (size_t i = 0; i < std::min(sizes.size(), model.dim_vocabs.size()); ++i) {
     const int64_t wanted = model.dim_vocabs[i], size = sizes[i];

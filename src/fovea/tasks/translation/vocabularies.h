@@ -22,13 +22,13 @@ struct TrainingData {
   std::string fingerprint = {};  // of the text and of what orders it: a position in it means nothing elsewhere
 };
 // Loads --vocabs, --clause-dictionary, --clause-tagger and --train-sets of options that add_problems() accepts.
-TrainingData load_training_data(const TrainConfig& config, const Options& options, const ModelConfig& model);
+TrainingData load_training_data(const TrainConfig& config, const Options& options, const EncoderDecoderConfig& model);
 
 // Throws an Error if the model has learned positions and fewer than a sentence of the corpus needs. `option` names the
 // corpus.
 void check_positions(const ModelConfig& model, const data::ParallelCorpus& corpus, std::string_view option);
 
 // The model's configuration with the sizes of the vocabularies; throws if shared embeddings meet two vocabularies.
-ModelConfig with_vocabularies(ModelConfig model, const TrainingData& data);
+EncoderDecoderConfig with_vocabularies(EncoderDecoderConfig model, const TrainingData& data);
 
 }  // namespace fovea::translation

@@ -102,11 +102,11 @@ class SegmentAnalysis {
     const nn::AttentionObserver observer([&](const nn::SeenAttention& seen) {
       statistics_.add(seen, [&](AttentionKind, int64_t) { return segment_units(count); });
     });
-    nn::DecoderOnly& model = loaded_.model;
+    nn::Model& model = loaded_.model;
     const at::Tensor tokens = nn::index_tensor(std::move(inputs)).to(model->output_weight().device());
     const at::Tensor offsets = nn::index_tensor({0, count});
     const auto pass = limit > 0 ? std::make_shared<nn::MemoryPass>(std::move(memory), limit) : nullptr;
-    model->forward(tokens, offsets, {}, pass);
+    model->decode({.tokens = tokens, .offsets = offsets, .memory = pass}, {});
     return pass ? pass->take() : nn::Memory{};
   }
 

@@ -69,12 +69,13 @@ class LengthSpeeds {
         outputs.insert(outputs.end(), window.outputs.begin(), window.outputs.end());
         offsets.push_back(std::ssize(inputs));
       }
-      nn::DecoderOnly& model = loaded_.model;
+      nn::Model& model = loaded_.model;
       const at::Device device = model->output_weight().device();
       const auto pass = memory_ > 0 ? std::make_shared<nn::MemoryPass>(std::move(memory), memory_) : nullptr;
-      const at::Tensor hidden =
-          model->forward(nn::index_tensor(std::move(inputs)).to(device), nn::index_tensor(std::move(offsets)),
-                         {.training = true, .dropout_seed = 1}, pass);
+      const at::Tensor hidden = model->decode({.tokens = nn::index_tensor(std::move(inputs)).to(device),
+                                               .offsets = nn::index_tensor(std::move(offsets)),
+                                               .memory = pass},
+                                              {.training = true, .dropout_seed = 1});
       if (pass) memory = pass->take();
       ops::cross_entropy(hidden, model->output_weight(), model->output_bias(),
                          nn::index_tensor(std::move(outputs)).to(device), 0)
@@ -93,7 +94,7 @@ void require_length(const LoadedModel& loaded, const data::TokenText& text, int6
   if (text.size() < length)
     throw Error(cat("--train-sets: the text has ", thousands(text.size()), " units; --cost measures segments of ",
                     thousands(length), " units; give more text or shorter --lengths"));
-  const DecoderConfig& config = loaded.config;
+  const ModelConfig& config = loaded.config;
   if (has_learned_positions(config) && loaded.config.memory_length == 0 && length > config.max_positions)
     throw Error(cat("--lengths: got ", thousands(length), "; the model has learned positions for ",
                     thousands(config.max_positions), " units; expected at most as many"));
@@ -101,15 +102,12 @@ void require_length(const LoadedModel& loaded, const data::TokenText& text, int6
 
 // The model's configuration under the options' mechanisms. Costs follow from it alone, so the model need not have the
 // parameters of a mechanism such as rela-g.
-DecoderConfig config_under(const DecoderConfig& trained, const AnalyzeOptions& options) {
+ModelConfig config_under(const ModelConfig& trained, const AnalyzeOptions& options) {
   const AttentionOverride& mechanisms = options;
-  if (mechanisms == AttentionOverride{}) return trained;
-  DecoderConfig config = with_attention(trained, mechanisms);
-  validate(config);
-  return config;
+  return mechanisms == AttentionOverride{} ? trained : with_attention(trained, mechanisms);
 }
 
-DecoderConfig trained_config(const AnalyzeOptions& options) {
+ModelConfig trained_config(const AnalyzeOptions& options) {
   AnalyzeOptions own = with_mechanism(options, "");
   static_cast<AttentionOverride&>(own) = {};
   return load_model(own).model->config();
@@ -124,10 +122,10 @@ int64_t analyze_cost(const AnalyzeOptions& options) {
   std::vector<tasks::CostRecord> costs;
   tasks::CostSpeeds speeds;
   int64_t units = 0;
-  const DecoderConfig trained = trained_config(options);
+  const ModelConfig trained = trained_config(options);
   for (const std::string& entry : entries) {
     const AnalyzeOptions under = with_mechanism(options, entry);
-    const DecoderConfig model = config_under(trained, under);
+    const ModelConfig model = config_under(trained, under);
     const std::string spec = entry.empty() ? "trained" : entry;
     const tasks::CostShape shape{model.transformer_heads, model.dim_emb, {{Sublayer::kDecoder, model.dec_depth}}};
     const auto own = tasks::cost_records(

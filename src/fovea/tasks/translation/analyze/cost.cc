@@ -44,15 +44,15 @@ int64_t target_tokens(const std::vector<SentencePair>& pairs) {
 }
 
 // Forward and backward passes over all pairs, without an update.
-double training_speed(nn::Transformer& model, const std::vector<SentencePair>& pairs, const BatchLimits& limits) {
+double training_speed(nn::Model& model, const std::vector<SentencePair>& pairs, const BatchLimits& limits) {
   const double start = seconds_now();
   for (const std::vector<int64_t>& batch : pair_batches(pairs, limits)) {
     throw_if_interrupted("measuring");
     const ForcedBatch forced(pairs, batch, model->output_weight().device());
     const nn::ForwardContext context{.training = true, .dropout_seed = 1};
-    const at::Tensor memory = model->encode(forced.source.tokens, forced.source.offsets, context);
+    const at::Tensor memory = model->encode({forced.source.tokens, forced.source.offsets}, context);
     const at::Tensor hidden =
-        model->decode(forced.input.tokens, forced.input.offsets, memory, forced.source.offsets, context);
+        model->decode({forced.input.tokens, forced.input.offsets, memory, forced.source.offsets}, context);
     ops::cross_entropy(hidden, model->output_weight(), model->output_bias(), forced.outputs, 0).loss.backward();
     model->zero_grad();
   }
@@ -106,10 +106,7 @@ std::vector<tasks::SpeedRecord> speeds_of(LoadedModel& loaded, const AnalyzeOpti
 // parameters of a mechanism such as rela-g.
 ModelConfig config_under(const ModelConfig& trained, const AnalyzeOptions& options) {
   const AttentionOverride& mechanisms = options;
-  if (mechanisms == AttentionOverride{}) return trained;
-  ModelConfig config = with_attention(trained, mechanisms);
-  validate(config);
-  return config;
+  return mechanisms == AttentionOverride{} ? trained : with_attention(trained, mechanisms);
 }
 
 ModelConfig trained_config(const AnalyzeOptions& options) {

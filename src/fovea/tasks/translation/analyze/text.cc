@@ -116,7 +116,7 @@ class PairAnalysis {
       tokens.push_back(analyzed.back().tokens);
     }
     const c10::InferenceMode guard;
-    nn::Transformer& model = loaded_.model;
+    nn::Model& model = loaded_.model;
     for (const std::vector<int64_t>& batch : pair_batches(tokens, {options_.mini_batch_words, options_.mini_batch})) {
       throw_if_interrupted("analysing");
       const ForcedBatch forced(tokens, batch, model->output_weight().device());
@@ -125,8 +125,8 @@ class PairAnalysis {
           return units_of_pair(analyzed[static_cast<size_t>(batch[static_cast<size_t>(sequence)])], kind);
         });
       });
-      const at::Tensor memory = model->encode(forced.source.tokens, forced.source.offsets, {});
-      model->decode(forced.input.tokens, forced.input.offsets, memory, forced.source.offsets, {});
+      const at::Tensor memory = model->encode({forced.source.tokens, forced.source.offsets}, {});
+      model->decode({forced.input.tokens, forced.input.offsets, memory, forced.source.offsets}, {});
     }
   }
   void finish() {

@@ -1,12 +1,10 @@
 #pragma once
 #include <cstdint>
-#include <span>
 #include <string>
 #include <tuple>
 #include <vector>
 
 #include "fovea/spec/run_options.h"
-#include "fovea/tasks/setup.h"
 
 namespace fovea::app {
 
@@ -32,8 +30,8 @@ struct AverageConfig : MachineOptions, LogOptions {
   }
 };
 
-// Saves the best of the averages that config.each, which is above 0, asks for. Prints a line on standard output for
-// each. The other options of the validation are those of the run's train.yml. `list` are the tasks that there are.
-void average_best(const AverageConfig& config, std::span<const tasks::TaskEntry> list);
+// Saves the average of the newest checkpoints. With config.each above 0, saves the best of several averages instead,
+// and prints a line on standard output for each; the other options of the validation are those of the run's train.yml.
+void average_checkpoints(const AverageConfig& config);
 
 }  // namespace fovea::app

@@ -38,7 +38,7 @@ TEST(DecoderOnlyGradients, EqualCentralDifferences) {
   const Packed text = random_batch({3, 5, 1}, 17, 1);
   for (const DecoderConfig& config : configs) {
     SCOPED_TRACE(config.transformer_positions + " " + config.transformer_ffn_activation);
-    DecoderOnly model = make(config);
+    Model model = make(config);
     check_gradients(*model, [&] { return loss_of(model, text, {.training = true, .dropout_seed = 99}); });
   }
 }
@@ -49,7 +49,7 @@ TEST(DecoderOnly, EmbeddingsHaveADropoutOfTheirOwn) {
   const auto loss = [&](double embeddings, double others, bool training) {
     config.transformer_dropout_embedding = embeddings;
     config.transformer_dropout = others;
-    DecoderOnly model = make(config);
+    Model model = make(config);
     const torch::NoGradGuard guard;
     return loss_of(model, text, {.training = training, .dropout_seed = 5}).item<double>();
   };
@@ -81,7 +81,7 @@ TEST(Recomputation, ChangesNoBitOfADecoderOnlyModel) {
         config.transformer_norm_kind = pre ? "rms" : "layer";
         config.max_positions = 20;
         SCOPED_TRACE(std::string(attention) + " " + norm + " " + at::toString(type));
-        DecoderOnly model = make(config, type);
+        Model model = make(config, type);
         expect_same_gradients(*model, [&](bool recompute) {
           return loss_of(model, text, {.training = true, .dropout_seed = 9, .recompute = recompute});
         });
@@ -99,7 +99,7 @@ TEST(Recomputation, ChangesNoBitOfAnEncoderDecoderModel) {
       config.transformer_norm = norm;
       config.transformer_dropout = config.transformer_dropout_attention = config.transformer_dropout_ffn = 0.2;
       SCOPED_TRACE(std::string(norm) + " " + at::toString(type));
-      Transformer model = make(config, type);
+      Model model = make(config, type);
       expect_same_gradients(*model, [&](bool recompute) {
         return loss_of(model, source, target, {.training = true, .dropout_seed = 9, .recompute = recompute});
       });
@@ -108,7 +108,7 @@ TEST(Recomputation, ChangesNoBitOfAnEncoderDecoderModel) {
 }
 
 TEST(Recomputation, IsNotObservedTwice) {
-  DecoderOnly model = make(trained("full"));
+  Model model = make(trained("full"));
   const Packed text = random_batch({4}, 17, 1);
   int seen = 0;
   const AttentionObserver observer([&](const AttentionPlace&, const at::Tensor&) { ++seen; });
@@ -120,7 +120,7 @@ TEST(Recomputation, IsNotObservedTwice) {
 TEST(Recomputation, OutlivesItsModel) {
   at::Tensor loss, weight;
   {
-    DecoderOnly model = make(trained("full"));
+    Model model = make(trained("full"));
     weight = model->named_parameters()["layers.0.self_attention.qkv.weight"];
     loss = loss_of(model, random_batch({4}, 17, 1), {.training = true, .dropout_seed = 1, .recompute = true});
   }
@@ -129,7 +129,7 @@ TEST(Recomputation, OutlivesItsModel) {
 }
 
 TEST(Recomputation, RefusesSecondDerivatives) {
-  DecoderOnly model = make(trained("full"));
+  Model model = make(trained("full"));
   const at::Tensor loss =
       loss_of(model, random_batch({4}, 17, 1), {.training = true, .dropout_seed = 1, .recompute = true});
   try {

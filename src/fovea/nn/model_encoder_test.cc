@@ -1,4 +1,4 @@
-#include "fovea/nn/encoder_only.h"
+#include "fovea/nn/model.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -24,8 +24,8 @@ EncoderConfig small_config() {
 }
 
 // All weights random, so that an error in any shows.
-EncoderOnly random_model(const EncoderConfig& config) {
-  EncoderOnly model(config, 3);
+Model random_model(const EncoderConfig& config) {
+  Model model(config, 3);
   const torch::NoGradGuard guard;
   Rng rng(7);
   for (auto& parameter : model->parameters()) {
@@ -79,12 +79,12 @@ TEST(EncoderOnly, ComputesBert) {
   config.norm_epsilon = 0.01;  // large enough to be seen
   config.transformer_positions = "learned";
   config.transformer_ffn_activation = "gelu";
-  const EncoderOnly model = random_model(config);
+  const Model model = random_model(config);
   const torch::NoGradGuard guard;
   EncoderInput input = input_of({1, 5, 9, 5, 3, 2, 2, 8}, {0, 5, 8});
   for (const int64_t type : {0, 1}) {
     if (type == 1) input.types = at::ones({8}, at::kLong);
-    const std::vector<at::Tensor> layers = EncoderOnly(model)->first_layers(input, 2);
+    const std::vector<at::Tensor> layers = Model(model)->first_layers(input, 2);
     for (int64_t count = 0; count <= 2; ++count) {
       const at::Tensor first = bert_by_hand(config, parameters_of(*model), input.tokens.narrow(0, 0, 5), type, count);
       const at::Tensor second = bert_by_hand(config, parameters_of(*model), input.tokens.narrow(0, 5, 3), type, count);
@@ -93,7 +93,7 @@ TEST(EncoderOnly, ComputesBert) {
           at::allclose(layers[static_cast<size_t>(count)].to(at::kDouble), at::cat({first, second}), 1e-5, 1e-5))
           << count;
     }
-    EXPECT_TRUE(EncoderOnly(model)->forward(input, {}).equal(layers.back()));
+    EXPECT_TRUE(Model(model)->encode(input, {}).equal(layers.back()));
   }
 }
 
@@ -102,10 +102,10 @@ TEST(EncoderOnly, SequencesDoNotDependOnEachOther) {
     EncoderConfig config = small_config();
     config.attention = attention;
     config.transformer_norm = "pre";
-    EncoderOnly model = random_model(config);
+    Model model = random_model(config);
     const torch::NoGradGuard guard;
-    const at::Tensor together = model->forward(input_of({1, 5, 9, 5, 3, 2, 2, 8}, {0, 5, 8}), {});
-    EXPECT_TRUE(model->forward(input_of({1, 5, 9, 5, 3}, {0, 5}), {}).equal(together.narrow(0, 0, 5))) << attention;
+    const at::Tensor together = model->encode(input_of({1, 5, 9, 5, 3, 2, 2, 8}, {0, 5, 8}), {});
+    EXPECT_TRUE(model->encode(input_of({1, 5, 9, 5, 3}, {0, 5}), {}).equal(together.narrow(0, 0, 5))) << attention;
   }
 }
 
@@ -114,23 +114,23 @@ TEST(EncoderOnly, GradientsReachAllParameters) {
   config.embedding_norm = true;
   config.token_types = 1;
   config.transformer_positions = "learned";
-  EncoderOnly model = random_model(config);
-  const at::Tensor out = model->forward(input_of({1, 5, 9}, {0, 3}), {.training = true, .dropout_seed = 4});
+  Model model = random_model(config);
+  const at::Tensor out = model->encode(input_of({1, 5, 9}, {0, 3}), {.training = true, .dropout_seed = 4});
   (out * torch::arange(1, 13)).sum().backward();
   for (const auto& [name, parameter] : parameters_of(*model)) EXPECT_TRUE(parameter.grad().defined()) << name;
 }
 
 TEST(EncoderOnly, MechanismsAreReplaced) {
-  EncoderOnly model = random_model(small_config());
+  Model model = random_model(small_config());
   const torch::NoGradGuard guard;
   const EncoderInput input = input_of({1, 5, 9, 5, 3}, {0, 5});
-  const at::Tensor full = model->forward(input, {});
+  const at::Tensor full = model->encode(input, {});
   model->override_attention({.attention_encoder = "topk(1)"});
-  EXPECT_FALSE(model->forward(input, {}).equal(full));
+  EXPECT_FALSE(model->encode(input, {}).equal(full));
   EXPECT_EQ(message_of([&] { model->override_attention({.attention_decoder = "full"}); }),
             "--attention-decoder: the model has no decoder; use --attention or --attention-encoder");
   model->override_attention({.attention = "full"});
-  EXPECT_TRUE(model->forward(input, {}).equal(full));
+  EXPECT_TRUE(model->encode(input, {}).equal(full));
 }
 
 }  // namespace

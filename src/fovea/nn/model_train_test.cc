@@ -18,7 +18,7 @@ namespace {
 using namespace testing;
 
 void check_model(const ModelConfig& config) {
-  Transformer model = make(config);
+  Model model = make(config);
   const Packed source = random_batch({3, 5, 1}, 17, 1), target = random_batch({4, 2, 6}, 17, 2);
   check_gradients(*model, [&] { return loss_of(model, source, target, {.training = true, .dropout_seed = 99}); });
 }
@@ -78,7 +78,7 @@ TEST(TransformerGradients, OfPositionsThatActOnScores) {
 }
 
 TEST(Transformer, ABatchIsItsSentencesAlone) {
-  Transformer model = make(tiny("topk(2)"));
+  Model model = make(tiny("topk(2)"));
   const std::vector<int64_t> source_lengths = {3, 1, 6}, target_lengths = {2, 5, 4};
   const Packed source = random_batch(source_lengths, 17, 3), target = random_batch(target_lengths, 19, 4);
   const at::Tensor together = full_pass(model, source, target);
@@ -97,8 +97,8 @@ TEST(Transformer, ABatchIsItsSentencesAlone) {
 TEST(Transformer, SeedsFixWeightsAndMasks) {
   ModelConfig config = tiny();
   config.transformer_dropout = config.transformer_dropout_attention = config.transformer_dropout_ffn = 0.3;
-  Transformer one(config, 5), same(config, 5), other(config, 6);
-  const auto equal = [](Transformer& a, Transformer& b) {
+  Model one(config, 5), same(config, 5), other(config, 6);
+  const auto equal = [](Model& a, Model& b) {
     bool all = true;
     for (auto& item : a->named_parameters()) all = all && item.value().equal(b->named_parameters()[item.key()]);
     return all;
@@ -120,7 +120,7 @@ TEST(Transformer, InitialWeightsHaveTheirDistributions) {
   config.transformer_heads = 4;
   config.transformer_dim_ffn = 128;
   config.dim_vocabs = {1000, 1000};
-  Transformer model(config, 1);
+  Model model(config, 1);
   const auto parameters = model->named_parameters();
   const auto uniform = [&](const std::string& name, double limit) {
     const at::Tensor& x = parameters[name];
@@ -149,7 +149,7 @@ TEST(Transformer, NoTwoParametersShareTheirNumbers) {
   config.dim_vocabs = {17, 17};
   config.transformer_positions = "learned";
   config.max_positions = 17;
-  Transformer model(config, 1);
+  Model model(config, 1);
   std::vector<std::pair<std::string, at::Tensor>> drawn;
   for (auto& item : model->named_parameters()) {
     if (!item.value().eq(item.value().view({-1})[0]).all().item<bool>()) drawn.emplace_back(item.key(), item.value());
@@ -177,11 +177,11 @@ TEST(Transformer, LearnedPositionsRefuseLongerInput) {
   ModelConfig config = tiny();
   config.transformer_positions = "learned";
   config.max_positions = 4;
-  Transformer model(config, 1);
+  Model model(config, 1);
   const Packed fits = random_batch({4}, 17, 1), longer = random_batch({2, 5}, 17, 1);
-  EXPECT_NO_THROW(model->encode(fits.tokens, fits.offsets, {}));
+  EXPECT_NO_THROW(model->encode({fits.tokens, fits.offsets}, {}));
   try {
-    model->encode(longer.tokens, longer.offsets, {});
+    model->encode({longer.tokens, longer.offsets}, {});
     FAIL();
   } catch (const Error& error) {
     EXPECT_NE(std::string(error.what()).find("5 tokens; the model has position vectors for 4"), std::string::npos);
@@ -191,21 +191,21 @@ TEST(Transformer, LearnedPositionsRefuseLongerInput) {
 TEST(Transformer, SparsifyTrainSelectsInTrainingOnly) {
   ModelConfig sparse = tiny("topk(1)"), dense = tiny("full");
   sparse.sparsify = "train";
-  Transformer model = make(sparse), reference = make(dense);
+  Model model = make(sparse), reference = make(dense);
   const Packed source = random_batch({7, 4}, 17, 1), target = random_batch({6, 5}, 17, 2);
-  const auto loss = [&](Transformer& of, bool training) {
+  const auto loss = [&](Model& of, bool training) {
     const torch::NoGradGuard guard;
     return loss_of(of, source, target, {.training = training, .dropout_seed = 1}).item<double>();
   };
   EXPECT_EQ(loss(model, false), loss(reference, false));
   EXPECT_NE(loss(model, true), loss(reference, true));
   sparse.sparsify = "both";
-  Transformer both = make(sparse);
+  Model both = make(sparse);
   EXPECT_EQ(loss(both, false), loss(model, true));
 }
 
 TEST(Transformer, OverridesAreThoseOfAModelTrainedSo) {
-  Transformer dense = make(tiny("full")), sparse = make(tiny("topk(2)"));
+  Model dense = make(tiny("full")), sparse = make(tiny("topk(2)"));
   const Packed source = random_batch({7, 4}, 17, 1), target = random_batch({6, 5}, 19, 2);
   EXPECT_FALSE(full_pass(dense, source, target).equal(full_pass(sparse, source, target)));
   dense->override_attention({.attention = "topk(2)"});
@@ -227,7 +227,7 @@ TEST(Transformer, OverridesAreThoseOfAModelTrainedSo) {
   ModelConfig mixed = tiny("full");
   mixed.attention_encoder = "window(3)";
   mixed.attention_cross = "topk(2)";
-  Transformer trained = make(mixed), changed = make(tiny("full"));
+  Model trained = make(mixed), changed = make(tiny("full"));
   changed->override_attention({.attention_encoder = "window(3)", .attention_cross = "topk(2)"});
   EXPECT_TRUE(full_pass(changed, source, target).equal(full_pass(trained, source, target)));
 }
@@ -239,7 +239,7 @@ TEST(Transformer, NamesOfParametersAreStable) {
   config.transformer_norm = "pre";
   config.transformer_positions = "learned";
   std::string names;
-  Transformer model(config, 1);
+  Model model(config, 1);
   for (const auto& item : model->named_parameters()) names += item.key() + "\n";
   const auto affine = [](const std::string& name) { return name + ".weight\n" + name + ".bias\n"; };
   const auto side = [](const std::string& name) {
@@ -264,7 +264,7 @@ TEST(Transformer, TiedEmbeddingsAreOneParameter) {
   ModelConfig config = tiny();
   config.dim_vocabs = {17, 17};
   const auto names = [&] {
-    Transformer model(config, 1);
+    Model model(config, 1);
     std::set<std::string> all;
     for (auto& item : model->named_parameters()) {
       const std::string& name = item.key();
@@ -285,7 +285,7 @@ TEST(Transformer, TiedEmbeddingsAreOneParameter) {
 TEST(Transformer, RunsInBfloat16) {
   ModelConfig config = tiny("topk(2)+relu+gated-rmsnorm");
   config.dim_emb = 24;
-  Transformer exact = make(config, at::kFloat), rounded = make(config, at::kFloat);
+  Model exact = make(config, at::kFloat), rounded = make(config, at::kFloat);
   rounded->to(at::kBFloat16);
   const Packed source = random_batch({5, 3}, 17, 3), target = random_batch({4, 6}, 17, 4);
   const double expected = loss_of(exact, source, target, {}).item<double>();

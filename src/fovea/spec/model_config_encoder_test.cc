@@ -1,11 +1,11 @@
-#include "fovea/spec/encoder_config.h"
+#include "fovea/spec/model_config.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "fovea/base/test_message.h"
 
-namespace fovea::encoder_config_test {
+namespace fovea::model_config_encoder_test {
 namespace {
 
 using testing::HasSubstr;
@@ -51,4 +51,4 @@ TEST(EncoderConfig, OptionsOfAMechanismNeedIt) {
 }
 
 }  // namespace
-}  // namespace fovea::encoder_config_test
+}  // namespace fovea::model_config_encoder_test

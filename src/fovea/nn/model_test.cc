@@ -1,4 +1,4 @@
-#include "fovea/nn/transformer.h"
+#include "fovea/nn/model.h"
 
 #include <gtest/gtest.h>
 #include <torch/torch.h>
@@ -74,15 +74,15 @@ TEST(Transformer, StepByStepIsTheFullPass) {
     pre = !pre;
     SCOPED_TRACE("self " + specs.self + " cross " + specs.cross);
     for (const at::ScalarType type : {at::kDouble, at::kFloat}) {
-      Transformer model = make(with(specs, pre ? "pre" : "post"), type);
+      Model model = make(with(specs, pre ? "pre" : "post"), type);
       const at::Tensor expected = full_pass(model, by_row, target).view({-1, kLength, 12});
       const torch::NoGradGuard guard;
-      auto state = model->start(model->encode(source.tokens, source.offsets, {}), source.offsets, sentences,
-                                model->pack_decoder(ops::PackedLayer::Format::kExact));
+      auto state = model->start({model->encode({source.tokens, source.offsets}, {}), source.offsets}, sentences,
+                                model->pack(ops::PackedLayer::Format::kExact));
       // Sums of some hundred numbers near 1 in another order: in double, and in float, where the fast kernels run.
       const double bound = type == at::kDouble ? 1e-11 : 1e-4;
       for (int64_t t = 0; t < kLength; ++t) {
-        const at::Tensor hidden = model->step(*state, target.tokens.view({-1, kLength}).select(1, t).contiguous());
+        const at::Tensor hidden = state->step(target.tokens.view({-1, kLength}).select(1, t).contiguous());
         EXPECT_LT((hidden - expected.select(1, t)).abs().max().item<double>(), bound) << type << " step " << t;
       }
     }
@@ -91,10 +91,10 @@ TEST(Transformer, StepByStepIsTheFullPass) {
 
 // Histories chosen by hand: rows multiply, cross over within a sentence, and leave.
 TEST(Transformer, ReorderedRowsContinueTheirParents) {
-  Transformer model = make(with({"topk(3)", "full"}, "pre"));
+  Model model = make(with({"topk(3)", "full"}, "pre"));
   const Packed source = random_batch({4, 6}, 17, 5);
-  const at::Tensor memory = model->encode(source.tokens, source.offsets, {}).detach();
-  auto state = model->start(memory, source.offsets, {0, 1}, model->pack_decoder(ops::PackedLayer::Format::kExact));
+  const at::Tensor memory = model->encode({source.tokens, source.offsets}, {}).detach();
+  auto state = model->start({memory, source.offsets}, {0, 1}, model->pack(ops::PackedLayer::Format::kExact));
   const std::vector<std::vector<int64_t>> parents = {{0, 1},          {0, 0, 0, 1, 1, 1}, {2, 0, 2, 5, 4, 5},
                                                      {1, 1, 0, 3, 5}, {4, 3, 4},          {1, 1, 2, 0}};
   std::vector<std::vector<int64_t>> histories(2);
@@ -104,7 +104,7 @@ TEST(Transformer, ReorderedRowsContinueTheirParents) {
     // Rows stay in the order of their sentences.
     std::vector<int64_t> chosen = parents[t];
     std::ranges::stable_sort(chosen, {}, [&](int64_t p) { return sentences[static_cast<size_t>(p)]; });
-    if (t > 0) model->reorder(*state, chosen);
+    if (t > 0) state->reorder(chosen);
     std::vector<std::vector<int64_t>> next;
     std::vector<int64_t> next_sentences, tokens;
     for (const int64_t p : chosen) {
@@ -115,7 +115,7 @@ TEST(Transformer, ReorderedRowsContinueTheirParents) {
     }
     histories = next;
     sentences = next_sentences;
-    const at::Tensor hidden = model->step(*state, torch::tensor(tokens, at::kLong));
+    const at::Tensor hidden = state->step(torch::tensor(tokens, at::kLong));
     for (size_t r = 0; r < histories.size(); ++r) {
       const auto length = static_cast<int64_t>(histories[r].size());
       const int64_t s = sentences[r], begin = source.offsets[s].item<int64_t>(),

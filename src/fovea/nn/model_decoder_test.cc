@@ -1,4 +1,4 @@
-#include "fovea/nn/decoder_only.h"
+#include "fovea/nn/model.h"
 
 #include <gtest/gtest.h>
 #include <torch/torch.h>
@@ -34,8 +34,8 @@ at::Tensor grow(Sequences& rows, Rng& rng) {
 }
 
 // One step of every row by a drawn token, against full passes.
-void expect_step(DecoderOnly& model, Stepper& state, Sequences& rows, Rng& rng, at::ScalarType type = at::kDouble) {
-  const at::Tensor hidden = model->step(state, grow(rows, rng));
+void expect_step(Model& model, Stepper& state, Sequences& rows, Rng& rng, at::ScalarType type = at::kDouble) {
+  const at::Tensor hidden = state.step(grow(rows, rng));
   EXPECT_LT(difference(hidden, last_states(model, rows)), bound_of(type)) << "rows of " << rows[0].size();
 }
 
@@ -68,13 +68,13 @@ TEST(DecoderOnly, StepByStepIsTheFullPass) {
     for (const at::ScalarType type : {at::kDouble, at::kFloat}) {
       SCOPED_TRACE(attention + " " + at::toString(type));
       // Not without positions in float: of two equal words rounding would decide which one topk keeps.
-      DecoderOnly model = make(variants(attention)[turn % (type == at::kDouble ? 3 : 2)], type);
+      Model model = make(variants(attention)[turn % (type == at::kDouble ? 3 : 2)], type);
       for (const Rows kind : {Rows::kApart, Rows::kShared}) {
         Sequences rows = prompts;
         Rng rng(4);
         auto state = model->start(3, model->pack(), kind);
         const Packed batch = packed(rows);
-        const at::Tensor hidden = model->prefill(*state, batch.tokens, batch.offsets);
+        const at::Tensor hidden = state->prefill(batch.tokens, batch.offsets);
         EXPECT_LT(difference(hidden, last_states(model, rows)), bound_of(type));
         for (int step = 0; step < 5; ++step) {
           expect_step(model, *state, rows, rng, type);
@@ -86,7 +86,7 @@ TEST(DecoderOnly, StepByStepIsTheFullPass) {
 
 // Rows without a prompt; rows that grow by several tokens at once after others.
 TEST(DecoderOnly, RowsMayBeginEmptyAndGrowInPieces) {
-  DecoderOnly model = make(tiny_decoder("1*random(2);2*window(3)+topk(2)"));
+  Model model = make(tiny_decoder("1*random(2);2*window(3)+topk(2)"));
   for (const Rows kind : {Rows::kApart, Rows::kShared}) {
     auto state = model->start(2, model->pack(), kind);
     Sequences rows(2);
@@ -95,7 +95,7 @@ TEST(DecoderOnly, RowsMayBeginEmptyAndGrowInPieces) {
     const Sequences more = {{1, 2, 3}, {4}};
     for (size_t r = 0; r < rows.size(); ++r) rows[r].insert(rows[r].end(), more[r].begin(), more[r].end());
     const Packed batch = packed(more);
-    EXPECT_LT(difference(model->prefill(*state, batch.tokens, batch.offsets), last_states(model, rows)), 1e-11);
+    EXPECT_LT(difference(state->prefill(batch.tokens, batch.offsets), last_states(model, rows)), 1e-11);
     expect_step(model, *state, rows, rng);
     EXPECT_EQ(std::vector<int64_t>(state->lengths().begin(), state->lengths().end()), std::vector<int64_t>({5, 3}));
   }
@@ -105,7 +105,7 @@ TEST(DecoderOnly, RowsMayBeginEmptyAndGrowInPieces) {
 TEST(DecoderOnly, FewerHeadsOfKeysAreFewerNumbers) {
   DecoderConfig config = tiny_decoder();
   const auto rows = [&] {
-    DecoderOnly model(config, 3);
+    Model model(config, 3);
     return model->named_parameters()["layers.0.self_attention.qkv.weight"].size(0);
   };
   EXPECT_EQ(rows(), 3 * 12);
@@ -119,15 +119,15 @@ TEST(DecoderOnly, FewerHeadsOfKeysAreFewerNumbers) {
 TEST(DecoderOnly, ReorderedRowsContinueTheirParents) {
   const std::vector<std::vector<int64_t>> parents = {{0, 0, 1, 0},    {3, 1, 2},       {1},
                                                      {0, 0, 0, 0, 0}, {4, 3, 2, 1, 0}, {1, 1}};
-  DecoderOnly model = make(tiny_decoder("topk(3)"));
+  Model model = make(tiny_decoder("topk(3)"));
   for (const Rows kind : {Rows::kApart, Rows::kShared}) {
     Sequences rows = {{1, 2, 3, 4}, {5, 6}};
     Rng rng(8);
     auto state = model->start(2, model->pack(), kind);
     const Packed batch = packed(rows);
-    model->prefill(*state, batch.tokens, batch.offsets);
+    state->prefill(batch.tokens, batch.offsets);
     for (const std::vector<int64_t>& chosen : parents) {
-      model->reorder(*state, chosen);
+      state->reorder(chosen);
       rows = inherited(rows, chosen);
       // These steps are enough for ranges to outgrow their room while some of them belong to no row.
       for (int step = 0; step < 6; ++step) {
@@ -138,11 +138,11 @@ TEST(DecoderOnly, ReorderedRowsContinueTheirParents) {
 }
 
 TEST(DecoderOnly, ABatchIsItsSequencesAlone) {
-  DecoderOnly model = make(tiny_decoder("2*topk(2);1*random(2)"));
+  Model model = make(tiny_decoder("2*topk(2);1*random(2)"));
   const Sequences rows = {{1, 2, 3}, {4}, {5, 6, 7, 8, 9, 10}};
   const Packed batch = packed(rows);
   const torch::NoGradGuard guard;
-  const at::Tensor together = model->forward(batch.tokens, batch.offsets, {});
+  const at::Tensor together = model->decode({batch.tokens, batch.offsets}, {});
   const at::Tensor ends = batch.offsets.slice(0, 1) - 1;
   // Products of another number of rows may sum some hundred numbers near 1 in another order.
   EXPECT_LT(difference(together.index_select(0, ends), last_states(model, rows)), 1e-12);
@@ -151,13 +151,13 @@ TEST(DecoderOnly, ABatchIsItsSequencesAlone) {
 TEST(DecoderOnly, LaterTokensChangeNothingBefore) {
   for (const std::string& attention : self_specs()) {
     SCOPED_TRACE(attention);
-    DecoderOnly model = make(tiny_decoder(attention), at::kFloat);
+    Model model = make(tiny_decoder(attention), at::kFloat);
     const torch::NoGradGuard guard;
     at::Tensor tokens = torch::arange(9, at::kLong);
     const at::Tensor offsets = torch::tensor({int64_t{0}, int64_t{9}});
-    const at::Tensor before = model->forward(tokens, offsets, {});
+    const at::Tensor before = model->decode({tokens, offsets}, {});
     tokens[6] = 16;
-    const at::Tensor after = model->forward(tokens, offsets, {});
+    const at::Tensor after = model->decode({tokens, offsets}, {});
     EXPECT_TRUE(after.slice(0, 0, 6).equal(before.slice(0, 0, 6)));
     EXPECT_FALSE(after[6].equal(before[6]));
   }
@@ -169,7 +169,7 @@ TEST(DecoderOnly, NamesOfParametersAreStable) {
   config.transformer_positions = "learned";
   const auto names = [&] {
     std::vector<std::string> all;
-    DecoderOnly model(config, 1);
+    Model model(config, 1);
     for (const auto& item : model->named_parameters()) all.push_back(item.key());
     return all;
   };
@@ -200,7 +200,7 @@ TEST(DecoderOnly, NamesOfParametersAreStable) {
 }
 
 TEST(DecoderOnly, OverridesAreThoseOfAModelTrainedSo) {
-  DecoderOnly dense = make(tiny_decoder("full")), sparse = make(tiny_decoder("topk(2)"));
+  Model dense = make(tiny_decoder("full")), sparse = make(tiny_decoder("topk(2)"));
   const Sequences rows = {{1, 2, 3, 4, 5, 6, 7}};
   EXPECT_FALSE(last_states(dense, rows).equal(last_states(sparse, rows)));
   dense->override_attention({.attention_decoder = "topk(2)"});
@@ -219,11 +219,11 @@ TEST(DecoderOnly, LearnedPositionsRefuseLongerTextAndKeepTheRows) {
   DecoderConfig config = tiny_decoder();
   config.transformer_positions = "learned";
   config.max_positions = 3;
-  DecoderOnly model = make(config);
+  Model model = make(config);
   auto state = model->start(1, model->pack());
   const at::Tensor token = torch::tensor({int64_t{1}});
-  for (int i = 0; i < 3; ++i) model->step(*state, token);
-  EXPECT_NE(message_of([&] { model->step(*state, token); }).find("4 tokens; the model has position vectors for 3"),
+  for (int i = 0; i < 3; ++i) state->step(token);
+  EXPECT_NE(message_of([&] { state->step(token); }).find("4 tokens; the model has position vectors for 3"),
             std::string::npos);
   EXPECT_EQ(state->lengths()[0], 3);
 }

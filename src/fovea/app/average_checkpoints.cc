@@ -1,4 +1,4 @@
-#include "fovea/app/average_best.h"
+#include "fovea/app/average_checkpoints.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "fovea/app/torch.h"
 #include "fovea/app/version.h"
 #include "fovea/base/error.h"
 #include "fovea/base/file.h"
@@ -16,12 +17,14 @@
 #include "fovea/nn/checkpoint_module.h"
 #include "fovea/spec/config_version.h"
 #include "fovea/spec/run_files.h"
+#include "fovea/tasks/model_validation.h"
 
 namespace fovea::app {
 namespace fs = std::filesystem;
 namespace {
 
-tasks::TrainSetup setup_of_run(const std::string& run, std::span<const tasks::TaskEntry> list) {
+tasks::TrainSetup setup_of_run(const std::string& run) {
+  const std::span<const tasks::TaskEntry> list = task_list();
   const std::string task = nn::task_of_checkpoint(run);
   const auto found = std::ranges::find_if(list, [&](const tasks::TaskEntry& entry) { return entry.name == task; });
   tasks::TrainSetup setup;
@@ -103,12 +106,10 @@ std::string ends_of(const Window& window) {
   return cat(window.front().filename().string(), " to ", window.back().filename().string());
 }
 
-}  // namespace
-
-void average_best(const AverageConfig& config, std::span<const tasks::TaskEntry> list) {
+void save_best_average(const AverageConfig& config) {
   const std::vector<fs::path> checkpoints = nn::require_checkpoints(config.model, config.last);
   const fs::path output = nn::checked_output(config.model, config.output);
-  const tasks::TrainSetup setup = setup_of_run(config.model, list);
+  const tasks::TrainSetup setup = setup_of_run(config.model);
   TrainConfig train = config_of_run(config, setup);
   train.model = checkpoints.back();  // its weights give way to those of each average
   const tasks::ModelValidation validation = setup.load_validation(train);
@@ -138,6 +139,16 @@ void average_best(const AverageConfig& config, std::span<const tasks::TaskEntry>
   if (!best) throw Error(cat("--each: the averages do not have a finite ", first.name, "; none was saved"));
   nn::save_checkpoint(output, *best);
   log::info(cat("the best ", first.name, " is ", fixed(*best_value, first.digits), ": ", best_ends));
+}
+
+}  // namespace
+
+void average_checkpoints(const AverageConfig& config) {
+  if (config.each > 0) {
+    save_best_average(config);
+  } else {
+    nn::average_checkpoints(config.model, config.last, config.output);
+  }
 }
 
 }  // namespace fovea::app

@@ -1,0 +1,24 @@
+#include "fovea/app/library.h"
+
+#include <c10/util/Exception.h>
+
+#include <new>
+
+#include "fovea/app/program.h"
+#include "fovea/base/malloc.h"
+#include "fovea/base/signals.h"
+#include "fovea/nn/device.h"
+#include "fovea/ops/attention.h"
+
+int fovea_program(int argc, char** argv) {
+  fovea::tune_malloc();
+  fovea::install_signal_handlers();
+  fovea::ops::init();
+  return fovea::app::guarded([&] {
+    try {
+      return fovea::app::run({argv + 1, argv + argc}, fovea::nn::limit_cpu_threads);
+    } catch (const c10::OutOfMemoryError&) {
+      throw std::bad_alloc();
+    }
+  });
+}

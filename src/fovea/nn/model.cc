@@ -1,0 +1,148 @@
+#include "fovea/nn/model.h"
+
+#include <c10/core/InferenceMode.h>
+
+#include <utility>
+
+#include "fovea/nn/embedding.h"
+#include "fovea/nn/model_sides.h"
+
+namespace fovea::nn {
+namespace {
+
+using Module = torch::nn::Module;
+
+// Tables of tokens. A side that the model lacks, or that reads no tokens, has none.
+struct Tables {
+  at::Tensor source, target;
+};
+Tables make_tables(Module& root, const ModelConfig& config, bool reads_tokens, const InitScope& scope) {
+  const TableShape from{config.dim_vocabs.front(), config.dim_emb}, to{config.dim_vocabs.back(), config.dim_emb};
+  Tables tables;
+  if (has_both_sides(config) && reads_tokens && (config.tied_embeddings_src || config.tied_embeddings_all)) {
+    tables.source = tables.target = embedding_weight(root, from, scope);
+    return tables;
+  }
+  const auto table = [&](const char* side, const TableShape& shape) {
+    const SideOwner owner(root, config, side, scope);
+    return embedding_weight(owner.module, shape, owner.scope);
+  };
+  if (config.enc_depth > 0 && reads_tokens) tables.source = table("encoder", from);
+  if (config.dec_depth > 0) tables.target = table("decoder", to);
+  return tables;
+}
+
+void check_config(const ModelConfig& config, const VectorInput& vectors) {
+  const std::vector<int64_t>& sizes = config.dim_vocabs;
+  const bool shared = config.tied_embeddings_src || config.tied_embeddings_all;
+  const size_t tables = has_both_sides(config) && vectors.width == 0 ? 2 : 1;
+  const bool has_vocabularies = sizes.size() == tables && sizes.front() > 0 && sizes.back() > 0 &&
+                                (!shared || (tables == 2 && sizes.front() == sizes.back()));
+  TORCH_INTERNAL_ASSERT(has_vocabularies && config.dim_emb % config.transformer_heads == 0,
+                        "a configuration that validate() would refuse, or without the vocabularies' sizes");
+}
+
+}  // namespace
+
+struct ModelImpl::Parts {
+  Parts(Module& root, const ModelConfig& model_config, const MediaInput& media, const InitScope& scope)
+      : config(model_config) {
+    // The order of modules is that of the optimiser's sums.
+    if (has_both_sides(config))
+      for (const char* name : {"encoder", "decoder", "output"}) child_of(root, name);
+    const Tables tables = make_tables(root, config, media.vectors.width == 0, scope);
+    if (config.enc_depth > 0)
+      encoder.emplace(SideOwner(root, config, "encoder", scope), config, media.vectors, tables.source);
+    if (config.dec_depth > 0) {
+      decoder.emplace(SideOwner(root, config, "decoder", scope), config, media.image_shape, tables.target);
+      const bool tied = config.tied_embeddings || config.tied_embeddings_all;
+      output = make_output(child_of(root, "output"), {config.dim_vocabs.back(), config.dim_emb},
+                           tied ? tables.target : at::Tensor(), scope);
+    }
+  }
+
+  // Gives the layers the mechanisms of `changed`. Throws an Error, and changes nothing, if they lack parameters.
+  void change_mechanisms(const ModelConfig& changed) const {
+    const Mechanisms mechanisms = mechanisms_of(changed, reach);
+    std::vector<MechanismChange> changes;
+    if (encoder) changes = encoder->stack.changes(mechanisms);
+    if (decoder)
+      for (const MechanismChange& change : decoder->stack.changes(mechanisms)) changes.push_back(change);
+    apply_changes(changes);
+  }
+
+  ModelConfig config;
+  std::optional<EncoderSide> encoder;
+  std::optional<DecoderSide> decoder;
+  Output output;                      // of the decoder
+  std::optional<int64_t> reach = {};  // keys that a token of the decoder sees at most
+};
+
+ModelImpl::ModelImpl(const ModelConfig& config, std::optional<int64_t> seed, const MediaInput& media) {
+  check_config(config, media.vectors);
+  parts_ = std::make_unique<Parts>(*this, config, media, InitScope(seed));
+}
+
+ModelImpl::~ModelImpl() = default;
+
+const ModelConfig& ModelImpl::config() const { return parts_->config; }
+
+void ModelImpl::override_attention(const AttentionOverride& mechanisms) {
+  const ModelConfig config = with_attention(parts_->config, mechanisms);
+  parts_->change_mechanisms(config);
+  if (!mechanisms.attention.empty()) log_fallback(config);
+  parts_->config = config;
+  if (parts_->encoder) parts_->encoder->has_clauses = uses_clauses(config);
+}
+
+void ModelImpl::limit_reach(int64_t keys) {
+  parts_->reach = keys;
+  parts_->change_mechanisms(parts_->config);
+}
+
+void ModelImpl::split_clauses_by(ClauseSplitter splitter) { parts_->encoder.value().splitter = std::move(splitter); }
+
+at::Tensor ModelImpl::encode(const EncoderInput& input, const ForwardContext& context) {
+  const EncoderSide& side = parts_->encoder.value();
+  return side.stack(side.read(input, context), nullptr, side.with_clauses(input, context));
+}
+
+std::vector<at::Tensor> ModelImpl::first_layers(const EncoderInput& input, int64_t count) {
+  const EncoderSide& side = parts_->encoder.value();
+  return side.stack.first_layers(side.read(input, {}), count, side.with_clauses(input, {}));
+}
+
+at::Tensor ModelImpl::decode(const DecoderInput& input, const ForwardContext& context) {
+  const DecoderSide& side = parts_->decoder.value();
+  TORCH_INTERNAL_ASSERT(input.encoded.defined() == has_both_sides(parts_->config),
+                        "a decoder reads what an encoder made");
+  const TokenPositions positions = token_positions(input.offsets);
+  const at::Tensor embedded = side.embedding(input.tokens, positions, side.stack.embedding_dropout(context));
+  const OtherSide other{input.encoded, input.encoded_offsets};
+  return side.stack({embedded, input.offsets, positions.position, input.memory},
+                    other.encoded.defined() ? &other : nullptr, context);
+}
+
+at::Tensor ModelImpl::output_weight() const { return parts_->output.weight; }
+
+at::Tensor ModelImpl::output_bias() const { return parts_->output.bias; }
+
+std::shared_ptr<const PackedStack> ModelImpl::pack(ops::PackedLayer::Format format) const {
+  return parts_->decoder.value().stack.packed(format);
+}
+
+std::shared_ptr<Stepper> ModelImpl::start(int64_t rows, const std::shared_ptr<const PackedStack>& layers,
+                                          StepCache::Rows kind, const StreamCut& cut) const {
+  const DecoderSide& side = parts_->decoder.value();
+  return std::make_shared<Stepper>(Stepper::Parts{side.stack, side.embedding, layers, cut}, kind, rows);
+}
+
+std::shared_ptr<Stepper> ModelImpl::start(const OtherSide& other, const std::vector<int64_t>& sentences,
+                                          const std::shared_ptr<const PackedStack>& layers) const {
+  const c10::InferenceMode guard;
+  const DecoderSide& side = parts_->decoder.value();
+  return std::make_shared<Stepper>(Stepper::Parts{side.stack, side.embedding, layers}, StepCache::Rows::kShared,
+                                   std::ssize(sentences), CrossSteps(side.stack, other, sentences));
+}
+
+}  // namespace fovea::nn

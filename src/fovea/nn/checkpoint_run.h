@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,6 +27,9 @@ std::vector<std::filesystem::path> checkpoints_to_average(const std::filesystem:
 // Where a run keeps the checkpoint after so many updates.
 std::filesystem::path checkpoint_path(const std::filesystem::path& run, int64_t updates);
 
+// The number in the name of a run's checkpoint.
+int64_t updates_of_checkpoint(const std::filesystem::path& path);
+
 // Makes run/name (`last`, `best`) a link to this checkpoint of the run, replacing an older link in one step. A folder
 // of that name, as copies have it that follow links, is moved aside (last.1 ...).
 void link_checkpoint(const std::filesystem::path& run, const std::string& name,
@@ -38,8 +42,12 @@ void unlink_checkpoint(const std::filesystem::path& run, const std::string& name
 // what the checkpoint's progress says, for a run may go on with another; `every` where that says none.
 struct Pruning {
   int64_t keep = 1, every = 1;
+  std::optional<int64_t> sound = {};  // keeps the newest checkpoint of at most so many updates too
 };
 void prune_checkpoints(const std::filesystem::path& run, const Pruning& pruning);
+
+// Removes one; if the process is killed meanwhile, no half of it is left that looks like a checkpoint.
+void remove_checkpoint(const std::filesystem::path& path);
 
 // Removes what a killed process left half written, and moves what has a checkpoint's name but is none aside
 // (update-00001000.1 ...). Only for the one process that writes to the run.

@@ -44,11 +44,6 @@ bool is_replaced(std::string_view ending) {
   return ending.ends_with(kReplaced) && is_aside(ending.substr(0, ending.size() - kReplaced.size()), kNewAside);
 }
 
-// The number in the name of a checkpoint.
-int64_t updates_of(const fs::path& path) {
-  return number_in<int64_t>(path.filename().string().substr(kPrefix.size())).value_or(0);
-}
-
 // A number of a checkpoint's progress; nothing where there is none, or it is damaged.
 std::optional<int64_t> progress_number(const fs::path& folder, const char* name) {
   const fs::path progress = folder / kProgressFile;
@@ -66,19 +61,19 @@ std::optional<int64_t> linked_updates(const fs::path& run, const char* name) {
   std::error_code none_there;
   for (const fs::path& path : entries_of(checkpoints_of(run), kRunOption)) {
     const bool linked = fs::equivalent(run / name, path, none_there);
-    if (linked && is_checkpoint_name(path.filename().string())) return updates_of(path);
+    if (linked && is_checkpoint_name(path.filename().string())) return updates_of_checkpoint(path);
   }
   // In a copy of a run the link may lead to the one that was copied.
   const fs::path target = fs::canonical(run / name, none_there);
   if (none_there) return std::nullopt;
-  if (is_checkpoint_name(target.filename().string())) return updates_of(target);
+  if (is_checkpoint_name(target.filename().string())) return updates_of_checkpoint(target);
   return progress_number(target, "updates");
 }
 
 // Whether --save-freq made the checkpoint, in the run as it then was. One that does not say is of a run with `every`.
 bool is_regular(const fs::path& checkpoint, int64_t every = 1) {
   const int64_t recorded = progress_number(checkpoint, kSaveFreqEntry).value_or(every);
-  return updates_of(checkpoint) % (recorded > 0 ? recorded : every) == 0;
+  return updates_of_checkpoint(checkpoint) % (recorded > 0 ? recorded : every) == 0;
 }
 
 void move_aside_unless_link(const fs::path& path) {
@@ -99,6 +94,10 @@ void move_aside_unless_checkpoint(const fs::path& path) {
 
 }  // namespace
 
+int64_t updates_of_checkpoint(const fs::path& path) {
+  return number_in<int64_t>(path.filename().string().substr(kPrefix.size())).value_or(0);
+}
+
 bool is_checkpoint(const fs::path& folder, std::string_view option) {
   return path_exists(folder / kChecksumFile, option);
 }
@@ -115,14 +114,14 @@ std::vector<fs::path> list_checkpoints(const fs::path& run, std::string_view opt
     if (is_checkpoint_name(path.filename().string()) && is_checkpoint(path, option)) found.push_back(path);
   }
   std::sort(found.begin(), found.end(),
-            [](const fs::path& a, const fs::path& b) { return updates_of(a) < updates_of(b); });
+            [](const fs::path& a, const fs::path& b) { return updates_of_checkpoint(a) < updates_of_checkpoint(b); });
   return found;
 }
 
 std::vector<fs::path> checkpoints_to_resume(const fs::path& run) {
   std::vector<fs::path> found = list_checkpoints(run);
   if (const std::optional<int64_t> last = linked_updates(run, kLastLink))
-    std::erase_if(found, [&](const fs::path& path) { return updates_of(path) > *last; });
+    std::erase_if(found, [&](const fs::path& path) { return updates_of_checkpoint(path) > *last; });
   return found;
 }
 
@@ -159,14 +158,23 @@ void prune_checkpoints(const fs::path& run, const Pruning& pruning) {
   }
   int64_t regular = 0;
   const std::vector<fs::path> found = list_checkpoints(run);
+  if (pruning.sound) {
+    const auto is_sound = [&](const fs::path& path) { return updates_of_checkpoint(path) <= *pruning.sound; };
+    const auto newest = std::find_if(found.rbegin(), found.rend(), is_sound);
+    if (newest != found.rend()) kept.insert(updates_of_checkpoint(*newest));
+  }
   for (auto path = found.rbegin(); path != found.rend(); ++path) {
     if (is_regular(*path, pruning.every) && regular++ < pruning.keep) continue;
-    if (kept.contains(updates_of(*path))) continue;
-    // Renamed first: a folder half removed must not look like a checkpoint.
-    const fs::path aside = cat(path->string(), kNewAside, getpid());
-    rename_path(*path, aside, kRunOption);
-    remove_path(aside, kRunOption);
+    if (kept.contains(updates_of_checkpoint(*path))) continue;
+    remove_checkpoint(*path);
   }
+}
+
+void remove_checkpoint(const fs::path& path) {
+  // Renamed first: a folder half removed must not look like a checkpoint.
+  const fs::path aside = cat(path.string(), kNewAside, getpid());
+  rename_path(path, aside, kRunOption);
+  remove_path(aside, kRunOption);
 }
 
 void remove_checkpoints(const fs::path& run) {

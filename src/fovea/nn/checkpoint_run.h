@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,6 +27,9 @@ std::vector<std::filesystem::path> checkpoints_to_average(const std::filesystem:
 // Returns the folder in which a run keeps the checkpoint after this number of updates.
 std::filesystem::path checkpoint_path(const std::filesystem::path& run, int64_t updates);
 
+// The number in the name of a run's checkpoint.
+int64_t updates_of_checkpoint(const std::filesystem::path& path);
+
 // Makes run/name (`last` or `best`) a link to this checkpoint of the run, replacing an older link in one step. If a
 // folder has that name, because a copy followed the links, it is moved aside (last.1 ...).
 void link_checkpoint(const std::filesystem::path& run, const std::string& name,
@@ -38,8 +42,12 @@ void unlink_checkpoint(const std::filesystem::path& run, const std::string& name
 // the next. A checkpoint's progress records its --save-freq; `every` stands for it if the progress records none.
 struct Pruning {
   int64_t keep = 1, every = 1;
+  std::optional<int64_t> sound = {};  // keeps the newest checkpoint of at most so many updates too
 };
 void prune_checkpoints(const std::filesystem::path& run, const Pruning& pruning);
+
+// Removes one; if the process is killed meanwhile, no half of it is left that looks like a checkpoint.
+void remove_checkpoint(const std::filesystem::path& path);
 
 // Removes what a killed process left half written, and moves aside (update-00001000.1 ...) each entry with a
 // checkpoint's name that is not a checkpoint. Only the one process that writes to the run may call this.

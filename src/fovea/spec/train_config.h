@@ -40,6 +40,7 @@ struct TrainConfig : MachineOptions, LogOptions {
   int64_t disp_freq = 100, valid_freq = 1000, save_freq = 1000, keep_last = 5;
   std::vector<std::string> valid_metrics;  // empty: the task's own
   int64_t early_stopping = 10;
+  int64_t max_rollbacks = 0;
   double exponential_smoothing = 0;
   double stop_after_seconds = 0;
   int64_t seed = 1;
@@ -105,6 +106,10 @@ struct TrainConfig : MachineOptions, LogOptions {
               "measures of validation, see the task's options; the first decides (default: the task's)"),
         number("early-stopping", &C::early_stopping, "validations without a better value before the end (0: never)", 0,
                1e6),
+        number("max-rollbacks", &C::max_rollbacks,
+               "returns to an earlier checkpoint with half of the learning rate when the cost diverges; 0 ends the "
+               "training instead",
+               0, 1000),
         number("exponential-smoothing", &C::exponential_smoothing,
                "rate of an exponential moving average of the weights, saved as the model (0: none)", 0, 0.999999),
         number("stop-after-seconds", &C::stop_after_seconds, "stop after X seconds of training (0: no limit)", 0),

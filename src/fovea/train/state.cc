@@ -14,11 +14,14 @@ namespace {
 
 constexpr std::string_view kBest = nn::kBestEntry, kBestUpdates = nn::kBestUpdatesEntry, kStalled = "stalled.";
 constexpr const char* kLearnRate = "learn-rate";
+constexpr const char *kRollBacks = "roll-backs", *kWatch = "watch.";
 // Far beyond what a run reaches, and far from what an int64_t overflows at. A checkpoint's name has room for as many
 // updates.
 constexpr int64_t kMostUpdates = 1'000'000'000'000'000;
 constexpr double kMostSeconds = 1e10;  // three centuries
 constexpr double kMostRate = 1e3;      // as --learn-rate has it
+constexpr double kMostCost = 1e300;
+constexpr int64_t kMostRollBacks = 1000;  // as --max-rollbacks has it
 
 class StateReader {
  public:
@@ -49,6 +52,27 @@ class StateReader {
   const std::string& origin_;
 };
 
+void add_to_map(const CostWatch& watch, std::map<std::string, std::string>& map) {
+  if (watch == CostWatch()) return;
+  map[cat(kWatch, "cost")] = shortest(watch.cost);
+  map[cat(kWatch, "weight")] = shortest(watch.weight);
+  map[cat(kWatch, "mean")] = shortest(watch.mean);
+  map[cat(kWatch, "windows")] = std::to_string(watch.windows);
+  map[cat(kWatch, "high")] = std::to_string(watch.high);
+  map[cat(kWatch, "sound")] = std::to_string(watch.sound);
+}
+
+CostWatch watch_from(const StateReader& reader) {
+  CostWatch watch;
+  reader.number(cat(kWatch, "cost"), watch.cost, -kMostCost, kMostCost);
+  reader.number(cat(kWatch, "weight"), watch.weight, 0, kMostCost);
+  reader.number(cat(kWatch, "mean"), watch.mean, -kMostCost, kMostCost);
+  reader.count(cat(kWatch, "windows"), watch.windows, kMostUpdates);
+  reader.count(cat(kWatch, "high"), watch.high, kMostUpdates);
+  reader.count(cat(kWatch, "sound"), watch.sound, kMostUpdates);
+  return watch;
+}
+
 }  // namespace
 
 std::map<std::string, std::string> to_map(const TrainState& state) {
@@ -61,6 +85,8 @@ std::map<std::string, std::string> to_map(const TrainState& state) {
                                             {"seconds", shortest(state.seconds)},
                                             {"data", state.data},
                                             {"valid-data", state.valid_data}};
+  if (state.roll_backs > 0) map[kRollBacks] = std::to_string(state.roll_backs);
+  add_to_map(state.watch, map);
   if (state.learn_rate) map[kLearnRate] = shortest(*state.learn_rate);
   for (const auto& [metric, best] : state.best) {
     if (best.value) map[cat(kBest, metric)] = shortest(*best.value);
@@ -81,6 +107,8 @@ TrainState from_map(const std::map<std::string, std::string>& map, const std::st
   reader.count("batch", state.batch, kMostUpdates);
   reader.count("validated", state.validated, state.updates);
   reader.number("seconds", state.seconds, 0, kMostSeconds);
+  if (map.contains(kRollBacks)) reader.count(kRollBacks, state.roll_backs, kMostRollBacks);
+  if (map.contains(cat(kWatch, "cost"))) state.watch = watch_from(reader);
   if (map.contains(kLearnRate)) reader.number(kLearnRate, state.learn_rate.emplace(), 0, kMostRate);
   state.data = reader.text("data");
   state.valid_data = reader.text("valid-data");

@@ -4,6 +4,8 @@
 #include <optional>
 #include <string>
 
+#include "fovea/train/cost_watch.h"
+
 namespace fovea::train {
 
 // These structs are a run's state, beside its weights and moments: everything that decides how it continues.
@@ -17,6 +19,8 @@ struct TrainState {
   int64_t updates = 0;
   int64_t epoch = 1, batch = 0;               // the next batch is this one of the epoch
   int64_t skipped = 0, skipped_in_a_row = 0;  // updates left out for a gradient that was not finite
+  int64_t roll_backs = 0;                     // to earlier checkpoints, see roll_back.h
+  CostWatch watch;                            // empty where a divergence ends the run (--max-rollbacks 0)
   int64_t validated = 0;                      // updates at the last validation that was finished
   std::optional<double> learn_rate;           // of the last update; older checkpoints do not have it
   double seconds = 0;      // of training, kept only for --stop-after-seconds: else files would differ from run to run

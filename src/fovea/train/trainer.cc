@@ -41,7 +41,7 @@ double Trainer::learn_rate_of(const TrainConfig& config, int64_t update) const {
     share.epochs = (static_cast<double>(state_.epoch - 1) + static_cast<double>(state_.batch) / size) /
                    static_cast<double>(config.after_epochs);
   if (config.stop_after_seconds > 0) share.seconds = state_.seconds / config.stop_after_seconds;
-  return learning_rate(config, update, share);
+  return learning_rate(config, update, share) * rate_factor(state_.roll_backs);
 }
 
 int64_t Trainer::dropout_seed() const {
@@ -84,6 +84,7 @@ bool Trainer::update() {
   window_.notes.add(result.notes);
   report_ = {state_.epoch, state_.updates, result.cost / result.weight, result.gradient_norm, input.learn_rate};
   if (on_update_) on_update_(report_);
+  watch(result);
   return true;
 }
 
@@ -108,8 +109,28 @@ void Trainer::skip(const UpdateResult& result) {
     log::warn(cat("update ", state_.updates + 1, " skipped: ", what, "; ", state_.skipped, " skipped so far"));
     return;
   }
-  throw Error(cat("training diverged at update ", state_.updates + 1, ": ", what, " ", kMaxSkips,
-                  " times in a row; lower --learn-rate, raise --lr-warmup or set --clip-norm, and resume from '",
+  diverge(cat(what, " ", kMaxSkips, " times in a row"));
+}
+
+void Trainer::watch(const UpdateResult& result) {
+  if (config_.max_rollbacks == 0) return;
+  state_.watch.add(result.cost, result.weight);
+  if (state_.updates % config_.disp_freq != 0) return;
+  const double value = state_.watch.cost / state_.watch.weight;
+  state_.watch.end_window(state_.updates);
+  if (!state_.watch.has_diverged()) return;
+  diverge(cat("the mean cost was ", fixed(value, 4), " in the last of ", state_.watch.high, " windows of ",
+              config_.disp_freq, " updates that were too high; before them it was ", fixed(state_.watch.mean, 4)));
+}
+
+void Trainer::diverge(const std::string& what) {
+  if (state_.roll_backs < config_.max_rollbacks) {
+    back_ = RollBack{what, state_};
+    return;
+  }
+  throw Error(cat("training diverged at update ", state_.updates + 1,
+                  state_.roll_backs > 0 ? cat(" after ", state_.roll_backs, " roll-backs") : "", ": ", what,
+                  "; lower --learn-rate, raise --lr-warmup or set --clip-norm, and resume from '",
                   (folder_->path() / nn::kLastLink).string(), "'"));
 }
 
@@ -218,7 +239,9 @@ void Trainer::save() {
   nn::save_checkpoint(path, checkpoint);
   nn::link_checkpoint(folder_->path(), nn::kLastLink, path);
   link_best();
-  nn::prune_checkpoints(folder_->path(), {.keep = config_.keep_last, .every = config_.save_freq});
+  nn::Pruning pruning{.keep = config_.keep_last, .every = config_.save_freq};
+  if (config_.max_rollbacks > 0) pruning.sound = state_.watch.sound;
+  nn::prune_checkpoints(folder_->path(), pruning);
   saved_ = state_.updates;
   run_report_->save(state_.updates, path);
 }
@@ -241,7 +264,9 @@ void Trainer::work_after_update() {
   bool keep = state_.updates % config_.save_freq == 0;
   if (validation_due()) {
     validate_or_save();
-    keep = keep || state_.best[config_.valid_metrics[0]].stalled == 0;
+    const bool is_best = state_.best[config_.valid_metrics[0]].stalled == 0;
+    if (is_best && config_.max_rollbacks > 0) state_.watch.found_best(state_.updates);
+    keep = keep || is_best;
   }
   if (keep) save();
 }
@@ -284,29 +309,41 @@ void Trainer::leave_on_signal() {
   if (interrupting_signal() == SIGINT) throw_if_interrupted("training");
 }
 
-void Trainer::run() {
+std::optional<RollBack> Trainer::run() {
   try {
     if (validation_due()) work_after_update();  // a signal or an error ended the run before it was done
     log::Progress bar("training", progress().limit > 0 ? 1 - first_share_ : 0);
     std::string reason;
     while ((reason = reason_to_stop()).empty()) {
       throw_if_interrupted("training");
-      if (!update()) continue;
+      const bool made = update();
+      if (back_) break;
+      if (!made) continue;
       if (state_.updates % config_.disp_freq == 0) display();
       show_progress(bar);
       work_after_update();
     }
     bar.finish();
-    finish(reason);
+    if (back_) {
+      go_back_in_folder(folder_->path(), sound_checkpoint(folder_->path(), state_.watch));
+    } else {
+      finish(reason);
+    }
   } catch (const Interrupted&) {
     leave_on_signal();
   }
+  return back_;
 }
 
 void run_training(const Run& run) {
   try {
     log_options(run.options);
-    Trainer(run).run();
+    Run rest = run;
+    std::optional<RollBack> back = Trainer(run).run();
+    while (back) {
+      rest.config.overwrite = rest.config.no_reload = false;
+      back = Trainer(rest, back).run();
+    }
   } catch (const Interrupted&) {
     // Before the first update there is nothing to save; Ctrl-C ends with the shell's code in any case.
     if (interrupting_signal() == SIGINT) throw;

@@ -9,6 +9,7 @@
 
 #include "fovea/base/log.h"
 #include "fovea/train/report.h"
+#include "fovea/train/roll_back.h"
 #include "fovea/train/run_folder.h"
 #include "fovea/train/state.h"
 #include "fovea/train/task.h"
@@ -23,8 +24,10 @@ inline constexpr const char* kCarried = "carried/";
 // One run: the loop over updates, and what happens between them.
 class Trainer {
  public:
-  explicit Trainer(const Run& run);
-  void run();
+  // After a roll-back, `back` is what the run() of the Trainer before it returned.
+  explicit Trainer(const Run& run, const std::optional<RollBack>& back = std::nullopt);
+  // Returns a roll-back if the run diverged; its folder is then ready for another Trainer.
+  std::optional<RollBack> run();
 
  private:
   // Beginning.
@@ -36,6 +39,7 @@ class Trainer {
   void resume_validation();       // forgets the best values of other data
   std::string load_pretrained();  // says which checkpoint it was
   void start_epoch();             // loads the order of state_.epoch
+  void go_on_after(const RollBack& back);
 
   // Makes one update; returns false if it was skipped.
   bool update();
@@ -44,6 +48,9 @@ class Trainer {
   // The learning rate of `update` at the run's place in the data, by these options.
   double learn_rate_of(const TrainConfig& config, int64_t update) const;
   void skip(const UpdateResult& result);
+  void watch(const UpdateResult& result);
+  // Sets back_, or throws an Error if there are to be no more roll-backs.
+  void diverge(const std::string& what);
   void display();
 
   // The progress of the run by the limit that it is nearest to, and that limit: updates, epochs or seconds. Without a
@@ -91,6 +98,7 @@ class Trainer {
   std::vector<int64_t> items_;  // of each batch of the epoch
   int64_t items_done_ = 0;      // of this epoch so far
   Window window_;
+  std::optional<RollBack> back_;  // the run has diverged and goes back
   UpdateReport report_;
 };
 

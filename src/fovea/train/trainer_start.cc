@@ -42,7 +42,7 @@ std::vector<std::string> measures_for(const Task& task, const std::vector<std::s
 
 }  // namespace
 
-Trainer::Trainer(const Run& run)
+Trainer::Trainer(const Run& run, const std::optional<RollBack>& back)
     : config_(checked(run.config)),
       on_update_(run.on_update),
       device_(nn::parse_device(config_.devices)),
@@ -63,6 +63,7 @@ Trainer::Trainer(const Run& run)
     if (pretrained) log::info(cat("[run] starting from the weights of ", origin));
     start_epoch();
   }
+  if (back) go_on_after(*back);
   if (!run.options.text.empty()) write_file(folder_->path() / kRunConfigFile, run.options.text);
   run_report_.emplace(folder_->path(), config_, run.options, state_);
   first_updates_ = state_.updates;
@@ -168,7 +169,17 @@ std::string Trainer::load_pretrained() {
     throw Error(cat(error.what(), options_to_make_equal(checkpoint.identity, task_->parts().identity)));
   }
   log_differing_options(checkpoint.identity, task_->parts().identity, config_.pretrained_model);
-  return nn::description_of(config_.pretrained_model, checkpoint);
+  return nn::description_of(config_.pretrained_model, checkpoint.folder);
+}
+
+void Trainer::go_on_after(const RollBack& back) {
+  state_ = state_after(back, state_);
+  start_epoch();
+  saved_ = -1;
+  log::info(cat("[run] rolled back to update ", thousands(state_.updates), " from ", thousands(back.state.updates),
+                ": ", back.reason, "; continuing after batch ", thousands(state_.batch), " of epoch ", state_.epoch,
+                " with ", shortest(rate_factor(state_.roll_backs)), " of the learning rate; roll-back ",
+                state_.roll_backs, " of ", config_.max_rollbacks));
 }
 
 void Trainer::start_epoch() {

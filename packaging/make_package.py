@@ -13,6 +13,8 @@ import subprocess
 import sys
 import tempfile
 
+from shell_files import write_shell_files
+
 SOURCE = pathlib.Path(__file__).resolve().parent.parent
 # The user's: glibc, which a process cannot have twice, and the compiler's libraries, which may need a newer glibc than
 # the rest and which every system with its packages' manager has.
@@ -167,9 +169,13 @@ def make_debian(tree, output, version, level):
         root = pathlib.Path(folder) / "root"
         home = root / "usr" / "lib" / "fovea"
         shutil.copytree(tree, home, symlinks=True)
-        documents = root / "usr" / "share" / "doc"
-        documents.mkdir(parents=True)
-        shutil.move(home / "share" / "doc" / "fovea", documents / "fovea")
+        share = root / "usr" / "share"
+        share.mkdir(parents=True)
+        for folder_name in ("doc", "man", "bash-completion", "zsh", "fish"):
+            shutil.move(home / "share" / folder_name, share / folder_name)
+        (share / "zsh" / "site-functions").rename(share / "zsh" / "vendor-completions")
+        checked("gzip", "-9n", share / "man" / "man1" / "fovea.1")
+        documents = share / "doc"
         notices = (documents / "fovea" / "THIRD-PARTY.md").read_text()
         (documents / "fovea" / "copyright").write_text("The licence of Fovea is not named yet.\n\n" + notices)
         (root / "usr" / "bin").mkdir()
@@ -198,6 +204,7 @@ def main():
         add_notices(tree, origins, torch)
         add_documents(tree)
         set_search_paths(tree)
+        write_shell_files(tree / "bin" / "fovea", tree / "share", version)
         print(make_tarball(tree, output, 0 if is_fast else 4), flush=True)
         print(make_debian(tree, output, version, 1 if is_fast else 10))
 

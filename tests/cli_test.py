@@ -108,6 +108,9 @@ class BadInput(Refusals):
         self.refused("translate", "--model", os.fsdecode(b"run-\xff"), "--dump-config",
                      says=["--dump-config: the value of --model", "is not UTF-8"])
         self.assertRegex(checked("--version").stdout, r"^fovea \d+\.\d+\.\d+ \(libtorch .*CUDA")
+        self.assertEqual(checked("version").stdout, checked("--version").stdout)
+        self.assertEqual(checked("help", "spec").stdout, checked("spec", "--help").stdout)
+        self.refused("help", "specs", says="unknown command 'specs'; did you mean 'spec'?", code=2)
 
     def test_configuration_file(self):
         config = PLACE.folder / "bad.yml"

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""bin/fovea is a small program that sets up the environment of libtorch and then loads it: what that must not change."""
+"""bin/fovea sets up the environment of libtorch before it loads libtorch: what that must not change."""
 import os
 import pathlib
 import shutil

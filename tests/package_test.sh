@@ -29,6 +29,17 @@ for library in "$tree"/lib/*.so*; do
 done
 if strings "$tree"/lib/libfovea_*.so "$tree/bin/fovea" | grep -F "$build"; then echo "names its build folder" >&2; exit 1; fi
 
+# Completions know the commands and options, and man can read the page.
+bash -c '
+  . "$1/share/bash-completion/completions/fovea"
+  COMP_WORDS=(fovea tra) COMP_CWORD=1; _fovea; [ "${COMPREPLY[*]}" = "train translate" ] || { echo "${COMPREPLY[*]}"; exit 1; }
+  COMP_WORDS=(fovea translate --beam-s) COMP_CWORD=2; _fovea; [ "${COMPREPLY[*]}" = --beam-size ] || { echo "${COMPREPLY[*]}"; exit 1; }
+' bash "$tree" >&2
+zcat "$work/root/usr/share/man/man1/fovea.1.gz" | grep -qF 'fB\-\-beam\-size' || { echo "no option in the manual page" >&2; exit 1; }
+if command -v man >/dev/null; then
+  man --warnings=mac,syntax,number,char -E UTF-8 -l -Tutf8 -Z "$tree/share/man/man1/fovea.1" 2>&1 >/dev/null | { if grep .; then exit 1; fi; }
+fi
+
 for program in "$tree/bin/fovea" "$work/root/usr/bin/fovea"; do
   (cd / && env -i "$program" --version && env -i "$program" spec 'topk(2)' --length 4)
 done

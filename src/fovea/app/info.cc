@@ -102,16 +102,22 @@ void add_data(const fs::path& run, int64_t updates, Facts& facts) {
   }
 }
 
-// Seconds of training until a measure had its best value; nothing where the run's record does not say.
-void add_best_times(const fs::path& run, const std::map<std::string, std::string>& best_updates, Facts& facts) {
+// A value, the updates after which it was found, and the seconds of training until then if they are known.
+void add_best(const std::string& measure, const Facts& value, const Facts& updates, Facts& facts) {
+  facts[cat("best ", measure)] = value;
+  facts[cat("best ", measure, " updates")] = updates;
+}
+
+// The best values by the run's record, which has those of a validation at the end of the run too.
+void add_recorded_best(const fs::path& run, Facts& facts) {
+  const fs::path record = run / kRunRecordFile;
   std::error_code unknown;
-  if (!fs::is_regular_file(run / kRunRecordFile, unknown)) return;
-  for (const analysis::RunCurve& curve :
-       analysis::parse_run_curves(read_file(run / kRunRecordFile), (run / kRunRecordFile).string())) {
-    const auto found = best_updates.find(curve.name);
-    if (found == best_updates.end()) continue;
+  if (!fs::is_regular_file(record, unknown)) return;
+  for (const analysis::RunCurve& curve : analysis::parse_run_curves(read_file(record), record.string())) {
     for (const analysis::CurvePoint& point : curve.points) {
-      if (std::to_string(point.updates) == found->second) facts[cat("best ", curve.name, " seconds")] = point.seconds;
+      if (curve.best != point.updates) continue;
+      add_best(curve.name, point.value, point.updates, facts);
+      facts[cat("best ", curve.name, " seconds")] = point.seconds;
     }
   }
 }
@@ -122,7 +128,6 @@ void add_training(const fs::path& checkpoint, Facts& facts) {
   const fs::path path = checkpoint / nn::kProgressFile;
   if (!fs::is_regular_file(path, unknown)) return;
   const std::map<std::string, std::string> progress = nn::parse_map(read_file(path), path.string());
-  std::map<std::string, std::string> best_updates;
   const auto add = [&](const std::string& name, const std::string& entry) {
     const auto found = progress.find(entry);
     if (found != progress.end()) facts[name] = scalar_fact(found->second);
@@ -132,14 +137,12 @@ void add_training(const fs::path& checkpoint, Facts& facts) {
   for (const auto& [name, value] : progress) {
     if (!name.starts_with(nn::kBestEntry)) continue;
     const std::string measure = name.substr(nn::kBestEntry.size());
-    facts[cat("best ", measure)] = scalar_fact(value);
-    add(cat("best ", measure, " updates"), cat(nn::kBestUpdatesEntry, measure));
     const auto updates = progress.find(cat(nn::kBestUpdatesEntry, measure));
-    if (updates != progress.end()) best_updates[measure] = updates->second;
+    add_best(measure, scalar_fact(value), updates == progress.end() ? Facts() : scalar_fact(updates->second), facts);
   }
   const fs::path run = run_of(checkpoint);
   if (run.empty()) return;
-  add_best_times(run, best_updates, facts);
+  add_recorded_best(run, facts);
   const auto updates = facts.find("updates");
   add_data(run, updates != facts.end() && updates->is_number_integer() ? updates->get<int64_t>() : 0, facts);
 }

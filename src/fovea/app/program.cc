@@ -21,7 +21,7 @@ constexpr int kUserError = 1, kUsageError = 2;
 
 void print_help() {
   std::cout << "fovea " << kVersion << ": trains, runs and explains sparse-attention Transformers\n\n"
-            << "Usage: fovea COMMAND [OPTIONS]; fovea COMMAND --help; fovea --version\n\n";
+            << "Usage: fovea COMMAND [OPTIONS]; fovea help COMMAND; fovea --version\n\n";
   for (const Command& command : commands())
     std::cout << "  " << command.name << std::string(12 - command.name.size(), ' ') << command.summary << "\n";
   std::cout << std::flush;
@@ -56,11 +56,12 @@ int run(const std::vector<std::string>& arguments, const std::function<void()>& 
     return kUsageError;
   }
   const std::string& name = arguments[0];
+  if (name == "help" && arguments.size() > 1) return run({arguments[1], "--help"}, before);
   if (name == "--help" || name == "-h" || name == "help") {
     print_help();
     return 0;
   }
-  if (name == "--version") {
+  if (name == "--version" || name == "version") {
     const std::string build = build_info();
     std::cout << "fovea " << kVersion << " " << build << std::endl;
     return 0;

@@ -11,7 +11,7 @@
 #include "fovea/base/test_message.h"
 #include "fovea/nn/test_models.h"
 
-namespace fovea::nn::decoder_only_test {
+namespace fovea::nn::model_decoder_test {
 namespace {
 
 using namespace testing;
@@ -229,4 +229,4 @@ TEST(DecoderOnly, LearnedPositionsRefuseLongerTextAndKeepTheRows) {
 }
 
 }  // namespace
-}  // namespace fovea::nn::decoder_only_test
+}  // namespace fovea::nn::model_decoder_test

@@ -4,7 +4,7 @@
 #include "fovea/nn/attention_observer.h"
 #include "fovea/nn/test_gradients.h"
 
-namespace fovea::nn::decoder_only_train_test {
+namespace fovea::nn::model_decoder_train_test {
 namespace {
 
 using namespace testing;
@@ -141,4 +141,4 @@ TEST(Recomputation, RefusesSecondDerivatives) {
 }
 
 }  // namespace
-}  // namespace fovea::nn::decoder_only_train_test
+}  // namespace fovea::nn::model_decoder_train_test

@@ -9,7 +9,7 @@
 #include "fovea/base/test_message.h"
 #include "fovea/nn/checkpoint_module.h"
 
-namespace fovea::nn::encoder_only_test {
+namespace fovea::nn::model_encoder_test {
 namespace {
 
 EncoderConfig small_config() {
@@ -134,4 +134,4 @@ TEST(EncoderOnly, MechanismsAreReplaced) {
 }
 
 }  // namespace
-}  // namespace fovea::nn::encoder_only_test
+}  // namespace fovea::nn::model_encoder_test

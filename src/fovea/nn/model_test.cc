@@ -10,7 +10,7 @@
 #include "fovea/base/rng.h"
 #include "fovea/nn/test_models.h"
 
-namespace fovea::nn::transformer_test {
+namespace fovea::nn::model_test {
 namespace {
 
 using namespace testing;
@@ -55,7 +55,7 @@ ModelConfig with(const Specs& specs, const std::string& norm) {
   return config;
 }
 
-TEST(Transformer, StepByStepIsTheFullPass) {
+TEST(EncoderDecoder, StepByStepIsTheFullPass) {
   // Rows of equal lengths, three of the first sentence, one of the second, two of the third.
   const std::vector<int64_t> sentences = {0, 0, 0, 1, 2, 2};
   constexpr int64_t kLength = 7;
@@ -90,7 +90,7 @@ TEST(Transformer, StepByStepIsTheFullPass) {
 }
 
 // Histories chosen by hand: rows multiply, cross over within a sentence, and leave.
-TEST(Transformer, ReorderedRowsContinueTheirParents) {
+TEST(EncoderDecoder, ReorderedRowsContinueTheirParents) {
   Model model = make(with({"topk(3)", "full"}, "pre"));
   const Packed source = random_batch({4, 6}, 17, 5);
   const at::Tensor memory = model->encode({source.tokens, source.offsets}, {}).detach();
@@ -128,5 +128,25 @@ TEST(Transformer, ReorderedRowsContinueTheirParents) {
   }
 }
 
+TEST(EncoderDecoder, ADecoderReadsWhatItsEncoderMadeAndNoOther) {
+  const Packed text = random_batch({3}, 17, 1);
+  Model both = make(tiny()), decoder = make(tiny_decoder());
+  EXPECT_THROW(both->decode({text.tokens, text.offsets}, {}), c10::Error);
+  const at::Tensor encoded = both->encode({text.tokens, text.offsets}, {});
+  EXPECT_THROW(decoder->decode({text.tokens, text.offsets, encoded, text.offsets}, {}), c10::Error);
+}
+
+// A configuration of both sides has two vocabularies, unless the encoder reads vectors.
+TEST(EncoderDecoder, TakesTheSizesOfItsVocabulariesAlone) {
+  EncoderDecoderConfig config = tiny();
+  config.dim_vocabs = {17};
+  EXPECT_THROW(Model(config, 1), c10::Error);
+  EXPECT_NO_THROW(Model(config, 1, MediaInput{.vectors = {.width = 4}}));
+  config.dim_vocabs = {17, 19};
+  EXPECT_THROW(Model(config, 1, MediaInput{.vectors = {.width = 4}}), c10::Error);
+  config.tied_embeddings_all = true;
+  EXPECT_THROW(Model(config, 1), c10::Error) << "one table for two sizes";
+}
+
 }  // namespace
-}  // namespace fovea::nn::transformer_test
+}  // namespace fovea::nn::model_test

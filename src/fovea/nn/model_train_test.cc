@@ -12,7 +12,7 @@
 #include "fovea/base/error.h"
 #include "fovea/nn/positions.h"
 
-namespace fovea::nn::transformer_train_test {
+namespace fovea::nn::model_train_test {
 namespace {
 
 using namespace testing;
@@ -77,7 +77,7 @@ TEST(TransformerGradients, OfPositionsThatActOnScores) {
   }
 }
 
-TEST(Transformer, ABatchIsItsSentencesAlone) {
+TEST(EncoderDecoder, ABatchIsItsSentencesAlone) {
   Model model = make(tiny("topk(2)"));
   const std::vector<int64_t> source_lengths = {3, 1, 6}, target_lengths = {2, 5, 4};
   const Packed source = random_batch(source_lengths, 17, 3), target = random_batch(target_lengths, 19, 4);
@@ -94,7 +94,7 @@ TEST(Transformer, ABatchIsItsSentencesAlone) {
   }
 }
 
-TEST(Transformer, SeedsFixWeightsAndMasks) {
+TEST(EncoderDecoder, SeedsFixWeightsAndMasks) {
   ModelConfig config = tiny();
   config.transformer_dropout = config.transformer_dropout_attention = config.transformer_dropout_ffn = 0.3;
   Model one(config, 5), same(config, 5), other(config, 6);
@@ -114,7 +114,7 @@ TEST(Transformer, SeedsFixWeightsAndMasks) {
 }
 
 // Standard deviations and ranges of the distributions that the papers' models start from.
-TEST(Transformer, InitialWeightsHaveTheirDistributions) {
+TEST(EncoderDecoder, InitialWeightsHaveTheirDistributions) {
   ModelConfig config = tiny("relu+gated-rmsnorm");
   config.dim_emb = 64;
   config.transformer_heads = 4;
@@ -144,7 +144,7 @@ TEST(Transformer, InitialWeightsHaveTheirDistributions) {
   EXPECT_NEAR(embeddings.mean().item<double>(), 0, 4 / 8.0 / std::sqrt(64000.0));
 }
 
-TEST(Transformer, NoTwoParametersShareTheirNumbers) {
+TEST(EncoderDecoder, NoTwoParametersShareTheirNumbers) {
   ModelConfig config = tiny("relu+gated-rmsnorm");
   config.dim_vocabs = {17, 17};
   config.transformer_positions = "learned";
@@ -163,7 +163,7 @@ TEST(Transformer, NoTwoParametersShareTheirNumbers) {
   }
 }
 
-TEST(Transformer, PositionsAreThoseOfFairseq) {
+TEST(EncoderDecoder, PositionsAreThoseOfFairseq) {
   // sin and cos of position / 10000^(i / (M / 2 - 1)), positions from 1; M = 6: 1, 1/100, 1/10000.
   const at::Tensor table = sinusoidal_table(3, 6);
   const double expected[6] = {std::sin(3.0), std::sin(0.03), std::sin(0.0003),
@@ -173,7 +173,7 @@ TEST(Transformer, PositionsAreThoseOfFairseq) {
   EXPECT_EQ(sinusoidal_table(2, 5)[1][4].item<double>(), 0);
 }
 
-TEST(Transformer, LearnedPositionsRefuseLongerInput) {
+TEST(EncoderDecoder, LearnedPositionsRefuseLongerInput) {
   ModelConfig config = tiny();
   config.transformer_positions = "learned";
   config.max_positions = 4;
@@ -188,7 +188,7 @@ TEST(Transformer, LearnedPositionsRefuseLongerInput) {
   }
 }
 
-TEST(Transformer, SparsifyTrainSelectsInTrainingOnly) {
+TEST(EncoderDecoder, SparsifyTrainSelectsInTrainingOnly) {
   ModelConfig sparse = tiny("topk(1)"), dense = tiny("full");
   sparse.sparsify = "train";
   Model model = make(sparse), reference = make(dense);
@@ -204,7 +204,7 @@ TEST(Transformer, SparsifyTrainSelectsInTrainingOnly) {
   EXPECT_EQ(loss(both, false), loss(model, true));
 }
 
-TEST(Transformer, OverridesAreThoseOfAModelTrainedSo) {
+TEST(EncoderDecoder, OverridesAreThoseOfAModelTrainedSo) {
   Model dense = make(tiny("full")), sparse = make(tiny("topk(2)"));
   const Packed source = random_batch({7, 4}, 17, 1), target = random_batch({6, 5}, 19, 2);
   EXPECT_FALSE(full_pass(dense, source, target).equal(full_pass(sparse, source, target)));
@@ -233,7 +233,7 @@ TEST(Transformer, OverridesAreThoseOfAModelTrainedSo) {
 }
 
 // Files of weights have these names, and updates this order.
-TEST(Transformer, NamesOfParametersAreStable) {
+TEST(EncoderDecoder, NamesOfParametersAreStable) {
   ModelConfig config = tiny("relu+rmsnorm");
   config.enc_depth = config.dec_depth = 1;
   config.transformer_norm = "pre";
@@ -260,7 +260,7 @@ TEST(Transformer, NamesOfParametersAreStable) {
                        affine("output"));
 }
 
-TEST(Transformer, TiedEmbeddingsAreOneParameter) {
+TEST(EncoderDecoder, TiedEmbeddingsAreOneParameter) {
   ModelConfig config = tiny();
   config.dim_vocabs = {17, 17};
   const auto names = [&] {
@@ -282,7 +282,7 @@ TEST(Transformer, TiedEmbeddingsAreOneParameter) {
   EXPECT_EQ(names(), Names({"embeddings.weight", "output.bias"}));
 }
 
-TEST(Transformer, RunsInBfloat16) {
+TEST(EncoderDecoder, RunsInBfloat16) {
   ModelConfig config = tiny("topk(2)+relu+gated-rmsnorm");
   config.dim_emb = 24;
   Model exact = make(config, at::kFloat), rounded = make(config, at::kFloat);
@@ -299,4 +299,4 @@ TEST(Transformer, RunsInBfloat16) {
 }
 
 }  // namespace
-}  // namespace fovea::nn::transformer_train_test
+}  // namespace fovea::nn::model_train_test

@@ -6,7 +6,7 @@
 #include "fovea/base/error.h"
 #include "fovea/base/log.h"
 #include "fovea/base/strings.h"
-#include "fovea/nn/checkpoint.h"
+#include "fovea/nn/checkpoint_module.h"
 #include "fovea/spec/config_problems.h"
 #include "fovea/tasks/bert/hugging_face.h"
 #include "fovea/tasks/bert/text_encoder.h"
@@ -27,11 +27,8 @@ void convert_from_bert(const std::string& input, const std::string& output) {
   restore_folder(output);
   if (std::filesystem::exists(output) && !nn::is_checkpoint(output, "--output"))
     throw Error(cat("--output: '", output, "' exists already and is not a checkpoint; name a new folder"));
-  BertModel model = read_bert(input);
-  nn::Checkpoint checkpoint;
-  checkpoint.identity = nn::identity_of(kTask, model.config, model.vocab.files());
-  checkpoint.model = std::move(model.weights);
-  nn::save_checkpoint(output, checkpoint);
+  const BertModel model = read_bert(input);
+  nn::save_checkpoint(output, checkpoint_of(model));
   if (!model.unused.empty())
     log::info(cat("left out: tensors that do not belong to the encoder: ", join(model.unused, ", ")));
   log::info(cat("converted '", input, "': ", model.config.enc_depth, " layers, width ", model.config.dim_emb, ", ",
@@ -46,7 +43,12 @@ void convert(const ConvertOptions& options) {
   if (!options.from.empty()) return convert_from_bert(input, options.output);
   TrainedModelOptions trained;
   trained.model = input;
-  write_bert(encoder_of_checkpoint({trained, {kTask, tagging::kTask}, "the model"}), options.output);
+  LoadedEncoder encoder = load_encoder_only({trained, {kTask, tagging::kTask}, "the model"});
+  write_bert({.config = encoder.config,
+              .vocab = std::move(encoder.vocab),
+              .weights = nn::parameters_of(*encoder.model),
+              .unused = {}},
+             options.output);
 }
 
 }  // namespace fovea::bert

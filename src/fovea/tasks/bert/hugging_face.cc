@@ -241,6 +241,13 @@ BertModel read_bert(const std::filesystem::path& folder) {
   return model;
 }
 
+nn::Checkpoint checkpoint_of(const BertModel& model) {
+  nn::Checkpoint checkpoint;
+  checkpoint.identity = nn::identity_of(kTask, model.config, model.vocab.files());
+  checkpoint.model = model.weights;
+  return checkpoint;
+}
+
 void write_bert(const BertModel& model, const std::filesystem::path& folder) {
   require_expressible(model.config, model.vocab);
   if (std::filesystem::exists(folder))

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "fovea/models/tagging/config.h"
+#include "fovea/nn/checkpoint.h"
 #include "fovea/nn/safetensors.h"
 #include "fovea/spec/model_config.h"
 #include "fovea/text/encoder_vocab.h"
@@ -31,6 +32,9 @@ BertModel read_bert(const std::filesystem::path& folder);
 
 // The text of config.json, without the others.
 EncoderConfig parse_bert_config(const std::string& json, const std::string& origin);
+
+// The model as `fovea convert` writes it.
+nn::Checkpoint checkpoint_of(const BertModel& model);
 
 // Writes a new folder. Throws an Error if the folder exists, or if BERT cannot express the model.
 void write_bert(const BertModel& model, const std::filesystem::path& folder);

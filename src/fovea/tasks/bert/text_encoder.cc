@@ -9,23 +9,17 @@
 #include "fovea/base/error.h"
 #include "fovea/base/strings.h"
 #include "fovea/models/scorer.h"
-#include "fovea/models/tagging/config.h"
+#include "fovea/models/tagging/loaded_tagger.h"
 #include "fovea/models/translation/loaded_model.h"
-#include "fovea/nn/checkpoint_module.h"
-#include "fovea/nn/device.h"
 #include "fovea/nn/model.h"
 
 namespace fovea::bert {
 namespace {
 
-TextEncoder encoder_only(BertModel bert, const at::Device& device, const std::string& origin) {
-  nn::Model model(bert.config, std::nullopt);
-  nn::load_parameters(*model, bert.weights, origin);
-  nn::move_module(*model, device, at::kFloat);
-  model->eval();
-  const int64_t most = has_learned_positions(bert.config) ? bert.config.max_positions : 0;
-  const auto vocab = std::make_shared<const text::EncoderVocab>(std::move(bert.vocab));
-  return {.model = model,
+TextEncoder encoder_only(LoadedEncoder loaded) {
+  const int64_t most = has_learned_positions(loaded.config) ? loaded.config.max_positions : 0;
+  const auto vocab = std::make_shared<const text::EncoderVocab>(std::move(loaded.vocab));
+  return {.model = loaded.model,
           .encode = [vocab, most](std::string_view line) { return vocab->sequence(vocab->encode(line), most); },
           .piece = [vocab](int64_t token) { return vocab->piece(token); },
           .is_special = [vocab](int64_t token) { return vocab->is_special(token); }};
@@ -47,20 +41,23 @@ TextEncoder translation_encoder(translation::LoadedModel loaded) {
           .is_special = [vocab](int64_t token) { return token == vocab->eos(); }};
 }
 
+models::TrainedModel open_encoder(const TrainedModelOptions& options, const std::string& option) {
+  if (!is_hugging_face_folder(options.model)) return {options, {kTask, tagging::kTask, translation::kTask}, option};
+  nn::Checkpoint checkpoint = checkpoint_of(read_bert(options.model));
+  checkpoint.folder = options.model;
+  return {std::move(checkpoint), options};
+}
+
 TextEncoder load_any(const TrainedModelOptions& options, const std::string& option) {
-  if (is_hugging_face_folder(options.model)) {
-    nn::set_cpu_threads(options.cpu_threads);
-    return encoder_only(read_bert(options.model), nn::parse_device(options.devices), options.model);
-  }
-  const models::TrainedModel trained(options, {kTask, tagging::kTask, translation::kTask}, option);
+  const models::TrainedModel trained = open_encoder(options, option);
   if (trained.task() == translation::kTask) return translation_encoder(translation::load_model(trained));
-  BertModel encoder = encoder_of_checkpoint(trained);
+  LoadedEncoder encoder = load_encoder_only(trained);
   if (uses_clauses(encoder.config))
     throw Error(
         cat(option, ": the encoder of '", trained.folder(),
             "' attends within clauses of tagged words, which a line of text does not have; expected an encoder ",
             "with other mechanisms"));
-  return encoder_only(std::move(encoder), trained.device(), trained.path(nn::kModelFile));
+  return encoder_only(std::move(encoder));
 }
 
 // The model reads nothing of an empty line, whatever marks it consists of.
@@ -77,26 +74,15 @@ std::vector<at::Tensor> TextEncoder::layers(std::span<const models::Sentence* co
   return shared->first_layers({in.tokens, in.offsets}, count);
 }
 
-BertModel encoder_of_checkpoint(const models::TrainedModel& trained) {
-  BertModel model{.config = {},
-                  .vocab = text::EncoderVocab::from_files(trained.identity().files, trained.folder()),
-                  .weights = {},
-                  .unused = {}};
-  const nn::NamedTensors& weights = trained.checkpoint().model;
-  if (trained.task() == kTask) {
-    model.config = trained.config<EncoderConfig>();
-    model.weights = weights;
-  } else {
-    model.config = trained.config<tagging::TaggingConfig>();
-    const std::string prefix = "encoder.";
-    for (const auto& [name, tensor] : weights) {
-      if (name.starts_with(prefix)) model.weights[name.substr(prefix.size())] = tensor;
-    }
+LoadedEncoder load_encoder_only(const models::TrainedModel& trained) {
+  if (trained.task() == tagging::kTask) {
+    tagging::LoadedTagger tagger = tagging::load_tagger(trained);
+    return {tagger.model->encoder, tagger.config, std::move(tagger.vocab)};
   }
-  trained.require_vocabulary(model.config.dim_vocabs, model.vocab.size(), "the size of the vocabulary");
-  nn::tensor_of(model.weights, "embeddings.weight", {model.vocab.size(), model.config.dim_emb},
-                trained.path(nn::kModelFile));
-  return model;
+  const auto config = trained.config<EncoderConfig>();
+  auto vocab = text::EncoderVocab::from_files(trained.identity().files, trained.folder());
+  trained.require_vocabulary(config.dim_vocabs, vocab.size(), "the size of the vocabulary");
+  return {trained.with_weights(nn::Model(config, std::nullopt)), config, std::move(vocab)};
 }
 
 TextEncoder load_encoder(const std::string& path, const MachineOptions& machine, const std::string& option) {

@@ -35,7 +35,12 @@ struct TextEncoder {
 // a model of a task without an encoder.
 TextEncoder load_encoder(const std::string& path, const MachineOptions& machine, const std::string& option);
 
-// A converted BERT, or the encoder of a tagger: `trained` is a model of one of these two tasks.
-BertModel encoder_of_checkpoint(const models::TrainedModel& trained);
+// The encoder of a converted BERT, or of a tagger: `trained` is a model of one of these two tasks.
+struct LoadedEncoder {
+  nn::Model model;
+  EncoderConfig config;
+  text::EncoderVocab vocab;
+};
+LoadedEncoder load_encoder_only(const models::TrainedModel& trained);
 
 }  // namespace fovea::bert

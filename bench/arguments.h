@@ -20,7 +20,7 @@ inline int64_t whole_number(std::string_view text, std::string_view what, int64_
   return value;
 }
 
-// What main() returns of the work: 0, or 1 or 2 as `fovea` does, with one line on standard error.
+// Runs the work and returns main()'s result: 0, or 1 or 2 as `fovea` does, with one line on standard error.
 template <class Work>
 int exit_status(const char* tool, const Work& work) {
   try {

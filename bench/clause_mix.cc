@@ -1,5 +1,5 @@
-// What mix(full,clause(1),clause(2)) costs beside full attention, in turns: self-attention of packed sentences, 8 heads
-// of 64, float32. Usage: clause_mix [tokens in all] [repetitions]
+// Measures the cost of mix(full,clause(1),clause(2)) beside full attention, in turns: self-attention of packed
+// sentences, 8 heads of 64, float32. Usage: clause_mix [tokens in all] [repetitions]
 #include <ATen/Functions.h>
 #include <torch/csrc/autograd/autograd.h>
 

@@ -62,7 +62,7 @@ def ours(mechanism, term):
 
 
 def eager(mechanism, term):
-    """The same with the term of all pairs, dense."""
+    """The mechanism with the term of all pairs, dense."""
     def keeps(scores):
         n = scores.size(-1)
         if mechanism == "topk(32)":

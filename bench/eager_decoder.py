@@ -110,7 +110,7 @@ class Layer(nn.Module):
 
 
 class Config:
-    """Of command-line options, or of a checkpoint's config.yml."""
+    """A model's configuration, from command-line options or from a checkpoint's config.yml."""
 
     def __init__(self, width=256, depth=4, heads=4, inner=1024, dropout=0.1, positions="sinusoidal", activation="gelu",
                  norm="layer", tied=False, longest=8192):

@@ -6,8 +6,8 @@ import torch
 SPECS = ("topk(32)", "window(256)")
 WINDOW = 256
 PADDED = 0.125  # of one of two rows is padding
-# From so many tokens on, fine-tuning keeps the inputs of layers alone and computes each layer again in its backward pass,
-# on both sides: the activations of 32,768 tokens take 14 GB in float32.
+# From this number of tokens on, fine-tuning keeps the inputs of layers alone and computes each layer again in its
+# backward pass, on both sides: the activations of 32,768 tokens take 14 GB in float32.
 CHECKPOINTED = 16384
 MOST_DENSE = 16384  # tokens, where sdpa makes an n x n mask
 

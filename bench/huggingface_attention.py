@@ -14,7 +14,7 @@ HEADS, KEY_HEADS, HEAD_DIM = 8, 2, 64
 
 
 class Layer(torch.nn.Module):
-    """What attention functions read of the module that calls them."""
+    """The members that attention functions read from the module that calls them."""
     is_causal, num_key_value_groups, layer_idx = True, HEADS // KEY_HEADS, 0
 
 

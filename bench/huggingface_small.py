@@ -35,7 +35,7 @@ RULES = [(re.compile(pattern), value) for pattern, value in (
 )]
 
 
-# By model_type, what the names do not tell.
+# Values by model_type that the names do not tell.
 SPECIAL = {
     "esm": {"vocab_size": VOCABULARY, "pad_token_id": 0, "mask_token_id": 3}, "dots1": {"num_experts_per_tok": 2},
     "deepseek_v2": {"num_experts_per_tok": 2}, "mistral4": {"head_dim": 16}, "longcat_flash": {"qk_head_dim": 16},

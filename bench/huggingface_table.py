@@ -94,7 +94,7 @@ def distance(got, expected):
 
 
 def stable_topk(scores, k, dim=-1, **_):
-    """Of equal scores the earlier one, as fovea.index_topk; torch's own takes any, and indexers have many zeros."""
+    """Takes the earlier of equal scores, like fovea.index_topk; torch's own takes any, and indexers have many zeros."""
     values, indices = torch.sort(scores, dim=dim, descending=True, stable=True)
     return torch.return_types.topk((values.narrow(dim, 0, k), indices.narrow(dim, 0, k)))
 

@@ -37,12 +37,12 @@ def peer(task, *options, threads):
     return json.loads(done.stdout.splitlines()[-1])
 
 
-# What rounding may leave between two float32 programs: of a log-probability, and of all gradients over their norm.
+# The most that rounding may change between two float32 programs: a log-probability, and all gradients over their norm.
 MOST_LOG_P, MOST_GRADIENT = 1e-5, 1e-5
 
 
 def differences(folder, text, threads):
-    """What both sides compute of one batch from the same weights, {name: difference}: logits by the log-probabilities of
+    """Compares both sides on one batch from the same weights, {name: difference}: logits by the log-probabilities of
     the text's first segment, the mean loss, the gradients. An update with a learning rate of nothing leaves the first
     weights, and its Adam holds a tenth of the gradient as the mean of all so far."""
     length, segments, rate = 128, 4, 1e-30
@@ -79,8 +79,8 @@ def require_same_model(folder, text, threads):
 
 
 def least_update_seconds(spec, precision, length, program, roof):
-    """Of an update, by the method of roof_share: products with the weights, of which backward has two, attention, and
-    Adam's bytes."""
+    """The least seconds of an update, by the method of roof_share: products with the weights, of which backward
+    has two, attention, and Adam's bytes."""
     dtype = getattr(torch, precision)
     inputs = [x.to(dtype) for x in made.normal(length, HEADS, WIDTH // HEADS)]
     weights = DEPTH * (4 * WIDTH**2 + 2 * WIDTH * INNER) + eager_decoder.VOCABULARY * WIDTH

@@ -1,4 +1,4 @@
-"""The same mechanisms as others compute them: functions of (q, k, v), each [1, H, N, D]."""
+"""The mechanisms as other programs compute them: functions of (q, k, v), each [1, H, N, D]."""
 import functools
 import sys
 

@@ -1,5 +1,5 @@
-// The pieces of each sentence pair that training takes, source and target with their </s>, a pair a line: what another
-// system needs for batches of the same lengths. Usage: piece_counts VOCAB SOURCE TARGET MAX_LENGTH
+// The pieces of each sentence pair that training takes, source and target with their </s>, one pair per line: what
+// another system needs for batches of the same lengths. Usage: piece_counts VOCAB SOURCE TARGET MAX_LENGTH
 #include <cstdint>
 #include <cstdio>
 

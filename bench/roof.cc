@@ -145,7 +145,7 @@ double (*best_screening())() {
   return best_float32();
 }
 
-// What work(thread) counts on every thread, a second; the best of three.
+// The sum over threads of the counts of work(thread) per second; the best of three.
 double rate(int threads, const std::function<double(size_t)>& work) {
   fovea::ThreadExecutor executor(threads);
   double best = 0;

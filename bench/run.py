@@ -278,7 +278,8 @@ HUGGINGFACE_OPTIONS = {
     "once-above": {"type": finite, "metavar": "SECONDS", "help": "a side that takes longer is run once [20]"}}
 HUGGINGFACE_DEFAULTS = {"rows": HUGGINGFACE_ROWS, "types": HUGGINGFACE_TYPES, "layers": 8, "repetitions": 3, "once_above": 20.0}
 
-# Of --only, in the order of measuring: `peers` begins with malloc's own settings, which tuned ones replace for good.
+# The parts for --only, in the order of measuring: `peers` begins with malloc's own settings, which tuned ones replace
+# for good.
 PARTS = {"peers": peers_part, "sdpa": sdpa_part, "kernels": kernels_part, "flex": flex_part, "spans": spans_part,
          "routing": routing_part, "distances": distances_part, "memory": memory_part, "training": training_part, "decoding": decoding_part, "language": language_part,
          "generation": generation_part, "huggingface": huggingface_part}

@@ -12,15 +12,15 @@
 #include "fovea/spec/testing/random_spec.h"
 
 // Kernels against each other and the oracle: the first bytes are the shape of a problem, the rest its spec, or what one
-// is drawn from, for most bytes are no text of a spec. Every kernel that accepts it, at every instruction set, and
-// those that the list divides its sequences among must agree with the oracle, and so with one another.
+// is drawn from, as most bytes are not a text of a spec. Every kernel that accepts it, at every instruction set, and
+// the kernels among which the list divides its sequences must agree with the oracle, and so with one another.
 namespace {
 
 using namespace fovea::kernels;
 using namespace fovea::kernels::testing_suite;
 
 constexpr size_t kShapeBytes = 6;
-// Of the bytes from 240 on.
+// The head sizes for the bytes from 240 on.
 constexpr int64_t kWideHeads[16] = {63, 64, 65, 96, 100, 127, 128, 129, 136, 160, 192, 193, 200, 249, 255, 256};
 
 bool is_allowed(const fovea::AttentionSpec& spec, fovea::AttentionKind kind) {
@@ -32,7 +32,7 @@ bool is_allowed(const fovea::AttentionSpec& spec, fovea::AttentionKind kind) {
   }
 }
 
-// Where naive float leaves no digits of a gradient: entmax below 1.05, whose power 1 / (alpha - 1) takes them.
+// Whether naive float leaves no digits of a gradient: entmax below 1.05, whose power 1 / (alpha - 1) takes them.
 bool is_near_softmax(const fovea::AttentionSpec& spec) {
   const auto* entmax = std::get_if<fovea::Entmax>(&spec.transform);
   return entmax && !entmax->learned && entmax->alpha < 1.05;

@@ -27,7 +27,8 @@ def run(*command):
 
 def build_library(torch):
     """Builds libfovea_ops.so and returns its path. The variable CMAKE_ARGS adds options of cmake."""
-    # As deep in the clone as ./fovea.sh's builds, so that the compiler cache knows the kernels from there.
+    # The folder is as deep in the clone as ./fovea.sh's builds, so that the compiler cache knows the kernels from
+    # there.
     folder = CLONE / "build" / "python"
     print(f"fovea: building the operators against torch in {torch}; about ten minutes on two cores", file=sys.stderr, flush=True)
     # An earlier build in the folder may have had pip's ninja, which is gone.

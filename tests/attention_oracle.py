@@ -1,4 +1,4 @@
-"""What `fovea analyze` computes for a language model's first layer, from the definitions: in double precision and plain
+"""The figures of `fovea analyze` for a language model's first layer, from the definitions: in double precision and plain
 Python, out of the files of a checkpoint."""
 import json
 import math
@@ -41,7 +41,7 @@ def transform(scores, attention):
 
 
 def first_layer(model, attention, text):
-    """Of each segment: its inputs' bytes, its outputs', and weights [query][head][key] of keys up to the query."""
+    """For each segment: its inputs' bytes, its outputs', and weights [query][head][key] of keys up to the query."""
     found = tensors(model)
     weight = lambda name: found[name][1]
     embedding, place = weight("embeddings.weight"), weight("positions.weight")

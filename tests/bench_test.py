@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What bench/ makes of its measurements: tables row by row, the picture, and the length of a crossover."""
+"""The output of bench/ for its measurements: tables row by row, the picture, and the length of a crossover."""
 import contextlib
 import io
 import math

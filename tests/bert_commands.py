@@ -1,4 +1,4 @@
-"""What the tests of BERT ask the program, and what they need of Python."""
+"""The commands of the tests of BERT, and the Python packages that they need."""
 import importlib.util
 import pathlib
 import tempfile

@@ -81,7 +81,7 @@ def write_bert(folder, words, cased=False, prefix="", more=None, **changes):
 
 
 def tokenizer_json(vocabulary, cased=False, added=()):
-    """What transformers 5 writes in place of vocab.txt; `added` are (number, text, changes)."""
+    """The file that transformers 5 writes in place of vocab.txt; `added` are (number, text, changes)."""
     specials = [(vocabulary[name], name, {"special": True, "normalized": False}) for name in
                 ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]") if name in vocabulary]
     token = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": True, "special": False}

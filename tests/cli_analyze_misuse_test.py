@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What `fovea analyze` says of options, texts and models that do not fit."""
+"""The messages of `fovea analyze` for options, texts and models that do not fit."""
 import unittest
 
 from analyzed_models import F, PAIRS, PLACE, SOURCE, TARGET, language, translation

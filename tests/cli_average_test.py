@@ -26,7 +26,7 @@ class AverageEach(Refusals):
         name = "update-{:08}".format
         self.assertEqual([row[:2] for row in rows], [[name(4), name(8)], [name(12), name(16)], [name(20), name(24)]])
         best = min(rows, key=lambda row: float(row[2]))
-        # The same as an average of a run that ends there.
+        # This equals the average of a run that ends there.
         shorter = PLACE.folder / "shorter"
         shutil.rmtree(shorter, ignore_errors=True)
         shutil.copytree(self.model, shorter, symlinks=True)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What a stranger's files and a small machine do to the program: an Error of one line, and no more work than is read."""
+"""A stranger's files and a small machine get an Error of one line from the program, and no more work than is read."""
 import os
 import re
 import resource

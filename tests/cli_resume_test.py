@@ -70,7 +70,7 @@ class Folders(Refusals):
         self.assertIn("resuming after update 4", (moved / "logs" / "train.log").read_text())
         self.assertIn(f'\nmodel: "{moved}"\n', (moved / "train.yml").read_text())
         self.assertEqual(last(moved), "6")
-        # From inside, and with nothing left to say.
+        # The command also works from inside the folder, when there is nothing left to say.
         said = checked("train", "-c", "train.yml", "--after-batches", 7, cwd=moved).stderr
         self.assertNotIn("the run is the one in", said)
         self.assertEqual(last(moved), "7")
@@ -83,7 +83,7 @@ class Folders(Refusals):
         said = checked("train", "-c", other / "train.yml", "--after-batches", 6).stderr
         self.assertIn("resuming after update 4", said)
         self.assertEqual({path: path.read_bytes() for path in original.rglob("*") if path.is_file()}, kept)
-        # --model counts, and so does a later file; a train.yml that is no run's is a file like any other.
+        # --model counts, and so does a later file; a train.yml outside of a run is a file like any other.
         third = PLACE.folder / "third"
         said = checked("train", "-c", other / "train.yml", "--model", third, "--after-batches", 1).stderr
         self.assertNotIn("the run is the one in", said)
@@ -130,7 +130,7 @@ class Options(unittest.TestCase):
                      "perplexity", updates=10)
         self.assertEqual(self.changes(said), {"learn-rate: 0.01125 -> 4e-04", "lr-warmup: 100 -> 4001", "after-batches: 8 -> 10",
                                               "label-smoothing: 0.1 -> 0.2", "valid-metrics: ce-mean-words -> ce-mean-words perplexity"})
-        # What a process that saved nothing used does not count, and neither does an edited train.yml.
+        # Options of a process that saved nothing do not count, and neither does an edited train.yml.
         train(model, "--seed", 1, updates=3)
         text = (model / "train.yml").read_text()
         self.assertIn("\nlr-decay: \"inv-sqrt\"\n", text)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What a run leaves behind: train.yml, its record, event files for TensorBoard; and what `curves` makes of it."""
+"""The files that a run leaves: train.yml, its record, event files for TensorBoard; and the `curves` of a run."""
 import json
 import re
 import shutil
@@ -327,7 +327,7 @@ class TensorBoard(unittest.TestCase):
         train("board", "--tensorboard", updates=14)
 
     def expected(self):
-        """What the record has, in TensorBoard's float32."""
+        """The values of the record, in TensorBoard's float32."""
         single = lambda value: struct.unpack("<f", struct.pack("<f", value))[0]
         wanted, past = {}, records(self.model)
         last = max(i for i, line in enumerate(past) if line["event"] == "start")

@@ -326,7 +326,7 @@ class BadInput(Refusals):
         closed.chmod(0o700)
 
     def test_quiet_and_log(self):
-        """Of the commands that only write files: --quiet says nothing, --log has the lines of standard error."""
+        """In commands that only write files, --quiet says nothing, and --log has the lines of standard error."""
         folder = PLACE.folder / "quiet"
         folder.mkdir()
         for name, last, arguments in (

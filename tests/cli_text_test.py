@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What counts as text, for every command that reads it: byte order marks, lines without visible text, and characters that
+"""The text that counts, for every command that reads it: byte order marks, lines without visible text, and characters that
 normalisation would change."""
 import gzip
 import json
@@ -62,7 +62,7 @@ def language(vocabs):
 
 
 class ByteOrderMarks(unittest.TestCase):
-    """The same answer with a mark at the beginning of any one of the text files of a command, and of standard input."""
+    """A mark at the beginning of any one text file of a command, or of standard input, does not change the answer."""
 
     def same(self, arguments, texts, stdin=None, outputs=(), name=""):
         """`arguments` is a function of the paths of `texts`, {name: content}."""

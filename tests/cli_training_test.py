@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What commands log, and what they leave behind when a signal stops them."""
+"""The log of commands, and the files that they leave when a signal stops them."""
 import datetime
 import json
 import os

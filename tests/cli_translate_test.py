@@ -137,7 +137,8 @@ class Pipelines(unittest.TestCase):
         for number in (signal.SIGINT, signal.SIGTERM):
             for command in commands:
                 with self.subTest(command=command[0], signal=number):
-                    # More than a pipe holds: who takes it reads already, and catches signals.
+                    # The lines are more than a pipe holds: a reader that takes them is reading already, and catches
+                    # signals.
                     self.interrupt(number, command, lines=10_000)
 
     def test_what_came_before_damage_is_translated(self):

@@ -17,7 +17,7 @@ TASKS = ("translation", "language", "image", "tagging", "caption")
 
 
 def started(*arguments, program=PROGRAM, stdin="", **options):
-    """What `run` of fovea_program.py returns, of a process of its own."""
+    """Returns like `run` of fovea_program.py, from a process of its own."""
     words = [program, *map(str, arguments)]
     return subprocess.run(words, input=stdin, capture_output=True, text=True, timeout=100, **options)
 

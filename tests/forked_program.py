@@ -24,7 +24,7 @@ def entry(program):
     library = pathlib.Path(program).resolve().parent.parent / "lib" / "libfovea_program.so"
     if not library.exists():
         return None
-    # As main.cc sets it for libgomp.
+    # main.cc sets this for libgomp.
     os.environ.setdefault("GOMP_SPINCOUNT", "5000")
     return ctypes.CDLL(str(library), mode=ctypes.RTLD_GLOBAL | os.RTLD_LAZY).fovea_program
 
@@ -94,7 +94,7 @@ def converse(data, write, reads, deadline):
 
 
 def run_forked(program, words, data, timeout, env=None, cwd=None):
-    """What subprocess.run() returns for the program with the arguments `words` and `data` on standard input."""
+    """Returns like subprocess.run() for the program with the arguments `words` and `data` on standard input."""
     inputs, outputs, errors = os.pipe(), os.pipe(), os.pipe()
     child = os.fork()
     if child == 0:

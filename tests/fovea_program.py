@@ -19,7 +19,7 @@ TINY = ["--dim-emb", "16", "--enc-depth", "1", "--dec-depth", "1", "--transforme
 
 
 def without_privilege():
-    """What to put before a command so that permissions of files hold for root too."""
+    """The words to put before a command so that permissions of files hold for root too."""
     if os.getuid() != 0:
         return []
     rights = "-dac_override,-dac_read_search"

@@ -19,7 +19,7 @@ def run(*command, **options):
 
 class SpinCount(unittest.TestCase):
     def count(self, **variables):
-        """What libgomp read while it was loaded."""
+        """The value that libgomp read while it was loaded."""
         shown = run(PROGRAM, "--version", env=CLEAN | {"OMP_DISPLAY_ENV": "verbose"} | variables).stderr
         lines = [line for line in shown.splitlines() if "GOMP_SPINCOUNT" in line]
         if not lines:

@@ -61,12 +61,12 @@ def dense(spec, q, k, v, causal):
 
 SPECS = ("full", "topk(8)", "sparsemax", "entmax(1.5)", "relu", "window(8)", "dilated(8,2)", "block(8)")
 SHAPES = ((2, 3, 3, 37, 16), (1, 4, 2, 129, 64), (1, 2, 1, 64, 128), (1, 1, 1, 1, 8))  # B, H, H_kv, n, head_dim
-# Of the norm: sums of n products, and inputs that both sides read rounded.
+# The difference allowed, relative to the norm: sums of n products, and inputs that both sides read rounded.
 TOLERANCE = {torch.float64: 1e-10, torch.float32: 1e-5, torch.bfloat16: 2e-2}
 
 
 def difference(left, right):
-    """Of right's norm."""
+    """The norm of the difference, relative to right's norm."""
     return float((left.double().cpu() - right).norm() / right.norm().clamp(min=1e-12))
 
 

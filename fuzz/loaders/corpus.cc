@@ -7,7 +7,7 @@
 #include "fovea/text/sentences.h"
 #include "loaders/loaders.h"
 
-// What `fovea corpus` reads, and cleans before it trusts it.
+// The readers of `fovea corpus`, whose text is cleaned before it is trusted.
 namespace fovea::fuzz {
 namespace {
 
@@ -28,7 +28,7 @@ bool is_line(const std::string& text) {
   return !text.empty() && is_valid_utf8(text) && text.find_first_of("\r\n") == std::string::npos;
 }
 
-// What is left goes into line-aligned files.
+// Checks the cleaned pairs, which go into line-aligned files.
 void check_pairs(Bitext bitext, Kind kind) {
   const text::CorpusOptions options;
   text::Rewriter rewriter(options);

@@ -44,7 +44,7 @@ std::vector<std::string> lines_of(const std::string& path) {
   return lines;
 }
 
-// As LineReader's header has it.
+// Splits lines like LineReader's header says.
 std::vector<std::string> split_into_lines(std::string_view text) {
   if (text.empty()) return {};
   if (text.ends_with('\n')) text.remove_suffix(1);

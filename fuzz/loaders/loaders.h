@@ -22,7 +22,7 @@ auto must_load(const Load& load) {
   }
 }
 
-// A file that is no file on a disk. Its path holds while it lives.
+// A file that does not lie on a disk. Its path holds while it lives.
 class MemoryFile {
  public:
   MemoryFile();

@@ -7,7 +7,7 @@
 #include "fovea/text/vocab.h"
 #include "loaders/loaders.h"
 
-// What lies in the folder of a model or a run.
+// The readers of the files in the folder of a model or a run.
 namespace fovea::fuzz {
 namespace {
 

@@ -10,7 +10,7 @@
 #include "fovea/text/wordpiece.h"
 #include "loaders/loaders.h"
 
-// What taggers and BERT read.
+// The readers of taggers and BERT.
 namespace fovea::fuzz {
 namespace {
 

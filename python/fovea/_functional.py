@@ -64,8 +64,8 @@ def parameters(spec: str) -> list[str]:
 
 
 def properties(spec: str) -> list[str]:
-    """What a spec is, of "positional", "seed", "selection", "pointwise", "norm", "span", "clauses", "centroids" and
-    "uniform_gain"."""
+    """Returns a spec's properties among "positional", "seed", "selection", "pointwise", "norm", "span", "clauses",
+    "centroids" and "uniform_gain"."""
     parse(spec)
     return torch.ops.fovea.properties(spec)
 

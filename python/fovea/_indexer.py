@@ -112,7 +112,7 @@ def blocks_of(queries, numbers):
 
 
 def _block_loss(q, k, weights, indices, target):
-    """Of some queries of one sequence: the loss, how many count, and what gradients need."""
+    """For some queries of one sequence: the loss, how many queries count, and the inputs of gradients."""
     missing = indices < 0
     chosen = k[indices.clamp(min=0).flatten()].view(*indices.shape, -1)      # [N, n, D]
     positive = torch.matmul(q, chosen.transpose(1, 2)).relu_()               # [N, H, n]

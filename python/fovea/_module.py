@@ -94,7 +94,8 @@ class Attention(nn.Module):
         Returns:
             Tensor: [B, N_q, M].
         """
-        # Not by whether key is the object query: hooks, checkpointing and casts hand on others of the same numbers.
+        # The test is not whether key is the object query: hooks, checkpointing and casts hand on others of the same
+        # numbers.
         cross = key is not None and not (self.causal or "positional" in self._properties)
         key = query if key is None else key
         value = key if value is None else value
@@ -114,7 +115,7 @@ class Attention(nn.Module):
             q_lengths = k_lengths if q_lengths is None else q_lengths
             k_lengths = q_lengths if k_lengths is None else k_lengths
         rate = self.dropout if self.training else 0.0
-        # Compiled code would be made anew for every layer that reads its number.
+        # Code would be compiled again for every layer that reads its number.
         draws = {"seed": self.seed, "layer": self.layer} if "seed" in self._properties else {}
         heads = attention(
             self._split(self.q_proj(query)), self._split(self.k_proj(key)), self._split(self.v_proj(value)), self.spec,

@@ -218,7 +218,7 @@ def test_gradient_of_alpha_is_blind_to_an_offset_of_values(n):
 
 @pytest.mark.parametrize("scale", [2.0**20, 2.0**60])
 def test_scores_that_tie_as_products_tie_whatever_the_scale(scale):
-    """Of one dimension, on the grid of the least floats."""
+    """The scores have one dimension, on the grid of the least floats."""
     torch.manual_seed(0)
     q, k = 2.0**-80 * (1 + torch.rand(1, 1, 64, 1)), 2.0**-66 * (1 + torch.rand(1, 1, 600, 1))
     scores = q @ k.transpose(-1, -2) * scale
@@ -247,7 +247,7 @@ def test_entmax_of_two_keys(alpha, others, dtype):
 @pytest.mark.parametrize("n", [30, 400])
 @pytest.mark.parametrize("alpha", [2.2, 3.0])
 def test_gradients_above_alpha_2(n, alpha):
-    """Of float32 against double, alpha's too."""
+    """Compares float32 with double, for alpha's gradient too."""
     grads, drawn = [], qkv(torch.float32, n)
     for dtype in (torch.float32, torch.float64):
         x = [t.to(dtype, copy=True).requires_grad_() for t in drawn]
@@ -343,7 +343,7 @@ def test_weights_are_for_looking_at():
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("live", [(), (1,), (0, 2), (0, 1, 2)])
 def test_relu_skips_what_is_not_positive(live, causal):
-    """Of every three groups of a dozen queries some have positive scores only, the others none."""
+    """In every three groups of a dozen queries, some have positive scores only, the others none."""
     n = 430
     group = torch.arange(n) // 12 % 3
     sign = torch.where(torch.isin(group, torch.tensor(live, dtype=torch.int64)), 1, -1)[:, None]

@@ -21,7 +21,7 @@ def index(queries, keys, first, count):
 
 
 def weights_of(scores, spec, causal):
-    """Of the weights of [B, H, N_q, N_k] scores: attention over them as they are."""
+    """The weights of [B, H, N_q, N_k] scores, by attention over the scores as they are."""
     n_q, n_k = scores.shape[-2:]
     masked = scores.masked_fill(offsets(n_q, n_k) > 0, -torch.inf) if causal else scores
     if spec == "relu":

@@ -55,8 +55,8 @@ def operator_arguments(spec, dtype, layout=(None,) * 7, shape=(2, H, 6, D)):
 @pytest.mark.parametrize("spec", ["full", "topk(3)", "window(3)+relu", "entmax(1.5)", "entmax(learned)"])
 def test_opcheck(spec, dtype):
     forward, packed = torch.ops.fovea.attention_forward.default, torch.tensor([0, 5, 5, 11])
-    # The dispatch through AOT is compared by outputs. Those for backward, stats and kept, leave room that no kernel
-    # fills, so it is run without gradients here and with them on the whole operator below.
+    # AOT dispatch is compared by outputs. The outputs for backward, stats and kept, leave room that no kernel fills, so
+    # AOT dispatch is run without gradients here, and with gradients on the whole operator below.
     most = ("test_schema", "test_autograd_registration", "test_faketensor")
     for layout, shape in (((None,) * 7, (2, H, 6, D)), ([packed] + [None] * 6, (11, H, D))):
         arguments = operator_arguments(spec, dtype, layout, shape)
@@ -160,7 +160,7 @@ def test_norms_in_one_pass_are_those_in_double(norm):
         torch.testing.assert_close(ours.double(), exact, rtol=1e-4, atol=1e-4 * exact.abs().max().item())
 
 
-# How q, k and v may lie in memory.
+# The ways in which q, k and v may lie in memory.
 LAYOUTS = {
     "one": lambda x, n: x(1, H, n, D),
     "two": lambda x, n: x(2, H, n, D),
@@ -212,7 +212,7 @@ def test_gradgradcheck(spec, kind):
 
 
 def penalty_gradients(x, more, spec, offsets):
-    """Of the squared norm of first derivatives, packed."""
+    """The gradients of the squared norm of first derivatives, packed."""
     out = fovea.attention(*x, spec, causal=True, q_offsets=offsets, **more)
     first = torch.autograd.grad(out.sin().sum(), (*x, *more.values()), create_graph=True)
     return torch.autograd.grad(sum(g.square().sum() for g in first), (*x, *more.values()))

@@ -1,4 +1,4 @@
-"""What is drawn, dropout's mask and random pairs, is a function of its seed."""
+"""All drawn numbers, dropout's mask and random pairs, are functions of their seed."""
 import torch
 
 import fovea

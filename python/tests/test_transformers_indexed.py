@@ -71,7 +71,7 @@ def output(made, ids, **arguments):
 
 @pytest.fixture
 def stable(monkeypatch):
-    """Of equal scores, zeros above all, the model's own indexer takes the earlier key too, not any."""
+    """Makes the model's own indexer take the earlier key of equal scores, zeros above all, not any."""
     def topk(scores, k, dim=-1, **_):
         values, indices = torch.sort(scores, dim=dim, descending=True, stable=True)
         return torch.return_types.topk((values.narrow(dim, 0, k), indices.narrow(dim, 0, k)))

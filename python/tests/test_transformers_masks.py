@@ -82,7 +82,7 @@ def test_causal_masks_become_ranges():
 
 
 def test_learned_biases_get_their_gradient():
-    """Also from zeros, which hide nothing and add nothing yet."""
+    """Biases that start at zero, which hide nothing and add nothing yet, get it too."""
     q, k, v = torch.randn(2, 4, 5, 8), torch.randn(2, 2, 7, 8), torch.randn(2, 2, 7, 6)
     for start in (torch.zeros(1, 4, 5, 7), torch.randn(2, 1, 5, 7), torch.randn(1, 1, 1, 7)):
         ours, theirs = start.clone().requires_grad_(), start.clone().requires_grad_()
@@ -216,7 +216,7 @@ def test_padding_between_tokens(build):
 
 @pytest.mark.parametrize("kind", ["llama", "mistral"])
 def test_a_prefix_in_the_cache_before_padding(kind):
-    """What prefix tuning makes of texts that are padded on the left."""
+    """Prefix tuning makes such masks of texts that are padded on the left."""
     made, ids = hf.model(kind), hf.tokens()
     mask = torch.cat([torch.ones(3, 3, dtype=torch.long), LEFT], 1)
     outs = []

@@ -1,4 +1,4 @@
-"""What fovea.transformers refuses, each in one line: models, masks, devices and services that it cannot serve."""
+"""The refusals of fovea.transformers, each in one line: models, masks, devices and services that it cannot serve."""
 import pytest
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode

@@ -1,4 +1,4 @@
-// What a C++ user of the installed package writes.
+// A program that a C++ user of the installed package may write.
 #include <ATen/ATen.h>
 
 #include <cstdio>

@@ -27,7 +27,7 @@ void validate(const CopyModel& model) {
 
 namespace {
 
-// What validation finds.
+// The results of validation.
 struct CopyScore {
   double copied = 0, nats = 0;  // the share of right symbols, and the mean of -log p
 };

@@ -15,7 +15,7 @@ def attention_over(query, key, value, indices, scale, dropout):
 
 
 def _probabilities(query, key, indices, scale):
-    """Of the queries [H, N, D] of one sequence: [H_kv, N, H / H_kv, n]."""
+    """The probabilities of the queries [H, N, D] of one sequence: [H_kv, N, H / H_kv, n]."""
     chosen = key[:, indices.clamp(min=0).long().flatten()].unflatten(1, indices.shape)
     groups = query.unflatten(0, (key.size(0), -1)).transpose(1, 2)           # [H_kv, N, H / H_kv, D]
     scores = torch.matmul(groups, chosen.transpose(2, 3))

@@ -113,7 +113,7 @@ def _of_rows(mask, query, k_length, causal):
 
 
 def _read_ranges(mask, query, k_length):
-    """What a mask of Ranges.encode says. Ranges over a single key a row stand for all keys, as masks of pairs that
+    """Reads a mask of Ranges.encode. Ranges over a single key a row stand for all keys, as masks of pairs that
     broadcast."""
     batch, q_length = query.size(0), query.size(2)
     if torch.compiler.is_compiling():
@@ -130,7 +130,7 @@ def _read_ranges(mask, query, k_length):
 
 
 def read_mask(mask, query, key, causal):
-    """What a layer's attention mask says: Ranges, Dense, or None without a mask.
+    """Reads a layer's attention mask: Ranges, Dense, or None without a mask.
 
     Raises:
         ValueError: the mask is of other lengths than the layer's queries and keys, or of another type.

@@ -10,7 +10,7 @@ from ._own_indexers import takes_ranges
 
 
 def with_indices(qkv, mask, indices, resolved, options, wants_weights, config=None):
-    """What an attention function returns, of attention to the keys of `indices` that the mask allows.
+    """Returns what an attention function does, for attention to the keys of `indices` that the mask allows.
 
     Args:
         mask (Tensor, optional): [B, 1, N_q, N_k], bool or added to scores; none is causal. Ranges, which the model's
@@ -33,7 +33,7 @@ def with_indices(qkv, mask, indices, resolved, options, wants_weights, config=No
             allowed = entries <= last
         else:
             allowed = allowed_pairs(mask, query, k_length).gather(-1, entries.clamp(min=0))
-        # Where a query sees fewer keys than its list has places, the rest of the list is any of the others.
+        # If a query sees fewer keys than its list has places, the rest of the list holds any other keys.
         indices = entries.where(allowed, -1).to(torch.int32)
     options = {**options, "indices": indices, "enable_gqa": key.size(1) != heads}
     out = attention(query, key, value, spec, **options).transpose(1, 2)

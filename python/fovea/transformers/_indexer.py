@@ -49,7 +49,7 @@ class Indexer(nn.Module):
         self.weights.bias.fill_(head_dim ** -0.5)
 
     def forward(self, query, key):
-        """Of [B, H, S, D] and [B, H_kv, T, D]: q, k and weights of fovea.index_topk. They teach the indexer alone."""
+        """Returns q, k and weights of fovea.index_topk for [B, H, S, D] and [B, H_kv, T, D]. They teach the indexer alone."""
         query, key = (x.detach().transpose(1, 2).flatten(2) for x in (query, key))
         return self.query(query).unflatten(-1, (self.heads, self.width)), self.key(key), self.weights(query)
 

@@ -44,7 +44,7 @@ class Ranges:
 
     @staticmethod
     def decode(mask, q_length, k_length):
-        """Of a layer with so many queries and keys in each row.
+        """The ranges for a layer with q_length queries and k_length keys in each row.
 
         Raises:
             ValueError: the mask is of other lengths, so that its ranges would reach into other rows.
@@ -103,7 +103,7 @@ def ranges_of(valid, starts, q_length, q_offset, causal, window=0):
         return Ranges(aligned, keys, None, window, batch)
     if starts is not None:
         return Ranges(aligned, keys, aligned, window, batch)
-    # All queries of the row at its run of keys that are no padding.
+    # All queries of the row at its run of keys that are not padding.
     row = (begins // k_length).clamp(max=batch)
     row_end = ((row + 1) * q_length).clamp(max=batch * q_length)
     seen = flat.long().cumsum(0)
@@ -134,7 +134,7 @@ def _is_known(function):
 
 
 def _starts(mask_function, batch, k_length, k_offset, device):
-    """Where a key is hidden from the token behind it, another document or chunk begins."""
+    """The places where a key is hidden from the token behind it: there another document or chunk begins."""
     places = torch.arange(1, k_length, device=device)[None] + k_offset
     rows = torch.arange(batch, device=device)[:, None]
     same = mask_function(rows, torch.zeros_like(rows), places.expand(batch, -1), (places - 1).expand(batch, -1))
@@ -162,7 +162,7 @@ def dense_mask(given):
 
 
 def added_mask(given):
-    """The same as numbers to add: 0, or the least of the model's type."""
+    """The mask as numbers to add: 0, or the least of the model's type."""
     from transformers.masking_utils import eager_mask
     return eager_mask(**_whole(given))
 

@@ -26,7 +26,7 @@ def _split(text, separator):
 
 @dataclass(frozen=True)
 class Mechanism:
-    """What a name stands for: specs by layer, (first, last, spec) each, and the spec of all other layers."""
+    """The meaning of a name: specs by layer, (first, last, spec) each, and the spec of all other layers."""
     by_layer: tuple = ()
     rest: str = "full"
 

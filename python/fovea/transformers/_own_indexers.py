@@ -12,10 +12,10 @@ from torch import nn
 from ._chosen import choose
 from ._masks import Ranges, added_mask, dense_mask, is_encoded, ranges_mask
 
-# By model_type: the function of the model's file that turns an indexer's queries and keys by their positions.
+# For each model_type, the function of the model's file that turns an indexer's queries and keys by their positions.
 ROTARY = {"deepseek_v32": "apply_rotary_pos_emb", "axk2": "apply_rotary_pos_emb",
           "glm_moe_dsa": "apply_rotary_pos_emb_interleave", "dots3_note_text": "apply_rotary_pos_emb_interleave"}
-# What the forward that is replaced computes, besides: another version's may compute something else.
+# Lines of the forward that is replaced: another version's forward may compute something else.
 _LINES = ["q = self.wq_b(q_resid)", "k = self.k_norm(self.wk(hidden_states)).unsqueeze(2)", "{rotate}(q_rot, k_rot, cos, sin",
           "q = torch.cat([q_rot, q_pass], dim=-1)", "k.transpose(-1, -2).float().unsqueeze(1)) * self.softmax_scale",
           "scores = F.relu(scores)", ".float() * (self.n_heads**-0.5)"]
@@ -105,7 +105,7 @@ def _over_ranges(forward, rotate):
             k = cache.update_indexer(k, self.layer_idx)
         weights = self.weights_proj(hidden_states.to(self.weights_proj.weight.dtype)).float()
         weights = weights * (self.n_heads ** -0.5 * self.softmax_scale)
-        # A count that differs from text to text would be compiled anew for each.
+        # A count that differs from text to text would be compiled again for each.
         count = self.index_topk if torch.compiler.is_compiling() else min(self.index_topk, k.size(1))
         ranges = Ranges.decode(attention_mask[:, None], queries, k.size(1))
         return choose((q, k.to(q.dtype), weights), count, ranges, ranges.causal)

@@ -50,7 +50,7 @@ TEST(Words, AreLinkedIfAnyOfTheirPiecesAre) {
   EXPECT_EQ(links_of_words(pieces, {source, 4}, {target, 2}), (Links{{0, 0}, {0, 1}, {3, 1}}));
 }
 
-// From the definition, by pairs of words.
+// The expected values follow from the definition, by pairs of words.
 TEST(Words, HaveTheSumOverSourcePiecesAndTheMeanOverTargetPieces) {
   Rng rng(3);
   const std::vector<int64_t> source = {0, 1, 1, 1, 3}, target = {0, 0, 1, 2, 2, 2, 4};

@@ -78,7 +78,7 @@ std::string edge_numbers(const SvgPoint& corner, const PanelSize& size) {
   return out;
 }
 
-// Of what the panel has room for; the rest becomes an ellipsis.
+// The part of the title for which the panel has room; the rest becomes an ellipsis.
 std::string shortened(const std::string& title, double width) {
   const auto most = static_cast<size_t>(width / kLetterWidth);
   if (title.size() <= most) return title;  // specs are ASCII

@@ -4,7 +4,7 @@
 
 #include "fovea/spec/attention_spec.h"
 
-// How many keys a mechanism leaves a query, whatever the scores are.
+// The number of keys that a mechanism leaves a query, whatever the scores are.
 namespace fovea::analysis {
 
 // The keys that `pairs` give the query.

@@ -3,7 +3,7 @@
 
 #include "fovea/spec/attention_spec.h"
 
-// What a mechanism computes, from its pairs.
+// The cost of a mechanism, computed from its pairs.
 namespace fovea::analysis {
 
 // One attention of one sequence.

@@ -3,7 +3,7 @@
 #include <span>
 #include <vector>
 
-// How much the heads of a layer differ. A row is what one query gives to its keys.
+// Measures how much the heads of a layer differ. A row is what one query gives to its keys.
 namespace fovea::analysis {
 
 // The weights of one query in all heads: head h gives key j weights[h * head_stride + j], 0 <= j < keys.

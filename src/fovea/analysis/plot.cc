@@ -99,7 +99,7 @@ Axis y_axis_of(const PlotPanel& panel) {
   return axis;
 }
 
-// From 0, or the first point if all are far from it. One axis serves all panels, so that they compare.
+// The axis begins at 0, or at the first point if all are far from 0. One axis serves all panels, so that they compare.
 Axis x_axis_of(const Plot& plot) {
   Axis axis;
   for (const PlotPanel& panel : plot.panels) {
@@ -126,7 +126,7 @@ std::string x_title_of(const Plot& plot, const Axis& axis) {
 
 using PixelPoint = std::pair<double, double>;
 
-// Of points that share a pixel column, the first, the lowest, the highest and the last.
+// Keeps the first, the lowest, the highest and the last of the points that share a pixel column.
 std::vector<PixelPoint> thinned(const std::vector<PixelPoint>& points) {
   if (points.size() <= static_cast<size_t>(4 * kPlotWidth)) return points;
   std::vector<PixelPoint> kept;

@@ -12,7 +12,7 @@ std::vector<double> linear_ticks(double low, double high, int wanted) {
     if (step >= rough * 0.8) break;
   }
   std::vector<double> ticks;
-  // By whole multiples, so that 0.1 + 0.1 + 0.1 is not 0.30000000000000004. An end that rounding puts outside counts.
+  // Whole multiples avoid 0.1 + 0.1 + 0.1 = 0.30000000000000004. An end that rounding puts outside counts.
   const double slack = 1e-9, first = std::ceil(low / step - slack), last = high / step + slack;
   for (int i = 0; i <= 2 * wanted && first + i <= last; ++i) ticks.push_back((first + i) * step);
   return ticks;

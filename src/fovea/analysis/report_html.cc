@@ -28,7 +28,7 @@ std::string inside_script(const std::string& json) {
 
 }  // namespace
 
-// The template has {{NAME}} where a part belongs. What is put in is not searched again.
+// The template has {{NAME}} in the place of a part. Parts that were put in are not searched again.
 std::string report_html(const ReportPage& page) {
   std::string weights;
   for (const auto& [id, text] : page.weights)

@@ -53,7 +53,7 @@ class LayerMeasures {
   double diversity(size_t tau) const;
   // The mean over the queries for which both heads of pair `pair` have weight; NaN if there are none.
   double pair_divergence(size_t pair) const;
-  // By label and head.
+  // The sums by label and head.
   const std::map<std::pair<int64_t, int64_t>, LabelSums>& by_label() const { return by_label_; }
   // The variance over the heads of their shares of null rows, of the population.
   double null_variance() const;

@@ -21,9 +21,9 @@ struct RunCurve {
 };
 
 // The curves of a run's record (log.jsonl, see train/run_record.h): the training loss if there is any, then the
-// measures in the order in which they appear; empty without any. What a process recorded of updates after the one that
-// a later process resumed after is left out, and so is a last line that was cut short. `source` names the file in the
-// Error for a line that is not a record.
+// measures in the order in which they appear; empty without any. A process's records after the update from which a
+// later process resumed are left out, and so is a last line that was cut short. `source` names the file in the Error
+// for a line that is not a record.
 std::vector<RunCurve> parse_run_curves(std::string_view text, std::string_view source);
 
 // The curves of the run in this folder. Throws an Error if the folder is not a run's, or has no value yet.

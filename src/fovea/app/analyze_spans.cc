@@ -19,7 +19,7 @@
 namespace fovea::app {
 namespace {
 
-// Of a decoder's layers, the spans of their heads in tokens; nothing for a head without one.
+// The spans of the heads of a decoder's layer, in tokens; nothing for a head without one.
 using LayerLengths = std::vector<std::optional<double>>;
 
 std::vector<LayerLengths> decoder_lengths(const models::TrainedModel& trained, const ModelConfig& config,

@@ -26,7 +26,7 @@ struct ClausesConfig : text::ClauseOptions, MachineOptions, LogOptions {
   }
 };
 
-// Without a tagger, nothing is computed by a model.
+// Refuses the options of a model's computation if there is no tagger.
 void require_tagger_for_its_options(const ClausesConfig& config) {
   if (!config.tagger.empty()) return;
   const auto refuse = [](bool is_given, const char* option) {

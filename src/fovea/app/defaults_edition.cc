@@ -20,7 +20,7 @@ namespace fovea::app {
 namespace fs = std::filesystem;
 namespace {
 
-// Nothing for another text: the option's own check refuses it.
+// Returns nothing for any other text: the option's own check refuses it.
 std::optional<int64_t> read_edition(const std::string& text) {
   int64_t edition = 0;
   const char* const end = text.data() + text.size();

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-// Which defaults `fovea train` begins with: see spec/defaults.h.
+// The edition of defaults with which `fovea train` begins: see spec/defaults.h.
 namespace fovea::app {
 
 // The edition that the arguments of a training name: by --defaults, or by a file of -c. A train.yml from before there

@@ -48,7 +48,7 @@ Facts fact_of(const YAML::Node& node) {
   return list;
 }
 
-// Fields without a value, such as an --attention-encoder that is not set, are no facts.
+// Fields without a value, such as an --attention-encoder that is not set, are left out.
 bool says_nothing(const Facts& value) { return value == "" || (value.is_array() && value.empty()); }
 
 void add_configuration(const nn::Identity& identity, Facts& facts) {
@@ -122,7 +122,7 @@ void add_recorded_best(const fs::path& run, Facts& facts) {
   }
 }
 
-// What a training left beside the weights; nothing for an average or a converted model.
+// Adds the facts that a training left beside the weights; none for an average or a converted model.
 void add_training(const fs::path& checkpoint, Facts& facts) {
   std::error_code unknown;
   const fs::path path = checkpoint / nn::kProgressFile;

@@ -1,5 +1,5 @@
-// The executable. What needs no libtorch it does itself (torch.h). For the rest it sets what libtorch's libraries read
-// while they are loaded, and loads them with lib/libfovea_program.so.
+// The executable. It does all work that needs no libtorch itself (torch.h). For the rest it sets the variables that
+// libtorch's libraries read while they are loaded, and loads them with lib/libfovea_program.so.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <unistd.h>
@@ -59,7 +59,7 @@ class ShortSpins {
   bool set_;
 };
 
-// Returns nothing if the arguments ask for what needs libtorch.
+// Returns nothing if the arguments ask for work that needs libtorch.
 std::optional<int> run_without_torch(const std::vector<std::string>& arguments) {
   fovea::tune_malloc();
   fovea::install_signal_handlers();

@@ -144,7 +144,7 @@ struct Options::State {
     }
   }
 
-  // Which other choice has an option of this flag; nothing if none has.
+  // The other choice that has an option of this flag; empty if none has.
   std::string other_choice_of(const std::string& flag) const {
     for (const auto& [choice, other] : others) {
       if (find_by_flag(other, flag) != nullptr) return choice;
@@ -203,7 +203,7 @@ struct Options::State {
     std::cout << to_yaml(std::span<const FieldView>(fields)) << std::flush;
   }
 
-  // What of the other choices' options is not the same here.
+  // The help for options of the other choices that differ from this choice's options.
   std::string help_of_others() const {
     std::string text;
     for (const auto& [choice, other] : others) {
@@ -256,7 +256,7 @@ void Options::add_fields(const std::vector<FieldView>& fields, const std::string
     CLI::Option* option = nullptr;
     if (field.is_flag()) {
       option = state_->app.add_flag(flags_of(field), *std::get<bool*>(field.value), help_of(field));
-      // Before CLI11 takes 1.5 for true; assign() tells what is wrong, or sets the flag as CLI11 will.
+      // This check runs before CLI11 takes 1.5 for true: assign() refuses the value, or sets the flag as CLI11 will.
       option->check([field](const std::string& value) { return assign(field, {value}), std::string(); });
     } else {
       option = state_->app.add_option(flags_of(field), take, help_of(field));
@@ -323,7 +323,7 @@ bool Options::parse(const std::vector<std::string>& given) {
 namespace {
 
 // The values of an option on the command line, "--name VALUE", "--name=VALUE" or "-n VALUE". "-nVALUE" counts if there
-// are no others, because another option's value may look like it.
+// is not any other, because another option's value may look like it.
 std::vector<std::string> values_on_line(const std::vector<std::string>& arguments, const std::string& name,
                                         char letter) {
   const std::string flag = cat("--", name), short_flag = letter == 0 ? flag : cat("-", std::string(1, letter));

@@ -25,7 +25,7 @@ class Options {
   }
   void add(const std::vector<FieldView>& fields, const std::string& heading) { add_fields(fields, heading); }
   // Options that this command line does not take, because they belong to another choice such as "--task language". The
-  // help text lists those that are not the same here, under that heading, and the error for one of them names it.
+  // help text lists the fields that differ here, under that heading, and the error for one of them names it.
   void add_other(const std::string& choice, const std::vector<FieldView>& fields);
   // Arguments without a flag: any number of them, or at most `most`.
   void positional(const std::string& name, std::vector<std::string>& values, const std::string& help,

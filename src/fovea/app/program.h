@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-// What the executable and the library share of running the program.
+// Shared by the executable and the library: running a command and turning its exceptions into exit codes.
 namespace fovea::app {
 
 // Runs the command that the arguments name, or prints help. `before` is called before a command. Returns the exit code;

@@ -21,8 +21,8 @@ train::RunOptions run_options(std::span<const FieldView> fields, std::span<const
 // The run of -c FOLDER/train.yml is the one in FOLDER, even if the folder was renamed, moved or copied since.
 class RunOfConfig {
  public:
-  // After the file `path` of --config was read into `config`: if it is the train.yml of a run, config.model becomes
-  // that run's folder, and a --log within the folder that the file names moves with it.
+  // Call this after the file `path` of --config was read into `config`: if it is the train.yml of a run, config.model
+  // becomes that run's folder, and a --log within the folder that the file names moves with it.
   void adopt(const std::string& path, TrainConfig& config);
   // Logs a line if config.model is the folder of such a file, which names another one.
   void say(const TrainConfig& config) const;
@@ -32,7 +32,7 @@ class RunOfConfig {
 };
 
 // Throws an Error for a relative path of one of `inputs` that a file of --config names and that does not exist: such
-// paths start at the current folder, which may not be that of the run. `fields` are those that name the inputs.
+// paths start at the current folder, which may not be that of the run. `fields` name the inputs.
 void check_paths_of_config(const Options& options, std::span<const FieldView> fields,
                            const std::vector<std::vector<std::string>>& inputs);
 

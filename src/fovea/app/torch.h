@@ -4,8 +4,8 @@
 
 #include "fovea/tasks/setup.h"
 
-// Every command begins without libtorch, which takes a third of a second to load. The executable `fovea` holds what
-// needs no libtorch: whole commands, the help of every command, and the refusal of wrong options. The library
+// Every command begins without libtorch, which takes a third of a second to load. The executable `fovea` holds the code
+// that needs no libtorch: whole commands, the help of every command, and the refusal of wrong options. The library
 // lib/libfovea_program.so holds the same and the rest.
 namespace fovea::app {
 
@@ -13,8 +13,8 @@ namespace fovea::app {
 // command begins again.
 struct NeedsTorch {};
 
-// A command calls this before what needs libtorch. Throws NeedsTorch in the executable; does nothing in the library. A
-// command comes here twice, so before it writes nothing, and reads nothing that can be read only once.
+// A command calls this before work that needs libtorch. Throws NeedsTorch in the executable; does nothing in the
+// library. A command comes here twice, so before that it writes nothing, and reads nothing that can be read only once.
 void require_torch();
 
 // The one list of tasks (tasks/task_list.h); in the executable, their options alone.

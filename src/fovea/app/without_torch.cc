@@ -1,5 +1,5 @@
-// The executable's half of torch.h. What needs libtorch has stand-ins here, which no command reaches, because each
-// calls require_torch() first.
+// The executable's half of torch.h. Functions that need libtorch have stand-ins here, which no command reaches, because
+// each calls require_torch() first.
 #include <cstdint>
 #include <ostream>
 

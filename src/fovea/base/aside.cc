@@ -83,7 +83,7 @@ bool is_named_as_aside(std::string_view name) {
   return stem.ends_with(kNewAside) || stem.ends_with(kOldAside);
 }
 
-// Folders in which no name is like that of a leftover. What other processes leave there later is for later calls.
+// Folders in which no name is like that of a leftover. Leftovers that come later are for later calls.
 std::set<fs::path>& tidy_folders() {
   static std::set<fs::path> folders;
   return folders;

@@ -8,8 +8,8 @@
 
 #include "fovea/base/descriptor.h"
 
-// Content beside its place: "OUT.tmp123" is what process 123 writes for OUT, "OUT.old123" is what it moved out of the
-// way. A process that is killed leaves such files and folders; the next one that writes OUT removes them when its own
+// Content beside its place: "OUT.tmp123" is written by process 123 for OUT, "OUT.old123" was moved out of the way by
+// it. A process that is killed leaves such files and folders; the next one that writes OUT removes them when its own
 // output is whole.
 namespace fovea {
 
@@ -18,8 +18,8 @@ inline constexpr std::string_view kNewAside = ".tmp", kOldAside = ".old";
 // The folder of a path, "." for a plain name.
 std::filesystem::path folder_of(const std::filesystem::path& path);
 
-// What a finished folder replaces, if names cannot be exchanged, is called "OUT.tmp123.old" for a moment. No user gives
-// such a name to a copy.
+// If names cannot be exchanged, a folder that a finished one replaces is called "OUT.tmp123.old" for a moment. Users do
+// not give such a name to a copy.
 inline constexpr std::string_view kReplaced = ".old";
 
 // The name beside `path` for this process.
@@ -36,8 +36,8 @@ int create_aside(const std::filesystem::path& path);
 // the last change of `path`.
 bool is_abandoned(const std::filesystem::path& path, pid_t process);
 
-// What ended processes left beside `path`: files of new and old content, and folders of new and replaced content. A
-// folder "RUN.old3" may be a user's own copy.
+// The leftovers of ended processes beside `path`: files of new and old content, and folders of new and replaced
+// content. A folder "RUN.old3" may be a user's own copy.
 std::vector<std::filesystem::path> leftovers_of(const std::filesystem::path& path);
 
 // Removes them. A second call for the folder of `path` takes no time if the first found nothing in all of it.
@@ -47,14 +47,14 @@ void remove_leftovers(const std::filesystem::path& path);
 // object unless it was put in place.
 class AsideFolder {
  public:
-  // Makes the folder. First brings back what a killed call moved out of `place` and did not replace.
+  // Makes the folder. First brings back the content that a killed call moved out of `place` and did not replace.
   explicit AsideFolder(const std::filesystem::path& place);
   ~AsideFolder();
   AsideFolder(const AsideFolder&) = delete;
   AsideFolder& operator=(const AsideFolder&) = delete;
 
   const std::filesystem::path& path() const { return path_; }
-  // Puts the folder in place of what is there, and removes leftovers.
+  // Puts the folder in place of the old content, and removes leftovers.
   void commit();
 
  private:
@@ -66,8 +66,8 @@ class AsideFolder {
 // Brings back a folder that a killed call moved out of `place` and did not replace.
 void restore_folder(const std::filesystem::path& place);
 
-// Puts a finished folder in place of `path`, in one step where the file system can exchange two names, and removes what
-// was there.
+// Puts a finished folder in place of `path`, in one step if the file system can exchange two names, and removes the old
+// content.
 void replace_folder(const std::filesystem::path& finished, const std::filesystem::path& path);
 
 }  // namespace fovea

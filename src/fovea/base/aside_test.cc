@@ -30,7 +30,7 @@ pid_t ended_process() {
   return process;
 }
 
-// Not with write_file(), which removes leftovers.
+// Writes the file directly, because write_file() removes leftovers.
 void make_file(const fs::path& path) { std::ofstream(path) << "x"; }
 
 void make_folder(const fs::path& path, const std::string& content) {

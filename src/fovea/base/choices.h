@@ -27,7 +27,7 @@ constexpr std::optional<size_t> place_of_choice(std::string_view choices, std::s
   return std::nullopt;
 }
 
-// The value of that name; what is no name is an Error: "`what` 'slef'; expected one of self, causal, cross".
+// The value of that name; any other text is an Error: "`what` 'slef'; expected one of self, causal, cross".
 template <class E>
 E parse_choice(std::string_view choices, std::string_view name, std::string_view what) {
   const std::optional<size_t> place = place_of_choice(choices, name);

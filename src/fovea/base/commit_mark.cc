@@ -40,7 +40,7 @@ std::string list_of(const std::vector<fs::path>& targets) {
   return list + kNameEnd;
 }
 
-// The listed paths; nothing if the file is no mark. An empty file is the mark of a process that was killed before it
+// The listed paths; nothing if the file is not a mark. An empty file is the mark of a process that was killed before it
 // replaced anything.
 std::optional<std::vector<fs::path>> listed_in(const fs::path& mark) {
   constexpr uintmax_t kMostBytes = 1 << 20;

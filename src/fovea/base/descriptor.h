@@ -9,8 +9,8 @@ namespace fovea {
 // Throws an Error "cannot write 'x': No space left on device; ...". `error` is an errno.
 [[noreturn]] void fail_on_file(std::string_view doing, const std::filesystem::path& path, int error);
 
-// As open(2) and fsync(2), but a signal does not make them fail: the handlers (signals.h) let system calls return, and
-// what is written when a signal came must be kept. Not for named pipes, which would then wait for ever.
+// Like open(2) and fsync(2), but a signal does not make them fail: the handlers (signals.h) let system calls return,
+// and data written when a signal came must be kept. Not for named pipes, which would then wait for ever.
 int open_at_last(const std::filesystem::path& path, int flags);
 int sync_at_last(int fd);
 

@@ -10,7 +10,7 @@ namespace fovea {
 // The line that begins a document. A line without visible text (base/empty_line.h) does so too.
 inline constexpr std::string_view kDocumentLine = "<d>";
 
-// Returns whether a line begins a document. Such a line is no sentence.
+// Returns whether a line begins a document. Such a line is not a sentence.
 bool begins_document(std::string_view line);
 
 // A line and where it stands, for messages.

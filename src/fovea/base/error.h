@@ -5,11 +5,11 @@
 
 namespace fovea {
 
-// With blanks for control characters, which names in a stranger's file may have: line ends, what terminals obey.
+// Replaces control characters by blanks. Names from untrusted files can contain newlines and terminal escapes.
 std::string one_line(std::string text);
 
-// A mistake of the user or of the world (a file, a disk), never of the program.
-// what() is one line, but for UsageError: what is wrong, what was got, what was expected, what to do.
+// A mistake of the user or of the world (a file, a disk), never of the program. what() is one line, except for
+// UsageError: what is wrong, what was got, what was expected, what to do.
 class Error : public std::runtime_error {
  public:
   explicit Error(std::string what) : std::runtime_error(one_line(std::move(what))) {}

@@ -28,7 +28,7 @@ void ThreadExecutor::run(int64_t count, const std::function<void(int64_t, int)>&
   try {
     for (int worker = 1; worker < workers; ++worker) threads.emplace_back(body, worker);
   } catch (const std::system_error&) {
-    // No more threads are to be had (ulimit -u): those that run do all of the work.
+    // The system gives no more threads (ulimit -u): the running ones do all of the work.
   }
   body(0);
   threads.clear();

@@ -24,7 +24,7 @@ class SerialExecutor final : public Executor {
   }
 };
 
-// On std::thread, started anew for each run: for tests and tools without torch.
+// Runs on std::thread, with threads started for each run: for tests and tools without torch.
 class ThreadExecutor final : public Executor {
  public:
   explicit ThreadExecutor(int num_threads) : num_threads_(num_threads < 1 ? 1 : num_threads) {}

@@ -41,7 +41,7 @@ TEST(Executor, StopsAtTheFirstFailure) {
   EXPECT_LT(others, 999);
 }
 
-// As under `ulimit -u`: stacks larger than any address space.
+// Stacks larger than any address space have the effect of `ulimit -u`.
 TEST(Executor, DoesWithTheThreadsThatItGets) {
   pthread_attr_t before, greedy;
   ASSERT_EQ(pthread_getattr_default_np(&before), 0);

@@ -42,7 +42,7 @@ void read_number(const FieldView& field, const std::string& text, T& out, std::s
   T value{};
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
   const double scaled = static_cast<double>(value) * factor;
-  // Where a field sets no limits, the type does: 2^63 is the first double that is too large.
+  // If a field sets no limits, the type does: 2^63 is the first double that is too large.
   const bool fits = !std::is_integral_v<T> || factor == 1 || std::abs(scaled) < 0x1p63;
   if (error != std::errc() || end != digits.data() + digits.size() || !fits ||
       !(scaled >= field.min && scaled <= field.max))

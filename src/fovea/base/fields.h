@@ -56,7 +56,7 @@ constexpr Field<S, std::vector<T>> at_most(int64_t values, Field<S, std::vector<
   return list;
 }
 
-// A field of one object with its type erased: what flags and files work on.
+// A field of one object with its type erased, for flags and files.
 struct FieldView {
   std::string_view name, help;
   double min, max;
@@ -82,7 +82,7 @@ std::vector<FieldView> field_views(S& object) {
 
 // Sets a field from text; throws a UsageError "got 'x'; expected a whole number".
 void set_value(const FieldView& field, const std::vector<std::string>& values);
-// The same for a flag: "--dim-emb: got 'x'; expected a whole number".
+// Like set_value(), for a flag: "--dim-emb: got 'x'; expected a whole number".
 void assign(const FieldView& field, const std::vector<std::string>& values);
 // The value as text, a list with one entry for scalars; assign() reads it back.
 std::vector<std::string> values_of(const FieldView& field);

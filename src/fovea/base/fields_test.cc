@@ -16,7 +16,7 @@ struct Numbers {
   static constexpr auto fields() { return std::tuple(number("count", &Numbers::count, "", 1, 5e9)); }
 };
 
-// What the text sets, or the refusal.
+// The value that the text sets, or the refusal.
 std::string count_of(const std::string& text) {
   Numbers numbers;
   const std::string refusal = message_of([&] { assign(field_views(numbers)[0], {text}); });

@@ -11,7 +11,7 @@ namespace fovea {
 // All of a file. Errors name the path and say missing, directory, unreadable, as the case is.
 std::string read_file(const std::filesystem::path& path);
 
-// The same of a text file, without a byte order mark at its beginning.
+// Reads a text file like read_file(), without a byte order mark at its beginning.
 std::string read_text_file(const std::filesystem::path& path);
 
 // Throws unless `path` is a readable regular file or stream; `what` names it in the message ("--train-sets").
@@ -22,7 +22,7 @@ void require_file(const std::filesystem::path& path, std::string_view what);
 void require_other_file(std::string_view option, const std::string& output, const std::vector<std::string>& inputs);
 
 // Throws unless `path` can be written, as far as that shows before hours of work: its folder is there and may be
-// changed, and `path` is no folder. `option` is as above.
+// changed, and `path` is not a folder. `option` is as above.
 void require_writable(std::string_view option, const std::filesystem::path& path);
 
 // Throws if something else than a regular file or a folder is at `path`, whose name the program chose itself. A folder
@@ -42,7 +42,7 @@ void sync_path(const std::filesystem::path& path);
 // XXH3-64 of the bytes, 16 hexadecimal digits.
 std::string checksum(std::string_view bytes);
 
-// How messages name a text input: its path in quotes, or "standard input" for "-".
+// The name of a text input in messages: its path in quotes, or "standard input" for "-".
 std::string input_name(const std::string& path);
 
 // Whether an input's first bytes may be a byte order mark, which is not text, or are data like the others.
@@ -62,7 +62,7 @@ class LineReader {
   // The next line without its end ("\n" or "\r\n"); false at the end. The last line may lack its end. Throws for a line
   // that is longer than kLongestLine.
   bool next(std::string& line);
-  // The same; throws where the line is not UTF-8.
+  // Like next(); throws if the line is not UTF-8.
   bool next_text(std::string& line);
   std::string rest();  // all bytes that are left, line ends as they are
   // Appends the next bytes, line ends as they are, at most `most`; returns how many, 0 at the end.

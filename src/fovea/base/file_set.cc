@@ -70,7 +70,7 @@ void FileSet::commit() {
   files_.clear();
 }
 
-// One rename replaces a single file; a set has a mark meanwhile.
+// A single file is replaced by one rename; a set has a mark meanwhile.
 void FileSet::put_in_place() {
   std::set<fs::path> folders;
   for (File& file : files_) {

@@ -15,7 +15,7 @@ namespace fovea {
 // beside new ones. Every failure throws.
 class FileSet {
  public:
-  // Of the files at `paths`. First ends what a killed process left undone there: see finish_killed_commits().
+  // The files at `paths`. First completes a killed process's commits there: see finish_killed_commits().
   explicit FileSet(const std::vector<std::filesystem::path>& paths);
   ~FileSet();  // removes what commit() has not put in place
   FileSet(const FileSet&) = delete;
@@ -23,7 +23,7 @@ class FileSet {
 
   // Begins a file of the set, aside, and ends the one before.
   void begin(const std::filesystem::path& path);
-  // More of the file. A signal that stops throws Interrupted.
+  // Appends to the file. A signal that stops throws Interrupted.
   void append(std::string_view text);
   // Ends the last file, moves the old files aside and puts the new ones in their places; if one cannot be put in place,
   // all old ones are put back. In the end, removes what killed processes left beside the files.

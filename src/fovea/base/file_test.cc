@@ -51,7 +51,7 @@ TEST(File, LeavesNothingWhereTheDiskIsFull) {
   EXPECT_THAT(folder.names(), ElementsAre("x"));
 }
 
-// One that begins with a zero.
+// The checksum of this text begins with a zero.
 TEST(File, ChecksumsHaveSixteenDigits) { EXPECT_EQ(checksum("7"), "06eed105b82285fa"); }
 
 TEST(File, FollowsLinksToLinks) {

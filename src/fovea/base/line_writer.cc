@@ -76,7 +76,7 @@ class CheckedSink {
   std::shared_ptr<int> failure_;  // errno of the first failure: Boost's flush loses the exception
 };
 
-// By the name's ending.
+// Chooses the packer by the ending of the name.
 void push_packer(io::filtering_ostream& out, const std::string& path) {
   constexpr std::streamsize kBuffer = 1 << 16;
   if (path.ends_with(".gz")) out.push(io::gzip_compressor(), kBuffer);
@@ -109,7 +109,7 @@ struct LineWriter::Stream {
     throw_failure(path);
   }
 
-  // What the sink met: Boost loses the exceptions of a packer's flush and end.
+  // Throws the failure that the sink met: Boost loses the exceptions of a packer's flush and end.
   void throw_failure(const std::string& path) const {
     if (*failure == EINTR) throw_if_interrupted("writing");
     if (*failure != 0) throw Error(cat("cannot write ", output_name(path), ": ", std::strerror(*failure)));
@@ -142,7 +142,7 @@ LineWriter::LineWriter(const std::string& path) : path_(path), stream_(std::make
   const bool is_packed = stream_->out.size() > 0;
   struct stat status = {};
   const bool is_file = fstat(stream_->fd, &status) == 0 && S_ISREG(status.st_mode);
-  // A pipe that has any room takes so many bytes without waiting for its reader.
+  // A pipe that has any room takes this number of bytes without waiting for its reader.
   constexpr std::streamsize kBuffer = 1 << 16, kWithoutWaiting = PIPE_BUF;
   stream_->out.push(CheckedSink(stream_->fd, is_file ? kBuffer : kWithoutWaiting, stream_->failure), kBuffer);
   stream_->out.exceptions(std::ios::badbit);

@@ -88,8 +88,8 @@ class PeekedSource {
 
 bool starts_with(const std::string& head, std::string_view magic) { return head.compare(0, magic.size(), magic) == 0; }
 
-// Unpacks for a Boost stream by the codec inside one of Boost's filters. Those lose what they unpacked last where the
-// rest is damaged or missing; here that comes first, and the next read throws.
+// Unpacks for a Boost stream by the codec inside one of Boost's filters. If the rest is damaged or missing, Boost's
+// filters lose the bytes that they unpacked last. Here those bytes come first, and the next read throws.
 template <class Filter>
 class Unpacker {
  public:
@@ -247,7 +247,7 @@ bool append_part(std::istream& in, Part& part, std::string& line, bool& line_end
   return line_ended || got > 0;
 }
 
-// What reading throws, in words.
+// Puts the exceptions of reading into words.
 template <class Read>
 void checked_read(const LineReader& reader, const Read& read) {
   try {

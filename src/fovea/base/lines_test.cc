@@ -40,7 +40,7 @@ std::string packed(const std::string& path, const std::string& text) {
   return read_file(path);
 }
 
-// What comes before an error, and the error.
+// The lines before an error, and the error.
 struct Read {
   std::vector<std::string> lines;
   std::string error;
@@ -232,7 +232,7 @@ TEST(LineReader, SaysThatMemoryIsMissing) {
   EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
-// Shorter than what tells an archive; whoever writes the next line may wait for what becomes of this one.
+// The line is shorter than the bytes that tell an archive; its writer may wait for an answer before the next line.
 TEST(LineReader, GivesAShortLineOfAPipeAtOnce) {
   int ends[2] = {-1, -1};
   ASSERT_EQ(pipe(ends), 0);
@@ -340,7 +340,7 @@ TEST(Lines, UnpackByContentAndKeepOddEnds) {
   }
 }
 
-// More than any buffer holds.
+// The text is longer than any buffer.
 TEST(Lines, UnpackLongText) {
   const TestFolder folder;
   std::string text;

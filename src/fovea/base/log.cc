@@ -25,7 +25,7 @@ constexpr const char* kPattern = "[%Y-%m-%d %H:%M:%S] %v";
 // ISO 8601; the message is an object without its first brace.
 constexpr const char* kJsonPattern = R"({"time":"%Y-%m-%dT%H:%M:%S.%e%z",%v)";
 
-// What cannot be written is an Error, where spdlog's own file sink loses it.
+// A file sink that throws an Error if a line cannot be written; spdlog's own file sink loses the line.
 class FileSink final : public spdlog::sinks::base_sink<std::mutex> {
  public:
   explicit FileSink(const std::string& path) : path_(path), file_(path, std::ios::app) { check(); }
@@ -112,7 +112,7 @@ std::string printable(std::string_view text) {
              one_line(std::string(text.substr(spec + 1, caret - spec - 1))), "\n", last);
 }
 
-// The same of a JSON object, as escapes in its strings, which lose nothing. JSON has none of these characters
+// Makes a JSON object printable with escapes in its strings, which lose nothing. JSON has none of these characters
 // elsewhere.
 std::string printable_json(std::string_view object) {
   std::string line;
@@ -139,7 +139,7 @@ void write(Level rank, std::string_view prefix, std::string_view line) {
   const spdlog::level::level_enum level = spdlog_level(rank);
   clear_bar();
   if (state().options.format == Format::kText) {
-    // What ends the program stands at the start of its line, as the shell's other programs have it.
+    // An error that ends the program begins its line, like those of other programs of the shell.
     if (level == spdlog::level::err) state().logger->set_pattern("%v");
     state().logger->log(level, "{}{}", prefix, printable(line));
     if (level == spdlog::level::err) state().logger->set_pattern(kPattern);
@@ -150,7 +150,7 @@ void write(Level rank, std::string_view prefix, std::string_view line) {
   write_json(level, object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
-// Where the log file fails, standard error has had the line, and is the only sink from then on.
+// If the log file fails, standard error has had the line, and is the only sink from then on.
 void write_last(Level level, std::string_view prefix, std::string_view line) {
   try {
     write(level, prefix, line);

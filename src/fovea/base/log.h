@@ -23,7 +23,7 @@ void configure(const Options& options);
 void debug(std::string_view line);
 void info(std::string_view line);
 void warn(std::string_view line);
-// What ends the program, and so does not throw; the others do when the log file cannot be written.
+// An error ends the program, and so error() does not throw; the others throw if the log file cannot be written.
 void error(std::string_view line);
 void stopped(std::string_view line);  // a warning
 // A record for machines: `json`, one object with a member at least, in the JSON format, `text` otherwise.

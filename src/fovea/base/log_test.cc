@@ -42,7 +42,7 @@ TEST(Log, LeavesOutLowerLevels) {
   }
 }
 
-// Names of files are a stranger's, and terminals obey what is in them.
+// Names of files may come from a stranger, and terminals obey escapes in them.
 TEST(Log, HasOneLineAndNoControlCharacters) {
   const std::string name = "a\n[2026-01-01 00:00:00] Training finished\x1b[2J \u009b1m \u202egpj\u2028.";
   const std::string cleaned = "a [2026-01-01 00:00:00] Training finished [2J  1m  gpj .";
@@ -70,7 +70,7 @@ TEST(Log, KeepsTheLinesThatPointIntoASpec) {
                                                         "Error: two   lines more"}));
 }
 
-// What JSON does not need to escape would still reach the terminal.
+// Characters that JSON does not need to escape would still reach the terminal.
 TEST(Log, EscapesControlCharactersInJson) {
   const TestFolder folder;
   const std::string file = folder / "log";

@@ -3,7 +3,7 @@
 namespace fovea {
 
 // Keeps large buffers in the heap between training steps. By default glibc maps and unmaps each one, and the kernel
-// faults every page of it in anew: more than half of a step's time at translation sizes.
+// faults every page of it in again: more than half of a step's time at translation sizes.
 void tune_malloc();
 
 }  // namespace fovea

@@ -21,7 +21,7 @@ std::optional<T> number_in(std::string_view text) {
   return value;
 }
 
-// The same, and nothing for a number outside of [low, high].
+// Like number_in() above, but returns nothing for a number outside of [low, high].
 template <class T>
 std::optional<T> number_in(std::string_view text, T low, T high) {
   const std::optional<T> value = number_in<T>(text);

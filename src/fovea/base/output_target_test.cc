@@ -49,7 +49,7 @@ TEST(OutputTarget, FollowsLinksAndKeepsModes) {
   }
 }
 
-// As `--output /dev/stdout >> file`: behind what is there, and the file stays.
+// Like `--output /dev/stdout >> file`: the output goes behind the present text, and the file stays.
 TEST(OutputTarget, WritesToOpenDescriptors) {
   const TestFolder folder;
   for (const bool at_once : {true, false}) {

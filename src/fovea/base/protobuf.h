@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-// As much of protobuf's format as SentencePiece's models and TensorBoard's events need.
+// The part of protobuf's format that SentencePiece's models and TensorBoard's events need.
 namespace fovea {
 
 // A number of a protobuf message: seven bits a byte, the lowest first, the eighth bit set in all but the last. False at

@@ -3,9 +3,9 @@
 
 namespace fovea {
 
-// While one lives, throw_if_interrupted() (signals.h) also throws the Error of a failed write when nobody reads any
-// more what is written to the open file `fd`, a pipe or a terminal: `fovea translate | head -1` must not go on for
-// hours with lines that nobody gets. Of several that live at once, the last one made counts.
+// While one lives, throw_if_interrupted() (signals.h) also throws the Error of a failed write when nobody reads the
+// open file `fd`, a pipe or a terminal, any more: `fovea translate | head -1` must not go on for hours with lines that
+// nobody gets. If several live at once, the one made last counts.
 class ReaderWatch {
  public:
   // `name` is that of the file in the Error: "standard output", "'path'".
@@ -15,7 +15,7 @@ class ReaderWatch {
   ReaderWatch& operator=(const ReaderWatch&) = delete;
 };
 
-// What throw_if_interrupted() calls, at any rate: it asks the system ten times a second at most.
+// Called by throw_if_interrupted() at any rate: it asks the system ten times a second at most.
 void throw_if_reader_left();
 
 }  // namespace fovea

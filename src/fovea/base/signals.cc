@@ -39,7 +39,7 @@ void install_signal_handlers() {
   for (const int signal : kStopSignals) set_unless_ignored(signal, remember);
   // A closed pipe (`fovea translate | head`) becomes a write error that is reported (reader_watch.h).
   std::signal(SIGPIPE, SIG_IGN);
-  // So does a file that ulimit -f lets grow no more.
+  // Writing to a file that ulimit -f does not let grow then fails in the same way.
   std::signal(SIGXFSZ, SIG_IGN);
 }
 

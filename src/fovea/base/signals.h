@@ -8,10 +8,10 @@ namespace fovea {
 inline constexpr std::array kStopSignals = {SIGINT, SIGTERM, SIGHUP, SIGUSR1};
 
 // These signals only set a flag; long work looks at it between steps and leaves cleanly. A second SIGINT ends the
-// process at once, as the shell's user expects. One that whoever started the process ignores, as shells ignore SIGINT
-// for their background jobs and nohup ignores SIGHUP, stays ignored.
+// process at once, as the shell's user expects. A signal that the parent process ignores stays ignored: SIGINT in a
+// shell's background jobs, SIGHUP under nohup.
 void install_signal_handlers();
-// Which signal asked, 0 if none.
+// The signal that asked to stop, 0 if none.
 int interrupting_signal();
 // Throws Interrupted("... stopped by SIGTERM") if one came.
 void throw_if_interrupted(const char* what);

@@ -126,7 +126,7 @@ TEST(SignalsDeathTest, WaitingEnds) {
     EXPECT_EXIT(interrupt(waits), testing::ExitedWithCode(kGood), "");
 }
 
-// As shells do for their background jobs, and nohup for SIGHUP.
+// Shells ignore signals for their background jobs, and nohup ignores SIGHUP.
 TEST(Signals, ThatWereIgnoredStayIgnored) {
   for (const int signal : kStopSignals) {
     const auto before = std::signal(signal, SIG_IGN);

@@ -35,7 +35,7 @@ std::string_view without_dashes(std::string_view flag) {
   return flag.substr(std::min(flag.find_first_not_of('-'), flag.size()));
 }
 
-// Of "--valid-beam-size", "beam" and "beam-size" are whole parts.
+// Whether `part` is a run of whole words of the name, such as "beam" or "beam-size" of "--valid-beam-size".
 bool is_whole_part(std::string_view part, std::string_view name) {
   return cat("-", without_dashes(name), "-").find(cat("-", part, "-")) != std::string::npos;
 }
@@ -60,7 +60,7 @@ std::string completion(std::string_view start, std::span<const std::string> know
 
 unsigned byte_at(std::string_view text, size_t at) { return static_cast<unsigned char>(text[at]); }
 
-// By the table of well-formed byte sequences of the Unicode standard (3-7): no overlong forms, no surrogates.
+// Ranges from the Unicode standard's table of well-formed byte sequences (3-7): no overlong forms, no surrogates.
 struct ByteRange {
   unsigned least, most;
 };

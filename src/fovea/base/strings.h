@@ -32,8 +32,8 @@ struct CharacterStart {
   Kind kind;
   size_t size;  // bytes: of the whole character; for kCut, of all of the text; for kInvalid, 1
 };
-// How `text`, which is not empty, begins: with a UTF-8 character, with the beginning of one whose end is missing, or
-// with a byte that no character begins with.
+// The beginning of `text`, which is not empty: a UTF-8 character, the beginning of one whose end is missing, or a byte
+// that no character begins with.
 CharacterStart first_character(std::string_view text);
 bool is_valid_utf8(std::string_view text);
 

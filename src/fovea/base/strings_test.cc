@@ -24,7 +24,7 @@ TEST(Strings, KnowWhatIsUtf8) {
     EXPECT_FALSE(is_valid_utf8(invalid));
 }
 
-// By the values of code points: neither overlong, nor a surrogate, nor beyond U+10FFFF.
+// Checks the values of code points: neither overlong, nor a surrogate, nor beyond U+10FFFF.
 bool is_well_formed(std::string_view text) {
   constexpr std::array<uint32_t, 5> kLeast = {0, 0, 0x80, 0x800, 0x10000};  // by the number of bytes
   while (!text.empty()) {

@@ -26,7 +26,7 @@ int64_t startable_threads(int64_t wanted) {
       });
     }
   } catch (const std::system_error&) {
-    // The limit is reached: those that run are the answer.
+    // The limit is reached: the number of running threads is the answer.
   }
   {
     const std::scoped_lock lock(mutex);

@@ -35,7 +35,7 @@ struct Kept {
 Header* allocate(size_t bytes) {
   const bool huge = bytes >= kHugePage / 2;
   size_t total = bytes + kLine;
-  // What is left of the last huge page is taken too, if it is less than half.
+  // The remainder of the last huge page is taken too, if it is less than half.
   if (huge && total % kHugePage >= kHugePage / 2) total = (total / kHugePage + 1) * kHugePage;
   void* block = nullptr;
   if (posix_memalign(&block, huge ? kHugePage : kLine, total) != 0) throw std::bad_alloc();

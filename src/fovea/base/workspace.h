@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <memory>
 
-// Workspaces. Freed ones are kept for the next call, those below 32 MiB and up to 128 MiB together: fresh pages cost
-// more than what short calls do with them.
+// Scratch buffers. Freed buffers below 32 MiB are kept for the next call, up to 128 MiB together, because in short
+// calls fresh pages cost more than the work itself.
 namespace fovea {
 
 void* take_workspace(size_t bytes);  // aligned to 64, not initialised; up to 64 bytes past the end may be read

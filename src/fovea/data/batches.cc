@@ -39,7 +39,7 @@ void cut(std::span<const int64_t> sentences, const PairLengths& lengths, const L
   if (!batch.empty()) batches.push_back(std::move(batch));
 }
 
-// How many of `sentences` make up `maxi_batch` batches.
+// The number of `sentences` that make up `maxi_batch` batches.
 size_t window_of(std::span<const int64_t> sentences, const PairLengths& lengths, const BatchOptions& options) {
   const double most_tokens = static_cast<double>(options.max_target_tokens) * static_cast<double>(options.maxi_batch);
   const double most_sentences = static_cast<double>(options.max_sentences) * static_cast<double>(options.maxi_batch);

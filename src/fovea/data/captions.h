@@ -21,7 +21,7 @@ struct Caption {
 std::vector<Caption> parse_captions(std::string_view bytes, const std::string& name,
                                     const std::vector<std::string>& splits);
 
-// The same of files, which may be compressed. `option` named them.
+// Like parse_captions(), for files, which may be compressed. `option` named them.
 std::vector<Caption> read_captions(const std::vector<std::string>& paths, const std::string& option,
                                    const std::vector<std::string>& splits);
 

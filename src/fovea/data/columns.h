@@ -20,13 +20,13 @@ struct LabelledText {
   std::vector<File> files = {};
 
   int64_t size() const { return std::ssize(words); }
-  // Where a word stands, for messages: "'train', line 12".
+  // The place of a word, for messages: "'train', line 12".
   std::string place(size_t sentence, size_t word) const;
 };
 
 struct ColumnOptions {
-  // The column of the labels, from 1; none: the last. Of two columns, a word has the first one's label, or the second's
-  // if the first one's is O.
+  // The columns of the labels, from 1; none: the last. With two columns, a word has the first one's label, or the
+  // second's if the first one's is O.
   std::vector<int64_t> labels = {};
   int64_t tags = 0;                     // column of the part-of-speech tags, from 1; 0: none
   std::string option = "--train-sets";  // that named the files, for messages

@@ -47,15 +47,15 @@ ParallelText read_parallel(const std::string& source_path, const std::string& ta
 ParallelCorpus encode_corpus(const ParallelText& text, const text::Vocab& source, const text::Vocab& target,
                              const CorpusOptions& options);
 
-// Both, without ever holding the text of a large corpus.
+// Reads and encodes both sides, without ever holding the text of a large corpus.
 ParallelCorpus load_corpus(const std::string& source_path, const std::string& target_path, const text::Vocab& source,
                            const text::Vocab& target, const CorpusOptions& options);
 
 // A batch is a list of sentences of the corpus.
 using Batch = std::vector<int64_t>;
 
-// A batch has at most so many times its limit of target tokens in source tokens: far more than text of two languages
-// has, so that only long sources of very short targets end a batch by it, which would take many times its memory.
+// A batch has at most its limit of target tokens times this number in source tokens. Text of two languages has far
+// fewer, so only long sources of very short targets end a batch by it: they would take many times its memory.
 inline constexpr int64_t kSourceTokensPerTarget = 4;
 
 struct BatchOptions {
@@ -86,7 +86,7 @@ struct PackedBatch {
 };
 PackedBatch pack(const ParallelCorpus& corpus, const Batch& batch, int64_t target_eos);
 
-// XXH3 of all token ids and lengths: tells whether a run goes on with the text it began with.
+// XXH3 of all token ids and lengths: tells whether a run resumes with the text it began with.
 std::string fingerprint(const ParallelCorpus& corpus);
 
 }  // namespace fovea::data

@@ -196,7 +196,7 @@ TEST(Batches, GroupEqualLengthsAndComeInRandomOrder) {
     spread += corpus.target_length(batches[b].back()) - corpus.target_length(batches[b].front());
     if (b > 0) ascents += corpus.target_length(batches[b][0]) >= corpus.target_length(batches[b - 1][0]);
   }
-  // One window: 30 lengths in all, so all batches together span at most 29.
+  // The batches lie in one window: 30 lengths in all, so all batches together span at most 29.
   EXPECT_LE(spread, 29);
   EXPECT_LT(ascents, static_cast<int64_t>(batches.size()) * 3 / 4) << "the batches are still sorted by length";
 }

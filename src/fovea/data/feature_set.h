@@ -22,7 +22,7 @@ class FeatureSet {
   int64_t size() const { return static_cast<int64_t>(items_.size()); }
   int64_t width() const { return width_; }
   int64_t rows(int64_t index) const { return items_[static_cast<size_t>(index)].rows; }
-  // Appends the values of a sequence, [rows, width]. Throws an Error if the file no longer has them.
+  // Appends the values of a sequence, [rows, width]. Throws an Error if they are gone from the file.
   void append(int64_t index, std::vector<float>& out) const;
 
  private:

@@ -31,7 +31,7 @@ int64_t ImageBatches::items(int64_t batch) const {
   return std::min(options_.mini_batch, images_.size() - batch * options_.mini_batch);
 }
 
-// By the seed, the image and the epoch.
+// The cut depends on the seed, the image and the epoch.
 ImageCut ImageBatches::cut_of(int64_t image) const {
   Rng rng(hash_combine(hash_combine(options_.seed, epoch_), static_cast<uint64_t>(image)));
   const ImageShape& from = images_.shape();

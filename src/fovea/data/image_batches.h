@@ -25,7 +25,7 @@ struct ImageSequences {
 inline constexpr int64_t kImageBegin = 256, kImageSymbols = 257;
 
 // The batches of one epoch, a function of the images, the options and the epoch alone: every image once, in an order
-// drawn for the epoch, the last batch with those that are left. An image larger than `shape` is cut at a random place.
+// drawn for the epoch, the last batch with the rest. An image larger than `shape` is cut at a random place.
 class ImageBatches {
  public:
   // `images` must outlive this.

@@ -29,7 +29,7 @@ LoadedImages in_memory(const ImageShape& shape, std::vector<uint8_t> values) {
   return {shape, {.images = images, .memory = std::make_shared<const std::vector<uint8_t>>(std::move(values))}};
 }
 
-// Nothing if the path is not a regular file with an .npy array.
+// Returns nothing if the path is not a regular file with an .npy array.
 std::optional<LoadedImages> open_npy(const fs::path& path) {
   std::error_code ignored;
   if (!fs::is_regular_file(path, ignored) || fs::is_empty(path, ignored)) return std::nullopt;

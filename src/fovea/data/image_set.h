@@ -9,7 +9,7 @@
 
 namespace fovea::data {
 
-// Images of one shape. Those of an .npy file stay in it, and are read when they are used.
+// Images of one shape. Images of an .npy file stay in it, and are read when they are used.
 class ImageSet {
  public:
   // Images that lie behind each other, in memory or in a file from byte `data_start` on.
@@ -24,7 +24,7 @@ class ImageSet {
 
   int64_t size() const { return first_.back(); }
   const ImageShape& shape() const { return shape_; }
-  // The values of an image, [height, width, channels]. Throws an Error if its file no longer has them.
+  // The values of an image, [height, width, channels]. Throws an Error if they are gone from its file.
   std::vector<uint8_t> at(int64_t index) const;
 
  private:
@@ -39,7 +39,7 @@ class ImageSet {
 ImageSet load_images(const std::vector<std::string>& paths, const std::string& option);
 
 // XXH3 of the number of images, their shape, and their values: tells whether a run resumes with the images that it
-// began with. Of more than 64 MiB of values, images at even distances stand for all.
+// began with. If there are more than 64 MiB of values, images at even distances stand for all.
 std::string fingerprint(const ImageSet& images);
 
 }  // namespace fovea::data

@@ -127,7 +127,7 @@ size_t little_endian(std::string_view bytes) {
   return value;
 }
 
-// Where the dictionary lies.
+// Returns the dictionary's text within the header.
 std::string_view dictionary_text(std::string_view begin, const std::string& name) {
   constexpr size_t kVersionEnd = 8;
   if (begin.size() < kVersionEnd) throw Error(cat(name, ": a damaged .npy header: the file is truncated"));

@@ -15,7 +15,7 @@ struct NpyHeader {
   ImageShape shape;
   size_t data_start = 0;  // the place of the first value in the file
 };
-// The same of an array of features.
+// The header of an array of features.
 struct NpyFeatureHeader {
   int64_t items = 0, rows = 0, width = 0;
   size_t data_start = 0;
@@ -28,7 +28,7 @@ inline constexpr size_t kLongestNpyHeader = 1 << 16;
 // header, another type, order or shape, and if `size` is not that of the header and the values together.
 NpyHeader parse_npy_header(std::string_view begin, size_t size, const std::string& name);
 
-// The same of an array [N, rows, width] of float32, little endian.
+// Like parse_npy_header(), for an array [N, rows, width] of float32, little endian.
 NpyFeatureHeader parse_npy_features(std::string_view begin, size_t size, const std::string& name);
 
 // The type of an array's numbers as its header spells it: "|u1", "<f4". Throws an Error as above.

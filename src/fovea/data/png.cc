@@ -80,7 +80,7 @@ class PngReader {
     if (!done) throw Error(cat(name_, ": a damaged PNG: ", failure_.text.data()));
   }
 
-  // Before the pixels take memory.
+  // Checks the shape before the pixels take memory.
   ImageShape checked_shape() const {
     const int color = png_get_color_type(png_, info_);
     if (png_get_bit_depth(png_, info_) == 16)

@@ -8,8 +8,8 @@
 
 namespace fovea::data {
 
-// How training goes through a text: streams are read on segment after segment, side by side; or the segments come in
-// random order. The names are those of --order.
+// The way in which training goes through a text: streams are read segment after segment, side by side; or the segments
+// come in random order. The names are those of --order.
 enum class SegmentOrder : uint8_t { kStream, kShuffled };
 inline constexpr std::string_view kSegmentOrderNames = "stream|shuffled";
 
@@ -35,8 +35,8 @@ struct Segments {
 //
 // kStream: the text is cut in mini_batch x shards streams whose lengths differ by one unit at most (fewer streams if
 // the text has fewer units). Batch s x shards + i holds the s-th segment of each of the i-th mini_batch streams, so
-// that an update reads one segment of every stream and no batch of it continues another. The last segments hold what is
-// left, and streams that have ended are not in them. kShuffled: each document is cut in segments, the last one shorter,
+// that an update reads one segment of every stream and no batch of it continues another. The last segments hold the
+// rest, and streams that have ended are not in them. kShuffled: each document is cut in segments, the last one shorter,
 // and a batch takes the next `mini_batch` of them in an order drawn for the epoch. In both, a segment is cut where a
 // document begins.
 class SegmentBatches {
@@ -46,7 +46,7 @@ class SegmentBatches {
   int64_t size() const;
   int64_t items(int64_t batch) const;  // sequences
   Segments at(int64_t batch) const;
-  // Which of the batches of its update this one is: batches with the same number read the same streams. From 0.
+  // The number of this batch within its update, from 0: batches with the same number read the same streams.
   int64_t shard(int64_t batch) const;
 
  private:
@@ -81,7 +81,7 @@ struct Window {
 };
 
 // Windows that slide over each document, so that each unit of the text is scored exactly once. The first window scores
-// all of its units; the others score those that the window before did not reach, at most `stride`, with at least
+// all of its units; the others score the units that the window before did not reach, at most `stride`, with at least
 // context - stride units before them in the window.
 class ScoringWindows {
  public:

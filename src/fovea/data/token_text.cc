@@ -187,7 +187,7 @@ class TokenTextLoader {
     lines_before_ += slice.line_ends;
   }
 
-  // Where the text of the files is not compressed, this spares the ids the copies of a growing vector.
+  // If the files are not compressed, this spares the ids the copies of a growing vector.
   void reserve() {
     const auto done = static_cast<double>(result_.bytes + offset_), all = static_cast<double>(expected_bytes_);
     if (done >= all || has_reserved_) return;
@@ -204,7 +204,7 @@ class TokenTextLoader {
   DocumentFinder finder_;
   uint64_t expected_bytes_ = 0;
   bool has_reserved_ = false;
-  // Of the file that is being read.
+  // State of the file that is being read.
   std::string path_;
   int64_t offset_ = 0, lines_before_ = 0;  // bytes and line ends that are encoded
   WordCount words_;

@@ -8,8 +8,8 @@
 
 namespace fovea::data {
 
-// Where the documents of a text begin: nowhere but at its beginning; at the first line with text behind lines without
-// any, which belong to the document before; or at the beginning of each file. The names are those of --documents.
+// The beginnings of a text's documents: only at its beginning; at the first line with text behind lines without any,
+// which belong to the document before; or at the beginning of each file. The names are those of --documents.
 enum class Documents : uint8_t { kNo, kBlank, kFile };
 inline constexpr std::string_view kDocumentsNames = "no|blank|file";
 
@@ -17,7 +17,7 @@ inline constexpr std::string_view kDocumentsNames = "no|blank|file";
 struct TokenText {
   std::vector<int32_t> ids;
   std::vector<int64_t> documents;  // the place in `ids` of each document's first unit; {0} with Documents::kNo
-  // Of the text as the files have it, unpacked. Words are what stands between white space; a last line without an end
+  // Counts of the text as the files have it, unpacked. Words are separated by white space; a last line without an end
   // is a line.
   int64_t bytes = 0, words = 0, lines = 0;
   int64_t size() const { return static_cast<int64_t>(ids.size()); }

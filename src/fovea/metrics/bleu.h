@@ -16,7 +16,7 @@ inline constexpr std::string_view kSacrebleuVersion = "2.6.0";
 
 enum class Smoothing : uint8_t { kExp, kFloor, kAddK, kNone };
 
-// What BLEU takes for a precision of zero, by sacreBLEU's names.
+// The methods by which BLEU replaces a precision of zero, by sacreBLEU's names.
 struct SmoothMethod {
   std::string_view name;
   Smoothing kind;
@@ -36,7 +36,7 @@ struct BleuOptions {
   bool effective_order = false;       // for single sentences: leave out orders longer than the sentence
 };
 
-// What a segment adds to the corpus; sums of segments are corpora.
+// The statistics of a segment; sums of segments are corpora.
 struct BleuStats {
   int64_t hypothesis_length = 0, reference_length = 0;
   std::array<int64_t, kBleuOrder> correct{}, total{};
@@ -56,7 +56,7 @@ struct BleuScore {
 class Bleu {
  public:
   explicit Bleu(BleuOptions options = {});
-  // Of one hypothesis against its references, the closest reference's length counting.
+  // The statistics of one hypothesis against its references; the closest reference's length counts.
   BleuStats segment(std::string_view hypothesis, std::span<const std::string> references) const;
   BleuScore score(const BleuStats& stats) const;
   std::string signature(size_t references) const;  // "nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:2.6.0"
@@ -66,7 +66,7 @@ class Bleu {
   SmoothMethod smooth_;  // with the value that is used
 };
 
-// Corpus BLEU against one reference a line.
+// Corpus BLEU against one reference per line.
 BleuScore corpus_bleu(std::span<const std::string> hypotheses, std::span<const std::string> references,
                       const BleuOptions& options = {});
 

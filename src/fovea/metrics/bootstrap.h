@@ -42,8 +42,8 @@ struct Interval {
 // Returns the mean of resampled scores, and half the width of their 95% interval.
 Interval interval_of(std::vector<double> scores);
 
-// How a system differs from a baseline: the difference of their scores (above 0: the system's is higher), its 95%
-// interval, and the probability of so large a difference if the two were equally good.
+// The difference of a system from a baseline: that of their scores (above 0: the system's is higher), its 95% interval,
+// and the probability of so large a difference if the two were equally good.
 struct Comparison {
   double difference = 0, low = 0, high = 0, p = 1;
 };

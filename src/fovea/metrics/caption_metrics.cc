@@ -15,7 +15,7 @@
 namespace fovea::metrics {
 namespace {
 
-// What the metrics of captions share: absent references, and how many there are.
+// The base of the metrics of captions: absent references, and how many there are.
 class CaptionMetric : public Metric {
  public:
   explicit CaptionMetric(bool lowercase) : lowercase_(lowercase) {}

@@ -59,7 +59,7 @@ TEST(CaptionMetrics, LowerCaseOnRequest) {
               HasSubstr("COCO-BLEU|nrefs:1|case:lc|tok:none = 3.16 100.0/100.0/100.0/3.2 ("));
 }
 
-// One image alone has n-grams of no weight.
+// A single image has n-grams without weight.
 TEST(CaptionMetrics, ASingleImageHasNoCider) {
   EvaluateOptions options;
   options.metrics = {"cider"};

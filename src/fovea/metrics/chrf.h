@@ -14,7 +14,7 @@ struct ChrfOptions {
   bool whitespace = false;  // count white space as characters
 };
 
-// What a segment adds to the corpus: n-grams of the hypothesis, of the reference, and in both, for every order.
+// The statistics of a segment: n-grams of the hypothesis, of the reference, and in both, for every order.
 struct ChrfStats {
   struct Order {
     int64_t hypothesis = 0, reference = 0, matches = 0;
@@ -30,7 +30,7 @@ struct ChrfStats {
 class Chrf {
  public:
   explicit Chrf(ChrfOptions options = {}) : options_(options) {}
-  // Of the reference with the best score among several.
+  // The statistics for the reference with the best score among several.
   ChrfStats segment(std::string_view hypothesis, std::span<const std::string> references) const;
   double score(const ChrfStats& stats) const;      // 0 to 100
   std::string name() const;                        // chrF2, chrF2++

@@ -46,7 +46,7 @@ inline constexpr std::string_view kLabelDialectChoices =
     "auto|iob1|iob2|iobes|bilou|ioe1|ioe2|io|bios|bieo|bmes|bmewo|bieou|biewo|words";
 inline constexpr std::string_view kLabelDialectNames = kLabelDialectChoices.substr(5);
 
-// The dialects that mark chunks. Of several that fit, the first is the likeliest.
+// The dialects that mark chunks. If several fit, the first is the likeliest.
 std::span<const LabelDialect> chunk_dialects();
 
 // Whether the words before and behind a chunk are of chunks of its type.
@@ -58,7 +58,7 @@ ChunkTouch touch_of(std::span<const Chunk> chunks, size_t place);
 // The letter that a dialect gives a word of a chunk.
 char letter_of_word(const Chunk& chunk, int64_t word, LabelDialect dialect, ChunkTouch touch);
 
-// How a data set writes labels.
+// The notation in which a data set writes labels.
 struct LabelNotation {
   LabelDialect dialect = LabelDialect::kIob2;
   LabelForm form = {};

@@ -12,7 +12,7 @@ namespace fovea::metrics {
 struct ChunkCounts {
   int64_t gold = 0, found = 0, correct = 0;
   ChunkCounts& operator+=(const ChunkCounts& other);
-  // Shares from 0 to 1; 0 if there is nothing to divide by, as conlleval has it.
+  // Shares from 0 to 1; 0 if there is nothing to divide by, like in conlleval.
   double precision() const;
   double recall() const;
   double f1() const;
@@ -28,7 +28,7 @@ class ConllScore {
  public:
   // The labels of one sentence, as many of both. A chunk is correct if both have it, with its type.
   void add(const LabelledChunks& gold, const LabelledChunks& found);
-  // The same of labels in the usual form.
+  // Like add() above, for labels in the usual form.
   void add(std::span<const std::string> gold, std::span<const std::string> found);
 
   ChunkCounts total() const;

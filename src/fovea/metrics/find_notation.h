@@ -27,7 +27,7 @@ struct FoundNotation {
   OddLabels lookalikes;    // words whose labels resemble those of chunks or O, and are neither in this form
 };
 
-// What is known already; the rest is looked for.
+// The part of the notation that is known already; the rest is looked for.
 struct KnownNotation {
   std::optional<LabelForm> form = std::nullopt;
   std::optional<LabelDialect> dialect = std::nullopt;

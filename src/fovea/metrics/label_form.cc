@@ -12,7 +12,7 @@ constexpr std::string_view kTypeExample = "TYPE";
 
 char capital(char letter) { return letter >= 'a' && letter <= 'z' ? static_cast<char>(letter - 'a' + 'A') : letter; }
 
-// The canonical letter: those that mean the same are one.
+// The canonical letter: letters that mean the same are one.
 char meaning_of(char letter) {
   switch (letter) {
     case 'L':

@@ -2,7 +2,7 @@
 #include <string>
 #include <string_view>
 
-// How the labels of a data set say that a word belongs to a chunk, such as a name: "B-PER", "PER_I", "b-per" or "B".
+// The form of labels that say that a word belongs to a chunk, such as a name: "B-PER", "PER_I", "b-per" or "B".
 namespace fovea::metrics {
 
 // The letters with which labels mark the words of a chunk: B its first, I and M inner ones, E and L its last, and S, U
@@ -25,7 +25,7 @@ struct LabelForm {
 
 // All labels but O are words of their own, such as parts of speech.
 inline constexpr LabelForm kWordsAlone = {.letters = ""};
-// How Fovea read labels before checkpoints named a form.
+// The form in which Fovea read labels before checkpoints named one.
 inline constexpr LabelForm kFirstForm = {.letters = "BIESLU", .has_empty_types = false};
 
 // A label as its parts: "B-PER" is 'B' and "PER", "O" is 'O' and nothing. L counts as E, M as I, and U and W as S. A

@@ -12,7 +12,7 @@ bool is_lower_letter(char c) { return c >= 'a' && c <= 'z'; }
 bool is_ascii_letter(char c) { return is_lower_letter(c) || (c >= 'A' && c <= 'Z'); }
 bool is_outside_label(std::string_view label) { return label == "O" || label == "o"; }
 
-// What the label would mean in each form that it may have. Its letter may be any.
+// The meanings of the label in each form that it may have. Its letter may be any.
 struct PossibleForm {
   LabelForm form;
   char letter;

@@ -155,7 +155,7 @@ TEST(Chrf, TakesTheBestReferenceAndSplitsMarks) {
   const Texts references = {"zzz", "abc"}, marked = {"(hi), \"you"};
   EXPECT_DOUBLE_EQ(Chrf().score(Chrf().segment("abc", references)), 100);
   const ChrfStats stats = Chrf({.word_order = 2}).segment("(hi), \"you", marked);
-  EXPECT_EQ(stats.orders[6].reference, 4);  // "(hi)" "," "\"" "you": one mark a word, the last one first
+  EXPECT_EQ(stats.orders[6].reference, 4);  // "(hi)" "," "\"" "you": one mark per word, the last one first
 }
 
 TEST(Chrf, EdgesGiveZeroNotNan) {

@@ -14,7 +14,7 @@ struct BatchLimits {
 };
 
 // Lines are read in windows, in which sentences of similar lengths are found. A window ends, whatever its number of
-// lines, with the one that fills so many bytes.
+// lines, with the one that fills this number of bytes.
 constexpr size_t kWindowBytes = size_t{16} << 20;
 inline size_t bytes_of(const std::string& line) { return line.size() + sizeof(std::string); }
 

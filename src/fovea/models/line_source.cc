@@ -17,8 +17,8 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr size_t kReadAhead = 16 << 20;  // bytes
-// Without a line for so long: the writer waits for its answer. Who writes more slowly than that loses nothing: lines
-// that come while others are translated make up the next window.
+// After such a pause without a line, the writer is taken to wait for its answer. A writer that is slower than that
+// loses nothing: lines that come while others are translated make up the next window.
 constexpr auto kPause = 10ms;
 constexpr auto kSignalCheck = 100ms;
 
@@ -87,7 +87,7 @@ std::vector<std::string> LineSource::next(size_t limit) {
   if (!window.empty()) return window;
   // Ctrl-C ends the writer of a pipe too: the end that this makes is not the text's.
   throw_if_interrupted("translating");
-  // What came before a failure has been translated.
+  // The lines before a failure have been translated by now.
   if (queue_->failure) std::rethrow_exception(std::exchange(queue_->failure, nullptr));
   return {};
 }

@@ -10,8 +10,8 @@
 namespace fovea::models {
 
 // Lines of a file or stream, read ahead by a thread, in windows. From a pipe or terminal a window ends early when no
-// line comes for a while, so that whoever types or feeds lines one by one gets answers; a window of a regular file
-// depends on the file alone.
+// line comes for a while, so that a user or program that feeds lines one by one gets answers; a window of a regular
+// file depends on the file alone.
 class LineSource {
  public:
   explicit LineSource(const std::string& path);
@@ -19,8 +19,8 @@ class LineSource {
   LineSource(const LineSource&) = delete;
   LineSource& operator=(const LineSource&) = delete;
 
-  // At most `limit` lines, fewer where they are long; none at the end. Throws what reading throws, and Interrupted at a
-  // signal (signals.h).
+  // Returns at most `limit` lines, fewer if they are long; none at the end. Throws the exceptions of reading, and
+  // Interrupted at a signal (signals.h).
   std::vector<std::string> next(size_t limit);
 
  private:

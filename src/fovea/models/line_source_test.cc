@@ -48,7 +48,7 @@ TEST(LineSource, GivesTheLinesOfAPipeAsTheyCome) {
   writer.join();
 }
 
-// More than is read ahead is left when the source goes.
+// The source goes while more is left than it reads ahead.
 TEST(LineSource, MayBeLeftBeforeItsEnd) {
   const TestFolder folder;
   const std::string long_line(size_t{1} << 20, 'x');

@@ -11,7 +11,7 @@
 
 namespace fovea::models {
 
-// Which units may follow, and when a text ends.
+// The rules for the units that may follow, and for the end of a text.
 struct SamplingRules {
   search::SampleOptions choice;
   int64_t max_length = 200;          // units added to a prompt, at most

@@ -43,7 +43,7 @@ void expect_greedy(const nn::Model& model, const std::string& what) {
     for (const int64_t unit : texts[i]) {
       at::Tensor scores = next_log_probs(model, read);
       scores[kBegin] = -1e9;
-      // Two units whose scores are equal but for float32's rounding may be taken for each other.
+      // Two units whose scores are equal except for float32's rounding may be taken for each other.
       ASSERT_GE(scores[unit].item<double>(), scores.max().item<double>() - 1e-4)
           << what << ": text " << i << ", after " << read.size() << " units";
       read.push_back(unit);

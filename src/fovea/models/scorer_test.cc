@@ -14,7 +14,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// The same logits for every token: its target has probability 1/2, 1/4, 1/4 or 0.
+// An output layer with equal logits for every token: its target has probability 1/2, 1/4, 1/4 or 0.
 struct OutputLayer {
   at::Tensor output_weight() const { return torch::zeros({4, 1}); }
   at::Tensor output_bias() const {

@@ -14,7 +14,7 @@ namespace fovea::models {
 
 inline constexpr const char* kClausesFile = "clauses.txt";  // in a checkpoint
 
-// What a model finds the clauses of its texts by.
+// A model's means of finding the clauses of its texts.
 struct ClauseSource {
   text::ClauseDictionary dictionary;
   std::optional<text::ClauseTagger> tagger = {};  // none: the dictionary, by words alone

@@ -15,8 +15,8 @@ namespace torch::nn {
 class Module;
 }
 
-// The one way to open a checkpoint whose model is to be run. What reads and writes the model's texts or images is in
-// the files of its task.
+// The one way to open a checkpoint whose model is to be run. The reading and writing of the model's texts or images is
+// in the files of its task.
 namespace fovea::models {
 
 class TrainedModel {
@@ -25,7 +25,7 @@ class TrainedModel {
   // Error that begins with `option`, the flag that named the folder, if the model is of none of `tasks`.
   TrainedModel(const TrainedModelOptions& options, const std::vector<std::string>& tasks,
                std::string_view option = "--model");
-  // The same of a checkpoint that was read already, in place of options.model.
+  // Like the constructor above, with a checkpoint that was read already in place of options.model.
   TrainedModel(nn::Checkpoint checkpoint, const TrainedModelOptions& options);
 
   const nn::Checkpoint& checkpoint() const { return checkpoint_; }

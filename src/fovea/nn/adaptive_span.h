@@ -17,7 +17,7 @@
 // H heads of D, S of them with a span.
 namespace fovea::nn {
 
-// What a model's spans share.
+// Shared by the spans of a model.
 struct SpanScheme {
   SpanConfig config = {};
   at::Tensor distances =
@@ -27,13 +27,13 @@ struct SpanScheme {
   void register_table(torch::nn::Module& owner, int64_t longest, int64_t head_dim, const InitScope& scope);
 };
 
-// Those of one attention. Parameter: share [S], the span of each head that has one as a share of its limit, in [0, 1].
+// The spans of one attention. Parameter: share [S], in [0, 1], each head's span as a share of its limit.
 class AdaptiveSpans : public torch::nn::Module {
  public:
   // `mechanism` has spans.
   AdaptiveSpans(const LayerSpec& mechanism, const SpanScheme& scheme);
 
-  // What the spans make of a mechanism that fits(). by_head is undefined if that has no span.
+  // A mechanism that fits(), with the spans applied. by_head is undefined if the mechanism has no span.
   struct Tables {
     std::string mechanism;      // each head's limit cut to its reach
     at::Tensor by_head;         // [H, reach]: the logarithm of the mask, minus infinity where that is 0
@@ -67,8 +67,8 @@ struct ColdKeys {
   at::Tensor k, v;
   at::Tensor begins, lengths;  // [B] int64 on the CPU
 };
-// k and v [T_k, H, D] of sequences with so many queries each, and zeros before those with fewer than `reach` keys
-// before their first query. `tokens` as in ops::AttentionOptions::k_tokens.
+// k and v [T_k, H, D] of sequences with their queries, and zeros before those with fewer than `reach` keys before their
+// first query. `tokens` as in ops::AttentionOptions::k_tokens.
 struct WarmKeys {
   at::Tensor k, v;
   at::Tensor begins, lengths;        // [B] int64 on the CPU

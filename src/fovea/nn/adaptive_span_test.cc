@@ -22,7 +22,7 @@ double greatest_difference(const at::Tensor& a, const at::Tensor& b) {
   return a.numel() == 0 ? 0 : (a - b).abs().max().item<double>();
 }
 
-// One attention of heads that all have a span, and what it reads: q, k, v [T, H, D], table [L, D], share [H].
+// One attention of heads that all have a span, with its inputs: q, k, v [T, H, D], table [L, D], share [H].
 struct SpanCase {
   int64_t tokens, limit, ramp, k;  // k: of topk, 0: none
   std::vector<double> shares;
@@ -43,8 +43,8 @@ SpanValues values_of(const SpanCase& c, uint64_t seed) {
           torch::tensor(c.shares, at::kDouble)};
 }
 
-// By the definition alone, in loops over tokens, heads and distances: section 5 of the mechanisms. `cold`: tokens
-// before the first have zeros as keys and values.
+// Computes from the definition alone, in loops over tokens, heads and distances: section 5 of the mechanisms. `cold`:
+// tokens before the first have zeros as keys and values.
 at::Tensor by_definition(const SpanCase& c, const SpanValues& x, bool cold = false) {
   at::Tensor out = torch::zeros_like(x.q);
   const double scale = 1 / std::sqrt(static_cast<double>(c.head_dim));
@@ -82,7 +82,7 @@ at::Tensor by_definition(const SpanCase& c, const SpanValues& x, bool cold = fal
   return out;
 }
 
-// The same by the module and the operator.
+// The result of the module and the operator.
 struct Computed {
   explicit Computed(const SpanCase& c, const SpanValues& x, at::ScalarType type = at::kDouble) {
     const LayerSpec spec = resolve(parse_layer_spec(c.text()), c.heads());
@@ -129,7 +129,7 @@ TEST(AdaptiveSpan, IsItsDefinition) {
     const at::Tensor expected = by_definition(c, x);
     // Sums of up to 150 numbers near 1 in double.
     EXPECT_LT(greatest_difference(Computed(c, x).out, expected), 1e-12);
-    // Of the fast kernels, in float: scores near 3 with an error near 1e-6.
+    // The fast kernels compute in float: scores near 3 with an error near 1e-6.
     const SpanValues narrow = {x.q.to(at::kFloat), x.k.to(at::kFloat), x.v.to(at::kFloat), x.table.to(at::kFloat),
                                x.share};
     const SpanValues rounded = {narrow.q.to(at::kDouble), narrow.k.to(at::kDouble), narrow.v.to(at::kDouble),
@@ -145,7 +145,7 @@ TEST(AdaptiveSpan, HasTheGradientsOfItsDefinition) {
     if (c.tokens > 40) continue;
     SCOPED_TRACE(cat(c.text(), " of ", c.tokens));
     SpanValues x = values_of(c, seed += 10);
-    // At 0 and 1 the mask has a kink, where a difference on both sides is no derivative.
+    // At 0 and 1 the mask has a kink, where a difference on both sides is not a derivative.
     x.share = x.share.clamp(0.07, 0.93) + 0.00123;
     const at::Tensor grad = random_like(x.q, 99);
     const auto of = [&](at::ScalarType type) {

@@ -18,12 +18,12 @@
 namespace fovea::nn {
 namespace {
 
-// A [rows, M] matrix out of stacked ones: each gets the limit of an [M, M] matrix of its own.
+// A [rows, M] matrix that stacks several [M, M] matrices. Each part gets the initial limit that it would have alone.
 std::shared_ptr<Linear> stacked(int64_t width, int64_t rows, const InitScope& scope) {
   return std::make_shared<Linear>(Linear::Shape{width, rows, xavier_limit(width, width, std::sqrt(0.5))}, scope);
 }
 
-// Of sequences that begin and end at `offsets`.
+// The length of the longest of the sequences that begin and end at `offsets` [B + 1].
 int64_t longest(const at::Tensor& offsets) {
   const auto* bounds = offsets.const_data_ptr<int64_t>();
   int64_t most = 0;
@@ -120,7 +120,7 @@ void Attention::require_parameters(const Mechanism& mechanism) const {
 }
 
 Projected Attention::project(const at::Tensor& x, const at::Tensor& positions) const {
-  // One product; the parts' backward is a single stack.
+  // One product for q, k and v, whose backward pass is a single stack.
   const at::Tensor product = (*qkv_)(x), input = clause_mix_weight_.defined() ? x : at::Tensor();
   const int64_t head_dim = place_.head_dim(), keys = place_.key_heads();
   if (place_.rotary || keys < place_.heads) {
@@ -129,7 +129,7 @@ Projected Attention::project(const at::Tensor& x, const at::Tensor& positions) c
       const auto parts = heads.split_with_sizes({place_.heads, keys, keys}, 1);
       return {parts[0], parts[1], parts[2], has_terms() ? parts[0] : at::Tensor(), input};
     }
-    // It may turn in place.
+    // The rotation below may work in place, so the unturned queries are copied first.
     const at::Tensor unturned = has_terms() ? heads.narrow(1, 0, place_.heads).clone() : at::Tensor();
     const ops::RotaryHeads turned = ops::rotary_heads(heads, place_.heads, positions, place_.rotary->base);
     return {turned.q, turned.k, turned.v, unturned, input};
@@ -148,7 +148,7 @@ Projected Attention::project(const PlacedTokens& queries, const PlacedTokens& ke
   const at::Tensor q = heads(queries, 0, place_.heads);
   const auto halves = heads(keys, place_.heads, 2 * of_keys).view({-1, 2, of_keys, head_dim}).unbind(1);
   const at::Tensor unturned = has_terms() ? q : at::Tensor();
-  // Keys of routed heads are queries.
+  // Routed heads share keys and queries, so the queries' projection applies to the keys' tokens too.
   std::vector<at::Tensor> routed;
   int64_t first = 0;
   for (const HeadGroup& group : mechanism_.training) {
@@ -191,7 +191,7 @@ ops::AttentionOptions Attention::options() const {
   options.layer = place_.layer;
   options.enable_gqa = place_.key_heads() < place_.heads;
   const AttentionParameters needs = parameters_of(mechanism_.training);
-  // In bf16 a learned alpha would keep two digits, so it is computed in float32 at least.
+  // bfloat16 would keep two digits of a learned alpha, so it is computed in float32 at least.
   if (needs.alpha) {
     options.alpha =
         (alpha_.to(alpha_.dtype() == at::kDouble ? at::kDouble : at::kFloat).sigmoid() + 1).clamp_min(ops::kLeastAlpha);

@@ -15,11 +15,11 @@
 #include "fovea/spec/attention_spec.h"
 #include "fovea/spec/positions.h"
 
-// One attention of a layer: projections, mechanism, output projection. H heads of D, M = H D, K heads of keys and
-// values.
+// One attention of a layer: projections, mechanism, output projection. The model has H heads of width D and M = H D;
+// keys and values have K heads.
 namespace fovea::nn {
 
-// Where an attention stands; fixed when the model is built.
+// The place of an attention in a model; fixed when the model is built.
 struct AttentionPlace {
   int64_t width = 0, heads = 0;
   int64_t heads_kv = 0;  // of k and v, a divisor of heads; 0: heads
@@ -35,12 +35,12 @@ struct AttentionPlace {
   int64_t head_dim() const { return width / heads; }
 };
 
-// The mechanism in both phases, canonical text.
+// A mechanism's canonical text in both phases.
 struct Mechanism {
   LayerSpec training, evaluation;
 };
 
-// q, k, v of one call, [tokens, H, D], and [tokens, K, D] k and v.
+// q, k and v of one call: q [tokens, H, D], k and v [tokens, K, D].
 struct Projected {
   at::Tensor q, k, v;
   at::Tensor unturned = {};        // q without its turn by positions, if terms by offset need it
@@ -53,7 +53,7 @@ struct PlacedTokens {
   at::Tensor x, positions;
 };
 
-// Queries and keys of a packed batch, [B + 1] int64 on the CPU.
+// The offsets of a packed batch's sequences among the queries and the keys: [B + 1] each, int64 on the CPU.
 struct PackedOffsets {
   at::Tensor queries, keys;
 };
@@ -69,9 +69,9 @@ class Attention : public torch::nn::Module {
 
   // x [T, M] -> q, k, v of self-attention; positions [T] on the CPU.
   Projected project(const at::Tensor& x, const at::Tensor& positions) const;
-  // The same with keys and values of more tokens than the queries', as memory adds them: k and v [T_k, K, D].
+  // Like project() above, but keys and values have more tokens, as memory adds them: k and v [T_k, K, D].
   Projected project(const PlacedTokens& queries, const PlacedTokens& keys) const;
-  // The cross-attention's halves.
+  // The two halves of cross-attention.
   at::Tensor project_query(const at::Tensor& x) const;
   Projected project_memory(const at::Tensor& memory) const;  // q undefined
 
@@ -79,12 +79,12 @@ class Attention : public torch::nn::Module {
   at::Tensor attend(const Projected& inputs, const PackedOffsets& offsets, const ops::DropoutOptions& dropout,
                     const ForwardContext& context) const;
 
-  // For decoding, in evaluation: options with this place's parameters filled in, without any offsets; the mechanism,
-  // [T, H, D].
+  // For decoding, in evaluation: returns options with this attention's parameters filled in, but without offsets. They
+  // are for a mechanism on [T, H, D].
   ops::AttentionOptions options() const;
-  // What routed heads read; options().routing may point to it.
+  // Returns the inputs of routed heads; options().routing may point to them.
   ops::RoutingInputs routing() const;
-  // What the terms by offset read besides queries: of sequences of up to `length` tokens.
+  // The inputs of the terms by offset besides the queries, for sequences of up to `length` tokens.
   struct Tables {
     int64_t length = 0;
     RelativePositions::Tables relative = {};
@@ -92,10 +92,10 @@ class Attention : public torch::nn::Module {
   };
   bool has_terms() const { return relative_ || spans_; }
   Tables tables(int64_t length, const at::TensorOptions& options) const { return tables(length, options, false); }
-  // Sets the terms by offset of `options` and gives the inputs that go with them. The options name the queries and keys
-  // of all sequences by then.
+  // Sets the terms by offset in `options` and returns the inputs that go with them. `options` must already have the
+  // offsets of the queries and keys of all sequences.
   Projected with_terms(const Projected& inputs, const Tables& tables, ops::AttentionOptions& options) const;
-  // In evaluation.
+  // Runs the mechanism alone, in evaluation: [T, H, D].
   at::Tensor mix(const Projected& inputs, const Tables& tables, const ops::AttentionOptions& options) const;
   // The projections before (qkv, or q of cross-attention) and after the mechanism, laid out for many small inputs.
   struct Packed {
@@ -105,8 +105,8 @@ class Attention : public torch::nn::Module {
     at::Tensor output(const at::Tensor& mixed) const;  // [T, H, D] -> [T, M]
   };
   Packed packed(ops::PackedLayer::Format format) const;
-  // What project() does to q and k by their positions, in place: stacked [T, H + 2 K, D] of Packed::project(). Returns
-  // Projected::unturned.
+  // Turns q and k by their positions as project() does, in place in `stacked` [T, H + 2 K, D], the result of
+  // Packed::project(). Returns Projected::unturned.
   at::Tensor turn(const at::Tensor& stacked, const at::Tensor& positions) const;
 
   const AttentionPlace& place() const { return place_; }
@@ -118,7 +118,7 @@ class Attention : public torch::nn::Module {
  private:
   at::Tensor output(const at::Tensor& heads) const;  // [T, H, D] -> [T, M]
   Tables tables(int64_t length, const at::TensorOptions& options, bool training) const;
-  // The full pass of mechanisms with clauses, after the norm -> [T, H, D].
+  // The full pass of a mechanism with clauses, with the norm applied -> [T, H, D].
   at::Tensor attend_clauses(const Projected& inputs, const PackedOffsets& offsets, const ops::AttentionOptions& options,
                             const ForwardContext& context) const;
   at::Tensor mixture_probability(const at::Tensor& input) const;  // see ClauseInputs

@@ -29,19 +29,19 @@ struct Checkpoint {
 void save_checkpoint(const std::filesystem::path& folder, const Checkpoint& checkpoint);
 
 enum class Load : uint8_t { kModel, kAll };
-// `folder` is a checkpoint, or a run's folder: then its `best` (kModel; `last` if no validation chose one) or its
-// `last` (kAll). What is damaged, missing or of another version throws an Error that names the file and the tensor;
-// only kAll of a run's folder, which is how a run resumes, warns and goes back to the newest whole one before it.
-// kModel logs which checkpoint it is, at the level debug; a link of the run that leads nowhere, or is missing, is a
-// warning.
+// Loads the checkpoint `folder`. If `folder` is a run's folder, kModel loads its `best` (`last` if validation chose
+// none) and kAll its `last`. Throws an Error that names the file and the tensor if anything is damaged, missing or from
+// another version. When a run resumes (kAll on a run's folder), it instead warns and loads the newest intact checkpoint
+// before that one. kModel logs at the level debug which checkpoint it loads, and warns if the run's link is missing or
+// leads nowhere.
 // `option` is the flag that named the folder.
 Checkpoint load_checkpoint(const std::filesystem::path& folder, Load what, std::string_view option = "--model");
 
-// The same without its line in the log, for callers that say themselves which checkpoints they read.
+// Like load_checkpoint(), without its line in the log, for callers that name the checkpoints that they read.
 Checkpoint read_checkpoint(const std::filesystem::path& folder, Load what, std::string_view option = "--model");
 
-// The mean of the models of the newest `count` of checkpoints_to_average, summed in double, as a checkpoint of its own.
-// Throws where they are of different models, and where `output` is a checkpoint that a run may go on from.
+// Writes the mean of the models of the newest `count` of checkpoints_to_average, summed in double, as a checkpoint of
+// its own. Throws if they are of different models, or if `output` is a checkpoint from which a run may resume.
 void average_checkpoints(const std::filesystem::path& run, int64_t count, const std::filesystem::path& output);
 
 }  // namespace fovea::nn

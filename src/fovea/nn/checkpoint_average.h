@@ -13,7 +13,7 @@ namespace fovea::nn {
 std::vector<std::filesystem::path> require_checkpoints(const std::filesystem::path& run, int64_t count);
 
 // The folder to save an average of the run in. Throws an Error that names --output if it is among the run's own
-// checkpoints or is a checkpoint that a run may go on from. Brings back what a killed call moved out of its place.
+// checkpoints or is a checkpoint from which a run may resume. Brings back what a killed call moved out of its place.
 std::filesystem::path checked_output(const std::filesystem::path& run, const std::filesystem::path& output);
 
 // The mean of the models of these checkpoints, oldest first, summed in double. Throws an Error if they are of different

@@ -92,7 +92,7 @@ TEST(Checkpoint, AveragingFollowsALinkThatIsItsOutput) {
   for (int i = 0; i < 2; ++i) average_checkpoints(run.path(), 1, run / "output");
   EXPECT_TRUE(fs::is_symlink(run.path() / "output"));
   EXPECT_TRUE(is_checkpoint(run.path() / "folder"));
-  // An average that serves as the run's best is made anew.
+  // An average that serves as the run's best is made again.
   fs::remove(run.path() / "best");
   fs::create_directory_symlink("folder", run.path() / "best");
   average_checkpoints(run.path(), 1, run / "folder");

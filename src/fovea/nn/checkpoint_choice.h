@@ -5,7 +5,7 @@
 
 #include "fovea/nn/identity.h"
 
-// Which checkpoint load_checkpoint takes (checkpoint.h), what model it is, and how the log says so.
+// The checkpoint that load_checkpoint takes (checkpoint.h): which one, what model it is, and how the log says so.
 namespace fovea::nn {
 
 struct ChosenCheckpoint {
@@ -17,10 +17,10 @@ struct ChosenCheckpoint {
 // with `option` if there is none.
 ChosenCheckpoint choose_model(const std::filesystem::path& folder, std::string_view option);
 
-// What is wrong with the link `last` of a run, whose newest checkpoint counts then; "" if nothing is.
+// The problem with the link `last` of a run, whose newest checkpoint counts then; "" if there is none.
 std::string problem_of_last(const std::filesystem::path& run);
 
-// What a checkpoint's config.yml says.
+// The contents of a checkpoint's config.yml.
 struct CheckpointHead {
   Identity identity;  // task and configuration; no files
   std::filesystem::path folder;
@@ -34,8 +34,8 @@ std::string task_of_checkpoint(const std::filesystem::path& folder, std::string_
 // Throws an Error that begins with `option` unless `folder` is a folder.
 void require_folder(const std::filesystem::path& folder, std::string_view option);
 
-// Which checkpoint was taken for `folder`: "run: checkpoint run/checkpoints/update-00000400, 400 updates, best
-// bleu 30.1 after update 400".
+// Describes the checkpoint that was taken for `folder`: "run: checkpoint run/checkpoints/update-00000400, 400 updates,
+// best bleu 30.1 after update 400".
 std::string description_of(const std::filesystem::path& folder, const std::filesystem::path& checkpoint);
 
 // Logs that at the level debug. A line that was logged already is not repeated, because some commands load a model

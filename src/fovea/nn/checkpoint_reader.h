@@ -42,7 +42,7 @@ class CheckpointReader {
   std::map<std::string, std::string> sums_;
 };
 
-// Where a link leads, as a run's `best` is one; any other path as it is, without a slash at the end.
+// The target of a link, such as a run's `best`; any other path as it is, without a slash at the end.
 std::filesystem::path target_of(const std::filesystem::path& folder);
 
 // Returns read(checkpoint) of the checkpoint that `folder` is or leads to. A training may move its link meanwhile, and

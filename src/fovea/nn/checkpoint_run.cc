@@ -34,12 +34,12 @@ bool is_checkpoint_name(std::string_view name) {
          name.size() <= kPrefix.size() + kMaxDigits && is_number(name.substr(kPrefix.size()));
 }
 
-// Of a name's ending: what a user calls `.old-good` is the user's.
+// Whether a name's ending is that of a temporary name. A user's own ending, such as `.old-good`, is not.
 bool is_aside(std::string_view ending, std::string_view aside) {
   return ending.starts_with(aside) && is_number(ending.substr(aside.size()));
 }
 
-// Of what a finished checkpoint replaced, see base/aside.h.
+// Whether a name's ending is that of a folder which a finished checkpoint replaced, see base/aside.h.
 bool is_replaced(std::string_view ending) {
   return ending.ends_with(kReplaced) && is_aside(ending.substr(0, ending.size() - kReplaced.size()), kNewAside);
 }
@@ -84,7 +84,7 @@ void move_aside_unless_link(const fs::path& path) {
   log::warn(cat("'", path.string(), "' was not a link to a checkpoint; it is now '", aside.string(), "'"));
 }
 
-// A folder cut off in copying is no checkpoint to go on from, and none that saving replaces.
+// A run cannot resume from a folder that was cut off in copying, and saving does not replace it.
 void move_aside_unless_checkpoint(const fs::path& path) {
   if (is_checkpoint(path, kRunOption)) return;
   const fs::path aside = move_aside(path, kRunOption);

@@ -6,40 +6,40 @@
 #include <string_view>
 #include <vector>
 
-// Which checkpoints a run has: their folders and links (checkpoint.h says where they lie), not what is in them.
+// The checkpoints of a run: their folders and links (checkpoint.h says where they lie), not their contents.
 namespace fovea::nn {
 
 // Whether the folder is one checkpoint, by its files' names. `option` is the flag that named it, here and below.
 bool is_checkpoint(const std::filesystem::path& folder, std::string_view option = "--model");
 
-// A run's checkpoints, oldest first.
+// Returns a run's checkpoints, oldest first.
 std::vector<std::filesystem::path> list_checkpoints(const std::filesystem::path& run,
                                                     std::string_view option = "--model");
 
-// Those that the run may go on from, oldest first: what is newer than the one that `last` names was set aside by the
-// user who moved the link back, or is not linked yet.
+// Returns the checkpoints from which the run may resume, oldest first. A checkpoint newer than the one that `last`
+// names is left out: either the user moved the link back, or a killed run had not linked it yet.
 std::vector<std::filesystem::path> checkpoints_to_resume(const std::filesystem::path& run);
 
-// Those of them whose newest `count` are for averaging: the newest, for a run may end at any update, and before it the
-// regular ones (see Pruning), without one kept as the best alone; all where that leaves fewer than `count`.
+// Returns the checkpoints whose newest `count` are averaged, oldest first: the regular ones (see Pruning) and the
+// newest, without one kept only as the best. Returns all checkpoints to resume from if these are fewer than `count`.
 std::vector<std::filesystem::path> checkpoints_to_average(const std::filesystem::path& run, int64_t count);
 
-// Where a run keeps the checkpoint after so many updates.
+// Returns the folder in which a run keeps the checkpoint after this number of updates.
 std::filesystem::path checkpoint_path(const std::filesystem::path& run, int64_t updates);
 
 // The number in the name of a run's checkpoint.
 int64_t updates_of_checkpoint(const std::filesystem::path& path);
 
-// Makes run/name (`last`, `best`) a link to this checkpoint of the run, replacing an older link in one step. A folder
-// of that name, as copies have it that follow links, is moved aside (last.1 ...).
+// Makes run/name (`last` or `best`) a link to this checkpoint of the run, replacing an older link in one step. If a
+// folder has that name, because a copy followed the links, it is moved aside (last.1 ...).
 void link_checkpoint(const std::filesystem::path& run, const std::string& name,
                      const std::filesystem::path& checkpoint);
-// Removes the link; moves a folder of that name aside as above.
+// Removes the link run/name; a folder of that name is moved aside as link_checkpoint() does.
 void unlink_checkpoint(const std::filesystem::path& run, const std::string& name);
 
-// Removes all checkpoints but those that `best` and `last` name and the newest `keep` regular ones, which a multiple of
-// --save-freq updates made: one that an interruption made serves to resume and goes with the next. The --save-freq is
-// what the checkpoint's progress says, for a run may go on with another; `every` where that says none.
+// prune_checkpoints() removes all checkpoints except the ones that `best` and `last` name and the newest `keep` regular
+// ones, whose updates are a multiple of --save-freq. A checkpoint made by an interruption is not regular and goes with
+// the next. A checkpoint's progress records its --save-freq; `every` stands for it if the progress records none.
 struct Pruning {
   int64_t keep = 1, every = 1;
   std::optional<int64_t> sound = {};  // keeps the newest checkpoint of at most so many updates too
@@ -49,10 +49,10 @@ void prune_checkpoints(const std::filesystem::path& run, const Pruning& pruning)
 // Removes one; if the process is killed meanwhile, no half of it is left that looks like a checkpoint.
 void remove_checkpoint(const std::filesystem::path& path);
 
-// Removes what a killed process left half written, and moves what has a checkpoint's name but is none aside
-// (update-00001000.1 ...). Only for the one process that writes to the run.
+// Removes what a killed process left half written, and moves aside (update-00001000.1 ...) each entry with a
+// checkpoint's name that is not a checkpoint. Only the one process that writes to the run may call this.
 void clean_checkpoints(const std::filesystem::path& run);
-// Removes all of them; throws before the first when anything else lies in their folder.
+// Removes all checkpoints of the run; throws before the first removal if anything else lies in their folder.
 void remove_checkpoints(const std::filesystem::path& run);
 
 }  // namespace fovea::nn

@@ -85,7 +85,7 @@ TEST(Checkpoint, EveryDamageIsRefusedWithTheFilesName) {
     const fs::path file = path.filename();
     const bool is_sums = file == "checksums.yml";
     const std::string content = read_file(path);
-    // Without its checksums a folder is no checkpoint.
+    // A folder without its checksums is not a checkpoint.
     EXPECT_THAT(refusal(file, [](const fs::path& p) { fs::remove(p); }), HasSubstr(is_sums ? bad : bad / file));
     for (size_t i = 0; i < 24; ++i) {
       const size_t at = content.size() * i / 24;
@@ -262,7 +262,7 @@ TEST(Checkpoint, CleaningMovesACutOffCopyAside) {
   EXPECT_FALSE(fs::exists(run.path() / "checkpoints"));
 }
 
-// As cp -rL leaves them.
+// Folders in place of the links, as cp -rL leaves them.
 TEST(Checkpoint, FoldersInPlaceOfTheLinksDoNoHarm) {
   const TestFolder run;
   const fs::path last = run.path() / "last", best = run.path() / "best";
@@ -295,7 +295,7 @@ TEST(Checkpoint, ModelsAreTheBestOneOrTheLast) {
   EXPECT_EQ(fs::read_symlink(run.path() / "best"), "checkpoints/update-00000010");
 }
 
-// Without following them the files of two checkpoints mix, or those of the first are gone.
+// If the links were not followed, files of two checkpoints would mix, or those of the first would be gone.
 TEST(Checkpoint, LinksThatMoveWhileReadingAreFollowed) {
   const TestFolder run;
   save(run.path(), 1);

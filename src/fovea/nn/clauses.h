@@ -14,9 +14,9 @@ class Module;
 
 namespace fovea::nn {
 
-// Where the clauses of a packed batch begin, for clause attention.
+// The beginnings of the clauses of a packed batch, for clause attention.
 struct Clauses {
-  // By level, from 1: [C + 1] int64 on the CPU, the ends of sentences among them. A level above the last is the last.
+  // For each level, from 1: [C + 1] int64 on the CPU, with the ends of sentences. A level above the last is the last.
   std::vector<at::Tensor> offsets;
   const at::Tensor& of_level(int64_t level) const;
 };
@@ -25,8 +25,8 @@ struct Clauses {
 // sequence begins one in all levels, whatever it has here. offsets [B + 1].
 Clauses clauses_of_levels(std::span<const uint8_t> levels, std::span<const int64_t> offsets);
 
-// Gives the parameters of a module's learned mixtures that `weights` lacks values that change little of what the model
-// does: p = 0.047.
+// Gives the parameters of a module's learned mixtures that `weights` lacks values that hardly change the model's
+// output: p = 0.047.
 void add_mixtures(const torch::nn::Module& module, NamedTensors& weights);
 
 // Splits a packed batch: token ids [T] on the CPU, offsets [B + 1].

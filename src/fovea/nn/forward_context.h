@@ -7,8 +7,8 @@ namespace fovea::nn {
 class PassExtras;  // pass_extras.h
 struct Clauses;    // clauses.h
 
-// What one forward pass depends on beside its tokens. random(k) draws from the configuration's attention_seed, so that
-// a checkpoint decodes with the pairs that it was trained with.
+// The conditions of one forward pass besides its tokens. random(k) draws from the configuration's attention_seed, so
+// that a checkpoint decodes with the pairs that it was trained with.
 struct ForwardContext {
   bool training = false;         // dropout on, --sparsify train selects
   int64_t dropout_seed = 0;      // of this pass, from (seed of the run, update); each use derives its own

@@ -11,7 +11,7 @@
 
 namespace fovea::nn {
 
-// What a model is besides its weights. Training and averaging compare identities; only the model's task reads them.
+// A model without its weights. Training and averaging compare identities; only the model's task reads them.
 struct Identity {
   std::string task = "translation";          // the name in the list of tasks; checkpoints from before tasks have none
   std::string config;                        // YAML of the model's configuration
@@ -45,9 +45,9 @@ struct IdentityDifference {
   std::string name;           // of the field or file
   std::string first, second;  // the values of a field, the two tasks; for a file "" if it is missing
 };
-// The fields that differ, in the order of `wanted`. A field that `saved` lacks is younger than the checkpoint and
-// counts as its value in wanted.defaults. Of two loaded identities, which have no defaults, the fields that both have
-// are compared.
+// Returns the fields that differ, in the order of `wanted`. A field that `saved` lacks is younger than the checkpoint
+// and counts as its value in wanted.defaults. Between two loaded identities, which have no defaults, the fields that
+// both have are compared.
 std::vector<IdentityDifference> field_differences(const Identity& saved, const Identity& wanted);
 // The first difference: task, then files, then fields.
 std::optional<IdentityDifference> first_difference(const Identity& saved, const Identity& wanted);

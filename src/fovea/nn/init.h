@@ -12,7 +12,7 @@ namespace fovea::nn {
 // The place of a parameter's name, from the root down: InitScope(seed) / "encoder" / "layers.0" / "weight".
 class InitScope {
  public:
-  // Without a seed, weights will be loaded: tensors are zero and take no memory, whatever their shape, until
+  // If there is no seed, weights will be loaded: tensors are zero and take no memory, whatever their shape, until
   // load_parameters() gives them their data. Nothing may be written into them before.
   explicit InitScope(std::optional<int64_t> seed);
   InitScope operator/(std::string_view name) const;

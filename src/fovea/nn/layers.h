@@ -95,7 +95,7 @@ struct NormChain {
 // The residual stream of one pass through a stack; dropout is on the blocks' outputs.
 class ResidualStream {
  public:
-  // Before the block of this number. Post-norm: residual and input are the same.
+  // The state before the block of this number. Post-norm: residual and input are the same.
   struct State {
     at::Tensor residual, input;
     size_t block = 0;

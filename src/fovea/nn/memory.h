@@ -9,7 +9,7 @@
 // of the tokens before it. A value, which belongs to the stream's reader; modules hold none. M = dim_emb.
 namespace fovea::nn {
 
-// What the self-attentions of a stack read for the last tokens of some streams: with post-norm a layer's input, with
+// The inputs of a stack's self-attentions for the last tokens of some streams: with post-norm a layer's input, with
 // pre-norm the normalised one.
 struct Memory {
   std::vector<at::Tensor> inputs;  // of each layer, [sum of lengths, M], without a graph; none: nothing is remembered
@@ -17,7 +17,7 @@ struct Memory {
 
   // The memory of streams[0], streams[1] ...; -1 is a stream without any.
   Memory of(std::span<const int64_t> streams) const;
-  // An empty one of so many streams.
+  // An empty memory of `streams` streams.
   static Memory none(size_t streams) { return {{}, std::vector<int64_t>(streams, 0)}; }
 };
 
@@ -26,7 +26,7 @@ class MemoryPass {
  public:
   // `before` of B streams; `limit` tokens of each are remembered at most, so `before` has no more.
   MemoryPass(Memory before, int64_t limit);
-  // Of the segments, offsets [B + 1]; called by the stack before any layer.
+  // Begins the pass over the segments, offsets [B + 1]; called by the stack before any layer.
   void begin(const at::Tensor& offsets, size_t layers);
 
   const at::Tensor& key_offsets() const { return key_offsets_; }      // [B + 1] int64 on the CPU: memory and segment
@@ -34,8 +34,8 @@ class MemoryPass {
   const at::Tensor& positions() const { return positions_; }          // [T] of the segments' tokens
   // Memory and segment of each stream side by side: x [T, M] -> [T_k, M]. Remembers their end for the next pass.
   at::Tensor join(size_t layer, const at::Tensor& x);
-  // What the next pass over the same streams remembers, once all layers have run. Later calls of join(), by what
-  // backward computes again, leave it alone.
+  // Returns the memory for the next pass over the same streams, once all layers have run. Later calls of join(), when
+  // backward computes layers again, do not change it.
   Memory take();
 
  private:

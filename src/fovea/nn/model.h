@@ -27,7 +27,7 @@
 //   output.weight [V, M], output.bias [V]     of the decoder, but always without its name; no weight if it is tied
 namespace fovea::nn {
 
-// How a model reads what is no text.
+// The inputs of a model that are not text.
 struct MediaInput {
   VectorInput vectors = {};               // of the encoder, in place of tokens
   std::vector<int64_t> image_shape = {};  // height, width, channels of the images whose values a decoder with the
@@ -57,7 +57,7 @@ class ModelImpl : public torch::nn::Module {
   // Each token of the decoder sees itself and the `keys` - 1 tokens before it at most, whatever the mechanisms allow.
   void limit_reach(int64_t keys);
 
-  // How the encoder's text is split where its mechanisms need clauses and the pass has none of its own.
+  // Splits the encoder's text this way if its mechanisms need clauses and the pass has none of its own.
   void split_clauses_by(ClauseSplitter splitter);
 
   // -> [T, M]: every token of the encoder sees its sequence.
@@ -67,8 +67,8 @@ class ModelImpl : public torch::nn::Module {
   // Stack::first_layers).
   std::vector<at::Tensor> first_layers(const EncoderInput& input, int64_t count);
 
-  // Teacher forcing -> hidden [T, M] before the output layer: a token of the decoder sees itself and those before it in
-  // its sequence, what the sequence remembers, and its sequence of the other side.
+  // Teacher forcing -> hidden [T, M] before the output layer: a token of the decoder sees itself and the tokens before
+  // it in its sequence, the memory of the sequence, and its sequence of the other side.
   at::Tensor decode(const DecoderInput& input, const ForwardContext& context);
 
   // The output layer: logits = hidden weight^T + bias, weight [V, M], bias [V].
@@ -81,7 +81,7 @@ class ModelImpl : public torch::nn::Module {
   // `rows` empty rows, each with keys and values in a range of its own (kApart), or sharing them (kShared: beams).
   std::shared_ptr<Stepper> start(int64_t rows, const std::shared_ptr<const PackedStack>& layers,
                                  StepCache::Rows kind = StepCache::Rows::kApart, const StreamCut& cut = {}) const;
-  // With another side, which is projected once: sentences[r] is its sequence that row r reads, in ascending order, here
+  // Starts with another side, which is projected once: row r reads its sequence sentences[r], in ascending order, here
   // and after Stepper::reorder().
   std::shared_ptr<Stepper> start(const OtherSide& other, const std::vector<int64_t>& sentences,
                                  const std::shared_ptr<const PackedStack>& layers) const;

@@ -101,7 +101,7 @@ TEST(DecoderOnly, RowsMayBeginEmptyAndGrowInPieces) {
   }
 }
 
-// As many numbers as the heads of keys say: of qkv, and of a cache.
+// The qkv product and a cache have as many numbers as the heads of keys say.
 TEST(DecoderOnly, FewerHeadsOfKeysAreFewerNumbers) {
   DecoderConfig config = tiny_decoder();
   const auto rows = [&] {
@@ -129,7 +129,7 @@ TEST(DecoderOnly, ReorderedRowsContinueTheirParents) {
     for (const std::vector<int64_t>& chosen : parents) {
       state->reorder(chosen);
       rows = inherited(rows, chosen);
-      // Enough steps that ranges outgrow their room while some of them belong to no row.
+      // These steps are enough for ranges to outgrow their room while some of them belong to no row.
       for (int step = 0; step < 6; ++step) {
         expect_step(model, *state, rows, rng);
       }

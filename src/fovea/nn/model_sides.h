@@ -19,7 +19,7 @@ Mechanisms mechanisms_of(const ModelConfig& config, std::optional<int64_t> reach
 // The child module of this name, made on the first call.
 torch::nn::Module& child_of(torch::nn::Module& root, const std::string& name);
 
-// Where the parameters of a side are: in a model of both sides under a name of their own.
+// The owner of the parameters of a side: in a model of both sides under a name of its own.
 struct SideOwner {
   // `scope` is the root's, `name` "encoder" or "decoder".
   SideOwner(torch::nn::Module& root, const ModelConfig& config, const std::string& name, const InitScope& scope);

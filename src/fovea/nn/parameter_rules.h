@@ -6,13 +6,13 @@
 
 namespace fovea::nn {
 
-// What training does with a parameter besides the optimiser's step.
+// The treatment of a parameter in training besides the optimiser's step.
 struct ParameterRule {
   bool float32 = false;                     // stays float32 in the model when --precision is bfloat16
   double low = -kNoLimit, high = kNoLimit;  // clamped to [low, high] after each update
 };
 
-// By the parameter's name in named_parameters(); parameters without a rule may be left out.
+// Rules by the parameters' names in named_parameters(); parameters without a rule may be left out.
 using ParameterRules = std::map<std::string, ParameterRule>;
 
 }  // namespace fovea::nn

@@ -30,7 +30,7 @@ class UpdateSums {
   std::vector<Entry> entries_;
 };
 
-// What a pass leaves besides its output, if ForwardContext::extras asks for it.
+// The results of a pass besides its output, if ForwardContext::extras asks for them.
 class PassExtras {
  public:
   // A term of the loss that is a mean, [] with a graph. Terms add up.
@@ -39,7 +39,7 @@ class PassExtras {
 
   // A figure for the log; figures of one name are averaged. The name must outlive the object.
   void add_note(std::string_view name, double value);
-  // The same, but the greatest of one name counts.
+  // Like add_note(), but the greatest figure of one name counts.
   void add_greatest(std::string_view name, double value);
   std::vector<std::pair<std::string_view, double>> notes() const;
 

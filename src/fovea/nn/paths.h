@@ -10,10 +10,10 @@ namespace fovea::nn {
 bool path_exists(const std::filesystem::path& path, std::string_view what);
 bool is_folder(const std::filesystem::path& path, std::string_view what);
 
-// In the order of their names; none where `folder` is no folder.
+// In the order of their names; none if `folder` is not a folder.
 std::vector<std::filesystem::path> entries_of(const std::filesystem::path& folder, std::string_view what);
 
-// Where writing to `path` ends up: absolute, links followed, no slash at the end. Nothing need be there.
+// The path at which writing to `path` ends up: absolute, links followed, no slash at the end. Nothing need be there.
 std::filesystem::path resolved_path(const std::filesystem::path& path, std::string_view what);
 
 void rename_path(const std::filesystem::path& from, const std::filesystem::path& to, std::string_view what);

@@ -21,7 +21,7 @@ struct TokenPositions {
 // `before` is empty).
 TokenPositions token_positions(const at::Tensor& offsets, std::span<const int64_t> before = {});
 
-// What a model adds to the embedding of token t: row index[t] of `table` [P, M]; nothing if `table` is undefined.
+// A model adds row index[t] of `table` [P, M] to the embedding of token t; nothing if `table` is undefined.
 struct PositionVectors {
   at::Tensor table, index;  // index [T] int64
 };
@@ -39,7 +39,7 @@ class Positions : public torch::nn::Module {
  public:
   // `image_shape` is [height, width, channels] with the positions "image", else empty.
   Positions(const StackConfig& config, const std::vector<int64_t>& image_shape, const InitScope& scope);
-  // Of the type and on the device of `like`. Throws an Error if a learned table is too short.
+  // Returns vectors of the type and on the device of `like`. Throws an Error if a learned table is too short.
   PositionVectors vectors(const TokenPositions& positions, const at::Tensor& like);
 
  private:

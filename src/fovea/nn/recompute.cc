@@ -19,7 +19,7 @@ struct HeldComputation : torch::CustomClassHolder {
   Recomputable compute;
 };
 
-// The same numbers as leaves of a graph of their own.
+// The inputs as leaves of a graph of their own.
 variable_list cut_off(at::TensorList inputs) {
   variable_list leaves;
   for (const at::Tensor& x : inputs) leaves.push_back(x.detach().requires_grad_(x.requires_grad()));
@@ -35,7 +35,7 @@ struct Recomputation : torch::autograd::Function<Recomputation> {
     context->saved_data["held"] = c10::IValue::make_capsule(held);
     context->saved_data["inputs"] = static_cast<int64_t>(inputs.size());
     context->set_materialize_grads(false);
-    // With a graph, which ends with this scope: without one the operators may choose other kernels, of other bits.
+    // The pass makes a graph, which ends with this scope: without it the operators may choose kernels of other bits.
     const at::AutoGradMode with_graph(true);
     variable_list outputs = held->compute(cut_off(inputs));
     for (at::Tensor& x : outputs) x = x.detach();

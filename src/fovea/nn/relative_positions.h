@@ -30,14 +30,14 @@ struct RelativeShape {
   bool causal = true;
 };
 
-// Those of one self-attention. Parameters:
+// The relative positions of one self-attention. Parameters:
 //   keys, values [2 R + 1, D]    shaw: of distances -R ... R, shared by the heads; values if the scheme has them
 //   weight [M, M]                transformer-xl: W_r
 class RelativePositions : public torch::nn::Module {
  public:
   RelativePositions(const RelativeSchemes& schemes, const RelativeShape& shape, const InitScope& scope);
 
-  // What does not depend on the queries: tables for sequences of up to `length` tokens.
+  // The tables for sequences of up to `length` tokens; they do not depend on the queries.
   struct Tables {
     int64_t length = 0;
     at::Tensor by_head;  // alibi: [H, offsets]
@@ -57,8 +57,8 @@ class RelativePositions : public torch::nn::Module {
   at::Tensor keys_, values_, weight_;
 };
 
-// ALiBi's slope of each head, [H]: a geometric sequence from 2^(-8 / H), and for H that is no power of two that of the
-// next lower power, then every other of the sequence for twice as many heads.
+// ALiBi's slope of each head, [H]: a geometric sequence from 2^(-8 / H), and for H that is not a power of two the
+// sequence of the next lower power, then every other of the sequence for twice as many heads.
 std::vector<double> alibi_slopes(int64_t heads);
 
 // Row i has distance distances[i]: sin(distance f_j), j < M / 2, then cos, f_j = 10000^(-2 j / M). Float32.

@@ -16,7 +16,7 @@ constexpr std::string_view kCommitmentNote = "routing-commitment", kNoneNote = "
                            kSeveralNote = "routing-several", kLargestNote = "routing-largest",
                            kSmallestNote = "routing-smallest";
 
-// Of each head's clusters the share of tokens that are nearest to the largest and to the smallest.
+// Adds the share of tokens that are nearest to the largest and to the smallest cluster of a head, averaged over heads.
 void add_size_notes(const at::Tensor& counts, PassExtras& extras) {
   const at::Tensor shares = counts / counts.sum(1, true).clamp_min(1);
   extras.add_note(kLargestNote, shares.amax(1).mean().item<double>());

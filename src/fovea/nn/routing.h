@@ -18,7 +18,7 @@ namespace fovea::nn {
 std::vector<int64_t> clusters_of_heads(const LayerSpec& mechanism);
 bool has_routes(const LayerSpec& mechanism);
 
-// What a routed mechanism reads of a model's configuration.
+// The inputs of a routed mechanism that come from a model's configuration.
 ops::RoutingInputs routing_inputs(const RoutingConfig& config);
 
 // Buffers, float32: centroids [R, C, D]; counts [R, C] and means [R, C, D], their moving averages of tokens and of sums
@@ -42,7 +42,7 @@ class Routing : public torch::nn::Module {
 };
 
 // Figures of a pass for the log: of each name the mean over attentions. In training also the commitment loss and the
-// sums for `routing`, which is null where no head has centroids.
+// sums for `routing`, which is null if none of the heads has centroids.
 void add_routing(const std::vector<ops::RoutedReport>& reports, const std::shared_ptr<Routing>& routing,
                  const RoutingConfig& config, bool training, PassExtras& extras);
 

@@ -25,7 +25,7 @@ class RoutingSteps {
   static std::shared_ptr<RoutingSteps> of_cross(const Attention& attention, const Projected& keys,
                                                 const at::Tensor& offsets, std::span<const int64_t> sentences);
 
-  // What takes the place of the routed heads' keys in a cache, in place: stacked [T, 3, H, D].
+  // Replaces the routed heads' keys by their routing vectors, in place, for a cache: stacked [T, 3 H, D].
   void share_keys(const at::Tensor& stacked) const;
 
   // The keys and values of self-attention, [tokens, H, D] each, and where the keys of each row lie (StepCache::Keys).
@@ -42,7 +42,7 @@ class RoutingSteps {
   void inherit(std::span<const int64_t> parents);
 
  private:
-  // What one head of one row keeps.
+  // The state of one head of one row.
   struct HeadState {
     std::vector<uint32_t> ranks;                // [tokens, clusters]: the greater, the nearer
     std::vector<std::vector<int32_t>> members;  // causal: positions in each cluster, ascending
@@ -76,7 +76,7 @@ class RoutingSteps {
   at::Tensor mix_group(Group& group, const at::Tensor& q, const at::Tensor& offsets, const Cache* cache);
   at::Tensor attend(const Group& group, const at::Tensor& queries, const Lists& lists, const Cache* cache) const;
   void append(Group& group, const at::Tensor& vectors, const at::Tensor& offsets) const;
-  // Of a row: its new tokens begin at position `first` of the row, and at token `token` of q. They see no position
+  // The new tokens of a row: they begin at position `first` of the row, and at token `token` of q. They see no position
   // before `seen`.
   struct NewTokens {
     int64_t row, first, token, seen;

@@ -148,7 +148,7 @@ TEST(RoutingModule, PassesOfAnUpdateAddUpAndMoveTheCentroidsOnce) {
   }
   const at::Tensor counts = buffers_of(*model).at("layers.1.self_attention.routing.counts");
   sums.apply();
-  // From 1 for each of three clusters: 46 tokens in all, once.
+  // The counts start at 1 for each of three clusters; the 46 tokens in all were added once.
   EXPECT_LT((counts.sum(1) - (0.999 * 3 + 0.001 * 46)).abs().max().item<double>(), 1e-5);
 }
 
@@ -231,7 +231,7 @@ TEST(RoutingModule, ABlankModelTakesNoMemory) {
   EXPECT_EQ(all.at("layers.0.self_attention.routing.means").sizes(), (std::vector<int64_t>{3, 20000000, 4}));
   for (const auto& [name, tensor] : all) EXPECT_EQ(tensor.storage().nbytes(), sizeof(float)) << name;
 
-  // What is loaded is apart from what is blank, and each tensor from the others.
+  // Loaded tensors share no memory with blank ones, nor with one another.
   Model model = make(tiny_decoder("routed(2,4)")), loaded(tiny_decoder("routed(2,4)"), std::nullopt);
   NamedTensors saved = parameters_of(*model);
   saved.merge(buffers_of(*model));

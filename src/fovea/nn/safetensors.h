@@ -16,7 +16,7 @@ std::string print_safetensors(const NamedTensors& tensors, const std::map<std::s
 // The type as these files spell it ("F32"); throws an Error that names the tensor for one that they do not hold.
 std::string safetensors_dtype(const std::string& name, const at::Tensor& tensor);
 
-// On the CPU. Errors begin with `source`, see safetensors_header.h.
+// Returns tensors on the CPU. Errors begin with `source`, see safetensors_header.h.
 NamedTensors parse_safetensors(std::string_view file, std::string_view source);
 
 }  // namespace fovea::nn

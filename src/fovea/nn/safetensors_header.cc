@@ -37,8 +37,8 @@ constexpr std::array<std::pair<std::string_view, uint64_t>, 13> kElementSizes = 
                                                                                   {"U8", 1},
                                                                                   {"BOOL", 1}}};
 
-// What the header's text must be before it is parsed: JSON, no deeper than headers are, no key of an object twice (the
-// parser would keep the last one). The parser's own callback would do, were its time not the square of the keys.
+// Checks the header's text before it is parsed: JSON, no deeper than headers are, no key of an object twice (the parser
+// would keep the last one). The parser's own callback could do this, but its time is the square of the number of keys.
 class HeaderCheck : public nlohmann::json_sax<Json> {
  public:
   const std::string& problem() const { return problem_; }  // empty: there is none

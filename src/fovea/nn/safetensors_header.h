@@ -26,8 +26,8 @@ uint64_t safetensors_element_size(std::string_view dtype);
 // The bytes of the length, which begins the file.
 inline constexpr size_t kSafetensorsLengthBytes = 8;
 
-// How many bytes the length and the JSON have together, given the file's first bytes. At most what a whole head can
-// have, because the length may be damaged.
+// The number of bytes that the length and the JSON have together, given the file's first bytes. At most the size that a
+// whole head can have, because the length may be damaged.
 size_t safetensors_head_bytes(std::string_view begin);
 
 // Reads and checks the head of a file: sizes, JSON, duplicate keys, dtypes, shapes against bytes with overflow-checked
@@ -35,7 +35,7 @@ size_t safetensors_head_bytes(std::string_view begin);
 // begin with `source`.
 SafetensorsHeader parse_safetensors_header(std::string_view begin, std::string_view source, size_t file_size);
 
-// The same of all of a file's bytes.
+// Like parse_safetensors_header() above, from all of a file's bytes.
 SafetensorsHeader parse_safetensors_header(std::string_view file, std::string_view source);
 
 // The length and the padded JSON; entries in the order of their bytes.

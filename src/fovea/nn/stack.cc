@@ -42,7 +42,7 @@ FeedForward::Shape feed_forward_shape(const StackConfig& config) {
   return {config.dim_emb, config.transformer_dim_ffn, activation, has_gated_feed_forward(config)};
 }
 
-// One use of dropout a place: the embedding and the residuals of a stack, and what lies inside its layers.
+// The places of dropout, one use each: the embedding and the residuals of a stack, and the blocks inside its layers.
 enum class DropoutPlace : uint64_t { kEmbedding, kResidual, kSelfAttention, kCrossAttention, kFeedForward };
 
 struct StackDropout {
@@ -194,7 +194,7 @@ StackBlocks Stack::full_blocks(const StackInput& input, const OtherSide* other, 
 }
 
 at::Tensor Stack::run_recomputed(const StackInput& input, const OtherSide* other, const ForwardContext& context) const {
-  // What backward needs of this stack and this pass, which may be gone by then: handles, no copies of weights.
+  // Backward needs this stack and this pass, which may be gone by then: these are handles, no copies of weights.
   const auto stack = std::make_shared<const Stack>(*this);
   const StackInput places{{}, input.offsets, input.positions, input.memory};
   const at::Tensor other_offsets = other == nullptr ? at::Tensor() : other->offsets;

@@ -87,7 +87,7 @@ struct OtherSide {
   at::Tensor encoded, offsets;
 };
 
-// How layer i computes its blocks: over whole sequences, or for some more tokens over caches.
+// The blocks of layer i: over whole sequences, or for some more tokens over caches.
 struct StackBlocks {
   std::function<at::Tensor(size_t layer, const at::Tensor&x)> self_attention, cross_attention, feed_forward;
 };
@@ -110,8 +110,8 @@ class Stack {
 
   // A full pass over a packed batch -> [T, M]. `other` is for cross-attention, else null.
   at::Tensor operator()(const StackInput& input, const OtherSide* other, const ForwardContext& context) const;
-  // What the first `count` layers make of the tokens, for a stack without cross-attention: count + 1 tensors [T, M],
-  // the first the embeddings. With pre-norm, a layer's output is as the next block reads it, normalised.
+  // Returns the outputs of the first `count` layers, for a stack without cross-attention: count + 1 tensors [T, M], the
+  // first the embeddings. With pre-norm, a layer's output is as the next block reads it, normalised.
   std::vector<at::Tensor> first_layers(const StackInput& input, int64_t count, const ForwardContext& context) const;
   // Dropout of the embeddings that the stack reads.
   ops::DropoutOptions embedding_dropout(const ForwardContext& context) const;
@@ -125,7 +125,7 @@ class Stack {
   std::vector<MechanismChange> changes(const Mechanisms& mechanisms) const;
 
  private:
-  // Of a full pass; they refer to the arguments.
+  // The blocks of a full pass; they refer to the arguments.
   StackBlocks full_blocks(const StackInput& input, const OtherSide* other, const ForwardContext& context) const;
   void run_layer(size_t layer, const StackBlocks& blocks, ResidualStream& stream) const;
   // A full pass whose layers backward computes again.

@@ -8,8 +8,8 @@
 
 namespace fovea::nn {
 
-// What a stack's self-attention keeps between steps: keys and values of the tokens so far, for all layers, and which of
-// them belong to each row. Rows may have different lengths.
+// The state of a stack's self-attention between steps: keys and values of the tokens so far, for all layers, and which
+// of them belong to each row. Rows may have different lengths.
 class StepCache {
  public:
   // kShared: a token is written once and never moved, and a row is a list of tokens. Rows that continue the same row
@@ -27,8 +27,8 @@ class StepCache {
 
   // Row r grows by offsets[r + 1] - offsets[r] tokens, [R + 1] int64.
   void append(const at::Tensor& offsets);
-  // The keys and values of one layer for the tokens that the last append() added: stacked [T, .. + 2 H, D], of which
-  // what stands before them, q, is not kept.
+  // Writes the keys and values of one layer for the tokens that the last append() added: stacked [T, .. + 2 H, D], of
+  // which the heads before them, q, are not kept.
   void write(size_t layer, const at::Tensor& stacked);
   // Row r becomes what row parents[r] was.
   void inherit(std::span<const int64_t> parents);
@@ -36,12 +36,12 @@ class StepCache {
   // The keys or values of one layer, [tokens, H, D].
   at::Tensor keys(size_t layer) const { return half(layer, 0); }
   at::Tensor values(size_t layer) const { return half(layer, 1); }
-  // Where in keys() the keys of each row lie: k_begins, k_lengths and k_tokens of ops::attention.
+  // The places in keys() of the keys of each row: k_begins, k_lengths and k_tokens of ops::attention.
   struct Keys {
     at::Tensor begins, lengths;        // [R]
     std::optional<at::Tensor> tokens;  // shared
   };
-  // Without the first first[r] tokens of row r.
+  // The places of each row r without its first first[r] tokens.
   Keys key_places(std::span<const int64_t> first) const;
 
  private:
@@ -52,7 +52,7 @@ class StepCache {
   void inherit_apart(std::span<const int64_t> parents);
   void make_room(int64_t length);  // of each row: capacity_ grows
   void resize(int64_t tokens);     // of the buffers, shared
-  // Apart: moves the rows to the first of so many slots of so many tokens each. The other slots are free.
+  // Apart: moves the rows to the first of `slots` slots of `capacity` tokens each. The other slots are free.
   void move_rows(int64_t slots, int64_t capacity);
   // A range of tokens and its place in a new buffer.
   struct Move {

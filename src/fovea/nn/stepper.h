@@ -10,9 +10,9 @@
 
 namespace fovea::nn {
 
-// How a model that was trained on segments with memory reads a text: in segments of so many tokens, each of which sees
-// the tokens of its segment up to itself and `memory` tokens before the segment. Positions that are added to embeddings
-// count from the segment's beginning. 0: in one piece.
+// The way in which a model that was trained on segments with memory reads a text: in segments of this number of tokens,
+// each of which sees the tokens of its segment up to itself and `memory` tokens before the segment. Positions that are
+// added to embeddings count from the segment's beginning. 0: in one piece.
 struct StreamCut {
   int64_t segment = 0, memory = 0;
 };

@@ -94,7 +94,7 @@ inline at::Tensor full_pass(Model& model, const Packed& source, const Packed& ta
   return model->decode({target.tokens, target.offsets, memory, source.offsets}, {});
 }
 
-// The same of sequences one by one: the last hidden state of each, [B, M].
+// The last hidden state of each sequence, one sequence at a time, [B, M].
 inline at::Tensor last_states(Model& model, const std::vector<std::vector<int64_t>>& sequences) {
   const torch::NoGradGuard guard;
   std::vector<at::Tensor> last;

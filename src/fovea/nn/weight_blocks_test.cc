@@ -89,7 +89,7 @@ TEST(WeightBlocks, OfBothSides) {
   }
 }
 
-// With memory the first query stands behind the remembered keys.
+// The first query stands behind the remembered keys.
 TEST(WeightBlocks, WithMemory) {
   DecoderConfig config;
   config.dim_emb = 16, config.transformer_heads = 2, config.dec_depth = 1, config.transformer_dim_ffn = 16;

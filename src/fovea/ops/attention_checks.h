@@ -6,8 +6,8 @@
 #include "fovea/ops/attention.h"
 #include "fovea/ops/attention_core.h"
 
-// What one call's tensors must be to one another. Sizes may be symbols, so only those are read that a rule depends on.
-// Everything here throws Error.
+// Checks that one call's tensors fit each other. Sizes may be symbols, so only the sizes on which a rule depends are
+// read. Every function here throws an Error if its check fails.
 namespace fovea::ops {
 
 std::string shape(const at::Tensor& x);  // "[2, 8, 100, 64]"
@@ -15,7 +15,7 @@ std::string shape(const at::Tensor& x);  // "[2, 8, 100, 64]"
 // q, k and v: [T, H, D] or [B, H, N, D], of one floating type, on one device; k and v have the heads that q's read.
 void check_inputs(const CoreTensors& inputs, const kernels::KeySharing& keys = {});
 
-// A scale of scores, if any: NaN, infinity and what float32 cannot hold are Errors that begin with the caller's name.
+// Throws an Error that begins with the caller's name if a scale is NaN, infinite or beyond float32's range.
 void check_scale(std::optional<double> scale, std::string_view caller);
 
 // The options of a call on inputs that passed check_inputs().
@@ -32,8 +32,8 @@ void check_terms(const at::Tensor& q, const TermTensors& terms);
 // Sums as forward left them, `count` a row, and their gradient where there is one.
 void check_sums(const at::Tensor& grad, const at::Tensor& q, const at::Tensor& sums, int64_t count);
 
-// What backward is handed: grad_out and out are as q, stats and kept, on the CPU, hold `size` a token and head;
-// what stands in those is trusted to be forward's.
+// Checks the inputs of backward: grad_out and out are shaped like q; stats and kept, on the CPU, hold `size` for each
+// token and head. Their contents are trusted to come from forward.
 void check_saved(const at::Tensor& grad_out, const at::Tensor& q, const CoreOutput& saved,
                  const kernels::SavedPerRow& size);
 

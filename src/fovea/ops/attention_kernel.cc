@@ -57,7 +57,7 @@ struct KernelTerms {
   kernels::OffsetTerms pointers;
 };
 
-// Where kernels write the gradients of the terms that are wanted.
+// The arrays to which kernels write the gradients of the terms that are wanted.
 class KernelTermGradients {
  public:
   KernelTermGradients(const TokenCall& call, const WantedTerms& wanted) : call_(call) {

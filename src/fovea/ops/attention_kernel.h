@@ -7,7 +7,7 @@
 // Fast kernels on the tensors of one call, by their pointers and strides, on torch's threads.
 namespace fovea::ops {
 
-// What backward reads: [T_q, H, floats a row] and [T_q, H, ints a row].
+// The results of forward that backward reads: [T_q, H, floats per row] and [T_q, H, ints per row].
 struct SavedTensors {
   at::Tensor stats, kept;
 };

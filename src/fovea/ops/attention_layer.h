@@ -10,7 +10,7 @@
 
 namespace fovea::ops {
 
-// A layer's text, resolved: what each group passes to the operator.
+// A layer's text, resolved into the arguments that each group passes to the operator.
 struct AttentionLayer {
   struct Group {
     int64_t num_heads;
@@ -25,8 +25,8 @@ struct AttentionLayer {
   bool positional = false;
 };
 
-// Of a text for so many heads; kept for later calls. Throws an Error if the text does not parse or fit, or needs
-// clauses.
+// Returns the layer of a text for `num_heads` heads; kept for later calls. Throws an Error if the text does not parse
+// or fit, or needs clauses.
 std::shared_ptr<const AttentionLayer> resolved_layer(const std::string& text, int64_t num_heads);
 
 }  // namespace fovea::ops

@@ -7,7 +7,7 @@
 
 namespace fovea::ops {
 
-// [H * D] each, those that the norm's NormParts tell of; gain is 1 and bias 0 where missing.
+// The parameters that the norm's NormParts name, [H * D] each; a missing gain is 1, a missing bias 0.
 struct NormParameters {
   const std::optional<at::Tensor>& gain;
   const std::optional<at::Tensor>& gate;

@@ -28,7 +28,7 @@ Values values_of(const at::Tensor& x) {
   return {wide.const_data_ptr<double>(), wide.const_data_ptr<double>() + wide.numel()};
 }
 
-// Of one token.
+// The values of one token.
 Values row_of(const at::Tensor& x, int64_t token) { return values_of(x[token]); }
 
 void expect_near(const Values& got, const Values& right, double tolerance, const std::string& what) {
@@ -57,7 +57,7 @@ void compare_with_oracle(const Norm& norm, at::ScalarType type, double tolerance
     expect_near(row_of(y, t), kernels::oracle_norm(in), tolerance, what);
     const kernels::OracleNormGradients g = kernels::oracle_norm_backward(in, row_of(grad, t));
     expect_near(row_of(z.grad(), t), g.z, tolerance, what + " z");
-    // The parts that the struct tells of are those that the definition has gradients of.
+    // The struct names exactly the parts for which the definition has gradients.
     ASSERT_EQ(!g.gain.empty(), parts.gain) << what;
     ASSERT_EQ(!g.gate.empty(), parts.gate) << what;
     ASSERT_EQ(!g.bias.empty(), parts.bias) << what;

@@ -70,7 +70,7 @@ struct ClauseMix : torch::autograd::Function<ClauseMix> {
     const variable_list saved = context->get_saved_variables();
     const ClauseMixInputs in{saved[0], saved[1], saved[2], saved[3], saved[4], {saved.begin() + 5, saved.end()}};
     const at::Tensor grad_out = with_plain_width(grads[0]);
-    // One block, as the projection of all three made them.
+    // The three gradients lie in one block, like the output of the projection that made q, k and v.
     const at::Tensor grad = at::empty({in.q.size(0), 3, in.q.size(1), in.q.size(2)}, in.q.options());
     const at::Tensor grad_p = at::empty(in.p.sizes(), in.p.options());
     const variable_list parts = grad.unbind(1);

@@ -5,8 +5,8 @@
 
 namespace fovea::ops {
 
-// What clause_mix() reads. Offsets are int64 on the CPU; those of a level end with the number of tokens and have the
-// ends of the sequences and of the level before among them.
+// The inputs of clause_mix(). Offsets are int64 on the CPU; those of a level end with the number of tokens and contain
+// the ends of the sequences and of the level before.
 struct ClauseMixInputs {
   at::Tensor q, k, v;               // [T, H, D]
   at::Tensor p;                     // [L, H], from 0 to 1

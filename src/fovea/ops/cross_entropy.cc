@@ -66,7 +66,7 @@ at::Tensor total(const at::Tensor& values) {
   return at::scalar_tensor(std::accumulate(begin, begin + values.numel(), 0.0), values.options());
 }
 
-// (loss, nll). The loss is a number, so its gradients are known in forward but for a factor.
+// (loss, nll). The loss is a number, so its gradients are known in forward except for a factor.
 struct Loss : torch::autograd::Function<Loss> {
   static variable_list forward(AutogradContext* context, const at::Tensor& hidden, const at::Tensor& weight,
                                const std::optional<at::Tensor>& bias, const at::Tensor& targets, double smoothing) {

@@ -43,7 +43,7 @@ const auto& head_norm_backward_operator() {
   return kHandle;
 }
 
-// Of z's rows: y, centre and rstd.
+// Uninitialised y, centre and rstd for the rows of z.
 HeadNormForwardResult empty_results(const at::Tensor& z) {
   const auto statistics = [&] {
     return at::empty_symint(z.sym_sizes().slice(0, z.sym_sizes().size() - 1), z.options().dtype(at::kFloat));
@@ -140,7 +140,7 @@ HeadNormBackwardResult head_norm_backward_meta(const at::Tensor&, const at::Tens
   return empty_gradients(z, gain, gate, bias);
 }
 
-// What forward leaves for backward beside y, without a derivative of its own.
+// The results of forward that backward needs besides y; they have no derivative of their own.
 struct Statistics {
   at::Tensor centre, rstd;
 };

@@ -18,7 +18,7 @@ struct HeadNormInputs {
 bool fits_head_norm(const HeadNormInputs& in);
 // The inputs must fit.
 at::Tensor call_head_norm(const HeadNormInputs& in, double eps);
-// The same by ATen's operators, for any types and devices: in float, in double where z is.
+// call_head_norm() by ATen's operators, for any types and devices: computed in float, or in double if z is.
 at::Tensor composed_head_norm(const HeadNormInputs& in, double eps);
 
 }  // namespace fovea::ops

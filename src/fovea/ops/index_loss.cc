@@ -30,7 +30,7 @@ at::Tensor kernel_rows(const at::Tensor& x) {
   return missing == 0 ? wide.contiguous() : at::constant_pad_nd(wide, {0, missing}).contiguous();
 }
 
-// As kernel rows come back: without the padding, of the type of `like`.
+// The form in which kernel rows are returned: without the padding, in the type of `like`.
 at::Tensor without_padding(const at::Tensor& rows, const at::Tensor& like) {
   return rows.narrow(-1, 0, like.size(-1)).to(like.scalar_type()).contiguous();
 }
@@ -63,7 +63,7 @@ void check_target_inputs(const at::Tensor& q, const at::Tensor& k, const at::Ten
 
 at::ScalarType target_type(const at::Tensor& q) { return q.scalar_type() == at::kDouble ? at::kDouble : at::kFloat; }
 
-// Of some queries [H, N, D] of one sequence, by torch's operators: [N, n].
+// The target of some queries [H, N, D] of one sequence, by torch's operators: [N, n].
 at::Tensor target_block(const at::Tensor& q, const at::Tensor& k, const at::Tensor& indices, double scale) {
   const int64_t key_heads = k.size(0), queries = q.size(1), width = q.size(2);
   const at::Tensor missing = indices < 0, list = indices.clamp_min(0).flatten().to(at::kLong);

@@ -3,8 +3,8 @@
 
 #include <optional>
 
-// What teaches the indexer of DeepSeek sparse attention (index_topk.h). `indices` [B, S, n] int32 are the keys that it
-// chose, in any order, -1 for none. Throws an Error if shapes, types or indices do not go together.
+// The training target of the indexer of DeepSeek sparse attention (index_topk.h). `indices` [B, S, n] int32 are the
+// keys that it chose, in any order, -1 for none. Throws an Error if shapes, types or indices do not go together.
 namespace fovea::ops {
 
 // Returns the weights of softmax attention of q [B, H, S, D] over the chosen keys of k [B, H_kv, T, D], averaged over

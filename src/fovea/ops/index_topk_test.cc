@@ -20,7 +20,7 @@ using testing::words;
 
 at::Tensor offsets(std::initializer_list<int64_t> values) { return at::tensor(values, at::kLong); }
 
-// By its definition, on small whole numbers, whose sums are exact in any type and often equal.
+// Computes from the definition, on small whole numbers, whose sums are exact in any type and often equal.
 at::Tensor definition(const at::Tensor& q, const at::Tensor& k, const at::Tensor& weights, int64_t k_best,
                       bool causal) {
   at::Tensor out = at::full({q.size(0), q.size(1), k_best}, -1, at::kInt);

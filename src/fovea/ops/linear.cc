@@ -81,7 +81,7 @@ struct Linear : torch::autograd::Function<Linear> {
     const at::Tensor grad = with_plain_rows(grads[0]);
     variable_list result(4);
     if (context->needs_input_grad(0)) result[0] = grad_of_input(grad, weight, out);
-    // Inputs that are no tensors have no number here: without a bias there is no third.
+    // Inputs that are not tensors do not have a number here: without a bias there is no third.
     const bool wants_bias = context->saved_data["bias"].toBool() && context->needs_input_grad(2);
     if (context->needs_input_grad(1) || wants_bias) {
       WeightGrads of = grads_of_weight(grad, x, out, wants_bias);

@@ -37,7 +37,7 @@ struct Dropout : torch::autograd::Function<Dropout> {
   }
 };
 
-// Without a bias: RMS norm.
+// The inputs of layer norm; without a bias, of RMS norm.
 struct NormInputs {
   at::Tensor x, residual, gain, bias;  // residual and bias may be undefined
   DropoutOptions dropout;

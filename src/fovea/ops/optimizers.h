@@ -46,7 +46,7 @@ void adafactor_step(std::span<const AdafactorParameter> parameters, const Adafac
 // l2_norm() of step.h, of each tensor.
 std::vector<double> l2_norms(std::span<const at::Tensor> tensors);
 
-// The same from PyTorch's own operators, for any device and type.
+// adagrad_step() and adafactor_step() by PyTorch's own operators, for any device and type.
 namespace composite {
 void adagrad_step(const AdagradState& state, const at::Tensor& grads, const AdagradOptions& options);
 void adafactor_step(const AdafactorParameter& parameter, const AdafactorOptions& options);

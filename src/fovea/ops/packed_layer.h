@@ -17,7 +17,7 @@ namespace fovea::ops {
 
 class PackedLayer {
  public:
-  // As it is, or in whole numbers of 8 bits where the kernels compute (kernels/step/packed.h); elsewhere as it is.
+  // The layer's format: exact, or int8 if the kernels compute (kernels/step/packed.h); otherwise it stays exact.
   using Format = kernels::LayerFormat;
 
   // weight [N, M], bias [N] or undefined.

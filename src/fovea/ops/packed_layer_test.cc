@@ -50,7 +50,7 @@ TEST(PackedLayer, In8BitsIsNearLinear) {
   EXPECT_FALSE(at::equal(got, want));
   // 37 terms of normal numbers of up to about 4, each factor off by up to 4 / 254: deviations of some 0.08.
   EXPECT_TRUE(at::allclose(got, want, 0, 0.5));
-  // Where the kernels do not compute, the layer is as it is.
+  // In double, for which there are no kernels, the layer stays exact.
   const at::Tensor weight = p.weight.to(at::kDouble), x = p.x.to(at::kDouble);
   EXPECT_TRUE(at::allclose(PackedLayer(weight, {}, PackedLayer::Format::kInt8)(x), at::linear(x, weight), 0, 1e-12));
 }

@@ -63,7 +63,7 @@ at::Tensor below_kth(const RankedScores& ranked, const at::Tensor& not_competing
   return (ranked.slack.defined() ? masked + ranked.slack : masked) < best.amin({-1}, true);
 }
 
-// Pairs that are no candidates.
+// Pairs that are not candidates.
 at::Tensor outside_of(const TokenCall& call, const ReferenceGroup& group) {
   if (!call.given.defined()) return group.outside;
   const at::Tensor unlisted =

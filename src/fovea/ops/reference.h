@@ -8,7 +8,7 @@ namespace fovea::ops {
 // In q's type, rows of no sequence zero.
 TokenOutput reference_forward(const TokenCall& call);
 
-// Scores and weights are computed anew: nothing is saved but the inputs.
+// Scores and weights are computed again: nothing is saved except the inputs.
 TokenGradients reference_backward(const TokenCall& call, const TokenCotangents& given, const WantedTerms& wanted);
 
 // Weights before dropout: [B, H, N_q, N_k] with the greatest lengths, zeros elsewhere.

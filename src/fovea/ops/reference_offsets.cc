@@ -21,7 +21,7 @@ namespace {
 using kernels::OffsetRange;
 using kernels::Sequence;
 
-// Of each pair, where its offset stands in the range: [G or 1, 1, N_q, N_k] int64.
+// The index in the range of each pair's offset: [G or 1, 1, N_q, N_k] int64.
 at::Tensor offset_index(const ReferenceGroup& group, const OffsetRange& range, at::Device device) {
   std::vector<int64_t> before;  // query 0 of a sequence stands there
   for (const Sequence& s : group.members) before.push_back(s.k_length - s.q_length);

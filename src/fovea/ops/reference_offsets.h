@@ -7,9 +7,9 @@
 // Terms by offset in the reference: gathered for each pair, of operators that autograd can follow.
 namespace fovea::ops {
 
-// What the terms add to the scores of a group before keys are selected, [G, H, N_q, N_k] in `type`. Undefined: nothing.
+// The terms' sum for the scores of a group before keys are selected, [G, H, N_q, N_k] in `type`. Undefined: no terms.
 at::Tensor offset_scores(const TokenCall& call, const ReferenceGroup& group, at::ScalarType type);
-// What they add to selected scores, broadcasting to them: the ramp of an adaptive span. Undefined: nothing.
+// The terms' sum for selected scores, broadcasting to them: the ramp of an adaptive span. Undefined: no ramp.
 at::Tensor ramp_scores(const TokenCall& call, const ReferenceGroup& group, at::ScalarType type);
 // The pairs that by_head leaves out, where it is minus infinity: bool, broadcasts to the scores. Undefined: none, or
 // the spec has no adaptive span, whose masks do that.
@@ -20,7 +20,7 @@ at::Tensor offset_slack(const TokenCall& call, const ReferenceGroup& group);
 // Weights [G, H, N_q, N_k] summed by the offsets that the problem asks for, [G, H, N_q, count].
 at::Tensor sums_by_offset(const at::Tensor& weights, const ReferenceGroup& group,
                           const kernels::AttentionProblem& problem);
-// And back: of [G, H, N_q, count] the element of each pair, [G, H, N_q, N_k].
+// The inverse of sums_by_offset(): for each pair its element of [G, H, N_q, count]; returns [G, H, N_q, N_k].
 at::Tensor at_offsets(const at::Tensor& by_offset, const ReferenceGroup& group,
                       const kernels::AttentionProblem& problem);
 

@@ -30,7 +30,7 @@ constexpr int64_t kCachedBytes = int64_t{256} << 20;
 
 int64_t area(const Sequence& s) { return s.q_length * s.k_length; }
 
-// By falling area, so that a group's first member is its largest; a member fills at least half of its padded share.
+// Groups by falling area, so a group's first member is its largest; a member fills at least half of its padded share.
 std::vector<ReferenceGroup> group_by_length(const AttentionProblem& problem) {
   std::vector<Sequence> order;
   std::copy_if(problem.sequences.begin(), problem.sequences.end(), std::back_inserter(order),

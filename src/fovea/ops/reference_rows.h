@@ -3,7 +3,7 @@
 
 #include "fovea/ops/reference_plan.h"
 
-// Between rows of tokens and the padded batches of the reference.
+// Conversions between rows of tokens and the padded batches of the reference.
 namespace fovea::ops {
 
 // The type in which the reference computes: double for doubles, else float.

@@ -146,8 +146,8 @@ at::Tensor simplex_backward(const at::Tensor& u, const at::Tensor& grad) {
   return u * (grad - row_sum(u * grad) / at::where(mass == 0, at::ones_like(mass), mass));
 }
 
-// p; where autograd follows, with 1 in place of 0, for functions whose derivative at 0 is infinite. What they make of
-// the ones is not used.
+// Returns p; if autograd follows, with 1 in place of 0, for functions whose derivative at 0 is infinite. Results at
+// these ones are not used.
 at::Tensor support_or_one(const at::Tensor& p) {
   return p.requires_grad() ? at::where(p == 0, at::ones_like(p), p) : p;
 }
@@ -157,7 +157,7 @@ at::Tensor entmax_u(const at::Tensor& p, const at::Tensor& alpha) {
   return at::where(p == 0, at::zeros_like(p), u);
 }
 
-// d p / d alpha (Correia, Niculae, Martins 2019, proposition 1), summed against the gradient, a value a head.
+// d p / d alpha (Correia, Niculae, Martins 2019, proposition 1), summed against the gradient, one value per head.
 at::Tensor alpha_backward(const at::Tensor& p, const at::Tensor& u, const at::Tensor& grad, const at::Tensor& alpha) {
   const at::Tensor mass = row_sum(u);
   const at::Tensor skewed = u / at::where(mass == 0, at::ones_like(mass), mass);

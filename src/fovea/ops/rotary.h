@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-// Rotary position embedding (Su et al. 2021). Of a head of D dimensions, the pair (i, i + D / 2) turns by the angle
+// Rotary position embedding (Su et al. 2021). In a head of D dimensions, the pair (i, i + D / 2) turns by the angle
 // position * base^(-2 i / D), i < D / 2: the pairs of GPT-NeoX and Llama. Angles are computed in double; their cosines
 // and sines are rounded to float32. T tokens; positions [T] int64 on the CPU, from 0 to kMostRotaryPositions - 1.
 // Throws an Error if D is odd or the shapes do not go together. First derivatives only where a kernel computes (the

@@ -59,7 +59,7 @@ TEST(Rotary, TakesAnyStridesAndGivesContiguousHeads) {
   EXPECT_TRUE(rotary(at::ones({18, 3, 37}).transpose(0, 2), positions).is_contiguous());
 }
 
-// What the embedding is for: scores depend on distances alone.
+// The purpose of the embedding: scores depend on distances alone.
 TEST(Rotary, ScoresAreOfDistances) {
   const at::Tensor q = normal({1, 1, 32}, 1).to(at::kFloat), k = normal({1, 1, 32}, 2).to(at::kFloat);
   const auto score = [&](int64_t query, int64_t key) {

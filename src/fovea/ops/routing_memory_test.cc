@@ -14,7 +14,7 @@
 namespace fovea::ops::routing_memory_test {
 namespace {
 
-// Of the 11, 1 and 7 tokens of routing_cases(): memory before the queries, none, and nothing but memory.
+// The three sequences of routing_cases(), of 11, 1 and 7 tokens: memory before the queries, no memory, and only memory.
 struct MemoryProblem {
   RoutingProblem all;
   std::vector<int64_t> q_offsets = {0, 4, 5, 5}, tokens = {7, 8, 9, 10, 11};

@@ -32,7 +32,7 @@ std::span<const int32_t> numbers(const at::Tensor& x) {
   return {x.const_data_ptr<int32_t>(), static_cast<size_t>(x.numel())};
 }
 
-// Of a row with so many members, in the type of the sums.
+// The scale of a row with this number of members, in the type of the sums.
 template <class Sum>
 Sum scale_of(int32_t members, RowScale scale) {
   return scale == RowScale::kNone ? Sum(1) : static_cast<Sum>(1 / (static_cast<double>(members) + kCountBias));

@@ -32,7 +32,7 @@ using MemberRowsPointer = c10::intrusive_ptr<MemberRows>;
 // kAverage divides what belongs to a row by the number of its members + 0.01, as the published code does.
 enum class RowScale : uint8_t { kNone, kAverage };
 
-// What each member of the row counts for in sum_rows().
+// The factor of each member of the row in sum_rows().
 double row_factor(const MemberRows& members, int64_t row, RowScale scale);
 
 // x [T, H, D] -> [N, 1, D], the row of each member, in x's type. Differentiable any number of times, as is sum_rows().

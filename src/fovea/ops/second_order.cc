@@ -14,7 +14,7 @@ at::Tensor variable_of(const at::Tensor& x) {
   return x.requires_grad() ? x.view_as(x) : x.detach().requires_grad_();
 }
 
-// Of those among `all` that are defined.
+// Returns the defined tensors among `all`.
 std::vector<at::Tensor> defined(const std::vector<at::Tensor>& all) {
   std::vector<at::Tensor> some;
   for (const at::Tensor& x : all) {
@@ -26,7 +26,7 @@ std::vector<at::Tensor> defined(const std::vector<at::Tensor>& all) {
 }  // namespace
 
 std::vector<at::Tensor> second_order(const GradientCall& call, const std::vector<at::Tensor>& cotangents) {
-  // As in first derivatives: within a region of autocast ATen's products would narrow the types.
+  // Like in first derivatives: within a region of autocast, ATen's products would narrow the types.
   const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
   const bool create_graph = at::GradMode::is_enabled();
   const at::AutoGradMode enabled(true);

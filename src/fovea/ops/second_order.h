@@ -9,7 +9,7 @@
 // operators.
 namespace fovea::ops {
 
-// What a gradient g = d <f(inputs), grad_out> / d inputs was made from; undefined inputs are those that f does without.
+// The call behind a gradient g = d <f(inputs), grad_out> / d inputs; f does without undefined inputs.
 struct GradientCall {
   std::function<at::Tensor(const std::vector<at::Tensor>& inputs)> f;  // differentiable, as wide as its inputs ask
   at::Tensor grad_out;

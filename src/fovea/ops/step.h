@@ -27,15 +27,15 @@ at::Tensor dropout(const at::Tensor& x, const DropoutOptions& options);
 // LayerNorm(x) gain + bias over the last dimension, [T, M].
 at::Tensor layer_norm(const at::Tensor& x, const at::Tensor& gain, const at::Tensor& bias, double eps = 1e-5);
 
-// One pass: sum = residual + dropout(x); returns (sum, LayerNorm(sum)). Post-norm layers go on with the second,
-// pre-norm layers with both.
+// One pass: sum = residual + dropout(x); returns (sum, LayerNorm(sum)). Post-norm layers use the second, pre-norm
+// layers use both.
 std::tuple<at::Tensor, at::Tensor> add_norm(const at::Tensor& x, const at::Tensor& residual, const at::Tensor& gain,
                                             const at::Tensor& bias, const DropoutOptions& options, double eps = 1e-5);
 
 // x / sqrt(mean(x^2) + eps) gain over the last dimension, [T, M] (Zhang and Sennrich 2019).
 at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& gain, double eps = 1e-6);
 
-// The same pair as add_norm's, of RMS norm.
+// add_norm() with RMS norm: returns (sum, RMSNorm(sum)).
 std::tuple<at::Tensor, at::Tensor> add_rms_norm(const at::Tensor& x, const at::Tensor& residual, const at::Tensor& gain,
                                                 const DropoutOptions& options, double eps = 1e-6);
 

@@ -13,7 +13,7 @@ at::Tensor apply_mask(const at::Tensor& x, const DropoutOptions& options);
 at::Tensor dropout(const at::Tensor& x, const DropoutOptions& options);
 at::Tensor layer_norm(const at::Tensor& x, const at::Tensor& gain, const at::Tensor& bias, double eps);
 at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& gain, double eps);
-// Without dropout.
+// gated() without dropout.
 at::Tensor gated(const at::Tensor& x, Activation activation);
 at::Tensor embed(const at::Tensor& ids, const at::Tensor& position, const at::Tensor& weight,
                  const std::optional<at::Tensor>& positions, double scale);

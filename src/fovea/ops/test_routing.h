@@ -32,7 +32,7 @@ inline at::Tensor routing_noise(std::vector<int64_t> shape, uint64_t seed) {
   return out.to(at::kFloat).to(at::kDouble);  // the same number in both types
 }
 
-// One routed mechanism, and what its definition asks of a cluster.
+// One routed mechanism, and the mechanism that its definition has within a cluster.
 struct RoutingCase {
   std::string spec, within;  // of a cluster: a spec without a route
   AttentionKind kind = AttentionKind::kCausal;

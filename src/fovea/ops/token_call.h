@@ -6,7 +6,7 @@
 #include "fovea/kernels/attention/attention.h"
 #include "fovea/ops/attention_core.h"
 
-// One call by tokens, whatever the layout it came in: what the kernels and the reference take.
+// One call by tokens, whatever the layout it came in, for the kernels and the reference.
 namespace fovea::ops {
 
 // T_q, T_k tokens of all sequences, H heads, D head_dim; problem.sequences index the tokens.

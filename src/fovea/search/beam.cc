@@ -41,7 +41,7 @@ class Sentence {
   size_t rows() const { return live_.size(); }
   bool done() const { return live_.empty(); }
 
-  // The sentence's rows of `next` begin at `first`; n candidates a row. What its next rows are goes to parents, tokens.
+  // The sentence's rows of `next` begin at `first`, with n candidates per row. The next rows go to parents and tokens.
   struct Rows {
     int64_t first, n;
     const Continuations& next;
@@ -97,7 +97,7 @@ class Sentence {
   }
 
   void select(const BeamOptions& options) {
-    // Of 2 beam_size at most beam_size end the sentence: one a live hypothesis.
+    // At most beam_size of the 2 beam_size extensions end the sentence: one for each live hypothesis.
     const auto beam = static_cast<size_t>(options.beam_size), considered = std::min(2 * beam, extensions_.size());
     std::partial_sort(extensions_.begin(), extensions_.begin() + static_cast<std::ptrdiff_t>(considered),
                       extensions_.end());
@@ -162,8 +162,8 @@ std::vector<std::vector<Hypothesis>> beam_search(Scorer& scorer, std::span<const
   std::vector<int64_t> parents(sentences.size()), tokens(sentences.size(), options.start);
   std::vector<int64_t> next_parents, next_tokens;
   for (size_t s = 0; s < sentences.size(); ++s) parents[s] = static_cast<int64_t>(s);
-  // More than the beam: the end of the sentence may be among a row's best, and the token that no hypothesis has, and
-  // beam_size others must remain.
+  // More than the beam: the end of the sentence and the excluded token may be among a row's best, and beam_size others
+  // must remain.
   const int64_t n = std::min(options.beam_size + (options.never ? 2 : 1), options.vocabulary);
   Continuations next;
   while (!parents.empty()) {

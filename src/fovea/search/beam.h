@@ -13,7 +13,7 @@ struct Candidate {
   bool operator==(const Candidate&) const = default;
 };
 
-// What may follow each of R rows.
+// The possible continuations of each of R rows.
 struct Continuations {
   std::vector<Candidate> best;      // [R, n], each row's by falling log-probability, equal ones by rising token
   std::vector<float> eos_log_prob;  // [R], of the end of the sentence

@@ -11,7 +11,7 @@ struct SampleOptions {
   double top_p = 1;        // of these only the fewest most probable whose mass is at least p, in (0, 1]
 };
 
-// What sample() returns if the logits have no softmax: one is NaN or +infinity, or all are -infinity.
+// The result of sample() if the logits have no softmax: one is NaN or +infinity, or all are -infinity.
 inline constexpr int64_t kNotFinite = -1;
 
 // Returns a token drawn from the softmax of logits [vocabulary] / temperature, restricted to the tokens that top_k and

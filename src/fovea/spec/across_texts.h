@@ -3,7 +3,7 @@
 
 namespace fovea {
 
-// The same mechanism for cross-attention, whose queries and keys belong to two texts: without patterns that compare
+// Returns the mechanism for cross-attention, whose queries and keys belong to two texts: without patterns that compare
 // positions, without clauses, and routed(c,w) for routed(c,w,causal). A spec that cross-attention takes stays as it is.
 LayerSpec across_texts(LayerSpec spec);
 

@@ -10,10 +10,10 @@
 //     m(t) = min(max((z limit - (t - 1)) / ramp + 1, 0), 1)
 // and the weight m(t) exp(score), divided by the row's sum of these. With topk(k) the scores select before the mask
 // acts. A head reaches `reach` keys, those whose mask is above 0, and some more as in the published code, which cuts
-// the limit by multiples of 64. Keys behind the reach are no candidates.
+// the limit by multiples of 64. Keys behind the reach are not candidates.
 namespace fovea {
 
-// How many keys before a query a head with this z reaches, at most span.limit.
+// The number of keys before a query that a head with this z reaches, at most span.limit.
 int64_t reach_of(const AdaptiveSpan& span, double z);
 
 // The spans of a layer's heads; nothing for a head without one. `spec` has its heads resolved.
@@ -22,7 +22,7 @@ std::vector<std::optional<AdaptiveSpan>> spans_of_heads(const LayerSpec& spec);
 // The greatest limit of a span in the layer, 0 without any.
 int64_t longest_span(const LayerSpec& spec);
 
-// The same layer with the limit of head h cut to reaches[h], where it has a span: neighbours of one reach make a group.
+// Returns the layer with the limit of head h cut to reaches[h], if it has a span: neighbours of one reach make a group.
 LayerSpec cut_spans(const LayerSpec& spec, const std::vector<int64_t>& reaches);
 
 }  // namespace fovea

@@ -9,7 +9,7 @@
 namespace fovea::adaptive_span_test {
 namespace {
 
-// By the published code: max_size = ceil(z limit) + ramp within the limit, and a row is cut by multiples of 64.
+// The published code computes max_size = ceil(z limit) + ramp within the limit, and cuts a row by multiples of 64.
 TEST(AdaptiveSpan, ReachesItsMaskAndUpTo63KeysMore) {
   const AdaptiveSpan span{8192, 32};
   EXPECT_EQ(reach_of(span, 0), 64);              // 32 keys

@@ -28,7 +28,7 @@ class SpecCursor {
   void need(char c, std::string_view where);
   // A letter, and letters, digits, - and _.
   std::string_view word(std::string_view expected);
-  // From `min` to kMaxArgument.
+  // Reads a whole number from `min` to kMaxArgument.
   int64_t whole_number(std::string_view what, int64_t min);
   // A number in the field's range, or its keyword.
   template <class S>

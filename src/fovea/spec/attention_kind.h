@@ -6,8 +6,8 @@
 
 namespace fovea {
 
-// Which keys a query may see before any pattern: every key of its own side, of those the ones up to itself, or every
-// key of the other side.
+// The keys that a query may see before any pattern: every key of its own side, only those up to itself, or every key of
+// the other side.
 enum class AttentionKind : uint8_t { kSelf, kCausal, kCross };
 
 inline constexpr std::string_view kAttentionKinds = "self|causal|cross";  // in the order of the enumeration

@@ -21,7 +21,7 @@ std::string_view positional(const Pairs& pairs) {
   return {};
 }
 
-// The same of a spec, what topk keeps included.
+// The first pattern of a spec that compares positions, including the keys that topk keeps, or an empty text.
 std::string_view positional(const AttentionSpec& spec) {
   const std::string_view name = positional(spec.pairs);
   return name.empty() && spec.select && spec.select->keep ? positional(*spec.select->keep) : name;
@@ -64,7 +64,7 @@ bool has_span(const Pairs& pairs) {
   return std::ranges::any_of(pairs.parts, has_span);
 }
 
-// What an adaptive span does not take, or nothing.
+// The part of the spec with which an adaptive span does not go, or an empty text.
 std::string problem_of_span(const AttentionSpec& spec, AttentionKind kind) {
   const bool keeps = spec.select && spec.select->keep;
   if (!has_span(spec.pairs) && !(keeps && has_span(*spec.select->keep))) return "";

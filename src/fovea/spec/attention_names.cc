@@ -42,7 +42,7 @@ std::vector<SpecName> selection_names() {
            {whole_argument("k", 1)}}};
 }
 
-// But `none`.
+// The names of all norms except `none`.
 std::vector<SpecName> norm_names() {
   std::vector<SpecName> out = names_of<Norm>();
   std::erase_if(out, [](const SpecName& name) { return name.name == NoNorm::kName; });

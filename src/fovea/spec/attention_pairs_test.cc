@@ -62,7 +62,7 @@ TEST(Patterns, SpansAreTheDefinition) {
   for (int trial = 0; trial < 3000; ++trial) {
     const Pairs pairs = random_pairs(rng, static_cast<int>(rng.below(4)));
     const auto keys = static_cast<int64_t>(rng.below(40));
-    // Of more queries than keys the first stand before all keys.
+    // If there are more queries than keys, the first queries stand before all keys.
     const Row row{static_cast<int64_t>(rng.below(static_cast<uint64_t>(keys) + 6)) - 5, keys, rng.below(2) == 0, rng()};
     std::set<int64_t> covered;
     int64_t previous_end = -1;
@@ -133,8 +133,8 @@ TEST(RandomKeys, RowsAndStreamsDiffer) {
   EXPECT_EQ(random_keys(8, 1000, 1, 7), random_keys(8, 1000, 1, 7));
 }
 
-// What a struct says of itself: pairs depend on the stream where it draws, and there alone; where it neither draws nor
-// compares positions, all queries have the same.
+// The properties that a struct declares: pairs depend on the stream if it draws, and only then; if it neither draws nor
+// compares positions, all queries have the same pairs.
 TEST(Patterns, AreWhatTheySayTheyAre) {
   Rng rng(12);
   std::vector<bool> by_stream(std::variant_size_v<Pattern>), by_query = by_stream;

@@ -14,7 +14,7 @@ AttentionParameters parameters_of(const LayerSpec& spec);
 
 bool learns_argument(const Transform& transform);
 
-// Some pattern of it compares the positions of queries and keys, among those that topk keeps too.
+// Whether some pattern of the spec compares the positions of queries and keys; patterns that topk keeps count too.
 bool compares_positions(const LayerSpec& spec);
 
 }  // namespace fovea

@@ -15,7 +15,7 @@ void check_length(std::string_view text, std::string_view what) {
                   kMaxText + 1);
 }
 
-// What is parsed is printed and parsed again: aliases may be shorter than what they stand for.
+// A parsed spec is printed and parsed again: aliases may be shorter than their canonical form.
 template <class Spec>
 Spec checked(Spec spec) {
   check_length(print(spec), " in canonical form");
@@ -58,7 +58,7 @@ class Parser : private SpecCursor {
   }
 
  private:
-  // What has been given of a spec so far.
+  // The stages of a spec that have been given so far.
   struct Seen {
     bool select = false, transform = false, norm = false;
   };
@@ -353,7 +353,7 @@ class Parser : private SpecCursor {
     out.select = std::move(select);
   }
 
-  // What the alias stands for, merged into what was given so far.
+  // Merges the alias's expansion into the stages that were given so far.
   void stage_alias(const Alias& alias, size_t begin, AttentionSpec& out, Seen& seen) {
     const AttentionSpec part = parse_attention(alias.expansion(alias_argument(alias)));
     if (part.select) {

@@ -25,7 +25,7 @@ std::string_view scheme_of_scores(const std::string& positions) {
   return {};
 }
 
-// What is wrong with a layer's adaptive spans beside the rest of the model, or nothing.
+// The error in a layer's adaptive spans beside the rest of the model, or an empty text.
 std::string problem_of_spans(const LayerSpec& spec, const ModelConfig& config) {
   if (longest_span(spec) == 0) return "";
   if (const std::string_view scheme = scheme_of_scores(config.transformer_positions); !scheme.empty())

@@ -76,13 +76,13 @@ size_t hash_value(const AttentionSpec& spec);
 // with topk(k); its term by_head is the ramp, which acts behind the selection.
 const AdaptiveSpan* adaptive_span(const AttentionSpec& spec);
 
-// Throws an Error (of no column) whose sentence names what `spec` cannot do on this kind: positions on cross-attention,
-// an adaptive span that is not causal or stands with what it does not take.
+// Throws an Error (without a column) if `spec` does not fit this kind: positions on cross-attention, an adaptive span
+// that is not causal or that has a part which it does not take.
 void validate(const AttentionSpec& spec, AttentionKind kind);
 
 // THE definition of the pairs: row.query may attend to `key`. The causal limit is applied here (row.causal).
 bool contains(const Pairs& pairs, const Row& row, int64_t key);
-// The same as sorted, disjoint, non-touching half-open ranges of [0, row.keys).
+// Returns the keys of contains() as sorted, disjoint, non-touching half-open ranges of [0, row.keys).
 std::vector<Span> spans(const Pairs& pairs, const Row& row);
 // A pattern of the tree draws keys at random: pairs depend on Row::stream, and so on the head, on cross-attention too.
 bool uses_random(const Pairs& pairs);

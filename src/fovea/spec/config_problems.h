@@ -7,7 +7,7 @@
 #include "fovea/base/fields.h"
 #include "fovea/spec/run_options.h"
 
-// What is wrong with a configuration, gathered so that one message names everything.
+// Gathers the problems of a configuration, so that one message names all of them.
 namespace fovea {
 
 // The names of the fields whose values differ from those of a default-made configuration.
@@ -53,7 +53,7 @@ class Problems {
   std::vector<std::string> sentences_;
 };
 
-// What every command that computes with a model asks of its options, and what those with a trained one ask.
+// Add the problems of the options that every command that computes with a model has, and of those with a trained model.
 void add_machine_problems(const MachineOptions& options, Problems& problems);
 void add_model_problems(const TrainedModelOptions& options, Problems& problems);
 void add_model_problems(const ModelOptions& options, Problems& problems);  // --vocabs are of two sides

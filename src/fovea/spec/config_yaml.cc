@@ -80,7 +80,7 @@ std::string with_dashes(std::string key) {
   return key;
 }
 
-// By its name or another that the command line knows.
+// Finds a field by its name or by another name that the command line knows.
 const FieldView* find_field(std::span<const FieldView> fields, std::string_view key) {
   for (const FieldView& field : fields) {
     if (field.name == key) return &field;

@@ -20,10 +20,10 @@ using ExplainKey = std::function<std::string(const std::string& key)>;
 void from_yaml(std::string_view text, std::string_view source, std::span<const FieldView> fields,
                const ExplainKey& explain = nullptr);
 
-// The entries of a map whose values are plain scalars or lists of them, "_" in keys as "-". Throws an Error for what is
-// not such YAML.
+// The entries of a map whose values are plain scalars or lists of them, "_" in keys as "-". Throws an Error if the text
+// is not such YAML.
 std::map<std::string, std::vector<std::string>> values_of_yaml(std::string_view text);
-// Those with one value.
+// Returns the keys with one value.
 std::map<std::string, std::string> scalars_of_yaml(std::string_view text);
 
 template <class S>

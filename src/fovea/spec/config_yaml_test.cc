@@ -57,7 +57,7 @@ TEST(ConfigYaml, SaysWhatIsWrong) {
             "the line out");
 }
 
-// As the command line has it.
+// The names of other systems are known as on the command line.
 TEST(ConfigYaml, NamesOfOtherSystemsAreTold) {
   EXPECT_EQ(refusal("encoder-layers: 3"), "x.yml:1: unknown key 'encoder-layers'; did you mean 'enc-depth'?");
   EXPECT_EQ(refusal("encoder_layers: 3"), "x.yml:1: unknown key 'encoder_layers'; did you mean 'enc-depth'?");

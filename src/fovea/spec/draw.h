@@ -5,8 +5,8 @@
 
 namespace fovea {
 
-// The canonical form, then the candidates of each query of `length` tokens, a line a query: '#' a candidate, '.' none.
-// Several head groups give a block each, under the group's own form. What is drawn at random is the draw of one head.
+// Returns the canonical form, then one line per query of `length` tokens with its candidates: '#' a candidate, '.'
+// none. Several head groups give one block each, under the group's own form. Random patterns are drawn as for one head.
 std::string draw(const LayerSpec& spec, int64_t length, AttentionKind kind);
 
 }  // namespace fovea

@@ -5,13 +5,13 @@
 
 #include "fovea/spec/model_config.h"
 
-// How the texts of a model's mechanisms are read: --attention, --attention-encoder and the others, --attention-layers.
+// Reads the texts of a model's mechanisms: --attention, --attention-encoder and the others, --attention-layers.
 namespace fovea {
 
 // The option --attention-NAME of a sublayer, in the model's configuration.
 std::string AttentionConfig::*option_of(Sublayer sublayer);
 
-// Those that the model has.
+// The sublayers that the model has.
 std::vector<Sublayer> sublayers_of(const ModelConfig& config);
 
 // The part that a model of one side lacks: "encoder" or "decoder".
@@ -23,11 +23,11 @@ struct LayerOverride {
   int64_t first, last;
   std::string spec;
 };
-// Throws an Error if the text is none, or is for a sublayer that the model does not have.
+// Throws an Error if the text is not such an entry, or is for a sublayer that the model does not have.
 LayerOverride read_layer_override(const std::string& text, const ModelConfig& config);
 
-// The text of a sublayer's mechanism without --attention-layers. In cross-attention, --attention falls back to what
-// does not compare the positions of two texts.
+// The text of a sublayer's mechanism without --attention-layers. In cross-attention, --attention falls back to a
+// mechanism that does not compare the positions of two texts.
 std::string sublayer_text(const ModelConfig& config, Sublayer sublayer);
 
 }  // namespace fovea

@@ -8,8 +8,8 @@
 #include "fovea/spec/run_options.h"
 #include "fovea/spec/stack_config.h"
 
-// What fixes the parameters and the function of a model; stored in every checkpoint. A model is an encoder, a decoder,
-// or both with cross-attention between them. The three families have their own fields and defaults. A task's
+// The fields that fix the parameters and the function of a model; stored in every checkpoint. A model is an encoder, a
+// decoder, or both with cross-attention between them. The three families have their own fields and defaults. A task's
 // configuration derives from one of them.
 namespace fovea {
 
@@ -132,8 +132,8 @@ void log_fallback(const ModelConfig& config);
 // Whether some mechanism of the encoder is within clauses.
 bool uses_clauses(const ModelConfig& config);
 
-// Some self-attention of a decoder chooses the members of its clusters in the whole text, so that a full pass knows
-// more than generation does (docs/attention.md).
+// Whether some self-attention of a decoder chooses the members of its clusters in the whole text, so that a full pass
+// knows more than generation does (docs/attention.md).
 bool routes_whole_segments(const ModelConfig& config);
 
 }  // namespace fovea

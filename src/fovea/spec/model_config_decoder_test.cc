@@ -92,7 +92,7 @@ TEST(DecoderConfig, OptionsOfAMechanismNeedIt) {
   EXPECT_NO_THROW(with_attention(config, {.attention = "full"})) << "an override of a saved model";
 }
 
-// Of a decoder's routed heads the keys are the queries, or the future would leak through the members' order.
+// A decoder's routed heads use their queries as keys, or the future would leak through the members' order.
 TEST(DecoderConfig, RoutedHeadsShareTheirKeys) {
   DecoderConfig config;
   config.attention = "4*local(8);4*routed(4,16)";

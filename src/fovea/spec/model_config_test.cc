@@ -41,8 +41,8 @@ TEST(ModelConfig, MechanismsBySublayerAndLayer) {
   EXPECT_EQ(print(without_selection(attention_of(config, Sublayer::kCross, 5))), "8*full");
 }
 
-// What is given for one sort of attention changes no other, and selects there though the model selected in training
-// only.
+// A mechanism given for one sort of attention changes no other sort, and selects there though the model selected in
+// training only.
 TEST(ModelConfig, OverridesOneSortOfAttention) {
   EncoderDecoderConfig config;
   config.attention = "topk(8)";

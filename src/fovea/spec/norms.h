@@ -3,11 +3,11 @@
 #include <tuple>
 #include <variant>
 
-// What is done to z, the concatenated outputs of all heads of one token: one struct each, and one list. Parser,
+// The operations on z, the concatenated outputs of all heads of one token: one struct each, and one list. Parser,
 // printer, help, parameters, their initialisation, the operators and tests follow from kParts.
 namespace fovea {
 
-// What a norm is made of: y = gain (z - centre) / sqrt(mean of (z - centre)^2 + eps) sigmoid(gate z) + bias.
+// The parts of a norm: y = gain (z - centre) / sqrt(mean of (z - centre)^2 + eps) sigmoid(gate z) + bias.
 struct NormParts {
   bool gain = false, gate = false, bias = false;  // has them as parameters
   bool centred = false;                           // centre is z's mean; else 0

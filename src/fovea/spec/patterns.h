@@ -7,7 +7,7 @@
 #include <variant>
 #include <vector>
 
-// One struct a pattern: contains() is its definition, spans() its fast form. Parser, printer, range checks, help,
+// One struct per pattern: contains() is its definition, spans() its fast form. Parser, printer, range checks, help,
 // lowering and tests follow from the list at the end: to add a pattern, write its struct and name it there.
 //     kName, kHelp     as users know it
 //     kPositional      compares positions of queries and keys: self-attention only
@@ -15,9 +15,9 @@
 //     kFromStart       optional, true: counts positions from the first key, so the pairs change if earlier keys are cut
 //                      off or added; the other patterns depend on key - query alone
 //     fields()         its arguments
-//     problem()        optional: what is wrong with the arguments together, or nothing
+//     problem()        optional: the error in the arguments together, or an empty text
 //     contains(row, key), 0 <= key < row.limit(); the causal limit is the caller's
-//     spans(row, emit) the same set in any order; what lies outside [0, row.limit()) is cut off by the caller
+//     spans(row, emit) the keys of contains() in any order; the caller cuts off keys outside [0, row.limit())
 namespace fovea {
 
 // Keys [begin, end).
@@ -26,7 +26,7 @@ struct Span {
   bool operator==(const Span&) const = default;
 };
 
-// What a pattern may look at for one query.
+// The properties of one query that a pattern may look at.
 struct Row {
   int64_t query = 0;    // position of the query, from 0; in self-attention, its position among the keys
   int64_t keys = 0;     // number of keys; the candidates lie in [0, keys)
@@ -101,7 +101,7 @@ struct Block {
   static constexpr bool kPositional = true, kDraws = false;
   static constexpr bool kFromStart = true;
   static constexpr auto fields() { return std::tuple(PatternField<Block>{"b", &Block::b, 1}); }
-  // With more queries than keys the first positions are negative: blocks of their own, without keys.
+  // If there are more queries than keys, the first positions are negative: blocks of their own, without keys.
   bool contains(const Row& row, int64_t key) const { return row.query >= 0 && key / b == row.query / b; }
   void spans(const Row& row, auto&& emit) const {
     const int64_t begin = row.query / b * b;

@@ -7,12 +7,12 @@
 #include <variant>
 #include <vector>
 
-// How a model knows where a token stands: one struct for each scheme, and one list. The parser, the help and the
-// models follow from the list.
+// The ways in which a model knows where a token stands: one struct for each scheme, and one list. The parser, the help
+// and the models follow from the list.
 namespace fovea {
 
-// Where a scheme acts. A model adds at most one table to its embeddings; any schemes that turn q and k, or add to
-// scores, may join it.
+// The place where a scheme acts. A model adds at most one table to its embeddings; any schemes that turn q and k, or
+// add to scores, may join it.
 enum class PositionsAct : uint8_t { kNowhere, kOnEmbeddings, kOnQueriesAndKeys, kOnScores };
 
 // A real argument in [min, max]. It may be left out: the member keeps its default.

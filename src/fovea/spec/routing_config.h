@@ -5,8 +5,8 @@
 
 namespace fovea {
 
-// How routed(c,w) works in a model, as a base of configurations. The defaults are those of the published code, except
-// for the start.
+// The options of routed(c,w) in a model, as a base of configurations. The defaults are those of the published code,
+// except for the start.
 struct RoutingConfig {
   std::string routing_start = "fixed";
   std::string routing_self = "keep";

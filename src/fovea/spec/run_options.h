@@ -64,7 +64,7 @@ struct TrainedModelOptions : MachineOptions, AttentionOverride {
   }
 };
 
-// The same of a task whose vocabularies may be given beside the model.
+// The options of a task whose vocabularies may be given beside the trained model.
 struct ModelOptions : TrainedModelOptions {
   std::vector<std::string> vocabs;  // empty: those of the checkpoint
 

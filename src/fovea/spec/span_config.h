@@ -5,8 +5,8 @@
 
 namespace fovea {
 
-// How span(limit,ramp) works in a model, as a base of configurations. The defaults are those of the published small
-// model, but for the beginning of a text.
+// The options of span(limit,ramp) in a model, as a base of configurations. The defaults are those of the published
+// small model, except for the beginning of a text.
 struct SpanConfig {
   double span_start = 0;
   double span_loss = 2e-6;

@@ -73,7 +73,7 @@ struct StackConfig : RoutingConfig, SpanConfig {
   }
 };
 
-// What a model reads. Positions "image" are for images.
+// The input of a model. Positions "image" are for images.
 enum class Media : uint8_t { kText, kImages };
 
 // Adds what is wrong with these fields, except for values out of their ranges.

@@ -17,8 +17,8 @@ inline constexpr double kRateByWidth = -1;
 // the width as in Vaswani et al. (2017).
 double usual_learn_rate(int64_t width);
 
-// One training run of any task. What fixes the model, and what the data are, is in the task's own options. Marian's
-// names where it has them.
+// One training run of any task. The options that fix the model and name the data are the task's own. Names are Marian's
+// if Marian has the option.
 struct TrainConfig : MachineOptions, LogOptions {
   std::string task = "translation";
   std::string model;

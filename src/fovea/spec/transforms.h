@@ -4,8 +4,8 @@
 #include <type_traits>
 #include <variant>
 
-// How the scores s of a query's candidates become weights: one struct each, and one list.
-// Parser, printer, help and tests follow from the list. kPointwise: a weight is a function of its own score alone.
+// The ways in which the scores s of a query's candidates become weights: one struct each, and one list. Parser,
+// printer, help and tests follow from the list. kPointwise: a weight is a function of its own score alone.
 namespace fovea {
 
 // A real argument in [min, max] (a keyword may stand in its place: it sets `chosen`).
@@ -33,7 +33,7 @@ struct Sparsemax {
 };
 struct Entmax {
   double alpha = 1.5;    // > 1; 1 prints as softmax, 2 as sparsemax
-  bool learned = false;  // alpha comes with the operator's input instead, one a head, in [1.0001, 64]
+  bool learned = false;  // alpha comes with the operator's input instead, one per head, in [1.0001, 64]
   static constexpr bool kPointwise = false;
   static constexpr std::string_view kName = "entmax", kHelp = "alpha-entmax (Peters, Niculae, Martins 2019)";
   static constexpr auto fields() {
@@ -42,7 +42,7 @@ struct Entmax {
   bool operator==(const Entmax&) const = default;
 };
 // Entmax's gradient goes by weight^(2 - alpha), which has no bound above alpha = 2: infinities would make NaN of a
-// row's gradient, so whoever computes it takes at most this.
+// row's gradient, so each implementation takes at most this.
 constexpr double kMostEntmaxDerivative = 0x1p64;
 struct Relu {
   static constexpr bool kPointwise = true;

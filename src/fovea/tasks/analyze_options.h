@@ -13,7 +13,7 @@
 
 namespace fovea::tasks {
 
-// What `fovea analyze` takes for models of every task.
+// The options of `fovea analyze` for models of every task.
 struct AnalysisOptions {
   std::vector<std::string> models, train_sets, sweep;
   std::string output = "-", source;
@@ -43,7 +43,7 @@ struct AnalysisOptions {
   }
 };
 
-// What a call of `fovea analyze` does, one bit each.
+// The parts of a call of `fovea analyze`, one bit each.
 enum class AnalysisMode : uint8_t { kPicture = 1, kFigures = 2, kSweep = 4, kCost = 8, kSpeeds = 16 };
 inline constexpr uint8_t operator|(AnalysisMode a, AnalysisMode b) {
   return static_cast<uint8_t>(static_cast<uint8_t>(a) | static_cast<uint8_t>(b));
@@ -52,11 +52,11 @@ inline constexpr uint8_t operator|(uint8_t a, AnalysisMode b) {
   return static_cast<uint8_t>(a | static_cast<uint8_t>(b));
 }
 
-// How help and messages call the modes, in the order of their bits.
+// The names of the modes in help and messages, in the order of their bits.
 inline constexpr std::array<std::string_view, 5> kAnalysisModeNames = {"the picture of --source", "figures", "--sweep",
                                                                        "--cost", "--cost with --train-sets"};
 
-// An option, and the modes that read it. Options that no list has are read by all modes.
+// An option, and the modes that read it. An option outside of all lists is read by all modes.
 struct AnalysisUse {
   std::string_view option;
   uint8_t modes;

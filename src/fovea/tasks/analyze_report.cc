@@ -16,7 +16,7 @@ using AnalyzeJson = nlohmann::ordered_json;
 
 constexpr size_t kMostLabelsShown = 20;
 
-// What a figure counts; the table's foot and "denominators" of the JSON object say it.
+// The meaning of a figure; the table's foot and "denominators" of the JSON object give it.
 struct FigureMeaning {
   std::string_view name, heading, denominator;
 };
@@ -135,7 +135,7 @@ std::vector<std::string> header_of(std::vector<std::string> header, const std::v
 
 std::string head_name(int64_t head) { return head == 0 ? "mean" : std::to_string(head); }
 
-// Each label's name, by falling number of queries, those that are shown.
+// Each label's name, by falling number of queries; only the shown ones.
 std::vector<int64_t> frequent_labels(const ModelFigures& model, size_t most) {
   std::map<int64_t, double> rows;
   for (const LabelRecord& record : model.labels) {

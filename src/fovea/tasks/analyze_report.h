@@ -7,7 +7,7 @@
 #include "fovea/spec/run_options.h"
 #include "fovea/tasks/attention_statistics.h"
 
-// What `fovea analyze` prints, for models of every task.
+// The output of `fovea analyze`, for models of every task.
 namespace fovea::tasks {
 
 // The figures of one model.
@@ -19,7 +19,7 @@ struct ModelFigures {
 };
 ModelFigures figures_of(const std::string& model, const AttentionStatistics& statistics);
 
-// What the figures are of.
+// The text that the figures describe.
 struct AnalyzedText {
   std::string unit;                 // word or piece
   int64_t sequences = 0;            // pairs of sentences, or segments
@@ -52,7 +52,7 @@ std::string sweep_svg(const Sweep& sweep);
 
 // The mechanisms that an entry of --sweep sets: "cross=topk(4)" one sort of attention, "topk(4)" all.
 AttentionOverride override_of(const std::string& entry);
-// The same over mechanisms that the options name: one for all sorts replaces them, one for a sort leaves the others.
+// Like override_of(), over other mechanisms: an entry for all sorts replaces them, one for a sort leaves the others.
 AttentionOverride override_by(const AttentionOverride& mechanisms, const std::string& entry);
 // Throws a UsageError for an entry of a sort of attention that a decoder alone does not have.
 void require_decoder_entry(const std::string& entry);

@@ -60,7 +60,7 @@ struct AttentionStatistics::Place {
   };
   std::vector<Clusters> clusters;  // [H]
   bool has_clusters = false, has_end = false;
-  // What each() needs, kept for its memory.
+  // Buffers of each(), kept for their memory.
   std::vector<float> merged;
   std::vector<int64_t> underflow;
 
@@ -80,7 +80,7 @@ void AttentionStatistics::Place::draw_pairs(const Options& options, uint64_t str
       HeadPairs pairs{cat(a->first, "-", b->first), {}};
       for (int64_t i = 0; i < options.draws; ++i) {
         const size_t first = rng.below(a->second.size());
-        // Of one sort, another head than the first.
+        // If both heads are of one sort, the second is another head than the first.
         size_t second = rng.below(b->second.size() - (a == b ? 1 : 0));
         if (a == b && second >= first) ++second;
         const std::pair pair(a->second[first], b->second[second]);
@@ -216,7 +216,7 @@ class UnitRows {
     }
   }
 
-  // Which keys softmax's underflow took is known if nothing was selected.
+  // The keys that softmax's underflow took are known if nothing was selected.
   void mark_lost(const Row& row, std::span<const float> weights, int64_t head) {
     const AttentionSpec& spec = *heads_[size(head)];
     if (spec.select || analysis::lost_keys(row, weights, spec) == 0) return;

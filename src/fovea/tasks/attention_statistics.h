@@ -15,8 +15,8 @@
 // Figures of a model's attention over a text, from full passes that an observer watches.
 namespace fovea::tasks {
 
-// How the tokens of one sequence make units (words), and what is counted about them. A unit's number is never less than
-// that of the token before. Empty: each token is a unit.
+// The grouping of one sequence's tokens into units (words), and the labels that are counted. A unit's number is never
+// less than that of the token before. Empty: each token is a unit.
 struct SequenceUnits {
   std::span<const int32_t> queries = {}, keys = {};
   std::span<const int64_t> labels = {};  // of each unit of queries; empty: none
@@ -34,7 +34,7 @@ struct AttentionRecord {
   int64_t layer = 0, head = 0;
   Figures figures;
 };
-// The same for the queries of one label.
+// The figures for the queries of one label.
 struct LabelRecord {
   std::string kind;
   int64_t layer = 0, head = 0, label = 0;

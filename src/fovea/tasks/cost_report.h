@@ -7,7 +7,7 @@
 #include "fovea/analysis/cost.h"
 #include "fovea/spec/attention_config.h"
 
-// What `fovea analyze --cost` prints.
+// The output of `fovea analyze --cost`.
 namespace fovea::tasks {
 
 // The cost of one layer's attention under one mechanism, at one length.
@@ -44,7 +44,7 @@ struct LengthSpeedRecord {
   double training = 0, decoding = 0;
 };
 
-// What was measured; both may be empty.
+// The measured speeds; both may be empty.
 struct CostSpeeds {
   std::vector<SpeedRecord> by_source = {};
   std::vector<LengthSpeedRecord> by_length = {};

@@ -15,7 +15,7 @@ inline void use_newest_layers(StackConfig& stack) {
 
 // The decay by the root with a warm-up of 100 updates: pre-norm layers do not need the 4,000 of the first edition. At
 // the usual width of 512 the rates behind these 4,000 are the same, and a short training has learned before it ends.
-// The warm-up does not depend on the length of the training, so a run that goes on with more updates equals one that
+// The warm-up does not depend on the length of the training, so a run that is resumed with more updates equals one that
 // had them from the beginning. A run that diverges goes back by itself.
 inline void use_newest_schedule(TrainConfig& train) {
   train.learn_rate = kRateByWidth;

@@ -13,7 +13,7 @@
 
 namespace fovea::tasks {
 
-// What `fovea report` asks for with every task.
+// The options of `fovea report` for every task.
 struct ReportFields {
   std::string output, input, source, compare, compare_attention;
   std::vector<std::string> train_sets, sweep;
@@ -51,7 +51,7 @@ inline void add_report_problems(const ReportFields& fields, Problems& problems) 
     problems.add_thrown_by("compare-attention", [&] { parse_layer_spec(fields.compare_attention); });
 }
 
-// The same command's options for what stands beside the model. `Options` has ReportFields and TrainedModelOptions.
+// The options for what --compare or --compare-attention names. `Options` has ReportFields and TrainedModelOptions.
 template <class Options>
 Options compared(Options options) {
   static_cast<AttentionOverride&>(options) = {.attention = options.compare_attention};
@@ -66,7 +66,7 @@ inline std::string compared_name(const ReportFields& fields, const std::string& 
   return fields.compare.empty() ? cat(model, " with ", fields.compare_attention) : fields.compare;
 }
 
-// How messages name line `line` of the text.
+// The name of line `line` of the text in messages.
 inline std::string report_place(const ReportFields& fields, int64_t line) {
   if (!fields.source.empty()) return "--source";
   return cat(fields.input.empty() ? "--train-sets" : "--input", ", line ", thousands(line));

@@ -14,7 +14,7 @@
 #include "fovea/nn/clause_attention.h"
 #include "fovea/spec/model_config.h"
 
-// From passes of models to reports, for any task.
+// Turns passes of models into reports, for any task.
 namespace fovea::tasks {
 
 // While it lives, adds every attention of this thread's passes, over one sentence each, to the pass that `report` is
@@ -64,7 +64,7 @@ class ReportObserver {
     if (seen.clauses != nullptr) report_.mark_clauses(clause_marks(seen));
     const nn::AttentionPlace& place = seen.place;
     at::Tensor own = seen.dense()[0].to(at::kCPU, at::kFloat);
-    // Keys of zeros before the text (--span-cold-cache) are no tokens.
+    // Keys of zeros before the text (--span-cold-cache) are not tokens.
     if (place.kind == AttentionKind::kCausal) own = own.narrow(2, own.size(2) - own.size(1), own.size(1));
     own = own.contiguous();
     if (!own.isfinite().all().item<bool>()) models::refuse_diverged();

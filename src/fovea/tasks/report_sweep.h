@@ -9,7 +9,7 @@
 namespace fovea::tasks {
 
 // Puts the curve of --sweep on the page: the mean loss of the report's sentences, as `measure` finds it for each entry.
-// `unit` is what it is per.
+// The loss is per `unit`.
 void add_report_sweep(const std::vector<std::string>& entries, const std::string& unit,
                       const std::function<models::GivenScore(const std::string& entry)>& measure,
                       analysis::Report& report);

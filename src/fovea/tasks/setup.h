@@ -16,8 +16,8 @@ namespace fovea::train {
 class Task;
 }
 
-// How the program meets a task: its options as values, and what its commands do. The options need no libtorch, so the
-// program has answered --help and refused wrong options before it loads libtorch (app/torch.h).
+// The interface between the program and a task: its options as values, and the work of its commands. The options need
+// no libtorch, so the program has answered --help and refused wrong options before it loads libtorch (app/torch.h).
 namespace fovea::tasks {
 
 struct ModelValidation;
@@ -90,8 +90,8 @@ CommandSetup command_setup(int64_t (*run)(const Config&)) {
           }};
 }
 
-// What the entries of the list of tasks hold in a program without libtorch: options alone. WithWork (train_setup.h)
-// takes its place in a program with libtorch.
+// The content of the entries of the list of tasks in a program without libtorch: options alone. WithWork
+// (train_setup.h) takes its place in a program with libtorch.
 struct OptionsAlone {
   template <class T>
   static TrainSetup train() {

@@ -24,7 +24,7 @@ TrainSetup train_setup() {
   return setup;
 }
 
-// What the entries of the list of tasks hold in a program with libtorch: options and work.
+// The content of the entries of the list of tasks in a program with libtorch: options and work.
 struct WithWork {
   template <class T>
   static TrainSetup train() {

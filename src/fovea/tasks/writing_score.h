@@ -9,7 +9,7 @@
 
 namespace fovea::tasks {
 
-// What validation finds of a model that writes texts. Each part is computed when a measure first asks for it.
+// The results of validation for a model that writes texts. Each part is computed when a measure first asks for it.
 class WritingScore {
  public:
   using Texts = std::vector<std::string>;

@@ -26,7 +26,7 @@ struct TokenOrText {
   std::optional<int64_t> token = {};
 };
 
-// Finds tokens in a text: from left to right, the longest of those that begin at one place.
+// Finds tokens in a text: from left to right, at each place the longest that begins there.
 class TokenFinder {
  public:
   // An empty content is never found.

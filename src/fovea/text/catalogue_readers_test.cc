@@ -71,7 +71,7 @@ TEST_F(ReadersTest, PoEscapesAreBytesOfItsCharacterSet) {
   EXPECT_THAT(read_po(path).pairs, ElementsAre(is_pair("nice", "schön ü")));
 }
 
-// The last byte of each of these letters is that of a backslash. Whoever escapes them byte by byte escapes that too.
+// The last byte of each of these letters is that of a backslash. An escape byte by byte escapes that too.
 TEST_F(ReadersTest, PoEscapesAreNoHalvesOfCharacters) {
   for (const auto& [charset, letter, escaped, meaning] :
        {std::array{"Big5", "\xa5\x5c", R"(\245\\)", "功"}, std::array{"Shift_JIS", "\x95\x5c", R"(\x95\\)", "表"},
@@ -89,7 +89,7 @@ TEST_F(ReadersTest, PoEscapesAreNoHalvesOfCharacters) {
               HasSubstr("b.po': got the character set 'x-klingon'; expected a known one"));
 }
 
-// As msgcat writes it: an escape right behind the shift back to ASCII.
+// msgcat writes an escape right behind the shift back to ASCII.
 TEST_F(ReadersTest, PoEscapesFollowShiftsOfIso2022) {
   const std::string path = file("a.po",
                                 "msgid \"\"\nmsgstr \"Content-Type: text/plain; charset=ISO-2022-JP\\n\"\n\n"
@@ -149,7 +149,7 @@ TEST_F(ReadersTest, PoIsUtf8UnlessItSaysOtherwise) {
 
 TEST_F(ReadersTest, PoMayBeginWithAMarkAndHaveDomains) {
   const std::string message = "msgid \"a\"\nmsgstr \"b\"\n";
-  // "fuzzy" in a remark is no flag.
+  // "fuzzy" in a remark is not a flag.
   for (const std::string& before : {std::string(), std::string("domain \"x\"\n#. a fuzzy remark\n")})
     EXPECT_THAT(read_po(file("a.po", cat("\ufeff", before, message))).pairs, ElementsAre(is_pair("a", "b")));
 }
@@ -217,7 +217,7 @@ TEST_F(ReadersTest, FlagsOfAnObsoleteMessageAreItsOwn) {
 
 TEST_F(ReadersTest, MoCutShortAnywhereIsAnError) {
   const std::string whole = make_mo({{"", "Language: de\n"}, {"a", "b"}, {"c", "d"}}, false);
-  // The zero after the last string is no part of it.
+  // The zero after the last string is not part of it.
   for (size_t size = 0; size + 1 < whole.size(); ++size)
     EXPECT_THAT(message_of([&] { read_mo(file("cut.mo", whole.substr(0, size))); }), HasSubstr("not a whole .mo"))
         << size;

@@ -20,7 +20,7 @@ namespace {
 
 using Tagged = ClauseDictionary::Tagged;
 
-// What stands before a further column.
+// The separator before a further column of the line.
 char column_gap(const std::string& line) { return line.find('\t') != std::string::npos ? '\t' : ' '; }
 
 // A sentence of the input: a line of text, or lines of columns.
@@ -28,7 +28,7 @@ struct ClauseSentence {
   std::string text;
   std::vector<TextToken> tokens;  // of `text`
   std::vector<std::string> lines, words, tags;
-  // Lines of columns that are no words, and the words before them.
+  // Lines of columns that are not words, and the words before them.
   std::vector<std::pair<size_t, std::string>> other_lines;
 };
 
@@ -83,7 +83,7 @@ class SentenceLines {
 // with blanks between them.
 class SentenceColumns {
  public:
-  // Without a column of tags if tag_column is 0.
+  // If tag_column is 0, there is no column of tags.
   SentenceColumns(const ClauseOptions& options, const ClauseDictionary& dictionary, LineReader& input)
       : word_(static_cast<size_t>(options.word_column)),
         tag_(static_cast<size_t>(options.tag_column)),
@@ -167,7 +167,7 @@ class SentenceColumns {
   bool is_read_ = false;  // the input has no further line
 };
 
-// One line per level that is asked for.
+// Writes one line for each level that is asked for.
 void write_clauses(const ClauseSentence& sentence, std::span<const Tagged> signals, int64_t level, LineWriter& output) {
   std::vector<ClauseStart> starts = clause_starts(signals);
   for (ClauseStart& start : starts) start.at = sentence.tokens[start.at].begin;

@@ -131,7 +131,7 @@ bool is_adverbial(const ClausePlace& place) {
 bool precedes_infinitive(const ClausePlace& place) {
   size_t next = place.end;
   while (next < place.tags.size() && is_adverb(place.tags[next])) ++next;
-  // Without a word behind it, "to" stands for its verb: "he wants to."
+  // If no word follows, "to" stands for its verb: "he wants to."
   if (next >= place.tags.size() || is_pause(place.tags[next])) return true;
   return is_among(place.tags[next], {"VB", "VBP", "VERB", "AUX"});
 }

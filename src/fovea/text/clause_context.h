@@ -8,9 +8,9 @@
 
 namespace fovea::text {
 
-// Where a word must stand to be a signal of its entry's kind. Penn Treebank tags do not tell subordinating conjunctions
-// from prepositions (IN), nor the infinitive's "to" from the preposition (TO), so the words around it decide. All but
-// kAnywhere need part-of-speech tags; without tags, such an entry is not used.
+// The place that a word must have to be a signal of its entry's kind. Penn Treebank tags do not tell subordinating
+// conjunctions from prepositions (IN), nor the infinitive's "to" from the preposition (TO), so the words around it
+// decide. All but kAnywhere need part-of-speech tags; without tags, such an entry is not used.
 enum class ClauseContext : uint8_t {
   kAnywhere,
   kTagged,       // anywhere in a text with tags

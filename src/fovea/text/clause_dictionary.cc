@@ -20,7 +20,7 @@ bool is_ascii_alnum(char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <=
 // Characters inside a word: "don't", "well-known", "3.5", "U.S".
 bool joins(char c) { return std::string_view("'.-_@&/").find(c) != std::string_view::npos; }
 
-// Punctuation that is no signal.
+// Punctuation that is not a signal.
 struct MarkKind {
   std::string_view name;
   ClauseDictionary::Role role;
@@ -45,7 +45,7 @@ ClauseContext context_of(const std::string& name, const std::string& place) {
   return static_cast<ClauseContext>(found - kClauseContextNames.begin());
 }
 
-// The next character's bytes; a byte that is no character is one.
+// The next character's bytes; a byte that is not part of a character counts as one.
 std::string_view character_at(std::string_view text, size_t at) {
   return text.substr(at, first_character(text.substr(at)).size);
 }

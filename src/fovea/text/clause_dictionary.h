@@ -39,8 +39,8 @@ std::vector<std::string> words_of(std::span<const TextToken> tokens, std::string
 // punctuation that ends nothing, or `abbreviation` for a word whose full stop ends nothing. Several words are a phrase,
 // of which the first begins the clause. TAGs are the part-of-speech tags that the first word may have if the text has
 // tags; an entry with the word * is of all words with these tags, and is used only then. CONTEXT is one of
-// kClauseContextNames. Of several entries that fit, the longest counts, then the first. Lines that begin with # and
-// lines without text count as nothing.
+// kClauseContextNames. If several entries fit, the longest counts, then the first. Lines that begin with # and lines
+// without text count as nothing.
 class ClauseDictionary {
  public:
   // Throws an Error of one line that names the place of what is wrong.
@@ -60,8 +60,8 @@ class ClauseDictionary {
   };
   // `words` are the tokens' texts; `tags` are theirs, or empty.
   std::vector<Tagged> signals(std::span<const std::string> words, std::span<const std::string> tags) const;
-  // The same by labels of the words: those of kSignalLabels; all others are no signals. The dictionary says which
-  // punctuation is closing or opening.
+  // Finds signals by labels of the words, those of kSignalLabels; other labels do not mark signals. The dictionary says
+  // which punctuation is closing or opening.
   std::vector<Tagged> labelled_signals(std::span<const std::string> words, std::span<const std::string> labels) const;
   // Whether an entry is of words with this tag.
   bool knows_tag(const std::string& tag) const { return tags_.contains(tag); }

@@ -16,8 +16,8 @@ std::vector<std::string> clause_flags();
 
 bool is_clause_flag(const Vocab& vocab, int64_t id);
 
-// From now on `vocab` encodes lines with the flag of each signal word before the piece in which the word begins.
-// Throws an Error that begins with `name` if the vocabulary lacks a flag.
+// Makes `vocab` encode lines with the flag of each signal word before the piece in which the word begins. Throws an
+// Error that begins with `name` if the vocabulary lacks a flag.
 void add_clause_flags(Vocab& vocab, const ClauseDictionary& dictionary, std::string_view name);
 
 }  // namespace fovea::text

@@ -10,8 +10,8 @@ namespace fovea::text {
 // Labels of `fovea clauses --label` by word, in lower case, and tag; the tag * is any.
 using Corrections = std::map<std::pair<std::string, std::string>, std::string>;
 
-// Reads lines "WORD TAG LABEL"; none from an empty path. Throws an Error of one line that names the place of what is
-// wrong.
+// Reads lines "WORD TAG LABEL"; none from an empty path. Throws an Error of one line that names the place of the first
+// mistake.
 Corrections read_corrections(const std::string& path);
 
 // The label of a word with a tag: that of the corrections, else that of its signal.

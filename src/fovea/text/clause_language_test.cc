@@ -5,7 +5,7 @@
 #include "fovea/base/test_folder.h"
 #include "fovea/text/clause_command.h"
 
-// What `fovea clauses` says of a text that is not in the language of its dictionary.
+// Tests the warning of `fovea clauses` about a text that is not in the language of its dictionary.
 namespace fovea::text::clause_language_test {
 namespace {
 
@@ -21,7 +21,7 @@ struct TextFile {
   }
 };
 
-// What the log says; the clauses are read from a file.
+// The warnings in the log, with the clauses read from a file.
 std::string warning_of(const TextFile& text) {
   testing::internal::CaptureStderr();
   run_clauses(text.options);

@@ -26,13 +26,13 @@ struct ClauseStart {
   bool operator==(const ClauseStart&) const = default;
 };
 
-// The starts between the tokens of a text, but for the first clause's; `at` counts tokens.
+// The starts between the tokens of a text, except for the first clause's; `at` counts tokens.
 std::vector<ClauseStart> clause_starts(std::span<const ClauseDictionary::Tagged> signals);
 
-// The starts within a text, but for the first clause's.
+// The starts within a text, except for the first clause's.
 std::vector<ClauseStart> clause_starts(std::string_view text, const ClauseDictionary& dictionary);
 
-// The same for words with part-of-speech tags; `tags` may be empty. `at` counts words.
+// Like clause_starts() above, for words with part-of-speech tags; `tags` may be empty. `at` counts words.
 std::vector<ClauseStart> clause_starts(std::span<const std::string> words, std::span<const std::string> tags,
                                        const ClauseDictionary& dictionary);
 
@@ -53,7 +53,7 @@ PieceText text_of(const Vocab& vocab, std::span<const int64_t> pieces);
 std::vector<uint8_t> clause_levels(const Vocab& vocab, std::span<const int64_t> pieces, const PieceText& text,
                                    std::span<const ClauseStart> starts);
 
-// The same by the signal words of a dictionary.
+// Like clause_levels() above, with starts from the signal words of a dictionary.
 std::vector<uint8_t> clause_levels(const Vocab& vocab, const ClauseDictionary& dictionary,
                                    std::span<const int64_t> pieces);
 

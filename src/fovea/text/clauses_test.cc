@@ -226,7 +226,7 @@ TEST(ClauseCommand, TagsComeFromAModel) {
   text.options.window = 2;
   EXPECT_EQ(run(pos), "The fact that that song, \tsinging.\n\n that\n");
   EXPECT_EQ(calls, 2U);
-  // The labels of a model count, not the dictionary; names among them are no signals.
+  // The labels of a model count, not the dictionary; names among them are not signals.
   const ClauseTagger labels = tagger_of({{"fact", "SCONJ"}, {"song", "B-PER"}, {",", "PUNCT"}}, true, &calls);
   EXPECT_EQ(run(labels), "The \tfact that that song, \tsinging.\n\n that\n");
   text.options.level = 0;
@@ -298,7 +298,7 @@ TEST(ClauseFlags, StandBeforeThePieceInWhichTheWordBegins) {
     add_clause_flags(vocab, ClauseDictionary::english(), "v.spm");
     for (const std::string line : {"the cat , and who ran .", "", " ", ",", "and", "cat zzz , <c1> it", "it, and"}) {
       SCOPED_TRACE(line);
-      // By hand: each piece that has the first byte of signal words has their flags before it.
+      // Pieces made by hand: each piece that has the first byte of signal words has their flags before it.
       std::vector<int64_t> ids, words;
       std::vector<std::string> pieces;
       const std::vector<PieceSpan> spans = plain.encode_spans(line);

@@ -8,7 +8,7 @@
 
 namespace fovea::text {
 
-// How the lines of words of a sentence in columns are made.
+// The shape of the lines of words of a sentence in columns.
 class ColumnShape {
  public:
   void add(std::string_view line, std::span<const std::string> columns);
@@ -37,7 +37,7 @@ class ColumnShape {
 enum class Numbering : uint8_t { kNone, kPerhaps, kSure };
 Numbering numbering_of(std::span<const std::vector<std::string>> lines);
 
-// The number of a word; 0 for the lines of CoNLL-U that are no words, and -1 for anything else.
+// The number of a word; 0 for the lines of CoNLL-U that are not words, and -1 for anything else.
 int64_t word_number(std::string_view column);
 
 }  // namespace fovea::text

@@ -91,7 +91,7 @@ Bitext read_all(const CorpusOptions& options, CorpusReport& report) {
     throw_if_interrupted("reading the corpus");
     Bitext bitext = input.format->read(input, options);
     if (!options.languages.empty()) {
-      // The suffix of aligned text is no statement, and TMX was read by these languages.
+      // The suffix of aligned text does not state a language, and TMX was read by these languages.
       if (input.format->is_catalogue()) turn_to_languages(bitext, options, input.path);
     } else {
       agree(all.source_lang, bitext.source_lang, input.path);

@@ -20,7 +20,7 @@ struct Bitext {
   bool source_by_custom = false;  // the source language is that of the format's custom; no file says it
 };
 
-// What became of the pairs; the order of the reasons is that of the tests.
+// The numbers of pairs that were read, changed and dropped; the reasons are in the order of the tests.
 struct CorpusReport {
   struct Count {
     std::string what;

@@ -4,7 +4,7 @@
 
 #include "fovea/text/corpus.h"
 
-// `fovea corpus --documents`: sentences keep their order, and what is dropped or set aside is a whole document.
+// `fovea corpus --documents`: sentences keep their order, and whole documents are dropped or set aside.
 namespace fovea::text {
 
 struct Document {

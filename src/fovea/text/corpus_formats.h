@@ -4,14 +4,14 @@
 #include <string_view>
 #include <vector>
 
-// The formats that `fovea corpus` reads: one table says their names, the files' endings, what an input consists of and
-// how it is read.
+// The formats that `fovea corpus` reads: one table has their names, the files' endings, the parts of an input and its
+// reader.
 namespace fovea::text {
 
 struct Bitext;
 struct CorpusOptions;
 
-// Captions of a user interface have marks of access keys, which are no text; pages have lost their markup already.
+// Captions of a user interface have marks of access keys, which are not text; pages have lost their markup already.
 enum class Kind { kProse, kInterface, kPages };
 
 enum class InputShape { kFile, kTwoFiles, kTwoFolders };
@@ -38,7 +38,7 @@ std::string_view corpus_format_choices();
 // ".po, .mo, ..., two aligned files or two folders of ...", for messages.
 std::string corpus_inputs_in_words();
 
-// What the options name, looked up in the file system. Throws for what is missing or not of its format's shape.
+// Returns the inputs that the options name. Throws if one is missing or does not have the shape of its format.
 std::vector<CorpusInput> list_corpus_inputs(const CorpusOptions& options);
 
 // "de.po.gz" -> "de.po".

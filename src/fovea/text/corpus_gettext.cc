@@ -55,7 +55,7 @@ std::string language_of_path(const std::string& path) {
   return folder.filename() == "LC_MESSAGES" && is_language_code(above) ? above : "";
 }
 
-// What `read` gives; its Error names the file too.
+// Returns the result of `read`; its Error names the file too.
 template <class Read>
 auto read_from(const std::string& path, const Read& read) {
   try {
@@ -186,7 +186,7 @@ class PoParser {
     text = text.substr(1, text.size() - 2);
     std::string out;
     while (!text.empty()) {
-      // Of a shift by ESC the converter tells the length together with the letter behind it.
+      // The converter counts a shift by ESC together with the letter behind it.
       const size_t length = length_ && text[0] != '\x1b' ? length_(text) : 1;
       const bool escapes = length == 1 && text[0] == '\\' && text.size() > 1;
       if (escapes) {
@@ -245,7 +245,7 @@ class MoFile {
     return swapped_ ? __builtin_bswap32(value) : value;
   }
 
-  // Of entry i of the table of lengths and positions at `table`.
+  // The text of entry i in the table of lengths and positions at `table`.
   std::string text(uint64_t table, uint64_t i) {
     // Entries may share a text; thousands that are each the whole file would not fit into memory.
     constexpr uint64_t kMostShared = 4;

@@ -31,7 +31,7 @@ bool is_paragraph(std::string_view element) {
                             (element.size() == 1 || (element[1] >= '1' && element[1] <= '6')));
 }
 
-// Without tags; where a line breaks, a blank stands.
+// The text without tags, with a blank where a line breaks.
 std::string plain_text(std::string_view html) {
   std::string text;
   for (size_t i = 0; i < html.size();) {

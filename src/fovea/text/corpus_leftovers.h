@@ -9,12 +9,12 @@ namespace fovea::text {
 // writes train.en and train.fr.
 class CorpusLeftovers {
  public:
-  // Looks at the folder before anything is written. `suffixes` are those that the call writes.
+  // Looks at the folder before anything is written. The call writes `suffixes`.
   CorpusLeftovers(std::filesystem::path folder, std::vector<std::string> suffixes);
 
-  // Once the new files are in place: removes the other side of a corpus one of whose sides was replaced, and says so.
-  // Its three parts have as many lines as the replaced ones had, and its suffix is a language or one that `fovea
-  // corpus` gives. Warns of other suffixes that all three parts have.
+  // Call this once the new files are in place: removes the other side of a corpus one of whose sides was replaced, and
+  // says so. Its three parts have as many lines as the replaced ones had, and its suffix is a language or one that
+  // `fovea corpus` gives. Warns of other suffixes that all three parts have.
   void remove() const;
 
  private:

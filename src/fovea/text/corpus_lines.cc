@@ -42,7 +42,7 @@ Bitext read_tsv(const std::string& path, int64_t source_column, int64_t target_c
     look_up(reader.line_number(), progress);
     const std::vector<std::string> columns = split(line, '\t');
     if (columns.size() < needed) {
-      // One odd line among others counts as empty, and is dropped as such.
+      // A single short line among others counts as empty, and is dropped like an empty line.
       if (!first_short)
         first_short = Error(cat("'", path, "' line ", reader.line_number(), ": got ", columns.size(),
                                 columns.size() == 1 ? " column" : " columns", "; expected at least ", needed,

@@ -58,7 +58,7 @@ TEST_F(ReadersTest, Tmx) {
               ElementsAre(is_pair("Die rote Katze", "The red cat & dog")));
 }
 
-// Version 1.1 has `lang` without a prefix; *all* is no language.
+// Version 1.1 has `lang` without a prefix; *all* is not a language.
 TEST_F(ReadersTest, TmxOfOldVersionsAndOfAnySource) {
   const Bitext bitext =
       read_tmx(file("a.tmx",

@@ -147,7 +147,7 @@ TEST_F(CorpusTest, ParagraphsAreSplitWhereTheCountsAgree) {
   EXPECT_TRUE(lines("out/test.de").empty());
 }
 
-// In the character set that the file declares: what is no character of it shows as U+FFFD once it is read.
+// The character set is the one that the file declares: bytes outside of it show as U+FFFD once they are read.
 TEST_F(CorpusTest, WhatTheDeclaredCharacterSetHasNotIsDropped) {
   const std::string header = "msgid \"\"\nmsgstr \"Language: ja\\nContent-Type: text/plain; charset=Shift_JIS\\n\"\n\n";
   const std::string memory =
@@ -175,7 +175,7 @@ TEST_F(CorpusTest, CataloguesAreSplitByThemselvesAndAlignedFilesAreNot) {
   EXPECT_THAT(lines("out/train.de"), ElementsAre("Eins hier. Zwei hier."));
 }
 
-// Their marks and tags are their subject.
+// The subject of the help pages is marks and tags.
 TEST_F(CorpusTest, HelpPagesAreSplitAndKeepWhatLooksLikeMarkup) {
   file("en-US/text/p.html", "<p id=\"par_1\">Press ~F here. Type &lt;b&gt; now.</p>");
   file("de/text/p.html", "<p id=\"par_1\">Hier F drücken. Jetzt &lt;b&gt; tippen.</p>");

@@ -81,7 +81,7 @@ void load(pugi::xml_document& document, const std::string& path) {
                   lower(result.description()), "); expected a complete file"));
 }
 
-// Inline elements hold the native code of a format, but for those that mark up text.
+// Inline elements hold the native code of a format, except for elements that mark up text.
 bool holds_code(std::string_view name) {
   static constexpr std::array<std::string_view, 6> kCode = {"bpt", "ept", "ph", "it", "ut", "x"};
   return std::find(kCode.begin(), kCode.end(), name) != kCode.end();
@@ -159,9 +159,9 @@ Languages choose_languages(Languages wanted, const std::string& declared, const 
   return wanted;
 }
 
-// By XLIFF 1.2, where the target has a state and the unit an approval, which counts where there is no state, and XLIFF
-// 2, where the segment has the state.
-// What has neither counts as finished, whatever the standards take for their defaults: most files say nothing.
+// In XLIFF 1.2 the target has a state and the unit an approval, which counts if there is no state. In XLIFF 2 the
+// segment has the state. A unit without either counts as finished, whatever the defaults of the standards are: most
+// files say nothing.
 bool is_unfinished(const pugi::xml_node& unit) {
   static constexpr std::array<std::string_view, 8> kStates = {"initial",           "new",
                                                               "needs-translation", "needs-l10n",
@@ -198,7 +198,7 @@ struct XliffReader : pugi::xml_tree_walker {
   }
 
  private:
-  // Of one side; empty where a <file> does not say.
+  // Sets or checks the language of one side; empty if a <file> does not say.
   void agree(std::string& language, std::string_view named) const {
     const std::string found = language_tag(named);
     if (language.empty()) language = found;

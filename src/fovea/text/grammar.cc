@@ -78,7 +78,7 @@ Clause make_clause(Rng& rng, bool may_nest) {
 
 using Position = size_t;
 
-// Where the words of a phrase stand in the source.
+// The places of a phrase's words in the source.
 struct PhrasePlace {
   Position article = 0, adjective = 0, modifier = 0, noun = 0;
 };

@@ -15,7 +15,7 @@ namespace fovea::text {
 class LanguageCheck {
  public:
   LanguageCheck();
-  // One sentence's words.
+  // Adds the words of one sentence.
   void add(std::span<const std::string> words);
   int64_t words() const { return words_; }
   // Why the words so far are not English, such as "looks like German: 42% of its words are among 'der', 'die', 'und'";
@@ -41,7 +41,7 @@ inline constexpr int64_t kWordsOfALanguage = 2000;
 // words; `option` gives others.
 void warn_of_doubt(const LanguageCheck& check, const std::string& name, std::string_view option);
 
-// The same by the beginning of a file. Nothing is read from standard input.
+// Warns like warn_of_doubt(), by the beginning of a file. Nothing is read from standard input.
 void warn_unless_english(const std::string& path, std::string_view option);
 
 }  // namespace fovea::text

@@ -2,8 +2,8 @@
 
 namespace fovea::text {
 
-// SentencePiece reports progress and errors on standard error by itself; after this call it does not, and what it has
-// to say reaches the user through Error.
+// SentencePiece reports progress and errors on standard error by itself; after this call it does not, and its errors
+// reach the user through Error.
 void silence_sentencepiece();
 
 }  // namespace fovea::text

@@ -42,7 +42,7 @@ void read_normalizer_spec(std::string_view message, ModelSpec& spec, Encoding& e
   });
 }
 
-// As normalizer_spec() below.
+// Whether the normalizer is that of normalizer_spec() below.
 bool has_counted_normalizer(const ModelSpec& spec, const Encoding& encoding) {
   const bool is_word = spec.type == VocabType::kWord;
   if (!is_word && spec.type != VocabType::kChar) return false;

@@ -22,7 +22,7 @@ inline constexpr uint64_t kNormalizerName = 1, kCharsmap = 2, kDummyPrefix = 3, 
                           kEscapeBlanks = 5;  // of the normalizer's spec
 }  // namespace proto
 
-// What the specs of a serialised model say, with the library's defaults for what they leave out.
+// The specs of a serialised model, with the library's defaults for fields that they leave out.
 struct ModelSpec {
   VocabType type = VocabType::kUnigram;
   bool add_dummy_prefix = true;          // a line is encoded with a blank before it

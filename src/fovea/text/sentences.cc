@@ -11,7 +11,7 @@
 namespace fovea::text {
 namespace {
 
-// Words that end in a full stop within a sentence, folded to lower case. Those that also end sentences often ("etc.")
+// Words that end in a full stop within a sentence, folded to lower case. Words that also end sentences often ("etc.")
 // are left out: a break too many makes the counts of the two sides differ, and the pair stays whole.
 struct Abbreviations {
   std::string_view language, words;  // apart by '|'
@@ -50,8 +50,8 @@ std::vector<icu::UnicodeString> abbreviations_of(const std::string& language) {
   return words;
 }
 
-// What the text from a sentence's start to a possible break is like. It is looked at piece by piece, each once: a text
-// may be all abbreviations, of which none ends a sentence.
+// Describes the text from a sentence's start to a possible break. It is looked at piece by piece, each once: a text may
+// be all abbreviations, of which none ends a sentence.
 class Candidate {
  public:
   Candidate(const icu::UnicodeString& text, int32_t start)

@@ -1,5 +1,5 @@
 #pragma once
-// What the tests of readers share: a folder of files, and pairs to expect.
+// Shared by the tests of readers: a folder of files, and pairs to expect.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

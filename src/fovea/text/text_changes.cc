@@ -10,7 +10,7 @@
 namespace fovea::text {
 namespace {
 
-// Without blanks at the ends, and with single ones inside.
+// The text without blanks at the ends, and with single ones inside.
 std::string with_single_blanks(std::string_view text) {
   std::string out;
   for (const char c : text) {

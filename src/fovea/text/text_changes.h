@@ -14,9 +14,9 @@ class TextChanges {
   // `vocab` must outlive this.
   explicit TextChanges(const Vocab& vocab) : vocab_(vocab), is_needed_(!vocab.keeps_text() && !vocab.is_counted()) {}
 
-  // Of a long text, looks at each of the first lines and at a few of the others.
+  // Looks at a line. In a long text, only the first lines and a few of the others count.
   void add(std::string_view line);
-  // Whether so many lines change that scores of the text suffer.
+  // Whether enough lines change that scores of the text suffer.
   bool are_many() const;
   // "34.20% of 1,000 lines, such as 'a' to 'b'", of the lines that were looked at.
   std::string in_words() const;

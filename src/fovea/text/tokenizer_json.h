@@ -7,7 +7,7 @@
 
 namespace fovea::text {
 
-// Returns what the text of a tokenizer.json says, the form of Hugging Face's library `tokenizers`. Throws an Error that
+// Returns the model of a tokenizer.json's text, the form of Hugging Face's library `tokenizers`. Throws an Error that
 // begins with `origin` if it is not a WordPiece tokeniser with BERT's normaliser and words, or if a value is not of its
 // type or range.
 WordPieceModel parse_tokenizer_json(const std::string& json, const std::string& origin);

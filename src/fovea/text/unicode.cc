@@ -83,7 +83,7 @@ bool is_unspaced(UChar32 c) {
   return std::find(kScripts.begin(), kScripts.end(), script) != kScripts.end();
 }
 
-// U+FFFD for bytes that are no character; ICU's own writes the control character U+001A for some of them.
+// U+FFFD for bytes that are not characters; ICU's own writes the control character U+001A for some of them.
 void write_replacement(const void* /*context*/, UConverterToUnicodeArgs* arguments, const char* /*bytes*/,
                        int32_t /*length*/, UConverterCallbackReason reason, UErrorCode* status) {
   if (reason > UCNV_IRREGULAR) return;

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-// What the corpus asks of Unicode, on UTF-8 strings.
+// Unicode operations that the corpus needs, on UTF-8 strings.
 namespace fovea::text {
 
 // NFC; white space of any kind, control characters too, becomes one blank; none at the ends; soft hyphens, byte order

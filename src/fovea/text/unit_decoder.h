@@ -6,14 +6,14 @@
 
 namespace fovea::text {
 
-// Turns units into text one by one. What push() and finish() return makes up Units::decode() of all units. Bytes wait
-// until the character is whole that they belong to.
+// Turns units into text one by one. The results of push() and finish() together are Units::decode() of all units. Bytes
+// wait until the character to which they belong is whole.
 class UnitDecoder {
  public:
   explicit UnitDecoder(Units units) : units_(std::move(units)) {}
   // The text that is certain now; often empty for single bytes. Throws an Error for a number that is not a unit's.
   std::string push(int64_t id);
-  // What still waits. The decoder then stands at the beginning of a text.
+  // Returns the text that still waits. The decoder then stands at the beginning of a text.
   std::string finish();
 
  private:

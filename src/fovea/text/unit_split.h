@@ -6,7 +6,7 @@
 #include "fovea/text/sentencepiece_model.h"
 #include "fovea/text/utf8.h"
 
-// How text falls into lines, words and characters for the models that write_counted_model() writes.
+// Splits text into lines, words and characters for the models that write_counted_model() writes.
 namespace fovea::text {
 
 // Shows `visit` each line without its end, "\n" or "\r\n", and whether it has one: the last line may have none.

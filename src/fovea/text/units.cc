@@ -65,7 +65,7 @@ size_t Units::cut(std::string_view text, size_t most) const {
     return part.size() - cut_character(part);
   }
   if (!vocab_->splits_at_blanks()) return 0;
-  // Before the blank of a word: of several blanks the last, and none at the end of a line.
+  // The cut is before the blank of a word: the last of several blanks, and none at the end of a line.
   constexpr std::string_view kNoWord = " \r\n";
   for (size_t blank = text.rfind(' ', most); blank != std::string_view::npos && blank > 0;
        blank = text.rfind(' ', blank - 1)) {

@@ -18,9 +18,9 @@ namespace fovea::text {
 class Units {
  public:
   static Units bytes();
-  // Of an option's value: "bytes", or the path of a SentencePiece model. Throws an Error that names the path.
+  // Loads the value of an option: "bytes", or the path of a SentencePiece model. Throws an Error that names the path.
   static Units load(const std::string& value);
-  // What a checkpoint keeps under file_name(). Throws an Error that names the file.
+  // Reads the file that a checkpoint keeps under file_name(). Throws an Error that names the file.
   static Units from_file(const std::string& name, const std::string& contents);
 
   bool is_bytes() const { return vocab_ == nullptr; }
@@ -30,10 +30,10 @@ class Units {
   int64_t eos() const;
   std::optional<int64_t> unk() const;  // none of bytes
 
-  // Where a text begins that encode() is given: at the beginning of a line, or where cut() cut one.
+  // The beginning of a text that encode() is given: the beginning of a line, or a place where cut() cut one.
   enum class Begin : uint8_t { kLine, kInside };
-  // Appends the units of a text of any number of lines. What comes before a line end, or with bytes before any place,
-  // does not change the units of what comes after it.
+  // Appends the units of a text of any number of lines. Text before a line end, or with bytes before any place, does
+  // not change the units of the text after it.
   void encode(std::string_view text, std::vector<int32_t>& ids, Begin begin = Begin::kLine) const;
   // The largest place, at most `most`, at which `text` may be cut without a change of its units, whatever follows it;
   // 0 if there is none. It is behind a line end, else in a long line before the blank of a word or between characters.

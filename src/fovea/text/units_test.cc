@@ -109,7 +109,7 @@ TEST_F(UnitsTest, WordsAndCharactersGiveTheTextBack) {
   EXPECT_EQ(characters.decode(wide(ids_of(characters, "axx\r\nb"))), "a\u2047\u2047\nb");
 }
 
-// Of a vocabulary that does not normalise, U+2581 alone comes back changed.
+// Only U+2581 comes back changed from a vocabulary that does not normalise.
 TEST_F(UnitsTest, PiecesGiveTheTextBack) {
   write_file(folder_ / "a.txt", read_file(folder_ / "a.txt") + "ab\tba\n");
   const std::vector<Units> all = {trained("unigram", true), trained("bpe", true)};
@@ -157,7 +157,7 @@ TEST_F(UnitsTest, ACharacterComesOutWithItsLastByte) {
   EXPECT_EQ(decoder.push(256), "\xe4");
 }
 
-// What is before a cut does not change the units of what is behind it.
+// The text before a cut does not change the units of the text behind it.
 TEST_F(UnitsTest, CutsChangeNothing) {
   const std::vector<Units> all = {Units::bytes(),  trained("unigram"), trained("bpe", true),
                                   trained("word"), trained("char"),    trained("bpe", false, "nmt_nfkc")};

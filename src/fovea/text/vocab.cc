@@ -47,7 +47,7 @@ size_t unit_size(std::string_view text, VocabType type) {
   return type == VocabType::kChar ? first_character(text).size : std::min(text.find(kBlankSign, 1), text.size());
 }
 
-// Where the first of several unknown units ends in `text`, the part of the line that they stand for. The blanks before
+// The end in `text` of the first of several unknown units, the part of the line that they stand for. The blanks before
 // a word are its own.
 size_t end_of_unit(std::string_view text, VocabType type) {
   if (text.empty()) return 0;

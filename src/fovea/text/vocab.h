@@ -10,10 +10,10 @@
 
 namespace fovea::text {
 
-// How a model's pieces came to be, numbered as in SentencePiece's files.
+// The origin of a model's pieces, numbered as in SentencePiece's files.
 enum class VocabType : uint8_t { kUnigram = 1, kBpe, kWord, kChar };
 
-// What decoding does to the blanks that the pieces at the beginning of a line begin with.
+// The treatment in decoding of the blanks with which the pieces at the beginning of a line begin.
 enum class LeadingBlanks : uint8_t { kKept, kFirstDropped, kAllDropped };
 
 // A piece of a line and the bytes [begin, end) of the line that it stands for.
@@ -34,11 +34,11 @@ using PieceAdder = std::function<std::vector<AddedPiece>(std::string_view line)>
 // are read from them.
 class Vocab {
  public:
-  // Throws an Error that names the path for what is missing or not a SentencePiece model.
+  // Throws an Error that names the path if the file is missing or not a SentencePiece model.
   static Vocab load(const std::string& path);
   static Vocab from_bytes(const std::string& bytes, const std::string& name);
 
-  // From now on encode(), encode_spans() and pieces() have the pieces of `adder` too, which stand for no bytes. It is
+  // Makes encode(), encode_spans() and pieces() add the pieces of `adder` too, which stand for no bytes. The adder is
   // called by several threads at once.
   void add_pieces(PieceAdder adder) { adder_ = std::move(adder); }
 
@@ -46,8 +46,8 @@ class Vocab {
   int64_t eos() const;
   int64_t unk() const;
   VocabType type() const;
-  // Without </s>; invalid UTF-8 becomes U+FFFD. Each unknown word or character is one <unk> with the types kWord and
-  // kChar; with the others neighbouring unknown pieces are one.
+  // Encodes a line without </s>; invalid UTF-8 becomes U+FFFD. Each unknown word or character is one <unk> with the
+  // types kWord and kChar; with the others, neighbouring unknown pieces are one.
   std::vector<int64_t> encode(std::string_view line) const;
   void encode(std::string_view line, std::vector<int32_t>& ids) const;  // appends
   // The pieces of encode() with their places in the line. A piece may stand for no bytes.
@@ -63,8 +63,8 @@ class Vocab {
   bool is_counted() const;                   // write_counted_model() may have written the model
   std::string piece(int64_t id) const;
   std::optional<int64_t> find(std::string_view piece) const;  // none if the model does not have it
-  // How a line is put together out of pieces. The text of a piece behind others: with blanks for U+2581, nothing for
-  // control pieces, a single byte for a piece of --byte-fallback.
+  // The text of a piece behind others in a line: with blanks for U+2581, nothing for control pieces, a single byte for
+  // a piece of --byte-fallback.
   std::string surface(int64_t id) const;
   bool is_byte(int64_t id) const;
   LeadingBlanks leading_blanks() const;
@@ -99,7 +99,7 @@ struct VocabTraining {
   std::string output;               // .spm
   int64_t size = 0;                 // 0: kDefaultVocabSize; all characters of char. Of word and char, the most pieces
   std::string type = "unigram";     // of kVocabTypeNames
-  // Of unigram and bpe alone; the others count the whole text as it is.
+  // Only unigram and bpe use these fields; the others count the whole text as it is.
   std::string normalization = kIdentity;  // of kNormalizationNames
   double character_coverage = 1.0;
   bool byte_fallback = false;

@@ -30,7 +30,7 @@ class UnitCounter {
     });
   }
 
-  // How much of `text` may be counted before the rest is known.
+  // The part of `text` that may be counted before the rest is known.
   size_t cut(std::string_view text) const {
     if (type_ == VocabType::kChar) {
       while (text.ends_with('\r')) text.remove_suffix(1);  // it may be half of a line end

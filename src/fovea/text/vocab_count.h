@@ -12,7 +12,7 @@ struct UnitCounts {
 };
 
 // Counts the words or the characters of text files, plain or compressed, all of them and in memory for the different
-// ones alone. Line ends are not counted, and the word "<unk>" counts as unknown. Throws an Error for what is not text.
+// ones alone. Line ends are not counted, and the word "<unk>" counts as unknown. Throws an Error if a file is not text.
 UnitCounts count_units(const std::vector<std::string>& paths, VocabType type);
 
 }  // namespace fovea::text

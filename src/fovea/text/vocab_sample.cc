@@ -50,7 +50,7 @@ class Reservoir {
 
 bool is_usable(const std::string& line) { return line.find(kReserved) == std::string::npos && has_text(line); }
 
-// Adds a line that the library would skip, cut at blanks. What has none in reach is left out.
+// Adds a line that the library would skip, cut at blanks. A part that has none in reach is left out.
 void add_parts(std::string_view line, Reservoir& parts) {
   while (!line.empty()) {
     size_t size = line.size() <= kMaxVocabLineBytes ? line.size() : line.rfind(' ', kMaxVocabLineBytes);

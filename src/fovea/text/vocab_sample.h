@@ -16,7 +16,7 @@ struct LineSample {
 };
 
 // A uniform sample of at most `most` lines of text files, plain or compressed, a function of the text and the seed.
-// Throws an Error for what is missing or not UTF-8.
+// Throws an Error if a file is missing or not UTF-8.
 LineSample sample_lines(const std::vector<std::string>& paths, int64_t most, uint64_t seed);
 
 }  // namespace fovea::text

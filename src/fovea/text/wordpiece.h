@@ -48,8 +48,8 @@ bool is_punctuation(std::string_view character);
 // The list of pieces: a vocab.txt with one piece per line, whose numbers are the lines from 0.
 class WordPiece {
  public:
-  // Throws an Error that begins with `name` if the pieces are no list that has the unknown, beginning and end piece, or
-  // if an added token has the number of another piece. Of two equal lines the later counts, as in other programs.
+  // Throws an Error that begins with `name` if the pieces are not a list with the unknown, beginning and end piece, or
+  // if an added token has the number of another piece. The later of two equal lines counts, as in other programs.
   WordPiece(WordPieceModel model, const std::string& name);
 
   // Pieces and added tokens; a number between them that belongs to neither has an empty piece.

@@ -19,7 +19,7 @@ struct WordPieces {
 // normalisation made of the text; a piece that is only a blank belongs to the word behind it.
 WordPieces encode_words(const Vocab& vocab, std::string_view line);
 
-// The same for pieces that a model produced; the words are those of the text that they spell.
+// Like encode_words(), for pieces that a model produced; the words are those of the text that they spell.
 WordPieces words_of_pieces(const Vocab& vocab, std::span<const int64_t> pieces);
 
 // Leaves out the pieces after the first `most`; the words stay as many.

@@ -12,8 +12,8 @@ class Adagrad {
  public:
   static constexpr std::array kGroups = {"sum/"};
   Adagrad(const TrainConfig& config, const FlatParameters& parameters);
-  // As in the training of adaptive spans (Sukhbaatar et al. 2019), tensor_scales shorten the step and leave the sums
-  // alone. Adagrad's step does not depend on the size of a gradient that was always scaled.
+  // Makes a step. Like in the training of adaptive spans (Sukhbaatar et al. 2019), tensor_scales shorten the step and
+  // leave the sums alone. Adagrad's step does not depend on the size of a gradient that was always scaled.
   void step(FlatParameters& parameters, const OptimizerStep& step);
   nn::NamedTensors state(const FlatParameters& parameters) const;
 

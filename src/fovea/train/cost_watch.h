@@ -16,9 +16,9 @@ struct CostWatch {
 
   // The cost of one more update, the `updates`-th of the run.
   void add(double update_cost, double update_weight) { cost += update_cost, weight += update_weight; }
-  // Ends the window after so many updates.
+  // Ends the window after `updates` updates.
   void end_window(int64_t updates);
-  // Validation found a new best value after so many updates.
+  // Validation found a new best value after `updates` updates.
   void found_best(int64_t updates) { sound = updates; }
   bool has_diverged() const;
 

@@ -16,8 +16,8 @@ class EventFile {
  public:
   using Scalars = std::vector<std::pair<std::string, double>>;  // tag such as "train/loss", and value
 
-  // Makes `folder` if it is not there, and a new file in it. TensorBoard leaves out what earlier files in the folder
-  // have of updates after `updates`, those that the run resumes after.
+  // Makes `folder` if it is not there, and a new file in it. TensorBoard leaves out records of earlier files in the
+  // folder after `updates`, the updates at which the run resumes.
   EventFile(const std::filesystem::path& folder, int64_t updates);
   // Throws an Error if the file cannot be written.
   void write(int64_t updates, const Scalars& scalars);

@@ -23,7 +23,7 @@ std::string names_of(std::span<const Measure> measures);
 // The measure of that name. Throws a UsageError that lists the names if there is none.
 const Measure& measure_of(std::span<const Measure> measures, std::string_view name);
 
-// What is wrong with --valid-metrics: names that are no measures, names that come twice.
+// Adds the problems of --valid-metrics: names that are not measures, names that come twice.
 void check_measures(std::span<const Measure> measures, const std::vector<std::string>& names, Problems& problems);
 
 // Whether `value` is an improvement on `best`: never if it is not finite, and always on a best value that is not finite

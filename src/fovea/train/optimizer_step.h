@@ -4,7 +4,7 @@
 
 namespace fovea::train {
 
-// What an update gives the optimiser besides the parameters and their gradients.
+// The inputs of an update besides the parameters and their gradients.
 struct OptimizerStep {
   int64_t update = 1;  // from 1
   double learn_rate = 0;

@@ -73,7 +73,7 @@ at::Tensor mean_gradient(const std::string& name, const at::Tensor& like, int64_
 using MakeOptimizer = std::function<std::unique_ptr<torch::optim::Optimizer>(std::vector<at::Tensor>)>;
 using ChangeGradient = std::function<void(at::Tensor&)>;
 
-// What PyTorch's optimiser makes of the same gradients in double; `change` clips one.
+// The parameters after PyTorch's optimiser worked on the same gradients in double; `change` clips one.
 nn::NamedTensors with_torch(const MakeOptimizer& make, const ChangeGradient& change = nullptr) {
   const auto parameters = initial_parameters();
   std::vector<at::Tensor> leaves;
@@ -275,7 +275,7 @@ TEST(Optimizer, ClipsEachParameterByItself) {
   EXPECT_GT(left, 20);
 }
 
-// As in the code of Sukhbaatar et al. (2019): the sums take the gradient as it is.
+// Like in the code of Sukhbaatar et al. (2019), the sums take the gradient as it is.
 TEST(Optimizer, AdagradsClipScalesTheStep) {
   constexpr double kLimit = 2.4;
   TrainConfig config = config_of("adagrad");
@@ -294,7 +294,7 @@ TEST(Optimizer, AdagradsClipScalesTheStep) {
   expect_trains_to(config, expected);
 }
 
-// Of tensors cut to 1 each, the whole has at most the norm 2: --clip-norm 1.5 scales what is left once more.
+// Tensors cut to 1 each have together at most the norm 2: --clip-norm 1.5 scales the rest once more.
 TEST(Optimizer, ClipsTheWholeAfterItsParts) {
   TrainConfig config = config_of("adam");
   config.optimizer_params = {0, 0, 1e6};  // the step is then about 1e-6 of the gradient

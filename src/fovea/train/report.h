@@ -14,7 +14,7 @@
 #include "fovea/train/task.h"
 #include "fovea/train/train.h"
 
-// What a training reports: the lines of its log, in the shape that tools for Marian's logs read, or as JSON; and the
+// The reports of a training: the lines of its log, in the shape that tools for Marian's logs read, or as JSON; and the
 // same in the files that it leaves in the run's folder.
 namespace fovea::train {
 
@@ -44,7 +44,7 @@ class RunReport {
   RunReport(const std::filesystem::path& folder, const TrainConfig& config, const RunOptions& options,
             const TrainState& start);
 
-  // Of training since the process began; the files have it with each of the following.
+  // Adds seconds of training since the process began; the files have them with each of the following.
   void add_seconds(double seconds) { elapsed_ += seconds; }
   // Shows in the log alone how far the run is, if its first display line is still to come and a line is due. `updates`
   // are those of this process.

@@ -9,8 +9,8 @@
 #include "fovea/spec/train_config.h"
 #include "fovea/train/train.h"
 
-// What a process that resumes a run says of the options: the checkpoint does not hold them, because a run may resume
-// with others, but its folder does.
+// The options of a process that resumes a run. The checkpoint does not hold them, because a run may resume with others,
+// but the run's folder does.
 namespace fovea::train {
 
 using OptionValues = std::map<std::string, std::string>;  // by name; the values of a list are apart by blanks
@@ -29,7 +29,7 @@ std::vector<OptionChange> changes_since(const OptionValues& before, const RunOpt
 // "learn-rate: 0.1 -> 0.2, valid-metrics: bleu -> none".
 std::string text_of(std::span<const OptionChange> changes);
 
-// `config` with the values of `before`, for what decides about the learning rate.
+// `config` with the values of `before` for the options that decide about the learning rate.
 TrainConfig schedule_so_far(TrainConfig config, const OptionValues& before);
 
 // The learning rate where a run resumes: of the last update, and of the next under the options of the run so far and

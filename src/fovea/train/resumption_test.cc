@@ -15,7 +15,7 @@ TEST(Resumption, TheOptionsSoFarAreThoseOfTheProcessThatSaved) {
   EXPECT_TRUE(options_so_far(run.path(), 10).empty());
   write_file(run / "train.yml", "seed: 9\ntrain_sets: [a, b]\nvalid-sets: []\nodd: {a: b}\n");
   EXPECT_EQ(options_so_far(run.path(), 10), (OptionValues{{"seed", "9"}, {"train-sets", "a b"}, {"valid-sets", ""}}));
-  // Without all options, and without records, the file still counts.
+  // If the file lacks some options, and if there are no records, the file still counts.
   write_file(run / "log.jsonl", "x\n[1]\n{\"event\":1}\n{\"event\":\"start\",\"options\":{\"seed\":\"8\"}}\n");
   EXPECT_EQ(seed_after(10), "9");
   write_file(run / "log.jsonl", R"({"event":"start","options":{"seed":"1"},"defaults":{"lr-decay":"none"}}

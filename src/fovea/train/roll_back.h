@@ -15,7 +15,7 @@ struct RollBack {
   TrainState state;    // where the run stood: the place in the data is the one to go on from
 };
 
-// The rate of a run after so many roll-backs is multiplied by this.
+// The rate of a run after `roll_backs` roll-backs is multiplied by this.
 double rate_factor(int64_t roll_backs);
 
 // The number of updates of the newest checkpoint that was saved while the cost was sound; nothing without one. Any
@@ -26,7 +26,7 @@ std::optional<int64_t> sound_checkpoint(const std::filesystem::path& run, const 
 void go_back_in_folder(const std::filesystem::path& run, std::optional<int64_t> sound);
 
 // The state of a run that resumed from the checkpoint, or began again, with the place in the data after the bad
-// batches. What was undone counts as skipped.
+// batches. Undone updates count as skipped.
 TrainState state_after(const RollBack& back, TrainState resumed);
 
 }  // namespace fovea::train

@@ -86,7 +86,7 @@ TEST(RollBack, GoesOnAfterTheBadBatchesWithHalfOfTheRate) {
   EXPECT_EQ(progress_of(config, "batch"), "26");   // 8 before, 12 from the 14th on
   EXPECT_EQ(progress_of(config, "skipped"), "6");  // the bad ones, and the one after the checkpoint
 
-  // The same by hand: 8 updates, then the later batches in their places at half of the rate.
+  // A roll-back by hand: 8 updates, then the later batches in their places at half of the rate.
   TrainConfig by_hand = config_of(folder, "by-hand");
   by_hand.after_batches = 8;
   train(by_hand, no_trouble);
@@ -120,7 +120,7 @@ TEST(RollBack, GoesBackToBeforeTheCostRose) {
   EXPECT_EQ(progress_of(config, "watch.high"), "0");
 }
 
-// The only sound checkpoint is not pruned for those that were saved in the trouble.
+// The only sound checkpoint is not pruned for checkpoints that were saved in the trouble.
 TEST(RollBack, KeepsASoundCheckpointThroughTheTrouble) {
   const TestFolder folder;
   TrainConfig config = config_of(folder, "run");

@@ -29,7 +29,7 @@ void remove_links(const fs::path& run) {
   for (const char* name : nn::kCheckpointLinks) nn::unlink_checkpoint(run, name);
 }
 
-// What a run leaves beside its checkpoints.
+// The entries of a run's folder beside its checkpoints.
 constexpr std::array kRunFiles = {kRunConfigFile, kRunRecordFile, kEventsFolder};
 
 void move_run_aside(const fs::path& run) {

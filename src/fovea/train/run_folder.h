@@ -34,7 +34,7 @@ class RunFolder {
   Lock lock_;
 };
 
-// Whether a run with this configuration goes on from a checkpoint in its folder.
+// Whether a run with this configuration resumes from a checkpoint in its folder.
 bool goes_on(const TrainConfig& config);
 
 // Throws an Error that names the first difference unless the checkpoint has the identity `wanted`.

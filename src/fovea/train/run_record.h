@@ -11,9 +11,9 @@ namespace fovea::train {
 
 // log.jsonl in a run's folder, which every run leaves, whatever it logs elsewhere: a JSON object per line, each with
 // the "event" (start, train, valid, save), its "time" (ISO 8601), "updates" and "elapsed", the seconds of training
-// since this process began. A process that resumes appends; its "start" names the update that it resumed after, and
-// what earlier processes recorded of later updates no longer counts. Its "options" and "defaults" are all options by
-// name, those that differ from their defaults apart, and its "valid_data" is a checksum of the validation data.
+// since this process began. A process that resumes appends; its "start" names the update that it resumed after, and the
+// records of earlier processes for later updates no longer count. Its "options" and "defaults" are all options by name,
+// the ones that differ from their defaults apart, and its "valid_data" is a checksum of the validation data.
 // analysis/run_curves.h reads the record.
 class RunRecord {
  public:

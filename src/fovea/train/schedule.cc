@@ -7,8 +7,8 @@
 namespace fovea::train {
 namespace {
 
-// How much of what a limit leaves after the warm-up is done. The warm-up's own share is counted at the mean pace of the
-// run so far, share / updates: that needs no memory of when it ended.
+// The share that is done of what a limit leaves after the warm-up. The warm-up's own share is counted at the mean pace
+// of the run so far, share / updates: that needs no memory of when it ended.
 double share_after_warmup(double share, double updates, double warmup) {
   if (updates <= warmup) return 0;
   const double done = std::clamp(share, 0.0, 1.0), before = done * warmup / updates;

@@ -8,7 +8,7 @@
 
 namespace fovea::train {
 
-// Where a run stands, beside its weights and moments: all that decides how it goes on.
+// These structs are a run's state, beside its weights and moments: everything that decides how it continues.
 struct BestValue {
   std::optional<double> value;
   int64_t updates = 0;  // when it was reached
@@ -30,7 +30,7 @@ struct TrainState {
 };
 
 std::map<std::string, std::string> to_map(const TrainState& state);
-// Throws an Error that begins with `origin`, the file's name, for what is missing or malformed, and for a number that
+// Throws an Error that begins with `origin`, the file's name, for a missing or malformed entry, and for a number that
 // no run reaches: below 0, more epochs than updates, a validation of a later update.
 TrainState from_map(const std::map<std::string, std::string>& map, const std::string& origin);
 

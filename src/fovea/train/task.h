@@ -29,7 +29,7 @@ struct BatchLoss {
   std::vector<std::pair<std::string_view, double>> notes = {};
 };
 
-// What of a task stays the same for a whole run.
+// The parts of a task that stay the same for a whole run.
 struct TaskParts {
   // Parameters and buffers by stable names, float32. The updater lays the parameters into one buffer with set_data, so
   // the module must keep its tensors and no views of them. Buffers stay float32 at any --precision.
@@ -47,9 +47,9 @@ struct TaskParts {
   std::vector<std::string> default_measures = {};  // of --valid-metrics, some of the names; the first decides
 };
 
-// What a training is of: its data, its model, its loss and its validation. One run uses one task, in one thread. A
+// The subject of a training: its data, its model, its loss and its validation. One run uses one task, in one thread. A
 // place in the data is (epoch from 1, batch from 0) and nothing else. A task sets its parts in the constructor. The
-// methods throw an Error for what a user did, and the constructor, begin_epoch and validate throw Interrupted when a
+// methods throw an Error for a user's mistake, and the constructor, begin_epoch and validate throw Interrupted when a
 // signal has come.
 class Task {
  public:
@@ -76,8 +76,8 @@ class Task {
   // finite: then nothing was changed, and carried state must start again, or a NaN would live on in it.
   virtual void after_update(bool made);
 
-  // What exact resume needs besides weights, buffers and moments, by name. Restored after begin_epoch of the same epoch
-  // and only if the fingerprint is the same. By default nothing.
+  // The state, by name, that exact resume needs besides weights, buffers and moments. It is restored after begin_epoch
+  // of the same epoch, and only if the fingerprint is the same. By default there is none.
   virtual nn::NamedTensors carried() const;
   // Throws an Error that begins with `origin` if names or shapes do not fit.
   virtual void restore(const nn::NamedTensors& carried, const std::string& origin);

@@ -289,11 +289,11 @@ std::string Trainer::reason_to_stop() const {
 void Trainer::finish(const std::string& reason) {
   if (window_.weight > 0) display();
   if (saved_ != state_.updates) save();
-  // Again after a last save that was killed before it came to these: every run ends with the same links and folders.
+  // Both again, as a last save may have been killed before them: every run ends with the same links and folders.
   link_best();
   nn::prune_checkpoints(folder_->path(), {.keep = config_.keep_last, .every = config_.save_freq});
-  // A validation out of turn is for the log and for `best`, not for the state: were it stored, a run that goes on from
-  // here would differ from one that never stopped. The state's own best one stays for such a run.
+  // A validation out of turn is for the log and for `best`, not for the state: were it stored, a run that resumes here
+  // would differ from one that never stopped. The state's own best one stays for such a run.
   const bool is_done_already = state_.updates == first_updates_;
   if (validates() && state_.validated != state_.updates) {
     if (is_done_already) recall_validation();

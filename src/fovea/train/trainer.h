@@ -41,11 +41,11 @@ class Trainer {
   void start_epoch();             // loads the order of state_.epoch
   void go_on_after(const RollBack& back);
 
-  // One update; false if it was skipped.
+  // Makes one update; returns false if it was skipped.
   bool update();
   UpdateResult update_or_save(const UpdateInput& input);
   int64_t dropout_seed() const;  // of the place in the data
-  // Of the update after so many batches of this epoch, by these options.
+  // The learning rate of `update` at the run's place in the data, by these options.
   double learn_rate_of(const TrainConfig& config, int64_t update) const;
   void skip(const UpdateResult& result);
   void watch(const UpdateResult& result);
@@ -53,14 +53,14 @@ class Trainer {
   void diverge(const std::string& what);
   void display();
 
-  // How far the run has come by the limit that it is nearest to, and that limit: updates, epochs or seconds. Without a
+  // The progress of the run by the limit that it is nearest to, and that limit: updates, epochs or seconds. Without a
   // limit, the number of updates and 0.
   struct Progress {
     double done = 0, limit = 0;
   };
   Progress progress() const;
 
-  // Between updates.
+  // The steps between updates.
   bool validates() const { return !valid_fingerprint_.empty(); }
   void show_progress(log::Progress& bar);
   bool validation_due() const;

@@ -20,7 +20,7 @@
 #include "fovea/train/tensor_groups.h"
 #include "fovea/train/trainer.h"
 
-// How a trainer begins or resumes its run.
+// The beginning or resuming of a run by a trainer.
 namespace fovea::train {
 namespace fs = std::filesystem;
 namespace {
@@ -138,7 +138,7 @@ void Trainer::compare_options(const RunOptions& options, bool is_same_data) cons
                 "; to train at the earlier rate, give --lr-decay none and --learn-rate"));
 }
 
-// Such as one that was deleted by hand, or that another first measure had chosen.
+// Warns if the best checkpoint is missing: it was deleted by hand, or another first measure had chosen it.
 void Trainer::warn_of_lost_best() const {
   if (!validates()) return;
   const auto found = state_.best.find(config_.valid_metrics[0]);

@@ -40,7 +40,7 @@ class Updater {
   void store(nn::Checkpoint& checkpoint) const;
   // Throws an Error that begins with `origin` if names or shapes differ.
   void restore(const nn::Checkpoint& checkpoint, const std::string& origin);
-  // From weights alone, as at the beginning of a run. With kPart, tensors that `weights` lacks keep their values.
+  // Restores weights alone, as at the beginning of a run. With kPart, tensors that `weights` lacks keep their values.
   enum class Coverage : uint8_t { kAll, kPart };
   void restore_weights(const nn::NamedTensors& weights, const std::string& origin, Coverage coverage);
 
@@ -52,8 +52,8 @@ class Updater {
  private:
   friend class AverageInUse;
   bool averages() const { return average_.defined(); }
-  // What --clip-norm-tensor and --clip-norm leave of the gradient. `norm` is of the mean gradient, which is the sum of
-  // all passes times `per_unit`.
+  // Clips the gradient by --clip-norm-tensor and --clip-norm. `norm` is of the mean gradient, which is the sum of all
+  // passes times `per_unit`.
   OptimizerStep clipped_step(double norm, double per_unit) const;
   void move_average(int64_t update);
   // Exchanges the memory of the float32 weights and the average; the model's parameters follow. Allocates nothing,

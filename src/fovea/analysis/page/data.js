@@ -9,7 +9,7 @@ const SUBLAYER_NAMES = ["Encoder self-attention", HAS_SOURCE ? "Decoder self-att
                         "Cross-attention"];
 const SUBLAYER_KEYS = ["encoder", "decoder", "cross"];
 
-// What a byte stands for, as a share of its head's scale.
+// The value of a byte, as a share of its head's scale.
 const CODE_VALUES = Float32Array.from({length: 256}, (_, code) => {
   const size = ((code & 127) / report.levels) ** 2;
   return code < 128 ? size : -size;

@@ -1,4 +1,4 @@
-// What the page shows, its controls, and the address that keeps it.
+// The contents of the page, its controls, and the address that keeps them.
 const byId = id => document.getElementById(id);
 const present = [CROSS, DECODER, ENCODER].filter(sublayer =>
     report.models.some(model => model.statistics.some(place => place.sublayer === sublayer)));

@@ -13,8 +13,8 @@ function svgElement(name, attributes = {}, ...children) {
   return out;
 }
 
-// Control characters, which XML and canvases do not draw, as signs; what else would not show, or turns the direction of
-// the text around it, as U+FFFD.
+// Control characters, which XML and canvases do not draw, as signs; other characters that would not show, or that turn
+// the direction of the text around them, as U+FFFD.
 function visible(token) {
   if (/^ +$/.test(token)) return "\u2423".repeat(token.length);
   return token.replace(/\n/g, "\u21b5").replace(/\t/g, "\u21e5")

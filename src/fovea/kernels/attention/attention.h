@@ -71,7 +71,7 @@ struct GivenPairs {
   bool any() const { return block > 0; }
 };
 
-// What is fixed before any number is known; kernels accept or refuse it, and plans are cached by it.
+// The part of a call that is fixed before any number is known; kernels accept or refuse it, and plans are cached by it.
 struct AttentionProblem {
   AttentionSpec spec;
   AttentionKind kind = AttentionKind::kSelf;
@@ -133,7 +133,7 @@ struct OffsetTerms {
   Rows<float> sums;                // [T_q, H, count], written
 };
 
-// What backward reads and writes for them; null where nothing is wanted.
+// The inputs and outputs of backward for these terms; an output that is not wanted is null.
 struct OffsetGradients {
   Rows<const float> sums;    // of OffsetTerms::sums, read; none counts as zeros
   float* by_head = nullptr;  // [H, count]
@@ -180,19 +180,19 @@ struct AttentionBackward {
   GivenLists given;
 };
 
-// The sequences for which a kernel is faster than what follows it in the list: those of at least so many tokens.
+// The least lengths, in tokens, of sequences for which a kernel is faster than the kernels behind it in the list.
 struct LeastLengths {
   int64_t queries = 0, keys = 0;
   bool hold_for(const Sequence& s) const { return s.q_length >= queries && s.k_length >= keys; }
   bool hold_for_all() const { return queries == 0 && keys == 0; }
 };
 
-// One implementation. The ordered list attention_kernels() is walked by Division; the reference in ops/ comes after
-// all of these and refuses nothing. `refuses` and `saved` are functions of the problem without its sequences.
+// One implementation. Division walks the ordered list attention_kernels(); the reference in ops/ comes after all of
+// these and refuses nothing. `refuses` and `saved` are functions of the problem without its sequences.
 struct Kernel {
   std::string_view name;     // "cpu-topk", as FOVEA_KERNEL and benchmark rows know it
   std::string_view summary;  // one line
-  std::vector<std::string> (*refuses)(const AttentionProblem&);  // empty: can run; else one sentence a reason
+  std::vector<std::string> (*refuses)(const AttentionProblem&);  // empty: can run; else one sentence per reason
   SavedPerRow (*saved)(const AttentionProblem&);
   void (*forward)(const AttentionProblem&, const AttentionForward&, Executor&);
   void (*backward)(const AttentionProblem&, const AttentionBackward&, Executor&);
@@ -237,7 +237,7 @@ class Division {
 // The greatest `saved` of the kernels that accept the problem: buffers must be sized before the lengths are known.
 SavedPerRow saved_at_most(const AttentionProblem& problem);
 
-// The walk, a line a kernel: "cpu-topk: refuses: head_dim 300 is above 256" ... "-> reference".
+// The walk, one line per kernel: "cpu-topk: refuses: head_dim 300 is above 256" ... "-> reference".
 std::string explain(const AttentionProblem& problem);
 
 }  // namespace fovea::kernels

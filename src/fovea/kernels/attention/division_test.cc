@@ -7,7 +7,7 @@
 
 #include "fovea/kernels/attention/testing/cases.h"
 
-// Which kernel gets which sequence.
+// Tests which kernel gets which sequence.
 namespace fovea::kernels::division_test {
 namespace {
 

@@ -12,7 +12,7 @@ constexpr uint64_t pattern_stream(uint64_t seed, int64_t layer, int64_t head) {
 }
 
 // Dropout on weights. A row is one query token (its index in q, over all sequences; b * N_q + i in dense batches) of
-// one head (counted over the whole layer: first_head + h); 64-bit arithmetic once a row, 32-bit lanes within it.
+// one head (counted over the whole layer: first_head + h); 64-bit arithmetic once per row, 32-bit lanes within it.
 constexpr uint32_t dropout_row_key(uint64_t dropout_key, int64_t head, int64_t query_token) {
   return static_cast<uint32_t>(
       hash_combine(hash_combine(dropout_key, static_cast<uint64_t>(head)), static_cast<uint64_t>(query_token)) >> 32);

@@ -25,7 +25,7 @@ const Kernel* forced(std::string_view name, const AttentionProblem& problem) {
       cat("FOVEA_KERNEL: unknown kernel '", name, "'; expected one of ", join(known, ", "), did_you_mean(name, known)));
 }
 
-// What a problem's sequences are divided among: those that do not refuse it, or the one forced.
+// The kernels among which a problem's sequences are divided: the kernels that do not refuse it, or the forced one.
 std::vector<const Kernel*> candidates(const AttentionProblem& problem) {
   if (const std::string_view name = forced_kernel(); !name.empty()) {
     const Kernel* kernel = forced(name, problem);
@@ -47,7 +47,7 @@ size_t place_of(const Sequence& sequence, std::span<const Kernel* const> among) 
   return at;
 }
 
-// The walk as far as sequences may get, a line a kernel.
+// The walk as far as sequences may get, one line per kernel.
 std::string walk(const AttentionProblem& problem) {
   std::string lines;
   for (const Kernel& kernel : attention_kernels()) {

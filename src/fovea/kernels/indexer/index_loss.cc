@@ -15,7 +15,7 @@ constexpr int64_t kLossRoom = 16;                // what exact products write be
 constexpr int64_t kLeastKeys = 64;               // of a range of keys that a thread adds to
 constexpr int64_t kLossQueries = 16;             // of a piece
 
-// What the first pass over a block leaves for the gradient of keys, for each query.
+// The results of the first pass over a block, for each query; the gradient of keys needs them.
 struct LossRow {
   explicit LossRow(const IndexLoss& job)
       : list(job.chosen.count), grads(aligned<float>(job.heads * (job.chosen.count + kLossRoom))) {}

@@ -6,8 +6,8 @@
 
 namespace fovea::kernels {
 
-// How far an indexer's scores (index_topk.h) of the chosen keys are from a target. Rows are float32, `width` long, a
-// multiple of 16, with zeros behind the head's own numbers.
+// The distance of an indexer's scores (index_topk.h) of the chosen keys from a target. Rows are float32, `width` long,
+// a multiple of 16, with zeros behind the head's own numbers.
 struct IndexLoss {
   const float* q = nullptr;        // [batch, queries, heads, width]
   const float* k = nullptr;        // [batch, keys, width]
@@ -15,7 +15,7 @@ struct IndexLoss {
   const float* target = nullptr;   // [batch, queries, count], 0 or more; each row is divided by its sum
   ChosenKeys chosen = {};
   int64_t heads = 0, width = 0;
-  // Of the sum of the losses, shaped as q, k and weights; null if no gradients are asked for.
+  // Gradients of the sum of the losses, shaped like q, k and weights; null if no gradients are asked for.
   float *grad_q = nullptr, *grad_k = nullptr, *grad_weights = nullptr;
 };
 

@@ -89,7 +89,7 @@ double loss_of(const LossCase& at, const LossInput& in) {
   return sum;
 }
 
-// By differences of the definition, where no product changes its sign within the step.
+// Compares with differences of the definition, where no product changes its sign within the step.
 void expect_gradient(const LossCase& at, LossInput in, Numbers LossInput::*part, const std::vector<float>& found) {
   constexpr double kStep = 1e-6;
   for (size_t i = 0; i < found.size(); ++i) {

@@ -23,10 +23,10 @@ struct IndexTopk {
 };
 
 // Writes to `indices`, for each query, the k_best keys of its sequence with the greatest scores, ascending, counted
-// from the sequence's first key; -1 behind them if the query sees fewer. Of equal scores the earlier key is taken. NaN
-// counts as infinity, so that it is not hidden; -infinity counts as the least finite number. Scores are float32 sums in
-// one order of operations; the result does not depend on threads or on other sequences. Memory: a copy of k in float32
-// and, per thread, O(k_best) numbers for each query of a block. Queries of no sequence are left as they are.
+// from the sequence's first key; -1 behind them if the query sees fewer. Among equal scores, the earlier key is taken.
+// NaN counts as infinity, so that it is not hidden; -infinity counts as the least finite number. Scores are float32
+// sums in one order of operations; the result does not depend on threads or on other sequences. Memory: a copy of k in
+// float32 and, per thread, O(k_best) numbers for each query of a block. Queries of no sequence are left as they are.
 void index_topk(const IndexTopk& job, Executor& executor);
 
 }  // namespace fovea::kernels

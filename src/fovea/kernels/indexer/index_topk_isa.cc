@@ -15,7 +15,7 @@
 namespace fovea::kernels {
 namespace {
 
-// Enough rows of the product, one for each query and head, that a panel of keys is worth its way from memory.
+// The product has enough rows, one for each query and head, to be worth the way of a panel of keys from memory.
 constexpr int64_t kIndexRows = 128;
 constexpr int64_t kIndexQueries = 64;  // at most, of a block
 

@@ -14,7 +14,7 @@ struct IndexPiece {
   int64_t sequence = 0, first = 0, count = 0;
 };
 
-// How a block of queries lies in a thread's scratch space of floats and int32.
+// The layout of a block of queries in a thread's scratch space of floats and int32.
 struct IndexScratch {
   int64_t queries = 0;   // of a block, at most
   int64_t width = 0;     // of a packed query

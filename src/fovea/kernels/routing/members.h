@@ -6,8 +6,8 @@
 #include "fovea/base/executor.h"
 #include "fovea/base/rng.h"
 
-// Which tokens are in which cluster of routed attention, and the way back from members to tokens. A batch has T tokens
-// and H heads; a row is token * H + head. Nothing here depends on the number of threads.
+// The members of each cluster of routed attention, and the way back from members to tokens. A batch has T tokens and H
+// heads; a row is token * H + head. Nothing here depends on the number of threads.
 namespace fovea::kernels {
 
 // The tokens [begin, begin + length) of a batch.
@@ -16,7 +16,7 @@ struct TokenRange {
   bool operator==(const TokenRange&) const = default;
 };
 
-// How near each token is to each centroid: element (head, token, cluster) of [H, T, C].
+// The nearness of each token to each centroid: element (head, token, cluster) of [H, T, C].
 template <class S>
 struct ClusterScores {
   const S* data = nullptr;
@@ -55,7 +55,7 @@ struct RandomClusters {
 };
 MemberLists random_members(const RandomClusters& random, std::span<const TokenRange> sequences, int64_t window,
                            Executor& executor);
-// Of the token at `position` of its sequence.
+// The random rank of the token at `position` of its sequence.
 constexpr uint32_t random_rank(uint64_t stream, int64_t cluster, int64_t position) {
   return static_cast<uint32_t>(
       hash_combine(hash_combine(stream, static_cast<uint64_t>(cluster)), static_cast<uint64_t>(position)) >> 32);
@@ -64,7 +64,7 @@ constexpr uint32_t random_rank(uint64_t stream, int64_t cluster, int64_t positio
 // A score as a whole number, in the order of the scores: a total order, NaN included, in which the two zeros are equal.
 uint32_t rank_of(float score);
 // The places of the `window` greatest of ranks[first], ranks[first + step], ..., ascending; all if there are no more.
-// Of equal ones the earlier.
+// Among equal ranks, the earlier places are taken.
 struct RankColumn {
   std::span<const uint32_t> ranks;
   int64_t first = 0, step = 1;

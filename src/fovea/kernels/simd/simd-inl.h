@@ -2,7 +2,7 @@
 // Include isa.h, <cstdint> and <cstring> before.
 // Vectors of floats at the level FOVEA_ISA, between isa_begin-inl.h and isa_end-inl.h only.
 //   F, I, U  kLanes floats, ints, unsigned ints; + - * / & | << >> work on them, casts (I)f reinterpret
-//   M        a mask, one truth a lane
+//   M        a mask, one truth per lane
 // Comparisons with NaN are false; max and min give the second argument when either is NaN.
 #if FOVEA_ISA >= 2
 #include "fovea/kernels/simd/simd_avx512-inl.h"

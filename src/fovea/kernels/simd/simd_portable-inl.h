@@ -49,7 +49,7 @@ inline void store_part(float* p, F v, int64_t n) {
 }
 inline F fma(F a, F b, F c) { return a * b + c; }
 inline F fnma(F a, F b, F c) { return c - a * b; }
-// As x86: the second when either is NaN.
+// Like on x86, the result is the second operand if either is NaN.
 inline F max(F a, F b) { return a > b ? a : b; }
 inline F min(F a, F b) { return a < b ? a : b; }
 inline F round(F a) {

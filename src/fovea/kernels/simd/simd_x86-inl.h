@@ -1,11 +1,11 @@
 #pragma once
 #include <immintrin.h>
 
-// What simd_avx2-inl.h and simd_avx512-inl.h share.
+// Shared by simd_avx2-inl.h and simd_avx512-inl.h.
 namespace fovea::kernels {
 namespace {
 
-// As sums() of the levels, of vectors of eight.
+// Like sums() of the levels, for vectors of eight.
 inline void sums_of_eights(__m256 a, __m256 b, __m256 c, __m256 d, float factor, float* out) {
   const __m256 ab = _mm256_add_ps(_mm256_unpacklo_ps(a, b), _mm256_unpackhi_ps(a, b));
   const __m256 cd = _mm256_add_ps(_mm256_unpacklo_ps(c, d), _mm256_unpackhi_ps(c, d));

@@ -4,16 +4,16 @@
 // In files of tiles only (isa.h); vectors have the sixteen lanes of a tile's row there.
 // Matrices in tiles of 16 rows by 64 bytes, eight of them, numbered 0 ... 7, and the products of two tiles:
 //   sum[m][n] += over k < 16 of left[m][k] . right[k][n]
-// where left[m][k] and right[k][n] are words of 4 bytes: two of bfloat16, or four whole numbers of 8 bits; sums are
-// float or int32. Tiles exist within a TileSession; no other library's code may run in it, as it may configure tiles
-// itself.
+// where left[m][k] and right[k][n] are words of 4 bytes: two of bfloat16, or four of int8; sums are float or int32.
+// Tiles exist within a TileSession. No other library's code may run in the session, because that code may configure
+// tiles itself.
 namespace fovea::kernels {
 namespace {
 
 constexpr int kTileSide = 16;  // rows, and words of a row
 constexpr int kTileRowBytes = 64;
 
-// Of tile `kTile`, rows `row_bytes` apart in memory.
+// Move tile `kTile` from and to memory; its rows are `row_bytes` apart there.
 template <int kTile>
 void load_tile(const void* rows, int64_t row_bytes);
 template <int kTile>

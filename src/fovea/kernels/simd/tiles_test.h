@@ -9,7 +9,7 @@ struct TileOperands {
   const uint32_t *left, *right;
 };
 
-// By AMX.
+// Multiply with the AMX instructions.
 void multiply_bf16_by_amx(const TileOperands& of);
 void multiply_int8_by_amx(const TileOperands& of);
 

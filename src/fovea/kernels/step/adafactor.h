@@ -17,7 +17,7 @@ struct AdafactorTensor {
   int64_t matrices = 1, rows = 1, columns = 0;
 };
 
-// Shazeer and Stern (2018) without a first moment. Of each parameter, with g = grad_scale grads:
+// Shazeer and Stern (2018) without a first moment. For each parameter, with g = grad_scale grads:
 //   row, column = (1 - fresh) row, column + fresh (mean of g^2 + 1e-30)
 //   u = g / sqrt(row column / mean(row)), divided by max(1, RMS(u) / clip)
 //   params = (1 - decay) params - rate u; if `relative`, the rate is first multiplied by max(1e-3, RMS(params))

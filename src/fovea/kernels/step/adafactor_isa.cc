@@ -83,7 +83,7 @@ class Run {
 
   Piece& piece_of(const Matrix& matrix, int64_t p) { return pieces_[static_cast<size_t>(matrix.first_piece + p)]; }
   const Matrix& matrix_of(const Piece& piece) const { return matrices_[static_cast<size_t>(piece.matrix)]; }
-  // Where a row of the piece begins in the parameter.
+  // The place in the parameter at which a row of the matrix begins.
   static int64_t place(const Matrix& matrix, int64_t row) {
     return (matrix.index * matrix.tensor->rows + row) * matrix.tensor->columns;
   }
@@ -164,7 +164,7 @@ class Run {
     }
   }
 
-  // By parameter, over all its matrices.
+  // Finds the rate of each parameter, over all its matrices.
   void find_rates() {
     auto matrix = matrices_.begin();
     for (const AdafactorTensor& tensor : job_.tensors) {

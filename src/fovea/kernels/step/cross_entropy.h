@@ -18,9 +18,9 @@ struct CrossEntropyJob {
   float smoothing = 0;
   float* nll = nullptr;   // [tokens]
   float* loss = nullptr;  // [tokens] or null
-  // [tokens] or null: no word has a greater logit than the target, as the kernel rounds logits; false where nll is NaN.
+  // [tokens] or null: whether the target's logit is the greatest, as the kernel rounds logits; false where nll is NaN.
   bool* best = nullptr;
-  // Of the sum of losses; grad_weight null: no gradients are computed. grad_bias null: not that one.
+  // Gradients of the sum of losses. grad_weight null: no gradients are computed; grad_bias null: only that one is not.
   T* grad_hidden = nullptr;
   T* grad_weight = nullptr;
   T* grad_bias = nullptr;

@@ -22,8 +22,8 @@
 namespace fovea::kernels {
 namespace {
 
-// Of a block: their logits stay in the last-level cache. Sums over tokens pass through memory once a block, which
-// beside products of tiles takes its time.
+// The tokens of a block: their logits stay in the last-level cache. Sums over tokens pass through memory once per
+// block, which takes noticeable time beside products of tiles.
 #if defined(FOVEA_TILES)
 constexpr int64_t kTokens = 256;
 #else
@@ -32,7 +32,7 @@ constexpr int64_t kTokens = 128;
 constexpr int64_t kGroupColumns = 512;  // of the vocabulary at most: a piece of work; tokens x columns fit L2
 constexpr int64_t kPadding = kLanes;    // floats between rows of logits, so that rows do not share cache sets
 
-// How the vocabulary is divided: by its size alone, so that every sum has one order.
+// The groups of the vocabulary. They depend on its size alone, so that every sum has one order.
 struct Groups {
   explicit Groups(int64_t vocabulary)
       : size(padded_to(pieces_of(vocabulary, padded_to(pieces_of(vocabulary, kGroupColumns), 4)), kTileColumns)),
@@ -186,7 +186,7 @@ class Run {
       if (job_.best != nullptr) job_.best[first_ + r] = target_logit(r) >= most && !std::isnan(nll);
       if (job_.loss == nullptr) continue;
       const float mean = log_total - sum_of_logits / static_cast<float>(job_.vocabulary);
-      // Of a word that cannot be, mean is infinite.
+      // If a word of the vocabulary is impossible, the mean is infinite.
       job_.loss[first_ + r] = job_.smoothing == 0 ? nll : (1 - job_.smoothing) * nll + job_.smoothing * mean;
     }
   }

@@ -149,7 +149,7 @@ TYPED_TEST(CrossEntropyKernelTest, AgreesWithDoubleAtEveryLevelAndThreadCount) {
 struct BiasAlone {
   explicit BiasAlone(std::vector<float> logits) : bias(std::move(logits)), weight(bias.size()), grads(bias.size()) {}
 
-  // Also whether the target is best.
+  // Runs the kernel; returns whether the target is the best word.
   bool run(int64_t target, float smoothing) {
     const std::vector<float> hidden(1, 1);
     std::vector<float> grad_hidden(1), grad_weight(bias.size());

@@ -15,7 +15,7 @@ using testing::normals;
 using testing::Values;
 using testing::widened;
 
-// Where the counter passes 2^32 is norm_test.cc's.
+// norm_test.cc tests counters that pass 2^32.
 TEST(DropKernel, DrawsWhatTheDefinitionDraws) {
   const std::vector<float> ones(1000, 1.0F);
   at_every_level([&] {
@@ -134,7 +134,7 @@ TEST(EmbedKernel, SumsEveryWordsTokensAtEveryLevel) {
   });
 }
 
-// More words than one piece of the table holds, and most of them of two tokens that lie far apart.
+// The words fill more than one piece of the table, and most have two tokens that lie far apart.
 TEST(EmbedKernel, SumsTheTokensOfManyWords) {
   constexpr int64_t kWords = 1100, kWidth = 3, kTokens = 2 * kWords;
   std::vector<int64_t> ids;

@@ -1,5 +1,5 @@
 #pragma once
-// Where the sums of a tile go, after pack-inl.h.
+// Targets of a tile's sums. Include after pack-inl.h.
 namespace fovea::kernels {
 namespace {
 

@@ -36,7 +36,7 @@ void forward_row(const HeadNorm<T>& job, T* y, int64_t r, float* row) {
   }
 }
 
-// What one vector of a row gives to its gradients.
+// The contributions of one vector of a row to the gradients.
 struct Parts {
   F normal, inner, gain, gate, through_gate;  // inner: of `normal`; through_gate: of z by way of the sigmoid
 };

@@ -32,7 +32,7 @@ struct Definition {
     }
     return y;
   }
-  // Of sum(weight y) by parameter `at`, by central differences: their own error is about the third derivative's 1e-9.
+  // The slope of sum(weight y) in parameter `at`, by central differences, whose error is the third derivative's 1e-9.
   double slope(std::vector<double> p, size_t at, const double* weight) const {
     double change = 0;
     for (const double step : {1e-4, -1e-4}) {

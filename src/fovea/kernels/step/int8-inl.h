@@ -3,8 +3,8 @@
 #include <emmintrin.h>
 #endif
 
-// Products of whole numbers of 8 bits, after tile-inl.h and pack-inl.h: signed ones on the left, on the right such with
-// 128 added, as processors multiply signed by unsigned ones. Sums are exact.
+// Products of int8, after tile-inl.h and pack-inl.h: signed ones on the left, on the right such with 128 added, as
+// processors multiply signed by unsigned ones. Sums are exact.
 namespace fovea::kernels {
 namespace {
 

@@ -12,7 +12,7 @@
 // Tests of the step's kernels at every instruction-set level of the machine, in both element types.
 namespace fovea::kernels::testing {
 
-// What a kernel reads, and the same numbers in double.
+// An input of a kernel, and the same numbers in double.
 template <class T>
 struct Values {
   std::vector<T> kept;

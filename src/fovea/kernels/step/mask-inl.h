@@ -27,7 +27,7 @@ class Mask {
     key_ = element_dropout_key(seed_, block << 32);
   }
 
-  // Where elements of two blocks of keys meet in one vector.
+  // Applies the mask to a vector in which elements of two blocks of keys meet.
   F apply_singly(F scaled, int64_t index) const {
     float lanes[kLanes];
     store(lanes, scaled);

@@ -21,7 +21,7 @@ inline F power_of_two(F x) {
   return p * as_float((I)((U)as_int(shifted) << 23));
 }
 
-// Of many words, which moves would make dearer than the product: those that may be among the n best, in no order.
+// Words that may be among the n best, in no order: keeping many of them in order would cost more than the product.
 struct ManyWords {
   using Word = std::pair<float, int32_t>;  // -logit, word: the better, the less
   Word* words = nullptr;                   // [2 n]
@@ -39,7 +39,7 @@ struct ManyWords {
   }
 };
 
-// What is known of one row after some panels: its n best words, and the sum over lanes of e^(logit - reference).
+// The state of one row after some panels: its n best words, and the sum over lanes of e^(logit - reference).
 struct WordsRow {
   float* sums;  // [kLanes]
   int32_t* words;

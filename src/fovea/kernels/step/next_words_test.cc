@@ -18,7 +18,7 @@ struct BestWords {
   int64_t bad = 0;
 };
 
-// Of one row with these logits.
+// The best words of one row with these logits.
 BestWords best_of(const std::vector<float>& logits, int64_t n) {
   SerialExecutor one;
   const std::vector<float> weight(logits.size(), 0.0F), hidden = {0.0F};

@@ -1,5 +1,5 @@
 #pragma once
-// What the norms share, after element-inl.h.
+// Shared by the norms. Include after element-inl.h.
 namespace fovea::kernels {
 namespace {
 

@@ -54,7 +54,7 @@ void forward_row(const NormForward<T>& job, int64_t r, Mask& mask, float* row) {
     F value = mask.apply(load_some(job.x + begin + i, width - i), begin + i);
     if (job.residual != nullptr) value = value + load_some(job.residual + begin + i, width - i);
     if (job.sum != nullptr) {
-      // What backward and the next layer see is what is normalised, rounding included.
+      // The sum is normalised as backward and the next layer see it, rounding included.
       store_some(job.sum + begin + i, value, width - i);
       if constexpr (sizeof(T) == 2) value = load_some(job.sum + begin + i, width - i);
     }

@@ -83,7 +83,7 @@ NormResults<T> compute(const NormProblem<T>& p) {
   return to;
 }
 
-// What is right for one array, and the magnitudes that went into each number.
+// The right values of one array, and the magnitudes that went into each number.
 struct Expected {
   explicit Expected(int64_t count) : values(static_cast<size_t>(count)), sizes(values) {}
   void add(int64_t i, double value) {
@@ -178,7 +178,7 @@ class LastPieceExecutor final : public Executor {
   void run(int64_t count, const std::function<void(int64_t, int)>& work) override { work(count - 1, 0); }
 };
 
-// Where the counter passes 2^32 the key changes, here in the middle of a vector of any level: the row that holds
+// The key changes where the counter passes 2^32, here in the middle of a vector of any level: the row that holds
 // element 2^32 begins 7 elements before it.
 TEST(NormKernel, DrawsWhatTheDefinitionDrawsWhereTheKeyChanges) {
   constexpr int64_t kEdge = int64_t{1} << 32, kBegin = kEdge / kWidth * kWidth, kAll = kEdge / kWidth + 2;

@@ -1,8 +1,8 @@
 #pragma once
 #include "fovea/kernels/simd/transpose-inl.h"
 
-// Factors in the order in which tile-inl.h walks them, after element-inl.h and tile-inl.h. What lies beyond an odd
-// depth or a ragged edge is filled with zeros.
+// Factors in the order in which tile-inl.h walks them. Include after element-inl.h and tile-inl.h. Elements beyond an
+// odd depth or a ragged edge are filled with zeros.
 namespace fovea::kernels {
 namespace {
 
@@ -23,7 +23,7 @@ struct StepOf<uint16_t> {
 };
 #endif
 
-// Those of whole tiles, where products go by tiles.
+// The number of steps of a depth; if products go by tiles, the steps of whole tiles.
 template <class Step>
 constexpr int64_t steps_of(int64_t depth) {
   const int64_t steps = (depth + Step::kDepth - 1) / Step::kDepth;

@@ -9,9 +9,9 @@
 // layer it has the bits that product.h gives it.
 namespace fovea::kernels {
 
-// kExact: weights as they are. kInt8: weights in whole numbers of 8 bits, with a scale a column, and each row of what
-// they multiply likewise when it comes, with a scale of its own; sums are exact, up to kMostInt8Depth. A row or column
-// that holds what is not finite gives NaN.
+// kExact: weights as they are. kInt8: weights in int8, with one scale per column; each row that they multiply becomes
+// int8 when it comes, with a scale of its own; sums are exact, up to kMostInt8Depth. A row or column that holds what is
+// not finite gives NaN.
 enum class LayerFormat : uint8_t { kExact, kInt8 };
 constexpr int64_t kMostInt8Depth = 65536;
 
@@ -32,8 +32,8 @@ class PackedLayer {
   const float* bias() const { return bias_.get(); }  // [padded columns], -infinity beyond the last
   LayerFormat format() const { return format_; }
   const float* scales() const { return scales_.get(); }  // kInt8: [padded columns]
-  // Of a tile's columns, [steps][width of a tile], from `column` on, a multiple of that width. All of them lie in
-  // order.
+  // The panel of a tile's columns, [steps][width of a tile], from `column` on, which is a multiple of that width. All
+  // panels lie in order.
   const float* panel(int64_t column) const { return panels_.get() + column * steps_; }
   float* panel(int64_t column) { return panels_.get() + column * steps_; }
   int64_t steps() const { return steps_; }  // four-byte units of a column

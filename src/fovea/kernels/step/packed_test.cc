@@ -257,7 +257,7 @@ TEST(NextWords, AreTheSortedLogSoftmax) {
   }
 }
 
-// By the logits of the same layer: how far those are off is the business of the tests above.
+// Compares with the logits of the same layer; the tests above measure the error of these.
 TEST(NextWords, In8BitsAreTheLogSoftmaxOfThoseLogits) {
   const Output output{
       normals<float>(71 * 45, 1).kept, normals<float>(1003 * 45, 2).kept, normals<float>(1003, 3).kept, 71, 45, 1003};

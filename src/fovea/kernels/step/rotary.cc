@@ -15,7 +15,7 @@ namespace {
 constexpr int64_t kRotaryWorthThreads = 1 << 15;
 constexpr int64_t kLeastRotaryPositions = 512;  // of a table
 
-// With the first rows from `before`, which may be null.
+// Copies the first rows from `before`, which may be null.
 std::shared_ptr<const RotaryTable> make_table(int64_t head_dim, double base, int64_t positions,
                                               const RotaryTable* before) {
   const int64_t half = head_dim / 2;

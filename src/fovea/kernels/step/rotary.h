@@ -9,7 +9,7 @@
 // T is float, or uint16_t for the bits of bfloat16; all but the angles is computed in float.
 namespace fovea::kernels {
 
-// Of each position from 0 on, the cosines [D / 2] of its angles, then their sines [D / 2]: computed in double, rounded.
+// For each position from 0 on, cosines [D / 2] of its angles, then sines [D / 2]; computed in double, then rounded.
 struct RotaryTable {
   std::unique_ptr<float[]> values;  // [positions, D]
   int64_t positions = 0;

@@ -1,5 +1,5 @@
 #pragma once
-// Some rows of a matrix times panels of a weight, after emit-inl.h.
+// Multiplies some rows of a matrix with panels of a weight. Include after emit-inl.h.
 namespace fovea::kernels {
 namespace {
 
@@ -33,7 +33,7 @@ struct RowsOf {
   bool relu = false;
 };
 
-// What becomes of a tile's sums: `columns` are those left of the row.
+// Writes a tile's sums: adds the bias, applies ReLU. `columns` are those left of the row.
 template <class T, class Bias>
 struct Finish {
   T* out;
@@ -63,7 +63,7 @@ Finish<T, Bias> finish_of(const RowsOf<T, Bias>& job, int64_t row, int64_t colum
           job.columns - column, job.relu};
 }
 
-// Some rows, from `first` on.
+// Computes the rows first ... first + rows - 1.
 template <class T, class Bias>
 void row_block(const RowsOf<T, Bias>& job, int64_t first, int64_t rows) {
   using Step = typename StepOf<T>::type;

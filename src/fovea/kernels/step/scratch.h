@@ -6,8 +6,8 @@
 
 namespace fovea::kernels {
 
-// Memory that only grows, for one type of elements at a time: one a thread and use, so that a training step allocates
-// nothing anew.
+// Memory that only grows, for one type of elements at a time: one per thread and use, so that a training step allocates
+// nothing again.
 class Scratch {
  public:
   template <class T>
@@ -19,7 +19,7 @@ class Scratch {
   Grown<std::byte> bytes_;
 };
 
-// What a thread's scratch is for; a job may hold several of them at once, but not the same one twice.
+// The uses of a thread's scratch; a job may hold several of them at once, but not the same one twice.
 enum class Use : uint8_t {
   kSums,
   kLeft,

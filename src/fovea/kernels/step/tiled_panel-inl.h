@@ -7,7 +7,7 @@
 namespace fovea::kernels {
 namespace {
 
-// What products of a step need around them.
+// The session around products of a step that needs none; products by tiles need a TileSession.
 struct NoSession {
   NoSession() {}
 };

@@ -61,7 +61,7 @@ def ciders(captions, references):
 
 
 def pip_scores(captions, references):
-    """The same by pycocoevalcap; nothing where it is not installed."""
+    """The scores by pycocoevalcap; nothing if it is not installed."""
     try:
         from pycocoevalcap.bleu.bleu import Bleu
         from pycocoevalcap.cider.cider import Cider

@@ -46,7 +46,7 @@ def chrf_case(rng):
 
 
 def expected(metric, hypotheses, references, form):
-    """What sacreBLEU's command prints."""
+    """The output of sacreBLEU's command."""
     if form["sentence-level"]:
         lines = []
         for hypothesis, *segment in zip(hypotheses, *references):
@@ -72,7 +72,7 @@ def make_case(rng):
     try:
         want = expected(make_metric(sentences), *lines, form)
     except TypeError:
-        # Its bootstrap cannot average chrF's zeros (float) with other scores (numpy.float32).
+        # sacreBLEU's bootstrap cannot average chrF's zeros (float) with other scores (numpy.float32).
         form["confidence"] = False
         want = expected(make_metric(sentences), *lines, form)
     options = options + [[name, str(value).lower()] for name, value in form.items()]
@@ -97,7 +97,7 @@ def make_paired(rng):
 
 
 def paired_problems(got, metric, samples, system, baseline, reference):
-    """What differs between our report and sacreBLEU's own paired bootstrap."""
+    """The differences between our report and sacreBLEU's own paired bootstrap."""
     _, table = PairedTest([("old", baseline), ("new", system)], {"metric": metric}, [reference], "bs", samples)()
     (theirs_old, theirs_new), = (results for name, results in table.items() if name != "System")
     old, = got["baselines"]

@@ -12,7 +12,7 @@ inline constexpr const char* kTask = "tagging";
 // Encoders that `fovea convert` makes: taggers can start from them.
 inline constexpr const char* kEncoderTask = "bert";
 
-// What a checkpoint of a tagger keeps: its encoder, and how its labels are written.
+// The configuration that a tagger's checkpoint keeps: its encoder, and how its labels are written.
 struct TaggingConfig : EncoderConfig {
   int64_t clause_tag_column = 0;
   std::string label_dialect = "auto";  // a trained model's is one of metrics::kLabelDialectNames
@@ -44,7 +44,7 @@ struct TaggingConfig : EncoderConfig {
 // Throws an Error that names every forbidden combination found, one after the other in one line.
 void validate(const TaggingConfig& config);
 
-// How a trained model writes labels. Errors begin with `origin`.
+// The notation in which a trained model writes labels. Errors begin with `origin`.
 metrics::LabelNotation notation_of(const TaggingConfig& config, const std::string& origin);
 
 // The tokens that the encoder reads at once; 0: no limit.

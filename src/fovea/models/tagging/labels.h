@@ -20,7 +20,7 @@ class LabelSet {
  public:
   // The labels of training data.
   static LabelSet of(std::span<const Labels> sentences, const metrics::LabelForm& form = {});
-  // What contents() gave, of labels of that form. Throws an Error that begins with `origin` for anything else.
+  // Reads contents() of labels of that form. Throws an Error that begins with `origin` for anything else.
   static LabelSet from_contents(const std::string& contents, const std::string& origin,
                                 const metrics::LabelForm& form = {});
   std::string contents() const;  // one label per line
@@ -49,7 +49,7 @@ class LabelSet {
 };
 
 // The most probable labels of a sentence in which I follows only B or I of its type. `scores` are the natural
-// logarithms of probabilities, [words, labels] row by row. Of equal ones the first label counts.
+// logarithms of probabilities, [words, labels] row by row. Between equal labels, the first counts.
 std::vector<int64_t> best_labels(std::span<const double> scores, const LabelSet& labels);
 
 }  // namespace fovea::tagging

@@ -18,7 +18,7 @@ struct LoadedTagger {
   LabelSet labels;
   metrics::LabelDialect dialect;
   std::optional<text::ClauseDictionary> clauses = {};  // none: the mechanisms need no clauses
-  // They refer to this.
+  // The parts refer to this object.
   TaggingParts parts(int64_t batch_tokens) const {
     return {model,       vocab, labels, dialect, ClauseFinder(clauses ? &*clauses : nullptr), longest_sequence(config),
             batch_tokens};

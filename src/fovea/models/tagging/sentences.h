@@ -38,7 +38,7 @@ class SentenceEncoder {
  public:
   // A sequence has at most `most` tokens (0: no limit). `vocab` must outlive this.
   SentenceEncoder(const text::EncoderVocab& vocab, int64_t most) : vocab_(vocab), most_(most) {}
-  // One part, or as many as the limit needs, each of whole words. Of a word that is longer than a sequence, the
+  // Returns one part, or as many as the limit needs, each of whole words. If a word is longer than a sequence, its
   // pieces behind the limit are left out. `levels` are those of the words' clauses, or none: then parts have none. A
   // token before the first word of a part belongs to that word's clause, one behind the last to the last one's.
   std::vector<Part> encode(std::span<const std::string> words, std::span<const uint8_t> levels = {});
@@ -62,7 +62,7 @@ struct TagBatch {
   std::vector<uint8_t> levels;  // of all tokens, or none
   void add(std::span<const int64_t> part_tokens, std::span<const int64_t> part_firsts,
            std::span<const uint8_t> part_levels);
-  // Where the clauses of the tokens begin; null without levels.
+  // The beginnings of the tokens' clauses; null without levels.
   std::shared_ptr<const nn::Clauses> clauses() const;
 };
 

@@ -14,7 +14,7 @@ namespace fovea::tagging {
 
 enum class OnSignal : uint8_t { kThrow, kFinish };
 
-// What tagging needs of a model; all must outlive the calls.
+// The parts of a model that tagging needs; all must outlive the calls.
 struct TaggingParts {
   static constexpr int64_t kBatchTokens = 4096;
   Tagger model;

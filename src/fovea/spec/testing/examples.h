@@ -11,7 +11,7 @@
 // Texts of the lists' names for derived tests: what is new in a list is in them at once.
 namespace fovea {
 
-// A value of the argument at `place`; drawn, but for the first attempt.
+// A value of the argument at `place`; drawn, except in the first attempt.
 inline std::string example_argument(const SpecArgument& argument, size_t place, size_t attempt) {
   constexpr std::array<double, 3> kAboveMin = {5, 1, 2};
   Rng rng(attempt, place);

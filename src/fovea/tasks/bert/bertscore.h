@@ -49,8 +49,8 @@ int64_t usual_layer(const std::string& name);
 // The row of a layer in a file of baselines. Throws an Error that names the file if it has none.
 BertScore read_baseline(const std::string& path, int64_t layer);
 
-// One score for each hypothesis; of several references the best counts, for each figure by itself. references[r] are as
-// many as the hypotheses.
+// Returns one score for each hypothesis. Among several references the best counts, for each figure by itself;
+// references[r] are as many as the hypotheses.
 std::vector<BertScore> bert_scores(const TextEncoder& encoder, int64_t layer, bool idf,
                                    std::span<const std::string> hypotheses,
                                    std::span<const std::vector<std::string>> references);

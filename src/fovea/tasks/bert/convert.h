@@ -20,7 +20,7 @@ struct ConvertOptions {
   }
 };
 
-// Reads BERT's folder and writes a checkpoint, or the other way round. Throws an Error for what cannot be converted.
+// Reads BERT's folder and writes a checkpoint, or the other way round. Throws an Error if that is not possible.
 void convert(const ConvertOptions& options);
 
 }  // namespace fovea::bert

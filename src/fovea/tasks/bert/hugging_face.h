@@ -26,8 +26,8 @@ struct BertModel {
 // Whether the folder has a config.json.
 bool is_hugging_face_folder(const std::filesystem::path& folder);
 
-// Throws an Error that names the file and the tensor or field for what is missing, damaged or not BERT. If no file says
-// whether text is lower-cased and loses its accents, it does if no piece has capitals.
+// Throws an Error that names the file and the tensor or field if something is missing, damaged or not BERT. If no file
+// says whether text is lower-cased and loses its accents, it does if none of the pieces has capitals.
 BertModel read_bert(const std::filesystem::path& folder);
 
 // The text of config.json, without the others.

@@ -80,7 +80,7 @@ class TokenizerSettings {
   bool describes_itself() const {
     return has_tokenizer_json_ && (class_ == "TokenizersBackend" || class_ == "PreTrainedTokenizer");
   }
-  // Without "Fast" at its end; empty if the file names none.
+  // The tokenizer's class without "Fast" at its end; empty if the file names none.
   static std::string class_of(const FolderFile& file) {
     std::string name = text::json_text(file.object, "tokenizer_class", file.path).value_or("");
     if (name.ends_with("Fast")) name.resize(name.size() - 4);
@@ -127,7 +127,7 @@ class TokenizerSettings {
       *piece = named_token(name).value_or(*piece);
   }
 
-  // What transformers 4 and older versions write beside vocab.txt: added_tokens_decoder, or added_tokens.json.
+  // Adds tokens that transformers 4 and older list beside vocab.txt: added_tokens_decoder, or added_tokens.json.
   void add_listed_tokens(WordPieceModel& model) const {
     if (text::find_json(config_.object, "added_tokens_decoder") != nullptr) {
       const std::string origin = cat(config_.path, ": added_tokens_decoder");
@@ -152,7 +152,7 @@ class TokenizerSettings {
     }
   }
 
-  // The special tokens are found in the text too. Those that no list numbers have the next numbers.
+  // The special tokens are found in the text too. A special token to which no list gives a number has the next number.
   void add_special_tokens(WordPieceModel& model) const {
     std::map<std::string, int64_t> numbers;
     std::vector<std::string> pieces = split(model.pieces, '\n');

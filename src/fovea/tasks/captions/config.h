@@ -13,8 +13,8 @@ namespace fovea::captions {
 
 inline constexpr const char* kTask = "caption";
 
-// What a checkpoint of a captioning model keeps: the encoder-decoder, and what its encoder reads. Either `image_shape`
-// or `dim_features` is set, once the data are known.
+// The configuration that a captioning model's checkpoint keeps: the encoder-decoder, and the inputs of its encoder.
+// Either `image_shape` or `dim_features` is set, once the data are known.
 struct CaptionConfig : ModelConfig {
   std::vector<int64_t> image_shape = {0, 0, 0};  // height, width, channels; 0: not known before images are loaded
   int64_t patch_size = 8, dim_features = 0;
@@ -42,7 +42,7 @@ struct CaptionConfig : ModelConfig {
 // Throws an Error that names every forbidden combination found, one after the other in one line.
 void validate(const CaptionConfig& config);
 
-// What the model's encoder reads.
+// The inputs of the model's encoder.
 nn::VectorInput vector_input(const CaptionConfig& config);
 
 // The configuration of a model for these inputs and a vocabulary of this size. Throws an Error if the options ask for

@@ -12,7 +12,7 @@ namespace fovea::image {
 
 inline constexpr const char* kTask = "image";
 
-// What a checkpoint of an image model keeps: the decoder-only model, and which images it is for.
+// The configuration that an image model's checkpoint keeps: the decoder-only model, and which images it is for.
 struct ImageConfig : DecoderConfig {
   ImageConfig() { transformer_positions = "image"; }
 

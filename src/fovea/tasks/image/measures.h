@@ -6,7 +6,7 @@
 
 namespace fovea::image {
 
-// What was measured of images under a model.
+// The measured values of images under a model.
 struct ImageScore : models::GivenScore {  // the tokens are the images' values
   int64_t images = 0;
   bool operator==(const ImageScore&) const = default;

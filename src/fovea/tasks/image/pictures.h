@@ -9,7 +9,7 @@
 
 namespace fovea::image {
 
-// How the tiles of a picture lie: `count` of them, `columns` in each row.
+// The layout of a picture's tiles: `count` of them, `columns` in each row.
 struct GridPlan {
   int64_t count = 1, columns = 1;
 };
@@ -19,14 +19,14 @@ data::ImageShape grid_shape(const data::ImageShape& tile, const GridPlan& plan);
 // Images of one shape side by side, `columns` in each row, with white lines of 2 pixels between them and around.
 data::Image grid_of(std::span<const data::Image> images, int64_t columns);
 
-// Where generated images go: one file, or a file for each.
+// The files of generated images: one file, or a file for each image.
 class PictureFiles {
  public:
   // `output` ends in ".png", or is a folder that exists or whose name ends in '/'. Makes the folder. Throws an Error if
   // `output` is neither, or cannot be written.
   explicit PictureFiles(const std::string& output);
   bool is_folder() const { return is_folder_; }
-  // Where image `index` (from 0) of `total` goes: 0001.png and so on in a folder, or the one file.
+  // The path of image `index` (from 0) of `total`: 0001.png and so on in a folder, or the one file.
   std::filesystem::path path(int64_t index, int64_t total) const;
   // Writes an image of a folder.
   void write(const data::Image& image, int64_t index, int64_t total) const;

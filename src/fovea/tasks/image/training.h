@@ -8,7 +8,7 @@ namespace fovea::image {
 
 class ImageTask;
 
-// What `fovea train` knows of this task (tasks/setup.h).
+// The parts of this task that `fovea train` needs (tasks/setup.h).
 struct Training {
   using Task = ImageTask;
   using Options = image::Options;

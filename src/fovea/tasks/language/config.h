@@ -10,8 +10,8 @@ namespace fovea::language {
 
 inline constexpr const char* kTask = "language";
 
-// What a checkpoint of a language model keeps: the decoder-only model, and how it read text in training, which scoring
-// and generation follow.
+// The configuration that a language model's checkpoint keeps: the decoder-only model, and how it read text in training,
+// which scoring and generation follow.
 struct LanguageConfig : DecoderConfig {
   int64_t segment_length = 512;
   std::string documents = "no";

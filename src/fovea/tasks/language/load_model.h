@@ -19,7 +19,7 @@ struct LoadedModel {
 // named the model.
 LoadedModel load_model(const LanguageModelOptions& options, std::string_view option = "--model");
 
-// How generation reads a text as training did.
+// The way in which generation reads a text like training did.
 nn::StreamCut stream_cut(const LanguageConfig& config);
 
 }  // namespace fovea::language

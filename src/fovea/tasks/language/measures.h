@@ -6,7 +6,7 @@
 
 namespace fovea::language {
 
-// What was measured of a text under a model.
+// The measured values of a text under a model.
 struct TextScore : models::GivenScore {  // the tokens are the text's units
   int64_t bytes = 0, words = 0;          // of the original text
   bool operator==(const TextScore&) const = default;

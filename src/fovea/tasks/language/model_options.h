@@ -7,13 +7,13 @@
 
 namespace fovea::language {
 
-// What the commands on a language model share.
+// The options that the commands on a language model share.
 struct LanguageModelOptions : TrainedModelOptions {
   int64_t memory_length = -1;
   bool same_length = false;
 };
 
-// Its fields. --precision is of matrix products and activations.
+// The fields of LanguageModelOptions. --precision is that of matrix products and activations.
 template <class C>
 constexpr auto model_fields(std::string_view precisions) {
   return std::tuple_cat(

@@ -10,7 +10,7 @@
 
 namespace fovea::language {
 
-// How a text is scored: in windows of `context` units that move by `stride`. With memory, each document is one stream
+// The options of scoring a text: windows of `context` units move by `stride`. With memory, each document is one stream
 // of segments of `context` units, so the stride is the context.
 struct ScoringOptions {
   int64_t context = 512, stride = 512;

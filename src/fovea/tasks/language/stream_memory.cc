@@ -39,7 +39,7 @@ std::shared_ptr<nn::MemoryPass> StreamMemory::begin(int64_t shard, const data::S
 }
 
 void StreamMemory::end(int64_t shard, const data::Segments& segments, nn::MemoryPass& pass) {
-  // A stream goes on from its last sequence.
+  // A stream continues its last sequence.
   std::vector<int64_t> last(segments.streams.empty() ? 0 : static_cast<size_t>(segments.streams.back()) + 1, -1);
   for (size_t i = 0; i < segments.streams.size(); ++i)
     last[static_cast<size_t>(segments.streams[i])] = static_cast<int64_t>(i);

@@ -20,14 +20,14 @@ class StreamMemory {
   void clear();  // at the beginning of an epoch
   // For the forward pass of a batch: each sequence with the memory of its stream, unless it is fresh.
   std::shared_ptr<nn::MemoryPass> begin(int64_t shard, const data::Segments& segments) const;
-  // What the pass leaves, which counts from the next update on.
+  // Takes the memory that the pass leaves; it counts from the next update on.
   void end(int64_t shard, const data::Segments& segments, nn::MemoryPass& pass);
   // Behind an update: what its passes left replaces what they saw. If it was not made, all streams begin again.
   void after_update(bool made);
 
   // For exact resume: "SHARD/lengths" [streams], "SHARD/LAYER" [units, M] float32.
   nn::NamedTensors tensors() const;
-  // Throws an Error that begins with `origin` if the tensors are not those of so many layers, shards and units.
+  // Throws an Error that begins with `origin` if the tensors do not fit these numbers of layers, shards and units.
   // `options` are those of the model's activations.
   struct Expected {
     int64_t layers, width;

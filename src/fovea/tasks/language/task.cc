@@ -27,7 +27,7 @@ LanguageConfig with_vocabulary(LanguageConfig config, const text::Units& units) 
   return config;
 }
 
-// With the memory that the spans need. Refuses memory for segments in random order, before the text is read.
+// Sets the memory that the spans need. Refuses memory for segments in random order, before the text is read.
 LanguageConfig with_order(LanguageConfig config, const Options& options) {
   const auto order = parse_choice<data::SegmentOrder>(data::kSegmentOrderNames, options.order, "--order: got");
   const int64_t memory = memory_of(config);

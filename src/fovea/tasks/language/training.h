@@ -8,7 +8,7 @@ namespace fovea::language {
 
 class LanguageTask;
 
-// What `fovea train` knows of this task (tasks/setup.h).
+// The parts of this task that `fovea train` needs (tasks/setup.h).
 struct Training {
   using Task = LanguageTask;
   using Options = language::Options;

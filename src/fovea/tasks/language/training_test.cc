@@ -162,7 +162,7 @@ TEST(LanguageTraining, PassesOfAnUpdateMoveCentroidsOnce) {
   EXPECT_NEAR(counts[0].sum().item<double>(), 0.999 * 3 + 0.001 * 64, 1e-5);
 }
 
-// After the first letters of a line all others are certain.
+// After the first letters of a line, all other letters are certain.
 TEST(LanguageTraining, LearnsAPattern) {
   for (const char* order : {"stream", "shuffled"}) {
     TestRun test;

@@ -13,7 +13,7 @@ class Module;
 
 namespace fovea::tagging {
 
-// What a tagger starts from, as the options and --pretrained-model have it.
+// The beginning of a tagger, from the options and --pretrained-model.
 struct Beginning {
   TaggingConfig config;  // with the vocabulary's size
   text::EncoderVocab vocab;

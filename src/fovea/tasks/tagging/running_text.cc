@@ -24,7 +24,7 @@ std::string_view last_of(std::string_view text) {
 // Punctuation of the scripts without blanks, such as an ideographic comma: it has words on both sides.
 bool is_wide_mark(std::string_view character) { return character >= "\u3000" && text::is_punctuation(character); }
 
-// The characters of a word that has no white space: those that stand alone, and the stretches between them.
+// The characters of a word that has no white space: characters that stand alone, and the stretches between them.
 std::vector<std::string_view> stretches(std::string_view text) {
   std::vector<std::string_view> parts;
   bool continues = false;
@@ -63,7 +63,7 @@ void split_marks(std::string_view word, std::vector<std::string>& words) {
   words.insert(words.end(), behind.rbegin(), behind.rend());
 }
 
-// A word as it stands in a sentence: letters that are small but for the first, perhaps with punctuation behind.
+// A word as it stands in a sentence: its letters except the first are small, and punctuation may follow.
 bool is_ordinary_word(std::string_view word) {
   while (word.size() > 1 && text::is_punctuation(last_of(word))) word.remove_suffix(last_of(word).size());
   const auto is_small = [](char c) {

@@ -14,7 +14,7 @@ namespace fovea::tagging {
 std::vector<std::string> words_of_text(std::string_view line);
 
 // Whether the word is a stretch of text in a script that has no blanks between words, such as Thai, and whose
-// characters are no words either.
+// characters are not words either.
 bool runs_words_together(std::string_view word);
 
 // The first of some lines of columns that are sentences of ordinary text, if nearly all of them are; else null.

@@ -35,7 +35,7 @@ class TagWriter {
     if (!tag.empty()) open_tags_.push_back(std::move(tag));
     lines_.push_back({std::move(line), "", true});
   }
-  // A line within a sentence that is no word of it; `label` is its additional column.
+  // A line within a sentence that is not one of its words; `label` is its additional column.
   void add_aside(std::string line, std::string label) { lines_.push_back({std::move(line), std::move(label), false}); }
   void end_sentence() {
     if (open_.empty()) return;
@@ -84,7 +84,7 @@ class TagWriter {
   std::vector<std::string> open_, open_tags_;  // words of a sentence that may go on, and their tags
 };
 
-// How lines of columns are read.
+// The reading of lines in columns.
 struct TagColumns {
   std::string mark_label;  // of a line that begins a document
   int64_t tags = 0;        // column of the part-of-speech tags; 0: none

@@ -31,9 +31,9 @@ struct TagOptions : TrainedModelOptions, LogOptions {
 };
 void validate(const TagOptions& options);
 
-// Writes each line of columns with the label of its word as one more column; empty lines and comments come back as they
-// are, a line -DOCSTART- gets O (-X- from models whose labels mark no names), and a line of CoNLL-U that is no word _.
-// Of text, a line "word label" for each word and an empty line behind each sentence. Returns the number of words.
+// Writes lines of columns with each word's label as one more column; empty lines and comments come back as they are, a
+// line -DOCSTART- gets O (-X- from models whose labels mark no names), and a line of CoNLL-U that is not a word _. For
+// text, writes a line "word label" per word and an empty line behind each sentence. Returns the number of words.
 int64_t run_tag(const TagOptions& options);
 
 }  // namespace fovea::tagging

@@ -22,7 +22,7 @@
 namespace fovea::tagging {
 namespace {
 
-// Of the files that an option named.
+// The files that an option named.
 struct LabelledFiles {
   const std::vector<std::string>& paths;
   std::string option;

@@ -8,7 +8,7 @@ namespace fovea::tagging {
 
 class TaggingTask;
 
-// What `fovea train` knows of this task (tasks/setup.h).
+// The parts of this task that `fovea train` needs (tasks/setup.h).
 struct Training {
   using Task = TaggingTask;
   using Options = tagging::Options;

@@ -104,7 +104,7 @@ TEST(TaggingTraining, LearnsTheNames) {
   EXPECT_THAT(report, testing::Not(HasSubstr("F1-names")));
 }
 
-// What `fovea tag` makes of an input.
+// The output of `fovea tag` for an input.
 std::string tagged(const TestRun& test, const std::string& input, const std::string& format = "columns",
                    int64_t window = 10000) {
   write_file(test.folder / "in", input);

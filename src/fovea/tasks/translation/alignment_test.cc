@@ -140,7 +140,7 @@ TEST(HeadSearch, FindsTheBestAndAverages) {
     EXPECT_EQ(record["aer"], is_right ? 0.0 : 1.0) << record;  // links here are all right or all wrong
     EXPECT_EQ(record["precision"].is_null(), links.empty()) << record;
   }
-  // Of the layers' means, normal: 1 is right, 2 wrong; shifted: 1 is wrong, 2 right where row 1 gives word 0 for 0.
+  // The layers' means, normal: 1 is right, 2 wrong; shifted: 1 is wrong, 2 right where row 1 gives word 0 for 0.
   EXPECT_EQ(found["means"][0], (nlohmann::json{{"shifted", false}, {"layers", 0.5}, {"heads", 0.5}}));
   EXPECT_EQ(found["means"][1], (nlohmann::json{{"shifted", true}, {"layers", 0.5}, {"heads", 0.5}}));
   const std::string table = search.table(1);

@@ -15,7 +15,7 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-// The tagger says of "coco" that it is a conjunction, as no dictionary has it.
+// The tagger says of "coco" that it is a conjunction, unlike any dictionary.
 struct TaggedTask : TestTask {
   TaggedTask() {
     tagging::save_test_tagger(tagger, {{"coco", "SCONJ"}});

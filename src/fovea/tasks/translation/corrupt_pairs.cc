@@ -88,7 +88,7 @@ class Corrupter {
  private:
   bool is_other(size_t pair, size_t other) const { return pairs_[other].target != pairs_[pair].target; }
 
-  // Of the next pair in a random order.
+  // The target of the next pair in a random order.
   std::optional<Text> other_target(size_t pair) const {
     for (size_t step = 1; step < order_.size(); ++step) {
       const size_t other = order_[(place_[pair] + step) % order_.size()];

@@ -90,7 +90,7 @@ analysis::Links word_links(const at::Tensor& weights, const WordPair& pair, cons
   at::Tensor chosen = choice.layer > 0 ? weights[choice.layer - 1] : weights.mean(0);
   chosen = choice.head > 0 ? chosen[choice.head - 1] : chosen.mean(0);
   chosen = chosen.contiguous();
-  // Without </s>, which is the last column; the rows have one more than the pieces, that of </s> or of the first input.
+  // Leaves out </s>, the last column; the rows have one more than the pieces, that of </s> or of the first input.
   analysis::AlignmentWeights pieces{chosen.const_data_ptr<float>(), tokens_in(pair.target.pieces),
                                     tokens_in(pair.source.pieces), chosen.size(1)};
   if (choice.shifted) pieces.data += pieces.stride;

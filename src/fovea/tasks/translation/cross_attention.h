@@ -23,7 +23,7 @@ using SeeCrossAttention = std::function<void(size_t index, const at::Tensor& wei
 void see_cross_attention(nn::Model& model, std::span<const SentencePair> pairs, const BatchLimits& limits,
                          const char* what, const SeeCrossAttention& see);
 
-// Which weights make links, and how.
+// The weights that make links, and how they do.
 struct LinkChoice {
   int64_t layer = 0, head = 0;  // from 1; 0: the mean
   bool shifted = false;         // read target token t from the step whose input it is
@@ -40,7 +40,7 @@ struct WordPair {
 };
 SentencePair with_eos(const WordPair& pair, int64_t source_eos, int64_t target_eos);
 
-// Returns links between the words of a pair. `weights` are those that see_cross_attention() shows.
+// Returns links between the words of a pair. `weights` are shown by see_cross_attention().
 analysis::Links word_links(const at::Tensor& weights, const WordPair& pair, const LinkChoice& choice);
 
 }  // namespace fovea::translation

@@ -262,7 +262,7 @@ TEST(TranslateBatch, APermutedBatchGivesPermutedResults) {
   }
 }
 
-// What is laid out is not the weights themselves.
+// The weights that are laid out for decoding are a copy.
 TEST(TranslateBatch, AModelThatChangedIsLaidOutAnew) {
   nn::Model model = make_model("topk(3)");
   const std::vector<Sentence> sources = random_sentences(4, 4);

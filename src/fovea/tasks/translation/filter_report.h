@@ -31,7 +31,7 @@ struct FilterSummary {
 };
 std::string filter_json(const FilterSummary& summary);
 
-// How well a score tells pairs from wrong ones.
+// Measures how well a score tells pairs from wrong ones.
 struct Separation {
   std::string score, test;            // names
   std::span<const double> good, bad;  // equally many

@@ -23,7 +23,7 @@ void require_parallel_text(const std::vector<std::string>& files);
 class PairReader {
  public:
   explicit PairReader(const std::vector<std::string>& files) : lines_(files.at(0), files.at(1)) {}
-  // At most `count` pairs; none at the end. Throws an Error for files of different lengths and for broken UTF-8.
+  // Returns at most `count` pairs; none at the end. Throws an Error for files of unequal lengths and broken UTF-8.
   std::vector<TextPair> next(size_t count);
 
  private:

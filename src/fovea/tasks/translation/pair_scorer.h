@@ -15,9 +15,9 @@ inline constexpr std::string_view kPairScores = "null-rate|log-probability";  //
 // Throws an Error if the null rate is asked for and there can be none.
 PairScore pair_score_of(const std::string& name, const ModelConfig& model);
 
-// How well the sides of pairs match, higher is better. Null rate (Zhang, Titov, Sennrich 2021): minus the share of the
-// cross-attention's rows (layer, head, target token) whose weights are all exactly 0. Log-probability: of the target
-// given the source, per target token. </s> is a token of both sides.
+// Scores how well the sides of pairs match, higher is better. Null rate (Zhang, Titov, Sennrich 2021): minus the share
+// of the cross-attention's rows (layer, head, target token) whose weights are all exactly 0. Log-probability: of the
+// target given the source, per target token. </s> is a token of both sides.
 class PairScorer {
  public:
   struct Options {

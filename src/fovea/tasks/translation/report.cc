@@ -128,7 +128,7 @@ models::GivenScore loss_of(const ReportOptions& options, const std::vector<Shown
   return loss;
 }
 
-// Before a search that may take long: whether the model can read all sources.
+// Checks before a search that may take long that the model can read all sources.
 void check_sources(const LoadedModel& loaded, const ReportOptions& options, const std::vector<ShownLine>& lines) {
   for (const ShownLine& line : lines)
     shown_tokens(loaded.source, line.text.source, tasks::report_place(options, line.text.line),

@@ -38,7 +38,7 @@ TEST(Resuming, FromBeforeADamagedCheckpointLastNamesAWholeOne) {
   EXPECT_EQ(nn::load_checkpoint(task.train.model, nn::Load::kModel).folder.filename(), "update-00000010");
 }
 
-// A run whose validation at update 8 throws goes on from there once it does not, to the end of one that never threw.
+// A run whose validation at update 8 throws resumes there once it does not, and ends like one that never threw.
 void expect_error_in_validation_costs_nothing(TestTask& task, const std::function<void()>& fail) {
   task.with_validation();
   task.train.valid_metrics = {"bleu", "ce-mean-words"};

@@ -9,7 +9,7 @@ namespace fovea::translation {
 // `fovea translate`: lines of config.input to config.output, as many as came in, in their order. Returns how many.
 int64_t run_translate(const DecodeConfig& config);
 
-// `fovea score`: natural logarithms of p(target | source), </s> included, one a line, or with `summary` one line for
+// `fovea score`: natural logarithms of p(target | source), </s> included, one per line, or with `summary` one line for
 // the whole text. Returns the number of pairs.
 int64_t run_score(const ScoreConfig& config);
 

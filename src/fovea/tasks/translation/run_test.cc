@@ -285,7 +285,7 @@ TEST_F(RunTest, AnInterruptAtTheEndOfTheInputIsNotItsEnd) {
   clear_interrupt();
 }
 
-// Whoever writes a line and waits gets it before the end of the input.
+// A writer that waits after a line gets its answer before the end of the input.
 TEST_F(RunTest, AWindowEndsWhereAPipePauses) {
   const fs::path pipe = folder_ / "pipe";
   ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);

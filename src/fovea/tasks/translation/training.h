@@ -9,7 +9,7 @@ namespace fovea::translation {
 
 class TranslationTask;
 
-// What `fovea train` knows of this task (tasks/setup.h).
+// The parts of this task that `fovea train` needs (tasks/setup.h).
 struct Training {
   using Task = TranslationTask;
   using Options = translation::Options;

@@ -32,8 +32,8 @@ TEST(Training, Learns) {
   Hooks hooks;
   hooks.on_update = [&](const train::UpdateReport& report) { (report.updates == 1 ? first : last) = report.cost; };
   run(task, hooks);
-  // At first about a uniform guess among 30 pieces, and more for the random output layer; the smoothed cost of a
-  // perfect model is near 0.9.
+  // At first, the cost is about that of a uniform guess among 30 pieces, and more for the random output layer; the
+  // smoothed cost of a perfect model is near 0.9.
   EXPECT_GT(first, 0.9 * std::log(30));
   EXPECT_LT(last, 2);
   EXPECT_TRUE(fs::exists(fs::path(task.train.model) / "best"));
@@ -112,7 +112,7 @@ TEST(Training, RefusesARunOfAnotherModel) {
   EXPECT_THAT(message_of([&] { run(other); }), HasSubstr("was trained with another source.spm"));
 }
 
-// As cp -rL copies a run.
+// The run is copied like cp -rL copies it.
 TEST(Training, GoesOnWhereTheLinksAreFolders) {
   TestTask task;
   task.with_validation();
@@ -283,7 +283,7 @@ TEST(Training, OverwritesNothingForAPretrainedModelThatIsRefused) {
   task.data.vocabs = other.data.vocabs;
   EXPECT_THAT(message_of([&] { run(task); }), HasSubstr("--pretrained-model"));
   EXPECT_TRUE(fs::exists(last / "config.yml"));
-  // Its own weights, which it deletes.
+  // The weights are those of the run itself, which it deletes.
   const nn::NamedTensors weights = nn::load_checkpoint(last, nn::Load::kModel).model;
   task.train.pretrained_model = last;
   task.data.vocabs = {task.folder / "v.spm", task.folder / "v.spm"};

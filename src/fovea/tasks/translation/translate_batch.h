@@ -8,7 +8,7 @@
 #include "fovea/models/scorer.h"
 #include "fovea/search/beam.h"
 
-// From the tokens of a batch to the hypotheses of the search.
+// The way from the tokens of a batch to the hypotheses of the search.
 namespace fovea::translation {
 
 using models::BatchLimits;
@@ -28,7 +28,7 @@ std::vector<std::vector<search::Hypothesis>> translate_batch(SearchModel& model,
                                                              std::span<const Sentence* const> sources,
                                                              const TranslateOptions& options);
 
-// The same for any number of sentences, batched by length; looks for signals (signals.h) between batches.
+// Like translate_batch(), for any number of sentences, batched by length; looks for signals between batches.
 std::vector<std::vector<search::Hypothesis>> translate_all(SearchModel& model, std::span<const Sentence> sources,
                                                            const TranslateOptions& options, const BatchLimits& limits);
 

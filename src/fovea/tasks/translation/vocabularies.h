@@ -17,7 +17,7 @@ struct TrainingData {
   text::Vocab source_vocab, target_vocab;
   data::ParallelCorpus train;
   data::BatchOptions batches;
-  // What the checkpoint keeps to split the source into clauses: a dictionary, perhaps a tagger; empty if not needed.
+  // The checkpoint's files for splitting the source into clauses: a dictionary, perhaps a tagger; empty if not needed.
   std::map<std::string, std::string> clause_files = {};
   std::string fingerprint = {};  // of the text and of what orders it: a position in it means nothing elsewhere
 };

@@ -27,7 +27,7 @@ bool fit(const Bf16Rows& left, const Bf16Rows& right) {
 Bf16Flags::Bf16Flags(const AttentionProblem& problem, const Factors& factors, const Pays& pays, Executor& executor)
     : num_heads_(problem.num_heads) {
   const int64_t width = problem.head_dim;
-  // Not beside AMX: processors that have it multiply floats faster than pairs of bfloat16 (isa.cc).
+  // Processors with AMX are left out: they multiply floats faster than pairs of bfloat16 (isa.cc).
   if (problem.dtype != DType::kBFloat16 || width % 2 != 0 || isa() != Isa::kAvx512Bf16) return;
   std::vector<int64_t> read;  // none in a batch of sentences
   const auto all = static_cast<int64_t>(problem.sequences.size()) * num_heads_;

@@ -8,11 +8,11 @@
 
 namespace fovea::kernels {
 
-// Which heads' products of two arrays' rows go by pairs of bfloat16, which AVX-512 with bf16 multiplies at twice the
-// rate of floats: of a sequence, so that forward, backward and all their tasks agree. The instruction takes numbers
-// below the normal range for zero and makes such results zero, so a head goes in bfloat16 only where neither can occur;
-// nor where pairs of rows are so few that finding out takes as long as it saves. All rows of a head decide, so that its
-// last bits depend on rows that a query does not see.
+// For each head of a sequence: whether products of two arrays' rows go by pairs of bfloat16, which AVX-512 with bf16
+// multiplies at twice the rate of floats. Forward, backward and all their tasks agree on it. The instruction takes
+// numbers below the normal range for zero and makes such results zero, so a head goes in bfloat16 only if neither can
+// occur; and not if it has so few pairs of rows that finding out takes as long as it saves. All rows of a head decide,
+// so its last bits depend on rows that a query does not see.
 class Bf16Flags {
  public:
   // left: rows of queries; right: of keys, which lie where key_tokens says (as in AttentionForward).
@@ -34,7 +34,7 @@ class Bf16Flags {
   std::vector<uint8_t> flags_;  // [sequences, heads]; empty: none
 };
 
-// Of products of queries with keys, and of gradients of outputs with values.
+// The flags for products of queries with keys, and for products of gradients of outputs with values.
 struct Bf16Products {
   Bf16Flags scores, weight_grads;
   Bf16Products() = default;  // none
@@ -46,9 +46,9 @@ struct Bf16Products {
       : scores(problem, {in.q, in.k}, pays, executor), weight_grads(problem, {in.grad_out, in.v}, pays, executor) {}
 };
 
-// Which heads' products all go by tiles, at the levels that have them: those whose arrays hold neither what is not
-// finite nor numbers so small that the tiles' zeros for what is below the normal range could be seen; of a sequence, by
-// all its rows, and not where it has few queries.
+// For each head of a sequence: whether all products go by tiles, at the levels that have them. All its rows decide: its
+// arrays may hold neither numbers that are not finite nor numbers so small that the tiles' zeros for numbers below the
+// normal range could be seen. Sequences of few queries do not go by tiles.
 class TiledHeads {
  public:
   TiledHeads() = default;  // none

@@ -51,7 +51,7 @@ struct Head {
   bool pays = true;
 };
 
-// Of a head of ones, but for its last query's and its last key's last elements.
+// Whether a head of ones goes in bfloat16; the last elements of its last query and of its last key may differ.
 bool goes_in_bf16(const Head& head) {
   const auto ones = [&](int64_t tokens, double last) {
     Array out(DType::kBFloat16, Layout::kPadded, tokens, 2, head.dim);
@@ -86,7 +86,7 @@ TEST_P(Bf16ProductsTest, AreTakenWhereNothingFallsBelowTheNormalRange) {
   EXPECT_FALSE(goes_in_bf16({.pays = false}));
 }
 
-// Of a head of ones, but for one element of one of its arrays.
+// Whether a head of ones goes by tiles if the last element of one of its arrays is `element`.
 bool goes_by_tiles(const Head& head, double element, size_t array) {
   std::vector<Array> all;  // q, k, v
   for (const int64_t tokens : {head.queries, head.keys, head.keys}) {

@@ -67,15 +67,15 @@ void name_columns(const KeyUnion& keys, RowGroup& group, std::vector<int32_t>& l
   }
 }
 
-// The spans of each query. Those of all are held where they are few; else they are made each time they are asked for,
-// as single keys take 16 bytes each.
+// The spans of each query. The spans of all queries are held if they are few. Otherwise they are made each time they
+// are asked for, as single keys take 16 bytes each.
 class PatternRows {
  public:
   PatternRows(const AttentionProblem& problem, const Sequence& sequence, uint64_t stream)
       : problem_(problem), sequence_(sequence), stream_(stream) {
     const auto& select = problem.spec.select;
     if (select && select->keep) {
-      // What is kept must be a candidate, too.
+      // A key that topk's keep pattern holds back must be a candidate, too.
       kept_.emplace();
       kept_->op = Pairs::Op::kIntersection;
       kept_->parts = {problem.spec.pairs, *select->keep};

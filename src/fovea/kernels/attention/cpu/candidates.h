@@ -20,7 +20,7 @@ struct ColumnRange {
 struct RangeList {
   std::vector<int32_t> first;  // empty: no ranges at all
   std::vector<ColumnRange> ranges;
-  // Those of the next row.
+  // Appends the ranges of the next row.
   void add(std::span<const ColumnRange> more) {
     if (first.empty()) first.push_back(0);
     ranges.insert(ranges.end(), more.begin(), more.end());
@@ -50,8 +50,8 @@ struct Candidates {
   RangeList gaps;                 // columns inside the hull that are no candidates
   RangeList keep;                 // candidates that topk's keep pattern holds back from the selection
   int64_t pairs = 0;              // columns inside the hulls
-  // Lists that came with the call: blocks of so many keys, but for a list's last one, which the causal limit or the
-  // sequence's end may cut. Columns of a group that is `given` are the keys of its blocks.
+  // Lists that came with the call: blocks of `block` keys; the causal limit or the sequence's end may cut a list's last
+  // one. Columns of a group that is `given` are the keys of its blocks.
   const int32_t* given = nullptr;
   int64_t block = 0;  // 0: none came with the call
   int64_t bytes() const;
@@ -62,9 +62,9 @@ struct Candidates {
   Span keys_of(const RowGroup& group) const;
 };
 
-// Tables of a call, one for each distinct (q_length, k_length), and for each head where the pattern draws numbers.
-// Tables of patterns are kept for later calls, up to a bound. Of pairs that come with the call, one for each sequence
-// and those of its heads whose lists differ; `given` is read as long as the tables live.
+// The tables of a call, one for each distinct (q_length, k_length), and for each head if the pattern draws numbers.
+// Tables of patterns are kept for later calls, up to a bound. If pairs come with the call, each sequence has a table,
+// and so has each of its heads whose lists differ; `given` is read as long as the tables live.
 class CandidateTables {
  public:
   CandidateTables(const AttentionProblem& problem, const RandomStream& random, const GivenLists& given);
@@ -75,22 +75,22 @@ class CandidateTables {
  private:
   void lower_given(const AttentionProblem& problem, const RandomStream& random, const GivenLists& given);
 
-  int64_t heads_ = 1;  // tables a sequence: 1 or num_heads
+  int64_t heads_ = 1;  // tables per sequence: 1 or num_heads
   std::vector<std::shared_ptr<const Candidates>> tables_;
 };
 
 // The rows of one sequence, lowered. `stream` is Row::stream.
 Candidates lower(const AttentionProblem& problem, const Sequence& sequence, uint64_t stream);
 
-// Keys of a group's queries, sorted, disjoint and not touching; and those that topk's keep pattern holds back, empty
-// where the spec keeps none.
+// Keys of a group's queries, sorted, disjoint and not touching; and the keys that topk's keep pattern holds back, empty
+// if the spec keeps none.
 struct GroupRows {
   std::vector<std::vector<Span>> keys, kept;
 };
 // Adds the group with its columns, hulls, gaps and keep; `group` has its queries.
 void add_group(const GroupRows& rows, RowGroup group, Candidates& table);
 
-// The same of pairs that come with the call: the lists of the sequence's queries lie at `lists`, `stride` apart.
+// Lowers pairs that come with the call: the lists of the sequence's queries lie at `lists`, `stride` apart.
 struct QueryLists {
   const int32_t* lists = nullptr;
   int64_t stride = 0;

@@ -2,7 +2,7 @@
 #include "fovea/kernels/attention/cpu/clause_mix.h"
 #include "fovea/kernels/attention/cpu/row_dots-inl.h"
 
-// What forward and backward of the mix share: a row's parts and their sums.
+// Shared by forward and backward of the mix: a row's parts and their sums.
 namespace fovea::kernels {
 namespace {
 
@@ -11,7 +11,7 @@ constexpr size_t kMixLevels = static_cast<size_t>(kMostClauseLevels);
 // Below this sum of exponentials under the row's maximum, a clause's weights have lost digits.
 constexpr float kLeastClauseSum = 0x1p-90F;
 
-// What is known of a row: its parts, from all keys (0) to the deepest level, as columns [begin, end) of the sequence.
+// A row's parts, from all keys (0) to the deepest level, as columns [begin, end) of the sequence, with their sums.
 struct MixRow {
   int64_t levels = 0;
   std::array<int64_t, kMixLevels + 1> begin{}, end{};

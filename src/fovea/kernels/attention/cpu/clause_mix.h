@@ -7,10 +7,10 @@
 #include "fovea/kernels/simd/isa.h"
 
 // Attention mixed from all keys and from the keys of a query's clause at some levels (spec/clause_attention.h), softmax
-// in each part: the weights of the parts are mixed before one product with the values. With y_0 of all keys and y_l of
-// the clauses of level l, which lie within those of level l - 1:
+// in each part: the weights of the parts are mixed before one product with the values. Let y_0 be the output of all
+// keys and y_l that of the clauses of level l, which lie within those of level l - 1:
 //     out = (1 - p_1) y_0 + p_1 ((1 - p_2) y_1 + p_2 (... + p_L y_L))
-// Where a clause is the whole sequence, or p is 0, its part changes no bit.
+// If a clause is the whole sequence, or p is 0, its part changes no bit.
 namespace fovea::kernels {
 
 inline constexpr int64_t kMostClauseLevels = 6;
@@ -44,7 +44,7 @@ struct ClauseMixTask {
   int64_t begin = 0, length = 0, head = 0;
 };
 
-// One instruction-set level.
+// The kernel at one instruction-set level.
 template <Isa kLevel>
 struct ClauseMixKernel {
   static int64_t scratch(const ClauseMixShape& shape, int64_t length, bool backward);  // floats

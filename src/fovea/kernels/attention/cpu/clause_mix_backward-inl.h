@@ -123,7 +123,7 @@ class MixBackwardTask : ClauseMixTaskBase {
     }
     grade_levels([&](size_t l) { return double{means[l]}; }, grad_p);
     const auto factors = factors_of(row);
-    // Of keys in the clause of level `own` but of no deeper one: the sum over its parts of c_l means[l] / Z_l.
+    // centres[own], for keys in the clause of level `own` but not of a deeper one: the sum of c_l means[l] / Z_l.
     std::array<float, kMixLevels + 1> centres{};
     for (size_t own = 0; own <= levels; ++own)
       centres[own] = static_cast<float>(

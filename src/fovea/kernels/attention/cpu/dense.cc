@@ -10,7 +10,7 @@
 namespace fovea::kernels {
 namespace {
 
-// Of a task: packing the keys for each is small beside the products, which take less time by tiles.
+// The queries of a task: packing the keys for each task is small beside the products, which take less time by tiles.
 constexpr int64_t kForwardQueries = 384, kTiledQueries = 768;
 
 std::vector<std::string> refuses(const AttentionProblem& problem) {
@@ -51,7 +51,7 @@ std::vector<DenseTask> forward_tasks(const AttentionProblem& problem) {
   const int64_t queries = has_tiles() && problem.dtype == DType::kBFloat16 ? kTiledQueries : kForwardQueries;
   for (const Sequence& s : problem.sequences) {
     for (int64_t head = 0; head < problem.num_heads; ++head) {
-      // The last queries first: causal ones see the most keys.
+      // The last queries come first, because causal ones see the most keys.
       for (int64_t end = s.q_length; end > 0; end -= std::min(end, queries)) {
         tasks.push_back({&s, head, end - std::min(end, queries), end});
       }
@@ -60,7 +60,7 @@ std::vector<DenseTask> forward_tasks(const AttentionProblem& problem) {
   return tasks;
 }
 
-// How many of the `heads` heads that share keys read them in one chain: a divisor, the greatest that leaves
+// The number of the `heads` heads sharing keys that read them in one chain: a divisor, the greatest that leaves
 // kLeastChains chains of the sequence.
 int64_t links_of(const AttentionProblem& problem, int64_t heads, int64_t parts) {
   int64_t links = heads;
@@ -100,7 +100,7 @@ bool is_first_of_key_head(const AttentionProblem& problem, const DenseTask& task
 
 bool always(int64_t, int64_t) { return true; }
 
-// Which heads go by tiles, or else by pairs of bfloat16.
+// The heads that go by tiles, and the others that go by pairs of bfloat16.
 struct DenseProducts {
   TiledHeads tiled;
   Bf16Products bf16;

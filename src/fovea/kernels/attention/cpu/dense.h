@@ -14,8 +14,8 @@ namespace fovea::kernels {
 
 constexpr int64_t kMaxDenseHeadDim = 256;
 
-// Floats that forward leaves of a row. Softmax: its maximum, 1 / sum and, where the output is bfloat16, what rounding
-// took from it, [head_dim] in units of float32's last place, int16: the gradient's dO . O wants the output in float32.
+// Floats that forward saves for a row. Softmax: its maximum, 1 / sum and, if the output is bfloat16, its rounding
+// errors [head_dim] in units of float32's last place, int16: the gradient's dO . O wants the output in float32.
 inline int64_t dense_stats(const AttentionProblem& problem) {
   if (is_pointwise(problem.spec.transform)) return 0;
   return 2 + (problem.dtype == DType::kBFloat16 ? (problem.head_dim + 1) / 2 : 0);
@@ -48,8 +48,8 @@ struct DenseCall {
 // Rows of a task's dK and dV.
 inline int64_t key_sums(const DenseTask& task) { return 2 * (task.end - task.begin); }
 
-// Where backward's sums over keys lie, in floats: dQ [q_length, padded], then those of terms by offset that are wanted,
-// the product's queries [q_length, padded] and by_query [q_length, count]. The first two have room for whole tiles.
+// Places of backward's sums over keys, in floats: dQ [q_length, padded], then the wanted sums of terms by offset, the
+// product's queries [q_length, padded] and by_query [q_length, count]. The first two have room for whole tiles.
 struct QuerySums {
   int64_t queries = 0, by_query = 0, end = 0;
   QuerySums(const AttentionProblem& problem, const OffsetGradients& wanted, int64_t q_length, int64_t padded);
@@ -64,8 +64,8 @@ struct DenseKernel {
   static void backward(const DenseCall& call, int64_t task, float* scratch);
   // Adds up the sums of `task` (part 0) and of the head's other parts into dQ.
   static void join(const DenseCall& call, int64_t task);
-  // Where heads share keys: adds up those of the chain of `task` and of the chains of further heads that read the same
-  // keys into dK and dV.
+  // If heads share keys: adds up the sums of the chain of `task`, and of the chains of further heads that read the same
+  // keys, into dK and dV.
   static void join_heads(const DenseCall& call, int64_t task);
 };
 

@@ -279,7 +279,7 @@ class DenseBackwardTask {
     return product;
   }
 
-  // What the marked pairs add to all three.
+  // Adds the contributions of the marked pairs to the gradients of queries, keys and values.
   void add_marked(const DenseBlock& block, const PositiveScores& positive) {
     const int64_t vecs = view_.padded / kLanes;
     uint64_t words[kBlockColumns * kColumnWords];

@@ -134,7 +134,7 @@ TEST_P(DenseBf16, GradientsKnowWhatRoundingTookFromTheOutput) {
   expect_same("relu", Units{.value_mean = 20});
 }
 
-// Keys alike: what the values give to the query's gradient cancels, but for the rounding of their sums.
+// Keys alike: the values' parts of the query's gradient cancel, except for the rounding of their sums.
 TEST_P(DenseBf16, GradientsCancelAsInFloat32) {
   const auto drawn = [](double mean, uint64_t stream) -> Element {
     return [=](int64_t t, int64_t h, int64_t i) {
@@ -173,7 +173,7 @@ TEST_P(DenseBf16, KeepsProductsBelowTheNormalRange) {
   }
 }
 
-// One such number in the last row of one head, all that there is of its array.
+// The last row of one head holds one such number, the only number of its array that is not zero.
 TEST_P(DenseBf16, FindsALoneNumberBelowTheNormalRange) {
   const auto all = [](double x) -> Element { return [=](int64_t, int64_t, int64_t) { return x; }; };
   const auto lone = [](int64_t tokens) -> Element {

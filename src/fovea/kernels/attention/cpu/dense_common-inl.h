@@ -4,7 +4,7 @@
 #include "fovea/kernels/attention/cpu/tiled_products-inl.h"
 #endif
 
-// What forward and backward of cpu-dense share: the view of a task, and transforms of blocks of scores.
+// Shared by forward and backward of cpu-dense: the view of a task, and transforms of blocks of scores.
 namespace fovea::kernels {
 namespace {
 
@@ -25,21 +25,21 @@ struct DenseView : SequenceView {
     stats = dense_stats(problem);
   }
 
-  // How many keys query i of the sequence sees: the first ones.
+  // The number of keys that query i of the sequence sees: the first ones.
   int64_t seen(int64_t i) const { return std::max<int64_t>(row_of(problem, sequence, i).limit(), 0); }
-  // Of the block's columns, how many its row r sees.
+  // The number of the block's columns that its row r sees.
   int64_t seen_of(const DenseBlock& block, int64_t r) const {
     return std::clamp<int64_t>(seen(block.first + r) - block.begin, 0, block.columns);
   }
   TokenList queries(int64_t first) const { return {sequence.q_begin + first, 1, nullptr}; }
   TokenList keys(int64_t first) const { return {sequence.k_begin + first, 1, nullptr}; }
-  // What rounding took from the outputs, query 0 first, int16 read as the upper half of 32 bits; nothing where they are
-  // not rounded.
+  // The rounding errors of the outputs, from query 0 on, as int16 read as the upper half of 32 bits; empty if the
+  // outputs are not rounded.
   HeadRows residuals(const float* all_stats) const {
     if (stats == 0 || problem.dtype != DType::kBFloat16) return {};
     return {.data = all_stats + stats_at(0) + 2, .stride = 2 * problem.num_heads * stats, .lane = Lane::kBFloat16};
   }
-  // Of a query's weights on the keys from first_key on.
+  // The dropout of a query's weights on the keys from first_key on.
   RowDropout dropout(int64_t query, int64_t first_key) const {
     return dropout_of(sequence.q_begin + query, first_key, 1);
   }
@@ -81,7 +81,7 @@ inline F exp_below(F s, F top) {
   p = fma(p, t, set(1.0F));
   return select(less(below, set(-69.0F)), set(0), p * as_float((I)((U)as_int(shifted) << 23)));
 }
-// As narrow as tiles take weights, so that these sum to 1.
+// Weights are as narrow as tiles take them, so that these sum to 1.
 inline F weight_of(F e) { return narrowed(e); }
 #else
 // Sums over keys may begin with the smallest weights, as scores that fall with the distance have them.
@@ -94,7 +94,7 @@ struct RunningRow {
   float top = kLowest, total = 0;
 };
 
-// What a row's scores become weights and gradients by. Softmax alone has any.
+// The numbers by which a row's scores become weights and gradients. Only softmax has such numbers.
 struct GradedRow {
   F top, factor, dot;  // of its maximum; 1 / sum; dO . O
 };

@@ -168,8 +168,8 @@ class DenseForwardTask {
     if (out_.lane == Lane::kBFloat16) save_residual(i);
   }
 
-  // What rounding took from row i of the outputs: up to half of bfloat16's last place, which is 2^15 of float32's, and
-  // where it took just that, one of them is lost.
+  // Saves the rounding error of row i of the outputs: up to half of bfloat16's last place, which is 2^15 of float32's
+  // last places. An error of exactly that size loses one of them.
   void save_residual(int64_t i) {
     const float *out = b_.out + i * view_.padded, *rounded = b_.scores;
     pack_rows(out_, view_.queries(task_.begin + i), 1, view_.width, b_.scores);

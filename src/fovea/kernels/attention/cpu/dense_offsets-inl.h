@@ -10,7 +10,7 @@ namespace {
 constexpr int64_t kWindow = kBlockRows + kBlockColumns;
 constexpr int64_t kWindowStride = score_stride(kWindow);
 
-// Of the product's term, for one block.
+// The buffers of the product's term, for one block.
 struct WindowBuffers {
   float *panels, *rows;       // the window's rows: packed; for backward, as rows
   float *queries, *products;  // [rows][padded], [rows][kWindowStride]: products, then their gradients
@@ -75,7 +75,7 @@ class DenseTerms {
     }
   }
 
-  // What the gradients of some of the block's scores give, after add() of the same block.
+  // Adds the gradients of some of the block's scores to the sums of the terms, after add() of the same block.
   void grade(const DenseBlock& block, RowRun run, const float* grads, const QueryTermSums& sums,
              const SharedTermSums& shared) {
     for (int64_t r = run.first; r < run.first + run.count; ++r) {
@@ -145,7 +145,7 @@ class DenseTerms {
 
   void grade_rows(const DenseBlock& block, RowRun run, const SharedTermSums& shared) const {
     const int64_t padded = view_.padded, count = summed_offsets(shared, met_.first, met_.count);
-    // Each row meets no greater offsets than the one before: those that meet some of them follow each other.
+    // Each row meets no greater offsets than the one before: rows that meet some of them follow each other.
     int64_t begin = run.first + run.count, end = begin;
     for (int64_t place = 0; place < count; place += kRowStep) {
       const int64_t places = std::min(kRowStep, count - place);
@@ -166,7 +166,7 @@ class DenseTerms {
     }
   }
 
-  // Where among met_ the offsets of some of the block's rows lie.
+  // The places in met_ of the offsets of some of the block's rows.
   struct MetPlaces {
     int64_t begin = 0, end = 0;
   };

@@ -1,8 +1,8 @@
 #pragma once
 #include "fovea/kernels/attention/cpu/positive-inl.h"
 
-// Products of a block of cpu-dense without what its queries do not see: a causal query sees the first keys, each query
-// no fewer than the one before. On the diagonal this is half of a block's pairs.
+// Products of a block of cpu-dense without pairs that its queries do not see: a causal query sees the first keys, each
+// query no fewer than the one before. On the diagonal this is half of a block's pairs.
 namespace fovea::kernels {
 namespace {
 
@@ -11,8 +11,8 @@ class SeenPairs {
   SeenPairs(const DenseView& view, const DenseBlock& block)
       : view_(view), block_(block), all_(view.seen_of(block, 0) == block.columns) {}
 
-  // Scores of the run's rows with the block's columns; `product` begins at the block's first row. What is not seen may
-  // be left unwritten.
+  // Computes scores of the run's rows with the block's columns; `product` begins at the block's first row. Scores of
+  // pairs that are not seen may be left unwritten.
   void multiply_scores(const RowDots& dots, const RowDots::Block& product, RowRun run) const {
     const auto multiply_from = [&](int64_t first, int64_t end, ColumnPart part) {
       if (first >= end) return;

@@ -5,7 +5,7 @@
 namespace fovea::kernels {
 namespace {
 
-// Of a block's [rows][columns], in tiles.
+// The rows and columns of a block, in tiles.
 inline int64_t high_of(const DenseBlock& block) { return tiles_of(block.rows); }
 inline int64_t wide_of(const DenseBlock& block) { return tiles_of(block.columns); }
 // Pairs of its rows or columns as a depth.
@@ -21,7 +21,7 @@ inline void scale_block(const DenseBlock& block, float factor, float* s) {
   }
 }
 
-// Of a task's queries, against a block of keys at a time.
+// The products of a task's queries with one block of keys at a time.
 class DenseForwardTiles {
  public:
   DenseForwardTiles(Arena& arena, int64_t queries, int64_t width)
@@ -49,7 +49,7 @@ class DenseForwardTiles {
         {left, keys_, s, kBlockStride, high_of(block), wide_of(block), tiles_of(width_ / 2)});
     scale_block(block, rest_, s);
   }
-  // Where the block's weights go.
+  // The place of the block's weights.
   SplitRows weights(const DenseBlock& block) const { return SplitRows(block.rows, block.columns, weight_words_); }
   void split(const DenseBlock& block, const float* s) const {
     const SplitRows to = weights(block);
@@ -74,7 +74,7 @@ class DenseForwardTiles {
   float rest_ = 1;  // of the scale
 };
 
-// Of all of a sequence's queries, against a block of keys at a time.
+// The products of all of a sequence's queries with one block of keys at a time.
 class DenseBackwardTiles {
  public:
   DenseBackwardTiles(Arena& arena, int64_t queries, int64_t width)
@@ -149,7 +149,7 @@ class DenseBackwardTiles {
     }
     to.end(block.rows);
   }
-  // Those that are so already.
+  // Splits weights and gradients of scores that are computed already.
   void split(const DenseBlock& block, const float* weights, const float* grads) const {
     struct Ready {
       void grade(F&, F&, const GradedRow&) const {}
@@ -157,7 +157,7 @@ class DenseBackwardTiles {
     split_graded(Ready{}, block, weights, grads, [](int64_t) { return GradedRow{set(0), set(0), set(0)}; });
   }
 
-  // What they add to the gradients of keys and values, and to grad_queries, the block's [rows][padded width].
+  // Adds the factors' products to the gradients of keys and values, and to the block's grad_queries [rows][padded()].
   void add(const DenseBlock& block, float* grad_queries) {
     const Factors of = factors(block);
     const TileFactor right_weights = of.weights.factor(), right_grads = of.grads.factor();

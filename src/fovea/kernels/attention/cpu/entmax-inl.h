@@ -68,7 +68,7 @@ class EntmaxRowCurve {
     Steep(const EntmaxPower& entmax, float p)
         : greatest(p), y_top(kCurve == EntmaxCurve::kSteep ? std::pow(p, entmax.slope) : 0) {}
     float greatest, y_top;
-    // Those that equal the greatest weigh what it does, though its y may be below float's range.
+    // Scores that equal the greatest get its weight, though its y may be below float's range.
     F weight(const EntmaxPower& entmax, F below) const {
       const M is_top = both(less_equal(below, set(0)), less_equal(set(0), below));
       const F y = max(set(0), fma(set(entmax.slope), below, set(y_top)));
@@ -160,12 +160,12 @@ float entmax_mu(const EntmaxPower& power, const EntmaxScores& row) {
   return mu;
 }
 
-// The Y whose weights sum to 1, for c from 1 to 8, by the same steps. What a sum of many weights near 1 rounds away is
-// little of mu and may be much of Y, so the last of them go either way.
+// Finds the Y whose weights sum to 1, for c from 1 to 8, by the same steps. The error that a sum of many weights near 1
+// rounds away is small for mu but may be large for Y, so the last steps may go either way.
 template <EntmaxCurve kCurve>
 float entmax_base(const EntmaxPower& power, const EntmaxScores& row) {
   constexpr int kRounds = 60;
-  // Steps are the square of those before, times a factor; those of rounding are no smaller than the last.
+  // Steps are the square of the steps before, times a factor; steps of rounding are not smaller than the last.
   constexpr float kEnough = 0x1p-22F, kSmall = 0x1p-12F;
   float y = 1 - power.slope * row.start;
   EntmaxStep previous;
@@ -201,7 +201,7 @@ inline float entmax_greatest(const EntmaxPower& power, const EntmaxScores& row) 
     const float near = tolerance * p, excess = at.weights - 1;
     // The sum grows at least as fast as P.
     if (high - low <= near || (excess >= 0 && excess <= near)) break;
-    // From below a bit further: there `high` closes in as well.
+    // From below, the step goes a bit further: there `high` closes in as well.
     float next = p - excess / (at.slopes * std::pow(p, power.slope - 1)) + (excess < 0 ? near : 0);
     // Every third time in the middle: Newton's steps may come near from one side alone.
     if (round % 3 == 2 || !(next > low && next < high)) next = low + (high - low) / 2;
@@ -226,7 +226,7 @@ float entmax_blend(const EntmaxPower& power, const EntmaxScores& row, float root
   return upper > lower ? std::clamp((1 - lower) / (upper - lower), 0.0F, 1.0F) : 1;
 }
 
-// What a row adds to alpha's gradient. With L = log p, U = p^(2 - alpha), b = alpha - 1, sums over the row's p:
+// A row's part of alpha's gradient. With L = log p, U = p^(2 - alpha), b = alpha - 1, and sums over the row's p:
 //     dp_i = [Q p_i - p_i q_i + R p_i L_i - M p_i r_i] / sum U,    M = sum p L,  Q = sum p q,  R = sum p r,
 //     p q = (U - p + b p L) / b^2,    p r = (p - U) / b,
 // which is proposition 3 of Correia, Niculae, Martins (2019), p and U / sum U taken together: as alpha goes to 1 their

@@ -15,7 +15,7 @@
 //     weight = [Y + (alpha - 1) (s - center)]_+^c.
 // The root of a row is mu for c above 8, Y for c from 1 to 8, and P below. There a key at the edge of the support may
 // weigh 0 with one P and much with the next that float has: weights are between those of the two, by `blend` nearer to
-// the root's, which are those that sum to 1 or more.
+// the root's, whose sum is 1 or more.
 namespace fovea::kernels {
 
 // c of alpha, exact for 2 and 1.5.

@@ -16,7 +16,7 @@ class KeyUnion {
   void add(const std::vector<Span>& row);
   void number_columns();  // after the last add
   int64_t columns() const { return columns_; }
-  // Of a key in the union that lies in the span `from` or a later one; `from` becomes its span.
+  // The column of a key that lies in the union's span `from` or in a later one; `from` becomes its span.
   int64_t column_of(int64_t key, size_t& from) const;
   const std::vector<Span>& spans() const { return spans_; }
 
@@ -26,7 +26,7 @@ class KeyUnion {
   int64_t columns_ = 0;
 };
 
-// What a group costs, in cycles of a 16-lane machine at head_dim 64; only ratios matter.
+// The cost of a group, in cycles of a 16-lane machine at head_dim 64; only ratios matter.
 double group_cost(std::span<const std::vector<Span>> rows, const KeyUnion& keys);
 
 // A row of column ranges; touching ones are joined.

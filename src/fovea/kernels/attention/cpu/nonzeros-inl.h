@@ -3,7 +3,7 @@
 
 // multiply() for a left side that is largely zeros, as ReLU's weights are: a bit says of each entry whether it may be
 // anything else, and the others are passed over. A zero changes no chain of fused multiply-adds over finite numbers;
-// what else B holds there stays out.
+// other numbers of B there stay out.
 namespace fovea::kernels {
 namespace {
 
@@ -12,7 +12,7 @@ constexpr int64_t kMarkedRows = 16;  // of A that pass over the rows of B under 
 constexpr int64_t kMarkedWidth = 256;
 constexpr int kMarkedVecs = 8;  // sums in registers at once
 
-// Marks are worth finding for rows of so many vectors.
+// Marks are worth finding for rows of this number of vectors.
 constexpr bool may_pass_over(int64_t vecs) { return vecs * kLanes >= 32; }
 
 // In halves of a cycle. multiply() spends 21/20 of `vector` on each vector of every entry. sum_marked() goes over a row
@@ -43,7 +43,7 @@ struct Marks {
   int64_t stride = 0;
 };
 
-// The transpose of an 8 x 8 matrix of bits, a byte a row.
+// The transpose of an 8 x 8 matrix of bits, one byte per row.
 inline uint64_t transposed_bits(uint64_t x) {
   const auto exchange = [&x](int distance, uint64_t places) {
     const uint64_t differing = (x ^ (x >> distance)) & places;

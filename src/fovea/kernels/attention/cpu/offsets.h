@@ -17,22 +17,22 @@ inline OffsetRange met_by(const OffsetRange& range, int64_t first, int64_t last)
   const int64_t begin = range.index(first), end = range.index(last) + 1;
   return {range.first + begin, end - begin};
 }
-// Those that any pair of the sequence meets.
+// The part of `range` that any pair of the sequence meets.
 inline OffsetRange met_by(const OffsetRange& range, const AttentionProblem& problem, const Sequence& sequence) {
   if (range.count == 0 || sequence.q_length == 0 || sequence.k_length == 0) return {};
   const int64_t last = problem.kind == AttentionKind::kCausal ? 0 : sequence.q_length - 1;
   return met_by(range, 1 - sequence.k_length, last);
 }
 
-// What one task sums; null: not wanted. The ranges are those that its sequence meets.
+// The sums of one task; null: not wanted. The ranges hold the offsets that its sequence meets.
 struct SharedTermSums {
   float* by_head = nullptr;  // [count]
   float* rows = nullptr;     // [count][padded head_dim]
   OffsetRange by_head_range, rows_range;
 };
 
-// How many of the product's offsets from `first` on, of `count`, have a place in a task's sums: a block of scores also
-// meets offsets of pairs behind the causal limit, whose gradients are zero, and the next task's sums lie there.
+// The number of the product's offsets, of `count` from `first` on, with a place in a task's sums. A block of scores
+// also meets offsets behind the causal limit, whose gradients are zero, and the next task's sums lie there.
 inline int64_t summed_offsets(const SharedTermSums& sums, int64_t first, int64_t count) {
   return std::min(count, sums.rows_range.first + sums.rows_range.count - first);
 }

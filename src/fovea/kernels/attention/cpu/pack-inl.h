@@ -9,7 +9,7 @@ namespace {
 constexpr int64_t round_up(int64_t n, int64_t step) { return (n + step - 1) / step * step; }
 constexpr int64_t round_down(int64_t n, int64_t step) { return n / step * step; }
 
-// What a row's lanes are read from: float32, bfloat16, or two of bfloat16 as they lie, for products of Words::kBf16.
+// A row's numbers: float32, bfloat16, or two of bfloat16 for each lane, as they lie, for products of Words::kBf16.
 enum class Lane : uint8_t { kFloat, kBFloat16, kBf16Word };
 
 // One head's rows of an array of float32 or bfloat16.

@@ -7,10 +7,10 @@
 #include "fovea/base/workspace.h"
 #include "fovea/kernels/attention/cpu/scratch.h"
 
-// Backward in parts: a sequence with many pairs is split among several tasks under each head, each with its own sums of
-// what all of them add to. The split does not depend on the threads at hand, so neither do the sums.
+// Backward in parts: a sequence with many pairs is split among several tasks under each head, and each task sums by
+// itself. The split does not depend on the number of threads, so neither do the sums.
 //
-// Where query heads share keys, tasks of several heads form a chain: they run one after the other, in the order of the
+// If query heads share keys, tasks of several heads form a chain: they run one after the other, in the order of the
 // list, and add to the same sums of dK and dV. Their fields: `link`, the place in the chain, and `links`, its length.
 namespace fovea::kernels {
 

@@ -2,12 +2,12 @@
 #include "fovea/kernels/attention/cpu/dense_common-inl.h"
 #include "fovea/kernels/attention/cpu/nonzeros-inl.h"
 
-// What ReLU skips of a block of scores.
+// The parts of a block of scores that ReLU skips.
 namespace fovea::kernels {
 namespace {
 
-// What has no weight and no gradient: groups of a block's rows without a positive score (NaN counts), and where few
-// scores are positive, all others.
+// Pairs without weight and gradient are skipped: groups of a block's rows without a positive score (NaN counts as
+// positive), and, if few scores are positive, all others.
 constexpr int64_t kGroupRows = 12;  // whole tiles at most levels
 constexpr int64_t kRowWords = kBlockColumns / kMarkBits, kColumnWords = (kBlockRows + kMarkBits - 1) / kMarkBits;
 static_assert(kBlockColumns % kMarkBits == 0 && kMaxDenseHeadDim <= kMarkedWidth);

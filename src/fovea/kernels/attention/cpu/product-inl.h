@@ -33,8 +33,8 @@ struct Product {
   bool add = false;
 };
 
-// What a word of A and of B holds: a number, or two of bfloat16 (on processors that multiply them so), A[r][2 k] and
-// A[r][2 k + 1], whose products both enter the sum. To the second, numbers and sums below the normal range are zero.
+// The content of a word of A and of B: a number, or two of bfloat16 (on processors that multiply them so), A[r][2 k]
+// and A[r][2 k + 1], whose products both enter the sum. With kBf16, numbers and sums below the normal range are zero.
 enum class Words { kFloats, kBf16 };
 
 template <Words kWords>

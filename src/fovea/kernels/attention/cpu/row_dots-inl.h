@@ -1,8 +1,8 @@
 #pragma once
 #include "fovea/kernels/attention/cpu/rows-inl.h"
 
-// Products of one array's rows with another's: by floats, or by pairs of bfloat16 as they lie (Bf16Flags says which).
-// Where it does, products are exact in float32 and summed there either way.
+// Products of one array's rows with another's: by floats, or by pairs of bfloat16 as they lie, if Bf16Flags says so.
+// Products of pairs, too, are exact in float32 and summed there.
 namespace fovea::kernels {
 namespace {
 
@@ -19,7 +19,7 @@ class RowDots {
   int64_t stride() const { return round_up(words_, kLanes); }
   // [tokens][stride()].
   void pack_left(const TokenList& at, int64_t tokens, float* out) const { pack_rows(left_, at, tokens, words_, out); }
-  // The same where others need these rows as floats too, which they are at `floats`; room: [tokens][stride()].
+  // Packs the rows like pack_left(), or returns `floats`, where they already lie as floats. room: [tokens][stride()].
   const float* left(const TokenList& at, int64_t tokens, const float* floats, float* room) const {
     if (!bf16_) return floats;
     pack_left(at, tokens, room);

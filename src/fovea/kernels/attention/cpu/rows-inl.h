@@ -4,7 +4,7 @@
 #include "fovea/kernels/attention/cpu/weigh-inl.h"
 #include "fovea/kernels/simd/hash-inl.h"
 
-// What forward and backward of cpu-rows share: the shape of a task's buffers, and the rows' masks.
+// Shared by forward and backward of cpu-rows: the shape of a task's buffers, and the rows' masks.
 namespace fovea::kernels {
 namespace {
 
@@ -72,7 +72,7 @@ inline void fill(float* s, int64_t begin, int64_t end, float value) {
   if (begin < end) store_part(s + begin, v, end - begin);
 }
 
-// Writes -inf over what is no candidate within `part`.
+// Writes -inf over all columns within `part` that are not candidates.
 inline void mask_row(float* s, const Candidates& table, int64_t row, ColumnPart part) {
   const ColumnRange hull = table.hull[static_cast<size_t>(row)];
   const int64_t begin = hull.begin == hull.end ? part.end : hull.begin;
@@ -92,7 +92,7 @@ struct RowSelection {
       std::memcpy(to + range.begin, from + range.begin, static_cast<size_t>(range.end - range.begin) * sizeof(float));
     }
   }
-  // Drops what is not selected and returns the threshold.
+  // Drops scores that are not selected and returns the threshold.
   float select(float* s, ColumnPart part) const {
     copy_kept(s, aside);
     for (const ColumnRange range : kept) fill(s, range.begin, range.end, -kInfinity);
@@ -175,12 +175,12 @@ struct SequenceView {
   int64_t stats_at(int64_t query) const { return stats_begin + (query * problem.num_heads + head) * stats; }
   int64_t key_head() const { return problem.key_head(head); }
   int64_t index() const { return &sequence - problem.sequences.data(); }
-  // What the head's products multiply.
+  // The words in which the head's products are computed.
   Words words(const Bf16Flags& flags) const {
     if constexpr (kThisIsa != Isa::kAvx512Bf16) return Words::kFloats;
     return flags.of(index(), head) ? Words::kBf16 : Words::kFloats;
   }
-  // Of the row of a query token; its keys are those of the progression.
+  // The dropout of a query token's row, whose keys are key_begin, key_begin + key_step, ...
   RowDropout dropout_of(int64_t token, int64_t key_begin, int64_t key_step) const {
     if (problem.dropout <= 0) return {};
     return {.threshold = dropout_threshold(problem.dropout),
@@ -191,7 +191,7 @@ struct SequenceView {
   }
 };
 
-// The same with its candidates.
+// A SequenceView with its candidates.
 struct HeadView : SequenceView {
   const Candidates& table;
   int32_t* room = nullptr;  // [TaskSize::listed]
@@ -232,7 +232,7 @@ struct HeadView : SequenceView {
   const int32_t* given_ = nullptr;
 };
 
-// Where a product writes: the array itself where its rows are whole vectors of floats, else rows of scratch.
+// The target of a product: the array itself if its rows are whole vectors of floats, otherwise rows of scratch.
 struct Target {
   float* data;
   int64_t stride;

@@ -8,7 +8,7 @@
 namespace fovea::kernels {
 namespace {
 
-// Queries of a forward task, about; packing a sequence's keys anew for each is small beside the products.
+// Queries of a forward task, about; packing a sequence's keys again for each is small beside the products.
 constexpr int64_t kForwardQueries = 256;
 constexpr int64_t kFewQueries = 8, kFewKeys = 2048;  // of a sequence that is_few()
 constexpr int64_t kManyPairs = 48;                   // of a query, for pays_bf16()
@@ -50,8 +50,8 @@ std::vector<int64_t> split_groups(const Candidates& table, int64_t parts) {
   return begins;
 }
 
-// Sequences of so few queries go without candidates and packing where the mechanism is plain softmax over all keys.
-// What a sequence gets depends on itself alone, never on the others of the call.
+// Whether a sequence has so few queries that it goes without candidates and packing; the mechanism must be plain
+// softmax over all keys. The kernel of a sequence depends on itself alone, never on the others of the call.
 bool is_few(const AttentionProblem& problem, const Sequence& sequence) {
   return sequence.q_length <= kFewQueries && sequence.k_length <= kFewKeys && !problem.needs_backward &&
          problem.dropout == 0 && problem.spec.pairs.is_full() && !problem.given.any() && !problem.spec.select &&
@@ -78,7 +78,7 @@ void forward_few(RowsCall call, Executor& executor) {
   });
 }
 
-// Groups are joined until a task has so many queries.
+// Groups are joined until a task has this number of queries.
 std::vector<RowsTask> forward_tasks(const AttentionProblem& problem, const CandidateTables& tables) {
   std::vector<RowsTask> tasks;
   for (int64_t s = 0; s < static_cast<int64_t>(problem.sequences.size()); ++s) {
@@ -121,8 +121,8 @@ void bound_chain(const CandidateTables& tables, std::span<RowsTask> chain) {
   for (RowsTask& task : chain) task.keys_begin = keys.begin, task.keys_end = keys.end;
 }
 
-// How many parts a head's pairs are split into where `heads` query heads share its keys. Terms by offset have sums for
-// each task, which more parts would multiply.
+// The number of parts into which a head's pairs are split if `heads` query heads share its keys. Terms by offset have
+// sums for each task, which more parts would multiply.
 int64_t parts_of_head(const AttentionProblem& problem, const Candidates& table, int64_t heads) {
   const int64_t parts = parts_of(table.pairs);
   if (problem.offsets.any()) return parts;
@@ -172,7 +172,7 @@ std::vector<RowsTask> backward_tasks(const AttentionProblem& problem, const Cand
   return tasks;
 }
 
-// Whether a query sees so many keys, on average, that reading all rows once is little beside the products. Queries with
+// Whether a query sees enough keys, on average, that reading all rows once is little beside the products. Queries with
 // lists of their own have no products of several rows.
 Bf16Flags::Pays pays_bf16(const AttentionProblem& problem, const CandidateTables& tables) {
   return [&](int64_t sequence, int64_t head) {
@@ -220,7 +220,7 @@ void backward(const AttentionProblem& problem, const AttentionBackward& in, Exec
   call.grad_alpha = grad_alpha.data();
   with_isa([&](auto tag) {
     using Level = RowsKernel<decltype(tag)::kIsa>;
-    // Of dK and of dV; none where the task's sums are the result.
+    // The rows of a task's own sums, for dK and dV; none if its sums are the result.
     const auto rows = [](const RowsTask& task) { return SumRows{.keys = 2 * (task.keys_end - task.keys_begin)}; };
     const SharedTerms shared(problem, in.grad_terms, sharers(problem, tasks),
                              padded_to(Level::lanes(), problem.head_dim));

@@ -15,9 +15,9 @@ namespace fovea::kernels {
 
 constexpr int64_t kMaxRowsHeadDim = 1024;
 
-// Some groups of queries of one sequence under one head. Backward: the parts are of a sequence and a head of its keys,
-// so of all query heads that read this one, and they follow one another. Those of a chain (parts.h) have like shares of
-// the queries, each under another head.
+// Some groups of queries of one sequence under one head. Backward: the parts of a sequence and a head of its keys
+// belong to all query heads that read this head, and follow one another. The tasks of a chain (parts.h) have similar
+// shares of the queries, each under another head.
 struct RowsTask {
   int64_t sequence = 0, head = 0;
   int64_t group_begin = 0, group_end = 0;

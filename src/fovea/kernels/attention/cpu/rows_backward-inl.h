@@ -158,7 +158,7 @@ class BackwardTask {
     multiply(product, columns, padded / kLanes);
   }
 
-  // A query whose list came with the call. Nothing is packed, and what it gives to keys is added where their sums lie.
+  // A query whose list came with the call. Nothing is packed, and its parts of keys' gradients are added to their sums.
   template <class Transform>
   void single(Transform& transform, const RowGroup& group) {
     if (terms_.any()) terms_.begin_group(group);

@@ -34,7 +34,7 @@ class FewQueries {
     for (int64_t i = 0; i < sequence.q_length; ++i) one(sequence, i);
   }
 
-  // Asks for the keys and values of a sequence whose turn comes next, but for those that the one before it has too.
+  // Prefetches the keys and values of a sequence whose turn comes next, except for rows that the one before it has too.
   void ask_for(const Sequence& sequence, const Sequence& before) const {
     const TokenList tokens = keys_of(sequence), asked = keys_of(before);
     const int64_t size = problem_.dtype == DType::kBFloat16 ? 2 : 4;

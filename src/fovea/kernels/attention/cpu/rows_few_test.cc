@@ -52,7 +52,7 @@ TEST_P(RowsFew, FewQueries) {
   }
 }
 
-// Their own path drops nothing, so that with dropout they must go the way of many.
+// The path of few queries drops nothing, so with dropout they must go the way of many.
 TEST_P(RowsFew, FewQueriesAreDroppedToo) {
   Data data = make({.spec = "full", .lengths = {{3, 50}, {1, 17}}, .dropout = 0.5F});
   SerialExecutor serial;

@@ -131,7 +131,7 @@ class ForwardTask {
     const ColumnPart part = hull_of(view_.table, group, 0, 1);
     pack_rows(queries_, tokens, 1, view_.width, b_.queries);
     SingleRow row{.query = b_.queries, .rows = keys_, .tokens = view_.keys(group), .width = view_.width};
-    // What lies behind a row is not the next one.
+    // The next row does not lie behind this one, so nothing is prefetched.
     if (row.tokens.places != nullptr || (group.given && view_.table.block == 1)) row.ahead = 0;
     score_single(row, group.columns, in_.scale, b_.scores);
     weigh(transform, group, 0, 1, part);

@@ -102,7 +102,7 @@ struct NaiveRow {
   Doubles values;
 };
 
-// Of the query at `at` in q.
+// The candidates and scores of the query at `at` in q.
 inline NaiveRow naive_scores(const Data& data, const NaiveInputs& in, const Sequence& sequence, const Row& row,
                              int64_t at) {
   const AttentionProblem& problem = data.problem;
@@ -120,7 +120,7 @@ inline NaiveRow naive_scores(const Data& data, const NaiveInputs& in, const Sequ
   return out;
 }
 
-// What the selection leaves.
+// The scores that the selection leaves.
 inline NaiveRow naive_select(const TopK& select, const Row& row, const NaiveRow& scores) {
   const auto kept = [&](size_t c) { return select.keep && contains(*select.keep, row, scores.keys[c]); };
   Doubles others;

@@ -8,8 +8,8 @@
 namespace fovea::kernels {
 namespace {
 
-// Of the product's term. A group whose columns are a run meets a run of offsets: their rows are packed once for the
-// group, and a chunk multiplies its queries with those that it meets. Any other group names a row for each column.
+// Buffers of the product's term. A group whose columns are a run meets a run of offsets, whose rows are packed once. A
+// chunk multiplies its queries with the rows that it meets. Any other group names a row for each column.
 struct ProductBuffers {
   float *panels, *rows;    // of the group's offsets: packed; for backward, as rows
   float *queries, *grads;  // of the chunk, [rows][padded]
@@ -58,7 +58,7 @@ inline ProductBuffers product_buffers(Arena& arena, const RowsCall& call, const 
           .list = arena.take(score_stride(sizes.columns))};
 }
 
-// Of one head.
+// The arrays of the product's term under one head.
 struct ProductArrays {
   HeadRows queries, rows;
   ProductArrays() = default;
@@ -151,7 +151,7 @@ class RowTerms {
     }
   }
 
-  // From the gradients of a chunk's scores.
+  // Adds the gradients of the terms from the gradients of a chunk's scores.
   void grade(const RowChunk& chunk, const OffsetGradients& to, const SharedTermSums& shared, const float* grads,
              int64_t stride) {
     for (int64_t r = 0; r < chunk.rows; ++r) {

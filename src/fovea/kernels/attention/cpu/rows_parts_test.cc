@@ -77,7 +77,7 @@ void add_to(std::vector<double>& sum, const std::vector<double>& more) {
   for (size_t i = 0; i < more.size(); ++i) sum[i] += more[i];
 }
 
-// What the oracle computes of each head; the gradients of keys and values are sums over the heads that share them.
+// The oracle's results for each head; the gradients of keys and values are sums over the heads that share them.
 struct Right {
   std::vector<std::vector<double>> out, grad_q, grad_k, grad_v;
   Right(const AttentionProblem& p, const Inputs& in)
@@ -120,7 +120,7 @@ void expect_exact(const Kernel& kernel, const Case& c) {
 
 class RowsParts : public AtLevel {};
 
-// Of more than 2^19 pairs each.
+// Each case has more than 2^19 pairs, so that it is split into parts.
 const std::vector<Case> kCases = {
     {.spec = "full", .queries = 740, .keys = 720},
     {.spec = "full", .kind = AttentionKind::kCausal, .queries = 1030, .keys = 1100},

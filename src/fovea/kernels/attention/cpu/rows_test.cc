@@ -12,8 +12,8 @@
 #include "fovea/kernels/attention/cpu/at_level_test.h"
 #include "fovea/kernels/attention/cpu/rows_naive_test.h"
 
-// How queries are grouped, against a naive loop in double, gradients against its central differences. Mechanisms,
-// shapes and types are the business of kernel_list_test.cc, which runs every kernel.
+// Tests the grouping of queries against a naive loop in double, and gradients against its central differences.
+// Mechanisms, shapes and types are the business of kernel_list_test.cc, which runs every kernel.
 namespace fovea::kernels::rows_test {
 namespace {
 
@@ -65,7 +65,7 @@ void check(const Kernel& kernel, const Case& c) {
 
 class RowsTest : public AtLevel {};
 
-// More than one group, groups of residue classes, lists of keys, and parts that are added up.
+// The specs need more than one group, groups of residue classes, lists of keys, and parts that are added up.
 TEST_P(RowsTest, Groups) {
   for (const char* spec : {"dilated(5,3)", "block(6)", "random(3)", "window(4)|global(2)|random(2)", "strided(4)",
                            "local(3)|strided(5)", "topk(2,keep=dilated(3,4))", "window(9)&dilated(9,2)+relu"}) {

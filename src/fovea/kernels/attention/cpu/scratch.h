@@ -6,7 +6,7 @@
 
 namespace fovea::kernels {
 
-// One scratch space a worker, of so many floats or as large as the largest task needs: floats(task).
+// One scratch space per worker, of `floats` floats or as large as the largest task needs: floats(task).
 class WorkerScratch {
  public:
   WorkerScratch(int workers, int64_t floats)

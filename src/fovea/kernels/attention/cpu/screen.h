@@ -4,8 +4,8 @@
 #include "fovea/kernels/attention/attention.h"
 #include "fovea/kernels/simd/isa.h"
 
-// Screening: a selection does not need exact scores of what it drops. All pairs are scored in a small format, with a
-// proved bound on the error; whoever may still be selected is scored exactly. Vectors are in normalised units:
+// Screening: a selection does not need exact scores of the keys that it drops. All pairs are scored in a small format,
+// with a proved bound on the error; keys that may still be selected are scored exactly. Normalised units:
 //     query  x = +-q 2^-a      key  y = (k - m) 2^-b      score = f (x . y) + a constant of the row
 // with m the mean of some keys (a constant of the row changes no selection) and f > 0.
 namespace fovea::kernels {
@@ -16,13 +16,13 @@ constexpr int kGroupKeys = 16;   // packed side by side
 constexpr int kTileKeys = 64;    // the product's step
 constexpr int kBlockKeys = 512;  // the scores of a block of queries stay in cache
 constexpr int64_t kBlockGroups = kBlockKeys / kGroupKeys;
-// Between a query's scores in a block and the next one's: an odd number of cache lines, or they would share cache sets.
+// The stride between the scores of two queries in a block: an odd number of cache lines, so that they use all sets.
 constexpr int64_t kScoreStride = kBlockKeys + 16;
 constexpr int kBlockQueries = 48;
 constexpr int kProductQueries = 6;  // the product's step over queries
 
-// kInt8: keys as bytes around 128, queries as signed bytes. kInt16: both signed, of as many bits as leave the sum room.
-// The sums of both are exact.
+// kInt8: keys are bytes around 128, queries are signed bytes. kInt16: both are signed, with as many bits as leave room
+// for the sum. The sums of both formats are exact.
 enum class ScreenFormat : uint8_t { kFloat32, kBFloat16, kInt8, kInt16 };
 constexpr bool is_integer(ScreenFormat format) {
   return format == ScreenFormat::kInt8 || format == ScreenFormat::kInt16;
@@ -31,8 +31,8 @@ constexpr int values_per_word(ScreenFormat format) {
   return format == ScreenFormat::kInt8 ? 4 : format == ScreenFormat::kFloat32 ? 1 : 2;
 }
 
-// Scores of queries and keys in one block, and a bit for each that reaches its query's threshold. Scores and thresholds
-// are floats, or for integer formats int32.
+// Computes scores of queries and keys in one block, and a bit for each score that reaches its query's threshold. Scores
+// and thresholds are floats, or int32 for integer formats.
 struct ScreenTile {
   const uint32_t* queries = nullptr;     // [kBlockQueries, steps]
   const uint32_t* start = nullptr;       // [kBlockQueries]: what each sum begins with
@@ -50,15 +50,15 @@ void screen_product_bf16(const ScreenTile& tile);   // AVX-512 with bf16
 void screen_product_int8(const ScreenTile& tile);   // AVX-512 with VNNI
 void screen_product_int16(const ScreenTile& tile);  // AVX2
 
-// By tiles, at the levels that have them, where `steps` is a multiple of 16. Reads and writes room for queries up to
-// the next multiple of 16.
+// The int8 product with tile instructions, at the levels that have them, if `steps` is a multiple of 16. The buffers
+// need room for queries up to the next multiple of 16; the product reads and writes it.
 template <Isa kIsa>
 struct ScreenTiles {
   static void product_int8(const ScreenTile& tile);
 };
 constexpr int kTileQueries = 16;
 
-// What the bound needs to know of a block of kBlockKeys keys: greatest norms, in normalised units.
+// Values of a block of kBlockKeys keys for the bound on the error: greatest norms, in normalised units.
 struct KeyBlock {
   float step = 1;      // integers: y of one unit
   float centred = 0;   // |y|
@@ -66,7 +66,7 @@ struct KeyBlock {
   float plain = 0;     // |k 2^-b|
 };
 
-// The keys of one head of one sequence.
+// The keys of one head of one sequence, in the screening format.
 struct PackedKeys {
   int64_t num_keys = 0, width = 0;  // width: head_dim rounded up to 16
   int64_t steps = 0;
@@ -85,7 +85,7 @@ struct PackedQuery {
   float step = 1;      // integers: x of one unit
   uint32_t start = 0;  // ScreenTile::start
   float factor = 1;    // f
-  // The bound of a block: residual * block.centred + norm * block.residual + exact * block.plain + tiny.
+  // The error bound of a block: residual * block.centred + norm * block.residual + exact * block.plain + tiny.
   float residual = 0, norm = 0, exact = 0, tiny = 0;
   float bound(const KeyBlock& block) const {
     return (residual * block.centred + norm * block.residual + exact * block.plain) * (1 + 0x1p-10F) + tiny;
@@ -94,7 +94,7 @@ struct PackedQuery {
 
 template <Isa kIsa>
 struct ScreenPack {
-  // Fills exponent, plain, finite, words and blocks from the rest.
+  // Fills exponent, plain, finite, words and blocks from the other members.
   static void keys(PackedKeys& packed);
   // q: [width]; scale: on q . k; words: [steps].
   static PackedQuery query(const PackedKeys& keys, const float* q, float scale, uint32_t* words);
@@ -118,7 +118,7 @@ struct ScoreMoments {
   float mean = 0, deviation = 0;
 };
 
-// What terms by offset add to a block's scores of one row.
+// The terms by offset of one row for one block's scores.
 struct ScreenedTerms {
   const float *by_head = nullptr, *by_query = nullptr;  // may be null
   OffsetRange by_head_range = {}, by_query_range = {};
@@ -127,30 +127,30 @@ struct ScreenedTerms {
   float least = 0;           // what a sum must reach for a hit
 };
 
-// Lists of candidates: lower bounds of their scores and their keys, with room for kBlockKeys more.
+// Operations on a row's list of candidates: lower bounds of scores, and keys, with room for kBlockKeys more.
 template <Isa kIsa>
 struct ScreenScan {
-  // Appends the hits; returns the new count.
+  // Appends the row's hits to the list; returns the new count.
   static int64_t append(const ScreenedRow& row, float* bounds, int32_t* keys, int64_t count);
-  // Of a row all of whose keys are allowed: lower bounds of kSampled of its scores, greatest ones of disjoint parts.
+  // Lower bounds of kSampled of the row's scores, the greatest of disjoint parts; all its keys must be allowed.
   static void sample(const ScreenedRow& row, float* bounds);
-  // Of a row all of whose keys are allowed; rough, as nothing rests on it.
+  // The approximate moments of the row's scores; no result depends on them. All keys of the row must be allowed.
   static ScoreMoments moments(const ScreenedRow& row);
-  // Makes the row's scores floats in normalised units, with the terms added, at scores [kBlockKeys], which may be the
-  // row's own, and marks in hits [kBlockGroups] those that reach terms.least.
+  // Converts the row's scores to floats in normalised units and adds the terms. Writes them to scores [kBlockKeys],
+  // which may be the row's own array, and marks in hits [kBlockGroups] the scores that reach terms.least.
   static void add_terms(const ScreenedRow& row, const ScreenedTerms& terms, float* scores, uint16_t* hits);
-  // Marks anew, in hits [kBlockGroups], those whose lower bounds reach `least`.
+  // Overwrites hits [kBlockGroups] with a mark for each score whose lower bound reaches `least`.
   static void mark(const ScreenedRow& row, float least, uint16_t* hits);
-  // Keeps what is at or above `least`, in order; returns the new count.
+  // Keeps the entries at or above `least`, in order; returns the new count.
   static int64_t prune(float least, float* bounds, int32_t* keys, int64_t count);
-  // A value that at least k of the values reach, and no more than k + slack where that is quickly found.
+  // Returns a value that at least k of the values reach, and at most k + slack if one is found quickly.
   static float reached_by(float* values, int64_t count, int64_t k, int64_t slack);
-  // The k-th greatest, 1 <= k <= count; no NaN among them.
+  // Returns the k-th greatest value, 1 <= k <= count; the values must not have a NaN.
   static float kth_greatest(float* values, int64_t count, int64_t k);
   static float greatest(float* values, int64_t count);
 };
 
-// Rows of an array [*, width], width a multiple of 16: list[0 ... count - 1].
+// The rows list[0 ... count - 1] of an array [*, width]; width is a multiple of 16.
 struct ListedRows {
   const float* rows = nullptr;
   int64_t width = 0;
@@ -158,7 +158,7 @@ struct ListedRows {
   int64_t count = 0;
 };
 
-// The same to add to, of an array whose first row is number `first`.
+// Listed rows of sums to add to, in an array whose first row has the number `first`.
 struct ListedSums {
   float* rows = nullptr;
   int64_t width = 0, first = 0;
@@ -166,13 +166,13 @@ struct ListedSums {
   int64_t count = 0;
 };
 
-// Exact work on lists of rows. What is written, out of dots and values, has room for 16 more; lists and weights are
-// read to their end and no further.
+// Exact work on lists of rows. The outputs `out` and `values` have room for 16 more floats; lists and weights are read
+// to their end and no further.
 template <Isa kIsa>
 struct ExactRows {
-  // Brings listed rows near, while something else is computed: lists point anywhere in an array larger than a cache.
+  // Prefetches the listed rows while something else is computed: they lie anywhere in an array larger than a cache.
   static void fetch(const ListedRows& at);
-  // out[i] = scale (x . rows[list[i]]), in one order of operations for every list and place in it.
+  // out[i] = scale (x . rows[list[i]]), with the same order of operations for every list and every place in it.
   static void dots(const ListedRows& at, const float* x, float scale, float* out);
   // out = sum over i of weights[i] rows[list[i]], in the list's order.
   static void weighted_sum(const ListedRows& at, const float* weights, float* out);

@@ -7,15 +7,15 @@
 #include "fovea/kernels/attention/cpu/screen_copy.h"
 #include "fovea/kernels/attention/cpu/screen_select.h"
 
-// Attention whose weights are few: selected by screening, kept as lists, and differentiated on the lists alone.
+// Attention with few nonzero weights: selected by screening, kept as lists, and differentiated on the lists alone.
 namespace fovea::kernels {
 
-// What backward needs, in the rows of a call's buffers that belong to a sequence:
+// The values that backward needs, in the rows of a call's buffers that belong to a sequence:
 //     stats   [heads, queries, kRowStats]: RowStats;          then the values of the listed keys, list after list
 //     kept    [heads, queries, 2]: count, begin of the list;  then the listed keys, list after list
-// The lists share room for `capacity` a row and lie close together, so that pages beyond them stay untouched. Where
-// they find no room (many ties at the threshold, wide supports) begin is -1, for a block of queries together, and
-// backward computes them again.
+// The lists share room for `capacity` entries per row and lie close together, so that unused pages stay untouched. If
+// the lists of a block of queries find no room (many ties at the threshold, wide supports), begin is -1 for all of
+// them, and backward computes them again.
 struct ListLayout {
   int64_t capacity = 0;
   SavedPerRow per_row() const;
@@ -29,7 +29,7 @@ struct SavedPlace {
 };
 class SavedRows {
  public:
-  // buffer: the rows of the buffers, which may be wider than this kernel's.
+  // buffer: the floats and ints per row of the call's buffers, which may be more than this kernel needs.
   SavedRows(const AttentionProblem& problem, const SavedPerRow& buffer)
       : capacity_(list_layout(problem).capacity), buffer_(buffer), num_heads_(problem.num_heads) {}
   SavedPlace of(const Piece& piece, int64_t query) const {
@@ -38,9 +38,9 @@ class SavedRows {
     const int64_t rows = num_heads_ * s.q_length, row = piece.head * s.q_length + query;
     return {floats + row * kRowStats, ints + row * 2, floats + rows * kRowStats, ints + rows * 2};
   }
-  // List entries that some rows may take: twice their share, lest a few rows take the room of all.
+  // The most list entries that `rows` rows may take: twice their share, so that a few rows cannot take the room of all.
   int64_t most(int64_t rows) const { return 2 * rows * capacity_; }
-  // List entries of a sequence; those that int32 counts.
+  // The number of list entries of a sequence, limited to the range of int32.
   int64_t room(const Sequence& s) const {
     return std::min<int64_t>(num_heads_ * s.q_length * capacity_, std::numeric_limits<int32_t>::max());
   }

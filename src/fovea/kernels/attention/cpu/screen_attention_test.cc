@@ -8,7 +8,7 @@
 #include "fovea/kernels/attention/cpu/screen_kernels.h"
 #include "fovea/kernels/attention/testing/cases.h"
 
-// What becomes of the lists that screening leaves: groups of pieces, room, weights.
+// Tests the lists that screening leaves: groups of pieces, room, weights.
 namespace fovea::kernels::screen_attention_test {
 namespace {
 
@@ -46,8 +46,8 @@ void expect_same_bits(const Array& got, const Array& right, const Sequence& of) 
     for (int64_t i = 0; i < kDim; ++i) ASSERT_EQ(got.bits(t, 0, i), right.bits(t, 0, i)) << t;
 }
 
-// More tokens than one group of pieces holds, and ties that find no room in the first: what a group leaves must not
-// reach the next.
+// More tokens than one group of pieces holds, with ties that find no room in the first group: the lists of one group
+// must not reach the next.
 TEST_P(ScreenAttention, GroupsOfPiecesAreApart) {
   constexpr int64_t kLength = 300, kSequences = 130, kTied = 100;
   const Case c = case_of("topk(2)", kSequences, kLength);
@@ -68,7 +68,7 @@ TEST_P(ScreenAttention, GroupsOfPiecesAreApart) {
   }
 }
 
-// Lists of 1.7 times a row's share of the room: every block of queries may have so much, but not all of them.
+// Lists of 1.7 times a row's share of the room: each block of queries may take that much, but not all blocks together.
 TEST_P(ScreenAttention, ListsBeyondTheRoomOfASequenceAreMadeAgain) {
   constexpr int64_t kLength = 320, kSequences = 3;
   const Case c = case_of("topk(2)", kSequences, kLength);
@@ -91,7 +91,7 @@ TEST_P(ScreenAttention, ListsBeyondTheRoomOfASequenceAreMadeAgain) {
   }
 }
 
-// GELU of 0 is 0: a selected key without a weight, whose value may be anything.
+// GELU of 0 is 0: the key is selected but has no weight, so its value may be anything.
 TEST_P(ScreenAttention, WeightsOfZeroHideWhatIsNotFinite) {
   Case c = case_of("topk(8)+gelu", 1, 300);
   c.problem.needs_backward = false;

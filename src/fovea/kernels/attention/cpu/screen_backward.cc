@@ -22,7 +22,7 @@ void Backward::prepare(BackwardPiece& p) const {
   p.by_head.assign(static_cast<size_t>((rows + kTaskRows - 1) / kTaskRows * by_head), 0);
 }
 
-// One of two arrays, so that a single piece keeps several threads busy.
+// Copies one of two arrays, `which`, so that a single piece keeps several threads busy.
 void Backward::copy_queries(BackwardPiece& p, int64_t which) const {
   const Sequence& s = *p.piece.sequence;
   if (which == 0) p.q.read({args.q, problem, p.piece.head}, s.q_begin, s.q_length);

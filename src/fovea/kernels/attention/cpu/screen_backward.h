@@ -7,8 +7,8 @@
 #include "fovea/kernels/attention/cpu/screen_copy.h"
 #include "fovea/kernels/attention/cpu/screen_select.h"
 
-// The steps of screened_backward().
-// Three steps for a group of pieces, each task writing what it alone owns, so that sums have one order:
+// screened_backward() takes three steps for each group of pieces. Each task writes only to its own rows, so sums have
+// one order:
 //   rows       gradients of scores, and of queries
 //   transpose  the lists by key
 //   keys       gradients of keys and values, each a sum over its own list in the order of queries
@@ -16,7 +16,7 @@ namespace fovea::kernels::screened {
 
 constexpr int64_t kTaskRows = 64;
 
-// What a query gives to a key: its share of the gradient of scores, its weight.
+// The contribution of a query to a key: its part of the gradient of scores, and its weight.
 struct Pair {
   int32_t query;
   float gradient, weight;
@@ -33,17 +33,17 @@ struct BackwardPiece {
   const BackwardKeys* keys = nullptr;
   Selection selection;
   HeadRows q, grad_out;
-  // Of listed pairs: where a row's begin, 16 more behind those of a task, and what backward makes of them. Rows whose
-  // lists found no room have none.
+  // For the listed pairs: where each row's pairs begin (a task's pairs are followed by room for 16 more), and the
+  // results of the backward pass for them. Rows whose lists found no room have no pairs here.
   std::vector<int64_t> row_begin;  // [queries + 1]
   Grown<float> score_grads;
   Grown<float> weights;  // where has_own_weights()
-  // Rows whose lists found no room, and their gradient_mean().
+  // The rows whose lists found no room, and for each query its gradient_mean().
   std::vector<int32_t> long_rows;
   std::vector<double> means, alpha_grads;  // [queries]
-  // Gradients of the head's terms by offset, of each block of kTaskRows queries; none where they are not wanted.
+  // Gradients of the head's terms by offset, for each block of kTaskRows queries; empty if they are not wanted.
   std::vector<float> by_head;
-  // By key: where its pairs begin, and the pairs.
+  // The pairs sorted by key: where each key's pairs begin, and the pairs.
   std::vector<int64_t> begin;  // [keys + 1]
   Grown<Pair> pairs;
 };
@@ -54,7 +54,7 @@ struct BackwardWorker {
   std::vector<float> values, gradients, weights, derivatives;
   std::vector<float> grad_keys, grad_values;  // [kTaskRows, width]
   float out[kMaxScreenHeadDim];
-  // Lists of `count`, and room for 32 more.
+  // Makes room for lists of `count` entries and 32 more.
   void room(int64_t count) {
     const auto size = static_cast<size_t>(count) + 32;
     if (list.size() >= size) return;
@@ -63,7 +63,7 @@ struct BackwardWorker {
   }
 };
 
-// What forward left of a row; keys and values are null where it found no room for them.
+// A row as forward saved it; keys and values are null if its list found no room.
 struct SavedList {
   const float* stats = nullptr;  // [kRowStats]
   int64_t count = 0;
@@ -87,7 +87,7 @@ struct KeyTask {
   int64_t first = 0, count = 0;
 };
 
-// What all steps read.
+// The inputs that all steps read, and the steps.
 struct Backward {
   const AttentionProblem& problem;
   const AttentionBackward& args;
@@ -109,18 +109,18 @@ struct Backward {
   void row_step(const RowTask& task, BackwardWorker& w) const;
   void transpose(BackwardPiece& p) const;
   void key_step(const KeyTask& task, BackwardWorker& w) const;
-  // Adds what one piece gives to the gradients of the task's keys, which are zero before the first.
+  // Adds the part of one piece to the gradients of the task's keys, which are zero before the first piece.
   void add_piece(const KeyTask& task, const BackwardPiece& p, BackwardWorker& w) const;
-  // Whether the weights that values are summed with are others than what forward saved.
+  // Whether the values are summed with weights other than the saved ones.
   bool has_own_weights(const BackwardPiece& p) const { return p.selection.saves_scores() || problem.dropout > 0; }
-  // Gradients of a row's weights and, unless null, its weights after dropout.
+  // Computes gradients of a row's weights and, unless null, its weights after dropout.
   void weight_gradients(const BackwardPiece& p, int64_t row, const SavedList& list, WeightGradients out) const;
-  // Lists again, in w, the pairs with keys in `range` of a row whose list found no room.
+  // For a row whose list found no room, lists its pairs with keys in `range` again, in w.
   SavedList relist(const BackwardPiece& p, int64_t row, Span range, BackwardWorker& w) const;
   int64_t position(const BackwardPiece& p, int64_t row) const {
     return row + p.piece.sequence->k_length - p.piece.sequence->q_length;
   }
-  // What a row's gradients of scores give to its terms by offset.
+  // Adds a row's gradients of scores to the gradients of its terms by offset.
   void term_gradients(BackwardPiece& p, int64_t row, const SavedList& list, const float* gradients) const;
 };
 

@@ -42,7 +42,7 @@ int64_t Backward::pairs_of(const BackwardPiece& p, int64_t key) const {
   return p.begin[static_cast<size_t>(key) + 1] - p.begin[static_cast<size_t>(key)];
 }
 
-// A key's pairs into the worker's lists.
+// Copies a key's pairs into the worker's lists.
 void Backward::load_pairs(const BackwardPiece& p, int64_t key, BackwardWorker& w) const {
   const int64_t count = pairs_of(p, key);
   w.room(count);

@@ -50,7 +50,7 @@ void Backward::weight_gradients(const BackwardPiece& p, int64_t row, const Saved
   }
 }
 
-// The keys and values of a row, needed soon.
+// Prefetches the keys and values of a row that is needed soon.
 void Backward::fetch_pairs(const BackwardPiece& p, int64_t row) const {
   const SavedList list = list_of(p, row);
   if (list.keys == nullptr || is_near(p.piece.sequence->k_length, width)) return;

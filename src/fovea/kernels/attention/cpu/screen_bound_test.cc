@@ -26,7 +26,7 @@ std::vector<ScreenFormat> formats() {
   return all;
 }
 
-// How the vectors of a test of the bound are made: value i of vector `row`.
+// The vectors of a test of the bound: value i of vector `row`.
 struct Vectors {
   const char* name;
   std::function<double(Rng&, int64_t row, int64_t i)> value;

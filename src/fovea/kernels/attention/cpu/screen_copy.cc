@@ -7,10 +7,10 @@
 namespace fovea::kernels {
 namespace {
 
-// Enough keys for the tasks of a group to keep many threads busy.
+// This number of tokens gives a group enough tasks to keep many threads busy.
 constexpr int64_t kGroupTokens = 32768;
-// Floats of a head whose pages a core can find at once, four arrays in use; larger ones are better copied to a
-// workspace with its huge pages.
+// The floats of a head whose pages a core's TLB can hold while four arrays are in use; a larger head is better copied
+// to a workspace, which has huge pages.
 constexpr int64_t kLeftInPlace = 1 << 19;
 constexpr int64_t kAtOnce = 16;
 

@@ -5,8 +5,8 @@
 #include "fovea/base/workspace.h"
 #include "fovea/kernels/attention/attention.h"
 
-// Heads as floats, rows side by side and padded with zeros to a multiple of 16: they lie within few pages whatever the
-// caller's strides, and no code after this knows types, strides or odd sizes.
+// Copies of heads as floats, with rows side by side and padded with zeros to a multiple of 16. They lie within few
+// pages whatever the caller's strides, and no code after this depends on types, strides or odd sizes.
 namespace fovea::kernels {
 
 constexpr int64_t padded_width(int64_t head_dim) { return (head_dim + 15) / 16 * 16; }
@@ -25,7 +25,7 @@ struct OneHead {
   int64_t at(int64_t token) const { return token * rows.token_stride + head * rows.head_stride; }
 };
 
-// A token's row: out is padded; x is multiplied by `factor`.
+// Read or write a token's row. `out` is padded to padded_width(); x is multiplied by `factor`.
 void read_row(const OneHead<const void>& from, int64_t token, float* out);
 void write_row(const OneHead<void>& to, int64_t token, const float* x, float factor);
 
@@ -35,17 +35,17 @@ struct Piece {
   int64_t head = 0;
   bool operator==(const Piece&) const = default;
 };
-// Pieces worked on together: enough to share among threads, few enough to bound the memory of their copies. The heads
-// that read the same keys stay together, one after the other.
+// Groups of pieces that are worked on together: enough pieces to share among threads, few enough to bound the memory of
+// their copies. The heads that read the same keys stay together, one after the other.
 std::vector<std::vector<Piece>> piece_groups(const AttentionProblem& problem);
-// The pieces of a group, in their order, that read the same head of the keys.
+// The pieces begin ... end - 1 of a group, which all read the same head of the keys.
 struct KeyPieces {
   Piece keys;  // head: of k and v
   size_t begin = 0, end = 0;
 };
 std::vector<KeyPieces> key_pieces(const AttentionProblem& problem, const std::vector<Piece>& group);
 
-// The rows of one head of one sequence, [count, width]: a copy, or the caller's where few already lie so.
+// The rows of one head of one sequence, [count, width]: a copy, or the caller's if few already lie this way.
 class HeadRows {
  public:
   void read(const OneHead<const void>& from, int64_t first, int64_t count);

@@ -42,7 +42,7 @@ inline F quarters(F a, F b) { return _mm512_shuffle_f32x4(a, b, 0x88) + _mm512_s
 inline F eighths(F a, F b) { return _mm512_shuffle_ps(a, b, 0x44) + _mm512_shuffle_ps(a, b, 0xee); }
 inline F sixteenths(F a, F b) { return _mm512_shuffle_ps(a, b, 0x88) + _mm512_shuffle_ps(a, b, 0xdd); }
 
-// Rows of the list: block b of the result's lanes 4 b ... 4 b + 3 holds those of vector b of each group of four.
+// Dot products of x with four listed rows. Lanes 4 b ... 4 b + 3 hold partial sums of the row list[b * stride].
 inline F four_dots(const float* x, const float* rows, int64_t width, const int32_t* list, int stride) {
   F v[4];
   for (int i = 0; i < 4; ++i) v[i] = partial_dot(x, rows + list[i * stride] * width, width);
@@ -55,7 +55,7 @@ inline F sixteen_dots(const float* x, const float* rows, int64_t width, const in
 }
 #endif
 
-// Of kVectors vectors of columns, from `column` on.
+// The weighted sum for kVectors vectors of columns, from `column` on.
 template <int kVectors>
 void weighted_sum_part(const ListedRows& at, int64_t column, const float* weights, float* out) {
   const float* rows = at.rows + column;

@@ -42,7 +42,7 @@ void sample_mean(const HeadRows& keys, int64_t count, int64_t width, float* mean
 struct ForwardWorker {
   CandidateSearch search;
   Piece piece;  // of the last task
-  // After dropout.
+  // The row's list and weights after dropout.
   std::vector<int32_t> list;
   std::vector<float> weights;
   float out[kMaxScreenHeadDim];
@@ -51,7 +51,7 @@ struct ForwardWorker {
 struct ForwardTask {
   const PreparedPiece* piece = nullptr;
   int64_t first = 0, count = 0;  // queries of its sequence
-  // For backward: the rows' lists, one after the other, until all tasks' sizes are known; and their place then, or -1.
+  // For backward: the rows' lists, one after the other, until all sizes are known; then begin is their place, or -1.
   Aligned<float> lists;  // the keys, then the values
   int64_t listed = 0, begin = -1;
 };
@@ -60,7 +60,7 @@ struct RowPlace {
   int64_t head = 0, token = 0;
 };
 
-// What all steps read.
+// The inputs that all steps read, and the steps.
 struct Forward {
   const AttentionProblem& problem;
   const AttentionForward& args;
@@ -71,14 +71,14 @@ struct Forward {
   void copy_values(PreparedKeys& p) const;
   void run(ForwardTask& task, ForwardWorker& worker) const;
   void keep_lists(ForwardTask& task, CandidateSearch& search) const;
-  // The lists of a task all find room, or none.
+  // Saves the task's lists if there is room for all of them, otherwise none.
   void save_lists(ForwardTask& task) const;
 
  private:
   void save_row(const SavedPlace& to, const RowStats& stats, const RowList& list) const;
   // The weights that are not zero and survive dropout, in the worker's lists.
   RowList drop_weights(const Selection& selection, const RowList& list, RowPlace place, ForwardWorker& worker) const;
-  // Exact selection and weights of all rows of the block, the next row's keys on their way meanwhile.
+  // Selects exactly and computes the weights of all rows of the block, while the next row's keys are prefetched.
   void weigh_rows(const ForwardTask& task, ForwardWorker& worker) const;
   void sum_rows(const ForwardTask& task, ForwardWorker& worker) const;
   void sum_weights(const Piece& piece, int64_t query, const RowList& list) const;
@@ -276,7 +276,7 @@ void screened_forward(const AttentionProblem& problem, const AttentionForward& a
     std::vector<ForwardTask> tasks;
     for (size_t i = 0; i < group.size(); ++i) {
       const int64_t queries = group[i].sequence->q_length;
-      // The last queries first: causal ones see the most keys.
+      // The last queries come first, because causal ones see the most keys.
       for (int64_t first = (queries - 1) / kBlockQueries * kBlockQueries; queries > 0 && first >= 0;
            first -= kBlockQueries) {
         tasks.push_back({&pieces[i], first, std::min<int64_t>(kBlockQueries, queries - first), {}});

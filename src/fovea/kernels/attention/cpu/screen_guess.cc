@@ -7,7 +7,7 @@
 namespace fovea::kernels {
 namespace {
 
-// A missed guess costs as much as screening six rows, a low one some keys more in the list.
+// A missed guess costs as much as screening six rows; a guess that is too low costs some more keys in the list.
 constexpr double kMargin = 3;         // deviations of the thresholds
 constexpr double kLeastHeight = 1.5;  // deviations of the scores: about what a sample of the block itself gives
 constexpr int64_t kFewestRows = 16;

@@ -197,7 +197,7 @@ TEST_P(Searches, ListAllThatTheBoundAllows) {
   }
 }
 
-// Where a guess was too high, the row is screened again without one, and teaches where it ended.
+// If a guess was too high, the row is screened again without one, and teaches the guess where it ended.
 TEST_P(Searches, ScreenAgainWhatTheyMissed) {
   const Selection selection = selection_of(parse_attention("topk(16)"), nullptr);
   for (const int64_t keys : {700, 2000}) {

@@ -45,7 +45,7 @@ const std::vector<Hard>& hard_kinds() {
       {"tiny", -100, -3, any},
       {"denormal", -140, 0, any},
       {"too small for a product", -100, -100, any},
-      // Its block is the first: the others' keys are nothing beside it.
+      // The block of this key is the first: the other keys are nothing beside it.
       {"one far below", 0, -93,
        [](Rng& rng, int64_t row, int64_t i) {
          return row != 1 ? small_integer(rng) : i == 0 ? -std::ldexp(1.0, 126) : 0;
@@ -132,7 +132,7 @@ void check_hard(const Kernel& kernel, const char* spec, const Hard& hard, Attent
     const Results got = testing_suite::run_kernel(kernel, h.problem, h.inputs, Layout::kPacked, serial);
     const std::string what = cat(spec, ", ", hard.name, ", kind ", static_cast<int>(kind), ", ", name(level));
     EXPECT_LT(worst_error(got.out, right.out, s, 1), tolerance) << what;
-    // Where a score ties with the edge of its support, the gradient is undecided; and one that underflows is lost.
+    // If a score ties with the edge of its support, the gradient is undecided; a gradient that underflows is lost.
     if (std::holds_alternative<Sparsemax>(transform) || vanishes) continue;
     EXPECT_LT(worst_error(got.grad_v, grads.v, s, 1), tolerance) << what;
     // A gradient of scores is a small difference of large values: sums of products of 17 terms beside it.

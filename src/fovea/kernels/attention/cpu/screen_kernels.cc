@@ -22,7 +22,7 @@ std::vector<std::string> common_refusals(const AttentionProblem& problem) {
   return reasons;
 }
 
-// Lists of k entries are kept for every row and head.
+// The greatest k of topk: lists of k entries are kept for every row and head.
 constexpr int64_t kMaxListed = 4096;
 
 // With fewer queries (a decoder's step) packing the keys costs more than scoring them all exactly.
@@ -52,7 +52,7 @@ std::vector<std::string> entmax_refuses(const AttentionProblem& problem) {
 
 SavedPerRow saved(const AttentionProblem& problem) { return list_layout(problem).per_row(); }
 
-// Keys that `keep` may add to a row: its spans in the middle of a long sequence.
+// The number of keys that `keep` may add to a row, estimated from its spans in the middle of a long sequence.
 int64_t kept_beside(const Pairs& keep) {
   constexpr int64_t kMost = 1024;
   const Row row = {.query = 8192, .keys = 16384, .causal = false, .stream = 0};
@@ -68,13 +68,13 @@ SavedPerRow ListLayout::per_row() const { return {.floats = kRowStats + capacity
 ListLayout list_layout(const AttentionProblem& problem) {
   const AttentionSpec& spec = problem.spec;
   if (spec.select) {
-    // Some room for ties.
+    // The 4 more entries leave some room for ties.
     return {spec.select->k + (spec.select->keep ? kept_beside(*spec.select->keep) : 0) + 4};
   }
   const auto* entmax = std::get_if<Entmax>(&spec.transform);
   const bool projects = entmax == nullptr || (!entmax->learned && entmax->alpha >= 2);
-  // At initialisation scores deviate by 0.4 to 0.5: entmax(1.5) then gives weight to 70 to 200 of thousands of keys;
-  // flatter heads to more. What is not used is not touched.
+  // At initialisation, scores deviate by 0.4 to 0.5; entmax(1.5) then gives weight to 70 to 200 of thousands of keys,
+  // and flatter heads give weight to more. Room that is not used is not touched.
   return {projects ? 64 : 512};
 }
 

@@ -29,14 +29,14 @@ struct ScreenOps {
   decltype(&EntmaxSolve<Isa::kPortable>::derivatives) entmax_derivatives;
 };
 
-// Of isa().
+// Returns the vector code of isa().
 const ScreenOps& screen_ops();
 
-// What isa() and the processor screen in: int8 with tiles or VNNI, else bf16 where there is its product, int16 on AVX2,
-// else float32.
+// Returns the format in which isa() and the processor screen fastest: int8 with tiles or VNNI, bf16 if the processor
+// has its product, int16 on AVX2, otherwise float32.
 ScreenFormat fastest_screen_format();
 ScreenProduct screen_product(ScreenFormat format);
-// Words of a vector of `width` numbers, with zeros behind them where the product wants whole tiles.
+// The number of words of a vector of `width` numbers, with the zeros behind them that a product by whole tiles needs.
 int64_t screen_steps(ScreenFormat format, int64_t width);
 
 }  // namespace fovea::kernels

@@ -12,8 +12,8 @@ namespace {
 
 constexpr float kUnit = 0x1p-24F;  // half a float's last place, relative
 
-// What a sum of `width` products in the format may lose, relative to the vectors' norms; generous, as it is small
-// beside the rounding of the vectors themselves.
+// The rounding error of a sum of `width` products in the format, relative to the vectors' norms. The estimate is
+// generous, because it is small beside the rounding of the vectors themselves.
 float product_rounding(ScreenFormat format, int64_t width) {
   const auto terms = static_cast<float>(width);
   return kUnit * (32 + (is_integer(format) ? 0 : format == ScreenFormat::kBFloat16 ? 2 * terms : terms));
@@ -118,7 +118,7 @@ void pack_block(PackedKeys& p, int64_t index, float factor) {
   const float top = block.centred;  // left there by keys()
   block = {};
   const float most = top_unit(p.format, p.width);
-  // Else 1, with all units zero: its inverse would be infinite.
+  // Otherwise the step stays 1, with all units zero: its inverse would be infinite.
   if (top * factor > 0x1p-100F) block.step = top * factor / most;
   const Packer packer{p.format, factor, block.step, most, kGroupKeys, 128};
   const float rounding = product_rounding(p.format, p.width);
@@ -135,7 +135,7 @@ void pack_block(PackedKeys& p, int64_t index, float factor) {
     }
     block.centred = larger(block.centred, norms.exact);
     block.plain = larger(block.plain, __builtin_sqrtf(sum(plain)));
-    // Beside the packing: the rounding of k - mean, and of the sum of products.
+    // In addition to the packing error: the rounding of k - mean, and of the sum of products.
     block.residual =
         larger(block.residual, norms.residual + 2 * kUnit * norms.exact + rounding * (norms.exact + norms.residual));
   }
@@ -201,7 +201,7 @@ void ScreenPack<kIsa>::keys(PackedKeys& p) {
   p.exponent = exponent_of(top);
   p.plain = 0;
   for (int64_t b = 0; b < num_blocks; ++b) pack_block(p, b, __builtin_ldexpf(1, -p.exponent));
-  // What pads the last tile is never allowed, but must be numbers.
+  // The padding of the last tile is never allowed, but it must hold numbers.
   for (int64_t key = p.num_keys; key % kTileKeys != 0; ++key) {
     for (int64_t s = 0; s < p.steps; ++s) p.words[(key / kGroupKeys * p.steps + s) * kGroupKeys + key % kGroupKeys] = 0;
   }
@@ -230,11 +230,11 @@ PackedQuery ScreenPack<kIsa>::query(const PackedKeys& keys, const float* q, floa
   packed.start = keys.format == ScreenFormat::kInt8 ? static_cast<uint32_t>(-128 * total) : 0;
   packed.residual = norms.residual;
   packed.norm = norms.exact + norms.residual;
-  // Exact scores are products first and scaled then: where those overflow, nothing is proved of them.
+  // Exact scores are products that are scaled afterwards. If the products overflow, nothing is proved of the scores.
   packed.finite = __builtin_ldexp(double{packed.norm} * keys.plain, exponent + keys.exponent) < 0x1p126;
   const auto width = static_cast<float>(keys.width);
   packed.exact = packed.norm * (width / kLanes + 32) * 2 * kUnit;
-  // Products of the exact score that are too small for a float, and flushed ones of the product here.
+  // Covers products of the exact score that are too small for a float, and products that are flushed to zero here.
   packed.tiny = width * 0x1p-125F * larger(1, __builtin_fabsf(scale)) / packed.factor + 0x1p-60F;
   return packed;
 }

@@ -24,7 +24,7 @@ uint32_t groups_with_hits(const uint16_t* hits) {
   const __m256i none = _mm256_setzero_si256();
   const __m256i low = _mm256_cmpeq_epi16(_mm256_loadu_si256((const __m256i*)hits), none);
   const __m256i high = _mm256_cmpeq_epi16(_mm256_loadu_si256((const __m256i*)hits + 1), none);
-  // Packing goes by halves of 128 bits.
+  // The pack instruction works on halves of 128 bits, so the quarters are put in order afterwards.
   const __m256i bytes = _mm256_permute4x64_epi64(_mm256_packs_epi16(low, high), 0xd8);
   return ~static_cast<uint32_t>(_mm256_movemask_epi8(bytes));
 #else
@@ -34,7 +34,7 @@ uint32_t groups_with_hits(const uint16_t* hits) {
 #endif
 }
 
-// Straight from memory: a copy in between would be stored in halves and loaded whole, for which the load has to wait.
+// Loads scores straight from memory: a copy in between would be stored in halves and loaded whole, and the load waits.
 template <bool kIntegers>
 F scores_at(const uint32_t* p) {
   const I raw = load_int(reinterpret_cast<const int32_t*>(p));
@@ -55,7 +55,7 @@ decltype(auto) with_format(const ScreenedRow& row, Work&& work) {
   return row.integers ? work(std::true_type{}) : work(std::false_type{});
 }
 
-// The allowed ones of a block.
+// The hits of a block whose keys are allowed.
 struct Hits {
   uint16_t masks[kBlockGroups];
   uint32_t groups;  // a bit for each mask that is not zero
@@ -73,7 +73,7 @@ struct Hits {
   }
 };
 
-// Groups whole.
+// Appends hits by whole groups of keys.
 template <bool kIntegers>
 int64_t append_groups(const ScreenedRow& row, const Hits& hits, float* bounds, int32_t* keys, int64_t count) {
   const F factor = set(row.factor), bound = set(-row.bound);
@@ -89,7 +89,7 @@ int64_t append_groups(const ScreenedRow& row, const Hits& hits, float* bounds, i
   return count;
 }
 
-// Hits one by one.
+// Appends hits one by one.
 template <bool kIntegers>
 int64_t append_hits(const ScreenedRow& row, const Hits& hits, float* bounds, int32_t* keys, int64_t count) {
   for (uint32_t groups = hits.groups; groups != 0; groups &= groups - 1) {
@@ -105,7 +105,7 @@ int64_t append_hits(const ScreenedRow& row, const Hits& hits, float* bounds, int
   return count;
 }
 
-// Hits one by one where a group has hardly ever two: the end of its loop is foreseen then.
+// Whether a group hardly ever has two hits: appending one by one is then faster, as the end of its loop is predicted.
 bool are_scattered(const Hits& hits) {
   if constexpr (kLanes == kGroupKeys) return false;
   return hits.total * 8 <= __builtin_popcount(hits.groups) * 9;
@@ -166,7 +166,7 @@ void add_row_terms(const ScreenedRow& row, const ScreenedTerms& terms, float* sc
   }
 }
 
-// A full last vector.
+// Fills the last vector with -infinity.
 void pad(float* values, int64_t count) { store(values + count, set(-kInfinity)); }
 
 int64_t count_reaching(const float* values, int64_t count, float least) {
@@ -274,8 +274,8 @@ float ScreenScan<kIsa>::kth_greatest(float* values, int64_t count, int64_t k) {
   pad(values, count);
   auto [low, high] = range_of(values, count);
   if (k >= count) return low;
-  // Halving between values, then, for wide ranges and ties, between their codes: `low` is reached by k or more, what
-  // is above `high` by fewer.
+  // Bisects between values and then, for wide ranges and ties, between their codes. The invariant: k or more values
+  // reach `low`, and fewer than k lie above `high`.
   for (int round = 0; round < 16 && low < high; ++round) {
     const float middle = low + (high - low) / 2;
     if (!(low < middle && middle < high)) break;

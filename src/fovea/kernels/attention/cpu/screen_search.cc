@@ -10,16 +10,16 @@ namespace fovea::kernels {
 namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
-// Scoring a tile for a row costs about as much as that many exact scores.
+// Scoring a tile for a row costs about as much as this number of exact scores.
 constexpr int64_t kExactPerTile = 4;
-// What about a threshold may lie too low by, in scores: a few more candidates cost less than another round.
+// About how much too low a threshold may be, in scores: a few more candidates cost less than another round.
 constexpr float kMuTolerance = 0x1p-7F;
-// For the rounding of mu, relative to c.
+// The slack for the rounding of mu, relative to c.
 constexpr float kMuSlack = 1e-4F;
-// A guess lies close to the final threshold: its list is looked through that much later.
+// A guess lies close to the final threshold, so its list is pruned at this multiple of the usual length.
 constexpr int64_t kLongerLists = 2;
 
-// With those that a product by tiles touches beyond its own.
+// The rows of a product, with the rows that a product by tiles touches beyond its own.
 constexpr int64_t kProductRows = kBlockQueries + kTileQueries;
 
 int64_t round_up(int64_t x, int64_t unit) { return (x + unit - 1) / unit * unit; }
@@ -56,7 +56,7 @@ CandidateSearch::CandidateSearch(int64_t most_keys, int64_t width)
   }
 }
 
-// Whether screening pays: scattered pairs are scored exactly one by one.
+// Marks the tiles that the rows see. Returns whether screening pays: scattered pairs are scored exactly one by one.
 bool CandidateSearch::mark_tiles(const PackedKeys& keys) {
   std::fill(tiles_.begin(), tiles_.end(), uint8_t{0});
   int64_t pairs = 0;
@@ -80,7 +80,7 @@ void CandidateSearch::prepare_row(ScreenedQuery& row, int64_t index, float scale
   row.packed = ops_->pack_query(*keys_, query(index), scale, words_.get() + index * keys_->steps);
   start_[index] = row.packed.start;
   if (row.terms.any()) {
-    // Rounding of the terms and of sums with them, here and in the exact score.
+    // The rounding of the terms and of the sums with them, in the screened and in the exact score.
     constexpr float kRoundings = 16 * 0x1p-24F;
     row.packed.tiny += kRoundings * (row.terms.most / row.packed.factor + 2 * row.packed.norm * keys_->plain);
   }
@@ -101,7 +101,7 @@ void CandidateSearch::set_threshold(int64_t index, const KeyBlock& block) {
     thresholds_[index] = std::bit_cast<uint32_t>(query.settled ? kInfinity : least);
     return;
   }
-  // One below, as the division rounds; sums stay below 2^30.
+  // The limit is one unit lower, because the division rounds. Sums stay below 2^30.
   const double units = std::floor(double{least} / (double{block.step} * query.packed.step)) - 1;
   const double bounded = query.settled ? 0x1p30 : std::clamp(units, -0x1p30, 0x1p30);
   thresholds_[index] = static_cast<uint32_t>(static_cast<int32_t>(bounded));
@@ -144,7 +144,7 @@ void CandidateSearch::raise_threshold(ScreenedQuery& row) {
   row.raised = list.count;
 }
 
-// From the first block that a row sees whole, what to list keys from: otherwise all of it would be. -infinity: unknown.
+// The score from which keys of the first block that a row sees whole are listed. -infinity: unknown.
 float CandidateSearch::start_from(ScreenedQuery& row, const ScreenedRow& screened) {
   if (row.may_guess) {
     row.may_guess = false;
@@ -227,7 +227,7 @@ ScreenedRow CandidateSearch::add_terms(int64_t index, const ScreenedRow& screene
   return with_terms;
 }
 
-// The lists of the rows.
+// Makes the lists of the rows.
 void CandidateSearch::screen(Rows rows) {
   const int64_t blocks = (keys_->num_keys + kBlockKeys - 1) / kBlockKeys;
   for (int64_t block = 0; block < blocks; ++block) screen_block(block, rows);
@@ -237,7 +237,7 @@ void CandidateSearch::screen(Rows rows) {
   }
 }
 
-// Once more the rows whose threshold stayed below the guess: keys between the two are not listed.
+// Screens again the rows whose threshold stayed below the guess, since keys between the two are not listed.
 void CandidateSearch::screen_missed() {
   for (int64_t first = 0; first < num_queries_; first += kProductQueries) {
     const Rows rows = {first, std::min<int64_t>(first + kProductQueries, num_queries_)};

@@ -8,7 +8,7 @@
 
 namespace fovea::kernels {
 
-// One query of a block: what it may see, and what screening leaves of it.
+// One query of a block: the keys that it may see, and the list that screening leaves of them.
 struct ScreenedQuery {
   RowKeys keys;
   ScreenTerms terms;
@@ -25,21 +25,21 @@ struct ScreenedQuery {
   int64_t raised = -1;       // the length that raising it left; -1: not raised yet
   float mu = 0;              // entmax's, of the lower bounds in the list, and no more than theirs
 
-  // A lower bound of the mu of exact scores: the greatest may lie as much higher as the bounds are wide.
+  // A lower bound of the mu of exact scores, of which the greatest may be higher by the width of the bounds.
   float least_mu(const EntmaxPower& power) const;
   bool missed() const { return guess > threshold; }
 };
 
-// Finds, for a block of queries of one head, lists of keys that hold all that can be selected. One object a worker.
+// Finds, for a block of queries of one head, lists of all keys that can be selected. Each worker has one object.
 class CandidateSearch {
  public:
   CandidateSearch(int64_t most_keys, int64_t width);
-  // [kBlockQueries, width]: the caller puts the queries here, head_dim values and zeros.
+  // Row `row` of [kBlockQueries, width], into which the caller puts a query: head_dim values and zeros.
   float* query(int64_t row) { return queries_.get() + row * width_; }
-  // The caller fills `keys` of the first num_queries rows; then their lists.
+  // The caller fills `keys` of the first num_queries rows before run(), and reads their lists afterwards.
   ScreenedQuery& row(int64_t row) { return rows_[static_cast<size_t>(row)]; }
   void run(const Selection& selection, const PackedKeys& keys, float scale, int64_t num_queries);
-  // Before the first run with other keys.
+  // Call this before the first run with other keys.
   void forget() { guess_.forget(); }
 
  private:
@@ -54,7 +54,7 @@ class CandidateSearch {
   bool find_allowed(const ScreenedQuery& row, int64_t block, const uint64_t** allowed);
   void set_threshold(int64_t index, const KeyBlock& block);
   void take_hits(ScreenedQuery& row, ScreenedRow screened);
-  // The row with its terms by offset, at the same place.
+  // Adds the row's terms by offset, in the same place; returns the row with them.
   ScreenedRow add_terms(int64_t index, const ScreenedRow& screened);
   float start_from(ScreenedQuery& row, const ScreenedRow& screened);
   float threshold_from(ScreenedQuery& row, float* bounds, int64_t count) const;

@@ -52,7 +52,7 @@ void add_scores(const RowScores& s, int64_t first, RowList& list) {
 }
 
 // Drops competing keys below the threshold, then adds the keys that stay. The order of the list is that of the keys,
-// first those that compete.
+// first the competing ones.
 void choose(const RowScores& scores, const RowKeys& keys, float threshold, RowList& list) {
   if (threshold > -kInfinity) list.count = screen_ops().prune(threshold, list.values, list.keys, list.count);
   const int64_t first = list.count;
@@ -64,7 +64,7 @@ void scale_values(RowList& list, float factor) {
   for (int64_t i = 0; i < list.count; ++i) list.values[i] *= factor;
 }
 
-// What has no weight has no gradient either, and its value may be infinite. NaN stays for all to see.
+// Drops keys without a weight: they have no gradient either, and their values may be infinite. A NaN stays visible.
 void drop_zeros(RowList& list) {
   if (has_nan(list.values, list.count)) return;
   list.count = screen_ops().prune(std::numeric_limits<float>::denorm_min(), list.values, list.keys, list.count);
@@ -89,7 +89,7 @@ void to_weights(const Selection& selection, const RowStats& stats, RowList& list
   drop_zeros(list);
 }
 
-// Scores to weights, for the first time. least_mu: as select_row's.
+// Turns scores into weights for the first time. least_mu: as in select_row().
 RowStats solve(const Selection& selection, RowList& list, float least_mu) {
   const ScreenOps& ops = screen_ops();
   const float nan = std::numeric_limits<float>::quiet_NaN();
@@ -185,7 +185,7 @@ RowStats select_row(const Selection& selection, const RowScores& scores, const R
                     float least_mu) {
   add_scores(scores, 0, list);
   float threshold = -kInfinity;
-  // With exactly k candidates too: other keys may compete below them.
+  // The threshold is also set for exactly k candidates: other keys may compete below them.
   if (selection.k > 0 && list.count >= selection.k && !has_nan(list.values, list.count)) {
     threshold = screen_ops().kth_greatest(list.values, list.count, selection.k);
   }
@@ -222,10 +222,10 @@ RowWeights row_weights(const Selection& selection, const float* values, int64_t 
   return {values, scratch, count};
 }
 
-// ds = U (dp - sum(U dp) / sum U), U = p^(2 - alpha) for entmax and p for softmax, whose sum is 1 but for rounding.
+// ds = U (dp - sum(U dp) / sum U). U is p^(2 - alpha) for entmax, and p for softmax, whose sum is 1 up to rounding.
 double gradient_mean(const RowWeights& row, const float* gradients) {
   if (row.derivatives == nullptr) return 0;
-  // Four sums: a single one would wait for each addition.
+  // Four separate sums, because a single one would wait for each addition.
   constexpr int64_t kSums = 4;
   double mass[kSums] = {}, moment[kSums] = {};
   const auto add = [&](int64_t i, int64_t to) {
@@ -263,7 +263,7 @@ void score_gradients(const Selection& selection, const RowWeights& row, double m
   }
 }
 
-// As EntmaxAlpha in entmax-inl.h, where the names are explained.
+// Like EntmaxAlpha in entmax-inl.h, where the names are explained.
 double alpha_gradient(const Selection& selection, const RowWeights& row, double mean, const float* gradients) {
   const double b = selection.power.slope;
   double mass = 0, sum_q = 0, sum_r = 0, sum_pl = 0, grad_p = 0, grad_q = 0, grad_r = 0, grad_pl = 0;

@@ -7,7 +7,7 @@
 #include "fovea/kernels/attention/cpu/screen_copy.h"
 #include "fovea/kernels/attention/cpu/screen_ops.h"
 
-// Which keys of a row stay, and their weights.
+// Selects the keys of a row that stay, and computes their weights.
 namespace fovea::kernels {
 
 enum class WeightShape : uint8_t { kSoftmax, kEntmax, kRelu, kGelu, kLeakyRelu };
@@ -19,13 +19,13 @@ struct Selection {
   EntmaxPower power{2};
   float slope = 0;       // leaky-relu
   bool learned = false;  // entmax(learned)
-  // Whether `kept` holds scores instead of weights.
+  // Whether the saved values are scores instead of weights.
   bool saves_scores() const { return shape == WeightShape::kGelu || shape == WeightShape::kLeakyRelu; }
 };
-// alpha: of the head, for entmax(learned).
+// alpha: the head's value, for entmax(learned).
 Selection selection_of(const AttentionSpec& spec, const float* alpha);
 
-// The keys one query may attend to: those that compete, and those that stay whatever their score.
+// The keys to which one query may attend: keys that compete, and keys that stay whatever their score.
 struct RowKeys {
   std::vector<Span> compete, stay;
   int64_t num_compete() const;
@@ -35,7 +35,7 @@ void find_keys(const AttentionSpec& spec, const Row& row, RowKeys& keys);
 // Appends the spans' keys at list[count ...]; returns the new count.
 int64_t list_keys(const std::vector<Span>& spans, int32_t* list, int64_t count);
 
-// What turns a row's exact scores into weights again; saved for backward.
+// The numbers that turn a row's exact scores into weights again; saved for backward.
 struct RowStats {
   float threshold = 0;  // scores of competing keys below it are dropped
   float center = 0;     // the greatest score
@@ -44,7 +44,7 @@ struct RowStats {
 };
 constexpr int64_t kRowStats = 4;
 
-// A row's list, with room for 16 more: its first `count` entries are the answer.
+// A row's list: its first `count` entries are the answer; there is room for 16 more.
 struct RowList {
   int32_t* keys = nullptr;
   float* values = nullptr;  // scores, then weights
@@ -66,11 +66,11 @@ struct ScreenTerms {
 };
 // The greatest magnitude among values; infinite if one is not finite.
 float greatest_magnitude(const float* values, int64_t count);
-// most_by_head: that of the head's table.
+// most_by_head: the greatest magnitude in the head's table.
 ScreenTerms terms_of(const AttentionProblem& problem, const OffsetTerms& terms, const Piece& piece, int64_t query,
                      float most_by_head);
 
-// Exact scores of row x against the listed keys.
+// The inputs of exact scores: row x against the listed keys.
 struct RowScores {
   const float* x = nullptr;     // [width]
   const float* rows = nullptr;  // [keys, width]
@@ -79,33 +79,33 @@ struct RowScores {
   ScreenTerms terms = {};
 };
 
-// `list` holds candidates among the competing keys, all those that can be selected. Selects exactly, adds the keys that
-// stay, turns scores into weights (or, for saves_scores(), leaves them) and drops what has none. least_mu: a lower
-// bound of entmax's mu.
+// `list` holds candidates among the competing keys, at least all that can be selected. Selects exactly, adds the keys
+// that stay, turns scores into weights (or, for saves_scores(), leaves them) and drops keys without a weight. least_mu:
+// a lower bound of entmax's mu.
 RowStats select_row(const Selection& selection, const RowScores& scores, const RowKeys& keys, RowList& list,
                     float least_mu);
-// The same from what select_row returned, for a list of all competing keys: the same bits.
+// Repeats select_row() from what it returned, for a list of all competing keys, and gives the same bits.
 void recompute_row(const Selection& selection, const RowScores& scores, const RowKeys& keys, const RowStats& stats,
                    RowList& list);
-// Of saved values, weights; for all but saves_scores() a copy.
+// Turns saved values into weights. This is a copy unless saves_scores().
 void saved_to_weights(const Selection& selection, const float* saved, int64_t count, float* weights);
 
-// A row's saved values, and the derivatives of its weights in its scores, up to a factor of the row: softmax and entmax
-// only, none for functions of single scores.
+// A row's saved values, and the derivatives of its weights in its scores, up to a factor of the row. Only softmax and
+// entmax have derivatives; functions of single scores have none.
 struct RowWeights {
   const float* values = nullptr;
   const float* derivatives = nullptr;
   int64_t count = 0;
 };
-// scratch: [count], room for 16 more; the derivatives may lie there.
+// scratch: [count] and room for 16 more; the derivatives may lie there.
 RowWeights row_weights(const Selection& selection, const float* values, int64_t count, float* scratch);
 
-// Gradients of scores from those of weights, in two steps, so that a row can be worked on in parts: what the row
-// contributes as a whole, then each element.
+// Compute gradients of scores from gradients of weights, in two steps, so that a row can be worked on in parts: first
+// the row's mean, then each element.
 double gradient_mean(const RowWeights& row, const float* gradients);
 void score_gradients(const Selection& selection, const RowWeights& row, double mean, float* gradients);
-// What the row adds to alpha's gradient, from the gradients of the weights, less `mean`: a constant of the row
-// contributes nothing but rounding.
+// Returns the row's part of alpha's gradient, from the gradients of the weights less `mean`: a constant of the row
+// contributes nothing except rounding.
 double alpha_gradient(const Selection& selection, const RowWeights& row, double mean, const float* gradients);
 
 }  // namespace fovea::kernels

@@ -68,8 +68,8 @@ TEST(Screening, SearchesEntmaxFromBelow) {
   }
 }
 
-// Flat rows, as of a model that has just been initialised: from 0 the first steps go far, through weights whose sum
-// falls from thousands to 1.
+// Flat rows, like those of a newly initialised model: from 0 the first steps go far, through weights whose sum falls
+// from thousands to 1.
 TEST(Screening, SumsFlatRowsToOne) {
   constexpr int64_t kCount = 4096;
   Rng rng(6);

@@ -17,7 +17,7 @@ constexpr int kTall = kBlockQueries / kTileSide;  // tiles of queries
 constexpr int kGroups = kTileKeys / kGroupKeys;
 static_assert(kTall == 3 && kBlockQueries % kTileSide == 0 && kGroupKeys == kTileSide);
 
-// A bit for each of kTileKeys scores that is at least `least`, to `hits` [kGroups].
+// Writes a bit for each of kTileKeys scores that is at least `least` to `hits` [kGroups].
 inline void mark_row(const int32_t* scores, I least, uint16_t* hits) {
 #if FOVEA_ISA >= 2
   const auto reached = [&](int group) {
@@ -32,8 +32,8 @@ inline void mark_row(const int32_t* scores, I least, uint16_t* hits) {
 #endif
 }
 
-// Sums of up to kTall tiles of queries with groups of keys; `start` [kBlockQueries][kTileSide] holds what they begin
-// with.
+// Computes sums of up to kTall tiles of queries with groups of keys. `start` [kBlockQueries][kTileSide] holds the value
+// with which each sum begins.
 class Product {
  public:
   Product(const ScreenTile& tile, const uint32_t* start)
@@ -82,7 +82,7 @@ class Product {
       begin<kTile + 1, kTiles>();
     }
   }
-  // The hits of a tile's groups.
+  // Marks the hits of the groups of a tile.
   void mark(int64_t group) const {
     for (int64_t query = 0; query < t_.num_queries; ++query) {
       const auto* scores = reinterpret_cast<const int32_t*>(t_.scores) + query * kScoreStride + group * kGroupKeys;

@@ -5,7 +5,7 @@
 namespace fovea::kernels {
 namespace {
 
-// How many of the n numbers at s, whole vectors, are `from` or more.
+// The number of the n numbers at s, whole vectors, that are `from` or more.
 inline int64_t count_from(const float* s, int64_t n, float from) {
   const F bound = set(from);
   int64_t count = 0;
@@ -38,7 +38,7 @@ inline float kth_greatest(const float* s, int64_t n, int64_t k) {
     }
     return -greatest(set(0) - least);
   };
-  // At least k entries are >= low, fewer than k are >= high.
+  // The invariant: at least k entries are >= low, and fewer than k are >= high.
   float low = -greatest(set(0) - bottom), high = greatest(top);
   if (count_from(s, n, high) >= k) return high;
   for (int step = 0; step < 24; ++step) {

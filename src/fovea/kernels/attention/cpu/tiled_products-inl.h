@@ -30,7 +30,7 @@ struct TiledProduct {
   bool add = false;
 };
 
-// Which factor comes in two numbers.
+// The factor that comes in two numbers.
 enum class Split : uint8_t { kNone, kLeft, kRight };
 
 // Distances of a product in bytes, in registers: what tiles write might be any object in memory to the compiler.
@@ -185,12 +185,12 @@ inline TileFactor pack_left_tokens(const TileRows& from, float* out) {
   });
   return {out, pairs, kTileSide, kTileSide * pairs};
 }
-// Of either.
+// The floats that pack_right_tokens() or pack_left_tokens() needs.
 inline int64_t token_pairs_floats(int64_t tokens, int64_t width) {
   return round_up(tokens, kTilePairs) / 2 * round_up(width, kTileSide);
 }
 
-// What of a scale of scores their queries take before the product: it changes no digit of them.
+// The part of a scale of scores by which queries are multiplied before the product: it changes none of their digits.
 inline float scale_of_queries(float scale) {
   const float magnitude = std::abs(scale);
   const bool power_of_two =
@@ -255,7 +255,7 @@ struct SplitColumns {
 
   SplitColumns(int64_t rows, int64_t columns, float* out)
       : words(out), row(round_up(columns, kTileSide)), second(round_up(rows, kTilePairs) / 2 * row) {}
-  // Of rows r, even, and r + 1, from column j on.
+  // Writes the numbers a of row r, which is even, and b of row r + 1, from column j on.
   void at(int64_t r, int64_t j, F a, F b) const {
     const TwoNumbers x(a), y(b);
     float* to = words + r / 2 * row + j;

@@ -1,7 +1,7 @@
 #pragma once
 #include "fovea/kernels/attention/cpu/entmax-inl.h"
 
-// Score rows to weights and back, a struct a transform. Rows are whole vectors; what is no candidate holds -inf.
+// Score rows to weights and back, one struct per transform. Rows are whole vectors; -inf where there is no candidate.
 //   kStats                      floats that forward leaves for backward, a row
 //   weigh(rows, factors)        scores become the weights divided by the row's factor
 //   gradient(rows, grads)       scores become weights; grads, of the weights, become those of the scores
@@ -114,8 +114,8 @@ void weigh_pointwise(const Function& function, float* s, int64_t n) {
   for (int64_t j = 0; j < n; j += kLanes) store(s + j, weight_of_score(function, load(s + j)));
 }
 
-// And back: scores become weights; grads, of the weights, become those of the scores. Where there is no weight no
-// gradient passes, be it a number or not.
+// The way back: scores become weights, and gradients of weights become gradients of scores. A pair without a weight
+// passes no gradient, whether that gradient is a number or not.
 template <class Function>
 inline void grade_pointwise(const Function& function, F& s, F& g) {
   const F x = s;

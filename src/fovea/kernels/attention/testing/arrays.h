@@ -17,7 +17,7 @@ enum class Layout : uint8_t {
 
 double round_to(DType dtype, double value);
 
-// A [tokens, H, D] array. What lies between the rows is NaN, and intact() says whether it still is.
+// A [tokens, H, D] array. The numbers between the rows are NaN, and intact() says whether they still are.
 class Array {
  public:
   Array() = default;

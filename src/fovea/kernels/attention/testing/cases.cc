@@ -172,7 +172,7 @@ std::vector<Case> all_cases(const Suite& suite) {
   for (int i = 0; i < suite.random_trees; ++i) {
     add(random_spec(rng));
   }
-  // Terms by offset, with every third of the specs: the number of specs made of one pattern is no multiple of it.
+  // Terms by offset, with every third of the specs: the number of specs made of one pattern is not a multiple of it.
   for (size_t i = 0; i < specs.size(); ++i) {
     if (i % 3 != 0) continue;
     const auto kind = i / 3 % 2 == 0 ? AttentionKind::kSelf : AttentionKind::kCausal;
@@ -185,7 +185,7 @@ std::vector<Case> all_cases(const Suite& suite) {
     share_keys(number, c.problem);
     if (suite.kernel->refuses(c.problem).empty()) out.push_back(std::move(c));
   }
-  // With pairs that come with the call, by themselves and with terms.
+  // Cases with pairs that come with the call, by themselves and with terms.
   for (size_t i = 0; i < specs.size(); ++i) {
     if (i % 2 == 0 && !specs[i].pairs.is_full()) continue;
     const auto kind = static_cast<AttentionKind>(i % 3);
@@ -242,12 +242,12 @@ std::vector<Case> long_cases(const Suite& suite) {
     p.needs_backward = true;
     p.dropout = number % 4 == 0 ? 0.2F : 0;
     p.sequences = {{0, 17, 0, 611}, {17, 20, 611, 300}};
-    // Many queries too: several blocks of them, and backward in several parts. Smooth transforms only: among so many
-    // scores some lie so close to relu's zero that rounding decides.
+    // Many queries too: several blocks of them, and backward in several parts. Smooth transforms only: among thousands
+    // of scores some lie so close to relu's zero that rounding decides.
     const int64_t many = c.number == 0 ? 1030 : std::string_view(text) == "gelu" ? 730 : 0;
     if (many > 0) p.sequences.push_back({37, many, 911, many});
     if (suite.kernel->refuses(p).empty()) out.push_back(c);
-    // And with terms, each by itself, as long as the row and shorter.
+    // This row with terms, each term by itself, as long as the row and shorter.
     constexpr OffsetRange kLong = {-700, 900}, kShort = {-33, 50};
     for (const OffsetRanges& offsets : {OffsetRanges{.by_head = kLong}, OffsetRanges{.by_query = kShort},
                                         OffsetRanges{.product = kLong}, OffsetRanges{.sums = kShort}}) {
@@ -256,7 +256,7 @@ std::vector<Case> long_cases(const Suite& suite) {
       with_terms.problem.offsets = offsets;
       if (suite.kernel->refuses(with_terms.problem).empty()) out.push_back(std::move(with_terms));
     }
-    // And with pairs that come with the call.
+    // This row with pairs that come with the call.
     for (const GivenPairs& given : {GivenPairs{1, 60, number % 2 == 0}, GivenPairs{128, 2, number % 2 == 1}}) {
       if (number % 4 != 0) continue;
       Case with_lists = c;
@@ -270,8 +270,8 @@ std::vector<Case> long_cases(const Suite& suite) {
 
 namespace {
 
-// Of mean 0 and variance 1: the sum of two numbers of a table of normal ones. Box and Muller's logarithm and cosine for
-// each number would take a third of the whole suite's time.
+// Draws a number of mean 0 and variance 1: the sum of two numbers of a table of normal ones. Box and Muller's logarithm
+// and cosine for each number would take a third of the whole suite's time.
 double quick_normal(Rng& rng) {
   constexpr size_t kCount = 4096;
   static const std::vector<double> kTable = [] {

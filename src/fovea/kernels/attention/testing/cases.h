@@ -12,19 +12,19 @@ struct Case {
   uint64_t seed = 0;
 };
 
-// Those that the suite's kernel takes of: every pattern x selection x transform x kind once, sizes and layouts in turn,
-// then random trees.
+// Returns the cases that the suite's kernel accepts: every pattern x selection x transform x kind once, with sizes and
+// layouts in turn, then random trees.
 std::vector<Case> all_cases(const Suite& suite);
 
-// Those that it takes of: a few of every sort over hundreds of keys.
+// Returns the accepted ones of a few cases of every sort over hundreds of keys.
 std::vector<Case> long_cases(const Suite& suite);
 
 // Every `every`-th case from the `first`-th on; of fewer cases than that, one.
 std::vector<Case> every_nth(const std::vector<Case>& cases, size_t every, size_t first = 0);
-// What the suite asks for of them.
+// Returns the part of the cases that the suite asks for.
 std::vector<Case> part_of(const Suite& suite, const std::vector<Case>& cases);
 
-// How numbers are drawn.
+// The way in which numbers are drawn.
 struct Draw {
   double q = 1, k = 1, v = 1;  // standard deviations
   bool coarse = false;         // few bits: scores exact in float, many of them equal

@@ -15,7 +15,7 @@ struct Truth {
 // Inputs on which rounding decides nothing, and their truths by sequence, then head; false after many draws without.
 bool draw_clear(const Case& c, const Draw& draw, Inputs& inputs, std::vector<Truth>& truths);
 
-// What is wrong with the results, or nothing.
+// Describes the errors in the results, or returns an empty text.
 std::string compare_all(const Case& c, const Results& got, const std::vector<Truth>& truths);
 
 }  // namespace fovea::kernels::testing_suite

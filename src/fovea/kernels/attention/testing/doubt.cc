@@ -34,15 +34,15 @@ bool selection_is_doubtful(const OracleInput& in, const std::vector<double>& oth
   return false;
 }
 
-// What a key of the row must reach to be selected; one that stays whatever its score may lie below.
+// The score that a key of the row must reach to be selected; a key that stays whatever its score may lie below.
 double least_selected(const OracleInput& in, const std::vector<double>& others) {
   if (!in.spec.select || in.spec.select->keep) return -INFINITY;
   const auto k = static_cast<size_t>(in.spec.select->k);
   return others.size() <= k ? -INFINITY : others[k - 1];
 }
 
-// Of kDoubt: what is further from the edge of the support, rounding moves by so small a part of its distance that the
-// derivative there tells what becomes of it.
+// In units of kDoubt. If a score is further from the edge of the support, rounding moves it by so small a part of its
+// distance that the derivative there predicts the change.
 constexpr double kBentEdge = 16;
 
 struct RowTruth {

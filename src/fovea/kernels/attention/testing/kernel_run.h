@@ -9,20 +9,20 @@
 
 namespace fovea::kernels::testing_suite {
 
-// What a call reads.
+// The inputs of a call.
 struct Inputs {
   Array q, k, v, grad_out;
   std::vector<float> alpha;  // [H]
   float scale = 1;
   RandomStream random;
-  // Of the terms by offset that the problem has.
+  // Inputs of the terms by offset that the problem has.
   std::vector<float> by_head = {};               // [H, count]
   Array by_query = {}, queries = {}, rows = {};  // rows [count, H or 1, D]
   Array grad_sums = {};
   std::vector<int32_t> given = {};  // GivenLists, one list head after the other for each query
 };
 
-// What a call writes.
+// The outputs of a call.
 struct Results {
   Array out, grad_q, grad_k, grad_v;
   std::vector<float> grad_alpha;  // [H]
@@ -31,10 +31,10 @@ struct Results {
   std::vector<float> grad_by_head = {}, grad_rows = {};  // [H, count], [count, H, D]
 };
 
-// Forward, and backward when the problem asks for it. What is written starts as rubbish.
+// Runs forward, and backward if the problem asks for it. Outputs are filled with rubbish first.
 Results run_kernel(const Kernel& kernel, const AttentionProblem& problem, const Inputs& inputs, Layout layout,
                    Executor& executor);
-// The same by the kernels that the list gives its sequences to.
+// Like run_kernel(), by the kernels to which the list gives the problem's sequences.
 Results run_divided(const AttentionProblem& problem, const Inputs& inputs, Layout layout, Executor& executor);
 
 // One head of one sequence as the oracle and the naive version take it.

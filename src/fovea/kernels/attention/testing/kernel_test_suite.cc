@@ -82,7 +82,7 @@ int check_ties(const Suite& suite) {
 }
 
 int check_huge_and_tiny(const Suite& suite) {
-  // Of q, k and v: scores far below 1, of thousands; norms whose squares leave float's range; huge and tiny values.
+  // Deviations of q, k, v: scores far below 1, of thousands; norms whose squares leave float's range; extreme values.
   constexpr std::array<Draw, 5> kDraws = {
       {{1e-17, 1e-17, 1}, {1e15, 1e-15, 1e12}, {1e-20, 1e20, 1e-15}, {100, 10, 1}, {1, 1, 1e30}}};
   int ran = 0;

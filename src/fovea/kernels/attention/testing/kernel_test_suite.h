@@ -5,9 +5,9 @@
 
 #include "fovea/kernels/attention/attention.h"
 
-// What every attention kernel has to pass. kernel_list_test.cc runs it over attention_kernels() and all instruction
-// sets: a new kernel needs no test of its own for what is here. Problems that the kernel refuses are left out. A
-// failure prints the problem as one line; `only` repeats it.
+// The tests that every attention kernel has to pass. kernel_list_test.cc runs them over attention_kernels() and all
+// instruction sets: a new kernel needs no test of its own for what is here. Problems that the kernel refuses are left
+// out. A failure prints the problem as one line; `only` repeats it.
 namespace fovea::kernels::testing_suite {
 
 struct Suite {
@@ -27,7 +27,7 @@ struct Suite {
 // NaN between the rows, dropout. The error may be twice that of a naive float version, plus a bound on reordered sums.
 // Outside the rows nothing may be written.
 int check_against_oracle(const Suite& suite);
-// The same over hundreds of keys, where kernels change their ways: blocks, screens, several tiles.
+// check_against_oracle() over hundreds of keys, where kernels work in other ways: blocks, screens, several tiles.
 int check_long(const Suite& suite);
 // Threads 1, 2 and 3, and each sequence alone: the same bits, over hundreds of keys too.
 int check_same_bits(const Suite& suite);

@@ -28,7 +28,7 @@ Floats softmax(const Floats& s) {
   return p;
 }
 
-// By bisection, whatever alpha.
+// Finds the root by bisection, for any alpha.
 Floats entmax(const Floats& s, float alpha) {
   const float top = *std::max_element(s.begin(), s.end()), power = 1 / (alpha - 1);
   float low = -1, high = 0;
@@ -194,14 +194,14 @@ void one_row(const OracleInput& in, size_t query, FloatHead& head) {
   if (entmax_spec && entmax_spec->learned) head.dalpha += share_of_alpha(p, dp, alpha);
 }
 
-// What magnitudes() needs of one weighed key.
+// The inputs of magnitudes() for one weighed key.
 struct Term {
   size_t key;
   double weight, slope, factor, grad;  // slope: d weight / d score; grad: of the weight, in magnitude
   double bent;                         // slope, and by what a score's rounding bends it
 };
 
-// Of one query.
+// The cotangents of one query.
 struct RowCotangents {
   const double *out, *sums;  // sums: null without
 };

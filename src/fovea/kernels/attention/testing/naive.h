@@ -8,11 +8,11 @@ namespace fovea::kernels::testing_suite {
 struct HeadValues {
   std::vector<double> out, q, k, v;  // out and gradients of one head
   double alpha = 0;
-  // Of the terms by offset: sums, and gradients.
+  // Sums and gradients of the terms by offset.
   std::vector<double> sums = {}, by_head = {}, by_query = {}, queries = {}, rows = {};
 };
 
-// Of a head's outputs and, where it has them, sums.
+// The cotangents of a head's outputs and, if it has them, of its sums.
 struct HeadCotangents {
   std::vector<double> out, sums;
 };
@@ -24,7 +24,7 @@ HeadValues naive_float(const OracleInput& input, const HeadCotangents& given);
 HeadValues magnitudes(const OracleInput& input, const OracleOutput& output, const HeadCotangents& given);
 
 // Whether rounding may change what is selected or where a gradient jumps: scores near the k-th, near zero for relu,
-// near the edge of the support for sparsemax. Exact ties are no doubt.
+// near the edge of the support for sparsemax. Exact ties are not doubtful.
 bool is_doubtful(const OracleInput& input, const OracleOutput& output);
 
 }  // namespace fovea::kernels::testing_suite

@@ -18,7 +18,7 @@ double cumulative(double s) { return std::erfc(-s / std::numbers::sqrt2) / 2; } 
 
 double greatest(const Values& s) { return *std::max_element(s.begin(), s.end()); }
 
-// p_i = (z_i - tau)_+ ^ power, divided by their sum, which is 1 but for rounding.
+// p_i = (z_i - tau)_+ ^ power, divided by their sum, which is 1 except for rounding.
 Values above(const Values& z, double tau, double power) {
   Values p;
   double sum = 0;
@@ -193,7 +193,7 @@ double by_head_of(const OracleInput& in, int64_t query, int64_t key) {
   return t.count == 0 ? 0 : t.values[static_cast<size_t>(oracle_offset(in, t, query, key))];
 }
 
-// What the terms add to a score before keys are selected.
+// The sum of the terms that are added to a score before keys are selected.
 double term_of(const OracleInput& in, int64_t query, int64_t key) {
   const OracleTerms& t = in.terms;
   double sum = oracle_ramps(in.spec) ? 0 : by_head_of(in, query, key);
@@ -207,12 +207,12 @@ double term_of(const OracleInput& in, int64_t query, int64_t key) {
   return sum;
 }
 
-// What is added to a selected score.
+// The term that is added to a selected score.
 double ramp_of(const OracleInput& in, int64_t query, int64_t key) {
   return oracle_ramps(in.spec) ? by_head_of(in, query, key) : 0;
 }
 
-// What they get of a score's gradient.
+// Adds a score's gradient to the gradients of the terms.
 void add_term_gradient(const OracleInput& in, int64_t query, int64_t key, double grad, OracleGradients& grads) {
   const OracleTerms& t = in.terms;
   if (t.by_head.count > 0) grads.by_head[static_cast<size_t>(oracle_offset(in, t.by_head, query, key))] += grad;
@@ -235,7 +235,7 @@ std::vector<int64_t> selected(const OracleInput& in, int64_t query, const double
   for (int64_t key = 0; key < in.num_keys; ++key) {
     if (!oracle_candidate(in, row, query, key)) continue;
     const bool keep = !select || (select->keep && contains(*select->keep, row, key));
-    // Nothing is better or worse than a NaN: the row is NaN whatever is taken.
+    // No score is better or worse than a NaN, so the row is NaN whatever is selected.
     if (std::isnan(scores[key])) has_nan = true;
     (keep ? kept : others).push_back(key);
   }

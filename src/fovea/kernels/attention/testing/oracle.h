@@ -17,8 +17,8 @@ struct OracleOffsets {
   int64_t first = 0, count = 0;  // 0: none
   std::vector<double> values;
 };
-// What is added to a score of query i and key j of offset o: by_head[o] + by_query[i][o] + scale queries[i] . rows[o].
-// by_head[o] to selected scores alone, if oracle_ramps() of the spec.
+// The terms of a score of query i and key j with offset o: by_head[o] + by_query[i][o] + scale queries[i] . rows[o]. If
+// oracle_ramps() of the spec, by_head[o] is added to selected scores alone.
 struct OracleTerms {
   OracleOffsets by_head, by_query, rows;  // [count], [num_queries, count], [count, head_dim]
   std::vector<double> queries;            // [num_queries, head_dim]
@@ -38,7 +38,7 @@ struct OracleInput {
   std::vector<bool> given = {};  // [num_queries, num_keys] pairs that come with the call; empty: the spec's alone
 };
 
-// Whether the key is a candidate of the query: the spec's pairs have it, and so have those that come with the call.
+// Whether the key is a candidate of the query: the spec's pairs have it, and so have the pairs that come with the call.
 bool oracle_candidate(const OracleInput& input, const Row& row, int64_t query, int64_t key);
 
 // The spec is span(limit,ramp)+topk(k), whose ramp acts behind the selection.
@@ -46,7 +46,7 @@ inline bool oracle_ramps(const AttentionSpec& spec) {
   return spec.select && spec.pairs.op == Pairs::Op::kLeaf && std::holds_alternative<AdaptiveSpan>(spec.pairs.leaf);
 }
 
-// Where key `key` stands in `of` as query `query` sees it.
+// The index in `of` of the offset of key `key` from query `query`.
 int64_t oracle_offset(const OracleInput& input, const OracleOffsets& of, int64_t query, int64_t key);
 
 struct OracleOutput {

@@ -1,14 +1,14 @@
 #pragma once
 #include "fovea/kernels/attention/testing/oracle.h"
 
-// What naive.cc and doubt.cc read off an input of the oracle.
+// Properties of an oracle's input that naive.cc and doubt.cc need.
 namespace fovea::kernels::testing_suite {
 
 // Who asks for a transform by its type here, in naive.cc and in doubt.cc knows these: another one has to be told apart
 // in all three.
 static_assert(kAreAllTransforms<Softmax, Sparsemax, Entmax, Relu, Gelu, LeakyRelu>);
 
-// Of entmax; 2 for sparsemax, 1 for all others.
+// The alpha of entmax; 2 for sparsemax, 1 for all others.
 double alpha_of(const OracleInput& in);
 // Whether a row's weights sum to 1.
 bool is_normalised(const Transform& t);

@@ -167,7 +167,7 @@ TEST(Oracle, NormGradientsAreThoseOfFiniteDifferences) {
         return std::inner_product(y.begin(), y.end(), grad.begin(), 0.0);
       };
       const std::string what(N::kName);
-      // Of width 1 the mean is the value itself: layernorm is constant there.
+      // At width 1 the mean is the value itself: layernorm is constant there.
       EXPECT_EQ(check_gradients(in.z, g.z, value, what + " z"), width);
       if (!g.gain.empty()) {
         EXPECT_EQ(check_gradients(in.gain, g.gain, value, what + " gain"), width);
@@ -203,7 +203,7 @@ TEST(Transforms, KnownValues) {
   EXPECT_EQ(oracle_transform(transform("relu"), 0, {1, 0, -1}), (Values{1, 0, 0}));
   EXPECT_EQ(oracle_transform(transform("leaky-relu(0.25)"), 0, {1, 0, -1}), (Values{1, 0, -0.25}));
   EXPECT_NEAR(oracle_transform(transform("gelu"), 0, {1})[0], 0.8413447460685429, 1e-15);  // Phi(1)
-  // 1.5-entmax of (0, 0): tau with 2 tau^2 = 1; both get 1/2. Of (2, 0): z = (1, 0), tau = 0, p = (1, 0).
+  // 1.5-entmax of (0, 0): tau with 2 tau^2 = 1; both get 1/2. 1.5-entmax of (2, 0): z = (1, 0), tau = 0, p = (1, 0).
   EXPECT_NEAR(oracle_transform(transform("entmax(1.5)"), 0, {0, 0})[0], 0.5, 1e-15);
   EXPECT_NEAR(oracle_transform(transform("entmax(1.5)"), 0, {2, 0})[0], 1, 1e-15);
 }
@@ -265,7 +265,7 @@ TEST(Laws, SpecsThatMeanTheSame) {
       expect_same("fixed(4,4)" + r, "local(9)" + r, kind, rng);
       expect_same("fixed(1,1)" + r, "strided(1)" + r, kind, rng);
     }
-    // What top-k drops, sparsemax would have dropped, too, when k reaches its support.
+    // If k reaches sparsemax's support, the keys that top-k drops have no weight in sparsemax either.
     expect_same("topk(8)+sparsemax", "topk(9)+sparsemax", kind, rng);
   }
   expect_same("window(4)", "local(4)", AttentionKind::kCausal, rng);
@@ -296,8 +296,8 @@ TEST(Laws, TiesAtTheKthScoreAreAllKept) {
   EXPECT_EQ(w[3], 0);
 }
 
-// What holds for every spec: weights sum to one where the transform normalises, no weight off the pairs, a row without
-// candidates is zero and has no gradient, nothing depends on the future in causal attention.
+// Laws of every spec: weights sum to one if the transform normalises, no weight lies off the pairs, a row without
+// candidates is zero and has no gradient, and nothing depends on the future in causal attention.
 TEST(Laws, OfEverySpec) {
   Rng rng(22);
   for (int trial = 0; trial < 600; ++trial) {

@@ -48,7 +48,7 @@ void validate(const AnalyzeOptions& options);
 // Returns the number of units read.
 int64_t run_analyze(const AnalyzeOptions& options);
 
-// Its parts. The options for one entry of --sweep; the text, or that of --source, in the model's units.
+// Parts of run_analyze(): the options for one entry of --sweep; the text, or --source, in the model's units.
 AnalyzeOptions with_mechanism(const AnalyzeOptions& options, const std::string& entry);
 data::TokenText read_text(const AnalyzeOptions& options, const LoadedModel& loaded);
 int64_t analyze_cost(const AnalyzeOptions& options);

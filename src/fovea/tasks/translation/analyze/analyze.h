@@ -58,7 +58,7 @@ void validate(const AnalyzeOptions& options);
 // Draws or measures the attention of a model, by the options. Returns the number of pairs read.
 int64_t run_analyze(const AnalyzeOptions& options);
 
-// Its parts. The options for a model of --model, and for one entry of --sweep.
+// The parts of run_analyze(): the options for a model of --model, and for one entry of --sweep.
 AnalyzeOptions with_model(const AnalyzeOptions& options, const std::string& model);
 AnalyzeOptions with_mechanism(const AnalyzeOptions& options, const std::string& entry);
 // The pairs of the text, or the sentence of --source with its translation by the first model.

@@ -12,8 +12,8 @@
 namespace fovea::train {
 
 // Trains the task T; returns the cost of the last update, per unit of BatchLoss::weight.
-template <class T>
-double train_task(const TrainConfig& train, const typename T::Options& options, const typename T::Model& model) {
+template <class T, class Options, class Model>
+double train_task(const TrainConfig& train, const Options& options, const Model& model) {
   double cost = 0;
   const auto load = [&](const TrainConfig& config, int64_t batches_an_update) -> std::unique_ptr<Task> {
     return std::make_unique<T>(config, options, model, batches_an_update);

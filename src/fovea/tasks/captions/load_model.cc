@@ -56,7 +56,7 @@ tasks::ModelValidation CaptionTask::load_validation(const TrainConfig& config, c
       options, load_caption_model(tasks::options_of_validated<TrainedModelOptions>(config)));
   require_fitting(whole->loaded.config, whole->validation.inputs(), "--valid-features");
   return {.module = whole->loaded.model.ptr(),
-          .measures = known_measures(),
+          .measures = measures().known(),
           .default_measures = captions::default_measures(),
           .validate = [whole](const std::vector<std::string>& names) {
             return whole->validation.run(whole->loaded.model, names);

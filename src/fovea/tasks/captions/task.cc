@@ -57,10 +57,8 @@ CaptionTask::CaptionTask(const TrainConfig& config, Options options, const Capti
       inputs_(std::make_shared<const Inputs>(options_.train_files(), model.patch_size)),
       corpus_(train_corpus(options_, *inputs_, vocab_)),
       config_(with_data(model, *inputs_, vocab_.size())),
-      identity_(nn::identity_of(kTask, config_, {{kVocabFile, vocab_.bytes()}})),
       batch_options_{options_.mini_batch_words, options_.mini_batch, options_.maxi_batch,
                      static_cast<uint64_t>(config.seed)},
-      fingerprint_(batches_fingerprint(*inputs_, corpus_, options_, config.seed)),
       validation_(options_, config_.patch_size, inputs_, vocab_),
       model_(nullptr) {
   if (validation_.enabled()) require_fitting(config_, validation_.inputs(), "--valid-features");
@@ -68,9 +66,13 @@ CaptionTask::CaptionTask(const TrainConfig& config, Options options, const Capti
   check_caption_positions(config_, validation_.corpus(), "--valid-captions");
   model_ = nn::Model(config_, config.seed,
                      nn::MediaInput{.vectors = vector_input(config_)});  // after the checks: it may be large
+  parts_ = {.module = model_.ptr(),
+            .identity = nn::identity_of(kTask, config_, {{kVocabFile, vocab_.bytes()}}),
+            .fingerprint = batches_fingerprint(*inputs_, corpus_, options_, config.seed),
+            .valid_fingerprint = validation_.fingerprint(),
+            .measures = measures().known(),
+            .default_measures = captions::default_measures()};
 }
-
-torch::nn::Module& CaptionTask::module() { return *model_; }
 
 std::vector<int64_t> CaptionTask::begin_epoch(int64_t epoch) {
   batches_ = data::batches_of_epoch(corpus_.lengths(), batch_options_, epoch);

@@ -9,6 +9,7 @@
 #include "fovea/tasks/captions/config.h"
 #include "fovea/tasks/captions/corpus.h"
 #include "fovea/tasks/captions/defaults.h"
+#include "fovea/tasks/captions/measures.h"
 #include "fovea/tasks/captions/options.h"
 #include "fovea/tasks/captions/validation.h"
 #include "fovea/tasks/model_validation.h"
@@ -21,22 +22,13 @@ inline constexpr const char* kVocabFile = "captions.spm";  // in a checkpoint
 // Training of an encoder-decoder on images and their captions.
 class CaptionTask final : public train::Task {
  public:
-  using Options = captions::Options;
-  using Model = CaptionConfig;
-  static std::span<const train::Measure> known_measures() { return captions::measures(); }
   static tasks::ModelValidation load_validation(const TrainConfig& config, const Options& options);
 
   // Batches of an update do not depend on each other, so their number plays no part.
   CaptionTask(const TrainConfig& config, Options options, const CaptionConfig& model, int64_t batches_an_update);
 
-  torch::nn::Module& module() override;
-  const nn::Identity& identity() const override { return identity_; }
-  std::string fingerprint() const override { return fingerprint_; }
   std::vector<int64_t> begin_epoch(int64_t epoch) override;
   train::BatchLoss loss(int64_t batch, const nn::ForwardContext& context) override;
-  std::span<const train::Measure> measures() const override { return captions::measures(); }
-  std::vector<std::string> default_measures() const override { return captions::default_measures(); }
-  std::string valid_fingerprint() const override { return validation_.fingerprint(); }
   std::vector<double> validate(const std::vector<std::string>& names) override;
 
  private:
@@ -46,9 +38,7 @@ class CaptionTask final : public train::Task {
   std::shared_ptr<const Inputs> inputs_;
   CaptionCorpus corpus_;
   CaptionConfig config_;
-  nn::Identity identity_;
   data::BatchOptions batch_options_;
-  std::string fingerprint_;
   Validation validation_;
   nn::Model model_;
   std::vector<data::Batch> batches_;  // of the epoch

@@ -7,17 +7,12 @@
 #include "fovea/nn/model.h"
 #include "fovea/tasks/captions/corpus.h"
 #include "fovea/tasks/captions/options.h"
+#include "fovea/tasks/writing_score.h"
 #include "fovea/train/task.h"
 
 namespace fovea::captions {
 
-// The measures: ce-mean-words is the mean of -log p over tokens, </s> included; perplexity is its exponential; accuracy
-// is the share of those tokens that are the most probable; coco-bleu (BLEU-4) and cider are of the captions that the
-// model writes, from 0 to 100 and 1,000.
-std::span<const train::Measure> measures();
-std::vector<std::string> default_measures();
-
-// --valid-captions and its measures.
+// --valid-captions and the measures of them.
 class Validation {
  public:
   // `train` are the inputs of training, which validation shares if --valid-features is not given.
@@ -31,10 +26,7 @@ class Validation {
   std::vector<double> run(nn::Model& model, const std::vector<std::string>& names) const;
 
  private:
-  struct Forced {  // by teacher forcing
-    double cross_entropy = 0, accuracy = 0;
-  };
-  Forced force(nn::Model& model) const;
+  models::GivenScore force(nn::Model& model) const;
   std::vector<std::string> write(nn::Model& model) const;
 
   const Options& options_;

@@ -27,13 +27,12 @@ ImageScore ScoreImages::run(const data::ImageSet& images, const See& see) const 
     for (int64_t i = first; i < std::min(first + mini_batch_, images.size()); ++i)
       batch.add(images.at(i), images.shape(), middle);
     const std::vector<int64_t> offsets = batch.offsets;
-    const at::Tensor hidden = model->decode({nn::index_tensor(std::move(batch.inputs)).to(device), nn::index_tensor(std::move(batch.offsets))}, {});
+    const at::Tensor hidden = model->decode(
+        {nn::index_tensor(std::move(batch.inputs)).to(device), nn::index_tensor(std::move(batch.offsets))}, {});
     const models::TokenScorer scorer(model, hidden, nn::index_tensor(std::move(batch.outputs)).to(device));
     for (size_t i = 0; i + 1 < offsets.size(); ++i) {
       const models::GivenScore of_image = scorer.sum(offsets[i], offsets[i + 1]);
-      score.nll += of_image.nll;
-      score.values += of_image.tokens;
-      score.correct += of_image.correct;
+      score += of_image;
       ++score.images;
       if (see) see(-of_image.nll);
     }

@@ -75,17 +75,17 @@ TEST(ScoreImages, EqualsADenseSoftmaxOverWhatStandsBefore) {
       }
       EXPECT_DOUBLE_EQ(score.nll, sum);
       EXPECT_EQ(score.images, 5);
-      EXPECT_EQ(score.values, 5 * shape.values());
+      EXPECT_EQ(score.tokens, 5 * shape.values());
       EXPECT_EQ(ScoreImages(model, shape, 5).run(images), score) << "--mini-batch changes nothing";
     }
   }
 }
 
 TEST(ScoreImages, MeasuresArePerValue) {
-  const ImageScore score = {.nll = 60 * std::numbers::ln2, .images = 2, .values = 20, .correct = 5};
-  EXPECT_DOUBLE_EQ(value_of(score, "bits-per-dim"), 3);
-  EXPECT_DOUBLE_EQ(value_of(score, "cross-entropy"), 3 * std::numbers::ln2);
-  EXPECT_DOUBLE_EQ(value_of(score, "accuracy"), 0.25);
+  const ImageScore score = {{.nll = 60 * std::numbers::ln2, .tokens = 20, .correct = 5}, 2};
+  EXPECT_DOUBLE_EQ(measures().value(score, "bits-per-dim"), 3);
+  EXPECT_DOUBLE_EQ(measures().value(score, "cross-entropy"), 3 * std::numbers::ln2);
+  EXPECT_DOUBLE_EQ(measures().value(score, "accuracy"), 0.25);
 }
 
 TEST(ScoreImages, SaysWhatIsWrong) {

@@ -47,7 +47,7 @@ ImageTask::ImageTask(const TrainConfig& config, Options options, const ImageConf
             .identity = nn::identity_of(kTask, config_, {}),
             .fingerprint = batches_fingerprint(train_, batch_options_),
             .valid_fingerprint = options_.valid_sets.empty() ? "" : data::fingerprint(valid_),
-            .measures = known_measures(),
+            .measures = measures().known(),
             .default_measures = usual_measures()};
 }
 
@@ -79,7 +79,7 @@ tasks::ModelValidation ImageTask::load_validation(const TrainConfig& config, con
   const auto images = std::make_shared<data::ImageSet>(data::load_images(options.valid_sets, "--valid-sets"));
   require_fitting(loaded->config, *images, "--valid-sets");
   return {.module = loaded->model.ptr(),
-          .measures = known_measures(),
+          .measures = measures().known(),
           .default_measures = usual_measures(),
           .validate = [loaded, images, mini_batch = options.mini_batch](const std::vector<std::string>& names) {
             return image::measures().values(

@@ -68,7 +68,7 @@ TEST(Score, EqualsEachUnitInItsOwnWindow) {
           sum += scores[static_cast<size_t>(unit)];
         }
         const TextScore whole = ScoreText(model, options).run(text, kEos);
-        EXPECT_EQ(whole.units, text.size());
+        EXPECT_EQ(whole.tokens, text.size());
         EXPECT_NEAR(whole.nll, -sum, 1e-9 * whole.nll);
       }
     }
@@ -113,19 +113,19 @@ TEST(Score, MeasuresByHand) {
   text.documents = {0};
   text.bytes = 18, text.words = 4;
   const TextScore score = ScoreText(model, {4, 2}).run(text, kEos);
-  EXPECT_EQ(score.units, 6);
+  EXPECT_EQ(score.tokens, 6);
   EXPECT_EQ(score.correct, 3) << "1 is the most probable";
   EXPECT_NEAR(score.nll, 9 * std::log(2.0), 1e-5);
-  EXPECT_NEAR(value_of(score, "bits-per-unit"), 1.5, 1e-6);
-  EXPECT_NEAR(value_of(score, "bits-per-byte"), 0.5, 1e-6);
-  EXPECT_NEAR(value_of(score, "perplexity"), std::pow(2, 1.5), 1e-5);
-  EXPECT_NEAR(value_of(score, "perplexity-per-word"), std::pow(2, 9.0 / 4), 1e-5);
-  EXPECT_NEAR(value_of(score, "accuracy"), 0.5, 1e-9);
+  EXPECT_NEAR(measures().value(score, "bits-per-unit"), 1.5, 1e-6);
+  EXPECT_NEAR(measures().value(score, "bits-per-byte"), 0.5, 1e-6);
+  EXPECT_NEAR(measures().value(score, "perplexity"), std::pow(2, 1.5), 1e-5);
+  EXPECT_NEAR(measures().value(score, "perplexity-per-word"), std::pow(2, 9.0 / 4), 1e-5);
+  EXPECT_NEAR(measures().value(score, "accuracy"), 0.5, 1e-9);
 }
 
 TEST(Score, AMeasurePerNothingIsNotANumber) {
-  EXPECT_TRUE(std::isnan(value_of({.nll = 1, .units = 1}, "perplexity-per-word")));
-  EXPECT_TRUE(std::isnan(value_of({}, "bits-per-byte")));
+  EXPECT_TRUE(std::isnan(measures().value({{.nll = 1, .tokens = 1}, 0, 0}, "perplexity-per-word")));
+  EXPECT_TRUE(std::isnan(measures().value({}, "bits-per-byte")));
 }
 
 std::vector<double> numbers_of(const std::string& path) {

@@ -35,7 +35,7 @@ class ScoreText::Tally {
   void add(float nll, bool is_best) {
     score_.nll += nll;
     score_.correct += is_best ? 1 : 0;
-    ++score_.units;
+    ++score_.tokens;
     if (see_) see_(-static_cast<double>(nll));
   }
 
@@ -48,7 +48,10 @@ models::TokenScorer ScoreText::scorer_of(Packed& packed, const std::shared_ptr<n
   nn::Model model = model_;
   const at::Device device = model->output_weight().device();
   std::vector<int64_t> offsets = packed.offsets;
-  const at::Tensor hidden = model->decode({.tokens = nn::index_tensor(std::move(packed.inputs)).to(device), .offsets = nn::index_tensor(std::move(offsets)), .memory = memory}, {});
+  const at::Tensor hidden = model->decode({.tokens = nn::index_tensor(std::move(packed.inputs)).to(device),
+                                           .offsets = nn::index_tensor(std::move(offsets)),
+                                           .memory = memory},
+                                          {});
   return {model, hidden, nn::index_tensor(std::move(packed.outputs)).to(device)};
 }
 
@@ -110,7 +113,7 @@ TextScore ScoreText::run(const data::TokenText& text, int64_t eos, const See& se
   const at::NoGradGuard no_grad;
   models::warn_of_whole_segments(model_->config());
   const data::ScoringWindows windows(text, eos, {.context = options_.context, .stride = options_.stride});
-  TextScore score{.bytes = text.bytes, .words = text.words};
+  TextScore score{{}, text.bytes, text.words};
   Tally tally(score, see);
   options_.memory > 0 ? run_streams(windows, tally) : run_windows(windows, tally);
   return score;

@@ -24,23 +24,12 @@ namespace fovea::language {
 // Training of a decoder-only model on text.
 class LanguageTask final : public train::Task {
  public:
-  using Options = language::Options;
-  using Model = LanguageConfig;
-  static std::span<const train::Measure> known_measures() { return language::measures(); }
-
   static tasks::ModelValidation load_validation(const TrainConfig& config, const Options& options);
 
   LanguageTask(const TrainConfig& config, Options options, const LanguageConfig& model, int64_t batches_an_update);
 
-  torch::nn::Module& module() override;
-  nn::ParameterRules rules() const override;
-  const nn::Identity& identity() const override { return identity_; }
-  std::string fingerprint() const override { return fingerprint_; }
   std::vector<int64_t> begin_epoch(int64_t epoch) override;
   train::BatchLoss loss(int64_t batch, const nn::ForwardContext& context) override;
-  std::span<const train::Measure> measures() const override { return language::measures(); }
-  std::vector<std::string> default_measures() const override { return language::default_measures(units_); }
-  std::string valid_fingerprint() const override { return valid_fingerprint_; }
   std::vector<double> validate(const std::vector<std::string>& names) override;
   void after_update(bool made) override;
   nn::NamedTensors carried() const override;
@@ -51,10 +40,8 @@ class LanguageTask final : public train::Task {
   at::Device device_;
   text::Units units_;
   LanguageConfig config_;
-  nn::Identity identity_;
   data::TokenText train_, valid_;
   data::SegmentOptions segments_;
-  std::string fingerprint_, valid_fingerprint_;
   nn::Model model_;
   std::optional<data::SegmentBatches> batches_;  // of the epoch
   std::optional<StreamMemory> memory_;           // --memory-length

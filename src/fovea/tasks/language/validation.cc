@@ -44,7 +44,7 @@ tasks::ModelValidation LanguageTask::load_validation(const TrainConfig& config, 
       load_text(options.valid_sets, loaded->units, loaded->config,
                 {.threads = tasks::encoding_threads(config), .option = "--valid-sets"}));
   return {.module = loaded->model.ptr(),
-          .measures = known_measures(),
+          .measures = measures().known(),
           .default_measures = language::default_measures(loaded->units),
           .validate = [loaded, text, mini_batch = options.mini_batch](const std::vector<std::string>& names) {
             return values_of_text({loaded->model, loaded->config, mini_batch, loaded->units.eos()}, *text, names);

@@ -34,7 +34,7 @@ tasks::ModelValidation TranslationTask::load_validation(const TrainConfig& confi
       std::make_shared<ValidatedModel>(config, options, load_model(tasks::options_of_validated<ModelOptions>(config)));
   check_positions(whole->loaded.model->config(), whole->validation.corpus(), "--valid-sets");
   return {.module = whole->loaded.model.ptr(),
-          .measures = known_measures(),
+          .measures = measures().known(),
           .default_measures = translation::default_measures(),
           .validate = [whole](const std::vector<std::string>& names) {
             return whole->validation.run(whole->loaded.model, names);

@@ -27,18 +27,20 @@ TranslationTask::TranslationTask(const TrainConfig& config, Options options, con
       device_(nn::parse_device(config.devices)),
       data_(load_training_data(config, options_, model)),
       config_(with_vocabularies(model, data_)),
-      identity_(nn::identity_of(kTask, config_, files_of(data_))),
       model_(config_, config.seed),
       validation_(config, options_, data_, device_) {
+  parts_ = {.module = model_.ptr(),
+            .rules = nn::span_rules(*model_),
+            .identity = nn::identity_of(kTask, config_, files_of(data_)),
+            .fingerprint = data_.fingerprint,
+            .valid_fingerprint = validation_.fingerprint(),
+            .measures = measures().known(),
+            .default_measures = translation::default_measures()};
   if (uses_clauses(config_))
-    model_->split_clauses_by(models::clause_splitter(data_.source_vocab, models::clause_source_of(identity_)));
+    model_->split_clauses_by(models::clause_splitter(data_.source_vocab, models::clause_source_of(parts_.identity)));
   check_positions(config_, data_.train, "--train-sets");
   check_positions(config_, validation_.corpus(), "--valid-sets");
 }
-
-torch::nn::Module& TranslationTask::module() { return *model_; }
-
-nn::ParameterRules TranslationTask::rules() const { return nn::span_rules(*model_); }
 
 // A model without clauses becomes one with a mixture: all its weights, and little weight on the clauses.
 nn::NamedTensors TranslationTask::weights_of(const nn::Checkpoint& pretrained) const {

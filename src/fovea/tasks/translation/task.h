@@ -10,6 +10,7 @@
 #include "fovea/spec/train_config.h"
 #include "fovea/tasks/model_validation.h"
 #include "fovea/tasks/translation/defaults.h"
+#include "fovea/tasks/translation/measures.h"
 #include "fovea/tasks/translation/options.h"
 #include "fovea/tasks/translation/validation.h"
 #include "fovea/tasks/translation/vocabularies.h"
@@ -20,13 +21,10 @@ namespace fovea::translation {
 // Training of an encoder-decoder on parallel text.
 class TranslationTask : public train::Task {
  public:
-  using Options = translation::Options;
-  using Model = EncoderDecoderConfig;
-  static std::span<const train::Measure> known_measures() { return translation::measures(); }
-
   static tasks::ModelValidation load_validation(const TrainConfig& config, const Options& options);
 
-  TranslationTask(const TrainConfig& config, Options options, const Model& model, int64_t batches_an_update);
+  TranslationTask(const TrainConfig& config, Options options, const EncoderDecoderConfig& model,
+                  int64_t batches_an_update);
 
   nn::NamedTensors weights_of(const nn::Checkpoint& pretrained) const override;
   std::vector<int64_t> begin_epoch(int64_t epoch) override;
@@ -37,7 +35,7 @@ class TranslationTask : public train::Task {
   Options options_;
   at::Device device_;
   TrainingData data_;
-  Model config_;
+  EncoderDecoderConfig config_;
   nn::Model model_;
   Validation validation_;
   std::vector<data::Batch> batches_;  // of the epoch

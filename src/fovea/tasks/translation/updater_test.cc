@@ -34,10 +34,9 @@ struct Setting {
 class FixedBatches final : public train::Task {
  public:
   FixedBatches(const Setting& setting, nn::Model model, std::vector<data::Batch> batches)
-      : setting_(setting), model_(std::move(model)), batches_(std::move(batches)) {}
-  torch::nn::Module& module() override { return *model_; }
-  const nn::Identity& identity() const override { return identity_; }
-  std::string fingerprint() const override { return ""; }
+      : setting_(setting), model_(std::move(model)), batches_(std::move(batches)) {
+    parts_.module = model_.ptr();
+  }
   std::vector<int64_t> begin_epoch(int64_t) override { return std::vector<int64_t>(batches_.size(), 1); }
   train::BatchLoss loss(int64_t batch, const nn::ForwardContext& context) override {
     const ModelBatch inputs(setting_.data.train, batches_[batch], setting_.data.target_vocab.eos(), at::kCPU);
@@ -46,16 +45,12 @@ class FixedBatches final : public train::Task {
                            inputs.target_outputs, setting_.task.data.label_smoothing);
     return {cost.loss, static_cast<double>(inputs.target_tokens())};
   }
-  std::span<const train::Measure> measures() const override { return {}; }
-  std::vector<std::string> default_measures() const override { return {}; }
-  std::string valid_fingerprint() const override { return ""; }
   std::vector<double> validate(const std::vector<std::string>&) override { return {}; }
 
  private:
   const Setting& setting_;
   nn::Model model_;
   std::vector<data::Batch> batches_;
-  nn::Identity identity_;
 };
 
 // A model with its updater.

@@ -7,17 +7,12 @@
 #include "fovea/nn/model.h"
 #include "fovea/tasks/translation/options.h"
 #include "fovea/tasks/translation/vocabularies.h"
+#include "fovea/tasks/writing_score.h"
 #include "fovea/train/task.h"
 
 namespace fovea::translation {
 
-// The measures: ce-mean-words is the mean of -log p over target tokens, </s> included; perplexity is its exponential;
-// accuracy is the share of those tokens that are the most probable; bleu and chrf are sacreBLEU's on the translations,
-// with --documents on whole documents.
-std::span<const train::Measure> measures();
-std::vector<std::string> default_measures();
-
-// --valid-sets and its measures.
+// --valid-sets and the measures of it.
 class Validation {
  public:
   Validation(const TrainConfig& config, const Options& options, const TrainingData& data, const at::Device& device);
@@ -28,10 +23,7 @@ class Validation {
   std::vector<double> run(nn::Model& model, const std::vector<std::string>& names) const;
 
  private:
-  struct Forced {  // by teacher forcing
-    double cross_entropy = 0, accuracy = 0;
-  };
-  Forced force(nn::Model& model) const;
+  models::GivenScore force(nn::Model& model) const;
   std::vector<std::string> translate(nn::Model& model) const;
 
   const Options& options_;

@@ -63,8 +63,8 @@ Batch make_batch(int64_t target_tokens, uint64_t seed) {
 }
 
 // The model that the recipe trains, with a vocabulary of this size.
-ModelConfig recipe_model() {
-  ModelConfig model;
+EncoderDecoderConfig recipe_model() {
+  EncoderDecoderConfig model;
   TrainConfig training;  // the file's other keys
   translation::Options data;
   std::vector<FieldView> fields = field_views(model);

@@ -176,8 +176,8 @@ int64_t sweep_mechanisms(const AnalyzeOptions& options) {
       if ((++done & 0xfff) == 0) progress.at(static_cast<double>(done));
     });
     progress.finish();
-    sweep.units = score.units;
-    sweep.points.push_back({entry, score.nll / static_cast<double>(score.units)});
+    sweep.units = score.tokens;
+    sweep.points.push_back({entry, score.mean_nll()});
   }
   LineWriter output("-");
   output.write(options.json ? tasks::sweep_json(sweep) : tasks::sweep_table(sweep));

@@ -199,6 +199,24 @@ class Names(unittest.TestCase):
             self.assertEqual(named - known - marian - self.FOREIGN, set(), path)
 
 
+def anchors(text):
+    """The names of a page's headings as GitHub makes them."""
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in re.findall(r"^#+ (.*)$", text, re.M)}
+
+
+class Links(unittest.TestCase):
+    def test_links_between_pages_lead_somewhere(self):
+        count = 0
+        for path in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), ROOT / "bench" / "README.md"]:
+            for target, anchor in re.findall(r"\]\(([^)#:\s]*)(?:#([^)\s]*))?\)", re.sub(r"`[^`\n]*`", "", path.read_text())):
+                page = (path.parent / target).resolve() if target else path
+                self.assertTrue(page.exists(), f"{path}: {target}")
+                if anchor:
+                    self.assertIn(anchor, anchors(page.read_text()), f"{path}: {target}")
+                count += 1
+        self.assertGreater(count, 100)
+
+
 class Reading(unittest.TestCase):
     """This test's own reading of pages."""
 

@@ -71,9 +71,9 @@ struct RoutedGroup {
 
 // As call_forward(), with the spec of `group`; `arguments` tell of neither spec nor scale. Throws an Error for keys in
 // caches, and where keys are queries but not as many, unless the inputs have those of memory.
-at::Tensor routed_attention(const CoreTensors& x, const CoreArguments& arguments, const RoutedGroup& group);
+at::Tensor routed_attention(const CoreTensors& x, const GroupCall& arguments, const RoutedGroup& group);
 // As core_weights(): what each query gives to each key, averaged over its clusters as the outputs are.
-at::Tensor routed_weights(const CoreTensors& x, const CoreArguments& arguments, const RoutedGroup& group);
+at::Tensor routed_weights(const CoreTensors& x, const GroupCall& arguments, const RoutedGroup& group);
 
 // The parts of it, for steps over caches.
 // x [T, H, D] normalised: mean 0 and variance 1 over D.
@@ -90,7 +90,7 @@ RowScale row_scale_of(const Routed& route);
 // The mechanism within a cluster, without a route and a norm.
 AttentionSpec spec_within_cluster(const AttentionSpec& spec, AttentionKind kind, const RoutingInputs& inputs);
 // What random members of each head are drawn from; keys of their own are drawn apart from queries.
-std::vector<uint64_t> member_streams(const CoreArguments& arguments, int64_t heads, bool own_keys);
+std::vector<uint64_t> member_streams(const GroupCall& arguments, int64_t heads, bool own_keys);
 double scale_within_cluster(const RoutingInputs& inputs, int64_t head_dim);
 
 }  // namespace fovea::ops

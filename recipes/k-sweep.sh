@@ -191,6 +191,7 @@ if [ -z "$config" ]; then
   *) config=$recipes/demo-language.yml ;;
   esac
 fi
+[ ${#documents[@]} -eq 0 ] || decoding+=(--document-length "$(setting document-length "$config")")
 check_settings "${train_sets[@]}" "${valid_sets[@]}" "${test_sets[@]}" "${vocabs[@]}" "$updates" "$tokenize" "${documents[@]}" \
   "${options[@]}" "$(cat "$config")"
 stop_cleanly

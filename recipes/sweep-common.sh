@@ -1,5 +1,5 @@
-# Functions of the sweeps: k-sweep.sh, rela-rows.sh and routing-cells.sh. Those scripts set `fovea`, the program, `folder`,
-# the place for all of their files, and `run`, the folder of the training in work.
+# Functions of k-sweep.sh, rela-rows.sh, routing-cells.sh and clause-attention.sh. Those scripts set `fovea`, the program,
+# `folder`, the place for all of their files, and `run`, the folder of the training in work.
 
 documents=() tokenize=13a digits=2
 average=yes # the last five checkpoints of a run, into $run/averaged
@@ -61,6 +61,11 @@ check_settings() {
     fail "--output: '$folder' holds runs with other files or options; name another folder, or remove this one"
   fi
   printf '%s\n' "$settings" >"$folder/settings"
+}
+
+# setting NAME FILE: the value of an option of fovea train, with the recipe in FILE and --options.
+setting() {
+  "$fovea" train -c "$2" "${documents[@]}" "${options[@]}" --dump-config | sed -n "s/^$1: \[\{0,1\}\"\{0,1\}\([^],\"]*\).*/\1/p"
 }
 
 # train_run OPTION...: fovea train with these options, unless the run is done.

@@ -98,8 +98,10 @@ class KSweep(unittest.TestCase):
             texts[-1].write_text("".join(("<d>\n" if i % 10 == 0 else "") + line for i, line in enumerate(lines)))
         output = PLACE.folder / "documents"
         files = ["--train-sets", *texts, "--valid-sets", *texts, "--vocabs", PLACE.vocab, PLACE.vocab, "--documents"]
-        result = run(sweep("--k", 4, "--mechanisms", "oow", "--updates", 1, "--output", output, files=files))
+        result = run(sweep("--k", 4, "--mechanisms", "oow", "--updates", 1, "--output", output, files=files,
+                           options=[*TINY, "--document-length", 8]))
         self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertRegex(result.stderr, r"wrote \S+averaged\n(?s:.*)cut to 7 \(--document-length\)")  # translate has it too
         self.assertRegex(result.stdout, r"^d-BLEU on \S+documents.trg after 1 updates\n\nk = +4\noow +\d+\.\d\d\n$")
         self.assertEqual((output / "oow-k4-seed1" / "valid.out").read_text().count("<d>\n"), 5)
         config = (output / "oow-k4-seed1" / "averaged" / "config.yml").read_text()

@@ -1,4 +1,4 @@
-# Functions of the demos and of k-sweep.sh. Those scripts set `fovea`, the program, `folder`, the place for all of their
+# Functions of the demos and of the sweeps. Those scripts set `fovea`, the program, `folder`, the place for all of their
 # files, and `run`, the folder of a training.
 
 readonly cap_minutes=9 # of training, for machines that are slow or busy

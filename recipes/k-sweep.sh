@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Trains one translation model for each mechanism, k and seed, and prints BLEU as a table: rows are mechanisms, columns are
-# k. This is the form of table 1 of "Extremely Sparse Transformer"; a second table has validation BLEU of topk over k, like
-# figure 3 of "Explicit Sparse Transformer". recipes/k-sweep.sh --help lists the options.
+# Trains one model for each mechanism, k and seed, and prints a table: rows are mechanisms, columns are k. The values are
+# BLEU of translation models, d-BLEU with --documents, and bits per byte of language models. This is the form of tables 1
+# and 2 of "Extremely Sparse Transformer"; a second table has topk over k, like figure 3 of "Explicit Sparse Transformer".
+# recipes/k-sweep.sh --help lists the options.
 #
 # Everything lies in the folder --output. A finished run is not trained again, and Ctrl-C stops in a way that the same
 # command continues; other settings need another folder.
@@ -9,190 +10,211 @@ set -euo pipefail
 recipes=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 fovea=${FOVEA:-$recipes/../build/release/bin/fovea}
 . "$recipes/demo-common.sh"
+. "$recipes/sweep-common.sh"
+readonly rows='full block window dilated global random bigbird topk oow topk-train oow-train'
 
 usage() {
   cat <<TEXT
 Usage: recipes/k-sweep.sh --train-sets SRC TRG --valid-sets SRC TRG [--test-sets SRC TRG] --vocabs SRC TRG [options]
+       recipes/k-sweep.sh --task language --train-sets TEXT --valid-sets TEXT [--test-sets TEXT] --vocabs V [options]
+  --task NAME          translation, or language: bits per byte instead of BLEU [translation]
+  --documents          translate documents, and print d-BLEU
   --k K ...            keys that a query may attend [16 8 4 2]
-  --mechanisms M ...   rows of the table [full block window dilated global random topk]
+  --mechanisms M ...   rows of the table, some of $rows
+                       [full block window dilated global random topk]
   --seeds N ...        one model per seed; the table has their mean and standard deviation [1]
   --updates N          updates of each model [4000]
-  --config FILE        model and training [recipes/multi30k-tiny.yml]
+  --config FILE        model and training [multi30k-tiny.yml, of documents ted-en-de-oow.yml, of --task language
+                       demo-language.yml, all in recipes/]
   --options OPTION ... more options of fovea train, e.g. --options --precision bfloat16; the last option of the command
   --tokenize NAME      tokens of BLEU, as for fovea evaluate [13a]
   --output DIR         folder of all runs [build/k-sweep]
 Example, on Multi30k (tokenised and lower-cased, so BLEU takes its words as they are):
   recipes/k-sweep.sh --train-sets train.en train.de --valid-sets val.en val.de --test-sets test.en test.de \\
-      --vocabs joint.spm joint.spm --k 8 2 --updates 700 --tokenize none
+      --vocabs joint.spm joint.spm --k 8 2 --tokenize none
 TEXT
 }
 
-fail() {
-  printf 'Error: %s\n' "$*" >&2
-  exit 2
-}
-
-train_sets=() valid_sets=() test_sets=() vocabs=() options=() ks=(16 8 4 2) seeds=(1)
+train_sets=() valid_sets=() test_sets=() vocabs=() options=() k=(16 8 4 2) seeds=(1) task=translation
 mechanisms=(full block window dilated global random topk)
-updates=4000 config=$recipes/multi30k-tiny.yml tokenize=13a folder=build/k-sweep
-
-parse() {
-  local name values
-  while [ $# -gt 0 ]; do
-    name=$1 values=()
-    shift
-    case $name in
-    -h | --help) usage && exit ;;
-    --options) options=("$@") && return ;;
-    --*) ;;
-    *) fail "got '$name'; expected an option, see recipes/k-sweep.sh --help" ;;
-    esac
-    while [ $# -gt 0 ] && [[ $1 != -* ]]; do values+=("$1") && shift; done
-    [ ${#values[@]} -gt 0 ] || fail "$name: got no value"
-    case $name in
-    --train-sets) train_sets=("${values[@]}") ;;
-    --valid-sets) valid_sets=("${values[@]}") ;;
-    --test-sets) test_sets=("${values[@]}") ;;
-    --vocabs) vocabs=("${values[@]}") ;;
-    --k) ks=("${values[@]}") ;;
-    --seeds) seeds=("${values[@]}") ;;
-    --mechanisms) mechanisms=("${values[@]}") ;;
-    --updates) updates=${values[*]} ;;
-    --config) config=${values[*]} ;;
-    --tokenize) tokenize=${values[*]} ;;
-    --output) folder=${values[*]} ;;
-    *) fail "unknown option '$name'; see recipes/k-sweep.sh --help" ;;
-    esac
-  done
-}
+updates=4000 config= output=build/k-sweep
 
 check() {
-  [ -x "$fovea" ] || fail "cannot run '$fovea'; build it with ./fovea.sh build, or name it with FOVEA"
-  [ ${#train_sets[@]} -eq 2 ] || fail "--train-sets: got ${#train_sets[@]} files; expected source and target"
-  [ ${#valid_sets[@]} -eq 2 ] || fail "--valid-sets: got ${#valid_sets[@]} files; expected source and target"
-  [ ${#vocabs[@]} -eq 2 ] || fail "--vocabs: got ${#vocabs[@]} files; expected those of source and target"
-  case ${#test_sets[@]} in 0 | 2) ;; *) fail "--test-sets: got ${#test_sets[@]} files; expected source and target" ;; esac
-  local number mechanism
-  for number in "${ks[@]}" "${seeds[@]}" "$updates"; do
-    [[ $number =~ ^[1-9][0-9]*$ ]] || fail "--k, --seeds and --updates: got '$number'; expected a whole number of at least 1"
+  check_program
+  local mechanism number words files=2 what='source and target'
+  case $task in
+  translation) ;;
+  language)
+    files=1 what='one text'
+    [ ${#documents[@]} -eq 0 ] || fail "--documents: got --task language; expected translation"
+    ;;
+  *) fail "--task: got '$task'; expected translation or language" ;;
+  esac
+  check_files --train-sets $files "$what" "${train_sets[@]}"
+  check_files --valid-sets $files "$what" "${valid_sets[@]}"
+  [ ${#test_sets[@]} -eq 0 ] || check_files --test-sets $files "$what" "${test_sets[@]}"
+  check_files --vocabs $files "those of $what" "${vocabs[@]}"
+  check_counts '--k, --seeds and --updates' "${k[@]}" "${seeds[@]}" "${updates[@]}"
+  for mechanism in "${mechanisms[@]}"; do
+    [[ " $rows " == *" $mechanism "* ]] || fail "--mechanisms: got '$mechanism'; expected some of $rows"
+    for number in "${k[@]}"; do
+      words=$("$fovea" spec "$(spec "$mechanism" "$number")" --length 1 2>&1 >/dev/null) || fail "--k: ${words%%$'\n'*}"
+    done
   done
-  for mechanism in "${mechanisms[@]}"; do attention "$mechanism" 1 >/dev/null; done
+}
+
+# spec MECHANISM K. A row NAME-train is the model of the row NAME.
+spec() {
+  case $1 in
+  full) echo full ;;
+  dilated) echo "dilated($2,2)" ;; # the paper does not give the rate
+  *) echo "${1%-train}($2)" ;;
+  esac
 }
 
 # attention MECHANISM K: options of fovea train, one per line. A pattern by position is used in self-attention only, because
 # source and target positions cannot be compared; random keys and top-k are used in cross-attention too.
 attention() {
-  case $1 in
-  full) printf '%s\n' --attention full ;;
-  block | window | global) printf '%s\n' --attention "$1($2)" --attention-cross full ;;
-  dilated) printf '%s\n' --attention "dilated($2,2)" --attention-cross full ;; # the paper does not give the rate
-  random | topk) printf '%s\n' --attention "$1($2)" ;;
-  *) fail "--mechanisms: got '$1'; expected some of full block window dilated global random topk" ;;
+  printf '%s\n' --attention "$(spec "$1" "$2")"
+  case $task-$1 in
+  translation-full | translation-random | translation-topk*) ;;
+  translation-*) printf '%s\n' --attention-cross full ;;
   esac
 }
 
-# The folder of a model; full attention has no k.
+# The folder of a model; full attention has no k. A row NAME-train uses the model of NAME: --sparsify train changes only what
+# follows training.
 run_of() {
-  if [ "$1" = full ]; then echo "$folder/full-seed$3"; else echo "$folder/$1-k$2-seed$3"; fi
+  if [ "$1" = full ]; then echo "$folder/full-seed$3"; else echo "$folder/${1%-train}-k$2-seed$3"; fi
 }
 
-# The runs of one folder belong together: they have the same data, updates and options.
-check_settings() {
-  local settings
-  settings=$(printf '%s\n' "${train_sets[@]}" "${valid_sets[@]}" "${test_sets[@]}" "${vocabs[@]}" "$updates" "$tokenize" \
-    "${options[@]}" && cat "$config")
-  mkdir -p "$folder"
-  if [ -f "$folder/settings" ] && [ "$(cat "$folder/settings")" != "$settings" ]; then
-    fail "--output: '$folder' holds runs with other files or options; name another folder, or remove this one"
-  fi
-  printf '%s\n' "$settings" >"$folder/settings"
+# name_of SET MECHANISM: the name of the row's results in the run's folder, without the ending.
+name_of() {
+  case $2 in *-train) echo "$1-all-keys" ;; *) echo "$1" ;; esac
 }
 
-# score SET SOURCE TARGET: BLEU of the run's model, kept in $run/SET.bleu.
+bits_of() {
+  "$fovea" score --model "$run/averaged" --train-sets "$1" "${@:2}" --quiet | sed -n 's/^bits-per-byte //p'
+}
+
+# score SET MECHANISM FILE...: BLEU or bits per byte of the run's model. A row NAME-train selects in training only: here all
+# of its keys count.
 score() {
-  "$fovea" translate --model "$run/averaged" --beam-size 5 --normalize 1 --quiet --input "$2" --output "$run/$1.out"
-  "$fovea" evaluate --reference "$3" --input "$run/$1.out" --tokenize "$tokenize" --score-only >"$run/$1.bleu.part"
-  mv "$run/$1.bleu.part" "$run/$1.bleu"
+  local name dense=()
+  name=$(name_of "$1" "$2")
+  case $2 in *-train) dense=(--attention full) ;; esac
+  if [ "$task" = translation ]; then
+    score_bleu "$name" "$3" "$4" "${dense[@]}"
+  elif [ ! -f "$run/$name.bits" ]; then
+    keep "$run/$name.bits" bits_of "$3" "${dense[@]}"
+  fi
 }
 
 # make MECHANISM K SEED: trains, averages the last five checkpoints and scores, without what is done already.
 make() {
-  local spec
-  mapfile -t spec < <(attention "$1" "$2")
-  mkdir -p "$run"
-  if [ ! -f "$run/done" ]; then
-    "$fovea" train -c "$config" --model "$run" --train-sets "${train_sets[@]}" --vocabs "${vocabs[@]}" --seed "$3" \
-      --after-batches "$updates" --after-epochs 0 "${spec[@]}" "${options[@]}"
-    finish_run
-  fi
-  [ -f "$run/valid.bleu" ] || score valid "${valid_sets[@]}"
-  [ ${#test_sets[@]} -eq 0 ] || [ -f "$run/test.bleu" ] || score test "${test_sets[@]}"
+  local words
+  mapfile -t words < <(attention "${1%-train}" "$2")
+  train_run -c "$config" --task "$task" --train-sets "${train_sets[@]}" --vocabs "${vocabs[@]}" "${documents[@]}" --seed "$3" \
+    --after-batches "$updates" --after-epochs 0 "${words[@]}" "${options[@]}"
+  score valid "$1" "${valid_sets[@]}"
+  [ ${#test_sets[@]} -eq 0 ] || score test "$1" "${test_sets[@]}"
+}
+
+# results SET MECHANISM K ENDING: a file for each seed.
+results() {
+  local seed
+  for seed in "${seeds[@]}"; do echo "$(run_of "$2" "$3" "$seed")/$(name_of "$1" "$2").$4"; done
 }
 
 # cell SET MECHANISM K: mean and standard deviation over the seeds.
 cell() {
-  local seed files=()
-  for seed in "${seeds[@]}"; do files+=("$(run_of "$2" "$3" "$seed")/$1.bleu"); done
-  awk '{ sum += $1; squares += $1 * $1 }
-    END {
-      mean = sum / NR
-      if (NR == 1) printf "%.2f", mean
-      else { v = (squares - NR * mean * mean) / (NR - 1); printf "%.2f (%.2f)", mean, sqrt(v > 0 ? v : 0) }
-    }' "${files[@]}"
+  local files
+  mapfile -t files < <(results "$1" "$2" "$3" "$ending")
+  mean "${files[@]}"
 }
 
-# table SET: one row per mechanism, one column per k. The value of full attention stands once, in the first column.
+# columns MECHANISM: its k. The value of full attention stands once, in the first column.
+columns() {
+  if [ "$1" = full ]; then echo "${k[0]}"; else echo "${k[*]}"; fi
+}
+
+# table SET: one row per mechanism, one column per k.
 table() {
-  local mechanism k
-  printf '%-9s' 'k ='
-  for k in "${ks[@]}"; do printf ' %13s' "$k"; done
+  local mechanism number
+  printf '%-10s' 'k ='
+  printf ' %13s' "${k[@]}"
   for mechanism in "${mechanisms[@]}"; do
-    printf '\n%-9s' "$mechanism"
-    for k in "${ks[@]}"; do
-      printf ' %13s' "$(cell "$1" "$mechanism" "$k")"
-      [ "$mechanism" != full ] || break
-    done
+    printf '\n%-10s' "$mechanism"
+    for number in $(columns "$mechanism"); do printf ' %13s' "$(cell "$1" "$mechanism" "$number")"; done
   done
   printf '\n'
 }
 
-# Validation BLEU of topk from the smallest k to full attention.
+# tests SET TARGET: each cell against full attention with the same seed.
+tests() {
+  local mechanism number full out
+  mapfile -t full < <(results "$1" full 0 out)
+  paired_header "$2"
+  for mechanism in "${mechanisms[@]}"; do
+    [ "$mechanism" != full ] || continue
+    for number in "${k[@]}"; do
+      mapfile -t out < <(results "$1" "$mechanism" "$number" out)
+      printf '%-16s' "$mechanism k=$number"
+      against_full "$2" "${full[@]}" -- "${out[@]}"
+    done
+  done
+}
+
+# Validation of topk from the smallest k to full attention.
 curve() {
-  local k
-  for k in $(printf '%s\n' "${ks[@]}" | sort -n); do printf 'topk(%s) %s\n' "$k" "$(cell valid topk "$k")"; done
+  local number
+  for number in $(printf '%s\n' "${k[@]}" | sort -n); do printf 'topk(%s) %s\n' "$number" "$(cell valid topk "$number")"; done
   [[ " ${mechanisms[*]} " != *' full '* ]] || printf 'full %s\n' "$(cell valid full 0)"
 }
 
-parse "$@"
+# report SET TARGET: the table of a set and, if there are translations and full attention, the tests.
+report() {
+  printf '%s on %s after %s updates%s\n\n' "$measure" "$2" "$updates" "$spread"
+  table "$1"
+  if [ "$task" = translation ] && [[ " ${mechanisms[*]} " == *' full '* ]] && [ ${#mechanisms[@]} -gt 1 ]; then tests "$1" "$2"; fi
+}
+
+read_options task documents! k mechanisms seeds updates config tokenize output train-sets valid-sets test-sets vocabs -- "$@"
+folder=$output measure=BLEU ending=bleu
+[ ${#documents[@]} -eq 0 ] || measure=d-BLEU
 check
-check_settings
-trap 'say "stopped; run the same command again to continue"; exit 130' INT
+if [ "$task" = language ]; then measure='Bits per byte' ending=bits digits=3; fi
+if [ -z "$config" ]; then
+  case $task-${#documents[@]} in
+  translation-0) config=$recipes/multi30k-tiny.yml ;;
+  translation-1) config=$recipes/ted-en-de-oow.yml ;;
+  *) config=$recipes/demo-language.yml ;;
+  esac
+fi
+[ ${#documents[@]} -eq 0 ] || decoding+=(--document-length "$(setting document-length "$config")")
+check_settings "${train_sets[@]}" "${valid_sets[@]}" "${test_sets[@]}" "${vocabs[@]}" "$updates" "$tokenize" "${documents[@]}" \
+  "${options[@]}" "$(cat "$config")"
+stop_cleanly
 
 runs=()
 for mechanism in "${mechanisms[@]}"; do
-  for k in "${ks[@]}"; do
-    for seed in "${seeds[@]}"; do runs+=("$mechanism $k $seed"); done
-    [ "$mechanism" != full ] || break
+  for number in $(columns "$mechanism"); do
+    for seed in "${seeds[@]}"; do runs+=("$mechanism $number $seed"); done
   done
 done
-for number in "${!runs[@]}"; do
-  read -r mechanism k seed <<<"${runs[number]}"
-  run=$(run_of "$mechanism" "$k" "$seed")
-  say "model $((number + 1)) of ${#runs[@]}: $(basename "$run")"
-  make "$mechanism" "$k" "$seed"
-  say "$(basename "$run"): validation BLEU $(cat "$run/valid.bleu")"
+for i in "${!runs[@]}"; do
+  read -r mechanism number seed <<<"${runs[i]}"
+  run=$(run_of "$mechanism" "$number" "$seed")
+  say "model $((i + 1)) of ${#runs[@]}: $(basename "$run")"
+  make "$mechanism" "$number" "$seed"
+  say "$(basename "$run"): validation $measure $(cat "$run/$(name_of valid "$mechanism").$ending")"
 done
 
 spread=
 [ ${#seeds[@]} -eq 1 ] || spread=": mean and (standard deviation) of ${#seeds[@]} seeds"
-if [ ${#test_sets[@]} -eq 2 ]; then
-  printf 'BLEU on %s after %s updates%s\n\n' "${test_sets[1]}" "$updates" "$spread"
-  table test
-  echo
-fi
-printf 'BLEU on %s after %s updates%s\n\n' "${valid_sets[1]}" "$updates" "$spread"
-table valid
+if [ ${#test_sets[@]} -gt 0 ]; then report test "${test_sets[-1]}" && echo; fi
+report valid "${valid_sets[-1]}"
 if [[ " ${mechanisms[*]} " == *' topk '* ]]; then
   printf '\nThe same of topk by k\n\n'
-  curve | awk '{ printf "%-9s %s\n", $1, $2 }'
+  curve | awk '{ name = $1; $1 = ""; printf "%-9s%s\n", name, $0 }'
 fi

@@ -19,3 +19,4 @@ ln -s moved/bin/fovea "$work/link"
 mv "$work/moved/lib" "$work/moved/elsewhere"
 if "$work/link" --version 2>"$work/message"; then echo "the moved program runs without its library" >&2; exit 1; fi
 grep 'the program cannot be loaded' "$work/message"
+"$work/link" spec 'topk(2)' --length 4

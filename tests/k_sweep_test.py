@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""recipes/k-sweep.sh: its tables, that it resumes, stops at Ctrl-C, and refuses what it cannot use."""
+"""recipes/k-sweep.sh: its tables and tests, documents, language models, that it resumes, stops at Ctrl-C, and refuses what it
+cannot use."""
 import os
 import pathlib
 import re
@@ -8,15 +9,20 @@ import subprocess
 import time
 import unittest
 
-from fovea_program import TINY, Workplace
+from fovea_program import TINY, Workplace, checked
 
 SCRIPT = pathlib.Path(__file__).resolve().parent.parent / "recipes" / "k-sweep.sh"
 PLACE = Workplace()
 FILES = ["--train-sets", *PLACE.sides["train"], "--valid-sets", *PLACE.sides["valid"], "--vocabs", PLACE.vocab, PLACE.vocab]
 
 
-def sweep(*arguments):
-    return [str(argument) for argument in (SCRIPT, *FILES, *arguments, "--options", *TINY, "--quiet")]
+LANGUAGE = ["--task", "language", "--train-sets", PLACE.sides["train"][0], "--valid-sets", PLACE.sides["valid"][0], "--vocabs", "bytes"]
+SMALL_LANGUAGE = ["--dim-emb", 16, "--dec-depth", 1, "--transformer-heads", 2, "--transformer-dim-ffn", 32, "--segment-length", 32,
+                  "--cpu-threads", 1, "--quiet"]
+
+
+def sweep(*arguments, files=FILES, options=(*TINY, "--quiet")):
+    return [str(argument) for argument in (SCRIPT, *files, *arguments, "--options", *options)]
 
 
 def run(command):
@@ -35,7 +41,9 @@ class KSweep(unittest.TestCase):
         first = run(command)
         self.assertEqual(first.returncode, 0, first.stderr)
         self.assertRegex(first.stdout, r"^BLEU on \S+valid.trg after 2 updates\n\nk = +8 +2\nfull +\d+\.\d\d\n"
-                                       r"random +\d+\.\d\d +\d+\.\d\d\ntopk +\d+\.\d\d +\d+\.\d\d\n\nThe same of topk by k\n\n"
+                                       r"random +\d+\.\d\d +\d+\.\d\d\ntopk +\d+\.\d\d +\d+\.\d\d\n\n"
+                                       r"Difference of BLEU from full on \S+valid.trg, and \(p\) of .*\n\n +seed 1\n"
+                                       r"(?:(?:random|topk) k=[82] +[+-]\d+\.\d\d \([01]\.\d{4}\)\n){4}\nThe same of topk by k\n\n"
                                        r"topk\(2\) +\d+\.\d\d\ntopk\(8\) +\d+\.\d\d\nfull +\d+\.\d\d\n$")
         self.assertIn("model 5 of 5: topk-k2-seed1", first.stderr)
         self.assertIn('attention: "random(8)"', (output / "random-k8-seed1" / "averaged" / "config.yml").read_text())
@@ -43,10 +51,12 @@ class KSweep(unittest.TestCase):
         # Finished models are neither trained nor scored again; their scores are what the table shows.
         for mechanism, bleu in (("full", "30.00"), ("topk-k8", "31.25"), ("topk-k2", "7.50")):
             (output / f"{mechanism}-seed1" / "valid.bleu").write_text(bleu + "\n")
+        (output / "topk-k2-seed1" / "valid.out.paired").write_text("-22.50 (0.0010)\n")
         models = sorted(output.glob("*/averaged"))
         times = [model.stat().st_mtime_ns for model in models]
         again = run(command)
         self.assertRegex(again.stdout, r"\ntopk +31\.25 +7\.50\n(.*\n)*topk\(2\) +7\.50\ntopk\(8\) +31\.25\nfull +30\.00\n$")
+        self.assertIn("\ntopk k=2          -22.50 (0.0010)\n", again.stdout)
         self.assertEqual([model.stat().st_mtime_ns for model in models], times)
         self.refused("--k", 8, 2, "--updates", 3, "--output", output, says="holds runs with other files or options")
 
@@ -62,6 +72,59 @@ class KSweep(unittest.TestCase):
         config = (output / "window-k4-seed1" / "averaged" / "config.yml").read_text()
         self.assertIn('attention: "window(4)"', config)
         self.assertIn('attention-cross: "full"', config)
+
+    def test_paired_tests_take_full_of_the_same_seed(self):
+        """Translations that are the reference, and translations that share no word with it: the difference is 100."""
+        output = PLACE.folder / "paired"
+        command = sweep("--k", 4, "--mechanisms", "full", "bigbird", "--seeds", 1, 2, "--updates", 1, "--output", output)
+        reference = PLACE.sides["valid"][1].read_text()
+        texts = {"right": reference, "wrong": "zzz\n" * reference.count("\n")}
+        for name, text in (("full-seed1", "right"), ("full-seed2", "wrong"), ("bigbird-k4-seed1", "wrong"), ("bigbird-k4-seed2", "right")):
+            folder = output / name
+            folder.mkdir(parents=True)
+            (folder / "done").touch()
+            (folder / "valid.out").write_text(texts[text])
+            (folder / "valid.bleu").write_text("100.00\n" if text == "right" else "0.00\n")
+        result = run(command)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertRegex(result.stdout, r"full +50\.00 \(70\.71\)\nbigbird +50\.00 \(70\.71\)\n(?s:.*)\n +seed 1 +seed 2\n"
+                                        r"bigbird k=4 +-100\.00 \(0\.0010\) +\+100\.00 \(0\.0010\)\n")
+
+    def test_documents(self):
+        texts = []
+        for side in PLACE.sides["valid"]:
+            lines = side.read_text().splitlines(keepends=True)
+            texts.append(PLACE.folder / f"documents{side.suffix}")
+            texts[-1].write_text("".join(("<d>\n" if i % 10 == 0 else "") + line for i, line in enumerate(lines)))
+        output = PLACE.folder / "documents"
+        files = ["--train-sets", *texts, "--valid-sets", *texts, "--vocabs", PLACE.vocab, PLACE.vocab, "--documents"]
+        result = run(sweep("--k", 4, "--mechanisms", "oow", "--updates", 1, "--output", output, files=files,
+                           options=[*TINY, "--document-length", 8]))
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertRegex(result.stderr, r"wrote \S+averaged\n(?s:.*)cut to 7 \(--document-length\)")  # translate has it too
+        self.assertRegex(result.stdout, r"^d-BLEU on \S+documents.trg after 1 updates\n\nk = +4\noow +\d+\.\d\d\n$")
+        self.assertEqual((output / "oow-k4-seed1" / "valid.out").read_text().count("<d>\n"), 5)
+        config = (output / "oow-k4-seed1" / "averaged" / "config.yml").read_text()
+        self.assertIn('attention: "oow(4)"', config)
+        self.assertIn('attention-cross: "full"', config)
+
+    def test_language(self):
+        output = PLACE.folder / "language"
+        command = sweep("--k", 4, "--mechanisms", "full", "topk", "topk-train", "--updates", 2, "--output", output, files=LANGUAGE,
+                        options=SMALL_LANGUAGE)
+        result = run(command)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertRegex(result.stdout, r"^Bits per byte on \S+valid.src after 2 updates\n\nk = +4\nfull +\d\.\d{3}\ntopk +\d\.\d{3}\n"
+                                        r"topk-train +\d\.\d{3}\n\nThe same of topk by k\n\ntopk\(4\) +\d\.\d{3}\nfull +\d\.\d{3}\n$")
+
+        # The row topk-train is what --sparsify train gives.
+        model = PLACE.folder / "topk-train"
+        checked("train", "-c", SCRIPT.parent / "demo-language.yml", *LANGUAGE, *SMALL_LANGUAGE, "--model", model, "--seed", 1,
+                "--attention", "topk(4)", "--sparsify", "train", "--after-batches", 2)
+        scored = checked("score", "--model", model, "--train-sets", PLACE.sides["valid"][0], "--quiet").stdout
+        bits = {name: (output / "topk-k4-seed1" / f"{name}.bits").read_text() for name in ("valid", "valid-all-keys")}
+        self.assertIn(f"bits-per-byte {bits['valid-all-keys']}", scored)
+        self.assertNotEqual(bits["valid"], bits["valid-all-keys"])
 
     def test_stops_and_continues(self):
         output = PLACE.folder / "stopped"
@@ -83,6 +146,9 @@ class KSweep(unittest.TestCase):
     def test_mistakes(self):
         self.refused("--mechanisms", "widow", says="--mechanisms: got 'widow'; expected some of full block")
         self.refused("--k", "two", says="got 'two'; expected a whole number of at least 1")
+        self.refused("--k", 6, "--mechanisms", "bigbird", says="k of bigbird is 6; it must be a multiple of 4")
+        self.refused("--task", "image", says="--task: got 'image'; expected translation or language")
+        self.refused("--task", "language", says="--train-sets: got 2 files; expected one text")
         self.refused("--seeds", says="--seeds: got no value")
         self.refused("--seed", 1, says="unknown option '--seed'")
         self.refused("--test-sets", "a", says="--test-sets: got 1 files; expected source and target")

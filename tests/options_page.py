@@ -15,8 +15,8 @@ HEAD = """# Options
 All commands of `fovea {version}` and their options. `fovea COMMAND --help` prints the same texts. This page is made by `tests/options_page.py`; do not edit it.
 
 ```
-$ ./fovea vocab --dim-vocabs
-Error: --dim-vocabs: got no value; expected one after it; see fovea vocab --help
+$ ./fovea translate --beam-size 0
+Error: --beam-size: got '0'; expected a whole number of at least 1 and at most 1,000
 $ printf 'length: 4\\n' > draw.yml
 $ ./fovea spec -c draw.yml 'window(2)' --causal
 window(2)
@@ -145,7 +145,7 @@ def models():
 def section(command, models):
     """The heading and the tables of one command."""
     summary, usage, arguments, groups, rest = read_help(checked(command, "--help").stdout)
-    text = f"\n## {command}\n\n{summary}\n\n```\n{usage}\n```\n"
+    text = f"\n## {command}\n\n{summary}\n\n```text\n{usage}\n```\n"
     text += "".join(f"\n`{name}`: {cell(words)}\n" for name, words in arguments)
     for heading, options in groups:
         options = [option for option in options if option.name not in EVERYWHERE]
@@ -160,7 +160,7 @@ def section(command, models):
             text += f"\n### {command}: {name}\n"
         text += f"\n{table(call, options)}"
     shown = textwrap.dedent("\n".join(rest).rstrip())
-    return text + (f"\n```\n{shown}\n```\n" if shown else "")
+    return text + (f"\n```text\n{shown}\n```\n" if shown else "")
 
 
 def page():

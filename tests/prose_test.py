@@ -76,7 +76,8 @@ def comment_offences(path, text):
 
 
 def all_offences(root):
-    for path in sorted([root / "README.md", root / "CONTRIBUTING.md", root / "bench/README.md", *root.glob("docs/*.md")]):
+    top = (root / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "bench/README.md"))
+    for path in sorted([*top, *root.glob("docs/*.md")]):
         yield from offences(path.relative_to(root), guide_text(path.read_text()))
     for path in sorted([*root.glob("recipes/*.yml"), *root.glob("recipes/*.sh")]):
         yield from offences(path.relative_to(root), comments(path.read_text()))

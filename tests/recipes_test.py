@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""Each recipes/*.yml: all of its options exist and mean what the file says, and it makes one update. Depth, lengths, batches
+"""Each recipes/*.yml: all of its options exist and mean what the file says, so do those of its vocabulary's command, and it
+makes one update. Depth, lengths, batches
 and data are small here; width, heads, mechanism, optimiser and schedule are the recipe's."""
 import pathlib
 import random
 import re
+import shlex
 import shutil
 import unittest
 
@@ -14,7 +16,7 @@ OWN = {"caption-scenes", "demo", "demo-language", "multi30k-tiny"}  # settings t
 PLACE = Workplace()
 
 ONE_UPDATE = ["--after-batches", 1, "--after-epochs", 0, "--optimizer-delay", 1, "--save-freq", 1, "--valid-freq", 1,
-              "--transformer-dim-ffn", 32, "--dec-depth", 1, "--cpu-threads", 1, "--quiet"]
+              "--transformer-dim-ffn", 32, "--cpu-threads", 1, "--quiet"]
 
 
 def image_batch(name, images, side=32):
@@ -33,7 +35,7 @@ def image_batch(name, images, side=32):
 
 def translation(recipe):
     return ["--train-sets", *PLACE.sides["train"], "--valid-sets", *PLACE.sides["valid"], "--vocabs", PLACE.vocab, PLACE.vocab,
-            "--enc-depth", 1, "--mini-batch-words", 300]
+            "--enc-depth", 1, "--mini-batch-words", 300, *(["--document-length", 100] if "documents" in recipe else [])]
 
 
 def language(recipe):
@@ -50,9 +52,18 @@ def image(recipe):
 
 def caption(recipe):
     captions = PLACE.folder / "captions.tsv"
-    captions.write_text("".join(f"{i}\t{line}" for i, line in enumerate(PLACE.sides["train"][0].open()) if i < 4))
+    lines = PLACE.sides["train"][0].read_text().splitlines()[:4]
+    captions.write_text("".join(f"{i}\t{line}\n" for i, line in enumerate(lines)))
     data = [image_batch("train", 4), "--captions", captions]
     return ["--features", *data, "--valid-captions", captions, "--vocabs", PLACE.vocab, "--enc-depth", 1, "--max-length", 1000]
+
+
+def tagging(recipe):
+    """Columns of words, parts of speech, chunks and names."""
+    columns = PLACE.folder / "columns"
+    words = (line.split() for line in PLACE.sides["valid"][0].read_text().splitlines())
+    columns.write_text("\n".join("".join(f"{word} NN O I-{word[0].upper()}\n" for word in line) for line in words))
+    return ["--train-sets", columns, "--valid-sets", columns, "--vocabs", PLACE.vocab, "--enc-depth", 1]
 
 
 def one_layer(recipe):
@@ -61,7 +72,7 @@ def one_layer(recipe):
     return ["--attention-layers", re.sub(r"\.[\d-]+=", ".1=", layers)] if layers else []
 
 
-SMALL = {"translation": translation, "language": language, "image": image, "caption": caption}
+SMALL = {"translation": translation, "language": language, "image": image, "caption": caption, "tagging": tagging}
 
 
 def values(text):
@@ -94,17 +105,29 @@ class Recipes(unittest.TestCase):
             self.assertEqual(dumped.get(option), value, option)
 
     def defaults_do_not_matter(self, path):
-        """A recipe names every option whose default has changed, so it means the same as when it was written."""
+        """A recipe names every option whose default has changed, so it means the same as when it was written. It need not
+        name --max-rollbacks, which matters only if the cost diverges."""
         first, newest = (values(checked("train", "-c", path, "--defaults", edition, "--dump-config").stdout) for edition in (1, 2))
         self.assertEqual((first.pop("defaults"), newest.pop("defaults")), ([1], [2]))
+        first.pop("max-rollbacks"), newest.pop("max-rollbacks")
         self.assertEqual(first, newest)
+
+    def vocabularies(self, path):
+        """The header's commands that make the vocabularies which it names."""
+        made = set()
+        for command in re.findall(r"^#   fovea (vocab .*)", path.read_text(), re.M):
+            checked(*shlex.split(command), "--dump-config")
+            made.add(re.search(r"--output (\S+)", command)[1])
+        named = set(re.findall(r"[\w-]+\.spm", " ".join(re.findall(r"--vocabs ((?:\S+\.spm ?)+)", header(path)))))
+        self.assertEqual(made, named, "vocabularies that the header makes and uses")
 
     def train(self, path):
         recipe = {option: value[0] for option, value in values(path.read_text()).items()} | {"name": path.stem}
         task = recipe.get("task", "translation")
         self.assertIn(task, SMALL, "this test does not know how to make data for the task")
         run = PLACE.folder / path.stem
-        checked("train", "-c", path, "--model", run, *SMALL[task](recipe), *ONE_UPDATE, *one_layer(recipe))
+        depth = [] if task == "tagging" else ["--dec-depth", 1]
+        checked("train", "-c", path, "--model", run, *SMALL[task](recipe), *ONE_UPDATE, *depth, *one_layer(recipe))
         model = values((run / "last" / "config.yml").read_text())
         for option in ("attention", "dim-emb", "transformer-heads", "transformer-norm", "transformer-positions"):
             if option in recipe:
@@ -129,6 +152,7 @@ class Recipes(unittest.TestCase):
                 if path.stem not in OWN:
                     self.assertRegex(header(path), r"table \d[^.]*: .*\d", "the header names the table and its figure")
                     self.assertIn(f"-c recipes/{path.name} ", header(path))
+                    self.vocabularies(path)
                 run = self.train(path)
                 if path.stem in decoding:
                     self.options_are_the_files("translate", decoding[path.stem])

@@ -109,6 +109,10 @@ def test_operators_beneath_check_what_they_read():
                             ((q, k, v, alpha[:-1]), "a value a head"), ((q, k, v, None), "needs alpha of shape"), ((q[0, 0], k, v, alpha), "expected .T, H, D.")):
         with pytest.raises(RuntimeError, match=message):
             forward(*inputs, *rest)
+    for place, name, size in ((0, "terms", 4), (1, "offsets", 5), (2, "layout", 8), (7, "stream", 5)):
+        longer = [*rest[:place], [None if name in ("terms", "layout") else 0] * (size + 1), *rest[place + 1:]]
+        with pytest.raises(RuntimeError, match=f"the list {name} has {size + 1} entries; expected {size}"):
+            forward(q, k, v, alpha, *longer)
     out, stats, kept, sums = forward(q, k, v, alpha, *rest)
     grad, terms, layout = torch.ones_like(out), rest[:2], rest[2:-1]
     assert stats.numel() > 0

@@ -338,6 +338,14 @@ std::vector<std::string> values_on_line(const std::vector<std::string>& argument
   return values.empty() ? attached : values;
 }
 
+// The scalars of a file of --config, which peek() asks for again and again.
+const std::map<std::string, std::string>& config_scalars(const std::string& path) {
+  static std::map<std::string, std::map<std::string, std::string>> by_text;
+  const std::string text = config_text(path);
+  const auto found = by_text.find(text);
+  return found != by_text.end() ? found->second : by_text.emplace(text, scalars_of_yaml(text)).first->second;
+}
+
 }  // namespace
 
 std::optional<std::string> peek(const std::vector<std::string>& arguments, const std::string& name, char letter) {
@@ -346,7 +354,7 @@ std::optional<std::string> peek(const std::vector<std::string>& arguments, const
   std::optional<std::string> found;
   for (const std::string& path : values_on_line(arguments, "config", 'c')) {
     try {
-      const std::map<std::string, std::string> values = scalars_of_yaml(config_text(path));
+      const std::map<std::string, std::string>& values = config_scalars(path);
       for (const std::string& key : {name, std::string(letter == 0 ? 0 : 1, letter)}) {
         if (const auto value = values.find(key); value != values.end()) found = value->second;
       }

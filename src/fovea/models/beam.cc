@@ -62,11 +62,4 @@ search::BeamOptions beam_options(const BeamConfig& config) {
   return beam;
 }
 
-std::string as_line(std::string text) {
-  for (char& c : text) {
-    if (c == '\n' || c == '\r') c = ' ';
-  }
-  return text;
-}
-
 }  // namespace fovea::models

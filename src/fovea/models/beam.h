@@ -31,7 +31,4 @@ std::vector<std::vector<search::Hypothesis>> beam_search(SearchModel& model, con
 // The options of a search that `config` asks for.
 search::BeamOptions beam_options(const BeamConfig& config);
 
-// A hypothesis's text as one line: a vocabulary with --byte-fallback can spell the end of a line.
-std::string as_line(std::string text);
-
 }  // namespace fovea::models

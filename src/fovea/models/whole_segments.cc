@@ -14,8 +14,4 @@ void warn_of_whole_segments(const ModelConfig& config) {
       "take part in the choice; routed(c,w,causal) does without them");
 }
 
-std::string_view routing_in_signature(const ModelConfig& config) {
-  return routes_whole_segments(config) ? "|routing:whole-segment" : "";
-}
-
 }  // namespace fovea::models

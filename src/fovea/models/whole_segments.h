@@ -1,6 +1,4 @@
 #pragma once
-#include <string_view>
-
 #include "fovea/spec/model_config.h"
 
 // Models whose decoder's routed heads choose the members of their clusters in the whole text. A full pass, as in
@@ -10,8 +8,5 @@ namespace fovea::models {
 // Warns that probabilities of a full pass are optimistic if the model is such a one; once, however often it is called.
 // Every function that computes probabilities of given texts calls this, and so does the beginning of a training.
 void warn_of_whole_segments(const ModelConfig& config);
-
-// The mark of such a model in a signature of scores, with the separator before it; "" for any other model.
-std::string_view routing_in_signature(const ModelConfig& config);
 
 }  // namespace fovea::models

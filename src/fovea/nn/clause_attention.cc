@@ -77,8 +77,10 @@ at::Tensor placed(const at::Tensor& weights, const at::Tensor& clauses, const at
 // The inputs of the kernel of mixtures, if the group is such a mixture.
 std::optional<ops::ClauseMixInputs> kernel_inputs(const ClauseHeads& group, const ClauseInputs& inputs,
                                                   const ops::AttentionOptions& options) {
-  const bool plain = group.part == Full::kName && options.dropout == 0 && !options.offsets.by_head &&
-                     !options.offsets.by_query && !options.offsets.queries && !options.offsets.values && !options.scale;
+  const ops::OffsetTerms& terms = options.offsets;
+  const bool has_terms =
+      terms.by_head.defined() || terms.by_query.defined() || terms.queries.defined() || terms.values.defined();
+  const bool plain = group.part == Full::kName && options.dropout == 0 && !has_terms && !options.scale;
   if (!group.clauses || !group.clauses->is_mixture() || !plain || inputs.clauses == nullptr) return std::nullopt;
   const auto own = [&](const at::Tensor& x) { return x.narrow(1, group.first, group.count); };
   ops::ClauseMixInputs in{own(inputs.q), own(inputs.k), own(inputs.v), {}, inputs.offsets, {}};

@@ -79,7 +79,7 @@ void RoutingSteps::take_keys(const Projected& keys, const at::Tensor& offsets) {
 }
 
 std::vector<uint64_t> RoutingSteps::streams_of(const Group& group, bool own_keys) const {
-  ops::CoreArguments arguments;
+  ops::GroupCall arguments;
   arguments.seed = options_.seed, arguments.layer = options_.layer, arguments.first_head = group.first_head;
   return ops::member_streams(arguments, group.heads, own_keys);
 }
@@ -206,9 +206,9 @@ at::Tensor RoutingSteps::attend(const Group& group, const at::Tensor& queries, c
   const std::string spec = print(group.within);
   const at::Tensor keys = cache != nullptr ? flat_rows(cache->keys) : group.keys;
   const at::Tensor values = cache != nullptr ? flat_rows(cache->values) : group.values;
-  ops::CoreArguments arguments;
+  ops::GroupCall arguments;
   arguments.spec = spec;
-  arguments.kind = name_of(options_.kind);
+  arguments.kind = options_.kind;
   arguments.scale = ops::scale_within_cluster(inputs_, queries.size(2));
   arguments.seed = options_.seed, arguments.layer = options_.layer;
   arguments.k_tokens = index_tensor(lists.keys);

@@ -89,8 +89,8 @@ class WeightBlocks {
     ops::AttentionOptions options = seen_.options;
     options.q_offsets = q_offsets, options.k_offsets = k_offsets;
     options.dropout = 0;
-    for (std::optional<at::Tensor>* term : {&options.offsets.by_query, &options.offsets.queries}) {
-      if (*term) *term = (*term)->narrow(0, q_begin, queries);
+    for (at::Tensor* term : {&options.offsets.by_query, &options.offsets.queries}) {
+      if (term->defined()) *term = term->narrow(0, q_begin, queries);
     }
     ops::RoutingInputs routing;
     if (options.routing != nullptr) routing = *options.routing;

@@ -22,12 +22,8 @@ void check_devices(const at::Device& device, const AttentionOptions& options) {
                                 std::pair("gate", &options.gate), std::pair("bias", &options.bias)}) {
     check_one(name, *x, device);
   }
-  for (const auto& [name, x] : {std::pair("q_offsets", &options.q_offsets), std::pair("k_offsets", &options.k_offsets),
-                                std::pair("k_begins", &options.k_begins), std::pair("k_tokens", &options.k_tokens),
-                                std::pair("q_lengths", &options.q_lengths), std::pair("k_lengths", &options.k_lengths),
-                                std::pair("dropout_seed", &options.drawn_seed)}) {
-    check_one(name, *x, at::kCPU);
-  }
+  for (const auto& [name, member] : kSequenceVectors) check_one(name, options.*member, at::kCPU);
+  check_one("dropout_seed", options.drawn_seed, at::kCPU);
 }
 
 bool is_supported(at::ScalarType type) {

@@ -44,36 +44,35 @@ DType dtype_of(at::ScalarType type) {
 
 int64_t known_size(const at::Tensor& x, int64_t dim) { return x.sym_size(dim).guard_int(__FILE__, __LINE__); }
 
-kernels::OffsetRanges offset_ranges(const CoreTensors& x, const CoreArguments& arguments) {
-  const TermTensors& terms = arguments.terms;
-  const TermOffsets& offsets = arguments.offsets;
+kernels::OffsetRanges offset_ranges(const CoreTensors& x, const GroupCall& inputs) {
+  const OffsetTerms& terms = inputs.offsets;
   check_terms(x.q, terms);
   kernels::OffsetRanges ranges;
-  if (terms.by_head.defined()) ranges.by_head = {offsets.by_head, known_size(terms.by_head, 1)};
-  if (terms.by_query.defined()) ranges.by_query = {offsets.by_query, known_size(terms.by_query, -1)};
-  if (terms.rows.defined()) ranges.product = {offsets.rows, known_size(terms.rows, 0)};
-  if (offsets.sum_count > 0) ranges.sums = {offsets.sums, offsets.sum_count};
+  if (terms.by_head.defined()) ranges.by_head = {terms.by_head_first, known_size(terms.by_head, 1)};
+  if (terms.by_query.defined()) ranges.by_query = {terms.by_query_first, known_size(terms.by_query, -1)};
+  if (terms.rows.defined()) ranges.product = {terms.rows_first, known_size(terms.rows, 0)};
+  if (inputs.value_offsets > 0) ranges.sums = {terms.values_first, inputs.value_offsets};
   return ranges;
 }
 
 // Heads are dimension 1 of both layouts.
-AttentionProblem problem_of(const CoreTensors& x, const CoreArguments& arguments, Phase phase) {
-  const int64_t share = std::max<int64_t>(arguments.heads_per_key, 1);
-  const kernels::KeySharing keys{share, arguments.first_head % share};
+AttentionProblem problem_of(const CoreTensors& x, const GroupCall& inputs, Phase phase) {
+  const int64_t share = std::max<int64_t>(inputs.heads_per_key, 1);
+  const kernels::KeySharing keys{share, inputs.first_head % share};
   check_inputs(x, keys);
   AttentionProblem problem;
   problem.keys = keys;
-  problem.spec = parsed(arguments.spec);
-  problem.kind = parse_kind(arguments.kind);
+  problem.spec = parsed(inputs.spec);
+  problem.kind = inputs.kind;
   problem.dtype = dtype_of(x.q.scalar_type());
   problem.num_heads = x.q.sym_size(1).guard_int(__FILE__, __LINE__);
   problem.head_dim = x.q.sym_size(-1).guard_int(__FILE__, __LINE__);
   problem.needs_backward = phase == Phase::kTraining;
-  problem.dropout = static_cast<float>(arguments.dropout);
-  check_rate(arguments.dropout, "attention: dropout");
-  problem.keys_listed = arguments.k_tokens.has_value();
-  problem.offsets = offset_ranges(x, arguments);
-  problem.given = given_pairs(x, arguments);
+  problem.dropout = static_cast<float>(inputs.dropout);
+  check_rate(inputs.dropout, "attention: dropout");
+  problem.keys_listed = inputs.k_tokens.has_value();
+  problem.offsets = offset_ranges(x, inputs);
+  problem.given = given_pairs(x, inputs.pairs);
   validate(problem.spec, problem.kind);
   if (problem.offsets.any() && problem.kind == AttentionKind::kCross) {
     throw Error("attention: terms by offset are for self-attention; cross-attention has no offsets, leave them out");
@@ -81,35 +80,35 @@ AttentionProblem problem_of(const CoreTensors& x, const CoreArguments& arguments
   return problem;
 }
 
-TokenCall call_of(const CoreTensors& x, const CoreArguments& arguments, AttentionProblem problem) {
+TokenCall call_of(const CoreTensors& x, const GroupCall& inputs, AttentionProblem problem) {
   TokenCall call;
   call.problem = std::move(problem);
-  call.problem.sequences = sequences_of({x.q, x.k}, arguments);
-  call.key_tokens = key_tokens_of(x.k, arguments);
-  if (arguments.given) call.given = given_lists(*arguments.given, call.problem, x.q.dim() == 3);
-  const int64_t dropout_seed = arguments.drawn_seed ? arguments.drawn_seed->item<int64_t>()
-                                                    : arguments.dropout_seed.guard_int(__FILE__, __LINE__);
-  call.random = {static_cast<uint64_t>(arguments.seed), static_cast<uint64_t>(dropout_seed), arguments.layer,
-                 arguments.first_head};
+  call.problem.sequences = sequences_of({x.q, x.k}, inputs);
+  call.key_tokens = key_tokens_of(x.k, inputs);
+  if (call.problem.given.any()) call.given = given_lists(inputs.pairs.lists, call.problem, x.q.dim() == 3);
+  const int64_t dropout_seed =
+      inputs.drawn_seed ? inputs.drawn_seed->item<int64_t>() : inputs.dropout_seed.guard_int(__FILE__, __LINE__);
+  call.random = {static_cast<uint64_t>(inputs.seed), static_cast<uint64_t>(dropout_seed), inputs.layer,
+                 inputs.first_head};
   call.q = token_rows(x.q), call.k = token_rows(x.k), call.v = token_rows(x.v);
-  if (arguments.alpha) call.alpha = *arguments.alpha;
-  call.scale = arguments.scale;
-  call.terms = arguments.terms;
+  if (inputs.alpha) call.alpha = *inputs.alpha;
+  call.scale = inputs.scale.value_or(1);
+  call.terms = inputs.offsets;
   if (call.terms.by_query.defined()) call.terms.by_query = token_rows(call.terms.by_query);
   if (call.terms.queries.defined()) call.terms.queries = token_rows(call.terms.queries);
   return call;
 }
 
 // The tensors' values must be readable: tensors that stand in for others while a graph is made do not have any.
-TokenCall checked_call(const CoreTensors& x, const CoreArguments& arguments, Phase phase) {
-  AttentionProblem problem = problem_of(x, arguments, phase);
-  if (arguments.alpha) {
-    check_alpha(*arguments.alpha, problem.num_heads);
+TokenCall checked_call(const CoreTensors& x, const GroupCall& inputs, Phase phase) {
+  AttentionProblem problem = problem_of(x, inputs, phase);
+  if (inputs.alpha) {
+    check_alpha(*inputs.alpha, problem.num_heads);
   } else if (learns_argument(problem.spec.transform)) {
-    throw Error(cat("attention: ", arguments.spec, " needs alpha of shape [", problem.num_heads,
-                    "], a value a head; got none"));
+    throw Error(
+        cat("attention: ", inputs.spec, " needs alpha of shape [", problem.num_heads, "], a value a head; got none"));
   }
-  return call_of(x, arguments, std::move(problem));
+  return call_of(x, inputs, std::move(problem));
 }
 
 // Sizes that depend on nothing but what Meta knows too: not on lengths, not on the device.
@@ -141,9 +140,9 @@ std::optional<kernels::Division> division_of(const TokenCall& call) {
 }
 
 // For the reference, which reads keys in their order.
-void gather_keys(TokenCall& call, const CoreArguments& arguments) {
-  if (!arguments.k_tokens) return;
-  const at::Tensor tokens = arguments.k_tokens->to(call.k.device());
+void gather_keys(TokenCall& call, const GroupCall& inputs) {
+  if (!inputs.k_tokens) return;
+  const at::Tensor tokens = inputs.k_tokens->to(call.k.device());
   call.k = call.k.index_select(0, tokens), call.v = call.v.index_select(0, tokens);
 }
 
@@ -157,24 +156,25 @@ at::Tensor laid_out_sums(const at::Tensor& sums, const at::Tensor& q) {
 // would narrow them again.
 using NoAutocast = c10::impl::ExcludeDispatchKeyGuard;
 
-CoreOutput core_forward(const CoreTensors& x, const CoreArguments& arguments, Phase phase) {
+CoreOutput core_forward(const CoreTensors& x, const GroupCall& inputs, Phase phase) {
   const NoAutocast guard(c10::autocast_dispatch_keyset);
-  TokenCall call = checked_call(x, arguments, phase);
+  TokenCall call = checked_call(x, inputs, phase);
   const auto [stats, kept] = saved_buffers(call.problem, x.q);
   const std::optional<kernels::Division> division = division_of(call);
-  if (!division) gather_keys(call, arguments);
+  if (!division) gather_keys(call, inputs);
   const TokenOutput output = division ? kernel_forward(*division, call, {stats, kept}) : reference_forward(call);
   return {from_token_rows(output.out, x.q), stats, kept, laid_out_sums(output.sums, x.q)};
 }
 
-CoreGradients core_backward(const CoreCotangents& given, const CoreTensors& x, const CoreOutput& saved,
-                            const CoreArguments& arguments, const WantedTerms& wanted) {
+CoreGradients core_backward(const CoreCotangents& cotangents, const CoreTensors& x, const CoreOutput& saved,
+                            const GroupCall& inputs, const WantedTerms& wanted) {
   const NoAutocast guard(c10::autocast_dispatch_keyset);
-  if (arguments.k_begins) throw Error("attention: no gradients with k_begins; give k_offsets");
-  const TokenCall call = checked_call(x, arguments, Phase::kTraining);
-  check_saved(given.out, x.q, saved, saved_size(call.problem, x.q));
-  check_sums(given.sums, x.q, saved.sums, call.problem.offsets.sums.count);
-  const TokenCotangents by_token{token_rows(given.out), given.sums.defined() ? token_rows(given.sums) : given.sums};
+  if (inputs.k_begins) throw Error("attention: no gradients with k_begins; give k_offsets");
+  const TokenCall call = checked_call(x, inputs, Phase::kTraining);
+  check_saved(cotangents.out, x.q, saved, saved_size(call.problem, x.q));
+  check_sums(cotangents.sums, x.q, saved.sums, call.problem.offsets.sums.count);
+  const TokenCotangents by_token{token_rows(cotangents.out),
+                                 cotangents.sums.defined() ? token_rows(cotangents.sums) : cotangents.sums};
   const std::optional<kernels::Division> division = division_of(call);
   TokenGradients grads =
       division ? kernel_backward(*division, call, saved, by_token, wanted) : reference_backward(call, by_token, wanted);
@@ -188,25 +188,25 @@ CoreGradients core_backward(const CoreCotangents& given, const CoreTensors& x, c
           grads.terms};
 }
 
-at::Tensor core_composed(const CoreTensors& x, const CoreArguments& arguments) {
+at::Tensor core_composed(const CoreTensors& x, const GroupCall& inputs) {
   const NoAutocast guard(c10::autocast_dispatch_keyset);
-  TokenCall call = call_of(x, arguments, problem_of(x, arguments, Phase::kInference));
-  gather_keys(call, arguments);
+  TokenCall call = call_of(x, inputs, problem_of(x, inputs, Phase::kInference));
+  gather_keys(call, inputs);
   return from_token_rows(reference_forward(call).out, x.q);
 }
 
-at::Tensor core_weights(const CoreTensors& x, const CoreArguments& arguments) {
+at::Tensor core_weights(const CoreTensors& x, const GroupCall& inputs) {
   const NoAutocast guard(c10::autocast_dispatch_keyset);
-  TokenCall call = checked_call(x, arguments, Phase::kInference);
+  TokenCall call = checked_call(x, inputs, Phase::kInference);
   if (call.problem.sequences.empty() && x.q.dim() == 4) {  // no lengths to take the greatest of
     return at::empty({0, x.q.size(1), x.q.size(2), x.k.size(2)}, x.q.options());
   }
-  gather_keys(call, arguments);
+  gather_keys(call, inputs);
   return reference_weights(call);
 }
 
-CoreOutput meta_forward(const CoreTensors& x, const CoreArguments& arguments, Phase phase) {
-  const AttentionProblem problem = problem_of(x, arguments, phase);
+CoreOutput meta_forward(const CoreTensors& x, const GroupCall& inputs, Phase phase) {
+  const AttentionProblem problem = problem_of(x, inputs, phase);
   const auto [stats, kept] = saved_buffers(problem, x.q);
   at::Tensor sums = laid_out_sums({}, x.q);
   if (const int64_t count = problem.offsets.sums.count; count > 0) {
@@ -217,8 +217,8 @@ CoreOutput meta_forward(const CoreTensors& x, const CoreArguments& arguments, Ph
   return {empty_like_rows(x.q), stats, kept, sums};
 }
 
-CoreGradients meta_backward(const CoreTensors& x, const CoreArguments& arguments, const WantedTerms& wanted) {
-  const auto& alpha = arguments.alpha;
+CoreGradients meta_backward(const CoreTensors& x, const GroupCall& inputs, const WantedTerms& wanted) {
+  const auto& alpha = inputs.alpha;
   const auto none = [&] { return at::empty({0}, x.q.options()); };
   CoreGradients grads{empty_gradient(x.q),
                       empty_gradient(x.k),
@@ -226,7 +226,7 @@ CoreGradients meta_backward(const CoreTensors& x, const CoreArguments& arguments
                       alpha ? at::empty_symint(alpha->sym_sizes(), alpha->options()) : none(),
                       {}};
   for (size_t i = 0; i < kTermTensors.size(); ++i) {
-    const at::Tensor& term = arguments.terms.*kTermTensors[i];
+    const at::Tensor& term = inputs.offsets.*kTermTensors[i];
     at::Tensor& grad = grads.terms.*kTermTensors[i];
     grad = none();
     if (!wanted[i] || !term.defined()) continue;

@@ -41,12 +41,12 @@ std::span<const int64_t> offsets_of(const at::Tensor& x, int64_t tokens, std::st
 }
 
 // Sequences whose keys are ranges [k_begins[b], k_begins[b] + k_lengths[b]) anywhere in k.
-std::vector<kernels::Sequence> key_ranges(std::span<const int64_t> q, int64_t keys, const CoreArguments& arguments) {
-  if (arguments.k_offsets || !arguments.k_lengths) {
+std::vector<kernels::Sequence> key_ranges(std::span<const int64_t> q, int64_t keys, const AttentionOptions& options) {
+  if (options.k_offsets || !options.k_lengths) {
     throw Error("attention: k_begins needs k_lengths, and stands in place of k_offsets");
   }
-  const auto begins = host_integers(*arguments.k_begins, "k_begins");
-  const auto lengths = host_integers(*arguments.k_lengths, "k_lengths");
+  const auto begins = host_integers(*options.k_begins, "k_begins");
+  const auto lengths = host_integers(*options.k_lengths, "k_lengths");
   bool fits = begins.size() + 1 == q.size() && lengths.size() == begins.size();
   for (size_t b = 0; fits && b < begins.size(); ++b) {
     fits = begins[b] >= 0 && begins[b] <= keys && lengths[b] >= 0 && lengths[b] <= keys - begins[b];
@@ -60,17 +60,17 @@ std::vector<kernels::Sequence> key_ranges(std::span<const int64_t> q, int64_t ke
   return all;
 }
 
-std::vector<kernels::Sequence> packed_sequences(const QueryKey& x, const CoreArguments& arguments) {
+std::vector<kernels::Sequence> packed_sequences(const QueryKey& x, const AttentionOptions& options) {
   const int64_t queries = x.q.size(0), keys = x.k.size(0);
-  if (!arguments.q_offsets) {
-    if (arguments.k_offsets || arguments.k_begins) {
+  if (!options.q_offsets) {
+    if (options.k_offsets || options.k_begins) {
       throw Error("attention: keys of sequences without q_offsets; give both");
     }
     return {{0, queries, 0, keys}};
   }
-  const auto q = offsets_of(*arguments.q_offsets, queries, "q_offsets");
-  if (arguments.k_begins) return key_ranges(q, arguments.k_tokens ? arguments.k_tokens->numel() : keys, arguments);
-  const auto k = offsets_of(arguments.k_offsets ? *arguments.k_offsets : *arguments.q_offsets, keys, "k_offsets");
+  const auto q = offsets_of(*options.q_offsets, queries, "q_offsets");
+  if (options.k_begins) return key_ranges(q, options.k_tokens ? options.k_tokens->numel() : keys, options);
+  const auto k = offsets_of(options.k_offsets ? *options.k_offsets : *options.q_offsets, keys, "k_offsets");
   if (q.size() != k.size()) {
     throw Error(cat("attention: q_offsets are of ", q.size() - 1, " sequences and k_offsets of ", k.size() - 1,
                     "; expected as many"));
@@ -129,19 +129,19 @@ at::Tensor empty_gradient(const at::Tensor& like) {
   return from_token_rows(rows_like(token_rows(like), like.options()), like);
 }
 
-std::vector<kernels::Sequence> sequences_of(const QueryKey& x, const CoreArguments& arguments) {
-  if (x.q.dim() == 3) return packed_sequences(x, arguments);
-  const Lengths q = lengths_of(arguments.q_lengths, x.q, "q_lengths");
-  const Lengths k = lengths_of(arguments.k_lengths, x.k, "k_lengths");
+std::vector<kernels::Sequence> sequences_of(const QueryKey& x, const AttentionOptions& options) {
+  if (x.q.dim() == 3) return packed_sequences(x, options);
+  const Lengths q = lengths_of(options.q_lengths, x.q, "q_lengths");
+  const Lengths k = lengths_of(options.k_lengths, x.k, "k_lengths");
   std::vector<kernels::Sequence> all;
   for (int64_t b = 0; b < x.q.size(0); ++b) all.push_back({b * x.q.size(2), q[b], b * x.k.size(2), k[b]});
   return all;
 }
 
-std::span<const int64_t> key_tokens_of(const at::Tensor& k, const CoreArguments& arguments) {
-  if (!arguments.k_tokens) return {};
-  if (k.dim() != 3 || !arguments.k_begins) throw Error("attention: k_tokens go with k_begins and k_lengths");
-  const std::span<const int64_t> tokens = host_integers(*arguments.k_tokens, "k_tokens");
+std::span<const int64_t> key_tokens_of(const at::Tensor& k, const AttentionOptions& options) {
+  if (!options.k_tokens) return {};
+  if (k.dim() != 3 || !options.k_begins) throw Error("attention: k_tokens go with k_begins and k_lengths");
+  const std::span<const int64_t> tokens = host_integers(*options.k_tokens, "k_tokens");
   int64_t least = 0, greatest = 0;
   for (const int64_t token : tokens) least = std::min(least, token), greatest = std::max(greatest, token);
   if (least < 0 || (!tokens.empty() && greatest >= k.size(0))) {

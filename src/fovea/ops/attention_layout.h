@@ -29,9 +29,9 @@ struct QueryKey {
   const at::Tensor& k;
 };
 // Reads the offsets or lengths; throws an Error if they do not fit the tensors.
-std::vector<kernels::Sequence> sequences_of(const QueryKey& x, const CoreArguments& arguments);
+std::vector<kernels::Sequence> sequences_of(const QueryKey& x, const AttentionOptions& options);
 
 // k_tokens, all of them tokens of k; empty without; an Error otherwise.
-std::span<const int64_t> key_tokens_of(const at::Tensor& k, const CoreArguments& arguments);
+std::span<const int64_t> key_tokens_of(const at::Tensor& k, const AttentionOptions& options);
 
 }  // namespace fovea::ops

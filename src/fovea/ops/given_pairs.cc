@@ -33,7 +33,8 @@ bool lists_fit(const at::Tensor& lists, bool by_head, const CoreTensors& x) {
   return q.dim() == 3 || lists.sym_size(-2) == q.sym_size(2);
 }
 
-void check_lists(const at::Tensor& lists, int64_t block, bool by_head, const CoreTensors& x) {
+void check_lists(const PairLists& pairs, const CoreTensors& x) {
+  const auto& [lists, block, by_head] = pairs;
   if (block < 1 || block > std::numeric_limits<int32_t>::max())
     throw Error(cat("attention: block_size is ", block, "; expected the keys of a block, 1 or more"));
   const bool is_index = lists.scalar_type() == at::kInt || lists.scalar_type() == at::kLong;
@@ -202,27 +203,23 @@ void fill_lists(const ListRows<T>& given, const AttentionProblem& problem, const
 
 }  // namespace
 
-GivenArgument given_argument(const CoreTensors& x, const AttentionOptions& options) {
-  if (options.indices && options.block_indices) {
+PairLists pair_lists(const NamedLists& named) {
+  const auto& [indices, block_indices, block_size] = named;
+  if (indices && block_indices) {
     throw Error("attention: got indices and block_indices; expected one of them, as each names all pairs of a query");
   }
-  if (!options.block_indices && options.block_size != kUsualBlock) {
-    throw Error(cat("attention: got block_size ", options.block_size, " without block_indices; leave it out"));
+  if (!block_indices && block_size != kUsualBlock) {
+    throw Error(cat("attention: got block_size ", block_size, " without block_indices; leave it out"));
   }
-  if (!options.indices && !options.block_indices) return {};
-  const bool by_head = options.block_indices.has_value();
-  const at::Tensor& lists = by_head ? *options.block_indices : *options.indices;
-  const int64_t block = by_head ? options.block_size : 1;
-  check_lists(lists, block, by_head, x);
-  return {lists, block};
+  if (block_indices) return {.lists = *block_indices, .block = block_size, .by_key_head = true};
+  return indices ? PairLists{.lists = *indices, .block = 1} : PairLists{};
 }
 
-GivenPairs given_pairs(const CoreTensors& x, const CoreArguments& arguments) {
-  if (!arguments.given) return {};
-  const bool by_head = arguments.given->dim() == x.q.dim();
-  check_lists(*arguments.given, arguments.given_block, by_head, x);
-  const int64_t count = arguments.given->sym_size(-1).guard_int(__FILE__, __LINE__);
-  return {.block = arguments.given_block, .count = count, .by_key_head = by_head};
+GivenPairs given_pairs(const CoreTensors& x, const PairLists& pairs) {
+  if (!pairs.lists.defined()) return {};
+  check_lists(pairs, x);
+  const int64_t count = pairs.lists.sym_size(-1).guard_int(__FILE__, __LINE__);
+  return {.block = pairs.block, .count = count, .by_key_head = pairs.by_key_head};
 }
 
 at::Tensor given_lists(const at::Tensor& given, const AttentionProblem& problem, bool packed) {

@@ -1,24 +1,25 @@
 #pragma once
 #include <ATen/core/Tensor.h>
 
-#include "fovea/ops/attention.h"
+#include <optional>
+#include <vector>
+
 #include "fovea/ops/attention_core.h"
 
-// Pairs that come with the call: AttentionOptions::indices and block_indices, in the operators one tensor of lists and
-// the number of keys that an entry stands for (kernels::GivenPairs::block).
+// Pairs that come with the call: AttentionOptions::pairs, in the kernels kernels::GivenPairs and kernels::GivenLists.
 namespace fovea::ops {
 
-// The pairs that the options give, as arguments of a call on q and k; the tensor is undefined if they give none. Throws
-// an Error if both are given, or shapes, types or devices do not fit; values are not read.
-struct GivenArgument {
-  std::optional<at::Tensor>
-      lists;  // [B, N_q, count] or [B, H_kv, N_q, count]; packed [T_q, count] or [T_q, H_kv, count]
-  int64_t block = 0;
+// The arguments of fovea::attention that give lists. Throws an Error if both lists are given, or block_size without
+// block_indices.
+inline constexpr int64_t kUsualBlock = 128;
+struct NamedLists {
+  std::optional<at::Tensor> indices = {}, block_indices = {};
+  int64_t block_size = kUsualBlock;
 };
-GivenArgument given_argument(const CoreTensors& x, const AttentionOptions& options);
+PairLists pair_lists(const NamedLists& named);
 
-// The lists' sizes, for problems: of a call whose k has `key_heads` heads. Throws an Error as above.
-kernels::GivenPairs given_pairs(const CoreTensors& x, const CoreArguments& arguments);
+// The lists' sizes, for problems. Throws an Error if shapes, types or devices do not fit q and k; does not read values.
+kernels::GivenPairs given_pairs(const CoreTensors& x, const PairLists& pairs);
 
 // The lists as kernels read them: int32 on the CPU, [T_q, 1 or H_kv, count], with room behind. Throws an Error that
 // names the entry which is none of its sequence's keys, lies behind its query under a causal limit, or comes twice.

@@ -89,16 +89,16 @@ void expect_definition(const AttentionOptions& given, const at::Tensor& entries,
 TEST(GivenPairs, KeysForAllHeads) {
   const at::Tensor entries = lists(1, 1);
   AttentionOptions given = options();
-  given.indices = entries.select(1, 0);
+  given.pairs = pair_lists({.indices = entries.select(1, 0)});
   expect_definition(given, entries, 1);
-  given.indices = given.indices->to(at::kInt);
+  given.pairs.lists = given.pairs.lists.to(at::kInt);
   expect_definition(given, entries, 1);
 }
 
 TEST(GivenPairs, BlocksForEachHeadOfKeys) {
   const at::Tensor entries = lists(kKeyHeads, kBlock);
   AttentionOptions given = options();
-  given.block_indices = entries, given.block_size = kBlock;
+  given.pairs = pair_lists({.block_indices = entries, .block_size = kBlock});
   expect_definition(given, entries, kBlock);
 }
 
@@ -114,9 +114,11 @@ TEST(GivenPairs, ListsAreSortedAndCompact) {
   EXPECT_EQ(std::vector<int32_t>(list, list + 8), (std::vector<int32_t>{3, 7, 899, -1, 0, -1, -1, -1}));
 }
 
-std::string message(const AttentionOptions& given) {
+std::string message(const NamedLists& named) {
   const std::vector<at::Tensor> x = inputs(at::kFloat);
+  AttentionOptions given = options();
   try {
+    given.pairs = pair_lists(named);
     attention(x[0], x[1], x[2], "full", given);
     return "";
   } catch (const Error& error) {
@@ -125,30 +127,26 @@ std::string message(const AttentionOptions& given) {
 }
 
 TEST(GivenPairs, BadListsGetOneLine) {
-  const auto expect = [](const AttentionOptions& given, const std::string& part) {
-    const std::string got = message(given);
+  const auto expect = [](const NamedLists& named, const std::string& part) {
+    const std::string got = message(named);
     EXPECT_NE(got.find(part), std::string::npos) << got;
     EXPECT_EQ(got.find('\n'), std::string::npos) << got;
   };
-  AttentionOptions given = options();
-  given.indices = lists(1, 1).select(1, 0);
-  given.indices->mutable_data_ptr<int64_t>()[0] = kLength;
-  expect(given, "indices names key 48 for query 0 of sequence 0; expected 0 to 47 of the sequence's 48 keys, or -1");
-  given.indices->mutable_data_ptr<int64_t>()[0] = 9;
-  expect(given, "names key 9 for query 0 of sequence 0, which lies behind the query under the causal limit");
-  given.indices->select(0, 1).select(0, 30).fill_(4);
-  given.indices->mutable_data_ptr<int64_t>()[0] = 0;
-  expect(given, "names key 4 for query 30 of sequence 1 twice; expected each once");
-  given.indices = at::zeros({kBatch, kLength, 3});
-  expect(given, "indices is Float [2, 48, 3] on cpu; expected int32 or int64 [B, N_q, k], shared by all heads");
-  given.indices = at::zeros({kBatch, kLength + 1, 3}, at::kLong);
-  expect(given, "indices is Long [2, 49, 3]");
-  given.block_indices = given.indices;
-  expect(given, "got indices and block_indices");
-  given.indices.reset();
-  expect(given, "block_indices is Long [2, 49, 3] on cpu; expected int32 or int64 [B, H_kv, N_q, k]");
-  given.block_indices.reset(), given.block_size = 64;
-  expect(given, "got block_size 64 without block_indices");
+  const at::Tensor keys = lists(1, 1).select(1, 0);
+  keys.mutable_data_ptr<int64_t>()[0] = kLength;
+  expect({keys}, "indices names key 48 for query 0 of sequence 0; expected 0 to 47 of the sequence's 48 keys, or -1");
+  keys.mutable_data_ptr<int64_t>()[0] = 9;
+  expect({keys}, "names key 9 for query 0 of sequence 0, which lies behind the query under the causal limit");
+  keys.select(0, 1).select(0, 30).fill_(4);
+  keys.mutable_data_ptr<int64_t>()[0] = 0;
+  expect({keys}, "names key 4 for query 30 of sequence 1 twice; expected each once");
+  expect({at::zeros({kBatch, kLength, 3})},
+         "indices is Float [2, 48, 3] on cpu; expected int32 or int64 [B, N_q, k], shared by all heads");
+  const at::Tensor longer = at::zeros({kBatch, kLength + 1, 3}, at::kLong);
+  expect({longer}, "indices is Long [2, 49, 3]");
+  expect({longer, longer}, "got indices and block_indices");
+  expect({{}, longer}, "block_indices is Long [2, 49, 3] on cpu; expected int32 or int64 [B, H_kv, N_q, k]");
+  expect({{}, {}, 64}, "got block_size 64 without block_indices");
 }
 
 }  // namespace

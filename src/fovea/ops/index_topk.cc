@@ -50,9 +50,9 @@ std::vector<kernels::Sequence> index_sequences(const at::Tensor& q, const at::Te
   if (q.dim() == 4 && (options.q_offsets || options.k_offsets)) {
     throw Error("index_topk: got offsets for dense tensors [B, S, H, D]; flatten them to [B S, H, D]");
   }
-  CoreArguments arguments;
-  arguments.q_offsets = options.q_offsets, arguments.k_offsets = options.k_offsets;
-  if (q.dim() == 3) return sequences_of({q, k}, arguments);
+  AttentionOptions layout;
+  layout.q_offsets = options.q_offsets, layout.k_offsets = options.k_offsets;
+  if (q.dim() == 3) return sequences_of({q, k}, layout);
   std::vector<kernels::Sequence> sequences;
   const int64_t queries = q.size(1), keys = k.size(1);
   for (int64_t b = 0; b < q.size(0); ++b) sequences.push_back({b * queries, queries, b * keys, keys});

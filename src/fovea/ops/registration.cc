@@ -1,28 +1,21 @@
-#include <ATen/core/LegacyTypeDispatch.h>
-#include <ATen/ops/zeros_like.h>
-#include <c10/core/impl/TorchDispatchModeTLS.h>
-#include <torch/csrc/autograd/custom_function.h>
+#include <c10/core/DispatchKey.h>
 #include <torch/library.h>
 
-#include <array>
-#include <string>
+#include <string_view>
 #include <tuple>
+#include <utility>
 #include <vector>
 
-#include "fovea/base/strings.h"
-#include "fovea/kernels/attention/forced.h"
 #include "fovea/ops/attention_core.h"
-#include "fovea/ops/registration_lists.h"
-#include "fovea/ops/second_order.h"
+#include "fovea/ops/attention_lists.h"
+#include "fovea/ops/attention_operators.h"
 #include "fovea/ops/step_tensors.h"
 
-// The operators of attention_core.h as the dispatcher knows them: schemas, CPU, CUDA, Meta and Autograd.
+// Registers the operators of attention_operators.h for CPU, CUDA, Meta and Autograd.
 namespace fovea::ops {
 namespace {
 
 using c10::SymInt;
-using torch::autograd::AutogradContext;
-using torch::autograd::variable_list;
 
 constexpr const char* kAttentionForward =
     "attention_forward(Tensor q, Tensor k, Tensor v, Tensor? alpha, Tensor?[] terms, int[] offsets, Tensor?[] layout, "
@@ -34,306 +27,133 @@ constexpr const char* kAttentionBackward =
     "str spec, str kind, float scale, float dropout, int[] stream, SymInt dropout_seed) "
     "-> (Tensor grad_q, Tensor grad_k, Tensor grad_v, Tensor grad_alpha, Tensor[] grad_terms)";
 
-using AttentionForwardResult = std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor>;
-using AttentionForwardFunction = AttentionForwardResult(const at::Tensor&, const at::Tensor&, const at::Tensor&,
-                                                        const OptionalTensor&, const OptionalTensors&, at::IntArrayRef,
-                                                        const OptionalTensors&, std::string_view, std::string_view,
-                                                        double, double, at::IntArrayRef, SymInt, bool);
-using AttentionBackwardResult = std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, std::vector<at::Tensor>>;
-using AttentionBackwardFunction = AttentionBackwardResult(const at::Tensor&, const OptionalTensor&, const at::Tensor&,
-                                                          const at::Tensor&, const at::Tensor&, const at::Tensor&,
-                                                          const at::Tensor&, const at::Tensor&, const at::Tensor&,
-                                                          const OptionalTensor&, const OptionalTensors&,
-                                                          at::IntArrayRef, int64_t, const OptionalTensors&,
-                                                          std::string_view, std::string_view, double, double,
-                                                          at::IntArrayRef, SymInt);
+using ForwardResult = std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor>;
+using ForwardArguments = std::tuple<const at::Tensor&, const at::Tensor&, const at::Tensor&, const OptionalTensor&,
+                                    const OptionalTensors&, at::IntArrayRef, const OptionalTensors&, std::string_view,
+                                    std::string_view, double, double, at::IntArrayRef, SymInt, bool>;
+using BackwardResult = std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, std::vector<at::Tensor>>;
+using BackwardArguments =
+    std::tuple<const at::Tensor&, const OptionalTensor&, const at::Tensor&, const at::Tensor&, const at::Tensor&,
+               const at::Tensor&, const at::Tensor&, const at::Tensor&, const at::Tensor&, const OptionalTensor&,
+               const OptionalTensors&, at::IntArrayRef, int64_t, const OptionalTensors&, std::string_view,
+               std::string_view, double, double, at::IntArrayRef, SymInt>;
 
-const auto& attention_forward_operator() {
-  static const auto kHandle =
-      c10::Dispatcher::singleton().findSchemaOrThrow("fovea::attention_forward", "").typed<AttentionForwardFunction>();
-  return kHandle;
+ForwardCall call_of(const ForwardArguments& arguments) {
+  const auto& [q, k, v, alpha, terms, offsets, layout, spec, kind, scale, dropout, stream, dropout_seed, training] =
+      arguments;
+  const CallLists lists(ListViews{terms, offsets, layout, stream});
+  return {{q, k, v},
+          {alpha, lists, spec, kind, scale, dropout, dropout_seed},
+          training ? Phase::kTraining : Phase::kInference};
 }
-const auto& attention_backward_operator() {
-  static const auto kHandle = c10::Dispatcher::singleton()
-                                  .findSchemaOrThrow("fovea::attention_backward", "")
-                                  .typed<AttentionBackwardFunction>();
-  return kHandle;
-}
+ForwardResult result_of(const CoreOutput& output) { return {output.out, output.stats, output.kept, output.sums}; }
 
-AttentionForwardResult attention_forward(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
-                                         const OptionalTensor& alpha, const OptionalTensors& terms,
-                                         at::IntArrayRef offsets, const OptionalTensors& layout, std::string_view spec,
-                                         std::string_view kind, double scale, double dropout, at::IntArrayRef stream,
-                                         SymInt dropout_seed, bool needs_backward) {
-  CoreArguments arguments = arguments_of(alpha, {terms, offsets, layout, stream}, {spec, kind});
-  arguments.scale = scale, arguments.dropout = dropout;
-  arguments.dropout_seed = dropout_seed.guard_int(__FILE__, __LINE__);
-  CoreOutput result = core_forward({q, k, v}, arguments, needs_backward ? Phase::kTraining : Phase::kInference);
-  return {result.out, result.stats, result.kept, result.sums};
+// The schema has the wanted gradients of terms as an integer, one bit per term.
+WantedTerms wanted_of(int64_t bits) {
+  WantedTerms wanted{};
+  for (size_t i = 0; i < wanted.size(); ++i) wanted[i] = (bits >> i & 1) != 0;
+  return wanted;
+}
+int64_t bits_of(const WantedTerms& wanted) {
+  int64_t bits = 0;
+  for (size_t i = 0; i < wanted.size(); ++i) bits |= int64_t{wanted[i]} << i;
+  return bits;
 }
 
-AttentionForwardResult attention_forward_meta(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
-                                              const OptionalTensor& alpha, const OptionalTensors& terms,
-                                              at::IntArrayRef offsets, const OptionalTensors& layout,
-                                              std::string_view spec, std::string_view kind, double, double dropout,
-                                              at::IntArrayRef stream, SymInt, bool needs_backward) {
-  CoreArguments arguments = arguments_of(alpha, {terms, offsets, layout, stream}, {spec, kind});
-  arguments.dropout = dropout;
-  CoreOutput result = meta_forward({q, k, v}, arguments, needs_backward ? Phase::kTraining : Phase::kInference);
-  return {result.out, result.stats, result.kept, result.sums};
+BackwardCall call_of(const BackwardArguments& arguments) {
+  const auto& [grad_out, grad_sums, q, k, v, out, stats, kept, sums, alpha, terms, offsets, wanted, layout, spec, kind,
+               scale, dropout, stream, dropout_seed] = arguments;
+  auto [x, inputs, phase] = call_of(ForwardArguments(q, k, v, alpha, terms, offsets, layout, spec, kind, scale, dropout,
+                                                     stream, dropout_seed, /*training=*/true));
+  return {{grad_out, tensor_or_none(grad_sums)},
+          std::move(x),
+          {out, stats, kept, sums},
+          std::move(inputs),
+          wanted_of(wanted)};
+}
+BackwardResult result_of(const CoreGradients& grads) {
+  const auto& [by_head, by_query, queries, rows] = grads.terms;
+  return {grads.q, grads.k, grads.v, grads.alpha, {by_head, by_query, queries, rows}};
 }
 
-AttentionBackwardResult attention_backward(const at::Tensor& grad_out, const OptionalTensor& grad_sums,
-                                           const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
-                                           const at::Tensor& out, const at::Tensor& stats, const at::Tensor& kept,
-                                           const at::Tensor& sums, const OptionalTensor& alpha,
-                                           const OptionalTensors& terms, at::IntArrayRef offsets, int64_t wanted,
-                                           const OptionalTensors& layout, std::string_view spec, std::string_view kind,
-                                           double scale, double dropout, at::IntArrayRef stream, SymInt dropout_seed) {
-  CoreArguments arguments = arguments_of(alpha, {terms, offsets, layout, stream}, {spec, kind});
-  arguments.scale = scale, arguments.dropout = dropout;
-  arguments.dropout_seed = dropout_seed.guard_int(__FILE__, __LINE__);
-  CoreGradients grads = core_backward({grad_out, tensor_or_none(grad_sums)}, {q, k, v}, {out, stats, kept, sums},
-                                      arguments, wanted_of(wanted));
-  return {grads.q, grads.k, grads.v, grads.alpha, list_of(grads.terms)};
-}
-
-AttentionBackwardResult attention_backward_meta(const at::Tensor&, const OptionalTensor&, const at::Tensor& q,
-                                                const at::Tensor& k, const at::Tensor& v, const at::Tensor&,
-                                                const at::Tensor&, const at::Tensor&, const at::Tensor&,
-                                                const OptionalTensor& alpha, const OptionalTensors& terms,
-                                                at::IntArrayRef offsets, int64_t wanted, const OptionalTensors& layout,
-                                                std::string_view spec, std::string_view kind, double, double,
-                                                at::IntArrayRef stream, SymInt) {
-  const CoreArguments arguments = arguments_of(alpha, {terms, offsets, layout, stream}, {spec, kind});
-  CoreGradients grads = meta_backward({q, k, v}, arguments, wanted_of(wanted));
-  return {grads.q, grads.k, grads.v, grads.alpha, list_of(grads.terms)};
-}
-
-// The arguments that are handed on beside the tensors to differentiate.
-struct Rest {
-  std::vector<int64_t> offsets;
-  OptionalTensors layout;
-  std::string spec, kind;
-  double scale, dropout;
-  std::vector<int64_t> stream;
-  SymInt dropout_seed;
-};
-
-// The results of forward that attention_backward reads. They bypass autograd, because none of their derivatives is
-// asked for.
-struct Left {
-  at::Tensor out, stats, kept, sums;
-};
-
-// Saves `tensors`, then the layout's tensors, and the other arguments.
-void save(AutogradContext* context, variable_list tensors, const Rest& rest) {
-  for (size_t i = 0; i < rest.layout.size(); ++i) tensors.push_back(tensor_or_none(rest.layout.get(i)));
-  context->save_for_backward(std::move(tensors));
-  auto& data = context->saved_data;
-  data["spec"] = rest.spec, data["kind"] = rest.kind, data["scale"] = rest.scale, data["dropout"] = rest.dropout;
-  data["stream"] = rest.stream, data["dropout_seed"] = rest.dropout_seed, data["offsets"] = rest.offsets;
-}
-
-// `count` tensors were saved before the layout's.
-Rest saved_rest(AutogradContext* context, const variable_list& saved, size_t count) {
-  OptionalTensors layout;
-  for (size_t i = count; i < saved.size(); ++i) layout.push_back(some_or_none(saved[i]));
-  const auto& data = context->saved_data;
-  return {data.at("offsets").toIntVector(), layout,
-          data.at("spec").toStringRef(),    data.at("kind").toStringRef(),
-          data.at("scale").toDouble(),      data.at("dropout").toDouble(),
-          data.at("stream").toIntVector(),  data.at("dropout_seed").toSymInt()};
-}
-
-// The terms that were saved from place `first` on.
-TermTensors saved_terms(const variable_list& saved, size_t first) {
-  TermTensors terms;
-  for (size_t i = 0; i < kTermTensors.size(); ++i) terms.*kTermTensors[i] = saved[first + i];
-  return terms;
-}
-
-class AttentionFunction : public torch::autograd::Function<AttentionFunction> {
- public:
-  // Terms stand apart: autograd follows no list with places that are empty.
-  static variable_list forward(AutogradContext* context, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
-                               const OptionalTensor& alpha, const OptionalTensor& by_head,
-                               const OptionalTensor& by_query, const OptionalTensor& queries,
-                               const OptionalTensor& rows, const Rest& rest, Left* left) {
-    const TermTensors terms{tensor_or_none(by_head), tensor_or_none(by_query), tensor_or_none(queries),
-                            tensor_or_none(rows)};
-    context->saved_data["wanted"] = wanted_bits(terms);
-    const at::AutoDispatchBelowADInplaceOrView below;
-    // Kernels leave something for backward, and they are the CPU's alone.
-    const bool needs_backward = q.device().is_cpu();
-    auto [out, stats, kept, sums] = attention_forward_operator().call(
-        q, k, v, alpha, optional_list_of(terms), rest.offsets, rest.layout, rest.spec, rest.kind, rest.scale,
-        rest.dropout, rest.stream, rest.dropout_seed, needs_backward);
-    variable_list saved{q, k, v, out, stats, kept, sums, tensor_or_none(alpha)};
-    for (const at::Tensor& term : list_of(terms)) saved.push_back(term);
-    save(context, std::move(saved), rest);
-    context->saved_data["kernel"] = std::string(kernels::forced_kernel());
-    *left = {out, stats, kept, sums};
-    context->set_materialize_grads(false);
-    return {out, sums};
-  }
-
-  static variable_list backward(AutogradContext* context, const variable_list& grads) {
-    variable_list result(6 + kTermTensors.size());
-    if (!grads[0].defined() && !grads[1].defined()) return result;
-    const variable_list s = context->get_saved_variables();
-    const Rest rest = saved_rest(context, s, 8 + kTermTensors.size());
-    check_kernel(context->saved_data.at("kernel").toStringRef());
-    const TermTensors terms = saved_terms(s, 8);
-    const at::Tensor grad_out = grads[0].defined() ? grads[0] : at::zeros_like(s[3]);
-    auto [grad_q, grad_k, grad_v, grad_alpha, grad_terms] = attention_backward_operator().call(
-        grad_out, some_or_none(grads[1]), s[0], s[1], s[2], s[3], s[4], s[5], s[6], some_or_none(s[7]),
-        optional_list_of(terms), rest.offsets, context->saved_data.at("wanted").toInt(), rest.layout, rest.spec,
-        rest.kind, rest.scale, rest.dropout, rest.stream, rest.dropout_seed);
-    result[0] = grad_q, result[1] = grad_k, result[2] = grad_v;
-    if (s[7].defined()) result[3] = grad_alpha;
-    for (size_t i = 0; i < kTermTensors.size(); ++i) {
-      const at::Tensor& term = terms.*kTermTensors[i];
-      if (term.defined() && term.requires_grad()) result[4 + i] = grad_terms[i];
-    }
-    return result;
-  }
-
- private:
-  // Kernels do not read what others left.
-  static void check_kernel(std::string_view in_forward) {
-    const std::string_view now = kernels::forced_kernel();
-    if (now == in_forward) return;
-    throw Error(cat("attention: FOVEA_KERNEL was '", in_forward, "' in forward and is '", now,
-                    "' in backward; change it between steps only"));
+// Wraps a function of a call for the dispatcher, which passes the arguments one by one.
+template <class Result, class Arguments>
+struct Operator;
+template <class Result, class... Argument>
+struct Operator<Result, std::tuple<Argument...>> {
+  using Function = Result(Argument...);
+  template <auto* kRun>
+  static Result run(Argument... arguments) {
+    return result_of(kRun(call_of(std::tuple<Argument...>(std::forward<Argument>(arguments)...))));
   }
 };
+using Forward = Operator<ForwardResult, ForwardArguments>;
+using Backward = Operator<BackwardResult, BackwardArguments>;
 
-// The composition reads lengths and values and fills masks in memory, which no graph would hold.
-void refuse_tracing() {
-  using Modes = c10::impl::TorchDispatchModeTLS;
-  using c10::impl::TorchDispatchModeKey;
-  if (!Modes::get_mode(TorchDispatchModeKey::FAKE) && !Modes::get_mode(TorchDispatchModeKey::PROXY)) return;
-  throw Error("attention: second derivatives cannot be traced; take them outside make_fx and fake tensors");
+CoreOutput attention_forward(const ForwardCall& call) {
+  return core_forward(call.x, group_call(call.inputs, call.x.q), call.phase);
 }
-
-class AttentionSecondFunction : public torch::autograd::Function<AttentionSecondFunction> {
- public:
-  static variable_list forward(AutogradContext* context, const at::Tensor& grad_out, const at::Tensor& q,
-                               const at::Tensor& k, const at::Tensor& v, const OptionalTensor& alpha,
-                               const OptionalTensor& by_head, const OptionalTensor& by_query,
-                               const OptionalTensor& queries, const OptionalTensor& rows, const Left& left,
-                               const Rest& rest, int64_t wanted) {
-    const TermTensors terms{tensor_or_none(by_head), tensor_or_none(by_query), tensor_or_none(queries),
-                            tensor_or_none(rows)};
-    const at::AutoDispatchBelowADInplaceOrView below;
-    auto [grad_q, grad_k, grad_v, grad_alpha, grad_terms] =
-        attention_backward_operator().call(grad_out, std::nullopt, q, k, v, left.out, left.stats, left.kept, left.sums,
-                                           alpha, optional_list_of(terms), rest.offsets, wanted, rest.layout, rest.spec,
-                                           rest.kind, rest.scale, rest.dropout, rest.stream, rest.dropout_seed);
-    variable_list saved{grad_out, q, k, v, tensor_or_none(alpha)};
-    for (const at::Tensor& term : list_of(terms)) saved.push_back(term);
-    save(context, std::move(saved), rest);
-    context->set_materialize_grads(false);
-    variable_list result{grad_q, grad_k, grad_v, grad_alpha};
-    result.insert(result.end(), grad_terms.begin(), grad_terms.end());
-    return result;
-  }
-
-  static variable_list backward(AutogradContext* context, const variable_list& cotangents) {
-    const variable_list s = context->get_saved_variables();
-    refuse_tracing();
-    const Rest rest = saved_rest(context, s, 5 + kTermTensors.size());
-    CoreArguments arguments =
-        arguments_of(std::nullopt, {OptionalTensors(), rest.offsets, rest.layout, rest.stream}, {rest.spec, rest.kind});
-    arguments.scale = rest.scale, arguments.dropout = rest.dropout, arguments.dropout_seed = rest.dropout_seed;
-    const auto composed = [&](const variable_list& x) {
-      arguments.alpha = some_or_none(x[3]);
-      arguments.terms = saved_terms(x, 4);
-      return core_composed({x[0], x[1], x[2]}, arguments);
-    };
-    variable_list result =
-        second_order({composed, s[0], {s.begin() + 1, s.begin() + 5 + kTermTensors.size()}}, cotangents);
-    result.resize(8 + kTermTensors.size());
-    return result;
-  }
-};
-
-AttentionForwardResult attention_forward_autograd(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
-                                                  const OptionalTensor& alpha, const OptionalTensors& terms,
-                                                  at::IntArrayRef offsets, const OptionalTensors& layout,
-                                                  std::string_view spec, std::string_view kind, double scale,
-                                                  double dropout, at::IntArrayRef stream, SymInt dropout_seed,
-                                                  bool needs_backward) {
-  const TermTensors given = terms_of(terms);
-  const auto& [by_head, by_query, queries, rows] = given;
-  const std::initializer_list<at::Tensor> all = {q, k, v, tensor_or_none(alpha), by_head, by_query, queries, rows};
-  refuse_tangents(all, "attention");
-  if (!wants_gradient(all)) {
-    const at::AutoDispatchBelowADInplaceOrView below;
-    return attention_forward_operator().call(q, k, v, alpha, terms, offsets, layout, spec, kind, scale, dropout, stream,
-                                             std::move(dropout_seed), needs_backward);
-  }
-  Left left;
-  const variable_list result = AttentionFunction::apply(
-      q, k, v, alpha, some_or_none(by_head), some_or_none(by_query), some_or_none(queries), some_or_none(rows),
-      Rest{offsets.vec(), layout, std::string(spec), std::string(kind), scale, dropout, stream.vec(),
-           std::move(dropout_seed)},
-      &left);
-  return {result[0], left.stats, left.kept, result[1]};
+CoreOutput attention_forward_meta(const ForwardCall& call) {
+  return meta_forward(call.x, group_call(call.inputs, call.x.q), call.phase);
 }
-
-AttentionBackwardResult attention_backward_autograd(
-    const at::Tensor& grad_out, const OptionalTensor& grad_sums, const at::Tensor& q, const at::Tensor& k,
-    const at::Tensor& v, const at::Tensor& out, const at::Tensor& stats, const at::Tensor& kept, const at::Tensor& sums,
-    const OptionalTensor& alpha, const OptionalTensors& terms, at::IntArrayRef offsets, int64_t wanted,
-    const OptionalTensors& layout, std::string_view spec, std::string_view kind, double scale, double dropout,
-    at::IntArrayRef stream, SymInt dropout_seed) {
-  const TermTensors given = terms_of(terms);
-  const auto& [by_head, by_query, queries, rows] = given;
-  if (!wants_gradient(
-          {grad_out, tensor_or_none(grad_sums), q, k, v, tensor_or_none(alpha), by_head, by_query, queries, rows})) {
-    const at::AutoDispatchBelowADInplaceOrView below;
-    return attention_backward_operator().call(grad_out, grad_sums, q, k, v, out, stats, kept, sums, alpha, terms,
-                                              offsets, wanted, layout, spec, kind, scale, dropout, stream,
-                                              std::move(dropout_seed));
-  }
-  if (grad_sums) throw Error("attention: has no second derivatives with offset_values; leave out create_graph");
-  const variable_list result =
-      AttentionSecondFunction::apply(grad_out, q, k, v, alpha, some_or_none(by_head), some_or_none(by_query),
-                                     some_or_none(queries), some_or_none(rows), Left{out, stats, kept, sums},
-                                     Rest{offsets.vec(), layout, std::string(spec), std::string(kind), scale, dropout,
-                                          stream.vec(), std::move(dropout_seed)},
-                                     wanted);
-  return {result[0], result[1], result[2], result[3], {result.begin() + 4, result.end()}};
+CoreGradients attention_backward(const BackwardCall& call) {
+  return core_backward(call.cotangents, call.x, call.saved, group_call(call.inputs, call.x.q), call.wanted);
+}
+CoreGradients attention_backward_meta(const BackwardCall& call) {
+  return meta_backward(call.x, group_call(call.inputs, call.x.q), call.wanted);
 }
 
 }  // namespace
 
-CalledOutput call_forward(const CoreTensors& x, const CoreArguments& a) {
-  OptionalTensors layout;
-  for (const auto member : kLayout) layout.push_back(a.*member);
-  std::array<int64_t, kStream.size()> stream{};
-  for (size_t i = 0; i < kStream.size(); ++i) stream[i] = a.*kStream[i];
-  std::array<int64_t, kOffsets.size()> offsets{};
-  for (size_t i = 0; i < kOffsets.size(); ++i) offsets[i] = a.offsets.*kOffsets[i];
-  const AttentionForwardResult result =
-      attention_forward_operator().call(x.q, x.k, x.v, a.alpha, optional_list_of(a.terms), offsets, layout, a.spec,
-                                        a.kind, a.scale, a.dropout, stream, a.dropout_seed, /*needs_backward=*/false);
-  return {std::get<0>(result), std::get<3>(result)};
+GroupCall group_call(const OperatorInputs& inputs, const at::Tensor& q) {
+  GroupCall call;
+  call.alpha = inputs.alpha, call.spec = inputs.spec, call.kind = parse_kind(inputs.kind);
+  call.scale = inputs.scale, call.dropout = inputs.dropout, call.dropout_seed = inputs.dropout_seed;
+  set_lists(call, q, inputs.lists);
+  return call;
+}
+
+CoreOutput call_operator(const CoreTensors& x, const OperatorInputs& inputs, Phase phase) {
+  static const auto kOperator =
+      c10::Dispatcher::singleton().findSchemaOrThrow("fovea::attention_forward", "").typed<Forward::Function>();
+  const auto& [alpha, lists, spec, kind, scale, dropout, dropout_seed] = inputs;
+  auto [out, stats, kept, sums] =
+      kOperator.call(x.q, x.k, x.v, alpha, lists.terms, lists.offsets, lists.layout, spec, kind, scale, dropout,
+                     lists.stream, dropout_seed, phase == Phase::kTraining);
+  return {std::move(out), std::move(stats), std::move(kept), std::move(sums)};
+}
+
+CoreGradients call_operator(const BackwardCall& call) {
+  static const auto kOperator =
+      c10::Dispatcher::singleton().findSchemaOrThrow("fovea::attention_backward", "").typed<Backward::Function>();
+  const auto& [cotangents, x, saved, inputs, wanted] = call;
+  const auto& [alpha, lists, spec, kind, scale, dropout, dropout_seed] = inputs;
+  auto [grad_q, grad_k, grad_v, grad_alpha, grad_terms] =
+      kOperator.call(cotangents.out, some_or_none(cotangents.sums), x.q, x.k, x.v, saved.out, saved.stats, saved.kept,
+                     saved.sums, alpha, lists.terms, lists.offsets, bits_of(wanted), lists.layout, spec, kind, scale,
+                     dropout, lists.stream, dropout_seed);
+  return {grad_q, grad_k, grad_v, grad_alpha, {grad_terms[0], grad_terms[1], grad_terms[2], grad_terms[3]}};
+}
+
+CalledOutput call_forward(const CoreTensors& x, const GroupCall& call) {
+  const OperatorInputs inputs{call.alpha,   CallLists(call),  call.spec, name_of(call.kind), call.scale.value_or(1),
+                              call.dropout, call.dropout_seed};
+  CoreOutput output = call_operator(x, inputs, Phase::kInference);
+  return {std::move(output.out), std::move(output.sums)};
 }
 
 TORCH_LIBRARY_FRAGMENT(fovea, m) {
   m.def(kAttentionForward, {at::Tag::pt2_compliant_tag});
   m.def(kAttentionBackward, {at::Tag::pt2_compliant_tag});
   for (const c10::DispatchKey key : {c10::DispatchKey::CPU, c10::DispatchKey::CUDA}) {
-    m.impl("attention_forward", torch::dispatch(key, TORCH_FN(attention_forward)));
-    m.impl("attention_backward", torch::dispatch(key, TORCH_FN(attention_backward)));
+    m.impl("attention_forward", torch::dispatch(key, TORCH_FN(Forward::run<&attention_forward>)));
+    m.impl("attention_backward", torch::dispatch(key, TORCH_FN(Backward::run<&attention_backward>)));
   }
-  m.impl("attention_forward", torch::dispatch(c10::DispatchKey::Meta, TORCH_FN(attention_forward_meta)));
-  m.impl("attention_backward", torch::dispatch(c10::DispatchKey::Meta, TORCH_FN(attention_backward_meta)));
-  m.impl("attention_forward", torch::dispatch(c10::DispatchKey::Autograd, TORCH_FN(attention_forward_autograd)));
-  m.impl("attention_backward", torch::dispatch(c10::DispatchKey::Autograd, TORCH_FN(attention_backward_autograd)));
+  using c10::DispatchKey::Autograd, c10::DispatchKey::Meta;
+  m.impl("attention_forward", torch::dispatch(Meta, TORCH_FN(Forward::run<&attention_forward_meta>)));
+  m.impl("attention_backward", torch::dispatch(Meta, TORCH_FN(Backward::run<&attention_backward_meta>)));
+  m.impl("attention_forward", torch::dispatch(Autograd, TORCH_FN(Forward::run<&attention_forward_autograd>)));
+  m.impl("attention_backward", torch::dispatch(Autograd, TORCH_FN(Backward::run<&attention_backward_autograd>)));
 }
 
 }  // namespace fovea::ops

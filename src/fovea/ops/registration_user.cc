@@ -3,22 +3,25 @@
 #include <torch/library.h>
 
 #include <algorithm>
+#include <array>
+#include <map>
 #include <string>
+#include <string_view>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "fovea/base/strings.h"
 #include "fovea/ops/attention.h"
-#include "fovea/ops/attention_core.h"
+#include "fovea/ops/attention_lists.h"
+#include "fovea/ops/given_pairs.h"
 #include "fovea/spec/attention_parameters.h"
 
 // The operators that users call through torch.ops: fovea::attention, and functions that describe specs.
 namespace fovea::ops {
 namespace {
 
-using OptionalTensor = std::optional<at::Tensor>;
-
-// The order of AttentionOptions.
+// An argument has the name of its input in attention_lists.h or in kUserInputs.
 constexpr const char* kAttentionSchema =
     "attention(Tensor q, Tensor k, Tensor v, str spec='full', *, str kind='self', Tensor? q_offsets=None, "
     "Tensor? k_offsets=None, Tensor? k_begins=None, Tensor? k_tokens=None, Tensor? q_lengths=None, "
@@ -35,95 +38,70 @@ constexpr const char* kWeightsSchema =
     "int offset_rows_first=0, bool enable_gqa=False, Tensor? indices=None, Tensor? block_indices=None, "
     "int block_size=128) -> Tensor";
 
-// offset_bias is by head if it has two dimensions, else by query.
-OffsetTerms offset_terms(const OptionalTensor& bias, int64_t first) {
-  OffsetTerms terms;
-  const bool by_head = bias && bias->dim() == 2;
-  if (by_head) terms.by_head = bias, terms.by_head_first = first;
-  if (bias && !by_head) terms.by_query = bias, terms.by_query_first = first;
-  return terms;
-}
-
-at::Tensor attention_op(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, std::string_view spec,
-                        std::string_view kind, const OptionalTensor& q_offsets, const OptionalTensor& k_offsets,
-                        const OptionalTensor& k_begins, const OptionalTensor& k_tokens, const OptionalTensor& q_lengths,
-                        const OptionalTensor& k_lengths, const OptionalTensor& alpha, const OptionalTensor& gain,
-                        const OptionalTensor& gate, const OptionalTensor& bias, std::optional<double> scale,
-                        double dropout, int64_t seed, int64_t layer, c10::SymInt dropout_seed,
-                        const OptionalTensor& drawn_seed, const OptionalTensor& offset_bias, int64_t offset_first,
-                        const OptionalTensor& offset_queries, const OptionalTensor& offset_rows,
-                        int64_t offset_rows_first, const OptionalTensor& offset_values, int64_t offset_values_first,
-                        bool enable_gqa, const OptionalTensor& indices, const OptionalTensor& block_indices,
-                        int64_t block_size) {
-  AttentionOptions options{parse_kind(kind), q_offsets, k_offsets, k_begins, k_tokens, q_lengths,
-                           k_lengths,        alpha,     {},        {},       {},       {}};
-  options.gain = gain, options.gate = gate, options.bias = bias;
-  options.scale = scale, options.dropout = dropout, options.seed = seed, options.layer = layer;
-  options.dropout_seed = std::move(dropout_seed), options.drawn_seed = drawn_seed;
-  options.offsets = offset_terms(offset_bias, offset_first);
-  options.offsets.queries = offset_queries, options.offsets.rows = offset_rows;
-  options.offsets.values = offset_values;
-  options.offsets.rows_first = offset_rows_first, options.offsets.values_first = offset_values_first;
-  options.enable_gqa = enable_gqa;
-  options.indices = indices, options.block_indices = block_indices, options.block_size = block_size;
-  return attention(q, k, v, std::string(spec), options);
-}
-
-at::Tensor weights_op(const at::Tensor& q, const at::Tensor& k, std::string_view spec, std::string_view kind,
-                      const OptionalTensor& q_offsets, const OptionalTensor& k_offsets, const OptionalTensor& k_begins,
-                      const OptionalTensor& k_tokens, const OptionalTensor& q_lengths, const OptionalTensor& k_lengths,
-                      const OptionalTensor& alpha, std::optional<double> scale, int64_t seed, int64_t layer,
-                      const OptionalTensor& offset_bias, int64_t offset_first, const OptionalTensor& offset_queries,
-                      const OptionalTensor& offset_rows, int64_t offset_rows_first, bool enable_gqa,
-                      const OptionalTensor& indices, const OptionalTensor& block_indices, int64_t block_size) {
-  AttentionOptions options{parse_kind(kind), q_offsets, k_offsets, k_begins, k_tokens, q_lengths,
-                           k_lengths,        alpha,     {},        {},       {},       {}};
-  options.scale = scale, options.seed = seed, options.layer = layer;
-  options.offsets = offset_terms(offset_bias, offset_first);
-  options.offsets.queries = offset_queries, options.offsets.rows = offset_rows;
-  options.offsets.rows_first = offset_rows_first;
-  options.enable_gqa = enable_gqa;
-  options.indices = indices, options.block_indices = block_indices, options.block_size = block_size;
-  return attention_weights(q, k, std::string(spec), options);
-}
-
-// Through the dispatcher, so that code that follows or fakes operators meets this one, not its parts.
-at::Tensor call_weights(const at::Tensor& q, const at::Tensor& k, std::string_view spec, std::string_view kind,
-                        const OptionalTensor& q_offsets, const OptionalTensor& k_offsets,
-                        const OptionalTensor& k_begins, const OptionalTensor& k_tokens, const OptionalTensor& q_lengths,
-                        const OptionalTensor& k_lengths, const OptionalTensor& alpha, std::optional<double> scale,
-                        int64_t seed, int64_t layer, const OptionalTensor& offset_bias, int64_t offset_first,
-                        const OptionalTensor& offset_queries, const OptionalTensor& offset_rows,
-                        int64_t offset_rows_first, bool enable_gqa, const OptionalTensor& indices,
-                        const OptionalTensor& block_indices, int64_t block_size) {
-  static const auto kHandle =
-      c10::Dispatcher::singleton().findSchemaOrThrow("fovea::attention_weights", "").typed<decltype(weights_op)>();
-  return kHandle.call(q, k, spec, kind, q_offsets, k_offsets, k_begins, k_tokens, q_lengths, k_lengths, alpha, scale,
-                      seed, layer, offset_bias, offset_first, offset_queries, offset_rows, offset_rows_first,
-                      enable_gqa, indices, block_indices, block_size);
-}
-
-// Under autocast, q, k and v become the region's type, like those of PyTorch's own attention. The template takes an
-// operator's type; the tensors that lead its arguments are cast.
-template <auto* kOperator, class Function = std::remove_pointer_t<decltype(kOperator)>>
-struct Autocast;
-template <auto* kOperator, class... Arguments>
-struct Autocast<kOperator, at::Tensor(Arguments...)> {
-  static at::Tensor run(Arguments... arguments) {
-    const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
-    return kOperator(cast(std::forward<Arguments>(arguments))...);
-  }
-
- private:
-  static at::Tensor cast(const at::Tensor& x) {
-    const c10::DeviceType device = x.device().type();
-    return at::autocast::cached_cast(at::autocast::get_autocast_dtype(device), x, device);
-  }
-  template <class T>
-  static T&& cast(T&& other) {
-    return std::forward<T>(other);
-  }
+// The arguments of both operators. The fields here have another form in a call.
+struct UserCall : GroupCall {
+  at::Tensor q, k, v;
+  std::string text;  // the spec of the layer
+  at::Tensor offset_bias;
+  int64_t offset_first = 0;
+  NamedLists named;
 };
+constexpr std::array kUserInputs{
+    call_input<&UserCall::q>("q"),
+    call_input<&UserCall::k>("k"),
+    call_input<&UserCall::v>("v"),
+    call_input<&UserCall::text>("spec"),
+    call_input<&UserCall::offset_bias>("offset_bias"),
+    call_input<&UserCall::offset_first>("offset_first"),
+    call_input<&UserCall::named, &NamedLists::indices>("indices"),
+    call_input<&UserCall::named, &NamedLists::block_indices>("block_indices"),
+    call_input<&UserCall::named, &NamedLists::block_size>("block_size"),
+};
+
+// Finds the input of each argument of a schema by its name.
+std::vector<const CallInput*> inputs_of(const c10::FunctionSchema& schema) {
+  std::map<std::string_view, const CallInput*> by_name;
+  const auto add = [&](const auto& inputs) {
+    for (const CallInput& input : inputs) by_name.emplace(input.name, &input);
+  };
+  add(kUserInputs), add(kLayerInputs), add(kTerms), add(kOffsets), add(kLayout), add(kStream);
+  std::vector<const CallInput*> all;
+  for (const c10::Argument& argument : schema.arguments()) all.push_back(by_name.at(argument.name()));
+  return all;
+}
+
+// Replaces the arguments on the stack with the result.
+template <at::Tensor (*kRun)(const UserCall&)>
+void run_user_call(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  static const std::vector<const CallInput*> kInputs = inputs_of(op.schema());
+  UserCall call;
+  const auto arguments = torch::jit::last(*stack, kInputs.size());
+  for (size_t i = 0; i < kInputs.size(); ++i) kInputs[i]->set(call, arguments[i]);
+  // By head if it has two dimensions, else by query.
+  const bool by_head = call.offset_bias.defined() && call.offset_bias.dim() == 2;
+  (by_head ? call.offsets.by_head : call.offsets.by_query) = call.offset_bias;
+  (by_head ? call.offsets.by_head_first : call.offsets.by_query_first) = call.offset_first;
+  call.pairs = pair_lists(call.named);
+  at::Tensor result = kRun(call);
+  torch::jit::drop(*stack, kInputs.size());
+  torch::jit::push(*stack, std::move(result));
+}
+at::Tensor attention_op(const UserCall& call) { return attention(call.q, call.k, call.v, call.text, call); }
+at::Tensor weights_op(const UserCall& call) { return attention_weights(call.q, call.k, call.text, call); }
+
+// Under autocast q, k and v, the tensors that lead the arguments, become the region's type, as those of PyTorch's own
+// attention do.
+void autocast(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
+  const size_t count = op.schema().arguments().size();
+  for (size_t i = 0; i < count; ++i) {
+    c10::IValue& argument = torch::jit::peek(*stack, i, count);
+    if (!argument.isTensor()) break;
+    const c10::DeviceType device = argument.toTensor().device().type();
+    argument = at::autocast::cached_cast(at::autocast::get_autocast_dtype(device), argument.toTensor(), device);
+  }
+  op.callBoxed(stack);
+}
 
 std::string parse_op(std::string_view spec, std::optional<int64_t> num_heads) {
   const LayerSpec layer = parse_layer_spec(spec);
@@ -205,19 +183,20 @@ std::vector<std::string> spec_names_op() {
 }  // namespace
 
 TORCH_LIBRARY_FRAGMENT(fovea, m) {
+  using torch::CppFunction;
   m.def(kAttentionSchema, {at::Tag::pt2_compliant_tag});
-  m.impl("attention", torch::dispatch(c10::DispatchKey::CompositeImplicitAutograd, TORCH_FN(attention_op)));
-  for (const c10::DispatchKey key : {c10::DispatchKey::AutocastCPU, c10::DispatchKey::AutocastCUDA}) {
-    m.impl("attention", torch::dispatch(key, TORCH_FN(Autocast<&attention_op>::run)));
-  }
+  m.impl("attention", torch::dispatch(c10::DispatchKey::CompositeImplicitAutograd,
+                                      CppFunction::makeFromBoxedFunction<&run_user_call<&attention_op>>()));
   m.def(kWeightsSchema);
   // Reads data, so that compilers have to take it whole; not differentiable. Python gives its fake.
   for (const c10::DispatchKey key : {c10::DispatchKey::CPU, c10::DispatchKey::CUDA}) {
-    m.impl("attention_weights", torch::dispatch(key, TORCH_FN(weights_op)));
+    m.impl("attention_weights",
+           torch::dispatch(key, CppFunction::makeFromBoxedFunction<&run_user_call<&weights_op>>()));
   }
-  m.impl("attention_weights", torch::dispatch(c10::DispatchKey::Autograd, torch::CppFunction::makeFallthrough()));
+  m.impl("attention_weights", torch::dispatch(c10::DispatchKey::Autograd, CppFunction::makeFallthrough()));
   for (const c10::DispatchKey key : {c10::DispatchKey::AutocastCPU, c10::DispatchKey::AutocastCUDA}) {
-    m.impl("attention_weights", torch::dispatch(key, TORCH_FN(Autocast<&call_weights>::run)));
+    m.impl("attention", torch::dispatch(key, CppFunction::makeFromBoxedFunction<&autocast>()));
+    m.impl("attention_weights", torch::dispatch(key, CppFunction::makeFromBoxedFunction<&autocast>()));
   }
   m.def("parse(str spec, int? num_heads=None) -> str", TORCH_FN(parse_op));
   m.def("parameters(str spec) -> str[]", TORCH_FN(parameters_op));

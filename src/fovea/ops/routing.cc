@@ -167,7 +167,7 @@ AttentionSpec spec_within_cluster(const AttentionSpec& spec, AttentionKind kind,
   return canonical(within);
 }
 
-std::vector<uint64_t> member_streams(const CoreArguments& arguments, int64_t heads, bool own_keys) {
+std::vector<uint64_t> member_streams(const GroupCall& arguments, int64_t heads, bool own_keys) {
   std::vector<uint64_t> streams;
   for (int64_t h = 0; h < heads; ++h) {
     const uint64_t stream =
@@ -181,14 +181,13 @@ double scale_within_cluster(const RoutingInputs& inputs, int64_t head_dim) {
   return inputs.scaled ? 1 / std::sqrt(static_cast<double>(head_dim)) : 1;
 }
 
-at::Tensor routed_attention(const CoreTensors& x, const CoreArguments& arguments, const RoutedGroup& group) {
+at::Tensor routed_attention(const CoreTensors& x, const GroupCall& arguments, const RoutedGroup& group) {
   const RoutedBatch batch = routed_batch(x, arguments, group);
   const at::Tensor v = token_rows(x.v);
   const CoreTensors rows = member_rows(batch, v);
   std::vector<at::Tensor> parts;
-  for_each_call(batch, rows, arguments, [&](const CoreTensors& part, const CoreArguments& call) {
-    parts.push_back(call_forward(part, call).out);
-  });
+  for_each_call(batch, rows, arguments,
+                [&](const CoreTensors& part, const GroupCall& call) { parts.push_back(call_forward(part, call).out); });
   const at::Tensor mixed = parts.size() == 1 ? parts[0] : at::cat(parts);
   at::Tensor out = sum_rows(mixed, batch.queries->members, row_scale_of(*group.spec.route));
   if (batch.shared && group.inputs.self == SelfKey::kLast) out = with_own_values(out, batch, *group.spec.route, v);
@@ -197,7 +196,7 @@ at::Tensor routed_attention(const CoreTensors& x, const CoreArguments& arguments
   return from_token_rows(out, x.q);
 }
 
-at::Tensor routed_weights(const CoreTensors& x, const CoreArguments& arguments, const RoutedGroup& group) {
+at::Tensor routed_weights(const CoreTensors& x, const GroupCall& arguments, const RoutedGroup& group) {
   if (group.inputs.known != nullptr) {
     for (const RoutedRows& rows : *group.inputs.known) {
       if (rows.first_head != arguments.first_head) continue;

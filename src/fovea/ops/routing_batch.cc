@@ -89,7 +89,7 @@ RoutedTokens queries_among(const RoutedTokens& keys, const std::vector<Sequence>
   return side;
 }
 
-void check_lengths(const std::vector<Sequence>& sequences, const CoreArguments& arguments, bool shared) {
+void check_lengths(const std::vector<Sequence>& sequences, const GroupCall& arguments, bool shared) {
   if (arguments.k_begins) throw Error("attention: routed reads whole sequences; give k_offsets, not k_begins");
   if (!shared) return;
   for (const Sequence& s : sequences) {
@@ -123,9 +123,9 @@ at::Tensor queries_with_memory(const CoreTensors& x, const RoutedBatch& batch, c
 
 }  // namespace
 
-RoutedBatch routed_batch(const CoreTensors& x, const CoreArguments& arguments, const RoutedGroup& group) {
+RoutedBatch routed_batch(const CoreTensors& x, const GroupCall& arguments, const RoutedGroup& group) {
   RoutedBatch batch;
-  batch.kind = parse_kind(arguments.kind);
+  batch.kind = arguments.kind;
   batch.shared = shares_keys(*group.spec.route, batch.kind, group.inputs.keys);
   if (!batch.shared && batch.kind == AttentionKind::kCausal)
     throw Error("attention: routed with keys of their own has no limit to earlier keys; share the keys");
@@ -161,11 +161,10 @@ at::Tensor own_values(const RoutedBatch& batch, const at::Tensor& v) {
   return batch.same_tokens() ? v : last_rows(v, batch.sequences);
 }
 
-void for_each_call(const RoutedBatch& batch, const CoreTensors& rows, const CoreArguments& given,
-                   const VisitCall& visit) {
-  CoreArguments arguments = given;
+void for_each_call(const RoutedBatch& batch, const CoreTensors& rows, const GroupCall& given, const VisitCall& visit) {
+  GroupCall arguments = given;
   arguments.spec = batch.spec;
-  arguments.kind = name_of(batch.kind);
+  arguments.kind = batch.kind;
   arguments.scale = batch.scale;
   arguments.q_lengths = arguments.k_lengths = std::nullopt;
   const int64_t heads = batch.queries->heads(), lists = batch.queries->offsets.numel() - 1;

@@ -40,7 +40,7 @@ struct RoutedBatch {
 };
 
 // Throws an Error if routed_attention() refuses the call.
-RoutedBatch routed_batch(const CoreTensors& x, const CoreArguments& arguments, const RoutedGroup& group);
+RoutedBatch routed_batch(const CoreTensors& x, const GroupCall& arguments, const RoutedGroup& group);
 
 // Rows of q, k and v in the order of members, [N, 1, D] of each side; v [T_k, H, D].
 CoreTensors member_rows(const RoutedBatch& batch, const at::Tensor& v);
@@ -48,8 +48,7 @@ CoreTensors member_rows(const RoutedBatch& batch, const at::Tensor& v);
 at::Tensor own_values(const RoutedBatch& batch, const at::Tensor& v);
 
 // Calls visit(part of the rows, arguments) for all lists, or head by head where each head has an alpha of its own.
-using VisitCall = std::function<void(const CoreTensors& part, const CoreArguments& call)>;
-void for_each_call(const RoutedBatch& batch, const CoreTensors& rows, const CoreArguments& given,
-                   const VisitCall& visit);
+using VisitCall = std::function<void(const CoreTensors& part, const GroupCall& call)>;
+void for_each_call(const RoutedBatch& batch, const CoreTensors& rows, const GroupCall& given, const VisitCall& visit);
 
 }  // namespace fovea::ops

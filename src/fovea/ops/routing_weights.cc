@@ -16,7 +16,7 @@ constexpr int64_t kMostListWeights = int64_t{1} << 22;  // of lists that are com
 
 // Calls visit(list, weights [n_q, n_k]) for the lists of one call, numbered from `first` on, none of them empty.
 template <class Visit>
-void for_each_list(const CoreTensors& part, const CoreArguments& call, int64_t first, const Visit& visit) {
+void for_each_list(const CoreTensors& part, const GroupCall& call, int64_t first, const Visit& visit) {
   const auto* q = call.q_offsets->const_data_ptr<int64_t>();
   const auto* k = call.k_offsets->const_data_ptr<int64_t>();
   const int64_t lists = call.q_offsets->numel() - 1;
@@ -27,7 +27,7 @@ void for_each_list(const CoreTensors& part, const CoreArguments& call, int64_t f
       if (end > begin && (end + 1 - begin) * most_q * most_k > kMostListWeights) break;
       queries = most_q, keys = most_k;
     }
-    CoreArguments own = call;
+    GroupCall own = call;
     own.q_offsets = call.q_offsets->narrow(0, begin, end - begin + 1) - q[begin];
     own.k_offsets = call.k_offsets->narrow(0, begin, end - begin + 1) - k[begin];
     const at::Tensor own_k = part.k.narrow(0, k[begin], k[end] - k[begin]);
@@ -42,7 +42,7 @@ void for_each_list(const CoreTensors& part, const CoreArguments& call, int64_t f
 
 }  // namespace
 
-RoutedRows weight_lists(const RoutedBatch& batch, const CoreTensors& rows, const CoreArguments& arguments,
+RoutedRows weight_lists(const RoutedBatch& batch, const CoreTensors& rows, const GroupCall& arguments,
                         const RoutedGroup& group) {
   const at::NoGradGuard no_grad;
   const int64_t heads = batch.queries->heads(), tokens = batch.queries->tokens(), clusters = group.spec.route->clusters,
@@ -69,7 +69,7 @@ RoutedRows weight_lists(const RoutedBatch& batch, const CoreTensors& rows, const
   };
   std::vector<Entry> entries;
   int64_t first = 0;
-  for_each_call(batch, rows, arguments, [&](const CoreTensors& part, const CoreArguments& call) {
+  for_each_call(batch, rows, arguments, [&](const CoreTensors& part, const GroupCall& call) {
     for_each_list(part, call, first, [&](int64_t list, const at::Tensor& weights) {
       const auto l = static_cast<size_t>(list);
       const int64_t q_begin = batch.queries->lists.offsets[l], k_begin = batch.keys->lists.offsets[l];

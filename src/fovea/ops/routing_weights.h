@@ -9,7 +9,7 @@
 namespace fovea::ops {
 
 // The weights as lists; `rows` are member_rows() of the batch.
-RoutedRows weight_lists(const RoutedBatch& batch, const CoreTensors& rows, const CoreArguments& arguments,
+RoutedRows weight_lists(const RoutedBatch& batch, const CoreTensors& rows, const GroupCall& arguments,
                         const RoutedGroup& group);
 
 // [B, H, N_q, N_k] with the greatest lengths, double on the CPU. Query t of the sequences is token `begin` + t of rows.

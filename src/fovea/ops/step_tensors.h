@@ -1,6 +1,7 @@
 #pragma once
 #include <ATen/core/Tensor.h>
 #include <ATen/core/grad_mode.h>
+#include <c10/util/ArrayRef.h>
 
 #include <cstdint>
 #include <initializer_list>
@@ -34,7 +35,7 @@ inline bool fits_kernels(std::initializer_list<at::Tensor> tensors) {
   return true;
 }
 
-inline bool wants_gradient(std::initializer_list<at::Tensor> tensors) {
+inline bool wants_gradient(at::TensorList tensors) {
   if (!at::GradMode::is_enabled()) return false;
   for (const at::Tensor& tensor : tensors) {
     if (tensor.defined() && tensor.requires_grad()) return true;
@@ -43,7 +44,7 @@ inline bool wants_gradient(std::initializer_list<at::Tensor> tensors) {
 }
 
 // Forward-mode derivatives would come out as zeros.
-inline void refuse_tangents(std::initializer_list<at::Tensor> tensors, std::string_view name) {
+inline void refuse_tangents(at::TensorList tensors, std::string_view name) {
   for (const at::Tensor& tensor : tensors) {
     if (tensor.defined() && tensor._fw_grad(0).defined()) {
       throw Error(cat(name, ": has no forward-mode derivatives; use reverse mode, backward() or torch.autograd.grad"));

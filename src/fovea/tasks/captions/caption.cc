@@ -1,13 +1,11 @@
 #include "fovea/tasks/captions/caption.h"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <chrono>
 #include <numeric>
 
 #include "fovea/base/file.h"
 #include "fovea/base/log.h"
+#include "fovea/base/stopwatch.h"
 #include "fovea/base/strings.h"
 #include "fovea/models/trained_model.h"
 #include "fovea/spec/config_problems.h"
@@ -23,21 +21,6 @@ CaptionerOptions captioner_options(const CaptionCommand& config) {
           .mini_batch = config.mini_batch,
           .allow_unk = config.allow_unk,
           .layers = models::step_format(config)};
-}
-
-// One image's output, in the forms of `fovea translate`.
-void write_captions(LineWriter& output, const CaptionCommand& config, int64_t image,
-                    const std::vector<CaptionText>& captions) {
-  constexpr int kDigits = 6;
-  if (config.n_best) {
-    for (const CaptionText& caption : captions)
-      output.line(cat(image, " ||| ", caption.text, " ||| F0= ", fixed(caption.log_prob, kDigits), " ||| ",
-                      fixed(caption.score, kDigits)));
-  } else if (config.scores) {
-    output.line(cat(fixed(captions.front().score, kDigits), " ||| ", captions.front().text));
-  } else {
-    output.line(captions.front().text);
-  }
 }
 
 }  // namespace
@@ -58,25 +41,23 @@ int64_t run_caption(const CaptionCommand& config) {
   require_fitting(loaded.config, inputs, "--features");
   Captioner captioner(loaded.model, loaded.vocab, captioner_options(config));
   LineWriter output(config.output);
-  const auto start = std::chrono::steady_clock::now();
-  // The progress bar would be in the way of captions on a terminal.
-  const bool shows = config.output != "-" || isatty(STDOUT_FILENO) == 0;
+  const Stopwatch watch;
+  const bool shows = models::has_room_for_progress(config.output);
   log::Progress progress("captioning, images", inputs.size());
   std::vector<int64_t> images(static_cast<size_t>(inputs.size()));
   std::iota(images.begin(), images.end(), 0);
   for (std::span<const int64_t> rest = images; !rest.empty();) {
     const auto batch = rest.first(std::min(rest.size(), static_cast<size_t>(config.mini_batch)));
     rest = rest.subspan(batch.size());
-    const std::vector<std::vector<CaptionText>> written = captioner.run(inputs, batch);
-    for (size_t i = 0; i < batch.size(); ++i) write_captions(output, config, batch[i], written[i]);
+    const std::vector<std::vector<models::WrittenText>> written = captioner.run(inputs, batch);
+    for (size_t i = 0; i < batch.size(); ++i) models::print_texts(output, config, batch[i], written[i]);
     output.flush();
     if (shows) progress.at(static_cast<double>(inputs.size() - std::ssize(rest)));
   }
   progress.finish();
   output.close();
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   log::info(cat("wrote captions of ", thousands(inputs.size()), inputs.size() == 1 ? " image" : " images", " in ",
-                fixed(seconds, 1), " s"));
+                fixed(watch.seconds(), 1), " s"));
   return inputs.size();
 }
 

@@ -15,9 +15,9 @@ Captioner::Captioner(nn::Model model, const text::Vocab& vocab, const CaptionerO
   options_.max_length = longest_text(model_.model->config(), options.max_length);
 }
 
-std::vector<std::vector<CaptionText>> Captioner::run(const Inputs& inputs, std::span<const int64_t> images) {
+std::vector<std::vector<models::WrittenText>> Captioner::run(const Inputs& inputs, std::span<const int64_t> images) {
   const c10::InferenceMode guard;
-  std::vector<std::vector<CaptionText>> results;
+  std::vector<std::vector<models::WrittenText>> results;
   for (std::span<const int64_t> rest = images; !rest.empty();) {
     const auto batch = rest.first(std::min(rest.size(), static_cast<size_t>(options_.mini_batch)));
     rest = rest.subspan(batch.size());
@@ -26,9 +26,9 @@ std::vector<std::vector<CaptionText>> Captioner::run(const Inputs& inputs, std::
     const std::vector<int64_t> max_lengths(batch.size(), options_.max_length);
     const auto found = models::beam_search(model_, {memory, tensors.offsets}, max_lengths, options_.beam, "captioning");
     for (const std::vector<search::Hypothesis>& hypotheses : found) {
-      std::vector<CaptionText>& captions = results.emplace_back();
+      std::vector<models::WrittenText>& captions = results.emplace_back();
       for (const search::Hypothesis& hypothesis : hypotheses)
-        captions.push_back({models::as_line(vocab_.decode(hypothesis.tokens)), hypothesis.log_prob, hypothesis.score});
+        captions.push_back(models::written_text(vocab_, hypothesis));
     }
   }
   return results;

@@ -1,18 +1,13 @@
 #pragma once
 #include <span>
-#include <string>
 #include <vector>
 
 #include "fovea/models/beam.h"
+#include "fovea/models/written_text.h"
 #include "fovea/tasks/captions/inputs.h"
 #include "fovea/text/vocab.h"
 
 namespace fovea::captions {
-
-struct CaptionText {
-  std::string text;
-  double log_prob = 0, score = 0;
-};
 
 struct CaptionerOptions {
   search::BeamOptions beam;                                            // vocabulary, start, eos and never are filled in
@@ -29,7 +24,7 @@ class Captioner {
   Captioner(nn::Model model, const text::Vocab& vocab, const CaptionerOptions& options);
 
   // Results in the order of the images (numbers of `inputs`), each best first. Throws Interrupted when a signal comes.
-  std::vector<std::vector<CaptionText>> run(const Inputs& inputs, std::span<const int64_t> images);
+  std::vector<std::vector<models::WrittenText>> run(const Inputs& inputs, std::span<const int64_t> images);
 
  private:
   models::SearchModel model_;

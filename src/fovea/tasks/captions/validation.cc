@@ -48,7 +48,8 @@ std::vector<std::string> Validation::write(nn::Model& model) const {
   options.max_length = options_.valid_max_length;
   options.mini_batch = options_.valid_mini_batch;
   std::vector<std::string> texts;
-  for (const std::vector<CaptionText>& best : Captioner(model, vocab_, options).run(*inputs_, captioned_.images))
+  for (const std::vector<models::WrittenText>& best :
+       Captioner(model, vocab_, options).run(*inputs_, captioned_.images))
     texts.push_back(best.front().text);
   return texts;
 }

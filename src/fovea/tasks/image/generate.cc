@@ -1,7 +1,6 @@
 #include "fovea/tasks/image/generate.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <filesystem>
 #include <string>
@@ -10,6 +9,7 @@
 
 #include "fovea/base/error.h"
 #include "fovea/base/log.h"
+#include "fovea/base/stopwatch.h"
 #include "fovea/base/strings.h"
 #include "fovea/data/image_batches.h"
 #include "fovea/models/sampler.h"
@@ -139,7 +139,7 @@ int64_t run_generate(const GenerateOptions& options) {
   if (!files.is_folder()) grid_shape(shape, plan_of_picture(total, std::ssize(beginnings.originals)));
   const models::Sampler sampler = sampler_of(options, loaded, length);
   log::Progress progress("generating, values", static_cast<double>(total * length));
-  const auto start = std::chrono::steady_clock::now();
+  const Stopwatch watch;
   std::vector<data::Image> images;
   int64_t made = 0;
   for (int64_t first = 0; first < total; first += options.mini_batch) {
@@ -161,7 +161,7 @@ int64_t run_generate(const GenerateOptions& options) {
   }
   progress.finish();
   if (!files.is_folder()) files.write(picture_of(std::move(images), beginnings.originals, options.rows));
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  const double seconds = watch.seconds();
   log::info(cat("made ", thousands(total), total == 1 ? " image" : " images", " of ", print(shape), " in ",
                 fixed(seconds, 1), " s (", fixed(static_cast<double>(made) / std::max(seconds, 1e-9), 0),
                 " values per second)"));

@@ -3,10 +3,10 @@
 #include "fovea/base/file.h"
 #include "fovea/base/log.h"
 #include "fovea/base/strings.h"
-#include "fovea/models/whole_segments.h"
 #include "fovea/spec/config_problems.h"
 #include "fovea/tasks/image/load_model.h"
 #include "fovea/tasks/image/score_images.h"
+#include "fovea/tasks/run_signature.h"
 
 namespace fovea::image {
 namespace {
@@ -17,11 +17,7 @@ std::string score_signature(const ScoreOptions& options, const LoadedModel& load
   const data::ImageShape shape = shape_of(loaded.config);
   std::string text = cat("images:", score.images, "|size:", print(shape));
   if (images != shape) text += cat("|middle-of:", print(images));
-  text += cat("|values:", score.tokens);
-  if (options.precision != "float32") text += cat("|precision:", options.precision);
-  if (options.attention != "") text += cat("|attention:", options.attention);
-  if (options.attention_decoder != "") text += cat("|attention-decoder:", options.attention_decoder);
-  return cat(text, models::routing_in_signature(loaded.model->config()), "|version:", FOVEA_VERSION);
+  return cat(text, "|values:", score.tokens, tasks::run_signature(options, loaded.model->config()));
 }
 
 }  // namespace

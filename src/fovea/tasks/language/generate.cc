@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,6 +10,7 @@
 #include "fovea/base/error.h"
 #include "fovea/base/file.h"
 #include "fovea/base/log.h"
+#include "fovea/base/stopwatch.h"
 #include "fovea/base/strings.h"
 #include "fovea/models/sampler.h"
 #include "fovea/models/trained_model.h"
@@ -146,7 +146,7 @@ int64_t run_generate(const GenerateOptions& options) {
   LineWriter output(options.output);
   const int64_t total = std::ssize(prompts) * options.count;
   TextWriter writer(output, total);
-  const auto start = std::chrono::steady_clock::now();
+  const Stopwatch watch;
   int64_t units = 0;
   for (int64_t first = 0; first < total; first += options.mini_batch) {
     std::vector<models::Draft> drafts;
@@ -164,7 +164,7 @@ int64_t run_generate(const GenerateOptions& options) {
     writer.end();
   }
   output.close();
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  const double seconds = watch.seconds();
   log::info(cat("generated ", thousands(units), " ", loaded.units.unit_name(), "s in ", fixed(seconds, 1), " s (",
                 fixed(static_cast<double>(units) / std::max(seconds, 1e-9), 0), " per second)"));
   return total;

@@ -9,11 +9,11 @@
 #include "fovea/base/log.h"
 #include "fovea/base/strings.h"
 #include "fovea/data/token_text.h"
-#include "fovea/models/whole_segments.h"
 #include "fovea/spec/config_problems.h"
 #include "fovea/tasks/encoding_threads.h"
 #include "fovea/tasks/language/load_model.h"
 #include "fovea/tasks/language/score_text.h"
+#include "fovea/tasks/run_signature.h"
 
 namespace fovea::language {
 namespace {
@@ -90,10 +90,7 @@ std::string signature(const ScoreOptions& options, const LoadedModel& loaded, co
                          "|bytes:", score.bytes, "|words:", score.words, options.words > 0 ? "(given)" : "");
   if (loaded.config.memory_length > 0) text += cat("|memory:", loaded.config.memory_length);
   if (loaded.config.same_length) text += "|same-length";
-  if (options.precision != "float32") text += cat("|precision:", options.precision);
-  if (options.attention != "") text += cat("|attention:", options.attention);
-  if (options.attention_decoder != "") text += cat("|attention-decoder:", options.attention_decoder);
-  return cat(text, models::routing_in_signature(loaded.model->config()), "|version:", FOVEA_VERSION);
+  return text + tasks::run_signature(options, loaded.model->config());
 }
 
 void write_measures(LineWriter& output, const TextScore& score) {

@@ -1,7 +1,5 @@
 #include "fovea/tasks/translation/align.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <iostream>
 #include <nlohmann/json.hpp>
@@ -12,6 +10,7 @@
 #include "fovea/base/file.h"
 #include "fovea/base/log.h"
 #include "fovea/base/strings.h"
+#include "fovea/models/written_text.h"
 #include "fovea/spec/config_problems.h"
 #include "fovea/tasks/translation/alignment_report.h"
 #include "fovea/tasks/translation/gold_reader.h"
@@ -160,7 +159,7 @@ int64_t write_links(const AlignOptions& options) {
   BothWays aligner(options);
   LinkWriter output(options.output, options.json);
   // The progress bar would be in the way of links on a terminal.
-  const bool shows = options.output != "-" || isatty(STDOUT_FILENO) == 0;
+  const bool shows = models::has_room_for_progress(options.output);
   const int64_t pairs = each_window(options, shows, [&](const std::vector<TextPair>& window) {
     for (const Links& links : aligner.align(window)) output.write(links);
   });

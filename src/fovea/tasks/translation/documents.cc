@@ -90,7 +90,7 @@ void DocumentTranslator::fill(const Block& block, const Sentence& translation, s
   if (sentences.size() != block.lines.size()) ++counts_.uneven;
   for (size_t i = 0; i < sentences.size(); ++i) {
     std::string& line = lines[block.lines[std::min(i, block.lines.size() - 1)]];
-    const std::string text = models::as_line(translator_.target_vocab().decode(sentences[i]));
+    const std::string text = models::line_of(translator_.target_vocab(), sentences[i]);
     line += line.empty() || text.empty() ? text : cat(" ", text);
   }
 }

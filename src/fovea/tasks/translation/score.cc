@@ -6,7 +6,7 @@
 #include "fovea/base/log.h"
 #include "fovea/base/strings.h"
 #include "fovea/models/translation/loaded_model.h"
-#include "fovea/models/whole_segments.h"
+#include "fovea/tasks/run_signature.h"
 #include "fovea/tasks/translation/pair_reader.h"
 #include "fovea/tasks/translation/run.h"
 #include "fovea/tasks/translation/score_pairs.h"
@@ -21,16 +21,8 @@ struct Totals {
 
 // One line that says how the numbers were made, so that others can be compared with them.
 std::string signature_of_pairs(const ScoreConfig& config, const LoadedModel& loaded, const Totals& totals) {
-  std::string text = cat("sentences:", totals.sentences, "|tokens:", totals.tokens, "|max-length:", config.max_length);
-  const auto add = [&](std::string_view name, const std::string& value, std::string_view usual) {
-    if (value != usual) text += cat("|", name, ":", value);
-  };
-  add("precision", config.precision, ScoreConfig().precision);
-  add("attention", config.attention, "");
-  add("attention-encoder", config.attention_encoder, "");
-  add("attention-decoder", config.attention_decoder, "");
-  add("attention-cross", config.attention_cross, "");
-  return cat(text, models::routing_in_signature(loaded.model->config()), "|version:", FOVEA_VERSION);
+  return cat("sentences:", totals.sentences, "|tokens:", totals.tokens, "|max-length:", config.max_length,
+             tasks::run_signature(config, loaded.model->config()));
 }
 
 std::string summary(const Totals& totals) {

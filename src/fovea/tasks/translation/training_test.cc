@@ -227,12 +227,19 @@ TEST(Training, BeginsAgainAsAsked) {
 }
 
 TEST(Training, GradientCheckpointingChangesNoBit) {
-  for (const char* encoder : {"full", "topk(3)", "routed(2,4)", "span(8,2)", "mix(full,clause(1),token)"}) {
+  struct Mechanisms {
+    const char *encoder, *decoder;
+  };
+  for (const auto& [encoder, decoder] : {Mechanisms{"full", "span(8,2)"},
+                                         {"topk(3)", "full"},
+                                         {"routed(2,4)", "topk(3)"},
+                                         {"mix(full,clause(1),token)", "full"}}) {
     for (const char* precision : {"float32", "bfloat16"}) {
       TestTask task;
       task.train.after_batches = 5;
       task.train.precision = precision;
       task.model.attention_encoder = encoder;
+      task.model.attention_decoder = decoder;
       task.model.attention_cross = "entmax(1.5)";
       task.model.enc_depth = task.model.dec_depth = 2;
       task.model.transformer_dropout_attention = task.model.transformer_dropout_ffn = 0.2;

@@ -1,13 +1,12 @@
-#include <unistd.h>
-
-#include <chrono>
 #include <string>
 #include <vector>
 
 #include "fovea/base/file.h"
 #include "fovea/base/log.h"
+#include "fovea/base/stopwatch.h"
 #include "fovea/base/strings.h"
 #include "fovea/models/line_source.h"
+#include "fovea/models/written_text.h"
 #include "fovea/tasks/translation/documents.h"
 #include "fovea/tasks/translation/run.h"
 #include "fovea/tasks/translation/translator.h"
@@ -15,26 +14,12 @@
 namespace fovea::translation {
 namespace {
 
-double seconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-
 // One input line's output; `line` counts from 0.
 void write(LineWriter& output, const DecodeConfig& config, int64_t line, const std::vector<Translation>& translations) {
-  constexpr int kDigits = 6;
-  const auto text_of = [&](const Translation& t) {
-    return config.alignment ? cat(t.text, " ||| ", analysis::print(t.links)) : t.text;
-  };
-  if (config.n_best) {
-    for (const Translation& t : translations) {
-      output.line(
-          cat(line, " ||| ", text_of(t), " ||| F0= ", fixed(t.log_prob, kDigits), " ||| ", fixed(t.score, kDigits)));
-    }
-  } else if (config.scores) {
-    output.line(cat(fixed(translations.front().score, kDigits), " ||| ", text_of(translations.front())));
-  } else {
-    output.line(text_of(translations.front()));
-  }
+  std::vector<models::WrittenText> texts(translations.begin(), translations.end());
+  for (size_t i = 0; config.alignment && i < texts.size(); ++i)
+    texts[i].text += cat(" ||| ", analysis::print(translations[i].links));
+  models::print_texts(output, config, line, texts);
 }
 
 void report(const Translator& translator, double seconds) {
@@ -58,11 +43,10 @@ int64_t run_translate(const DecodeConfig& config) {
   models::LineSource input(config.input);
   Translator translator(config);
   LineWriter output(config.output);
-  const auto start = std::chrono::steady_clock::now();
+  const Stopwatch watch;
   const auto window_size = static_cast<size_t>(config.maxi_batch * config.mini_batch);
   int64_t line = 0;
-  // The progress bar would be in the way of translations on a terminal.
-  const bool shows = config.output != "-" || isatty(STDOUT_FILENO) == 0;
+  const bool shows = models::has_room_for_progress(config.output);
   log::Progress progress("translating, lines", 0);
   for (;;) {
     const std::vector<std::string> window = input.next(window_size);
@@ -73,7 +57,7 @@ int64_t run_translate(const DecodeConfig& config) {
   }
   progress.finish();
   output.close();
-  report(translator, seconds_since(start));
+  report(translator, watch.seconds());
   return line;
 }
 

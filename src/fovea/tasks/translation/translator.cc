@@ -131,8 +131,7 @@ std::vector<std::vector<Translation>> Translator::translate(std::span<const std:
   std::vector<std::vector<Sentence>> hypotheses(lines.size());
   for (size_t i = 0; i < translated.size(); ++i) {
     for (const search::Hypothesis& hypothesis : translated[i]) {
-      results[line_of[i]].push_back(
-          {models::as_line(loaded_.target.decode(hypothesis.tokens)), hypothesis.log_prob, hypothesis.score});
+      results[line_of[i]].push_back({models::written_text(loaded_.target, hypothesis)});
       if (options_.alignment) hypotheses[line_of[i]].push_back(hypothesis.tokens);
     }
     counts_.target_tokens += static_cast<int64_t>(translated[i].front().tokens.size()) + 1;

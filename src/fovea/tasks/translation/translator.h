@@ -9,15 +9,14 @@
 #include "fovea/analysis/alignment.h"
 #include "fovea/models/batches.h"
 #include "fovea/models/translation/loaded_model.h"
+#include "fovea/models/written_text.h"
 #include "fovea/spec/decode_config.h"
 #include "fovea/tasks/translation/cross_attention.h"
 #include "fovea/tasks/translation/translate_batch.h"
 
 namespace fovea::translation {
 
-struct Translation {
-  std::string text;
-  double log_prob = 0, score = 0;
+struct Translation : models::WrittenText {
   analysis::Links links = {};  // between words of the line and of `text`, if they were asked for
 };
 

@@ -1,7 +1,6 @@
 #include <torch/nn/module.h>
 
 #include <algorithm>
-#include <chrono>
 #include <memory>
 #include <utility>
 
@@ -9,6 +8,7 @@
 #include "fovea/base/file.h"
 #include "fovea/base/log.h"
 #include "fovea/base/signals.h"
+#include "fovea/base/stopwatch.h"
 #include "fovea/base/strings.h"
 #include "fovea/data/streams.h"
 #include "fovea/models/sampler.h"
@@ -17,14 +17,11 @@
 #include "fovea/ops/step.h"
 #include "fovea/tasks/cost_report.h"
 #include "fovea/tasks/language/analyze/analyze.h"
+#include "fovea/tasks/language/load_model.h"
 
 // The cost of analyze.h.
 namespace fovea::language {
 namespace {
-
-double clock_seconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 // Measures one model at one length. A model with memory reads its segments one by one, each with what it remembers.
 class LengthSpeeds {
@@ -40,9 +37,9 @@ class LengthSpeeds {
   tasks::LengthSpeedRecord measure(const std::string& spec) {
     train(std::min(segments_, batch_));  // plans and buffers of this length
     tasks::LengthSpeedRecord record{spec, length_, segments_};
-    double start = clock_seconds();
+    const Stopwatch training;
     train(segments_);
-    record.training = static_cast<double>(segments_ * length_) / (clock_seconds() - start);
+    record.training = static_cast<double>(segments_ * length_) / training.seconds();
     const models::SamplingRules rules{.choice = {.top_k = 1},
                                       .max_length = length_,
                                       .never = {loaded_.units.eos()},
@@ -50,9 +47,9 @@ class LengthSpeeds {
     const models::Sampler sampler(loaded_.model, rules, ops::PackedLayer::Format::kExact);
     const models::Draft draft{{loaded_.units.eos()}};
     int64_t units = 0;
-    start = clock_seconds();
+    const Stopwatch decoding;
     sampler.run({&draft, 1}, [&](size_t, int64_t) { ++units; });
-    record.decoding = static_cast<double>(units) / (clock_seconds() - start);
+    record.decoding = static_cast<double>(units) / decoding.seconds();
     return record;
   }
 

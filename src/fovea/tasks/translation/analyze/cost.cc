@@ -1,15 +1,16 @@
 #include <torch/nn/module.h>
 
 #include <algorithm>
-#include <chrono>
 
 #include "fovea/base/file.h"
 #include "fovea/base/log.h"
 #include "fovea/base/signals.h"
+#include "fovea/base/stopwatch.h"
 #include "fovea/base/strings.h"
 #include "fovea/ops/step.h"
 #include "fovea/tasks/cost_report.h"
 #include "fovea/tasks/translation/analyze/analyze.h"
+#include "fovea/tasks/translation/pair_reader.h"
 #include "fovea/tasks/translation/score_pairs.h"
 #include "fovea/tasks/translation/translator.h"
 
@@ -18,10 +19,6 @@ namespace fovea::translation {
 namespace {
 
 constexpr int64_t kTenths = 10, kBeamOfSpeeds = 4;
-
-double seconds_now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 std::vector<TextPair> first_pairs(const AnalyzeOptions& options) {
   PairReader reader(options.train_sets);
@@ -45,7 +42,7 @@ int64_t target_tokens(const std::vector<SentencePair>& pairs) {
 
 // Forward and backward passes over all pairs, without an update.
 double training_speed(nn::Model& model, const std::vector<SentencePair>& pairs, const BatchLimits& limits) {
-  const double start = seconds_now();
+  const Stopwatch watch;
   for (const std::vector<int64_t>& batch : pair_batches(pairs, limits)) {
     throw_if_interrupted("measuring");
     const ForcedBatch forced(pairs, batch, model->output_weight().device());
@@ -56,14 +53,14 @@ double training_speed(nn::Model& model, const std::vector<SentencePair>& pairs, 
     ops::cross_entropy(hidden, model->output_weight(), model->output_bias(), forced.outputs, 0).loss.backward();
     model->zero_grad();
   }
-  return static_cast<double>(target_tokens(pairs)) / (seconds_now() - start);
+  return static_cast<double>(target_tokens(pairs)) / watch.seconds();
 }
 
 double decoding_speed(Translator& translator, const std::vector<TextPair>& pairs) {
   const int64_t before = translator.counts().target_tokens;
-  const double start = seconds_now();
+  const Stopwatch watch;
   for (const TextPair& pair : pairs) translator.translate(std::vector<std::string>{pair.source});
-  return static_cast<double>(translator.counts().target_tokens - before) / (seconds_now() - start);
+  return static_cast<double>(translator.counts().target_tokens - before) / watch.seconds();
 }
 
 std::vector<tasks::SpeedRecord> speeds_of(LoadedModel& loaded, const AnalyzeOptions& options, const std::string& spec,

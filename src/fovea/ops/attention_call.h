@@ -1,0 +1,99 @@
+#pragma once
+#include <ATen/core/Tensor.h>
+#include <c10/core/SymInt.h>
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "fovea/spec/attention_kind.h"
+
+// The inputs of an attention call besides q, k and v. attention_lists.h lists them for the operators.
+namespace fovea::ops {
+
+struct RoutingInputs;  // routing.h
+
+// The range of a learned alpha. Closer to 1, the distance alpha - 1 has three digits or less in float32.
+inline constexpr double kLeastAlpha = 1.0001, kGreatestAlpha = 64;
+
+// Terms that are added to a score of self-attention by the offset o of its key from its query, key position less query
+// position; or the gradients of these terms. A tensor is undefined if a call does not have the term.
+struct TermTensors {
+  at::Tensor by_head;        // [H, count]: adds by_head[h, o]
+  at::Tensor by_query;       // q's shape with count in place of D: adds by_query[t, h, o]
+  at::Tensor queries, rows;  // q's shape, [count, H or 1, D]: adds scale queries[t, h] . rows[o, h]
+};
+inline constexpr std::array kTermTensors{&TermTensors::by_head, &TermTensors::by_query, &TermTensors::queries,
+                                         &TermTensors::rows};
+
+// With span(limit,ramp)+topk(k), by_head is added to selected scores alone: it is the ramp. A term has the offsets
+// first ... first + count - 1, and any other offset counts as the nearest of these.
+struct OffsetTerms : TermTensors {
+  int64_t by_head_first = 0, by_query_first = 0, rows_first = 0, values_first = 0;
+  at::Tensor values = {};  // [count, H or 1, D_v]: a key's value is v + values[o, h]
+  // If true, only heads whose spec has an adaptive span take the terms.
+  bool for_spans = false;
+  // The product of sums [T_q H, count] of weights and values [count, D], for packed tensors and values that the heads
+  // share. Null: ATen's product, whose bits depend on the number of rows.
+  at::Tensor (*product)(const at::Tensor& sums, const at::Tensor& values) = nullptr;
+};
+
+// Pairs that come with the call: each query attends to the keys of its sequence, or blocks of `block` keys, that its
+// list names, and that the spec's own pattern has, if any. int32 or int64 on q's device; in any order, each once, -1 in
+// places left over. An entry outside of the sequence, or behind its query under a causal limit, is an Error. No head
+// may have routed(c,w).
+struct PairLists {
+  at::Tensor lists = {};     // [B, N_q, k], packed [T_q, k]; undefined: no lists
+  int64_t block = 0;         // 1: entries are keys; else blocks of so many keys
+  bool by_key_head = false;  // each head of k has lists of its own, [B, H_kv, N_q, k], packed [T_q, H_kv, k]
+};
+
+// Inputs beside q, k and v; v may be of another width than q and k, [.., D_v], and the output is then as wide as it.
+// Layouts:
+//   packed: q [T_q, H, D], k and v [T_k, H, D], with q_offsets, k_offsets [B + 1].
+//           With k_begins and k_lengths [B] instead of k_offsets, sequence b has the keys [k_begins[b], k_begins[b] +
+//           k_lengths[b]) of k, which may overlap and leave gaps: caches, and rows that share a memory; no gradients.
+//           With k_tokens [N] too these are ranges of it, and key j of the sequence is row k_tokens[k_begins[b] + j] of
+//           k and v: caches in pieces, beams that share what they have in common;
+//   dense:  q [B, H, N_q, D], k and v [B, H, N_k, D], with optional q_lengths, k_lengths [B]. Where N_q = N_k and
+//           positions are compared, causally or by a pattern, one of them stands for both.
+// Offsets, begins, lengths and tokens are int64 on the CPU. Any strides. In self-attention query i stands at key
+// position i + k_length - q_length.
+struct AttentionOptions {
+  AttentionKind kind = AttentionKind::kSelf;
+  std::optional<at::Tensor> q_offsets, k_offsets;  // packed; k_offsets default to q_offsets
+  std::optional<at::Tensor> k_begins;              // packed: with k_lengths, in place of k_offsets
+  std::optional<at::Tensor> k_tokens;              // packed: with k_begins
+  std::optional<at::Tensor> q_lengths, k_lengths;  // dense; default: all of N
+  std::optional<at::Tensor> alpha;                 // [H], entmax(learned), in the range above
+  std::optional<at::Tensor> gain, gate, bias;      // [H * D_v], norms: gain all, gate gated-*, bias *layernorm
+  std::optional<double> scale;                     // default 1 / sqrt(D)
+  double dropout = 0;                              // on the weights; 0 in evaluation
+  int64_t seed = 0;                                // of the run: random(k) draws from (seed, layer, head)
+  int64_t layer = 0;
+  c10::SymInt dropout_seed = 0;               // of this call; a symbol, so that a compiled graph serves every seed
+  std::optional<at::Tensor> drawn_seed = {};  // in its place: int64 of no dimension on the CPU, as a generator draws it
+  OffsetTerms offsets = {};
+  // If true, k and v may have H_kv heads, a divisor of q's H: head h of q reads their head h / (H / H_kv).
+  bool enable_gqa = false;
+  const RoutingInputs* routing = nullptr;  // what routed(c,w) reads; routed(c,w,random) does without
+  PairLists pairs = {};
+};
+
+// The call of one head group: the options narrowed to its heads, with a scale, without the inputs of the norm.
+struct GroupCall : AttentionOptions {
+  std::string_view spec = {};
+  int64_t first_head = 0;     // the group's first head among those of the layer
+  int64_t heads_per_key = 1;  // how many heads of the layer share one head of k and v
+  int64_t value_offsets = 0;  // the number of offsets for which weights are summed, from offsets.values_first on
+};
+
+// The vectors that tell where sequences begin and end.
+inline constexpr std::array kSequenceVectors{
+    std::pair("q_offsets", &AttentionOptions::q_offsets), std::pair("k_offsets", &AttentionOptions::k_offsets),
+    std::pair("k_begins", &AttentionOptions::k_begins),   std::pair("k_tokens", &AttentionOptions::k_tokens),
+    std::pair("q_lengths", &AttentionOptions::q_lengths), std::pair("k_lengths", &AttentionOptions::k_lengths)};
+
+}  // namespace fovea::ops

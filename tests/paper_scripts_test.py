@@ -1,0 +1,166 @@
+#!/usr/bin/env python3
+"""recipes/routing-cells.sh, rela-rows.sh and clause-attention.sh: the models that they train, their tables, and that they
+resume; recipes/span_at.py."""
+import json
+import pathlib
+import random
+import subprocess
+import unittest
+
+from fovea_program import TINY, Workplace, checked
+
+RECIPES = pathlib.Path(__file__).resolve().parent.parent / "recipes"
+PLACE = Workplace()
+OWN_VOCABS = [word for word in TINY if word != "--tied-embeddings-all"]  # of each side its own
+SMALL_LANGUAGE = ["--dim-emb", 16, "--dec-depth", 1, "--transformer-heads", 2, "--transformer-dim-ffn", 32, "--segment-length", 32,
+                  "--cpu-threads", 1, "--quiet"]
+SMALL_IMAGE = ["--dim-emb", 16, "--dec-depth", 3, "--transformer-heads", 2, "--transformer-dim-ffn", 32, "--crop", 4, 4,
+               "--mini-batch", 2, "--cpu-threads", 1, "--quiet"]
+
+
+def run(script, *arguments):
+    return subprocess.run([RECIPES / script, *map(str, arguments)], capture_output=True, text=True, timeout=600)
+
+
+def images(name):
+    path = PLACE.folder / f"{name}.bin"
+    path.write_bytes(b"".join(b"\0" + random.Random(f"{name}{i}").randbytes(3072) for i in range(2)))
+    return path
+
+
+class Sweeps(unittest.TestCase):
+    def refused(self, script, *arguments, says):
+        result = run(script, *arguments)
+        self.assertEqual((result.returncode, result.stderr.count("\n")), (2, 1), result.stderr)
+        self.assertIn(says, result.stderr)
+
+    def attention_of(self, model):
+        lines = (model / "config.yml").read_text().splitlines()
+        return [line for line in lines if line.startswith(("attention:", "attention-encoder:", "attention-layers:"))]
+
+
+class Cells(Sweeps):
+    def test_cells(self):
+        output = PLACE.folder / "cells"
+        command = ["--train-sets", images("train"), "--valid-sets", images("valid"), "--layers", 2, "--heads", 1, 2, "--windows", 4,
+                   "--clusters", 3, "--baselines", "local", "random", "--updates", 1, "--output", output, "--options", *SMALL_IMAGE]
+        first = run("routing-cells.sh", *command)
+        self.assertEqual(first.returncode, 0, first.stderr)
+        self.assertRegex(first.stdout, r"^After 1 updates\n\nbits-per-dim, window 4\n\nheads = +1 +2\n2 layers +\d+\.\d{3} +\d+\.\d{3}\n\n"
+                                       r"Updates per second, window 4\n\nheads = +1 +2\n2 layers +\d+\.\d{3} +\d+\.\d{3}\n\n"
+                                       r" +bits-per-dim +updates per second\nlocal +\d+\.\d{3} +\d+\.\d{3}\nrandom +\d+\.\d{3} +\d+\.\d{3}\n$")
+        for name, spec in (("2x1w4", "decoder.2-3=1*blocks(256,1);1*routed(3,4)"), ("2x2w4", "decoder.2-3=routed(3,4)"),
+                           ("local", "decoder.1-3=blocks(256,1)"), ("random", "decoder.2-3=1*blocks(256,1);1*routed(3,4,random)")):
+            self.assertIn(spec, "".join(self.attention_of(output / f"{name}-seed1" / "last")))
+
+        # A second call trains and measures nothing.
+        (output / "2x1w4-seed1" / "measure").write_text("2.5\n")
+        times = [path.stat().st_mtime_ns for path in sorted(output.glob("*/checkpoints/*"))]
+        again = run("routing-cells.sh", *command)
+        self.assertRegex(again.stdout, r"2 layers +2\.500 +\d")
+        self.assertEqual([path.stat().st_mtime_ns for path in sorted(output.glob("*/checkpoints/*"))], times)
+
+    def test_whole_recipes(self):
+        text = PLACE.sides["valid"][0]
+        result = run("routing-cells.sh", "--recipes", RECIPES / "pg19-local.yml", "--train-sets", text, "--valid-sets", text,
+                     "--updates", 1, "--output", PLACE.folder / "speeds", "--options", "--vocabs", PLACE.vocab, "--dim-emb", 16,
+                     "--dec-depth", 1, "--transformer-heads", 2, "--transformer-dim-ffn", 32, "--segment-length", 64, "--quiet",
+                     "--cpu-threads", 1)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertRegex(result.stdout, r"^After 1 updates\n\n +perplexity-per-word +updates per second\npg19-local +\d+\.\d{3} +\d+\.\d{3}\n$")
+
+    def test_mistakes(self):
+        files = ["--train-sets", images("train"), "--valid-sets", images("valid")]
+        self.refused("routing-cells.sh", says="--train-sets: got 0 files; expected at least 1")
+        self.refused("routing-cells.sh", *files, "--layers", 13, says="--layers: got 13; the model has 12 layers")
+        self.refused("routing-cells.sh", *files, "--baselines", "none", says="got 'none'; expected some of full local random")
+
+
+class Rows(Sweeps):
+    ROWS = {"full": "full", "rela-g": "rela-g", "layernorm": "relu+gated-layernorm", "gelu": "gelu+gated-rmsnorm",
+            "leaky": "leaky-relu(0.01)+gated-rmsnorm"}
+
+    def test_rows(self):
+        output = PLACE.folder / "rows"
+        result = run("rela-rows.sh", "--train-sets", *PLACE.sides["train"], "--test-sets", *PLACE.sides["test"], "--dim-vocabs", 300,
+                     "--rows", *self.ROWS, "encoder", "--updates", 1, "--output", output, "--options", *OWN_VOCABS, "--quiet")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertRegex(result.stdout, r"^BLEU on \S+test.trg after 1 updates\n\n(?:[a-z-]+ +\d+\.\d\d\n){6}\nDifference of BLEU from full .*\n\n"
+                                        r" +seed 1\n(?:[a-z-]+ +[+-]\d+\.\d\d \([01]\.\d{4}\)\n){5}$")
+        for row, spec in self.ROWS.items():
+            self.assertEqual(self.attention_of(output / f"{row}-seed1" / "averaged")[0], f'attention: "{spec}"')
+        self.assertIn('attention-encoder: "rela-g"', self.attention_of(output / "encoder-seed1" / "averaged"))
+
+    def test_mistakes(self):
+        files = ["--train-sets", *PLACE.sides["train"], "--test-sets", *PLACE.sides["test"]]
+        self.refused("rela-rows.sh", *files, "--rows", "relu", says="--rows: got 'relu'; expected some of full sparsemax")
+        self.refused("rela-rows.sh", *files[:3], says="--test-sets: got 0 files; expected source and target")
+
+
+def columns(name, sentences):
+    """Words, parts of speech, chunks and names."""
+    draw, path = random.Random(name), PLACE.folder / name
+    names = {"Rome": "LOC", "Anna": "PER"}
+    text = ""
+    for _ in range(sentences):
+        place = draw.choice(list(names))
+        text += f"the DT O O\n{draw.choice(['dog', 'cat'])} NN O O\n, , O O\nand CC O O\nin IN O O\n{place} NNP O I-{names[place]}\n. . O O\n\n"
+    path.write_text(text)
+    return path
+
+
+class Clauses(Sweeps):
+    def test_all(self):
+        output, tagger = PLACE.folder / "clauses", PLACE.folder / "tagger.yml"
+        tagger.write_text("dim-emb: 16\nenc-depth: 1\ntransformer-heads: 2\ntransformer-dim-ffn: 32\nafter-epochs: 1\ncpu-threads: 1\n"
+                          "quiet: true\n")
+        sides = [word for name in ("train", "valid", "test") for word in (f"--{name}-sets", *PLACE.sides[name])]
+        command = ["--tag-sets", columns("tags.train", 40), columns("tags.test", 5), "--tag-config", tagger, "--dim-tag-vocab", 40,
+                   *sides, "--dim-vocabs", 300, "--tokenize", "13a", "--output", output, "--options", *OWN_VOCABS, "--quiet",
+                   "--after-epochs", 0, "--after-batches", 1]
+        result = run("clause-attention.sh", *command)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        for line in (r"signal-words all \d+\.\d\d", r"fusion names \d+\.\d\d", r"fusion words \d+\.\d\d", r"names all \d+\.\d\d",
+                     r"names-with-clauses LOC \d+\.\d\d", r"study +0\.\d{4} +\d+\.\d\d", r"study +[+-]\d+\.\d\d \([01]\.\d{4}\)",
+                     r"longformer(?: +\d+\.\d\d){4}"):
+            self.assertRegex(result.stdout, rf"(?m)^{line}$")
+        self.assertEqual((output / "train.columns").read_text().split("\n")[2:5], [", , O O PUNCT", "and CC O O SCONJ", "in IN O O ADP"])
+        self.assertIn('attention-encoder: "mix(full,clause(1),clause(2))"', self.attention_of(output / "rule" / "averaged"))
+        self.assertEqual([len(list((output / name / "averaged").glob("clause-tagger.*"))) > 0 for name in ("rule", "study")], [False, True])
+        lines = [(output / f"reference.{band}").read_text().splitlines() for band in (1, 2, 3, 4)]
+        self.assertEqual(sorted(sum(lines, [])), sorted(PLACE.sides["test"][1].read_text().splitlines()))
+
+    def test_mistakes(self):
+        self.refused("clause-attention.sh", says="--tag-sets: got 0 files; expected columns for training and for the test")
+
+
+class Spans(unittest.TestCase):
+    def test_when_bits_are_reached(self):
+        """A training that resumed from update 4 repeats update 6 with other values."""
+        folder = PLACE.folder / "spans"
+        folder.mkdir()
+        train = lambda updates, span: {"event": "train", "updates": updates, "notes": {"span-mean": span}}
+        valid = lambda updates, value: {"event": "valid", "updates": updates, "metric": "bits-per-byte", "value": value}
+        start = lambda updates: {"event": "start", "updates": updates}
+        lines = [start(0), train(2, 100.25), valid(2, 1.41), train(4, 120), valid(4, 1.4), train(6, 200), valid(6, 1.1), start(4),
+                 train(6, 140), valid(6, 1.25), {"event": "save", "updates": 6}]
+        (folder / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+        result = run("span_at.py", folder)
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        self.assertEqual([line.split()[1:] for line in result.stdout.splitlines()[1:]], [["120.0", "140.0", "-", "-"]])
+        self.assertEqual(result.stdout.splitlines()[0].split(), ["bits", "per", "byte", "1.4", "1.3", "1.2", "1.1"])
+
+    def test_of_a_training(self):
+        model = PLACE.folder / "span-model"
+        checked("train", "--task", "language", "--model", model, "--train-sets", PLACE.sides["train"][0], "--valid-sets",
+                PLACE.sides["valid"][0], "--vocabs", "bytes", *SMALL_LANGUAGE, "--attention", "span(32,8)", "--span-start", 0.25,
+                "--span-loss", 0, "--after-batches", 2, "--valid-freq", 1, "--disp-freq", 1)
+        found = run("span_at.py", model, "--bits", 99).stdout.split()
+        self.assertAlmostEqual(float(found[-1]), 8, delta=1)  # a quarter of 32, and one update
+        result = run("span_at.py", PLACE.folder)
+        self.assertEqual((result.returncode, result.stderr.count("\n")), (1, 1))
+        self.assertIn("cannot read its log.jsonl", result.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

@@ -99,7 +99,7 @@ struct Times {
   double all() const { return forward + loss + backward + adam; }
 };
 
-// With one thread the processor's time, so that other work on the machine does not count; else the wall's.
+// With one thread, measures the processor's time, so that other work on the machine does not count; else the wall's.
 class Watch {
  public:
   double operator()() {

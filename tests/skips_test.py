@@ -16,7 +16,7 @@ Output:
 <end of output>
 Test time =   0.07 sec
 """
-# What GoogleTest, unittest and pytest write, and the reason that is to be told.
+# The output of GoogleTest, unittest and pytest, and the reason that is to be told.
 STYLES = {
     "src/fovea/x_test.cc:12: Skipped\nneeds AVX-512\n\n[  SKIPPED ] X.Y (0 ms)": "needs AVX-512",
     "test_x (__main__.X.test_x) ... skipped 'no Java here'": "no Java here",
@@ -25,7 +25,7 @@ STYLES = {
 
 
 def told(output):
-    """What tell_skips of fovea.sh prints of a log with this output of a test."""
+    """The output of tell_skips of fovea.sh for a log with this output of a test."""
     function = re.search(r"^tell_skips\(\) \{.*?^\}", (ROOT / "fovea.sh").read_text(), re.M | re.S)[0]
     with tempfile.NamedTemporaryFile("w") as log:
         log.write(LOG.format(name="example", output=output))

@@ -25,8 +25,8 @@
 namespace fovea::ops {
 namespace {
 
-// Sequences against themselves: what is padding among the queries is padding among the keys. Otherwise positions would
-// be counted from the end of the padding.
+// In self-attention, padding among the queries is padding among the keys, so lengths that are given for one of them
+// hold for both. Otherwise positions would be counted from the end of the padding.
 void share_lengths(const at::Tensor& q, const at::Tensor& k, const AttentionLayer& layer, AttentionOptions& options) {
   const bool compares =
       options.kind == AttentionKind::kCausal || (options.kind == AttentionKind::kSelf && layer.positional);
@@ -36,7 +36,7 @@ void share_lengths(const at::Tensor& q, const at::Tensor& k, const AttentionLaye
   missing = options.q_lengths ? options.q_lengths : options.k_lengths;
 }
 
-// A tensor that the mechanism does not read would never be learned.
+// Throws an Error if a tensor is given that the mechanism does not read: it would never be learned.
 void check_read(const AttentionLayer& layer, const std::string& spec, const AttentionOptions& options) {
   const std::tuple<const char*, const std::optional<at::Tensor>*, bool> all[] = {
       {"alpha", &options.alpha, layer.reads.alpha},
@@ -59,7 +59,7 @@ struct EvenInputs {
   CoreTensors x;
   int64_t value_width = 0;
 };
-// Pads the terms of `options` too, and fills in the scale.
+// Returns the padded inputs; also pads the terms of `options` and fills in the scale of the unpadded width.
 EvenInputs of_one_width(const CoreTensors& given, AttentionOptions& options) {
   const auto& [q, k, v] = given;
   const bool plain = !q.is_nested() && !k.is_nested() && !v.is_nested();
@@ -79,7 +79,7 @@ EvenInputs of_one_width(const CoreTensors& given, AttentionOptions& options) {
 }
 
 void check_offset_terms(const OffsetTerms& given, const at::Tensor& q, const c10::SymInt& value_width) {
-  // A group of the heads would take the terms of all.
+  // The shape is checked here, because a single head group would accept the terms of all heads.
   if (given.by_head.defined() && (given.by_head.dim() != 2 || given.by_head.sym_size(0) != q.sym_size(1))) {
     throw Error(cat("attention: offset_bias has shape ", shape(given.by_head), "; expected [", q.sym_size(1),
                     ", offsets] or q's shape with the offsets in place of D, for q of shape ", shape(q)));
@@ -137,7 +137,7 @@ at::Tensor output_of_group(HeadGroups& groups) {
   return group.call.value_offsets > 0 ? with_offset_values(called, group.call.offsets) : called.out;
 }
 
-// Heads lie side by side in memory in both layouts; concatenated that way the norm and the projection need no copy.
+// Heads lie side by side in memory in both layouts: concatenated this way, the norm and the projection need no copy.
 at::Tensor concatenated_heads(std::vector<at::Tensor> outputs) {
   if (outputs.size() == 1) return outputs[0];
   if (outputs[0].dim() == 3) return at::cat(outputs, -2);
@@ -165,7 +165,7 @@ at::Tensor attention(const at::Tensor& given_q, const at::Tensor& given_k, const
 
 at::Tensor attention_weights(const at::Tensor& q, const at::Tensor& k, const std::string& spec,
                              const AttentionOptions& given) {
-  // Constants to every kind of derivative.
+  // No kind of derivative flows through these weights.
   const at::NoGradGuard no_grad;
   const at::AutoDispatchBelowADInplaceOrView below;
   AttentionOptions options = given;

@@ -15,7 +15,7 @@ namespace fovea::ops {
 
 struct RoutingInputs;  // routing.h
 
-// A learned alpha's range. Below, float32's distance from 1 has three digits or less.
+// The range of a learned alpha. Closer to 1, the distance alpha - 1 has three digits or less in float32.
 inline constexpr double kLeastAlpha = 1.0001, kGreatestAlpha = 64;
 
 // Terms that are added to a score of self-attention by the offset o of its key from its query, key position less query
@@ -33,17 +33,17 @@ inline constexpr std::array kTermTensors{&TermTensors::by_head, &TermTensors::by
 struct OffsetTerms : TermTensors {
   int64_t by_head_first = 0, by_query_first = 0, rows_first = 0, values_first = 0;
   at::Tensor values = {};  // [count, H or 1, D_v]: a key's value is v + values[o, h]
-  // Heads whose spec has an adaptive span take the terms, and the others none.
+  // If true, only heads whose spec has an adaptive span take the terms.
   bool for_spans = false;
-  // For packed tensors and values that the heads share: sums [T_q H, count] of weights times values [count, D]. Null:
-  // ATen's product, whose bits depend on the number of rows.
+  // The product of sums [T_q H, count] of weights and values [count, D], for packed tensors and values that the heads
+  // share. Null: ATen's product, whose bits depend on the number of rows.
   at::Tensor (*product)(const at::Tensor& sums, const at::Tensor& values) = nullptr;
 };
 
-// Pairs that come with the call: each query attends to those keys of its sequence, or blocks of so many keys, that its
+// Pairs that come with the call: each query attends to the keys of its sequence, or blocks of `block` keys, that its
 // list names, and that the spec's own pattern has, if any. int32 or int64 on q's device; in any order, each once, -1 in
-// places left over. An entry that is none of the sequence's or lies behind its query under a causal limit is an Error.
-// No head may have routed(c,w).
+// places left over. An entry outside of the sequence, or behind its query under a causal limit, is an Error. No head
+// may have routed(c,w).
 struct PairLists {
   at::Tensor lists = {};     // [B, N_q, k], packed [T_q, k]; undefined: no lists
   int64_t block = 0;         // 1: entries are keys; else blocks of so many keys
@@ -76,7 +76,7 @@ struct AttentionOptions {
   c10::SymInt dropout_seed = 0;               // of this call; a symbol, so that a compiled graph serves every seed
   std::optional<at::Tensor> drawn_seed = {};  // in its place: int64 of no dimension on the CPU, as a generator draws it
   OffsetTerms offsets = {};
-  // k and v may have fewer heads than q, a divisor of them: head h reads theirs h / (H / H_kv).
+  // If true, k and v may have H_kv heads, a divisor of q's H: head h of q reads their head h / (H / H_kv).
   bool enable_gqa = false;
   const RoutingInputs* routing = nullptr;  // what routed(c,w) reads; routed(c,w,random) does without
   PairLists pairs = {};

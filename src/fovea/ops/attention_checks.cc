@@ -127,7 +127,7 @@ at::ScalarType term_type(const at::Tensor& q) { return q.scalar_type() == at::kD
 
 namespace {
 
-// As q, but for the last dimension.
+// Whether x has q's shape except for the last dimension.
 bool has_shape_of_queries(const at::Tensor& x, const at::Tensor& q) {
   return x.dim() == q.dim() && x.sym_sizes().slice(0, static_cast<size_t>(q.dim() - 1)) ==
                                    q.sym_sizes().slice(0, static_cast<size_t>(q.dim() - 1));

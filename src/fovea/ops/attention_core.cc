@@ -99,7 +99,7 @@ TokenCall call_of(const CoreTensors& x, const GroupCall& inputs, AttentionProble
   return call;
 }
 
-// Of tensors whose values may be read: not of those that stand in for others while a graph is made.
+// The tensors' values must be readable: tensors that stand in for others while a graph is made do not have any.
 TokenCall checked_call(const CoreTensors& x, const GroupCall& inputs, Phase phase) {
   AttentionProblem problem = problem_of(x, inputs, phase);
   if (inputs.alpha) {
@@ -128,7 +128,7 @@ std::pair<at::Tensor, at::Tensor> saved_buffers(const AttentionProblem& problem,
   return {buffer(size.floats, at::kFloat), buffer(size.ints, at::kInt)};
 }
 
-// None: the reference's.
+// The kernels that take the call; none if it is the reference's.
 std::optional<kernels::Division> division_of(const TokenCall& call) {
   const at::ScalarType type = call.q.scalar_type();
   // Every kernel refuses float64, aloud where FOVEA_KERNEL names it; of the other types none is DType's.

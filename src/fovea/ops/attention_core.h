@@ -6,8 +6,8 @@
 #include "fovea/kernels/attention/attention.h"
 #include "fovea/ops/attention_call.h"
 
-// One mechanism on some heads: what the operators fovea::attention_forward and fovea::attention_backward compute,
-// by a fast kernel where one accepts the problem and by the reference elsewhere.
+// One mechanism on some heads, as the operators fovea::attention_forward and fovea::attention_backward compute it: by a
+// fast kernel if one accepts the problem, otherwise by the reference.
 namespace fovea::ops {
 
 // Texts of specs that are kept parsed: a service may be sent any.
@@ -31,7 +31,7 @@ struct CoreTensors {
   at::Tensor q, k, v;
 };
 
-// What backward is given: gradients of out and sums; those of sums may be undefined.
+// The inputs of backward: gradients of out and sums; the gradients of sums may be undefined.
 struct CoreCotangents {
   at::Tensor out, sums;
 };

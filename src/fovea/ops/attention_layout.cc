@@ -121,7 +121,7 @@ at::Tensor empty_like_rows(const at::Tensor& like) {
 
 at::Tensor rows_like(const at::Tensor& rows, const at::TensorOptions& options) {
   const at::Tensor like = at::empty_like(rows, options);
-  // Of overlapping rows it may put another dimension innermost.
+  // If rows overlap, empty_like() may put another dimension innermost.
   return like.sym_size(2) < 2 || like.sym_stride(2) == 1 ? like : at::empty_symint(like.sym_sizes(), options);
 }
 

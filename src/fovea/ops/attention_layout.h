@@ -21,14 +21,14 @@ at::Tensor empty_like_rows(const at::Tensor& like);
 // Uninitialised rows for the gradient of rows, with their strides where those leave no gaps: autograd copies a gradient
 // whose layout is not its tensor's.
 at::Tensor rows_like(const at::Tensor& rows, const at::TensorOptions& options);
-// The same of token_rows(like), in the layout of `like`.
+// Returns rows_like() of token_rows(like), in the layout of `like`.
 at::Tensor empty_gradient(const at::Tensor& like);
 
 struct QueryKey {
   const at::Tensor& q;
   const at::Tensor& k;
 };
-// Reads the offsets or lengths; throws an Error on those that don't fit the tensors.
+// Reads the offsets or lengths; throws an Error if they do not fit the tensors.
 std::vector<kernels::Sequence> sequences_of(const QueryKey& x, const AttentionOptions& options);
 
 // k_tokens, all of them tokens of k; empty without; an Error otherwise.

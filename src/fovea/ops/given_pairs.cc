@@ -53,7 +53,7 @@ struct QueryPlace {
   int64_t sequence = 0, query = 0;
 };
 
-// What an entry must be.
+// The rule for an entry: which numbers it may have.
 struct EntryRule {
   GivenPairs lists;
   int64_t keys = 0, limit = 0;  // keys of the sequence, and Row::limit()
@@ -92,7 +92,7 @@ class ListSorter {
   }
 
  private:
-  // By a bit for each unit where the words to look through are few beside the entries. False where one comes twice.
+  // Sorts the entries, by a bit for each unit if that takes few words. Returns false if an entry comes twice.
   bool order(std::span<int32_t> entries, int64_t units) {
     const auto words = static_cast<size_t>((units + 63) / 64);
     if (words > 16 * entries.size()) {

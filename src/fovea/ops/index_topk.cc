@@ -59,7 +59,7 @@ std::vector<kernels::Sequence> index_sequences(const at::Tensor& q, const at::Te
   return sequences;
 }
 
-// As index_topk() of packed tensors.
+// Computes index_topk() of packed tensors.
 at::Tensor packed_index(const composite::IndexInputs& x, const std::vector<kernels::Sequence>& sequences,
                         int64_t k_best, bool causal) {
   if (!fits_kernels({x.q, x.k})) return composite::index_topk(x, sequences, k_best, causal);

@@ -14,10 +14,10 @@
 // norm sqrt(D), clusters take their members, and the kernels compute attention within each of them.
 namespace fovea::ops {
 
-// Where keys are queries: what becomes of a query's own key. kLast: it counts only if there is no other.
+// The use of a query's own key, if keys are queries. kLast: it counts only if there is no other key.
 enum class SelfKey : uint8_t { kKeep, kLast, kNever };
 
-// What one side, the queries or keys of their own, leaves for the centroids and the loss.
+// The results of one side, the queries or keys of their own, for the centroids and the loss.
 struct RoutedSide {
   at::Tensor counts;    // [H, c]: tokens nearest to each centroid
   at::Tensor sums;      // [H, c, D]: the sum of their normalised vectors
@@ -42,7 +42,7 @@ struct RoutedRows {
   std::vector<int64_t> lists, members;  // [H]: clusters that have members, in all sequences, and their members together
 };
 
-// What routed mechanisms read besides q, k and v.
+// The inputs of routed mechanisms besides q, k and v.
 struct RoutingInputs {
   // [R, C, D] of the layer's R heads that have centroids, in their order. A group reads its first c clusters.
   at::Tensor centroids;
@@ -52,8 +52,8 @@ struct RoutingInputs {
   std::vector<RoutedReport>* reports = nullptr;  // gets one for each routed group
   std::vector<at::Tensor> outputs = {};          // of each routed group, where the caller has computed them [T, H, D]
   std::vector<RoutedRows>* rows = nullptr;       // routed_attention() gives it the weights of each routed group
-  // What routed_weights() reads instead of q and k, where an earlier routed_attention() has left it: those of the
-  // layer's groups. Token t of q is token known_begin + t of that call.
+  // The rows of the layer's groups from an earlier routed_attention(), which routed_weights() reads instead of q and k
+  // if given. Token t of q is token known_begin + t of that call.
   const std::vector<RoutedRows>* known = nullptr;
   int64_t known_begin = 0;
   // With memory of earlier tokens, for routed(c,w,causal): [T_k, R, D], the queries of all tokens of the keys in the R
@@ -69,27 +69,27 @@ struct RoutedGroup {
   int64_t first_head = 0;
 };
 
-// As call_forward(), with the spec of `group`; `arguments` tell of neither spec nor scale. Throws an Error for keys in
-// caches, and where keys are queries but not as many, unless the inputs have those of memory.
+// Like call_forward(), with the spec of `group`; `arguments` tell of neither spec nor scale. Throws an Error for keys
+// in caches, and if keys are queries but not as many, unless the inputs have those of memory.
 at::Tensor routed_attention(const CoreTensors& x, const GroupCall& arguments, const RoutedGroup& group);
-// As core_weights(): what each query gives to each key, averaged over its clusters as the outputs are.
+// Like core_weights(): the weight of each key for each query, averaged over its clusters like the outputs.
 at::Tensor routed_weights(const CoreTensors& x, const GroupCall& arguments, const RoutedGroup& group);
 
 // The parts of it, for steps over caches.
 // x [T, H, D] normalised: mean 0 and variance 1 over D.
 at::Tensor routing_vectors(const at::Tensor& x);
-// Their products with the centroids, [H, T, c] on the CPU, float32, or float64 where x is.
+// The products of the vectors with the centroids, [H, T, c] on the CPU, float32, or float64 if x is.
 at::Tensor cluster_scores(const at::Tensor& vectors, const at::Tensor& centroids);
 // The members that `route` gives the clusters; `streams` as member_streams() gives them. `nearest`, unless null, gets
 // the nearest cluster of each token, [H, T], where there are centroids.
 kernels::MemberLists members_of(const at::Tensor& vectors, std::span<const kernels::TokenRange> ranges,
                                 const RoutedGroup& group, const std::vector<uint64_t>& streams,
                                 std::vector<int32_t>* nearest = nullptr);
-// How outputs of several clusters become one: each token of routed(c,w,causal) is in one cluster.
+// The scale by which outputs of several clusters become one; each token of routed(c,w,causal) is in one cluster.
 RowScale row_scale_of(const Routed& route);
 // The mechanism within a cluster, without a route and a norm.
 AttentionSpec spec_within_cluster(const AttentionSpec& spec, AttentionKind kind, const RoutingInputs& inputs);
-// What random members of each head are drawn from; keys of their own are drawn apart from queries.
+// The streams from which random members of each head are drawn; keys of their own are drawn apart from queries.
 std::vector<uint64_t> member_streams(const GroupCall& arguments, int64_t heads, bool own_keys);
 double scale_within_cluster(const RoutingInputs& inputs, int64_t head_dim);
 

@@ -12,7 +12,7 @@
 #include "fovea/ops/routing.h"
 #include "fovea/ops/routing_rows.h"
 
-// One call of routed attention as the clusters' members: what its forward pass and its weights share.
+// One call of routed attention as lists of the clusters' members: shared by its forward pass and its weights.
 namespace fovea::ops {
 
 // The queries or the keys of a batch, routed.
@@ -39,12 +39,12 @@ struct RoutedBatch {
   bool same_tokens() const { return queries == keys; }
 };
 
-// Throws an Error for what routed_attention() refuses.
+// Throws an Error if routed_attention() refuses the call.
 RoutedBatch routed_batch(const CoreTensors& x, const GroupCall& arguments, const RoutedGroup& group);
 
 // Rows of q, k and v in the order of members, [N, 1, D] of each side; v [T_k, H, D].
 CoreTensors member_rows(const RoutedBatch& batch, const at::Tensor& v);
-// Where keys are queries: the rows of v of the queries' own tokens, [T_q, H, D].
+// If keys are queries: the rows of v of the queries' own tokens, [T_q, H, D].
 at::Tensor own_values(const RoutedBatch& batch, const at::Tensor& v);
 
 // Calls visit(part of the rows, arguments) for all lists, or head by head where each head has an alpha of its own.

@@ -8,7 +8,7 @@
 // The weights of a routed head group, by query and key.
 namespace fovea::ops {
 
-// As lists; `rows` are member_rows() of the batch.
+// The weights as lists; `rows` are member_rows() of the batch.
 RoutedRows weight_lists(const RoutedBatch& batch, const CoreTensors& rows, const GroupCall& arguments,
                         const RoutedGroup& group);
 

@@ -13,12 +13,12 @@
 #include "fovea/kernels/step/norm.h"
 #include "fovea/ops/step.h"
 
-// Between tensors and the kernels of kernels/step: which of them those take, and their pointers.
+// The way between tensors and the kernels of kernels/step: which tensors the kernels take, and their pointers.
 namespace fovea::ops {
 
 inline at::Tensor tensor_or_none(const std::optional<at::Tensor>& tensor) { return tensor ? *tensor : at::Tensor(); }
 
-// What autograd functions take: they refuse undefined tensors.
+// Wraps a tensor for autograd functions, which refuse undefined tensors.
 inline std::optional<at::Tensor> some_or_none(const at::Tensor& tensor) {
   return tensor.defined() ? std::optional(tensor) : std::nullopt;
 }
@@ -79,7 +79,7 @@ inline at::Tensor with_plain_rows(const at::Tensor& matrix) {
   return plain ? matrix : matrix.contiguous();
 }
 
-// What stays is divided by 1 - rate, in float32.
+// Checks the rate of dropout: elements that stay are divided by 1 - rate, in float32.
 inline void check_rate(double rate, std::string_view what) {
   if (!(rate >= 0 && static_cast<float>(rate) < 1)) throw Error(cat(what, ' ', rate, " is not in [0, 1)"));
 }

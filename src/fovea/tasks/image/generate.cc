@@ -24,7 +24,7 @@ namespace {
 
 using Values = std::vector<int64_t>;
 
-// What each image continues: kImageBegin, and the values of the rows that are kept.
+// The beginnings of the images: kImageBegin, and the values of the rows that are kept.
 struct Beginnings {
   std::vector<Values> prompts;
   std::vector<data::Image> originals;  // of --complete, else none
@@ -75,7 +75,7 @@ void require_other_pictures(const GenerateOptions& options, const PictureFiles& 
   }
 }
 
-// What the model saw of an image; the other rows are grey.
+// The rows of an image that the model saw; the other rows are grey.
 data::Image upper_rows(data::Image image, int64_t rows) {
   const auto kept = image.values.begin() + rows * image.shape.width * image.shape.channels;
   std::fill(kept, image.values.end(), uint8_t{128});
@@ -135,7 +135,7 @@ int64_t run_generate(const GenerateOptions& options) {
   const int64_t total = std::ssize(beginnings.prompts) * options.count;
   const int64_t length = shape.values() + 1 - std::ssize(beginnings.prompts.front());  // values that an image lacks
   require_other_pictures(options, files, total);
-  // Before the work, which may take hours.
+  // Checks the grid before the work, which may take hours.
   if (!files.is_folder()) grid_shape(shape, plan_of_picture(total, std::ssize(beginnings.originals)));
   const models::Sampler sampler = sampler_of(options, loaded, length);
   log::Progress progress("generating, values", static_cast<double>(total * length));

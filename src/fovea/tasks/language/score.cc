@@ -18,7 +18,7 @@
 namespace fovea::language {
 namespace {
 
-// How the text is cut: `context` units are seen before the `stride` units that a pass scores.
+// The cutting of the text: `context` units are seen before the `stride` units that a pass scores.
 struct Cut {
   int64_t context, stride;
 };

@@ -158,7 +158,7 @@ int64_t compare_with_gold(const AlignOptions& options) {
 int64_t write_links(const AlignOptions& options) {
   BothWays aligner(options);
   LinkWriter output(options.output, options.json);
-  // Beside links on a terminal it would be in their way.
+  // The progress bar would be in the way of links on a terminal.
   const bool shows = models::has_room_for_progress(options.output);
   const int64_t pairs = each_window(options, shows, [&](const std::vector<TextPair>& window) {
     for (const Links& links : aligner.align(window)) output.write(links);

@@ -80,7 +80,7 @@ Sentence Translator::encode(const std::string& line) {
   return std::move(encoded.tokens);
 }
 
-// What the search saw of a hypothesis step by step is what a full pass over it sees, and the search keeps no weights of
+// A full pass over a hypothesis sees the same as the search did step by step, and the search keeps no weights of
 // hypotheses that it drops.
 void Translator::add_links(std::span<const std::string> lines, const std::vector<std::vector<Sentence>>& hypotheses,
                            std::vector<std::vector<Translation>>& translations) {

@@ -20,7 +20,7 @@ struct Translation : models::WrittenText {
   analysis::Links links = {};  // between words of the line and of `text`, if they were asked for
 };
 
-// What passed through a translator.
+// Counts of the lines and tokens that passed through a translator.
 struct TranslationCounts {
   int64_t lines = 0, source_tokens = 0, target_tokens = 0;
   int64_t cut = 0;       // lines longer than the limit
@@ -34,7 +34,7 @@ struct Encoded {
 };
 Encoded encode_line(const text::Vocab& vocab, const std::string& line, int64_t max_length);
 
-// How many tokens of a line are read.
+// The number of tokens of a line that are read.
 struct LineLimit {
   int64_t tokens = 0;
   std::string_view set_by;  // an option, or the model

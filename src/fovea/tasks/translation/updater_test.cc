@@ -114,7 +114,7 @@ TEST(Updater, IsAdamOnTheMeanGradientOfTheTargetTokens) {
     }
     // The gradients are float32, with 24 bits, after sums over some dozen tokens.
     EXPECT_NEAR(result.gradient_norm, std::sqrt(squares), 1e-5 * std::sqrt(squares));
-    // Where a gradient is 0 but for rounding, Adam still makes a step of the learning rate's size in a random direction
+    // If a gradient is 0 except for rounding, Adam still makes a step of the learning rate's size in a random direction
     // (the keys' biases, to which softmax is blind): gradients up to 1e-6 all over, or 1e-5 in one place, do not count.
     // Elsewhere the difference is float32's, relative to the gradient, in steps of 0.01.
     nn::NamedTensors ours = weights_of(updater.updater);

@@ -41,7 +41,7 @@ class WordCounter {
     kinds_[static_cast<size_t>(units.eos())] = {true, false};
     eos_ = units.eos();
   }
-  // Of the next unit, from 0.
+  // Returns the word of the next unit, from 0.
   int32_t next(int64_t id) {
     const Kind& kind = kinds_[static_cast<size_t>(id)];
     const bool begins = word_ < 0 || after_end_ || (kind.begins && !after_blank_) || (id == eos_);
@@ -165,7 +165,7 @@ int64_t sweep_mechanisms(const AnalyzeOptions& options) {
     const LoadedModel loaded = load_model(with_mechanism(options, entry));
     const data::TokenText text = read_text(options, loaded);
     const int64_t trained = loaded.config.segment_length, memory = loaded.config.memory_length;
-    // As `score` cuts a text without options.
+    // The text is cut as `score` cuts it without options.
     const int64_t context = options.segment > 0 ? options.segment : trained;
     const int64_t stride = memory > 0 ? context : std::max<int64_t>(1, context - trained / 2);
     const ScoreText scorer(loaded.model,

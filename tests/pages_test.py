@@ -19,7 +19,8 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 CORPUS = "./fovea corpus --generate 20000 --languages en de --output corpus"
 VOCAB = "./fovea vocab --train-sets corpus/train.en corpus/train.de --output joint.spm"
 LINES = "for side in en de; do head -n 20 corpus/test.$side > test.$side; done"
-RUN = "./fovea train --model run --train-sets corpus/train.en corpus/train.de --vocabs joint.spm joint.spm"
+RUN = ("./fovea train --model run --train-sets corpus/train.en corpus/train.de --vocabs joint.spm joint.spm "
+       "--enc-depth 2 --dec-depth 2")
 TEXTS = f"{CORPUS}; {VOCAB}; {LINES}"
 
 # Each page, and what it takes for granted.
@@ -37,6 +38,9 @@ PAGES = {
     "docs/documents.md": f"""{CORPUS}; for side in en de; do
                              awk 'NR % 4 == 1 {{print "<d>"}} {{print}}' corpus/train.$side > all.$side; done; rm -r corpus""",
     "docs/from-marian.md": "",
+    # Twelve images of CIFAR-10's size.
+    "docs/images.md": """mkdir cifar-10-batches-bin
+                         for name in data_batch_1 test_batch; do head -c 36876 /dev/zero > cifar-10-batches-bin/$name.bin; done""",
     "docs/language.md": "",
     "docs/options.md": "",
     "docs/report.md": f"{TEXTS}; {RUN}",
@@ -49,7 +53,6 @@ NOT_RUN = {
     "docs/captions.md": "draws scenes and trains on them for minutes",
     "docs/design.md": "shows no commands",
     "docs/huggingface.md": "python/tests/test_transformers_docs.py runs it",
-    "docs/images.md": "needs CIFAR-10",
     "docs/install.md": "builds and installs",
     "docs/python.md": "python/tests/test_docs.py runs it",
     "docs/recipes.md": "needs published corpora",

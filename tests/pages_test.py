@@ -32,6 +32,7 @@ PAGES = {
     "docs/analysis.md": f"""{TEXTS}; {RUN}; head -n 20 corpus/train.en > text.txt
                             ./fovea train --task language --model language --train-sets text.txt --vocabs bytes""",
     "docs/attention.md": "",
+    "docs/captions.md": "",
     "docs/clauses.md": "",
     "docs/data.md": """printf 'a b c d\\ne f g h\\n' > test.de
                        for text in test.out full.out topk.out test.tok.de test.tok.out; do cp test.de $text; done""",
@@ -50,7 +51,6 @@ PAGES = {
 # Pages without commands that run here and soon, and why.
 NOT_RUN = {
     "docs/bert.md": "needs the weights of BERT",
-    "docs/captions.md": "draws scenes and trains on them for minutes",
     "docs/design.md": "shows no commands",
     "docs/huggingface.md": "python/tests/test_transformers_docs.py runs it",
     "docs/install.md": "builds and installs",
@@ -69,7 +69,7 @@ case $1 in
 esac
 exec {program} "$@"
 """
-COMMAND = re.compile(r"(\./|\$ |for |head |awk |printf |echo )")
+COMMAND = re.compile(r"(\./|\$ |for |head |awk |printf |echo |python3 )")
 DEPENDS_ON_DATA = re.compile(r"--model|-m |corpus|test\.|train\.")
 MADE_TEXT = re.compile(r"\./fovea (generate|translate|caption)\b")
 

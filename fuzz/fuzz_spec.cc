@@ -38,7 +38,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     require(fovea::print(fovea::parse_layer_spec(printed)) == printed);
     for (const fovea::HeadGroup& group : spec) {
       require(fovea::hash_value(group.spec) == fovea::hash_value(fovea::parse_attention(fovea::print(group.spec))));
-      check_pairs(group.spec.pairs);
+      check_pairs(group.spec.pairs());
       if (group.spec.select && group.spec.select->keep) check_pairs(*group.spec.select->keep);
     }
   } catch (const fovea::SpecError& error) {

@@ -58,7 +58,8 @@ check() {
   for mechanism in "${mechanisms[@]}"; do
     [[ " $rows " == *" $mechanism "* ]] || fail "--mechanisms: got '$mechanism'; expected some of $rows"
     for number in "${k[@]}"; do
-      words=$("$fovea" spec "$(spec "$mechanism" "$number")" --length 1 2>&1 >/dev/null) || fail "--k: ${words%%$'\n'*}"
+      words=$("$fovea" spec "$(spec "$mechanism" "$number")" --length 1 2>&1 >/dev/null) ||
+        fail "--k: $(sed -n '1s/^Error: //p' <<<"$words")"
     done
   done
 }

@@ -43,13 +43,13 @@ class Skips(unittest.TestCase):
     def test_without_a_browser_its_test_says_so(self):
         with tempfile.TemporaryDirectory() as empty:
             result = subprocess.run([sys.executable, ROOT / "tests" / "report_browser_test.py"], capture_output=True, text=True,
-                                    env=os.environ | {"PATH": empty})
+                                    env=os.environ | {"FOVEA": "not started", "PATH": empty})
         self.assertEqual(result.returncode, 77, result.stderr)
         self.assertRegex(told(result.stdout), r"^skipped: no browser found; install one of chromium, .*\n$")
 
     def test_without_data_its_test_says_so(self):
         result = subprocess.run([sys.executable, ROOT / "tests" / "real_data_test.py"], capture_output=True, text=True,
-                                env={**os.environ, "FOVEA_DATA": "", "PYTHON": sys.executable})
+                                env=os.environ | {"FOVEA": "not started", "FOVEA_DATA": "", "PYTHON": sys.executable})
         self.assertEqual(result.returncode, 77, result.stderr)
         self.assertRegex(told(result.stdout), r"^skipped: FOVEA_DATA names no folder")
 

@@ -90,7 +90,7 @@ std::string draw_group(const HeadGroup& group, const SvgPoint& at, const PanelSi
   const std::string title = print(LayerSpec{group});
   std::string out = cat("<g><title>", escaped_xml(title), "</title>\n");
   out += svg_text({at.x + 10, at.y + 18}, "font-weight=\"bold\"", shortened(title, size.width() - 14));
-  if (group.spec.route) {
+  if (group.spec.route()) {
     out += svg_text({corner.x, corner.y + 16}, "", "The candidates depend on the data: those");
     return out + svg_text({corner.x, corner.y + 32}, "", "of a query share a cluster with it.") + "</g>\n";
   }
@@ -104,7 +104,7 @@ std::string draw_group(const HeadGroup& group, const SvgPoint& at, const PanelSi
   if (row.causal && size.length > 1)
     out += cat("<path d=\"", later_keys_path(size.length), "\" fill=\"url(#later)\"/>\n");
   out +=
-      cat("<path d=\"", cells_path(group.spec.pairs, row), "\" fill=\"", kFill, "\"/>\n", grid_lines(size), "</g>\n");
+      cat("<path d=\"", cells_path(group.spec.pairs(), row), "\" fill=\"", kFill, "\"/>\n", grid_lines(size), "</g>\n");
   return out + rectangle(corner, size.grid(), size.grid(), cat("fill=\"none\" stroke=\"", kFrame, "\"")) + "</g>\n";
 }
 

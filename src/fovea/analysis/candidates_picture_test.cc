@@ -53,7 +53,7 @@ TEST(CandidatesPicture, FillsTheCandidatesAlone) {
       std::set<std::pair<int, int>> expected;
       for (int query = 0; query < 11; ++query) {
         for (int key = 0; key < (causal ? query + 1 : 11); ++key) {
-          if (contains(spec[group].spec.pairs, {query, 11, causal, group}, key)) expected.emplace(query, key);
+          if (contains(spec[group].spec.pairs(), {query, 11, causal, group}, key)) expected.emplace(query, key);
         }
       }
       EXPECT_FALSE(expected.empty());
@@ -75,7 +75,7 @@ TEST(CandidatesPicture, OfManyTokensStaysSmall) {
   const std::string svg = candidates("window(64)", 4096);
   size_t expected = 0;
   for (int64_t query = 0; query < 4096; ++query) {
-    for (const Span& span : spans(parse_attention("window(64)").pairs, {query, 4096}))
+    for (const Span& span : spans(parse_attention("window(64)").pairs(), {query, 4096}))
       expected += static_cast<size_t>(span.end - span.begin);
   }
   EXPECT_EQ(filled_cells(svg, 0).size(), expected);

@@ -13,16 +13,16 @@ int64_t candidate_count(const Pairs& pairs, const Row& row) {
 }
 
 int64_t chosen_count(const AttentionSpec& spec, const Row& row) {
-  const int64_t candidates = candidate_count(spec.pairs, row);
+  const int64_t candidates = candidate_count(spec.pairs(), row);
   if (!spec.select) return candidates;
   if (!spec.select->keep) return std::min(spec.select->k, candidates);
-  const Pairs both{.op = Pairs::Op::kIntersection, .leaf = Full{}, .parts = {spec.pairs, *spec.select->keep}};
+  const Pairs both{.op = Pairs::Op::kIntersection, .leaf = Full{}, .parts = {spec.pairs(), *spec.select->keep}};
   const int64_t kept = candidate_count(both, row);
   return kept + std::min(spec.select->k, candidates - kept);
 }
 
 int64_t lost_keys(const Row& row, std::span<const float> weights, const AttentionSpec& spec) {
-  if (spec.route || !std::holds_alternative<Softmax>(spec.transform)) return 0;
+  if (spec.route() || !std::holds_alternative<Softmax>(spec.transform)) return 0;
   const auto nonzero =
       static_cast<int64_t>(std::count_if(weights.begin(), weights.end(), [](float weight) { return weight != 0; }));
   if (nonzero == static_cast<int64_t>(weights.size())) return 0;

@@ -22,7 +22,7 @@ PairCounts count_rows(const AttentionSpec& spec, const CostProblem& problem, uin
                   .keys = problem.keys,
                   .causal = problem.kind == AttentionKind::kCausal,
                   .stream = stream};
-    counts.scored += static_cast<double>(candidate_count(spec.pairs, row));
+    counts.scored += static_cast<double>(candidate_count(spec.pairs(), row));
     counts.weighted += static_cast<double>(chosen_count(spec, row));
   }
   counts.rows = static_cast<double>(problem.queries);
@@ -31,7 +31,7 @@ PairCounts count_rows(const AttentionSpec& spec, const CostProblem& problem, uin
 
 // Every cluster is a sequence of its members.
 PairCounts count_clusters(const AttentionSpec& spec, const CostProblem& problem, uint64_t stream) {
-  const Routed& route = *spec.route;
+  const Routed& route = *spec.route();
   const bool causal = route.is_causal() || problem.kind == AttentionKind::kCausal;
   const auto members = [&](int64_t tokens) {
     return route.is_causal() ? (tokens + route.clusters - 1) / route.clusters : std::min(route.window, tokens);
@@ -40,8 +40,7 @@ PairCounts count_clusters(const AttentionSpec& spec, const CostProblem& problem,
   within.queries = members(problem.queries), within.keys = members(problem.keys);
   within.kind = causal ? AttentionKind::kCausal : AttentionKind::kSelf;
   AttentionSpec inner = spec;
-  inner.route.reset();
-  if (route.is_causal()) inner.pairs = {.op = Pairs::Op::kLeaf, .leaf = Local{route.window}, .parts = {}};
+  inner.source = route.is_causal() ? leaf(Local{route.window}) : Pairs{};
   PairCounts counts = count_rows(inner, within, stream);
   const auto clusters = static_cast<double>(route.clusters);
   counts.scored *= clusters, counts.weighted *= clusters, counts.rows *= clusters;
@@ -89,7 +88,7 @@ AttentionCost cost_of(const LayerSpec& spec, const CostProblem& problem) {
       const uint64_t stream = hash_combine(hash_combine(1, 0), static_cast<uint64_t>(heads));
       if (h == 0 || draws)
         counts =
-            group.spec.route ? count_clusters(group.spec, problem, stream) : count_rows(group.spec, problem, stream);
+            group.spec.route() ? count_clusters(group.spec, problem, stream) : count_rows(group.spec, problem, stream);
       const TransformCost transform = transform_cost(group.spec.transform);
       AttentionCost head;
       head.scored = counts.scored, head.weighted = counts.weighted;
@@ -99,7 +98,7 @@ AttentionCost cost_of(const LayerSpec& spec, const CostProblem& problem) {
       head.value_flops = 2 * width * counts.weighted;
       head.bytes = 2 * width * number * static_cast<double>(problem.queries + problem.keys);
       constexpr double kListed = 8;  // a key and its weight
-      if (group.spec.select || group.spec.route) head.bytes += kListed * counts.weighted;
+      if (group.spec.select || group.spec.route()) head.bytes += kListed * counts.weighted;
       cost += head;
     }
   }

@@ -152,7 +152,8 @@ Projected Attention::project(const PlacedTokens& queries, const PlacedTokens& ke
   std::vector<at::Tensor> routed;
   int64_t first = 0;
   for (const HeadGroup& group : mechanism_.training) {
-    if (group.spec.route && group.spec.route->has_centroids()) routed.push_back(heads(keys, first, group.num_heads));
+    if (group.spec.route() && group.spec.route()->has_centroids())
+      routed.push_back(heads(keys, first, group.num_heads));
     first += group.num_heads;
   }
   const at::Tensor all = routed.empty() ? at::Tensor() : routed.size() == 1 ? routed[0] : at::cat(routed, 1);

@@ -99,7 +99,7 @@ std::optional<ops::ClauseMixInputs> kernel_inputs(const ClauseHeads& group, cons
 }  // namespace
 
 bool has_clauses(const LayerSpec& spec) {
-  return std::ranges::any_of(spec, [](const HeadGroup& group) { return group.spec.clauses.has_value(); });
+  return std::ranges::any_of(spec, [](const HeadGroup& group) { return group.spec.clauses() != nullptr; });
 }
 
 std::vector<ClauseHeads> clause_heads(const LayerSpec& spec) {
@@ -107,9 +107,11 @@ std::vector<ClauseHeads> clause_heads(const LayerSpec& spec) {
   int64_t first = 0;
   for (const HeadGroup& group : spec) {
     AttentionSpec part = group.spec;
-    part.clauses.reset();
+    const ClauseAttention* clauses = group.spec.clauses();
+    if (clauses != nullptr) part.source = Pairs{};
     part.norm = NoNorm{};
-    result.push_back({first, group.num_heads, print(part), group.spec.clauses});
+    result.push_back(
+        {first, group.num_heads, print(part), clauses != nullptr ? std::optional(*clauses) : std::nullopt});
     first += group.num_heads;
   }
   return result;

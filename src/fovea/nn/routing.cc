@@ -28,14 +28,14 @@ void add_size_notes(const at::Tensor& counts, PassExtras& extras) {
 std::vector<int64_t> clusters_of_heads(const LayerSpec& mechanism) {
   std::vector<int64_t> clusters;
   for (const HeadGroup& group : mechanism) {
-    if (group.spec.route && group.spec.route->has_centroids())
-      clusters.insert(clusters.end(), static_cast<size_t>(group.num_heads), group.spec.route->clusters);
+    if (group.spec.route() && group.spec.route()->has_centroids())
+      clusters.insert(clusters.end(), static_cast<size_t>(group.num_heads), group.spec.route()->clusters);
   }
   return clusters;
 }
 
 bool has_routes(const LayerSpec& mechanism) {
-  return std::ranges::any_of(mechanism, [](const HeadGroup& group) { return group.spec.route.has_value(); });
+  return std::ranges::any_of(mechanism, [](const HeadGroup& group) { return group.spec.route() != nullptr; });
 }
 
 ops::RoutingInputs routing_inputs(const RoutingConfig& config) {

@@ -35,14 +35,14 @@ RoutingSteps::RoutingSteps(const Attention& attention, int64_t rows)
   for (const HeadGroup& part : attention.mechanism().evaluation) {
     const int64_t first = head;
     head += part.num_heads;
-    if (!part.spec.route) continue;
+    if (!part.spec.route()) continue;
     Group group;
     group.spec = part.spec;
     group.within = ops::spec_within_cluster(part.spec, options_.kind, inputs_);
     group.first_head = first, group.heads = part.num_heads;
-    if (part.spec.route->has_centroids()) {
+    if (part.spec.route()->has_centroids()) {
       group.centroids =
-          inputs_.centroids.narrow(0, with_centroids, group.heads).narrow(1, 0, part.spec.route->clusters);
+          inputs_.centroids.narrow(0, with_centroids, group.heads).narrow(1, 0, part.spec.route()->clusters);
       with_centroids += group.heads;
     }
     group.states.resize(static_cast<size_t>(rows * group.heads));

@@ -56,7 +56,7 @@ class RoutingSteps {
     at::Tensor keys, values;
     kernels::MemberLists key_members;
 
-    const Routed& route() const { return *spec.route; }
+    const Routed& route() const { return *spec.route(); }
   };
   // The members of one cluster that take part in a step: new tokens as queries, by their rows of q, and keys.
   struct List {

@@ -12,7 +12,7 @@
 namespace fovea::ops {
 namespace {
 
-bool has_route(const HeadGroup& group) { return group.spec.route.has_value(); }
+bool has_route(const HeadGroup& group) { return group.spec.route() != nullptr; }
 
 }  // namespace
 
@@ -28,14 +28,14 @@ std::shared_ptr<const AttentionLayer> resolved_layer(const std::string& text, in
   // A routed sequence has its own tokens alone as keys, so it has one length.
   layer->positional = compares_positions(spec) || std::ranges::any_of(spec, has_route);
   for (HeadGroup& group : spec) {
-    if (group.spec.clauses)
+    if (group.spec.clauses())
       throw Error(cat("attention '", print(group.spec),
                       "': the operator knows no clauses; give each clause as a sequence, ",
                       "by its offsets, with the mechanism inside it"));
     layer->norm = std::exchange(group.spec.norm, NoNorm{});
     layer->groups.push_back({group.num_heads, print(group.spec), parameters_of({group}).alpha, {}, 0});
     if (const AdaptiveSpan* span = adaptive_span(group.spec)) layer->groups.back().span = span->limit;
-    if (group.spec.route) layer->groups.back().routed = group.spec;
+    if (group.spec.route()) layer->groups.back().routed = group.spec;
   }
   if (cache.size() >= kMostSpecs) cache.clear();
   return cache.emplace(key, std::move(layer)).first->second;

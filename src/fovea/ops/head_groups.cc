@@ -66,7 +66,7 @@ HeadGroups::HeadGroups(const LayerCall& call)
     keys_ = split_heads(call.x.k, call.layer), values_ = split_heads(call.x.v, call.layer);
   }
   for (const AttentionLayer::Group& group : call.layer.groups) {
-    if (group.routed && group.routed->route->has_centroids()) centroid_heads_ += group.num_heads;
+    if (group.routed && group.routed->route()->has_centroids()) centroid_heads_ += group.num_heads;
   }
 }
 
@@ -151,9 +151,9 @@ std::optional<at::Tensor> HeadGroups::ready_output() {
 RoutedGroup HeadGroups::routed() {
   const AttentionLayer::Group& group = call_.layer.groups.at(next_ - 1);
   RoutedGroup own{*group.routed, routing_, {}, next_centroid_};
-  if (!group.routed->route->has_centroids()) return own;
+  if (!group.routed->route()->has_centroids()) return own;
   const at::Tensor& all = routing_.centroids;
-  const int64_t clusters = group.routed->route->clusters;
+  const int64_t clusters = group.routed->route()->clusters;
   if (!all.defined() || all.dim() != 3 || all.size(0) != centroid_heads_ || all.size(1) < clusters)
     throw Error(cat("attention: ", group.spec, " needs centroids of ", centroid_heads_, " heads and ", clusters,
                     " clusters, which models learn; got ", all.defined() ? shape(all) : "none"));

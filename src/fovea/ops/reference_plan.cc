@@ -118,7 +118,7 @@ at::Tensor pair_mask(const Pairs& pairs, const AttentionProblem& problem, const 
 }
 
 bool all_pairs(const AttentionProblem& problem, const ReferenceGroup& group) {
-  if (!problem.spec.pairs.is_full() || problem.kind == AttentionKind::kCausal) return false;
+  if (!problem.spec.pairs().is_full() || problem.kind == AttentionKind::kCausal) return false;
   return std::all_of(group.members.begin(), group.members.end(),
                      [&](const Sequence& s) { return s.k_length == group.k.length; });
 }
@@ -131,7 +131,7 @@ std::shared_ptr<const ReferencePlan> build(const AttentionProblem& problem, cons
     fill_slots(group.q, group, &Sequence::q_begin, &Sequence::q_length, device);
     fill_slots(group.k, group, &Sequence::k_begin, &Sequence::k_length, device);
     if (!all_pairs(problem, group)) {
-      group.outside = pair_mask(problem.spec.pairs, problem, random, group, false).to(device);
+      group.outside = pair_mask(problem.spec.pairs(), problem, random, group, false).to(device);
     }
     if (problem.spec.select && problem.spec.select->keep) {
       group.keep = pair_mask(*problem.spec.select->keep, problem, random, group, true).to(device);
@@ -160,7 +160,7 @@ struct Key {
 };
 
 Key key_of(const AttentionProblem& problem, const RandomStream& random, at::Device device) {
-  Key key{print(problem.spec.pairs), device.str(), problem.kind, problem.num_heads, {}, problem.sequences};
+  Key key{print(problem.spec.pairs()), device.str(), problem.kind, problem.num_heads, {}, problem.sequences};
   if (problem.spec.select && problem.spec.select->keep) key.pairs += ' ' + print(*problem.spec.select->keep);
   if (uses_random(problem.spec))
     key.random = {random.seed, static_cast<uint64_t>(random.layer), static_cast<uint64_t>(random.first_head)};

@@ -135,9 +135,9 @@ std::vector<std::string> properties_op(std::string_view text) {
   const Norm& norm = layer.front().spec.norm;
   const auto selects = [](const HeadGroup& group) { return group.spec.select.has_value(); };
   const auto spans = [](const HeadGroup& group) { return adaptive_span(group.spec) != nullptr; };
-  const auto has_clauses = [](const HeadGroup& group) { return group.spec.clauses.has_value(); };
+  const auto has_clauses = [](const HeadGroup& group) { return group.spec.clauses() != nullptr; };
   const auto has_centroids = [](const HeadGroup& group) {
-    return group.spec.route.has_value() && group.spec.route->has_centroids();
+    return group.spec.route() != nullptr && group.spec.route()->has_centroids();
   };
   const auto is_by_score = [](const HeadGroup& group) { return is_pointwise(group.spec.transform); };
   std::vector<std::string> names;

@@ -97,7 +97,7 @@ RoutedSide side_of(const RoutedTokens& tokens, const at::Tensor& centroids) {
 void report(const RoutedBatch& batch, const RoutedGroup& group) {
   RoutedReport out;
   out.first_head = group.first_head;
-  if (group.spec.route->has_centroids()) {
+  if (group.spec.route()->has_centroids()) {
     out.sides.push_back(side_of(*batch.queries, group.centroids));
     if (!batch.shared) out.sides.push_back(side_of(*batch.keys, group.centroids));
   }
@@ -137,7 +137,7 @@ at::Tensor cluster_scores(const at::Tensor& vectors, const at::Tensor& centroids
 
 kernels::MemberLists members_of(const at::Tensor& vectors, std::span<const TokenRange> ranges, const RoutedGroup& group,
                                 const std::vector<uint64_t>& streams, std::vector<int32_t>* nearest) {
-  const Routed& route = *group.spec.route;
+  const Routed& route = *group.spec.route();
   Executor& executor = executor_for(vectors.numel());
   if (!route.has_centroids()) return kernels::random_members({streams, route.clusters}, ranges, route.window, executor);
   const int64_t tokens = vectors.size(0), heads = vectors.size(1);
@@ -160,10 +160,10 @@ RowScale row_scale_of(const Routed& route) { return route.is_causal() ? RowScale
 AttentionSpec spec_within_cluster(const AttentionSpec& spec, AttentionKind kind, const RoutingInputs& inputs) {
   AttentionSpec within = spec;
   within.norm = NoNorm{};
-  within.route.reset();
-  if (spec.route->is_causal()) within.pairs = {Pairs::Op::kLeaf, Local{spec.route->window}, {}};
-  if (inputs.self != SelfKey::kKeep && shares_keys(*spec.route, kind, inputs.keys))
-    within.pairs = {Pairs::Op::kIntersection, Full{}, {within.pairs, {Pairs::Op::kLeaf, Others{}, {}}}};
+  const Routed& route = *spec.route();
+  within.source = route.is_causal() ? leaf(Local{route.window}) : Pairs{};
+  if (inputs.self != SelfKey::kKeep && shares_keys(route, kind, inputs.keys))
+    within.source = Pairs{Pairs::Op::kIntersection, Full{}, {within.pairs(), leaf(Others{})}};
   return canonical(within);
 }
 
@@ -189,8 +189,8 @@ at::Tensor routed_attention(const CoreTensors& x, const GroupCall& arguments, co
   for_each_call(batch, rows, arguments,
                 [&](const CoreTensors& part, const GroupCall& call) { parts.push_back(call_forward(part, call).out); });
   const at::Tensor mixed = parts.size() == 1 ? parts[0] : at::cat(parts);
-  at::Tensor out = sum_rows(mixed, batch.queries->members, row_scale_of(*group.spec.route));
-  if (batch.shared && group.inputs.self == SelfKey::kLast) out = with_own_values(out, batch, *group.spec.route, v);
+  at::Tensor out = sum_rows(mixed, batch.queries->members, row_scale_of(*group.spec.route()));
+  if (batch.shared && group.inputs.self == SelfKey::kLast) out = with_own_values(out, batch, *group.spec.route(), v);
   if (group.inputs.reports != nullptr) report(batch, group);
   if (group.inputs.rows != nullptr) group.inputs.rows->push_back(weight_lists(batch, rows, arguments, group));
   return from_token_rows(out, x.q);

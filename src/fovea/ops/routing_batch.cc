@@ -101,10 +101,10 @@ void check_lengths(const std::vector<Sequence>& sequences, const GroupCall& argu
 
 // The queries of all tokens of the keys, for the heads of the group: [T_k, H, D].
 at::Tensor queries_with_memory(const CoreTensors& x, const RoutedBatch& batch, const RoutedGroup& group) {
-  if (!batch.shared || !group.spec.route->is_causal())
+  if (!batch.shared || !group.spec.route()->is_causal())
     throw Error(cat("attention '", print(group.spec),
                     "': its clusters choose among the queries alone, so they have no ", "memory; use routed(",
-                    group.spec.route->clusters, ",", group.spec.route->window, ",causal)"));
+                    group.spec.route()->clusters, ",", group.spec.route()->window, ",causal)"));
   const at::Tensor& all = group.inputs.memory_queries;
   const int64_t heads = x.q.size(1);
   const bool fits = x.q.dim() == 3 && all.dim() == 3 && all.size(0) == x.k.size(0) && all.size(2) == x.q.size(2) &&
@@ -126,7 +126,7 @@ at::Tensor queries_with_memory(const CoreTensors& x, const RoutedBatch& batch, c
 RoutedBatch routed_batch(const CoreTensors& x, const GroupCall& arguments, const RoutedGroup& group) {
   RoutedBatch batch;
   batch.kind = arguments.kind;
-  batch.shared = shares_keys(*group.spec.route, batch.kind, group.inputs.keys);
+  batch.shared = shares_keys(*group.spec.route(), batch.kind, group.inputs.keys);
   if (!batch.shared && batch.kind == AttentionKind::kCausal)
     throw Error("attention: routed with keys of their own has no limit to earlier keys; share the keys");
   batch.sequences = sequences_of({x.q, x.k}, arguments);

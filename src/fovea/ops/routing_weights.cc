@@ -45,8 +45,8 @@ void for_each_list(const CoreTensors& part, const GroupCall& call, int64_t first
 RoutedRows weight_lists(const RoutedBatch& batch, const CoreTensors& rows, const GroupCall& arguments,
                         const RoutedGroup& group) {
   const at::NoGradGuard no_grad;
-  const int64_t heads = batch.queries->heads(), tokens = batch.queries->tokens(), clusters = group.spec.route->clusters,
-                count = std::ssize(batch.sequences);
+  const int64_t heads = batch.queries->heads(), tokens = batch.queries->tokens(),
+                clusters = group.spec.route()->clusters, count = std::ssize(batch.sequences);
   RoutedRows out;
   out.first_head = arguments.first_head, out.heads = heads, out.num_clusters = clusters;
   out.queries = batch.queries->lists;
@@ -60,7 +60,7 @@ RoutedRows weight_lists(const RoutedBatch& batch, const CoreTensors& rows, const
   }
   // The share of each member in its token's output.
   const at::Tensor shares =
-      gather_rows(at::ones({tokens, heads, 1}, at::kDouble), batch.queries->members, row_scale_of(*group.spec.route))
+      gather_rows(at::ones({tokens, heads, 1}, at::kDouble), batch.queries->members, row_scale_of(*group.spec.route()))
           .contiguous();
   struct Entry {
     int64_t row;

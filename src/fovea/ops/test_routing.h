@@ -40,7 +40,7 @@ struct RoutingCase {
   SelfKey self = SelfKey::kKeep;
   bool scaled = false;
 
-  Routed route() const { return *parse_attention(spec).route; }
+  Routed route() const { return *parse_attention(spec).route(); }
   bool shared() const { return keys == "shared" || (keys == "auto" && kind == AttentionKind::kCausal); }
   std::string name() const { return cat(spec, " ", name_of(kind), " ", keys, " ", static_cast<int>(self)); }
 };

@@ -43,7 +43,7 @@ LayerSpec cut_spans(const LayerSpec& spec, const std::vector<int64_t>& reaches) 
     }
     for (int64_t i = 0; i < group.num_heads; ++i, ++head) {
       HeadGroup one{1, group.spec};
-      one.spec.pairs.leaf = AdaptiveSpan{std::min(span->limit, reaches.at(head)), span->ramp};
+      one.spec.source = leaf(AdaptiveSpan{std::min(span->limit, reaches.at(head)), span->ramp});
       if (!out.empty() && out.back().spec == one.spec) {
         ++out.back().num_heads;
       } else {

@@ -10,11 +10,11 @@ namespace fovea {
 LayerSpec within_reach(LayerSpec spec, int64_t keys) {
   for (HeadGroup& group : spec) {
     if (const AdaptiveSpan* span = adaptive_span(group.spec)) {
-      group.spec.pairs.leaf = AdaptiveSpan{std::clamp<int64_t>(keys - 1, 1, span->limit), span->ramp};
+      group.spec.source = leaf(AdaptiveSpan{std::clamp<int64_t>(keys - 1, 1, span->limit), span->ramp});
       continue;
     }
-    Pairs reach{.op = Pairs::Op::kLeaf, .leaf = Local{keys}, .parts = {}};
-    group.spec.pairs = {.op = Pairs::Op::kIntersection, .leaf = {}, .parts = {group.spec.pairs, std::move(reach)}};
+    if (auto* pairs = std::get_if<Pairs>(&group.spec.source))
+      *pairs = {.op = Pairs::Op::kIntersection, .leaf = {}, .parts = {std::move(*pairs), leaf(Local{keys})}};
     group.spec = canonical(group.spec);
   }
   return spec;

@@ -73,4 +73,13 @@ int64_t SpecCursor::whole_number(std::string_view what, int64_t min) {
   return value;
 }
 
+std::string_view SpecCursor::next_word() {
+  skip_spaces();
+  const size_t begin = at_;
+  if (done() || !is_letter(peek())) return {};
+  const std::string_view name = word("a name");
+  at_ = begin;
+  return name;
+}
+
 }  // namespace fovea

@@ -28,6 +28,10 @@ class SpecCursor {
   void need(char c, std::string_view where);
   // A letter, and letters, digits, - and _.
   std::string_view word(std::string_view expected);
+  // The word that comes next, or nothing; does not pass it.
+  std::string_view next_word();
+  // clause(level) or mix(full,clause(1),...[,constant(P)|token])
+  ClauseAttention clauses();
   // Reads a whole number from `min` to kMaxArgument.
   int64_t whole_number(std::string_view what, int64_t min);
   // A number in the field's range, or its keyword.
@@ -55,6 +59,11 @@ class SpecCursor {
 
   std::string_view text_;
   size_t at_ = 0;
+
+ private:
+  int64_t clause_level();
+  void mixture(ClauseAttention& out);
+  void mixture_weights(ClauseAttention& out);
 };
 
 }  // namespace fovea

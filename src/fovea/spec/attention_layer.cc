@@ -23,7 +23,7 @@ std::string_view positional(const Pairs& pairs) {
 
 // The first pattern of a spec that compares positions, including the keys that topk keeps, or an empty text.
 std::string_view positional(const AttentionSpec& spec) {
-  const std::string_view name = positional(spec.pairs);
+  const std::string_view name = positional(spec.pairs());
   return name.empty() && spec.select && spec.select->keep ? positional(*spec.select->keep) : name;
 }
 
@@ -67,8 +67,8 @@ bool has_span(const Pairs& pairs) {
 // The part of the spec with which an adaptive span does not go, or an empty text.
 std::string problem_of_span(const AttentionSpec& spec, AttentionKind kind) {
   const bool keeps = spec.select && spec.select->keep;
-  if (!has_span(spec.pairs) && !(keeps && has_span(*spec.select->keep))) return "";
-  if (spec.pairs.op != Pairs::Op::kLeaf || !has_span(spec.pairs))
+  if (!has_span(spec.pairs()) && !(keeps && has_span(*spec.select->keep))) return "";
+  if (spec.pairs().op != Pairs::Op::kLeaf || !has_span(spec.pairs()))
     return "'span' joins no other pattern; write span(limit,ramp) alone, or span(limit,ramp)+topk(k)";
   if (keeps) return "'span' takes topk(k) without keep; leave keep out";
   if (!std::holds_alternative<Softmax>(spec.transform))
@@ -101,9 +101,11 @@ bool compares_positions(const LayerSpec& spec) {
 LayerSpec across_texts(LayerSpec spec) {
   for (HeadGroup& group : spec) {
     AttentionSpec& own = group.spec;
-    own.clauses.reset();
-    if (own.route && own.route->is_causal()) own.route->members = Routed::Members::kBest;
-    own.pairs = without_positional(own.pairs, Pairs::Op::kUnion).value_or(Pairs{});
+    if (own.clauses() != nullptr) own.source = Pairs{};
+    if (auto* route = std::get_if<Routed>(&own.source); route != nullptr && route->is_causal())
+      route->members = Routed::Members::kBest;
+    if (auto* pairs = std::get_if<Pairs>(&own.source))
+      *pairs = without_positional(*pairs, Pairs::Op::kUnion).value_or(Pairs{});
     if (own.select && own.select->keep)
       own.select->keep = without_positional(*own.select->keep, Pairs::Op::kIntersection);
     own = canonical(own);
@@ -113,7 +115,7 @@ LayerSpec across_texts(LayerSpec spec) {
 
 std::string_view counts_from_start(const LayerSpec& spec) {
   for (const HeadGroup& group : spec) {
-    std::string_view name = from_start(group.spec.pairs);
+    std::string_view name = from_start(group.spec.pairs());
     if (name.empty() && group.spec.select && group.spec.select->keep) name = from_start(*group.spec.select->keep);
     if (!name.empty()) return name;
   }
@@ -121,20 +123,20 @@ std::string_view counts_from_start(const LayerSpec& spec) {
 }
 
 const AdaptiveSpan* adaptive_span(const AttentionSpec& spec) {
-  return spec.pairs.op == Pairs::Op::kLeaf ? std::get_if<AdaptiveSpan>(&spec.pairs.leaf) : nullptr;
+  return spec.pairs().op == Pairs::Op::kLeaf ? std::get_if<AdaptiveSpan>(&spec.pairs().leaf) : nullptr;
 }
 
 void validate(const AttentionSpec& spec, AttentionKind kind) {
   if (const std::string problem = problem_of_span(spec, kind); !problem.empty())
     throw Error(cat("attention '", print(spec), "': ", problem));
-  if (spec.clauses && kind != AttentionKind::kSelf)
+  if (spec.clauses() && kind != AttentionKind::kSelf)
     throw Error(cat("attention '", print(spec), "': clauses are those of an encoder's text; use it in the encoder's ",
                     "self-attention alone"));
   if (kind != AttentionKind::kCross) return;
-  if (spec.route && spec.route->is_causal())
+  if (spec.route() && spec.route()->is_causal())
     throw Error(cat("attention '", print(spec), "': 'causal' compares the positions of queries and keys, which belong ",
-                    "to different texts in cross-attention; use routed(", spec.route->clusters, ",", spec.route->window,
-                    ") there"));
+                    "to different texts in cross-attention; use routed(", spec.route()->clusters, ",",
+                    spec.route()->window, ") there"));
   const std::string_view name = positional(spec);
   if (name.empty()) return;
   throw Error(cat("attention '", print(spec), "': '", name,
@@ -158,8 +160,8 @@ LayerSpec resolve(const LayerSpec& spec, int64_t num_heads) {
   if (total != num_heads)
     throw Error(cat("attention '", print(spec), "' is for ", total, " heads; the layer has ", num_heads));
   require_one_norm(out);
-  const auto has_clauses = [](const HeadGroup& group) { return group.spec.clauses.has_value(); };
-  const auto has_route = [](const HeadGroup& group) { return group.spec.route.has_value(); };
+  const auto has_clauses = [](const HeadGroup& group) { return group.spec.clauses() != nullptr; };
+  const auto has_route = [](const HeadGroup& group) { return group.spec.route() != nullptr; };
   if (std::ranges::any_of(out, has_clauses) && std::ranges::any_of(out, has_route))
     throw Error(cat("attention '", print(spec),
                     "': heads with clauses do not go with routed heads in one layer; use a ",

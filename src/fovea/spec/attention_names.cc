@@ -19,19 +19,35 @@ SpecArgument argument_of(const RealField<S>& field) {
   return {std::string(field.name), field.min, field.max, 0, std::string(field.keyword)};
 }
 
+// Appends an argument that has to be given; a WordField may be left out.
+void append_argument(std::vector<SpecArgument>& out, const auto& field) { out.push_back(argument_of(field)); }
+template <class P, class Choice>
+void append_argument(std::vector<SpecArgument>&, const WordField<P, Choice>&) {}
+
 SpecName name_with(std::string_view name, std::string_view help, std::vector<SpecArgument> fields) {
   std::string arguments;
   for (const SpecArgument& field : fields) arguments += cat(arguments.empty() ? "" : ",", field.name);
   return {std::string(name), arguments, std::string(help), std::move(fields)};
 }
 
+template <class T>
+SpecName name_of() {
+  std::vector<SpecArgument> fields;
+  std::string words;
+  const auto add = [&](const auto& field) {
+    append_argument(fields, field);
+    if constexpr (requires { field.words; }) words = cat("[,", field.words, "]");
+  };
+  std::apply([&](const auto&... field) { (add(field), ...); }, T::fields());
+  SpecName name = name_with(T::kName, T::kHelp, std::move(fields));
+  name.arguments += words;
+  return name;
+}
+
 template <class List>
 std::vector<SpecName> names_of() {
   std::vector<SpecName> out;
-  for_each_type<List>([&]<class T>(const T&) {
-    const auto fields = [](const auto&... field) { return std::vector<SpecArgument>{argument_of(field)...}; };
-    out.push_back(name_with(T::kName, T::kHelp, std::apply(fields, T::fields())));
-  });
+  for_each_type<List>([&]<class T>(const T&) { out.push_back(name_of<T>()); });
   return out;
 }
 
@@ -73,11 +89,7 @@ const std::vector<Alias>& aliases() {
 
 std::vector<SpecName> pattern_names() { return names_of<Pattern>(); }
 
-std::vector<SpecName> routing_names() {
-  SpecName name = name_with(Routed::kName, Routed::kHelp, {whole_argument("clusters", 1), whole_argument("window", 1)});
-  name.arguments = Routed::kArguments;
-  return {name};
-}
+std::vector<SpecName> routing_names() { return {name_of<Routed>()}; }
 
 std::vector<SpecName> clause_names() {
   SpecName mix = name_with(ClauseAttention::kMix, ClauseAttention::kMixHelp, {});

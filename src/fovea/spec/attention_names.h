@@ -3,6 +3,7 @@
 #include <limits>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -19,6 +20,14 @@ template <class List, class F>
 void for_each_type(F&& visit) {
   [&]<size_t... I>(std::index_sequence<I...>) { (visit(std::variant_alternative_t<I, List>{}), ...); }
   (std::make_index_sequence<std::variant_size_v<List>>());
+}
+
+// Calls visit(T{}) for every source that stands alone, not Pairs.
+template <class F>
+void for_each_alone(F&& visit) {
+  for_each_type<Source>([&]<class T>(T item) {
+    if constexpr (!std::is_same_v<T, Pairs>) visit(std::move(item));
+  });
 }
 
 // A short way to write a longer spec; `k` counts the keys a query sees in all.

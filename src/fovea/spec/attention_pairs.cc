@@ -3,6 +3,13 @@
 #include "fovea/spec/attention_spec.h"
 
 namespace fovea {
+
+const Pairs& AttentionSpec::pairs() const {
+  static const Pairs kFull;
+  const auto* patterns = std::get_if<Pairs>(&source);
+  return patterns != nullptr ? *patterns : kFull;
+}
+
 namespace {
 
 bool in_tree(const Pairs& pairs, const Row& row, int64_t key) {
@@ -92,8 +99,8 @@ bool uses_random(const Pairs& pairs) {
 }
 
 bool uses_random(const AttentionSpec& spec) {
-  if (spec.route && !spec.route->has_centroids()) return true;
-  return uses_random(spec.pairs) || (spec.select && spec.select->keep && uses_random(*spec.select->keep));
+  if (spec.route() && !spec.route()->has_centroids()) return true;
+  return uses_random(spec.pairs()) || (spec.select && spec.select->keep && uses_random(*spec.select->keep));
 }
 
 bool uses_random(const LayerSpec& spec) {

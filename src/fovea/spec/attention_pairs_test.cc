@@ -16,7 +16,7 @@ std::set<int64_t> candidates(const Pairs& pairs, const Row& row) {
   return out;
 }
 std::set<int64_t> candidates(std::string_view text, int64_t query, int64_t keys, bool causal) {
-  return candidates(parse_attention(text).pairs, {query, keys, causal, 1});
+  return candidates(parse_attention(text).pairs(), {query, keys, causal, 1});
 }
 using Keys = std::set<int64_t>;
 
@@ -154,9 +154,9 @@ TEST(Patterns, AreWhatTheySayTheyAre) {
 }
 
 TEST(Patterns, SayWhetherTheyDrawKeys) {
-  EXPECT_TRUE(uses_random(parse_attention("window(3)|random(2)").pairs));
+  EXPECT_TRUE(uses_random(parse_attention("window(3)|random(2)").pairs()));
   EXPECT_TRUE(uses_random(parse_attention("topk(3,keep=random(2))")));
-  EXPECT_FALSE(uses_random(parse_attention("topk(3,keep=random(2))").pairs));
+  EXPECT_FALSE(uses_random(parse_attention("topk(3,keep=random(2))").pairs()));
   EXPECT_FALSE(uses_random(parse_attention("window(3)|global(1)+topk(3,keep=window(2))")));
   EXPECT_TRUE(uses_random(parse_layer_spec("4*full;4*(window(9)|random(1))&local(7)")));
   EXPECT_FALSE(uses_random(parse_layer_spec("4*full;4*relu")));

@@ -20,8 +20,9 @@ AttentionParameters parameters_of(const LayerSpec& spec) {
   AttentionParameters needs{
       .gain = parts.gain, .gate = parts.gate, .bias = parts.bias, .alpha = std::ranges::any_of(spec, learns)};
   for (const HeadGroup& group : spec) {
-    const std::optional<ClauseAttention>& clauses = group.spec.clauses;
-    if (!clauses || !clauses->is_mixture() || clauses->weights == ClauseAttention::Weights::kConstant) continue;
+    const ClauseAttention* clauses = group.spec.clauses();
+    if (clauses == nullptr || !clauses->is_mixture() || clauses->weights == ClauseAttention::Weights::kConstant)
+      continue;
     needs.mix_levels = std::max(needs.mix_levels, static_cast<int64_t>(clauses->levels.size()));
     needs.mix_by_token |= clauses->weights == ClauseAttention::Weights::kByToken;
   }

@@ -1,3 +1,9 @@
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <utility>
+
+#include "fovea/base/choices.h"
 #include "fovea/base/strings.h"
 #include "fovea/spec/attention_cursor.h"
 #include "fovea/spec/attention_names.h"
@@ -72,23 +78,39 @@ class Parser : private SpecCursor {
     }
   }
 
+  // The argument at `place`, from 0.
+  template <class T, class Choice>
+  void argument(T& item, const WordField<T, Choice>& field, size_t place) {
+    constexpr std::array kPlaces{"first", "second", "third"};
+    if (!take(',')) return;
+    skip_spaces();
+    const size_t begin = at_;
+    const std::string expected = join(split(field.words, '|'), " or ");
+    const std::string_view name = word(expected);
+    const std::optional<size_t> choice = place_of_choice(field.words, name);
+    if (!choice)
+      fail(begin,
+           cat("expected ", expected, " as the ", kPlaces.at(place), " argument of ", T::kName, ", got '", name, "'"));
+    item.*field.member = static_cast<Choice>(*choice + 1);
+  }
+  template <class T>
+  void argument(T& item, const auto& field, size_t place) {
+    if (place > 0) need(',', cat("before ", field.name, " of ", T::kName));
+    if constexpr (requires { field.chosen; }) {
+      real_number(item, field);
+    } else {
+      item.*field.member = whole_number(cat(field.name, " of ", T::kName), field.min);
+    }
+  }
+
   // "(" arguments ")" by the fields of T, or nothing when T has none.
   template <class T>
   void arguments(T& item, size_t name_at) {
     constexpr auto kFields = T::fields();
     if constexpr (std::tuple_size_v < decltype(kFields) >> 0) {
       need('(', cat("after ", T::kName));
-      bool first = true;
-      const auto read = [&](const auto& field) {
-        if (!first) need(',', cat("before ", field.name, " of ", T::kName));
-        first = false;
-        if constexpr (requires { field.chosen; }) {
-          real_number(item, field);
-        } else {
-          item.*field.member = whole_number(cat(field.name, " of ", T::kName), field.min);
-        }
-      };
-      std::apply([&](const auto&... field) { (read(field), ...); }, kFields);
+      size_t place = 0;
+      std::apply([&](const auto&... field) { (argument(item, field, place++), ...); }, kFields);
       need(')', cat("after the arguments of ", T::kName));
       if constexpr (requires { item.problem(); }) {
         if (!item.problem().empty()) fail(name_at, cat(T::kName, ": ", item.problem()));
@@ -129,10 +151,11 @@ class Parser : private SpecCursor {
     skip_spaces();
     const size_t begin = at_;
     const std::string_view name = word("a pattern");
-    if (name == ClauseAttention::kClause || name == ClauseAttention::kMix)
-      fail(begin, cat("'", name, "' stands alone before the stages, as in clause(1)+topk(8); no pattern joins it"));
-    if (name == Routed::kName)
-      fail(begin, "'routed' stands alone before the stages, as in routed(16,256)+topk(8); no pattern joins it");
+    for_each_alone([&]<class T>(const T&) {
+      if (is_name<T>(name))
+        fail(begin,
+             cat("'", name, "' stands alone before the stages, as in ", T::kExample, "+topk(8); no pattern joins it"));
+    });
     Pairs out;
     if (item_of(name, begin, out.leaf) || pairs_alias(name, out)) return out;
     for (const std::string& stage : known_stages())
@@ -171,22 +194,13 @@ class Parser : private SpecCursor {
     for (const Alias& alias : aliases()) {
       if (alias.is_stage || name != alias.name) continue;
       deeper();  // a union, which an intersection prints in parentheses
-      out = parse_attention(alias.expansion(alias_argument(alias))).pairs;
+      out = parse_attention(alias.expansion(alias_argument(alias))).pairs();
       --depth_;
       return true;
     }
     return false;
   }
 
-  // The word that comes next, or nothing.
-  std::string_view next_word() {
-    skip_spaces();
-    const size_t begin = at_;
-    if (done() || !is_letter(peek())) return {};
-    const std::string_view name = word("a name");
-    at_ = begin;
-    return name;
-  }
   bool next_is_stage() {
     const std::string_view name = next_word();
     for (const std::string& stage : known_stages())
@@ -194,100 +208,30 @@ class Parser : private SpecCursor {
     return false;
   }
 
-  // routed(clusters,window[,causal|random])
-  Routed route() {
-    word("routed");
-    need('(', "after routed");
-    Routed out;
-    out.clusters = whole_number("clusters of routed", 1);
-    need(',', "before window of routed");
-    out.window = whole_number("window of routed", 1);
-    if (take(',')) {
-      skip_spaces();
-      const size_t begin = at_;
-      const std::string_view members = word("causal or random");
-      if (members != "causal" && members != "random")
-        fail(begin, cat("expected causal or random as the third argument of routed, got '", members, "'"));
-      out.members = members == "causal" ? Routed::Members::kCausal : Routed::Members::kRandom;
-    }
-    need(')', "after the arguments of routed");
+  template <class T>
+  static bool is_name(std::string_view name) {
+    return std::ranges::find(T::kNames, name) != T::kNames.end();
+  }
+  // Reads a source that stands alone, if one comes next.
+  bool source_alone(Source& out) {
+    const std::string_view name = next_word();
+    for_each_alone([&]<class T>(T item) {
+      if (!is_name<T>(name)) return;
+      read(item);
+      out = std::move(item);
+    });
+    if (std::holds_alternative<Pairs>(out)) return false;
     skip_spaces();
     if (!done() && (peek() == '|' || peek() == '&'))
-      fail(at_, cat("'routed' stands alone before the stages; expected '+', ';' or the end, got ", got()));
-    return out;
+      fail(at_, cat("'", name, "' stands alone before the stages; expected '+', ';' or the end, got ", got()));
+    return true;
   }
-
-  // clause(level)
-  int64_t clause_level() {
-    skip_spaces();
+  void read(ClauseAttention& item) { item = clauses(); }
+  template <class T>
+  void read(T& item) {
     const size_t begin = at_;
-    if (word("clause(level)") != ClauseAttention::kClause) fail(begin, "expected clause(level)");
-    need('(', "after clause");
-    skip_spaces();
-    const size_t number = at_;
-    const int64_t level = whole_number("level of clause", 1);
-    if (level > ClauseAttention::kMaxLevel)
-      fail(number, cat("level of clause is ", level, "; it must be at most ", ClauseAttention::kMaxLevel));
-    need(')', "after the level of clause");
-    return level;
-  }
-
-  // clause(level) or mix(full,clause(1),...[,constant(P)|token])
-  ClauseAttention clauses() {
-    ClauseAttention out;
-    if (next_word() == ClauseAttention::kClause) {
-      out.levels = {clause_level()};
-    } else {
-      mixture(out);
-    }
-    skip_spaces();
-    if (!done() && (peek() == '|' || peek() == '&'))
-      fail(at_, cat("'", out.is_mixture() ? ClauseAttention::kMix : ClauseAttention::kClause,
-                    "' stands alone before the stages; expected '+', ';' or the end, got ", got()));
-    return out;
-  }
-
-  void mixture(ClauseAttention& out) {
-    out.weights = ClauseAttention::Weights::kLearned;
-    word("mix");
-    need('(', "after mix");
-    skip_spaces();
-    const size_t begin = at_;
-    if (word("full") != Full::kName) fail(begin, "mix begins with full, as in mix(full,clause(1),clause(2))");
-    need(',', "before clause(level) of mix");
-    do {
-      skip_spaces();
-      const size_t part = at_;
-      if (!out.levels.empty() && next_word() != ClauseAttention::kClause) {
-        mixture_weights(out);
-        break;
-      }
-      const int64_t level = clause_level();
-      if (!out.levels.empty() && level <= out.levels.back())
-        fail(part, cat("the levels of mix rise; got ", level, " after ", out.levels.back()));
-      out.levels.push_back(level);
-    } while (take(','));
-    need(')', "after the arguments of mix");
-  }
-
-  void mixture_weights(ClauseAttention& out) {
-    skip_spaces();
-    const size_t begin = at_;
-    const std::string_view name = word("clause(level), constant(P) or token");
-    if (name == "token") {
-      out.weights = ClauseAttention::Weights::kByToken;
-      return;
-    }
-    if (name != "constant") fail(begin, cat("expected clause(level), constant(P) or token in mix, got '", name, "'"));
-    out.weights = ClauseAttention::Weights::kConstant;
-    need('(', "after constant");
-    skip_spaces();
-    const size_t number = at_;
-    const auto [end, error] = std::from_chars(text_.data() + at_, text_.data() + text_.size(), out.constant);
-    if (error != std::errc() || !(out.constant >= 0 && out.constant <= 1))
-      fail(number, "expected a number from 0 to 1 for P of constant");
-    at_ = static_cast<size_t>(end - text_.data());
-    need(')', "after P of constant");
+    word(T::kName);
+    arguments(item, begin);
   }
 
   AttentionSpec spec() {
@@ -298,12 +242,8 @@ class Parser : private SpecCursor {
     after_stage_ = false;
     if (next_is_stage()) {
       stage(out, seen);
-    } else if (next_word() == Routed::kName) {
-      out.route = route();
-    } else if (next_word() == ClauseAttention::kClause || next_word() == ClauseAttention::kMix) {
-      out.clauses = clauses();
-    } else {
-      out.pairs = pairs();
+    } else if (!source_alone(out.source)) {
+      out.source = pairs();
     }
     while (take('+')) stage(out, seen);
     return canonical(std::move(out));

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "fovea/base/choices.h"
 #include "fovea/base/rng.h"
 #include "fovea/base/strings.h"
 #include "fovea/spec/attention_names.h"
@@ -36,29 +37,38 @@ Pairs canonical_pairs(Pairs pairs) {
 
 std::string text_of(int64_t value) { return std::to_string(value); }
 
-// name(arguments), from the fields of a pattern, transform or norm.
+// An argument with the comma before it; nothing if the word of a WordField is left out.
+template <class T, class Choice>
+std::string argument_text(const T& item, const WordField<T, Choice>& field, bool) {
+  const auto place = static_cast<size_t>(item.*field.member);
+  return place == 0 ? "" : cat(",", choice_at(field.words, place - 1));
+}
+template <class T>
+std::string argument_text(const T& item, const auto& field, bool is_first) {
+  const std::string comma = is_first ? "" : ",";
+  if constexpr (requires { field.chosen; }) {
+    return comma + (field.chosen && item.*field.chosen ? std::string(field.keyword) : shortest(item.*field.member));
+  } else {
+    return comma + text_of(item.*field.member);
+  }
+}
+
+// name(arguments), from the fields of a pattern, source, transform or norm.
 template <class T>
 std::string call(const T& item) {
   std::string arguments;
-  const auto add = [&](const auto& field) {
-    if (!arguments.empty()) arguments += ",";
-    if constexpr (requires { field.chosen; }) {
-      arguments += field.chosen && item.*field.chosen ? std::string(field.keyword) : shortest(item.*field.member);
-    } else {
-      arguments += text_of(item.*field.member);
-    }
-  };
+  const auto add = [&](const auto& field) { arguments += argument_text(item, field, arguments.empty()); };
   std::apply([&](const auto&... field) { (add(field), ...); }, T::fields());
   return arguments.empty() ? std::string(T::kName) : cat(T::kName, "(", arguments, ")");
 }
 
-std::string print_tree(const Pairs& pairs) {
+std::string call(const Pairs& pairs) {
   if (pairs.op == Pairs::Op::kLeaf) return std::visit([](const auto& pattern) { return call(pattern); }, pairs.leaf);
   const bool is_union = pairs.op == Pairs::Op::kUnion;
   std::string out;
   for (const Pairs& part : pairs.parts) {
     if (!out.empty()) out += is_union ? "|" : "&";
-    out += part.op == Pairs::Op::kUnion && !is_union ? "(" + print_tree(part) + ")" : print_tree(part);
+    out += part.op == Pairs::Op::kUnion && !is_union ? "(" + call(part) + ")" : call(part);
   }
   return out;
 }
@@ -72,14 +82,7 @@ Transform canonical_transform(Transform transform) {
   return transform;
 }
 
-std::string call_of(const Routed& route) {
-  std::string members;
-  if (route.members == Routed::Members::kCausal) members = ",causal";
-  if (route.members == Routed::Members::kRandom) members = ",random";
-  return cat(Routed::kName, "(", text_of(route.clusters), ",", text_of(route.window), members, ")");
-}
-
-std::string call_of(const ClauseAttention& clauses) {
+std::string call(const ClauseAttention& clauses) {
   using Weights = ClauseAttention::Weights;
   const auto level = [](int64_t l) { return cat(ClauseAttention::kClause, "(", text_of(l), ")"); };
   if (!clauses.is_mixture()) return level(clauses.levels.front());
@@ -93,25 +96,24 @@ std::string call_of(const ClauseAttention& clauses) {
 }  // namespace
 
 AttentionSpec canonical(AttentionSpec spec) {
-  spec.pairs = spec.route || spec.clauses ? Pairs{} : canonical_pairs(std::move(spec.pairs));
+  if (auto* pairs = std::get_if<Pairs>(&spec.source)) *pairs = canonical_pairs(std::move(*pairs));
   if (spec.select && spec.select->keep) spec.select->keep = canonical_pairs(std::move(*spec.select->keep));
   spec.transform = canonical_transform(spec.transform);
   return spec;
 }
 
-std::string print(const Pairs& pairs) { return print_tree(canonical_pairs(pairs)); }
+std::string print(const Pairs& pairs) { return call(canonical_pairs(pairs)); }
 
 std::string print(const AttentionSpec& given) {
   const AttentionSpec spec = canonical(given);
   std::vector<std::string> parts;
-  if (spec.route) parts.push_back(call_of(*spec.route));
-  if (spec.clauses) parts.push_back(call_of(*spec.clauses));
-  if (!spec.pairs.is_full()) parts.push_back(print_tree(spec.pairs));
+  const auto add = [&](const auto& item) { parts.push_back(call(item)); };
+  if (const auto* pairs = std::get_if<Pairs>(&spec.source); pairs == nullptr || !pairs->is_full())
+    std::visit(add, spec.source);
   if (spec.select) {
-    const std::string keep = spec.select->keep ? ",keep=" + print_tree(*spec.select->keep) : "";
+    const std::string keep = spec.select->keep ? ",keep=" + call(*spec.select->keep) : "";
     parts.push_back(cat("topk(", text_of(spec.select->k), keep, ")"));
   }
-  const auto add = [&](const auto& item) { parts.push_back(call(item)); };
   if (spec.transform.index() != 0) std::visit(add, spec.transform);
   if (spec.norm.index() != 0) std::visit(add, spec.norm);
   return parts.empty() ? std::string(Full::kName) : join(parts, "+");

@@ -44,8 +44,8 @@ void check_spec(const std::string& text, Sublayer sublayer, const ModelConfig& c
   const LayerSpec spec = resolve(parse_layer_spec(text), config.transformer_heads);
   for (const HeadGroup& group : spec) {
     validate(group.spec, kind);
-    const bool needs_shared = group.spec.route && (kind == AttentionKind::kCausal || group.spec.route->is_causal());
-    if (needs_shared && !shares_keys(*group.spec.route, kind, config.routing_keys))
+    const bool needs_shared = group.spec.route() && (kind == AttentionKind::kCausal || group.spec.route()->is_causal());
+    if (needs_shared && !shares_keys(*group.spec.route(), kind, config.routing_keys))
       throw Error(cat("attention '", print(group.spec), "': a limit to earlier keys needs keys that are the queries; ",
                       "got --routing-keys own, expected auto or shared"));
   }

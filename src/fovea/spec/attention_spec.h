@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -17,11 +18,12 @@
 
 // An attention mechanism as a value: which pairs may attend, which of them are selected, how scores become weights,
 // how the output is normalised.
-//     spec  = (pairs | routed | clause | mix | stage) { "+" stage }
-//     pairs = both { "|" both }                  union
-//     both  = atom { "&" atom }                  intersection, binds tighter
-//     atom  = name [ "(" args ")" ] | "(" pairs ")"
-// Pairs left out are full; stages come in any order, each kind once.
+//     spec   = (source | stage) { "+" stage }
+//     source = pairs | routed | clause | mix
+//     pairs  = both { "|" both }                  union
+//     both   = atom { "&" atom }                  intersection, binds tighter
+//     atom   = name [ "(" args ")" ] | "(" pairs ")"
+// A source left out is full; stages come in any order, each kind once.
 // docs/attention.md lists the names; patterns.h, transforms.h and norms.h define them, one struct each.
 namespace fovea {
 
@@ -35,6 +37,8 @@ struct Pairs {
   bool is_full() const { return op == Op::kLeaf && std::holds_alternative<Full>(leaf); }
 };
 
+inline Pairs leaf(Pattern pattern) { return {Pairs::Op::kLeaf, std::move(pattern), {}}; }
+
 // The k best candidates, ties at the k-th score all kept; candidates in `keep` stay on top of the k.
 struct TopK {
   int64_t k = 1;
@@ -42,14 +46,22 @@ struct TopK {
   bool operator==(const TopK&) const = default;
 };
 
+// Where the candidates of a query come from: patterns over positions, or a mechanism that stands alone and reads the
+// data or the text. The latter have
+//     kNames, kExample  the names that they begin with, and how one is written
+//     fields()          as those of a pattern, unless parser, printer and help have an overload of their own
+using Source = std::variant<Pairs, Routed, ClauseAttention>;
+
 struct AttentionSpec {
-  Pairs pairs;                                  // full where `route` or `clauses` is given
-  std::optional<Routed> route;                  // in place of pairs
-  std::optional<ClauseAttention> clauses = {};  // in place of pairs
+  Source source;
   std::optional<TopK> select;
   Transform transform;
   Norm norm;
   bool operator==(const AttentionSpec&) const = default;
+  // The source where it is of this kind; pairs() are full and the others null where it is not.
+  const Pairs& pairs() const;
+  const Routed* route() const { return std::get_if<Routed>(&source); }
+  const ClauseAttention* clauses() const { return std::get_if<ClauseAttention>(&source); }
 };
 
 // what() has three lines: the sentence with the column, the text, a caret under the column.

@@ -194,8 +194,8 @@ TEST(AttentionSpec, ClausesStandAlone) {
   EXPECT_EQ(canonical_text(" mix ( full , clause ( 1 ) , constant ( .50 ) )"), "mix(full,clause(1),constant(0.5))");
   EXPECT_EQ(print(parse_layer_spec("2*mix(full,clause(1));2*full")), "2*mix(full,clause(1));2*full");
   const AttentionSpec spec = parse_attention("mix(full,clause(1),clause(2))");
-  ASSERT_TRUE(spec.clauses.has_value());
-  EXPECT_THAT(spec.clauses->levels, testing::ElementsAre(1, 2));
+  ASSERT_NE(spec.clauses(), nullptr);
+  EXPECT_THAT(spec.clauses()->levels, testing::ElementsAre(1, 2));
   EXPECT_NO_THROW(validate(spec, AttentionKind::kSelf));
   for (const AttentionKind kind : {AttentionKind::kCausal, AttentionKind::kCross})
     EXPECT_THAT(message_of([&] { validate(spec, kind); }),
@@ -260,9 +260,9 @@ TEST(AttentionSpec, RoutedStandsAlone) {
   EXPECT_EQ(canonical_text(" routed ( 2 , 4 , causal ) + softmax"), "routed(2,4,causal)");
   EXPECT_EQ(print(parse_layer_spec("4*blocks(256,1);4*routed(16,256)")), "4*blocks(256,1);4*routed(16,256)");
   const AttentionSpec spec = parse_attention("routed(2,4,random)+topk(3)");
-  ASSERT_TRUE(spec.route.has_value());
-  EXPECT_EQ(spec.route->members, Routed::Members::kRandom);
-  EXPECT_TRUE(spec.pairs.is_full());
+  ASSERT_NE(spec.route(), nullptr);
+  EXPECT_EQ(spec.route()->members, Routed::Members::kRandom);
+  EXPECT_TRUE(spec.pairs().is_full());
   EXPECT_TRUE(uses_random(spec));
   EXPECT_FALSE(uses_random(parse_attention("routed(2,4)")));
 }

@@ -1,11 +1,12 @@
 #pragma once
+#include <array>
 #include <cstdint>
 #include <string_view>
 #include <vector>
 
 // Clause attention: each query sees the keys of its own clause at a level, "clause(l)", or a mixture of all keys and of
-// clauses at rising levels, "mix(full,clause(1),clause(2))". It stands in the place of a spec's pairs; the stages after
-// it act in each part of a mixture, and the norm on the mixture.
+// clauses at rising levels, "mix(full,clause(1),clause(2))". A source of a spec (attention_spec.h); the stages after it
+// act in each part of a mixture, and the norm on the mixture.
 namespace fovea {
 
 struct ClauseAttention {
@@ -21,11 +22,13 @@ struct ClauseAttention {
   Weights weights = Weights::kAlone;
   double constant = 0.5;
 
-  static constexpr std::string_view kClause = "clause", kMix = "mix", kArguments = "full,clause(1),clause(2)",
+  static constexpr std::string_view kClause = "clause", kMix = "mix", kExample = "clause(1)",
+                                    kArguments = "full,clause(1),clause(2)",
                                     kClauseHelp = "the keys of the query's clause at a level; encoder alone",
                                     kMixHelp =
                                         "all keys and clauses, mixed with learned weights; a last argument "
                                         "constant(P) or token gives others; encoder alone";
+  static constexpr std::array kNames{kClause, kMix};
   static constexpr int64_t kMaxLevel = 6;
   bool is_mixture() const { return weights != Weights::kAlone; }
   bool operator==(const ClauseAttention&) const = default;

@@ -26,13 +26,13 @@ std::string draw(const LayerSpec& spec, int64_t length, AttentionKind kind) {
   for (const HeadGroup& group : spec) {
     validate(group.spec, kind);
     if (spec.size() > 1) out += "\n" + print(LayerSpec{group}) + "\n";
-    if (group.spec.clauses) {
+    if (group.spec.clauses()) {
       out += "The candidates of clause depend on the text: those of a query are in its clause\n";
-    } else if (group.spec.route) {
+    } else if (group.spec.route()) {
       out +=
           cat("The candidates of ", Routed::kName, " depend on the data: those of a query share a cluster with it\n");
     } else {
-      out += draw_pairs(group.spec.pairs, length, kind, stream);
+      out += draw_pairs(group.spec.pairs(), length, kind, stream);
     }
     ++stream;
   }

@@ -77,7 +77,7 @@ void refuse_idle_options(const ModelConfig& config) {
   add_idle_options<SpanConfig>(
       config, "span(limit,ramp)", [](const AttentionSpec& spec) { return adaptive_span(spec) != nullptr; }, problems);
   add_idle_options<RoutingConfig>(
-      config, "routed(c,w)", [](const AttentionSpec& spec) { return spec.route.has_value(); }, problems);
+      config, "routed(c,w)", [](const AttentionSpec& spec) { return spec.route() != nullptr; }, problems);
   problems.throw_if_any();
 }
 
@@ -126,12 +126,12 @@ void log_fallback(const ModelConfig& config) {
 }
 
 bool uses_clauses(const ModelConfig& config) {
-  return some_group(config, Sublayer::kEncoder, [](const AttentionSpec& spec) { return spec.clauses.has_value(); });
+  return some_group(config, Sublayer::kEncoder, [](const AttentionSpec& spec) { return spec.clauses() != nullptr; });
 }
 
 bool routes_whole_segments(const ModelConfig& config) {
   return some_group(config, Sublayer::kDecoder, [](const AttentionSpec& spec) {
-    return spec.route && spec.route->members == Routed::Members::kBest;
+    return spec.route() && spec.route()->members == Routed::Members::kBest;
   });
 }
 

@@ -43,6 +43,14 @@ struct PatternField {
   int64_t min;
 };
 
+// A last argument that may be left out: one of the words, which stand for the values of an enumeration behind its
+// first.
+template <class P, class Choice>
+struct WordField {
+  Choice P::*member;
+  std::string_view words;  // "causal|random"
+};
+
 struct Full {
   static constexpr std::string_view kName = "full", kHelp = "every key";
   static constexpr bool kPositional = false, kDraws = false;

@@ -1,12 +1,15 @@
 #pragma once
+#include <array>
 #include <cstdint>
 #include <string_view>
+#include <tuple>
 
 #include "fovea/spec/attention_kind.h"
+#include "fovea/spec/patterns.h"
 
 // Routing attention (Roy, Saffar, Vaswani, Grangier 2021), "routed(c,w)": queries and keys are put into c clusters by
-// online k-means, and attention runs within each cluster. It stands in the place of a spec's pairs; the stages after
-// it act within a cluster, where a token's position is its rank among the members.
+// online k-means, and attention runs within each cluster. A source of a spec (attention_spec.h); the stages after it
+// act within a cluster, where a token's position is its rank among the members.
 namespace fovea {
 
 struct Routed {
@@ -18,10 +21,16 @@ struct Routed {
   int64_t clusters = 1, window = 1;
   Members members = Members::kBest;
 
-  static constexpr std::string_view kName = "routed", kArguments = "clusters,window[,causal|random]",
+  static constexpr std::string_view kName = "routed", kExample = "routed(16,256)",
                                     kHelp =
                                         "online k-means: the `window` tokens nearest to each centroid; causal: "
                                         "the last of the query's cluster; random: any";
+  static constexpr std::array kNames{kName};
+  static constexpr auto fields() {
+    return std::tuple(PatternField<Routed>{"clusters", &Routed::clusters, 1},
+                      PatternField<Routed>{"window", &Routed::window, 1},
+                      WordField<Routed, Members>{&Routed::members, "causal|random"});
+  }
   bool is_causal() const { return members == Members::kCausal; }
   // The clusters' centroids are part of the model.
   bool has_centroids() const { return members != Members::kRandom; }

@@ -7,8 +7,8 @@
 #include "fovea/analysis/chosen_keys.h"
 #include "fovea/base/rng.h"
 #include "fovea/base/strings.h"
-#include "fovea/models/diverged.h"
 #include "fovea/kernels/attention/dropout.h"
+#include "fovea/models/diverged.h"
 
 namespace fovea::tasks {
 namespace {
@@ -32,10 +32,10 @@ double ratio(int64_t part, int64_t whole) { return ratio(static_cast<double>(par
 
 // A sort of heads: "routed", "local", or the spec of others.
 std::string sort_of(const AttentionSpec& spec) {
-  if (spec.route) return "routed";
-  const bool is_local = spec.pairs.op == Pairs::Op::kLeaf && (std::holds_alternative<Local>(spec.pairs.leaf) ||
-                                                              std::holds_alternative<Window>(spec.pairs.leaf) ||
-                                                              std::holds_alternative<Blocks>(spec.pairs.leaf));
+  if (spec.route()) return "routed";
+  const bool is_local = spec.pairs().op == Pairs::Op::kLeaf && (std::holds_alternative<Local>(spec.pairs().leaf) ||
+                                                                std::holds_alternative<Window>(spec.pairs().leaf) ||
+                                                                std::holds_alternative<Blocks>(spec.pairs().leaf));
   AttentionSpec plain = spec;
   plain.norm = NoNorm{};
   return is_local ? "local" : print(plain);
@@ -220,7 +220,7 @@ class UnitRows {
   void mark_lost(const Row& row, std::span<const float> weights, int64_t head) {
     const AttentionSpec& spec = *heads_[size(head)];
     if (spec.select || analysis::lost_keys(row, weights, spec) == 0) return;
-    for (const Span& span : spans(spec.pairs, row)) {
+    for (const Span& span : spans(spec.pairs(), row)) {
       for (int64_t j = span.begin; j < span.end; ++j) {
         if (weights[size(j)] == 0) lost_[size(head * stride_ + units_.keys[size(j)])] = 1;
       }

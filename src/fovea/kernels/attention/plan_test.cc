@@ -48,7 +48,7 @@ PairSet by_definition(const AttentionProblem& problem, const Sequence& s, uint64
     const bool cross = problem.kind == AttentionKind::kCross;
     const Row row{cross ? i : i + s.k_length - s.q_length, s.k_length, problem.kind == AttentionKind::kCausal, stream};
     for (int64_t key = 0; key < s.k_length; ++key)
-      if (contains(problem.spec.pairs, row, key) && contains(pairs, row, key)) out.emplace(i, key);
+      if (contains(problem.spec.pairs(), row, key) && contains(pairs, row, key)) out.emplace(i, key);
   }
   return out;
 }
@@ -59,7 +59,7 @@ void check(const AttentionSpec& spec, AttentionKind kind, const Sequence& s, uin
   problem.kind = kind;
   problem.sequences = {s};
   const Candidates table = lower(problem, s, stream);
-  EXPECT_EQ(pairs_of(table, false), by_definition(problem, s, stream, spec.pairs))
+  EXPECT_EQ(pairs_of(table, false), by_definition(problem, s, stream, spec.pairs()))
       << print(spec) << " " << s.q_length << "x" << s.k_length;
   if (!spec.select || !spec.select->keep) return;
   EXPECT_EQ(pairs_of(table, true), by_definition(problem, s, stream, *spec.select->keep)) << print(spec);
@@ -75,7 +75,7 @@ TEST(Plan, HoldsEveryPairOnce) {
       do pattern = random_pattern(rng, true);
       while (!std::holds_alternative<P>(pattern));
       AttentionSpec spec;
-      spec.pairs = {Pairs::Op::kLeaf, pattern, {}};
+      spec.source = leaf(pattern);
       for (const Sequence& s : lengths)
         for (const auto kind : {AttentionKind::kSelf, AttentionKind::kCausal}) check(spec, kind, s, rng());
     }
@@ -112,7 +112,7 @@ TEST(Plan, HoldsManySingleKeys) {
         set(table.hull[static_cast<size_t>(row)], 1);
         for (const ColumnRange& range : table.gaps.of(row)) set(range, 0);
         for (int64_t key = 0; key < kLength; ++key) {
-          ASSERT_EQ(in[static_cast<size_t>(key)] == 1, contains(problem.spec.pairs, {query, kLength, true, 0}, key))
+          ASSERT_EQ(in[static_cast<size_t>(key)] == 1, contains(problem.spec.pairs(), {query, kLength, true, 0}, key))
               << text << " query " << query << " key " << key;
         }
       }
@@ -133,7 +133,7 @@ TEST(Plan, GrowsWithThePairs) {
     const Candidates table = lower(problem, {0, kLength, 0, kLength}, 7);
     int64_t pairs = 0;
     for (int64_t i = 0; i < kLength; ++i)
-      for (const Span& span : spans(problem.spec.pairs, {i, kLength, true, 7})) pairs += span.end - span.begin;
+      for (const Span& span : spans(problem.spec.pairs(), {i, kLength, true, 7})) pairs += span.end - span.begin;
     EXPECT_LE(table.pairs, 3 * pairs + 64 * kLength) << text;
     EXPECT_LE(table.bytes(), 32 * pairs + 256 * kLength) << text;
   }

@@ -53,7 +53,7 @@ List random_item(Rng& rng) {
 
 inline AttentionSpec random_spec(Rng& rng, int depth = 3, bool positional = true) {
   AttentionSpec out;
-  out.pairs = random_pairs(rng, depth, positional);
+  out.source = random_pairs(rng, depth, positional);
   if (rng.below(2) == 0) {
     out.select = TopK{1 + static_cast<int64_t>(rng.below(8)), {}};
     if (rng.below(2) == 0) out.select->keep = random_pairs(rng, 1, positional);

@@ -14,8 +14,8 @@ namespace {
 // Why the routed heads of layer `layer` cannot have memory, or nothing.
 std::string problem_of_routes(const LayerSpec& spec, int64_t layer, const LanguageConfig& config) {
   for (const HeadGroup& group : spec) {
-    const std::optional<Routed>& route = group.spec.route;
-    if (!route) continue;
+    const Routed* route = group.spec.route();
+    if (route == nullptr) continue;
     const std::string causal = cat("routed(", route->clusters, ",", route->window, ",causal)");
     if (!route->is_causal())
       return cat("--memory-length: layer ", layer, " has '", print(group.spec), "', whose clusters choose among the ",

@@ -78,16 +78,16 @@ class PatternRows {
       // A key that topk's keep pattern holds back must be a candidate, too.
       kept_.emplace();
       kept_->op = Pairs::Op::kIntersection;
-      kept_->parts = {problem.spec.pairs, *select->keep};
+      kept_->parts = {problem.spec.pairs(), *select->keep};
     }
     int64_t total = 0;
     for (int64_t i = 0; i < count() && total <= kMostHeldSpans; ++i) {
-      held_.push_back(spans(problem_.spec.pairs, row(i)));
+      held_.push_back(spans(problem_.spec.pairs(), row(i)));
       total += static_cast<int64_t>(held_.back().size());
     }
     if (total > kMostHeldSpans) held_ = {};
   }
-  const Pairs& pairs() const { return problem_.spec.pairs; }
+  const Pairs& pairs() const { return problem_.spec.pairs(); }
   int64_t count() const { return sequence_.q_length; }
   bool keeps() const { return kept_.has_value(); }
   std::vector<Span> of(int64_t query) const {
@@ -221,7 +221,7 @@ void add_group(const GroupRows& rows, RowGroup group, Candidates& table) {
 Candidates lower(const AttentionProblem& problem, const Sequence& sequence, uint64_t stream) {
   Candidates table;
   const auto& select = problem.spec.select;
-  if (problem.spec.pairs.is_full() && !(select && select->keep)) {
+  if (problem.spec.pairs().is_full() && !(select && select->keep)) {
     lower_full(problem, sequence, table);
   } else {
     lower_pattern(PatternRows(problem, sequence, stream), table);
@@ -249,9 +249,9 @@ CandidateTables::CandidateTables(const AttentionProblem& problem, const RandomSt
   const auto& select = problem.spec.select;
   const bool keeps = select && select->keep;
   const bool by_head = uses_random(problem.spec);
-  const bool simple = problem.spec.pairs.is_full() && !keeps;
+  const bool simple = problem.spec.pairs().is_full() && !keeps;
   heads_ = by_head ? problem.num_heads : 1;
-  const std::string name = simple ? "" : cat(print(problem.spec.pairs), "+", keeps ? print(*select->keep) : "");
+  const std::string name = simple ? "" : cat(print(problem.spec.pairs()), "+", keeps ? print(*select->keep) : "");
   std::map<TableKey, std::shared_ptr<const Candidates>> known;
   const Sequence* last = nullptr;
   for (const Sequence& sequence : problem.sequences) {

@@ -68,7 +68,7 @@ class ListedRows {
     if (!select || !select->keep) return;
     kept_.emplace();
     kept_->op = Pairs::Op::kIntersection;
-    kept_->parts = {problem.spec.pairs, *select->keep};
+    kept_->parts = {problem.spec.pairs(), *select->keep};
   }
 
   Row row(int64_t query) const { return row_of(problem_, sequence_, query, stream_); }
@@ -83,7 +83,7 @@ class ListedRows {
     for (size_t e = 1; e < keys.entries.size(); ++e) runs += keys.entries[e] != keys.entries[e - 1] + 1 ? 1 : 0;
     return keys.columns() >= runs * kLongRun;
   }
-  std::vector<Span> keys(int64_t query) const { return within(problem_.spec.pairs, query); }
+  std::vector<Span> keys(int64_t query) const { return within(problem_.spec.pairs(), query); }
 
   // A query alone.
   void add_alone(int64_t query, Candidates& table) const {
@@ -94,10 +94,10 @@ class ListedRows {
                             .list_at = query * given_.stride,
                             .row = static_cast<int32_t>(table.hull.size()),
                             .given = true});
-    if (problem_.spec.pairs.is_full()) {
+    if (problem_.spec.pairs().is_full()) {
       add_row({{0, table.groups.back().columns}}, table);
     } else {
-      add_row(columns_within(spans(problem_.spec.pairs, row(query)), keys), table);
+      add_row(columns_within(spans(problem_.spec.pairs(), row(query)), keys), table);
     }
     if (kept_) table.keep.add(columns_within(spans(*kept_, row(query)), keys));
   }

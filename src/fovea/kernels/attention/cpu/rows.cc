@@ -54,7 +54,7 @@ std::vector<int64_t> split_groups(const Candidates& table, int64_t parts) {
 // softmax over all keys. The kernel of a sequence depends on itself alone, never on the others of the call.
 bool is_few(const AttentionProblem& problem, const Sequence& sequence) {
   return sequence.q_length <= kFewQueries && sequence.k_length <= kFewKeys && !problem.needs_backward &&
-         problem.dropout == 0 && problem.spec.pairs.is_full() && !problem.given.any() && !problem.spec.select &&
+         problem.dropout == 0 && problem.spec.pairs().is_full() && !problem.given.any() && !problem.spec.select &&
          std::holds_alternative<Softmax>(problem.spec.transform);
 }
 

@@ -109,7 +109,7 @@ inline NaiveRow naive_scores(const Data& data, const NaiveInputs& in, const Sequ
   const int64_t heads = problem.num_heads, d = problem.head_dim, h = at / d % heads;
   NaiveRow out;
   for (int64_t j = 0; j < sequence.k_length; ++j) {
-    if (!contains(problem.spec.pairs, row, j)) continue;
+    if (!contains(problem.spec.pairs(), row, j)) continue;
     double s = 0;
     for (int64_t x = 0; x < d; ++x) {
       s += in.q[static_cast<size_t>(at + x)] * in.k[static_cast<size_t>(((sequence.k_begin + j) * heads + h) * d + x)];

@@ -163,10 +163,10 @@ void find_keys(const AttentionSpec& spec, const Row& row, RowKeys& keys) {
   keys.compete.clear();
   keys.stay.clear();
   if (row.limit() <= 0) return;
-  if (spec.pairs.is_full()) {
+  if (spec.pairs().is_full()) {
     keys.compete.push_back({0, row.limit()});
   } else {
-    keys.compete = spans(spec.pairs, row);
+    keys.compete = spans(spec.pairs(), row);
   }
   if (!spec.select || !spec.select->keep) return;
   const std::vector<Span> all = keys.compete, keep = spans(*spec.select->keep, row);

@@ -187,7 +187,7 @@ std::vector<Case> all_cases(const Suite& suite) {
   }
   // Cases with pairs that come with the call, by themselves and with terms.
   for (size_t i = 0; i < specs.size(); ++i) {
-    if (i % 2 == 0 && !specs[i].pairs.is_full()) continue;
+    if (i % 2 == 0 && !specs[i].pairs().is_full()) continue;
     const auto kind = static_cast<AttentionKind>(i % 3);
     if (!is_allowed(specs[i], kind)) continue;
     const int number = next++;

@@ -322,7 +322,7 @@ Values oracle_transform(const Transform& transform, double alpha, const Values& 
 
 bool oracle_candidate(const OracleInput& in, const Row& row, int64_t query, int64_t key) {
   if (!in.given.empty() && !in.given[static_cast<size_t>(query * in.num_keys + key)]) return false;
-  return contains(in.spec.pairs, row, key);
+  return contains(in.spec.pairs(), row, key);
 }
 
 int64_t oracle_offset(const OracleInput& in, const OracleOffsets& of, int64_t query, int64_t key) {

@@ -43,7 +43,7 @@ bool oracle_candidate(const OracleInput& input, const Row& row, int64_t query, i
 
 // The spec is span(limit,ramp)+topk(k), whose ramp acts behind the selection.
 inline bool oracle_ramps(const AttentionSpec& spec) {
-  return spec.select && spec.pairs.op == Pairs::Op::kLeaf && std::holds_alternative<AdaptiveSpan>(spec.pairs.leaf);
+  return spec.select && spec.pairs().op == Pairs::Op::kLeaf && std::holds_alternative<AdaptiveSpan>(spec.pairs().leaf);
 }
 
 // The index in `of` of the offset of key `key` from query `query`.

@@ -315,10 +315,10 @@ TEST(Laws, OfEverySpec) {
       bool any = false;
       for (int64_t j = 0; j < keys; ++j) {
         const double w = output.weights[static_cast<size_t>(i * keys + j)];
-        if (!contains(spec.pairs, row, j)) {
+        if (!contains(spec.pairs(), row, j)) {
           EXPECT_EQ(w, 0) << print(spec);
         }
-        any |= contains(spec.pairs, row, j);
+        any |= contains(spec.pairs(), row, j);
         total += w;
       }
       if (normalised) {

@@ -46,8 +46,8 @@ struct TopK {
   bool operator==(const TopK&) const = default;
 };
 
-// Where the candidates of a query come from: patterns over positions, or a mechanism that stands alone and reads the
-// data or the text. The latter have
+// The source of a query's candidates: patterns over positions, or a mechanism that stands alone and reads the data or
+// the text. The latter have
 //     kNames, kExample  the names that they begin with, and how one is written
 //     fields()          as those of a pattern, unless parser, printer and help have an overload of their own
 using Source = std::variant<Pairs, Routed, ClauseAttention>;
@@ -58,7 +58,7 @@ struct AttentionSpec {
   Transform transform;
   Norm norm;
   bool operator==(const AttentionSpec&) const = default;
-  // The source where it is of this kind; pairs() are full and the others null where it is not.
+  // The source if it is of this kind. If it is not, pairs() are full and the others null.
   const Pairs& pairs() const;
   const Routed* route() const { return std::get_if<Routed>(&source); }
   const ClauseAttention* clauses() const { return std::get_if<ClauseAttention>(&source); }

@@ -16,6 +16,7 @@
 #include "fovea/tasks/analyze_report.h"
 #include "fovea/tasks/translation/analyze/analyze.h"
 #include "fovea/tasks/translation/cross_attention.h"
+#include "fovea/tasks/translation/pair_reader.h"
 #include "fovea/text/words.h"
 
 // The figures of analyze.h.

@@ -1,5 +1,6 @@
 #include "fovea/ops/routing_batch.h"
 
+#include <ATen/TensorOperators.h>
 #include <ATen/ops/empty.h>
 
 #include <algorithm>

@@ -1,9 +1,9 @@
-# fovea_library(NAME [SHARED] [TORCH] [NO_UNITY] [SOURCES ...] [LINK ...] [LINK_PRIVATE ...] [TEST_LINK ...])
+# fovea_library(NAME [SHARED] [TORCH] [NO_TESTS] [NO_UNITY] [SOURCES ...] [LINK ...] [LINK_PRIVATE ...] [TEST_LINK ...])
 #   A layer's library out of this folder: every *.cc but the tests, main.cc and program.cc, unless SOURCES names them.
 #   Tests, *_test.cc, become one test program NAME_test. TORCH adds libtorch and the precompiled header, and leaves the
 #   sources out that the library fovea_torch_free has; NO_UNITY compiles the files one by one.
 function(fovea_library name)
-  cmake_parse_arguments(ARG "SHARED;TORCH;NO_UNITY" "" "SOURCES;LINK;LINK_PRIVATE;TEST_LINK" ${ARGN})
+  cmake_parse_arguments(ARG "SHARED;TORCH;NO_TESTS;NO_UNITY" "" "SOURCES;LINK;LINK_PRIVATE;TEST_LINK" ${ARGN})
   set(kind STATIC)
   if(ARG_SHARED)
     set(kind SHARED)
@@ -29,6 +29,9 @@ function(fovea_library name)
   set(torch "")
   if(ARG_TORCH)
     set(torch TORCH)
+  endif()
+  if(ARG_NO_TESTS)
+    return()
   endif()
   fovea_library_tests(${name} ${name}_test FOLDER ${CMAKE_CURRENT_SOURCE_DIR} LINK ${ARG_TEST_LINK} ${torch})
 endfunction()

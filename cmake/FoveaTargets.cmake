@@ -1,7 +1,8 @@
 # fovea_library(NAME [SHARED] [TORCH] [NO_TESTS] [NO_UNITY] [SOURCES ...] [LINK ...] [LINK_PRIVATE ...] [TEST_LINK ...])
 #   A layer's library out of this folder: every *.cc but the tests, main.cc and program.cc, unless SOURCES names them.
 #   Tests, *_test.cc, become one test program NAME_test. TORCH adds libtorch and the precompiled header, and leaves the
-#   sources out that the library fovea_torch_free has; NO_UNITY compiles the files one by one.
+#   sources out that the library fovea_torch_free has; NO_TESTS leaves the tests to another library; NO_UNITY compiles
+#   the files one by one.
 function(fovea_library name)
   cmake_parse_arguments(ARG "SHARED;TORCH;NO_TESTS;NO_UNITY" "" "SOURCES;LINK;LINK_PRIVATE;TEST_LINK" ${ARGN})
   set(kind STATIC)

@@ -4,8 +4,8 @@
 
 #include "fovea/tasks/setup.h"
 
-// Every command begins without libtorch, which takes a quarter of a second to load. The executable `fovea` holds the code
-// that needs no libtorch: whole commands, the help of every command, and the refusal of wrong options. The library
+// Every command begins without libtorch, which takes a quarter of a second to load. The executable `fovea` holds the
+// code that needs no libtorch: whole commands, the help of every command, and the refusal of wrong options. The library
 // lib/libfovea_program.so holds the same and the rest.
 namespace fovea::app {
 

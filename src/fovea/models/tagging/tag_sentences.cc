@@ -7,9 +7,9 @@
 #include <cmath>
 
 #include "fovea/base/signals.h"
+#include "fovea/metrics/find_notation.h"
 #include "fovea/models/batches.h"
 #include "fovea/models/diverged.h"
-#include "fovea/metrics/find_notation.h"
 #include "fovea/nn/index_tensor.h"
 #include "fovea/ops/step.h"
 

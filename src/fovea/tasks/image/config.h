@@ -17,7 +17,7 @@ struct ImageConfig : DecoderConfig {
   ImageConfig() { transformer_positions = "image"; }
 
   std::vector<int64_t> image_shape = {0, 0, 0};  // height, width, channels; 0: not known before images are loaded
-  std::vector<int64_t> crop;  // height and width; empty: whole images
+  std::vector<int64_t> crop;                     // height and width; empty: whole images
 
   static constexpr auto fields() {
     using C = ImageConfig;

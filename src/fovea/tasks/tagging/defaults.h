@@ -1,6 +1,6 @@
 #pragma once
-#include "fovea/tasks/newest_defaults.h"
 #include "fovea/models/tagging/config.h"
+#include "fovea/tasks/newest_defaults.h"
 #include "fovea/tasks/tagging/options.h"
 
 namespace fovea::tagging {

@@ -3,8 +3,8 @@
 
 #include "fovea/data/columns.h"
 #include "fovea/metrics/chunks.h"
-#include "fovea/spec/train_config.h"
 #include "fovea/models/tagging/config.h"
+#include "fovea/spec/train_config.h"
 
 namespace fovea::tagging {
 

@@ -1,9 +1,9 @@
 #pragma once
 #include <string>
 
+#include "fovea/models/tagging/config.h"
 #include "fovea/nn/checkpoint.h"
 #include "fovea/spec/train_config.h"
-#include "fovea/models/tagging/config.h"
 #include "fovea/tasks/tagging/options.h"
 #include "fovea/text/encoder_vocab.h"
 

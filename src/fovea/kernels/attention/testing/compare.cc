@@ -118,18 +118,22 @@ struct SharedCompared {
 
 std::string compare_shared(const Case& c, const SharedCompared& what, const std::vector<Truth>& truths) {
   const auto heads = static_cast<size_t>(c.problem.num_heads);
+  const auto sum_of = [&](size_t head, size_t i, HeadValues Truth::*const of) {
+    double sum = 0;
+    for (size_t at = head; at < truths.size(); at += heads) sum += (truths[at].*of.*what.values)[i];
+    return sum;
+  };
   for (size_t h = 0; h < heads; ++h) {
     const std::vector<double> got = of_head(*what.got, c.problem, static_cast<int64_t>(h), what.width);
+    double naive_error = 0;
+    for (size_t i = 0; i < got.size(); ++i)
+      naive_error = std::max(naive_error, std::abs(sum_of(h, i, &Truth::naive) - sum_of(h, i, &Truth::right)));
     for (size_t i = 0; i < got.size(); ++i) {
-      double right = 0, naive_error = 0, reach = std::numeric_limits<float>::min();
-      for (size_t at = h; at < truths.size(); at += heads) {
-        right += (truths[at].right.*what.values)[i];
-        naive_error += std::abs((truths[at].naive.*what.values)[i] - (truths[at].right.*what.values)[i]);
-        reach += 8 * kUnit * (truths[at].reach.*what.values)[i];
-      }
+      const double right = sum_of(h, i, &Truth::right);
+      const double reach = std::numeric_limits<float>::min() + 8 * kUnit * sum_of(h, i, &Truth::reach);
       if (std::abs(got[i] - right) <= 2 * naive_error + reach) continue;
-      return cat(what.name, "[head ", h, ", ", i, "] is ", got[i], ", expected ", right, "; naive float is wrong by ",
-                 naive_error, ", rounding reaches ", reach);
+      return cat(what.name, "[head ", h, ", ", i, "] is ", got[i], ", expected ", right,
+                 "; naive float is wrong by at most ", naive_error, ", rounding reaches ", reach);
     }
   }
   return "";

@@ -210,6 +210,13 @@ RowCotangents row_of(const OracleInput& in, const HeadCotangents& given, size_t 
   return {given.out.data() + query * width, count == 0 ? nullptr : given.sums.data() + query * count};
 }
 
+// Kernels may take softmax weights below 2^-110 for zero (docs/attention.md), so that the whole term is in doubt, and
+// not eight roundings of it, 8 * 2^-24, as the comparison allows for the others.
+double share_in_doubt(const OracleInput& in, double weight) {
+  constexpr double kLeastWeight = 0x1p-109, kWhole = 0x1p21;
+  return std::holds_alternative<Softmax>(in.spec.transform) && weight < kLeastWeight ? kWhole : 1;
+}
+
 // score: the magnitude of the row's scores.
 std::vector<Term> terms_of(const OracleInput& in, const OracleOutput& output, size_t query, const RowCotangents& grad,
                            double score) {
@@ -220,12 +227,13 @@ std::vector<Term> terms_of(const OracleInput& in, const OracleOutput& output, si
   for (size_t key = 0; key < n; ++key) {
     const double p = output.weights[query * n + key];
     if (std::isinf(output.scores[query * n + key]) || (normalised && p == 0)) continue;
-    const double slope = normalised ? std::pow(p, 2 - alpha) : 1;
+    const double doubt = share_in_doubt(in, p);
+    const double slope = doubt * (normalised ? std::pow(p, 2 - alpha) : 1);
     const double bend = normalised && is_bent(alpha) ? std::abs(2 - alpha) * std::pow(p, 1 - alpha) : 0;
     const double factor = in.factor.empty() ? 1 : in.factor[query * n + key];
     const double of_sum = grad.sums == nullptr ? 0 : std::abs(grad.sums[PairPlace{in, query, key}.of(in.terms.sums)]);
     const double weight_grad = factor * (sum_of_magnitudes(grad.out, in.v.data() + key * width, width) + of_sum);
-    out.push_back({key, std::abs(p), slope, factor, weight_grad, slope * (1 + bend * score)});
+    out.push_back({key, doubt * std::abs(p), slope, factor, weight_grad, slope * (1 + bend * score)});
   }
   return out;
 }

@@ -21,7 +21,9 @@ class BadInput(Refusals):
                                     ("train", "--warmup", "--lr-warmup"), ("train", "--optim", "--optimizer"),
                                     ("train", "--epochs", "--after-epochs"), ("translate", "--norm", "--normalize"),
                                     ("translate", "--batch_size", "--mini-batch"), ("train", "--max-update", "--after-batches"),
-                                    ("train", "--workspace", "--mini-batch-words")):
+                                    ("train", "--workspace", "--mini-batch-words"), ("train", "--after", "--after-batches"),
+                                    ("train", "--dropout", "--transformer-dropout"), ("train", "--bf16", "--precision"),
+                                    ("train", "--encoder-attention-heads", "--transformer-heads")):
             self.refused(command, flag, 3, says=f"; did you mean '{hint}'?", code=2)
         self.refused("translate", "-m", "m", "--", "x", says="unexpected argument 'x'", code=2)
         self.assertEqual(checked("spec", "--length", 2, "--", "full").stdout, "full\n##\n##\n")

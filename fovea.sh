@@ -105,8 +105,8 @@ tell_skips() {
 # own. fovea sets this itself; the test programs and PyTorch need it from outside.
 shorten_spins() { [ -n "${GOMP_SPINCOUNT+set}${OMP_WAIT_POLICY+set}" ] || export GOMP_SPINCOUNT=5000; }
 
-# Everything but what takes minutes and serves developers and packagers alone (the label slow); with --all that too; or what CTest's options
-# name.
+# Without options all tests but those of the label slow, which take minutes and serve developers and packagers; with
+# --all every test; with CTest's options the tests that they name.
 run_tests() {
   local chosen=("$@")
   if [ $# -eq 0 ]; then chosen=(--label-exclude '^slow$'); fi

@@ -125,11 +125,9 @@ def add_notices(tree, origins, torch):
 def add_documents(tree):
     target = tree / "share" / "doc" / "fovea"
     target.mkdir(parents=True, exist_ok=True)
-    shutil.copy2(SOURCE / "README.md", target)
+    for name in ("README.md", "CHANGELOG.md"):
+        shutil.copy2(SOURCE / name, target)
     shutil.copytree(SOURCE / "docs", target / "docs")
-    for name in ("CHANGELOG.md",):
-        if (SOURCE / name).exists():
-            shutil.copy2(SOURCE / name, target)
 
 
 def make_tarball(tree, output, level):
@@ -175,9 +173,9 @@ def make_debian(tree, output, version, level):
             shutil.move(home / "share" / folder_name, share / folder_name)
         (share / "zsh" / "site-functions").rename(share / "zsh" / "vendor-completions")
         checked("gzip", "-9n", share / "man" / "man1" / "fovea.1")
-        documents = share / "doc"
-        notices = (documents / "fovea" / "THIRD-PARTY.md").read_text()
-        (documents / "fovea" / "copyright").write_text("The licence of Fovea is not named yet.\n\n" + notices)
+        documents = share / "doc" / "fovea"
+        notices = (documents / "THIRD-PARTY.md").read_text()
+        (documents / "copyright").write_text("The licence of Fovea is not named yet.\n\n" + notices)
         (root / "usr" / "bin").mkdir()
         (root / "usr" / "bin" / "fovea").symlink_to("../lib/fovea/bin/fovea")
         size = sum(file.stat().st_size for file in root.rglob("*") if file.is_file()) // 1024

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """`fovea info`: what a model is, one fact a line."""
 import json
+import os
 import re
 import shutil
 import unittest
@@ -59,6 +60,8 @@ class Info(Refusals):
         weights.write_bytes(weights.read_bytes()[:-1])
         self.refused("info", broken, says="model.safetensors")
         (broken / "model.safetensors").unlink()
+        self.refused("info", broken, says="model.safetensors")
+        os.mkfifo(broken / "model.safetensors")  # nobody writes: reading it would never end
         self.refused("info", broken, says="model.safetensors")
 
 

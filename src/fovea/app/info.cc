@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -14,6 +13,7 @@
 #include "fovea/base/error.h"
 #include "fovea/base/file.h"
 #include "fovea/base/strings.h"
+#include "fovea/data/value_file.h"
 #include "fovea/nn/checkpoint_choice.h"
 #include "fovea/nn/checkpoint_files.h"
 #include "fovea/nn/safetensors_header.h"
@@ -51,26 +51,25 @@ Facts fact_of(const YAML::Node& node) {
 // Fields without a value, such as an --attention-encoder that is not set, are left out.
 bool says_nothing(const Facts& value) { return value == "" || (value.is_array() && value.empty()); }
 
-void add_configuration(const nn::Identity& identity, Facts& facts) {
-  for (const auto& field : YAML::Load(identity.config)) {
-    Facts value = fact_of(field.second);
-    if (!says_nothing(value)) facts[field.first.Scalar()] = std::move(value);
+void add_configuration(const nn::Identity& identity, const std::string& origin, Facts& facts) {
+  try {
+    for (const auto& field : YAML::Load(identity.config)) {
+      Facts value = fact_of(field.second);
+      if (!says_nothing(value)) facts[field.first.Scalar()] = std::move(value);
+    }
+  } catch (const YAML::Exception& e) {
+    throw Error(cat(origin, ": damaged: it is not YAML: ", e.what()));
   }
 }
 
 nn::SafetensorsHeader header_of(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::string begin(nn::kSafetensorsLengthBytes, 0);
-  file.read(begin.data(), static_cast<std::streamsize>(begin.size()));
-  begin.resize(nn::safetensors_head_bytes(begin.substr(0, static_cast<size_t>(file.gcount()))));
-  file.clear();
-  file.seekg(0);
-  file.read(begin.data(), static_cast<std::streamsize>(begin.size()));
-  begin.resize(static_cast<size_t>(file.gcount()));
-  std::error_code unknown;
-  const uintmax_t size = fs::file_size(path, unknown);
-  if (unknown) throw Error(cat("'", path.string(), "': cannot be read: ", unknown.message()));
-  return nn::parse_safetensors_header(begin, path.string(), size);
+  // A named pipe in a stranger's folder would never open.
+  std::error_code none_there;
+  if (!fs::is_regular_file(path, none_there))
+    throw Error(cat(path.string(), ": is missing, or not a regular file; expected the file of a checkpoint"));
+  const data::ValueFile file(path);
+  const std::string begin = file.begin(nn::safetensors_head_bytes(file.begin(nn::kSafetensorsLengthBytes)));
+  return nn::parse_safetensors_header(begin, path.string(), file.size());
 }
 
 // Values in the weights' file, which are the parameters and what a model keeps beside them, such as centroids.
@@ -168,7 +167,7 @@ Facts facts_of(const std::string& model) {
   facts["checkpoint"] = checkpoint.folder.string();
   add_weights(checkpoint.folder, facts);
   add_training(checkpoint.folder, facts);
-  add_configuration(checkpoint.identity, facts);
+  add_configuration(checkpoint.identity, (checkpoint.folder / nn::kConfigFile).string(), facts);
   add_files(checkpoint.folder, facts);
   return facts;
 }

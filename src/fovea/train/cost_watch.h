@@ -14,7 +14,7 @@ struct CostWatch {
   int64_t high = 0;             // high windows in a row
   int64_t sound = 0;            // updates up to which the cost is known to be sound
 
-  // The cost of one more update, the `updates`-th of the run.
+  // Adds the cost of one more update: the sum of its losses, and the weight that the sum is over.
   void add(double update_cost, double update_weight) { cost += update_cost, weight += update_weight; }
   // Ends the window after `updates` updates.
   void end_window(int64_t updates);

@@ -109,7 +109,7 @@ void Trainer::skip(const UpdateResult& result) {
     log::warn(cat("update ", state_.updates + 1, " skipped: ", what, "; ", state_.skipped, " skipped so far"));
     return;
   }
-  diverge(cat(what, " ", kMaxSkips, " times in a row"));
+  diverge(state_.updates + 1, cat(what, " ", kMaxSkips, " times in a row"));
 }
 
 void Trainer::watch(const UpdateResult& result) {
@@ -119,16 +119,17 @@ void Trainer::watch(const UpdateResult& result) {
   const double value = state_.watch.cost / state_.watch.weight;
   state_.watch.end_window(state_.updates);
   if (!state_.watch.has_diverged()) return;
-  diverge(cat("the mean cost was ", fixed(value, 4), " in the last of ", state_.watch.high, " windows of ",
+  diverge(state_.updates,
+          cat("the mean cost was ", fixed(value, 4), " in the last of ", state_.watch.high, " windows of ",
               config_.disp_freq, " updates that were too high; before them it was ", fixed(state_.watch.mean, 4)));
 }
 
-void Trainer::diverge(const std::string& what) {
+void Trainer::diverge(int64_t update, const std::string& what) {
   if (state_.roll_backs < config_.max_rollbacks) {
     back_ = RollBack{what, state_};
     return;
   }
-  throw Error(cat("training diverged at update ", state_.updates + 1,
+  throw Error(cat("training diverged at update ", update,
                   state_.roll_backs > 0 ? cat(" after ", state_.roll_backs, " roll-backs") : "", ": ", what,
                   "; lower --learn-rate, raise --lr-warmup or set --clip-norm, and resume from '",
                   (folder_->path() / nn::kLastLink).string(), "'"));

@@ -49,8 +49,8 @@ class Trainer {
   double learn_rate_of(const TrainConfig& config, int64_t update) const;
   void skip(const UpdateResult& result);
   void watch(const UpdateResult& result);
-  // Sets back_, or throws an Error if there are to be no more roll-backs.
-  void diverge(const std::string& what);
+  // Sets back_, or throws an Error that names `update` if there are to be no more roll-backs.
+  void diverge(int64_t update, const std::string& what);
   void display();
 
   // The progress of the run by the limit that it is nearest to, and that limit: updates, epochs or seconds. Without a

@@ -129,14 +129,14 @@ std::pair<at::Tensor, at::Tensor> saved_buffers(const AttentionProblem& problem,
 }
 
 // The kernels that take the call; none if it is the reference's.
-std::optional<kernels::Division> division_of(const TokenCall& call) {
+std::optional<kernels::KernelChoice> choose_kernels(const TokenCall& call) {
   const at::ScalarType type = call.q.scalar_type();
   // Every kernel refuses float64, aloud where FOVEA_KERNEL names it; of the other types none is DType's.
   const bool has_dtype = type == at::kFloat || type == at::kBFloat16 || type == at::kDouble;
   if (!call.q.device().is_cpu() || !has_dtype) return std::nullopt;
-  kernels::Division division(call.problem);
-  if (division.shares().empty()) return std::nullopt;
-  return division;
+  kernels::KernelChoice choice(call.problem);
+  if (choice.tasks().empty()) return std::nullopt;
+  return choice;
 }
 
 // For the reference, which reads keys in their order.
@@ -160,9 +160,9 @@ CoreOutput core_forward(const CoreTensors& x, const GroupCall& inputs, Phase pha
   const NoAutocast guard(c10::autocast_dispatch_keyset);
   TokenCall call = checked_call(x, inputs, phase);
   const auto [stats, kept] = saved_buffers(call.problem, x.q);
-  const std::optional<kernels::Division> division = division_of(call);
-  if (!division) gather_keys(call, inputs);
-  const TokenOutput output = division ? kernel_forward(*division, call, {stats, kept}) : reference_forward(call);
+  const std::optional<kernels::KernelChoice> choice = choose_kernels(call);
+  if (!choice) gather_keys(call, inputs);
+  const TokenOutput output = choice ? kernel_forward(*choice, call, {stats, kept}) : reference_forward(call);
   return {from_token_rows(output.out, x.q), stats, kept, laid_out_sums(output.sums, x.q)};
 }
 
@@ -175,9 +175,9 @@ CoreGradients core_backward(const CoreCotangents& cotangents, const CoreTensors&
   check_sums(cotangents.sums, x.q, saved.sums, call.problem.offsets.sums.count);
   const TokenCotangents by_token{token_rows(cotangents.out),
                                  cotangents.sums.defined() ? token_rows(cotangents.sums) : cotangents.sums};
-  const std::optional<kernels::Division> division = division_of(call);
+  const std::optional<kernels::KernelChoice> choice = choose_kernels(call);
   TokenGradients grads =
-      division ? kernel_backward(*division, call, saved, by_token, wanted) : reference_backward(call, by_token, wanted);
+      choice ? kernel_backward(*choice, call, saved, by_token, wanted) : reference_backward(call, by_token, wanted);
   if (!grads.alpha.defined()) grads.alpha = at::empty({0}, x.q.options());
   for (const auto member : kTermTensors) {
     if (!(grads.terms.*member).defined()) grads.terms.*member = at::empty({0}, x.q.options());

@@ -100,7 +100,7 @@ class KernelTermGradients {
 
 }  // namespace
 
-TokenOutput kernel_forward(const kernels::Division& division, const TokenCall& call, const SavedTensors& saved) {
+TokenOutput kernel_forward(const kernels::KernelChoice& choice, const TokenCall& call, const SavedTensors& saved) {
   at::Tensor out = clear_padding(recycled(call.q.sizes(), call.q.options()), call, &Sequence::q_length);
   const at::Tensor alpha = float_alpha(call);
   kernels::AttentionForward in;
@@ -120,11 +120,11 @@ TokenOutput kernel_forward(const kernels::Division& division, const TokenCall& c
     in.stats = saved.stats.mutable_data_ptr<float>(), in.kept = saved.kept.mutable_data_ptr<int32_t>();
     in.saved = {saved.stats.size(2), saved.kept.size(2)};
   }
-  division.forward(in, torch_executor());
+  choice.forward(in, torch_executor());
   return {out, sums};
 }
 
-TokenGradients kernel_backward(const kernels::Division& division, const TokenCall& call, const CoreOutput& saved,
+TokenGradients kernel_backward(const kernels::KernelChoice& choice, const TokenCall& call, const CoreOutput& saved,
                                const TokenCotangents& given, const WantedTerms& wanted) {
   TokenGradients grads{gradient_of(call.q, call, &Sequence::q_length),
                        gradient_of(call.k, call, &Sequence::k_length),
@@ -148,7 +148,7 @@ TokenGradients kernel_backward(const kernels::Division& division, const TokenCal
   const at::Tensor sums = call.problem.offsets.sums.count > 0 ? token_rows(saved.sums) : at::Tensor();
   if (sums.defined()) in.terms.sums = written_float_rows(sums);
   if (given.sums.defined()) in.grad_terms.sums = float_rows(given.sums);
-  division.backward(in, torch_executor());
+  choice.backward(in, torch_executor());
   grads.terms = grad_terms.result();
   if (alpha.defined()) grads.alpha = grads.alpha.to(call.alpha.scalar_type());
   return grads;

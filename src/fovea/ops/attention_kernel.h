@@ -13,10 +13,10 @@ struct SavedTensors {
 };
 
 // Fills `saved` where the problem needs backward.
-TokenOutput kernel_forward(const kernels::Division& division, const TokenCall& call, const SavedTensors& saved);
+TokenOutput kernel_forward(const kernels::KernelChoice& choice, const TokenCall& call, const SavedTensors& saved);
 
 // `saved` as forward left it.
-TokenGradients kernel_backward(const kernels::Division& division, const TokenCall& call, const CoreOutput& saved,
+TokenGradients kernel_backward(const kernels::KernelChoice& choice, const TokenCall& call, const CoreOutput& saved,
                                const TokenCotangents& given, const WantedTerms& wanted);
 
 }  // namespace fovea::ops

@@ -187,7 +187,7 @@ struct LeastLengths {
   bool hold_for_all() const { return queries == 0 && keys == 0; }
 };
 
-// One implementation. Division walks the ordered list attention_kernels(); the reference in ops/ comes after all of
+// One implementation. KernelChoice walks the ordered list attention_kernels(); the reference in ops/ comes after all of
 // these and refuses nothing. `refuses` and `saved` are functions of the problem without its sequences.
 struct Kernel {
   std::string_view name;     // "cpu-topk", as FOVEA_KERNEL and benchmark rows know it
@@ -209,7 +209,7 @@ struct KernelTitle {
 std::vector<KernelTitle> kernel_titles();
 
 // Sequences of one problem and the kernel that takes them.
-struct Share {
+struct KernelTask {
   const Kernel* kernel = nullptr;
   const AttentionProblem* problem = nullptr;
 };
@@ -217,21 +217,21 @@ struct Share {
 // A problem's sequences among the kernels: each goes to the first that accepts the problem and that it suits, else to
 // the last that accepts. A sequence's kernel does not depend on its neighbours, so neither do its results.
 // FOVEA_KERNEL=name forces one for all: an unknown name or a refusal is an Error with the names or the reasons.
-class Division {
+class KernelChoice {
  public:
   // Reads `problem` as long as it lives.
-  explicit Division(const AttentionProblem& problem);
-  explicit Division(AttentionProblem&&) = delete;
-  Division(Division&&) = default;  // a copy's shares would be those of the original
+  explicit KernelChoice(const AttentionProblem& problem);
+  explicit KernelChoice(AttentionProblem&&) = delete;
+  KernelChoice(KernelChoice&&) = default;  // a copy's tasks would be those of the original
   // In the order of the list; none: the reference's.
-  std::span<const Share> shares() const& { return shares_; }
-  std::span<const Share> shares() const&& = delete;
+  std::span<const KernelTask> tasks() const& { return tasks_; }
+  std::span<const KernelTask> tasks() const&& = delete;
   void forward(const AttentionForward& args, Executor& executor) const;
   void backward(const AttentionBackward& args, Executor& executor) const;
 
  private:
-  std::vector<AttentionProblem> parts_;  // where there is more than one share
-  std::vector<Share> shares_;
+  std::vector<AttentionProblem> parts_;  // where there is more than one task
+  std::vector<KernelTask> tasks_;
 };
 
 // The greatest `saved` of the kernels that accept the problem: buffers must be sized before the lengths are known.

@@ -102,14 +102,14 @@ std::vector<KernelTitle> kernel_titles() {
   return out;
 }
 
-Division::Division(const AttentionProblem& problem) {
+KernelChoice::KernelChoice(const AttentionProblem& problem) {
   const std::vector<const Kernel*> among = candidates(problem);
   if (among.empty()) return;
   const std::vector<Sequence>& all = problem.sequences;
   const size_t first = all.empty() ? 0 : place_of(all.front(), among);
   const auto elsewhere = [&](const Sequence& s) { return place_of(s, among) != first; };
   if (std::none_of(all.begin(), all.end(), elsewhere)) {
-    shares_.push_back({among[first], &problem});
+    tasks_.push_back({among[first], &problem});
     return;
   }
   AttentionProblem empty = problem;
@@ -117,19 +117,19 @@ Division::Division(const AttentionProblem& problem) {
   parts_.assign(among.size(), empty);
   for (const Sequence& s : all) parts_[place_of(s, among)].sequences.push_back(s);
   for (size_t at = 0; at < among.size(); ++at) {
-    if (!parts_[at].sequences.empty()) shares_.push_back({among[at], &parts_[at]});
+    if (!parts_[at].sequences.empty()) tasks_.push_back({among[at], &parts_[at]});
   }
 }
 
-void Division::forward(const AttentionForward& args, Executor& executor) const {
-  for (const Share& share : shares_) share.kernel->forward(*share.problem, args, executor);
+void KernelChoice::forward(const AttentionForward& args, Executor& executor) const {
+  for (const KernelTask& task : tasks_) task.kernel->forward(*task.problem, args, executor);
 }
 
-void Division::backward(const AttentionBackward& args, Executor& executor) const {
+void KernelChoice::backward(const AttentionBackward& args, Executor& executor) const {
   std::vector<SharedGradient> shared;
-  if (shares_.size() > 1) shared = shared_gradients(*shares_.front().problem, args);
-  for (const Share& share : shares_) {
-    share.kernel->backward(*share.problem, args, executor);
+  if (tasks_.size() > 1) shared = shared_gradients(*tasks_.front().problem, args);
+  for (const KernelTask& task : tasks_) {
+    task.kernel->backward(*task.problem, args, executor);
     for (SharedGradient& gradient : shared) gradient.add();
   }
   for (const SharedGradient& gradient : shared) gradient.write();
@@ -147,9 +147,9 @@ SavedPerRow saved_at_most(const AttentionProblem& problem) {
 
 std::string explain(const AttentionProblem& problem) {
   const std::string_view name = forced_kernel();
-  const Division division(problem);
+  const KernelChoice choice(problem);
   std::vector<std::string> takers;
-  for (const Share& share : division.shares()) takers.emplace_back(share.kernel->name);
+  for (const KernelTask& task : choice.tasks()) takers.emplace_back(task.kernel->name);
   return cat(name.empty() ? walk(problem) : cat("FOVEA_KERNEL=", name, ' '), "-> ",
              takers.empty() ? std::string(kReference.name) : join(takers, ", "));
 }

@@ -27,11 +27,11 @@ struct Saved {
         kept(static_cast<size_t>(rows * each.ints), kUnset) {}
 
   // Whether what lies behind the share's rows, up to the next sequence's, is as it was.
-  bool intact(const Share& share) const {
-    const SavedPerRow own = share.kernel->saved(*share.problem);
-    const int64_t heads = share.problem->num_heads;
+  bool intact(const KernelTask& task) const {
+    const SavedPerRow own = task.kernel->saved(*task.problem);
+    const int64_t heads = task.problem->num_heads;
     bool all = true;
-    for (const Sequence& s : share.problem->sequences) {
+    for (const Sequence& s : task.problem->sequences) {
       const int64_t begin = s.q_begin * heads, rows = s.q_length * heads;
       for (int64_t i = begin * room.floats + rows * own.floats; i < (begin + rows) * room.floats; ++i) {
         all = all && std::isnan(stats[static_cast<size_t>(i)]);
@@ -153,11 +153,11 @@ Results run_divided(const AttentionProblem& problem, const Inputs& in, Layout la
   Results results = unwritten(problem, in, layout);
   Saved saved(in.q.tokens() * in.q.heads(), saved_at_most(problem));
   const AttentionForward forward = forward_of(problem, in, results, saved);
-  const Division division(problem);
-  division.forward(forward, executor);
+  const KernelChoice choice(problem);
+  choice.forward(forward, executor);
   if (!problem.needs_backward) return results;
-  for (const Share& share : division.shares()) results.saved_intact = results.saved_intact && saved.intact(share);
-  division.backward(backward_of(problem, forward, in, results), executor);
+  for (const KernelTask& task : choice.tasks()) results.saved_intact = results.saved_intact && saved.intact(task);
+  choice.backward(backward_of(problem, forward, in, results), executor);
   return results;
 }
 

@@ -8,14 +8,14 @@
 #include "fovea/kernels/attention/testing/cases.h"
 
 // Tests which kernel gets which sequence.
-namespace fovea::kernels::division_test {
+namespace fovea::kernels::kernel_choice_test {
 namespace {
 
 using testing_suite::Array;
 using testing_suite::Layout;
 using testing_suite::Results;
 
-class KernelChoice : public ::testing::Test {
+class KernelChoiceTest : public ::testing::Test {
  protected:
   void TearDown() override { unsetenv("FOVEA_KERNEL"); }
   static AttentionProblem problem(const char* spec, const std::vector<int64_t>& lengths = {8}) {
@@ -29,38 +29,38 @@ class KernelChoice : public ::testing::Test {
     return p;
   }
   // "cpu-topk 700, cpu-rows 5 8": kernels and the lengths they got.
-  static std::string division(const AttentionProblem& p) {
+  static std::string chosen_kernels(const AttentionProblem& p) {
     std::string out;
-    const Division shared(p);
-    for (const Share& share : shared.shares()) {
-      out += (out.empty() ? "" : ", ") + std::string(share.kernel->name);
-      for (const Sequence& s : share.problem->sequences) out += ' ' + std::to_string(s.q_length);
+    const KernelChoice shared(p);
+    for (const KernelTask& task : shared.tasks()) {
+      out += (out.empty() ? "" : ", ") + std::string(task.kernel->name);
+      for (const Sequence& s : task.problem->sequences) out += ' ' + std::to_string(s.q_length);
     }
     return out.empty() ? "reference" : out;
   }
 };
 
-TEST_F(KernelChoice, GivesASequenceToTheFirstThatItSuits) {
-  EXPECT_EQ(division(problem("topk(2)", {5, 256, 255, 700})), "cpu-topk 256 700, cpu-rows 5 255");
-  EXPECT_EQ(division(problem("sparsemax", {700, 5})), "cpu-entmax 700, cpu-rows 5");
-  EXPECT_EQ(division(problem("topk(2)", {700, 256})), "cpu-topk 700 256");
-  EXPECT_EQ(division(problem("topk(2)", {5, 0})), "cpu-rows 5 0");
-  EXPECT_EQ(division(problem("window(4)", {700, 5})), "cpu-rows 700 5");
-  EXPECT_EQ(division(problem("full", {700, 5})), "cpu-dense 700, cpu-rows 5");
-  EXPECT_EQ(division(problem("window(4)", {})), "cpu-rows");
+TEST_F(KernelChoiceTest, GivesASequenceToTheFirstThatItSuits) {
+  EXPECT_EQ(chosen_kernels(problem("topk(2)", {5, 256, 255, 700})), "cpu-topk 256 700, cpu-rows 5 255");
+  EXPECT_EQ(chosen_kernels(problem("sparsemax", {700, 5})), "cpu-entmax 700, cpu-rows 5");
+  EXPECT_EQ(chosen_kernels(problem("topk(2)", {700, 256})), "cpu-topk 700 256");
+  EXPECT_EQ(chosen_kernels(problem("topk(2)", {5, 0})), "cpu-rows 5 0");
+  EXPECT_EQ(chosen_kernels(problem("window(4)", {700, 5})), "cpu-rows 700 5");
+  EXPECT_EQ(chosen_kernels(problem("full", {700, 5})), "cpu-dense 700, cpu-rows 5");
+  EXPECT_EQ(chosen_kernels(problem("window(4)", {})), "cpu-rows");
 }
 
-TEST_F(KernelChoice, GivesListedKeysToTheKernelThatTakesThem) {
+TEST_F(KernelChoiceTest, GivesListedKeysToTheKernelThatTakesThem) {
   for (const char* spec : {"full", "topk(2)", "sparsemax"}) {
     AttentionProblem p = problem(spec, {700, 5});
     p.keys_listed = true;
-    EXPECT_EQ(division(p), "cpu-rows 700 5") << spec;
+    EXPECT_EQ(chosen_kernels(p), "cpu-rows 700 5") << spec;
     p.needs_backward = true;
-    EXPECT_EQ(division(p), "reference") << spec;
+    EXPECT_EQ(chosen_kernels(p), "reference") << spec;
   }
 }
 
-TEST_F(KernelChoice, ExplainsTheWalk) {
+TEST_F(KernelChoiceTest, ExplainsTheWalk) {
   EXPECT_EQ(explain(problem("topk(2)", {700, 5})),
             "cpu-topk: takes sequences of at least 32 queries and 256 keys\n"
             "cpu-entmax: refuses: the spec has topk; the transform is neither sparsemax nor entmax\n"
@@ -71,29 +71,29 @@ TEST_F(KernelChoice, ExplainsTheWalk) {
   EXPECT_EQ(explain(problem("topk(2)", {700})), "FOVEA_KERNEL=cpu-rows -> cpu-rows");
 }
 
-TEST_F(KernelChoice, DoublesGoToTheReference) {
+TEST_F(KernelChoiceTest, DoublesGoToTheReference) {
   AttentionProblem p = problem("topk(2)");
   p.dtype = DType::kFloat64;
   for (const Kernel& kernel : attention_kernels()) EXPECT_FALSE(kernel.refuses(p).empty()) << kernel.name;
-  EXPECT_EQ(division(p), "reference");
+  EXPECT_EQ(chosen_kernels(p), "reference");
   EXPECT_THAT(explain(p), testing::EndsWith("-> reference"));
 }
 
-TEST_F(KernelChoice, AnEnvironmentVariableForcesOne) {
+TEST_F(KernelChoiceTest, AnEnvironmentVariableForcesOne) {
   const AttentionProblem p = problem("topk(2)", {5, 700});
   setenv("FOVEA_KERNEL", "reference", 1);
-  EXPECT_EQ(division(p), "reference");
+  EXPECT_EQ(chosen_kernels(p), "reference");
   for (const Kernel& kernel : attention_kernels()) {
     setenv("FOVEA_KERNEL", std::string(kernel.name).c_str(), 1);
     if (kernel.refuses(p).empty()) {
-      EXPECT_EQ(division(p), std::string(kernel.name) + " 5 700");
+      EXPECT_EQ(chosen_kernels(p), std::string(kernel.name) + " 5 700");
     } else {
-      EXPECT_THROW(division(p), Error);
+      EXPECT_THROW(chosen_kernels(p), Error);
     }
   }
   setenv("FOVEA_KERNEL", "refrence", 1);
   try {
-    division(p);
+    chosen_kernels(p);
     FAIL() << "accepted an unknown name";
   } catch (const Error& error) {
     EXPECT_THAT(error.what(), testing::HasSubstr("unknown kernel 'refrence'"));
@@ -149,7 +149,7 @@ void expect_same_bits_in_any_batch(const AttentionProblem& of, DType dtype) {
 }
 
 // Lengths on both sides of every choice: a sentence's numbers are its own, whatever stands beside it.
-TEST_F(KernelChoice, GivesASentenceTheSameBitsInAnyBatch) {
+TEST_F(KernelChoiceTest, GivesASentenceTheSameBitsInAnyBatch) {
   for (const DType dtype : {DType::kFloat32, DType::kBFloat16}) {
     for (const char* spec :
          {"topk(8)", "topk(8)+relu", "sparsemax", "entmax(1.5)", "entmax(learned)", "full", "relu"}) {
@@ -160,4 +160,4 @@ TEST_F(KernelChoice, GivesASentenceTheSameBitsInAnyBatch) {
 }
 
 }  // namespace
-}  // namespace fovea::kernels::division_test
+}  // namespace fovea::kernels::kernel_choice_test

@@ -1,0 +1,25 @@
+#pragma once
+#include <cstdint>
+
+// What the engines that serve requests step by step share.
+namespace fovea::models {
+
+// The number of a request of one engine: they rise in the order in which requests were added.
+using Ticket = int64_t;
+
+// The most that an engine computes at once. Requests beyond it wait, in the order in which they were added; a request
+// that is larger than a limit runs alone.
+struct EngineLimits {
+  int64_t max_rows = 256;     // hypotheses of all sentences, or texts
+  int64_t max_tokens = 8192;  // tokens of the sources or prompts of the running requests, </s> included
+};
+
+struct EngineCounts {
+  int64_t rows = 0;            // hypotheses or texts that the last step computed
+  int64_t running = 0;         // requests among them
+  int64_t running_tokens = 0;  // tokens of their sources or prompts
+  int64_t waiting = 0;         // requests that no step has computed yet
+  int64_t waiting_tokens = 0;  // tokens of their sources or prompts
+};
+
+}  // namespace fovea::models

@@ -14,13 +14,13 @@
 #include "fovea/base/log.h"
 #include "fovea/base/signals.h"
 #include "fovea/base/strings.h"
+#include "fovea/inspect/analyze_report.h"
+#include "fovea/inspect/report_pass.h"
+#include "fovea/inspect/report_sweep.h"
 #include "fovea/models/whole_segments.h"
 #include "fovea/nn/index_tensor.h"
 #include "fovea/spec/config_problems.h"
-#include "fovea/tasks/analyze_report.h"
 #include "fovea/tasks/language/load_model.h"
-#include "fovea/tasks/report_pass.h"
-#include "fovea/tasks/report_sweep.h"
 
 namespace fovea::language {
 namespace {
@@ -79,17 +79,17 @@ void add_passes(LoadedModel& loaded, const ReportOptions& options, const std::ve
   log::Progress progress("reading attention, sentences", static_cast<double>(texts.size()));
   for (size_t i = 0; i < texts.size(); ++i) {
     throw_if_interrupted("the report");
-    const std::string place = tasks::report_place(options, texts[i].line);
+    const std::string place = inspect::report_place(options, texts[i].line);
     std::vector<int64_t> ids = shown_units(units, texts[i], place);
     const int64_t length = std::ssize(ids);
-    tasks::require_report_length(place, length, {options.max_length, positions});
+    inspect::require_report_length(place, length, {options.max_length, positions});
     analysis::ReportTokens tokens;
     for (const int64_t id : ids) tokens.outputs.push_back(label_of(units, id));
     std::rotate(ids.begin(), ids.end() - 1, ids.end());
     ids.front() = units.eos();
     for (const int64_t id : ids) tokens.inputs.push_back(label_of(units, id));
     report.begin_pass(i, tokens);
-    const tasks::ReportObserver observer(report);
+    const inspect::ReportObserver observer(report);
     loaded.model->decode({nn::index_tensor(std::move(ids)).to(loaded.model->output_weight().device()),
                           nn::index_tensor(std::vector<int64_t>{0, length})},
                          {});
@@ -100,8 +100,8 @@ void add_passes(LoadedModel& loaded, const ReportOptions& options, const std::ve
 
 ReportOptions swept(const ReportOptions& options, const std::string& entry) {
   ReportOptions own = options;
-  tasks::require_decoder_entry(entry);
-  static_cast<AttentionOverride&>(own) = tasks::override_by(own, entry);
+  inspect::require_decoder_entry(entry);
+  static_cast<AttentionOverride&>(own) = inspect::override_by(own, entry);
   return own;
 }
 
@@ -114,7 +114,7 @@ models::GivenScore loss_of(const ReportOptions& options, const std::vector<Shown
   models::GivenScore score;
   for (const ShownText& text : texts) {
     throw_if_interrupted("the report");
-    std::vector<int64_t> outputs = shown_units(loaded.units, text, tasks::report_place(options, text.line));
+    std::vector<int64_t> outputs = shown_units(loaded.units, text, inspect::report_place(options, text.line));
     std::vector<int64_t> inputs = {loaded.units.eos()};
     inputs.insert(inputs.end(), outputs.begin(), outputs.end() - 1);
     const int64_t length = std::ssize(outputs);
@@ -127,7 +127,7 @@ models::GivenScore loss_of(const ReportOptions& options, const std::vector<Shown
 
 std::vector<analysis::ReportText> details_of(const LanguageConfig& config) {
   return {{"Model", cat(config.dec_depth, " layers of ", config.transformer_heads, " heads, width ", config.dim_emb)},
-          {"Mechanism", tasks::mechanisms_text(config, Sublayer::kDecoder, config.dec_depth)}};
+          {"Mechanism", inspect::mechanisms_text(config, Sublayer::kDecoder, config.dec_depth)}};
 }
 
 }  // namespace
@@ -136,7 +136,7 @@ void validate(const ReportOptions& options) {
   Problems problems;
   problems.add_ranges(options);
   add_model_problems(options, problems);
-  tasks::add_report_problems(options, problems);
+  inspect::add_report_problems(options, problems);
   problems.add_if(std::ranges::count(options.train_sets, "-") > 1,
                   "--train-sets: got '-', standard input, more than once; give it once");
   problems.throw_if_any();
@@ -158,12 +158,12 @@ int64_t run_report(const ReportOptions& options) {
   report.begin_model(options.model, details_of(loaded->config));
   add_passes(*loaded, options, texts, report);
   loaded.reset();  // before others take memory
-  tasks::add_report_sweep(
+  inspect::add_report_sweep(
       options.sweep, "unit", [&](const std::string& entry) { return loss_of(swept(options, entry), texts); }, report);
-  if (tasks::compares(options)) {
-    const ReportOptions other = tasks::compared(options);
+  if (inspect::compares(options)) {
+    const ReportOptions other = inspect::compared(options);
     loaded.emplace(load_model(other, options.compare.empty() ? "--model" : "--compare"));
-    report.begin_model(tasks::compared_name(options, options.model), details_of(loaded->config));
+    report.begin_model(inspect::compared_name(options, options.model), details_of(loaded->config));
     add_passes(*loaded, other, texts, report);
   }
   write_file(options.output, report.html());

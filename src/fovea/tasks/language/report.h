@@ -3,17 +3,17 @@
 #include <string>
 #include <vector>
 
+#include "fovea/inspect/report_options.h"
 #include "fovea/tasks/language/model_options.h"
-#include "fovea/tasks/report_options.h"
 
 namespace fovea::language {
 
 // `fovea report` for language models.
-struct ReportOptions : LanguageModelOptions, tasks::ReportFields, LogOptions {
+struct ReportOptions : LanguageModelOptions, inspect::ReportFields, LogOptions {
   static constexpr auto fields() {
     using C = ReportOptions;
     return std::tuple_cat(model_fields<C>("float32|bfloat16"),
-                          tasks::report_fields<C>("text to show, line by line, may be compressed"),
+                          inspect::report_fields<C>("text to show, line by line, may be compressed"),
                           LogOptions::fields());
   }
   std::vector<std::vector<std::string>> inputs() const { return {train_sets, {input}}; }

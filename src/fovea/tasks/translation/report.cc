@@ -13,11 +13,11 @@
 #include "fovea/base/log.h"
 #include "fovea/base/signals.h"
 #include "fovea/base/strings.h"
+#include "fovea/inspect/analyze_report.h"
+#include "fovea/inspect/report_pass.h"
+#include "fovea/inspect/report_sweep.h"
 #include "fovea/spec/config_problems.h"
 #include "fovea/spec/score_config.h"
-#include "fovea/tasks/analyze_report.h"
-#include "fovea/tasks/report_pass.h"
-#include "fovea/tasks/report_sweep.h"
 #include "fovea/tasks/translation/report_text.h"
 #include "fovea/tasks/translation/score_pairs.h"
 #include "fovea/tasks/translation/translator.h"
@@ -27,13 +27,13 @@ namespace {
 
 // The tokens of a text, </s> included.
 Sentence shown_tokens(const text::Vocab& vocab, const std::string& text, const std::string& place,
-                      const tasks::ReportLimit& limit) {
+                      const inspect::ReportLimit& limit) {
   Encoded encoded = encode_line(vocab, text, limit.most());
-  tasks::require_report_length(place, encoded.cut_from, limit);
+  inspect::require_report_length(place, encoded.cut_from, limit);
   return std::move(encoded.tokens);
 }
 
-tasks::ReportLimit limit_of(const LoadedModel& loaded, const ReportOptions& options) {
+inspect::ReportLimit limit_of(const LoadedModel& loaded, const ReportOptions& options) {
   return {options.max_length, longest_text(loaded.model->config(), options.max_length)};
 }
 
@@ -63,9 +63,9 @@ std::vector<analysis::ReportText> details_of(const ModelConfig& config) {
   std::vector<analysis::ReportText> details = {
       {"Model", cat(config.enc_depth, " + ", config.dec_depth, " layers of ", config.transformer_heads,
                     " heads, width ", config.dim_emb)}};
-  const std::string encoder = tasks::mechanisms_text(config, Sublayer::kEncoder, config.enc_depth),
-                    decoder = tasks::mechanisms_text(config, Sublayer::kDecoder, config.dec_depth),
-                    cross = tasks::mechanisms_text(config, Sublayer::kCross, config.dec_depth);
+  const std::string encoder = inspect::mechanisms_text(config, Sublayer::kEncoder, config.enc_depth),
+                    decoder = inspect::mechanisms_text(config, Sublayer::kDecoder, config.dec_depth),
+                    cross = inspect::mechanisms_text(config, Sublayer::kCross, config.dec_depth);
   if (encoder == decoder && encoder == cross) {
     details.push_back({"Mechanism", encoder});
   } else {
@@ -80,13 +80,13 @@ std::vector<analysis::ReportText> details_of(const ModelConfig& config) {
 void add_passes(LoadedModel& loaded, const ReportOptions& options, const std::vector<ShownLine>& lines,
                 analysis::Report& report) {
   const c10::InferenceMode guard;
-  const tasks::ReportLimit limit = limit_of(loaded, options);
+  const inspect::ReportLimit limit = limit_of(loaded, options);
   const at::Device device = loaded.model->output_weight().device();
   log::Progress progress("reading attention, sentences", static_cast<double>(lines.size()));
   for (size_t i = 0; i < lines.size(); ++i) {
     throw_if_interrupted("the report");
     const TextPair& text = lines[i].text;
-    const std::string place = tasks::report_place(options, text.line);
+    const std::string place = inspect::report_place(options, text.line);
     const std::string target_place =
         options.source.empty() || !lines[i].has_target ? cat(place, ", its translation") : "--target";
     SentencePair pair = {shown_tokens(loaded.source, text.source, place, limit),
@@ -98,7 +98,7 @@ void add_passes(LoadedModel& loaded, const ReportOptions& options, const std::ve
     report.begin_pass(i, tokens);
     constexpr int64_t kOnly = 0;
     const ForcedBatch batch(std::span(&pair, 1), std::span(&kOnly, 1), device);
-    const tasks::ReportObserver observer(report);
+    const inspect::ReportObserver observer(report);
     const at::Tensor memory = loaded.model->encode({batch.source.tokens, batch.source.offsets}, {});
     loaded.model->decode({batch.input.tokens, batch.input.offsets, memory, batch.source.offsets}, {});
     progress.at(static_cast<double>(i + 1));
@@ -108,17 +108,17 @@ void add_passes(LoadedModel& loaded, const ReportOptions& options, const std::ve
 
 ReportOptions swept(const ReportOptions& options, const std::string& entry) {
   ReportOptions own = options;
-  static_cast<AttentionOverride&>(own) = tasks::override_by(own, entry);
+  static_cast<AttentionOverride&>(own) = inspect::override_by(own, entry);
   return own;
 }
 
 models::GivenScore loss_of(const ReportOptions& options, const std::vector<ShownLine>& lines) {
   LoadedModel loaded = load_model(options);
-  const tasks::ReportLimit limit = limit_of(loaded, options);
+  const inspect::ReportLimit limit = limit_of(loaded, options);
   std::vector<SentencePair> pairs;
   models::GivenScore loss;
   for (const ShownLine& line : lines) {
-    const std::string place = tasks::report_place(options, line.text.line);
+    const std::string place = inspect::report_place(options, line.text.line);
     pairs.push_back({shown_tokens(loaded.source, line.text.source, place, limit),
                      shown_tokens(loaded.target, line.text.target, place, limit)});
     loss.tokens += std::ssize(pairs.back().target);
@@ -131,7 +131,7 @@ models::GivenScore loss_of(const ReportOptions& options, const std::vector<Shown
 // Checks before a search that may take long that the model can read all sources.
 void check_sources(const LoadedModel& loaded, const ReportOptions& options, const std::vector<ShownLine>& lines) {
   for (const ShownLine& line : lines)
-    shown_tokens(loaded.source, line.text.source, tasks::report_place(options, line.text.line),
+    shown_tokens(loaded.source, line.text.source, inspect::report_place(options, line.text.line),
                  limit_of(loaded, options));
 }
 
@@ -151,7 +151,7 @@ void validate(const ReportOptions& options) {
   Problems problems;
   problems.add_ranges(options);
   add_model_problems(options, problems);
-  tasks::add_report_problems(options, problems);
+  inspect::add_report_problems(options, problems);
   if (!options.train_sets.empty()) add_parallel_text_problems(options.train_sets, problems);
   problems.add_if(!options.reference.empty() && options.input.empty(),
                   "--reference needs --input, whose lines it translates");
@@ -181,14 +181,14 @@ int64_t run_report(const ReportOptions& options) {
   report.begin_model(options.model, details_of(loaded->model->config()));
   add_passes(*loaded, options, lines, report);
   loaded.reset();  // before others take memory
-  tasks::add_report_sweep(
+  inspect::add_report_sweep(
       options.sweep, "target token", [&](const std::string& entry) { return loss_of(swept(options, entry), lines); },
       report);
-  if (tasks::compares(options)) {
-    ReportOptions other = tasks::compared(options);
+  if (inspect::compares(options)) {
+    ReportOptions other = inspect::compared(options);
     if (!options.compare.empty()) other.vocabs.clear();
     loaded.emplace(load_model(other, options.compare.empty() ? "--model" : "--compare"));
-    report.begin_model(tasks::compared_name(options, options.model), details_of(loaded->model->config()));
+    report.begin_model(inspect::compared_name(options, options.model), details_of(loaded->model->config()));
     add_passes(*loaded, other, lines, report);
   }
   write_file(options.output, report.html());

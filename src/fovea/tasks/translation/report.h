@@ -3,13 +3,13 @@
 #include <string>
 #include <vector>
 
+#include "fovea/inspect/report_options.h"
 #include "fovea/spec/run_options.h"
-#include "fovea/tasks/report_options.h"
 
 namespace fovea::translation {
 
 // `fovea report` for translation models.
-struct ReportOptions : ModelOptions, tasks::ReportFields, LogOptions {
+struct ReportOptions : ModelOptions, inspect::ReportFields, LogOptions {
   std::string reference, target;
   int64_t beam_size = 5;
 
@@ -21,7 +21,7 @@ struct ReportOptions : ModelOptions, tasks::ReportFields, LogOptions {
         number("beam-size", &C::beam_size, "beam of the model's own translations", 1, 1000));
     return std::tuple_cat(
         ModelOptions::fields(),
-        tasks::report_fields<C>("source and target text to show, one sentence per line, may be compressed"), own,
+        inspect::report_fields<C>("source and target text to show, one sentence per line, may be compressed"), own,
         LogOptions::fields());
   }
   std::vector<std::vector<std::string>> inputs() const { return {train_sets, vocabs, {input}, {reference}}; }

@@ -15,9 +15,9 @@
 #include "fovea/base/strings.h"
 #include "fovea/data/streams.h"
 #include "fovea/data/token_text.h"
+#include "fovea/inspect/analyze_report.h"
 #include "fovea/nn/attention_observer.h"
 #include "fovea/nn/index_tensor.h"
-#include "fovea/tasks/analyze_report.h"
 #include "fovea/tasks/encoding_threads.h"
 #include "fovea/tasks/language/load_model.h"
 #include "fovea/tasks/language/score_text.h"
@@ -25,7 +25,7 @@
 namespace fovea::language {
 namespace {
 
-using tasks::AttentionStatistics;
+using inspect::AttentionStatistics;
 
 // The word of each unit of a text. A word begins behind white space, or with a unit that itself begins with some;
 // </s> is a word of its own.
@@ -111,7 +111,7 @@ class SegmentAnalysis {
   }
 
   // units_ holds the units of the inputs from the beginning of the memory on, and of the last output.
-  tasks::SequenceUnits segment_units(int64_t count) {
+  inspect::SequenceUnits segment_units(int64_t count) {
     if (options_.unit == "piece") return {};
     const auto size = std::ssize(units_);
     keys_.assign(units_.begin(), units_.end() - 1);
@@ -119,7 +119,7 @@ class SegmentAnalysis {
     const int32_t first = keys_.front(), first_query = queries_.front();
     for (int32_t& key : keys_) key -= first;
     for (int32_t& query : queries_) query -= first_query;
-    tasks::SequenceUnits units{.queries = queries_, .keys = keys_};
+    inspect::SequenceUnits units{.queries = queries_, .keys = keys_};
     units.first_position = first_query - 1 - first;
     return units;
   }
@@ -143,24 +143,25 @@ int64_t analyze_text(const AnalyzeOptions& options) {
                       first.transformer_heads, "; expected models of one shape, such as seeds of one training"));
   }
   LineWriter output(options.output);
-  tasks::AnalyzedText about{.unit = options.unit, .sequences = 0, .sequence_name = "segments", .labels = {}, .by = ""};
-  std::vector<tasks::ModelFigures> figures;
+  inspect::AnalyzedText about{
+      .unit = options.unit, .sequences = 0, .sequence_name = "segments", .labels = {}, .by = ""};
+  std::vector<inspect::ModelFigures> figures;
   int64_t units = 0;
   for (size_t m = 0; m < loaded.size(); ++m) {
     const data::TokenText text = read_text(options, loaded[m]);
     units = text.size();
     SegmentAnalysis analysis(options, std::move(loaded[m]));
     about.sequences = analysis.run(text);
-    figures.push_back(tasks::figures_of(options.models[m], analysis.statistics()));
+    figures.push_back(inspect::figures_of(options.models[m], analysis.statistics()));
   }
-  output.write(options.json ? tasks::analysis_json(figures, about) : tasks::analysis_table(figures, about));
+  output.write(options.json ? inspect::analysis_json(figures, about) : inspect::analysis_table(figures, about));
   output.close();
   return units;
 }
 
 int64_t sweep_mechanisms(const AnalyzeOptions& options) {
   for (const std::string& entry : options.sweep) load_model(with_mechanism(options, entry));
-  tasks::Sweep sweep{.unit = "unit", .units = 0, .beam_size = 0, .points = {}};
+  inspect::Sweep sweep{.unit = "unit", .units = 0, .beam_size = 0, .points = {}};
   for (const std::string& entry : options.sweep) {
     const LoadedModel loaded = load_model(with_mechanism(options, entry));
     const data::TokenText text = read_text(options, loaded);
@@ -180,14 +181,14 @@ int64_t sweep_mechanisms(const AnalyzeOptions& options) {
     sweep.points.push_back({entry, score.mean_nll()});
   }
   LineWriter output("-");
-  output.write(options.json ? tasks::sweep_json(sweep) : tasks::sweep_table(sweep));
+  output.write(options.json ? inspect::sweep_json(sweep) : inspect::sweep_table(sweep));
   output.close();
-  if (options.output != "-") write_file(options.output, tasks::sweep_svg(sweep));
+  if (options.output != "-") write_file(options.output, inspect::sweep_svg(sweep));
   return sweep.units;
 }
 
-using Mode = tasks::AnalysisMode;
-using tasks::AnalysisUse;
+using Mode = inspect::AnalysisMode;
+using inspect::AnalysisUse;
 
 constexpr std::array kUses = {
     AnalysisUse{"segment", Mode::kFigures | Mode::kSweep},
@@ -206,8 +207,8 @@ AnalyzeOptions with_mechanism(const AnalyzeOptions& options, const std::string& 
   AnalyzeOptions own = options;
   own.model = options.models.front();
   if (entry.empty()) return own;
-  tasks::require_decoder_entry(entry);
-  static_cast<AttentionOverride&>(own) = tasks::override_by(own, entry);
+  inspect::require_decoder_entry(entry);
+  static_cast<AttentionOverride&>(own) = inspect::override_by(own, entry);
   return own;
 }
 
@@ -232,11 +233,11 @@ void validate(const AnalyzeOptions& options) {
   AnalyzeOptions first = options;
   first.model = options.models.empty() ? "" : options.models.front();
   add_model_problems(static_cast<const TrainedModelOptions&>(first), problems);
-  tasks::add_analysis_problems(options, problems);
+  inspect::add_analysis_problems(options, problems);
   problems.add_if(options.train_sets.empty() && options.source.empty() && !options.sweep.empty() && !options.cost,
                   "--sweep needs --train-sets, the text to measure");
-  tasks::add_unread_problems(options, mode_of(options), tasks::kCommonAnalysisUses, problems);
-  tasks::add_unread_problems(options, mode_of(options), kUses, problems);
+  inspect::add_unread_problems(options, mode_of(options), inspect::kCommonAnalysisUses, problems);
+  inspect::add_unread_problems(options, mode_of(options), kUses, problems);
   const bool reads_input = std::ranges::count(options.train_sets, "-") > 0;
   problems.add_if(reads_input && (options.models.size() > 1 || options.sweep.size() > 1),
                   "--train-sets: the text is read once for each model or mechanism; expected files, not '-'");

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "fovea/data/token_text.h"
-#include "fovea/tasks/analyze_options.h"
+#include "fovea/inspect/analyze_options.h"
 #include "fovea/tasks/language/model_options.h"
 
 namespace fovea::language {
@@ -13,7 +13,7 @@ namespace fovea::language {
 struct LoadedModel;
 
 // `fovea analyze` for language models.
-struct AnalyzeOptions : LanguageModelOptions, LogOptions, tasks::AnalysisOptions {
+struct AnalyzeOptions : LanguageModelOptions, LogOptions, inspect::AnalysisOptions {
   std::string unit = "word";
   int64_t segment = 0, mini_batch = 16, cost_units = 16384;
 
@@ -37,9 +37,10 @@ struct AnalyzeOptions : LanguageModelOptions, LogOptions, tasks::AnalysisOptions
                "units of --train-sets on which --cost measures training at each of --lengths, the first ones; at least "
                "one segment",
                1, 1e9));
-    return std::tuple_cat(own, MachineOptions::fields(),
-                          tasks::AnalysisOptions::fields<C>("text to analyse, may be compressed; - is standard input"),
-                          LogOptions::fields());
+    return std::tuple_cat(
+        own, MachineOptions::fields(),
+        inspect::AnalysisOptions::fields<C>("text to analyse, may be compressed; - is standard input"),
+        LogOptions::fields());
   }
   std::vector<std::vector<std::string>> inputs() const { return {train_sets}; }
 };

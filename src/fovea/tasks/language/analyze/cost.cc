@@ -11,11 +11,11 @@
 #include "fovea/base/stopwatch.h"
 #include "fovea/base/strings.h"
 #include "fovea/data/streams.h"
+#include "fovea/inspect/cost_report.h"
 #include "fovea/models/sampler.h"
 #include "fovea/nn/index_tensor.h"
 #include "fovea/nn/memory.h"
 #include "fovea/ops/step.h"
-#include "fovea/tasks/cost_report.h"
 #include "fovea/tasks/language/analyze/analyze.h"
 #include "fovea/tasks/language/load_model.h"
 
@@ -34,9 +34,9 @@ class LengthSpeeds {
         segments_(std::max<int64_t>(1, std::min(options.cost_units, text.size()) / length)),
         batch_(memory_ > 0 ? 1 : options.mini_batch) {}
 
-  tasks::LengthSpeedRecord measure(const std::string& spec) {
+  inspect::LengthSpeedRecord measure(const std::string& spec) {
     train(std::min(segments_, batch_));  // plans and buffers of this length
-    tasks::LengthSpeedRecord record{spec, length_, segments_};
+    inspect::LengthSpeedRecord record{spec, length_, segments_};
     const Stopwatch training;
     train(segments_);
     record.training = static_cast<double>(segments_ * length_) / training.seconds();
@@ -116,16 +116,16 @@ int64_t analyze_cost(const AnalyzeOptions& options) {
   std::vector<std::string> entries = options.sweep;
   if (entries.empty()) entries.emplace_back();
   LineWriter output(options.output);
-  std::vector<tasks::CostRecord> costs;
-  tasks::CostSpeeds speeds;
+  std::vector<inspect::CostRecord> costs;
+  inspect::CostSpeeds speeds;
   int64_t units = 0;
   const ModelConfig trained = trained_config(options);
   for (const std::string& entry : entries) {
     const AnalyzeOptions under = with_mechanism(options, entry);
     const ModelConfig model = config_under(trained, under);
     const std::string spec = entry.empty() ? "trained" : entry;
-    const tasks::CostShape shape{model.transformer_heads, model.dim_emb, {{Sublayer::kDecoder, model.dec_depth}}};
-    const auto own = tasks::cost_records(
+    const inspect::CostShape shape{model.transformer_heads, model.dim_emb, {{Sublayer::kDecoder, model.dec_depth}}};
+    const auto own = inspect::cost_records(
         spec, shape, [&](Sublayer sublayer, int64_t layer) { return attention_of(model, sublayer, layer); },
         options.lengths);
     costs.insert(costs.end(), own.begin(), own.end());
@@ -143,7 +143,7 @@ int64_t analyze_cost(const AnalyzeOptions& options) {
     }
     progress.finish();
   }
-  output.write(options.json ? tasks::cost_json(costs, speeds) : tasks::cost_table(costs, speeds));
+  output.write(options.json ? inspect::cost_json(costs, speeds) : inspect::cost_table(costs, speeds));
   output.close();
   return units;
 }

@@ -5,16 +5,16 @@
 
 #include "fovea/base/file.h"
 #include "fovea/base/strings.h"
+#include "fovea/inspect/analyze_report.h"
 #include "fovea/spec/config_problems.h"
 #include "fovea/spec/score_config.h"
-#include "fovea/tasks/analyze_report.h"
 #include "fovea/tasks/translation/pair_reader.h"
 
 namespace fovea::translation {
 namespace {
 
-using Mode = tasks::AnalysisMode;
-using tasks::AnalysisUse;
+using Mode = inspect::AnalysisMode;
+using inspect::AnalysisUse;
 
 constexpr auto kPictureOnly = static_cast<uint8_t>(Mode::kPicture);
 constexpr uint8_t kWithBatches = Mode::kFigures | Mode::kSweep | Mode::kSpeeds;
@@ -51,9 +51,9 @@ void validate(const AnalyzeOptions& options) {
   problems.add_ranges(options);
   add_model_problems(with_model(options, options.models.empty() ? "" : options.models.front()), problems);
   const bool has_source = !trim(options.source).empty();
-  tasks::AnalysisOptions common = options;
+  inspect::AnalysisOptions common = options;
   if (!has_source) common.source.clear();
-  tasks::add_analysis_problems(common, problems);
+  inspect::add_analysis_problems(common, problems);
   if (!options.train_sets.empty()) add_parallel_text_problems(options.train_sets, problems);
   problems.add_if(options.train_sets.empty() && !options.sweep.empty() && !options.cost,
                   "--sweep needs --train-sets, the text to measure");
@@ -64,8 +64,8 @@ void validate(const AnalyzeOptions& options) {
   problems.add_if(!options.by.empty() && options.unit != "word", "--by needs --unit word");
   problems.add_if(by_column && options.train_sets.empty(), "--by column:FILE needs --train-sets");
   const Mode mode = mode_of(options);
-  tasks::add_unread_problems(options, mode, tasks::kCommonAnalysisUses, problems);
-  tasks::add_unread_problems(options, mode, kUses, problems);
+  inspect::add_unread_problems(options, mode, inspect::kCommonAnalysisUses, problems);
+  inspect::add_unread_problems(options, mode, kUses, problems);
   problems.add_if(
       leaves_beam_unread(options, mode),
       "--beam-size: is for a translation of --source, --sweep and --cost; got a text with its target; leave "
@@ -87,7 +87,7 @@ AnalyzeOptions with_model(const AnalyzeOptions& options, const std::string& mode
 
 AnalyzeOptions with_mechanism(const AnalyzeOptions& options, const std::string& entry) {
   AnalyzeOptions own = with_model(options, options.models.front());
-  static_cast<AttentionOverride&>(own) = tasks::override_by(own, entry);
+  static_cast<AttentionOverride&>(own) = inspect::override_by(own, entry);
   return own;
 }
 

@@ -6,13 +6,13 @@
 #include <tuple>
 #include <vector>
 
+#include "fovea/inspect/analyze_options.h"
 #include "fovea/spec/run_options.h"
-#include "fovea/tasks/analyze_options.h"
 
 namespace fovea::translation {
 
 // `fovea analyze` for translation models.
-struct AnalyzeOptions : ModelOptions, LogOptions, tasks::AnalysisOptions {
+struct AnalyzeOptions : ModelOptions, LogOptions, inspect::AnalysisOptions {
   std::string target, unit = "word", by;
   int64_t layer = 0, head = 0, beam_size = 0, cost_pairs = 1000;
   int64_t mini_batch_words = 4096, mini_batch = 256, maxi_batch = 20, max_length = 1000;
@@ -47,7 +47,7 @@ struct AnalyzeOptions : ModelOptions, LogOptions, tasks::AnalysisOptions {
                    number("maxi-batch", &C::maxi_batch, "batches' worth of lines sorted by length together", 1, 1e6),
                    number("max-length", &C::max_length, "longer lines, in tokens, are cut, with a warning", 1, 1e6));
     return std::tuple_cat(model, AttentionOverride::fields(), machine, MachineOptions::fields(), own,
-                          tasks::AnalysisOptions::fields<C>(
+                          inspect::AnalysisOptions::fields<C>(
                               "source and target text to analyse, one sentence per line, may be compressed"),
                           batches, LogOptions::fields());
   }

@@ -7,8 +7,8 @@
 #include "fovea/base/signals.h"
 #include "fovea/base/stopwatch.h"
 #include "fovea/base/strings.h"
+#include "fovea/inspect/cost_report.h"
 #include "fovea/ops/step.h"
-#include "fovea/tasks/cost_report.h"
 #include "fovea/tasks/translation/analyze/analyze.h"
 #include "fovea/tasks/translation/pair_reader.h"
 #include "fovea/tasks/translation/score_pairs.h"
@@ -63,8 +63,8 @@ double decoding_speed(Translator& translator, const std::vector<TextPair>& pairs
   return static_cast<double>(translator.counts().target_tokens - before) / watch.seconds();
 }
 
-std::vector<tasks::SpeedRecord> speeds_of(LoadedModel& loaded, const AnalyzeOptions& options, const std::string& spec,
-                                          const std::vector<TextPair>& texts) {
+std::vector<inspect::SpeedRecord> speeds_of(LoadedModel& loaded, const AnalyzeOptions& options, const std::string& spec,
+                                            const std::vector<TextPair>& texts) {
   PairEncoder encoder(loaded, options.max_length);
   const std::vector<SentencePair> tokens = encoder.encode(texts);
   std::vector<size_t> order(texts.size());
@@ -76,7 +76,7 @@ std::vector<tasks::SpeedRecord> speeds_of(LoadedModel& loaded, const AnalyzeOpti
   decode.max_length = options.max_length;
   Translator translator(loaded, translator_options(decode));
   log::Progress progress(cat(spec, ", groups"), kTenths);
-  std::vector<tasks::SpeedRecord> records;
+  std::vector<inspect::SpeedRecord> records;
   for (int64_t group = 0; group < kTenths; ++group) {
     const auto size = std::ssize(order);
     std::vector<TextPair> own_texts;
@@ -85,8 +85,8 @@ std::vector<tasks::SpeedRecord> speeds_of(LoadedModel& loaded, const AnalyzeOpti
       own_texts.push_back(texts[order[static_cast<size_t>(i)]]);
       own.push_back(tokens[order[static_cast<size_t>(i)]]);
     }
-    tasks::SpeedRecord record{spec, group + 1, std::ssize(own), std::ssize(own.front().source),
-                              std::ssize(own.back().source)};
+    inspect::SpeedRecord record{spec, group + 1, std::ssize(own), std::ssize(own.front().source),
+                                std::ssize(own.back().source)};
     const BatchLimits limits{options.mini_batch_words, options.mini_batch};
     training_speed(loaded.model, own, limits);  // plans and buffers of these lengths
     record.training = training_speed(loaded.model, own, limits);
@@ -120,20 +120,20 @@ int64_t analyze_cost(const AnalyzeOptions& options) {
   std::vector<TextPair> texts;
   if (!options.train_sets.empty()) texts = first_pairs(options);
   LineWriter output(options.output);
-  std::vector<tasks::CostRecord> costs;
-  tasks::CostSpeeds speeds;
+  std::vector<inspect::CostRecord> costs;
+  inspect::CostSpeeds speeds;
   const ModelConfig trained = trained_config(options);
   for (const std::string& entry : entries) {
     const AnalyzeOptions under =
         entry.empty() ? with_model(options, options.models.front()) : with_mechanism(options, entry);
     const ModelConfig model = config_under(trained, under);
     const std::string spec = entry.empty() ? "trained" : entry;
-    const tasks::CostShape shape{model.transformer_heads,
-                                 model.dim_emb,
-                                 {{Sublayer::kEncoder, model.enc_depth},
-                                  {Sublayer::kDecoder, model.dec_depth},
-                                  {Sublayer::kCross, model.dec_depth}}};
-    const auto own = tasks::cost_records(
+    const inspect::CostShape shape{model.transformer_heads,
+                                   model.dim_emb,
+                                   {{Sublayer::kEncoder, model.enc_depth},
+                                    {Sublayer::kDecoder, model.dec_depth},
+                                    {Sublayer::kCross, model.dec_depth}}};
+    const auto own = inspect::cost_records(
         spec, shape, [&](Sublayer sublayer, int64_t layer) { return attention_of(model, sublayer, layer); },
         options.lengths);
     costs.insert(costs.end(), own.begin(), own.end());
@@ -142,7 +142,7 @@ int64_t analyze_cost(const AnalyzeOptions& options) {
     const auto measured = speeds_of(loaded, options, spec, texts);
     speeds.by_source.insert(speeds.by_source.end(), measured.begin(), measured.end());
   }
-  output.write(options.json ? tasks::cost_json(costs, speeds) : tasks::cost_table(costs, speeds));
+  output.write(options.json ? inspect::cost_json(costs, speeds) : inspect::cost_table(costs, speeds));
   output.close();
   return std::ssize(texts);
 }

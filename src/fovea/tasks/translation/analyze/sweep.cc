@@ -3,8 +3,8 @@
 #include "fovea/base/file.h"
 #include "fovea/base/log.h"
 #include "fovea/base/strings.h"
+#include "fovea/inspect/analyze_report.h"
 #include "fovea/metrics/bleu.h"
-#include "fovea/tasks/analyze_report.h"
 #include "fovea/tasks/translation/analyze/analyze.h"
 #include "fovea/tasks/translation/pair_reader.h"
 #include "fovea/tasks/translation/score_pairs.h"
@@ -69,7 +69,7 @@ Measured measure(const AnalyzeOptions& options, const std::string& spec) {
 
 int64_t sweep_mechanisms(const AnalyzeOptions& options) {
   require_mechanisms(options);
-  tasks::Sweep sweep{.unit = "target token", .units = 0, .beam_size = options.beam_size, .points = {}};
+  inspect::Sweep sweep{.unit = "target token", .units = 0, .beam_size = options.beam_size, .points = {}};
   const metrics::Bleu bleu;
   int64_t pairs = 0;
   for (const std::string& spec : options.sweep) {
@@ -80,9 +80,9 @@ int64_t sweep_mechanisms(const AnalyzeOptions& options) {
                             options.beam_size > 0 ? bleu.score(measured.bleu).score : -1});
   }
   LineWriter output("-");
-  output.write(options.json ? tasks::sweep_json(sweep) : tasks::sweep_table(sweep));
+  output.write(options.json ? inspect::sweep_json(sweep) : inspect::sweep_table(sweep));
   output.close();
-  if (options.output != "-") write_file(options.output, tasks::sweep_svg(sweep));
+  if (options.output != "-") write_file(options.output, inspect::sweep_svg(sweep));
   return pairs;
 }
 

@@ -12,8 +12,8 @@
 #include "fovea/base/log.h"
 #include "fovea/base/signals.h"
 #include "fovea/base/strings.h"
+#include "fovea/inspect/analyze_report.h"
 #include "fovea/nn/attention_observer.h"
-#include "fovea/tasks/analyze_report.h"
 #include "fovea/tasks/translation/analyze/analyze.h"
 #include "fovea/tasks/translation/cross_attention.h"
 #include "fovea/tasks/translation/pair_reader.h"
@@ -23,8 +23,8 @@
 namespace fovea::translation {
 namespace {
 
-using tasks::AttentionStatistics;
-using tasks::SequenceUnits;
+using inspect::AttentionStatistics;
+using inspect::SequenceUnits;
 
 // Names of labels, numbered as they come. Past a limit, which bounds the memory, they share one number.
 class LabelNames {
@@ -227,9 +227,9 @@ int64_t analyze_text(const AnalyzeOptions& options) {
   if (options.train_sets.empty())
     one = {options.source, options.target.empty() ? translation_of_source(options) : options.target, 1};
   LineWriter output(options.output);
-  tasks::AnalyzedText text{
+  inspect::AnalyzedText text{
       .unit = options.unit, .sequences = 0, .sequence_name = "pairs", .labels = {}, .by = options.by};
-  std::vector<tasks::ModelFigures> figures;
+  std::vector<inspect::ModelFigures> figures;
   for (size_t m = 0; m < loaded.size(); ++m) {
     PairAnalysis analysis(options, std::move(loaded[m]));
     text.sequences = one ? 1 : 0;
@@ -249,10 +249,10 @@ int64_t analyze_text(const AnalyzeOptions& options) {
     }
     analysis.finish();
     if (text.sequences == 0) throw Error("--train-sets: the text has no lines; expected one at least");
-    figures.push_back(tasks::figures_of(options.models[m], analysis.statistics()));
+    figures.push_back(inspect::figures_of(options.models[m], analysis.statistics()));
     text.labels = analysis.label_names();
   }
-  output.write(options.json ? tasks::analysis_json(figures, text) : tasks::analysis_table(figures, text));
+  output.write(options.json ? inspect::analysis_json(figures, text) : inspect::analysis_table(figures, text));
   output.close();
   return text.sequences;
 }

@@ -1,14 +1,14 @@
-#include "fovea/tasks/report_sweep.h"
+#include "fovea/inspect/report_sweep.h"
 
 #include <cmath>
 #include <utility>
 
 #include "fovea/base/log.h"
 #include "fovea/base/signals.h"
+#include "fovea/inspect/analyze_report.h"
 #include "fovea/models/diverged.h"
-#include "fovea/tasks/analyze_report.h"
 
-namespace fovea::tasks {
+namespace fovea::inspect {
 
 void add_report_sweep(const std::vector<std::string>& entries, const std::string& unit,
                       const std::function<models::GivenScore(const std::string& entry)>& measure,
@@ -31,4 +31,4 @@ void add_report_sweep(const std::vector<std::string>& entries, const std::string
   report.set_sweep(std::move(shown));
 }
 
-}  // namespace fovea::tasks
+}  // namespace fovea::inspect

@@ -1,4 +1,4 @@
-#include "fovea/tasks/attention_statistics.h"
+#include "fovea/inspect/attention_statistics.h"
 
 #include <algorithm>
 #include <cmath>
@@ -10,7 +10,7 @@
 #include "fovea/kernels/attention/dropout.h"
 #include "fovea/models/diverged.h"
 
-namespace fovea::tasks {
+namespace fovea::inspect {
 namespace {
 
 bool is_rectified(const Transform& transform) {
@@ -354,4 +354,4 @@ std::vector<LabelRecord> AttentionStatistics::labels() const {
   return records;
 }
 
-}  // namespace fovea::tasks
+}  // namespace fovea::inspect

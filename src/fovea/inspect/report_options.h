@@ -11,7 +11,7 @@
 #include "fovea/spec/config_problems.h"
 #include "fovea/spec/run_options.h"
 
-namespace fovea::tasks {
+namespace fovea::inspect {
 
 // The options of `fovea report` for every task.
 struct ReportFields {
@@ -85,4 +85,4 @@ inline void require_report_length(const std::string& place, int64_t tokens, cons
                                                : "; shorten the sentence or raise --max-length"));
 }
 
-}  // namespace fovea::tasks
+}  // namespace fovea::inspect

@@ -15,7 +15,7 @@
 #include "fovea/spec/model_config.h"
 
 // Turns passes of models into reports, for any task.
-namespace fovea::tasks {
+namespace fovea::inspect {
 
 // While it lives, adds every attention of this thread's passes, over one sentence each, to the pass that `report` is
 // at. An attention's layer is its place among those of its kind.
@@ -101,4 +101,4 @@ inline std::string mechanisms_text(const ModelConfig& config, Sublayer sublayer,
   return join(parts, "; ");
 }
 
-}  // namespace fovea::tasks
+}  // namespace fovea::inspect

@@ -1,4 +1,4 @@
-#include "fovea/tasks/analyze_report.h"
+#include "fovea/inspect/analyze_report.h"
 
 #include <algorithm>
 #include <cmath>
@@ -9,7 +9,7 @@
 #include "fovea/base/strings.h"
 #include "fovea/spec/run_options.h"
 
-namespace fovea::tasks {
+namespace fovea::inspect {
 namespace {
 
 using AnalyzeJson = nlohmann::ordered_json;
@@ -296,4 +296,4 @@ std::string analysis_json(const std::vector<ModelFigures>& models, const Analyze
   return object.dump(-1, ' ', false, AnalyzeJson::error_handler_t::replace) + "\n";
 }
 
-}  // namespace fovea::tasks
+}  // namespace fovea::inspect

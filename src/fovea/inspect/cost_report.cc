@@ -1,11 +1,11 @@
-#include "fovea/tasks/cost_report.h"
+#include "fovea/inspect/cost_report.h"
 
 #include <nlohmann/json.hpp>
 
 #include "fovea/base/strings.h"
-#include "fovea/tasks/analyze_report.h"
+#include "fovea/inspect/analyze_report.h"
 
-namespace fovea::tasks {
+namespace fovea::inspect {
 namespace {
 
 using CostJson = nlohmann::ordered_json;
@@ -135,4 +135,4 @@ std::string cost_json(const std::vector<CostRecord>& costs, const CostSpeeds& sp
   return object.dump(-1, ' ', false, CostJson::error_handler_t::replace) + "\n";
 }
 
-}  // namespace fovea::tasks
+}  // namespace fovea::inspect

@@ -8,11 +8,11 @@
 #include "fovea/base/error.h"
 #include "fovea/base/numbers.h"
 #include "fovea/base/strings.h"
+#include "fovea/inspect/analyze_report.h"
 #include "fovea/spec/run_options.h"
-#include "fovea/tasks/analyze_report.h"
 
 // The sweep of analyze_report.h.
-namespace fovea::tasks {
+namespace fovea::inspect {
 namespace {
 
 using SweepJson = nlohmann::ordered_json;
@@ -141,4 +141,4 @@ analysis::Plot sweep_plot(const Sweep& sweep) {
 
 std::string sweep_svg(const Sweep& sweep) { return analysis::svg(sweep_plot(sweep)); }
 
-}  // namespace fovea::tasks
+}  // namespace fovea::inspect

@@ -6,7 +6,7 @@
 #include "fovea/analysis/report.h"
 #include "fovea/models/scorer.h"
 
-namespace fovea::tasks {
+namespace fovea::inspect {
 
 // Puts the curve of --sweep on the page: the mean loss of the report's sentences, as `measure` finds it for each entry.
 // The loss is per `unit`.
@@ -14,4 +14,4 @@ void add_report_sweep(const std::vector<std::string>& entries, const std::string
                       const std::function<models::GivenScore(const std::string& entry)>& measure,
                       analysis::Report& report);
 
-}  // namespace fovea::tasks
+}  // namespace fovea::inspect

@@ -8,7 +8,7 @@
 #include "fovea/spec/attention_config.h"
 
 // The output of `fovea analyze --cost`.
-namespace fovea::tasks {
+namespace fovea::inspect {
 
 // The cost of one layer's attention under one mechanism, at one length.
 struct CostRecord {
@@ -52,4 +52,4 @@ struct CostSpeeds {
 std::string cost_table(const std::vector<CostRecord>& costs, const CostSpeeds& speeds);
 std::string cost_json(const std::vector<CostRecord>& costs, const CostSpeeds& speeds);
 
-}  // namespace fovea::tasks
+}  // namespace fovea::inspect

@@ -13,7 +13,7 @@
 #include "fovea/nn/weight_blocks.h"
 
 // Figures of a model's attention over a text, from full passes that an observer watches.
-namespace fovea::tasks {
+namespace fovea::inspect {
 
 // The grouping of one sequence's tokens into units (words), and the labels that are counted. A unit's number is never
 // less than that of the token before. Empty: each token is a unit.
@@ -75,4 +75,4 @@ class AttentionStatistics {
   Options options_;
 };
 
-}  // namespace fovea::tasks
+}  // namespace fovea::inspect

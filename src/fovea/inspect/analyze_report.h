@@ -4,11 +4,11 @@
 #include <vector>
 
 #include "fovea/analysis/plot.h"
+#include "fovea/inspect/attention_statistics.h"
 #include "fovea/spec/run_options.h"
-#include "fovea/tasks/attention_statistics.h"
 
 // The output of `fovea analyze`, for models of every task.
-namespace fovea::tasks {
+namespace fovea::inspect {
 
 // The figures of one model.
 struct ModelFigures {
@@ -60,4 +60,4 @@ void require_decoder_entry(const std::string& entry);
 // `cells` under `header`, in columns.
 std::string aligned_table(const std::vector<std::string>& header, const std::vector<std::vector<std::string>>& cells);
 
-}  // namespace fovea::tasks
+}  // namespace fovea::inspect

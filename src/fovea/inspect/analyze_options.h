@@ -11,7 +11,7 @@
 #include "fovea/base/strings.h"
 #include "fovea/spec/config_problems.h"
 
-namespace fovea::tasks {
+namespace fovea::inspect {
 
 // The options of `fovea analyze` for models of every task.
 struct AnalysisOptions {
@@ -106,4 +106,4 @@ inline void add_analysis_problems(const AnalysisOptions& options, Problems& prob
                   "--source and --train-sets: expected one of them");
 }
 
-}  // namespace fovea::tasks
+}  // namespace fovea::inspect

@@ -147,6 +147,15 @@ struct OffsetGradients {
 // numbers behind the last list.
 using GivenLists = Rows<const int32_t>;
 
+// A copy of the keys in 8 bits (cpu/key_screen.h), of the same tokens and heads as k. A selection by a sequence's only
+// query reads it to leave out keys that cannot be selected; it changes what is read and no result.
+struct KeyScreen {
+  Rows<const uint8_t> rows;        // strides in bytes
+  Rows<const float> steps;         // one number a row: the head's numbers lie side by side, token_stride 1
+  const float* extents = nullptr;  // [num_key_heads(), kKeyScreenExtents]
+  bool any() const { return rows.data != nullptr; }
+};
+
 struct AttentionForward {
   Rows<const void> q, k, v;
   Rows<void> out;
@@ -163,6 +172,7 @@ struct AttentionForward {
   RandomStream random;
   OffsetTerms terms;
   GivenLists given;
+  KeyScreen screen;
 };
 
 struct AttentionBackward {

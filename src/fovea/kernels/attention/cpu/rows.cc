@@ -13,6 +13,8 @@ constexpr int64_t kForwardQueries = 256;
 constexpr int64_t kFewQueries = 8, kFewKeys = 2048;  // of a sequence that is_few()
 constexpr int64_t kManyPairs = 48;                   // of a query, for pays_bf16()
 constexpr int64_t kFewSequences = 16;                // of a task
+constexpr int64_t kLeastScreenedKeys = 256;
+constexpr int64_t kKeysOfSelected = 8;  // of a row, for each that it selects: with fewer, most keys are candidates
 
 std::vector<std::string> refuses(const AttentionProblem& problem) {
   std::vector<std::string> reasons;
@@ -58,12 +60,26 @@ bool is_few(const AttentionProblem& problem, const Sequence& sequence) {
          std::holds_alternative<Softmax>(problem.spec.transform);
 }
 
-std::vector<int64_t> few_sequences(const AttentionProblem& problem) {
-  std::vector<int64_t> few;
-  for (size_t s = 0; s < problem.sequences.size(); ++s) {
-    if (is_few(problem, problem.sequences[s])) few.push_back(static_cast<int64_t>(s));
+// Whether the screen of its keys serves a sequence: a selection by one query that sees all keys. The selected scores
+// become weights in the lanes that they have among all keys, so that sums have the same bits; entmax's search for its
+// threshold counts the others, too.
+bool is_screened(const AttentionProblem& problem, const AttentionForward& in, const Sequence& sequence) {
+  if (!in.screen.any() || sequence.q_length != 1 || problem.needs_backward || problem.dropout != 0) return false;
+  const AttentionSpec& spec = problem.spec;
+  if (!spec.select || spec.select->keep || !spec.pairs().is_full() || problem.given.any() || problem.offsets.any()) {
+    return false;
   }
-  return few;
+  if (std::holds_alternative<Sparsemax>(spec.transform) || std::holds_alternative<Entmax>(spec.transform)) return false;
+  return sequence.k_length >= std::max(kLeastScreenedKeys, kKeysOfSelected * spec.select->k);
+}
+
+template <class Belongs>
+std::vector<int64_t> sequences_that(const AttentionProblem& problem, const Belongs& belongs) {
+  std::vector<int64_t> all;
+  for (size_t s = 0; s < problem.sequences.size(); ++s) {
+    if (belongs(problem.sequences[s])) all.push_back(static_cast<int64_t>(s));
+  }
+  return all;
 }
 
 void forward_few(RowsCall call, Executor& executor) {
@@ -78,11 +94,25 @@ void forward_few(RowsCall call, Executor& executor) {
   });
 }
 
+// The heads' tasks of sequences that share keys follow one another.
+void forward_screened(RowsCall call, Executor& executor) {
+  const auto count = std::ssize(call.screened);
+  with_isa([&](auto tag) {
+    using Level = RowsKernel<decltype(tag)::kIsa>;
+    const WorkerScratch scratch(executor.num_threads(), Level::screened_scratch(call));
+    executor.run(count * call.problem->num_key_heads(), [&](int64_t i, int worker) {
+      Level::forward_screened(call, i % count, i / count, scratch.of(worker));
+    });
+  });
+}
+
 // Groups are joined until a task has this number of queries.
-std::vector<RowsTask> forward_tasks(const AttentionProblem& problem, const CandidateTables& tables) {
+std::vector<RowsTask> forward_tasks(const AttentionProblem& problem, const AttentionForward& in,
+                                    const CandidateTables& tables) {
   std::vector<RowsTask> tasks;
   for (int64_t s = 0; s < static_cast<int64_t>(problem.sequences.size()); ++s) {
-    if (is_few(problem, problem.sequences[static_cast<size_t>(s)])) continue;
+    const Sequence& sequence = problem.sequences[static_cast<size_t>(s)];
+    if (is_few(problem, sequence) || is_screened(problem, in, sequence)) continue;
     for (int64_t h = 0; h < problem.num_heads; ++h) {
       const std::vector<RowGroup>& groups = tables.of(s, h).groups;
       for (int64_t begin = 0, end = 0; begin < static_cast<int64_t>(groups.size()); begin = end) {
@@ -173,20 +203,24 @@ std::vector<RowsTask> backward_tasks(const AttentionProblem& problem, const Cand
 }
 
 // Whether a query sees enough keys, on average, that reading all rows once is little beside the products. Queries with
-// lists of their own have no products of several rows.
+// lists of their own have no products of several rows, and neither has a sequence's only query.
 Bf16Flags::Pays pays_bf16(const AttentionProblem& problem, const CandidateTables& tables) {
   return [&](int64_t sequence, int64_t head) {
-    if (problem.given.any()) return false;
-    return tables.of(sequence, head).pairs >= kManyPairs * problem.sequences[static_cast<size_t>(sequence)].q_length;
+    const int64_t queries = problem.sequences[static_cast<size_t>(sequence)].q_length;
+    if (problem.given.any() || (queries == 1 && !problem.needs_backward)) return false;
+    return tables.of(sequence, head).pairs >= kManyPairs * queries;
   };
 }
 
 void forward(const AttentionProblem& problem, const AttentionForward& in, Executor& executor) {
-  const std::vector<int64_t> few = few_sequences(problem);
+  const std::vector<int64_t> few = sequences_that(problem, [&](const Sequence& s) { return is_few(problem, s); });
   if (!few.empty()) forward_few({.problem = &problem, .few = few, .forward = &in}, executor);
-  if (few.size() == problem.sequences.size()) return;
+  const std::vector<int64_t> screened =
+      sequences_that(problem, [&](const Sequence& s) { return is_screened(problem, in, s); });
+  if (!screened.empty()) forward_screened({.problem = &problem, .screened = screened, .forward = &in}, executor);
+  if (few.size() + screened.size() == problem.sequences.size()) return;
   const CandidateTables tables(problem, in.random, in.given);
-  const std::vector<RowsTask> tasks = forward_tasks(problem, tables);
+  const std::vector<RowsTask> tasks = forward_tasks(problem, in, tables);
   const Bf16Products bf16(problem, in, pays_bf16(problem, tables), executor);
   const RowsCall call{.problem = &problem, .tables = &tables, .tasks = tasks, .forward = &in, .bf16 = &bf16};
   with_isa([&](auto tag) {

@@ -32,6 +32,7 @@ struct RowsCall {
   const CandidateTables* tables = nullptr;
   std::span<const RowsTask> tasks = {};
   std::span<const int64_t> few = {};  // forward: sequences that are in no task, of a few queries that see every key
+  std::span<const int64_t> screened = {};  // forward: sequences that are in no task either, of one query, with a screen
   const AttentionForward* forward = nullptr;
   const AttentionBackward* backward = nullptr;
   const Bf16Products* bf16 = nullptr;
@@ -49,6 +50,9 @@ struct RowsKernel {
   // Sequences few[begin] ... few[end - 1].
   static int64_t few_scratch(const RowsCall& call);
   static void forward_few(const RowsCall& call, int64_t begin, int64_t end, float* scratch);
+  static int64_t screened_scratch(const RowsCall& call);
+  // One head of the keys of sequence screened[index].
+  static void forward_screened(const RowsCall& call, int64_t index, int64_t key_head, float* scratch);
   static void backward(const RowsCall& call, int64_t task, float* scratch);
   // Adds up the sums of the chains of `task` (part 0) and of those after it into dK and dV.
   static void join(const RowsCall& call, int64_t task);

@@ -6,6 +6,7 @@
 #include <utility>
 #include <variant>
 
+#include "fovea/kernels/attention/cpu/key_screen.h"
 #include "fovea/kernels/attention/cpu/rows.h"
 #include "fovea/kernels/attention/cpu/scratch.h"
 #include "fovea/kernels/attention/dropout.h"
@@ -15,6 +16,7 @@
 #include "fovea/kernels/attention/cpu/rows_backward-inl.h"
 #include "fovea/kernels/attention/cpu/rows_few-inl.h"
 #include "fovea/kernels/attention/cpu/rows_forward-inl.h"
+#include "fovea/kernels/attention/cpu/rows_screened-inl.h"
 
 namespace fovea::kernels {
 namespace {
@@ -84,20 +86,32 @@ int64_t backward_floats(const RowsCall& call, const RowsTask& task) {
   return arena.used();
 }
 
-int64_t longest_few(const RowsCall& call) {
+int64_t longest(const RowsCall& call, std::span<const int64_t> sequences) {
   int64_t keys = 0;
-  for (const int64_t s : call.few) keys = std::max(keys, call.problem->sequences[static_cast<size_t>(s)].k_length);
+  for (const int64_t s : sequences) keys = std::max(keys, call.problem->sequences[static_cast<size_t>(s)].k_length);
   return keys;
 }
 
 int64_t few_floats(const RowsCall& call) {
   Arena arena;
-  few_buffers(arena, *call.problem, longest_few(call));
+  few_buffers(arena, *call.problem, longest(call, call.few));
   return arena.used();
 }
 
+int64_t screened_floats(const RowsCall& call) {
+  Arena arena;
+  screened_buffers(arena, *call.problem, longest(call, call.screened));
+  return arena.used();
+}
+
+void forward_one_screened(const RowsCall& call, int64_t index, int64_t key_head, float* scratch) {
+  const int64_t sequence = call.screened[static_cast<size_t>(index)];
+  ScreenedRows(call, longest(call, call.screened), scratch)
+      .run(call.problem->sequences[static_cast<size_t>(sequence)], key_head);
+}
+
 void forward_some_few(const RowsCall& call, std::span<const int64_t> few, float* scratch) {
-  const FewQueries work(call, longest_few(call), scratch);
+  const FewQueries work(call, longest(call, call.few), scratch);
   const auto sequence = [&](size_t i) -> const Sequence& {
     return call.problem->sequences[static_cast<size_t>(few[i])];
   };
@@ -116,6 +130,14 @@ int64_t RowsKernel<kIsa>::few_scratch(const RowsCall& call) {
 template <Isa kIsa>
 void RowsKernel<kIsa>::forward_few(const RowsCall& call, int64_t begin, int64_t end, float* scratch) {
   forward_some_few(call, call.few.subspan(static_cast<size_t>(begin), static_cast<size_t>(end - begin)), scratch);
+}
+template <Isa kIsa>
+int64_t RowsKernel<kIsa>::screened_scratch(const RowsCall& call) {
+  return screened_floats(call);
+}
+template <Isa kIsa>
+void RowsKernel<kIsa>::forward_screened(const RowsCall& call, int64_t index, int64_t key_head, float* scratch) {
+  forward_one_screened(call, index, key_head, scratch);
 }
 template <Isa kIsa>
 int64_t RowsKernel<kIsa>::lanes() {

@@ -19,13 +19,13 @@ class ModelScorer final : public search::Scorer {
     state_ = model_->start(inputs, rows, model.decoder);
   }
 
-  void step(std::span<const int64_t> parents, std::span<const int64_t> tokens, int64_t n,
-            search::Continuations& next) override {
+  void step(const search::ScoredRows& rows, search::Continuations& next) override {
     throw_if_interrupted(what_);
-    if (started_) state_->reorder({parents.begin(), parents.end()});
+    if (started_) state_->reorder({rows.parents.begin(), rows.parents.end()});
     started_ = true;
-    const at::Tensor hidden = state_->step(nn::index_tensor(tokens).to(model_->output_weight().device()));
-    if (output_.next_words(hidden.to(at::kFloat), {n, eos_}, next) > 0) refuse_diverged();
+    const at::Tensor hidden = state_->step(nn::index_tensor(rows.tokens).to(model_->output_weight().device()));
+    if (output_.next_words(hidden.to(at::kFloat), {rows.n, eos_, rows.asked_offsets, rows.asked}, next) > 0)
+      refuse_diverged();
   }
 
  private:
@@ -46,11 +46,20 @@ SearchModel::SearchModel(nn::Model live, ops::PackedLayer::Format format)
       output(model->output_weight().to(at::kFloat), model->output_bias().to(at::kFloat), format) {}
 
 std::vector<std::vector<search::Hypothesis>> beam_search(SearchModel& model, const nn::OtherSide& inputs,
+                                                         std::vector<search::BeamSentence> sentences,
+                                                         const char* what) {
+  if (sentences.empty()) return {};
+  for (search::BeamSentence& sentence : sentences) sentence.options.vocabulary = model.model->output_weight().size(0);
+  ModelScorer scorer(model, inputs, sentences.front().options.eos, what);
+  return search::beam_search(scorer, std::move(sentences));
+}
+
+std::vector<std::vector<search::Hypothesis>> beam_search(SearchModel& model, const nn::OtherSide& inputs,
                                                          std::span<const int64_t> max_lengths,
-                                                         search::BeamOptions options, const char* what) {
-  options.vocabulary = model.model->output_weight().size(0);
-  ModelScorer scorer(model, inputs, options.eos, what);
-  return search::beam_search(scorer, max_lengths, options);
+                                                         const search::BeamOptions& options, const char* what) {
+  std::vector<search::BeamSentence> sentences;
+  for (const int64_t max_length : max_lengths) sentences.push_back({options, max_length});
+  return beam_search(model, inputs, std::move(sentences), what);
 }
 
 search::BeamOptions beam_options(const BeamConfig& config) {

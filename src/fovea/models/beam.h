@@ -20,13 +20,15 @@ struct SearchModel {
   ops::PackedLayer output;
 };
 
-// Returns the hypotheses of each sequence of `inputs`, what encode() made of the source, best first. Input s gets at
-// most max_lengths[s] tokens. The model's vocabulary is filled in; `options` has start and eos. Throws Interrupted when
-// a signal comes, as "X stopped", X being `what`, and an Error if the model's scores are not finite. For
-// c10::InferenceMode.
+// Returns the hypotheses of each sequence of `inputs`, what encode() made of the source, best first. The vocabulary is
+// filled in; the sentences' options have start and one eos. Throws Interrupted when a signal comes, as "X stopped", X
+// being `what`, and an Error if the model's scores are not finite. For c10::InferenceMode.
+std::vector<std::vector<search::Hypothesis>> beam_search(SearchModel& model, const nn::OtherSide& inputs,
+                                                         std::vector<search::BeamSentence> sentences, const char* what);
+// Like beam_search() above, for sequences with the same options: input s gets at most max_lengths[s] tokens.
 std::vector<std::vector<search::Hypothesis>> beam_search(SearchModel& model, const nn::OtherSide& inputs,
                                                          std::span<const int64_t> max_lengths,
-                                                         search::BeamOptions options, const char* what);
+                                                         const search::BeamOptions& options, const char* what);
 
 // The options of a search that `config` asks for.
 search::BeamOptions beam_options(const BeamConfig& config);

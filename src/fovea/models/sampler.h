@@ -5,8 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "fovea/nn/model.h"
-#include "fovea/ops/packed_layer.h"
+#include "fovea/models/beam.h"
 #include "fovea/search/sample.h"
 
 namespace fovea::models {
@@ -42,13 +41,8 @@ class Sampler {
   void run(std::span<const Draft> drafts, const See& see) const;
 
  private:
-  // The next unit of each row: logits [rows, V] on the CPU.
-  std::vector<int64_t> choose(at::Tensor logits, std::span<const uint64_t> seeds, int64_t step) const;
-
-  nn::Model model_;
+  SearchModel model_;
   SamplingRules rules_;
-  std::shared_ptr<const nn::PackedStack> layers_;
-  ops::PackedLayer output_;
 };
 
 }  // namespace fovea::models

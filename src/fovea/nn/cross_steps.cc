@@ -1,9 +1,11 @@
 #include "fovea/nn/cross_steps.h"
 
 #include <ATen/ops/arange.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "fovea/nn/index_tensor.h"
 
@@ -35,7 +37,7 @@ at::Tensor mix_at_positions(const Attention& attention, Projected inputs, ops::A
 }  // namespace
 
 CrossSteps::CrossSteps(const Stack& stack, const OtherSide& other, const std::vector<int64_t>& sentences)
-    : sentences_(sentences), offsets_(other.offsets) {
+    : sentences_(sentences) {
   TORCH_CHECK(std::ranges::is_sorted(sentences), "rows must be in ascending order of their sentences");
   for (const auto& layer : stack.layers()) {
     const Attention& attention = *layer->cross_attention;
@@ -43,19 +45,27 @@ CrossSteps::CrossSteps(const Stack& stack, const OtherSide& other, const std::ve
     layers_.push_back({&attention, attention.project_memory(other.encoded), attention.options(), nullptr});
     layers_.back().routing = RoutingSteps::of_cross(attention, layers_.back().keys, other.offsets, sentences);
   }
+  append_places(other, 0);
   index_rows();
 }
 
+void CrossSteps::append_places(const OtherSide& other, int64_t first) {
+  const auto* bounds = other.offsets.const_data_ptr<int64_t>();
+  for (int64_t s = 0; s + 1 < other.offsets.numel(); ++s) {
+    places_.push_back({first + bounds[s], bounds[s + 1] - bounds[s]});
+  }
+  used_ = first + other.encoded.size(0);
+}
+
 void CrossSteps::index_rows() {
-  const auto* bounds = offsets_.const_data_ptr<int64_t>();
   std::vector<int64_t> offsets = {0}, begins, lengths;
   for (size_t r = 0; r < sentences_.size(); ++r) {
     const int64_t s = sentences_[r];
     const bool first = by_row_ || r == 0 || s != sentences_[r - 1];
     if (first) {
       offsets.push_back(offsets.back());
-      begins.push_back(bounds[s]);
-      lengths.push_back(bounds[s + 1] - bounds[s]);
+      begins.push_back(places_[static_cast<size_t>(s)].begin);
+      lengths.push_back(places_[static_cast<size_t>(s)].length);
     }
     ++offsets.back();
   }
@@ -70,7 +80,7 @@ void CrossSteps::index_rows() {
 
 at::Tensor CrossSteps::mix(size_t layer, const at::Tensor& q, std::span<const int64_t> lengths) const {
   const Layer& of = layers_[layer];
-  const Projected inputs = {q, of.keys.k, of.keys.v};
+  const Projected inputs = {q, of.keys.k.narrow(0, 0, used_), of.keys.v.narrow(0, 0, used_)};
   ops::AttentionOptions options = of.options;
   ops::RoutingInputs routed;
   if (of.routing) {
@@ -90,6 +100,52 @@ void CrossSteps::inherit(std::span<const int64_t> parents) {
   if (sentences == sentences_) return;
   sentences_ = std::move(sentences);
   index_rows();
+}
+
+bool CrossSteps::can_add() const {
+  return std::ranges::none_of(layers_, [](const Layer& layer) { return layer.routing != nullptr; });
+}
+
+void CrossSteps::add(const OtherSide& other) {
+  TORCH_CHECK(can_add(), "routed heads take no more sentences");
+  const int64_t count = other.encoded.size(0), room = layers_.front().keys.k.size(0);
+  if (used_ + count > room) make_room(count);
+  for (const Layer& layer : layers_) {
+    const Projected added = layer.attention->project_memory(other.encoded);
+    layer.keys.k.narrow(0, used_, count).copy_(added.k);
+    layer.keys.v.narrow(0, used_, count).copy_(added.v);
+  }
+  const int64_t first = std::ssize(places_);
+  append_places(other, used_);
+  for (int64_t s = first; s < std::ssize(places_); ++s) sentences_.push_back(s);
+  index_rows();
+}
+
+void CrossSteps::make_room(int64_t count) {
+  std::vector<Place> from, to;
+  int64_t live = 0;
+  std::vector<int64_t> sentences;
+  for (size_t r = 0; r < sentences_.size(); ++r) {
+    if (r == 0 || sentences_[r] != sentences_[r - 1]) {
+      from.push_back(places_[static_cast<size_t>(sentences_[r])]);
+      to.push_back({live, from.back().length});
+      live += from.back().length;
+    }
+    sentences.push_back(std::ssize(to) - 1);
+  }
+  const int64_t room = 2 * (live + count);
+  for (Layer& layer : layers_) {
+    const at::Tensor& k = layer.keys.k;
+    const auto parts = at::empty({room, 2, k.size(1), k.size(2)}, k.options()).unbind(1);
+    for (size_t s = 0; s < to.size(); ++s) {
+      for (const auto& [grown, old] : {std::pair(parts[0], k), std::pair(parts[1], layer.keys.v)})
+        grown.narrow(0, to[s].begin, to[s].length).copy_(old.narrow(0, from[s].begin, from[s].length));
+    }
+    layer.keys = {{}, parts[0], parts[1]};
+  }
+  places_ = std::move(to);
+  sentences_ = std::move(sentences);
+  used_ = live;
 }
 
 }  // namespace fovea::nn

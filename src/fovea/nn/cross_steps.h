@@ -16,19 +16,31 @@ class CrossSteps {
   // q [R, H, D], of the newest token of each row -> [R, H, D]. lengths[r] counts row r's tokens, this one included.
   at::Tensor mix(size_t layer, const at::Tensor& q, std::span<const int64_t> lengths) const;
   void inherit(std::span<const int64_t> parents);
+  // Whether sentences can be added: routed heads lay out the keys of all sentences at once.
+  bool can_add() const;
+  // Adds sentences, each with one row behind the others. Keys of sentences that no row reads any more make room.
+  void add(const OtherSide& other);
 
  private:
   struct Layer {
     const Attention* attention;
-    Projected keys;                         // of all sentences, [T_k, H, D]; q undefined
+    Projected keys;                         // of all sentences, [tokens, H, D]; q undefined
     ops::AttentionOptions options;          // queries and keys by sentence, or by row
     std::shared_ptr<RoutingSteps> routing;  // null without routed heads
   };
   void index_rows();
+  // Appends the sentences of `other` to the places, the first of whose tokens is at `first`.
+  void append_places(const OtherSide& other, int64_t first);
+  // Makes room for `count` more tokens: moves the sentences that rows read to new buffers, and forgets the others.
+  void make_room(int64_t count);
 
   std::vector<int64_t> sentences_;  // of the rows
   bool by_row_ = false;             // each row is a sequence of its own, not one query of its sentence's
-  at::Tensor offsets_;              // [B + 1]
+  struct Place {
+    int64_t begin, length;
+  };
+  std::vector<Place> places_;  // of each sentence's tokens among the keys
+  int64_t used_ = 0;           // tokens of the keys; behind them is room
   std::vector<Layer> layers_;
 };
 

@@ -15,6 +15,15 @@ namespace {
 
 constexpr int64_t kFirstTokens = 16;  // of a row
 
+// The room of a row: a power of two above its length, so that the step after a prompt finds room.
+int64_t capacity_for(int64_t length) {
+  return std::max(kFirstTokens, static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(length) + 1)));
+}
+
+int64_t longest_of(const std::vector<int64_t>& lengths) {
+  return lengths.empty() ? 0 : *std::ranges::max_element(lengths);
+}
+
 }  // namespace
 
 StepCache::StepCache(Rows kind, int64_t rows, const Shape& shape, const at::TensorOptions& options)
@@ -40,9 +49,7 @@ void StepCache::append(const at::Tensor& offsets) {
 
 void StepCache::make_room(int64_t length) {
   if (length <= capacity_) return;
-  // A power of two above the length, so that the step after a prompt finds room.
-  const int64_t capacity =
-      std::max(kFirstTokens, static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(length) + 1)));
+  const int64_t capacity = capacity_for(length);
   if (kind_ == Rows::kApart) return move_rows(rows(), capacity);
   at::Tensor lists = at::zeros({rows(), capacity}, at::kLong);
   if (lists_.defined()) lists.narrow(1, 0, capacity_).copy_(lists_);
@@ -63,10 +70,44 @@ void StepCache::move_rows(int64_t slots, int64_t capacity) {
   move_to_new_buffers(slots * capacity, moves);
 }
 
-void StepCache::resize(int64_t tokens) {
-  const int64_t room = buffers_[0].defined() ? buffers_[0].size(0) : 0;
-  if (tokens <= room) return;
-  move_to_new_buffers(std::max({kFirstTokens * rows(), tokens, 2 * room}), std::array{Move{0, 0, used_}});
+void StepCache::make_room_for_tokens(int64_t count) {
+  if (used_ + count <= room()) return;
+  const std::vector<int64_t> live = live_tokens();
+  if (2 * std::ssize(live) < used_) {
+    return keep_tokens(live, std::max(kFirstTokens * rows(), 2 * (std::ssize(live) + count)));
+  }
+  move_to_new_buffers(std::max({kFirstTokens * rows(), used_ + count, 2 * room()}), std::array{Move{0, 0, used_}});
+}
+
+std::vector<int64_t> StepCache::live_tokens() const {
+  std::vector<bool> is_live(static_cast<size_t>(used_));
+  const auto* lists = lists_.const_data_ptr<int64_t>();
+  for (int64_t r = 0; r < rows(); ++r) {
+    const int64_t* list = lists + r * capacity_;
+    for (int64_t i = 0; i < lengths_[static_cast<size_t>(r)]; ++i) is_live[static_cast<size_t>(list[i])] = true;
+  }
+  std::vector<int64_t> live;
+  for (size_t token = 0; token < is_live.size(); ++token) {
+    if (is_live[token]) live.push_back(static_cast<int64_t>(token));
+  }
+  return live;
+}
+
+void StepCache::keep_tokens(const std::vector<int64_t>& live, int64_t room) {
+  const at::Tensor places = index_tensor(live).to(options_.device());
+  for (at::Tensor& buffer : buffers_) {
+    const at::Tensor kept = at::empty({room, 2, shape_.heads, shape_.head_dim}, options_);
+    kept.narrow(0, 0, std::ssize(live)).copy_(buffer.index_select(0, places));
+    buffer = kept;
+  }
+  std::vector<int64_t> place_of(static_cast<size_t>(used_));
+  for (size_t i = 0; i < live.size(); ++i) place_of[static_cast<size_t>(live[i])] = static_cast<int64_t>(i);
+  auto* lists = lists_.mutable_data_ptr<int64_t>();
+  for (int64_t r = 0; r < rows(); ++r) {
+    int64_t* list = lists + r * capacity_;
+    for (int64_t i = 0; i < lengths_[static_cast<size_t>(r)]; ++i) list[i] = place_of[static_cast<size_t>(list[i])];
+  }
+  used_ = std::ssize(live);
 }
 
 void StepCache::move_to_new_buffers(int64_t tokens, std::span<const Move> moves) {
@@ -80,7 +121,7 @@ void StepCache::move_to_new_buffers(int64_t tokens, std::span<const Move> moves)
 }
 
 void StepCache::append_shared(const int64_t* bounds) {
-  resize(used_ + count_);
+  make_room_for_tokens(count_);
   first_ = used_;
   auto* lists = lists_.mutable_data_ptr<int64_t>();
   for (size_t r = 0; r < lengths_.size(); ++r) {
@@ -118,18 +159,48 @@ void StepCache::inherit(std::span<const int64_t> parents) {
   std::vector<int64_t> lengths;
   for (const int64_t parent : parents) lengths.push_back(lengths_.at(static_cast<size_t>(parent)));
   lengths_.swap(lengths);
+  if (kind_ == Rows::kApart) shrink();
+}
+
+void StepCache::shrink() {
+  const int64_t capacity = capacity_for(longest_of(lengths_)), slots = std::ssize(slots_) + std::ssize(free_slots_);
+  if (rows() == 0 || slots * capacity_ <= 8 * rows() * capacity) return;
+  move_rows(rows(), std::min(capacity, capacity_));
+}
+
+void StepCache::add_rows(int64_t count) {
+  const int64_t all = rows() + count;
+  if (kind_ == Rows::kShared) {
+    if (lists_.defined()) {
+      const at::Tensor lists = at::zeros({all, capacity_}, at::kLong);
+      lists.narrow(0, 0, rows()).copy_(lists_);
+      lists_ = lists;
+    }
+  } else {
+    // More slots than rows, so that rows that come one by one do not move the others each time.
+    if (std::ssize(free_slots_) < count) move_rows(all + all / 2, capacity_);
+    for (int64_t i = 0; i < count; ++i) {
+      slots_.push_back(free_slots_.back());
+      free_slots_.pop_back();
+    }
+  }
+  lengths_.resize(static_cast<size_t>(all), 0);
 }
 
 void StepCache::inherit_shared(std::span<const int64_t> parents) {
   if (!lists_.defined()) return;
-  at::Tensor lists = at::zeros({static_cast<int64_t>(parents.size()), capacity_}, at::kLong);
+  int64_t longest = 0;
+  for (const int64_t parent : parents) longest = std::max(longest, lengths_.at(static_cast<size_t>(parent)));
+  const int64_t capacity = std::min(capacity_, capacity_for(longest));
+  at::Tensor lists = at::zeros({static_cast<int64_t>(parents.size()), capacity}, at::kLong);
   auto* to = lists.mutable_data_ptr<int64_t>();
   const auto* from = lists_.const_data_ptr<int64_t>();
   for (const int64_t parent : parents) {
-    std::copy_n(from + parent * capacity_, lengths_.at(static_cast<size_t>(parent)), to);
-    to += capacity_;
+    std::copy_n(from + parent * capacity_, lengths_[static_cast<size_t>(parent)], to);
+    to += capacity;
   }
   lists_ = lists;
+  capacity_ = capacity;
 }
 
 void StepCache::inherit_apart(std::span<const int64_t> parents) {

@@ -30,8 +30,11 @@ class StepCache {
   // Writes the keys and values of one layer for the tokens that the last append() added: stacked [T, .. + 2 H, D], of
   // which the heads before them, q, are not kept.
   void write(size_t layer, const at::Tensor& stacked);
-  // Row r becomes what row parents[r] was.
+  // Row r becomes what row parents[r] was. Tokens that no row has any more make room for others.
   void inherit(std::span<const int64_t> parents);
+  // Adds empty rows behind the others.
+  void add_rows(int64_t count);
+  int64_t room() const { return buffers_[0].defined() ? buffers_[0].size(0) : 0; }  // tokens that fit the buffers
 
   // The keys or values of one layer, [tokens, H, D].
   at::Tensor keys(size_t layer) const { return half(layer, 0); }
@@ -51,7 +54,11 @@ class StepCache {
   void inherit_shared(std::span<const int64_t> parents);
   void inherit_apart(std::span<const int64_t> parents);
   void make_room(int64_t length);  // of each row: capacity_ grows
-  void resize(int64_t tokens);     // of the buffers, shared
+  // Shared: makes room for `count` more tokens. Where most of the tokens are no row's any more, only the others move.
+  void make_room_for_tokens(int64_t count);
+  std::vector<int64_t> live_tokens() const;  // shared: the tokens that rows have, ascending
+  void keep_tokens(const std::vector<int64_t>& live, int64_t room);
+  void shrink();  // apart: after rows have left
   // Apart: moves the rows to the first of `slots` slots of `capacity` tokens each. The other slots are free.
   void move_rows(int64_t slots, int64_t capacity);
   // A range of tokens and its place in a new buffer.

@@ -154,4 +154,21 @@ void Stepper::reorder(const std::vector<int64_t>& parents) {
   cache_.inherit(parents);
 }
 
+bool Stepper::can_add() const {
+  return (!cross_ || cross_->can_add()) && std::ranges::none_of(routing_, [](const auto& of) { return of != nullptr; });
+}
+
+void Stepper::add_rows(int64_t count) {
+  const c10::InferenceMode guard;
+  TORCH_CHECK(can_add() && !cross_, "rows of routed heads begin together, and those of a decoder with sentences");
+  cache_.add_rows(count);
+}
+
+void Stepper::add_sentences(const OtherSide& other) {
+  const c10::InferenceMode guard;
+  TORCH_CHECK(can_add() && cross_, "rows of routed heads begin together, and only a decoder reads sentences");
+  cross_->add(other);
+  cache_.add_rows(other.offsets.numel() - 1);
+}
+
 }  // namespace fovea::nn

@@ -37,6 +37,11 @@ class Stepper {
   at::Tensor prefill(const at::Tensor& tokens, const at::Tensor& offsets);
   // Row r continues what was row parents[r]. The number of rows may grow or shrink.
   void reorder(const std::vector<int64_t>& parents);
+  // Whether rows can be added: routed heads begin all rows at once.
+  bool can_add() const;
+  // Adds empty rows behind the others, or for a stack with cross-attention one for each sentence of `other`.
+  void add_rows(int64_t count);
+  void add_sentences(const OtherSide& other);
 
   int64_t rows() const { return cache_.rows(); }
   std::span<const int64_t> lengths() const { return cache_.lengths(); }  // tokens of each row so far

@@ -56,10 +56,19 @@ int64_t PackedLayer::next_words(const at::Tensor& x, const Wanted& wanted, searc
   const int64_t rows = x.size(0), n = wanted.n;
   next.best.resize(static_cast<size_t>(rows * n));
   next.eos_log_prob.resize(static_cast<size_t>(rows));
+  next.asked_log_probs.resize(wanted.asked.size());
+  const int64_t* asked_offsets = wanted.asked_offsets.empty() ? nullptr : wanted.asked_offsets.data();
   if (!packed_ || !x.is_cpu()) {
     const at::Tensor logits = (*this)(x).cpu();
     return search::top_n_log_softmax({logits.const_data_ptr<float>(), rows, logits.size(1)},
-                                     {n, wanted.eos, next.best.data(), next.eos_log_prob.data()}, torch_executor());
+                                     {.n = n,
+                                      .eos = wanted.eos,
+                                      .best = next.best.data(),
+                                      .eos_log_prob = next.eos_log_prob.data(),
+                                      .asked_offsets = asked_offsets,
+                                      .asked = wanted.asked.data(),
+                                      .asked_log_probs = next.asked_log_probs.data()},
+                                     torch_executor());
   }
   const at::Tensor hidden = with_plain_rows(x);
   std::vector<int32_t> words(next.best.size());
@@ -68,6 +77,8 @@ int64_t PackedLayer::next_words(const at::Tensor& x, const Wanted& wanted, searc
   job.rows = rows, job.hidden_stride = hidden.stride(0);
   job.n = n, job.eos = wanted.eos;
   job.words = words.data(), job.log_probs = log_probs.data(), job.eos_log_prob = next.eos_log_prob.data();
+  job.asked_offsets = asked_offsets, job.asked = wanted.asked.data();
+  job.asked_log_probs = next.asked_log_probs.data();
   const int64_t bad = kernels::next_words(job, torch_executor());
   for (size_t i = 0; i < words.size(); ++i) next.best[i] = {words[i], log_probs[i]};
   return bad;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 
 #include "fovea/kernels/step/packed.h"
 #include "fovea/ops/step.h"
@@ -27,10 +28,12 @@ class PackedLayer {
   at::Tensor operator()(const at::Tensor& x, Activation activation = Activation::kNone) const;
 
   // The n words of the greatest log-softmax of x weight^T + bias for each row of x [T, M], and that of word `eos`;
-  // the layer and x are float32. Returns how many rows have none, because logits are not finite numbers: their
-  // log-probabilities are -infinity.
+  // the layer and x are float32. Also those of the asked words, if there are any (search::ScoredRows). Returns how many
+  // rows have none, because logits are not finite numbers: their log-probabilities are -infinity.
   struct Wanted {
-    int64_t n = 1, eos = 0;  // n <= N
+    int64_t n = 1, eos = 0;                       // n <= N
+    std::span<const int64_t> asked_offsets = {};  // [T + 1]; none: no words
+    std::span<const int32_t> asked = {};
   };
   int64_t next_words(const at::Tensor& x, const Wanted& wanted, search::Continuations& next) const;
 

@@ -71,6 +71,21 @@ TEST(PackedLayer, FindsTheNextWords) {
     }
     EXPECT_NEAR(next.eos_log_prob[static_cast<size_t>(r)], log_probs[r][100].item<double>(), 1e-5);
   }
+  EXPECT_TRUE(next.asked_log_probs.empty());
+  // Asked words have the bits that they have among the best.
+  std::vector<int64_t> offsets = {0};
+  std::vector<int32_t> asked;
+  for (int64_t r = 0; r < 9; ++r) {
+    for (int64_t i = 0; i < r % 3; ++i) asked.push_back(next.best[static_cast<size_t>(r * 4 + 3 - i)].token);
+    offsets.push_back(std::ssize(asked));
+  }
+  const std::vector<search::Candidate> found = next.best;
+  EXPECT_EQ(layer.next_words(p.x, {.n = 1, .eos = 0, .asked_offsets = offsets, .asked = asked}, next), 0);
+  for (int64_t r = 0; r < 9; ++r) {
+    for (int64_t i = 0; i < r % 3; ++i)
+      EXPECT_EQ(next.asked_log_probs[static_cast<size_t>(offsets[static_cast<size_t>(r)] + i)],
+                found[static_cast<size_t>(r * 4 + 3 - i)].log_prob);
+  }
   p.x[3][0] = std::numeric_limits<float>::quiet_NaN();
   EXPECT_EQ(layer.next_words(p.x, {.n = 4, .eos = 100}, next), 1);
 }

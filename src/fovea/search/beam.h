@@ -4,6 +4,8 @@
 #include <span>
 #include <vector>
 
+#include "fovea/search/demands.h"
+
 // Beam search over an abstract scorer: no model, no tensors. Greedy search is a beam of 1.
 namespace fovea::search {
 
@@ -13,20 +15,31 @@ struct Candidate {
   bool operator==(const Candidate&) const = default;
 };
 
-// The possible continuations of each of R rows.
-struct Continuations {
-  std::vector<Candidate> best;      // [R, n], each row's by falling log-probability, equal ones by rising token
-  std::vector<float> eos_log_prob;  // [R], of the end of the sentence
+// The rows (hypotheses) whose continuations are to be scored, in the order of their sentences.
+struct ScoredRows {
+  // Row r continues row parents[r] of the call before by tokens[r]. -1: a new row, behind all others, which begins a
+  // sentence with tokens[r].
+  std::span<const int64_t> parents, tokens;  // [R]
+  int64_t n = 1;                             // best continuations wanted of each row
+  // Words whose log-probability is wanted whatever it is: those of row r are asked[asked_offsets[r]] and so on up to
+  // asked_offsets[r + 1]. No offsets: no words.
+  std::span<const int64_t> asked_offsets = {};  // [R + 1]
+  std::span<const int32_t> asked = {};
 };
 
-// Scores continuations of rows (hypotheses), which stand in the order of their sentences.
+// The possible continuations of each of R rows.
+struct Continuations {
+  std::vector<Candidate> best;         // [R, n], each row's by falling log-probability, equal ones by rising token
+  std::vector<float> eos_log_prob;     // [R], of the end of the sentence
+  std::vector<float> asked_log_probs;  // of ScoredRows::asked
+};
+
+// Scores continuations of rows.
 class Scorer {
  public:
   virtual ~Scorer() = default;
-  // Row r continues row parents[r] of the call before by tokens[r]; in the first call row r is sentence r and tokens[r]
-  // starts it. Fills `next` with each row's n best, or all if the vocabulary is smaller (then n is its size).
-  virtual void step(std::span<const int64_t> parents, std::span<const int64_t> tokens, int64_t n,
-                    Continuations& next) = 0;
+  // Fills `next` with each row's n best, or all if the vocabulary is smaller (then n is its size).
+  virtual void step(const ScoredRows& rows, Continuations& next) = 0;
 };
 
 enum class LengthPenalty : uint8_t { kPower, kGnmt };
@@ -47,18 +60,72 @@ struct BeamOptions {
 };
 
 struct Hypothesis {
-  std::vector<int64_t> tokens;  // without the end that finished it
-  double log_prob = 0;          // sum over the steps, the end of the sentence among them
-  double score = 0;             // log_prob / length_penalty
+  std::vector<int64_t> tokens;        // without the end that finished it
+  double log_prob = 0;                // sum over the steps, the end of the sentence among them
+  double score = 0;                   // log_prob / length_penalty
+  std::vector<float> log_probs = {};  // of each step: one more than tokens
+  bool is_cut = false;                // its end was forced at the longest length
+  bool says_all = true;               // the sentence's demands
 };
 
-// The best hypotheses of every sentence, best first, at least one. Sentence s ends after max_lengths[s] tokens at the
-// latest: there nothing but the end of the sentence may follow.
+// A sentence to search for.
+struct BeamSentence {
+  BeamOptions options;
+  int64_t max_length = 0;  // tokens after which nothing but the end of the sentence may follow
+  Demands demands = {};    // what each of its hypotheses must say; none by default
+};
+
+// A beam search whose sentences come and go between steps. Sentences do not depend on each other.
 //
 // A step keeps a sentence's beam_size best continuations that go on; an end of the sentence among its beam_size best
 // is a finished hypothesis. A sentence is done with beam_size finished ones, or as soon as no live hypothesis can still
 // come among the num_best best whatever follows; then its rows leave the batch. Equal scores: the lower token first,
 // then the row that stood higher.
+//
+// Demands are met by dynamic beam allocation (Post and Vilar 2018): the rows are shared out among banks, one for each
+// number of demanded tokens that a hypothesis has still to say; the tokens that a demand needs next are always among
+// the continuations. A sentence ends only where it has said everything, and says it before the longest length.
+class BeamSearch {
+ public:
+  BeamSearch();
+  ~BeamSearch();
+  BeamSearch(BeamSearch&& other) noexcept;
+  BeamSearch& operator=(BeamSearch&& other) noexcept;
+
+  // Adds a sentence, whose first row is behind the rows of the sentences before it in the next step. The demands must
+  // fit the longest length. Returns the sentence's number: they rise.
+  int64_t add(BeamSentence sentence);
+  // Forgets a sentence; its rows are not in the next step. An unknown number changes nothing.
+  void remove(int64_t sentence);
+
+  // The rows of the next step; none if all sentences are done. The spans hold until the next call that is not const.
+  ScoredRows rows() const;
+  // Takes what a Scorer found for rows().
+  void advance(const Continuations& next);
+
+  // The best hypotheses of a sentence that is done, best first, at least one.
+  struct Done {
+    int64_t sentence;
+    std::vector<Hypothesis> best;
+  };
+  // The sentences that are done since the last call, in the order of their numbers within a step.
+  std::vector<Done> take();
+
+ private:
+  struct Running;
+  void list_rows();
+
+  std::vector<Running> running_;
+  std::vector<Done> done_;
+  std::vector<int64_t> parents_, tokens_, asked_offsets_;
+  std::vector<int32_t> asked_;
+  int64_t next_number_ = 0, n_ = 0, vocabulary_ = 0;
+};
+
+// The best hypotheses of every sentence, best first, at least one.
+std::vector<std::vector<Hypothesis>> beam_search(Scorer& scorer, std::vector<BeamSentence> sentences);
+// Like beam_search() above, for sentences with the same options: sentence s ends after max_lengths[s] tokens at the
+// latest.
 std::vector<std::vector<Hypothesis>> beam_search(Scorer& scorer, std::span<const int64_t> max_lengths,
                                                  const BeamOptions& options);
 

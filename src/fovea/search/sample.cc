@@ -23,15 +23,6 @@ struct Choice {
   int32_t token;
 };
 
-void check(const SampleOptions& options) {
-  if (!(options.temperature >= 0 && std::isfinite(options.temperature))) {
-    throw Error(cat("sample: temperature ", options.temperature, " is not a finite number of at least 0"));
-  }
-  if (options.top_k < 0) throw Error(cat("sample: top_k ", options.top_k, " is not at least 0"));
-  const double p = options.top_p;
-  if (!(p > 0 && p <= 1)) throw Error(cat("sample: top_p ", p, " is not in (0, 1]"));
-}
-
 // The greatest logit, or NaN if one is NaN.
 float greatest_of(std::span<const float> logits) {
   float greatest = kNoLimit;
@@ -131,8 +122,17 @@ int64_t token_at(const std::vector<Choice>& choices, double share) {
 
 }  // namespace
 
+void validate(const SampleOptions& options) {
+  if (!(options.temperature >= 0 && std::isfinite(options.temperature))) {
+    throw Error(cat("sample: temperature ", options.temperature, " is not a finite number of at least 0"));
+  }
+  if (options.top_k < 0) throw Error(cat("sample: top_k ", options.top_k, " is not at least 0"));
+  const double p = options.top_p;
+  if (!(p > 0 && p <= 1)) throw Error(cat("sample: top_p ", p, " is not in (0, 1]"));
+}
+
 int64_t sample(std::span<const float> logits, const SampleOptions& options, uint64_t seed, uint64_t counter) {
-  check(options);
+  validate(options);
   const float greatest = greatest_of(logits);
   if (!std::isfinite(greatest)) return kNotFinite;
   if (options.temperature == 0 || options.top_k == 1) return std::ranges::find(logits, greatest) - logits.begin();

@@ -11,6 +11,9 @@ struct SampleOptions {
   double top_p = 1;        // of these only the fewest most probable whose mass is at least p, in (0, 1]
 };
 
+// Throws an Error if an option is outside its range.
+void validate(const SampleOptions& options);
+
 // The result of sample() if the logits have no softmax: one is NaN or +infinity, or all are -infinity.
 inline constexpr int64_t kNotFinite = -1;
 

@@ -8,44 +8,25 @@
 #include "fovea/base/rng.h"
 #include "fovea/base/strings.h"
 #include "fovea/search/beam.h"
+#include "fovea/search/test_table.h"
 
 namespace fovea::search::search_test {
 namespace {
 
-// A toy language: the log-probabilities of the next token depend on the sentence and the whole history by a hash.
-struct Table {
-  int64_t vocabulary = 5;
-  uint64_t seed = 1;
-  bool ties = false;  // every continuation equally likely
-
-  std::vector<double> next(int64_t sentence, const std::vector<int64_t>& history) const {
-    Rng rng(seed, static_cast<uint64_t>(sentence));
-    uint64_t key = rng();
-    for (const int64_t token : history) key = hash_combine(key, static_cast<uint64_t>(token));
-    std::vector<double> weights;
-    Rng draws(key);
-    for (int64_t i = 0; i < vocabulary; ++i) weights.push_back(ties ? 1 : std::exp(2 * draws.normal()));
-    const double sum = std::accumulate(weights.begin(), weights.end(), 0.0);
-    // In float, as a scorer gives them, so that sums agree exactly.
-    for (double& w : weights) w = static_cast<float>(std::log(w / sum));
-    return weights;
-  }
-};
-
 class TableScorer final : public Scorer {
  public:
-  TableScorer(const Table& table, size_t sentences, int64_t eos) : table_(table), eos_(eos) {
-    for (size_t s = 0; s < sentences; ++s) rows_.push_back({static_cast<int64_t>(s), {}});
-  }
+  TableScorer(const Table& table, int64_t eos) : table_(table), eos_(eos) {}
 
-  void step(std::span<const int64_t> parents, std::span<const int64_t> tokens, int64_t n,
-            Continuations& next) override {
+  void step(const ScoredRows& scored, Continuations& next) override {
     std::vector<Row> rows;
-    for (size_t r = 0; r < parents.size(); ++r) {
-      rows.push_back(rows_.at(static_cast<size_t>(parents[r])));
-      if (started_) rows.back().history.push_back(tokens[r]);
+    for (size_t r = 0; r < scored.parents.size(); ++r) {
+      if (scored.parents[r] < 0) {
+        rows.push_back({sentences_++, {}});
+      } else {
+        rows.push_back(rows_.at(static_cast<size_t>(scored.parents[r])));
+        rows.back().history.push_back(scored.tokens[r]);
+      }
     }
-    started_ = true;
     rows_ = rows;
     rows_scored += static_cast<int64_t>(rows.size());
     EXPECT_TRUE(std::ranges::is_sorted(rows_, {}, &Row::sentence));
@@ -57,7 +38,7 @@ class TableScorer final : public Scorer {
       std::ranges::stable_sort(order, [&](int32_t a, int32_t b) {
         return log_probs[static_cast<size_t>(a)] > log_probs[static_cast<size_t>(b)];
       });
-      for (int64_t i = 0; i < n; ++i) {
+      for (int64_t i = 0; i < scored.n; ++i) {
         const int32_t token = order[static_cast<size_t>(i)];
         next.best.push_back({token, static_cast<float>(log_probs[static_cast<size_t>(token)])});
       }
@@ -74,14 +55,14 @@ class TableScorer final : public Scorer {
   };
   Table table_;
   int64_t eos_;
-  bool started_ = false;
+  int64_t sentences_ = 0;  // that have begun
   std::vector<Row> rows_;
 };
 
 std::vector<std::vector<Hypothesis>> search(const Table& table, const std::vector<int64_t>& max_lengths,
                                             BeamOptions options) {
   options.vocabulary = table.vocabulary;
-  TableScorer scorer(table, max_lengths.size(), options.eos);
+  TableScorer scorer(table, options.eos);
   return beam_search(scorer, max_lengths, options);
 }
 
@@ -245,12 +226,12 @@ TEST(BeamSearch, SentencesAreIndependent) {
   class Shifted final : public Scorer {  // sentence 0 of this one is sentence `shift` of the table
    public:
     Shifted(const Table& table, int64_t shift) : table_(table), shift_(shift) {}
-    void step(std::span<const int64_t> parents, std::span<const int64_t> tokens, int64_t n,
-              Continuations& next) override {
+    void step(const ScoredRows& rows, Continuations& next) override {
       std::vector<std::vector<int64_t>> histories;
-      for (size_t r = 0; r < parents.size(); ++r) {
-        histories.push_back(histories_.empty() ? std::vector<int64_t>{} : histories_[static_cast<size_t>(parents[r])]);
-        if (!histories_.empty()) histories.back().push_back(tokens[r]);
+      for (size_t r = 0; r < rows.parents.size(); ++r) {
+        const bool is_new = rows.parents[r] < 0;
+        histories.push_back(is_new ? std::vector<int64_t>{} : histories_[static_cast<size_t>(rows.parents[r])]);
+        if (!is_new) histories.back().push_back(rows.tokens[r]);
       }
       histories_ = histories;
       next = {};
@@ -261,7 +242,7 @@ TEST(BeamSearch, SentencesAreIndependent) {
           all.push_back({static_cast<int32_t>(i), static_cast<float>(log_probs[i])});
         }
         std::ranges::stable_sort(all, std::ranges::greater(), &Candidate::log_prob);
-        next.best.insert(next.best.end(), all.begin(), all.begin() + n);
+        next.best.insert(next.best.end(), all.begin(), all.begin() + rows.n);
         next.eos_log_prob.push_back(static_cast<float>(log_probs[2]));
       }
     }
@@ -305,7 +286,7 @@ TEST(BeamSearch, StopsOnlyWhenTheBestIsCertain) {
       for (uint64_t seed = 1; seed <= 60; ++seed) {
         const Table table{6, seed};
         BeamOptions options{.beam_size = 6, .normalize = normalize, .penalty = penalty, .vocabulary = 6, .eos = 0};
-        TableScorer early(table, 1, 0), late(table, 1, 0);
+        TableScorer early(table, 0), late(table, 0);
         const auto one = beam_search(early, std::vector<int64_t>{5}, options);
         options.num_best = 6;  // decided later, by the sixth best
         const auto six = beam_search(late, std::vector<int64_t>{5}, options);

@@ -46,6 +46,9 @@ bool find_words(const Logits& logits, const TopN& out, int64_t r) {
         finite ? Candidate{best[i].token, best[i].log_prob - log_sum} : Candidate{static_cast<int32_t>(i), kNever};
   }
   out.eos_log_prob[r] = finite ? row[out.eos] - log_sum : kNever;
+  if (out.asked_offsets == nullptr) return finite;
+  for (int64_t i = out.asked_offsets[r]; i < out.asked_offsets[r + 1]; ++i)
+    out.asked_log_probs[i] = finite ? row[out.asked[i]] - log_sum : kNever;
   return finite;
 }
 

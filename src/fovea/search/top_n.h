@@ -15,6 +15,11 @@ struct TopN {
   int64_t n = 1, eos = 0;         // n <= vocabulary
   Candidate* best = nullptr;      // [rows, n]: by falling log-softmax, equal ones by rising token
   float* eos_log_prob = nullptr;  // [rows]
+  // Words whose log-softmax is wanted too: those of row r are asked[asked_offsets[r]] ... asked[asked_offsets[r + 1] -
+  // 1].
+  const int64_t* asked_offsets = nullptr;  // [rows + 1], or null
+  const int32_t* asked = nullptr;
+  float* asked_log_probs = nullptr;
 };
 
 // The n best tokens of every row by log-softmax and the log-probability of the end of the sentence, in two passes over

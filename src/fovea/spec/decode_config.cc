@@ -11,6 +11,7 @@ void validate(const DecodeConfig& config) {
   problems.add_if(config.n_best && config.scores, "--n-best prints the scores already; leave out --scores");
   problems.add_if(config.documents && (config.n_best || config.scores || config.alignment),
                   "--documents prints a translation per line; leave out --n-best, --scores and --alignment");
+  problems.add_if(config.documents && !config.terms.empty(), "--terms are for single sentences; leave out --documents");
   const bool chooses = config.alignment_layer + config.alignment_head > 0 || config.alignment_shifted;
   problems.add_if(chooses && !config.alignment,
                   "--alignment-layer, --alignment-head and --alignment-shifted need --alignment");

@@ -17,6 +17,7 @@ struct DecodeConfig : ModelOptions, BeamConfig, LogOptions {
   int64_t document_length = 512;
   bool alignment = false, alignment_shifted = false;
   int64_t alignment_layer = 0, alignment_head = 0;
+  std::string terms;
 
   static constexpr auto fields() {
     using C = DecodeConfig;
@@ -34,6 +35,8 @@ struct DecodeConfig : ModelOptions, BeamConfig, LogOptions {
         number("alignment-head", &C::alignment_head, "its head, from 1 (0: mean of all)", 0, 1024),
         field("alignment-shifted", &C::alignment_shifted,
               "link a target word by the step whose input it is, not by the one before"),
+        field("terms", &C::terms,
+              "file of lines SOURCE<TAB>TARGET: where a source has these words, its translation has their target"),
         allow_unk_field("translations may have unknown words, which are shown as \u2047"),
         named(number("mini-batch-words", &C::mini_batch_words, "source tokens in a batch, at most", 1, 1e9),
               "max-tokens"),
@@ -49,7 +52,11 @@ struct DecodeConfig : ModelOptions, BeamConfig, LogOptions {
   }
 
   // The files that the command reads.
-  std::vector<std::vector<std::string>> inputs() const { return {vocabs, {input}}; }
+  std::vector<std::vector<std::string>> inputs() const {
+    std::vector<std::vector<std::string>> files = {vocabs, {input}};
+    if (!terms.empty()) files.push_back({terms});
+    return files;
+  }
 };
 
 void validate(const DecodeConfig& config);

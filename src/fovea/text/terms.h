@@ -1,6 +1,6 @@
 #pragma once
 #include <cstdint>
-#include <span>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,27 +18,42 @@ struct Term {
 class TermList {
  public:
   // Reads lines SOURCE<TAB>TARGET; empty lines are left out. Throws an Error that names the file and the line if a line
-  // has no tab, more than one, an empty side or bytes that are not UTF-8.
+  // has no tab, more than one, an empty side or bytes that are not UTF-8, and if the file has no term.
   static TermList load(const std::string& path);
+  // `name` says in messages where the text, or the terms, come from.
   static TermList from_text(std::string_view text, const std::string& name);
-  // Throws an Error for an empty side. `name` says where the terms come from.
-  TermList(std::vector<Term> terms, const std::string& name);
+  TermList(std::vector<Term> terms, std::string name);
 
   const std::vector<Term>& terms() const { return terms_; }
+  std::string where(const Term& term) const;  // "terms.tsv, line 7"
 
-  // Returns the numbers in terms() of each place of the line where a source stands, in the order of the places: the
-  // longest source that begins at a word, none of whose words belongs to an earlier place. A word is a run of letters,
-  // digits and hyphens between them; any other visible character is a word of its own, and so is a character of a
-  // script that has no blanks between words. The line's first word also counts without its capital.
-  std::vector<std::vector<int64_t>> find(std::string_view line) const;
+  // Returns the terms of each place of the line where a source stands, as their numbers in terms(), in the order of the
+  // places: those of the longest source that begins at a word and has no word of an earlier place. The first word of
+  // the line also counts without its capital. A line's words are those of term_words().
+  std::vector<std::vector<size_t>> find(std::string_view line) const;
 
  private:
   struct Entry {
     std::vector<std::string> words;
-    std::vector<int64_t> terms;
+    std::vector<size_t> terms;
   };
+  const Entry* longest_at(const std::vector<std::string>& words, size_t place, const std::string& first) const;
+  void add(size_t term);
+
   std::vector<Term> terms_;
-  std::vector<Entry> entries_;  // sorted by their words
+  std::string name_;
+  std::map<std::string, std::vector<Entry>> entries_;  // by their first word, the longest first
 };
+
+// The words of a text as terms see them: a run of letters, marks and digits, with single hyphens inside, is a word; any
+// other visible character is a word of its own, and so is a character of a script without blanks between words.
+std::vector<std::string> term_words(std::string_view text);
+
+// The text with its first letter as a capital; the text itself if its first character has none.
+std::string with_capital(std::string_view text);
+
+// Whether a text begins with a character of term_words() that is part of a longer word, or ends with one.
+bool begins_inside_word(std::string_view text);
+bool ends_inside_word(std::string_view text);
 
 }  // namespace fovea::text

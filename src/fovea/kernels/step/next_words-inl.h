@@ -45,9 +45,10 @@ struct WordsRow {
   int32_t* words;
   float* logits;  // [n], falling; the best n so far
   int64_t n;
-  float least;      // the last of them, -infinity while there are fewer
-  float reference;  // near the greatest logit so far
-  ManyWords many;   // has room where there are many: then of `logits` only the first is known
+  float least;         // the last of them, -infinity while there are fewer
+  float reference;     // near the greatest logit so far
+  ManyWords many;      // has room where there are many: then of `logits` only the first is known
+  double log_sum = 0;  // once it is finished; not finite: there is no log-softmax
 
   void insert(int32_t word, float logit) {
     if (many.words != nullptr) {
@@ -188,23 +189,50 @@ class WordsBlock {
     for (int64_t r = 0; r < count_; ++r) {
       bad += finish(r, products[r * kTileColumns + job_.eos - panel] + job_.output->bias()[job_.eos]) ? 0 : 1;
     }
+    if (job_.asked_offsets != nullptr) find_asked(write, multiply);
     return bad;
+  }
+
+  // The logits of the asked words, from their panels once more.
+  template <class Multiply>
+  void find_asked(Write& write, const Multiply& multiply) {
+    struct Asked {
+      int64_t panel, row, place;
+    };
+    std::vector<Asked> all;
+    for (int64_t r = 0; r < count_; ++r) {
+      for (int64_t i = job_.asked_offsets[first_ + r]; i < job_.asked_offsets[first_ + r + 1]; ++i)
+        all.push_back({job_.asked[i] / kTileColumns * kTileColumns, r, i});
+    }
+    std::sort(all.begin(), all.end(), [](const Asked& a, const Asked& b) { return a.panel < b.panel; });
+    int64_t computed = -1;
+    for (const auto& [panel, r, place] : all) {
+      if (panel != computed) multiply(panel, write);
+      computed = panel;
+      const int64_t word = job_.asked[place];
+      const float logit = write.sums[r * kTileColumns + word - panel] + job_.output->bias()[word];
+      job_.asked_log_probs[place] = log_prob(rows_[r], logit);
+    }
+  }
+
+  static float log_prob(const WordsRow& row, float logit) {
+    return std::isfinite(row.log_sum) ? static_cast<float>(logit - row.log_sum) : -kInfinity;
   }
 
   bool finish(int64_t r, float eos_logit) {
     WordsRow& row = rows_[r];
     float* log_probs = job_.log_probs + (first_ + r) * job_.n;
-    const double log_sum = row.reference + std::log(double{sum(load(row.sums))});
-    const bool finite = std::isfinite(log_sum) && std::isfinite(row.logits[0]);
+    row.log_sum = row.reference + std::log(double{sum(load(row.sums))});
+    if (!std::isfinite(row.logits[0])) row.log_sum = kInfinity;
+    const bool finite = std::isfinite(row.log_sum);
     if (finite) {
       row.settle();
       fill_up(row);
     } else {
       for (int64_t i = 0; i < job_.n; ++i) row.words[i] = static_cast<int32_t>(i);
     }
-    const auto log_prob = [&](float logit) { return finite ? static_cast<float>(logit - log_sum) : -kInfinity; };
-    for (int64_t i = 0; i < job_.n; ++i) log_probs[i] = log_prob(row.logits[i]);
-    job_.eos_log_prob[first_ + r] = log_prob(eos_logit);
+    for (int64_t i = 0; i < job_.n; ++i) log_probs[i] = log_prob(row, row.logits[i]);
+    job_.eos_log_prob[first_ + r] = log_prob(row, eos_logit);
     return finite;
   }
 

@@ -62,6 +62,43 @@ TEST(NextWordsOfAnyNumber, AreInOrderAndTiesTakeTheLowerWord) {
   }
 }
 
+// Rows of different kinds, some of which ask for nothing.
+TEST(NextWords, AskedWordsHaveTheBitsThatTheyHaveAmongTheBest) {
+  constexpr int64_t kRows = 21, kColumns = 300, kDepth = 9;
+  Rng rng(5);
+  std::vector<float> weight(kColumns * kDepth), bias(kColumns), hidden(kRows * kDepth);
+  for (auto* values : {&weight, &bias, &hidden}) {
+    for (float& x : *values) x = static_cast<float>(rng.normal());
+  }
+  hidden[4 * kDepth] = std::numeric_limits<float>::quiet_NaN();
+  SerialExecutor one;
+  for (const LayerFormat format : {LayerFormat::kExact, LayerFormat::kInt8}) {
+    at_every_level([&] {
+      const PackedLayer layer(LayerWeights<float>{weight.data(), bias.data(), kColumns, kDepth}, format, one);
+      std::vector<int32_t> words(kRows * kColumns), few(kRows), asked;
+      std::vector<float> log_probs(words.size()), eos(kRows), one_each(kRows);
+      NextWords job{.hidden = hidden.data(), .output = &layer, .rows = kRows, .hidden_stride = kDepth, .n = kColumns};
+      job.words = words.data(), job.log_probs = log_probs.data(), job.eos_log_prob = eos.data();
+      EXPECT_EQ(next_words(job, one), 1);
+      std::vector<int64_t> offsets = {0};
+      std::vector<float> expected;
+      for (int64_t r = 0; r < kRows; ++r) {
+        for (int64_t i = 0; i < r % 4; ++i) {
+          const int64_t place = r * kColumns + (r * 31 + i * 97) % kColumns;
+          asked.push_back(words[place]);
+          expected.push_back(log_probs[place]);
+        }
+        offsets.push_back(std::ssize(asked));
+      }
+      std::vector<float> found(asked.size(), 1.0F);
+      job.n = 1, job.words = few.data(), job.log_probs = one_each.data();
+      job.asked_offsets = offsets.data(), job.asked = asked.data(), job.asked_log_probs = found.data();
+      EXPECT_EQ(next_words(job, one), 1);
+      EXPECT_EQ(found, expected);
+    });
+  }
+}
+
 TEST(NextWordsOfAnyNumber, MayLackLikelyOnes) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   std::vector<float> logits(300, -kInfinity);

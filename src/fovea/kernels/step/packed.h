@@ -67,6 +67,11 @@ struct NextWords {
   int32_t* words = nullptr;       // [rows, n], by falling log-softmax, equal ones by rising word
   float* log_probs = nullptr;     // [rows, n]
   float* eos_log_prob = nullptr;  // [rows], of word `eos`
+  // Words whose log-softmax is wanted too: those of row r are asked[asked_offsets[r]] ... asked[asked_offsets[r + 1] -
+  // 1], each below `columns`.
+  const int64_t* asked_offsets = nullptr;  // [rows + 1], or null
+  const int32_t* asked = nullptr;
+  float* asked_log_probs = nullptr;
 };
 // Returns how many rows have no log-softmax, because a logit is NaN or +infinity or all are -infinity: their words are
 // 0 ... n - 1 with a log-probability of -infinity.

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 #include <type_traits>
+#include <vector>
 
 #include "fovea/kernels/step/scratch.h"
 // The level's own code from here on.

@@ -25,14 +25,15 @@ struct CompletionRequest {
   uint64_t seed = 0;                   // models::draft_seed() makes those of `fovea generate`
   std::vector<std::string> stop = {};  // a text ends before the first of these
   bool allow_unk = false;
-  int64_t num_top = 0;  // alternatives whose log-probabilities come with each unit
+  // Log-probabilities come with each unit, and with those of so many best alternatives; none: neither.
+  std::optional<int64_t> num_top = {};
 };
 
 // A unit that was chosen.
 struct CompletionUnit {
   struct Choice {
     int64_t unit;
-    float log_prob;  // by the model's own distribution, without the request's rules
+    float log_prob;  // by the model's own distribution, without the request's rules; 0 if it is not wanted
   };
   Choice chosen;
   std::vector<Choice> top = {};  // num_top best, by falling log-probability
@@ -43,9 +44,9 @@ enum class CompletionEnd : uint8_t { kStop, kLength };  // the text's own end or
 // What a step added to a request's text.
 struct CompletionPart {
   Ticket ticket = 0;
-  std::string text;                   // whole characters; text that may begin a stop waits until that is known
-  std::vector<CompletionUnit> units;  // that were chosen since the last part; without the end
-  std::optional<CompletionEnd> end;   // the last part of the request
+  std::string text = {};                   // whole characters; text that may begin a stop waits until that is known
+  std::vector<CompletionUnit> units = {};  // that were chosen since the last part; without the end
+  std::optional<CompletionEnd> end = {};   // the last part of the request
 };
 
 // Used by one thread. Signals are the caller's business.

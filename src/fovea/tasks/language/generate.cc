@@ -63,12 +63,9 @@ models::SamplingRules rules_of(const GenerateOptions& options, const LoadedModel
   rules.choice = {.temperature = options.temperature, .top_k = options.top_k, .top_p = options.top_p};
   rules.max_length = options.max_length;
   rules.cut = stream_cut(loaded.config);
-  const bool has_documents = loaded.config.documents != "no";
-  if (loaded.units.is_bytes()) {
-    if (has_documents) rules.last = loaded.units.eos();
-    if (!has_documents) rules.never.push_back(loaded.units.eos());
-  }
-  if (const auto unk = loaded.units.unk(); unk && !options.allow_unk) rules.never.push_back(*unk);
+  UnitRules units = unit_rules(loaded, options.allow_unk);
+  rules.never = std::move(units.never);
+  rules.last = units.last;
   return rules;
 }
 

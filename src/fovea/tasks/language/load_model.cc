@@ -41,4 +41,15 @@ LoadedModel load_model(const LanguageModelOptions& options, std::string_view opt
   return {model, std::move(config), std::move(units)};
 }
 
+UnitRules unit_rules(const LoadedModel& loaded, bool allow_unk) {
+  UnitRules rules;
+  const bool has_documents = loaded.config.documents != "no";
+  if (loaded.units.is_bytes()) {
+    if (has_documents) rules.last = loaded.units.eos();
+    if (!has_documents) rules.never.push_back(loaded.units.eos());
+  }
+  if (const auto unk = loaded.units.unk(); unk && !allow_unk) rules.never.push_back(*unk);
+  return rules;
+}
+
 }  // namespace fovea::language

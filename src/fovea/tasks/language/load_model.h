@@ -1,5 +1,8 @@
 #pragma once
+#include <cstdint>
+#include <optional>
 #include <string_view>
+#include <vector>
 
 #include "fovea/nn/model.h"
 #include "fovea/tasks/language/config.h"
@@ -21,5 +24,12 @@ LoadedModel load_model(const LanguageModelOptions& options, std::string_view opt
 
 // The way in which generation reads a text like training did.
 nn::StreamCut stream_cut(const LanguageConfig& config);
+
+// The units that generation chooses.
+struct UnitRules {
+  std::vector<int64_t> never = {};   // that no text has
+  std::optional<int64_t> last = {};  // that ends a text
+};
+UnitRules unit_rules(const LoadedModel& loaded, bool allow_unk);
 
 }  // namespace fovea::language

@@ -61,7 +61,7 @@ void see_cross_attention(nn::Model& model, std::span<const SentencePair> pairs, 
   const c10::InferenceMode guard;
   for (const std::vector<int64_t>& by_length : pair_batches(pairs, limits)) {
     for (const std::vector<int64_t>& batch : cut_by_weights(pairs, by_length, model->config())) {
-      throw_if_interrupted(what);
+      if (what != nullptr) throw_if_interrupted(what);
       const at::Tensor weights = batch_weights(model, pairs, batch);
       for (size_t i = 0; i < batch.size(); ++i) {
         const auto index = static_cast<size_t>(batch[i]);

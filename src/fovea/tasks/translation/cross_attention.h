@@ -19,7 +19,8 @@ namespace fovea::translation {
 using SeeCrossAttention = std::function<void(size_t index, const at::Tensor& weights)>;
 
 // Shows `see` every pair once, in batches of similar lengths: a full pass with the given target, in evaluation. The
-// weights of a batch take at most 64 MiB unless a single pair needs more. Stops at signals; `what` names the work.
+// weights of a batch take at most 64 MiB unless a single pair needs more. Stops at signals if `what` names the work;
+// null leaves them to the caller.
 void see_cross_attention(nn::Model& model, std::span<const SentencePair> pairs, const BatchLimits& limits,
                          const char* what, const SeeCrossAttention& see);
 

@@ -31,9 +31,9 @@ struct EngineRequest {
 };
 
 struct EngineTranslation : Translation {
-  std::vector<std::string> pieces;  // of the translation, as the vocabulary has them
-  std::vector<float> log_probs;     // of each piece and of the end: one more than pieces
-  bool is_cut = false;              // it reached the longest length, and its end was forced
+  std::vector<std::string> pieces = {};  // of the translation, as the vocabulary has them
+  std::vector<float> log_probs = {};     // of each piece and of the end: one more than pieces
+  bool is_cut = false;                   // it reached the longest length, and its end was forced
 };
 
 struct EngineResult {

@@ -22,14 +22,19 @@ struct TranslateOptions {
   int64_t target_eos = 0;
 };
 
-// One batch through the model, evaluation mode, on the device of its parameters. Sources end with </s>. Results in the
-// order of the sources.
+// The most tokens of the translation of a source of `source_tokens` tokens.
+int64_t longest_translation(const ModelConfig& model, double max_length_factor, int64_t source_tokens);
+
+// One batch through the model, evaluation mode, on the device of its parameters. Sources end with </s>. demands[s] are
+// those of translation s; none: it has none. Results in the order of the sources.
 std::vector<std::vector<search::Hypothesis>> translate_batch(SearchModel& model,
                                                              std::span<const Sentence* const> sources,
-                                                             const TranslateOptions& options);
+                                                             const TranslateOptions& options,
+                                                             std::vector<search::Demands> demands = {});
 
 // Like translate_batch(), for any number of sentences, batched by length; looks for signals between batches.
 std::vector<std::vector<search::Hypothesis>> translate_all(SearchModel& model, std::span<const Sentence> sources,
-                                                           const TranslateOptions& options, const BatchLimits& limits);
+                                                           const TranslateOptions& options, const BatchLimits& limits,
+                                                           std::span<const search::Demands> demands = {});
 
 }  // namespace fovea::translation

@@ -6,6 +6,7 @@
 #include "fovea/base/empty_line.h"
 #include "fovea/base/log.h"
 #include "fovea/base/strings.h"
+#include "fovea/tasks/translation/hypothesis_links.h"
 
 namespace fovea::translation {
 
@@ -55,6 +56,7 @@ Translator::Options translator_options(const DecodeConfig& config) {
   options.allow_unk = config.allow_unk;
   if (config.alignment)
     options.alignment = LinkChoice{config.alignment_layer, config.alignment_head, config.alignment_shifted};
+  if (!config.terms.empty()) options.terms = std::make_shared<const text::TermList>(text::TermList::load(config.terms));
   return options;
 }
 
@@ -62,7 +64,9 @@ Translator::Translator(LoadedModel loaded, const Options& options)
     : loaded_(std::move(loaded)),
       options_(options),
       limit_(line_limit(loaded_.model->config(), options.max_length)),
-      model_(loaded_.model, options.layers) {
+      model_(loaded_.model, options.layers),
+      term_demands_(loaded_.target) {
+  if (options.terms) term_demands_.require_writable(*options.terms);
   options_.search.target_eos = loaded_.target.eos();
   if (options.alignment) require_layer_and_head(loaded_.model->config(), *options.alignment, "--alignment-");
   if (!options.allow_unk) options_.search.beam.never = loaded_.target.unk();
@@ -80,28 +84,19 @@ Sentence Translator::encode(const std::string& line) {
   return std::move(encoded.tokens);
 }
 
-// A full pass over a hypothesis sees the same as the search did step by step, and the search keeps no weights of
-// hypotheses that it drops.
-void Translator::add_links(std::span<const std::string> lines, const std::vector<std::vector<Sentence>>& hypotheses,
-                           std::vector<std::vector<Translation>>& translations) {
-  std::vector<WordPair> words;
-  std::vector<SentencePair> tokens;
-  std::vector<analysis::Links*> links;
-  for (size_t line = 0; line < lines.size(); ++line) {
-    if (hypotheses[line].empty()) continue;
-    text::WordPieces source = text::encode_words(loaded_.source, lines[line]);
-    text::cut(source, limit_.tokens);
-    for (size_t i = 0; i < hypotheses[line].size(); ++i) {
-      WordPair pair{source, text::words_of_pieces(loaded_.target, hypotheses[line][i])};
-      if (pair.is_empty()) continue;
-      tokens.push_back(with_eos(pair, loaded_.source.eos(), loaded_.target.eos()));
-      words.push_back(std::move(pair));
-      links.push_back(&translations[line][i].links);
-    }
-  }
-  see_cross_attention(loaded_.model, tokens, options_.limits, "translating", [&](size_t i, const at::Tensor& weights) {
-    *links[i] = word_links(weights, words[i], *options_.alignment);
-  });
+TermDemands::Found Translator::demands_of(const std::string& line, int64_t source_tokens) const {
+  if (!options_.terms) return {};
+  const double factor = options_.search.max_length_factor;
+  return term_demands_.find(*options_.terms, line, longest_translation(loaded_.model->config(), factor, source_tokens));
+}
+
+void Translator::warn_of_missing(int64_t line, std::span<const text::Term> missing) {
+  if (missing.empty()) return;
+  std::vector<std::string> targets;
+  for (const text::Term& term : missing) targets.push_back(cat("'", term.target, "'"));
+  lack_terms_.warn(line, cat("has no room for ", join(targets, ", "),
+                             " in its longest translation; see "
+                             "--max-length-factor"));
 }
 
 std::vector<Sentence> Translator::translate_tokens(std::span<const Sentence> sources) {
@@ -118,16 +113,21 @@ std::vector<std::vector<Translation>> Translator::translate(std::span<const std:
   std::vector<std::vector<Translation>> results(lines.size());
   std::vector<Sentence> sources;
   std::vector<size_t> line_of;
+  std::vector<TermDemands::Found> found;
+  const int64_t first_line = counts_.lines + 1;
   for (size_t i = 0; i < lines.size(); ++i) {
     Sentence source = encode(lines[i]);
     if (source.size() == 1) {
       results[i] = {Translation{}};
       continue;
     }
+    found.push_back(demands_of(lines[i], std::ssize(source)));
     sources.push_back(std::move(source));
     line_of.push_back(i);
   }
-  const auto translated = translate_all(model_, sources, options_.search, options_.limits);
+  std::vector<search::Demands> demands;
+  for (const TermDemands::Found& of : found) demands.push_back(of.demands);
+  const auto translated = translate_all(model_, sources, options_.search, options_.limits, demands);
   std::vector<std::vector<Sentence>> hypotheses(lines.size());
   for (size_t i = 0; i < translated.size(); ++i) {
     for (const search::Hypothesis& hypothesis : translated[i]) {
@@ -135,10 +135,21 @@ std::vector<std::vector<Translation>> Translator::translate(std::span<const std:
       if (options_.alignment) hypotheses[line_of[i]].push_back(hypothesis.tokens);
     }
     counts_.target_tokens += static_cast<int64_t>(translated[i].front().tokens.size()) + 1;
+    counts_.with_terms += demands[i].empty() ? 0 : 1;
+    for (const size_t demand : demands[i].unsaid(translated[i].front().tokens))
+      found[i].missing.push_back(found[i].terms[demand]);
+    warn_of_missing(first_line + static_cast<int64_t>(line_of[i]), found[i].missing);
   }
-  if (options_.alignment) add_links(lines, hypotheses, results);
+  if (options_.alignment) {
+    const LinkPass pass{*options_.alignment, limit_.tokens, options_.limits, "translating"};
+    std::vector<std::vector<analysis::Links>> links = links_of(loaded_, lines, hypotheses, pass);
+    for (size_t line = 0; line < lines.size(); ++line) {
+      for (size_t i = 0; i < links[line].size(); ++i) results[line][i].links = std::move(links[line][i]);
+    }
+  }
   counts_.cut = cut_.count();
   counts_.not_utf8 = not_utf8_.count();
+  counts_.lack_terms = lack_terms_.count();
   return results;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -12,7 +13,9 @@
 #include "fovea/models/written_text.h"
 #include "fovea/spec/decode_config.h"
 #include "fovea/tasks/translation/cross_attention.h"
+#include "fovea/tasks/translation/term_demands.h"
 #include "fovea/tasks/translation/translate_batch.h"
+#include "fovea/text/terms.h"
 
 namespace fovea::translation {
 
@@ -23,8 +26,9 @@ struct Translation : models::WrittenText {
 // Counts of the lines and tokens that passed through a translator.
 struct TranslationCounts {
   int64_t lines = 0, source_tokens = 0, target_tokens = 0;
-  int64_t cut = 0;       // lines longer than the limit
-  int64_t not_utf8 = 0;  // lines with bytes that are no text
+  int64_t cut = 0;                         // lines longer than the limit
+  int64_t not_utf8 = 0;                    // lines with bytes that are no text
+  int64_t with_terms = 0, lack_terms = 0;  // lines whose translations say terms, or have no room for one
 };
 
 // Token ids of a line, at most max_length of them, and </s>. An empty line (base/empty_line.h) is </s> alone.
@@ -64,8 +68,9 @@ class Translator {
     ops::PackedLayer::Format layers = ops::PackedLayer::Format::kExact;  // of the decoder's steps and the output layer
     BatchLimits limits;
     int64_t max_length = 1000;
-    bool allow_unk = false;                    // or no translation has the unknown word
-    std::optional<LinkChoice> alignment = {};  // the links that translations come with; none by default
+    bool allow_unk = false;                                 // or no translation has the unknown word
+    std::optional<LinkChoice> alignment = {};               // the links that translations come with; none by default
+    std::shared_ptr<const text::TermList> terms = nullptr;  // that translations say; null: none
   };
   Translator(LoadedModel loaded, const Options& options);
   explicit Translator(const DecodeConfig& config);
@@ -83,16 +88,17 @@ class Translator {
 
  private:
   Sentence encode(const std::string& line);
-  // Adds links to the translations [lines], whose tokens are `hypotheses`, from a pass with each translation given.
-  void add_links(std::span<const std::string> lines, const std::vector<std::vector<Sentence>>& hypotheses,
-                 std::vector<std::vector<Translation>>& translations);
+  // What the terms demand of the line's translation.
+  TermDemands::Found demands_of(const std::string& line, int64_t source_tokens) const;
+  void warn_of_missing(int64_t line, std::span<const text::Term> missing);
 
   LoadedModel loaded_;
   Options options_;
   LineLimit limit_;
   SearchModel model_;
   TranslationCounts counts_;
-  LineWarnings cut_, not_utf8_;
+  LineWarnings cut_, not_utf8_, lack_terms_;
+  TermDemands term_demands_;
 };
 
 Translator::Options translator_options(const DecodeConfig& config);

@@ -1,0 +1,167 @@
+#include "fovea/models/sample_engine.h"
+
+#include <ATen/ops/empty.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "fovea/models/diverged.h"
+#include "fovea/nn/index_tensor.h"
+#include "fovea/ops/executor.h"
+#include "fovea/search/top_n.h"
+
+namespace fovea::models {
+
+void SampleEngine::join() {
+  if (state_ && !state_->can_add()) return;
+  int64_t tokens = 0;
+  for (const Row& row : rows_) tokens += std::ssize(row.request.prompt);
+  while (!waiting_.empty()) {
+    tokens += std::ssize(waiting_.front().prompt);
+    if (!rows_.empty() && (std::ssize(rows_) >= limits_.max_rows || tokens > limits_.max_tokens)) return;
+    rows_.push_back({std::move(waiting_.front())});
+    waiting_.pop_front();
+  }
+}
+
+bool SampleEngine::step() {
+  if (std::ranges::all_of(rows_, &Row::is_gone)) rows_.clear(), state_.reset();
+  join();
+  if (rows_.empty()) return false;
+  try {
+    compute();
+  } catch (...) {
+    waiting_.clear(), rows_.clear(), chosen_.clear(), state_.reset();
+    throw;
+  }
+  return true;
+}
+
+void SampleEngine::compute() {
+  match_state();
+  choose(read_next());
+  if (std::ranges::all_of(rows_, &Row::is_gone)) rows_.clear(), state_.reset();
+}
+
+// The rows of the model's state become those of the texts.
+void SampleEngine::match_state() {
+  std::vector<int64_t> kept;
+  int64_t added = 0;
+  bool any_gone = false;
+  for (size_t r = 0; r < rows_.size(); ++r) {
+    any_gone |= rows_[r].is_gone;
+    if (rows_[r].is_gone) continue;
+    if (rows_[r].is_new) {
+      ++added;
+    } else {
+      kept.push_back(static_cast<int64_t>(r));
+    }
+    rows_[r].is_new = false;
+  }
+  std::erase_if(rows_, [](const Row& row) { return row.is_gone; });
+  if (!state_ || kept.empty()) {
+    state_ = model_.model->start(added, model_.decoder, nn::StepCache::Rows::kApart, texts_.cut);
+    return;
+  }
+  if (any_gone) state_->reorder(kept);
+  if (added > 0) state_->add_rows(added);
+}
+
+// The model reads the next units of every row: [rows, M], of the last of them.
+at::Tensor SampleEngine::read_next() {
+  // A route that is not causal depends on the units that are read together.
+  const int64_t most = state_->can_add() ? kPromptPiece : std::numeric_limits<int64_t>::max();
+  std::vector<int64_t> units, offsets = {0};
+  for (Row& row : rows_) {
+    if (row.reads_prompt()) {
+      const int64_t end = row.read + std::min(most, std::ssize(row.request.prompt) - row.read);
+      units.insert(units.end(), row.request.prompt.begin() + row.read, row.request.prompt.begin() + end);
+      row.read = end;
+    } else {
+      units.push_back(row.last_made);
+    }
+    offsets.push_back(std::ssize(units));
+  }
+  const bool one_each = units.size() == rows_.size();
+  const at::Tensor tokens = nn::index_tensor(std::move(units)).to(model_.model->output_weight().device());
+  return one_each ? state_->step(tokens) : state_->prefill(tokens, nn::index_tensor(std::move(offsets)));
+}
+
+void SampleEngine::choose(const at::Tensor& hidden) {
+  std::vector<int64_t> places;
+  for (size_t r = 0; r < rows_.size(); ++r) {
+    if (!rows_[r].reads_prompt()) places.push_back(static_cast<int64_t>(r));
+  }
+  if (places.empty()) return;
+  const bool all = places.size() == rows_.size();
+  const at::Tensor chosen_rows = all ? hidden : hidden.index_select(0, nn::index_tensor(places).to(hidden.device()));
+  at::Tensor logits = model_.output(chosen_rows.to(at::kFloat)).cpu();
+  auto* data = logits.mutable_data_ptr<float>();
+  const int64_t vocabulary = logits.size(1);
+  std::vector<Chosen> chosen(places.size());
+  ops::torch_executor().run(std::ssize(places), [&](int64_t i, int) {
+    const auto place = static_cast<size_t>(i);
+    chosen[place] = choose_unit(rows_[static_cast<size_t>(places[place])], data + i * vocabulary, vocabulary);
+  });
+  if (std::ranges::find(chosen, search::kNotFinite, &Chosen::unit) != chosen.end()) refuse_diverged();
+  for (size_t i = 0; i < places.size(); ++i) {
+    Row& row = rows_[static_cast<size_t>(places[i])];
+    row.last_made = chosen[i].unit;
+    ++row.made;
+    if (chosen[i].unit == texts_.last) {
+      chosen[i].end = End::kLast;
+    } else if (row.made == row.request.max_length) {
+      chosen[i].end = End::kLength;
+    }
+    row.is_gone = chosen[i].end != End::kNone;
+    chosen_.push_back(std::move(chosen[i]));
+  }
+}
+
+SampleEngine::Chosen SampleEngine::choose_unit(Row& row, float* logits, int64_t vocabulary) const {
+  const SampleRequest& request = row.request;
+  std::vector<float> hidden;  // logits of the units that are never chosen
+  for (const int64_t unit : request.never)
+    hidden.push_back(std::exchange(logits[unit], -std::numeric_limits<float>::infinity()));
+  const std::span<const float> all(logits, static_cast<size_t>(vocabulary));
+  Chosen chosen{request.ticket, search::sample(all, request.choice, request.seed, static_cast<uint64_t>(row.made))};
+  if (!request.num_top || chosen.unit == search::kNotFinite) return chosen;
+  for (size_t i = 0; i < hidden.size(); ++i) logits[request.never[i]] = hidden[i];
+  const int64_t n = std::clamp<int64_t>(*request.num_top, 1, vocabulary), offsets[] = {0, 1};
+  const auto asked = static_cast<int32_t>(chosen.unit);
+  float unused = 0;
+  chosen.top.resize(static_cast<size_t>(n));
+  SerialExecutor one;
+  search::top_n_log_softmax({logits, 1, vocabulary},
+                            {.n = n,
+                             .best = chosen.top.data(),
+                             .eos_log_prob = &unused,
+                             .asked_offsets = offsets,
+                             .asked = &asked,
+                             .asked_log_probs = &chosen.log_prob},
+                            one);
+  chosen.top.resize(static_cast<size_t>(std::min(*request.num_top, n)));
+  return chosen;
+}
+
+void SampleEngine::cancel(Ticket ticket) {
+  std::erase_if(waiting_, [&](const SampleRequest& request) { return request.ticket == ticket; });
+  std::erase_if(chosen_, [&](const Chosen& chosen) { return chosen.ticket == ticket; });
+  std::erase_if(rows_, [&](const Row& row) { return row.is_new && row.request.ticket == ticket; });
+  for (Row& row : rows_) row.is_gone |= row.request.ticket == ticket;
+}
+
+EngineCounts SampleEngine::counts() const {
+  EngineCounts counts;
+  for (const Row& row : rows_) {
+    if (row.is_gone) continue;
+    ++counts.running;
+    counts.running_tokens += std::ssize(row.request.prompt);
+  }
+  counts.rows = counts.running;
+  counts.waiting = std::ssize(waiting_);
+  for (const SampleRequest& request : waiting_) counts.waiting_tokens += std::ssize(request.prompt);
+  return counts;
+}
+
+}  // namespace fovea::models

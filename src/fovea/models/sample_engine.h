@@ -1,0 +1,85 @@
+#pragma once
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "fovea/models/beam.h"
+#include "fovea/models/engine_counts.h"
+#include "fovea/search/sample.h"
+
+// Sampling with a decoder, whose texts come and go between steps. For c10::InferenceMode.
+namespace fovea::models {
+
+// The units of a prompt that a step reads at most, so that a long prompt does not hold back the other texts.
+constexpr int64_t kPromptPiece = 256;
+
+// One text to make, by rules of its own.
+struct SampleRequest {
+  Ticket ticket = 0;            // unlike any other's
+  std::vector<int64_t> prompt;  // begins with the unit that begins every text
+  search::SampleOptions choice = {};
+  int64_t max_length = 1;               // units added to the prompt, at least 1
+  std::vector<int64_t> never = {};      // units that are not chosen, as if their probability were 0
+  uint64_t seed = 0;                    // of the choices
+  std::optional<int64_t> num_top = {};  // log-probabilities are wanted: the chosen unit's, and of so many best units
+};
+
+class SampleEngine {
+ public:
+  // The way in which a model makes texts.
+  struct Texts {
+    std::optional<int64_t> last = {};  // the unit that ends a text
+    nn::StreamCut cut = {};            // how the model reads a text
+  };
+  // `model` must live longer.
+  SampleEngine(const SearchModel& model, const EngineLimits& limits, const Texts& texts)
+      : model_(model), limits_(limits), texts_(texts) {}
+
+  void add(SampleRequest request) { waiting_.push_back(std::move(request)); }
+  // Waiting texts join as far as the limits let them; those of a model with routed heads when all others are done. Then
+  // reads the next piece of each new prompt, and chooses the next unit of every other text. Returns false if there was
+  // nothing to do. If it throws, all requests are gone.
+  bool step();
+
+  enum class End : uint8_t { kNone, kLast, kLength };  // the text goes on; it chose `last`; it has max_length units
+  struct Chosen {
+    Ticket ticket;
+    int64_t unit;
+    End end = End::kNone;
+    float log_prob = 0;                       // by the model alone, if it is wanted
+    std::vector<search::Candidate> top = {};  // the num_top best
+  };
+  // The units that were chosen since the last call, in their order.
+  std::vector<Chosen> take() { return std::exchange(chosen_, {}); }
+  void cancel(Ticket ticket);
+  EngineCounts counts() const;
+
+ private:
+  struct Row {
+    SampleRequest request;
+    int64_t read = 0, made = 0;  // units of the prompt, and behind it
+    int64_t last_made = 0;
+    bool is_new = true;  // the model's state does not have the row
+    bool is_gone = false;
+    bool reads_prompt() const { return read < std::ssize(request.prompt); }
+  };
+  void join();
+  void compute();
+  void match_state();
+  at::Tensor read_next();
+  void choose(const at::Tensor& hidden);
+  Chosen choose_unit(Row& row, float* logits, int64_t vocabulary) const;
+
+  const SearchModel& model_;
+  EngineLimits limits_;
+  Texts texts_;
+  std::deque<SampleRequest> waiting_;
+  std::vector<Row> rows_;               // in the order of their tickets; those of the state, then new ones
+  std::shared_ptr<nn::Stepper> state_;  // null: no text runs
+  std::vector<Chosen> chosen_;
+};
+
+}  // namespace fovea::models

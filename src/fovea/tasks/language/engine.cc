@@ -1,0 +1,157 @@
+#include "fovea/tasks/language/engine.h"
+
+#include <c10/core/InferenceMode.h>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "fovea/base/error.h"
+#include "fovea/base/strings.h"
+#include "fovea/models/sample_engine.h"
+#include "fovea/tasks/language/stop_texts.h"
+#include "fovea/text/unit_decoder.h"
+
+namespace fovea::language {
+
+struct CompletionEngine::Parts {
+  // A text that is not done.
+  struct Running {
+    text::UnitDecoder decoder;
+    StopTexts stops;
+  };
+
+  Parts(LoadedModel from, const Options& options)
+      : loaded(std::move(from)),
+        model(loaded.model, options.layers),
+        engine(model, options.limits, {unit_rules(loaded, true).last, stream_cut(loaded.config)}) {}
+
+  CompletionPart& part_of(Ticket ticket) {
+    const auto place = std::ranges::find(parts, ticket, &CompletionPart::ticket);
+    if (place != parts.end()) return *place;
+    parts.push_back({.ticket = ticket});
+    return parts.back();
+  }
+
+  void take_chosen() {
+    for (const models::SampleEngine::Chosen& chosen : engine.take()) {
+      const auto found = running.find(chosen.ticket);
+      if (found == running.end()) continue;
+      add(chosen, found->second, part_of(chosen.ticket));
+      if (part_of(chosen.ticket).end) running.erase(found);
+    }
+  }
+
+  void add(const models::SampleEngine::Chosen& chosen, Running& text, CompletionPart& part) {
+    using End = models::SampleEngine::End;
+    if (chosen.end != End::kLast) {
+      CompletionUnit unit{{chosen.unit, chosen.log_prob}};
+      for (const search::Candidate& one : chosen.top) unit.top.push_back({one.token, one.log_prob});
+      part.units.push_back(std::move(unit));
+      part.text += text.stops.push(text.decoder.push(chosen.unit));
+    }
+    if (chosen.end != End::kNone) part.text += text.stops.push(text.decoder.finish());
+    if (text.stops.has_stopped()) {
+      engine.cancel(part.ticket);
+    } else if (chosen.end != End::kNone) {
+      part.text += text.stops.finish();
+    }
+    if (text.stops.has_stopped() || chosen.end == End::kLast) {
+      part.end = CompletionEnd::kStop;
+    } else if (chosen.end == End::kLength) {
+      part.end = CompletionEnd::kLength;
+    }
+  }
+
+  LoadedModel loaded;
+  models::SearchModel model;
+  models::SampleEngine engine;
+  Ticket next_ticket = 0;
+  std::map<Ticket, Running> running;
+  std::vector<CompletionPart> parts;
+};
+
+CompletionEngine::CompletionEngine(LoadedModel loaded, const Options& options)
+    : parts_(std::make_unique<Parts>(std::move(loaded), options)) {}
+CompletionEngine::~CompletionEngine() = default;
+
+std::vector<int64_t> CompletionEngine::encode(std::string_view prompt) const {
+  const text::Units& units = parts_->loaded.units;
+  if (!units.is_bytes() && !is_valid_utf8(prompt))
+    throw Error(cat("prompt: got bytes that are not UTF-8; the model reads ", units.unit_name(),
+                    "s; convert the prompt to UTF-8"));
+  std::vector<int32_t> ids;
+  units.encode(prompt, ids);
+  return {ids.begin(), ids.end()};
+}
+
+std::string CompletionEngine::text_of(int64_t unit) const {
+  const text::Units& units = parts_->loaded.units;
+  if (unit == units.eos()) return units.is_bytes() ? "" : "\n";
+  if (units.is_bytes()) return units.decode(std::span(&unit, 1));
+  return units.vocab().surface(unit);
+}
+
+std::optional<int64_t> CompletionEngine::longest(int64_t prompt_units) const {
+  const LanguageConfig& config = parts_->loaded.config;
+  if (!has_learned_positions(config) || config.memory_length > 0) return std::nullopt;
+  return std::max<int64_t>(0, config.max_positions - prompt_units);
+}
+
+Ticket CompletionEngine::add(CompletionRequest request) {
+  Parts& parts = *parts_;
+  search::validate(request.choice);
+  const text::Units& units = parts.loaded.units;
+  for (const int64_t unit : request.prompt) {
+    if (unit < 0 || unit >= units.size())
+      throw Error(cat("prompt: got unit ", unit, "; expected 0 to ", units.size() - 1));
+  }
+  const auto most = longest(std::ssize(request.prompt));
+  if (request.max_units < 1 || (most && request.max_units > *most)) {
+    throw Error(cat("max_tokens: got ", request.max_units, " behind a prompt of ", request.prompt.size(),
+                    " units; expected at least 1", most ? cat(" and at most ", *most) : ""));
+  }
+  if (request.num_top && *request.num_top < 0)
+    throw Error(cat("logprobs: got ", *request.num_top, "; expected at least 0"));
+  // The decoder stands behind the prompt, so that a first piece with a blank before it shows the blank.
+  Parts::Running running{text::UnitDecoder(units), StopTexts(std::move(request.stop))};
+  for (const int64_t unit : request.prompt) running.decoder.push(unit);
+  std::vector<int64_t> prompt = {units.eos()};
+  prompt.insert(prompt.end(), request.prompt.begin(), request.prompt.end());
+  const Ticket ticket = parts.next_ticket++;
+  parts.engine.add({.ticket = ticket,
+                    .prompt = std::move(prompt),
+                    .choice = request.choice,
+                    .max_length = request.max_units,
+                    .never = unit_rules(parts.loaded, request.allow_unk).never,
+                    .seed = request.seed,
+                    .num_top = request.num_top});
+  parts.running.emplace(ticket, std::move(running));
+  return ticket;
+}
+
+bool CompletionEngine::step() {
+  const c10::InferenceMode guard;
+  try {
+    if (!parts_->engine.step()) return false;
+    parts_->take_chosen();
+  } catch (...) {
+    parts_->running.clear();
+    parts_->parts.clear();
+    throw;
+  }
+  return true;
+}
+
+std::vector<CompletionPart> CompletionEngine::take() { return std::exchange(parts_->parts, {}); }
+
+void CompletionEngine::cancel(Ticket ticket) {
+  parts_->engine.cancel(ticket);
+  parts_->running.erase(ticket);
+  std::erase_if(parts_->parts, [&](const CompletionPart& part) { return part.ticket == ticket; });
+}
+
+EngineCounts CompletionEngine::counts() const { return parts_->engine.counts(); }
+const LoadedModel& CompletionEngine::model() const { return parts_->loaded; }
+
+}  // namespace fovea::language

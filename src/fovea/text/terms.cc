@@ -1,0 +1,164 @@
+#include "fovea/text/terms.h"
+
+#include <unicode/uchar.h>
+#include <unicode/unistr.h>
+#include <unicode/utf8.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "fovea/base/empty_line.h"
+#include "fovea/base/error.h"
+#include "fovea/base/file.h"
+#include "fovea/base/strings.h"
+#include "fovea/text/utf8.h"
+
+namespace fovea::text {
+namespace {
+
+struct Character {
+  std::string_view bytes;
+  UChar32 code;
+  bool is_part() const {  // of a word with others
+    return (u_isalnum(code) != 0 || (U_MASK(u_charType(code)) & U_GC_M_MASK) != 0) && !stands_alone(bytes);
+  }
+};
+
+std::vector<Character> characters_of(std::string_view text) {
+  std::vector<Character> characters;
+  const auto* bytes = reinterpret_cast<const uint8_t*>(text.data());
+  for (size_t i = 0; i < text.size();) {
+    const size_t begin = i;
+    UChar32 code = 0;
+    U8_NEXT_OR_FFFD(bytes, i, text.size(), code);
+    characters.push_back({text.substr(begin, i - begin), code});
+  }
+  return characters;
+}
+
+std::string change_first(std::string_view text, UChar32 (*change)(UChar32)) {
+  if (text.empty()) return {};
+  const Character first = characters_of(text.substr(0, std::min<size_t>(text.size(), U8_MAX_LENGTH))).front();
+  const UChar32 changed = change(first.code);
+  if (changed == first.code) return std::string(text);
+  std::string result;
+  icu::UnicodeString(changed).toUTF8String(result);
+  return result + std::string(text.substr(first.bytes.size()));
+}
+
+}  // namespace
+
+std::vector<std::string> term_words(std::string_view text) {
+  std::vector<std::string> words;
+  const std::vector<Character> all = characters_of(text);
+  bool is_open = false;  // the last word may go on
+  for (size_t i = 0; i < all.size(); ++i) {
+    const bool hyphen = all[i].bytes == "-" && is_open && i + 1 < all.size() && all[i + 1].is_part();
+    if (all[i].is_part() || hyphen) {
+      if (!is_open) words.emplace_back();
+      words.back() += all[i].bytes;
+      is_open = true;
+      continue;
+    }
+    is_open = false;
+    if (unseen_size(all[i].bytes) == 0) words.emplace_back(all[i].bytes);
+  }
+  return words;
+}
+
+std::string with_capital(std::string_view text) { return change_first(text, u_totitle); }
+
+bool begins_inside_word(std::string_view text) {
+  const std::vector<Character> all = characters_of(text);
+  return !all.empty() && all.front().is_part();
+}
+
+bool ends_inside_word(std::string_view text) {
+  const std::vector<Character> all = characters_of(text);
+  return !all.empty() && all.back().is_part();
+}
+
+TermList::TermList(std::vector<Term> terms, std::string name) : terms_(std::move(terms)), name_(std::move(name)) {
+  for (size_t t = 0; t < terms_.size(); ++t) add(t);
+  for (auto& [word, entries] : entries_)
+    std::ranges::stable_sort(entries, std::ranges::greater(), [](const Entry& entry) { return entry.words.size(); });
+}
+
+void TermList::add(size_t term) {
+  const Term& added = terms_[term];
+  const std::vector<std::string> words = term_words(added.source);
+  if (words.empty() || term_words(added.target).empty()) {
+    throw Error(cat(where(added), ": got a term without a ", words.empty() ? "source" : "target",
+                    "; expected words on both sides of the tab"));
+  }
+  std::vector<Entry>& entries = entries_[words.front()];
+  auto place = std::ranges::find(entries, words, &Entry::words);
+  if (place == entries.end()) place = entries.insert(place, {words, {}});
+  const bool is_known = std::ranges::any_of(place->terms, [&](size_t t) { return terms_[t].target == added.target; });
+  if (!is_known) place->terms.push_back(term);
+}
+
+std::string TermList::where(const Term& term) const { return term.line > 0 ? cat(name_, ", line ", term.line) : name_; }
+
+TermList TermList::from_text(std::string_view text, const std::string& name) {
+  std::vector<Term> terms;
+  int64_t number = 0;
+  if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
+  for (std::string_view rest = text; !rest.empty();) {
+    const size_t end = std::min(rest.find('\n'), rest.size());
+    std::string_view line = rest.substr(0, end);
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    ++number;
+    if (const std::optional<BadByte> bad = find_bad_byte(line))
+      throw Error(cat(name, ", line ", number, ": ", bad->why));
+    if (is_empty_line(line)) continue;
+    const auto tabs = std::ranges::count(line, '\t');
+    if (tabs != 1) {
+      throw Error(cat(name, ", line ", number, ": got ", tabs == 0 ? "no tab" : cat(tabs, " tabs"),
+                      "; expected SOURCE<TAB>TARGET"));
+    }
+    const size_t tab = line.find('\t');
+    terms.push_back({std::string(trim(line.substr(0, tab))), std::string(trim(line.substr(tab + 1))), number});
+  }
+  if (terms.empty()) throw Error(cat(name, ": got no term; expected lines SOURCE<TAB>TARGET"));
+  return {std::move(terms), name};
+}
+
+TermList TermList::load(const std::string& path) {
+  LineReader reader(path, Content::kBytes);
+  return from_text(reader.rest(), path);
+}
+
+const TermList::Entry* TermList::longest_at(const std::vector<std::string>& words, size_t place,
+                                            const std::string& first) const {
+  const auto found = entries_.find(first);
+  if (found == entries_.end()) return nullptr;
+  for (const Entry& entry : found->second) {
+    const size_t size = entry.words.size();
+    if (size > words.size() - place) continue;
+    if (std::equal(entry.words.begin() + 1, entry.words.end(), words.begin() + static_cast<std::ptrdiff_t>(place) + 1))
+      return &entry;
+  }
+  return nullptr;
+}
+
+std::vector<std::vector<size_t>> TermList::find(std::string_view line) const {
+  const std::vector<std::string> words = term_words(line);
+  const auto begins = std::ranges::find_if(words, begins_inside_word);
+  const auto first_word = static_cast<size_t>(begins - words.begin());
+  std::vector<std::vector<size_t>> found;
+  for (size_t place = 0; place < words.size();) {
+    const Entry* entry = longest_at(words, place, words[place]);
+    if (place == first_word) {
+      const Entry* small = longest_at(words, place, change_first(words[place], u_tolower));
+      if (small != nullptr && (entry == nullptr || small->words.size() > entry->words.size())) entry = small;
+    }
+    place += entry == nullptr ? 1 : entry->words.size();
+    if (entry != nullptr) found.push_back(entry->terms);
+  }
+  return found;
+}
+
+}  // namespace fovea::text

@@ -216,6 +216,40 @@ TEST_P(KeyScreen, ManyDraws) {
   }
 }
 
+// Keys whose error is as large as the bound allows, upwards for the best eight and downwards for a hundred that are
+// nearly as good. In whole numbers the hundred are ahead, by a little less than twice the bound.
+TEST_P(KeyScreen, ErrorsAtTheBound) {
+  Step step({.heads = 1, .keys = {700}});
+  std::fill(step.k.begin(), step.k.end(), 0.0F), std::fill(step.centre.begin(), step.centre.end(), 0.0F);
+  const auto place = [](int64_t i) { return 300 + i; };
+  // The query has no error, and what is lost of a key lies along it: 0.49 of 63 numbers, about 31.
+  std::fill(step.q.begin(), step.q.end(), 1.0F);
+  for (int64_t i = 0; i < 108; ++i) {
+    const float lost = i < 8 ? 0.49F : -0.49F, sum = i < 8 ? 1000 : 1060;
+    float* key = step.key(place(i));
+    std::fill_n(key, 64, lost);
+    key[0] = 127;
+    for (int64_t j = 1; j < 64; ++j) key[j] += static_cast<float>((i + j) % 5);
+    const float rest = sum + lost * 63 - std::accumulate(key, key + 64, 0.0F);
+    for (int64_t j = 1; j < 64; ++j)
+      key[j] += std::floor(rest / 63) + (j <= std::lround(rest - 63 * std::floor(rest / 63)) ? 1 : 0);
+  }
+  expect_same(step, "keys with errors");
+  // The keys have no error, and lie along what is lost of the query.
+  step.q[0] = 127;
+  for (int64_t j = 1; j < 64; ++j) step.q[j] = (j % 2 == 0 ? 10.49F : -10.49F) - (j == 2 ? 60.0F : 0.0F);
+  for (int64_t j = 4; j < 64; j += 2) step.q[j] = j % 4 == 0 ? -9.51F : 10.49F;
+  for (int64_t j = 3; j < 64; j += 2) step.q[j] = j % 4 == 3 ? 9.51F : -10.49F;
+  float whole = 0;
+  for (int64_t j = 1; j < 64; ++j) whole += std::round(step.q[j]) * (j % 2 == 0 ? 1.0F : -1.0F);
+  step.q[2] += -29 - whole;  // the sums of whole numbers: 127 (-29) and 127 29
+  for (int64_t i = 0; i < 108; ++i) {
+    float* key = step.key(place(i));
+    for (int64_t j = 0; j < 64; ++j) key[j] = j == 0 ? 0.0F : (j % 2 == 0) == (i < 8) ? 127.0F : -127.0F;
+  }
+  expect_same(step, "a query with an error");
+}
+
 // Keys that are far from being selected are not read: NaN in their place changes nothing.
 TEST_P(KeyScreen, ReadsCandidatesAlone) {
   Step step({.heads = 1, .keys = {3000}});

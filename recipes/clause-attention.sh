@@ -98,31 +98,16 @@ translation() {
   printf '%-12s %10.4f %10s\n' "$1" "$(sed -n "$accuracy" "$run/log.jsonl" | sort -g | tail -n 1)" "$(cat "$run/test.bleu")"
 }
 
-# bands FILE NAME: the lines of FILE by the length of their source, into $folder/NAME.1 to $folder/NAME.4, short to long.
-bands() {
-  local band
-  for band in 1 2 3 4; do
-    read_text "$1" | paste "$folder/order" - | awk -F'\t' -v band="$band" '$1 == band' | cut -f2- >"$folder/$2.$band"
-  done
-}
-
-# read_text FILE: plain or compressed text.
-read_text() {
-  case $1 in *.gz) gzip -dc "$1" ;; *.xz) xz -dc "$1" ;; *) cat "$1" ;; esac
-}
-
 # A column per quarter of the test set, by words of the source.
 lengths() {
-  local name number
-  read_text "${test_sets[0]}" | awk '{ print NF "\t" NR }' | sort -n -k1,1 -k2,2 >"$folder/sorted"
-  awk -F'\t' -v lines="$(wc -l <"$folder/sorted")" '{ print $2 "\t" int((NR - 1) * 4 / lines) + 1 }' "$folder/sorted" |
-    sort -n | cut -f2 >"$folder/order"
-  bands "${test_sets[1]}" reference
+  local name scores=()
   printf '\nBLEU by the length of the source, from the shortest quarter to the longest\n'
   for name in "$@"; do
-    bands "$folder/$name/test.out" translation
+    scores=$("$fovea" evaluate --reference "${test_sets[1]}" --input "$folder/$name/test.out" --tokenize "$tokenize" \
+      --bands 4 --bands-by "${test_sets[0]}" --score-only)
     printf '\n%-12s' "$name"
-    for number in 1 2 3 4; do printf ' %10s' "$(bleu_of "$folder/reference.$number" "$folder/translation.$number")"; done
+    mapfile -t -s 1 scores <<<"$scores" # the first line is the score of all
+    printf ' %10s' "${scores[@]}"
   done
   echo
 }

@@ -42,13 +42,15 @@ int run_evaluate(const std::vector<std::string>& arguments) {
       "  fovea evaluate --reference test.de < test.out\n"
       "  fovea evaluate --reference test.de --metrics bleu chrf --json < test.out\n"
       "  fovea evaluate --reference test.de --baseline full.out < topk.out\n"
+      "  fovea evaluate --reference test.de --bands 4 --bands-by test.en < test.out\n"
       "  fovea evaluate --reference test.de --metrics bertscore --bertscore-model bert-base-multilingual-cased < "
       "test.out\n"
       "  fovea evaluate --reference test.cap.1 test.cap.2 test.cap.3 --metrics coco-bleu cider < test.out");
   if (!options.parse(arguments)) return 0;
   const bool wants_bertscore = std::ranges::find(config.metrics, bert::kBertScore) != config.metrics.end();
   if (wants_bertscore) require_torch();
-  configure_log(log_options, {config.reference, {config.input}, config.baseline, {bertscore.baseline}});
+  configure_log(log_options,
+                {config.reference, {config.input}, config.baseline, {config.bands_by}, {bertscore.baseline}});
   if (!wants_bertscore) require_no_bertscore_options(bertscore);
   if (wants_bertscore) {
     bert::evaluate_bertscore(config, bertscore, std::cout);

@@ -10,6 +10,7 @@
 #include "fovea/base/log.h"
 #include "fovea/base/signals.h"
 #include "fovea/base/strings.h"
+#include "fovea/metrics/bands.h"
 #include "fovea/metrics/bootstrap.h"
 #include "fovea/metrics/metric.h"
 #include "fovea/metrics/report.h"
@@ -75,6 +76,18 @@ void add_resampled(const Resampling& resampling, const Metric& metric, std::span
   }
 }
 
+std::vector<BandScore> band_scores(const Bands& bands, std::span<const Measured> baselines, size_t m,
+                                   const Metric& metric) {
+  std::vector<BandScore> scores;
+  for (const Band& band : bands.bands) {
+    BandScore score{band.shortest, band.longest, band.segments.size(), metric.score(band.segments).score, {}};
+    for (const Measured& baseline : baselines)
+      score.baselines.push_back(baseline.metrics[m]->score(band.segments).score);
+    scores.push_back(std::move(score));
+  }
+  return scores;
+}
+
 std::vector<MetricResult> corpus_results(const EvaluateOptions& options, const Metrics& metrics,
                                          std::span<const Measured> baselines, size_t segments, size_t references) {
   const Resampling resampling{
@@ -132,7 +145,9 @@ std::vector<NamedLines> read_all(const std::vector<std::string>& paths, std::str
 // Standard input can be read once.
 void check_standard_input(const EvaluateOptions& options) {
   size_t readers = options.input == "-" ? 1 : 0;
-  for (const auto& [flag, paths] : {std::pair{"--reference", &options.reference}, {"--baseline", &options.baseline}})
+  const std::vector<std::string> measured = {options.bands_by};
+  for (const auto& [flag, paths] :
+       {std::pair{"--reference", &options.reference}, {"--baseline", &options.baseline}, {"--bands-by", &measured}})
     for (const std::string& path : *paths)
       if (path == "-" && ++readers > 1)
         throw UsageError(cat(flag, ": '-' is standard input, where ",
@@ -144,10 +159,11 @@ void check_standard_input(const EvaluateOptions& options) {
 
 namespace {
 
-// The texts of an evaluation, of equally many segments.
+// The texts of an evaluation, of equally many segments. `measured`: of --bands-by.
 struct Texts {
   NamedLines system;
   std::vector<NamedLines> references, baselines;
+  std::optional<NamedLines> measured = {};
 };
 
 std::vector<MetricResult> results_of(const EvaluateOptions& options, const Texts& texts) {
@@ -155,7 +171,14 @@ std::vector<MetricResult> results_of(const EvaluateOptions& options, const Texts
   std::vector<Measured> others;
   for (const NamedLines& baseline : texts.baselines)
     others.push_back({baseline.name, measure(options, baseline.lines, texts.references)});
-  return corpus_results(options, metrics, others, texts.system.lines.size(), texts.references.size());
+  std::vector<MetricResult> results =
+      corpus_results(options, metrics, others, texts.system.lines.size(), texts.references.size());
+  if (options.bands == 0) return results;
+  const NamedLines& measured = texts.measured ? *texts.measured : texts.references.front();
+  const Bands bands = bands_by_length(measured.lines, options.bands);
+  for (size_t m = 0; m < results.size(); ++m)
+    results[m].by_length = {measured.name, bands.unit, band_scores(bands, others, m, *metrics[m])};
+  return results;
 }
 
 template <class F>
@@ -212,13 +235,14 @@ std::vector<MetricResult> document_results(const EvaluateOptions& options, Texts
 }  // namespace
 
 std::string report(const EvaluateOptions& options, const NamedLines& system, std::span<const NamedLines> references,
-                   std::span<const NamedLines> baselines) {
+                   std::span<const NamedLines> baselines, const std::optional<NamedLines>& measured) {
   check_references(references.size());
   if (system.lines.empty()) throw Error("evaluate: got no translations; expected a line for each reference");
-  const Texts texts = {system, {references.begin(), references.end()}, {baselines.begin(), baselines.end()}};
+  const Texts texts = {system, {references.begin(), references.end()}, {baselines.begin(), baselines.end()}, measured};
   if (options.documents) return format_results(options, document_results(options, texts));
   check_lengths(system, references, "references");
   check_lengths(system, baselines, "translations of a baseline");
+  if (measured) check_lengths(system, {&*measured, 1}, "lines of --bands-by");
   if (options.sentence_level)
     return sentence_lines(options, *measure(options, system.lines, references)[0], system.lines.size(),
                           references.size());
@@ -231,10 +255,12 @@ void evaluate(const EvaluateOptions& options, std::ostream& out) {
   check_references(options.reference.size());
   const std::vector<NamedLines> references = read_all(options.reference, "--reference");
   const std::vector<NamedLines> baselines = read_all(options.baseline, "--baseline");
+  std::optional<NamedLines> measured;
+  if (!options.bands_by.empty()) measured = read_segments(options.bands_by, "--bands-by");
   const NamedLines system = read_segments(options.input, "--input");
   warn_if_tokenised(options, system.lines);
   warn_if_unspaced(options, references);
-  out << report(options, system, references, baselines);
+  out << report(options, system, references, baselines, measured);
 }
 
 }  // namespace fovea::metrics

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <ostream>
 #include <span>
 #include <string>
@@ -24,6 +25,8 @@ struct EvaluateOptions {
   double smooth_value = -1;
   bool lowercase = false, chrf_whitespace = false, compound_split = false, sentence_level = false, confidence = false;
   bool documents = false;
+  int64_t bands = 0;
+  std::string bands_by;
   int64_t confidence_n = 1000, seed = kBootstrapSeed, width = 2;
   bool json = false, score_only = false;
   std::string meteor_jar;
@@ -49,6 +52,11 @@ struct EvaluateOptions {
         field(
             "documents", &O::documents,
             "score whole documents (d-BLEU) and lines; a line <d> or an empty line of the reference begins a document"),
+        number("bands", &O::bands,
+               "also score N groups of equally many segments, from the shortest to the longest (0: none)", 0, 1e6),
+        field(
+            "bands-by", &O::bands_by,
+            "file whose lines' lengths make the groups of --bands, such as the source (default: the first reference)"),
         named("confidence", &O::confidence, "95% confidence interval by bootstrap resampling", "ci"),
         number("confidence-n", &O::confidence_n, "resamples of the bootstrap", 2, 1e7),
         number("seed", &O::seed, "random seed of the bootstrap; sacreBLEU's is the default", 0, 4294967295),
@@ -68,9 +76,10 @@ struct NamedLines {
 
 // Returns the report on a system's translations against one or several lists of references, and against baselines, all
 // of the same length; it ends with a newline. With `documents`, each metric comes twice: of documents, whose lines are
-// joined by blanks, with "d-" before its name, and of lines.
+// joined by blanks, with "d-" before its name, and of lines. The lengths of --bands are those of `measured`, or of
+// the first reference.
 std::string report(const EvaluateOptions& options, const NamedLines& system, std::span<const NamedLines> references,
-                   std::span<const NamedLines> baselines = {});
+                   std::span<const NamedLines> baselines = {}, const std::optional<NamedLines>& measured = {});
 
 // Reads the files of the options and writes the report.
 void evaluate(const EvaluateOptions& options, std::ostream& out);

@@ -139,6 +139,11 @@ void check_combinations(const EvaluateOptions& options) {
     throw UsageError("--baseline: a comparison has more figures than one score; leave out --score-only");
   if (options.sentence_level && options.documents)
     throw UsageError("--documents: single sentences are scored without documents; leave out --sentence-level");
+  if (options.bands > 0 && (options.sentence_level || options.documents))
+    throw UsageError(cat("--bands: groups of segments have scores of their own; leave out ",
+                         options.documents ? "--documents" : "--sentence-level"));
+  if (options.bands == 0 && !options.bands_by.empty())
+    throw UsageError("--bands-by: got a file without a number of groups; expected --bands too");
   const auto other = std::find_if(options.metrics.begin(), options.metrics.end(),
                                   [](const std::string& name) { return name != "multi-bleu"; });
   if (options.compound_split && other != options.metrics.end())

@@ -44,6 +44,20 @@ nlohmann::ordered_json baseline_json(const Digits& digits, const BaselineResult&
           {"p_value", comparison.p}};
 }
 
+nlohmann::ordered_json bands_json(const Digits& digits, const MetricResult& result) {
+  nlohmann::ordered_json bands = nlohmann::ordered_json::array();
+  for (const BandScore& band : result.by_length.bands) {
+    nlohmann::ordered_json json = {{"shortest", band.shortest},
+                                   {"longest", band.longest},
+                                   {"segments", band.segments},
+                                   {"score", digits.rounded(band.score)}};
+    for (size_t b = 0; b < band.baselines.size(); ++b)
+      json["baselines"].push_back({{"name", result.baselines[b].name}, {"score", digits.rounded(band.baselines[b])}});
+    bands.push_back(std::move(json));
+  }
+  return {{"text", result.by_length.text}, {"unit", result.by_length.unit}, {"scores", std::move(bands)}};
+}
+
 std::string as_json(const Digits& digits, const MetricResult& result) {
   nlohmann::ordered_json json = {
       {"name", result.name}, {"score", digits.rounded(result.score.score)}, {"signature", result.signature}};
@@ -58,6 +72,7 @@ std::string as_json(const Digits& digits, const MetricResult& result) {
     json[pair.substr(0, colon)] = pair.substr(colon + 1);
   }
   for (const BaselineResult& baseline : result.baselines) json["baselines"].push_back(baseline_json(digits, baseline));
+  if (!result.by_length.bands.empty()) json["bands"] = bands_json(digits, result);
   return json.dump(1);
 }
 
@@ -95,11 +110,50 @@ std::string comparisons(const Digits& digits, std::span<const MetricResult> resu
   return text;
 }
 
+// A table with its columns flush right, the first row their heads.
+std::string table(const std::vector<std::vector<std::string>>& rows) {
+  std::string text;
+  for (const std::vector<std::string>& row : rows) {
+    for (size_t column = 0; column < row.size(); ++column) {
+      size_t widest = 0;
+      for (const std::vector<std::string>& other : rows) widest = std::max(widest, other[column].size());
+      text += cat(std::string(2 + widest - row[column].size(), ' '), row[column]);
+    }
+    text += "\n";
+  }
+  return text;
+}
+
+// A row per band, with a column for each metric and for each metric of a baseline.
+std::string band_table(const Digits& digits, std::span<const MetricResult> results) {
+  const BandScores& by_length = results.front().by_length;
+  if (by_length.bands.empty()) return "";
+  std::vector<std::vector<std::string>> rows = {{by_length.unit, "segments"}};
+  for (const MetricResult& result : results) {
+    rows.front().push_back(result.name);
+    for (const BaselineResult& baseline : result.baselines)
+      rows.front().push_back(cat(result.name, " of ", one_line(baseline.name)));
+  }
+  for (size_t b = 0; b < by_length.bands.size(); ++b) {
+    const BandScore& band = by_length.bands[b];
+    rows.push_back({cat(band.shortest, "-", band.longest), std::to_string(band.segments)});
+    for (const MetricResult& result : results) {
+      rows.back().push_back(digits.text(result.by_length.bands[b].score));
+      for (const double score : result.by_length.bands[b].baselines) rows.back().push_back(digits.text(score));
+    }
+  }
+  return cat("\nby the length of ", one_line(by_length.text), " in ", by_length.unit, ":\n", table(rows));
+}
+
 }  // namespace
 
 std::string format_result(const EvaluateOptions& options, const MetricResult& result) {
   const Digits digits(options);
-  if (options.score_only) return score_text(digits, result.score.score, result.interval);
+  if (options.score_only) {
+    std::string text = score_text(digits, result.score.score, result.interval);
+    for (const BandScore& band : result.by_length.bands) text += cat("\n", digits.text(band.score));
+    return text;
+  }
   if (options.json) return as_json(digits, result);
   if (!result.score.line.empty())
     return has_interval(result.interval) ? cat(result.score.line, " ", digits.interval(result.interval))
@@ -114,7 +168,7 @@ std::string format_results(const EvaluateOptions& options, std::span<const Metri
   for (const MetricResult& result : results) parts.push_back(format_result(options, result));
   if (options.json && parts.size() > 1) return cat("[\n", join(parts, ",\n"), "\n]\n");
   if (options.json || options.score_only) return join(parts, "\n") + "\n";
-  return align(parts) + comparisons(Digits(options), results);
+  return align(parts) + comparisons(Digits(options), results) + band_table(Digits(options), results);
 }
 
 }  // namespace fovea::metrics

@@ -1,4 +1,5 @@
 #pragma once
+#include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
@@ -17,11 +18,24 @@ struct BaselineResult {
   Comparison comparison;
 };
 
+// The scores of segments of similar length.
+struct BandScore {
+  int64_t shortest = 0, longest = 0;
+  size_t segments = 0;
+  double score = 0;
+  std::vector<double> baselines = {};  // their scores, in their order
+};
+struct BandScores {
+  std::string text, unit;  // whose lengths the bands have
+  std::vector<BandScore> bands;
+};
+
 struct MetricResult {
   std::string name, signature;
   MetricScore score = {};
   Interval interval = {};  // its mean is 0 if there is none
   std::vector<BaselineResult> baselines = {};
+  BandScores by_length = {};  // no bands: without --bands
 };
 
 // Returns one metric's result without its baselines, as a line without the newline or as a JSON object.

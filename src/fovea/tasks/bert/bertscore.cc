@@ -142,6 +142,9 @@ void check_bertscore(const metrics::EvaluateOptions& evaluate, const BertScoreOp
   problems.add_if(evaluate.reference.empty(), "--reference: got none; expected at least one file of references");
   problems.add_if(evaluate.confidence || !evaluate.baseline.empty(),
                   "--confidence and --baseline: bertscore has no intervals; leave them out");
+  problems.add_if(
+      evaluate.bands > 0 || !evaluate.bands_by.empty(),
+      "--bands and --bands-by: bertscore has no groups; sort its --sentence-level scores, or leave them out");
   size_t readers = evaluate.input == "-" ? 1 : 0;
   for (const std::string& path : evaluate.reference) readers += path == "-" ? 1 : 0;
   problems.add_if(readers > 1, "--reference: '-' is standard input, which another file comes from; name a file");

@@ -15,11 +15,11 @@
 
 #include "fovea/base/strings.h"
 #include "fovea/ops/attention_checks.h"
-#include "fovea/ops/attention_layer.h"
 #include "fovea/ops/attention_norm.h"
 #include "fovea/ops/given_pairs.h"
 #include "fovea/ops/head_groups.h"
 #include "fovea/ops/routing.h"
+#include "fovea/spec/resolved_layer.h"
 
 // fovea::attention: head groups, each through the operator fovea::attention_forward, then the norm over their heads.
 namespace fovea::ops {

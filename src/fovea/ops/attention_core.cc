@@ -84,7 +84,7 @@ TokenCall call_of(const CoreTensors& x, const GroupCall& inputs, AttentionProble
   TokenCall call;
   call.problem = std::move(problem);
   call.problem.sequences = sequences_of({x.q, x.k}, inputs);
-  call.key_tokens = key_tokens_of(x.k, inputs);
+  call.key_tokens = key_tokens_of({x.q, x.k}, inputs);
   if (call.problem.given.any()) call.given = given_lists(inputs.pairs.lists, call.problem, x.q.dim() == 3);
   const int64_t dropout_seed =
       inputs.drawn_seed ? inputs.drawn_seed->item<int64_t>() : inputs.dropout_seed.guard_int(__FILE__, __LINE__);

@@ -5,10 +5,14 @@
 #include <vector>
 
 #include "fovea/kernels/attention/attention.h"
+#include "fovea/kernels/call/layout.h"
 #include "fovea/ops/attention_core.h"
 
 // Packed [T, H, D] and dense [B, H, N, D] tensors as rows of tokens with a list of sequences.
 namespace fovea::ops {
+
+// The tensor as code without torch reads it; valid as long as `x`.
+kernels::TensorView view_of(const at::Tensor& x);
 
 // [T, H, D] or [B * N, H, D]: a view wherever the strides allow one. Sizes may be symbols, here and below.
 at::Tensor token_rows(const at::Tensor& x);
@@ -32,6 +36,6 @@ struct QueryKey {
 std::vector<kernels::Sequence> sequences_of(const QueryKey& x, const AttentionOptions& options);
 
 // k_tokens, all of them tokens of k; empty without; an Error otherwise.
-std::span<const int64_t> key_tokens_of(const at::Tensor& k, const AttentionOptions& options);
+std::span<const int64_t> key_tokens_of(const QueryKey& x, const AttentionOptions& options);
 
 }  // namespace fovea::ops

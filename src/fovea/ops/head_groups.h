@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "fovea/ops/attention_core.h"
-#include "fovea/ops/attention_layer.h"
 #include "fovea/ops/routing.h"
+#include "fovea/spec/resolved_layer.h"
 
 // Splits the inputs of a layer into those of its head groups.
 namespace fovea::ops {

@@ -5,6 +5,7 @@
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/library.h>
 
+#include "fovea/kernels/call/schemas.h"
 #include "fovea/kernels/step/head_norm.h"
 #include "fovea/ops/executor.h"
 #include "fovea/ops/second_order.h"
@@ -16,13 +17,6 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 using OptionalTensor = std::optional<at::Tensor>;
-
-constexpr const char* kHeadNormForward =
-    "head_norm(Tensor z, Tensor gain, Tensor? gate, Tensor? bias, bool centred, float eps) "
-    "-> (Tensor y, Tensor centre, Tensor rstd)";
-constexpr const char* kHeadNormBackward =
-    "head_norm_backward(Tensor grad_y, Tensor z, Tensor gain, Tensor? gate, Tensor? bias, Tensor centre, Tensor rstd, "
-    "bool centred, float eps) -> (Tensor grad_z, Tensor grad_gain, Tensor grad_gate, Tensor grad_bias)";
 
 using HeadNormForwardResult = std::tuple<at::Tensor, at::Tensor, at::Tensor>;
 using HeadNormForwardFunction = HeadNormForwardResult(const at::Tensor&, const at::Tensor&, const OptionalTensor&,
@@ -238,8 +232,8 @@ at::Tensor call_head_norm(const HeadNormInputs& in, double eps) {
 }
 
 TORCH_LIBRARY_FRAGMENT(fovea, m) {
-  m.def(kHeadNormForward, {at::Tag::pt2_compliant_tag});
-  m.def(kHeadNormBackward, {at::Tag::pt2_compliant_tag});
+  m.def(schemas::kHeadNorm, {at::Tag::pt2_compliant_tag});
+  m.def(schemas::kHeadNormBackward, {at::Tag::pt2_compliant_tag});
   m.impl("head_norm", torch::dispatch(c10::DispatchKey::CPU, TORCH_FN(head_norm_forward)));
   m.impl("head_norm_backward", torch::dispatch(c10::DispatchKey::CPU, TORCH_FN(head_norm_backward)));
   m.impl("head_norm", torch::dispatch(c10::DispatchKey::Meta, TORCH_FN(head_norm_forward_meta)));

@@ -11,6 +11,7 @@
 #include <tuple>
 
 #include "fovea/base/strings.h"
+#include "fovea/kernels/call/schemas.h"
 #include "fovea/kernels/indexer/index_loss.h"
 #include "fovea/kernels/indexer/index_target.h"
 #include "fovea/ops/attention_checks.h"
@@ -170,16 +171,14 @@ IndexLossSums index_loss(const at::Tensor& q, const at::Tensor& k, const at::Ten
 }
 
 TORCH_LIBRARY_FRAGMENT(fovea, m) {
-  m.def("index_target(Tensor q, Tensor k, Tensor indices, float? scale=None) -> Tensor", {at::Tag::pt2_compliant_tag});
+  m.def(schemas::kIndexTarget, {at::Tag::pt2_compliant_tag});
   for (const c10::DispatchKey key : {c10::DispatchKey::CPU, c10::DispatchKey::CUDA}) {
     m.impl("index_target", torch::dispatch(key, TORCH_FN(index_target)));
   }
   m.impl("index_target", torch::dispatch(c10::DispatchKey::Meta, TORCH_FN(target_meta)));
   m.impl("index_target", torch::dispatch(c10::DispatchKey::Autograd, torch::CppFunction::makeFallthrough()));
   // Python's fovea::index_loss_sums, which has the fake and the derivative, calls this on the CPU.
-  m.def(
-      "index_loss_kernel(Tensor q, Tensor k, Tensor weights, Tensor indices, Tensor target, bool gradients) -> "
-      "(Tensor, Tensor, Tensor, Tensor, Tensor)");
+  m.def(schemas::kIndexLossKernel);
   m.impl("index_loss_kernel", torch::dispatch(c10::DispatchKey::CPU, TORCH_FN(index_loss_op)));
 }
 

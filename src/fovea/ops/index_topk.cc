@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "fovea/base/strings.h"
+#include "fovea/kernels/call/schemas.h"
 #include "fovea/kernels/indexer/index_topk.h"
 #include "fovea/ops/attention_checks.h"
 #include "fovea/ops/attention_layout.h"
@@ -17,10 +18,6 @@
 
 namespace fovea::ops {
 namespace {
-
-constexpr const char* kIndexSchema =
-    "index_topk(Tensor q, Tensor k, Tensor weights, int k_best, bool causal=True, *, Tensor? q_offsets=None, "
-    "Tensor? k_offsets=None) -> Tensor";
 
 // Sizes may be symbols, so only those are read that a rule depends on.
 void check_index(const at::Tensor& q, const at::Tensor& k, const at::Tensor& weights, int64_t k_best) {
@@ -106,7 +103,7 @@ at::Tensor index_topk(const at::Tensor& q, const at::Tensor& k, const at::Tensor
 }
 
 TORCH_LIBRARY_FRAGMENT(fovea, m) {
-  m.def(kIndexSchema, {at::Tag::pt2_compliant_tag});
+  m.def(schemas::kIndexTopk, {at::Tag::pt2_compliant_tag});
   for (const c10::DispatchKey key : {c10::DispatchKey::CPU, c10::DispatchKey::CUDA}) {
     m.impl("index_topk", torch::dispatch(key, TORCH_FN(index_topk_op)));
   }

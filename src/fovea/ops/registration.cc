@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "fovea/kernels/call/schemas.h"
 #include "fovea/ops/attention_core.h"
 #include "fovea/ops/attention_lists.h"
 #include "fovea/ops/attention_operators.h"
@@ -16,16 +17,6 @@ namespace fovea::ops {
 namespace {
 
 using c10::SymInt;
-
-constexpr const char* kAttentionForward =
-    "attention_forward(Tensor q, Tensor k, Tensor v, Tensor? alpha, Tensor?[] terms, int[] offsets, Tensor?[] layout, "
-    "str spec, str kind, float scale, float dropout, int[] stream, SymInt dropout_seed, bool needs_backward) "
-    "-> (Tensor out, Tensor stats, Tensor kept, Tensor sums)";
-constexpr const char* kAttentionBackward =
-    "attention_backward(Tensor grad_out, Tensor? grad_sums, Tensor q, Tensor k, Tensor v, Tensor out, Tensor stats, "
-    "Tensor kept, Tensor sums, Tensor? alpha, Tensor?[] terms, int[] offsets, int wanted, Tensor?[] layout, "
-    "str spec, str kind, float scale, float dropout, int[] stream, SymInt dropout_seed) "
-    "-> (Tensor grad_q, Tensor grad_k, Tensor grad_v, Tensor grad_alpha, Tensor[] grad_terms)";
 
 using ForwardResult = std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor>;
 using ForwardArguments = std::tuple<const at::Tensor&, const at::Tensor&, const at::Tensor&, const OptionalTensor&,
@@ -143,8 +134,8 @@ CalledOutput call_forward(const CoreTensors& x, const GroupCall& call) {
 }
 
 TORCH_LIBRARY_FRAGMENT(fovea, m) {
-  m.def(kAttentionForward, {at::Tag::pt2_compliant_tag});
-  m.def(kAttentionBackward, {at::Tag::pt2_compliant_tag});
+  m.def(schemas::kAttentionForward, {at::Tag::pt2_compliant_tag});
+  m.def(schemas::kAttentionBackward, {at::Tag::pt2_compliant_tag});
   for (const c10::DispatchKey key : {c10::DispatchKey::CPU, c10::DispatchKey::CUDA}) {
     m.impl("attention_forward", torch::dispatch(key, TORCH_FN(Forward::run<&attention_forward>)));
     m.impl("attention_backward", torch::dispatch(key, TORCH_FN(Backward::run<&attention_backward>)));

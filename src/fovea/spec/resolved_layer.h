@@ -8,9 +8,9 @@
 #include "fovea/spec/attention_parameters.h"
 #include "fovea/spec/attention_spec.h"
 
-namespace fovea::ops {
+namespace fovea {
 
-// A layer's text, resolved into the arguments that each group passes to the operator.
+// A layer's text, resolved into the arguments that each head group passes to the operator.
 struct AttentionLayer {
   struct Group {
     int64_t num_heads;
@@ -29,4 +29,4 @@ struct AttentionLayer {
 // or fit, or needs clauses.
 std::shared_ptr<const AttentionLayer> resolved_layer(const std::string& text, int64_t num_heads);
 
-}  // namespace fovea::ops
+}  // namespace fovea

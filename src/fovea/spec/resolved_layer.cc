@@ -1,4 +1,4 @@
-#include "fovea/ops/attention_layer.h"
+#include "fovea/spec/resolved_layer.h"
 
 #include <algorithm>
 #include <mutex>
@@ -7,10 +7,11 @@
 
 #include "fovea/base/error.h"
 #include "fovea/base/strings.h"
-#include "fovea/ops/attention_core.h"
 
-namespace fovea::ops {
+namespace fovea {
 namespace {
+
+constexpr size_t kMostLayers = 1024;  // that are kept: a service may be sent any
 
 bool has_route(const HeadGroup& group) { return group.spec.route() != nullptr; }
 
@@ -37,8 +38,8 @@ std::shared_ptr<const AttentionLayer> resolved_layer(const std::string& text, in
     if (const AdaptiveSpan* span = adaptive_span(group.spec)) layer->groups.back().span = span->limit;
     if (group.spec.route()) layer->groups.back().routed = group.spec;
   }
-  if (cache.size() >= kMostSpecs) cache.clear();
+  if (cache.size() >= kMostLayers) cache.clear();
   return cache.emplace(key, std::move(layer)).first->second;
 }
 
-}  // namespace fovea::ops
+}  // namespace fovea

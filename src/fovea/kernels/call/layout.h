@@ -1,0 +1,43 @@
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "fovea/kernels/attention/attention.h"
+
+// The layouts in which callers give sequences, read without torch: packed [T, H, D] with offsets, and dense
+// [B, H, N, D] with lengths.
+namespace fovea::kernels {
+
+// A tensor that is already in memory: its first element, its sizes, and strides in elements.
+struct TensorView {
+  const void* data = nullptr;
+  std::span<const int64_t> sizes = {}, strides = {};
+  enum class Element : uint8_t { kInt32, kInt64, kOther } element = Element::kOther;
+  bool on_cpu = true;
+  std::string type = {}, device = {};  // as messages name them: "Long", "cuda:0"
+};
+
+// The vectors that tell where sequences begin and end; int64 on the CPU. Those that a call does not have are empty.
+struct SequenceVectors {
+  std::optional<TensorView> q_offsets, k_offsets;  // packed
+  std::optional<TensorView> k_begins, k_tokens;    // packed, with k_lengths
+  std::optional<TensorView> q_lengths, k_lengths;  // dense
+};
+
+// The sizes of q and k. Packed: one sequence of T_q and T_k tokens.
+struct CallSizes {
+  bool packed = false;
+  int64_t batch = 1, queries = 0, keys = 0;
+};
+
+// Reads the offsets or lengths; throws an Error if they do not fit the sizes.
+std::vector<Sequence> read_sequences(const CallSizes& sizes, const SequenceVectors& vectors);
+
+// Returns k_tokens, all of them tokens of k; empty without. Throws an Error otherwise.
+std::span<const int64_t> read_key_tokens(const CallSizes& sizes, const SequenceVectors& vectors);
+
+}  // namespace fovea::kernels

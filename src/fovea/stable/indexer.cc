@@ -1,0 +1,85 @@
+#include <limits>
+
+#include "fovea/base/error.h"
+#include "fovea/base/strings.h"
+#include "fovea/kernels/indexer/index_loss.h"
+#include "fovea/kernels/indexer/index_target.h"
+#include "fovea/kernels/indexer/index_topk.h"
+#include "fovea/stable/arguments.h"
+#include "fovea/stable/executor.h"
+
+// The kernels of indexers as operators on contiguous CPU tensors that Python has checked.
+namespace fovea::stable {
+namespace {
+
+kernels::ChosenKeys chosen_of(const Tensor& indices, int64_t keys) {
+  return {numbers_of<int32_t>(indices), indices.size(0), indices.size(1), keys, indices.size(2)};
+}
+
+// q [T_q, H, D], k [T_k, D], weights [T_q, H] float, sequences [S, 4] int64, out [T_q, k_best] int32.
+void kernel_index_topk(StableIValue* stack, uint64_t, uint64_t) {
+  Arguments in(stack);
+  const Tensor q = in.tensor(), k = in.tensor(), weights = in.tensor(), sequences = in.tensor();
+  const bool causal = in.flag();
+  const Tensor out = in.tensor();
+  if (k.size(0) > std::numeric_limits<int32_t>::max())
+    throw Error(cat("index_topk: got ", k.size(0), " keys; expected fewer than 2^31"));
+  std::vector<kernels::Sequence> all;
+  const auto* numbers = numbers_of<int64_t>(sequences);
+  for (int64_t s = 0; s < sequences.size(0); ++s, numbers += 4)
+    all.push_back({numbers[0], numbers[1], numbers[2], numbers[3]});
+  kernels::IndexTopk job;
+  job.q = q.const_data_ptr(), job.k = k.const_data_ptr(), job.weights = numbers_of<float>(weights);
+  const bool is_float = q.scalar_type() == torch::headeronly::ScalarType::Float;
+  job.dtype = is_float ? kernels::DType::kFloat32 : kernels::DType::kBFloat16;
+  job.indices = written_numbers<int32_t>(out);
+  job.heads = q.size(1), job.head_dim = q.size(2), job.k_best = out.size(1), job.causal = causal;
+  job.sequences = all;
+  kernels::index_topk(job, executor_for(q.numel() * k.size(0)));
+}
+
+// q [B, S, H, W], k [B, H_kv, T, W] and out [B, S, n] float, W a multiple of 16; indices [B, S, n] int32.
+void kernel_index_target(StableIValue* stack, uint64_t, uint64_t) {
+  Arguments in(stack);
+  const Tensor q = in.tensor(), k = in.tensor(), indices = in.tensor();
+  const double scale = in.number();
+  const Tensor out = in.tensor();
+  kernels::IndexTarget job;
+  job.q = numbers_of<float>(q), job.k = numbers_of<float>(k);
+  job.chosen = chosen_of(indices, k.size(2)), job.weights = written_numbers<float>(out);
+  job.heads = q.size(2), job.key_heads = k.size(1), job.width = q.size(3), job.scale = static_cast<float>(scale);
+  kernels::index_target(job, executor_for(q.numel() * indices.size(2)));
+}
+
+// q [B, S, H, W], k [B, T, W], weights [B, S, H], target and indices [B, S, n]; gradients like q, k and weights.
+void kernel_index_loss(StableIValue* stack, uint64_t, uint64_t) {
+  Arguments in(stack);
+  const Tensor q = in.tensor(), k = in.tensor(), weights = in.tensor(), indices = in.tensor(), target = in.tensor();
+  const std::optional<Tensor> grad_q = in.optional_tensor(), grad_k = in.optional_tensor(),
+                              grad_weights = in.optional_tensor();
+  kernels::IndexLoss job;
+  job.q = numbers_of<float>(q), job.k = numbers_of<float>(k), job.weights = numbers_of<float>(weights);
+  job.target = numbers_of<float>(target), job.chosen = chosen_of(indices, k.size(1));
+  job.heads = q.size(2), job.width = q.size(3);
+  job.grad_q = written_numbers<float>(grad_q), job.grad_k = written_numbers<float>(grad_k);
+  job.grad_weights = written_numbers<float>(grad_weights);
+  const kernels::IndexLossSum sum = kernels::index_loss(job, executor_for(q.numel() * indices.size(2)));
+  stack[0] = result(sum.loss), stack[1] = result(sum.queries);
+}
+
+}  // namespace
+
+STABLE_TORCH_LIBRARY_FRAGMENT(fovea, m) {
+  m.def("kernel_index_topk(Tensor q, Tensor k, Tensor weights, Tensor sequences, bool causal, Tensor(a!) out) -> ()");
+  m.def("kernel_index_target(Tensor q, Tensor k, Tensor indices, float scale, Tensor(a!) out) -> ()");
+  m.def(
+      "kernel_index_loss(Tensor q, Tensor k, Tensor weights, Tensor indices, Tensor target, Tensor(a!)? grad_q, "
+      "Tensor(b!)? grad_k, Tensor(c!)? grad_weights) -> (float loss, int queries)");
+}
+STABLE_TORCH_LIBRARY_IMPL(fovea, CPU, m) {
+  m.impl("kernel_index_topk", &kernel_index_topk);
+  m.impl("kernel_index_target", &kernel_index_target);
+  m.impl("kernel_index_loss", &kernel_index_loss);
+}
+
+}  // namespace fovea::stable

@@ -1,0 +1,122 @@
+#include <algorithm>
+#include <cstring>
+
+#include "fovea/kernels/attention/dropout.h"
+#include "fovea/kernels/call/layout.h"
+#include "fovea/kernels/call/lists.h"
+#include "fovea/stable/executor.h"
+#include "fovea/stable/problem.h"
+
+// What the reference in Python asks about a call: its sequences, and masks of the pairs of some queries.
+namespace fovea::stable {
+namespace {
+
+using kernels::AttentionProblem;
+using kernels::Sequence;
+using OptionalTensors = std::vector<std::optional<Tensor>>;
+
+// [S, 4] int64: q_begin, q_length, k_begin, k_length.
+void kernel_sequences(StableIValue* stack, uint64_t, uint64_t) {
+  Arguments in(stack);
+  const OptionalTensors layout = in.tensors();
+  const std::vector<int64_t> numbers = in.integers();
+  const LayoutArguments read = layout_of(numbers, layout);
+  const std::vector<Sequence> all = kernels::read_sequences(read.sizes, read.vectors);
+  kernels::read_key_tokens(read.sizes, read.vectors);
+  const Tensor out = empty({std::ssize(all), 4}, aoti_torch_dtype_int64());
+  auto* to = written_numbers<int64_t>(out);
+  for (const Sequence& s : all) {
+    for (const int64_t number : {s.q_begin, s.q_length, s.k_begin, s.k_length}) *to++ = number;
+  }
+  stack[0] = result(out);
+}
+
+// The lists of a call, sorted and checked: [T_q, 1 or H_kv, count] int32, with room behind.
+void kernel_lists(StableIValue* stack, uint64_t, uint64_t) {
+  Arguments in(stack);
+  const Tensor given = in.tensor();
+  const OptionalTensors layout = in.tensors();
+  const std::string spec = in.text(), kind = in.text();
+  const std::vector<int64_t> numbers = in.integers();
+  AttentionProblem problem = problem_of({spec, kind, 0, numbers});
+  const LayoutArguments read = layout_of(numbers, layout);
+  problem.sequences = kernels::read_sequences(read.sizes, read.vectors);
+  const int64_t tokens = read.sizes.packed ? read.sizes.queries : read.sizes.batch * read.sizes.queries;
+  const int64_t heads = problem.given.by_key_head ? problem.num_key_heads() : 1, count = problem.given.count;
+  const Tensor room = empty({tokens * heads * count + kernels::kReadBehindLists}, aoti_torch_dtype_int32());
+  kernels::sort_lists(view_of(given), read.sizes.packed, problem, written_numbers<int32_t>(room), torch_executor());
+  stack[0] = result(room);
+}
+
+// Which part of a spec's pairs a mask is about.
+enum class Part : uint8_t { kCandidates, kKept };
+
+// True for the pairs of one sequence's queries first ... first + count - 1 that the part contains: bool
+// [H, count, k_length], or [1, count, k_length] if all heads share them.
+// `place` is q_length, k_length, first, count and the number of heads.
+void kernel_pairs(StableIValue* stack, uint64_t, uint64_t) {
+  Arguments in(stack);
+  const std::string spec = in.text(), kind = in.text();
+  const auto part = static_cast<Part>(in.integer());
+  const std::vector<int64_t> place = in.integers(), stream = in.integers();
+  check_count(place, 5, "place");
+  const AttentionSpec parsed = parse_attention(spec);
+  const bool keeps = part == Part::kKept;
+  if (keeps && !(parsed.select && parsed.select->keep)) throw Error("attention: the spec keeps no pairs");
+  const Pairs& pairs = keeps ? *parsed.select->keep : parsed.pairs();
+  AttentionProblem problem;
+  problem.kind = parse_kind(kind);
+  const Sequence sequence{0, place[0], 0, place[1]};
+  const kernels::RandomStream random = stream_of(stream);
+  const int64_t first = place[2], count = place[3], keys = place[1], heads = uses_random(pairs) ? place[4] : 1;
+  const Tensor out = empty({heads, count, keys}, aoti_torch_dtype_bool());
+  auto* mask = written_numbers<bool>(out);
+  std::memset(mask, 0, static_cast<size_t>(heads * count * keys));
+  executor_for(heads * count * keys).run(heads * count, [&](int64_t row, int) {
+    const int64_t head = row / count, query = first + row % count;
+    for (const Span& span : spans(pairs, kernels::row_of(problem, sequence, query, random.pattern(head)))) {
+      std::fill_n(mask + row * keys + span.begin, span.end - span.begin, true);
+    }
+  });
+  stack[0] = result(out);
+}
+
+// 1 / (1 - rate) or 0 for the pairs of `count` query tokens from the token `first` on: float [H, count, keys].
+void kernel_dropout(StableIValue* stack, uint64_t, uint64_t) {
+  Arguments in(stack);
+  const auto rate = static_cast<float>(in.number());
+  const std::vector<int64_t> place = in.integers(), stream = in.integers();
+  check_count(place, 4, "place");
+  const int64_t heads = place[0], first = place[1], count = place[2], keys = place[3];
+  const kernels::RandomStream random = stream_of(stream);
+  const Tensor out = empty({heads, count, keys}, aoti_torch_dtype_float32());
+  auto* factors = written_numbers<float>(out);
+  const uint32_t threshold = kernels::dropout_threshold(rate);
+  const float survivor = kernels::dropout_scale(rate);
+  executor_for(heads * count * keys).run(heads * count, [&](int64_t row, int) {
+    const uint32_t key =
+        kernels::dropout_row_key(random.dropout_key, random.first_head + row / count, first + row % count);
+    for (int64_t j = 0; j < keys; ++j) {
+      const bool stays = kernels::dropout_keeps(key, static_cast<uint32_t>(j), threshold);
+      factors[row * keys + j] = stays ? survivor : 0.0F;
+    }
+  });
+  stack[0] = result(out);
+}
+
+}  // namespace
+
+STABLE_TORCH_LIBRARY_FRAGMENT(fovea, m) {
+  m.def("kernel_sequences(Tensor?[] layout, int[] numbers) -> Tensor");
+  m.def("kernel_lists(Tensor given, Tensor?[] layout, str spec, str kind, int[] numbers) -> Tensor");
+  m.def("kernel_pairs(str spec, str kind, int part, int[] place, int[] stream) -> Tensor");
+  m.def("kernel_dropout(float rate, int[] place, int[] stream) -> Tensor");
+}
+STABLE_TORCH_LIBRARY_IMPL(fovea, CompositeExplicitAutograd, m) {
+  m.impl("kernel_sequences", &kernel_sequences);
+  m.impl("kernel_lists", &kernel_lists);
+  m.impl("kernel_pairs", &kernel_pairs);
+  m.impl("kernel_dropout", &kernel_dropout);
+}
+
+}  // namespace fovea::stable

@@ -45,7 +45,7 @@ bool BeamEngine::step() {
   return true;
 }
 
-// The rows of the model's state become those that the search has.
+// The rows of the model's state become the search's.
 void BeamEngine::lend_rows(const std::vector<BeamRequest>& joined) {
   const auto parents = search_.rows().parents;
   const std::vector<int64_t> kept(parents.begin(), parents.end() - std::ssize(joined));

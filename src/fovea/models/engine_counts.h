@@ -1,7 +1,7 @@
 #pragma once
 #include <cstdint>
 
-// What the engines that serve requests step by step share.
+// The numbers and limits of engines that serve requests step by step.
 namespace fovea::models {
 
 // The number of a request of one engine: they rise in the order in which requests were added.

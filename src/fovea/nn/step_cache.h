@@ -30,7 +30,7 @@ class StepCache {
   // Writes the keys and values of one layer for the tokens that the last append() added: stacked [T, .. + 2 H, D], of
   // which the heads before them, q, are not kept.
   void write(size_t layer, const at::Tensor& stacked);
-  // Row r becomes what row parents[r] was. Tokens that no row has any more make room for others.
+  // Row r becomes what row parents[r] was. Tokens that have lost all their rows make room for others.
   void inherit(std::span<const int64_t> parents);
   // Adds empty rows behind the others.
   void add_rows(int64_t count);
@@ -54,7 +54,7 @@ class StepCache {
   void inherit_shared(std::span<const int64_t> parents);
   void inherit_apart(std::span<const int64_t> parents);
   void make_room(int64_t length);  // of each row: capacity_ grows
-  // Shared: makes room for `count` more tokens. Where most of the tokens are no row's any more, only the others move.
+  // Shared: makes room for `count` more tokens. If most of the tokens have lost all their rows, only the others stay.
   void make_room_for_tokens(int64_t count);
   std::vector<int64_t> live_tokens() const;  // shared: the tokens that rows have, ascending
   void keep_tokens(const std::vector<int64_t>& live, int64_t room);

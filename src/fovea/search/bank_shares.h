@@ -7,7 +7,7 @@
 // have as many demanded tokens still to say.
 namespace fovea::search {
 
-// The rows of a sentence with `banks` banks: so many that each bank has one, up to twice the beam.
+// The rows of a sentence with `banks` banks: one for each bank, at least the beam and at most twice the beam.
 int64_t rows_for_banks(int64_t beam_size, int64_t banks);
 
 struct BankCandidate {
@@ -19,7 +19,7 @@ struct BankCandidate {
 
 // Chooses among candidates, best first, so that at most `rows` of them go on. Every bank that has candidates gets an
 // equal share, the banks with the least to say first; what a bank does not need goes to the best of the others. An end
-// is chosen if it is as good as those that its bank's share lets go on.
+// is chosen if it is as good as the continuations that its bank's share lets go on.
 void choose_by_banks(std::span<BankCandidate> candidates, int64_t rows);
 
 }  // namespace fovea::search

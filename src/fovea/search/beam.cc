@@ -43,7 +43,7 @@ void BeamSearch::remove(int64_t sentence) {
   }
 }
 
-// What the sentences want of their rows.
+// Collects the candidates and the words that the sentences want of their rows.
 void BeamSearch::list_rows() {
   n_ = 1;
   asked_.clear();

@@ -122,7 +122,7 @@ void Demands::append_wanted(const State& state, std::vector<int32_t>& tokens) co
   if (empty()) return;
   const auto begin = std::ssize(tokens);
   append_children(state, state.node, tokens);
-  // A phrase that has begun goes on, unless another one is no further from the end.
+  // A phrase that has begun goes on, unless another one is as near to the end.
   State elsewhere = state;
   elsewhere.node = kRoot;
   if (state.node != kRoot && missing(state) >= missing(elsewhere)) append_children(state, kRoot, tokens);

@@ -15,8 +15,8 @@ struct Phrase {
   bool ends_word = false;   // they do not count if the next token continues their last word
 };
 
-// What the hypotheses of one sentence must say: of each demand one phrase. A token counts for one demand only. A text
-// that says everything has all phrases; a text may have a phrase that does not count, if phrases overlap.
+// The phrases that the hypotheses of one sentence must say: one of each demand. A token counts for one demand only. A
+// text that says everything has all phrases; a text may have a phrase that does not count, if phrases overlap.
 class Demands {
  public:
   static constexpr size_t kMost = 256;  // demands

@@ -25,7 +25,7 @@ struct CompletionRequest {
   uint64_t seed = 0;                   // models::draft_seed() makes those of `fovea generate`
   std::vector<std::string> stop = {};  // a text ends before the first of these
   bool allow_unk = false;
-  // Log-probabilities come with each unit, and with those of so many best alternatives; none: neither.
+  // Log-probabilities come with each unit, and that many best alternatives with theirs; none: no log-probabilities.
   std::optional<int64_t> num_top = {};
 };
 
@@ -41,7 +41,7 @@ struct CompletionUnit {
 
 enum class CompletionEnd : uint8_t { kStop, kLength };  // the text's own end or one of `stop`; or max_units
 
-// What a step added to a request's text.
+// The part that steps added to a request's text.
 struct CompletionPart {
   Ticket ticket = 0;
   std::string text = {};                   // whole characters; text that may begin a stop waits until that is known

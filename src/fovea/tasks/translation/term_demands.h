@@ -8,7 +8,7 @@
 #include "fovea/text/terms.h"
 #include "fovea/text/vocab.h"
 
-// The way from a line's terms to what its translation must say, in the tokens of the target's vocabulary.
+// The way from a line's terms to the demands on its translation, in the tokens of the target's vocabulary.
 namespace fovea::translation {
 
 class TermDemands {
@@ -23,7 +23,7 @@ class TermDemands {
     std::vector<text::Term> terms;    // of each demand, one of its alternatives
     std::vector<text::Term> missing;  // terms for which a translation of the longest length has no room
   };
-  // What a translation of at most `longest` tokens must say. Throws like require_writable() for a term of the line.
+  // The demands on a translation of at most `longest` tokens. Throws like require_writable() for a term of the line.
   Found find(const text::TermList& terms, std::string_view line, int64_t longest) const;
 
  private:

@@ -88,7 +88,7 @@ class Translator {
 
  private:
   Sentence encode(const std::string& line);
-  // What the terms demand of the line's translation.
+  // The demands of the terms on the line's translation.
   TermDemands::Found demands_of(const std::string& line, int64_t source_tokens) const;
   void warn_of_missing(int64_t line, std::span<const text::Term> missing);
 

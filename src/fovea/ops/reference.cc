@@ -1,28 +1,20 @@
 #include "fovea/ops/reference.h"
 
 #include <ATen/TensorOperators.h>
-#include <ATen/ops/arange.h>
-#include <ATen/ops/empty.h>
 #include <ATen/ops/isfinite.h>
-#include <ATen/ops/linalg_vector_norm.h>
-#include <ATen/ops/matmul.h>
-#include <ATen/ops/tensor.h>
-#include <ATen/ops/topk.h>
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <map>
-#include <tuple>
 #include <vector>
 
-#include "fovea/kernels/attention/dropout.h"
 #include "fovea/ops/attention_layout.h"
-#include "fovea/ops/given_pairs.h"
+#include "fovea/ops/reference_dropout.h"
 #include "fovea/ops/reference_offsets.h"
 #include "fovea/ops/reference_plan.h"
 #include "fovea/ops/reference_rows.h"
+#include "fovea/ops/reference_select.h"
 #include "fovea/ops/reference_transform.h"
 #include "fovea/ops/transform_function.h"
 
@@ -31,156 +23,170 @@ namespace {
 
 using kernels::Sequence;
 
-// Scores for a selection, and by how much those of equal keys may differ: a product's order of additions depends on
-// the place of a key.
-struct RankedScores {
-  at::Tensor scores, slack;  // [G, H, N_q, N_k]; slack undefined: none
+// Values for sums in which a key without a weight takes no part: a product with zero would turn an infinity or a NaN
+// into NaN.
+class WeightedValues {
+ public:
+  explicit WeightedValues(const at::Tensor& values) : values_(values) {
+    if (values.device().is_cpu()) {
+      is_finite_ = at::isfinite(values).all().item<bool>();
+      return;
+    }
+    // The answer would make a GPU wait, so the sums do without these values, and rows that weigh any become NaN.
+    const at::Tensor spoilt = at::isfinite(values).logical_not();
+    values_ = values.masked_fill(spoilt, 0);
+    spoilt_keys_ = spoilt.any(-1, true).to(values.scalar_type());
+    spoilt_places_ = spoilt.any(-2, true);
+  }
+
+  // sum_j weights_ij values_j, [G, heads, queries, D].
+  at::Tensor sum(const at::Tensor& weights, const ReferenceBlock& block) const {
+    const at::Tensor values = block_keys(values_, block);
+    if (is_finite_) return sums_over_keys(weights, values, block.heads);
+    return spoilt_keys_.defined() ? marked_sum(weights, values, block) : summed_by_row(weights, values, block.heads);
+  }
+
+ private:
+  at::Tensor marked_sum(const at::Tensor& weights, const at::Tensor& values, const ReferenceBlock& block) const {
+    const at::Tensor touched =
+        sums_over_keys(weights.detach().ne(0).to(weights.scalar_type()), block_keys(spoilt_keys_, block), block.heads);
+    const HeadRun& heads = block.heads;
+    const at::Tensor places = spoilt_places_.narrow(1, heads.first_key, heads.keys()).repeat_interleave(heads.share, 1);
+    return sums_over_keys(weights, values, heads)
+        .masked_fill(touched.ne(0).logical_and(places), std::numeric_limits<double>::quiet_NaN());
+  }
+
+  // Each row over its own keys alone, so that infinities stay infinities.
+  static at::Tensor summed_by_row(const at::Tensor& weights, const at::Tensor& values, const HeadRun& heads) {
+    const at::Tensor own = heads.share == 1 ? values : values.repeat_interleave(heads.share, 1);
+    at::Tensor out = at::zeros({weights.size(0), weights.size(1), weights.size(2), values.size(3)}, weights.options());
+    for (int64_t i = 0; i < weights.size(2); ++i) {
+      const at::Tensor row = weights.select(2, i).unsqueeze(-1);
+      out.select(2, i).copy_((row * own).masked_fill_(row.eq(0), 0).sum(-2));
+    }
+    return out;
+  }
+
+  at::Tensor values_, spoilt_keys_, spoilt_places_;
+  bool is_finite_ = false;
 };
 
-// In double, where two scores that are apart by no more than rounding are equal ones.
-RankedScores ranked_scores(const TokenCall& call, const ReferenceGroup& plan, const at::Tensor& q,
-                           const at::Tensor& k) {
-  const at::Tensor wide_q = q.to(at::kDouble), wide_k = k.to(at::kDouble);
-  const double unit = static_cast<double>(q.size(-1) + 2) * std::numeric_limits<double>::epsilon();
-  const at::Tensor q_norm = at::linalg_vector_norm(wide_q, 2, -1, true);
-  const at::Tensor k_norm = at::linalg_vector_norm(wide_k, 2, -1, true).transpose(-1, -2);
-  at::Tensor slack = at::matmul(q_norm.mul(unit * std::abs(call.scale)), k_norm);
-  const at::Tensor products = at::matmul(wide_q, wide_k.transpose(-1, -2)).mul_(call.scale);
-  if (!call.problem.offsets.changes_scores()) return {products, slack.nan_to_num_(0, 0, 0)};
-  const at::Tensor added = offset_scores(call, plan, at::kDouble);
-  if (!added.defined()) return {products, slack.nan_to_num_(0, 0, 0)};
-  slack = slack + offset_slack(call, plan);
-  return {products + added, slack.nan_to_num_(0, 0, 0)};
-}
-
-// True where a candidate is below the k-th greatest score of its row among the candidates that compete for the k.
-at::Tensor below_kth(const RankedScores& ranked, const at::Tensor& not_competing, int64_t k) {
-  const double infinity = std::numeric_limits<double>::infinity();
-  const at::Tensor& scores = ranked.scores;
-  const at::Tensor masked = not_competing.defined() ? scores.masked_fill(not_competing, -infinity) : scores;
-  const at::Tensor best = std::get<0>(masked.topk(std::min(k, scores.size(-1)), -1, true, /*sorted=*/false));
-  // False for NaN, which so stays and reaches the output.
-  return (ranked.slack.defined() ? masked + ranked.slack : masked) < best.amin({-1}, true);
-}
-
-// Pairs that are not candidates.
-at::Tensor outside_of(const TokenCall& call, const ReferenceGroup& group) {
-  if (!call.given.defined()) return group.outside;
-  const at::Tensor unlisted =
-      unlisted_pairs(call.given, call.problem, {group.members, group.q.length, group.k.length}).to(call.q.device());
-  return group.outside.defined() ? group.outside.logical_or(unlisted) : unlisted;
-}
-
-// Pairs that take no part: not candidates, or not selected.
-at::Tensor dropped_pairs(const TokenCall& call, const ReferenceGroup& group, const RankedScores& scores) {
-  const at::Tensor outside = outside_of(call, group);
-  if (!call.problem.spec.select) return outside;
-  const int64_t k = call.problem.spec.select->k;
-  if (!group.keep.defined()) {
-    const at::Tensor below = below_kth(scores, outside, k);
-    return outside.defined() ? below.logical_or(outside) : below;
-  }
-  const at::Tensor rest = outside.defined() ? group.keep.logical_or(outside) : group.keep;
-  const at::Tensor lost = below_kth(scores, rest, k).logical_and_(group.keep.logical_not());
-  return outside.defined() ? lost.logical_or(outside) : lost;
-}
-
-// 1 / (1 - rate) or 0 for every pair, [G, H, N_q, N_k]: the mask of kernels/attention/dropout.h.
-at::Tensor dropout_factors(const TokenCall& call, const ReferenceGroup& group, const at::TensorOptions& options) {
-  const int64_t heads = call.problem.num_heads;
-  const float rate = call.problem.dropout;
-  at::Tensor factors = at::zeros({group.count(), heads, group.q.length, group.k.length}, at::kFloat);
-  float* out = factors.data_ptr<float>();
-  const uint32_t threshold = kernels::dropout_threshold(rate);
-  const float survivor = kernels::dropout_scale(rate);
-  for (int64_t g = 0; g < group.count(); ++g) {
-    const Sequence& s = group.members[static_cast<size_t>(g)];
-    for (int64_t h = 0; h < heads; ++h) {
-      for (int64_t i = 0; i < s.q_length; ++i) {
-        const uint32_t key =
-            kernels::dropout_row_key(call.random.dropout_key, call.random.first_head + h, s.q_begin + i);
-        float* row = out + ((g * heads + h) * group.q.length + i) * group.k.length;
-        for (int64_t j = 0; j < s.k_length; ++j) {
-          row[j] = kernels::dropout_keeps(key, static_cast<uint32_t>(j), threshold) ? survivor : 0.0F;
-        }
-      }
-    }
-  }
-  return factors.to(options);
-}
-
-// sum_j weights_ij values_j. A product with zero turns infinities and NaN of keys without a weight into NaN, so values
-// that hold any are summed row by row over the others alone. Where all pairs take part a GPU is not made to wait for
-// the answer: there they reach all queries of their sequence.
-at::Tensor weighted_sum(const at::Tensor& weights, const at::Tensor& dropped, const at::Tensor& values) {
-  const bool asks = dropped.defined() || values.device().is_cpu();
-  if (!asks || at::isfinite(values).all().item<bool>()) return at::matmul(weights, values);
-  at::Tensor out = at::zeros({weights.size(0), weights.size(1), weights.size(2), values.size(3)}, weights.options());
-  for (int64_t i = 0; i < weights.size(2); ++i) {
-    const at::Tensor row = weights.select(2, i).unsqueeze(-1);
-    out.select(2, i).copy_((row * values).masked_fill_(row.eq(0), 0).sum(-2));
-  }
-  return out;
-}
-
-// One group with everything that forward and backward share.
-struct ComputedGroup {
-  at::Tensor q, k, v;  // [G, H, N, D]
+// A block's scores and weights: all that forward and backward share, and all that takes memory for each pair.
+struct ComputedBlock {
   ScoreMatrix rows;
-  at::Tensor weights, factors;  // [G, H, N_q, N_k]; factors undefined without dropout
+  at::Tensor weights, factors;  // [G, heads, queries, keys]; factors undefined without dropout
   at::Tensor used() const { return factors.defined() ? weights * factors : weights; }
 };
 
-ComputedGroup compute_group(const TokenCall& call, const ReferenceGroup& plan) {
-  ComputedGroup group;
-  group.q = padded(call.q, plan, plan.q);
-  // Beside scores of all pairs, rows for every head take little.
-  group.k = by_query_head(padded(call.k, plan, plan.k), call.problem);
-  group.v = by_query_head(padded(call.v, plan, plan.k), call.problem);
-  if (call.problem.spec.select && call.q.device().is_cpu()) {
-    const RankedScores ranked = ranked_scores(call, plan, group.q, group.k);
-    group.rows.scores = ranked.scores.to(compute_type(call.q));
-    group.rows.dropped = dropped_pairs(call, plan, ranked);
-  } else {
-    // Scaled after the product: scores that tie as products still tie.
-    group.rows.scores = at::matmul(group.q, group.k.transpose(-1, -2)).mul_(call.scale);
-    if (call.problem.offsets.changes_scores()) {
-      const at::Tensor added = offset_scores(call, plan, compute_type(call.q));
-      if (added.defined()) group.rows.scores = group.rows.scores + added;
-    }
-    group.rows.dropped = dropped_pairs(call, plan, {group.rows.scores, {}});
-  }
-  if (const at::Tensor ramp = ramp_scores(call, plan, compute_type(call.q)); ramp.defined())
-    group.rows.scores = group.rows.scores + ramp;
+ComputedBlock compute_block(const BlockView& view, const GroupRows& rows) {
+  const TokenCall& call = view.call;
+  ComputedBlock block;
+  auto [scores, dropped] = selected_scores(view, rows);
+  block.rows.scores = scores, block.rows.dropped = dropped;
+  if (const at::Tensor ramp = ramp_scores(view, compute_type(call.q)); ramp.defined())
+    block.rows.scores = block.rows.scores + ramp;
   // All that a row selects may be left out: the row is then zeros, not NaN.
-  if (const at::Tensor out = pairs_left_out(call, plan); out.defined())
-    group.rows.dropped = group.rows.dropped.defined() ? group.rows.dropped.logical_or(out) : out;
-  if (call.alpha.defined()) group.rows.alpha = call.alpha.to(at::kDouble);
+  if (const at::Tensor out = pairs_left_out(view); out.defined())
+    block.rows.dropped = dropped.defined() ? dropped.logical_or(out) : out;
+  if (call.alpha.defined()) {
+    const HeadRun& heads = view.block.heads;
+    block.rows.alpha = call.alpha.narrow(0, heads.first, heads.count).to(at::kDouble);
+  }
   const Transform& transform = call.problem.spec.transform;
-  const bool recorded = group.rows.scores.requires_grad();  // second_order.h
-  group.weights = recorded ? differentiable_transform(transform, group.rows) : transform_forward(transform, group.rows);
-  if (call.problem.dropout > 0) group.factors = dropout_factors(call, plan, group.weights.options());
-  return group;
+  const bool recorded = block.rows.scores.requires_grad();  // second_order.h
+  block.weights = recorded ? differentiable_transform(transform, block.rows) : transform_forward(transform, block.rows);
+  if (call.problem.dropout > 0) block.factors = dropout_factors(view, block.weights.options());
+  return block;
 }
+
+GroupRows group_rows(const TokenCall& call, const ReferenceGroup& group, const at::Tensor& given) {
+  return {padded(call.q, group, group.q), padded(call.k, group, group.k), padded(call.v, group, group.k),
+          group_terms(call, group), given};
+}
+
+// The lists of pairs, once per call.
+at::Tensor given_on_device(const TokenCall& call) {
+  return call.given.defined() ? call.given.to(call.q.device()) : call.given;
+}
+
+// [G, H, N, width], with the heads of a token side by side, as they are in rows of tokens.
+at::Tensor zeros_of_group(const at::Tensor& like, int64_t width) {
+  return at::zeros({like.size(0), like.size(2), like.size(1), width}, like.options()).transpose(1, 2);
+}
+
+// Backward of one group, block by block.
+class GroupBackward {
+ public:
+  GroupBackward(const TokenCall& call, const ReferenceGroup& group, const GroupRows& rows)
+      : call_(call),
+        group_(group),
+        rows_(rows),
+        q_(zeros_of_group(rows.q, rows.q.size(3))),
+        k_(zeros_of_group(rows.k, rows.k.size(3))),
+        v_(zeros_of_group(rows.v, rows.v.size(3))) {}
+
+  // out, sums: the group's cotangents, padded; sums may be undefined. Returns the gradient of alpha, or an undefined
+  // tensor.
+  at::Tensor add(const ReferenceBlock& block, const TokenCotangents& given, OffsetGradientSums& terms) {
+    const BlockView view{call_, group_, block};
+    const HeadRun& heads = block.heads;
+    const ComputedBlock own = compute_block(view, rows_);
+    const at::Tensor grad = block_queries(given.out, block);
+    add_to_keys(sums_over_queries(own.used(), grad, heads), block, v_);
+    at::Tensor grad_weights = products_with_keys(grad, block_keys(rows_.v, block), heads);
+    if (given.sums.defined()) grad_weights = grad_weights + at_offsets(block_queries(given.sums, block), view);
+    if (own.factors.defined()) grad_weights.mul_(own.factors);
+    const TransformGradient inner =
+        transform_backward(call_.problem.spec.transform, own.rows, own.weights, grad_weights);
+    grad_weights.reset();
+    const at::Tensor grad_q = sums_over_keys(inner.scores, block_keys(rows_.k, block), heads);
+    block_queries(q_, block).copy_(grad_q.mul_(call_.scale));
+    const at::Tensor grad_k = sums_over_queries(inner.scores, block_queries(rows_.q, block), heads);
+    add_to_keys(grad_k.mul_(call_.scale), block, k_);
+    terms.add({view, rows_.terms}, inner.scores);
+    return inner.alpha;
+  }
+
+  void write(TokenGradients& grads) const {
+    unpad(q_, group_.q, grads.q), unpad(k_, group_.k, grads.k), unpad(v_, group_.k, grads.v);
+  }
+
+ private:
+  const TokenCall& call_;
+  const ReferenceGroup& group_;
+  const GroupRows& rows_;
+  at::Tensor q_, k_, v_;  // [G, H, N_q, D] and [G, H_kv, N_k, D]
+};
 
 }  // namespace
 
 TokenOutput reference_forward(const TokenCall& call) {
   const auto plan = reference_plan(call.problem, call.random, call.q.device());
+  const at::Tensor given = given_on_device(call);
   TokenOutput output{at::zeros(call.q.sizes(), call.q.options()), {}};
   const int64_t sums = call.problem.offsets.sums.count;
   const at::TensorOptions float_options = call.q.options().dtype(compute_type(call.q));
   if (sums > 0) output.sums = at::zeros({call.q.size(0), call.q.size(1), sums}, float_options);
-  for (const ReferenceGroup& g : plan->groups) {
-    const ComputedGroup group = compute_group(call, g);
-    unpad(weighted_sum(group.used(), group.rows.dropped, group.v), g.q, output.out);
-    if (sums > 0) unpad(sums_by_offset(group.used(), g, call.problem), g.q, output.sums);
+  for (const ReferenceGroup& group : plan->groups) {
+    const GroupRows rows = group_rows(call, group, given);
+    const WeightedValues values(rows.v);
+    const at::Tensor out = zeros_of_group(rows.q, rows.q.size(3));
+    const at::Tensor by_offset = sums > 0 ? zeros_of_group(rows.q, sums) : at::Tensor();
+    for (const ReferenceBlock& block : group.blocks) {
+      const BlockView view{call, group, block};
+      const at::Tensor used = compute_block(view, rows).used();
+      block_queries(out, block).copy_(values.sum(used, block));
+      if (sums > 0) block_queries(by_offset, block).copy_(sums_by_offset(used, view));
+    }
+    unpad(out, group.q, output.out);
+    if (sums > 0) unpad(by_offset, group.q, output.sums);
   }
   return output;
 }
 
 TokenGradients reference_backward(const TokenCall& call, const TokenCotangents& given, const WantedTerms& wanted) {
   const auto plan = reference_plan(call.problem, call.random, call.q.device());
+  const at::Tensor lists = given_on_device(call);
   TokenGradients grads{rows_like(call.q, call.q.options()).zero_(),
                        rows_like(call.k, call.k.options()).zero_(),
                        rows_like(call.v, call.v.options()).zero_(),
@@ -188,26 +194,22 @@ TokenGradients reference_backward(const TokenCall& call, const TokenCotangents& 
                        {}};
   OffsetGradientSums terms(call, wanted);
   at::Tensor grad_alpha;
-  for (const ReferenceGroup& g : plan->groups) {
-    const ComputedGroup group = compute_group(call, g);
-    const at::Tensor grad = padded(given.out, g, g.q);
-    unpad(by_key_head(at::matmul(group.used().transpose(-1, -2), grad), call.problem), g.k, grads.v);
-    at::Tensor grad_weights = at::matmul(grad, group.v.transpose(-1, -2));
-    if (given.sums.defined()) grad_weights = grad_weights + at_offsets(padded(given.sums, g, g.q), g, call.problem);
-    if (group.factors.defined()) grad_weights.mul_(group.factors);
-    const TransformGradient inner =
-        transform_backward(call.problem.spec.transform, group.rows, group.weights, grad_weights);
-    unpad(at::matmul(inner.scores, group.k).mul_(call.scale), g.q, grads.q);
-    const at::Tensor grad_k = at::matmul(inner.scores.transpose(-1, -2), group.q).mul_(call.scale);
-    unpad(by_key_head(grad_k, call.problem), g.k, grads.k);
-    terms.add(g, inner.scores);
-    if (inner.alpha.defined()) grad_alpha = grad_alpha.defined() ? grad_alpha + inner.alpha : inner.alpha;
+  if (call.alpha.defined()) grad_alpha = at::zeros(call.alpha.sizes(), call.alpha.options().dtype(at::kDouble));
+  for (const ReferenceGroup& group : plan->groups) {
+    const GroupRows rows = group_rows(call, group, lists);
+    const TokenCotangents own{padded(given.out, group, group.q),
+                              given.sums.defined() ? padded(given.sums, group, group.q) : given.sums};
+    terms.begin(group);
+    GroupBackward backward(call, group, rows);
+    for (const ReferenceBlock& block : group.blocks) {
+      const at::Tensor alpha = backward.add(block, own, terms);
+      if (alpha.defined()) grad_alpha.narrow(0, block.heads.first, block.heads.count).add_(alpha);
+    }
+    backward.write(grads);
+    terms.end(group);
   }
   grads.terms = terms.result();
-  if (call.alpha.defined()) {
-    grads.alpha = grad_alpha.defined() ? grad_alpha.to(call.alpha.scalar_type())
-                                       : at::zeros(call.alpha.sizes(), call.alpha.options());
-  }
+  if (grad_alpha.defined()) grads.alpha = grad_alpha.to(call.alpha.scalar_type());
   return grads;
 }
 
@@ -224,14 +226,17 @@ at::Tensor reference_weights(const TokenCall& given) {
   }
   at::Tensor all = at::zeros({std::ssize(sequences), call.problem.num_heads, queries, keys}, call.q.options());
   const auto plan = reference_plan(call.problem, call.random, call.q.device());
+  const at::Tensor lists = given_on_device(call);
   for (const ReferenceGroup& group : plan->groups) {
-    const at::Tensor weights = compute_group(call, group).weights;
-    for (int64_t g = 0; g < group.count(); ++g) {
-      const Sequence& s = group.members[static_cast<size_t>(g)];
-      const auto own = [&](const at::Tensor& x, int64_t b) {
-        return x.select(0, b).narrow(1, 0, s.q_length).narrow(2, 0, s.k_length);
-      };
-      own(all, place.at(s.q_begin)).copy_(own(weights, g));
+    const GroupRows rows = group_rows(call, group, lists);
+    for (const ReferenceBlock& block : group.blocks) {
+      const BlockView view{call, group, block};
+      const at::Tensor weights = compute_block(view, rows).weights.to(all.scalar_type()), columns = key_positions(view);
+      for (int64_t g = 0; g < group.count(); ++g) {
+        const at::Tensor own = all.select(0, place.at(group.members[static_cast<size_t>(g)].q_begin))
+                                   .narrow(0, block.heads.first, block.heads.count);
+        own.narrow(1, block.first_query, block.queries).index_copy_(2, columns, weights[g]);
+      }
     }
   }
   return all;

@@ -1,21 +1,16 @@
 #include "fovea/ops/reference_plan.h"
 
-#include <ATen/ops/empty.h>
 #include <ATen/ops/tensor.h>
-#include <ATen/ops/zeros.h>
 #include <c10/core/InferenceMode.h>
 
 #include <algorithm>
-#include <cstring>
 #include <list>
-#include <map>
 #include <mutex>
-#include <numeric>
 #include <string>
 #include <tuple>
 #include <utility>
 
-#include "fovea/kernels/attention/dropout.h"
+#include "fovea/ops/reference_blocks.h"
 
 namespace fovea::ops {
 namespace {
@@ -24,14 +19,14 @@ using kernels::AttentionProblem;
 using kernels::RandomStream;
 using kernels::Sequence;
 
-constexpr int64_t kGroupPairs = int64_t{1} << 24;  // score elements of a group, H included, at most (but one sequence)
 constexpr size_t kCachedPlans = 64;
 constexpr int64_t kCachedBytes = int64_t{256} << 20;
 
 int64_t area(const Sequence& s) { return s.q_length * s.k_length; }
 
 // Groups by falling area, so a group's first member is its largest; a member fills at least half of its padded share.
-std::vector<ReferenceGroup> group_by_length(const AttentionProblem& problem) {
+// The scores of a group of several members fit into the budget.
+std::vector<ReferenceGroup> group_by_length(const AttentionProblem& problem, const BlockBudget& budget) {
   std::vector<Sequence> order;
   std::copy_if(problem.sequences.begin(), problem.sequences.end(), std::back_inserter(order),
                [](const Sequence& s) { return area(s) > 0; });
@@ -42,14 +37,14 @@ std::vector<ReferenceGroup> group_by_length(const AttentionProblem& problem) {
     if (!groups.empty()) {
       ReferenceGroup& last = groups.back();
       const int64_t queries = std::max(last.q.length, s.q_length), keys = std::max(last.k.length, s.k_length);
-      const int64_t padded = queries * keys;
-      if (2 * area(s) >= padded && (last.count() + 1) * padded * problem.num_heads <= kGroupPairs) {
+      const int64_t heads = (last.count() + 1) * problem.num_heads;
+      if (2 * area(s) >= queries * keys && budget.of(heads, queries, keys) <= budget.bytes) {
         last.q.length = queries, last.k.length = keys;
         last.members.push_back(s);
         continue;
       }
     }
-    groups.push_back({{s}, {s.q_length, {}, {}}, {s.k_length, {}, {}}, {}, {}});
+    groups.push_back({{s}, {s.q_length, 0, {}, {}}, {s.k_length, 0, {}, {}}, {}, {}, {}});
   }
   for (ReferenceGroup& group : groups) {  // in the order of the call again, for unbroken rows of tokens
     std::sort(group.members.begin(), group.members.end(),
@@ -60,11 +55,12 @@ std::vector<ReferenceGroup> group_by_length(const AttentionProblem& problem) {
 
 void fill_slots(ReferenceSide& side, const ReferenceGroup& group, int64_t Sequence::*begin, int64_t Sequence::*length,
                 at::Device device) {
+  side.first = group.members.front().*begin;
   bool in_place = true;
   std::vector<int64_t> tokens, slots;
   for (int64_t g = 0; g < group.count(); ++g) {
     const Sequence& s = group.members[static_cast<size_t>(g)];
-    in_place = in_place && s.*begin == g * side.length && s.*length == side.length;
+    in_place = in_place && s.*begin == side.first + g * side.length && s.*length == side.length;
     for (int64_t i = 0; i < s.*length; ++i) {
       tokens.push_back(s.*begin + i);
       slots.push_back(g * side.length + i);
@@ -75,76 +71,39 @@ void fill_slots(ReferenceSide& side, const ReferenceGroup& group, int64_t Sequen
   side.tokens = at::tensor(tokens, on), side.slots = at::tensor(slots, on);
 }
 
-// One head's rows of a mask [N_q, row_keys], and what stands there for a pair.
-struct MaskRows {
-  bool* data;
-  int64_t row_keys;
-  bool value;
-};
-
-void mark(const Pairs& pairs, const AttentionProblem& problem, const Sequence& s, uint64_t stream, MaskRows to) {
-  for (int64_t i = 0; i < s.q_length; ++i) {
-    for (const Span& span : spans(pairs, kernels::row_of(problem, s, i, stream))) {
-      std::fill_n(to.data + i * to.row_keys + span.begin, span.end - span.begin, to.value);
-    }
-  }
-}
-
-at::Tensor pair_mask(const Pairs& pairs, const AttentionProblem& problem, const RandomStream& random,
-                     const ReferenceGroup& group, bool marked) {
-  const bool by_head = uses_random(pairs);
-  bool equal = true;
-  for (const Sequence& s : group.members) equal = equal && s.q_length == group.q.length && s.k_length == group.k.length;
-  const int64_t heads = by_head ? problem.num_heads : 1, count = equal ? 1 : group.count();
-  const int64_t size = group.q.length * group.k.length;
-  at::Tensor mask = at::empty({count, heads, group.q.length, group.k.length}, at::kBool);
-  bool* data = mask.data_ptr<bool>();
-  std::memset(data, marked ? 0 : 1, static_cast<size_t>(mask.numel()));
-  std::map<std::pair<int64_t, int64_t>, const bool*> done;  // by lengths: most sentences of a batch share theirs
-  for (int64_t g = 0; g < count; ++g) {
-    const Sequence& s = group.members[static_cast<size_t>(g)];
-    bool* begin = data + g * heads * size;
-    const bool*& same = done[{s.q_length, s.k_length}];
-    if (same) {
-      std::memcpy(begin, same, static_cast<size_t>(heads * size));
-      continue;
-    }
-    same = begin;
-    for (int64_t h = 0; h < heads; ++h) {
-      mark(pairs, problem, s, random.pattern(h), {begin + h * size, group.k.length, marked});
-    }
-  }
-  return mask;
-}
-
-bool all_pairs(const AttentionProblem& problem, const ReferenceGroup& group) {
-  if (!problem.spec.pairs().is_full() || problem.kind == AttentionKind::kCausal) return false;
-  return std::all_of(group.members.begin(), group.members.end(),
-                     [&](const Sequence& s) { return s.k_length == group.k.length; });
+void set_positions(ReferenceGroup& group, at::Device device) {
+  std::vector<int64_t> starts, q_begins;
+  for (const Sequence& s : group.members) starts.push_back(s.k_length - s.q_length), q_begins.push_back(s.q_begin);
+  if (std::ranges::all_of(starts, [&](int64_t x) { return x == starts.front(); })) starts.resize(1);
+  const auto along_members = [&](const std::vector<int64_t>& values) {
+    return at::tensor(values, at::kLong).to(device).view({-1, 1, 1, 1});
+  };
+  group.starts = along_members(starts), group.q_begins = along_members(q_begins);
 }
 
 std::shared_ptr<const ReferencePlan> build(const AttentionProblem& problem, const RandomStream& random,
-                                           at::Device device) {
+                                           const BlockBudget& budget, at::Device device) {
   auto plan = std::make_shared<ReferencePlan>();
-  plan->groups = group_by_length(problem);
+  plan->groups = group_by_length(problem, budget);
   for (ReferenceGroup& group : plan->groups) {
     fill_slots(group.q, group, &Sequence::q_begin, &Sequence::q_length, device);
     fill_slots(group.k, group, &Sequence::k_begin, &Sequence::k_length, device);
-    if (!all_pairs(problem, group)) {
-      group.outside = pair_mask(problem.spec.pairs(), problem, random, group, false).to(device);
-    }
-    if (problem.spec.select && problem.spec.select->keep) {
-      group.keep = pair_mask(*problem.spec.select->keep, problem, random, group, true).to(device);
-    }
+    set_positions(group, device);
+    divide_into_blocks({problem, random, budget, device}, group);
   }
   return plan;
 }
 
 int64_t bytes(const ReferencePlan& plan) {
   int64_t total = 0;
+  const auto add = [&](const at::Tensor& t) { total += t.defined() ? static_cast<int64_t>(t.nbytes()) : 0; };
   for (const ReferenceGroup& g : plan.groups) {
-    for (const at::Tensor* t : {&g.q.tokens, &g.q.slots, &g.k.tokens, &g.k.slots, &g.outside, &g.keep}) {
-      if (t->defined()) total += static_cast<int64_t>(t->nbytes());
+    add(g.q.tokens), add(g.q.slots), add(g.k.tokens), add(g.k.slots);
+    for (const ReferenceBlock& block : g.blocks) {
+      add(block.key_places);
+      for (const std::optional<SpanEdges>* edges : {&block.candidates, &block.keep}) {
+        if (*edges) add((*edges)->begins), add((*edges)->ends);
+      }
     }
   }
   return total;
@@ -154,13 +113,22 @@ struct Key {
   std::string pairs, device;
   AttentionKind kind = AttentionKind::kSelf;
   int64_t heads = 0;
+  kernels::KeySharing keys = {};
+  BlockBudget budget = {};
   std::vector<uint64_t> random;  // empty when nothing draws
   std::vector<Sequence> sequences;
   bool operator==(const Key&) const = default;
 };
 
-Key key_of(const AttentionProblem& problem, const RandomStream& random, at::Device device) {
-  Key key{print(problem.spec.pairs()), device.str(), problem.kind, problem.num_heads, {}, problem.sequences};
+Key key_of(const AttentionProblem& problem, const RandomStream& random, const BlockBudget& budget, at::Device device) {
+  Key key{print(problem.spec.pairs()),
+          device.str(),
+          problem.kind,
+          problem.num_heads,
+          problem.keys,
+          budget,
+          {},
+          problem.sequences};
   if (problem.spec.select && problem.spec.select->keep) key.pairs += ' ' + print(*problem.spec.select->keep);
   if (uses_random(problem.spec))
     key.random = {random.seed, static_cast<uint64_t>(random.layer), static_cast<uint64_t>(random.first_head)};
@@ -184,7 +152,8 @@ struct PlanCache {
 std::shared_ptr<const ReferencePlan> reference_plan(const AttentionProblem& problem, const RandomStream& random,
                                                     at::Device device) {
   static PlanCache cache;
-  const Key key = key_of(problem, random, device);
+  const BlockBudget budget = block_budget(problem);
+  const Key key = key_of(problem, random, budget, device);
   {
     const std::scoped_lock lock(cache.mutex);
     for (auto it = cache.entries.begin(); it != cache.entries.end(); ++it) {
@@ -195,7 +164,7 @@ std::shared_ptr<const ReferencePlan> reference_plan(const AttentionProblem& prob
     }
   }
   const c10::InferenceMode no_inference(false);  // a later call may need the plan's tensors in a graph
-  std::shared_ptr<const ReferencePlan> plan = build(problem, random, device);
+  std::shared_ptr<const ReferencePlan> plan = build(problem, random, budget, device);
   const std::scoped_lock lock(cache.mutex);
   cache.entries.push_front({key, plan, bytes(*plan)});
   cache.held += cache.entries.front().bytes;

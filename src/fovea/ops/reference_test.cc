@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "fovea/kernels/attention/testing/kernel_test_suite.h"
 
@@ -172,6 +173,21 @@ INSTANTIATE_TEST_SUITE_P(Types, Reference, ::testing::Values(DType::kFloat64, DT
                                   : type.param == DType::kFloat32 ? "float32"
                                                                   : "bfloat16";
                          });
+
+// The same suite with a budget of few rows, which divides nearly every problem by queries and some by heads.
+class ReferenceInBlocks : public Reference {
+ protected:
+  void SetUp() override {
+    Reference::SetUp();
+    setenv("FOVEA_REFERENCE_MIB", "0.04", 1);
+  }
+  void TearDown() override { unsetenv("FOVEA_REFERENCE_MIB"); }
+};
+
+TEST_P(ReferenceInBlocks, AgreesWithTheOracle) { EXPECT_GT(suite::check_against_oracle(cases()), 0); }
+TEST_P(ReferenceInBlocks, KeepsTies) { EXPECT_GT(suite::check_ties(cases()), 0); }
+INSTANTIATE_TEST_SUITE_P(Types, ReferenceInBlocks, ::testing::Values(DType::kFloat64, DType::kFloat32),
+                         [](const auto& type) { return type.param == DType::kFloat64 ? "double" : "float32"; });
 
 // Products over padded groups mix rows, so bits may differ between a sequence alone and in a batch; values that are
 // not finite must stay in their sequence all the same. In double the rest differs by less than its rounding.

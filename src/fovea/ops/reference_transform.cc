@@ -108,11 +108,17 @@ at::Tensor entmax_weights(const at::Tensor& z, const at::Tensor& exponent, bool 
   return at::where(steep, least + blend * more, weights(p));
 }
 
-at::Tensor entmax(const ScoreMatrix& rows, const at::Tensor& alpha) {
+// Whether some alpha is above 2. Reading a learned one would make a device wait, so there it may always be.
+bool may_be_steep(const Entmax& transform, const at::Tensor& alpha) {
+  if (!transform.learned) return transform.alpha > 2;
+  return !alpha.device().is_cpu() || (alpha > 2).any().item<bool>();
+}
+
+at::Tensor entmax(const Entmax& transform, const ScoreMatrix& rows, const at::Tensor& alpha) {
   ScoreMatrix wide{rows.scores.to(at::kDouble), rows.dropped, {}};
   const at::Tensor exponent = 1 / (alpha - 1);
   const at::Tensor z = shifted(wide, alpha - 1);
-  const at::Tensor weights = entmax_weights(z, exponent, (alpha > 2).any().item<bool>()) +
+  const at::Tensor weights = entmax_weights(z, exponent, may_be_steep(transform, alpha)) +
                              row_sum(z) * 0;  // a NaN in the row reaches all of it
   return weights.to(rows.scores.scalar_type());
 }
@@ -130,7 +136,7 @@ at::Tensor forward(const Sparsemax&, const ScoreMatrix& rows) {
   return (z - sparsemax_tau(z)).clamp_min_(0);
 }
 at::Tensor forward(const Entmax& transform, const ScoreMatrix& rows) {
-  if (transform.learned || transform.alpha != 1.5) return entmax(rows, alpha_of(transform, rows));
+  if (transform.learned || transform.alpha != 1.5) return entmax(transform, rows, alpha_of(transform, rows));
   const at::Tensor z = shifted(rows, at::full({}, 0.5, rows.scores.options()));
   return (z - entmax15_tau(z)).clamp_min_(0).square_();
 }

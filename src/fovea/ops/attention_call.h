@@ -50,6 +50,14 @@ struct PairLists {
   bool by_key_head = false;  // each head of k has lists of its own, [B, H_kv, N_q, k], packed [T_q, H_kv, k]
 };
 
+// A copy of a cache's keys in 8 bits beside them, which pack_key_screen() (key_screen.h) writes. A step with topk(k)
+// reads it to leave out keys that cannot be selected. It changes what is read and no bit of the output.
+struct KeyScreen {
+  at::Tensor rows = {};     // uint8 [T_k, H_kv, bytes of a row]; undefined: no copy
+  at::Tensor steps = {};    // float32 [T_k, H_kv], a head's numbers side by side
+  at::Tensor extents = {};  // float32 [H_kv, 3]
+};
+
 // Inputs beside q, k and v; v may be of another width than q and k, [.., D_v], and the output is then as wide as it.
 // Layouts:
 //   packed: q [T_q, H, D], k and v [T_k, H, D], with q_offsets, k_offsets [B + 1].
@@ -80,6 +88,7 @@ struct AttentionOptions {
   bool enable_gqa = false;
   const RoutingInputs* routing = nullptr;  // what routed(c,w) reads; routed(c,w,random) does without
   PairLists pairs = {};
+  KeyScreen screen = {};  // with k_begins
 };
 
 // The call of one head group: the options narrowed to its heads, with a scale, without the inputs of the norm.

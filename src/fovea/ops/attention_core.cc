@@ -15,6 +15,7 @@
 #include "fovea/ops/attention_kernel.h"
 #include "fovea/ops/attention_layout.h"
 #include "fovea/ops/given_pairs.h"
+#include "fovea/ops/key_screen.h"
 #include "fovea/ops/recycled.h"
 #include "fovea/ops/reference.h"
 #include "fovea/ops/step_tensors.h"
@@ -93,6 +94,7 @@ TokenCall call_of(const CoreTensors& x, const GroupCall& inputs, AttentionProble
   call.q = token_rows(x.q), call.k = token_rows(x.k), call.v = token_rows(x.v);
   if (inputs.alpha) call.alpha = *inputs.alpha;
   call.scale = inputs.scale.value_or(1);
+  call.screen = checked_screen(x.k, inputs);
   call.terms = inputs.offsets;
   if (call.terms.by_query.defined()) call.terms.by_query = token_rows(call.terms.by_query);
   if (call.terms.queries.defined()) call.terms.queries = token_rows(call.terms.queries);

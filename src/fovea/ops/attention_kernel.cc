@@ -7,6 +7,7 @@
 #include "fovea/ops/attention_layout.h"
 #include "fovea/ops/executor.h"
 #include "fovea/ops/given_pairs.h"
+#include "fovea/ops/key_screen.h"
 #include "fovea/ops/recycled.h"
 
 namespace fovea::ops {
@@ -108,6 +109,7 @@ TokenOutput kernel_forward(const kernels::KernelChoice& choice, const TokenCall&
   in.key_tokens = call.key_tokens.data();
   in.scale = static_cast<float>(call.scale), in.alpha = pointer(alpha), in.random = call.random;
   in.given = lists_of(call.given);
+  if (call.screen.rows.defined()) in.screen = kernel_screen(call.screen);
   const KernelTerms terms(call);
   in.terms = terms.pointers;
   at::Tensor sums;

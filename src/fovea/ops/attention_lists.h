@@ -93,6 +93,9 @@ inline constexpr std::array kLayout{
     call_input<&AttentionOptions::k_lengths>("k_lengths"),
     call_input<&AttentionOptions::drawn_seed>("drawn_seed"),
     call_input<&AttentionOptions::pairs, &PairLists::lists>(""),
+    call_input<&AttentionOptions::screen, &KeyScreen::rows>(""),
+    call_input<&AttentionOptions::screen, &KeyScreen::steps>(""),
+    call_input<&AttentionOptions::screen, &KeyScreen::extents>(""),
 };
 inline constexpr std::array kStream{
     call_input<&AttentionOptions::seed>("seed"),

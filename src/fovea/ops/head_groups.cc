@@ -85,6 +85,10 @@ HeadGroups::Inputs HeadGroups::next() {
     call.value_offsets = values.sym_size(0).guard_int(__FILE__, __LINE__);
   }
   call.pairs = pairs_of(group);
+  if (KeyScreen& screen = call.screen; screen.rows.defined()) {
+    screen.rows = key_heads(screen.rows, group.num_heads), screen.steps = key_heads(screen.steps, group.num_heads);
+    screen.extents = key_heads(screen.extents.t(), group.num_heads).t();
+  }
   if (group.routed) repeat_key_heads(inputs.x, call);
   ++next_, first_head_ += group.num_heads;
   return inputs;

@@ -18,6 +18,7 @@ struct TokenCall {
   std::span<const int64_t> key_tokens;  // keys_listed: for the kernels; the reference reads keys where sequences say
   double scale = 1;
   TermTensors terms;  // by_query and queries [T_q, H, count or D]
+  KeyScreen screen;   // rows undefined: none
   at::Tensor given;   // lists of pairs, as given_lists() makes them, or undefined
 };
 

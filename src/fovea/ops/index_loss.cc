@@ -172,9 +172,7 @@ IndexLossSums index_loss(const at::Tensor& q, const at::Tensor& k, const at::Ten
 
 TORCH_LIBRARY_FRAGMENT(fovea, m) {
   m.def(schemas::kIndexTarget, {at::Tag::pt2_compliant_tag});
-  for (const c10::DispatchKey key : {c10::DispatchKey::CPU, c10::DispatchKey::CUDA}) {
-    m.impl("index_target", torch::dispatch(key, TORCH_FN(index_target)));
-  }
+  m.impl("index_target", torch::dispatch(c10::DispatchKey::CompositeExplicitAutograd, TORCH_FN(index_target)));
   m.impl("index_target", torch::dispatch(c10::DispatchKey::Meta, TORCH_FN(target_meta)));
   m.impl("index_target", torch::dispatch(c10::DispatchKey::Autograd, torch::CppFunction::makeFallthrough()));
   // Python's fovea::index_loss_sums, which has the fake and the derivative, calls this on the CPU.

@@ -104,9 +104,7 @@ at::Tensor index_topk(const at::Tensor& q, const at::Tensor& k, const at::Tensor
 
 TORCH_LIBRARY_FRAGMENT(fovea, m) {
   m.def(schemas::kIndexTopk, {at::Tag::pt2_compliant_tag});
-  for (const c10::DispatchKey key : {c10::DispatchKey::CPU, c10::DispatchKey::CUDA}) {
-    m.impl("index_topk", torch::dispatch(key, TORCH_FN(index_topk_op)));
-  }
+  m.impl("index_topk", torch::dispatch(c10::DispatchKey::CompositeExplicitAutograd, TORCH_FN(index_topk_op)));
   m.impl("index_topk", torch::dispatch(c10::DispatchKey::Meta, TORCH_FN(index_topk_meta)));
   m.impl("index_topk", torch::dispatch(c10::DispatchKey::Autograd, torch::CppFunction::makeFallthrough()));
 }

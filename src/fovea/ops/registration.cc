@@ -12,7 +12,7 @@
 #include "fovea/ops/attention_operators.h"
 #include "fovea/ops/step_tensors.h"
 
-// Registers the operators of attention_operators.h for CPU, CUDA, Meta and Autograd.
+// Registers the operators of attention_operators.h for any device, Meta and Autograd.
 namespace fovea::ops {
 namespace {
 
@@ -136,11 +136,10 @@ CalledOutput call_forward(const CoreTensors& x, const GroupCall& call) {
 TORCH_LIBRARY_FRAGMENT(fovea, m) {
   m.def(schemas::kAttentionForward, {at::Tag::pt2_compliant_tag});
   m.def(schemas::kAttentionBackward, {at::Tag::pt2_compliant_tag});
-  for (const c10::DispatchKey key : {c10::DispatchKey::CPU, c10::DispatchKey::CUDA}) {
-    m.impl("attention_forward", torch::dispatch(key, TORCH_FN(Forward::run<&attention_forward>)));
-    m.impl("attention_backward", torch::dispatch(key, TORCH_FN(Backward::run<&attention_backward>)));
-  }
   using c10::DispatchKey::Autograd, c10::DispatchKey::Meta;
+  constexpr c10::DispatchKey kAnyDevice = c10::DispatchKey::CompositeExplicitAutograd;
+  m.impl("attention_forward", torch::dispatch(kAnyDevice, TORCH_FN(Forward::run<&attention_forward>)));
+  m.impl("attention_backward", torch::dispatch(kAnyDevice, TORCH_FN(Backward::run<&attention_backward>)));
   m.impl("attention_forward", torch::dispatch(Meta, TORCH_FN(Forward::run<&attention_forward_meta>)));
   m.impl("attention_backward", torch::dispatch(Meta, TORCH_FN(Backward::run<&attention_backward_meta>)));
   m.impl("attention_forward", torch::dispatch(Autograd, TORCH_FN(Forward::run<&attention_forward_autograd>)));

@@ -100,10 +100,8 @@ TORCH_LIBRARY_FRAGMENT(fovea, m) {
                                       CppFunction::makeFromBoxedFunction<&run_user_call<&attention_op>>()));
   m.def(schemas::kAttentionWeights);
   // Reads data, so that compilers have to take it whole; not differentiable. Python gives its fake.
-  for (const c10::DispatchKey key : {c10::DispatchKey::CPU, c10::DispatchKey::CUDA}) {
-    m.impl("attention_weights",
-           torch::dispatch(key, CppFunction::makeFromBoxedFunction<&run_user_call<&weights_op>>()));
-  }
+  m.impl("attention_weights", torch::dispatch(c10::DispatchKey::CompositeExplicitAutograd,
+                                              CppFunction::makeFromBoxedFunction<&run_user_call<&weights_op>>()));
   m.impl("attention_weights", torch::dispatch(c10::DispatchKey::Autograd, CppFunction::makeFallthrough()));
   for (const c10::DispatchKey key : {c10::DispatchKey::AutocastCPU, c10::DispatchKey::AutocastCUDA}) {
     m.impl("attention", torch::dispatch(key, CppFunction::makeFromBoxedFunction<&autocast>()));

@@ -13,7 +13,7 @@ readonly build=build/release
 readonly packages=(
   g++ cmake ninja-build ccache pkg-config python3 python3-dev python3-venv ca-certificates
   libboost-iostreams-dev libcli11-dev libfmt-dev libgmock-dev libgtest-dev libicu-dev libprotobuf-dev
-  libpng-dev libpugixml-dev libsentencepiece-dev libspdlog-dev libxxhash-dev libyaml-cpp-dev libzstd-dev
+  libminizip-dev libpng-dev libpugixml-dev libsentencepiece-dev libspdlog-dev libxxhash-dev libyaml-cpp-dev libzstd-dev
   nlohmann-json3-dev zlib1g-dev)
 
 say() { printf '\033[1m==> %s\033[0m\n' "$*" >&2; }

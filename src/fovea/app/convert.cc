@@ -1,29 +1,59 @@
-#include "fovea/tasks/bert/convert.h"
+#include "fovea/models/formats/convert.h"
 
 #include <string>
 #include <vector>
 
 #include "fovea/app/options.h"
 #include "fovea/app/torch.h"
+#include "fovea/base/strings.h"
+#include "fovea/spec/config_problems.h"
 #include "fovea/spec/logging.h"
+#include "fovea/tasks/bert/convert.h"
 
 namespace fovea::app {
+namespace {
+
+void check(const models::ConvertOptions& options) {
+  Problems problems;
+  problems.add_if(options.from.empty() == options.to.empty(), "--from and --to: expected one of the two");
+  problems.add_if(options.input.size() != 1, cat("got ", options.input.size(), " models to convert; expected one"));
+  problems.add_if(options.output.empty(), "--output is missing; expected a folder to write");
+  const bool takes_vocabs = options.from == "marian" || options.from == "ctranslate2";
+  problems.add_if(!options.vocabs.empty() && (options.vocabs.size() != 2 || !takes_vocabs),
+                  cat("--vocabs: got ", options.vocabs.size(),
+                      " files; expected two, the source's and the target's, with --from marian or ctranslate2"));
+  problems.add_if(!options.vocab_ids.empty() && options.from != "marian",
+                  "--vocab-ids: the folder holds the numbers of its pieces; it is for --from marian");
+  problems.throw_if_any();
+}
+
+}  // namespace
 
 int run_convert(const std::vector<std::string>& arguments) {
-  bert::ConvertOptions config;
-  Options options("convert", "Reads the weights of BERT into a checkpoint, or writes them back.",
-                  "--from bert DIR --output MODEL | --to bert MODEL --output DIR");
+  models::ConvertOptions config;
+  Options options(
+      "convert",
+      "Reads a model of another system into a checkpoint, or writes one for it: BERT, translation models of "
+      "Marian, of Hugging Face and of CTranslate2.",
+      "--from FORM MODEL --output CHECKPOINT | --to FORM CHECKPOINT --output FOLDER");
   LogOptions log_options;
   options.add(config, "Options");
   options.add(log_options, "Options");
-  options.positional("folder", config.input, "the folder to convert", 1);
+  options.positional("model", config.input, "the folder or file to convert", 1);
   options.epilogue(
-      "  fovea convert --from bert bert-base-cased --output bert\n"
-      "  fovea convert --to bert bert --output bert-again");
+      "  fovea convert --from marian model.npz --vocabs vocab.spm vocab.spm --output en-de\n"
+      "  fovea convert --from huggingface opus-mt-en-de --output en-de\n"
+      "  fovea convert --to ctranslate2 en-de --output en-de-ct2\n"
+      "  fovea convert --from bert bert-base-cased --output bert");
   if (!options.parse(arguments)) return 0;
+  check(config);
   require_torch();
   configure_log(log_options, {});
-  bert::convert(config);
+  if (config.from == "bert" || config.to == "bert") {
+    bert::convert(config);
+  } else {
+    models::convert(config);
+  }
   return 0;
 }
 

@@ -1,5 +1,6 @@
 #include "fovea/data/npy.h"
 
+#include <algorithm>
 #include <charconv>
 #include <optional>
 #include <vector>
@@ -12,6 +13,7 @@ namespace {
 
 using std::string_view_literals::operator""sv;
 constexpr std::string_view kNpyMagic = "\x93NUMPY"sv;
+const std::vector<std::string> kArrayTypes = {"<f4", "<f2", "|i1", "|u1", "<i4", "<i8"};
 
 // The header's dictionary, as numpy writes it: {'descr': '|u1', 'fortran_order': False, 'shape': (2, 32, 32, 3), }
 class NpyDictionary {
@@ -214,6 +216,26 @@ NpyFeatureHeader parse_npy_features(std::string_view begin, size_t size, const s
   check_size(dictionary, static_cast<size_t>(header.rows * header.width) * sizeof(float), size - header.data_start,
              name);
   return header;
+}
+
+NpyArray parse_npy_array(std::string_view begin, size_t size, const std::string& name) {
+  const NpyDictionary dictionary = read_dictionary(begin, name);
+  const std::string& type = *dictionary.type;
+  if (std::ranges::find(kArrayTypes, type) == kArrayTypes.end())
+    throw Error(cat(name, ": an array of type '", type.substr(0, 40), "'; expected one of ", join(kArrayTypes, ", ")));
+  check_type(dictionary, type, "its own type", name);
+  const NpyArray array = {type, *dictionary.shape, data_start_of(begin, name)};
+  const size_t data_bytes = size - array.data_start;
+  size_t bytes = static_cast<size_t>(type.back() - '0');
+  bool fits = true;
+  for (const int64_t extent : array.shape) {
+    fits = fits && (extent == 0 || bytes <= data_bytes / static_cast<size_t>(extent));
+    if (fits) bytes *= static_cast<size_t>(extent);
+  }
+  if (!fits || bytes != data_bytes)
+    throw Error(cat(name, ": the header says ", shape_text(array.shape), ", but the file has ",
+                    thousands(static_cast<int64_t>(data_bytes)), " bytes of values; it is truncated or damaged"));
+  return array;
 }
 
 std::string npy_type(std::string_view begin, const std::string& name) { return *read_dictionary(begin, name).type; }

@@ -2,6 +2,7 @@
 #include <cstddef>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "fovea/data/image.h"
 
@@ -30,6 +31,15 @@ NpyHeader parse_npy_header(std::string_view begin, size_t size, const std::strin
 
 // Like parse_npy_header(), for an array [N, rows, width] of float32, little endian.
 NpyFeatureHeader parse_npy_features(std::string_view begin, size_t size, const std::string& name);
+
+// An array of any type and shape, in C order.
+struct NpyArray {
+  std::string type;  // "<f4", "|i1"
+  std::vector<int64_t> shape;
+  size_t data_start = 0;
+};
+// Like parse_npy_header(), for the types "<f4", "<f2", "|i1", "|u1", "<i4" and "<i8", and any shape.
+NpyArray parse_npy_array(std::string_view begin, size_t size, const std::string& name);
 
 // The type of an array's numbers as its header spells it: "|u1", "<f4". Throws an Error as above.
 std::string npy_type(std::string_view begin, const std::string& name);

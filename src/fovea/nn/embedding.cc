@@ -48,7 +48,9 @@ at::Tensor Embedding::operator()(const at::Tensor& tokens, const TokenPositions&
                                  const ops::DropoutOptions& dropout) const {
   const PositionVectors added = positions_->vectors(positions, weight_);
   const double scale = scale_ == EmbeddingScale::kOne ? 1 : std::sqrt(static_cast<double>(weight_.size(1)));
-  return ops::embed(tokens, added.index, weight_, added.table, scale, dropout);
+  if (first_ == FirstToken::kOwn) return ops::embed(tokens, added.index, weight_, added.table, scale, dropout);
+  const at::Tensor known = tokens.masked_fill(positions.position.to(tokens.device()).eq(0), -1);
+  return ops::embed(known, added.index, weight_, added.table, scale, dropout);
 }
 
 at::Tensor VectorEmbedding::operator()(const at::Tensor& vectors, const TokenPositions& positions,

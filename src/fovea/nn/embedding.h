@@ -16,14 +16,16 @@ std::shared_ptr<Positions> make_positions(torch::nn::Module& owner, const StackC
                                           const std::vector<int64_t>& image_shape, const InitScope& scope);
 
 enum class EmbeddingScale : uint8_t { kRootOfWidth, kOne };
+// The vector of a sequence's first token: its own, or zeros, as in decoders of Marian.
+enum class FirstToken : uint8_t { kOwn, kZeros };
 
 // The first step of a side: scale weight[token] + positions[position], with dropout; the scale is sqrt(M) or 1. Sides
 // may share `weight`.
 class Embedding {
  public:
   Embedding(const at::Tensor& weight, const std::shared_ptr<Positions>& positions,
-            EmbeddingScale scale = EmbeddingScale::kRootOfWidth)
-      : weight_(weight), positions_(positions), scale_(scale) {}
+            EmbeddingScale scale = EmbeddingScale::kRootOfWidth, FirstToken first = FirstToken::kOwn)
+      : weight_(weight), positions_(positions), scale_(scale), first_(first) {}
   // tokens [T] int64 -> [T, M].
   at::Tensor operator()(const at::Tensor& tokens, const TokenPositions& positions,
                         const ops::DropoutOptions& dropout) const;
@@ -33,6 +35,7 @@ class Embedding {
   at::Tensor weight_;  // [V, M]
   std::shared_ptr<Positions> positions_;
   EmbeddingScale scale_;
+  FirstToken first_;
 };
 
 // The first step of an encoder that reads vectors: linear(x) + positions[position], with dropout.

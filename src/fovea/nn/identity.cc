@@ -10,9 +10,9 @@
 namespace fovea::nn {
 namespace {
 
-constexpr std::array<std::string_view, 6> kMeaningFields = {"transformer-heads",          "transformer-norm",
-                                                            "transformer-norm-kind",      "transformer-positions",
-                                                            "transformer-ffn-activation", "norm-epsilon"};
+constexpr std::array<std::string_view, 7> kMeaningFields = {
+    "transformer-heads",          "transformer-norm", "transformer-norm-kind", "transformer-positions",
+    "transformer-ffn-activation", "norm-epsilon",     "decoder-start"};
 
 using Fields = std::vector<std::pair<std::string, std::string>>;
 

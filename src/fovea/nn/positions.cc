@@ -13,9 +13,9 @@
 namespace fovea::nn {
 
 Positions::Positions(const StackConfig& config, const std::vector<int64_t>& image_shape, const InitScope& scope)
-    : width_(config.dim_emb), sinusoidal_(false) {
+    : width_(config.dim_emb) {
   const PositionSchemes schemes = parse_positions(config.transformer_positions);
-  sinusoidal_ = find_scheme<Sinusoidal>(schemes).has_value();
+  sinusoidal_ = find_scheme<Sinusoidal>(schemes);
   const double stddev = 1 / std::sqrt(static_cast<double>(width_));
   const auto learned = [&](const char* name, int64_t rows) {
     return register_parameter(name, normal_tensor({rows, width_}, stddev, scope / name));
@@ -45,19 +45,19 @@ at::Tensor Positions::table(int64_t length, const at::Tensor& like) {
                     cached_.device() == like.device();
   if (fits) return cached_;
   const c10::InferenceMode normal(false);  // the table outlives this pass, a later one may need gradients
-  cached_ = sinusoidal_table(std::max<int64_t>(256, 2 * length), width_).to(like.options());
+  cached_ = sinusoidal_table(std::max<int64_t>(256, 2 * length), width_, *sinusoidal_).to(like.options());
   return cached_;
 }
 
-at::Tensor sinusoidal_table(int64_t rows, int64_t width) {
+at::Tensor sinusoidal_table(int64_t rows, int64_t width, const Sinusoidal& scheme) {
   at::Tensor table = at::zeros({rows, width}, at::kDouble);  // an odd width keeps a zero in its last column
   auto* data = table.mutable_data_ptr<double>();
   const int64_t half = width / 2;
   for (int64_t i = 0; i < half; ++i) {
-    const double frequency =
-        std::pow(10000.0, -static_cast<double>(i) / static_cast<double>(std::max<int64_t>(1, half - 1)));
+    const int64_t steps = scheme.paper ? half : std::max<int64_t>(1, half - 1);
+    const double frequency = std::pow(10000.0, -static_cast<double>(i) / static_cast<double>(steps));
     for (int64_t row = 0; row < rows; ++row) {
-      const double angle = static_cast<double>(row + 1) * frequency;
+      const double angle = (static_cast<double>(row) + scheme.first) * frequency;
       data[row * width + i] = std::sin(angle);
       data[row * width + half + i] = std::cos(angle);
     }

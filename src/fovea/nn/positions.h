@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "fovea/nn/init.h"
+#include "fovea/spec/positions.h"
 #include "fovea/spec/stack_config.h"
 
 // The model's half of spec/positions.h.
@@ -46,13 +47,14 @@ class Positions : public torch::nn::Module {
   at::Tensor table(int64_t length, const at::Tensor& like);  // of at least `length` rows, or undefined
 
   int64_t width_;
-  bool sinusoidal_;
+  std::optional<Sinusoidal> sinusoidal_;
   at::Tensor weight_;                 // learned
   at::Tensor cached_;                 // sinusoidal
   std::optional<ImageTables> image_;  // image
 };
 
-// Row p is position p + 1: sin(position f_i), i < M / 2, then cos, f_i = 10000^(-i / (M / 2 - 1)), like fairseq.
-at::Tensor sinusoidal_table(int64_t rows, int64_t width);
+// [rows, width]. Row p is position p + first: sin(position f_i), i < M / 2, then cos. f_i = 10000^(-i / (M / 2 - 1)),
+// as fairseq and Marian have it, or 10000^(-2 i / M), the paper's.
+at::Tensor sinusoidal_table(int64_t rows, int64_t width, const Sinusoidal& scheme = {});
 
 }  // namespace fovea::nn

@@ -38,7 +38,7 @@ FeedForward::Shape feed_forward_shape(const StackConfig& config) {
   const std::string& name = config.transformer_ffn_activation;
   ops::Activation activation = ops::Activation::kRelu;
   if (name == "gelu" || name == "geglu") activation = ops::Activation::kGelu;
-  if (name == "swiglu") activation = ops::Activation::kSilu;
+  if (name == "swiglu" || name == "swish") activation = ops::Activation::kSilu;
   return {config.dim_emb, config.transformer_dim_ffn, activation, has_gated_feed_forward(config)};
 }
 

@@ -90,12 +90,17 @@ struct Embed : torch::autograd::Function<Embed> {
   }
 };
 
-void check_range(const at::Tensor& ids, int64_t size, const char* what) {
+struct IndexRange {
+  int64_t least, end;
+};
+
+void check_range(const at::Tensor& ids, const IndexRange& range, const char* what) {
   const int64_t* begin = elements<int64_t>(ids);
-  const int64_t* bad = std::find_if(begin, begin + ids.numel(), [&](int64_t id) { return id < 0 || id >= size; });
+  const int64_t* bad =
+      std::find_if(begin, begin + ids.numel(), [&](int64_t id) { return id < range.least || id >= range.end; });
   if (bad != begin + ids.numel()) {
-    throw Error(
-        cat("embed: ", what, " ", *bad, " of token ", bad - begin, " is not below the table's ", size, " rows"));
+    throw Error(cat("embed: ", what, " ", *bad, " of token ", bad - begin, " is not a row of the table, which has ",
+                    range.end));
   }
 }
 
@@ -116,11 +121,11 @@ at::Tensor embed(const at::Tensor& ids, const at::Tensor& position, const at::Te
               .positions = {},
               .scale = scale,
               .dropout = options};
-  check_range(words.ids, weight.size(0), "id");
+  check_range(words.ids, {-1, weight.size(0)}, "id");
   if (table.defined()) {
     words.position = position.contiguous();
     words.positions = table.contiguous();
-    check_range(words.position, table.size(0), "position");
+    check_range(words.position, {0, table.size(0)}, "position");
   }
   if (!wants_gradient({weight, table})) return embed_rows(words);
   return Embed::apply(words.weight, some_or_none(words.positions), words);

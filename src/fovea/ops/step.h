@@ -43,7 +43,8 @@ std::tuple<at::Tensor, at::Tensor> add_rms_norm(const at::Tensor& x, const at::T
 // dropout(activation(x[:, :F]) x[:, F:]) [T, F]. The activation is kGelu (GEGLU) or kSilu (SwiGLU), else an Error.
 at::Tensor gated(const at::Tensor& x, Activation activation, const DropoutOptions& options = {});
 
-// scale * weight[ids] + positions[position], then dropout. ids, position [T] int64; positions [P, M] or undefined.
+// scale * weight[ids] + positions[position], then dropout. ids, position [T] int64; positions [P, M] or undefined. The
+// id -1 stands for a row of zeros.
 at::Tensor embed(const at::Tensor& ids, const at::Tensor& position, const at::Tensor& weight,
                  const std::optional<at::Tensor>& positions, double scale, const DropoutOptions& options);
 

@@ -112,7 +112,9 @@ at::Tensor gated(const at::Tensor& x, Activation activation) {
 
 at::Tensor embed(const at::Tensor& ids, const at::Tensor& position, const at::Tensor& weight,
                  const std::optional<at::Tensor>& positions, double scale) {
-  at::Tensor sum = at::embedding(weight, ids.to(weight.device())) * scale;
+  const at::Tensor index = ids.to(weight.device());
+  at::Tensor sum = at::embedding(weight, index.clamp_min(0)) * scale;
+  sum = sum.masked_fill(index.lt(0).unsqueeze(-1), 0);
   if (positions && positions->defined()) {
     sum = sum + at::embedding(*positions, position.to(weight.device())).to(sum.scalar_type());
   }

@@ -18,6 +18,7 @@ struct ModelConfig : StackConfig, AttentionConfig {
   bool tied_embeddings = false, tied_embeddings_src = false, tied_embeddings_all = false;
   bool embedding_norm = false;            // of the encoder
   int64_t token_types = 0;                // of the encoder
+  std::string decoder_start = "eos";      // what a decoder beside an encoder reads before the first token
   std::vector<int64_t> dim_vocabs = {0};  // as trained: one size, or the source's and the target's
 
   static constexpr auto enc_depth_field() {
@@ -50,6 +51,10 @@ struct EncoderDecoderConfig : ModelConfig {
             field("tied-embeddings-all", &C::tied_embeddings_all, "all three are one (one vocabulary)"),
             max_positions_field(
                 "rows of learned position vectors; longer training text is refused, longer input to translate cut"),
+            norm_epsilon_field(),
+            choice("decoder-start", &C::decoder_start,
+                   "what the decoder reads before the first token: the vector of </s>, or zeros, as Marian's models",
+                   "eos|zeros"),
             field("dim-vocabs", &C::dim_vocabs, "sizes of the vocabularies, which --vocabs must have; 0: as they are"),
             field(
                 "clause-flags", &C::clause_flags,

@@ -51,10 +51,11 @@ struct StackConfig : RoutingConfig, SpanConfig {
                 "how the model knows positions: sinusoidal or learned (added to the embeddings), rotary (turns queries "
                 "and keys of self-attention), shaw(R), transformer-xl or alibi (add to the scores of self-attention), "
                 "e.g. learned+rotary, image (vectors of row, column and channel, added), or none"),
-            choice(
-                "transformer-ffn-activation", &C::transformer_ffn_activation,
-                "between the two feed-forward layers; geglu and swiglu gate one half of the first layer by the other",
-                "relu|gelu|geglu|swiglu"),
+            choice("transformer-ffn-activation", &C::transformer_ffn_activation,
+                   "between the two feed-forward layers; swish is x sigmoid(x); geglu and swiglu gate one half of the "
+                   "first "
+                   "layer by the other",
+                   "relu|gelu|swish|geglu|swiglu"),
             number("transformer-dropout", &C::transformer_dropout, "dropout on embeddings and residuals", 0, 0.99),
             number("transformer-dropout-attention", &C::transformer_dropout_attention, "dropout on attention weights",
                    0, 0.99),

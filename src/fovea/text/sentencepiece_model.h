@@ -15,7 +15,8 @@ inline constexpr std::string_view kBlankSign = "\u2581";
 namespace proto {
 inline constexpr uint64_t kPieces = 1, kTrainerSpec = 2, kNormalizerSpec = 3, kDenormalizerSpec = 5;  // of a model
 inline constexpr uint64_t kPieceText = 1, kPieceScore = 2, kPieceKind = 3;                            // of a piece
-inline constexpr uint64_t kNormalPiece = 1, kUnknownPiece = 2, kControlPiece = 3, kUserPiece = 4;     // kPieceKind
+inline constexpr uint64_t kNormalPiece = 1, kUnknownPiece = 2, kControlPiece = 3, kUserPiece = 4,
+                          kUnusedPiece = 5;  // kPieceKind
 inline constexpr uint64_t kModelType = 3, kVocabSize = 4, kUnkId = 40, kBosId = 41, kEosId = 42, kPadId = 43,
                           kUnkSurface = 44, kBlankAsSuffix = 24;  // of the trainer's spec
 inline constexpr uint64_t kNormalizerName = 1, kCharsmap = 2, kDummyPrefix = 3, kRemoveBlanks = 4,

@@ -7,10 +7,10 @@
 // The two ends of a step: rows of the embedding in, the optimiser's pass over all parameters out.
 namespace fovea::kernels {
 
-// out = dropout(scale weight[ids] + positions[position]).
+// out = dropout(scale weight[ids] + positions[position]); the id -1 stands for a row of zeros.
 template <class T>
 struct EmbedForward {
-  const int64_t* ids = nullptr;       // [tokens], in [0, vocabulary)
+  const int64_t* ids = nullptr;       // [tokens], in [-1, vocabulary)
   const int64_t* position = nullptr;  // [tokens] or null
   const T* weight = nullptr;          // [vocabulary, width]
   const T* positions = nullptr;       // [positions, width] or null

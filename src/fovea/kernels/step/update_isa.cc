@@ -23,11 +23,11 @@ constexpr int64_t kElements = 1 << 14;  // of a piece of the optimiser
 
 template <class T>
 void embed_token(const EmbedForward<T>& job, int64_t t, Mask& mask) {
-  const T* word = job.weight + job.ids[t] * job.width;
+  const T* word = job.ids[t] < 0 ? nullptr : job.weight + job.ids[t] * job.width;
   const T* place = job.positions == nullptr ? nullptr : job.positions + job.position[t] * job.width;
   for (int64_t i = 0; i < job.width; i += kLanes) {
     const int64_t n = job.width - i;
-    F value = load_some(word + i, n) * set(job.scale);
+    F value = word == nullptr ? set(0) : load_some(word + i, n) * set(job.scale);
     if (place != nullptr) value = value + load_some(place + i, n);
     store_some(job.out + t * job.width + i, mask.apply(value, t * job.width + i), n);
   }

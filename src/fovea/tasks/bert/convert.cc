@@ -7,21 +7,11 @@
 #include "fovea/base/log.h"
 #include "fovea/base/strings.h"
 #include "fovea/nn/checkpoint_module.h"
-#include "fovea/spec/config_problems.h"
 #include "fovea/tasks/bert/hugging_face.h"
 #include "fovea/tasks/bert/text_encoder.h"
 
 namespace fovea::bert {
 namespace {
-
-void check(const ConvertOptions& options) {
-  Problems problems;
-  problems.add_if(options.from.empty() == options.to.empty(),
-                  "--from and --to: expected one of the two, --from bert or --to bert");
-  problems.add_if(options.input.size() != 1, cat("got ", options.input.size(), " folders to convert; expected one"));
-  problems.add_if(options.output.empty(), "--output is missing; expected a folder to write");
-  problems.throw_if_any();
-}
 
 void convert_from_bert(const std::string& input, const std::string& output) {
   restore_folder(output);
@@ -37,8 +27,7 @@ void convert_from_bert(const std::string& input, const std::string& output) {
 
 }  // namespace
 
-void convert(const ConvertOptions& options) {
-  check(options);
+void convert(const models::ConvertOptions& options) {
   const std::string& input = options.input.front();
   if (!options.from.empty()) return convert_from_bert(input, options.output);
   TrainedModelOptions trained;

@@ -10,12 +10,15 @@
 #include "fovea/base/error.h"
 #include "fovea/base/file.h"
 #include "fovea/base/strings.h"
+#include "fovea/models/formats/foreign_model.h"
+#include "fovea/models/formats/tensor_taker.h"
 #include "fovea/tasks/bert/hugging_face_tokenizer.h"
 #include "fovea/text/json_values.h"
 
 namespace fovea::bert {
 namespace {
 
+using models::TensorTaker;
 using text::Json;
 using WrittenJson = nlohmann::ordered_json;  // keeps the order of its fields
 
@@ -55,38 +58,6 @@ nn::NamedTensors plain_names(const nn::NamedTensors& tensors) {
   }
   return plain;
 }
-
-// Takes tensors out of a file one by one.
-class TensorTaker {
- public:
-  TensorTaker(nn::NamedTensors tensors, std::string origin)
-      : tensors_(std::move(tensors)), origin_(std::move(origin)) {}
-
-  at::Tensor take(const std::string& name, const std::vector<int64_t>& shape) {
-    const auto found = tensors_.find(name);
-    if (found == tensors_.end()) throw Error(cat(origin_, ": tensor '", name, "' is missing"));
-    const at::Tensor tensor = found->second;
-    if (tensor.sizes() != at::IntArrayRef(shape))
-      throw Error(cat(origin_, ": tensor '", name, "' has the shape ", tensor.sizes(), ", config.json needs ",
-                      at::IntArrayRef(shape)));
-    if (!tensor.is_floating_point())
-      throw Error(cat(origin_, ": tensor '", name, "' holds whole numbers; expected weights"));
-    tensors_.erase(found);
-    return tensor.to(at::kFloat);
-  }
-  // Names that nobody took; the positions 0, 1 ... that old versions wrote do not count.
-  std::vector<std::string> rest() const {
-    std::vector<std::string> names;
-    for (const auto& [name, tensor] : tensors_) {
-      if (name != "embeddings.position_ids") names.push_back(name);
-    }
-    return names;
-  }
-
- private:
-  nn::NamedTensors tensors_;
-  std::string origin_;
-};
 
 std::vector<int64_t> shape_of_layer_tensor(const EncoderConfig& config, std::string_view ours, std::string_view part) {
   const int64_t width = config.dim_emb, inner = config.transformer_dim_ffn;
@@ -130,11 +101,7 @@ void require_expressible(const EncoderConfig& config, const text::EncoderVocab& 
   if (config.transformer_positions != "learned") refuse(cat("the positions ", config.transformer_positions));
   if (config.transformer_ffn_activation != "gelu" && config.transformer_ffn_activation != "relu")
     refuse(cat("the activation ", config.transformer_ffn_activation));
-  for (int64_t layer = 0; layer < config.enc_depth; ++layer) {
-    const LayerSpec spec = attention_of(config, Sublayer::kEncoder, layer);
-    const bool is_full = std::ranges::all_of(spec, [](const HeadGroup& group) { return print(group.spec) == "full"; });
-    if (!is_full) refuse(cat("the attention ", print(spec)));
-  }
+  if (const std::string spec = models::first_sparse_attention(config); !spec.empty()) refuse(cat("the attention ", spec));
 }
 
 WrittenJson config_json(const EncoderConfig& config) {
@@ -227,7 +194,9 @@ BertModel read_bert(const std::filesystem::path& folder) {
     throw Error(cat(tokenizer.file, ": got ", pieces, " pieces, but vocab_size is ", rows, "; expected at most that"));
   if (!std::filesystem::exists(weights_path))
     throw Error(cat(weights_path, " is missing; save the model with safe_serialization=True"));
-  TensorTaker tensors(plain_names(nn::parse_safetensors(read_file(weights_path), weights_path)), weights_path);
+  TensorTaker tensors(plain_names(nn::parse_safetensors(read_file(weights_path), weights_path)), weights_path,
+                      kConfigJson);
+  tensors.drop("embeddings.position_ids");  // 0, 1 ..., which old versions wrote
   for (const LayerTensor& table : kTables)
     model.weights[std::string(table.ours)] =
         tensors.take(std::string(table.theirs), shape_of_table(model.config, table.ours));

@@ -1,0 +1,36 @@
+#pragma once
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "fovea/base/fields.h"
+
+namespace fovea::models {
+
+// `fovea convert`.
+struct ConvertOptions {
+  std::string from, to, output, vocab_ids;
+  std::vector<std::string> input;  // the model to convert, without a flag
+  std::vector<std::string> vocabs;
+
+  static constexpr auto fields() {
+    using C = ConvertOptions;
+    return std::tuple(
+        choice("from", &C::from,
+               "read a model of this form: bert and huggingface are folders of Hugging Face's (huggingface: Marian's "
+               "architecture), marian is the .npz of a training by Marian, ctranslate2 a folder of CTranslate2's",
+               "bert|huggingface|marian|ctranslate2"),
+        choice("to", &C::to, "write a model of Fovea's in this form", "bert|huggingface|ctranslate2"),
+        named("output", &C::output, "folder to write", "o"),
+        named("vocabs", &C::vocabs,
+              "SentencePiece models of the source and the target, where the model's folder has none", "v"),
+        field("vocab-ids", &C::vocab_ids,
+              "with --from marian, the numbers of the pieces, if they are not those of --vocabs: OPUS-MT's vocab.yml"));
+  }
+};
+
+// Reads a translation model of another system and writes a checkpoint, or the other way round. Throws an Error if that
+// is not possible; nothing was written then.
+void convert(const ConvertOptions& options);
+
+}  // namespace fovea::models

@@ -1,0 +1,108 @@
+#include "fovea/models/formats/foreign_names.h"
+
+#include <ATen/ops/cat.h>
+
+#include <array>
+
+#include "fovea/base/strings.h"
+
+namespace fovea::models {
+namespace {
+
+// Lists the tensors of one side.
+class Lister {
+ public:
+  Lister(const EncoderDecoderConfig& config, bool in_decoder, std::vector<TensorPlace>& places)
+      : width_(config.dim_emb), inner_(config.transformer_dim_ffn), places_(places) {
+    place_.in_decoder = in_decoder;
+    const int64_t depth = in_decoder ? config.dec_depth : config.enc_depth;
+    for (place_.layer = 0; place_.layer < depth; ++place_.layer) add_layer();
+    place_.layer = -1;
+    if (config.transformer_norm == "pre") add_norm("", "norm");
+  }
+
+ private:
+  void add_layer() {
+    add_linear("self_attention", "qkv", "qkv", {3 * width_, width_});
+    add_linear("self_attention", "o", "out", {width_, width_});
+    add_norm("self_attention", "self_attention_norm");
+    if (place_.in_decoder) {
+      add_linear("cross_attention", "q", "q", {width_, width_});
+      add_linear("cross_attention", "kv", "kv", {2 * width_, width_});
+      add_linear("cross_attention", "o", "out", {width_, width_});
+      add_norm("cross_attention", "cross_attention_norm");
+    }
+    add_linear("feed_forward", "in", "in", {inner_, width_});
+    add_linear("feed_forward", "out", "out", {width_, inner_});
+    add_norm("feed_forward", "feed_forward_norm");
+  }
+  void add_linear(std::string_view block, std::string_view projections, std::string_view own,
+                  const std::array<int64_t, 2>& shape) {
+    place_.block = block;
+    place_.projections = projections;
+    const std::string name = cat(block, ".", own);
+    add({shape[0], shape[1]}, name, false);
+    add({shape[0]}, name, true);
+  }
+  void add_norm(std::string_view block, const std::string& own) {
+    place_.block = block;
+    place_.projections = "";
+    add({width_}, own, false);
+    add({width_}, own, true);
+  }
+  void add(std::vector<int64_t> shape, const std::string& own, bool is_bias) {
+    place_.shape = std::move(shape);
+    place_.is_bias = is_bias;
+    const std::string layer = place_.layer < 0 ? "" : cat("layers.", place_.layer, ".");
+    place_.own_name = cat(place_.in_decoder ? "decoder." : "encoder.", layer, own, is_bias ? ".bias" : ".weight");
+    places_.push_back(place_);
+  }
+
+  int64_t width_, inner_;
+  TensorPlace place_;
+  std::vector<TensorPlace>& places_;
+};
+
+}  // namespace
+
+std::vector<TensorPlace> layer_tensors(const EncoderDecoderConfig& config) {
+  std::vector<TensorPlace> places;
+  Lister(config, false, places);
+  Lister(config, true, places);
+  return places;
+}
+
+nn::NamedTensors take_layers(TensorTaker& tensors, const EncoderDecoderConfig& config, const TensorNames& names,
+                             TensorForm form) {
+  nn::NamedTensors weights;
+  for (const TensorPlace& place : layer_tensors(config)) {
+    const std::vector<std::string> theirs = names(place);
+    std::vector<int64_t> shape = place.shape;
+    shape[0] /= std::ssize(theirs);
+    std::vector<at::Tensor> parts;
+    for (const std::string& name : theirs) {
+      if (form == TensorForm::kOurs) {
+        parts.push_back(tensors.take(name, shape));
+      } else if (shape.size() == 1) {
+        parts.push_back(tensors.take(name, {1, shape[0]}).flatten());
+      } else {
+        parts.push_back(tensors.take(name, {shape[1], shape[0]}).t());
+      }
+    }
+    weights[place.own_name] = at::cat(parts).contiguous();
+  }
+  return weights;
+}
+
+nn::NamedTensors foreign_layers(const nn::NamedTensors& weights, const EncoderDecoderConfig& config,
+                                const TensorNames& names) {
+  nn::NamedTensors tensors;
+  for (const TensorPlace& place : layer_tensors(config)) {
+    const std::vector<std::string> theirs = names(place);
+    const std::vector<at::Tensor> parts = weights.at(place.own_name).chunk(std::ssize(theirs));
+    for (size_t i = 0; i < theirs.size(); ++i) tensors[theirs[i]] = parts.at(i).contiguous();
+  }
+  return tensors;
+}
+
+}  // namespace fovea::models

@@ -1,0 +1,41 @@
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "fovea/models/formats/tensor_taker.h"
+#include "fovea/spec/model_config.h"
+
+// The layers of translation models, tensor by tensor, so that each format only says what it calls them.
+namespace fovea::models {
+
+// A tensor of a layer, or of the norm after the last one.
+struct TensorPlace {
+  bool in_decoder = false;
+  int64_t layer = 0;                  // from 0; -1: after the last one
+  std::string_view block;             // "self_attention", "cross_attention", "feed_forward", ""
+  std::string_view projections = {};  // "q", "kv", "qkv", "o"; of feed_forward "in", "out"; "": a norm
+  bool is_bias = false;
+  std::vector<int64_t> shape;  // of our tensor
+  std::string own_name;        // of our parameter
+};
+
+// All of them, in a fixed order.
+std::vector<TensorPlace> layer_tensors(const EncoderDecoderConfig& config);
+
+// The names by which a format knows a tensor: one, or one for each of the stacked projections.
+using TensorNames = std::function<std::vector<std::string>(const TensorPlace&)>;
+
+// A matrix [in, out] in place of [out, in], and vectors [1, M] in place of [M].
+enum class TensorForm : uint8_t { kOurs, kTransposed };
+
+// Takes all layers' tensors out of a file, by our names.
+nn::NamedTensors take_layers(TensorTaker& tensors, const EncoderDecoderConfig& config, const TensorNames& names,
+                             TensorForm form = TensorForm::kOurs);
+// All layers' tensors by the format's names.
+nn::NamedTensors foreign_layers(const nn::NamedTensors& weights, const EncoderDecoderConfig& config,
+                                const TensorNames& names);
+
+}  // namespace fovea::models

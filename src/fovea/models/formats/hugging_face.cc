@@ -1,0 +1,191 @@
+#include "fovea/models/formats/hugging_face.h"
+
+#include <ATen/Functions.h>
+
+#include <map>
+#include <utility>
+
+#include "fovea/base/error.h"
+#include "fovea/base/file.h"
+#include "fovea/base/strings.h"
+#include "fovea/models/formats/foreign_names.h"
+#include "fovea/models/formats/hugging_face_files.h"
+#include "fovea/models/formats/piece_ids.h"
+#include "fovea/text/json_values.h"
+
+namespace fovea::models {
+namespace {
+
+using text::Json;
+
+constexpr const char* kConfig = "config.json";
+constexpr const char* kWeights = "model.safetensors";
+
+std::vector<std::string> hugging_face_names(const TensorPlace& place) {
+  static const std::map<std::string_view, std::string_view> kBlocks = {
+      {"self_attention", "self_attn"}, {"cross_attention", "encoder_attn"}, {"feed_forward", "final"}};
+  const std::string base = cat("model.", place.in_decoder ? "decoder" : "encoder", ".layers.", place.layer, ".");
+  const std::string_view part = place.is_bias ? ".bias" : ".weight";
+  const std::string_view block = kBlocks.at(place.block);
+  if (place.projections.empty()) return {cat(base, block, "_layer_norm", part)};
+  if (place.block == "feed_forward") return {cat(base, place.projections == "in" ? "fc1" : "fc2", part)};
+  if (place.projections == "o") return {cat(base, block, ".out_proj", part)};
+  std::vector<std::string> names;
+  for (const char projection : place.projections) names.push_back(cat(base, block, ".", projection, "_proj", part));
+  return names;
+}
+
+// A second copy of a tied table, or a table of positions that transformers computes, if the file holds one.
+void drop_copy(TensorTaker& tensors, const std::string& name, const at::Tensor& of, const std::string& origin) {
+  if (!tensors.has(name)) return;
+  const at::Tensor copy = tensors.take(name, of.sizes().vec());
+  if (!copy.equal(of))
+    throw Error(cat(origin, ": '", name, "' differs from the table that config.json says it is tied to"));
+}
+
+void drop_positions(TensorTaker& tensors, const EncoderDecoderConfig& config, const Json& json,
+                    const std::string& origin) {
+  for (const char* side : {"encoder", "decoder"}) {
+    const std::string name = cat("model.", side, ".embed_positions.weight");
+    if (!tensors.has(name)) continue;
+    const int64_t rows = text::json_number(json, "max_position_embeddings", {1, 1 << 24}, origin);
+    const std::string found = positions_of_table(tensors.take(name, {rows, config.dim_emb}), cat(origin, ": ", name));
+    if (found != config.transformer_positions)
+      throw Error(cat(origin, ": ", name, ": holds the positions ", found, "; expected ", config.transformer_positions,
+                      ", as transformers computes them"));
+  }
+}
+
+ModelTables take_tables(TensorTaker& tensors, const EncoderDecoderConfig& config, const std::string& origin) {
+  const int64_t width = config.dim_emb, source = config.dim_vocabs.at(0), target = config.dim_vocabs.at(1);
+  ModelTables tables;
+  if (config.tied_embeddings_all || config.tied_embeddings_src) {
+    tables.source = tables.target = tensors.take("model.shared.weight", {source, width});
+    for (const char* side : {"encoder", "decoder"})
+      drop_copy(tensors, cat("model.", side, ".embed_tokens.weight"), tables.source, origin);
+  } else {
+    tables.source = tensors.take("model.encoder.embed_tokens.weight", {source, width});
+    tables.target = tensors.take("model.decoder.embed_tokens.weight", {target, width});
+  }
+  if (config.tied_embeddings_all || config.tied_embeddings) {
+    drop_copy(tensors, "lm_head.weight", tables.target, origin);
+  } else {
+    tables.output = tensors.take("lm_head.weight", {target, width});
+  }
+  tables.bias = tensors.take("final_logits_bias", {1, target}).flatten();
+  return tables;
+}
+
+VocabPair folder_vocabs(const std::filesystem::path& folder, bool separate) {
+  const auto list = [&](const char* name) { return read_piece_list((folder / name).string()); };
+  const auto vocab = [&](const char* name, const std::vector<std::string>& pieces) {
+    return ordered_vocab((folder / name).string(), pieces);
+  };
+  const std::vector<std::string> source = list("vocab.json");
+  return {vocab("source.spm", source), vocab("target.spm", separate ? list("target_vocab.json") : source)};
+}
+
+// The decoder begins with the vector of the padding, which must be zeros.
+void require_zero_start(const Json& json, const ForeignModel& model, const std::string& origin) {
+  const text::JsonRange pieces = {0, model.config.dim_vocabs.at(1) - 1};
+  const int64_t start = text::json_number(json, "decoder_start_token_id", pieces, origin);
+  if (tables_of(model).target[start].count_nonzero().item<int64_t>() != 0)
+    throw Error(cat(origin, ": decoder_start_token_id: got ", start,
+                    ", whose vector is not zeros; expected the padding, as in models that came from Marian"));
+  const int64_t end = text::json_number(json, "eos_token_id", pieces, origin);
+  if (end != model.target.eos())
+    throw Error(cat(origin, ": eos_token_id: got ", end, "; expected ", model.target.eos(), ", the number of </s>"));
+}
+
+}  // namespace
+
+EncoderDecoderConfig parse_hugging_face_config(const std::string& text, const std::string& origin) {
+  const Json json = text::parse_json_object(text, origin);
+  const auto word = [&](const char* name, const char* usual) {
+    return text::json_text(json, name, origin).value_or(usual);
+  };
+  const auto number = [&](const char* name, int64_t most) { return text::json_number(json, name, {1, most}, origin); };
+  const auto truth = [&](const char* name, bool usual) { return text::json_truth(json, name, origin).value_or(usual); };
+  text::require_json_word(word("model_type", "marian"), "model_type", {"marian"}, origin);
+  EncoderDecoderConfig config;
+  config.dim_emb = number("d_model", 65536);
+  config.enc_depth = number("encoder_layers", 1000);
+  config.dec_depth = number("decoder_layers", 1000);
+  config.transformer_heads = number("encoder_attention_heads", 1024);
+  config.transformer_dim_ffn = number("encoder_ffn_dim", 1 << 20);
+  const auto require_same = [&](const char* name, int64_t of_encoder) {
+    const int64_t got = number(name, 1 << 20);
+    if (got != of_encoder)
+      throw Error(cat(origin, ": ", name, ": got ", got, "; expected the encoder's, ", of_encoder));
+  };
+  require_same("decoder_attention_heads", config.transformer_heads);
+  require_same("decoder_ffn_dim", config.transformer_dim_ffn);
+  if (!truth("scale_embedding", false))
+    throw Error(cat(origin, ": scale_embedding: got false; expected true, as in models that came from Marian"));
+  if (truth("normalize_before", false) || truth("add_final_layer_norm", false) || truth("normalize_embedding", false))
+    throw Error(cat(origin,
+                    ": normalize_before, add_final_layer_norm, normalize_embedding: expected false, as "
+                    "MarianMTModel computes"));
+  if (!truth("static_position_embeddings", true))
+    throw Error(cat(origin, ": static_position_embeddings: got false; expected computed positions"));
+  config.transformer_ffn_activation = word("activation_function", "swish");
+  if (config.transformer_ffn_activation == "silu") config.transformer_ffn_activation = "swish";
+  text::require_json_word(config.transformer_ffn_activation, "activation_function", {"relu", "gelu", "swish"}, origin);
+  config.transformer_dropout = text::json_rate(json, "dropout", 0.1, 0.99, origin);
+  config.transformer_dropout_attention = text::json_rate(json, "attention_dropout", 0, 0.99, origin);
+  config.transformer_dropout_ffn = text::json_rate(json, "activation_dropout", 0, 0.99, origin);
+  config.transformer_positions = "sinusoidal(first=0,paper)";
+  config.decoder_start = "zeros";
+  config.norm_epsilon = 1e-5;
+  const int64_t source = number("vocab_size", 1 << 24);
+  const int64_t target =
+      text::find_json(json, "decoder_vocab_size") == nullptr ? source : number("decoder_vocab_size", 1 << 24);
+  config.dim_vocabs = {source, target};
+  const bool shared = truth("share_encoder_decoder_embeddings", true), tied = truth("tie_word_embeddings", true);
+  config.tied_embeddings_all = shared && tied;
+  config.tied_embeddings_src = shared && !tied;
+  config.tied_embeddings = !shared && tied;
+  if (shared && source != target)
+    throw Error(cat(origin, ": decoder_vocab_size: got ", target, "; expected vocab_size, ", source,
+                    ", because both sides share their table"));
+  return config;
+}
+
+ForeignModel read_hugging_face(const ForeignFiles& files) {
+  const std::filesystem::path folder = files.model;
+  const std::string config_path = folder / kConfig, weights_path = folder / kWeights;
+  require_file(config_path, "model");
+  const std::string text = read_text_file(config_path);
+  EncoderDecoderConfig config = parse_hugging_face_config(text, config_path);
+  VocabPair vocabs = folder_vocabs(folder, !config.tied_embeddings_all && !config.tied_embeddings_src);
+  ForeignModel model = {std::move(config), {}, std::move(vocabs.source), std::move(vocabs.target)};
+  const Json json = text::parse_json_object(text, config_path);
+  require_file(weights_path, "model");
+  TensorTaker tensors(nn::parse_safetensors(read_file(weights_path), weights_path), weights_path, kConfig);
+  model.weights = take_layers(tensors, model.config, hugging_face_names);
+  add_tables(take_tables(tensors, model.config, weights_path), model);
+  drop_positions(tensors, model.config, json, weights_path);
+  tensors.require_empty();
+  require_zero_start(json, model, config_path);
+  return model;
+}
+
+void write_hugging_face(const ForeignModel& model, const std::filesystem::path& folder) {
+  require_marian_architecture(model.config);
+  const PaddedModel padded = with_padding(model);
+  nn::NamedTensors tensors = foreign_layers(model.weights, model.config, hugging_face_names);
+  const bool shared = padded.tables.source.is_same(padded.tables.target);
+  if (shared) {
+    tensors["model.shared.weight"] = padded.tables.source;
+  } else {
+    tensors["model.encoder.embed_tokens.weight"] = padded.tables.source;
+    tensors["model.decoder.embed_tokens.weight"] = padded.tables.target;
+  }
+  if (padded.tables.output.defined()) tensors["lm_head.weight"] = padded.tables.output;
+  tensors["final_logits_bias"] = padded.tables.bias.unsqueeze(0);
+  write_file(folder / kWeights, nn::print_safetensors(tensors, {{"format", "pt"}}));
+  write_file(folder / kConfig, hugging_face_config(model.config, padded));
+  write_vocabulary_files(model, padded, folder);
+}
+
+}  // namespace fovea::models

@@ -1,0 +1,19 @@
+#pragma once
+#include <map>
+#include <string>
+#include <vector>
+
+#include "fovea/models/formats/foreign_model.h"
+
+// Transformer models that Marian trained: model.npz, with the options of the training in "special:model.yml".
+namespace fovea::models {
+
+// Throws an Error that names the file and the tensor or the option that cannot be taken over.
+ForeignModel read_marian(const ForeignFiles& files);
+
+// The configuration that Marian's options describe. Throws an Error that begins with `origin` for an option with a
+// value that changes the function of the model and that our models do not have. Public for tests.
+EncoderDecoderConfig parse_marian_options(const std::map<std::string, std::vector<std::string>>& options,
+                                          const std::string& origin);
+
+}  // namespace fovea::models

@@ -1,0 +1,43 @@
+#include "fovea/models/formats/tensor_taker.h"
+
+#include <ATen/core/Tensor.h>
+
+#include <utility>
+
+#include "fovea/base/error.h"
+#include "fovea/base/strings.h"
+
+namespace fovea::models {
+
+TensorTaker::TensorTaker(nn::NamedTensors tensors, std::string origin, std::string shapes_from)
+    : tensors_(std::move(tensors)), origin_(std::move(origin)), shapes_from_(std::move(shapes_from)) {}
+
+at::Tensor TensorTaker::take(const std::string& name, const std::vector<int64_t>& shape) {
+  const auto found = tensors_.find(name);
+  if (found == tensors_.end()) throw Error(cat(origin_, ": tensor '", name, "' is missing"));
+  const at::Tensor tensor = found->second;
+  if (tensor.sizes() != at::IntArrayRef(shape))
+    throw Error(cat(origin_, ": tensor '", name, "' has the shape ", tensor.sizes(), ", ", shapes_from_, " needs ",
+                    at::IntArrayRef(shape)));
+  if (!tensor.is_floating_point())
+    throw Error(cat(origin_, ": tensor '", name, "' holds whole numbers; expected weights"));
+  tensors_.erase(found);
+  return tensor.to(at::kFloat);
+}
+
+std::vector<std::string> TensorTaker::rest() const {
+  std::vector<std::string> names;
+  names.reserve(tensors_.size());
+  for (const auto& [name, tensor] : tensors_) names.push_back(name);
+  return names;
+}
+
+void TensorTaker::require_empty() const {
+  if (tensors_.empty()) return;
+  const std::vector<std::string> names = rest();
+  throw Error(cat(origin_, ": holds ", names.size(),
+                  " tensors that a model of these options does not have, the first '", names.front(),
+                  "'; nothing was written"));
+}
+
+}  // namespace fovea::models

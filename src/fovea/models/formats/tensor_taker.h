@@ -1,0 +1,30 @@
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "fovea/nn/safetensors.h"
+
+namespace fovea::models {
+
+// Takes the tensors of another system's file one by one, so that what nobody took is known at the end.
+class TensorTaker {
+ public:
+  // `origin` begins the errors: the file's name. `shapes_from` says what fixes the expected shapes: "config.json".
+  TensorTaker(nn::NamedTensors tensors, std::string origin, std::string shapes_from);
+
+  bool has(const std::string& name) const { return tensors_.contains(name); }
+  // The tensor as float32. Throws an Error that names it if it is missing, of another shape, or not of real numbers.
+  at::Tensor take(const std::string& name, const std::vector<int64_t>& shape);
+  void drop(const std::string& name) { tensors_.erase(name); }
+  // Names of tensors that nobody took.
+  std::vector<std::string> rest() const;
+  // Throws an Error if there are any.
+  void require_empty() const;
+
+ private:
+  nn::NamedTensors tensors_;
+  std::string origin_, shapes_from_;
+};
+
+}  // namespace fovea::models

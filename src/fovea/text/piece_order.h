@@ -1,0 +1,21 @@
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+// SentencePiece models whose pieces other systems number in another way than the model does.
+namespace fovea::text {
+
+struct OrderedModel {
+  std::string bytes;    // the serialised model
+  int64_t dropped = 0;  // normal pieces of the first model that the list does not have
+};
+
+// The model with its pieces in the order of `pieces`, which must have </s> and the model's piece for unknown text. It
+// splits text as before, as long as no piece is dropped. Pieces of the list that the model does not have are never made
+// from text: ">>de<<", a mark of the wanted language, is the exception, and stands for itself in the text. <pad> and
+// </s> print nothing. Throws an Error that begins with `name`.
+OrderedModel with_piece_order(std::string_view model, const std::vector<std::string>& pieces, const std::string& name);
+
+}  // namespace fovea::text

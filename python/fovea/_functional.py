@@ -65,7 +65,7 @@ def parameters(spec: str) -> list[str]:
 
 def properties(spec: str) -> list[str]:
     """Returns a spec's properties among "positional", "seed", "selection", "pointwise", "norm", "span", "clauses",
-    "centroids" and "uniform_gain"."""
+    "centroids", "uniform_gain" and "head_gain"."""
     parse(spec)
     return torch.ops.fovea.properties(spec)
 

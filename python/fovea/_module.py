@@ -23,8 +23,8 @@ class Attention(nn.Module):
         seed, layer (int): random(k) draws from (seed, layer, head): give each layer its number.
 
     Projections start as Xavier's uniform, q, k and v with gain 1/sqrt(2). Where the spec has a norm over the
-    concatenated heads its `gain` starts at one (rmsnorm-xavier: uniform in +-sqrt(3 / M)), its `gate` uniform in
-    +-sqrt(3 / M), its `bias` at zero. entmax(learned) has `a` [H], alpha = 1 + sigmoid(a), at least 1.0001, from
+    concatenated heads its `gain` starts at one (rmsnorm-xavier: uniform in +-sqrt(3 / M), or with
+    `head` in +-sqrt(3 / D) of a head), its `gate` uniform in +-sqrt(3 / M), its `bias` at zero. entmax(learned) has `a` [H], alpha = 1 + sigmoid(a), at least 1.0001, from
     alpha = 1.5.
     """
 
@@ -67,7 +67,8 @@ class Attention(nn.Module):
         limit = math.sqrt(3 / self.embed_dim)
         if self.gain is not None:
             if "uniform_gain" in self._properties:
-                nn.init.uniform_(self.gain, -limit, limit)
+                inputs = self.embed_dim // self.num_heads if "head_gain" in self._properties else self.embed_dim
+                nn.init.uniform_(self.gain, -math.sqrt(3 / inputs), math.sqrt(3 / inputs))
             else:
                 nn.init.ones_(self.gain)
         if self.gate is not None:

@@ -42,6 +42,8 @@ def test_parameters_start_as_the_papers_say():
     limit = math.sqrt(3 / 512)
     assert (layer.gain == 1).all() and layer.gate.abs().max() <= limit and layer.gate.abs().max() > limit / 2
     assert fovea.Attention(512, 8, "rela-i").gain.abs().max() <= limit
+    by_head = fovea.Attention(512, 8, "relu+rmsnorm-xavier(head)").gain.abs().max()
+    assert math.sqrt(3 / 64) / 2 < by_head <= math.sqrt(3 / 64)
     for norm in specs.NORMS:
         gain = fovea.Attention(512, 8, norm).gain
         assert gain is None or (gain == 1).all() != ("uniform_gain" in specs.properties(norm)), norm

@@ -80,6 +80,7 @@ AdaptiveSpans::Tables AdaptiveSpans::tables(const LayerSpec& mechanism) const {
     reaches.push_back(span ? reach_of(*span, z[own++]) : 0);
     longest = std::max(longest, reaches.back());
   }
+  if (scheme_.competes_in_layer()) std::ranges::fill(reaches, longest);  // those of heads without a span are not read
   Tables tables;
   tables.mechanism = print(cut_spans(mechanism, reaches));
   tables.by_head = log_masks(share_, own_, longest).index_select(0, index_tensor(std::move(rows)).to(share_.device()));

@@ -23,6 +23,7 @@ struct SpanScheme {
   at::Tensor distances =
       {};  // [longest limit of the model, D]: row -t from the end is of distance t; undefined: no span
   bool has_cold_zeros() const { return config.span_cold_cache == "zeros"; }
+  bool competes_in_layer() const { return config.span_competition == "layer"; }
   // Registers the table as "distances.weight" if `longest` is above 0.
   void register_table(torch::nn::Module& owner, int64_t longest, int64_t head_dim, const InitScope& scope);
 };
@@ -35,7 +36,7 @@ class AdaptiveSpans : public torch::nn::Module {
 
   // A mechanism that fits(), with the spans applied. by_head is undefined if the mechanism has no span.
   struct Tables {
-    std::string mechanism;      // each head's limit cut to its reach
+    std::string mechanism;      // each head's limit cut to its reach, or to the longest reach if the layer competes
     at::Tensor by_head;         // [H, reach]: the logarithm of the mask, minus infinity where that is 0
     int64_t by_head_first = 0;  // minus the longest reach
   };

@@ -45,11 +45,12 @@ constexpr const char* kSpecs[] = {"span(9,3)", "span(9,3)+topk(2)", "1*span(4,2)
 
 TEST(AdaptiveSpan, StepByStepIsTheFullPass) {
   for (const std::string attention : kSpecs) {
-    for (const std::string cold : {"none", "zeros"}) {
-      if (cold == "zeros" && attention.find(";2*topk") != std::string::npos) continue;
+    for (const std::string option : {"none", "zeros", "layer"}) {
+      if (option == "zeros" && attention.find(";2*topk") != std::string::npos) continue;
       for (const at::ScalarType type : {at::kDouble, at::kFloat}) {
-        SCOPED_TRACE(cat(attention, " ", cold, " ", at::toString(type)));
-        DecoderConfig config = span_config(attention, cold);
+        SCOPED_TRACE(cat(attention, " ", option, " ", at::toString(type)));
+        DecoderConfig config = span_config(attention, option == "zeros" ? "zeros" : "none");
+        config.span_competition = option == "layer" ? "layer" : "head";
         config.transformer_positions = "rotary";
         Model model = span_model(config, type);
         for (const StepCache::Rows kind : {StepCache::Rows::kApart, StepCache::Rows::kShared}) {
@@ -67,6 +68,32 @@ TEST(AdaptiveSpan, StepByStepIsTheFullPass) {
       }
     }
   }
+}
+
+// A text that is longer than the shortest cut, 64 keys, so that the competition decides which keys are left.
+TEST(AdaptiveSpan, ALayersCompetitionGeneratesAsItsFullPass) {
+  std::vector<at::Tensor> states;
+  for (const char* competition : {"head", "layer"}) {
+    DecoderConfig config = span_config("1*span(160,2)+topk(2);2*span(160,2)");
+    config.span_competition = competition;
+    Model model = make(config, at::kDouble);
+    {
+      const torch::NoGradGuard guard;
+      for (auto& item : model->named_parameters())
+        if (item.key().ends_with("span.share")) item.value().copy_(torch::tensor({0.02, 0.1, 0.95}));
+    }
+    std::vector<std::vector<int64_t>> rows(1);
+    for (int64_t i = 0; i < 130; ++i) rows[0].push_back(i * i % 17);
+    auto state = model->start(1, model->pack(), StepCache::Rows::kApart);
+    const Packed batch = packed(rows);
+    EXPECT_LT(greatest_difference(state->prefill(batch.tokens, batch.offsets), last_states(model, rows)), 1e-11);
+    for (int64_t token = 0; token < 3; ++token) {
+      rows[0].push_back(token);
+      states.push_back(state->step(torch::full({1}, token, at::kLong)));
+      EXPECT_LT(greatest_difference(states.back(), last_states(model, rows)), 1e-11) << competition << token;
+    }
+  }
+  EXPECT_GT(greatest_difference(states[0], states[3]), 1e-3);
 }
 
 TEST(AdaptiveSpan, LaterTokensChangeNothingBefore) {
@@ -87,9 +114,11 @@ TEST(AdaptiveSpan, LaterTokensChangeNothingBefore) {
 // A memory of the limit is all that a token of any layer sees, so segments give what the whole text gives.
 TEST(AdaptiveSpan, SegmentsWithMemoryAreTheWholeText) {
   for (const char* attention : {"span(9,3)", "span(9,3)+topk(2)"}) {
-    for (const char* cold : {"none", "zeros"}) {
-      SCOPED_TRACE(cat(attention, " ", cold));
-      Model model = span_model(span_config(attention, cold), at::kDouble);
+    for (const std::string option : {"none", "zeros", "layer"}) {
+      SCOPED_TRACE(cat(attention, " ", option));
+      DecoderConfig config = span_config(attention, option == "zeros" ? "zeros" : "none");
+      config.span_competition = option == "layer" ? "layer" : "head";
+      Model model = span_model(config, at::kDouble);
       const torch::NoGradGuard guard;
       const Packed text = random_batch({31}, 17, 4);
       const at::Tensor whole = model->decode({text.tokens, text.offsets}, {});
@@ -110,9 +139,11 @@ TEST(AdaptiveSpan, SegmentsWithMemoryAreTheWholeText) {
 }
 
 TEST(AdaptiveSpan, ModelsHaveTheGradientsOfFiniteDifferences) {
-  for (const char* attention : {"span(6,3)", "1*span(4,2)+topk(2);2*window(3)"}) {
+  for (const char* attention : {"span(6,3)", "1*span(4,2)+topk(2);2*window(3)", "span(70,3)+topk(2)"}) {
     SCOPED_TRACE(attention);
-    Model model = span_model(span_config(attention), at::kDouble);
+    DecoderConfig config = span_config(attention);
+    config.span_competition = "layer";
+    Model model = span_model(config, at::kDouble);
     const Packed text = random_batch({9, 1, 6}, 17, 8);
     check_gradients(*model, [&] { return loss_of(model, text, {}); });
   }

@@ -27,6 +27,7 @@ struct SpanCase {
   int64_t tokens, limit, ramp, k;  // k: of topk, 0: none
   std::vector<double> shares;
   int64_t head_dim = 5;
+  std::string competition = "head";
   std::string text() const { return cat("span(", limit, ",", ramp, ")", k > 0 ? cat("+topk(", k, ")") : ""); }
   int64_t heads() const { return std::ssize(shares); }
 };
@@ -48,10 +49,16 @@ SpanValues values_of(const SpanCase& c, uint64_t seed) {
 at::Tensor by_definition(const SpanCase& c, const SpanValues& x, bool cold = false) {
   at::Tensor out = torch::zeros_like(x.q);
   const double scale = 1 / std::sqrt(static_cast<double>(c.head_dim));
-  for (int64_t h = 0; h < c.heads(); ++h) {
-    const double length = x.share[h].item<double>() * static_cast<double>(c.limit);
+  const auto length_of = [&](int64_t h) { return x.share[h].item<double>() * static_cast<double>(c.limit); };
+  const auto row_of = [&](double length) {
     const int64_t used = std::min(static_cast<int64_t>(std::ceil(length)) + c.ramp, c.limit);
-    const int64_t row = c.limit - std::min(c.limit - 1, c.limit - used) / 64 * 64;
+    return c.limit - std::min(c.limit - 1, c.limit - used) / 64 * 64;
+  };
+  double widest = 0;  // the released code trims the rows of all heads by the greatest span
+  for (int64_t h = 0; h < c.heads(); ++h) widest = std::max(widest, length_of(h));
+  for (int64_t h = 0; h < c.heads(); ++h) {
+    const double length = length_of(h);
+    const int64_t row = row_of(c.competition == "layer" ? widest : length);
     for (int64_t i = 0; i < c.tokens; ++i) {
       std::vector<double> scores, masks;
       std::vector<int64_t> keys;
@@ -87,6 +94,7 @@ struct Computed {
   explicit Computed(const SpanCase& c, const SpanValues& x, at::ScalarType type = at::kDouble) {
     const LayerSpec spec = resolve(parse_layer_spec(c.text()), c.heads());
     SpanScheme scheme;
+    scheme.config.span_competition = c.competition;
     scheme.distances = x.table.to(type).clone();
     spans = std::make_shared<AdaptiveSpans>(spec, scheme);
     spans->to(type == at::kDouble ? at::kDouble : at::kFloat);
@@ -118,7 +126,10 @@ std::vector<SpanCase> span_cases() {
           {90, 150, 16, 0, {0.013, 0.52, 0.27}},
           {90, 150, 16, 8, {0.013, 0.52, 0.27}},
           {21, 9, 30, 3, {0.6, 0.2}},  // a ramp that is longer than the limit
-          {140, 130, 3, 4, {0.02, 0.9}}};
+          {140, 130, 3, 4, {0.02, 0.9}},
+          {140, 130, 3, 4, {0.02, 0.9}, 5, "layer"},
+          {33, 80, 7, 2, {0.0, 0.31, 1.0}, 5, "layer"},
+          {33, 80, 7, 0, {0.0, 0.31, 1.0}, 5, "layer"}};
 }
 
 TEST(AdaptiveSpan, IsItsDefinition) {
@@ -217,6 +228,30 @@ TEST(AdaptiveSpan, GroupsOfHeadsChangeNothing) {
       // Without a selection, keys behind the reach have a mask of 0, so a head sees them in vain.
       const at::Tensor uncut = ops::attention(all.q, all.k, all.v, "span(256,16)", all.options);
       EXPECT_LT(greatest_difference(uncut, all.out), type == at::kDouble ? 1e-13 : 1e-5);
+    }
+  }
+}
+
+// As published, the keys of the layer's widest head take places of top-k from a head with a short span; without top-k
+// the competition changes nothing.
+TEST(AdaptiveSpan, KeysOfTheWidestHeadCompeteInAllHeadsOfALayer) {
+  for (const int64_t k : {0, 2}) {
+    SpanCase c = {200, 256, 4, k, {0.02, 1.0}};
+    const SpanValues x = values_of(c, 41);
+    const Computed own(c, x);
+    c.competition = "layer";
+    const Computed together(c, x);
+    EXPECT_EQ(own.tables.mechanism,
+              k > 0 ? "1*span(64,4)+topk(2);1*span(256,4)+topk(2)" : "1*span(64,4);1*span(256,4)");
+    EXPECT_EQ(together.tables.mechanism, k > 0 ? "2*span(256,4)+topk(2)" : "2*span(256,4)");
+    EXPECT_LT(greatest_difference(together.out.narrow(1, 1, 1), own.out.narrow(1, 1, 1)), 1e-13);
+    const at::Tensor narrow = together.out.narrow(1, 0, 1), alone = own.out.narrow(1, 0, 1);
+    const auto empty_rows = [](const at::Tensor& out) { return (out == 0).all(2).sum().item<int64_t>(); };
+    if (k == 0) {
+      EXPECT_LT(greatest_difference(narrow, alone), 1e-13);
+    } else {
+      // Of 200 keys, two are seldom among the 10 that the short span has: most rows select none of its own.
+      EXPECT_GT(empty_rows(narrow), empty_rows(alone) + 50);
     }
   }
 }

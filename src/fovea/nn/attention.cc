@@ -51,16 +51,18 @@ Attention::Attention(const AttentionPlace& place, const Mechanism& mechanism, co
 
   // resolve() makes sure that all head groups share the norm.
   const NormParts norm = parts_of(mechanism.training.front().spec.norm);
-  const double limit = std::sqrt(3.0 / static_cast<double>(width));  // of ReLA's gate, and of a gain of uniform start
+  const auto limit = [](int64_t inputs) { return std::sqrt(3.0 / static_cast<double>(inputs)); };
+  const int64_t gain_inputs = norm.gain_start == GainStart::kByHead ? place.head_dim() : width;
   const InitScope norm_scope = scope / "head_norm";
   if (needs.gain || needs.gate || needs.bias)
     head_norm_ = register_module("head_norm", std::make_shared<torch::nn::Module>());
   if (needs.gain) {
-    gain_ =
-        head_norm_->register_parameter("gain", norm.uniform_gain ? uniform_tensor({width}, limit, norm_scope / "gain")
-                                                                 : constant_tensor({width}, 1, scope));
+    gain_ = head_norm_->register_parameter(
+        "gain", norm.gain_start == GainStart::kOne ? constant_tensor({width}, 1, scope)
+                                                   : uniform_tensor({width}, limit(gain_inputs), norm_scope / "gain"));
   }
-  if (needs.gate) gate_ = head_norm_->register_parameter("gate", uniform_tensor({width}, limit, norm_scope / "gate"));
+  if (needs.gate)
+    gate_ = head_norm_->register_parameter("gate", uniform_tensor({width}, limit(width), norm_scope / "gate"));
   if (needs.bias) bias_ = head_norm_->register_parameter("bias", constant_tensor({width}, 0, scope));
   if (place.relative.any()) {
     const RelativeShape shape = {place.heads, width / place.heads, place.kind == AttentionKind::kCausal};
@@ -148,11 +150,12 @@ Projected Attention::project(const PlacedTokens& queries, const PlacedTokens& ke
   const at::Tensor q = heads(queries, 0, place_.heads);
   const auto halves = heads(keys, place_.heads, 2 * of_keys).view({-1, 2, of_keys, head_dim}).unbind(1);
   const at::Tensor unturned = has_terms() ? q : at::Tensor();
-  // Routed heads share keys and queries, so the queries' projection applies to the keys' tokens too.
+  // Routed heads whose keys are the queries read the queries' projection of the keys' tokens too.
   std::vector<at::Tensor> routed;
   int64_t first = 0;
   for (const HeadGroup& group : mechanism_.training) {
-    if (group.spec.route() && group.spec.route()->has_centroids())
+    const Routed* route = group.spec.route();
+    if (route && route->has_centroids() && shares_keys(*route, place_.kind, place_.routing.routing_keys))
       routed.push_back(heads(keys, first, group.num_heads));
     first += group.num_heads;
   }

@@ -31,11 +31,16 @@ std::vector<std::string> memory_specs() {
           "dilated(3,2)",
           "2*local(5);1*strided(2)",
           "routed(3,4,causal)",
-          "1*routed(3,9,causal)+entmax(1.5);1*local(5);1*routed(2,2,causal)"};
+          "1*routed(3,9,causal)+entmax(1.5);1*local(5);1*routed(2,2,causal)",
+          "own routed(3,4,causal)",
+          "own 2*routed(2,2,causal)+topk(1);1*local(3)"};
 }
 
+// "own ..." is a mechanism with --routing-keys own.
 Model memory_model(const std::string& attention, const std::string& positions, const std::string& norm, int64_t depth) {
-  DecoderConfig config = tiny_decoder(attention);
+  const bool own = attention.starts_with("own ");
+  DecoderConfig config = tiny_decoder(own ? attention.substr(4) : attention);
+  if (own) config.routing_keys = "own";
   config.transformer_positions = positions;
   config.transformer_norm = norm;
   config.dec_depth = depth;
@@ -175,7 +180,7 @@ TEST(Memory, HasNoGradient) {
 }
 
 TEST(Memory, RecomputedGivesTheSameBitsAndMemory) {
-  for (const char* attention : {"topk(3)", "1*local(4);2*routed(3,4,causal)"}) {
+  for (const char* attention : {"topk(3)", "1*local(4);2*routed(3,4,causal)", "own 1*local(4);2*routed(3,4,causal)"}) {
     Model model = memory_model(attention, "rotary", "pre", 3);
     const Texts texts = random_texts({20, 13}, 7);
     const auto gradients = [&](bool recompute) {

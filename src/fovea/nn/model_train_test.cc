@@ -144,6 +144,21 @@ TEST(EncoderDecoder, InitialWeightsHaveTheirDistributions) {
   EXPECT_NEAR(embeddings.mean().item<double>(), 0, 4 / 8.0 / std::sqrt(64000.0));
 }
 
+// ReLA-i's gain by the two readings of its paper: Xavier's draw from the whole width, or from that of a head.
+TEST(EncoderDecoder, GainsOfReluAttentionStartInTheRangeOfTheirNorm) {
+  const auto gain_of = [](const std::string& attention) {
+    ModelConfig config = tiny(attention);
+    config.dim_emb = 64, config.transformer_heads = 4;
+    Model model(config, 1);
+    return model->named_parameters()["decoder.layers.0.self_attention.head_norm.gain"].detach().clone();
+  };
+  const at::Tensor by_width = gain_of("rela-i"), by_head = gain_of("relu+rmsnorm-xavier(head)");
+  EXPECT_LE(by_width.abs().max().item<double>(), std::sqrt(3.0 / 64));
+  // 64 draws, of which none is in the outer tenth with a probability of 0.9^64 = 0.001; the seed is fixed.
+  EXPECT_GT(by_width.abs().max().item<double>(), 0.9 * std::sqrt(3.0 / 64));
+  EXPECT_LT((by_head - 2 * by_width).abs().max().item<double>(), 1e-6);  // the same draws, sqrt(4 heads) times as wide
+}
+
 TEST(EncoderDecoder, NoTwoParametersShareTheirNumbers) {
   ModelConfig config = tiny("relu+gated-rmsnorm");
   config.dim_vocabs = {17, 17};

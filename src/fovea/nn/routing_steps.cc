@@ -9,6 +9,7 @@
 
 #include "fovea/nn/index_tensor.h"
 #include "fovea/ops/executor_for.h"
+#include "fovea/ops/routing_batch.h"
 #include "fovea/ops/routing_rows.h"
 #include "fovea/spec/attention_parameters.h"
 
@@ -40,12 +41,14 @@ RoutingSteps::RoutingSteps(const Attention& attention, int64_t rows)
     group.spec = part.spec;
     group.within = ops::spec_within_cluster(part.spec, options_.kind, inputs_);
     group.first_head = first, group.heads = part.num_heads;
+    group.limits_own_keys = limits_own_keys(*part.spec.route(), options_.kind, inputs_.keys);
     if (part.spec.route()->has_centroids()) {
       group.centroids =
           inputs_.centroids.narrow(0, with_centroids, group.heads).narrow(1, 0, part.spec.route()->clusters);
       with_centroids += group.heads;
     }
     group.states.resize(static_cast<size_t>(rows * group.heads));
+    if (group.limits_own_keys) group.key_states.resize(group.states.size());
     groups_.push_back(std::move(group));
   }
 }
@@ -84,15 +87,17 @@ std::vector<uint64_t> RoutingSteps::streams_of(const Group& group, bool own_keys
   return ops::member_streams(arguments, group.heads, own_keys);
 }
 
-void RoutingSteps::share_keys(const at::Tensor& stacked) const {
-  for (const Group& group : groups_) {
+void RoutingSteps::share_keys(const at::Tensor& stacked) {
+  for (Group& group : groups_) {
     const int64_t all = stacked.size(1) / 3;  // of q, as of k and of v
     const auto heads = [&](int64_t part) { return stacked.narrow(1, part * all + group.first_head, group.heads); };
-    heads(1).copy_(ops::routing_vectors(heads(0)));
+    heads(1).copy_(ops::routing_vectors(heads(group.limits_own_keys ? 1 : 0)));
+    group.added_keys = heads(1);
   }
 }
 
-void RoutingSteps::append(Group& group, const at::Tensor& vectors, const at::Tensor& offsets) const {
+void RoutingSteps::append(const Group& group, std::vector<HeadState>& states, const at::Tensor& vectors,
+                          const at::Tensor& offsets) const {
   const int64_t clusters = group.route().clusters, tokens = vectors.size(0);
   const std::vector<int64_t> bounds = numbers_of(offsets);
   at::Tensor scores;
@@ -101,10 +106,10 @@ void RoutingSteps::append(Group& group, const at::Tensor& vectors, const at::Ten
   if (group.route().is_causal())
     nearest = kernels::nearest_clusters<float>({scores.const_data_ptr<float>(), group.heads, tokens, clusters},
                                                ops::executor_for(scores.numel()));
-  const std::vector<uint64_t> streams = streams_of(group, false);
-  ops::executor_for(vectors.numel()).run(std::ssize(group.states), [&](int64_t index, int) {
+  const std::vector<uint64_t> streams = streams_of(group, &states == &group.key_states);
+  ops::executor_for(vectors.numel()).run(std::ssize(states), [&](int64_t index, int) {
     const int64_t row = index / group.heads, head = index % group.heads;
-    HeadState& state = group.states[static_cast<size_t>(index)];
+    HeadState& state = states[static_cast<size_t>(index)];
     state.members.resize(group.route().is_causal() ? static_cast<size_t>(clusters) : 0);
     int64_t position = lengths_[static_cast<size_t>(row)];
     for (int64_t t = bounds[static_cast<size_t>(row)]; t < bounds[static_cast<size_t>(row) + 1]; ++t, ++position) {
@@ -122,18 +127,17 @@ void RoutingSteps::append(Group& group, const at::Tensor& vectors, const at::Ten
   });
 }
 
-std::vector<int32_t> RoutingSteps::members(const Group& group, int64_t head, int64_t cluster,
+std::vector<int32_t> RoutingSteps::members(const Routed& route, const HeadState& state, int64_t cluster,
                                            const NewTokens& tokens) const {
-  const HeadState& state = group.states[static_cast<size_t>(tokens.row * group.heads + head)];
-  const int64_t window = group.route().window;
-  if (group.route().is_causal()) {
+  const int64_t window = route.window;
+  if (route.is_causal()) {
     const std::vector<int32_t>& all = state.members[static_cast<size_t>(cluster)];
     const auto first_new = std::ranges::lower_bound(all, static_cast<int32_t>(tokens.first));
     const auto first_seen = std::lower_bound(all.begin(), first_new, static_cast<int32_t>(tokens.seen));
     const auto earlier = std::min<int64_t>(first_new - first_seen, window - 1);
     return {first_new - earlier, all.end()};
   }
-  const int64_t clusters = group.route().clusters, count = std::ssize(state.ranks) / clusters;
+  const int64_t clusters = route.clusters, count = std::ssize(state.ranks) / clusters;
   if (count > window && tokens.first + 1 == count) {
     // A single new token is most often not among the best, which is known without finding them.
     const uint32_t own = state.ranks[static_cast<size_t>(tokens.first * clusters + cluster)];
@@ -145,15 +149,34 @@ std::vector<int32_t> RoutingSteps::members(const Group& group, int64_t head, int
   return kernels::best_places({state.ranks, cluster, clusters}, window);
 }
 
+std::vector<int32_t> RoutingSteps::own_keys(const Routed& route, const HeadState& state, int64_t cluster,
+                                            const NewTokens& tokens) const {
+  if (!route.is_causal()) return kernels::best_places({state.ranks, cluster, route.clusters}, route.window);
+  const std::vector<int32_t>& all = state.members[static_cast<size_t>(cluster)];
+  const auto first_new = std::ranges::lower_bound(all, static_cast<int32_t>(tokens.first));
+  const auto first_seen = std::lower_bound(all.begin(), first_new, static_cast<int32_t>(tokens.seen));
+  return {first_new - std::min<int64_t>(first_new - first_seen, route.window), all.end()};
+}
+
 RoutingSteps::List RoutingSteps::list_of(const Group& group, int64_t head, int64_t cluster, const NewTokens& tokens,
                                          const Cache* cache) const {
-  const std::vector<int32_t> positions = members(group, head, cluster, tokens);
+  const auto state = static_cast<size_t>(tokens.row * group.heads + head);
+  std::vector<int32_t> positions = members(group.route(), group.states[state], cluster, tokens);
+  const std::vector<int32_t> new_ones(std::ranges::lower_bound(positions, static_cast<int32_t>(tokens.first)),
+                                      positions.end());
   List list;
-  for (const int32_t position : positions) {
-    if (position >= tokens.first)
-      list.queries.push_back(static_cast<int32_t>((tokens.token + position - tokens.first) * group.heads + head));
-  }
+  for (const int32_t position : new_ones)
+    list.queries.push_back(static_cast<int32_t>((tokens.token + position - tokens.first) * group.heads + head));
   if (list.queries.empty()) return list;
+  if (group.limits_own_keys) {
+    positions = own_keys(group.route(), group.key_states[state], cluster, tokens);
+    for (const int32_t query : new_ones) {
+      const auto [begin, end] = ops::seen_keys(positions, query, group.route());
+      if (list.runs.empty() || list.runs.back().begin != begin || list.runs.back().length != end - begin)
+        list.runs.push_back({0, begin, end - begin});
+      ++list.runs.back().queries;
+    }
+  }
   if (cache == nullptr) {
     const int64_t l =
         (head * sequences_ + sentences_[static_cast<size_t>(tokens.row)]) * group.route().clusters + cluster;
@@ -191,10 +214,13 @@ RoutingSteps::Lists RoutingSteps::lists_of(const Group& group, const at::Tensor&
   for (size_t l = 0; l < all.size(); ++l) {
     if (l % static_cast<size_t>(rows * clusters) == 0) lists.head_starts.push_back(lists.key_begins.size());
     if (all[l].queries.empty()) continue;
+    if (all[l].runs.empty()) all[l].runs = {{std::ssize(all[l].queries), 0, std::ssize(all[l].keys)}};
+    for (const Run& run : all[l].runs) {
+      lists.queries.offsets.push_back(lists.queries.offsets.back() + run.queries);
+      lists.key_begins.push_back(std::ssize(lists.keys) + run.begin);
+      lists.key_lengths.push_back(run.length);
+    }
     lists.queries.rows.insert(lists.queries.rows.end(), all[l].queries.begin(), all[l].queries.end());
-    lists.queries.offsets.push_back(std::ssize(lists.queries.rows));
-    lists.key_begins.push_back(std::ssize(lists.keys));
-    lists.key_lengths.push_back(std::ssize(all[l].keys));
     lists.keys.insert(lists.keys.end(), all[l].keys.begin(), all[l].keys.end());
   }
   lists.head_starts.push_back(lists.key_begins.size());
@@ -208,7 +234,7 @@ at::Tensor RoutingSteps::attend(const Group& group, const at::Tensor& queries, c
   const at::Tensor values = cache != nullptr ? flat_rows(cache->values) : group.values;
   ops::GroupCall arguments;
   arguments.spec = spec;
-  arguments.kind = options_.kind;
+  arguments.kind = group.limits_own_keys ? AttentionKind::kCross : options_.kind;
   arguments.scale = ops::scale_within_cluster(inputs_, queries.size(2));
   arguments.seed = options_.seed, arguments.layer = options_.layer;
   arguments.k_tokens = index_tensor(lists.keys);
@@ -235,7 +261,7 @@ at::Tensor RoutingSteps::attend(const Group& group, const at::Tensor& queries, c
     parts.push_back(ops::call_forward({queries.narrow(0, begin, end - begin), keys, values}, arguments).out);
   }
   at::Tensor mixed = at::cat(parts);
-  if (cache == nullptr || inputs_.self != ops::SelfKey::kLast) return mixed;
+  if (cache == nullptr || group.limits_own_keys || inputs_.self != ops::SelfKey::kLast) return mixed;
   // A query without another key sees its own, which is the first key of its list.
   std::vector<int64_t> own;
   at::Tensor alone = at::zeros({mixed.size(0), 1, 1}, at::kBool);
@@ -253,7 +279,8 @@ at::Tensor RoutingSteps::attend(const Group& group, const at::Tensor& queries, c
 
 at::Tensor RoutingSteps::mix_group(Group& group, const at::Tensor& q, const at::Tensor& offsets, const Cache* cache) {
   const at::Tensor vectors = ops::routing_vectors(q.narrow(1, group.first_head, group.heads));
-  append(group, vectors, offsets);
+  append(group, group.states, vectors, offsets);
+  if (group.limits_own_keys) append(group, group.key_states, group.added_keys, offsets);
   const Lists lists = lists_of(group, offsets, cache);
   if (lists.queries.rows.empty()) return at::zeros(vectors.sizes(), vectors.options());
   const auto members = c10::make_intrusive<ops::MemberRows>(lists.queries, vectors.size(0), group.heads);
@@ -277,7 +304,10 @@ void RoutingSteps::inherit(std::span<const int64_t> parents) {
     }
     return next;
   };
-  for (Group& group : groups_) group.states = at_parents(group.states, group.heads);
+  for (Group& group : groups_) {
+    group.states = at_parents(group.states, group.heads);
+    if (group.limits_own_keys) group.key_states = at_parents(group.key_states, group.heads);
+  }
   lengths_ = at_parents(lengths_, 1);
   if (!sentences_.empty()) sentences_ = at_parents(sentences_, 1);
 }

@@ -25,8 +25,9 @@ class RoutingSteps {
   static std::shared_ptr<RoutingSteps> of_cross(const Attention& attention, const Projected& keys,
                                                 const at::Tensor& offsets, std::span<const int64_t> sentences);
 
-  // Replaces the routed heads' keys by their routing vectors, in place, for a cache: stacked [T, 3 H, D].
-  void share_keys(const at::Tensor& stacked) const;
+  // Replaces the routed heads' keys by routing vectors, of the queries or of the keys themselves, in place, for a
+  // cache: stacked [T, 3 H, D], which the next mix() reads.
+  void share_keys(const at::Tensor& stacked);
 
   // The keys and values of self-attention, [tokens, H, D] each, and where the keys of each row lie (StepCache::Keys).
   struct Cache {
@@ -50,20 +51,28 @@ class RoutingSteps {
   struct Group {
     AttentionSpec spec, within;
     int64_t first_head = 0, heads = 0;  // in the layer
+    bool limits_own_keys = false;       // spec/routed.h
     at::Tensor centroids;               // [heads, c, D], or undefined
-    std::vector<HeadState> states;      // [R, heads]
+    std::vector<HeadState> states;      // [R, heads]: of the queries, and of keys that are the queries
+    std::vector<HeadState> key_states;  // [R, heads]: of keys of their own in self-attention; else empty
+    at::Tensor added_keys;              // their routing vectors of the next tokens, [T, heads, D]
     // Cross-attention: normalised keys and values [T_k * heads, 1, D], and their members by (head, sequence, cluster).
     at::Tensor keys, values;
     kernels::MemberLists key_members;
 
     const Routed& route() const { return *spec.route(); }
   };
+  // `queries` neighbours in a list that see the same `length` keys of it, from `begin` on.
+  struct Run {
+    int64_t queries = 0, begin = 0, length = 0;
+  };
   // The members of one cluster that take part in a step: new tokens as queries, by their rows of q, and keys.
   struct List {
     std::vector<int32_t> queries;
     std::vector<int64_t> keys;
+    std::vector<Run> runs;  // all queries; one run, unless each query has a limit of its own
   };
-  // All lists of a group, one after the other, those of a head together.
+  // All runs of a group's lists, one after the other, those of a head together.
   struct Lists {
     kernels::MemberLists queries;
     std::vector<int64_t> key_begins, key_lengths, keys;
@@ -75,13 +84,19 @@ class RoutingSteps {
   void take_keys(const Projected& keys, const at::Tensor& offsets);
   at::Tensor mix_group(Group& group, const at::Tensor& q, const at::Tensor& offsets, const Cache* cache);
   at::Tensor attend(const Group& group, const at::Tensor& queries, const Lists& lists, const Cache* cache) const;
-  void append(Group& group, const at::Tensor& vectors, const at::Tensor& offsets) const;
+  void append(const Group& group, std::vector<HeadState>& states, const at::Tensor& vectors,
+              const at::Tensor& offsets) const;
   // The new tokens of a row: they begin at position `first` of the row, and at token `token` of q. They see no position
   // before `seen`.
   struct NewTokens {
     int64_t row, first, token, seen;
   };
-  std::vector<int32_t> members(const Group& group, int64_t head, int64_t cluster, const NewTokens& tokens) const;
+  // The positions in the row of a cluster's members that take part, ascending.
+  std::vector<int32_t> members(const Routed& route, const HeadState& state, int64_t cluster,
+                               const NewTokens& tokens) const;
+  // The same of keys of their own: each new query sees those of them up to itself.
+  std::vector<int32_t> own_keys(const Routed& route, const HeadState& state, int64_t cluster,
+                                const NewTokens& tokens) const;
   List list_of(const Group& group, int64_t head, int64_t cluster, const NewTokens& tokens, const Cache* cache) const;
   Lists lists_of(const Group& group, const at::Tensor& offsets, const Cache* cache) const;
 

@@ -107,12 +107,16 @@ DecoderConfig committed(const std::string& attention) {
 TEST(RoutingModule, GradientsOfAModelWithItsCommitment) {
   for (const char* attention :
        {"routed(3,4)", "routed(3,4,causal)+topk(2)", "1*local(3);2*routed(2,30)", "routed(3,4,random)"}) {
-    SCOPED_TRACE(attention);
-    Model model = make(committed(attention));
-    check_gradients(*model, [&] {
-      PassExtras extras;
-      return loss_with_extras(model, {}, extras);
-    });
+    for (const char* keys : {"shared", "own"}) {
+      SCOPED_TRACE(cat(attention, keys));
+      DecoderConfig config = committed(attention);
+      config.routing_keys = keys;
+      Model model = make(config);
+      check_gradients(*model, [&] {
+        PassExtras extras;
+        return loss_with_extras(model, {}, extras);
+      });
+    }
   }
 }
 
@@ -241,35 +245,58 @@ TEST(RoutingModule, ABlankModelTakesNoMemory) {
   for (const auto& [name, tensor] : saved) EXPECT_TRUE(now.at(name).equal(tensor.to(at::kFloat))) << name;
 }
 
+// A prompt and some steps, in which rows change their places, give the last states of full passes over the tokens so
+// far.
+void expect_steps_of_full_passes(Model& model) {
+  for (const StepCache::Rows kind : {StepCache::Rows::kApart, StepCache::Rows::kShared}) {
+    auto state = model->start(2, model->pack(), kind);
+    std::vector<std::vector<int64_t>> texts = {{3, 1, 4, 1, 5, 9, 2}, {5}};
+    const Packed batch = packed(texts);
+    at::Tensor hidden = state->prefill(batch.tokens, batch.offsets);
+    EXPECT_LT((hidden - last_states(model, texts)).abs().max().item<double>(), 1e-11);
+    for (const int64_t token : {9, 2, 6, 5, 3, 5, 8}) {
+      if (token == 6) {
+        state->reorder({1, 0, 1});
+        texts = {texts[1], texts[0], texts[1]};
+      }
+      std::vector<int64_t> next;
+      for (auto& text : texts) next.push_back((token + std::ssize(next)) % 17), text.push_back(next.back());
+      hidden = state->step(torch::tensor(next, at::kLong));
+      EXPECT_LT((hidden - last_states(model, texts)).abs().max().item<double>(), 1e-11);
+    }
+  }
+}
+
 // Without earlier layers the state of a token depends on the members of now alone, so the published form steps as a
 // full pass over the tokens so far.
 TEST(RoutingModule, OneLayerStepsAsItsFullPass) {
   for (const char* attention :
        {"routed(2,3)", "routed(3,2)+topk(2)", "1*local(2);2*routed(2,4,random)", "routed(2,100)"}) {
-    for (const std::string self : {"keep", "last", "never"}) {
-      SCOPED_TRACE(attention + self);
+    for (const std::string option : {"keep", "last", "never", "own"}) {
+      SCOPED_TRACE(attention + option);
       DecoderConfig config = tiny_decoder(attention);
       config.dec_depth = 1;
-      config.routing_self = self;
-      Model model = make(config);
-      std::vector<std::vector<int64_t>> rows = {{3, 1, 4}, {5}};
-      for (const StepCache::Rows kind : {StepCache::Rows::kApart, StepCache::Rows::kShared}) {
-        auto state = model->start(2, model->pack(), kind);
-        std::vector<std::vector<int64_t>> texts = rows;
-        const Packed batch = packed(texts);
-        at::Tensor hidden = state->prefill(batch.tokens, batch.offsets);
-        EXPECT_LT((hidden - last_states(model, texts)).abs().max().item<double>(), 1e-11);
-        for (const int64_t token : {9, 2, 6, 5, 3, 5, 8}) {
-          if (token == 6) {
-            state->reorder({1, 0, 1});
-            texts = {texts[1], texts[0], texts[1]};
-          }
-          std::vector<int64_t> next;
-          for (auto& text : texts) next.push_back((token + std::ssize(next)) % 17), text.push_back(next.back());
-          hidden = state->step(torch::tensor(next, at::kLong));
-          EXPECT_LT((hidden - last_states(model, texts)).abs().max().item<double>(), 1e-11);
-        }
+      if (option == "own") {
+        config.routing_keys = option;
+      } else {
+        config.routing_self = option;
       }
+      Model model = make(config);
+      expect_steps_of_full_passes(model);
+    }
+  }
+}
+
+// Strictly causal clusters, with keys that are the queries or not, step as they train through any number of layers.
+TEST(RoutingModule, CausalClustersStepAsTheirFullPass) {
+  for (const char* attention : {"routed(2,3,causal)", "1*local(2);2*routed(3,2,causal)+topk(2)",
+                                "2*routed(2,4,causal)+entmax(learned);1*routed(3,1,causal)"}) {
+    for (const char* keys : {"shared", "own"}) {
+      SCOPED_TRACE(cat(attention, keys));
+      DecoderConfig config = tiny_decoder(attention);
+      config.routing_keys = keys;
+      Model model = make(config);
+      expect_steps_of_full_passes(model);
     }
   }
 }

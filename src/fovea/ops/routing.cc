@@ -73,7 +73,8 @@ at::Tensor with_own_values(const at::Tensor& out, const RoutedBatch& batch, cons
   return at::index_put(out, rows, own.to(out.scalar_type()), /*accumulate=*/true);
 }
 
-RoutedSide side_of(const RoutedTokens& tokens, const at::Tensor& centroids) {
+// The tokens in `ranges` of one side.
+RoutedSide side_of(const RoutedTokens& tokens, const std::vector<TokenRange>& ranges, const at::Tensor& centroids) {
   const int64_t heads = tokens.heads(), clusters = centroids.size(1), width = tokens.vectors.size(2);
   const at::Tensor x = tokens.vectors.detach().cpu();
   const auto type = x.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
@@ -84,22 +85,33 @@ RoutedSide side_of(const RoutedTokens& tokens, const at::Tensor& centroids) {
     return std::span<double>(t.mutable_data_ptr<double>(), static_cast<size_t>(t.numel()));
   };
   const auto add = [&]<class T>(T) {
-    kernels::add_cluster_sums<T>({wide.const_data_ptr<T>(), heads, width}, {tokens.nearest, heads, clusters},
-                                 tokens.ranges, all(counts), all(sums), executor_for(wide.numel()));
+    kernels::add_cluster_sums<T>({wide.const_data_ptr<T>(), heads, width}, {tokens.nearest, heads, clusters}, ranges,
+                                 all(counts), all(sums), executor_for(wide.numel()));
   };
   type == at::kDouble ? add(double()) : add(float());
   RoutedSide side;
   side.counts = counts.to(centroids.device(), type), side.sums = sums.to(centroids.device(), type);
-  side.distance = distance_to_centroids(tokens.vectors, centroids, {tokens.nearest, tokens.ranges});
+  side.distance = distance_to_centroids(tokens.vectors, centroids, {tokens.nearest, ranges});
   return side;
+}
+
+// The tokens of keys of their own that count: without those of memory, which counted when they were queries.
+std::vector<TokenRange> counted_keys(const RoutedBatch& batch) {
+  std::vector<TokenRange> ranges = batch.keys->ranges;
+  if (!batch.limits_own_keys) return ranges;
+  for (size_t b = 0; b < ranges.size(); ++b) {
+    const int64_t memory = ranges[b].length - batch.queries->ranges[b].length;
+    ranges[b].begin += memory, ranges[b].length -= memory;
+  }
+  return ranges;
 }
 
 void report(const RoutedBatch& batch, const RoutedGroup& group) {
   RoutedReport out;
   out.first_head = group.first_head;
   if (group.spec.route()->has_centroids()) {
-    out.sides.push_back(side_of(*batch.queries, group.centroids));
-    if (!batch.shared) out.sides.push_back(side_of(*batch.keys, group.centroids));
+    out.sides.push_back(side_of(*batch.queries, batch.queries->ranges, group.centroids));
+    if (!batch.shared) out.sides.push_back(side_of(*batch.keys, counted_keys(batch), group.centroids));
   }
   const auto* starts = batch.queries->members->starts.const_data_ptr<int32_t>();
   const int64_t heads = batch.queries->heads();
@@ -161,7 +173,8 @@ AttentionSpec spec_within_cluster(const AttentionSpec& spec, AttentionKind kind,
   AttentionSpec within = spec;
   within.norm = NoNorm{};
   const Routed& route = *spec.route();
-  within.source = route.is_causal() ? leaf(Local{route.window}) : Pairs{};
+  const bool limits_ranks = route.is_causal() && !limits_own_keys(route, kind, inputs.keys);
+  within.source = limits_ranks ? leaf(Local{route.window}) : Pairs{};
   if (inputs.self != SelfKey::kKeep && shares_keys(route, kind, inputs.keys))
     within.source = Pairs{Pairs::Op::kIntersection, Full{}, {within.pairs(), leaf(Others{})}};
   return canonical(within);

@@ -56,9 +56,10 @@ struct RoutingInputs {
   // if given. Token t of q is token known_begin + t of that call.
   const std::vector<RoutedRows>* known = nullptr;
   int64_t known_begin = 0;
-  // With memory of earlier tokens, for routed(c,w,causal): [T_k, R, D], the queries of all tokens of the keys in the R
-  // heads above. The queries of a sequence are its last tokens; the others are members of clusters as keys alone, and
-  // count neither for the reports nor for the centroids. Packed tensors; undefined: every key is a query.
+  // With memory of earlier tokens, for routed(c,w,causal) whose keys are the queries: [T_k, R, D], the queries of all
+  // tokens of the keys in the R heads above. The queries of a sequence are its last tokens; the others are members of
+  // clusters as keys alone, and count neither for the reports nor for the centroids. Packed tensors; undefined: every
+  // key is a query.
   at::Tensor memory_queries = {};
 };
 
@@ -87,7 +88,8 @@ kernels::MemberLists members_of(const at::Tensor& vectors, std::span<const kerne
                                 std::vector<int32_t>* nearest = nullptr);
 // The scale by which outputs of several clusters become one; each token of routed(c,w,causal) is in one cluster.
 RowScale row_scale_of(const Routed& route);
-// The mechanism within a cluster, without a route and a norm.
+// The mechanism within a cluster, without a route and a norm. Where limits_own_keys(), it is that of cross-attention
+// over the keys that a query sees.
 AttentionSpec spec_within_cluster(const AttentionSpec& spec, AttentionKind kind, const RoutingInputs& inputs);
 // The streams from which random members of each head are drawn; keys of their own are drawn apart from queries.
 std::vector<uint64_t> member_streams(const GroupCall& arguments, int64_t heads, bool own_keys);

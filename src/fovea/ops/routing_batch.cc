@@ -2,9 +2,11 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/full.h>
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 #include <optional>
 #include <utility>
 
@@ -90,14 +92,53 @@ RoutedTokens queries_among(const RoutedTokens& keys, const std::vector<Sequence>
   return side;
 }
 
-void check_lengths(const std::vector<Sequence>& sequences, const GroupCall& arguments, bool shared) {
+void check_lengths(const RoutedBatch& batch, const GroupCall& arguments, const RoutedGroup& group) {
   if (arguments.k_begins) throw Error("attention: routed reads whole sequences; give k_offsets, not k_begins");
-  if (!shared) return;
-  for (const Sequence& s : sequences) {
-    if (s.q_begin == s.k_begin && s.q_length == s.k_length) continue;
-    throw Error(cat("attention: routed with keys that are the queries got ", s.q_length, " queries and ", s.k_length,
-                    " keys in a sequence; expected the same tokens"));
+  const bool shared = batch.shared && !group.inputs.memory_queries.defined();
+  if (!shared && !batch.limits_own_keys) return;
+  for (const Sequence& s : batch.sequences) {
+    const bool same_length = s.q_length == s.k_length;
+    if (shared && (s.q_begin != s.k_begin || !same_length))
+      throw Error(cat("attention: routed with keys that are the queries got ", s.q_length, " queries and ", s.k_length,
+                      " keys in a sequence; expected the same tokens"));
+    if (batch.limits_own_keys && !same_length && (s.q_length > s.k_length || !group.spec.route()->is_causal()))
+      throw Error(
+          cat("attention '", print(group.spec), "': got ", s.q_length, " queries and ", s.k_length,
+              " keys in a sequence; expected as many of each, or of routed(c,w,causal) more keys, of which the ",
+              "last are the queries'"));
   }
+}
+
+// The positions in their sequence, which begins at token `first`, of the members of a list.
+std::vector<int32_t> positions_of(const RoutedTokens& side, int64_t list, int64_t first) {
+  const auto l = static_cast<size_t>(list);
+  std::vector<int32_t> positions;
+  for (int64_t i = side.lists.offsets[l]; i < side.lists.offsets[l + 1]; ++i)
+    positions.push_back(static_cast<int32_t>(side.lists.rows[static_cast<size_t>(i)] / side.heads() - first));
+  return positions;
+}
+
+// RoutedBatch::seen.
+at::Tensor limited_keys(const RoutedBatch& batch, const Routed& route) {
+  const RoutedTokens &queries = *batch.queries, &keys = *batch.keys;
+  const int64_t lists = std::ssize(queries.lists.offsets) - 1, count = std::ssize(batch.sequences);
+  std::vector<SeenKeys> seen;
+  int64_t most = 1;
+  for (int64_t l = 0; l < lists; ++l) {
+    const Sequence& s = batch.sequences[static_cast<size_t>(l / route.clusters % count)];
+    const std::vector<int32_t> own = positions_of(keys, l, s.k_begin);
+    for (const int32_t position : positions_of(queries, l, s.q_begin)) {
+      seen.push_back(seen_keys(own, position + s.k_length - s.q_length, route));
+      most = std::max(most, seen.back().end - seen.back().begin);
+    }
+  }
+  at::Tensor places = at::full({std::ssize(seen), most}, -1, at::kInt);
+  auto* place = places.mutable_data_ptr<int32_t>();
+  for (const auto& [begin, end] : seen) {
+    std::iota(place, place + (end - begin), static_cast<int32_t>(begin));
+    place += most;
+  }
+  return places;
 }
 
 // The queries of all tokens of the keys, for the heads of the group: [T_k, H, D].
@@ -124,15 +165,19 @@ at::Tensor queries_with_memory(const CoreTensors& x, const RoutedBatch& batch, c
 
 }  // namespace
 
+SeenKeys seen_keys(std::span<const int32_t> key_positions, int64_t query, const Routed& route) {
+  const int64_t end = std::ranges::upper_bound(key_positions, query) - key_positions.begin();
+  return {route.is_causal() ? std::max<int64_t>(0, end - route.window) : 0, end};
+}
+
 RoutedBatch routed_batch(const CoreTensors& x, const GroupCall& arguments, const RoutedGroup& group) {
   RoutedBatch batch;
   batch.kind = arguments.kind;
   batch.shared = shares_keys(*group.spec.route(), batch.kind, group.inputs.keys);
-  if (!batch.shared && batch.kind == AttentionKind::kCausal)
-    throw Error("attention: routed with keys of their own has no limit to earlier keys; share the keys");
+  batch.limits_own_keys = limits_own_keys(*group.spec.route(), batch.kind, group.inputs.keys);
   batch.sequences = sequences_of({x.q, x.k}, arguments);
   const bool with_memory = group.inputs.memory_queries.defined();
-  check_lengths(batch.sequences, arguments, batch.shared && !with_memory);
+  check_lengths(batch, arguments, group);
   const auto side = [&](const at::Tensor& tokens, int64_t Sequence::*begin, int64_t Sequence::*length, bool own_keys) {
     return std::make_shared<const RoutedTokens>(routed_tokens(token_rows(tokens),
                                                               ranges_of(batch.sequences, begin, length), group,
@@ -145,6 +190,7 @@ RoutedBatch routed_batch(const CoreTensors& x, const GroupCall& arguments, const
     batch.queries = side(x.q, &Sequence::q_begin, &Sequence::q_length, false);
     batch.keys = batch.shared ? batch.queries : side(x.k, &Sequence::k_begin, &Sequence::k_length, true);
   }
+  if (batch.limits_own_keys) batch.seen = limited_keys(batch, *group.spec.route());
   batch.spec = print(spec_within_cluster(group.spec, batch.kind, group.inputs));
   batch.scale = scale_within_cluster(group.inputs, x.q.size(-1));
   return batch;
@@ -165,7 +211,8 @@ at::Tensor own_values(const RoutedBatch& batch, const at::Tensor& v) {
 void for_each_call(const RoutedBatch& batch, const CoreTensors& rows, const GroupCall& given, const VisitCall& visit) {
   GroupCall arguments = given;
   arguments.spec = batch.spec;
-  arguments.kind = batch.kind;
+  // Own keys have a limit by their lists alone, so no rank is compared.
+  arguments.kind = batch.limits_own_keys ? AttentionKind::kCross : batch.kind;
   arguments.scale = batch.scale;
   arguments.q_lengths = arguments.k_lengths = std::nullopt;
   const int64_t heads = batch.queries->heads(), lists = batch.queries->offsets.numel() - 1;
@@ -182,6 +229,10 @@ void for_each_call(const RoutedBatch& batch, const CoreTensors& rows, const Grou
     const at::Tensor k = batch.same_tokens() ? q : part(rows.k, batch.keys->offsets, k_offsets);
     const at::Tensor v = part(rows.v, batch.keys->offsets, k_offsets);
     arguments.q_offsets = q_offsets, arguments.k_offsets = k_offsets;
+    if (batch.seen.defined()) {
+      const int64_t first = batch.queries->offsets[h * lists / calls].item<int64_t>();
+      arguments.pairs = {.lists = batch.seen.narrow(0, first, q.size(0)).to(q.device()), .block = 1};
+    }
     if (given.alpha) {
       arguments.alpha = given.alpha->narrow(0, h, 1);
       arguments.first_head = given.first_head + h;

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -33,11 +34,23 @@ struct RoutedBatch {
   bool shared = false;  // keys are queries: of the same tokens, or with memory of more
   AttentionKind kind = AttentionKind::kSelf;
   std::vector<kernels::Sequence> sequences;
-  std::string spec;  // within a cluster
+  std::string spec;              // within a cluster
+  bool limits_own_keys = false;  // spec/routed.h
+  // If limits_own_keys: the keys that each member of the queries sees, by their places in the list of its cluster's
+  // keys, [N, most] int32 on the CPU, -1 in places left over. Else undefined.
+  at::Tensor seen;
   double scale = 1;
 
   bool same_tokens() const { return queries == keys; }
 };
+
+// The keys that a query sees among members of its cluster whose positions ascend: those up to itself, of routed(c,w,
+// causal) the last w of them.
+struct SeenKeys {
+  int64_t begin = 0, end = 0;
+  bool operator==(const SeenKeys&) const = default;
+};
+SeenKeys seen_keys(std::span<const int32_t> key_positions, int64_t query, const Routed& route);
 
 // Throws an Error if routed_attention() refuses the call.
 RoutedBatch routed_batch(const CoreTensors& x, const GroupCall& arguments, const RoutedGroup& group);

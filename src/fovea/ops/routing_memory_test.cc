@@ -25,7 +25,7 @@ struct MemoryProblem {
 std::vector<RoutingCase> causal_cases() {
   std::vector<RoutingCase> cases;
   for (const RoutingCase& which : routing_cases()) {
-    if (which.route().is_causal()) cases.push_back(which);
+    if (which.route().is_causal() && which.keys != "own") cases.push_back(which);
   }
   cases.push_back({"routed(2,100,causal)", "local(100)"});
   cases.push_back({"routed(2,4,causal)+topk(2)+entmax(learned)", "local(4)+topk(2)+entmax(learned)"});
@@ -112,6 +112,40 @@ TEST(RoutingMemory, ReportsCountQueriesAlone) {
   EXPECT_TRUE(reports[0].sides[0].counts.equal(expected.at(0).sides.at(0).counts));
   EXPECT_TRUE(reports[0].sides[0].sums.equal(expected[0].sides[0].sums));
   EXPECT_EQ(reports[0].sides[0].distance.item<double>(), expected[0].sides[0].distance.item<double>());
+}
+
+// Keys of their own need no queries of memory: the queries are the last tokens of the keys, and see those before.
+TEST(RoutingMemory, OwnKeysOfMemoryAreTheEndOfTheirDefinition) {
+  for (const RoutingCase& which : routing_cases()) {
+    if (!which.route().is_causal() || which.keys != "own") continue;
+    SCOPED_TRACE(which.name());
+    MemoryProblem problem(which);
+    for (at::Tensor* x : {&problem.all.q, &problem.all.k, &problem.all.v}) x->requires_grad_();
+    const at::Tensor cotangent = routing_noise({5, kHeads, kWidth}, 9);
+    MemoryCall call(which, problem);
+    call.inputs.memory_queries = {};
+    std::vector<RoutedReport> reports;
+    call.inputs.reports = &reports;
+    const at::Tensor out = attention(call.q, problem.all.k, problem.all.v, which.spec, call.options);
+    const at::Tensor right = defined_attention(which, problem.all).index_select(0, problem.rows());
+    EXPECT_LT(routing_difference(out, right), 1e-11);
+    // Each of the five tokens of the queries counts once on each side, in each head; those of memory do not.
+    ASSERT_EQ(reports.at(0).sides.size(), 2U);
+    for (const RoutedSide& side : reports[0].sides) EXPECT_EQ(side.counts.sum().item<double>(), 5 * kHeads);
+    (out * cotangent).sum().backward();
+    const at::Tensor direction = routing_noise({19, kHeads, kWidth}, 11);
+    constexpr double kStep = 1e-6;
+    for (at::Tensor RoutingProblem::*input : {&RoutingProblem::q, &RoutingProblem::k, &RoutingProblem::v}) {
+      const auto loss_at = [&](double step) {
+        RoutingProblem moved(which);
+        (moved.*input).add_(direction, step);
+        return (defined_attention(which, moved).index_select(0, problem.rows()) * cotangent).sum().item<double>();
+      };
+      const double difference = (loss_at(kStep) - loss_at(-kStep)) / (2 * kStep);
+      EXPECT_NEAR(((problem.all.*input).grad() * direction).sum().item<double>(), difference,
+                  1e-7 * (10 + std::abs(difference)));
+    }
+  }
 }
 
 TEST(RoutingMemory, WeightsTimesValuesAreTheOutputs) {

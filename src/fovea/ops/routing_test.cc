@@ -102,9 +102,11 @@ struct LongRouting {
   at::Tensor q = routing_noise({900, kHeads, 16}, 1).to(at::kFloat),
              v = routing_noise({900, kHeads, 16}, 2).to(at::kFloat),
              centroids = at::layer_norm(routing_noise({kHeads, 5, 16}, 3), {16}).to(at::kFloat);
+  std::string keys = "auto";
   std::vector<at::Tensor> run(const std::string& spec, const std::vector<int64_t>& offsets) const {
     RoutingInputs inputs;
     inputs.centroids = centroids;
+    inputs.keys = keys;
     std::vector<RoutedReport> reports;
     inputs.reports = &reports;
     AttentionOptions options;
@@ -121,33 +123,44 @@ struct LongRouting {
 };
 
 TEST(Routing, ThreadsChangeNoBit) {
-  const LongRouting problem;
+  LongRouting problem;
   const int threads = at::get_num_threads();
-  for (const char* spec : {"routed(5,200)", "routed(5,60,causal)+topk(4)", "routed(5,200)+entmax(1.5)"}) {
-    at::set_num_threads(1);
-    const auto alone = problem.run(spec, {0, 400, 900});
-    at::set_num_threads(3);
-    const auto together = problem.run(spec, {0, 400, 900});
-    at::set_num_threads(threads);
-    for (size_t i = 0; i < alone.size(); ++i) EXPECT_TRUE(alone[i].equal(together[i])) << spec << " result " << i;
+  for (const char* keys : {"shared", "own"}) {
+    problem.keys = keys;
+    for (const char* spec : {"routed(5,200)", "routed(5,60,causal)+topk(4)", "routed(5,200)+entmax(1.5)"}) {
+      at::set_num_threads(1);
+      const auto alone = problem.run(spec, {0, 400, 900});
+      at::set_num_threads(3);
+      const auto together = problem.run(spec, {0, 400, 900});
+      at::set_num_threads(threads);
+      for (size_t i = 0; i < alone.size(); ++i) EXPECT_TRUE(alone[i].equal(together[i])) << spec << " result " << i;
+    }
   }
 }
 
 TEST(Routing, OtherSequencesChangeNoBit) {
-  const LongRouting problem;
-  for (const char* spec : {"routed(5,200)", "routed(5,60,causal)"}) {
-    const auto alone = problem.run(spec, {0, 400}), together = problem.run(spec, {0, 400, 401, 900});
-    EXPECT_TRUE(alone[0].equal(together[0].narrow(0, 0, 400))) << spec;
+  LongRouting problem;
+  for (const char* keys : {"shared", "own"}) {
+    problem.keys = keys;
+    for (const char* spec : {"routed(5,200)", "routed(5,60,causal)"}) {
+      const auto alone = problem.run(spec, {0, 400}), together = problem.run(spec, {0, 400, 401, 900});
+      EXPECT_TRUE(alone[0].equal(together[0].narrow(0, 0, 400))) << spec << keys;
+    }
   }
 }
 
 // Strictly causal: an output is the same whatever comes later. The published form lets the future choose members.
 TEST(Routing, TheFutureMovesNothingBeforeIfCausal) {
   LongRouting problem;
-  const auto run = [&](const char* spec) { return problem.run(spec, {0, 900})[0].narrow(0, 0, 500); };
-  const at::Tensor causal = run("routed(5,60,causal)"), best = run("routed(5,60)");
+  const auto run = [&](const char* spec, const char* keys = "shared") {
+    problem.keys = keys;
+    return problem.run(spec, {0, 900})[0].narrow(0, 0, 500);
+  };
+  const at::Tensor causal = run("routed(5,60,causal)"), best = run("routed(5,60)"),
+                   own = run("routed(5,60,causal)", "own");
   problem.q.narrow(0, 500, 400).copy_(routing_noise({400, kHeads, 16}, 8));
   EXPECT_TRUE(run("routed(5,60,causal)").equal(causal));
+  EXPECT_TRUE(run("routed(5,60,causal)", "own").equal(own));
   const double moved = routing_difference(run("routed(5,60)"), best);
   EXPECT_GT(moved, 0.1);
   RecordProperty("largest change of an earlier output, routed(5,60)", std::to_string(moved));
@@ -342,8 +355,14 @@ TEST(Routing, Refusals) {
   EXPECT_EQ(run("routed(3,4,random)"), "nothing was thrown");
   options.routing = &inputs;
   inputs.keys = "own";
-  EXPECT_EQ(run("routed(3,4)"),
-            "attention: routed with keys of their own has no limit to earlier keys; share the keys");
+  options.k_offsets = at::tensor({0, 12, 13, 19}, at::kLong);
+  for (const char* spec : {"routed(3,4)", "routed(3,4,random)"})
+    EXPECT_EQ(run(spec), cat("attention '", spec,
+                             "': got 11 queries and 12 keys in a sequence; expected as many of each, "
+                             "or of routed(c,w,causal) more keys, of which the last are the queries'"));
+  options.k_offsets = at::tensor({0, 10, 11, 19}, at::kLong);
+  EXPECT_NE(run("routed(3,4,causal)").find("got 11 queries and 10 keys"), std::string::npos);
+  options.k_offsets = options.q_offsets;
   inputs.keys = "shared";
   options.kind = AttentionKind::kSelf;
   options.q_offsets = at::tensor({0, 19}, at::kLong);

@@ -30,6 +30,7 @@ void for_each_list(const CoreTensors& part, const GroupCall& call, int64_t first
     GroupCall own = call;
     own.q_offsets = call.q_offsets->narrow(0, begin, end - begin + 1) - q[begin];
     own.k_offsets = call.k_offsets->narrow(0, begin, end - begin + 1) - k[begin];
+    if (call.pairs.lists.defined()) own.pairs.lists = call.pairs.lists.narrow(0, q[begin], q[end] - q[begin]);
     const at::Tensor own_k = part.k.narrow(0, k[begin], k[end] - k[begin]);
     const at::Tensor all = core_weights({part.q.narrow(0, q[begin], q[end] - q[begin]), own_k, own_k}, own);
     const at::Tensor wide = all.to(at::kCPU, at::kDouble).contiguous();

@@ -41,6 +41,10 @@ struct RoutingCase {
   bool scaled = false;
 
   Routed route() const { return *parse_attention(spec).route(); }
+  // Keys of their own in a decoder, or with causal: a query sees the members of its cluster up to itself.
+  bool limited() const {
+    return keys == "own" && kind != AttentionKind::kCross && (kind == AttentionKind::kCausal || route().is_causal());
+  }
   bool shared() const { return keys == "shared" || (keys == "auto" && kind == AttentionKind::kCausal); }
   std::string name() const { return cat(spec, " ", name_of(kind), " ", keys, " ", static_cast<int>(self)); }
 };
@@ -70,6 +74,11 @@ inline std::vector<RoutingCase> routing_cases() {
   all.push_back({"routed(3,4,causal)", "local(4)&others", kCausal, "auto", SelfKey::kLast});
   all.push_back({"routed(3,1,causal)", "local(1)&others", kCausal, "auto", SelfKey::kLast});
   all.push_back({"routed(3,4,causal)", "local(4)", kSelf, "shared"});
+  for (const std::string stage : {"", "+topk(2)", "+relu", "+topk(2)+entmax(learned)"}) {
+    for (const std::string route : {"routed(3,4)", "routed(3,4,causal)", "routed(9,1)", "routed(3,4,random)"})
+      all.push_back({route + stage, "full" + stage, kCausal, "own"});
+    all.push_back({"routed(2,3,causal)" + stage, "full" + stage, kSelf, "own"});
+  }
   return all;
 }
 
@@ -158,6 +167,15 @@ struct DefinedHead {
   std::vector<Vector> q, k, v, means;
   int64_t head = 0;
 };
+// The keys of a limited query, from its cluster's in their order.
+inline std::vector<size_t> defined_seen(const std::vector<size_t>& members, size_t query, const Routed& route) {
+  std::vector<size_t> seen;
+  for (const size_t key : members)
+    if (key <= query) seen.push_back(key);
+  if (route.is_causal() && std::ssize(seen) > route.window) seen.erase(seen.begin(), seen.end() - route.window);
+  return seen;
+}
+
 inline std::vector<Vector> defined_head(const RoutingCase& which, const DefinedHead& in, double alpha) {
   const Routed route = which.route();
   const uint64_t stream = kernels::pattern_stream(5, 3, in.head);
@@ -181,6 +199,21 @@ inline std::vector<Vector> defined_head(const RoutingCase& which, const DefinedH
     const auto add = [](Vector& to, const Vector& row) { to.insert(to.end(), row.begin(), row.end()); };
     for (const size_t i : queries[c]) add(cluster.q, q[i]);
     for (const size_t i : keys[c]) add(cluster.k, k[i]), add(cluster.v, in.v[i]);
+    if (which.limited()) {
+      for (const size_t query : queries[c]) {
+        kernels::OracleInput one = cluster;
+        one.kind = AttentionKind::kCross, one.num_queries = 1;
+        one.q = q[query], one.k.clear(), one.v.clear();
+        const std::vector<size_t> seen = defined_seen(keys[c], query, route);
+        for (const size_t key : seen) add(one.k, k[key]), add(one.v, in.v[key]);
+        one.num_keys = std::ssize(seen);
+        count[query] += 1;
+        if (seen.empty()) continue;
+        const Vector mixed = kernels::oracle_forward(one).out;
+        for (size_t i = 0; i < static_cast<size_t>(kWidth); ++i) out[query][i] += mixed[i];
+      }
+      continue;
+    }
     if (queries[c].empty() || keys[c].empty()) {
       for (const size_t i : queries[c]) count[i] += 1;
       continue;

@@ -10,7 +10,8 @@
 //     m(t) = min(max((z limit - (t - 1)) / ramp + 1, 0), 1)
 // and the weight m(t) exp(score), divided by the row's sum of these. With topk(k) the scores select before the mask
 // acts. A head reaches `reach` keys, those whose mask is above 0, and some more as in the published code, which cuts
-// the limit by multiples of 64. Keys behind the reach are not candidates.
+// the limit by multiples of 64. Keys behind the reach are not candidates, unless --span-competition layer gives all
+// heads the reach of the layer's widest: the mask of those keys is 0, but top-k may select them in place of others.
 namespace fovea {
 
 // The number of keys before a query that a head with this z reaches, at most span.limit.

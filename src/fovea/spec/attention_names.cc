@@ -36,7 +36,7 @@ SpecName name_of() {
   std::string words;
   const auto add = [&](const auto& field) {
     append_argument(fields, field);
-    if constexpr (requires { field.words; }) words = cat("[,", field.words, "]");
+    if constexpr (requires { field.words; }) words = cat(fields.empty() ? "[" : "[,", field.words, "]");
   };
   std::apply([&](const auto&... field) { (add(field), ...); }, T::fields());
   SpecName name = name_with(T::kName, T::kHelp, std::move(fields));

@@ -82,7 +82,7 @@ class Parser : private SpecCursor {
   template <class T, class Choice>
   void argument(T& item, const WordField<T, Choice>& field, size_t place) {
     constexpr std::array kPlaces{"first", "second", "third"};
-    if (!take(',')) return;
+    if (place > 0 && !take(',')) return;
     skip_spaces();
     const size_t begin = at_;
     const std::string expected = join(split(field.words, '|'), " or ");
@@ -103,12 +103,23 @@ class Parser : private SpecCursor {
     }
   }
 
-  // "(" arguments ")" by the fields of T, or nothing when T has none.
+  template <class T, class Choice>
+  static constexpr bool may_be_left_out(const WordField<T, Choice>&) {
+    return true;
+  }
+  static constexpr bool may_be_left_out(const auto&) { return false; }
+
+  // "(" arguments ")" by the fields of T, or nothing when T has none that must be given.
   template <class T>
   void arguments(T& item, size_t name_at) {
     constexpr auto kFields = T::fields();
+    constexpr bool kAllOptional =
+        std::apply([](const auto&... field) { return (may_be_left_out(field) && ...); }, kFields);
     if constexpr (std::tuple_size_v < decltype(kFields) >> 0) {
-      need('(', cat("after ", T::kName));
+      if (!take('(')) {
+        if (kAllOptional) return;
+        need('(', cat("after ", T::kName));
+      }
       size_t place = 0;
       std::apply([&](const auto&... field) { (argument(item, field, place++), ...); }, kFields);
       need(')', cat("after the arguments of ", T::kName));

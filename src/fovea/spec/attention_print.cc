@@ -39,9 +39,9 @@ std::string text_of(int64_t value) { return std::to_string(value); }
 
 // An argument with the comma before it; nothing if the word of a WordField is left out.
 template <class T, class Choice>
-std::string argument_text(const T& item, const WordField<T, Choice>& field, bool) {
+std::string argument_text(const T& item, const WordField<T, Choice>& field, bool is_first) {
   const auto place = static_cast<size_t>(item.*field.member);
-  return place == 0 ? "" : cat(",", choice_at(field.words, place - 1));
+  return place == 0 ? "" : cat(is_first ? "" : ",", choice_at(field.words, place - 1));
 }
 template <class T>
 std::string argument_text(const T& item, const auto& field, bool is_first) {

@@ -38,16 +38,24 @@ std::string problem_of_spans(const LayerSpec& spec, const ModelConfig& config) {
   return "";
 }
 
+// The error in a routed head group whose topk keeps patterns although queries and keys are other members of a cluster,
+// or an empty text.
+std::string problem_of_own_keys(const AttentionSpec& spec, AttentionKind kind, const ModelConfig& config) {
+  if (!spec.route() || !limits_own_keys(*spec.route(), kind, config.routing_keys)) return "";
+  if (!spec.select || !spec.select->keep) return "";
+  return cat(
+      "keep= compares the ranks of queries and keys in a cluster, which differ with --routing-keys own; got keep=",
+      print(*spec.select->keep), ", expected topk(", spec.select->k, ") or --routing-keys shared");
+}
+
 // Throws an Error if the model cannot use a mechanism there.
 void check_spec(const std::string& text, Sublayer sublayer, const ModelConfig& config) {
   const AttentionKind kind = kind_of(sublayer);
   const LayerSpec spec = resolve(parse_layer_spec(text), config.transformer_heads);
   for (const HeadGroup& group : spec) {
     validate(group.spec, kind);
-    const bool needs_shared = group.spec.route() && (kind == AttentionKind::kCausal || group.spec.route()->is_causal());
-    if (needs_shared && !shares_keys(*group.spec.route(), kind, config.routing_keys))
-      throw Error(cat("attention '", print(group.spec), "': a limit to earlier keys needs keys that are the queries; ",
-                      "got --routing-keys own, expected auto or shared"));
+    if (const std::string problem = problem_of_own_keys(group.spec, kind, config); !problem.empty())
+      throw Error(cat("attention '", print(group.spec), "': ", problem));
   }
   if (const std::string problem = problem_of_spans(spec, config); !problem.empty())
     throw Error(cat("attention '", print(spec), "': ", problem));

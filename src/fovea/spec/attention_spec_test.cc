@@ -30,6 +30,8 @@ TEST(AttentionSpec, CanonicalForms) {
       {"gated-rmsnorm+relu", "relu+gated-rmsnorm"},
       {"rela-g", "relu+gated-rmsnorm"},
       {"rela-i", "relu+rmsnorm-xavier"},
+      {"rmsnorm-xavier( head )+relu", "relu+rmsnorm-xavier(head)"},
+      {"rmsnorm-xavier", "rmsnorm-xavier"},
       {"topk(8)+rela-g", "topk(8)+relu+gated-rmsnorm"},
       {"oow(8)", "topk(4,keep=window(4))"},
       {"bigbird(16)", "window(8)|global(4)|random(4)"},
@@ -119,6 +121,9 @@ TEST(AttentionSpec, ErrorsPointAtTheMistake) {
   EXPECT_THAT(refusal("window()"), testing::HasSubstr("column 8: expected a whole number for k of window, got ')'"));
   EXPECT_THAT(refusal("window(3"),
               testing::HasSubstr("column 9: expected ')' after the arguments of window, got the end"));
+  EXPECT_THAT(refusal("rmsnorm-xavier(width)"),
+              testing::HasSubstr("column 16: expected head as the first argument of rmsnorm-xavier, got 'width'"));
+  EXPECT_THAT(refusal("rmsnorm-xavier()"), testing::HasSubstr("column 16: expected head, got ')'"));
   EXPECT_THAT(refusal("window"), testing::HasSubstr("column 7: expected '(' after window"));
   EXPECT_THAT(refusal("full\u2013relu"), testing::HasSubstr("column 5: unexpected '\u2013'; expected"));
   EXPECT_THAT(refusal("fixed(4,5)"), testing::HasSubstr("column 1: fixed: c must be at most b"));

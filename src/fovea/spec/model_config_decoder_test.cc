@@ -92,17 +92,25 @@ TEST(DecoderConfig, OptionsOfAMechanismNeedIt) {
   EXPECT_NO_THROW(with_attention(config, {.attention = "full"})) << "an override of a saved model";
 }
 
-// A decoder's routed heads use their queries as keys, or the future would leak through the members' order.
-TEST(DecoderConfig, RoutedHeadsShareTheirKeys) {
+// Keys of their own have ranks of their own in a cluster, with which no pattern can be compared.
+TEST(DecoderConfig, RoutedHeadsMayHaveKeysOfTheirOwn) {
   DecoderConfig config;
   config.attention = "4*local(8);4*routed(4,16)";
   EXPECT_NO_THROW(validate(config));
   config.routing_keys = "shared";
   EXPECT_NO_THROW(validate(config));
   config.routing_keys = "own";
-  EXPECT_EQ(decoder_refusal(config),
-            "--attention: attention 'routed(4,16)': a limit to earlier keys needs keys that are the queries; got "
-            "--routing-keys own, expected auto or shared");
+  EXPECT_NO_THROW(validate(config));
+  config.attention = "routed(4,16)+topk(4,keep=local(2))";
+  EXPECT_EQ(
+      decoder_refusal(config),
+      "--attention: attention 'routed(4,16)+topk(4,keep=local(2))': keep= compares the ranks of queries and keys in "
+      "a cluster, which differ with --routing-keys own; got keep=local(2), expected topk(4) or --routing-keys "
+      "shared");
+  config.attention = "routed(4,16)", config.routing_self = "last";
+  EXPECT_EQ(message_of([&] { refuse_idle_options(config); }),
+            "--routing-self is an option of keys that are the queries, but --routing-keys is own; leave it out");
+  config.routing_self = "keep";
   config.attention = "full";
   EXPECT_NO_THROW(validate(config));
   config.routing_start = "random";

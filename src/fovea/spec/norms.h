@@ -1,17 +1,23 @@
 #pragma once
+#include <cstdint>
 #include <string_view>
 #include <tuple>
 #include <variant>
+
+#include "fovea/spec/word_field.h"
 
 // The operations on z, the concatenated outputs of all heads of one token: one struct each, and one list. Parser,
 // printer, help, parameters, their initialisation, the operators and tests follow from kParts.
 namespace fovea {
 
+// The first values of a norm's gain: ones, or uniform in +-sqrt(3 / n), where n is the width of z or that of one head.
+enum class GainStart : uint8_t { kOne, kByWidth, kByHead };
+
 // The parts of a norm: y = gain (z - centre) / sqrt(mean of (z - centre)^2 + eps) sigmoid(gate z) + bias.
 struct NormParts {
   bool gain = false, gate = false, bias = false;  // has them as parameters
   bool centred = false;                           // centre is z's mean; else 0
-  bool uniform_gain = false;                      // gain starts uniform in +-sqrt(3 / width); else at 1
+  GainStart gain_start = GainStart::kOne;
   bool operator==(const NormParts&) const = default;
 };
 
@@ -27,10 +33,20 @@ struct RmsNorm {
   static constexpr auto fields() { return std::tuple<>(); }
   bool operator==(const RmsNorm&) const = default;
 };
+// ReLA-i's norm (Zhang, Titov, Sennrich 2021). Xavier's draw needs a number of inputs: the paper norms the concatenated
+// heads, and its footnote names the width of one head, so both are offered.
 struct RmsNormXavier {
-  static constexpr NormParts kParts = {.gain = true, .uniform_gain = true};
-  static constexpr std::string_view kName = "rmsnorm-xavier", kHelp = "rmsnorm, g starts uniform in +-sqrt(3/d)";
-  static constexpr auto fields() { return std::tuple<>(); }
+  enum class Range : uint8_t { kWidth, kHead };
+  Range range = Range::kWidth;
+  static constexpr NormParts kParts = {.gain = true, .gain_start = GainStart::kByWidth};
+  static constexpr std::string_view kName = "rmsnorm-xavier",
+                                    kHelp = "rmsnorm, g starts uniform in +-sqrt(3/d); d: the width, or that of a head";
+  static constexpr auto fields() { return std::tuple(WordField<RmsNormXavier, Range>{&RmsNormXavier::range, "head"}); }
+  constexpr NormParts parts() const {
+    NormParts own = kParts;
+    if (range == Range::kHead) own.gain_start = GainStart::kByHead;
+    return own;
+  }
   bool operator==(const RmsNormXavier&) const = default;
 };
 struct GatedRmsNorm {
@@ -57,7 +73,15 @@ struct GatedLayerNorm {
 using Norm = std::variant<NoNorm, RmsNorm, RmsNormXavier, GatedRmsNorm, LayerNorm, GatedLayerNorm>;
 
 inline NormParts parts_of(const Norm& norm) {
-  return std::visit([]<class N>(const N&) { return N::kParts; }, norm);
+  return std::visit(
+      []<class N>(const N& n) {
+        if constexpr (requires { n.parts(); }) {
+          return n.parts();
+        } else {
+          return N::kParts;
+        }
+      },
+      norm);
 }
 inline std::string_view name_of(const Norm& norm) {
   return std::visit([]<class N>(const N&) { return N::kName; }, norm);

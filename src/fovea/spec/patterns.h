@@ -7,6 +7,8 @@
 #include <variant>
 #include <vector>
 
+#include "fovea/spec/word_field.h"
+
 // One struct per pattern: contains() is its definition, spans() its fast form. Parser, printer, range checks, help,
 // lowering and tests follow from the list at the end: to add a pattern, write its struct and name it there.
 //     kName, kHelp     as users know it
@@ -41,14 +43,6 @@ struct PatternField {
   std::string_view name;
   int64_t P::*member;
   int64_t min;
-};
-
-// A last argument that may be left out: one of the words, which stand for the values of an enumeration behind its
-// first.
-template <class P, class Choice>
-struct WordField {
-  Choice P::*member;
-  std::string_view words;  // "causal|random"
 };
 
 struct Full {

@@ -15,7 +15,7 @@ namespace fovea {
 struct Routed {
   enum class Members : uint8_t {
     kBest,    // each cluster takes the w tokens nearest to its centroid, in the whole sequence
-    kCausal,  // each token joins its nearest cluster, and sees the last w members up to itself
+    kCausal,  // each query and key joins its nearest cluster; a query sees the last w keys there up to itself
     kRandom,  // as kBest, but each cluster takes w tokens at random
   };
   int64_t clusters = 1, window = 1;
@@ -41,6 +41,13 @@ struct Routed {
 inline bool shares_keys(const Routed& route, AttentionKind kind, std::string_view keys) {
   if (kind == AttentionKind::kCross) return false;
   return keys == "shared" || (keys == "auto" && (kind == AttentionKind::kCausal || route.is_causal()));
+}
+
+// Whether keys that are not the queries are limited to those up to their query: their ranks within a cluster say
+// nothing about positions, so such a mechanism compares positions in the sequence.
+inline bool limits_own_keys(const Routed& route, AttentionKind kind, std::string_view keys) {
+  if (kind == AttentionKind::kCross || shares_keys(route, kind, keys)) return false;
+  return kind == AttentionKind::kCausal || route.is_causal();
 }
 
 }  // namespace fovea

@@ -25,8 +25,8 @@ struct RoutingConfig {
                "where queries are keys, a query's own key: kept, only if there is no other, or never",
                "keep|last|never"),
         choice("routing-keys", &C::routing_keys,
-               "keys of routed(c,w): the queries (shared) or projections of their own; auto: shared in a decoder's "
-               "self-attention, and with causal",
+               "keys of routed(c,w): the queries (shared) or projections of their own, of which a decoder's query sees "
+               "those up to itself; auto: shared in a decoder's self-attention, and with causal",
                "auto|shared|own"),
         choice("routing-scale", &C::routing_scale, "scores of routed(c,w) are multiplied by nothing, or by 1 / sqrt(D)",
                "none|sqrt"),

@@ -1,5 +1,8 @@
 #pragma once
+#include <type_traits>
+
 #include "fovea/base/rng.h"
+#include "fovea/base/strings.h"
 #include "fovea/spec/attention_names.h"
 #include "fovea/spec/attention_spec.h"
 
@@ -39,7 +42,10 @@ List random_item(Rng& rng) {
   for_each_type<List>([&]<class T>(T item) {
     if (index-- != 0) return;
     const auto draw = [&](const auto& field) {
-      if (field.chosen && rng.below(3) == 0) {
+      if constexpr (requires { field.words; }) {
+        using Choice = std::remove_cvref_t<decltype(item.*field.member)>;
+        item.*field.member = static_cast<Choice>(rng.below(split(field.words, '|').size() + 1));
+      } else if (field.chosen && rng.below(3) == 0) {
         item.*field.chosen = true;
       } else {
         item.*field.member = field.min + rng.uniform() * std::min(2.0, field.max - field.min);

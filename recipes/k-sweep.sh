@@ -29,6 +29,7 @@ Usage: recipes/k-sweep.sh --train-sets SRC TRG --valid-sets SRC TRG [--test-sets
   --options OPTION ... more options of fovea train, e.g. --options --precision bfloat16; the last option of the command
   --tokenize NAME      tokens of BLEU, as for fovea evaluate [13a]
   --output DIR         folder of all runs [build/k-sweep]
+  --finished           train nothing, and print the tables of the runs that are finished, with - for the others
 Example, on Multi30k (tokenised and lower-cased, so BLEU takes its words as they are):
   recipes/k-sweep.sh --train-sets train.en train.de --valid-sets val.en val.de --test-sets test.en test.de \\
       --vocabs joint.spm joint.spm --k 8 2 --tokenize none
@@ -37,7 +38,7 @@ TEXT
 
 train_sets=() valid_sets=() test_sets=() vocabs=() options=() k=(16 8 4 2) seeds=(1) task=translation
 mechanisms=(full block window dilated global random topk)
-updates=4000 config= output=build/k-sweep
+updates=4000 config= output=build/k-sweep finished=()
 
 check() {
   check_program
@@ -127,11 +128,17 @@ results() {
   for seed in "${seeds[@]}"; do echo "$(run_of "$2" "$3" "$seed")/$(name_of "$1" "$2").$4"; done
 }
 
-# cell SET MECHANISM K: mean and standard deviation over the seeds.
+# cell SET MECHANISM K: mean and standard deviation over the seeds that are finished, or - without any.
 cell() {
   local files
-  mapfile -t files < <(results "$1" "$2" "$3" "$ending")
-  mean "${files[@]}"
+  mapfile -t files < <(results "$1" "$2" "$3" "$ending" | there)
+  if [ ${#files[@]} -eq 0 ]; then printf -- -; else mean "${files[@]}"; fi
+}
+
+# there: of the paths in the input, those of files.
+there() {
+  local path
+  while read -r path; do [ ! -f "$path" ] || echo "$path"; done
 }
 
 # columns MECHANISM: its k. The value of full attention stands once, in the first column.
@@ -180,7 +187,7 @@ report() {
   if [ "$task" = translation ] && [[ " ${mechanisms[*]} " == *' full '* ]] && [ ${#mechanisms[@]} -gt 1 ]; then tests "$1" "$2"; fi
 }
 
-read_options task documents! k mechanisms seeds updates config tokenize output train-sets valid-sets test-sets vocabs -- "$@"
+read_options task documents! finished! k mechanisms seeds updates config tokenize output train-sets valid-sets test-sets vocabs -- "$@"
 folder=$output measure=BLEU ending=bleu
 [ ${#documents[@]} -eq 0 ] || measure=d-BLEU
 check
@@ -197,12 +204,16 @@ check_settings "${train_sets[@]}" "${valid_sets[@]}" "${test_sets[@]}" "${vocabs
   "${options[@]}" "$(cat "$config")"
 stop_cleanly
 
+# A whole column of the table comes before the next one, and a whole table before the next seed.
 runs=()
-for mechanism in "${mechanisms[@]}"; do
-  for number in $(columns "$mechanism"); do
-    for seed in "${seeds[@]}"; do runs+=("$mechanism $number $seed"); done
+for seed in "${seeds[@]}"; do
+  for number in "${k[@]}"; do
+    for mechanism in "${mechanisms[@]}"; do
+      [[ " $(columns "$mechanism") " != *" $number "* ]] || runs+=("$mechanism $number $seed")
+    done
   done
 done
+[ ${#finished[@]} -eq 0 ] || runs=()
 for i in "${!runs[@]}"; do
   read -r mechanism number seed <<<"${runs[i]}"
   run=$(run_of "$mechanism" "$number" "$seed")
@@ -213,6 +224,7 @@ done
 
 spread=
 [ ${#seeds[@]} -eq 1 ] || spread=": mean and (standard deviation) of ${#seeds[@]} seeds"
+[ ${#finished[@]} -eq 0 ] || spread+=" (- is not finished)"
 if [ ${#test_sets[@]} -gt 0 ]; then report test "${test_sets[-1]}" && echo; fi
 report valid "${valid_sets[-1]}"
 if [[ " ${mechanisms[*]} " == *' topk '* ]]; then

@@ -112,16 +112,20 @@ difference() {
     sed -n 's/^ *\(d-\)\{0,1\}BLEU .*difference \([^,]*\),.* p = \(.*\)/\2 (\3)/p' | sed -n 1p
 }
 
-# against_full REFERENCE FULL... -- OUT...: a column per seed: each OUT against the FULL of the same seed. A result lies
-# beside its translation, in OUT.paired.
+# against_full REFERENCE FULL... -- OUT...: a column per seed: each OUT against the FULL of the same seed, or - if one of the
+# two is not there. A result lies beside its translation, in OUT.paired.
 against_full() {
   local reference=$1 full=() out
   shift
   while [ "$1" != -- ]; do full+=("$1") && shift; done
   shift
   for out in "$@"; do
-    [ -f "$out.paired" ] || keep "$out.paired" difference "$reference" "$out" "${full[0]}"
-    printf ' %16s' "$(cat "$out.paired")"
+    if [ -f "$out" ] && [ -f "${full[0]}" ]; then
+      [ -f "$out.paired" ] || keep "$out.paired" difference "$reference" "$out" "${full[0]}"
+      printf ' %16s' "$(cat "$out.paired")"
+    else
+      printf ' %16s' -
+    fi
     full=("${full[@]:1}")
   done
   echo

@@ -45,7 +45,8 @@ class KSweep(unittest.TestCase):
                                        r"Difference of BLEU from full on \S+valid.trg, and \(p\) of .*\n\n +seed 1\n"
                                        r"(?:(?:random|topk) k=[82] +[+-]\d+\.\d\d \([01]\.\d{4}\)\n){4}\nThe same of topk by k\n\n"
                                        r"topk\(2\) +\d+\.\d\d\ntopk\(8\) +\d+\.\d\d\nfull +\d+\.\d\d\n$")
-        self.assertIn("model 5 of 5: topk-k2-seed1", first.stderr)
+        order = re.findall(r"model \d of 5: (\S+)", re.sub(r"\x1b\[\d*m", "", first.stderr))
+        self.assertEqual(order, [f"{name}-seed1" for name in ("full", "random-k8", "topk-k8", "random-k2", "topk-k2")])
         self.assertIn('attention: "random(8)"', (output / "random-k8-seed1" / "averaged" / "config.yml").read_text())
 
         # Finished models are neither trained nor scored again; their scores are what the table shows.
@@ -89,6 +90,19 @@ class KSweep(unittest.TestCase):
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertRegex(result.stdout, r"full +50\.00 \(70\.71\)\nbigbird +50\.00 \(70\.71\)\n(?s:.*)\n +seed 1 +seed 2\n"
                                         r"bigbird k=4 +-100\.00 \(0\.0010\) +\+100\.00 \(0\.0010\)\n")
+
+    def test_finished_runs_alone(self):
+        output = PLACE.folder / "finished"
+        for name, text in (("full-seed1", "30.00"), ("topk-k8-seed1", "31.00"), ("topk-k8-seed2", "33.00")):
+            (output / name).mkdir(parents=True)
+            (output / name / "valid.bleu").write_text(f"{text}\n")
+            (output / name / "valid.out").write_text(PLACE.sides["valid"][1].read_text())
+        result = run(sweep("--k", 8, 2, "--mechanisms", "full", "topk", "--seeds", 1, 2, "--output", output, "--finished"))
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        self.assertRegex(result.stdout, r"^BLEU on \S+ after 4000 updates: mean and .* of 2 seeds \(- is not finished\)\n\nk = .*\n"
+                                        r"full +30\.00\ntopk +32\.00 \(1\.41\) +-\n(?s:.*)\n +seed 1 +seed 2\n"
+                                        r"topk k=8 +\+0\.00 \(1\.0000\) +-\ntopk k=2 +- +-\n")
+        self.assertEqual(list(output.glob("*/checkpoints")), [])
 
     def test_documents(self):
         texts = []

@@ -1,0 +1,39 @@
+#!/usr/bin/env bash
+# Tables 1 and 5 of two papers on Multi30k English-German: BLEU of mechanisms for k = 8 and 2 ("Extremely Sparse
+# Transformer", table 1), and top-k that selects in training only ("Explicit Sparse Transformer", table 5). With the paired
+# test of each against full attention.
+#   FOVEA_DATA=DIR recipes/multi30k-sweep.sh [--finished] [--updates N] [FOLDER] [options of fovea train, e.g. --cpu-threads 2]
+# DIR holds multi30k/{train,val,test_2016_flickr}.lc.norm.tok.{en,de}.gz (Multi30k task 1, lower-cased, normalised, tokenised).
+#
+# The 17 models are trained one after the other, the most telling ones first. Ctrl-C stops in a way that the same command
+# continues. --finished trains nothing and prints the tables of the runs that are finished. --updates is 3000 by default.
+set -euo pipefail
+recipes=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+fovea=${FOVEA:-$recipes/../build/release/bin/fovea}
+data=${FOVEA_DATA:?name the folder of the corpora with FOVEA_DATA}/multi30k
+only=() updates=3000
+if [ "${1-}" = --finished ]; then only=(--finished) && shift; fi
+if [ "${1-}" = --updates ]; then updates=${2-} && shift $(($# > 1 ? 2 : 1)); fi
+folder=build/multi30k-sweep
+if [ $# -gt 0 ] && [[ $1 != -* ]]; then folder=$1 && shift; fi
+options=("$@")
+mkdir -p "$folder"
+
+text() { echo "$data/$1.lc.norm.tok.$2.gz"; }
+vocab=$folder/joint.spm
+[ -f "$vocab" ] || "$fovea" vocab --type bpe --dim-vocabs 10000 --train-sets "$(text train en)" "$(text train de)" --output "$vocab"
+
+# sweep ARGUMENT...: recipes/k-sweep.sh with these arguments.
+sweep() {
+  FOVEA=$fovea "$recipes/k-sweep.sh" --train-sets "$(text train en)" "$(text train de)" \
+    --valid-sets "$(text val en)" "$(text val de)" --vocabs "$vocab" "$vocab" \
+    --test-sets "$(text test_2016_flickr en)" "$(text test_2016_flickr de)" --tokenize none \
+    --config "$recipes/multi30k-sweep.yml" --updates "$updates" --output "$folder/runs" "$@" --options "${options[@]}"
+}
+
+if [ ${#only[@]} -eq 0 ]; then
+  sweep --mechanisms full topk topk-train window --k 8 2 >/dev/null
+  sweep --mechanisms block dilated global random --k 2 >/dev/null
+  sweep --mechanisms full topk topk-train window --k 8 2 --seeds 2 3 >/dev/null
+fi
+sweep --mechanisms full topk topk-train window block dilated global random --k 8 2 --seeds 1 2 3 --finished

@@ -76,6 +76,11 @@ learn_vocabs() {
   done
 }
 
+# Whether the cross-attention of ROW has null rows.
+has_null_rows() {
+  case $1 in rmsnorm | rela-i | rela-g | layernorm | cross) true ;; *) false ;; esac
+}
+
 # results ROW ENDING: a file for each seed.
 results() {
   local seed
@@ -96,6 +101,9 @@ for row in "${rows[@]}"; do
     train_run -c "$recipes/wmt14-en-de-rela.yml" --train-sets "${train_sets[@]}" --vocabs "${vocabs[@]}" --seed "$seed" \
       --after-batches "$updates" "${words[@]}" "${options[@]}"
     score_bleu test "${test_sets[@]}"
+    if has_null_rows "$row" && [ ! -f "$run/test.shuffled" ]; then
+      keep "$run/test.shuffled" "$fovea" filter --model "$run/averaged" --train-sets "${test_sets[@]}" --test shuffled --quiet
+    fi
   done
 done
 
@@ -114,3 +122,8 @@ if [[ " ${rows[*]} " == *' full '* ]] && [ ${#rows[@]} -gt 1 ]; then
     against_full "${test_sets[1]}" "${full[@]}" -- "${files[@]}"
   done
 fi
+for row in "${rows[@]}"; do
+  has_null_rows "$row" || continue
+  printf '\nFigure 6: null rates of the pairs in %s and of shuffled pairs, %s, seed %s\n' "${test_sets[1]}" "$row" "${seeds[0]}"
+  sed -n '1p; /^null-rate by layer/,$p' "$folder/$row-seed${seeds[0]}/test.shuffled"
+done

@@ -7,6 +7,7 @@
 #include "fovea/base/error.h"
 #include "fovea/base/strings.h"
 #include "fovea/models/trained_model.h"
+#include "fovea/spec/positions.h"
 
 namespace fovea::language {
 namespace {
@@ -17,6 +18,35 @@ text::Units load_units(const models::TrainedModel& trained) {
     throw Error(cat(trained.folder(), ": damaged: got ", files.size(),
                     " files of units; expected one, units.txt or units.spm"));
   return text::Units::from_file(files.begin()->first, files.begin()->second);
+}
+
+// The schemes without the argument that no weight depends on.
+PositionSchemes without_clamp(PositionSchemes schemes) {
+  for (PositionScheme& scheme : schemes) {
+    if (auto* relative = std::get_if<TransformerXl>(&scheme)) relative->clamp = 0;
+  }
+  return schemes;
+}
+
+// The trained positions with the clamp of --transformer-positions, or as they are if that is empty.
+std::string positions_of(const std::string& given, const std::string& trained) {
+  if (given.empty()) return trained;
+  constexpr std::string_view kOption = "--transformer-positions";
+  const PositionSchemes own = parse_positions(trained);
+  const PositionSchemes wanted = [&] {
+    try {
+      return parse_positions(given);
+    } catch (const UsageError& error) {
+      throw UsageError(cat(kOption, ": ", error.what()));
+    }
+  }();
+  if (!find_scheme<TransformerXl>(own))
+    throw Error(cat(kOption, ": got '", given, "', but the model was trained with '", trained,
+                    "'; only the clamp of transformer-xl can differ from training, so leave the option out"));
+  if (without_clamp(wanted) != without_clamp(own))
+    throw Error(cat(kOption, ": got '", given, "', but the model was trained with '", trained,
+                    "'; expected the same with another clamp=N of transformer-xl"));
+  return print(wanted);
 }
 
 }  // namespace
@@ -30,6 +60,7 @@ LoadedModel load_model(const LanguageModelOptions& options, std::string_view opt
   const models::TrainedModel trained(options, {kTask}, option);
   auto config = trained.config<LanguageConfig>();
   config.memory_length = memory_of(config);  // as trained, whatever mechanism the options bring
+  config.transformer_positions = positions_of(options.transformer_positions, config.transformer_positions);
   text::Units units = load_units(trained);
   trained.require_vocabulary(config.dim_vocabs, units.size(), cat("the size of ", units.file_name()));
   nn::Model model = trained.with_weights(nn::Model(config, std::nullopt));

@@ -90,6 +90,7 @@ std::string signature(const ScoreOptions& options, const LoadedModel& loaded, co
                          "|bytes:", score.bytes, "|words:", score.words, options.words > 0 ? "(given)" : "");
   if (loaded.config.memory_length > 0) text += cat("|memory:", loaded.config.memory_length);
   if (loaded.config.same_length) text += "|same-length";
+  if (!options.transformer_positions.empty()) text += cat("|positions:", loaded.config.transformer_positions);
   return text + tasks::run_signature(options, loaded.model->config());
 }
 

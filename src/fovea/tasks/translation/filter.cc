@@ -89,14 +89,16 @@ std::vector<bool> kept_of(const FilterOptions& options, const ScoredText& text) 
   return kept;
 }
 
-// Indices of random pairs of the best and of the worst tenth, each by falling score.
+// Indices of --show random pairs of the best tenth and as many of the worst, each by falling score. If a tenth has
+// fewer pairs, they are the best and the worst pairs of all; a text of two pairs or more shows none as both.
 std::vector<std::pair<std::string_view, size_t>> drawn_pairs(const FilterOptions& options,
                                                              const std::vector<double>& scores) {
   std::vector<size_t> order(scores.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::ranges::stable_sort(order, [&](size_t a, size_t b) { return scores[a] > scores[b]; });
-  const size_t tenth = std::max<size_t>(std::min<size_t>(1, order.size()), order.size() / 10);
-  const size_t count = std::min(tenth, static_cast<size_t>(options.show));
+  const size_t half = std::max(order.size() / 2, std::min<size_t>(1, order.size()));
+  const size_t count = std::min(half, static_cast<size_t>(options.show));
+  const size_t tenth = std::max({count, std::min<size_t>(1, order.size()), order.size() / 10});
   Rng rng(static_cast<uint64_t>(options.seed));
   std::vector<std::pair<std::string_view, size_t>> drawn;
   for (const auto& [name, first] : {std::pair("best", size_t{0}), std::pair("worst", order.size() - tenth)}) {
@@ -188,8 +190,10 @@ int64_t test_score(const FilterOptions& options, PairScorer& scorer, const std::
     throw Error(cat("--test ", options.test, ": none of the ", thousands(sample.seen),
                     " pairs of --train-sets can be made wrong this way; expected more text"));
   }
-  const std::vector<double> good = scorer.score(pairs.good), bad = scorer.score(pairs.bad);
-  const Separation separation{name, options.test, good, bad, sample.seen};
+  const std::vector<double> good = scorer.score(pairs.good);
+  const std::vector<std::vector<double>> good_by_layer = scorer.by_layer();
+  const std::vector<double> bad = scorer.score(pairs.bad);
+  const Separation separation{name, options.test, good, bad, sample.seen, good_by_layer, scorer.by_layer()};
   std::cout << (options.json ? separation_json(separation) + "\n" : separation_text(separation));
   return sample.seen;
 }

@@ -39,6 +39,20 @@ std::string summary_row(std::string_view name, const Summary& summary) {
   return row + "\n";
 }
 
+// How well one layer's score tells the pairs apart: the means of both, and the area under the curve.
+struct LayerSeparation {
+  double good, bad, auc;
+};
+std::vector<LayerSeparation> layers_of(const Separation& separation) {
+  std::vector<LayerSeparation> layers;
+  for (size_t l = 0; l < separation.good_by_layer.size(); ++l) {
+    const std::vector<double>&good = separation.good_by_layer[l], &bad = separation.bad_by_layer[l];
+    layers.push_back(
+        {analysis::summarize(good).mean, analysis::summarize(bad).mean, analysis::area_under_curve(good, bad)});
+  }
+  return layers;
+}
+
 Bins bins_of_both(const Separation& separation) {
   std::vector<double> all(separation.good.begin(), separation.good.end());
   all.insert(all.end(), separation.bad.begin(), separation.bad.end());
@@ -114,6 +128,14 @@ std::string separation_text(const Separation& separation) {
       text += "\n";
     }
   }
+  const std::vector<LayerSeparation> layers = layers_of(separation);
+  if (layers.empty()) return text;
+  text += cat("\n", separation.score, " by layer\n layer      good       bad       AUC\n");
+  for (size_t l = 0; l < layers.size(); ++l) {
+    text += right(std::to_string(l + 1), 6);
+    for (const double value : {layers[l].good, layers[l].bad, layers[l].auc}) text += right(fixed(value, 4), 10);
+    text += "\n";
+  }
   return text;
 }
 
@@ -133,6 +155,9 @@ std::string separation_json(const Separation& separation) {
     object["histogram"].push_back(
         {{"from", bins.edge(bin)}, {"to", bins.edge(bin + 1)}, {"good", good[at]}, {"bad", bad[at]}});
   }
+  object["layers"] = Json::array();
+  for (const LayerSeparation& layer : layers_of(separation))
+    object["layers"].push_back({{"good", layer.good}, {"bad", layer.bad}, {"auc", layer.auc}});
   return object.dump();
 }
 

@@ -36,6 +36,8 @@ struct Separation {
   std::string score, test;            // names
   std::span<const double> good, bad;  // equally many
   int64_t pairs = 0;                  // in the text
+  // The scores by each layer alone, [layers][pairs]; empty if layers have none.
+  std::vector<std::vector<double>> good_by_layer = {}, bad_by_layer = {};
 };
 std::string separation_text(const Separation& separation);  // begins with "AUC 0.1234"
 std::string separation_json(const Separation& separation);

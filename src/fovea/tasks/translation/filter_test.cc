@@ -191,6 +191,9 @@ TEST_F(PairScorerTest, NullRatesCountRowsOfZeros) {
     EXPECT_EQ(rows, 2 * 3 * std::ssize(pair[0].target));
     // A score that is exactly at 0 in another batch may be above it by rounding.
     EXPECT_NEAR(scores[i], -static_cast<double>(nulls) / static_cast<double>(rows), 1.5 / static_cast<double>(rows));
+    // Both layers have as many rows, so the score is the mean of theirs.
+    ASSERT_EQ(scorer.by_layer().size(), 2U);
+    EXPECT_NEAR((scorer.by_layer()[0][i] + scorer.by_layer()[1][i]) / 2, scores[i], 1e-12);
     some += nulls > 0 && nulls < rows ? 1 : 0;
   }
   EXPECT_GT(some, 10);
@@ -220,6 +223,15 @@ TEST(FilterReport, NamesItsNumbers) {
   int64_t counted = 0;
   for (const auto& bin : object["histogram"]) counted += bin["good"].get<int64_t>() + bin["bad"].get<int64_t>();
   EXPECT_EQ(counted, 8);
+  EXPECT_TRUE(object["layers"].empty());
+
+  Separation by_layer = separation;
+  by_layer.good_by_layer = {good, bad}, by_layer.bad_by_layer = {bad, good};
+  EXPECT_TRUE(separation_text(by_layer).ends_with("\nnull-rate by layer\n layer      good       bad       AUC\n"
+                                                  "     1   -0.2250   -0.6250    0.9375\n"
+                                                  "     2   -0.6250   -0.2250    0.0625\n"))
+      << separation_text(by_layer);
+  EXPECT_EQ(nlohmann::json::parse(separation_json(by_layer))["layers"][1]["auc"], 1.0 / 16);
 }
 
 TEST(FilterReport, AsJsonHasEveryScore) {

@@ -39,14 +39,18 @@ PairScore pair_score_of(const std::string& name, const ModelConfig& model) {
 
 std::vector<double> PairScorer::score(const std::vector<TextPair>& pairs) {
   const std::vector<SentencePair> tokens = encoder_.encode(pairs);
+  by_layer_.clear();
   if (options_.score == PairScore::kLogProbability) {
     std::vector<double> scores = score_pairs(model_, tokens, options_.limits);
     for (size_t i = 0; i < scores.size(); ++i) scores[i] /= static_cast<double>(tokens[i].target.size());
     return scores;
   }
   std::vector<double> scores(tokens.size());
-  see_cross_attention(model_, tokens, options_.limits, "scoring", [&](size_t i, const at::Tensor& weights) {
-    scores[i] = 0 - null_share(weights);  // 0 and not -0 for none
+  by_layer_.assign(static_cast<size_t>(model_->config().dec_depth), std::vector<double>(tokens.size()));
+  see_cross_attention(model_, tokens, options_.limits, "scoring", [&](size_t i, const at::Tensor& weights_LHQK) {
+    scores[i] = 0 - null_share(weights_LHQK);  // 0 and not -0 for none
+    for (size_t layer = 0; layer < by_layer_.size(); ++layer)
+      by_layer_[layer][i] = 0 - null_share(weights_LHQK[static_cast<int64_t>(layer)]);
   });
   return scores;
 }

@@ -29,12 +29,15 @@ class PairScorer {
       : model_(model.model), encoder_(model, options.max_length), options_(options) {}
 
   std::vector<double> score(const std::vector<TextPair>& pairs);
+  // The scores of the last score() by each layer alone, [layers][pairs]. Log-probabilities have none.
+  const std::vector<std::vector<double>>& by_layer() const { return by_layer_; }
   void report() const { encoder_.report(); }  // at the end
 
  private:
   nn::Model& model_;
   PairEncoder encoder_;
   Options options_;
+  std::vector<std::vector<double>> by_layer_;
 };
 
 }  // namespace fovea::translation

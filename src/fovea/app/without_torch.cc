@@ -7,6 +7,8 @@
 #include "fovea/app/average_checkpoints.h"
 #include "fovea/app/torch.h"
 #include "fovea/models/clause_tagger.h"
+#include "fovea/models/formats/convert.h"
+#include "fovea/serve/serve_options.h"
 #include "fovea/tasks/bert/bertscore.h"
 #include "fovea/tasks/bert/convert.h"
 #include "fovea/tasks/bert/embed.h"
@@ -23,12 +25,14 @@ std::string app::build_info() { throw NeedsTorch(); }
 std::string app::spans_text(const std::string& /*model*/, bool /*as_json*/) { throw NeedsTorch(); }
 void app::average_checkpoints(const AverageConfig& /*config*/) { throw NeedsTorch(); }
 
+void serve::run_serve(const ServeOptions& /*options*/) { throw NeedsTorch(); }
 void train::run_training(const Run& /*run*/) { throw NeedsTorch(); }
 text::ClauseTagger models::load_clause_tagger(const std::string& /*model*/, const MachineOptions& /*machine*/,
                                               int64_t /*mini_batch_words*/) {
   throw NeedsTorch();
 }
-void bert::convert(const ConvertOptions& /*options*/) { throw NeedsTorch(); }
+void models::convert(const ConvertOptions& /*options*/) { throw NeedsTorch(); }
+void bert::convert(const models::ConvertOptions& /*options*/) { throw NeedsTorch(); }
 int64_t bert::embed(const EmbedOptions& /*options*/) { throw NeedsTorch(); }
 void bert::evaluate_bertscore(const metrics::EvaluateOptions& /*evaluate*/, const BertScoreOptions& /*options*/,
                               std::ostream& /*out*/) {

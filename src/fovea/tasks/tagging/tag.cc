@@ -10,6 +10,8 @@
 #include "fovea/base/log.h"
 #include "fovea/base/strings.h"
 #include "fovea/models/line_source.h"
+#include "fovea/models/tagging/loaded_tagger.h"
+#include "fovea/models/tagging/tag_sentences.h"
 #include "fovea/spec/config_problems.h"
 #include "fovea/tasks/tagging/running_text.h"
 #include "fovea/text/column_lines.h"

@@ -6,8 +6,8 @@ namespace fovea::app {
 
 using Run = int(const std::vector<std::string>&);
 Run run_align, run_analyze, run_average, run_caption, run_clauses, run_convert, run_corpus, run_curves, run_embed,
-    run_evaluate, run_filter, run_generate, run_info, run_kernels, run_report, run_score, run_spec, run_tag, run_train,
-    run_translate, run_vocab;
+    run_evaluate, run_filter, run_generate, run_info, run_kernels, run_report, run_score, run_serve, run_spec, run_tag,
+    run_train, run_translate, run_vocab;
 
 std::span<const Command> commands() {
   static constexpr std::array kCommands = {
@@ -19,6 +19,7 @@ std::span<const Command> commands() {
       Command{"info", "what a model is: task, size, mechanisms, data, best values", run_info},
       Command{"curves", "draw the loss and the measures of runs", run_curves},
       Command{"translate", "translate lines of text", run_translate},
+      Command{"serve", "answer the clients of LibreTranslate, DeepL and OpenAI", run_serve},
       Command{"caption", "write captions of images", run_caption},
       Command{"generate", "make text or images with a model", run_generate},
       Command{"tag", "label the words of sentences: names, parts of speech", run_tag},

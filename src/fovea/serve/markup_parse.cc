@@ -1,0 +1,249 @@
+#include <algorithm>
+#include <cctype>
+#include <utility>
+
+#include "fovea/base/strings.h"
+#include "fovea/serve/markup.h"
+#include "fovea/serve/markup_tokens.h"
+#include "fovea/text/unicode.h"
+
+namespace fovea::serve {
+namespace {
+
+using Kind = MarkupToken::Kind;
+
+constexpr int64_t kDeepest = 100;  // elements within one another; deeper tags count as marks without words
+
+bool is_punctuation(char c) { return c > ' ' && c < 127 && std::isalnum(static_cast<unsigned char>(c)) == 0; }
+
+// The text between two block elements: its words, and the marks between them.
+class Block {
+ public:
+  void add_text(std::string_view decoded) {
+    for (const char c : decoded) {
+      if (is_space(c)) {
+        has_blank_ = true;
+        marks_before_blank_ = marks_.size();
+      } else {
+        add(c);
+      }
+    }
+  }
+  void add_opening(const MarkupToken& token) {
+    const bool is_too_deep = std::ssize(open_) >= kDeepest;
+    add_mark(token.bytes);
+    if (!is_too_deep) open_.push_back({token.name, marks_.size() - 1});
+  }
+  void add_closing(const MarkupToken& token) {
+    const auto found = std::find_if(open_.rbegin(), open_.rend(), [&](const Open& o) { return o.name == token.name; });
+    if (found == open_.rend()) return add_mark(token.bytes);
+    InlineMark& closed = marks_[found->mark];
+    open_.erase(std::prev(found.base()), open_.end());  // inner elements without a closing tag are marks without words
+    closed.closing = token.bytes;
+    closed.end = -1;  // an element without words, until it proves to have some
+    if (is_resolved(closed)) closed.end = word_ + 1;
+    closings_.push_back({static_cast<size_t>(&closed - marks_.data()), text_.size()});
+  }
+  void add_mark(std::string_view bytes) {
+    InlineMark mark;
+    mark.opening = bytes;
+    mark.begin = kUnknown;
+    mark.end = kUnknown;
+    mark.blank_before = has_blank_;
+    if (!open_.empty()) mark.parent = static_cast<int64_t>(open_.back().mark);
+    openings_.push_back(text_.size());
+    marks_.push_back(std::move(mark));
+  }
+  bool has_words() const { return !text_.empty(); }
+
+  // The sentences of the block, whose words the splitter may divide.
+  std::vector<MarkupPart> take(text::SentenceSplitter* splitter);
+
+ private:
+  static constexpr int64_t kUnknown = -2;
+  struct Open {
+    std::string name;
+    size_t mark;
+  };
+  struct Closing {
+    size_t mark, at;  // `at`: the bytes of the text before it
+  };
+
+  static bool is_resolved(const InlineMark& mark) { return mark.begin != kUnknown; }
+  void add(char c) {
+    if (has_blank_ && !text_.empty()) {
+      text_ += ' ';
+      ++word_;
+    }
+    for (; resolved_ < marks_.size(); ++resolved_) {
+      marks_[resolved_].begin = word_;
+      marks_[resolved_].blank_after = resolved_ < marks_before_blank_;
+    }
+    has_blank_ = false;
+    text_ += c;
+  }
+  void finish_marks();
+  std::vector<int64_t> sentence_ends(text::SentenceSplitter* splitter) const;
+
+  std::string text_;
+  int64_t word_ = 0;
+  bool has_blank_ = false;
+  std::vector<InlineMark> marks_;
+  std::vector<size_t> openings_;  // the bytes of the text before each mark
+  std::vector<Closing> closings_;
+  std::vector<Open> open_;
+  size_t resolved_ = 0, marks_before_blank_ = 0;
+};
+
+// Marks behind the last word stand there; an element is empty unless a word began within it.
+void Block::finish_marks() {
+  const int64_t words = word_ + 1;
+  for (size_t i = 0; i < marks_.size(); ++i) {
+    InlineMark& mark = marks_[i];
+    if (i >= resolved_) {
+      mark.begin = words;
+      mark.blank_after = false;
+    }
+    if (mark.closing.empty() || mark.end < mark.begin) mark.end = mark.begin;
+    // An element without a closing tag holds nothing; parents come before their children.
+    if (mark.parent >= 0 && marks_[static_cast<size_t>(mark.parent)].closing.empty())
+      mark.parent = marks_[static_cast<size_t>(mark.parent)].parent;
+    if (mark.parent < 0) continue;
+    const int64_t last = marks_[static_cast<size_t>(mark.parent)].end;
+    mark.begin = std::min(mark.begin, last);
+    mark.end = std::min(mark.end, last);
+  }
+  for (const Closing& closing : closings_) {
+    InlineMark& mark = marks_[closing.mark];
+    if (mark.end == mark.begin) continue;
+    const size_t tail_end = std::min(text_.find(' ', closing.at), text_.size());
+    mark.tail = text_.substr(closing.at, tail_end - closing.at);
+    if (!std::ranges::all_of(mark.tail, is_punctuation)) mark.tail.clear();
+    const size_t blank =
+        openings_[closing.mark] == 0 ? std::string::npos : text_.rfind(' ', openings_[closing.mark] - 1);
+    const size_t head_begin = blank == std::string::npos ? 0 : blank + 1;
+    mark.head = text_.substr(head_begin, openings_[closing.mark] - head_begin);
+    if (!std::ranges::all_of(mark.head, is_punctuation)) mark.head.clear();
+  }
+}
+
+// The numbers of the words at which sentences end. An element that several sentences share joins them.
+std::vector<int64_t> Block::sentence_ends(text::SentenceSplitter* splitter) const {
+  const int64_t words = word_ + 1;
+  std::vector<int64_t> ends;
+  if (splitter != nullptr) {
+    int64_t at = 0;
+    for (const std::string& sentence : splitter->split(text_)) {
+      at += std::ranges::count(sentence, ' ') + 1;
+      if (at < words) ends.push_back(at);
+    }
+  }
+  std::vector<bool> is_within(static_cast<size_t>(words) + 1, false);
+  int64_t reached = 0;
+  for (const InlineMark& mark : marks_) {  // sorted by their beginnings
+    for (int64_t w = std::max(reached, mark.begin + 1); w < mark.end; ++w) is_within[static_cast<size_t>(w)] = true;
+    reached = std::max(reached, mark.end);
+  }
+  std::erase_if(ends, [&](int64_t end) { return is_within[static_cast<size_t>(end)]; });
+  ends.push_back(words);
+  return ends;
+}
+
+std::vector<MarkupPart> Block::take(text::SentenceSplitter* splitter) {
+  finish_marks();
+  std::vector<std::string> words = split_words(text_);
+  std::vector<MarkupPart> parts;
+  int64_t first_word = 0;
+  size_t first_mark = 0;
+  const std::vector<int64_t> ends = sentence_ends(splitter);
+  for (const int64_t end : ends) {
+    MarkupPart part;
+    if (!parts.empty()) part.bytes = " ";
+    part.text =
+        join(std::span(words).subspan(static_cast<size_t>(first_word), static_cast<size_t>(end - first_word)), " ");
+    size_t mark = first_mark;
+    for (; mark < marks_.size(); ++mark) {
+      // A mark between two sentences belongs to the second one, unless the first one has an element around it.
+      if (marks_[mark].parent < 0 && marks_[mark].begin >= end && end != ends.back()) break;
+      InlineMark moved = std::move(marks_[mark]);
+      moved.begin -= first_word;
+      moved.end -= first_word;
+      if (moved.parent >= 0) moved.parent -= static_cast<int64_t>(first_mark);
+      part.marks.push_back(std::move(moved));
+    }
+    first_mark = mark;
+    first_word = end;
+    parts.push_back(std::move(part));
+  }
+  return parts;
+}
+
+// Gathers the tokens between block elements and turns them into parts.
+class MarkupParser {
+ public:
+  explicit MarkupParser(text::SentenceSplitter* splitter) : splitter_(splitter) {}
+
+  void add(const MarkupToken& token) { tokens_.push_back(token); }
+  void add_block_tag(std::string_view bytes) {
+    end_block();
+    bytes_ += bytes;
+  }
+  std::vector<MarkupPart> finish() {
+    end_block();
+    if (!bytes_.empty()) parts_.push_back({std::move(bytes_), {}, {}});
+    return std::move(parts_);
+  }
+
+ private:
+  void end_block();
+  MarkupPart& add_part(MarkupPart part) {
+    part.bytes = std::exchange(bytes_, {}) + part.bytes;
+    return parts_.emplace_back(std::move(part));
+  }
+
+  text::SentenceSplitter* splitter_;
+  std::vector<MarkupToken> tokens_;
+  std::string bytes_;  // what stays before the next sentence
+  std::vector<MarkupPart> parts_;
+};
+
+void MarkupParser::end_block() {
+  Block block;
+  for (const MarkupToken& token : tokens_) {
+    if (token.kind == Kind::kText) block.add_text(text::decode_entities(token.bytes));
+    if (token.kind == Kind::kOpening) block.add_opening(token);
+    if (token.kind == Kind::kClosing) block.add_closing(token);
+    if (token.kind == Kind::kAlone) block.add_mark(token.bytes);
+  }
+  const std::vector<MarkupToken> tokens = std::exchange(tokens_, {});
+  if (!block.has_words()) {
+    for (const MarkupToken& token : tokens) bytes_ += token.bytes;
+    return;
+  }
+  const auto blanks = [](std::string_view text, bool at_end) {
+    if (trim(text).empty()) return text;
+    const size_t begin = static_cast<size_t>(trim(text).data() - text.data()), size = trim(text).size();
+    return at_end ? text.substr(begin + size) : text.substr(0, begin);
+  };
+  if (tokens.front().kind == Kind::kText) bytes_ += blanks(tokens.front().bytes, false);
+  for (MarkupPart& part : block.take(splitter_)) add_part(std::move(part));
+  if (tokens.back().kind == Kind::kText) bytes_ += blanks(tokens.back().bytes, true);
+}
+
+}  // namespace
+
+std::vector<MarkupPart> parse_markup(std::string_view markup, MarkupKind kind, text::SentenceSplitter* splitter) {
+  MarkupTokens tokens(markup, kind);
+  MarkupParser parser(splitter);
+  while (const auto token = tokens.next()) {
+    const bool is_block = kind == MarkupKind::kHtml && !token->name.empty() && is_block_element(token->name);
+    if (is_block) {
+      parser.add_block_tag(token->bytes);
+    } else {
+      parser.add(*token);
+    }
+  }
+  return parser.finish();
+}
+
+}  // namespace fovea::serve

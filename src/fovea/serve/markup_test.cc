@@ -1,0 +1,179 @@
+#include "fovea/serve/markup.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "fovea/base/strings.h"
+#include "fovea/serve/markup_tokens.h"
+
+namespace fovea::serve::markup_test {
+namespace {
+
+using analysis::Links;
+
+Links diagonal(std::string_view text) {
+  Links links;
+  for (int64_t i = 0; i < std::ssize(split_words(text)); ++i) links.push_back({i, i});
+  return links;
+}
+
+// Every sentence translated by itself, word for word.
+std::string copied(std::string_view markup, MarkupKind kind = MarkupKind::kHtml) {
+  std::string all;
+  for (const MarkupPart& part : parse_markup(markup, kind, nullptr))
+    all += part.text.empty() ? part.bytes : translated_markup(part, part.text, diagonal(part.text));
+  return all;
+}
+
+std::vector<std::string> texts(std::string_view markup, text::SentenceSplitter* splitter = nullptr) {
+  std::vector<std::string> found;
+  for (const MarkupPart& part : parse_markup(markup, MarkupKind::kHtml, splitter))
+    if (!part.text.empty()) found.push_back(part.text);
+  return found;
+}
+
+std::vector<std::string> tags_of(std::string_view markup, MarkupKind kind) {
+  std::vector<std::string> tags;
+  MarkupTokens tokens(markup, kind);
+  while (const auto token = tokens.next())
+    if (token->kind != MarkupToken::Kind::kText) tags.emplace_back(token->bytes);
+  return tags;
+}
+
+TEST(Markup, TextWithoutTagsIsPlainText) {
+  const auto parts = parse_markup("A plain text.", MarkupKind::kHtml, nullptr);
+  ASSERT_EQ(parts.size(), 1U);
+  EXPECT_EQ(parts[0].text, "A plain text.");
+  EXPECT_EQ(translated_markup(parts[0], "Ein  Text.", {}), "Ein  Text.");
+}
+
+TEST(Markup, EntitiesAreTextForTheModelAndEscapedBehindIt) {
+  EXPECT_EQ(texts("a &lt; b &amp; c"), (std::vector<std::string>{"a < b & c"}));
+  EXPECT_EQ(copied("a &lt; b &amp; c"), "a &lt; b &amp; c");
+}
+
+TEST(Markup, TagsFollowTheWordsOfTheTranslation) {
+  const auto parts = parse_markup("Open the <b>large</b> <a href=\"x>y\">file</a>.", MarkupKind::kHtml, nullptr);
+  ASSERT_EQ(parts.size(), 1U);
+  EXPECT_EQ(parts[0].text, "Open the large file.");
+  // Die-the Datei-file grosse-large oeffnen-Open
+  EXPECT_EQ(translated_markup(parts[0], "Die Datei grosse oeffnen.", {{1, 0}, {3, 1}, {2, 2}, {0, 3}}),
+            "Die <a href=\"x>y\">Datei</a> <b>grosse</b> oeffnen.");
+}
+
+TEST(Markup, AnElementAroundTheSentenceStaysAroundIt) {
+  const auto parts = parse_markup("<b>Open <i>it</i></b>", MarkupKind::kHtml, nullptr);
+  ASSERT_EQ(parts.size(), 1U);
+  EXPECT_EQ(translated_markup(parts[0], "Es oeffnen bitte", {{1, 0}, {0, 1}}), "<b><i>Es</i> oeffnen bitte</b>");
+}
+
+TEST(Markup, CopiesComeBackByteForByte) {
+  for (const char* const markup :
+       {"<p>Hello <b>big</b> world.</p>\n<ul>\n <li>one</li>\n <li>two</li></ul>", "  leading <i>and</i> trailing  ",
+        "<script>if (a < b) x('<p>');</script><p>text</p>", "<!-- a <b> comment --><p title='<'>x</p>",
+        "word <span translate=\"no\">Brand <b>Name</b></span> word",
+        "see <b>this</b>, (<i>that</i>) and <img src=a> more", "a<br>b<br/>c", "<style>p > b {}</style>", "1 < 2",
+        "<p>unclosed <b>bold", "</b> stray", ""}) {
+    const std::string escaped = std::string_view(markup) == "1 < 2" ? "1 &lt; 2" : markup;
+    EXPECT_EQ(copied(markup), escaped);
+  }
+}
+
+TEST(Markup, BlocksEndSentencesAndOtherElementsDoNot) {
+  EXPECT_EQ(texts("<h1>Title</h1><p>One <em>two</em>\n three<br>four</p>"),
+            (std::vector<std::string>{"Title", "One two three", "four"}));
+}
+
+TEST(Markup, ASplitterDividesSentencesThatNoElementJoins) {
+  text::SentenceSplitter splitter("en");
+  EXPECT_EQ(texts("First one. <b>Second</b> one.", &splitter), (std::vector<std::string>{"First one.", "Second one."}));
+  EXPECT_EQ(texts("<b>First one. Second</b> one.", &splitter), (std::vector<std::string>{"First one. Second one."}));
+}
+
+TEST(Markup, UntranslatedElementsAreNotText) {
+  EXPECT_EQ(texts("Press <kbd translate=no>Ctrl+<b>C</b></kbd> now<script>alert('x')</script>"),
+            (std::vector<std::string>{"Press now"}));
+}
+
+// Whatever the markup and the alignment, the tags of the output are the tags of the input, and they nest.
+TEST(Markup, TagsStayAndNestWhateverTheAlignment) {
+  std::mt19937 random(1);
+  const auto below = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
+  const std::vector<std::string> pieces = {"<b>", "</b>", "<i>",       "</i>", "<img>",     "<!--c-->",
+                                           " ",   "word", "two words", ".",    "<a x='>'>", "</a>",
+                                           "<p>", "</p>", "&amp;",     "(x)",  "<",         ">"};
+  for (int round = 0; round < 3000; ++round) {
+    std::string markup;
+    for (int i = below(16); i >= 0; --i) markup += pieces[static_cast<size_t>(below(static_cast<int>(pieces.size())))];
+    std::string output;
+    for (const MarkupPart& part : parse_markup(markup, MarkupKind::kHtml, nullptr)) {
+      if (part.text.empty()) {
+        output += part.bytes;
+        continue;
+      }
+      std::string translation = "t";
+      for (int i = below(6); i > 0; --i) translation += below(4) == 0 ? " &." : " w,";
+      Links links;
+      for (int i = below(8); i > 0; --i) links.push_back({below(6), below(8)});
+      output += translated_markup(part, translation, links);
+    }
+    std::vector<std::string> before = tags_of(markup, MarkupKind::kHtml), after = tags_of(output, MarkupKind::kHtml);
+    std::ranges::sort(before);
+    std::ranges::sort(after);
+    ASSERT_EQ(after, before) << markup << " -> " << output;
+  }
+}
+
+TEST(Markup, NestedInputGivesNestedOutput) {
+  std::mt19937 random(2);
+  const auto below = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
+  const auto element = [&](const auto& self, int depth) -> std::string {
+    std::string text;
+    for (int i = 1 + below(3); i > 0; --i) {
+      if (depth > 0 && below(2) == 0) {
+        const std::string name(1, "xyz"[below(3)]);
+        text += cat("<", name, ">", self(self, depth - 1), "</", name, ">", below(2) == 0 ? " " : "");
+      } else {
+        text += below(3) == 0 ? " " : "word ";
+      }
+    }
+    return text;
+  };
+  for (int round = 0; round < 2000; ++round) {
+    const std::string markup = element(element, 3);
+    std::string output;
+    for (const MarkupPart& part : parse_markup(markup, MarkupKind::kXml, nullptr)) {
+      Links links;
+      for (int i = below(8); i > 0; --i) links.push_back({below(6), below(5)});
+      output += part.text.empty() ? part.bytes : translated_markup(part, "a b c d e", links);
+    }
+    std::vector<std::string> open;
+    for (const std::string& tag : tags_of(output, MarkupKind::kXml)) {
+      if (tag[1] != '/') {
+        open.push_back(tag.substr(1));
+        continue;
+      }
+      ASSERT_FALSE(open.empty()) << markup << " -> " << output;
+      ASSERT_EQ(open.back(), tag.substr(2)) << markup << " -> " << output;
+      open.pop_back();
+    }
+    ASSERT_TRUE(open.empty()) << output;
+  }
+}
+
+TEST(Markup, ManyTagsTakeNoTimeToSpeakOf) {
+  std::string markup;
+  for (int i = 0; i < 100'000; ++i) markup += "<";
+  EXPECT_EQ(texts(markup).size(), 1U);
+  markup.clear();
+  for (int i = 0; i < 50'000; ++i) markup += "<i> ";
+  for (int i = 0; i < 50'000; ++i) markup += "</b>";
+  EXPECT_EQ(copied(markup), markup);
+}
+
+}  // namespace
+}  // namespace fovea::serve::markup_test

@@ -1,0 +1,127 @@
+#include "fovea/serve/markup_tokens.h"
+
+#include <algorithm>
+#include <array>
+
+#include "fovea/base/strings.h"
+
+namespace fovea::serve {
+namespace {
+
+using Kind = MarkupToken::Kind;
+
+constexpr auto kBlocks = std::to_array<std::string_view>(
+    {"address",  "article",  "aside",   "blockquote", "body",   "br",      "caption", "center",   "col",
+     "colgroup", "dd",       "details", "dialog",     "div",    "dl",      "dt",      "fieldset", "figcaption",
+     "figure",   "footer",   "form",    "h1",         "h2",     "h3",      "h4",      "h5",       "h6",
+     "head",     "header",   "hr",      "html",       "legend", "li",      "main",    "menu",     "nav",
+     "ol",       "optgroup", "option",  "p",          "pre",    "section", "select",  "summary",  "table",
+     "tbody",    "td",       "tfoot",   "th",         "thead",  "title",   "tr",      "ul"});
+constexpr auto kVoids = std::to_array<std::string_view>(
+    {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source", "track", "wbr"});
+constexpr auto kUntranslated = std::to_array<std::string_view>({"script", "style", "template", "textarea"});
+
+bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+
+// The place behind the '>' of the tag whose first byte behind '<' is at `at`; '>' in quoted attributes do not count.
+// npos if the tag has none.
+size_t tag_end(std::string_view markup, size_t at) {
+  char quote = 0;
+  for (size_t i = at; i < markup.size(); ++i) {
+    const char c = markup[i];
+    if (quote != 0) {
+      if (c == quote) quote = 0;
+    } else if ((c == '"' || c == '\'') && markup[i - 1] == '=') {
+      quote = c;
+    } else if (c == '>') {
+      return i + 1;
+    }
+  }
+  return std::string_view::npos;
+}
+
+size_t end_behind(std::string_view markup, size_t at, std::string_view mark) {
+  const size_t found = markup.find(mark, at);
+  return found == std::string_view::npos ? markup.size() : found + mark.size();
+}
+
+}  // namespace
+
+bool is_block_element(std::string_view name) { return std::ranges::find(kBlocks, name) != kBlocks.end(); }
+
+std::optional<MarkupToken> MarkupTokens::next() {
+  const size_t begin = at_;
+  std::optional<MarkupToken> token = simple_next();
+  if (!token || !token->stays || token->kind != Kind::kOpening) return token;
+  skip_element(token->name);
+  token->kind = Kind::kAlone;
+  token->bytes = markup_.substr(begin, at_ - begin);
+  return token;
+}
+
+std::optional<MarkupToken> MarkupTokens::simple_next() {
+  if (at_ == markup_.size()) return std::nullopt;
+  if (auto tag = tag_at(at_)) {
+    at_ += tag->bytes.size();
+    return tag;
+  }
+  const size_t begin = at_++;
+  while (at_ < markup_.size() && (markup_[at_] != '<' || !tag_at(at_))) ++at_;
+  return MarkupToken{Kind::kText, markup_.substr(begin, at_ - begin), {}};
+}
+
+// Moves behind the closing tag of an element whose opening tag was read.
+void MarkupTokens::skip_element(const std::string& name) {
+  const bool is_plain_inside = std::ranges::find(kUntranslated, name) != kUntranslated.end();
+  while (is_plain_inside && at_ < markup_.size()) {  // "<" in a script begins no tag
+    const size_t found = markup_.find("</", at_);
+    at_ = found == std::string_view::npos ? markup_.size() : found + 2;
+    if (lower(markup_.substr(at_, name.size())) != name) continue;
+    at_ = end_behind(markup_, at_, ">");
+    return;
+  }
+  int64_t depth = 1;
+  while (depth > 0) {
+    const auto token = simple_next();
+    if (!token) return;
+    if (token->name != name) continue;
+    if (token->kind == Kind::kOpening) ++depth;
+    if (token->kind == Kind::kClosing) --depth;
+  }
+}
+
+std::optional<MarkupToken> MarkupTokens::tag_at(size_t at) {
+  const std::string_view rest = markup_.substr(at);
+  if (rest.size() < 2 || rest[0] != '<') return std::nullopt;
+  const auto alone = [&](size_t end) { return MarkupToken{Kind::kAlone, markup_.substr(at, end - at), {}}; };
+  if (rest.starts_with("<!--")) return alone(end_behind(markup_, at + 4, "-->"));
+  if (rest.starts_with("<![CDATA[")) return alone(end_behind(markup_, at, "]]>"));
+  if (rest[1] == '?') return alone(end_behind(markup_, at, kind_ == MarkupKind::kXml ? "?>" : ">"));
+  const bool closes = rest[1] == '/', declares = rest[1] == '!';
+  const size_t name_at = closes ? 2 : 1;
+  if (!declares && (rest.size() <= name_at || !is_letter(rest[name_at]))) return std::nullopt;
+  const size_t end = at >= no_end_from_ ? std::string_view::npos : tag_end(markup_, at + 1);
+  if (end == std::string_view::npos) {
+    no_end_from_ = std::min(no_end_from_, at);
+    return std::nullopt;
+  }
+  return declares ? alone(end) : tag(at, end, closes);
+}
+
+MarkupToken MarkupTokens::tag(size_t at, size_t end, bool closes) const {
+  MarkupToken token{closes ? Kind::kClosing : Kind::kOpening, markup_.substr(at, end - at), {}};
+  const size_t name_at = closes ? 2 : 1;
+  const std::string_view inside = token.bytes.substr(name_at, token.bytes.size() - name_at - 1);
+  const std::string_view name = inside.substr(0, inside.find_first_of(" \t\r\n\f/"));
+  const bool is_html = kind_ == MarkupKind::kHtml;
+  token.name = is_html ? lower(name) : std::string(name);
+  const bool is_void = is_html && std::ranges::find(kVoids, token.name) != kVoids.end();
+  if (!closes && (is_void || inside.ends_with('/'))) token.kind = Kind::kAlone;
+  const std::string attributes = lower(inside.substr(name.size()));
+  for (const std::string_view no : {" translate=\"no\"", " translate='no'", " translate=no"})
+    token.stays = token.stays || attributes.find(no) != std::string::npos;
+  if (is_html && std::ranges::find(kUntranslated, token.name) != kUntranslated.end()) token.stays = true;
+  return token;
+}
+
+}  // namespace fovea::serve

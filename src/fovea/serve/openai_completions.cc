@@ -1,0 +1,273 @@
+// POST /v1/completions: texts that a language model continues, at once or as a stream of events.
+#include <algorithm>
+#include <ctime>
+#include <random>
+#include <utility>
+
+#include "fovea/base/strings.h"
+#include "fovea/models/sampler.h"
+#include "fovea/serve/openai.h"
+#include "fovea/serve/translate_texts.h"
+
+namespace fovea::serve {
+namespace {
+
+constexpr int64_t kMostUnits = 1'000'000;
+
+using Prompts = std::vector<std::vector<int64_t>>;
+
+// The wishes of a request for all its texts.
+struct CompletionWishes {
+  std::string model;
+  int64_t count = 1;                 // texts for each prompt
+  std::optional<int64_t> log_probs;  // alternatives beside each unit
+  bool echo = false, streams = false, shows_usage = false;
+};
+
+// A text that grows.
+struct Choice {
+  std::string text;
+  std::vector<language::CompletionUnit> units;
+  std::optional<language::CompletionEnd> end;
+};
+
+struct TextsJob : CompletionJob {
+  using CompletionJob::CompletionJob;
+  CompletionWishes wishes;
+  Json head;  // of each object that is sent
+  std::vector<std::string> prompts;
+  std::vector<Choice> choices;
+  int64_t prompt_units = 0, new_units = 0;
+  size_t left = 0;
+};
+
+std::vector<int64_t> encoded(const ServedModel& model, const std::string& prompt) {
+  try {
+    return model.completion().encode(prompt);
+  } catch (const Error& error) {
+    throw HttpError(400, error.what(), "prompt");
+  }
+}
+
+std::vector<int64_t> units_of(const Json& list, int64_t size) {
+  std::vector<int64_t> units;
+  for (const Json& unit : list) {
+    if (!unit.is_number_integer() || unit < 0 || unit >= size)
+      throw HttpError(400, cat("prompt: got ", text::shown_json(unit), "; expected tokens from 0 to ", size - 1),
+                      "prompt");
+    units.push_back(unit.get<int64_t>());
+  }
+  return units;
+}
+
+// A prompt is a text, a list of texts, a list of tokens, or a list of these.
+Prompts prompts_of(const Fields& fields, const ServedModel& model) {
+  const Json* const value = fields.find("prompt");
+  const int64_t size = model.completion().model().units.size();
+  if (value == nullptr) return {{}};
+  if (value->is_string()) return {encoded(model, value->get<std::string>())};
+  if (!value->is_array() || value->empty())
+    throw HttpError(400, cat("prompt: got ", text::shown_json(*value), "; expected a text, texts, or tokens"),
+                    "prompt");
+  if (value->front().is_number()) return {units_of(*value, size)};
+  Prompts prompts;
+  for (const Json& item : *value) {
+    if (item.is_string()) {
+      prompts.push_back(encoded(model, item.get<std::string>()));
+    } else if (item.is_array()) {
+      prompts.push_back(units_of(item, size));
+    } else {
+      throw HttpError(400, cat("prompt: got ", text::shown_json(item), "; expected a text or a list of tokens"),
+                      "prompt");
+    }
+  }
+  return prompts;
+}
+
+CompletionWishes wishes_of(const Fields& fields, const std::string& model) {
+  CompletionWishes wishes;
+  wishes.model = model;
+  wishes.count = fields.whole("n", 1, 128).value_or(1);
+  wishes.log_probs = fields.whole("logprobs", 0, 20);
+  wishes.echo = fields.truth("echo").value_or(false);
+  wishes.streams = fields.truth("stream").value_or(false);
+  wishes.shows_usage = wants_stream_usage(fields);
+  if (wishes.echo && wishes.log_probs)
+    throw HttpError(400, "logprobs: the prompt's own tokens have none; leave out echo or logprobs", "logprobs");
+  for (const char* const name : {"suffix", "logit_bias"})
+    fields.refuse(name, "the models do not know it; leave it out");
+  for (const char* const name : {"presence_penalty", "frequency_penalty"})
+    if (fields.number(name, -2, 2).value_or(0) != 0) throw HttpError(400, cat(name, ": expected 0"), name);
+  const auto best_of = fields.whole("best_of", 1, 1000);
+  if (best_of && *best_of != wishes.count) throw HttpError(400, "best_of: expected the value of n", "best_of");
+  return wishes;
+}
+
+language::CompletionRequest request_of(const Fields& fields, const CompletionWishes& wishes) {
+  language::CompletionRequest request;
+  request.max_units = fields.whole("max_tokens", 1, kMostUnits).value_or(16);
+  request.choice.temperature = fields.number("temperature", 0, 1e6).value_or(1);
+  request.choice.top_p = fields.number("top_p", 0, 1).value_or(1);
+  if (request.choice.top_p == 0)
+    throw HttpError(400, "top_p: got 0; expected a probability above 0, at most 1", "top_p");
+  if (fields.has("stop")) request.stop = fields.texts("stop");
+  if (std::ranges::find(request.stop, "") != request.stop.end())
+    throw HttpError(400, "stop: got an empty text; expected words that end the completion", "stop");
+  request.num_top = wishes.log_probs.value_or(0);
+  return request;
+}
+
+void require_room(const ServedModel& model, int64_t prompt, int64_t units) {
+  const std::optional<int64_t> longest = model.completion().longest(prompt);
+  if (longest && units > *longest)
+    throw HttpError(400,
+                    cat("max_tokens: got ", units, " behind a prompt of ", prompt, " tokens; the model has room for ",
+                        std::max<int64_t>(*longest, 0)),
+                    "max_tokens");
+}
+
+std::string text_of(const ServedModel& model, int64_t unit) { return model.completion().text_of(unit); }
+
+// OpenAI's form of log-probabilities. `offset` counts the characters before the units.
+Json log_probs_json(const TextsJob& job, const std::vector<language::CompletionUnit>& units, size_t offset) {
+  if (!job.wishes.log_probs) return nullptr;
+  Json tokens = Json::array(), chosen = Json::array(), top = Json::array(), offsets = Json::array();
+  for (const language::CompletionUnit& unit : units) {
+    const std::string text = text_of(*job.model, unit.chosen.unit);
+    tokens.push_back(text);
+    chosen.push_back(unit.chosen.log_prob);
+    Json best = Json::object();
+    for (const auto& choice : unit.top) best[text_of(*job.model, choice.unit)] = choice.log_prob;
+    top.push_back(std::move(best));
+    offsets.push_back(offset);
+    offset += text.size();
+  }
+  return {{"tokens", tokens}, {"token_logprobs", chosen}, {"top_logprobs", top}, {"text_offset", offsets}};
+}
+
+Json reason_json(const std::optional<language::CompletionEnd>& end) {
+  if (!end) return nullptr;
+  return *end == language::CompletionEnd::kStop ? "stop" : "length";
+}
+
+Json completion_usage(const TextsJob& job) {
+  return {{"prompt_tokens", job.prompt_units},
+          {"completion_tokens", job.new_units},
+          {"total_tokens", job.prompt_units + job.new_units}};
+}
+
+const std::string& prompt_of(const TextsJob& job, size_t index) {
+  return job.prompts[index / static_cast<size_t>(job.wishes.count)];
+}
+
+void send_part(TextsJob& job, size_t index, const language::CompletionPart& part) {
+  if (part.text.empty() && part.units.empty() && !part.end) return;
+  Json event = job.head;
+  event["choices"] = Json::array({{{"index", index},
+                                   {"text", part.text},
+                                   {"logprobs", log_probs_json(job, part.units, job.choices[index].text.size())},
+                                   {"finish_reason", reason_json(part.end)}}});
+  job.exchange->push(event_text(event));
+}
+
+void end_stream(TextsJob& job) {
+  if (job.wishes.shows_usage) {
+    Json event = job.head;
+    event["choices"] = Json::array();
+    event["usage"] = completion_usage(job);
+    job.exchange->push(event_text(event));
+  }
+  job.exchange->push("data: [DONE]\n\n");
+  job.exchange->end();
+}
+
+void answer_whole(TextsJob& job) {
+  Json answer = job.head;
+  answer["choices"] = Json::array();
+  for (size_t i = 0; i < job.choices.size(); ++i) {
+    const Choice& choice = job.choices[i];
+    answer["choices"].push_back({{"index", i},
+                                 {"text", (job.wishes.echo ? prompt_of(job, i) : "") + choice.text},
+                                 {"logprobs", log_probs_json(job, choice.units, 0)},
+                                 {"finish_reason", reason_json(choice.end)}});
+  }
+  answer["usage"] = completion_usage(job);
+  job.exchange->answer(json_response(answer));
+}
+
+void take_part(CompletionJob& taking, size_t index, const language::CompletionPart& part) {
+  auto& job = static_cast<TextsJob&>(taking);
+  Choice& choice = job.choices[index];
+  if (job.wishes.streams) send_part(job, index, part);
+  choice.text += part.text;
+  if (job.wishes.log_probs) choice.units.insert(choice.units.end(), part.units.begin(), part.units.end());
+  job.new_units += std::ssize(part.units);
+  if (!part.end) return;
+  choice.end = part.end;
+  if (--job.left > 0) return;
+  if (job.wishes.streams) {
+    end_stream(job);
+  } else {
+    answer_whole(job);
+  }
+}
+
+int64_t seed_of(const Fields& fields) {
+  if (const auto seed = fields.whole("seed", -(int64_t{1} << 53), int64_t{1} << 53)) return *seed;
+  std::random_device random;
+  return static_cast<int64_t>(random());
+}
+
+void begin_stream(TextsJob& job) {
+  job.exchange->begin(event_stream());
+  if (!job.wishes.echo) return;
+  for (size_t i = 0; i < job.choices.size(); ++i) {
+    language::CompletionPart part;
+    part.text = prompt_of(job, i);
+    send_part(job, i, part);
+  }
+}
+
+}  // namespace
+
+void complete(Context& context, const std::shared_ptr<Exchange>& exchange) {
+  const Fields fields(exchange->request());
+  const auto name = fields.text("model");
+  if (!name) throw HttpError(400, "model is missing; GET /v1/models lists the names", "model");
+  const auto job = std::make_shared<TextsJob>(exchange);
+  job->model = context.models.named(*name);
+  if (job->model->translates())
+    throw HttpError(400, cat("model: '", *name, "' translates; use /translate or /v1/chat/completions"), "model");
+  job->wishes = wishes_of(fields, *name);
+  language::CompletionRequest request = request_of(fields, job->wishes);
+  request.allow_unk = context.options.allow_unk;
+  const Prompts prompts = prompts_of(fields, *job->model);
+  const int64_t seed = seed_of(fields), count = job->wishes.count, total = count * std::ssize(prompts);
+  if (total > context.options.max_texts)
+    throw HttpError(413, cat("got ", total, " texts to make; expected at most ", context.options.max_texts), "prompt");
+  for (const std::vector<int64_t>& prompt : prompts) {
+    require_room(*job->model, std::ssize(prompt), request.max_units);
+    job->prompts.push_back(job->model->completion().model().units.decode(prompt));
+    job->prompt_units += std::ssize(prompt);
+  }
+  for (int64_t i = 0; i < total; ++i) {
+    request.prompt = prompts[static_cast<size_t>(i / count)];
+    request.seed = models::draft_seed(seed, i, count);
+    job->part_tokens.push_back(std::ssize(request.prompt) + 1);
+    job->requests.push_back(request);
+  }
+  job->choices.resize(job->requests.size());
+  job->left = job->requests.size();
+  job->head = {{"id", cat("cmpl-", exchange->request().id)},
+               {"object", "text_completion"},
+               {"created", std::time(nullptr)},
+               {"model", *name}};
+  job->take = take_part;
+  job->fail = [](ModelJob& failed, const JobFailure& failure) {
+    failed.exchange->answer(kOpenAi.refusal(failure.status, failure.message, {}));
+  };
+  queue_job(context, job);
+  if (job->wishes.streams) begin_stream(*job);
+}
+
+}  // namespace fovea::serve

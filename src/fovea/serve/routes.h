@@ -1,0 +1,49 @@
+#pragma once
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "fovea/serve/batcher.h"
+#include "fovea/serve/context.h"
+
+namespace fovea::serve {
+
+// The service behind the server: finds the route of each request, checks keys and origins, and runs the dialects in the
+// worker's thread.
+class Routes final : public Service {
+ public:
+  Routes(const ServeOptions& options, const ApiKeys& keys);
+
+  size_t body_limit(const Request& head) const override;
+  Response quick_answer(const Request& head) override;
+  void handle(std::shared_ptr<Exchange> exchange) override;
+  Response refusal(const Request& request, int status, const std::string& message) const override;
+  std::vector<Header> common_headers(const Request& request) const override;
+  void finished(const Request& request, int status, double seconds) override;
+  void reload() override { batcher_.reload(); }
+  std::string new_id() override;
+
+  Batcher& batcher() { return batcher_; }
+
+ private:
+  const Route* route_of(const Request& request) const;
+  const Dialect& dialect_of(const Request& request) const;
+  bool may_use(const Request& request) const;  // by its header Origin
+  bool allows_origin(std::string_view origin) const;
+  void answer_now(const Route& route, const std::shared_ptr<Exchange>& exchange);
+
+  const ServeOptions& options_;
+  Models models_;
+  JobQueue queue_;
+  Metrics metrics_;
+  Worker worker_;
+  Batcher batcher_;
+  Context context_;
+  std::vector<Route> routes_;
+  const std::string id_prefix_;
+  std::atomic<int64_t> last_id_ = 0;
+};
+
+}  // namespace fovea::serve

@@ -1,0 +1,155 @@
+#include "fovea/serve/served_model.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "fovea/base/empty_line.h"
+#include "fovea/base/strings.h"
+#include "fovea/models/trained_model.h"
+#include "fovea/nn/checkpoint_choice.h"
+#include "fovea/serve/fields.h"
+#include "fovea/tasks/translation/cross_attention.h"
+#include "fovea/text/words.h"
+
+namespace fovea::serve {
+namespace {
+
+// Options of a command for the model of one folder.
+template <class Options>
+Options trained_options(const ModelPlace& place, const ServeOptions& serve) {
+  Options options;
+  static_cast<AttentionOverride&>(options) = serve;
+  static_cast<MachineOptions&>(options) = serve;
+  options.model = place.folder;
+  options.precision = serve.precision;
+  return options;
+}
+
+models::EngineLimits limits_of(const ServeOptions& options) {
+  return {.max_rows = options.mini_batch * options.beam_size, .max_tokens = options.mini_batch_words};
+}
+
+bool same_language(std::string_view asked, std::string_view known) { return lower(asked) == lower(known); }
+
+// "EN-GB" is EN for a model that knows EN alone.
+std::string base_language(const std::string& code) { return code.substr(0, code.find_first_of("-_")); }
+
+std::string pairs_of(const ModelList& models) {
+  std::vector<std::string> names;
+  for (const auto& model : models)
+    if (model->translates()) names.push_back(model->place().source.empty() ? "any pair" : model->place().name);
+  return names.empty() ? "no translation model" : join(names, ", ");
+}
+
+}  // namespace
+
+ServedModel::ServedModel(ModelPlace place, const ServeOptions& options) : place_(std::move(place)) {
+  if (nn::task_of_checkpoint(place_.folder) == "language") {
+    const auto trained = trained_options<language::LanguageModelOptions>(place_, options);
+    completion_ = std::make_unique<language::CompletionEngine>(
+        language::load_model(trained),
+        language::CompletionEngine::Options{
+            .layers = models::step_format(trained),
+            .limits = {.max_rows = options.mini_batch, .max_tokens = options.mini_batch_words}});
+    completion_->add({.prompt = {}, .max_units = 1});
+    while (completion_->step()) continue;
+    completion_->take();
+    return;
+  }
+  const auto trained = trained_options<ModelOptions>(place_, options);
+  translation_ = std::make_unique<translation::TranslationEngine>(
+      translation::load_model(trained),
+      translation::TranslationEngine::Options{
+          .layers = models::step_format(trained), .limits = limits_of(options), .max_length = options.max_length});
+  translation_->add({.text = "1", .max_length_factor = 1});
+  while (translation_->step()) continue;
+  translation_->take();
+}
+
+int64_t ServedModel::count_tokens(std::string_view sentence) const {
+  if (is_empty_line(sentence)) return 1;
+  return std::ssize(translation_->model().source.encode(sentence)) + 1;
+}
+
+int64_t ServedModel::longest_sentence() const { return translation_->limit().tokens; }
+
+AttentionMap ServedModel::attention(const std::string& sentence, const std::vector<std::string>& pieces) const {
+  const translation::LoadedModel& loaded = translation_->model();
+  translation::WordPair pair{text::encode_words(loaded.source, sentence), {}};
+  text::cut(pair.source, translation_->limit().tokens);
+  AttentionMap map;
+  for (const std::string& piece : pieces) {
+    const std::optional<int64_t> id = loaded.target.find(piece);
+    if (!id) return {};
+    pair.target.pieces.push_back(*id);
+    map.target.push_back(piece);
+  }
+  if (pair.is_empty()) return {};
+  for (const int64_t id : pair.source.pieces) map.source.push_back(loaded.source.piece(id));
+  map.source.emplace_back("</s>");
+  map.target.emplace_back("</s>");
+  nn::Model model = loaded.model;
+  const translation::SentencePair tokens = with_eos(pair, loaded.source.eos(), loaded.target.eos());
+  see_cross_attention(model, std::span(&tokens, 1), {}, "translating", [&](size_t, const at::Tensor& weights) {
+    const at::Tensor mean = weights.mean(at::IntArrayRef({0, 1})).contiguous();
+    map.weights.assign(mean.data_ptr<float>(), mean.data_ptr<float>() + mean.numel());
+  });
+  return map;
+}
+
+std::shared_ptr<const ModelList> Models::now() const {
+  const std::lock_guard lock(mutex_);
+  return list_;
+}
+
+void Models::set(ModelList list) {
+  auto next = std::make_shared<const ModelList>(std::move(list));
+  const std::lock_guard lock(mutex_);
+  list_.swap(next);
+}
+
+ModelList Models::all() const {
+  const auto list = now();
+  if (list == nullptr) throw HttpError(503, "the models are being loaded; ask again in a moment");
+  return *list;
+}
+
+std::shared_ptr<ServedModel> Models::translator(const std::string& source, const std::string& target) const {
+  const ModelList list = all();
+  if (target.empty()) {
+    ModelList able = list;
+    std::erase_if(able, [](const auto& model) { return !model->translates(); });
+    if (able.size() == 1) return able.front();
+    throw HttpError(400, cat("target is missing; there is ", pairs_of(list)), "target");
+  }
+  for (const std::string& wanted : {target, base_language(target)}) {
+    for (const std::string& from : {source, base_language(source)}) {
+      ModelList found;
+      for (const auto& model : list) {
+        const ModelPlace& place = model->place();
+        if (model->translates() && !place.target.empty() && same_language(wanted, place.target) &&
+            (from.empty() || same_language(from, place.source)))
+          found.push_back(model);
+      }
+      if (found.size() == 1 || (!found.empty() && !from.empty())) return found.front();
+      if (found.size() > 1)
+        throw HttpError(
+            400, cat("several models translate into ", target, ": ", pairs_of(found), "; name the source language"));
+    }
+  }
+  for (const auto& model : list)
+    if (model->translates() && model->place().source.empty()) return model;
+  throw HttpError(400, cat("no model translates ", source.empty() ? "" : cat("from ", source, " "), "into ", target,
+                           "; there is ", pairs_of(list)));
+}
+
+std::shared_ptr<ServedModel> Models::named(const std::string& name) const {
+  std::vector<std::string> names;
+  for (const auto& model : all()) {
+    if (model->place().name == name) return model;
+    names.push_back(model->place().name);
+  }
+  throw HttpError(404, cat("the model '", name, "' does not exist; there is ", join(names, ", ")), "model");
+}
+
+}  // namespace fovea::serve

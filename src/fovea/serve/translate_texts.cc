@@ -1,0 +1,148 @@
+#include "fovea/serve/translate_texts.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "fovea/base/log.h"
+#include "fovea/base/strings.h"
+
+namespace fovea::serve {
+namespace {
+
+// Adds the sentences of a text to a job.
+class Planner {
+ public:
+  Planner(Context& context, const TextTask& task, TextJob& job) : context_(context), task_(task), job_(job) {}
+
+  void add(const std::string& text) {
+    PlannedText& planned = job_.texts.emplace_back();
+    if (task_.markup) {
+      plan_markup(text, planned);
+    } else if (task_.splitting) {
+      SplitText split = split_text(text, *task_.splitting, splitter());
+      for (const std::string& sentence : split.sentences) add_sentence(sentence, planned, false);
+      planned.form = std::move(split);
+    } else {
+      if (text.find_first_of("\r\n") != std::string::npos)
+        throw HttpError(400, "text: got a line end; send the lines as a list, or \"split\": true for a longer text",
+                        "text");
+      add_sentence(text, planned, false);
+    }
+  }
+
+ private:
+  text::SentenceSplitter& splitter() { return context_.splitter(task_.source_language); }
+  void plan_markup(const std::string& text, PlannedText& planned) {
+    const bool splits = task_.splitting && *task_.splitting != Splitting::kNever;
+    std::vector<MarkupPart> parts = parse_markup(text, *task_.markup, splits ? &splitter() : nullptr);
+    for (const MarkupPart& part : parts)
+      if (!part.text.empty()) add_sentence(part.text, planned, !part.marks.empty());
+    planned.form = std::move(parts);
+  }
+  void add_sentence(const std::string& sentence, PlannedText& planned, bool needs_links) {
+    const int64_t tokens = job_.model->count_tokens(sentence), most = job_.model->longest_sentence();
+    if (tokens - 1 > most)
+      throw HttpError(400, cat("a sentence has ", tokens - 1, " tokens; expected at most ", most,
+                               "; divide it by full stops or line ends"));
+    translation::EngineRequest request = task_.search;
+    request.text = sentence;
+    if (needs_links && !request.alignment) request.alignment.emplace();
+    planned.sentences.push_back(job_.requests.size());
+    job_.requests.push_back(std::move(request));
+    job_.part_tokens.push_back(tokens);
+  }
+
+  Context& context_;
+  const TextTask& task_;
+  TextJob& job_;
+};
+
+void warn_of_missing_terms(const TextJob& job) {
+  size_t missing = 0;
+  for (const translation::EngineResult& result : job.results) missing += result.missing.size();
+  if (missing > 0)
+    log::warn(
+        cat("request ", job.exchange->request().id, ": ", missing, " terms have no room in the longest translation"));
+}
+
+}  // namespace
+
+std::string TextJob::translation(size_t text, size_t rank) const {
+  const PlannedText& planned = texts[text];
+  const auto best_of = [&](size_t sentence) -> const translation::EngineTranslation& {
+    const auto& best = results[planned.sentences[sentence]].best;
+    return best[std::min(rank, best.size() - 1)];
+  };
+  if (const auto* split = std::get_if<SplitText>(&planned.form)) {
+    std::vector<std::string> sentences;
+    for (size_t i = 0; i < planned.sentences.size(); ++i) sentences.push_back(best_of(i).text);
+    return join_text(*split, sentences);
+  }
+  if (const auto* parts = std::get_if<std::vector<MarkupPart>>(&planned.form)) {
+    std::string markup;
+    size_t sentence = 0;
+    for (const MarkupPart& part : *parts) {
+      if (part.text.empty()) {
+        markup += part.bytes;
+        continue;
+      }
+      const translation::EngineTranslation& best = best_of(sentence++);
+      markup += translated_markup(part, best.text, best.links);
+    }
+    return markup;
+  }
+  return best_of(0).text;
+}
+
+int64_t TextJob::source_tokens() const { return std::accumulate(part_tokens.begin(), part_tokens.end(), int64_t{0}); }
+
+int64_t TextJob::target_tokens() const {
+  return std::accumulate(results.begin(), results.end(), int64_t{0},
+                         [](int64_t sum, const auto& result) { return sum + result.target_tokens; });
+}
+
+translation::EngineRequest usual_search(const ServeOptions& options) {
+  translation::EngineRequest request;
+  request.beam = models::beam_options(options);
+  request.max_length_factor = options.max_length_factor;
+  request.allow_unk = options.allow_unk;
+  return request;
+}
+
+void queue_job(Context& context, const std::shared_ptr<Job>& job) {
+  const int64_t tokens = std::accumulate(job->part_tokens.begin(), job->part_tokens.end(), int64_t{0});
+  if (tokens > context.queue.max_tokens())
+    throw HttpError(413, cat("the request has ", tokens, " tokens; expected at most ", context.queue.max_tokens(),
+                             "; send the text in several requests"));
+  if (!context.queue.push(job))
+    throw HttpError(503, cat(context.queue.tokens(), " tokens of other requests wait; ask again later"));
+}
+
+void translate_texts(Context& context, const std::shared_ptr<Exchange>& exchange, const Dialect& dialect, TextTask task,
+                     std::function<Response(TextJob& job)> answer) {
+  if (std::ssize(task.texts) > context.options.max_texts)
+    throw HttpError(413, cat("got ", task.texts.size(), " texts; expected at most ", context.options.max_texts,
+                             "; send them in several requests"));
+  const auto job = std::make_shared<TextJob>(exchange);
+  job->model = task.model;
+  job->wants_attention = task.wants_attention;
+  Planner planner(context, task, *job);
+  for (const std::string& text : task.texts) planner.add(text);
+  job->left = job->requests.size();
+  job->results.resize(job->left);
+  job->attention.resize(job->wants_attention ? job->left : 0);
+  job->fail = [&dialect](ModelJob& failed, const JobFailure& failure) {
+    failed.exchange->answer(dialect.refusal(failure.status, failure.message, {}));
+  };
+  job->done = [answer = std::move(answer)](TranslationJob& done) {
+    auto& finished = static_cast<TextJob&>(done);
+    warn_of_missing_terms(finished);
+    const Response response = answer(finished);
+    if (response.status != 0) finished.exchange->answer(response);
+  };
+  if (job->left == 0) return job->done(*job);
+  queue_job(context, job);
+}
+
+}  // namespace fovea::serve

@@ -1,0 +1,54 @@
+#pragma once
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "fovea/serve/context.h"
+#include "fovea/serve/markup.h"
+#include "fovea/serve/split_text.h"
+
+namespace fovea::serve {
+
+// Texts to translate, as a dialect asks for it.
+struct TextTask {
+  std::shared_ptr<ServedModel> model;
+  std::string source_language;  // for splitting
+  std::vector<std::string> texts;
+  std::optional<Splitting> splitting;  // none: a text is one line, as `fovea translate` reads it
+  std::optional<MarkupKind> markup;
+  translation::EngineRequest search;  // the options of each sentence
+  bool wants_attention = false;
+};
+
+// A text's way through the model: a line, sentences with gaps, or markup. Its sentences are parts of the job.
+struct PlannedText {
+  std::variant<std::monostate, SplitText, std::vector<MarkupPart>> form;
+  std::vector<size_t> sentences;  // numbers of parts
+};
+
+struct TextJob : TranslationJob {
+  using TranslationJob::TranslationJob;
+  std::vector<PlannedText> texts;
+
+  // The text's translation out of each sentence's translation `rank`, from 0; its last one if it has fewer.
+  std::string translation(size_t text, size_t rank = 0) const;
+  // Sums over all texts: of what was read, and of the best translations.
+  int64_t source_tokens() const, target_tokens() const;
+};
+
+// Queues the texts, and answers with what `answer` makes of the finished job; status 0 means that it has answered
+// itself. Throws an HttpError for a text that is too
+// long, too many texts, or a full queue.
+void translate_texts(Context& context, const std::shared_ptr<Exchange>& exchange, const Dialect& dialect, TextTask task,
+                     std::function<Response(TextJob& job)> answer);
+
+// Queues a job whose parts are filled in. Throws an HttpError if the queue has no room.
+void queue_job(Context& context, const std::shared_ptr<Job>& job);
+
+// The search of a request without options of its own.
+translation::EngineRequest usual_search(const ServeOptions& options);
+
+}  // namespace fovea::serve

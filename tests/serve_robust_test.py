@@ -1,0 +1,242 @@
+#!/usr/bin/env python3
+"""`fovea serve` with bad input, too much work, clients that leave, signals, keys and other pages."""
+import json
+import os
+import signal
+import socket
+import subprocess
+import time
+import unittest
+
+from fovea_program import PROGRAM, Refusals, Workplace, checked
+from served_program import PATIENCE, Served
+
+PLACE = Workplace()
+LINES = PLACE.sides["test"][0].read_text().splitlines()[:8]
+MODEL = ["--model", f"en-de={PLACE.model()}", "--max-length-factor", 1]
+# A text whose translation takes seconds: nothing but its end ends it.
+LONG = {"text": [" ".join(LINES)] * 200, "beam-size": 100, "max-length-factor": 30}
+POST = b"POST /translate HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+
+
+class BadInput(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.server = Served(*MODEL, "--quiet", "--max-connections", 40)
+
+    @classmethod
+    def tearDownClass(cls):
+        with cls.server:
+            pass
+
+    def status(self, *parts):
+        """The status of the answer to raw bytes; 0 if the server just closes."""
+        answer = self.server.raw(*parts)
+        return int(answer.split()[1]) if answer else 0
+
+    def test_broken_http(self):
+        for sent in ((POST + b"Content-Length: 5\r\nContent-Length: 6\r\n\r\nhello",),
+                     (POST + b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",),
+                     (POST + b"Content-Length: -1\r\n\r\n",), (POST + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n",),
+                     (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",), (b"GET\r\n\r\n",), (b"\0\0\0\0\r\n\r\n",)):
+            self.assertEqual(self.status(*sent), 400, sent)
+        self.assertEqual(self.status(b"GET / HTTP/1.1\r\nX: " + b"y" * 100_000 + b"\r\n\r\n"), 431)
+
+    def test_large_bodies(self):
+        body = b"x" * 30_000_000
+        self.assertEqual(self.status(POST + f"Content-Length: {len(body)}\r\n\r\n".encode() + body), 413)
+        chunk = b"100000\r\n" + b"x" * 0x100000 + b"\r\n"
+        self.assertEqual(self.status(POST + b"Transfer-Encoding: chunked\r\n\r\n", *[chunk] * 4), 413)
+
+    def test_bodies_that_are_not_json(self):
+        for body in (b"[" * 2_000_000, b'{"text": "\xff"}', b"{", b"null", b"[]", b'{"text": ' + b'{"a":' * 100_000, b'"x"', b""):
+            status, answer, _ = self.server.post("/translate", body, headers={"Content-Type": "application/json"})
+            self.assertEqual(status, 400, body[:40])
+            self.assertNotIn("\n", answer["error"])
+        self.assertEqual(self.server.post("/translate", b"x", headers={"Content-Type": "text/plain"})[0], 415)
+        self.assertEqual(self.server.post("/translate", b"q=%", headers={"Content-Type": "application/x-www-form-urlencoded"})[0],
+                         400)
+
+    def test_a_body_comes_in_pieces(self):
+        body = json.dumps({"text": LINES[0]}).encode()
+        head = POST + f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n".encode()
+        self.assertEqual(self.status(head, *[body[i:i + 7] for i in range(0, len(body), 7)]), 200)
+        chunks = [f"{len(part):x}\r\n".encode() + part + b"\r\n" for part in (body[:9], body[9:])]
+        self.assertEqual(self.status(POST + b"Connection: close\r\nTransfer-Encoding: chunked\r\n\r\n", *chunks, b"0\r\n\r\n"), 200)
+        self.assertEqual(self.status(POST + b"Expect: 100-continue\r\n" + head[len(POST):], body), 100)
+
+    def test_requests_behind_one_another(self):
+        request = b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n"
+        answer = self.server.raw(request * 3 + b"GET /health HTTP/1.1\r\nConnection: close\r\n\r\n")
+        self.assertEqual(answer.count(b"HTTP/1.1 200 OK"), 4)
+
+    def test_slow_clients_do_not_hold_back_others(self):
+        slow = [socket.create_connection(("127.0.0.1", self.server.port)) for _ in range(30)]
+        for connection in slow:
+            connection.sendall(POST + b"Content-Length: 1000\r\n\r\n{")
+        self.assertEqual(self.server.post("/translate", {"text": LINES[0]})[0], 200)
+        more = [socket.create_connection(("127.0.0.1", self.server.port)) for _ in range(20)]
+        answer = self.server.raw(b"GET /health HTTP/1.1\r\n\r\n")
+        self.assertTrue(answer.startswith(b"HTTP/1.1 503"), answer[:40])
+        self.assertIn(b"Retry-After: ", answer)
+        for connection in slow + more:
+            connection.close()
+        self.server.wait_for(lambda: self.server.raw(b"GET /health HTTP/1.1\r\nConnection: close\r\n\r\n").startswith(b"HTTP/1.1 200"),
+                             "room for a connection")
+
+
+class Overload(unittest.TestCase):
+    def test_a_full_queue_is_told_and_others_take_turns(self):
+        with Served(*MODEL, "--queue-tokens", 60000, "--mini-batch", 4, "--quiet") as server:
+            with socket.create_connection(("127.0.0.1", server.port)) as busy:
+                body = json.dumps(LONG).encode()
+                busy.sendall(POST + f"Content-Length: {len(body)}\r\n\r\n".encode() + body)
+                server.wait_for(lambda: server.metric("queue_tokens") > 10000, "a queue")
+                status, answer, headers = server.post("/translate", {"text": [" ".join(LINES)] * 400})
+                self.assertIn(status, (413, 503), answer)
+                if status == 503:
+                    self.assertGreaterEqual(int(headers["Retry-After"]), 1)
+                # A single sentence waits for its turn, not for the end of the list.
+                self.assertEqual(server.post("/translate", {"text": LINES[0], "beam-size": 1})[0], 200)
+                self.assertGreater(server.metric("queue_tokens"), 0)
+            # The client has left: its rows and its place in the queue are free again.
+            server.wait_for(lambda: server.metric("running") == 0 and server.metric("queue_tokens") == 0, "no work")
+            self.assertEqual(server.metric("cancelled_total"), 1)
+            self.assertEqual(server.post("/translate", {"text": ["un " * 200] * 400})[0], 413)
+
+    def test_a_deadline_frees_the_place(self):
+        with Served(*MODEL, "--timeout", 0.5, "--quiet") as server:
+            status, answer, _ = server.post("/translate", LONG)
+            self.assertEqual(status, 504, answer)
+            self.assertIn("no answer within 0.5 s", answer["error"])
+            server.wait_for(lambda: server.metric("running") == 0 and server.metric("queue_tokens") == 0, "no work")
+            self.assertEqual(server.post("/translate", {"text": "un"})[0], 200)
+
+
+class Signals(unittest.TestCase):
+    def test_sigterm_finishes_what_is_there(self):
+        with Served(*MODEL, "--quiet") as server:
+            body = json.dumps({"text": LINES * 8, "beam-size": 20}).encode()
+            with socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE) as client:
+                client.sendall(POST + f"Content-Length: {len(body)}\r\n\r\n".encode() + body)
+                server.wait_for(lambda: server.metric("running") > 0, "work")
+                server.process.send_signal(signal.SIGTERM)
+                answer = b""
+                while data := client.recv(1 << 16):
+                    answer += data
+            self.assertTrue(answer.startswith(b"HTTP/1.1 200 OK"), answer[:60])
+            self.assertEqual(len(json.loads(answer.split(b"\r\n\r\n", 1)[1])["translations"]), 64)
+            self.assertEqual(server.process.wait(PATIENCE), 0)
+
+    def test_a_second_one_ends_at_once(self):
+        server = Served(*MODEL, "--quiet")
+        body = json.dumps(LONG).encode()
+        with socket.create_connection(("127.0.0.1", server.port)) as client:
+            client.sendall(POST + f"Content-Length: {len(body)}\r\n\r\n".encode() + body)
+            server.wait_for(lambda: server.metric("running") > 0, "work")
+            for number in (signal.SIGTERM, signal.SIGINT):
+                server.process.send_signal(number)
+                time.sleep(0.2)
+            self.assertEqual(server.process.wait(PATIENCE), -signal.SIGINT)
+        server.process.communicate()
+
+    def test_sighup_loads_the_models_again(self):
+        place = PLACE.folder / "reloaded"
+        place.symlink_to(PLACE.model())
+        with Served("--model", place) as server:
+            before = server.post("/translate", {"text": LINES[0], "max-length-factor": 1})[1]
+            server.process.send_signal(signal.SIGHUP)
+            server.wait_for(lambda: server.metric("reloads_total") == 1, "a reload")
+            self.assertEqual(server.post("/translate", {"text": LINES[0], "max-length-factor": 1})[1], before)
+            place.unlink()
+            server.process.send_signal(signal.SIGHUP)
+            server.wait_for(lambda: server.metric("failed_reloads_total") == 1, "a failed reload")
+            self.assertEqual(server.post("/translate", {"text": LINES[0], "max-length-factor": 1})[1], before)
+        self.assertIn("cannot load the models again; the old ones stay: ", server.errors)
+        self.assertIn("loaded the models again", server.errors)
+
+
+class Safety(unittest.TestCase):
+    def test_keys(self):
+        keys = PLACE.folder / "keys"
+        keys.write_text("first-key\n\n second-key \n")
+        with Served(*MODEL, "--api-key", keys, "--quiet") as server:
+            body = {"text": "un"}
+            for headers in ({"Authorization": "Bearer first-key"}, {"X-API-Key": "second-key"},
+                            {"Authorization": "DeepL-Auth-Key first-key"}):
+                self.assertEqual(server.post("/translate", body, headers=headers)[0], 200)
+            self.assertEqual(server.post("/translate", {"q": "un", "source": "en", "target": "de", "api_key": "first-key"})[0], 200)
+            for headers in ({}, {"Authorization": "Bearer first-ke"}, {"Authorization": "Bearer first-key2"}, {"X-API-Key": ""}):
+                status, answer, _ = server.post("/translate", body, headers=headers)
+                self.assertEqual(status, 403)
+                self.assertIn("a key is needed", answer["error"])
+            self.assertEqual(server.post("/v2/translate", {"text": ["un"], "target_lang": "DE"})[0], 403)
+            status, answer, _ = server.ask("GET", "/v1/models")
+            self.assertEqual((status, answer["error"]["code"]), (401, "invalid_api_key"))
+            for path in ("/health", "/ready", "/metrics", "/"):
+                self.assertEqual(server.ask("GET", path)[0], 200)
+
+    def test_pages_of_others(self):
+        page = {"Origin": "https://example.org"}
+        with Served(*MODEL, "--quiet") as server:
+            status, answer, headers = server.post("/translate", {"text": "un"}, headers=page)
+            self.assertEqual((status, headers["Access-Control-Allow-Origin"]), (403, None))
+            own = {"Origin": f"http://127.0.0.1:{server.port}"}
+            self.assertEqual(server.post("/translate", {"text": "un"}, headers=own)[0], 200)
+        with Served(*MODEL, "--allow-origin", "https://example.org", "--quiet") as server:
+            status, _, headers = server.ask("OPTIONS", "/translate", headers=page)
+            self.assertEqual((status, headers["Access-Control-Allow-Origin"]), (204, "https://example.org"))
+            self.assertIn("Content-Type", headers["Access-Control-Allow-Headers"])
+            self.assertEqual(server.post("/translate", {"text": "un"}, headers=page)[0], 200)
+            self.assertEqual(server.post("/translate", {"text": "un"}, headers={"Origin": "https://example.com"})[0], 403)
+
+    def test_the_log_has_ids_but_no_texts(self):
+        with Served(*MODEL) as server:
+            server.post("/translate", {"text": "secret"})
+            number = server.ask("GET", "/health")[2]["X-Request-Id"]
+        self.assertNotIn("secret", server.errors)
+        self.assertIn(f"id {number}", server.errors)
+        with Served(*MODEL, "--log-texts") as server:
+            server.post("/translate", {"text": "secret"})
+        self.assertIn("secret", server.errors)
+
+
+class Start(Refusals):
+    def serve(self, *options, says, code=1):
+        self.refused("serve", *options, says=says, code=code, env=dict(os.environ))
+
+    def test_refusals(self):
+        self.serve("--port", 0, says="--model is missing", code=2)
+        self.serve("--model", PLACE.folder / "none", "--port", 0, says="none")
+        self.serve("--model", PLACE.model(), f"b={PLACE.folder / 'none'}", "--port", 0, says="none")
+        self.serve("--model", f"en-de={PLACE.model()}", f"en-de={PLACE.model()}", "--port", 0, says="both have the name 'en-de'")
+        self.serve("--model", PLACE.model(), "--port", 70000, says="--port", code=2)
+        self.serve("--model", PLACE.model(), "--host", "nowhere", "--port", 0, says="--host: got 'nowhere'")
+        empty = PLACE.folder / "empty-keys"
+        empty.write_text("\n")
+        self.serve("--model", PLACE.model(), "--api-key", empty, "--port", 0, says="has no key")
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            self.serve("--model", PLACE.model(), "--port", taken.getsockname()[1], says=["--port: cannot listen", "in use"])
+
+    def test_several_models(self):
+        with Served("--model", f"en-de={PLACE.model()}", f"en-fr={PLACE.model()}", f"de-en={PLACE.model()}", "--quiet") as server:
+            status, answer, _ = server.post("/translate", {"q": "un", "source": "en", "target": "es"})
+            self.assertEqual(status, 400)
+            self.assertIn("there is en-de, en-fr, de-en", answer["error"])
+            self.assertEqual(server.post("/v2/translate", {"text": ["un"], "target_lang": "EN-GB"})[1]["translations"][0]
+                             ["detected_source_language"], "DE")
+            status, answer, _ = server.post("/translate", {"q": "un", "source": "auto", "target": "de"})
+            self.assertEqual(status, 400)
+            self.assertIn("expected en or de", answer["error"])
+            self.assertEqual(server.post("/translate", {"text": "un"})[0], 400)
+            self.assertEqual(server.post("/translate", {"text": "un", "target": "fr"})[1]["model"], "en-fr")
+
+    def test_a_model_that_is_not_a_text_model(self):
+        path = PLACE.folder / "tagger"
+        path.mkdir()
+        (path / "config.yml").write_text("x: 1\n")
+        self.serve("--model", path, "--port", 0, says=str(path))
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

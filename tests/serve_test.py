@@ -1,0 +1,354 @@
+#!/usr/bin/env python3
+"""`fovea serve`: the bytes of `fovea translate` and `fovea generate`, in the dialects of real clients."""
+import concurrent.futures
+import json
+import re
+import unittest
+import urllib.parse
+
+from browser import Browser, find_browser
+from fovea_program import Refusals, Workplace, checked
+from served_program import Served
+
+try:
+    import deepl
+except ImportError:
+    deepl = None
+try:
+    import libretranslatepy
+except ImportError:
+    libretranslatepy = None
+try:
+    import openai
+except ImportError:
+    openai = None
+try:
+    import prometheus_client.parser as prometheus
+except ImportError:
+    prometheus = None
+
+PLACE = Workplace()
+SHORT = ["--max-length-factor", 1, "--cpu-threads", 1, "--quiet"]
+LINES = PLACE.sides["test"][0].read_text().splitlines()[:24]
+
+
+def needs(module, name):
+    return unittest.skipIf(module is None, f"needs the Python package {name}; see python/requirements-test.txt")
+
+
+def language_model():
+    path = PLACE.folder / "language"
+    if not path.exists():
+        checked("train", "--task", "language", "--model", path, "--train-sets", PLACE.sides["train"][1], "--vocabs", "bytes",
+                "--segment-length", 32, "--dim-emb", 16, "--dec-depth", 1, "--transformer-heads", 2,
+                "--transformer-dim-ffn", 32, "--mini-batch", 8, "--learn-rate", "0.01", "--lr-warmup", 5, "--cpu-threads", 1,
+                "--after-batches", 12, "--quiet")
+    return path
+
+
+def translated(lines, *options):
+    return checked("translate", "--model", PLACE.model(), *SHORT, *options, stdin="".join(f"{line}\n" for line in lines)
+                   ).stdout.splitlines()
+
+
+class OneServer(Refusals):
+    """Tests that share a server with a model of a language pair and a language model."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.server = Served("--model", f"en-de={PLACE.model()}", f"lm={language_model()}", "--max-length-factor", 1, "--quiet",
+                            "--max-body", 1 << 20)
+
+    @classmethod
+    def tearDownClass(cls):
+        with cls.server:
+            pass
+
+    def ok(self, path, body, **options):
+        status, answer, _ = self.server.post(path, body, **options)
+        self.assertEqual(status, 200, answer)
+        return answer
+
+    def wrong(self, path, body, status, says, **options):
+        got, answer, _ = self.server.post(path, body, **options)
+        self.assertEqual(got, status, answer)
+        self.assertIn(says, json.dumps(answer, ensure_ascii=False))
+        self.assertNotIn(str(PLACE.folder), json.dumps(answer))
+        return answer
+
+
+class Own(OneServer):
+    def test_bytes_of_translate(self):
+        lines = [*LINES, "", "  two  blanks ", "\u00e4\u00f6\u20ac \U0001f600"]
+        answer = self.ok("/translate", {"text": lines})
+        self.assertEqual([found["text"] for found in answer["translations"]], translated(lines))
+
+    def test_bytes_do_not_depend_on_other_clients(self):
+        expected = translated(LINES)
+        with concurrent.futures.ThreadPoolExecutor(8) as clients:
+            answers = list(clients.map(lambda line: self.ok("/translate", {"text": line}), LINES))
+        self.assertEqual([answer["translations"][0]["text"] for answer in answers], expected)
+
+    def test_options_of_translate(self):
+        line = LINES[0]
+        found = self.ok("/translate", {"text": line, "beam-size": 3, "n-best": True, "alignment": True, "normalize": 0.5}
+                        )["translations"][0]
+        shown = translated([line], "--beam-size", 3, "--n-best", "--alignment", "--normalize", 0.5)
+        self.assertEqual(len(found["n-best"]), 3)
+        for hypothesis, text in zip(found["n-best"], shown):
+            number, target, links, log_prob, score = text.split(" ||| ")
+            self.assertEqual((hypothesis["text"], hypothesis["alignment"]), (target, links))
+            self.assertAlmostEqual(hypothesis["log-prob"], float(log_prob[4:]), delta=1e-3)
+            self.assertAlmostEqual(hypothesis["score"], float(score), delta=1e-3)
+
+    def test_attention_of_a_sentence(self):
+        found = self.ok("/translate", {"text": LINES[0], "attention": True})["translations"][0]["attention"]
+        self.assertEqual((found["source"][-1], found["target"][-1]), ("</s>", "</s>"))
+        columns = len(found["source"])
+        self.assertEqual(len(found["weights"]), columns * len(found["target"]))
+        for row in range(len(found["target"])):
+            self.assertAlmostEqual(sum(found["weights"][row * columns:(row + 1) * columns]), 1, delta=1e-4)
+
+    def test_split_keeps_blanks_and_line_ends(self):
+        one, two = LINES[0], LINES[1]
+        found = self.ok("/translate", {"text": f" {one}\n\n{two}\r\n", "split": True})["translations"][0]
+        first, second = translated([one, two])
+        self.assertEqual(found["text"], f" {first}\n\n{second}\r\n")
+        self.assertEqual([sentence["text"] for sentence in found["sentences"]], [first, second])
+
+    def test_terms_are_said(self):
+        target = translated(LINES[1:2])[0].split()[0]
+        source = LINES[0].split()[0]
+        found = self.ok("/translate", {"text": LINES[0], "terms": {source: target}})["translations"][0]
+        self.assertIn(target.lower(), found["text"].lower())
+        self.assertEqual(found["missing-terms"], [])
+        self.wrong("/translate", {"text": "x", "terms": {"": "y"}}, 400, "terms")
+        self.wrong("/translate", {"text": "x", "terms": 3}, 400, "expected an object of texts")
+
+    def test_wrong_fields(self):
+        for body, says in (({"text": 3}, "text: got 3; expected a text or a list of texts"),
+                           ({"text": ["a", 1]}, "text: got an array"),
+                           ({"text": "x", "q": "x"}, "send one"),
+                           ({"text": "a\nb"}, "line end"),
+                           ({"text": "x", "beam-size": 0}, "beam-size: got 0; expected a whole number from 1 to 1000"),
+                           ({"text": "x", "normalize": "a"}, "normalize"),
+                           ({"text": "x", "n-best": 1}, "n-best: got 1; expected true or false"),
+                           ({"text": "x", "format": "pdf"}, "format"),
+                           ({"text": "x", "model": "lm"}, "continues texts"),
+                           ({"text": "un " * 2000}, "tokens; expected at most 1000"),
+                           ({"text": "x", "alignment": True, "alignment-layer": 9}, "layer")):
+            self.wrong("/translate", body, 400, says)
+        self.wrong("/translate", {"text": "x", "model": "none"}, 404, "does not exist; there is en-de, lm")
+        self.wrong("/translate", {"text": ["x"] * 1001}, 413, "expected at most 1000")
+
+    def test_unknown_fields_are_ignored(self):
+        self.ok("/translate", {"text": "un", "colour": "red"})
+
+    def test_pages(self):
+        for path in ("/health", "/ready"):
+            self.assertEqual(self.server.ask("GET", path)[0], 200)
+        status, page, headers = self.server.ask("GET", "/")
+        self.assertEqual(status, 200)
+        self.assertIn("default-src 'none'", headers["Content-Security-Policy"])
+        self.assertIn("<textarea", page)
+        status, answer, headers = self.server.ask("PUT", "/translate")
+        self.assertEqual((status, headers["Allow"]), (405, "POST"))
+        self.assertEqual(self.server.ask("GET", "/none")[0], 404)
+
+    def test_ids_are_unique(self):
+        ids = [self.server.ask("GET", "/health")[2]["X-Request-Id"] for _ in range(3)]
+        self.assertEqual(len(set(ids)), 3)
+
+    @unittest.skipIf(find_browser() is None, "no browser found")
+    def test_the_page_translates_and_draws(self):
+        with Browser(find_browser()) as browser:
+            browser.call("Page.navigate", url=self.server.url)
+            browser.wait_for("document.readyState === 'complete' && 'ready' in document.documentElement.dataset")
+            browser.evaluate(f"document.getElementById('text').value = {json.dumps(LINES[0])}; "
+                             "document.getElementById('go').click()")
+            browser.wait_for("document.documentElement.dataset.done === '1'")
+            self.assertEqual(browser.evaluate("document.getElementById('result').textContent"), translated(LINES[:1])[0])
+            self.assertGreater(browser.evaluate("document.querySelectorAll('#attention td').length"), 3)
+            browser.evaluate("document.getElementById('text').value = 'un '.repeat(3000); document.getElementById('go').click()")
+            browser.wait_for("document.documentElement.dataset.done === '2'")
+            self.assertIn("expected at most", browser.evaluate("document.querySelector('.wrong').textContent"))
+            self.assertEqual([error for error in browser.errors if "400" not in error and "favicon" not in error], [])
+
+    @needs(prometheus, "prometheus-client")
+    def test_metrics_are_prometheus_text(self):
+        self.ok("/translate", {"text": LINES[0]})
+        status, text, _ = self.server.ask("GET", "/metrics")
+        families = {family.name: family for family in prometheus.text_string_to_metric_families(text)}
+        requests = [s for s in families["fovea_requests"].samples if s.labels == {"dialect": "libretranslate", "code": "200"}]
+        self.assertGreaterEqual(requests[0].value, 1)
+        buckets = [s.value for s in families["fovea_request_seconds"].samples if s.name.endswith("_bucket")]
+        self.assertEqual(buckets, sorted(buckets))
+        self.assertGreater(families["fovea_source_tokens"].samples[0].value, 0)
+        self.assertGreater(families["fovea_resident_memory_bytes"].samples[0].value, 1 << 20)
+
+
+class LibreTranslate(OneServer):
+    @needs(libretranslatepy, "libretranslatepy")
+    def test_the_client(self):
+        client = libretranslatepy.LibreTranslateAPI(self.server.url)
+        self.assertEqual(client.translate(LINES[0], "en", "de"), translated(LINES[:1])[0])
+        self.assertEqual(client.languages(), [{"code": "en", "name": "English", "targets": ["de"]}])
+        with self.assertRaises(OSError):
+            client.detect("text")
+
+    def test_json_form_and_query_agree(self):
+        text = translated(LINES[:1])[0]
+        form = urllib.parse.urlencode({"q": LINES[0], "source": "en", "target": "de"})
+        kind = {"Content-Type": "application/x-www-form-urlencoded"}
+        for answer in (self.ok("/translate", {"q": LINES[0], "source": "en", "target": "de"}),
+                       self.ok("/translate", form.encode(), headers=kind), self.ok(f"/translate?{form}", b"")):
+            self.assertEqual(answer, {"translatedText": text})
+
+    def test_lists_alternatives_and_auto(self):
+        answer = self.ok("/translate", {"q": LINES[:2] + [""], "source": "auto", "target": "de", "alternatives": 2})
+        self.assertEqual(answer["translatedText"], translated(LINES[:2]) + [""])
+        self.assertEqual([found["language"] for found in answer["detectedLanguage"]], ["en"] * 3)
+        self.assertEqual(len(answer["alternatives"]), 3)
+        n_best = [line.split(" ||| ")[1] for line in translated(LINES[:1], "--n-best")]
+        self.assertTrue(set(answer["alternatives"][0]) <= set(n_best[1:]))
+
+    def test_paragraphs(self):
+        first, second = translated(LINES[:2])
+        answer = self.ok("/translate", {"q": f"{LINES[0]}\n {LINES[1]}", "source": "en", "target": "de"})
+        self.assertEqual(answer["translatedText"], f"{first}\n {second}")
+
+    def test_html_keeps_its_tags(self):
+        markup = f'<p class="a>b">{LINES[0]}</p>\n<script>x < y</script><b translate="no">Stays &amp; stays</b>'
+        text = translated(LINES[:1])[0]
+        answer = self.ok("/translate", {"q": markup, "source": "en", "target": "de", "format": "html"})["translatedText"]
+        self.assertEqual(answer, markup.replace(LINES[0], text))
+        words = LINES[0].split()
+        inner = f"{words[0]} <b>{' '.join(words[1:3])} <i>{words[3]}</i></b><br>{LINES[1]}"
+        answer = self.ok("/translate", {"q": inner, "source": "en", "target": "de", "format": "html"})["translatedText"]
+        self.assertEqual(sorted(re.findall(r"<[^>]*>", answer)), sorted(["<b>", "<i>", "</i>", "</b>", "<br>"]))
+        plain = self.ok("/translate", {"q": LINES[0], "source": "en", "target": "de", "format": "html"})
+        self.assertEqual(plain["translatedText"], text)
+
+    def test_refusals(self):
+        for body, says in (({"source": "en", "target": "de"}, "q is missing"),
+                           ({"q": "x", "target": "de"}, "source is missing"),
+                           ({"q": "x", "source": "en"}, "target is missing"),
+                           ({"q": "x", "source": "en", "target": "fr"}, "no model translates from en into fr; there is en-de"),
+                           ({"q": "x", "source": "en", "target": "de", "alternatives": 11}, "from 0 to 10"),
+                           ({"q": "x", "source": "en", "target": "de", "format": "x"}, "text or html")):
+            self.assertEqual(list(self.wrong("/translate", body, 400, says)), ["error"])
+        self.wrong("/detect", {"q": "x"}, 400, "cannot tell languages apart")
+        self.wrong("/translate_file", {"q": "x"}, 400, "does not translate files")
+        self.assertIn("keyRequired", self.server.ask("GET", "/frontend/settings")[1])
+
+
+class DeepL(OneServer):
+    @needs(deepl, "deepl")
+    def test_the_client(self):
+        client = deepl.DeepLClient("key", server_url=self.server.url)
+        found = client.translate_text(LINES[:2], source_lang="EN", target_lang="DE")
+        self.assertEqual([part.text for part in found], translated(LINES[:2]))
+        self.assertEqual((found[0].detected_source_lang, found[0].billed_characters), ("EN", len(LINES[0])))
+        self.assertEqual(client.translate_text(LINES[0], target_lang="DE").text, translated(LINES[:1])[0])
+        marked = client.translate_text(f"<b>{LINES[0]}</b>", target_lang="DE", tag_handling="html").text
+        self.assertEqual(marked, f"<b>{translated(LINES[:1])[0]}</b>")
+        self.assertGreaterEqual(client.get_usage().character.count, len(LINES[0]))
+        self.assertEqual([language.code for language in client.get_target_languages()], ["DE"])
+        self.assertEqual([language.code for language in client.get_source_languages()], ["EN"])
+        with self.assertRaisesRegex(deepl.DeepLException, "formality"):
+            client.translate_text("x", target_lang="DE", formality="more")
+        with self.assertRaisesRegex(deepl.DeepLException, "no model"):
+            client.translate_text("x", target_lang="FR")
+
+    @needs(deepl, "deepl")
+    def test_glossaries(self):
+        client = deepl.DeepLClient("key", server_url=self.server.url)
+        target = translated(LINES[1:2])[0].split()[0]
+        made = client.create_glossary("words", "EN", "DE", {LINES[0].split()[0]: target})
+        self.assertEqual((made.name, made.entry_count), ("words", 1))
+        self.assertEqual([glossary.glossary_id for glossary in client.list_glossaries()], [made.glossary_id])
+        self.assertEqual(client.get_glossary_entries(made), {LINES[0].split()[0]: target})
+        text = client.translate_text(LINES[0], source_lang="EN", target_lang="DE", glossary=made).text
+        self.assertIn(target.lower(), text.lower())
+        self.assertEqual(len(client.get_glossary_languages()), 1)
+        client.delete_glossary(made)
+        with self.assertRaises(deepl.GlossaryNotFoundException):
+            client.get_glossary(made.glossary_id)
+
+    def test_forms_and_limits(self):
+        form = urllib.parse.urlencode([("text", LINES[0]), ("text", LINES[1]), ("target_lang", "de")]).encode()
+        kind = {"Content-Type": "application/x-www-form-urlencoded"}
+        answer = self.ok("/v2/translate", form, headers=kind)
+        self.assertEqual([found["text"] for found in answer["translations"]], translated(LINES[:2]))
+        self.assertEqual(list(self.wrong("/v2/translate", {"text": ["x"] * 51, "target_lang": "DE"}, 413, "at most 50")),
+                         ["message"])
+        self.wrong("/v2/translate", {"text": ["x" * (129 << 10)], "target_lang": "DE"}, 413, "131072 bytes")
+        self.wrong("/v2/translate", {"text": ["x"], "target_lang": "DE", "glossary_id": "no"}, 404, "does not exist")
+        self.wrong("/v2/none", {}, 404, "does not exist")
+
+    def test_split_sentences(self):
+        both = f"{LINES[0]}\n{LINES[1]}"
+        joined = translated([" ".join(LINES[:2])])[0]
+        answer = self.ok("/v2/translate", {"text": [both], "target_lang": "DE", "split_sentences": "0"})
+        self.assertEqual(answer["translations"][0]["text"], joined)
+
+
+class OpenAi(OneServer):
+    @needs(openai, "openai")
+    def test_the_client(self):
+        client = openai.OpenAI(base_url=f"{self.server.url}/v1", api_key="key", max_retries=0)
+        self.assertEqual([model.id for model in client.models.list()], ["en-de", "lm"])
+        prompt, options = "un", ["--max-length", 40, "--seed", 7, "--temperature", 0.8]
+        expected = checked("generate", "--model", language_model(), "--prompt", prompt, *options, "--cpu-threads", 1, "--quiet"
+                           ).stdout[:-1]
+        asked = dict(model="lm", prompt=prompt, max_tokens=40, seed=7, temperature=0.8)
+        found = client.completions.create(**asked, echo=True)
+        self.assertEqual(found.choices[0].text.encode(errors="replace"), expected.encode(errors="replace"))
+        self.assertEqual((found.usage.prompt_tokens, found.choices[0].finish_reason), (len(prompt), "length"))
+        parts = list(client.completions.create(**asked, stream=True, stream_options={"include_usage": True}))
+        self.assertEqual(prompt + "".join(part.choices[0].text for part in parts if part.choices), found.choices[0].text)
+        self.assertEqual(parts[-1].usage, found.usage)
+        several = client.completions.create(model="lm", prompt=["un", [117, 110]], n=2, seed=1, max_tokens=5, logprobs=2)
+        self.assertEqual([choice.index for choice in several.choices], [0, 1, 2, 3])
+        log_probs = several.choices[0].logprobs
+        self.assertEqual(len(log_probs.tokens), len(log_probs.token_logprobs))
+        self.assertTrue(all(value <= 0 for value in log_probs.token_logprobs))
+        self.assertTrue(all(len(top) in (1, 2) for top in log_probs.top_logprobs))
+        with self.assertRaises(openai.NotFoundError):
+            client.completions.create(model="none", prompt="x")
+        with self.assertRaisesRegex(openai.BadRequestError, "translates"):
+            client.completions.create(model="en-de", prompt="x")
+
+    @needs(openai, "openai")
+    def test_chat_translates(self):
+        client = openai.OpenAI(base_url=f"{self.server.url}/v1", api_key="key", max_retries=0)
+        messages = [{"role": "system", "content": "Translate."}, {"role": "user", "content": LINES[0]}]
+        found = client.chat.completions.create(model="en-de", messages=messages)
+        self.assertEqual(found.choices[0].message.content, translated(LINES[:1])[0])
+        streamed = client.chat.completions.create(model="en-de", messages=messages, stream=True)
+        self.assertEqual("".join(part.choices[0].delta.content or "" for part in streamed), found.choices[0].message.content)
+        with self.assertRaisesRegex(openai.BadRequestError, "no form for a chat"):
+            client.chat.completions.create(model="lm", messages=messages)
+        with self.assertRaisesRegex(openai.BadRequestError, "tools"):
+            client.chat.completions.create(model="en-de", messages=messages, tools=[{"type": "function", "function": {"name": "f"}}])
+
+    def test_a_stop_ends_a_text(self):
+        whole = self.ok("/v1/completions", {"model": "lm", "prompt": "un", "max_tokens": 30, "seed": 3})["choices"][0]["text"]
+        stop = re.search("[ -~]{2}", whole[5:])[0]  # whole characters
+        cut = self.ok("/v1/completions", {"model": "lm", "prompt": "un", "max_tokens": 30, "seed": 3, "stop": stop})["choices"][0]
+        self.assertEqual((cut["text"], cut["finish_reason"]), (whole[:whole.index(stop)], "stop"))
+
+    def test_refusals(self):
+        for body, says in (({"prompt": "x"}, "model is missing"), ({"model": "lm", "prompt": {}}, "prompt: got an object"),
+                           ({"model": "lm", "prompt": [1, "x"]}, "expected tokens"),
+                           ({"model": "lm", "prompt": [257]}, "tokens from 0 to 256"),
+                           ({"model": "lm", "max_tokens": 0}, "max_tokens: got 0"),
+                           ({"model": "lm", "temperature": -1}, "temperature"), ({"model": "lm", "suffix": "x"}, "suffix"),
+                           ({"model": "lm", "top_p": 0}, "top_p"), ({"model": "lm", "echo": True, "logprobs": 1}, "echo")):
+            error = self.wrong("/v1/completions", body, 400, says)["error"]
+            self.assertEqual(error["type"], "invalid_request_error")
+        self.wrong("/v1/chat/completions", {"model": "en-de", "messages": [{"role": "system", "content": "x"}]}, 400, "'user'")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

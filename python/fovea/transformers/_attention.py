@@ -88,6 +88,25 @@ def _by_ranges(query, key, value, spec, ranges, aligned, options):
                      k_lengths=ends - begins, **options)
 
 
+def _step(query, key, value, spec, ranges, aligned, scale):
+    """The output of a step over a ScreenedCache, whose module is loaded if there is one; None of other calls."""
+    if not hasattr(key, "_fovea_layer") or torch.compiler.is_compiling():
+        return None
+    if torch.is_grad_enabled() and any(x.requires_grad for x in (query, key, value)):
+        return None
+    step, batch, length = sys.modules[f"{__package__}._cache"].step, key.size(0), key.size(2)
+    if ranges is None:
+        return step(query, key, value, spec, None, scale)
+    counts = (ranges.queries if aligned else ranges.every).diff()
+    has = counts > 0
+    if int(has.sum()) != batch or int(counts.max()) != 1:
+        return None
+    begins, lengths = ranges.keys[:-1][has] - torch.arange(batch) * length, ranges.keys.diff()[has]
+    if bool(((begins < 0) | (begins + lengths > length)).any()):
+        return None
+    return step(query, key, value, spec, (begins, lengths), scale)
+
+
 def _check_documents(ranges, given):
     """Documents that a caller names beside the mask are those of the mask."""
     if given is None or torch.compiler.is_compiling() or ranges is None and given.numel() == 2:
@@ -219,6 +238,10 @@ def function(mechanism):
         if blocks is not None:
             plain |= listed_blocks(module, blocks, ranges, key.size(2))
         options = {**plain, "dropout": dropout}
+        plainly = not (wants_weights or dropout) and blocks is None
+        screened = _step(query, key, value, spec, ranges, aligned, scaling) if plainly else None
+        if screened is not None:
+            return screened, None
         if ranges is None:
             out = attention(query, key, value, spec, **options).transpose(1, 2)
             weights = attention_weights(query, key, spec, **plain) if wants_weights else None

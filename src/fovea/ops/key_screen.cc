@@ -3,13 +3,9 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/isfinite.h>
 #include <ATen/ops/zeros.h>
-#include <torch/library.h>
-
-#include <tuple>
 
 #include "fovea/base/strings.h"
 #include "fovea/kernels/attention/cpu/key_screen.h"
-#include "fovea/ops/attention.h"
 #include "fovea/ops/attention_checks.h"
 #include "fovea/ops/executor.h"
 
@@ -32,10 +28,12 @@ void check_screen(const at::Tensor& keys, const KeyScreen& screen) {
   throw Error(cat("attention: the copy of the keys has rows ", defined ? shape(rows) : "none", ", steps ",
                   defined ? shape(steps) : "none", " and extents ", defined ? shape(extents) : "none",
                   "; expected uint8 [T, ", heads, ", ", bytes, "], float32 [T, ", heads, "] and float32 [", heads, ", ",
-                  kernels::kKeyScreenExtents, "] on the CPU, as fovea::empty_key_screen makes them"));
+                  kernels::kKeyScreenExtents, "] on the CPU, as empty_key_screen() makes them"));
 }
 
 }  // namespace
+
+bool reads_key_screen(const AttentionSpec& spec) { return kernels::reads_key_screen(spec); }
 
 KeyScreen empty_key_screen(int64_t tokens, int64_t num_heads, int64_t head_dim) {
   // A head's rows lie one after the other: a step reads them all.
@@ -106,46 +104,6 @@ kernels::KeyScreen kernel_screen(const KeyScreen& screen) {
   return {{screen.rows.const_data_ptr<uint8_t>(), screen.rows.stride(0), screen.rows.stride(1)},
           {screen.steps.const_data_ptr<float>(), 1, screen.steps.stride(1)},
           screen.extents.const_data_ptr<float>()};
-}
-
-namespace {
-
-std::tuple<at::Tensor, at::Tensor, at::Tensor> empty_op(int64_t tokens, int64_t num_heads, int64_t head_dim) {
-  const auto [rows, steps, extents] = empty_key_screen(tokens, num_heads, head_dim);
-  return {rows, steps, extents};
-}
-
-void pack_op(const at::Tensor& keys, at::Tensor rows, at::Tensor steps, at::Tensor extents, const at::Tensor& centre,
-             const std::optional<at::Tensor>& places, int64_t first) {
-  pack_key_screen(keys, {std::move(rows), std::move(steps), std::move(extents)}, centre, places, first);
-}
-
-// One query for each sequence: q [B, H, D] over the keys [k_begins[b], k_begins[b] + k_lengths[b]) of k and v.
-at::Tensor step_op(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, std::string spec,
-                   const at::Tensor& q_offsets, const at::Tensor& k_begins, const at::Tensor& k_lengths,
-                   const at::Tensor& rows, const at::Tensor& steps, const at::Tensor& extents,
-                   std::optional<double> scale) {
-  AttentionOptions options;
-  options.kind = AttentionKind::kCausal;
-  options.q_offsets = q_offsets, options.k_begins = k_begins, options.k_lengths = k_lengths;
-  options.scale = scale, options.enable_gqa = k.size(1) != q.size(1);
-  options.screen = {rows, steps, extents};
-  return attention(q, k, v, spec, options);
-}
-
-}  // namespace
-
-TORCH_LIBRARY_FRAGMENT(fovea, m) {
-  m.def("empty_key_screen(int tokens, int num_heads, int head_dim) -> (Tensor rows, Tensor steps, Tensor extents)",
-        TORCH_FN(empty_op));
-  m.def(
-      "pack_key_screen(Tensor keys, Tensor(a!) rows, Tensor(b!) steps, Tensor(c!) extents, Tensor centre, "
-      "Tensor? places, int first) -> ()");
-  m.impl("pack_key_screen", torch::dispatch(c10::DispatchKey::CPU, TORCH_FN(pack_op)));
-  m.def(
-      "screened_step(Tensor q, Tensor k, Tensor v, str spec, Tensor q_offsets, Tensor k_begins, Tensor k_lengths, "
-      "Tensor rows, Tensor steps, Tensor extents, float? scale=None) -> Tensor",
-      TORCH_FN(step_op));
 }
 
 }  // namespace fovea::ops

@@ -10,6 +10,9 @@
 // bytes, rounded up to 32, and 4 more for each key and head.
 namespace fovea::ops {
 
+// Whether steps of a mechanism read such a copy: topk(k) over all keys, then softmax or a function of single scores.
+bool reads_key_screen(const AttentionSpec& spec);
+
 // Room for `tokens` keys of num_heads heads. No key is in it yet; the extents are zero.
 KeyScreen empty_key_screen(int64_t tokens, int64_t num_heads, int64_t head_dim);
 

@@ -1,8 +1,14 @@
 #include "fovea/kernels/attention/cpu/key_screen.h"
 
 #include <algorithm>
+#include <variant>
 
 namespace fovea::kernels {
+
+bool reads_key_screen(const AttentionSpec& spec) {
+  if (!spec.select || spec.select->keep || !spec.pairs().is_full()) return false;
+  return !std::holds_alternative<Sparsemax>(spec.transform) && !std::holds_alternative<Entmax>(spec.transform);
+}
 
 KeyScreenSums key_screen_sums() {
   if (has_int8_product()) return &key_screen_sums_int8;

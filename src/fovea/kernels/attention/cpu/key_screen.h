@@ -16,6 +16,11 @@ namespace fovea::kernels {
 
 constexpr int64_t kKeyScreenExtents = 3;
 
+// Whether steps of a mechanism read a screen: a selection among all keys. The selected scores become weights in the
+// lanes that they have among all keys, so that sums have the same bits; but entmax's search for its threshold counts
+// the others, too.
+bool reads_key_screen(const AttentionSpec& spec);
+
 // Bytes of a row: u + 128 for each dimension, then 128.
 constexpr int64_t key_screen_bytes(int64_t head_dim) { return (head_dim + 31) / 32 * 32; }
 

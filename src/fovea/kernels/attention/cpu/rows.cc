@@ -4,6 +4,7 @@
 #include <variant>
 
 #include "fovea/base/strings.h"
+#include "fovea/kernels/attention/cpu/key_screen.h"
 
 namespace fovea::kernels {
 namespace {
@@ -60,17 +61,11 @@ bool is_few(const AttentionProblem& problem, const Sequence& sequence) {
          std::holds_alternative<Softmax>(problem.spec.transform);
 }
 
-// Whether the screen of its keys serves a sequence: a selection by one query that sees all keys. The selected scores
-// become weights in the lanes that they have among all keys, so that sums have the same bits; entmax's search for its
-// threshold counts the others, too.
+// Whether the screen of its keys serves a sequence, of one query that sees all keys.
 bool is_screened(const AttentionProblem& problem, const AttentionForward& in, const Sequence& sequence) {
   if (!in.screen.any() || sequence.q_length != 1 || problem.needs_backward || problem.dropout != 0) return false;
-  const AttentionSpec& spec = problem.spec;
-  if (!spec.select || spec.select->keep || !spec.pairs().is_full() || problem.given.any() || problem.offsets.any()) {
-    return false;
-  }
-  if (std::holds_alternative<Sparsemax>(spec.transform) || std::holds_alternative<Entmax>(spec.transform)) return false;
-  return sequence.k_length >= std::max(kLeastScreenedKeys, kKeysOfSelected * spec.select->k);
+  if (!reads_key_screen(problem.spec) || problem.given.any() || problem.offsets.any()) return false;
+  return sequence.k_length >= std::max(kLeastScreenedKeys, kKeysOfSelected * problem.spec.select->k);
 }
 
 template <class Belongs>

@@ -1,10 +1,17 @@
-"""Finds and loads the operator library, libfovea_ops.so, which is of one version of torch and of no Python version."""
+"""Finds and loads the library of kernels, libfovea_python.so, which serves every torch from 2.10 on and every Python."""
 import os
+import platform
 from pathlib import Path
 
-import torch
+try:
+    import torch
+except ImportError as error:
+    if error.name != "torch":
+        raise
+    raise ImportError("fovea: no torch in this environment, and fovea is an extension of it; pip install torch") from None
 
-NAME = "libfovea_ops.so"
+NAME = "libfovea_python.so"
+LEAST_TORCH = (2, 10)
 PACKAGE = Path(__file__).resolve().parent
 
 
@@ -13,7 +20,7 @@ def find():
     if os.environ.get("FOVEA_LIBRARY"):
         path = Path(os.environ["FOVEA_LIBRARY"])
         if not path.is_file():
-            raise ImportError(f"FOVEA_LIBRARY: no file '{path}'; name {NAME} of a build, or unset it")
+            raise ImportError(f"FOVEA_LIBRARY: no file '{path}'; name {NAME} or libfovea_ops.so of a build, or unset it")
         return path
     built = PACKAGE.parent.parent / "build" / "release" / "lib" / NAME
     for path in (PACKAGE / NAME, built):
@@ -23,24 +30,36 @@ def find():
                       "pip install ./python, or set FOVEA_LIBRARY to the library")
 
 
-def _built_for():
-    try:
-        from ._built import TORCH  # written by setup.py
-        return TORCH
-    except ImportError:
-        return ""
+def _check_torch():
+    version = torch.__version__
+    if tuple(map(int, version.split(".")[:2])) < LEAST_TORCH:
+        raise ImportError(f"fovea: got torch {version}; expected {LEAST_TORCH[0]}.{LEAST_TORCH[1]} or later; "
+                          f"pip install 'torch>={LEAST_TORCH[0]}.{LEAST_TORCH[1]}'")
+
+
+def _check_processor():
+    machine = platform.machine()
+    if machine not in ("x86_64", "AMD64"):
+        raise ImportError(f"fovea: got a processor of type {machine}; expected x86-64, for which its kernels are written")
 
 
 def load():
-    if hasattr(torch.ops.fovea, "attention_forward"):  # a C++ extension may have brought it
+    _check_torch()
+    if hasattr(torch.ops.fovea, "kernel_forward"):
+        raise ImportError("fovea: another copy of libfovea_python.so is loaded already; one process takes one copy: look for "
+                          "a second folder 'fovea' on sys.path, or for torch.ops.load_library() in your code")
+    if hasattr(torch.ops.fovea, "attention_forward"):  # libfovea_ops.so, which a C++ extension may have brought
         return
-    path, version = find(), _built_for()
-    again = "pip install --force-reinstall --no-deps ./python" if path.parent == PACKAGE else "./fovea.sh build"
-    if path.parent == PACKAGE and version.split(".")[:2] != torch.__version__.split(".")[:2]:
-        raise ImportError(f"fovea: {path} was built for torch {version}, and this is torch {torch.__version__}; "
-                          f"build it again: {again}")
+    _check_processor()
+    path = find()
     try:
         torch.ops.load_library(str(path))
     except OSError as error:
-        raise ImportError(f"fovea: {path} does not load into torch {torch.__version__} ({error}); "
-                          f"build it against this torch: {again}") from None
+        raise ImportError(f"fovea: {path} does not load into torch {torch.__version__} ({error}); build it again: "
+                          f"{'pip install --force-reinstall --no-deps ./python' if path.parent == PACKAGE else './fovea.sh build'}"
+                          ) from None
+    if hasattr(torch.ops.fovea, "attention_forward"):  # libfovea_ops.so, by FOVEA_LIBRARY
+        return
+    from . import _stable
+    _stable._ask.open_library(path)
+    _stable.register()

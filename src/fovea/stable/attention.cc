@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "fovea/kernels/call/layout.h"
+#include "fovea/stable/copies.h"
 #include "fovea/stable/executor.h"
 #include "fovea/stable/problem.h"
 
@@ -162,6 +163,7 @@ void kernel_backward(StableIValue* stack, uint64_t, uint64_t) {
   "str kind, float scale, float dropout, int[] numbers, int[] stream, "
 
 STABLE_TORCH_LIBRARY_FRAGMENT(fovea, m) {
+  if (!is_first_copy()) return;
   m.def("kernel_forward(" FOVEA_SHARED_ARGUMENTS
         "Tensor(a!) out, Tensor(b!) stats, Tensor(c!) kept, Tensor(d!) sums) -> bool");
   m.def("kernel_backward(" FOVEA_SHARED_ARGUMENTS
@@ -169,6 +171,7 @@ STABLE_TORCH_LIBRARY_FRAGMENT(fovea, m) {
         "Tensor(b!) grad_k, Tensor(c!) grad_v, Tensor(d!)? grad_alpha, Tensor?[] grad_terms) -> bool");
 }
 STABLE_TORCH_LIBRARY_IMPL(fovea, CPU, m) {
+  if (!is_first_copy()) return;
   m.impl("kernel_forward", &kernel_forward);
   m.impl("kernel_backward", &kernel_backward);
 }

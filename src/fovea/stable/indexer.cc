@@ -6,6 +6,7 @@
 #include "fovea/kernels/indexer/index_target.h"
 #include "fovea/kernels/indexer/index_topk.h"
 #include "fovea/stable/arguments.h"
+#include "fovea/stable/copies.h"
 #include "fovea/stable/executor.h"
 
 // The kernels of indexers as operators on contiguous CPU tensors that Python has checked.
@@ -70,6 +71,7 @@ void kernel_index_loss(StableIValue* stack, uint64_t, uint64_t) {
 }  // namespace
 
 STABLE_TORCH_LIBRARY_FRAGMENT(fovea, m) {
+  if (!is_first_copy()) return;
   m.def("kernel_index_topk(Tensor q, Tensor k, Tensor weights, Tensor sequences, bool causal, Tensor(a!) out) -> ()");
   m.def("kernel_index_target(Tensor q, Tensor k, Tensor indices, float scale, Tensor(a!) out) -> ()");
   m.def(
@@ -77,6 +79,7 @@ STABLE_TORCH_LIBRARY_FRAGMENT(fovea, m) {
       "Tensor(b!)? grad_k, Tensor(c!)? grad_weights) -> (float loss, int queries)");
 }
 STABLE_TORCH_LIBRARY_IMPL(fovea, CPU, m) {
+  if (!is_first_copy()) return;
   m.impl("kernel_index_topk", &kernel_index_topk);
   m.impl("kernel_index_target", &kernel_index_target);
   m.impl("kernel_index_loss", &kernel_index_loss);

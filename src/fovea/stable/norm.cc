@@ -1,5 +1,6 @@
 #include "fovea/kernels/step/head_norm.h"
 #include "fovea/stable/arguments.h"
+#include "fovea/stable/copies.h"
 #include "fovea/stable/executor.h"
 
 // The norm over heads as operators on contiguous CPU tensors of one type, float32 or bfloat16, that Python has checked.
@@ -65,6 +66,7 @@ void kernel_head_norm_backward(StableIValue* stack, uint64_t, uint64_t) {
 }  // namespace
 
 STABLE_TORCH_LIBRARY_FRAGMENT(fovea, m) {
+  if (!is_first_copy()) return;
   m.def(
       "kernel_head_norm(Tensor z, Tensor gain, Tensor? gate, Tensor? bias, Tensor(a!) centre, Tensor(b!) rstd, "
       "bool centred, float eps, Tensor(c!) y) -> ()");
@@ -74,6 +76,7 @@ STABLE_TORCH_LIBRARY_FRAGMENT(fovea, m) {
       "Tensor(d!)? grad_bias) -> ()");
 }
 STABLE_TORCH_LIBRARY_IMPL(fovea, CPU, m) {
+  if (!is_first_copy()) return;
   m.impl("kernel_head_norm", &kernel_head_norm);
   m.impl("kernel_head_norm_backward", &kernel_head_norm_backward);
 }

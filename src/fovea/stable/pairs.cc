@@ -4,6 +4,7 @@
 #include "fovea/kernels/attention/dropout.h"
 #include "fovea/kernels/call/layout.h"
 #include "fovea/kernels/call/lists.h"
+#include "fovea/stable/copies.h"
 #include "fovea/stable/executor.h"
 #include "fovea/stable/problem.h"
 
@@ -107,12 +108,14 @@ void kernel_dropout(StableIValue* stack, uint64_t, uint64_t) {
 }  // namespace
 
 STABLE_TORCH_LIBRARY_FRAGMENT(fovea, m) {
+  if (!is_first_copy()) return;
   m.def("kernel_sequences(Tensor?[] layout, int[] numbers) -> Tensor");
   m.def("kernel_lists(Tensor given, Tensor?[] layout, str spec, str kind, int[] numbers) -> Tensor");
   m.def("kernel_pairs(str spec, str kind, int part, int[] place, int[] stream) -> Tensor");
   m.def("kernel_dropout(float rate, int[] place, int[] stream) -> Tensor");
 }
 STABLE_TORCH_LIBRARY_IMPL(fovea, CompositeExplicitAutograd, m) {
+  if (!is_first_copy()) return;
   m.impl("kernel_sequences", &kernel_sequences);
   m.impl("kernel_lists", &kernel_lists);
   m.impl("kernel_pairs", &kernel_pairs);

@@ -1,11 +1,15 @@
 #!/usr/bin/env python3
-"""recipes/routing-cells.sh, rela-rows.sh and clause-attention.sh: the models that they train, their tables, and that they
-resume; recipes/span_at.py."""
+"""recipes/routing-cells.sh, rela-rows.sh, clause-attention.sh and multi30k-sweep.sh: the models that they train, their
+tables, and that they resume; recipes/span_at.py and draw_results.py."""
+import gzip
 import json
+import os
 import pathlib
 import random
+import re
 import subprocess
 import unittest
+import xml.etree.ElementTree
 
 from fovea_program import TINY, Workplace, checked
 
@@ -86,7 +90,9 @@ class Rows(Sweeps):
                      "--rows", *self.ROWS, "encoder", "--updates", 1, "--output", output, "--options", *OWN_VOCABS, "--quiet")
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertRegex(result.stdout, r"^BLEU on \S+test.trg after 1 updates\n\n(?:[a-z-]+ +\d+\.\d\d\n){6}\nDifference of BLEU from full .*\n\n"
-                                        r" +seed 1\n(?:[a-z-]+ +[+-]\d+\.\d\d \([01]\.\d{4}\)\n){5}$")
+                                        r" +seed 1\n(?:[a-z-]+ +[+-]\d+\.\d\d \([01]\.\d{4}\)\n){5}"
+                                        r"(?:\nFigure 6: null rates .*, (?:rela-g|layernorm), seed 1\nAUC [01]\.\d{4}\n"
+                                        r"null-rate by layer\n +layer +good +bad +AUC\n(?: +\d+(?: +-?[01]\.\d{4}){3}\n)+){2}$")
         for row, spec in self.ROWS.items():
             self.assertEqual(self.attention_of(output / f"{row}-seed1" / "averaged")[0], f'attention: "{spec}"')
         self.assertIn('attention-encoder: "rela-g"', self.attention_of(output / "encoder-seed1" / "averaged"))
@@ -127,8 +133,10 @@ class Clauses(Sweeps):
         self.assertEqual((output / "train.columns").read_text().split("\n")[2:5], [", , O O PUNCT", "and CC O O SCONJ", "in IN O O ADP"])
         self.assertIn('attention-encoder: "mix(full,clause(1),clause(2))"', self.attention_of(output / "rule" / "averaged"))
         self.assertEqual([len(list((output / name / "averaged").glob("clause-tagger.*"))) > 0 for name in ("rule", "study")], [False, True])
-        lines = [(output / f"reference.{band}").read_text().splitlines() for band in (1, 2, 3, 4)]
-        self.assertEqual(sorted(sum(lines, [])), sorted(PLACE.sides["test"][1].read_text().splitlines()))
+        source, target = PLACE.sides["test"]
+        scores = checked("evaluate", "--reference", target, "--input", output / "study" / "test.out", "--bands", 4, "--bands-by",
+                         source, "--score-only").stdout.split()
+        self.assertRegex(result.stdout, r"(?m)^study +" + " +".join(map(re.escape, scores[1:])) + "$")
 
     def test_mistakes(self):
         self.refused("clause-attention.sh", says="--tag-sets: got 0 files; expected columns for training and for the test")
@@ -160,6 +168,101 @@ class Spans(unittest.TestCase):
         result = run("span_at.py", PLACE.folder)
         self.assertEqual((result.returncode, result.stderr.count("\n")), (1, 1))
         self.assertIn("cannot read its log.jsonl", result.stderr)
+
+
+class Multi30k(unittest.TestCase):
+    def test_the_whole_sweep(self):
+        data = PLACE.folder / "data" / "multi30k"
+        data.mkdir(parents=True)
+        for name, part in (("train", "train"), ("val", "valid"), ("test_2016_flickr", "test")):
+            for side, path in zip(("en", "de"), PLACE.sides[part]):
+                (data / f"{name}.lc.norm.tok.{side}.gz").write_bytes(gzip.compress(path.read_bytes()))
+        folder = PLACE.folder / "multi30k-sweep"
+        folder.mkdir()
+        (folder / "joint.spm").symlink_to(PLACE.vocab)  # the text is too small for 10,000 pieces
+        runs = [f"{name}-seed{seed}" for seed in (1, 2, 3) for name in ("full", "topk-k8", "window-k8", "topk-k2", "window-k2")]
+        runs += [f"{name}-k2-seed1" for name in ("block", "dilated", "global", "random")]
+        for name in runs:  # all but two are finished
+            if name in ("full-seed1", "topk-k2-seed3"):
+                continue
+            (folder / "runs" / name).mkdir(parents=True)
+            for file in ("done", "valid.out", "test.out"):
+                (folder / "runs" / name / file).touch()
+            for file in ("valid", "test", *(["valid-all-keys", "test-all-keys"] if name.startswith("topk") else [])):
+                (folder / "runs" / name / f"{file}.bleu").write_text("20.00\n")
+                (folder / "runs" / name / f"{file}.out").write_text("a\n" * 50)
+        command = [RECIPES / "multi30k-sweep.sh", "--updates", "1", folder, *TINY, "--quiet"]
+        result = subprocess.run(command, capture_output=True, text=True, timeout=600,
+                                env=os.environ | {"FOVEA_DATA": str(data.parent)})
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(sorted(path.parent.name for path in (folder / "runs").glob("*/averaged")), ["full-seed1", "topk-k2-seed3"])
+        self.assertRegex(result.stdout, r"^BLEU on \S+test_2016_flickr\S+ after 1 updates: .* 3 seeds.*\n\nk = +8 +2\n"
+                                        r"full +\d+\.\d\d \(\d+\.\d\d\)\ntopk +20\.00 \(0\.00\) +\d+\.\d\d \(\d+\.\d\d\)\n"
+                                        r"topk-train .*\nwindow .*\nblock +- +20\.00\n")
+        again = subprocess.run([command[0], "--finished", *command[1:]], capture_output=True, text=True, timeout=600,
+                               env=os.environ | {"FOVEA_DATA": str(data.parent)})
+        self.assertEqual((again.stdout, again.stderr), (result.stdout, ""))
+
+
+class Pictures(unittest.TestCase):
+    SVG = "{http://www.w3.org/2000/svg}"
+
+    def drawn(self, *arguments):
+        path = PLACE.folder / "drawn.svg"
+        result = run("draw_results.py", *arguments, "--output", path)
+        self.assertEqual((result.returncode, result.stdout, result.stderr), (0, "", ""))
+        return xml.etree.ElementTree.parse(path).getroot()
+
+    def elements(self, root, tag, **attributes):
+        return [found for found in root.iter(self.SVG + tag) if attributes.items() <= found.attrib.items()]
+
+    def test_k(self):
+        """Heights follow from the values by one linear rule, which the marks of the axis show."""
+        folder = PLACE.folder / "drawn-sweep"
+        values = {"full": {0: (30, 34)}, "topk": {8: (31, 33), 2: (20,)}, "window": {8: (25,)}}
+        for name, of_k in values.items():
+            for k, of_seed in of_k.items():
+                for seed, value in enumerate(of_seed, 1):
+                    run_folder = folder / (f"{name}-k{k}-seed{seed}" if k else f"{name}-seed{seed}")
+                    run_folder.mkdir(parents=True)
+                    (run_folder / "test.bleu").write_text(f"{value}.00\n")
+        (folder / "topk-k2-seed1" / "test-all-keys.bleu").write_text("22.00\n")
+        root = self.drawn("k", folder)
+        marks = {float(text.text): float(text.get("y")) - 4 for text in self.elements(root, "text", **{"text-anchor": "end"})}
+        (low, low_y), (high, high_y) = min(marks.items()), max(marks.items())
+        value_of = lambda y: low + (float(y) - low_y) * (high - low) / (high_y - low_y)
+        dots = sorted(round(value_of(dot.get("cy")), 1) for dot in self.elements(root, "circle"))
+        self.assertEqual(dots, [20, 22, 25, 32])
+        level, = self.elements(root, "line", **{"class": "level"})
+        self.assertAlmostEqual(value_of(level.get("y1")), 32, delta=0.05)
+        band, = self.elements(root, "rect", **{"class": "deviation"})
+        self.assertAlmostEqual(value_of(band.get("y")), 32 + 8**0.5, delta=0.05)
+        bar, = self.elements(root, "path", **{"class": "deviation"})
+        top, bottom = re.match(r"M\S+ (\S+)V([^M]+)M", bar.get("d")).groups()
+        self.assertAlmostEqual(value_of(top) - value_of(bottom), 2 * 2**0.5, delta=0.05)
+        names = [text.text for text in self.elements(root, "text", **{"text-anchor": "start"})]
+        self.assertEqual(sorted(names), ["full", "topk", "topk-train", "window"])
+
+    def test_spans(self):
+        folder = PLACE.folder / "drawn-spans"
+        folder.mkdir()
+        lines = []
+        for updates, span, bits in ((1, 100, 1.4), (2, 300, 1.3)):
+            lines += [{"event": "train", "updates": updates, "notes": {"span-mean": span}},
+                      {"event": "valid", "updates": updates, "metric": "bits-per-byte", "value": bits}]
+        (folder / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+        root = self.drawn("spans", folder)
+        first, second = (float(dot.get("cy")) for dot in self.elements(root, "circle"))
+        self.assertGreater(first, second)
+        self.assertEqual(len(self.elements(root, "polyline")), 1)
+
+    def test_mistakes(self):
+        for arguments, says in ((["k", PLACE.folder / "nothing"], "found 0 measures of the test set"),
+                                (["spans", PLACE.folder], "cannot read its log.jsonl")):
+            result = run("draw_results.py", *arguments, "--output", PLACE.folder / "none.svg")
+            self.assertEqual((result.returncode, result.stderr.count("\n")), (1, 1), result.stderr)
+            self.assertIn(says, result.stderr)
+            self.assertFalse((PLACE.folder / "none.svg").exists())
 
 
 if __name__ == "__main__":

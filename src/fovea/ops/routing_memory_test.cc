@@ -123,7 +123,7 @@ TEST(RoutingMemory, OwnKeysOfMemoryAreTheEndOfTheirDefinition) {
     for (at::Tensor* x : {&problem.all.q, &problem.all.k, &problem.all.v}) x->requires_grad_();
     const at::Tensor cotangent = routing_noise({5, kHeads, kWidth}, 9);
     MemoryCall call(which, problem);
-    call.inputs.memory_queries = {};
+    call.inputs.memory_queries = at::Tensor();
     std::vector<RoutedReport> reports;
     call.inputs.reports = &reports;
     const at::Tensor out = attention(call.q, problem.all.k, problem.all.v, which.spec, call.options);

@@ -45,10 +45,13 @@ constexpr std::array kLoaders = {
     Loader{'T', load_tokenizer_json},
     Loader{'B', load_baseline},
     Loader{'C', load_corrections},
+    Loader{'H', load_markup},
     Loader{'K', load_checksums},
     Loader{'L', load_labels},
     Loader{'O', load_train_options},
     Loader{'P', load_progress},
+    Loader{'Q', load_request},
+    Loader{'S', load_paragraphs},
     Loader{'W', load_word_piece_options},
 };
 

@@ -26,6 +26,7 @@ class Routes final : public Service {
   std::string new_id() override;
 
   Batcher& batcher() { return batcher_; }
+  void finish() { worker_.finish(); }  // does the work that is left, while the server still lives
 
  private:
   const Route* route_of(const Request& request) const;
@@ -38,12 +39,12 @@ class Routes final : public Service {
   Models models_;
   JobQueue queue_;
   Metrics metrics_;
-  Worker worker_;
   Batcher batcher_;
   Context context_;
   std::vector<Route> routes_;
   const std::string id_prefix_;
   std::atomic<int64_t> last_id_ = 0;
+  Worker worker_;  // ends first: its work uses the members above
 };
 
 }  // namespace fovea::serve

@@ -41,6 +41,7 @@ void run_serve(const ServeOptions& options) {
   server.run();
   routes.batcher().stop();
   engines.join();
+  routes.finish();
   if (failure) std::rethrow_exception(failure);
   log::info("stopped");
 }

@@ -6,6 +6,7 @@
 
 #include "fovea/base/error.h"
 #include "fovea/base/log.h"
+#include "fovea/base/signals.h"
 #include "fovea/base/strings.h"
 #include "fovea/serve/connection.h"
 
@@ -130,6 +131,7 @@ std::string Server::address() const {
 
 void Server::run() {
   loop_->catch_signals();
+  if (interrupting_signal() != 0) return;  // one came before
   loop_->accept();
   loop_->context.run();
 }

@@ -12,12 +12,16 @@ namespace fovea::serve {
 class Worker {
  public:
   Worker() : thread_([this] { run(); }) {}
-  ~Worker() {  // does all that was given before
+  ~Worker() { finish(); }
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
+
+  // Returns when all work that was given before is done; later work is dropped.
+  void finish() {
+    if (!thread_.joinable()) return;
     add(nullptr);
     thread_.join();
   }
-  Worker(const Worker&) = delete;
-  Worker& operator=(const Worker&) = delete;
 
   void add(std::function<void()> work) {
     {

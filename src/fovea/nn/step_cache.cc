@@ -13,7 +13,8 @@
 namespace fovea::nn {
 namespace {
 
-constexpr int64_t kFirstTokens = 16;  // of a row
+constexpr int64_t kFirstTokens = 16;      // of a row
+constexpr int64_t kScreenedLength = 512;  // of a row, from which on the copies of keys save more than they cost
 
 // The room of a row: a power of two above its length, so that the step after a prompt finds room.
 int64_t capacity_for(int64_t length) {
@@ -31,6 +32,7 @@ StepCache::StepCache(Rows kind, int64_t rows, const Shape& shape, const at::Tens
       shape_(shape),
       options_(options),
       buffers_(static_cast<size_t>(shape.layers)),
+      screens_(static_cast<size_t>(shape.layers)),
       lengths_(static_cast<size_t>(rows), 0) {
   if (kind_ == Rows::kShared) return;
   slots_.resize(lengths_.size());
@@ -41,6 +43,7 @@ void StepCache::append(const at::Tensor& offsets) {
   const auto* bounds = offsets.const_data_ptr<int64_t>();
   int64_t longest = 0;
   for (size_t r = 0; r < lengths_.size(); ++r) longest = std::max(longest, lengths_[r] + bounds[r + 1] - bounds[r]);
+  if (longest >= kScreenedLength && !has_screens_) begin_screens();
   make_room(longest);
   count_ = bounds[lengths_.size()];
   kind_ == Rows::kShared ? append_shared(bounds) : append_apart(bounds);
@@ -100,6 +103,7 @@ void StepCache::keep_tokens(const std::vector<int64_t>& live, int64_t room) {
     kept.narrow(0, 0, std::ssize(live)).copy_(buffer.index_select(0, places));
     buffer = kept;
   }
+  rebuild_screens(std::array{TokenRange{0, std::ssize(live)}});
   std::vector<int64_t> place_of(static_cast<size_t>(used_));
   for (size_t i = 0; i < live.size(); ++i) place_of[static_cast<size_t>(live[i])] = static_cast<int64_t>(i);
   auto* lists = lists_.mutable_data_ptr<int64_t>();
@@ -118,6 +122,9 @@ void StepCache::move_to_new_buffers(int64_t tokens, std::span<const Move> moves)
     }
     buffer = grown;
   }
+  std::vector<TokenRange> used;
+  for (const Move& move : moves) used.push_back({move.to, move.count});
+  rebuild_screens(used);
 }
 
 void StepCache::append_shared(const int64_t* bounds) {
@@ -152,6 +159,7 @@ void StepCache::write(size_t layer, const at::Tensor& stacked) {
   } else {
     buffers_[layer].narrow(0, first_, count_).copy_(kept);
   }
+  if (has_screens_ && screens_[layer]) screens_[layer]->write(kept.select(1, 0), places_, first_);
 }
 
 void StepCache::inherit(std::span<const int64_t> parents) {
@@ -227,8 +235,35 @@ void StepCache::inherit_apart(std::span<const int64_t> parents) {
     for (const at::Tensor& buffer : buffers_) {
       buffer.narrow(0, slots[r] * capacity_, length).copy_(buffer.narrow(0, from, length));
     }
+    for (std::optional<ScreenedKeys>& screen : screens_) {
+      if (has_screens_ && screen) screen->copy(from, slots[r] * capacity_, length);
+    }
   }
   slots_.swap(slots);
+}
+
+void StepCache::screen_keys(size_t layer) {
+  const at::ScalarType type = c10::typeMetaToScalarType(options_.dtype());
+  if (options_.device().is_cpu() && (type == at::kFloat || type == at::kBFloat16)) screens_[layer].emplace();
+}
+
+void StepCache::begin_screens() {
+  has_screens_ = true;
+  if (!buffers_[0].defined()) return;
+  if (kind_ == Rows::kShared) return rebuild_screens(std::array{TokenRange{0, used_}});
+  std::vector<TokenRange> used;
+  for (size_t r = 0; r < lengths_.size(); ++r) used.push_back({slots_[r] * capacity_, lengths_[r]});
+  rebuild_screens(used);
+}
+
+void StepCache::rebuild_screens(std::span<const TokenRange> used) {
+  for (size_t layer = 0; layer < screens_.size(); ++layer) {
+    if (has_screens_ && screens_[layer]) screens_[layer]->rebuild(buffers_[layer].select(1, 0), used);
+  }
+}
+
+ops::KeyScreen StepCache::key_screen(size_t layer) const {
+  return has_screens_ && screens_[layer] ? screens_[layer]->get() : ops::KeyScreen{};
 }
 
 at::Tensor StepCache::half(size_t layer, int64_t which) const {

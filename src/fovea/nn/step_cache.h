@@ -6,6 +6,8 @@
 #include <span>
 #include <vector>
 
+#include "fovea/nn/screened_keys.h"
+
 namespace fovea::nn {
 
 // The state of a stack's self-attention between steps: keys and values of the tokens so far, for all layers, and which
@@ -24,6 +26,12 @@ class StepCache {
 
   int64_t rows() const { return static_cast<int64_t>(lengths_.size()); }
   std::span<const int64_t> lengths() const { return lengths_; }  // tokens of each row
+
+  // From a length of some hundred tokens on, the cache keeps an 8-bit copy of this layer's keys, on the CPU in
+  // float32 and bfloat16.
+  void screen_keys(size_t layer);
+  // The copy, or one without tensors.
+  ops::KeyScreen key_screen(size_t layer) const;
 
   // Row r grows by offsets[r + 1] - offsets[r] tokens, [R + 1] int64.
   void append(const at::Tensor& offsets);
@@ -66,6 +74,9 @@ class StepCache {
     int64_t from, to, count;
   };
   void move_to_new_buffers(int64_t tokens, std::span<const Move> moves);
+  // Copies the keys of the tokens in use, for all layers that keep a copy.
+  void begin_screens();
+  void rebuild_screens(std::span<const TokenRange> used);
 
   Rows kind_;
   Shape shape_;
@@ -73,10 +84,12 @@ class StepCache {
   // [tokens, 2, H, D] for each layer; apart: tokens = slots * capacity. A buffer per layer, because memory that one
   // layer leaves when all of them grow has room for the next.
   std::vector<at::Tensor> buffers_;
-  std::vector<int64_t> lengths_;   // [R]
-  int64_t capacity_ = 0;           // tokens of a row that lists_, or its range, has room for
-  int64_t first_ = 0, count_ = 0;  // tokens of the last append(), where they lie side by side
-  at::Tensor places_;              // [T]: those tokens where they do not; else undefined
+  std::vector<std::optional<ScreenedKeys>> screens_;  // of each layer
+  bool has_screens_ = false;                          // a row has become long enough
+  std::vector<int64_t> lengths_;                      // [R]
+  int64_t capacity_ = 0;                              // tokens of a row that lists_, or its range, has room for
+  int64_t first_ = 0, count_ = 0;                     // tokens of the last append(), where they lie side by side
+  at::Tensor places_;                                 // [T]: those tokens where they do not; else undefined
   // Shared:
   int64_t used_ = 0;  // tokens of each buffer
   at::Tensor lists_;  // [R, capacity]: the tokens of each row

@@ -32,6 +32,7 @@ Stepper::Stepper(const Parts& parts, StepCache::Rows kind, int64_t rows, std::op
   TORCH_CHECK(packed_ != nullptr && packed_->layers.size() == stack_.layers().size(),
               "the packed layers must be those of this model");
   for (const auto& layer : stack_.layers()) {
+    if (ScreenedKeys::are_read_by(*layer->self_attention)) cache_.screen_keys(options_.size());
     options_.push_back(layer->self_attention->options());
     routing_.push_back(RoutingSteps::of_self(*layer->self_attention, rows));
   }
@@ -118,6 +119,7 @@ at::Tensor Stepper::self_attention(size_t layer, const at::Tensor& x, const at::
   const at::Tensor q = stacked.narrow(1, 0, packed.heads);
   const Projected inputs = {q, cache_.keys(layer), cache_.values(layer), unturned};
   ops::AttentionOptions options = options_[layer];
+  options.screen = cache_.key_screen(layer);
   const Projected mixed = attention.with_terms(inputs, tables_[layer], options);
   if (!routing) return packed.output(attention.mix(mixed, tables_[layer], options));
   const RoutingSteps::Cache cache{inputs.k, inputs.v, *options.k_begins, *options.k_lengths, options.k_tokens};

@@ -94,7 +94,7 @@ class RoutingSteps {
   // The positions in the row of a cluster's members that take part, ascending.
   std::vector<int32_t> members(const Routed& route, const HeadState& state, int64_t cluster,
                                const NewTokens& tokens) const;
-  // The same of keys of their own: each new query sees those of them up to itself.
+  // Positions of a cluster's keys of their own, ascending, of which each new query sees some up to itself.
   std::vector<int32_t> own_keys(const Routed& route, const HeadState& state, int64_t cluster,
                                 const NewTokens& tokens) const;
   List list_of(const Group& group, int64_t head, int64_t cluster, const NewTokens& tokens, const Cache* cache) const;

@@ -24,8 +24,8 @@ struct SpanConfig {
                "keys that span(limit,ramp) sees before the text begins: none, or keys and values of zeros as published",
                "none|zeros"),
         choice("span-competition", &C::span_competition,
-               "keys among which span(limit,ramp)+topk(k) selects: those that the head reaches, or as published those "
-               "that the layer's widest head reaches",
+               "keys among which span(limit,ramp)+topk(k) selects: all that the head reaches, or as published all that "
+               "the layer's widest head reaches",
                "head|layer"));
   }
 };

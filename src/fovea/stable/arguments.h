@@ -10,7 +10,7 @@
 #include "fovea/kernels/attention/attention.h"
 #include "fovea/kernels/call/layout.h"
 
-// What the dispatcher passes to an operator of torch's stable ABI.
+// The arguments that the dispatcher passes to an operator of torch's stable ABI.
 namespace fovea::stable {
 
 using torch::stable::Tensor;

@@ -109,7 +109,7 @@ void kernel_forward(StableIValue* stack, uint64_t, uint64_t) {
   stack[0] = result(taken);
 }
 
-// `grad_terms` are by_head [H, count], by_query and queries as the terms and rows [count, H, D]; those that are not
+// `grad_terms` are by_head [H, count], by_query and queries as the terms and rows [count, H, D]; terms that are not
 // wanted are absent. by_head and rows begin as zeros.
 void kernel_backward(StableIValue* stack, uint64_t, uint64_t) {
   Arguments in(stack);

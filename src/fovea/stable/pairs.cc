@@ -8,7 +8,7 @@
 #include "fovea/stable/executor.h"
 #include "fovea/stable/problem.h"
 
-// What the reference in Python asks about a call: its sequences, and masks of the pairs of some queries.
+// Operators for the reference in Python: the sequences of a call, and masks of the pairs of some queries.
 namespace fovea::stable {
 namespace {
 

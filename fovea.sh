@@ -227,6 +227,17 @@ package() {
   python3 packaging/make_package.py "$build" dist
 }
 
+# The wheel takes the library of the release's build. Arguments are versions of torch to test it with.
+wheel() {
+  prepare
+  need_test_packages
+  need_packages patchelf binutils
+  configure release
+  cmake --build --preset release --target fovea_python
+  shorten_spins
+  .venv/bin/python3 packaging/make_wheel.py "$build/lib/libfovea_python.so" dist "$@"
+}
+
 usage() {
   cat <<'TEXT'
 Usage: ./fovea.sh VERB
@@ -240,6 +251,8 @@ Usage: ./fovea.sh VERB
   bench [OPTIONS]                  measure against other systems; prints Markdown, writes CSV
   install PREFIX                   a relocatable tree with the program, the library and its CMake package
   package                          dist/fovea-VERSION-linux-x86_64.tar.xz and a .deb, which run without a build
+  wheel [TORCH...]                 dist/fovea-VERSION-py3-none-manylinux_*.whl, for any torch from 2.10 on and any Python,
+                                   tested in empty environments; TORCH: versions to test with, '2.10.*' or newest
   format, lint [REGEX]             clang-format the sources; check them with clang-format and clang-tidy
   asan, asan-torch [CTEST OPTIONS] AddressSanitizer and UBSan: the layers without torch; those that need it
   tsan, fuzz [CTEST OPTIONS]       ThreadSanitizer on executors and readers; the fuzz targets
@@ -262,6 +275,7 @@ main() {
     bench) bench "$@" ;;
     install) install_tree "$@" ;;
     package) package ;;
+    wheel) wheel "$@" ;;
     format) format ;;
     lint) lint "$@" ;;
     asan | asan-torch | tsan) sanitize "$verb" "$@" ;;

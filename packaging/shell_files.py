@@ -14,7 +14,7 @@ class Command:
     def __init__(self, program, name, summary):
         self.name, self.summary = name, summary
         self.options, known = [], set()
-        for line in shown(program, name, "--help").splitlines():
+        for line in shown(program, name, "--help-all").splitlines():
             found = re.match(r"  (-\S+)(?: ((?:N|X|TEXT|FILE)(?: \.\.\.)?))?(?: {2,}(.*)| (.*)|)$", line)
             if found:
                 option = Option(found[1], found[2] or "", found[3] or found[4] or "")

@@ -191,7 +191,7 @@ class Use(unittest.TestCase):
 
     def test_help(self):
         self.assertIn("--task image: images, value by value", checked("train", "--help").stdout)
-        own = checked("train", "--task", "image", "--help").stdout
+        own = checked("train", "--task", "image", "--help-all").stdout
         self.assertLess(own.index("--crop N"), own.index("With --task translation"))
         self.assertIn("For models of the tasks language, image.", checked("generate", "--help").stdout)
         self.assertIn("--complete", checked("generate", "--model", model(), "--help").stdout)

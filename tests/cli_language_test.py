@@ -125,6 +125,38 @@ class Use(unittest.TestCase):
         self.assertTrue(text.startswith("un "), text)
         self.assertGreaterEqual(len(text.encode().rstrip(b"\n")), 73)
 
+    def test_another_clamp(self):
+        model = made("xl", "--attention", "topk(6)", "--memory-length", 20, "--transformer-positions", "transformer-xl(clamp=9)")
+        clamp = lambda number: ("--transformer-positions", f"transformer-xl(clamp={number})")
+        bits = lambda *options: float(checked("score", "--model", model, "--train-sets", TEST, *options).stdout.split()[1])
+        # With a stride of 8 and a memory of 20 units, no distance is above 27.
+        cut = ("--stride", 8, "--memory-length", 20, "--same-length")
+        self.assertEqual(bits(*cut), bits(*cut, *clamp(9)))
+        self.assertEqual(bits(*cut, *clamp(0)), bits(*cut, *clamp(27)))
+        self.assertNotEqual(bits(*cut), bits(*cut, *clamp(27)))
+        said = score("--model", model, "--train-sets", TEST, *clamp(27)).stdout
+        self.assertIn("|positions:transformer-xl(clamp=27)|version:", said)
+        text = generate("--model", model, "--prompt", "un ", "--max-length", 40, *clamp(27))
+        self.assertTrue(text.stdout.startswith("un "), text.stderr)
+        for given, says in (("shaw(9)", "expected the same with another clamp=N of transformer-xl"),
+                            ("transformer-xl(clamp=5)+alibi", "expected the same with another clamp=N of transformer-xl"),
+                            ("transformer-xl(camp=5)", "--transformer-positions: got ")):
+            said = score("--model", model, "--train-sets", TEST, "--transformer-positions", given)
+            self.assertIn(says, said.stderr)
+            self.assertEqual(len(said.stderr.splitlines()), 1, said.stderr)
+        said = score("--model", of_bytes(), "--train-sets", TEST, *clamp(5))
+        self.assertEqual(said.returncode, 1)
+        self.assertIn("only the clamp of transformer-xl can differ from training, so leave the option out", said.stderr)
+
+    def test_routed_with_own_keys(self):
+        for spec, memory in (("routed(3,8)", 0), ("routed(3,8,causal)+topk(4)", 20)):
+            model = made(f"own-{memory}", "--attention", f"1*local(6);1*{spec}", "--routing-keys", "own", "--memory-length", memory,
+                         "--transformer-positions", "shaw(9)")
+            said = checked("score", "--model", model, "--train-sets", TEST).stdout
+            self.assertEqual("routing:whole-segment" in said, memory == 0)
+            text = generate("--model", model, "--prompt", "un ", "--max-length", 40)
+            self.assertTrue(text.stdout.startswith("un "), text.stderr)
+
     def test_spans(self):
         heads = ("--attention", "1*span(40,4);1*span(20,4)+topk(3)", "--transformer-positions", "none", "--span-start", 0.5)
         log = checked(*training(F / "span-log", "--after-batches", 2, "--disp-freq", 1, "--valid-sets", VALID, *heads)).stderr
@@ -173,9 +205,9 @@ class Use(unittest.TestCase):
         self.assertIn("it needs learned spans of these heads, limits and ramps, which this model", said.stderr)
 
     def test_routed_misuse(self):
-        said = run(*training(F / "x", "--attention", "routed(3,8)", "--routing-keys", "own"))
+        said = run(*training(F / "x", "--attention", "routed(3,8)+topk(2,keep=local(2))", "--routing-keys", "own"))
         self.assertEqual(said.returncode, 2)
-        self.assertIn("needs keys that are the queries; got --routing-keys own, expected auto or shared", said.stderr)
+        self.assertIn("expected topk(2) or --routing-keys shared", said.stderr)
         said = score("--model", made("routed", "--attention", "1*blocks(8,1);1*routed(3,8)"), "--train-sets", TEST,
                      "--attention", "routed(4,8)")
         self.assertIn("it needs centroids of its clusters, which this model", said.stderr)
@@ -223,11 +255,11 @@ class Use(unittest.TestCase):
         self.assertTrue(result.stdout.startswith(b"a\xff\xfe"), result.stdout)
 
     def test_help_tells_the_tasks_apart(self):
-        said = checked("train", "--help").stdout
+        said = checked("train", "--help-all").stdout
         for text in ("--task translation: one language to another", "--task language: text, unit by unit", "With --task language",
-                     "--segment-length N", "--attention-encoder TEXT", "fovea train --task NAME --help lists all options of one"):
+                     "--segment-length N", "--attention-encoder TEXT", "fovea train --task NAME --help shows the options of one"):
             self.assertIn(text, said)
-        own = checked("train", "--task", "language", "--help").stdout
+        own = checked("train", "--task", "language", "--help-all").stdout
         self.assertIn("Task language:", own)
         self.assertLess(own.index("--segment-length"), own.index("With --task translation"))
         self.assertGreater(own.index("--attention-encoder"), own.index("With --task translation"))

@@ -12,7 +12,7 @@ from fovea_program import Workplace, checked, run
 
 HEAD = """# Options
 
-All commands of `fovea {version}` and their options. `fovea COMMAND --help` prints the same texts. This page is made by `tests/options_page.py`; do not edit it.
+All commands of `fovea {version}` and their options. `fovea COMMAND --help-all` prints the same texts, and `fovea train --help` the usual ones. This page is made by `tests/options_page.py`; do not edit it.
 
 ```
 $ ./fovea translate --beam-size 0
@@ -30,9 +30,9 @@ window(2)
 - **Files.** Every option is also a key of a YAML file: `-c FILE` reads it, and `--dump-config` prints all options of a command in this form. Options on the command line override files, and later files override earlier ones.
 - **Names.** `--max_tokens` means `--max-tokens`. Names that other systems use lead to ours: an unknown option of Marian, fairseq or OpenNMT is an error, which suggests an option of Fovea if there is a similar one.
 - **Ranges.** 1e9 is 1,000,000,000. A value outside of its range is an error.
-- **All commands** have `--help` (`-h`), `--config FILE` (`-c`) and `--dump-config`.
+- **All commands** have `--help` (`-h`), `--help-all`, `--config FILE` (`-c`) and `--dump-config`. On a terminal, help is as wide as the terminal; the variable `COLUMNS` sets another width.
 """
-EVERYWHERE = {"--help", "--config", "--dump-config"}
+EVERYWHERE = {"--help", "--help-all", "--config", "--dump-config"}
 COLUMN = 34  # where the words of a help text begin
 TABLE = "| option | value | default | range | meaning |\n|---|---|---|---|---|\n"
 BEYOND = "8000000000000000000"  # above every limit, and still a number
@@ -62,7 +62,7 @@ def read_help(text):
         elif re.fullmatch(r"[A-Z][^.]*:", line) and not rest:
             groups.append((line[:-1], []))
             option = None
-        elif line.startswith("  ") and groups and groups[-1][0] == "Positionals":
+        elif line.startswith("  ") and groups and groups[-1][0] == "Arguments":
             arguments.append(re.split(r"  +", line.strip(), maxsplit=1))
         elif line or rest:
             if not rest and not groups[-1][1]:  # a heading of something else than options
@@ -144,7 +144,7 @@ def models():
 
 def section(command, models):
     """The heading and the tables of one command."""
-    summary, usage, arguments, groups, rest = read_help(checked(command, "--help").stdout)
+    summary, usage, arguments, groups, rest = read_help(checked(command, "--help-all").stdout)
     text = f"\n## {command}\n\n{summary}\n\n```text\n{usage}\n```\n"
     text += "".join(f"\n`{name}`: {cell(words)}\n" for name, words in arguments)
     for heading, options in groups:

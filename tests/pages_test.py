@@ -56,6 +56,7 @@ NOT_RUN = {
     "docs/install.md": "builds and installs",
     "docs/python.md": "python/tests/test_docs.py runs it",
     "docs/recipes.md": "needs published corpora",
+    "docs/results.md": "needs corpora and hours",
     "docs/speed.md": "what it shows depends on the processor",
     "docs/tagging.md": "needs the corpus of CoNLL-2003",
 }
@@ -189,12 +190,13 @@ class Names(unittest.TestCase):
     FOREIGN = {"--type", "--paired-bs-n", "--signal", "--max_tokens"}  # of Marian, sacreBLEU and Slurm; a spelling
 
     def test_options_that_pages_name_exist(self):
-        known = {"--help", "--config", "--dump-config", "--version"}
+        known = {"--help", "--help-all", "--config", "--dump-config", "--version"}
         for command in re.findall(r"^  (\w+)  ", checked("--help").stdout, re.M):
-            known |= set(re.findall(r"(?<![\w-])--[a-z][\w-]*", checked(command, "--help").stdout))
+            known |= set(re.findall(r"(?<![\w-])--[a-z][\w-]*", checked(command, "--help-all").stdout))
             known |= set(values_of(checked(command, "--dump-config").stdout))
         self.assertGreater(len(known), 100)
-        known |= set(re.findall(r"--[a-z][\w-]*", (ROOT / "recipes" / "k-sweep.sh").read_text()))
+        for script in ("k-sweep.sh", "multi30k-sweep.sh"):
+            known |= set(re.findall(r"--[a-z][\w-]*", (ROOT / "recipes" / script).read_text()))
         for path in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:
             text = re.sub(r"^```.*?^```$", "", path.read_text(), flags=re.M | re.S)
             marian = set(re.findall(r"--[a-z][\w-]*", " ".join(re.findall(r"^\|[^|]*", text, re.M)))) if "marian" in path.stem else set()

@@ -3,10 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <limits>
 
+#include "fovea/analysis/plot_axes.h"
 #include "fovea/analysis/svg.h"
-#include "fovea/base/numbers.h"
 #include "fovea/base/strings.h"
 #include "fovea/text/unicode.h"
 
@@ -25,103 +24,9 @@ constexpr std::array<const char*, 7> kColours = {"#0072b2", "#d55e00", "#009e73"
                                                  "#e69f00", "#56b4e9", "#000000"};
 constexpr std::array<const char*, 4> kDashes = {"", "7 3", "2 3", "8 3 2 3"};
 
-// Whether a point is drawn; a larger one would leave nothing to see of the others.
-bool is_drawn(double x, double y) { return std::abs(x) < 1e30 && std::abs(y) < 1e30; }
-
-// Nearer to 0 than any mark on an axis can tell; the ratio of a denormal number to a usual one overflows.
-double without_specks(double value) { return std::abs(value) < 1e-30 ? 0 : value; }
-
-struct Range {
-  double low = std::numeric_limits<double>::infinity(), high = -low;
-  void add(double value) { low = std::min(low, value), high = std::max(high, value); }
-  bool is_empty() const { return low > high; }
-};
-
-// An axis: values to [0, 1], and the marks on it.
-struct Axis {
-  Range range;  // that is shown; not empty, and not of length 0
-  bool is_log = false;
-  double unit = 1;  // marks show value / unit
-  std::vector<double> ticks;
-
-  double place(double value) const {
-    if (is_log) return std::log(value / range.low) / std::log(range.high / range.low);
-    return (value - range.low) / (range.high - range.low);
-  }
-};
-
 std::string line(double x1, double y1, double x2, double y2, const char* colour) {
   return cat("<path d=\"M", svg_length(x1), " ", svg_length(y1), "L", svg_length(x2), " ", svg_length(y2),
              "\" stroke=\"", colour, "\"/>\n");
-}
-
-// A mark as text, with as many digits as its neighbours need.
-std::string tick_label(double value, double step) {
-  const double size = std::abs(value);
-  if (size >= 1e7 || (size > 0 && size < 1e-4))
-    return shortest(number_in<double>(scientific(value, 3)).value_or(value));
-  const int digits = std::clamp(static_cast<int>(std::ceil(-std::log10(step) - 1e-9)), 0, 6);
-  return digits == 0 ? thousands(std::llround(value)) : fixed(value, digits);
-}
-
-std::string label_of(const Axis& axis, size_t i) {
-  const double value = axis.ticks[i] / axis.unit;
-  if (axis.is_log) return tick_label(value, std::pow(10.0, std::floor(std::log10(value) + 1e-9)));
-  return tick_label(value, axis.ticks.size() > 1 ? (axis.ticks[1] - axis.ticks[0]) / axis.unit : std::abs(value));
-}
-
-void widen_if_a_point(Range& range) {
-  if (range.is_empty()) range = {0, 1};
-  if (range.high > range.low) return;
-  const double half = range.low == 0 ? 0.5 : std::abs(range.low) * 0.1;
-  range = {range.low - half, range.high + half};
-}
-
-Axis y_axis_of(const PlotPanel& panel) {
-  Axis axis;
-  for (const PlotCurve& curve : panel.curves) {
-    for (const auto& [x, y] : curve.points) {
-      if (is_drawn(x, y)) axis.range.add(y);
-    }
-  }
-  constexpr double kLogRatio = 20, kMargin = 0.05;
-  axis.is_log = !axis.range.is_empty() && axis.range.low > 0 && axis.range.high >= kLogRatio * axis.range.low;
-  widen_if_a_point(axis.range);
-  if (axis.is_log) {
-    const double margin = std::pow(axis.range.high / axis.range.low, kMargin);
-    axis.range = {axis.range.low / margin, axis.range.high * margin};
-    axis.ticks = log_ticks(axis.range.low, axis.range.high);
-  } else {
-    const double margin = (axis.range.high - axis.range.low) * kMargin;
-    axis.range = {axis.range.low - margin, axis.range.high + margin};
-    axis.ticks = linear_ticks(axis.range.low, axis.range.high, 6);
-  }
-  return axis;
-}
-
-// The axis begins at 0, or at the first point if all are far from 0. One axis serves all panels, so that they compare.
-Axis x_axis_of(const Plot& plot) {
-  Axis axis;
-  for (const PlotPanel& panel : plot.panels) {
-    for (const PlotCurve& curve : panel.curves) {
-      for (const auto& [x, y] : curve.points) {
-        if (is_drawn(x, y)) axis.range.add(x);
-      }
-    }
-  }
-  if (axis.range.low > 0 && axis.range.low < 0.5 * axis.range.high) axis.range.low = 0;
-  widen_if_a_point(axis.range);
-  constexpr double kMinute = 60, kHour = 3600;
-  if (plot.x_axis == PlotAxis::kSeconds)
-    axis.unit = axis.range.high >= 3 * kHour ? kHour : axis.range.high >= 3 * kMinute ? kMinute : 1;
-  for (const double tick : linear_ticks(axis.range.low / axis.unit, axis.range.high / axis.unit, 6))
-    axis.ticks.push_back(tick * axis.unit);
-  return axis;
-}
-
-std::string x_title_of(const Plot& plot, const Axis& axis) {
-  if (plot.x_axis == PlotAxis::kNumber) return plot.x_title;
-  return cat(plot.x_title, axis.unit == 1 ? " (seconds)" : axis.unit == 60 ? " (minutes)" : " (hours)");
 }
 
 using PixelPoint = std::pair<double, double>;
@@ -234,12 +139,7 @@ Legend draw_legend(const std::vector<std::string>& names, double width) {
 }  // namespace
 
 std::string svg(const Plot& given) {
-  Plot plot = given;
-  for (PlotPanel& panel : plot.panels) {
-    for (PlotCurve& curve : panel.curves) {
-      for (auto& [x, y] : curve.points) x = without_specks(x), y = without_specks(y);
-    }
-  }
+  const Plot plot = without_specks(given);
   const size_t columns = std::min<size_t>(plot.panels.size(), 2), rows = (plot.panels.size() + 1) / 2;
   const double width = kPanelWidth * static_cast<double>(columns);
   const Legend legend = draw_legend(plot.names, width);

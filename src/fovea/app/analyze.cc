@@ -63,7 +63,7 @@ bool has_spans(const std::string& model) {
 // Without a text, a sweep, costs or help to show, a model with adaptive spans shows these.
 bool asks_for_spans(const std::vector<std::string>& arguments) {
   static constexpr std::array kOthers = {"--source", "--target", "--train-sets", "--sweep", "--cost",
-                                         "--config", "-c",       "--help",       "-h"};
+                                         "--config", "-c",       "--help",       "-h",      "--help-all"};
   const bool asks_for_other = std::ranges::any_of(arguments, [](const std::string& argument) {
     return std::ranges::any_of(kOthers, [&](const std::string_view option) {
       return argument == option || argument.starts_with(cat(option, "="));

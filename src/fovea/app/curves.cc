@@ -1,11 +1,14 @@
 #include <algorithm>
 #include <filesystem>
+#include <iostream>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "fovea/analysis/plot.h"
+#include "fovea/analysis/plot_text.h"
 #include "fovea/analysis/run_curves.h"
+#include "fovea/app/option_help.h"
 #include "fovea/app/options.h"
 #include "fovea/base/error.h"
 #include "fovea/base/file.h"
@@ -24,7 +27,8 @@ struct CurvesConfig : LogOptions {
     using C = CurvesConfig;
     return std::tuple_cat(
         std::tuple(
-            named("output", &C::output, "picture to write, a name that ends in .svg", "o"),
+            named("output", &C::output,
+                  "picture to write, a name that ends in .svg; without it, the curves are drawn on the terminal", "o"),
             choice("over", &C::over, "what runs from left to right; time is that of training alone", "updates|time")),
         LogOptions::fields());
   }
@@ -75,7 +79,7 @@ analysis::Plot plot_of(const std::vector<NamedRun>& runs, bool over_time) {
 
 void check(const CurvesConfig& config, const std::vector<std::string>& runs) {
   if (runs.empty()) throw UsageError("RUN: got none; expected the folder of a run, or several");
-  if (config.output.empty()) throw UsageError("--output: got none; expected a name that ends in .svg");
+  if (config.output.empty()) return;
   if (!config.output.ends_with(".svg"))
     throw UsageError(cat("--output: got '", config.output, "'; expected a name that ends in .svg"));
   require_writable("--output", config.output);
@@ -87,10 +91,11 @@ int run_curves(const std::vector<std::string>& arguments) {
   CurvesConfig config;
   std::vector<std::string> runs;
   Options options("curves", "Draws the training loss and the validation measures of runs.",
-                  "RUN [RUN2 ...] --output FILE.svg [--over updates|time]");
+                  "RUN [RUN2 ...] [--output FILE.svg] [--over updates|time]");
   options.positional("RUN", runs, "folders of runs");
   options.add(config, "Options");
   options.epilogue(
+      "  fovea curves run\n"
       "  fovea curves run --output curves.svg\n"
       "  fovea curves run-full run-topk --over time --output compared.svg");
   if (!options.parse(arguments)) return 0;
@@ -99,7 +104,14 @@ int run_curves(const std::vector<std::string>& arguments) {
   const std::vector<std::string> names = names_of_runs(runs);
   std::vector<NamedRun> read;
   for (size_t i = 0; i < runs.size(); ++i) read.push_back({names[i], analysis::read_run_curves(runs[i])});
-  write_file(config.output, analysis::svg(plot_of(read, config.over == "time")));
+  const analysis::Plot plot = plot_of(read, config.over == "time");
+  if (config.output.empty()) {
+    constexpr int64_t kUsual = 80, kMost = 120;
+    const int64_t width = help_width();
+    std::cout << analysis::text_plot(plot, width == 0 ? kUsual : std::min(width, kMost));
+    return 0;
+  }
+  write_file(config.output, analysis::svg(plot));
   log::info(cat("wrote ", config.output));
   return 0;
 }

@@ -8,6 +8,7 @@
 #include <map>
 #include <utility>
 
+#include "fovea/app/option_help.h"
 #include "fovea/app/torch.h"
 #include "fovea/app/version.h"
 #include "fovea/base/error.h"
@@ -29,38 +30,7 @@ std::string with_dashes(std::string argument) {
   return argument;
 }
 
-std::string flags_of(const FieldView& field) {
-  std::string flags;
-  if (!field.aliases.empty()) {
-    for (const std::string& alias : split(field.aliases, ',')) flags += (alias.size() == 1 ? "-" : "--") + alias + ",";
-  }
-  return flags + "--" + std::string(field.name);
-}
-
-std::string help_of(const FieldView& field) {
-  std::string help(field.help);
-  if (!field.choices.empty()) help += cat(" {", field.choices, "}");
-  const std::string value = join(values_of(field), " ");
-  if (!field.is_flag() && !value.empty()) help += cat(" [", value, "]");
-  return help;
-}
-
-// "Usage: fovea train --model DIR ...": CLI11's own line lists no arguments worth reading.
-class UsageFormatter : public CLI::Formatter {
- public:
-  explicit UsageFormatter(std::string usage) : usage_(std::move(usage)) {}
-  std::string make_usage(const CLI::App*, std::string) const override { return "Usage: " + usage_ + "\n\n"; }
-
- private:
-  std::string usage_;
-};
-
 std::string see_help(const std::string& command) { return cat("; see fovea ", command, " --help"); }
-
-std::string type_of(const FieldView& field) {
-  static constexpr const char* kNames[] = {"", "N", "X", "TEXT", "N ...", "X ...", "TEXT ..."};
-  return kNames[field.value.index()];
-}
 
 bool has_name_of(const FieldView& field, std::initializer_list<std::string_view> names) {
   return std::ranges::find(names, field.name) != names.end();
@@ -69,7 +39,7 @@ bool has_name_of(const FieldView& field, std::initializer_list<std::string_view>
 // The field that has this flag, by its name or an alias; null if there is none.
 const FieldView* find_by_flag(const std::vector<FieldView>& fields, const std::string& flag) {
   for (const FieldView& field : fields) {
-    const std::vector<std::string> flags = split(flags_of(field), ',');
+    const std::vector<std::string> flags = flags_of(field);
     if (std::ranges::find(flags, flag) != flags.end()) return &field;
   }
   return nullptr;
@@ -85,45 +55,43 @@ std::string config_text(const std::string& path) {
   return found != pipes.end() ? found->second : pipes.emplace(path, read_text_file(path)).first->second;
 }
 
-// One line of help for a field that is only shown.
-void add_to_help(CLI::App& app, const FieldView& field, const std::string& group) {
-  const std::string help = help_of(field);
-  const CLI::callback_t take_none = [](const CLI::results_t& /*values*/) { return true; };
-  CLI::Option* option =
-      field.is_flag() ? app.add_flag(flags_of(field), help) : app.add_option(flags_of(field), take_none, help);
-  if (!field.is_flag()) option->type_name(type_of(field));
-  if (field.is_list()) option->expected(1, 1 << 20);
-  option->group(group);
-}
-
 }  // namespace
 
 struct Options::State {
-  std::string command;
+  std::string command, summary, usage;
   CLI::App app;
   std::vector<FieldView> fields;
+  std::vector<HelpGroup> groups;          // in the order of the help text
+  std::vector<std::string> usual;         // names of the fields that --help shows; empty: all
   std::vector<std::string> not_streams;   // flags of paths for which '-' is none of the standard streams
   std::vector<std::string> config_files;  // as given
   std::map<std::string, std::string, std::less<>> config_of_field;
   std::function<void(const std::string& path)> after_config;
   std::vector<std::pair<std::string, std::vector<FieldView>>> others;
-  std::string epilogue;
+  std::string notes, examples;
   bool dump = false;
 
-  State(const std::string& name, const std::string& summary, const std::string& usage)
-      : command(name), app(summary, "fovea " + name) {
-    auto formatter = std::make_shared<UsageFormatter>("fovea " + name + " " + usage);
-    formatter->column_width(34);
-    app.formatter(formatter);
-    app.set_help_flag("-h,--help", "show this text");
+  State(const std::string& name, const std::string& text, const std::string& line)
+      : command(name), summary(text), usage(line), app(text, "fovea " + name) {
+    app.set_help_flag("-h,--help");
+    app.set_help_all_flag("--help-all");
     // Added first, so read before any flag is taken: flags win over files.
-    app.add_option_function<std::vector<std::string>>(
-           "-c,--config", [this](const std::vector<std::string>& paths) { load(paths); },
-           "take options from a YAML file of 'name: value' lines; may be repeated")
-        ->option_text("FILE")
+    app.add_option_function<std::vector<std::string>>("-c,--config",
+                                                      [this](const std::vector<std::string>& paths) { load(paths); })
         ->allow_extra_args(false);
-    app.add_flag("--dump-config", dump, "print all options as YAML and stop");
-    app.option_defaults()->group("Options");
+    app.add_flag("--dump-config", dump);
+    groups.push_back({"Options",
+                      {{"-h,--help", "show this text"},
+                       {"--help-all", "show all options, those of other tasks too"},
+                       {"-c,--config FILE", "take options from a YAML file of 'name: value' lines; may be repeated"},
+                       {"--dump-config", "print all options as YAML and stop"}}});
+  }
+
+  HelpGroup& group_of(const std::string& heading) {
+    for (HelpGroup& group : groups) {
+      if (group.heading == heading) return group;
+    }
+    return groups.emplace_back(HelpGroup{heading, {}});
   }
 
   void load(const std::vector<std::string>& paths) {
@@ -203,28 +171,65 @@ struct Options::State {
     std::cout << to_yaml(std::span<const FieldView>(fields)) << std::flush;
   }
 
-  // The help for options of the other choices that differ from this choice's options.
-  std::string help_of_others() const {
-    std::string text;
+  // A group for each of the other choices, of its options that differ from this choice's.
+  std::vector<HelpGroup> groups_of_others() const {
+    std::vector<HelpGroup> differing;
     for (const auto& [choice, other] : others) {
-      CLI::App shown;
-      shown.set_help_flag();
+      HelpGroup& group = differing.emplace_back(HelpGroup{cat("With ", choice, ", where it differs"), {}});
       for (const FieldView& field : other) {
-        const bool is_known = std::ranges::any_of(
-            fields, [&](const FieldView& own) { return own.name == field.name && help_of(own) == help_of(field); });
-        if (!is_known) add_to_help(shown, field, cat("With ", choice, ", where it differs"));
+        const bool is_known = std::ranges::any_of(fields, [&](const FieldView& own) {
+          return own.name == field.name && help_line(own).words == help_line(field).words;
+        });
+        if (!is_known) group.lines.push_back(help_line(field));
       }
-      CLI::Formatter formatter;
-      formatter.column_width(34);
-      text += formatter.make_groups(&shown, CLI::AppFormatMode::Normal);
+      if (group.lines.empty()) differing.pop_back();
     }
-    return text.empty() ? text : text + "\n";
+    return differing;
+  }
+
+  // The groups without the options that are not usual.
+  std::vector<HelpGroup> usual_groups() const {
+    std::vector<HelpGroup> shown = groups;
+    const auto is_unusual = [&](const HelpLine& line) {
+      const auto field =
+          std::ranges::find_if(fields, [&](const FieldView& own) { return help_line(own).name == line.name; });
+      return field != fields.end() && std::ranges::find(usual, field->name) == usual.end();
+    };
+    for (HelpGroup& group : shown) {
+      if (!usual.empty()) std::erase_if(group.lines, is_unusual);
+    }
+    std::erase_if(shown, [](const HelpGroup& group) { return group.lines.empty(); });
+    return shown;
+  }
+
+  // What --help leaves out; empty if nothing.
+  std::string rest_of_help() const {
+    std::vector<std::string> choices;
+    for (const auto& [choice, other] : others) choices.push_back(choice);
+    if (choices.empty() && usual.empty()) return "";
+    return cat("fovea ", command, " --help-all shows", usual.empty() ? "" : cat(" all ", fields.size(), " options"),
+               usual.empty() || choices.empty() ? "" : ", and",
+               choices.empty() ? "" : cat(" the options of ", join(choices, ", ")), ".\n\n");
+  }
+
+  std::string help(bool is_all) const {
+    const int64_t width = help_width();
+    std::string text =
+        cat(wrapped(summary, width, 0), "\n", wrapped(cat("Usage: fovea ", command, " ", usage), width, 7), "\n\n");
+    for (const HelpGroup& group : is_all ? groups : usual_groups()) text += print(group, width) + "\n";
+    if (is_all) {
+      for (const HelpGroup& group : groups_of_others()) text += print(group, width) + "\n";
+    } else {
+      text += wrapped_lines(rest_of_help(), width);
+    }
+    text += wrapped_lines(notes, width);
+    return examples.empty() ? text : cat(text, notes.empty() ? "" : "\n", examples, "\n");
   }
 
   std::vector<std::string> known_flags() const {
-    std::vector<std::string> known = {"--config", "--help", "--dump-config"};
+    std::vector<std::string> known = {"--config", "--help", "--help-all", "--dump-config"};
     for (const FieldView& field : fields) {
-      for (const std::string& flag : split(flags_of(field), ',')) known.push_back(flag);
+      for (const std::string& flag : flags_of(field)) known.push_back(flag);
     }
     return known;
   }
@@ -239,6 +244,7 @@ void Options::add_fields(const std::vector<FieldView>& fields, const std::string
     const auto same = [&](const FieldView& other) { return other.name == field.name; };
     if (std::any_of(state_->fields.begin(), state_->fields.end(), same)) continue;
     state_->fields.push_back(field);
+    state_->group_of(heading).lines.push_back(help_line(field));
     const std::vector<std::string> defaults = values_of(field);
     if (has_name_of(field, {"log", "model", "output"}) && !(defaults.size() == 1 && defaults.front() == "-"))
       state_->not_streams.push_back(cat("--", field.name));
@@ -253,13 +259,13 @@ void Options::add_fields(const std::vector<FieldView>& fields, const std::string
       assign(field, values);
       return true;
     };
-    CLI::Option* option = nullptr;
+    const std::string flags = join(flags_of(field), ",");
     if (field.is_flag()) {
-      option = state_->app.add_flag(flags_of(field), *std::get<bool*>(field.value), help_of(field));
+      CLI::Option* option = state_->app.add_flag(flags, *std::get<bool*>(field.value));
       // This check runs before CLI11 takes 1.5 for true: assign() refuses the value, or sets the flag as CLI11 will.
       option->check([field](const std::string& value) { return assign(field, {value}), std::string(); });
     } else {
-      option = state_->app.add_option(flags_of(field), take, help_of(field));
+      CLI::Option* option = state_->app.add_option(flags, take);
       option->type_name(type_of(field))->type_size(1);
       if (field.is_list()) {
         option->expected(1, field.most > 0 ? static_cast<int>(field.most) : 1 << 20);
@@ -267,17 +273,22 @@ void Options::add_fields(const std::vector<FieldView>& fields, const std::string
         option->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
       }
     }
-    option->group(heading);
   }
 }
 
 void Options::positional(const std::string& name, std::vector<std::string>& values, const std::string& help,
                          std::optional<int> most) {
-  CLI::Option* option = state_->app.add_option(name, values, help)->group("Arguments")->type_name("");
+  CLI::Option* option = state_->app.add_option(name, values);
   if (most) option->expected(0, *most);
+  HelpGroup arguments = {"Arguments", {{cat(name, most ? "" : " ..."), help}}};
+  state_->groups.insert(state_->groups.begin(), std::move(arguments));
 }
 
-void Options::epilogue(const std::string& text) { state_->epilogue = text; }
+void Options::usual(const std::vector<std::string>& names) { state_->usual = names; }
+
+void Options::notes(const std::string& text) { state_->notes = text; }
+
+void Options::epilogue(const std::string& text) { state_->examples = text; }
 
 void Options::after_config(std::function<void(const std::string& path)> call) {
   state_->after_config = std::move(call);
@@ -302,8 +313,10 @@ bool Options::parse(const std::vector<std::string>& given) {
     std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
     state_->app.parse(reversed);
   } catch (const CLI::CallForHelp&) {
-    state_->app.footer(state_->help_of_others() + state_->epilogue);
-    std::cout << state_->app.help() << std::flush;
+    std::cout << state_->help(false) << std::flush;
+    return false;
+  } catch (const CLI::CallForAllHelp&) {
+    std::cout << state_->help(true) << std::flush;
     return false;
   } catch (const CLI::ExtrasError&) {
     state_->check_extras();

@@ -11,8 +11,8 @@
 namespace fovea::app {
 
 // The command line of one subcommand, made of the fields of its configuration structs. Also gives every subcommand
-// -c/--config FILE (YAML, may be repeated, later ones win, flags win over all), --dump-config and --help. An option
-// with one value that is given several times has its last value; the values of a list are put together.
+// -c/--config FILE (YAML, may be repeated, later ones win, flags win over all), --dump-config, --help and --help-all.
+// An option with one value that is given several times has its last value; the values of a list are put together.
 class Options {
  public:
   Options(const std::string& command, const std::string& summary, const std::string& usage);
@@ -24,13 +24,18 @@ class Options {
     add_fields(field_views(config), heading);
   }
   void add(const std::vector<FieldView>& fields, const std::string& heading) { add_fields(fields, heading); }
-  // Options that this command line does not take, because they belong to another choice such as "--task language". The
-  // help text lists the fields that differ here, under that heading, and the error for one of them names it.
+  // Options that this command line does not take, because they belong to another choice such as "--task language".
+  // --help-all lists the fields that differ here, under that heading, and the error for one of them names it.
   void add_other(const std::string& choice, const std::vector<FieldView>& fields);
   // Arguments without a flag: any number of them, or at most `most`.
   void positional(const std::string& name, std::vector<std::string>& values, const std::string& help,
                   std::optional<int> most = std::nullopt);
-  // Shown after the options: examples.
+  // Names of the fields that --help shows, instead of all; --help-all shows the others too. Names that are not known
+  // count for nothing: they are of another choice.
+  void usual(const std::vector<std::string>& names);
+  // Lines that are shown after the options.
+  void notes(const std::string& text);
+  // Shown last: examples, whose lines are never broken.
   void epilogue(const std::string& text);
   // Called after each file of --config was read into the fields, with its path as given.
   void after_config(std::function<void(const std::string& path)> call);

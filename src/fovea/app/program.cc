@@ -7,6 +7,7 @@
 #include <system_error>
 
 #include "fovea/app/commands.h"
+#include "fovea/app/option_help.h"
 #include "fovea/app/torch.h"
 #include "fovea/app/version.h"
 #include "fovea/base/error.h"
@@ -20,11 +21,14 @@ namespace {
 constexpr int kUserError = 1, kUsageError = 2;
 
 void print_help() {
-  std::cout << "fovea " << kVersion << ": trains, runs and explains sparse-attention Transformers\n\n"
-            << "Usage: fovea COMMAND [OPTIONS]; fovea help COMMAND; fovea --version\n\n";
-  for (const Command& command : commands())
-    std::cout << "  " << command.name << std::string(12 - command.name.size(), ' ') << command.summary << "\n";
-  std::cout << std::flush;
+  constexpr int64_t kSummaryColumn = 14;
+  std::vector<HelpLine> lines;
+  for (const Command& command : commands()) lines.push_back({std::string(command.name), std::string(command.summary)});
+  const int64_t width = help_width();
+  std::cout << wrapped(cat("fovea ", kVersion, ": trains, runs and explains sparse-attention Transformers"), width, 0)
+            << "\n\n"
+            << wrapped("Usage: fovea COMMAND [OPTIONS]; fovea help COMMAND; fovea --version", width, 7) << "\n\n"
+            << print_lines(lines, kSummaryColumn, width) << std::flush;
 }
 
 // Standard output may be a full disk or a closed pipe: what was lost must not end in exit 0.

@@ -10,11 +10,15 @@
 #include "fovea/base/error.h"
 #include "fovea/base/file.h"
 #include "fovea/base/log.h"
+#include "fovea/base/shell_word.h"
 #include "fovea/base/strings.h"
+#include "fovea/nn/checkpoint_choice.h"
 #include "fovea/nn/checkpoint_files.h"
+#include "fovea/nn/checkpoint_run.h"
 #include "fovea/nn/paths.h"
 #include "fovea/spec/config_version.h"
 #include "fovea/spec/run_files.h"
+#include "fovea/train/same_model.h"
 
 namespace fovea::app {
 namespace fs = std::filesystem;
@@ -88,6 +92,38 @@ void RunOfConfig::say(const TrainConfig& config) const {
   if (folder_.empty() || config.model != folder_) return;
   log::info(cat("[run] the run is the one in '", folder_, "', the folder of the file of --config, which names '",
                 named_, "'; --model would name another"));
+}
+
+void check_existing_run(const TrainConfig& config, const std::vector<std::vector<std::string>>& inputs,
+                        std::span<const FieldView> model, std::span<const FieldView> defaults) {
+  if (config.model.empty() || config.overwrite || config.no_reload || !is_run(config.model)) return;
+  const fs::path options = fs::path(config.model) / kRunConfigFile;
+  const bool has_no_data =
+      std::ranges::all_of(inputs, [](const auto& files) { return std::ranges::all_of(files, &std::string::empty); });
+  std::error_code none_there;
+  if (has_no_data && fs::is_regular_file(options, none_there))
+    throw UsageError(cat("--model: '", config.model,
+                         "' is a run, and the command names no data; to continue it: fovea train -c ",
+                         shell_word(options.string())));
+  if (nn::list_checkpoints(config.model).empty()) return;
+  nn::Identity saved;
+  try {
+    saved = nn::read_head(config.model).identity;
+  } catch (const Error&) {
+    return;  // the trainer can do with an older checkpoint than a damaged one
+  }
+  using Kind = nn::IdentityDifference::Kind;
+  if (saved.task != config.task)
+    train::refuse_other_model({Kind::kTask, "task", saved.task, config.task}, config.model);
+  const nn::Identity wanted = {config.task, to_yaml(model), to_yaml(defaults), {}};
+  for (const nn::IdentityDifference& difference : nn::field_differences(saved, wanted)) {
+    const auto has_name = [&](const FieldView& field) { return field.name == difference.name; };
+    const auto field = std::ranges::find_if(model, has_name), usual = std::ranges::find_if(defaults, has_name);
+    // What is not given may follow from the data, and texts of free form have several spellings.
+    if (field == model.end() || usual == defaults.end() || values_of(*field) == values_of(*usual)) continue;
+    if (std::holds_alternative<int64_t*>(field->value) || !field->choices.empty())
+      train::refuse_other_model(difference, config.model);
+  }
 }
 
 void check_paths_of_config(const Options& options, std::span<const FieldView> fields,

@@ -31,6 +31,13 @@ class RunOfConfig {
   std::string folder_, named_;  // of the last file that names another folder than its own
 };
 
+// Throws if the options do not fit the run in config.model: a UsageError if they name no data (`inputs`) and the run
+// has a train.yml to repeat, an Error if they are of another task or give the model a shape, or another choice of
+// parts, that the run does not have. `model` are the fields of the model's configuration, `defaults` the same of a
+// default-made one. The trainer compares everything when it has read the data.
+void check_existing_run(const TrainConfig& config, const std::vector<std::vector<std::string>>& inputs,
+                        std::span<const FieldView> model, std::span<const FieldView> defaults);
+
 // Throws an Error for a relative path of one of `inputs` that a file of --config names and that does not exist: such
 // paths start at the current folder, which may not be that of the run. `fields` name the inputs.
 void check_paths_of_config(const Options& options, std::span<const FieldView> fields,

@@ -19,7 +19,7 @@ const tasks::TaskEntry* task_of_model(std::span<const tasks::TaskEntry> able,
                                       const std::vector<std::string>& arguments) {
   const std::optional<std::string> model = peek(arguments, "model", 'm');
   const bool asks_for_help = std::ranges::find_if(arguments, [](const std::string& argument) {
-                               return argument == "--help" || argument == "-h";
+                               return argument == "--help" || argument == "-h" || argument == "--help-all";
                              }) != arguments.end();
   if (!model) return nullptr;
   std::string task;

@@ -23,6 +23,19 @@ namespace fovea::app {
 namespace fs = std::filesystem;
 namespace {
 
+// What --help shows: the options that most trainings give.
+const std::vector<std::string> kUsualOptions = {
+    // of every task
+    "task", "model", "after-batches", "after-epochs", "learn-rate", "lr-warmup", "optimizer-delay", "precision",
+    "valid-freq", "valid-metrics", "early-stopping", "save-freq", "seed", "overwrite", "pretrained-model",
+    "cpu-threads", "quiet",
+    // data
+    "train-sets", "vocabs", "valid-sets", "mini-batch-words", "mini-batch", "max-length", "segment-length", "crop",
+    "flip", "label-column", "features", "captions", "valid-features", "valid-captions",
+    // the model
+    "dim-emb", "enc-depth", "dec-depth", "transformer-heads", "transformer-dim-ffn", "transformer-dropout",
+    "tied-embeddings", "tied-embeddings-all", "attention", "attention-encoder", "attention-decoder", "attention-cross"};
+
 // The log may lie in the run's folder, which the first run makes after the log's first lines.
 void make_folder_of_log(const TrainConfig& config) {
   if (config.log.empty()) return;
@@ -88,7 +101,7 @@ const tasks::TaskEntry& task_of(std::span<const tasks::TaskEntry> list, const st
 
 // Each task with its summary and measures.
 std::string help_of_tasks(std::span<const tasks::TaskEntry> list) {
-  std::string text = "Tasks (fovea train --task NAME --help lists all options of one):\n";
+  std::string text = "Tasks (fovea train --task NAME --help shows the options of one):\n";
   for (const tasks::TaskEntry& entry : list) {
     text +=
         cat("  --task ", entry.name, ": ", entry.summary, "\n      --valid-metrics of ", entry.train().measures, "\n");
@@ -118,13 +131,15 @@ void train_one_of(std::span<const tasks::TaskEntry> list, const std::vector<std:
     fields.insert(fields.end(), other.model.begin(), other.model.end());
     options.add_other(cat("--task ", entry.name), fields);
   }
-  options.epilogue(help_of_tasks(list) +
-                   "\n  fovea train --model run --train-sets train.en train.de --vocabs joint.spm joint.spm \\\n"
-                   "      --valid-sets valid.en valid.de --tied-embeddings-all --attention 'topk(8)' --after-batches "
-                   "20000\n"
-                   "  fovea train --task language --model run --train-sets train.txt --vocabs bytes --valid-sets "
-                   "valid.txt \\\n"
-                   "      --after-batches 20000");
+  options.usual(kUsualOptions);
+  options.notes(help_of_tasks(list));
+  options.epilogue(
+      "  fovea train --model run --train-sets train.en train.de --vocabs joint.spm joint.spm \\\n"
+      "      --valid-sets valid.en valid.de --tied-embeddings-all --attention 'topk(8)' --after-batches "
+      "20000\n"
+      "  fovea train --task language --model run --train-sets train.txt --vocabs bytes --valid-sets "
+      "valid.txt \\\n"
+      "      --after-batches 20000");
   RunOfConfig run_of_config;
   options.after_config([&](const std::string& path) { run_of_config.adopt(path, config); });
   if (!options.parse(arguments)) return;
@@ -133,6 +148,7 @@ void train_one_of(std::span<const tasks::TaskEntry> list, const std::vector<std:
   const bool has_default_rate = config.learn_rate == default_config.learn_rate;
   settle_learn_rate(config, setup);
   if (has_default_rate) default_config.learn_rate = config.learn_rate;
+  check_existing_run(config, setup.inputs(), setup.model, default_setup.model);
   Problems problems;
   add_problems(config, problems);
   setup.add_problems(config, problems);

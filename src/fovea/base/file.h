@@ -95,6 +95,9 @@ class LineWriter {
   void line(std::string_view text);   // with "\n"
   void flush();                       // to the reader at the other end
   void close();
+  // In place of close(), when the work stops early: what was written appears as "OUT.partial" ("OUT.partial.gz" for
+  // OUT.gz). Returns that name; "" if the output is not a regular file, whose reader has it already.
+  std::string close_as_partial();
 
  private:
   struct Stream;

@@ -76,13 +76,26 @@ class CheckedSink {
   std::shared_ptr<int> failure_;  // errno of the first failure: Boost's flush loses the exception
 };
 
-// Chooses the packer by the ending of the name.
+// The ending of a name that says how the file is packed; "" if it is not.
+std::string packing_of(std::string_view path) {
+  for (const char* ending : {".gz", ".bz2", ".xz", ".zst"}) {
+    if (path.ends_with(ending)) return ending;
+  }
+  return "";
+}
+
 void push_packer(io::filtering_ostream& out, const std::string& path) {
   constexpr std::streamsize kBuffer = 1 << 16;
-  if (path.ends_with(".gz")) out.push(io::gzip_compressor(), kBuffer);
-  if (path.ends_with(".bz2")) out.push(io::bzip2_compressor(), kBuffer);
-  if (path.ends_with(".xz")) out.push(io::lzma_compressor(), kBuffer);
-  if (path.ends_with(".zst")) out.push(io::zstd_compressor(), kBuffer);
+  const std::string packing = packing_of(path);
+  if (packing == ".gz") out.push(io::gzip_compressor(), kBuffer);
+  if (packing == ".bz2") out.push(io::bzip2_compressor(), kBuffer);
+  if (packing == ".xz") out.push(io::lzma_compressor(), kBuffer);
+  if (packing == ".zst") out.push(io::zstd_compressor(), kBuffer);
+}
+
+fs::path partial_name(const fs::path& path) {
+  const std::string name = path.filename(), packing = packing_of(name);
+  return path.parent_path() / cat(name.substr(0, name.size() - packing.size()), ".partial", packing);
 }
 
 }  // namespace
@@ -113,6 +126,22 @@ struct LineWriter::Stream {
   void throw_failure(const std::string& path) const {
     if (*failure == EINTR) throw_if_interrupted("writing");
     if (*failure != 0) throw Error(cat("cannot write ", output_name(path), ": ", std::strerror(*failure)));
+  }
+
+  // Ends the output, and gives a file that is written aside the name `place`.
+  void close(const std::string& path, const fs::path& place) {
+    watch.reset();
+    checked(path, [&] {
+      out.flush();
+      out.reset();
+    });
+    checked(path, [&] {
+      if (temporary.empty()) return;
+      if (sync_at_last(fd) != 0 || rename(temporary.c_str(), place.c_str()) != 0)
+        throw std::system_error(errno, std::generic_category());
+      temporary.clear();
+      remove_leftovers(target);
+    });
   }
 
   ~Stream() {
@@ -174,19 +203,13 @@ void LineWriter::flush() {
   stream_->checked(path_, [&] { stream_->out.flush(); });
 }
 
-void LineWriter::close() {
-  stream_->watch.reset();
-  stream_->checked(path_, [&] {
-    stream_->out.flush();
-    stream_->out.reset();
-  });
-  stream_->checked(path_, [&] {
-    if (stream_->temporary.empty()) return;
-    if (sync_at_last(stream_->fd) != 0 || rename(stream_->temporary.c_str(), stream_->target.c_str()) != 0)
-      throw std::system_error(errno, std::generic_category());
-    stream_->temporary.clear();
-    remove_leftovers(stream_->target);
-  });
+void LineWriter::close() { stream_->close(path_, stream_->target); }
+
+std::string LineWriter::close_as_partial() {
+  if (stream_->temporary.empty()) return "";
+  const fs::path name = partial_name(stream_->target);
+  stream_->close(path_, name);
+  return name.string();
 }
 
 }  // namespace fovea

@@ -375,5 +375,19 @@ TEST(Lines, AppearOnlyWhenClosed) {
   EXPECT_TRUE(fs::is_empty(folder.path()));
 }
 
+TEST(Lines, ThatStopEarlyAppearAsPartial) {
+  const TestFolder folder;
+  for (const auto& [name, partial] :
+       {std::pair("x", "x.partial"), {"x.en", "x.en.partial"}, {"x.en.gz", "x.en.partial.gz"}}) {
+    LineWriter out(folder / name);
+    out.line("a");
+    out.line("b");
+    EXPECT_EQ(out.close_as_partial(), folder / partial);
+    EXPECT_EQ(read_lines(folder / partial), (std::vector<std::string>{"a", "b"}));
+    EXPECT_FALSE(fs::exists(folder / name));
+  }
+  EXPECT_EQ(LineWriter("/dev/null").close_as_partial(), "");
+}
+
 }  // namespace
 }  // namespace fovea::lines_test

@@ -3,7 +3,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <exception>
 
+#include "fovea/base/log.h"
 #include "fovea/base/strings.h"
 
 namespace fovea::models {
@@ -29,6 +31,15 @@ void print_texts(LineWriter& output, const BeamConfig& form, int64_t number, std
     output.line(cat(fixed(best.front().score, kDigits), " ||| ", best.front().text));
   } else {
     output.line(best.front().text);
+  }
+}
+
+void keep_partial(LineWriter& output, const std::string& inputs) noexcept {
+  try {
+    const std::string name = output.close_as_partial();
+    if (!name.empty()) log::warn(cat("the output of the first ", inputs, " is in '", name, "'"));
+  } catch (const std::exception& e) {
+    log::error(e.what());  // which reports without an exception; the one that ended the work goes on
   }
 }
 

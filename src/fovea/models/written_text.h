@@ -25,6 +25,10 @@ WrittenText written_text(const text::Vocab& vocab, const search::Hypothesis& hyp
 // or the best one with its score, or that alone.
 void print_texts(LineWriter& output, const BeamConfig& form, int64_t number, std::span<const WrittenText> best);
 
+// Call this when an exception ends the work after the texts of `inputs` inputs, such as "3,200 lines", were written:
+// keeps them under a name that says that the file is partial, and warns. Throws nothing.
+void keep_partial(LineWriter& output, const std::string& inputs) noexcept;
+
 // Whether progress can be shown: between texts on a terminal it would be in their way. `output` is the option's value.
 bool has_room_for_progress(const std::string& output);
 

@@ -128,4 +128,8 @@ void RunReport::save(int64_t updates, const std::filesystem::path& path) {
   write_record(record_, json, elapsed_);
 }
 
+void RunReport::end(int64_t updates, const std::string& reason) {
+  write_record(record_, {{"event", "end"}, {"updates", updates}, {"reason", reason}}, elapsed_);
+}
+
 }  // namespace fovea::train

@@ -52,6 +52,8 @@ class RunReport {
   void display(const DisplayLine& line);
   void valid(const ValidLine& line);
   void save(int64_t updates, const std::filesystem::path& path);
+  // The end of a run that is done after `updates`; `reason` says why.
+  void end(int64_t updates, const std::string& reason);
 
  private:
   double elapsed_ = 0;

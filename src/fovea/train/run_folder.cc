@@ -58,24 +58,31 @@ void require_own_files(const fs::path& run) {
     require_own_place(kModelOption, run / name, OwnPlace::kFolder);
 }
 
-// An open file that no other process has, or -1 where files cannot be locked. Makes the folder.
-int lock(const fs::path& run) {
+void require_place_of_run(const fs::path& run) {
   if (run.empty()) throw Error("--model: got none; expected the folder of the run");
   if (nn::is_checkpoint(run, kModelOption))
     throw Error(cat("--model: '", run.string(), "' is a checkpoint, not a run's folder; expected a new folder or a ",
                     "run's; to start from its weights use --pretrained-model"));
+  require_own_files(run);
+}
+
+[[noreturn]] void refuse_second_training(const fs::path& run) {
+  throw Error(cat("--model: another training is running in '", run.string(), "'; stop it or use another folder"));
+}
+
+// An open file that no other process has, or -1 where files cannot be locked. Makes the folder.
+int lock(const fs::path& run) {
+  require_place_of_run(run);
   std::error_code failed;
   fs::create_directories(run, failed);
   if (failed) throw Error(cat("--model: cannot make the folder '", run.string(), "': ", failed.message()));
-  require_own_files(run);
   const std::string path = run / kLockFile;
   const int file = open_at_last(path, O_RDWR | O_CREAT | O_NOFOLLOW);
   if (file < 0) throw Error(cat("--model: cannot write in '", run.string(), "': ", std::strerror(errno)));
   if (flock(file, LOCK_EX | LOCK_NB) == 0) return file;
   const int error = errno;
   close(file);
-  if (error == EWOULDBLOCK)
-    throw Error(cat("--model: another training is running in '", run.string(), "'; stop it or use another folder"));
+  if (error == EWOULDBLOCK) refuse_second_training(run);
   log::warn(cat("cannot lock '", path, "': ", std::strerror(error), "; make sure that no other training runs there"));
   return -1;
 }
@@ -84,6 +91,22 @@ int lock(const fs::path& run) {
 
 RunFolder::Lock::~Lock() {
   if (file >= 0) close(file);
+}
+
+void check_run_folder(const fs::path& run) {
+  require_place_of_run(run);
+  std::error_code none_there;
+  fs::path there = fs::absolute(run, none_there);
+  while (there.has_relative_path() && !fs::exists(there, none_there)) there = there.parent_path();
+  if (!fs::is_directory(there, none_there))
+    throw Error(cat("--model: cannot make the folder '", run.string(), "': '", there.string(), "' is not a folder"));
+  if (access(there.c_str(), W_OK | X_OK) != 0)
+    throw Error(cat("--model: cannot write in '", there.string(), "': ", std::strerror(errno)));
+  const int file = open((run / kLockFile).c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+  if (file < 0) return;
+  const bool is_taken = flock(file, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  close(file);
+  if (is_taken) refuse_second_training(run);
 }
 
 RunFolder::RunFolder(const TrainConfig& config) : path_(config.model), lock_(lock(path_)) {
@@ -103,21 +126,6 @@ std::optional<nn::Checkpoint> RunFolder::last() const {
 
 bool goes_on(const TrainConfig& config) {
   return !config.overwrite && !config.no_reload && !nn::list_checkpoints(config.model).empty();
-}
-
-void check_same_model(const nn::Checkpoint& checkpoint, const nn::Identity& wanted, const fs::path& run) {
-  const auto difference = nn::first_difference(checkpoint.identity, wanted);
-  if (!difference) return;
-  const std::string hint = "; use another --model, or --overwrite to begin again", folder = cat("'", run.string(), "'");
-  const std::string &name = difference->name, &before = difference->first, &now = difference->second;
-  using Kind = nn::IdentityDifference::Kind;
-  if (difference->kind == Kind::kTask)
-    throw Error(cat("--task: the run in ", folder, " is of the task ", before, ", got ", now, hint));
-  if (difference->kind == Kind::kField)
-    throw Error(cat("--", name, ": the run in ", folder, " was made with '", before, "', got '", now, "'", hint));
-  if (before.empty()) throw Error(cat("--model: the run in ", folder, " was trained without a ", name, hint));
-  if (now.empty()) throw Error(cat("--model: the run in ", folder, " was trained with a ", name, ", got none", hint));
-  throw Error(cat("--model: the run in ", folder, " was trained with another ", name, hint));
 }
 
 }  // namespace fovea::train

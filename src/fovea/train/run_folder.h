@@ -37,7 +37,8 @@ class RunFolder {
 // Whether a run with this configuration resumes from a checkpoint in its folder.
 bool goes_on(const TrainConfig& config);
 
-// Throws an Error that names the first difference unless the checkpoint has the identity `wanted`.
-void check_same_model(const nn::Checkpoint& checkpoint, const nn::Identity& wanted, const std::filesystem::path& run);
+// Throws the errors that RunFolder would throw for this folder, as far as they show without making it. A training calls
+// it before it reads data, which may take minutes.
+void check_run_folder(const std::filesystem::path& run);
 
 }  // namespace fovea::train

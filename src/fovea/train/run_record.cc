@@ -91,6 +91,23 @@ std::map<std::string, std::string> recorded_options(const std::filesystem::path&
   return options;
 }
 
+std::optional<RecordedEnd> recorded_end(const std::filesystem::path& run) {
+  RecordJson start, end;
+  read_records(run, [&](const std::string& event, const RecordJson& record) {
+    if (event == "start") start = record;
+    end = event == "end" ? record : RecordJson();
+  });
+  const auto reason = end.is_object() ? end.find("reason") : end.end();
+  RecordedEnd found;
+  if (!end.is_object() || reason == end.end() || !reason->is_string() || !start.is_object()) return std::nullopt;
+  if (!add_texts(start, "options", found.options) || !add_texts(start, "defaults", found.options)) return std::nullopt;
+  const auto updates = end.find("updates");
+  if (updates == end.end() || !updates->is_number_integer()) return std::nullopt;
+  found.updates = updates->get<int64_t>();
+  found.reason = reason->get<std::string>();
+  return found;
+}
+
 std::map<std::string, double> recorded_values(const std::filesystem::path& run, int64_t updates,
                                               const std::string& valid_data) {
   std::map<std::string, double> values;

@@ -31,6 +31,27 @@ TEST(RunRecord, CutsOffAnUnfinishedLine) {
   }
 }
 
+TEST(RunRecord, KnowsTheEndOfTheLatestProcess) {
+  const TestFolder folder;
+  EXPECT_FALSE(recorded_end(folder.path()));
+  const std::string start = R"({"event":"start","options":{"seed":"2"},"defaults":{"task":"x"}})";
+  const std::string end = R"({"event":"end","updates":4,"reason":"4 updates"})";
+  write_file(folder / "log.jsonl", start + "\n" + end + "\n");
+  const std::optional<RecordedEnd> found = recorded_end(folder.path());
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->updates, 4);
+  EXPECT_EQ(found->reason, "4 updates");
+  EXPECT_EQ(found->options, (std::map<std::string, std::string>{{"seed", "2"}, {"task", "x"}}));
+  for (const std::string& later :
+       {start, std::string(R"({"event":"save","updates":5})"), std::string(R"({"event":"end"})"),
+        std::string(R"({"event":"end","updates":"4","reason":"r"})")}) {
+    write_file(folder / "log.jsonl", start + "\n" + end + "\n" + later + "\n");
+    EXPECT_FALSE(recorded_end(folder.path())) << later;
+  }
+  write_file(folder / "log.jsonl", end + "\n");
+  EXPECT_FALSE(recorded_end(folder.path())) << "the options are not known";
+}
+
 TEST(RunRecord, HasTheLatestValuesOfAnUpdate) {
   const TestFolder folder;
   EXPECT_TRUE(recorded_values(folder.path(), 4, "a").empty());

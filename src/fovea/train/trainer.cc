@@ -13,11 +13,13 @@
 #include "fovea/base/file.h"
 #include "fovea/base/log.h"
 #include "fovea/base/rng.h"
+#include "fovea/base/shell_word.h"
 #include "fovea/base/signals.h"
 #include "fovea/base/strings.h"
 #include "fovea/nn/checkpoint_files.h"
 #include "fovea/nn/paths.h"
 #include "fovea/spec/run_files.h"
+#include "fovea/train/finished_run.h"
 #include "fovea/train/measure.h"
 #include "fovea/train/run_record.h"
 #include "fovea/train/schedule.h"
@@ -29,8 +31,17 @@ namespace {
 
 constexpr int64_t kMaxSkips = 5;  // in a row
 
+// "1 epoch", "20 epochs".
+std::string counted(int64_t count, std::string_view what) {
+  return cat(thousands(count), " ", what, count == 1 ? "" : "s");
+}
+
 using Clock = std::chrono::steady_clock;
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+void say_finished(const std::string& reason, bool was_done) {
+  log::info(cat("Training finished after ", reason, was_done ? "; there was nothing left to do" : ""));
+}
 
 }  // namespace
 
@@ -273,17 +284,16 @@ void Trainer::work_after_update() {
 }
 
 std::string Trainer::reason_to_stop() const {
-  if (config_.after_batches > 0 && state_.updates >= config_.after_batches)
-    return cat(thousands(state_.updates), " updates");
+  if (config_.after_batches > 0 && state_.updates >= config_.after_batches) return counted(state_.updates, "update");
   const bool epoch_done = state_.batch == std::ssize(items_);
   const int64_t epochs = epoch_done ? state_.epoch : state_.epoch - 1;
-  if (config_.after_epochs > 0 && epochs >= config_.after_epochs) return cat(epochs, " epochs");
+  if (config_.after_epochs > 0 && epochs >= config_.after_epochs) return counted(epochs, "epoch");
   if (config_.stop_after_seconds > 0 && state_.seconds >= config_.stop_after_seconds)
     return cat(fixed(state_.seconds, 0), " seconds of training");
   if (!validates() || config_.early_stopping == 0) return "";
   const auto found = state_.best.find(config_.valid_metrics[0]);
   if (found != state_.best.end() && found->second.stalled >= config_.early_stopping)
-    return cat(found->second.stalled, " validations without a better ", config_.valid_metrics[0]);
+    return cat(counted(found->second.stalled, "validation"), " without a better ", config_.valid_metrics[0]);
   return "";
 }
 
@@ -301,13 +311,19 @@ void Trainer::finish(const std::string& reason) {
     validate();
     link_best();
   }
-  log::info(cat("Training finished after ", reason, is_done_already ? "; there was nothing left to do" : ""));
+  run_report_->end(state_.updates, reason);
+  say_finished(reason, is_done_already);
 }
 
 void Trainer::leave_on_signal() {
   if (saved_ != state_.updates) save();
-  log::info("Training interrupted (via signal)");
-  if (interrupting_signal() == SIGINT) throw_if_interrupted("training");
+  const fs::path options = folder_->path() / kRunConfigFile;
+  const bool has_options = nn::path_exists(options, "--model");
+  const std::string said = cat("Training interrupted (via signal) after ", counted(state_.updates, "update"),
+                               ", which are saved in '", folder_->path().string(), "'; the same command continues",
+                               has_options ? cat(", and so does: fovea train -c ", shell_word(options.string())) : "");
+  if (interrupting_signal() == SIGINT) throw Interrupted(said);
+  log::info(said);
 }
 
 std::optional<RollBack> Trainer::run() {
@@ -336,19 +352,34 @@ std::optional<RollBack> Trainer::run() {
   return back_;
 }
 
-void run_training(const Run& run) {
+namespace {
+
+// Makes the trainer. A signal meanwhile ends the run before there is anything to save.
+std::unique_ptr<Trainer> trainer_of(const Run& run, const std::optional<RollBack>& back) {
   try {
-    log_options(run.options);
+    return std::make_unique<Trainer>(run, back);
+  } catch (const Interrupted&) {
+    throw Interrupted("Training interrupted (via signal) before it made an update; the same command begins again");
+  }
+}
+
+}  // namespace
+
+void run_training(const Run& run) {
+  log_options(run.options);
+  check_run_folder(run.config.model);
+  if (const std::optional<std::string> reason = reason_of_finished_run(run)) return say_finished(*reason, true);
+  try {
     Run rest = run;
-    std::optional<RollBack> back = Trainer(run).run();
+    std::optional<RollBack> back = trainer_of(run, std::nullopt)->run();
     while (back) {
       rest.config.overwrite = rest.config.no_reload = false;
-      back = Trainer(rest, back).run();
+      back = trainer_of(rest, back)->run();
     }
-  } catch (const Interrupted&) {
-    // Before the first update there is nothing to save; Ctrl-C ends with the shell's code in any case.
+  } catch (const Interrupted& e) {
+    // Ctrl-C ends with the shell's code in any case.
     if (interrupting_signal() == SIGINT) throw;
-    log::info("Training interrupted (via signal)");
+    log::info(e.what());
   }
 }
 

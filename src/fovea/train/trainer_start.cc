@@ -17,6 +17,7 @@
 #include "fovea/train/measure.h"
 #include "fovea/train/pretrained.h"
 #include "fovea/train/resumption.h"
+#include "fovea/train/same_model.h"
 #include "fovea/train/tensor_groups.h"
 #include "fovea/train/trainer.h"
 
@@ -73,7 +74,8 @@ Trainer::Trainer(const Run& run, const std::optional<RollBack>& back)
 
 void Trainer::log_start() const {
   log::info(cat("[model] ", thousands(updater_.parameter_count()), " parameters, ", config_.precision, " on ",
-                device_.str(), ", ", at::get_num_threads(), " CPU threads"));
+                device_.str(), ", ", at::get_num_threads(),
+                at::get_num_threads() == 1 ? " CPU thread" : " CPU threads"));
   if (device_.is_cpu() && config_.precision == "bfloat16" && !kernels::has_fast_bf16()) {
     log::info(cat("[model] float32 is at least as fast as bfloat16 on this processor (", kernels::name(kernels::isa()),
                   "); bfloat16 only takes less memory"));
@@ -81,7 +83,7 @@ void Trainer::log_start() const {
 }
 
 void Trainer::resume(const nn::Checkpoint& checkpoint, const RunOptions& options) {
-  check_same_model(checkpoint, task_->parts().identity, folder_->path());
+  check_same_model(checkpoint.identity, task_->parts().identity, folder_->path());
   const std::string origin = cat("resuming '", folder_->path().string(), "'");
   const std::string progress_file = (checkpoint.folder / nn::kProgressFile).string();
   state_ = from_map(checkpoint.progress, progress_file);

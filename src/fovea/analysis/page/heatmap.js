@@ -1,5 +1,6 @@
 // The heat map of one matrix: a cell per query and key, with labels that stay in view, a cursor and a readout.
 const MOST_CELL = 40, MOST_CANVAS = 8192;
+const AXIS_FONT = 11, LEAST_SIDE = 62, LEAST_TOP = 34;  // room for the names of the axes in the corner
 
 // Sizes in pixels of a heat map with cells of `cell` pixels.
 function mapLayout(labels, cell, narrow = false) {
@@ -8,7 +9,8 @@ function mapLayout(labels, cell, narrow = false) {
   const most = narrow ? 76 : 116;
   const longest = tokens => tokens.reduce((width, token, i) =>
       i % step ? width : Math.max(width, Math.min(most, textWidth(visible(token), font))), 20);
-  return {cell, font, step, most, side: Math.ceil(longest(labels.rows)) + 8, top: Math.ceil(longest(labels.columns)) + 8};
+  return {cell, font, step, most, side: Math.max(LEAST_SIDE, Math.ceil(longest(labels.rows)) + 8),
+          top: Math.max(LEAST_TOP, Math.ceil(longest(labels.columns)) + 8)};
 }
 
 function fittingCell(labels, width, narrow) {
@@ -33,7 +35,9 @@ class HeatMap {
   constructor({onMove, onZoom}) {
     this.onMove = onMove;
     this.onZoom = onZoom;
-    this.corner = element("div", {class: "corner"});
+    this.rowAxis = element("span", {class: "row-axis"});
+    this.columnAxis = element("span", {class: "column-axis"});
+    this.corner = element("div", {class: "corner"}, this.columnAxis, this.rowAxis);
     this.top = element("canvas", {class: "top"});
     this.side = element("canvas", {class: "side"});
     this.cells = element("canvas");
@@ -57,6 +61,8 @@ class HeatMap {
     if (cell >= 7) this.drawLines(cells, palette, width, height);
     this.drawSide(labels.rows, palette, height);
     this.drawTop(labels.columns, palette, width);
+    this.rowAxis.textContent = `${labels.rowAxis} ↓`;
+    this.columnAxis.textContent = `${labels.columnAxis} →`;
     this.corner.style.width = `${layout.side}px`;
     this.corner.style.height = `${layout.top}px`;
   }

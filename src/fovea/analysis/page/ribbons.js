@@ -1,5 +1,5 @@
 // Ribbons from source tokens to target tokens, or from keys to queries: their widths are the shares of the row's weight.
-const RIBBON_GAP = 130;
+const RIBBON_GAP = 130, RIBBON_HEAD = 18;  // the head names the sides
 
 // The links {row, column, share}: the greatest of each row, and those with at least `threshold` of the row's weight. And
 // the null rows.
@@ -27,9 +27,9 @@ function linksOf(matrix, threshold) {
 function ribbonLayout(labels, most = 150) {
   const count = Math.max(labels.rows.length, labels.columns.length);
   const line = count <= 60 ? 19 : 14, font = line - 6;
-  const longest = tokens => Math.min(most, Math.max(24, ...tokens.map(token => textWidth(visible(token), font))));
+  const longest = tokens => Math.min(most, Math.max(40, ...tokens.map(token => textWidth(visible(token), font))));
   const left = Math.ceil(longest(labels.columns)) + 12, right = Math.ceil(longest(labels.rows)) + 24;
-  return {line, font, left, right, width: left + RIBBON_GAP + right, height: count * line + 8, most};
+  return {line, font, left, right, width: left + RIBBON_GAP + right, height: RIBBON_HEAD + count * line + 8, most};
 }
 
 // Draws all ribbons into a <g>; those of the row `chosen` stand out.
@@ -39,10 +39,13 @@ function ribbonGroup({matrix, labels, palette, threshold, chosen}) {
   const group = svgElement("g", {"font-size": font, fill: palette.text});
   // The shorter side spreads, but not far, and stands in the middle.
   const yOf = (i, count) => {
-    const space = Math.min(1.6 * line, (layout.height - 8) / count);
-    return (i + 0.5) * space + 4 + (layout.height - 8 - count * space) / 2;
+    const height = layout.height - RIBBON_HEAD - 8, space = Math.min(1.6 * line, height / count);
+    return RIBBON_HEAD + (i + 0.5) * space + 4 + (height - count * space) / 2;
   };
   const columnY = c => yOf(c, labels.columns.length), rowY = r => yOf(r, labels.rows.length);
+  const head = {y: RIBBON_HEAD - 6, "font-size": AXIS_FONT, fill: palette.muted};
+  group.append(svgElement("text", {...head, x: left - 6, "text-anchor": "end"}, labels.columnAxis),
+               svgElement("text", {...head, x: left + RIBBON_GAP + 6}, labels.rowAxis));
   const paths = svgElement("g", {fill: "none", stroke: palette.ribbon});
   const half = left + RIBBON_GAP / 2, end = left + RIBBON_GAP;
   for (const {row, column, share} of links) {

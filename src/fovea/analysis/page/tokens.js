@@ -39,12 +39,12 @@ function shortened(token, width, size) {
   return characters.join("") + "…";
 }
 
-// The labels of an attention's rows and columns.
+// The labels of an attention's rows and columns, and the names of the two axes.
 function labelsOf(pass, sublayer, rows) {
-  const source = sourceLabels(pass);
-  if (sublayer === ENCODER) return {rows: source, columns: source};
-  if (sublayer === DECODER) return {rows: pass.inputs, columns: pass.inputs};
-  return {rows: rows === "inputs" ? pass.inputs : pass.outputs, columns: source};
+  const source = sourceLabels(pass), within = {rowAxis: "queries", columnAxis: "keys"};
+  if (sublayer === ENCODER) return {rows: source, columns: source, ...within};
+  if (sublayer === DECODER) return {rows: pass.inputs, columns: pass.inputs, ...within};
+  return {rows: rows === "inputs" ? pass.inputs : pass.outputs, columns: source, rowAxis: "target", columnAxis: "source"};
 }
 
 function percent(share) { return `${(100 * share).toFixed(1)}%`; }

@@ -46,13 +46,20 @@ int64_t run_caption(const CaptionCommand& config) {
   log::Progress progress("captioning, images", inputs.size());
   std::vector<int64_t> images(static_cast<size_t>(inputs.size()));
   std::iota(images.begin(), images.end(), 0);
-  for (std::span<const int64_t> rest = images; !rest.empty();) {
-    const auto batch = rest.first(std::min(rest.size(), static_cast<size_t>(config.mini_batch)));
-    rest = rest.subspan(batch.size());
-    const std::vector<std::vector<models::WrittenText>> written = captioner.run(inputs, batch);
-    for (size_t i = 0; i < batch.size(); ++i) models::print_texts(output, config, batch[i], written[i]);
-    output.flush();
-    if (shows) progress.at(static_cast<double>(inputs.size() - std::ssize(rest)));
+  int64_t done = 0;
+  try {
+    while (done < inputs.size()) {
+      const auto rest = std::span<const int64_t>(images).subspan(static_cast<size_t>(done));
+      const auto batch = rest.first(std::min(rest.size(), static_cast<size_t>(config.mini_batch)));
+      const std::vector<std::vector<models::WrittenText>> written = captioner.run(inputs, batch);
+      for (size_t i = 0; i < batch.size(); ++i) models::print_texts(output, config, batch[i], written[i]);
+      output.flush();
+      done += std::ssize(batch);
+      if (shows) progress.at(static_cast<double>(done));
+    }
+  } catch (...) {
+    if (done > 0) models::keep_partial(output, cat(thousands(done), done == 1 ? " image" : " images"));
+    throw;
   }
   progress.finish();
   output.close();

@@ -89,6 +89,13 @@ GridPlan plan_of_picture(int64_t images, int64_t originals) {
   return {images, static_cast<int64_t>(std::ceil(std::sqrt(static_cast<double>(images))))};
 }
 
+// How many times larger than they are the images of the output become. A file with one image is exact unless the user
+// asks for more: it may be read again.
+int64_t times_of(const GenerateOptions& options, const data::ImageShape& shape, const GridPlan& plan, bool is_folder) {
+  if (options.enlarge > 0 || is_folder || plan.count == 1) return std::max<int64_t>(options.enlarge, 1);
+  return enlargement(shape, plan);
+}
+
 data::Image picture_of(std::vector<data::Image> images, const std::vector<data::Image>& originals, int64_t rows) {
   const GridPlan plan = plan_of_picture(std::ssize(images), std::ssize(originals));
   if (plan.count == 1) return std::move(images.front());
@@ -135,8 +142,10 @@ int64_t run_generate(const GenerateOptions& options) {
   const int64_t total = std::ssize(beginnings.prompts) * options.count;
   const int64_t length = shape.values() + 1 - std::ssize(beginnings.prompts.front());  // values that an image lacks
   require_other_pictures(options, files, total);
+  const GridPlan plan = plan_of_picture(total, std::ssize(beginnings.originals));
+  const int64_t times = times_of(options, shape, plan, files.is_folder());
   // Checks the grid before the work, which may take hours.
-  if (!files.is_folder()) grid_shape(shape, plan_of_picture(total, std::ssize(beginnings.originals)));
+  if (!files.is_folder()) grid_shape({shape.height * times, shape.width * times, shape.channels}, plan);
   const models::Sampler sampler = sampler_of(options, loaded, length);
   log::Progress progress("generating, values", static_cast<double>(total * length));
   const Stopwatch watch;
@@ -154,17 +163,21 @@ int64_t run_generate(const GenerateOptions& options) {
       progress.at(static_cast<double>(++made));
     });
     for (size_t i = 0; i < values.size(); ++i) {
-      data::Image image = image_of(values[i], shape);
+      data::Image image = enlarged(image_of(values[i], shape), times);
       if (files.is_folder()) files.write(image, first + static_cast<int64_t>(i), total);
       if (!files.is_folder()) images.push_back(std::move(image));
     }
   }
   progress.finish();
-  if (!files.is_folder()) files.write(picture_of(std::move(images), beginnings.originals, options.rows));
+  if (!files.is_folder()) {
+    std::vector<data::Image> originals;
+    for (const data::Image& original : beginnings.originals) originals.push_back(enlarged(original, times));
+    files.write(picture_of(std::move(images), originals, options.rows * times));
+  }
   const double seconds = watch.seconds();
-  log::info(cat("made ", thousands(total), total == 1 ? " image" : " images", " of ", print(shape), " in ",
-                fixed(seconds, 1), " s (", fixed(static_cast<double>(made) / std::max(seconds, 1e-9), 0),
-                " values per second)"));
+  log::info(cat("made ", thousands(total), total == 1 ? " image" : " images", " of ", print(shape),
+                times > 1 ? cat(", each pixel shown as ", times, "x", times, ",") : "", " in ", fixed(seconds, 1),
+                " s (", fixed(static_cast<double>(made) / std::max(seconds, 1e-9), 0), " values per second)"));
   return total;
 }
 

@@ -11,7 +11,7 @@ namespace fovea::image {
 struct GenerateOptions : TrainedModelOptions, LogOptions {
   std::vector<std::string> complete;
   std::string output;
-  int64_t rows = 0, count = 1, top_k = 0, seed = 1, mini_batch = 16;
+  int64_t rows = 0, count = 1, top_k = 0, seed = 1, mini_batch = 16, enlarge = 0;
   double temperature = 1, top_p = 1;
 
   static constexpr auto fields() {
@@ -24,6 +24,11 @@ struct GenerateOptions : TrainedModelOptions, LogOptions {
         number("count", &C::count, "images to make, or completions of each image", 1, 1e6),
         field("complete", &C::complete, "images to complete: PNG files, folders of them, or what --train-sets takes"),
         number("rows", &C::rows, "rows to keep, from the top, of the images of --complete", 0, 1 << 24),
+        number(
+            "enlarge", &C::enlarge,
+            "show each pixel of an image as N x N pixels (0: as many as let people see a small image in a picture; 1 "
+            "in a folder)",
+            0, 64),
         number("temperature", &C::temperature,
                "divides the logits: below 1 more of the likely, above 1 more of the unlikely; 0 takes the most likely",
                0, 1e6),

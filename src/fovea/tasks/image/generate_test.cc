@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include "fovea/base/test_message.h"
 #include "fovea/tasks/image/pictures.h"
 #include "fovea/tasks/image/test_run.h"
@@ -21,6 +23,7 @@ class GenerateImages : public testing::Test {
     options_.quiet = true;
     options_.output = test_.folder / "out.png";
     options_.cpu_threads = 1;
+    options_.enlarge = 1;
   }
   std::string made() const {
     run_generate(options_);
@@ -79,6 +82,36 @@ TEST_F(GenerateImages, AGridHasTheImagesOfAFolder) {
   options_.output = test_.folder / "out.png";
   options_.count = 1;
   EXPECT_EQ(picture().values, tile_of(grid, 0, 0)) << "one image has no lines around it, and --count changes nothing";
+}
+
+TEST_F(GenerateImages, AGridShowsSmallImagesEnlarged) {
+  options_.count = 5;
+  const data::Image grid = picture();
+  options_.enlarge = 0;
+  const int64_t times = 24;  // of 4 x 5 pixels
+  const data::Image large = picture();
+  EXPECT_EQ(large.shape, (data::ImageShape{2 * (4 * times + 2) + 2, 3 * (5 * times + 2) + 2, 3}));
+  for (const auto& [row, column, y, x] : {std::array<int64_t, 4>{0, 0, 0, 0}, {0, 2, 3, 4}, {1, 1, 2, 1}}) {
+    for (const int64_t part : {int64_t{0}, times - 1}) {
+      const int64_t from = ((2 + row * 6 + y) * grid.shape.width + 2 + column * 7 + x) * 3;
+      const int64_t top = 2 + row * (4 * times + 2) + y * times, left = 2 + column * (5 * times + 2) + x * times;
+      const int64_t to = ((top + part) * large.shape.width + left + part) * 3;
+      for (int64_t c = 0; c < 3; ++c)
+        EXPECT_EQ(large.values[static_cast<size_t>(to + c)], grid.values[static_cast<size_t>(from + c)]);
+    }
+  }
+  options_.count = 1;
+  EXPECT_EQ(picture().shape, (data::ImageShape{4, 5, 3})) << "one image is exact";
+  options_.enlarge = 3;
+  EXPECT_EQ(picture().shape, (data::ImageShape{12, 15, 3}));
+}
+
+TEST(PictureGrid, IsNoLargerThanAScreenWhereItEnlarges) {
+  EXPECT_EQ(enlargement({16, 16, 3}, {9, 3}), 6);
+  EXPECT_EQ(enlargement({32, 32, 3}, {1000, 32}), 1);
+  EXPECT_EQ(enlargement({32, 32, 3}, {400, 20}), 3);
+  EXPECT_EQ(enlargement({200, 90, 1}, {4, 2}), 2);
+  EXPECT_EQ(enlargement({1, 1, 1}, {1'000'000'000, 1}), 1);
 }
 
 TEST_F(GenerateImages, CompletionsKeepTheUpperRows) {

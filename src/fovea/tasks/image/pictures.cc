@@ -43,6 +43,27 @@ data::Image grid_of(std::span<const data::Image> images, int64_t columns) {
   return grid;
 }
 
+int64_t enlargement(const data::ImageShape& tile, const GridPlan& plan) {
+  constexpr int64_t kShown = 96, kScreen = 2048;
+  const int64_t wanted = (kShown + std::min(tile.height, tile.width) - 1) / std::min(tile.height, tile.width);
+  const int64_t rows = (plan.count + plan.columns - 1) / plan.columns;
+  const int64_t fitting = kScreen / std::max(rows * (tile.height + kLine), plan.columns * (tile.width + kLine));
+  return std::max<int64_t>(1, std::min(wanted, fitting));
+}
+
+data::Image enlarged(const data::Image& image, int64_t times) {
+  const data::ImageShape& from = image.shape;
+  data::Image large = {{from.height * times, from.width * times, from.channels}, {}};
+  large.values.reserve(static_cast<size_t>(large.shape.values()));
+  for (int64_t y = 0; y < large.shape.height; ++y) {
+    for (int64_t x = 0; x < large.shape.width; ++x) {
+      const auto pixel = image.values.begin() + ((y / times) * from.width + x / times) * from.channels;
+      large.values.insert(large.values.end(), pixel, pixel + from.channels);
+    }
+  }
+  return large;
+}
+
 PictureFiles::PictureFiles(const std::string& output) : output_(output), is_folder_(output.ends_with('/')) {
   std::error_code failed;
   is_folder_ = is_folder_ || fs::is_directory(output, failed);

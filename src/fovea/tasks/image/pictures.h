@@ -19,6 +19,12 @@ data::ImageShape grid_shape(const data::ImageShape& tile, const GridPlan& plan);
 // Images of one shape side by side, `columns` in each row, with white lines of 2 pixels between them and around.
 data::Image grid_of(std::span<const data::Image> images, int64_t columns);
 
+// How many times larger than `tile` an image is shown in a picture of `plan`, so that people see it: so that its
+// shorter side has 96 pixels or more, as far as the picture does not become larger than a screen of 2,048 pixels.
+int64_t enlargement(const data::ImageShape& tile, const GridPlan& plan);
+// The image with each pixel as a square of `times` x `times`.
+data::Image enlarged(const data::Image& image, int64_t times);
+
 // The files of generated images: one file, or a file for each image.
 class PictureFiles {
  public:

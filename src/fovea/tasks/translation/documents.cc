@@ -116,11 +116,18 @@ int64_t translate_documents(const DecodeConfig& config) {
   Translator translator(config);
   DocumentTranslator documents(translator, config.document_length);
   LineWriter output(config.output);
-  for (;;) {
-    const std::vector<std::string> lines = input.next();
-    if (lines.empty()) break;
-    for (const std::string& line : documents.translate(lines)) output.line(line);
-    output.flush();
+  int64_t written = 0;
+  try {
+    for (;;) {
+      const std::vector<std::string> lines = input.next();
+      if (lines.empty()) break;
+      for (const std::string& line : documents.translate(lines)) output.line(line);
+      output.flush();
+      written += std::ssize(lines);
+    }
+  } catch (...) {
+    if (written > 0) models::keep_partial(output, count_lines(written));
+    throw;
   }
   output.close();
   const DocumentCounts& counts = documents.counts();

@@ -37,7 +37,8 @@ struct FilterOptions : ModelOptions, LogOptions {
             "or the source as target",
             "none|shuffled|neighbour|halved|swapped|inserted|untranslated"),
         number("test-pairs", &C::test_pairs, "pairs drawn from the text for --test, at most", 2, 1e8),
-        number("show", &C::show, "print N pairs of the tenth with the best scores and N of the worst", 0, 1e6),
+        number("show", &C::show,
+               "print N pairs of the tenth with the best scores, or the N best ones, and N of the worst", 0, 1e6),
         number("seed", &C::seed, "random seed of --show and --test", 0, 9e15),
         field("json", &C::json, "print one JSON object instead of text"));
     return std::tuple_cat(ModelOptions::fields(), own, pair_batch_fields<C>(), LogOptions::fields());

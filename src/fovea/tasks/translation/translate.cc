@@ -22,7 +22,7 @@ void write(LineWriter& output, const DecodeConfig& config, int64_t line, const s
   models::print_texts(output, config, line, texts);
 }
 
-void report(const Translator& translator, double seconds) {
+void report(const Translator& translator, const DecodeConfig& config, double seconds) {
   const TranslationCounts& counts = translator.counts();
   const double rate = seconds > 0 ? 1 / seconds : 0;
   log::info(cat("translated ", count_lines(counts.lines), ", ", thousands(counts.source_tokens), " source tokens, ",
@@ -30,8 +30,16 @@ void report(const Translator& translator, double seconds) {
                 fixed(static_cast<double>(counts.lines) * rate, 1), " lines/s, ",
                 fixed(static_cast<double>(counts.target_tokens) * rate, 0), " tokens/s)"));
   warn_of_cut_lines(counts.cut, translator.limit());
+  if (counts.ended > 0)
+    log::info(cat(thousands(counts.ended), counts.ended == 1 ? " translation was" : " translations were",
+                  " cut at --max-length-factor, ", shortest(config.max_length_factor),
+                  " times the tokens of the source"));
   if (counts.not_utf8 > 0)
     log::warn(cat(count_lines(counts.not_utf8), counts.not_utf8 == 1 ? " was" : " were", " not UTF-8"));
+  if (counts.with_terms > 0)
+    log::info(cat(count_lines(counts.with_terms), counts.with_terms == 1 ? " has" : " have", " terms of --terms"));
+  if (counts.lack_terms > 0)
+    log::warn(cat(count_lines(counts.lack_terms), counts.lack_terms == 1 ? " lacks" : " lack", " terms"));
 }
 
 }  // namespace
@@ -48,16 +56,21 @@ int64_t run_translate(const DecodeConfig& config) {
   int64_t line = 0;
   const bool shows = models::has_room_for_progress(config.output);
   log::Progress progress("translating, lines", 0);
-  for (;;) {
-    const std::vector<std::string> window = input.next(window_size);
-    if (window.empty()) break;
-    for (const auto& translations : translator.translate(window)) write(output, config, line++, translations);
-    output.flush();
-    if (shows) progress.at(static_cast<double>(line));
+  try {
+    for (;;) {
+      const std::vector<std::string> window = input.next(window_size);
+      if (window.empty()) break;
+      for (const auto& translations : translator.translate(window)) write(output, config, line++, translations);
+      output.flush();
+      if (shows) progress.at(static_cast<double>(line));
+    }
+  } catch (...) {
+    if (line > 0) models::keep_partial(output, count_lines(line));
+    throw;
   }
   progress.finish();
   output.close();
-  report(translator, watch.seconds());
+  report(translator, config, watch.seconds());
   return line;
 }
 

@@ -135,6 +135,7 @@ std::vector<std::vector<Translation>> Translator::translate(std::span<const std:
       if (options_.alignment) hypotheses[line_of[i]].push_back(hypothesis.tokens);
     }
     counts_.target_tokens += static_cast<int64_t>(translated[i].front().tokens.size()) + 1;
+    counts_.ended += translated[i].front().is_cut ? 1 : 0;
     counts_.with_terms += demands[i].empty() ? 0 : 1;
     for (const size_t demand : demands[i].unsaid(translated[i].front().tokens))
       found[i].missing.push_back(found[i].terms[demand]);

@@ -28,6 +28,7 @@ struct TranslationCounts {
   int64_t lines = 0, source_tokens = 0, target_tokens = 0;
   int64_t cut = 0;                         // lines longer than the limit
   int64_t not_utf8 = 0;                    // lines with bytes that are no text
+  int64_t ended = 0;                       // translations whose end was forced at --max-length-factor
   int64_t with_terms = 0, lack_terms = 0;  // lines whose translations say terms, or have no room for one
 };
 

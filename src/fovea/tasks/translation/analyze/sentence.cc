@@ -93,7 +93,7 @@ void draw_sentence(const AnalyzeOptions& config) {
                                .targets = piece_names(loaded.target, outputs),
                                .weights = {data, data + weights.numel()}}));
   output.line(cat("exactly zero: ", fixed(100 * weights.eq(0).to(at::kDouble).mean().item<double>(), 1),
-                  "% of the weights shown"));
+                  "% of the weights shown; lines are target tokens, columns source tokens"));
   output.close();
 }
 

@@ -1,0 +1,25 @@
+#include "fovea/train/same_model.h"
+
+#include "fovea/base/error.h"
+#include "fovea/base/strings.h"
+
+namespace fovea::train {
+
+void refuse_other_model(const nn::IdentityDifference& difference, const std::filesystem::path& run) {
+  const std::string hint = "; use another --model, or --overwrite to begin again", folder = cat("'", run.string(), "'");
+  const std::string &name = difference.name, &before = difference.first, &now = difference.second;
+  using Kind = nn::IdentityDifference::Kind;
+  if (difference.kind == Kind::kTask)
+    throw Error(cat("--task: the run in ", folder, " is of the task ", before, ", got ", now, hint));
+  if (difference.kind == Kind::kField)
+    throw Error(cat("--", name, ": the run in ", folder, " was made with '", before, "', got '", now, "'", hint));
+  if (before.empty()) throw Error(cat("--model: the run in ", folder, " was trained without a ", name, hint));
+  if (now.empty()) throw Error(cat("--model: the run in ", folder, " was trained with a ", name, ", got none", hint));
+  throw Error(cat("--model: the run in ", folder, " was trained with another ", name, hint));
+}
+
+void check_same_model(const nn::Identity& saved, const nn::Identity& wanted, const std::filesystem::path& run) {
+  if (const auto difference = nn::first_difference(saved, wanted)) refuse_other_model(*difference, run);
+}
+
+}  // namespace fovea::train

@@ -1,0 +1,14 @@
+#pragma once
+#include <filesystem>
+
+#include "fovea/nn/identity.h"
+
+namespace fovea::train {
+
+// Throws an Error for a difference between the model of the run in `run`, first, and that of the options, second.
+[[noreturn]] void refuse_other_model(const nn::IdentityDifference& difference, const std::filesystem::path& run);
+
+// Throws an Error that names the first difference unless the run's model, `saved`, is the one that is wanted.
+void check_same_model(const nn::Identity& saved, const nn::Identity& wanted, const std::filesystem::path& run);
+
+}  // namespace fovea::train

@@ -1,0 +1,197 @@
+#!/usr/bin/env python3
+"""What a new user meets: runs that are done, stopped or named without data, and output that was stopped."""
+import glob
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import time
+import unittest
+
+from fovea_program import PROGRAM, Refusals, Workplace, checked, run
+
+PLACE = Workplace()
+F = PLACE.folder
+
+
+def until(condition, process):
+    """Waits for the condition, which the process is to bring about."""
+    end = time.monotonic() + 120
+    while not condition():
+        if process.poll() is not None or time.monotonic() > end:
+            raise AssertionError(f"exit code {process.poll()}: {process.stderr.read().decode()}")
+        time.sleep(0.02)
+
+
+def started(*arguments, **options):
+    return subprocess.Popen([PROGRAM, *map(str, arguments)], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, **options)
+
+
+class FinishedRun(unittest.TestCase):
+    def own_data(self, name):
+        """Training options with text of their own, which the test may delete."""
+        sides = [F / f"{name}.{side}" for side in ("src", "trg")]
+        for own, shared in zip(sides, PLACE.sides["train"]):
+            shutil.copyfile(shared, own)
+        return sides
+
+    def test_it_says_so_without_reading_data(self):
+        valid = ["--valid-sets", *PLACE.sides["valid"], "--valid-metrics", "ce-mean-words"]
+        for name, limit in (("by-updates", ["--after-batches", 4]), ("by-epochs", ["--after-epochs", 1, "--after-batches", 0]),
+                            ("by-time", ["--stop-after-seconds", 0.01])):
+            with self.subTest(name):
+                sides, model = self.own_data(name), F / name
+                training = PLACE.training(model, *limit, *valid)
+                training[training.index("--train-sets") + 1:training.index("--train-sets") + 3] = sides
+                first = checked(*training).stderr
+                self.assertIn("Training finished after ", first)
+                before = {path: path.read_bytes() for path in model.rglob("*") if path.is_file()}
+                for side in sides:  # still there to name, and no text any more
+                    side.write_bytes(b"\xff\n")
+                again = checked(*training, "--cpu-threads", 2).stderr
+                self.assertIn("there was nothing left to do", again)
+                self.assertEqual(first.split("Training finished after ")[1].split(";")[0].strip(),
+                                 again.split("Training finished after ")[1].split(";")[0].strip())
+                self.assertNotIn("[data]", again)
+                self.assertEqual({path: path.read_bytes() for path in model.rglob("*") if path.is_file()}, before)
+
+    def test_other_options_go_on(self):
+        model = F / "goes-on"
+        checked(*PLACE.training(model, "--after-batches", 3))
+        more = checked(*PLACE.training(model, "--after-batches", 5)).stderr
+        self.assertIn("resuming after update 3", more)
+        self.assertIn("after-batches: 3 -> 5", more)
+        self.assertEqual((model / "last").resolve().name, "update-00000005")
+        fewer = checked(*PLACE.training(model, "--after-batches", 4)).stderr
+        self.assertIn("nothing left to do", fewer)
+
+    def test_a_damaged_end_is_made_again(self):
+        model = F / "damaged"
+        training = PLACE.training(model, "--after-batches", 4, "--save-freq", 2)
+        checked(*training)
+        weights = model / "last" / "model.safetensors"
+        whole = weights.read_bytes()
+        weights.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
+        self.assertIn("resuming after update 2", checked(*training).stderr)
+        self.assertEqual((model / "last" / "model.safetensors").read_bytes(), whole)
+
+
+class NamedRun(Refusals):
+    def test_a_run_without_data_is_told_of_its_options(self):
+        run_folder = F / "my run"
+        checked(*PLACE.training(run_folder, "--after-batches", 2))
+        said = self.refused("train", "--model", run_folder, says=["is a run, and the command names no data", "fovea train -c '"], code=2)
+        command = said.stderr.split("to continue it: fovea ")[1].strip()
+        done = subprocess.run(["sh", "-c", f"'{PROGRAM}' {command} --after-batches 3"], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual((run_folder / "last").resolve().name, "update-00000003")
+        self.refused("train", "--model", run_folder, "--overwrite", says="--train-sets", code=2)
+        self.refused("train", "--model", F / "no-run", says="--train-sets", code=2)
+
+    def test_a_renamed_or_copied_run_goes_on_where_it_is(self):
+        old, new = F / "old-name", F / "new-name"
+        checked(*PLACE.training(old, "--after-batches", 2), cwd=F)
+        shutil.copytree(old, new, symlinks=True)
+        checked("train", "-c", new / "train.yml", "--after-batches", 3)
+        self.assertEqual([(folder / "last").resolve().name for folder in (old, new)], ["update-00000002", "update-00000003"])
+
+    def test_what_the_folder_refuses_is_refused_before_data_are_read(self):
+        run_folder = PLACE.model()
+        for options, says in ((["--dim-emb", 32], "--dim-emb: the run in "), (["--transformer-norm", "post"], "was made with 'pre', got 'post'"),
+                              (["--task", "language", "--vocabs", "bytes"], "is of the task translation, got language")):
+            training = PLACE.training(run_folder, *options, "--after-batches", 30)
+            if "language" in options:
+                training = ["train", "--model", run_folder, "--train-sets", PLACE.sides["train"][0], *options, "--after-batches", 30]
+            self.assertNotIn("[data]", self.refused(*training, says=says).stderr)
+        held = started(*PLACE.training(F / "held", "--after-batches", 100000, "--disp-freq", 1))
+        until(lambda: (F / "held" / "train.yml").exists(), held)
+        second = self.refused(*PLACE.training(F / "held", "--after-batches", 100000), says="another training is running")
+        self.assertNotIn("[data]", second.stderr)
+        held.send_signal(signal.SIGTERM)
+        held.communicate()
+        file = F / "a-file"
+        file.write_text("")
+        self.refused(*PLACE.training(file / "run"), says="is not a folder")
+
+
+class Stopped(unittest.TestCase):
+    def test_a_training_says_once_what_is_saved_and_what_continues_it(self):
+        model = F / "it's stopped"
+        process = started(*PLACE.training(model, "--after-batches", 100000, "--disp-freq", 1, "--save-freq", 100000))
+        until(lambda: (model / "log.jsonl").exists() and '"event":"train"' in (model / "log.jsonl").read_text(), process)
+        process.send_signal(signal.SIGINT)
+        said = process.communicate()[1].decode()
+        self.assertEqual(process.returncode, 128 + signal.SIGINT)
+        about = [line for line in said.splitlines() if "interrupted" in line or "stopped by" in line]
+        self.assertEqual(len(about), 1, said)
+        self.assertRegex(about[0], r"Training interrupted \(via signal\) after \d+ updates?, which are saved in '")
+        command = about[0].split("and so does: fovea ")[1]
+        updates = int((model / "last").resolve().name.split("-")[1])
+        done = subprocess.run(["sh", "-c", f"'{PROGRAM}' {command} --after-batches {updates + 1}"], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual((model / "last").resolve().name, f"update-{updates + 1:08}")
+
+    def test_translations_so_far_are_kept_as_partial(self):
+        for name, kept in (("out", "out.partial"), ("out.gz", "out.partial.gz")):
+            pipe, output = F / f"{name}.pipe", F / name
+            os.mkfifo(pipe)
+            process = started("translate", "--model", PLACE.model(), "--input", pipe, "--output", output, "--cpu-threads", 1,
+                              "--maxi-batch", 1, "--mini-batch", 2)
+            lines = PLACE.sides["test"][0].read_text().splitlines()[:6]
+            with open(pipe, "w") as feed:
+                feed.write("\n".join(lines[:5]) + "\n")
+                feed.flush()
+                aside = f"{glob.escape(str(output))}.tmp*"
+                whole = lambda: sum(pathlib.Path(path).stat().st_size for path in glob.glob(aside))  # noqa: E731
+                until(lambda: whole() > 0, process)
+                size = -1
+                while whole() != size:  # until nothing is added for a while
+                    size = whole()
+                    time.sleep(1)
+                process.send_signal(signal.SIGINT)
+                said = process.communicate()[1].decode()
+            self.assertEqual(process.returncode, 128 + signal.SIGINT, said)
+            self.assertFalse(output.exists())
+            self.assertEqual(glob.glob(aside), [])
+            self.assertIn(f"the output of the first 5 lines is in '{F / kept}'", said)
+            wanted = checked("translate", "--model", PLACE.model(), "--cpu-threads", 1, stdin="\n".join(lines[:5]) + "\n").stdout
+            text = subprocess.run(["zcat" if name.endswith("gz") else "cat", F / kept], capture_output=True, text=True, check=True).stdout
+            self.assertEqual(text, wanted)
+
+    def test_nothing_partial_without_a_line(self):
+        output = F / "nothing"
+        self.assertEqual(run("translate", "--model", PLACE.model(), "--input", F / "none-there", "--output", output).returncode, 1)
+        self.assertEqual(list(F.glob("nothing*")), [])
+
+
+class FilterShow(unittest.TestCase):
+    def test_it_shows_as_many_pairs_as_asked(self):
+        for count, shown in ((3, 3), (15, 15), (25, 25), (1000, 25)):  # of 50 pairs, whose tenth are 5
+            out = checked("filter", "--model", PLACE.model(), "--train-sets", *PLACE.sides["test"], "--show", count, "--cpu-threads", 1).stdout
+            for name in ("best", "worst"):
+                self.assertEqual(sum(line.startswith(f"{name} |||") for line in out.splitlines()), shown)
+        scores = [float(line.split(" ||| ")[1]) for line in out.splitlines() if "|||" in line]
+        self.assertEqual(scores, sorted(scores, reverse=True), "all pairs, none as both")
+
+
+class Curves(unittest.TestCase):
+    def test_they_are_drawn_on_the_terminal(self):
+        model = F / "drawn"
+        checked(*PLACE.training(model, "--after-batches", 12, "--disp-freq", 2, "--valid-freq", 4, "--valid-metrics", "ce-mean-words",
+                                "--valid-sets", *PLACE.sides["valid"]))
+        text = checked("curves", model, env=os.environ | {"COLUMNS": "60"}).stdout
+        lines = text.splitlines()
+        self.assertEqual(lines[0], "* drawn")
+        self.assertIn("training loss", lines)
+        self.assertIn("ce-mean-words", lines)
+        self.assertEqual(sum(line.strip() == "updates" for line in lines), 2)
+        self.assertLessEqual(max(map(len, lines)), 60)
+        self.assertGreater(text.count("*"), 40)
+        self.assertRegex(text, r"  \* best [\d.]+ at 12\n")
+        two = checked("curves", model, PLACE.model()).stdout
+        self.assertEqual(two.splitlines()[0], "* drawn   o model")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

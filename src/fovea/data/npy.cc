@@ -13,7 +13,7 @@ namespace {
 
 using std::string_view_literals::operator""sv;
 constexpr std::string_view kNpyMagic = "\x93NUMPY"sv;
-const std::vector<std::string> kArrayTypes = {"<f4", "<f2", "|i1", "|u1", "<i4", "<i8"};
+const std::vector<std::string> kArrayTypes = {"<f4", "<f2", "|i1", "<i1", "|u1", "<i4", "<i8"};
 
 // The header's dictionary, as numpy writes it: {'descr': '|u1', 'fortran_order': False, 'shape': (2, 32, 32, 3), }
 class NpyDictionary {

@@ -38,7 +38,8 @@ struct NpyArray {
   std::vector<int64_t> shape;
   size_t data_start = 0;
 };
-// Like parse_npy_header(), for the types "<f4", "<f2", "|i1", "|u1", "<i4" and "<i8", and any shape.
+// Like parse_npy_header(), for the types "<f4", "<f2", "|i1" (which some writers spell "<i1"), "|u1", "<i4" and "<i8",
+// and any shape.
 NpyArray parse_npy_array(std::string_view begin, size_t size, const std::string& name);
 
 // The type of an array's numbers as its header spells it: "|u1", "<f4". Throws an Error as above.

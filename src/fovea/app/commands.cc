@@ -29,7 +29,7 @@ std::span<const Command> commands() {
       Command{"report", "a page of a model's attention for a browser", run_report},
       Command{"align", "word alignments out of a model's attention, and their error", run_align},
       Command{"filter", "tell good sentence pairs from bad ones by a model", run_filter},
-      Command{"convert", "read and write the weights of BERT", run_convert},
+      Command{"convert", "read and write models of Marian, Hugging Face, CTranslate2 and BERT", run_convert},
       Command{"embed", "vectors of text out of an encoder", run_embed},
       Command{"spec", "print and draw an attention mechanism", run_spec},
       Command{"kernels", "list the attention kernels, or explain the choice", run_kernels},

@@ -24,7 +24,8 @@ SCRATCH = tempfile.TemporaryDirectory(prefix="fovea-build-")  # the clone keeps 
 
 
 def say(text):
-    """To the terminal, if there is one: pip shows what a build prints only with -v or after a failure."""
+    """To the terminal, if there is one: pip shows what a build prints only with -v or after a failure.
+    FOVEA_QUIET keeps the terminal free."""
     print(f"fovea: {text}", file=sys.stderr, flush=True)
     if os.environ.get("FOVEA_QUIET"):
         return

@@ -43,23 +43,31 @@ def _check_processor():
         raise ImportError(f"fovea: got a processor of type {machine}; expected x86-64, for which its kernels are written")
 
 
-def load():
-    _check_torch()
-    if hasattr(torch.ops.fovea, "kernel_forward"):
-        raise ImportError("fovea: another copy of libfovea_python.so is loaded already; one process takes one copy: look for "
-                          "a second folder 'fovea' on sys.path, or for torch.ops.load_library() in your code")
-    if hasattr(torch.ops.fovea, "attention_forward"):  # libfovea_ops.so, which a C++ extension may have brought
-        return
-    _check_processor()
+_opened = None  # the path of the library that this module has loaded
+
+
+def _open():
     path = find()
     try:
         torch.ops.load_library(str(path))
     except OSError as error:
-        raise ImportError(f"fovea: {path} does not load into torch {torch.__version__} ({error}); build it again: "
-                          f"{'pip install --force-reinstall --no-deps ./python' if path.parent == PACKAGE else './fovea.sh build'}"
+        again = "pip install --force-reinstall --no-deps ./python" if path.parent == PACKAGE else "./fovea.sh build"
+        raise ImportError(f"fovea: {path} does not load into torch {torch.__version__} ({error}); build it again: {again}"
                           ) from None
-    if hasattr(torch.ops.fovea, "attention_forward"):  # libfovea_ops.so, by FOVEA_LIBRARY
-        return
-    from . import _stable
-    _stable._ask.open_library(path)
-    _stable.register()
+    return path
+
+
+def load():
+    global _opened
+    if _opened is None:  # else an import after one that failed half-way
+        _check_torch()
+        if hasattr(torch.ops.fovea, "kernel_forward"):
+            raise ImportError("fovea: another copy of libfovea_python.so is loaded already; one process takes one copy: look "
+                              "for a second folder 'fovea' on sys.path, or for torch.ops.load_library() in your code")
+        if hasattr(torch.ops.fovea, "attention_forward"):  # libfovea_ops.so, which a C++ extension may have brought
+            return
+        _check_processor()
+        _opened = _open()
+    if not hasattr(torch.ops.fovea, "attention_forward"):  # FOVEA_LIBRARY may name libfovea_ops.so, which has it
+        from . import _stable
+        _stable.register(_opened)

@@ -57,9 +57,10 @@ def _constant(name):
     return run
 
 
-def register():
-    """Defines the operators. The library must be open."""
+def register(path):
+    """Defines the operators. torch has loaded the library at `path`."""
     global _library
+    _ask.open_library(path)
     _library = torch.library.Library("fovea", "FRAGMENT")
     constant = {"attention_weights", "index_loss_kernel", "parse", "parameters", "properties", "alpha_range", "spec_names"}
     for schema in _ask.ask("schemas").split("\n"):

@@ -5,6 +5,7 @@
 
 #include "fovea/spec/attention_spec.h"
 #include "fovea/stable/arguments.h"
+#include "fovea/stable/copies.h"
 #include "fovea/stable/executor.h"
 
 // The 8-bit copy of a cache's keys, and steps of decoding that read it, as operators on CPU tensors that
@@ -88,6 +89,7 @@ void kernel_screened_step(StableIValue* stack, uint64_t, uint64_t) {
 }  // namespace
 
 STABLE_TORCH_LIBRARY_FRAGMENT(fovea, m) {
+  if (!is_first_copy()) return;
   m.def("reads_key_screen(str spec) -> bool");
   m.def(
       "kernel_pack_keys(Tensor keys, Tensor(a!) rows, Tensor(b!) steps, Tensor(c!) extents, Tensor centre, "
@@ -96,8 +98,12 @@ STABLE_TORCH_LIBRARY_FRAGMENT(fovea, m) {
       "kernel_screened_step(Tensor q, Tensor k, Tensor v, str spec, Tensor begins, Tensor lengths, Tensor rows, "
       "Tensor steps, Tensor extents, float scale, Tensor(a!) out) -> ()");
 }
-STABLE_TORCH_LIBRARY_IMPL(fovea, CompositeExplicitAutograd, m) { m.impl("reads_key_screen", &reads_key_screen); }
+STABLE_TORCH_LIBRARY_IMPL(fovea, CompositeExplicitAutograd, m) {
+  if (!is_first_copy()) return;
+  m.impl("reads_key_screen", &reads_key_screen);
+}
 STABLE_TORCH_LIBRARY_IMPL(fovea, CPU, m) {
+  if (!is_first_copy()) return;
   m.impl("kernel_pack_keys", &kernel_pack_keys);
   m.impl("kernel_screened_step", &kernel_screened_step);
 }

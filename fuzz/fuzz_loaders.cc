@@ -18,6 +18,7 @@ struct Loader {
   void (*load)(std::string_view bytes);
 };
 constexpr std::array kLoaders = {
+    Loader{'2', load_ctranslate2},
     Loader{'a', load_aligned},
     Loader{'b', load_byte_text},
     Loader{'c', load_tsv},
@@ -42,9 +43,11 @@ constexpr std::array kLoaders = {
     Loader{'w', load_written_lines},
     Loader{'x', load_xliff},
     Loader{'y', load_yaml},
+    Loader{'N', load_npz},
     Loader{'T', load_tokenizer_json},
     Loader{'B', load_baseline},
     Loader{'C', load_corrections},
+    Loader{'G', load_terms},
     Loader{'H', load_markup},
     Loader{'K', load_checksums},
     Loader{'L', load_labels},

@@ -83,6 +83,13 @@ void load_train_options(std::string_view bytes);
 // A line of links; the first byte chooses how it is read.
 void load_gold(std::string_view bytes);
 
+// Models of other systems: numpy's archives, as Marian writes them, and CTranslate2's model.bin.
+void load_npz(std::string_view bytes);
+void load_ctranslate2(std::string_view bytes);
+
+// Terms of a translation.
+void load_terms(std::string_view bytes);
+
 void load_po(std::string_view bytes);
 void load_mo(std::string_view bytes);
 void load_tsv(std::string_view bytes);

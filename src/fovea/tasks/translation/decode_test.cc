@@ -9,49 +9,11 @@
 #include "fovea/base/test_message.h"
 #include "fovea/models/batches.h"
 #include "fovea/tasks/translation/score_pairs.h"
+#include "fovea/tasks/translation/test_decoding.h"
 #include "fovea/tasks/translation/translate_batch.h"
 
 namespace fovea::translation::decode_test {
 namespace {
-
-constexpr int64_t kVocabulary = 41;
-
-nn::Model make_model(const std::string& attention, const std::string& positions = "sinusoidal",
-                     const std::string& cross = "") {
-  ModelConfig config;
-  config.dim_emb = 32;
-  config.enc_depth = config.dec_depth = 2;
-  config.transformer_heads = 4;
-  config.transformer_dim_ffn = 48;
-  config.transformer_norm = "pre";
-  config.transformer_positions = positions;
-  config.max_positions = 30;
-  config.dim_vocabs = {kVocabulary, kVocabulary};
-  config.attention = attention;
-  config.attention_cross = cross;
-  nn::Model model(config, 11);
-  const torch::NoGradGuard guard;
-  uint64_t seed = 3;
-  for (auto& parameter : model->parameters()) {  // steep enough that translations differ, and end
-    Rng rng(++seed);
-    for (int64_t i = 0; i < parameter.numel(); ++i) {
-      parameter.data_ptr<float>()[i] += static_cast<float>(0.15 * rng.normal());
-    }
-  }
-  model->output_bias().data_ptr<float>()[0] += 1.5F;
-  return model;
-}
-
-std::vector<Sentence> random_sentences(size_t count, uint64_t seed) {
-  Rng rng(seed);
-  std::vector<Sentence> sentences(count);
-  for (Sentence& sentence : sentences) {
-    const uint64_t length = 1 + rng.below(14);
-    for (uint64_t i = 0; i < length; ++i) sentence.push_back(static_cast<int64_t>(1 + rng.below(kVocabulary - 1)));
-    sentence.push_back(0);
-  }
-  return sentences;
-}
 
 TranslateOptions beam(int64_t size, int64_t num_best = 1) {
   TranslateOptions options;
@@ -119,7 +81,7 @@ at::Tensor next_log_probs(nn::Model& model, const Sentence& source, const Senten
 }
 
 TEST(TranslateBatch, ABeamOfOneIsGreedyOverFullPasses) {
-  nn::Model model = make_model("topk(3)");
+  nn::Model model = decoding_model("topk(3)");
   const std::vector<Sentence> sources = random_sentences(12, 2);
   model->output_bias().data_ptr<float>()[0] += 1;
   const auto found = translate(model, sources, beam(1), 12);
@@ -146,7 +108,7 @@ TEST(TranslateBatch, ABeamOfOneIsGreedyOverFullPasses) {
 
 // The others keep their probabilities.
 TEST(TranslateBatch, ATokenThatNoHypothesisHasIsPassedOver) {
-  nn::Model model = make_model("full");
+  nn::Model model = decoding_model("full");
   const std::vector<Sentence> sources = random_sentences(8, 6);
   constexpr int64_t kNever = 7;
   model->output_bias().data_ptr<float>()[kNever] += 6;
@@ -180,7 +142,7 @@ TEST(TranslateBatch, ATokenThatNoHypothesisHasIsPassedOver) {
 
 TEST(TranslateBatch, ScoresAreThoseOfTeacherForcing) {
   for (const std::string attention : {"full", "topk(3)", "relu+gated-rmsnorm", "random(4)", "entmax(1.5)"}) {
-    nn::Model model = make_model(attention);
+    nn::Model model = decoding_model(attention);
     const std::vector<Sentence> sources = random_sentences(9, 5);
     const auto found = translate(model, sources, beam(4, 4), 9);
     std::vector<SentencePair> pairs;
@@ -200,19 +162,9 @@ TEST(TranslateBatch, ScoresAreThoseOfTeacherForcing) {
 }
 
 TEST(TranslateBatch, ASentenceAloneIsTheSameAsAmong64) {
-  // Patterns that compare positions are for self-attention.
-  std::vector<std::pair<std::string, std::string>> specs = {
-      {"topk(2,keep=window(2))", "topk(1)"}, {"window(4)|global(1)+topk(2)", "random(3)"}, {"oow(4)", "relu"}};
-  for (const char* everywhere :
-       {"full", "topk(2)", "relu+rmsnorm", "sparsemax", "entmax(1.5)", "entmax(1.3)", "entmax(learned)",
-        "gelu+layernorm", "relu+gated-rmsnorm", "random(4)+topk(2)", "2*random(3);2*topk(2)"})
-    specs.emplace_back(everywhere, "");
-  for (const char* self :
-       {"window(3)", "dilated(3,2)", "block(3)", "global(2)", "local(3)", "strided(2)", "fixed(3,1)"})
-    specs.emplace_back(self, "full");
-  for (const auto& [attention, cross] : specs) {
+  for (const auto& [attention, cross] : decoding_mechanisms()) {
     SCOPED_TRACE(attention);
-    nn::Model model = make_model(attention, "sinusoidal", cross);
+    nn::Model model = decoding_model(attention, "sinusoidal", cross);
     const std::vector<Sentence> sources = random_sentences(64, 7);
     const auto together = translate(model, sources, beam(3, 3), 64);
     for (size_t s = 0; s < sources.size(); s += 5) {
@@ -228,7 +180,7 @@ TEST(TranslateBatch, ASentenceAloneIsTheSameAsAmong64) {
 }
 
 TEST(TranslateBatch, In8BitsASentenceAloneIsTheSameAndItsScoreNear) {
-  nn::Model model = make_model("full", "sinusoidal", "");
+  nn::Model model = decoding_model("full", "sinusoidal", "");
   const std::vector<Sentence> sources = random_sentences(64, 7);
   // Greedy, for a word or two: where one wins by a hair it may be another in 8 bits.
   TranslateOptions options = beam(1, 1);
@@ -252,7 +204,7 @@ TEST(TranslateBatch, In8BitsASentenceAloneIsTheSameAndItsScoreNear) {
 }
 
 TEST(TranslateBatch, APermutedBatchGivesPermutedResults) {
-  nn::Model model = make_model("topk(2)");
+  nn::Model model = decoding_model("topk(2)");
   std::vector<Sentence> sources = random_sentences(30, 8);
   const auto found = translate(model, sources, beam(3), 8);
   std::ranges::reverse(sources);
@@ -264,7 +216,7 @@ TEST(TranslateBatch, APermutedBatchGivesPermutedResults) {
 
 // The weights that are laid out for decoding are a copy.
 TEST(TranslateBatch, AModelThatChangedIsLaidOutAnew) {
-  nn::Model model = make_model("topk(3)");
+  nn::Model model = decoding_model("topk(3)");
   const std::vector<Sentence> sources = random_sentences(4, 4);
   const double before = translate(model, sources, beam(2), 4)[0][0].log_prob;
   {
@@ -276,7 +228,7 @@ TEST(TranslateBatch, AModelThatChangedIsLaidOutAnew) {
 
 // Validation translates between two updates: nothing that it leaves behind may hinder gradients.
 TEST(TranslateBatch, AModelInTrainingCanBeLent) {
-  nn::Model model = make_model("topk(3)");
+  nn::Model model = decoding_model("topk(3)");
   const std::vector<Sentence> sources = random_sentences(4, 4);
   const auto before = translate(model, sources, beam(2), 4);
   const Sentence& source = sources[0];
@@ -294,7 +246,7 @@ TEST(TranslateBatch, AModelInTrainingCanBeLent) {
 }
 
 TEST(TranslateBatch, LearnedPositionsBoundTheLength) {
-  nn::Model model = make_model("full", "learned");
+  nn::Model model = decoding_model("full", "learned");
   {
     const torch::NoGradGuard guard;
     model->output_bias()[0] = -50;  // never wants to end
@@ -306,7 +258,7 @@ TEST(TranslateBatch, LearnedPositionsBoundTheLength) {
 }
 
 TEST(TranslateBatch, ADivergedModelIsAnErrorInOneLine) {
-  nn::Model model = make_model("full");
+  nn::Model model = decoding_model("full");
   const auto sources = random_sentences(2, 4);
   const char* expected =
       "the model gives scores that are not finite numbers; it diverged in training: use an earlier checkpoint, or "

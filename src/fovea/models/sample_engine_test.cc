@@ -1,0 +1,147 @@
+#include "fovea/models/sample_engine.h"
+
+#include <c10/core/InferenceMode.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "fovea/base/rng.h"
+#include "fovea/base/strings.h"
+#include "fovea/models/sampler.h"
+#include "fovea/models/test_models.h"
+
+namespace fovea::models::sample_engine_test {
+namespace {
+
+constexpr int64_t kBegin = 16, kVocabulary = 17;
+using Texts = std::map<Ticket, std::vector<int64_t>>;
+
+// Rules, seeds and prompts that differ from one text to the next; `longest` is that of a prompt.
+SampleRequest request_of(Ticket number, int64_t longest) {
+  Rng rng(41, static_cast<uint64_t>(number));
+  SampleRequest request;
+  request.ticket = number;
+  request.prompt = {kBegin};
+  const uint64_t most = static_cast<uint64_t>(number % 20 == 0 ? longest : std::min<int64_t>(longest, 12));
+  for (uint64_t i = rng.below(most); i > 0; --i) request.prompt.push_back(static_cast<int64_t>(rng.below(kBegin)));
+  request.choice = {.temperature = 0.5 * static_cast<double>(rng.below(4)),
+                    .top_k = static_cast<int64_t>(rng.below(3)) * 4,
+                    .top_p = rng.below(2) == 0 ? 1 : 0.9};
+  request.max_length = 1 + static_cast<int64_t>(rng.below(25));
+  if (rng.below(2) == 0) request.never = {kBegin, 3};
+  request.seed = rng();
+  return request;
+}
+
+// The text that the sampler makes of the request alone.
+std::vector<int64_t> alone(const nn::Model& model, const SampleRequest& request, const SampleEngine::Texts& texts) {
+  SamplingRules rules{request.choice, request.max_length, request.never, texts.last, texts.cut};
+  std::vector<int64_t> text;
+  const std::vector<Draft> draft = {{request.prompt, request.seed}};
+  Sampler(model, rules, ops::PackedLayer::Format::kExact).run(draft, [&](size_t, int64_t unit) {
+    text.push_back(unit);
+  });
+  return text;
+}
+
+void expect_the_texts_of_each_alone(const nn::Model& model, int64_t longest, const SampleEngine::Texts& texts) {
+  const c10::InferenceMode guard;
+  constexpr Ticket kCount = 300;
+  SearchModel laid_out(model);
+  SampleEngine engine(laid_out, {.max_rows = 24, .max_tokens = 2000}, texts);
+  Texts found;
+  std::set<Ticket> cancelled, done;
+  Rng plan(29);
+  Ticket added = 0;
+  while (engine.step() || added < kCount) {
+    for (const SampleEngine::Chosen& chosen : engine.take()) {
+      EXPECT_FALSE(cancelled.contains(chosen.ticket));
+      if (chosen.end != SampleEngine::End::kLast) found[chosen.ticket].push_back(chosen.unit);
+      if (chosen.end != SampleEngine::End::kNone) done.insert(chosen.ticket);
+    }
+    for (uint64_t joins = plan.below(5); joins > 0 && added < kCount; --joins) engine.add(request_of(added++, longest));
+    if (plan.below(4) == 0 && added > 20) {
+      const Ticket number = added - 1 - static_cast<Ticket>(plan.below(20));
+      if (!done.contains(number)) cancelled.insert(number);
+      engine.cancel(number);
+    }
+  }
+  EXPECT_GT(cancelled.size(), 10U);
+  EXPECT_EQ(done.size() + cancelled.size(), static_cast<size_t>(kCount));
+  for (const Ticket number : done) {
+    if (number % 4 != 0) continue;
+    EXPECT_EQ(found[number], alone(model, request_of(number, longest), texts)) << number;
+  }
+}
+
+TEST(SampleEngine, TextsThatJoinAndLeaveAreThoseOfEachAlone) {
+  for (const char* attention :
+       {"full", "topk(4)", "window(5)", "entmax(1.5)", "blocks(4,1)", "random(3)", "2*local(4);1*strided(3)",
+        "relu+rmsnorm", "relu+gated-rmsnorm", "window(4)|global(2)", "dilated(3,2)", "fixed(3,1)"}) {
+    SCOPED_TRACE(attention);
+    expect_the_texts_of_each_alone(test_model(attention), 600, {.last = 5});
+  }
+}
+
+TEST(SampleEngine, PositionsMemoryAndRoutesToo) {
+  expect_the_texts_of_each_alone(test_model("full", "learned"), 60, {});
+  expect_the_texts_of_each_alone(test_model("topk(4)", "rotary"), 600, {.last = 5});
+  expect_the_texts_of_each_alone(test_model("full"), 600, {.last = 5, .cut = {.segment = 100, .memory = 30}});
+  expect_the_texts_of_each_alone(test_model("1*routed(3,4,causal);2*full"), 60, {.last = 5});
+}
+
+// A prompt of three pieces, against one full pass.
+TEST(SampleEngine, ALongPromptIsReadInPieces) {
+  const nn::Model model = test_model("topk(4)");
+  SampleRequest request = request_of(1, 2);
+  for (int64_t i = 0; i < 2 * kPromptPiece + 30; ++i) request.prompt.push_back(i * i % kBegin);
+  request.choice = {.temperature = 0};
+  request.max_length = 1, request.never = {}, request.num_top = 3;
+  const c10::InferenceMode guard;
+  SearchModel laid_out(model);
+  SampleEngine engine(laid_out, {}, {});
+  engine.add(request);
+  for (int piece = 0; piece < 2; ++piece) {
+    EXPECT_TRUE(engine.step());
+    EXPECT_TRUE(engine.take().empty());
+  }
+  EXPECT_TRUE(engine.step());
+  const auto chosen = engine.take();
+  EXPECT_FALSE(engine.step());
+  ASSERT_EQ(chosen.size(), 1U);
+  EXPECT_EQ(chosen[0].end, SampleEngine::End::kLength);
+  const at::Tensor expected = next_log_probs(model, request.prompt);
+  EXPECT_EQ(chosen[0].unit, expected.argmax().item<int64_t>());
+  // Sums of float32 over some tens of terms.
+  EXPECT_NEAR(chosen[0].log_prob, expected.max().item<double>(), 1e-4);
+  ASSERT_EQ(chosen[0].top.size(), 3U);
+  const auto [best, index] = expected.topk(3);
+  for (int64_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(chosen[0].top[static_cast<size_t>(i)].token, index[i].item<int64_t>());
+    EXPECT_NEAR(chosen[0].top[static_cast<size_t>(i)].log_prob, best[i].item<double>(), 1e-4);
+  }
+}
+
+// Excluded units have no part in the choice, but keep their share of the probability.
+TEST(SampleEngine, LogProbabilitiesAreTheModelsOwn) {
+  const nn::Model model = test_model("full");
+  const at::Tensor expected = next_log_probs(model, {kBegin, 2});
+  const int64_t best = expected.argmax().item<int64_t>();
+  SampleRequest request{.prompt = {kBegin, 2}, .choice = {.temperature = 0}, .never = {best}, .num_top = 0};
+  const c10::InferenceMode guard;
+  SearchModel laid_out(model);
+  SampleEngine engine(laid_out, {}, {});
+  engine.add(request);
+  EXPECT_TRUE(engine.step());
+  const auto chosen = engine.take();
+  ASSERT_EQ(chosen.size(), 1U);
+  EXPECT_NE(chosen[0].unit, best);
+  EXPECT_TRUE(chosen[0].top.empty());
+  EXPECT_NEAR(chosen[0].log_prob, expected[chosen[0].unit].item<double>(), 1e-5);
+}
+
+}  // namespace
+}  // namespace fovea::models::sample_engine_test

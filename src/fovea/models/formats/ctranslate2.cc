@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstring>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -49,11 +50,29 @@ std::vector<std::string> ctranslate2_names(const TensorPlace& place) {
   return {cat(base, "/linear_", number, place.is_bias ? "/bias" : "/weight")};
 }
 
+// Both orders are those of the numbers in the file.
+constexpr std::array kTypes = {at::kFloat, at::kChar, at::kShort, at::kInt, at::kHalf, at::kBFloat16};
+
+// A copy of a variable.
+at::Tensor tensor_of(const CTranslate2Variable& variable) {
+  const at::Tensor tensor = at::empty(variable.shape, kTypes.at(static_cast<size_t>(variable.type)));
+  std::memcpy(tensor.mutable_data_ptr(), variable.bytes.data(), variable.bytes.size());
+  return tensor;
+}
+// `tensor` is contiguous, of one of the types, and lives as long as the variable is read.
+CTranslate2Variable variable_of(const at::Tensor& tensor) {
+  const auto type = std::ranges::find(kTypes, tensor.scalar_type()) - kTypes.begin();
+  return {tensor.sizes().vec(),
+          static_cast<CTranslate2Type>(type),
+          {static_cast<const char*>(tensor.const_data_ptr()), tensor.nbytes()}};
+}
+
 // Variables with aliases as entries of their own, quantised weights as float32. Scalars go into `scalars`.
 class Variables {
  public:
   Variables(CTranslate2File file, std::string origin) : origin_(std::move(origin)), file_(std::move(file)) {
-    for (const auto& [name, tensor] : file_.variables) {
+    for (const auto& [name, variable] : file_.variables) {
+      const at::Tensor tensor = tensor_of(variable);
       if (tensor.dim() == 0) {
         scalars_[name] = tensor.item<double>();
       } else if (!name.ends_with("weight_scale")) {
@@ -102,7 +121,7 @@ class Variables {
     const auto scale = file_.variables.find(name + "_scale");
     if (scale == file_.variables.end())
       throw Error(cat(origin_, ": '", name, "' holds whole numbers without '", name, "_scale'; expected their scale"));
-    const at::Tensor factor = scale->second.to(at::kFloat);
+    const at::Tensor factor = tensor_of(scale->second).to(at::kFloat);
     if (factor.dim() > 1 || (factor.dim() == 1 && factor.size(0) != tensor.size(0)))
       throw Error(cat(origin_, ": '", name, "_scale' has the shape ", factor.sizes(), "; expected one for each row"));
     return tensor.to(at::kFloat) / (factor.dim() == 1 ? factor.unsqueeze(1) : factor);
@@ -247,7 +266,8 @@ ForeignModel read_ctranslate2(const ForeignFiles& files) {
   const std::filesystem::path folder = files.model;
   const std::string weights_path = folder / "model.bin", config_path = folder / "config.json";
   require_file(weights_path, "model");
-  CTranslate2File file = parse_ctranslate2(read_file(weights_path), weights_path);
+  const std::string bytes = read_file(weights_path);
+  CTranslate2File file = parse_ctranslate2(bytes, weights_path);
   if (file.specification != "TransformerSpec")
     throw Error(cat(weights_path, ": is a ", file.specification, "; expected a TransformerSpec, a translation model"));
   const Json json = std::filesystem::exists(config_path)
@@ -269,25 +289,29 @@ void write_ctranslate2(const ForeignModel& model, const std::filesystem::path& f
   const EncoderDecoderConfig& config = model.config;
   require_expressible(config);
   CTranslate2File file;
-  file.variables = foreign_layers(model.weights, config, ctranslate2_names);
+  nn::NamedTensors variables = foreign_layers(model.weights, config, ctranslate2_names);
   const ModelTables tables = tables_of(model);
-  file.variables["decoder/embeddings/weight"] = tables.target;
+  variables["decoder/embeddings/weight"] = tables.target;
   if (tables.source.is_same(tables.target)) {
     file.aliases["encoder/embeddings_0/weight"] = "decoder/embeddings/weight";
   } else {
-    file.variables["encoder/embeddings_0/weight"] = tables.source;
+    variables["encoder/embeddings_0/weight"] = tables.source;
   }
   if (tables.output.defined()) {
-    file.variables["decoder/projection/weight"] = tables.output;
+    variables["decoder/projection/weight"] = tables.output;
   } else {
     file.aliases["decoder/projection/weight"] = "decoder/embeddings/weight";
   }
-  file.variables["decoder/projection/bias"] = tables.bias;
+  variables["decoder/projection/bias"] = tables.bias;
   const auto scheme = *find_scheme<Sinusoidal>(parse_positions(config.transformer_positions));
-  file.variables["decoder/position_encodings/encodings"] =
+  variables["decoder/position_encodings/encodings"] =
       nn::sinusoidal_table(kWrittenPositions, config.dim_emb, scheme).to(at::kFloat);
   file.aliases["encoder/position_encodings/encodings"] = "decoder/position_encodings/encodings";
-  add_scalars(config, file.variables);
+  add_scalars(config, variables);
+  for (auto& [name, tensor] : variables) {
+    tensor = tensor.contiguous();
+    file.variables[name] = variable_of(tensor);
+  }
   write_file(folder / "model.bin", print_ctranslate2(file));
   const WrittenJson json = {{"add_source_bos", false},
                             {"add_source_eos", true},

@@ -1,7 +1,6 @@
 #include "fovea/models/formats/ctranslate2_file.h"
 
-#include <ATen/Functions.h>
-
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstring>
@@ -16,8 +15,6 @@ namespace {
 static_assert(std::endian::native == std::endian::little);
 
 constexpr uint32_t kVersion = 6;
-// The types in the order of their numbers in the file.
-constexpr std::array kTypes = {at::kFloat, at::kChar, at::kShort, at::kInt, at::kHalf, at::kBFloat16};
 
 class Reader {
  public:
@@ -52,26 +49,32 @@ class Reader {
   const std::string& origin_;
 };
 
-at::Tensor read_variable(Reader& reader, const std::string& name) {
-  constexpr int kMostDimensions = 8;
-  std::vector<int64_t> shape(reader.number<uint8_t>());
-  if (shape.size() > kMostDimensions) reader.fail(cat("gives the variable '", name, "' ", shape.size(), " dimensions"));
-  for (int64_t& extent : shape) extent = reader.number<uint32_t>();
-  const auto type = reader.number<uint8_t>();
-  if (type >= kTypes.size()) reader.fail(cat("gives the variable '", name, "' the type ", int{type}));
-  const std::string_view bytes = reader.take(reader.number<uint32_t>());
-  const at::ScalarType scalar = kTypes.at(type);
-  size_t expected = c10::elementSize(scalar);
+// Bytes of this many numbers; SIZE_MAX if the file cannot hold them.
+size_t bytes_of(const std::vector<int64_t>& shape, CTranslate2Type type) {
+  size_t bytes = kCTranslate2Sizes.at(static_cast<size_t>(type));
+  if (std::ranges::find(shape, 0) != shape.end()) return 0;
   for (const int64_t extent : shape) {
-    const auto size = static_cast<size_t>(extent);
-    if (size != 0 && expected > std::numeric_limits<uint32_t>::max() / size) expected = SIZE_MAX;
-    if (expected != SIZE_MAX) expected *= size;
+    if (bytes > std::numeric_limits<uint32_t>::max() / static_cast<size_t>(extent)) return SIZE_MAX;
+    bytes *= static_cast<size_t>(extent);
   }
-  if (expected != bytes.size())
-    reader.fail(cat("holds ", bytes.size(), " bytes of the variable '", name, "', not what its dimensions say"));
-  const at::Tensor tensor = at::empty(shape, scalar);
-  std::memcpy(tensor.mutable_data_ptr(), bytes.data(), bytes.size());
-  return tensor;
+  return bytes;
+}
+
+CTranslate2Variable read_variable(Reader& reader, const std::string& name) {
+  constexpr int kMostDimensions = 8;
+  CTranslate2Variable variable;
+  variable.shape.resize(reader.number<uint8_t>());
+  if (variable.shape.size() > kMostDimensions)
+    reader.fail(cat("gives the variable '", name, "' ", variable.shape.size(), " dimensions"));
+  for (int64_t& extent : variable.shape) extent = reader.number<uint32_t>();
+  const auto type = reader.number<uint8_t>();
+  if (type >= kCTranslate2Sizes.size()) reader.fail(cat("gives the variable '", name, "' the type ", int{type}));
+  variable.type = static_cast<CTranslate2Type>(type);
+  variable.bytes = reader.take(reader.number<uint32_t>());
+  if (bytes_of(variable.shape, variable.type) != variable.bytes.size())
+    reader.fail(
+        cat("holds ", variable.bytes.size(), " bytes of the variable '", name, "', not what its dimensions say"));
+  return variable;
 }
 
 template <class T>
@@ -87,19 +90,15 @@ void put_text(std::string& out, std::string_view text) {
   out += '\0';
 }
 
-void put_variable(std::string& out, const std::string& name, const at::Tensor& tensor) {
+void put_variable(std::string& out, const std::string& name, const CTranslate2Variable& variable) {
   put_text(out, name);
-  put_number(out, static_cast<uint8_t>(tensor.dim()));
-  for (const int64_t extent : tensor.sizes()) put_number(out, static_cast<uint32_t>(extent));
-  const auto type = std::ranges::find(kTypes, tensor.scalar_type());
-  if (type == kTypes.end())
-    throw Error(cat("--to ctranslate2: '", name, "' is of a type that model.bin does not hold"));
-  put_number(out, static_cast<uint8_t>(type - kTypes.begin()));
-  const at::Tensor plain = tensor.contiguous();
-  if (plain.nbytes() > std::numeric_limits<uint32_t>::max())
+  put_number(out, static_cast<uint8_t>(variable.shape.size()));
+  for (const int64_t extent : variable.shape) put_number(out, static_cast<uint32_t>(extent));
+  put_number(out, static_cast<uint8_t>(variable.type));
+  if (variable.bytes.size() > std::numeric_limits<uint32_t>::max())
     throw Error(cat("--to ctranslate2: '", name, "' has more than 4 GiB, which model.bin cannot hold"));
-  put_number(out, static_cast<uint32_t>(plain.nbytes()));
-  out.append(static_cast<const char*>(plain.const_data_ptr()), plain.nbytes());
+  put_number(out, static_cast<uint32_t>(variable.bytes.size()));
+  out += variable.bytes;
 }
 
 }  // namespace
@@ -131,7 +130,7 @@ std::string print_ctranslate2(const CTranslate2File& file) {
   put_text(out, file.specification);
   put_number(out, file.revision);
   put_number(out, static_cast<uint32_t>(file.variables.size()));
-  for (const auto& [name, tensor] : file.variables) put_variable(out, name, tensor);
+  for (const auto& [name, variable] : file.variables) put_variable(out, name, variable);
   put_number(out, static_cast<uint32_t>(file.aliases.size()));
   for (const auto& [name, of] : file.aliases) {
     put_text(out, name);

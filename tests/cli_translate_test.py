@@ -47,6 +47,34 @@ class Lines(unittest.TestCase):
             self.translate("", "--input", packed, "--output", out)
             self.assertEqual(unpack(out.read_bytes()).decode(), plain)
 
+    def test_terms_are_said_and_bad_lists_are_refused(self):
+        terms = PLACE.folder / "terms.tsv"
+        source, target = (side.read_text().split() for side in PLACE.sides["test"])
+        words = [word for word in dict.fromkeys(target) if word.isalpha()][:2]
+        pair = source[0], words[0]
+        terms.write_text("\t".join(pair) + "\n")
+        text = PLACE.sides["test"][0].read_text()
+        result = checked("translate", "--model", PLACE.model(), "--beam-size", 2, "--cpu-threads", 1, "--terms", terms, stdin=text)
+        lines = [(line.split(), out.split()) for line, out in zip(text.splitlines(), result.stdout.splitlines())]
+        with_term = [(line, out) for line, out in lines if pair[0] in line]
+        self.assertTrue(with_term)
+        for line, out in with_term:
+            self.assertTrue(pair[1] in out or pair[1].title() == out[0], (line, out))
+        self.assertIn("--terms", result.stderr)
+        for bad, says in {"a b\n": "line 1: got no tab; expected SOURCE<TAB>TARGET",
+                          "a\tb\nc\t\n": "line 2: got a term without a target",
+                          "": "got no term; expected lines SOURCE<TAB>TARGET",
+                          "a\t\u2603\n": "line 1: got the target '\u2603', which has characters that the model's vocabulary lacks"}.items():
+            terms.write_text(bad)
+            refused = run("translate", "--model", PLACE.model(), "--terms", terms, stdin="a\n")
+            self.assertEqual(refused.returncode, 1, bad)
+            self.assertIn(f"{terms}", refused.stderr)
+            self.assertIn(says, refused.stderr)
+        both = run("translate", "--model", PLACE.model(), "--terms", terms, "--documents", stdin="a\n")
+        self.assertIn("--terms are for single sentences; leave out --documents", both.stderr)
+        gone = run("translate", "--model", PLACE.model(), "--terms", PLACE.folder / "none", stdin="a\n")
+        self.assertEqual((gone.returncode, gone.stderr.count("\n")), (1, 1), gone.stderr)
+
     def test_n_best_and_scores(self):
         lines = self.translate("un stelli .\n", "--n-best").stdout.splitlines()
         self.assertEqual(len(lines), 2)

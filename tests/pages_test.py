@@ -45,6 +45,7 @@ PAGES = {
     "docs/language.md": "",
     "docs/options.md": "",
     "docs/report.md": f"{TEXTS}; {RUN}",
+    "docs/tagging.md": "",
     "docs/training.md": f"{CORPUS}; {VOCAB}; {RUN} --valid-sets corpus/valid.en corpus/valid.de",
     "docs/translation.md": "",
 }
@@ -57,8 +58,8 @@ NOT_RUN = {
     "docs/python.md": "python/tests/test_docs.py runs it",
     "docs/recipes.md": "needs published corpora",
     "docs/results.md": "needs corpora and hours",
+    "docs/serve.md": "a server runs until it is stopped; serve_test.py has its requests",
     "docs/speed.md": "what it shows depends on the processor",
-    "docs/tagging.md": "needs the corpus of CoNLL-2003",
 }
 WHOLE_CORPUS = ("docs/data.md",)  # pages that show the size of their corpus
 SMALLER = """#!/bin/bash
@@ -70,9 +71,9 @@ case $1 in
 esac
 exec {program} "$@"
 """
-COMMAND = re.compile(r"(\./|\$ |for |head |awk |printf |echo |python3 )")
+COMMAND = re.compile(r"(\./|\$ |for |head |awk |cut |printf |echo |python3 )")
 DEPENDS_ON_DATA = re.compile(r"--model|-m |corpus|test\.|train\.")
-MADE_TEXT = re.compile(r"\./fovea (generate|translate|caption)\b")
+MADE_TEXT = re.compile(r"\./fovea (generate|translate|caption|tag)\b")
 
 
 def blocks(text):

@@ -176,6 +176,8 @@ class Report(unittest.TestCase):
         root = xml.etree.ElementTree.parse(saved).getroot()
         texts = "".join(node.text or "" for node in root.iter("{http://www.w3.org/2000/svg}text"))
         self.assertIn("with topk(1)", texts)
+        for axis in ("queries ↓", "keys →", "queries", "keys"):
+            self.assertIn(axis, texts)
         self.assertIn("Decoder self-attention, layer 1, head 1", texts)
         later = self.browser.evaluate("css(PALETTES.light.later)")
         self.assertTrue(any(node.get("fill") == later for node in root.iter()))
